@@ -1,0 +1,148 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+// Condition types. The gates come in the order in which the operator passes
+// them: the first that is not passed stops those behind it.
+const (
+	// ReadyCondition is True when every requested step is done and proven.
+	ReadyCondition = "Ready"
+	// ReconcilingCondition is True while the operator works or waits for something that it expects.
+	ReconcilingCondition = "Reconciling"
+	// StalledCondition is True when nothing goes on until somebody changes something.
+	StalledCondition = "Stalled"
+
+	// PlanValidCondition: the rules compile against the schemas of the CustomResourceDefinition.
+	PlanValidCondition = "PlanValid"
+	// CertificatesReadyCondition: the converter pods have a valid serving certificate.
+	CertificatesReadyCondition = "CertificatesReady"
+	// WebhookAvailableCondition: the converter pods are ready with the current plan.
+	WebhookAvailableCondition = "WebhookAvailable"
+	// ConversionVerifiedCondition: every converter pod answered a TLS handshake and a conversion of each version pair.
+	ConversionVerifiedCondition = "ConversionVerified"
+	// ConversionConfiguredCondition: the CustomResourceDefinition converts through the converter pods.
+	ConversionConfiguredCondition = "ConversionConfigured"
+	// StorageMigratedCondition: every stored object is in the storage version.
+	StorageMigratedCondition = "StorageMigrated"
+
+	// DeletionBlockedCondition is True when deleting the policy would strand objects. It exists only then.
+	DeletionBlockedCondition = "DeletionBlocked"
+)
+
+// Gates are the condition types of the gates, in order.
+var Gates = []string{
+	PlanValidCondition,
+	CertificatesReadyCondition,
+	WebhookAvailableCondition,
+	ConversionVerifiedCondition,
+	ConversionConfiguredCondition,
+	StorageMigratedCondition,
+}
+
+// Reasons of several conditions.
+const (
+	// ReasonNotEvaluated: a gate before this one is not passed.
+	ReasonNotEvaluated = "NotEvaluated"
+	// ReasonSuspended: spec.suspend is true.
+	ReasonSuspended = "Suspended"
+	// ReasonDeleting: the policy is being deleted.
+	ReasonDeleting = "Deleting"
+	// ReasonApplyFailed: the API server refused a step; it is tried again.
+	ReasonApplyFailed = "ApplyFailed"
+	// ReasonForeignStorageMigration: somebody else's migration is in flight; the CustomResourceDefinition is left alone meanwhile.
+	ReasonForeignStorageMigration = "ForeignStorageMigration"
+)
+
+// Reasons of Ready.
+const (
+	// ReasonSucceeded: every requested step is done and proven.
+	ReasonSucceeded = "Succeeded"
+	// ReasonArmedAhead: the webhook waits for a version that the CustomResourceDefinition does not have yet.
+	ReasonArmedAhead = "ArmedAhead"
+)
+
+// Reasons of PlanValid.
+const (
+	// ReasonCompiled: the rules compile against the schemas.
+	ReasonCompiled = "Compiled"
+	// ReasonCRDNotFound: there is no CustomResourceDefinition of the policy's name.
+	ReasonCRDNotFound = "CRDNotFound"
+	// ReasonCRDTerminating: the CustomResourceDefinition is being deleted; the webhook stays until it is gone.
+	ReasonCRDTerminating = "CRDTerminating"
+	// ReasonVersionNotInCRD: the hub or a spoke is a version that the CustomResourceDefinition does not have yet.
+	ReasonVersionNotInCRD = "VersionNotInCRD"
+	// ReasonInvalidRules: a rule does not fit the schemas.
+	ReasonInvalidRules = "InvalidRules"
+)
+
+// Reasons of CertificatesReady.
+const (
+	// ReasonIssued: authority and serving certificate are valid.
+	ReasonIssued = "Issued"
+	// ReasonIssuing: a certificate is being made.
+	ReasonIssuing = "Issuing"
+	// ReasonInvalidAuthority: the Secret of the certificate authority cannot be used.
+	ReasonInvalidAuthority = "InvalidAuthority"
+)
+
+// Reasons of WebhookAvailable.
+const (
+	// ReasonPodsReady: all converter pods are ready with the current plan.
+	ReasonPodsReady = "PodsReady"
+	// ReasonSomePodsReady: fewer converter pods than wanted are ready; conversions work.
+	ReasonSomePodsReady = "SomePodsReady"
+	// ReasonRollingOut: converter pods with the current plan are being started.
+	ReasonRollingOut = "RollingOut"
+	// ReasonWaitingForEndpoints: the Service has no ready endpoint yet.
+	ReasonWaitingForEndpoints = "WaitingForEndpoints"
+	// ReasonNoReadyPods: no converter pod is ready, conversions fail.
+	ReasonNoReadyPods = "NoReadyPods"
+)
+
+// Reasons of ConversionVerified. Others name the cause of a failed probe:
+// ConnectionRefused, Timeout, TLSVerificationFailed, WrongPlan, CanaryFailed, UnexpectedAnswer.
+const (
+	// ReasonProven: every converter pod answered for every version pair.
+	ReasonProven = "Proven"
+	// ReasonProbing: a converter pod is still to be probed.
+	ReasonProbing = "Probing"
+)
+
+// Reasons of ConversionConfigured.
+const (
+	// ReasonConfigured: the CustomResourceDefinition converts through the converter pods.
+	ReasonConfigured = "Configured"
+	// ReasonConfiguring: the CustomResourceDefinition is being switched.
+	ReasonConfiguring = "Configuring"
+	// ReasonForeignWebhook: the CustomResourceDefinition already converts through another webhook.
+	ReasonForeignWebhook = "ForeignWebhook"
+	// ReasonForeignInjector: an annotation makes somebody else write caBundle.
+	ReasonForeignInjector = "ForeignInjector"
+)
+
+// Reasons of StorageMigrated.
+const (
+	// ReasonMigrated: a migration proved that every object is stored in the storage version.
+	ReasonMigrated = "Migrated"
+	// ReasonNothingToMigrate: objects were never stored in another version.
+	ReasonNothingToMigrate = "NothingToMigrate"
+	// ReasonMigrating: a migration is running.
+	ReasonMigrating = "Migrating"
+	// ReasonPruning: every object is rewritten; status.storedVersions is being pruned.
+	ReasonPruning = "Pruning"
+	// ReasonObjectsFailed: some objects could not be rewritten; nothing was pruned.
+	ReasonObjectsFailed = "ObjectsFailed"
+	// ReasonMigrationFailed: the migration could not go on; nothing was pruned.
+	ReasonMigrationFailed = "MigrationFailed"
+	// ReasonStorageVersionNotServed: the storage version is not served, so that objects cannot be rewritten.
+	ReasonStorageVersionNotServed = "StorageVersionNotServed"
+	// ReasonNotRequested: spec.migration asks for no migration.
+	ReasonNotRequested = "NotRequested"
+)
+
+// Reasons of DeletionBlocked.
+const (
+	// ReasonVersionsInUse: more than one version is served or stored.
+	ReasonVersionsInUse = "VersionsInUse"
+)

@@ -1,0 +1,85 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package crds
+
+import (
+	"slices"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// InjectorAnnotations make somebody else write caBundle: cert-manager's
+// cainjector and OpenShift's service-ca.
+var InjectorAnnotations = []string{
+	"cert-manager.io/inject-ca-from",
+	"cert-manager.io/inject-ca-from-secret",
+	"cert-manager.io/inject-apiserver-ca",
+	"service.beta.openshift.io/inject-cabundle",
+}
+
+// StorageVersion returns the name of the version in which objects are written.
+// The API server sees to it that there is exactly one.
+func StorageVersion(crd *apiextensionsv1.CustomResourceDefinition) string {
+	for _, version := range crd.Spec.Versions {
+		if version.Storage {
+			return version.Name
+		}
+	}
+	return ""
+}
+
+// ServedVersions returns the names of the served versions, in the CustomResourceDefinition's order.
+func ServedVersions(crd *apiextensionsv1.CustomResourceDefinition) []string {
+	var served []string
+	for _, version := range crd.Spec.Versions {
+		if version.Served {
+			served = append(served, version.Name)
+		}
+	}
+	return served
+}
+
+// StoredOnlyIn reports whether status.storedVersions lists this version and no other.
+func StoredOnlyIn(crd *apiextensionsv1.CustomResourceDefinition, version string) bool {
+	return slices.Equal(crd.Status.StoredVersions, []string{version})
+}
+
+// Serves reports whether clients may use this version.
+func Serves(crd *apiextensionsv1.CustomResourceDefinition, version string) bool {
+	return slices.Contains(ServedVersions(crd), version)
+}
+
+// Resource returns the resource at one version.
+func Resource(crd *apiextensionsv1.CustomResourceDefinition, version string) schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: crd.Spec.Group, Version: version, Resource: crd.Spec.Names.Plural}
+}
+
+// Strategy returns the conversion strategy; the API server's default is None.
+func Strategy(crd *apiextensionsv1.CustomResourceDefinition) apiextensionsv1.ConversionStrategyType {
+	if crd.Spec.Conversion == nil {
+		return apiextensionsv1.NoneConverter
+	}
+	return crd.Spec.Conversion.Strategy
+}
+
+// Condition reports whether a status condition is True.
+func Condition(crd *apiextensionsv1.CustomResourceDefinition, kind apiextensionsv1.CustomResourceDefinitionConditionType) bool {
+	for _, condition := range crd.Status.Conditions {
+		if condition.Type == kind {
+			return condition.Status == apiextensionsv1.ConditionTrue
+		}
+	}
+	return false
+}
+
+// Injector returns the annotation that makes somebody else write caBundle, or "".
+func Injector(crd *apiextensionsv1.CustomResourceDefinition) string {
+	for _, annotation := range InjectorAnnotations {
+		if value := crd.Annotations[annotation]; value != "" && value != "false" {
+			return annotation
+		}
+	}
+	return ""
+}

@@ -1,0 +1,12 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package pki makes and judges the certificates of converter pods.
+//
+// Each policy has a certificate authority of its own, whose certificate goes
+// into the CustomResourceDefinition's caBundle and whose key stays in a Secret
+// that no pod mounts, and a leaf that the policy's converter pods serve. The
+// API server verifies the leaf for the name <service>.<namespace>.svc.
+//
+// The package reads no clock: callers pass the time.
+package pki
