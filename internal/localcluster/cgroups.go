@@ -1,0 +1,117 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package localcluster
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// containerGroup is the control group that containerd's namespace for Kubernetes
+// puts every container into. Other installations of containerd on the machine
+// use it too, so only single containers are removed from it, never the group.
+const containerGroup = "k8s.io"
+
+// containerID is how containerd names the containers and sandboxes of pods.
+var containerID = regexp.MustCompile(`^[0-9a-f]{64}$`)
+
+// removeCgroups removes the control groups of the cluster's containers from
+// every hierarchy. They outlive their processes. Which are this cluster's own
+// is read from its containerd's directory.
+func removeCgroups(clusterDir string) error {
+	ids, err := containerIDs(clusterDir)
+	if err != nil || len(ids) == 0 {
+		return err
+	}
+	mountinfo, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return err
+	}
+	return removeGroups(cgroupMounts(string(mountinfo)), ids)
+}
+
+// containerIDs lists the containers and sandboxes that were not removed in
+// order: containerd keeps a directory for each until then.
+func containerIDs(clusterDir string) ([]string, error) {
+	var ids []string
+	for _, kind := range []string{"containers", "sandboxes"} {
+		entries, err := os.ReadDir(filepath.Join(clusterDir, "containerd", "io.containerd.grpc.v1.cri", kind))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+		for _, entry := range entries {
+			if containerID.MatchString(entry.Name()) {
+				ids = append(ids, entry.Name())
+			}
+		}
+	}
+	return ids, nil
+}
+
+// cgroupMounts returns where control groups are mounted: once with cgroup v2,
+// once per controller with v1. The format is that of proc_pid_mountinfo(5):
+// the fifth field is the mount point, and the type follows a lone dash.
+func cgroupMounts(mountinfo string) []string {
+	var mounts []string
+	for line := range strings.Lines(mountinfo) {
+		fields := strings.Fields(line)
+		dash := slices.Index(fields, "-")
+		if dash < 5 || dash+1 >= len(fields) {
+			continue
+		}
+		if kind := fields[dash+1]; kind == "cgroup" || kind == "cgroup2" {
+			mounts = append(mounts, fields[4])
+		}
+	}
+	return mounts
+}
+
+// removeGroups removes the containers' groups and what the containers made
+// below them. The kernel refuses to remove a group that has processes.
+func removeGroups(mounts, ids []string) error {
+	for _, mount := range mounts {
+		for _, id := range ids {
+			groups, err := groupsBelow(filepath.Join(mount, containerGroup, id))
+			if err != nil {
+				return err
+			}
+			if err := removeEach(groups); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func removeEach(groups []string) error {
+	for _, group := range groups {
+		if err := os.Remove(group); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("cannot remove the control group %s: %w", group, err)
+		}
+	}
+	return nil
+}
+
+// groupsBelow lists a group and its descendants, children before parents. The
+// files in between belong to the kernel and go with their directory.
+func groupsBelow(root string) ([]string, error) {
+	var groups []string
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.IsDir() {
+			groups = append(groups, path)
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return err
+	})
+	slices.Reverse(groups)
+	return groups, err
+}

@@ -1,0 +1,99 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package localcluster
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestCgroupMounts(t *testing.T) {
+	tests := map[string]struct {
+		mountinfo string
+		want      []string
+	}{
+		"v2": {"30 24 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw\n", []string{"/sys/fs/cgroup"}},
+		"v1": {"24 1 0:20 / /sys/fs/cgroup rw - tmpfs tmpfs rw\n" +
+			"25 24 0:21 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n" +
+			"26 24 0:22 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n",
+			[]string{"/sys/fs/cgroup/cpu", "/sys/fs/cgroup/memory"}},
+		"none": {"24 1 0:20 / / rw - ext4 /dev/vda rw\n", nil},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(test.want, cgroupMounts(test.mountinfo)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// Control groups of different owners lie side by side, so what counts is what
+// stays.
+func TestOnlyOwnControlGroupsAreRemoved(t *testing.T) {
+	ours, sandbox, theirs := strings.Repeat("a", 64), strings.Repeat("b", 64), strings.Repeat("c", 64)
+	cluster, cpu, memory := t.TempDir(), t.TempDir(), t.TempDir()
+	records := filepath.Join(cluster, "containerd", "io.containerd.grpc.v1.cri")
+	makeDirs(t,
+		filepath.Join(records, "containers", ours),
+		filepath.Join(records, "containers", "not-a-container"),
+		filepath.Join(records, "sandboxes", sandbox),
+		filepath.Join(cpu, "k8s.io", ours, "made", "inside"),
+		filepath.Join(cpu, "k8s.io", theirs),
+		filepath.Join(memory, "k8s.io", sandbox),
+		filepath.Join(memory, "k8s.io", "not-a-container"),
+		filepath.Join(memory, "somewhere", ours))
+
+	ids, err := containerIDs(cluster)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{ours, sandbox}, ids); diff != "" {
+		t.Errorf("containers (-want +got):\n%s", diff)
+	}
+	if err := removeGroups([]string{cpu, memory}, ids); err != nil {
+		t.Fatal(err)
+	}
+	for dir, want := range map[string][]string{
+		filepath.Join(cpu, "k8s.io"):       {theirs},
+		filepath.Join(memory, "k8s.io"):    {"not-a-container"},
+		filepath.Join(memory, "somewhere"): {ours},
+	} {
+		if diff := cmp.Diff(want, names(t, dir)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", dir, diff)
+		}
+	}
+}
+
+func TestAClusterThatNeverRanHasNoControlGroups(t *testing.T) {
+	if err := removeCgroups(t.TempDir()); err != nil {
+		t.Error(err)
+	}
+}
+
+func makeDirs(t *testing.T, dirs ...string) {
+	t.Helper()
+	for _, dir := range dirs {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func names(t *testing.T, dir string) []string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, entry := range entries {
+		names = append(names, entry.Name())
+	}
+	return names
+}

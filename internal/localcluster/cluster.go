@@ -1,0 +1,182 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package localcluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// EtcdVariable names the environment variable that holds etcd's URL for
+// programs run by Command.
+const EtcdVariable = "LOCALCLUSTER_ETCD"
+
+// stopTimeout is how long a supervisor may take to stop by itself.
+const stopTimeout = 10 * time.Second
+
+// Cluster is a running cluster.
+type Cluster struct {
+	spec       spec
+	supervisor process
+}
+
+// ErrNotRunning is returned for a cluster that was never started, was stopped
+// or has died.
+var ErrNotRunning = errors.New("the cluster is not running")
+
+// Find returns the running cluster of that name, or an error that wraps
+// ErrNotRunning and says why it ended if that is known.
+func Find(o Options) (*Cluster, error) {
+	o, err := o.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	return find(o)
+}
+
+func find(o Options) (*Cluster, error) {
+	dir := o.clusterDir()
+	s, err := readSpec(dir)
+	if err != nil {
+		return nil, fmt.Errorf("%w: there is no cluster %q: start it with up", ErrNotRunning, o.Name)
+	}
+	c := &Cluster{spec: s}
+	data, err := os.ReadFile(supervisorFile(dir))
+	if err == nil {
+		err = json.Unmarshal(data, &c.supervisor)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: cluster %q did not start: %w", ErrNotRunning, o.Name, err)
+	}
+	if now, err := identify(c.supervisor.PID); err != nil || now != c.supervisor {
+		return nil, fmt.Errorf("%w: cluster %q has ended; %s", ErrNotRunning, o.Name, logTail(dir, "supervisor"))
+	}
+	return c, nil
+}
+
+func supervisorFile(dir string) string { return filepath.Join(dir, "supervisor.json") }
+
+// record notes the supervisor for later commands.
+func (c *Cluster) record() error {
+	data, err := json.Marshal(c.supervisor)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(supervisorFile(c.spec.Dir), data, 0o600)
+}
+
+// matches refuses to pass one kind of cluster off as another.
+func (c *Cluster) matches(o Options) error {
+	if c.spec.ControlPlaneOnly == o.ControlPlaneOnly && c.spec.KubernetesVersion == o.KubernetesVersion {
+		_, _ = fmt.Fprintf(o.Progress, "cluster %q is already up\n", o.Name)
+		return nil
+	}
+	kind := "a full node"
+	if c.spec.ControlPlaneOnly {
+		kind = "a control plane only"
+	}
+	return fmt.Errorf("cluster %q is already up as %s of %s: stop it first, or use another name",
+		o.Name, kind, c.spec.KubernetesVersion)
+}
+
+// Kubeconfig returns the path of the administrator's kubeconfig. The address in
+// a full node's is reachable only from inside: see Command.
+func (c *Cluster) Kubeconfig() string { return kubeconfigFile(c.spec.Dir) }
+
+// Etcd returns the URL of etcd, reachable from inside like the API server.
+func (c *Cluster) Etcd() string { return c.spec.etcdURL() }
+
+// LogDir returns the directory of the components' logs, <component>.log, and of
+// a full node's pods, pods/<namespace>_<name>_<uid>/<container>/<n>.log.
+func (c *Cluster) LogDir() string { return filepath.Join(c.spec.Dir, "log") }
+
+// SupervisorPID returns the process on which the cluster's life depends.
+func (c *Cluster) SupervisorPID() int { return c.supervisor.PID }
+
+// Command prepares a program to run inside the cluster's namespaces, or beside
+// a control plane, with KUBECONFIG, $LOCALCLUSTER_ETCD and a PATH that starts
+// with the cluster's binaries. Killing the command kills the program, other
+// signals are passed on, and the program's exit code becomes the command's, or
+// 128 plus the number of the signal that killed it. Programs die with the
+// cluster.
+func (c *Cluster) Command(ctx context.Context, program string, args ...string) *exec.Cmd {
+	line := append([]string{program}, args...)
+	if !c.spec.ControlPlaneOnly {
+		line = append([]string{enterName, strconv.Itoa(c.supervisor.PID), strconv.FormatUint(c.supervisor.Started, 10)}, line...)
+	}
+	cmd := exec.CommandContext(ctx, c.binary(program), args...)
+	cmd.Env = c.spec.environment(os.Environ())
+	if c.spec.ControlPlaneOnly {
+		return cmd
+	}
+	cmd.Path, cmd.Args, cmd.Err = self, line, nil
+	if !canPlayRoles {
+		cmd.Err = errNoRoles
+	}
+	return cmd
+}
+
+// binary returns the cluster's own program of that name, if it has one: PATH of
+// the calling program does not lead there.
+func (c *Cluster) binary(name string) string {
+	if path := filepath.Join(c.spec.Bin, name); filepath.Base(name) == name {
+		if _, err := os.Stat(path); err == nil {
+			return path
+		}
+	}
+	return name
+}
+
+// Down stops the cluster and removes its directory, logs included.
+func (c *Cluster) Down(ctx context.Context) error {
+	return Down(ctx, Options{Name: c.spec.Name, CacheDir: filepath.Dir(filepath.Dir(c.spec.Dir))})
+}
+
+// Down stops the cluster of that name, whatever state it is in, and removes
+// what it left. A cluster that does not run is no error.
+func Down(ctx context.Context, o Options) error {
+	o, err := o.withDefaults()
+	if err != nil {
+		return err
+	}
+	unlock, err := lockCluster(ctx, o)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if c, err := find(o); err == nil {
+		if err := c.stop(ctx, unix.SIGTERM); err != nil {
+			return err
+		}
+	}
+	return errors.Join(removeRemains(o), os.Remove(o.lockPath()))
+}
+
+// stop ends the supervisor, by force if it does not listen.
+func (c *Cluster) stop(ctx context.Context, signal unix.Signal) error {
+	patient, cancel := context.WithTimeout(ctx, stopTimeout)
+	defer cancel()
+	err := c.supervisor.end(patient, signal)
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		err = c.supervisor.end(ctx, unix.SIGKILL)
+	}
+	return err
+}
+
+// removeRemains removes what outlives a cluster's processes.
+func removeRemains(o Options) error {
+	if err := removeCgroups(o.clusterDir()); err != nil {
+		return err
+	}
+	return os.RemoveAll(o.clusterDir())
+}

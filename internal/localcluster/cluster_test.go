@@ -1,0 +1,312 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e && linux
+
+package localcluster
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// These tests start real clusters. The full nodes need root, runc and iproute2;
+// without them the tests fail.
+
+func TestMain(m *testing.M) {
+	PlayRole()
+	os.Exit(m.Run())
+}
+
+const podManifest = `{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "test"}, "spec": {
+	"containers": [{"name": "c", "image": "` + PauseImage + `", "imagePullPolicy": "Never"}]}}`
+
+func TestTwoFullNodesSideBySide(t *testing.T) {
+	doomed, other := upForTest(t, Options{Name: "doomed"}), upForTest(t, Options{Name: "other"})
+	for _, c := range []*Cluster{doomed, other} {
+		// Equal names in both: nothing of one may be visible in the other.
+		mustRun(t, c, podManifest, "kubectl", "create", "--filename=-")
+		mustRun(t, c, "", "kubectl", "wait", "--for=condition=Ready", "pod/test", "--timeout=60s")
+	}
+	spaces := namespacesOf(t, doomed)
+	containers, err := containerIDs(doomed.spec.Dir)
+	if err != nil || len(containers) != 2 {
+		t.Fatalf("the pod has the containers %q (%v), want a sandbox and a container", containers, err)
+	}
+
+	// The descriptor tells when the process is gone, and all others with it.
+	if err := doomed.supervisor.end(t.Context(), unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	for _, process := range processesIn(t, spaces) {
+		t.Errorf("still there after the supervisor was killed: process %s", process)
+	}
+	if mounts := hostMounts(t, doomed.spec.Dir); len(mounts) > 0 {
+		t.Errorf("still mounted after the supervisor was killed: %q", mounts)
+	}
+	for _, link := range []string{"node0", "cni0"} {
+		if _, err := os.Stat("/sys/class/net/" + link); err == nil {
+			t.Errorf("the host has the interface %s", link)
+		}
+	}
+	if _, err := find(Options{Name: doomed.spec.Name, CacheDir: cacheOf(doomed)}); !errors.Is(err, ErrNotRunning) {
+		t.Errorf("a killed cluster is found: %v", err)
+	}
+	mustRun(t, other, "", "kubectl", "wait", "--for=condition=Ready", "pod/test", "--timeout=10s")
+
+	if err := doomed.Down(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, group := range groupsOf(t, containers) {
+		t.Errorf("still there after stopping: control group %s", group)
+	}
+	if _, err := os.Stat(doomed.spec.Dir); !os.IsNotExist(err) {
+		t.Errorf("the cluster's directory is still there: %v", err)
+	}
+}
+
+func TestProgramsRunInsideAsIfOutside(t *testing.T) {
+	c := upForTest(t, Options{Name: "inside"})
+	t.Run("input, output and exit code", func(t *testing.T) {
+		cmd := c.Command(t.Context(), "sh", "-c", "cat; exit 7")
+		cmd.Stdin = strings.NewReader("text")
+		out, _ := cmd.Output()
+		if string(out) != "text" || cmd.ProcessState.ExitCode() != 7 {
+			t.Errorf("got %q and exit code %d, want \"text\" and 7", out, cmd.ProcessState.ExitCode())
+		}
+	})
+	t.Run("signals", func(t *testing.T) {
+		cmd := c.Command(t.Context(), "sh", "-c", `trap "exit 3" TERM; echo ready; while :; do read line; done`)
+		in, err := cmd.StdinPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = in.Close() }()
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := out.Read(make([]byte, 6)); err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Process.Signal(unix.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+		// The trap runs when the read is over.
+		if _, err := in.Write([]byte("\n")); err != nil {
+			t.Fatal(err)
+		}
+		_ = cmd.Wait()
+		if got := cmd.ProcessState.ExitCode(); got != 3 {
+			t.Errorf("exit code %d, want that of the program's handler, 3", got)
+		}
+	})
+	t.Run("images", func(t *testing.T) {
+		archive := filepath.Join(t.TempDir(), "image.tar")
+		var image bytes.Buffer
+		if err := writeImage(&image, "local/loaded:1", "p", []byte("program")); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(archive, image.Bytes(), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		names, err := c.Load(t.Context(), archive)
+		if err != nil || !slices.Equal(names, []string{"local/loaded:1"}) {
+			t.Fatalf("got %q, %v", names, err)
+		}
+		mustRun(t, c, "", "sh", "-c", "ctr --address /run/containerd.sock --namespace k8s.io images list --quiet | grep --line-regexp docker.io/local/loaded:1")
+	})
+}
+
+func TestControlPlaneDiesWithItsSupervisor(t *testing.T) {
+	c := upForTest(t, Options{Name: "plane", ControlPlaneOnly: true})
+	mustRun(t, c, "", "kubectl", "create", "namespace", "test")
+	children := childrenOf(t, c.SupervisorPID())
+	if len(children) != 3 {
+		t.Fatalf("the supervisor has %d children, want etcd, kube-apiserver and kube-controller-manager", len(children))
+	}
+	if err := c.supervisor.end(t.Context(), unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	for _, child := range children {
+		// Signal 0 only waits.
+		if err := child.end(t.Context(), 0); err != nil {
+			t.Errorf("process %d: %v", child.PID, err)
+		}
+	}
+}
+
+func TestFailedStartQuotesTheLogOfTheComponent(t *testing.T) {
+	o := testOptions(t, Options{Name: "broken", ControlPlaneOnly: true})
+	built, err := Build(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.CacheDir = t.TempDir()
+	makeDirs(t, o.versionDir())
+	if err := os.CopyFS(filepath.Join(o.versionDir(), "stamps"), os.DirFS(filepath.Join(filepath.Dir(built), "stamps"))); err != nil {
+		t.Fatal(err)
+	}
+	makeDirs(t, o.binDir())
+	for _, target := range targetsFor(true) {
+		if err := os.Symlink(filepath.Join(built, target.name), filepath.Join(o.binDir(), target.name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	broken := filepath.Join(o.binDir(), "kube-controller-manager")
+	if err := errors.Join(os.Remove(broken), os.WriteFile(broken, []byte("#!/bin/sh\necho out of order >&2\nexit 3\n"), 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	_, err = Up(t.Context(), o)
+	if err == nil || !strings.Contains(err.Error(), "kube-controller-manager ended with exit code 3") || !strings.Contains(err.Error(), "out of order") {
+		t.Errorf("got error %v", err)
+	}
+	if _, err := Find(o); !errors.Is(err, ErrNotRunning) {
+		t.Errorf("after a failed start: %v, want %v", err, ErrNotRunning)
+	}
+}
+
+// testOptions give the cluster a name that no other run of the tests uses.
+func testOptions(t *testing.T, o Options) Options {
+	t.Helper()
+	o.Name = fmt.Sprintf("%s-%d", o.Name, os.Getpid())
+	o.Progress = t.Output()
+	o, err := o.withDefaults()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+func upForTest(t *testing.T, o Options) *Cluster {
+	t.Helper()
+	o = testOptions(t, o)
+	t.Cleanup(func() {
+		if err := Down(context.Background(), o); err != nil {
+			t.Error(err)
+		}
+	})
+	c, err := Up(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func mustRun(t *testing.T, c *Cluster, input, program string, args ...string) {
+	t.Helper()
+	cmd := c.Command(t.Context(), program, args...)
+	cmd.Stdin = strings.NewReader(input)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%s %q in %s: %v\n%s", program, args, c.spec.Name, err, out)
+	}
+}
+
+func cacheOf(c *Cluster) string { return filepath.Dir(filepath.Dir(c.spec.Dir)) }
+
+var namespaceKinds = []string{"pid", "net", "mnt"}
+
+// namespacesOf identifies the namespaces of a cluster.
+func namespacesOf(t *testing.T, c *Cluster) map[string]bool {
+	t.Helper()
+	spaces := map[string]bool{}
+	for _, kind := range namespaceKinds {
+		space, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/%s", c.SupervisorPID(), kind))
+		if err != nil {
+			t.Fatal(err)
+		}
+		spaces[space] = true
+	}
+	return spaces
+}
+
+// processesIn lists the processes that are in one of the namespaces. Processes
+// come and go meanwhile; what cannot be read has gone.
+func processesIn(t *testing.T, spaces map[string]bool) []string {
+	t.Helper()
+	links, err := filepath.Glob("/proc/[0-9]*/ns/*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []string
+	for _, link := range links {
+		if space, err := os.Readlink(link); err == nil && spaces[space] {
+			found = append(found, link)
+		}
+	}
+	return found
+}
+
+func hostMounts(t *testing.T, dir string) []string {
+	t.Helper()
+	mountinfo, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var mounts []string
+	for line := range strings.Lines(string(mountinfo)) {
+		if strings.Contains(line, dir) || strings.Contains(line, nodeHome) {
+			mounts = append(mounts, line)
+		}
+	}
+	return mounts
+}
+
+func groupsOf(t *testing.T, containers []string) []string {
+	t.Helper()
+	mountinfo, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []string
+	for _, mount := range cgroupMounts(string(mountinfo)) {
+		for _, id := range containers {
+			groups, err := groupsBelow(filepath.Join(mount, containerGroup, id))
+			if err != nil {
+				t.Fatal(err)
+			}
+			found = append(found, groups...)
+		}
+	}
+	return found
+}
+
+func childrenOf(t *testing.T, pid int) []process {
+	t.Helper()
+	lists, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var children []process
+	for _, list := range lists {
+		text, err := os.ReadFile(list)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, field := range strings.Fields(string(text)) {
+			number, err := strconv.Atoi(field)
+			if err != nil {
+				t.Fatal(err)
+			}
+			child, err := identify(number)
+			if err != nil {
+				t.Fatal(err)
+			}
+			children = append(children, child)
+		}
+	}
+	return children
+}

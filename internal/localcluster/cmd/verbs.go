@@ -1,0 +1,157 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/conversion-operator/conversion-operator/internal/localcluster"
+)
+
+func buildCommand(o *localcluster.Options) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "build",
+		Short: "Build the binaries into the cache",
+		Long: `Build the binaries into the cache.
+
+The first build compiles Kubernetes and takes minutes; after that only what a
+changed go.mod concerns is built again. Two builds at once do the work once.`,
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			ctx, cancel := interruptible()
+			defer cancel()
+			_, err := localcluster.Build(ctx, *o)
+			return err
+		},
+	}
+	controlPlaneFlag(cmd, o)
+	return cmd
+}
+
+func assetsCommand(o *localcluster.Options) *cobra.Command {
+	return &cobra.Command{
+		Use:   "assets",
+		Short: "Print the directory of kube-apiserver, etcd and kubectl, built if absent",
+		Example: `  # Tests with envtest
+  KUBEBUILDER_ASSETS=$(localcluster assets) go test ./...`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, cancel := interruptible()
+			defer cancel()
+			controlPlane := *o
+			controlPlane.ControlPlaneOnly = true
+			dir, err := localcluster.Build(ctx, controlPlane)
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintln(cmd.OutOrStdout(), dir)
+			return err
+		},
+	}
+}
+
+func upCommand(o *localcluster.Options) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "up",
+		Short: "Start a cluster and wait until it is ready",
+		Long: `Start a cluster and wait until it is ready.
+
+Binaries that are missing are built first. The cluster runs until "down", or
+until its one supervisor process ends, in whatever way. If the start fails, the
+log of the component to blame is shown.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, cancel := interruptible()
+			defer cancel()
+			c, err := localcluster.Up(ctx, *o)
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "kubeconfig: %s\nlogs:       %s\nsupervisor: process %d\n",
+				c.Kubeconfig(), c.LogDir(), c.SupervisorPID())
+			return err
+		},
+	}
+	controlPlaneFlag(cmd, o)
+	return cmd
+}
+
+func execCommand(o *localcluster.Options) *cobra.Command {
+	return &cobra.Command{
+		Use:   "exec [--name NAME] -- COMMAND [ARG...]",
+		Short: "Run a command inside the cluster",
+		Long: `Run a command inside the cluster's namespaces, with KUBECONFIG set, kubectl on
+PATH and etcd's URL in LOCALCLUSTER_ETCD. Files are the host's, except /run,
+/var/log, /var/lib/cni and /var/lib/kubelet. Input, output, signals and the exit
+code are the command's own. The command dies with the cluster.`,
+		Example: `  localcluster exec -- kubectl get pods -A`,
+		Args:    cobra.MinimumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			c, err := localcluster.Find(*o)
+			if err != nil {
+				return err
+			}
+			// No context: an interrupt is for the command to answer.
+			return become(c.Command(context.Background(), args[0], args[1:]...))
+		},
+	}
+}
+
+func loadCommand(o *localcluster.Options) *cobra.Command {
+	return &cobra.Command{
+		Use:   "load IMAGE.tar",
+		Short: "Load the images of an OCI or docker archive into the node",
+		Long: `Load the images of an uncompressed OCI or docker archive into the node. Names in
+an OCI archive need a registry, such as localhost; pods that use a loaded image
+need imagePullPolicy Never or IfNotPresent.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx, cancel := interruptible()
+			defer cancel()
+			c, err := localcluster.Find(*o)
+			if err != nil {
+				return err
+			}
+			names, err := c.Load(ctx, args[0])
+			for _, name := range names {
+				_, _ = fmt.Fprintln(cmd.OutOrStdout(), "loaded", name)
+			}
+			return err
+		},
+	}
+}
+
+func kubeconfigCommand(o *localcluster.Options) *cobra.Command {
+	return &cobra.Command{
+		Use:   "kubeconfig",
+		Short: "Print the path of the administrator's kubeconfig",
+		Long: `Print the path of the administrator's kubeconfig. A full node has a network of
+its own, so its kubeconfig works inside only: see exec.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := localcluster.Find(*o)
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintln(cmd.OutOrStdout(), c.Kubeconfig())
+			return err
+		},
+	}
+}
+
+func downCommand(o *localcluster.Options) *cobra.Command {
+	return &cobra.Command{
+		Use:   "down",
+		Short: "Stop a cluster and remove everything it left",
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			ctx, cancel := interruptible()
+			defer cancel()
+			return localcluster.Down(ctx, *o)
+		},
+	}
+}

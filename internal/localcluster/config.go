@@ -1,0 +1,64 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package localcluster
+
+import (
+	"bytes"
+	"embed"
+	"encoding/base64"
+	"os"
+	"path/filepath"
+	"text/template"
+)
+
+//go:embed files
+var configFiles embed.FS
+
+var configTemplates = template.Must(template.New("").Option("missingkey=error").ParseFS(configFiles, "files/*"))
+
+// render fills in one of the files.
+func render(name string, data any) ([]byte, error) {
+	var out bytes.Buffer
+	err := configTemplates.ExecuteTemplate(&out, name, data)
+	return out.Bytes(), err
+}
+
+// nodeConfig is what the node's configuration files refer to.
+type nodeConfig struct {
+	spec
+	ContainerdSocket string
+	PauseImage       string
+}
+
+// writeConfig writes the files that the components are started with, into the
+// directory as the writing process sees it.
+func (s spec) writeConfig(c credentials) error {
+	files := map[string]any{"kubeconfig": map[string]string{
+		"Name": s.Name, "Server": s.server(), "Token": c.token, "CA": base64.StdEncoding.EncodeToString(c.ca),
+	}}
+	if !s.ControlPlaneOnly {
+		node := nodeConfig{spec: s, ContainerdSocket: containerdSocket, PauseImage: PauseImage}
+		files["containerd.toml"], files["kubelet.yaml"], files["network"] = node, node, node
+		files["pods.conflist"] = node
+	}
+	for name, data := range files {
+		content, err := render(name, data)
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(s.Dir, configPath(name)), content, 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// configPath places a file in the cluster's directory: the runtime reads every
+// file beside the network's.
+func configPath(name string) string {
+	if name == "pods.conflist" {
+		return filepath.Join("cni", name)
+	}
+	return name
+}

@@ -1,0 +1,97 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package localcluster
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	_ "embed" // the source of the pause program
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+)
+
+// PauseImage is the name of the image that holds pods open. It is loaded into
+// every full node, and as it does nothing it also serves as a test's container.
+const PauseImage = "local/pause:1"
+
+//go:embed pause/main.go
+var pauseSource []byte
+
+// buildPauseImage builds the pause program and writes it as an image archive.
+func buildPauseImage(ctx context.Context, out string) error {
+	dir, err := os.MkdirTemp("", "localcluster-pause-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	if err := os.WriteFile(filepath.Join(dir, "main.go"), pauseSource, 0o644); err != nil {
+		return err
+	}
+	if _, err := runGo(ctx, dir, "build", "-trimpath", "-ldflags", "-s -w", "-o", "pause", "main.go"); err != nil {
+		return err
+	}
+	program, err := os.ReadFile(filepath.Join(dir, "pause"))
+	if err != nil {
+		return err
+	}
+	var archive bytes.Buffer
+	if err := writeImage(&archive, PauseImage, "pause", program); err != nil {
+		return err
+	}
+	return os.WriteFile(out, archive.Bytes(), 0o644)
+}
+
+// writeImage writes a docker archive of an image that holds one static program
+// and runs it. The same input gives the same bytes.
+func writeImage(w io.Writer, image, name string, program []byte) error {
+	var layer bytes.Buffer
+	if err := writeTar(&layer, tarFile{name: name, mode: 0o755, content: program}); err != nil {
+		return err
+	}
+	config, err := json.Marshal(map[string]any{
+		"architecture": runtime.GOARCH,
+		"os":           "linux",
+		"config":       map[string]any{"Entrypoint": []string{"/" + name}},
+		"rootfs":       map[string]any{"type": "layers", "diff_ids": []string{fmt.Sprintf("sha256:%x", sha256.Sum256(layer.Bytes()))}},
+	})
+	if err != nil {
+		return err
+	}
+	configName := fmt.Sprintf("%x.json", sha256.Sum256(config))
+	manifest, err := json.Marshal([]map[string]any{
+		{"Config": configName, "RepoTags": []string{image}, "Layers": []string{"layer.tar"}},
+	})
+	if err != nil {
+		return err
+	}
+	return writeTar(w,
+		tarFile{name: "manifest.json", mode: 0o644, content: manifest},
+		tarFile{name: configName, mode: 0o644, content: config},
+		tarFile{name: "layer.tar", mode: 0o644, content: layer.Bytes()})
+}
+
+type tarFile struct {
+	name    string
+	mode    int64
+	content []byte
+}
+
+func writeTar(w io.Writer, files ...tarFile) error {
+	archive := tar.NewWriter(w)
+	for _, f := range files {
+		if err := archive.WriteHeader(&tar.Header{Name: f.name, Mode: f.mode, Size: int64(len(f.content))}); err != nil {
+			return err
+		}
+		if _, err := archive.Write(f.content); err != nil {
+			return err
+		}
+	}
+	return archive.Close()
+}

@@ -1,0 +1,66 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package localcluster
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// launch starts a program with its output in the log of that name.
+func (v *supervisor) launch(logName string, cmd *exec.Cmd) (<-chan unix.WaitStatus, error) {
+	log, err := os.OpenFile(logFile(v.spec.Dir, logName), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = log.Close() }()
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.Dir = v.spec.Home
+	cmd.SysProcAttr = componentAttributes()
+	exited, err := v.processes.start(cmd)
+	if err != nil {
+		return nil, fmt.Errorf("cannot start %s: %w", logName, err)
+	}
+	return exited, nil
+}
+
+// environment is what programs of the cluster see. They find the cluster's
+// binaries first, and no proxy: what they talk to is never behind one.
+func (s spec) environment(base []string) []string {
+	env := slices.DeleteFunc(slices.Clone(base), func(entry string) bool {
+		name, _, _ := strings.Cut(entry, "=")
+		return name == "PATH" || strings.HasSuffix(strings.ToLower(name), "_proxy")
+	})
+	path := s.Bin
+	for _, entry := range base {
+		if hosts, found := strings.CutPrefix(entry, "PATH="); found {
+			path = s.Bin + ":" + hosts
+		}
+	}
+	return append(env,
+		"PATH="+path,
+		"KUBECONFIG="+kubeconfigFile(s.Dir),
+		// kubectl remembers what an address serves, and every cluster has the
+		// same address.
+		"KUBECACHEDIR="+s.Dir+"/kubectl-cache",
+		EtcdVariable+"="+s.etcdURL())
+}
+
+// logTail quotes the end of a component's log.
+func logTail(dir, logName string) string {
+	path := logFile(dir, logName)
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Sprintf("its log cannot be read: %v", err)
+	}
+	if len(content) == 0 {
+		return fmt.Sprintf("its log %s is empty", path)
+	}
+	return fmt.Sprintf("the last lines of %s:\n%s", path, lastLines(string(content), 15))
+}

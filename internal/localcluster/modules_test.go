@@ -1,0 +1,107 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package localcluster
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestModuleFileOfAnotherVersion(t *testing.T) {
+	upstream := upstreamModule{Go: "1.25.0", Require: []struct{ Path, Version string }{
+		{"k8s.io/kubectl", "v0.0.0"},
+		{"k8s.io/klog/v2", "v2.130.1"},
+		{"example.com/odd", "v0.0.0"},
+		{"k8s.io/api", "v0.0.0"},
+	}}
+	const want = `module localcluster/kubernetes
+
+go 1.25.0
+
+tool (
+	k8s.io/kubernetes/cmd/kube-apiserver
+	k8s.io/kubernetes/cmd/kube-controller-manager
+	k8s.io/kubernetes/cmd/kubectl
+	k8s.io/kubernetes/cmd/kube-scheduler
+	k8s.io/kubernetes/cmd/kubelet
+)
+
+require k8s.io/kubernetes v1.36.3
+
+replace (
+	k8s.io/api => k8s.io/api v0.36.3
+	k8s.io/kubectl => k8s.io/kubectl v0.36.3
+)
+`
+	if diff := cmp.Diff(want, moduleFile("v1.36.3", upstream)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestLinkerFlagsStateTheVersion(t *testing.T) {
+	kubelet := target{set: kubernetesSet}.linkerFlags("v1.36.3")
+	for _, want := range []string{".gitVersion=v1.36.3", ".gitMajor=1", ".gitMinor=36"} {
+		if !strings.Contains(kubelet+" ", want+" ") {
+			t.Errorf("linker flags %q lack %s", kubelet, want)
+		}
+	}
+	if got := (target{set: nodeSet}).linkerFlags("v1.36.3"); got != "-s -w" {
+		t.Errorf("linker flags of a binary that is not Kubernetes': %q", got)
+	}
+}
+
+func TestDefaultVersionIsTheOnePinned(t *testing.T) {
+	mod, err := os.ReadFile(filepath.Join("modules", kubernetesSet, "go.mod"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(mod), "k8s.io/kubernetes "+DefaultKubernetesVersion+" ") {
+		t.Errorf("modules/kubernetes/go.mod does not require k8s.io/kubernetes %s", DefaultKubernetesVersion)
+	}
+}
+
+func TestModulesAreFoundFromAnywhereInTheCheckout(t *testing.T) {
+	root := t.TempDir()
+	set := filepath.Join(root, modulesPath, kubernetesSet)
+	if err := os.MkdirAll(set, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(set, "go.mod"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, start := range []string{root, set} {
+		got, err := findModules(start)
+		if want := filepath.Join(root, modulesPath); err != nil || got != want {
+			t.Errorf("from %s: got %q, %v, want %q", start, got, err, want)
+		}
+	}
+	if _, err := findModules(t.TempDir()); err == nil || !strings.Contains(err.Error(), "not inside a conversion-operator checkout") {
+		t.Errorf("outside a checkout: got error %v", err)
+	}
+}
+
+func TestAnotherVersionUsesADerivedSet(t *testing.T) {
+	pinned, err := Options{KubernetesVersion: DefaultKubernetesVersion}.moduleSets()
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := Options{KubernetesVersion: "v1.36.3", CacheDir: "/cache"}
+	other, err := o.moduleSets()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := other[kubernetesSet].dir, "/cache/v1.36.3/modules/kubernetes"; got != want {
+		t.Errorf("derived set in %s, want %s", got, want)
+	}
+	if other[kubernetesSet].key == pinned[kubernetesSet].key {
+		t.Error("two versions of Kubernetes have the same key")
+	}
+	if other[etcdSet] != pinned[etcdSet] || other[nodeSet] != pinned[nodeSet] {
+		t.Error("the sets of etcd and containerd depend on the version of Kubernetes")
+	}
+}

@@ -1,0 +1,100 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package localcluster
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+)
+
+const (
+	// DefaultName is the name of a cluster that was given none.
+	DefaultName = "conversion-operator"
+	// DefaultKubernetesVersion is the version that modules/kubernetes pins.
+	DefaultKubernetesVersion = "v1.37.0"
+
+	// CacheVariable names the environment variable that moves the cache.
+	CacheVariable = "LOCALCLUSTER_CACHE"
+	// VersionVariable names the environment variable that selects another
+	// version of Kubernetes.
+	VersionVariable = "KUBERNETES_VERSION"
+)
+
+var (
+	validName    = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?$`)
+	validVersion = regexp.MustCompile(`^v?(1\.[0-9]+\.[0-9]+(-[0-9a-z.]+)?)$`)
+)
+
+// Options describe a cluster. The zero value is a full node of the default
+// version under the default name.
+type Options struct {
+	// Name tells clusters of one user apart. Lower-case letters, digits and
+	// dashes, at most 40 characters. Default: DefaultName.
+	Name string
+	// ControlPlaneOnly leaves out the node: no root is needed and no pod runs.
+	ControlPlaneOnly bool
+	// KubernetesVersion is a released version such as v1.36.3. Default:
+	// $KUBERNETES_VERSION, else DefaultKubernetesVersion.
+	KubernetesVersion string
+	// CacheDir holds binaries and clusters. Default: $LOCALCLUSTER_CACHE, else
+	// conversion-operator/localcluster in the user's cache directory.
+	CacheDir string
+	// Progress receives a line for each thing done. Default: nothing is shown.
+	Progress io.Writer
+}
+
+// withDefaults fills in what was left out and refuses what cannot work.
+func (o Options) withDefaults() (Options, error) {
+	if o.Progress == nil {
+		o.Progress = io.Discard
+	}
+	o.Name = firstOf(o.Name, DefaultName)
+	if !validName.MatchString(o.Name) {
+		return o, fmt.Errorf("cluster name %q is not valid: use at most 40 lower-case letters, digits and dashes", o.Name)
+	}
+	version := firstOf(o.KubernetesVersion, os.Getenv(VersionVariable), DefaultKubernetesVersion)
+	match := validVersion.FindStringSubmatch(version)
+	if match == nil {
+		return o, fmt.Errorf("%s=%q is not a version of Kubernetes: use the form v1.37.0", VersionVariable, version)
+	}
+	o.KubernetesVersion = "v" + match[1]
+	dir, err := cacheDir(o.CacheDir)
+	o.CacheDir = dir
+	return o, err
+}
+
+func cacheDir(given string) (string, error) {
+	if dir := firstOf(given, os.Getenv(CacheVariable)); dir != "" {
+		return filepath.Abs(dir)
+	}
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		return "", fmt.Errorf("no place for the cache: set %s or HOME: %w", CacheVariable, err)
+	}
+	return filepath.Join(dir, "conversion-operator", "localcluster"), nil
+}
+
+// versionDir holds everything built for the selected version.
+func (o Options) versionDir() string { return filepath.Join(o.CacheDir, o.KubernetesVersion) }
+
+// binDir holds the binaries of the selected version.
+func (o Options) binDir() string { return filepath.Join(o.versionDir(), "bin") }
+
+// clusterDir holds the data and logs of the named cluster.
+func (o Options) clusterDir() string { return filepath.Join(o.CacheDir, "clusters", o.Name) }
+
+// lockPath is held while the named cluster is started or stopped.
+func (o Options) lockPath() string { return o.clusterDir() + ".lock" }
+
+func firstOf(values ...string) string {
+	for _, v := range values {
+		if v != "" {
+			return v
+		}
+	}
+	return ""
+}

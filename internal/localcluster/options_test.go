@@ -1,0 +1,101 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package localcluster
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestOptionsTakeTheirDefaultsFromTheEnvironment(t *testing.T) {
+	tests := map[string]struct {
+		given      Options
+		cache      string
+		version    string
+		want       Options
+		wantErr    string
+		wantBinDir string
+	}{
+		"nothing given": {
+			cache:      "/cache",
+			want:       Options{Name: DefaultName, KubernetesVersion: DefaultKubernetesVersion, CacheDir: "/cache"},
+			wantBinDir: "/cache/" + DefaultKubernetesVersion + "/bin",
+		},
+		"variables": {
+			cache:      "/cache",
+			version:    "1.36.3",
+			want:       Options{Name: DefaultName, KubernetesVersion: "v1.36.3", CacheDir: "/cache"},
+			wantBinDir: "/cache/v1.36.3/bin",
+		},
+		"options before variables": {
+			given:      Options{Name: "a", KubernetesVersion: "v1.38.0-beta.1", CacheDir: "/mine", ControlPlaneOnly: true},
+			cache:      "/cache",
+			version:    "v1.36.3",
+			want:       Options{Name: "a", KubernetesVersion: "v1.38.0-beta.1", CacheDir: "/mine", ControlPlaneOnly: true},
+			wantBinDir: "/mine/v1.38.0-beta.1/bin",
+		},
+		"a name that leaves the directory": {given: Options{Name: "../a"}, cache: "/c", wantErr: `cluster name "../a" is not valid`},
+		"a branch as version":              {cache: "/c", version: "master", wantErr: `KUBERNETES_VERSION="master" is not a version`},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv(CacheVariable, test.cache)
+			t.Setenv(VersionVariable, test.version)
+			got, err := test.given.withDefaults()
+			if test.wantErr != "" {
+				if err == nil || !strings.Contains(err.Error(), test.wantErr) {
+					t.Errorf("got error %v, want %q", err, test.wantErr)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			got.Progress = nil
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if got.binDir() != test.wantBinDir {
+				t.Errorf("binaries in %s, want %s", got.binDir(), test.wantBinDir)
+			}
+		})
+	}
+}
+
+func TestPreflightNamesTheCure(t *testing.T) {
+	const cgroups = "30 24 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"
+	found := func(string) (string, error) { return "/bin/x", nil }
+	tests := map[string]struct {
+		host    host
+		options Options
+		want    string
+	}{
+		"all there":            {host: host{os: "linux", mountinfo: cgroups, lookPath: found}, options: Options{CacheDir: "/root/c"}},
+		"another system":       {host: host{os: "darwin"}, want: "needs Linux and this is darwin"},
+		"no root":              {host: host{os: "linux", uid: 1000}, want: "needs root"},
+		"no root, no node":     {host: host{os: "linux", uid: 1000}, options: Options{ControlPlaneOnly: true}},
+		"nothing installed":    {host: host{os: "linux", lookPath: absent}, want: "not on PATH: runc, ip: install runc and iproute2: apt-get install -y runc iproute2, or run make deps"},
+		"no control groups":    {host: host{os: "linux", lookPath: found}, want: "control groups are not mounted"},
+		"a cache that is lost": {host: host{os: "linux", mountinfo: cgroups, lookPath: found}, options: Options{CacheDir: "/run/c"}, want: "LOCALCLUSTER_CACHE"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			err := test.host.check(test.options)
+			if test.want == "" && err != nil {
+				t.Errorf("unexpected error %v", err)
+			}
+			if test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
+				t.Errorf("got error %v, want %q", err, test.want)
+			}
+		})
+	}
+}
+
+func absent(name string) (string, error) { return "", &notFound{name} }
+
+type notFound struct{ name string }
+
+func (e *notFound) Error() string { return e.name + " not found" }

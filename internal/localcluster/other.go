@@ -1,0 +1,35 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !linux
+
+package localcluster
+
+import (
+	"context"
+	"errors"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// Elsewhere than on Linux only Build works; everything else is refused early by
+// the check of the host, or because no cluster can be running.
+
+var (
+	errGone     = errors.New("the process has ended")
+	errNotLinux = errors.New("the local cluster needs Linux")
+)
+
+type process struct {
+	PID     int
+	Started uint64
+}
+
+func identify(int) (process, error)                    { return process{}, errNotLinux }
+func (process) end(context.Context, unix.Signal) error { return errNotLinux }
+func (spec) mountNode() error                          { return errNotLinux }
+func supervisorAttributes(bool) *syscall.SysProcAttr   { return nil }
+func componentAttributes() *syscall.SysProcAttr        { return nil }
+func enter([]string) int                               { return 1 }
+func becomeProgram([]string) int                       { return 1 }

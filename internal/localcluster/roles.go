@@ -1,0 +1,40 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package localcluster
+
+import (
+	"errors"
+	"os"
+)
+
+// A cluster's own processes run the executable that started it, under these
+// names.
+const (
+	self           = "/proc/self/exe"
+	supervisorName = "localcluster-supervisor"
+	enterName      = "localcluster-enter"
+	insideName     = "localcluster-inside"
+)
+
+var errNoRoles = errors.New("this program cannot start clusters: call localcluster.PlayRole first thing in main or TestMain")
+
+// canPlayRoles is set once PlayRole was called. Without that call a supervisor
+// would run the program's main instead, and start supervisors of its own.
+var canPlayRoles bool
+
+// PlayRole has to be called first thing in main, or TestMain, of any program
+// that calls Up or Command. In the program itself it does nothing. In the
+// processes that the package starts from the same executable it does their work
+// and does not return.
+func PlayRole() {
+	canPlayRoles = true
+	roles := map[string]func(args []string) int{
+		supervisorName: func(args []string) int { return supervise(args[0]) },
+		enterName:      enter,
+		insideName:     becomeProgram,
+	}
+	if role, ours := roles[os.Args[0]]; ours && len(os.Args) > 1 {
+		os.Exit(role(os.Args[1:]))
+	}
+}

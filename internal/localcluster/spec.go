@@ -1,0 +1,111 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package localcluster
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+const (
+	nodeName         = "node1"
+	nodeAddress      = "10.240.0.1"
+	serviceAddress   = "10.96.0.1" // of the Service kubernetes.default: the first of serviceRange
+	serviceRange     = "10.96.0.0/16"
+	loopbackAddress  = "127.0.0.1"
+	containerdSocket = "/run/containerd.sock"
+
+	// nodeHome is where a full node sees its own directory. A fixed short path
+	// keeps the kubelet's sockets below the kernel's limit of 108 bytes,
+	// wherever the cache is.
+	nodeHome = "/run/localcluster"
+)
+
+// spec is everything that the processes of one cluster have to agree on. It is
+// kept in the cluster's directory, where later commands read it.
+type spec struct {
+	Name              string
+	Dir               string // the cluster's directory
+	Home              string // the same directory as the cluster's processes see it
+	Bin               string // the directory of the binaries
+	Runc              string // the path of runc; empty without a node
+	KubernetesVersion string
+	ControlPlaneOnly  bool
+
+	Port         int // of the API server
+	EtcdPort     int
+	EtcdPeerPort int
+}
+
+// newSpec describes a cluster with the fixed ports of a full node, which has a
+// network of its own.
+func newSpec(o Options, runc string) spec {
+	return spec{
+		Name:              o.Name,
+		Dir:               o.clusterDir(),
+		Home:              nodeHome,
+		Bin:               o.binDir(),
+		Runc:              runc,
+		KubernetesVersion: o.KubernetesVersion,
+		Port:              443,
+		EtcdPort:          2379,
+		EtcdPeerPort:      2380,
+	}
+}
+
+// onLoopback turns the spec into a control plane that shares the host's network.
+func (s spec) onLoopback(ports [3]int) spec {
+	s.ControlPlaneOnly = true
+	s.Home = s.Dir
+	s.Port, s.EtcdPort, s.EtcdPeerPort = ports[0], ports[1], ports[2]
+	return s
+}
+
+func (s spec) address() string {
+	if s.ControlPlaneOnly {
+		return loopbackAddress
+	}
+	return nodeAddress
+}
+
+func (s spec) server() string { return fmt.Sprintf("https://%s:%d", s.address(), s.Port) }
+func (s spec) etcdURL() string {
+	return fmt.Sprintf("http://%s:%d", loopbackAddress, s.EtcdPort)
+}
+func (s spec) etcdPeerURL() string {
+	return fmt.Sprintf("http://%s:%d", loopbackAddress, s.EtcdPeerPort)
+}
+
+// home is a path in the cluster's directory as its processes see it.
+func (s spec) home(elements ...string) string {
+	return filepath.Join(append([]string{s.Home}, elements...)...)
+}
+
+func specFile(dir string) string       { return filepath.Join(dir, "cluster.json") }
+func kubeconfigFile(dir string) string { return filepath.Join(dir, "kubeconfig") }
+func logFile(dir, component string) string {
+	return filepath.Join(dir, "log", component+".log")
+}
+
+func (s spec) write() error {
+	data, err := json.MarshalIndent(s, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(specFile(s.Dir), data, 0o600)
+}
+
+func readSpec(dir string) (spec, error) {
+	var s spec
+	data, err := os.ReadFile(specFile(dir))
+	if err != nil {
+		return s, err
+	}
+	if err := json.Unmarshal(data, &s); err != nil {
+		return s, fmt.Errorf("%s is damaged: %w", specFile(dir), err)
+	}
+	return s, nil
+}

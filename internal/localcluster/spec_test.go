@@ -1,0 +1,213 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package localcluster
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/base64"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+)
+
+func testSpec(t *testing.T, controlPlaneOnly bool) spec {
+	t.Helper()
+	o := Options{Name: "test", CacheDir: t.TempDir(), KubernetesVersion: "v1.37.0", ControlPlaneOnly: controlPlaneOnly}
+	s := newSpec(o, "/usr/sbin/runc")
+	if controlPlaneOnly {
+		s = s.onLoopback([3]int{6443, 12379, 12380})
+	}
+	makeDirs(t, filepath.Join(s.Dir, "cni"))
+	return s
+}
+
+func TestComponentsOfTheTwoKinds(t *testing.T) {
+	node, plane := testSpec(t, false), testSpec(t, true)
+	tests := map[string]struct {
+		component component
+		want      []string
+		without   string
+	}{
+		"a node's API server serves pods and resolves Services": {node.apiServer(),
+			[]string{"--bind-address=0.0.0.0", "--secure-port=443", "--advertise-address=10.240.0.1", "--enable-aggregator-routing=true"}, ""},
+		"a control plane's API server stays on the loopback interface": {plane.apiServer(),
+			[]string{"--bind-address=127.0.0.1", "--secure-port=6443", "--etcd-servers=http://127.0.0.1:12379"}, "--enable-aggregator-routing=true"},
+		"a control plane's etcd has its own ports": {plane.etcd(),
+			[]string{"--listen-client-urls=http://127.0.0.1:12379", "--listen-peer-urls=http://127.0.0.1:12380"}, ""},
+		"a node's etcd has the usual ports": {node.etcd(), []string{"--listen-client-urls=http://127.0.0.1:2379"}, ""},
+		"two control planes do not collide": {plane.controllerManager(), []string{"--secure-port=0"}, ""},
+		"a node sees its directory at a short path": {node.kubelet(),
+			[]string{"--root-dir=/run/localcluster/kubelet", "--node-ip=10.240.0.1"}, ""},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			for _, want := range test.want {
+				if !slices.Contains(test.component.args, want) {
+					t.Errorf("%s lacks %s: %q", test.component.name, want, test.component.args)
+				}
+			}
+			if slices.Contains(test.component.args, test.without) {
+				t.Errorf("%s has %s", test.component.name, test.without)
+			}
+		})
+	}
+}
+
+func TestConfigIsRendered(t *testing.T) {
+	s := testSpec(t, false)
+	if err := s.writeConfig(credentials{ca: []byte("CA"), token: "secret"}); err != nil {
+		t.Fatal(err)
+	}
+	var kubeconfig struct {
+		Clusters []struct {
+			Cluster struct {
+				Server string `json:"server"`
+				CA     string `json:"certificate-authority-data"`
+			} `json:"cluster"`
+		} `json:"clusters"`
+		Users []struct {
+			User struct{ Token string } `json:"user"`
+		} `json:"users"`
+	}
+	readYAML(t, filepath.Join(s.Dir, "kubeconfig"), &kubeconfig)
+	got := []string{kubeconfig.Clusters[0].Cluster.Server, kubeconfig.Clusters[0].Cluster.CA, kubeconfig.Users[0].User.Token}
+	if diff := cmp.Diff([]string{"https://10.240.0.1:443", base64.StdEncoding.EncodeToString([]byte("CA")), "secret"}, got); diff != "" {
+		t.Errorf("kubeconfig (-want +got):\n%s", diff)
+	}
+	var kubelet map[string]any
+	readYAML(t, filepath.Join(s.Dir, "kubelet.yaml"), &kubelet)
+	if kubelet["containerRuntimeEndpoint"] != "unix:///run/containerd.sock" || kubelet["cgroupsPerQOS"] != false {
+		t.Errorf("kubelet configuration %v", kubelet)
+	}
+	var network map[string]any
+	readYAML(t, filepath.Join(s.Dir, "cni", "pods.conflist"), &network)
+	containerd, err := os.ReadFile(filepath.Join(s.Dir, "containerd.toml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`root = "/run/localcluster/containerd"`, `bin_dirs = ["` + s.Bin + `"]`, `BinaryName = "/usr/sbin/runc"`, `sandbox = "local/pause:1"`} {
+		if !strings.Contains(string(containerd), want) {
+			t.Errorf("containerd.toml lacks %s:\n%s", want, containerd)
+		}
+	}
+}
+
+func TestAControlPlaneHasNoNodeConfig(t *testing.T) {
+	s := testSpec(t, true)
+	if err := s.writeConfig(credentials{}); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"cni", "kubeconfig"}, names(t, s.Dir)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestSpecIsKept(t *testing.T) {
+	want := testSpec(t, true)
+	if err := want.write(); err != nil {
+		t.Fatal(err)
+	}
+	got, err := readSpec(want.Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestEnvironmentHasNoProxyAndOwnBinariesFirst(t *testing.T) {
+	s := spec{Dir: "/c", Bin: "/bin/ours", EtcdPort: 2379}
+	got := s.environment([]string{"HOME=/root", "PATH=/usr/bin", "HTTPS_PROXY=http://proxy", "no_proxy=x"})
+	want := []string{"HOME=/root", "PATH=/bin/ours:/usr/bin", "KUBECONFIG=/c/kubeconfig", "KUBECACHEDIR=/c/kubectl-cache", "LOCALCLUSTER_ETCD=http://127.0.0.1:2379"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestServerCertificateHoldsForEveryAddress(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	c, err := newCredentials(nodeAddress, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pair, err := tls.X509KeyPair(c.serverCert, c.serverKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(c.ca)
+	for _, name := range []string{nodeAddress, serviceAddress, loopbackAddress, "kubernetes.default.svc"} {
+		if _, err := pair.Leaf.Verify(x509.VerifyOptions{Roots: roots, DNSName: name, CurrentTime: now}); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if c.token == "" || len(c.tokenKey) == 0 || len(c.tokenPub) == 0 {
+		t.Error("a token or its key is missing")
+	}
+}
+
+func TestNodeIsReadyWhenPodsCanRun(t *testing.T) {
+	tests := map[string]struct{ node, want string }{
+		"ready":     {`{"status":{"conditions":[{"type":"Ready","status":"True"}]}}`, ""},
+		"no status": {`{}`, "no condition Ready yet"},
+		"no network": {`{"status":{"conditions":[{"type":"MemoryPressure","status":"False"},
+			{"type":"Ready","status":"False","message":"cni plugin not initialized"}]}}`, "cni plugin not initialized"},
+		"still tainted": {`{"spec":{"taints":[{"key":"node.kubernetes.io/not-ready"}]},
+			"status":{"conditions":[{"type":"Ready","status":"True"}]}}`, "node.kubernetes.io/not-ready"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			err := checkNode([]byte(test.node))
+			if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
+				t.Errorf("got error %v, want %q", err, test.want)
+			}
+		})
+	}
+}
+
+func TestPollSaysWhatItWaitedForAndWhyItEnded(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	err := poll(ctx, "the node", func(context.Context) error {
+		cancel(errors.New("kubelet ended with exit code 1"))
+		return errors.New("not found")
+	})
+	const want = "while waiting for the node (last answer: not found): kubelet ended with exit code 1"
+	if err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
+func TestLogTailQuotesTheEnd(t *testing.T) {
+	dir := t.TempDir()
+	makeDirs(t, filepath.Join(dir, "log"))
+	path := logFile(dir, "etcd")
+	if err := os.WriteFile(path, []byte(strings.Repeat("noise\n", 100)+"the cause\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got := logTail(dir, "etcd")
+	if !strings.HasSuffix(got, "\nthe cause") || strings.Count(got, "\n") != 15 || !strings.Contains(got, path) {
+		t.Errorf("got %q", got)
+	}
+}
+
+func readYAML(t *testing.T, path string, into any) {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err == nil {
+		err = yaml.Unmarshal(data, into)
+	}
+	if err != nil {
+		t.Fatalf("%s: %v", path, err)
+	}
+}

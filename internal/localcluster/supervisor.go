@@ -1,0 +1,205 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package localcluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"syscall"
+	"time"
+)
+
+const (
+	// startTimeout bounds a start on a very busy machine; alone it takes
+	// seconds.
+	startTimeout = 3 * time.Minute
+	// reportFD is the pipe on which the supervisor tells Up how far it is.
+	reportFD = 3
+)
+
+var errStopped = errors.New("the cluster was stopped")
+
+// report is one message of a starting supervisor.
+type report struct {
+	Progress string `json:",omitempty"`
+	Ready    bool   `json:",omitempty"`
+	Error    string `json:",omitempty"`
+}
+
+// supervisor is the one process that a cluster's life depends on.
+type supervisor struct {
+	spec      spec
+	processes *processes
+	reports   *os.File
+	// stop ends the cluster for the given reason.
+	stop context.CancelCauseFunc
+}
+
+// supervise runs the cluster whose spec is in the directory until it is told to
+// stop or a component ends. It returns the process's exit code.
+func supervise(dir string) int {
+	// A component is killed when the thread that started it ends.
+	runtime.LockOSThread()
+	syscall.CloseOnExec(reportFD)
+	ctx, stop := context.WithCancelCause(context.Background())
+	v := &supervisor{processes: newProcesses(), reports: os.NewFile(reportFD, "reports"), stop: stop}
+	v.stopOnSignal()
+
+	var err error
+	if v.spec, err = readSpec(dir); err == nil {
+		err = v.run(ctx)
+	}
+	v.processes.killAll()
+	if cleanErr := removeCgroups(dir); cleanErr != nil {
+		_, _ = fmt.Fprintln(os.Stderr, cleanErr)
+	}
+	_, _ = fmt.Fprintln(os.Stderr, err)
+	if errors.Is(err, errStopped) {
+		return 0
+	}
+	v.tell(report{Error: err.Error()})
+	return 1
+}
+
+func (v *supervisor) stopOnSignal() {
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
+	go func() {
+		<-signals
+		v.stop(errStopped)
+	}()
+}
+
+// run starts everything and then does nothing for as long as nothing happens.
+func (v *supervisor) run(ctx context.Context) error {
+	starting, cancel := context.WithTimeoutCause(ctx, startTimeout,
+		fmt.Errorf("gave up after %s", startTimeout))
+	defer cancel()
+	if err := v.startAll(starting); err != nil {
+		return err
+	}
+	v.tell(report{Ready: true})
+	_ = v.reports.Close()
+	<-ctx.Done()
+	return context.Cause(ctx)
+}
+
+// startAll starts the components in the order in which they need each other.
+// What takes long and needs nobody starts first.
+func (v *supervisor) startAll(ctx context.Context) error {
+	if !v.spec.ControlPlaneOnly {
+		if err := v.enterNode(ctx); err != nil {
+			return err
+		}
+	}
+	api, err := newAPIClient(v.spec)
+	if err != nil {
+		return err
+	}
+	if err := v.startComponents(v.spec.etcd(), v.spec.apiServer()); err != nil {
+		return err
+	}
+	if !v.spec.ControlPlaneOnly {
+		if err := v.startContainerd(ctx); err != nil {
+			return err
+		}
+	}
+	if err := v.await(ctx, "kube-apiserver", api.ready); err != nil {
+		return err
+	}
+	if err := v.startComponents(v.spec.controllerManager()); err != nil {
+		return err
+	}
+	if !v.spec.ControlPlaneOnly {
+		if err := v.startNode(ctx, api); err != nil {
+			return err
+		}
+	}
+	return v.await(ctx, "the default ServiceAccount", api.serviceAccountReady)
+}
+
+func (v *supervisor) enterNode(ctx context.Context) error {
+	if err := v.spec.mountNode(); err != nil {
+		return err
+	}
+	if err := v.command(ctx, "network", "ip", "-batch", v.spec.home("network")); err != nil {
+		return err
+	}
+	return os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0o644)
+}
+
+// startContainerd also imports the pause image: no pod starts without it.
+func (v *supervisor) startContainerd(ctx context.Context) error {
+	if err := v.startComponents(v.spec.containerd()); err != nil {
+		return err
+	}
+	if err := v.await(ctx, "containerd", listening(containerdSocket)); err != nil {
+		return err
+	}
+	return poll(ctx, "the import of the pause image", func(ctx context.Context) error {
+		args := v.spec.ctr("images", "import", filepath.Join(v.spec.Bin, "pause.tar"))
+		return v.command(ctx, "pause-import", args[0], args[1:]...)
+	})
+}
+
+func (v *supervisor) startNode(ctx context.Context, api apiClient) error {
+	if err := v.startComponents(v.spec.scheduler(), v.spec.kubelet()); err != nil {
+		return err
+	}
+	return v.await(ctx, "the node", api.nodeReady)
+}
+
+// await waits until something is ready and says so.
+func (v *supervisor) await(ctx context.Context, what string, check func(context.Context) error) error {
+	if err := poll(ctx, what, check); err != nil {
+		return err
+	}
+	v.tell(report{Progress: what + " is ready"})
+	return nil
+}
+
+// startComponents starts components that are to run as long as the cluster: if
+// one ends, the cluster ends with it.
+func (v *supervisor) startComponents(components ...component) error {
+	for _, c := range components {
+		exited, err := v.launch(c.name, exec.Command(c.name, c.args...))
+		if err != nil {
+			return err
+		}
+		go func() {
+			status := <-exited
+			v.stop(fmt.Errorf("%s %s; %s", c.name, describe(status), logTail(v.spec.Dir, c.name)))
+		}()
+	}
+	return nil
+}
+
+// command runs a program to its end and expects it to succeed.
+func (v *supervisor) command(ctx context.Context, logName, program string, args ...string) error {
+	exited, err := v.launch(logName, exec.Command(program, args...))
+	if err != nil {
+		return err
+	}
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case status := <-exited:
+		if status != 0 {
+			return fmt.Errorf("%s %s; %s", program, describe(status), logTail(v.spec.Dir, logName))
+		}
+		return nil
+	}
+}
+
+// tell writes a message to whoever started the supervisor, if still there.
+func (v *supervisor) tell(r report) {
+	_ = json.NewEncoder(v.reports).Encode(r)
+}

@@ -1,0 +1,181 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package localcluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Up starts a cluster and returns when pods can be created in it or, with the
+// control plane only, when its API server is ready. It builds what is missing
+// first. The cluster outlives the calling program; Down stops it.
+//
+// A cluster of that name that already runs is returned as it is, provided that
+// it is of the same kind and version. If the start fails, the error quotes the
+// log of the component to blame, everything is stopped, and all logs stay in
+// the cluster's directory until the next start.
+func Up(ctx context.Context, o Options) (*Cluster, error) {
+	if !canPlayRoles {
+		return nil, errNoRoles
+	}
+	o, err := o.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	if err := thisHost().check(o); err != nil {
+		return nil, err
+	}
+	if _, err := Build(ctx, o); err != nil {
+		return nil, err
+	}
+	unlock, err := lockCluster(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	if running, err := find(o); err == nil {
+		return running, running.matches(o)
+	}
+	c, err := start(ctx, o)
+	if err != nil {
+		return nil, fmt.Errorf("cluster %q did not start: %w", o.Name, err)
+	}
+	return c, nil
+}
+
+// lockCluster keeps two commands from starting or stopping one cluster at once.
+func lockCluster(ctx context.Context, o Options) (unlock func(), err error) {
+	if err := os.MkdirAll(filepath.Dir(o.clusterDir()), 0o700); err != nil {
+		return nil, err
+	}
+	return lockFile(ctx, o.lockPath(), func() {
+		_, _ = fmt.Fprintf(o.Progress, "waiting for another command that starts or stops cluster %q\n", o.Name)
+	})
+}
+
+// start clears away the remains of an earlier cluster and starts a new one.
+func start(ctx context.Context, o Options) (*Cluster, error) {
+	begin := time.Now()
+	if err := removeRemains(o); err != nil {
+		return nil, err
+	}
+	s, err := prepare(o)
+	if err != nil {
+		return nil, err
+	}
+	c, reports, err := startSupervisor(s)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = reports.Close() }()
+	if err := awaitReady(ctx, reports, o.Progress); err != nil {
+		return nil, errors.Join(err, c.stop(context.WithoutCancel(ctx), unix.SIGKILL))
+	}
+	_, _ = fmt.Fprintf(o.Progress, "cluster %q is up after %.1f s\n", o.Name, time.Since(begin).Seconds())
+	return c, nil
+}
+
+// prepare fills the cluster's directory.
+func prepare(o Options) (spec, error) {
+	runc, _ := exec.LookPath("runc") // checked before where it is needed
+	s := newSpec(o, runc)
+	if o.ControlPlaneOnly {
+		ports, err := freePorts()
+		if err != nil {
+			return s, err
+		}
+		s = s.onLoopback(ports)
+	}
+	for _, dir := range []string{"log", "pki", "cni"} {
+		if err := os.MkdirAll(filepath.Join(s.Dir, dir), 0o700); err != nil {
+			return s, err
+		}
+	}
+	c, err := newCredentials(s.address(), time.Now())
+	if err != nil {
+		return s, err
+	}
+	return s, errors.Join(c.write(filepath.Join(s.Dir, "pki")), s.writeConfig(c), s.write())
+}
+
+// freePorts returns ports of the loopback interface that nobody listens on. All
+// are held until the last is found, so they differ.
+func freePorts() ([3]int, error) {
+	var ports [3]int
+	for i := range ports {
+		listener, err := net.Listen("tcp", loopbackAddress+":0")
+		if err != nil {
+			return ports, err
+		}
+		defer func() { _ = listener.Close() }()
+		ports[i] = listener.Addr().(*net.TCPAddr).Port
+	}
+	return ports, nil
+}
+
+// startSupervisor returns the pipe on which the supervisor reports.
+func startSupervisor(s spec) (*Cluster, *os.File, error) {
+	log, err := os.Create(logFile(s.Dir, "supervisor"))
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() { _ = log.Close() }()
+	reports, theirs, err := os.Pipe()
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() { _ = theirs.Close() }()
+	cmd := &exec.Cmd{
+		Path:        self,
+		Args:        []string{supervisorName, s.Dir},
+		Dir:         "/",
+		Env:         s.environment(os.Environ()),
+		Stdout:      log,
+		Stderr:      log,
+		ExtraFiles:  []*os.File{theirs},
+		SysProcAttr: supervisorAttributes(s.ControlPlaneOnly),
+	}
+	if err := cmd.Start(); err != nil {
+		_ = reports.Close()
+		return nil, nil, fmt.Errorf("cannot create the supervisor and its namespaces "+
+			"(root in a container needs CAP_SYS_ADMIN): %w", err)
+	}
+	supervisor, err := identify(cmd.Process.Pid)
+	go func() { _ = cmd.Wait() }() // else it stays a zombie of this program
+	c := &Cluster{spec: s, supervisor: supervisor}
+	return c, reports, errors.Join(err, c.record())
+}
+
+// awaitReady shows the supervisor's progress until it is ready or has failed.
+func awaitReady(ctx context.Context, reports *os.File, progress io.Writer) error {
+	defer context.AfterFunc(ctx, func() { _ = reports.Close() })()
+	messages := json.NewDecoder(reports)
+	for {
+		var r report
+		if err := messages.Decode(&r); err != nil {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			return fmt.Errorf("the supervisor ended without a word: %w", err)
+		}
+		switch {
+		case r.Ready:
+			return nil
+		case r.Error != "":
+			return errors.New(r.Error)
+		}
+		_, _ = fmt.Fprintln(progress, r.Progress)
+	}
+}
