@@ -1,0 +1,192 @@
+# The commands of this project. `make` alone lists them.
+
+SHELL         := bash
+.SHELLFLAGS   := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS     += --no-print-directory
+# Where Debian keeps runc and ip, also for a root shell that lacks it.
+export PATH   := $(PATH):/usr/sbin:/sbin
+
+# What the image is called. On another cluster: a name that it can pull.
+IMG       ?= localhost/conversion-operator:dev
+# The image's architecture.
+ARCH      ?= $(shell go env GOARCH)
+# Where end-to-end tests and the demo run: local, kind or current.
+CLUSTER   ?= local
+# The name of the cluster that cluster-up starts.
+NAME      ?= conversion-operator
+KUBECTL   ?= kubectl
+# More flags for go test, such as -race or -run TestX.
+TESTFLAGS ?=
+
+# What the binaries say of themselves.
+VERSION   ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+REVISION  ?= $(shell git rev-parse --verify --quiet HEAD || echo unknown)
+MODULE    := github.com/conversion-operator/conversion-operator
+LDFLAGS    = -s -w -X $(MODULE)/internal/cmd.version=$(VERSION)
+GO_BUILD   = CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)'
+
+# Everything that a command of this file writes and that is committed.
+GENERATED := api/README.md 'api/*/zz_generated.*' config/crd/bases config/rbac/role.yaml '*go.mod' '*go.sum'
+
+export CLUSTER IMG
+
+##@ Development
+
+.PHONY: generate
+generate: bin/tools/controller-gen ## Generate Go code from the API types
+	@bin/tools/controller-gen object:headerFile=internal/tools/boilerplate.go.txt paths=./api/...
+
+.PHONY: manifests
+manifests: bin/tools/controller-gen ## Generate the CRD and the roles from the code's markers
+	@bin/tools/controller-gen crd paths=./api/... output:crd:dir=config/crd/bases
+	@bin/tools/controller-gen rbac:roleName=conversion-operator paths=./controllers/... output:rbac:dir=config/rbac
+
+.PHONY: api-reference
+api-reference: bin/tools/crd-ref-docs ## Generate api/README.md from the API types
+	@bin/tools/crd-ref-docs --log-level=ERROR --source-path=api --max-depth=20 --renderer=markdown \
+		--config=internal/tools/api-reference/config.yaml --templates-dir=internal/tools/api-reference --output-path=api/README.md
+
+.PHONY: tidy
+tidy: ## Tidy the go.mod of every module in the tree
+	@for module in $$(find . -name go.mod -not -path './bin/*'); do go mod tidy -C "$$(dirname "$$module")"; done
+
+.PHONY: fmt
+fmt: bin/tools/golangci-lint ## Format the code
+	@bin/tools/golangci-lint fmt
+
+.PHONY: lint
+lint: bin/tools/golangci-lint ## Check the code's style, and that imports point one way
+	@bin/tools/golangci-lint run
+
+.PHONY: verify
+verify: generate manifests api-reference tidy ## Check that everything generated is up to date and committed
+	@stale=$$(git ls-files --modified --others --exclude-standard -- $(GENERATED)); \
+	if [[ -n $$stale ]]; then \
+		git --no-pager diff -- $(GENERATED) | head -n 400 || true; \
+		printf 'error: generated files are not what is committed:\n%s\nThey are up to date now. Review them and commit them (git add is enough to pass here).\n' "$$stale" >&2; \
+		exit 1; \
+	fi
+
+##@ Test
+
+.PHONY: test
+test: ## Run all of these: lint, verify, unit, integration, e2e
+	@internal/tools/test.sh
+
+.PHONY: unit
+unit: ## Test the packages alone
+	@go test $(TESTFLAGS) ./...
+
+.PHONY: integration
+integration: bin/localcluster ## Test on a real kube-apiserver and etcd
+	@assets=$$(bin/localcluster assets); \
+	packages=$$(grep -rl --include='*_test.go' '^//go:build integration' . | xargs -r -n1 dirname | sort -u); \
+	KUBEBUILDER_ASSETS=$$assets go test -count=1 -timeout=20m -tags=integration $(TESTFLAGS) $$packages
+
+.PHONY: e2e
+e2e: deps image bin/localcluster ## Test in real pods; CLUSTER=local (default, needs root), kind or current
+	@export E2E_IMAGE='$(IMG)'; internal/tools/with-cluster.sh e2e bash -c \
+		'go test -count=1 -timeout=40m -tags=e2e -exec="$$INSIDE" $(TESTFLAGS) ./internal/test/e2e/...'
+
+##@ Local cluster
+
+.PHONY: demo
+demo: deps image bin/localcluster ## Watch two CustomResourceDefinitions convert, migrate and be pruned; KEEP=1 leaves the cluster up
+	@go build -o bin/demo ./internal/demo
+	@export E2E_IMAGE='$(IMG)'; internal/tools/with-cluster.sh demo bash -c '$$INSIDE bin/demo'
+
+.PHONY: cluster-up
+cluster-up: bin/localcluster ## Start a local cluster with one node (needs root); NAME= tells clusters apart
+	@internal/tools/deps.sh runc ip
+	@bin/localcluster up --name '$(NAME)'
+
+.PHONY: cluster-down
+cluster-down: bin/localcluster ## Stop the local cluster and remove all of it
+	@bin/localcluster down --name '$(NAME)'
+
+##@ Build
+
+.PHONY: build
+build: ## Build bin/conversion-operator
+	@$(GO_BUILD) -o bin/conversion-operator .
+
+.PHONY: image
+image: ## Build the image IMG for ARCH as bin/image.tar
+	@internal/tools/deps.sh image-builder
+	@echo 'building the image $(IMG)'
+	@GOOS=linux GOARCH=$(ARCH) $(GO_BUILD) -o bin/linux-$(ARCH)/conversion-operator .
+	@internal/tools/image.sh build '$(IMG)' '$(ARCH)' 'VERSION=$(VERSION)' 'REVISION=$(REVISION)'
+
+.PHONY: push
+push: image ## Push the image to the registry that IMG names
+	@internal/tools/image.sh push '$(IMG)'
+
+##@ Deployment, on the current cluster
+
+.PHONY: install
+install: ## Install the CustomResourceDefinition of ConversionPolicy
+	@$(KUBECTL) apply --server-side -k config/crd
+
+.PHONY: uninstall
+uninstall: no-policies ## Remove the CustomResourceDefinition of ConversionPolicy
+	@$(KUBECTL) delete --ignore-not-found -k config/crd
+
+.PHONY: deploy
+deploy: bin/deploy ## Install the operator with the image IMG
+	@$(KUBECTL) apply --server-side -k bin/deploy/default
+
+.PHONY: undeploy
+undeploy: bin/deploy no-policies ## Remove the operator
+	@$(KUBECTL) delete --ignore-not-found -k bin/deploy/default
+
+# Policies go while the operator still runs: it keeps those that still convert,
+# and without it they would wait forever.
+.PHONY: no-policies
+no-policies:
+	@policies=$$($(KUBECTL) get conversionpolicies.conversion-operator.io -o name 2>/dev/null || true); \
+	if [[ -n $$policies ]]; then \
+		printf 'error: delete the policies first, and see in their status why one does not go:\n%s\n' "$$policies" >&2; \
+		exit 1; \
+	fi
+
+# A copy, so that choosing an image changes nothing that is committed.
+.PHONY: bin/deploy
+bin/deploy: bin/tools/kustomize
+	@rm -rf bin/deploy && mkdir -p bin/deploy && cp -r config/crd config/rbac config/manager config/default bin/deploy/
+	@cd bin/deploy/manager && ../../tools/kustomize edit set image 'conversion-operator=$(IMG)'
+
+##@ Set-up
+
+deps.local   := runc ip image-builder
+deps.kind    := kind kubectl image-builder
+deps.current := kubectl image-builder
+
+.PHONY: deps
+deps: ## Install what e2e and the demo need and this machine lacks, or name it
+	@internal/tools/deps.sh $(deps.$(CLUSTER))
+
+.PHONY: clean
+clean: ## Remove everything that was built here
+	@rm -rf bin
+
+.PHONY: help
+help: ## List the commands
+	@awk 'BEGIN {FS = ":.*## "; print "Usage: make COMMAND [VARIABLE=value]"} \
+		/^##@ / {printf "\n%s\n", substr($$0, 5)} \
+		/^[a-z0-9-]+:.*## / {printf "  %-15s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+
+# The development tools, pinned in internal/tools/go.mod and built once.
+package.controller-gen := sigs.k8s.io/controller-tools/cmd/controller-gen
+package.crd-ref-docs   := github.com/elastic/crd-ref-docs
+package.golangci-lint  := github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+package.kustomize      := sigs.k8s.io/kustomize/kustomize/v5
+
+bin/tools/%: internal/tools/go.mod
+	@echo 'building $*'
+	@CGO_ENABLED=0 go build -C internal/tools -trimpath -ldflags='-s -w' -o ../../$@ $(package.$*)
+
+# Cheap when nothing changed, and go knows best what changed.
+.PHONY: bin/localcluster
+bin/localcluster:
+	@go build -o bin/localcluster ./internal/localcluster/cmd

@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# deps.sh THING... installs those of the named programs that are missing, where
+# it can: as root, where apt-get is there. Elsewhere it names all of them in one
+# error. The thing image-builder is any of buildah, podman and docker.
+#
+# With nothing to do it says nothing.
+set -euo pipefail
+here=$(dirname "$0")
+
+# What Debian calls the package of a program.
+declare -A package=([runc]=runc [ip]=iproute2 [image-builder]=buildah)
+
+present() {
+  case $1 in
+  image-builder) "$here/image.sh" builder >/dev/null ;;
+  *) command -v "$1" >/dev/null ;;
+  esac
+}
+
+missing=() packages=()
+for thing in "$@"; do
+  present "$thing" && continue
+  missing+=("$thing")
+  [[ -z ${package[$thing]:-} ]] || packages+=("${package[$thing]}")
+done
+[[ ${#missing[@]} -gt 0 ]] || exit 0
+
+# Everything that is missing is a package, and this user may install packages.
+if [[ ${#packages[@]} -eq ${#missing[@]} && $(id -u) -eq 0 ]] && command -v apt-get >/dev/null; then
+  echo "installing ${packages[*]} with apt-get"
+  export DEBIAN_FRONTEND=noninteractive
+  log=$(mktemp)
+  if (apt-get update && apt-get install --yes --no-install-recommends "${packages[@]}") >"$log" 2>&1; then
+    rm -f "$log"
+    exit 0
+  fi
+  cat "$log" >&2
+  echo "error: apt-get could not install ${packages[*]}; its output is above" >&2
+  exit 1
+fi
+
+{
+  echo "error: missing: ${missing[*]/image-builder/an image builder (buildah, podman or docker)}"
+  [[ ${#packages[@]} -eq 0 ]] || echo "Install them with the system's package manager, for example: sudo apt-get install ${packages[*]}"
+  [[ ${#packages[@]} -eq ${#missing[@]} ]] || echo "kind and kubectl: https://kind.sigs.k8s.io and https://kubernetes.io/docs/tasks/tools"
+} >&2
+exit 1

@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# Builds the operator's image from the Dockerfile with whichever image builder
+# is there. The binary is already at bin/linux-ARCH/conversion-operator.
+#
+#   image.sh builder                 print the image builder, or fail
+#   image.sh build IMG ARCH [ARG...] write bin/image.tar, with build arguments KEY=VALUE
+#   image.sh push IMG                push what is in bin/image.tar to IMG's registry
+#
+# The archive is of docker's format: docker, podman, kind and containerd load it.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+archive=bin/image.tar
+
+# Root needs no engine: buildah builds without one. Anybody else is better off
+# with an engine that is already set up.
+builder() {
+  local candidates=(docker podman buildah) candidate
+  [[ $(id -u) -ne 0 ]] || candidates=(buildah podman docker)
+  for candidate in "${candidates[@]}"; do
+    command -v "$candidate" >/dev/null || continue
+    # docker without an engine is only a client.
+    [[ $candidate != docker ]] || docker version >/dev/null 2>&1 || continue
+    echo "$candidate"
+    return
+  done
+  return 1
+}
+
+# buildah with a store of its own that is gone afterwards: nothing of the host's
+# container storage is read or changed, and vfs works on any file system.
+with_store() {
+  store=$(mktemp -d)
+  trap 'rm -rf "$store"' EXIT
+  buildah=(buildah --storage-driver vfs --root "$store/root" --runroot "$store/run")
+}
+
+build() {
+  local img=$1 arch=$2 arguments=() argument
+  shift 2
+  for argument in "$@"; do arguments+=(--build-arg "$argument"); done
+  rm -f "$archive"
+  case $(builder) in
+  buildah)
+    with_store
+    "${buildah[@]}" build --quiet --isolation chroot --platform "linux/$arch" --build-arg "TARGETARCH=$arch" "${arguments[@]}" --tag "$img" . >/dev/null
+    "${buildah[@]}" push --quiet "$img" "docker-archive:$archive:$img" >/dev/null
+    ;;
+  podman)
+    podman build --quiet --platform "linux/$arch" --build-arg "TARGETARCH=$arch" "${arguments[@]}" --tag "$img" . >/dev/null
+    podman save --quiet --format docker-archive --output "$archive" "$img"
+    ;;
+  docker)
+    docker build --quiet --platform "linux/$arch" "${arguments[@]}" --tag "$img" . >/dev/null
+    docker save --output "$archive" "$img"
+    ;;
+  esac
+}
+
+push() {
+  local img=$1
+  case $(builder) in
+  buildah)
+    with_store
+    "${buildah[@]}" push "$("${buildah[@]}" pull --quiet "docker-archive:$archive")" "docker://$img"
+    ;;
+  podman) podman load --quiet --input "$archive" >/dev/null && podman push "$img" ;;
+  docker) docker load --quiet --input "$archive" >/dev/null && docker push "$img" ;;
+  esac
+}
+
+"$@"

@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# Everything that `make test` promises, one stage after the other, all of them
+# even when one fails, and at the end what each took.
+#
+# End-to-end tests run pods. Where that is not possible they are left out, which
+# is said loudly and written to bin/left-out; with CI=true it is a failure.
+set -uo pipefail
+cd "$(dirname "$0")/../.." || exit
+mkdir -p bin
+rm -f bin/left-out
+summary=()
+failed=
+
+stage() {
+  local name=$1 start=$SECONDS result=ok
+  printf '\n=== %s\n' "$name"
+  "${MAKE:-make}" --no-print-directory "$name" || { result=FAILED failed=1; }
+  summary+=("$(printf '%-12s %-8s %5d s' "$name" "$result" $((SECONDS - start)))")
+}
+
+leave_out() {
+  echo "$1: $2" >>bin/left-out
+  summary+=("$(printf '%-12s %-8s' "$1" 'LEFT OUT')")
+}
+
+# Why pods cannot run here, or nothing. A cluster that is not ours has its own.
+no_pods() {
+  [[ ${CLUSTER:-local} == local ]] || return 0
+  if [[ $(uname) != Linux ]]; then
+    echo "the local cluster's node needs Linux, and this is $(uname)"
+  elif [[ $(id -u) -ne 0 ]]; then
+    echo "the local cluster's node needs root"
+  fi
+}
+
+for name in lint verify unit integration; do stage "$name"; done
+why=$(no_pods)
+if [[ -z $why ]]; then stage e2e; else leave_out e2e "$why"; fi
+
+printf '\n=== summary\n'
+printf '%s\n' "${summary[@]}"
+if [[ -s bin/left-out ]]; then
+  cat <<BLOCK
+
+  ####################################################################
+  ##  LEFT OUT: this was not the whole test.
+$(sed 's/^/  ##  /' bin/left-out)
+  ##  Run it as root on Linux, or on a cluster of yours:
+  ##  make test CLUSTER=kind, or make test CLUSTER=current
+  ####################################################################
+BLOCK
+  [[ ${CI:-} != true ]] || failed=1
+fi
+[[ -z $failed ]]

@@ -1,0 +1,64 @@
+#!/usr/bin/env bash
+# with-cluster.sh NAME COMMAND... runs the command against a cluster that has
+# the image of bin/image.tar, and takes the cluster down afterwards.
+#
+# The command finds KUBECONFIG in its environment, and in INSIDE the words to
+# put before whatever has to run where the cluster's network can be reached:
+# empty, or `.../localcluster exec ... --`.
+#
+#   CLUSTER=local    the project's own, one node, built from Go modules (default)
+#   CLUSTER=kind     made with kind, which needs a container engine
+#   CLUSTER=current  the one of the current kubeconfig; it must be able to pull IMG
+#   KEEP=1           leave the cluster up
+set -euo pipefail
+root=$(cd "$(dirname "$0")/../.." && pwd)
+name=$1
+shift
+archive=$root/bin/image.tar
+
+# Called on every way out, so that an interrupted run leaves nothing behind.
+leave() {
+  local status=$?
+  if [[ -n ${KEEP:-} ]]; then
+    echo "The cluster is still up. Its kubeconfig: $KUBECONFIG"
+    [[ -z $INSIDE ]] || echo "Reach it with: $INSIDE kubectl get conversionpolicies"
+    echo "Take it down with: $down"
+  else
+    $down >/dev/null || echo "error: the cluster did not go down; try: $down" >&2
+  fi
+  exit "$status"
+}
+
+case ${CLUSTER:-local} in
+local)
+  localcluster=$root/bin/localcluster
+  down="$localcluster down --name $name"
+  "$localcluster" build
+  $down >/dev/null 2>&1 || true # what an interrupted run left
+  INSIDE="$localcluster exec --name $name --"
+  KUBECONFIG=
+  trap leave EXIT
+  "$localcluster" up --name "$name"
+  KUBECONFIG=$("$localcluster" kubeconfig --name "$name")
+  said=$("$localcluster" load --name "$name" "$archive" 2>&1) || { echo "$said" >&2 && exit 1; }
+  ;;
+kind)
+  down="kind delete cluster --name $name"
+  INSIDE=
+  KUBECONFIG=$root/bin/$name.kubeconfig
+  trap leave EXIT
+  kind create cluster --name "$name" --kubeconfig "$KUBECONFIG" --wait 3m
+  kind load image-archive "$archive" --name "$name"
+  ;;
+current)
+  INSIDE=
+  echo "using the current cluster, $(kubectl config current-context); it has to be able to pull ${IMG:-the image} (make push)"
+  ;;
+*)
+  echo "error: CLUSTER=$CLUSTER: use local, kind or current" >&2
+  exit 1
+  ;;
+esac
+export INSIDE
+[[ -z ${KUBECONFIG:-} ]] || export KUBECONFIG
+"$@"
