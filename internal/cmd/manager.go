@@ -1,0 +1,117 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client/config"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/controllers"
+	"github.com/conversion-operator/conversion-operator/internal/plan"
+)
+
+// managerOptions are the flags of the manager subcommand.
+type managerOptions struct {
+	namespace    string
+	image        string
+	leaderElect  bool
+	probeAddress string
+	settle       time.Duration
+}
+
+func newManagerCommand() *cobra.Command {
+	options := managerOptions{}
+	command := &cobra.Command{
+		Use:   "manager",
+		Short: "Reconcile ConversionPolicies",
+		Long: "Reconcile ConversionPolicies. Conversions do not depend on it: while it is down, converter pods\n" +
+			"go on answering and migrations go on rewriting; only changes wait.",
+		Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error { return options.run(command.Context()) },
+	}
+	flags := command.Flags()
+	flags.StringVar(&options.namespace, "namespace", os.Getenv("POD_NAMESPACE"),
+		"namespace of the operator, where converter and migration pods run; default $POD_NAMESPACE")
+	flags.StringVar(&options.image, "image", os.Getenv("CONVERSION_OPERATOR_IMAGE"),
+		"image of converter and migration pods, the operator's own; default $CONVERSION_OPERATOR_IMAGE")
+	flags.BoolVar(&options.leaderElect, "leader-elect", false, "let one of several managers act at a time")
+	flags.StringVar(&options.probeAddress, "health-probe-bind-address", ":8081", "address of /healthz and /readyz")
+	flags.DurationVar(&options.settle, "settle", plan.SettleMany,
+		"how long a migration waits for writes in the old storage version to drain; shorter where there is one API server")
+	return command
+}
+
+func (o managerOptions) run(ctx context.Context) error {
+	if o.namespace == "" {
+		return errors.New("--namespace is empty: set it, or the environment variable POD_NAMESPACE")
+	}
+	if o.image == "" {
+		return errors.New("--image is empty: set it, or the environment variable CONVERSION_OPERATOR_IMAGE")
+	}
+	manager, err := o.newManager()
+	if err != nil {
+		return err
+	}
+	reconciler := &controllers.ConversionPolicyReconciler{
+		Client:   manager.GetClient(),
+		Live:     manager.GetAPIReader(),
+		Recorder: manager.GetEventRecorder(plan.ManagedBy),
+		Settings: plan.Settings{Namespace: o.namespace, Image: o.image, Settle: o.settle},
+		Prover:   controllers.NewProver(),
+		Now:      time.Now,
+	}
+	if err := reconciler.SetupWithManager(ctx, manager); err != nil {
+		return fmt.Errorf("set up the controller: %w", err)
+	}
+	return manager.Start(ctx)
+}
+
+func (o managerOptions) newManager() (ctrl.Manager, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, v1alpha1.AddToScheme,
+	} {
+		if err := add(scheme); err != nil {
+			return nil, err
+		}
+	}
+	kubeconfig, err := config.GetConfig()
+	if err != nil {
+		return nil, fmt.Errorf("find the API server: %w", err)
+	}
+	kubeconfig.QPS = -1 // priority and fairness on the API server is the better judge
+	manager, err := ctrl.NewManager(kubeconfig, ctrl.Options{
+		Scheme:                        scheme,
+		Cache:                         controllers.CacheOptions(o.namespace),
+		LeaderElection:                o.leaderElect,
+		LeaderElectionID:              "conversion-operator",
+		LeaderElectionNamespace:       o.namespace,
+		LeaderElectionReleaseOnCancel: true,
+		LeaseDuration:                 ptr.To(15 * time.Second),
+		RenewDeadline:                 ptr.To(10 * time.Second),
+		RetryPeriod:                   ptr.To(2 * time.Second),
+		HealthProbeBindAddress:        o.probeAddress,
+		Metrics:                       metricsserver.Options{BindAddress: "0"},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("create the manager: %w", err)
+	}
+	return manager, errors.Join(
+		manager.AddHealthzCheck("ping", healthz.Ping),
+		manager.AddReadyzCheck("ping", healthz.Ping))
+}

@@ -1,0 +1,103 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cmd
+
+import (
+	"fmt"
+	"io"
+	"runtime/debug"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/cobra"
+	"go.uber.org/zap/zapcore"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+)
+
+// version is set by the release build:
+// -ldflags "-X github.com/conversion-operator/conversion-operator/internal/cmd.version=v1.2.3".
+var version string
+
+// logOptions are the flags that all subcommands share.
+type logOptions struct {
+	level  string
+	format string
+}
+
+// NewRootCommand returns the command conversion-operator with all its subcommands.
+func NewRootCommand() *cobra.Command {
+	options := logOptions{}
+	command := &cobra.Command{
+		Use:   "conversion-operator",
+		Short: "Change the schema of a CustomResourceDefinition safely",
+		Long: `Change the schema of a CustomResourceDefinition safely.
+
+A ConversionPolicy says how the objects of two versions correspond. From it,
+conversion-operator runs a conversion webhook, switches the
+CustomResourceDefinition to it once it is proven, and rewrites the stored
+objects, each step in the safe order.
+
+Its parts are subcommands of one binary, run from one image:
+
+  manager   reconciles ConversionPolicies           a Deployment
+  serve     answers the API server's conversions    a Deployment for each policy
+  migrate   rewrites stored objects                 a Job for each run`,
+		Version:           versionText(),
+		SilenceUsage:      true,
+		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
+		PersistentPreRunE: func(command *cobra.Command, _ []string) error {
+			return options.install(command)
+		},
+	}
+	flags := command.PersistentFlags()
+	flags.StringVar(&options.level, "log-level", "info", "least severe messages that are logged: debug, info or error")
+	flags.StringVar(&options.format, "log-format", "json", "form of the log: json or text")
+	command.AddCommand(newManagerCommand(), newServeCommand(), newMigrateCommand())
+	return command
+}
+
+// install gives the logger to everything that logs: to the command through its
+// context, to controller-runtime, and to client-go.
+func (o *logOptions) install(command *cobra.Command) error {
+	log, err := o.newLogger(command.ErrOrStderr())
+	if err != nil {
+		return err
+	}
+	ctrl.SetLogger(log)
+	klog.SetLogger(log)
+	command.SetContext(logr.NewContext(command.Context(), log))
+	return nil
+}
+
+func (o *logOptions) newLogger(to io.Writer) (logr.Logger, error) {
+	levels := map[string]zapcore.Level{"debug": zapcore.DebugLevel, "info": zapcore.InfoLevel, "error": zapcore.ErrorLevel}
+	level, ok := levels[o.level]
+	if !ok {
+		return logr.Discard(), fmt.Errorf("--log-level must be debug, info or error, is %q", o.level)
+	}
+	formats := map[string]zap.Opts{"json": zap.JSONEncoder(readableTime), "text": zap.ConsoleEncoder(readableTime)}
+	format, ok := formats[o.format]
+	if !ok {
+		return logr.Discard(), fmt.Errorf("--log-format must be json or text, is %q", o.format)
+	}
+	// The place of a log call says nothing about an error that came from afar.
+	// Panics carry their stack as a value.
+	return zap.New(zap.WriteTo(to), zap.Level(level), zap.StacktraceLevel(zapcore.PanicLevel), format), nil
+}
+
+func readableTime(config *zapcore.EncoderConfig) {
+	config.EncodeTime = zapcore.RFC3339TimeEncoder
+}
+
+// versionText is the version of the release, or what Go knows about the build.
+func versionText() string {
+	if version != "" {
+		return version
+	}
+	if build, ok := debug.ReadBuildInfo(); ok && build.Main.Version != "" {
+		return build.Main.Version
+	}
+	return "(unknown)"
+}

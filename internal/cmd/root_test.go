@@ -1,0 +1,115 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cmd
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/cobra"
+)
+
+// run executes the root command with one more subcommand that logs.
+func run(args ...string) (stdout, stderr string, err error) {
+	var out, errs bytes.Buffer
+	root := NewRootCommand()
+	root.AddCommand(&cobra.Command{Use: "log", Run: func(command *cobra.Command, _ []string) {
+		log := logr.FromContextOrDiscard(command.Context())
+		log.V(1).Info("detail")
+		log.Info("said", "a", 1)
+		log.Error(nil, "failed")
+	}})
+	root.SetOut(&out)
+	root.SetErr(&errs)
+	root.SetArgs(args)
+	err = root.Execute()
+	return out.String(), errs.String(), err
+}
+
+func TestLogs(t *testing.T) {
+	cases := map[string]struct {
+		args []string
+		want []string
+	}{
+		"by default": {args: []string{"log"}, want: []string{"said", "failed"}},
+		"debug":      {args: []string{"log", "--log-level=debug"}, want: []string{"detail", "said", "failed"}},
+		"error":      {args: []string{"log", "--log-level=error"}, want: []string{"failed"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			_, stderr, err := run(tc.args...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for line := range strings.Lines(stderr) {
+				entry := map[string]any{}
+				if err := json.Unmarshal([]byte(line), &entry); err != nil {
+					t.Fatalf("%v in %s", err, line)
+				}
+				got = append(got, entry["msg"].(string))
+				if fields := slices.Sorted(maps.Keys(entry)); fields[len(fields)-1] != "ts" {
+					t.Errorf("fields %v", fields)
+				}
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("messages (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestTextLog(t *testing.T) {
+	_, stderr, err := run("log", "--log-format=text", "--log-level=info")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(stderr, "\tINFO\tsaid\t{\"a\": 1}\n") {
+		t.Errorf("log is %q", stderr)
+	}
+}
+
+func TestWrongFlags(t *testing.T) {
+	cases := map[string]struct {
+		args []string
+		want string
+	}{
+		"log level":          {[]string{"log", "--log-level=loud"}, `--log-level must be debug, info or error, is "loud"`},
+		"log format":         {[]string{"log", "--log-format=xml"}, `--log-format must be json or text, is "xml"`},
+		"unknown subcommand": {[]string{"server"}, `unknown command "server" for "conversion-operator"`},
+		"port":               {[]string{"serve", "--port=0"}, `--port must be between 1 and 65535, is 0`},
+		"drain":              {[]string{"serve", "--drain=-1s"}, `--drain must not be negative, is -1s`},
+		"body":               {[]string{"serve", "--max-body-bytes=0"}, `--max-body-bytes must be at least 1, is 0`},
+		"arguments":          {[]string{"serve", "plan.json"}, `unknown command "plan.json" for "conversion-operator serve"`},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			stdout, stderr, err := run(tc.args...)
+			if err == nil || !strings.HasPrefix(err.Error(), tc.want) {
+				t.Errorf("error is %v, want %s", err, tc.want)
+			}
+			if !strings.HasPrefix(stderr, "Error: "+tc.want) || strings.Contains(stderr, "Usage:") || stdout != "" {
+				t.Errorf("output is %q and %q", stdout, stderr)
+			}
+		})
+	}
+}
+
+func TestVersion(t *testing.T) {
+	version = "v1.2.3"
+	t.Cleanup(func() { version = "" })
+	stdout, _, err := run("--version")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff("conversion-operator version v1.2.3\n", stdout); diff != "" {
+		t.Errorf("output (-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,111 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cmd
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/cobra"
+
+	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/webhook"
+)
+
+// serveOptions are the flags of the serve subcommand.
+type serveOptions struct {
+	plan         string
+	certificates string
+	port         int
+	drain        time.Duration
+	maxBody      int64
+}
+
+func newServeCommand() *cobra.Command {
+	options := serveOptions{}
+	command := &cobra.Command{
+		Use:   "serve",
+		Short: "Answer the API server's ConversionReviews",
+		Long: `Answer the API server's ConversionReviews.
+
+The manager starts this command in converter pods. It needs two mounted
+directories, the compiled rules and a serving certificate, and nothing else: no
+access to the API. A new certificate is taken up while it runs.
+
+When it is told to stop, it reports itself as not ready, goes on answering for
+the drain period, finishes the calls in flight, and ends.`,
+		Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			if err := options.validate(); err != nil {
+				return err
+			}
+			return options.run(command.Context())
+		},
+	}
+	flags := command.Flags()
+	flags.StringVar(&options.plan, "plan", "/etc/conversion-operator/plan/plan.json", "file of the compiled rules")
+	flags.StringVar(&options.certificates, "certificates", "/etc/conversion-operator/tls", "directory of tls.crt and tls.key")
+	flags.IntVar(&options.port, "port", webhook.DefaultPort, "port to listen at")
+	flags.DurationVar(&options.drain, "drain", webhook.DefaultDrainPeriod,
+		"how long to go on answering after being told to stop, so that API servers can turn to other pods")
+	flags.Int64Var(&options.maxBody, "max-body-bytes", webhook.DefaultMaxBodyBytes, "size of the largest ConversionReview that is accepted")
+	return command
+}
+
+func (o *serveOptions) validate() error {
+	if o.port < 1 || o.port > 65535 {
+		return fmt.Errorf("--port must be between 1 and 65535, is %d", o.port)
+	}
+	if o.drain < 0 {
+		return fmt.Errorf("--drain must not be negative, is %s", o.drain)
+	}
+	if o.maxBody < 1 {
+		return fmt.Errorf("--max-body-bytes must be at least 1, is %d", o.maxBody)
+	}
+	return nil
+}
+
+func (o *serveOptions) run(ctx context.Context) error {
+	log := logr.FromContextOrDiscard(ctx)
+	handler, err := o.newHandler(log)
+	if err != nil {
+		return err
+	}
+	server, err := webhook.NewServer(handler, webhook.ServerOptions{
+		Port:                 o.port,
+		CertificateDirectory: o.certificates,
+		DrainPeriod:          o.drain,
+		Log:                  log,
+	})
+	if err != nil {
+		return err
+	}
+	return server.Run(ctx)
+}
+
+// newHandler compiles the plan. Nothing listens before that is done, so a pod
+// that answers at all is ready.
+func (o *serveOptions) newHandler(log logr.Logger) (*webhook.Handler, error) {
+	document, err := os.ReadFile(o.plan)
+	if err != nil {
+		return nil, fmt.Errorf("reading the plan: %w", err)
+	}
+	plan, err := conversion.Load(document)
+	if err != nil {
+		return nil, fmt.Errorf("loading the plan %s: %w", o.plan, err)
+	}
+	converter, err := conversion.NewConverter(plan)
+	if err != nil {
+		return nil, fmt.Errorf("compiling the plan %s: %w", o.plan, err)
+	}
+	return webhook.NewHandler(converter, webhook.HandlerOptions{
+		Group:        plan.Group,
+		PlanHash:     plan.Hash(),
+		MaxBodyBytes: o.maxBody,
+		Log:          log.WithValues("group", plan.Group, "kind", plan.Kind),
+	}), nil
+}

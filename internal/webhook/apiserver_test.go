@@ -1,0 +1,168 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package webhook
+
+import (
+	"crypto/tls"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/conversion"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/conversion-operator/conversion-operator/internal/webhook/internal/testca"
+)
+
+const serviceName = "crontabs.conversion-system.svc"
+
+// endpoint resolves every Service to one address.
+type endpoint string
+
+func (e endpoint) ResolveEndpoint(string, string, int32) (*url.URL, error) {
+	return &url.URL{Scheme: "https", Host: string(e)}, nil
+}
+
+// apiServer returns the converter of a real API server for the
+// CustomResourceDefinition of example.com, pointed at handler.
+func apiServer(t *testing.T, handler *Handler, reviewVersion string) runtime.ObjectConvertor {
+	t.Helper()
+	authority := testca.New(t)
+	server := httptest.NewUnstartedServer(handler)
+	server.TLS = &tls.Config{Certificates: []tls.Certificate{authority.Issue(t, serviceName, time.Now().Add(time.Hour)).TLS(t)}}
+	server.StartTLS()
+	t.Cleanup(server.Close)
+
+	factory, err := conversion.NewCRConverterFactory(endpoint(server.Listener.Addr().String()), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Clients are kept by configuration, and metrics by the name of the definition.
+	converter, _, err := factory.NewConverter(definition(strings.ToLower(strings.ReplaceAll(t.Name(), "/", "-")), authority.Bundle, reviewVersion))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return converter
+}
+
+func definition(name string, bundle []byte, reviewVersion string) *apiextensionsv1.CustomResourceDefinition {
+	return &apiextensionsv1.CustomResourceDefinition{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
+			Group:    "example.com",
+			Scope:    apiextensionsv1.NamespaceScoped,
+			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v1beta1"}, {Name: "v1"}, {Name: "v2"}},
+			Conversion: &apiextensionsv1.CustomResourceConversion{
+				Strategy: apiextensionsv1.WebhookConverter,
+				Webhook: &apiextensionsv1.WebhookConversion{
+					ConversionReviewVersions: []string{reviewVersion},
+					ClientConfig: &apiextensionsv1.WebhookClientConfig{
+						CABundle: bundle,
+						Service: &apiextensionsv1.ServiceReference{
+							Namespace: "conversion-system", Name: "crontabs", Path: new(ConvertPath), Port: new(int32(443)),
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
+func cronTab(version, name string) unstructured.Unstructured {
+	return unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "example.com/" + version,
+		"kind":       "CronTab",
+		"metadata":   map[string]any{"name": name, "namespace": "default", "uid": name + "-uid", "labels": map[string]any{"a": "b"}},
+		"spec":       map[string]any{"replicas": int64(9007199254740993)},
+	}}
+}
+
+// TestAPIServerConverts runs the converter out of the API server's own library
+// against the handler, with the review versions that it may send.
+func TestAPIServerConverts(t *testing.T) {
+	cases := map[string]struct {
+		in, want runtime.Object
+	}{
+		"one object": {
+			in:   new(cronTab("v1beta1", "one")),
+			want: new(cronTab("v1", "one")),
+		},
+		"an object with empty metadata": {
+			in:   &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.com/v1beta1", "kind": "CronTab", "metadata": map[string]any{}, "spec": map[string]any{}}},
+			want: &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.com/v1", "kind": "CronTab", "metadata": map[string]any{}, "spec": map[string]any{}}},
+		},
+		"a list at mixed versions": {
+			in:   list("v1beta1", cronTab("v1beta1", "one"), cronTab("v1", "two"), cronTab("v2", "three")),
+			want: list("v1", cronTab("v1", "one"), cronTab("v1", "two"), cronTab("v1", "three")),
+		},
+	}
+	for _, reviewVersion := range []string{"v1", "v1beta1"} {
+		for name, tc := range cases {
+			t.Run(reviewVersion+"/"+name, func(t *testing.T) {
+				got, err := apiServer(t, newTestHandler(), reviewVersion).ConvertToVersion(tc.in, schema.GroupVersion{Group: "example.com", Version: "v1"})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(tc.want, got); diff != "" {
+					t.Errorf("object (-want +got):\n%s", diff)
+				}
+			})
+		}
+	}
+}
+
+// TestAPIServerShowsFailures proves what a person in front of kubectl reads.
+func TestAPIServerShowsFailures(t *testing.T) {
+	cases := map[string]struct {
+		object  unstructured.Unstructured
+		options HandlerOptions
+		want    string
+	}{
+		"failure": {
+			object:  cronTab("v1beta1", "bad"),
+			options: HandlerOptions{Group: "example.com"},
+			want:    `conversion webhook for example.com/v1beta1, Kind=CronTab failed: default/bad cannot be converted to v1: .spec.hostPort: it is bad`,
+		},
+		"panic": {
+			object:  cronTab("v1beta1", "panic"),
+			options: HandlerOptions{Group: "example.com"},
+			want:    `conversion webhook for example.com/v1beta1, Kind=CronTab failed: default/panic cannot be converted to v1: internal error of the converter, its cause is in the log of the converter pod`,
+		},
+		"another converter's Service": {
+			object:  cronTab("v1beta1", "one"),
+			options: HandlerOptions{Group: "example.org"},
+			want:    `conversion webhook for example.com/v1beta1, Kind=CronTab failed: this converter serves example.org, but the request is for example.com/v1: the CustomResourceDefinition refers to the wrong webhook`,
+		},
+		"large object": {
+			object:  cronTab("v1beta1", "one"),
+			options: HandlerOptions{Group: "example.com", MaxBodyBytes: 10},
+			want:    `conversion webhook for example.com/v1beta1, Kind=CronTab failed: the review is larger than the 10 bytes that the converter accepts`,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			tc.options.Log = logr.Discard()
+			handler := NewHandler(convertFunc(rename), tc.options)
+			_, err := apiServer(t, handler, "v1").ConvertToVersion(&tc.object, schema.GroupVersion{Group: "example.com", Version: "v1"})
+			if diff := cmp.Diff(tc.want, text(err)); diff != "" {
+				t.Errorf("error (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func list(version string, items ...unstructured.Unstructured) *unstructured.UnstructuredList {
+	return &unstructured.UnstructuredList{
+		Object: map[string]any{"apiVersion": "example.com/" + version, "kind": "CronTabList"},
+		Items:  items,
+	}
+}

@@ -1,0 +1,311 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package webhook
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// convertFunc is a Converter.
+type convertFunc func(dst, object []byte, toVersion string) ([]byte, error)
+
+func (f convertFunc) Convert(dst, object []byte, toVersion string) ([]byte, error) {
+	return f(dst, object, toVersion)
+}
+
+// rename gives objects of example.com their new version and nothing else. It
+// fails for those with "bad" in them and panics for those with "panic".
+func rename(dst, object []byte, toVersion string) ([]byte, error) {
+	if bytes.Contains(object, []byte("bad")) {
+		return append(dst, "half of an obj"...), errors.New(".spec.hostPort: it is bad")
+	}
+	if bytes.Contains(object, []byte("panic")) {
+		panic("secret value")
+	}
+	for _, version := range []string{"v1beta1", "v1", "v2"} {
+		old := []byte(`"apiVersion":"example.com/` + version + `"`)
+		if bytes.Contains(object, old) {
+			return append(dst, bytes.Replace(object, old, []byte(`"apiVersion":"example.com/`+toVersion+`"`), 1)...), nil
+		}
+	}
+	return dst, errors.New("unknown version")
+}
+
+func newTestHandler() *Handler {
+	return NewHandler(convertFunc(rename), HandlerOptions{Group: "example.com", PlanHash: "abc", Log: logr.Discard()})
+}
+
+// post sends body to /convert as an API server does.
+func post(handler http.Handler, body string) *httptest.ResponseRecorder {
+	request := httptest.NewRequest(http.MethodPost, "/convert?timeout=30s", strings.NewReader(body))
+	request.Header.Set("Content-Type", "application/json")
+	recorder := httptest.NewRecorder()
+	handler.ServeHTTP(recorder, request)
+	return recorder
+}
+
+func v1Review(request string) string {
+	return `{"kind":"ConversionReview","apiVersion":"apiextensions.k8s.io/v1","request":` + request + `}`
+}
+
+const (
+	success = `{"kind":"ConversionReview","apiVersion":"apiextensions.k8s.io/%s","response":{"uid":"u","convertedObjects":[%s],"result":{"status":"Success"}}}`
+	failure = `{"kind":"ConversionReview","apiVersion":"apiextensions.k8s.io/v1","response":{"uid":"u","convertedObjects":[],"result":{"status":"Failure","message":%q}}}`
+)
+
+func TestConvert(t *testing.T) {
+	cases := map[string]struct {
+		body string
+		want string
+	}{
+		"one object": {
+			body: v1Review(`{"uid":"u","desiredAPIVersion":"example.com/v1","objects":[{"apiVersion":"example.com/v1beta1","kind":"A","n":9007199254740993}]}`),
+			want: fmt.Sprintf(success, "v1", `{"apiVersion":"example.com/v1","kind":"A","n":9007199254740993}`),
+		},
+		"v1beta1 is answered in v1beta1": {
+			body: `{"kind":"ConversionReview","apiVersion":"apiextensions.k8s.io/v1beta1","request":{"uid":"u","desiredAPIVersion":"example.com/v1","objects":[{"apiVersion":"example.com/v1beta1"}]}}`,
+			want: fmt.Sprintf(success, "v1beta1", `{"apiVersion":"example.com/v1"}`),
+		},
+		"many objects at different versions, in order": {
+			body: v1Review(`{"uid":"u","desiredAPIVersion":"example.com/v2","objects":[{"apiVersion":"example.com/v1beta1","n":1},{"apiVersion":"example.com/v1","n":2},{"apiVersion":"example.com/v1beta1","n":3}]}`),
+			want: fmt.Sprintf(success, "v1", `{"apiVersion":"example.com/v2","n":1},{"apiVersion":"example.com/v2","n":2},{"apiVersion":"example.com/v2","n":3}`),
+		},
+		"members in another order": {
+			body: `{"request":{"objects":[{"apiVersion":"example.com/v1beta1"}],"desiredAPIVersion":"example.com/v1","uid":"u"},"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview"}`,
+			want: fmt.Sprintf(success, "v1", `{"apiVersion":"example.com/v1"}`),
+		},
+		"no objects": {
+			body: v1Review(`{"uid":"u","desiredAPIVersion":"example.com/v1","objects":[]}`),
+			want: fmt.Sprintf(success, "v1", ``),
+		},
+		"objects missing": {
+			body: v1Review(`{"uid":"u","desiredAPIVersion":"example.com/v1"}`),
+			want: fmt.Sprintf(success, "v1", ``),
+		},
+		"uid with quotes": {
+			body: v1Review(`{"uid":"\"u\u0000","desiredAPIVersion":"example.com/v1"}`),
+			want: strings.Replace(fmt.Sprintf(success, "v1", ``), `"u"`, `"\"u\u0000"`, 1),
+		},
+		"one failure fails all and leaves nothing behind": {
+			body: v1Review(`{"uid":"u","desiredAPIVersion":"example.com/v1","objects":[{"apiVersion":"example.com/v1beta1"},{"apiVersion":"example.com/v1beta1","metadata":{"namespace":"default","name":"bad"}}]}`),
+			want: fmt.Sprintf(failure, `default/bad cannot be converted to v1: .spec.hostPort: it is bad`),
+		},
+		"failure of a cluster-scoped object": {
+			body: v1Review(`{"uid":"u","desiredAPIVersion":"example.com/v1","objects":[{"metadata":{"name":"bad"}}]}`),
+			want: fmt.Sprintf(failure, `bad cannot be converted to v1: .spec.hostPort: it is bad`),
+		},
+		"failure of an object without metadata": {
+			body: v1Review(`{"uid":"u","desiredAPIVersion":"example.com/v1","objects":[{"spec":"bad"}]}`),
+			want: fmt.Sprintf(failure, `object 0 of the review cannot be converted to v1: .spec.hostPort: it is bad`),
+		},
+		"failure of an object that is not JSON": {
+			body: v1Review(`{"uid":"u","desiredAPIVersion":"example.com/v1","objects":[{bad}]}`),
+			want: fmt.Sprintf(failure, `object 0 of the review cannot be converted to v1: .spec.hostPort: it is bad`),
+		},
+		"an object that is none": {
+			body: v1Review(`{"uid":"u","desiredAPIVersion":"example.com/v1","objects":[{"apiVersion":"example.com/v1beta1"},null]}`),
+			want: fmt.Sprintf(failure, `object 1 of the review cannot be converted to v1: it is not a JSON object`),
+		},
+		"panic": {
+			body: v1Review(`{"uid":"u","desiredAPIVersion":"example.com/v1","objects":[{"metadata":{"namespace":"default","name":"panic"}}]}`),
+			want: fmt.Sprintf(failure, `default/panic cannot be converted to v1: internal error of the converter, its cause is in the log of the converter pod`),
+		},
+		"no desired version": {
+			body: v1Review(`{"uid":"u","objects":[{}]}`),
+			want: fmt.Sprintf(failure, `request.desiredAPIVersion is missing`),
+		},
+		"another group": {
+			body: v1Review(`{"uid":"u","desiredAPIVersion":"example.org/v1","objects":[{}]}`),
+			want: fmt.Sprintf(failure, `this converter serves example.com, but the request is for example.org/v1: the CustomResourceDefinition refers to the wrong webhook`),
+		},
+		"no version": {
+			body: v1Review(`{"uid":"u","desiredAPIVersion":"example.com","objects":[{}]}`),
+			want: fmt.Sprintf(failure, `request.desiredAPIVersion is "example.com", not example.com/<version>`),
+		},
+		"empty version": {
+			body: v1Review(`{"uid":"u","desiredAPIVersion":"example.com/","objects":[{}]}`),
+			want: fmt.Sprintf(failure, `request.desiredAPIVersion is "example.com/", not example.com/<version>`),
+		},
+		"two versions": {
+			body: v1Review(`{"uid":"u","desiredAPIVersion":"example.com/v1/v2","objects":[{}]}`),
+			want: fmt.Sprintf(failure, `request.desiredAPIVersion is "example.com/v1/v2", not example.com/<version>`),
+		},
+	}
+	handler := newTestHandler()
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := post(handler, tc.body)
+			if diff := cmp.Diff(http.StatusOK, got.Code); diff != "" {
+				t.Errorf("status (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(decode(t, tc.want), decode(t, got.Body.String())); diff != "" {
+				t.Errorf("answer (-want +got):\n%s", diff)
+			}
+			if want := fmt.Sprint(got.Body.Len()); got.Header().Get("Content-Length") != want {
+				t.Errorf("Content-Length is %q, want %s", got.Header().Get("Content-Length"), want)
+			}
+		})
+	}
+}
+
+func TestConvertRefuses(t *testing.T) {
+	valid := v1Review(`{"uid":"u","desiredAPIVersion":"example.com/v1","objects":[]}`)
+	cases := map[string]struct {
+		body    string
+		headers map[string]string
+		want    metav1.Status
+	}{
+		"empty body":            {body: "", want: status(400, "not a usable ConversionReview: the body ends at byte 0 where '{' should be")},
+		"garbage":               {body: "garbage", want: status(400, "not a usable ConversionReview: 'g' at byte 0 where '{' should be")},
+		"another kind":          {body: `{"kind":"AdmissionReview","apiVersion":"apiextensions.k8s.io/v1"}`, want: status(400, `not a usable ConversionReview: kind is "AdmissionReview", not "ConversionReview"`)},
+		"no kind":               {body: `{"apiVersion":"apiextensions.k8s.io/v1"}`, want: status(400, `not a usable ConversionReview: kind is "", not "ConversionReview"`)},
+		"another version":       {body: `{"kind":"ConversionReview","apiVersion":"apiextensions.k8s.io/v2"}`, want: status(400, `not a usable ConversionReview: apiVersion is "apiextensions.k8s.io/v2", but reviews are answered in apiextensions.k8s.io/v1 and apiextensions.k8s.io/v1beta1 only: correct conversionReviewVersions of the CustomResourceDefinition`)},
+		"no uid":                {body: v1Review(`{"desiredAPIVersion":"example.com/v1","objects":[]}`), want: status(400, "not a usable ConversionReview: request.uid is missing")},
+		"no request":            {body: v1Review(`null`), want: status(400, "not a usable ConversionReview: request.uid is missing")},
+		"no content type":       {body: valid, headers: map[string]string{"Content-Type": ""}, want: status(415, `Content-Type is "", not application/json`)},
+		"another content type":  {body: valid, headers: map[string]string{"Content-Type": "application/yaml"}, want: status(415, `Content-Type is "application/yaml", not application/json`)},
+		"compressed":            {body: valid, headers: map[string]string{"Content-Encoding": "gzip"}, want: status(415, `Content-Encoding is "gzip": send the review uncompressed`)},
+		"large":                 {body: valid + strings.Repeat(" ", 1000), want: status(413, "the review is larger than the 1000 bytes that the converter accepts")},
+		"large, of no length":   {body: valid + strings.Repeat(" ", 1000), headers: map[string]string{"Transfer-Encoding": "chunked"}, want: status(413, "the review is larger than the 1000 bytes that the converter accepts")},
+		"shorter than promised": {body: valid, headers: map[string]string{"Content-Length": "999"}, want: status(400, "the body ends before its Content-Length")},
+	}
+	handler := NewHandler(convertFunc(rename), HandlerOptions{Group: "example.com", MaxBodyBytes: 1000, Log: logr.Discard()})
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			recorder := httptest.NewRecorder()
+			handler.ServeHTTP(recorder, requestWith(tc.body, tc.headers))
+			var got metav1.Status
+			if err := json.Unmarshal(recorder.Body.Bytes(), &got); err != nil {
+				t.Fatalf("%v in %q", err, recorder.Body)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("status (-want +got):\n%s", diff)
+			}
+			if recorder.Code != int(tc.want.Code) {
+				t.Errorf("HTTP status is %d, want %d", recorder.Code, tc.want.Code)
+			}
+		})
+	}
+}
+
+// requestWith is a request as a server sees it. The two headers of the body's
+// length act as they do on a connection.
+func requestWith(body string, headers map[string]string) *http.Request {
+	var reader io.Reader = strings.NewReader(body)
+	if headers["Content-Length"] != "" {
+		reader = io.MultiReader(reader, failingReader{})
+	}
+	request := httptest.NewRequest(http.MethodPost, ConvertPath, reader)
+	request.Header.Set("Content-Type", "application/json; charset=utf-8")
+	for name, value := range headers {
+		request.Header.Set(name, value)
+	}
+	if headers["Transfer-Encoding"] != "" {
+		request.ContentLength = -1
+	}
+	return request
+}
+
+// failingReader is the rest of a body whose client went away.
+type failingReader struct{}
+
+func (failingReader) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
+
+func status(code int32, message string) metav1.Status {
+	return metav1.Status{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"},
+		Status:   "Failure",
+		Message:  message,
+		Reason:   map[int32]metav1.StatusReason{400: "BadRequest", 413: "RequestEntityTooLarge", 415: "UnsupportedMediaType"}[code],
+		Code:     code,
+	}
+}
+
+func TestFailuresAreLogged(t *testing.T) {
+	var lines []string
+	log := funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{})
+	handler := NewHandler(convertFunc(rename), HandlerOptions{Group: "example.com", Log: log})
+
+	post(handler, v1Review(`{"uid":"u","desiredAPIVersion":"example.com/v1","objects":[{"metadata":{"name":"panic"}}]}`))
+
+	want := []string{
+		`"msg"="Converter panicked" "error"="panic: secret value" "uid"="u" "desiredAPIVersion"="example.com/v1" "stack"=`,
+		`"level"=0 "msg"="Conversion failed" "uid"="u" "desiredAPIVersion"="example.com/v1" "objects"=1 "error"="panic cannot be converted to v1`,
+	}
+	if len(lines) != len(want) {
+		t.Fatalf("got %d lines, want %d: %q", len(lines), len(want), lines)
+	}
+	for i := range want {
+		if !strings.HasPrefix(lines[i], want[i]) {
+			t.Errorf("line %d is %s, want a prefix %s", i, lines[i], want[i])
+		}
+	}
+	if !strings.Contains(lines[0], "webhook.rename") {
+		t.Errorf("the stack does not show where the converter panicked: %s", lines[0])
+	}
+}
+
+// TestBuffersAreNotShared converts at once what must not be mixed up.
+func TestBuffersAreNotShared(t *testing.T) {
+	handler := newTestHandler()
+	t.Run("group", func(t *testing.T) {
+		for i := range 16 {
+			t.Run(fmt.Sprint(i), func(t *testing.T) {
+				t.Parallel()
+				padding := strings.Repeat(fmt.Sprint(i%10), 1000*i)
+				body := v1Review(`{"uid":"u","desiredAPIVersion":"example.com/v1","objects":[{"apiVersion":"example.com/v1beta1","p":"` + padding + `"}]}`)
+				want := fmt.Sprintf(success, "v1", `{"apiVersion":"example.com/v1","p":"`+padding+`"}`)
+				for range 50 {
+					if got := post(handler, body).Body.String(); got != want {
+						t.Fatalf("got %.200s", got)
+					}
+				}
+			})
+		}
+	})
+}
+
+func BenchmarkConvert(b *testing.B) {
+	echo := func(dst, object []byte, _ string) ([]byte, error) { return append(dst, object...), nil }
+	handler := NewHandler(convertFunc(echo), HandlerOptions{Group: "example.com", Log: logr.Discard()})
+	object := `{"apiVersion":"example.com/v1beta1","spec":{"items":[` + strings.Repeat(`{"name":"abc","value":"some text of a usual length","count":42},`, 160) + `{}]}}`
+	body := []byte(v1Review(`{"uid":"3a1e8b1c-0b1e-4f0e-8f54-5f0f3f1b6b57","desiredAPIVersion":"example.com/v1","objects":[` + object + `]}`))
+	b.SetBytes(int64(len(body)))
+	b.ReportAllocs()
+	request := httptest.NewRequest(http.MethodPost, ConvertPath, nil)
+	request.Header.Set("Content-Type", "application/json")
+	request.ContentLength = int64(len(body))
+	for b.Loop() {
+		request.Body = io.NopCloser(bytes.NewReader(body))
+		recorder := httptest.NewRecorder()
+		handler.ServeHTTP(recorder, request)
+		if recorder.Code != http.StatusOK {
+			b.Fatal(recorder.Code)
+		}
+	}
+}
+
+func decode(t *testing.T, document string) any {
+	t.Helper()
+	decoder := json.NewDecoder(strings.NewReader(document))
+	decoder.UseNumber()
+	var value any
+	if err := decoder.Decode(&value); err != nil {
+		t.Fatalf("%v in %s", err, document)
+	}
+	return value
+}

@@ -1,0 +1,51 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package webhook
+
+import (
+	"net/http/httptest"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestRoutes(t *testing.T) {
+	type answer struct {
+		Code       int
+		Body       string
+		Allow      string
+		Connection string
+	}
+	cases := map[string]struct {
+		method, path string
+		drain        bool
+		want         answer
+	}{
+		"plan":                    {method: "GET", path: "/plan", want: answer{Code: 200, Body: `{"hash":"abc"}`}},
+		"health":                  {method: "GET", path: "/healthz", want: answer{Code: 200, Body: "ok\n"}},
+		"readiness":               {method: "GET", path: "/readyz", want: answer{Code: 200, Body: "ok\n"}},
+		"health while draining":   {method: "GET", path: "/healthz", drain: true, want: answer{Code: 200, Body: "ok\n", Connection: "close"}},
+		"readiness when draining": {method: "GET", path: "/readyz", drain: true, want: answer{Code: 503, Body: "stopping\n", Connection: "close"}},
+		"reading convert":         {method: "GET", path: "/convert", want: answer{Code: 405, Body: "Method Not Allowed\n", Allow: "POST"}},
+		"writing the plan":        {method: "POST", path: "/plan", want: answer{Code: 405, Body: "Method Not Allowed\n", Allow: "GET, HEAD"}},
+		"root":                    {method: "POST", path: "/", want: answer{Code: 404, Body: "404 page not found\n"}},
+		"metrics":                 {method: "GET", path: "/metrics", want: answer{Code: 404, Body: "404 page not found\n"}},
+		"profiles":                {method: "GET", path: "/debug/pprof/", want: answer{Code: 404, Body: "404 page not found\n"}},
+		"below convert":           {method: "POST", path: "/convert/x", want: answer{Code: 404, Body: "404 page not found\n"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			handler := newTestHandler()
+			if tc.drain {
+				handler.Drain()
+			}
+			recorder := httptest.NewRecorder()
+			handler.ServeHTTP(recorder, httptest.NewRequest(tc.method, tc.path, nil))
+			got := answer{recorder.Code, recorder.Body.String(), recorder.Header().Get("Allow"), recorder.Header().Get("Connection")}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("answer (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,144 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package probe
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// maxAnswerBytes bounds what is read of an answer. Canaries are small.
+const maxAnswerBytes = 16 << 20
+
+// connection is a verified TLS connection to a pod.
+type connection struct {
+	// base is the URL of the pod by its server name.
+	base     string
+	notAfter time.Time
+	dialer   *dialer
+	client   *http.Client
+}
+
+// dial connects to the pod and verifies it.
+func dial(ctx context.Context, target *Target) (*connection, error) {
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(target.CABundle) {
+		return nil, failf(ReasonInvalidCABundle, "the CA bundle holds no certificate in PEM")
+	}
+	_, port, err := net.SplitHostPort(target.Address)
+	if err != nil {
+		return nil, fmt.Errorf("the pod's address: %w", err)
+	}
+	d := &dialer{address: target.Address, tls: &tls.Config{
+		RootCAs:    roots,
+		ServerName: target.ServerName,
+		MinVersion: tls.VersionTLS12,
+		NextProtos: []string{"http/1.1"}, // as API servers do for Services
+	}}
+	first, err := d.dial(ctx)
+	if err != nil {
+		return nil, err
+	}
+	d.first.Store(first)
+	return &connection{
+		base:     "https://" + net.JoinHostPort(target.ServerName, port),
+		notAfter: first.ConnectionState().PeerCertificates[0].NotAfter,
+		dialer:   d,
+		client: &http.Client{
+			// No proxy, and no compression: what is asked is the pod itself.
+			Transport:     &http.Transport{DialTLSContext: d.reuse, DisableCompression: true},
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		},
+	}, nil
+}
+
+func (c *connection) close() {
+	c.client.CloseIdleConnections()
+	if unused := c.dialer.first.Swap(nil); unused != nil {
+		unused.Close()
+	}
+}
+
+// dialer opens verified connections to one address, whatever name is asked for.
+type dialer struct {
+	address string
+	tls     *tls.Config
+	// first was opened before there was a client, so that a failure can be told
+	// apart by its step.
+	first atomic.Pointer[tls.Conn]
+}
+
+func (d *dialer) dial(ctx context.Context) (*tls.Conn, error) {
+	plain, err := new(net.Dialer).DialContext(ctx, "tcp", d.address)
+	if err != nil {
+		return nil, step{"connecting to " + d.address, hintNetwork}.fail(ctx, err)
+	}
+	secured := tls.Client(plain, d.tls)
+	if err := secured.HandshakeContext(ctx); err != nil {
+		plain.Close()
+		return nil, step{"TLS handshake with " + d.address + " as " + d.tls.ServerName, hintPod}.fail(ctx, err)
+	}
+	return secured, nil
+}
+
+// reuse hands out the first connection once. The server may have closed it
+// after an answer; then there is another.
+func (d *dialer) reuse(ctx context.Context, _, _ string) (net.Conn, error) {
+	if first := d.first.Swap(nil); first != nil {
+		return first, nil
+	}
+	return d.dial(ctx)
+}
+
+// call returns the body of an answer with status 200.
+func (c *connection) call(ctx context.Context, method, path string, body []byte) ([]byte, error) {
+	step := step{method + " " + path, hintPod}
+	request, err := http.NewRequestWithContext(ctx, method, c.base+path, bytes.NewReader(body))
+	if err != nil {
+		return nil, fmt.Errorf("the pod's server name: %w", err)
+	}
+	if method == http.MethodPost {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	response, err := c.client.Do(request)
+	if err != nil {
+		return nil, step.fail(ctx, err)
+	}
+	defer response.Body.Close()
+	answer, err := io.ReadAll(io.LimitReader(response.Body, maxAnswerBytes+1))
+	if err == nil {
+		// A pod may answer anything once it sees that the probe goes away.
+		err = ctx.Err()
+	}
+	if err != nil {
+		return nil, step.fail(ctx, err)
+	}
+	if response.StatusCode != http.StatusOK {
+		return nil, failf(ReasonUnexpectedAnswer, "%s answered HTTP status %d: %s", step.name, response.StatusCode, statusMessage(answer))
+	}
+	if len(answer) > maxAnswerBytes {
+		return nil, failf(ReasonUnexpectedAnswer, "%s answered more than %d bytes", step.name, maxAnswerBytes)
+	}
+	return answer, nil
+}
+
+// statusMessage takes the message out of a Status, or shows the text as it is.
+func statusMessage(body []byte) string {
+	var status metav1.Status
+	if err := json.Unmarshal(body, &status); err == nil && status.Message != "" {
+		return bounded(status.Message)
+	}
+	return quote(string(bytes.TrimSpace(body)))
+}

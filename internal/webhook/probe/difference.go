@@ -1,0 +1,138 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package probe
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// decodeExact decodes JSON and keeps the text of numbers.
+func decodeExact(document []byte) (any, error) {
+	decoder := json.NewDecoder(bytes.NewReader(document))
+	decoder.UseNumber()
+	var value any
+	err := decoder.Decode(&value)
+	return value, err
+}
+
+// difference names the first field, in the order of their names, in which got
+// differs from want, or is empty. It shows no values: they may be live data,
+// and what it returns ends in a status that many may read.
+func difference(path string, want, got any) string {
+	switch want := want.(type) {
+	case map[string]any:
+		if got, ok := got.(map[string]any); ok {
+			return differenceOfMaps(path, want, got)
+		}
+	case []any:
+		if got, ok := got.([]any); ok {
+			return differenceOfLists(path, want, got)
+		}
+	case json.Number:
+		if got, ok := got.(json.Number); ok && sameNumber(string(want), string(got)) {
+			return ""
+		}
+	default:
+		if want == got {
+			return ""
+		}
+	}
+	return describe(path, "has another value")
+}
+
+func differenceOfMaps(path string, want, got map[string]any) string {
+	names := slices.AppendSeq(slices.Collect(maps.Keys(want)), maps.Keys(got))
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
+		below := path + member(name)
+		wanted, isWanted := want[name]
+		value, isThere := got[name]
+		if !isThere {
+			return describe(below, "is missing")
+		}
+		if !isWanted {
+			return describe(below, "should not be there")
+		}
+		if found := difference(below, wanted, value); found != "" {
+			return found
+		}
+	}
+	return ""
+}
+
+func differenceOfLists(path string, want, got []any) string {
+	for i := range min(len(want), len(got)) {
+		if found := difference(path+"["+strconv.Itoa(i)+"]", want[i], got[i]); found != "" {
+			return found
+		}
+	}
+	if len(want) != len(got) {
+		return describe(path, fmt.Sprintf("has %d elements, expected %d", len(got), len(want)))
+	}
+	return ""
+}
+
+func describe(path, what string) string {
+	if path == "" {
+		path = "the object"
+	}
+	return path + " " + what
+}
+
+var plain = regexp.MustCompile(`^[A-Za-z_$][A-Za-z0-9_$-]*$`)
+
+func member(name string) string {
+	if plain.MatchString(name) {
+		return "." + name
+	}
+	return "[" + strconv.Quote(name) + "]"
+}
+
+// sameNumber compares two JSON numbers by value: 1, 1.0 and 10e-1 are the same,
+// 9007199254740993 and 9007199254740992 are not.
+func sameNumber(a, b string) bool {
+	if a == b {
+		return true
+	}
+	x, errX := parseDecimal(a)
+	y, errY := parseDecimal(b)
+	return errX == nil && errY == nil && x == y
+}
+
+// decimal is ±0.digits × 10^exponent without zeros at either end of the digits,
+// so that equal numbers are equal structs.
+type decimal struct {
+	negative bool
+	digits   string
+	exponent int
+}
+
+// parseDecimal reads a valid JSON number. It fails for exponents beyond 32 bits.
+func parseDecimal(text string) (decimal, error) {
+	var d decimal
+	text, d.negative = strings.CutPrefix(text, "-")
+	mantissa, power, hasPower := strings.Cut(strings.ToLower(text), "e")
+	if hasPower {
+		exponent, err := strconv.ParseInt(power, 10, 32)
+		if err != nil {
+			return d, err
+		}
+		d.exponent = int(exponent)
+	}
+	whole, fraction, _ := strings.Cut(mantissa, ".")
+	digits := strings.TrimLeft(whole+fraction, "0")
+	d.exponent += len(whole) - (len(whole+fraction) - len(digits))
+	d.digits = strings.TrimRight(digits, "0")
+	if d.digits == "" {
+		return decimal{}, nil
+	}
+	return d, nil
+}

@@ -1,0 +1,252 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package probe
+
+import (
+	"bytes"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"github.com/conversion-operator/conversion-operator/internal/webhook"
+	"github.com/conversion-operator/conversion-operator/internal/webhook/internal/testca"
+)
+
+const (
+	serverName = "crontabs.conversion-system.svc"
+	original   = `{"apiVersion":"example.com/v1beta1","kind":"CronTab","metadata":{"labels":{"a":"b"},"namespace":"default","name":"one","uid":"1-2-3"},"spec":{"host":"h","n":9007199254740993}}`
+	converted  = `{"apiVersion":"example.com/v1","kind":"CronTab","metadata":{"labels":{"a":"b"},"namespace":"default","name":"one","uid":"1-2-3"},"spec":{"host":"h","n":9007199254740993}}`
+)
+
+// pod is a fake of a converter pod at loopback.
+type pod struct {
+	target Target
+	// answer makes the answer to a review.
+	answer func(uid string, body []byte) string
+	// other, if set, handles all requests instead.
+	other http.HandlerFunc
+	leaf  testca.Leaf
+	// connections that were opened to it.
+	connections atomic.Int32
+	// requests that it got, by method and path.
+	requests []string
+}
+
+func newPod(t *testing.T, options ...func(*testca.Authority, *pod)) *pod {
+	t.Helper()
+	authority := testca.New(t)
+	p := &pod{leaf: authority.Issue(t, serverName, time.Now().Add(time.Hour))}
+	p.target = Target{
+		CABundle: authority.Bundle, ServerName: serverName, PlanHash: "abc", APIVersion: "example.com/v1",
+		Canaries: []Canary{{DesiredAPIVersion: "example.com/v1", Object: []byte(original), Expected: []byte(converted)}},
+	}
+	for _, option := range options {
+		option(authority, p)
+	}
+	server := httptest.NewUnstartedServer(p)
+	server.TLS = &tls.Config{Certificates: []tls.Certificate{p.leaf.TLS(t)}}
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			p.connections.Add(1)
+		}
+	}
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	p.target.Address = server.Listener.Addr().String()
+	return p
+}
+
+func (p *pod) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	p.requests = append(p.requests, r.Method+" "+r.URL.Path)
+	switch {
+	case p.other != nil:
+		p.other(w, r)
+	case r.URL.Path == webhook.PlanPath:
+		_, _ = io.WriteString(w, `{"hash":"abc"}`)
+	default:
+		body, _ := io.ReadAll(r.Body)
+		var review apiextensionsv1.ConversionReview
+		_ = json.Unmarshal(body, &review)
+		_, _ = io.WriteString(w, p.answer(string(review.Request.UID), body))
+	}
+}
+
+// toVersion is a Converter that knows the two objects above.
+type toVersion struct{}
+
+func (toVersion) Convert(dst, object []byte, version string) ([]byte, error) {
+	if version == "v2" {
+		return dst, errors.New("there is no version v2")
+	}
+	from := map[string]string{"v1": "v1beta1", "v1beta1": "v1"}[version]
+	return append(dst, bytes.Replace(object, []byte("example.com/"+from), []byte("example.com/"+version), 1)...), nil
+}
+
+// converter answers as a real pod does.
+func converter(_ *testca.Authority, p *pod) {
+	p.other = webhook.NewHandler(toVersion{}, webhook.HandlerOptions{Group: "example.com", PlanHash: "abc", Log: logr.Discard()}).ServeHTTP
+}
+
+func TestPod(t *testing.T) {
+	back := Canary{DesiredAPIVersion: "example.com/v1beta1", Object: []byte(converted), Expected: []byte(original)}
+	cases := map[string]struct {
+		canaries []Canary
+		requests []string
+	}{
+		"a canary there and back": {
+			canaries: []Canary{{DesiredAPIVersion: "example.com/v1", Object: []byte(original), Expected: []byte(converted)}, back},
+			requests: []string{"GET /plan", "POST /convert", "POST /convert"},
+		},
+		"no canaries": {requests: []string{"GET /plan", "POST /convert"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			pod := newPod(t, converter)
+			pod.target.Canaries = tc.canaries
+			got, err := Pod(t.Context(), pod.target)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(Result{NotAfter: pod.leaf.NotAfter, PlanHash: "abc"}, got); diff != "" {
+				t.Errorf("result (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(tc.requests, pod.requests); diff != "" {
+				t.Errorf("requests (-want +got):\n%s", diff)
+			}
+			if n := pod.connections.Load(); n != 1 {
+				t.Errorf("%d connections were opened", n)
+			}
+		})
+	}
+}
+
+func TestPodThatClosesConnections(t *testing.T) {
+	pod := newPod(t, converter)
+	handler := pod.other
+	pod.other = func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Connection", "close")
+		handler(w, r)
+	}
+	if _, err := Pod(t.Context(), pod.target); err != nil {
+		t.Error(err)
+	}
+	if n := pod.connections.Load(); n != 2 {
+		t.Errorf("%d connections were opened, want one for each request", n)
+	}
+}
+
+func TestRequestIsThatOfAnAPIServer(t *testing.T) {
+	pod := newPod(t)
+	var header http.Header
+	var host, name, protocol string
+	var review map[string]any
+	pod.other = func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == webhook.PlanPath {
+			_, _ = io.WriteString(w, `{"hash":"abc"}`)
+			return
+		}
+		header, host, name, protocol = r.Header, r.Host, r.TLS.ServerName, r.Proto
+		_ = json.NewDecoder(r.Body).Decode(&review)
+	}
+	_, _ = Pod(t.Context(), pod.target)
+
+	_, port, _ := net.SplitHostPort(pod.target.Address)
+	got := []string{header.Get("Content-Type"), header.Get("Accept-Encoding"), host, name, protocol}
+	if diff := cmp.Diff([]string{"application/json", "", serverName + ":" + port, serverName, "HTTP/1.1"}, got); diff != "" {
+		t.Errorf("request (-want +got):\n%s", diff)
+	}
+	request, _ := review["request"].(map[string]any)
+	if uid, _ := request["uid"].(string); uid == "" {
+		t.Errorf("no uid in %v", review)
+	}
+	delete(request, "uid")
+	want := map[string]any{
+		"apiVersion": "apiextensions.k8s.io/v1",
+		"kind":       "ConversionReview",
+		"request":    map[string]any{"desiredAPIVersion": "example.com/v1", "objects": []any{decoded(t, original)}},
+	}
+	if diff := cmp.Diff(want, review); diff != "" {
+		t.Errorf("review (-want +got):\n%s", diff)
+	}
+}
+
+func TestPodFails(t *testing.T) {
+	answers := func(status int, body string) func(*testca.Authority, *pod) {
+		return func(_ *testca.Authority, p *pod) {
+			p.other = func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Location", "/elsewhere")
+				w.WriteHeader(status)
+				_, _ = io.WriteString(w, body)
+			}
+		}
+	}
+	target := func(change func(*Target)) func(*testca.Authority, *pod) {
+		return func(_ *testca.Authority, p *pod) { change(&p.target) }
+	}
+	leaf := func(name string, age time.Duration) func(*testca.Authority, *pod) {
+		return func(a *testca.Authority, p *pod) { p.leaf = a.Issue(t, name, time.Now().Add(-age)) }
+	}
+	foreign := testca.New(t)
+
+	cases := map[string]struct {
+		options []func(*testca.Authority, *pod)
+		want    *Error
+		known   Result
+	}{
+		"no CA bundle":        {options: []func(*testca.Authority, *pod){target(func(t *Target) { t.CABundle = nil })}, want: &Error{ReasonInvalidCABundle, "the CA bundle holds no certificate in PEM"}},
+		"whitespace bundle":   {options: []func(*testca.Authority, *pod){target(func(t *Target) { t.CABundle = []byte("\n") })}, want: &Error{ReasonInvalidCABundle, "the CA bundle holds no certificate in PEM"}},
+		"another CA":          {options: []func(*testca.Authority, *pod){target(func(t *Target) { t.CABundle = foreign.Bundle })}, want: &Error{ReasonTLSVerificationFailed, `TLS handshake with ADDRESS as crontabs.conversion-system.svc: x509: certificate signed by unknown authority (possibly because of "x509: ECDSA verification failure" while trying to verify candidate authority certificate "authority")`}},
+		"another name":        {options: []func(*testca.Authority, *pod){leaf("other.conversion-system.svc", -time.Hour)}, want: &Error{ReasonTLSVerificationFailed, "TLS handshake with ADDRESS as crontabs.conversion-system.svc: x509: certificate is valid for other.conversion-system.svc, not crontabs.conversion-system.svc"}},
+		"expired":             {options: []func(*testca.Authority, *pod){leaf(serverName, time.Hour)}, want: &Error{ReasonTLSVerificationFailed, `TLS handshake with ADDRESS as crontabs.conversion-system.svc: the certificate "CN=crontabs.conversion-system.svc" is not valid now: it is valid from NOTBEFORE to NOTAFTER`}},
+		"not valid yet":       {options: []func(*testca.Authority, *pod){leaf(serverName, -48*time.Hour)}, want: &Error{ReasonTLSVerificationFailed, `TLS handshake with ADDRESS as crontabs.conversion-system.svc: the certificate "CN=crontabs.conversion-system.svc" is not valid now: it is valid from NOTBEFORE to NOTAFTER`}},
+		"no plan":             {options: []func(*testca.Authority, *pod){answers(404, "404 page not found\n")}, want: &Error{ReasonUnexpectedAnswer, `GET /plan answered HTTP status 404: "404 page not found"`}},
+		"a redirect":          {options: []func(*testca.Authority, *pod){answers(302, "")}, want: &Error{ReasonUnexpectedAnswer, `GET /plan answered HTTP status 302: ""`}},
+		"a Status":            {options: []func(*testca.Authority, *pod){answers(500, `{"kind":"Status","message":"out of order"}`)}, want: &Error{ReasonUnexpectedAnswer, `GET /plan answered HTTP status 500: out of order`}},
+		"a long text":         {options: []func(*testca.Authority, *pod){answers(500, strings.Repeat("ä", 400))}, want: &Error{ReasonUnexpectedAnswer, `GET /plan answered HTTP status 500: "` + strings.Repeat("ä", 250) + `…"`}},
+		"no plan in JSON":     {options: []func(*testca.Authority, *pod){answers(200, `{}`)}, want: &Error{ReasonUnexpectedAnswer, `GET /plan answered "{}", not the plan that the pod serves`}},
+		"garbage for a plan":  {options: []func(*testca.Authority, *pod){answers(200, `<html>`)}, want: &Error{ReasonUnexpectedAnswer, `GET /plan answered "<html>", not the plan that the pod serves`}},
+		"an endless plan":     {options: []func(*testca.Authority, *pod){answers(200, strings.Repeat(" ", maxAnswerBytes+1))}, want: &Error{ReasonUnexpectedAnswer, `GET /plan answered more than 16777216 bytes`}},
+		"another plan":        {options: []func(*testca.Authority, *pod){converter, target(func(t *Target) { t.PlanHash = "def" })}, want: &Error{ReasonWrongPlan, `the pod serves plan "abc", not "def"`}, known: Result{PlanHash: "abc"}},
+		"a canary that fails": {options: []func(*testca.Authority, *pod){converter, target(func(t *Target) { t.Canaries[0].DesiredAPIVersion = "example.com/v2" })}, want: &Error{ReasonCanaryFailed, "converting to example.com/v2: default/one cannot be converted to v2: there is no version v2"}, known: Result{PlanHash: "abc"}},
+		"another group":       {options: []func(*testca.Authority, *pod){converter, target(func(t *Target) { t.Canaries = nil; t.APIVersion = "example.org/v1" })}, want: &Error{ReasonCanaryFailed, "converting to example.org/v1: this converter serves example.com, but the request is for example.org/v1: the CustomResourceDefinition refers to the wrong webhook"}, known: Result{PlanHash: "abc"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			pod := newPod(t, tc.options...)
+			got, err := Pod(t.Context(), pod.target)
+			tc.want.Message = strings.NewReplacer(
+				"ADDRESS", pod.target.Address,
+				"NOTBEFORE", pod.leaf.NotAfter.Add(-24*time.Hour).Format(time.RFC3339),
+				"NOTAFTER", pod.leaf.NotAfter.Format(time.RFC3339),
+			).Replace(tc.want.Message)
+			expectError(t, tc.want, err)
+			if diff := cmp.Diff(tc.known.PlanHash, got.PlanHash); diff != "" {
+				t.Errorf("plan (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func decoded(t *testing.T, document string) any {
+	t.Helper()
+	var value any
+	if err := json.Unmarshal([]byte(document), &value); err != nil {
+		t.Fatal(err)
+	}
+	return value
+}

@@ -1,0 +1,169 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package webhook
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/go-logr/logr"
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
+)
+
+const (
+	// DefaultPort is the port that the server listens at.
+	DefaultPort = 9443
+	// DefaultDrainPeriod is how long the server goes on after it was told to
+	// stop: time for EndpointSlices, kube-proxies and API servers to look elsewhere.
+	DefaultDrainPeriod = 10 * time.Second
+	// ShutdownTimeout bounds the wait for calls in flight after the drain period.
+	// It is the time after which an API server gives a conversion up. A pod's
+	// terminationGracePeriodSeconds must exceed the sum of the two.
+	ShutdownTimeout = 30 * time.Second
+)
+
+const (
+	// idleTimeout is well above the 90 s after which an API server drops an idle
+	// connection: whoever closes first decides whether a call can be lost.
+	idleTimeout = 5 * time.Minute
+	// readTimeout and writeTimeout free what a stuck client holds. An API server
+	// has given up by then.
+	readTimeout       = 30 * time.Second
+	writeTimeout      = 60 * time.Second
+	readHeaderTimeout = 10 * time.Second
+	maxHeaderBytes    = 64 << 10
+)
+
+// ServerOptions says where a Server listens and with which certificate.
+type ServerOptions struct {
+	// Port to listen at, on all addresses.
+	Port int
+	// CertificateDirectory holds tls.crt and tls.key, as a mounted Secret does.
+	CertificateDirectory string
+	// DrainPeriod is how long calls are still accepted after the context of Run
+	// ended.
+	DrainPeriod time.Duration
+	// Log receives what goes wrong on connections, and the steps of the shutdown.
+	Log logr.Logger
+}
+
+// Server serves a Handler over TLS.
+type Server struct {
+	handler      *Handler
+	options      ServerOptions
+	certificates *certwatcher.CertWatcher
+	http         *http.Server
+	// after is time.After, except in tests.
+	after func(time.Duration) <-chan time.Time
+}
+
+// NewServer returns a Server whose certificate is loaded. It fails if there is
+// none yet, or if certificate and key do not belong together.
+func NewServer(handler *Handler, options ServerOptions) (*Server, error) {
+	certificates, err := certwatcher.New(
+		filepath.Join(options.CertificateDirectory, corev1.TLSCertKey),
+		filepath.Join(options.CertificateDirectory, corev1.TLSPrivateKeyKey))
+	if err != nil {
+		return nil, fmt.Errorf("loading the serving certificate from %s: %w", options.CertificateDirectory, err)
+	}
+	s := &Server{handler: handler, options: options, certificates: certificates, after: time.After}
+	s.http = s.newHTTPServer()
+	return s, nil
+}
+
+func (s *Server) newHTTPServer() *http.Server {
+	// API servers speak HTTP/1.1 to webhooks behind a Service, so nothing is
+	// gained from HTTP/2 and its larger surface.
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(true)
+	return &http.Server{
+		Handler:           s.handler,
+		Protocols:         protocols,
+		TLSConfig:         &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: s.certificates.GetCertificate},
+		ReadHeaderTimeout: readHeaderTimeout,
+		ReadTimeout:       readTimeout,
+		WriteTimeout:      writeTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeaderBytes,
+		// Failed handshakes, mostly: scanners, and clients that went away.
+		ErrorLog: slog.NewLogLogger(logr.ToSlogHandler(s.options.Log.V(1)), slog.LevelInfo),
+	}
+}
+
+// Run serves until ctx ends, then drains: readiness fails at once, calls are
+// answered for the drain period, and those in flight after it are finished.
+func (s *Server) Run(ctx context.Context) error {
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort("", strconv.Itoa(s.options.Port)))
+	if err != nil {
+		return fmt.Errorf("listening for conversion requests: %w", err)
+	}
+	return s.serve(ctx, listener)
+}
+
+// serve is Run on a listener, which it closes. Whichever of its parts fails
+// first ends the others.
+func (s *Server) serve(ctx context.Context, listener net.Listener) error {
+	// Calls and new certificates are taken until the end of the shutdown, so
+	// nothing below ends with ctx itself.
+	running, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	group, running := errgroup.WithContext(running)
+	group.Go(func() error { return s.watchCertificates(running) })
+	group.Go(func() error { return s.accept(listener) })
+	group.Go(func() error {
+		defer stop()
+		return s.shutDown(ctx, running)
+	})
+	return group.Wait()
+}
+
+func (s *Server) watchCertificates(ctx context.Context) error {
+	if err := s.certificates.Start(ctx); err != nil {
+		return fmt.Errorf("watching the serving certificate in %s: %w", s.options.CertificateDirectory, err)
+	}
+	return nil
+}
+
+func (s *Server) accept(listener net.Listener) error {
+	s.options.Log.Info("Serving conversions", "address", listener.Addr().String(), "planHash", s.handler.options.PlanHash)
+	if err := s.http.ServeTLS(listener, "", ""); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serving conversion requests: %w", err)
+	}
+	return nil
+}
+
+// shutDown waits for the end of ctx, drains and closes the server. If another
+// part of the server failed, it closes it at once.
+func (s *Server) shutDown(ctx, running context.Context) error {
+	select {
+	case <-ctx.Done():
+		s.drain(running)
+	case <-running.Done():
+	}
+	deadline, cancel := context.WithTimeout(context.WithoutCancel(ctx), ShutdownTimeout)
+	defer cancel()
+	if err := s.http.Shutdown(deadline); err != nil {
+		return fmt.Errorf("finishing the conversions in flight: %w", err)
+	}
+	return nil
+}
+
+func (s *Server) drain(running context.Context) {
+	s.handler.Drain()
+	s.options.Log.Info("Draining", "period", s.options.DrainPeriod.String())
+	select {
+	case <-s.after(s.options.DrainPeriod):
+	case <-running.Done():
+	}
+}

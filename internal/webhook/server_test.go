@@ -1,0 +1,285 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package webhook
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/conversion-operator/conversion-operator/internal/webhook/internal/testca"
+)
+
+// running is a Server on a loopback port.
+type running struct {
+	*Server
+	address   string
+	authority *testca.Authority
+	stop      context.CancelFunc
+	// draining is closed when the drain period starts; it ends with drained.
+	draining, drained chan struct{}
+	// closing is closed when the listener is closed.
+	closing chan struct{}
+	// result of serve.
+	result chan error
+}
+
+func start(t *testing.T, handler *Handler, directory string, authority *testca.Authority) *running {
+	t.Helper()
+	server, err := NewServer(handler, ServerOptions{CertificateDirectory: directory, DrainPeriod: time.Minute, Log: logr.Discard()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	r := &running{
+		Server: server, address: listener.Addr().String(), authority: authority, stop: stop,
+		draining: make(chan struct{}), drained: make(chan struct{}), closing: make(chan struct{}), result: make(chan error, 1),
+	}
+	server.after = func(period time.Duration) <-chan time.Time {
+		if period != time.Minute {
+			t.Errorf("the drain period is %v", period)
+		}
+		close(r.draining)
+		ended := make(chan time.Time)
+		go func() { <-r.drained; close(ended) }()
+		return ended
+	}
+	server.http.RegisterOnShutdown(func() { close(r.closing) })
+	// A file that is replaced between two steps of the test is then seen at once,
+	// whether or not the watch of the directory is set up already.
+	server.certificates.WithWatchInterval(time.Millisecond)
+	go func() { r.result <- server.serve(ctx, listener) }()
+	return r
+}
+
+// end stops the server where the test is not about that.
+func (r *running) end(t *testing.T) {
+	t.Helper()
+	r.stop()
+	close(r.drained)
+	if err := <-r.result; err != nil {
+		t.Error(err)
+	}
+}
+
+// client returns one that keeps its connection, as an API server does.
+func (r *running) client(t *testing.T, config *tls.Config) *http.Client {
+	t.Helper()
+	config.RootCAs, config.ServerName = r.authority.Pool(), serviceName
+	transport := &http.Transport{TLSClientConfig: config, ForceAttemptHTTP2: true}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Transport: transport}
+}
+
+// answer is what a client saw.
+type answer struct {
+	Status     int
+	Protocol   string
+	Close      bool
+	Reused     bool
+	LeafExpiry time.Time
+}
+
+// call may run beside the test's own goroutine.
+func (r *running) call(t *testing.T, client *http.Client, method, path, body string) answer {
+	t.Helper()
+	var reused bool
+	ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{GotConn: func(info httptrace.GotConnInfo) { reused = info.Reused }})
+	request, err := http.NewRequestWithContext(ctx, method, "https://"+r.address+path, strings.NewReader(body))
+	if err != nil {
+		t.Error(err)
+		return answer{}
+	}
+	request.Header.Set("Content-Type", "application/json")
+	response, err := client.Do(request)
+	if err != nil {
+		t.Error(err)
+		return answer{}
+	}
+	defer response.Body.Close()
+	if _, err := io.Copy(io.Discard, response.Body); err != nil {
+		t.Error(err)
+	}
+	return answer{response.StatusCode, response.Proto, response.Close, reused, response.TLS.PeerCertificates[0].NotAfter}
+}
+
+// mount writes a certificate as kubelet does: files are links into a directory
+// that is replaced at once.
+func mount(t *testing.T, directory, revision string, leaf testca.Leaf) {
+	t.Helper()
+	data := filepath.Join(directory, ".."+revision)
+	steps := []error{
+		os.Mkdir(data, 0o755),
+		os.WriteFile(filepath.Join(data, "tls.crt"), leaf.Certificate, 0o600),
+		os.WriteFile(filepath.Join(data, "tls.key"), leaf.Key, 0o600),
+		os.Symlink(".."+revision, filepath.Join(directory, "..data_tmp")),
+		os.Rename(filepath.Join(directory, "..data_tmp"), filepath.Join(directory, "..data")),
+	}
+	if _, err := os.Lstat(filepath.Join(directory, "tls.crt")); err != nil {
+		steps = append(steps,
+			os.Symlink("..data/tls.crt", filepath.Join(directory, "tls.crt")),
+			os.Symlink("..data/tls.key", filepath.Join(directory, "tls.key")))
+	}
+	for _, err := range steps {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func hours(n int) time.Time { return time.Now().Add(time.Duration(n) * time.Hour) }
+
+func TestServerFinishesWhatItAccepted(t *testing.T) {
+	directory, authority := t.TempDir(), testca.New(t)
+	leaf := authority.Issue(t, serviceName, hours(1))
+	mount(t, directory, "1", leaf)
+
+	entered, leave := make(chan struct{}), make(chan struct{})
+	slow := func(dst, object []byte, toVersion string) ([]byte, error) {
+		if strings.Contains(string(object), "slow") {
+			close(entered)
+			<-leave
+		}
+		return rename(dst, object, toVersion)
+	}
+	server := start(t, NewHandler(convertFunc(slow), HandlerOptions{Group: "example.com", Log: logr.Discard()}), directory, authority)
+	body := func(name string) string {
+		return v1Review(`{"uid":"u","desiredAPIVersion":"example.com/v1","objects":[{"apiVersion":"example.com/v1beta1","kind":"` + name + `"}]}`)
+	}
+	kept, other := server.client(t, &tls.Config{}), server.client(t, &tls.Config{})
+
+	got := server.call(t, kept, http.MethodGet, ReadyPath, "")
+	expect(t, "ready", answer{200, "HTTP/1.1", false, false, leaf.NotAfter}, got)
+	inFlight := make(chan answer)
+	go func() {
+		inFlight <- server.call(t, other, http.MethodPost, ConvertPath, body("slow"))
+	}()
+	<-entered
+
+	server.stop()
+	<-server.draining
+	got = server.call(t, kept, http.MethodPost, ConvertPath, body("kept"))
+	expect(t, "a call on a kept connection while draining", answer{200, "HTTP/1.1", true, true, leaf.NotAfter}, got)
+	got = server.call(t, kept, http.MethodGet, ReadyPath, "")
+	expect(t, "readiness while draining, on a new connection", answer{503, "HTTP/1.1", true, false, leaf.NotAfter}, got)
+
+	close(server.drained)
+	<-server.closing
+	close(leave)
+	expect(t, "the call in flight", answer{200, "HTTP/1.1", true, false, leaf.NotAfter}, <-inFlight)
+	if err := <-server.result; err != nil {
+		t.Errorf("serve: %v", err)
+	}
+	if connection, err := new(net.Dialer).DialContext(t.Context(), "tcp", server.address); err == nil {
+		connection.Close()
+		t.Error("the port is still open")
+	}
+}
+
+func TestServerRotatesCertificates(t *testing.T) {
+	directory, authority := t.TempDir(), testca.New(t)
+	first, second := authority.Issue(t, serviceName, hours(1)), authority.Issue(t, serviceName, hours(2))
+	mount(t, directory, "1", first)
+	server := start(t, newTestHandler(), directory, authority)
+	defer server.end(t)
+
+	loaded := make(chan tls.Certificate, 2)
+	server.certificates.RegisterCallback(func(certificate tls.Certificate) { loaded <- certificate })
+	<-loaded
+
+	kept := server.client(t, &tls.Config{})
+	got := server.call(t, kept, http.MethodGet, ReadyPath, "")
+	expect(t, "before", answer{200, "HTTP/1.1", false, false, first.NotAfter}, got)
+
+	mount(t, directory, "2", second)
+	<-loaded
+	got = server.call(t, kept, http.MethodGet, ReadyPath, "")
+	expect(t, "the kept connection", answer{200, "HTTP/1.1", false, true, first.NotAfter}, got)
+	got = server.call(t, server.client(t, &tls.Config{}), http.MethodGet, ReadyPath, "")
+	expect(t, "a new connection", answer{200, "HTTP/1.1", false, false, second.NotAfter}, got)
+}
+
+func TestServerRefusesOldTLS(t *testing.T) {
+	directory, authority := t.TempDir(), testca.New(t)
+	mount(t, directory, "1", authority.Issue(t, serviceName, hours(1)))
+	server := start(t, newTestHandler(), directory, authority)
+	defer server.end(t)
+
+	_, err := server.client(t, &tls.Config{MaxVersion: tls.VersionTLS11, MinVersion: tls.VersionTLS10}).Get("https://" + server.address + HealthPath)
+	if err == nil || !strings.Contains(err.Error(), "protocol version not supported") {
+		t.Errorf("error is %v", err)
+	}
+}
+
+func TestServerNeedsACertificate(t *testing.T) {
+	directory, authority := t.TempDir(), testca.New(t)
+	_, err := NewServer(newTestHandler(), ServerOptions{CertificateDirectory: directory})
+	want := fmt.Sprintf("loading the serving certificate from %[1]s: open %[1]s/tls.crt: no such file or directory", directory)
+	expect(t, "no certificate", want, text(err))
+
+	leaf := authority.Issue(t, serviceName, hours(1))
+	leaf.Key = authority.Issue(t, serviceName, hours(1)).Key
+	mount(t, directory, "1", leaf)
+	_, err = NewServer(newTestHandler(), ServerOptions{CertificateDirectory: directory})
+	want = fmt.Sprintf("loading the serving certificate from %s: tls: private key does not match public key", directory)
+	expect(t, "a foreign key", want, text(err))
+}
+
+func TestServerReportsABusyPort(t *testing.T) {
+	directory, authority := t.TempDir(), testca.New(t)
+	mount(t, directory, "1", authority.Issue(t, serviceName, hours(1)))
+	busy, err := new(net.ListenConfig).Listen(t.Context(), "tcp", ":0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer busy.Close()
+	server, err := NewServer(newTestHandler(), ServerOptions{CertificateDirectory: directory, Port: busy.Addr().(*net.TCPAddr).Port})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Run(t.Context()); err == nil || !strings.HasPrefix(err.Error(), "listening for conversion requests: ") {
+		t.Errorf("error is %v", err)
+	}
+}
+
+// TestServerEndsWhenItsListenerFails must not wait for a signal then.
+func TestServerEndsWhenItsListenerFails(t *testing.T) {
+	directory, authority := t.TempDir(), testca.New(t)
+	mount(t, directory, "1", authority.Issue(t, serviceName, hours(1)))
+	server, err := NewServer(newTestHandler(), ServerOptions{CertificateDirectory: directory, Log: logr.Discard()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener.Close()
+	if err := server.serve(t.Context(), listener); err == nil || !strings.HasPrefix(err.Error(), "serving conversion requests: ") {
+		t.Errorf("error is %v", err)
+	}
+}
+
+func expect[T any](t *testing.T, what string, want, got T) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}
