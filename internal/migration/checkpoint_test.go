@@ -1,0 +1,249 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package migration
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+func TestRecordOfEveryPage(t *testing.T) {
+	api, store := newFakeAPI(12), &fakeStore{}
+	api.onPatch = func(key string) error {
+		switch key {
+		case "ns/a003":
+			api.remove(key)
+		case "ns/a006":
+			return invalid("a006")
+		}
+		return nil
+	}
+	mustRun(t, newTestEngine(api, store))
+
+	start := completedRecord().StartTime
+	first := Counters{Total: 12, Rewritten: 4, Gone: 1}
+	second := Counters{Total: 12, Rewritten: 8, Gone: 1, Failed: 1}
+	third := Counters{Total: 12, Rewritten: 10, Gone: 1, Failed: 1}
+	failures := []Failure{{Object: "ns/a006", Message: invalid("a006").Error()}}
+	want := []Record{
+		{State: StateSettling},
+		{State: StateRunning, Barrier: "112"},
+		{State: StateRunning, Barrier: "112", Counters: first, Checkpoint: Checkpoint{Pages: 1, Continue: "112|ns/a004", Counters: first}},
+		{State: StateRunning, Barrier: "112", Counters: second, Checkpoint: Checkpoint{Pages: 2, Continue: "112|ns/a009", Counters: second}, Failures: failures},
+		{State: StateCompleted, Barrier: "112", Counters: third, Checkpoint: Checkpoint{Pages: 3, Counters: third}, Failures: failures},
+	}
+	for i := range want {
+		want[i].Format, want[i].Run, want[i].StartTime = recordFormat, "run-1", start
+	}
+	got := store.records(t)
+	got[len(got)-1].CompletionTime = nil
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("records (-want +got):\n%s", diff)
+	}
+}
+
+func TestProgressInsideAPage(t *testing.T) {
+	tests := map[string]struct {
+		step time.Duration
+		want int
+	}{
+		"a clock that stands still":  {0, 0},
+		"a fifth of a second a look": {200 * time.Millisecond, 1},
+		"a second a look":            {time.Second, 5},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			store := &fakeStore{}
+			engine := newTestEngine(newFakeAPI(5), store)
+			engine.Clock = steppingClock(tt.step)
+			mustRun(t, engine)
+			shown := 0
+			for _, r := range store.records(t) {
+				if r.State == StateRunning && r.Done() > 0 {
+					shown++
+					if r.Checkpoint.Done() != 0 || r.Total != 5 {
+						t.Errorf("record inside the page: %+v", r)
+					}
+				}
+			}
+			if shown != tt.want {
+				t.Errorf("%d records inside the page, want %d", shown, tt.want)
+			}
+		})
+	}
+}
+
+func TestOnlyTheLastRecordIsComplete(t *testing.T) {
+	store := &fakeStore{}
+	engine := newTestEngine(newFakeAPI(23), store)
+	engine.Clock = steppingClock(time.Second)
+	mustRun(t, engine)
+	records := store.records(t)
+	for i, r := range records {
+		if last := i == len(records)-1; r.Complete() != last || r.Finished() != last {
+			t.Errorf("record %d of %d: %+v", i, len(records), r)
+		}
+	}
+}
+
+func TestFailuresAreKeptToTen(t *testing.T) {
+	api := newFakeAPI(23)
+	api.onPatch = func(string) error {
+		return apierrors.NewInvalid(schema.GroupKind{Kind: strings.Repeat("x", 5000)}, "a", nil)
+	}
+	record := mustRun(t, newTestEngine(api, &fakeStore{}))
+	if record.Complete() || record.Failed != 23 || len(record.Failures) != maxFailures {
+		t.Errorf("%d failed, %d listed", record.Failed, len(record.Failures))
+	}
+	for i, f := range record.Failures {
+		if f.Object != objectKey(i) || len(f.Message) > maxMessage {
+			t.Errorf("failure %d is %s with %d bytes", i, f.Object, len(f.Message))
+		}
+	}
+}
+
+func TestCheckpointWriteIsRetried(t *testing.T) {
+	for save := range 6 {
+		t.Run(fmt.Sprintf("save %d", save), func(t *testing.T) {
+			store, calls := &fakeStore{}, 0
+			store.onSave = func() error {
+				calls++
+				if calls > save && calls <= save+3 {
+					return unavailable()
+				}
+				return nil
+			}
+			if record := mustRun(t, newTestEngine(newFakeAPI(12), store)); !record.Complete() {
+				t.Errorf("record is %+v", record)
+			}
+		})
+	}
+}
+
+// Every save in turn fails for good. The run stops, and the next pod ends it.
+func TestCheckpointWriteThatKeepsFailingStopsTheRun(t *testing.T) {
+	for name, tt := range map[string]struct {
+		err   error
+		tries int
+	}{
+		"unreachable":    {unreachable(), patience},
+		"ConfigMap gone": {apierrors.NewNotFound(schema.GroupResource{Resource: "configmaps"}, "run-1"), 1},
+		"forbidden":      {forbidden("run-1"), 1},
+	} {
+		for save := range 10 {
+			t.Run(fmt.Sprintf("%s, save %d", name, save), func(t *testing.T) {
+				api, store, calls := newFakeAPI(12), &fakeStore{}, 0
+				store.onSave = func() error {
+					if calls++; calls > save {
+						return tt.err
+					}
+					return nil
+				}
+				engine := newTestEngine(api, store)
+				engine.Clock = steppingClock(400 * time.Millisecond)
+				_, err := engine.Run(t.Context())
+				wantError(t, err, "cannot write the checkpoint")
+				if calls != save+tt.tries {
+					t.Errorf("%d saves, want %d", calls, save+tt.tries)
+				}
+				for _, r := range store.records(t) {
+					if r.Finished() {
+						t.Errorf("record is %+v", r)
+					}
+				}
+				store.onSave = nil
+				record := mustRun(t, newTestEngine(api, store))
+				if !record.Complete() || record.Total != 12 || len(api.oldKeys()) != 0 {
+					t.Errorf("record is %+v, old objects %v", record, api.oldKeys())
+				}
+			})
+		}
+	}
+}
+
+func TestCheckpointThatCannotBeRead(t *testing.T) {
+	tests := map[string]struct {
+		failures int
+		err      error
+		want     string
+	}{
+		"recovers":   {failures: 3, err: unavailable()},
+		"stays away": {failures: 100, err: unreachable(), want: "cannot read the checkpoint"},
+		"gone":       {failures: 100, err: apierrors.NewNotFound(schema.GroupResource{Resource: "configmaps"}, "run-1"), want: `configmaps "run-1" not found`},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			store, loads := &fakeStore{}, 0
+			store.onLoad = func() error {
+				if loads++; loads <= tt.failures {
+					return tt.err
+				}
+				return nil
+			}
+			_, err := newTestEngine(newFakeAPI(3), store).Run(t.Context())
+			if tt.want != "" {
+				wantError(t, err, tt.want)
+			} else if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestRecordThatIsNotOursIsLeftAlone(t *testing.T) {
+	another := completedRecord()
+	another.Run = "run-0"
+	tests := map[string]struct {
+		data []byte
+		want string
+	}{
+		"another run": {mustMarshal(t, another), `the record of run "run-0", this is run "run-1"`},
+		"not JSON":    {[]byte("{"), "not readable"},
+		"newer":       {[]byte(`{"format":9,"run":"run-1","state":"Running","barrier":"1"}`), "format is 9"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			api, store := newFakeAPI(3), &fakeStore{saved: [][]byte{tt.data}}
+			_, err := newTestEngine(api, store).Run(t.Context())
+			wantError(t, err, tt.want)
+			if len(store.saved) != 1 || len(api.patched) != 0 {
+				t.Errorf("%d records, patched %v", len(store.saved), api.patched)
+			}
+		})
+	}
+}
+
+func TestFinishedRunIsNotRunAgain(t *testing.T) {
+	withFailed, aborted := completedRecord(), completedRecord()
+	withFailed.Failed, withFailed.Total = 1, 7
+	aborted.State, aborted.Message = StateAborted, "the endpoint is gone"
+	for name, r := range map[string]Record{"completed": completedRecord(), "completed with failed": withFailed, "aborted": aborted} {
+		t.Run(name, func(t *testing.T) {
+			api, store := newFakeAPI(3), &fakeStore{saved: [][]byte{mustMarshal(t, r)}}
+			got := mustRun(t, newTestEngine(api, store))
+			if diff := cmp.Diff(r, got); diff != "" {
+				t.Errorf("record (-want +got):\n%s", diff)
+			}
+			if len(store.saved) != 1 || len(api.lists)+len(api.patched) != 0 {
+				t.Error("a finished run asked the API server")
+			}
+		})
+	}
+}
+
+func mustMarshal(t *testing.T, r Record) []byte {
+	t.Helper()
+	data, err := json.Marshal(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}

@@ -1,0 +1,300 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build integration
+
+package migration
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/testr"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"golang.org/x/sync/errgroup"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+)
+
+const (
+	testGroup = "migration.example.com"
+	// settle covers the moment in which an API server encodes at the old
+	// version although it shows the new one.
+	settle = 2 * time.Second
+	// patienceOfTests is for the API server to follow a change.
+	patienceOfTests = 30 * time.Second
+)
+
+// cluster is a real API server and the etcd behind it.
+type cluster struct {
+	config *rest.Config
+	client client.Client
+	etcd   *clientv3.Client
+}
+
+// resource is a CustomResourceDefinition whose objects are stored at v1beta1,
+// and whose storage version is v1 by now.
+type resource struct {
+	*cluster
+	plural  string
+	objects int
+}
+
+func startCluster(t *testing.T) *cluster {
+	t.Helper()
+	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
+		t.Fatal("KUBEBUILDER_ASSETS is not set: it names the directory of kube-apiserver and etcd, which make integration builds")
+	}
+	env := &envtest.Environment{}
+	config, err := env.Start()
+	must(t, err)
+	t.Cleanup(func() {
+		if err := env.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	config.QPS = -1
+
+	scheme := runtime.NewScheme()
+	must(t, clientgoscheme.AddToScheme(scheme))
+	must(t, apiextensionsv1.AddToScheme(scheme))
+	c, err := client.New(config, client.Options{Scheme: scheme})
+	must(t, err)
+	etcd, err := clientv3.New(clientv3.Config{Endpoints: []string{env.ControlPlane.Etcd.URL.String()}})
+	must(t, err)
+	t.Cleanup(func() { _ = etcd.Close() })
+	return &cluster{config: config, client: c, etcd: etcd}
+}
+
+func (c *cluster) newResource(t *testing.T, plural string, objects int) *resource {
+	t.Helper()
+	r := &resource{cluster: c, plural: plural, objects: objects}
+	crd := r.definition()
+	must(t, c.client.Create(t.Context(), crd))
+	waitFor(t, "the resource is served", func(ctx context.Context) (bool, error) {
+		err := c.client.List(ctx, r.list("v1beta1"))
+		return err == nil, nil
+	})
+	r.createObjects(t)
+
+	before := crd.DeepCopy()
+	crd.Spec.Versions[0].Storage, crd.Spec.Versions[1].Storage = false, true
+	must(t, c.client.Patch(t.Context(), crd, client.MergeFrom(before)))
+	return r
+}
+
+func (r *resource) definition() *apiextensionsv1.CustomResourceDefinition {
+	version := func(name string, storage bool) apiextensionsv1.CustomResourceDefinitionVersion {
+		return apiextensionsv1.CustomResourceDefinitionVersion{
+			Name: name, Served: true, Storage: storage,
+			Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{
+				Type: "object",
+				Properties: map[string]apiextensionsv1.JSONSchemaProps{
+					"spec": {Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{"host": {Type: "string"}}},
+				},
+			}},
+		}
+	}
+	return &apiextensionsv1.CustomResourceDefinition{
+		ObjectMeta: metav1.ObjectMeta{Name: r.plural + "." + testGroup},
+		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
+			Group: testGroup,
+			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: r.plural, Kind: r.plural, ListKind: r.plural + "List"},
+			Scope: apiextensionsv1.NamespaceScoped,
+			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{
+				version("v1beta1", true), version("v1", false),
+			},
+		},
+	}
+}
+
+func objectName(i int) string { return fmt.Sprintf("object-%04d", i) }
+
+func (r *resource) list(version string) *unstructured.UnstructuredList {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(schema.GroupVersionKind{Group: testGroup, Version: version, Kind: r.plural + "List"})
+	return list
+}
+
+func (r *resource) object(version string, i int) *unstructured.Unstructured {
+	object := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"host": "localhost"}}}
+	object.SetGroupVersionKind(schema.GroupVersionKind{Group: testGroup, Version: version, Kind: r.plural})
+	object.SetNamespace("default")
+	object.SetName(objectName(i))
+	return object
+}
+
+func (r *resource) createObjects(t *testing.T) {
+	t.Helper()
+	workers, ctx := errgroup.WithContext(t.Context())
+	workers.SetLimit(8)
+	for i := range r.objects {
+		workers.Go(func() error { return r.client.Create(ctx, r.object("v1beta1", i)) })
+	}
+	must(t, workers.Wait())
+}
+
+// engine is what the Job runs, with the rights that the Job has. The same run
+// finds its checkpoint again.
+func (r *resource) engine(t *testing.T, run string) *Engine {
+	t.Helper()
+	checkpoint := types.NamespacedName{Namespace: "default", Name: r.plural + "-" + run}
+	r.grant(t, checkpoint)
+	config := rest.CopyConfig(r.config)
+	config.Impersonate = rest.ImpersonationConfig{
+		UserName: "system:serviceaccount:default:" + checkpoint.Name,
+		Groups:   []string{"system:serviceaccounts", "system:authenticated"},
+	}
+	gvr := schema.GroupVersionResource{Group: testGroup, Version: "v1", Resource: r.plural}
+	c, err := Connect(config, gvr, checkpoint)
+	must(t, err)
+	return &Engine{
+		Options: Options{Run: run, Resource: gvr, Settle: settle, Concurrency: 8, PageSize: 500},
+		Lister:  c, Patcher: c, Discovery: c, Checkpoints: c, Clock: SystemClock{},
+	}
+}
+
+// grant creates the checkpoint and the rights of the Job, unless it did before.
+func (r *resource) grant(t *testing.T, checkpoint types.NamespacedName) {
+	t.Helper()
+	metadata := metav1.ObjectMeta{Namespace: checkpoint.Namespace, Name: checkpoint.Name}
+	subjects := []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: checkpoint.Namespace, Name: checkpoint.Name}}
+	ref := func(kind string) rbacv1.RoleRef {
+		return rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: checkpoint.Name}
+	}
+	for _, object := range []client.Object{
+		&corev1.ConfigMap{ObjectMeta: metadata},
+		&rbacv1.Role{ObjectMeta: metadata, Rules: []rbacv1.PolicyRule{
+			{APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{checkpoint.Name}, Verbs: []string{"get", "patch"}},
+		}},
+		&rbacv1.RoleBinding{ObjectMeta: metadata, Subjects: subjects, RoleRef: ref("Role")},
+		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: checkpoint.Name}, Rules: []rbacv1.PolicyRule{
+			{APIGroups: []string{testGroup}, Resources: []string{r.plural}, Verbs: []string{"list", "patch"}},
+		}},
+		&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: checkpoint.Name}, Subjects: subjects, RoleRef: ref("ClusterRole")},
+	} {
+		if err := r.client.Create(t.Context(), object); err != nil && !apierrors.IsAlreadyExists(err) {
+			t.Fatal(err)
+		}
+	}
+}
+
+// refuseUpdates has the API server refuse every update of one object.
+func (r *resource) refuseUpdates(t *testing.T, name string) {
+	t.Helper()
+	metadata := metav1.ObjectMeta{Name: r.plural + ".hold"}
+	must(t, r.client.Create(t.Context(), &admissionv1.ValidatingAdmissionPolicy{
+		ObjectMeta: metadata,
+		Spec: admissionv1.ValidatingAdmissionPolicySpec{
+			FailurePolicy: ptr.To(admissionv1.Fail),
+			MatchConstraints: &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{
+				RuleWithOperations: admissionv1.RuleWithOperations{
+					Operations: []admissionv1.OperationType{admissionv1.Update},
+					Rule:       admissionv1.Rule{APIGroups: []string{testGroup}, APIVersions: []string{"*"}, Resources: []string{r.plural}},
+				},
+			}}},
+			Validations: []admissionv1.Validation{{Expression: fmt.Sprintf("object.metadata.name != %q", name), Message: "this object is held back"}},
+		},
+	}))
+	must(t, r.client.Create(t.Context(), &admissionv1.ValidatingAdmissionPolicyBinding{
+		ObjectMeta: metadata,
+		Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
+			PolicyName: metadata.Name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
+		},
+	}))
+	waitFor(t, "the policy is enforced", func(ctx context.Context) (bool, error) {
+		err := r.client.Patch(ctx, r.object("v1", 7), client.RawPatch(types.MergePatchType, []byte("{}")), client.DryRunAll)
+		return apierrors.IsInvalid(err), nil
+	})
+}
+
+// unserve stops serving v1, and returns when the API server has followed.
+func (r *resource) unserve(ctx context.Context) error {
+	patch := []byte(`[{"op": "replace", "path": "/spec/versions/1/served", "value": false}]`)
+	if err := r.client.Patch(ctx, r.definition(), client.RawPatch(types.JSONPatchType, patch)); err != nil {
+		return err
+	}
+	return poll(ctx, func(ctx context.Context) (bool, error) {
+		err := r.client.List(ctx, r.list("v1"))
+		return apierrors.IsNotFound(err) || meta.IsNoMatchError(err), nil
+	})
+}
+
+// stored counts the objects in etcd by the version of their bytes.
+func (r *resource) stored(t *testing.T) map[string]int {
+	t.Helper()
+	versions := map[string]int{}
+	for _, object := range r.raw(t).Kvs {
+		var head metav1.TypeMeta
+		must(t, json.Unmarshal(object.Value, &head))
+		versions[path.Base(head.APIVersion)]++
+	}
+	return versions
+}
+
+// revision is that of the last write to any object.
+func (r *resource) revision(t *testing.T) int64 {
+	t.Helper()
+	var last int64
+	for _, object := range r.raw(t).Kvs {
+		last = max(last, object.ModRevision)
+	}
+	return last
+}
+
+func (r *resource) raw(t *testing.T) *clientv3.GetResponse {
+	t.Helper()
+	answer, err := r.etcd.Get(t.Context(), path.Join("/registry", testGroup, r.plural)+"/", clientv3.WithPrefix())
+	must(t, err)
+	return answer
+}
+
+// compact makes etcd forget every earlier revision.
+func (r *resource) compact(t *testing.T) {
+	t.Helper()
+	_, err := r.etcd.Compact(t.Context(), r.raw(t).Header.Revision)
+	must(t, err)
+}
+
+func logTo(t *testing.T) context.Context {
+	return logr.NewContext(t.Context(), testr.New(t))
+}
+
+func waitFor(t *testing.T, what string, condition wait.ConditionWithContextFunc) {
+	t.Helper()
+	if err := poll(t.Context(), condition); err != nil {
+		t.Fatalf("waited for: %s: %v", what, err)
+	}
+}
+
+func poll(ctx context.Context, condition wait.ConditionWithContextFunc) error {
+	return wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, patienceOfTests, true, condition)
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,132 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package migration
+
+import (
+	"errors"
+	"net/http"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+)
+
+// outcome is how the run leaves one object.
+type outcome int
+
+const (
+	rewritten outcome = iota
+	current
+	gone
+	failed
+)
+
+// result is the outcome of one object.
+type result struct {
+	// object is the name, or namespace/name.
+	object  string
+	outcome outcome
+	// message says why the object failed.
+	message string
+}
+
+func resultOf(object *metav1.PartialObjectMetadata, o outcome) result {
+	return result{object: keyOf(object), outcome: o}
+}
+
+func keyOf(object *metav1.PartialObjectMetadata) string {
+	if object.Namespace == "" {
+		return object.Name
+	}
+	return object.Namespace + "/" + object.Name
+}
+
+// proof compares the resourceVersion before and after a patch. The API server
+// stores a patched object only if its bytes differ, and the version that the
+// object is encoded in is among them.
+func proof(before, after *metav1.PartialObjectMetadata) outcome {
+	if before.ResourceVersion == after.ResourceVersion {
+		return current
+	}
+	return rewritten
+}
+
+// newer reports whether the object was written after the barrier. A
+// resourceVersion that cannot be compared proves nothing.
+func newer(object *metav1.PartialObjectMetadata, barrier string) bool {
+	order, err := resourceversion.CompareResourceVersion(object.ResourceVersion, barrier)
+	return err == nil && order > 0
+}
+
+// remedy is what a refused patch calls for.
+type remedy int
+
+const (
+	// giveUp lists the object as failed: the API server would refuse it again.
+	giveUp remedy = iota
+	// tryAgain later: a converter or an admission webhook may recover.
+	tryAgain
+	// awaitServer before another try: the fault may not be the object's.
+	awaitServer
+	// lookAgain at the object: it was written or deleted meanwhile.
+	lookAgain
+	// stopRun: no object can be patched this way.
+	stopRun
+)
+
+// remedies by HTTP status. A failed conversion is a plain 500, as are admission
+// webhooks that do not answer. 422, 403, 413 and all others are the object's.
+var remedies = map[int32]remedy{
+	http.StatusUnauthorized:        stopRun,
+	http.StatusNotFound:            lookAgain,
+	http.StatusMethodNotAllowed:    stopRun,
+	http.StatusRequestTimeout:      awaitServer,
+	http.StatusConflict:            lookAgain,
+	http.StatusTooManyRequests:     awaitServer,
+	http.StatusInternalServerError: tryAgain,
+	http.StatusBadGateway:          awaitServer,
+	http.StatusServiceUnavailable:  awaitServer,
+	http.StatusGatewayTimeout:      awaitServer,
+}
+
+// remedyFor says what the error of a patch of the named object calls for.
+func remedyFor(err error, name string) remedy {
+	status := statusOf(err)
+	switch {
+	case status == nil:
+		return awaitServer
+	case status.Code == http.StatusNotFound && !names(err, status, name):
+		return stopRun
+	}
+	return remedies[status.Code]
+}
+
+// names tells the API server's "object not found" from the 404 of an endpoint
+// that does not exist, which client-go dresses up as a NotFound, too.
+func names(err error, status *metav1.Status, name string) bool {
+	return status.Reason == metav1.StatusReasonNotFound &&
+		status.Details != nil && status.Details.Name == name &&
+		!apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
+}
+
+// transient errors may pass by themselves: the connection failed, or the API
+// server is overloaded, starting, or has trouble with etcd or a webhook.
+func transient(err error) bool {
+	status := statusOf(err)
+	if status == nil {
+		return true
+	}
+	r := remedies[status.Code]
+	return r == awaitServer || r == tryAgain
+}
+
+// statusOf returns the API server's answer, or nil if there was none.
+func statusOf(err error) *metav1.Status {
+	var answer apierrors.APIStatus
+	if !errors.As(err, &answer) {
+		return nil
+	}
+	status := answer.Status()
+	return &status
+}

@@ -1,0 +1,205 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package migration
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func TestPassReadsConsistentPages(t *testing.T) {
+	api, store := newFakeAPI(12), &fakeStore{}
+	record := mustRun(t, newTestEngine(api, store))
+	want := []metav1.ListOptions{
+		{Limit: 1},
+		{Limit: 5},
+		{Limit: 5, Continue: "112|ns/a004"},
+		{Limit: 5, Continue: "112|ns/a009"},
+	}
+	if diff := cmp.Diff(want, api.lists); diff != "" {
+		t.Errorf("lists (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(Counters{Total: 12, Rewritten: 12}, record.Counters); diff != "" {
+		t.Errorf("counters (-want +got):\n%s", diff)
+	}
+	for i, r := range store.records(t) {
+		if running := r.State == StateRunning && i > 1; running && r.Total != 12 {
+			t.Errorf("record %d estimates %d objects, want 12", i, r.Total)
+		}
+	}
+}
+
+func TestPassOverNothing(t *testing.T) {
+	record := mustRun(t, newTestEngine(newFakeAPI(0), &fakeStore{}))
+	if !record.Complete() || record.Total != 0 {
+		t.Errorf("record is %+v", record)
+	}
+}
+
+func TestExpiredListGoesOnWithTheOfferedToken(t *testing.T) {
+	api := newFakeAPI(12)
+	api.onList = func(options metav1.ListOptions) error {
+		if options.Continue == "112|ns/a004" {
+			api.write("ns/a0045", "v1")
+			api.expire()
+		}
+		return nil
+	}
+	record := mustRun(t, newTestEngine(api, &fakeStore{}))
+	if diff := cmp.Diff(Counters{Total: 13, Rewritten: 12, Current: 1}, record.Counters); diff != "" {
+		t.Errorf("counters (-want +got):\n%s", diff)
+	}
+	if len(api.patched) != 12 {
+		t.Errorf("%d patches, want one for each old object", len(api.patched))
+	}
+}
+
+func TestExpiredListWithoutATokenStartsThePassAgain(t *testing.T) {
+	api := newFakeAPI(12)
+	expired := false
+	api.onList = func(options metav1.ListOptions) error {
+		if options.Continue == "112|ns/a004" && !expired {
+			expired = true
+			return expiredError("")
+		}
+		return nil
+	}
+	api.onPatch = func(key string) error {
+		if key == "ns/a001" {
+			return forbidden("a001")
+		}
+		return nil
+	}
+	record := mustRun(t, newTestEngine(api, &fakeStore{}))
+	// The first page is met again: four are newer than the barrier now.
+	if diff := cmp.Diff(Counters{Total: 12, Rewritten: 7, Current: 4, Failed: 1}, record.Counters); diff != "" {
+		t.Errorf("counters (-want +got):\n%s", diff)
+	}
+	if len(record.Failures) != 1 || record.Failures[0].Object != "ns/a001" {
+		t.Errorf("failures are %v", record.Failures)
+	}
+}
+
+func TestListThatAlwaysExpiresIsLeftToTheNextPod(t *testing.T) {
+	for name, token := range map[string]string{"with a token": "gone|ns/a004", "without one": ""} {
+		t.Run(name, func(t *testing.T) {
+			api, store := newFakeAPI(12), &fakeStore{}
+			api.onList = func(options metav1.ListOptions) error {
+				if options.Limit == 1 {
+					return nil
+				}
+				return expiredError(token)
+			}
+			record, err := newTestEngine(api, store).Run(t.Context())
+			wantError(t, err, "expires")
+			if record.Finished() {
+				t.Errorf("state is %s", record.State)
+			}
+		})
+	}
+}
+
+func TestListErrors(t *testing.T) {
+	tests := map[string]struct {
+		err     error
+		want    State
+		message string
+		calls   int
+	}{
+		"unauthorized":   {err: unauthorized(), want: StateAborted, message: "token expired", calls: 1},
+		"forbidden":      {err: forbidden(""), want: StateAborted, message: "denied by policy", calls: 1},
+		"endpoint gone":  {err: generic(http.StatusNotFound, ""), want: StateAborted, message: "does not serve crontabs.example.com at version v1 any more", calls: 1},
+		"bad request":    {err: apierrors.NewBadRequest("continue is not valid"), want: StateAborted, message: "not valid", calls: 1},
+		"cannot convert": {err: unconvertible(), want: StateAborted, message: "port is missing", calls: patience},
+		"unavailable":    {err: unavailable(), want: StateRunning, calls: patience},
+		"overloaded":     {err: overloaded(1), want: StateRunning, calls: patience},
+		"unreachable":    {err: unreachable(), want: StateRunning, calls: patience},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			api, store := newFakeAPI(12), &fakeStore{}
+			calls := 0
+			api.onList = func(options metav1.ListOptions) error {
+				if options.Continue == "" {
+					return nil
+				}
+				calls++
+				return tt.err
+			}
+			_, err := newTestEngine(api, store).Run(t.Context())
+			if ended := tt.want == StateAborted; ended != (err == nil) {
+				t.Errorf("error is %v", err)
+			}
+			records := store.records(t)
+			last := records[len(records)-1]
+			if last.State != tt.want || calls != tt.calls {
+				t.Errorf("state is %s after %d lists, want %s after %d", last.State, calls, tt.want, tt.calls)
+			}
+			if tt.message != "" {
+				wantError(t, errorString(last.Message), tt.message)
+			}
+			if last.Complete() || last.Rewritten != 5 {
+				t.Errorf("record is %+v", last)
+			}
+		})
+	}
+}
+
+type errorString string
+
+func (e errorString) Error() string { return string(e) }
+
+// Every patch waits until as many as allowed are in flight.
+func TestConcurrencyIsWhatWasAskedFor(t *testing.T) {
+	const want = 4
+	api := newFakeAPI(8)
+	engine := newTestEngine(api, &fakeStore{})
+	engine.Concurrency, engine.PageSize = want, 8
+	gate := &gatedPatcher{Patcher: api, want: want, full: make(chan struct{})}
+	engine.Patcher = gate
+	mustRun(t, engine)
+	if most := gate.most.Load(); most != want {
+		t.Errorf("%d patches in flight, want %d", most, want)
+	}
+}
+
+func mustRun(t *testing.T, engine *Engine) Record {
+	t.Helper()
+	record, err := engine.Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !record.Finished() {
+		t.Fatalf("state is %s", record.State)
+	}
+	return record
+}
+
+type gatedPatcher struct {
+	Patcher
+	want     int32
+	full     chan struct{}
+	inFlight atomic.Int32
+	most     atomic.Int32
+	once     sync.Once
+}
+
+func (g *gatedPatcher) Patch(ctx context.Context, namespace, name string, patch []byte) (*metav1.PartialObjectMetadata, error) {
+	n := g.inFlight.Add(1)
+	defer g.inFlight.Add(-1)
+	for most := g.most.Load(); n > most && !g.most.CompareAndSwap(most, n); most = g.most.Load() {
+	}
+	if n == g.want {
+		g.once.Do(func() { close(g.full) })
+	}
+	<-g.full
+	return g.Patcher.Patch(ctx, namespace, name, patch)
+}

@@ -1,0 +1,196 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package migration
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// answer is what happens at one patch: it may change the objects, and its error
+// is the API server's answer. Nil lets the patch through.
+type answer func(*fakeAPI) error
+
+func answers(err error) answer { return func(*fakeAPI) error { return err } }
+
+// always repeats an answer for more tries than any object gets.
+func always(a answer) []answer {
+	script := make([]answer, 10*objectTries)
+	for i := range script {
+		script[i] = a
+	}
+	return script
+}
+
+// The object is written at revision 101, which is the barrier, at v1beta1.
+func TestMigrateObject(t *testing.T) {
+	const key, name = "ns/a000", "a000"
+	group := testResource.GroupResource()
+	tests := map[string]struct {
+		prepare func(*fakeAPI)
+		script  []answer
+		onList  func(*fakeAPI, metav1.ListOptions) error
+		want    outcome
+		message string
+		stop    string
+		tries   int
+	}{
+		"rewritten":                        {want: rewritten, tries: 1},
+		"stored at the version already":    {prepare: func(f *fakeAPI) { f.objects[key] = stored{"u", 101, "v1"} }, want: current, tries: 1},
+		"newer than the barrier":           {prepare: func(f *fakeAPI) { f.write(key, "v1") }, want: current},
+		"answer without a resourceVersion": {script: always(answers(errNoVersion)), want: failed, message: "no resourceVersion", tries: objectTries},
+
+		"conflict, written after the barrier":    {script: []answer{func(f *fakeAPI) error { f.write(key, "v1"); return nil }}, want: current, tries: 1},
+		"conflict, written not after it":         {script: []answer{answers(conflict(name))}, want: rewritten, tries: 2},
+		"conflict, deleted":                      {script: []answer{func(f *fakeAPI) error { f.remove(key); return conflict(name) }}, want: gone, tries: 1},
+		"conflict, deleted and created":          {script: []answer{func(f *fakeAPI) error { f.recreate(key, "v1"); return nil }}, want: current, tries: 1},
+		"conflict, created not after it":         {script: []answer{func(f *fakeAPI) error { f.objects[key] = stored{"other", 100, "v1beta1"}; return nil }}, want: rewritten, tries: 2},
+		"conflict, resourceVersion not a number": {script: []answer{answers(conflict(name))}, prepare: func(f *fakeAPI) { f.objects[key] = stored{"u", 0, "v1beta1"} }, want: rewritten, tries: 2},
+		"conflict at the last try, then newer": {
+			script: append(always(answers(conflict(name)))[:objectTries-1], func(f *fakeAPI) error { f.write(key, "v1"); return nil }), want: current, tries: objectTries,
+		},
+		"conflict without end":     {script: always(answers(conflict(name))), want: failed, message: "has been modified", tries: objectTries},
+		"conflict, look forbidden": {script: []answer{answers(conflict(name))}, onList: refuse(forbidden("")), stop: "cannot list", tries: 1},
+
+		"deleted":                           {script: []answer{func(f *fakeAPI) error { f.remove(key); return nil }}, want: gone, tries: 1},
+		"not found, but it is there":        {script: []answer{answers(apierrors.NewNotFound(group, name))}, want: rewritten, tries: 2},
+		"not found, but it is always there": {script: always(answers(apierrors.NewNotFound(group, name))), want: failed, message: "not found", tries: objectTries},
+		"not found, endpoint gone":          {script: []answer{answers(apierrors.NewNotFound(group, name))}, onList: refuse(generic(http.StatusNotFound, "")), stop: "does not serve", tries: 1},
+		"not found, another name":           {script: []answer{answers(apierrors.NewNotFound(group, "b"))}, stop: "cannot patch", tries: 1},
+		"not found, no Status":              {script: []answer{answers(generic(http.StatusNotFound, name))}, stop: "cannot patch", tries: 1},
+
+		"cannot convert":             {script: always(answers(unconvertible())), want: failed, message: "port is missing", tries: objectTries},
+		"converter recovers":         {script: always(answers(unconvertible()))[:objectTries-1], want: rewritten, tries: objectTries},
+		"forbidden":                  {script: always(answers(forbidden(name))), want: failed, message: "denied by policy", tries: 1},
+		"invalid":                    {script: always(answers(invalid(name))), want: failed, message: "is invalid", tries: 1},
+		"too large":                  {script: always(answers(tooLarge())), want: failed, message: "limit is 3145728", tries: 1},
+		"unauthorized":               {script: always(answers(unauthorized())), stop: "token expired", tries: 1},
+		"overloaded":                 {script: []answer{answers(overloaded(2)), answers(overloaded(0))}, want: rewritten, tries: 3},
+		"unavailable":                {script: []answer{answers(unavailable())}, want: rewritten, tries: 2},
+		"timeout after the write":    {script: []answer{func(f *fakeAPI) error { f.write(key, "v1"); return gatewayTimeout() }}, want: current, tries: 2},
+		"connection lost":            {script: []answer{answers(unreachable())}, want: rewritten, tries: 2},
+		"only this object times out": {script: always(answers(gatewayTimeout())), want: failed, message: "did not complete", tries: objectTries},
+		"server stays away":          {script: always(answers(unreachable())), onList: refuse(unreachable()), stop: "connection refused", tries: 1},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			api := newFakeAPI(1)
+			if tt.prepare != nil {
+				tt.prepare(api)
+			}
+			listed := api.metadata(key)
+			tries := 0
+			api.onPatch = func(string) error {
+				tries++
+				if tries > len(tt.script) {
+					return nil
+				}
+				return tt.script[tries-1](api)
+			}
+			if tt.onList != nil {
+				api.onList = func(o metav1.ListOptions) error { return tt.onList(api, o) }
+			}
+			got, err := newTestEngine(api, &fakeStore{}).migrateObject(t.Context(), &listed, "101")
+			if tries != tt.tries {
+				t.Errorf("%d tries, want %d", tries, tt.tries)
+			}
+			if tt.stop != "" {
+				wantError(t, err, tt.stop)
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got.outcome != tt.want || got.object != key {
+				t.Errorf("outcome of %s is %d, want %d", got.object, got.outcome, tt.want)
+			}
+			if tt.message != "" {
+				wantError(t, errors.New(got.message), tt.message)
+			}
+			if got.outcome == rewritten && api.objects[key].version != "v1" {
+				t.Error("the object counts as rewritten but is not stored at v1")
+			}
+		})
+	}
+}
+
+var errNoVersion = errors.New("the answer to the patch has no resourceVersion, so there is no telling what was stored")
+
+func refuse(err error) func(*fakeAPI, metav1.ListOptions) error {
+	return func(*fakeAPI, metav1.ListOptions) error { return err }
+}
+
+type patchFunc func(ctx context.Context, namespace, name string, patch []byte) (*metav1.PartialObjectMetadata, error)
+
+func (f patchFunc) Patch(ctx context.Context, namespace, name string, patch []byte) (*metav1.PartialObjectMetadata, error) {
+	return f(ctx, namespace, name, patch)
+}
+
+func TestPatchAnswerMustHaveAResourceVersion(t *testing.T) {
+	engine := &Engine{Patcher: patchFunc(func(context.Context, string, string, []byte) (*metav1.PartialObjectMetadata, error) {
+		return &metav1.PartialObjectMetadata{}, nil
+	})}
+	_, err := engine.patch(t.Context(), &metav1.PartialObjectMetadata{})
+	wantError(t, err, errNoVersion.Error())
+}
+
+func TestPatchSendsOnlyTheResourceVersion(t *testing.T) {
+	var sent map[string]any
+	engine := &Engine{Patcher: patchFunc(func(_ context.Context, namespace, name string, patch []byte) (*metav1.PartialObjectMetadata, error) {
+		if namespace != "ns" || name != "a" {
+			t.Errorf("patched %s/%s", namespace, name)
+		}
+		return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "8"}}, json.Unmarshal(patch, &sent)
+	})}
+	object := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", UID: "u", ResourceVersion: "7"}}
+	if _, err := engine.patch(t.Context(), object); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]any{"metadata": map[string]any{"resourceVersion": "7"}}
+	if diff := cmp.Diff(want, sent); diff != "" {
+		t.Errorf("patch (-want +got):\n%s", diff)
+	}
+}
+
+func TestRetryHonoursRetryAfterBeforeItListsAgain(t *testing.T) {
+	api := newFakeAPI(1)
+	listed := api.metadata("ns/a000")
+	clock := newFakeClock()
+	engine := newTestEngine(api, &fakeStore{})
+	engine.Clock = clock
+	api.onPatch = func(string) error {
+		if len(api.patched) > 1 {
+			return nil
+		}
+		return overloaded(9)
+	}
+	start := clock.Now()
+	api.onList = func(metav1.ListOptions) error {
+		if waited := clock.Now().Sub(start).Seconds(); waited != 9 {
+			t.Errorf("asked again after %v s, want 9", waited)
+		}
+		return nil
+	}
+	if _, err := engine.migrateObject(t.Context(), &listed, "101"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestMigrateObjectEndsWithTheContext(t *testing.T) {
+	api := newFakeAPI(1)
+	listed := api.metadata("ns/a000")
+	ctx, cancel := context.WithCancel(t.Context())
+	api.onPatch = func(string) error { cancel(); return ctx.Err() }
+	_, err := newTestEngine(api, &fakeStore{}).migrateObject(ctx, &listed, "101")
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("error is %v", err)
+	}
+}

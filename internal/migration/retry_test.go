@@ -1,0 +1,83 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package migration
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+func TestPatiently(t *testing.T) {
+	tests := map[string]struct {
+		err      error
+		failures int
+		want     error
+		tries    int
+	}{
+		"works":                  {tries: 1},
+		"recovers":               {err: unavailable(), failures: 3, tries: 4},
+		"recovers at the end":    {err: unreachable(), failures: patience - 1, tries: patience},
+		"stays away":             {err: errAway, failures: 100, want: errAway, tries: patience},
+		"waiting does not help":  {err: errForbidden, failures: 100, want: errForbidden, tries: 1},
+		"expired lists are told": {err: errExpired, failures: 100, want: errExpired, tries: 1},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			tries := 0
+			err := patiently(t.Context(), newFakeClock(), func() error {
+				tries++
+				if tries <= tt.failures {
+					return tt.err
+				}
+				return nil
+			})
+			if !errors.Is(err, tt.want) || tries != tt.tries {
+				t.Errorf("error %v after %d tries, want %v after %d", err, tries, tt.want, tt.tries)
+			}
+		})
+	}
+}
+
+var (
+	errAway      = errors.New("connection refused")
+	errForbidden = forbidden("")
+	errExpired   = expiredError("")
+)
+
+func TestPatientlyEndsWithTheContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	err := patiently(ctx, newFakeClock(), func() error {
+		cancel()
+		return unreachable()
+	})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("error is %v", err)
+	}
+}
+
+func TestDelay(t *testing.T) {
+	tests := map[string]struct {
+		n        int
+		err      error
+		min, max time.Duration
+	}{
+		"first":               {n: 1, err: unreachable(), min: 250 * time.Millisecond, max: 300 * time.Millisecond},
+		"doubles":             {n: 3, err: unreachable(), min: time.Second, max: 1200 * time.Millisecond},
+		"ends":                {n: patience, err: unreachable(), min: 30 * time.Second, max: 36 * time.Second},
+		"asks for more":       {n: 1, err: overloaded(7), min: 7 * time.Second, max: 7 * time.Second},
+		"asks for less":       {n: 5, err: overloaded(1), min: 4 * time.Second, max: 4800 * time.Millisecond},
+		"server timeout asks": {n: 1, err: apierrors.NewServerTimeout(testResource.GroupResource(), "patch", 3), min: 3 * time.Second, max: 3 * time.Second},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := delay(tt.n, tt.err); got < tt.min || got > tt.max {
+				t.Errorf("delay is %s, want %s to %s", got, tt.min, tt.max)
+			}
+		})
+	}
+}

@@ -1,0 +1,271 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package migration
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// The pod dies at every patch in turn: before the write, after it, and with the
+// progress inside the page shown or not.
+func TestResumeAfterACrashAtEveryObject(t *testing.T) {
+	const objects = 12
+	for _, step := range []time.Duration{0, time.Second} {
+		for _, after := range []bool{false, true} {
+			for crash := range objects {
+				t.Run(fmt.Sprintf("step %s, after the write %t, object %d", step, after, crash), func(t *testing.T) {
+					api, store := newFakeAPI(objects), &fakeStore{}
+					ctx, cancel := context.WithCancel(t.Context())
+					refused := func(key string) error {
+						if key == objectKey(6) {
+							return forbidden("a006")
+						}
+						return nil
+					}
+					die := func(key string) error {
+						if key == objectKey(crash) {
+							cancel()
+							return ctx.Err()
+						}
+						return nil
+					}
+					api.onPatch = func(key string) error {
+						if !after {
+							if err := die(key); err != nil {
+								return err
+							}
+						}
+						return refused(key)
+					}
+					if after {
+						api.afterPatch = die
+					}
+					engine := newTestEngine(api, store)
+					engine.Clock = steppingClock(step)
+					_, err := engine.Run(ctx)
+					if refusedFirst := after && crash == 6; !refusedFirst && !errors.Is(err, context.Canceled) {
+						t.Fatalf("error is %v", err)
+					}
+
+					api.onPatch, api.afterPatch = refused, nil
+					record := mustRun(t, newTestEngine(api, store))
+					page := crash / 5 * 5
+					again := crash - page
+					if after {
+						again++
+					}
+					checkResumed(t, record, api, again)
+				})
+			}
+		}
+	}
+}
+
+// checkResumed expects all objects done but the sixth, at most as many of them
+// found current as the crashed page had rewritten.
+func checkResumed(t *testing.T, record Record, api *fakeAPI, again int) {
+	t.Helper()
+	if record.Total != 12 || record.Done() != 12 || record.Failed != 1 || record.Gone != 0 || record.Complete() {
+		t.Errorf("counters are %+v", record.Counters)
+	}
+	if record.Current > int64(again) {
+		t.Errorf("%d objects are current, the crashed page had rewritten %d", record.Current, again)
+	}
+	want := []Failure{{Object: "ns/a006", Message: forbidden("a006").Error()}}
+	if diff := cmp.Diff(want, record.Failures); diff != "" {
+		t.Errorf("failures (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"ns/a006"}, api.oldKeys()); diff != "" {
+		t.Errorf("old objects (-want +got):\n%s", diff)
+	}
+}
+
+// The pod dies at every list in turn, and the snapshot of the pass expires
+// meanwhile or not.
+func TestResumeAfterACrashAtEveryPage(t *testing.T) {
+	for _, expire := range []bool{false, true} {
+		for crash := 1; crash <= 4; crash++ {
+			t.Run(fmt.Sprintf("expire %t, list %d", expire, crash), func(t *testing.T) {
+				api, store := newFakeAPI(12), &fakeStore{}
+				ctx, cancel := context.WithCancel(t.Context())
+				api.onList = func(metav1.ListOptions) error {
+					if len(api.lists) == crash {
+						cancel()
+					}
+					return ctx.Err()
+				}
+				if _, err := newTestEngine(api, store).Run(ctx); !errors.Is(err, context.Canceled) {
+					t.Fatalf("error is %v", err)
+				}
+				api.onList = nil
+				if expire {
+					api.expire()
+				}
+				record := mustRun(t, newTestEngine(api, store))
+				if diff := cmp.Diff(Counters{Total: 12, Rewritten: 12}, record.Counters); diff != "" {
+					t.Errorf("counters (-want +got):\n%s", diff)
+				}
+				if len(api.patched) != 12 || !record.Complete() {
+					t.Errorf("%d patches, state %s", len(api.patched), record.State)
+				}
+			})
+		}
+	}
+}
+
+func TestSecondRunFindsAllCurrent(t *testing.T) {
+	api := newFakeAPI(12)
+	mustRun(t, newTestEngine(api, &fakeStore{}))
+	revision := api.revision
+	record := mustRun(t, newTestEngine(api, &fakeStore{}))
+	if diff := cmp.Diff(Counters{Total: 12, Current: 12}, record.Counters); diff != "" {
+		t.Errorf("counters (-want +got):\n%s", diff)
+	}
+	if api.revision != revision {
+		t.Error("the second run wrote")
+	}
+}
+
+func TestRunIsAborted(t *testing.T) {
+	tests := map[string]struct {
+		err  error
+		want string
+	}{
+		"endpoint gone":      {generic(http.StatusNotFound, ""), "could not find the requested resource"},
+		"unauthorized":       {unauthorized(), "token expired"},
+		"patch not possible": {apierrors.NewMethodNotSupported(testResource.GroupResource(), "patch"), "patch is not supported"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			api, store := newFakeAPI(12), &fakeStore{}
+			api.onPatch = func(key string) error {
+				switch key {
+				case "ns/a002":
+					return forbidden("a002")
+				case "ns/a007":
+					return tt.err
+				}
+				return nil
+			}
+			mustRun(t, newTestEngine(api, store))
+			records := store.records(t)
+			last := records[len(records)-1]
+			wantError(t, errors.New(last.Message), tt.want)
+			if last.State != StateAborted || last.Complete() || last.CompletionTime == nil || len(last.Failures) != 1 {
+				t.Errorf("record is %+v", last)
+			}
+			patches := len(api.patched)
+			mustRun(t, newTestEngine(api, store))
+			if len(api.patched) != patches {
+				t.Error("an aborted run went on")
+			}
+		})
+	}
+}
+
+// However the API server misbehaves, and whoever writes meanwhile: a run that
+// ends is complete only if every object is stored at v1.
+//
+// The API server never refuses an object for good under an even seed.
+func TestRunUnderRandomTrouble(t *testing.T) {
+	ends := map[bool]int{}
+	for seed := range uint64(200) {
+		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
+			api, store := newFakeAPI(40), &fakeStore{}
+			dice := newDice(seed)
+			api.onList = func(_ metav1.ListOptions) error {
+				if dice.roll(10) {
+					api.expire()
+				}
+				return dice.trouble(unavailable(), unreachable(), overloaded(1), gatewayTimeout())
+			}
+			api.onPatch = func(key string) error {
+				if dice.roll(10) {
+					dice.interfere(api, key)
+				}
+				if seed%2 == 1 && dice.roll(20) {
+					return forbidden(key)
+				}
+				return dice.trouble(unavailable(), unreachable(), overloaded(1), badGateway(), unconvertible())
+			}
+			api.afterPatch = func(string) error { return dice.trouble(gatewayTimeout(), unreachable()) }
+			store.onSave = func() error { return dice.trouble(unavailable(), unreachable()) }
+
+			record := runUntilFinished(t, api, store)
+			if got := int64(len(api.oldKeys())); got > record.Failed {
+				t.Errorf("%d old objects, %d failed: %+v", got, record.Failed, record)
+			}
+			if record.Complete() && len(api.oldKeys()) != 0 {
+				t.Errorf("complete with old objects %v", api.oldKeys())
+			}
+			ends[record.Complete()]++
+		})
+	}
+	if ends[true] == 0 || ends[false] == 0 {
+		t.Errorf("%d runs were complete and %d were not: the trouble does not test both", ends[true], ends[false])
+	}
+}
+
+// runUntilFinished restarts the pod as a Job does.
+func runUntilFinished(t *testing.T, api *fakeAPI, store *fakeStore) Record {
+	t.Helper()
+	for range 20 {
+		engine := newTestEngine(api, store)
+		engine.Concurrency = 4
+		engine.Clock = steppingClock(300 * time.Millisecond)
+		if record, err := engine.Run(t.Context()); err == nil {
+			store.records(t)
+			return record
+		}
+	}
+	t.Fatal("the run never ended")
+	return Record{}
+}
+
+// dice is safe for the workers and for the goroutine that saves.
+type dice struct {
+	mu   sync.Mutex
+	rand *rand.Rand
+}
+
+func newDice(seed uint64) *dice { return &dice{rand: rand.New(rand.NewPCG(seed, seed))} }
+
+// roll is true once in n times.
+func (d *dice) roll(n int) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.rand.IntN(n) == 0
+}
+
+func (d *dice) trouble(errs ...error) error {
+	if !d.roll(4) {
+		return nil
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return errs[d.rand.IntN(len(errs))]
+}
+
+// interfere is another client, which writes at v1: the barrier has passed.
+func (d *dice) interfere(api *fakeAPI, key string) {
+	switch {
+	case d.roll(3):
+		api.remove(key)
+	case d.roll(2):
+		api.recreate(key, "v1")
+	default:
+		api.write(key, "v1")
+	}
+}
