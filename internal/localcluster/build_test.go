@@ -4,8 +4,8 @@
 package localcluster
 
 import (
-	"bytes"
 	"context"
+	"bytes"
 	"errors"
 	"os"
 	"path/filepath"
@@ -84,9 +84,9 @@ func TestTwoBuildsAtOnceDoTheWorkOnce(t *testing.T) {
 
 	var builds sync.WaitGroup
 	var errs [2]error
-	builds.Go(func() { errs[0] = first.build(context.Background(), fakeTargets) })
+	builds.Go(func() { errs[0] = first.build(t.Context(), fakeTargets) })
 	<-inside
-	builds.Go(func() { errs[1] = second.build(context.Background(), fakeTargets) })
+	builds.Go(func() { errs[1] = second.build(t.Context(), fakeTargets) })
 	<-waiting
 	close(proceed)
 	builds.Wait()

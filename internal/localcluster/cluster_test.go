@@ -195,7 +195,7 @@ func upForTest(t *testing.T, o Options) *Cluster {
 	t.Helper()
 	o = testOptions(t, o)
 	t.Cleanup(func() {
-		if err := Down(context.Background(), o); err != nil {
+		if err := Down(context.WithoutCancel(t.Context()), o); err != nil {
 			t.Error(err)
 		}
 	})
@@ -296,7 +296,7 @@ func childrenOf(t *testing.T, pid int) []process {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, field := range strings.Fields(string(text)) {
+		for field := range strings.FieldsSeq(string(text)) {
 			number, err := strconv.Atoi(field)
 			if err != nil {
 				t.Fatal(err)

@@ -170,7 +170,7 @@ func (v *supervisor) await(ctx context.Context, what string, check func(context.
 // one ends, the cluster ends with it.
 func (v *supervisor) startComponents(components ...component) error {
 	for _, c := range components {
-		exited, err := v.launch(c.name, exec.Command(c.name, c.args...))
+		exited, err := v.launch(c.name, exec.Command(c.name, c.args...)) //nolint:noctx // it runs as long as the cluster
 		if err != nil {
 			return err
 		}
@@ -184,7 +184,7 @@ func (v *supervisor) startComponents(components ...component) error {
 
 // command runs a program to its end and expects it to succeed.
 func (v *supervisor) command(ctx context.Context, logName, program string, args ...string) error {
-	exited, err := v.launch(logName, exec.Command(program, args...))
+	exited, err := v.launch(logName, exec.Command(program, args...)) //nolint:noctx // launch waits for it, and all processes end with ours
 	if err != nil {
 		return err
 	}

@@ -115,7 +115,7 @@ func prepare(o Options) (spec, error) {
 func freePorts() ([3]int, error) {
 	var ports [3]int
 	for i := range ports {
-		listener, err := net.Listen("tcp", loopbackAddress+":0")
+		listener, err := net.Listen("tcp", loopbackAddress+":0") //nolint:noctx // on loopback nothing is waited for
 		if err != nil {
 			return ports, err
 		}

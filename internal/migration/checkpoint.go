@@ -63,7 +63,6 @@ func (j *journal) passBarrier(ctx context.Context, barrier string) error {
 func (j *journal) openPage(page *metav1.PartialObjectMetadataList) {
 	estimate := j.record.Total
 	j.record.Counters = j.record.Checkpoint.Counters
-	j.pageFailures = nil
 
 	known := j.record.Done() + int64(len(page.Items))
 	switch {

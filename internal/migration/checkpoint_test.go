@@ -4,6 +4,7 @@
 package migration
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -167,6 +169,27 @@ func TestCheckpointWriteThatKeepsFailingStopsTheRun(t *testing.T) {
 			})
 		}
 	}
+}
+
+// The second patch is never answered: the run ends because it is cancelled.
+func TestCheckpointWriteThatFailsStopsThePatchesInFlight(t *testing.T) {
+	api, store, saves := newFakeAPI(2), &fakeStore{}, 0
+	store.onSave = func() error {
+		if saves++; saves > 2 {
+			return forbidden("run-1")
+		}
+		return nil
+	}
+	engine := newTestEngine(api, store)
+	engine.Clock = steppingClock(time.Second)
+	engine.Patcher = patchFunc(func(ctx context.Context, namespace, name string, patch []byte) (*metav1.PartialObjectMetadata, error) {
+		if name == "a001" {
+			<-ctx.Done()
+		}
+		return api.Patch(ctx, namespace, name, patch)
+	})
+	_, err := engine.Run(t.Context())
+	wantError(t, err, "cannot write the checkpoint")
 }
 
 func TestCheckpointThatCannotBeRead(t *testing.T) {

@@ -1,0 +1,167 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/plan"
+)
+
+// fieldOwner of every server-side apply.
+const fieldOwner = client.FieldOwner(plan.ManagedBy)
+
+// apply does the steps in order and stops at the first error. Every step can be
+// done twice: a manager that dies between two of them starts again from what it
+// observes.
+func (r *ConversionPolicyReconciler) apply(ctx context.Context, policy *v1alpha1.ConversionPolicy, steps []plan.Step) error {
+	for _, step := range steps {
+		if err := r.do(ctx, policy, step); err != nil {
+			return fmt.Errorf("%s: %w", describe(step), err)
+		}
+	}
+	return nil
+}
+
+func (r *ConversionPolicyReconciler) do(ctx context.Context, policy *v1alpha1.ConversionPolicy, step plan.Step) error {
+	switch step := step.(type) {
+	case plan.Hold:
+		return r.setFinalizer(ctx, policy, controllerutil.AddFinalizer)
+	case plan.Release:
+		return r.setFinalizer(ctx, policy, controllerutil.RemoveFinalizer)
+	case plan.Apply:
+		return r.applyObject(ctx, step.Object)
+	case plan.Create:
+		return r.createObject(ctx, step.Object)
+	case plan.IssueAuthority:
+		return r.issueAuthority(ctx, policy, step)
+	case plan.IssueCertificate:
+		return r.issueCertificate(ctx, policy, step)
+	case plan.SwitchCRD:
+		return r.switchCRD(ctx, step)
+	case plan.RestoreCRD:
+		return r.restoreCRD(ctx, step)
+	case plan.PruneStoredVersions:
+		return r.pruneStoredVersions(ctx, step)
+	case plan.SuspendRun:
+		return r.suspendRun(ctx, step)
+	case plan.DeleteRun, plan.DeleteRights, plan.DeletePlan, plan.DeleteChildren:
+		return r.delete(ctx, step)
+	}
+	return fmt.Errorf("unknown step %T", step)
+}
+
+// describe names a step in an error.
+func describe(step plan.Step) string {
+	switch step := step.(type) {
+	case plan.Apply:
+		return "apply " + describeObject(step.Object)
+	case plan.Create:
+		return "create " + describeObject(step.Object)
+	case plan.SwitchCRD:
+		return "switch CustomResourceDefinition " + step.Pin.Name + " to the webhook"
+	case plan.RestoreCRD:
+		return "restore the conversion of CustomResourceDefinition " + step.Pin.Name
+	case plan.PruneStoredVersions:
+		return "prune status.storedVersions of CustomResourceDefinition " + step.Pin.Name
+	}
+	return fmt.Sprintf("%T", step)
+}
+
+func describeObject(object runtime.ApplyConfiguration) string {
+	content, err := toUnstructured(object)
+	if err != nil {
+		return fmt.Sprintf("%T", object)
+	}
+	return content.GetKind() + " " + content.GetName()
+}
+
+func (r *ConversionPolicyReconciler) setFinalizer(
+	ctx context.Context, policy *v1alpha1.ConversionPolicy, change func(client.Object, string) bool,
+) error {
+	base := policy.DeepCopy()
+	if !change(policy, plan.Finalizer) {
+		return nil
+	}
+	patch := client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})
+	return client.IgnoreNotFound(r.Client.Patch(ctx, policy, patch))
+}
+
+// applyObject brings one object to the wanted state, and writes nothing where it is there.
+func (r *ConversionPolicyReconciler) applyObject(ctx context.Context, object runtime.ApplyConfiguration) error {
+	wanted, err := toUnstructured(object)
+	if err != nil {
+		return err
+	}
+	if there, err := r.isThere(ctx, wanted); there || err != nil {
+		return err
+	}
+	ctrl.LoggerFrom(ctx).V(1).Info("Applying", "kind", wanted.GetKind(), "name", wanted.GetName())
+	return r.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(wanted), fieldOwner, client.ForceOwnership)
+}
+
+// isThere compares the wanted state with the cached object.
+func (r *ConversionPolicyReconciler) isThere(ctx context.Context, wanted *unstructured.Unstructured) (bool, error) {
+	sum, err := contentHash(wanted)
+	if err != nil {
+		return false, err
+	}
+	annotations := wanted.GetAnnotations()
+	annotations[contentAnnotation] = sum
+	wanted.SetAnnotations(annotations)
+
+	current, err := r.cached(ctx, wanted.GroupVersionKind(), client.ObjectKeyFromObject(wanted))
+	if current == nil || err != nil {
+		return false, err
+	}
+	return contains(current, wanted.Object), nil
+}
+
+// cached returns the content of an object in the cache, nil where there is none.
+func (r *ConversionPolicyReconciler) cached(
+	ctx context.Context, kind schema.GroupVersionKind, key client.ObjectKey,
+) (map[string]any, error) {
+	typed, err := r.Client.Scheme().New(kind)
+	if err != nil {
+		return nil, err
+	}
+	object := typed.(client.Object) //nolint:forcetypeassert // every kind that we apply is a client.Object
+	if err := r.Client.Get(ctx, key, object); err != nil {
+		return nil, client.IgnoreNotFound(err)
+	}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	if err != nil {
+		return nil, err
+	}
+	content["apiVersion"], content["kind"] = kind.GroupVersion().String(), kind.Kind
+	return content, nil
+}
+
+// createObject makes an object that must not change once it exists.
+func (r *ConversionPolicyReconciler) createObject(ctx context.Context, object runtime.ApplyConfiguration) error {
+	wanted, err := toUnstructured(object)
+	if err != nil {
+		return err
+	}
+	err = r.Client.Create(ctx, wanted, fieldOwner)
+	if apierrors.IsAlreadyExists(err) {
+		return nil
+	}
+	return err
+}
+
+func (r *ConversionPolicyReconciler) suspendRun(ctx context.Context, step plan.SuspendRun) error {
+	patch := fmt.Appendf(nil, `{"spec":{"suspend":%t}}`, step.Suspend)
+	return client.IgnoreNotFound(r.Client.Patch(ctx, r.job(step.Name), client.RawPatch(mergePatch, patch), fieldOwner))
+}

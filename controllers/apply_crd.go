@@ -1,0 +1,75 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"context"
+	"encoding/json"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/conversion-operator/conversion-operator/internal/plan"
+)
+
+const mergePatch = types.MergePatchType
+
+// switchCRD owns spec.conversion and nothing else: spec.versions is one atomic
+// list, which belongs to the author of the CustomResourceDefinition. The uid
+// and the resourceVersion make the API server refuse it when anything changed
+// since the decision.
+func (r *ConversionPolicyReconciler) switchCRD(ctx context.Context, step plan.SwitchCRD) error {
+	conversion, err := runtime.DefaultUnstructuredConverter.ToUnstructured(step.Conversion)
+	if err != nil {
+		return err
+	}
+	crd := &unstructured.Unstructured{Object: map[string]any{
+		"spec": map[string]any{"conversion": conversion},
+	}}
+	crd.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
+	crd.SetName(step.Pin.Name)
+	crd.SetUID(step.Pin.UID)
+	crd.SetResourceVersion(step.Pin.ResourceVersion)
+	ctrl.LoggerFrom(ctx).Info("Switching the CustomResourceDefinition to the webhook")
+	return r.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(crd), fieldOwner, client.ForceOwnership)
+}
+
+// restoreCRD replaces the whole block: to give up our fields by server-side
+// apply would leave an empty block, which the API server refuses.
+func (r *ConversionPolicyReconciler) restoreCRD(ctx context.Context, step plan.RestoreCRD) error {
+	patch, err := json.Marshal([]map[string]any{
+		{"op": "test", "path": "/metadata/uid", "value": step.Pin.UID},
+		{"op": "replace", "path": "/metadata/resourceVersion", "value": step.Pin.ResourceVersion},
+		{"op": "replace", "path": "/spec/conversion", "value": map[string]any{"strategy": apiextensionsv1.NoneConverter}},
+	})
+	if err != nil {
+		return err
+	}
+	ctrl.LoggerFrom(ctx).Info("Restoring the CustomResourceDefinition's conversion strategy to None")
+	return r.Client.Patch(ctx, pinned(step.Pin), client.RawPatch(types.JSONPatchType, patch), fieldOwner)
+}
+
+// pruneStoredVersions says that objects are stored in one version only. A
+// change of the storage version appends to storedVersions in the same write, so
+// that the resourceVersion covers the race.
+func (r *ConversionPolicyReconciler) pruneStoredVersions(ctx context.Context, step plan.PruneStoredVersions) error {
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": step.Pin.UID, "resourceVersion": step.Pin.ResourceVersion},
+		"status":   map[string]any{"storedVersions": []string{step.StorageVersion}},
+	})
+	if err != nil {
+		return err
+	}
+	ctrl.LoggerFrom(ctx).Info("Pruning status.storedVersions", "storageVersion", step.StorageVersion)
+	return r.Client.Status().Patch(ctx, pinned(step.Pin), client.RawPatch(mergePatch, patch), fieldOwner)
+}
+
+func pinned(pin plan.Pin) *apiextensionsv1.CustomResourceDefinition {
+	return &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: pin.Name}}
+}

@@ -1,0 +1,81 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"context"
+	"errors"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/conversion-operator/conversion-operator/internal/plan"
+)
+
+// delete removes what a step names. What is already gone is fine.
+func (r *ConversionPolicyReconciler) delete(ctx context.Context, step plan.Step) error {
+	switch step := step.(type) {
+	case plan.DeletePlan:
+		return r.deleteAll(ctx, &corev1.ConfigMap{ObjectMeta: r.named(step.Name)})
+	case plan.DeleteRun:
+		return r.deleteAll(ctx, r.job(step.Name), &corev1.ConfigMap{ObjectMeta: r.named(step.Name)})
+	case plan.DeleteRights:
+		return r.deleteAll(ctx,
+			&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: step.Name}},
+			&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: step.Name}},
+			&rbacv1.RoleBinding{ObjectMeta: r.named(step.Name)},
+			&rbacv1.Role{ObjectMeta: r.named(step.Name)},
+			&corev1.ServiceAccount{ObjectMeta: r.named(step.Name)})
+	case plan.DeleteChildren:
+		return r.deleteChildren(ctx, step.Policy)
+	}
+	return nil
+}
+
+// deleteAll deletes in foreground, so that a Job is gone only when its pods are.
+func (r *ConversionPolicyReconciler) deleteAll(ctx context.Context, objects ...client.Object) error {
+	var failed []error
+	for _, object := range objects {
+		err := r.Client.Delete(ctx, object, client.PropagationPolicy(metav1.DeletePropagationForeground))
+		failed = append(failed, client.IgnoreNotFound(err))
+	}
+	return errors.Join(failed...)
+}
+
+// deleteChildren deletes everything that carries the policy's instance label.
+func (r *ConversionPolicyReconciler) deleteChildren(ctx context.Context, policy string) error {
+	mine := client.MatchingLabels{plan.InstanceLabel: plan.ChildName(policy), plan.ManagedByLabel: plan.ManagedBy}
+	for _, list := range []client.ObjectList{
+		&batchv1.JobList{}, &appsv1.DeploymentList{}, &policyv1.PodDisruptionBudgetList{}, &corev1.ServiceList{},
+		&corev1.ConfigMapList{}, &corev1.SecretList{},
+		&rbacv1.ClusterRoleBindingList{}, &rbacv1.ClusterRoleList{},
+		&rbacv1.RoleBindingList{}, &rbacv1.RoleList{}, &corev1.ServiceAccountList{},
+	} {
+		if err := r.Client.List(ctx, list, mine); err != nil {
+			return err
+		}
+		err := meta.EachListItem(list, func(item runtime.Object) error {
+			return r.deleteAll(ctx, item.(client.Object)) //nolint:forcetypeassert // every kind listed is a client.Object
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *ConversionPolicyReconciler) named(name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: r.Settings.Namespace, Name: name}
+}
+
+func (r *ConversionPolicyReconciler) job(name string) *batchv1.Job {
+	return &batchv1.Job{ObjectMeta: r.named(name)}
+}

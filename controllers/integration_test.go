@@ -1,0 +1,325 @@
+//go:build integration
+
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/webhook/probe"
+)
+
+// manifest is a CustomResourceDefinition of a group with the named versions,
+// the last of them stored.
+func manifest(group string, versions ...string) string {
+	var list strings.Builder
+	for i, version := range versions {
+		fields := map[string]string{"v1beta1": "hostPort: {type: string}"}[version]
+		if fields == "" {
+			fields = "host: {type: string}, port: {type: string}"
+		}
+		fmt.Fprintf(&list, "  - {name: %s, served: true, storage: %t, schema: {openAPIV3Schema: {type: object, properties: {%s, replicas: {type: integer}}}}}\n",
+			version, i == len(versions)-1, fields)
+	}
+	return fmt.Sprintf(`
+metadata: {name: crontabs.%[1]s}
+spec:
+  group: %[1]s
+  scope: Namespaced
+  names: {plural: crontabs, singular: crontab, kind: CronTab, listKind: CronTabList}
+  versions:
+%[2]s`, group, list.String())
+}
+
+// policy has the rules of the documentation's CronTab.
+func policy(group string) string {
+	return policyWith(group, `{hub: v1, spokes: [{version: v1beta1, rules: [{format: {from: .hostPort, template: "{host}:{port}", to: {host: .host, port: .port}}}]}]}`)
+}
+
+func policyWith(group, declarative string) string {
+	return fmt.Sprintf("metadata: {name: crontabs.%s}\nspec: {converter: {declarative: %s}, migration: {mode: OnTrigger}}", group, declarative)
+}
+
+func getPolicy(t *testing.T, name string) *v1alpha1.ConversionPolicy {
+	t.Helper()
+	policy := &v1alpha1.ConversionPolicy{}
+	must(t, cluster.Get(t.Context(), client.ObjectKey{Name: name}, policy))
+	return policy
+}
+
+func getCRD(t *testing.T, name string) *apiextensionsv1.CustomResourceDefinition {
+	t.Helper()
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	must(t, cluster.Get(t.Context(), client.ObjectKey{Name: name}, crd))
+	return crd
+}
+
+func waitFor(t *testing.T, policy, condition string, status metav1.ConditionStatus, reason string) metav1.Condition {
+	t.Helper()
+	var found metav1.Condition
+	eventually(t, fmt.Sprintf("%s is %s %s", condition, status, reason), func() (bool, string) {
+		current := apimeta.FindStatusCondition(getPolicy(t, policy).Status.Conditions, condition)
+		if current == nil {
+			return false, "no condition"
+		}
+		found = *current
+		return found.Status == status && found.Reason == reason, fmt.Sprintf("%s %s: %s", found.Status, found.Reason, found.Message)
+	})
+	return found
+}
+
+// TestBadInput: each mistake gives a condition that names the field and what to
+// do, and changes nothing in the CustomResourceDefinition.
+func TestBadInput(t *testing.T) {
+	const rule = `{hub: v1, spokes: [{version: v1beta1, rules: [%s]}]}`
+	cases := map[string]struct {
+		versions    []string
+		declarative string
+		status      metav1.ConditionStatus
+		reason      string
+		want        []string
+	}{
+		"no CustomResourceDefinition": {nil, fmt.Sprintf(rule, ""), "Unknown", "CRDNotFound",
+			[]string{"does not exist", "create it"}},
+		"hub not there": {[]string{"v1beta1", "v2"}, fmt.Sprintf(rule, ""), "Unknown", "VersionNotInCRD",
+			[]string{"spec.converter.declarative.hub", "v1"}},
+		"unknown path": {[]string{"v1beta1", "v1"}, fmt.Sprintf(rule, `{move: {from: .replica, to: .host}}`), "False", "InvalidRules",
+			[]string{"spec.converter.declarative.spokes[0].rules[0].move.from", ".replica"}},
+		"two writers": {[]string{"v1beta1", "v1"}, fmt.Sprintf(rule, `{move: {from: .hostPort, to: .host}}, {move: {from: .hostPort, to: .host}}`), "False", "InvalidRules",
+			[]string{"spec.converter.declarative.spokes[0].rules[1].move"}},
+		"collision": {[]string{"v1beta1", "v1"}, fmt.Sprintf(rule, `{move: {from: .hostPort, to: .replicas}}`), "False", "InvalidRules",
+			[]string{"spec.converter.declarative.spokes[0].rules[0].move.to", ".replicas"}},
+		"ambiguous template": {[]string{"v1beta1", "v1"}, fmt.Sprintf(rule, `{format: {from: .hostPort, template: "{host}{port}", to: {host: .host, port: .port}}}`), "False", "InvalidRules",
+			[]string{"spec.converter.declarative.spokes[0].rules[0].format.template"}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			group := strings.ReplaceAll(strings.ToLower(name), " ", "-") + ".bad.example.com"
+			crd := "crontabs." + group
+			if c.versions != nil {
+				create(t, manifest(group, c.versions...), &apiextensionsv1.CustomResourceDefinition{})
+			}
+			create(t, policyWith(group, c.declarative), &v1alpha1.ConversionPolicy{})
+			condition := waitFor(t, crd, v1alpha1.PlanValidCondition, c.status, c.reason)
+			for _, want := range c.want {
+				if !strings.Contains(condition.Message, want) {
+					t.Errorf("the message lacks %q: %s", want, condition.Message)
+				}
+			}
+			if c.versions != nil && getCRD(t, crd).Generation != 1 {
+				t.Error("the CustomResourceDefinition was changed")
+			}
+		})
+	}
+}
+
+// TestPreserveUnknownFields needs a CustomResourceDefinition that the API server
+// accepts only as an old one: v1beta1 of its API is gone, so etcd is where such
+// a thing comes from. The compiler's own tests have it; here the API server's
+// refusal is shown, so that nobody misses it.
+func TestPreserveUnknownFields(t *testing.T) {
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	text := strings.Replace(manifest("preserve.example.com", "v1beta1", "v1"), "  scope:", "  preserveUnknownFields: true\n  scope:", 1)
+	unmarshal(t, text, crd)
+	err := cluster.Create(t.Context(), crd)
+	if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "preserveUnknownFields") {
+		t.Errorf("the API server accepts preserveUnknownFields: true now; test the condition here: %v", err)
+	}
+}
+
+// TestArming brings a policy through all gates, with what may go wrong on the way.
+func TestArming(t *testing.T) {
+	const group, crd = "arming.example.com", "crontabs.arming.example.com"
+	create(t, manifest(group, "v1beta1"), &apiextensionsv1.CustomResourceDefinition{})
+	pods.refuse.Store(&probe.Error{Reason: probe.ReasonTLSVerificationFailed, Message: "x509: certificate signed by unknown authority"})
+	create(t, policy(group), &v1alpha1.ConversionPolicy{})
+
+	waitFor(t, crd, v1alpha1.WebhookAvailableCondition, metav1.ConditionFalse, v1alpha1.ReasonRollingOut)
+	pods.run(t, crd)
+	condition := waitFor(t, crd, v1alpha1.ConversionVerifiedCondition, metav1.ConditionFalse, string(probe.ReasonTLSVerificationFailed))
+	if !strings.Contains(condition.Message, "unknown authority") {
+		t.Errorf("the message does not name the cause: %s", condition.Message)
+	}
+	if got := getCRD(t, crd).Generation; got != 1 {
+		t.Fatalf("the CustomResourceDefinition has generation %d before the proof, want 1", got)
+	}
+
+	pods.refuse.Store(nil)
+	waitFor(t, crd, v1alpha1.ReadyCondition, metav1.ConditionTrue, v1alpha1.ReasonArmedAhead)
+	armed := getCRD(t, crd)
+	if armed.Generation != 2 {
+		t.Errorf("the CustomResourceDefinition has generation %d, want 2: one write", armed.Generation)
+	}
+	checkConversion(t, armed)
+	if evidence := getPolicy(t, crd).Status.Evidence; evidence == nil || evidence.Source != v1alpha1.EvidenceSingleVersion {
+		t.Errorf("evidence is %v, want SingleVersion", evidence)
+	}
+	checkEvents(t, crd, v1alpha1.ReasonConfigured)
+	checkRest(t, crd)
+	checkRepair(t, armed)
+	checkNewVersion(t, group)
+}
+
+func checkConversion(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition) {
+	t.Helper()
+	conversion := crd.Spec.Conversion
+	if conversion.Strategy != apiextensionsv1.WebhookConverter || conversion.Webhook.ClientConfig.Service.Name != plan.ChildName(crd.Name) {
+		t.Fatalf("the conversion is %+v", conversion)
+	}
+	authority := &corev1.Secret{}
+	must(t, cluster.Get(t.Context(), client.ObjectKey{Namespace: system, Name: plan.AuthorityName(crd.Name)}, authority))
+	if string(conversion.Webhook.ClientConfig.CABundle) != string(authority.Data[corev1.TLSCertKey]) {
+		t.Error("caBundle is not the authority that was proven")
+	}
+	owners := slices.DeleteFunc(crd.ManagedFields, func(entry metav1.ManagedFieldsEntry) bool { return entry.Manager != plan.ManagedBy })
+	if len(owners) != 1 || strings.Contains(string(owners[0].FieldsV1.Raw), "f:versions") {
+		t.Errorf("the operator owns more than spec.conversion: %v", owners)
+	}
+}
+
+func checkEvents(t *testing.T, policy, reason string) {
+	t.Helper()
+	eventually(t, "an event "+reason, func() (bool, string) {
+		list := &eventsv1.EventList{}
+		must(t, cluster.List(t.Context(), list))
+		for _, event := range list.Items {
+			if event.Regarding.Name == policy && event.Reason == reason {
+				return true, ""
+			}
+		}
+		return false, fmt.Sprintf("%d events", len(list.Items))
+	})
+}
+
+// checkRest: a policy that has arrived causes no write, however often it is looked at.
+func checkRest(t *testing.T, policy string) {
+	t.Helper()
+	eventually(t, "the manager is at rest", func() (bool, string) {
+		before := writes.Load()
+		version := getPolicy(t, policy).ResourceVersion
+		for i := range 3 {
+			touch(t, policy, i)
+		}
+		return writes.Load() == before, fmt.Sprintf("%d writes, resourceVersion %s", writes.Load()-before, version)
+	})
+}
+
+// touch makes the manager look at a policy by an event that means nothing.
+func touch(t *testing.T, policy string, i int) {
+	t.Helper()
+	service := &corev1.Service{}
+	key := client.ObjectKey{Namespace: system, Name: plan.ChildName(policy)}
+	must(t, cluster.Get(t.Context(), key, service))
+	patch := fmt.Sprintf(`{"metadata":{"annotations":{"touched":"%d-%s"}}}`, i, service.ResourceVersion)
+	must(t, cluster.Patch(t.Context(), service, client.RawPatch(mergePatch, []byte(patch))))
+}
+
+// checkRepair: a write that drops spec.conversion, as kubectl replace does, is undone.
+func checkRepair(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition) {
+	t.Helper()
+	dropped := getCRD(t, crd.Name)
+	dropped.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter}
+	must(t, cluster.Update(t.Context(), dropped))
+	eventually(t, "the conversion is repaired", func() (bool, string) {
+		strategy := getCRD(t, crd.Name).Spec.Conversion.Strategy
+		return strategy == apiextensionsv1.WebhookConverter, string(strategy)
+	})
+}
+
+// checkNewVersion: with the new version comes a new plan, which all pods serve
+// before the policy is ready again; the plan of before is deleted then.
+func checkNewVersion(t *testing.T, group string) {
+	t.Helper()
+	name := "crontabs." + group
+	before := getPolicy(t, name).Status.Plan.Hash
+	crd := getCRD(t, name)
+	next := &apiextensionsv1.CustomResourceDefinition{}
+	unmarshal(t, manifest(group, "v1", "v1beta1"), next)
+	crd.Spec.Versions = next.Spec.Versions
+	must(t, cluster.Update(t.Context(), crd))
+
+	waitFor(t, name, v1alpha1.PlanValidCondition, metav1.ConditionTrue, v1alpha1.ReasonCompiled)
+	waitFor(t, name, v1alpha1.WebhookAvailableCondition, metav1.ConditionFalse, v1alpha1.ReasonRollingOut)
+	after := getPolicy(t, name).Status.Plan.Hash
+	if after == before {
+		t.Fatal("the plan did not change with the version")
+	}
+	eventually(t, "the Deployment has the new plan", func() (bool, string) {
+		plans := &corev1.ConfigMapList{}
+		must(t, cluster.List(t.Context(), plans, client.MatchingLabels{plan.PlanLabel: after}))
+		return len(plans.Items) == 1, "no ConfigMap"
+	})
+	eventually(t, "the policy is ready again", func() (bool, string) {
+		pods.run(t, name)
+		ready := apimeta.FindStatusCondition(getPolicy(t, name).Status.Conditions, v1alpha1.ReadyCondition)
+		return ready.Reason == v1alpha1.ReasonSucceeded, ready.Message
+	})
+	eventually(t, "the plan of before is deleted", func() (bool, string) {
+		plans := &corev1.ConfigMapList{}
+		must(t, cluster.List(t.Context(), plans, client.MatchingLabels{plan.PlanLabel: before}))
+		return len(plans.Items) == 0, "still there"
+	})
+}
+
+// TestForeignWebhook: what somebody else set up is left alone.
+func TestForeignWebhook(t *testing.T) {
+	const group, name = "foreign.example.com", "crontabs.foreign.example.com"
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	unmarshal(t, manifest(group, "v1beta1", "v1"), crd)
+	crd.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{
+		Strategy: apiextensionsv1.WebhookConverter,
+		Webhook: &apiextensionsv1.WebhookConversion{
+			ConversionReviewVersions: []string{"v1"},
+			ClientConfig:             &apiextensionsv1.WebhookClientConfig{Service: &apiextensionsv1.ServiceReference{Namespace: "theirs", Name: "webhook"}},
+		},
+	}
+	must(t, cluster.Create(t.Context(), crd))
+	create(t, policy(group), &v1alpha1.ConversionPolicy{})
+	condition := waitFor(t, name, v1alpha1.ConversionConfiguredCondition, metav1.ConditionFalse, v1alpha1.ReasonForeignWebhook)
+	if !strings.Contains(condition.Message, "theirs/webhook") {
+		t.Errorf("the message does not name the webhook: %s", condition.Message)
+	}
+	if getCRD(t, name).Generation != 1 {
+		t.Error("the CustomResourceDefinition was changed")
+	}
+}
+
+// TestPinnedWrites: no write to a CustomResourceDefinition goes through when it
+// changed since the decision.
+func TestPinnedWrites(t *testing.T) {
+	const group, name = "pinned.example.com", "crontabs.pinned.example.com"
+	crd := create(t, manifest(group, "v1beta1", "v1"), &apiextensionsv1.CustomResourceDefinition{})
+	stale := plan.Pin{Name: name, UID: crd.UID, ResourceVersion: crd.ResourceVersion}
+	eventually(t, "the API server has written the status", func() (bool, string) {
+		return getCRD(t, name).ResourceVersion != stale.ResourceVersion, "unchanged"
+	})
+	other := plan.Pin{Name: name, UID: "another", ResourceVersion: getCRD(t, name).ResourceVersion}
+	reconciler := &ConversionPolicyReconciler{Client: cluster}
+	for what, pin := range map[string]plan.Pin{"changed since": stale, "recreated since": other} {
+		steps := []plan.Step{
+			plan.SwitchCRD{Pin: pin, Conversion: &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter}},
+			plan.RestoreCRD{Pin: pin},
+			plan.PruneStoredVersions{Pin: pin, StorageVersion: "v1"},
+		}
+		for _, step := range steps {
+			if err := reconciler.do(t.Context(), nil, step); err == nil {
+				t.Errorf("%T on a CustomResourceDefinition that was %s went through", step, what)
+			}
+		}
+	}
+}

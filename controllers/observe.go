@@ -1,0 +1,206 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/migration"
+	"github.com/conversion-operator/conversion-operator/internal/plan"
+)
+
+// observe reads everything that a decision depends on.
+func (r *ConversionPolicyReconciler) observe(ctx context.Context, policy *v1alpha1.ConversionPolicy) (plan.Observed, error) {
+	observed := plan.Observed{Settings: r.Settings, Now: r.Now(), Policy: policy}
+	for _, read := range []func(context.Context, *plan.Observed) error{
+		r.observeCRD, r.observeCertificates, r.observePlans, r.observePods, r.observeEndpoints, r.observeRuns, r.observeSettle, r.prove,
+	} {
+		if err := read(ctx, &observed); err != nil {
+			return observed, fmt.Errorf("observe policy %s: %w", policy.Name, err)
+		}
+	}
+	return observed, nil
+}
+
+// observeCRD reads the CustomResourceDefinition live: every write to it is
+// pinned to what is read here, and caching all of them in full costs memory.
+func (r *ConversionPolicyReconciler) observeCRD(ctx context.Context, observed *plan.Observed) error {
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	err := r.Live.Get(ctx, client.ObjectKey{Name: observed.Policy.Name}, crd)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	observed.CRD = crd
+	if declarative := observed.Policy.Spec.Converter.Declarative; declarative != nil {
+		observed.Rules = conversion.Compile(crd, declarative)
+	}
+	return nil
+}
+
+func (r *ConversionPolicyReconciler) observeCertificates(ctx context.Context, observed *plan.Observed) error {
+	var err error
+	if observed.Authority, err = r.secret(ctx, plan.AuthorityName(observed.Policy.Name)); err != nil {
+		return err
+	}
+	observed.Certificate, err = r.secret(ctx, plan.CertificateName(observed.Policy.Name))
+	return err
+}
+
+// secret returns nil for a Secret that does not exist.
+func (r *ConversionPolicyReconciler) secret(ctx context.Context, name string) (*corev1.Secret, error) {
+	secret := &corev1.Secret{}
+	err := r.Client.Get(ctx, client.ObjectKey{Namespace: r.Settings.Namespace, Name: name}, secret)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return secret, nil
+}
+
+func (r *ConversionPolicyReconciler) observePlans(ctx context.Context, observed *plan.Observed) error {
+	if observed.Rules.Plan == nil {
+		return nil
+	}
+	plans := &corev1.ConfigMapList{}
+	if err := r.Client.List(ctx, plans, r.childrenOf(observed.Policy), client.HasLabels{plan.PlanLabel}); err != nil {
+		return err
+	}
+	for _, configMap := range plans.Items {
+		if configMap.Labels[plan.PlanLabel] != observed.Rules.Plan.Hash() {
+			observed.StalePlans = append(observed.StalePlans, configMap.Name)
+		}
+	}
+	slices.Sort(observed.StalePlans)
+	return nil
+}
+
+// observePods reads the converter pods that answer, or will.
+func (r *ConversionPolicyReconciler) observePods(ctx context.Context, observed *plan.Observed) error {
+	list := &corev1.PodList{}
+	err := r.Client.List(ctx, list, r.childrenOf(observed.Policy), client.MatchingLabels{plan.ComponentLabel: plan.ConverterComponent})
+	if err != nil {
+		return err
+	}
+	for i := range list.Items {
+		pod := &list.Items[i]
+		if !pod.DeletionTimestamp.IsZero() || pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded {
+			continue
+		}
+		observed.Pods = append(observed.Pods, plan.Pod{
+			Name: pod.Name, UID: pod.UID, IP: pod.Status.PodIP, PlanHash: pod.Labels[plan.PlanLabel], Ready: podReady(pod)})
+	}
+	slices.SortFunc(observed.Pods, func(a, b plan.Pod) int { return cmp.Compare(a.Name, b.Name) })
+	return nil
+}
+
+func podReady(pod *corev1.Pod) bool {
+	for _, condition := range pod.Status.Conditions {
+		if condition.Type == corev1.PodReady {
+			return condition.Status == corev1.ConditionTrue && pod.Status.PodIP != ""
+		}
+	}
+	return false
+}
+
+func (r *ConversionPolicyReconciler) observeEndpoints(ctx context.Context, observed *plan.Observed) error {
+	list := &discoveryv1.EndpointSliceList{}
+	err := r.Client.List(ctx, list, client.InNamespace(r.Settings.Namespace),
+		client.MatchingLabels{discoveryv1.LabelServiceName: plan.ChildName(observed.Policy.Name)})
+	if err != nil {
+		return err
+	}
+	for _, slice := range list.Items {
+		for _, endpoint := range slice.Endpoints {
+			if ptr.Deref(endpoint.Conditions.Ready, true) {
+				observed.Endpoints += len(endpoint.Addresses)
+			}
+		}
+	}
+	return nil
+}
+
+func (r *ConversionPolicyReconciler) observeRuns(ctx context.Context, observed *plan.Observed) error {
+	jobs := &batchv1.JobList{}
+	if err := r.Client.List(ctx, jobs, r.childrenOf(observed.Policy), client.HasLabels{plan.RunLabel}); err != nil {
+		return err
+	}
+	slices.SortFunc(jobs.Items, func(a, b batchv1.Job) int { return cmp.Compare(a.Name, b.Name) })
+	for i := range jobs.Items {
+		job := &jobs.Items[i]
+		progress, err := r.progress(ctx, job)
+		if err != nil {
+			return err
+		}
+		observed.Runs = append(observed.Runs, plan.Run{ID: job.Labels[plan.RunLabel], Job: job, Progress: progress})
+	}
+	role := &rbacv1.ClusterRole{}
+	err := r.Client.Get(ctx, client.ObjectKey{Name: plan.MigrationRightsName(observed.Policy.Name)}, role)
+	observed.Rights = err == nil
+	return client.IgnoreNotFound(err)
+}
+
+// progress is what a migration Job recorded in the ConfigMap of its name.
+func (r *ConversionPolicyReconciler) progress(ctx context.Context, job *batchv1.Job) (*plan.Progress, error) {
+	checkpoint := &corev1.ConfigMap{}
+	if err := r.Client.Get(ctx, client.ObjectKeyFromObject(job), checkpoint); err != nil {
+		return nil, client.IgnoreNotFound(err)
+	}
+	text, recorded := checkpoint.Data[migration.RecordKey]
+	if !recorded {
+		return nil, nil
+	}
+	return progressOf(text), nil
+}
+
+// observeSettle shortens the settle time where there is one API server: nobody
+// lags behind then but itself.
+func (r *ConversionPolicyReconciler) observeSettle(ctx context.Context, observed *plan.Observed) error {
+	list := &discoveryv1.EndpointSliceList{}
+	err := r.Live.List(ctx, list, client.InNamespace(corev1.NamespaceDefault),
+		client.MatchingLabels{discoveryv1.LabelServiceName: "kubernetes"})
+	if err != nil {
+		return err
+	}
+	servers := 0
+	for _, slice := range list.Items {
+		for _, endpoint := range slice.Endpoints {
+			servers += len(endpoint.Addresses)
+		}
+	}
+	if servers == 1 {
+		observed.Settings.Settle = min(observed.Settings.Settle, plan.SettleAlone)
+	}
+	return nil
+}
+
+// childrenOf selects what was made for a policy.
+func (r *ConversionPolicyReconciler) childrenOf(policy *v1alpha1.ConversionPolicy) client.ListOption {
+	return &children{namespace: r.Settings.Namespace, instance: plan.ChildName(policy.Name)}
+}
+
+type children struct{ namespace, instance string }
+
+func (c *children) ApplyToList(options *client.ListOptions) {
+	client.InNamespace(c.namespace).ApplyToList(options)
+	client.MatchingLabels{plan.InstanceLabel: c.instance, plan.ManagedByLabel: plan.ManagedBy}.ApplyToList(options)
+}

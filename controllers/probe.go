@@ -1,0 +1,151 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/webhook/probe"
+)
+
+const (
+	// probeTimeout bounds the probe of one pod, all its version pairs included.
+	probeTimeout = 5 * time.Second
+	// probesAtOnce bounds the pods that are probed at the same time.
+	probesAtOnce = 8
+)
+
+// Prover asks converter pods for proof, and remembers the pods that gave it. A
+// pod that has proven a plan under a certificate has no need to do it again.
+type Prover struct {
+	// Probe asks one pod.
+	Probe func(context.Context, probe.Target) (probe.Result, error)
+
+	mu     sync.Mutex
+	proven map[types.UID]fingerprint
+}
+
+// fingerprint is all that a proof depends on.
+type fingerprint [sha256.Size]byte
+
+// NewProver returns a Prover that asks over the network.
+func NewProver() *Prover {
+	return &Prover{Probe: probe.Pod, proven: map[types.UID]fingerprint{}}
+}
+
+// prove fills in the proofs of the ready pods that serve the current plan.
+func (r *ConversionPolicyReconciler) prove(ctx context.Context, observed *plan.Observed) error {
+	if observed.Rules.Plan == nil || observed.Authority == nil || observed.Certificate == nil {
+		return nil
+	}
+	target, err := newTarget(observed)
+	if err != nil {
+		return err
+	}
+	var group errgroup.Group
+	group.SetLimit(probesAtOnce)
+	for i := range observed.Pods {
+		pod := &observed.Pods[i]
+		if pod.Ready && pod.PlanHash == target.PlanHash {
+			group.Go(func() error {
+				pod.Proof = r.Prover.ask(ctx, pod, target)
+				return nil
+			})
+		}
+	}
+	return group.Wait()
+}
+
+// newTarget is what every converter pod of a policy must answer: the bytes that
+// are, or will be, in caBundle, and a canary for each version pair, whose answer
+// is compared with the operator's own.
+func newTarget(observed *plan.Observed) (probe.Target, error) {
+	rules := observed.Rules.Plan
+	converter, err := conversion.NewConverter(rules)
+	if err != nil {
+		return probe.Target{}, err
+	}
+	target := probe.Target{
+		CABundle:   observed.Authority.Data[corev1.TLSCertKey],
+		ServerName: plan.ServerName(observed.Policy.Name, observed.Settings.Namespace),
+		PlanHash:   rules.Hash(),
+		APIVersion: rules.Group + "/" + rules.Versions[0],
+	}
+	for _, pair := range rules.Pairs() {
+		object := converter.Canary(pair[0])
+		expected, err := converter.Convert(nil, object, pair[1])
+		if err != nil {
+			return probe.Target{}, fmt.Errorf("convert a canary from %s to %s: %w", pair[0], pair[1], err)
+		}
+		target.Canaries = append(target.Canaries, probe.Canary{
+			DesiredAPIVersion: rules.Group + "/" + pair[1], Object: object, Expected: expected})
+	}
+	return target, nil
+}
+
+// ask probes one pod, unless it has proven the same before. A probe that was cut
+// short by the manager's own end says nothing of the pod.
+func (p *Prover) ask(ctx context.Context, pod *plan.Pod, target probe.Target) *plan.Proof {
+	target.Address = net.JoinHostPort(pod.IP, strconv.Itoa(plan.ContainerPort))
+	print := fingerprintOf(target)
+	if p.has(pod.UID, print) {
+		return &plan.Proof{}
+	}
+	bounded, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	if _, err := p.Probe(bounded, target); err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		ctrl.LoggerFrom(ctx).Info("Converter pod failed its probe", "pod", pod.Name, "reason", err.Error())
+		return &plan.Proof{Reason: reasonOf(err), Message: err.Error()}
+	}
+	p.remember(pod.UID, print)
+	return &plan.Proof{}
+}
+
+func (p *Prover) has(pod types.UID, print fingerprint) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.proven[pod] == print
+}
+
+// remember forgets everything once it knows too much: pods come and go, and to
+// ask one of them again costs little.
+func (p *Prover) remember(pod types.UID, print fingerprint) {
+	const most = 10_000
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.proven) >= most {
+		clear(p.proven)
+	}
+	p.proven[pod] = print
+}
+
+func fingerprintOf(target probe.Target) fingerprint {
+	return sha256.Sum256(fmt.Append(nil, target.Address, target.ServerName, target.PlanHash, string(target.CABundle)))
+}
+
+// reasonOf is the condition reason of a failed probe.
+func reasonOf(err error) string {
+	var failure *probe.Error
+	if errors.As(err, &failure) {
+		return string(failure.Reason)
+	}
+	return string(probe.ReasonUnexpectedAnswer)
+}

@@ -1,0 +1,37 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/migration"
+	"github.com/conversion-operator/conversion-operator/internal/plan"
+)
+
+// progressOf reads a run's record. One that cannot be read proves nothing: it
+// ends the run as one that could not go on.
+func progressOf(text string) *plan.Progress {
+	record, err := migration.ParseRecord([]byte(text))
+	if err != nil {
+		return &plan.Progress{Finished: true, Aborted: err.Error()}
+	}
+	progress := &plan.Progress{
+		Finished:  record.Finished(),
+		Complete:  record.Complete(),
+		Total:     record.Total,
+		Rewritten: record.Rewritten,
+		Current:   record.Current,
+		Gone:      record.Gone,
+		Failed:    record.Failed,
+		Started:   record.StartTime,
+		Ended:     record.CompletionTime,
+	}
+	if record.State == migration.StateAborted {
+		progress.Aborted = record.Message
+	}
+	for _, failure := range record.Failures {
+		progress.Failures = append(progress.Failures, v1alpha1.MigrationFailure{Object: failure.Object, Message: failure.Message})
+	}
+	return progress
+}

@@ -1,0 +1,64 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/plan"
+)
+
+// ConversionPolicyReconciler reconciles ConversionPolicies.
+type ConversionPolicyReconciler struct {
+	// Client reads from the cache and writes.
+	Client client.Client
+	// Live reads from the API server what must not be stale, or is too large to cache.
+	Live client.Reader
+	// Recorder of events.
+	Recorder events.EventRecorder
+	// Settings that are the same for every policy.
+	Settings plan.Settings
+	// Prover asks converter pods for proof.
+	Prover *Prover
+	// Now is the clock.
+	Now func() time.Time
+}
+
+// Reconcile brings one policy a step further:
+//
+//  1. observe everything that a decision depends on
+//  2. plan: decide the steps and the status
+//  3. apply the steps in order
+//  4. report the status, and events of what changed in it
+func (r *ConversionPolicyReconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	policy := &v1alpha1.ConversionPolicy{}
+	if err := r.Client.Get(ctx, request.NamespacedName, policy); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	observed, err := r.observe(ctx, policy)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	decided := plan.Make(observed)
+	applyErr := r.apply(ctx, policy, decided.Steps)
+	reportErr := r.report(ctx, policy, decided.Status, applyErr)
+
+	err = errors.Join(applyErr, reportErr)
+	if apierrors.IsConflict(applyErr) || apierrors.IsConflict(reportErr) {
+		// Somebody else wrote in between: look again and decide anew.
+		return ctrl.Result{RequeueAfter: conflictPause}, nil
+	}
+	return ctrl.Result{RequeueAfter: decided.RecheckAfter}, err
+}
+
+// conflictPause lets the cache see the write that we lost against.
+const conflictPause = 200 * time.Millisecond

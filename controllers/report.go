@@ -1,0 +1,89 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+)
+
+// report writes the status once, where it changed, and then an event for every
+// condition that did. A conflict is no news for users: the next look decides anew.
+func (r *ConversionPolicyReconciler) report(
+	ctx context.Context, policy *v1alpha1.ConversionPolicy, status v1alpha1.ConversionPolicyStatus, applyErr error,
+) error {
+	if applyErr != nil && !apierrors.IsConflict(applyErr) {
+		explain(&status, policy, applyErr, metav1.NewTime(r.Now()))
+	}
+	if equality.Semantic.DeepEqual(policy.Status, status) {
+		return nil
+	}
+	before := policy.DeepCopy()
+	policy.Status = status
+	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	if err := r.Client.Status().Patch(ctx, policy, patch); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	r.announce(policy, before.Status.Conditions, status.Conditions)
+	return nil
+}
+
+// explain lets an error of a step show up where users look.
+func explain(status *v1alpha1.ConversionPolicyStatus, policy *v1alpha1.ConversionPolicy, err error, now metav1.Time) {
+	for kind, value := range map[string]metav1.ConditionStatus{
+		v1alpha1.ReadyCondition:       metav1.ConditionFalse,
+		v1alpha1.ReconcilingCondition: metav1.ConditionTrue,
+		v1alpha1.StalledCondition:     metav1.ConditionFalse,
+	} {
+		apimeta.SetStatusCondition(&status.Conditions, metav1.Condition{
+			Type: kind, Status: value, Reason: v1alpha1.ReasonApplyFailed, Message: err.Error(),
+			ObservedGeneration: policy.Generation, LastTransitionTime: now,
+		})
+	}
+}
+
+// announce makes one event for every condition that changed its status or
+// reason. Reconciling and Stalled say nothing that Ready does not say.
+func (r *ConversionPolicyReconciler) announce(policy *v1alpha1.ConversionPolicy, before, after []metav1.Condition) {
+	for _, condition := range after {
+		old := apimeta.FindStatusCondition(before, condition.Type)
+		if condition.Type == v1alpha1.ReconcilingCondition || condition.Type == v1alpha1.StalledCondition ||
+			condition.Reason == v1alpha1.ReasonNotEvaluated ||
+			old != nil && old.Status == condition.Status && old.Reason == condition.Reason {
+			continue
+		}
+		r.Recorder.Eventf(policy, nil, severity(condition, after), condition.Reason, condition.Type, "%s", note(condition))
+	}
+}
+
+// severity is Warning for what does not go on by itself.
+func severity(condition metav1.Condition, all []metav1.Condition) string {
+	if condition.Type == v1alpha1.DeletionBlockedCondition ||
+		condition.Status == metav1.ConditionFalse && apimeta.IsStatusConditionTrue(all, v1alpha1.StalledCondition) {
+		return corev1.EventTypeWarning
+	}
+	return corev1.EventTypeNormal
+}
+
+// maxNote is the API server's limit on an event's note, in bytes.
+const maxNote = 1024
+
+func note(condition metav1.Condition) string {
+	text := condition.Type + " is " + string(condition.Status)
+	if condition.Message != "" {
+		text += ": " + condition.Message
+	}
+	if len(text) > maxNote {
+		text = text[:maxNote-len("...")] + "..."
+	}
+	return text
+}

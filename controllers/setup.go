@@ -1,0 +1,119 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"context"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/plan"
+)
+
+// The rights of the manager. Converted objects are not among them: only a
+// migration's own ServiceAccount may touch those, while a migration runs, and
+// "escalate" and "bind" are what it takes to give it that right.
+//
+// +kubebuilder:rbac:groups=conversion-operator.io,resources=conversionpolicies,verbs=get;list;watch;patch;update
+// +kubebuilder:rbac:groups=conversion-operator.io,resources=conversionpolicies/status,verbs=patch
+// +kubebuilder:rbac:groups=conversion-operator.io,resources=conversionpolicies/finalizers,verbs=update
+// +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions/status,verbs=patch
+// +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=clusterroles,verbs=get;list;watch;create;patch;delete;escalate;bind
+// +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=clusterrolebindings,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+// +kubebuilder:rbac:groups=discovery.k8s.io,namespace=default,resources=endpointslices,verbs=list
+// +kubebuilder:rbac:groups="",namespace=conversion-system,resources=configmaps;secrets;services;serviceaccounts,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups="",namespace=conversion-system,resources=pods,verbs=get;list;watch
+// +kubebuilder:rbac:groups=apps,namespace=conversion-system,resources=deployments,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=batch,namespace=conversion-system,resources=jobs,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=policy,namespace=conversion-system,resources=poddisruptionbudgets,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=discovery.k8s.io,namespace=conversion-system,resources=endpointslices,verbs=get;list;watch
+// +kubebuilder:rbac:groups=rbac.authorization.k8s.io,namespace=conversion-system,resources=roles;rolebindings,verbs=get;list;watch;create;patch;delete
+
+// byChild finds the policy of a child by its instance label.
+const byChild = "childName"
+
+// CacheOptions keep in memory what the operator made, and of everything else nothing.
+func CacheOptions(namespace string) cache.Options {
+	mine := labels.SelectorFromSet(labels.Set{plan.ManagedByLabel: plan.ManagedBy})
+	here := map[string]cache.Config{namespace: {}}
+	inNamespace := cache.ByObject{Namespaces: here, Label: mine}
+	anywhere := cache.ByObject{Label: mine}
+	return cache.Options{
+		ByObject: map[client.Object]cache.ByObject{
+			&corev1.ConfigMap{}:             inNamespace,
+			&corev1.Secret{}:                inNamespace,
+			&corev1.Service{}:               inNamespace,
+			&corev1.ServiceAccount{}:        inNamespace,
+			&corev1.Pod{}:                   inNamespace,
+			&appsv1.Deployment{}:            inNamespace,
+			&batchv1.Job{}:                  inNamespace,
+			&policyv1.PodDisruptionBudget{}: inNamespace,
+			&discoveryv1.EndpointSlice{}:    {Namespaces: here},
+			&rbacv1.Role{}:                  inNamespace,
+			&rbacv1.RoleBinding{}:           inNamespace,
+			&rbacv1.ClusterRole{}:           anywhere,
+			&rbacv1.ClusterRoleBinding{}:    anywhere,
+		},
+		DefaultTransform: cache.TransformStripManagedFields(),
+	}
+}
+
+// SetupWithManager registers the controller and the events that it answers.
+func (r *ConversionPolicyReconciler) SetupWithManager(ctx context.Context, manager ctrl.Manager) error {
+	err := manager.GetFieldIndexer().IndexField(ctx, &v1alpha1.ConversionPolicy{}, byChild, func(policy client.Object) []string {
+		return []string{plan.ChildName(policy.GetName())}
+	})
+	if err != nil {
+		return err
+	}
+	crd := &metav1.PartialObjectMetadata{}
+	crd.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
+
+	controller := ctrl.NewControllerManagedBy(manager).
+		Named("conversionpolicy").
+		For(&v1alpha1.ConversionPolicy{}).
+		WatchesMetadata(crd, &handler.EnqueueRequestForObject{})
+	for _, child := range []client.Object{
+		&corev1.ConfigMap{}, &corev1.Secret{}, &corev1.Service{}, &corev1.Pod{}, &appsv1.Deployment{}, &batchv1.Job{},
+		&policyv1.PodDisruptionBudget{}, &discoveryv1.EndpointSlice{},
+	} {
+		controller = controller.Watches(child, handler.EnqueueRequestsFromMapFunc(r.policyOf))
+	}
+	return controller.Complete(r)
+}
+
+// policyOf maps a child to its policy.
+func (r *ConversionPolicyReconciler) policyOf(ctx context.Context, child client.Object) []reconcile.Request {
+	name := child.GetLabels()[plan.InstanceLabel]
+	if name == "" {
+		return nil
+	}
+	policies := &v1alpha1.ConversionPolicyList{}
+	if err := r.Client.List(ctx, policies, client.MatchingFields{byChild: name}); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Mapping a child to its policy failed", "child", client.ObjectKeyFromObject(child))
+		return nil
+	}
+	requests := make([]reconcile.Request, 0, len(policies.Items))
+	for _, policy := range policies.Items {
+		requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Name: policy.Name}})
+	}
+	return requests
+}

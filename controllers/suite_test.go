@@ -1,0 +1,262 @@
+//go:build integration
+
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/yaml"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/webhook/probe"
+)
+
+const system = "conversion-system"
+
+var (
+	// cluster writes as users do, past the manager's cache.
+	cluster client.Client
+	// writes counts what the manager wrote.
+	writes atomic.Int64
+	// pods is the test's kubelet.
+	pods *kubelet
+)
+
+// TestMain starts a real kube-apiserver and etcd, and the manager's controller.
+// Nothing runs pods there: the kubelet of kubelet_test.go says of them what the
+// tests want, and the probe answers for them.
+func TestMain(m *testing.M) {
+	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
+		fmt.Fprintln(os.Stderr, "KUBEBUILDER_ASSETS is not set: run make integration")
+		os.Exit(1)
+	}
+	code, err := run(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "integration tests:", err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func run(m *testing.M) (int, error) {
+	ctrl.SetLogger(zap.New(zap.WriteTo(os.Stderr)))
+	environment := &envtest.Environment{
+		CRDDirectoryPaths: []string{filepath.Join("..", "config", "crd", "bases")}, ErrorIfCRDPathMissing: true,
+	}
+	kubeconfig, err := environment.Start()
+	if err != nil {
+		return 1, err
+	}
+	defer func() { _ = environment.Stop() }()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	ended, err := startManager(ctx, kubeconfig)
+	if err != nil {
+		return 1, err
+	}
+	code := m.Run()
+	cancel()
+	return code, <-ended
+}
+
+func newScheme() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, v1alpha1.AddToScheme,
+	} {
+		if err := add(scheme); err != nil {
+			return nil, err
+		}
+	}
+	return scheme, nil
+}
+
+func startManager(ctx context.Context, kubeconfig *rest.Config) (<-chan error, error) {
+	kubeconfig.QPS = -1
+	scheme, err := newScheme()
+	if err != nil {
+		return nil, err
+	}
+	if cluster, err = client.New(kubeconfig, client.Options{Scheme: scheme}); err != nil {
+		return nil, err
+	}
+	if err := cluster.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: system}}); err != nil {
+		return nil, err
+	}
+	manager, err := ctrl.NewManager(kubeconfig, ctrl.Options{
+		Scheme: scheme, Cache: CacheOptions(system), Metrics: metricsserver.Options{BindAddress: "0"}, NewClient: counting,
+	})
+	if err != nil {
+		return nil, err
+	}
+	pods = &kubelet{client: cluster}
+	prover := NewProver()
+	prover.Probe = pods.probe
+	reconciler := &ConversionPolicyReconciler{
+		Client: manager.GetClient(), Live: manager.GetAPIReader(), Recorder: manager.GetEventRecorder(plan.ManagedBy),
+		Settings: plan.Settings{Namespace: system, Image: "conversion-operator:test", Settle: time.Minute},
+		Prover:   prover, Now: time.Now,
+	}
+	if err := reconciler.SetupWithManager(ctx, manager); err != nil {
+		return nil, err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- manager.Start(ctx) }()
+	return ended, nil
+}
+
+// counting counts the writes of the manager's client.
+func counting(kubeconfig *rest.Config, options client.Options) (client.Client, error) {
+	direct, err := client.NewWithWatch(kubeconfig, options)
+	if err != nil {
+		return nil, err
+	}
+	return interceptor.NewClient(direct, interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.CreateOption) error {
+			writes.Add(1)
+			return c.Create(ctx, object, options...)
+		},
+		Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
+			writes.Add(1)
+			return c.Patch(ctx, object, patch, options...)
+		},
+		Apply: func(ctx context.Context, c client.WithWatch, object runtime.ApplyConfiguration, options ...client.ApplyOption) error {
+			writes.Add(1)
+			return c.Apply(ctx, object, options...)
+		},
+		SubResourcePatch: func(ctx context.Context, c client.Client, name string, object client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
+			writes.Add(1)
+			return c.SubResource(name).Patch(ctx, object, patch, options...)
+		},
+	}), nil
+}
+
+// kubelet plays Deployments' pods: it starts them with the template's labels,
+// ready at once, and puts them behind the Service.
+type kubelet struct {
+	client client.Client
+	// refuse is why probes fail; nil when they do not.
+	refuse atomic.Pointer[probe.Error]
+}
+
+func (k *kubelet) probe(_ context.Context, target probe.Target) (probe.Result, error) {
+	if refused := k.refuse.Load(); refused != nil {
+		return probe.Result{}, refused
+	}
+	return probe.Result{PlanHash: target.PlanHash}, nil
+}
+
+// run starts the pods that a policy's Deployment asks for, once it is there.
+func (k *kubelet) run(t *testing.T, policy string) {
+	t.Helper()
+	deployment := &appsv1.Deployment{}
+	eventually(t, "the Deployment is there", func() (bool, string) {
+		err := k.client.Get(t.Context(), client.ObjectKey{Namespace: system, Name: plan.ChildName(policy)}, deployment)
+		return err == nil, fmt.Sprint(err)
+	})
+	hash := deployment.Spec.Template.Labels[plan.PlanLabel]
+	old := &corev1.PodList{}
+	must(t, k.client.List(t.Context(), old, client.InNamespace(system), client.MatchingLabels{plan.InstanceLabel: plan.ChildName(policy)}))
+	for i := range old.Items {
+		must(t, k.client.Delete(t.Context(), &old.Items[i], client.GracePeriodSeconds(0)))
+	}
+	for i := range *deployment.Spec.Replicas {
+		k.start(t, deployment, fmt.Sprintf("%s-%s-%d", deployment.Name, hash, i), i)
+	}
+	k.expose(t, deployment)
+}
+
+func (k *kubelet) start(t *testing.T, deployment *appsv1.Deployment, name string, i int32) {
+	t.Helper()
+	spec := deployment.Spec.Template.Spec.DeepCopy()
+	spec.ServiceAccountName, spec.DeprecatedServiceAccount = "", ""
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: name, Labels: deployment.Spec.Template.Labels},
+		Spec:       *spec,
+	}
+	err := k.client.Create(t.Context(), pod)
+	if apierrors.IsAlreadyExists(err) {
+		return
+	}
+	must(t, err)
+	pod.Status = corev1.PodStatus{
+		Phase: corev1.PodRunning, PodIP: fmt.Sprintf("10.1.2.%d", i+1), PodIPs: []corev1.PodIP{{IP: fmt.Sprintf("10.1.2.%d", i+1)}},
+		Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}},
+	}
+	must(t, k.client.Status().Update(t.Context(), pod))
+}
+
+func (k *kubelet) expose(t *testing.T, deployment *appsv1.Deployment) {
+	t.Helper()
+	slice := &discoveryv1.EndpointSlice{
+		ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: deployment.Name, Labels: map[string]string{
+			discoveryv1.LabelServiceName: deployment.Name, plan.InstanceLabel: deployment.Name}},
+		AddressType: discoveryv1.AddressTypeIPv4,
+		Endpoints: []discoveryv1.Endpoint{{
+			Addresses: []string{"10.1.2.1"}, Conditions: discoveryv1.EndpointConditions{Ready: ptr.To(true)}}},
+	}
+	if err := k.client.Create(t.Context(), slice); !apierrors.IsAlreadyExists(err) {
+		must(t, err)
+	}
+}
+
+// create makes an object from a manifest.
+func create[T client.Object](t *testing.T, manifest string, object T) T {
+	t.Helper()
+	must(t, yaml.UnmarshalStrict([]byte(manifest), object))
+	must(t, cluster.Create(t.Context(), object))
+	return object
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// eventually looks until it is so, and fails with what it last saw.
+func eventually(t *testing.T, what string, so func() (bool, string)) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	ticker := time.NewTicker(20 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		done, seen := so()
+		if done {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatalf("waited in vain: %s; last seen: %s", what, seen)
+		case <-ticker.C:
+		}
+	}
+}

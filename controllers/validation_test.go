@@ -1,0 +1,82 @@
+//go:build integration
+
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+)
+
+func unmarshal(t *testing.T, text string, into any) {
+	t.Helper()
+	must(t, yaml.UnmarshalStrict([]byte(text), into))
+}
+
+// TestAdmission holds every rule of the ConversionPolicy's schema against one
+// policy that it accepts and one that it refuses, on the real API server.
+func TestAdmission(t *testing.T) {
+	const (
+		name  = "crontabs.example.com"
+		good  = `{hub: v1, spokes: [{version: v1beta1, rules: [{move: {from: .a, to: .b}}]}]}`
+		paths = `{hub: v1, spokes: [{version: v1beta1, rules: [{move: {from: '%', to: .b}}]}]}`
+	)
+	path := func(path string) string { return strings.Replace(paths, "%", path, 1) }
+	cases := map[string]struct{ name, spec, want string }{
+		"accepted":                {name, "{converter: {declarative: " + good + "}}", ""},
+		"no rules":                {name, "{converter: {declarative: {hub: v1, spokes: [{version: v1beta1}]}}}", ""},
+		"name without a group":    {"crontabs", "{converter: {declarative: " + good + "}}", "must be the name of the CustomResourceDefinition"},
+		"no converter":            {name, "{converter: {}}", "set exactly one kind of converter"},
+		"hub among the spokes":    {name, "{converter: {declarative: {hub: v1, spokes: [{version: v1}]}}}", "a spoke's version must differ from the hub"},
+		"no spokes":               {name, "{converter: {declarative: {hub: v1, spokes: []}}}", "should have at least 1 items"},
+		"a spoke twice":           {name, "{converter: {declarative: {hub: v1, spokes: [{version: v2}, {version: v2}]}}}", "Duplicate value"},
+		"no version name":         {name, "{converter: {declarative: {hub: V1, spokes: [{version: v2}]}}}", "hub"},
+		"a rule of no kind":       {name, "{converter: {declarative: {hub: v1, spokes: [{version: v2, rules: [{}]}]}}}", "set exactly one of move, format"},
+		"a rule of two kinds":     {name, "{converter: {declarative: {hub: v1, spokes: [{version: v2, rules: [{move: {from: .a, to: .b}, format: {from: .c, template: '{d}', to: {d: .d}}}]}]}}}", "set exactly one of move, format"},
+		"path with wildcard":      {name, "{converter: {declarative: " + path(".a[*].b") + "}}", ""},
+		"path with a quoted key":  {name, "{converter: {declarative: " + path(`.metadata.labels["a.b/c"]`) + "}}", ""},
+		"path without a dot":      {name, "{converter: {declarative: " + path("a.b") + "}}", "from"},
+		"path with an index":      {name, "{converter: {declarative: " + path(".a[0]") + "}}", "from"},
+		"an unknown mode":         {name, "{converter: {declarative: " + good + "}, migration: {mode: Sometimes}}", "Unsupported value"},
+		"no replicas":             {name, "{converter: {declarative: " + good + "}, workload: {replicas: 0}}", "should be greater than or equal to 1"},
+		"one replica":             {name, "{converter: {declarative: " + good + "}, workload: {replicas: 1}}", ""},
+		"a template without hole": {name, "{converter: {declarative: {hub: v1, spokes: [{version: v2, rules: [{format: {from: .c, template: 'x', to: {d: .d}}}]}]}}}", "template"},
+	}
+	for title, c := range cases {
+		t.Run(title, func(t *testing.T) {
+			policy := &v1alpha1.ConversionPolicy{}
+			unmarshal(t, "metadata: {name: "+c.name+"}\nspec: "+c.spec, policy)
+			err := cluster.Create(t.Context(), policy, client.DryRunAll)
+			switch {
+			case c.want == "" && err != nil:
+				t.Errorf("refused: %v", err)
+			case c.want != "" && (!apierrors.IsInvalid(err) || !strings.Contains(err.Error(), c.want)):
+				t.Errorf("got %v, want a refusal with %q", err, c.want)
+			}
+		})
+	}
+}
+
+// TestDefaults: what a short policy means is written in the stored object.
+func TestDefaults(t *testing.T) {
+	policy := &v1alpha1.ConversionPolicy{}
+	unmarshal(t, "metadata: {name: defaults.example.com}\nspec: {converter: {declarative: {hub: v1, spokes: [{version: v1beta1}]}}}", policy)
+	must(t, cluster.Create(t.Context(), policy, client.DryRunAll))
+	if policy.Spec.Migration.Mode != v1alpha1.MigrationAutomatic {
+		t.Errorf("migration.mode is %q, want Automatic", policy.Spec.Migration.Mode)
+	}
+	if policy.Spec.Workload.Replicas == nil || *policy.Spec.Workload.Replicas != 2 {
+		t.Errorf("workload.replicas is %v, want 2", policy.Spec.Workload.Replicas)
+	}
+	if policy.Spec.Workload.Resources.Requests.Memory().String() != "32Mi" {
+		t.Errorf("workload.resources is %v", policy.Spec.Workload.Resources)
+	}
+}

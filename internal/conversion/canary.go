@@ -1,0 +1,92 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package conversion
+
+import "fmt"
+
+// Canary returns an object at a version that has a value wherever the plan does
+// something, so that its conversion exercises all of the plan. Schemas are
+// nothing to it.
+func (c *Converter) Canary(version string) []byte {
+	root := newObject()
+	root.put(Path{"apiVersion"}, rawNode(appendString(nil, c.plan.Group+"/"+version)))
+	root.put(Path{"kind"}, rawNode(appendString(nil, c.plan.Kind)))
+	metadata := newObject()
+	metadata.set("name", rawNode([]byte(`"conversion-canary"`)))
+	if c.plan.Namespaced {
+		metadata.set("namespace", rawNode([]byte(`"conversion-canary"`)))
+	}
+	metadata.set("uid", rawNode([]byte(`"00000000-0000-0000-0000-000000000001"`)))
+	root.set("metadata", metadata)
+	for i := range c.plan.Spokes {
+		if spoke := &c.plan.Spokes[i]; version == c.plan.Hub || version == spoke.Version {
+			filler := filler{hub: version == c.plan.Hub}
+			filler.scope(&spoke.Root, root)
+		}
+	}
+	return root.append(nil)
+}
+
+// filler writes values that differ from each other.
+type filler struct {
+	hub   bool
+	count int
+}
+
+func (f *filler) next() *node {
+	f.count++
+	return rawNode(appendString(nil, fmt.Sprintf("canary-%d", f.count)))
+}
+
+func (f *filler) scope(scope *Scope, n *node) {
+	leaves := scope.OnlySpoke
+	if f.hub {
+		leaves = scope.OnlyHub
+	}
+	for _, leaf := range leaves {
+		if !leaf.Shell {
+			n.put(leaf.Path, f.next())
+		}
+	}
+	for _, move := range scope.Moves {
+		if f.hub {
+			n.put(move.Hub, f.next())
+		} else {
+			n.put(move.Spoke, f.next())
+		}
+	}
+	for i := range scope.Formats {
+		f.format(&scope.Formats[i], n)
+	}
+	for i := range scope.Collections {
+		f.collection(&scope.Collections[i], n)
+	}
+}
+
+func (f *filler) format(format *Format, n *node) {
+	parts := make([]*node, len(format.Holes))
+	for i, hole := range format.Holes {
+		f.count++
+		parts[i], _ = hole.value(fmt.Sprint(f.count))
+		if f.hub {
+			n.put(hole.Hub, parts[i])
+		}
+	}
+	if !f.hub {
+		n.put(format.Spoke, format.print(parts))
+	}
+}
+
+func (f *filler) collection(collection *Collection, n *node) {
+	element := newObject()
+	for _, key := range collection.Keys {
+		element.set(key, f.next())
+	}
+	f.scope(&collection.Scope, element)
+	if collection.Map {
+		n.put(append(collection.Path[:len(collection.Path):len(collection.Path)], "canary"), element)
+		return
+	}
+	n.put(collection.Path, &node{kind: array, elements: []*node{element}})
+}

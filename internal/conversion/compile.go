@@ -1,0 +1,175 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package conversion
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+)
+
+// Result is what a policy's rules mean for a CustomResourceDefinition.
+type Result struct {
+	// Plan is nil where there are errors, and where nothing can be converted yet.
+	Plan *Plan
+	// Verdicts are of the spokes that the CustomResourceDefinition has, by version.
+	Verdicts []v1alpha1.Verdict
+	// Missing are the versions that it does not have, yet. That is no error.
+	Missing field.ErrorList
+	// Errors name the field of the policy, and what to do.
+	Errors field.ErrorList
+	// Warnings are about what works, and may surprise.
+	Warnings []string
+}
+
+// declarativePath is where the rules stand in a policy.
+var declarativePath = field.NewPath("spec", "converter", "declarative")
+
+// Compile holds the rules against the schemas of the CustomResourceDefinition's versions.
+//
+// Versions that it does not have are Missing. There is a Plan all the same where
+// it covers every version that there is: with one version, which is the hub or a
+// spoke, or with several, one of them the hub.
+func Compile(crd *apiextensionsv1.CustomResourceDefinition, rules *v1alpha1.DeclarativeConverter) Result {
+	result := Result{}
+	if crd.Spec.PreserveUnknownFields {
+		result.Errors = append(result.Errors, field.Invalid(
+			field.NewPath("CustomResourceDefinition", "spec", "preserveUnknownFields"), true,
+			"the API server converts no objects of unknown structure: set it to false, and give each version a structural schema"))
+		return result
+	}
+	schemas, errs := structuralSchemas(crd)
+	result.Errors = append(result.Errors, errs...)
+	hub := string(rules.Hub)
+	result.Missing = missing(crd.Name, rules, schemas)
+	_, hasHub := schemas[hub]
+	if len(result.Errors) > 0 || !hasHub && !(len(schemas) == 1 && names(rules, schemas)) {
+		return result
+	}
+	plan := &Plan{
+		Format: planFormat, CRD: crd.Name, Group: crd.Spec.Group, Kind: crd.Spec.Names.Kind,
+		Namespaced: crd.Spec.Scope == apiextensionsv1.NamespaceScoped,
+		Hub:        hub, Versions: slices.Sorted(maps.Keys(schemas)),
+	}
+	for _, version := range plan.Versions {
+		if version != hub && hasHub {
+			compileSpoke(version, rules, schemas, plan, &result)
+		}
+	}
+	if len(result.Errors) == 0 {
+		result.Plan = plan
+	}
+	return result
+}
+
+// structuralSchemas reads the versions' schemas. The API server has accepted them.
+func structuralSchemas(crd *apiextensionsv1.CustomResourceDefinition) (map[string]*schema.Structural, field.ErrorList) {
+	schemas, errs := map[string]*schema.Structural{}, field.ErrorList{}
+	for i := range crd.Spec.Versions {
+		version := &crd.Spec.Versions[i]
+		structural, err := structuralOf(version)
+		if err != nil {
+			errs = append(errs, field.Invalid(
+				field.NewPath("CustomResourceDefinition", "spec", "versions").Key(version.Name).Child("schema"), version.Name,
+				"the schema is not structural: "+err.Error()))
+			continue
+		}
+		schemas[version.Name] = structural
+	}
+	return schemas, errs
+}
+
+func missing(crd string, rules *v1alpha1.DeclarativeConverter, schemas map[string]*schema.Structural) field.ErrorList {
+	var missing field.ErrorList
+	add := func(path *field.Path, version v1alpha1.VersionName) {
+		if _, there := schemas[string(version)]; !there {
+			missing = append(missing, &field.Error{Type: field.ErrorTypeNotFound, Field: path.String(), BadValue: string(version),
+				Detail: fmt.Sprintf("CustomResourceDefinition %s has %s: add the version there, or correct the name here",
+					crd, strings.Join(slices.Sorted(maps.Keys(schemas)), ", "))})
+		}
+	}
+	add(declarativePath.Child("hub"), rules.Hub)
+	for i, spoke := range rules.Spokes {
+		add(declarativePath.Child("spokes").Index(i).Child("version"), spoke.Version)
+	}
+	return missing
+}
+
+// names reports whether the only version is one that the policy names.
+func names(rules *v1alpha1.DeclarativeConverter, schemas map[string]*schema.Structural) bool {
+	for version := range schemas {
+		for _, spoke := range rules.Spokes {
+			if string(spoke.Version) == version {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// compileSpoke adds one spoke to the plan, and what there is to say of it to the result.
+func compileSpoke(
+	version string, rules *v1alpha1.DeclarativeConverter, schemas map[string]*schema.Structural, plan *Plan, result *Result,
+) {
+	c := &compiler{spokeVersion: version, hubVersion: plan.Hub, spoke: schemas[version], hub: schemas[plan.Hub]}
+	for i, spoke := range rules.Spokes {
+		if string(spoke.Version) == version {
+			c.addRules(spoke.Rules, declarativePath.Child("spokes").Index(i).Child("rules"))
+		}
+	}
+	c.checkCollisions()
+	if len(c.errs) == 0 {
+		c.assignLeaves()
+		plan.Spokes = append(plan.Spokes, Spoke{Version: version, Root: c.root})
+		result.Verdicts = append(result.Verdicts, c.verdict())
+	}
+	result.Errors = append(result.Errors, c.errs...)
+	result.Warnings = append(result.Warnings, c.warnings...)
+}
+
+// compiler compiles the rules between one spoke and the hub.
+type compiler struct {
+	spokeVersion, hubVersion string
+	spoke, hub               *schema.Structural
+
+	root Scope
+	// claims are the fields that rules read and write, on either side.
+	spokeClaims, hubClaims []claim
+	preserved              []string
+	pending                []collision
+	onlySpoke, onlyHub     bool
+
+	errs     field.ErrorList
+	warnings []string
+}
+
+// claim is a field that belongs to a rule.
+type claim struct {
+	path Path
+	at   *field.Path
+}
+
+func (c *compiler) invalid(at *field.Path, value any, format string, args ...any) {
+	c.errs = append(c.errs, field.Invalid(at, value, fmt.Sprintf(format, args...)))
+}
+
+func (c *compiler) warn(format string, args ...any) {
+	c.warnings = append(c.warnings, fmt.Sprintf(format, args...))
+}
+
+func (c *compiler) verdict() v1alpha1.Verdict {
+	slices.Sort(c.preserved)
+	fidelity := map[bool]v1alpha1.Fidelity{false: v1alpha1.FidelityExact, true: v1alpha1.FidelityPreserved}
+	return v1alpha1.Verdict{
+		Version: c.spokeVersion, ToHub: fidelity[c.onlySpoke], FromHub: fidelity[c.onlyHub],
+		Preserved: c.preserved[:min(len(c.preserved), 20)],
+	}
+}

@@ -1,0 +1,234 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package conversion
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+)
+
+// addRules compiles the rules in their order; one with an error claims nothing.
+func (c *compiler) addRules(rules []v1alpha1.Rule, at *field.Path) {
+	for i, rule := range rules {
+		switch {
+		case rule.Move != nil:
+			c.addMove(rule.Move, at.Index(i).Child("move"))
+		case rule.Format != nil:
+			c.addFormat(rule.Format, at.Index(i).Child("format"))
+		}
+	}
+}
+
+// side is the spoke or the hub, as a rule names fields of it.
+type side struct {
+	version string
+	schema  *schema.Structural
+	claims  *[]claim
+}
+
+func (c *compiler) spokeSide() side { return side{c.spokeVersion, c.spoke, &c.spokeClaims} }
+
+func (c *compiler) hubSide() side { return side{c.hubVersion, c.hub, &c.hubClaims} }
+
+// claim resolves a path and gives it to the rule.
+func (c *compiler) claim(of side, text v1alpha1.Path, at *field.Path) (Path, *schema.Structural, bool) {
+	path, err := parsePath(string(text))
+	if err != nil {
+		c.invalid(at, text, "%s", err)
+		return nil, nil, false
+	}
+	found, err := resolve(of.schema, path)
+	if err != nil {
+		c.invalid(at, text, "version %s: %s", of.version, err)
+		return nil, nil, false
+	}
+	for _, other := range *of.claims {
+		if path.has(other.path) || other.path.has(path) {
+			c.invalid(at, text, "%s already belongs to %s: give every field to one rule", other.path, other.at)
+			return nil, nil, false
+		}
+	}
+	*of.claims = append(*of.claims, claim{path, at})
+	return path, found, true
+}
+
+func (c *compiler) addMove(rule *v1alpha1.MoveRule, at *field.Path) {
+	from, fromSchema, fromOK := c.claim(c.spokeSide(), rule.From, at.Child("from"))
+	to, toSchema, toOK := c.claim(c.hubSide(), rule.To, at.Child("to"))
+	if !fromOK || !toOK {
+		return
+	}
+	scope, ok := c.scopeOf(from, to, at.Child("to"), rule.To)
+	if !ok || c.collides(to, at.Child("to"), rule.To) {
+		return
+	}
+	if differs := difference(fromSchema, toSchema, nil); differs != "" {
+		c.invalid(at.Child("to"), rule.To, "cannot be moved from %s: %s: move the fields that are alike one by one", rule.From, differs)
+		return
+	}
+	_, localFrom := from.scopePrefix()
+	_, localTo := to.scopePrefix()
+	scope.Moves = append(scope.Moves, Move{Spoke: localFrom, Hub: localTo})
+}
+
+func (c *compiler) addFormat(rule *v1alpha1.FormatRule, at *field.Path) {
+	from, fromSchema, ok := c.claim(c.spokeSide(), rule.From, at.Child("from"))
+	if !ok {
+		return
+	}
+	if fromSchema.Type != "string" {
+		c.invalid(at.Child("from"), rule.From, "is of type %s: a format rule parses a string", typeName(fromSchema))
+		return
+	}
+	texts, holes, problem := parseTemplate(rule.Template)
+	if problem != "" {
+		c.invalid(at.Child("template"), rule.Template, "%s", problem)
+		return
+	}
+	_, local := from.scopePrefix()
+	format := Format{Spoke: local, Texts: texts}
+	var scope *Scope
+	for _, name := range holes {
+		hole, found, ok := c.hole(rule, name, from, at.Child("to").Key(name))
+		if !ok {
+			return
+		}
+		scope, format.Holes = found, append(format.Holes, hole)
+	}
+	for _, name := range slices.Sorted(maps.Keys(rule.To)) {
+		if !slices.Contains(holes, name) {
+			c.invalid(at.Child("to").Key(name), rule.To[name], "the template has no hole {%s}: add it to the template, or remove this field", name)
+			return
+		}
+	}
+	scope.Formats = append(scope.Formats, format)
+}
+
+func (c *compiler) hole(rule *v1alpha1.FormatRule, name string, from Path, at *field.Path) (Hole, *Scope, bool) {
+	text, named := rule.To[name]
+	if !named {
+		c.errs = append(c.errs, field.Required(at, "the template has a hole {"+name+"}: name the field that it is in the hub"))
+		return Hole{}, nil, false
+	}
+	path, found, ok := c.claim(c.hubSide(), text, at)
+	if !ok {
+		return Hole{}, nil, false
+	}
+	if c.collides(path, at, text) {
+		return Hole{}, nil, false
+	}
+	if found.Type != "string" && found.Type != "integer" || found.XIntOrString {
+		c.invalid(at, text, "is of type %s: a hole is a string or an integer", typeName(found))
+		return Hole{}, nil, false
+	}
+	scope, ok := c.scopeOf(from, path, at, text)
+	_, local := path.scopePrefix()
+	return Hole{Hub: local, Integer: found.Type == "integer"}, scope, ok
+}
+
+// parseTemplate splits {host}:{port} into its texts and holes, or says what is wrong.
+func parseTemplate(template string) (texts, holes []string, problem string) {
+	rest := template
+	for {
+		text, after, found := strings.Cut(rest, "{")
+		if strings.Contains(text, "}") {
+			return nil, nil, "a } has no {: write a hole as {name}"
+		}
+		texts = append(texts, text)
+		if !found {
+			break
+		}
+		if text == "" && len(holes) > 0 {
+			return nil, nil, "is ambiguous: the holes {" + holes[len(holes)-1] + "} and {" + firstHole(after) + "} touch: put text between them"
+		}
+		name, behind, closed := strings.Cut(after, "}")
+		switch {
+		case !closed || name == "" || strings.Contains(name, "{"):
+			return nil, nil, "a hole is not closed: write it as {name}"
+		case slices.Contains(holes, name):
+			return nil, nil, "the hole {" + name + "} is there twice: name every hole once"
+		}
+		holes, rest = append(holes, name), behind
+	}
+	if len(holes) == 0 {
+		return nil, nil, "has no hole: write one as {name}, for example {host}:{port}"
+	}
+	return texts, holes, ""
+}
+
+func firstHole(text string) string {
+	name, _, _ := strings.Cut(text, "}")
+	return name
+}
+
+// scopeOf finds the scope of a rule. Lists and maps that it goes through are the
+// same on both sides: their elements pair up one by one.
+func (c *compiler) scopeOf(from, to Path, at *field.Path, text v1alpha1.Path) (*Scope, bool) {
+	fromPrefix, _ := from.scopePrefix()
+	toPrefix, _ := to.scopePrefix()
+	if !slices.Equal(fromPrefix, toPrefix) {
+		c.invalid(at, text, "must go through the same lists and maps as %s, at the same path: [*] pairs elements one by one", from)
+		return nil, false
+	}
+	scope := &c.root
+	for i, segment := range toPrefix {
+		if segment != each {
+			continue
+		}
+		_, local := toPrefix[:i].scopePrefix()
+		if _, claimed := claimAbove(c.spokeClaims, toPrefix[:i]); claimed {
+			continue
+		}
+		spoke, _ := resolve(c.spoke, toPrefix[:i])
+		hub, _ := resolve(c.hub, toPrefix[:i])
+		if (spoke.Items == nil) != (hub.Items == nil) {
+			c.invalid(at, text, "%s is a list in one version and a map in the other", toPrefix[:i])
+			return nil, false
+		}
+		scope = scope.collection(local, spoke, hub)
+	}
+	return scope, true
+}
+
+func claimAbove(claims []claim, path Path) (claim, bool) {
+	for _, claim := range claims {
+		if path.has(claim.path) {
+			return claim, true
+		}
+	}
+	return claim{}, false
+}
+
+// collection finds or adds a list or map of the scope.
+func (s *Scope) collection(path Path, spoke, hub *schema.Structural) *Scope {
+	for i := range s.Collections {
+		if slices.Equal(s.Collections[i].Path, path) {
+			return &s.Collections[i].Scope
+		}
+	}
+	s.Collections = append(s.Collections, Collection{Path: path, Map: spoke.Items == nil, Keys: sharedKeys(spoke, hub)})
+	return &s.Collections[len(s.Collections)-1].Scope
+}
+
+// sharedKeys are the fields that tell elements apart on both sides.
+func sharedKeys(spoke, hub *schema.Structural) []string {
+	if !isListMap(spoke) || !isListMap(hub) || !slices.Equal(spoke.XListMapKeys, hub.XListMapKeys) {
+		return nil
+	}
+	for _, key := range spoke.XListMapKeys {
+		left, right := step(spoke.Items, key), step(hub.Items, key)
+		if left == nil || right == nil || left.Type != right.Type {
+			return nil
+		}
+	}
+	return spoke.XListMapKeys
+}
+
+func isListMap(s *schema.Structural) bool { return s.XListType != nil && *s.XListType == "map" }

@@ -1,0 +1,24 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package conversion converts objects between the versions of one kind by
+// two-way rules. It is pure: no client, no context, no clock.
+//
+// Compile (compile*.go) holds the rules of a policy against the schemas of a
+// CustomResourceDefinition. Every field of both versions gets exactly one
+// owner: identity, a rule, or preservation. The result is a Plan (plan.go),
+// which knows no schema any more: a tree of scopes, the root of an object and
+// the elements of lists and maps, each with the rules and the one-sided fields
+// that are local to it.
+//
+// A Converter (convert.go) answers for a plan. It parses an object as far as
+// the plan looks into it (parse.go); everything else stays the bytes that it
+// was. Then each scope moves values and sets them aside (hop.go, format.go).
+//
+// One law makes a conversion lossless and keeps it fresh. Converting x writes
+// y = forward(x). If backward(y) is not x, then x is kept aside in an
+// annotation (kept.go). Coming back from y' with s kept aside: if forward(s) is
+// y', s is restored; otherwise somebody has edited the other version, s is
+// stale, and backward(y') wins. Kept data is input that users can write, so it
+// is looked up only where the plan says that it may be.
+package conversion

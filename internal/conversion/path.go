@@ -1,0 +1,108 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package conversion
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Path leads from an object, or from an element of a list or map, to a field.
+type Path []string
+
+// each is the segment of a parsed API path that goes through all elements.
+const each = "[*]"
+
+// parsePath reads a path of the API: .spec.ports[*].name, .metadata.labels["a.b/c"].
+// The syntax is that of v1alpha1.Path; each is a segment of its own.
+func parsePath(text string) (Path, error) {
+	var path Path
+	for rest := text; rest != ""; {
+		segment, after, err := nextSegment(rest)
+		if err != nil {
+			return nil, fmt.Errorf("%w at %q: write a path as .spec.ports[*].name", err, rest)
+		}
+		path, rest = append(path, segment), after
+	}
+	if len(path) == 0 || path[0] == each {
+		return nil, errors.New("a path begins with a field: write it as .spec.ports[*].name")
+	}
+	return path, nil
+}
+
+func nextSegment(text string) (segment, rest string, err error) {
+	switch {
+	case strings.HasPrefix(text, each):
+		return each, text[len(each):], nil
+	case strings.HasPrefix(text, `["`):
+		name, rest, closed := strings.Cut(text[2:], `"]`)
+		if !closed || name == "" {
+			return "", "", errors.New("a quoted name is not closed")
+		}
+		return name, rest, nil
+	case strings.HasPrefix(text, "."):
+		end := strings.IndexAny(text[1:], ".[") + 1
+		if end == 0 {
+			end = len(text)
+		}
+		if end == 1 {
+			return "", "", errors.New("a name is empty")
+		}
+		return text[1:end], text[end:], nil
+	}
+	return "", "", errors.New("neither a name nor [*]")
+}
+
+// String writes a path as it is written in a policy.
+func (p Path) String() string {
+	var text strings.Builder
+	for _, segment := range p {
+		switch {
+		case segment == each:
+			text.WriteString(each)
+		case strings.ContainsAny(segment, ".[]/\"") || segment == "":
+			text.WriteString(`["` + segment + `"]`)
+		default:
+			text.WriteString("." + segment)
+		}
+	}
+	return text.String()
+}
+
+// pointer writes a path as a JSON Pointer, RFC 6901.
+func (p Path) pointer() string {
+	var text strings.Builder
+	for _, segment := range p {
+		text.WriteString("/" + escapePointer(segment))
+	}
+	return text.String()
+}
+
+var pointerEscapes = strings.NewReplacer("~", "~0", "/", "~1")
+
+func escapePointer(segment string) string { return pointerEscapes.Replace(segment) }
+
+// has reports whether p begins with prefix.
+func (p Path) has(prefix Path) bool {
+	if len(p) < len(prefix) {
+		return false
+	}
+	for i := range prefix {
+		if p[i] != prefix[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// scopePrefix is the part of a path up to and including its last [*], and the rest.
+func (p Path) scopePrefix() (prefix, local Path) {
+	for i := len(p) - 1; i >= 0; i-- {
+		if p[i] == each {
+			return p[:i+1], p[i+1:]
+		}
+	}
+	return nil, p
+}

@@ -1,0 +1,146 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package conversion
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// planFormat changes when an older reader would misread a plan.
+const planFormat = 1
+
+// Plan is what a policy's rules mean for the versions of one kind. It needs no
+// schema any more, and is small: a converter pod mounts it.
+type Plan struct {
+	Format int    `json:"format"`
+	CRD    string `json:"crd"`
+	Group  string `json:"group"`
+	Kind   string `json:"kind"`
+	// Namespaced tells whether objects have a namespace.
+	Namespaced bool   `json:"namespaced,omitempty"`
+	Hub        string `json:"hub"`
+	// Versions are those that the plan covers, sorted.
+	Versions []string `json:"versions"`
+	// Spokes are the versions besides the hub, in the order of Versions.
+	Spokes []Spoke `json:"spokes,omitempty"`
+}
+
+// Spoke converts one version to and from the hub.
+type Spoke struct {
+	Version string `json:"version"`
+	Root    Scope  `json:"root"`
+}
+
+// Scope is an object, or each element of a list or map in it, with what is
+// local to it. Paths are relative to it.
+type Scope struct {
+	Moves   []Move   `json:"moves,omitempty"`
+	Formats []Format `json:"formats,omitempty"`
+	// OnlySpoke and OnlyHub are the fields that the other side lacks.
+	OnlySpoke []Leaf `json:"onlySpoke,omitempty"`
+	OnlyHub   []Leaf `json:"onlyHub,omitempty"`
+	// Lists and maps whose elements are scopes of their own; they have the same
+	// path on both sides.
+	Collections []Collection `json:"collections,omitempty"`
+}
+
+// Leaf is a field, with all below it, that one side lacks.
+type Leaf struct {
+	Path Path `json:"path"`
+	// Anchor is the number of segments of the object above it that both sides
+	// have. Without that object the leaf is not restored.
+	Anchor int `json:"anchor"`
+	// Shell marks an object that is kept only where it is empty: its fields have
+	// owners of their own.
+	Shell bool `json:"shell,omitempty"`
+}
+
+// Collection is a list or map.
+type Collection struct {
+	Path Path `json:"path"`
+	// Map tells a map, whose elements are known by their keys.
+	Map bool `json:"map,omitempty"`
+	// Keys are the fields that tell the elements of a list apart. A list without
+	// them has elements that are known by what they are.
+	Keys  []string `json:"keys,omitempty"`
+	Scope Scope    `json:"scope"`
+}
+
+// Move copies a value between two paths.
+type Move struct {
+	Spoke Path `json:"spoke"`
+	Hub   Path `json:"hub"`
+}
+
+// Format is one string in the spoke and several fields in the hub.
+type Format struct {
+	Spoke Path `json:"spoke"`
+	// Texts stand before, between and behind the holes: one more than there are holes.
+	Texts []string `json:"texts"`
+	Holes []Hole   `json:"holes"`
+}
+
+// Hole is a part of a Format.
+type Hole struct {
+	Hub Path `json:"hub"`
+	// Integer tells a field of type integer from one of type string.
+	Integer bool `json:"integer,omitempty"`
+}
+
+// Marshal writes the plan; equal plans give equal bytes.
+func (p *Plan) Marshal() ([]byte, error) { return json.Marshal(p) }
+
+// Hash identifies the plan: 16 hexadecimal characters.
+func (p *Plan) Hash() string {
+	text, err := p.Marshal()
+	if err != nil {
+		return "" // cannot be: a plan holds nothing that has no JSON form
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:8])
+}
+
+// Load reads a plan that Marshal wrote.
+func Load(data []byte) (*Plan, error) {
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.DisallowUnknownFields()
+	plan := &Plan{}
+	if err := decoder.Decode(plan); err != nil {
+		return nil, fmt.Errorf("the conversion plan is not readable: %w", err)
+	}
+	switch {
+	case plan.Format != planFormat:
+		return nil, fmt.Errorf("the conversion plan has format %d, this version of conversion-operator reads %d", plan.Format, planFormat)
+	case plan.Group == "" || plan.Kind == "" || len(plan.Versions) == 0:
+		return nil, errors.New("the conversion plan names no group, kind or version")
+	}
+	return plan, nil
+}
+
+// Pairs are the ordered pairs of versions that the plan converts.
+func (p *Plan) Pairs() [][2]string {
+	var pairs [][2]string
+	for _, from := range p.Versions {
+		for _, to := range p.Versions {
+			if from != to {
+				pairs = append(pairs, [2]string{from, to})
+			}
+		}
+	}
+	return pairs
+}
+
+func (p *Plan) spoke(version string) *Spoke {
+	i := slices.IndexFunc(p.Spokes, func(spoke Spoke) bool { return spoke.Version == version })
+	if i < 0 {
+		return nil
+	}
+	return &p.Spokes[i]
+}

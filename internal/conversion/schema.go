@@ -1,0 +1,140 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package conversion
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+)
+
+// structuralOf reads a version's schema. A version without one preserves everything.
+func structuralOf(version *apiextensionsv1.CustomResourceDefinitionVersion) (*schema.Structural, error) {
+	if version.Schema == nil || version.Schema.OpenAPIV3Schema == nil {
+		return &schema.Structural{Generic: schema.Generic{Type: "object"}, Extensions: schema.Extensions{XPreserveUnknownFields: true}}, nil
+	}
+	internal := &apiextensions.JSONSchemaProps{}
+	err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(version.Schema.OpenAPIV3Schema, internal, nil)
+	if err != nil {
+		return nil, err
+	}
+	return schema.NewStructural(internal)
+}
+
+// text is the schema of a label or annotation.
+var text = &schema.Structural{Generic: schema.Generic{Type: "string"}}
+
+// resolve finds the schema of a path, or says why there is none.
+func resolve(root *schema.Structural, path Path) (*schema.Structural, error) {
+	if path[0] == "metadata" {
+		if len(path) == 3 && (path[1] == "labels" || path[1] == "annotations") && path[2] != each {
+			return text, nil
+		}
+		return nil, fmt.Errorf("of the metadata, only single labels and annotations convert: write .metadata.labels[\"name\"]")
+	}
+	if len(path) == 1 && (path[0] == "apiVersion" || path[0] == "kind") {
+		return nil, fmt.Errorf("%s is converted by itself: remove the rule", path)
+	}
+	at := root
+	for i, segment := range path {
+		next := step(at, segment)
+		if next == nil {
+			return nil, fmt.Errorf("%s", unknown(at, path[:i], segment))
+		}
+		at = next
+	}
+	return at, nil
+}
+
+func step(at *schema.Structural, segment string) *schema.Structural {
+	if segment == each {
+		if at.Items != nil {
+			return at.Items
+		}
+		return valuesOf(at)
+	}
+	if next, found := at.Properties[segment]; found {
+		return &next
+	}
+	return valuesOf(at)
+}
+
+// valuesOf is the schema of a map's values.
+func valuesOf(at *schema.Structural) *schema.Structural {
+	if at.AdditionalProperties == nil {
+		return nil
+	}
+	return at.AdditionalProperties.Structural
+}
+
+func unknown(at *schema.Structural, path Path, segment string) string {
+	where := path.String()
+	if where == "" {
+		where = "the object"
+	}
+	switch {
+	case segment == each:
+		return where + " is neither a list nor a map: remove [*]"
+	case at.Items != nil:
+		return where + " is a list: write " + where + "[*]." + segment
+	case at.XPreserveUnknownFields:
+		return fmt.Sprintf("the schema does not say what is in %s: add %s to the schema", where, segment)
+	}
+	known := slices.Sorted(maps.Keys(at.Properties))
+	return fmt.Sprintf("%s has no field %s in the schema, it has %v: correct the path", where, segment, known)
+}
+
+// difference is the first place where two schemas are not of the same shape,
+// and what differs; empty where a value of one can be a value of the other.
+func difference(a, b *schema.Structural, at Path) string {
+	switch {
+	case a.XIntOrString != b.XIntOrString, a.Type != b.Type:
+		return fmt.Sprintf("%s is %s on one side and %s on the other", place(at), typeName(a), typeName(b))
+	case a.XPreserveUnknownFields != b.XPreserveUnknownFields:
+		return place(at) + " may hold anything on one side only"
+	case (a.Items == nil) != (b.Items == nil), (valuesOf(a) == nil) != (valuesOf(b) == nil):
+		return place(at) + " is a list or map on one side only"
+	}
+	if a.Items != nil {
+		return difference(a.Items, b.Items, append(slices.Clip(at), each))
+	}
+	if values := valuesOf(a); values != nil {
+		return difference(values, valuesOf(b), append(slices.Clip(at), each))
+	}
+	for _, name := range unionOf(a.Properties, b.Properties) {
+		left, inLeft := a.Properties[name]
+		right, inRight := b.Properties[name]
+		if inLeft != inRight {
+			return place(append(slices.Clip(at), name)) + " exists on one side only"
+		}
+		if found := difference(&left, &right, append(slices.Clip(at), name)); found != "" {
+			return found
+		}
+	}
+	return ""
+}
+
+func place(at Path) string {
+	if len(at) == 0 {
+		return "the value"
+	}
+	return at.String()
+}
+
+func typeName(s *schema.Structural) string {
+	if s.XIntOrString {
+		return "int-or-string"
+	}
+	return s.Type
+}
+
+func unionOf(a, b map[string]schema.Structural) []string {
+	names := slices.AppendSeq(slices.Collect(maps.Keys(a)), maps.Keys(b))
+	slices.Sort(names)
+	return slices.Compact(names)
+}

@@ -1,0 +1,63 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Command demo plays the stories of both CronTabs on the cluster of the current
+// kubeconfig, and ends with an error if anything that it claims is false.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client/config"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/story"
+)
+
+// count is the number of objects of each story, besides the samples.
+const count = 1000
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "\nThe demo FAILED:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context) error {
+	dir, err := story.Root()
+	if err != nil {
+		return err
+	}
+	kubeconfig, err := config.GetConfig()
+	if err != nil {
+		return err
+	}
+	fleet, err := story.NewFleet(kubeconfig)
+	if err != nil {
+		return err
+	}
+	teller := story.NewTeller(os.Stdout, dir)
+	if err := story.Install(ctx, teller); err != nil {
+		return err
+	}
+	for _, crontab := range []story.CronTab{story.HostPort(), story.CronSpec()} {
+		play := &story.Play{Teller: teller, Fleet: fleet, CronTab: crontab, Count: count}
+		if err := play.Tell(ctx); err != nil {
+			return err
+		}
+	}
+	teller.Title("Summary")
+	if _, err := teller.Show(ctx, "kubectl", "get", "conversionpolicies", "-o", "wide"); err != nil {
+		return err
+	}
+	teller.Say("%d claims were checked and hold. It took %s.", teller.Claims(), teller.Elapsed().Round(time.Second))
+	return nil
+}

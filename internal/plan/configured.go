@@ -1,0 +1,61 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/utils/ptr"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/crds"
+)
+
+// ConvertPath is where converter pods answer ConversionReviews.
+const ConvertPath = "/convert"
+
+// storageMigrating is set by Kubernetes' own StorageVersionMigration. It prunes
+// status.storedVersions only while the generation stays the same.
+const storageMigrating apiextensionsv1.CustomResourceDefinitionConditionType = "StorageMigrating"
+
+// conversionConfigured: the CustomResourceDefinition converts through the
+// converter pods. It is written only when it differs: every write of its spec
+// makes every API server rebuild the storage of the kind.
+func conversionConfigured(s *state) outcome {
+	if !s.CRD.DeletionTimestamp.IsZero() {
+		return unknown(v1alpha1.ReasonCRDTerminating,
+			"the CustomResourceDefinition is being deleted, which needs its webhook: the converter stays until it is gone")
+	}
+	wanted := s.conversion()
+	if equality.Semantic.DeepEqual(s.CRD.Spec.Conversion, wanted) {
+		return passed(v1alpha1.ReasonConfigured, "the CustomResourceDefinition converts through the Service "+
+			s.Settings.Namespace+"/"+ChildName(s.Policy.Name))
+	}
+	if crds.Condition(s.CRD, storageMigrating) {
+		return waiting(v1alpha1.ReasonForeignStorageMigration,
+			"a StorageVersionMigration of the CustomResourceDefinition is in flight: waits for its end before changing spec.conversion")
+	}
+	s.do(SwitchCRD{Pin: s.pin(), Conversion: wanted})
+	return waiting(v1alpha1.ReasonConfiguring, "switching the CustomResourceDefinition to the webhook")
+}
+
+// conversion is spec.conversion as it must be, with the bytes that were proven.
+func (s *state) conversion() *apiextensionsv1.CustomResourceConversion {
+	return &apiextensionsv1.CustomResourceConversion{
+		Strategy: apiextensionsv1.WebhookConverter,
+		Webhook: &apiextensionsv1.WebhookConversion{
+			ClientConfig: &apiextensionsv1.WebhookClientConfig{
+				Service: &apiextensionsv1.ServiceReference{
+					Namespace: s.Settings.Namespace,
+					Name:      ChildName(s.Policy.Name),
+					Path:      ptr.To(ConvertPath),
+					Port:      ptr.To[int32](servicePort),
+				},
+				CABundle: s.Authority.Data[corev1.TLSCertKey],
+			},
+			ConversionReviewVersions: []string{"v1"},
+		},
+	}
+}

@@ -1,0 +1,21 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package plan decides. It is pure: what was observed goes in, what to do and
+// what to say comes out. It holds no client, no context and no clock, so every
+// decision of the operator can be read, and tested, here.
+//
+// Make passes a policy through its gates in order:
+//
+//	PlanValid             plan_valid.go    the rules fit the schemas
+//	(ownership)           ownership.go     nobody else converts for this CustomResourceDefinition
+//	CertificatesReady     certificates.go  a serving certificate that the API server will accept
+//	WebhookAvailable      webhook.go       converter pods run with the current plan
+//	ConversionVerified    verified.go      each of them has proven it
+//	ConversionConfigured  configured.go    the CustomResourceDefinition converts through them
+//	StorageMigrated       migrated.go      every stored object is in the storage version
+//
+// The first gate that is not passed stops those behind it. A gate may add steps
+// (step.go), which the controller applies in order. A policy that is being
+// deleted takes another way: leaving.go.
+package plan

@@ -1,0 +1,127 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"k8s.io/apimachinery/pkg/api/resource"
+	batchv1apply "k8s.io/client-go/applyconfigurations/batch/v1"
+	corev1apply "k8s.io/client-go/applyconfigurations/core/v1"
+	rbacv1apply "k8s.io/client-go/applyconfigurations/rbac/v1"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/conversion-operator/conversion-operator/internal/crds"
+)
+
+// migrationRestarts is how often a migration pod may fail before the run is
+// given up: enough for node drains and API servers that restart.
+const migrationRestarts = 10
+
+// startRun gives a run its rights, its checkpoint and its Job. A Job that
+// exists is not touched, but for going on after a suspension.
+func (s *state) startRun(id, storage string) []Step {
+	steps := []Step{
+		Apply{s.migrationAccount()},
+		Apply{s.resourceRole()}, Apply{s.resourceBinding()},
+		Apply{s.checkpointRole(id)}, Apply{s.checkpointBinding()},
+		Apply{s.checkpoint(id)},
+	}
+	job := s.run(id).Job
+	switch {
+	case job == nil:
+		steps = append(steps, Create{s.migrationJob(id, storage)})
+	case job.Spec.Suspend != nil && *job.Spec.Suspend:
+		steps = append(steps, SuspendRun{Name: job.Name, Suspend: false})
+	}
+	return steps
+}
+
+func (s *state) migrationAccount() *corev1apply.ServiceAccountApplyConfiguration {
+	return corev1apply.ServiceAccount(MigrationRightsName(s.Policy.Name), s.Settings.Namespace).
+		WithLabels(s.labels(MigrationComponent)).WithAnnotations(s.annotations()).
+		WithAutomountServiceAccountToken(false)
+}
+
+// resourceRole grants list and patch on the one resource, and nothing else.
+func (s *state) resourceRole() *rbacv1apply.ClusterRoleApplyConfiguration {
+	return rbacv1apply.ClusterRole(MigrationRightsName(s.Policy.Name)).
+		WithLabels(s.labels(MigrationComponent)).WithAnnotations(s.annotations()).
+		WithRules(rbacv1apply.PolicyRule().
+			WithAPIGroups(s.CRD.Spec.Group).WithResources(s.CRD.Spec.Names.Plural).WithVerbs("list", "patch"))
+}
+
+func (s *state) resourceBinding() *rbacv1apply.ClusterRoleBindingApplyConfiguration {
+	name := MigrationRightsName(s.Policy.Name)
+	return rbacv1apply.ClusterRoleBinding(name).
+		WithLabels(s.labels(MigrationComponent)).WithAnnotations(s.annotations()).
+		WithRoleRef(rbacv1apply.RoleRef().WithAPIGroup("rbac.authorization.k8s.io").WithKind("ClusterRole").WithName(name)).
+		WithSubjects(s.migrationSubject())
+}
+
+// checkpointRole lets a run record its progress where only it can.
+func (s *state) checkpointRole(id string) *rbacv1apply.RoleApplyConfiguration {
+	return rbacv1apply.Role(MigrationRightsName(s.Policy.Name), s.Settings.Namespace).
+		WithLabels(s.labels(MigrationComponent)).WithAnnotations(s.annotations()).
+		WithRules(rbacv1apply.PolicyRule().
+			WithAPIGroups("").WithResources("configmaps").
+			WithResourceNames(RunName(s.Policy.Name, id)).WithVerbs("get", "patch"))
+}
+
+func (s *state) checkpointBinding() *rbacv1apply.RoleBindingApplyConfiguration {
+	name := MigrationRightsName(s.Policy.Name)
+	return rbacv1apply.RoleBinding(name, s.Settings.Namespace).
+		WithLabels(s.labels(MigrationComponent)).WithAnnotations(s.annotations()).
+		WithRoleRef(rbacv1apply.RoleRef().WithAPIGroup("rbac.authorization.k8s.io").WithKind("Role").WithName(name)).
+		WithSubjects(s.migrationSubject())
+}
+
+func (s *state) migrationSubject() *rbacv1apply.SubjectApplyConfiguration {
+	return rbacv1apply.Subject().WithKind("ServiceAccount").
+		WithNamespace(s.Settings.Namespace).WithName(MigrationRightsName(s.Policy.Name))
+}
+
+// checkpoint has no data here: what the run recorded stays when it is applied again.
+func (s *state) checkpoint(id string) *corev1apply.ConfigMapApplyConfiguration {
+	return corev1apply.ConfigMap(RunName(s.Policy.Name, id), s.Settings.Namespace).
+		WithLabels(s.runLabels(id)).WithAnnotations(s.annotations())
+}
+
+func (s *state) migrationJob(id, storage string) *batchv1apply.JobApplyConfiguration {
+	return batchv1apply.Job(RunName(s.Policy.Name, id), s.Settings.Namespace).
+		WithLabels(s.runLabels(id)).WithAnnotations(s.annotations()).
+		WithSpec(batchv1apply.JobSpec().
+			WithBackoffLimit(migrationRestarts).
+			WithTemplate(corev1apply.PodTemplateSpec().
+				WithLabels(s.runLabels(id)).WithAnnotations(s.annotations()).
+				WithSpec(corev1apply.PodSpec().
+					WithServiceAccountName(MigrationRightsName(s.Policy.Name)).
+					WithAutomountServiceAccountToken(true).
+					WithEnableServiceLinks(false).
+					WithRestartPolicy(corev1.RestartPolicyNever).
+					WithSecurityContext(restrictedPod()).
+					WithContainers(s.migrationContainer(id, storage)))))
+}
+
+func (s *state) migrationContainer(id, storage string) *corev1apply.ContainerApplyConfiguration {
+	target := crds.Resource(s.CRD, storage)
+	return corev1apply.Container().
+		WithName("migrate").
+		WithImage(s.Settings.Image).
+		WithArgs("migrate",
+			"--run="+id,
+			"--group="+target.Group, "--version="+target.Version, "--resource="+target.Resource,
+			"--namespace="+s.Settings.Namespace, "--checkpoint="+RunName(s.Policy.Name, id),
+			"--settle="+s.Settings.Settle.String()).
+		WithResources(corev1apply.ResourceRequirements().
+			WithRequests(corev1.ResourceList{
+				corev1.ResourceCPU: resource.MustParse("50m"), corev1.ResourceMemory: resource.MustParse("64Mi")}).
+			WithLimits(corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("256Mi")})).
+		WithSecurityContext(restrictedContainer())
+}
+
+func (s *state) runLabels(id string) map[string]string {
+	labels := s.labels(MigrationComponent)
+	labels[RunLabel] = id
+	return labels
+}

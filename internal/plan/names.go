@@ -1,0 +1,100 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strconv"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+)
+
+// Labels and annotations on everything that the operator creates.
+const (
+	// ManagedByLabel is on every child, with the value ManagedBy.
+	ManagedByLabel = "app.kubernetes.io/managed-by"
+	// ManagedBy is the value of ManagedByLabel and the field owner of every write.
+	ManagedBy = "conversion-operator"
+	// InstanceLabel holds ChildName of the policy.
+	InstanceLabel = "app.kubernetes.io/instance"
+	// ComponentLabel tells converter, migration and plan apart.
+	ComponentLabel = "app.kubernetes.io/component"
+	// PlanLabel is the hash of a plan, on its ConfigMap and on the pods that serve it.
+	PlanLabel = "conversion-operator.io/plan"
+	// RunLabel is the identity of a migration run, on its Job and ConfigMap.
+	RunLabel = "conversion-operator.io/run"
+	// PolicyAnnotation is the policy's name, which may be too long for a label.
+	PolicyAnnotation = "conversion-operator.io/policy"
+	// Finalizer keeps a policy until its CustomResourceDefinition can do without it.
+	Finalizer = "conversion-operator.io/policy"
+
+	// ConverterComponent marks the converter's objects.
+	ConverterComponent = "converter"
+	// MigrationComponent marks a migration's objects.
+	MigrationComponent = "migration"
+
+	nameLabel = "app.kubernetes.io/name"
+)
+
+// maxChildName leaves room for "-migrate-" and a run's identity within the 63
+// characters of a label, which a Job's name becomes.
+const maxChildName = 45
+
+// ChildName names everything that belongs to one policy: readable, at most 45
+// characters, a DNS label, and distinct for distinct policies.
+func ChildName(policy string) string {
+	sum := hash(policy)[:8]
+	readable := strings.ReplaceAll(policy, ".", "-")
+	if longest := maxChildName - len(sum) - 1; len(readable) > longest {
+		readable = strings.TrimRight(readable[:longest], "-")
+	}
+	return readable + "-" + sum
+}
+
+// AuthorityName names the Secret of a policy's certificate authority.
+func AuthorityName(policy string) string { return ChildName(policy) + "-ca" }
+
+// CertificateName names the Secret of a policy's serving certificate.
+func CertificateName(policy string) string { return ChildName(policy) + "-tls" }
+
+// PlanName names the ConfigMap of one plan of a policy.
+func PlanName(policy, planHash string) string { return ChildName(policy) + "-plan-" + planHash }
+
+// RunName names the Job and the ConfigMap of a migration run.
+func RunName(policy, run string) string { return ChildName(policy) + "-migrate-" + run }
+
+// MigrationRightsName names the ServiceAccount, roles and bindings of a policy's migrations.
+func MigrationRightsName(policy string) string { return ChildName(policy) + "-migrate" }
+
+// ServerName is the DNS name that the API server verifies for a Service.
+func ServerName(policy, namespace string) string {
+	return ChildName(policy) + "." + namespace + ".svc"
+}
+
+// Labels are on every child of a policy.
+func Labels(policy, component string) map[string]string {
+	return map[string]string{
+		nameLabel:      ManagedBy,
+		ManagedByLabel: ManagedBy,
+		InstanceLabel:  ChildName(policy),
+		ComponentLabel: component,
+	}
+}
+
+// RunID identifies a migration run by what it is pinned to: a change of the
+// CustomResourceDefinition's spec, even there and back, makes another run.
+func RunID(crd *apiextensionsv1.CustomResourceDefinition, storageVersion, trigger string) string {
+	return hash(string(crd.UID), strconv.FormatInt(crd.Generation, 10), storageVersion, trigger)[:8]
+}
+
+func hash(parts ...string) string {
+	sum := sha256.New()
+	for _, part := range parts {
+		sum.Write([]byte(part))
+		sum.Write([]byte{0})
+	}
+	return hex.EncodeToString(sum.Sum(nil))
+}

@@ -1,0 +1,143 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"slices"
+	"time"
+
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/crds"
+)
+
+// Plan is what to do next and what to say now.
+type Plan struct {
+	// Steps in the order in which they are to be done.
+	Steps []Step
+	// Status of the policy.
+	Status v1alpha1.ConversionPolicyStatus
+	// RecheckAfter is when to look again where no event will tell; zero for never.
+	RecheckAfter time.Duration
+}
+
+// gate decides one condition.
+type gate struct {
+	condition string
+	pass      func(*state) outcome
+}
+
+// gates in the order of passing. Ownership comes before anything is created,
+// and speaks through the condition of the step that it guards.
+var gates = []gate{
+	{v1alpha1.PlanValidCondition, planValid},
+	{v1alpha1.ConversionConfiguredCondition, notOwnedByAnother},
+	{v1alpha1.CertificatesReadyCondition, certificatesReady},
+	{v1alpha1.WebhookAvailableCondition, webhookAvailable},
+	{v1alpha1.ConversionVerifiedCondition, conversionVerified},
+	{v1alpha1.ConversionConfiguredCondition, conversionConfigured},
+	{v1alpha1.StorageMigratedCondition, storageMigrated},
+}
+
+// Make decides what to do about a policy.
+func Make(observed Observed) Plan {
+	s := newState(observed)
+	switch {
+	case !s.Policy.DeletionTimestamp.IsZero():
+		s.leave()
+	case s.Policy.Spec.Suspend:
+		s.pause()
+	default:
+		s.reach()
+	}
+	return s.plan
+}
+
+// state is a plan in the making.
+type state struct {
+	Observed
+	plan Plan
+	// armed tells that the CRD already converts through this policy's Service.
+	armed bool
+	// planText and planHash are the compiled rules once they are known to be valid.
+	planText, planHash string
+}
+
+func newState(observed Observed) *state {
+	s := &state{Observed: observed}
+	s.plan.Status = *observed.Policy.Status.DeepCopy()
+	s.plan.Status.ObservedGeneration = observed.Policy.Generation
+	s.plan.Status.CRD = nil
+	if observed.CRD != nil {
+		s.armed = s.pointsHere()
+		s.plan.Status.CRD = &v1alpha1.CRDStatus{
+			UID:            observed.CRD.UID,
+			Generation:     observed.CRD.Generation,
+			Strategy:       string(crds.Strategy(observed.CRD)),
+			StorageVersion: crds.StorageVersion(observed.CRD),
+			StoredVersions: slices.Clone(observed.CRD.Status.StoredVersions),
+		}
+	}
+	return s
+}
+
+// pause stops what changes things and leaves alone what answers.
+func (s *state) pause() {
+	for _, run := range s.Runs {
+		if !over(run) {
+			s.do(SuspendRun{Name: run.Job.Name, Suspend: true})
+		}
+	}
+	s.summarize(outcome{reason: v1alpha1.ReasonSuspended, stop: true,
+		message: "spec.suspend is true: nothing is changed; converter pods keep answering"})
+}
+
+// reach passes the gates until one stops, and reports all of them.
+func (s *state) reach() {
+	apimeta.RemoveStatusCondition(&s.plan.Status.Conditions, v1alpha1.DeletionBlockedCondition)
+	if !slices.Contains(s.Policy.Finalizers, Finalizer) {
+		s.do(Hold{})
+	}
+	reported := map[string]bool{}
+	last := outcome{}
+	for _, gate := range gates {
+		last = gate.pass(s)
+		if last.reason != "" {
+			reported[gate.condition] = true
+			s.report(gate.condition, last)
+		}
+		if last.stop {
+			last.gate = gate.condition
+			break
+		}
+	}
+	s.reportRest(reported, last.gate)
+	s.summarize(last)
+}
+
+// reportRest says of the gates behind the one that stopped that they were not evaluated.
+func (s *state) reportRest(reported map[string]bool, stopped string) {
+	for _, condition := range v1alpha1.Gates {
+		if !reported[condition] {
+			s.report(condition, outcome{status: metav1.ConditionUnknown, reason: v1alpha1.ReasonNotEvaluated,
+				message: "waits for " + stopped})
+		}
+	}
+}
+
+func (s *state) do(step Step) { s.plan.Steps = append(s.plan.Steps, step) }
+
+// recheck asks for another look after the duration, or earlier.
+func (s *state) recheck(after time.Duration) {
+	after = max(after, time.Second)
+	if s.plan.RecheckAfter == 0 || after < s.plan.RecheckAfter {
+		s.plan.RecheckAfter = after
+	}
+}
+
+func (s *state) pin() Pin {
+	return Pin{Name: s.CRD.Name, UID: s.CRD.UID, ResourceVersion: s.CRD.ResourceVersion}
+}

@@ -1,0 +1,69 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+)
+
+// maxErrors bounds a condition message; the rest shows up as the first are mended.
+const maxErrors = 10
+
+// planValid: the rules compile against the schemas of the CustomResourceDefinition.
+func planValid(s *state) outcome {
+	switch {
+	case s.CRD == nil:
+		return unknown(v1alpha1.ReasonCRDNotFound, fmt.Sprintf(
+			"CustomResourceDefinition %q does not exist: create it, or give the policy the name <plural>.<group> of one that exists", s.Policy.Name))
+	case !s.CRD.DeletionTimestamp.IsZero() && !s.armed:
+		return unknown(v1alpha1.ReasonCRDTerminating,
+			"the CustomResourceDefinition is being deleted: nothing is changed")
+	case len(s.Rules.Errors) > 0:
+		return stalled(v1alpha1.ReasonInvalidRules, describe(s.Rules.Errors))
+	case s.Rules.Plan == nil:
+		return unknown(v1alpha1.ReasonVersionNotInCRD, describe(s.Rules.Missing)+"; nothing is changed until then")
+	}
+	text, err := s.Rules.Plan.Marshal()
+	if err != nil {
+		return stalled(v1alpha1.ReasonInvalidRules, "the compiled rules cannot be written: "+err.Error())
+	}
+	s.planText, s.planHash = string(text), s.Rules.Plan.Hash()
+	s.plan.Status.Plan = &v1alpha1.PlanStatus{Hash: s.planHash, Verdicts: s.Rules.Verdicts}
+	if len(s.Rules.Missing) > 0 {
+		return undecided(v1alpha1.ReasonVersionNotInCRD, describe(s.Rules.Missing)+"; the webhook is armed ahead of it")
+	}
+	return passed(v1alpha1.ReasonCompiled, summary(s.Rules.Verdicts, s.Rules.Warnings))
+}
+
+func describe(errors field.ErrorList) string {
+	lines := make([]string, 0, maxErrors+1)
+	for i, err := range errors {
+		if i == maxErrors {
+			lines = append(lines, fmt.Sprintf("and %d more", len(errors)-maxErrors))
+			break
+		}
+		lines = append(lines, err.Error())
+	}
+	return strings.Join(lines, "; ")
+}
+
+func summary(verdicts []v1alpha1.Verdict, warnings []string) string {
+	var lines []string
+	for _, verdict := range verdicts {
+		lines = append(lines, fmt.Sprintf("%s: %s to the hub, %s back", verdict.Version, verdict.ToHub, verdict.FromHub))
+	}
+	for i, warning := range warnings {
+		if i == maxErrors {
+			lines = append(lines, fmt.Sprintf("and %d more warnings", len(warnings)-maxErrors))
+			break
+		}
+		lines = append(lines, "warning: "+warning)
+	}
+	return strings.Join(lines, "; ")
+}

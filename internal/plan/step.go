@@ -1,0 +1,96 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+)
+
+// Step is one thing to do. The controller does them in order and stops at the
+// first error; each can be done twice without harm.
+type Step interface{ step() }
+
+// Apply brings an object to the wanted state by server-side apply.
+type Apply struct{ Object runtime.ApplyConfiguration }
+
+// Create makes an object that must never be changed once it exists.
+type Create struct{ Object runtime.ApplyConfiguration }
+
+// IssueAuthority makes a certificate authority in a Secret that does not exist.
+type IssueAuthority struct{ SecretName string }
+
+// IssueCertificate makes a serving certificate for a DNS name.
+type IssueCertificate struct {
+	SecretName string
+	DNSName    string
+	Authority  *corev1.Secret
+}
+
+// SwitchCRD points the CustomResourceDefinition at the converter, in one patch,
+// unless it changed since it was observed.
+type SwitchCRD struct {
+	Pin        Pin
+	Conversion *apiextensionsv1.CustomResourceConversion
+}
+
+// RestoreCRD sets the CustomResourceDefinition's conversion strategy to None,
+// unless it changed since it was observed.
+type RestoreCRD struct{ Pin Pin }
+
+// PruneStoredVersions reduces status.storedVersions to one version, unless the
+// CustomResourceDefinition changed since it was observed.
+type PruneStoredVersions struct {
+	Pin            Pin
+	StorageVersion string
+}
+
+// Pin is the exact CustomResourceDefinition that a decision speaks of.
+type Pin struct {
+	Name            string
+	UID             types.UID
+	ResourceVersion string
+}
+
+// SuspendRun stops a migration Job's pods, or lets them go on where they stopped.
+type SuspendRun struct {
+	Name    string
+	Suspend bool
+}
+
+// DeleteRun deletes a migration Job with its pods, and its checkpoint.
+type DeleteRun struct{ Name string }
+
+// DeleteRights takes a policy's migration rights away.
+type DeleteRights struct{ Name string }
+
+// DeletePlan deletes the ConfigMap of a plan that no pod serves any more.
+type DeletePlan struct{ Name string }
+
+// DeleteChildren deletes everything that was made for a policy.
+type DeleteChildren struct{ Policy string }
+
+// Hold adds the policy's finalizer.
+type Hold struct{}
+
+// Release removes the policy's finalizer.
+type Release struct{}
+
+func (Apply) step()               {}
+func (Create) step()              {}
+func (IssueAuthority) step()      {}
+func (IssueCertificate) step()    {}
+func (SwitchCRD) step()           {}
+func (RestoreCRD) step()          {}
+func (PruneStoredVersions) step() {}
+func (SuspendRun) step()          {}
+func (DeleteRun) step()           {}
+func (DeleteRights) step()        {}
+func (DeletePlan) step()          {}
+func (DeleteChildren) step()      {}
+func (Hold) step()                {}
+func (Release) step()             {}

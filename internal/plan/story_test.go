@@ -1,0 +1,215 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan_test
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/plan"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+const policyYAML = `
+metadata: {name: crontabs.example.com}
+spec:
+  converter:
+    declarative:
+      hub: v1
+      spokes:
+      - version: v1beta1
+        rules:
+        - format: {from: .hostPort, template: "{host}:{port}", to: {host: .host, port: .port}}
+  migration: {mode: Automatic}
+`
+
+const onlyOld = `
+metadata: {name: crontabs.example.com}
+spec:
+  group: example.com
+  names: {plural: crontabs, kind: CronTab}
+  scope: Namespaced
+  versions:
+  - {name: v1beta1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, properties: {hostPort: {type: string}}}}}
+`
+
+const bothStoredOld = `
+metadata: {name: crontabs.example.com}
+spec:
+  group: example.com
+  names: {plural: crontabs, kind: CronTab}
+  scope: Namespaced
+  versions:
+  - {name: v1beta1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, properties: {hostPort: {type: string}}}}}
+  - {name: v1, served: true, storage: false, schema: {openAPIV3Schema: {type: object, properties: {host: {type: string}, port: {type: string}}}}}
+`
+
+const bothStoredNew = `
+metadata: {name: crontabs.example.com}
+spec:
+  group: example.com
+  names: {plural: crontabs, kind: CronTab}
+  scope: Namespaced
+  versions:
+  - {name: v1beta1, served: true, storage: false, schema: {openAPIV3Schema: {type: object, properties: {hostPort: {type: string}}}}}
+  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, properties: {host: {type: string}, port: {type: string}}}}}
+`
+
+const onlyNew = `
+metadata: {name: crontabs.example.com}
+spec:
+  group: example.com
+  names: {plural: crontabs, kind: CronTab}
+  scope: Namespaced
+  versions:
+  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, properties: {host: {type: string}, port: {type: string}}}}}
+`
+
+// TestStories plays whole lifecycles and compares them with their golden files,
+// which read as prose. Run with -update to write them.
+func TestStories(t *testing.T) {
+	stories := map[string]func(*world){
+		"policy-first":         policyFirst,
+		"existing-crd":         existingCRD,
+		"failed-objects":       failedObjects,
+		"superseded-migration": supersededMigration,
+		"on-trigger":           onTrigger,
+		"suspended":            suspended,
+		"deletion-blocked":     deletionBlocked,
+	}
+	for name, story := range stories {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, policyYAML)
+			story(w)
+			golden := filepath.Join("testdata", name+".txt")
+			if *update {
+				if err := os.WriteFile(golden, []byte(w.log.String()), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(golden)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(want), w.log.String()); diff != "" {
+				t.Errorf("the story changed (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func policyFirst(w *world) {
+	w.say("The policy comes first: there is no CustomResourceDefinition.")
+	w.settle()
+	w.say("The CustomResourceDefinition is created with its old version only.")
+	w.applyCRD(onlyOld)
+	w.settle()
+	w.say("The new version is added: served, not stored.")
+	w.applyCRD(bothStoredOld)
+	w.settle()
+	w.say("The new version becomes the storage version.")
+	w.applyCRD(bothStoredNew)
+	w.settle()
+	w.say("The migration is half done.")
+	w.record(plan.Progress{Total: 1000, Rewritten: 490, Current: 10})
+	w.settle()
+	w.say("The migration is done.")
+	w.record(plan.Progress{Finished: true, Complete: true, Total: 1000, Rewritten: 990, Current: 10})
+	w.settle()
+	w.say("The old version is removed.")
+	w.applyCRD(onlyNew)
+	w.settle()
+}
+
+func existingCRD(w *world) {
+	w.say("A CustomResourceDefinition has two versions already, and nobody knows what is stored.")
+	w.applyCRD(bothStoredNew)
+	w.settle()
+	w.say("The migration finds everything in place.")
+	w.record(plan.Progress{Finished: true, Complete: true, Total: 3, Current: 3})
+	w.settle()
+}
+
+func failedObjects(w *world) {
+	w.say("A migration cannot rewrite one object.")
+	w.applyCRD(bothStoredNew)
+	w.settle()
+	w.record(plan.Progress{Finished: true, Total: 3, Rewritten: 2, Failed: 1,
+		Failures: []v1alpha1.MigrationFailure{{Object: "default/bad", Message: "denied the request: no"}}})
+	w.settle()
+	w.say("Nothing happens by itself. The object is mended, and the trigger changed.")
+	w.observed.Policy.Spec.Migration.Trigger = "again"
+	w.settle()
+	w.record(plan.Progress{Finished: true, Complete: true, Total: 3, Rewritten: 1, Current: 2})
+	w.settle()
+}
+
+func supersededMigration(w *world) {
+	w.say("A migration runs.")
+	w.applyCRD(bothStoredOld)
+	w.settle()
+	w.record(plan.Progress{Total: 1000, Rewritten: 0, Current: 1})
+	w.settle()
+	w.say("The storage version changes under it: what it proved is void.")
+	w.applyCRD(bothStoredNew)
+	w.settle()
+	w.say("The storage version changes there and back: the generation tells.")
+	w.applyCRD(bothStoredOld)
+	w.applyCRD(bothStoredNew)
+	w.settle()
+	w.record(plan.Progress{Finished: true, Complete: true, Total: 1000, Rewritten: 1000})
+	w.settle()
+}
+
+func onTrigger(w *world) {
+	w.say("Migration waits for a trigger.")
+	w.observed.Policy.Spec.Migration.Mode = v1alpha1.MigrationOnTrigger
+	w.applyCRD(bothStoredNew)
+	w.settle()
+	w.say("The trigger is pulled.")
+	w.observed.Policy.Spec.Migration.Trigger = "now"
+	w.settle()
+	w.record(plan.Progress{Finished: true, Complete: true, Total: 5, Rewritten: 5})
+	w.settle()
+	w.say("It is pulled once.")
+	w.settle()
+}
+
+func suspended(w *world) {
+	w.say("A migration runs, and the policy is suspended.")
+	w.applyCRD(bothStoredNew)
+	w.settle()
+	w.observed.Policy.Spec.Suspend = true
+	w.settle()
+	w.say("It is resumed.")
+	w.observed.Policy.Spec.Suspend = false
+	w.settle()
+}
+
+func deletionBlocked(w *world) {
+	w.say("Everything is armed; the old version is still stored.")
+	w.observed.Policy.Spec.Migration.Mode = v1alpha1.MigrationOnTrigger
+	w.applyCRD(bothStoredNew)
+	w.settle()
+	w.say("The policy is deleted.")
+	w.observed.Policy.DeletionTimestamp = &metav1.Time{Time: w.observed.Now}
+	w.settle()
+	w.say("The old version is no longer served.")
+	w.observed.CRD.Spec.Versions[0].Served = false
+	w.observed.CRD.Generation++
+	w.settle()
+	w.say("Somebody prunes storedVersions by hand, which proves nothing.")
+	w.observed.CRD.Status.StoredVersions = []string{"v1"}
+	w.settle()
+	w.say("The old version is removed.")
+	w.applyCRD(onlyNew)
+	w.settle()
+}

@@ -1,0 +1,36 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+)
+
+// probeAgain is when a pod that failed its probe is asked again.
+const probeAgain = 3 * time.Second
+
+// conversionVerified: every ready converter pod answered a TLS handshake
+// against the exact bytes of caBundle, and a conversion of each version pair.
+func conversionVerified(s *state) outcome {
+	proven := 0
+	for _, pod := range s.Pods {
+		if !pod.Ready {
+			continue
+		}
+		if pod.Proof == nil {
+			s.recheck(probeAgain)
+			return waiting(v1alpha1.ReasonProbing, fmt.Sprintf("converter pod %s is still to be probed", pod.Name))
+		}
+		if pod.Proof.Reason != "" {
+			s.recheck(probeAgain)
+			return waiting(pod.Proof.Reason, fmt.Sprintf("converter pod %s: %s", pod.Name, pod.Proof.Message))
+		}
+		proven++
+	}
+	return passed(v1alpha1.ReasonProven, fmt.Sprintf(
+		"%d converter pods answered over TLS for %d version pairs", proven, len(s.Rules.Plan.Pairs())))
+}

@@ -1,0 +1,75 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+)
+
+// endpointLag is when to look again for endpoints of pods that are ready.
+const endpointLag = 2 * time.Second
+
+// pods counts the converter pods by the plan that they serve.
+type pods struct {
+	desired, current, old int32
+}
+
+// webhookAvailable: converter pods run with the current plan. Before the
+// CustomResourceDefinition depends on them, all of them; afterwards one is
+// enough for conversions to work, and the message tells the difference.
+func webhookAvailable(s *state) outcome {
+	for _, object := range s.workload() {
+		s.do(Apply{object})
+	}
+	count := s.countPods()
+	s.plan.Status.Webhook = &v1alpha1.WebhookStatus{
+		Desired: count.desired, Ready: count.current,
+		Available: fmt.Sprintf("%d/%d", count.current, count.desired),
+	}
+	switch {
+	case count.old > 0 || !s.armed && count.current < count.desired:
+		return waiting(v1alpha1.ReasonRollingOut, fmt.Sprintf(
+			"%d of %d converter pods are ready with the current plan", count.current, count.desired))
+	case count.current == 0:
+		return waiting(v1alpha1.ReasonNoReadyPods, fmt.Sprintf(
+			"no converter pod is ready: objects that need a conversion cannot be read; see the pods of Deployment %s/%s",
+			s.Settings.Namespace, ChildName(s.Policy.Name)))
+	case s.Endpoints == 0:
+		s.recheck(endpointLag)
+		return waiting(v1alpha1.ReasonWaitingForEndpoints, fmt.Sprintf(
+			"Service %s/%s has no ready endpoint yet", s.Settings.Namespace, ChildName(s.Policy.Name)))
+	}
+	for _, name := range s.StalePlans {
+		s.do(DeletePlan{name})
+	}
+	if count.current < count.desired {
+		return passed(v1alpha1.ReasonSomePodsReady, fmt.Sprintf(
+			"%d of %d converter pods are ready: conversions work, with less to spare", count.current, count.desired))
+	}
+	return passed(v1alpha1.ReasonPodsReady, fmt.Sprintf("%d of %d converter pods are ready", count.current, count.desired))
+}
+
+// countPods counts ready pods with the current plan, and all pods with another.
+func (s *state) countPods() pods {
+	count := pods{desired: replicas(s.Policy)}
+	for _, pod := range s.Pods {
+		switch {
+		case pod.PlanHash != s.planHash:
+			count.old++
+		case pod.Ready:
+			count.current++
+		}
+	}
+	return count
+}
+
+func replicas(policy *v1alpha1.ConversionPolicy) int32 {
+	if policy.Spec.Workload.Replicas == nil {
+		return defaultReplicas
+	}
+	return *policy.Spec.Workload.Replicas
+}

@@ -1,0 +1,292 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan_test
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
+	appsv1apply "k8s.io/client-go/applyconfigurations/apps/v1"
+	batchv1apply "k8s.io/client-go/applyconfigurations/batch/v1"
+	corev1apply "k8s.io/client-go/applyconfigurations/core/v1"
+	rbacv1apply "k8s.io/client-go/applyconfigurations/rbac/v1"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/yaml"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/pki"
+	"github.com/conversion-operator/conversion-operator/internal/plan"
+)
+
+const crontabs = "crontabs.example.com"
+
+// world is a cluster that does what it is told at once. It holds what is
+// observed, carries out what is planned, and tells the story.
+type world struct {
+	t        *testing.T
+	observed plan.Observed
+	// plans are the names of the plan ConfigMaps that exist.
+	plans []string
+	log   strings.Builder
+	said  string
+}
+
+func newWorld(t *testing.T, policy string) *world {
+	t.Helper()
+	w := &world{t: t}
+	w.observed.Settings = plan.Settings{Namespace: "conversion-system", Image: "conversion-operator:test", Settle: time.Minute}
+	w.observed.Now = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	w.observed.Policy = &v1alpha1.ConversionPolicy{}
+	read(t, policy, w.observed.Policy)
+	return w
+}
+
+func read(t *testing.T, text string, into any) {
+	t.Helper()
+	if err := yaml.UnmarshalStrict([]byte(text), into); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (w *world) tell(format string, args ...any) { fmt.Fprintf(&w.log, format+"\n", args...) }
+
+// say starts a chapter: somebody does something.
+func (w *world) say(format string, args ...any) { w.tell("\n# "+format, args...) }
+
+// applyCRD creates or changes the CustomResourceDefinition as the API server would.
+func (w *world) applyCRD(text string) {
+	w.t.Helper()
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	read(w.t, text, crd)
+	crd.Generation = 1
+	crd.UID = types.UID("uid-of-the-crd")
+	if old := w.observed.CRD; old != nil {
+		crd.Generation = old.Generation + 1
+		crd.Spec.Conversion = old.Spec.Conversion
+		crd.Status.StoredVersions = slices.Clone(old.Status.StoredVersions)
+	}
+	for _, version := range crd.Spec.Versions {
+		if version.Storage && !slices.Contains(crd.Status.StoredVersions, version.Name) {
+			crd.Status.StoredVersions = append(crd.Status.StoredVersions, version.Name)
+		}
+	}
+	w.observed.CRD = crd
+}
+
+// settle plans and carries out until nothing changes any more.
+func (w *world) settle() {
+	w.t.Helper()
+	for range 50 {
+		w.observed.Now = w.observed.Now.Add(time.Second)
+		decided := w.plan()
+		before := w.snapshot()
+		w.tellSteps(decided.Steps)
+		w.tellReady(decided.Status)
+		for _, step := range decided.Steps {
+			w.do(step)
+		}
+		w.observed.Policy.Status = decided.Status
+		if w.snapshot() == before {
+			return
+		}
+	}
+	w.t.Fatalf("it never settles:\n%s", w.log.String())
+}
+
+// plan decides once, and holds kstatus against what is said.
+func (w *world) plan() plan.Plan {
+	w.t.Helper()
+	if w.observed.CRD != nil {
+		w.observed.Rules = conversion.Compile(w.observed.CRD, w.observed.Policy.Spec.Converter.Declarative)
+	}
+	w.findStalePlans()
+	decided := plan.Make(w.observed)
+	checkStatus(w.t, w.observed.Policy, decided.Status)
+	return decided
+}
+
+func (w *world) findStalePlans() {
+	w.observed.StalePlans = slices.DeleteFunc(slices.Clone(w.plans), func(name string) bool {
+		return w.observed.Rules.Plan == nil || name == plan.PlanName(crontabs, w.observed.Rules.Plan.Hash())
+	})
+}
+
+// snapshot is everything that a decision depends on, but the time.
+func (w *world) snapshot() string {
+	observed := w.observed
+	observed.Now, observed.StalePlans = time.Time{}, w.plans
+	text, err := yaml.Marshal(observed)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return string(text)
+}
+
+func (w *world) tellReady(status v1alpha1.ConversionPolicyStatus) {
+	ready := apimeta.FindStatusCondition(status.Conditions, v1alpha1.ReadyCondition)
+	line := fmt.Sprintf("Ready=%s %s", ready.Status, ready.Reason)
+	if ready.Message != "" {
+		line += ": " + ready.Message
+	}
+	if line != w.said {
+		w.tell("%s", line)
+	}
+	w.said = line
+}
+
+func (w *world) tellSteps(steps []plan.Step) {
+	for _, step := range steps {
+		if _, quiet := step.(plan.Apply); !quiet {
+			w.tell("  %s", name(step))
+		}
+	}
+}
+
+func name(step plan.Step) string {
+	kind := reflect.TypeOf(step).Name()
+	switch step := step.(type) {
+	case plan.Create:
+		return kind + " " + nameOf(step.Object)
+	case plan.PruneStoredVersions:
+		return kind + " to " + step.StorageVersion
+	}
+	return kind
+}
+
+func nameOf(object runtime.ApplyConfiguration) string {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	if err != nil {
+		return err.Error()
+	}
+	named := unstructured.Unstructured{Object: content}
+	return named.GetKind() + " " + named.GetName()
+}
+
+// do carries out one step.
+func (w *world) do(step plan.Step) {
+	w.t.Helper()
+	observed := &w.observed
+	switch step := step.(type) {
+	case plan.Hold:
+		observed.Policy.Finalizers = append(observed.Policy.Finalizers, plan.Finalizer)
+	case plan.Release:
+		observed.Policy.Finalizers = nil
+	case plan.IssueAuthority:
+		observed.Authority = w.secret(pki.NewAuthority(crontabs, observed.Now))
+	case plan.IssueCertificate:
+		observed.Certificate = w.secret(pki.IssueLeaf(plan.KeyPair(step.Authority), step.DNSName, observed.Now))
+	case plan.Apply:
+		w.applied(step.Object)
+	case plan.Create:
+		w.created(step.Object)
+	case plan.SwitchCRD:
+		observed.CRD.Spec.Conversion = step.Conversion
+		observed.CRD.Generation++
+	case plan.RestoreCRD:
+		observed.CRD.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter}
+		observed.CRD.Generation++
+	case plan.PruneStoredVersions:
+		observed.CRD.Status.StoredVersions = []string{step.StorageVersion}
+	case plan.DeleteRun:
+		observed.Runs = slices.DeleteFunc(observed.Runs, func(run plan.Run) bool { return run.Job.Name == step.Name })
+	case plan.DeleteRights:
+		observed.Rights = false
+	case plan.DeletePlan:
+		w.plans = slices.DeleteFunc(w.plans, func(name string) bool { return name == step.Name })
+	case plan.DeleteChildren:
+		*observed = plan.Observed{Settings: observed.Settings, Now: observed.Now, Policy: observed.Policy, CRD: observed.CRD}
+	case plan.SuspendRun:
+		for _, run := range observed.Runs {
+			run.Job.Spec.Suspend = &step.Suspend
+		}
+	default:
+		w.t.Fatalf("the world cannot %T", step)
+	}
+}
+
+func (w *world) secret(pair pki.KeyPair, err error) *corev1.Secret {
+	w.t.Helper()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return &corev1.Secret{Data: map[string][]byte{corev1.TLSCertKey: pair.Certificate, corev1.TLSPrivateKeyKey: pair.Key}}
+}
+
+// applied lets a Deployment's pods start with the plan that its template names.
+func (w *world) applied(object runtime.ApplyConfiguration) {
+	switch object := object.(type) {
+	case *appsv1apply.DeploymentApplyConfiguration:
+		hash := object.Spec.Template.Labels[plan.PlanLabel]
+		w.observed.Pods = nil
+		w.observed.Endpoints = int(*object.Spec.Replicas)
+		for i := range *object.Spec.Replicas {
+			w.observed.Pods = append(w.observed.Pods, plan.Pod{
+				Name: fmt.Sprintf("converter-%d", i), PlanHash: hash, Ready: true, Proof: &plan.Proof{}})
+		}
+	case *corev1apply.ConfigMapApplyConfiguration:
+		if object.Labels[plan.PlanLabel] != "" && !slices.Contains(w.plans, *object.Name) {
+			w.plans = append(w.plans, *object.Name)
+		}
+	case *rbacv1apply.ClusterRoleApplyConfiguration:
+		w.observed.Rights = true
+	}
+}
+
+func (w *world) created(object runtime.ApplyConfiguration) {
+	job := object.(*batchv1apply.JobApplyConfiguration)
+	w.observed.Runs = append(w.observed.Runs, plan.Run{
+		ID:  job.Labels[plan.RunLabel],
+		Job: &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: *job.Name}},
+	})
+}
+
+// record lets the latest migration Job record its progress.
+func (w *world) record(progress plan.Progress) {
+	w.t.Helper()
+	if len(w.observed.Runs) == 0 {
+		w.t.Fatal("no migration runs")
+	}
+	w.observed.Runs[len(w.observed.Runs)-1].Progress = &progress
+}
+
+// checkStatus holds the field's own reading of a status against ours.
+func checkStatus(t *testing.T, policy *v1alpha1.ConversionPolicy, is v1alpha1.ConversionPolicyStatus) {
+	t.Helper()
+	object := policy.DeepCopy()
+	object.Status = is
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	result, err := status.Compute(&unstructured.Unstructured{Object: content})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := status.InProgressStatus
+	switch {
+	case !policy.DeletionTimestamp.IsZero():
+		want = status.TerminatingStatus
+	case apimeta.IsStatusConditionTrue(is.Conditions, v1alpha1.StalledCondition):
+		want = status.FailedStatus
+	case apimeta.IsStatusConditionTrue(is.Conditions, v1alpha1.ReadyCondition):
+		want = status.CurrentStatus
+	}
+	if result.Status != want {
+		t.Errorf("kstatus reads %s, want %s: %s", result.Status, want, result.Message)
+	}
+}

@@ -1,0 +1,114 @@
+//go:build e2e
+
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/test/story"
+)
+
+const (
+	// patience bounds every wait: what takes longer is broken.
+	patience = 2 * time.Minute
+	// pause between two looks.
+	pause = 50 * time.Millisecond
+)
+
+// inGroup is the hostPort story's CronTab under another group, so that a test
+// has a CustomResourceDefinition of its own.
+func inGroup(group string) story.CronTab {
+	crontab := story.HostPort()
+	make := crontab.Object
+	crontab.Group = group
+	crontab.Object = func(i int) *unstructuredObject {
+		object := make(i)
+		object.SetAPIVersion(group + "/" + crontab.Old)
+		return object
+	}
+	return crontab
+}
+
+// applySample applies a manifest of the samples under the CronTab's group.
+func applySample(ctx context.Context, t *testing.T, crontab story.CronTab, file string) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(teller.Dir, crontab.Samples, file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := strings.NewReplacer("crontabs.example.com", crontab.CRD(), "group: example.com", "group: "+crontab.Group,
+		"shortNames: [ct]", "").Replace(string(text))
+	object := &unstructuredObject{}
+	if err := yaml.Unmarshal([]byte(changed), object); err != nil {
+		t.Fatal(err)
+	}
+	err = cluster.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner("author"), client.ForceOwnership)
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func getPolicy(ctx context.Context, t *testing.T, name string) *v1alpha1.ConversionPolicy {
+	t.Helper()
+	policy := &v1alpha1.ConversionPolicy{}
+	if err := cluster.Get(ctx, client.ObjectKey{Name: name}, policy); err != nil {
+		t.Fatal(err)
+	}
+	return policy
+}
+
+func getCRD(ctx context.Context, t *testing.T, name string) *apiextensionsv1.CustomResourceDefinition {
+	t.Helper()
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	if err := cluster.Get(ctx, client.ObjectKey{Name: name}, crd); err != nil {
+		t.Fatal(err)
+	}
+	return crd
+}
+
+// eventually looks until it is so, and fails with what it last saw.
+func eventually(ctx context.Context, t *testing.T, what string, so func() (bool, string)) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	ticker := time.NewTicker(pause)
+	defer ticker.Stop()
+	for {
+		done, seen := so()
+		if done {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatalf("waited in vain: %s; last seen: %s", what, seen)
+		case <-ticker.C:
+		}
+	}
+}
+
+// waitReady waits until the policy's Ready is True for a reason.
+func waitReady(ctx context.Context, t *testing.T, name, reason string) {
+	t.Helper()
+	eventually(ctx, t, name+" is ready: "+reason, func() (bool, string) {
+		policy := getPolicy(ctx, t, name)
+		ready := apimeta.FindStatusCondition(policy.Status.Conditions, v1alpha1.ReadyCondition)
+		if ready == nil {
+			return false, "no condition"
+		}
+		return ready.Status == "True" && ready.Reason == reason, string(ready.Status) + " " + ready.Reason + ": " + ready.Message
+	})
+}

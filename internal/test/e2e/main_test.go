@@ -1,0 +1,82 @@
+//go:build e2e
+
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/config"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/test/story"
+)
+
+// system is the operator's namespace.
+const system = "conversion-system"
+
+// The cluster, and what reads and writes it.
+var (
+	teller  *story.Teller
+	fleet   *story.Fleet
+	cluster client.Client
+)
+
+// TestMain installs the operator once, as a user would.
+func TestMain(m *testing.M) {
+	if err := connect(); err != nil {
+		fmt.Fprintln(os.Stderr, "end-to-end tests need a cluster, see make e2e:", err)
+		os.Exit(1)
+	}
+	if err := story.Install(context.Background(), teller); err != nil {
+		fmt.Fprintln(os.Stderr, "the operator could not be installed:", err)
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
+
+func connect() error {
+	root, err := story.Root()
+	if err != nil {
+		return err
+	}
+	kubeconfig, err := config.GetConfig()
+	if err != nil {
+		return err
+	}
+	kubeconfig.QPS = -1
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, v1alpha1.AddToScheme,
+	} {
+		if err := add(scheme); err != nil {
+			return err
+		}
+	}
+	if cluster, err = client.New(kubeconfig, client.Options{Scheme: scheme}); err != nil {
+		return err
+	}
+	teller = story.NewTeller(os.Stdout, root)
+	fleet, err = story.NewFleet(kubeconfig)
+	return err
+}
+
+// pods lists the operator's pods of a component.
+func pods(ctx context.Context, t *testing.T, labels client.MatchingLabels) []corev1.Pod {
+	t.Helper()
+	list := &corev1.PodList{}
+	if err := cluster.List(ctx, list, client.InNamespace(system), labels); err != nil {
+		t.Fatal(err)
+	}
+	return list.Items
+}

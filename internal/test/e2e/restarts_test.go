@@ -1,0 +1,162 @@
+//go:build e2e
+
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/migration"
+	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/test/story"
+)
+
+type unstructuredObject = unstructured.Unstructured
+
+const fleetSize = 2000
+
+// TestRestarts kills the manager, a converter pod and the migration pod in the
+// middle of a migration of 2,000 objects, one by one in a run of its own each,
+// and all at once. Nothing is lost and the end is the same.
+func TestRestarts(t *testing.T) {
+	cases := map[string]func(context.Context, *testing.T, story.CronTab){
+		"manager":   killManagers,
+		"converter": killConverter,
+		"migration": killMigration,
+		"all": func(ctx context.Context, t *testing.T, crontab story.CronTab) {
+			killMigration(ctx, t, crontab)
+			killManagers(ctx, t, crontab)
+			killConverter(ctx, t, crontab)
+		},
+	}
+	for name, kill := range cases {
+		t.Run(name, func(t *testing.T) { migrateThroughRestart(t, inGroup(name+".restarts.example.com"), kill) })
+	}
+}
+
+func migrateThroughRestart(t *testing.T, crontab story.CronTab, kill func(context.Context, *testing.T, story.CronTab)) {
+	ctx := t.Context()
+	applySample(ctx, t, crontab, crontab.Policy)
+	applySample(ctx, t, crontab, crontab.CRDBefore)
+	waitReady(ctx, t, crontab.CRD(), v1alpha1.ReasonArmedAhead)
+	if err := fleet.Create(ctx, crontab.At(crontab.Old), fleetSize, crontab.Object); err != nil {
+		t.Fatal(err)
+	}
+	applySample(ctx, t, crontab, crontab.CRDBoth)
+	waitReady(ctx, t, crontab.CRD(), v1alpha1.ReasonSucceeded)
+
+	applySample(ctx, t, crontab, crontab.CRDStorage)
+	eventually(ctx, t, "the migration is half done", func() (bool, string) {
+		record := findRecord(ctx, t, crontab)
+		if record == nil {
+			return false, "no record"
+		}
+		if record.Finished() {
+			t.Fatal("the migration was over before anything was killed")
+		}
+		return record.Done() > 0, string(record.State)
+	})
+	kill(ctx, t, crontab)
+
+	eventually(ctx, t, "the migration has succeeded", func() (bool, string) {
+		migration := getPolicy(ctx, t, crontab.CRD()).Status.Migration
+		if migration == nil {
+			return false, "no migration"
+		}
+		return migration.State == v1alpha1.MigrationSucceeded, string(migration.State) + " " + migration.Progress + " " + migration.Message
+	})
+	waitReady(ctx, t, crontab.CRD(), v1alpha1.ReasonSucceeded)
+	checkMigrated(ctx, t, crontab)
+}
+
+// checkMigrated compares the end with what it must be: every object there, with
+// its value, in bytes of the new version, and the record saying so.
+func checkMigrated(ctx context.Context, t *testing.T, crontab story.CronTab) {
+	t.Helper()
+	last := getPolicy(ctx, t, crontab.CRD()).Status.Migration
+	if last.Total != fleetSize || last.Rewritten+last.Current != fleetSize || last.Gone != 0 || last.Failed != 0 {
+		t.Errorf("the migration counted %d rewritten, %d current, %d gone and %d failed of %d, want %d in all",
+			last.Rewritten, last.Current, last.Gone, last.Failed, last.Total, fleetSize)
+	}
+	if stored := getCRD(ctx, t, crontab.CRD()).Status.StoredVersions; len(stored) != 1 || stored[0] != crontab.New {
+		t.Errorf("status.storedVersions is %v, want %s only", stored, crontab.New)
+	}
+	stored, err := story.ReadStored(ctx, crontab.Group, "crontabs")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if stored != nil && (!stored.Only(crontab.Group+"/"+crontab.New) || stored.Versions[crontab.Group+"/"+crontab.New] != fleetSize) {
+		t.Errorf("etcd holds %s, want %d at %s", stored, fleetSize, crontab.New)
+	}
+	items, err := fleet.List(ctx, crontab.At(crontab.Old))
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := map[string]any{}
+	for _, item := range items {
+		values[item.GetName()] = item.Object["hostPort"]
+	}
+	for i := range fleetSize {
+		want := crontab.Object(i)
+		if values[want.GetName()] != want.Object["hostPort"] {
+			t.Fatalf("%s has %v at %s, want %v", want.GetName(), values[want.GetName()], crontab.Old, want.Object["hostPort"])
+		}
+	}
+}
+
+// findRecord reads what the migration Job recorded, past the manager.
+func findRecord(ctx context.Context, t *testing.T, crontab story.CronTab) *migration.Record {
+	t.Helper()
+	list := &corev1.ConfigMapList{}
+	err := cluster.List(ctx, list, client.InNamespace(system), client.HasLabels{plan.RunLabel},
+		client.MatchingLabels{plan.InstanceLabel: plan.ChildName(crontab.CRD())})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, configMap := range list.Items {
+		if text, ok := configMap.Data[migration.RecordKey]; ok {
+			record, err := migration.ParseRecord([]byte(text))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return &record
+		}
+	}
+	return nil
+}
+
+func killManagers(ctx context.Context, t *testing.T, _ story.CronTab) {
+	kill(ctx, t, pods(ctx, t, client.MatchingLabels{plan.ComponentLabel: "manager"}))
+}
+
+func killConverter(ctx context.Context, t *testing.T, crontab story.CronTab) {
+	all := pods(ctx, t, client.MatchingLabels{
+		plan.ComponentLabel: plan.ConverterComponent, plan.InstanceLabel: plan.ChildName(crontab.CRD())})
+	kill(ctx, t, all[:1])
+}
+
+func killMigration(ctx context.Context, t *testing.T, crontab story.CronTab) {
+	kill(ctx, t, pods(ctx, t, client.MatchingLabels{
+		plan.ComponentLabel: plan.MigrationComponent, plan.InstanceLabel: plan.ChildName(crontab.CRD())}))
+}
+
+// kill deletes pods without any grace, as a lost node would.
+func kill(ctx context.Context, t *testing.T, victims []corev1.Pod) {
+	t.Helper()
+	if len(victims) == 0 {
+		t.Fatal("there is nothing to kill")
+	}
+	for i := range victims {
+		if err := cluster.Delete(ctx, &victims[i], client.GracePeriodSeconds(0)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

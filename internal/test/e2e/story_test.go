@@ -1,0 +1,24 @@
+//go:build e2e
+
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"testing"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/story"
+)
+
+// TestStory plays what `make demo` plays.
+func TestStory(t *testing.T) {
+	for _, crontab := range []story.CronTab{story.HostPort(), story.CronSpec()} {
+		t.Run(crontab.Group, func(t *testing.T) {
+			play := &story.Play{Teller: teller, Fleet: fleet, CronTab: crontab, Count: 300}
+			if err := play.Tell(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}

@@ -1,0 +1,44 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package story
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+)
+
+// Root finds the root of the checkout, above the working directory.
+func Root() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for ; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir, nil
+		}
+	}
+	return "", errors.New("no go.mod above the working directory: run this in a checkout of the project")
+}
+
+// Install installs the operator with the image that E2E_IMAGE names.
+func Install(ctx context.Context, t *Teller) error {
+	t.Title("Installing conversion-operator")
+	if _, err := t.Show(ctx, "kubectl", "apply", "-k", "config/default"); err != nil {
+		return err
+	}
+	const deployment = "deployment/conversion-operator"
+	if image := os.Getenv("E2E_IMAGE"); image != "" && image != "localhost/conversion-operator:dev" {
+		if _, err := t.Show(ctx, "kubectl", "-n", "conversion-system", "set", "image", deployment, "manager="+image); err != nil {
+			return err
+		}
+		if _, err := t.Run(ctx, "kubectl", "-n", "conversion-system", "set", "env", deployment, "CONVERSION_OPERATOR_IMAGE="+image); err != nil {
+			return err
+		}
+	}
+	_, err := t.Show(ctx, "kubectl", "-n", "conversion-system", "rollout", "status", deployment, patience)
+	return err
+}
