@@ -40,12 +40,15 @@ func (r *ConversionPolicyReconciler) delete(ctx context.Context, step plan.Step)
 	return nil
 }
 
-// deleteAll deletes in foreground, so that a Job is gone only when its pods are.
+// deleteAll deletes Jobs in foreground, so that one is gone only when its pods are.
 func (r *ConversionPolicyReconciler) deleteAll(ctx context.Context, objects ...client.Object) error {
 	var failed []error
 	for _, object := range objects {
-		err := r.Client.Delete(ctx, object, client.PropagationPolicy(metav1.DeletePropagationForeground))
-		failed = append(failed, client.IgnoreNotFound(err))
+		propagation := client.PropagationPolicy(metav1.DeletePropagationBackground)
+		if _, job := object.(*batchv1.Job); job {
+			propagation = client.PropagationPolicy(metav1.DeletePropagationForeground)
+		}
+		failed = append(failed, client.IgnoreNotFound(r.Client.Delete(ctx, object, propagation)))
 	}
 	return errors.Join(failed...)
 }

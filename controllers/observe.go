@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 
+	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -28,7 +29,7 @@ import (
 func (r *ConversionPolicyReconciler) observe(ctx context.Context, policy *v1alpha1.ConversionPolicy) (plan.Observed, error) {
 	observed := plan.Observed{Settings: r.Settings, Now: r.Now(), Policy: policy}
 	for _, read := range []func(context.Context, *plan.Observed) error{
-		r.observeCRD, r.observeCertificates, r.observePlans, r.observePods, r.observeEndpoints, r.observeRuns, r.observeSettle, r.prove,
+		r.observeCRD, r.observeCertificates, r.observePlans, r.observeDeployment, r.observePods, r.observeEndpoints, r.observeRuns, r.observeSettle, r.prove,
 	} {
 		if err := read(ctx, &observed); err != nil {
 			return observed, fmt.Errorf("observe policy %s: %w", policy.Name, err)
@@ -91,6 +92,21 @@ func (r *ConversionPolicyReconciler) observePlans(ctx context.Context, observed 
 		}
 	}
 	slices.Sort(observed.StalePlans)
+	return nil
+}
+
+// observeDeployment reads why there are no pods.
+func (r *ConversionPolicyReconciler) observeDeployment(ctx context.Context, observed *plan.Observed) error {
+	deployment := &appsv1.Deployment{}
+	key := client.ObjectKey{Namespace: r.Settings.Namespace, Name: plan.ChildName(observed.Policy.Name)}
+	if err := r.Client.Get(ctx, key, deployment); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	for _, condition := range deployment.Status.Conditions {
+		if condition.Type == appsv1.DeploymentReplicaFailure && condition.Status == corev1.ConditionTrue {
+			observed.PodFailure = condition.Message
+		}
+	}
 	return nil
 }
 

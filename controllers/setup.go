@@ -19,6 +19,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -46,6 +47,9 @@ import (
 // +kubebuilder:rbac:groups=policy,namespace=conversion-system,resources=poddisruptionbudgets,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=discovery.k8s.io,namespace=conversion-system,resources=endpointslices,verbs=get;list;watch
 // +kubebuilder:rbac:groups=rbac.authorization.k8s.io,namespace=conversion-system,resources=roles;rolebindings,verbs=get;list;watch;create;patch;delete
+
+// reconcilesAtOnce keeps one policy whose pods do not answer from holding up the others.
+const reconcilesAtOnce = 4
 
 // byChild finds the policy of a child by its instance label.
 const byChild = "childName"
@@ -87,17 +91,18 @@ func (r *ConversionPolicyReconciler) SetupWithManager(ctx context.Context, manag
 	crd := &metav1.PartialObjectMetadata{}
 	crd.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
 
-	controller := ctrl.NewControllerManagedBy(manager).
+	policies := ctrl.NewControllerManagedBy(manager).
 		Named("conversionpolicy").
+		WithOptions(controller.Options{MaxConcurrentReconciles: reconcilesAtOnce}).
 		For(&v1alpha1.ConversionPolicy{}).
 		WatchesMetadata(crd, &handler.EnqueueRequestForObject{})
 	for _, child := range []client.Object{
 		&corev1.ConfigMap{}, &corev1.Secret{}, &corev1.Service{}, &corev1.Pod{}, &appsv1.Deployment{}, &batchv1.Job{},
 		&policyv1.PodDisruptionBudget{}, &discoveryv1.EndpointSlice{},
 	} {
-		controller = controller.Watches(child, handler.EnqueueRequestsFromMapFunc(r.policyOf))
+		policies = policies.Watches(child, handler.EnqueueRequestsFromMapFunc(r.policyOf))
 	}
-	return controller.Complete(r)
+	return policies.Complete(r)
 }
 
 // policyOf maps a child to its policy.

@@ -9,6 +9,8 @@ import (
 	corev1apply "k8s.io/client-go/applyconfigurations/core/v1"
 	rbacv1apply "k8s.io/client-go/applyconfigurations/rbac/v1"
 
+	"k8s.io/utils/ptr"
+
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/conversion-operator/conversion-operator/internal/crds"
@@ -27,15 +29,17 @@ func (s *state) startRun(id, storage string) []Step {
 		Apply{s.checkpointRole(id)}, Apply{s.checkpointBinding()},
 		Apply{s.checkpoint(id)},
 	}
-	job := s.run(id).Job
+	run := s.run(id)
 	switch {
-	case job == nil:
+	case run.Job == nil:
 		steps = append(steps, Create{s.migrationJob(id, storage)})
-	case job.Spec.Suspend != nil && *job.Spec.Suspend:
-		steps = append(steps, SuspendRun{Name: job.Name, Suspend: false})
+	case suspended(run):
+		steps = append(steps, SuspendRun{Name: run.Job.Name, Suspend: false})
 	}
 	return steps
 }
+
+func suspended(run Run) bool { return ptr.Deref(run.Job.Spec.Suspend, false) }
 
 func (s *state) migrationAccount() *corev1apply.ServiceAccountApplyConfiguration {
 	return corev1apply.ServiceAccount(MigrationRightsName(s.Policy.Name), s.Settings.Namespace).

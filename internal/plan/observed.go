@@ -51,6 +51,8 @@ type Observed struct {
 	Authority   *corev1.Secret
 	Certificate *corev1.Secret
 
+	// PodFailure is why the Deployment cannot create converter pods; empty where it can.
+	PodFailure string
 	// Pods are the converter pods that are not being deleted, sorted by name.
 	Pods []Pod
 	// Endpoints is the number of ready endpoints of the converter's Service.

@@ -71,6 +71,9 @@ func newState(observed Observed) *state {
 	s.plan.Status = *observed.Policy.Status.DeepCopy()
 	s.plan.Status.ObservedGeneration = observed.Policy.Generation
 	s.plan.Status.CRD = nil
+	if observed.Policy.DeletionTimestamp.IsZero() {
+		apimeta.RemoveStatusCondition(&s.plan.Status.Conditions, v1alpha1.DeletionBlockedCondition)
+	}
 	if observed.CRD != nil {
 		s.armed = s.pointsHere()
 		s.plan.Status.CRD = &v1alpha1.CRDStatus{
@@ -87,7 +90,7 @@ func newState(observed Observed) *state {
 // pause stops what changes things and leaves alone what answers.
 func (s *state) pause() {
 	for _, run := range s.Runs {
-		if !over(run) {
+		if !over(run) && !suspended(run) {
 			s.do(SuspendRun{Name: run.Job.Name, Suspend: true})
 		}
 	}
@@ -97,7 +100,6 @@ func (s *state) pause() {
 
 // reach passes the gates until one stops, and reports all of them.
 func (s *state) reach() {
-	apimeta.RemoveStatusCondition(&s.plan.Status.Conditions, v1alpha1.DeletionBlockedCondition)
 	if !slices.Contains(s.Policy.Finalizers, Finalizer) {
 		s.do(Hold{})
 	}

@@ -33,11 +33,11 @@ func webhookAvailable(s *state) outcome {
 	switch {
 	case count.old > 0 || !s.armed && count.current < count.desired:
 		return waiting(v1alpha1.ReasonRollingOut, fmt.Sprintf(
-			"%d of %d converter pods are ready with the current plan", count.current, count.desired))
+			"%d of %d converter pods are ready with the current plan", count.current, count.desired)+s.podFailure())
 	case count.current == 0:
 		return waiting(v1alpha1.ReasonNoReadyPods, fmt.Sprintf(
 			"no converter pod is ready: objects that need a conversion cannot be read; see the pods of Deployment %s/%s",
-			s.Settings.Namespace, ChildName(s.Policy.Name)))
+			s.Settings.Namespace, ChildName(s.Policy.Name))+s.podFailure())
 	case s.Endpoints == 0:
 		s.recheck(endpointLag)
 		return waiting(v1alpha1.ReasonWaitingForEndpoints, fmt.Sprintf(
@@ -51,6 +51,14 @@ func webhookAvailable(s *state) outcome {
 			"%d of %d converter pods are ready: conversions work, with less to spare", count.current, count.desired))
 	}
 	return passed(v1alpha1.ReasonPodsReady, fmt.Sprintf("%d of %d converter pods are ready", count.current, count.desired))
+}
+
+// podFailure says what keeps pods from being created, such as a quota.
+func (s *state) podFailure() string {
+	if s.PodFailure == "" {
+		return ""
+	}
+	return "; the Deployment cannot create pods: " + s.PodFailure
 }
 
 // countPods counts ready pods with the current plan, and all pods with another.

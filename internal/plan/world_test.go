@@ -143,6 +143,9 @@ func (w *world) tellReady(status v1alpha1.ConversionPolicyStatus) {
 	if ready.Message != "" {
 		line += ": " + ready.Message
 	}
+	if blocked := apimeta.FindStatusCondition(status.Conditions, v1alpha1.DeletionBlockedCondition); blocked != nil {
+		line += "\nDeletionBlocked " + blocked.Reason + ": " + blocked.Message
+	}
 	if line != w.said {
 		w.tell("%s", line)
 	}
@@ -164,6 +167,8 @@ func name(step plan.Step) string {
 		return kind + " " + nameOf(step.Object)
 	case plan.PruneStoredVersions:
 		return kind + " to " + step.StorageVersion
+	case plan.SuspendRun:
+		return fmt.Sprintf("%s %t", kind, step.Suspend)
 	}
 	return kind
 }
