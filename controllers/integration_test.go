@@ -187,7 +187,7 @@ func checkConversion(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition
 		t.Error("caBundle is not the authority that was proven")
 	}
 	owners := slices.DeleteFunc(crd.ManagedFields, func(entry metav1.ManagedFieldsEntry) bool { return entry.Manager != plan.ManagedBy })
-	if len(owners) != 1 || strings.Contains(string(owners[0].FieldsV1.Raw), "f:versions") {
+	if len(owners) != 1 || strings.Contains(owners[0].FieldsV1.GetRawString(), "f:versions") {
 		t.Errorf("the operator owns more than spec.conversion: %v", owners)
 	}
 }

@@ -102,8 +102,8 @@ func newTarget(observed *plan.Observed) (probe.Target, error) {
 // short by the manager's own end says nothing of the pod.
 func (p *Prover) ask(ctx context.Context, pod *plan.Pod, target probe.Target) *plan.Proof {
 	target.Address = net.JoinHostPort(pod.IP, strconv.Itoa(plan.ContainerPort))
-	print := fingerprintOf(target)
-	if p.has(pod.UID, print) {
+	proof := fingerprintOf(target)
+	if p.has(pod.UID, proof) {
 		return &plan.Proof{}
 	}
 	bounded, cancel := context.WithTimeout(ctx, probeTimeout)
@@ -115,26 +115,26 @@ func (p *Prover) ask(ctx context.Context, pod *plan.Pod, target probe.Target) *p
 		ctrl.LoggerFrom(ctx).Info("Converter pod failed its probe", "pod", pod.Name, "reason", err.Error())
 		return &plan.Proof{Reason: reasonOf(err), Message: err.Error()}
 	}
-	p.remember(pod.UID, print)
+	p.remember(pod.UID, proof)
 	return &plan.Proof{}
 }
 
-func (p *Prover) has(pod types.UID, print fingerprint) bool {
+func (p *Prover) has(pod types.UID, proof fingerprint) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.proven[pod] == print
+	return p.proven[pod] == proof
 }
 
 // remember forgets everything once it knows too much: pods come and go, and to
 // ask one of them again costs little.
-func (p *Prover) remember(pod types.UID, print fingerprint) {
+func (p *Prover) remember(pod types.UID, proof fingerprint) {
 	const most = 10_000
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.proven) >= most {
 		clear(p.proven)
 	}
-	p.proven[pod] = print
+	p.proven[pod] = proof
 }
 
 func fingerprintOf(target probe.Target) fingerprint {
@@ -143,8 +143,7 @@ func fingerprintOf(target probe.Target) fingerprint {
 
 // reasonOf is the condition reason of a failed probe.
 func reasonOf(err error) string {
-	var failure *probe.Error
-	if errors.As(err, &failure) {
+	if failure, ok := errors.AsType[*probe.Error](err); ok {
 		return string(failure.Reason)
 	}
 	return string(probe.ReasonUnexpectedAnswer)

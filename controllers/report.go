@@ -5,6 +5,7 @@ package controllers
 
 import (
 	"context"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -51,18 +52,30 @@ func explain(status *v1alpha1.ConversionPolicyStatus, policy *v1alpha1.Conversio
 	}
 }
 
-// announce makes one event for every condition that changed its status or
-// reason. Reconciling and Stalled say nothing that Ready does not say.
+// announce makes one event for every condition that changed its status or reason.
 func (r *ConversionPolicyReconciler) announce(policy *v1alpha1.ConversionPolicy, before, after []metav1.Condition) {
 	for _, condition := range after {
 		old := apimeta.FindStatusCondition(before, condition.Type)
-		if condition.Type == v1alpha1.ReconcilingCondition || condition.Type == v1alpha1.StalledCondition ||
-			condition.Reason == v1alpha1.ReasonNotEvaluated ||
-			old != nil && old.Status == condition.Status && old.Reason == condition.Reason {
-			continue
+		changed := old == nil || old.Status != condition.Status || old.Reason != condition.Reason
+		if changed && !repeats(condition, after) {
+			r.Recorder.Eventf(policy, nil, severity(condition, after), condition.Reason, condition.Type, "%s", note(condition))
 		}
-		r.Recorder.Eventf(policy, nil, severity(condition, after), condition.Reason, condition.Type, "%s", note(condition))
 	}
+}
+
+// repeats reports whether a condition says what another one says: the summaries
+// repeat the gate that stopped, and the gates behind it only that they wait.
+func repeats(condition metav1.Condition, all []metav1.Condition) bool {
+	switch condition.Type {
+	case v1alpha1.ReconcilingCondition, v1alpha1.StalledCondition:
+		return true
+	case v1alpha1.ReadyCondition:
+		return slices.ContainsFunc(v1alpha1.Gates, func(gate string) bool {
+			found := apimeta.FindStatusCondition(all, gate)
+			return found != nil && found.Reason == condition.Reason
+		})
+	}
+	return condition.Reason == v1alpha1.ReasonNotEvaluated
 }
 
 // severity is Warning for what does not go on by itself.

@@ -23,7 +23,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
-	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -219,7 +218,7 @@ func (k *kubelet) expose(t *testing.T, deployment *appsv1.Deployment) {
 			discoveryv1.LabelServiceName: deployment.Name, plan.InstanceLabel: deployment.Name}},
 		AddressType: discoveryv1.AddressTypeIPv4,
 		Endpoints: []discoveryv1.Endpoint{{
-			Addresses: []string{"10.1.2.1"}, Conditions: discoveryv1.EndpointConditions{Ready: ptr.To(true)}}},
+			Addresses: []string{"10.1.2.1"}, Conditions: discoveryv1.EndpointConditions{Ready: new(true)}}},
 	}
 	if err := k.client.Create(t.Context(), slice); !apierrors.IsAlreadyExists(err) {
 		must(t, err)

@@ -4,8 +4,8 @@
 package localcluster
 
 import (
-	"context"
 	"bytes"
+	"context"
 	"errors"
 	"os"
 	"path/filepath"

@@ -50,7 +50,7 @@ func (s *state) conversion() *apiextensionsv1.CustomResourceConversion {
 				Service: &apiextensionsv1.ServiceReference{
 					Namespace: s.Settings.Namespace,
 					Name:      ChildName(s.Policy.Name),
-					Path:      ptr.To(ConvertPath),
+					Path:      new(ConvertPath),
 					Port:      ptr.To[int32](servicePort),
 				},
 				CABundle: s.Authority.Data[corev1.TLSCertKey],

@@ -66,7 +66,7 @@ func read(t *testing.T, text string, into any) {
 func (w *world) tell(format string, args ...any) { fmt.Fprintf(&w.log, format+"\n", args...) }
 
 // say starts a chapter: somebody does something.
-func (w *world) say(format string, args ...any) { w.tell("\n# "+format, args...) }
+func (w *world) say(text string) { w.tell("\n# %s", text) }
 
 // applyCRD creates or changes the CustomResourceDefinition as the API server would.
 func (w *world) applyCRD(text string) {
@@ -137,13 +137,13 @@ func (w *world) snapshot() string {
 	return string(text)
 }
 
-func (w *world) tellReady(status v1alpha1.ConversionPolicyStatus) {
-	ready := apimeta.FindStatusCondition(status.Conditions, v1alpha1.ReadyCondition)
+func (w *world) tellReady(is v1alpha1.ConversionPolicyStatus) {
+	ready := apimeta.FindStatusCondition(is.Conditions, v1alpha1.ReadyCondition)
 	line := fmt.Sprintf("Ready=%s %s", ready.Status, ready.Reason)
 	if ready.Message != "" {
 		line += ": " + ready.Message
 	}
-	if blocked := apimeta.FindStatusCondition(status.Conditions, v1alpha1.DeletionBlockedCondition); blocked != nil {
+	if blocked := apimeta.FindStatusCondition(is.Conditions, v1alpha1.DeletionBlockedCondition); blocked != nil {
 		line += "\nDeletionBlocked " + blocked.Reason + ": " + blocked.Message
 	}
 	if line != w.said {

@@ -33,10 +33,10 @@ const (
 // has a CustomResourceDefinition of its own.
 func inGroup(group string) story.CronTab {
 	crontab := story.HostPort()
-	make := crontab.Object
+	inExample := crontab.Object
 	crontab.Group = group
 	crontab.Object = func(i int) *unstructuredObject {
-		object := make(i)
+		object := inExample(i)
 		object.SetAPIVersion(group + "/" + crontab.Old)
 		return object
 	}

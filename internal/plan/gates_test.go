@@ -1,0 +1,226 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan_test
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/pki"
+	"github.com/conversion-operator/conversion-operator/internal/plan"
+)
+
+// armed is a world in which everything is done: two versions, migrated.
+func armed(t *testing.T) *world {
+	t.Helper()
+	w := newWorld(t, policyYAML)
+	w.applyCRD(bothStoredNew)
+	w.settle()
+	w.record(plan.Progress{Finished: true, Complete: true, Total: 3, Rewritten: 3})
+	w.settle()
+	return w
+}
+
+// TestGates changes one thing in a world where all is done, and looks at what
+// the gates say and at what is to be done; applying what is there already aside.
+func TestGates(t *testing.T) {
+	cases := map[string]struct {
+		change    func(*world)
+		condition string
+		status    metav1.ConditionStatus
+		reason    string
+		message   string
+		steps     []string
+	}{
+		"nothing": {
+			func(*world) {},
+			v1alpha1.ReadyCondition, metav1.ConditionTrue, v1alpha1.ReasonSucceeded, "", nil,
+		},
+		"a rule that does not fit": {
+			func(w *world) {
+				w.observed.Policy.Spec.Converter.Declarative.Spokes[0].Rules[0].Format.From = ".hostAndPort"
+			},
+			v1alpha1.PlanValidCondition, metav1.ConditionFalse, v1alpha1.ReasonInvalidRules, "spokes[0].rules[0].format.from", nil,
+		},
+		"the CRD is going": {
+			func(w *world) { w.observed.CRD.DeletionTimestamp = &metav1.Time{Time: w.observed.Now} },
+			v1alpha1.ConversionConfiguredCondition, metav1.ConditionUnknown, v1alpha1.ReasonCRDTerminating, "until it is gone", nil,
+		},
+		"another webhook": {
+			func(w *world) { w.observed.CRD.Spec.Conversion.Webhook.ClientConfig.Service.Name = "theirs" },
+			v1alpha1.ConversionConfiguredCondition, metav1.ConditionFalse, v1alpha1.ReasonForeignWebhook, "conversion-system/theirs", nil,
+		},
+		"an injector": {
+			func(w *world) {
+				w.observed.CRD.Annotations = map[string]string{"cert-manager.io/inject-ca-from": "a/b"}
+			},
+			v1alpha1.ConversionConfiguredCondition, metav1.ConditionFalse, v1alpha1.ReasonForeignInjector, "cert-manager.io/inject-ca-from", nil,
+		},
+		"no authority": {
+			func(w *world) { w.observed.Authority = nil },
+			v1alpha1.CertificatesReadyCondition, metav1.ConditionFalse, v1alpha1.ReasonIssuing, "", []string{"IssueAuthority"},
+		},
+		"an authority that is none": {
+			func(w *world) { w.observed.Authority = &corev1.Secret{} },
+			v1alpha1.CertificatesReadyCondition, metav1.ConditionFalse, v1alpha1.ReasonInvalidAuthority, "delete the Secret", nil,
+		},
+		"an expired certificate": {
+			func(w *world) { w.observed.Now = w.observed.Now.Add(pki.LeafLifetime + time.Hour) },
+			v1alpha1.CertificatesReadyCondition, metav1.ConditionFalse, v1alpha1.ReasonIssuing, "", []string{"IssueCertificate"},
+		},
+		"a certificate that is due": {
+			func(w *world) { w.observed.Now = w.observed.Now.Add(pki.LeafLifetime * 3 / 4) },
+			v1alpha1.ReadyCondition, metav1.ConditionTrue, v1alpha1.ReasonSucceeded, "", []string{"IssueCertificate"},
+		},
+		"one pod left": {
+			func(w *world) { w.observed.Pods = w.observed.Pods[:1] },
+			v1alpha1.WebhookAvailableCondition, metav1.ConditionTrue, v1alpha1.ReasonSomePodsReady, "1 of 2", nil,
+		},
+		"no pod left": {
+			func(w *world) { w.observed.Pods, w.observed.PodFailure = nil, "exceeded quota" },
+			v1alpha1.WebhookAvailableCondition, metav1.ConditionFalse, v1alpha1.ReasonNoReadyPods, "exceeded quota", nil,
+		},
+		"no endpoint": {
+			func(w *world) { w.observed.Endpoints = 0 },
+			v1alpha1.WebhookAvailableCondition, metav1.ConditionFalse, v1alpha1.ReasonWaitingForEndpoints, "no ready endpoint", nil,
+		},
+		"a pod that was not probed": {
+			func(w *world) { w.observed.Pods[0].Proof = nil },
+			v1alpha1.ConversionVerifiedCondition, metav1.ConditionFalse, v1alpha1.ReasonProbing, "converter-0", nil,
+		},
+		"a pod that failed its probe": {
+			func(w *world) {
+				w.observed.Pods[1].Proof = &plan.Proof{Reason: "CanaryFailed", Message: "it differs at .host"}
+			},
+			v1alpha1.ConversionVerifiedCondition, metav1.ConditionFalse, "CanaryFailed", "converter-1: it differs at .host", nil,
+		},
+		"the conversion was dropped": {
+			func(w *world) {
+				w.observed.CRD.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter}
+			},
+			v1alpha1.ConversionConfiguredCondition, metav1.ConditionFalse, v1alpha1.ReasonConfiguring, "", []string{"SwitchCRD"},
+		},
+		"the conversion was dropped while somebody migrates": {
+			func(w *world) {
+				w.observed.CRD.Spec.Conversion = nil
+				w.observed.CRD.Status.Conditions = storageMigrating()
+			},
+			v1alpha1.ConversionConfiguredCondition, metav1.ConditionFalse, v1alpha1.ReasonForeignStorageMigration, "", nil,
+		},
+		"caBundle was changed": {
+			func(w *world) { w.observed.CRD.Spec.Conversion.Webhook.ClientConfig.CABundle = []byte("x") },
+			v1alpha1.ConversionConfiguredCondition, metav1.ConditionFalse, v1alpha1.ReasonConfiguring, "", []string{"SwitchCRD"},
+		},
+		"objects may be stored elsewhere again": {
+			func(w *world) {
+				w.observed.CRD.Status.StoredVersions = []string{"v1beta1", "v1"}
+				w.observed.CRD.Generation++
+			},
+			v1alpha1.StorageMigratedCondition, metav1.ConditionFalse, v1alpha1.ReasonMigrating, "", []string{"Create"},
+		},
+		"the same while somebody migrates": {
+			func(w *world) {
+				w.observed.CRD.Generation++
+				w.observed.CRD.Status.StoredVersions = []string{"v1beta1", "v1"}
+				w.observed.CRD.Status.Conditions = storageMigrating()
+			},
+			v1alpha1.StorageMigratedCondition, metav1.ConditionFalse, v1alpha1.ReasonForeignStorageMigration, "", nil,
+		},
+		"the same and the storage version is not served": {
+			func(w *world) {
+				w.observed.CRD.Generation++
+				w.observed.CRD.Status.StoredVersions = []string{"v1beta1", "v1"}
+				w.observed.CRD.Spec.Versions[1].Served = false
+			},
+			v1alpha1.StorageMigratedCondition, metav1.ConditionFalse, v1alpha1.ReasonStorageVersionNotServed, "served: true", nil,
+		},
+		"the same and migration is never wanted": {
+			func(w *world) {
+				w.observed.CRD.Generation++
+				w.observed.CRD.Status.StoredVersions = []string{"v1beta1", "v1"}
+				w.observed.Policy.Spec.Migration.Mode = v1alpha1.MigrationNever
+			},
+			v1alpha1.StorageMigratedCondition, metav1.ConditionUnknown, v1alpha1.ReasonNotRequested, "Never", nil,
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := armed(t)
+			c.change(w)
+			decided := w.plan()
+			condition := apimeta.FindStatusCondition(decided.Status.Conditions, c.condition)
+			if condition.Status != c.status || condition.Reason != c.reason || !strings.Contains(condition.Message, c.message) {
+				t.Errorf("%s is %s %s: %s; want %s %s with %q", c.condition, condition.Status, condition.Reason, condition.Message, c.status, c.reason, c.message)
+			}
+			if diff := cmp.Diff(c.steps, kinds(decided.Steps)); diff != "" {
+				t.Errorf("steps (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func storageMigrating() []apiextensionsv1.CustomResourceDefinitionCondition {
+	return []apiextensionsv1.CustomResourceDefinitionCondition{{Type: "StorageMigrating", Status: apiextensionsv1.ConditionTrue}}
+}
+
+// kinds are the kinds of the steps, without those that apply what may be there.
+func kinds(steps []plan.Step) []string {
+	var kinds []string
+	for _, step := range steps {
+		if _, apply := step.(plan.Apply); !apply {
+			kinds = append(kinds, reflect.TypeOf(step).Name())
+		}
+	}
+	return kinds
+}
+
+// TestNothingElseIsSaidOfGatesBehind: a gate that stops keeps those behind it closed.
+func TestNothingElseIsSaidOfGatesBehind(t *testing.T) {
+	w := armed(t)
+	w.observed.Authority = nil
+	conditions := w.plan().Status.Conditions
+	stopped := slices.Index(v1alpha1.Gates, v1alpha1.CertificatesReadyCondition)
+	for _, gate := range v1alpha1.Gates[stopped+1:] {
+		if condition := apimeta.FindStatusCondition(conditions, gate); condition.Reason != v1alpha1.ReasonNotEvaluated {
+			t.Errorf("%s is %s %s, want NotEvaluated", gate, condition.Status, condition.Reason)
+		}
+	}
+}
+
+// TestRenewalIsRemembered: without an event, the manager looks again when a
+// certificate is due.
+func TestRenewalIsRemembered(t *testing.T) {
+	w := armed(t)
+	leaf, err := pki.ParseCertificate(w.observed.Certificate.Data[corev1.TLSCertKey])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := w.plan().RecheckAfter, pki.RenewalTime(leaf).Sub(w.observed.Now); got != want {
+		t.Errorf("looks again after %s, want %s", got, want)
+	}
+}
+
+// TestAFixedPoint: where everything is done, nothing but applying is left, and
+// the status stays as it is.
+func TestAFixedPoint(t *testing.T) {
+	w := armed(t)
+	before := w.observed.Policy.Status
+	decided := w.plan()
+	if diff := cmp.Diff(before, decided.Status); diff != "" {
+		t.Errorf("the status changed (-before +after):\n%s", diff)
+	}
+	if left := kinds(decided.Steps); left != nil {
+		t.Errorf("steps are left: %v", left)
+	}
+}

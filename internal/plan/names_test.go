@@ -1,0 +1,68 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan_test
+
+import (
+	"strings"
+	"testing"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/conversion-operator/conversion-operator/internal/plan"
+)
+
+func TestNames(t *testing.T) {
+	policies := []string{
+		"crontabs.example.com",
+		"crontabs-example.com",
+		strings.Repeat("a", 63) + "." + strings.Repeat("b", 63) + ".example.com",
+		strings.Repeat("a", 35) + ".-.example.com",
+	}
+	seen := map[string]string{}
+	for _, policy := range policies {
+		child := plan.ChildName(policy)
+		if other, twice := seen[child]; twice {
+			t.Errorf("%s and %s have the same name %s", policy, other, child)
+		}
+		seen[child] = policy
+		if errs := validation.IsDNS1035Label(child); errs != nil {
+			t.Errorf("%s cannot name a Service: %v", child, errs)
+		}
+		for _, name := range []string{plan.RunName(policy, "0a1b2c3d"), plan.PlanName(policy, "0123456789abcdef")} {
+			if errs := validation.IsDNS1123Subdomain(name); errs != nil {
+				t.Errorf("%s: %v", name, errs)
+			}
+		}
+		if errs := validation.IsValidLabelValue(plan.RunName(policy, "0a1b2c3d")); errs != nil {
+			t.Errorf("a Job's name becomes a label of its pods: %v", errs)
+		}
+	}
+}
+
+// TestRunID: whatever a run is pinned to makes another run of it.
+func TestRunID(t *testing.T) {
+	base := apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{UID: "a", Generation: 1}}
+	recreated, changed := base, base
+	recreated.UID = "b"
+	changed.Generation = 2
+	ids := map[string]string{}
+	for name, id := range map[string]string{
+		"base":            plan.RunID(&base, "v1", ""),
+		"recreated":       plan.RunID(&recreated, "v1", ""),
+		"changed":         plan.RunID(&changed, "v1", ""),
+		"storage version": plan.RunID(&base, "v2", ""),
+		"trigger":         plan.RunID(&base, "v1", "again"),
+		"shifted":         plan.RunID(&base, "v", "1"),
+	} {
+		if other, twice := ids[id]; twice {
+			t.Errorf("%s and %s are the same run", name, other)
+		}
+		ids[id] = name
+	}
+	if plan.RunID(&base, "v1", "") != plan.RunID(&base, "v1", "") {
+		t.Error("the same pins make another run")
+	}
+}
