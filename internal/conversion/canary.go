@@ -3,7 +3,10 @@
 
 package conversion
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Canary returns an object at a version that has a value wherever the plan does
 // something, so that its conversion exercises all of the plan. Schemas are
@@ -45,7 +48,10 @@ func (f *filler) scope(scope *Scope, n *node) {
 		leaves = scope.OnlyHub
 	}
 	for _, leaf := range leaves {
-		if !leaf.Shell {
+		switch {
+		case leaf.Known != nil:
+			n.put(append(slices.Clip(leaf.Path), "canary"), f.next())
+		case !leaf.Shell:
 			n.put(leaf.Path, f.next())
 		}
 	}
@@ -80,13 +86,26 @@ func (f *filler) format(format *Format, n *node) {
 
 func (f *filler) collection(collection *Collection, n *node) {
 	element := newObject()
+	if collection.nested() {
+		element = &node{}
+	}
 	for _, key := range collection.Keys {
 		element.set(key, f.next())
 	}
 	f.scope(&collection.Scope, element)
+	held := &node{kind: array, elements: []*node{element}}
 	if collection.Map {
-		n.put(append(collection.Path[:len(collection.Path):len(collection.Path)], "canary"), element)
+		held = newObject()
+		held.set("canary", element)
+	}
+	if len(collection.Path) == 0 {
+		*n = *held
 		return
 	}
-	n.put(collection.Path, &node{kind: array, elements: []*node{element}})
+	n.put(collection.Path, held)
+}
+
+// nested reports whether the elements are lists or maps themselves.
+func (c *Collection) nested() bool {
+	return slices.ContainsFunc(c.Scope.Collections, func(inner Collection) bool { return len(inner.Path) == 0 })
 }

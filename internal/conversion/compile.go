@@ -51,7 +51,7 @@ func Compile(crd *apiextensionsv1.CustomResourceDefinition, rules *v1alpha1.Decl
 	hub := string(rules.Hub)
 	result.Missing = missing(crd.Name, rules, schemas)
 	_, hasHub := schemas[hub]
-	if len(result.Errors) > 0 || !hasHub && !(len(schemas) == 1 && names(rules, schemas)) {
+	if len(result.Errors) > 0 || !hasHub && (len(schemas) != 1 || !names(rules, schemas)) {
 		return result
 	}
 	plan := &Plan{
@@ -128,6 +128,8 @@ func compileSpoke(
 	c.checkCollisions()
 	if len(c.errs) == 0 {
 		c.assignLeaves()
+	}
+	if len(c.errs) == 0 {
 		plan.Spokes = append(plan.Spokes, Spoke{Version: version, Root: c.root})
 		result.Verdicts = append(result.Verdicts, c.verdict())
 	}
@@ -145,6 +147,7 @@ type compiler struct {
 	spokeClaims, hubClaims []claim
 	preserved              []string
 	pending                []collision
+	crossings              []crossing
 	onlySpoke, onlyHub     bool
 
 	errs     field.ErrorList

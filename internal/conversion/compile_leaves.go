@@ -13,17 +13,15 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 )
 
-// collides refuses a hub field that the spoke has too, under the same name and
-// with no rule of its own: nobody could say which of the two a value is.
-func (c *compiler) collides(path Path, at *field.Path, text v1alpha1.Path) bool {
+// mayCollide notes a hub field that the spoke has too, under the same name. With
+// no rule of its own there, nobody could say which of the two a value is.
+func (c *compiler) mayCollide(path Path, at *field.Path, text v1alpha1.Path) {
 	if path[0] == "metadata" {
-		return false
+		return
 	}
-	if _, err := resolve(c.spoke, path); err != nil {
-		return false
+	if _, err := resolve(c.spoke, path); err == nil {
+		c.pending = append(c.pending, collision{path, at, text})
 	}
-	c.pending = append(c.pending, collision{path, at, text})
-	return false
 }
 
 // collision is a field that both sides have and a rule writes; it is none if
@@ -75,12 +73,21 @@ func (s spot) down(name string) spot {
 
 // assignLeaves walks both schemas and gives every field that has no rule to
 // identity, or to preservation on the side that has it.
-func (c *compiler) assignLeaves() { c.walk(spot{scope: &c.root}, c.spoke, c.hub) }
+func (c *compiler) assignLeaves() {
+	c.anchorFormats(&c.root, nil)
+	c.walk(spot{scope: &c.root}, c.spoke, c.hub)
+	for _, name := range []string{"annotations", "labels"} {
+		c.share(spot{scope: &c.root}.down("metadata").down(name))
+	}
+	c.strays(c.spokeClaims, c.hubClaims, c.hub, false)
+	c.strays(c.hubClaims, c.spokeClaims, c.spoke, true)
+}
 
 // walk pairs the fields of two objects.
 func (c *compiler) walk(at spot, spoke, hub *schema.Structural) {
 	at.anchor = len(at.local)
 	c.warnRequired(at, spoke, hub)
+	c.unknownFields(at, spoke, hub)
 	for _, name := range unionOf(spoke.Properties, hub.Properties) {
 		next := at.down(name)
 		if len(next.full) == 1 && (name == "apiVersion" || name == "kind" || name == "metadata") {
@@ -90,12 +97,35 @@ func (c *compiler) walk(at spot, spoke, hub *schema.Structural) {
 		switch {
 		case left != nil && right != nil:
 			c.pair(next, left, right)
+		case left != nil && hub.XPreserveUnknownFields && !exactly(c.hubClaims, next.full),
+			right != nil && spoke.XPreserveUnknownFields && !exactly(c.spokeClaims, next.full):
+			c.share(next) // the other side may hold it without naming it
 		case left != nil:
 			c.oneSided(next, left, true)
 		case right != nil:
 			c.oneSided(next, right, false)
 		}
 	}
+	c.share(at)
+}
+
+// unknownFields preserves what one side allows without naming it, where the
+// other side allows only what it names.
+func (c *compiler) unknownFields(at spot, spoke, hub *schema.Structural) {
+	if spoke.XPreserveUnknownFields == hub.XPreserveUnknownFields {
+		return
+	}
+	known := unionOf(spoke.Properties, hub.Properties)
+	if len(at.full) == 0 {
+		known = append(known, "apiVersion", "kind", "metadata")
+	}
+	c.preserveUnknown(at, spoke.XPreserveUnknownFields, known)
+}
+
+func (c *compiler) preserveUnknown(at spot, ofSpoke bool, known []string) {
+	c.addLeaf(at, ofSpoke, Leaf{Path: at.local, Anchor: at.anchor, Known: append([]string{}, known...)})
+	at.full = append(slices.Clip(at.full), each)
+	c.notePreserved(at, ofSpoke)
 }
 
 // unclaimed are the schemas of a field, nil where there is none or a rule has it.
@@ -113,26 +143,81 @@ func (c *compiler) unclaimed(at spot, spoke, hub *schema.Structural) (left, righ
 // pair decides about a field that both sides have.
 func (c *compiler) pair(at spot, spoke, hub *schema.Structural) {
 	ruled := inside(c.spokeClaims, at.full) || inside(c.hubClaims, at.full)
+	differs := difference(spoke, hub, at.full)
 	switch {
-	case !ruled && difference(spoke, hub, at.full) == "":
+	case !ruled && differs == "":
 		return
 	case isStruct(spoke) && isStruct(hub):
 		c.walk(at, spoke, hub)
-	case elementsOf(spoke) != nil && elementsOf(hub) != nil && (spoke.Items == nil) == (hub.Items == nil) &&
-		isStruct(elementsOf(spoke)) && isStruct(elementsOf(hub)):
-		scope := at.scope.collection(at.local, spoke, hub)
-		c.walk(spot{full: append(slices.Clip(at.full), each), scope: scope}, elementsOf(spoke), elementsOf(hub))
+	case ruled && differs == "" && !c.ruledElements(at.full):
+		c.share(at) // rules have some keys of a map; the others are the same
+	case sameElements(spoke, hub):
+		c.elements(at, spoke, hub)
+	case ruled:
+		c.keepRest(at, spoke, hub, differs)
 	default:
 		c.warn("%s cannot be copied between %s and %s (%s): each version keeps its own",
-			at.full, c.spokeVersion, c.hubVersion, difference(spoke, hub, at.full))
+			at.full, c.spokeVersion, c.hubVersion, differs)
 		c.oneSided(at, spoke, true)
 		c.oneSided(at, hub, false)
 	}
 }
 
-// isStruct reports whether a schema is an object whose fields are known.
+// elements pairs the elements of a list or map.
+func (c *compiler) elements(at spot, spoke, hub *schema.Structural) {
+	for _, claim := range slices.Concat(c.spokeClaims, c.hubClaims) {
+		if claim.path.has(at.full) && len(claim.path) > len(at.full) && claim.path[len(at.full)] != each {
+			c.invalid(claim.at, claim.path.String(), "names one element of %s, whose elements differ between the versions: write %s[*]", at.full, at.full)
+			return
+		}
+	}
+	collection := at.scope.collection(at.local, spoke.Items == nil)
+	collection.Keys = c.sharedKeys(at.full, spoke, hub)
+	element := spot{full: append(slices.Clip(at.full), each), scope: &collection.Scope}
+	if isStruct(elementsOf(spoke)) {
+		c.walk(element, elementsOf(spoke), elementsOf(hub))
+		return
+	}
+	c.pair(element, elementsOf(spoke), elementsOf(hub))
+}
+
+// ruledElements reports whether a rule goes through all elements of a list or map.
+func (c *compiler) ruledElements(path Path) bool {
+	all := append(slices.Clip(path), each)
+	return inside(c.spokeClaims, all) || inside(c.hubClaims, all)
+}
+
+// keepRest decides about a field that has not the same shape on both sides, and
+// of which rules have a part.
+func (c *compiler) keepRest(at spot, spoke, hub *schema.Structural, differs string) {
+	for _, of := range []*schema.Structural{spoke, hub} {
+		if elementsOf(of) == nil {
+			continue
+		}
+		for _, claim := range slices.Concat(c.spokeClaims, c.hubClaims) {
+			if claim.path.has(at.full) && len(claim.path) > len(at.full) {
+				c.invalid(claim.at, claim.path.String(), "is part of %s, which differs between the versions (%s): write a rule for all of %s", at.full, differs, at.full)
+				return
+			}
+		}
+	}
+	c.oneSided(at, spoke, true)
+	c.oneSided(at, hub, false)
+}
+
+// isStruct reports whether a schema is an object whose fields may be known.
 func isStruct(s *schema.Structural) bool {
-	return s.Type == "object" && s.AdditionalProperties == nil && !s.XPreserveUnknownFields && !s.XEmbeddedResource
+	return s.Type == "object" && s.AdditionalProperties == nil && !s.XEmbeddedResource
+}
+
+// sameElements reports whether the elements of two lists, or of two maps, can be
+// paired: they are objects, or lists or maps of such.
+func sameElements(a, b *schema.Structural) bool {
+	left, right := elementsOf(a), elementsOf(b)
+	if left == nil || right == nil || (a.Items == nil) != (b.Items == nil) {
+		return false
+	}
+	return isStruct(left) && isStruct(right) || sameElements(left, right)
 }
 
 // elementsOf is the schema of a list's elements or a map's values.
@@ -154,26 +239,44 @@ func (c *compiler) oneSided(at spot, s *schema.Structural, ofSpoke bool) {
 		c.preserve(at, ofSpoke, false)
 		return
 	}
-	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
-		next := at.down(name)
-		if child := s.Properties[name]; !exactly(claims, next.full) {
-			c.oneSided(next, &child, ofSpoke)
+	known := slices.Sorted(maps.Keys(s.Properties))
+	for _, claim := range claims {
+		if len(claim.path) > len(at.full) && claim.path.has(at.full) && !slices.Contains(known, claim.path[len(at.full)]) {
+			known = append(known, claim.path[len(at.full)])
 		}
+	}
+	for _, name := range known {
+		next := at.down(name)
+		if !exactly(claims, next.full) {
+			c.oneSided(next, step(s, name), ofSpoke)
+		}
+	}
+	if s.Properties == nil || holdsAnything(s) {
+		c.preserveUnknown(at, ofSpoke, known)
 	}
 	c.preserve(at, ofSpoke, true)
 }
 
 func (c *compiler) preserve(at spot, ofSpoke, shell bool) {
-	leaf := Leaf{Path: at.local, Anchor: at.anchor, Shell: shell}
-	version := c.hubVersion
+	c.addLeaf(at, ofSpoke, Leaf{Path: at.local, Anchor: at.anchor, Shell: shell, Text: at.full[0] == "metadata"})
+	if !shell {
+		c.notePreserved(at, ofSpoke)
+	}
+}
+
+func (c *compiler) addLeaf(at spot, ofSpoke bool, leaf Leaf) {
 	if ofSpoke {
-		version = c.spokeVersion
 		at.scope.OnlySpoke = append(at.scope.OnlySpoke, leaf)
 	} else {
 		at.scope.OnlyHub = append(at.scope.OnlyHub, leaf)
 	}
-	if shell {
-		return
+}
+
+// notePreserved writes a field down for the verdict.
+func (c *compiler) notePreserved(at spot, ofSpoke bool) {
+	version := c.hubVersion
+	if ofSpoke {
+		version = c.spokeVersion
 	}
 	c.onlySpoke, c.onlyHub = c.onlySpoke || ofSpoke, c.onlyHub || !ofSpoke
 	c.preserved = append(c.preserved, version+":"+at.full.String())

@@ -49,8 +49,12 @@ func (c *compiler) claim(of side, text v1alpha1.Path, at *field.Path) (Path, *sc
 		c.invalid(at, text, "version %s: %s", of.version, err)
 		return nil, nil, false
 	}
+	if path[len(path)-1] == each {
+		c.invalid(at, text, "ends with [*]: a rule is for a field, name the list or map itself or a field of its elements")
+		return nil, nil, false
+	}
 	for _, other := range *of.claims {
-		if path.has(other.path) || other.path.has(path) {
+		if path.meets(other.path) {
 			c.invalid(at, text, "%s already belongs to %s: give every field to one rule", other.path, other.at)
 			return nil, nil, false
 		}
@@ -66,9 +70,10 @@ func (c *compiler) addMove(rule *v1alpha1.MoveRule, at *field.Path) {
 		return
 	}
 	scope, ok := c.scopeOf(from, to, at.Child("to"), rule.To)
-	if !ok || c.collides(to, at.Child("to"), rule.To) {
+	if !ok {
 		return
 	}
+	c.mayCollide(to, at.Child("to"), rule.To)
 	if differs := difference(fromSchema, toSchema, nil); differs != "" {
 		c.invalid(at.Child("to"), rule.To, "cannot be moved from %s: %s: move the fields that are alike one by one", rule.From, differs)
 		return
@@ -76,6 +81,7 @@ func (c *compiler) addMove(rule *v1alpha1.MoveRule, at *field.Path) {
 	_, localFrom := from.scopePrefix()
 	_, localTo := to.scopePrefix()
 	scope.Moves = append(scope.Moves, Move{Spoke: localFrom, Hub: localTo})
+	c.crossings = append(c.crossings, crossing{from, []Path{to}})
 }
 
 func (c *compiler) addFormat(rule *v1alpha1.FormatRule, at *field.Path) {
@@ -95,12 +101,14 @@ func (c *compiler) addFormat(rule *v1alpha1.FormatRule, at *field.Path) {
 	_, local := from.scopePrefix()
 	format := Format{Spoke: local, Texts: texts}
 	var scope *Scope
+	var to []Path
 	for _, name := range holes {
 		hole, found, ok := c.hole(rule, name, from, at.Child("to").Key(name))
 		if !ok {
 			return
 		}
 		scope, format.Holes = found, append(format.Holes, hole)
+		to = append(to, c.hubClaims[len(c.hubClaims)-1].path)
 	}
 	for _, name := range slices.Sorted(maps.Keys(rule.To)) {
 		if !slices.Contains(holes, name) {
@@ -109,6 +117,7 @@ func (c *compiler) addFormat(rule *v1alpha1.FormatRule, at *field.Path) {
 		}
 	}
 	scope.Formats = append(scope.Formats, format)
+	c.crossings = append(c.crossings, crossing{from, to})
 }
 
 func (c *compiler) hole(rule *v1alpha1.FormatRule, name string, from Path, at *field.Path) (Hole, *Scope, bool) {
@@ -121,9 +130,7 @@ func (c *compiler) hole(rule *v1alpha1.FormatRule, name string, from Path, at *f
 	if !ok {
 		return Hole{}, nil, false
 	}
-	if c.collides(path, at, text) {
-		return Hole{}, nil, false
-	}
+	c.mayCollide(path, at, text)
 	if found.Type != "string" && found.Type != "integer" || found.XIntOrString {
 		c.invalid(at, text, "is of type %s: a hole is a string or an integer", typeName(found))
 		return Hole{}, nil, false
@@ -183,48 +190,38 @@ func (c *compiler) scopeOf(from, to Path, at *field.Path, text v1alpha1.Path) (*
 			continue
 		}
 		_, local := toPrefix[:i].scopePrefix()
-		if _, claimed := claimAbove(c.spokeClaims, toPrefix[:i]); claimed {
-			continue
-		}
 		spoke, _ := resolve(c.spoke, toPrefix[:i])
 		hub, _ := resolve(c.hub, toPrefix[:i])
 		if (spoke.Items == nil) != (hub.Items == nil) {
 			c.invalid(at, text, "%s is a list in one version and a map in the other", toPrefix[:i])
 			return nil, false
 		}
-		scope = scope.collection(local, spoke, hub)
+		scope = &scope.collection(local, spoke.Items == nil).Scope
 	}
 	return scope, true
 }
 
-func claimAbove(claims []claim, path Path) (claim, bool) {
-	for _, claim := range claims {
-		if path.has(claim.path) {
-			return claim, true
-		}
-	}
-	return claim{}, false
-}
-
 // collection finds or adds a list or map of the scope.
-func (s *Scope) collection(path Path, spoke, hub *schema.Structural) *Scope {
+func (s *Scope) collection(path Path, isMap bool) *Collection {
 	for i := range s.Collections {
 		if slices.Equal(s.Collections[i].Path, path) {
-			return &s.Collections[i].Scope
+			return &s.Collections[i]
 		}
 	}
-	s.Collections = append(s.Collections, Collection{Path: path, Map: spoke.Items == nil, Keys: sharedKeys(spoke, hub)})
-	return &s.Collections[len(s.Collections)-1].Scope
+	s.Collections = append(s.Collections, Collection{Path: path, Map: isMap})
+	return &s.Collections[len(s.Collections)-1]
 }
 
-// sharedKeys are the fields that tell elements apart on both sides.
-func sharedKeys(spoke, hub *schema.Structural) []string {
+// sharedKeys are the fields that tell elements apart on both sides. A key that a
+// rule changes on the way tells nothing.
+func (c *compiler) sharedKeys(at Path, spoke, hub *schema.Structural) []string {
 	if !isListMap(spoke) || !isListMap(hub) || !slices.Equal(spoke.XListMapKeys, hub.XListMapKeys) {
 		return nil
 	}
 	for _, key := range spoke.XListMapKeys {
+		full := append(slices.Clip(at), each, key)
 		left, right := step(spoke.Items, key), step(hub.Items, key)
-		if left == nil || right == nil || left.Type != right.Type {
+		if left == nil || right == nil || left.Type != right.Type || touched(c.spokeClaims, full) || touched(c.hubClaims, full) {
 			return nil
 		}
 	}

@@ -34,6 +34,7 @@ func NewConverter(plan *Plan) (*Converter, error) {
 	for i := range plan.Spokes {
 		c.look.addScope(&plan.Spokes[i].Root)
 	}
+	c.look.merge()
 	return c, nil
 }
 
@@ -133,9 +134,12 @@ func (l *look) addScope(scope *Scope) {
 	}
 	for _, leaf := range slices.Concat(scope.OnlySpoke, scope.OnlyHub) {
 		l.parent(leaf.Path)
-		if leaf.Shell {
+		if leaf.Shell || leaf.Known != nil {
 			l.path(leaf.Path)
 		}
+	}
+	for i := range scope.Shared {
+		l.path(scope.Shared[i].Path)
 	}
 	for i := range scope.Collections {
 		collection := &scope.Collections[i]
@@ -147,8 +151,34 @@ func (l *look) addScope(scope *Scope) {
 	}
 }
 
+// merge makes a look into one element of a map see all that a look into each
+// element sees: another rule, or another spoke, may name one of them.
+func (l *look) merge() {
+	for _, member := range l.members {
+		if l.each != nil {
+			member.add(l.each)
+		}
+		member.merge()
+	}
+	if l.each != nil {
+		l.each.merge()
+	}
+}
+
+func (l *look) add(other *look) {
+	for name, member := range other.members {
+		l.path(Path{name}).add(member)
+	}
+	if other.each != nil {
+		if l.each == nil {
+			l.each = &look{}
+		}
+		l.each.add(other.each)
+	}
+}
+
 // parent looks into the object that holds a field.
-func (l *look) parent(path Path) { l.path(path[:len(path)-1]) }
+func (l *look) parent(path Path) { l.path(path[:max(len(path)-1, 0)]) }
 
 func (l *look) path(path Path) *look {
 	for _, name := range path {

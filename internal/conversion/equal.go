@@ -3,7 +3,11 @@
 
 package conversion
 
-import "bytes"
+import (
+	"bytes"
+	"slices"
+	"strings"
+)
 
 // everything looks into all of a value.
 var everything = func() *look {
@@ -12,46 +16,30 @@ var everything = func() *look {
 	return all
 }()
 
-// equal compares two values as JSON: the order of members and white space mean
-// nothing, and numbers are compared by their text.
-func equal(a, b *node) bool {
-	if a == nil || b == nil {
-		return a == b
-	}
-	if a.raw != nil && b.raw != nil && bytes.Equal(a.raw, b.raw) {
-		return true
-	}
-	return sameValue(expand(a), expand(b))
-}
-
-// expand looks into all of a value. What was parsed once parses again.
-func expand(n *node) *node {
+// canonical writes a value so that equal values have equal texts: the order of
+// members, white space and escapes mean nothing, and numbers are their text.
+func canonical(n *node) string {
 	all, err := parse(n.append(nil), everything)
 	if err != nil {
-		return n
+		return string(n.append(nil)) // a name is twice in it: only its bytes tell
 	}
-	return all
+	all.sort()
+	return string(all.append(nil))
 }
 
-func sameValue(a, b *node) bool {
-	switch {
-	case a.raw != nil || b.raw != nil:
-		return a.raw != nil && b.raw != nil && sameScalar(a.raw, b.raw)
-	case a.kind != b.kind || len(a.members) != len(b.members) || len(a.elements) != len(b.elements):
-		return false
+// sort orders all members by name, and writes all text in one way.
+func (n *node) sort() {
+	if n.raw != nil && isString(n.raw) {
+		n.raw = appendString(nil, decodeString(n.raw))
 	}
-	for i := range a.elements {
-		if !sameValue(a.elements[i], b.elements[i]) {
-			return false
-		}
+	for i := range n.members {
+		n.members[i].key = appendString(nil, n.members[i].name)
+		n.members[i].value.sort()
 	}
-	for _, member := range a.members {
-		other := b.get(member.name)
-		if other == nil || !sameValue(member.value, other) {
-			return false
-		}
+	slices.SortFunc(n.members, func(a, b member) int { return strings.Compare(a.name, b.name) })
+	for _, element := range n.elements {
+		element.sort()
 	}
-	return true
 }
 
 func sameScalar(a, b []byte) bool {

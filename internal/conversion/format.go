@@ -35,11 +35,11 @@ func (h *hop) format(f *Format, n *node, at string) formatted {
 func (h *hop) split(f *Format, n *node, at string) formatted {
 	text := n.detach(f.Spoke)
 	parts := f.parse(text)
+	if kept := h.keptParts(f, n, at, text == nil); kept != nil && sameText(f.print(kept), text) {
+		parts = kept
+	}
 	if text != nil && !sameText(f.print(parts), text) {
 		h.keep.add(at+f.Spoke.pointer(), text)
-	}
-	if kept := h.keptParts(f, at); kept != nil && sameText(f.print(kept), text) {
-		parts = kept
 	}
 	result := formatted{values: parts}
 	for _, hole := range f.Holes {
@@ -55,6 +55,11 @@ func (h *hop) join(f *Format, n *node, at string) formatted {
 		parts[i] = n.detach(hole.Hub)
 	}
 	text := f.print(parts)
+	if raw, found := h.restore[at+f.Spoke.pointer()]; found && (text != nil || n.holds(f.Spoke[:f.Anchor])) {
+		if kept := rawNode(raw); sameParts(f.parse(kept), parts) {
+			text = kept
+		}
+	}
 	if !sameParts(f.parse(text), parts) {
 		for i, part := range parts {
 			if part != nil {
@@ -62,19 +67,18 @@ func (h *hop) join(f *Format, n *node, at string) formatted {
 			}
 		}
 	}
-	if raw, found := h.restore[at+f.Spoke.pointer()]; found {
-		if kept := rawNode(raw); sameParts(f.parse(kept), parts) {
-			text = kept
-		}
-	}
 	return formatted{paths: []Path{f.Spoke}, values: []*node{text}}
 }
 
-// keptParts are the fields that were kept aside together, nil where there are none.
-func (h *hop) keptParts(f *Format, at string) []*node {
+// keptParts are the fields that were kept aside together, nil where there are
+// none. Where they are all that there is, the objects above them must be there.
+func (h *hop) keptParts(f *Format, n *node, at string, alone bool) []*node {
 	var parts []*node
 	for i, hole := range f.Holes {
 		if raw, found := h.restore[at+hole.Hub.pointer()]; found {
+			if alone && !n.holds(hole.Hub[:hole.Anchor]) {
+				return nil
+			}
 			if parts == nil {
 				parts = make([]*node, len(f.Holes))
 			}

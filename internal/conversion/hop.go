@@ -4,8 +4,8 @@
 package conversion
 
 import (
+	"maps"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -20,37 +20,30 @@ type hop struct {
 // reverse converts the other way, with nothing kept aside.
 func (h *hop) reverse() *hop { return &hop{toHub: !h.toHub, keep: kept{}} }
 
-// ends orders a pair of paths in the direction of the hop.
-func (h *hop) ends(spoke, hub Path) (from, to Path) {
+// ends orders what the spoke has and what the hub has in the direction of the hop.
+func ends[T any](h *hop, spoke, hub T) (from, to T) {
 	if h.toHub {
 		return spoke, hub
 	}
 	return hub, spoke
 }
 
-// oneSided are the fields of the version we come from, and of the one we go to,
-// that the other lacks.
-func (h *hop) oneSided(scope *Scope) (leaving, coming []Leaf) {
-	if h.toHub {
-		return scope.OnlySpoke, scope.OnlyHub
-	}
-	return scope.OnlyHub, scope.OnlySpoke
-}
-
 // scope converts one object in place; at is its place, as a JSON Pointer. All is
 // read before anything is written, so that rules do not depend on their order.
+// The element of a list of lists is a list: it has collections only.
 func (h *hop) scope(scope *Scope, n *node, at string) {
-	if n.kind != object || !n.isExpanded() {
-		return
-	}
 	for i := range scope.Collections {
 		h.collection(&scope.Collections[i], n, at)
 	}
-	leaving, coming := h.oneSided(scope)
+	if n.kind != object || !n.isExpanded() {
+		return
+	}
+	shared := h.shared(scope, n)
+	leaving, coming := ends(h, scope.OnlySpoke, scope.OnlyHub)
 	h.keepShells(leaving, n, at)
 	moved := make([]*node, len(scope.Moves))
 	for i, move := range scope.Moves {
-		from, _ := h.ends(move.Spoke, move.Hub)
+		from, _ := ends(h, move.Spoke, move.Hub)
 		moved[i] = n.detach(from)
 	}
 	formatted := make([]formatted, len(scope.Formats))
@@ -60,7 +53,7 @@ func (h *hop) scope(scope *Scope, n *node, at string) {
 	h.keepLeaves(leaving, n, at)
 	for i, move := range scope.Moves {
 		if moved[i] != nil {
-			_, to := h.ends(move.Spoke, move.Hub)
+			_, to := ends(h, move.Spoke, move.Hub)
 			n.put(to, moved[i])
 		}
 	}
@@ -68,6 +61,9 @@ func (h *hop) scope(scope *Scope, n *node, at string) {
 		formatted[i].put(n)
 	}
 	h.restoreLeaves(coming, n, at)
+	for i := range shared {
+		h.tidy(&shared[i], n, at)
+	}
 }
 
 // keepShells keeps objects that only this side has where they are empty.
@@ -86,14 +82,17 @@ func (h *hop) keepShells(leaving []Leaf, n *node, at string) {
 // keepLeaves takes away what the other side lacks, and the shells that are empty now.
 func (h *hop) keepLeaves(leaving []Leaf, n *node, at string) {
 	for _, leaf := range leaving {
-		if leaf.Shell {
+		switch {
+		case leaf.Shell:
 			if shell := n.find(leaf.Path); shell != nil && len(shell.members) == 0 {
 				n.detach(leaf.Path)
 			}
-			continue
-		}
-		if value := n.detach(leaf.Path); value != nil {
-			h.keep.add(at+leaf.Path.pointer(), value)
+		case leaf.Known != nil:
+			h.keepUnknown(leaf, n, at)
+		default:
+			if value := n.detach(leaf.Path); value != nil {
+				h.keep.add(at+leaf.Path.pointer(), value)
+			}
 		}
 	}
 }
@@ -105,13 +104,66 @@ func (h *hop) restoreLeaves(coming []Leaf, n *node, at string) {
 		return
 	}
 	for _, leaf := range coming {
-		value, found := h.restore[at+leaf.Path.pointer()]
-		if !found || n.find(leaf.Path) != nil {
+		if leaf.Known != nil {
+			h.restoreUnknown(leaf, n, at)
 			continue
 		}
-		if above := n.find(leaf.Path[:leaf.Anchor]); above != nil && above.kind == object && above.isExpanded() {
+		value, found := h.restore[at+leaf.Path.pointer()]
+		if !found || n.find(leaf.Path) != nil || !leaf.allows(value) {
+			continue
+		}
+		if n.holds(leaf.Path[:leaf.Anchor]) {
 			n.put(leaf.Path, rawNode(value))
 		}
+	}
+}
+
+// allows reports whether a kept value may come back. Users can write what is
+// kept: a shell must not bring fields that have owners of their own, and a label
+// that is no string would make the object unreadable.
+func (l *Leaf) allows(value []byte) bool {
+	switch {
+	case l.Shell:
+		return isBare(value)
+	case l.Text:
+		return isString(value)
+	}
+	return true
+}
+
+// isBare reports whether a value has nothing in it.
+func isBare(value []byte) bool {
+	n, err := parse(value, one)
+	return err == nil && len(n.members) == 0
+}
+
+// keepUnknown takes away the fields that the schema of this side allows without
+// naming them, where the other side allows none.
+func (h *hop) keepUnknown(leaf Leaf, n *node, at string) {
+	holder := n.find(leaf.Path)
+	if holder == nil {
+		return
+	}
+	for _, member := range slices.Clone(holder.members) {
+		if !slices.Contains(leaf.Known, member.name) {
+			h.keep.add(at+leaf.Path.pointer()+"/"+escapePointer(member.name), member.value)
+			holder.remove(member.name)
+		}
+	}
+}
+
+func (h *hop) restoreUnknown(leaf Leaf, n *node, at string) {
+	holder := n.find(leaf.Path)
+	if !n.holds(leaf.Path[:leaf.Anchor]) || holder != nil && !n.holds(leaf.Path) {
+		return
+	}
+	for _, pointer := range slices.Sorted(maps.Keys(h.restore)) {
+		escaped, under := strings.CutPrefix(pointer, at+leaf.Path.pointer()+"/")
+		name := unescapePointer(escaped)
+		if !under || strings.Contains(escaped, "/") || slices.Contains(leaf.Known, name) || holder != nil && holder.get(name) != nil {
+			continue
+		}
+		n.put(append(slices.Clip(leaf.Path), name), rawNode(h.restore[pointer]))
 	}
 }
 
@@ -134,88 +186,4 @@ func (h *hop) collection(c *Collection, n *node, at string) {
 	default:
 		h.anonymous(c, elements.elements, at)
 	}
-}
-
-// selector names an element of a list by its keys: [name="http",protocol="TCP"].
-func selector(element *node, keys []string) string {
-	var text strings.Builder
-	for i, key := range keys {
-		text.WriteString([]string{"[", ","}[min(i, 1)] + escapePointer(key) + "=")
-		if value := element.get(key); value != nil {
-			text.WriteString(escapePointer(string(value.append(nil))))
-		}
-	}
-	return text.String() + "]"
-}
-
-// anonymous converts elements that have no name. One that cannot be expressed is
-// kept whole. Coming back, a kept element is restored in the place of the one
-// that it converts to: at its index first, then at the first other one.
-func (h *hop) anonymous(c *Collection, elements []*node, at string) {
-	waiting := h.waiting(c, len(elements), at)
-	for i, element := range elements {
-		if s := match(waiting, i, element); s != nil {
-			elements[i] = s
-			continue
-		}
-		own := &hop{toHub: h.toHub, keep: kept{}}
-		own.scope(&c.Scope, element, "")
-		if len(own.keep) > 0 {
-			h.keep[at+strconv.Itoa(i)] = slices.Clone(element.src)
-		}
-	}
-}
-
-// kin is a kept element, and what it converts to.
-type kin struct {
-	index     int
-	kept      *node
-	converted *node
-	used      bool
-}
-
-// waiting are the kept elements of one list, by index.
-func (h *hop) waiting(c *Collection, length int, at string) []*kin {
-	if len(h.restore) == 0 {
-		return nil
-	}
-	look := &look{}
-	look.addScope(&c.Scope)
-	var waiting []*kin
-	for pointer, raw := range h.restore {
-		index, err := strconv.Atoi(strings.TrimPrefix(pointer, at))
-		if !strings.HasPrefix(pointer, at) || err != nil || index < 0 {
-			continue
-		}
-		converted, err := parse(raw, look)
-		if err != nil {
-			continue
-		}
-		h.reverse().scope(&c.Scope, converted, "")
-		waiting = append(waiting, &kin{index: index, kept: rawNode(raw), converted: converted})
-	}
-	slices.SortFunc(waiting, func(a, b *kin) int { return a.index - b.index })
-	return waiting
-}
-
-// match returns the kept element that converts to this one, or nil.
-func match(waiting []*kin, index int, element *node) *node {
-	var found *kin
-	for _, k := range waiting {
-		if k.used || !equal(k.converted, element) {
-			continue
-		}
-		if k.index == index {
-			found = k
-			break
-		}
-		if found == nil {
-			found = k
-		}
-	}
-	if found == nil {
-		return nil
-	}
-	found.used = true
-	return found.kept
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 )
 
 // KeptPrefix begins the annotation in which a version's values are kept aside
@@ -19,6 +20,17 @@ const KeptPrefix = "conversion-operator.io/"
 type kept map[string][]byte
 
 func (k kept) add(pointer string, value *node) { k[pointer] = value.append(nil) }
+
+// under reports whether something below a place is kept: it comes back only
+// where the place is still there.
+func (k kept) under(pointer string) bool {
+	for at := range k {
+		if strings.HasPrefix(at, pointer+"/") {
+			return true
+		}
+	}
+	return false
+}
 
 // one looks into the members of an object.
 var one = &look{}

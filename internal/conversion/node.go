@@ -39,9 +39,6 @@ func newObject() *node { return &node{kind: object} }
 
 func rawNode(raw []byte) *node { return &node{raw: raw} }
 
-// isNull reports whether the value is null.
-func (n *node) isNull() bool { return string(n.raw) == "null" }
-
 // isExpanded reports whether the plan has looked into the value.
 func (n *node) isExpanded() bool { return n.raw == nil }
 
@@ -64,6 +61,12 @@ func (n *node) find(path Path) *node {
 		n = n.get(name)
 	}
 	return n
+}
+
+// holds reports whether there is an object at a path that can get new members.
+func (n *node) holds(path Path) bool {
+	found := n.find(path)
+	return found != nil && found.kind == object && found.isExpanded()
 }
 
 // set replaces a member, or adds one at the end.

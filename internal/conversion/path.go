@@ -6,6 +6,7 @@ package conversion
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -40,6 +41,9 @@ func nextSegment(text string) (segment, rest string, err error) {
 		name, rest, closed := strings.Cut(text[2:], `"]`)
 		if !closed || name == "" {
 			return "", "", errors.New("a quoted name is not closed")
+		}
+		if name == each {
+			return "", "", errors.New("a quoted name cannot be [*]")
 		}
 		return name, rest, nil
 	case strings.HasPrefix(text, "."):
@@ -84,6 +88,21 @@ var pointerEscapes = strings.NewReplacer("~", "~0", "/", "~1")
 
 func escapePointer(segment string) string { return pointerEscapes.Replace(segment) }
 
+var pointerNames = strings.NewReplacer("~1", "/", "~0", "~")
+
+func unescapePointer(segment string) string { return pointerNames.Replace(segment) }
+
+// meets reports whether the paths can lead to the same field, or one of them into
+// the other: [*] leads to all elements, those that are named too.
+func (p Path) meets(other Path) bool {
+	for i := range min(len(p), len(other)) {
+		if p[i] != other[i] && p[i] != each && other[i] != each {
+			return false
+		}
+	}
+	return true
+}
+
 // has reports whether p begins with prefix.
 func (p Path) has(prefix Path) bool {
 	if len(p) < len(prefix) {
@@ -99,8 +118,8 @@ func (p Path) has(prefix Path) bool {
 
 // scopePrefix is the part of a path up to and including its last [*], and the rest.
 func (p Path) scopePrefix() (prefix, local Path) {
-	for i := len(p) - 1; i >= 0; i-- {
-		if p[i] == each {
+	for i, segment := range slices.Backward(p) {
+		if segment == each {
 			return p[:i+1], p[i+1:]
 		}
 	}

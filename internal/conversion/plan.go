@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 )
 
@@ -46,6 +47,8 @@ type Scope struct {
 	// OnlySpoke and OnlyHub are the fields that the other side lacks.
 	OnlySpoke []Leaf `json:"onlySpoke,omitempty"`
 	OnlyHub   []Leaf `json:"onlyHub,omitempty"`
+	// Shared are objects on both sides that values leave or enter.
+	Shared []Shared `json:"shared,omitempty"`
 	// Lists and maps whose elements are scopes of their own; they have the same
 	// path on both sides.
 	Collections []Collection `json:"collections,omitempty"`
@@ -60,6 +63,21 @@ type Leaf struct {
 	// Shell marks an object that is kept only where it is empty: its fields have
 	// owners of their own.
 	Shell bool `json:"shell,omitempty"`
+	// Text marks a label or annotation, which is a string or nothing.
+	Text bool `json:"text,omitempty"`
+	// Known marks an object that both sides have and that may hold anything on
+	// one side only: all of its members but these are one-sided.
+	Known []string `json:"known,omitzero"`
+}
+
+// Shared is an object or map that both sides have. The values that rules take
+// out of it may be all that it has: then it is there for them alone, and is not
+// there on the other side.
+type Shared struct {
+	Path Path `json:"path"`
+	// Spoke and Hub are those values, relative to the scope.
+	Spoke []Path `json:"spoke,omitempty"`
+	Hub   []Path `json:"hub,omitempty"`
 }
 
 // Collection is a list or map.
@@ -85,6 +103,8 @@ type Format struct {
 	// Texts stand before, between and behind the holes: one more than there are holes.
 	Texts []string `json:"texts"`
 	Holes []Hole   `json:"holes"`
+	// Anchor is that of Leaf, for a string that was kept aside.
+	Anchor int `json:"anchor,omitempty"`
 }
 
 // Hole is a part of a Format.
@@ -92,6 +112,8 @@ type Hole struct {
 	Hub Path `json:"hub"`
 	// Integer tells a field of type integer from one of type string.
 	Integer bool `json:"integer,omitempty"`
+	// Anchor is that of Leaf, for a value that was kept aside.
+	Anchor int `json:"anchor,omitempty"`
 }
 
 // Marshal writes the plan; equal plans give equal bytes.
@@ -121,8 +143,54 @@ func Load(data []byte) (*Plan, error) {
 	case plan.Group == "" || plan.Kind == "" || len(plan.Versions) == 0:
 		return nil, errors.New("the conversion plan names no group, kind or version")
 	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("the conversion plan is not readable: there is something behind it")
+	}
+	for i := range plan.Spokes {
+		if !plan.Spokes[i].Root.sound() {
+			return nil, fmt.Errorf("the conversion plan is not readable: its rules for version %s are damaged", plan.Spokes[i].Version)
+		}
+	}
 	return plan, nil
 }
+
+// sound reports whether a converter can follow a scope: a plan is a file, which
+// may be cut or edited.
+func (s *Scope) sound() bool {
+	for _, move := range s.Moves {
+		if len(move.Spoke) == 0 || len(move.Hub) == 0 {
+			return false
+		}
+	}
+	for i := range s.Formats {
+		if !s.Formats[i].sound() {
+			return false
+		}
+	}
+	for _, leaf := range slices.Concat(s.OnlySpoke, s.OnlyHub) {
+		if len(leaf.Path) == 0 && leaf.Known == nil || !leaf.Path.reaches(leaf.Anchor) {
+			return false
+		}
+	}
+	for i := range s.Collections {
+		if !s.Collections[i].Scope.sound() {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(s.Shared, func(shared Shared) bool { return len(shared.Path) == 0 })
+}
+
+func (f *Format) sound() bool {
+	for _, hole := range f.Holes {
+		if len(hole.Hub) == 0 || !hole.Hub.reaches(hole.Anchor) {
+			return false
+		}
+	}
+	return len(f.Spoke) > 0 && f.Spoke.reaches(f.Anchor) && len(f.Holes) > 0 && len(f.Texts) == len(f.Holes)+1
+}
+
+// reaches reports whether a path has so many segments.
+func (p Path) reaches(anchor int) bool { return 0 <= anchor && anchor <= len(p) }
 
 // Pairs are the ordered pairs of versions that the plan converts.
 func (p *Plan) Pairs() [][2]string {

@@ -95,5 +95,5 @@ func sameJSON(t testing.TB, a, b string) bool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return sameValue(left, right)
+	return canonical(left) == canonical(right)
 }

@@ -95,7 +95,7 @@ func difference(a, b *schema.Structural, at Path) string {
 	switch {
 	case a.XIntOrString != b.XIntOrString, a.Type != b.Type:
 		return fmt.Sprintf("%s is %s on one side and %s on the other", place(at), typeName(a), typeName(b))
-	case a.XPreserveUnknownFields != b.XPreserveUnknownFields:
+	case holdsAnything(a) != holdsAnything(b):
 		return place(at) + " may hold anything on one side only"
 	case (a.Items == nil) != (b.Items == nil), (valuesOf(a) == nil) != (valuesOf(b) == nil):
 		return place(at) + " is a list or map on one side only"
@@ -117,6 +117,11 @@ func difference(a, b *schema.Structural, at Path) string {
 		}
 	}
 	return ""
+}
+
+// holdsAnything reports whether a schema allows fields that it does not name.
+func holdsAnything(s *schema.Structural) bool {
+	return s.XPreserveUnknownFields || s.AdditionalProperties != nil && s.AdditionalProperties.Structural == nil
 }
 
 func place(at Path) string {

@@ -4,6 +4,7 @@
 package conversion
 
 import (
+	"bytes"
 	"encoding/json"
 )
 
@@ -12,7 +13,7 @@ import (
 func appendString(dst []byte, text string) []byte {
 	dst = append(dst, '"')
 	start := 0
-	for i := 0; i < len(text); i++ {
+	for i := range len(text) {
 		c := text[i]
 		if c >= 0x20 && c != '"' && c != '\\' {
 			continue
@@ -43,10 +44,8 @@ func appendEscape(dst []byte, c byte) []byte {
 // decodeString returns the text of a JSON string that is known to be valid.
 func decodeString(raw []byte) string {
 	inner := raw[1 : len(raw)-1]
-	for _, c := range inner {
-		if c == '\\' {
-			return decodeEscaped(raw)
-		}
+	if bytes.IndexByte(inner, '\\') >= 0 {
+		return decodeEscaped(raw)
 	}
 	return string(inner)
 }

@@ -1,0 +1,33 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package conversion
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// BenchmarkConvert converts objects of two sizes; most of a large one is
+// managedFields, into which no plan looks.
+func BenchmarkConvert(b *testing.B) {
+	c := sample(b, "crontab-cronspec")
+	for _, size := range []int{2 << 10, 10 << 10} {
+		const entry = `{"manager":"kubectl","operation":"Apply","fieldsV1":{"f:spec":{"f:cronSpec":{},"f:image":{},"f:replicas":{}}}}`
+		managed := strings.Repeat(entry+",", (size-300)/(len(entry)+1)) + entry
+		object := []byte(`{"apiVersion":"stable.example.com/v1","kind":"CronTab","metadata":{"name":"a","namespace":"b","managedFields":[` +
+			managed + `]},"spec":{"cronSpec":"*/5 9 * * 1","image":"i","replicas":1,"owner":"data team"}}`)
+		b.Run(fmt.Sprintf("%dKB", size>>10), func(b *testing.B) {
+			b.SetBytes(int64(len(object)))
+			b.ReportAllocs()
+			var dst []byte
+			for b.Loop() {
+				var err error
+				if dst, err = c.Convert(dst[:0], object, "v2"); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

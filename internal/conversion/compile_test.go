@@ -1,0 +1,161 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package conversion
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+)
+
+// TestCompileRefuses names the field of the policy and says what is wrong.
+func TestCompileRefuses(t *testing.T) {
+	const v1 = `a: {type: string}, num: {type: integer}, m: {type: object, additionalProperties: {type: string}}, l: {type: array, items: {type: object, properties: {x: {type: string}}}}, o: {type: object, properties: {i: {type: string}}}, both: {type: string}`
+	const v2 = `b: {type: string}, c: {type: string}, n2: {type: integer}, lm: {type: object, additionalProperties: {type: object, properties: {x: {type: string}}}}, l: {type: array, items: {type: object, properties: {y: {type: string}}}}, both: {type: string}`
+	for name, test := range map[string]struct{ rules, at, says string }{
+		"unknown path":         {`{move: {from: .z, to: .b}}`, "rules[0].move.from", "no field z"},
+		"into a list":          {`{move: {from: .l.x, to: .b}}`, "rules[0].move.from", "write .l[*].x"},
+		"no list":              {`{move: {from: ".a[*]", to: .b}}`, "rules[0].move.from", "neither a list nor a map"},
+		"ends with [*]":        {`{move: {from: ".m[*]", to: ".b"}}`, "rules[0].move.from", "ends with [*]"},
+		"metadata":             {`{move: {from: .metadata.name, to: .b}}`, "rules[0].move.from", "labels and annotations"},
+		"all labels":           {`{move: {from: .metadata.labels, to: .b}}`, "rules[0].move.from", "labels and annotations"},
+		"apiVersion":           {`{move: {from: .apiVersion, to: .b}}`, "rules[0].move.from", "remove the rule"},
+		"two rules, one field": {`{move: {from: .a, to: .b}}, {move: {from: .a, to: .c}}`, "rules[1].move.from", "already belongs to"},
+		"above a ruled field":  {`{move: {from: .o.i, to: .b}}, {move: {from: .o, to: .c}}`, "rules[1].move.from", "already belongs to"},
+		"collision":            {`{move: {from: .a, to: .both}}`, "rules[0].move.to", "collides with the field .both"},
+		"types":                {`{move: {from: .num, to: .b}}`, "rules[0].move.to", "integer on one side"},
+		"wildcards":            {`{move: {from: ".l[*].x", to: .b}}`, "rules[0].move.to", "same lists and maps"},
+		"holes touch":          {`{format: {from: .a, template: "{p}{q}", to: {p: .b, q: .c}}}`, "rules[0].format.template", "ambiguous"},
+		"unclosed hole":        {`{format: {from: .a, template: "{p", to: {p: .b}}}`, "rules[0].format.template", "not closed"},
+		"stray brace":          {`{format: {from: .a, template: "{p}}", to: {p: .b}}}`, "rules[0].format.template", "a } has no {"},
+		"hole twice":           {`{format: {from: .a, template: "{p}:{p}", to: {p: .b}}}`, "rules[0].format.template", "twice"},
+		"no hole":              {`{format: {from: .a, template: "abc", to: {p: .b}}}`, "rules[0].format.template", "has no hole"},
+		"hole without field":   {`{format: {from: .a, template: "{p}:{q}", to: {p: .b}}}`, "rules[0].format.to[q]", "name the field"},
+		"field without hole":   {`{format: {from: .a, template: "{p}", to: {p: .b, q: .c}}}`, "rules[0].format.to[q]", "no hole {q}"},
+		"format of an integer": {`{format: {from: .num, template: "{p}", to: {p: .b}}}`, "rules[0].format.from", "of type integer"},
+		"hole of a list":       {`{format: {from: .a, template: "{p}", to: {p: .l}}}`, "rules[0].format.to[p]", "of type array"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			result := between(t, v1, v2, test.rules)
+			if result.Plan != nil || len(result.Errors) == 0 {
+				t.Fatalf("the rules are accepted: %+v", result.Plan)
+			}
+			if got := result.Errors[0]; got.Field != "spec.converter.declarative.spokes[0]."+test.at || !strings.Contains(got.Error(), test.says) {
+				t.Errorf("got %v, want %q at %s", got, test.says, test.at)
+			}
+		})
+	}
+}
+
+func TestCompileListAndMap(t *testing.T) {
+	result := between(t, `l: {type: array, items: {type: object, properties: {x: {type: string}}}}`,
+		`l: {type: object, additionalProperties: {type: object, properties: {x: {type: string}}}}`, `{move: {from: ".l[*].x", to: ".l[*].x"}}`)
+	if len(result.Errors) != 1 || !strings.Contains(result.Errors[0].Error(), "is a list in one version and a map in the other") {
+		t.Errorf("got %v", result.Errors)
+	}
+}
+
+func TestCompileUnknownFields(t *testing.T) {
+	crd := widgets(t, map[string]string{"v1": "a: {type: string}"})
+	crd.Spec.PreserveUnknownFields = true
+	result := Compile(crd, &v1alpha1.DeclarativeConverter{Hub: "v1"})
+	if len(result.Errors) != 1 || !strings.Contains(result.Errors[0].Error(), "set it to false") {
+		t.Errorf("got %v", result.Errors)
+	}
+}
+
+// TestCompileMissing covers policies that are ahead of their definition.
+func TestCompileMissing(t *testing.T) {
+	const rules = `{hub: v2, spokes: [{version: v1, rules: []}, {version: v3, rules: []}]}`
+	for name, test := range map[string]struct {
+		versions []string
+		missing  []string
+		planned  []string
+	}{
+		"all":                {[]string{"v1", "v2", "v3"}, nil, []string{"v1", "v2", "v3"}},
+		"one, the hub":       {[]string{"v2"}, []string{"v1", "v3"}, []string{"v2"}},
+		"one, a spoke":       {[]string{"v1"}, []string{"v2", "v3"}, []string{"v1"}},
+		"one, not named":     {[]string{"v9"}, []string{"v2", "v1", "v3"}, nil},
+		"two, with the hub":  {[]string{"v1", "v2"}, []string{"v3"}, []string{"v1", "v2"}},
+		"two, not the hub":   {[]string{"v1", "v3"}, []string{"v2"}, nil},
+		"one without a rule": {[]string{"v2", "v9"}, []string{"v1", "v3"}, []string{"v2", "v9"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			versions := map[string]string{}
+			for _, version := range test.versions {
+				versions[version] = "a: {type: string}"
+			}
+			result := Compile(widgets(t, versions), from[v1alpha1.DeclarativeConverter](t, rules))
+			var missing, planned []string
+			for _, err := range result.Missing {
+				missing = append(missing, err.BadValue.(string))
+			}
+			if result.Plan != nil {
+				planned = converterOf(t, result).plan.Versions
+			}
+			if diff := cmp.Diff(test.missing, missing); diff != "" {
+				t.Errorf("missing (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(test.planned, planned); diff != "" {
+				t.Errorf("planned (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestCompileVerdict(t *testing.T) {
+	result := between(t, `a: {type: string}, own: {type: string}, x: {type: string}`, `b: {type: string}, x: {type: integer}`, `{move: {from: .a, to: .b}}`)
+	want := []v1alpha1.Verdict{{
+		Version: "v1", ToHub: v1alpha1.FidelityPreserved, FromHub: v1alpha1.FidelityPreserved, Preserved: []string{"v1:.own", "v1:.x", "v2:.x"},
+	}}
+	if diff := cmp.Diff(want, result.Verdicts); diff != "" {
+		t.Errorf("verdicts (-want +got):\n%s", diff)
+	}
+	if len(result.Warnings) != 1 || !strings.Contains(result.Warnings[0], ".x cannot be copied between v1 and v2") {
+		t.Errorf("warnings: %v", result.Warnings)
+	}
+}
+
+func TestCompileWarnsOfRequired(t *testing.T) {
+	result := between(t, `o: {type: object, properties: {a: {type: string}}}`, `o: {type: object, required: [b], properties: {a: {type: string}, b: {type: string}}}`, ``)
+	if len(result.Warnings) != 1 || !strings.Contains(result.Warnings[0], "v2 requires .o.b") {
+		t.Errorf("warnings: %v", result.Warnings)
+	}
+}
+
+// TestCompileEqualSchemas: what is the same on both sides is not looked into.
+func TestCompileEqualSchemas(t *testing.T) {
+	for name, schema := range map[string]string{
+		"anything":          `x: {type: object, x-kubernetes-preserve-unknown-fields: true}`,
+		"anything at all":   `x: {x-kubernetes-preserve-unknown-fields: true}`,
+		"any map":           `x: {type: object, additionalProperties: true}`,
+		"int-or-string":     `x: {x-kubernetes-int-or-string: true}`,
+		"nullable":          `x: {type: object, nullable: true, properties: {y: {type: string}}}`,
+		"embedded resource": `x: {type: object, x-kubernetes-embedded-resource: true, x-kubernetes-preserve-unknown-fields: true}`,
+		"map of scalars":    `x: {type: object, additionalProperties: {type: integer}}`,
+		"lists of lists":    `x: {type: array, items: {type: array, items: {type: array, items: {type: object, properties: {y: {type: string}}}}}}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := converterOf(t, between(t, schema, schema+", only: {type: string}", ``))
+			const fields = `"x":[ {"z" : 1e400, "a":[[]]} ,0.10, null ]`
+			want := widget("v2", fields)
+			if got := convert(t, c, widget("v1", fields), "v2"); got != want {
+				t.Errorf("got %s, want %s", got, want)
+			}
+		})
+	}
+}
+
+func TestPlanIsDeterministic(t *testing.T) {
+	first, _ := rich(t)
+	for range 10 {
+		again, _ := rich(t)
+		if first.plan.Hash() != again.plan.Hash() || len(first.plan.Hash()) != 16 {
+			t.Fatalf("the hashes are %s and %s", first.plan.Hash(), again.plan.Hash())
+		}
+	}
+}

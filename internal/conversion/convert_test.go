@@ -1,0 +1,170 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package conversion
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestConvert converts from v1 to v2 and back.
+func TestConvert(t *testing.T) {
+	for name, test := range map[string]struct{ v1, v2, rules, object, want string }{
+		"nothing but a kind": {"a: {type: string}", "b: {type: string}", "{move: {from: .a, to: .b}}", "", widget("v2", "")},
+		"swap": {
+			"a: {type: string}, b: {type: string}", "a: {type: string}, b: {type: string}",
+			"{move: {from: .a, to: .b}}, {move: {from: .b, to: .a}}", `"a":"1","b":"2"`, widget("v2", `"b":"1","a":"2"`),
+		},
+		"subtree": {
+			"o: {type: object, properties: {a: {type: integer}}}", "p: {type: object, properties: {q: {type: object, properties: {a: {type: integer}}}}}",
+			"{move: {from: .o, to: .p.q}}", `"o":{ "a": 12345678901234567890 }`, widget("v2", `"p":{"q":{ "a": 12345678901234567890 }}`),
+		},
+		"a null moves": {"a: {type: string}", "b: {type: string}", "{move: {from: .a, to: .b}}", `"a":null`, widget("v2", `"b":null`)},
+		"untouched bytes": {
+			"a: {type: string}, o: {type: object, properties: {x: {type: number}}}", "b: {type: string}, o: {type: object, properties: {x: {type: number}}}",
+			"{move: {from: .a, to: .b}}", `"o":{ "x" : 0.10,"y":1e400, "\u0061":"\/" }`, widget("v2", `"o":{ "x" : 0.10,"y":1e400, "\u0061":"\/" }`),
+		},
+		"an escaped name": {"a: {type: string}", "b: {type: string}", "{move: {from: .a, to: .b}}", `"\u0061":"1"`, widget("v2", `"b":"1"`)},
+		"not an integer": {
+			"a: {type: string}", "h: {type: string}, p: {type: integer}", `{format: {from: .a, template: "{h}:{p}", to: {h: .h, p: .p}}}`,
+			`"a":"x:007"`, annotated("v2", `v1 {"/a":"x:007"}`, ""),
+		},
+		"the largest integer": {
+			"a: {type: string}", "h: {type: string}, p: {type: integer}", `{format: {from: .a, template: "{h}:{p}", to: {h: .h, p: .p}}}`,
+			`"a":"x:9223372036854775807"`, widget("v2", `"h":"x","p":9223372036854775807`),
+		},
+		"beyond the largest integer": {
+			"a: {type: string}", "h: {type: string}, p: {type: integer}", `{format: {from: .a, template: "{h}:{p}", to: {h: .h, p: .p}}}`,
+			`"a":"x:9223372036854775808"`, annotated("v2", `v1 {"/a":"x:9223372036854775808"}`, ""),
+		},
+		"into an object that is not there": {
+			"a: {type: string}, o: {type: object, properties: {x: {type: string}}}", "o: {type: object, properties: {x: {type: string}, b: {type: string}}}",
+			"{move: {from: .a, to: .o.b}}", `"a":"1"`, widget("v2", `"o":{"b":"1"}`),
+		},
+		"into an object that is empty": {
+			"a: {type: string}, o: {type: object, properties: {x: {type: string}}}", "o: {type: object, properties: {x: {type: string}, b: {type: string}}}",
+			"{move: {from: .a, to: .o.b}}", `"a":"1","o":{}`, annotated("v2", `v1 {"/o":{}}`, `"o":{"b":"1"}`),
+		},
+		"into a null": {
+			"a: {type: string}, o: {type: object, nullable: true, properties: {x: {type: string}}}", "o: {type: object, nullable: true, properties: {x: {type: string}, b: {type: string}}}",
+			"{move: {from: .a, to: .o.b}}", `"a":"1","o":null`, annotated("v2", `v1 {"/o":null}`, `"o":{"b":"1"}`),
+		},
+		"an empty shell": {
+			"s: {type: object, properties: {a: {type: string}}}", "b: {type: string}", "{move: {from: .s.a, to: .b}}", `"s":{}`, annotated("v2", `v1 {"/s":{}}`, ""),
+		},
+		"a shell": {
+			"s: {type: object, properties: {a: {type: string}, z: {type: string}}}", "b: {type: string}", "{move: {from: .s.a, to: .b}}",
+			`"s":{"a":"1","z":"2"}`, annotated("v2", `v1 {"/s/z":"2"}`, `"b":"1"`),
+		},
+		"a label that is there already": {
+			"a: {type: string}", "z: {type: string}", `{move: {from: .a, to: '.metadata.labels["l"]'}}`, `"a":"1"`,
+			`{"apiVersion":"example.com/v2","kind":"Widget","metadata":{"labels":{"l":"1"}}}`,
+		},
+		"elements with keys": {
+			"l: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [id], items: {type: object, properties: {id: {type: string}, s: {type: string}}}}",
+			"l: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [id], items: {type: object, properties: {id: {type: string}}}}", "",
+			`"l":[{"id":"a/~","s":"1"},{"id":"b"}]`, annotated("v2", `v1 {"/l/[id=\"a~1~0\"]/s":"1"}`, `"l":[{"id":"a/~"},{"id":"b"}]`),
+		},
+		"keys that a rule swaps": {
+			"l: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [id], items: {type: object, properties: {id: {type: string}, t: {type: string}, s: {type: string}}}}",
+			"l: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [id], items: {type: object, properties: {id: {type: string}, t: {type: string}}}}",
+			`{move: {from: ".l[*].id", to: ".l[*].t"}}, {move: {from: ".l[*].t", to: ".l[*].id"}}`,
+			`"l":[{"id":"a","t":"b","s":"1"}]`, annotated("v2", `v1 {"/l/0":{"id":"a","t":"b","s":"1"}}`, `"l":[{"t":"a","id":"b"}]`),
+		},
+		"elements that become alike": {
+			"l: {type: array, items: {type: object, properties: {x: {type: string}, s: {type: string}}}}", "l: {type: array, items: {type: object, properties: {x: {type: string}}}}", "",
+			`"l":[{"x":"1"},{"x":"1","s":"2"}]`, annotated("v2", `v1 {"/l/1":{"x":"1","s":"2"}}`, `"l":[{"x":"1"},{"x":"1"}]`),
+		},
+		"fields without a schema": {
+			"o: {type: object, x-kubernetes-preserve-unknown-fields: true}", "o: {type: object, properties: {x: {type: string}}}", "",
+			`"o":{"x":"1","y/":{"z":2}}`, annotated("v2", `v1 {"/o/y~1":{"z":2}}`, `"o":{"x":"1"}`),
+		},
+		"one key of a map": {
+			"m: {type: object, additionalProperties: {type: string}}", "m: {type: object, additionalProperties: {type: string}}, c: {type: string}", `{move: {from: '.m["c"]', to: .c}}`,
+			`"m":{"c":"1","d":"2"}`, widget("v2", `"m":{"d":"2"},"c":"1"`),
+		},
+		"one key of a map that only one side has": {
+			"m: {type: object, additionalProperties: {type: string}}", "c: {type: string}", `{move: {from: '.m["c"]', to: .c}}`,
+			`"m":{"c":"1","d":"2"}`, annotated("v2", `v1 {"/m/d":"2"}`, `"c":"1"`),
+		},
+		"a list that is a scalar": {
+			"l: {type: array, items: {type: object, properties: {x: {type: string}}}}", "l: {type: array, items: {type: object, properties: {z: {type: string}}}}", `{move: {from: ".l[*].x", to: ".l[*].z"}}`,
+			`"l":"text"`, widget("v2", `"l":"text"`),
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := converterOf(t, between(t, test.v1, test.v2, test.rules))
+			object := widget("v1", test.object)
+			there := convert(t, c, object, "v2")
+			if diff := cmp.Diff(test.want, there); diff != "" {
+				t.Fatalf("there (-want +got):\n%s", diff)
+			}
+			if back := convert(t, c, there, "v1"); !sameJSON(t, object, back) {
+				t.Errorf("back: %s, want %s", back, object)
+			}
+		})
+	}
+}
+
+// TestKept converts v2, with something kept of v1, to v1.
+func TestKept(t *testing.T) {
+	const v1 = "a: {type: string}, o: {type: object, properties: {x: {type: string}, own: {type: string}}}, s: {type: object, properties: {f: {type: string}}}"
+	const v2 = "b: {type: string}, o: {type: object, properties: {x: {type: string}}}, g: {type: string}"
+	c := converterOf(t, between(t, v1, v2, `{format: {from: .a, template: "<{b}>", to: {b: .b}}}, {move: {from: .s.f, to: .g}}`))
+	for name, test := range map[string]struct{ object, want string }{
+		"restored":              {annotated("v2", `v1 {"/a":"text","/o/own":"1"}`, `"o":{}`), widget("v1", `"o":{"own":"1"},"a":"text"`)},
+		"an edit wins":          {annotated("v2", `v1 {"/a":"text"}`, `"b":"1"`), widget("v1", `"a":"<1>"`)},
+		"the object is gone":    {annotated("v2", `v1 {"/o/own":"1"}`, ``), widget("v1", ``)},
+		"of no plan":            {annotated("v2", `v1 {"/metadata/name":"x","/kind":"x","/o/x":"1"}`, `"o":{}`), widget("v1", `"o":{}`)},
+		"a forged shell":        {annotated("v2", `v1 {"/s":{"f":"1"}}`, ``), widget("v1", ``)},
+		"no JSON":               {annotated("v2", `v1 {"/o/own":`, `"o":{}`), widget("v1", `"o":{}`)},
+		"no object":             {annotated("v2", `v1 []`, `"o":{}`), widget("v1", `"o":{}`)},
+		"a name twice":          {annotated("v2", `v1 {"/o/own":"1","/o/own":"2"}`, `"o":{}`), widget("v1", `"o":{}`)},
+		"left from before":      {annotated("v2", `v2 {"/b":"1"}`, ``), widget("v1", ``)},
+		"of another version":    {annotated("v2", `v9 {"/b":"1"}`, ``), annotated("v1", `v9 {"/b":"1"}`, ``)},
+		"no metadata":           {`{"apiVersion":"example.com/v2","kind":"Widget","g":"1"}`, `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{},"s":{"f":"1"}}`},
+		"metadata that is null": {`{"apiVersion":"example.com/v2","kind":"Widget","metadata":null}`, widget("v1", ``)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(test.want, convert(t, c, test.object, "v1")); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestConvertRefuses(t *testing.T) {
+	c := converterOf(t, between(t, "a: {type: string}, own: {type: string}", "b: {type: string}", "{move: {from: .a, to: .b}}"))
+	for name, test := range map[string]struct{ object, to, says string }{
+		"no JSON":          {`{"a":1,}`, "v2", "invalid JSON at byte 7"},
+		"no object":        {`[]`, "v2", "a Widget object was expected"},
+		"a name twice":     {widget("v1", `"a":"1","\u0061":"2"`), "v2", `the name "a" is there twice`},
+		"nested too deep":  {widget("v1", `"z":`+strings.Repeat("[", 600)+strings.Repeat("]", 600)), "v2", "nested deeper than 512"},
+		"another kind":     {`{"apiVersion":"example.com/v1","kind":"Gadget"}`, "v2", `the object is "Gadget" of "example.com/v1"`},
+		"another group":    {`{"apiVersion":"other.com/v1","kind":"Widget"}`, "v2", "is for Widget of example.com"},
+		"from a version":   {widget("v7", ""), "v2", `version "v7" is not in the conversion plan of widgets.example.com`},
+		"to a version":     {widget("v1", ""), "v8", `version "v8" is not in the conversion plan of widgets.example.com`},
+		"annotations full": {annotated("v1", "v9 "+strings.Repeat("x", 262000), `"own":"`+strings.Repeat("x", 1000)+`"`), "v2", "shorten the object's annotations"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := c.Convert([]byte("before"), []byte(test.object), test.to)
+			if err == nil || !strings.Contains(err.Error(), test.says) {
+				t.Errorf("got %v, want %q", err, test.says)
+			}
+			if string(got) != "before" {
+				t.Errorf("the destination has %q", got)
+			}
+		})
+	}
+}
+
+// TestCanary converts to every other version without an error.
+func TestCanary(t *testing.T) {
+	c, _ := rich(t)
+	for _, pair := range c.plan.Pairs() {
+		roundTrip(t, c, string(c.Canary(pair[0])), pair[0], pair[1])
+	}
+}
