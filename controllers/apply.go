@@ -154,11 +154,29 @@ func (r *ConversionPolicyReconciler) createObject(ctx context.Context, object ru
 	if err != nil {
 		return err
 	}
-	err = r.Client.Create(ctx, wanted, fieldOwner)
-	if apierrors.IsAlreadyExists(err) {
-		return nil
+	return r.createOnce(ctx, wanted)
+}
+
+// createOnce leaves alone what was created before, by this manager or another.
+// The cache holds only what carries our label: something of that name without
+// it would be taken for absent for ever.
+func (r *ConversionPolicyReconciler) createOnce(ctx context.Context, object client.Object) error {
+	key, kind := client.ObjectKeyFromObject(object), fmt.Sprintf("%T", object)
+	wanted := object.GetLabels()[plan.InstanceLabel]
+	err := r.Client.Create(ctx, object, fieldOwner)
+	if !apierrors.IsAlreadyExists(err) {
+		return err
 	}
-	return err
+	there := object.DeepCopyObject().(client.Object) //nolint:forcetypeassert // a copy is of the same type
+	if err := r.Live.Get(ctx, key, there); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	labels := there.GetLabels()
+	if labels[plan.ManagedByLabel] != plan.ManagedBy || labels[plan.InstanceLabel] != wanted {
+		return fmt.Errorf("%s %s exists without the labels %s=%s and %s=%s: delete it, or give it the labels",
+			kind, key, plan.ManagedByLabel, plan.ManagedBy, plan.InstanceLabel, wanted)
+	}
+	return nil
 }
 
 func (r *ConversionPolicyReconciler) suspendRun(ctx context.Context, step plan.SuspendRun) error {

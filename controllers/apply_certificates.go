@@ -7,7 +7,6 @@ import (
 	"context"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	corev1apply "k8s.io/client-go/applyconfigurations/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -28,7 +27,7 @@ func (r *ConversionPolicyReconciler) issueAuthority(
 		return err
 	}
 	ctrl.LoggerFrom(ctx).Info("Issuing a certificate authority", "secret", step.SecretName)
-	err = r.Client.Create(ctx, &corev1.Secret{
+	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: r.Settings.Namespace, Name: step.SecretName,
 			Labels:      plan.Labels(policy.Name, plan.ConverterComponent),
@@ -36,11 +35,8 @@ func (r *ConversionPolicyReconciler) issueAuthority(
 		},
 		Type: corev1.SecretTypeTLS,
 		Data: map[string][]byte{corev1.TLSCertKey: authority.Certificate, corev1.TLSPrivateKeyKey: authority.Key},
-	}, fieldOwner)
-	if apierrors.IsAlreadyExists(err) {
-		return nil
 	}
-	return err
+	return r.createOnce(ctx, secret)
 }
 
 // issueCertificate writes a new leaf; converter pods load it without a restart.

@@ -6,8 +6,10 @@ package controllers
 import (
 	"context"
 	"encoding/json"
+	"errors"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -15,6 +17,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
 )
 
@@ -25,6 +28,9 @@ const mergePatch = types.MergePatchType
 // and the resourceVersion make the API server refuse it when anything changed
 // since the decision.
 func (r *ConversionPolicyReconciler) switchCRD(ctx context.Context, step plan.SwitchCRD) error {
+	if err := r.stillWanted(ctx, step); err != nil {
+		return err
+	}
 	conversion, err := runtime.DefaultUnstructuredConverter.ToUnstructured(step.Conversion)
 	if err != nil {
 		return err
@@ -38,6 +44,18 @@ func (r *ConversionPolicyReconciler) switchCRD(ctx context.Context, step plan.Sw
 	crd.SetResourceVersion(step.Pin.ResourceVersion)
 	ctrl.LoggerFrom(ctx).Info("Switching the CustomResourceDefinition to the webhook")
 	return r.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(crd), fieldOwner, client.ForceOwnership)
+}
+
+// stillWanted looks live whether the policy still exists: a manager that lost
+// its lease while it paused must not arm what its successor has released.
+func (r *ConversionPolicyReconciler) stillWanted(ctx context.Context, step plan.SwitchCRD) error {
+	policy := &v1alpha1.ConversionPolicy{}
+	err := r.Live.Get(ctx, client.ObjectKey{Name: step.Pin.Name}, policy)
+	if err == nil && policy.UID != step.Policy {
+		err = apierrors.NewConflict(v1alpha1.GroupVersion.WithResource("conversionpolicies").GroupResource(), step.Pin.Name,
+			errors.New("the policy was deleted and created again"))
+	}
+	return err
 }
 
 // restoreCRD replaces the whole block: to give up our fields by server-side

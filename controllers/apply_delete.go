@@ -53,16 +53,23 @@ func (r *ConversionPolicyReconciler) deleteAll(ctx context.Context, objects ...c
 	return errors.Join(failed...)
 }
 
-// deleteChildren deletes everything that carries the policy's instance label.
+// deleteChildren deletes everything that carries the policy's instance label. It
+// looks live: what was made a moment ago may not be in the cache yet, and
+// nobody would look for it again.
 func (r *ConversionPolicyReconciler) deleteChildren(ctx context.Context, policy string) error {
 	mine := client.MatchingLabels{plan.InstanceLabel: plan.ChildName(policy), plan.ManagedByLabel: plan.ManagedBy}
-	for _, list := range []client.ObjectList{
-		&batchv1.JobList{}, &appsv1.DeploymentList{}, &policyv1.PodDisruptionBudgetList{}, &corev1.ServiceList{},
-		&corev1.ConfigMapList{}, &corev1.SecretList{},
-		&rbacv1.ClusterRoleBindingList{}, &rbacv1.ClusterRoleList{},
-		&rbacv1.RoleBindingList{}, &rbacv1.RoleList{}, &corev1.ServiceAccountList{},
+	here := client.InNamespace(r.Settings.Namespace)
+	for _, kind := range []struct {
+		list client.ObjectList
+		from client.InNamespace
+	}{
+		{&batchv1.JobList{}, here}, {&appsv1.DeploymentList{}, here}, {&policyv1.PodDisruptionBudgetList{}, here},
+		{&corev1.ServiceList{}, here}, {&corev1.ConfigMapList{}, here}, {&corev1.SecretList{}, here},
+		{&rbacv1.ClusterRoleBindingList{}, ""}, {&rbacv1.ClusterRoleList{}, ""},
+		{&rbacv1.RoleBindingList{}, here}, {&rbacv1.RoleList{}, here}, {&corev1.ServiceAccountList{}, here},
 	} {
-		if err := r.Client.List(ctx, list, mine); err != nil {
+		list := kind.list
+		if err := r.Live.List(ctx, list, mine, kind.from); err != nil {
 			return err
 		}
 		err := meta.EachListItem(list, func(item runtime.Object) error {

@@ -309,17 +309,26 @@ func TestPinnedWrites(t *testing.T) {
 		return getCRD(t, name).ResourceVersion != stale.ResourceVersion, "unchanged"
 	})
 	other := plan.Pin{Name: name, UID: "another", ResourceVersion: getCRD(t, name).ResourceVersion}
-	reconciler := &ConversionPolicyReconciler{Client: cluster}
+	suspended := &v1alpha1.ConversionPolicy{}
+	unmarshal(t, policy(group), suspended)
+	suspended.Spec.Suspend = true
+	must(t, cluster.Create(t.Context(), suspended))
+	reconciler := &ConversionPolicyReconciler{Client: cluster, Live: cluster}
 	for what, pin := range map[string]plan.Pin{"changed since": stale, "recreated since": other} {
 		steps := []plan.Step{
-			plan.SwitchCRD{Pin: pin, Conversion: &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter}},
+			plan.SwitchCRD{Policy: suspended.UID, Pin: pin, Conversion: &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter}},
 			plan.RestoreCRD{Pin: pin},
 			plan.PruneStoredVersions{Pin: pin, StorageVersion: "v1"},
 		}
 		for _, step := range steps {
-			if err := reconciler.do(t.Context(), nil, step); err == nil {
-				t.Errorf("%T on a CustomResourceDefinition that was %s went through", step, what)
+			if err := reconciler.do(t.Context(), nil, step); !apierrors.IsConflict(err) && !apierrors.IsInvalid(err) {
+				t.Errorf("%T on a CustomResourceDefinition that was %s: %v, want a refusal", step, what, err)
 			}
 		}
+	}
+	fresh := plan.Pin{Name: name, UID: crd.UID, ResourceVersion: getCRD(t, name).ResourceVersion}
+	err := reconciler.do(t.Context(), nil, plan.SwitchCRD{Policy: "another", Pin: fresh, Conversion: crd.Spec.Conversion})
+	if !apierrors.IsConflict(err) {
+		t.Errorf("a policy that was deleted and created again switched the CustomResourceDefinition: %v", err)
 	}
 }

@@ -29,11 +29,14 @@ import (
 func (r *ConversionPolicyReconciler) observe(ctx context.Context, policy *v1alpha1.ConversionPolicy) (plan.Observed, error) {
 	observed := plan.Observed{Settings: r.Settings, Now: r.Now(), Policy: policy}
 	for _, read := range []func(context.Context, *plan.Observed) error{
-		r.observeCRD, r.observeCertificates, r.observePlans, r.observeDeployment, r.observePods, r.observeEndpoints, r.observeRuns, r.observeSettle, r.prove,
+		r.observeCRD, r.observeCertificates, r.observePlans, r.observeDeployment, r.observePods, r.observeEndpoints, r.observeRuns,
 	} {
 		if err := read(ctx, &observed); err != nil {
 			return observed, fmt.Errorf("observe policy %s: %w", policy.Name, err)
 		}
+	}
+	if !policy.Spec.Suspend {
+		r.prove(ctx, &observed)
 	}
 	return observed, nil
 }
@@ -78,16 +81,20 @@ func (r *ConversionPolicyReconciler) secret(ctx context.Context, name string) (*
 	return secret, nil
 }
 
+// observePlans reads which plans there are, and the one that status.plan names.
 func (r *ConversionPolicyReconciler) observePlans(ctx context.Context, observed *plan.Observed) error {
-	if observed.Rules.Plan == nil {
-		return nil
-	}
 	plans := &corev1.ConfigMapList{}
 	if err := r.Client.List(ctx, plans, r.childrenOf(observed.Policy), client.HasLabels{plan.PlanLabel}); err != nil {
 		return err
 	}
+	serving := observed.Policy.Status.Plan
 	for _, configMap := range plans.Items {
-		if configMap.Labels[plan.PlanLabel] != observed.Rules.Plan.Hash() {
+		hash := configMap.Labels[plan.PlanLabel]
+		if serving != nil && hash == serving.Hash {
+			// One that cannot be read is none: pods have it mounted as it is.
+			observed.Serving, _ = conversion.Load([]byte(configMap.Data[plan.PlanKey]))
+		}
+		if observed.Rules.Plan != nil && hash != observed.Rules.Plan.Hash() {
 			observed.StalePlans = append(observed.StalePlans, configMap.Name)
 		}
 	}
@@ -175,38 +182,27 @@ func (r *ConversionPolicyReconciler) observeRuns(ctx context.Context, observed *
 	return client.IgnoreNotFound(err)
 }
 
-// progress is what a migration Job recorded in the ConfigMap of its name.
+// progress is what a migration Job recorded in the ConfigMap of its name. Job
+// and ConfigMap come from two caches: of a Job that has ended, the last word is
+// read live.
 func (r *ConversionPolicyReconciler) progress(ctx context.Context, job *batchv1.Job) (*plan.Progress, error) {
+	progress, err := r.readProgress(ctx, r.Client, job)
+	if err == nil && plan.JobEnded(job) && (progress == nil || !progress.Finished) {
+		progress, err = r.readProgress(ctx, r.Live, job)
+	}
+	return progress, err
+}
+
+func (r *ConversionPolicyReconciler) readProgress(ctx context.Context, from client.Reader, job *batchv1.Job) (*plan.Progress, error) {
 	checkpoint := &corev1.ConfigMap{}
-	if err := r.Client.Get(ctx, client.ObjectKeyFromObject(job), checkpoint); err != nil {
+	if err := from.Get(ctx, client.ObjectKeyFromObject(job), checkpoint); err != nil {
 		return nil, client.IgnoreNotFound(err)
 	}
 	text, recorded := checkpoint.Data[migration.RecordKey]
 	if !recorded {
 		return nil, nil
 	}
-	return progressOf(text), nil
-}
-
-// observeSettle shortens the settle time where there is one API server: nobody
-// lags behind then but itself.
-func (r *ConversionPolicyReconciler) observeSettle(ctx context.Context, observed *plan.Observed) error {
-	list := &discoveryv1.EndpointSliceList{}
-	err := r.Live.List(ctx, list, client.InNamespace(corev1.NamespaceDefault),
-		client.MatchingLabels{discoveryv1.LabelServiceName: "kubernetes"})
-	if err != nil {
-		return err
-	}
-	servers := 0
-	for _, slice := range list.Items {
-		for _, endpoint := range slice.Endpoints {
-			servers += len(endpoint.Addresses)
-		}
-	}
-	if servers == 1 {
-		observed.Settings.Settle = min(observed.Settings.Settle, plan.SettleAlone)
-	}
-	return nil
+	return progressOf(job.Labels[plan.RunLabel], text), nil
 }
 
 // childrenOf selects what was made for a policy.

@@ -49,26 +49,28 @@ func NewProver() *Prover {
 }
 
 // prove fills in the proofs of the ready pods that serve the current plan.
-func (r *ConversionPolicyReconciler) prove(ctx context.Context, observed *plan.Observed) error {
+func (r *ConversionPolicyReconciler) prove(ctx context.Context, observed *plan.Observed) {
 	if observed.Rules.Plan == nil || observed.Authority == nil || observed.Certificate == nil {
-		return nil
+		return
 	}
 	target, err := newTarget(observed)
-	if err != nil {
-		return err
-	}
+	leaf := observed.Certificate.Data[corev1.TLSCertKey]
 	var group errgroup.Group
 	group.SetLimit(probesAtOnce)
 	for i := range observed.Pods {
 		pod := &observed.Pods[i]
-		if pod.Ready && pod.PlanHash == target.PlanHash {
+		switch {
+		case !pod.Ready || pod.PlanHash != observed.Rules.Plan.Hash():
+		case err != nil:
+			pod.Proof = &plan.Proof{Reason: string(probe.ReasonCanaryFailed), Message: err.Error()}
+		default:
 			group.Go(func() error {
-				pod.Proof = r.Prover.ask(ctx, pod, target)
+				pod.Proof = r.Prover.ask(ctx, pod, target, leaf)
 				return nil
 			})
 		}
 	}
-	return group.Wait()
+	_ = group.Wait() // no probe returns an error: it becomes the pod's proof
 }
 
 // newTarget is what every converter pod of a policy must answer: the bytes that
@@ -98,11 +100,11 @@ func newTarget(observed *plan.Observed) (probe.Target, error) {
 	return target, nil
 }
 
-// ask probes one pod, unless it has proven the same before. A probe that was cut
-// short by the manager's own end says nothing of the pod.
-func (p *Prover) ask(ctx context.Context, pod *plan.Pod, target probe.Target) *plan.Proof {
+// ask probes one pod, unless it has proven the same before under the same leaf.
+// A probe that was cut short by the manager's own end says nothing of the pod.
+func (p *Prover) ask(ctx context.Context, pod *plan.Pod, target probe.Target, leaf []byte) *plan.Proof {
 	target.Address = net.JoinHostPort(pod.IP, strconv.Itoa(plan.ContainerPort))
-	proof := fingerprintOf(target)
+	proof := fingerprintOf(target, leaf)
 	if p.has(pod.UID, proof) {
 		return &plan.Proof{}
 	}
@@ -137,8 +139,9 @@ func (p *Prover) remember(pod types.UID, proof fingerprint) {
 	p.proven[pod] = proof
 }
 
-func fingerprintOf(target probe.Target) fingerprint {
-	return sha256.Sum256(fmt.Append(nil, target.Address, target.ServerName, target.PlanHash, string(target.CABundle)))
+func fingerprintOf(target probe.Target, leaf []byte) fingerprint {
+	return sha256.Sum256(fmt.Appendf(nil, "%q", []string{
+		target.Address, target.ServerName, target.PlanHash, string(target.CABundle), string(leaf)}))
 }
 
 // reasonOf is the condition reason of a failed probe.

@@ -9,12 +9,15 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan"
 )
 
-// progressOf reads a run's record. One that cannot be read proves nothing: it
-// ends the run as one that could not go on.
-func progressOf(text string) *plan.Progress {
+// progressOf reads a run's record. One that cannot be read, or is another run's,
+// proves nothing: it ends the run as one that could not go on.
+func progressOf(run, text string) *plan.Progress {
 	record, err := migration.ParseRecord([]byte(text))
 	if err != nil {
 		return &plan.Progress{Finished: true, Aborted: err.Error()}
+	}
+	if record.Run != run {
+		return &plan.Progress{Finished: true, Aborted: "the record is of run " + record.Run}
 	}
 	progress := &plan.Progress{
 		Finished:  record.Finished(),

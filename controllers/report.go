@@ -6,6 +6,7 @@ package controllers
 import (
 	"context"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -46,7 +47,7 @@ func explain(status *v1alpha1.ConversionPolicyStatus, policy *v1alpha1.Conversio
 		v1alpha1.StalledCondition:     metav1.ConditionFalse,
 	} {
 		apimeta.SetStatusCondition(&status.Conditions, metav1.Condition{
-			Type: kind, Status: value, Reason: v1alpha1.ReasonApplyFailed, Message: err.Error(),
+			Type: kind, Status: value, Reason: v1alpha1.ReasonApplyFailed, Message: shorten(err.Error()),
 			ObservedGeneration: policy.Generation, LastTransitionTime: now,
 		})
 	}
@@ -95,8 +96,13 @@ func note(condition metav1.Condition) string {
 	if condition.Message != "" {
 		text += ": " + condition.Message
 	}
-	if len(text) > maxNote {
-		text = text[:maxNote-len("...")] + "..."
+	return shorten(text)
+}
+
+// shorten cuts a text to what an event can hold.
+func shorten(text string) string {
+	if len(text) <= maxNote {
+		return text
 	}
-	return text
+	return strings.ToValidUTF8(text[:maxNote-len("...")], "") + "..."
 }

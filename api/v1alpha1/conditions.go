@@ -84,6 +84,8 @@ const (
 	ReasonIssuing = "Issuing"
 	// ReasonInvalidAuthority: the Secret of the certificate authority cannot be used.
 	ReasonInvalidAuthority = "InvalidAuthority"
+	// ReasonAuthorityLost: the Secret of the certificate authority is gone while the CustomResourceDefinition trusts it.
+	ReasonAuthorityLost = "AuthorityLost"
 )
 
 // Reasons of WebhookAvailable.

@@ -185,7 +185,17 @@ type Workload struct {
 	// resources of each converter pod.
 	// +optional
 	// +kubebuilder:default={requests: {cpu: "50m", memory: "32Mi"}, limits: {memory: "256Mi"}}
-	Resources corev1.ResourceRequirements `json:"resources,omitempty,omitzero"`
+	Resources Resources `json:"resources,omitempty,omitzero"`
+}
+
+// Resources are compute resources of a container.
+type Resources struct {
+	// requests are what is reserved.
+	// +optional
+	Requests corev1.ResourceList `json:"requests,omitempty"`
+	// limits are what may be used at most.
+	// +optional
+	Limits corev1.ResourceList `json:"limits,omitempty"`
 }
 
 // MigrationMode says what starts a migration.
@@ -253,6 +263,12 @@ type ConversionPolicyStatus struct {
 	// evidence is the proof that every stored object is in one version.
 	// +optional
 	Evidence *StorageEvidence `json:"evidence,omitempty"`
+
+	// armedCRD is the uid of the CustomResourceDefinition that this policy has
+	// pointed at its converter, and not yet released: it may hold objects that
+	// cannot be read without.
+	// +optional
+	ArmedCRD types.UID `json:"armedCRD,omitempty"`
 }
 
 // CRDStatus is the CustomResourceDefinition as last seen.
@@ -379,20 +395,20 @@ type MigrationStatus struct {
 	// +required
 	CRDGeneration int64 `json:"crdGeneration"`
 	// total is the number of objects found.
-	// +optional
-	Total int64 `json:"total,omitempty"`
+	// +required
+	Total int64 `json:"total"`
 	// rewritten objects had other bytes in etcd before.
-	// +optional
-	Rewritten int64 `json:"rewritten,omitempty"`
+	// +required
+	Rewritten int64 `json:"rewritten"`
 	// current objects were already stored in the storage version.
-	// +optional
-	Current int64 `json:"current,omitempty"`
+	// +required
+	Current int64 `json:"current"`
 	// gone objects were deleted meanwhile.
-	// +optional
-	Gone int64 `json:"gone,omitempty"`
+	// +required
+	Gone int64 `json:"gone"`
 	// failed objects could not be rewritten.
-	// +optional
-	Failed int64 `json:"failed,omitempty"`
+	// +required
+	Failed int64 `json:"failed"`
 	// progress is the objects done and found as text: "1200/5000".
 	// +optional
 	Progress string `json:"progress,omitempty"`
@@ -436,11 +452,16 @@ const (
 
 // StorageEvidence is the proof that every stored object is in one version. It
 // holds as long as the CustomResourceDefinition keeps that storage version and
-// lists no other stored version.
+// lists no other stored version, and the operator has seen each of its changes.
 type StorageEvidence struct {
 	// crdUID is the CustomResourceDefinition that it speaks of.
 	// +required
 	CRDUID types.UID `json:"crdUID"`
+	// crdGeneration is the generation up to which it holds. It follows the
+	// CustomResourceDefinition step by step: whoever misses a step cannot know
+	// that the storage version did not move there and back.
+	// +required
+	CRDGeneration int64 `json:"crdGeneration"`
 	// storageVersion is the version of every stored object.
 	// +required
 	StorageVersion string `json:"storageVersion"`

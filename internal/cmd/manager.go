@@ -51,8 +51,8 @@ func newManagerCommand() *cobra.Command {
 		"image of converter and migration pods, the operator's own; default $CONVERSION_OPERATOR_IMAGE")
 	flags.BoolVar(&options.leaderElect, "leader-elect", false, "let one of several managers act at a time")
 	flags.StringVar(&options.probeAddress, "health-probe-bind-address", ":8081", "address of /healthz and /readyz")
-	flags.DurationVar(&options.settle, "settle", plan.SettleMany,
-		"how long a migration waits for writes in the old storage version to drain; shorter where there is one API server")
+	flags.DurationVar(&options.settle, "settle", plan.DefaultSettle,
+		"how long a migration waits for writes in the old storage version to drain; shorter only where nobody else writes")
 	return command
 }
 

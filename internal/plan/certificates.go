@@ -7,54 +7,45 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/pki"
 )
 
 // certificatesReady: the converter pods have a serving certificate that the API
-// server will accept. A leaf is renewed at two thirds of its life, under the
-// same authority, so that the CustomResourceDefinition need not change.
+// server will accept. Renewal is upkeep (upkeep.go) and closes no gate.
 func certificatesReady(s *state) outcome {
 	name := AuthorityName(s.Policy.Name)
 	if s.Authority == nil {
+		if s.trusted() {
+			return stalled(v1alpha1.ReasonAuthorityLost, fmt.Sprintf(
+				"Secret %[1]s/%[2]s with the certificate authority is gone. Conversions work until the serving certificate expires. "+
+					"Restore the Secret from a backup; or delete the Secret %[3]s too, and a new authority is issued, while conversions fail for up to two minutes",
+				s.Settings.Namespace, name, CertificateName(s.Policy.Name)))
+		}
 		s.do(IssueAuthority{SecretName: name})
 		return waiting(v1alpha1.ReasonIssuing, "issuing a certificate authority")
 	}
 	authority := KeyPair(s.Authority)
 	if err := pki.CheckAuthority(authority, s.Now); err != nil {
 		return stalled(v1alpha1.ReasonInvalidAuthority, fmt.Sprintf(
-			"Secret %s/%s: %s; delete the Secret and a new certificate authority is issued", s.Settings.Namespace, name, err))
+			"Secret %s/%s: %s. Restore the Secret from a backup; or delete it, and the Secret %s, and a new authority is issued, "+
+				"while conversions that are in use fail for up to two minutes", s.Settings.Namespace, name, err, CertificateName(s.Policy.Name)))
 	}
-	server := ServerName(s.Policy.Name, s.Settings.Namespace)
-	issue := IssueCertificate{SecretName: CertificateName(s.Policy.Name), DNSName: server, Authority: s.Authority}
-	if s.Certificate == nil || pki.CheckLeaf(KeyPair(s.Certificate), authority.Certificate, server, s.Now) != nil {
-		s.do(issue)
-		return waiting(v1alpha1.ReasonIssuing, "issuing a serving certificate for "+server)
+	if s.Certificate == nil || pki.CheckLeaf(KeyPair(s.Certificate), authority.Certificate, s.serverName(), s.Now) != nil {
+		s.issueLeaf()
+		return waiting(v1alpha1.ReasonIssuing, "issuing a serving certificate for "+s.serverName())
 	}
-	s.watchExpiry(issue)
-	return passed(v1alpha1.ReasonIssued, "the serving certificate is valid for "+server)
+	return passed(v1alpha1.ReasonIssued, "the serving certificate is valid for "+s.serverName())
 }
 
-// watchExpiry renews a leaf that is due and asks to be called when it will be.
-// The caller has checked that both certificates parse.
-func (s *state) watchExpiry(issue IssueCertificate) {
-	leaf, leafErr := pki.ParseCertificate(s.Certificate.Data[corev1.TLSCertKey])
-	authority, authorityErr := pki.ParseCertificate(s.Authority.Data[corev1.TLSCertKey])
-	if leafErr != nil || authorityErr != nil {
-		return
+// trusted reports whether the CustomResourceDefinition trusts what the pods serve.
+func (s *state) trusted() bool {
+	if !s.armed || s.Certificate == nil {
+		return false
 	}
-	s.plan.Status.Certificate = &v1alpha1.CertificateStatus{
-		NotAfter:   metav1.NewTime(leaf.NotAfter),
-		CANotAfter: metav1.NewTime(authority.NotAfter),
-	}
-	due := pki.RenewalTime(leaf)
-	if !s.Now.Before(due) {
-		s.do(issue)
-		return
-	}
-	s.recheck(due.Sub(s.Now))
+	bundle := s.CRD.Spec.Conversion.Webhook.ClientConfig.CABundle
+	return pki.CheckLeaf(KeyPair(s.Certificate), bundle, s.serverName(), s.Now) == nil
 }
 
 // KeyPair reads a Secret of type kubernetes.io/tls.

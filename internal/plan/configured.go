@@ -33,12 +33,20 @@ func conversionConfigured(s *state) outcome {
 		return passed(v1alpha1.ReasonConfigured, "the CustomResourceDefinition converts through the Service "+
 			s.Settings.Namespace+"/"+ChildName(s.Policy.Name))
 	}
-	if crds.Condition(s.CRD, storageMigrating) {
+	if !s.switched && crds.Condition(s.CRD, storageMigrating) {
 		return waiting(v1alpha1.ReasonForeignStorageMigration,
 			"a StorageVersionMigration of the CustomResourceDefinition is in flight: waits for its end before changing spec.conversion")
 	}
-	s.do(SwitchCRD{Pin: s.pin(), Conversion: wanted})
+	s.switchCRD()
 	return waiting(v1alpha1.ReasonConfiguring, "switching the CustomResourceDefinition to the webhook")
+}
+
+// switchCRD points the CustomResourceDefinition at the converter, once.
+func (s *state) switchCRD() {
+	if !s.switched {
+		s.switched = true
+		s.do(SwitchCRD{Policy: s.Policy.UID, Pin: s.pin(), Conversion: s.conversion()})
+	}
 }
 
 // conversion is spec.conversion as it must be, with the bytes that were proven.

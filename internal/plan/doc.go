@@ -18,4 +18,8 @@
 // The first gate that is not passed stops those behind it. A gate may add steps
 // (step.go), which the controller applies in order. A policy that is being
 // deleted takes another way: leaving.go.
+//
+// Three things wait for no gate: evidence that no longer holds is dropped
+// (evidence.go), a migration that must not go on is stopped (guard.go), and what
+// a CustomResourceDefinition depends on is kept alive (upkeep.go).
 package plan

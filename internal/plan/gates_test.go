@@ -67,13 +67,17 @@ func TestGates(t *testing.T) {
 			},
 			v1alpha1.ConversionConfiguredCondition, metav1.ConditionFalse, v1alpha1.ReasonForeignInjector, "cert-manager.io/inject-ca-from", nil,
 		},
-		"no authority": {
+		"the authority is gone, and in use": {
 			func(w *world) { w.observed.Authority = nil },
+			v1alpha1.CertificatesReadyCondition, metav1.ConditionFalse, v1alpha1.ReasonAuthorityLost, "Restore the Secret", nil,
+		},
+		"authority and certificate are gone": {
+			func(w *world) { w.observed.Authority, w.observed.Certificate = nil, nil },
 			v1alpha1.CertificatesReadyCondition, metav1.ConditionFalse, v1alpha1.ReasonIssuing, "", []string{"IssueAuthority"},
 		},
 		"an authority that is none": {
 			func(w *world) { w.observed.Authority = &corev1.Secret{} },
-			v1alpha1.CertificatesReadyCondition, metav1.ConditionFalse, v1alpha1.ReasonInvalidAuthority, "delete the Secret", nil,
+			v1alpha1.CertificatesReadyCondition, metav1.ConditionFalse, v1alpha1.ReasonInvalidAuthority, "Restore the Secret", nil,
 		},
 		"an expired certificate": {
 			func(w *world) { w.observed.Now = w.observed.Now.Add(pki.LeafLifetime + time.Hour) },
@@ -116,7 +120,7 @@ func TestGates(t *testing.T) {
 				w.observed.CRD.Spec.Conversion = nil
 				w.observed.CRD.Status.Conditions = storageMigrating()
 			},
-			v1alpha1.ConversionConfiguredCondition, metav1.ConditionFalse, v1alpha1.ReasonForeignStorageMigration, "", nil,
+			v1alpha1.ConversionConfiguredCondition, metav1.ConditionFalse, v1alpha1.ReasonConfiguring, "", []string{"SwitchCRD"},
 		},
 		"caBundle was changed": {
 			func(w *world) { w.observed.CRD.Spec.Conversion.Webhook.ClientConfig.CABundle = []byte("x") },
@@ -128,6 +132,14 @@ func TestGates(t *testing.T) {
 				w.observed.CRD.Generation++
 			},
 			v1alpha1.StorageMigratedCondition, metav1.ConditionFalse, v1alpha1.ReasonMigrating, "", []string{"Create"},
+		},
+		"storage moved there and back while nobody looked": {
+			func(w *world) { w.observed.CRD.Generation += 2 },
+			v1alpha1.StorageMigratedCondition, metav1.ConditionFalse, v1alpha1.ReasonMigrating, "", []string{"Create"},
+		},
+		"a change that is none of ours": {
+			func(w *world) { w.observed.CRD.Generation++ },
+			v1alpha1.StorageMigratedCondition, metav1.ConditionTrue, v1alpha1.ReasonMigrated, "", nil,
 		},
 		"the same while somebody migrates": {
 			func(w *world) {
@@ -188,7 +200,7 @@ func kinds(steps []plan.Step) []string {
 // TestNothingElseIsSaidOfGatesBehind: a gate that stops keeps those behind it closed.
 func TestNothingElseIsSaidOfGatesBehind(t *testing.T) {
 	w := armed(t)
-	w.observed.Authority = nil
+	w.observed.Authority, w.observed.Certificate = nil, nil
 	conditions := w.plan().Status.Conditions
 	stopped := slices.Index(v1alpha1.Gates, v1alpha1.CertificatesReadyCondition)
 	for _, gate := range v1alpha1.Gates[stopped+1:] {
@@ -222,5 +234,155 @@ func TestAFixedPoint(t *testing.T) {
 	}
 	if left := kinds(decided.Steps); left != nil {
 		t.Errorf("steps are left: %v", left)
+	}
+}
+
+// TestUpkeep: what already serves is kept alive whatever keeps the gates closed.
+func TestUpkeep(t *testing.T) {
+	closed := map[string]func(*world){
+		"suspended":    func(w *world) { w.observed.Policy.Spec.Suspend = true },
+		"broken rules": func(w *world) { w.observed.Policy.Spec.Converter.Declarative.Spokes[0].Rules[0].Format.From = ".x" },
+		"an injector": func(w *world) {
+			w.observed.CRD.Annotations = map[string]string{"cert-manager.io/inject-ca-from": "a/b"}
+		},
+		"being deleted": func(w *world) { w.observed.Policy.DeletionTimestamp = &metav1.Time{Time: w.observed.Now} },
+	}
+	for name, shut := range closed {
+		t.Run(name, func(t *testing.T) {
+			w := armed(t)
+			shut(w)
+			w.observed.Now = w.observed.Now.Add(pki.LeafLifetime * 3 / 4)
+			if got := kinds(w.plan().Steps); !slices.Contains(got, "IssueCertificate") {
+				t.Errorf("the certificate is due and not renewed: %v", got)
+			}
+		})
+	}
+}
+
+// TestBrokenRulesKeepTheConverter: an edit that breaks the rules leaves the
+// converter with the plan of before, and keeps it there.
+func TestBrokenRulesKeepTheConverter(t *testing.T) {
+	w := armed(t)
+	w.observed.Serving = w.observed.Rules.Plan
+	hash := w.observed.Rules.Plan.Hash()
+	w.observed.Policy.Spec.Converter.Declarative.Spokes[0].Rules[0].Format.From = ".x"
+	w.observed.Pods = nil
+	w.settle()
+	if len(w.observed.Pods) != 2 || w.observed.Pods[0].PlanHash != hash {
+		t.Errorf("pods are %v, want two with plan %s", w.observed.Pods, hash)
+	}
+}
+
+// TestRunsAreGuarded: a run must not write while nobody converts.
+func TestRunsAreGuarded(t *testing.T) {
+	cases := map[string]struct {
+		change func(*world)
+		first  plan.Step
+	}{
+		"conversion dropped, the generation not seen yet": {
+			func(w *world) { w.observed.CRD.Spec.Conversion = nil }, plan.SuspendRun{Suspend: true}},
+		"another webhook, no pod": {
+			func(w *world) {
+				w.observed.CRD.Spec.Conversion.Webhook.ClientConfig.Service.Name = "theirs"
+				w.observed.CRD.Generation++
+				w.observed.Pods = nil
+			}, plan.DeleteRun{}},
+		"broken rules and a change": {
+			func(w *world) {
+				w.observed.Policy.Spec.Converter.Declarative.Spokes[0].Rules[0].Format.From = ".x"
+				w.observed.CRD.Generation++
+			}, plan.DeleteRun{}},
+		"recreated": {
+			func(w *world) { w.observed.CRD.UID = "another" }, plan.DeleteRun{}},
+		"gone": {
+			func(w *world) { w.observed.CRD = nil }, plan.DeleteRun{}},
+		"never": {
+			func(w *world) { w.observed.Policy.Spec.Migration.Mode = v1alpha1.MigrationNever }, plan.DeleteRun{}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, policyYAML)
+			w.applyCRD(bothStoredNew)
+			w.settle()
+			w.record(plan.Progress{Total: 3, Rewritten: 1})
+			w.settle()
+			c.change(w)
+			steps := w.plan().Steps
+			if len(steps) == 0 || reflect.TypeOf(steps[0]) != reflect.TypeOf(c.first) {
+				t.Errorf("first of all is %v, want %T", kinds(steps), c.first)
+			}
+		})
+	}
+}
+
+// TestRearming: a dropped conversion is repaired by one ready pod, proven or not,
+// whatever plan it serves; and not while nobody could answer.
+func TestRearming(t *testing.T) {
+	cases := map[string]struct {
+		change func(*world)
+		want   bool
+	}{
+		"all is well":            {func(*world) {}, true},
+		"one pod, not probed":    {func(w *world) { w.observed.Pods = w.observed.Pods[:1]; w.observed.Pods[0].Proof = nil }, true},
+		"a pod with an old plan": {func(w *world) { w.observed.Pods[0].PlanHash = "old" }, true},
+		"broken rules":           {func(w *world) { w.observed.Policy.Spec.Converter.Declarative.Spokes[0].Rules[0].Format.From = ".x" }, true},
+		"being deleted": {func(w *world) {
+			w.observed.Policy.DeletionTimestamp = &metav1.Time{Time: w.observed.Now}
+		}, true},
+		"no pod":    {func(w *world) { w.observed.Pods = nil }, false},
+		"suspended": {func(w *world) { w.observed.Policy.Spec.Suspend = true }, false},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := armed(t)
+			w.observed.CRD.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter}
+			w.observed.CRD.Generation++
+			c.change(w)
+			if got := slices.Contains(kinds(w.plan().Steps), "SwitchCRD"); got != c.want {
+				t.Errorf("switches the CustomResourceDefinition: %t, want %t", got, c.want)
+			}
+		})
+	}
+}
+
+// TestDeletion: the converter goes only when no object needs it any more.
+func TestDeletion(t *testing.T) {
+	cases := map[string]struct {
+		change  func(*world)
+		blocked bool
+	}{
+		"two versions are served":           {func(*world) {}, true},
+		"the storage version is not served": {func(w *world) { w.observed.CRD.Spec.Versions[1].Served = false }, true},
+		"the conversion was dropped": {func(w *world) {
+			w.observed.CRD.Spec.Conversion = nil
+		}, true},
+		"the old version is not served": {func(w *world) { w.observed.CRD.Spec.Versions[0].Served = false }, false},
+		"the old version is not served, and may be stored": {func(w *world) {
+			w.observed.CRD.Spec.Versions[0].Served = false
+			w.observed.CRD.Status.StoredVersions = []string{"v1beta1", "v1"}
+		}, true},
+		"the old version is not served, and nobody looked": {func(w *world) {
+			w.observed.CRD.Spec.Versions[0].Served = false
+			w.observed.CRD.Generation += 2
+		}, true},
+		"somebody else converts": {func(w *world) {
+			w.observed.CRD.Spec.Conversion.Webhook.ClientConfig.Service.Name = "theirs"
+		}, false},
+		"the CRD is gone": {func(w *world) { w.observed.CRD = nil }, false},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := armed(t)
+			w.observed.Policy.DeletionTimestamp = &metav1.Time{Time: w.observed.Now}
+			c.change(w)
+			decided := w.plan()
+			if got := apimeta.IsStatusConditionTrue(decided.Status.Conditions, v1alpha1.DeletionBlockedCondition); got != c.blocked {
+				t.Errorf("blocked: %t, want %t", got, c.blocked)
+			}
+			leaves := slices.ContainsFunc(kinds(decided.Steps), func(kind string) bool { return kind == "RestoreCRD" || kind == "Release" })
+			if leaves == c.blocked {
+				t.Errorf("leaves: %t, want %t: %v", leaves, !c.blocked, kinds(decided.Steps))
+			}
+		})
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
@@ -24,7 +26,13 @@ func (s *state) leave() {
 		return
 	}
 	inUse := s.inUse()
+	if inUse.reason == "" {
+		apimeta.RemoveStatusCondition(&s.plan.Status.Conditions, v1alpha1.DeletionBlockedCondition)
+	}
 	switch {
+	case inUse.reason != "" && s.Policy.Spec.Suspend:
+		s.pause()
+		s.report(v1alpha1.DeletionBlockedCondition, inUse)
 	case inUse.reason != "":
 		s.reach()
 		s.report(v1alpha1.DeletionBlockedCondition, inUse)
@@ -38,9 +46,11 @@ func (s *state) leave() {
 	}
 }
 
-// inUse says why the CustomResourceDefinition still needs the converter, or nothing.
+// inUse says why the CustomResourceDefinition still needs the converter, or
+// nothing: also when somebody else dropped spec.conversion, which does not make
+// stored objects readable. Another webhook has taken over.
 func (s *state) inUse() outcome {
-	if s.CRD == nil || !s.armed {
+	if s.CRD == nil || !s.engaged || !s.armed && crds.Strategy(s.CRD) == apiextensionsv1.WebhookConverter {
 		return outcome{}
 	}
 	if !s.CRD.DeletionTimestamp.IsZero() {
@@ -56,16 +66,20 @@ func (s *state) inUse() outcome {
 
 // versionsInUse names what still needs a conversion, or is empty.
 func (s *state) versionsInUse() string {
-	if served := crds.ServedVersions(s.CRD); len(served) > 1 {
-		return "the versions " + strings.Join(served, ", ") + " are served"
+	if len(s.CRD.Spec.Versions) == 1 {
+		return "" // there is nothing to convert into
 	}
 	storage := crds.StorageVersion(s.CRD)
+	for _, served := range crds.ServedVersions(s.CRD) {
+		if served != storage {
+			return "version " + served + " is served, and objects are written at " + storage
+		}
+	}
 	if !crds.StoredOnlyIn(s.CRD, storage) {
 		return "objects may be stored at " + strings.Join(s.CRD.Status.StoredVersions, ", ")
 	}
-	s.keepEvidence(storage)
 	if s.plan.Status.Evidence == nil {
-		return fmt.Sprintf("no migration of this policy has proven that every object is stored at %s", storage)
+		return fmt.Sprintf("no migration of this policy has proven that every object is stored at %s (%s)", storage, howToMigrate(s.Policy))
 	}
 	return ""
 }

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"strings"
 
-	batchv1 "k8s.io/api/batch/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
@@ -19,13 +17,17 @@ import (
 // evidence. status.storedVersions is a hint only: it may have been pruned by
 // somebody who rewrote nothing.
 func storageMigrated(s *state) outcome {
-	storage := crds.StorageVersion(s.CRD)
-	s.keepEvidence(storage)
-	id := s.wantedRun(storage)
-	superseded := s.supersede(id)
+	decided := s.decideMigration(s.wantedRun(), crds.StorageVersion(s.CRD))
+	if last := s.plan.Status.Migration; s.Rights && (last == nil || last.State != v1alpha1.MigrationRunning) {
+		s.do(DeleteRights{MigrationRightsName(s.Policy.Name)})
+	}
+	return decided
+}
+
+func (s *state) decideMigration(id, storage string) outcome {
 	switch {
 	case s.runs(id) || s.wantsRun(id):
-		if superseded {
+		if s.ending() {
 			return waiting(v1alpha1.ReasonMigrating, "waits for the end of a migration that the CustomResourceDefinition's change superseded")
 		}
 		return s.migrate(id, storage)
@@ -33,17 +35,11 @@ func storageMigrated(s *state) outcome {
 		return s.proven(storage)
 	case s.failed(id):
 		return s.explainFailure()
+	case len(s.CRD.Spec.Versions) == 1:
+		return passed(v1alpha1.ReasonNothingToMigrate, "the CustomResourceDefinition has one version: "+storage)
 	}
 	return undecided(v1alpha1.ReasonNotRequested, fmt.Sprintf(
 		"objects may be stored at %s: %s", strings.Join(s.CRD.Status.StoredVersions, ", "), howToMigrate(s.Policy)))
-}
-
-// wantedRun is the only run that may be under way; empty where none may.
-func (s *state) wantedRun(storage string) string {
-	if s.Policy.Spec.Migration.Mode == v1alpha1.MigrationNever {
-		return ""
-	}
-	return RunID(s.CRD, storage, s.Policy.Spec.Migration.Trigger)
 }
 
 func howToMigrate(policy *v1alpha1.ConversionPolicy) string {
@@ -51,51 +47,6 @@ func howToMigrate(policy *v1alpha1.ConversionPolicy) string {
 		return "spec.migration.mode is Never"
 	}
 	return "change spec.migration.trigger to start a migration"
-}
-
-// keepEvidence drops evidence that no longer speaks of this CustomResourceDefinition,
-// and finds it where there is one version only.
-func (s *state) keepEvidence(storage string) {
-	status := &s.plan.Status
-	if evidence := status.Evidence; evidence != nil &&
-		(evidence.CRDUID != s.CRD.UID || evidence.StorageVersion != storage || !crds.StoredOnlyIn(s.CRD, storage)) {
-		status.Evidence = nil
-	}
-	if status.Evidence == nil && len(s.CRD.Spec.Versions) == 1 && crds.StoredOnlyIn(s.CRD, storage) {
-		status.Evidence = &v1alpha1.StorageEvidence{
-			CRDUID: s.CRD.UID, StorageVersion: storage,
-			Source: v1alpha1.EvidenceSingleVersion, Time: metav1.NewTime(s.Now),
-		}
-	}
-}
-
-// supersede ends the runs that are pinned to another state of the
-// CustomResourceDefinition, and reports whether any is still being ended. Of
-// those that are over, the latest stays for its logs.
-func (s *state) supersede(id string) bool {
-	if last := s.plan.Status.Migration; last != nil && last.Run != id && last.State == v1alpha1.MigrationRunning {
-		last.State = v1alpha1.MigrationSuperseded
-		last.CompletionTime = &metav1.Time{Time: s.Now}
-	}
-	ending := false
-	for _, run := range s.Runs {
-		if run.ID == id || over(run) && s.latest(run) {
-			continue
-		}
-		s.do(DeleteRun{run.Job.Name})
-		ending = ending || !over(run)
-	}
-	return ending
-}
-
-func (s *state) latest(run Run) bool {
-	last := s.plan.Status.Migration
-	return last != nil && last.Run == run.ID
-}
-
-// over reports that no pod of the run writes any more.
-func over(run Run) bool {
-	return run.Progress != nil && run.Progress.Finished || jobEnded(run.Job)
 }
 
 // runs reports whether the run is under way.
@@ -120,18 +71,17 @@ func (s *state) wantsRun(id string) bool {
 	case v1alpha1.MigrationOnTrigger:
 		return triggered
 	default:
-		return triggered || s.plan.Status.Evidence == nil && !s.failed(id)
+		return triggered || s.plan.Status.Evidence == nil && len(s.CRD.Spec.Versions) > 1 && !s.failed(id)
 	}
 }
 
 // proven says what the evidence says.
 func (s *state) proven(storage string) outcome {
 	evidence := s.plan.Status.Evidence
-	s.dropRights()
 	if evidence.Source == v1alpha1.EvidenceSingleVersion {
 		return passed(v1alpha1.ReasonNothingToMigrate, "objects were never stored in another version than "+storage)
 	}
-	return passed(v1alpha1.ReasonMigrated, fmt.Sprintf("all %d objects are stored at %s", evidence.Objects, storage))
+	return passed(v1alpha1.ReasonMigrated, fmt.Sprintf("every object is stored at %s: run %s saw %d", storage, evidence.Run, evidence.Objects))
 }
 
 // migrate starts a run, follows it, and prunes after it.
@@ -144,13 +94,17 @@ func (s *state) migrate(id, storage string) outcome {
 		return waiting(v1alpha1.ReasonForeignStorageMigration, "waits for the end of a StorageVersionMigration that somebody else started")
 	}
 	run := s.run(id)
+	if !s.runs(id) && run.Job != nil && (over(run) || !run.Job.DeletionTimestamp.IsZero()) {
+		// It was run before, for the same pins: what it proved then is not what is asked now.
+		s.do(DeleteRun{run.Job.Name})
+		return waiting(v1alpha1.ReasonMigrating, "waits for the end of the migration of before")
+	}
 	s.recordRun(id, storage, run)
 	switch {
 	case run.Progress != nil && run.Progress.Complete:
 		return s.prune(id, storage)
-	case run.Progress != nil && run.Progress.Finished || jobEnded(run.Job):
+	case run.Progress != nil && run.Progress.Finished || JobEnded(run.Job):
 		s.endRun(v1alpha1.MigrationFailed)
-		s.dropRights()
 		return s.explainFailure()
 	}
 	for _, step := range s.startRun(id, storage) {
@@ -176,10 +130,8 @@ func (s *state) prune(id, storage string) outcome {
 		return waiting(v1alpha1.ReasonPruning, "every object is stored at "+storage+": pruning status.storedVersions")
 	}
 	s.endRun(v1alpha1.MigrationSucceeded)
-	s.plan.Status.Evidence = &v1alpha1.StorageEvidence{
-		CRDUID: s.CRD.UID, StorageVersion: storage, Source: v1alpha1.EvidenceMigration,
-		Run: id, Objects: s.plan.Status.Migration.Total, Time: metav1.NewTime(s.Now),
-	}
+	evidence := s.prove(v1alpha1.EvidenceMigration, storage)
+	evidence.Run, evidence.Objects = id, s.plan.Status.Migration.Total
 	return s.proven(storage)
 }
 
@@ -228,25 +180,4 @@ func (s *state) explainFailure() outcome {
 	}
 	return stalled(v1alpha1.ReasonObjectsFailed, fmt.Sprintf("%d of %d objects could not be rewritten%s%s",
 		last.Failed, last.Total, example, cure))
-}
-
-// dropRights takes the migration's rights away when no run needs them.
-func (s *state) dropRights() {
-	if s.Rights {
-		s.do(DeleteRights{MigrationRightsName(s.Policy.Name)})
-	}
-}
-
-// jobEnded reports that the Job's controller has given it up or seen it through.
-func jobEnded(job *batchv1.Job) bool {
-	if job == nil {
-		return false
-	}
-	for _, condition := range job.Status.Conditions {
-		if condition.Status == corev1.ConditionTrue &&
-			(condition.Type == batchv1.JobComplete || condition.Type == batchv1.JobFailed) {
-			return true
-		}
-	}
-	return false
 }

@@ -4,12 +4,12 @@
 package plan
 
 import (
+	"strconv"
+
 	"k8s.io/apimachinery/pkg/api/resource"
 	batchv1apply "k8s.io/client-go/applyconfigurations/batch/v1"
 	corev1apply "k8s.io/client-go/applyconfigurations/core/v1"
 	rbacv1apply "k8s.io/client-go/applyconfigurations/rbac/v1"
-
-	"k8s.io/utils/ptr"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -39,20 +39,22 @@ func (s *state) startRun(id, storage string) []Step {
 	return steps
 }
 
-func suspended(run Run) bool { return ptr.Deref(run.Job.Spec.Suspend, false) }
-
 func (s *state) migrationAccount() *corev1apply.ServiceAccountApplyConfiguration {
 	return corev1apply.ServiceAccount(MigrationRightsName(s.Policy.Name), s.Settings.Namespace).
 		WithLabels(s.labels(MigrationComponent)).WithAnnotations(s.annotations()).
 		WithAutomountServiceAccountToken(false)
 }
 
-// resourceRole grants list and patch on the one resource, and nothing else.
+// resourceRole grants list and patch on the one resource, a look at the
+// CustomResourceDefinition that the run is pinned to, and nothing else.
 func (s *state) resourceRole() *rbacv1apply.ClusterRoleApplyConfiguration {
 	return rbacv1apply.ClusterRole(MigrationRightsName(s.Policy.Name)).
 		WithLabels(s.labels(MigrationComponent)).WithAnnotations(s.annotations()).
 		WithRules(rbacv1apply.PolicyRule().
-			WithAPIGroups(s.CRD.Spec.Group).WithResources(s.CRD.Spec.Names.Plural).WithVerbs("list", "patch"))
+			WithAPIGroups(s.CRD.Spec.Group).WithResources(s.CRD.Spec.Names.Plural).WithVerbs("list", "patch"),
+			rbacv1apply.PolicyRule().
+				WithAPIGroups("apiextensions.k8s.io").WithResources("customresourcedefinitions").
+				WithResourceNames(s.CRD.Name).WithVerbs("get"))
 }
 
 func (s *state) resourceBinding() *rbacv1apply.ClusterRoleBindingApplyConfiguration {
@@ -104,6 +106,7 @@ func (s *state) migrationJob(id, storage string) *batchv1apply.JobApplyConfigura
 					WithEnableServiceLinks(false).
 					WithRestartPolicy(corev1.RestartPolicyNever).
 					WithSecurityContext(restrictedPod()).
+					WithNodeSelector(linux).
 					WithContainers(s.migrationContainer(id, storage)))))
 }
 
@@ -112,8 +115,10 @@ func (s *state) migrationContainer(id, storage string) *corev1apply.ContainerApp
 	return corev1apply.Container().
 		WithName("migrate").
 		WithImage(s.Settings.Image).
+		WithImagePullPolicy(corev1.PullIfNotPresent).
 		WithArgs("migrate",
 			"--run="+id,
+			"--crd="+s.CRD.Name, "--crd-uid="+string(s.CRD.UID), "--crd-generation="+strconv.FormatInt(s.CRD.Generation, 10),
 			"--group="+target.Group, "--version="+target.Version, "--resource="+target.Resource,
 			"--namespace="+s.Settings.Namespace, "--checkpoint="+RunName(s.Policy.Name, id),
 			"--settle="+s.Settings.Settle.String()).

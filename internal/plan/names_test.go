@@ -62,7 +62,8 @@ func TestRunID(t *testing.T) {
 		}
 		ids[id] = name
 	}
-	if plan.RunID(&base, "v1", "") != plan.RunID(&base, "v1", "") {
+	again := base
+	if plan.RunID(&again, "v1", "") != plan.RunID(&base, "v1", "") {
 		t.Error("the same pins make another run")
 	}
 }

@@ -16,13 +16,11 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 )
 
-// How long a migration lets writes in the old storage version drain before it
-// starts. An API server may commit such a write up to its request timeout, one
-// minute, after the change; alone, it shows the change once it is made.
-const (
-	SettleMany  = 60 * time.Second
-	SettleAlone = 5 * time.Second
-)
+// DefaultSettle is how long a migration lets writes in the old storage version
+// drain before it starts. An API server keeps the old storage for requests in
+// flight up to twice its request timeout of one minute:
+// k8s.io/apiextensions-apiserver, pkg/apiserver/customresource_handler.go, tearDown.
+const DefaultSettle = 2 * time.Minute
 
 // Settings are the same for every policy.
 type Settings struct {
@@ -60,6 +58,9 @@ type Observed struct {
 
 	// Runs are the policy's migration Jobs, sorted by name.
 	Runs []Run
+	// Serving is the plan that status.plan names, nil where it is gone. Pods go
+	// on with it while the rules of the policy do not compile.
+	Serving *conversion.Plan
 	// StalePlans are the names of plan ConfigMaps of other hashes than the current one.
 	StalePlans []string
 	// Rights tells whether migration rights for this policy exist.

@@ -42,9 +42,14 @@ var gates = []gate{
 	{v1alpha1.StorageMigratedCondition, storageMigrated},
 }
 
-// Make decides what to do about a policy.
+// Make decides what to do about a policy. What must not wait for a gate comes
+// first: runs that the CustomResourceDefinition no longer bears (guard.go), and
+// the upkeep of what already serves (upkeep.go).
 func Make(observed Observed) Plan {
 	s := newState(observed)
+	s.judgeEvidence()
+	s.guardRuns()
+	s.upkeep()
 	switch {
 	case !s.Policy.DeletionTimestamp.IsZero():
 		s.leave()
@@ -60,39 +65,52 @@ func Make(observed Observed) Plan {
 type state struct {
 	Observed
 	plan Plan
-	// armed tells that the CRD already converts through this policy's Service.
+	// armed tells that the CRD converts through this policy's Service.
 	armed bool
+	// engaged tells that it does, or did until somebody else changed it: objects
+	// may be unreadable, or wrong, without the converter.
+	engaged bool
 	// planText and planHash are the compiled rules once they are known to be valid.
 	planText, planHash string
+	// switched tells that the CRD is being pointed at the converter.
+	switched bool
+	// issued tells that a serving certificate is being issued.
+	issued bool
 }
 
 func newState(observed Observed) *state {
 	s := &state{Observed: observed}
-	s.plan.Status = *observed.Policy.Status.DeepCopy()
-	s.plan.Status.ObservedGeneration = observed.Policy.Generation
-	s.plan.Status.CRD = nil
+	status := observed.Policy.Status.DeepCopy()
+	status.ObservedGeneration = observed.Policy.Generation
 	if observed.Policy.DeletionTimestamp.IsZero() {
-		apimeta.RemoveStatusCondition(&s.plan.Status.Conditions, v1alpha1.DeletionBlockedCondition)
+		apimeta.RemoveStatusCondition(&status.Conditions, v1alpha1.DeletionBlockedCondition)
 	}
-	if observed.CRD != nil {
+	status.CRD = nil
+	if crd := observed.CRD; crd != nil {
 		s.armed = s.pointsHere()
-		s.plan.Status.CRD = &v1alpha1.CRDStatus{
-			UID:            observed.CRD.UID,
-			Generation:     observed.CRD.Generation,
-			Strategy:       string(crds.Strategy(observed.CRD)),
-			StorageVersion: crds.StorageVersion(observed.CRD),
-			StoredVersions: slices.Clone(observed.CRD.Status.StoredVersions),
+		if s.armed {
+			status.ArmedCRD = crd.UID
+		}
+		s.engaged = status.ArmedCRD == crd.UID
+		status.CRD = &v1alpha1.CRDStatus{
+			UID:            crd.UID,
+			Generation:     crd.Generation,
+			Strategy:       string(crds.Strategy(crd)),
+			StorageVersion: crds.StorageVersion(crd),
+			StoredVersions: slices.Clone(crd.Status.StoredVersions),
 		}
 	}
+	if !s.engaged {
+		status.ArmedCRD, status.Webhook = "", nil
+	}
+	s.plan.Status = *status
 	return s
 }
 
 // pause stops what changes things and leaves alone what answers.
 func (s *state) pause() {
 	for _, run := range s.Runs {
-		if !over(run) && !suspended(run) {
-			s.do(SuspendRun{Name: run.Job.Name, Suspend: true})
-		}
+		s.suspend(run)
 	}
 	s.summarize(outcome{reason: v1alpha1.ReasonSuspended, stop: true,
 		message: "spec.suspend is true: nothing is changed; converter pods keep answering"})

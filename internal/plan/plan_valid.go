@@ -21,7 +21,7 @@ func planValid(s *state) outcome {
 	case s.CRD == nil:
 		return unknown(v1alpha1.ReasonCRDNotFound, fmt.Sprintf(
 			"CustomResourceDefinition %q does not exist: create it, or give the policy the name <plural>.<group> of one that exists", s.Policy.Name))
-	case !s.CRD.DeletionTimestamp.IsZero() && !s.armed:
+	case !s.CRD.DeletionTimestamp.IsZero() && !s.engaged:
 		return unknown(v1alpha1.ReasonCRDTerminating,
 			"the CustomResourceDefinition is being deleted: nothing is changed")
 	case len(s.Rules.Errors) > 0:
@@ -29,11 +29,7 @@ func planValid(s *state) outcome {
 	case s.Rules.Plan == nil:
 		return unknown(v1alpha1.ReasonVersionNotInCRD, describe(s.Rules.Missing)+"; nothing is changed until then")
 	}
-	text, err := s.Rules.Plan.Marshal()
-	if err != nil {
-		return stalled(v1alpha1.ReasonInvalidRules, "the compiled rules cannot be written: "+err.Error())
-	}
-	s.planText, s.planHash = string(text), s.Rules.Plan.Hash()
+	s.usePlan(s.Rules.Plan)
 	s.plan.Status.Plan = &v1alpha1.PlanStatus{Hash: s.planHash, Verdicts: s.Rules.Verdicts}
 	if len(s.Rules.Missing) > 0 {
 		return undecided(v1alpha1.ReasonVersionNotInCRD, describe(s.Rules.Missing)+"; the webhook is armed ahead of it")

@@ -22,16 +22,14 @@ type pods struct {
 // CustomResourceDefinition depends on them, all of them; afterwards one is
 // enough for conversions to work, and the message tells the difference.
 func webhookAvailable(s *state) outcome {
-	for _, object := range s.workload() {
-		s.do(Apply{object})
-	}
+	s.applyWorkload()
 	count := s.countPods()
 	s.plan.Status.Webhook = &v1alpha1.WebhookStatus{
 		Desired: count.desired, Ready: count.current,
 		Available: fmt.Sprintf("%d/%d", count.current, count.desired),
 	}
 	switch {
-	case count.old > 0 || !s.armed && count.current < count.desired:
+	case count.old > 0 || !s.engaged && count.current < count.desired:
 		return waiting(v1alpha1.ReasonRollingOut, fmt.Sprintf(
 			"%d of %d converter pods are ready with the current plan", count.current, count.desired)+s.podFailure())
 	case count.current == 0:

@@ -15,6 +15,9 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/conversion"
 )
 
 const (
@@ -34,6 +37,24 @@ const (
 	drainSeconds       = 10
 	terminationSeconds = 45
 )
+
+// linux is what the image is built for.
+var linux = map[string]string{"kubernetes.io/os": "linux"}
+
+// usePlan makes a plan the one that the workload is built for.
+func (s *state) usePlan(plan *conversion.Plan) {
+	text, err := plan.Marshal()
+	if err != nil {
+		return // cannot be: a plan holds nothing that has no JSON form
+	}
+	s.planText, s.planHash = string(text), plan.Hash()
+}
+
+func (s *state) applyWorkload() {
+	for _, object := range s.workload() {
+		s.do(Apply{object})
+	}
+}
 
 // workload is everything that converts: the plan and the pods that serve it.
 // Nothing of it has an owner reference. Garbage collection knows no order, and
@@ -94,6 +115,7 @@ func (s *state) converterPod() *corev1apply.PodTemplateSpecApplyConfiguration {
 			WithEnableServiceLinks(false).
 			WithTerminationGracePeriodSeconds(terminationSeconds).
 			WithSecurityContext(restrictedPod()).
+			WithNodeSelector(linux).
 			WithTopologySpreadConstraints(s.spread("kubernetes.io/hostname"), s.spread("topology.kubernetes.io/zone")).
 			WithContainers(s.converterContainer()).
 			WithVolumes(
@@ -107,6 +129,7 @@ func (s *state) converterContainer() *corev1apply.ContainerApplyConfiguration {
 	return corev1apply.Container().
 		WithName("converter").
 		WithImage(s.Settings.Image).
+		WithImagePullPolicy(corev1.PullIfNotPresent).
 		WithArgs("serve",
 			"--plan="+planMount+"/"+PlanKey,
 			"--certificates="+certificateMount,
@@ -144,7 +167,7 @@ func (s *state) selector() map[string]string {
 	return map[string]string{InstanceLabel: ChildName(s.Policy.Name), ComponentLabel: ConverterComponent}
 }
 
-func resources(wanted corev1.ResourceRequirements) *corev1apply.ResourceRequirementsApplyConfiguration {
+func resources(wanted v1alpha1.Resources) *corev1apply.ResourceRequirementsApplyConfiguration {
 	return corev1apply.ResourceRequirements().WithRequests(wanted.Requests).WithLimits(wanted.Limits)
 }
 

@@ -39,6 +39,12 @@ func Install(ctx context.Context, t *Teller) error {
 			return err
 		}
 	}
+	t.Say("A migration first lets writes in the old storage version drain: for two minutes, unless the manager is told")
+	t.Say("otherwise. Nobody else writes to this cluster, so that five seconds do.")
+	if _, err := t.Show(ctx, "kubectl", "-n", "conversion-system", "patch", deployment, "--type=json",
+		"-p", `[{"op":"add","path":"/spec/template/spec/containers/0/args/-","value":"--settle=5s"}]`); err != nil {
+		return err
+	}
 	_, err := t.Show(ctx, "kubectl", "-n", "conversion-system", "rollout", "status", deployment, patience)
 	return err
 }
