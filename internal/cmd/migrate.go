@@ -50,9 +50,15 @@ exit code means that it is worth starting again.`,
 	flags.StringVar(&o.migration.Resource.Group, "group", "", "API group of the resource")
 	flags.StringVar(&o.migration.Resource.Version, "version", "", "storage version of the resource")
 	flags.StringVar(&o.migration.Resource.Resource, "resource", "", "plural name of the resource")
+	flags.StringVar(&o.migration.Pin.Name, "crd", "", "name of the CustomResourceDefinition of the resource")
+	flags.StringVar((*string)(&o.migration.Pin.UID), "crd-uid", "", "uid of the CustomResourceDefinition; the run is aborted when it is another")
+	flags.Int64Var(&o.migration.Pin.Generation, "crd-generation", 0, "generation of the CustomResourceDefinition; the run is aborted when it is another")
 	flags.StringVar(&o.checkpoint.Namespace, "namespace", "", "namespace of the checkpoint ConfigMap")
 	flags.StringVar(&o.checkpoint.Name, "checkpoint", "", "name of the ConfigMap that keeps the record of the run; it must exist")
-	flags.DurationVar(&o.migration.Settle, "settle", time.Minute, "time for writes at the old version to drain before the first object is listed")
+	// Twice the API server's request timeout, a minute: its tearDown in
+	// k8s.io/apiextensions-apiserver pkg/apiserver/customresource_handler.go keeps
+	// the old storage that long for the requests in flight.
+	flags.DurationVar(&o.migration.Settle, "settle", 2*time.Minute, "time for writes at the old version to drain before the first object is listed")
 	flags.IntVar(&o.migration.Concurrency, "concurrency", 8, "objects in flight")
 	flags.Int64Var(&o.migration.PageSize, "page-size", 500, "objects listed at once")
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "path to a kubeconfig; empty means the pod's own ServiceAccount")
@@ -65,6 +71,8 @@ func (o *migrateOptions) validate() error {
 		{"group", o.migration.Resource.Group},
 		{"version", o.migration.Resource.Version},
 		{"resource", o.migration.Resource.Resource},
+		{"crd", o.migration.Pin.Name},
+		{"crd-uid", string(o.migration.Pin.UID)},
 		{"namespace", o.checkpoint.Namespace},
 		{"checkpoint", o.checkpoint.Name},
 	}
@@ -73,6 +81,9 @@ func (o *migrateOptions) validate() error {
 		if r.value == "" {
 			errs = append(errs, fmt.Errorf("--%s is required", r.flag))
 		}
+	}
+	if o.migration.Pin.Generation < 1 {
+		errs = append(errs, fmt.Errorf("--crd-generation is required and must be at least 1, is %d", o.migration.Pin.Generation))
 	}
 	if o.migration.Settle < 0 {
 		errs = append(errs, fmt.Errorf("--settle must not be negative, is %s", o.migration.Settle))
@@ -91,7 +102,7 @@ func (o *migrateOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	cluster, err := migration.Connect(config, o.migration.Resource, o.checkpoint)
+	cluster, err := migration.Connect(config, o.migration.Resource, o.migration.Pin.Name, o.checkpoint)
 	if err != nil {
 		return err
 	}
@@ -99,6 +110,7 @@ func (o *migrateOptions) run(ctx context.Context) error {
 		Options:     o.migration,
 		Lister:      cluster,
 		Patcher:     cluster,
+		Definition:  cluster,
 		Discovery:   cluster,
 		Checkpoints: cluster,
 		Clock:       migration.SystemClock{},

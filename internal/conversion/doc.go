@@ -12,7 +12,7 @@
 // that are local to it.
 //
 // A Converter (convert.go) answers for a plan. It parses an object as far as
-// the plan looks into it (parse.go); everything else stays the bytes that it
+// the plan looks into it (parse.go, scan.go); everything else stays the bytes that it
 // was. Then each scope moves values and sets them aside (hop.go,
 // format.go, elements.go, shared.go).
 //

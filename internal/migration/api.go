@@ -23,11 +23,17 @@ type Patcher interface {
 	Patch(ctx context.Context, namespace, name string, patch []byte) (*metav1.PartialObjectMetadata, error)
 }
 
-// Discovery reports the storageVersionHash that the API server shows for the
-// migrated resource, and whether it serves the resource at the storage version
-// at all. The hash is opaque: it only compares equal or not.
+// Definition reads the metadata of the CustomResourceDefinition that the run is
+// pinned to, as it is now: never from a cache.
+type Definition interface {
+	DefinitionMetadata(ctx context.Context) (*metav1.PartialObjectMetadata, error)
+}
+
+// Discovery reports what the API server shows of the migrated resource at the
+// storage version, its kind and storageVersionHash among it, or nil if it does
+// not serve it.
 type Discovery interface {
-	StorageVersionHash(ctx context.Context) (hash string, served bool, err error)
+	ServedResource(ctx context.Context) (*metav1.APIResource, error)
 }
 
 // Checkpoints keeps the run's record. Load returns nothing when no record was

@@ -5,6 +5,8 @@ package migration
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/base64"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -14,8 +16,8 @@ import (
 const (
 	// discoveryInterval is the time between two looks at discovery.
 	discoveryInterval = time.Second
-	// discoveryReads is how often a run looks before it takes the resource for
-	// not served: two minutes.
+	// discoveryReads is how often a run looks, at least, before it takes the
+	// storage version for another one: two minutes.
 	discoveryReads = 120
 )
 
@@ -35,6 +37,9 @@ func (e *Engine) passBarrier(ctx context.Context, j *journal) error {
 	if err := e.Clock.Sleep(ctx, e.Settle); err != nil {
 		return err
 	}
+	if err := e.checkPin(ctx); err != nil {
+		return err
+	}
 	list, err := e.list(ctx, "", metav1.ListOptions{Limit: 1})
 	if err != nil {
 		return err
@@ -42,38 +47,66 @@ func (e *Engine) passBarrier(ctx context.Context, j *journal) error {
 	if list.ResourceVersion == "" {
 		return abortf("the list of %s has no resourceVersion, so there is no telling which objects are current", e.Resource.GroupResource())
 	}
-	log.Info("Barrier passed: objects written from now on are current", "barrier", list.ResourceVersion)
+	log.Info("Barrier passed: writes at the old version have drained", "barrier", list.ResourceVersion)
 	return j.passBarrier(ctx, list.ResourceVersion)
 }
 
-// awaitStorageVersion waits until two looks in a row show the resource with the
-// same storageVersionHash: API servers behind one address agree, as far as can
-// be seen through it. A server may still encode at the old version for a moment
-// (kubernetes#130235), which the settle time is for.
+// awaitStorageVersion waits until two looks in a row show the version of the run
+// as the storage version: API servers behind one address agree, as far as can be
+// seen through it. A server may still encode at the old version for a moment
+// (kubernetes#130235), which the settle time is for. Servers that show another
+// version for longer than that do not lag behind.
 func (e *Engine) awaitStorageVersion(ctx context.Context) error {
-	var before string
-	var seen bool
-	for range discoveryReads {
-		hash, served, err := e.storageVersionHash(ctx)
-		if err != nil {
+	var shown *metav1.APIResource
+	seen := false
+	for range max(discoveryReads, int(e.Settle/discoveryInterval)) {
+		var err error
+		if shown, err = e.servedResource(ctx); err != nil {
 			return err
 		}
-		if served && seen && hash == before {
+		stored := e.storesVersion(shown)
+		if stored && seen {
 			return nil
 		}
-		before, seen = hash, served
+		seen = stored
 		if err := e.Clock.Sleep(ctx, discoveryInterval); err != nil {
 			return err
 		}
 	}
-	return abortf("discovery does not show %s at version %s with a steady storage version: check that the CustomResourceDefinition serves it",
-		e.Resource.GroupResource(), e.Resource.Version)
+	return e.otherStorageVersion(shown)
 }
 
-func (e *Engine) storageVersionHash(ctx context.Context) (hash string, served bool, err error) {
+func (e *Engine) servedResource(ctx context.Context) (shown *metav1.APIResource, err error) {
 	err = patiently(ctx, e.Clock, func() error {
-		hash, served, err = e.Discovery.StorageVersionHash(ctx)
+		shown, err = e.Discovery.ServedResource(ctx)
 		return err
 	})
-	return hash, served, err
+	return shown, err
+}
+
+func (e *Engine) storesVersion(shown *metav1.APIResource) bool {
+	return shown != nil && shown.StorageVersionHash == e.expectedHash(shown)
+}
+
+func (e *Engine) expectedHash(shown *metav1.APIResource) string {
+	return storageVersionHash(e.Resource.Group, e.Resource.Version, shown.Kind)
+}
+
+func (e *Engine) otherStorageVersion(shown *metav1.APIResource) error {
+	resource, version := e.Resource.GroupResource(), e.Resource.Version
+	if shown == nil {
+		return abortf("discovery does not show %s at version %s: check that the CustomResourceDefinition serves it", resource, version)
+	}
+	return abortf("discovery does not steadily show %s as the storage version of %s: its storageVersionHash is %q, expected %q; "+
+		"check which version the CustomResourceDefinition stores; an API server that computes the hash otherwise is not supported",
+		version, resource, shown.StorageVersionHash, e.expectedHash(shown))
+}
+
+// storageVersionHash is how API servers name a storage version in discovery.
+// From k8s.io/apiserver pkg/endpoints/discovery/storageversionhash.go, which
+// warns that it may change: nothing is rewritten then, because no hash is the
+// expected one.
+func storageVersionHash(group, version, kind string) string {
+	sum := sha256.Sum256([]byte(group + "/" + version + "/" + kind))
+	return base64.StdEncoding.EncodeToString(sum[:8])
 }

@@ -12,44 +12,49 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// look is one answer of discovery.
-type look struct {
-	hash   string
-	served bool
-	err    error
+// seen is one answer of discovery.
+type seen struct {
+	shown *metav1.APIResource
+	err   error
 }
 
-type lookFunc func() look
+type seeFunc func() seen
 
-func (f lookFunc) StorageVersionHash(context.Context) (string, bool, error) {
-	l := f()
-	return l.hash, l.served, l.err
+func (f seeFunc) ServedResource(context.Context) (*metav1.APIResource, error) {
+	s := f()
+	return s.shown, s.err
 }
 
 func TestAwaitStorageVersion(t *testing.T) {
-	missing, before, after := look{}, look{hash: "old", served: true}, look{hash: "new", served: true}
+	missing := seen{}
+	before := seen{shown: shownWith(storageVersionHash("example.com", "v1beta1", "CronTab"))}
+	after := seen{shown: shownWith(storageVersionHash("example.com", "v1", "CronTab"))}
+	unnamed := seen{shown: shownWith("")}
 	tests := map[string]struct {
-		looks []look
+		looks []seen
 		// times that discovery was read; the last look repeats.
 		want int
 		stop string
 	}{
-		"steady":              {looks: []look{after}, want: 2},
-		"not served yet":      {looks: []look{missing, missing, after}, want: 4},
-		"changes":             {looks: []look{before, after}, want: 3},
-		"servers differ":      {looks: []look{before, after, before, after}, want: 5},
-		"served, then not":    {looks: []look{after, missing, after}, want: 4},
-		"hashes not shown":    {looks: []look{{served: true}}, want: 2},
-		"recovers":            {looks: []look{{err: unreachable()}, after, {err: unavailable()}, after}, want: 4},
-		"never served":        {looks: []look{missing}, want: discoveryReads, stop: "does not show crontabs.example.com at version v1"},
-		"discovery forbidden": {looks: []look{{err: forbidden("")}}, want: 1, stop: "denied by policy"},
-		"server stays away":   {looks: []look{{err: unreachable()}}, want: patience, stop: "connection refused"},
+		"steady":              {looks: []seen{after}, want: 2},
+		"not served yet":      {looks: []seen{missing, missing, after}, want: 4},
+		"changes":             {looks: []seen{before, after}, want: 3},
+		"servers differ":      {looks: []seen{before, after, before, after}, want: 5},
+		"served, then not":    {looks: []seen{after, missing, after}, want: 4},
+		"hash shown late":     {looks: []seen{unnamed, unnamed, after}, want: 4},
+		"hashes not shown":    {looks: []seen{unnamed}, want: discoveryReads, stop: `its storageVersionHash is "", expected "`},
+		"steady, but the old": {looks: []seen{before}, want: discoveryReads, stop: "does not steadily show v1 as the storage version of crontabs.example.com"},
+		"servers never agree": {looks: flapping(before, after), want: discoveryReads, stop: "does not steadily show"},
+		"recovers":            {looks: []seen{{err: unreachable()}, after, {err: unavailable()}, after}, want: 4},
+		"never served":        {looks: []seen{missing}, want: discoveryReads, stop: "does not show crontabs.example.com at version v1"},
+		"discovery forbidden": {looks: []seen{{err: forbidden("")}}, want: 1, stop: "denied by policy"},
+		"server stays away":   {looks: []seen{{err: unreachable()}}, want: patience, stop: "connection refused"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			reads := 0
 			engine := newTestEngine(newFakeAPI(0), &fakeStore{})
-			engine.Discovery = lookFunc(func() look {
+			engine.Discovery = seeFunc(func() seen {
 				reads++
 				return tt.looks[min(reads, len(tt.looks))-1]
 			})
@@ -63,6 +68,46 @@ func TestAwaitStorageVersion(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+// flapping alternates for as long as a run looks.
+func flapping(a, b seen) []seen {
+	var answers []seen
+	for range discoveryReads {
+		answers = append(answers, a, b)
+	}
+	return answers
+}
+
+// As the API server of Kubernetes 1.37 shows them.
+func TestStorageVersionHash(t *testing.T) {
+	tests := map[string]struct{ group, version, kind, want string }{
+		"Deployment": {"apps", "v1", "Deployment", "8aSe+NMegvE="},
+		"Pod":        {"", "v1", "Pod", "xPOwRZ+Yhw8="},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := storageVersionHash(tt.group, tt.version, tt.kind); got != tt.want {
+				t.Errorf("hash is %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestOldStorageVersionIsNotMigratedTo(t *testing.T) {
+	api, store := newFakeAPI(3), &fakeStore{}
+	engine := newTestEngine(api, store)
+	engine.Settle = 10 * time.Minute
+	looks := 0
+	engine.Discovery = seeFunc(func() seen {
+		looks++
+		return seen{shown: shownWith(storageVersionHash("example.com", "v1beta1", "CronTab"))}
+	})
+	record := mustRun(t, engine)
+	wantError(t, errorString(record.Message), "does not steadily show v1 as the storage version")
+	if record.State != StateAborted || len(api.patched) != 0 || looks != 600 {
+		t.Errorf("record is %+v after %d looks, patched %v", record, looks, api.patched)
 	}
 }
 
@@ -109,9 +154,9 @@ func TestResumedRunKeepsItsBarrier(t *testing.T) {
 	api.write("ns/b", "v1")
 
 	engine.Clock = clock
-	engine.Discovery = lookFunc(func() look {
+	engine.Discovery = seeFunc(func() seen {
 		t.Error("a resumed run looked at discovery again")
-		return look{}
+		return seen{}
 	})
 	record, err := engine.Run(t.Context())
 	if err != nil {

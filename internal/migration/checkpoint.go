@@ -28,7 +28,7 @@ type journal struct {
 }
 
 // openJournal reads the record of the run, or starts one.
-func openJournal(ctx context.Context, run string, store Checkpoints, clock Clock) (*journal, error) {
+func openJournal(ctx context.Context, o Options, store Checkpoints, clock Clock) (*journal, error) {
 	j := &journal{store: store, clock: clock}
 	var data []byte
 	err := patiently(ctx, clock, func() (err error) {
@@ -39,17 +39,16 @@ func openJournal(ctx context.Context, run string, store Checkpoints, clock Clock
 		return nil, fmt.Errorf("cannot read the checkpoint: %w", err)
 	}
 	if len(data) == 0 {
-		j.record = Record{Format: recordFormat, Run: run, State: StateSettling, StartTime: j.now()}
+		j.record = Record{
+			Format: recordFormat, Run: o.Run, CRDUID: o.Pin.UID, CRDGeneration: o.Pin.Generation,
+			State: StateSettling, StartTime: j.now(),
+		}
 		return j, j.save(ctx)
 	}
 	if j.record, err = ParseRecord(data); err != nil {
 		return nil, err
 	}
-	// The record of another run may be the only proof of what that run did.
-	if j.record.Run != run {
-		return nil, fmt.Errorf("the checkpoint holds the record of run %q, this is run %q: every run needs a ConfigMap of its own", j.record.Run, run)
-	}
-	return j, nil
+	return j, j.record.belongsTo(o)
 }
 
 // passBarrier records the barrier, which a restarted pod keeps.

@@ -44,6 +44,7 @@ func TestRecordOfEveryPage(t *testing.T) {
 	}
 	for i := range want {
 		want[i].Format, want[i].Run, want[i].StartTime = recordFormat, "run-1", start
+		want[i].CRDUID, want[i].CRDGeneration = testPin.UID, testPin.Generation
 	}
 	got := store.records(t)
 	got[len(got)-1].CompletionTime = nil
@@ -65,8 +66,19 @@ func TestProgressInsideAPage(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			store := &fakeStore{}
 			engine := newTestEngine(newFakeAPI(5), store)
-			engine.Clock = steppingClock(tt.step)
-			mustRun(t, engine)
+			j, err := openJournal(t.Context(), engine.Options, store, steppingClock(tt.step))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := j.passBarrier(t.Context(), "105"); err != nil {
+				t.Fatal(err)
+			}
+			j.openPage(&metav1.PartialObjectMetadataList{Items: make([]metav1.PartialObjectMetadata, 5)})
+			for range 5 {
+				if err := j.note(t.Context(), result{outcome: rewritten}); err != nil {
+					t.Fatal(err)
+				}
+			}
 			shown := 0
 			for _, r := range store.records(t) {
 				if r.State == StateRunning && r.Done() > 0 {
@@ -222,15 +234,19 @@ func TestCheckpointThatCannotBeRead(t *testing.T) {
 }
 
 func TestRecordThatIsNotOursIsLeftAlone(t *testing.T) {
-	another := completedRecord()
+	another, recreated, changed := completedRecord(), completedRecord(), completedRecord()
 	another.Run = "run-0"
+	recreated.CRDUID = "crd-0"
+	changed.CRDGeneration = 2
 	tests := map[string]struct {
 		data []byte
 		want string
 	}{
-		"another run": {mustMarshal(t, another), `the record of run "run-0", this is run "run-1"`},
-		"not JSON":    {[]byte("{"), "not readable"},
-		"newer":       {[]byte(`{"format":9,"run":"run-1","state":"Running","barrier":"1"}`), "format is 9"},
+		"another run":        {mustMarshal(t, another), `the record of run "run-0", this is run "run-1"`},
+		"another definition": {mustMarshal(t, recreated), "uid crd-0, generation 3, this run is for crontabs.example.com, uid crd-1, generation 3"},
+		"another generation": {mustMarshal(t, changed), "uid crd-1, generation 2, this run is for crontabs.example.com, uid crd-1, generation 3"},
+		"not JSON":           {[]byte("{"), "not readable"},
+		"newer":              {[]byte(`{"format":9,"run":"run-1","state":"Running","barrier":"1"}`), "format is 9"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -27,19 +27,24 @@ const (
 	requestTimeout = 75 * time.Second
 )
 
-// Cluster is the API server as a run sees it: Lister, Patcher, Discovery and
-// Checkpoints.
+// definitions is where CustomResourceDefinitions are.
+var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+
+// Cluster is the API server as a run sees it: Lister, Patcher, Definition,
+// Discovery and Checkpoints.
 type Cluster struct {
 	resource   schema.GroupVersionResource
-	objects    metadata.Getter
+	definition string
+	metadata   metadata.Interface
+	patches    rest.Interface
 	discovery  *discovery.DiscoveryClient
 	configMaps corev1.ConfigMapInterface
 	checkpoint string
 }
 
-// Connect makes the clients for one resource and one checkpoint ConfigMap,
-// which must exist.
-func Connect(config *rest.Config, resource schema.GroupVersionResource, checkpoint types.NamespacedName) (*Cluster, error) {
+// Connect makes the clients for one resource, the CustomResourceDefinition of
+// that name, and one checkpoint ConfigMap, which must exist.
+func Connect(config *rest.Config, resource schema.GroupVersionResource, definition string, checkpoint types.NamespacedName) (*Cluster, error) {
 	config = rest.CopyConfig(config)
 	config.UserAgent = userAgent
 	// The number of objects in flight is the limit, and the API server's
@@ -53,6 +58,10 @@ func Connect(config *rest.Config, resource schema.GroupVersionResource, checkpoi
 	if err != nil {
 		return nil, fmt.Errorf("cannot make a metadata client: %w", err)
 	}
+	patches, err := patchClient(config, resource.GroupVersion())
+	if err != nil {
+		return nil, fmt.Errorf("cannot make a client for patches: %w", err)
+	}
 	disco, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("cannot make a discovery client: %w", err)
@@ -63,7 +72,9 @@ func Connect(config *rest.Config, resource schema.GroupVersionResource, checkpoi
 	}
 	return &Cluster{
 		resource:   resource,
-		objects:    objects.Resource(resource),
+		definition: definition,
+		metadata:   objects,
+		patches:    patches,
 		discovery:  disco,
 		configMaps: core.ConfigMaps(checkpoint.Namespace),
 		checkpoint: checkpoint.Name,
@@ -72,33 +83,62 @@ func Connect(config *rest.Config, resource schema.GroupVersionResource, checkpoi
 
 // List implements Lister.
 func (c *Cluster) List(ctx context.Context, namespace string, options metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
-	return c.objects.Namespace(namespace).List(ctx, options)
+	return c.metadata.Resource(c.resource).Namespace(namespace).List(ctx, options)
 }
 
-// Patch implements Patcher. Fields that the schema does not know were stored
-// before; warning about each of them would only slow the API server down.
+// patchClient is a client like the one for metadata, which has no way to ask
+// for no retries.
+func patchClient(config *rest.Config, version schema.GroupVersion) (rest.Interface, error) {
+	config = metadata.ConfigFor(config)
+	config.GroupVersion = &version
+	config.APIPath = "/apis"
+	return rest.RESTClientFor(config)
+}
+
+// Patch implements Patcher. It is sent once, however soon the API server asks
+// for it again: the engine looks at the CustomResourceDefinition before it sends
+// a patch. Fields that the schema does not know were stored before; warning
+// about each of them would only slow the API server down.
 func (c *Cluster) Patch(ctx context.Context, namespace, name string, patch []byte) (*metav1.PartialObjectMetadata, error) {
-	return c.objects.Namespace(namespace).Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{
-		FieldManager:    userAgent,
-		FieldValidation: metav1.FieldValidationIgnore,
-	})
+	answer := &metav1.PartialObjectMetadata{}
+	err := c.patches.Patch(types.MergePatchType).
+		NamespaceIfScoped(namespace, namespace != "").
+		Resource(c.resource.Resource).
+		Name(name).
+		Param("fieldManager", userAgent).
+		Param("fieldValidation", metav1.FieldValidationIgnore).
+		SetHeader("Accept", "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1").
+		MaxRetries(0).
+		Body(patch).
+		Do(ctx).
+		Into(answer)
+	if err != nil {
+		return nil, err
+	}
+	return answer, nil
 }
 
-// StorageVersionHash implements Discovery.
-func (c *Cluster) StorageVersionHash(ctx context.Context) (hash string, served bool, err error) {
+// DefinitionMetadata implements Definition. Without a resourceVersion the API
+// server reads from etcd.
+func (c *Cluster) DefinitionMetadata(ctx context.Context) (*metav1.PartialObjectMetadata, error) {
+	return c.metadata.Resource(definitions).Get(ctx, c.definition, metav1.GetOptions{})
+}
+
+// ServedResource implements Discovery.
+func (c *Cluster) ServedResource(ctx context.Context) (*metav1.APIResource, error) {
 	resources, err := c.discovery.ServerResourcesForGroupVersionWithContext(ctx, c.resource.GroupVersion().String())
 	if apierrors.IsNotFound(err) {
-		return "", false, nil
+		return nil, nil
 	}
 	if err != nil {
-		return "", false, err
+		return nil, err
 	}
-	for _, r := range resources.APIResources {
-		if r.Name == c.resource.Resource {
-			return r.StorageVersionHash, true, nil
+	for i := range resources.APIResources {
+		if resources.APIResources[i].Name == c.resource.Resource {
+			return &resources.APIResources[i], nil
 		}
 	}
-	return "", false, nil
+	return nil, nil
 }
 
 // Load implements Checkpoints.

@@ -23,7 +23,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -59,6 +58,8 @@ type resource struct {
 	*cluster
 	plural  string
 	objects int
+	// pin is the definition as it was when the storage version had moved.
+	pin Pin
 }
 
 func startCluster(t *testing.T) *cluster {
@@ -101,6 +102,7 @@ func (c *cluster) newResource(t *testing.T, plural string, objects int) *resourc
 	before := crd.DeepCopy()
 	crd.Spec.Versions[0].Storage, crd.Spec.Versions[1].Storage = false, true
 	must(t, c.client.Patch(t.Context(), crd, client.MergeFrom(before)))
+	r.pin = Pin{Name: crd.Name, UID: crd.UID, Generation: crd.Generation}
 	return r
 }
 
@@ -167,11 +169,11 @@ func (r *resource) engine(t *testing.T, run string) *Engine {
 		Groups:   []string{"system:serviceaccounts", "system:authenticated"},
 	}
 	gvr := schema.GroupVersionResource{Group: testGroup, Version: "v1", Resource: r.plural}
-	c, err := Connect(config, gvr, checkpoint)
+	c, err := Connect(config, gvr, r.pin.Name, checkpoint)
 	must(t, err)
 	return &Engine{
-		Options: Options{Run: run, Resource: gvr, Settle: settle, Concurrency: 8, PageSize: 500},
-		Lister:  c, Patcher: c, Discovery: c, Checkpoints: c, Clock: SystemClock{},
+		Options: Options{Run: run, Resource: gvr, Pin: r.pin, Settle: settle, Concurrency: 8, PageSize: 500},
+		Lister:  c, Patcher: c, Definition: c, Discovery: c, Checkpoints: c, Clock: SystemClock{},
 	}
 }
 
@@ -191,6 +193,7 @@ func (r *resource) grant(t *testing.T, checkpoint types.NamespacedName) {
 		&rbacv1.RoleBinding{ObjectMeta: metadata, Subjects: subjects, RoleRef: ref("Role")},
 		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: checkpoint.Name}, Rules: []rbacv1.PolicyRule{
 			{APIGroups: []string{testGroup}, Resources: []string{r.plural}, Verbs: []string{"list", "patch"}},
+			{APIGroups: []string{definitions.Group}, Resources: []string{definitions.Resource}, ResourceNames: []string{r.pin.Name}, Verbs: []string{"get"}},
 		}},
 		&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: checkpoint.Name}, Subjects: subjects, RoleRef: ref("ClusterRole")},
 	} {
@@ -229,18 +232,6 @@ func (r *resource) refuseUpdates(t *testing.T, name string) {
 	})
 }
 
-// unserve stops serving v1, and returns when the API server has followed.
-func (r *resource) unserve(ctx context.Context) error {
-	patch := []byte(`[{"op": "replace", "path": "/spec/versions/1/served", "value": false}]`)
-	if err := r.client.Patch(ctx, r.definition(), client.RawPatch(types.JSONPatchType, patch)); err != nil {
-		return err
-	}
-	return poll(ctx, func(ctx context.Context) (bool, error) {
-		err := r.client.List(ctx, r.list("v1"))
-		return apierrors.IsNotFound(err) || meta.IsNoMatchError(err), nil
-	})
-}
-
 // stored counts the objects in etcd by the version of their bytes.
 func (r *resource) stored(t *testing.T) map[string]int {
 	t.Helper()
@@ -261,6 +252,16 @@ func (r *resource) revision(t *testing.T) int64 {
 		last = max(last, object.ModRevision)
 	}
 	return last
+}
+
+// revisions are those of the last write to each object.
+func (r *resource) revisions(t *testing.T) map[string]int64 {
+	t.Helper()
+	revisions := map[string]int64{}
+	for _, object := range r.raw(t).Kvs {
+		revisions[path.Base(string(object.Key))] = object.ModRevision
+	}
+	return revisions
 }
 
 func (r *resource) raw(t *testing.T) *clientv3.GetResponse {

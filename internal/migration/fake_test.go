@@ -6,10 +6,8 @@ package migration
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
-	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,6 +22,8 @@ import (
 )
 
 var testResource = schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "crontabs"}
+
+var testPin = Pin{Name: "crontabs.example.com", UID: "crd-1", Generation: 3}
 
 // stored is one object as etcd holds it.
 type stored struct {
@@ -47,11 +47,16 @@ type fakeAPI struct {
 	onList     func(options metav1.ListOptions) error
 	lists      []metav1.ListOptions
 	patched    []string
+
+	definition metav1.PartialObjectMetadata
+	onLook     func() error
+	looks      int
 }
 
 // newFakeAPI holds n objects at v1beta1: ns/a000, ns/a001, …
 func newFakeAPI(n int) *fakeAPI {
 	api := &fakeAPI{objects: map[string]stored{}, snapshots: map[string][]metav1.PartialObjectMetadata{}, revision: 100}
+	api.definition.UID, api.definition.Generation = testPin.UID, testPin.Generation
 	for i := range n {
 		api.write(objectKey(i), "v1beta1")
 	}
@@ -190,8 +195,30 @@ func (f *fakeAPI) Patch(ctx context.Context, namespace, name string, patch []byt
 	return &answer, nil
 }
 
-// StorageVersionHash shows a steady state.
-func (f *fakeAPI) StorageVersionHash(context.Context) (string, bool, error) { return "hash", true, nil }
+// DefinitionMetadata shows what the hooks made of the definition.
+func (f *fakeAPI) DefinitionMetadata(ctx context.Context) (*metav1.PartialObjectMetadata, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	f.looks++
+	if f.onLook != nil {
+		if err := f.onLook(); err != nil {
+			return nil, err
+		}
+	}
+	return f.definition.DeepCopy(), nil
+}
+
+// ServedResource shows a steady state.
+func (f *fakeAPI) ServedResource(context.Context) (*metav1.APIResource, error) {
+	return shownWith(storageVersionHash("example.com", "v1", "CronTab")), nil
+}
+
+func shownWith(hash string) *metav1.APIResource {
+	return &metav1.APIResource{Name: "crontabs", Kind: "CronTab", StorageVersionHash: hash}
+}
 
 // oldKeys are the objects that are not stored at v1.
 func (f *fakeAPI) oldKeys() []string {
@@ -286,52 +313,12 @@ func (c *fakeClock) Sleep(ctx context.Context, d time.Duration) error {
 
 func newTestEngine(api *fakeAPI, store *fakeStore) *Engine {
 	return &Engine{
-		Options:     Options{Run: "run-1", Resource: testResource, Settle: time.Minute, Concurrency: 1, PageSize: 5},
+		Options:     Options{Run: "run-1", Resource: testResource, Pin: testPin, Settle: time.Minute, Concurrency: 1, PageSize: 5},
 		Lister:      api,
 		Patcher:     api,
+		Definition:  api,
 		Discovery:   api,
 		Checkpoints: store,
 		Clock:       newFakeClock(),
 	}
 }
-
-func conflict(name string) error {
-	return apierrors.NewConflict(testResource.GroupResource(), name, errors.New("the object has been modified"))
-}
-
-func expiredError(token string) error {
-	err := apierrors.NewResourceExpired("the provided continue parameter is too old")
-	err.ErrStatus.Continue = token
-	return err
-}
-
-// generic is an answer that is no Status, as client-go reports it.
-func generic(code int, name string) error {
-	return apierrors.NewGenericServerResponse(code, "PATCH", testResource.GroupResource(), name, "404 page not found", 0, true)
-}
-
-func unconvertible() error {
-	return apierrors.NewInternalError(errors.New("conversion webhook for example.com/v1beta1, Kind=CronTab failed: port is missing"))
-}
-
-func unauthorized() error { return apierrors.NewUnauthorized("token expired") }
-
-func forbidden(name string) error {
-	return apierrors.NewForbidden(testResource.GroupResource(), name, errors.New("denied by policy"))
-}
-
-func tooLarge() error { return apierrors.NewRequestEntityTooLargeError("limit is 3145728") }
-
-func invalid(name string) error {
-	return apierrors.NewInvalid(schema.GroupKind{Group: "example.com", Kind: "CronTab"}, name, nil)
-}
-
-func unreachable() error { return errors.New("dial tcp 10.0.0.1:443: connect: connection refused") }
-
-func unavailable() error { return apierrors.NewServiceUnavailable("etcd is starting") }
-
-func overloaded(seconds int) error { return apierrors.NewTooManyRequests("slow down", seconds) }
-
-func gatewayTimeout() error { return apierrors.NewTimeoutError("request did not complete", 0) }
-
-func badGateway() error { return generic(http.StatusBadGateway, "") }

@@ -8,6 +8,9 @@ package migration
 import (
 	"context"
 	"errors"
+	"fmt"
+	"path"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -22,6 +25,11 @@ func TestIntegration(t *testing.T) {
 	t.Run("every object is rewritten once", func(t *testing.T) { testRewritten(t, c.newResource(t, "plains", 1200)) })
 	t.Run("a refused object is listed", func(t *testing.T) { testRefused(t, c.newResource(t, "guardeds", 60)) })
 	t.Run("an interrupted run is resumed", func(t *testing.T) { testResumed(t, c.newResource(t, "resumeds", 600)) })
+	t.Run("a conversion that is dropped aborts the run", func(t *testing.T) { testConversionDropped(t, c.newResource(t, "droppeds", 600)) })
+	t.Run("a storage version that moves aborts the run", func(t *testing.T) { testStorageMoved(t, c.newResource(t, "moveds", 600)) })
+	t.Run("a definition that is created anew aborts the run", func(t *testing.T) { testRecreated(t, c.newResource(t, "recreateds", 60)) })
+	t.Run("a storage version that is another aborts the run", func(t *testing.T) { testOtherStorage(t, c.newResource(t, "others", 10)) })
+	t.Run("lost rights end the pod and not the run", func(t *testing.T) { testRightsLost(t, c.newResource(t, "revokeds", 60)) })
 	t.Run("a version that goes away aborts the run", func(t *testing.T) { testRemoved(t, c.newResource(t, "removeds", 60)) })
 }
 
@@ -96,11 +104,102 @@ func testRemoved(t *testing.T, r *resource) {
 	if record.State != StateAborted || record.Complete() || record.Failed != 0 {
 		t.Errorf("record is %+v", record)
 	}
-	wantError(t, errors.New(record.Message), "cannot patch removeds.migration.example.com")
+	wantError(t, errors.New(record.Message), "removeds.migration.example.com")
 	// Patches in flight when the run was aborted may have been written, too.
 	if stored := r.stored(t); stored["v1beta1"] == 0 || int64(stored["v1"]) < record.Rewritten {
 		t.Errorf("%d rewritten, etcd has %v", record.Rewritten, stored)
 	}
+}
+
+// The conversion is dropped, as by replacing the definition with one that has
+// none: every object that is rewritten from then on would miss it.
+func testConversionDropped(t *testing.T, r *resource) {
+	r.convertByWebhook(t)
+	r.abortsUnder(t, `[{"op": "replace", "path": "/spec/conversion", "value": {"strategy": "None"}}]`)
+	for _, object := range r.raw(t).Kvs {
+		if index := path.Base(string(object.Key)); index >= objectName(200) && !strings.Contains(string(object.Value), `"localhost"`) {
+			t.Errorf("%s is %s", index, object.Value)
+		}
+	}
+}
+
+func testStorageMoved(t *testing.T, r *resource) {
+	r.abortsUnder(t, `[{"op": "replace", "path": "/spec/versions/0/storage", "value": true},
+		{"op": "replace", "path": "/spec/versions/1/storage", "value": false}]`)
+}
+
+// abortsUnder changes the definition under the second page of a hundred, and
+// expects the objects of all later pages in etcd as they were.
+func (r *resource) abortsUnder(t *testing.T, change string) {
+	t.Helper()
+	engine := r.engine(t, "pinned")
+	engine.PageSize = 100
+	engine.Patcher = atPatch(engine.Patcher, 150, func() {
+		if err := r.change(t.Context(), change); err != nil {
+			t.Error(err)
+		}
+	})
+	before := r.revisions(t)
+	record := r.mustRun(t, "rewritten before the change", engine)
+	if record.State != StateAborted || record.Complete() || record.Failed != 0 || record.Checkpoint.Pages > 2 {
+		t.Errorf("record is %+v", record)
+	}
+	wantError(t, errors.New(record.Message), fmt.Sprintf(
+		"CustomResourceDefinition %s changed under the run (generation %d, was %d): nothing more was rewritten", r.pin.Name, r.pin.Generation+1, r.pin.Generation))
+	after := r.revisions(t)
+	for i := 200; i < r.objects; i++ {
+		if name := objectName(i); after[name] != before[name] {
+			t.Errorf("%s was written at revision %d", name, after[name])
+		}
+	}
+}
+
+func testRecreated(t *testing.T, r *resource) {
+	engine := r.engine(t, "recreated")
+	engine.Patcher = atPatch(engine.Patcher, 20, func() {
+		if err := r.recreate(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+	record := r.mustRun(t, "rewritten before the end", engine)
+	if record.State != StateAborted || record.Complete() || record.Failed != 0 {
+		t.Errorf("record is %+v", record)
+	}
+	// A patch may meet the missing endpoint before the pin is read.
+	wantError(t, errors.New(record.Message), r.pin.Name)
+}
+
+// The clock of this run does not wait for two minutes.
+func testOtherStorage(t *testing.T, r *resource) {
+	engine := r.engine(t, "other")
+	engine.Resource.Version = "v1beta1"
+	engine.Clock = newFakeClock()
+	record := r.mustRun(t, "rewritten", engine)
+	if record.State != StateAborted || record.Done() != 0 {
+		t.Errorf("record is %+v", record)
+	}
+	wantError(t, errors.New(record.Message), "does not steadily show v1beta1 as the storage version of others.migration.example.com")
+}
+
+func testRightsLost(t *testing.T, r *resource) {
+	engine := r.engine(t, "revoked")
+	patcher := engine.Patcher
+	engine.Patcher = atPatch(patcher, 20, func() {
+		if err := r.setVerbs(t.Context(), "revoked", patcher, "list"); err != nil {
+			t.Error(err)
+		}
+	})
+	record, err := engine.Run(logTo(t))
+	wantError(t, err, "not allowed to patch revokeds.migration.example.com")
+	if record.Finished() || record.Failed != 0 {
+		t.Errorf("record is %+v", record)
+	}
+	must(t, r.setVerbs(t.Context(), "revoked", patcher, "list", "patch"))
+	record = r.mustRun(t, "resumed", r.engine(t, "revoked"))
+	if !record.Complete() || record.Total != 60 {
+		t.Errorf("record is %+v", record)
+	}
+	r.wantStored(t, map[string]int{"v1": r.objects})
 }
 
 // mustRun runs the engine, and tells how fast it was: a figure to read, on a

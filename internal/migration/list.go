@@ -15,7 +15,7 @@ import (
 
 // list reads metadata, patiently. It aborts the run on answers that another pod
 // would get, too; an expired token is the caller's; an API server that stays
-// away is worth a restart of the pod.
+// away, and rights that were lost, are worth a restart of the pod.
 func (e *Engine) list(ctx context.Context, namespace string, options metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
 	var list *metav1.PartialObjectMetadataList
 	err := patiently(ctx, e.Clock, func() (err error) {
@@ -30,6 +30,8 @@ func (e *Engine) list(ctx context.Context, namespace string, options metav1.List
 		return nil, err
 	case status.Code == http.StatusNotFound:
 		return nil, abortf("the API server does not serve %s at version %s any more: %v", e.Resource.GroupResource(), e.Resource.Version, err)
+	case status.Code == http.StatusUnauthorized || status.Code == http.StatusForbidden:
+		return nil, fmt.Errorf("not allowed to list %s: %w", e.Resource.GroupResource(), err)
 	case status.Code == http.StatusInternalServerError || !transient(err):
 		return nil, abortf("cannot list %s: %v", e.Resource.GroupResource(), err)
 	}

@@ -6,6 +6,7 @@ package migration
 import (
 	"errors"
 	"net/http"
+	"regexp"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -33,6 +34,10 @@ type result struct {
 
 func resultOf(object *metav1.PartialObjectMetadata, o outcome) result {
 	return result{object: keyOf(object), outcome: o}
+}
+
+func failure(object *metav1.PartialObjectMetadata, cause error) result {
+	return result{object: keyOf(object), outcome: failed, message: cause.Error()}
 }
 
 func keyOf(object *metav1.PartialObjectMetadata) string {
@@ -73,12 +78,15 @@ const (
 	lookAgain
 	// stopRun: no object can be patched this way.
 	stopRun
+	// restartPod: no object can be patched until the pod has its rights back.
+	restartPod
 )
 
 // remedies by HTTP status. A failed conversion is a plain 500, as are admission
-// webhooks that do not answer. 422, 403, 413 and all others are the object's.
+// webhooks that do not answer. 422, 413, a 403 of admission, and all others are
+// the object's.
 var remedies = map[int32]remedy{
-	http.StatusUnauthorized:        stopRun,
+	http.StatusUnauthorized:        restartPod,
 	http.StatusNotFound:            lookAgain,
 	http.StatusMethodNotAllowed:    stopRun,
 	http.StatusRequestTimeout:      awaitServer,
@@ -98,9 +106,17 @@ func remedyFor(err error, name string) remedy {
 		return awaitServer
 	case status.Code == http.StatusNotFound && !names(err, status, name):
 		return stopRun
+	case status.Code == http.StatusForbidden && withoutRights.MatchString(status.Message):
+		return restartPod
 	}
 	return remedies[status.Code]
 }
+
+// withoutRights matches the API server's answer to a user who may not patch the
+// resource. Admission, which refuses one object, says it in other words. From
+// k8s.io/apiserver pkg/endpoints/handlers/responsewriters/errors.go,
+// forbiddenMessage.
+var withoutRights = regexp.MustCompile(`^\S+( "[^"]*")? is forbidden: User "[^"]*" cannot patch resource "`)
 
 // names tells the API server's "object not found" from the 404 of an endpoint
 // that does not exist, which client-go dresses up as a NotFound, too.

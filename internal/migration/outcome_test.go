@@ -26,7 +26,11 @@ func TestRemedyFor(t *testing.T) {
 		"another object not found":              {apierrors.NewNotFound(group, "b"), stopRun},
 		"page not found":                        {generic(http.StatusNotFound, ""), stopRun},
 		"page not found with the object's name": {generic(http.StatusNotFound, "a"), stopRun},
-		"unauthorized":                          {unauthorized(), stopRun},
+		"unauthorized":                          {unauthorized(), restartPod},
+		"right lost":                            {withoutRight("patch", "a"), restartPod},
+		"right lost, reason given":              {forbiddenAs("a", `User "x" cannot patch resource "crontabs" in API group "example.com" at the cluster scope: RBAC: not found`), restartPod},
+		"another right":                         {withoutRight("approve", "a"), giveUp},
+		"admission quotes a missing right":      {forbiddenAs("a", `admission webhook "hold" denied the request: User "x" cannot patch resource "secrets"`), giveUp},
 		"method not allowed":                    {apierrors.NewMethodNotSupported(group, "patch"), stopRun},
 		"forbidden":                             {forbidden("a"), giveUp},
 		"invalid":                               {invalid("a"), giveUp},
@@ -50,6 +54,10 @@ func TestRemedyFor(t *testing.T) {
 			}
 		})
 	}
+}
+
+func forbiddenAs(name, reason string) error {
+	return apierrors.NewForbidden(testResource.GroupResource(), name, errors.New(reason))
 }
 
 func TestNewer(t *testing.T) {

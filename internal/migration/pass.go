@@ -20,6 +20,9 @@ const maxExpiries = 5
 func (e *Engine) pass(ctx context.Context, j *journal) error {
 	meter := newMeter(e.Clock, j.record.Checkpoint.Done())
 	for {
+		if err := e.checkPin(ctx); err != nil {
+			return err
+		}
 		page, err := e.nextPage(ctx, j)
 		if err != nil {
 			return err

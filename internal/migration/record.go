@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // RecordKey is the key of the record in the data of the run's ConfigMap.
@@ -45,11 +46,17 @@ type Record struct {
 	Format int `json:"format"`
 	// Run identifies the run.
 	Run string `json:"run"`
+	// CRDUID and CRDGeneration are the state of the CustomResourceDefinition that
+	// the run is made for, and that the record proves something about.
+	CRDUID types.UID `json:"crdUID"`
+	// CRDGeneration is at least 1.
+	CRDGeneration int64 `json:"crdGeneration"`
 	// State is how far the run is.
 	State State `json:"state"`
 	// Message says why an aborted run could not go on.
 	Message string `json:"message,omitempty"`
-	// Barrier is a resourceVersion: newer objects are stored at the storage version.
+	// Barrier is the resourceVersion at which writes at the old version had
+	// drained.
 	Barrier string `json:"barrier,omitempty"`
 	// Counters show the progress, objects of an unfinished page included.
 	Counters
@@ -71,7 +78,7 @@ type Counters struct {
 	// Rewritten objects were stored anew by this run.
 	Rewritten int64 `json:"rewritten"`
 	// Current objects needed no write: stored at the storage version already,
-	// or written by someone else after the barrier. An object that was
+	// or written by others again and again while the run tried. An object that was
 	// rewritten just before the pod crashed is found current by the next pod.
 	Current int64 `json:"current"`
 	// Gone objects were deleted meanwhile.
@@ -147,6 +154,10 @@ func (r Record) validate() error {
 		return fmt.Errorf("format is %d, this version of conversion-operator reads %d", r.Format, recordFormat)
 	case r.Run == "":
 		return errors.New("run is empty")
+	case r.CRDUID == "":
+		return errors.New("crdUID is empty")
+	case r.CRDGeneration < 1:
+		return fmt.Errorf("crdGeneration is %d, must be at least 1", r.CRDGeneration)
 	case r.StartTime == nil:
 		return errors.New("startTime is empty")
 	case passing && r.Barrier == "":
@@ -159,6 +170,20 @@ func (r Record) validate() error {
 		return fmt.Errorf("state is Completed but %d of %d objects are done", r.Done(), r.Total)
 	case int64(len(r.Failures)) > r.Failed:
 		return fmt.Errorf("it lists %d failures but counts %d", len(r.Failures), r.Failed)
+	}
+	return nil
+}
+
+// belongsTo refuses a run that the record is not of. The record of another run
+// may be the only proof of what that run did; the record of another state of the
+// CustomResourceDefinition proves nothing about this one.
+func (r Record) belongsTo(o Options) error {
+	switch {
+	case r.Run != o.Run:
+		return fmt.Errorf("the checkpoint holds the record of run %q, this is run %q: every run needs a ConfigMap of its own", r.Run, o.Run)
+	case r.CRDUID != o.Pin.UID || r.CRDGeneration != o.Pin.Generation:
+		return fmt.Errorf("the record of run %q is of CustomResourceDefinition uid %s, generation %d, this run is for %s, uid %s, generation %d: start another run",
+			r.Run, r.CRDUID, r.CRDGeneration, o.Pin.Name, o.Pin.UID, o.Pin.Generation)
 	}
 	return nil
 }

@@ -18,7 +18,8 @@ func completedRecord() Record {
 	now := metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC).Local())
 	counters := Counters{Total: 6, Rewritten: 3, Current: 2, Gone: 1}
 	return Record{
-		Format: recordFormat, Run: "run-1", State: StateCompleted, Barrier: "7", Counters: counters,
+		Format: recordFormat, Run: "run-1", CRDUID: testPin.UID, CRDGeneration: testPin.Generation,
+		State: StateCompleted, Barrier: "7", Counters: counters,
 		Checkpoint: Checkpoint{Pages: 2, Counters: counters}, StartTime: &now, CompletionTime: &now,
 	}
 }
@@ -46,6 +47,8 @@ func TestParseRecordRefuses(t *testing.T) {
 		"an unknown format":                 {func(r *Record) { r.Format = 2 }, "format is 2"},
 		"no start":                          {func(r *Record) { r.StartTime = nil }, "startTime is empty"},
 		"no run":                            {func(r *Record) { r.Run = "" }, "run is empty"},
+		"no uid":                            {func(r *Record) { r.CRDUID = "" }, "crdUID is empty"},
+		"no generation":                     {func(r *Record) { r.CRDGeneration = 0 }, "crdGeneration is 0"},
 		"no state":                          {func(r *Record) { r.State = "" }, "state"},
 		"an unknown state":                  {func(r *Record) { r.State = "Done" }, `state "Done" is unknown`},
 		"a completed run without a barrier": {func(r *Record) { r.Barrier = "" }, "barrier is empty"},

@@ -19,6 +19,8 @@ type Options struct {
 	Run string
 	// Resource to migrate; its version is the storage version.
 	Resource schema.GroupVersionResource
+	// Pin is the state of the CustomResourceDefinition that the run is made for.
+	Pin Pin
 	// Settle is how long writes at the old version may take to drain.
 	Settle time.Duration
 	// Concurrency is the number of objects in flight, at least 1.
@@ -28,14 +30,17 @@ type Options struct {
 	PageSize int64
 }
 
-// Engine does one run. All fields are required.
+// Engine does one run. All exported fields are required.
 type Engine struct {
 	Options
 	Lister      Lister
 	Patcher     Patcher
+	Definition  Definition
 	Discovery   Discovery
 	Checkpoints Checkpoints
 	Clock       Clock
+
+	watcher watcher
 }
 
 // Run does the run, or what is left of it, and returns its record. A run that
@@ -43,7 +48,7 @@ type Engine struct {
 // that the run has not ended, and that another try goes on from the checkpoint.
 func (e *Engine) Run(ctx context.Context) (Record, error) {
 	log := logr.FromContextOrDiscard(ctx)
-	j, err := openJournal(ctx, e.Options.Run, e.Checkpoints, e.Clock)
+	j, err := openJournal(ctx, e.Options, e.Checkpoints, e.Clock)
 	if err != nil {
 		return Record{}, err
 	}
@@ -59,11 +64,19 @@ func (e *Engine) Run(ctx context.Context) (Record, error) {
 	return j.record, err
 }
 
+// migrate looks at the pin once more at the end, because a record that says
+// Completed is a promise about the definition as it is then.
 func (e *Engine) migrate(ctx context.Context, j *journal) error {
+	if err := e.checkPin(ctx); err != nil {
+		return err
+	}
 	if err := e.passBarrier(ctx, j); err != nil {
 		return err
 	}
-	return e.pass(ctx, j)
+	if err := e.pass(ctx, j); err != nil {
+		return err
+	}
+	return e.checkPin(ctx)
 }
 
 // finish records how the run ended. A run that was interrupted stays as it is.

@@ -1,0 +1,115 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build integration
+
+package migration
+
+import (
+	"context"
+	"encoding/json"
+	"encoding/pem"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// setVerbs gives the Job these rights to the objects, and returns when the API
+// server has followed.
+func (r *resource) setVerbs(ctx context.Context, run string, as Patcher, verbs ...string) error {
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: r.plural + "-" + run}}
+	patch, err := json.Marshal([]map[string]any{{"op": "replace", "path": "/rules/0/verbs", "value": verbs}})
+	if err != nil {
+		return err
+	}
+	if err := r.client.Patch(ctx, role, client.RawPatch(types.JSONPatchType, patch)); err != nil {
+		return err
+	}
+	return poll(ctx, func(ctx context.Context) (bool, error) {
+		_, err := as.Patch(ctx, "default", objectName(0), []byte("{}"))
+		return apierrors.IsForbidden(err) != slices.Contains(verbs, "patch"), nil
+	})
+}
+
+// recreate deletes the definition, its objects with it, and creates it again.
+func (r *resource) recreate(ctx context.Context) error {
+	if err := r.client.Delete(ctx, r.definition()); err != nil {
+		return err
+	}
+	err := poll(ctx, func(ctx context.Context) (bool, error) {
+		err := r.client.Get(ctx, client.ObjectKeyFromObject(r.definition()), r.definition())
+		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
+	})
+	if err != nil {
+		return err
+	}
+	return r.client.Create(ctx, r.definition())
+}
+
+// convertByWebhook has objects converted by a server that marks them.
+func (r *resource) convertByWebhook(t *testing.T) {
+	t.Helper()
+	server := httptest.NewTLSServer(http.HandlerFunc(convert))
+	t.Cleanup(server.Close)
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	conversion, err := json.Marshal(apiextensionsv1.CustomResourceConversion{
+		Strategy: apiextensionsv1.WebhookConverter,
+		Webhook: &apiextensionsv1.WebhookConversion{
+			ConversionReviewVersions: []string{"v1"},
+			ClientConfig:             &apiextensionsv1.WebhookClientConfig{URL: &server.URL, CABundle: ca},
+		},
+	})
+	must(t, err)
+	must(t, r.change(t.Context(), `[{"op": "replace", "path": "/spec/conversion", "value": `+string(conversion)+`}]`))
+	crd := r.definition()
+	must(t, r.client.Get(t.Context(), client.ObjectKeyFromObject(crd), crd))
+	r.pin.Generation = crd.Generation
+}
+
+func convert(w http.ResponseWriter, request *http.Request) {
+	var review apiextensionsv1.ConversionReview
+	if err := json.NewDecoder(request.Body).Decode(&review); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	review.Response = &apiextensionsv1.ConversionResponse{UID: review.Request.UID, Result: metav1.Status{Status: metav1.StatusSuccess}}
+	for _, raw := range review.Request.Objects {
+		object := &unstructured.Unstructured{}
+		if err := object.UnmarshalJSON(raw.Raw); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		object.SetAPIVersion(review.Request.DesiredAPIVersion)
+		object.Object["spec"] = map[string]any{"host": "converted"}
+		review.Response.ConvertedObjects = append(review.Response.ConvertedObjects, runtime.RawExtension{Object: object})
+	}
+	review.Request = nil
+	_ = json.NewEncoder(w).Encode(review)
+}
+
+// change patches the definition with a JSON patch.
+func (r *resource) change(ctx context.Context, patch string) error {
+	return r.client.Patch(ctx, r.definition(), client.RawPatch(types.JSONPatchType, []byte(patch)))
+}
+
+// unserve stops serving v1, and returns when the API server has followed.
+func (r *resource) unserve(ctx context.Context) error {
+	if err := r.change(ctx, `[{"op": "replace", "path": "/spec/versions/1/served", "value": false}]`); err != nil {
+		return err
+	}
+	return poll(ctx, func(ctx context.Context) (bool, error) {
+		err := r.client.List(ctx, r.list("v1"))
+		return apierrors.IsNotFound(err) || meta.IsNoMatchError(err), nil
+	})
+}

@@ -1,0 +1,115 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package migration
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// pinInterval is how long one look at the CustomResourceDefinition is good for.
+const pinInterval = 200 * time.Millisecond
+
+// Pin is the one state of a CustomResourceDefinition that a run is made for.
+// Every change of its spec gives it another generation: a conversion that is
+// dropped or moved, another storage version, another schema. Objects that are
+// rewritten under such a change may lose data, so the run ends instead.
+type Pin struct {
+	// Name of the CustomResourceDefinition.
+	Name string
+	// UID tells it from one of the same name that was created later.
+	UID types.UID
+	// Generation of its spec, at least 1.
+	Generation int64
+}
+
+// check aborts the run if the definition is not in the state of the pin.
+func (p Pin) check(definition *metav1.PartialObjectMetadata) error {
+	changed := func(how string) error {
+		return abortf("CustomResourceDefinition %s changed under the run (%s): nothing more was rewritten", p.Name, how)
+	}
+	switch {
+	case definition.UID != p.UID:
+		return changed(fmt.Sprintf("uid %s, was %s", definition.UID, p.UID))
+	case definition.DeletionTimestamp != nil:
+		return changed("it is being deleted")
+	case definition.Generation != p.Generation:
+		return changed(fmt.Sprintf("generation %d, was %d", definition.Generation, p.Generation))
+	}
+	return nil
+}
+
+// watcher remembers the last look at the pin. The workers share it: one of them
+// looks, and the others wait for what it sees.
+type watcher struct {
+	sync.Mutex
+	// looked is when the last look that found the pin as it was began.
+	looked time.Time
+	// changed is why no look will ever find it so again.
+	changed error
+}
+
+// checkPin looks at the CustomResourceDefinition now.
+func (e *Engine) checkPin(ctx context.Context) error {
+	e.watcher.Lock()
+	defer e.watcher.Unlock()
+	return e.look(ctx)
+}
+
+// awaitPin lets a patch pass if the last look began less than pinInterval ago,
+// and looks again otherwise. While the API server does not answer it holds all
+// patches back.
+func (e *Engine) awaitPin(ctx context.Context) error {
+	e.watcher.Lock()
+	defer e.watcher.Unlock()
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if e.watcher.changed == nil && e.Clock.Now().Sub(e.watcher.looked) < pinInterval {
+		return nil
+	}
+	return e.look(ctx)
+}
+
+// look reads the CustomResourceDefinition, patiently. Only its metadata is
+// read, which tells of every change of its spec.
+func (e *Engine) look(ctx context.Context) error {
+	if e.watcher.changed != nil {
+		return e.watcher.changed
+	}
+	var began time.Time
+	var definition *metav1.PartialObjectMetadata
+	err := patiently(ctx, e.Clock, func() (err error) {
+		began = e.Clock.Now()
+		definition, err = e.Definition.DefinitionMetadata(ctx)
+		return err
+	})
+	if err != nil {
+		err = e.unread(err)
+	} else {
+		err = e.Pin.check(definition)
+	}
+	switch {
+	case err == nil:
+		e.watcher.looked = began
+	case errors.As(err, new(abortedError)):
+		e.watcher.changed = err
+	}
+	return err
+}
+
+// unread says what it means that the CustomResourceDefinition was not read.
+func (e *Engine) unread(err error) error {
+	if status := statusOf(err); status != nil && status.Code == http.StatusNotFound {
+		return abortf("CustomResourceDefinition %s does not exist any more: nothing more was rewritten", e.Pin.Name)
+	}
+	return fmt.Errorf("cannot read CustomResourceDefinition %s, without which nothing is rewritten: %w", e.Pin.Name, err)
+}

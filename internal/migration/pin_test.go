@@ -1,0 +1,261 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package migration
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+const changedByGeneration = "CustomResourceDefinition crontabs.example.com changed under the run (generation 4, was 3): nothing more was rewritten"
+
+// changes are all ways in which the definition may leave the pin.
+var changes = map[string]struct {
+	change func(*fakeAPI)
+	want   string
+}{
+	"generation": {func(f *fakeAPI) { f.definition.Generation = 4 }, changedByGeneration},
+	"recreated, same generation": {
+		func(f *fakeAPI) { f.definition.UID = "crd-2" },
+		"CustomResourceDefinition crontabs.example.com changed under the run (uid crd-2, was crd-1): nothing more was rewritten",
+	},
+	"being deleted": {
+		func(f *fakeAPI) { f.definition.DeletionTimestamp = new(metav1.Now()) },
+		"CustomResourceDefinition crontabs.example.com changed under the run (it is being deleted): nothing more was rewritten",
+	},
+	"deleted": {
+		func(f *fakeAPI) { f.onLook = noDefinition },
+		"CustomResourceDefinition crontabs.example.com does not exist any more: nothing more was rewritten",
+	},
+	"its endpoint is gone": {
+		func(f *fakeAPI) { f.onLook = func() error { return generic(http.StatusNotFound, "") } },
+		"CustomResourceDefinition crontabs.example.com does not exist any more: nothing more was rewritten",
+	},
+}
+
+func noDefinition() error {
+	return apierrors.NewNotFound(schema.GroupResource{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}, testPin.Name)
+}
+
+// wantAborted expects that the run ended, and that another pod leaves it so.
+func wantAborted(t *testing.T, api *fakeAPI, store *fakeStore, message string) {
+	t.Helper()
+	records := store.records(t)
+	last := records[len(records)-1]
+	if diff := cmp.Diff(message, last.Message); diff != "" {
+		t.Errorf("message (-want +got):\n%s", diff)
+	}
+	if last.State != StateAborted || last.Complete() || last.Failed != 0 {
+		t.Errorf("record is %+v", last)
+	}
+	patches := len(api.patched)
+	mustRun(t, newTestEngine(api, store))
+	if len(api.patched) != patches {
+		t.Error("an aborted run went on")
+	}
+}
+
+func TestDefinitionThatChangedBeforeTheRun(t *testing.T) {
+	for name, tt := range changes {
+		t.Run(name, func(t *testing.T) {
+			api, store := newFakeAPI(12), &fakeStore{}
+			tt.change(api)
+			mustRun(t, newTestEngine(api, store))
+			wantAborted(t, api, store, tt.want)
+			if len(api.lists)+len(api.patched) != 0 {
+				t.Errorf("lists %v, patches %v", api.lists, api.patched)
+			}
+		})
+	}
+}
+
+// The clock stands still, so that only the looks before pages are made.
+func TestDefinitionThatChangesBetweenPages(t *testing.T) {
+	for name, tt := range changes {
+		t.Run(name, func(t *testing.T) {
+			api, store := newFakeAPI(12), &fakeStore{}
+			api.onPatch = func(key string) error {
+				if key == objectKey(4) {
+					tt.change(api)
+				}
+				return nil
+			}
+			mustRun(t, newTestEngine(api, store))
+			wantAborted(t, api, store, tt.want)
+			if len(api.patched) != 5 || len(api.oldKeys()) != 7 {
+				t.Errorf("patched %v", api.patched)
+			}
+		})
+	}
+}
+
+func TestDefinitionThatChangesInsideAPage(t *testing.T) {
+	for name, tt := range changes {
+		t.Run(name, func(t *testing.T) {
+			api, store, clock := newFakeAPI(12), &fakeStore{}, newFakeClock()
+			api.onPatch = func(key string) error {
+				if key == objectKey(6) {
+					tt.change(api)
+					return clock.Sleep(t.Context(), pinInterval)
+				}
+				return nil
+			}
+			engine := newTestEngine(api, store)
+			engine.Clock = clock
+			mustRun(t, engine)
+			wantAborted(t, api, store, tt.want)
+			if diff := cmp.Diff(objectKey(6), api.patched[len(api.patched)-1]); diff != "" {
+				t.Errorf("last patch (-want +got):\n%s", diff)
+			}
+			if len(api.oldKeys()) != 5 {
+				t.Errorf("old objects %v", api.oldKeys())
+			}
+		})
+	}
+}
+
+// Every object is rewritten by then, but with what?
+func TestDefinitionThatChangesAtTheEnd(t *testing.T) {
+	for name, tt := range changes {
+		t.Run(name, func(t *testing.T) {
+			api, store := newFakeAPI(12), &fakeStore{}
+			api.afterPatch = func(key string) error {
+				if key == objectKey(11) {
+					tt.change(api)
+				}
+				return nil
+			}
+			mustRun(t, newTestEngine(api, store))
+			wantAborted(t, api, store, tt.want)
+			for _, r := range store.records(t) {
+				if r.State == StateCompleted {
+					t.Error("the record said Completed")
+				}
+			}
+		})
+	}
+}
+
+func TestDefinitionThatChangesWhileWritesDrain(t *testing.T) {
+	api, store := newFakeAPI(12), &fakeStore{}
+	engine := newTestEngine(api, store)
+	engine.Discovery = seeFunc(func() seen {
+		api.definition.Generation = 4
+		shown, err := api.ServedResource(t.Context())
+		return seen{shown, err}
+	})
+	record := mustRun(t, engine)
+	wantAborted(t, api, store, changedByGeneration)
+	if record.Barrier != "" || len(api.lists) != 0 {
+		t.Errorf("barrier is %q, lists %v", record.Barrier, api.lists)
+	}
+}
+
+// A retry may come long after the first try.
+func TestDefinitionThatChangesBetweenTriesOfOneObject(t *testing.T) {
+	api, store := newFakeAPI(1), &fakeStore{}
+	api.onPatch = func(string) error {
+		api.definition.Generation = 4
+		return overloaded(5)
+	}
+	mustRun(t, newTestEngine(api, store))
+	wantAborted(t, api, store, changedByGeneration)
+	if len(api.patched) != 1 {
+		t.Errorf("%d patches, want 1", len(api.patched))
+	}
+}
+
+// The definition is restored before anyone looks again: the run has ended.
+func TestPinThatWasLostStaysLost(t *testing.T) {
+	api := newFakeAPI(1)
+	engine := newTestEngine(api, &fakeStore{})
+	if err := engine.checkPin(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	api.definition.Generation = 4
+	wantError(t, engine.checkPin(t.Context()), changedByGeneration)
+	api.definition.Generation = 3
+	for name, check := range map[string]func(context.Context) error{"check": engine.checkPin, "await": engine.awaitPin} {
+		t.Run(name, func(t *testing.T) { wantError(t, check(t.Context()), changedByGeneration) })
+	}
+}
+
+// All workers are held back by a look that is not answered, and none of them
+// patches when the answer is that the definition has changed.
+func TestNoWorkerPatchesOnAnUnreadPin(t *testing.T) {
+	const workers = 4
+	api, store, clock := newFakeAPI(40), &fakeStore{}, newFakeClock()
+	outage := false
+	api.onPatch = func(key string) error {
+		if key == objectKey(10) {
+			outage = true
+			return clock.Sleep(t.Context(), pinInterval)
+		}
+		return nil
+	}
+	patchedAtOutage, tries := 0, 0
+	api.onLook = func() error {
+		if !outage {
+			return nil
+		}
+		if tries++; tries == 1 {
+			patchedAtOutage = len(api.patched)
+		}
+		if tries == patience {
+			api.definition.Generation = 4
+			return nil
+		}
+		return unreachable()
+	}
+	engine := newTestEngine(api, store)
+	engine.Clock, engine.Concurrency, engine.PageSize = clock, workers, 40
+	mustRun(t, engine)
+	wantAborted(t, api, store, changedByGeneration)
+	// Patches that had passed before the outage may still arrive.
+	if got := len(api.patched) - patchedAtOutage; got >= workers {
+		t.Errorf("%d patches after the outage began, %d workers", got, workers)
+	}
+	if len(api.oldKeys()) < 20 {
+		t.Errorf("%d old objects are left", len(api.oldKeys()))
+	}
+}
+
+// The definition changes at every patch in turn, and the time between two
+// looks is long or short: no patch is sent after the next look.
+func TestDefinitionThatChangesAtEveryObject(t *testing.T) {
+	for _, step := range []time.Duration{100 * time.Millisecond, time.Second} {
+		for change := range 12 {
+			t.Run(fmt.Sprintf("step %s, object %d", step, change), func(t *testing.T) {
+				api, store := newFakeAPI(12), &fakeStore{}
+				lookedAfter := false
+				api.onPatch = func(key string) error {
+					if lookedAfter {
+						t.Errorf("%s was patched after the change was seen", key)
+					}
+					if key == objectKey(change) {
+						api.definition.Generation = 4
+					}
+					return nil
+				}
+				api.onLook = func() error {
+					lookedAfter = api.definition.Generation == 4
+					return nil
+				}
+				engine := newTestEngine(api, store)
+				engine.Concurrency = 3
+				engine.Clock = steppingClock(step)
+				mustRun(t, engine)
+				wantAborted(t, api, store, changedByGeneration)
+			})
+		}
+	}
+}
