@@ -26,7 +26,7 @@
 //     without a failed object is complete.
 //
 // The run is pinned to one CustomResourceDefinition at one generation (pin.go).
-// It looks before the barrier, before every page, once a second while it
+// It looks before the barrier, before every page, five times a second while it
 // patches, and before it is Completed. When the definition has changed, the run
 // is aborted: rewriting objects without the conversion that it was made for
 // could destroy what they hold.

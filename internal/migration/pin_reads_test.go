@@ -62,7 +62,7 @@ func TestDefinitionThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// A look is good for a second from when it began, however long it took.
+// A look is good for its interval from when it began, however long it took.
 func TestAwaitPinLooksOnceASecond(t *testing.T) {
 	tests := map[string]struct {
 		since time.Duration
@@ -71,7 +71,7 @@ func TestAwaitPinLooksOnceASecond(t *testing.T) {
 	}{
 		"at once":               {want: 1},
 		"just before":           {since: pinInterval - 1, want: 1},
-		"a second later":        {since: pinInterval, want: 2},
+		"an interval later":     {since: pinInterval, want: 2},
 		"the look took as long": {took: pinInterval, want: 2},
 	}
 	for name, tt := range tests {
