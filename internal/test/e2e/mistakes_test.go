@@ -1,0 +1,99 @@
+//go:build e2e
+
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/test/story"
+)
+
+// TestMistakes: what people do to a policy in use must not cost them an object.
+func TestMistakes(t *testing.T) {
+	ctx := t.Context()
+	crontab := inGroup("mistakes.example.com")
+	applySample(ctx, t, crontab, crontab.CRDBoth)
+	applySample(ctx, t, crontab, crontab.Policy)
+	waitReady(ctx, t, crontab.CRD(), v1alpha1.ReasonSucceeded)
+	if err := fleet.Create(ctx, crontab.At(crontab.Old), 10, crontab.Object); err != nil {
+		t.Fatal(err)
+	}
+
+	t.Run("an edit that breaks the rules", func(t *testing.T) { breakRules(t.Context(), t, crontab) })
+	t.Run("a replace that drops the conversion", func(t *testing.T) { dropConversion(t.Context(), t, crontab) })
+}
+
+// breakRules: the converter goes on with the rules of before.
+func breakRules(ctx context.Context, t *testing.T, crontab story.CronTab) {
+	setFrom := func(path v1alpha1.Path) {
+		policy := getPolicy(ctx, t, crontab.CRD())
+		base := policy.DeepCopy()
+		policy.Spec.Converter.Declarative.Spokes[0].Rules[0].Format.From = path
+		if err := cluster.Patch(ctx, policy, client.MergeFrom(base)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	setFrom(".hostAndPort")
+	eventually(ctx, t, "the mistake is reported", func() (bool, string) {
+		valid := apimeta.FindStatusCondition(getPolicy(ctx, t, crontab.CRD()).Status.Conditions, v1alpha1.PlanValidCondition)
+		return valid.Reason == v1alpha1.ReasonInvalidRules, valid.Message
+	})
+	checkBothVersions(ctx, t, crontab)
+	setFrom(".hostPort")
+	waitReady(ctx, t, crontab.CRD(), v1alpha1.ReasonSucceeded)
+}
+
+// dropConversion writes the CustomResourceDefinition as kubectl replace does.
+func dropConversion(ctx context.Context, t *testing.T, crontab story.CronTab) {
+	crd := getCRD(ctx, t, crontab.CRD())
+	crd.Spec.Conversion = nil
+	if err := cluster.Update(ctx, crd); err != nil {
+		t.Fatal(err)
+	}
+	eventually(ctx, t, "the conversion is back", func() (bool, string) {
+		strategy := getCRD(ctx, t, crontab.CRD()).Spec.Conversion.Strategy
+		return strategy == apiextensionsv1.WebhookConverter, string(strategy)
+	})
+	eventually(ctx, t, "objects convert again", func() (bool, string) {
+		err := bothVersions(ctx, crontab)
+		return err == nil, fmt.Sprint(err)
+	})
+}
+
+func checkBothVersions(ctx context.Context, t *testing.T, crontab story.CronTab) {
+	t.Helper()
+	if err := bothVersions(ctx, crontab); err != nil {
+		t.Error(err)
+	}
+}
+
+// bothVersions reads all objects at both versions and compares them.
+func bothVersions(ctx context.Context, crontab story.CronTab) error {
+	for i := range 10 {
+		want := crontab.Object(i)
+		before, err := fleet.Get(ctx, crontab.At(crontab.Old), want.GetName())
+		if err != nil {
+			return err
+		}
+		after, err := fleet.Get(ctx, crontab.At(crontab.New), want.GetName())
+		if err != nil {
+			return err
+		}
+		joined := fmt.Sprintf("%v:%v", after.Object["host"], after.Object["port"])
+		if before.Object["hostPort"] != want.Object["hostPort"] || joined != want.Object["hostPort"] {
+			return fmt.Errorf("%s is %v at %s and %s at %s, want %v", want.GetName(),
+				before.Object["hostPort"], crontab.Old, joined, crontab.New, want.Object["hostPort"])
+		}
+	}
+	return nil
+}
