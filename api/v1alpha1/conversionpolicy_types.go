@@ -5,6 +5,7 @@ package v1alpha1
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -122,7 +123,7 @@ type Spoke struct {
 
 // Rule is one two-way rule. Exactly one member is set.
 //
-// +kubebuilder:validation:XValidation:rule="[has(self.move), has(self.format)].filter(x, x).size() == 1",message="set exactly one of move, format"
+// +kubebuilder:validation:XValidation:rule="[has(self.move), has(self.format), has(self.default)].filter(x, x).size() == 1",message="set exactly one of move, format, default"
 type Rule struct {
 	// move has one value at different paths in the two versions.
 	// +optional
@@ -131,6 +132,10 @@ type Rule struct {
 	// format has one string in the spoke that is several fields in the hub.
 	// +optional
 	Format *FormatRule `json:"format,omitempty"`
+
+	// default gives a value to a field that only one of the two versions has.
+	// +optional
+	Default *DefaultRule `json:"default,omitempty"`
 }
 
 // Path is a field of an object: `.spec.host`, `.spec.ports[*].name` (every
@@ -171,6 +176,25 @@ type FormatRule struct {
 	// +kubebuilder:validation:MinProperties=1
 	// +kubebuilder:validation:MaxProperties=32
 	To map[string]Path `json:"to"`
+}
+
+// DefaultRule fills a field that only one of the two versions has. Only a whole
+// object is filled, never a fragment that somebody applies, and only where the
+// object above the field, as far as both versions have it, is there. On the way
+// back the value is taken away; any other value, an explicit null, and a field
+// that was absent are kept aside and come back as they were.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.from) != has(self.to)",message="set from, for a field that only the spoke has, or to, for one that only the hub has"
+type DefaultRule struct {
+	// from is the path of a field that only the spoke has.
+	// +optional
+	From Path `json:"from,omitempty"`
+	// to is the path of a field that only the hub has.
+	// +optional
+	To Path `json:"to,omitempty"`
+	// value is what the field gets, of the field's type.
+	// +required
+	Value apiextensionsv1.JSON `json:"value"`
 }
 
 // Workload shapes the converter pods.

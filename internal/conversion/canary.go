@@ -65,6 +65,11 @@ func (f *filler) scope(scope *Scope, n *node) {
 	for i := range scope.Formats {
 		f.format(&scope.Formats[i], n)
 	}
+	for _, d := range scope.Defaults {
+		if d.Hub == f.hub {
+			n.put(d.Path, f.next())
+		}
+	}
 	for i := range scope.Collections {
 		f.collection(&scope.Collections[i], n)
 	}

@@ -22,6 +22,8 @@ func (c *compiler) addRules(rules []v1alpha1.Rule, at *field.Path) {
 			c.addMove(rule.Move, at.Index(i).Child("move"))
 		case rule.Format != nil:
 			c.addFormat(rule.Format, at.Index(i).Child("format"))
+		case rule.Default != nil:
+			c.addDefault(rule.Default, at.Index(i).Child("default"))
 		}
 	}
 }
@@ -36,6 +38,14 @@ type side struct {
 func (c *compiler) spokeSide() side { return side{c.spokeVersion, c.spoke, &c.spokeClaims} }
 
 func (c *compiler) hubSide() side { return side{c.hubVersion, c.hub, &c.hubClaims} }
+
+// sides are the side that has a field, the hub or the spoke, and the other one.
+func (c *compiler) sides(ofHub bool) (own, other side) {
+	if ofHub {
+		return c.hubSide(), c.spokeSide()
+	}
+	return c.spokeSide(), c.hubSide()
+}
 
 // claim resolves a path and gives it to the rule.
 func (c *compiler) claim(of side, text v1alpha1.Path, at *field.Path) (Path, *schema.Structural, bool) {
@@ -73,7 +83,7 @@ func (c *compiler) addMove(rule *v1alpha1.MoveRule, at *field.Path) {
 	if !ok {
 		return
 	}
-	c.mayCollide(to, at.Child("to"), rule.To)
+	c.mayCollide(to, c.spokeSide(), at.Child("to"), rule.To)
 	if differs := difference(fromSchema, toSchema, nil); differs != "" {
 		c.invalid(at.Child("to"), rule.To, "cannot be moved from %s: %s: move the fields that are alike one by one", rule.From, differs)
 		return
@@ -130,7 +140,7 @@ func (c *compiler) hole(rule *v1alpha1.FormatRule, name string, from Path, at *f
 	if !ok {
 		return Hole{}, nil, false
 	}
-	c.mayCollide(path, at, text)
+	c.mayCollide(path, c.spokeSide(), at, text)
 	if found.Type != "string" && found.Type != "integer" || found.XIntOrString {
 		c.invalid(at, text, "is of type %s: a hole is a string or an integer", typeName(found))
 		return Hole{}, nil, false

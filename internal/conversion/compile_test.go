@@ -14,7 +14,7 @@ import (
 
 // TestCompileRefuses names the field of the policy and says what is wrong.
 func TestCompileRefuses(t *testing.T) {
-	const v1 = `a: {type: string}, num: {type: integer}, m: {type: object, additionalProperties: {type: string}}, l: {type: array, items: {type: object, properties: {x: {type: string}}}}, o: {type: object, properties: {i: {type: string}}}, both: {type: string}`
+	const v1 = `a: {type: string}, num: {type: integer}, m: {type: object, additionalProperties: {type: string}}, l: {type: array, items: {type: object, properties: {x: {type: string}}}}, o: {type: object, properties: {i: {type: string}}}, e: {type: string, enum: [A, B]}, both: {type: string}`
 	const v2 = `b: {type: string}, c: {type: string}, n2: {type: integer}, lm: {type: object, additionalProperties: {type: object, properties: {x: {type: string}}}}, l: {type: array, items: {type: object, properties: {y: {type: string}}}}, both: {type: string}`
 	for name, test := range map[string]struct{ rules, at, says string }{
 		"unknown path":         {`{move: {from: .z, to: .b}}`, "rules[0].move.from", "no field z"},
@@ -38,6 +38,14 @@ func TestCompileRefuses(t *testing.T) {
 		"field without hole":   {`{format: {from: .a, template: "{p}", to: {p: .b, q: .c}}}`, "rules[0].format.to[q]", "no hole {q}"},
 		"format of an integer": {`{format: {from: .num, template: "{p}", to: {p: .b}}}`, "rules[0].format.from", "of type integer"},
 		"hole of a list":       {`{format: {from: .a, template: "{p}", to: {p: .l}}}`, "rules[0].format.to[p]", "of type array"},
+		"default of neither":   {`{default: {value: x}}`, "rules[0].default", "set from, for a field"},
+		"default of both":      {`{default: {from: .a, to: .b, value: x}}`, "rules[0].default", "set from, for a field"},
+		"default of a type":    {`{default: {from: .num, value: "1"}}`, "rules[0].default.value", "not of type integer"},
+		"default of null":      {`{default: {to: .b, value: null}}`, "rules[0].default.value", "not of type string"},
+		"default of the enum":  {`{default: {from: .e, value: C}}`, "rules[0].default.value", "not in the enum"},
+		"default on both":      {`{default: {from: .both, value: x}}`, "rules[0].default.from", "collides with the field .both that version v2 has"},
+		"default of a label":   {`{default: {to: '.metadata.labels["l"]', value: x}}`, "rules[0].default.to", "in every version"},
+		"default in no list":   {`{default: {to: ".lm[*].x", value: x}}`, "rules[0].default.to", "which version v1 does not have"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			result := between(t, v1, v2, test.rules)

@@ -31,7 +31,7 @@ func (h *hop) anonymous(c *Collection, elements []*node, at string) {
 			elements[i] = rawNode(restored[i])
 			continue
 		}
-		own := &hop{toHub: h.toHub, keep: kept{}}
+		own := &hop{toHub: h.toHub, whole: h.whole, keep: kept{}}
 		own.scope(&c.Scope, element, "")
 		if len(own.keep) > 0 {
 			h.keep[at+strconv.Itoa(i)] = slices.Clone(element.src)

@@ -22,7 +22,7 @@ import (
 // rich has three versions that differ in every way that rules and preservation know.
 const richHub = `spec: {type: object, properties: {
 	host: {type: string}, port: {type: integer}, same: {type: string}, tz: {type: string},
-	box: {type: object, properties: {image: {type: string}, size: {type: integer}}},
+	box: {type: object, properties: {image: {type: string}, size: {type: integer}, lid: {type: string}}},
 	left: {type: string}, right: {type: string},
 	kind2: {type: integer},
 	moved: {type: object, properties: {a: {type: string}, b: {type: array, items: {type: string}}}},
@@ -32,7 +32,7 @@ const richHub = `spec: {type: object, properties: {
 	grid: {type: array, items: {type: array, items: {type: object, properties: {yy: {type: string}, h: {type: string}}}}},
 	byName: {type: object, additionalProperties: {type: object, properties: {to: {type: string}, h: {type: string}}}},
 	open: {type: object, properties: {o: {type: string}}},
-	cpu: {type: string},
+	cpu: {type: string}, mode: {type: string}, fresh: {type: object, properties: {level: {type: integer}, more: {type: string}}},
 	quota: {type: object, additionalProperties: {type: string}}}}, top: {type: string}`
 
 const richSpoke = `spec: {type: object, properties: {
@@ -43,8 +43,8 @@ const richSpoke = `spec: {type: object, properties: {
 	kind2: {type: string},
 	deep: {type: object, properties: {er: {type: object, properties: {a: {type: string}, b: {type: array, items: {type: string}}}}, own: {type: string}}},
 	ports: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [name], items: {type: object, properties: {
-		name: {type: string}, label: {type: string}, note: {type: string}}}},
-	rows: {type: array, items: {type: object, properties: {x: {type: string}, only: {type: integer}, pq: {type: string}}}},
+		name: {type: string}, label: {type: string}, note: {type: string}, prio: {type: integer}}}},
+	rows: {type: array, items: {type: object, properties: {x: {type: string}, only: {type: integer}, pq: {type: string}, d: {type: string}}}},
 	grid: {type: array, items: {type: array, items: {type: object, properties: {z: {type: string}, s: {type: string}}}}},
 	byName: {type: object, additionalProperties: {type: object, properties: {from: {type: string}, s: {type: string}}}},
 	open: {type: object, x-kubernetes-preserve-unknown-fields: true},
@@ -62,6 +62,8 @@ const richRules = `{hub: v2, spokes: [{version: v1, rules: [
 	{move: {from: ".spec.grid[*][*].z", to: ".spec.grid[*][*].yy"}},
 	{move: {from: ".spec.byName[*].from", to: ".spec.byName[*].to"}},
 	{move: {from: '.spec.quota["cpu"]', to: .spec.cpu}},
+	{default: {to: .spec.mode, value: a}}, {default: {to: .spec.box.lid, value: b}}, {default: {to: .spec.fresh.level, value: 80}},
+	{default: {from: ".spec.ports[*].prio", value: 1}}, {default: {from: ".spec.rows[*].d", value: a}},
 	{move: {from: .bottom, to: '.metadata.labels["bottom"]'}}
 	]}, {version: v3, rules: [{move: {from: .spec.address.host, to: .spec.host}}, {move: {from: .spec.address.port, to: .spec.port}}]}]}`
 
@@ -129,6 +131,9 @@ func (g generator) object(s *schema.Structural) map[string]any {
 func (g generator) widget(version string, s *schema.Structural) string {
 	object := g.object(s)
 	metadata := map[string]any{}
+	if g.IntN(2) == 0 {
+		metadata["name"] = "w"
+	}
 	if g.IntN(3) == 0 {
 		metadata["labels"] = map[string]any{[]string{"bottom", "other"}[g.IntN(2)]: "l"}
 	}

@@ -12,13 +12,15 @@ import (
 // hop is one conversion between a spoke and the hub.
 type hop struct {
 	toHub bool
+	// whole tells an object from a fragment of one, such as somebody applies.
+	whole bool
 	// restore is what was kept aside when the object left the version that it
 	// now comes back to; keep is what the other side cannot express this time.
 	restore, keep kept
 }
 
 // reverse converts the other way, with nothing kept aside.
-func (h *hop) reverse() *hop { return &hop{toHub: !h.toHub, keep: kept{}} }
+func (h *hop) reverse() *hop { return &hop{toHub: !h.toHub, whole: h.whole, keep: kept{}} }
 
 // ends orders what the spoke has and what the hub has in the direction of the hop.
 func ends[T any](h *hop, spoke, hub T) (from, to T) {
@@ -50,6 +52,7 @@ func (h *hop) scope(scope *Scope, n *node, at string) {
 	for i := range scope.Formats {
 		formatted[i] = h.format(&scope.Formats[i], n, at)
 	}
+	filled := h.defaults(scope, n)
 	h.keepLeaves(leaving, n, at)
 	for i, move := range scope.Moves {
 		if moved[i] != nil {
@@ -61,8 +64,14 @@ func (h *hop) scope(scope *Scope, n *node, at string) {
 		formatted[i].put(n)
 	}
 	h.restoreLeaves(coming, n, at)
+	for i := range filled {
+		filled[i].fill(h, n, at)
+	}
 	for i := range shared {
 		h.tidy(&shared[i], n, at)
+	}
+	for i := range filled {
+		filled[i].keep(h, n, at)
 	}
 }
 

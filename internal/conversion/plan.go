@@ -42,8 +42,9 @@ type Spoke struct {
 // Scope is an object, or each element of a list or map in it, with what is
 // local to it. Paths are relative to it.
 type Scope struct {
-	Moves   []Move   `json:"moves,omitempty"`
-	Formats []Format `json:"formats,omitempty"`
+	Moves    []Move    `json:"moves,omitempty"`
+	Formats  []Format  `json:"formats,omitempty"`
+	Defaults []Default `json:"defaults,omitempty"`
 	// OnlySpoke and OnlyHub are the fields that the other side lacks.
 	OnlySpoke []Leaf `json:"onlySpoke,omitempty"`
 	OnlyHub   []Leaf `json:"onlyHub,omitempty"`
@@ -116,6 +117,16 @@ type Hole struct {
 	Anchor int `json:"anchor,omitempty"`
 }
 
+// Default is a field that one side lacks, and the value that it gets there.
+type Default struct {
+	Path Path `json:"path"`
+	// Hub tells a field of the hub from one of the spoke.
+	Hub   bool            `json:"hub,omitempty"`
+	Value json.RawMessage `json:"value"`
+	// Anchor is that of Leaf: without that object nothing is filled.
+	Anchor int `json:"anchor,omitempty"`
+}
+
 // Marshal writes the plan; equal plans give equal bytes.
 func (p *Plan) Marshal() ([]byte, error) { return json.Marshal(p) }
 
@@ -164,6 +175,11 @@ func (s *Scope) sound() bool {
 	}
 	for i := range s.Formats {
 		if !s.Formats[i].sound() {
+			return false
+		}
+	}
+	for _, d := range s.Defaults {
+		if len(d.Path) == 0 || !d.Path.reaches(d.Anchor) || len(d.Value) == 0 {
 			return false
 		}
 	}

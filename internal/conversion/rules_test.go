@@ -1,0 +1,73 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package conversion
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// there is one conversion from a version to the other one, and back.
+type there struct{ from, object, want string }
+
+// check converts between v1 and v2. The object has a name, so that it is whole.
+func (test there) check(t *testing.T, c *Converter) {
+	t.Helper()
+	to := map[string]string{"v1": "v2", "v2": "v1"}[test.from]
+	object := named(test.from, "", test.object)
+	got := convert(t, c, object, to)
+	if diff := cmp.Diff(test.want, got); diff != "" {
+		t.Fatalf("there (-want +got):\n%s", diff)
+	}
+	if back := convert(t, c, got, test.from); !sameJSON(t, object, back) {
+		t.Errorf("back: %s, want %s", back, object)
+	}
+}
+
+// named writes an object that has a name, and kept values as annotated does.
+func named(version, kept, fields string) string {
+	return strings.Replace(strings.Replace(annotated(version, kept, fields), `"metadata":{`, `"metadata":{"name":"w",`, 1), `,}`, `}`, 1)
+}
+
+// TestDefault has a field in the hub, and one in the elements of the spoke's list.
+func TestDefault(t *testing.T) {
+	c := converterOf(t, between(t,
+		"o: {type: object, properties: {x: {type: string}}}, l: {type: array, items: {type: object, properties: {x: {type: string}, num: {type: integer}}}}",
+		"o: {type: object, properties: {x: {type: string}, mode: {type: string}, own: {type: object, properties: {deep: {type: boolean}}}}}, l: {type: array, items: {type: object, properties: {x: {type: string}}}}",
+		`{default: {to: .o.mode, value: Standard}}, {default: {to: .o.own.deep, value: true}}, {default: {from: ".l[*].num", value: 7}}`))
+	for name, test := range map[string]there{
+		"filled":                  {"v1", `"o":{"x":"1"}`, named("v2", "", `"o":{"x":"1","mode":"Standard","own":{"deep":true}}`)},
+		"no object to fill":       {"v1", ``, named("v2", "", ``)},
+		"an object that is null":  {"v1", `"o":null`, named("v2", "", `"o":null`)},
+		"taken away":              {"v2", `"o":{"mode":"Standard","own":{"deep":true}}`, named("v1", "", `"o":{}`)},
+		"escaped otherwise":       {"v2", `"o":{"mode":"St\u0061ndard","own":{"deep":true}}`, named("v1", "", `"o":{}`)},
+		"another value":           {"v2", `"o":{"mode":"Odd","own":{"deep":true}}`, named("v1", `v2 {"/o/mode":"Odd"}`, `"o":{}`)},
+		"a null":                  {"v2", `"o":{"mode":null,"own":{"deep":true}}`, named("v1", `v2 {"/o/mode":null}`, `"o":{}`)},
+		"absent":                  {"v2", `"o":{}`, named("v1", `v2 {"!/o/mode":true,"!/o/own/deep":true}`, `"o":{}`)},
+		"absent in an empty one":  {"v2", `"o":{"mode":"Standard","own":{}}`, named("v1", `v2 {"!/o/own/deep":true,"/o/own":{}}`, `"o":{}`)},
+		"elements":                {"v1", `"l":[{"num":7},{"num":7,"x":"1"}]`, named("v2", "", `"l":[{},{"x":"1"}]`)},
+		"an element with another": {"v1", `"l":[{"num":8},{"num":7}]`, named("v2", `v1 {"/l/0":{"num":8}}`, `"l":[{},{}]`)},
+		"an element with none":    {"v1", `"l":[{"x":"1"}]`, named("v2", `v1 {"/l/0":{"x":"1"}}`, `"l":[{"x":"1"}]`)},
+	} {
+		t.Run(name, func(t *testing.T) { test.check(t, c) })
+	}
+}
+
+// TestDefaultOfFragment converts what has neither name nor uid: field in, field out.
+func TestDefaultOfFragment(t *testing.T) {
+	c := converterOf(t, between(t, "x: {type: string}", "x: {type: string}, mode: {type: string}", `{default: {to: .mode, value: Standard}}`))
+	if got, want := convert(t, c, widget("v1", `"x":"1"`), "v2"), widget("v2", `"x":"1"`); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	fragment := widget("v2", `"mode":"Standard"`)
+	got, want := convert(t, c, fragment, "v1"), annotated("v1", `v2 {"/mode":"Standard"}`, "")
+	if got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if back := convert(t, c, got, "v2"); back != fragment {
+		t.Errorf("back: %s, want %s", back, fragment)
+	}
+}
