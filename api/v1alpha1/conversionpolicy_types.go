@@ -123,7 +123,7 @@ type Spoke struct {
 
 // Rule is one two-way rule. Exactly one member is set.
 //
-// +kubebuilder:validation:XValidation:rule="[has(self.move), has(self.format), has(self.default)].filter(x, x).size() == 1",message="set exactly one of move, format, default"
+// +kubebuilder:validation:XValidation:rule="[has(self.move), has(self.format), has(self.default), has(self.values)].filter(x, x).size() == 1",message="set exactly one of move, format, default, values"
 type Rule struct {
 	// move has one value at different paths in the two versions.
 	// +optional
@@ -136,6 +136,10 @@ type Rule struct {
 	// default gives a value to a field that only one of the two versions has.
 	// +optional
 	Default *DefaultRule `json:"default,omitempty"`
+
+	// values has one string that is written otherwise in the two versions, by a table.
+	// +optional
+	Values *ValuesRule `json:"values,omitempty"`
 }
 
 // Path is a field of an object: `.spec.host`, `.spec.ports[*].name` (every
@@ -195,6 +199,38 @@ type DefaultRule struct {
 	// value is what the field gets, of the field's type.
 	// +required
 	Value apiextensionsv1.JSON `json:"value"`
+}
+
+// ValuesRule translates a string by a table, and back by the same table. A value
+// that the table does not have, null among them, is copied as it is; a missing
+// one stays missing. What would not come back as it was is kept aside.
+type ValuesRule struct {
+	// from is the path of the string in the spoke.
+	// +required
+	From Path `json:"from"`
+	// to is the path of the string in the hub.
+	// +required
+	To Path `json:"to"`
+	// table pairs the spoke's values with the hub's. Where several values of the
+	// spoke are one of the hub, the first of them is what it is on the way back.
+	// +required
+	// +listType=map
+	// +listMapKey=from
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=128
+	Table []ValuePair `json:"table"`
+}
+
+// ValuePair is a value in the spoke, and what it is in the hub.
+type ValuePair struct {
+	// from is the value in the spoke.
+	// +required
+	// +kubebuilder:validation:MaxLength=253
+	From string `json:"from"`
+	// to is the value in the hub.
+	// +required
+	// +kubebuilder:validation:MaxLength=253
+	To string `json:"to"`
 }
 
 // Workload shapes the converter pods.

@@ -65,6 +65,9 @@ func (f *filler) scope(scope *Scope, n *node) {
 	for i := range scope.Formats {
 		f.format(&scope.Formats[i], n)
 	}
+	for i := range scope.Values {
+		f.value(&scope.Values[i], n)
+	}
 	for _, d := range scope.Defaults {
 		if d.Hub == f.hub {
 			n.put(d.Path, f.next())
@@ -87,6 +90,16 @@ func (f *filler) format(format *Format, n *node) {
 	if !f.hub {
 		n.put(format.Spoke, format.print(parts))
 	}
+}
+
+// value writes one that converts.
+func (f *filler) value(v *Value, n *node) {
+	spoke := rawNode(appendString(nil, v.Table[0][0]))
+	if f.hub {
+		n.put(v.Hub, v.convert(spoke, true))
+		return
+	}
+	n.put(v.Spoke, spoke)
 }
 
 func (f *filler) collection(collection *Collection, n *node) {

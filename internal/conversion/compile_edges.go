@@ -19,6 +19,11 @@ func (c *compiler) anchorRules(scope *Scope, above Path) {
 			format.Holes[j].Anchor = anchorOf(above, format.Holes[j].Hub, c.spoke, c.spokeClaims)
 		}
 	}
+	for i := range scope.Values {
+		value := &scope.Values[i]
+		value.SpokeAnchor = anchorOf(above, value.Spoke, c.hub, c.hubClaims)
+		value.HubAnchor = anchorOf(above, value.Hub, c.spoke, c.spokeClaims)
+	}
 	for i := range scope.Defaults {
 		_, other := c.sides(scope.Defaults[i].Hub)
 		scope.Defaults[i].Anchor = anchorOf(above, scope.Defaults[i].Path, other.schema, *other.claims)

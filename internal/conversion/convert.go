@@ -138,6 +138,10 @@ func (l *look) addScope(scope *Scope) {
 			l.parent(hole.Hub)
 		}
 	}
+	for i := range scope.Values {
+		l.parent(scope.Values[i].Spoke)
+		l.parent(scope.Values[i].Hub)
+	}
 	for _, d := range scope.Defaults {
 		l.parent(d.Path)
 	}

@@ -4,6 +4,7 @@
 package conversion
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -39,7 +40,7 @@ func (h *hop) split(f *Format, n *node, at string) formatted {
 		parts = kept
 	}
 	if text != nil && !sameText(f.print(parts), text) {
-		h.keep.add(at+f.Spoke.pointer(), text)
+		h.setAside(at+f.Spoke.pointer(), text, slices.ContainsFunc(parts, func(part *node) bool { return part != nil }))
 	}
 	result := formatted{values: parts}
 	for _, hole := range f.Holes {
@@ -63,7 +64,7 @@ func (h *hop) join(f *Format, n *node, at string) formatted {
 	if !sameParts(f.parse(text), parts) {
 		for i, part := range parts {
 			if part != nil {
-				h.keep.add(at+f.Holes[i].Hub.pointer(), part)
+				h.setAside(at+f.Holes[i].Hub.pointer(), part, text != nil)
 			}
 		}
 	}

@@ -22,13 +22,13 @@ import (
 // rich has three versions that differ in every way that rules and preservation know.
 const richHub = `spec: {type: object, properties: {
 	host: {type: string}, port: {type: integer}, same: {type: string}, tz: {type: string},
-	box: {type: object, properties: {image: {type: string}, size: {type: integer}, lid: {type: string}}},
+	box: {type: object, properties: {image: {type: string}, size: {type: integer}, lid: {type: string}, policy: {type: string}}},
 	left: {type: string}, right: {type: string},
 	kind2: {type: integer},
 	moved: {type: object, properties: {a: {type: string}, b: {type: array, items: {type: string}}}},
 	ports: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [name], items: {type: object, properties: {
-		name: {type: string}, title: {type: string}, weight: {type: integer}}}},
-	rows: {type: array, items: {type: object, properties: {x: {type: string}, hubOnly: {type: integer}, p: {type: string}, q: {type: string}}}},
+		name: {type: string}, title: {type: string}, weight: {type: integer}, mode: {type: string}}}},
+	rows: {type: array, items: {type: object, properties: {x: {type: string}, hubOnly: {type: integer}, p: {type: string}, q: {type: string}, policy: {type: string}}}},
 	grid: {type: array, items: {type: array, items: {type: object, properties: {yy: {type: string}, h: {type: string}}}}},
 	byName: {type: object, additionalProperties: {type: object, properties: {to: {type: string}, h: {type: string}}}},
 	open: {type: object, properties: {o: {type: string}}},
@@ -37,14 +37,14 @@ const richHub = `spec: {type: object, properties: {
 
 const richSpoke = `spec: {type: object, properties: {
 	hostPort: {type: string}, same: {type: string}, owner: {type: string},
-	image: {type: string},
+	image: {type: string}, policy: {type: string},
 	box: {type: object, properties: {size: {type: integer}, shape: {type: string}}},
 	left: {type: string}, right: {type: string},
 	kind2: {type: string},
 	deep: {type: object, properties: {er: {type: object, properties: {a: {type: string}, b: {type: array, items: {type: string}}}}, own: {type: string}}},
 	ports: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [name], items: {type: object, properties: {
-		name: {type: string}, label: {type: string}, note: {type: string}, prio: {type: integer}}}},
-	rows: {type: array, items: {type: object, properties: {x: {type: string}, only: {type: integer}, pq: {type: string}, d: {type: string}}}},
+		name: {type: string}, label: {type: string}, note: {type: string}, prio: {type: integer}, policy: {type: string}}}},
+	rows: {type: array, items: {type: object, properties: {x: {type: string}, only: {type: integer}, pq: {type: string}, d: {type: string}, policy: {type: string}}}},
 	grid: {type: array, items: {type: array, items: {type: object, properties: {z: {type: string}, s: {type: string}}}}},
 	byName: {type: object, additionalProperties: {type: object, properties: {from: {type: string}, s: {type: string}}}},
 	open: {type: object, x-kubernetes-preserve-unknown-fields: true},
@@ -62,6 +62,9 @@ const richRules = `{hub: v2, spokes: [{version: v1, rules: [
 	{move: {from: ".spec.grid[*][*].z", to: ".spec.grid[*][*].yy"}},
 	{move: {from: ".spec.byName[*].from", to: ".spec.byName[*].to"}},
 	{move: {from: '.spec.quota["cpu"]', to: .spec.cpu}},
+	{values: {from: .spec.policy, to: .spec.box.policy, table: [{from: a, to: b}, {from: b, to: a}, {from: "", to: ":"}, {from: ":", to: ":"}]}},
+	{values: {from: ".spec.ports[*].policy", to: ".spec.ports[*].mode", table: [{from: a, to: b}, {from: x, to: b}]}},
+	{values: {from: ".spec.rows[*].policy", to: ".spec.rows[*].policy", table: [{from: a, to: b}, {from: b, to: c}]}},
 	{default: {to: .spec.mode, value: a}}, {default: {to: .spec.box.lid, value: b}}, {default: {to: .spec.fresh.level, value: 80}},
 	{default: {from: ".spec.ports[*].prio", value: 1}}, {default: {from: ".spec.rows[*].d", value: a}},
 	{move: {from: .bottom, to: '.metadata.labels["bottom"]'}}

@@ -17,6 +17,8 @@ type hop struct {
 	// restore is what was kept aside when the object left the version that it
 	// now comes back to; keep is what the other side cannot express this time.
 	restore, keep kept
+	// imaged are the values of a scope that are kept and have an image all the same.
+	imaged kept
 }
 
 // reverse converts the other way, with nothing kept aside.
@@ -52,6 +54,10 @@ func (h *hop) scope(scope *Scope, n *node, at string) {
 	for i := range scope.Formats {
 		formatted[i] = h.format(&scope.Formats[i], n, at)
 	}
+	images := make([]*node, len(scope.Values))
+	for i := range scope.Values {
+		images[i] = h.value(&scope.Values[i], n, at)
+	}
 	filled := h.defaults(scope, n)
 	h.keepLeaves(leaving, n, at)
 	for i, move := range scope.Moves {
@@ -63,6 +69,12 @@ func (h *hop) scope(scope *Scope, n *node, at string) {
 	for i := range formatted {
 		formatted[i].put(n)
 	}
+	for i := range images {
+		if images[i] != nil {
+			_, to := ends(h, scope.Values[i].Spoke, scope.Values[i].Hub)
+			n.put(to, images[i])
+		}
+	}
 	h.restoreLeaves(coming, n, at)
 	for i := range filled {
 		filled[i].fill(h, n, at)
@@ -70,6 +82,8 @@ func (h *hop) scope(scope *Scope, n *node, at string) {
 	for i := range shared {
 		h.tidy(&shared[i], n, at)
 	}
+	maps.Copy(h.keep, h.imaged)
+	clear(h.imaged)
 	for i := range filled {
 		filled[i].keep(h, n, at)
 	}

@@ -44,6 +44,7 @@ type Spoke struct {
 type Scope struct {
 	Moves    []Move    `json:"moves,omitempty"`
 	Formats  []Format  `json:"formats,omitempty"`
+	Values   []Value   `json:"values,omitempty"`
 	Defaults []Default `json:"defaults,omitempty"`
 	// OnlySpoke and OnlyHub are the fields that the other side lacks.
 	OnlySpoke []Leaf `json:"onlySpoke,omitempty"`
@@ -117,6 +118,17 @@ type Hole struct {
 	Anchor int `json:"anchor,omitempty"`
 }
 
+// Value is one value that the two sides write differently.
+type Value struct {
+	Spoke Path `json:"spoke"`
+	Hub   Path `json:"hub"`
+	// SpokeAnchor and HubAnchor are those of Leaf, for a value that was kept aside.
+	SpokeAnchor int `json:"spokeAnchor,omitempty"`
+	HubAnchor   int `json:"hubAnchor,omitempty"`
+	// Table pairs the strings of the spoke with those of the hub.
+	Table [][2]string `json:"table,omitempty"`
+}
+
 // Default is a field that one side lacks, and the value that it gets there.
 type Default struct {
 	Path Path `json:"path"`
@@ -178,6 +190,11 @@ func (s *Scope) sound() bool {
 			return false
 		}
 	}
+	for i := range s.Values {
+		if !s.Values[i].sound() {
+			return false
+		}
+	}
 	for _, d := range s.Defaults {
 		if len(d.Path) == 0 || !d.Path.reaches(d.Anchor) || len(d.Value) == 0 {
 			return false
@@ -203,6 +220,10 @@ func (f *Format) sound() bool {
 		}
 	}
 	return len(f.Spoke) > 0 && f.Spoke.reaches(f.Anchor) && len(f.Holes) > 0 && len(f.Texts) == len(f.Holes)+1
+}
+
+func (v *Value) sound() bool {
+	return len(v.Spoke) > 0 && len(v.Hub) > 0 && v.Spoke.reaches(v.SpokeAnchor) && v.Hub.reaches(v.HubAnchor) && len(v.Table) > 0
 }
 
 // reaches reports whether a path has so many segments.

@@ -71,3 +71,29 @@ func TestDefaultOfFragment(t *testing.T) {
 		t.Errorf("back: %s, want %s", back, fragment)
 	}
 }
+
+func TestValues(t *testing.T) {
+	const fields = "l: {type: array, items: {type: object, properties: {p: {type: string}}}}, p: {type: string}"
+	const table = "table: [{from: Allow, to: Parallel}, {from: Forbid, to: Serial}, {from: Never, to: Serial}]"
+	c := converterOf(t, between(t, fields, fields+", q: {type: string}",
+		"{values: {from: .p, to: .q, "+table+"}}, {values: {from: '.l[*].p', to: '.l[*].p', "+table+"}}"))
+	for name, test := range map[string]there{
+		"in the table":           {"v1", `"p":"Forbid"`, named("v2", "", `"q":"Serial"`)},
+		"back":                   {"v2", `"q":"Serial"`, named("v1", "", `"p":"Forbid"`)},
+		"escaped":                {"v1", `"p":"\u0041llow"`, named("v2", "", `"q":"Parallel"`)},
+		"not the first":          {"v1", `"p":"Never"`, named("v2", `v1 {"/p":"Never"}`, `"q":"Serial"`)},
+		"not in the table":       {"v1", `"p":"Odd"`, named("v2", "", `"q":"Odd"`)},
+		"of the other side":      {"v1", `"p":"Serial"`, named("v2", `v1 {"/p":"Serial"}`, `"q":"Serial"`)},
+		"of the other side back": {"v2", `"q":"Allow"`, named("v1", `v2 {"/q":"Allow"}`, `"p":"Allow"`)},
+		"null":                   {"v1", `"p":null`, named("v2", "", `"q":null`)},
+		"absent":                 {"v1", ``, named("v2", "", ``)},
+		"not a string":           {"v1", `"p":{"x":1}`, named("v2", "", `"q":{"x":1}`)},
+		"elements":               {"v1", `"l":[{"p":"Allow"},{"p":"Never"}]`, named("v2", `v1 {"/l/1":{"p":"Never"}}`, `"l":[{"p":"Parallel"},{"p":"Serial"}]`)},
+	} {
+		t.Run(name, func(t *testing.T) { test.check(t, c) })
+	}
+	stale := annotated("v2", `v1 {"/p":"Never"}`, `"q":"Parallel"`)
+	if got, want := convert(t, c, stale, "v1"), widget("v1", `"p":"Allow"`); got != want {
+		t.Errorf("an edit does not win: got %s, want %s", got, want)
+	}
+}
