@@ -123,7 +123,7 @@ type Spoke struct {
 
 // Rule is one two-way rule. Exactly one member is set.
 //
-// +kubebuilder:validation:XValidation:rule="[has(self.move), has(self.format), has(self.default), has(self.values)].filter(x, x).size() == 1",message="set exactly one of move, format, default, values"
+// +kubebuilder:validation:XValidation:rule="[has(self.move), has(self.format), has(self.default), has(self.values), has(self.drop)].filter(x, x).size() == 1",message="set exactly one of move, format, default, values, drop"
 type Rule struct {
 	// move has one value at different paths in the two versions.
 	// +optional
@@ -140,6 +140,10 @@ type Rule struct {
 	// values has one string that is written otherwise in the two versions, by a table.
 	// +optional
 	Values *ValuesRule `json:"values,omitempty"`
+
+	// drop gives a field of one of the two versions up: the one rule that loses.
+	// +optional
+	Drop *DropRule `json:"drop,omitempty"`
 }
 
 // Path is a field of an object: `.spec.host`, `.spec.ports[*].name` (every
@@ -199,6 +203,21 @@ type DefaultRule struct {
 	// value is what the field gets, of the field's type.
 	// +required
 	Value apiextensionsv1.JSON `json:"value"`
+}
+
+// DropRule gives up a field that the other version does not have: whatever it
+// holds, a null or a whole subtree too, is gone once the object was converted.
+// Without any rule such a field is kept aside. A field of the other version that
+// has the same path is kept aside there.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.from) != has(self.to)",message="set from, for a field of the spoke, or to, for one of the hub"
+type DropRule struct {
+	// from is the path of a field of the spoke.
+	// +optional
+	From Path `json:"from,omitempty"`
+	// to is the path of a field of the hub.
+	// +optional
+	To Path `json:"to,omitempty"`
 }
 
 // ValuesRule translates a string by a table, and back by the same table. A value
@@ -393,6 +412,11 @@ type Verdict struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=20
 	Preserved []string `json:"preserved,omitempty"`
+	// dropped are the first 20 paths that a drop rule gives up, as `<version>:<path>`.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=20
+	Dropped []string `json:"dropped,omitempty"`
 }
 
 // WebhookStatus is the state of the converter pods.

@@ -68,6 +68,13 @@ func (f *filler) scope(scope *Scope, n *node) {
 	for i := range scope.Values {
 		f.value(&scope.Values[i], n)
 	}
+	dropped := scope.DropSpoke
+	if f.hub {
+		dropped = scope.DropHub
+	}
+	for _, path := range dropped {
+		n.put(path, f.next())
+	}
 	for _, d := range scope.Defaults {
 		if d.Hub == f.hub {
 			n.put(d.Path, f.next())

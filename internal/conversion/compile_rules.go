@@ -24,6 +24,8 @@ func (c *compiler) addRules(rules []v1alpha1.Rule, at *field.Path) {
 			c.addFormat(rule.Format, at.Index(i).Child("format"))
 		case rule.Values != nil:
 			c.addValues(rule.Values, at.Index(i).Child("values"))
+		case rule.Drop != nil:
+			c.addDrop(rule.Drop, at.Index(i).Child("drop"))
 		case rule.Default != nil:
 			c.addDefault(rule.Default, at.Index(i).Child("default"))
 		}

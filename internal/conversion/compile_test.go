@@ -44,6 +44,10 @@ func TestCompileRefuses(t *testing.T) {
 		"table with a twin":    {`{values: {from: .a, to: .b, table: [{from: A, to: a}, {from: A, to: b}]}}`, "rules[0].values.table[1].from", "Duplicate"},
 		"table without pairs":  {`{values: {from: .a, to: .b, table: []}}`, "rules[0].values.table", "write the values"},
 		"table to a collision": {`{values: {from: .a, to: .both, table: [{from: A, to: a}]}}`, "rules[0].values.to", "collides with the field .both"},
+		"drop of neither":      {`{drop: {}}`, "rules[0].drop", "set from, for a field"},
+		"drop of the unknown":  {`{drop: {from: .z}}`, "rules[0].drop.from", "no field z"},
+		"drop of the moved":    {`{move: {from: .a, to: .b}}, {drop: {to: .b}}`, "rules[1].drop.to", "already belongs to"},
+		"drop in no list":      {`{drop: {to: ".lm[*].x"}}`, "rules[0].drop.to", "which version v1 does not have"},
 		"default of neither":   {`{default: {value: x}}`, "rules[0].default", "set from, for a field"},
 		"default of both":      {`{default: {from: .a, to: .b, value: x}}`, "rules[0].default", "set from, for a field"},
 		"default of a type":    {`{default: {from: .num, value: "1"}}`, "rules[0].default.value", "not of type integer"},
@@ -131,6 +135,16 @@ func TestCompileVerdict(t *testing.T) {
 	}
 	if len(result.Warnings) != 1 || !strings.Contains(result.Warnings[0], ".x cannot be copied between v1 and v2") {
 		t.Errorf("warnings: %v", result.Warnings)
+	}
+}
+
+func TestCompileVerdictOfDrops(t *testing.T) {
+	result := between(t, `x: {type: string}, old: {type: string}, own: {type: string}`, `x: {type: string}`, `{drop: {from: .old}}`)
+	want := []v1alpha1.Verdict{{
+		Version: "v1", ToHub: v1alpha1.FidelityLossy, FromHub: v1alpha1.FidelityExact, Preserved: []string{"v1:.own"}, Dropped: []string{"v1:.old"},
+	}}
+	if diff := cmp.Diff(want, result.Verdicts); diff != "" {
+		t.Errorf("verdicts (-want +got):\n%s", diff)
 	}
 }
 

@@ -142,6 +142,9 @@ func (l *look) addScope(scope *Scope) {
 		l.parent(scope.Values[i].Spoke)
 		l.parent(scope.Values[i].Hub)
 	}
+	for _, path := range slices.Concat(scope.DropSpoke, scope.DropHub) {
+		l.parent(path)
+	}
 	for _, d := range scope.Defaults {
 		l.parent(d.Path)
 	}

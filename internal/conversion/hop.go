@@ -42,6 +42,7 @@ func (h *hop) scope(scope *Scope, n *node, at string) {
 	if n.kind != object || !n.isExpanded() {
 		return
 	}
+	h.drop(scope, n)
 	shared := h.shared(scope, n)
 	leaving, coming := ends(h, scope.OnlySpoke, scope.OnlyHub)
 	h.keepShells(leaving, n, at)

@@ -46,6 +46,9 @@ type Scope struct {
 	Formats  []Format  `json:"formats,omitempty"`
 	Values   []Value   `json:"values,omitempty"`
 	Defaults []Default `json:"defaults,omitempty"`
+	// DropSpoke and DropHub are the fields that are given up.
+	DropSpoke []Path `json:"dropSpoke,omitempty"`
+	DropHub   []Path `json:"dropHub,omitempty"`
 	// OnlySpoke and OnlyHub are the fields that the other side lacks.
 	OnlySpoke []Leaf `json:"onlySpoke,omitempty"`
 	OnlyHub   []Leaf `json:"onlyHub,omitempty"`
@@ -187,6 +190,11 @@ func (s *Scope) sound() bool {
 	}
 	for i := range s.Formats {
 		if !s.Formats[i].sound() {
+			return false
+		}
+	}
+	for _, path := range slices.Concat(s.DropSpoke, s.DropHub) {
+		if len(path) == 0 {
 			return false
 		}
 	}

@@ -97,3 +97,32 @@ func TestValues(t *testing.T) {
 		t.Errorf("an edit does not win: got %s, want %s", got, want)
 	}
 }
+
+// TestDrop converts there and back: what is dropped does not come back.
+func TestDrop(t *testing.T) {
+	c := converterOf(t, between(t,
+		"x: {type: string}, old: {type: object, properties: {a: {type: string}}}, s: {type: object, properties: {a: {type: string}, b: {type: string}}}, l: {type: array, items: {type: object, properties: {x: {type: string}, old: {type: string}, own: {type: string}}}}",
+		"x: {type: string}, same: {type: string}, l: {type: array, items: {type: object, properties: {x: {type: string}}}}",
+		`{drop: {from: .old}}, {drop: {from: .s.a}}, {drop: {from: ".l[*].old"}}, {drop: {from: '.metadata.labels["old"]'}}, {drop: {to: .same}}`))
+	for name, test := range map[string]struct{ from, object, there, back string }{
+		"a subtree":                  {"v1", `"x":"1","old":{"a":"1"}`, named("v2", "", `"x":"1"`), named("v1", "", `"x":"1"`)},
+		"a null":                     {"v1", `"old":null`, named("v2", "", ``), named("v1", "", ``)},
+		"nothing":                    {"v1", ``, named("v2", "", ``), named("v1", "", ``)},
+		"part of an object":          {"v1", `"s":{"a":"1","b":"2"}`, named("v2", `v1 {"/s/b":"2"}`, ``), named("v1", "", `"s":{"b":"2"}`)},
+		"all of an object":           {"v1", `"s":{"a":"1"}`, named("v2", `v1 {"/s":{}}`, ``), named("v1", "", `"s":{}`)},
+		"of an element":              {"v1", `"l":[{"x":"1","old":"2"},{}]`, named("v2", "", `"l":[{"x":"1"},{}]`), named("v1", "", `"l":[{"x":"1"},{}]`)},
+		"of an element that is kept": {"v1", `"l":[{"x":"1","old":"2","own":"3"}]`, named("v2", `v1 {"/l/0":{"x":"1","own":"3"}}`, `"l":[{"x":"1"}]`), named("v1", "", `"l":[{"x":"1","own":"3"}]`)},
+		"of the hub":                 {"v2", `"same":"1"`, named("v1", "", ``), named("v2", "", ``)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			to := map[string]string{"v1": "v2", "v2": "v1"}[test.from]
+			there := convert(t, c, named(test.from, "", test.object), to)
+			if diff := cmp.Diff(test.there, there); diff != "" {
+				t.Fatalf("there (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(test.back, convert(t, c, there, test.from)); diff != "" {
+				t.Errorf("back (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
