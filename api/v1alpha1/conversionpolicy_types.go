@@ -123,7 +123,7 @@ type Spoke struct {
 
 // Rule is one two-way rule. Exactly one member is set.
 //
-// +kubebuilder:validation:XValidation:rule="[has(self.move), has(self.format), has(self.default), has(self.values), has(self.drop)].filter(x, x).size() == 1",message="set exactly one of move, format, default, values, drop"
+// +kubebuilder:validation:XValidation:rule="[has(self.move), has(self.format), has(self.default), has(self.values), has(self.drop), has(self.wrap)].filter(x, x).size() == 1",message="set exactly one of move, format, default, values, drop, wrap"
 type Rule struct {
 	// move has one value at different paths in the two versions.
 	// +optional
@@ -144,6 +144,10 @@ type Rule struct {
 	// drop gives a field of one of the two versions up: the one rule that loses.
 	// +optional
 	Drop *DropRule `json:"drop,omitempty"`
+
+	// wrap has one value in one of the two versions that is a list in the other.
+	// +optional
+	Wrap *WrapRule `json:"wrap,omitempty"`
 }
 
 // Path is a field of an object: `.spec.host`, `.spec.ports[*].name` (every
@@ -218,6 +222,19 @@ type DropRule struct {
 	// to is the path of a field of the hub.
 	// +optional
 	To Path `json:"to,omitempty"`
+}
+
+// WrapRule makes a value the one element of a list, and the first element of a
+// list the value; which of the two is the list, the schemas say. A missing value
+// is a missing list, and a null a null. A list that has no element, more than
+// one, or a null, is kept aside and comes back whole.
+type WrapRule struct {
+	// from is the path in the spoke.
+	// +required
+	From Path `json:"from"`
+	// to is the path in the hub.
+	// +required
+	To Path `json:"to"`
 }
 
 // ValuesRule translates a string by a table, and back by the same table. A value

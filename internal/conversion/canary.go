@@ -101,7 +101,13 @@ func (f *filler) format(format *Format, n *node) {
 
 // value writes one that converts.
 func (f *filler) value(v *Value, n *node) {
-	spoke := rawNode(appendString(nil, v.Table[0][0]))
+	spoke := f.next()
+	switch {
+	case v.Wrap != nil && !v.Wrap.Hub:
+		spoke = &node{kind: array, elements: []*node{spoke}}
+	case v.Table != nil:
+		spoke = rawNode(appendString(nil, v.Table[0][0]))
+	}
 	if f.hub {
 		n.put(v.Hub, v.convert(spoke, true))
 		return

@@ -26,6 +26,8 @@ func (c *compiler) addRules(rules []v1alpha1.Rule, at *field.Path) {
 			c.addValues(rule.Values, at.Index(i).Child("values"))
 		case rule.Drop != nil:
 			c.addDrop(rule.Drop, at.Index(i).Child("drop"))
+		case rule.Wrap != nil:
+			c.addWrap(rule.Wrap, at.Index(i).Child("wrap"))
 		case rule.Default != nil:
 			c.addDefault(rule.Default, at.Index(i).Child("default"))
 		}

@@ -15,7 +15,7 @@ import (
 // TestCompileRefuses names the field of the policy and says what is wrong.
 func TestCompileRefuses(t *testing.T) {
 	const v1 = `a: {type: string}, num: {type: integer}, m: {type: object, additionalProperties: {type: string}}, l: {type: array, items: {type: object, properties: {x: {type: string}}}}, o: {type: object, properties: {i: {type: string}}}, e: {type: string, enum: [A, B]}, both: {type: string}`
-	const v2 = `b: {type: string}, c: {type: string}, n2: {type: integer}, lm: {type: object, additionalProperties: {type: object, properties: {x: {type: string}}}}, l: {type: array, items: {type: object, properties: {y: {type: string}}}}, both: {type: string}`
+	const v2 = `b: {type: string}, c: {type: string}, n2: {type: integer}, names: {type: array, items: {type: string}}, lm: {type: object, additionalProperties: {type: object, properties: {x: {type: string}}}}, l: {type: array, items: {type: object, properties: {y: {type: string}}}}, both: {type: string}`
 	for name, test := range map[string]struct{ rules, at, says string }{
 		"unknown path":         {`{move: {from: .z, to: .b}}`, "rules[0].move.from", "no field z"},
 		"into a list":          {`{move: {from: .l.x, to: .b}}`, "rules[0].move.from", "write .l[*].x"},
@@ -48,6 +48,9 @@ func TestCompileRefuses(t *testing.T) {
 		"drop of the unknown":  {`{drop: {from: .z}}`, "rules[0].drop.from", "no field z"},
 		"drop of the moved":    {`{move: {from: .a, to: .b}}, {drop: {to: .b}}`, "rules[1].drop.to", "already belongs to"},
 		"drop in no list":      {`{drop: {to: ".lm[*].x"}}`, "rules[0].drop.to", "which version v1 does not have"},
+		"wrap without a list":  {`{wrap: {from: .a, to: .b}}`, "rules[0].wrap.to", "one of them is a list"},
+		"wrap of two lists":    {`{wrap: {from: .l, to: .l}}`, "rules[0].wrap.to", "one of them is a list"},
+		"wrap of another type": {`{wrap: {from: .num, to: .names}}`, "rules[0].wrap.to", "the list's elements are of the value's type"},
 		"default of neither":   {`{default: {value: x}}`, "rules[0].default", "set from, for a field"},
 		"default of both":      {`{default: {from: .a, to: .b, value: x}}`, "rules[0].default", "set from, for a field"},
 		"default of a type":    {`{default: {from: .num, value: "1"}}`, "rules[0].default.value", "not of type integer"},

@@ -45,6 +45,7 @@ func (h *hop) scope(scope *Scope, n *node, at string) {
 	h.drop(scope, n)
 	shared := h.shared(scope, n)
 	leaving, coming := ends(h, scope.OnlySpoke, scope.OnlyHub)
+	restorable := h.restorable(coming, n)
 	h.keepShells(leaving, n, at)
 	moved := make([]*node, len(scope.Moves))
 	for i, move := range scope.Moves {
@@ -76,7 +77,7 @@ func (h *hop) scope(scope *Scope, n *node, at string) {
 			n.put(to, images[i])
 		}
 	}
-	h.restoreLeaves(coming, n, at)
+	h.restoreLeaves(restorable, n, at)
 	for i := range filled {
 		filled[i].fill(h, n, at)
 	}
@@ -121,13 +122,18 @@ func (h *hop) keepLeaves(leaving []Leaf, n *node, at string) {
 	}
 }
 
-// restoreLeaves brings back what the other side lacked, where the object above
-// it is still there and has no value of its own.
-func (h *hop) restoreLeaves(coming []Leaf, n *node, at string) {
+// restorable are the leaves that may come back: the object above them is still
+// there. One that rules make on the way does not count.
+func (h *hop) restorable(coming []Leaf, n *node) []Leaf {
 	if len(h.restore) == 0 {
-		return
+		return nil
 	}
-	for _, leaf := range coming {
+	return slices.DeleteFunc(slices.Clone(coming), func(leaf Leaf) bool { return !n.holds(leaf.Path[:leaf.Anchor]) })
+}
+
+// restoreLeaves brings back what the other side lacked and has no value now.
+func (h *hop) restoreLeaves(restorable []Leaf, n *node, at string) {
+	for _, leaf := range restorable {
 		if leaf.Known != nil {
 			h.restoreUnknown(leaf, n, at)
 			continue
@@ -136,9 +142,7 @@ func (h *hop) restoreLeaves(coming []Leaf, n *node, at string) {
 		if !found || n.find(leaf.Path) != nil || !leaf.allows(value) {
 			continue
 		}
-		if n.holds(leaf.Path[:leaf.Anchor]) {
-			n.put(leaf.Path, rawNode(value))
-		}
+		n.put(leaf.Path, rawNode(value))
 	}
 }
 
@@ -178,7 +182,7 @@ func (h *hop) keepUnknown(leaf Leaf, n *node, at string) {
 
 func (h *hop) restoreUnknown(leaf Leaf, n *node, at string) {
 	holder := n.find(leaf.Path)
-	if !n.holds(leaf.Path[:leaf.Anchor]) || holder != nil && !n.holds(leaf.Path) {
+	if holder != nil && !n.holds(leaf.Path) {
 		return
 	}
 	for _, pointer := range slices.Sorted(maps.Keys(h.restore)) {

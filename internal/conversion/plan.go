@@ -128,8 +128,17 @@ type Value struct {
 	// SpokeAnchor and HubAnchor are those of Leaf, for a value that was kept aside.
 	SpokeAnchor int `json:"spokeAnchor,omitempty"`
 	HubAnchor   int `json:"hubAnchor,omitempty"`
-	// Table pairs the strings of the spoke with those of the hub.
+	// How they differ is one of these. Table pairs the strings of the spoke with
+	// those of the hub.
 	Table [][2]string `json:"table,omitempty"`
+	// Wrap is a list on one side.
+	Wrap *Wrap `json:"wrap,omitempty"`
+}
+
+// Wrap is one value on one side, and a list on the other.
+type Wrap struct {
+	// Hub tells that the list is the hub's.
+	Hub bool `json:"hub,omitempty"`
 }
 
 // Default is a field that one side lacks, and the value that it gets there.
@@ -231,7 +240,8 @@ func (f *Format) sound() bool {
 }
 
 func (v *Value) sound() bool {
-	return len(v.Spoke) > 0 && len(v.Hub) > 0 && v.Spoke.reaches(v.SpokeAnchor) && v.Hub.reaches(v.HubAnchor) && len(v.Table) > 0
+	return len(v.Spoke) > 0 && len(v.Hub) > 0 && v.Spoke.reaches(v.SpokeAnchor) && v.Hub.reaches(v.HubAnchor) &&
+		(len(v.Table) > 0 || v.Wrap != nil)
 }
 
 // reaches reports whether a path has so many segments.

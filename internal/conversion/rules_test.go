@@ -126,3 +126,32 @@ func TestDrop(t *testing.T) {
 		})
 	}
 }
+
+// TestWrap has lists of the hub, of the spoke, and in elements.
+func TestWrap(t *testing.T) {
+	const object = "{type: object, properties: {a: {type: string}}}"
+	c := converterOf(t, between(t,
+		"node: {type: string}, o: "+object+", ips: {type: array, items: {type: string}}, l: {type: array, items: {type: object, properties: {p: {type: integer}}}}",
+		"nodes: {type: array, items: {type: string}}, o: {type: array, items: "+object+"}, ip: {type: string}, l: {type: array, items: {type: object, properties: {p: {type: array, items: {type: integer}}}}}",
+		`{wrap: {from: .node, to: .nodes}}, {wrap: {from: .o, to: .o}}, {wrap: {from: .ips, to: .ip}}, {wrap: {from: ".l[*].p", to: ".l[*].p"}}`))
+	for name, test := range map[string]there{
+		"a scalar":            {"v1", `"node":"a"`, named("v2", "", `"nodes":["a"]`)},
+		"an object":           {"v1", `"o":{ "a" : "1" }`, named("v2", "", `"o":[{ "a" : "1" }]`)},
+		"a list of one":       {"v2", `"nodes":[ "a" ]`, named("v1", "", `"node":"a"`)},
+		"the spoke's list":    {"v1", `"ips":["a"]`, named("v2", "", `"ip":"a"`)},
+		"a list of two":       {"v2", `"nodes":["a","b"]`, named("v1", `v2 {"/nodes":["a","b"]}`, `"node":"a"`)},
+		"a list of two there": {"v1", `"ips":["a","b"]`, named("v2", `v1 {"/ips":["a","b"]}`, `"ip":"a"`)},
+		"an empty list":       {"v2", `"nodes":[]`, named("v1", `v2 {"/nodes":[]}`, ``)},
+		"a list of null":      {"v2", `"nodes":[null]`, named("v1", `v2 {"/nodes":[null]}`, `"node":null`)},
+		"no list":             {"v2", `"nodes":"a"`, named("v1", `v2 {"/nodes":"a"}`, ``)},
+		"null":                {"v1", `"node":null,"ips":null`, named("v2", "", `"nodes":null,"ip":null`)},
+		"absent":              {"v1", ``, named("v2", "", ``)},
+		"elements":            {"v2", `"l":[{"p":[1]},{"p":[2,3]},{}]`, named("v1", `v2 {"/l/1":{"p":[2,3]}}`, `"l":[{"p":1},{"p":2},{}]`)},
+	} {
+		t.Run(name, func(t *testing.T) { test.check(t, c) })
+	}
+	stale := annotated("v1", `v2 {"/nodes":["a","b"]}`, `"node":"c"`)
+	if got, want := convert(t, c, stale, "v2"), widget("v2", `"nodes":["c"]`); got != want {
+		t.Errorf("an edit does not win: got %s, want %s", got, want)
+	}
+}

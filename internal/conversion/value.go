@@ -41,6 +41,9 @@ func (v *Value) convert(value *node, toHub bool) *node {
 	if value == nil || string(value.raw) == "null" {
 		return value
 	}
+	if v.Wrap != nil {
+		return v.Wrap.convert(value, toHub)
+	}
 	return v.translate(value, toHub)
 }
 
