@@ -123,7 +123,7 @@ type Spoke struct {
 
 // Rule is one two-way rule. Exactly one member is set.
 //
-// +kubebuilder:validation:XValidation:rule="[has(self.move), has(self.format), has(self.default), has(self.values), has(self.drop), has(self.wrap)].filter(x, x).size() == 1",message="set exactly one of move, format, default, values, drop, wrap"
+// +kubebuilder:validation:XValidation:rule="[has(self.move), has(self.format), has(self.default), has(self.values), has(self.drop), has(self.wrap), has(self.cast)].filter(x, x).size() == 1",message="set exactly one of move, format, default, values, drop, wrap, cast"
 type Rule struct {
 	// move has one value at different paths in the two versions.
 	// +optional
@@ -148,6 +148,10 @@ type Rule struct {
 	// wrap has one value in one of the two versions that is a list in the other.
 	// +optional
 	Wrap *WrapRule `json:"wrap,omitempty"`
+
+	// cast has one integer in one of the two versions that is a string in the other.
+	// +optional
+	Cast *CastRule `json:"cast,omitempty"`
 }
 
 // Path is a field of an object: `.spec.host`, `.spec.ports[*].name` (every
@@ -235,6 +239,36 @@ type WrapRule struct {
 	// to is the path in the hub.
 	// +required
 	To Path `json:"to"`
+}
+
+// CastType says how a string writes an integer.
+//
+// +kubebuilder:validation:Enum=Integer;Seconds
+type CastType string
+
+const (
+	// CastInteger is the integer in decimal: "8080".
+	CastInteger CastType = "Integer"
+	// CastSeconds is a duration of as many seconds: "1h30m0s".
+	CastSeconds CastType = "Seconds"
+)
+
+// CastRule writes an integer as a string, and reads the string; which of the two
+// is the string, the schemas say. A missing value stays missing, and a null a
+// null. A string that is read and not written that way, such as a duration of
+// "90s", is kept aside besides, and one that is not read at all, such as "007" or
+// "1.5s", is kept aside alone: the other version has no value then.
+type CastRule struct {
+	// from is the path in the spoke.
+	// +required
+	From Path `json:"from"`
+	// to is the path in the hub.
+	// +required
+	To Path `json:"to"`
+	// as says how the string is written: Integer in decimal ("8080"), Seconds as
+	// a duration ("1h30m0s" is 5400).
+	// +required
+	As CastType `json:"as"`
 }
 
 // ValuesRule translates a string by a table, and back by the same table. A value

@@ -105,6 +105,10 @@ func (f *filler) value(v *Value, n *node) {
 	switch {
 	case v.Wrap != nil && !v.Wrap.Hub:
 		spoke = &node{kind: array, elements: []*node{spoke}}
+	case v.Cast != nil && v.Cast.Hub:
+		spoke = rawNode([]byte("80"))
+	case v.Cast != nil:
+		spoke = v.Cast.write(rawNode([]byte("80")))
 	case v.Table != nil:
 		spoke = rawNode(appendString(nil, v.Table[0][0]))
 	}

@@ -28,6 +28,8 @@ func (c *compiler) addRules(rules []v1alpha1.Rule, at *field.Path) {
 			c.addDrop(rule.Drop, at.Index(i).Child("drop"))
 		case rule.Wrap != nil:
 			c.addWrap(rule.Wrap, at.Index(i).Child("wrap"))
+		case rule.Cast != nil:
+			c.addCast(rule.Cast, at.Index(i).Child("cast"))
 		case rule.Default != nil:
 			c.addDefault(rule.Default, at.Index(i).Child("default"))
 		}

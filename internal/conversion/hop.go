@@ -19,6 +19,9 @@ type hop struct {
 	restore, keep kept
 	// imaged are the values of a scope that are kept and have an image all the same.
 	imaged kept
+	// alone are the places in a scope of values that came back without an image:
+	// they will be kept again, and hold the objects around them in place.
+	alone []Path
 }
 
 // reverse converts the other way, with nothing kept aside.
@@ -86,6 +89,7 @@ func (h *hop) scope(scope *Scope, n *node, at string) {
 	}
 	maps.Copy(h.keep, h.imaged)
 	clear(h.imaged)
+	h.alone = nil
 	for i := range filled {
 		filled[i].keep(h, n, at)
 	}

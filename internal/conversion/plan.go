@@ -133,6 +133,16 @@ type Value struct {
 	Table [][2]string `json:"table,omitempty"`
 	// Wrap is a list on one side.
 	Wrap *Wrap `json:"wrap,omitempty"`
+	// Cast is an integer on one side.
+	Cast *Cast `json:"cast,omitempty"`
+}
+
+// Cast is an integer on one side, and a string on the other.
+type Cast struct {
+	// Hub tells that the string is the hub's.
+	Hub bool `json:"hub,omitempty"`
+	// Seconds tells a duration from a decimal number.
+	Seconds bool `json:"seconds,omitempty"`
 }
 
 // Wrap is one value on one side, and a list on the other.
@@ -241,7 +251,7 @@ func (f *Format) sound() bool {
 
 func (v *Value) sound() bool {
 	return len(v.Spoke) > 0 && len(v.Hub) > 0 && v.Spoke.reaches(v.SpokeAnchor) && v.Hub.reaches(v.HubAnchor) &&
-		(len(v.Table) > 0 || v.Wrap != nil)
+		(len(v.Table) > 0 || v.Wrap != nil || v.Cast != nil)
 }
 
 // reaches reports whether a path has so many segments.

@@ -155,3 +155,39 @@ func TestWrap(t *testing.T) {
 		t.Errorf("an edit does not win: got %s, want %s", got, want)
 	}
 }
+
+// TestCast has strings in the spoke, in the hub, and in elements.
+func TestCast(t *testing.T) {
+	c := converterOf(t, between(t,
+		"port: {type: string}, count: {type: integer}, timeout: {type: string}, l: {type: array, items: {type: object, properties: {p: {type: string}}}}",
+		"port: {type: integer}, count: {type: string}, seconds: {type: integer}, l: {type: array, items: {type: object, properties: {p: {type: integer}}}}",
+		`{cast: {from: .port, to: .port, as: Integer}}, {cast: {from: .count, to: .count, as: Integer}}, {cast: {from: .timeout, to: .seconds, as: Seconds}}, {cast: {from: ".l[*].p", to: ".l[*].p", as: Integer}}`))
+	for name, test := range map[string]there{
+		"a string":             {"v1", `"port":"80"`, named("v2", "", `"port":80`)},
+		"an integer":           {"v1", `"count":-3`, named("v2", "", `"count":"-3"`)},
+		"the largest":          {"v1", `"port":"9223372036854775807"`, named("v2", "", `"port":9223372036854775807`)},
+		"beyond the largest":   {"v1", `"port":"9223372036854775808"`, named("v2", `v1 {"/port":"9223372036854775808"}`, ``)},
+		"not canonical":        {"v1", `"port":"007"`, named("v2", `v1 {"/port":"007"}`, ``)},
+		"a sign":               {"v1", `"port":"+7"`, named("v2", `v1 {"/port":"+7"}`, ``)},
+		"no text":              {"v1", `"port":""`, named("v2", `v1 {"/port":""}`, ``)},
+		"an exponent":          {"v1", `"count":1e3`, named("v2", `v1 {"/count":1e3}`, ``)},
+		"a fraction":           {"v1", `"count":1.0`, named("v2", `v1 {"/count":1.0}`, ``)},
+		"no string":            {"v1", `"port":80`, named("v2", `v1 {"/port":80}`, ``)},
+		"null":                 {"v1", `"port":null`, named("v2", "", `"port":null`)},
+		"absent":               {"v1", ``, named("v2", "", ``)},
+		"a duration":           {"v1", `"timeout":"1h30m0s"`, named("v2", "", `"seconds":5400`)},
+		"a duration of nought": {"v1", `"timeout":"0s"`, named("v2", "", `"seconds":0`)},
+		"seconds":              {"v2", `"seconds":-90`, named("v1", "", `"timeout":"-1m30s"`)},
+		"too many seconds":     {"v2", `"seconds":9223372037`, named("v1", `v2 {"/seconds":9223372037}`, ``)},
+		"written otherwise":    {"v1", `"timeout":"90s"`, named("v2", `v1 {"/timeout":"90s"}`, `"seconds":90`)},
+		"part of a second":     {"v1", `"timeout":"1.5s"`, named("v2", `v1 {"/timeout":"1.5s"}`, ``)},
+		"no duration":          {"v1", `"timeout":"soon"`, named("v2", `v1 {"/timeout":"soon"}`, ``)},
+		"elements":             {"v1", `"l":[{"p":"1"},{"p":"01"},{}]`, named("v2", `v1 {"/l/1":{"p":"01"}}`, `"l":[{"p":1},{},{}]`)},
+	} {
+		t.Run(name, func(t *testing.T) { test.check(t, c) })
+	}
+	stale := annotated("v2", `v1 {"/timeout":"90s"}`, `"seconds":91`)
+	if got, want := convert(t, c, stale, "v1"), widget("v1", `"timeout":"1m31s"`); got != want {
+		t.Errorf("an edit does not win: got %s, want %s", got, want)
+	}
+}

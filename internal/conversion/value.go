@@ -16,6 +16,9 @@ func (h *hop) value(v *Value, n *node, at string) *node {
 			image = kept
 		}
 	}
+	if value == nil && image != nil {
+		h.alone = append(h.alone, to)
+	}
 	if value != nil && !same(v.convert(image, !h.toHub), value) {
 		h.setAside(at+from.pointer(), value, image != nil)
 	}
@@ -41,8 +44,11 @@ func (v *Value) convert(value *node, toHub bool) *node {
 	if value == nil || string(value.raw) == "null" {
 		return value
 	}
-	if v.Wrap != nil {
+	switch {
+	case v.Wrap != nil:
 		return v.Wrap.convert(value, toHub)
+	case v.Cast != nil:
+		return v.Cast.convert(value, toHub)
 	}
 	return v.translate(value, toHub)
 }
