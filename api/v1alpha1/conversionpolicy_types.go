@@ -120,59 +120,6 @@ type Spoke struct {
 	Rules []Rule `json:"rules,omitempty"`
 }
 
-// Rule is one two-way rule. Exactly one member is set.
-//
-// +kubebuilder:validation:XValidation:rule="[has(self.move), has(self.format)].filter(x, x).size() == 1",message="set exactly one of move, format"
-type Rule struct {
-	// move has one value at different paths in the two versions.
-	// +optional
-	Move *MoveRule `json:"move,omitempty"`
-
-	// format has one string in the spoke that is several fields in the hub.
-	// +optional
-	Format *FormatRule `json:"format,omitempty"`
-}
-
-// Path is a field of an object: `.spec.host`, `.spec.ports[*].name` (every
-// element of a list, every value of a map), `.metadata.labels["app.kubernetes.io/name"]`.
-//
-// +kubebuilder:validation:MinLength=2
-// +kubebuilder:validation:MaxLength=1024
-// +kubebuilder:validation:Pattern=`^\.[A-Za-z_$][A-Za-z0-9_$-]*((\.[A-Za-z_$][A-Za-z0-9_$-]*)|(\["[^"\\]+"\])|(\[\*\]))*$`
-type Path string
-
-// MoveRule moves a value, a whole subtree of any type, to another path.
-type MoveRule struct {
-	// from is the path in the spoke.
-	// +required
-	From Path `json:"from"`
-	// to is the path in the hub.
-	// +required
-	To Path `json:"to"`
-}
-
-// FormatRule splits and joins: the spoke's string is parsed into the hub's
-// fields, and printed from them, by one template.
-type FormatRule struct {
-	// from is the path of the string in the spoke.
-	// +required
-	From Path `json:"from"`
-
-	// template is text with named holes, `{host}:{port}`. Two holes must have
-	// text between them, so that there is one way only to parse. A hole before a
-	// text takes as little as it can; the last hole takes the rest.
-	// +required
-	// +kubebuilder:validation:MinLength=3
-	// +kubebuilder:validation:MaxLength=1024
-	Template string `json:"template"`
-
-	// to names the hub's path for every hole of the template.
-	// +required
-	// +kubebuilder:validation:MinProperties=1
-	// +kubebuilder:validation:MaxProperties=32
-	To map[string]Path `json:"to"`
-}
-
 // Workload shapes the converter pods.
 type Workload struct {
 	// replicas is the number of converter pods.
@@ -333,6 +280,11 @@ type Verdict struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=20
 	Preserved []string `json:"preserved,omitempty"`
+	// dropped are the first 20 paths that a drop rule gives up, as `<version>:<path>`.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=20
+	Dropped []string `json:"dropped,omitempty"`
 }
 
 // WebhookStatus is the state of the converter pods.

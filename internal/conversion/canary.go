@@ -65,6 +65,21 @@ func (f *filler) scope(scope *Scope, n *node) {
 	for i := range scope.Formats {
 		f.format(&scope.Formats[i], n)
 	}
+	for i := range scope.Values {
+		f.value(&scope.Values[i], n)
+	}
+	dropped := scope.DropSpoke
+	if f.hub {
+		dropped = scope.DropHub
+	}
+	for _, path := range dropped {
+		n.put(path, f.next())
+	}
+	for _, d := range scope.Defaults {
+		if d.Hub == f.hub {
+			n.put(d.Path, f.next())
+		}
+	}
 	for i := range scope.Collections {
 		f.collection(&scope.Collections[i], n)
 	}
@@ -82,6 +97,26 @@ func (f *filler) format(format *Format, n *node) {
 	if !f.hub {
 		n.put(format.Spoke, format.print(parts))
 	}
+}
+
+// value writes one that converts.
+func (f *filler) value(v *Value, n *node) {
+	spoke := f.next()
+	switch {
+	case v.Wrap != nil && !v.Wrap.Hub:
+		spoke = &node{kind: array, elements: []*node{spoke}}
+	case v.Cast != nil && v.Cast.Hub:
+		spoke = rawNode([]byte("80"))
+	case v.Cast != nil:
+		spoke = v.Cast.write(rawNode([]byte("80")))
+	case v.Table != nil:
+		spoke = rawNode(appendString(nil, v.Table[0][0]))
+	}
+	if f.hub {
+		n.put(v.Hub, v.convert(spoke, true))
+		return
+	}
+	n.put(v.Spoke, spoke)
 }
 
 func (f *filler) collection(collection *Collection, n *node) {

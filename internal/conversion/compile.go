@@ -145,10 +145,11 @@ type compiler struct {
 	root Scope
 	// claims are the fields that rules read and write, on either side.
 	spokeClaims, hubClaims []claim
-	preserved              []string
+	preserved, dropped     []string
 	pending                []collision
 	crossings              []crossing
 	onlySpoke, onlyHub     bool
+	dropsSpoke, dropsHub   bool
 
 	errs     field.ErrorList
 	warnings []string
@@ -170,9 +171,20 @@ func (c *compiler) warn(format string, args ...any) {
 
 func (c *compiler) verdict() v1alpha1.Verdict {
 	slices.Sort(c.preserved)
-	fidelity := map[bool]v1alpha1.Fidelity{false: v1alpha1.FidelityExact, true: v1alpha1.FidelityPreserved}
+	slices.Sort(c.dropped)
 	return v1alpha1.Verdict{
-		Version: c.spokeVersion, ToHub: fidelity[c.onlySpoke], FromHub: fidelity[c.onlyHub],
-		Preserved: c.preserved[:min(len(c.preserved), 20)],
+		Version: c.spokeVersion, ToHub: fidelity(c.onlySpoke, c.dropsSpoke), FromHub: fidelity(c.onlyHub, c.dropsHub),
+		Preserved: c.preserved[:min(len(c.preserved), 20)], Dropped: c.dropped[:min(len(c.dropped), 20)],
 	}
+}
+
+// fidelity of the direction that leaves a side.
+func fidelity(preserves, drops bool) v1alpha1.Fidelity {
+	switch {
+	case drops:
+		return v1alpha1.FidelityLossy
+	case preserves:
+		return v1alpha1.FidelityPreserved
+	}
+	return v1alpha1.FidelityExact
 }

@@ -9,9 +9,9 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 )
 
-// anchorFormats tells the formats of a scope without which objects nothing that
-// was kept aside comes back.
-func (c *compiler) anchorFormats(scope *Scope, above Path) {
+// anchorRules tells the rules of a scope without which objects nothing that was
+// kept aside comes back, and nothing is filled.
+func (c *compiler) anchorRules(scope *Scope, above Path) {
 	for i := range scope.Formats {
 		format := &scope.Formats[i]
 		format.Anchor = anchorOf(above, format.Spoke, c.hub, c.hubClaims)
@@ -19,9 +19,18 @@ func (c *compiler) anchorFormats(scope *Scope, above Path) {
 			format.Holes[j].Anchor = anchorOf(above, format.Holes[j].Hub, c.spoke, c.spokeClaims)
 		}
 	}
+	for i := range scope.Values {
+		value := &scope.Values[i]
+		value.SpokeAnchor = anchorOf(above, value.Spoke, c.hub, c.hubClaims)
+		value.HubAnchor = anchorOf(above, value.Hub, c.spoke, c.spokeClaims)
+	}
+	for i := range scope.Defaults {
+		_, other := c.sides(scope.Defaults[i].Hub)
+		scope.Defaults[i].Anchor = anchorOf(above, scope.Defaults[i].Path, other.schema, *other.claims)
+	}
 	for i := range scope.Collections {
 		collection := &scope.Collections[i]
-		c.anchorFormats(&collection.Scope, slices.Concat(above, collection.Path, Path{each}))
+		c.anchorRules(&collection.Scope, slices.Concat(above, collection.Path, Path{each}))
 	}
 }
 

@@ -13,32 +13,33 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 )
 
-// mayCollide notes a hub field that the spoke has too, under the same name. With
+// mayCollide notes a field that the other side has too, under the same name. With
 // no rule of its own there, nobody could say which of the two a value is.
-func (c *compiler) mayCollide(path Path, at *field.Path, text v1alpha1.Path) {
+func (c *compiler) mayCollide(path Path, other side, at *field.Path, text v1alpha1.Path) {
 	if path[0] == "metadata" {
 		return
 	}
-	if _, err := resolve(c.spoke, path); err == nil {
-		c.pending = append(c.pending, collision{path, at, text})
+	if _, err := resolve(other.schema, path); err == nil {
+		c.pending = append(c.pending, collision{path, other, at, text})
 	}
 }
 
 // collision is a field that both sides have and a rule writes; it is none if
 // another rule reads it on the other side.
 type collision struct {
-	path Path
-	at   *field.Path
-	text v1alpha1.Path
+	path  Path
+	other side
+	at    *field.Path
+	text  v1alpha1.Path
 }
 
 // checkCollisions looks, once all rules are known, whether each field that a
 // rule names on one side and that exists on the other belongs to a rule there.
 func (c *compiler) checkCollisions() {
 	for _, p := range c.pending {
-		if !touched(c.spokeClaims, p.path) {
+		if !touched(*p.other.claims, p.path) {
 			c.invalid(p.at, p.text, "collides with the field %s that version %s has, for which there is no rule: say by a rule what becomes of it",
-				p.path, c.spokeVersion)
+				p.path, p.other.version)
 		}
 	}
 }
@@ -74,7 +75,7 @@ func (s spot) down(name string) spot {
 // assignLeaves walks both schemas and gives every field that has no rule to
 // identity, or to preservation on the side that has it.
 func (c *compiler) assignLeaves() {
-	c.anchorFormats(&c.root, nil)
+	c.anchorRules(&c.root, nil)
 	c.walk(spot{scope: &c.root}, c.spoke, c.hub)
 	for _, name := range []string{"annotations", "labels"} {
 		c.share(spot{scope: &c.root}.down("metadata").down(name))

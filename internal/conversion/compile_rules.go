@@ -22,6 +22,16 @@ func (c *compiler) addRules(rules []v1alpha1.Rule, at *field.Path) {
 			c.addMove(rule.Move, at.Index(i).Child("move"))
 		case rule.Format != nil:
 			c.addFormat(rule.Format, at.Index(i).Child("format"))
+		case rule.Values != nil:
+			c.addValues(rule.Values, at.Index(i).Child("values"))
+		case rule.Drop != nil:
+			c.addDrop(rule.Drop, at.Index(i).Child("drop"))
+		case rule.Wrap != nil:
+			c.addWrap(rule.Wrap, at.Index(i).Child("wrap"))
+		case rule.Cast != nil:
+			c.addCast(rule.Cast, at.Index(i).Child("cast"))
+		case rule.Default != nil:
+			c.addDefault(rule.Default, at.Index(i).Child("default"))
 		}
 	}
 }
@@ -36,6 +46,14 @@ type side struct {
 func (c *compiler) spokeSide() side { return side{c.spokeVersion, c.spoke, &c.spokeClaims} }
 
 func (c *compiler) hubSide() side { return side{c.hubVersion, c.hub, &c.hubClaims} }
+
+// sides are the side that has a field, the hub or the spoke, and the other one.
+func (c *compiler) sides(ofHub bool) (own, other side) {
+	if ofHub {
+		return c.hubSide(), c.spokeSide()
+	}
+	return c.spokeSide(), c.hubSide()
+}
 
 // claim resolves a path and gives it to the rule.
 func (c *compiler) claim(of side, text v1alpha1.Path, at *field.Path) (Path, *schema.Structural, bool) {
@@ -64,24 +82,41 @@ func (c *compiler) claim(of side, text v1alpha1.Path, at *field.Path) (Path, *sc
 }
 
 func (c *compiler) addMove(rule *v1alpha1.MoveRule, at *field.Path) {
-	from, fromSchema, fromOK := c.claim(c.spokeSide(), rule.From, at.Child("from"))
-	to, toSchema, toOK := c.claim(c.hubSide(), rule.To, at.Child("to"))
-	if !fromOK || !toOK {
-		return
-	}
-	scope, ok := c.scopeOf(from, to, at.Child("to"), rule.To)
+	p, ok := c.claimBoth(rule.From, rule.To, at)
 	if !ok {
 		return
 	}
-	c.mayCollide(to, at.Child("to"), rule.To)
-	if differs := difference(fromSchema, toSchema, nil); differs != "" {
+	if differs := difference(p.spokeSchema, p.hubSchema, nil); differs != "" {
 		c.invalid(at.Child("to"), rule.To, "cannot be moved from %s: %s: move the fields that are alike one by one", rule.From, differs)
 		return
 	}
-	_, localFrom := from.scopePrefix()
-	_, localTo := to.scopePrefix()
-	scope.Moves = append(scope.Moves, Move{Spoke: localFrom, Hub: localTo})
+	p.scope.Moves = append(p.scope.Moves, Move{Spoke: p.spoke, Hub: p.hub})
+}
+
+// pairing is one value of the spoke and one of the hub that a rule pairs.
+type pairing struct {
+	spokeSchema, hubSchema *schema.Structural
+	// spoke and hub are the paths in the scope.
+	spoke, hub Path
+	scope      *Scope
+}
+
+// claimBoth claims both paths of a rule that has one value on either side.
+func (c *compiler) claimBoth(fromText, toText v1alpha1.Path, at *field.Path) (p pairing, ok bool) {
+	from, fromSchema, fromOK := c.claim(c.spokeSide(), fromText, at.Child("from"))
+	to, toSchema, toOK := c.claim(c.hubSide(), toText, at.Child("to"))
+	if !fromOK || !toOK {
+		return p, false
+	}
+	p.spokeSchema, p.hubSchema = fromSchema, toSchema
+	if p.scope, ok = c.scopeOf(from, to, at.Child("to"), toText); !ok {
+		return p, false
+	}
+	c.mayCollide(to, c.spokeSide(), at.Child("to"), toText)
 	c.crossings = append(c.crossings, crossing{from, []Path{to}})
+	_, p.spoke = from.scopePrefix()
+	_, p.hub = to.scopePrefix()
+	return p, true
 }
 
 func (c *compiler) addFormat(rule *v1alpha1.FormatRule, at *field.Path) {
@@ -130,7 +165,7 @@ func (c *compiler) hole(rule *v1alpha1.FormatRule, name string, from Path, at *f
 	if !ok {
 		return Hole{}, nil, false
 	}
-	c.mayCollide(path, at, text)
+	c.mayCollide(path, c.spokeSide(), at, text)
 	if found.Type != "string" && found.Type != "integer" || found.XIntOrString {
 		c.invalid(at, text, "is of type %s: a hole is a string or an integer", typeName(found))
 		return Hole{}, nil, false

@@ -14,8 +14,8 @@ import (
 
 // TestCompileRefuses names the field of the policy and says what is wrong.
 func TestCompileRefuses(t *testing.T) {
-	const v1 = `a: {type: string}, num: {type: integer}, m: {type: object, additionalProperties: {type: string}}, l: {type: array, items: {type: object, properties: {x: {type: string}}}}, o: {type: object, properties: {i: {type: string}}}, both: {type: string}`
-	const v2 = `b: {type: string}, c: {type: string}, n2: {type: integer}, lm: {type: object, additionalProperties: {type: object, properties: {x: {type: string}}}}, l: {type: array, items: {type: object, properties: {y: {type: string}}}}, both: {type: string}`
+	const v1 = `a: {type: string}, num: {type: integer}, m: {type: object, additionalProperties: {type: string}}, l: {type: array, items: {type: object, properties: {x: {type: string}}}}, o: {type: object, properties: {i: {type: string}}}, e: {type: string, enum: [A, B]}, both: {type: string}`
+	const v2 = `b: {type: string}, c: {type: string}, n2: {type: integer}, names: {type: array, items: {type: string}}, lm: {type: object, additionalProperties: {type: object, properties: {x: {type: string}}}}, l: {type: array, items: {type: object, properties: {y: {type: string}}}}, both: {type: string}`
 	for name, test := range map[string]struct{ rules, at, says string }{
 		"unknown path":         {`{move: {from: .z, to: .b}}`, "rules[0].move.from", "no field z"},
 		"into a list":          {`{move: {from: .l.x, to: .b}}`, "rules[0].move.from", "write .l[*].x"},
@@ -38,6 +38,30 @@ func TestCompileRefuses(t *testing.T) {
 		"field without hole":   {`{format: {from: .a, template: "{p}", to: {p: .b, q: .c}}}`, "rules[0].format.to[q]", "no hole {q}"},
 		"format of an integer": {`{format: {from: .num, template: "{p}", to: {p: .b}}}`, "rules[0].format.from", "of type integer"},
 		"hole of a list":       {`{format: {from: .a, template: "{p}", to: {p: .l}}}`, "rules[0].format.to[p]", "of type array"},
+		"table of an integer":  {`{values: {from: .num, to: .b, table: [{from: "1", to: a}]}}`, "rules[0].values.from", "of type integer"},
+		"table to an integer":  {`{values: {from: .a, to: .n2, table: [{from: "1", to: a}]}}`, "rules[0].values.to", "of type integer"},
+		"table of the enum":    {`{values: {from: .e, to: .b, table: [{from: A, to: a}, {from: C, to: a}]}}`, "rules[0].values.table[1].from", "not in the enum"},
+		"table with a twin":    {`{values: {from: .a, to: .b, table: [{from: A, to: a}, {from: A, to: b}]}}`, "rules[0].values.table[1].from", "Duplicate"},
+		"table without pairs":  {`{values: {from: .a, to: .b, table: []}}`, "rules[0].values.table", "write the values"},
+		"table to a collision": {`{values: {from: .a, to: .both, table: [{from: A, to: a}]}}`, "rules[0].values.to", "collides with the field .both"},
+		"drop of neither":      {`{drop: {}}`, "rules[0].drop", "set from, for a field"},
+		"drop of the unknown":  {`{drop: {from: .z}}`, "rules[0].drop.from", "no field z"},
+		"drop of the moved":    {`{move: {from: .a, to: .b}}, {drop: {to: .b}}`, "rules[1].drop.to", "already belongs to"},
+		"drop in no list":      {`{drop: {to: ".lm[*].x"}}`, "rules[0].drop.to", "which version v1 does not have"},
+		"wrap without a list":  {`{wrap: {from: .a, to: .b}}`, "rules[0].wrap.to", "one of them is a list"},
+		"wrap of two lists":    {`{wrap: {from: .l, to: .l}}`, "rules[0].wrap.to", "one of them is a list"},
+		"wrap of another type": {`{wrap: {from: .num, to: .names}}`, "rules[0].wrap.to", "the list's elements are of the value's type"},
+		"cast of two strings":  {`{cast: {from: .a, to: .b, as: Integer}}`, "rules[0].cast.to", "between a string and an integer"},
+		"cast of an object":    {`{cast: {from: .o, to: .b, as: Integer}}`, "rules[0].cast.from", "is of type object"},
+		"cast as something":    {`{cast: {from: .a, to: .n2, as: Roman}}`, "rules[0].cast.as", "Unsupported value"},
+		"default of neither":   {`{default: {value: x}}`, "rules[0].default", "set from, for a field"},
+		"default of both":      {`{default: {from: .a, to: .b, value: x}}`, "rules[0].default", "set from, for a field"},
+		"default of a type":    {`{default: {from: .num, value: "1"}}`, "rules[0].default.value", "not of type integer"},
+		"default of null":      {`{default: {to: .b, value: null}}`, "rules[0].default.value", "not of type string"},
+		"default of the enum":  {`{default: {from: .e, value: C}}`, "rules[0].default.value", "not in the enum"},
+		"default on both":      {`{default: {from: .both, value: x}}`, "rules[0].default.from", "collides with the field .both that version v2 has"},
+		"default of a label":   {`{default: {to: '.metadata.labels["l"]', value: x}}`, "rules[0].default.to", "in every version"},
+		"default in no list":   {`{default: {to: ".lm[*].x", value: x}}`, "rules[0].default.to", "which version v1 does not have"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			result := between(t, v1, v2, test.rules)
@@ -117,6 +141,16 @@ func TestCompileVerdict(t *testing.T) {
 	}
 	if len(result.Warnings) != 1 || !strings.Contains(result.Warnings[0], ".x cannot be copied between v1 and v2") {
 		t.Errorf("warnings: %v", result.Warnings)
+	}
+}
+
+func TestCompileVerdictOfDrops(t *testing.T) {
+	result := between(t, `x: {type: string}, old: {type: string}, own: {type: string}`, `x: {type: string}`, `{drop: {from: .old}}`)
+	want := []v1alpha1.Verdict{{
+		Version: "v1", ToHub: v1alpha1.FidelityLossy, FromHub: v1alpha1.FidelityExact, Preserved: []string{"v1:.own"}, Dropped: []string{"v1:.old"},
+	}}
+	if diff := cmp.Diff(want, result.Verdicts); diff != "" {
+		t.Errorf("verdicts (-want +got):\n%s", diff)
 	}
 }
 

@@ -113,11 +113,17 @@ func (c *Converter) hop(root *node, from, to string) error {
 		metadata = newObject()
 		root.set("metadata", metadata)
 	}
-	h := hop{toHub: toHub, restore: takeKept(metadata, to), keep: kept{}}
+	h := hop{toHub: toHub, whole: isWhole(metadata), restore: takeKept(metadata, to), keep: kept{}}
 	dropKept(metadata, from)
 	h.scope(&spoke.Root, root, "")
 	root.set("apiVersion", rawNode(appendString(nil, c.plan.Group+"/"+to)))
 	return h.keep.write(metadata, from)
+}
+
+// isWhole tells an object from a fragment that server-side apply converts: the
+// API server gives every object a name and a uid.
+func isWhole(metadata *node) bool {
+	return textOf(metadata.get("name")) != "" || textOf(metadata.get("uid")) != ""
 }
 
 // addScope looks wherever a scope has something to do.
@@ -131,6 +137,16 @@ func (l *look) addScope(scope *Scope) {
 		for _, hole := range format.Holes {
 			l.parent(hole.Hub)
 		}
+	}
+	for i := range scope.Values {
+		l.parent(scope.Values[i].Spoke)
+		l.parent(scope.Values[i].Hub)
+	}
+	for _, path := range slices.Concat(scope.DropSpoke, scope.DropHub) {
+		l.parent(path)
+	}
+	for _, d := range scope.Defaults {
+		l.parent(d.Path)
 	}
 	for _, leaf := range slices.Concat(scope.OnlySpoke, scope.OnlyHub) {
 		l.parent(leaf.Path)

@@ -31,10 +31,14 @@ func (h *hop) anonymous(c *Collection, elements []*node, at string) {
 			elements[i] = rawNode(restored[i])
 			continue
 		}
-		own := &hop{toHub: h.toHub, keep: kept{}}
+		own := &hop{toHub: h.toHub, whole: h.whole, keep: kept{}}
+		whole := element.src
+		if own.dropAll(&c.Scope, element) {
+			whole = element.append(nil)
+		}
 		own.scope(&c.Scope, element, "")
 		if len(own.keep) > 0 {
-			h.keep[at+strconv.Itoa(i)] = slices.Clone(element.src)
+			h.keep[at+strconv.Itoa(i)] = slices.Clone(whole)
 		}
 	}
 }

@@ -4,7 +4,7 @@
 package conversion
 
 import (
-	"strconv"
+	"slices"
 	"strings"
 )
 
@@ -39,11 +39,14 @@ func (h *hop) split(f *Format, n *node, at string) formatted {
 		parts = kept
 	}
 	if text != nil && !sameText(f.print(parts), text) {
-		h.keep.add(at+f.Spoke.pointer(), text)
+		h.setAside(at+f.Spoke.pointer(), text, some(parts))
 	}
 	result := formatted{values: parts}
-	for _, hole := range f.Holes {
+	for i, hole := range f.Holes {
 		result.paths = append(result.paths, hole.Hub)
+		if text == nil && parts[i] != nil {
+			h.alone = append(h.alone, hole.Hub)
+		}
 	}
 	return result
 }
@@ -63,9 +66,12 @@ func (h *hop) join(f *Format, n *node, at string) formatted {
 	if !sameParts(f.parse(text), parts) {
 		for i, part := range parts {
 			if part != nil {
-				h.keep.add(at+f.Holes[i].Hub.pointer(), part)
+				h.setAside(at+f.Holes[i].Hub.pointer(), part, text != nil)
 			}
 		}
+	}
+	if text != nil && !some(parts) {
+		h.alone = append(h.alone, f.Spoke)
 	}
 	return formatted{paths: []Path{f.Spoke}, values: []*node{text}}
 }
@@ -128,8 +134,7 @@ func (h *Hole) value(part string) (*node, bool) {
 	if !h.Integer {
 		return rawNode(appendString(nil, part)), true
 	}
-	number, err := strconv.ParseInt(part, 10, 64)
-	if err != nil || strconv.FormatInt(number, 10) != part {
+	if _, ok := readInteger(part); !ok {
 		return nil, false
 	}
 	return rawNode([]byte(part)), true
@@ -138,18 +143,18 @@ func (h *Hole) value(part string) (*node, bool) {
 // print writes the fields by the template, nil where there are none, or where
 // one of them is not of the hole's type.
 func (f *Format) print(parts []*node) *node {
-	text, some := f.Texts[0], false
+	text, found := f.Texts[0], false
 	for i, part := range parts {
 		if part != nil {
 			printed, ok := f.Holes[i].text(part)
 			if !ok {
 				return nil
 			}
-			text, some = text+printed, true
+			text, found = text+printed, true
 		}
 		text += f.Texts[i+1]
 	}
-	if !some {
+	if !found {
 		return nil
 	}
 	return rawNode(appendString(nil, text))
@@ -157,13 +162,18 @@ func (f *Format) print(parts []*node) *node {
 
 func (h *Hole) text(part *node) (string, bool) {
 	if h.Integer {
-		number, err := strconv.ParseInt(string(part.raw), 10, 64)
-		return string(part.raw), err == nil && strconv.FormatInt(number, 10) == string(part.raw)
+		_, ok := readInteger(string(part.raw))
+		return string(part.raw), ok
 	}
 	if !isString(part.raw) {
 		return "", false
 	}
 	return decodeString(part.raw), true
+}
+
+// some reports whether there is any part.
+func some(parts []*node) bool {
+	return slices.ContainsFunc(parts, func(part *node) bool { return part != nil })
 }
 
 func sameParts(a, b []*node) bool {

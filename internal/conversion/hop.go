@@ -12,13 +12,20 @@ import (
 // hop is one conversion between a spoke and the hub.
 type hop struct {
 	toHub bool
+	// whole tells an object from a fragment of one, such as somebody applies.
+	whole bool
 	// restore is what was kept aside when the object left the version that it
 	// now comes back to; keep is what the other side cannot express this time.
 	restore, keep kept
+	// imaged are the values of a scope that are kept and have an image all the same.
+	imaged kept
+	// alone are the places in a scope of values that came back without an image:
+	// they will be kept again, and hold the objects around them in place.
+	alone []Path
 }
 
 // reverse converts the other way, with nothing kept aside.
-func (h *hop) reverse() *hop { return &hop{toHub: !h.toHub, keep: kept{}} }
+func (h *hop) reverse() *hop { return &hop{toHub: !h.toHub, whole: h.whole, keep: kept{}} }
 
 // ends orders what the spoke has and what the hub has in the direction of the hop.
 func ends[T any](h *hop, spoke, hub T) (from, to T) {
@@ -38,8 +45,10 @@ func (h *hop) scope(scope *Scope, n *node, at string) {
 	if n.kind != object || !n.isExpanded() {
 		return
 	}
+	h.drop(scope, n)
 	shared := h.shared(scope, n)
 	leaving, coming := ends(h, scope.OnlySpoke, scope.OnlyHub)
+	restorable := h.restorable(coming, n)
 	h.keepShells(leaving, n, at)
 	moved := make([]*node, len(scope.Moves))
 	for i, move := range scope.Moves {
@@ -50,6 +59,11 @@ func (h *hop) scope(scope *Scope, n *node, at string) {
 	for i := range scope.Formats {
 		formatted[i] = h.format(&scope.Formats[i], n, at)
 	}
+	images := make([]*node, len(scope.Values))
+	for i := range scope.Values {
+		images[i] = h.value(&scope.Values[i], n, at)
+	}
+	filled := h.defaults(scope, n)
 	h.keepLeaves(leaving, n, at)
 	for i, move := range scope.Moves {
 		if moved[i] != nil {
@@ -60,9 +74,24 @@ func (h *hop) scope(scope *Scope, n *node, at string) {
 	for i := range formatted {
 		formatted[i].put(n)
 	}
-	h.restoreLeaves(coming, n, at)
+	for i := range images {
+		if images[i] != nil {
+			_, to := ends(h, scope.Values[i].Spoke, scope.Values[i].Hub)
+			n.put(to, images[i])
+		}
+	}
+	h.restoreLeaves(restorable, n, at)
+	for i := range filled {
+		filled[i].fill(h, n, at)
+	}
 	for i := range shared {
 		h.tidy(&shared[i], n, at)
+	}
+	maps.Copy(h.keep, h.imaged)
+	clear(h.imaged)
+	h.alone = nil
+	for i := range filled {
+		filled[i].keep(h, n, at)
 	}
 }
 
@@ -97,13 +126,18 @@ func (h *hop) keepLeaves(leaving []Leaf, n *node, at string) {
 	}
 }
 
-// restoreLeaves brings back what the other side lacked, where the object above
-// it is still there and has no value of its own.
-func (h *hop) restoreLeaves(coming []Leaf, n *node, at string) {
+// restorable are the leaves that may come back: the object above them is still
+// there. One that rules make on the way does not count.
+func (h *hop) restorable(coming []Leaf, n *node) []Leaf {
 	if len(h.restore) == 0 {
-		return
+		return nil
 	}
-	for _, leaf := range coming {
+	return slices.DeleteFunc(slices.Clone(coming), func(leaf Leaf) bool { return !n.holds(leaf.Path[:leaf.Anchor]) })
+}
+
+// restoreLeaves brings back what the other side lacked and has no value now.
+func (h *hop) restoreLeaves(restorable []Leaf, n *node, at string) {
+	for _, leaf := range restorable {
 		if leaf.Known != nil {
 			h.restoreUnknown(leaf, n, at)
 			continue
@@ -112,9 +146,7 @@ func (h *hop) restoreLeaves(coming []Leaf, n *node, at string) {
 		if !found || n.find(leaf.Path) != nil || !leaf.allows(value) {
 			continue
 		}
-		if n.holds(leaf.Path[:leaf.Anchor]) {
-			n.put(leaf.Path, rawNode(value))
-		}
+		n.put(leaf.Path, rawNode(value))
 	}
 }
 
@@ -154,7 +186,7 @@ func (h *hop) keepUnknown(leaf Leaf, n *node, at string) {
 
 func (h *hop) restoreUnknown(leaf Leaf, n *node, at string) {
 	holder := n.find(leaf.Path)
-	if !n.holds(leaf.Path[:leaf.Anchor]) || holder != nil && !n.holds(leaf.Path) {
+	if holder != nil && !n.holds(leaf.Path) {
 		return
 	}
 	for _, pointer := range slices.Sorted(maps.Keys(h.restore)) {

@@ -16,8 +16,12 @@ const KeptPrefix = "conversion-operator.io/"
 
 // kept holds values by their place, a JSON Pointer in which an element of a list
 // with keys is named by them: /spec/ports/[name="http"]/weight. In the
-// annotation it is a JSON object.
+// annotation it is a JSON object. A ! before a place tells that nothing was
+// there, where coming back would otherwise fill it.
 type kept map[string][]byte
+
+// absent begins the place of a field that was not there.
+const absent = "!"
 
 func (k kept) add(pointer string, value *node) { k[pointer] = value.append(nil) }
 

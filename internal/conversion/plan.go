@@ -42,8 +42,13 @@ type Spoke struct {
 // Scope is an object, or each element of a list or map in it, with what is
 // local to it. Paths are relative to it.
 type Scope struct {
-	Moves   []Move   `json:"moves,omitempty"`
-	Formats []Format `json:"formats,omitempty"`
+	Moves    []Move    `json:"moves,omitempty"`
+	Formats  []Format  `json:"formats,omitempty"`
+	Values   []Value   `json:"values,omitempty"`
+	Defaults []Default `json:"defaults,omitempty"`
+	// DropSpoke and DropHub are the fields that are given up.
+	DropSpoke []Path `json:"dropSpoke,omitempty"`
+	DropHub   []Path `json:"dropHub,omitempty"`
 	// OnlySpoke and OnlyHub are the fields that the other side lacks.
 	OnlySpoke []Leaf `json:"onlySpoke,omitempty"`
 	OnlyHub   []Leaf `json:"onlyHub,omitempty"`
@@ -116,6 +121,46 @@ type Hole struct {
 	Anchor int `json:"anchor,omitempty"`
 }
 
+// Value is one value that the two sides write differently.
+type Value struct {
+	Spoke Path `json:"spoke"`
+	Hub   Path `json:"hub"`
+	// SpokeAnchor and HubAnchor are those of Leaf, for a value that was kept aside.
+	SpokeAnchor int `json:"spokeAnchor,omitempty"`
+	HubAnchor   int `json:"hubAnchor,omitempty"`
+	// How they differ is one of these. Table pairs the strings of the spoke with
+	// those of the hub.
+	Table [][2]string `json:"table,omitempty"`
+	// Wrap is a list on one side.
+	Wrap *Wrap `json:"wrap,omitempty"`
+	// Cast is an integer on one side.
+	Cast *Cast `json:"cast,omitempty"`
+}
+
+// Cast is an integer on one side, and a string on the other.
+type Cast struct {
+	// Hub tells that the string is the hub's.
+	Hub bool `json:"hub,omitempty"`
+	// Seconds tells a duration from a decimal number.
+	Seconds bool `json:"seconds,omitempty"`
+}
+
+// Wrap is one value on one side, and a list on the other.
+type Wrap struct {
+	// Hub tells that the list is the hub's.
+	Hub bool `json:"hub,omitempty"`
+}
+
+// Default is a field that one side lacks, and the value that it gets there.
+type Default struct {
+	Path Path `json:"path"`
+	// Hub tells a field of the hub from one of the spoke.
+	Hub   bool            `json:"hub,omitempty"`
+	Value json.RawMessage `json:"value"`
+	// Anchor is that of Leaf: without that object nothing is filled.
+	Anchor int `json:"anchor,omitempty"`
+}
+
 // Marshal writes the plan; equal plans give equal bytes.
 func (p *Plan) Marshal() ([]byte, error) { return json.Marshal(p) }
 
@@ -167,6 +212,21 @@ func (s *Scope) sound() bool {
 			return false
 		}
 	}
+	for _, path := range slices.Concat(s.DropSpoke, s.DropHub) {
+		if len(path) == 0 {
+			return false
+		}
+	}
+	for i := range s.Values {
+		if !s.Values[i].sound() {
+			return false
+		}
+	}
+	for _, d := range s.Defaults {
+		if len(d.Path) == 0 || !d.Path.reaches(d.Anchor) || len(d.Value) == 0 {
+			return false
+		}
+	}
 	for _, leaf := range slices.Concat(s.OnlySpoke, s.OnlyHub) {
 		if len(leaf.Path) == 0 && leaf.Known == nil || !leaf.Path.reaches(leaf.Anchor) {
 			return false
@@ -187,6 +247,11 @@ func (f *Format) sound() bool {
 		}
 	}
 	return len(f.Spoke) > 0 && f.Spoke.reaches(f.Anchor) && len(f.Holes) > 0 && len(f.Texts) == len(f.Holes)+1
+}
+
+func (v *Value) sound() bool {
+	return len(v.Spoke) > 0 && len(v.Hub) > 0 && v.Spoke.reaches(v.SpokeAnchor) && v.Hub.reaches(v.HubAnchor) &&
+		(len(v.Table) > 0 || v.Wrap != nil || v.Cast != nil)
 }
 
 // reaches reports whether a path has so many segments.

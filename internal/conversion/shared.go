@@ -60,7 +60,8 @@ func (h *hop) tidy(s *sharing, n *node, at string) {
 		}
 	}
 	_, entered := ends(h, s.Spoke, s.Hub)
-	if s.bare != nil && lent(now, s.Path, entered) {
+	held := slices.ContainsFunc(h.alone, func(path Path) bool { return path.has(s.Path) })
+	if s.bare != nil && !held && lent(now, s.Path, entered) {
 		h.keep[pointer] = s.bare
 	}
 }
