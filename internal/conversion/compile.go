@@ -92,7 +92,7 @@ func missing(crd string, rules *v1alpha1.DeclarativeConverter, schemas map[strin
 	add := func(path *field.Path, version v1alpha1.VersionName) {
 		if _, there := schemas[string(version)]; !there {
 			missing = append(missing, &field.Error{Type: field.ErrorTypeNotFound, Field: path.String(), BadValue: string(version),
-				Detail: fmt.Sprintf("CustomResourceDefinition %s has %s: add the version there, or correct the name here",
+				Detail: fmt.Sprintf("CustomResourceDefinition %s has %s: add the version there, correct the name here, or remove it here if it was retired",
 					crd, strings.Join(slices.Sorted(maps.Keys(schemas)), ", "))})
 		}
 	}
