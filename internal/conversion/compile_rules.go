@@ -32,6 +32,11 @@ func (c *compiler) addRules(rules []v1alpha1.Rule, at *field.Path) {
 			c.addCast(rule.Cast, at.Index(i).Child("cast"))
 		case rule.Default != nil:
 			c.addDefault(rule.Default, at.Index(i).Child("default"))
+		default:
+			// The API server has accepted it, so a newer CustomResourceDefinition
+			// of ours knows it. To go on without it would convert wrongly.
+			c.errs = append(c.errs, field.Required(at.Index(i),
+				"this version of conversion-operator does not know the rule: upgrade the operator"))
 		}
 	}
 }

@@ -17,6 +17,7 @@ func TestCompileRefuses(t *testing.T) {
 	const v1 = `a: {type: string}, num: {type: integer}, m: {type: object, additionalProperties: {type: string}}, l: {type: array, items: {type: object, properties: {x: {type: string}}}}, o: {type: object, properties: {i: {type: string}}}, e: {type: string, enum: [A, B]}, both: {type: string}`
 	const v2 = `b: {type: string}, c: {type: string}, n2: {type: integer}, names: {type: array, items: {type: string}}, lm: {type: object, additionalProperties: {type: object, properties: {x: {type: string}}}}, l: {type: array, items: {type: object, properties: {y: {type: string}}}}, both: {type: string}`
 	for name, test := range map[string]struct{ rules, at, says string }{
+		"a rule we know not":   {`{}`, "rules[0]", "upgrade the operator"},
 		"unknown path":         {`{move: {from: .z, to: .b}}`, "rules[0].move.from", "no field z"},
 		"into a list":          {`{move: {from: .l.x, to: .b}}`, "rules[0].move.from", "write .l[*].x"},
 		"no list":              {`{move: {from: ".a[*]", to: .b}}`, "rules[0].move.from", "neither a list nor a map"},
