@@ -13,7 +13,12 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/crds"
 )
 
-// ConvertPath is where converter pods answer ConversionReviews.
+// ConvertPath is where converter pods answer ConversionReviews. In a
+// CustomResourceDefinition the plan's hash follows it. API servers keep objects
+// of each served version in memory as they were converted, and write what
+// clients send on top of those: after a change of the rules they would go on
+// from what the rules of before had made. Another path is another spec, and
+// makes them rebuild that memory.
 const ConvertPath = "/convert"
 
 // storageMigrating is set by Kubernetes' own StorageVersionMigration. It prunes
@@ -58,7 +63,7 @@ func (s *state) conversion() *apiextensionsv1.CustomResourceConversion {
 				Service: &apiextensionsv1.ServiceReference{
 					Namespace: s.Settings.Namespace,
 					Name:      ChildName(s.Policy.Name),
-					Path:      new(ConvertPath),
+					Path:      new(ConvertPath + "/" + s.planHash),
 					Port:      ptr.To[int32](servicePort),
 				},
 				CABundle: s.Authority.Data[corev1.TLSCertKey],

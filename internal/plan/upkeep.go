@@ -21,8 +21,10 @@ func (s *state) upkeep() {
 	if !s.engaged || s.Policy.Spec.Suspend {
 		return
 	}
-	if s.Rules.Plan == nil && s.Serving != nil && s.authorityValid() {
+	if s.Serving != nil {
 		s.usePlan(s.Serving)
+	}
+	if s.Rules.Plan == nil && s.Serving != nil && s.authorityValid() {
 		s.applyWorkload()
 	}
 	s.rearm()
@@ -73,6 +75,9 @@ func (s *state) serverName() string { return ServerName(s.Policy.Name, s.Setting
 // asks for one ready pod and no more: a conversion that fails is noticed, while
 // strategy None serves and stores wrong data and says nothing.
 func (s *state) rearm() {
+	if s.planHash == "" && s.Rules.Plan != nil {
+		s.usePlan(s.Rules.Plan)
+	}
 	dropped := crds.Strategy(s.CRD) == apiextensionsv1.NoneConverter && s.CRD.DeletionTimestamp.IsZero()
 	if !dropped || !s.authorityValid() || !s.anyPodReady() || crds.Injector(s.CRD) != "" {
 		return

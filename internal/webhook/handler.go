@@ -12,7 +12,9 @@ import (
 
 // The paths that a converter pod answers at.
 const (
-	// ConvertPath answers a POST of a ConversionReview.
+	// ConvertPath answers a POST of a ConversionReview. Whatever one segment
+	// follows it, the plan's hash, is there for the API server: with another path
+	// it forgets what it has cached of conversions by another plan.
 	ConvertPath = "/convert"
 	// PlanPath answers a GET with the Plan that the pod serves.
 	PlanPath = "/plan"
@@ -73,6 +75,7 @@ func NewHandler(converter Converter, options HandlerOptions) *Handler {
 	}
 	h := &Handler{converter: converter, options: options, mux: http.NewServeMux()}
 	h.mux.HandleFunc("POST "+ConvertPath, h.convert)
+	h.mux.HandleFunc("POST "+ConvertPath+"/{plan}", h.convert)
 	h.mux.HandleFunc("GET "+PlanPath, h.plan)
 	h.mux.HandleFunc("GET "+HealthPath, healthy)
 	h.mux.HandleFunc("GET "+ReadyPath, h.ready)

@@ -32,7 +32,8 @@ func TestRoutes(t *testing.T) {
 		"root":                    {method: "POST", path: "/", want: answer{Code: 404, Body: "404 page not found\n"}},
 		"metrics":                 {method: "GET", path: "/metrics", want: answer{Code: 404, Body: "404 page not found\n"}},
 		"profiles":                {method: "GET", path: "/debug/pprof/", want: answer{Code: 404, Body: "404 page not found\n"}},
-		"below convert":           {method: "POST", path: "/convert/x", want: answer{Code: 404, Body: "404 page not found\n"}},
+		"reading a plan's path":   {method: "GET", path: "/convert/abc", want: answer{Code: 405, Body: "Method Not Allowed\n", Allow: "POST"}},
+		"below a plan's path":     {method: "POST", path: "/convert/abc/x", want: answer{Code: 404, Body: "404 page not found\n"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -25,7 +25,9 @@ const maxAnswerBytes = 16 << 20
 // connection is a verified TLS connection to a pod.
 type connection struct {
 	// base is the URL of the pod by its server name.
-	base     string
+	base string
+	// planHash is the plan that the API server will ask for.
+	planHash string
 	notAfter time.Time
 	dialer   *dialer
 	client   *http.Client
@@ -53,6 +55,7 @@ func dial(ctx context.Context, target *Target) (*connection, error) {
 	}
 	d.first.Store(first)
 	return &connection{
+		planHash: target.PlanHash,
 		base:     "https://" + net.JoinHostPort(target.ServerName, port),
 		notAfter: first.ConnectionState().PeerCertificates[0].NotAfter,
 		dialer:   d,

@@ -64,7 +64,7 @@ func TestPodHangs(t *testing.T) {
 			want: "TLS handshake with ADDRESS as crontabs.conversion-system.svc timed out: " + hintPod,
 		},
 		"in the plan":    {start: hangAt(webhook.PlanPath), want: "GET /plan timed out: " + hintPod},
-		"in the convert": {start: hangAt(webhook.ConvertPath), want: "POST /convert timed out: " + hintPod},
+		"in the convert": {start: hangAt(webhook.ConvertPath + "/abc"), want: "POST /convert/abc timed out: " + hintPod},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

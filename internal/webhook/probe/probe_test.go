@@ -110,9 +110,9 @@ func TestPod(t *testing.T) {
 	}{
 		"a canary there and back": {
 			canaries: []Canary{{DesiredAPIVersion: "example.com/v1", Object: []byte(original), Expected: []byte(converted)}, back},
-			requests: []string{"GET /plan", "POST /convert", "POST /convert"},
+			requests: []string{"GET /plan", "POST /convert/abc", "POST /convert/abc"},
 		},
-		"no canaries": {requests: []string{"GET /plan", "POST /convert"}},
+		"no canaries": {requests: []string{"GET /plan", "POST /convert/abc"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

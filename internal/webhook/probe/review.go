@@ -30,7 +30,7 @@ var reviewKind = apiextensionsv1.SchemeGroupVersion.WithKind("ConversionReview")
 // same order.
 func (c *connection) review(ctx context.Context, desired string, objects [][]byte) ([][]byte, error) {
 	uid := uuid.NewUUID()
-	body, err := c.call(ctx, http.MethodPost, webhook.ConvertPath, encodeReview(uid, desired, objects))
+	body, err := c.call(ctx, http.MethodPost, webhook.ConvertPath+"/"+c.planHash, encodeReview(uid, desired, objects))
 	if err != nil {
 		return nil, err
 	}
