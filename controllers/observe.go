@@ -88,13 +88,17 @@ func (r *ConversionPolicyReconciler) observePlans(ctx context.Context, observed 
 		return err
 	}
 	serving := observed.Policy.Status.Plan
+	current := ""
+	if observed.Rules.Plan != nil {
+		current = observed.Rules.Plan.Hash()
+	}
 	for _, configMap := range plans.Items {
 		hash := configMap.Labels[plan.PlanLabel]
 		if serving != nil && hash == serving.Hash {
 			// One that cannot be read is none: pods have it mounted as it is.
 			observed.Serving, _ = conversion.Load([]byte(configMap.Data[plan.PlanKey]))
 		}
-		if observed.Rules.Plan != nil && hash != observed.Rules.Plan.Hash() {
+		if current != "" && hash != current {
 			observed.StalePlans = append(observed.StalePlans, configMap.Name)
 		}
 	}

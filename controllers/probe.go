@@ -54,13 +54,13 @@ func (r *ConversionPolicyReconciler) prove(ctx context.Context, observed *plan.O
 		return
 	}
 	target, err := newTarget(observed)
-	leaf := observed.Certificate.Data[corev1.TLSCertKey]
+	leaf, current := observed.Certificate.Data[corev1.TLSCertKey], observed.Rules.Plan.Hash()
 	var group errgroup.Group
 	group.SetLimit(probesAtOnce)
 	for i := range observed.Pods {
 		pod := &observed.Pods[i]
 		switch {
-		case !pod.Ready || pod.PlanHash != observed.Rules.Plan.Hash():
+		case !pod.Ready || pod.PlanHash != current:
 		case err != nil:
 			pod.Proof = &plan.Proof{Reason: string(probe.ReasonCanaryFailed), Message: err.Error()}
 		default:

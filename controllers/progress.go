@@ -28,7 +28,6 @@ func progressOf(run, text string) *plan.Progress {
 		Gone:      record.Gone,
 		Failed:    record.Failed,
 		Started:   record.StartTime,
-		Ended:     record.CompletionTime,
 	}
 	if record.State == migration.StateAborted {
 		progress.Aborted = record.Message

@@ -109,5 +109,4 @@ type Progress struct {
 
 	Failures []v1alpha1.MigrationFailure
 	Started  *metav1.Time
-	Ended    *metav1.Time
 }

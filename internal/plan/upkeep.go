@@ -23,9 +23,9 @@ func (s *state) upkeep() {
 	}
 	if s.Serving != nil {
 		s.usePlan(s.Serving)
-	}
-	if s.Rules.Plan == nil && s.Serving != nil && s.authorityValid() {
-		s.applyWorkload()
+		if s.Rules.Plan == nil && s.authorityValid() {
+			s.applyWorkload()
+		}
 	}
 	s.rearm()
 }
