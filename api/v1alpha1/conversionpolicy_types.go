@@ -89,6 +89,22 @@ type DeclarativeConverter struct {
 	// +required
 	Hub VersionName `json:"hub"`
 
+	// require is the least that every conversion must keep. A policy whose rules
+	// and schemas give less is not valid, and changes nothing. Exact keeps nothing
+	// aside, Preserved drops nothing, Lossy is anything.
+	// +optional
+	// +kubebuilder:default=Lossy
+	// +kubebuilder:validation:Enum=Exact;Preserved;Lossy
+	Require Fidelity `json:"require,omitempty"`
+
+	// overflow says what becomes of an object whose annotations, with what is
+	// kept aside, would exceed the 256 KiB that the API server allows. Fail
+	// refuses to convert it, and nothing is lost. Drop gives up the largest of the
+	// kept values until the rest fits, and names them in the annotation.
+	// +optional
+	// +kubebuilder:default=Fail
+	Overflow OverflowAction `json:"overflow,omitempty"`
+
 	// spokes are the other versions, each with its rules.
 	// +required
 	// +listType=map
@@ -97,6 +113,19 @@ type DeclarativeConverter struct {
 	// +kubebuilder:validation:MaxItems=16
 	Spokes []Spoke `json:"spokes"`
 }
+
+// OverflowAction says what becomes of an object that has more to keep aside than
+// its annotations may hold.
+//
+// +kubebuilder:validation:Enum=Fail;Drop
+type OverflowAction string
+
+const (
+	// OverflowFail refuses to convert the object.
+	OverflowFail OverflowAction = "Fail"
+	// OverflowDrop gives the largest kept values up.
+	OverflowDrop OverflowAction = "Drop"
+)
 
 // VersionName is the name of a version of a CustomResourceDefinition.
 //

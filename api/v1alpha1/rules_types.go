@@ -9,7 +9,7 @@ import (
 
 // Rule is one two-way rule. Exactly one member is set.
 //
-// +kubebuilder:validation:XValidation:rule="[has(self.move), has(self.format), has(self.default), has(self.values), has(self.drop), has(self.wrap), has(self.cast)].filter(x, x).size() == 1",message="set exactly one of move, format, default, values, drop, wrap, cast"
+// +kubebuilder:validation:XValidation:rule="[has(self.move), has(self.format), has(self.default), has(self.values), has(self.drop), has(self.wrap), has(self.cast), has(self.index), has(self.cel)].filter(x, x).size() == 1",message="set exactly one of move, format, default, values, drop, wrap, cast, index, cel"
 type Rule struct {
 	// move has one value at different paths in the two versions.
 	// +optional
@@ -38,6 +38,15 @@ type Rule struct {
 	// cast has one integer in one of the two versions that is a string in the other.
 	// +optional
 	Cast *CastRule `json:"cast,omitempty"`
+
+	// index has a list of objects in one of the two versions that is a map in the
+	// other, by a field of the objects.
+	// +optional
+	Index *IndexRule `json:"index,omitempty"`
+
+	// cel computes fields by a pair of expressions, one for either direction.
+	// +optional
+	CEL *CELRule `json:"cel,omitempty"`
 }
 
 // Path is a field of an object: `.spec.host`, `.spec.ports[*].name` (every
@@ -188,3 +197,60 @@ type ValuePair struct {
 	// +kubebuilder:validation:MaxLength=253
 	To string `json:"to"`
 }
+
+// IndexRule makes a list of objects a map whose keys are one field of the
+// objects, and a map such a list; which of the two is the list, the schemas say.
+// A missing list is a missing map, and a null a null. A list that is not sorted
+// by its keys has their order kept aside, and elements that come new stand
+// behind those that it knows. A list with a key that is there twice, or an
+// element without one, is kept aside whole: the other version has no value then.
+type IndexRule struct {
+	// from is the path in the spoke.
+	// +required
+	From Path `json:"from"`
+	// to is the path in the hub.
+	// +required
+	To Path `json:"to"`
+	// key is the name of the field that every object of the list has, and that
+	// the objects of the map do not have: a string or an integer.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Key string `json:"key"`
+}
+
+// CELRule computes the hub's fields from the spoke's by expressions, and the
+// spoke's from the hub's. In the expressions self is an object with the named
+// fields of the version that is converted: self.packed, and has(self.packed) or
+// self.?packed for one that may be missing. An expression that reads a field
+// that is missing, or that fails, gives no value, and so does a null. Whatever
+// would not come back as it was is kept aside.
+type CELRule struct {
+	// from names the spoke's fields. The names are those in the expressions.
+	// +required
+	// +kubebuilder:validation:MinProperties=1
+	// +kubebuilder:validation:MaxProperties=16
+	From map[string]Path `json:"from"`
+	// to names the hub's fields.
+	// +required
+	// +kubebuilder:validation:MinProperties=1
+	// +kubebuilder:validation:MaxProperties=16
+	To map[string]Path `json:"to"`
+	// forward has an expression over the spoke's fields for every name of to.
+	// +required
+	// +kubebuilder:validation:MinProperties=1
+	// +kubebuilder:validation:MaxProperties=16
+	Forward map[string]CELExpression `json:"forward"`
+	// backward has an expression over the hub's fields for every name of from.
+	// +required
+	// +kubebuilder:validation:MinProperties=1
+	// +kubebuilder:validation:MaxProperties=16
+	Backward map[string]CELExpression `json:"backward"`
+}
+
+// CELExpression is an expression of the Common Expression Language with the
+// libraries that the API server has for validation rules.
+//
+// +kubebuilder:validation:MinLength=1
+// +kubebuilder:validation:MaxLength=2048
+type CELExpression string
