@@ -130,24 +130,28 @@ func TestBodies(t *testing.T) {
 
 // BenchmarkSubjects is for the tools of go test, such as a profile:
 //
-//	go test ./internal/bench/converters -run '^$' -bench 'Subjects/kept_10_KB_x_1/conversion-operator' -cpuprofile cpu.out
+//	go test ./internal/bench/converters -run '^$' -bench 'Subjects/kept_10_KB_x_1$/conversion-operator' -cpuprofile cpu.out
 func BenchmarkSubjects(b *testing.B) {
 	all, err := subjects()
 	if err != nil {
 		b.Fatal(err)
 	}
-	reviews, err := bodies()
-	if err != nil {
-		b.Fatal(err)
-	}
-	for _, review := range reviews {
-		for _, s := range all {
-			b.Run(review.name+"/"+s.name, func(b *testing.B) {
-				c := newClient(s.handler, review.text)
-				b.SetBytes(int64(len(review.text)))
-				b.ReportAllocs()
-				for b.Loop() {
-					c.call()
+	for _, c := range cases {
+		for _, count := range c.counts {
+			b.Run(c.shape.title(count), func(b *testing.B) {
+				review, err := newBody(c.shape, count)
+				if err != nil {
+					b.Fatal(err)
+				}
+				for _, s := range all {
+					b.Run(s.name, func(b *testing.B) {
+						call := newClient(s.handler, review.text).call
+						b.SetBytes(int64(len(review.text)))
+						b.ReportAllocs()
+						for b.Loop() {
+							call()
+						}
+					})
 				}
 			})
 		}

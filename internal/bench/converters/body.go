@@ -69,7 +69,7 @@ func bodies() ([]body, error) {
 // newBody writes a review as an API server does: with the stub of a response,
 // and the members of every object sorted by name.
 func newBody(s shape, count int) (body, error) {
-	b := body{name: fmt.Sprintf("%s %d KB x %d", s.name, s.bytes()>>10, count), objects: count}
+	b := body{name: s.title(count), objects: count}
 	b.uid, b.desired = "705ab4f5-6393-11e8-b7cc-42010a800002", group+"/v2"
 	if s.toSpoke {
 		b.desired = group + "/v1"
@@ -89,6 +89,11 @@ func newBody(s shape, count int) (body, error) {
 	var err error
 	b.text, err = json.Marshal(review)
 	return b, err
+}
+
+// title is the name of a case.
+func (s shape) title(count int) string {
+	return fmt.Sprintf("%s %d KB x %d", s.name, s.bytes()>>10, count)
 }
 
 func (s shape) bytes() int {

@@ -46,7 +46,7 @@ func serve(ctx context.Context, binary string, plan []byte) (idle, error) {
 	if err != nil {
 		return idle{}, err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	certificate, err := mount(dir, plan)
 	if err != nil {
 		return idle{}, err

@@ -99,8 +99,8 @@ func TestRun(t *testing.T) {
 		if s.Subject != name || s.Best < 0 || s.Median < s.Best {
 			t.Errorf("%+v", s)
 		}
-		if calls[name] < rounds {
-			t.Errorf("%s was called %d times, in %d rounds", name, calls[name], rounds)
+		if calls[name] < fewRounds {
+			t.Errorf("%s was called %d times, in at least %d rounds", name, calls[name], fewRounds)
 		}
 	}
 	if s := samples[0]; s.Allocs >= 1 || s.Bytes >= 1<<10 {
@@ -109,7 +109,7 @@ func TestRun(t *testing.T) {
 	if s := samples[1]; s.Allocs < 1 || s.Bytes < 1<<20 {
 		t.Errorf("allocates 1 MiB in each call: %+v", s)
 	}
-	if got := len(turns); got < 2*rounds {
-		t.Errorf("the subjects took %d turns, want one each in %d rounds", got, rounds)
+	if got := len(turns); got < 2*fewRounds {
+		t.Errorf("the subjects took %d turns, want one each in at least %d rounds", got, fewRounds)
 	}
 }

@@ -9,8 +9,9 @@ import (
 	"time"
 )
 
-// rounds is how many turns every subject gets.
-const rounds = 6
+// A subject gets up to rounds turns. One that is so slow that its time is over
+// before gets no more than fewRounds.
+const rounds, fewRounds = 20, 5
 
 // tick is how long calls go on before the clock is looked at: looking takes
 // time too.
@@ -32,44 +33,63 @@ type Sample struct {
 	Allocs, Bytes float64
 }
 
-// Run measures the subjects, each for the time in all, and at least once a round.
+// run is a subject while it is measured.
+type run struct {
+	Subject
+	// batch is how many calls are made between looks at the clock.
+	batch int
+	// times of one call, one of each round.
+	times []time.Duration
+	spent time.Duration
+}
+
+// Run measures the subjects, each for the time in all.
 func Run(subjects []Subject, each time.Duration) []Sample {
-	samples := make([]Sample, len(subjects))
-	times := make([][]time.Duration, len(subjects))
-	batches := make([]int, len(subjects))
+	runs := make([]run, len(subjects))
 	for i, subject := range subjects {
 		subject.Call() // Fills pools and caches.
 		start := time.Now()
 		subject.Call()
-		batches[i] = max(1, int(tick/max(time.Since(start), 1)))
+		runs[i] = run{Subject: subject, batch: max(1, int(tick/max(time.Since(start), 1)))}
 	}
 	for range rounds {
-		for i, subject := range subjects {
-			// Nobody pays for what somebody else has left behind.
-			runtime.GC()
-			times[i] = append(times[i], slice(subject.Call, each/rounds, batches[i]))
+		for i := range runs {
+			runs[i].turn(each)
 		}
 	}
-	for i, subject := range subjects {
-		slices.Sort(times[i])
-		samples[i] = Sample{Subject: subject.Name, Best: times[i][0], Median: times[i][len(times[i])/2]}
-		samples[i].Allocs, samples[i].Bytes = allocations(subject.Call, times[i][0])
+	samples := make([]Sample, len(runs))
+	for i := range runs {
+		samples[i] = runs[i].sample()
 	}
 	return samples
 }
 
-// slice makes calls for a time, in batches, and returns what one of them took.
-func slice(call func(), span time.Duration, batch int) time.Duration {
-	call() // The collection before has emptied the pools.
-	start := time.Now()
-	for calls := batch; ; calls += batch {
-		for range batch {
-			call()
-		}
-		if passed := time.Since(start); passed >= span {
-			return passed / time.Duration(calls)
-		}
+// turn makes calls for a part of the time, and notes what one of them took.
+func (r *run) turn(each time.Duration) {
+	if len(r.times) >= fewRounds && r.spent >= each {
+		return
 	}
+	// Nobody pays for what somebody else has left behind. What was pooled is gone
+	// then, and comes back with the first call.
+	runtime.GC()
+	r.Call()
+	start, calls := time.Now(), 0
+	for passed := time.Duration(0); calls == 0 || passed < each/rounds; passed = time.Since(start) {
+		for range r.batch {
+			r.Call()
+		}
+		calls += r.batch
+	}
+	passed := time.Since(start)
+	r.spent += passed
+	r.times = append(r.times, passed/time.Duration(calls))
+}
+
+func (r *run) sample() Sample {
+	slices.Sort(r.times)
+	s := Sample{Subject: r.Name, Best: r.times[0], Median: r.times[len(r.times)/2]}
+	s.Allocs, s.Bytes = allocations(r.Call, s.Best)
+	return s
 }
 
 // allocations returns how many objects and bytes a call allocates.
