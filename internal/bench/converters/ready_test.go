@@ -69,7 +69,7 @@ func TestLargeKind(t *testing.T) {
 		t.Fatal(err)
 	}
 	root := plan.Spokes[0].Root
-	got := fmt.Sprintf("%d moved, %d otherwise written, %d kept", len(root.Moves), len(root.Values), len(root.OnlySpoke))
+	got := fmt.Sprintf("%d moved, %d otherwise written, %d kept", len(root.Moves), len(root.Exchanges), len(root.OnlySpoke))
 	if want := "250 moved, 500 otherwise written, 250 kept"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
