@@ -81,7 +81,7 @@ func TestCheck(t *testing.T) {
 		"text without a bound":      {"self.a + 'x'", unboundedText, text, 1, ""},
 		"optional without a bound":  {"self.?a.orValue('').split(',').map(x, x + 'y').join(',')", unboundedText, text, 1, ""},
 		"optional with a bound":     {"self.?a.orValue('').split(',').map(x, x + 'y').join(',')", text, text, 1, ""},
-		"loops without a bound":     {"self.a.all(x, self.a.exists(y, x == y))", `{type: array, items: {type: string}}`, boolean, 1, "may cost 7144963, and at most 250000 is allowed: set maxItems of a, maxLength of a[*] in the schema, or make the expression simpler"},
+		"loops without a bound":     {"self.a.all(x, self.a.exists(y, x == y))", `{type: array, items: {type: string}}`, boolean, 1, "may cost 951043, and at most 100000 is allowed: set maxItems of a, maxLength of a[*] in the schema, or make the expression simpler"},
 		"loops with a bound":        {"self.a.all(x, self.a.exists(y, x == y))", texts, boolean, 1, ""},
 		"in a few elements":         {"self.a.all(x, self.a.exists(y, x == y))", texts, boolean, 16, ""},
 		"in many elements":          {"self.a.all(x, self.a.exists(y, x == y))", texts, boolean, 1000, "may cost 8291, and at most 2500 is allowed where it is evaluated for up to 1000 elements: make the expression simpler, or lower maxLength, maxItems and maxProperties of what it reads"},
@@ -94,5 +94,72 @@ func TestCheck(t *testing.T) {
 				t.Errorf("%s for %s (-want +got):\n%s", tc.expression, tc.to, diff)
 			}
 		})
+	}
+}
+
+func TestCheckBothDirections(t *testing.T) {
+	from := []Field{{Name: "packed", Schema: structural(t, integer), Expression: "self.high * 65536 + self.lo"}}
+	to := []Field{
+		{Name: "high", Schema: structural(t, integer), Expression: "self.packed / 65536"},
+		{Name: "low", Schema: structural(t, integer), Expression: "string(self.packed % 65536)"},
+		{Name: "all", Schema: structural(t, texts), Expression: "self.packed > 0 ? ['a'] : []"},
+	}
+	want := []Problem{
+		{Name: "low", Err: &TypeError{Result: "string", Field: "integer", Hint: "int()"}},
+		{Backward: true, Name: "packed", Err: &CompileError{
+			Messages: []string{"undefined field 'lo' (line 1, column 25)"}, Fields: []string{"all", "high", "low"}}},
+	}
+	if diff := cmp.Diff(want, Check(from, to, 1)); diff != "" {
+		t.Errorf("problems (-want +got):\n%s", diff)
+	}
+}
+
+func TestCheckName(t *testing.T) {
+	for name, want := range map[string]string{
+		"packed": "", "_x9": "", "namespace": "", "a__b": "",
+		"":     "expressions call the field self.name: write the name with letters, digits and _, and no digit first",
+		"9x":   "expressions call the field self.name: write the name with letters, digits and _, and no digit first",
+		"a-b":  "expressions call the field self.name: write the name with letters, digits and _, and no digit first",
+		"in":   "true, false, null and in are no names in expressions: choose another name",
+		"null": "true, false, null and in are no names in expressions: choose another name",
+	} {
+		if got := CheckName(name); got != want {
+			t.Errorf("CheckName(%q) = %q, want %q", name, got, want)
+		}
+	}
+}
+
+// Every name that CheckName accepts is one that an expression can read.
+func TestNamesCanBeRead(t *testing.T) {
+	for _, name := range []string{"as", "break", "const", "continue", "else", "for", "function", "if", "import", "let", "loop",
+		"package", "namespace", "return", "var", "void", "while", "a__b", "__a", "self", "size", "type", "dyn", "int"} {
+		from := []Field{{Name: name, Schema: structural(t, integer), Expression: "self.x"}}
+		to := []Field{{Name: "x", Schema: structural(t, integer), Expression: "has(self." + name + ") ? self." + name + " : self.?" + name + ".orValue(0)"}}
+		if found := Check(from, to, 1); CheckName(name) != "" || len(found) > 0 {
+			t.Errorf("%s: %s %v", name, CheckName(name), found)
+			continue
+		}
+		program, err := New(from, to)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if got := program.Evaluate([][]byte{[]byte("7")}); string(got[0]) != "7" {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
+
+func TestElements(t *testing.T) {
+	for text, want := range map[string]uint64{
+		texts: 16, textMap: 16,
+		`{type: array, items: {type: string}}`:                                      assumedItems,
+		`{type: array, maxItems: 100000, items: {type: string}}`:                    assumedItems,
+		`{type: object, maxProperties: 3, additionalProperties: {type: string}}`:    3,
+		`{type: object, additionalProperties: {type: string}, description: a map.}`: assumedItems,
+	} {
+		if got := Elements(structural(t, text)); got != want {
+			t.Errorf("%s has %d elements, want %d", text, got, want)
+		}
 	}
 }

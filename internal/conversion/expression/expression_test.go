@@ -4,6 +4,10 @@
 package expression
 
 import (
+	"errors"
+	"regexp"
+	"strconv"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -180,18 +184,66 @@ var longList = func() string {
 }()
 
 func TestEvaluateSeveralFields(t *testing.T) {
-	from := []Field{{Name: "packed", Schema: structural(t, integer)}}
-	to := []Field{
+	got := unpacker(t).Evaluate([][]byte{[]byte("131075")})
+	if diff := cmp.Diff([][]byte{[]byte("2"), []byte("3"), nil}, got); diff != "" {
+		t.Errorf("results (-want +got):\n%s", diff)
+	}
+}
+
+// unpacker computes three fields, one of them never.
+func unpacker(t testing.TB) *Program {
+	t.Helper()
+	program, err := New([]Field{{Name: "packed", Schema: structural(t, integer)}}, []Field{
 		{Name: "high", Schema: structural(t, integer), Expression: "self.packed / 65536"},
 		{Name: "low", Schema: structural(t, integer), Expression: "self.packed % 65536"},
 		{Name: "never", Schema: structural(t, text), Expression: "self.packed > 0 ? string(1 / 0) : ''"},
-	}
-	program, err := New(from, to)
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := program.Evaluate([][]byte{[]byte("131075")})
-	if diff := cmp.Diff([][]byte{[]byte("2"), []byte("3"), nil}, got); diff != "" {
-		t.Errorf("results (-want +got):\n%s", diff)
+	return program
+}
+
+func TestEvaluateAtOnce(t *testing.T) {
+	program := unpacker(t)
+	var running sync.WaitGroup
+	for worker := range 8 {
+		running.Go(func() {
+			for i := range 200 {
+				packed := worker*65536*1000 + i
+				got := program.Evaluate([][]byte{[]byte(strconv.Itoa(packed))})
+				want := [][]byte{[]byte(strconv.Itoa(packed / 65536)), []byte(strconv.Itoa(packed % 65536)), nil}
+				if packed == 0 {
+					want[2] = []byte(`""`)
+				}
+				if diff := cmp.Diff(want, got); diff != "" {
+					t.Errorf("results for %d (-want +got):\n%s", packed, diff)
+				}
+			}
+		})
+	}
+	running.Wait()
+}
+
+func TestNewRefuses(t *testing.T) {
+	_, err := New([]Field{{Name: "a", Schema: structural(t, integer)}}, []Field{{Name: "x", Schema: structural(t, integer), Expression: "self.b"}})
+	var failed *CompileError
+	if !errors.As(err, &failed) || err.Error() != "the expression of x: undefined field 'b' (line 1, column 5); self has a" {
+		t.Errorf("error %v", err)
+	}
+}
+
+// Expressions that depend on when or where they run would make another object
+// of the same one, in every pod and at every call.
+func TestNoClockAndNoChance(t *testing.T) {
+	side, err := newSide(nil, storedExpressions)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pure := regexp.MustCompile(`(?i)now|today|clock|rand|uuid|shuffle|env|file|http|lookup`)
+	for name := range side.env.Functions() {
+		if name != "format.uuid" && pure.MatchString(name) { // which is the format of UUIDs
+			t.Errorf("there is a function %s", name)
+		}
 	}
 }
