@@ -30,6 +30,8 @@ func (c *compiler) addRules(rules []v1alpha1.Rule, at *field.Path) {
 			c.addWrap(rule.Wrap, at.Index(i).Child("wrap"))
 		case rule.Cast != nil:
 			c.addCast(rule.Cast, at.Index(i).Child("cast"))
+		case rule.CEL != nil:
+			c.addCEL(rule.CEL, at.Index(i).Child("cel"))
 		case rule.Default != nil:
 			c.addDefault(rule.Default, at.Index(i).Child("default"))
 		default:

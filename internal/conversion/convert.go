@@ -32,6 +32,9 @@ func NewConverter(plan *Plan) (*Converter, error) {
 		}
 	}
 	for i := range plan.Spokes {
+		if err := plan.Spokes[i].Root.prepare(); err != nil {
+			return nil, fmt.Errorf("the conversion plan of %s has a rule for the version %s that cannot be followed: %w", plan.CRD, plan.Spokes[i].Version, err)
+		}
 		c.look.addScope(&plan.Spokes[i].Root)
 	}
 	c.look.merge()

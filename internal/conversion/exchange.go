@@ -34,8 +34,11 @@ func (h *hop) exchange(e *Exchange, n *node, at string) []*node {
 // convert computes the values of the other side, nil where there is none. Null
 // means no value everywhere.
 func (e *Exchange) convert(values []*node, toHub bool) []*node {
-	if e.Format != nil {
+	switch {
+	case e.Format != nil:
 		return e.Format.convert(values, toHub)
+	case e.CEL != nil:
+		return e.CEL.convert(values, toHub)
 	}
 	return []*node{e.convertOne(values[0], toHub)}
 }

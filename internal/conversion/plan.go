@@ -12,6 +12,8 @@ import (
 	"fmt"
 	"io"
 	"slices"
+
+	"github.com/conversion-operator/conversion-operator/internal/conversion/expression"
 )
 
 // planFormat changes when an older reader would misread a plan.
@@ -160,6 +162,9 @@ type CEL struct {
 	// Spoke and Hub are parallel to those of the Exchange.
 	Spoke []CELField `json:"spoke"`
 	Hub   []CELField `json:"hub"`
+
+	// forward and backward are the expressions, once NewConverter has compiled them.
+	forward, backward *expression.Program
 }
 
 // CELField is a field as expressions see it, and the expression that computes it.

@@ -120,8 +120,8 @@ func TestCheckName(t *testing.T) {
 		"":     "expressions call the field self.name: write the name with letters, digits and _, and no digit first",
 		"9x":   "expressions call the field self.name: write the name with letters, digits and _, and no digit first",
 		"a-b":  "expressions call the field self.name: write the name with letters, digits and _, and no digit first",
-		"in":   "true, false, null and in are no names in expressions: choose another name",
-		"null": "true, false, null and in are no names in expressions: choose another name",
+		"in":   "true, false, null and in are no names in expressions, and without quotes YAML reads y, n, yes, no, on and off as one of them: choose another name",
+		"null": "true, false, null and in are no names in expressions, and without quotes YAML reads y, n, yes, no, on and off as one of them: choose another name",
 	} {
 		if got := CheckName(name); got != want {
 			t.Errorf("CheckName(%q) = %q, want %q", name, got, want)

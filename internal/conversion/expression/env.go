@@ -124,7 +124,7 @@ var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 func CheckName(name string) string {
 	switch name {
 	case "true", "false", "null", "in":
-		return "true, false, null and in are no names in expressions: choose another name"
+		return "true, false, null and in are no names in expressions, and without quotes YAML reads y, n, yes, no, on and off as one of them: choose another name"
 	}
 	if !identifier.MatchString(name) {
 		return "expressions call the field self.name: write the name with letters, digits and _, and no digit first"
