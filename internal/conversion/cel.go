@@ -9,37 +9,45 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion/expression"
 )
 
-// prepare compiles the expressions of a scope, and of those in it.
-func (s *Scope) prepare() error {
-	for i := range s.Exchanges {
-		if cel := s.Exchanges[i].CEL; cel != nil {
-			if err := cel.prepare(); err != nil {
-				return err
-			}
+// programs are the expressions of a CEL, compiled.
+type programs struct{ forward, backward *expression.Program }
+
+// compile compiles the expressions of a scope and of those in it, once for both ways.
+func (w *way) compile() error {
+	for i := range w.exchanges {
+		cel := w.exchanges[i].CEL
+		if cel == nil {
+			continue
 		}
+		compiled, err := cel.compile()
+		if err != nil {
+			return err
+		}
+		w.exchanges[i].programs, w.back.exchanges[i].programs = compiled, compiled
 	}
-	for i := range s.Collections {
-		if err := s.Collections[i].Scope.prepare(); err != nil {
+	for i := range w.collections {
+		if err := w.collections[i].way.compile(); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (c *CEL) prepare() error {
+func (c *CEL) compile() (*programs, error) {
 	spoke, err := expressionFields(c.Spoke)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	hub, err := expressionFields(c.Hub)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if c.forward, err = expression.New(spoke, hub); err != nil {
-		return err
+	forward, err := expression.New(spoke, hub)
+	if err != nil {
+		return nil, err
 	}
-	c.backward, err = expression.New(hub, spoke)
-	return err
+	backward, err := expression.New(hub, spoke)
+	return &programs{forward, backward}, err
 }
 
 func expressionFields(fields []CELField) ([]expression.Field, error) {
@@ -55,24 +63,23 @@ func expressionFields(fields []CELField) ([]expression.Field, error) {
 }
 
 // convert computes the fields of the other side.
-func (c *CEL) convert(values []*node, toHub bool) []*node {
-	program := c.backward
+func (p *programs) convert(h *hop, values []*node, toHub bool) []*node {
+	program := p.backward
 	if toHub {
-		program = c.forward
+		program = p.forward
 	}
 	texts := make([][]byte, len(values))
 	for i, value := range values {
 		if value != nil {
-			texts[i] = value.append(nil)
+			texts[i] = h.bytes(value)
 		}
 	}
-	images := make([]*node, 0, len(values))
-	for _, text := range program.Evaluate(texts) {
-		var image *node
+	results := program.Evaluate(texts)
+	images := h.lists.take(len(results))
+	for i, text := range results {
 		if text != nil {
-			image = rawNode(text)
+			images[i] = h.raw(text)
 		}
-		images = append(images, image)
 	}
 	return images
 }

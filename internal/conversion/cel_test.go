@@ -79,7 +79,7 @@ func TestCELInThePlan(t *testing.T) {
 		Spoke: []CELField{{Name: "a", Schema: []byte(`{"type":"string"}`), Expression: "string(self.b)"}},
 		Hub:   []CELField{{Name: "b", Schema: []byte(`{"type":"string","format":"date-time"}`), Expression: "self.a"}},
 	}
-	if diff := cmp.Diff(want, plan.Spokes[0].Root.Exchanges[0].CEL, cmp.AllowUnexported(CEL{})); diff != "" {
+	if diff := cmp.Diff(want, plan.Spokes[0].Root.Exchanges[0].CEL); diff != "" {
 		t.Errorf("plan (-want +got):\n%s", diff)
 	}
 }

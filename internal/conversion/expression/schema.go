@@ -56,3 +56,38 @@ func ReadShape(text json.RawMessage) (*schema.Structural, error) {
 	}
 	return schema.NewStructural(internal)
 }
+
+// Sample is the JSON text of a value that the schema allows: the same for the
+// same schema, with something in it wherever something can be.
+func Sample(s *schema.Structural) []byte {
+	text, err := json.Marshal(sample(s))
+	if err != nil {
+		return []byte("null") // cannot be: it is made of what JSON has
+	}
+	return text
+}
+
+func sample(s *schema.Structural) any {
+	switch {
+	case s.Items != nil:
+		return []any{sample(s.Items)}
+	case s.AdditionalProperties != nil && s.AdditionalProperties.Structural != nil:
+		return map[string]any{"sample": sample(s.AdditionalProperties.Structural)}
+	case s.Type == "object":
+		members := map[string]any{}
+		for name, field := range s.Properties {
+			members[name] = sample(&field)
+		}
+		return members
+	case s.Type == "boolean":
+		return true
+	case s.Type == "string" && samples[formatOf(s)] != "":
+		return samples[formatOf(s)]
+	case s.Type == "string":
+		return "80" // which many expressions want to read a number of
+	}
+	return 80
+}
+
+// samples are texts of the formats that make another type of them.
+var samples = map[string]string{"date": "2006-01-02", "date-time": "2006-01-02T15:04:05Z", "duration": "1m0s", "byte": "ODA="}

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"testing"
 
+	"github.com/google/cel-go/common/types"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -47,6 +48,26 @@ func TestReadShapeRefuses(t *testing.T) {
 	for _, text := range []string{``, `[]`, `{"type":"array","items":[{"type":"string"}]}`, `{"type":7}`} {
 		if s, err := ReadShape(json.RawMessage(text)); err == nil {
 			t.Errorf("%s is %v", text, s)
+		}
+	}
+}
+
+func TestSample(t *testing.T) {
+	for text, want := range map[string]string{
+		integer: `80`, double: `80`, boolean: `true`, text: `"80"`, texts: `["80"]`, textMap: `{"sample":"80"}`, open: `80`, either: `80`,
+		port: `{"name":"80","port":80,"tags":["80"]}`,
+		`{type: array, items: {type: string, format: duration}}`: `["1m0s"]`,
+		`{type: string, format: date-time}`:                      `"2006-01-02T15:04:05Z"`,
+		`{type: string, format: date}`:                           `"2006-01-02"`,
+		`{type: string, format: byte}`:                           `"ODA="`,
+	} {
+		s := structural(t, text)
+		got := Sample(s)
+		if diff := cmp.Diff(want, string(got)); diff != "" {
+			t.Errorf("sample of %s (-want +got):\n%s", text, diff)
+		}
+		if s.Type != "" && types.IsError(read(got, s)) {
+			t.Errorf("%s is no value of %s", got, text)
 		}
 	}
 }
