@@ -122,7 +122,7 @@ func (w *writer) fitList(list []any, s *schema.Structural, depth int) (any, bool
 	}
 	elements := make([]any, len(list))
 	for i, element := range list {
-		fits := false
+		var fits bool
 		if elements[i], fits = w.fit(element, of, depth+1); !fits {
 			return nil, false
 		}
@@ -159,7 +159,7 @@ func (w *writer) fitMap(m map[string]any, s *schema.Structural, depth int) (any,
 		if of == nil {
 			return nil, false
 		}
-		fits := false
+		var fits bool
 		if members[name], fits = w.fit(value, of, depth+1); !fits {
 			return nil, false
 		}

@@ -63,14 +63,14 @@ func withNumbers(value any) (any, bool) {
 		return number(string(value))
 	case []any:
 		for i, element := range value {
-			exact := false
+			var exact bool
 			if value[i], exact = withNumbers(element); !exact {
 				return nil, false
 			}
 		}
 	case map[string]any:
 		for name, member := range value {
-			exact := false
+			var exact bool
 			if value[name], exact = withNumbers(member); !exact {
 				return nil, false
 			}
