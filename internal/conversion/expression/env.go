@@ -35,11 +35,13 @@ type side struct {
 	self *apiservercel.DeclType
 }
 
-// newSide extends the environment of all expressions by self. That environment
-// takes a while to make and some memory: it is made when the first side needs
-// it, once in a process.
+// newSide extends the environment of all expressions by self.
 func newSide(fields []Field, choose func(*environment.EnvSet) *cel.Env) (*side, error) {
-	base := choose(environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()))
+	set, err := environments()
+	if err != nil {
+		return nil, err
+	}
+	base := choose(set)
 	self := declare(fields)
 	provider := apiservercel.NewDeclTypeProvider(self)
 	provider.SetRecognizeKeywordAsFieldName(true) // self.ref.namespace, as in validation rules since Kubernetes 1.31

@@ -7,9 +7,11 @@ import (
 	"errors"
 	"regexp"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 
+	"github.com/google/cel-go/cel"
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -182,6 +184,55 @@ var longList = func() string {
 	}
 	return list + `]`
 }()
+
+// Each of these would need gigabytes or minutes, and its cost would be charged
+// only then.
+func TestEvaluateTooMuch(t *testing.T) {
+	long := `"` + strings.Repeat("a", 200_000) + `"`
+	numbers := "[0"
+	for i := range 5000 {
+		numbers += "," + strconv.Itoa(i)
+	}
+	numbers += "]"
+	const list = `{type: array, items: {type: integer}}`
+	for expression, tc := range map[string]struct{ of, value, want string }{
+		"self.a.replace('a', self.a)":                             {text, long, "replace would do too much"},
+		"self.a.replace('a', self.a, 100000)":                     {text, long, "replace would do too much"},
+		"self.a.split('').join(self.a)":                           {text, long, "join would do too much"},
+		"self.a.substring(0, 99).split('').map(x, self.a).join()": {text, long, "join would do too much"},
+		"self.a.distinct()":                                       {list, numbers, "distinct would do too much"},
+		"sets.contains(self.a, self.a)":                           {list, numbers, "sets.contains would do too much"},
+		"sets.equivalent(self.a, self.a)":                         {list, numbers, "sets.equivalent would do too much"},
+		"sets.intersects(self.a, self.a)":                         {list, numbers, "sets.intersects would do too much"},
+		"lists.range(self.a[4999] * 10000000)":                    {list, numbers, "exceeds maximum allowed"},
+	} {
+		of := structural(t, tc.of)
+		side, err := newSide([]Field{{Name: "a", Schema: of}}, storedExpressions)
+		if err != nil {
+			t.Fatal(err)
+		}
+		compiled, err := side.compile(expression)
+		if err != nil {
+			t.Fatal(err)
+		}
+		program, err := side.env.Program(compiled, cel.CostLimit(1<<60)) // so that only the guards are in the way
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _, err = program.Eval(map[string]any{selfName: map[string]any{"a": read([]byte(tc.value), of)}})
+		if err == nil || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: error %v, want %s", expression, err, tc.want)
+		}
+	}
+	for expression, want := range map[string]string{
+		"self.a.replace('a', 'bb')": `"bbc"`, "self.a.replace('a', 'b', 1)": `"bc"`, "self.a.split('').join('-')": `"a-c"`, "self.a.split('').join()": `"ac"`,
+		"[self.a, self.a].distinct().join()": `"ac"`, "string(sets.contains([self.a], [self.a]))": `"true"`,
+	} {
+		if got := evaluate(t, expression, text, []string{text}, []string{`"ac"`}); got != want {
+			t.Errorf("%s is %s, want %s", expression, got, want)
+		}
+	}
+}
 
 func TestEvaluateSeveralFields(t *testing.T) {
 	got := unpacker(t).Evaluate([][]byte{[]byte("131075")})
