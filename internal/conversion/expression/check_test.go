@@ -37,6 +37,8 @@ func TestCheck(t *testing.T) {
 		"no function":      {"now()", integer, date, 1, "undeclared reference to 'now' (in container '') (line 1, column 4)"},
 		"no object before": {"oldSelf.a", integer, integer, 1, "undeclared reference to 'oldSelf' (in container '') (line 1, column 1)"},
 		"zone":             {"self.a.getHours('Europe/Berlin')", date, integer, 1, "reads a time zone, and which zones there are depends on the machine: add or subtract a duration instead"},
+		"format":           {"'%s and %d'.format([self.a, 1])", text, text, 1, ""},
+		"computed format":  {"self.a.format([1.5])", text, text, 1, "fills a text that is computed, which may ask for any number of digits: write the text before .format() in quotes"},
 		"opaque field":     {"self.a", open, open, 1, "undefined field 'a' (line 1, column 5)"},
 		"mixed map":        {"{'a': self.a, 'b': 'c'}", integer, open, 1, "expected type 'int' but found 'string' (line 1, column 20)"},
 

@@ -75,15 +75,28 @@ func (s *side) compile(expression string) (*cel.Ast, error) {
 	if issues != nil && issues.Err() != nil {
 		return nil, s.compileError(issues)
 	}
-	for _, reference := range compiled.NativeRep().ReferenceMap() {
+	if problem := refused(compiled.NativeRep()); problem != "" {
+		return nil, &CompileError{Messages: []string{problem}}
+	}
+	return compiled, nil
+}
+
+// refused says which function an expression may not call this way, if it does.
+func refused(compiled *ast.AST) string {
+	for _, reference := range compiled.ReferenceMap() {
 		for _, overload := range reference.OverloadIDs {
 			if strings.HasSuffix(overload, "_with_tz") {
-				return nil, &CompileError{Messages: []string{
-					"reads a time zone, and which zones there are depends on the machine: add or subtract a duration instead"}}
+				return "reads a time zone, and which zones there are depends on the machine: add or subtract a duration instead"
 			}
 		}
 	}
-	return compiled, nil
+	var problem string
+	ast.PreOrderVisit(compiled.Expr(), ast.NewExprVisitor(func(e ast.Expr) {
+		if e.Kind() == ast.CallKind && e.AsCall().FunctionName() == "format" && e.AsCall().Target().Kind() != ast.LiteralKind {
+			problem = "fills a text that is computed, which may ask for any number of digits: write the text before .format() in quotes"
+		}
+	}))
+	return problem
 }
 
 func (s *side) compileError(issues *cel.Issues) *CompileError {
