@@ -4,9 +4,13 @@
 package cmd
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -16,13 +20,18 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/webhook"
 )
 
+// defaultMetricsAddress is what a Prometheus expects of most programs.
+const defaultMetricsAddress = ":8080"
+
 // serveOptions are the flags of the serve subcommand.
 type serveOptions struct {
 	plan         string
 	certificates string
 	port         int
 	drain        time.Duration
+	metrics      string
 	maxBody      int64
+	maxInFlight  int64
 }
 
 func newServeCommand() *cobra.Command {
@@ -52,7 +61,12 @@ the drain period, finishes the calls in flight, and ends.`,
 	flags.IntVar(&options.port, "port", webhook.DefaultPort, "port to listen at")
 	flags.DurationVar(&options.drain, "drain", webhook.DefaultDrainPeriod,
 		"how long to go on answering after being told to stop, so that API servers can turn to other pods")
+	flags.StringVar(&options.metrics, "metrics-bind-address", defaultMetricsAddress,
+		"address to answer Prometheus at, without TLS; 0 answers it nowhere")
 	flags.Int64Var(&options.maxBody, "max-body-bytes", webhook.DefaultMaxBodyBytes, "size of the largest ConversionReview that is accepted")
+	flags.Int64Var(&options.maxInFlight, "max-bytes-in-flight", webhook.DefaultMaxBytesInFlight,
+		"memory for all ConversionReviews at a time and their answers; those beyond it wait. "+
+			"The default is half of a converter pod's default memory limit: the other half is for garbage that is not collected yet")
 	return command
 }
 
@@ -66,6 +80,9 @@ func (o *serveOptions) validate() error {
 	if o.maxBody < 1 {
 		return fmt.Errorf("--max-body-bytes must be at least 1, is %d", o.maxBody)
 	}
+	if o.maxInFlight < 1 {
+		return fmt.Errorf("--max-bytes-in-flight must be at least 1, is %d", o.maxInFlight)
+	}
 	return nil
 }
 
@@ -78,6 +95,7 @@ func (o *serveOptions) run(ctx context.Context) error {
 	server, err := webhook.NewServer(handler, webhook.ServerOptions{
 		Port:                 o.port,
 		CertificateDirectory: o.certificates,
+		MetricsAddress:       o.metrics,
 		DrainPeriod:          o.drain,
 		Log:                  log,
 	})
@@ -102,10 +120,41 @@ func (o *serveOptions) newHandler(log logr.Logger) (*webhook.Handler, error) {
 	if err != nil {
 		return nil, fmt.Errorf("compiling the plan %s: %w", o.plan, err)
 	}
-	return webhook.NewHandler(converter, webhook.HandlerOptions{
-		Group:        plan.Group,
-		PlanHash:     plan.Hash(),
-		MaxBodyBytes: o.maxBody,
-		Log:          log.WithValues("group", plan.Group, "kind", plan.Kind),
+	return webhook.NewHandler(&nextObject{converter, plan.Versions}, webhook.HandlerOptions{
+		CRD:              plan.CRD,
+		Group:            plan.Group,
+		Pairs:            plan.Pairs(),
+		PlanHash:         plan.Hash(),
+		BuildVersion:     versionText(),
+		MaxBodyBytes:     o.maxBody,
+		MaxBytesInFlight: o.maxInFlight,
+		Log:              log.WithValues("group", plan.Group, "kind", plan.Kind),
 	}), nil
+}
+
+// nextObject is a converter of the object that a text begins with.
+type nextObject struct {
+	converter *conversion.Converter
+	versions  []string
+}
+
+// Convert implements webhook.Converter.
+func (n *nextObject) Convert(dst, text []byte, toVersion string) (out []byte, outcome conversion.Outcome, err error) {
+	var object json.RawMessage
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	if err := decoder.Decode(&object); err != nil {
+		return dst, outcome, fmt.Errorf("it is not valid JSON: %w", err)
+	}
+	outcome.Read = int(decoder.InputOffset())
+	var typed struct {
+		APIVersion string `json:"apiVersion"`
+	}
+	if err := json.Unmarshal(object, &typed); err == nil {
+		_, version, _ := strings.Cut(typed.APIVersion, "/")
+		if at := slices.Index(n.versions, version); at >= 0 {
+			outcome.From = n.versions[at]
+		}
+	}
+	out, err = n.converter.Convert(dst, object, toVersion)
+	return out, outcome, err
 }

@@ -130,12 +130,12 @@ func TestAPIServerShowsFailures(t *testing.T) {
 		"failure": {
 			object:  cronTab("v1beta1", "bad"),
 			options: HandlerOptions{Group: "example.com"},
-			want:    `conversion webhook for example.com/v1beta1, Kind=CronTab failed: default/bad cannot be converted to v1: .spec.hostPort: it is bad`,
+			want:    `conversion webhook for example.com/v1beta1, Kind=CronTab failed: default/bad cannot be converted from v1beta1 to v1: .spec.hostPort: it is bad`,
 		},
 		"panic": {
 			object:  cronTab("v1beta1", "panic"),
 			options: HandlerOptions{Group: "example.com"},
-			want:    `conversion webhook for example.com/v1beta1, Kind=CronTab failed: default/panic cannot be converted to v1: internal error of the converter, its cause is in the log of the converter pod`,
+			want:    `conversion webhook for example.com/v1beta1, Kind=CronTab failed: default/panic cannot be converted from v1beta1 to v1: internal error of the converter, its cause is in the log of the converter pod`,
 		},
 		"another converter's Service": {
 			object:  cronTab("v1beta1", "one"),

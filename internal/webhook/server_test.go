@@ -65,7 +65,7 @@ func start(t *testing.T, handler *Handler, directory string, authority *testca.A
 	// A file that is replaced between two steps of the test is then seen at once,
 	// whether or not the watch of the directory is set up already.
 	server.certificates.WithWatchInterval(time.Millisecond)
-	go func() { r.result <- server.serve(ctx, listener) }()
+	go func() { r.result <- server.serve(ctx, listener, nil) }()
 	return r
 }
 
@@ -272,7 +272,7 @@ func TestServerEndsWhenItsListenerFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	listener.Close()
-	if err := server.serve(t.Context(), listener); err == nil || !strings.HasPrefix(err.Error(), "serving conversion requests: ") {
+	if err := server.serve(t.Context(), listener, nil); err == nil || !strings.HasPrefix(err.Error(), "serving conversion requests: ") {
 		t.Errorf("error is %v", err)
 	}
 }
