@@ -51,13 +51,16 @@ func (f spanFunc) Convert(dst, text []byte, toVersion string) ([]byte, conversio
 }
 
 // rename gives objects of example.com their new version and nothing else. It
-// fails for those with "bad" in them and panics for those with "panic".
+// fails for those with "bad" or "overflow" in them and panics for those with "panic".
 func rename(dst, object []byte, toVersion string) ([]byte, error) {
 	if bytes.Contains(object, []byte("bad")) {
 		return append(dst, "half of an obj"...), errors.New(".spec.hostPort: it is bad")
 	}
 	if bytes.Contains(object, []byte("panic")) {
 		panic("secret value")
+	}
+	if bytes.Contains(object, []byte("overflow")) {
+		return dst, &conversion.OverflowError{Version: "v1beta1", Own: 300000, Total: 300100}
 	}
 	for _, version := range []string{"v1beta1", "v1", "v2"} {
 		old := []byte(`"apiVersion":"example.com/` + version + `"`)

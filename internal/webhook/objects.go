@@ -36,7 +36,7 @@ func (x *exchange) convertObjects(ctx context.Context, s *scanner) {
 		switch {
 		case s.err != nil:
 		case ctx.Err() != nil:
-			x.failObject(pair.from, failureCanceled, errGone)
+			x.failObject("", failureCanceled, errGone)
 		default:
 			pair.duration.Observe((now - last).Seconds())
 			x.count++
