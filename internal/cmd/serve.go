@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -88,6 +89,9 @@ func (o *serveOptions) validate() error {
 
 func (o *serveOptions) run(ctx context.Context) error {
 	log := logr.FromContextOrDiscard(ctx)
+	if limit := memoryLimit(containerMemory); limit > 0 && os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(limit)
+	}
 	handler, err := o.newHandler(log)
 	if err != nil {
 		return err

@@ -175,8 +175,8 @@ func TestAPIServerShowsFailures(t *testing.T) {
 // TestAPIServerComesBack to a converter that was busy, as it is told to.
 func TestAPIServerComesBack(t *testing.T) {
 	handler := NewHandler(convertFunc(rename), HandlerOptions{Group: "example.com", MaxBytesInFlight: 1, Log: logr.Discard()})
-	handler.gate.patience = 0
-	held, err := handler.gate.enter(t.Context(), 1)
+	handler.gates.first.patience = 0
+	held, err := handler.gates.first.enter(t.Context(), 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -185,7 +185,7 @@ func TestAPIServerComesBack(t *testing.T) {
 		recorder := httptest.NewRecorder()
 		handler.ServeHTTP(recorder, r)
 		if statuses = append(statuses, recorder.Code); len(statuses) == 1 {
-			handler.gate.leave(held)
+			handler.gates.first.leave(held)
 		}
 		maps.Copy(w.Header(), recorder.Header())
 		w.WriteHeader(recorder.Code)

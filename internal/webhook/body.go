@@ -14,9 +14,7 @@ import (
 	"slices"
 )
 
-// firstBytes are waited for before anything of a body is read. Most reviews are
-// smaller. What a client promises beyond is believed only as it arrives: nobody
-// shuts others out by a large Content-Length.
+// firstBytes is what of a body passes the first gate. Most reviews are smaller.
 const firstBytes = 64 << 10
 
 // memoryPerByte is what a call holds for each byte of its body: that byte, and
@@ -25,8 +23,8 @@ const memoryPerByte = 2
 
 // receive fills the exchange with the body of r, within the bounds of the handler.
 func (x *exchange) receive(r *http.Request) *refusal {
-	if err := acceptable(r.Header); err != nil {
-		return err
+	if refused := acceptable(r.Header); refused != nil {
+		return refused
 	}
 	limit := x.handler.options.MaxBodyBytes
 	if r.ContentLength > limit {
@@ -36,8 +34,8 @@ func (x *exchange) receive(r *http.Request) *refusal {
 		limit = r.ContentLength
 	}
 	room := min(limit, firstBytes)
-	if err := x.reserve(r.Context(), room); err != nil {
-		return err
+	if refused := x.pass(r.Context(), x.handler.gates.first, room); refused != nil {
+		return refused
 	}
 	for {
 		// One byte more than there may be shows whether there is more.
@@ -52,11 +50,10 @@ func (x *exchange) receive(r *http.Request) *refusal {
 		case int64(len(x.in)) > limit:
 			return tooLarge(limit)
 		case int64(len(x.in)) > room:
-			more := min(2*room, limit) - room
-			if !x.reserveMore(more) {
-				return overloaded(x.handler.gate.limit)
+			if refused := x.pass(r.Context(), x.handler.gates.second, limit-room); refused != nil {
+				return refused
 			}
-			room += more
+			room = limit
 		}
 	}
 }
@@ -74,25 +71,18 @@ func acceptable(header http.Header) *refusal {
 	return nil
 }
 
-// reserve waits until there is room for so many bytes of a body and its answer.
-func (x *exchange) reserve(ctx context.Context, bytes int64) *refusal {
-	held, err := x.handler.gate.enter(ctx, memoryPerByte*bytes)
-	x.reserved = held
+// pass waits at a gate until there is room for so many bytes of a body and its
+// answer.
+func (x *exchange) pass(ctx context.Context, g *gate, bytes int64) *refusal {
+	held, err := g.enter(ctx, memoryPerByte*bytes)
 	switch {
 	case err == nil:
+		x.passed = append(x.passed, passage{g, held})
 		return nil
 	case ctx.Err() != nil:
 		return &refusal{http.StatusRequestTimeout, failureCanceled, errGone.Error()}
 	}
-	return overloaded(x.handler.gate.limit)
-}
-
-// reserveMore does not wait: calls that wait while they hold something could wait
-// for each other.
-func (x *exchange) reserveMore(bytes int64) bool {
-	held, ok := x.handler.gate.widen(x.reserved, memoryPerByte*bytes)
-	x.reserved = held
-	return ok
+	return overloaded(x.handler.gates.limit())
 }
 
 func unsupported(format, value string) *refusal {

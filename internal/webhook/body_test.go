@@ -14,42 +14,47 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestReceive takes bodies through a gate of four times the bytes that a call
-// waits for, part of which others hold.
+// TestReceive takes bodies through gates, part of which others hold. The first
+// has room for the beginnings of two bodies, the second for twice that.
 func TestReceive(t *testing.T) {
 	const unit = memoryPerByte * firstBytes
 	body := func(bytes int) string { return strings.Repeat(" ", bytes) }
 	const busy = "the converter is busy: the reviews that it holds fill the 524288 bytes that it may use for them"
+	const large = "the review is larger than the 524288 bytes that the converter accepts"
 	cases := map[string]struct {
-		body     string
-		chunked  bool
-		others   int64
-		want     string
-		reserved int64
+		body    string
+		chunked bool
+		// others hold something of the two gates.
+		others [2]int64
+		want   string
+		// held by the call in the end, of both gates.
+		held int64
 	}{
-		"nothing":                         {body: "", others: 4 * unit, reserved: 0},
-		"small":                           {body: body(100), reserved: 200},
-		"small, of no length":             {body: body(100), chunked: true, reserved: unit},
-		"what is waited for":              {body: body(firstBytes), others: 3 * unit, reserved: unit},
-		"larger":                          {body: body(3 * firstBytes), others: unit, reserved: 3 * unit},
-		"larger, of no length":            {body: body(3 * firstBytes), chunked: true, reserved: 4 * unit},
-		"larger than the gate, alone":     {body: body(5 * firstBytes), reserved: 4 * unit},
-		"the limit":                       {body: body(8 * firstBytes), reserved: 4 * unit},
-		"the limit, of no length":         {body: body(8 * firstBytes), chunked: true, reserved: 4 * unit},
-		"beyond the limit":                {body: body(8*firstBytes + 1), want: "the review is larger than the 524288 bytes that the converter accepts"},
-		"beyond the limit, of no length":  {body: body(8*firstBytes + 1), chunked: true, want: "the review is larger than the 524288 bytes that the converter accepts", reserved: 4 * unit},
-		"no room to begin":                {body: body(firstBytes), others: 3*unit + 1, want: busy},
-		"no room for what comes behind":   {body: body(firstBytes + 1), others: 3 * unit, want: busy, reserved: unit},
-		"no room for one of no length":    {body: body(1), chunked: true, others: 3*unit + 1, want: busy},
-		"room for less than all of it":    {body: body(4 * firstBytes), others: unit, want: busy, reserved: 2 * unit},
-		"a Content-Length beyond all use": {body: body(8*firstBytes + 1), others: 4 * unit, want: "the review is larger than the 524288 bytes that the converter accepts"},
+		"nothing":                               {body: "", others: [2]int64{2 * unit, 2 * unit}},
+		"small":                                 {body: body(100), held: 200},
+		"small, of no length":                   {body: body(100), chunked: true, held: unit},
+		"the beginning only":                    {body: body(firstBytes), others: [2]int64{unit, 2 * unit}, held: unit},
+		"larger":                                {body: body(2 * firstBytes), others: [2]int64{unit, unit}, held: 2 * unit},
+		"larger, of no length":                  {body: body(2 * firstBytes), chunked: true, held: 3 * unit},
+		"larger than the gates, alone":          {body: body(5 * firstBytes), held: 3 * unit},
+		"the limit":                             {body: body(8 * firstBytes), held: 3 * unit},
+		"the limit, of no length":               {body: body(8 * firstBytes), chunked: true, held: 3 * unit},
+		"beyond the limit":                      {body: body(8*firstBytes + 1), want: large},
+		"beyond the limit, of no length":        {body: body(8*firstBytes + 1), chunked: true, want: large, held: 3 * unit},
+		"beyond the limit, whoever is there":    {body: body(8*firstBytes + 1), others: [2]int64{2 * unit, 2 * unit}, want: large},
+		"no room to begin":                      {body: body(firstBytes), others: [2]int64{unit + 1, 0}, want: busy},
+		"no room to begin one of no length":     {body: body(1), chunked: true, others: [2]int64{unit + 1, 0}, want: busy},
+		"no room to go on":                      {body: body(3 * firstBytes), others: [2]int64{0, 1}, want: busy, held: unit},
+		"large bodies do not hinder small ones": {body: body(firstBytes), others: [2]int64{0, 2 * unit}, held: unit},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			handler := NewHandler(convertFunc(rename), HandlerOptions{MaxBodyBytes: 8 * firstBytes, MaxBytesInFlight: 4 * unit})
-			handler.gate.patience = 0
-			if _, err := handler.gate.enter(t.Context(), tc.others); err != nil {
-				t.Fatal(err)
+			for i, gate := range []*gate{handler.gates.first, handler.gates.second} {
+				gate.patience = 0
+				if _, err := gate.enter(t.Context(), tc.others[i]); err != nil {
+					t.Fatal(err)
+				}
 			}
 			request := requestWith(tc.body, nil)
 			if tc.chunked {
@@ -65,20 +70,21 @@ func TestReceive(t *testing.T) {
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("error (-want +got):\n%s", diff)
 			}
-			expect(t, "reserved", tc.reserved, x.reserved)
+			others := tc.others[0] + tc.others[1]
+			expect(t, "held", tc.held, handler.gates.used()-others)
 			x.release()
-			expect(t, "used by others", tc.others, handler.gate.used.Load())
+			expect(t, "held in the end", 0, handler.gates.used()-others)
 		})
 	}
 }
 
 func TestBusyConverter(t *testing.T) {
 	handler := NewHandler(convertFunc(rename), HandlerOptions{Group: "example.com", MaxBytesInFlight: 10, Log: logr.Discard()})
-	handler.gate.patience = 0
-	if _, err := handler.gate.enter(t.Context(), 10); err != nil {
+	handler.gates.first.patience = 0
+	if _, err := handler.gates.first.enter(t.Context(), 10); err != nil {
 		t.Fatal(err)
 	}
-	if scraped := scrape(t, handler); !strings.Contains(scraped, `conversion_operator_webhook_bytes_in_flight{crd=""} 10`) {
+	if scraped := scrape(t, handler); !strings.Contains(scraped, `conversion_operator_webhook_bytes_in_flight{crd=""} 5`) {
 		t.Errorf("the bytes in flight are not shown: %s", scraped)
 	}
 	recorder := post(handler, v1Review(`{}`))
@@ -90,7 +96,7 @@ func TestBusyConverter(t *testing.T) {
 
 func TestCallerGoesAwayWhileWaiting(t *testing.T) {
 	handler := NewHandler(convertFunc(rename), HandlerOptions{Group: "example.com", MaxBytesInFlight: 10, Log: logr.Discard()})
-	if _, err := handler.gate.enter(t.Context(), 10); err != nil {
+	if _, err := handler.gates.first.enter(t.Context(), 10); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

@@ -28,10 +28,10 @@ type exchange struct {
 	began   time.Time
 	// in is the body, and out the answer.
 	in, out []byte
-	// reserved is what the call holds of the handler's gate.
-	reserved int64
-	scanner  scanner
-	review   review
+	// passed are the gates that the call has passed.
+	passed  []passage
+	scanner scanner
+	review  review
 	// begun tells that the answer was begun, so that objects can be appended.
 	begun bool
 	// target is what is known of the version to convert to.
@@ -46,22 +46,30 @@ type exchange struct {
 	cause   error
 }
 
+// passage is a gate and what is to be given back there.
+type passage struct {
+	gate *gate
+	held int64
+}
+
 var exchanges = sync.Pool{New: func() any { return new(exchange) }}
 
 func (h *Handler) newExchange() *exchange {
 	x := exchanges.Get().(*exchange)
-	*x = exchange{handler: h, began: time.Now(), in: x.in[:0], out: x.out[:0]}
+	*x = exchange{handler: h, began: time.Now(), in: x.in[:0], out: x.out[:0], passed: x.passed[:0]}
 	return x
 }
 
 func (x *exchange) release() {
-	x.handler.gate.leave(x.reserved)
+	for _, passage := range x.passed {
+		passage.gate.leave(passage.held)
+	}
 	x.handler.metrics.inFlight.Dec()
 	// A converter that panicked may still hold on to what it was given.
 	if cap(x.in) > pooledBytes || cap(x.out) > pooledBytes || x.failure == failurePanic {
 		return
 	}
-	*x = exchange{in: x.in, out: x.out}
+	*x = exchange{in: x.in, out: x.out, passed: x.passed}
 	exchanges.Put(x)
 }
 

@@ -44,18 +44,23 @@ func (g *gate) enter(ctx context.Context, bytes int64) (int64, error) {
 	return bytes, nil
 }
 
-// widen takes more bytes on top of those that a call holds, unless it would have
-// to wait. It returns what the call holds then.
-func (g *gate) widen(held, more int64) (int64, bool) {
-	more = min(more, g.limit-held)
-	if more > 0 && !g.room.TryAcquire(more) {
-		return held, false
-	}
-	g.used.Add(more)
-	return held + more, true
-}
-
 func (g *gate) leave(held int64) {
 	g.used.Add(-held)
 	g.room.Release(held)
 }
+
+// gates are passed one after the other: the first by every call for the beginning
+// of its body, the second by those that have more. Who waits at the second holds
+// nothing that somebody behind it needs, so calls never wait for each other. And
+// a client that promises a large body and does not send it is in the way of
+// large bodies only.
+type gates struct{ first, second *gate }
+
+// newGates shares a limit between the two.
+func newGates(limit int64) *gates {
+	return &gates{first: newGate(limit - limit/2), second: newGate(limit / 2)}
+}
+
+func (g *gates) limit() int64 { return g.first.limit + g.second.limit }
+
+func (g *gates) used() int64 { return g.first.used.Load() + g.second.used.Load() }

@@ -57,31 +57,23 @@ func TestGateLosesPatience(t *testing.T) {
 
 func TestGateLetsACallGoOnAlone(t *testing.T) {
 	g := newGate(10)
-	held, err := g.enter(t.Context(), 4)
-	expect(t, "error", nil, err)
-	held, ok := g.widen(held, 100)
-	expect(t, "widened", true, ok)
-	expect(t, "held", 10, held)
-	held, ok = g.widen(held, 100)
-	expect(t, "widened again", true, ok)
-	g.leave(held)
-
-	held, err = g.enter(t.Context(), 100)
+	held, err := g.enter(t.Context(), 100)
 	expect(t, "error of a call that is larger than all room", nil, err)
 	expect(t, "held by it", 10, held)
 	g.leave(held)
 	expect(t, "used", 0, g.used.Load())
 }
 
-func TestGateDoesNotWaitForMore(t *testing.T) {
-	g := newGate(10)
-	first, _ := g.enter(t.Context(), 4)
-	second, _ := g.enter(t.Context(), 4)
-	first, ok := g.widen(first, 4)
-	expect(t, "widened", false, ok)
-	expect(t, "held", 4, first)
-	g.leave(second)
-	first, ok = g.widen(first, 4)
-	expect(t, "widened after the other left", true, ok)
-	expect(t, "held then", 8, first)
+func TestGatesShareTheLimit(t *testing.T) {
+	for _, limit := range []int64{1, 10, 11} {
+		g := newGates(limit)
+		expect(t, "limit", limit, g.limit())
+		if _, err := g.first.enter(t.Context(), limit); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := g.second.enter(t.Context(), limit); err != nil {
+			t.Fatal(err)
+		}
+		expect(t, "used", limit, g.used())
+	}
 }

@@ -87,7 +87,7 @@ type HandlerOptions struct {
 type Handler struct {
 	converter Converter
 	options   HandlerOptions
-	gate      *gate
+	gates     *gates
 	metrics   *metrics
 	// targets are the versions of the plan by group and version.
 	targets  map[string]*target
@@ -99,8 +99,8 @@ type Handler struct {
 func NewHandler(converter Converter, options HandlerOptions) *Handler {
 	options.MaxBodyBytes = cmp.Or(options.MaxBodyBytes, DefaultMaxBodyBytes)
 	options.MaxBytesInFlight = cmp.Or(options.MaxBytesInFlight, DefaultMaxBytesInFlight)
-	h := &Handler{converter: converter, options: options, gate: newGate(options.MaxBytesInFlight), mux: http.NewServeMux()}
-	h.metrics = newMetrics(&h.options, h.gate)
+	h := &Handler{converter: converter, options: options, gates: newGates(options.MaxBytesInFlight), mux: http.NewServeMux()}
+	h.metrics = newMetrics(&h.options, h.gates)
 	h.targets = h.metrics.newTargets(&h.options)
 	h.mux.HandleFunc("POST "+ConvertPath, h.convert)
 	h.mux.HandleFunc("POST "+ConvertPath+"/{plan}", h.convert)

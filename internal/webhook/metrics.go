@@ -126,7 +126,7 @@ func (m *metrics) unknownTarget(version string) *target {
 }
 
 // newMetrics registers all that a handler counts.
-func newMetrics(options *HandlerOptions, bytes *gate) *metrics {
+func newMetrics(options *HandlerOptions, bytes *gates) *metrics {
 	m := &metrics{registry: prometheus.NewRegistry(), certificateExpiry: func() float64 { return 0 }}
 	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	crd := prometheus.Labels{"crd": options.CRD}
@@ -141,8 +141,8 @@ func newMetrics(options *HandlerOptions, bytes *gate) *metrics {
 	m.converting = m.histogram("request_conversion_duration_seconds", "Time that the conversions of all objects of a ConversionReview took together.", latencyBuckets, crd).WithLabelValues()
 	m.inFlight = prometheus.NewGauge(prometheus.GaugeOpts{Namespace: namespace, Name: "requests_in_flight", Help: "ConversionReviews that are being read, converted or answered, or wait for memory.", ConstLabels: crd})
 	m.registry.MustRegister(m.inFlight)
-	m.gauge("bytes_in_flight", "Memory that is taken for the bodies and answers of ConversionReviews.", crd, func() float64 { return float64(bytes.used.Load()) })
-	m.gauge("bytes_in_flight_limit", "Memory that may be taken for the bodies and answers of ConversionReviews.", crd, func() float64 { return float64(bytes.limit) })
+	m.gauge("bytes_in_flight", "Memory that is taken for the bodies and answers of ConversionReviews.", crd, func() float64 { return float64(bytes.used()) })
+	m.gauge("bytes_in_flight_limit", "Memory that may be taken for the bodies and answers of ConversionReviews.", crd, func() float64 { return float64(bytes.limit()) })
 	m.gauge("plan_info", "The compiled rules that are served. Always 1.", prometheus.Labels{"crd": options.CRD, "hash": options.PlanHash}, one)
 	m.gauge("certificate_expiry_timestamp_seconds", "When the serving certificate expires, in seconds of Unix time.", crd, func() float64 { return m.certificateExpiry() })
 	m.gauge("build_info", "What is running. Always 1.", prometheus.Labels{"version": options.BuildVersion, "goversion": runtime.Version()}, one)

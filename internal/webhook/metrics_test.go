@@ -179,8 +179,8 @@ func TestMetricsCount(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			handler := newMeasured()
 			if tc.busy {
-				handler.gate.patience = 0
-				if _, err := handler.gate.enter(t.Context(), 10000); err != nil {
+				handler.gates.first.patience = 0
+				if _, err := handler.gates.first.enter(t.Context(), 10000); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -66,7 +66,7 @@ func TestSlowClients(t *testing.T) {
 			expect(t, "status", tc.want, statusLine(reader))
 			// The end of the connection: the server has let go of it.
 			_, _ = io.Copy(io.Discard, reader)
-			expect(t, "bytes in flight", 0, server.handler.gate.used.Load())
+			expect(t, "bytes in flight", 0, server.handler.gates.used())
 		})
 	}
 }
@@ -100,7 +100,7 @@ func TestHalfSentBodies(t *testing.T) {
 		connection.Close()
 	}
 	server.end(t)
-	expect(t, "bytes in flight", 0, server.handler.gate.used.Load())
+	expect(t, "bytes in flight", 0, server.handler.gates.used())
 	want := namespace + `_requests_total{crd="",failure_type="canceled",result="failure"} 2`
 	if scraped := scrape(t, server.handler); !strings.Contains(scraped, want) {
 		t.Errorf("there is no %s in %s", want, scraped)
