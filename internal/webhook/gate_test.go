@@ -45,7 +45,7 @@ func TestGateLosesPatience(t *testing.T) {
 		expect(t, "held", 0, held)
 
 		ctx, cancel := context.WithCancel(t.Context())
-		go func() { time.Sleep(time.Second); cancel() }()
+		time.AfterFunc(time.Second, cancel)
 		_, err = g.enter(ctx, 1)
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("error is %v", err)

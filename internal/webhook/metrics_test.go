@@ -277,7 +277,7 @@ func metricsTable(scraped string) string {
 		case strings.HasPrefix(line, "# TYPE "):
 			kind = line[strings.LastIndex(line, " ")+1:]
 		case name != "" && strings.HasPrefix(name, namespace):
-			table += fmt.Sprintf("| `%s` | %s | %s | %s |\n", name, kind, labels(line), help)
+			table += "| `" + name + "` | " + kind + " | " + labels(line) + " | " + help + " |\n"
 			name = ""
 		}
 	}
