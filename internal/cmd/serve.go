@@ -4,14 +4,10 @@
 package cmd
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
 	"runtime/debug"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -124,7 +120,7 @@ func (o *serveOptions) newHandler(log logr.Logger) (*webhook.Handler, error) {
 	if err != nil {
 		return nil, fmt.Errorf("compiling the plan %s: %w", o.plan, err)
 	}
-	return webhook.NewHandler(&nextObject{converter, plan.Versions}, webhook.HandlerOptions{
+	return webhook.NewHandler(converter, webhook.HandlerOptions{
 		CRD:              plan.CRD,
 		Group:            plan.Group,
 		Pairs:            plan.Pairs(),
@@ -134,31 +130,4 @@ func (o *serveOptions) newHandler(log logr.Logger) (*webhook.Handler, error) {
 		MaxBytesInFlight: o.maxInFlight,
 		Log:              log.WithValues("group", plan.Group, "kind", plan.Kind),
 	}), nil
-}
-
-// nextObject is a converter of the object that a text begins with.
-type nextObject struct {
-	converter *conversion.Converter
-	versions  []string
-}
-
-// Convert implements webhook.Converter.
-func (n *nextObject) Convert(dst, text []byte, toVersion string) (out []byte, outcome conversion.Outcome, err error) {
-	var object json.RawMessage
-	decoder := json.NewDecoder(bytes.NewReader(text))
-	if err := decoder.Decode(&object); err != nil {
-		return dst, outcome, fmt.Errorf("it is not valid JSON: %w", err)
-	}
-	outcome.Read = int(decoder.InputOffset())
-	var typed struct {
-		APIVersion string `json:"apiVersion"`
-	}
-	if err := json.Unmarshal(object, &typed); err == nil {
-		_, version, _ := strings.Cut(typed.APIVersion, "/")
-		if at := slices.Index(n.versions, version); at >= 0 {
-			outcome.From = n.versions[at]
-		}
-	}
-	out, err = n.converter.Convert(dst, object, toVersion)
-	return out, outcome, err
 }

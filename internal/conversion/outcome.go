@@ -5,33 +5,29 @@ package conversion
 
 import "fmt"
 
-// Outcome tells what a conversion did, besides its result. It is filled as far
-// as the conversion came, also beside an error.
+// Outcome is what there is to say of the conversion of one object.
 type Outcome struct {
-	// Read is how many bytes of the text the object took.
+	// Read is the number of bytes that the object took of the text.
 	Read int
-	// From is the version that the object was in: one of the plan's own strings,
-	// or empty if the object is in none of them.
+	// From is the version that the object was at, empty where that is unknown.
 	From string
-	// KeptBytes is the size of what was written into the annotation of the
-	// version that the object left, 0 if nothing had to be kept aside.
+	// KeptBytes is the size of what was kept aside, in bytes of the annotation's text.
 	KeptBytes int
-	// DroppedValues is how many values were given up because the object's
-	// annotations have no room for them.
+	// DroppedValues counts the values for which the annotation had no room.
 	DroppedValues int
 }
 
 // OverflowError refuses an object that has more to keep aside than its
-// annotations can hold, where the policy says that nothing may be given up.
+// annotations have room for. Its text is for the person who asked for the object.
 type OverflowError struct {
-	// Version is the one whose values would be kept aside.
+	// Version is the one that the object leaves.
 	Version string
-	// Own is their size, and Total that of all annotations together, in bytes.
-	Own, Total int
+	// Kept is the size of what would be kept aside of it, and Others that of all
+	// other annotations, in bytes.
+	Kept, Others int
 }
 
-// Error implements error, in words for the person who asked for the object.
 func (e *OverflowError) Error() string {
-	return fmt.Sprintf("the fields that only version %s has take %d bytes, and all annotations together %d, more than the %d that an object may have: shorten the object's annotations or those fields",
-		e.Version, e.Own, e.Total, maxAnnotations)
+	return fmt.Sprintf("the fields that only version %s has take %d bytes, and all annotations together may take %d: shorten the object's annotations, of which the others take %d, or those fields, or set overflow to Drop in the ConversionPolicy",
+		e.Version, e.Kept, maxAnnotations, e.Others)
 }

@@ -25,7 +25,7 @@ import (
 // convertFunc is a Converter by a function that wants an object alone.
 type convertFunc func(dst, object []byte, toVersion string) ([]byte, error)
 
-func (f convertFunc) Convert(dst, text []byte, toVersion string) ([]byte, conversion.Outcome, error) {
+func (f convertFunc) Answer(dst, text []byte, toVersion string) ([]byte, conversion.Outcome, error) {
 	var outcome conversion.Outcome
 	var object json.RawMessage
 	decoder := json.NewDecoder(bytes.NewReader(text))
@@ -45,7 +45,7 @@ func (f convertFunc) Convert(dst, text []byte, toVersion string) ([]byte, conver
 // spanFunc is a Converter of objects at v1beta1 by a function that tells how far it read.
 type spanFunc func(dst, text []byte, toVersion string) ([]byte, int)
 
-func (f spanFunc) Convert(dst, text []byte, toVersion string) ([]byte, conversion.Outcome, error) {
+func (f spanFunc) Answer(dst, text []byte, toVersion string) ([]byte, conversion.Outcome, error) {
 	dst, read := f(dst, text, toVersion)
 	return dst, conversion.Outcome{Read: read, From: "v1beta1", KeptBytes: 1}, nil
 }
@@ -60,7 +60,7 @@ func rename(dst, object []byte, toVersion string) ([]byte, error) {
 		panic("secret value")
 	}
 	if bytes.Contains(object, []byte("overflow")) {
-		return dst, &conversion.OverflowError{Version: "v1beta1", Own: 300000, Total: 300100}
+		return dst, &conversion.OverflowError{Version: "v1beta1", Kept: 300000, Others: 100}
 	}
 	for _, version := range []string{"v1beta1", "v1", "v2"} {
 		old := []byte(`"apiVersion":"example.com/` + version + `"`)

@@ -41,15 +41,16 @@ const DefaultMaxBytesInFlight int64 = 128 << 20
 
 // Converter converts one object.
 type Converter interface {
-	// Convert converts the object that text begins with to the version toVersion
+	// Answer converts the object that text begins with to the version toVersion
 	// of its group, and appends it to dst. It returns the extended buffer, and
 	// tells in its outcome how many bytes of text the object took: there may be
-	// more behind it. It keeps neither of the two buffers.
+	// more behind it. It keeps neither of the two buffers. Of the metadata, it may
+	// leave out what an API server does not take from an answer.
 	//
 	// It is called from many goroutines at once. It must refuse what is not valid
 	// JSON. Its error is shown to whoever made the request that needed the
 	// conversion, behind the name of the object and its two versions.
-	Convert(dst, text []byte, toVersion string) (out []byte, outcome conversion.Outcome, err error)
+	Answer(dst, text []byte, toVersion string) ([]byte, conversion.Outcome, error)
 }
 
 // Plan is the answer at PlanPath.

@@ -30,7 +30,7 @@ const metricsPage = "../../api/docs/metrics.md"
 // outcomeFunc is a Converter by a function that tells what happened.
 type outcomeFunc func(object string) (conversion.Outcome, error)
 
-func (f outcomeFunc) Convert(dst, text []byte, _ string) ([]byte, conversion.Outcome, error) {
+func (f outcomeFunc) Answer(dst, text []byte, _ string) ([]byte, conversion.Outcome, error) {
 	s := scanner{data: text}
 	object := s.value()
 	outcome, err := f(string(object))
