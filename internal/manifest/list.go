@@ -13,7 +13,7 @@ import (
 
 // Object is a document that is no list, or an item of a list.
 type Object struct {
-	// Place is where it was found, for people.
+	// Place is where it was found, for people; empty where its name says enough.
 	Place string
 	// APIVersion, Kind, Namespace and Name are empty where the object has none.
 	APIVersion, Kind, Namespace, Name string
@@ -49,8 +49,11 @@ func (o Object) FullName() string {
 
 // String tells which object is meant, and where it is.
 func (o Object) String() string {
-	if o.Name == "" {
+	switch {
+	case o.Name == "":
 		return o.Place
+	case o.Place == "":
+		return o.FullName()
 	}
 	return o.Place + " (" + o.FullName() + ")"
 }
