@@ -5,13 +5,13 @@ package cmd
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 
@@ -92,9 +92,8 @@ func (s *liveSource) check(ctx context.Context, checker *verify.Checker, name st
 	if err != nil {
 		return "", err
 	}
-	if !slices.Contains(checker.Versions(), version) {
-		return "", fmt.Errorf("the cluster has objects of version %s, and the policy converts %s only: add the version to the CustomResourceDefinition of --crd",
-			version, strings.Join(checker.Versions(), ", "))
+	if err := s.fits(checker, crd, version); err != nil {
+		return "", err
 	}
 	if !asStored || len(crd.Status.StoredVersions) > 1 {
 		checker.Warn(fmt.Sprintf("some objects are stored in another version than %s, in which they were read (stored: %s): these came through the conversion that the cluster has now, which is %s",
@@ -106,7 +105,19 @@ func (s *liveSource) check(ctx context.Context, checker *verify.Checker, name st
 	}
 	err = s.live.Objects(ctx, query, func(object manifest.Object) { checker.Check(ctx, object) }, s.progress.page)
 	s.progress.end()
-	return s.describe(version), errors.Join(err)
+	return s.describe(version), err
+}
+
+// fits returns an error where the objects of the cluster cannot be what is meant.
+func (s *liveSource) fits(checker *verify.Checker, crd *apiextensionsv1.CustomResourceDefinition, version string) error {
+	if !slices.Contains(checker.Versions(), version) {
+		return fmt.Errorf("the cluster has objects of version %s, and the policy converts %s only: add the version to the CustomResourceDefinition of --crd",
+			version, strings.Join(checker.Versions(), ", "))
+	}
+	if *s.options.config.Namespace != "" && crd.Spec.Scope == apiextensionsv1.ClusterScoped {
+		return fmt.Errorf("%s has no namespaces: leave out --namespace", crd.Spec.Names.Kind)
+	}
+	return nil
 }
 
 // describe says for people which objects were read.

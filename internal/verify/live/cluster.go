@@ -62,7 +62,17 @@ func (c *Cluster) Policy(ctx context.Context, name string) (*v1alpha1.Conversion
 }
 
 func (c *Cluster) get(ctx context.Context, into any, path ...string) error {
-	text, err := c.client.Get().AbsPath(path...).DoRaw(ctx)
+	return send(ctx, c.client.Get().AbsPath(path...), into)
+}
+
+// send reads the bytes of an answer, for a decoder of Kubernetes would not keep
+// them. Of a failure it reads what the API server says about it.
+func send(ctx context.Context, request *rest.Request, into any) error {
+	result := request.Do(ctx)
+	if err := result.Error(); err != nil {
+		return err
+	}
+	text, err := result.Raw()
 	if err != nil {
 		return err
 	}

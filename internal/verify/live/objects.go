@@ -120,10 +120,6 @@ func (c *Cluster) listOnce(ctx context.Context, query Query, limit int64, token 
 	if query.Selector != "" {
 		request = request.Param("labelSelector", query.Selector)
 	}
-	text, err := request.DoRaw(ctx)
-	if err != nil {
-		return nil, err
-	}
 	list := &page{}
-	return list, json.Unmarshal(text, list)
+	return list, send(ctx, request, list)
 }
