@@ -6,6 +6,7 @@ package verify
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -124,11 +125,7 @@ func hasNull(tree any) bool {
 			}
 		}
 	case []any:
-		for _, element := range tree {
-			if hasNull(element) {
-				return true
-			}
-		}
+		return slices.ContainsFunc(tree, hasNull)
 	}
 	return false
 }
