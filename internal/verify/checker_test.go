@@ -137,7 +137,7 @@ func TestKeptIn(t *testing.T) {
 }
 
 func TestOnlyDropped(t *testing.T) {
-	paths := []string{".spec.legacy.mode", ".spec.parts[*].old", `.spec["a/b"]`}
+	paths := []string{".spec.legacy.mode", ".spec.parts[*].old", `.spec["a/b"]`, ".spec.map[*].old"}
 	for name, test := range map[string]struct {
 		before, after string
 		want          bool
@@ -145,6 +145,7 @@ func TestOnlyDropped(t *testing.T) {
 		"a field":          {`{"spec":{"legacy":{"mode":1,"x":2}}}`, `{"spec":{"legacy":{"x":2}}}`, true},
 		"with its object":  {`{"spec":{"legacy":{"mode":1},"x":2}}`, `{"spec":{"x":2}}`, true},
 		"in a list":        {`{"spec":{"parts":[{"old":1,"x":2},{"x":3}]}}`, `{"spec":{"parts":[{"x":2},{"x":3}]}}`, true},
+		"in a map":         {`{"spec":{"map":{"k":{"old":1,"x":2}}}}`, `{"spec":{"map":{"k":{"x":2}}}}`, true},
 		"a quoted name":    {`{"spec":{"a/b":1}}`, `{"spec":{}}`, true},
 		"another field":    {`{"spec":{"legacy":{"mode":1,"x":2}}}`, `{"spec":{"legacy":{}}}`, false},
 		"with its element": {`{"spec":{"parts":[{"old":1}]}}`, `{"spec":{"parts":[]}}`, false},

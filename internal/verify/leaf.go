@@ -5,6 +5,7 @@ package verify
 
 import (
 	"cmp"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -74,9 +75,13 @@ func onlyDropped(before, after any, paths []string) bool {
 	if len(paths) == 0 {
 		return false
 	}
+	var drops [][]string
+	for _, path := range paths {
+		drops = append(drops, segment.FindAllString(path, -1))
+	}
 	for _, tidy := range []bool{false, true} {
-		left, _ := without(before, "", paths, tidy)
-		right, _ := without(after, "", paths, false)
+		left, _ := without(before, drops, tidy)
+		right, _ := without(after, drops, false)
 		if len(differences(left, right)) == 0 {
 			return true
 		}
@@ -84,29 +89,49 @@ func onlyDropped(before, after any, paths []string) bool {
 	return false
 }
 
-// without returns a value without the fields at the paths, which are general;
-// tidy takes away what has nothing else.
-func without(tree any, at string, paths []string, tidy bool) (any, bool) {
+const each = "[*]"
+
+// segment of a path: all elements, a quoted name, or a name.
+var segment = regexp.MustCompile(`\[\*\]|\["[^"]+"\]|\.[^.\[]+`)
+
+// without returns a value without what lies at the paths, which are relative to
+// it; tidy takes away what has nothing else.
+func without(tree any, paths [][]string, tidy bool) (left any, there bool) {
 	switch tree := tree.(type) {
 	case map[string]any:
-		left := map[string]any{}
+		members := map[string]any{}
 		for name, value := range tree {
-			path := at + member(name)
-			if slices.Contains(paths, path) || slices.Contains(paths, at+"[*]") {
+			below, dropped := follow(paths, member(name))
+			if dropped {
 				continue
 			}
-			if value, there := without(value, path, paths, tidy); there {
-				left[name] = value
+			if value, there := without(value, below, tidy); there {
+				members[name] = value
 			}
 		}
-		return left, !tidy || len(left) > 0 || len(tree) == 0
+		return members, !tidy || len(members) > 0 || len(tree) == 0
 	case []any:
-		var left []any
-		for _, element := range tree {
-			value, _ := without(element, at+"[*]", paths, false)
-			left = append(left, value)
+		elements := make([]any, len(tree))
+		for i, element := range tree {
+			below, _ := follow(paths, each)
+			elements[i], _ = without(element, below, false)
 		}
-		return left, true
+		return elements, true
 	}
 	return tree, true
+}
+
+// follow is what is left of the paths that go through a member or element, and
+// whether one of them ends there.
+func follow(paths [][]string, through string) (below [][]string, ends bool) {
+	for _, path := range paths {
+		if path[0] != through && path[0] != each {
+			continue
+		}
+		if len(path) == 1 {
+			return nil, true
+		}
+		below = append(below, path[1:])
+	}
+	return below, false
 }
