@@ -133,7 +133,7 @@ func TestConvertFailures(t *testing.T) {
 		"an old CRD":          {[]string{"--policy", policy, "--crd", oldCRD, "--to=v1"}, "", 2, oldCRD + ", document 1 (crontabs.example.com): apiVersion is apiextensions.k8s.io/v1beta1, only apiextensions.k8s.io/v1 is read: write it in that version"},
 		"half a CRD":          {[]string{"--policy", policy, "--crd", emptyCRD, "--to=v1"}, "", 2, emptyCRD + ", document 1 (crontabs.example.com): spec.names.kind is empty: set it"},
 		"a rule's path": {[]string{"--policy", wrongPath, "--crd", crd, "--to=v1"}, "", 2, "the rules of crontabs.example.com are not valid:\n" +
-			`  spec.converter.declarative.spokes[0].rules[0].format.from: Invalid value: ".hostport": version v1beta1: the object has no field hostport in the schema, it has [hostPort note replicas]: correct the path`},
+			`  spec.converter.declarative.spokes[0].rules[0].format.from: Invalid value: ".hostport": version v1beta1: the object has no field hostport in the schema…`},
 		"a rule's field": {[]string{"--policy", wrongField, "--crd", crd, "--to=v1"}, "", 2, wrongField + ", document 1 (crontabs.example.com): the ConversionPolicy is not valid:\n" +
 			"  spec.converter.declarative.spokes[0].rules[0].format.tmpl: a ConversionPolicy has no such field: correct the name, or remove it\n" +
 			"  spec.converter.declarative.spokes[0].rules[0].format.template: Required value"},
@@ -151,7 +151,11 @@ func TestConvertFailures(t *testing.T) {
 			if err == nil {
 				t.Fatal("no error")
 			}
-			if diff := cmp.Diff("Error: "+test.want+"\n", stderr); diff != "" {
+			want, open := strings.CutSuffix("Error: "+test.want+"\n", "…\n")
+			if open && strings.HasPrefix(stderr, want) {
+				want = stderr // the compiler may say more
+			}
+			if diff := cmp.Diff(want, stderr); diff != "" {
 				t.Errorf("stderr (-want +got):\n%s", diff)
 			}
 			if code := ExitCode(err); code != test.code || stdout != "" {
