@@ -87,7 +87,6 @@ func (c *compiler) assignLeaves() {
 // walk pairs the fields of two objects.
 func (c *compiler) walk(at spot, spoke, hub *schema.Structural) {
 	at.anchor = len(at.local)
-	c.warnRequired(at, spoke, hub)
 	c.unknownFields(at, spoke, hub)
 	for _, name := range unionOf(spoke.Properties, hub.Properties) {
 		next := at.down(name)
@@ -275,31 +274,9 @@ func (c *compiler) addLeaf(at spot, ofSpoke bool, leaf Leaf) {
 
 // notePreserved writes a field down for the verdict.
 func (c *compiler) notePreserved(at spot, ofSpoke bool) {
-	version := c.hubVersion
 	if ofSpoke {
-		version = c.spokeVersion
-	}
-	c.onlySpoke, c.onlyHub = c.onlySpoke || ofSpoke, c.onlyHub || !ofSpoke
-	c.preserved = append(c.preserved, version+":"+at.full.String())
-}
-
-// warnRequired names required fields that nothing fills in the other direction:
-// such an object can be read, and not written back as it is.
-func (c *compiler) warnRequired(at spot, spoke, hub *schema.Structural) {
-	c.warnUnfilled(at, spoke, hub, c.spokeVersion, c.hubVersion, c.hubClaims)
-	c.warnUnfilled(at, hub, spoke, c.hubVersion, c.spokeVersion, c.spokeClaims)
-}
-
-func (c *compiler) warnUnfilled(at spot, source, target *schema.Structural, from, to string, claims []claim) {
-	if target.ValueValidation == nil {
-		return
-	}
-	for _, name := range target.ValueValidation.Required {
-		_, there := source.Properties[name]
-		full := append(slices.Clip(at.full), name)
-		if !there && !touched(claims, full) && target.Properties[name].Default.Object == nil {
-			c.warn("%s requires %s, which %s does not have: objects from %s cannot be written at %s until it is set",
-				to, full, from, from, to)
-		}
+		c.keptSpoke = append(c.keptSpoke, at.full)
+	} else {
+		c.keptHub = append(c.keptHub, at.full)
 	}
 }
