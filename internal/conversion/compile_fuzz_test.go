@@ -66,6 +66,9 @@ func (v inventor) schema(depth int) apiextensionsv1.JSONSchemaProps {
 		s.Type, s.AdditionalProperties = "object", &apiextensionsv1.JSONSchemaPropsOrBool{Allows: true, Schema: &values}
 	case 13:
 		s.Type, s.XPreserveUnknownFields = "object", &yes
+		if v.IntN(2) == 0 {
+			s.XEmbeddedResource, s.Properties = true, v.fields(depth-1)
+		}
 	}
 	return s
 }
@@ -169,12 +172,15 @@ func (v inventor) object(s *schema.Structural) map[string]any {
 			object[name] = v.value(&property)
 		}
 	}
-	for _, name := range []string{"x", "y/~", "zz"} {
+	for _, name := range []string{"x", "y/~", "a", "b"} {
+		if _, known := s.Properties[name]; known {
+			continue
+		}
 		switch values := valuesOf(s); {
 		case values != nil && v.IntN(2) == 0:
 			object[name] = v.value(values)
 		case s.XPreserveUnknownFields && v.IntN(3) == 0:
-			object[name] = map[string]any{"deep": []any{1}}
+			object[name] = []any{map[string]any{"a": []any{1}}, "a", 7, map[string]any{}}[v.IntN(4)]
 		}
 	}
 	return object

@@ -97,9 +97,10 @@ func (c *compiler) walk(at spot, spoke, hub *schema.Structural) {
 		switch {
 		case left != nil && right != nil:
 			c.pair(next, left, right)
-		case left != nil && hub.XPreserveUnknownFields && !exactly(c.hubClaims, next.full),
-			right != nil && spoke.XPreserveUnknownFields && !exactly(c.spokeClaims, next.full):
-			c.share(next) // the other side may hold it without naming it
+		case namesAlone(spoke, hub, name):
+			c.unnamed(next, left, true)
+		case namesAlone(hub, spoke, name):
+			c.unnamed(next, right, false)
 		case left != nil:
 			c.oneSided(next, left, true)
 		case right != nil:
@@ -107,6 +108,29 @@ func (c *compiler) walk(at spot, spoke, hub *schema.Structural) {
 		}
 	}
 	c.share(at)
+}
+
+// namesAlone reports whether a side names a field that the other side may hold
+// without naming it.
+func namesAlone(own, other *schema.Structural, name string) bool {
+	_, named := own.Properties[name]
+	_, both := other.Properties[name]
+	return named && !both && other.XPreserveUnknownFields
+}
+
+// unnamed decides about a field that one side names, and the other may hold all
+// the same. They are the same, unless rules have part of the one that is named:
+// what the other side holds there is something else then. The schema is nil where
+// a rule has all of it.
+func (c *compiler) unnamed(at spot, s *schema.Structural, ofSpoke bool) {
+	own, _ := c.sides(!ofSpoke)
+	if s != nil && !inside(*own.claims, at.full) {
+		return
+	}
+	if s != nil {
+		c.oneSided(at, s, ofSpoke)
+	}
+	c.preserve(at, !ofSpoke, false)
 }
 
 // unknownFields preserves what one side allows without naming it, where the

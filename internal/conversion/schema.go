@@ -42,6 +42,9 @@ func resolve(root *schema.Structural, path Path) (*schema.Structural, error) {
 	}
 	at := root
 	for i, segment := range path {
+		if at.XEmbeddedResource {
+			return nil, fmt.Errorf("%s is an object of a kind of its own: write a rule for all of it", path[:i])
+		}
 		next := step(at, segment)
 		if next == nil {
 			return nil, errors.New(unknown(root, at, path[:i+1]))

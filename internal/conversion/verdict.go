@@ -65,7 +65,8 @@ func (c *compiler) leaves() []LeafVerdict {
 }
 
 // leavesOf are those of one side. Single keys of maps, labels and annotations are
-// not in a schema; they are leaves where a rule names them.
+// not in a schema, and neither is what an open object may hold: they are leaves
+// where a rule names them, on this side or on the other one.
 func (c *compiler) leavesOf(ofHub bool) []LeafVerdict {
 	own, _ := c.sides(ofHub)
 	owned := slices.Clone(c.kept(ofHub))
@@ -76,9 +77,11 @@ func (c *compiler) leavesOf(ofHub bool) []LeafVerdict {
 	walker := leafWalker{owned: owned, found: func(path Path) { paths = append(paths, path) }}
 	walker.object(own.schema, nil)
 	for _, path := range owned {
-		found, err := resolve(own.schema, path)
-		if err == nil && c.namesKey(own.schema, path) {
+		switch found, err := resolve(own.schema, path); {
+		case err == nil && c.namesKey(own.schema, path):
 			walker.value(found, path)
+		case err != nil && path[len(path)-1] != each:
+			paths = append(paths, path)
 		}
 	}
 	leaves := make([]LeafVerdict, 0, len(paths))

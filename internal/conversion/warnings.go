@@ -77,7 +77,7 @@ func (c *compiler) warnNamesakes() {
 			continue
 		}
 		is := func(path Path) bool { return slices.Equal(path, from.path) }
-		if slices.ContainsFunc(c.keptHub, is) {
+		if _, err := resolve(c.hub, from.path); err == nil && slices.ContainsFunc(c.keptHub, is) {
 			c.warn("%s is another field at %s than at %s, where %s takes it elsewhere: each version keeps its own",
 				from.path, c.hubVersion, c.spokeVersion, shortRule(from.rule.at.String()))
 		}
