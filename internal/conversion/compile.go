@@ -157,6 +157,8 @@ type compiler struct {
 	spokeClaims, hubClaims []claim
 	// keptSpoke and keptHub are the fields that are kept aside without a rule.
 	keptSpoke, keptHub []Path
+	// strangers are fields that have one name on both sides and are not the same.
+	strangers []claim
 	pending            []collision
 	crossings          []crossing
 	// rule is the one that is being compiled.

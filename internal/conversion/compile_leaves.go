@@ -75,13 +75,21 @@ func (s spot) down(name string) spot {
 // assignLeaves walks both schemas and gives every field that has no rule to
 // identity, or to preservation on the side that has it.
 func (c *compiler) assignLeaves() {
-	c.anchorRules(&c.root, nil)
 	c.walk(spot{scope: &c.root}, c.spoke, c.hub)
+	c.anchorAll()
 	for _, name := range []string{"annotations", "labels"} {
 		c.share(spot{scope: &c.root}.down("metadata").down(name))
 	}
 	c.strays(c.spokeClaims, c.hubClaims, c.hub, false)
 	c.strays(c.hubClaims, c.spokeClaims, c.spoke, true)
+}
+
+// anchorAll anchors the rules. An object that is another one on the other side
+// holds nothing there: it counts as taken.
+func (c *compiler) anchorAll() {
+	taken := *c
+	taken.spokeClaims, taken.hubClaims = slices.Concat(c.spokeClaims, c.strangers), slices.Concat(c.hubClaims, c.strangers)
+	taken.anchorRules(&c.root, nil)
 }
 
 // walk pairs the fields of two objects.
@@ -182,8 +190,7 @@ func (c *compiler) pair(at spot, spoke, hub *schema.Structural) {
 	default:
 		c.warn("%s cannot be copied between %s and %s (%s): each version keeps its own",
 			at.full, c.spokeVersion, c.hubVersion, differs)
-		c.oneSided(at, spoke, true)
-		c.oneSided(at, hub, false)
+		c.apart(at, spoke, hub)
 	}
 }
 
@@ -211,6 +218,14 @@ func (c *compiler) ruledElements(path Path) bool {
 	return inside(c.spokeClaims, all) || inside(c.hubClaims, all)
 }
 
+// apart notes a field that both sides have under one name, and that is not the
+// same: each side keeps its own.
+func (c *compiler) apart(at spot, spoke, hub *schema.Structural) {
+	c.strangers = append(c.strangers, claim{path: at.full})
+	c.oneSided(at, spoke, true)
+	c.oneSided(at, hub, false)
+}
+
 // keepRest decides about a field that has not the same shape on both sides, and
 // of which rules have a part.
 func (c *compiler) keepRest(at spot, spoke, hub *schema.Structural, differs string) {
@@ -225,8 +240,7 @@ func (c *compiler) keepRest(at spot, spoke, hub *schema.Structural, differs stri
 			}
 		}
 	}
-	c.oneSided(at, spoke, true)
-	c.oneSided(at, hub, false)
+	c.apart(at, spoke, hub)
 }
 
 // isStruct reports whether a schema is an object whose fields may be known.

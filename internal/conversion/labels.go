@@ -12,34 +12,39 @@ import (
 )
 
 // warnLabels names the labels that get a value which may be none that a label can
-// have. The API server validates the labels of a converted object: it could not
-// be read.
+// have. The API server would not return an object with such a label, so that the
+// value is kept aside and the label left out.
 func (c *compiler) warnLabels() {
 	for _, ofHub := range []bool{true, false} {
 		target, source := c.sides(ofHub)
+		var labels []string
 		for _, to := range *target.claims {
-			if to.path[0] != "metadata" || to.rule.Drop != nil {
+			if to.path[0] != "metadata" || to.path[1] != "labels" || to.rule.Drop != nil {
 				continue
 			}
-			from := c.partner(to, *source.claims)
-			if to.path[1] == "annotations" {
-				if from != nil && mayBeNull(source.schema, from.path) {
-					c.warn("%s of %s gets the value of %s of %s, which may be null: such an object cannot be read at %s: remove nullable",
-						to.path, target.version, from.path, source.version, target.version)
-				}
-				continue
+			if from := c.partner(to, *source.claims); from == nil || !c.fitsLabel(from, ofHub) {
+				labels = append(labels, to.path[2])
 			}
-			if from == nil || !c.fitsLabel(from, ofHub) {
-				c.warn("%s of %s may get a value that no label can have: such an object cannot be read at %s: %s",
-					to.path, target.version, target.version, "bound the field in "+source.version+" by maxLength: 63 and a pattern such as ^[a-z0-9]([-a-z0-9]*[a-z0-9])?$, or use an annotation")
-			}
+		}
+		if len(labels) > 0 {
+			c.warn("objects at %s lack the label %s where its value from %s is none that a label can have: bound the field in %s by maxLength: 63 and a pattern such as ^[a-z0-9]([-a-z0-9]*[a-z0-9])?$, or use an annotation",
+				target.version, few(labels), source.version, source.version)
 		}
 	}
 }
 
-func mayBeNull(root *schema.Structural, path Path) bool {
-	found, err := resolve(root, path)
-	return err == nil && found.Nullable
+// moveIsOdd: not every value can be a label or an annotation.
+func (c *compiler) moveIsOdd(rule *ruleAt, ofHub bool) bool {
+	own, other := c.sides(ofHub)
+	for _, from := range *own.claims {
+		to := c.partner(from, *other.claims)
+		if from.rule != rule || to == nil || to.path[0] != "metadata" {
+			continue
+		}
+		s, err := resolve(own.schema, from.path)
+		return err != nil || s.Nullable || to.path[1] == "labels" && !c.fitsLabel(&from, !ofHub)
+	}
+	return false
 }
 
 // fitsLabel reports whether a rule gives a label nothing but what it can have.

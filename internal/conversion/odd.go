@@ -13,8 +13,10 @@ import (
 // the other side: it keeps those aside, and the others not.
 func (c *compiler) isOdd(rule *ruleAt, ofHub bool) bool {
 	switch {
-	case rule.Move != nil, rule.Drop != nil:
+	case rule.Drop != nil:
 		return false
+	case rule.Move != nil:
+		return c.moveIsOdd(rule, ofHub)
 	case rule.Values != nil:
 		return c.tableIsOdd(rule.Values, ofHub)
 	case rule.Wrap != nil:
