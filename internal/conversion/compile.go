@@ -159,8 +159,10 @@ type compiler struct {
 	keptSpoke, keptHub []Path
 	// strangers are fields that have one name on both sides and are not the same.
 	strangers []claim
-	pending            []collision
-	crossings          []crossing
+	// unlike says what differs, where that is all that there is to say of a field.
+	unlike    []string
+	pending   []collision
+	crossings []crossing
 	// rule is the one that is being compiled.
 	rule *ruleAt
 

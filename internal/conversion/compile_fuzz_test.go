@@ -9,6 +9,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -218,6 +219,9 @@ func FuzzCompile(f *testing.F) {
 		rules, compiled := v.policy(t, crd, schemas)
 		checkOwners(t, compiled, schemas)
 		c := converterOf(t, compiled)
+		for _, leaf := range compiled.Leaves {
+			v.checkLeaf(t, c, leaf, schemas[leaf.Version])
+		}
 		for range 10 {
 			for _, pair := range c.plan.Pairs() {
 				object := v.widget(pair[0], schemas[pair[0]])
@@ -244,6 +248,52 @@ func comesBack(t *testing.T, c *Converter, object string, pair [2]string, verdic
 	}
 	lossless := direction == v1alpha1.FidelityLossy || sameJSON(t, object, back)
 	return says, lossless && sameJSON(t, there, again) && sameJSON(t, back, last)
+}
+
+// checkLeaf converts an object that has one field: it does what is said of it.
+// What a rule computes is another matter.
+func (v inventor) checkLeaf(t *testing.T, c *Converter, leaf LeafVerdict, s *schema.Structural) {
+	t.Helper()
+	path, err := parsePath(leaf.Path)
+	if err != nil || path[0] == "metadata" || leaf.Rule != "" && leaf.Owner != OwnerDropped {
+		return
+	}
+	fields, err := json.Marshal(v.only(s, path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := map[string]string{"v1": "v2", "v2": "v1"}[leaf.Version]
+	object := widget(leaf.Version, string(fields[1:len(fields)-1]))
+	there := convert(t, c, object, other)
+	kept := strings.Contains(there, KeptPrefix+leaf.Version)
+	back := sameJSON(t, object, convert(t, c, there, leaf.Version))
+	copied := sameJSON(t, strings.Replace(object, "/"+leaf.Version, "/"+other, 1), there)
+	if want := leaf.Owner; kept && want == OwnerExact || !kept && want == OwnerPreserved || back == (want == OwnerDropped) || copied != (want == OwnerExact) {
+		t.Errorf("%s is said to be %s, and\n%s\nis\n%s", leaf, want, object, there)
+	}
+}
+
+// only is an object that has one field, and what it takes to have it.
+func (v inventor) only(s *schema.Structural, path Path) any {
+	if len(path) == 0 {
+		strict := *s
+		strict.Nullable = false
+		return v.value(&strict)
+	}
+	switch next := step(s, path[0]); {
+	case next == nil:
+		return map[string]any{"unheardOf": "x"}
+	case s.Items != nil:
+		element := v.only(next, path[1:])
+		if object, ok := element.(map[string]any); ok && isListMap(s) {
+			object["k"] = "x"
+		}
+		return []any{element}
+	case path[0] == each:
+		return map[string]any{"unheardOf": v.only(next, path[1:])}
+	default:
+		return map[string]any{path[0]: v.only(next, path[1:])}
+	}
 }
 
 func shown(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition, version string) []byte {

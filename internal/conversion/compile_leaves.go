@@ -188,8 +188,7 @@ func (c *compiler) pair(at spot, spoke, hub *schema.Structural) {
 	case ruled:
 		c.keepRest(at, spoke, hub, differs)
 	default:
-		c.warn("%s cannot be copied between %s and %s (%s): each version keeps its own",
-			at.full, c.spokeVersion, c.hubVersion, differs)
+		c.unlike = append(c.unlike, unlike(at.full, differs))
 		c.apart(at, spoke, hub)
 	}
 }

@@ -13,7 +13,7 @@ import (
 // the other side: it keeps those aside, and the others not.
 func (c *compiler) isOdd(rule *ruleAt, ofHub bool) bool {
 	switch {
-	case rule.Drop != nil:
+	case rule.Drop != nil, rule.Default != nil:
 		return false
 	case rule.Move != nil:
 		return c.moveIsOdd(rule, ofHub)

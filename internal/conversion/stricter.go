@@ -51,7 +51,7 @@ func (c *compiler) strictTables(ofHub bool) []string {
 	var fields []string
 	for _, to := range *target.claims {
 		rule := to.rule.Values
-		if rule == nil {
+		if from := c.partner(to, *source.claims); rule == nil || from == nil || from.path[0] == "metadata" {
 			continue
 		}
 		allowed, values := enumOf(c.schemaAt(rule.From, rule.To, ofHub)), enumOf(c.schemaAt(rule.From, rule.To, !ofHub))
@@ -155,15 +155,23 @@ func strictTexts(s, t schema.ValueValidation, version string) []string {
 	var limits []string
 	for _, limit := range []struct{ name, source, target string }{{"pattern", s.Pattern, t.Pattern}, {"format", s.Format, t.Format}} {
 		if limit.target != "" && limit.target != limit.source {
-			limits = append(limits, fmt.Sprintf("%s %s (%s: %s)", limit.name, limit.target, version, nameOrNone(limit.source)))
+			limits = append(limits, fmt.Sprintf("%s %s (%s: %s)", limit.name, brief(limit.target), version, brief(limit.source)))
 		}
 	}
 	return limits
 }
 
-func nameOrNone(text string) string {
-	if text == "" {
+// maxText is how much of a pattern or rule a message quotes, in bytes.
+const maxText = 60
+
+// brief is a text of a schema as messages quote it.
+func brief(text string) string {
+	text = strings.Join(strings.Fields(text), " ")
+	switch {
+	case text == "":
 		return "none"
+	case len(text) > maxText:
+		return strings.ToValidUTF8(text[:maxText], "") + "..."
 	}
 	return text
 }
@@ -219,7 +227,7 @@ func strictShapes(source, target *schema.Structural, version string) []string {
 			known = known || other.Rule == validation.Rule
 		}
 		if !known {
-			limits = append(limits, fmt.Sprintf("the validation %s (%s: none)", strings.TrimSpace(validation.Rule), version))
+			limits = append(limits, fmt.Sprintf("the validation %s (%s: none)", brief(validation.Rule), version))
 		}
 	}
 	return limits

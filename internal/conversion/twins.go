@@ -19,11 +19,12 @@ type twin struct {
 }
 
 // twins are all fields whose values are copied, the objects above them first.
+// Labels and annotations have no schema to compare.
 func (c *compiler) twins() []twin {
 	twins := c.twinsIn(twin{spoke: c.spoke, hub: c.hub}, nil)
 	for _, from := range c.spokeClaims {
 		to := c.partner(from, c.hubClaims)
-		if to == nil {
+		if to == nil || from.path[0] == "metadata" || to.path[0] == "metadata" {
 			continue
 		}
 		t := twin{spokePath: from.path, hubPath: to.path, ruled: true}

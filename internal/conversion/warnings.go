@@ -6,6 +6,7 @@ package conversion
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
@@ -20,7 +21,24 @@ func (c *compiler) warnAll(overflow v1alpha1.OverflowAction) {
 	c.warnKeptSize(overflow)
 	c.warnNameless()
 	c.warnStricter()
+	c.warnUnlike()
 	c.warnNamesakes()
+}
+
+// warnUnlike names the fields that both versions have and that are not of one shape.
+func (c *compiler) warnUnlike() {
+	if len(c.unlike) > 0 {
+		c.warn("not copied between %s and %s, each version keeps its own: %s: write a rule where one can be made of the other",
+			c.spokeVersion, c.hubVersion, few(c.unlike))
+	}
+}
+
+// unlike says what differs in a field, or somewhere in it.
+func unlike(path Path, differs string) string {
+	if strings.HasPrefix(differs, path.String()+" ") {
+		return differs
+	}
+	return path.String() + " (" + differs + ")"
 }
 
 // warnNameless names the lists whose elements have no keys and something that is
