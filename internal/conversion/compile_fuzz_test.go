@@ -281,8 +281,10 @@ func (v inventor) only(s *schema.Structural, path Path) any {
 		return v.value(&strict)
 	}
 	switch next := step(s, path[0]); {
-	case next == nil:
+	case next == nil && path[0] == each:
 		return map[string]any{"unheardOf": "x"}
+	case next == nil:
+		return map[string]any{path[0]: "x"}
 	case s.Items != nil:
 		element := v.only(next, path[1:])
 		if object, ok := element.(map[string]any); ok && isListMap(s) {

@@ -12,8 +12,14 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 )
 
-// maxErrors bounds a condition message; the rest shows up as the first are mended.
-const maxErrors = 10
+// What a condition message has room for: the first errors, the rest of which
+// shows up as those are mended; the first warnings; and the first fields of each
+// verdict, more of which are in status.plan.
+const (
+	maxErrors   = 10
+	maxWarnings = 5
+	maxFields   = 3
+)
 
 // planValid: the rules compile against the schemas of the CustomResourceDefinition.
 func planValid(s *state) outcome {
@@ -49,17 +55,28 @@ func describe(errors field.ErrorList) string {
 	return strings.Join(lines, "; ")
 }
 
+// summary is what each spoke's conversion keeps, and then what may surprise.
 func summary(verdicts []v1alpha1.Verdict, warnings []string) string {
 	var lines []string
 	for _, verdict := range verdicts {
-		lines = append(lines, fmt.Sprintf("%s: %s to the hub, %s back", verdict.Version, verdict.ToHub, verdict.FromHub))
-	}
-	for i, warning := range warnings {
-		if i == maxErrors {
-			lines = append(lines, fmt.Sprintf("and %d more warnings", len(warnings)-maxErrors))
-			break
+		line := fmt.Sprintf("%s: %s to the hub, %s back", verdict.Version, verdict.ToHub, verdict.FromHub)
+		if len(verdict.Dropped) > 0 {
+			line += ", drops " + first(verdict.Dropped)
 		}
-		lines = append(lines, "warning: "+warning)
+		if len(verdict.Preserved) > 0 {
+			line += ", keeps aside " + first(verdict.Preserved)
+		}
+		lines = append(lines, line)
+	}
+	for i, warning := range warnings[:min(len(warnings), maxWarnings)] {
+		lines = append(lines, fmt.Sprintf("warning %d of %d: %s", i+1, len(warnings), warning))
 	}
 	return strings.Join(lines, "; ")
+}
+
+func first(fields []string) string {
+	if len(fields) > maxFields {
+		return strings.Join(fields[:maxFields], ", ") + " and more"
+	}
+	return strings.Join(fields, ", ")
 }
