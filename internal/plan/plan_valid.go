@@ -19,6 +19,8 @@ const (
 	maxErrors   = 10
 	maxWarnings = 5
 	maxFields   = 3
+	// maxLine bounds each error and warning, in bytes: people read them in one line.
+	maxLine = 600
 )
 
 // planValid: the rules compile against the schemas of the CustomResourceDefinition.
@@ -38,7 +40,11 @@ func planValid(s *state) outcome {
 	s.usePlan(s.Rules.Plan)
 	s.plan.Status.Plan = &v1alpha1.PlanStatus{Hash: s.planHash, Verdicts: s.Rules.Verdicts}
 	if len(s.Rules.Missing) > 0 {
-		return undecided(v1alpha1.ReasonVersionNotInCRD, describe(s.Rules.Missing)+"; the webhook is armed ahead of it")
+		says := describe(s.Rules.Missing) + "; the webhook is armed ahead of it"
+		if len(s.Rules.Verdicts) > 0 {
+			says += "; " + summary(s.Rules.Verdicts, s.Rules.Warnings)
+		}
+		return undecided(v1alpha1.ReasonVersionNotInCRD, says)
 	}
 	return passed(v1alpha1.ReasonCompiled, summary(s.Rules.Verdicts, s.Rules.Warnings))
 }
@@ -50,7 +56,7 @@ func describe(errors field.ErrorList) string {
 			lines = append(lines, fmt.Sprintf("and %d more", len(errors)-maxErrors))
 			break
 		}
-		lines = append(lines, err.Error())
+		lines = append(lines, cut(err.Error()))
 	}
 	return strings.Join(lines, "; ")
 }
@@ -69,7 +75,7 @@ func summary(verdicts []v1alpha1.Verdict, warnings []string) string {
 		lines = append(lines, line)
 	}
 	for i, warning := range warnings[:min(len(warnings), maxWarnings)] {
-		lines = append(lines, fmt.Sprintf("warning %d of %d: %s", i+1, len(warnings), warning))
+		lines = append(lines, fmt.Sprintf("warning %d of %d: %s", i+1, len(warnings), cut(warning)))
 	}
 	return strings.Join(lines, "; ")
 }
@@ -79,4 +85,11 @@ func first(fields []string) string {
 		return strings.Join(fields[:maxFields], ", ") + " and more"
 	}
 	return strings.Join(fields, ", ")
+}
+
+func cut(line string) string {
+	if len(line) <= maxLine {
+		return line
+	}
+	return strings.ToValidUTF8(line[:maxLine-len("...")], "") + "..."
 }
