@@ -69,39 +69,39 @@ func keptSize(root *schema.Structural, path Path) (size int64, cause string) {
 		}
 		at = next
 	}
-	size, cause = sizeOf(at)
+	size, cause = largest(at)
 	return times(size, count), cause
 }
 
-// sizeOf is how large a value of a schema may be, in bytes.
-func sizeOf(s *schema.Structural) (size int64, cause string) {
+// largest is how large a value of a schema may be, in bytes.
+func largest(s *schema.Structural) (size int64, cause string) {
 	v := validationOf(s)
 	switch {
 	case s.XPreserveUnknownFields || s.XEmbeddedResource || s.AdditionalProperties != nil && s.AdditionalProperties.Structural == nil:
 		return unbounded, "anything"
 	case s.Items != nil:
-		return sizeOfMany(s.Items, v.MaxItems, "maxItems")
+		return largestOfMany(s.Items, v.MaxItems, "maxItems")
 	case s.AdditionalProperties != nil:
-		return sizeOfMany(s.AdditionalProperties.Structural, v.MaxProperties, "maxProperties")
+		return largestOfMany(s.AdditionalProperties.Structural, v.MaxProperties, "maxProperties")
 	case s.Type == "object":
-		return sizeOfObject(s)
+		return largestObject(s)
 	case s.Type == "string" && len(v.Enum) == 0 && v.MaxLength != nil:
 		return times(*v.MaxLength, runeSize), fmt.Sprintf("maxLength %d", *v.MaxLength)
 	}
 	return usualText, "a text"
 }
 
-func sizeOfMany(s *schema.Structural, most *int64, limit string) (size int64, cause string) {
+func largestOfMany(s *schema.Structural, most *int64, limit string) (size int64, cause string) {
 	if most == nil {
 		return unbounded, "no " + limit
 	}
-	one, _ := sizeOf(s)
+	one, _ := largest(s)
 	return times(one, *most), fmt.Sprintf("%s %d", limit, *most)
 }
 
-func sizeOfObject(s *schema.Structural) (size int64, cause string) {
+func largestObject(s *schema.Structural) (size int64, cause string) {
 	for name, property := range s.Properties {
-		one, why := sizeOf(&property)
+		one, why := largest(&property)
 		if size = plus(size, plus(one, int64(len(name)))); one == unbounded {
 			cause = why + " in it"
 		}

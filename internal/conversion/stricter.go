@@ -27,10 +27,10 @@ func (c *compiler) warnStricter() {
 				path, from, to = t.hubPath, t.spoke, t.hub
 			}
 			for _, limit := range stricter(from, to, source.version) {
-				fields = append(fields, place(path)+" has "+limit)
+				fields = append(fields, where(path)+" has "+limit)
 			}
 			if from.Nullable && !to.Nullable && to.Default.Object == nil {
-				nulls = append(nulls, place(path))
+				nulls = append(nulls, where(path))
 			}
 		}
 		if fields = append(fields, c.strictTables(ofHub)...); len(fields) > 0 {
