@@ -55,6 +55,9 @@ func (v inventor) schema(depth int) apiextensionsv1.JSONSchemaProps {
 		}
 	case 10, 11:
 		items := v.schema(depth - 1)
+		if v.IntN(2) == 0 {
+			items = apiextensionsv1.JSONSchemaProps{Type: "object", Properties: v.fields(depth - 1)}
+		}
 		s.Type, s.Items = "array", &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &items}
 		if items.Type == "object" && items.Properties != nil && v.IntN(2) == 0 {
 			items.Properties["k"] = apiextensionsv1.JSONSchemaProps{Type: "string"}
@@ -74,11 +77,60 @@ func (v inventor) schema(depth int) apiextensionsv1.JSONSchemaProps {
 	return s
 }
 
+// kin is a schema that has something to do with another one.
+func (v inventor) kin(s apiextensionsv1.JSONSchemaProps, depth int) apiextensionsv1.JSONSchemaProps {
+	s = *s.DeepCopy()
+	switch v.IntN(10) {
+	case 0:
+		return v.schema(depth)
+	case 1:
+		return apiextensionsv1.JSONSchemaProps{Type: "array", Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &s}}
+	case 2:
+		if s.Type == "string" || s.Type == "integer" {
+			return apiextensionsv1.JSONSchemaProps{Type: map[string]string{"string": "integer", "integer": "string"}[s.Type]}
+		}
+		if s.Items != nil {
+			return *s.Items.Schema
+		}
+	case 3, 4:
+		if s.Items != nil && s.Items.Schema.Properties["k"].Type != "" {
+			values := s.Items.Schema
+			delete(values.Properties, "k")
+			return apiextensionsv1.JSONSchemaProps{Type: "object", AdditionalProperties: &apiextensionsv1.JSONSchemaPropsOrBool{Allows: true, Schema: values}}
+		}
+	}
+	if s.Properties != nil {
+		s.Properties = v.kinOf(s.Properties, depth-1)
+	}
+	if s.Items != nil && s.XListType == nil {
+		items := v.kin(*s.Items.Schema, depth-1)
+		s.Items.Schema = &items
+	}
+	return s
+}
+
+func (v inventor) kinOf(fields map[string]apiextensionsv1.JSONSchemaProps, depth int) map[string]apiextensionsv1.JSONSchemaProps {
+	made := map[string]apiextensionsv1.JSONSchemaProps{}
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		to := name
+		if v.IntN(4) == 0 {
+			to = v.oneOf("a", "b", "c", "d", "e")
+		}
+		if v.IntN(6) > 0 {
+			made[to] = v.kin(fields[name], depth)
+		}
+	}
+	return made
+}
+
 // rule has paths of both versions, chosen without much thought.
 func (v inventor) rule(spoke, hub []v1alpha1.Path) v1alpha1.Rule {
 	from, to := spoke[v.IntN(len(spoke))], hub[v.IntN(len(hub))]
+	if v.IntN(2) == 0 && slices.Contains(hub, from) {
+		to = from
+	}
 	one := v.IntN(2) == 0
-	switch v.IntN(9) {
+	switch v.IntN(12) {
 	default:
 		return v1alpha1.Rule{Move: &v1alpha1.MoveRule{From: from, To: to}}
 	case 4:
@@ -89,7 +141,9 @@ func (v inventor) rule(spoke, hub []v1alpha1.Path) v1alpha1.Rule {
 		return v1alpha1.Rule{Wrap: &v1alpha1.WrapRule{From: from, To: to}}
 	case 7:
 		return v1alpha1.Rule{Cast: &v1alpha1.CastRule{From: from, To: to, As: v1alpha1.CastType(v.oneOf("Integer", "Seconds"))}}
-	case 8:
+	case 8, 10, 11:
+		return v1alpha1.Rule{Index: &v1alpha1.IndexRule{From: from, To: to, Key: "k"}}
+	case 9:
 		switch value := (apiextensionsv1.JSON{Raw: []byte(v.oneOf(`"a"`, `7`, `true`))}); {
 		case v.IntN(2) == 0 && one:
 			return v1alpha1.Rule{Drop: &v1alpha1.DropRule{From: from}}
@@ -125,7 +179,7 @@ func (v inventor) policy(t *testing.T, crd *apiextensionsv1.CustomResourceDefini
 	if len(compiled.Errors) > 0 {
 		t.Fatalf("without a rule: %v", compiled.Errors)
 	}
-	for range 24 {
+	for range 40 {
 		attempt := rules.DeepCopy()
 		attempt.Spokes[0].Rules = append(attempt.Spokes[0].Rules, v.rule(spoke, hub))
 		result := Compile(crd, attempt)
@@ -200,8 +254,8 @@ func (v inventor) widget(version string, s *schema.Structural) string {
 	return string(must(json.Marshal(object)))
 }
 
-// FuzzCompile compiles whatever fits between two schemas that have little to do
-// with each other. Every leaf has one owner, and every object comes back.
+// FuzzCompile compiles whatever fits between two schemas that may have little to
+// do with each other. Every leaf has one owner, and every object comes back.
 func FuzzCompile(f *testing.F) {
 	for seed := range uint64(300) {
 		f.Add(seed)
@@ -211,6 +265,9 @@ func FuzzCompile(f *testing.F) {
 		crd := widgets(t, map[string]string{"v1": "", "v2": ""})
 		for i := range crd.Spec.Versions {
 			crd.Spec.Versions[i].Schema.OpenAPIV3Schema.Properties = v.fields(3)
+		}
+		if v.IntN(3) > 0 {
+			crd.Spec.Versions[1].Schema.OpenAPIV3Schema.Properties = v.kinOf(crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties, 2)
 		}
 		schemas, errs := structuralSchemas(crd)
 		if len(errs) > 0 {
@@ -286,11 +343,7 @@ func (v inventor) only(s *schema.Structural, path Path) any {
 	case next == nil:
 		return map[string]any{path[0]: "x"}
 	case s.Items != nil:
-		element := v.only(next, path[1:])
-		if object, ok := element.(map[string]any); ok && isListMap(s) {
-			object["k"] = "x"
-		}
-		return []any{element}
+		return []any{v.only(next, path[1:])}
 	case path[0] == each:
 		return map[string]any{"unheardOf": v.only(next, path[1:])}
 	default:

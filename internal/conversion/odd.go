@@ -4,6 +4,8 @@
 package conversion
 
 import (
+	"slices"
+
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
@@ -24,8 +26,39 @@ func (c *compiler) isOdd(rule *ruleAt, ofHub bool) bool {
 		return list != nil && list.Items != nil && !isOneItem(list)
 	case rule.Cast != nil:
 		return c.castIsOdd(rule.Cast, ofHub)
+	case rule.Index != nil:
+		return c.indexIsOdd(rule.Index, ofHub)
 	}
 	return true
+}
+
+// indexIsOdd: a list is odd that is not sorted by its keys. A map is odd that has
+// a name which is no integer where the key is one, or a null, or something that
+// its schema does not name: it may be the key.
+func (c *compiler) indexIsOdd(rule *v1alpha1.IndexRule, ofHub bool) bool {
+	values := valuesOf(c.schemaAt(rule.From, rule.To, ofHub))
+	list := c.schemaAt(rule.From, rule.To, !ofHub)
+	if values == nil || list.Items == nil {
+		return true
+	}
+	return list.Items.Properties[rule.Key].Type != "string" || values.Nullable || holdsAnything(values)
+}
+
+// mayLeaveOut reports whether a rule has values of the hub, or of the spoke, that
+// have no image at all.
+func (c *compiler) mayLeaveOut(rule *ruleAt, ofHub bool) bool {
+	switch {
+	case rule.Values != nil:
+		return false
+	case rule.Format != nil:
+		return !ofHub
+	case rule.Index != nil:
+		s := c.schemaAt(rule.Index.From, rule.Index.To, ofHub)
+		if s.Items != nil {
+			return !isListMap(s) || !slices.Equal(s.XListMapKeys, []string{rule.Index.Key}) || s.Items.Nullable
+		}
+	}
+	return c.isOdd(rule, ofHub)
 }
 
 // schemaAt is the schema of a rule's field on one side.

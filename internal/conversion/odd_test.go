@@ -32,6 +32,8 @@ func TestOdd(t *testing.T) {
 		"seconds in range":        {"a: {type: string}", "b: {type: integer, minimum: 0, maximum: 9e9}", "{cast: {from: .a, to: .b, as: Seconds}}", "spoke"},
 		"seconds out of range":    {"a: {type: string}", "b: {type: integer, minimum: 0, maximum: 1e10}", "{cast: {from: .a, to: .b, as: Seconds}}", both},
 		"a template":              {"a: {type: string}", "b: {type: string}", `{format: {from: .a, template: "<{b}>", to: {b: .b}}}`, both},
+		"a list to a map":         {"a: {type: array, items: {type: object, properties: {k: {type: string}}}}", "b: {type: object, additionalProperties: {type: object, properties: {}}}", "{index: {from: .a, to: .b, key: k}}", "spoke"},
+		"a map to a list":         {"a: {type: object, additionalProperties: {type: object, properties: {}}}", "b: {type: array, items: {type: object, properties: {k: {type: integer}}}}", "{index: {from: .a, to: .b, key: k}}", both},
 		"a drop":                  {"a: {type: string}", "b: {type: string}", "{drop: {from: .a}}", ""},
 	} {
 		t.Run(name, func(t *testing.T) {

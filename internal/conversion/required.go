@@ -144,7 +144,7 @@ func (w *requiredWalker) causeInRule(to *claim) string {
 	if lacking := w.optionalSources(to); len(lacking) > 0 {
 		return fmt.Sprintf("%s does not require %s, from which it comes", w.source.version, few(lacking))
 	}
-	if mayLeaveOut(w.c, to.rule, !w.ofHub) {
+	if w.c.mayLeaveOut(to.rule, !w.ofHub) {
 		return shortRule(to.rule.at.String()) + " leaves it out where it cannot express the value"
 	}
 	return ""
@@ -166,18 +166,6 @@ func (w *requiredWalker) optionalSources(to *claim) []string {
 		}
 	}
 	return lacking
-}
-
-// mayLeaveOut reports whether a rule has values of the hub, or of the spoke, that
-// have no image at all.
-func mayLeaveOut(c *compiler, rule *ruleAt, ofHub bool) bool {
-	switch {
-	case rule.Values != nil:
-		return false
-	case rule.Format != nil:
-		return !ofHub
-	}
-	return c.isOdd(rule, ofHub)
 }
 
 // optional is the first field on the way to a path that an object of the source

@@ -105,6 +105,8 @@ func TestWarnings(t *testing.T) {
 		"an object that rules fill":   {"a: {type: string}", required("o", "o: {type: object, properties: {x: {type: string}}}"), "{move: {from: .a, to: .o.x}}", nil},
 		"from a list that is empty":   {required("a", "a: {type: array, items: {type: string}}"), required("b", "b: {type: string}"), "{wrap: {from: .a, to: .b}}", []string{requires("v2", "v1", ".b (spokes[0].rules[0] leaves it out where it cannot express the value)")}},
 		"from a list that is not":     {required("a", "a: {type: array, minItems: 1, maxItems: 1, items: {type: string}}"), required("b", "b: {type: string}"), "{wrap: {from: .a, to: .b}}", nil},
+		"indexed by any key":          {required("a", "a: {type: array, items: {type: object, properties: {k: {type: string}}}}"), required("b", "b: {type: object, additionalProperties: {type: object}}"), "{index: {from: .a, to: .b, key: k}}", []string{requires("v2", "v1", ".b (spokes[0].rules[0] leaves it out where it cannot express the value)")}},
+		"indexed by its key":          {required("a", "a: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [k], items: {type: object, properties: {k: {type: string}}}}"), required("b", "b: {type: object, additionalProperties: {type: object}}"), "{index: {from: .a, to: .b, key: k}}", nil},
 		"from an integer in range":    {required("a", "a: {type: integer, minimum: 0, maximum: 9}"), required("b", "b: {type: string}"), "{cast: {from: .a, to: .b, as: Seconds}}", []string{requires("v1", "v2", ".a (spokes[0].rules[0] leaves it out where it cannot express the value)")}},
 		"translated and never absent": {required("a", "a: {type: string}"), required("b", "b: {type: string}"), "{values: {from: .a, to: .b, table: [{from: x, to: y}]}}", nil},
 
