@@ -167,6 +167,9 @@ func (v inventor) paths(s *schema.Structural) []v1alpha1.Path {
 				paths = append(paths, path+`["x"]`)
 			}
 		}
+		if one := strings.Replace(string(path), each, `["x"]`, 1); one != string(path) {
+			paths = append(paths, v1alpha1.Path(one))
+		}
 	}
 	return paths
 }

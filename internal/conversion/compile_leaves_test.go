@@ -55,6 +55,18 @@ func TestFieldsOfOneName(t *testing.T) {
 			"v2", `"o":{"b":"1"}`, annotated("v1", `v2 {"/o/b":"1"}`, `"o":{"p":{"d":true}}`),
 			annotated("v1", `v2 {"/o/b":"1"}`, `"o":{"p":{"d":true}}`), widget("v2", `"o":{"b":"1"}`),
 		},
+		"a key of maps in elements": {
+			"m: {type: object, additionalProperties: {type: object, properties: {a: {type: object, additionalProperties: {type: string}}, b: {type: string}}}}",
+			"m: {type: object, additionalProperties: {type: object, properties: {a: {type: object, additionalProperties: {type: string}}, b: {type: string}}}}", `{move: {from: '.m[*].a["x"]', to: '.m[*].b'}}, {drop: {from: ".m[*].b"}}`,
+			"v2", `"m":{"k":{"a":{"x":"1","z":"2"}}}`, annotated("v1", `v2 {"/m/k/a/x":"1"}`, `"m":{"k":{"a":{"z":"2"}}}`),
+			annotated("v1", `v2 {"/m/k/a/x":"1"}`, `"m":{"k":{"a":{"z":"3","x":"4"}}}`), widget("v2", `"m":{"k":{"a":{"z":"3","x":"1"},"b":"4"}}`),
+		},
+		"a key of which rules have a part": {
+			"m: {type: object, additionalProperties: {type: object, properties: {x: {type: string}, z: {type: string}}}}, c: {type: string}",
+			"m: {type: object, additionalProperties: {type: object, properties: {x: {type: string}, z: {type: string}}}}, b: {type: object, properties: {x: {type: string}, z: {type: string}}}", `{move: {from: '.m["k"]', to: .b}}, {move: {from: .c, to: '.m["k"].x'}}`,
+			"v2", `"b":{"x":"3"},"m":{"k":{"x":"1","z":"2"}}`, annotated("v1", `v2 {"/m/k/z":"2"}`, `"m":{"k":{"x":"3"}},"c":"1"`),
+			annotated("v1", `v2 {"/m/k/z":"2"}`, `"m":{"k":{"x":"4"}},"c":"5"`), widget("v2", `"b":{"x":"4"},"m":{"k":{"x":"5","z":"2"}}`),
+		},
 		"another object above": {
 			"o: " + open + ", properties: {a: {type: string}}}", "o: " + open + ", x-kubernetes-embedded-resource: true}, b: {type: string}, c: {type: integer}", `{format: {from: .o.a, template: "{b}:{c}", to: {b: .b, c: .c}}}`,
 			"v1", `"o":{"a":"007"}`, annotated("v2", `v1 {"/o/a":"007"}`, ""),
