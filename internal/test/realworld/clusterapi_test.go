@@ -25,7 +25,7 @@ func TestMachineHealthCheck(t *testing.T) {
 			return to.(*v1beta1.MachineHealthCheck).ConvertFrom(from.(*v1beta2.MachineHealthCheck))
 		},
 		keeps: []string{"cluster.x-k8s.io/conversion-data"},
-		texts: map[string][]string{
+		examples: map[string][]any{
 			".spec.nodeStartupTimeout":             {"10m0s", "0s", "1h0m0s", "90s", "1.5s", "600s", "1m30s", "-5s"},
 			".spec.unhealthyConditions[*].timeout": {"5m0s", "300s", "0s", "45s"},
 		},

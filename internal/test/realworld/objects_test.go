@@ -14,17 +14,19 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// quantity is the pattern of a resource.Quantity. Of what it allows, Go reads
-// most with an exponent as something else than it says.
+// quantity is the pattern of a resource.Quantity.
 const quantity = `^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$`
+
+// quantities are quantities of a size that there is.
+var quantities = []any{"1", "500m", "1Gi", "0.5", "2k", "1e3", "-1", 7, 0, "1500m", "0"}
 
 // objects makes random values that a schema allows, as far as it says so by
 // types, bounds, enums and patterns; the rest is left to chance and validation.
 type objects struct {
 	*rand.Rand
-	// texts are examples for strings whose schema says less than what the
-	// project's Go type can read, by path or by pattern.
-	texts map[string][]string
+	// examples are for fields whose schema says less than what the project's Go
+	// type can read, by path or by pattern.
+	examples map[string][]any
 }
 
 // object makes an object of the kind.
@@ -44,8 +46,10 @@ func (o *objects) value(schema *apiextensionsv1.JSONSchemaProps, path string) an
 	switch {
 	case len(schema.Enum) > 0:
 		return decode(schema.Enum[o.IntN(len(schema.Enum))].Raw)
-	case o.texts[path] != nil:
-		return pick(o, o.texts[path])
+	case o.examples[path] != nil:
+		return pick(o, o.examples[path])
+	case o.examples[schema.Pattern] != nil:
+		return pick(o, o.examples[schema.Pattern])
 	case schema.XIntOrString && o.IntN(2) == 0:
 		return int64(o.IntN(100))
 	case schema.Type == "string" || schema.XIntOrString:
@@ -129,8 +133,6 @@ func (o *objects) integer(schema *apiextensionsv1.JSONSchemaProps) int64 {
 func (o *objects) text(schema *apiextensionsv1.JSONSchemaProps) string {
 	text := o.word()
 	switch {
-	case o.texts[schema.Pattern] != nil:
-		text = pick(o, o.texts[schema.Pattern])
 	case schema.Pattern != "":
 		text = o.matching(schema.Pattern)
 	case schema.Format == "date-time":
