@@ -24,11 +24,44 @@ func TestMachineHealthCheck(t *testing.T) {
 		fromHub: func(from, to any) error {
 			return to.(*v1beta1.MachineHealthCheck).ConvertFrom(from.(*v1beta2.MachineHealthCheck))
 		},
-		keeps: []string{"cluster.x-k8s.io/conversion-data"},
+		keeps:       []string{"cluster.x-k8s.io/conversion-data"},
+		differences: differencesOfMachineHealthCheck(),
 		examples: map[string][]any{
 			".spec.nodeStartupTimeout":             {"10m0s", "0s", "1h0m0s", "90s", "1.5s", "600s", "1m30s", "-5s"},
 			".spec.unhealthyConditions[*].timeout": {"5m0s", "300s", "0s", "45s"},
 		},
 	}
 	p.check(t)
+}
+
+func differencesOfMachineHealthCheck() []difference {
+	const (
+		namespace = "theirs writes the object's own namespace into the reference; v1beta2 has no namespace there, and no rule reads metadata.namespace"
+		fraction  = "theirs cuts 1.5s down to one second; ours has no value for it, and keeps the text"
+		zero      = "their v1beta1 cannot tell a counter of zero from a missing one, and drops both; ours copies the zero"
+	)
+	gaveNamespace := func(theirs, ours any) bool { return theirs == "some-namespace" && ours == absent }
+	cut := func(theirs, ours any) bool { return show(theirs) == "1" && ours == absent }
+	droppedZero := func(theirs, ours any) bool { return theirs == absent && show(ours) == "0" }
+	return []difference{
+		{"v1beta1", ".spec.remediationTemplate.namespace", gaveNamespace, namespace},
+		{"v1beta2", ".spec.checks.nodeStartupTimeoutSeconds", cut, fraction},
+		{"v1beta2", ".spec.checks", func(theirs, ours any) bool {
+			return show(theirs) == `{"nodeStartupTimeoutSeconds":1}` && ours == absent
+		}, fraction},
+		{"v1beta2", ".status.currentHealthy", droppedZero, zero},
+		{"v1beta2", ".status.expectedMachines", droppedZero, zero},
+		{"v1beta2", ".status.remediationsAllowed", droppedZero, zero},
+		{"v1beta2", ".status", func(theirs, ours any) bool { return theirs == absent && onlyZeros(ours) }, zero},
+	}
+}
+
+// onlyZeros reports whether an object has no other values than zeros.
+func onlyZeros(object any) bool {
+	for _, value := range asMap(object) {
+		if show(value) != "0" {
+			return false
+		}
+	}
+	return asMap(object) != nil
 }

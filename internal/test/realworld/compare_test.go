@@ -8,11 +8,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"reflect"
 	"regexp"
 	"slices"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	kjson "sigs.k8s.io/json"
 )
 
@@ -31,15 +31,15 @@ type difference struct {
 // absent is what a side has where it has nothing.
 var absent any = struct{}{}
 
-// found is one place where the results differ.
+// found is one place where two objects differ.
 type found struct {
-	at           string
-	theirs, ours any
+	at          string
+	left, right any
 }
 
 // String shows the place for people who read why a test failed.
 func (f found) String() string {
-	return fmt.Sprintf("%s: theirs %s, ours %s", f.at, show(f.theirs), show(f.ours))
+	return fmt.Sprintf("%s: %s and %s", f.at, show(f.left), show(f.right))
 }
 
 func show(value any) string {
@@ -54,15 +54,15 @@ func show(value any) string {
 }
 
 // compare finds the outermost places where two values differ.
-func compare(theirs, ours any, at string) []found {
-	left, right := asMap(theirs), asMap(ours)
-	if left == nil || right == nil {
-		return compareLists(theirs, ours, at)
+func compare(left, right any, at string) []found {
+	lefts, rights := asMap(left), asMap(right)
+	if lefts == nil || rights == nil {
+		return compareLists(left, right, at)
 	}
 	var all []found
-	for _, name := range slices.Sorted(maps.Keys(union(left, right))) {
-		l, there := left[name]
-		r, here := right[name]
+	for _, name := range slices.Sorted(maps.Keys(union(lefts, rights))) {
+		l, there := lefts[name]
+		r, here := rights[name]
 		switch next := at + segment(name); {
 		case !there:
 			all = append(all, found{next, absent, r})
@@ -75,18 +75,18 @@ func compare(theirs, ours any, at string) []found {
 	return all
 }
 
-func compareLists(theirs, ours any, at string) []found {
-	left, isList := theirs.([]any)
-	right, areLists := ours.([]any)
-	if !isList || !areLists || len(left) != len(right) {
-		if cmp.Equal(theirs, ours) {
+func compareLists(left, right any, at string) []found {
+	lefts, isList := left.([]any)
+	rights, areLists := right.([]any)
+	if !isList || !areLists || len(lefts) != len(rights) {
+		if reflect.DeepEqual(left, right) {
 			return nil
 		}
-		return []found{{at, theirs, ours}}
+		return []found{{at, left, right}}
 	}
 	var all []found
-	for i := range left {
-		all = append(all, compare(left[i], right[i], at+"[*]")...)
+	for i := range lefts {
+		all = append(all, compare(lefts[i], rights[i], at+"[*]")...)
 	}
 	return all
 }

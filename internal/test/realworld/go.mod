@@ -6,7 +6,6 @@ replace github.com/conversion-operator/conversion-operator => ../../..
 
 require (
 	github.com/conversion-operator/conversion-operator v0.0.0-00010101000000-000000000000
-	github.com/google/go-cmp v0.7.0
 	github.com/tektoncd/pipeline v1.6.0
 	k8s.io/apiextensions-apiserver v0.37.2
 	k8s.io/apimachinery v0.37.2
@@ -54,6 +53,7 @@ require (
 	github.com/golang/protobuf v1.5.4 // indirect
 	github.com/google/cel-go v0.29.2 // indirect
 	github.com/google/gnostic-models v0.7.1 // indirect
+	github.com/google/go-cmp v0.7.0 // indirect
 	github.com/google/uuid v1.6.0 // indirect
 	github.com/grpc-ecosystem/grpc-gateway/v2 v2.29.0 // indirect
 	github.com/inconshreveable/mousetrap v1.1.0 // indirect

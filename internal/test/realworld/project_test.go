@@ -14,7 +14,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
@@ -29,7 +28,10 @@ import (
 )
 
 // rounds is how many objects are converted in each direction.
-const rounds = 2000
+const rounds = 1000
+
+// top is the folder of the project.
+var top = filepath.Join("..", "..", "..")
 
 // project is a kind of another project, with the project's conversion and ours.
 type project struct {
@@ -59,6 +61,7 @@ type version struct {
 // check converts random objects of both versions, and holds the policy to what
 // this package promises.
 func (p *project) check(t *testing.T) {
+	t.Parallel()
 	crd := p.definition(t)
 	run := &run{project: p, converter: p.converter(t, crd), seen: map[string]bool{}, unknown: map[string]string{}}
 	run.direction(t, crd, p.spoke, p.hub, p.toHub)
@@ -67,7 +70,7 @@ func (p *project) check(t *testing.T) {
 		t.Errorf("differs, and nobody says why: %s", run.unknown[place])
 	}
 	for _, known := range p.differences {
-		if !run.seen[known.why] && !t.Failed() {
+		if !run.seen[known.to+known.at] && !t.Failed() {
 			t.Errorf("no object shows this difference any more: to %s, %s: %s", known.to, known.at, known.why)
 		}
 	}
@@ -77,7 +80,7 @@ func (p *project) check(t *testing.T) {
 type run struct {
 	*project
 	converter *conversion.Converter
-	// seen are the reasons of differences that were met.
+	// seen are the known differences that were met, by their place.
 	seen map[string]bool
 	// unknown has an example of every other difference, by its place.
 	unknown map[string]string
@@ -92,28 +95,26 @@ func (r *run) direction(
 	for range rounds {
 		object := source.next(t, made, crd.Spec.Group+"/"+from.name, crd.Spec.Names.Kind)
 		ours := converted(t, r.converter, object, to.name)
-		if diff := cmp.Diff(decode(object), decode(converted(t, r.converter, ours, from.name))); diff != "" {
-			t.Fatalf("%s comes back otherwise from %s (-want +got):\n%s\n%s", object, to.name, diff, ours)
+		back := converted(t, r.converter, ours, from.name)
+		if lost := compare(decode(object), decode(back), ""); len(lost) > 0 {
+			t.Fatalf("comes back otherwise, went and came: %v\nof   %s\nto   %s\nback %s", lost, object, ours, back)
 		}
 		target.holds(t, ours)
 		for _, place := range compare(r.theirs(t, object, from, to, convert), r.readable(t, ours, to), "") {
-			if why := r.known(to.name, place); why != "" {
-				r.seen[why] = true
+			if r.known(to.name, place) {
+				r.seen[to.name+place.at] = true
 				continue
 			}
-			r.unknown[to.name+place.at] = fmt.Sprintf("to %s, %s\nof   %s\nours %s", to.name, place, object, ours)
+			r.unknown[to.name+place.at] = fmt.Sprintf("to %s, theirs and ours, %s\nof   %s\nours %s", to.name, place, object, ours)
 		}
 	}
 }
 
-// known finds the difference that a place is an instance of.
-func (p *project) known(to string, place found) string {
-	for _, known := range p.differences {
-		if known.to == to && known.at == place.at && known.is(place.theirs, place.ours) {
-			return known.why
-		}
-	}
-	return ""
+// known reports whether the test says why the two differ there.
+func (p *project) known(to string, place found) bool {
+	return slices.ContainsFunc(p.differences, func(known difference) bool {
+		return known.to == to && known.at == place.at && known.is(place.left, place.right)
+	})
 }
 
 // theirs converts an object by the project's functions.
@@ -146,12 +147,7 @@ func (p *project) withoutKept(object any) any {
 	delete(metadata, "creationTimestamp") // older ones write null
 	annotations := asMap(metadata["annotations"])
 	maps.DeleteFunc(annotations, func(name string, _ any) bool {
-		for _, kept := range p.keeps {
-			if name == kept {
-				return true
-			}
-		}
-		return strings.HasPrefix(name, conversion.KeptPrefix)
+		return slices.Contains(p.keeps, name) || strings.HasPrefix(name, conversion.KeptPrefix)
 	})
 	if annotations != nil && len(annotations) == 0 {
 		delete(metadata, "annotations")
@@ -175,7 +171,8 @@ func (p *project) definition(t *testing.T) *apiextensionsv1.CustomResourceDefini
 func (p *project) converter(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition) *conversion.Converter {
 	t.Helper()
 	policy := &v1alpha1.ConversionPolicy{}
-	readYAML(t, filepath.Join("..", "..", "..", "config", "samples", p.sample, "policy.yaml"), policy)
+	readYAML(t, filepath.Join(top, "config", "samples", p.sample, "policy.yaml"), policy)
+	p.checkPolicy(t, policy)
 	if policy.Name != crd.Name {
 		t.Errorf("the policy is for %s, and the CustomResourceDefinition is %s", policy.Name, crd.Name)
 	}
@@ -194,6 +191,18 @@ func (p *project) converter(t *testing.T, crd *apiextensionsv1.CustomResourceDef
 		t.Fatal(err)
 	}
 	return converter
+}
+
+// checkPolicy holds the policy against the schema of ConversionPolicy.
+func (p *project) checkPolicy(t *testing.T, policy *v1alpha1.ConversionPolicy) {
+	t.Helper()
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	readYAML(t, filepath.Join(top, "config", "crd", "bases", "conversion-operator.io_conversionpolicies.yaml"), crd)
+	checked := schemaOf(t, crd, v1alpha1.GroupVersion.Version)
+	errs := validation.ValidateCustomResource(nil, generic(t, encode(t, policy)), checked.validator)
+	if len(errs) > 0 {
+		t.Errorf("the API server would refuse the policy: %v", errs)
+	}
 }
 
 func readYAML(t *testing.T, file string, into any) {
@@ -266,8 +275,8 @@ func (c *checked) holds(t *testing.T, object []byte) {
 	t.Helper()
 	pruned := asMap(generic(t, object))
 	pruning.Prune(pruned, c.structural, true)
-	if diff := cmp.Diff(generic(t, object), any(pruned)); diff != "" {
-		t.Fatalf("the schema has no place for some of %s (-object +pruned):\n%s", object, diff)
+	if lost := compare(generic(t, object), pruned, ""); len(lost) > 0 {
+		t.Fatalf("the schema has no place for some of it, made and left: %v\nof %s", lost, object)
 	}
 }
 
