@@ -92,7 +92,7 @@ func (r *run) direction(
 ) {
 	source, target := schemaOf(t, crd, from.name), schemaOf(t, crd, to.name)
 	made := &objects{rand.New(rand.NewPCG(1, 2)), r.examples}
-	for range rounds {
+	for i := range rounds {
 		object := source.next(t, made, crd.Spec.Group+"/"+from.name, crd.Spec.Names.Kind)
 		ours := converted(t, r.converter, object, to.name)
 		back := converted(t, r.converter, ours, from.name)
@@ -100,6 +100,10 @@ func (r *run) direction(
 			t.Fatalf("comes back otherwise, went and came: %v\nof   %s\nto   %s\nback %s", lost, object, ours, back)
 		}
 		target.holds(t, ours)
+		if i%4 == 0 {
+			other := target.next(t, made, crd.Spec.Group+"/"+to.name, crd.Spec.Names.Kind)
+			r.checkEdited(t, made, ours, other, to.name, from.name)
+		}
 		for _, place := range compare(r.theirs(t, object, from, to, convert), r.readable(t, ours, to), "") {
 			if r.known(to.name, place) {
 				r.seen[to.name+place.at] = true
@@ -125,7 +129,7 @@ func (p *project) theirs(t *testing.T, object []byte, from, to version, convert 
 	if err := convert(source, target); err != nil {
 		t.Fatalf("%s cannot be converted to %s by the project itself: %v", object, to.name, err)
 	}
-	return p.withoutKept(decode(encode(t, target)))
+	return p.plain(decode(encode(t, target)))
 }
 
 // readable is what the project's Go type reads from an object: an empty list
@@ -134,25 +138,20 @@ func (p *project) readable(t *testing.T, object []byte, as version) any {
 	t.Helper()
 	target := as.new()
 	read(t, object, target)
-	return p.withoutKept(decode(encode(t, target)))
+	return p.plain(decode(encode(t, target)))
 }
 
-// withoutKept takes away what either side keeps for the way back, and what the
-// Go types say that the API server says: apiVersion and kind.
-func (p *project) withoutKept(object any) any {
+// plain takes away what either side keeps for the way back, and what the Go
+// types leave to others: apiVersion and kind.
+func (p *project) plain(object any) any {
 	root := asMap(object)
 	delete(root, "apiVersion")
 	delete(root, "kind")
 	metadata := asMap(root["metadata"])
-	delete(metadata, "creationTimestamp") // older ones write null
-	annotations := asMap(metadata["annotations"])
-	maps.DeleteFunc(annotations, func(name string, _ any) bool {
-		return slices.Contains(p.keeps, name) || strings.HasPrefix(name, conversion.KeptPrefix)
-	})
-	if annotations != nil && len(annotations) == 0 {
-		delete(metadata, "annotations")
+	for _, name := range p.keeps {
+		delete(asMap(metadata["annotations"]), name)
 	}
-	return root
+	return withoutKept(root)
 }
 
 // definition reads the project's CustomResourceDefinition from its module.
