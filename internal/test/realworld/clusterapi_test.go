@@ -38,6 +38,7 @@ func differencesOfMachineHealthCheck() []difference {
 	const (
 		namespace = "theirs writes the object's own namespace into the reference; v1beta2 has no namespace there, and no rule reads metadata.namespace"
 		fraction  = "theirs cuts 1.5s down to one second; ours has no value for it, and keeps the text"
+		empty     = "v1beta2 allows no empty list of conditions, and theirs makes it nothing; ours copies it"
 		zero      = "their v1beta1 cannot tell a counter of zero from a missing one, and drops both; ours copies the zero"
 	)
 	gaveNamespace := func(theirs, ours any) bool { return theirs == "some-namespace" && ours == absent }
@@ -49,6 +50,7 @@ func differencesOfMachineHealthCheck() []difference {
 		{"v1beta2", ".spec.checks", func(theirs, ours any) bool {
 			return show(theirs) == `{"nodeStartupTimeoutSeconds":1}` && ours == absent
 		}, fraction},
+		{"v1beta2", ".spec.checks", func(theirs, ours any) bool { return theirs == absent && show(ours) == "{}" }, empty},
 		{"v1beta2", ".status.currentHealthy", droppedZero, zero},
 		{"v1beta2", ".status.expectedMachines", droppedZero, zero},
 		{"v1beta2", ".status.remediationsAllowed", droppedZero, zero},

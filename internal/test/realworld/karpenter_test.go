@@ -15,6 +15,7 @@ import (
 // TestNodePool is Karpenter's step to v1.
 func TestNodePool(t *testing.T) {
 	ctx := injection.WithNodeClasses(t.Context(), []schema.GroupVersionKind{{Group: "karpenter.k8s.aws", Version: "v1", Kind: "EC2NodeClass"}})
+	const never = "their Go type writes Never for a time that is not there, as when there is no .spec.disruption; ours writes nothing"
 	p := project{
 		sample:  "karpenter-nodepools",
 		module:  "sigs.k8s.io/karpenter",
@@ -24,6 +25,9 @@ func TestNodePool(t *testing.T) {
 		toHub:   func(from, to any) error { return to.(*v1.NodePool).ConvertFrom(ctx, from.(*v1beta1.NodePool)) },
 		fromHub: func(from, to any) error { return from.(*v1.NodePool).ConvertTo(ctx, to.(*v1beta1.NodePool)) },
 		keeps:   []string{v1.KubeletCompatibilityAnnotationKey, v1.NodeClassReferenceAnnotationKey},
+		differences: []difference{
+			{"v1beta1", ".spec.disruption.consolidateAfter", func(theirs, ours any) bool { return theirs == "Never" && ours == absent }, never},
+		},
 		examples: map[string][]any{
 			quantity: quantities,
 			".spec.template.spec.nodeClassRef.apiVersion":            {"karpenter.k8s.aws/v1beta1", "karpenter.k8s.aws/v1", "karpenter.azure.com/v1alpha2", "", "odd"},
