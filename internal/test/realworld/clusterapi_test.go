@@ -28,7 +28,7 @@ func TestMachineHealthCheck(t *testing.T) {
 		differences: differencesOfMachineHealthCheck(),
 		examples: map[string][]any{
 			".spec.nodeStartupTimeout":             {"10m0s", "0s", "1h0m0s", "90s", "1.5s", "600s", "1m30s", "-5s"},
-			".spec.unhealthyConditions[*].timeout": {"5m0s", "300s", "0s", "45s"},
+			".spec.unhealthyConditions[*].timeout": {"5m0s", "300s", "0s", "45s", "1.5s", "1h0m1s"},
 		},
 	}
 	p.check(t)

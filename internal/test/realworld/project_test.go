@@ -63,14 +63,14 @@ type version struct {
 func (p *project) check(t *testing.T) {
 	t.Parallel()
 	crd := p.definition(t)
-	run := &run{project: p, converter: p.converter(t, crd), seen: map[string]bool{}, unknown: map[string]string{}}
+	run := &run{project: p, converter: p.converter(t, crd), seen: map[int]bool{}, unknown: map[string]string{}}
 	run.direction(t, crd, p.spoke, p.hub, p.toHub)
 	run.direction(t, crd, p.hub, p.spoke, p.fromHub)
 	for _, place := range slices.Sorted(maps.Keys(run.unknown)) {
 		t.Errorf("differs, and nobody says why: %s", run.unknown[place])
 	}
-	for _, known := range p.differences {
-		if !run.seen[known.to+known.at] && !t.Failed() {
+	for i, known := range p.differences {
+		if !run.seen[i] && !t.Failed() {
 			t.Errorf("no object shows this difference any more: to %s, %s: %s", known.to, known.at, known.why)
 		}
 	}
@@ -80,8 +80,8 @@ func (p *project) check(t *testing.T) {
 type run struct {
 	*project
 	converter *conversion.Converter
-	// seen are the known differences that were met, by their place.
-	seen map[string]bool
+	// seen are the known differences that were met, by their index.
+	seen map[int]bool
 	// unknown has an example of every other difference, by its place.
 	unknown map[string]string
 }
@@ -105,8 +105,8 @@ func (r *run) direction(
 			r.checkEdited(t, made, ours, other, to.name, from.name)
 		}
 		for _, place := range compare(r.theirs(t, object, from, to, convert), r.readable(t, ours, to), "") {
-			if r.known(to.name, place) {
-				r.seen[to.name+place.at] = true
+			if i := r.known(to.name, place); i >= 0 {
+				r.seen[i] = true
 				continue
 			}
 			r.unknown[to.name+place.at] = fmt.Sprintf("to %s, theirs and ours, %s\nof   %s\nours %s", to.name, place, object, ours)
@@ -114,9 +114,9 @@ func (r *run) direction(
 	}
 }
 
-// known reports whether the test says why the two differ there.
-func (p *project) known(to string, place found) bool {
-	return slices.ContainsFunc(p.differences, func(known difference) bool {
+// known finds what the test says about the two differing there, or -1.
+func (p *project) known(to string, place found) int {
+	return slices.IndexFunc(p.differences, func(known difference) bool {
 		return known.to == to && known.at == place.at && known.is(place.left, place.right)
 	})
 }
