@@ -5,6 +5,7 @@ package realworld
 
 import (
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -32,13 +33,14 @@ func (r *run) checkEdited(t *testing.T, made *objects, object, other []byte, fro
 // mix takes most fields of one object, and some of the other.
 func (o *objects) mix(most, some map[string]any) map[string]any {
 	mixed := maps.Clone(most)
-	for name, value := range some {
+	for _, name := range slices.Sorted(maps.Keys(some)) {
+		value, chance := some[name], o.IntN(8)
 		switch inner := asMap(value); {
 		case inner != nil && asMap(most[name]) != nil:
 			mixed[name] = o.mix(asMap(most[name]), inner)
-		case o.IntN(4) == 0:
+		case chance < 2:
 			mixed[name] = value
-		case o.IntN(4) == 0:
+		case chance < 4:
 			delete(mixed, name)
 		}
 	}
