@@ -209,6 +209,10 @@ func (p *parser) key() ([]byte, error) {
 		return nil, err
 	}
 	key := p.src[start:p.at]
+	if p.at+1 < len(p.src) && p.src[p.at] == ':' && p.src[p.at+1] > ' ' {
+		p.at++ // nobody who writes for programs writes spaces
+		return key, nil
+	}
 	p.space()
 	if p.at >= len(p.src) || p.src[p.at] != ':' {
 		return nil, p.fail("a colon was expected")
