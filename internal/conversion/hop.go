@@ -212,7 +212,7 @@ func (h *hop) collection(c *collection, n *node, above *place) {
 	}
 	at := &h.places.take(1)[0]
 	at.above, at.in = above, c
-	if !c.isMap && !h.haveKeys(c.keys, held) {
+	if !c.isMap && c.way.keeps && !h.haveKeys(c.keys, held) {
 		h.anonymous(c, held, at)
 		return
 	}
