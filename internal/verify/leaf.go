@@ -7,23 +7,11 @@ import (
 	"cmp"
 	"regexp"
 	"slices"
-	"strings"
 
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 )
 
-// Owner says what becomes of a field.
-type Owner string
-
-// The owners that a field without a counterpart may have.
-const (
-	// OwnerPreserved keeps it aside, in an annotation.
-	OwnerPreserved Owner = "Preserved"
-	// OwnerDropped gives it up, as a rule says.
-	OwnerDropped Owner = "Dropped"
-)
-
-// Leaf is a field, with all below it, and what becomes of it between a spoke and the hub.
+// Leaf is a field and what becomes of it between a spoke and the hub.
 type Leaf struct {
 	// Spoke is the version that is converted to and from the hub.
 	Spoke string `json:"spoke"`
@@ -31,23 +19,20 @@ type Leaf struct {
 	Version string `json:"version"`
 	// Path is written as in a policy.
 	Path string `json:"path"`
-	// Owner is what becomes of it in the other version.
-	Owner Owner `json:"owner"`
+	// Owner is Exact for a field that has a place in the other version, Preserved
+	// for one that is kept aside, and Dropped for one that a rule gives up.
+	Owner conversion.Owner `json:"owner"`
+	// Rule is the field of the policy at which the field's rule stands, if it has one.
+	Rule string `json:"rule,omitempty"`
+	// Odd tells that the rule keeps aside the values that it cannot express.
+	Odd bool `json:"odd,omitempty"`
 }
 
 // leavesOf is where this package learns what the compiler knows of fields.
 func leavesOf(result conversion.Result) []Leaf {
-	leaves := []Leaf{}
-	for _, verdict := range result.Verdicts {
-		for _, group := range []struct {
-			owner Owner
-			paths []string
-		}{{OwnerPreserved, verdict.Preserved}, {OwnerDropped, verdict.Dropped}} {
-			for _, text := range group.paths {
-				version, path, _ := strings.Cut(text, ":")
-				leaves = append(leaves, Leaf{verdict.Version, version, path, group.owner})
-			}
-		}
+	leaves := make([]Leaf, 0, len(result.Leaves))
+	for _, leaf := range result.Leaves {
+		leaves = append(leaves, Leaf{leaf.Spoke, leaf.Version, leaf.Path, leaf.Owner, leaf.Rule, leaf.Odd})
 	}
 	slices.SortStableFunc(leaves, func(a, b Leaf) int {
 		return cmp.Or(cmp.Compare(a.Spoke, b.Spoke), cmp.Compare(a.Version, b.Version), cmp.Compare(a.Path, b.Path))
@@ -62,7 +47,7 @@ func dropsOf(leaves []Leaf, hub, from, to string) []string {
 	for _, leaf := range leaves {
 		ofStart := leaf.Spoke == from && leaf.Version == from
 		ofHub := leaf.Spoke == to && leaf.Version == hub
-		if leaf.Owner == OwnerDropped && (ofStart || ofHub) {
+		if leaf.Owner == conversion.OwnerDropped && (ofStart || ofHub) {
 			paths = append(paths, leaf.Path)
 		}
 	}

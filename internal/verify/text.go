@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/conversion-operator/conversion-operator/internal/conversion"
 )
 
 // WriteText writes the report as Markdown that can be read as it is, too.
@@ -78,21 +80,23 @@ func (r *Report) writeDirections(out *strings.Builder) {
 }
 
 func (r *Report) writeLeaves(out *strings.Builder) {
-	out.WriteString("\n## Fields without a counterpart\n\n")
-	if len(r.Leaves) == 0 {
-		out.WriteString("None.\n")
-		return
-	}
-	becomes := map[Owner]string{OwnerPreserved: "kept aside", OwnerDropped: "dropped"}
+	becomes := map[conversion.Owner]string{conversion.OwnerPreserved: "kept aside", conversion.OwnerDropped: "dropped"}
 	rows := [][]string{{"field", "of", "in", "becomes"}}
 	for _, leaf := range r.Leaves {
+		if leaf.Owner == conversion.OwnerExact {
+			continue
+		}
 		other := leaf.Spoke
 		if leaf.Version == leaf.Spoke {
 			other = r.Hub
 		}
 		rows = append(rows, []string{code(leaf.Path), leaf.Version, other, becomes[leaf.Owner]})
 	}
-	writeTable(out, rows, len(rows[0]))
+	fmt.Fprintf(out, "\n## Fields without a counterpart\n\n%s of %s.\n", number(len(rows)-1), count(len(r.Leaves), "field"))
+	if len(rows) > 1 {
+		out.WriteString("\n")
+		writeTable(out, rows, len(rows[0]))
+	}
 }
 
 func (r *Report) writeKept(out *strings.Builder) {
