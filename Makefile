@@ -60,6 +60,7 @@ fmt: bin/tools/golangci-lint ## Format the code
 .PHONY: lint
 lint: bin/tools/golangci-lint ## Check the code's style, and that imports point one way
 	@bin/tools/golangci-lint run
+	@cd internal/test/realworld && ../../../bin/tools/golangci-lint run
 
 .PHONY: verify
 verify: generate manifests api-reference tidy ## Check that everything generated is up to date and committed
@@ -73,12 +74,16 @@ verify: generate manifests api-reference tidy ## Check that everything generated
 ##@ Test
 
 .PHONY: test
-test: ## Run all of these: lint, verify, unit, integration, e2e
+test: ## Run all of these: lint, verify, unit, realworld, integration, e2e
 	@internal/tools/test.sh
 
 .PHONY: unit
 unit: ## Test the packages alone
 	@go test $(TESTFLAGS) ./...
+
+.PHONY: realworld
+realworld: ## Test policies against other projects' own conversions; downloads those projects
+	@go test -C internal/test/realworld $(TESTFLAGS) ./...
 
 .PHONY: integration
 integration: bin/localcluster ## Test on a real kube-apiserver and etcd

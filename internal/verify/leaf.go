@@ -4,14 +4,14 @@
 package verify
 
 import (
-	"cmp"
 	"regexp"
 	"slices"
 
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 )
 
-// Leaf is a field and what becomes of it between a spoke and the hub.
+// Leaf is a field, and what becomes of it between a spoke and the hub. An object
+// has none of its own: its fields are leaves.
 type Leaf struct {
 	// Spoke is the version that is converted to and from the hub.
 	Spoke string `json:"spoke"`
@@ -19,24 +19,20 @@ type Leaf struct {
 	Version string `json:"version"`
 	// Path is written as in a policy.
 	Path string `json:"path"`
-	// Owner is Exact for a field that has a place in the other version, Preserved
-	// for one that is kept aside, and Dropped for one that a rule gives up.
+	// Owner is what becomes of it in the other version.
 	Owner conversion.Owner `json:"owner"`
-	// Rule is the field of the policy at which the field's rule stands, if it has one.
+	// Rule is where the policy's rule for the field stands, if it has one.
 	Rule string `json:"rule,omitempty"`
-	// Odd tells that the rule keeps aside the values that it cannot express.
-	Odd bool `json:"odd,omitempty"`
+	// Root is the field, this or one above it, that the rule or the annotation has
+	// as a whole, if there is one.
+	Root string `json:"root,omitempty"`
 }
 
-// leavesOf is where this package learns what the compiler knows of fields.
 func leavesOf(result conversion.Result) []Leaf {
 	leaves := make([]Leaf, 0, len(result.Leaves))
 	for _, leaf := range result.Leaves {
-		leaves = append(leaves, Leaf{leaf.Spoke, leaf.Version, leaf.Path, leaf.Owner, leaf.Rule, leaf.Odd})
+		leaves = append(leaves, Leaf{leaf.Spoke, leaf.Version, leaf.Path, leaf.Owner, leaf.Rule, leaf.Root})
 	}
-	slices.SortStableFunc(leaves, func(a, b Leaf) int {
-		return cmp.Or(cmp.Compare(a.Spoke, b.Spoke), cmp.Compare(a.Version, b.Version), cmp.Compare(a.Path, b.Path))
-	})
 	return leaves
 }
 
@@ -47,8 +43,8 @@ func dropsOf(leaves []Leaf, hub, from, to string) []string {
 	for _, leaf := range leaves {
 		ofStart := leaf.Spoke == from && leaf.Version == from
 		ofHub := leaf.Spoke == to && leaf.Version == hub
-		if leaf.Owner == conversion.OwnerDropped && (ofStart || ofHub) {
-			paths = append(paths, leaf.Path)
+		if leaf.Owner == conversion.OwnerDropped && (ofStart || ofHub) && !slices.Contains(paths, leaf.Root) {
+			paths = append(paths, leaf.Root)
 		}
 	}
 	return paths

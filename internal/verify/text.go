@@ -79,24 +79,32 @@ func (r *Report) writeDirections(out *strings.Builder) {
 	writeTable(out, rows, 3)
 }
 
+// writeLeaves lists what the other version has no place for. The rest is counted.
 func (r *Report) writeLeaves(out *strings.Builder) {
+	out.WriteString("\n## Fields without a counterpart\n\n")
 	becomes := map[conversion.Owner]string{conversion.OwnerPreserved: "kept aside", conversion.OwnerDropped: "dropped"}
 	rows := [][]string{{"field", "of", "in", "becomes"}}
+	with := 0
 	for _, leaf := range r.Leaves {
 		if leaf.Owner == conversion.OwnerExact {
+			with++
 			continue
 		}
 		other := leaf.Spoke
 		if leaf.Version == leaf.Spoke {
 			other = r.Hub
 		}
-		rows = append(rows, []string{code(leaf.Path), leaf.Version, other, becomes[leaf.Owner]})
+		row := []string{code(leaf.Root), leaf.Version, other, becomes[leaf.Owner]}
+		if !slices.Equal(row, rows[len(rows)-1]) {
+			rows = append(rows, row)
+		}
 	}
-	fmt.Fprintf(out, "\n## Fields without a counterpart\n\n%s of %s.\n", number(len(rows)-1), count(len(r.Leaves), "field"))
-	if len(rows) > 1 {
-		out.WriteString("\n")
-		writeTable(out, rows, len(rows[0]))
+	if len(rows) == 1 {
+		fmt.Fprintf(out, "None: all %d have one.\n", len(r.Leaves))
+		return
 	}
+	writeTable(out, rows, len(rows[0]))
+	fmt.Fprintf(out, "\nThe other %d have one.\n", with)
 }
 
 func (r *Report) writeKept(out *strings.Builder) {
