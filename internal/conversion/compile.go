@@ -141,8 +141,9 @@ func compileSpoke(
 	}
 	if len(c.errs) == 0 {
 		plan.Spokes = append(plan.Spokes, Spoke{Version: version, Root: c.root})
-		result.Leaves = append(result.Leaves, c.leaves()...)
-		c.warnAll(rules.Overflow)
+		leaves := c.leaves()
+		result.Leaves = append(result.Leaves, leaves...)
+		c.warnAll(leaves, rules.Overflow)
 	}
 	result.Errors = append(result.Errors, c.errs...)
 	result.Warnings = append(result.Warnings, c.warnings...)
