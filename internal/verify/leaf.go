@@ -4,26 +4,14 @@
 package verify
 
 import (
-	"cmp"
 	"regexp"
 	"slices"
-	"strings"
 
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 )
 
-// Owner says what becomes of a field.
-type Owner string
-
-// The owners that a field without a counterpart may have.
-const (
-	// OwnerPreserved keeps it aside, in an annotation.
-	OwnerPreserved Owner = "Preserved"
-	// OwnerDropped gives it up, as a rule says.
-	OwnerDropped Owner = "Dropped"
-)
-
-// Leaf is a field, with all below it, and what becomes of it between a spoke and the hub.
+// Leaf is a field, and what becomes of it between a spoke and the hub. An object
+// has none of its own: its fields are leaves.
 type Leaf struct {
 	// Spoke is the version that is converted to and from the hub.
 	Spoke string `json:"spoke"`
@@ -32,26 +20,19 @@ type Leaf struct {
 	// Path is written as in a policy.
 	Path string `json:"path"`
 	// Owner is what becomes of it in the other version.
-	Owner Owner `json:"owner"`
+	Owner conversion.Owner `json:"owner"`
+	// Rule is where the policy's rule for the field stands, if it has one.
+	Rule string `json:"rule,omitempty"`
+	// Root is the field, this or one above it, that the rule or the annotation has
+	// as a whole, if there is one.
+	Root string `json:"root,omitempty"`
 }
 
-// leavesOf is where this package learns what the compiler knows of fields.
 func leavesOf(result conversion.Result) []Leaf {
-	leaves := []Leaf{}
-	for _, verdict := range result.Verdicts {
-		for _, group := range []struct {
-			owner Owner
-			paths []string
-		}{{OwnerPreserved, verdict.Preserved}, {OwnerDropped, verdict.Dropped}} {
-			for _, text := range group.paths {
-				version, path, _ := strings.Cut(text, ":")
-				leaves = append(leaves, Leaf{verdict.Version, version, path, group.owner})
-			}
-		}
+	leaves := make([]Leaf, 0, len(result.Leaves))
+	for _, leaf := range result.Leaves {
+		leaves = append(leaves, Leaf{leaf.Spoke, leaf.Version, leaf.Path, leaf.Owner, leaf.Rule, leaf.Root})
 	}
-	slices.SortStableFunc(leaves, func(a, b Leaf) int {
-		return cmp.Or(cmp.Compare(a.Spoke, b.Spoke), cmp.Compare(a.Version, b.Version), cmp.Compare(a.Path, b.Path))
-	})
 	return leaves
 }
 
@@ -62,8 +43,8 @@ func dropsOf(leaves []Leaf, hub, from, to string) []string {
 	for _, leaf := range leaves {
 		ofStart := leaf.Spoke == from && leaf.Version == from
 		ofHub := leaf.Spoke == to && leaf.Version == hub
-		if leaf.Owner == OwnerDropped && (ofStart || ofHub) {
-			paths = append(paths, leaf.Path)
+		if leaf.Owner == conversion.OwnerDropped && (ofStart || ofHub) && !slices.Contains(paths, leaf.Root) {
+			paths = append(paths, leaf.Root)
 		}
 	}
 	return paths

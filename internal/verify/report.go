@@ -41,7 +41,7 @@ type Report struct {
 	Errors []RuleError `json:"errors,omitempty"`
 	// Warnings of the compiler are about what works, and may surprise.
 	Warnings []string `json:"warnings,omitempty"`
-	// Leaves are the fields without a counterpart.
+	// Leaves are all fields of both versions, for each spoke.
 	Leaves []Leaf `json:"leaves"`
 
 	// ObjectsFrom says where the objects were read.

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/conversion-operator/conversion-operator/internal/conversion"
 )
 
 // WriteText writes the report as Markdown that can be read as it is, too.
@@ -77,22 +79,32 @@ func (r *Report) writeDirections(out *strings.Builder) {
 	writeTable(out, rows, 3)
 }
 
+// writeLeaves lists what the other version has no place for. The rest is counted.
 func (r *Report) writeLeaves(out *strings.Builder) {
 	out.WriteString("\n## Fields without a counterpart\n\n")
-	if len(r.Leaves) == 0 {
-		out.WriteString("None.\n")
-		return
-	}
-	becomes := map[Owner]string{OwnerPreserved: "kept aside", OwnerDropped: "dropped"}
+	becomes := map[conversion.Owner]string{conversion.OwnerPreserved: "kept aside", conversion.OwnerDropped: "dropped"}
 	rows := [][]string{{"field", "of", "in", "becomes"}}
+	with := 0
 	for _, leaf := range r.Leaves {
+		if leaf.Owner == conversion.OwnerExact {
+			with++
+			continue
+		}
 		other := leaf.Spoke
 		if leaf.Version == leaf.Spoke {
 			other = r.Hub
 		}
-		rows = append(rows, []string{code(leaf.Path), leaf.Version, other, becomes[leaf.Owner]})
+		row := []string{code(leaf.Root), leaf.Version, other, becomes[leaf.Owner]}
+		if !slices.Equal(row, rows[len(rows)-1]) {
+			rows = append(rows, row)
+		}
+	}
+	if len(rows) == 1 {
+		fmt.Fprintf(out, "None: all %d have one.\n", len(r.Leaves))
+		return
 	}
 	writeTable(out, rows, len(rows[0]))
+	fmt.Fprintf(out, "\nThe other %d have one.\n", with)
 }
 
 func (r *Report) writeKept(out *strings.Builder) {
