@@ -1,0 +1,109 @@
+//go:build integration
+
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver
+
+import (
+	"context"
+	"os"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	clientset "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset/typed/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+)
+
+// patience is for the API server to follow a change.
+const patience = 30 * time.Second
+
+// apiServer is a real API server and the etcd behind it.
+type apiServer struct {
+	config *rest.Config
+	// cached tells that it has a watch cache.
+	cached  bool
+	crds    clientset.CustomResourceDefinitionInterface
+	objects dynamic.Interface
+	etcd    *clientv3.Client
+}
+
+// scenarios is what is played on every API server.
+var scenarios = map[string]func(*testing.T, *apiServer){
+	"versions are read as they were written": testVersions,
+	"versions are served and not served":     testServed,
+}
+
+func TestWithWatchCache(t *testing.T) {
+	t.Parallel()
+	playAll(t, true)
+}
+
+func TestWithoutWatchCache(t *testing.T) {
+	t.Parallel()
+	playAll(t, false)
+}
+
+func playAll(t *testing.T, cached bool) {
+	server := start(t, cached)
+	for name, play := range scenarios {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			play(t, server)
+		})
+	}
+}
+
+func start(t *testing.T, cached bool) *apiServer {
+	t.Helper()
+	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
+		t.Fatal("KUBEBUILDER_ASSETS is not set: it names the directory of kube-apiserver and etcd, which make integration builds")
+	}
+	environment := &envtest.Environment{}
+	arguments := environment.ControlPlane.GetAPIServer().Configure()
+	if !cached {
+		arguments.Set("watch-cache", "false")
+	}
+	config, err := environment.Start()
+	must(t, err)
+	t.Cleanup(func() {
+		if err := environment.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	config.QPS = -1
+	server := &apiServer{config: config, cached: cached}
+	crds, err := clientset.NewForConfig(config)
+	must(t, err)
+	server.crds = crds.CustomResourceDefinitions()
+	server.objects, err = dynamic.NewForConfig(config)
+	must(t, err)
+	server.etcd, err = clientv3.New(clientv3.Config{Endpoints: []string{environment.ControlPlane.Etcd.URL.String()}})
+	must(t, err)
+	t.Cleanup(func() { _ = server.etcd.Close() })
+	return server
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// eventually looks until it is so, and fails with what was last said.
+func eventually(t *testing.T, what string, so func(ctx context.Context) error) {
+	t.Helper()
+	var last error
+	err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+		last = so(ctx)
+		return last == nil, nil
+	})
+	if err != nil {
+		t.Fatalf("waited in vain: %s: %v", what, last)
+	}
+}
