@@ -17,6 +17,7 @@ const gadgetVersions = `
   served: true
   storage: false
   subresources: {status: {}, scale: {specReplicasPath: .spec.count, statusReplicasPath: .status.ready}}
+  selectableFields: [{jsonPath: .spec.hostPort}]
   schema:
     openAPIV3Schema:
       type: object
@@ -40,6 +41,7 @@ const gadgetVersions = `
   served: true
   storage: false
   subresources: {status: {}, scale: {specReplicasPath: .spec.replicas, statusReplicasPath: .status.ready}}
+  selectableFields: [{jsonPath: .spec.address.host}]
   schema:
     openAPIV3Schema:
       type: object

@@ -36,6 +36,11 @@ type apiServer struct {
 var scenarios = map[string]func(*testing.T, *apiServer){
 	"versions are read as they were written": testVersions,
 	"versions are served and not served":     testServed,
+	"watchers see their own version":         testWatch,
+	"fields and labels select":               testSelectors,
+	"labels and annotations":                 testLabels,
+	"metadata is never touched":              testMetadata,
+	"kept data is input":                     testForged,
 }
 
 func TestWithWatchCache(t *testing.T) {
