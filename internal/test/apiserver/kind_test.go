@@ -169,6 +169,15 @@ func (k *kind) storedIn(t *testing.T, namespace, name string) *unstructured.Unst
 	return object
 }
 
+// setStored writes into etcd, past the API server.
+func (k *kind) setStored(t *testing.T, object *unstructured.Unstructured) {
+	t.Helper()
+	text, err := object.MarshalJSON()
+	must(t, err)
+	_, err = k.etcd.Put(t.Context(), k.key(object.GetNamespace(), object.GetName()), string(text))
+	must(t, err)
+}
+
 func (k *kind) key(namespace, name string) string {
 	return path.Join("/registry", k.group, plural, namespace, name)
 }

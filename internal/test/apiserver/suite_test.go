@@ -41,6 +41,11 @@ var scenarios = map[string]func(*testing.T, *apiServer){
 	"labels and annotations":                 testLabels,
 	"metadata is never touched":              testMetadata,
 	"kept data is input":                     testForged,
+	"unknown fields are pruned":              testPruning,
+	"defaults of versions and of rules":      testDefaults,
+	"values of all forms":                    testForms,
+	"null where it may be and may not":       testNullable,
+	"validation of the version in use":       testValidation,
 }
 
 func TestWithWatchCache(t *testing.T) {

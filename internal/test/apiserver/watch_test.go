@@ -44,7 +44,7 @@ func (k *kind) replace(t *testing.T, version, name, fields string) error {
 	t.Helper()
 	object := k.gadget(t, version, name, fields)
 	read := k.get(t, version, name)
-	object.Object["metadata"], object.Object["status"] = read.Object["metadata"], read.Object["status"]
+	object.Object["metadata"] = read.Object["metadata"]
 	_, err := k.at(version).Update(t.Context(), object, metav1.UpdateOptions{})
 	return err
 }
