@@ -18,6 +18,7 @@ const gadgetVersions = `
   storage: false
   subresources: {status: {}, scale: {specReplicasPath: .spec.count, statusReplicasPath: .status.ready}}
   selectableFields: [{jsonPath: .spec.hostPort}]
+  additionalPrinterColumns: [{name: Address, type: string, jsonPath: .spec.hostPort}, {name: Mode, type: string, jsonPath: .spec.mode}]
   schema:
     openAPIV3Schema:
       type: object
@@ -42,6 +43,7 @@ const gadgetVersions = `
   storage: false
   subresources: {status: {}, scale: {specReplicasPath: .spec.replicas, statusReplicasPath: .status.ready}}
   selectableFields: [{jsonPath: .spec.address.host}]
+  additionalPrinterColumns: [{name: Host, type: string, jsonPath: .spec.address.host}, {name: Hint, type: string, jsonPath: .spec.hint}]
   schema:
     openAPIV3Schema:
       type: object
@@ -68,6 +70,7 @@ const gadgetVersions = `
     status: {}
     scale: {specReplicasPath: .spec.scaling.replicas, statusReplicasPath: .status.scaling.ready, labelSelectorPath: .status.selector}
   selectableFields: [{jsonPath: .spec.endpoint.host}]
+  additionalPrinterColumns: [{name: Host, type: string, jsonPath: .spec.endpoint.host}, {name: Tier, type: string, jsonPath: .spec.tier}, {name: Ready, type: integer, jsonPath: .status.scaling.ready}]
   schema:
     openAPIV3Schema:
       type: object

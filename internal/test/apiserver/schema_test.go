@@ -181,7 +181,7 @@ func (k *kind) testElements(t *testing.T) {
 		ports: [{number: 1, old: x}, {number: 2, old: w}, {number: 2, protocol: UDP, old: z}]}`)
 	must(t, k.replace(t, "v2", "elements", `spec: {zones: {b: {new: u, share: 2}, c: {new: m}},
 		ports: [{number: 2, protocol: UDP, new: u}, {number: 3}, {number: 1}]}`))
-	wantFields(t, "elements at v1", k.get(t, "v1", "elements"), `spec: {zones: {b: {old: y, weight: 2}, c: {}},
+	wantFields(t, "elements at v1", k.get(t, "v1", "elements"), `spec: {zones: {b: {old: w, weight: 2}, c: {}},
 		ports: [{number: 2, protocol: UDP, old: z}, {number: 3, protocol: TCP}, {number: 1, protocol: TCP, old: x}]}`)
 	wantFields(t, "elements at v2", k.get(t, "v2", "elements"), `spec: {zones: {b: {new: u, share: 2}, c: {new: m}},
 		ports: [{number: 2, protocol: UDP, new: u}, {number: 3, protocol: TCP}, {number: 1, protocol: TCP}]}`)

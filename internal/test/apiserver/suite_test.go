@@ -46,6 +46,9 @@ var scenarios = map[string]func(*testing.T, *apiServer){
 	"values of all forms":                    testForms,
 	"null where it may be and may not":       testNullable,
 	"validation of the version in use":       testValidation,
+	"the status of every version":            testStatus,
+	"the scale of every version":             testScale,
+	"printer columns":                        testTables,
 }
 
 func TestWithWatchCache(t *testing.T) {
