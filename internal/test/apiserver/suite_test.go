@@ -7,16 +7,19 @@ package apiserver
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	clientset "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset/typed/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
 // patience is for the API server to follow a change.
@@ -49,6 +52,18 @@ var scenarios = map[string]func(*testing.T, *apiServer){
 	"the status of every version":            testStatus,
 	"the scale of every version":             testScale,
 	"printer columns":                        testTables,
+	"the converter is down":                  testDown,
+	"too much to keep aside":                 testOverflow,
+	"a version without rules":                testUnknownVersion,
+}
+
+func TestMain(m *testing.M) {
+	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
+		fmt.Fprintln(os.Stderr, "KUBEBUILDER_ASSETS is not set: run make integration")
+		os.Exit(1)
+	}
+	log.SetLogger(logr.Discard())
+	os.Exit(m.Run())
 }
 
 func TestWithWatchCache(t *testing.T) {
@@ -73,9 +88,6 @@ func playAll(t *testing.T, cached bool) {
 
 func start(t *testing.T, cached bool) *apiServer {
 	t.Helper()
-	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
-		t.Fatal("KUBEBUILDER_ASSETS is not set: it names the directory of kube-apiserver and etcd, which make integration builds")
-	}
 	environment := &envtest.Environment{}
 	arguments := environment.ControlPlane.GetAPIServer().Configure()
 	if !cached {
@@ -88,7 +100,7 @@ func start(t *testing.T, cached bool) *apiServer {
 			t.Error(err)
 		}
 	})
-	config.QPS = -1
+	config.QPS, config.WarningHandler = -1, rest.NoWarnings{}
 	server := &apiServer{config: config, cached: cached}
 	crds, err := clientset.NewForConfig(config)
 	must(t, err)
