@@ -8,12 +8,10 @@ package apiserver
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -30,7 +28,7 @@ import (
 // host is where the API server finds converters.
 const host = "localhost"
 
-// converter is what runs in a converter pod, and a record of what it was asked.
+// converter is what runs in a converter pod.
 type converter struct {
 	plan      *conversion.Plan
 	engine    *conversion.Converter
@@ -38,10 +36,6 @@ type converter struct {
 	directory string
 	port      int
 	stop      func()
-
-	mu sync.Mutex
-	// asked counts the objects by the pair of versions, as "v1 to v2".
-	asked map[string]int
 }
 
 // newConverter starts a converter for a plan. The plan goes through its file
@@ -54,7 +48,7 @@ func newConverter(t *testing.T, compiled *conversion.Plan) *converter {
 	must(t, err)
 	engine, err := conversion.NewConverter(plan)
 	must(t, err)
-	c := &converter{plan: plan, engine: engine, directory: t.TempDir(), port: freePort(t), asked: map[string]int{}}
+	c := &converter{plan: plan, engine: engine, directory: t.TempDir(), port: freePort(t)}
 	c.certify(t)
 	c.start(t)
 	return c
@@ -75,8 +69,7 @@ func (c *converter) certify(t *testing.T) {
 // start starts the server, which runs until stop or the end of the test.
 func (c *converter) start(t *testing.T) {
 	t.Helper()
-	handler := webhook.NewHandler(c, webhook.HandlerOptions{Group: c.plan.Group, PlanHash: c.plan.Hash(), Log: logr.Discard()})
-	server, err := webhook.NewServer(handler, webhook.ServerOptions{Port: c.port, CertificateDirectory: c.directory, Log: logr.Discard()})
+	server, err := webhook.NewServer(c.handler(), webhook.ServerOptions{Port: c.port, CertificateDirectory: c.directory, Log: logr.Discard()})
 	must(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
@@ -92,6 +85,11 @@ func (c *converter) start(t *testing.T) {
 		connection, err := new(net.Dialer).DialContext(ctx, "tcp", c.address())
 		return errors.Join(err, closeIfOpen(connection))
 	})
+}
+
+// handler answers by the converter's plan.
+func (c *converter) handler() *webhook.Handler {
+	return webhook.NewHandler(c.engine, webhook.HandlerOptions{Group: c.plan.Group, PlanHash: c.plan.Hash(), Log: logr.Discard()})
 }
 
 func closeIfOpen(connection net.Conn) error {
@@ -114,22 +112,6 @@ func (c *converter) conversion() *apiextensionsv1.CustomResourceConversion {
 			},
 		},
 	}
-}
-
-// Convert implements webhook.Converter.
-func (c *converter) Convert(dst, object []byte, toVersion string) ([]byte, error) {
-	c.count(object, toVersion)
-	return c.engine.Convert(dst, object, toVersion)
-}
-
-func (c *converter) count(object []byte, toVersion string) {
-	from := "?"
-	if _, rest, found := strings.Cut(string(object), `"apiVersion":"`+c.plan.Group+"/"); found {
-		from, _, _ = strings.Cut(rest, `"`)
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.asked[fmt.Sprintf("%s to %s", from, toVersion)]++
 }
 
 // freePort is one that nobody listens at.

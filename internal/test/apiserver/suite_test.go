@@ -55,6 +55,15 @@ var scenarios = map[string]func(*testing.T, *apiServer){
 	"the converter is down":                  testDown,
 	"too much to keep aside":                 testOverflow,
 	"a version without rules":                testUnknownVersion,
+	"managers apply at many versions":        testApply,
+	"kept data is applied":                   testApplyKept,
+	"next to nothing is applied":             testApplyPartial,
+	"managers update at many versions":       testUpdateManagers,
+	"rules fill no applied fragment":         testApplyDefaults,
+	"the definition is deleted":              testDeleteDefinition,
+	"a namespace is emptied":                 testDeleteCollection,
+	"old clients lose nothing":               testOldClients,
+	"one object in a review":                 testReviews,
 }
 
 func TestMain(m *testing.M) {
