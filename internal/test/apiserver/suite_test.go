@@ -7,6 +7,7 @@ package apiserver
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"testing"
@@ -66,12 +67,20 @@ var scenarios = map[string]func(*testing.T, *apiServer){
 	"one object in a review":                 testReviews,
 }
 
+// atOnce is how many scenarios are played at once. They wait more than they work:
+// for two seconds after it is defined, a kind's objects are not created.
+const atOnce = "8"
+
 func TestMain(m *testing.M) {
 	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
 		fmt.Fprintln(os.Stderr, "KUBEBUILDER_ASSETS is not set: run make integration")
 		os.Exit(1)
 	}
 	log.SetLogger(logr.Discard())
+	flag.Parse()
+	if err := flag.Set("test.parallel", atOnce); err != nil {
+		panic(err) // the testing package has that flag
+	}
 	os.Exit(m.Run())
 }
 
