@@ -93,7 +93,8 @@ func (k *kind) wantStatus(t *testing.T, name, phase string, ready int) {
 	}
 }
 
-// testScale scales at every version, where replicas are at different paths.
+// testScale scales at every version, where replicas are at different paths. To
+// apply a scale is nothing that an API server can do for custom resources.
 func testScale(t *testing.T, s *apiServer) {
 	k := s.installGadgets(t, "scale")
 	k.create(t, "v1", "one", spec("v1", "a"))

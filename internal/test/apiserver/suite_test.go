@@ -61,6 +61,7 @@ var scenarios = map[string]func(*testing.T, *apiServer){
 	"next to nothing is applied":             testApplyPartial,
 	"managers update at many versions":       testUpdateManagers,
 	"rules fill no applied fragment":         testApplyDefaults,
+	"a version that managers used goes away": testRetiredVersion,
 	"the definition is deleted":              testDeleteDefinition,
 	"a namespace is emptied":                 testDeleteCollection,
 	"old clients lose nothing":               testOldClients,
