@@ -12,17 +12,9 @@ import (
 // anchorRules tells the rules of a scope without which objects nothing that was
 // kept aside comes back, and nothing is filled.
 func (c *compiler) anchorRules(scope *Scope, above Path) {
-	for i := range scope.Formats {
-		format := &scope.Formats[i]
-		format.Anchor = anchorOf(above, format.Spoke, c.hub, c.hubClaims)
-		for j := range format.Holes {
-			format.Holes[j].Anchor = anchorOf(above, format.Holes[j].Hub, c.spoke, c.spokeClaims)
-		}
-	}
-	for i := range scope.Values {
-		value := &scope.Values[i]
-		value.SpokeAnchor = anchorOf(above, value.Spoke, c.hub, c.hubClaims)
-		value.HubAnchor = anchorOf(above, value.Hub, c.spoke, c.spokeClaims)
+	for _, exchange := range scope.Exchanges {
+		anchorFields(above, exchange.Spoke, c.hub, c.hubClaims)
+		anchorFields(above, exchange.Hub, c.spoke, c.spokeClaims)
 	}
 	for i := range scope.Defaults {
 		_, other := c.sides(scope.Defaults[i].Hub)
@@ -33,6 +25,20 @@ func (c *compiler) anchorRules(scope *Scope, above Path) {
 		c.anchorRules(&collection.Scope, slices.Concat(above, collection.Path, Path{each}))
 	}
 }
+
+func anchorFields(above Path, fields []Field, other *schema.Structural, claims []claim) {
+	for i := range fields {
+		full := slices.Concat(above, fields[i].Path)
+		fields[i].Anchor = anchorOf(above, fields[i].Path, other, claims)
+		fields[i].Text, fields[i].Label = isText(full), isLabel(full)
+	}
+}
+
+// isText reports whether a path leads to a label or an annotation.
+func isText(path Path) bool { return path[0] == "metadata" }
+
+// isLabel reports whether a path leads to a label.
+func isLabel(path Path) bool { return isText(path) && path[1] == "labels" }
 
 // anchorOf is the length of the part of a path that the other side has too.
 func anchorOf(above, local Path, other *schema.Structural, claims []claim) int {
@@ -83,8 +89,7 @@ func (c *compiler) namesKey(root *schema.Structural, path Path) bool {
 
 // crossing is a rule, as the paths of its values on both sides.
 type crossing struct {
-	spoke Path
-	hub   []Path
+	spoke, hub []Path
 }
 
 // share notes which values leave an object that both sides have, if any.
@@ -93,19 +98,27 @@ func (c *compiler) share(at spot) {
 		return
 	}
 	shared := Shared{Path: at.local}
-	out := func(path Path) bool { return !path.has(at.full) }
-	local := func(path Path) Path { return path[len(at.full)-len(at.local):] }
 	for _, crossing := range c.crossings {
-		if !out(crossing.spoke) && slices.ContainsFunc(crossing.hub, out) {
-			shared.Spoke = append(shared.Spoke, local(crossing.spoke))
-		}
-		for _, hub := range crossing.hub {
-			if !out(hub) && out(crossing.spoke) {
-				shared.Hub = append(shared.Hub, local(hub))
-			}
-		}
+		shared.Spoke = append(shared.Spoke, at.leaving(crossing.spoke, crossing.hub)...)
+		shared.Hub = append(shared.Hub, at.leaving(crossing.hub, crossing.spoke)...)
 	}
 	if len(shared.Spoke)+len(shared.Hub) > 0 {
 		at.scope.Shared = append(at.scope.Shared, shared)
 	}
+}
+
+// leaving are the paths of a rule that lead into the object, in the scope, where
+// one that the rule has on the other side does not.
+func (s spot) leaving(paths, others []Path) []Path {
+	out := func(path Path) bool { return !path.has(s.full) }
+	if !slices.ContainsFunc(others, out) {
+		return nil
+	}
+	var local []Path
+	for _, path := range paths {
+		if !out(path) {
+			local = append(local, path[len(s.full)-len(s.local):])
+		}
+	}
+	return local
 }
