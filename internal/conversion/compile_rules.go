@@ -32,6 +32,8 @@ func (c *compiler) addRules(rules []v1alpha1.Rule, at *field.Path) {
 			c.addCast(rule.Cast, at.Index(i).Child("cast"))
 		case rule.Index != nil:
 			c.addIndex(rule.Index, at.Index(i).Child("index"))
+		case rule.CEL != nil:
+			c.addCEL(rule.CEL, at.Index(i).Child("cel"))
 		case rule.Default != nil:
 			c.addDefault(rule.Default, at.Index(i).Child("default"))
 		default:
