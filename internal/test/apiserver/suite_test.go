@@ -23,8 +23,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// patience is for the API server to follow a change.
-const patience = 30 * time.Second
+// patience is for an API server to follow a change, on a machine that has much to do.
+const patience = 2 * time.Minute
 
 // apiServer is a real API server and the etcd behind it.
 type apiServer struct {
