@@ -17,6 +17,8 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/conversion-operator/conversion-operator/internal/conversion"
 )
 
 // attempts are what a user tries with a gadget at a version, one after the other.
@@ -113,6 +115,20 @@ func testOverflow(t *testing.T, s *apiServer) {
 		_, err := k.at("v1beta1").List(ctx, metav1.ListOptions{})
 		return err
 	})
+}
+
+// testOverflowDrop has a policy that prefers to lose: the largest value that is
+// kept aside is given up, and its place is named.
+func testOverflowDrop(t *testing.T, s *apiServer) {
+	k := s.install(t, "dropped", gadgetVersions, "overflow: Drop"+gadgetRules)
+	k.create(t, "v1", "large", "spec: {team: a, tier: "+strings.Repeat("x", 300<<10)+", ports: [{name: http, weight: 1}]}")
+	large := k.get(t, "v1beta1", "large")
+	wantFields(t, "large at v1beta1", large, "spec: {team: a, ports: [{name: http}]}")
+	if kept := large.GetAnnotations()[conversion.KeptPrefix+"v1"]; !strings.Contains(kept, "/spec/tier") {
+		t.Errorf("the place of what is lost is not named in %s", kept)
+	}
+	k.mergePatch(t, "v1beta1", "large", "spec: {team: b}")
+	wantFields(t, "large at v1", k.get(t, "v1", "large"), "spec: {team: b, ports: [{name: http, weight: 1}]}")
 }
 
 // testUnknownVersion serves a version that the converter's plan does not have
