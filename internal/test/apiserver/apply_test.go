@@ -64,7 +64,7 @@ func wantOwners(t *testing.T, what string, object *unstructured.Unstructured, ow
 	got := map[string]any{}
 	for _, entry := range object.GetManagedFields() {
 		fields := map[string]any{}
-		must(t, json.Unmarshal(entry.FieldsV1.Raw, &fields))
+		must(t, json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields))
 		got[entry.Manager+" "+path.Base(entry.APIVersion)] = fields
 	}
 	if diff := cmp.Diff(fieldsOf(t, owners), got, cmpopts.EquateEmpty()); diff != "" {

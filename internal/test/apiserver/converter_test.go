@@ -71,7 +71,7 @@ func (c *converter) start(t *testing.T) {
 	t.Helper()
 	server, err := webhook.NewServer(c.handler(), webhook.ServerOptions{Port: c.port, CertificateDirectory: c.directory, Log: logr.Discard()})
 	must(t, err)
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- server.Run(ctx) }()
 	c.stop = sync.OnceFunc(func() {
