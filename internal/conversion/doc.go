@@ -9,7 +9,9 @@
 // owner: identity, a rule, or preservation. The result is a Plan (plan.go),
 // which knows no schema any more: a tree of scopes, the root of an object and
 // the elements of lists and maps, each with the rules and the one-sided fields
-// that are local to it.
+// that are local to it. Besides, Compile says what the rules mean for people: who
+// owns every leaf (verdict.go, leaves.go), and what works and may surprise
+// (warnings.go with labels.go, required.go, kept_size.go and stricter.go).
 //
 // A Converter (convert.go) answers for a plan. It prepares the plan as ways
 // (way.go, prepare.go), one for each direction of each scope. It parses an object

@@ -91,7 +91,7 @@ func testOverflow(t *testing.T, s *apiServer) {
 	k.store(t, "v1beta1")
 	_, err := k.at("v1").Create(t.Context(), large, metav1.CreateOptions{})
 	words := []string{
-		"conversion webhook for overflow.example.com/v1, Kind=Gadget failed: default/large cannot be converted to v1beta1: ",
+		"conversion webhook for overflow.example.com/v1, Kind=Gadget failed: default/large cannot be converted ", "to v1beta1: ",
 		"the fields that only version v1 has take 3072", "all annotations together may take 262144: shorten the object's annotations",
 	}
 	wantErrors(t, map[string]error{"create": err}, words...)
@@ -148,7 +148,7 @@ func testUnknownVersion(t *testing.T, s *apiServer) {
 		}
 		return fmt.Errorf("a get of what is not there was answered with: %w", err)
 	})
-	wantErrors(t, k.attempts(t, "v2", "one"), "default/one", "cannot be converted to v", `version "v2" is not in the conversion plan of `+k.crd+", which has v1, v1alpha1, v1beta1")
+	wantErrors(t, k.attempts(t, "v2", "one"), "default/one", "cannot be converted ", `version "v2" is not in the conversion plan of `+k.crd+", which has v1, v1alpha1, v1beta1")
 	wantFields(t, "at v1beta1", k.get(t, "v1beta1", "one"), seen("v1", "v1beta1", "a"))
 	wantNoErrors(t, k.attempts(t, "v1beta1", "one"))
 }
