@@ -62,11 +62,8 @@ func (f *filler) scope(scope *Scope, n *node) {
 			n.put(move.Spoke, f.next())
 		}
 	}
-	for i := range scope.Formats {
-		f.format(&scope.Formats[i], n)
-	}
-	for i := range scope.Values {
-		f.value(&scope.Values[i], n)
+	for i := range scope.Exchanges {
+		f.exchange(&scope.Exchanges[i], n)
 	}
 	dropped := scope.DropSpoke
 	if f.hub {
@@ -85,38 +82,39 @@ func (f *filler) scope(scope *Scope, n *node) {
 	}
 }
 
-func (f *filler) format(format *Format, n *node) {
-	parts := make([]*node, len(format.Holes))
-	for i, hole := range format.Holes {
-		f.count++
-		parts[i], _ = hole.value(fmt.Sprint(f.count))
-		if f.hub {
-			n.put(hole.Hub, parts[i])
-		}
+// exchange writes values that convert.
+func (f *filler) exchange(e *Exchange, n *node) {
+	fields, values := e.Spoke, f.spokeValues(e)
+	if f.hub {
+		fields, values = e.Hub, e.convert(values, true)
 	}
-	if !f.hub {
-		n.put(format.Spoke, format.print(parts))
+	for i, value := range values {
+		if value != nil {
+			n.put(fields[i].Path, value)
+		}
 	}
 }
 
-// value writes one that converts.
-func (f *filler) value(v *Value, n *node) {
-	spoke := f.next()
+func (f *filler) spokeValues(e *Exchange) []*node {
+	value := f.next()
 	switch {
-	case v.Wrap != nil && !v.Wrap.Hub:
-		spoke = &node{kind: array, elements: []*node{spoke}}
-	case v.Cast != nil && v.Cast.Hub:
-		spoke = rawNode([]byte("80"))
-	case v.Cast != nil:
-		spoke = v.Cast.write(rawNode([]byte("80")))
-	case v.Table != nil:
-		spoke = rawNode(appendString(nil, v.Table[0][0]))
+	case e.Format != nil:
+		parts := make([]*node, len(e.Hub))
+		for i, integer := range e.Format.Integer {
+			f.count++
+			parts[i], _ = holeValue(fmt.Sprint(f.count), integer)
+		}
+		return e.convert(parts, false)
+	case e.Wrap != nil && !e.Wrap.Hub:
+		value = &node{kind: array, elements: []*node{value}}
+	case e.Cast != nil && e.Cast.Hub:
+		value = rawNode([]byte("80"))
+	case e.Cast != nil:
+		value = e.Cast.write(rawNode([]byte("80")))
+	case e.Table != nil:
+		value = rawNode(appendString(nil, e.Table[0][0]))
 	}
-	if f.hub {
-		n.put(v.Hub, v.convert(spoke, true))
-		return
-	}
-	n.put(v.Spoke, spoke)
+	return []*node{value}
 }
 
 func (f *filler) collection(collection *Collection, n *node) {

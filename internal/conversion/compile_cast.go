@@ -29,7 +29,7 @@ func (c *compiler) addCast(rule *v1alpha1.CastRule, at *field.Path) {
 		c.invalid(at.Child("to"), rule.To, "is of type %s, and %s of type %s: a cast is between a string and an integer", hub, rule.From, spoke)
 		return
 	}
-	p.scope.Values = append(p.scope.Values, Value{
-		Spoke: p.spoke, Hub: p.hub, Cast: &Cast{Hub: hub == "string", Seconds: rule.As == v1alpha1.CastSeconds},
-	})
+	exchange := p.exchange()
+	exchange.Cast = &Cast{Hub: hub == "string", Seconds: rule.As == v1alpha1.CastSeconds}
+	p.scope.Exchanges = append(p.scope.Exchanges, exchange)
 }

@@ -12,17 +12,13 @@ import (
 // anchorRules tells the rules of a scope without which objects nothing that was
 // kept aside comes back, and nothing is filled.
 func (c *compiler) anchorRules(scope *Scope, above Path) {
-	for i := range scope.Formats {
-		format := &scope.Formats[i]
-		format.Anchor = anchorOf(above, format.Spoke, c.hub, c.hubClaims)
-		for j := range format.Holes {
-			format.Holes[j].Anchor = anchorOf(above, format.Holes[j].Hub, c.spoke, c.spokeClaims)
+	for _, exchange := range scope.Exchanges {
+		for i := range exchange.Spoke {
+			exchange.Spoke[i].Anchor = anchorOf(above, exchange.Spoke[i].Path, c.hub, c.hubClaims)
 		}
-	}
-	for i := range scope.Values {
-		value := &scope.Values[i]
-		value.SpokeAnchor = anchorOf(above, value.Spoke, c.hub, c.hubClaims)
-		value.HubAnchor = anchorOf(above, value.Hub, c.spoke, c.spokeClaims)
+		for i := range exchange.Hub {
+			exchange.Hub[i].Anchor = anchorOf(above, exchange.Hub[i].Path, c.spoke, c.spokeClaims)
+		}
 	}
 	for i := range scope.Defaults {
 		_, other := c.sides(scope.Defaults[i].Hub)
@@ -83,8 +79,7 @@ func (c *compiler) namesKey(root *schema.Structural, path Path) bool {
 
 // crossing is a rule, as the paths of its values on both sides.
 type crossing struct {
-	spoke Path
-	hub   []Path
+	spoke, hub []Path
 }
 
 // share notes which values leave an object that both sides have, if any.
@@ -93,19 +88,27 @@ func (c *compiler) share(at spot) {
 		return
 	}
 	shared := Shared{Path: at.local}
-	out := func(path Path) bool { return !path.has(at.full) }
-	local := func(path Path) Path { return path[len(at.full)-len(at.local):] }
 	for _, crossing := range c.crossings {
-		if !out(crossing.spoke) && slices.ContainsFunc(crossing.hub, out) {
-			shared.Spoke = append(shared.Spoke, local(crossing.spoke))
-		}
-		for _, hub := range crossing.hub {
-			if !out(hub) && out(crossing.spoke) {
-				shared.Hub = append(shared.Hub, local(hub))
-			}
-		}
+		shared.Spoke = append(shared.Spoke, at.leaving(crossing.spoke, crossing.hub)...)
+		shared.Hub = append(shared.Hub, at.leaving(crossing.hub, crossing.spoke)...)
 	}
 	if len(shared.Spoke)+len(shared.Hub) > 0 {
 		at.scope.Shared = append(at.scope.Shared, shared)
 	}
+}
+
+// leaving are the paths of a rule that lead into the object, in the scope, where
+// one that the rule has on the other side does not.
+func (s spot) leaving(paths, others []Path) []Path {
+	out := func(path Path) bool { return !path.has(s.full) }
+	if !slices.ContainsFunc(others, out) {
+		return nil
+	}
+	var local []Path
+	for _, path := range paths {
+		if !out(path) {
+			local = append(local, path[len(s.full)-len(s.local):])
+		}
+	}
+	return local
 }

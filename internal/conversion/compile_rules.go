@@ -118,10 +118,15 @@ func (c *compiler) claimBoth(fromText, toText v1alpha1.Path, at *field.Path) (p 
 		return p, false
 	}
 	c.mayCollide(to, c.spokeSide(), at.Child("to"), toText)
-	c.crossings = append(c.crossings, crossing{from, []Path{to}})
+	c.crossings = append(c.crossings, crossing{[]Path{from}, []Path{to}})
 	_, p.spoke = from.scopePrefix()
 	_, p.hub = to.scopePrefix()
 	return p, true
+}
+
+// exchange is one field of the spoke and one of the hub, without what says how.
+func (p *pairing) exchange() Exchange {
+	return Exchange{Spoke: []Field{{Path: p.spoke}}, Hub: []Field{{Path: p.hub}}}
 }
 
 func (c *compiler) addFormat(rule *v1alpha1.FormatRule, at *field.Path) {
@@ -139,16 +144,15 @@ func (c *compiler) addFormat(rule *v1alpha1.FormatRule, at *field.Path) {
 		return
 	}
 	_, local := from.scopePrefix()
-	format := Format{Spoke: local, Texts: texts}
+	exchange := Exchange{Spoke: []Field{{Path: local}}, Format: &Format{Texts: texts}}
 	var scope *Scope
 	var to []Path
 	for _, name := range holes {
-		hole, found, ok := c.hole(rule, name, from, at.Child("to").Key(name))
+		found, ok := c.hole(rule, name, from, at.Child("to").Key(name), &exchange)
 		if !ok {
 			return
 		}
-		scope, format.Holes = found, append(format.Holes, hole)
-		to = append(to, c.hubClaims[len(c.hubClaims)-1].path)
+		scope, to = found, append(to, c.hubClaims[len(c.hubClaims)-1].path)
 	}
 	for _, name := range slices.Sorted(maps.Keys(rule.To)) {
 		if !slices.Contains(holes, name) {
@@ -156,28 +160,30 @@ func (c *compiler) addFormat(rule *v1alpha1.FormatRule, at *field.Path) {
 			return
 		}
 	}
-	scope.Formats = append(scope.Formats, format)
-	c.crossings = append(c.crossings, crossing{from, to})
+	scope.Exchanges = append(scope.Exchanges, exchange)
+	c.crossings = append(c.crossings, crossing{[]Path{from}, to})
 }
 
-func (c *compiler) hole(rule *v1alpha1.FormatRule, name string, from Path, at *field.Path) (Hole, *Scope, bool) {
+// hole adds a hole of the template to the exchange.
+func (c *compiler) hole(rule *v1alpha1.FormatRule, name string, from Path, at *field.Path, exchange *Exchange) (*Scope, bool) {
 	text, named := rule.To[name]
 	if !named {
 		c.errs = append(c.errs, field.Required(at, "the template has a hole {"+name+"}: name the field that it is in the hub"))
-		return Hole{}, nil, false
+		return nil, false
 	}
 	path, found, ok := c.claim(c.hubSide(), text, at)
 	if !ok {
-		return Hole{}, nil, false
+		return nil, false
 	}
 	c.mayCollide(path, c.spokeSide(), at, text)
 	if found.Type != "string" && found.Type != "integer" || found.XIntOrString {
 		c.invalid(at, text, "is of type %s: a hole is a string or an integer", typeName(found))
-		return Hole{}, nil, false
+		return nil, false
 	}
-	scope, ok := c.scopeOf(from, path, at, text)
 	_, local := path.scopePrefix()
-	return Hole{Hub: local, Integer: found.Type == "integer"}, scope, ok
+	exchange.Hub = append(exchange.Hub, Field{Path: local})
+	exchange.Format.Integer = append(exchange.Format.Integer, found.Type == "integer")
+	return c.scopeOf(from, path, at, text)
 }
 
 // parseTemplate splits {host}:{port} into its texts and holes, or says what is wrong.

@@ -16,7 +16,7 @@ func (c *compiler) addValues(rule *v1alpha1.ValuesRule, at *field.Path) {
 	if !ok {
 		return
 	}
-	value := Value{Spoke: p.spoke, Hub: p.hub}
+	exchange := p.exchange()
 	switch {
 	case p.spokeSchema.Type != "string":
 		c.invalid(at.Child("from"), rule.From, "is of type %s: a table is for strings", typeName(p.spokeSchema))
@@ -37,7 +37,7 @@ func (c *compiler) addValues(rule *v1alpha1.ValuesRule, at *field.Path) {
 		if !c.fits(appendString(nil, pair.From), p.spokeSchema, at.Child("from")) || !c.fits(appendString(nil, pair.To), p.hubSchema, at.Child("to")) {
 			return
 		}
-		value.Table = append(value.Table, [2]string{pair.From, pair.To})
+		exchange.Table = append(exchange.Table, [2]string{pair.From, pair.To})
 	}
-	p.scope.Values = append(p.scope.Values, value)
+	p.scope.Exchanges = append(p.scope.Exchanges, exchange)
 }

@@ -29,5 +29,7 @@ func (c *compiler) addWrap(rule *v1alpha1.WrapRule, at *field.Path) {
 			rule.From, difference(one, list.Items, nil))
 		return
 	}
-	p.scope.Values = append(p.scope.Values, Value{Spoke: p.spoke, Hub: p.hub, Wrap: &Wrap{Hub: ofHub}})
+	exchange := p.exchange()
+	exchange.Wrap = &Wrap{Hub: ofHub}
+	p.scope.Exchanges = append(p.scope.Exchanges, exchange)
 }

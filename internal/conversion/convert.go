@@ -132,15 +132,10 @@ func (l *look) addScope(scope *Scope) {
 		l.parent(move.Spoke)
 		l.parent(move.Hub)
 	}
-	for _, format := range scope.Formats {
-		l.parent(format.Spoke)
-		for _, hole := range format.Holes {
-			l.parent(hole.Hub)
+	for i := range scope.Exchanges {
+		for _, field := range slices.Concat(scope.Exchanges[i].Spoke, scope.Exchanges[i].Hub) {
+			l.parent(field.Path)
 		}
-	}
-	for i := range scope.Values {
-		l.parent(scope.Values[i].Spoke)
-		l.parent(scope.Values[i].Hub)
 	}
 	for _, path := range slices.Concat(scope.DropSpoke, scope.DropHub) {
 		l.parent(path)

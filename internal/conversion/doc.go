@@ -14,7 +14,7 @@
 // A Converter (convert.go) answers for a plan. It parses an object as far as
 // the plan looks into it (parse.go, scan.go); everything else stays the bytes that it
 // was. Then each scope moves values and sets them aside (hop.go,
-// format.go, value.go (with values.go, wrap.go, cast.go), default.go, drop.go, elements.go, shared.go).
+// exchange.go (with format.go, values.go, wrap.go, cast.go), default.go, drop.go, elements.go, shared.go).
 //
 // One law makes a conversion lossless and keeps it fresh. Converting x writes
 // y = forward(x). If backward(y) is not x, then x is kept aside in an

@@ -288,8 +288,8 @@ func FuzzPlanLoad(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(text)
-	f.Add([]byte(`{"format":1,"group":"example.com","kind":"Widget","hub":"v2","versions":["v1","v2"],"spokes":[{"version":"v1","root":{"moves":[{"spoke":[],"hub":["a"]}]}}]}`))
-	f.Add([]byte(`{"format":1} {}`))
+	f.Add([]byte(`{"format":2,"group":"example.com","kind":"Widget","hub":"v2","versions":["v1","v2"],"spokes":[{"version":"v1","root":{"moves":[{"spoke":[],"hub":["a"]}]}}]}`))
+	f.Add([]byte(`{"format":2} {}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		plan, err := Load(text)
 		if err != nil {

@@ -55,13 +55,9 @@ func (h *hop) scope(scope *Scope, n *node, at string) {
 		from, _ := ends(h, move.Spoke, move.Hub)
 		moved[i] = n.detach(from)
 	}
-	formatted := make([]formatted, len(scope.Formats))
-	for i := range scope.Formats {
-		formatted[i] = h.format(&scope.Formats[i], n, at)
-	}
-	images := make([]*node, len(scope.Values))
-	for i := range scope.Values {
-		images[i] = h.value(&scope.Values[i], n, at)
+	images := make([][]*node, len(scope.Exchanges))
+	for i := range scope.Exchanges {
+		images[i] = h.exchange(&scope.Exchanges[i], n, at)
 	}
 	filled := h.defaults(scope, n)
 	h.keepLeaves(leaving, n, at)
@@ -71,13 +67,12 @@ func (h *hop) scope(scope *Scope, n *node, at string) {
 			n.put(to, moved[i])
 		}
 	}
-	for i := range formatted {
-		formatted[i].put(n)
-	}
 	for i := range images {
-		if images[i] != nil {
-			_, to := ends(h, scope.Values[i].Spoke, scope.Values[i].Hub)
-			n.put(to, images[i])
+		_, to := ends(h, scope.Exchanges[i].Spoke, scope.Exchanges[i].Hub)
+		for j, image := range images[i] {
+			if image != nil {
+				n.put(to[j].Path, image)
+			}
 		}
 	}
 	h.restoreLeaves(restorable, n, at)

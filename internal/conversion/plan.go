@@ -15,7 +15,7 @@ import (
 )
 
 // planFormat changes when an older reader would misread a plan.
-const planFormat = 1
+const planFormat = 2
 
 // Plan is what a policy's rules mean for the versions of one kind. It needs no
 // schema any more, and is small: a converter pod mounts it.
@@ -42,10 +42,9 @@ type Spoke struct {
 // Scope is an object, or each element of a list or map in it, with what is
 // local to it. Paths are relative to it.
 type Scope struct {
-	Moves    []Move    `json:"moves,omitempty"`
-	Formats  []Format  `json:"formats,omitempty"`
-	Values   []Value   `json:"values,omitempty"`
-	Defaults []Default `json:"defaults,omitempty"`
+	Moves     []Move     `json:"moves,omitempty"`
+	Exchanges []Exchange `json:"exchanges,omitempty"`
+	Defaults  []Default  `json:"defaults,omitempty"`
 	// DropSpoke and DropHub are the fields that are given up.
 	DropSpoke []Path `json:"dropSpoke,omitempty"`
 	DropHub   []Path `json:"dropHub,omitempty"`
@@ -102,39 +101,40 @@ type Move struct {
 	Hub   Path `json:"hub"`
 }
 
-// Format is one string in the spoke and several fields in the hub.
-type Format struct {
-	Spoke Path `json:"spoke"`
-	// Texts stand before, between and behind the holes: one more than there are holes.
-	Texts []string `json:"texts"`
-	Holes []Hole   `json:"holes"`
-	// Anchor is that of Leaf, for a string that was kept aside.
-	Anchor int `json:"anchor,omitempty"`
+// Exchange is fields of the two sides that are computed from each other. How, one
+// of Format, Table, Wrap, Cast, Index and CEL says.
+type Exchange struct {
+	Spoke []Field `json:"spoke"`
+	Hub   []Field `json:"hub"`
+
+	Format *Format `json:"format,omitempty"`
+	// Table pairs the strings of the spoke with those of the hub.
+	Table [][2]string `json:"table,omitempty"`
+	Wrap  *Wrap       `json:"wrap,omitempty"`
+	Cast  *Cast       `json:"cast,omitempty"`
+	Index *Index      `json:"index,omitempty"`
+	CEL   *CEL        `json:"cel,omitempty"`
 }
 
-// Hole is a part of a Format.
-type Hole struct {
-	Hub Path `json:"hub"`
-	// Integer tells a field of type integer from one of type string.
-	Integer bool `json:"integer,omitempty"`
+// Field is one of an Exchange.
+type Field struct {
+	Path Path `json:"path"`
 	// Anchor is that of Leaf, for a value that was kept aside.
 	Anchor int `json:"anchor,omitempty"`
 }
 
-// Value is one value that the two sides write differently.
-type Value struct {
-	Spoke Path `json:"spoke"`
-	Hub   Path `json:"hub"`
-	// SpokeAnchor and HubAnchor are those of Leaf, for a value that was kept aside.
-	SpokeAnchor int `json:"spokeAnchor,omitempty"`
-	HubAnchor   int `json:"hubAnchor,omitempty"`
-	// How they differ is one of these. Table pairs the strings of the spoke with
-	// those of the hub.
-	Table [][2]string `json:"table,omitempty"`
-	// Wrap is a list on one side.
-	Wrap *Wrap `json:"wrap,omitempty"`
-	// Cast is an integer on one side.
-	Cast *Cast `json:"cast,omitempty"`
+// Format is one string in the spoke, and several fields in the hub, its holes.
+type Format struct {
+	// Texts stand before, between and behind the holes: one more than there are holes.
+	Texts []string `json:"texts"`
+	// Integer tells, for each hole, a field of type integer from one of type string.
+	Integer []bool `json:"integer"`
+}
+
+// Wrap is one value on one side, and a list on the other.
+type Wrap struct {
+	// Hub tells that the list is the hub's.
+	Hub bool `json:"hub,omitempty"`
 }
 
 // Cast is an integer on one side, and a string on the other.
@@ -145,10 +145,31 @@ type Cast struct {
 	Seconds bool `json:"seconds,omitempty"`
 }
 
-// Wrap is one value on one side, and a list on the other.
-type Wrap struct {
+// Index is a list of objects on one side, and a map on the other.
+type Index struct {
 	// Hub tells that the list is the hub's.
 	Hub bool `json:"hub,omitempty"`
+	// Key is the field of the list's objects that is the key of the map.
+	Key string `json:"key"`
+	// Integer tells a key of type integer from one of type string.
+	Integer bool `json:"integer,omitempty"`
+}
+
+// CEL is a pair of expressions for each field.
+type CEL struct {
+	// Spoke and Hub are parallel to those of the Exchange.
+	Spoke []CELField `json:"spoke"`
+	Hub   []CELField `json:"hub"`
+}
+
+// CELField is a field as expressions see it, and the expression that computes it.
+type CELField struct {
+	// Name is what expressions call it: self.name.
+	Name string `json:"name"`
+	// Schema is its structural schema, JSONSchemaProps as in a CustomResourceDefinition.
+	Schema json.RawMessage `json:"schema"`
+	// Expression computes it from the fields of the other side.
+	Expression string `json:"expression"`
 }
 
 // Default is a field that one side lacks, and the value that it gets there.
@@ -207,18 +228,13 @@ func (s *Scope) sound() bool {
 			return false
 		}
 	}
-	for i := range s.Formats {
-		if !s.Formats[i].sound() {
+	for i := range s.Exchanges {
+		if !s.Exchanges[i].sound() {
 			return false
 		}
 	}
 	for _, path := range slices.Concat(s.DropSpoke, s.DropHub) {
 		if len(path) == 0 {
-			return false
-		}
-	}
-	for i := range s.Values {
-		if !s.Values[i].sound() {
 			return false
 		}
 	}
@@ -240,18 +256,20 @@ func (s *Scope) sound() bool {
 	return !slices.ContainsFunc(s.Shared, func(shared Shared) bool { return len(shared.Path) == 0 })
 }
 
-func (f *Format) sound() bool {
-	for _, hole := range f.Holes {
-		if len(hole.Hub) == 0 || !hole.Hub.reaches(hole.Anchor) {
+func (e *Exchange) sound() bool {
+	for _, field := range slices.Concat(e.Spoke, e.Hub) {
+		if len(field.Path) == 0 || !field.Path.reaches(field.Anchor) {
 			return false
 		}
 	}
-	return len(f.Spoke) > 0 && f.Spoke.reaches(f.Anchor) && len(f.Holes) > 0 && len(f.Texts) == len(f.Holes)+1
-}
-
-func (v *Value) sound() bool {
-	return len(v.Spoke) > 0 && len(v.Hub) > 0 && v.Spoke.reaches(v.SpokeAnchor) && v.Hub.reaches(v.HubAnchor) &&
-		(len(v.Table) > 0 || v.Wrap != nil || v.Cast != nil)
+	spoke, hub := len(e.Spoke), len(e.Hub)
+	switch {
+	case e.Format != nil:
+		return spoke == 1 && hub > 0 && len(e.Format.Integer) == hub && len(e.Format.Texts) == hub+1
+	case e.CEL != nil:
+		return spoke > 0 && hub > 0 && len(e.CEL.Spoke) == spoke && len(e.CEL.Hub) == hub
+	}
+	return spoke == 1 && hub == 1 && (len(e.Table) > 0 || e.Wrap != nil || e.Cast != nil || e.Index != nil)
 }
 
 // reaches reports whether a path has so many segments.

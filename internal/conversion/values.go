@@ -5,7 +5,7 @@ package conversion
 
 // translate looks a string up in the table: the first pair that has it counts. A
 // value that is not in the table stays as it is.
-func (v *Value) translate(value *node, toHub bool) *node {
+func translate(table [][2]string, value *node, toHub bool) *node {
 	if !isString(value.raw) {
 		return value
 	}
@@ -14,7 +14,7 @@ func (v *Value) translate(value *node, toHub bool) *node {
 		from, to = 0, 1
 	}
 	text := decodeString(value.raw)
-	for _, pair := range v.Table {
+	for _, pair := range table {
 		if pair[from] == text {
 			return rawNode(appendString(nil, pair[to]))
 		}
