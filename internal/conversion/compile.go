@@ -146,7 +146,7 @@ type compiler struct {
 	// claims are the fields that rules read and write, on either side.
 	spokeClaims, hubClaims []claim
 	preserved, dropped     []string
-	pending                []collision
+	pending, passages      []collision
 	crossings              []crossing
 	onlySpoke, onlyHub     bool
 	dropsSpoke, dropsHub   bool

@@ -14,15 +14,15 @@ import (
 func (c *compiler) anchorRules(scope *Scope, above Path) {
 	for _, exchange := range scope.Exchanges {
 		for i := range exchange.Spoke {
-			exchange.Spoke[i].Anchor = anchorOf(above, exchange.Spoke[i].Path, c.hub, c.hubClaims)
+			exchange.Spoke[i].Anchor = c.anchorOf(above, exchange.Spoke[i].Path, c.hub, c.hubClaims)
 		}
 		for i := range exchange.Hub {
-			exchange.Hub[i].Anchor = anchorOf(above, exchange.Hub[i].Path, c.spoke, c.spokeClaims)
+			exchange.Hub[i].Anchor = c.anchorOf(above, exchange.Hub[i].Path, c.spoke, c.spokeClaims)
 		}
 	}
 	for i := range scope.Defaults {
 		_, other := c.sides(scope.Defaults[i].Hub)
-		scope.Defaults[i].Anchor = anchorOf(above, scope.Defaults[i].Path, other.schema, *other.claims)
+		scope.Defaults[i].Anchor = c.anchorOf(above, scope.Defaults[i].Path, other.schema, *other.claims)
 	}
 	for i := range scope.Collections {
 		collection := &scope.Collections[i]
@@ -31,18 +31,33 @@ func (c *compiler) anchorRules(scope *Scope, above Path) {
 }
 
 // anchorOf is the length of the part of a path that the other side has too.
-func anchorOf(above, local Path, other *schema.Structural, claims []claim) int {
+func (c *compiler) anchorOf(above, local Path, other *schema.Structural, claims []claim) int {
 	if len(above) == 0 && local[0] == "metadata" {
 		return 1
 	}
 	for i := len(local) - 1; i > 0; i-- {
 		full := slices.Concat(above, local[:i])
 		claimed := slices.ContainsFunc(claims, func(c claim) bool { return full.has(c.path) })
-		if found, err := resolve(other, full); err == nil && !claimed && found.Type == "object" {
+		if found, err := resolve(other, full); err == nil && !claimed && found.Type == "object" && c.paired(full) {
 			return i
 		}
 	}
 	return 0
+}
+
+// paired reports whether a path leads to the same objects on both sides: what
+// cannot be copied on the way has a place of its own on either.
+func (c *compiler) paired(path Path) bool {
+	spoke, hub := c.spoke, c.hub
+	for _, segment := range path {
+		if spoke, hub = step(spoke, segment), step(hub, segment); spoke == nil || hub == nil {
+			return false
+		}
+		if !(isStruct(spoke) && isStruct(hub)) && !sameElements(spoke, hub) && difference(spoke, hub, nil) != "" {
+			return false
+		}
+	}
+	return true
 }
 
 // strays preserves single keys of maps, labels and annotations, that a rule has
@@ -80,6 +95,19 @@ func (c *compiler) namesKey(root *schema.Structural, path Path) bool {
 // crossing is a rule, as the paths of its values on both sides.
 type crossing struct {
 	spoke, hub []Path
+}
+
+// shareKeys notes for a map which values leave it, or an object in it that rules
+// name by its key. Deeper objects come first.
+func (c *compiler) shareKeys(at spot) {
+	var names []string
+	for _, claim := range slices.Concat(c.spokeClaims, c.hubClaims) {
+		if len(claim.path) > len(at.full)+1 && claim.path.has(at.full) && !slices.Contains(names, claim.path[len(at.full)]) {
+			names = append(names, claim.path[len(at.full)])
+			c.shareKeys(at.down(claim.path[len(at.full)]))
+		}
+	}
+	c.share(at)
 }
 
 // share notes which values leave an object that both sides have, if any.

@@ -36,6 +36,13 @@ type collision struct {
 // checkCollisions looks, once all rules are known, whether each field that a
 // rule names on one side and that exists on the other belongs to a rule there.
 func (c *compiler) checkCollisions() {
+	for _, p := range c.passages {
+		for _, claim := range *p.other.claims {
+			if p.path.has(claim.path) {
+				c.invalid(p.at, p.text, "goes through %s, which belongs to %s in version %s: name the list or map itself", p.path, claim.at, p.other.version)
+			}
+		}
+	}
 	for _, p := range c.pending {
 		if !touched(*p.other.claims, p.path) {
 			c.invalid(p.at, p.text, "collides with the field %s that version %s has, for which there is no rule: say by a rule what becomes of it",
@@ -95,7 +102,9 @@ func (c *compiler) walk(at spot, spoke, hub *schema.Structural) {
 			continue
 		}
 		left, right := c.unclaimed(next, spoke, hub)
+		hidden := c.hidden(next, spoke, hub)
 		switch {
+		case hidden: // decided
 		case left != nil && right != nil:
 			c.pair(next, left, right)
 		case left != nil && hub.XPreserveUnknownFields && !exactly(c.hubClaims, next.full),
@@ -108,6 +117,27 @@ func (c *compiler) walk(at spot, spoke, hub *schema.Structural) {
 		}
 	}
 	c.share(at)
+}
+
+// hidden reports whether one side has a rule for a field, or in it, that the other
+// side may hold without naming it. That is another field of the same name, and
+// each side keeps its own.
+func (c *compiler) hidden(at spot, spoke, hub *schema.Structural) bool {
+	return c.hides(at, spoke, hub, c.spokeClaims, c.hubClaims, true) || c.hides(at, hub, spoke, c.hubClaims, c.spokeClaims, false)
+}
+
+func (c *compiler) hides(at spot, named, other *schema.Structural, claims, others []claim, ofSpoke bool) bool {
+	name := at.full[len(at.full)-1]
+	field, isNamed := named.Properties[name]
+	_, isKnown := other.Properties[name]
+	if !isNamed || isKnown || !other.XPreserveUnknownFields || !touched(claims, at.full) || touched(others, at.full) {
+		return false
+	}
+	c.preserve(at, !ofSpoke, false)
+	if !exactly(claims, at.full) {
+		c.oneSided(at, &field, ofSpoke)
+	}
+	return true
 }
 
 // unknownFields preserves what one side allows without naming it, where the
@@ -151,7 +181,7 @@ func (c *compiler) pair(at spot, spoke, hub *schema.Structural) {
 	case isStruct(spoke) && isStruct(hub):
 		c.walk(at, spoke, hub)
 	case ruled && differs == "" && !c.ruledElements(at.full):
-		c.share(at) // rules have some keys of a map; the others are the same
+		c.shareKeys(at) // rules have some keys of a map; the others are the same
 	case sameElements(spoke, hub):
 		c.elements(at, spoke, hub)
 	case ruled:
