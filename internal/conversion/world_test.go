@@ -4,315 +4,229 @@
 package conversion
 
 import (
-	"bytes"
 	"encoding/json"
-	"fmt"
 	"maps"
-	"math/rand/v2"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
-	"unicode/utf8"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/conversion/internal/generate"
+	"github.com/conversion-operator/conversion-operator/internal/conversion/reference"
 )
 
-// rich has three versions that differ in every way that rules and preservation know.
-const richHub = `spec: {type: object, properties: {
-	host: {type: string}, port: {type: integer}, same: {type: string}, tz: {type: string},
-	box: {type: object, properties: {image: {type: string}, size: {type: integer}, lid: {type: string}, count: {type: integer}, policy: {type: string}}},
-	left: {type: string}, right: {type: string}, ip: {type: string}, time: {type: string}, nodes: {type: array, items: {type: object, properties: {a: {type: string}}}},
-	kind2: {type: integer},
-	moved: {type: object, properties: {a: {type: string}, b: {type: array, items: {type: string}}}},
-	ports: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [name], items: {type: object, properties: {
-		name: {type: string}, title: {type: string}, weight: {type: integer}, mode: {type: string}, gone: {type: string}, w: {type: string}, n1: {type: string}}}},
-	rows: {type: array, items: {type: object, properties: {x: {type: string}, hubOnly: {type: integer}, p: {type: string}, q: {type: string}, policy: {type: string}, gone: {type: string}, w: {type: array, items: {type: integer}}, n2: {type: integer}}}},
-	grid: {type: array, items: {type: array, items: {type: object, properties: {yy: {type: string}, h: {type: string}, gone: {type: string}}}}},
-	byName: {type: object, additionalProperties: {type: object, properties: {to: {type: string}, h: {type: string}}}},
-	open: {type: object, properties: {o: {type: string}}},
-	cpu: {type: string}, mode: {type: string}, fresh: {type: object, properties: {level: {type: integer}, more: {type: string}}},
-	quota: {type: object, additionalProperties: {type: string}}}}, top: {type: string}`
-
-const richSpoke = `spec: {type: object, properties: {
-	hostPort: {type: string}, same: {type: string}, owner: {type: string}, size: {type: string}, gone: {type: string}, node: {type: object, properties: {a: {type: string}}},
-	image: {type: string}, policy: {type: string},
-	box: {type: object, properties: {size: {type: integer}, shape: {type: string}, ips: {type: array, items: {type: string}}, time: {type: integer}}},
-	left: {type: string}, right: {type: string},
-	kind2: {type: string},
-	deep: {type: object, properties: {er: {type: object, properties: {a: {type: string}, b: {type: array, items: {type: string}}}}, own: {type: string}, gone: {type: string}}},
-	ports: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [name], items: {type: object, properties: {
-		name: {type: string}, label: {type: string}, note: {type: string}, prio: {type: integer}, policy: {type: string}, w: {type: array, items: {type: string}}, n1: {type: integer}}}},
-	rows: {type: array, items: {type: object, properties: {x: {type: string}, only: {type: integer}, pq: {type: string}, d: {type: string}, policy: {type: string}, w: {type: integer}, n1: {type: string}}}},
-	grid: {type: array, items: {type: array, items: {type: object, properties: {z: {type: string}, s: {type: string}}}}},
-	byName: {type: object, additionalProperties: {type: object, properties: {from: {type: string}, s: {type: string}}}},
-	open: {type: object, x-kubernetes-preserve-unknown-fields: true},
-	quota: {type: object, additionalProperties: {type: string}}}}, bottom: {type: string}`
-
-const richOther = `spec: {type: object, properties: {same: {type: string}, address: {type: object, properties: {host: {type: string}, port: {type: integer}}}}}`
-
-const richRules = `{hub: v2, spokes: [{version: v1, rules: [
-	{format: {from: .spec.hostPort, template: "{h}:{p}", to: {h: .spec.host, p: .spec.port}}},
-	{move: {from: .spec.image, to: .spec.box.image}},
-	{move: {from: .spec.left, to: .spec.right}}, {move: {from: .spec.right, to: .spec.left}},
-	{move: {from: .spec.deep.er, to: .spec.moved}},
-	{move: {from: ".spec.ports[*].label", to: ".spec.ports[*].title"}},
-	{format: {from: ".spec.rows[*].pq", template: "<{p}-{q}>", to: {p: ".spec.rows[*].p", q: ".spec.rows[*].q"}}},
-	{move: {from: ".spec.grid[*][*].z", to: ".spec.grid[*][*].yy"}},
-	{move: {from: ".spec.byName[*].from", to: ".spec.byName[*].to"}},
-	{move: {from: '.spec.quota["cpu"]', to: .spec.cpu}},
-	{values: {from: .spec.policy, to: .spec.box.policy, table: [{from: a, to: b}, {from: b, to: a}, {from: "", to: ":"}, {from: ":", to: ":"}]}},
-	{values: {from: ".spec.ports[*].policy", to: ".spec.ports[*].mode", table: [{from: a, to: b}, {from: x, to: b}]}},
-	{values: {from: ".spec.rows[*].policy", to: ".spec.rows[*].policy", table: [{from: a, to: b}, {from: b, to: c}]}},
-	{wrap: {from: .spec.node, to: .spec.nodes}}, {wrap: {from: .spec.box.ips, to: .spec.ip}}, {wrap: {from: ".spec.rows[*].w", to: ".spec.rows[*].w"}},
-	{wrap: {from: ".spec.ports[*].w", to: ".spec.ports[*].w"}},
-	{cast: {from: .spec.size, to: .spec.box.count, as: Integer}}, {cast: {from: .spec.box.time, to: .spec.time, as: Seconds}}, {cast: {from: ".spec.rows[*].n1", to: ".spec.rows[*].n2", as: Seconds}},
-	{cast: {from: ".spec.ports[*].n1", to: ".spec.ports[*].n1", as: Integer}},
-	{drop: {from: .spec.gone}}, {drop: {from: .spec.deep.gone}}, {drop: {to: ".spec.ports[*].gone"}}, {drop: {to: ".spec.grid[*][*].gone"}}, {drop: {to: ".spec.rows[*].gone"}},
-	{default: {to: .spec.mode, value: a}}, {default: {to: .spec.box.lid, value: b}}, {default: {to: .spec.fresh.level, value: 80}},
-	{default: {from: ".spec.ports[*].prio", value: 1}}, {default: {from: ".spec.rows[*].d", value: a}},
-	{move: {from: .bottom, to: '.metadata.labels["bottom"]'}}
-	]}, {version: v3, rules: [{move: {from: .spec.address.host, to: .spec.host}}, {move: {from: .spec.address.port, to: .spec.port}}]}]}`
-
-func rich(t testing.TB) (*Converter, map[string]*schema.Structural) {
-	crd := widgets(t, map[string]string{"v1": strings.ReplaceAll(richSpoke, "\t", " "), "v2": strings.ReplaceAll(richHub, "\t", " "), "v3": richOther})
-	schemas, errs := structuralSchemas(crd)
-	if len(errs) > 0 {
-		t.Fatal(errs)
-	}
-	return converterOf(t, Compile(crd, from[v1alpha1.DeclarativeConverter](t, strings.ReplaceAll(richRules, "\t", " ")))), schemas
+// world is a kind with versions and rules, and what makes objects of it. Each law
+// of conversion has a fuzzer in a file of its own, which tries it in many worlds.
+type world struct {
+	*generate.Objects
+	converter *Converter
+	reference *reference.Converter
+	plan      *Plan
+	schemas   map[string]*schema.Structural
+	rules     *v1alpha1.DeclarativeConverter
 }
 
-// generator makes random values that fit a schema, more or less: fields are
-// absent at will, as in the fragments that server-side apply sends.
-type generator struct{ *rand.Rand }
-
-// words collide, and have the templates' texts in them.
-var words = []string{"", "a", "b", "a:1", ":", "h:007", "x:80", "<p-q>", "<-q>", "p-q", "é/~", "9223372036854775807", `"q"\`, "7", "90s", "1m30s"}
-
-func (g generator) value(s *schema.Structural) any {
-	if g.IntN(40) == 0 {
-		return nil
+// fuzzWorlds runs a law in worlds that the fuzzer chooses.
+func fuzzWorlds(f *testing.F, law func(t *testing.T, w *world)) {
+	for seed := range uint64(32) {
+		f.Add(seed, []byte{})
 	}
-	switch {
-	case s.Type == "string":
-		return words[g.IntN(len(words))]
-	case s.Type == "integer":
-		return json.Number([]string{"0", "1", "80", "-5", "9223372036854775807", "12345678901234567890", "1e400"}[g.IntN(7)])
-	case s.Items != nil:
-		list := []any{}
-		for i := range g.IntN(4) {
-			list = append(list, g.element(s, i))
+	f.Fuzz(func(t *testing.T, seed uint64, choices []byte) {
+		w := newWorld(t, generate.Choose(seed, choices))
+		defer w.describe(t)
+		for range 4 {
+			law(t, w)
 		}
-		return list
-	}
-	return g.object(s)
+	})
 }
 
-func (g generator) element(s *schema.Structural, index int) any {
-	value := g.value(s.Items)
-	if object, ok := value.(map[string]any); ok && isListMap(s) {
-		object["name"] = fmt.Sprint("n/", index)
+// describe says where a law was broken.
+func (w *world) describe(t *testing.T) {
+	if !t.Failed() {
+		return
 	}
-	return value
+	for version, s := range w.schemas {
+		text, err := json.Marshal(s.ToKubeOpenAPI())
+		t.Logf("%s: %s (%v)", version, text, err)
+	}
+	text, err := json.Marshal(w.rules)
+	t.Logf("rules: %s (%v)", text, err)
 }
 
-func (g generator) object(s *schema.Structural) map[string]any {
-	object := map[string]any{}
-	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
-		if property := s.Properties[name]; g.IntN(3) > 0 {
-			object[name] = g.value(&property)
+// newWorld makes the one that has every rule in it, or a random one: the spokes
+// v1 and v3 of the hub v2.
+func newWorld(t testing.TB, c *generate.Choices) *world {
+	t.Helper()
+	if c.Often(4) {
+		crd, rules := randomWorld(t, c)
+		return worldOf(t, c, crd, rules)
+	}
+	crd, rules := richWorld(t)
+	return worldOf(t, c, crd, rules)
+}
+
+func worldOf(t testing.TB, c *generate.Choices, crd *apiextensionsv1.CustomResourceDefinition, rules *v1alpha1.DeclarativeConverter) *world {
+	t.Helper()
+	w := &world{Objects: &generate.Objects{Choices: c}}
+	result := Compile(crd, rules)
+	w.converter = converterOf(t, result)
+	w.plan, w.rules = result.Plan, rules
+	w.schemas, _ = structuralSchemas(crd)
+	text, err := w.plan.Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w.reference, err = reference.New(text); err != nil {
+		t.Fatal(err)
+	}
+	w.Words, w.Values = hints(rules)
+	return w
+}
+
+func randomWorld(t testing.TB, c *generate.Choices) (*apiextensionsv1.CustomResourceDefinition, *v1alpha1.DeclarativeConverter) {
+	spoke, hub := c.Schemas()
+	other := c.Changed(hub)
+	crd := widgets(t, map[string]string{"v1": "", "v2": "", "v3": ""})
+	crd.Spec.Versions[0].Schema.OpenAPIV3Schema = spoke
+	crd.Spec.Versions[1].Schema.OpenAPIV3Schema = hub
+	crd.Spec.Versions[2].Schema.OpenAPIV3Schema = other
+	rules := &v1alpha1.DeclarativeConverter{Hub: "v2", Spokes: []v1alpha1.Spoke{{Version: "v1"}, {Version: "v3"}}}
+	for i, s := range []*apiextensionsv1.JSONSchemaProps{spoke, other} {
+		rules.Spokes[i].Rules = c.Rules(s, hub, func(some []v1alpha1.Rule) bool {
+			rules.Spokes[i].Rules = some
+			return len(Compile(crd, rules).Errors) == 0
+		})
+	}
+	return crd, rules
+}
+
+// hints are what the rules look for in objects.
+func hints(rules *v1alpha1.DeclarativeConverter) (words []string, values []any) {
+	for _, spoke := range rules.Spokes {
+		for _, rule := range spoke.Rules {
+			switch {
+			case rule.Format != nil:
+				texts, _, _ := parseTemplate(rule.Format.Template)
+				words = append(words, texts...)
+			case rule.Values != nil:
+				for _, pair := range rule.Values.Table {
+					words = append(words, pair.From, pair.To)
+				}
+			case rule.Default != nil:
+				if value, err := reference.Decode(rule.Default.Value.Raw); err == nil {
+					values = append(values, value)
+				}
+			}
 		}
 	}
-	for _, key := range []string{"cpu", "k/~", "o", "x"} {
-		switch values := valuesOf(s); {
-		case values != nil && g.IntN(2) == 0:
-			object[key] = g.value(values)
-		case s.XPreserveUnknownFields && g.IntN(3) == 0:
-			object[key] = words[g.IntN(len(words))]
-		}
+	return words, values
+}
+
+// pair returns two versions.
+func (w *world) pair() (from, to string) {
+	pair := generate.One(w.Choices, w.plan.Pairs()...)
+	return pair[0], pair[1]
+}
+
+// object makes an object of a version, as text.
+func (w *world) object(version string) string {
+	return string(w.Text(w.Object(w.schemas[version], "example.com/"+version, "Widget")))
+}
+
+func decode(t testing.TB, text string) map[string]any {
+	t.Helper()
+	value, err := reference.Decode([]byte(text))
+	object, isObject := value.(map[string]any)
+	if err != nil || !isObject {
+		t.Fatalf("%v: not a JSON object: %s", err, text)
 	}
 	return object
 }
 
-func (g generator) widget(version string, s *schema.Structural) string {
-	object := g.object(s)
-	metadata := map[string]any{}
-	if g.IntN(2) == 0 {
-		metadata["name"] = "w"
-	}
-	if g.IntN(3) == 0 {
-		metadata["labels"] = map[string]any{[]string{"bottom", "other"}[g.IntN(2)]: "l"}
-	}
-	if g.IntN(4) == 0 {
-		metadata["annotations"] = map[string]any{"other": "text"}
-	}
-	object["apiVersion"], object["kind"], object["metadata"] = "example.com/"+version, "Widget", metadata
-	text, err := json.Marshal(object)
-	if err != nil {
-		panic(err)
-	}
-	return string(text)
-}
-
-// gone is a member that the drop rules of v1 give up, wherever it is.
-var gone = regexp.MustCompile(`"gone":("(\\.|[^"\\])*"|null),?`)
-
-func withoutDropped(object string) string {
-	return strings.ReplaceAll(gone.ReplaceAllString(object, ""), ",}", "}")
-}
-
-// roundTrip checks that an object comes back as it was, and nothing grows.
-func roundTrip(t *testing.T, c *Converter, object, version, other string) {
+// essence of an object is what a converter answers for. The API server restores
+// all metadata but labels and annotations; without any it is refused.
+func essence(t testing.TB, text string) map[string]any {
 	t.Helper()
-	first, want := convert(t, c, object, other), object
-	if slices.Contains([]string{version, other}, "v1") {
-		want = withoutDropped(object)
-	}
-	there := first
-	for range 3 {
-		back := convert(t, c, there, version)
-		if !sameJSON(t, want, back) {
-			t.Fatalf("%s is\n%s at %s, and comes back as\n%s", object, there, other, back)
-		}
-		if there = convert(t, c, back, other); !sameJSON(t, first, there) {
-			t.Fatalf("%s is\n%s at %s, and after a round trip\n%s", object, first, other, there)
-		}
-	}
-}
-
-func FuzzRoundTrip(f *testing.F) {
-	c, schemas := rich(f)
-	for seed := range uint64(64) {
-		f.Add(seed)
-	}
-	f.Fuzz(func(t *testing.T, seed uint64) {
-		g := generator{rand.New(rand.NewPCG(seed, 1))}
-		for range 20 {
-			for _, pair := range c.plan.Pairs() {
-				roundTrip(t, c, g.widget(pair[0], schemas[pair[0]]), pair[0], pair[1])
+	object := decode(t, text)
+	metadata, _ := object["metadata"].(map[string]any)
+	object["metadata"] = maps.Collect(func(yield func(string, any) bool) {
+		for _, name := range []string{"name", "namespace", "uid", "labels", "annotations"} {
+			value, found := metadata[name]
+			if texts, isMap := value.(map[string]any); isMap && len(texts) == 0 {
+				continue // no labels are as good as none
+			}
+			if found && !yield(name, value) {
+				return
 			}
 		}
 	})
+	return object
 }
 
-// FuzzEditWins edits a converted object, as a client of the other version does:
-// what was kept aside must not win over the edit.
-func FuzzEditWins(f *testing.F) {
-	c, schemas := rich(f)
-	for seed := range uint64(64) {
-		f.Add(seed)
+// withoutKept is an object as its users see it.
+func withoutKept(object map[string]any) map[string]any {
+	metadata, _ := object["metadata"].(map[string]any)
+	annotations, _ := metadata["annotations"].(map[string]any)
+	maps.DeleteFunc(annotations, func(name string, _ any) bool { return strings.HasPrefix(name, KeptPrefix) })
+	if len(annotations) == 0 {
+		delete(metadata, "annotations")
 	}
-	f.Fuzz(func(t *testing.T, seed uint64) {
-		g := generator{rand.New(rand.NewPCG(seed, 2))}
-		for range 20 {
-			pair := [][2]string{{"v1", "v2"}, {"v2", "v1"}}[g.IntN(2)]
-			there := convert(t, c, g.widget(pair[0], schemas[pair[0]]), pair[1])
-			edited := replaceFields(t, there, g.widget(pair[1], schemas[pair[1]]))
-			again := convert(t, c, convert(t, c, edited, pair[0]), pair[1])
-			if got, want := withoutKept(t, again), withoutKept(t, withoutDropped(edited)); got != want {
-				t.Fatalf("the edit\n%s\nbecame\n%s", want, got)
-			}
-		}
-	})
+	return object
 }
 
-// replaceFields gives an object the fields of another one, but for the metadata.
-func replaceFields(t *testing.T, object, edit string) string {
+// wantEqual compares two decoded values.
+func wantEqual(t testing.TB, want, got any, format string, args ...any) {
 	t.Helper()
-	root, err := parse([]byte(object), one)
-	if err != nil {
-		t.Fatal(err)
+	if !reference.Equal(want, got) {
+		t.Fatalf(format+"\nwant %s\ngot  %s", append(slices.Clip(args), generate.Plain(want), generate.Plain(got))...)
 	}
-	edited, err := parse([]byte(edit), one)
-	if err != nil {
-		t.Fatal(err)
-	}
-	edited.set("metadata", root.get("metadata"))
-	return string(edited.append(nil))
 }
 
-func withoutKept(t *testing.T, object string) string {
+// surviving is an object without what the rules give up on the way to a version.
+func (w *world) surviving(t testing.TB, object, from, to string) string {
 	t.Helper()
-	root, err := parse([]byte(object), everything)
-	if err != nil {
-		t.Fatal(err)
+	switch {
+	case from != w.plan.Hub && to != w.plan.Hub:
+		atHub := w.surviving(t, convert(t, w.converter, object, w.plan.Hub), w.plan.Hub, to)
+		return convert(t, w.converter, atHub, from)
+	case from == w.plan.Hub:
+		return generate.Plain(withoutDropped(&w.plan.spoke(to).Root, decode(t, object), false))
 	}
-	for _, version := range []string{"v1", "v2", "v3"} {
-		dropKept(root.get("metadata"), version)
-	}
-	return canonical(root)
+	return generate.Plain(withoutDropped(&w.plan.spoke(from).Root, decode(t, object), true))
 }
 
-// FuzzArbitraryBytes compares the parser with encoding/json, which allows a name
-// twice, deeper nesting and invalid UTF-8; and converts whatever was read.
-func FuzzArbitraryBytes(f *testing.F) {
-	c, _ := rich(f)
-	for _, seed := range []string{
-		`{}`, `[]`, ` {"a":[1,-0,1e+5,0.10,true,false,null,"\u0041é"]} `, `{"a":1,"a":2}`, `{"a":1}x`, `01`, `1.`, `"\x"`, "\"\xff\"", "\"\x01\"",
-		widget("v1", `"spec":{"hostPort":"a:1","rows":[{"only":1}],"ports":[{"name":"a"}]}`),
-		annotated("v2", `v1 {"/spec/rows/0":{"x":"a","only":1},"/spec/rows/00":1,"/spec/deep":{}}`, `"spec":{"rows":[{"x":"a"}]}`),
-		`{"\u0061piVersion":"example.com/v1","kind":"Widget","spec":null}`,
-	} {
-		f.Add([]byte(seed))
+func withoutDropped(s *Scope, value any, ofSpoke bool) any {
+	drops := s.DropHub
+	if ofSpoke {
+		drops = s.DropSpoke
 	}
-	f.Fuzz(func(t *testing.T, text []byte) {
-		read, err := parse(text, nil)
-		valid := json.Valid(text)
-		if err == nil && (!valid || !bytes.Equal(read.raw, bytes.Trim(text, " \t\r\n"))) {
-			t.Fatalf("read %q, which is not JSON", text)
-		}
-		if err != nil && valid && utf8.Valid(text) && !strings.Contains(err.Error(), "nested deeper") {
-			t.Fatalf("did not read %q: %v", text, err)
-		}
-		if _, err := parse(text, everything); err != nil && valid && utf8.Valid(text) &&
-			!strings.Contains(err.Error(), "nested deeper") && !strings.Contains(err.Error(), "is there twice") {
-			t.Fatalf("did not look into %q: %v", text, err)
-		}
-		for _, version := range []string{"v1", "v2", "v3"} {
-			converted, err := c.Convert(nil, text, version)
-			if err == nil && !json.Valid(converted) {
-				t.Fatalf("%q was converted to %q", text, converted)
+	for _, drop := range drops {
+		parent, _ := lookUp(value, drop[:len(drop)-1]).(map[string]any)
+		delete(parent, drop[len(drop)-1])
+	}
+	for i := range s.Collections {
+		c := &s.Collections[i]
+		switch held := lookUp(value, c.Path).(type) {
+		case map[string]any:
+			for name := range held {
+				withoutDropped(&c.Scope, held[name], ofSpoke)
+			}
+		case []any:
+			for _, element := range held {
+				withoutDropped(&c.Scope, element, ofSpoke)
 			}
 		}
-	})
+	}
+	return value
 }
 
-// FuzzPlanLoad loads whatever is there instead of a plan, and converts by it.
-func FuzzPlanLoad(f *testing.F) {
-	c, _ := rich(f)
-	text, err := c.plan.Marshal()
-	if err != nil {
-		f.Fatal(err)
+func lookUp(value any, at Path) any {
+	for _, name := range at {
+		object, _ := value.(map[string]any)
+		value = object[name]
 	}
-	f.Add(text)
-	f.Add([]byte(`{"format":2,"group":"example.com","kind":"Widget","hub":"v2","versions":["v1","v2"],"spokes":[{"version":"v1","root":{"moves":[{"spoke":[],"hub":["a"]}]}}]}`))
-	f.Add([]byte(`{"format":2} {}`))
-	f.Fuzz(func(t *testing.T, text []byte) {
-		plan, err := Load(text)
-		if err != nil {
-			return
-		}
-		if again, err := Load(must(plan.Marshal())); err != nil || again.Hash() != plan.Hash() {
-			t.Fatalf("the plan %s is not loaded again: %v", text, err)
-		}
-		converter, err := NewConverter(plan)
-		if err != nil {
-			return
-		}
-		for _, pair := range plan.Pairs() {
-			if _, err := converter.Convert(nil, converter.Canary(pair[0]), pair[1]); err != nil {
-				continue
-			}
-		}
-	})
-}
-
-func must(text []byte, err error) []byte {
-	if err != nil {
-		panic(err)
-	}
-	return text
+	return value
 }

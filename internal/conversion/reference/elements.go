@@ -26,7 +26,7 @@ func (e *elements) convert(x any, s kept, at string) kept {
 	case []any:
 		switch {
 		case e.isMap:
-		case len(e.keys) > 0:
+		case e.named(held):
 			for i := range held {
 				y, more := e.way.convert(held[i], s, at+selector(held[i], e.keys))
 				held[i] = y
@@ -39,15 +39,30 @@ func (e *elements) convert(x any, s kept, at string) kept {
 	return keep
 }
 
+// named reports whether the elements of a list are known by their keys: all have
+// them, and no two have the same.
+func (e *elements) named(list []any) bool {
+	seen := map[string]bool{}
+	for _, element := range list {
+		for _, key := range e.keys {
+			if find(element, path{key}) == none {
+				return false
+			}
+		}
+		name := selector(element, e.keys)
+		if seen[name] {
+			return false
+		}
+		seen[name] = true
+	}
+	return len(e.keys) > 0
+}
+
 // selector names an element by its keys: [name="http",protocol="TCP"].
 func selector(element any, keys []string) string {
 	var parts []string
 	for _, key := range keys {
-		part := escapes.Replace(key) + "="
-		if value := find(element, path{key}); value != none {
-			part += escapes.Replace(literal(value))
-		}
-		parts = append(parts, part)
+		parts = append(parts, escapes.Replace(key)+"="+escapes.Replace(literal(find(element, path{key}))))
 	}
 	return "[" + strings.Join(parts, ",") + "]"
 }

@@ -18,14 +18,19 @@ type props = apiextensionsv1.JSONSchemaProps
 func (c *Choices) Schemas() (spoke, hub *props) {
 	hub = &props{Type: "object", Properties: c.fields(1)}
 	hub.Properties["spec"] = props{Type: "object", Properties: c.fields(2)}
-	spoke = hub.DeepCopy()
-	c.change(spoke, 2)
-	spec, found := spoke.Properties["spec"]
+	return c.Changed(hub), hub
+}
+
+// Changed is the schema of another version of the same kind.
+func (c *Choices) Changed(s *props) *props {
+	s = s.DeepCopy()
+	c.change(s, 2)
+	spec, found := s.Properties["spec"]
 	if !found {
 		spec = props{Type: "object", Properties: c.fields(2)}
 	}
-	spoke.Properties["spec"] = spec
-	return spoke, hub
+	s.Properties["spec"] = spec
+	return s
 }
 
 // fieldNames are few, so that fields of the two versions meet.
