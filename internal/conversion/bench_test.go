@@ -4,6 +4,7 @@
 package conversion
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -18,6 +19,22 @@ func BenchmarkConvert(b *testing.B) {
 		managed := strings.Repeat(entry+",", (size-300)/(len(entry)+1)) + entry
 		object := []byte(`{"apiVersion":"stable.example.com/v1","kind":"CronTab","metadata":{"name":"a","namespace":"b","managedFields":[` +
 			managed + `]},"spec":{"cronSpec":"*/5 9 * * 1","image":"i","replicas":1,"owner":"data team"}}`)
+		b.Run(fmt.Sprintf("valid/%dKB", size>>10), func(b *testing.B) {
+			b.SetBytes(int64(len(object)))
+			h := new(arena)
+			for b.Loop() {
+				h.reset()
+				if _, err := h.parse(object, nil); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+		b.Run(fmt.Sprintf("json/%dKB", size>>10), func(b *testing.B) {
+			b.SetBytes(int64(len(object)))
+			for b.Loop() {
+				json.Valid(object)
+			}
+		})
 		b.Run(fmt.Sprintf("%dKB", size>>10), func(b *testing.B) {
 			b.SetBytes(int64(len(object)))
 			b.ReportAllocs()

@@ -12,19 +12,18 @@ import (
 // something, so that its conversion exercises all of the plan. Schemas are
 // nothing to it.
 func (c *Converter) Canary(version string) []byte {
-	root := newObject()
-	root.put(Path{"apiVersion"}, rawNode(appendString(nil, c.plan.Group+"/"+version)))
-	root.put(Path{"kind"}, rawNode(appendString(nil, c.plan.Kind)))
-	metadata := newObject()
-	metadata.set("name", rawNode([]byte(`"conversion-canary"`)))
+	filler := filler{hub: version == c.plan.Hub}
+	root, metadata := filler.newObject(), filler.newObject()
+	root.set("apiVersion", filler.raw(c.versions[version].apiVersion))
+	root.set("kind", filler.quote([]byte(c.plan.Kind)))
+	metadata.set("name", filler.quote([]byte("conversion-canary")))
 	if c.plan.Namespaced {
-		metadata.set("namespace", rawNode([]byte(`"conversion-canary"`)))
+		metadata.set("namespace", filler.quote([]byte("conversion-canary")))
 	}
-	metadata.set("uid", rawNode([]byte(`"00000000-0000-0000-0000-000000000001"`)))
+	metadata.set("uid", filler.quote([]byte("00000000-0000-0000-0000-000000000001")))
 	root.set("metadata", metadata)
 	for i := range c.plan.Spokes {
-		if spoke := &c.plan.Spokes[i]; version == c.plan.Hub || version == spoke.Version {
-			filler := filler{hub: version == c.plan.Hub}
+		if spoke := &c.plan.Spokes[i]; filler.hub || version == spoke.Version {
 			filler.scope(&spoke.Root, root)
 		}
 	}
@@ -33,13 +32,14 @@ func (c *Converter) Canary(version string) []byte {
 
 // filler writes values that differ from each other.
 type filler struct {
+	hop
 	hub   bool
 	count int
 }
 
 func (f *filler) next() *node {
 	f.count++
-	return rawNode(appendString(nil, fmt.Sprintf("canary-%d", f.count)))
+	return f.quote(fmt.Appendf(nil, "canary-%d", f.count))
 }
 
 func (f *filler) scope(scope *Scope, n *node) {
@@ -50,16 +50,16 @@ func (f *filler) scope(scope *Scope, n *node) {
 	for _, leaf := range leaves {
 		switch {
 		case leaf.Known != nil:
-			n.put(append(slices.Clip(leaf.Path), "canary"), f.next())
+			f.put(n, append(slices.Clip(leaf.Path), "canary"), f.next())
 		case !leaf.Shell:
-			n.put(leaf.Path, f.next())
+			f.put(n, leaf.Path, f.next())
 		}
 	}
 	for _, move := range scope.Moves {
 		if f.hub {
-			n.put(move.Hub, f.next())
+			f.put(n, move.Hub, f.next())
 		} else {
-			n.put(move.Spoke, f.next())
+			f.put(n, move.Spoke, f.next())
 		}
 	}
 	for i := range scope.Exchanges {
@@ -70,11 +70,11 @@ func (f *filler) scope(scope *Scope, n *node) {
 		dropped = scope.DropHub
 	}
 	for _, path := range dropped {
-		n.put(path, f.next())
+		f.put(n, path, f.next())
 	}
 	for _, d := range scope.Defaults {
 		if d.Hub == f.hub {
-			n.put(d.Path, f.next())
+			f.put(n, d.Path, f.next())
 		}
 	}
 	for i := range scope.Collections {
@@ -84,58 +84,75 @@ func (f *filler) scope(scope *Scope, n *node) {
 
 // exchange writes values that convert.
 func (f *filler) exchange(e *Exchange, n *node) {
-	fields, values := e.Spoke, f.spokeValues(e)
+	toHub := exchange{Exchange: e, toHub: true, from: slotsOf(e.Spoke), to: slotsOf(e.Hub)}
+	fields, values := e.Spoke, f.spokeValues(&toHub)
 	if f.hub {
-		fields, values = e.Hub, e.convert(values, true)
+		fields, values = e.Hub, toHub.forth(&f.hop, values)
 	}
 	for i, value := range values {
 		if value != nil {
-			n.put(fields[i].Path, value)
+			f.put(n, fields[i].Path, value)
 		}
 	}
 }
 
-func (f *filler) spokeValues(e *Exchange) []*node {
+func (f *filler) spokeValues(e *exchange) []*node {
 	value := f.next()
 	switch {
 	case e.Format != nil:
 		parts := make([]*node, len(e.Hub))
 		for i, integer := range e.Format.Integer {
-			f.count++
-			parts[i], _ = holeValue(fmt.Sprint(f.count), integer)
+			parts[i], _ = holeValue(&f.hop, fmt.Append(nil, f.count+i), integer)
 		}
-		return e.convert(parts, false)
+		f.count += len(parts)
+		return e.back(&f.hop, parts)
 	case e.Wrap != nil && !e.Wrap.Hub:
-		value = &node{kind: array, elements: []*node{value}}
+		value = f.listOf([]*node{value})
 	case e.Cast != nil && e.Cast.Hub:
-		value = rawNode([]byte("80"))
+		value = f.raw([]byte("80"))
 	case e.Cast != nil:
-		value = e.Cast.write(rawNode([]byte("80")))
+		value = e.Cast.write(&f.hop, []byte("80"))
 	case e.Table != nil:
-		value = rawNode(appendString(nil, e.Table[0][0]))
+		value = f.quote([]byte(e.Table[0][0]))
+	case e.Index != nil:
+		value = f.objects(e.Index)
 	}
 	return []*node{value}
 }
 
+// objects is a list or map of one object.
+func (f *filler) objects(x *Index) *node {
+	element := f.newObject()
+	if x.Hub {
+		held := f.newObject()
+		held.set("1", element)
+		return held
+	}
+	element.set(x.Key, f.keyValue(&node{name: "1"}, x.Integer))
+	return f.listOf([]*node{element})
+}
+
 func (f *filler) collection(collection *Collection, n *node) {
-	element := newObject()
+	element := f.newObject()
 	if collection.nested() {
-		element = &node{}
+		element = f.node()
 	}
 	for _, key := range collection.Keys {
 		element.set(key, f.next())
 	}
 	f.scope(&collection.Scope, element)
-	held := &node{kind: array, elements: []*node{element}}
+	var held *node
 	if collection.Map {
-		held = newObject()
+		held = f.newObject()
 		held.set("canary", element)
+	} else {
+		held = f.listOf([]*node{element})
 	}
 	if len(collection.Path) == 0 {
 		*n = *held
 		return
 	}
-	n.put(collection.Path, held)
+	f.put(n, collection.Path, held)
 }
 
 // nested reports whether the elements are lists or maps themselves.

@@ -13,43 +13,46 @@ import (
 const maxSeconds = math.MaxInt64 / int64(time.Second)
 
 // convert reads a string, or writes an integer. What is neither has no image.
-func (c *Cast) convert(value *node, toHub bool) *node {
+func (c *Cast) convert(h *hop, value *node, toHub bool) *node {
 	if toHub == c.Hub {
-		return c.write(value)
+		return c.write(h, value.text)
 	}
-	if !isString(value.raw) {
+	if !value.isText() {
 		return nil
 	}
-	return c.read(decodeString(value.raw))
+	return c.read(h, h.decode(value.text))
 }
 
-func (c *Cast) write(value *node) *node {
-	number, ok := readInteger(string(value.raw))
+func (c *Cast) write(h *hop, text []byte) *node {
+	number, ok := readInteger(text)
 	switch {
 	case !ok || c.Seconds && (number > maxSeconds || number < -maxSeconds):
 		return nil
 	case c.Seconds:
-		return rawNode(appendString(nil, (time.Duration(number) * time.Second).String()))
+		return h.quote([]byte((time.Duration(number) * time.Second).String()))
 	}
-	return rawNode(appendString(nil, string(value.raw)))
+	return h.quote(text)
 }
 
-func (c *Cast) read(text string) *node {
+func (c *Cast) read(h *hop, text []byte) *node {
 	if c.Seconds {
-		duration, err := time.ParseDuration(text)
+		duration, err := time.ParseDuration(string(text))
 		if err != nil || duration%time.Second != 0 {
 			return nil
 		}
-		return rawNode(strconv.AppendInt(nil, int64(duration/time.Second), 10))
+		start := len(h.text)
+		h.text = strconv.AppendInt(h.text, int64(duration/time.Second), 10)
+		return h.raw(h.since(start))
 	}
 	if _, ok := readInteger(text); !ok {
 		return nil
 	}
-	return rawNode([]byte(text))
+	return h.raw(text)
 }
 
 // readInteger reads a decimal integer that is as it would be printed: 7, not 007.
-func readInteger(text string) (int64, bool) {
-	number, err := strconv.ParseInt(text, 10, 64)
-	return number, err == nil && strconv.FormatInt(number, 10) == text
+func readInteger(text []byte) (int64, bool) {
+	number, err := strconv.ParseInt(string(text), 10, 64)
+	var digits [20]byte
+	return number, err == nil && string(strconv.AppendInt(digits[:0], number, 10)) == string(text)
 }

@@ -58,6 +58,7 @@ func Compile(crd *apiextensionsv1.CustomResourceDefinition, rules *v1alpha1.Decl
 		Format: planFormat, CRD: crd.Name, Group: crd.Spec.Group, Kind: crd.Spec.Names.Kind,
 		Namespaced: crd.Spec.Scope == apiextensionsv1.NamespaceScoped,
 		Hub:        hub, Versions: slices.Sorted(maps.Keys(schemas)),
+		DropOverflow: rules.Overflow == v1alpha1.OverflowDrop,
 	}
 	for _, version := range plan.Versions {
 		if version != hub && hasHub {

@@ -84,29 +84,29 @@ func (c *compiler) fits(raw []byte, s *schema.Structural, at *field.Path) bool {
 
 // is reports whether a value is of the type that a schema names.
 func (n *node) is(s *schema.Structural) bool {
-	_, err := strconv.ParseInt(string(n.raw), 10, 64)
+	_, err := strconv.ParseInt(string(n.text), 10, 64)
 	switch {
 	case s.XIntOrString:
-		return isString(n.raw) || err == nil
+		return isString(n.text) || err == nil
 	case s.Type == "string":
-		return isString(n.raw)
+		return isString(n.text)
 	case s.Type == "integer":
 		return err == nil
 	case s.Type == "number":
-		return len(n.raw) > 0 && (n.raw[0] == '-' || '0' <= n.raw[0] && n.raw[0] <= '9')
+		return len(n.text) > 0 && (n.text[0] == '-' || '0' <= n.text[0] && n.text[0] <= '9')
 	case s.Type == "boolean":
-		return string(n.raw) == "true" || string(n.raw) == "false"
+		return string(n.text) == "true" || string(n.text) == "false"
 	case s.Type == "array":
 		return n.kind == array
 	case s.Type == "object":
 		return n.kind == object
 	}
-	return string(n.raw) != "null"
+	return string(n.text) != "null"
 }
 
 func inEnum(value *node, enum []schema.JSON) bool {
 	return slices.ContainsFunc(enum, func(allowed schema.JSON) bool {
 		text, err := json.Marshal(allowed.Object)
-		return err == nil && canonical(rawNode(text)) == canonical(value)
+		return err == nil && canonical((&node{text: text})) == canonical(value)
 	})
 }

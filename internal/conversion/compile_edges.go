@@ -13,12 +13,8 @@ import (
 // kept aside comes back, and nothing is filled.
 func (c *compiler) anchorRules(scope *Scope, above Path) {
 	for _, exchange := range scope.Exchanges {
-		for i := range exchange.Spoke {
-			exchange.Spoke[i].Anchor = c.anchorOf(above, exchange.Spoke[i].Path, c.hub, c.hubClaims)
-		}
-		for i := range exchange.Hub {
-			exchange.Hub[i].Anchor = c.anchorOf(above, exchange.Hub[i].Path, c.spoke, c.spokeClaims)
-		}
+		c.anchorFields(above, exchange.Spoke, c.hub, c.hubClaims)
+		c.anchorFields(above, exchange.Hub, c.spoke, c.spokeClaims)
 	}
 	for i := range scope.Defaults {
 		_, other := c.sides(scope.Defaults[i].Hub)
@@ -29,6 +25,20 @@ func (c *compiler) anchorRules(scope *Scope, above Path) {
 		c.anchorRules(&collection.Scope, slices.Concat(above, collection.Path, Path{each}))
 	}
 }
+
+func (c *compiler) anchorFields(above Path, fields []Field, other *schema.Structural, claims []claim) {
+	for i := range fields {
+		full := slices.Concat(above, fields[i].Path)
+		fields[i].Anchor = c.anchorOf(above, fields[i].Path, other, claims)
+		fields[i].Text, fields[i].Label = isText(full), isLabel(full)
+	}
+}
+
+// isText reports whether a path leads to a label or an annotation.
+func isText(path Path) bool { return path[0] == "metadata" }
+
+// isLabel reports whether a path leads to a label.
+func isLabel(path Path) bool { return isText(path) && path[1] == "labels" }
 
 // anchorOf is the length of the part of a path that the other side has too.
 func (c *compiler) anchorOf(above, local Path, other *schema.Structural, claims []claim) int {

@@ -289,7 +289,7 @@ func (c *compiler) oneSided(at spot, s *schema.Structural, ofSpoke bool) {
 }
 
 func (c *compiler) preserve(at spot, ofSpoke, shell bool) {
-	c.addLeaf(at, ofSpoke, Leaf{Path: at.local, Anchor: at.anchor, Shell: shell, Text: at.full[0] == "metadata"})
+	c.addLeaf(at, ofSpoke, Leaf{Path: at.local, Anchor: at.anchor, Shell: shell, Text: isText(at.full), Label: isLabel(at.full)})
 	if !shell {
 		c.notePreserved(at, ofSpoke)
 	}

@@ -30,6 +30,8 @@ func (c *compiler) addRules(rules []v1alpha1.Rule, at *field.Path) {
 			c.addWrap(rule.Wrap, at.Index(i).Child("wrap"))
 		case rule.Cast != nil:
 			c.addCast(rule.Cast, at.Index(i).Child("cast"))
+		case rule.Index != nil:
+			c.addIndex(rule.Index, at.Index(i).Child("index"))
 		case rule.Default != nil:
 			c.addDefault(rule.Default, at.Index(i).Child("default"))
 		default:
@@ -93,6 +95,11 @@ func (c *compiler) addMove(rule *v1alpha1.MoveRule, at *field.Path) {
 	}
 	if differs := difference(p.spokeSchema, p.hubSchema, nil); differs != "" {
 		c.invalid(at.Child("to"), rule.To, "cannot be moved from %s: %s: move the fields that are alike one by one", rule.From, differs)
+		return
+	}
+	if p.spoke[0] == "metadata" || p.hub[0] == "metadata" {
+		// Not every value can be a label or an annotation.
+		p.scope.Exchanges = append(p.scope.Exchanges, p.exchange())
 		return
 	}
 	p.scope.Moves = append(p.scope.Moves, Move{Spoke: p.spoke, Hub: p.hub})

@@ -4,15 +4,10 @@
 package conversion
 
 import (
+	"bytes"
 	"fmt"
-	"slices"
 	"strings"
 )
-
-// maxAnnotations is the API server's limit on all annotations of an object
-// together, keys and values, in bytes. It checks the answer of a conversion:
-// k8s.io/apimachinery/pkg/api/validation, TotalAnnotationSizeLimitB.
-const maxAnnotations = 256 << 10
 
 // Converter converts objects by a plan. It never changes and may be used by
 // many goroutines at once.
@@ -20,19 +15,38 @@ type Converter struct {
 	plan *Plan
 	// look is wherever the plan has something to do, in any version.
 	look *look
+	// kind is what objects say, a JSON string.
+	kind []byte
+	// versions are those of the plan.
+	versions map[string]*version
+}
+
+// version is one that the plan covers.
+type version struct {
+	name string
+	// apiVersion is what objects say, a JSON string.
+	apiVersion []byte
+	// annotation has what is kept aside while the object is in another version.
+	annotation string
+	// toHub and fromHub are nil for the hub.
+	toHub, fromHub *way
 }
 
 // NewConverter prepares a plan.
 func NewConverter(plan *Plan) (*Converter, error) {
-	c := &Converter{plan: plan, look: &look{}}
+	c := &Converter{plan: plan, look: newLook(), kind: appendQuoted(nil, plan.Kind), versions: map[string]*version{}}
 	c.look.path(Path{"metadata", "annotations"})
-	for _, version := range plan.Versions {
-		if version != plan.Hub && plan.spoke(version) == nil && len(plan.Versions) > 1 {
-			return nil, fmt.Errorf("the conversion plan of %s covers the version %s and has no rules for it", plan.CRD, version)
+	for _, name := range plan.Versions {
+		v := &version{name: name, apiVersion: appendQuoted(nil, plan.Group+"/"+name), annotation: KeptPrefix + name}
+		c.versions[name] = v
+		spoke := plan.spoke(name)
+		switch {
+		case spoke != nil:
+			c.look.addScope(&spoke.Root)
+			v.toHub, v.fromHub = spoke.Root.ways()
+		case name != plan.Hub && len(plan.Versions) > 1:
+			return nil, fmt.Errorf("the conversion plan of %s covers the version %s and has no rules for it", plan.CRD, name)
 		}
-	}
-	for i := range plan.Spokes {
-		c.look.addScope(&plan.Spokes[i].Root)
 	}
 	c.look.merge()
 	return c, nil
@@ -42,166 +56,145 @@ func NewConverter(plan *Plan) (*Converter, error) {
 // apiVersion says from which version. Errors are for people who use kubectl;
 // they name neither the object nor the version, which the webhook knows.
 func (c *Converter) Convert(dst, object []byte, toVersion string) ([]byte, error) {
-	root, from, err := c.read(object)
+	out, outcome, err := c.convert(dst, object, toVersion, false)
 	if err != nil {
 		return dst, err
 	}
-	if err := c.covers(from, toVersion); err != nil {
-		return dst, err
+	if p := (parser{src: object, at: outcome.Read}); !p.atEnd() {
+		return dst, p.fail("the end was expected")
 	}
-	if from == toVersion {
-		return append(dst, object...), nil
+	return out, nil
+}
+
+// Answer converts the object that text begins with, and leaves out of its
+// metadata what the API server does not take from an answer: everything but
+// name, namespace, uid, labels and annotations
+// (k8s.io/apiextensions-apiserver/pkg/apiserver/conversion, restoreObjectMeta).
+// It is Convert otherwise.
+func (c *Converter) Answer(dst, text []byte, toVersion string) ([]byte, Outcome, error) {
+	return c.convert(dst, text, toVersion, true)
+}
+
+func (c *Converter) convert(dst, text []byte, toVersion string, lean bool) ([]byte, Outcome, error) {
+	h := hops.Get().(*hop)
+	defer h.release()
+	h.dropsOverflow, h.outcome = c.plan.DropOverflow, Outcome{}
+	root, end, err := h.parseFirst(text, c.look)
+	if err != nil {
+		return dst, Outcome{}, err
 	}
-	if from != c.plan.Hub && toVersion != c.plan.Hub {
-		if err := c.hop(root, from, c.plan.Hub); err != nil {
-			return dst, err
+	h.outcome.Read = end
+	from, err := c.versionOf(root)
+	if err != nil {
+		return dst, h.outcome, err
+	}
+	h.outcome.From = from.name
+	to := c.versions[toVersion]
+	switch {
+	case to == nil:
+		return dst, h.outcome, c.unknown(toVersion)
+	case from == to:
+		return append(dst, root.text...), h.outcome, nil
+	}
+	if root, err = c.path(h, root, from, to); err != nil {
+		return dst, h.outcome, err
+	}
+	if lean {
+		root.get("metadata").keepOnly(answered)
+	}
+	return root.append(dst), h.outcome, nil
+}
+
+// answered reports whether the API server looks at a member of the metadata of an answer.
+func answered(m *node) bool {
+	return m.named("name") || m.named("namespace") || m.named("uid") || m.named("labels") || m.named("annotations")
+}
+
+// path converts from spoke to hub, from hub to spoke, or both.
+func (c *Converter) path(h *hop, root *node, from, to *version) (*node, error) {
+	if from.toHub != nil {
+		if err := c.hop(h, root, from, c.versions[c.plan.Hub], from.toHub); err != nil || to.fromHub == nil {
+			return root, err
 		}
 		// What was moved is now where other rules look for it.
-		if root, from, err = c.read(root.append(nil)); err != nil {
-			return dst, err
+		var err error
+		if root, err = h.parse(h.bytes(root), c.look); err != nil {
+			return root, err
 		}
+		from = c.versions[c.plan.Hub]
 	}
-	if err := c.hop(root, from, toVersion); err != nil {
-		return dst, err
-	}
-	return root.append(dst), nil
+	return root, c.hop(h, root, from, to, to.fromHub)
 }
 
-// read parses an object, and holds its group and kind against the plan's.
-func (c *Converter) read(text []byte) (root *node, version string, err error) {
-	if root, err = parse(text, c.look); err != nil {
-		return nil, "", err
-	}
+// versionOf holds an object's group and kind against the plan's.
+func (c *Converter) versionOf(root *node) (*version, error) {
 	if root.kind != object {
-		return nil, "", fmt.Errorf("a %s object was expected", c.plan.Kind)
+		return nil, fmt.Errorf("a %s object was expected", c.plan.Kind)
+	}
+	if v := c.usual(root.get("apiVersion"), root.get("kind")); v != nil {
+		return v, nil
 	}
 	apiVersion, kind := textOf(root.get("apiVersion")), textOf(root.get("kind"))
-	group, version, _ := strings.Cut(apiVersion, "/")
+	group, name, _ := strings.Cut(apiVersion, "/")
 	if group != c.plan.Group || kind != c.plan.Kind {
-		return nil, "", fmt.Errorf("the object is %q of %q, and the conversion plan is for %s of %s", kind, apiVersion, c.plan.Kind, c.plan.Group)
+		return nil, fmt.Errorf("the object is %q of %q, and the conversion plan is for %s of %s", kind, apiVersion, c.plan.Kind, c.plan.Group)
 	}
-	return root, version, nil
+	if v := c.versions[name]; v != nil {
+		return v, nil
+	}
+	return nil, c.unknown(name)
 }
 
-// textOf returns a string value's text, and nothing for any other value.
-func textOf(n *node) string {
-	if n == nil || !isString(n.raw) {
-		return ""
+// usual is the version of an object that says so without escapes.
+func (c *Converter) usual(apiVersion, kind *node) *version {
+	if apiVersion == nil || kind == nil || !bytes.Equal(kind.text, c.kind) {
+		return nil
 	}
-	return decodeString(n.raw)
-}
-
-func (c *Converter) covers(versions ...string) error {
-	for _, version := range versions {
-		if !slices.Contains(c.plan.Versions, version) {
-			return fmt.Errorf("version %q is not in the conversion plan of %s, which has %s: a version that was just added is converted once its plan is rolled out",
-				version, c.plan.CRD, strings.Join(c.plan.Versions, ", "))
+	for _, v := range c.versions {
+		if bytes.Equal(apiVersion.text, v.apiVersion) {
+			return v
 		}
 	}
 	return nil
 }
 
-// hop converts between a spoke and the hub, in place.
-func (c *Converter) hop(root *node, from, to string) error {
-	spoke := c.plan.spoke(from)
-	toHub := spoke != nil
-	if !toHub {
-		spoke = c.plan.spoke(to)
+// textOf returns a string value's text, and nothing for any other value.
+func textOf(n *node) string {
+	if n == nil || !n.isText() {
+		return ""
 	}
+	return decodeString(n.text)
+}
+
+func (c *Converter) unknown(version string) error {
+	return fmt.Errorf("version %q is not in the conversion plan of %s, which has %s: a version that was just added is converted once its plan is rolled out",
+		version, c.plan.CRD, strings.Join(c.plan.Versions, ", "))
+}
+
+// hop converts between a spoke and the hub, in place.
+func (c *Converter) hop(h *hop, root *node, from, to *version, w *way) error {
+	h.begin()
 	metadata := root.get("metadata")
-	if metadata == nil || metadata.kind != object || !metadata.isExpanded() {
-		metadata = newObject()
+	if metadata == nil || !metadata.isObject() {
+		metadata = h.newObject()
 		root.set("metadata", metadata)
 	}
-	h := hop{toHub: toHub, whole: isWhole(metadata), restore: takeKept(metadata, to), keep: kept{}}
-	dropKept(metadata, from)
-	h.scope(&spoke.Root, root, "")
-	root.set("apiVersion", rawNode(appendString(nil, c.plan.Group+"/"+to)))
-	return h.keep.write(metadata, from)
+	h.whole = isWhole(metadata)
+	h.restore = h.takeKept(metadata, to.annotation, h.restore)
+	h.dropKept(metadata, from.annotation)
+	h.scope(w, root, nil)
+	root.set("apiVersion", h.raw(to.apiVersion))
+	return h.writeKept(metadata, from.annotation)
 }
 
 // isWhole tells an object from a fragment that server-side apply converts: the
 // API server gives every object a name and a uid.
 func isWhole(metadata *node) bool {
-	return textOf(metadata.get("name")) != "" || textOf(metadata.get("uid")) != ""
-}
-
-// addScope looks wherever a scope has something to do.
-func (l *look) addScope(scope *Scope) {
-	for _, move := range scope.Moves {
-		l.parent(move.Spoke)
-		l.parent(move.Hub)
-	}
-	for i := range scope.Exchanges {
-		for _, field := range slices.Concat(scope.Exchanges[i].Spoke, scope.Exchanges[i].Hub) {
-			l.parent(field.Path)
+	const quotes = 2
+	for _, name := range []string{"name", "uid"} {
+		if value := metadata.get(name); value != nil && value.isText() && len(value.text) > quotes {
+			return true
 		}
 	}
-	for _, path := range slices.Concat(scope.DropSpoke, scope.DropHub) {
-		l.parent(path)
-	}
-	for _, d := range scope.Defaults {
-		l.parent(d.Path)
-	}
-	for _, leaf := range slices.Concat(scope.OnlySpoke, scope.OnlyHub) {
-		l.parent(leaf.Path)
-		if leaf.Shell || leaf.Known != nil {
-			l.path(leaf.Path)
-		}
-	}
-	for i := range scope.Shared {
-		l.path(scope.Shared[i].Path)
-	}
-	for i := range scope.Collections {
-		collection := &scope.Collections[i]
-		at := l.path(collection.Path)
-		if at.each == nil {
-			at.each = &look{}
-		}
-		at.each.addScope(&collection.Scope)
-	}
-}
-
-// merge makes a look into one element of a map see all that a look into each
-// element sees: another rule, or another spoke, may name one of them.
-func (l *look) merge() {
-	for _, member := range l.members {
-		if l.each != nil {
-			member.add(l.each)
-		}
-		member.merge()
-	}
-	if l.each != nil {
-		l.each.merge()
-	}
-}
-
-func (l *look) add(other *look) {
-	for name, member := range other.members {
-		l.path(Path{name}).add(member)
-	}
-	if other.each != nil {
-		if l.each == nil {
-			l.each = &look{}
-		}
-		l.each.add(other.each)
-	}
-}
-
-// parent looks into the object that holds a field.
-func (l *look) parent(path Path) { l.path(path[:max(len(path)-1, 0)]) }
-
-func (l *look) path(path Path) *look {
-	for _, name := range path {
-		if l.members == nil {
-			l.members = map[string]*look{}
-		}
-		next := l.members[name]
-		if next == nil {
-			next = &look{}
-			l.members[name] = next
-		}
-		l = next
-	}
-	return l
+	return false
 }

@@ -11,10 +11,13 @@
 // the elements of lists and maps, each with the rules and the one-sided fields
 // that are local to it.
 //
-// A Converter (convert.go) answers for a plan. It parses an object as far as
-// the plan looks into it (parse.go, scan.go); everything else stays the bytes that it
-// was. Then each scope moves values and sets them aside (hop.go,
-// exchange.go (with format.go, values.go, wrap.go, cast.go), default.go, drop.go, elements.go, shared.go).
+// A Converter (convert.go) answers for a plan. It prepares the plan as ways
+// (way.go, prepare.go), one for each direction of each scope. It parses an object
+// as far as the plan looks into it (look.go, parse.go, scan.go); everything else
+// stays the bytes that it was. Then each scope moves values and sets them aside
+// (hop.go, exchange.go with format.go, values.go, wrap.go, cast.go and index.go,
+// default.go, elements.go, shared.go). All of it happens in memory that is used
+// again for the next object (arena.go): the usual conversion allocates nothing.
 //
 // One law makes a conversion lossless and keeps it fresh. Converting x writes
 // y = forward(x). If backward(y) is not x, then x is kept aside in an

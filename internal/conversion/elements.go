@@ -4,43 +4,51 @@
 package conversion
 
 import (
+	"bytes"
 	"slices"
 	"strconv"
-	"strings"
 )
-
-// selector names an element of a list by its keys: [name="http",protocol="TCP"].
-func selector(element *node, keys []string) string {
-	var text strings.Builder
-	for i, key := range keys {
-		text.WriteString([]string{"[", ","}[min(i, 1)] + escapePointer(key) + "=")
-		if value := element.get(key); value != nil {
-			text.WriteString(escapePointer(canonical(value)))
-		}
-	}
-	return text.String() + "]"
-}
 
 // anonymous converts elements that have no name. One that cannot be expressed is
 // kept whole. Coming back, a kept element is restored in the place of the one
 // that it converts to: at its index, or else at the first other one.
-func (h *hop) anonymous(c *Collection, elements []*node, at string) {
-	restored := h.waiting(c, at).match(elements)
-	for i, element := range elements {
-		if i < len(restored) && restored[i] != nil {
-			elements[i] = rawNode(restored[i])
+func (h *hop) anonymous(c *collection, held *node, at *place) {
+	restored := h.waiting(c, at).match(held)
+	restore := h.restore
+	h.restore = nil
+	for element := held.first; element != nil; element, at.index = element.next, at.index+1 {
+		if at.index < len(restored) && restored[at.index] != nil {
+			element.open, element.text = false, restored[at.index]
+			element.kind, element.first, element.last = kindOf(element.text), nil, nil
 			continue
 		}
-		own := &hop{toHub: h.toHub, whole: h.whole, keep: kept{}}
-		whole := element.src
-		if own.dropAll(&c.Scope, element) {
-			whole = element.append(nil)
+		whole, before := element.text, len(h.keep)
+		if c.way.dropAll(element) {
+			whole = h.bytes(element)
 		}
-		own.scope(&c.Scope, element, "")
-		if len(own.keep) > 0 {
-			h.keep[at+strconv.Itoa(i)] = slices.Clone(whole)
+		h.scope(c.way, element, at)
+		if len(h.keep) > before {
+			h.keep = append(h.keep[:before], entry{h.pointer(at, "", ""), whole})
 		}
 	}
+	h.restore = restore
+}
+
+// dropAll drops in all of an element, before it is kept whole for other reasons.
+func (w *way) dropAll(n *node) (dropped bool) {
+	for i := range w.collections {
+		held := n.find(w.collections[i].path)
+		if held == nil {
+			continue
+		}
+		for element := held.first; element != nil; element = element.next {
+			dropped = w.collections[i].way.dropAll(element) || dropped
+		}
+	}
+	for _, path := range w.drops {
+		dropped = n.detach(path) != nil || dropped
+	}
+	return dropped
 }
 
 // waiting are kept elements of one list, by what they convert to; those that
@@ -52,24 +60,23 @@ type waiter struct {
 	kept  []byte
 }
 
-func (h *hop) waiting(c *Collection, at string) waiting {
+func (h *hop) waiting(c *collection, at *place) waiting {
+	if len(h.restore) == 0 {
+		return nil
+	}
+	at.index = 0
+	prefix := bytes.TrimSuffix(h.pointer(at, "", ""), []byte("0"))
 	elements := waiting{}
-	look := &look{}
-	look.addScope(&c.Scope)
-	look.merge()
-	for pointer, raw := range h.restore {
-		text, under := strings.CutPrefix(pointer, at)
-		index, err := strconv.Atoi(text)
-		if !under || err != nil || index < 0 || strconv.Itoa(index) != text {
+	for _, e := range h.restore {
+		digits, under := bytes.CutPrefix(e.pointer, prefix)
+		index, err := strconv.Atoi(string(digits))
+		if !under || err != nil || index < 0 || strconv.Itoa(index) != string(digits) {
 			continue
 		}
-		element, err := parse(raw, look)
-		if err != nil {
-			continue
+		if element, err := h.parse(e.value, c.look); err == nil {
+			converted := h.reversed(c.way.back, element)
+			elements[converted] = append(elements[converted], waiter{index, e.value})
 		}
-		h.reverse().scope(&c.Scope, element, "")
-		converted := canonical(element)
-		elements[converted] = append(elements[converted], waiter{index, raw})
 	}
 	for _, alike := range elements {
 		slices.SortFunc(alike, func(a, b waiter) int { return a.index - b.index })
@@ -77,24 +84,35 @@ func (h *hop) waiting(c *Collection, at string) waiting {
 	return elements
 }
 
+// reversed is what an element converts to the other way, with nothing kept aside.
+func (h *hop) reversed(w *way, element *node) string {
+	other := hops.Get().(*hop)
+	defer other.release()
+	other.whole = h.whole
+	other.scope(w, element, nil)
+	return canonical(element)
+}
+
 // match returns the kept element for each element that has one. All that are
 // still at their index come first: an element that is alike must not take theirs.
-func (w waiting) match(elements []*node) [][]byte {
+func (w waiting) match(held *node) [][]byte {
 	if len(w) == 0 {
 		return nil
 	}
-	matched, texts := make([][]byte, len(elements)), make([]string, len(elements))
-	for i, element := range elements {
-		texts[i] = canonical(element)
-		alike := w[texts[i]]
-		if at := slices.IndexFunc(alike, func(k waiter) bool { return k.index == i }); at >= 0 {
-			matched[i] = alike[at].kept
-			w[texts[i]] = slices.Delete(alike, at, at+1)
+	var matched [][]byte
+	var texts []string
+	for element := held.first; element != nil; element = element.next {
+		index, text, kept := len(texts), canonical(element), []byte(nil)
+		alike := w[text]
+		if at := slices.IndexFunc(alike, func(k waiter) bool { return k.index == index }); at >= 0 {
+			kept = alike[at].kept
+			w[text] = slices.Delete(alike, at, at+1)
 		}
+		matched, texts = append(matched, kept), append(texts, text)
 	}
-	for i := range elements {
-		if alike := w[texts[i]]; matched[i] == nil && len(alike) > 0 {
-			matched[i], w[texts[i]] = alike[0].kept, alike[1:]
+	for i, text := range texts {
+		if alike := w[text]; matched[i] == nil && len(alike) > 0 {
+			matched[i], w[text] = alike[0].kept, alike[1:]
 		}
 	}
 	return matched

@@ -4,7 +4,6 @@
 package conversion
 
 import (
-	"bytes"
 	"slices"
 	"strings"
 )
@@ -29,22 +28,22 @@ func canonical(n *node) string {
 
 // sort orders all members by name, and writes all text in one way.
 func (n *node) sort() {
-	if n.raw != nil && isString(n.raw) {
-		n.raw = appendString(nil, decodeString(n.raw))
+	if n.isText() {
+		n.text = appendQuoted(nil, decodeString(n.text))
 	}
-	for i := range n.members {
-		n.members[i].key = appendString(nil, n.members[i].name)
-		n.members[i].value.sort()
+	var children []*node
+	for child := n.first; child != nil; child = child.next {
+		child.sort()
+		if child.key != nil {
+			child.key, child.name = nil, child.label()
+		}
+		children = append(children, child)
 	}
-	slices.SortFunc(n.members, func(a, b member) int { return strings.Compare(a.name, b.name) })
-	for _, element := range n.elements {
-		element.sort()
+	if n.kind == object {
+		slices.SortFunc(children, func(a, b *node) int { return strings.Compare(a.name, b.name) })
 	}
-}
-
-func sameScalar(a, b []byte) bool {
-	if isString(a) && isString(b) {
-		return decodeString(a) == decodeString(b)
+	n.first, n.last = nil, nil
+	for _, child := range children {
+		n.add(child)
 	}
-	return bytes.Equal(a, b)
 }

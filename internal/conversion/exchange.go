@@ -5,94 +5,165 @@ package conversion
 
 import "slices"
 
+// exchanges takes the values of one side away and computes those of the other,
+// those of one exchange behind those of another.
+func (h *hop) exchanges(w *way, n *node, at *place) []*node {
+	count := 0
+	for i := range w.exchanges {
+		count += len(w.exchanges[i].to)
+	}
+	all := h.lists.take(count)[:0]
+	for i := range w.exchanges {
+		all = append(all, h.exchange(&w.exchanges[i], n, at)...)
+	}
+	return all
+}
+
+func (h *hop) putImages(w *way, n *node, images []*node) {
+	for i := range w.exchanges {
+		for _, to := range w.exchanges[i].to {
+			if images[0] != nil {
+				h.put(n, to.path, images[0])
+			}
+			images = images[1:]
+		}
+	}
+}
+
 // exchange takes the values of one side away and computes those of the other, or
 // restores what was kept aside if that is what the values are now. What would not
 // come back the same is kept aside.
-func (h *hop) exchange(e *Exchange, n *node, at string) []*node {
-	from, to := ends(h, e.Spoke, e.Hub)
-	values := make([]*node, len(from))
-	for i, field := range from {
-		values[i] = n.detach(field.Path)
+func (h *hop) exchange(e *exchange, n *node, at *place) []*node {
+	values := h.lists.take(len(e.from))
+	for i := range e.from {
+		values[i] = n.detach(e.from[i].path)
 	}
-	images := e.convert(values, h.toHub)
-	if kept := h.keptValues(to, n, at, !some(values)); kept != nil && sameAll(e.convert(kept, !h.toHub), values) {
-		images = kept
+	there := some(values)
+	if !there && len(h.restore) == 0 {
+		return h.lists.take(len(e.to))
+	}
+	images := e.forth(h, values)
+	if kept := h.keptValues(e.to, n, at, !there); kept != nil {
+		images = e.revive(h, kept, values, images)
 	}
 	switch {
-	case !some(values):
-		h.leaveAlone(to, images)
-	case !sameAll(e.convert(images, !h.toHub), values):
-		for i, value := range values {
-			if value != nil {
-				h.setAside(at+from[i].Path.pointer(), value, some(images))
-			}
+	case !there:
+		h.leaveAlone(e.to, images)
+	case !sameAll(e.back(h, images), values):
+		h.setAside(e, values, images, at)
+	}
+	return images
+}
+
+// forth computes the values of the side that the hop leads to, nil where there
+// is none; back those of the side that it leaves.
+func (e *exchange) forth(h *hop, values []*node) []*node { return e.convert(h, values, e.toHub, e.to) }
+
+func (e *exchange) back(h *hop, images []*node) []*node {
+	return e.convert(h, images, !e.toHub, e.from)
+}
+
+// convert computes values for the fields. One that the API server would refuse
+// there is none.
+func (e *exchange) convert(h *hop, values []*node, toHub bool, fields []slot) []*node {
+	var images []*node
+	switch {
+	case e.Format != nil && toHub:
+		images = e.Format.parse(h, values[0])
+	default:
+		images = h.lists.take(1)
+		images[0] = e.convertOne(h, values, toHub)
+	}
+	for i, image := range images {
+		if image != nil && !fields[i].legal(image.text) {
+			images[i] = nil
 		}
 	}
 	return images
 }
 
-// convert computes the values of the other side, nil where there is none. Null
-// means no value everywhere.
-func (e *Exchange) convert(values []*node, toHub bool) []*node {
+// convertOne computes a single value. Null means no value everywhere.
+func (e *exchange) convertOne(h *hop, values []*node, toHub bool) *node {
 	if e.Format != nil {
-		return e.Format.convert(values, toHub)
+		return e.Format.write(h, values)
 	}
-	return []*node{e.convertOne(values[0], toHub)}
-}
-
-func (e *Exchange) convertOne(value *node, toHub bool) *node {
-	if value == nil || string(value.raw) == "null" {
-		return value
-	}
+	value := values[0]
 	switch {
+	case value == nil || value.isNull():
+		return value
 	case e.Wrap != nil:
-		return e.Wrap.convert(value, toHub)
+		return e.Wrap.convert(h, value, toHub)
 	case e.Cast != nil:
-		return e.Cast.convert(value, toHub)
+		return e.Cast.convert(h, value, toHub)
+	case e.Index != nil:
+		return e.Index.convert(h, value, toHub)
 	}
-	return translate(e.Table, value, toHub)
+	return translate(h, e.Table, value, toHub)
 }
 
 // keptValues are the values that were kept aside together, nil where there are
 // none. Where they are all that there is, the objects above them must be there.
-func (h *hop) keptValues(fields []Field, n *node, at string, alone bool) []*node {
+func (h *hop) keptValues(fields []slot, n *node, at *place, alone bool) []*node {
 	var values []*node
-	for i, field := range fields {
-		raw, found := h.restore[at+field.Path.pointer()]
-		if !found {
+	for i := range fields {
+		text := h.restored(at, "", fields[i].pointer)
+		if text == nil {
 			continue
 		}
-		if alone && !n.holds(field.Path[:field.Anchor]) {
+		if alone && !n.holds(fields[i].anchor) || !fields[i].legal(text) {
 			return nil
 		}
 		if values == nil {
-			values = make([]*node, len(fields))
+			values = h.lists.take(len(fields))
 		}
-		values[i] = rawNode(raw)
+		values[i] = h.raw(text)
 	}
 	return values
 }
 
+// revive returns what was kept aside if it is what the values are now, and what
+// they convert to otherwise.
+func (e *exchange) revive(h *hop, kept, values, images []*node) []*node {
+	if e.Index != nil && e.Index.isOrder(kept[0], e.toHub) {
+		if images[0] != nil {
+			images[0] = e.Index.reorder(h, images[0], kept[0])
+		}
+		return images
+	}
+	if sameAll(e.back(h, kept), values) {
+		return kept
+	}
+	return images
+}
+
 // leaveAlone notes where values come back without an image.
-func (h *hop) leaveAlone(fields []Field, values []*node) {
+func (h *hop) leaveAlone(fields []slot, values []*node) {
 	for i, value := range values {
 		if value != nil {
-			h.alone = append(h.alone, fields[i].Path)
+			h.alone = append(h.alone, fields[i].path)
 		}
 	}
 }
 
-// setAside keeps a value. One that has an image on the other side comes back
-// with it, and needs no object there to come back to.
-func (h *hop) setAside(pointer string, value *node, imaged bool) {
-	if !imaged {
-		h.keep.add(pointer, value)
-		return
+// setAside keeps values that would not come back as they are. Those that have an
+// image on the other side come back with it, and need no object there to come
+// back to. Of a list that has a map for an image, its order is all that is lost.
+func (h *hop) setAside(e *exchange, values, images []*node, at *place) {
+	for i, value := range values {
+		if value == nil {
+			continue
+		}
+		text := h.bytes(value)
+		if e.Index != nil && images[0] != nil {
+			text = e.Index.order(h, text)
+		}
+		aside := entry{h.pointer(at, "", e.from[i].pointer), text}
+		if some(images) {
+			h.imaged = append(h.imaged, aside)
+		} else {
+			h.keep = append(h.keep, aside)
+		}
 	}
-	if h.imaged == nil {
-		h.imaged = kept{}
-	}
-	h.imaged.add(pointer, value)
 }
 
 // some reports whether there is any value.
@@ -107,5 +178,5 @@ func same(a, b *node) bool {
 	if a == nil || b == nil {
 		return a == b
 	}
-	return a.raw != nil && b.raw != nil && sameScalar(a.raw, b.raw) || canonical(a) == canonical(b)
+	return !a.open && !b.open && sameScalar(a.text, b.text) || canonical(a) == canonical(b)
 }

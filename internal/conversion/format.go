@@ -3,32 +3,24 @@
 
 package conversion
 
-import "strings"
-
-// convert parses the spoke's string, or prints the hub's fields.
-func (f *Format) convert(values []*node, toHub bool) []*node {
-	if toHub {
-		return f.parse(values[0])
-	}
-	return []*node{f.print(values)}
-}
+import "bytes"
 
 // parse reads a string by the template: a hole takes what comes before the first
 // place where the next text stands, and the last hole what is left. Nothing is
 // read of a string that does not fit. A hole that takes nothing gives no field.
-func (f *Format) parse(value *node) []*node {
-	parts := make([]*node, len(f.Integer))
-	if value == nil || !isString(value.raw) {
+func (f *Format) parse(h *hop, value *node) []*node {
+	parts := h.lists.take(len(f.Integer))
+	if value == nil || !value.isText() {
 		return parts
 	}
-	rest, fits := strings.CutPrefix(decodeString(value.raw), f.Texts[0])
+	rest, fits := bytes.CutPrefix(h.decode(value.text), []byte(f.Texts[0]))
 	for i, integer := range f.Integer {
-		var part string
+		var part []byte
 		if fits {
 			part, rest, fits = cutHole(rest, f.Texts[i+1], i == len(f.Integer)-1)
 		}
-		if fits && part != "" {
-			parts[i], fits = holeValue(part, integer)
+		if fits && len(part) > 0 {
+			parts[i], fits = holeValue(h, part, integer)
 		}
 	}
 	if !fits {
@@ -38,53 +30,54 @@ func (f *Format) parse(value *node) []*node {
 }
 
 // cutHole takes what stands before the next text.
-func cutHole(text, next string, last bool) (part, rest string, fits bool) {
+func cutHole(text []byte, next string, last bool) (part, rest []byte, fits bool) {
 	if last {
-		part, fits = strings.CutSuffix(text, next)
-		return part, "", fits
+		part, fits = bytes.CutSuffix(text, []byte(next))
+		return part, nil, fits
 	}
-	return strings.Cut(text, next)
+	return bytes.Cut(text, []byte(next))
 }
 
-// holeValue writes a part as the hub's field has it. An integer must be as it would
-// be printed: 7, not 007.
-func holeValue(part string, integer bool) (*node, bool) {
+// holeValue writes a part as the hub's field has it. An integer must be as it
+// would be printed: 7, not 007.
+func holeValue(h *hop, part []byte, integer bool) (*node, bool) {
 	if !integer {
-		return rawNode(appendString(nil, part)), true
+		return h.quote(part), true
 	}
 	if _, ok := readInteger(part); !ok {
 		return nil, false
 	}
-	return rawNode([]byte(part)), true
+	return h.raw(part), true
 }
 
-// print writes the fields by the template, nil where there are none, or where
+// write prints the fields by the template, nil where there are none, or where
 // one of them is not of the hole's type.
-func (f *Format) print(parts []*node) *node {
-	text, found := f.Texts[0], false
+func (f *Format) write(h *hop, parts []*node) *node {
+	if !some(parts) {
+		return nil
+	}
+	var buffer [64]byte
+	text := append(buffer[:0], f.Texts[0]...)
 	for i, part := range parts {
 		if part != nil {
-			printed, ok := holeText(part, f.Integer[i])
+			printed, ok := holeText(h, part, f.Integer[i])
 			if !ok {
 				return nil
 			}
-			text, found = text+printed, true
+			text = append(text, printed...)
 		}
-		text += f.Texts[i+1]
+		text = append(text, f.Texts[i+1]...)
 	}
-	if !found {
-		return nil
-	}
-	return rawNode(appendString(nil, text))
+	return h.quote(text)
 }
 
-func holeText(part *node, integer bool) (string, bool) {
+func holeText(h *hop, part *node, integer bool) ([]byte, bool) {
 	if integer {
-		_, ok := readInteger(string(part.raw))
-		return string(part.raw), ok
+		_, ok := readInteger(part.text)
+		return part.text, ok
 	}
-	if !isString(part.raw) {
-		return "", false
+	if !part.isText() {
+		return nil, false
 	}
-	return decodeString(part.raw), true
+	return h.decode(part.text), true
 }

@@ -4,16 +4,20 @@
 package conversion
 
 import (
-	"maps"
+	"bytes"
 	"slices"
-	"strings"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// hop is one conversion between a spoke and the hub.
+// hop is one conversion between a spoke and the hub, and its memory.
 type hop struct {
-	toHub bool
+	arena
 	// whole tells an object from a fragment of one, such as somebody applies.
 	whole bool
+	// dropsOverflow is what to do with more than an annotation can hold.
+	dropsOverflow bool
 	// restore is what was kept aside when the object left the version that it
 	// now comes back to; keep is what the other side cannot express this time.
 	restore, keep kept
@@ -22,69 +26,71 @@ type hop struct {
 	// alone are the places in a scope of values that came back without an image:
 	// they will be kept again, and hold the objects around them in place.
 	alone []Path
+	// restorable are the fields of a scope that may come back.
+	restorable []*coming
+	// sharings and defaults are more memory, as that of the arena.
+	sharings bump[shared]
+	defaults bump[defaulted]
+
+	outcome Outcome
 }
 
-// reverse converts the other way, with nothing kept aside.
-func (h *hop) reverse() *hop { return &hop{toHub: !h.toHub, whole: h.whole, keep: kept{}} }
+var hops = sync.Pool{New: func() any { return new(hop) }}
 
-// ends orders what the spoke has and what the hub has in the direction of the hop.
-func ends[T any](h *hop, spoke, hub T) (from, to T) {
-	if h.toHub {
-		return spoke, hub
+func (h *hop) release() {
+	h.begin()
+	h.sharings.reset()
+	h.defaults.reset()
+	if h.reset() {
+		hops.Put(h)
 	}
-	return hub, spoke
 }
 
-// scope converts one object in place; at is its place, as a JSON Pointer. All is
-// read before anything is written, so that rules do not depend on their order.
-// The element of a list of lists is a list: it has collections only.
-func (h *hop) scope(scope *Scope, n *node, at string) {
-	for i := range scope.Collections {
-		h.collection(&scope.Collections[i], n, at)
+// begin forgets what was kept.
+func (h *hop) begin() {
+	h.restore, h.keep, h.imaged, h.alone = h.restore[:0], h.keep[:0], h.imaged[:0], h.alone[:0]
+}
+
+// scope converts one object in place. All is read before anything is written, so
+// that rules do not depend on their order. The element of a list of lists is a
+// list: it has collections only.
+func (h *hop) scope(w *way, n *node, at *place) {
+	for i := range w.collections {
+		h.collection(&w.collections[i], n, at)
 	}
-	if n.kind != object || !n.isExpanded() {
+	if !n.isObject() {
 		return
 	}
-	h.drop(scope, n)
-	shared := h.shared(scope, n)
-	leaving, coming := ends(h, scope.OnlySpoke, scope.OnlyHub)
-	restorable := h.restorable(coming, n)
-	h.keepShells(leaving, n, at)
-	moved := make([]*node, len(scope.Moves))
-	for i, move := range scope.Moves {
-		from, _ := ends(h, move.Spoke, move.Hub)
-		moved[i] = n.detach(from)
+	for _, path := range w.drops {
+		n.detach(path)
 	}
-	images := make([][]*node, len(scope.Exchanges))
-	for i := range scope.Exchanges {
-		images[i] = h.exchange(&scope.Exchanges[i], n, at)
+	shared := h.shared(w, n)
+	h.findRestorable(w, n)
+	h.keepShells(w, n, at)
+	moved := h.lists.take(len(w.moves))
+	for i := range w.moves {
+		moved[i] = n.detach(w.moves[i].from)
 	}
-	filled := h.defaults(scope, n)
-	h.keepLeaves(leaving, n, at)
-	for i, move := range scope.Moves {
-		if moved[i] != nil {
-			_, to := ends(h, move.Spoke, move.Hub)
-			n.put(to, moved[i])
+	images := h.exchanges(w, n, at)
+	filled := h.takeDefaults(w, n)
+	for i := range w.holders {
+		h.leave(&w.holders[i], n, at)
+	}
+	for i, value := range moved {
+		if value != nil {
+			h.put(n, w.moves[i].to, value)
 		}
 	}
-	for i := range images {
-		_, to := ends(h, scope.Exchanges[i].Spoke, scope.Exchanges[i].Hub)
-		for j, image := range images[i] {
-			if image != nil {
-				n.put(to[j].Path, image)
-			}
-		}
-	}
-	h.restoreLeaves(restorable, n, at)
+	h.putImages(w, n, images)
+	h.restoreLeaves(n, at)
 	for i := range filled {
 		filled[i].fill(h, n, at)
 	}
 	for i := range shared {
-		h.tidy(&shared[i], n, at)
+		shared[i].tidy(h, n, at)
 	}
-	maps.Copy(h.keep, h.imaged)
-	clear(h.imaged)
-	h.alone = nil
+	h.keep = append(h.keep, h.imaged...)
+	h.imaged, h.alone = h.imaged[:0], h.alone[:0]
 	for i := range filled {
 		filled[i].keep(h, n, at)
 	}
@@ -92,67 +98,84 @@ func (h *hop) scope(scope *Scope, n *node, at string) {
 
 // keepShells keeps objects that only this side has where they are empty.
 // Otherwise what is in them says that they are there.
-func (h *hop) keepShells(leaving []Leaf, n *node, at string) {
-	for _, leaf := range leaving {
-		if !leaf.Shell {
-			continue
-		}
-		if shell := n.find(leaf.Path); shell != nil && len(shell.members) == 0 {
-			h.keep.add(at+leaf.Path.pointer(), n.detach(leaf.Path))
+func (h *hop) keepShells(w *way, n *node, at *place) {
+	for i := range w.shells {
+		shell := n.find(w.shells[i].path)
+		if shell != nil && shell.first == nil {
+			h.keepAside(at, w.shells[i].pointer, h.bytes(n.detach(w.shells[i].path)))
 		}
 	}
 }
 
-// keepLeaves takes away what the other side lacks, and the shells that are empty now.
-func (h *hop) keepLeaves(leaving []Leaf, n *node, at string) {
-	for _, leaf := range leaving {
+// leave takes away what the other side lacks, and the shells that are empty now.
+func (h *hop) leave(of *holder, n *node, at *place) {
+	held := n.find(of.path)
+	if held == nil {
+		return
+	}
+	held.keepOnly(func(m *node) bool {
+		name := h.nameOf(m)
+		shell, leaves := of.members[string(name)]
 		switch {
-		case leaf.Shell:
-			if shell := n.find(leaf.Path); shell != nil && len(shell.members) == 0 {
-				n.detach(leaf.Path)
-			}
-		case leaf.Known != nil:
-			h.keepUnknown(leaf, n, at)
-		default:
-			if value := n.detach(leaf.Path); value != nil {
-				h.keep.add(at+leaf.Path.pointer(), value)
-			}
+		case !leaves && (of.known == nil || of.known[string(name)]):
+			return true
+		case shell:
+			return m.first != nil
 		}
-	}
+		start := len(h.text)
+		h.text = append(append(at.append(h.text), of.pointer...), '/')
+		h.text = appendPointerName(h.text, name)
+		h.keep = append(h.keep, entry{h.since(start), h.bytes(m)})
+		return false
+	})
 }
 
-// restorable are the leaves that may come back: the object above them is still
-// there. One that rules make on the way does not count.
-func (h *hop) restorable(coming []Leaf, n *node) []Leaf {
+// findRestorable notes the fields that may come back: the object above them is
+// still there. One that rules make on the way does not count.
+func (h *hop) findRestorable(w *way, n *node) {
+	h.restorable = h.restorable[:0]
 	if len(h.restore) == 0 {
-		return nil
+		return
 	}
-	return slices.DeleteFunc(slices.Clone(coming), func(leaf Leaf) bool { return !n.holds(leaf.Path[:leaf.Anchor]) })
+	for i := range w.coming {
+		if n.holds(w.coming[i].anchor) {
+			h.restorable = append(h.restorable, &w.coming[i])
+		}
+	}
 }
 
 // restoreLeaves brings back what the other side lacked and has no value now.
-func (h *hop) restoreLeaves(restorable []Leaf, n *node, at string) {
-	for _, leaf := range restorable {
-		if leaf.Known != nil {
+func (h *hop) restoreLeaves(n *node, at *place) {
+	for _, leaf := range h.restorable {
+		if leaf.known != nil {
 			h.restoreUnknown(leaf, n, at)
 			continue
 		}
-		value, found := h.restore[at+leaf.Path.pointer()]
-		if !found || n.find(leaf.Path) != nil || !leaf.allows(value) {
+		value := h.restored(at, "", leaf.pointer)
+		if value == nil || n.find(leaf.path) != nil || !leaf.allows(value) {
 			continue
 		}
-		n.put(leaf.Path, rawNode(value))
+		h.put(n, leaf.path, h.raw(value))
 	}
 }
 
 // allows reports whether a kept value may come back. Users can write what is
 // kept: a shell must not bring fields that have owners of their own, and a label
 // that is no string would make the object unreadable.
-func (l *Leaf) allows(value []byte) bool {
-	switch {
-	case l.Shell:
+func (l *coming) allows(value []byte) bool {
+	if l.shell {
 		return isBare(value)
-	case l.Text:
+	}
+	return l.legal(value)
+}
+
+// legal reports whether the API server accepts a value: any as a field, and few
+// as labels.
+func (s *slot) legal(value []byte) bool {
+	switch {
+	case s.label:
+		return isString(value) && len(validation.IsValidLabelValue(decodeString(value))) == 0
+	case s.text:
 		return isString(value)
 	}
 	return true
@@ -161,56 +184,40 @@ func (l *Leaf) allows(value []byte) bool {
 // isBare reports whether a value has nothing in it.
 func isBare(value []byte) bool {
 	n, err := parse(value, one)
-	return err == nil && len(n.members) == 0
+	return err == nil && n.first == nil
 }
 
-// keepUnknown takes away the fields that the schema of this side allows without
-// naming them, where the other side allows none.
-func (h *hop) keepUnknown(leaf Leaf, n *node, at string) {
-	holder := n.find(leaf.Path)
-	if holder == nil {
+// restoreUnknown brings the fields back that the schema allows without naming them.
+func (h *hop) restoreUnknown(leaf *coming, n *node, at *place) {
+	holder := n.find(leaf.path)
+	if holder != nil && !n.holds(leaf.path) {
 		return
 	}
-	for _, member := range slices.Clone(holder.members) {
-		if !slices.Contains(leaf.Known, member.name) {
-			h.keep.add(at+leaf.Path.pointer()+"/"+escapePointer(member.name), member.value)
-			holder.remove(member.name)
-		}
-	}
-}
-
-func (h *hop) restoreUnknown(leaf Leaf, n *node, at string) {
-	holder := n.find(leaf.Path)
-	if holder != nil && !n.holds(leaf.Path) {
-		return
-	}
-	for _, pointer := range slices.Sorted(maps.Keys(h.restore)) {
-		escaped, under := strings.CutPrefix(pointer, at+leaf.Path.pointer()+"/")
-		name := unescapePointer(escaped)
-		if !under || strings.Contains(escaped, "/") || slices.Contains(leaf.Known, name) || holder != nil && holder.get(name) != nil {
+	prefix := append(h.pointer(at, "", leaf.pointer), '/')
+	for _, e := range h.restore {
+		escaped, under := bytes.CutPrefix(e.pointer, prefix)
+		name := unescapePointer(string(escaped))
+		if !under || bytes.IndexByte(escaped, '/') >= 0 || leaf.known[name] || holder != nil && holder.get(name) != nil {
 			continue
 		}
-		n.put(append(slices.Clip(leaf.Path), name), rawNode(h.restore[pointer]))
+		h.put(n, append(slices.Clip(leaf.path), name), h.raw(e.value))
 	}
 }
 
 // collection converts the elements of a list or map.
-func (h *hop) collection(c *Collection, n *node, at string) {
-	elements := n.find(c.Path)
-	if elements == nil {
+func (h *hop) collection(c *collection, n *node, above *place) {
+	held := n.find(c.path)
+	if held == nil || held.first == nil {
 		return
 	}
-	at += c.Path.pointer() + "/"
-	switch {
-	case c.Map:
-		for _, member := range elements.members {
-			h.scope(&c.Scope, member.value, at+escapePointer(member.name))
-		}
-	case len(c.Keys) > 0:
-		for _, element := range elements.elements {
-			h.scope(&c.Scope, element, at+selector(element, c.Keys))
-		}
-	default:
-		h.anonymous(c, elements.elements, at)
+	at := &h.places.take(1)[0]
+	at.above, at.in = above, c
+	if !c.isMap && len(c.keys) == 0 {
+		h.anonymous(c, held, at)
+		return
+	}
+	for element := held.first; element != nil; element = element.next {
+		at.element = element
+		h.scope(c.way, element, at)
 	}
 }

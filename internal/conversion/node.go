@@ -3,8 +3,6 @@
 
 package conversion
 
-import "slices"
-
 // kind of a JSON value.
 type kind byte
 
@@ -14,39 +12,76 @@ const (
 	array
 )
 
-// node is a JSON value. One that the plan does not look into is its bytes;
-// others have members or elements, and forget theirs when they are changed.
+func kindOf(text []byte) kind {
+	if len(text) > 0 {
+		switch text[0] {
+		case '{':
+			return object
+		case '[':
+			return array
+		}
+	}
+	return scalar
+}
+
+// node is a JSON value. One that the plan does not look into is its text; an
+// open one has members or elements. It is in one list of siblings at most.
 type node struct {
 	kind kind
-	// raw is the text of a value that was not looked into.
-	raw []byte
-	// src is the text of a value that was looked into, as it was parsed.
-	src      []byte
-	members  []member
-	elements []*node
+	// open tells that the plan looks into the value.
+	open bool
+	// escaped tells that the key has escapes.
+	escaped bool
+	// key is the name of a member as it was written, with its quotes. A member
+	// that was made here has a name instead.
+	key  []byte
+	name string
+	// text is the value as it was written. That of an open one may be outdated.
+	text              []byte
+	next, first, last *node
 }
 
-// member of an object, in the order of the text.
-type member struct {
-	// key as written, with its quotes.
-	key []byte
-	// name is the key decoded.
-	name  string
-	value *node
+// isObject reports whether the value is an object that can get members.
+func (n *node) isObject() bool { return n.open && n.kind == object }
+
+// isNull reports whether the value is null.
+func (n *node) isNull() bool { return string(n.text) == "null" }
+
+// isText reports whether the value is a string.
+func (n *node) isText() bool { return isString(n.text) }
+
+// named reports whether a member has the name.
+func (n *node) named(name string) bool {
+	switch {
+	case n.key == nil:
+		return n.name == name
+	case n.escaped:
+		return decodeString(n.key) == name
+	}
+	return string(n.key[1:len(n.key)-1]) == name
 }
 
-func newObject() *node { return &node{kind: object} }
+// label is the name of a member, decoded.
+func (n *node) label() string {
+	if n.key == nil {
+		return n.name
+	}
+	return decodeString(n.key)
+}
 
-func rawNode(raw []byte) *node { return &node{raw: raw} }
+// nameOf is the name of a member, decoded.
+func (a *arena) nameOf(n *node) []byte {
+	if n.key == nil {
+		return []byte(n.name)
+	}
+	return a.decode(n.key)
+}
 
-// isExpanded reports whether the plan has looked into the value.
-func (n *node) isExpanded() bool { return n.raw == nil }
-
-// get returns a member, nil where there is none or the value is no object.
+// get returns a member, nil where there is none or the value is no open object.
 func (n *node) get(name string) *node {
-	for i := range n.members {
-		if n.members[i].name == name {
-			return n.members[i].value
+	for m := n.first; m != nil; m = m.next {
+		if m.named(name) {
+			return m
 		}
 	}
 	return nil
@@ -66,23 +101,77 @@ func (n *node) find(path Path) *node {
 // holds reports whether there is an object at a path that can get new members.
 func (n *node) holds(path Path) bool {
 	found := n.find(path)
-	return found != nil && found.kind == object && found.isExpanded()
+	return found != nil && found.isObject()
 }
 
-// set replaces a member, or adds one at the end.
-func (n *node) set(name string, value *node) {
-	for i := range n.members {
-		if n.members[i].name == name {
-			n.members[i].value = value
-			return
-		}
+// add appends a member or an element.
+func (n *node) add(child *node) {
+	child.next = nil
+	if n.first == nil {
+		n.first = child
+	} else {
+		n.last.next = child
 	}
-	n.members = append(n.members, member{key: appendString(nil, name), name: name, value: value})
+	n.last = child
 }
 
-// remove takes a member away.
-func (n *node) remove(name string) {
-	n.members = slices.DeleteFunc(n.members, func(m member) bool { return m.name == name })
+// set replaces a member in its place, or adds one at the end.
+func (n *node) set(name string, value *node) {
+	value.key, value.escaped, value.name = nil, false, name
+	before, old := n.lookup(name)
+	if old == nil {
+		n.add(value)
+		return
+	}
+	value.key, value.escaped, value.next = old.key, old.escaped, old.next
+	n.link(before, value)
+	if n.last == old {
+		n.last = value
+	}
+}
+
+// remove takes a member away and returns it, nil where there is none.
+func (n *node) remove(name string) *node {
+	before, old := n.lookup(name)
+	if old == nil {
+		return nil
+	}
+	n.link(before, old.next)
+	if n.last == old {
+		n.last = before
+	}
+	old.next = nil
+	return old
+}
+
+// link makes next follow a child, or the first where before is nil.
+func (n *node) link(before, next *node) {
+	if before == nil {
+		n.first = next
+		return
+	}
+	before.next = next
+}
+
+// lookup returns a member and the one before it.
+func (n *node) lookup(name string) (before, found *node) {
+	for found = n.first; found != nil && !found.named(name); found = found.next {
+		before = found
+	}
+	return before, found
+}
+
+// keepOnly takes the members away that do not fit.
+func (n *node) keepOnly(fits func(*node) bool) {
+	members := n.first
+	n.first, n.last = nil, nil
+	for m := members; m != nil; {
+		next := m.next
+		if fits(m) {
+			n.add(m)
+		}
+		m = next
+	}
 }
 
 // detach takes the value at a path away and returns it, nil where there is none.
@@ -91,37 +180,18 @@ func (n *node) detach(path Path) *node {
 	if parent == nil {
 		return nil
 	}
-	last := path[len(path)-1]
-	value := parent.get(last)
-	if value != nil {
-		parent.remove(last)
-	}
-	return value
-}
-
-// put sets the value at a path and makes the objects on the way. A value of
-// another kind that is in the way is replaced.
-func (n *node) put(path Path, value *node) {
-	for _, name := range path[:len(path)-1] {
-		next := n.get(name)
-		if next == nil || next.kind != object || !next.isExpanded() {
-			next = newObject()
-			n.set(name, next)
-		}
-		n = next
-	}
-	n.set(path[len(path)-1], value)
+	return parent.remove(path[len(path)-1])
 }
 
 // append writes the value as JSON.
 func (n *node) append(dst []byte) []byte {
 	switch {
-	case n.raw != nil:
-		return append(dst, n.raw...)
+	case !n.open:
+		return append(dst, n.text...)
 	case n.kind == array:
 		dst = append(dst, '[')
-		for i, element := range n.elements {
-			if i > 0 {
+		for element := n.first; element != nil; element = element.next {
+			if element != n.first {
 				dst = append(dst, ',')
 			}
 			dst = element.append(dst)
@@ -129,13 +199,20 @@ func (n *node) append(dst []byte) []byte {
 		return append(dst, ']')
 	}
 	dst = append(dst, '{')
-	for i := range n.members {
-		if i > 0 {
+	for m := n.first; m != nil; m = m.next {
+		if m != n.first {
 			dst = append(dst, ',')
 		}
-		dst = append(dst, n.members[i].key...)
-		dst = append(dst, ':')
-		dst = n.members[i].value.append(dst)
+		dst = append(m.appendKey(dst), ':')
+		dst = m.append(dst)
 	}
 	return append(dst, '}')
+}
+
+// appendKey writes the name of a member as JSON.
+func (n *node) appendKey(dst []byte) []byte {
+	if n.key == nil {
+		return appendQuoted(dst, n.name)
+	}
+	return append(dst, n.key...)
 }

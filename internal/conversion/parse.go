@@ -3,7 +3,11 @@
 
 package conversion
 
-import "fmt"
+import (
+	"bytes"
+	"fmt"
+	"slices"
+)
 
 // maxDepth bounds nesting. The API server's own limit on objects is lower.
 const maxDepth = 512
@@ -11,31 +15,39 @@ const maxDepth = 512
 // parser reads JSON strictly, RFC 8259, in one pass: each byte is looked at
 // once, and only what a look names becomes a node of its own.
 type parser struct {
+	*arena
 	src   []byte
 	at    int
 	depth int
 }
 
-// look is where a plan looks into an object. A nil look sees one value of bytes.
-type look struct {
-	members map[string]*look
-	// each looks into the elements of a list, or the values of a map.
-	each *look
-}
+// parse reads one JSON value and nothing behind it.
+func parse(src []byte, at *look) (*node, error) { return new(arena).parse(src, at) }
 
 // parse reads one JSON value and nothing behind it.
-func parse(src []byte, at *look) (*node, error) {
-	p := parser{src: src}
-	p.space()
-	value, err := p.value(at)
+func (a *arena) parse(src []byte, at *look) (*node, error) {
+	value, end, err := a.parseFirst(src, at)
 	if err != nil {
 		return nil, err
 	}
-	p.space()
-	if p.at != len(src) {
+	if p := (parser{src: src, at: end}); !p.atEnd() {
 		return nil, p.fail("the end was expected")
 	}
 	return value, nil
+}
+
+// atEnd reports whether nothing follows but white space.
+func (p *parser) atEnd() bool {
+	p.space()
+	return p.at == len(p.src)
+}
+
+// parseFirst reads the JSON value that a text begins with, and returns where it ends.
+func (a *arena) parseFirst(src []byte, at *look) (value *node, end int, err error) {
+	p := parser{arena: a, src: src}
+	p.space()
+	value, err = p.value(at)
+	return value, p.at, err
 }
 
 func (p *parser) fail(what string) error {
@@ -43,93 +55,114 @@ func (p *parser) fail(what string) error {
 }
 
 func (p *parser) value(at *look) (*node, error) {
-	if at != nil && p.at < len(p.src) {
-		switch p.src[p.at] {
-		case '{':
-			return p.object(at)
-		case '[':
-			if at.each != nil {
-				return p.array(at)
-			}
-		}
-	}
-	start := p.at
-	if err := p.skip(); err != nil {
-		return nil, err
-	}
-	return rawNode(p.src[start:p.at]), nil
+	n := p.node()
+	return n, p.into(n, at)
 }
 
-func (p *parser) object(at *look) (*node, error) {
+// into reads a value into a node.
+func (p *parser) into(n *node, at *look) (err error) {
 	start := p.at
-	object := newObject()
+	switch {
+	case at == nil || start >= len(p.src):
+		err = p.skip()
+	case p.src[start] == '{':
+		err = p.object(n, at)
+	case p.src[start] == '[' && at.each != nil:
+		err = p.array(n, at)
+	default:
+		err = p.skip()
+	}
+	if err == nil {
+		n.text = p.src[start:p.at:p.at]
+		if !n.open {
+			n.kind = kindOf(n.text)
+		}
+	}
+	return err
+}
+
+func (p *parser) object(n *node, at *look) error {
+	n.kind, n.open = object, true
+	count := 0
 	more, err := p.begin('}')
 	for more && err == nil {
-		var m member
-		if m, err = p.member(at); err != nil {
-			return nil, err
+		if err = p.member(n, at); err != nil {
+			return err
 		}
-		object.members = append(object.members, m)
+		count++
 		more, err = p.next('}')
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
-	object.src = p.src[start:p.at]
-	return object, p.unique(object.members)
+	return p.unique(n, count)
 }
 
-func (p *parser) member(at *look) (m member, err error) {
-	if m.key, err = p.key(); err != nil {
-		return m, err
+func (p *parser) member(of *node, at *look) error {
+	key, err := p.key()
+	if err != nil {
+		return err
 	}
-	m.name = decodeString(m.key)
-	next := at.members[m.name]
+	m := p.node()
+	m.key, m.escaped = key, !isPlain(key)
+	of.add(m)
+	next := at.members[string(key[1:len(key)-1])]
+	if m.escaped {
+		next = at.members[m.label()]
+	}
 	if next == nil {
 		next = at.each
 	}
-	m.value, err = p.value(next)
-	return m, err
+	return p.into(m, next)
 }
 
 // unique refuses an object with a name that is there twice: which of them counts
 // would depend on who reads it.
-func (p *parser) unique(members []member) error {
-	const few = 16
-	if len(members) <= few {
-		for i := range members {
-			for j := range i {
-				if members[i].name == members[j].name {
-					return p.fail(fmt.Sprintf("the name %q is there twice", members[i].name))
-				}
+func (p *parser) unique(n *node, count int) error {
+	const few = 24
+	if count > few {
+		return p.uniqueSorted(n, count)
+	}
+	for m := n.first; m != nil; m = m.next {
+		for other := n.first; other != m; other = other.next {
+			if bytes.Equal(m.key, other.key) || (m.escaped || other.escaped) && m.label() == other.label() {
+				return p.twice(m)
 			}
 		}
-		return nil
-	}
-	seen := make(map[string]struct{}, len(members))
-	for i := range members {
-		if _, twice := seen[members[i].name]; twice {
-			return p.fail(fmt.Sprintf("the name %q is there twice", members[i].name))
-		}
-		seen[members[i].name] = struct{}{}
 	}
 	return nil
 }
 
-func (p *parser) array(at *look) (*node, error) {
-	start := p.at
-	list := &node{kind: array}
+func (p *parser) uniqueSorted(n *node, count int) error {
+	members := p.lists.take(count)[:0]
+	for m := n.first; m != nil; m = m.next {
+		members = append(members, m)
+	}
+	slices.SortFunc(members, func(a, b *node) int { return bytes.Compare(p.decode(a.key), p.decode(b.key)) })
+	for i := 1; i < len(members); i++ {
+		if bytes.Equal(p.decode(members[i-1].key), p.decode(members[i].key)) {
+			return p.twice(members[i])
+		}
+	}
+	return nil
+}
+
+func (p *parser) twice(m *node) error {
+	return p.fail(fmt.Sprintf("the name %q is there twice", m.label()))
+}
+
+func (p *parser) array(n *node, at *look) error {
+	n.kind, n.open = array, true
 	more, err := p.begin(']')
 	for more && err == nil {
-		var element *node
-		if element, err = p.value(at.each); err != nil {
-			return nil, err
+		element := p.node()
+		n.add(element)
+		if err = p.into(element, at.each); err != nil {
+			return err
 		}
-		list.elements = append(list.elements, element)
 		more, err = p.next(']')
 	}
-	list.src = p.src[start:p.at]
-	return list, err
+	return err
 }
 
 // begin enters the bracket at hand and reports whether there is anything in it.
@@ -176,6 +209,10 @@ func (p *parser) key() ([]byte, error) {
 		return nil, err
 	}
 	key := p.src[start:p.at]
+	if p.at+1 < len(p.src) && p.src[p.at] == ':' && p.src[p.at+1] > ' ' {
+		p.at++ // nobody who writes for programs writes spaces
+		return key, nil
+	}
 	p.space()
 	if p.at >= len(p.src) || p.src[p.at] != ':' {
 		return nil, p.fail("a colon was expected")

@@ -4,6 +4,7 @@
 package conversion
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"slices"
@@ -87,6 +88,14 @@ func (p Path) pointer() string {
 var pointerEscapes = strings.NewReplacer("~", "~0", "/", "~1")
 
 func escapePointer(segment string) string { return pointerEscapes.Replace(segment) }
+
+// appendPointerName writes a name as a segment of a JSON Pointer.
+func appendPointerName(dst, name []byte) []byte {
+	if bytes.ContainsAny(name, "~/") {
+		return append(dst, escapePointer(string(name))...)
+	}
+	return append(dst, name...)
+}
 
 var pointerNames = strings.NewReplacer("~1", "/", "~0", "~")
 

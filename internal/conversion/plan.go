@@ -29,6 +29,8 @@ type Plan struct {
 	Hub        string `json:"hub"`
 	// Versions are those that the plan covers, sorted.
 	Versions []string `json:"versions"`
+	// DropOverflow gives kept values up that have no room, instead of failing.
+	DropOverflow bool `json:"dropOverflow,omitempty"`
 	// Spokes are the versions besides the hub, in the order of Versions.
 	Spokes []Spoke `json:"spokes,omitempty"`
 }
@@ -67,8 +69,10 @@ type Leaf struct {
 	// Shell marks an object that is kept only where it is empty: its fields have
 	// owners of their own.
 	Shell bool `json:"shell,omitempty"`
-	// Text marks a label or annotation, which is a string or nothing.
-	Text bool `json:"text,omitempty"`
+	// Text marks a label or annotation, which is a string or nothing, and Label a
+	// label, whose text the API server limits.
+	Text  bool `json:"text,omitempty"`
+	Label bool `json:"label,omitempty"`
 	// Known marks an object that both sides have and that may hold anything on
 	// one side only: all of its members but these are one-sided.
 	Known []string `json:"known,omitzero"`
@@ -102,7 +106,8 @@ type Move struct {
 }
 
 // Exchange is fields of the two sides that are computed from each other. How, one
-// of Format, Table, Wrap, Cast, Index and CEL says.
+// of Format, Table, Wrap, Cast, Index and CEL says; without any, a value is the
+// same on both sides, as far as it is legal there.
 type Exchange struct {
 	Spoke []Field `json:"spoke"`
 	Hub   []Field `json:"hub"`
@@ -121,6 +126,9 @@ type Field struct {
 	Path Path `json:"path"`
 	// Anchor is that of Leaf, for a value that was kept aside.
 	Anchor int `json:"anchor,omitempty"`
+	// Text and Label are those of Leaf.
+	Text  bool `json:"text,omitempty"`
+	Label bool `json:"label,omitempty"`
 }
 
 // Format is one string in the spoke, and several fields in the hub, its holes.
@@ -269,7 +277,7 @@ func (e *Exchange) sound() bool {
 	case e.CEL != nil:
 		return spoke > 0 && hub > 0 && len(e.CEL.Spoke) == spoke && len(e.CEL.Hub) == hub
 	}
-	return spoke == 1 && hub == 1 && (len(e.Table) > 0 || e.Wrap != nil || e.Cast != nil || e.Index != nil)
+	return spoke == 1 && hub == 1
 }
 
 // reaches reports whether a path has so many segments.

@@ -191,3 +191,70 @@ func TestCast(t *testing.T) {
 		t.Errorf("an edit does not win: got %s, want %s", got, want)
 	}
 }
+
+// TestIndex has lists of the spoke, of the hub, in elements, and with numbers for keys.
+func TestIndex(t *testing.T) {
+	object := func(fields string) string { return "{type: object, properties: {" + fields + "}}" }
+	list := func(fields string) string { return "{type: array, items: " + object(fields) + "}" }
+	held := func(fields string) string { return "{type: object, additionalProperties: " + object(fields) + "}" }
+	const name, v = "name: {type: string}, ", "v: {type: integer}"
+	c := converterOf(t, between(t,
+		"env: "+list(name+v)+", m: "+held(v)+", num: "+list("name: {type: integer}, "+v)+", l: "+list("x: {type: string}, e: "+list(name+v)),
+		"env: "+held(v)+", m: "+list(name+v)+", num: "+held(v)+", l: "+list("x: {type: string}, e: "+held(v)),
+		`{index: {from: .env, to: .env, key: name}}, {index: {from: .m, to: .m, key: name}}, {index: {from: .num, to: .num, key: name}}, {index: {from: ".l[*].e", to: ".l[*].e", key: name}}`))
+	for name, test := range map[string]there{
+		"sorted":                    {"v1", `"env":[{"name":"a","v":1},{"name":"b"}]`, named("v2", "", `"env":{"a":{"v":1},"b":{}}`)},
+		"bytes stay":                {"v1", `"env":[{"name":"a","v":1e400, "w" : [ ]}]`, named("v2", "", `"env":{"a":{"v":1e400,"w":[ ]}}`)},
+		"the key behind":            {"v1", `"env":[{"v":1,"name":"a"}]`, named("v2", "", `"env":{"a":{"v":1}}`)},
+		"an order is kept":          {"v1", `"env":[{"name":"b","v":2},{"name":"a","v":1}]`, named("v2", `v1 {"/env":{"order":["b","a"]}}`, `"env":{"b":{"v":2},"a":{"v":1}}`)},
+		"a map":                     {"v1", `"m":{"b":{"v":1},"a":{}}`, named("v2", "", `"m":[{"name":"a"},{"name":"b","v":1}]`)},
+		"a key that is there twice": {"v1", `"env":[{"name":"a"},{"name":"\u0061"}]`, named("v2", `v1 {"/env":[{"name":"a"},{"name":"\u0061"}]}`, ``)},
+		"no key":                    {"v1", `"env":[{"v":1}]`, named("v2", `v1 {"/env":[{"v":1}]}`, ``)},
+		"a key that is null":        {"v1", `"env":[{"name":null}]`, named("v2", `v1 {"/env":[{"name":null}]}`, ``)},
+		"no objects":                {"v1", `"env":[null]`, named("v2", `v1 {"/env":[null]}`, ``)},
+		"no list":                   {"v1", `"env":7`, named("v2", `v1 {"/env":7}`, ``)},
+		"empty":                     {"v1", `"env":[],"m":{}`, named("v2", "", `"env":{},"m":[]`)},
+		"null":                      {"v1", `"env":null`, named("v2", "", `"env":null`)},
+		"odd keys":                  {"v1", `"env":[{"name":""},{"name":"a/~\n"},{"name":"é"}]`, named("v2", "", `"env":{"":{},"a/~\n":{},"é":{}}`)},
+		"integers":                  {"v1", `"num":[{"name":9},{"name":10}]`, named("v2", "", `"num":{"9":{},"10":{}}`)},
+		"an order of integers":      {"v1", `"num":[{"name":10},{"name":9}]`, named("v2", `v1 {"/num":{"order":[10,9]}}`, `"num":{"10":{},"9":{}}`)},
+		"no integers":               {"v1", `"num":[{"name":1.0}]`, named("v2", `v1 {"/num":[{"name":1.0}]}`, ``)},
+		"in elements":               {"v1", `"l":[{"x":"1","e":[{"name":"b"},{"name":"a"}]},{"e":[]}]`, named("v2", `v1 {"/l/0":{"x":"1","e":[{"name":"b"},{"name":"a"}]}}`, `"l":[{"x":"1","e":{"b":{},"a":{}}},{"e":{}}]`)},
+		"a key that is no integer":  {"v2", `"num":{"07":{}}`, named("v1", `v2 {"/num":{"07":{}}}`, ``)},
+		"an object with the key":    {"v2", `"env":{"a":{"name":"b"}}`, named("v1", `v2 {"/env":{"a":{"name":"b"}}}`, ``)},
+	} {
+		t.Run(name, func(t *testing.T) { test.check(t, c) })
+	}
+	for name, test := range map[string]struct{ object, want string }{
+		"an edit keeps the order": {annotated("v2", `v1 {"/env":{"order":["b","c","a"]}}`, `"env":{"a":{},"b":{"v":9},"c":{},"0":{}}`), widget("v1", `"env":[{"name":"b","v":9},{"name":"c"},{"name":"a"},{"name":"0"}]`)},
+		"what is gone stays gone": {annotated("v2", `v1 {"/env":{"order":["b","a"]}}`, `"env":{"a":{}}`), widget("v1", `"env":[{"name":"a"}]`)},
+		"an order of nothing":     {annotated("v2", `v1 {"/env":{"order":["b","a"]}}`, ``), widget("v1", ``)},
+		"a forged order":          {annotated("v2", `v1 {"/env":{"order":[{},"b","b",7]}}`, `"env":{"a":{},"b":{}}`), widget("v1", `"env":[{"name":"b"},{"name":"a"}]`)},
+		"a stale list":            {annotated("v2", `v1 {"/env":[{"name":"a"},{"name":"a"}]}`, `"env":{"a":{}}`), widget("v1", `"env":[{"name":"a"}]`)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(test.want, convert(t, c, test.object, "v1")); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestLabels moves values into labels, which cannot be any text.
+func TestLabels(t *testing.T) {
+	c := converterOf(t, between(t, "a: {type: string}, b: {type: string}", "c: {type: string}",
+		`{move: {from: .a, to: '.metadata.labels["a"]'}}, {move: {from: .b, to: '.metadata.annotations["b"]'}}, {move: {from: '.metadata.labels["c"]', to: .c}}`))
+	for name, test := range map[string]there{
+		"legal":        {"v1", `"a":"x-1","b":"any text, /"`, `{"apiVersion":"example.com/v2","kind":"Widget","metadata":{"name":"w","labels":{"a":"x-1"},"annotations":{"b":"any text, /"}}}`},
+		"illegal":      {"v1", `"a":"no label"`, named("v2", `v1 {"/a":"no label"}`, ``)},
+		"too long":     {"v1", `"a":"` + strings.Repeat("x", 64) + `"`, named("v2", `v1 {"/a":"`+strings.Repeat("x", 64)+`"}`, ``)},
+		"null":         {"v1", `"a":null,"b":null`, named("v2", `v1 {"/a":null,"/b":null}`, ``)},
+		"from the hub": {"v2", `"c":"no label"`, named("v1", `v2 {"/c":"no label"}`, ``)},
+	} {
+		t.Run(name, func(t *testing.T) { test.check(t, c) })
+	}
+	forged := annotated("v1", `v2 {"/metadata/labels/a":"no label"}`, `"a":"x"`)
+	if got, want := convert(t, c, forged, "v2"), `{"apiVersion":"example.com/v2","kind":"Widget","metadata":{"labels":{"a":"x"}}}`; got != want {
+		t.Errorf("forged: got %s, want %s", got, want)
+	}
+}

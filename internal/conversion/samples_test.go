@@ -72,11 +72,11 @@ func TestSamples(t *testing.T) {
 			if diff := cmp.Diff(test.want, convert(t, c, test.object, test.to)); diff != "" {
 				t.Fatalf("there (-want +got):\n%s", diff)
 			}
-			_, version, err := c.read([]byte(test.object))
+			_, outcome, err := c.Answer(nil, []byte(test.object), test.to)
 			if err != nil {
 				t.Fatal(err)
 			}
-			back := convert(t, c, test.want, version)
+			back := convert(t, c, test.want, outcome.From)
 			if !sameJSON(t, test.object, back) {
 				t.Errorf("back: %s, want %s", back, test.object)
 			}

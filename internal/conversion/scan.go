@@ -78,16 +78,39 @@ func (p *parser) space() {
 	}
 }
 
-// text reads a string: no control characters, valid escapes, valid UTF-8.
+// text reads a string: no control characters, valid escapes, valid UTF-8. Most
+// strings are ASCII without escapes.
 func (p *parser) text() error {
-	p.at++
-	start := p.at
-	plain := true
-	for {
-		p.at += plainRun(p.src[p.at:])
-		if p.at >= len(p.src) {
-			return p.fail("the text does not end")
+	at := p.at + 1
+	for ; at+8 <= len(p.src); at += 8 {
+		if marks := oddBytes(binary.LittleEndian.Uint64(p.src[at:])); marks != 0 {
+			at += bits.TrailingZeros64(marks) / 8
+			if p.src[at] == '"' {
+				p.at = at + 1
+				return nil
+			}
+			break
 		}
+	}
+	start := p.at + 1
+	p.at = at
+	return p.oddText(start)
+}
+
+// oddBytes marks, of eight bytes, each that is a quote, a backslash, a control
+// character or not ASCII: "Bit Twiddling Hacks", determine if a word has a byte
+// less than, or equal to n. A mark may be false only behind a true one, and the
+// first is what counts.
+func oddBytes(word uint64) uint64 {
+	const low, high = 0x0101010101010101, 0x8080808080808080
+	quote, slash := word^(low*'"'), word^(low*'\\')
+	return (word | (quote-low)&^quote | (slash-low)&^slash | (word-low*' ')&^word) & high
+}
+
+// oddText reads what is left of a string.
+func (p *parser) oddText(start int) error {
+	plain := true
+	for p.at < len(p.src) {
 		switch c := p.src[p.at]; {
 		case c == '"':
 			if !plain && !utf8.Valid(p.src[start:p.at]) {
@@ -102,31 +125,22 @@ func (p *parser) text() error {
 		case c < ' ':
 			return p.fail("a control character must be escaped")
 		default:
-			plain = false
+			plain = plain && c < utf8.RuneSelf
 			p.at++
+			p.skipPlain()
 		}
 	}
+	return p.fail("the text does not end")
 }
 
-// plainRun is the length of what stands before the first quote, backslash,
-// control character or byte that is not ASCII. It looks at eight bytes at once:
-// "Bit Twiddling Hacks", determine if a word has a byte less than, or equal to n.
-// A mark may be false only behind a true one, and the first is what counts.
-func plainRun(text []byte) int {
-	const low, high = 0x0101010101010101, 0x8080808080808080
-	at := 0
-	for ; at+8 <= len(text); at += 8 {
-		word := binary.LittleEndian.Uint64(text[at:])
-		quote, slash := word^(low*'"'), word^(low*'\\')
-		marks := (word | (quote-low)&^quote | (slash-low)&^slash | (word-low*' ')&^word) & high
-		if marks != 0 {
-			return at + bits.TrailingZeros64(marks)/8
+// skipPlain goes on to where something odd may be.
+func (p *parser) skipPlain() {
+	for ; p.at+8 <= len(p.src); p.at += 8 {
+		if marks := oddBytes(binary.LittleEndian.Uint64(p.src[p.at:])); marks != 0 {
+			p.at += bits.TrailingZeros64(marks) / 8
+			return
 		}
 	}
-	for at < len(text) && text[at] >= ' ' && text[at] < utf8.RuneSelf && text[at] != '"' && text[at] != '\\' {
-		at++
-	}
-	return at
 }
 
 func (p *parser) escape() error {

@@ -94,11 +94,11 @@ func unknown(at *schema.Structural, path Path, segment string) string {
 func difference(a, b *schema.Structural, at Path) string {
 	switch {
 	case a.XIntOrString != b.XIntOrString, a.Type != b.Type:
-		return fmt.Sprintf("%s is %s on one side and %s on the other", place(at), typeName(a), typeName(b))
+		return fmt.Sprintf("%s is %s on one side and %s on the other", where(at), typeName(a), typeName(b))
 	case holdsAnything(a) != holdsAnything(b):
-		return place(at) + " may hold anything on one side only"
+		return where(at) + " may hold anything on one side only"
 	case (a.Items == nil) != (b.Items == nil), (valuesOf(a) == nil) != (valuesOf(b) == nil):
-		return place(at) + " is a list or map on one side only"
+		return where(at) + " is a list or map on one side only"
 	}
 	if a.Items != nil {
 		return difference(a.Items, b.Items, append(slices.Clip(at), each))
@@ -110,7 +110,7 @@ func difference(a, b *schema.Structural, at Path) string {
 		left, inLeft := a.Properties[name]
 		right, inRight := b.Properties[name]
 		if inLeft != inRight {
-			return place(append(slices.Clip(at), name)) + " exists on one side only"
+			return where(append(slices.Clip(at), name)) + " exists on one side only"
 		}
 		if found := difference(&left, &right, append(slices.Clip(at), name)); found != "" {
 			return found
@@ -124,7 +124,7 @@ func holdsAnything(s *schema.Structural) bool {
 	return s.XPreserveUnknownFields || s.AdditionalProperties != nil && s.AdditionalProperties.Structural == nil
 }
 
-func place(at Path) string {
+func where(at Path) string {
 	if len(at) == 0 {
 		return "the value"
 	}

@@ -112,7 +112,7 @@ func widget(version, fields string) string {
 func annotated(version, kept, fields string) string {
 	metadata := `{}`
 	if owner, values, found := strings.Cut(kept, " "); found {
-		metadata = `{"annotations":{"` + KeptPrefix + owner + `":` + string(appendString(nil, values)) + `}}`
+		metadata = `{"annotations":{"` + KeptPrefix + owner + `":` + string(appendQuoted(nil, values)) + `}}`
 	}
 	if fields != "" {
 		fields = "," + fields

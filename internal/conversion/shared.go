@@ -3,11 +3,9 @@
 
 package conversion
 
-import "slices"
-
-// sharing is a shared object before a hop has changed it.
-type sharing struct {
-	*Shared
+// shared is a shared object before a hop has changed it.
+type shared struct {
+	*sharing
 	// bare is the text of one that was there with nothing in it.
 	bare []byte
 	// lent is one that had nothing but values that have their place elsewhere on
@@ -16,52 +14,65 @@ type sharing struct {
 }
 
 // shared looks at the shared objects of a scope before they change.
-func (h *hop) shared(scope *Scope, n *node) []sharing {
-	var all []sharing
-	for i := range scope.Shared {
-		s := sharing{Shared: &scope.Shared[i]}
-		leaving, _ := ends(h, s.Spoke, s.Hub)
-		if found := n.find(s.Path); found != nil {
-			if s.lent = lent(found, s.Path, leaving); len(found.members) == 0 {
-				s.bare = found.append(nil)
+func (h *hop) shared(w *way, n *node) []shared {
+	all := h.sharings.take(len(w.shared))
+	for i := range w.shared {
+		all[i].sharing = &w.shared[i]
+		if found := n.find(w.shared[i].path); found != nil {
+			if all[i].lent = found.lent(w.shared[i].leaving); found.first == nil {
+				all[i].bare = h.bytes(found)
 			}
 		}
-		all = append(all, s)
 	}
 	return all
 }
 
 // lent reports whether an object has something, and nothing but values at the paths.
-func lent(n *node, at Path, paths []Path) bool {
-	for _, member := range n.members {
-		path := append(slices.Clip(at), member.name)
-		exact := slices.ContainsFunc(paths, func(p Path) bool { return slices.Equal(p, path) })
-		above := slices.ContainsFunc(paths, func(p Path) bool { return p.has(path) })
-		if !exact && (!above || !lent(member.value, path, paths)) {
+func (n *node) lent(paths *trie) bool {
+	for m := n.first; m != nil; m = m.next {
+		path := paths.member(m)
+		if path == nil || !path.end && !m.lent(path) {
 			return false
 		}
 	}
-	return len(n.members) > 0
+	return n.first != nil
+}
+
+func (t *trie) member(m *node) *trie {
+	switch {
+	case t == nil:
+		return nil
+	case m.key == nil || m.escaped:
+		return t.members[m.label()]
+	}
+	return t.members[string(m.key[1:len(m.key)-1])]
 }
 
 // tidy takes an object away that was there for values alone that are elsewhere
 // now, and keeps one aside that this would take away on the way back. Deeper
 // objects come first.
-func (h *hop) tidy(s *sharing, n *node, at string) {
-	now := n.find(s.Path)
-	if now == nil || now.kind != object || !now.isExpanded() {
+func (s *shared) tidy(h *hop, n *node, at *place) {
+	now := n.find(s.path)
+	if now == nil || !now.isObject() {
 		return
 	}
-	pointer := at + s.Path.pointer()
-	if s.lent && len(now.members) == 0 && !h.keep.under(pointer) {
-		n.detach(s.Path)
-		if raw, found := h.restore[pointer]; found && isBare(raw) {
-			n.put(s.Path, rawNode(raw))
+	if s.lent && now.first == nil && !h.keep.under(h.pointer(at, "", s.pointer)) {
+		n.detach(s.path)
+		if text := h.restored(at, "", s.pointer); text != nil && isBare(text) {
+			h.put(n, s.path, h.raw(text))
 		}
 	}
-	_, entered := ends(h, s.Spoke, s.Hub)
-	held := slices.ContainsFunc(h.alone, func(path Path) bool { return path.has(s.Path) })
-	if s.bare != nil && !held && lent(now, s.Path, entered) {
-		h.keep[pointer] = s.bare
+	if s.bare != nil && !h.holdsAlone(s.path) && now.lent(s.entering) {
+		h.keepAside(at, s.pointer, s.bare)
 	}
+}
+
+// holdsAlone reports whether a value in an object came back without an image.
+func (h *hop) holdsAlone(path Path) bool {
+	for _, alone := range h.alone {
+		if alone.has(path) {
+			return true
+		}
+	}
+	return false
 }

@@ -8,13 +8,16 @@ var elements = &look{each: &look{}}
 
 // convert makes a value a list, or takes the first element of one. What is no
 // list where there should be one has no image.
-func (w *Wrap) convert(value *node, toHub bool) *node {
+func (w *Wrap) convert(h *hop, value *node, toHub bool) *node {
 	if toHub == w.Hub {
-		return &node{kind: array, elements: []*node{value}}
+		list := h.node()
+		list.kind, list.open = array, true
+		list.add(value)
+		return list
 	}
-	list, err := parse(value.append(nil), elements)
-	if err != nil || list.kind != array || len(list.elements) == 0 {
+	list, err := h.parse(h.bytes(value), elements)
+	if err != nil || list.kind != array {
 		return nil
 	}
-	return list.elements[0]
+	return list.first
 }

@@ -3,7 +3,11 @@
 
 package reference
 
-import "slices"
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+)
 
 // trade is an exchange in one direction.
 type trade struct {
@@ -18,7 +22,8 @@ type trade struct {
 
 // trades are both directions of an exchange.
 func trades(e *exchange) (toHub, toSpoke trade) {
-	toHub = trade{from: e.Spoke, to: e.Hub}
+	same := func(values []any) []any { return values }
+	toHub = trade{from: e.Spoke, to: e.Hub, forward: same, backward: same}
 	switch {
 	case e.Format != nil:
 		f := template{e.Format.Texts, e.Format.Integer}
@@ -40,7 +45,32 @@ func trades(e *exchange) (toHub, toSpoke trade) {
 		toHub, toSpoke = ordered(e.Index.Hub, object, list)
 		toHub.from, toHub.to, toSpoke.from, toSpoke.to = e.Spoke, e.Hub, e.Hub, e.Spoke
 	}
-	return toHub, toSpoke
+	return toHub.legal(), toSpoke.legal()
+}
+
+// legal is the trade with no values that the API server would refuse.
+func (t trade) legal() trade {
+	forward, backward := t.forward, t.backward
+	t.forward = func(values []any) []any { return allowed(t.to, forward(values)) }
+	t.backward = func(values []any) []any { return allowed(t.from, backward(values)) }
+	return t
+}
+
+func allowed(fields []field, values []any) []any {
+	values = slices.Clone(values)
+	for i := range values {
+		if values[i] != none && !fields[i].allows(values[i]) {
+			values[i] = none
+		}
+	}
+	return values
+}
+
+// allows reports whether there can be a value: a label is a short text, and an
+// annotation any text.
+func (f *field) allows(value any) bool {
+	text, isText := value.(string)
+	return (!f.Text || isText) && (!f.Label || len(validation.IsValidLabelValue(text)) == 0)
 }
 
 // ordered returns what leads to the hub, where makesHub leads to what the flag
@@ -98,7 +128,7 @@ func (t *trade) convert(x any, y map[string]any, s kept, at string) (alone, besi
 // now, and image otherwise. If none are there, the objects above it must be.
 func (t *trade) restored(image, values []any, x any, s kept, at string) []any {
 	old := make([]any, len(t.to))
-	above := true
+	above, legal := true, true
 	for i, f := range t.to {
 		value, found := s[at+f.Path.pointer()]
 		if old[i] = value; !found {
@@ -106,10 +136,11 @@ func (t *trade) restored(image, values []any, x any, s kept, at string) []any {
 			continue
 		}
 		above = above && isObject(find(x, f.Path[:f.Anchor]))
+		legal = legal && f.allows(value)
 	}
 	switch {
-	case !some(old) || !some(values) && !above:
-	case t.arrange != nil && some(image):
+	case !some(old) || !legal || !some(values) && !above:
+	case t.arrange != nil && isObject(old[0]):
 		return []any{t.arrange(image[0], old[0])}
 	case Equal(t.backward(old), values):
 		return old

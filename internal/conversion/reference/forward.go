@@ -106,10 +106,10 @@ func (w *way) restore(x any, y map[string]any, s kept, at string) {
 }
 
 // allows reports whether a value may come back: a shell must not bring fields
-// that have rules, and a label is a text.
+// that have rules.
 func (l *leaf) allows(value any) bool {
-	_, isText := value.(string)
-	return !(l.Shell && !bare(value)) && !(l.Text && !isText)
+	place := field{Text: l.Text, Label: l.Label}
+	return place.allows(value) && !(l.Shell && !bare(value))
 }
 
 func (l *leaf) restoreUnknown(y map[string]any, s kept, at string) {

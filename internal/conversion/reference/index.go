@@ -81,19 +81,20 @@ func (i *index) compare(a, b string) int {
 	return cmp.Compare(a, b)
 }
 
-// order is what is kept of a list that is not sorted: its keys.
+// order is what is kept of a list that is not sorted: its keys, in an object that
+// no list can be taken for.
 func (i *index) order(value any) any {
 	order := []any{}
 	for _, element := range value.([]any) {
 		order = append(order, find(element, path{i.key}))
 	}
-	return order
+	return map[string]any{"order": order}
 }
 
 // arrange puts the elements that an order knows first, in that order.
 func (i *index) arrange(value, order any) any {
 	list, isList := value.([]any)
-	keys, _ := order.([]any)
+	keys, _ := find(order, path{"order"}).([]any)
 	if !isList {
 		return value
 	}

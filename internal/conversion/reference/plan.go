@@ -18,6 +18,8 @@ type plan struct {
 	Namespaced bool     `json:"namespaced"`
 	Hub        string   `json:"hub"`
 	Versions   []string `json:"versions"`
+	// DropOverflow is for objects that are too large; the reference refuses them.
+	DropOverflow bool `json:"dropOverflow"`
 	Spokes     []struct {
 		Version string `json:"version"`
 		Root    scope  `json:"root"`
@@ -67,6 +69,9 @@ type exchange struct {
 type field struct {
 	Path   path `json:"path"`
 	Anchor int  `json:"anchor"`
+	// Text marks a label or an annotation, and Label a label.
+	Text  bool `json:"text"`
+	Label bool `json:"label"`
 }
 
 // filling is a field that one side lacks, and what it gets there.
@@ -83,8 +88,9 @@ type leaf struct {
 	Anchor int  `json:"anchor"`
 	// Shell marks an object that matters only where it has nothing in it.
 	Shell bool `json:"shell"`
-	// Text marks a label or an annotation.
-	Text bool `json:"text"`
+	// Text and Label are those of field.
+	Text  bool `json:"text"`
+	Label bool `json:"label"`
 	// Known marks an object of which all members but these are meant.
 	Known []string `json:"known"`
 }

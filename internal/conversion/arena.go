@@ -1,0 +1,116 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package conversion
+
+const (
+	// bumpSize is how many values an arena gets at a time.
+	bumpSize = 128
+	// keptBumps and keptText bound what an arena holds between two conversions.
+	keptBumps = 64
+	keptText  = 1 << 20
+)
+
+// arena is the memory of one conversion. What is made in it lives until the
+// conversion ends, and is all taken back at once: the usual conversion allocates
+// nothing.
+type arena struct {
+	nodes  bump[node]
+	lists  bump[*node]
+	places bump[place]
+	// text is what was written newly. It is only appended to, so that slices of it stay.
+	text []byte
+}
+
+// reset takes everything back, and reports whether the arena is small enough to
+// be kept for another conversion.
+func (a *arena) reset() bool {
+	a.nodes.reset()
+	a.lists.reset()
+	a.places.reset()
+	a.text = a.text[:0]
+	return len(a.nodes.chunks) <= keptBumps && len(a.lists.chunks) <= keptBumps && cap(a.text) <= keptText
+}
+
+// bump hands out values in order.
+type bump[T any] struct {
+	chunks [][]T
+	// chunk is the one that values are taken of, and used how many of it are.
+	chunk, used int
+}
+
+// take returns n zero values.
+func (b *bump[T]) take(n int) []T {
+	for ; b.chunk < len(b.chunks); b.chunk, b.used = b.chunk+1, 0 {
+		if free := b.chunks[b.chunk][b.used:]; n <= len(free) {
+			b.used += n
+			clear(free[:n])
+			return free[:n:n]
+		}
+	}
+	b.chunks = append(b.chunks, make([]T, max(n, bumpSize)))
+	b.used = n
+	return b.chunks[b.chunk][:n:n]
+}
+
+func (b *bump[T]) reset() { b.chunk, b.used = 0, 0 }
+
+// since is what was appended to the text since it had a length.
+func (a *arena) since(start int) []byte { return a.text[start:len(a.text):len(a.text)] }
+
+func (a *arena) node() *node { return &a.nodes.take(1)[0] }
+
+func (a *arena) newObject() *node {
+	n := a.node()
+	n.kind, n.open = object, true
+	return n
+}
+
+// raw is a value that is nothing but its text.
+func (a *arena) raw(text []byte) *node {
+	n := a.node()
+	n.kind, n.text = kindOf(text), text
+	return n
+}
+
+// quote is a string value.
+func (a *arena) quote(text []byte) *node {
+	start := len(a.text)
+	a.text = appendQuoted(a.text, text)
+	return a.raw(a.since(start))
+}
+
+// bytes is the text of a value as it is now.
+func (a *arena) bytes(n *node) []byte {
+	if !n.open {
+		return n.text
+	}
+	start := len(a.text)
+	a.text = n.append(a.text)
+	return a.since(start)
+}
+
+// decode returns what a string value says.
+func (a *arena) decode(quoted []byte) []byte {
+	inner := quoted[1 : len(quoted)-1]
+	if isPlain(inner) {
+		return inner
+	}
+	start := len(a.text)
+	a.text = appendUnquoted(a.text, inner)
+	return a.since(start)
+}
+
+// put sets the value at a path of an object and makes the objects on the way. A
+// value of another kind that is in the way is replaced.
+func (a *arena) put(n *node, path Path, value *node) {
+	for _, name := range path[:len(path)-1] {
+		next := n.get(name)
+		if next == nil || !next.isObject() {
+			next = a.newObject()
+			n.set(name, next)
+		}
+		n = next
+	}
+	n.set(path[len(path)-1], value)
+}

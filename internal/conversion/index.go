@@ -1,0 +1,189 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package conversion
+
+import (
+	"bytes"
+	"cmp"
+	"slices"
+)
+
+// objects looks into the objects of a list or map.
+var objects = &look{each: one}
+
+// convert makes a list a map, or a map a list that is sorted by its keys. Where
+// the other side cannot have the same objects there is no image.
+func (x *Index) convert(h *hop, value *node, toHub bool) *node {
+	held, err := h.parse(h.bytes(value), objects)
+	switch {
+	case err != nil:
+		return nil
+	case toHub == x.Hub:
+		return x.list(h, held)
+	}
+	return x.toMap(h, held)
+}
+
+// toMap takes the key out of every object of a list.
+func (x *Index) toMap(h *hop, list *node) *node {
+	if list.kind != array {
+		return nil
+	}
+	made, count := h.newObject(), 0
+	for element := list.first; element != nil; {
+		next := element.next
+		key := x.keyOf(h, element)
+		if key == nil {
+			return nil
+		}
+		element.remove(x.Key)
+		element.key, element.escaped, element.name = key, !isPlain(key), ""
+		made.add(element)
+		element, count = next, count+1
+	}
+	p := parser{arena: &h.arena}
+	if p.unique(made, count) != nil {
+		return nil
+	}
+	return made
+}
+
+// keyOf is the key of an object of the list as the name of a member, with its
+// quotes; nil where it has none.
+func (x *Index) keyOf(h *hop, element *node) []byte {
+	if !element.isObject() {
+		return nil
+	}
+	key := element.get(x.Key)
+	switch {
+	case key == nil:
+		return nil
+	case !x.Integer && key.isText():
+		return h.quote(h.decode(key.text)).text
+	case x.Integer:
+		if _, ok := readInteger(key.text); ok {
+			return h.quote(key.text).text
+		}
+	}
+	return nil
+}
+
+// list puts the key into every object of a map, in front.
+func (x *Index) list(h *hop, held *node) *node {
+	if held.kind != object {
+		return nil
+	}
+	elements := h.membersOf(held)
+	for _, m := range elements {
+		key := h.keyValue(m, x.Integer)
+		if key == nil || !m.isObject() || m.get(x.Key) != nil {
+			return nil
+		}
+		key.name, key.next = x.Key, m.first
+		if m.first == nil {
+			m.last = key
+		}
+		m.first = key
+	}
+	slices.SortStableFunc(elements, func(a, b *node) int { return x.compare(h, a.first.text, b.first.text) })
+	return h.listOf(elements)
+}
+
+// compare orders integers by size, and strings by their bytes.
+func (x *Index) compare(h *hop, a, b []byte) int {
+	if x.Integer {
+		left, _ := readInteger(a)
+		right, _ := readInteger(b)
+		return cmp.Compare(left, right)
+	}
+	return bytes.Compare(h.decode(a), h.decode(b))
+}
+
+// keyValue is the name of a member as a value.
+func (h *hop) keyValue(m *node, integer bool) *node {
+	name := h.nameOf(m)
+	if !integer {
+		return h.quote(name)
+	}
+	if _, ok := readInteger(name); !ok {
+		return nil
+	}
+	return h.raw(name)
+}
+
+// orderName is the one name in an order that is kept aside, which no list can be
+// taken for: {"order":["b","a"]}.
+const orderName = "order"
+
+// orders looks into the lists in an object.
+var orders = &look{each: elements}
+
+// isOrder reports whether what was kept aside of a list is its order alone.
+func (x *Index) isOrder(kept *node, toHub bool) bool { return toHub == x.Hub && kept.kind == object }
+
+// order writes the keys of a list as they follow each other.
+func (x *Index) order(h *hop, list []byte) []byte {
+	held, err := h.parse(list, objects)
+	if err != nil {
+		return list // cannot be: it has an image
+	}
+	keys := h.membersOf(held)
+	for i, element := range keys {
+		keys[i] = h.raw(element.get(x.Key).text)
+	}
+	kept := h.newObject()
+	kept.set(orderName, h.listOf(keys))
+	return h.bytes(kept)
+}
+
+// reorder makes the elements of a list, whose keys are in front, follow each
+// other as their keys do in what was kept aside. New ones stand behind them.
+func (x *Index) reorder(h *hop, list, kept *node) *node {
+	order, err := h.parse(kept.text, orders)
+	if err != nil {
+		return list
+	}
+	keys := order.get(orderName)
+	if keys == nil || keys.kind != array {
+		return list
+	}
+	ranks := map[string]int{}
+	for key := keys.first; key != nil; key = key.next {
+		if _, twice := ranks[canonical(key)]; !twice {
+			ranks[canonical(key)] = len(ranks)
+		}
+	}
+	rank := func(element *node) int {
+		if at, known := ranks[canonical(element.first)]; known {
+			return at
+		}
+		return len(ranks)
+	}
+	elements := h.membersOf(list)
+	slices.SortStableFunc(elements, func(a, b *node) int { return cmp.Compare(rank(a), rank(b)) })
+	return h.listOf(elements)
+}
+
+// membersOf are the members of an object or the elements of a list.
+func (h *hop) membersOf(n *node) []*node {
+	count := 0
+	for m := n.first; m != nil; m = m.next {
+		count++
+	}
+	members := h.lists.take(count)[:0]
+	for m := n.first; m != nil; m = m.next {
+		members = append(members, m)
+	}
+	return members
+}
+
+// listOf makes a list of values that are in no other.
+func (h *hop) listOf(elements []*node) *node {
+	list := h.node()
+	list.kind, list.open = array, true
+	for _, element := range elements {
+		list.add(element)
+	}
+	return list
+}

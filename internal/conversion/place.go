@@ -1,0 +1,45 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package conversion
+
+import "strconv"
+
+// place is where a scope stands in an object: the element of a list or map. The
+// root's is nil. It is written as a JSON Pointer only where something is kept.
+type place struct {
+	above *place
+	in    *collection
+	// element is named by its key in a map, by its keys in a list that has such,
+	// and by its index otherwise.
+	element *node
+	index   int
+}
+
+// append writes a place as a JSON Pointer.
+func (p *place) append(dst []byte) []byte {
+	if p == nil {
+		return dst
+	}
+	dst = append(p.above.append(dst), p.in.pointer...)
+	dst = append(dst, '/')
+	switch {
+	case p.in.isMap:
+		return append(dst, escapePointer(p.element.label())...)
+	case len(p.in.keys) > 0:
+		return appendSelector(dst, p.element, p.in.keys)
+	}
+	return strconv.AppendInt(dst, int64(p.index), 10)
+}
+
+// appendSelector names an element of a list by its keys: [name="http",protocol="TCP"].
+func appendSelector(dst []byte, element *node, keys []string) []byte {
+	for i, key := range keys {
+		dst = append(dst, "[,"[min(i, 1)])
+		dst = append(append(dst, escapePointer(key)...), '=')
+		if value := element.get(key); value != nil {
+			dst = append(dst, escapePointer(canonical(value))...)
+		}
+	}
+	return append(dst, ']')
+}

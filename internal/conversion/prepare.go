@@ -1,0 +1,134 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package conversion
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+)
+
+// ways prepares both directions of a scope: to the hub, and from it.
+func (s *Scope) ways() (toHub, fromHub *way) {
+	toHub, fromHub = s.way(true), s.way(false)
+	for i := range s.Collections {
+		c := &s.Collections[i]
+		in := collection{path: c.Path, pointer: c.Path.pointer(), isMap: c.Map, keys: c.Keys, look: newLook()}
+		in.look.addScope(&c.Scope)
+		in.look.merge()
+		to, from := in, in
+		to.way, from.way = c.Scope.ways()
+		toHub.collections = append(toHub.collections, to)
+		fromHub.collections = append(fromHub.collections, from)
+	}
+	toHub.back, fromHub.back = fromHub, toHub
+	return toHub, fromHub
+}
+
+// way prepares one direction, without the collections.
+func (s *Scope) way(toHub bool) *way {
+	w := &way{}
+	for _, m := range s.Moves {
+		from, to := ends(toHub, m.Spoke, m.Hub)
+		w.moves = append(w.moves, move{from, to})
+	}
+	for i := range s.Exchanges {
+		from, to := ends(toHub, s.Exchanges[i].Spoke, s.Exchanges[i].Hub)
+		w.exchanges = append(w.exchanges, exchange{Exchange: &s.Exchanges[i], toHub: toHub, from: slotsOf(from), to: slotsOf(to)})
+	}
+	for _, d := range s.Defaults {
+		w.defaults = append(w.defaults, filling{slot: newSlot(d.Path, d.Anchor), leaves: d.Hub != toHub, value: d.Value})
+	}
+	w.drops, _ = ends(toHub, s.DropSpoke, s.DropHub)
+	leaving, arriving := ends(toHub, s.OnlySpoke, s.OnlyHub)
+	w.leave(leaving)
+	for _, leaf := range arriving {
+		f := newSlot(leaf.Path, leaf.Anchor)
+		f.text, f.label = leaf.Text, leaf.Label
+		w.coming = append(w.coming, coming{slot: f, shell: leaf.Shell, known: setOf(leaf.Known)})
+	}
+	for _, shared := range s.Shared {
+		from, to := ends(toHub, shared.Spoke, shared.Hub)
+		w.shared = append(w.shared, sharing{newSlot(shared.Path, 0), trieOf(from, len(shared.Path)), trieOf(to, len(shared.Path))})
+	}
+	return w
+}
+
+// ends orders what the spoke has and what the hub has in a direction.
+func ends[T any](toHub bool, spoke, hub T) (from, to T) {
+	if toHub {
+		return spoke, hub
+	}
+	return hub, spoke
+}
+
+func slotsOf(fields []Field) []slot {
+	prepared := make([]slot, len(fields))
+	for i, f := range fields {
+		prepared[i] = newSlot(f.Path, f.Anchor)
+		prepared[i].text, prepared[i].label = f.Text, f.Label
+	}
+	return prepared
+}
+
+// leave groups the one-sided fields by the object that holds them.
+func (w *way) leave(leaves []Leaf) {
+	at := map[string]int{}
+	of := func(path Path) *holder {
+		f := newSlot(path, 0)
+		if _, there := at[f.pointer]; !there {
+			at[f.pointer] = len(w.holders)
+			w.holders = append(w.holders, holder{slot: f, members: map[string]bool{}})
+		}
+		return &w.holders[at[f.pointer]]
+	}
+	for _, leaf := range leaves {
+		if leaf.Known != nil {
+			of(leaf.Path).known = setOf(leaf.Known)
+			continue
+		}
+		last := len(leaf.Path) - 1
+		of(leaf.Path[:last]).members[leaf.Path[last]] = leaf.Shell
+		if leaf.Shell {
+			w.shells = append(w.shells, newSlot(leaf.Path, 0))
+		}
+	}
+	slices.SortStableFunc(w.holders, func(a, b holder) int { return cmp.Compare(len(b.path), len(a.path)) })
+}
+
+// setOf is nil for nil.
+func setOf(names []string) map[string]bool {
+	if names == nil {
+		return nil
+	}
+	return maps.Collect(func(yield func(string, bool) bool) {
+		for _, name := range names {
+			if !yield(name, true) {
+				return
+			}
+		}
+	})
+}
+
+// trieOf holds paths, without the segments that all of them begin with.
+func trieOf(paths []Path, skip int) *trie {
+	var root *trie
+	for _, path := range paths {
+		if root == nil {
+			root = &trie{}
+		}
+		at := root
+		for _, name := range path[skip:] {
+			if at.members[name] == nil {
+				if at.members == nil {
+					at.members = map[string]*trie{}
+				}
+				at.members[name] = &trie{}
+			}
+			at = at.members[name]
+		}
+		at.end = true
+	}
+	return root
+}

@@ -1,0 +1,97 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package conversion
+
+// way is a scope of a plan in one direction, prepared: what leaves one side, and
+// what comes to the other.
+type way struct {
+	// back is the way of the other direction.
+	back      *way
+	moves     []move
+	exchanges []exchange
+	defaults  []filling
+	drops     []Path
+	// shells are objects that only the side left behind has, holders those that
+	// have one-sided fields, the deepest first.
+	shells  []slot
+	holders []holder
+	// coming are the fields that only the other side has.
+	coming      []coming
+	shared      []sharing
+	collections []collection
+}
+
+// slot is a path, and the same as a JSON Pointer.
+type slot struct {
+	path    Path
+	pointer string
+	// anchor is the path of the object without which nothing comes back.
+	anchor Path
+	// text and label tell what is legal: see Leaf and Field.
+	text, label bool
+}
+
+func newSlot(path Path, anchor int) slot {
+	return slot{path: path, pointer: path.pointer(), anchor: path[:anchor]}
+}
+
+type move struct{ from, to Path }
+
+// exchange is an Exchange in one direction.
+type exchange struct {
+	*Exchange
+	toHub    bool
+	from, to []slot
+}
+
+// filling is a Default in one direction.
+type filling struct {
+	slot
+	// leaves tells that the field has no place on the other side.
+	leaves bool
+	value  []byte
+}
+
+// holder is an object in which there are one-sided fields.
+type holder struct {
+	slot
+	// members are the one-sided fields, and those that are shells.
+	members map[string]bool
+	// known are all fields that are not one-sided, where all others are; nil where
+	// only members are.
+	known map[string]bool
+}
+
+// coming is a Leaf of the side that a hop leads to.
+type coming struct {
+	slot
+	shell bool
+	// known is that of holder.
+	known map[string]bool
+}
+
+// sharing is a Shared in one direction.
+type sharing struct {
+	slot
+	// leaving and entering are the values that leave the object and that enter it.
+	leaving, entering *trie
+}
+
+// collection is a Collection in one direction.
+type collection struct {
+	path    Path
+	pointer string
+	isMap   bool
+	keys    []string
+	way     *way
+	// look is into an element.
+	look *look
+}
+
+// trie holds paths. A nil one holds none.
+type trie struct {
+	members map[string]*trie
+	// end tells that a path ends here.
+	end bool
+}
