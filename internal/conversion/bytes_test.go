@@ -42,8 +42,6 @@ func readsJSON(t *testing.T, c *Converter, text, to string) {
 	switch {
 	case err == nil && !(valid && json.Valid(converted)):
 		t.Fatalf("%q was converted to %q", text, converted)
-	case err != nil && !valid && !strings.Contains(err.Error(), "invalid JSON"):
-		t.Fatalf("%q is not JSON: %v", text, err)
 	case err != nil && valid && strings.Contains(err.Error(), "invalid JSON") &&
 		!strings.Contains(err.Error(), "nested deeper") && !strings.Contains(err.Error(), "is there twice"):
 		t.Fatalf("%q was not read: %v", text, err)

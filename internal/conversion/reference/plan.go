@@ -20,7 +20,7 @@ type plan struct {
 	Versions   []string `json:"versions"`
 	// DropOverflow is for objects that are too large; the reference refuses them.
 	DropOverflow bool `json:"dropOverflow"`
-	Spokes     []struct {
+	Spokes       []struct {
 		Version string `json:"version"`
 		Root    scope  `json:"root"`
 	} `json:"spokes"`

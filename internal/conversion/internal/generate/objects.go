@@ -31,6 +31,9 @@ var words = []string{
 	"é", "\u2028", "\U0001F600", "<&>", "9223372036854775807", "9223372036854775808", "[*]", "{}", "\x00",
 }
 
+// labels are what the API server lets labels be.
+var labels = []string{"", "a", "b", "7", "007", "80", "90s", "1m30s", "a.b-c_d", "9223372036854775807"}
+
 var long = strings.Repeat("long ", 300)
 
 var integers = []string{"0", "1", "2", "80", "-5", "90", "9007199254740993", "9223372036854775807", "-9223372036854775808", "12345678901234567890"}
@@ -63,7 +66,7 @@ func (g *Objects) metadata() map[string]any {
 		metadata["uid"] = "5c0a2d4e-0000-4000-8000-000000000001"
 	}
 	if g.Rarely(3) {
-		metadata["labels"] = g.texts(One(g.Choices, "l", "other"), One(g.Choices, "m", "app.kubernetes.io/name"))
+		metadata["labels"] = map[string]any{One(g.Choices, "l", "bottom"): One(g.Choices, labels...), "app.kubernetes.io/name": One(g.Choices, labels...)}
 	}
 	if g.Rarely(4) {
 		metadata["annotations"] = g.texts(One(g.Choices, "l", "other"), "example.com/note")

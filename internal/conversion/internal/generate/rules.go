@@ -32,7 +32,7 @@ func (c *Choices) Rules(spoke, hub *props, valid func([]v1alpha1.Rule) bool) []v
 type named struct {
 	path   v1alpha1.Path
 	scope  string
-	schema props
+	schema *props
 }
 
 // fieldsOf are all fields that a rule can name.
@@ -40,12 +40,12 @@ func fieldsOf(s *props, at string) []named {
 	var fields []named
 	if at == "" {
 		for _, label := range []string{`.metadata.labels["l"]`, `.metadata.annotations["l"]`} {
-			fields = append(fields, named{v1alpha1.Path(label), "", props{Type: "string"}})
+			fields = append(fields, named{v1alpha1.Path(label), "", &props{Type: "string"}})
 		}
 	}
 	add := func(path string, field *props) {
 		scope := path[:strings.LastIndex("[*]"+path, "[*]")]
-		fields = append(fields, named{v1alpha1.Path(path), scope, *field})
+		fields = append(fields, named{v1alpha1.Path(path), scope, field})
 		fields = append(fields, fieldsOf(field, path)...)
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
@@ -75,12 +75,15 @@ type maker struct {
 // rules makes one rule, and at times those that it needs: what becomes of a field
 // of the other version that has the same path.
 func (m *maker) rules() []v1alpha1.Rule {
-	from := One(m.Choices, m.spoke...)
-	to, found := m.partner(from, m.hub)
-	if m.Rarely(5) || !found {
+	kind := One(m.Choices, "one-sided", "one-sided", "index", "move", "values", "format", "cast", "wrap", "index")
+	if kind == "one-sided" {
 		return m.oneSided()
 	}
-	rule, made := m.rule(from, to)
+	from, to, found := m.partners(kind)
+	if !found {
+		return nil
+	}
+	rule, made := m.rule(kind, from, to)
 	if !made {
 		return nil
 	}
@@ -91,10 +94,10 @@ func (m *maker) rules() []v1alpha1.Rule {
 	if m.IntN(2) == 0 && has(m.hub, from.path) && has(m.spoke, to.path) {
 		return append(rules, v1alpha1.Rule{Move: &v1alpha1.MoveRule{From: to.path, To: from.path}})
 	}
-	if m.IntN(2) == 0 && has(m.hub, from.path) {
+	if m.Rarely(3) && has(m.hub, from.path) {
 		rules = append(rules, v1alpha1.Rule{Drop: &v1alpha1.DropRule{To: from.path}})
 	}
-	if m.IntN(2) == 0 && has(m.spoke, to.path) {
+	if m.Rarely(3) && has(m.spoke, to.path) {
 		rules = append(rules, v1alpha1.Rule{Drop: &v1alpha1.DropRule{From: to.path}})
 	}
 	return rules
@@ -104,49 +107,46 @@ func has(fields []named, path v1alpha1.Path) bool {
 	return slices.ContainsFunc(fields, func(field named) bool { return field.path == path })
 }
 
-// partner is a field in the same lists and maps, of which a rule can be made.
-func (m *maker) partner(of named, among []named) (named, bool) {
-	var fields []named
-	for _, field := range among {
-		if field.scope == of.scope && len(m.kinds(of.schema, field.schema)) > 0 {
-			fields = append(fields, field)
+// partners are two fields in the same lists and maps that a rule may fit.
+func (m *maker) partners(kind string) (from, to named, found bool) {
+	for _, from := range Shuffled(m.Choices, m.spoke) {
+		for _, to := range Shuffled(m.Choices, m.hub) {
+			if from.scope == to.scope && mayFit(kind, from.schema, to.schema) {
+				return from, to, true
+			}
 		}
 	}
-	if len(fields) == 0 {
-		return named{}, false
-	}
-	return One(m.Choices, fields...), true
+	return named{}, named{}, false
 }
 
-// kinds are the rules that may fit two fields.
-func (m *maker) kinds(a, b props) []string {
-	var kinds []string
+func mayFit(kind string, a, b *props) bool {
 	pair := [2]string{a.Type, b.Type}
-	add := func(when bool, kind string) {
-		if when {
-			kinds = append(kinds, kind)
-		}
+	switch kind {
+	case "values":
+		return pair == [2]string{"string", "string"}
+	case "format":
+		return a.Type == "string" && (b.Type == "string" || b.Type == "integer")
+	case "cast":
+		return pair == [2]string{"string", "integer"} || pair == [2]string{"integer", "string"}
+	case "wrap":
+		return wraps(a, b) || wraps(b, a)
+	case "index":
+		return indexes(a, b) || indexes(b, a)
 	}
-	add(a.Type == b.Type && a.XIntOrString == b.XIntOrString, "move")
-	add(pair == [2]string{"string", "string"}, "values")
-	add(a.Type == "string" && (b.Type == "string" || b.Type == "integer"), "format")
-	add(pair == [2]string{"string", "integer"} || pair == [2]string{"integer", "string"}, "cast")
-	add(wraps(a, b) || wraps(b, a), "wrap")
-	add(indexes(a, b) || indexes(b, a), "index")
-	return kinds
+	return a.Type == b.Type && a.XIntOrString == b.XIntOrString
 }
 
-func wraps(list, one props) bool {
+func wraps(list, one *props) bool {
 	return list.Items != nil && one.Items == nil && list.Items.Schema.Type == one.Type
 }
 
-func indexes(list, object props) bool {
+func indexes(list, object *props) bool {
 	return list.Items != nil && list.Items.Schema.Type == "object" &&
 		object.AdditionalProperties != nil && object.AdditionalProperties.Schema != nil && object.AdditionalProperties.Schema.Type == "object"
 }
 
-func (m *maker) rule(from, to named) (rule v1alpha1.Rule, made bool) {
-	switch One(m.Choices, m.kinds(from.schema, to.schema)...) {
+func (m *maker) rule(kind string, from, to named) (rule v1alpha1.Rule, made bool) {
+	switch kind {
 	case "move":
 		rule.Move = &v1alpha1.MoveRule{From: from.path, To: to.path}
 	case "values":

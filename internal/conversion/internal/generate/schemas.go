@@ -87,7 +87,11 @@ func (c *Choices) container(depth int) props {
 		list.XListType = new("set")
 		return list
 	case 2, 3:
-		return listOf(c.structure(depth))
+		list := listOf(c.structure(depth))
+		if c.IntN(2) == 0 {
+			list.Items.Schema.Properties["name"] = props{Type: One(c, "string", "integer")}
+		}
+		return list
 	case 4, 5:
 		list := listOf(c.structure(depth))
 		key := One(c, "name", "a")
@@ -134,7 +138,11 @@ func (c *Choices) change(s *props, depth int) {
 		if slices.Contains(s.Required, name) {
 			continue
 		}
-		switch c.IntN(8) {
+		choice := c.IntN(8)
+		if field.Items != nil && c.Rarely(3) {
+			choice = 3
+		}
+		switch choice {
 		case 0:
 			delete(s.Properties, name)
 		case 1:
