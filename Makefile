@@ -19,6 +19,10 @@ KUBECTL   ?= kubectl
 # More flags for go test, such as -race or -run TestX.
 TESTFLAGS ?=
 
+# How long each fuzzer runs, and a regular expression for their names.
+FUZZTIME  ?= 30s
+FUZZ      ?= .
+
 # What the binaries say of themselves.
 VERSION   ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 REVISION  ?= $(shell git rev-parse --verify --quiet HEAD || echo unknown)
@@ -71,12 +75,20 @@ verify: generate manifests api-reference tidy ## Check that everything generated
 ##@ Test
 
 .PHONY: test
-test: ## Run all of these: lint, verify, unit, integration, e2e
+test: ## Run all of these: lint, verify, unit, fuzz-short, integration, e2e
 	@internal/tools/test.sh
 
 .PHONY: unit
 unit: ## Test the packages alone
 	@go test $(TESTFLAGS) ./...
+
+.PHONY: fuzz
+fuzz: ## Run each fuzzer for FUZZTIME=30s, and list them; FUZZ='Put$$' runs some
+	@internal/tools/fuzz.sh '$(FUZZTIME)' '$(FUZZ)'
+
+.PHONY: fuzz-short
+fuzz-short: ## Run each fuzzer for a moment, all of them in less than a minute
+	@internal/tools/fuzz.sh short
 
 .PHONY: integration
 integration: bin/localcluster ## Test on a real kube-apiserver and etcd

@@ -23,7 +23,7 @@ func FuzzIdentity(f *testing.F) {
 	v1 := strings.NewReplacer("\t", " ", "FIELD", "old").Replace(schema)
 	v2 := strings.NewReplacer("\t", " ", "FIELD", "new").Replace(schema)
 	c := converterOf(f, between(f, v1, v2, `{move: {from: .old, to: .new}}, {move: {from: ".l[*].old", to: ".l[*].new"}}`))
-	for seed := range uint64(32) {
+	for seed := range uint64(16) {
 		f.Add(seed, []byte{})
 	}
 	f.Fuzz(func(t *testing.T, seed uint64, choices []byte) {

@@ -31,7 +31,7 @@ type world struct {
 
 // fuzzWorlds runs a law in worlds that the fuzzer chooses.
 func fuzzWorlds(f *testing.F, law func(t *testing.T, w *world)) {
-	for seed := range uint64(32) {
+	for seed := range uint64(16) {
 		f.Add(seed, []byte{})
 	}
 	f.Fuzz(func(t *testing.T, seed uint64, choices []byte) {
