@@ -293,6 +293,11 @@ func fits(value any, s *schema.Structural) bool {
 	case []any:
 		return s.Type == "array" && (rules.MaxItems == nil || len(value) <= int(*rules.MaxItems)) && (rules.MinItems == nil || len(value) >= int(*rules.MinItems))
 	case map[string]any:
+		for name := range value {
+			if _, named := s.Properties[name]; !named && !s.XPreserveUnknownFields && s.AdditionalProperties == nil {
+				return false // the API server would have taken it away
+			}
+		}
 		return s.Type == "object"
 	}
 	return s.Type == "" && !s.XIntOrString
