@@ -87,6 +87,7 @@ func TestWrongFlags(t *testing.T) {
 		"port":               {[]string{"serve", "--port=0"}, `--port must be between 1 and 65535, is 0`},
 		"drain":              {[]string{"serve", "--drain=-1s"}, `--drain must not be negative, is -1s`},
 		"body":               {[]string{"serve", "--max-body-bytes=0"}, `--max-body-bytes must be at least 1, is 0`},
+		"in flight":          {[]string{"serve", "--max-bytes-in-flight=0"}, `--max-bytes-in-flight must be at least 1, is 0`},
 		"arguments":          {[]string{"serve", "plan.json"}, `unknown command "plan.json" for "conversion-operator serve"`},
 	}
 	for name, tc := range cases {

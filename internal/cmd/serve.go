@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"runtime/debug"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -16,13 +17,18 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/webhook"
 )
 
+// defaultMetricsAddress is what a Prometheus expects of most programs.
+const defaultMetricsAddress = ":8080"
+
 // serveOptions are the flags of the serve subcommand.
 type serveOptions struct {
 	plan         string
 	certificates string
 	port         int
 	drain        time.Duration
+	metrics      string
 	maxBody      int64
+	maxInFlight  int64
 }
 
 func newServeCommand() *cobra.Command {
@@ -52,7 +58,12 @@ the drain period, finishes the calls in flight, and ends.`,
 	flags.IntVar(&options.port, "port", webhook.DefaultPort, "port to listen at")
 	flags.DurationVar(&options.drain, "drain", webhook.DefaultDrainPeriod,
 		"how long to go on answering after being told to stop, so that API servers can turn to other pods")
+	flags.StringVar(&options.metrics, "metrics-bind-address", defaultMetricsAddress,
+		"address to answer Prometheus at, without TLS; 0 answers it nowhere")
 	flags.Int64Var(&options.maxBody, "max-body-bytes", webhook.DefaultMaxBodyBytes, "size of the largest ConversionReview that is accepted")
+	flags.Int64Var(&options.maxInFlight, "max-bytes-in-flight", webhook.DefaultMaxBytesInFlight,
+		"memory for all ConversionReviews at a time and their answers; those beyond it wait. "+
+			"The default is half of a converter pod's default memory limit: the other half is for garbage that is not collected yet")
 	return command
 }
 
@@ -66,11 +77,17 @@ func (o *serveOptions) validate() error {
 	if o.maxBody < 1 {
 		return fmt.Errorf("--max-body-bytes must be at least 1, is %d", o.maxBody)
 	}
+	if o.maxInFlight < 1 {
+		return fmt.Errorf("--max-bytes-in-flight must be at least 1, is %d", o.maxInFlight)
+	}
 	return nil
 }
 
 func (o *serveOptions) run(ctx context.Context) error {
 	log := logr.FromContextOrDiscard(ctx)
+	if limit := memoryLimit(containerMemory); limit > 0 && os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(limit)
+	}
 	handler, err := o.newHandler(log)
 	if err != nil {
 		return err
@@ -78,6 +95,7 @@ func (o *serveOptions) run(ctx context.Context) error {
 	server, err := webhook.NewServer(handler, webhook.ServerOptions{
 		Port:                 o.port,
 		CertificateDirectory: o.certificates,
+		MetricsAddress:       o.metrics,
 		DrainPeriod:          o.drain,
 		Log:                  log,
 	})
@@ -103,9 +121,13 @@ func (o *serveOptions) newHandler(log logr.Logger) (*webhook.Handler, error) {
 		return nil, fmt.Errorf("compiling the plan %s: %w", o.plan, err)
 	}
 	return webhook.NewHandler(converter, webhook.HandlerOptions{
-		Group:        plan.Group,
-		PlanHash:     plan.Hash(),
-		MaxBodyBytes: o.maxBody,
-		Log:          log.WithValues("group", plan.Group, "kind", plan.Kind),
+		CRD:              plan.CRD,
+		Group:            plan.Group,
+		Pairs:            plan.Pairs(),
+		PlanHash:         plan.Hash(),
+		BuildVersion:     versionText(),
+		MaxBodyBytes:     o.maxBody,
+		MaxBytesInFlight: o.maxInFlight,
+		Log:              log.WithValues("group", plan.Group, "kind", plan.Kind),
 	}), nil
 }

@@ -36,7 +36,6 @@ func (c *compiler) addDefault(rule *v1alpha1.DefaultRule, at *field.Path) {
 	}
 	_, local := path.scopePrefix()
 	scope.Defaults = append(scope.Defaults, Default{Path: local, Hub: ofHub, Value: rule.Value.Raw})
-	c.notePreserved(spot{full: path}, !ofHub)
 }
 
 // oneOf is the one path of a rule for a field that only one side has.
@@ -58,11 +57,6 @@ func (c *compiler) scopeOfOne(path Path, other side, at *field.Path, text v1alph
 		if _, err := resolve(other.schema, prefix); err != nil {
 			c.invalid(at, text, "goes through %s, which version %s does not have: name the list or map itself", prefix, other.version)
 			return nil, false
-		}
-	}
-	for i, segment := range path {
-		if segment == each {
-			c.passages = append(c.passages, collision{path[:i], other, at, text})
 		}
 	}
 	return c.scopeOf(path, path, at, text)

@@ -13,12 +13,12 @@ import (
 // kept aside comes back, and nothing is filled.
 func (c *compiler) anchorRules(scope *Scope, above Path) {
 	for _, exchange := range scope.Exchanges {
-		c.anchorFields(above, exchange.Spoke, c.hub, c.hubClaims)
-		c.anchorFields(above, exchange.Hub, c.spoke, c.spokeClaims)
+		anchorFields(above, exchange.Spoke, c.hub, c.hubClaims)
+		anchorFields(above, exchange.Hub, c.spoke, c.spokeClaims)
 	}
 	for i := range scope.Defaults {
 		_, other := c.sides(scope.Defaults[i].Hub)
-		scope.Defaults[i].Anchor = c.anchorOf(above, scope.Defaults[i].Path, other.schema, *other.claims)
+		scope.Defaults[i].Anchor = anchorOf(above, scope.Defaults[i].Path, other.schema, *other.claims)
 	}
 	for i := range scope.Collections {
 		collection := &scope.Collections[i]
@@ -26,10 +26,10 @@ func (c *compiler) anchorRules(scope *Scope, above Path) {
 	}
 }
 
-func (c *compiler) anchorFields(above Path, fields []Field, other *schema.Structural, claims []claim) {
+func anchorFields(above Path, fields []Field, other *schema.Structural, claims []claim) {
 	for i := range fields {
 		full := slices.Concat(above, fields[i].Path)
-		fields[i].Anchor = c.anchorOf(above, fields[i].Path, other, claims)
+		fields[i].Anchor = anchorOf(above, fields[i].Path, other, claims)
 		fields[i].Text, fields[i].Label = isText(full), isLabel(full)
 	}
 }
@@ -41,33 +41,18 @@ func isText(path Path) bool { return path[0] == "metadata" }
 func isLabel(path Path) bool { return isText(path) && path[1] == "labels" }
 
 // anchorOf is the length of the part of a path that the other side has too.
-func (c *compiler) anchorOf(above, local Path, other *schema.Structural, claims []claim) int {
+func anchorOf(above, local Path, other *schema.Structural, claims []claim) int {
 	if len(above) == 0 && local[0] == "metadata" {
 		return 1
 	}
 	for i := len(local) - 1; i > 0; i-- {
 		full := slices.Concat(above, local[:i])
 		claimed := slices.ContainsFunc(claims, func(c claim) bool { return full.has(c.path) })
-		if found, err := resolve(other, full); err == nil && !claimed && found.Type == "object" && c.paired(full) {
+		if found, err := resolve(other, full); err == nil && !claimed && found.Type == "object" {
 			return i
 		}
 	}
 	return 0
-}
-
-// paired reports whether a path leads to the same objects on both sides: what
-// cannot be copied on the way has a place of its own on either.
-func (c *compiler) paired(path Path) bool {
-	spoke, hub := c.spoke, c.hub
-	for _, segment := range path {
-		if spoke, hub = step(spoke, segment), step(hub, segment); spoke == nil || hub == nil {
-			return false
-		}
-		if !(isStruct(spoke) && isStruct(hub)) && !sameElements(spoke, hub) && difference(spoke, hub, nil) != "" {
-			return false
-		}
-	}
-	return true
 }
 
 // strays preserves single keys of maps, labels and annotations, that a rule has
@@ -76,16 +61,31 @@ func (c *compiler) paired(path Path) bool {
 func (c *compiler) strays(claims, others []claim, other *schema.Structural, ofSpoke bool) {
 	for _, claim := range claims {
 		path := claim.path
-		if _, err := resolve(other, path); err != nil || !c.namesKey(other, path) || touched(others, path) {
+		found, err := resolve(other, path)
+		if err != nil || !c.namesKey(other, path) || claimOf(others, path) != nil {
 			continue
 		}
-		at := spot{full: path, scope: &c.root}
-		at.local, at.anchor = path, len(path)-1
+		prefix, local := path.scopePrefix()
+		at := spot{full: path, local: local, anchor: len(local) - 1, scope: c.scopeAt(prefix)}
 		if path[0] == "metadata" {
 			at.anchor = 1
 		}
-		c.preserve(at, ofSpoke, false)
+		c.oneSided(at, found, ofSpoke)
 	}
+}
+
+// scopeAt is the scope of the elements that a path leads to.
+func (c *compiler) scopeAt(prefix Path) *Scope {
+	scope := &c.root
+	for i, segment := range prefix {
+		if segment != each {
+			continue
+		}
+		held, err := resolve(c.spoke, prefix[:i])
+		_, local := prefix[:i].scopePrefix()
+		scope = &scope.collection(local, err == nil && held.Items == nil).Scope
+	}
+	return scope
 }
 
 // namesKey reports whether the path goes through a map by the name of a key.
@@ -105,19 +105,6 @@ func (c *compiler) namesKey(root *schema.Structural, path Path) bool {
 // crossing is a rule, as the paths of its values on both sides.
 type crossing struct {
 	spoke, hub []Path
-}
-
-// shareKeys notes for a map which values leave it, or an object in it that rules
-// name by its key. Deeper objects come first.
-func (c *compiler) shareKeys(at spot) {
-	var names []string
-	for _, claim := range slices.Concat(c.spokeClaims, c.hubClaims) {
-		if len(claim.path) > len(at.full)+1 && claim.path.has(at.full) && !slices.Contains(names, claim.path[len(at.full)]) {
-			names = append(names, claim.path[len(at.full)])
-			c.shareKeys(at.down(claim.path[len(at.full)]))
-		}
-	}
-	c.share(at)
 }
 
 // share notes which values leave an object that both sides have, if any.

@@ -36,13 +36,6 @@ type collision struct {
 // checkCollisions looks, once all rules are known, whether each field that a
 // rule names on one side and that exists on the other belongs to a rule there.
 func (c *compiler) checkCollisions() {
-	for _, p := range c.passages {
-		for _, claim := range *p.other.claims {
-			if p.path.has(claim.path) {
-				c.invalid(p.at, p.text, "goes through %s, which belongs to %s in version %s: name the list or map itself", p.path, claim.at, p.other.version)
-			}
-		}
-	}
 	for _, p := range c.pending {
 		if !touched(*p.other.claims, p.path) {
 			c.invalid(p.at, p.text, "collides with the field %s that version %s has, for which there is no rule: say by a rule what becomes of it",
@@ -82,8 +75,8 @@ func (s spot) down(name string) spot {
 // assignLeaves walks both schemas and gives every field that has no rule to
 // identity, or to preservation on the side that has it.
 func (c *compiler) assignLeaves() {
-	c.anchorRules(&c.root, nil)
 	c.walk(spot{scope: &c.root}, c.spoke, c.hub)
+	c.anchorAll()
 	for _, name := range []string{"annotations", "labels"} {
 		c.share(spot{scope: &c.root}.down("metadata").down(name))
 	}
@@ -91,10 +84,17 @@ func (c *compiler) assignLeaves() {
 	c.strays(c.hubClaims, c.spokeClaims, c.spoke, true)
 }
 
+// anchorAll anchors the rules. An object that is another one on the other side
+// holds nothing there: it counts as taken.
+func (c *compiler) anchorAll() {
+	taken := *c
+	taken.spokeClaims, taken.hubClaims = slices.Concat(c.spokeClaims, c.strangers), slices.Concat(c.hubClaims, c.strangers)
+	taken.anchorRules(&c.root, nil)
+}
+
 // walk pairs the fields of two objects.
 func (c *compiler) walk(at spot, spoke, hub *schema.Structural) {
 	at.anchor = len(at.local)
-	c.warnRequired(at, spoke, hub)
 	c.unknownFields(at, spoke, hub)
 	for _, name := range unionOf(spoke.Properties, hub.Properties) {
 		next := at.down(name)
@@ -102,14 +102,13 @@ func (c *compiler) walk(at spot, spoke, hub *schema.Structural) {
 			continue
 		}
 		left, right := c.unclaimed(next, spoke, hub)
-		hidden := c.hidden(next, spoke, hub)
 		switch {
-		case hidden: // decided
 		case left != nil && right != nil:
 			c.pair(next, left, right)
-		case left != nil && hub.XPreserveUnknownFields && !exactly(c.hubClaims, next.full),
-			right != nil && spoke.XPreserveUnknownFields && !exactly(c.spokeClaims, next.full):
-			c.share(next) // the other side may hold it without naming it
+		case namesAlone(spoke, hub, name):
+			c.unnamed(next, left, true)
+		case namesAlone(hub, spoke, name):
+			c.unnamed(next, right, false)
 		case left != nil:
 			c.oneSided(next, left, true)
 		case right != nil:
@@ -119,25 +118,27 @@ func (c *compiler) walk(at spot, spoke, hub *schema.Structural) {
 	c.share(at)
 }
 
-// hidden reports whether one side has a rule for a field, or in it, that the other
-// side may hold without naming it. That is another field of the same name, and
-// each side keeps its own.
-func (c *compiler) hidden(at spot, spoke, hub *schema.Structural) bool {
-	return c.hides(at, spoke, hub, c.spokeClaims, c.hubClaims, true) || c.hides(at, hub, spoke, c.hubClaims, c.spokeClaims, false)
+// namesAlone reports whether a side names a field that the other side may hold
+// without naming it.
+func namesAlone(own, other *schema.Structural, name string) bool {
+	_, named := own.Properties[name]
+	_, both := other.Properties[name]
+	return named && !both && other.XPreserveUnknownFields
 }
 
-func (c *compiler) hides(at spot, named, other *schema.Structural, claims, others []claim, ofSpoke bool) bool {
-	name := at.full[len(at.full)-1]
-	field, isNamed := named.Properties[name]
-	_, isKnown := other.Properties[name]
-	if !isNamed || isKnown || !other.XPreserveUnknownFields || !touched(claims, at.full) || touched(others, at.full) {
-		return false
+// unnamed decides about a field that one side names, and the other may hold all
+// the same. They are the same, unless rules have part of the one that is named:
+// what the other side holds there is something else then. The schema is nil where
+// a rule has all of it.
+func (c *compiler) unnamed(at spot, s *schema.Structural, ofSpoke bool) {
+	own, _ := c.sides(!ofSpoke)
+	if s != nil && !inside(*own.claims, at.full) {
+		return
+	}
+	if s != nil {
+		c.oneSided(at, s, ofSpoke)
 	}
 	c.preserve(at, !ofSpoke, false)
-	if !exactly(claims, at.full) {
-		c.oneSided(at, &field, ofSpoke)
-	}
-	return true
 }
 
 // unknownFields preserves what one side allows without naming it, where the
@@ -181,16 +182,14 @@ func (c *compiler) pair(at spot, spoke, hub *schema.Structural) {
 	case isStruct(spoke) && isStruct(hub):
 		c.walk(at, spoke, hub)
 	case ruled && differs == "" && !c.ruledElements(at.full):
-		c.shareKeys(at) // rules have some keys of a map; the others are the same
+		c.share(at) // rules have some keys of a map; the others are the same
 	case sameElements(spoke, hub):
 		c.elements(at, spoke, hub)
 	case ruled:
 		c.keepRest(at, spoke, hub, differs)
 	default:
-		c.warn("%s cannot be copied between %s and %s (%s): each version keeps its own",
-			at.full, c.spokeVersion, c.hubVersion, differs)
-		c.oneSided(at, spoke, true)
-		c.oneSided(at, hub, false)
+		c.unlike = append(c.unlike, unlike(at.full, differs))
+		c.apart(at, spoke, hub)
 	}
 }
 
@@ -218,6 +217,14 @@ func (c *compiler) ruledElements(path Path) bool {
 	return inside(c.spokeClaims, all) || inside(c.hubClaims, all)
 }
 
+// apart notes a field that both sides have under one name, and that is not the
+// same: each side keeps its own.
+func (c *compiler) apart(at spot, spoke, hub *schema.Structural) {
+	c.strangers = append(c.strangers, claim{path: at.full})
+	c.oneSided(at, spoke, true)
+	c.oneSided(at, hub, false)
+}
+
 // keepRest decides about a field that has not the same shape on both sides, and
 // of which rules have a part.
 func (c *compiler) keepRest(at spot, spoke, hub *schema.Structural, differs string) {
@@ -232,8 +239,7 @@ func (c *compiler) keepRest(at spot, spoke, hub *schema.Structural, differs stri
 			}
 		}
 	}
-	c.oneSided(at, spoke, true)
-	c.oneSided(at, hub, false)
+	c.apart(at, spoke, hub)
 }
 
 // isStruct reports whether a schema is an object whose fields may be known.
@@ -305,31 +311,9 @@ func (c *compiler) addLeaf(at spot, ofSpoke bool, leaf Leaf) {
 
 // notePreserved writes a field down for the verdict.
 func (c *compiler) notePreserved(at spot, ofSpoke bool) {
-	version := c.hubVersion
 	if ofSpoke {
-		version = c.spokeVersion
-	}
-	c.onlySpoke, c.onlyHub = c.onlySpoke || ofSpoke, c.onlyHub || !ofSpoke
-	c.preserved = append(c.preserved, version+":"+at.full.String())
-}
-
-// warnRequired names required fields that nothing fills in the other direction:
-// such an object can be read, and not written back as it is.
-func (c *compiler) warnRequired(at spot, spoke, hub *schema.Structural) {
-	c.warnUnfilled(at, spoke, hub, c.spokeVersion, c.hubVersion, c.hubClaims)
-	c.warnUnfilled(at, hub, spoke, c.hubVersion, c.spokeVersion, c.spokeClaims)
-}
-
-func (c *compiler) warnUnfilled(at spot, source, target *schema.Structural, from, to string, claims []claim) {
-	if target.ValueValidation == nil {
-		return
-	}
-	for _, name := range target.ValueValidation.Required {
-		_, there := source.Properties[name]
-		full := append(slices.Clip(at.full), name)
-		if !there && !touched(claims, full) && target.Properties[name].Default.Object == nil {
-			c.warn("%s requires %s, which %s does not have: objects from %s cannot be written at %s until it is set",
-				to, full, from, from, to)
-		}
+		c.keptSpoke = append(c.keptSpoke, at.full)
+	} else {
+		c.keptHub = append(c.keptHub, at.full)
 	}
 }

@@ -6,7 +6,6 @@ package conversion
 import (
 	"bytes"
 	"cmp"
-	"fmt"
 	"slices"
 )
 
@@ -130,8 +129,7 @@ func (h *hop) writeKept(metadata *node, annotation string) error {
 			text = h.dropLargest(room)
 		}
 		if len(text) > room || len(text) == 0 {
-			return fmt.Errorf("the fields that only version %s has take %d bytes, and all annotations together may take %d: shorten the object's annotations, of which the others take %d, or those fields, or set overflow to Drop in the ConversionPolicy",
-				annotation[len(KeptPrefix):], len(h.appendKept(nil)), maxAnnotations, maxAnnotations-room-len(annotation))
+			return &OverflowError{Version: annotation[len(KeptPrefix):], Kept: len(h.appendKept(nil)), Others: sizeOf(annotations)}
 		}
 	}
 	h.outcome.KeptBytes += len(text)

@@ -26,6 +26,9 @@ const (
 	servicePort = 443
 	// ContainerPort is where converter pods listen.
 	ContainerPort = 9443
+	// metricsPort is where converter pods answer Prometheus, which finds them by
+	// their labels and the port by its name.
+	metricsPort = 8080
 	// PlanKey is the key of a plan in its ConfigMap.
 	PlanKey = "plan.json"
 
@@ -134,8 +137,11 @@ func (s *state) converterContainer() *corev1apply.ContainerApplyConfiguration {
 			"--plan="+planMount+"/"+PlanKey,
 			"--certificates="+certificateMount,
 			"--port="+strconv.Itoa(ContainerPort),
+			"--metrics-bind-address=:"+strconv.Itoa(metricsPort),
 			"--drain="+seconds(drainSeconds)).
-		WithPorts(corev1apply.ContainerPort().WithName("https").WithContainerPort(ContainerPort).WithProtocol(corev1.ProtocolTCP)).
+		WithPorts(
+			corev1apply.ContainerPort().WithName("https").WithContainerPort(ContainerPort).WithProtocol(corev1.ProtocolTCP),
+			corev1apply.ContainerPort().WithName("metrics").WithContainerPort(metricsPort).WithProtocol(corev1.ProtocolTCP)).
 		WithResources(resources(s.Policy.Spec.Workload.Resources)).
 		WithSecurityContext(restrictedContainer()).
 		WithReadinessProbe(httpsProbe("/readyz").WithPeriodSeconds(2).WithFailureThreshold(2)).

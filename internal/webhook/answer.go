@@ -5,18 +5,21 @@ package webhook
 
 import (
 	"encoding/json"
-	"errors"
 	"net/http"
 	"strconv"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
+// retryAfterSeconds is when a call that found the converter busy may come again.
+// An API server then repeats even a POST, as long as its own time is not over.
+const retryAfterSeconds = 1
+
 // appendHead appends the answer up to its first converted object.
 func appendHead(dst []byte, r *review) []byte {
-	dst = append(dst, `{"kind":"ConversionReview","apiVersion":`...)
-	dst = appendText(dst, r.apiVersion)
-	dst = append(dst, `,"response":{"uid":`...)
+	dst = append(dst, `{"kind":"ConversionReview","apiVersion":"`...)
+	dst = append(dst, r.version()...)
+	dst = append(dst, `","response":{"uid":`...)
 	dst = appendText(dst, r.uid)
 	return append(dst, `,"convertedObjects":[`...)
 }
@@ -29,48 +32,60 @@ func appendSuccess(dst []byte) []byte {
 // appendFailure ends an answer without objects.
 func appendFailure(dst []byte, message string) []byte {
 	dst = append(dst, `],"result":{"status":"Failure","message":`...)
-	dst = appendText(dst, message)
+	dst = appendText(dst, []byte(message))
 	return append(dst, `}}}`...)
 }
 
 // appendText appends text as a JSON string. Bytes that are not UTF-8 are replaced.
-func appendText(dst []byte, text string) []byte {
-	quoted, err := json.Marshal(text)
+func appendText(dst, text []byte) []byte {
+	if isPlain(text) {
+		dst = append(dst, '"')
+		dst = append(dst, text...)
+		return append(dst, '"')
+	}
+	quoted, err := json.Marshal(string(text))
 	if err != nil {
 		panic(err) // strings always marshal
 	}
 	return append(dst, quoted...)
 }
 
-// statusError is an error with an HTTP status of its own.
-type statusError struct {
+// refusal is an error with an HTTP status of its own.
+type refusal struct {
 	code    int
+	failure failure
 	message string
 }
 
-func (e *statusError) Error() string { return e.message }
-
-// refuse answers a request that is not a review. The body is a Status, out of
-// which an API server takes the message for its user; of plain text it would
-// only say that the request was rejected for an unknown reason.
-func refuse(w http.ResponseWriter, err error) {
-	code := http.StatusBadRequest
-	if own, ok := errors.AsType[*statusError](err); ok {
-		code = own.code
-	}
-	writeJSON(w, code, metav1.Status{
-		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"},
-		Status:   metav1.StatusFailure,
-		Message:  err.Error(),
-		Reason:   reasons[code],
-		Code:     int32(code),
-	})
-}
+func (e *refusal) Error() string { return e.message }
 
 var reasons = map[int]metav1.StatusReason{
 	http.StatusBadRequest:            metav1.StatusReasonBadRequest,
+	http.StatusRequestTimeout:        metav1.StatusReasonTimeout,
 	http.StatusRequestEntityTooLarge: metav1.StatusReasonRequestEntityTooLarge,
 	http.StatusUnsupportedMediaType:  metav1.StatusReasonUnsupportedMediaType,
+	http.StatusTooManyRequests:       metav1.StatusReasonTooManyRequests,
+	http.StatusInternalServerError:   metav1.StatusReasonInternalError,
+}
+
+// refuse answers a request that is not a review, or cannot be taken now. The body
+// is a Status, out of which an API server takes the message for its user; of
+// plain text it would only say that the request was rejected for an unknown reason.
+func refuse(w http.ResponseWriter, own *refusal) {
+	status := metav1.Status{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"},
+		Status:   metav1.StatusFailure,
+		Message:  own.message,
+		Reason:   reasons[own.code],
+		Code:     int32(own.code),
+	}
+	if own.failure == failureOverloaded {
+		status.Details = &metav1.StatusDetails{RetryAfterSeconds: retryAfterSeconds}
+		w.Header().Set("Retry-After", strconv.Itoa(retryAfterSeconds))
+		// The next connection may lead to a pod that is less busy.
+		w.Header().Set("Connection", "close")
+	}
+	writeJSON(w, own.code, status)
 }
 
 func writeJSON(w http.ResponseWriter, code int, answer any) {
@@ -78,14 +93,20 @@ func writeJSON(w http.ResponseWriter, code int, answer any) {
 	if err != nil {
 		panic(err) // only called with plain structs
 	}
-	write(w, code, "application/json", body)
+	write(w, code, jsonContent, body)
 }
+
+// What answers are, in the form that http.Header holds.
+var (
+	jsonContent = []string{"application/json"}
+	textContent = []string{"text/plain; charset=utf-8"}
+)
 
 // write answers in one piece of known length, so that the connection is kept
 // and no chunks are framed.
-func write(w http.ResponseWriter, code int, contentType string, body []byte) {
+func write(w http.ResponseWriter, code int, contentType []string, body []byte) {
 	header := w.Header()
-	header.Set("Content-Type", contentType)
+	header["Content-Type"] = contentType
 	header.Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(code)
 	// The client is gone if this fails; there is nobody left to tell.

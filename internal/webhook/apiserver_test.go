@@ -5,6 +5,8 @@ package webhook
 
 import (
 	"crypto/tls"
+	"maps"
+	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"strings"
@@ -34,7 +36,7 @@ func (e endpoint) ResolveEndpoint(string, string, int32) (*url.URL, error) {
 
 // apiServer returns the converter of a real API server for the
 // CustomResourceDefinition of example.com, pointed at handler.
-func apiServer(t *testing.T, handler *Handler, reviewVersion string) runtime.ObjectConvertor {
+func apiServer(t *testing.T, handler http.Handler, reviewVersion string) runtime.ObjectConvertor {
 	t.Helper()
 	authority := testca.New(t)
 	server := httptest.NewUnstartedServer(handler)
@@ -60,7 +62,7 @@ func definition(name string, bundle []byte, reviewVersion string) *apiextensions
 		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
 			Group:    "example.com",
 			Scope:    apiextensionsv1.NamespaceScoped,
-			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v1beta1"}, {Name: "v1"}, {Name: "v2"}},
+			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v1beta1"}, {Name: "v1"}, {Name: "v2"}, {Name: "v3"}},
 			Conversion: &apiextensionsv1.CustomResourceConversion{
 				Strategy: apiextensionsv1.WebhookConverter,
 				Webhook: &apiextensionsv1.WebhookConversion{
@@ -130,17 +132,27 @@ func TestAPIServerShowsFailures(t *testing.T) {
 		"failure": {
 			object:  cronTab("v1beta1", "bad"),
 			options: HandlerOptions{Group: "example.com"},
-			want:    `conversion webhook for example.com/v1beta1, Kind=CronTab failed: default/bad cannot be converted to v1: .spec.hostPort: it is bad`,
+			want:    `conversion webhook for example.com/v1beta1, Kind=CronTab failed: default/bad cannot be converted from v1beta1 to v1: .spec.hostPort: it is bad`,
 		},
 		"panic": {
 			object:  cronTab("v1beta1", "panic"),
 			options: HandlerOptions{Group: "example.com"},
-			want:    `conversion webhook for example.com/v1beta1, Kind=CronTab failed: default/panic cannot be converted to v1: internal error of the converter, its cause is in the log of the converter pod`,
+			want:    `conversion webhook for example.com/v1beta1, Kind=CronTab failed: default/panic cannot be converted from v1beta1 to v1: internal error of the converter, its cause is in the log of the converter pod`,
 		},
 		"another converter's Service": {
 			object:  cronTab("v1beta1", "one"),
 			options: HandlerOptions{Group: "example.org"},
 			want:    `conversion webhook for example.com/v1beta1, Kind=CronTab failed: this converter serves example.org, but the request is for example.com/v1: the CustomResourceDefinition refers to the wrong webhook`,
+		},
+		"kept data without room": {
+			object:  cronTab("v1beta1", "overflow"),
+			options: HandlerOptions{Group: "example.com"},
+			want:    `conversion webhook for example.com/v1beta1, Kind=CronTab failed: default/overflow cannot be converted from v1beta1 to v1: the fields that only version v1beta1 has take 300000 bytes, and all annotations together may take 262144: shorten the object's annotations, of which the others take 100, or those fields, or set overflow to Drop in the ConversionPolicy`,
+		},
+		"a version that the rules do not have": {
+			object:  cronTab("v3", "one"),
+			options: HandlerOptions{Group: "example.com"},
+			want:    `conversion webhook for example.com/v3, Kind=CronTab failed: default/one cannot be converted from v3 to v1: unknown version`,
 		},
 		"large object": {
 			object:  cronTab("v1beta1", "one"),
@@ -158,6 +170,33 @@ func TestAPIServerShowsFailures(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestAPIServerComesBack to a converter that was busy, as it is told to.
+func TestAPIServerComesBack(t *testing.T) {
+	handler := NewHandler(convertFunc(rename), HandlerOptions{Group: "example.com", MaxBytesInFlight: 1, Log: logr.Discard()})
+	handler.gates.first.patience = 0
+	held, err := handler.gates.first.enter(t.Context(), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var statuses []int
+	busyOnce := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		recorder := httptest.NewRecorder()
+		handler.ServeHTTP(recorder, r)
+		if statuses = append(statuses, recorder.Code); len(statuses) == 1 {
+			handler.gates.first.leave(held)
+		}
+		maps.Copy(w.Header(), recorder.Header())
+		w.WriteHeader(recorder.Code)
+		_, _ = w.Write(recorder.Body.Bytes())
+	})
+	got, err := apiServer(t, busyOnce, "v1").ConvertToVersion(new(cronTab("v1beta1", "one")), schema.GroupVersion{Group: "example.com", Version: "v1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	expect[runtime.Object](t, "object", new(cronTab("v1", "one")), got)
+	expect(t, "statuses", []int{http.StatusTooManyRequests, http.StatusOK}, statuses)
 }
 
 func list(version string, items ...unstructured.Unstructured) *unstructured.UnstructuredList {

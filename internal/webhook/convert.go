@@ -4,152 +4,155 @@
 package webhook
 
 import (
-	"bytes"
-	"encoding/json"
+	"context"
 	"errors"
 	"fmt"
-	"io"
-	"mime"
 	"net/http"
 	"runtime/debug"
 	"sync"
+	"time"
 )
 
-const (
-	// bodyBytes is where a buffer for a body starts when the client promises more.
-	bodyBytes = 1 << 20
-	// pooledBytes is the largest buffer that is kept for the next call.
-	pooledBytes = 4 << 20
-)
+// pooledBytes is the largest buffer that is kept for the next call.
+const pooledBytes = 4 << 20
 
 // errPanic stands for a panic of the converter. What it was about is in the log only.
 var errPanic = errors.New("internal error of the converter, its cause is in the log of the converter pod")
 
-// exchange is the memory of one call.
+// errStopped ends the walk through a review in which an object failed.
+var errStopped = errors.New("stopped")
+
+// exchange is one call: the memory that it uses, and how far it has come.
 type exchange struct {
-	in  bytes.Buffer
-	out []byte
+	handler *Handler
+	began   time.Time
+	// in is the body, and out the answer.
+	in, out []byte
+	// passed are the gates that the call has passed.
+	passed  []passage
+	scanner scanner
+	review  review
+	// begun tells that the answer was begun, so that objects can be appended.
+	begun bool
+	// target is what is known of the version to convert to.
+	target *target
+	// count is how many objects were converted, and converting how long that took.
+	count      int
+	converting time.Duration
+	// object begins with what is being converted. It goes on behind it.
+	object []byte
+	// failure and cause tell why the review is answered by a failure, if it is.
+	failure failure
+	cause   error
+}
+
+// passage is a gate and what is to be given back there.
+type passage struct {
+	gate *gate
+	held int64
 }
 
 var exchanges = sync.Pool{New: func() any { return new(exchange) }}
 
+func (h *Handler) newExchange() *exchange {
+	x := exchanges.Get().(*exchange)
+	*x = exchange{handler: h, began: time.Now(), in: x.in[:0], out: x.out[:0], passed: x.passed[:0]}
+	return x
+}
+
 func (x *exchange) release() {
-	if x.in.Cap() > pooledBytes || cap(x.out) > pooledBytes {
+	for _, passage := range x.passed {
+		passage.gate.leave(passage.held)
+	}
+	x.handler.metrics.inFlight.Dec()
+	// A converter that panicked may still hold on to what it was given.
+	if cap(x.in) > pooledBytes || cap(x.out) > pooledBytes || x.failure == failurePanic {
 		return
 	}
-	x.in.Reset()
-	x.out = x.out[:0]
+	*x = exchange{in: x.in, out: x.out, passed: x.passed}
 	exchanges.Put(x)
 }
 
 // convert answers a ConversionReview: all objects or a failure. Only a request
 // that is not a review at all gets an HTTP error.
 func (h *Handler) convert(w http.ResponseWriter, r *http.Request) {
-	x := exchanges.Get().(*exchange)
+	x := h.newExchange()
+	h.metrics.inFlight.Inc()
 	defer x.release()
 
-	if err := x.read(w, r, h.options.MaxBodyBytes); err != nil {
-		refuse(w, err)
-		return
+	refused := x.receive(r)
+	if refused == nil {
+		refused = x.respond(r.Context())
 	}
-	review, err := parseReview(x.in.Bytes())
-	if err == nil {
-		err = review.check()
+	if refused == nil {
+		write(w, http.StatusOK, jsonContent, x.out)
+	} else {
+		x.failure = refused.failure
+		refuse(w, refused)
 	}
-	if err != nil {
-		refuse(w, fmt.Errorf("not a usable ConversionReview: %w", err))
-		return
-	}
-	x.out = h.answer(x.out, &review)
-	write(w, http.StatusOK, "application/json", x.out)
+	h.metrics.request(x)
 }
 
-// read fills the exchange with the body of r.
-func (x *exchange) read(w http.ResponseWriter, r *http.Request, limit int64) error {
-	if mediaType, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || mediaType != "application/json" {
-		return &statusError{http.StatusUnsupportedMediaType, fmt.Sprintf("Content-Type is %q, not application/json", r.Header.Get("Content-Type"))}
-	}
-	if encoding := r.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
-		return &statusError{http.StatusUnsupportedMediaType, fmt.Sprintf("Content-Encoding is %q: send the review uncompressed", encoding)}
-	}
-	if r.ContentLength > limit {
-		return tooLarge(limit)
-	}
-	// What a client promises is believed up to a point only. ReadFrom wants room
-	// to find the end.
-	x.in.Grow(int(min(max(r.ContentLength, 0), bodyBytes)) + bytes.MinRead)
-	_, err := x.in.ReadFrom(http.MaxBytesReader(w, r.Body, limit))
-	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return tooLarge(limit)
-	}
-	if errors.Is(err, io.ErrUnexpectedEOF) {
-		return errors.New("the body ends before its Content-Length")
-	}
-	return err
-}
-
-func tooLarge(limit int64) error {
-	return &statusError{http.StatusRequestEntityTooLarge, fmt.Sprintf("the review is larger than the %d bytes that the converter accepts", limit)}
-}
-
-// answer appends the answer to r to dst, which is empty.
-func (h *Handler) answer(dst []byte, r *review) []byte {
-	version, err := r.version(h.options.Group)
-	if err == nil {
-		dst, err = h.appendObjects(appendHead(dst, r), r, version)
-	}
-	if err == nil {
-		return appendSuccess(dst)
-	}
-	h.options.Log.Info("Conversion failed", "uid", r.uid, "desiredAPIVersion", r.desired, "objects", len(r.objects), "error", err.Error())
-	return appendFailure(appendHead(dst[:0], r), err.Error())
-}
-
-// appendObjects appends the converted objects of r, up to the first that fails.
-func (h *Handler) appendObjects(dst []byte, r *review, version string) ([]byte, error) {
-	var err error
-	for i, object := range r.objects {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		if dst, err = h.convertObject(dst, object, r, version); err != nil {
-			return dst, fmt.Errorf("%s cannot be converted to %s: %w", nameOf(object, i), version, err)
-		}
-	}
-	return dst, nil
-}
-
-// convertObject turns a panic of the converter into an error, so that the answer
-// still carries the uid: without it, the API server would report a mismatch of
-// uids instead of the failure.
-func (h *Handler) convertObject(dst, object []byte, r *review, version string) (out []byte, err error) {
+// respond reads the review that was received and leaves the answer in out. A
+// panic is answered too, so that the answer still carries the uid: without it,
+// the API server would report a mismatch of uids instead of the failure.
+func (x *exchange) respond(ctx context.Context) (refused *refusal) {
 	defer func() {
 		if cause := recover(); cause != nil {
-			h.options.Log.Error(fmt.Errorf("panic: %v", cause), "Converter panicked",
-				"uid", r.uid, "desiredAPIVersion", r.desired, "stack", string(debug.Stack()))
-			out, err = dst, errPanic
+			refused = x.panicked(cause)
 		}
 	}()
-	if object[0] != '{' {
-		return dst, errors.New("it is not a JSON object")
+	x.scanner = scanner{data: x.in}
+	err := x.read(ctx)
+	switch {
+	case x.cause != nil:
+		x.answerFailure()
+	case err != nil:
+		return &refusal{http.StatusBadRequest, failureInvalidReview, fmt.Sprintf("not a usable ConversionReview: %s", err)}
+	default:
+		x.out = appendSuccess(x.out)
 	}
-	return h.converter.Convert(dst, object, version)
+	return nil
 }
 
-// nameOf says which object of a review is meant, by its name if it has one: what
-// is applied on the server side may come without metadata.
-func nameOf(object []byte, index int) string {
-	var partial struct {
-		Metadata struct {
-			Name      string `json:"name"`
-			Namespace string `json:"namespace"`
-		} `json:"metadata"`
+// begin appends the head of the answer, and reports whether objects can follow.
+func (x *exchange) begin() bool {
+	x.begun = true
+	x.out = appendHead(x.out[:0], &x.review)
+	x.target = x.handler.targets[string(x.review.desired)]
+	if x.target != nil {
+		return true
 	}
-	if err := json.Unmarshal(object, &partial); err != nil || partial.Metadata.Name == "" {
-		return fmt.Sprintf("object %d of the review", index)
+	version, err := x.review.target(x.handler.options.Group)
+	if err != nil {
+		x.fail(failureInvalidReview, err)
+		return false
 	}
-	if partial.Metadata.Namespace == "" {
-		return partial.Metadata.Name
+	// The converter knows what to say about a version that it does not know.
+	x.target = x.handler.metrics.unknownTarget(version)
+	return true
+}
+
+// fail gives the review up.
+func (x *exchange) fail(failure failure, cause error) {
+	x.failure, x.cause = failure, cause
+	x.scanner.fail(errStopped)
+}
+
+func (x *exchange) answerFailure() {
+	x.handler.options.Log.Info("Conversion failed", "uid", string(x.review.uid), "desiredAPIVersion", string(x.review.desired),
+		"converted", x.count, "error", x.cause.Error())
+	x.out = appendFailure(appendHead(x.out[:0], &x.review), x.cause.Error())
+}
+
+// panicked makes a failure of a panic, or a refusal if the review has no uid yet.
+func (x *exchange) panicked(cause any) *refusal {
+	x.handler.options.Log.Error(fmt.Errorf("panic: %v", cause), "Converter panicked",
+		"uid", string(x.review.uid), "desiredAPIVersion", string(x.review.desired), "stack", string(debug.Stack()))
+	if x.target == nil {
+		return &refusal{http.StatusInternalServerError, failurePanic, errPanic.Error()}
 	}
-	return partial.Metadata.Namespace + "/" + partial.Metadata.Name
+	x.failObject("", failurePanic, errPanic)
+	x.answerFailure()
+	return nil
 }

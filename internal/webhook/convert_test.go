@@ -18,23 +18,49 @@ import (
 	"github.com/go-logr/logr/funcr"
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/conversion-operator/conversion-operator/internal/conversion"
 )
 
-// convertFunc is a Converter.
+// convertFunc is a Converter by a function that wants an object alone.
 type convertFunc func(dst, object []byte, toVersion string) ([]byte, error)
 
-func (f convertFunc) Convert(dst, object []byte, toVersion string) ([]byte, error) {
-	return f(dst, object, toVersion)
+func (f convertFunc) Answer(dst, text []byte, toVersion string) ([]byte, conversion.Outcome, error) {
+	var outcome conversion.Outcome
+	var object json.RawMessage
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	if err := decoder.Decode(&object); err != nil {
+		return dst, outcome, err
+	}
+	var typed metav1.TypeMeta
+	if err := json.Unmarshal(object, &typed); err != nil {
+		return dst, outcome, err
+	}
+	outcome.From = strings.TrimPrefix(typed.APIVersion, "example.com/")
+	outcome.Read = int(decoder.InputOffset())
+	dst, err := f(dst, object, toVersion)
+	return dst, outcome, err
+}
+
+// spanFunc is a Converter of objects at v1beta1 by a function that tells how far it read.
+type spanFunc func(dst, text []byte, toVersion string) ([]byte, int)
+
+func (f spanFunc) Answer(dst, text []byte, toVersion string) ([]byte, conversion.Outcome, error) {
+	dst, read := f(dst, text, toVersion)
+	return dst, conversion.Outcome{Read: read, From: "v1beta1", KeptBytes: 1}, nil
 }
 
 // rename gives objects of example.com their new version and nothing else. It
-// fails for those with "bad" in them and panics for those with "panic".
+// fails for those with "bad" or "overflow" in them and panics for those with "panic".
 func rename(dst, object []byte, toVersion string) ([]byte, error) {
 	if bytes.Contains(object, []byte("bad")) {
 		return append(dst, "half of an obj"...), errors.New(".spec.hostPort: it is bad")
 	}
 	if bytes.Contains(object, []byte("panic")) {
 		panic("secret value")
+	}
+	if bytes.Contains(object, []byte("overflow")) {
+		return dst, &conversion.OverflowError{Version: "v1beta1", Kept: 300000, Others: 100}
 	}
 	for _, version := range []string{"v1beta1", "v1", "v2"} {
 		old := []byte(`"apiVersion":"example.com/` + version + `"`)
@@ -64,7 +90,7 @@ func v1Review(request string) string {
 
 const (
 	success = `{"kind":"ConversionReview","apiVersion":"apiextensions.k8s.io/%s","response":{"uid":"u","convertedObjects":[%s],"result":{"status":"Success"}}}`
-	failure = `{"kind":"ConversionReview","apiVersion":"apiextensions.k8s.io/v1","response":{"uid":"u","convertedObjects":[],"result":{"status":"Failure","message":%q}}}`
+	failed  = `{"kind":"ConversionReview","apiVersion":"apiextensions.k8s.io/v1","response":{"uid":"u","convertedObjects":[],"result":{"status":"Failure","message":%q}}}`
 )
 
 func TestConvert(t *testing.T) {
@@ -102,47 +128,47 @@ func TestConvert(t *testing.T) {
 		},
 		"one failure fails all and leaves nothing behind": {
 			body: v1Review(`{"uid":"u","desiredAPIVersion":"example.com/v1","objects":[{"apiVersion":"example.com/v1beta1"},{"apiVersion":"example.com/v1beta1","metadata":{"namespace":"default","name":"bad"}}]}`),
-			want: fmt.Sprintf(failure, `default/bad cannot be converted to v1: .spec.hostPort: it is bad`),
+			want: fmt.Sprintf(failed, `default/bad cannot be converted from v1beta1 to v1: .spec.hostPort: it is bad`),
 		},
 		"failure of a cluster-scoped object": {
 			body: v1Review(`{"uid":"u","desiredAPIVersion":"example.com/v1","objects":[{"metadata":{"name":"bad"}}]}`),
-			want: fmt.Sprintf(failure, `bad cannot be converted to v1: .spec.hostPort: it is bad`),
+			want: fmt.Sprintf(failed, `bad cannot be converted to v1: .spec.hostPort: it is bad`),
 		},
 		"failure of an object without metadata": {
 			body: v1Review(`{"uid":"u","desiredAPIVersion":"example.com/v1","objects":[{"spec":"bad"}]}`),
-			want: fmt.Sprintf(failure, `object 0 of the review cannot be converted to v1: .spec.hostPort: it is bad`),
+			want: fmt.Sprintf(failed, `object 0 of the review cannot be converted to v1: .spec.hostPort: it is bad`),
 		},
 		"failure of an object that is not JSON": {
 			body: v1Review(`{"uid":"u","desiredAPIVersion":"example.com/v1","objects":[{bad}]}`),
-			want: fmt.Sprintf(failure, `object 0 of the review cannot be converted to v1: .spec.hostPort: it is bad`),
+			want: fmt.Sprintf(failed, `object 0 of the review cannot be converted to v1: invalid character 'b' looking for beginning of object key string`),
 		},
 		"an object that is none": {
 			body: v1Review(`{"uid":"u","desiredAPIVersion":"example.com/v1","objects":[{"apiVersion":"example.com/v1beta1"},null]}`),
-			want: fmt.Sprintf(failure, `object 1 of the review cannot be converted to v1: it is not a JSON object`),
+			want: fmt.Sprintf(failed, `object 1 of the review cannot be converted to v1: it is not a JSON object`),
 		},
 		"panic": {
 			body: v1Review(`{"uid":"u","desiredAPIVersion":"example.com/v1","objects":[{"metadata":{"namespace":"default","name":"panic"}}]}`),
-			want: fmt.Sprintf(failure, `default/panic cannot be converted to v1: internal error of the converter, its cause is in the log of the converter pod`),
+			want: fmt.Sprintf(failed, `default/panic cannot be converted to v1: internal error of the converter, its cause is in the log of the converter pod`),
 		},
 		"no desired version": {
 			body: v1Review(`{"uid":"u","objects":[{}]}`),
-			want: fmt.Sprintf(failure, `request.desiredAPIVersion is missing`),
+			want: fmt.Sprintf(failed, `request.desiredAPIVersion is missing`),
 		},
 		"another group": {
 			body: v1Review(`{"uid":"u","desiredAPIVersion":"example.org/v1","objects":[{}]}`),
-			want: fmt.Sprintf(failure, `this converter serves example.com, but the request is for example.org/v1: the CustomResourceDefinition refers to the wrong webhook`),
+			want: fmt.Sprintf(failed, `this converter serves example.com, but the request is for example.org/v1: the CustomResourceDefinition refers to the wrong webhook`),
 		},
 		"no version": {
 			body: v1Review(`{"uid":"u","desiredAPIVersion":"example.com","objects":[{}]}`),
-			want: fmt.Sprintf(failure, `request.desiredAPIVersion is "example.com", not example.com/<version>`),
+			want: fmt.Sprintf(failed, `request.desiredAPIVersion is "example.com", not example.com/<version>`),
 		},
 		"empty version": {
 			body: v1Review(`{"uid":"u","desiredAPIVersion":"example.com/","objects":[{}]}`),
-			want: fmt.Sprintf(failure, `request.desiredAPIVersion is "example.com/", not example.com/<version>`),
+			want: fmt.Sprintf(failed, `request.desiredAPIVersion is "example.com/", not example.com/<version>`),
 		},
 		"two versions": {
 			body: v1Review(`{"uid":"u","desiredAPIVersion":"example.com/v1/v2","objects":[{}]}`),
-			want: fmt.Sprintf(failure, `request.desiredAPIVersion is "example.com/v1/v2", not example.com/<version>`),
+			want: fmt.Sprintf(failed, `request.desiredAPIVersion is "example.com/v1/v2", not example.com/<version>`),
 		},
 	}
 	handler := newTestHandler()
@@ -244,7 +270,7 @@ func TestFailuresAreLogged(t *testing.T) {
 
 	want := []string{
 		`"msg"="Converter panicked" "error"="panic: secret value" "uid"="u" "desiredAPIVersion"="example.com/v1" "stack"=`,
-		`"level"=0 "msg"="Conversion failed" "uid"="u" "desiredAPIVersion"="example.com/v1" "objects"=1 "error"="panic cannot be converted to v1`,
+		`"level"=0 "msg"="Conversion failed" "uid"="u" "desiredAPIVersion"="example.com/v1" "converted"=0 "error"="panic cannot be converted to v1`,
 	}
 	if len(lines) != len(want) {
 		t.Fatalf("got %d lines, want %d: %q", len(lines), len(want), lines)

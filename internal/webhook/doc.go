@@ -7,19 +7,27 @@
 // before the server listens, its certificate is a mounted file, and it has no
 // access to the API. So conversions go on whatever happens to the operator.
 //
-// The story of a call:
+// The story of a call, and the files that tell it:
 //
-//	Server   accepts a TLS connection with the certificate that is on disk now
-//	Handler  routes: /convert, /plan, /healthz, /readyz and nothing else
-//	review   finds the objects in the body as spans of bytes, never decoding them
-//	Converter writes every converted object behind the previous one
-//	reply    is written once, with its length, or replaced as a whole by a failure
+//	server.go   accepts a TLS connection with the certificate that is on disk now
+//	handler.go  routes: /convert, /plan, /healthz, /readyz and nothing else
+//	gate.go     lets it wait until there is memory for it
+//	body.go     takes the body, within its limits
+//	convert.go  makes an exchange of it: body in, answer out
+//	review.go   walks once through the body, on the scanner of scanner.go, and
+//	objects.go  lets the Converter write every object where it is found
+//	answer.go   ends the answer, or replaces it as a whole by a failure
+//	metrics.go  counts, for Prometheus at a port of its own
 //
 // An API server sends one object in each review, does so for every read of an
-// object that is stored in another version, and retries nothing. What counts is
-// therefore the latency of one object, that a kept connection is never closed
-// under a call, and that every failure says what a person in front of kubectl
-// can act on: its message is shown after "conversion webhook for <gvk> failed:".
+// object that is stored in another version, and retries nothing but what it is
+// told to. What counts is therefore the latency of one object, that a kept
+// connection is never closed under a call, and that every failure says what a
+// person in front of kubectl can act on: its message is shown after "conversion
+// webhook for <gvk> failed:".
+//
+// A review needs no memory but its exchange, which is used again: neither for an
+// object nor for what is counted.
 //
 // Package probe, below, is the other end: it examines a pod that runs this
 // server the way an API server would.

@@ -4,10 +4,13 @@
 package webhook
 
 import (
+	"cmp"
 	"net/http"
 	"sync/atomic"
 
 	"github.com/go-logr/logr"
+
+	"github.com/conversion-operator/conversion-operator/internal/conversion"
 )
 
 // The paths that a converter pod answers at.
@@ -23,21 +26,31 @@ const (
 	// ReadyPath answers a GET with 200 while the pod wants calls, and with 503
 	// once it is about to stop.
 	ReadyPath = "/readyz"
+	// MetricsPath answers a GET of Prometheus, at a port of its own.
+	MetricsPath = "/metrics"
 )
 
 // DefaultMaxBodyBytes is ten times the 3 MiB that an API server accepts from a
 // client. API servers send one object at a time, so it is never met in practice.
 const DefaultMaxBodyBytes int64 = 32 << 20
 
+// DefaultMaxBytesInFlight is half of the memory that a converter pod may use by
+// default, 256 MiB. The other half is for the program itself, for buffers that
+// are kept, and for what is garbage until the collector comes around.
+const DefaultMaxBytesInFlight int64 = 128 << 20
+
 // Converter converts one object.
 type Converter interface {
-	// Convert appends object, converted to the version toVersion of its group,
-	// to dst and returns the extended buffer. It keeps neither of the two.
+	// Answer converts the object that text begins with to the version toVersion
+	// of its group, and appends it to dst. It returns the extended buffer, and
+	// tells in its outcome how many bytes of text the object took: there may be
+	// more behind it. It keeps neither of the two buffers. Of the metadata, it may
+	// leave out what an API server does not take from an answer.
 	//
-	// It is called from many goroutines at once. object is delimited by balanced
-	// brackets only: Convert must refuse what is not valid JSON. Its error is
-	// shown to whoever made the request that needed the conversion.
-	Convert(dst, object []byte, toVersion string) ([]byte, error)
+	// It is called from many goroutines at once. It must refuse what is not valid
+	// JSON. Its error is shown to whoever made the request that needed the
+	// conversion, behind the name of the object and its two versions.
+	Answer(dst, text []byte, toVersion string) ([]byte, conversion.Outcome, error)
 }
 
 // Plan is the answer at PlanPath.
@@ -48,13 +61,24 @@ type Plan struct {
 
 // HandlerOptions says what a Handler serves.
 type HandlerOptions struct {
+	// CRD is the name of the CustomResourceDefinition, for metrics.
+	CRD string
 	// Group is the API group of the converted kind. Reviews of others are refused.
 	Group string
+	// Pairs are the ordered pairs of versions, from and to, that the plan has.
+	// Metrics tell them apart; all others are counted together.
+	Pairs [][2]string
 	// PlanHash is reported at PlanPath.
 	PlanHash string
+	// BuildVersion is reported in metrics.
+	BuildVersion string
 	// MaxBodyBytes bounds the body of a review, in bytes. Larger ones are
 	// answered with 413. Zero means DefaultMaxBodyBytes.
 	MaxBodyBytes int64
+	// MaxBytesInFlight bounds the memory of all calls together, in bytes: their
+	// bodies, and answers of the same size. Calls beyond it wait, and are answered
+	// with 429 when that takes too long. Zero means DefaultMaxBytesInFlight.
+	MaxBytesInFlight int64
 	// Log receives one line for every conversion that fails.
 	Log logr.Logger
 }
@@ -64,16 +88,21 @@ type HandlerOptions struct {
 type Handler struct {
 	converter Converter
 	options   HandlerOptions
-	mux       *http.ServeMux
-	draining  atomic.Bool
+	gates     *gates
+	metrics   *metrics
+	// targets are the versions of the plan by group and version.
+	targets  map[string]*target
+	mux      *http.ServeMux
+	draining atomic.Bool
 }
 
 // NewHandler returns a Handler that converts by converter.
 func NewHandler(converter Converter, options HandlerOptions) *Handler {
-	if options.MaxBodyBytes == 0 {
-		options.MaxBodyBytes = DefaultMaxBodyBytes
-	}
-	h := &Handler{converter: converter, options: options, mux: http.NewServeMux()}
+	options.MaxBodyBytes = cmp.Or(options.MaxBodyBytes, DefaultMaxBodyBytes)
+	options.MaxBytesInFlight = cmp.Or(options.MaxBytesInFlight, DefaultMaxBytesInFlight)
+	h := &Handler{converter: converter, options: options, gates: newGates(options.MaxBytesInFlight), mux: http.NewServeMux()}
+	h.metrics = newMetrics(&h.options, h.gates)
+	h.targets = h.metrics.newTargets(&h.options)
 	h.mux.HandleFunc("POST "+ConvertPath, h.convert)
 	h.mux.HandleFunc("POST "+ConvertPath+"/{plan}", h.convert)
 	h.mux.HandleFunc("GET "+PlanPath, h.plan)
@@ -103,12 +132,12 @@ func (h *Handler) plan(w http.ResponseWriter, _ *http.Request) {
 }
 
 func healthy(w http.ResponseWriter, _ *http.Request) {
-	write(w, http.StatusOK, "text/plain; charset=utf-8", []byte("ok\n"))
+	write(w, http.StatusOK, textContent, []byte("ok\n"))
 }
 
 func (h *Handler) ready(w http.ResponseWriter, r *http.Request) {
 	if h.draining.Load() {
-		write(w, http.StatusServiceUnavailable, "text/plain; charset=utf-8", []byte("stopping\n"))
+		write(w, http.StatusServiceUnavailable, textContent, []byte("stopping\n"))
 		return
 	}
 	healthy(w, r)

@@ -33,6 +33,11 @@ func TestRoutes(t *testing.T) {
 		"metrics":                 {method: "GET", path: "/metrics", want: answer{Code: 404, Body: "404 page not found\n"}},
 		"profiles":                {method: "GET", path: "/debug/pprof/", want: answer{Code: 404, Body: "404 page not found\n"}},
 		"reading a plan's path":   {method: "GET", path: "/convert/abc", want: answer{Code: 405, Body: "Method Not Allowed\n", Allow: "POST"}},
+		"no plan in the path":     {method: "POST", path: "/convert/", want: answer{Code: 404, Body: "404 page not found\n"}},
+		"replacing the plan":      {method: "PUT", path: "/plan", want: answer{Code: 405, Body: "Method Not Allowed\n", Allow: "GET, HEAD"}},
+		"deleting the plan":       {method: "DELETE", path: "/plan", want: answer{Code: 405, Body: "Method Not Allowed\n", Allow: "GET, HEAD"}},
+		"variables":               {method: "GET", path: "/debug/vars", want: answer{Code: 404, Body: "404 page not found\n"}},
+		"below the plan":          {method: "GET", path: "/plan/rules", want: answer{Code: 404, Body: "404 page not found\n"}},
 		"below a plan's path":     {method: "POST", path: "/convert/abc/x", want: answer{Code: 404, Body: "404 page not found\n"}},
 	}
 	for name, tc := range cases {

@@ -4,6 +4,7 @@
 package webhook
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -14,107 +15,187 @@ import (
 
 const reviewKind = "ConversionReview"
 
-// review is the request of a ConversionReview. v1 and v1beta1 have the same shape.
+// The versions of reviews. Both have the same shape.
+var (
+	reviewV1      = apiextensionsv1.SchemeGroupVersion.String()
+	reviewV1beta1 = apiextensionsv1beta1.SchemeGroupVersion.String()
+)
+
+// members is a set of those members of a review that the server reads.
+type members uint8
+
+const (
+	memberKind members = 1 << iota
+	memberAPIVersion
+	memberRequest
+	memberUID
+	memberDesired
+	memberObjects
+
+	// beforeObjects must be known for objects to be converted while they are read.
+	beforeObjects = memberKind | memberAPIVersion | memberUID | memberDesired
+)
+
+// review is the request of a ConversionReview, as far as it was read. Its texts
+// are parts of the body where they can be.
 type review struct {
-	apiVersion string
-	kind       string
+	found      members
+	apiVersion []byte
+	kind       []byte
 	// uid ties the answer to the request.
-	uid string
+	uid []byte
 	// desired is the group and version to convert to.
-	desired string
-	// objects are spans of the body. They may be at different versions, and are
-	// valid only as far as their brackets balance.
-	objects [][]byte
+	desired []byte
+	// objects is where the list of objects begins and ends in the body, if it came
+	// before something that must be known to convert them. They may be at
+	// different versions, and are valid only as far as their brackets balance.
+	objects, objectsEnd int
 }
 
-// parseReview finds the members of a ConversionReview, which may come in any
-// order. Members that it does not know are skipped; of a member that comes
-// twice, the last counts.
-func parseReview(body []byte) (review, error) {
-	var r review
-	s := scanner{data: body}
-	err := s.object(func(name string) error {
-		switch name {
-		case "apiVersion":
-			return within(name, s.text(&r.apiVersion))
-		case "kind":
-			return within(name, s.text(&r.kind))
-		case "request":
-			return within(name, r.parseRequest(&s))
-		default:
-			_, err := s.value()
-			return err
+// read walks through the body once. An API server writes the members of a review
+// in the order in which they are needed, and then every object is converted
+// where it is found. Those that came too early are converted in the end. The
+// error is that of a body that is no review at all, or no usable one.
+func (x *exchange) read(ctx context.Context) error {
+	s := &x.scanner
+	if s.enter('{') {
+		for s.next('}') {
+			x.readMember(ctx, s)
 		}
-	})
-	if err == nil {
-		err = s.end()
 	}
-	return r, err
-}
-
-func (r *review) parseRequest(s *scanner) error {
-	r.uid, r.desired, r.objects = "", "", nil
-	return s.object(func(name string) error {
-		switch name {
-		case "uid":
-			return within(name, s.text(&r.uid))
-		case "desiredAPIVersion":
-			return within(name, s.text(&r.desired))
-		case "objects":
-			return within(name, r.parseObjects(s))
-		default:
-			_, err := s.value()
-			return err
-		}
-	})
-}
-
-func (r *review) parseObjects(s *scanner) error {
-	r.objects = nil
-	return s.list(func() error {
-		object, err := s.value()
-		r.objects = append(r.objects, object)
+	s.end()
+	if s.err != nil {
+		return s.err
+	}
+	if err := x.review.check(); err != nil {
 		return err
-	})
+	}
+	return x.convertLate(ctx)
+}
+
+func (x *exchange) readMember(ctx context.Context, s *scanner) {
+	switch name := s.name(); string(name) {
+	case "kind":
+		x.review.kind = x.text(memberKind, "kind")
+	case "apiVersion":
+		x.review.apiVersion = x.text(memberAPIVersion, "apiVersion")
+	case "request":
+		x.once(memberRequest, "request")
+		x.readRequest(ctx, s)
+		s.within("request")
+	default:
+		s.value()
+	}
+}
+
+func (x *exchange) readRequest(ctx context.Context, s *scanner) {
+	if s.err != nil || !s.enter('{') {
+		return
+	}
+	for s.next('}') {
+		switch name := s.name(); string(name) {
+		case "uid":
+			x.review.uid = x.text(memberUID, "uid")
+		case "desiredAPIVersion":
+			x.review.desired = x.text(memberDesired, "desiredAPIVersion")
+		case "objects":
+			x.once(memberObjects, "objects")
+			x.readObjects(ctx, s)
+			s.within("objects")
+		default:
+			s.value()
+		}
+	}
+}
+
+// readObjects converts the objects, or remembers where they are.
+func (x *exchange) readObjects(ctx context.Context, s *scanner) {
+	switch {
+	case s.err != nil:
+	case x.review.found&beforeObjects != beforeObjects || x.review.check() != nil:
+		s.peek()
+		x.review.objects = s.pos
+		s.value()
+		x.review.objectsEnd = s.pos
+	case x.begin():
+		x.convertObjects(ctx, s)
+	}
+}
+
+// convertLate converts the objects that were only remembered, if any.
+func (x *exchange) convertLate(ctx context.Context) error {
+	if x.begun || !x.begin() || x.review.objectsEnd == 0 {
+		return nil
+	}
+	s := &x.scanner
+	*s = scanner{data: s.data[:x.review.objectsEnd], pos: x.review.objects}
+	x.convertObjects(ctx, s)
+	s.end()
+	s.within("objects")
+	s.within("request")
+	return s.err
+}
+
+// text reads a member that is a string.
+func (x *exchange) text(member members, name string) []byte {
+	x.once(member, name)
+	if x.scanner.err != nil {
+		return nil
+	}
+	text := x.scanner.text()
+	x.scanner.within(name)
+	return text
+}
+
+// once refuses a member that came before: which of the two counts is read
+// differently from one program to the next.
+func (x *exchange) once(member members, name string) {
+	if x.review.found&member != 0 {
+		x.scanner.fail(fmt.Errorf("the member %q comes twice, the second time before byte %d", name, x.scanner.pos))
+	}
+	x.review.found |= member
 }
 
 // check says whether the body is a review at all, and one that can be answered:
 // in a version that this server knows, and with a uid that ties the answer to it.
 func (r *review) check() error {
-	if r.kind != reviewKind {
+	if string(r.kind) != reviewKind {
 		return fmt.Errorf("kind is %q, not %q", r.kind, reviewKind)
 	}
-	switch r.apiVersion {
-	case apiextensionsv1.SchemeGroupVersion.String(), apiextensionsv1beta1.SchemeGroupVersion.String():
-	default:
+	if r.version() == "" {
 		return fmt.Errorf("apiVersion is %q, but reviews are answered in %s and %s only: correct conversionReviewVersions of the CustomResourceDefinition",
-			r.apiVersion, apiextensionsv1.SchemeGroupVersion, apiextensionsv1beta1.SchemeGroupVersion)
+			r.apiVersion, reviewV1, reviewV1beta1)
 	}
-	if r.uid == "" {
+	if len(r.uid) == 0 {
 		return errors.New("request.uid is missing")
 	}
 	return nil
 }
 
-// version returns the version to convert to. Its group must be the one that the
-// converter has rules for.
-func (r *review) version(group string) (string, error) {
-	if r.desired == "" {
-		return "", errors.New("request.desiredAPIVersion is missing")
+// version returns the group and version of the review, and so of its answer.
+func (r *review) version() string {
+	switch string(r.apiVersion) {
+	case reviewV1:
+		return reviewV1
+	case reviewV1beta1:
+		return reviewV1beta1
 	}
-	desiredGroup, version, _ := strings.Cut(r.desired, "/")
-	if desiredGroup != group {
-		return "", fmt.Errorf("this converter serves %s, but the request is for %s: the CustomResourceDefinition refers to the wrong webhook", group, r.desired)
-	}
-	if version == "" || strings.Contains(version, "/") {
-		return "", fmt.Errorf("request.desiredAPIVersion is %q, not %s/<version>", r.desired, group)
-	}
-	return version, nil
+	return ""
 }
 
-func within(name string, err error) error {
-	if err != nil {
-		return fmt.Errorf("%s: %w", name, err)
+// target returns the version to convert to. Its group must be the one that the
+// converter has rules for.
+func (r *review) target(group string) (string, error) {
+	desired := string(r.desired)
+	if desired == "" {
+		return "", errors.New("request.desiredAPIVersion is missing")
 	}
-	return nil
+	desiredGroup, version, _ := strings.Cut(desired, "/")
+	if desiredGroup != group {
+		return "", fmt.Errorf("this converter serves %s, but the request is for %s: the CustomResourceDefinition refers to the wrong webhook", group, desired)
+	}
+	if version == "" || strings.Contains(version, "/") {
+		return "", fmt.Errorf("request.desiredAPIVersion is %q, not %s/<version>", desired, group)
+	}
+	return version, nil
 }

@@ -9,115 +9,124 @@ import (
 	"fmt"
 )
 
+// maxNesting is how deep a value may go that is skipped. The API server decodes
+// no deeper objects than 10,000 levels, and none that people write has 50.
+const maxNesting = 512
+
 // scanner walks over JSON without decoding it. It checks the structure of what
 // it walks into; what it skips, it only delimits: strings and brackets are
-// followed, their content is left to whoever reads the span.
+// followed, their content is left to whoever reads the span. After an error it
+// stands still, so that callers look at err once.
+//
+//	if s.enter('{') {
+//		for s.next('}') {
+//			name := s.name()
+//			... read one value
+//		}
+//	}
 type scanner struct {
 	data []byte
 	pos  int
+	// entered tells that nothing was read yet in the innermost object or list.
+	entered bool
+	err     error
 }
 
-// object walks into an object. visit is called in front of every value and must
-// consume it. A null is taken for an object without members, as encoding/json does.
-func (s *scanner) object(visit func(name string) error) error {
-	return s.sequence('{', '}', func() error {
-		name, err := s.name()
-		if err != nil {
-			return err
-		}
-		if err := s.expect(':'); err != nil {
-			return err
-		}
-		return visit(name)
-	})
-}
-
-// list walks into a list. visit is called in front of every value and must
-// consume it. A null is taken for a list without elements.
-func (s *scanner) list(visit func() error) error {
-	return s.sequence('[', ']', visit)
-}
-
-func (s *scanner) sequence(open, closing byte, element func() error) error {
+// enter walks into the object or list that opening begins. A null is taken for
+// an empty one, as encoding/json does: then there is nothing to walk into.
+func (s *scanner) enter(opening byte) bool {
 	if s.null() {
-		return nil
+		return false
 	}
-	if err := s.expect(open); err != nil {
-		return err
+	s.entered = s.expect(opening)
+	return s.entered
+}
+
+// next goes in front of the next member or element, or behind the closing
+// bracket if there is none.
+func (s *scanner) next(closing byte) bool {
+	if s.err != nil {
+		return false
 	}
+	first := s.entered
+	s.entered = false
 	if s.peek() == closing {
 		s.pos++
+		return false
+	}
+	return first || s.expect(',')
+}
+
+// name reads the name of a member, up to its value. It may be a part of the
+// data, and may have been written with escapes.
+func (s *scanner) name() []byte {
+	if s.peek() != '"' {
+		s.unexpected("the name of a member")
 		return nil
 	}
-	for {
-		if err := element(); err != nil {
-			return err
-		}
-		if s.peek() == closing {
-			s.pos++
-			return nil
-		}
-		if err := s.expect(','); err != nil {
-			return err
-		}
-	}
+	name := s.text()
+	s.expect(':')
+	return name
 }
 
-// name reads the name of a member, which may be written with escapes.
-func (s *scanner) name() (string, error) {
-	if c := s.peek(); c != '"' {
-		return "", s.unexpected("the name of a member")
-	}
-	span, err := s.value()
-	if err != nil {
-		return "", err
-	}
-	if bytes.IndexByte(span, '\\') < 0 {
-		return string(span[1 : len(span)-1]), nil
-	}
-	return unquote(span)
-}
-
-// text reads a string into to. A null is taken for an empty one.
-func (s *scanner) text(to *string) error {
+// text reads a string, and returns it decoded. A null is taken for an empty one.
+// Of most strings that is a part of the data, and costs nothing.
+func (s *scanner) text() []byte {
 	if s.null() {
-		*to = ""
 		return nil
 	}
 	if s.peek() != '"' {
-		return s.unexpected("a string")
+		s.unexpected("a string")
+		return nil
 	}
-	span, err := s.value()
-	if err != nil {
-		return err
+	span := s.value()
+	if s.err != nil {
+		return nil
 	}
-	*to, err = unquote(span)
-	return err
+	if inner := span[1 : len(span)-1]; isPlain(inner) {
+		return inner
+	}
+	var decoded string
+	if err := json.Unmarshal(span, &decoded); err != nil {
+		s.fail(err)
+	}
+	return []byte(decoded)
 }
 
-// value returns the span of the next value. Appending to it does not reach the
-// bytes behind it.
-func (s *scanner) value() ([]byte, error) {
-	c, start := s.peek(), s.pos
-	var err error
-	switch c {
-	case '"':
-		err = s.skipString()
-	case '{', '[':
-		err = s.skipNested()
-	default:
-		err = s.skipLiteral()
+// isPlain reports whether a string's bytes mean themselves, in JSON and in any
+// other way to write them down.
+func isPlain(inner []byte) bool {
+	for _, c := range inner {
+		if c < ' ' || c > '~' || c == '"' || c == '\\' {
+			return false
+		}
 	}
-	return s.data[start:s.pos:s.pos], err
+	return true
+}
+
+// value skips the next value and returns its span. Appending to it does not
+// reach the bytes behind it.
+func (s *scanner) value() []byte {
+	c, start := s.peek(), s.pos
+	switch {
+	case s.err != nil:
+		return nil
+	case c == '"':
+		s.skipString()
+	case c == '{' || c == '[':
+		s.skipNested()
+	default:
+		s.skipLiteral()
+	}
+	return s.data[start:s.pos:s.pos]
 }
 
 // end reports anything but space behind the value that was read.
-func (s *scanner) end() error {
+func (s *scanner) end() {
 	s.peek()
-	if s.pos < len(s.data) {
-		return s.unexpected("the end")
+	if s.err == nil && s.pos < len(s.data) {
+		s.unexpected("the end")
 	}
-	return nil
 }
 
 // null consumes a null, if that is the next value.
@@ -141,22 +150,24 @@ func (s *scanner) peek() byte {
 	return 0
 }
 
-func (s *scanner) expect(c byte) error {
-	if s.peek() != c {
-		return s.unexpected(fmt.Sprintf("%q", c))
+func (s *scanner) expect(c byte) bool {
+	if s.peek() != c || s.err != nil {
+		s.unexpected(fmt.Sprintf("%q", c))
+		return false
 	}
 	s.pos++
-	return nil
+	return true
 }
 
 // skipString goes behind the string at the current position. A quote ends it
 // unless an odd number of backslashes stands before it.
-func (s *scanner) skipString() error {
+func (s *scanner) skipString() {
 	for at := s.pos + 1; ; at++ {
 		quote := bytes.IndexByte(s.data[at:], '"')
 		if quote < 0 {
 			s.pos = len(s.data)
-			return s.unexpected("the end of a string")
+			s.unexpected("the end of a string")
+			return
 		}
 		at += quote
 		backslashes := 0
@@ -165,59 +176,68 @@ func (s *scanner) skipString() error {
 		}
 		if backslashes%2 == 0 {
 			s.pos = at + 1
-			return nil
+			return
 		}
 	}
 }
 
 // skipNested goes behind the object or list at the current position. It counts
 // instead of recursing, so that no depth exhausts the stack.
-func (s *scanner) skipNested() error {
-	for depth := 0; s.pos < len(s.data); s.pos++ {
+func (s *scanner) skipNested() {
+	for depth := 0; s.pos < len(s.data) && s.err == nil; {
 		switch s.data[s.pos] {
 		case '"':
-			if err := s.skipString(); err != nil {
-				return err
-			}
-			s.pos--
+			s.skipString()
+			continue
 		case '{', '[':
-			depth++
+			if depth++; depth > maxNesting {
+				s.fail(fmt.Errorf("the value at byte %d is nested deeper than %d levels", s.pos, maxNesting))
+				return
+			}
 		case '}', ']':
-			depth--
-			if depth == 0 {
+			if depth--; depth == 0 {
 				s.pos++
-				return nil
+				return
 			}
 		}
+		s.pos++
 	}
-	return s.unexpected("a closing bracket")
+	s.unexpected("a closing bracket")
 }
 
 // skipLiteral goes behind the number, boolean or null at the current position.
-func (s *scanner) skipLiteral() error {
+func (s *scanner) skipLiteral() {
 	start := s.pos
 	for s.pos < len(s.data) && isLiteral(s.data[s.pos]) {
 		s.pos++
 	}
 	if s.pos == start {
-		return s.unexpected("a value")
+		s.unexpected("a value")
 	}
-	return nil
 }
 
 func isLiteral(c byte) bool {
 	return 'a' <= c && c <= 'z' || '0' <= c && c <= '9' || c == 'E' || c == '-' || c == '+' || c == '.'
 }
 
-func (s *scanner) unexpected(wanted string) error {
+func (s *scanner) unexpected(wanted string) {
 	if s.pos >= len(s.data) {
-		return fmt.Errorf("the body ends at byte %d where %s should be", len(s.data), wanted)
+		s.fail(fmt.Errorf("the body ends at byte %d where %s should be", len(s.data), wanted))
+		return
 	}
-	return fmt.Errorf("%q at byte %d where %s should be", s.data[s.pos], s.pos, wanted)
+	s.fail(fmt.Errorf("%q at byte %d where %s should be", s.data[s.pos], s.pos, wanted))
 }
 
-func unquote(span []byte) (string, error) {
-	var text string
-	err := json.Unmarshal(span, &text)
-	return text, err
+// fail stops the walk. The first error is the one that counts.
+func (s *scanner) fail(err error) {
+	if s.err == nil {
+		s.err = err
+	}
+}
+
+// within names the member in which the walk failed.
+func (s *scanner) within(name string) {
+	if s.err != nil {
+		s.err = fmt.Errorf("%s: %w", name, s.err)
+	}
 }

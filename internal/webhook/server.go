@@ -51,6 +51,9 @@ type ServerOptions struct {
 	Port int
 	// CertificateDirectory holds tls.crt and tls.key, as a mounted Secret does.
 	CertificateDirectory string
+	// MetricsAddress is where Prometheus is answered, without TLS, such as ":8080".
+	// "0" or nothing answers it nowhere: the other port tells nothing about calls.
+	MetricsAddress string
 	// DrainPeriod is how long calls are still accepted after the context of Run
 	// ended.
 	DrainPeriod time.Duration
@@ -64,6 +67,8 @@ type Server struct {
 	options      ServerOptions
 	certificates *certwatcher.CertWatcher
 	http         *http.Server
+	// metrics is nil if nobody is to ask.
+	metrics *http.Server
 	// after is time.After, except in tests.
 	after func(time.Duration) <-chan time.Time
 }
@@ -78,19 +83,24 @@ func NewServer(handler *Handler, options ServerOptions) (*Server, error) {
 		return nil, fmt.Errorf("loading the serving certificate from %s: %w", options.CertificateDirectory, err)
 	}
 	s := &Server{handler: handler, options: options, certificates: certificates, after: time.After}
-	s.http = s.newHTTPServer()
+	s.http = s.newHTTPServer(handler)
+	// Sessions are resumed by tickets, which net/http and crypto/tls do by themselves.
+	s.http.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: certificates.GetCertificate}
+	handler.metrics.certificateExpiry = s.certificateExpiry
+	if s.options.MetricsAddress != "" && s.options.MetricsAddress != "0" {
+		s.metrics = s.newHTTPServer(handler.metrics.handler())
+	}
 	return s, nil
 }
 
-func (s *Server) newHTTPServer() *http.Server {
+func (s *Server) newHTTPServer(handler http.Handler) *http.Server {
 	// API servers speak HTTP/1.1 to webhooks behind a Service, so nothing is
 	// gained from HTTP/2 and its larger surface.
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
 	return &http.Server{
-		Handler:           s.handler,
+		Handler:           handler,
 		Protocols:         protocols,
-		TLSConfig:         &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: s.certificates.GetCertificate},
 		ReadHeaderTimeout: readHeaderTimeout,
 		ReadTimeout:       readTimeout,
 		WriteTimeout:      writeTimeout,
@@ -101,6 +111,15 @@ func (s *Server) newHTTPServer() *http.Server {
 	}
 }
 
+// certificateExpiry is when the certificate that is served ends, in seconds of Unix time.
+func (s *Server) certificateExpiry() float64 {
+	certificate, err := s.certificates.GetCertificate(nil)
+	if err != nil || certificate == nil || certificate.Leaf == nil {
+		return 0
+	}
+	return float64(certificate.Leaf.NotAfter.Unix())
+}
+
 // Run serves until ctx ends, then drains: readiness fails at once, calls are
 // answered for the drain period, and those in flight after it are finished.
 func (s *Server) Run(ctx context.Context) error {
@@ -108,12 +127,20 @@ func (s *Server) Run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("listening for conversion requests: %w", err)
 	}
-	return s.serve(ctx, listener)
+	if s.metrics == nil {
+		return s.serve(ctx, listener, nil)
+	}
+	metrics, err := new(net.ListenConfig).Listen(ctx, "tcp", s.options.MetricsAddress)
+	if err != nil {
+		listener.Close()
+		return fmt.Errorf("listening for Prometheus at %s: %w", s.options.MetricsAddress, err)
+	}
+	return s.serve(ctx, listener, metrics)
 }
 
-// serve is Run on a listener, which it closes. Whichever of its parts fails
+// serve is Run on its listeners, which it closes. Whichever of its parts fails
 // first ends the others.
-func (s *Server) serve(ctx context.Context, listener net.Listener) error {
+func (s *Server) serve(ctx context.Context, listener, metrics net.Listener) error {
 	// Calls and new certificates are taken until the end of the shutdown, so
 	// nothing below ends with ctx itself.
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -121,6 +148,9 @@ func (s *Server) serve(ctx context.Context, listener net.Listener) error {
 	group, running := errgroup.WithContext(running)
 	group.Go(func() error { return s.watchCertificates(running) })
 	group.Go(func() error { return s.accept(listener) })
+	if metrics != nil {
+		group.Go(func() error { return s.acceptMetrics(metrics) })
+	}
 	group.Go(func() error {
 		defer stop()
 		return s.shutDown(ctx, running)
@@ -143,6 +173,14 @@ func (s *Server) accept(listener net.Listener) error {
 	return nil
 }
 
+func (s *Server) acceptMetrics(listener net.Listener) error {
+	s.options.Log.Info("Serving metrics", "address", listener.Addr().String())
+	if err := s.metrics.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serving metrics: %w", err)
+	}
+	return nil
+}
+
 // shutDown waits for the end of ctx, drains and closes the server. If another
 // part of the server failed, it closes it at once.
 func (s *Server) shutDown(ctx, running context.Context) error {
@@ -153,7 +191,12 @@ func (s *Server) shutDown(ctx, running context.Context) error {
 	}
 	deadline, cancel := context.WithTimeout(context.WithoutCancel(ctx), ShutdownTimeout)
 	defer cancel()
-	if err := s.http.Shutdown(deadline); err != nil {
+	err := s.http.Shutdown(deadline)
+	if s.metrics != nil {
+		// Last, so that the shutdown can be watched. Nothing is lost with a scrape.
+		_ = s.metrics.Close()
+	}
+	if err != nil {
 		return fmt.Errorf("finishing the conversions in flight: %w", err)
 	}
 	return nil

@@ -11,7 +11,16 @@ import (
 )
 
 // Converter converts decoded objects.
-type Converter struct{ plan *plan }
+type Converter struct {
+	plan *plan
+	// ways lead to the hub, or from it.
+	ways map[direction]*way
+}
+
+type direction struct {
+	spoke        string
+	toHub, whole bool
+}
 
 // New reads a plan that conversion.Plan.Marshal wrote.
 func New(plan []byte) (*Converter, error) {
@@ -19,7 +28,14 @@ func New(plan []byte) (*Converter, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Converter{read}, nil
+	c := &Converter{read, map[direction]*way{}}
+	for i := range read.Spokes {
+		spoke := &read.Spokes[i]
+		for _, whole := range []bool{false, true} {
+			c.ways[direction{spoke.Version, true, whole}], c.ways[direction{spoke.Version, false, whole}] = ways(&spoke.Root, whole)
+		}
+	}
+	return c, nil
 }
 
 // maxAnnotations is what all annotations of an object may have together, in bytes.
@@ -67,23 +83,14 @@ func (c *Converter) hop(x map[string]any, from, to string) (any, error) {
 	}
 	s := takeKept(x, to)
 	takeKept(x, from)
-	y, keep := c.way(from, to, isWhole(x)).convert(x, s, "")
+	w := c.ways[direction{to, false, isWhole(x)}]
+	if to == c.plan.Hub {
+		w = c.ways[direction{from, true, isWhole(x)}]
+	}
+	y, keep := w.convert(x, s, "")
 	object := y.(map[string]any)
 	object["apiVersion"] = c.plan.Group + "/" + to
 	return object, putKept(object, from, keep)
-}
-
-func (c *Converter) way(from, to string, whole bool) *way {
-	for i := range c.plan.Spokes {
-		toHub, toSpoke := ways(&c.plan.Spokes[i].Root, whole)
-		switch c.plan.Spokes[i].Version {
-		case from:
-			return toHub
-		case to:
-			return toSpoke
-		}
-	}
-	panic("the plan has no rules between " + from + " and " + to)
 }
 
 // isWhole tells an object from a fragment: every object has a name and a uid.

@@ -62,6 +62,17 @@ type exchange struct {
 		Key     string `json:"key"`
 		Integer bool   `json:"integer"`
 	} `json:"index"`
+	CEL *struct {
+		Spoke []celField `json:"spoke"`
+		Hub   []celField `json:"hub"`
+	} `json:"cel"`
+}
+
+// celField is a field as expressions see it.
+type celField struct {
+	Name       string          `json:"name"`
+	Schema     json.RawMessage `json:"schema"`
+	Expression string          `json:"expression"`
 }
 
 // field of an exchange. Without the object above it, which is so many segments

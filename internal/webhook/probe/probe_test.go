@@ -22,6 +22,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
+	"github.com/conversion-operator/conversion-operator/internal/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/webhook"
 	"github.com/conversion-operator/conversion-operator/internal/webhook/internal/testca"
 )
@@ -89,12 +90,18 @@ func (p *pod) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // toVersion is a Converter that knows the two objects above.
 type toVersion struct{}
 
-func (toVersion) Convert(dst, object []byte, version string) ([]byte, error) {
+func (toVersion) Answer(dst, text []byte, version string) ([]byte, conversion.Outcome, error) {
+	var object json.RawMessage
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	if err := decoder.Decode(&object); err != nil {
+		return dst, conversion.Outcome{}, err
+	}
 	if version == "v2" {
-		return dst, errors.New("there is no version v2")
+		return dst, conversion.Outcome{}, errors.New("there is no version v2")
 	}
 	from := map[string]string{"v1": "v1beta1", "v1beta1": "v1"}[version]
-	return append(dst, bytes.Replace(object, []byte("example.com/"+from), []byte("example.com/"+version), 1)...), nil
+	dst = append(dst, bytes.Replace(object, []byte("example.com/"+from), []byte("example.com/"+version), 1)...)
+	return dst, conversion.Outcome{Read: int(decoder.InputOffset()), From: from}, nil
 }
 
 // converter answers as a real pod does.
@@ -222,7 +229,7 @@ func TestPodFails(t *testing.T) {
 		"garbage for a plan":  {options: []func(*testca.Authority, *pod){answers(200, `<html>`)}, want: &Error{ReasonUnexpectedAnswer, `GET /plan answered "<html>", not the plan that the pod serves`}},
 		"an endless plan":     {options: []func(*testca.Authority, *pod){answers(200, strings.Repeat(" ", maxAnswerBytes+1))}, want: &Error{ReasonUnexpectedAnswer, `GET /plan answered more than 16777216 bytes`}},
 		"another plan":        {options: []func(*testca.Authority, *pod){converter, target(func(t *Target) { t.PlanHash = "def" })}, want: &Error{ReasonWrongPlan, `the pod serves plan "abc", not "def"`}, known: Result{PlanHash: "abc"}},
-		"a canary that fails": {options: []func(*testca.Authority, *pod){converter, target(func(t *Target) { t.Canaries[0].DesiredAPIVersion = "example.com/v2" })}, want: &Error{ReasonCanaryFailed, "converting to example.com/v2: default/one cannot be converted to v2: there is no version v2"}, known: Result{PlanHash: "abc"}},
+		"a canary that fails": {options: []func(*testca.Authority, *pod){converter, target(func(t *Target) { t.Canaries[0].DesiredAPIVersion = "example.com/v2" })}, want: &Error{ReasonCanaryFailed, "converting to example.com/v2: default/one cannot be converted from v1beta1 to v2: there is no version v2"}, known: Result{PlanHash: "abc"}},
 		"another group":       {options: []func(*testca.Authority, *pod){converter, target(func(t *Target) { t.Canaries = nil; t.APIVersion = "example.org/v1" })}, want: &Error{ReasonCanaryFailed, "converting to example.org/v1: this converter serves example.com, but the request is for example.org/v1: the CustomResourceDefinition refers to the wrong webhook"}, known: Result{PlanHash: "abc"}},
 	}
 	for name, tc := range cases {

@@ -1,0 +1,29 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cmd
+
+import (
+	"os"
+	"strconv"
+	"strings"
+)
+
+// containerMemory is where a container reads how much memory it may use.
+const containerMemory = "/sys/fs/cgroup/memory.max"
+
+// memoryLimit is from where on the garbage collector works harder, in bytes:
+// nine tenths of what the container may use, or 0 if that has no limit. Without
+// it, the collector lets the heap grow to twice of what is in use, and Linux ends
+// the process in the middle of its calls.
+func memoryLimit(file string) int64 {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return 0
+	}
+	limit, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
+	if err != nil {
+		return 0 // "max"
+	}
+	return limit / 10 * 9
+}

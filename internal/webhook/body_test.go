@@ -1,0 +1,127 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package webhook
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestReceive takes bodies through gates, part of which others hold. The first
+// has room for the beginnings of two bodies, the second for twice that.
+func TestReceive(t *testing.T) {
+	const unit = memoryPerByte * firstBytes
+	body := func(bytes int) string { return strings.Repeat(" ", bytes) }
+	const busy = "the converter is busy: the reviews that it holds fill the 524288 bytes that it may use for them"
+	const large = "the review is larger than the 524288 bytes that the converter accepts"
+	cases := map[string]struct {
+		body    string
+		chunked bool
+		// others hold something of the two gates.
+		others [2]int64
+		want   string
+		// held by the call in the end, of both gates.
+		held int64
+	}{
+		"nothing":                               {body: "", others: [2]int64{2 * unit, 2 * unit}},
+		"small":                                 {body: body(100), held: 200},
+		"small, of no length":                   {body: body(100), chunked: true, held: unit},
+		"the beginning only":                    {body: body(firstBytes), others: [2]int64{unit, 2 * unit}, held: unit},
+		"larger":                                {body: body(2 * firstBytes), others: [2]int64{unit, unit}, held: 2 * unit},
+		"larger, of no length":                  {body: body(2 * firstBytes), chunked: true, held: 3 * unit},
+		"larger than the gates, alone":          {body: body(5 * firstBytes), held: 3 * unit},
+		"the limit":                             {body: body(8 * firstBytes), held: 3 * unit},
+		"the limit, of no length":               {body: body(8 * firstBytes), chunked: true, held: 3 * unit},
+		"beyond the limit":                      {body: body(8*firstBytes + 1), want: large},
+		"beyond the limit, of no length":        {body: body(8*firstBytes + 1), chunked: true, want: large, held: 3 * unit},
+		"beyond the limit, whoever is there":    {body: body(8*firstBytes + 1), others: [2]int64{2 * unit, 2 * unit}, want: large},
+		"no room to begin":                      {body: body(firstBytes), others: [2]int64{unit + 1, 0}, want: busy},
+		"no room to begin one of no length":     {body: body(1), chunked: true, others: [2]int64{unit + 1, 0}, want: busy},
+		"no room to go on":                      {body: body(3 * firstBytes), others: [2]int64{0, 1}, want: busy, held: unit},
+		"large bodies do not hinder small ones": {body: body(firstBytes), others: [2]int64{0, 2 * unit}, held: unit},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			handler := NewHandler(convertFunc(rename), HandlerOptions{MaxBodyBytes: 8 * firstBytes, MaxBytesInFlight: 4 * unit})
+			for i, gate := range []*gate{handler.gates.first, handler.gates.second} {
+				gate.patience = 0
+				if _, err := gate.enter(t.Context(), tc.others[i]); err != nil {
+					t.Fatal(err)
+				}
+			}
+			request := requestWith(tc.body, nil)
+			if tc.chunked {
+				request.ContentLength = -1
+			}
+			x := handler.newExchange()
+			got := ""
+			if refused := x.receive(request); refused != nil {
+				got = refused.Error()
+			} else if string(x.in) != tc.body {
+				t.Errorf("got %d bytes, want %d", len(x.in), len(tc.body))
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("error (-want +got):\n%s", diff)
+			}
+			others := tc.others[0] + tc.others[1]
+			expect(t, "held", tc.held, handler.gates.used()-others)
+			x.release()
+			expect(t, "held in the end", 0, handler.gates.used()-others)
+		})
+	}
+}
+
+func TestBusyConverter(t *testing.T) {
+	handler := NewHandler(convertFunc(rename), HandlerOptions{Group: "example.com", MaxBytesInFlight: 10, Log: logr.Discard()})
+	handler.gates.first.patience = 0
+	if _, err := handler.gates.first.enter(t.Context(), 10); err != nil {
+		t.Fatal(err)
+	}
+	if scraped := scrape(t, handler); !strings.Contains(scraped, `conversion_operator_webhook_bytes_in_flight{crd=""} 5`) {
+		t.Errorf("the bytes in flight are not shown: %s", scraped)
+	}
+	recorder := post(handler, v1Review(`{}`))
+	expect(t, "status", http.StatusTooManyRequests, recorder.Code)
+	expect(t, "Retry-After", "1", recorder.Header().Get("Retry-After"))
+	expect(t, "Connection", "close", recorder.Header().Get("Connection"))
+	expect(t, "answer", `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"the converter is busy: the reviews that it holds fill the 10 bytes that it may use for them","reason":"TooManyRequests","details":{"retryAfterSeconds":1},"code":429}`, recorder.Body.String())
+}
+
+func TestCallerGoesAwayWhileWaiting(t *testing.T) {
+	handler := NewHandler(convertFunc(rename), HandlerOptions{Group: "example.com", MaxBytesInFlight: 10, Log: logr.Discard()})
+	if _, err := handler.gates.first.enter(t.Context(), 10); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	recorder := httptest.NewRecorder()
+	handler.ServeHTTP(recorder, requestWith(v1Review(`{}`), nil).WithContext(ctx))
+	expect(t, "status", http.StatusRequestTimeout, recorder.Code)
+}
+
+// TestCallerGoesAway stops between two objects of a review that nobody waits for.
+func TestCallerGoesAway(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	count := 0
+	handler := NewHandler(convertFunc(func(dst, object []byte, toVersion string) ([]byte, error) {
+		if count++; count == 2 {
+			cancel()
+		}
+		return rename(dst, object, toVersion)
+	}), HandlerOptions{Group: "example.com", Log: logr.Discard()})
+	object := `{"apiVersion":"example.com/v1beta1"}`
+	body := v1Review(`{"uid":"u","desiredAPIVersion":"example.com/v1","objects":[` + strings.Repeat(object+",", 9) + object + `]}`)
+	recorder := httptest.NewRecorder()
+	handler.ServeHTTP(recorder, requestWith(body, nil).WithContext(ctx))
+	expect(t, "converted", 2, count)
+	if got := recorder.Body.String(); !strings.Contains(got, "object 1 of the review cannot be converted from v1beta1 to v1: the API server gave the call up before it was answered") {
+		t.Error(got)
+	}
+}

@@ -1,0 +1,203 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package webhook
+
+import (
+	"net/http"
+	"runtime"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/conversion-operator/conversion-operator/internal/conversion"
+)
+
+// namespace begins the names of all metrics that are our own.
+const namespace = "conversion_operator_webhook"
+
+// otherVersion stands in labels for every version that the plan does not have, so
+// that no request can make up label values.
+const otherVersion = "other"
+
+// failure says why a review or an object failed. Its text is a label value.
+type failure int
+
+const (
+	noFailure failure = iota
+	failureConvert
+	failureOverflow
+	failureInvalidReview
+	failureBodyTooLarge
+	failureCanceled
+	failureOverloaded
+	failurePanic
+	failures
+)
+
+var failureTypes = [failures]string{
+	noFailure:            "",
+	failureConvert:       "convert_error",
+	failureOverflow:      "overflow",
+	failureInvalidReview: "invalid_review",
+	failureBodyTooLarge:  "body_too_large",
+	failureCanceled:      "canceled",
+	failureOverloaded:    "overloaded",
+	failurePanic:         "panic",
+}
+
+// ofObjects are the failures that an object can have; the others are of reviews only.
+var ofObjects = []failure{failureConvert, failureOverflow, failureCanceled, failurePanic}
+
+// results are the values of the label result, by whether there was a failure.
+var results = map[bool]string{false: "success", true: "failure"}
+
+var (
+	// latencyBuckets start below what a small object takes, and end with the 30 s
+	// after which an API server gives up. Its budget is 50 ms and 8 ms for each object.
+	latencyBuckets = []float64{.00001, .000025, .00005, .0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .5, 1, 5, 30}
+	// sizeBuckets end with what all annotations of an object may take.
+	sizeBuckets = []float64{64, 256, 1 << 10, 4 << 10, 16 << 10, 64 << 10, 128 << 10, 256 << 10}
+)
+
+// metrics are what a converter pod tells about its work. All series are there
+// from the start, and known by pointer: to count costs no look-up and no memory.
+type metrics struct {
+	registry   *prometheus.Registry
+	requests   [failures]prometheus.Counter
+	latency    [failures]prometheus.Observer
+	converting prometheus.Observer
+	inFlight   prometheus.Gauge
+	// unknown counts for all pairs of versions that the plan does not have.
+	unknown pair
+	// certificateExpiry is the Server's to set.
+	certificateExpiry func() float64
+}
+
+// target is a version to convert to, and what is counted there.
+type target struct {
+	version string
+	pairs   []pair
+	unknown *pair
+}
+
+// pair is what is counted for an ordered pair of versions.
+type pair struct {
+	from     string
+	duration prometheus.Observer
+	failures [failures]prometheus.Counter
+	size     prometheus.Observer
+	dropped  prometheus.Counter
+}
+
+func (t *target) pair(from string) *pair {
+	for i := range t.pairs {
+		if t.pairs[i].from == from {
+			return &t.pairs[i]
+		}
+	}
+	return t.unknown
+}
+
+// kept counts what a conversion had to keep aside.
+func (p *pair) kept(outcome *conversion.Outcome) {
+	if outcome.KeptBytes > 0 {
+		p.size.Observe(float64(outcome.KeptBytes))
+	}
+	if outcome.DroppedValues > 0 {
+		p.dropped.Add(float64(outcome.DroppedValues))
+	}
+}
+
+// request counts a call that was answered.
+func (m *metrics) request(x *exchange) {
+	m.requests[x.failure].Inc()
+	m.latency[x.failure].Observe(time.Since(x.began).Seconds())
+	if x.count > 0 {
+		m.converting.Observe(x.converting.Seconds())
+	}
+}
+
+// unknownTarget is a version that the plan does not have.
+func (m *metrics) unknownTarget(version string) *target {
+	return &target{version: version, unknown: &m.unknown}
+}
+
+// newMetrics registers all that a handler counts.
+func newMetrics(options *HandlerOptions, bytes *gates) *metrics {
+	m := &metrics{registry: prometheus.NewRegistry(), certificateExpiry: func() float64 { return 0 }}
+	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	crd := prometheus.Labels{"crd": options.CRD}
+
+	requests := m.counter("requests_total", "ConversionReviews that were answered.", crd, "result", "failure_type")
+	latency := m.histogram("request_duration_seconds", "Time from the header of a ConversionReview to its answer, waiting included.", latencyBuckets, crd, "result")
+	for reason, text := range failureTypes {
+		result := results[failure(reason) != noFailure]
+		m.requests[reason] = requests.WithLabelValues(result, text)
+		m.latency[reason] = latency.WithLabelValues(result)
+	}
+	m.converting = m.histogram("request_conversion_duration_seconds", "Time that the conversions of all objects of a ConversionReview took together.", latencyBuckets, crd).WithLabelValues()
+	m.inFlight = prometheus.NewGauge(prometheus.GaugeOpts{Namespace: namespace, Name: "requests_in_flight", Help: "ConversionReviews that are being read, converted or answered, or wait for memory.", ConstLabels: crd})
+	m.registry.MustRegister(m.inFlight)
+	m.gauge("bytes_in_flight", "Memory that is taken for the bodies and answers of ConversionReviews.", crd, func() float64 { return float64(bytes.used()) })
+	m.gauge("bytes_in_flight_limit", "Memory that may be taken for the bodies and answers of ConversionReviews.", crd, func() float64 { return float64(bytes.limit()) })
+	m.gauge("plan_info", "The compiled rules that are served. Always 1.", prometheus.Labels{"crd": options.CRD, "hash": options.PlanHash}, one)
+	m.gauge("certificate_expiry_timestamp_seconds", "When the serving certificate expires, in seconds of Unix time.", crd, func() float64 { return m.certificateExpiry() })
+	m.gauge("build_info", "What is running. Always 1.", prometheus.Labels{"version": options.BuildVersion, "goversion": runtime.Version()}, one)
+	return m
+}
+
+// newTargets registers what is counted for the pairs of versions of the plan, and
+// returns it by group and version.
+func (m *metrics) newTargets(options *HandlerOptions) map[string]*target {
+	crd := prometheus.Labels{"crd": options.CRD}
+	duration := m.histogram("conversion_duration_seconds", "Time that the conversion of one object took.", latencyBuckets, crd, "from", "to")
+	failed := m.counter("conversion_failures_total", "Objects that could not be converted. Each fails its whole ConversionReview.", crd, "from", "to", "failure_type")
+	size := m.histogram("kept_bytes", "Size of what was kept aside in an annotation, of objects that had something to keep.", sizeBuckets, crd, "from", "to")
+	dropped := m.counter("kept_values_dropped_total", "Values that were given up because an object's annotations had no room for them.", crd, "from", "to")
+	newPair := func(from, to string) pair {
+		p := pair{from: from, duration: duration.WithLabelValues(from, to), size: size.WithLabelValues(from, to), dropped: dropped.WithLabelValues(from, to)}
+		for _, reason := range ofObjects {
+			p.failures[reason] = failed.WithLabelValues(from, to, failureTypes[reason])
+		}
+		return p
+	}
+	m.unknown = newPair(otherVersion, otherVersion)
+	targets := map[string]*target{}
+	for _, versions := range options.Pairs {
+		from, to := versions[0], versions[1]
+		key := options.Group + "/" + to
+		if targets[key] == nil {
+			targets[key] = m.unknownTarget(to)
+		}
+		targets[key].pairs = append(targets[key].pairs, newPair(from, to))
+	}
+	return targets
+}
+
+func (m *metrics) counter(name, help string, crd prometheus.Labels, labels ...string) *prometheus.CounterVec {
+	vector := prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help, ConstLabels: crd}, labels)
+	m.registry.MustRegister(vector)
+	return vector
+}
+
+func (m *metrics) histogram(name, help string, buckets []float64, crd prometheus.Labels, labels ...string) *prometheus.HistogramVec {
+	vector := prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: namespace, Name: name, Help: help, Buckets: buckets, ConstLabels: crd}, labels)
+	m.registry.MustRegister(vector)
+	return vector
+}
+
+func (m *metrics) gauge(name, help string, labels prometheus.Labels, value func() float64) {
+	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: namespace, Name: name, Help: help, ConstLabels: labels}, value))
+}
+
+func one() float64 { return 1 }
+
+// handler answers Prometheus, and nobody else.
+func (m *metrics) handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("GET "+MetricsPath, promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{}))
+	return mux
+}

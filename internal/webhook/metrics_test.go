@@ -1,0 +1,295 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package webhook
+
+import (
+	"bufio"
+	"bytes"
+	"flag"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/conversion-operator/conversion-operator/internal/conversion"
+)
+
+var update = flag.Bool("update", false, "rewrite the table of metrics in the documentation")
+
+// metricsPage is the documentation for users.
+const metricsPage = "../../api/docs/metrics.md"
+
+// outcomeFunc is a Converter by a function that tells what happened.
+type outcomeFunc func(object string) (conversion.Outcome, error)
+
+func (f outcomeFunc) Answer(dst, text []byte, _ string) ([]byte, conversion.Outcome, error) {
+	s := scanner{data: text}
+	object := s.value()
+	outcome, err := f(string(object))
+	outcome.Read = len(object)
+	return append(dst, object...), outcome, err
+}
+
+// scrape returns what Prometheus reads.
+func scrape(t *testing.T, handler *Handler) string {
+	t.Helper()
+	recorder := httptest.NewRecorder()
+	handler.metrics.handler().ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, MetricsPath, nil))
+	expect(t, "status of a scrape", http.StatusOK, recorder.Code)
+	return recorder.Body.String()
+}
+
+func newMeasured() *Handler {
+	return NewHandler(outcomeFunc(func(object string) (conversion.Outcome, error) {
+		outcome := conversion.Outcome{From: "v1beta1"}
+		switch {
+		case strings.Contains(object, "kept"):
+			outcome.KeptBytes, outcome.DroppedValues = 1000, 3
+		case strings.Contains(object, "overflow"):
+			return outcome, fmt.Errorf("too much: %w", &conversion.OverflowError{Version: "v1beta1"})
+		case strings.Contains(object, "bad"):
+			return outcome, fmt.Errorf("bad")
+		case strings.Contains(object, "panic"):
+			panic("oh")
+		case strings.Contains(object, "elsewhere"):
+			outcome.From = ""
+		}
+		return outcome, nil
+	}), HandlerOptions{
+		CRD: "crontabs.example.com", Group: "example.com", Pairs: [][2]string{{"v1", "v1beta1"}, {"v1beta1", "v1"}},
+		PlanHash: "abc", BuildVersion: "v0.0.0", MaxBodyBytes: 1000, MaxBytesInFlight: 10000, Log: logr.Discard(),
+	})
+}
+
+func TestMetricsCount(t *testing.T) {
+	review := func(version string, objects ...string) string {
+		return v1Review(`{"uid":"u","desiredAPIVersion":"example.com/` + version + `","objects":[` + strings.Join(objects, ",") + `]}`)
+	}
+	object := func(name string) string { return `{"apiVersion":"example.com/v1beta1","name":"` + name + `"}` }
+	const crd = `{crd="crontabs.example.com"`
+	const fromTo = crd + `,from="v1beta1",to="v1"`
+	cases := map[string]struct {
+		body string
+		busy bool
+		want []string
+	}{
+		"success": {
+			body: review("v1", object("a"), object("b")),
+			want: []string{
+				`conversion_duration_seconds_count` + fromTo + `} 2`,
+				`request_conversion_duration_seconds_count` + crd + `} 1`,
+				`request_duration_seconds_count` + crd + `,result="success"} 1`,
+				`requests_total` + crd + `,failure_type="",result="success"} 1`,
+			},
+		},
+		"kept data": {
+			body: review("v1", object("kept"), object("a"), object("kept")),
+			want: []string{
+				`conversion_duration_seconds_count` + fromTo + `} 3`,
+				`kept_bytes_sum` + fromTo + `} 2000`,
+				`kept_bytes_count` + fromTo + `} 2`,
+				`kept_values_dropped_total` + fromTo + `} 6`,
+				`request_conversion_duration_seconds_count` + crd + `} 1`,
+				`request_duration_seconds_count` + crd + `,result="success"} 1`,
+				`requests_total` + crd + `,failure_type="",result="success"} 1`,
+			},
+		},
+		"failure": {
+			body: review("v1", object("a"), object("bad"), object("c")),
+			want: []string{
+				`conversion_duration_seconds_count` + fromTo + `} 1`,
+				`conversion_failures_total` + crd + `,failure_type="convert_error",from="v1beta1",to="v1"} 1`,
+				`request_conversion_duration_seconds_count` + crd + `} 1`,
+				`request_duration_seconds_count` + crd + `,result="failure"} 1`,
+				`requests_total` + crd + `,failure_type="convert_error",result="failure"} 1`,
+			},
+		},
+		"overflow": {
+			body: review("v1", object("overflow")),
+			want: []string{
+				`conversion_failures_total` + crd + `,failure_type="overflow",from="v1beta1",to="v1"} 1`,
+				`request_duration_seconds_count` + crd + `,result="failure"} 1`,
+				`requests_total` + crd + `,failure_type="overflow",result="failure"} 1`,
+			},
+		},
+		"panic": {
+			body: review("v1", object("panic")),
+			want: []string{
+				`conversion_failures_total` + crd + `,failure_type="panic",from="v1beta1",to="v1"} 1`,
+				`request_duration_seconds_count` + crd + `,result="failure"} 1`,
+				`requests_total` + crd + `,failure_type="panic",result="failure"} 1`,
+			},
+		},
+		"versions that the plan does not have": {
+			body: review("v9", object("a"), object("elsewhere")),
+			want: []string{
+				`conversion_duration_seconds_count` + crd + `,from="other",to="other"} 2`,
+				`request_conversion_duration_seconds_count` + crd + `} 1`,
+				`request_duration_seconds_count` + crd + `,result="success"} 1`,
+				`requests_total` + crd + `,failure_type="",result="success"} 1`,
+			},
+		},
+		"an object of another version": {
+			body: review("v1", object("elsewhere")),
+			want: []string{
+				`conversion_duration_seconds_count` + crd + `,from="other",to="other"} 1`,
+				`request_conversion_duration_seconds_count` + crd + `} 1`,
+				`request_duration_seconds_count` + crd + `,result="success"} 1`,
+				`requests_total` + crd + `,failure_type="",result="success"} 1`,
+			},
+		},
+		"not a review": {
+			body: `{}`,
+			want: []string{
+				`request_duration_seconds_count` + crd + `,result="failure"} 1`,
+				`requests_total` + crd + `,failure_type="invalid_review",result="failure"} 1`,
+			},
+		},
+		"another group": {
+			body: strings.Replace(review("v1", object("a")), "example.com/v1", "example.org/v1", 1),
+			want: []string{
+				`request_duration_seconds_count` + crd + `,result="failure"} 1`,
+				`requests_total` + crd + `,failure_type="invalid_review",result="failure"} 1`,
+			},
+		},
+		"too large": {
+			body: strings.Repeat(" ", 1001),
+			want: []string{
+				`request_duration_seconds_count` + crd + `,result="failure"} 1`,
+				`requests_total` + crd + `,failure_type="body_too_large",result="failure"} 1`,
+			},
+		},
+		"busy": {
+			body: review("v1", object("a")), busy: true,
+			want: []string{
+				`request_duration_seconds_count` + crd + `,result="failure"} 1`,
+				`requests_total` + crd + `,failure_type="overloaded",result="failure"} 1`,
+			},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			handler := newMeasured()
+			if tc.busy {
+				handler.gates.first.patience = 0
+				if _, err := handler.gates.first.enter(t.Context(), 10000); err != nil {
+					t.Fatal(err)
+				}
+			}
+			before := counted(scrape(t, handler))
+			post(handler, tc.body)
+			after := counted(scrape(t, handler))
+			if diff := cmp.Diff(tc.want, slices.DeleteFunc(after, func(line string) bool { return slices.Contains(before, line) })); diff != "" {
+				t.Errorf("metrics (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+var (
+	ours  = regexp.MustCompile(`(?m)^` + namespace + `_(.*)$`)
+	noise = regexp.MustCompile(`_bucket|_seconds_sum|^bytes_in_flight|_info|_timestamp| 0$`)
+)
+
+// counted returns our own metrics that are not zero, but for what differs each time.
+func counted(scraped string) []string {
+	var lines []string
+	for _, match := range ours.FindAllStringSubmatch(scraped, -1) {
+		if !noise.MatchString(match[1]) {
+			lines = append(lines, match[1])
+		}
+	}
+	return lines
+}
+
+// TestMetricsAreThereFromTheStart, so that a rate begins with the first failure.
+// Their number does not depend on what is sent.
+func TestMetricsAreThereFromTheStart(t *testing.T) {
+	handler := newMeasured()
+	before := ours.FindAllString(scrape(t, handler), -1)
+	for _, version := range []string{"v1", "v1beta1", "v7", "v8", "v9"} {
+		post(handler, v1Review(`{"uid":"u","desiredAPIVersion":"example.com/`+version+`","objects":[{"name":"kept"},{"name":"bad"}]}`))
+	}
+	after := ours.FindAllString(scrape(t, handler), -1)
+	expect(t, "number of series", len(before), len(after))
+	for _, want := range []string{`plan_info{crd="crontabs.example.com",hash="abc"} 1`, `bytes_in_flight_limit{crd="crontabs.example.com"} 10000`} {
+		if !slices.Contains(before, namespace+"_"+want) {
+			t.Errorf("there is no %s", want)
+		}
+	}
+	if !strings.Contains(scrape(t, handler), "\ngo_goroutines ") {
+		t.Error("there is nothing about the Go runtime")
+	}
+}
+
+func TestMetricsHandlerAnswersNothingElse(t *testing.T) {
+	for path, want := range map[string]int{"/metrics": 200, "/": 404, "/debug/pprof/": 404, "/plan": 404, "/convert": 404} {
+		recorder := httptest.NewRecorder()
+		newMeasured().metrics.handler().ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, path, nil))
+		expect(t, path, want, recorder.Code)
+	}
+}
+
+// TestMetricsAreDocumented compares the table for users with what is served.
+func TestMetricsAreDocumented(t *testing.T) {
+	page, err := os.ReadFile(metricsPage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const begin, end = "<!-- BEGIN METRICS -->\n", "<!-- END METRICS -->"
+	head, rest, _ := bytes.Cut(page, []byte(begin))
+	got, tail, ok := bytes.Cut(rest, []byte(end))
+	if !ok {
+		t.Fatalf("there is no table between %s and %s", strings.TrimSpace(begin), end)
+	}
+	want := metricsTable(scrape(t, newMeasured()))
+	if *update {
+		if err := os.WriteFile(metricsPage, slices.Concat(head, []byte(begin), []byte(want), []byte(end), tail), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if diff := cmp.Diff(want, string(got)); diff != "" {
+		t.Errorf("table in %s (-want +got), which go test -update rewrites:\n%s", metricsPage, diff)
+	}
+}
+
+var label = regexp.MustCompile(`[{,]([a-z_]+)=`)
+
+// metricsTable writes our own metrics as Markdown.
+func metricsTable(scraped string) string {
+	table := "\n| metric | type | labels | meaning |\n| --- | --- | --- | --- |\n"
+	var name, help, kind string
+	lines := bufio.NewScanner(strings.NewReader(scraped))
+	for lines.Scan() {
+		line := lines.Text()
+		switch {
+		case strings.HasPrefix(line, "# HELP "):
+			name, help, _ = strings.Cut(strings.TrimPrefix(line, "# HELP "), " ")
+		case strings.HasPrefix(line, "# TYPE "):
+			kind = line[strings.LastIndex(line, " ")+1:]
+		case name != "" && strings.HasPrefix(name, namespace):
+			table += "| `" + name + "` | " + kind + " | " + labels(line) + " | " + help + " |\n"
+			name = ""
+		}
+	}
+	return table + "\n"
+}
+
+func labels(line string) string {
+	var names []string
+	for _, match := range label.FindAllStringSubmatch(line, -1) {
+		if match[1] != "le" {
+			names = append(names, "`"+match[1]+"`")
+		}
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,133 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package webhook
+
+import (
+	"bufio"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/conversion-operator/conversion-operator/internal/webhook/internal/testca"
+)
+
+// connect opens a connection by hand.
+func (r *running) connect(t *testing.T, config *tls.Config) *tls.Conn {
+	t.Helper()
+	config.RootCAs, config.ServerName = r.authority.Pool(), serviceName
+	connection, err := new(tls.Dialer{Config: config}).DialContext(t.Context(), "tcp", r.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { connection.Close() })
+	return connection.(*tls.Conn)
+}
+
+func startDefault(t *testing.T, adjust ...func(*Server)) *running {
+	t.Helper()
+	directory, authority := t.TempDir(), testca.New(t)
+	mount(t, directory, "1", authority.Issue(t, serviceName, hours(1)))
+	server := start(t, newTestHandler(), directory, authority, adjust...)
+	t.Cleanup(func() { server.end(t) })
+	return server
+}
+
+// TestSlowClients send less than they promise, and are cut off: what they hold
+// is free again when their connection is closed.
+func TestSlowClients(t *testing.T) {
+	const head = "POST /convert HTTP/1.1\r\nHost: " + serviceName + "\r\nContent-Type: application/json\r\n"
+	cases := map[string]struct {
+		sent string
+		want string
+	}{
+		"nothing":                {sent: "", want: ""},
+		"half of a header":       {sent: head, want: ""},
+		"no body":                {sent: head + "Content-Length: 1000\r\n\r\n", want: "408 Request Timeout"},
+		"half of a body":         {sent: head + "Content-Length: 1000\r\n\r\n" + v1Review(`{"uid":`), want: "408 Request Timeout"},
+		"half of a chunk":        {sent: head + "Transfer-Encoding: chunked\r\n\r\n1000\r\n{", want: "408 Request Timeout"},
+		"a header without end":   {sent: head + "X-Long: " + strings.Repeat("x", 2*maxHeaderBytes), want: "431 Request Header Fields Too Large"},
+		"something else than it": {sent: "\x00\x01\x02\r\n\r\n", want: "400 Bad Request"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			// The handshake must be done by then, too.
+			server := startDefault(t, func(s *Server) { s.http.ReadHeaderTimeout, s.http.ReadTimeout = time.Second, time.Second })
+			connection := server.connect(t, &tls.Config{})
+			if _, err := io.WriteString(connection, tc.sent); err != nil {
+				t.Fatal(err)
+			}
+			reader := bufio.NewReader(connection)
+			expect(t, "status", tc.want, statusLine(reader))
+			// The end of the connection: the server has let go of it.
+			_, _ = io.Copy(io.Discard, reader)
+			expect(t, "bytes in flight", 0, server.handler.gates.used())
+		})
+	}
+}
+
+// statusLine returns the status of an answer, or nothing if there is none.
+func statusLine(reader *bufio.Reader) string {
+	response, err := http.ReadResponse(reader, nil)
+	if err != nil {
+		return ""
+	}
+	defer response.Body.Close()
+	_, _ = io.Copy(io.Discard, response.Body)
+	return response.Status
+}
+
+// TestHalfSentBodies come from clients that go away.
+func TestHalfSentBodies(t *testing.T) {
+	directory, authority := t.TempDir(), testca.New(t)
+	mount(t, directory, "1", authority.Issue(t, serviceName, hours(1)))
+	server := start(t, newTestHandler(), directory, authority)
+	for _, length := range []int{1000, firstBytes * 3} {
+		connection := server.connect(t, &tls.Config{})
+		if _, err := fmt.Fprintf(connection, "POST /convert HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
+			length, strings.Repeat(" ", length/2)); err != nil {
+			t.Fatal(err)
+		}
+		if err := connection.CloseWrite(); err != nil {
+			t.Fatal(err)
+		}
+		expect(t, "status", "400 Bad Request", statusLine(bufio.NewReader(connection)))
+		connection.Close()
+	}
+	server.end(t)
+	expect(t, "bytes in flight", 0, server.handler.gates.used())
+	want := namespace + `_requests_total{crd="",failure_type="canceled",result="failure"} 2`
+	if scraped := scrape(t, server.handler); !strings.Contains(scraped, want) {
+		t.Errorf("there is no %s in %s", want, scraped)
+	}
+}
+
+func TestServerSpeaksTLS(t *testing.T) {
+	server := startDefault(t)
+	cases := map[string]struct {
+		config *tls.Config
+		want   uint16
+	}{
+		"what is best for both": {config: &tls.Config{}, want: tls.VersionTLS13},
+		"1.2":                   {config: &tls.Config{MaxVersion: tls.VersionTLS12}, want: tls.VersionTLS12},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			tc.config.ClientSessionCache = tls.NewLRUClientSessionCache(1)
+			for _, resumed := range []bool{false, true} {
+				connection := server.connect(t, tc.config.Clone())
+				state := connection.ConnectionState()
+				expect(t, "version", tls.VersionName(tc.want), tls.VersionName(state.Version))
+				expect(t, "resumed", resumed, state.DidResume)
+				// A ticket comes with the first answer.
+				_, _ = io.WriteString(connection, "GET /readyz HTTP/1.1\r\nHost: a\r\n\r\n")
+				expect(t, "status", "200 OK", statusLine(bufio.NewReader(connection)))
+			}
+		})
+	}
+}

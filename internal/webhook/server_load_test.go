@@ -1,0 +1,218 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package webhook
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/go-logr/logr"
+
+	"github.com/conversion-operator/conversion-operator/internal/webhook/internal/testca"
+)
+
+// callers is how many API servers, or connections of one, call at once.
+const callers = 16
+
+// service leads new connections to one pod, as a Service does whose EndpointSlice
+// has just one that is ready.
+type service struct{ pod atomic.Pointer[string] }
+
+func (s *service) lead(address string) { s.pod.Store(&address) }
+
+// caller keeps its connection as long as the pod does.
+type caller struct {
+	client *http.Client
+	// pods are the addresses that answered, and reused counts kept connections.
+	pods   map[string]int
+	reused int
+}
+
+func (s *service) newCaller(t *testing.T, authority *testca.Authority) *caller {
+	t.Helper()
+	transport := &http.Transport{
+		TLSClientConfig: &tls.Config{RootCAs: authority.Pool(), ServerName: serviceName},
+		DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, network, *s.pod.Load())
+		},
+	}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &caller{client: &http.Client{Transport: transport}, pods: map[string]int{}}
+}
+
+// convert makes one call, and returns the address of the pod that answered it.
+// A call that fails is an error of the test.
+func (c *caller) convert(t *testing.T, kind string) string {
+	t.Helper()
+	var pod string
+	ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{GotConn: func(info httptrace.GotConnInfo) {
+		pod = info.Conn.RemoteAddr().String()
+		if info.Reused {
+			c.reused++
+		}
+	}})
+	body := v1Review(`{"uid":"u","desiredAPIVersion":"example.com/v1","objects":[{"apiVersion":"example.com/v1beta1","kind":"` + kind + `"}]}`)
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+serviceName+ConvertPath, strings.NewReader(body))
+	if err != nil {
+		t.Error(err)
+		return ""
+	}
+	// As it is for an API server's client: a POST that loses its connection is lost.
+	request.GetBody = nil
+	request.Header.Set("Content-Type", "application/json")
+	response, err := c.client.Do(request)
+	if err != nil {
+		t.Errorf("a call failed: %v", err)
+		return ""
+	}
+	defer response.Body.Close()
+	answer, err := io.ReadAll(response.Body)
+	if err != nil || !bytes.Contains(answer, []byte(`"status":"Success"`)) {
+		t.Errorf("a call failed: %s, %v", answer, err)
+	}
+	c.pods[pod]++
+	return pod
+}
+
+// TestNoCallFailsWhenAPodStops moves many connections that are never quiet from
+// a pod that stops to another, while calls are in flight in the first.
+func TestNoCallFailsWhenAPodStops(t *testing.T) {
+	directory, authority := t.TempDir(), testca.New(t)
+	mount(t, directory, "1", authority.Issue(t, serviceName, hours(1)))
+	entered, leave := make(chan struct{}, callers), make(chan struct{})
+	handler := func() *Handler {
+		return NewHandler(convertFunc(func(dst, object []byte, toVersion string) ([]byte, error) {
+			if bytes.Contains(object, []byte("slow")) {
+				entered <- struct{}{}
+				<-leave
+			}
+			return rename(dst, object, toVersion)
+		}), HandlerOptions{Group: "example.com", Log: logr.Discard()})
+	}
+	first, second := start(t, handler(), directory, authority), start(t, handler(), directory, authority)
+	defer second.end(t)
+	var endpoints service
+	endpoints.lead(first.address)
+
+	var calling, moving, slow sync.WaitGroup
+	var stop atomic.Bool
+	moving.Add(callers)
+	all := make([]*caller, callers)
+	calling.Add(callers)
+	for i := range all {
+		all[i] = endpoints.newCaller(t, authority)
+		all[i].convert(t, "warm")
+		slow.Go(func() { endpoints.newCaller(t, authority).convert(t, "slow") })
+		go func() {
+			defer calling.Done()
+			moved := false
+			for !stop.Load() {
+				if pod := all[i].convert(t, "busy"); !moved && pod != first.address {
+					moved = true
+					moving.Done()
+				}
+			}
+		}()
+	}
+	for range callers {
+		<-entered
+	}
+
+	first.stop()
+	<-first.draining
+	endpoints.lead(second.address)
+	moving.Wait()
+	close(first.drained)
+	<-first.closing
+	close(leave)
+	slow.Wait()
+	if err := <-first.result; err != nil {
+		t.Errorf("serve: %v", err)
+	}
+	stop.Store(true)
+	calling.Wait()
+	for _, c := range all {
+		if c.pods[first.address] == 0 || c.pods[second.address] == 0 || len(c.pods) != 2 {
+			t.Errorf("a caller was answered by %v", c.pods)
+		}
+	}
+}
+
+// TestNewCertificatesDropNoConnection replaces the certificate three times under
+// connections that are never quiet. Each goes on with the one that it began with.
+func TestNewCertificatesDropNoConnection(t *testing.T) {
+	directory, authority := t.TempDir(), testca.New(t)
+	mount(t, directory, "1", authority.Issue(t, serviceName, hours(1)))
+	server := start(t, newTestHandler(), directory, authority)
+	defer server.end(t)
+	loaded := make(chan tls.Certificate, 1)
+	server.certificates.RegisterCallback(func(certificate tls.Certificate) { loaded <- certificate })
+	<-loaded
+	var endpoints service
+	endpoints.lead(server.address)
+
+	var calling sync.WaitGroup
+	var stop atomic.Bool
+	all := make([]*caller, callers)
+	for i := range all {
+		all[i] = endpoints.newCaller(t, authority)
+		all[i].convert(t, "warm")
+		calling.Go(func() {
+			for !stop.Load() {
+				all[i].convert(t, "busy")
+			}
+		})
+	}
+	for i, revision := range []string{"2", "3", "4"} {
+		leaf := authority.Issue(t, serviceName, hours(2+i))
+		mount(t, directory, revision, leaf)
+		<-loaded
+		got := server.call(t, server.client(t, &tls.Config{}), http.MethodGet, ReadyPath, "")
+		expect(t, "a new connection", answer{200, "HTTP/1.1", false, false, leaf.NotAfter}, got)
+	}
+	stop.Store(true)
+	calling.Wait()
+	for _, c := range all {
+		expect(t, "calls on a kept connection, besides the first", c.pods[server.address]-1, c.reused)
+	}
+}
+
+// TestServerKeepsItsCertificate when the files are half written, or gone.
+func TestServerKeepsItsCertificate(t *testing.T) {
+	directory, authority := t.TempDir(), testca.New(t)
+	first, second := authority.Issue(t, serviceName, hours(1)), authority.Issue(t, serviceName, hours(2))
+	mount(t, directory, "1", first)
+	server := start(t, newTestHandler(), directory, authority)
+	defer server.end(t)
+
+	breakages := map[string]func(certificate, key string) error{
+		"the key is still the old one": func(certificate, _ string) error { return os.WriteFile(certificate, second.Certificate, 0o600) },
+		"the certificate is cut":       func(certificate, _ string) error { return os.Truncate(certificate, 100) },
+		"the key is empty":             func(_, key string) error { return os.Truncate(key, 0) },
+		"the files are gone":           func(certificate, key string) error { _ = os.Remove(key); return os.Remove(certificate) },
+	}
+	for name, breakIt := range breakages {
+		t.Run(name, func(t *testing.T) {
+			if err := breakIt(filepath.Join(directory, "..1", "tls.crt"), filepath.Join(directory, "..1", "tls.key")); err != nil && !os.IsNotExist(err) {
+				t.Fatal(err)
+			}
+			if err := server.certificates.ReadCertificate(); err == nil {
+				t.Error("the broken certificate was read")
+			}
+			got := server.call(t, server.client(t, &tls.Config{}), http.MethodGet, ReadyPath, "")
+			expect(t, "a new connection", answer{200, "HTTP/1.1", false, false, first.NotAfter}, got)
+		})
+	}
+}
