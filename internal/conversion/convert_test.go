@@ -164,7 +164,7 @@ func TestConvertRefuses(t *testing.T) {
 // TestCanary converts to every other version without an error.
 func TestCanary(t *testing.T) {
 	crd, rules := richWorld(t)
-	w := worldOf(t, nil, crd, rules)
+	w := worldOf(t, crd, rules)
 	for _, pair := range w.plan.Pairs() {
 		w.roundTrip(t, string(w.converter.Canary(pair[0])), pair[0], pair[1])
 	}

@@ -72,7 +72,7 @@ func TestFound(t *testing.T) {
 				versions["v3"], spokes = test.v3, ", {version: v3}"
 			}
 			rules := from[v1alpha1.DeclarativeConverter](t, "{hub: v2, spokes: [{version: v1, rules: ["+test.rules+"]}"+spokes+"]}")
-			w := worldOf(t, nil, widgets(t, versions), rules)
+			w := worldOf(t, widgets(t, versions), rules)
 			object := named(test.from, "", test.object)
 			w.roundTrip(t, object, test.from, test.to)
 			w.editWins(t, object, test.from, test.to)

@@ -45,7 +45,7 @@ func unruled(value any) map[string]any {
 		texts = value.(map[string]any)
 	}
 	for name, text := range texts {
-		if !slices.Contains([]string{"l", "bottom"}, name) && !strings.HasPrefix(name, KeptPrefix) {
+		if !slices.Contains([]string{"l", "bottom", "other"}, name) && !strings.HasPrefix(name, KeptPrefix) {
 			rest[name] = text
 		}
 	}

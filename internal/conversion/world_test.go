@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -60,20 +61,30 @@ func (w *world) describe(t *testing.T) {
 // v1 and v3 of the hub v2.
 func newWorld(t testing.TB, c *generate.Choices) *world {
 	t.Helper()
+	theRich.Do(func() {
+		crd, rules := richWorld(t)
+		theRich.world = worldOf(t, crd, rules)
+	})
+	w := *theRich.world
 	if c.Often(4) {
 		crd, rules := randomWorld(t, c)
-		return worldOf(t, c, crd, rules)
+		w = *worldOf(t, crd, rules)
 	}
-	crd, rules := richWorld(t)
-	return worldOf(t, c, crd, rules)
+	w.Objects = &generate.Objects{Choices: c}
+	w.Words, w.Values = hints(w.rules)
+	return &w
 }
 
-func worldOf(t testing.TB, c *generate.Choices, crd *apiextensionsv1.CustomResourceDefinition, rules *v1alpha1.DeclarativeConverter) *world {
+// theRich is compiled once: its expressions take their time.
+var theRich struct {
+	sync.Once
+	*world
+}
+
+func worldOf(t testing.TB, crd *apiextensionsv1.CustomResourceDefinition, rules *v1alpha1.DeclarativeConverter) *world {
 	t.Helper()
-	w := &world{Objects: &generate.Objects{Choices: c}}
 	result := Compile(crd, rules)
-	w.converter = converterOf(t, result)
-	w.plan, w.rules = result.Plan, rules
+	w := &world{converter: converterOf(t, result), plan: result.Plan, rules: rules}
 	w.schemas, _ = structuralSchemas(crd)
 	text, err := w.plan.Marshal()
 	if err != nil {
@@ -82,7 +93,6 @@ func worldOf(t testing.TB, c *generate.Choices, crd *apiextensionsv1.CustomResou
 	if w.reference, err = reference.New(text); err != nil {
 		t.Fatal(err)
 	}
-	w.Words, w.Values = hints(rules)
 	return w
 }
 
