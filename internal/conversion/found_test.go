@@ -16,7 +16,9 @@ func TestFound(t *testing.T) {
 	const anything = "{type: object, x-kubernetes-preserve-unknown-fields: true}"
 	for name, test := range map[string]struct {
 		v1, v2, v3, rules string
-		from, to, object  string
+		from, to          string
+		// kept is of the other version, if anything is.
+		kept, object string
 	}{
 		"elements without a key are not all the same one": {
 			v1:   "b: {type: array, items: {type: object, properties: {x: {type: string}}}}",
@@ -55,6 +57,12 @@ func TestFound(t *testing.T) {
 			rules: `{default: {to: .s.e.f, value: a}}`,
 			from:  "v1", to: "v2", object: `"s":{}`,
 		},
+		"a null for a list that had an order": {
+			v1:    "b: {type: object, nullable: true, additionalProperties: {type: object, properties: {g: {type: string}}}}",
+			v2:    "b: {type: array, nullable: true, items: {type: object, properties: {a: {type: integer}, g: {type: string}}}}",
+			rules: `{index: {from: .b, to: .b, key: a}}`,
+			from:  "v1", to: "v2", kept: `v2 {"/b":{"order":[2,1]}}`, object: `"b":null`,
+		},
 		"a null that cannot be a label": {
 			v1: "a: {type: string, nullable: true}", v2: "b: {type: string}",
 			rules: `{move: {from: .a, to: '.metadata.labels["l"]'}}`,
@@ -73,8 +81,10 @@ func TestFound(t *testing.T) {
 			}
 			rules := from[v1alpha1.DeclarativeConverter](t, "{hub: v2, spokes: [{version: v1, rules: ["+test.rules+"]}"+spokes+"]}")
 			w := worldOf(t, widgets(t, versions), rules)
-			object := named(test.from, "", test.object)
-			w.roundTrip(t, object, test.from, test.to)
+			object := named(test.from, test.kept, test.object)
+			if test.kept == "" {
+				w.roundTrip(t, object, test.from, test.to)
+			}
 			w.editWins(t, object, test.from, test.to)
 			w.asReference(t, object, test.to)
 			wantAccepted(t, object, convert(t, w.converter, object, test.to), test.to)
