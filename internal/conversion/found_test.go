@@ -63,6 +63,11 @@ func TestFound(t *testing.T) {
 			rules: `{index: {from: .b, to: .b, key: a}}`,
 			from:  "v1", to: "v2", kept: `v2 {"/b":{"order":[2,1]}}`, object: `"b":null`,
 		},
+		"a list that should be a map": {
+			v1:   "m: {type: object, additionalProperties: {type: object, properties: {s: {type: string}}}}",
+			v2:   "m: {type: object, additionalProperties: {type: object, properties: {x: {type: string}}}}",
+			from: "v1", to: "v2", object: `"m":[{"s":"1"},{"s":"2"}]`,
+		},
 		"a null that cannot be a label": {
 			v1: "a: {type: string, nullable: true}", v2: "b: {type: string}",
 			rules: `{move: {from: .a, to: '.metadata.labels["l"]'}}`,
