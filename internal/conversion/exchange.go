@@ -130,7 +130,7 @@ func (h *hop) keptValues(fields []slot, n *node, at *place, alone bool) []*node 
 // they convert to otherwise.
 func (e *exchange) revive(h *hop, kept, values, images []*node) []*node {
 	if e.Index != nil && e.Index.isOrder(kept[0], e.toHub) {
-		if images[0] != nil {
+		if images[0] != nil && images[0].kind == array {
 			images[0] = e.Index.reorder(h, images[0], kept[0])
 		}
 		return images

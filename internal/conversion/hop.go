@@ -207,7 +207,7 @@ func (h *hop) restoreUnknown(leaf *coming, n *node, at *place) {
 // collection converts the elements of a list or map.
 func (h *hop) collection(c *collection, n *node, above *place) {
 	held := n.find(c.path)
-	if held == nil || held.first == nil {
+	if held == nil || held.first == nil || c.isMap != (held.kind == object) {
 		return
 	}
 	at := &h.places.take(1)[0]
