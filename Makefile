@@ -18,6 +18,8 @@ NAME      ?= conversion-operator
 KUBECTL   ?= kubectl
 # More flags for go test, such as -race or -run TestX.
 TESTFLAGS ?=
+# More flags for the benchmarks, such as -time=2s.
+BENCHFLAGS ?=
 
 # What the binaries say of themselves.
 VERSION   ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
@@ -27,7 +29,7 @@ LDFLAGS    = -s -w -X $(MODULE)/internal/cmd.version=$(VERSION)
 GO_BUILD   = CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)'
 
 # Everything that a command of this file writes and that is committed.
-GENERATED := api/README.md 'api/*/zz_generated.*' config/crd/bases config/rbac/role.yaml '*go.mod' '*go.sum'
+GENERATED := api/README.md '*zz_generated.*' config/crd/bases config/rbac/role.yaml '*go.mod' '*go.sum'
 
 export CLUSTER IMG
 
@@ -35,7 +37,7 @@ export CLUSTER IMG
 
 .PHONY: generate
 generate: bin/tools/controller-gen ## Generate Go code from the API types
-	@bin/tools/controller-gen object:headerFile=internal/tools/boilerplate.go.txt paths=./api/...
+	@bin/tools/controller-gen object:headerFile=internal/tools/boilerplate.go.txt paths=./api/... paths=./internal/bench/converters/...
 
 .PHONY: manifests
 manifests: bin/tools/controller-gen ## Generate the CRD and the roles from the code's markers
@@ -58,6 +60,7 @@ fmt: bin/tools/golangci-lint ## Format the code
 .PHONY: lint
 lint: bin/tools/golangci-lint ## Check the code's style, and that imports point one way
 	@bin/tools/golangci-lint run
+	@cd internal/test/realworld && ../../../bin/tools/golangci-lint run
 
 .PHONY: verify
 verify: generate manifests api-reference tidy ## Check that everything generated is up to date and committed
@@ -71,12 +74,16 @@ verify: generate manifests api-reference tidy ## Check that everything generated
 ##@ Test
 
 .PHONY: test
-test: ## Run all of these: lint, verify, unit, integration, e2e
+test: ## Run all of these: lint, verify, unit, realworld, integration, e2e
 	@internal/tools/test.sh
 
 .PHONY: unit
 unit: ## Test the packages alone
 	@go test $(TESTFLAGS) ./...
+
+.PHONY: realworld
+realworld: ## Test policies against other projects' own conversions; downloads those projects
+	@go test -C internal/test/realworld $(TESTFLAGS) ./...
 
 .PHONY: integration
 integration: bin/localcluster ## Test on a real kube-apiserver and etcd
@@ -89,6 +96,16 @@ e2e: deps image bin/localcluster ## Test in real pods; CLUSTER=local (default, n
 	@[[ $(CLUSTER) != local ]] || go test -count=1 -timeout=10m -tags=e2e $(TESTFLAGS) ./internal/localcluster/...
 	@export E2E_IMAGE='$(IMG)'; internal/tools/with-cluster.sh e2e bash -c \
 		'go test -count=1 -timeout=40m -tags=e2e -exec="$$INSIDE" $(TESTFLAGS) ./internal/test/e2e/...'
+
+##@ Benchmarks
+
+.PHONY: bench
+bench: build ## Measure the project against others: all suites, tables here and rows in bin/bench.json
+	@go run ./internal/bench -o bin/bench.json $(BENCHFLAGS)
+
+.PHONY: bench-conversion
+bench-conversion: build ## Measure conversion webhooks alone
+	@go run ./internal/bench -suite=conversion -o bin/bench.json $(BENCHFLAGS)
 
 ##@ Local cluster
 
@@ -175,7 +192,7 @@ clean: ## Remove everything that was built here
 help: ## List the commands
 	@awk 'BEGIN {FS = ":.*## "; print "Usage: make COMMAND [VARIABLE=value]"} \
 		/^##@ / {printf "\n%s\n", substr($$0, 5)} \
-		/^[a-z0-9-]+:.*## / {printf "  %-15s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+		/^[a-z0-9-]+:.*## / {printf "  %-17s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 # The development tools, pinned in internal/tools/go.mod and built once.
 package.controller-gen := sigs.k8s.io/controller-tools/cmd/controller-gen

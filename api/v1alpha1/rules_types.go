@@ -222,11 +222,13 @@ type IndexRule struct {
 // CELRule computes the hub's fields from the spoke's by expressions, and the
 // spoke's from the hub's. In the expressions self is an object with the named
 // fields of the version that is converted: self.packed, and has(self.packed) or
-// self.?packed for one that may be missing. An expression that reads a field
-// that is missing, or that fails, gives no value, and so does a null. Whatever
-// would not come back as it was is kept aside.
+// self.?packed for one that may be missing; a null is missing too. An expression
+// that reads a field that is missing, that fails or costs too much, or that gives
+// null or optional.none(), gives no value. Where all of its fields are missing
+// nothing is computed. Whatever would not come back as it was is kept aside.
 type CELRule struct {
-	// from names the spoke's fields. The names are those in the expressions.
+	// from names the spoke's fields. The names are those in the expressions:
+	// letters, digits and _.
 	// +required
 	// +kubebuilder:validation:MinProperties=1
 	// +kubebuilder:validation:MaxProperties=16

@@ -43,18 +43,21 @@ Its parts are subcommands of one binary, run from one image:
 
   manager   reconciles ConversionPolicies           a Deployment
   serve     answers the API server's conversions    a Deployment for each policy
-  migrate   rewrites stored objects                 a Job for each run`,
+  migrate   rewrites stored objects                 a Job for each run
+  convert   converts objects in files               a person, or a pipeline
+  verify    tries rules on objects, before they     a person, or a pipeline
+            are applied`,
 		Version:           versionText(),
 		SilenceUsage:      true,
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
 		PersistentPreRunE: func(command *cobra.Command, _ []string) error {
-			return options.install(command)
+			return unable(options.install(command))
 		},
 	}
 	flags := command.PersistentFlags()
 	flags.StringVar(&options.level, "log-level", "info", "least severe messages that are logged: debug, info or error")
 	flags.StringVar(&options.format, "log-format", "json", "form of the log: json or text")
-	command.AddCommand(newManagerCommand(), newServeCommand(), newMigrateCommand())
+	command.AddCommand(newManagerCommand(), newServeCommand(), newMigrateCommand(), newConvertCommand(), newVerifyCommand())
 	return command
 }
 

@@ -6,6 +6,8 @@ package conversion
 import (
 	"fmt"
 	"slices"
+
+	"github.com/conversion-operator/conversion-operator/internal/conversion/expression"
 )
 
 // Canary returns an object at a version that has a value wherever the plan does
@@ -84,16 +86,36 @@ func (f *filler) scope(scope *Scope, n *node) {
 
 // exchange writes values that convert.
 func (f *filler) exchange(e *Exchange, n *node) {
-	toHub := exchange{Exchange: e, toHub: true, from: slotsOf(e.Spoke), to: slotsOf(e.Hub)}
-	fields, values := e.Spoke, f.spokeValues(&toHub)
-	if f.hub {
-		fields, values = e.Hub, toHub.forth(&f.hop, values)
-	}
+	fields, values := f.values(e)
 	for i, value := range values {
 		if value != nil {
 			f.put(n, fields[i].Path, value)
 		}
 	}
+}
+
+func (f *filler) values(e *Exchange) ([]Field, []*node) {
+	toHub := exchange{Exchange: e, toHub: true, from: slotsOf(e.Spoke), to: slotsOf(e.Hub)}
+	switch {
+	case e.CEL != nil && f.hub:
+		return e.Hub, f.samples(e.CEL.Hub)
+	case e.CEL != nil:
+		return e.Spoke, f.samples(e.CEL.Spoke)
+	case f.hub:
+		return e.Hub, toHub.forth(&f.hop, f.spokeValues(&toHub))
+	}
+	return e.Spoke, f.spokeValues(&toHub)
+}
+
+// samples are values that expressions can read.
+func (f *filler) samples(fields []CELField) []*node {
+	values := make([]*node, len(fields))
+	for i := range fields {
+		if shape, err := expression.ReadShape(fields[i].Schema); err == nil {
+			values[i] = f.raw(expression.Sample(shape))
+		}
+	}
+	return values
 }
 
 func (f *filler) spokeValues(e *exchange) []*node {

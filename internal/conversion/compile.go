@@ -20,7 +20,11 @@ import (
 type Result struct {
 	// Plan is nil where there are errors, and where nothing can be converted yet.
 	Plan *Plan
-	// Verdicts are of the spokes that the CustomResourceDefinition has, by version.
+	// Leaves say of every field of both versions what becomes of it, for each
+	// spoke that the CustomResourceDefinition has: by spoke, those of the spoke
+	// before those of the hub, by path.
+	Leaves []LeafVerdict
+	// Verdicts are those of the leaves in short, by spoke.
 	Verdicts []v1alpha1.Verdict
 	// Missing are the versions that it does not have, yet. That is no error.
 	Missing field.ErrorList
@@ -64,6 +68,11 @@ func Compile(crd *apiextensionsv1.CustomResourceDefinition, rules *v1alpha1.Decl
 		if version != hub && hasHub {
 			compileSpoke(version, rules, schemas, plan, &result)
 		}
+	}
+	result.Verdicts = verdicts(result.Leaves)
+	result.Warnings = append(result.Warnings, storageNote(crd, hub, schemas)...)
+	if len(result.Errors) == 0 {
+		result.Errors = append(result.Errors, checkRequired(rules.Require, result.Leaves)...)
 	}
 	if len(result.Errors) == 0 {
 		result.Plan = plan
@@ -132,7 +141,8 @@ func compileSpoke(
 	}
 	if len(c.errs) == 0 {
 		plan.Spokes = append(plan.Spokes, Spoke{Version: version, Root: c.root})
-		result.Verdicts = append(result.Verdicts, c.verdict())
+		result.Leaves = append(result.Leaves, c.leaves()...)
+		c.warnAll(rules.Overflow)
 	}
 	result.Errors = append(result.Errors, c.errs...)
 	result.Warnings = append(result.Warnings, c.warnings...)
@@ -146,11 +156,16 @@ type compiler struct {
 	root Scope
 	// claims are the fields that rules read and write, on either side.
 	spokeClaims, hubClaims []claim
-	preserved, dropped     []string
-	pending                []collision
-	crossings              []crossing
-	onlySpoke, onlyHub     bool
-	dropsSpoke, dropsHub   bool
+	// keptSpoke and keptHub are the fields that are kept aside without a rule.
+	keptSpoke, keptHub []Path
+	// strangers are fields that have one name on both sides and are not the same.
+	strangers []claim
+	// unlike says what differs, where that is all that there is to say of a field.
+	unlike    []string
+	pending   []collision
+	crossings []crossing
+	// rule is the one that is being compiled.
+	rule *ruleAt
 
 	errs     field.ErrorList
 	warnings []string
@@ -160,6 +175,7 @@ type compiler struct {
 type claim struct {
 	path Path
 	at   *field.Path
+	rule *ruleAt
 }
 
 func (c *compiler) invalid(at *field.Path, value any, format string, args ...any) {
@@ -168,24 +184,4 @@ func (c *compiler) invalid(at *field.Path, value any, format string, args ...any
 
 func (c *compiler) warn(format string, args ...any) {
 	c.warnings = append(c.warnings, fmt.Sprintf(format, args...))
-}
-
-func (c *compiler) verdict() v1alpha1.Verdict {
-	slices.Sort(c.preserved)
-	slices.Sort(c.dropped)
-	return v1alpha1.Verdict{
-		Version: c.spokeVersion, ToHub: fidelity(c.onlySpoke, c.dropsSpoke), FromHub: fidelity(c.onlyHub, c.dropsHub),
-		Preserved: c.preserved[:min(len(c.preserved), 20)], Dropped: c.dropped[:min(len(c.dropped), 20)],
-	}
-}
-
-// fidelity of the direction that leaves a side.
-func fidelity(preserves, drops bool) v1alpha1.Fidelity {
-	switch {
-	case drops:
-		return v1alpha1.FidelityLossy
-	case preserves:
-		return v1alpha1.FidelityPreserved
-	}
-	return v1alpha1.FidelityExact
 }

@@ -36,7 +36,6 @@ func (c *compiler) addDefault(rule *v1alpha1.DefaultRule, at *field.Path) {
 	}
 	_, local := path.scopePrefix()
 	scope.Defaults = append(scope.Defaults, Default{Path: local, Hub: ofHub, Value: rule.Value.Raw})
-	c.notePreserved(spot{full: path}, !ofHub)
 }
 
 // oneOf is the one path of a rule for a field that only one side has.

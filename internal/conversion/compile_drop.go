@@ -29,6 +29,4 @@ func (c *compiler) addDrop(rule *v1alpha1.DropRule, at *field.Path) {
 	} else {
 		scope.DropSpoke = append(scope.DropSpoke, local)
 	}
-	c.dropsSpoke, c.dropsHub = c.dropsSpoke || !ofHub, c.dropsHub || ofHub
-	c.dropped = append(c.dropped, own.version+":"+path.String())
 }

@@ -61,16 +61,31 @@ func anchorOf(above, local Path, other *schema.Structural, claims []claim) int {
 func (c *compiler) strays(claims, others []claim, other *schema.Structural, ofSpoke bool) {
 	for _, claim := range claims {
 		path := claim.path
-		if _, err := resolve(other, path); err != nil || !c.namesKey(other, path) || touched(others, path) {
+		found, err := resolve(other, path)
+		if err != nil || !c.namesKey(other, path) || claimOf(others, path) != nil {
 			continue
 		}
-		at := spot{full: path, scope: &c.root}
-		at.local, at.anchor = path, len(path)-1
+		prefix, local := path.scopePrefix()
+		at := spot{full: path, local: local, anchor: len(local) - 1, scope: c.scopeAt(prefix)}
 		if path[0] == "metadata" {
 			at.anchor = 1
 		}
-		c.preserve(at, ofSpoke, false)
+		c.oneSided(at, found, ofSpoke)
 	}
+}
+
+// scopeAt is the scope of the elements that a path leads to.
+func (c *compiler) scopeAt(prefix Path) *Scope {
+	scope := &c.root
+	for i, segment := range prefix {
+		if segment != each {
+			continue
+		}
+		held, err := resolve(c.spoke, prefix[:i])
+		_, local := prefix[:i].scopePrefix()
+		scope = &scope.collection(local, err == nil && held.Items == nil).Scope
+	}
+	return scope
 }
 
 // namesKey reports whether the path goes through a map by the name of a key.

@@ -75,8 +75,8 @@ func (s spot) down(name string) spot {
 // assignLeaves walks both schemas and gives every field that has no rule to
 // identity, or to preservation on the side that has it.
 func (c *compiler) assignLeaves() {
-	c.anchorRules(&c.root, nil)
 	c.walk(spot{scope: &c.root}, c.spoke, c.hub)
+	c.anchorAll()
 	for _, name := range []string{"annotations", "labels"} {
 		c.share(spot{scope: &c.root}.down("metadata").down(name))
 	}
@@ -84,10 +84,17 @@ func (c *compiler) assignLeaves() {
 	c.strays(c.hubClaims, c.spokeClaims, c.spoke, true)
 }
 
+// anchorAll anchors the rules. An object that is another one on the other side
+// holds nothing there: it counts as taken.
+func (c *compiler) anchorAll() {
+	taken := *c
+	taken.spokeClaims, taken.hubClaims = slices.Concat(c.spokeClaims, c.strangers), slices.Concat(c.hubClaims, c.strangers)
+	taken.anchorRules(&c.root, nil)
+}
+
 // walk pairs the fields of two objects.
 func (c *compiler) walk(at spot, spoke, hub *schema.Structural) {
 	at.anchor = len(at.local)
-	c.warnRequired(at, spoke, hub)
 	c.unknownFields(at, spoke, hub)
 	for _, name := range unionOf(spoke.Properties, hub.Properties) {
 		next := at.down(name)
@@ -98,9 +105,10 @@ func (c *compiler) walk(at spot, spoke, hub *schema.Structural) {
 		switch {
 		case left != nil && right != nil:
 			c.pair(next, left, right)
-		case left != nil && hub.XPreserveUnknownFields && !exactly(c.hubClaims, next.full),
-			right != nil && spoke.XPreserveUnknownFields && !exactly(c.spokeClaims, next.full):
-			c.share(next) // the other side may hold it without naming it
+		case namesAlone(spoke, hub, name):
+			c.unnamed(next, left, true)
+		case namesAlone(hub, spoke, name):
+			c.unnamed(next, right, false)
 		case left != nil:
 			c.oneSided(next, left, true)
 		case right != nil:
@@ -108,6 +116,29 @@ func (c *compiler) walk(at spot, spoke, hub *schema.Structural) {
 		}
 	}
 	c.share(at)
+}
+
+// namesAlone reports whether a side names a field that the other side may hold
+// without naming it.
+func namesAlone(own, other *schema.Structural, name string) bool {
+	_, named := own.Properties[name]
+	_, both := other.Properties[name]
+	return named && !both && other.XPreserveUnknownFields
+}
+
+// unnamed decides about a field that one side names, and the other may hold all
+// the same. They are the same, unless rules have part of the one that is named:
+// what the other side holds there is something else then. The schema is nil where
+// a rule has all of it.
+func (c *compiler) unnamed(at spot, s *schema.Structural, ofSpoke bool) {
+	own, _ := c.sides(!ofSpoke)
+	if s != nil && !inside(*own.claims, at.full) {
+		return
+	}
+	if s != nil {
+		c.oneSided(at, s, ofSpoke)
+	}
+	c.preserve(at, !ofSpoke, false)
 }
 
 // unknownFields preserves what one side allows without naming it, where the
@@ -157,10 +188,8 @@ func (c *compiler) pair(at spot, spoke, hub *schema.Structural) {
 	case ruled:
 		c.keepRest(at, spoke, hub, differs)
 	default:
-		c.warn("%s cannot be copied between %s and %s (%s): each version keeps its own",
-			at.full, c.spokeVersion, c.hubVersion, differs)
-		c.oneSided(at, spoke, true)
-		c.oneSided(at, hub, false)
+		c.unlike = append(c.unlike, unlike(at.full, differs))
+		c.apart(at, spoke, hub)
 	}
 }
 
@@ -188,6 +217,14 @@ func (c *compiler) ruledElements(path Path) bool {
 	return inside(c.spokeClaims, all) || inside(c.hubClaims, all)
 }
 
+// apart notes a field that both sides have under one name, and that is not the
+// same: each side keeps its own.
+func (c *compiler) apart(at spot, spoke, hub *schema.Structural) {
+	c.strangers = append(c.strangers, claim{path: at.full})
+	c.oneSided(at, spoke, true)
+	c.oneSided(at, hub, false)
+}
+
 // keepRest decides about a field that has not the same shape on both sides, and
 // of which rules have a part.
 func (c *compiler) keepRest(at spot, spoke, hub *schema.Structural, differs string) {
@@ -202,8 +239,7 @@ func (c *compiler) keepRest(at spot, spoke, hub *schema.Structural, differs stri
 			}
 		}
 	}
-	c.oneSided(at, spoke, true)
-	c.oneSided(at, hub, false)
+	c.apart(at, spoke, hub)
 }
 
 // isStruct reports whether a schema is an object whose fields may be known.
@@ -275,31 +311,9 @@ func (c *compiler) addLeaf(at spot, ofSpoke bool, leaf Leaf) {
 
 // notePreserved writes a field down for the verdict.
 func (c *compiler) notePreserved(at spot, ofSpoke bool) {
-	version := c.hubVersion
 	if ofSpoke {
-		version = c.spokeVersion
-	}
-	c.onlySpoke, c.onlyHub = c.onlySpoke || ofSpoke, c.onlyHub || !ofSpoke
-	c.preserved = append(c.preserved, version+":"+at.full.String())
-}
-
-// warnRequired names required fields that nothing fills in the other direction:
-// such an object can be read, and not written back as it is.
-func (c *compiler) warnRequired(at spot, spoke, hub *schema.Structural) {
-	c.warnUnfilled(at, spoke, hub, c.spokeVersion, c.hubVersion, c.hubClaims)
-	c.warnUnfilled(at, hub, spoke, c.hubVersion, c.spokeVersion, c.spokeClaims)
-}
-
-func (c *compiler) warnUnfilled(at spot, source, target *schema.Structural, from, to string, claims []claim) {
-	if target.ValueValidation == nil {
-		return
-	}
-	for _, name := range target.ValueValidation.Required {
-		_, there := source.Properties[name]
-		full := append(slices.Clip(at.full), name)
-		if !there && !touched(claims, full) && target.Properties[name].Default.Object == nil {
-			c.warn("%s requires %s, which %s does not have: objects from %s cannot be written at %s until it is set",
-				to, full, from, from, to)
-		}
+		c.keptSpoke = append(c.keptSpoke, at.full)
+	} else {
+		c.keptHub = append(c.keptHub, at.full)
 	}
 }

@@ -4,6 +4,7 @@
 package conversion
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -17,6 +18,7 @@ import (
 // addRules compiles the rules in their order; one with an error claims nothing.
 func (c *compiler) addRules(rules []v1alpha1.Rule, at *field.Path) {
 	for i, rule := range rules {
+		c.rule = &ruleAt{rule, at.Index(i)}
 		switch {
 		case rule.Move != nil:
 			c.addMove(rule.Move, at.Index(i).Child("move"))
@@ -32,6 +34,8 @@ func (c *compiler) addRules(rules []v1alpha1.Rule, at *field.Path) {
 			c.addCast(rule.Cast, at.Index(i).Child("cast"))
 		case rule.Index != nil:
 			c.addIndex(rule.Index, at.Index(i).Child("index"))
+		case rule.CEL != nil:
+			c.addCEL(rule.CEL, at.Index(i).Child("cel"))
 		case rule.Default != nil:
 			c.addDefault(rule.Default, at.Index(i).Child("default"))
 		default:
@@ -80,12 +84,23 @@ func (c *compiler) claim(of side, text v1alpha1.Path, at *field.Path) (Path, *sc
 	}
 	for _, other := range *of.claims {
 		if path.meets(other.path) {
-			c.invalid(at, text, "%s already belongs to %s: give every field to one rule", other.path, other.at)
+			c.invalid(at, text, "%s", belongs(path, other))
 			return nil, nil, false
 		}
 	}
-	*of.claims = append(*of.claims, claim{path, at})
+	*of.claims = append(*of.claims, claim{path, at, c.rule})
 	return path, found, true
+}
+
+// belongs says that a field is not free: two rules would write it.
+func belongs(path Path, other claim) string {
+	switch {
+	case len(path) > len(other.path):
+		return fmt.Sprintf("is in %s, which already belongs to %s: give every field to one rule", other.path, other.at)
+	case len(path) < len(other.path):
+		return fmt.Sprintf("has %s in it, which already belongs to %s: give every field to one rule", other.path, other.at)
+	}
+	return fmt.Sprintf("%s already belongs to %s: give every field to one rule", other.path, other.at)
 }
 
 func (c *compiler) addMove(rule *v1alpha1.MoveRule, at *field.Path) {

@@ -44,6 +44,9 @@ func NewConverter(plan *Plan) (*Converter, error) {
 		case spoke != nil:
 			c.look.addScope(&spoke.Root)
 			v.toHub, v.fromHub = spoke.Root.ways()
+			if err := v.toHub.compile(); err != nil {
+				return nil, fmt.Errorf("the conversion plan of %s has a rule for the version %s that cannot be followed: %w", plan.CRD, name, err)
+			}
 		case name != plan.Hub && len(plan.Versions) > 1:
 			return nil, fmt.Errorf("the conversion plan of %s covers the version %s and has no rules for it", plan.CRD, name)
 		}

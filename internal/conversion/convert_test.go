@@ -168,3 +168,18 @@ func TestCanary(t *testing.T) {
 		roundTrip(t, c, string(c.Canary(pair[0])), pair[0], pair[1])
 	}
 }
+
+// TestKeyedElements has elements whose keys stand anywhere in them, and such that
+// the keys do not tell apart.
+func TestKeyedElements(t *testing.T) {
+	const list = "l: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [name], items: {type: object, properties: {name: {type: string}"
+	c := converterOf(t, between(t, list+", note: {type: string}}}}", list+"}}}", ""))
+	for name, test := range map[string]there{
+		"the key behind": {"v1", `"l":[{"note":"1","name":"a"},{"note":"2","name":"b"}]`, named("v2", `v1 {"/l/[name=\"a\"]/note":"1","/l/[name=\"b\"]/note":"2"}`, `"l":[{"name":"a"},{"name":"b"}]`)},
+		"a key twice":    {"v1", `"l":[{"name":"a","note":"1"},{"name":"a","note":"2"}]`, named("v2", `v1 {"/l/0":{"name":"a","note":"1"},"/l/1":{"name":"a","note":"2"}}`, `"l":[{"name":"a"},{"name":"a"}]`)},
+		"no key":         {"v1", `"l":[{"note":"1"},{}]`, named("v2", `v1 {"/l/0":{"note":"1"}}`, `"l":[{},{}]`)},
+		"null":           {"v1", `"l":[null,{"name":"a","note":"1"}]`, named("v2", `v1 {"/l/1":{"name":"a","note":"1"}}`, `"l":[null,{"name":"a"}]`)},
+	} {
+		t.Run(name, func(t *testing.T) { test.check(t, c) })
+	}
+}

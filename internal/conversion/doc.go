@@ -9,14 +9,16 @@
 // owner: identity, a rule, or preservation. The result is a Plan (plan.go),
 // which knows no schema any more: a tree of scopes, the root of an object and
 // the elements of lists and maps, each with the rules and the one-sided fields
-// that are local to it.
+// that are local to it. Besides, Compile says what the rules mean for people: who
+// owns every leaf (verdict.go, leaves.go), and what works and may surprise
+// (warnings.go with labels.go, required.go, kept_size.go and stricter.go).
 //
 // A Converter (convert.go) answers for a plan. It prepares the plan as ways
 // (way.go, prepare.go), one for each direction of each scope. It parses an object
 // as far as the plan looks into it (look.go, parse.go, scan.go); everything else
 // stays the bytes that it was. Then each scope moves values and sets them aside
-// (hop.go, exchange.go with format.go, values.go, wrap.go, cast.go and index.go,
-// default.go, elements.go, shared.go). All of it happens in memory that is used
+// (hop.go, exchange.go with format.go, values.go, wrap.go, cast.go, index.go and
+// cel.go, default.go, elements.go, shared.go). All of it happens in memory that is used
 // again for the next object (arena.go): the usual conversion allocates nothing.
 //
 // One law makes a conversion lossless and keeps it fresh. Converting x writes

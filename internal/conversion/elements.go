@@ -9,6 +9,44 @@ import (
 	"strconv"
 )
 
+// haveKeys reports whether keys tell all elements of a list apart. The API server
+// sees to that when it writes, and leaves objects that it wrote before as they are.
+func (h *hop) haveKeys(keys []string, held *node) bool {
+	if len(keys) == 0 {
+		return false
+	}
+	elements := h.membersOf(held)
+	for _, element := range elements {
+		for _, key := range keys {
+			if element.get(key) == nil {
+				return false
+			}
+		}
+	}
+	slices.SortFunc(elements, func(a, b *node) int { return h.compareKeys(keys, a, b) })
+	for i := 1; i < len(elements); i++ {
+		if h.compareKeys(keys, elements[i-1], elements[i]) == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// compareKeys orders two elements that have the keys.
+func (h *hop) compareKeys(keys []string, a, b *node) int {
+	for _, key := range keys {
+		left, right := a.get(key), b.get(key)
+		order := bytes.Compare(left.text, right.text)
+		if left.isText() && right.isText() {
+			order = bytes.Compare(h.decode(left.text), h.decode(right.text))
+		}
+		if order != 0 {
+			return order
+		}
+	}
+	return 0
+}
+
 // anonymous converts elements that have no name. One that cannot be expressed is
 // kept whole. Coming back, a kept element is restored in the place of the one
 // that it converts to: at its index, or else at the first other one.

@@ -70,6 +70,8 @@ func (e *exchange) convert(h *hop, values []*node, toHub bool, fields []slot) []
 	switch {
 	case e.Format != nil && toHub:
 		images = e.Format.parse(h, values[0])
+	case e.CEL != nil:
+		images = e.programs.convert(h, values, toHub)
 	default:
 		images = h.lists.take(1)
 		images[0] = e.convertOne(h, values, toHub)

@@ -28,11 +28,12 @@ const richHub = `spec: {type: object, properties: {
 	kind2: {type: integer},
 	moved: {type: object, properties: {a: {type: string}, b: {type: array, items: {type: string}}}},
 	ports: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [name], items: {type: object, properties: {
-		name: {type: string}, title: {type: string}, weight: {type: integer}, mode: {type: string}, gone: {type: string}, w: {type: string}, n1: {type: string}}}},
+		name: {type: string}, title: {type: string}, weight: {type: integer}, mode: {type: string}, gone: {type: string}, w: {type: string}, n1: {type: string}, b: {type: boolean}, t: {type: string}}}},
 	rows: {type: array, items: {type: object, properties: {x: {type: string}, hubOnly: {type: integer}, p: {type: string}, q: {type: string}, policy: {type: string}, gone: {type: string}, w: {type: array, items: {type: integer}}, n2: {type: integer}}}},
 	grid: {type: array, items: {type: array, items: {type: object, properties: {yy: {type: string}, h: {type: string}, gone: {type: string}}}}},
 	byName: {type: object, additionalProperties: {type: object, properties: {to: {type: string}, h: {type: string}}}},
 	open: {type: object, properties: {o: {type: string}}},
+	hi: {type: integer}, lo: {type: integer}, parts: {type: array, items: {type: string}}, pairs: {type: array, items: {type: object, properties: {k: {type: string}, v: {type: string}}}},
 	cpu: {type: string}, mode: {type: string}, fresh: {type: object, properties: {level: {type: integer}, more: {type: string}}},
 	quota: {type: object, additionalProperties: {type: string}}}}, top: {type: string}`
 
@@ -44,11 +45,12 @@ const richSpoke = `spec: {type: object, properties: {
 	kind2: {type: string},
 	deep: {type: object, properties: {er: {type: object, properties: {a: {type: string}, b: {type: array, items: {type: string}}}}, own: {type: string}, gone: {type: string}}},
 	ports: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [name], items: {type: object, properties: {
-		name: {type: string}, label: {type: string}, note: {type: string}, prio: {type: integer}, policy: {type: string}, w: {type: array, items: {type: string}}, n1: {type: integer}}}},
+		name: {type: string}, label: {type: string}, note: {type: string}, prio: {type: integer}, policy: {type: string}, w: {type: array, items: {type: string}}, n1: {type: integer}, e: {type: string}}}},
 	rows: {type: array, items: {type: object, properties: {x: {type: string}, only: {type: integer}, pq: {type: string}, d: {type: string}, policy: {type: string}, w: {type: integer}, n1: {type: string}}}},
 	grid: {type: array, items: {type: array, items: {type: object, properties: {z: {type: string}, s: {type: string}}}}},
 	byName: {type: object, additionalProperties: {type: object, properties: {from: {type: string}, s: {type: string}}}},
 	open: {type: object, x-kubernetes-preserve-unknown-fields: true},
+	packed: {type: integer}, joined: {type: string}, pairs: {type: object, additionalProperties: {type: string}},
 	quota: {type: object, additionalProperties: {type: string}}}}, bottom: {type: string}`
 
 const richOther = `spec: {type: object, properties: {same: {type: string}, address: {type: object, properties: {host: {type: string}, port: {type: integer}}}}}`
@@ -73,6 +75,11 @@ const richRules = `{hub: v2, spokes: [{version: v1, rules: [
 	{drop: {from: .spec.gone}}, {drop: {from: .spec.deep.gone}}, {drop: {to: ".spec.ports[*].gone"}}, {drop: {to: ".spec.grid[*][*].gone"}}, {drop: {to: ".spec.rows[*].gone"}},
 	{default: {to: .spec.mode, value: a}}, {default: {to: .spec.box.lid, value: b}}, {default: {to: .spec.fresh.level, value: 80}},
 	{default: {from: ".spec.ports[*].prio", value: 1}}, {default: {from: ".spec.rows[*].d", value: a}},
+	{cel: {from: {p: .spec.packed}, to: {hi: .spec.hi, lo: .spec.lo}, forward: {hi: self.p / 100, lo: self.p % 100}, backward: {p: "self.?hi.orValue(0) * 100 + self.lo"}}},
+	{cel: {from: {j: .spec.joined}, to: {p: .spec.parts, l: '.metadata.labels["other"]'}, forward: {p: "self.j.split(':')", l: "self.j.startsWith('a') ? optional.of('l') : optional.none()"},
+		backward: {j: "has(self.l) && !has(self.p) ? 'a' : self.p.join(':')"}}},
+	{cel: {from: {m: .spec.pairs}, to: {l: .spec.pairs}, forward: {l: "self.m.transformList(k, v, {'k': k, 'v': v})"}, backward: {m: "self.l.transformMapEntry(i, e, {e.k: e.v})"}}},
+	{cel: {from: {e: ".spec.ports[*].e"}, to: {b: ".spec.ports[*].b", t: ".spec.ports[*].t"}, forward: {b: "self.e.startsWith('a')", t: "self.e.upperAscii()"}, backward: {e: "self.?t.orValue(string(self.b)).lowerAscii()"}}},
 	{move: {from: .bottom, to: '.metadata.labels["bottom"]'}}
 	]}, {version: v3, rules: [{move: {from: .spec.address.host, to: .spec.host}}, {move: {from: .spec.address.port, to: .spec.port}}]}]}`
 
@@ -99,6 +106,8 @@ func (g generator) value(s *schema.Structural) any {
 	switch {
 	case s.Type == "string":
 		return words[g.IntN(len(words))]
+	case s.Type == "boolean":
+		return g.IntN(2) == 0
 	case s.Type == "integer":
 		return json.Number([]string{"0", "1", "80", "-5", "9223372036854775807", "12345678901234567890", "1e400"}[g.IntN(7)])
 	case s.Items != nil:

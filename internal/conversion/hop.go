@@ -97,9 +97,9 @@ func (h *hop) scope(w *way, n *node, at *place) {
 }
 
 // keepShells keeps objects that only this side has where they are empty.
-// Otherwise what is in them says that they are there.
+// Otherwise what is in them says that they are there. The outer ones come first.
 func (h *hop) keepShells(w *way, n *node, at *place) {
-	for i := range w.shells {
+	for i := range slices.Backward(w.shells) {
 		shell := n.find(w.shells[i].path)
 		if shell != nil && shell.first == nil {
 			h.keepAside(at, w.shells[i].pointer, h.bytes(n.detach(w.shells[i].path)))
@@ -212,7 +212,7 @@ func (h *hop) collection(c *collection, n *node, above *place) {
 	}
 	at := &h.places.take(1)[0]
 	at.above, at.in = above, c
-	if !c.isMap && len(c.keys) == 0 {
+	if !c.isMap && !h.haveKeys(c.keys, held) {
 		h.anonymous(c, held, at)
 		return
 	}

@@ -161,17 +161,21 @@ func (n *node) lookup(name string) (before, found *node) {
 	return before, found
 }
 
-// keepOnly takes the members away that do not fit.
+// keepOnly takes the members away that do not fit. While one is looked at, it and
+// all behind it are still there.
 func (n *node) keepOnly(fits func(*node) bool) {
-	members := n.first
-	n.first, n.last = nil, nil
-	for m := members; m != nil; {
+	var before *node
+	for m := n.first; m != nil; {
 		next := m.next
 		if fits(m) {
-			n.add(m)
+			before = m
+		} else {
+			n.link(before, next)
+			m.next = nil
 		}
 		m = next
 	}
+	n.last = before
 }
 
 // detach takes the value at a path away and returns it, nil where there is none.

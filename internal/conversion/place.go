@@ -10,8 +10,8 @@ import "strconv"
 type place struct {
 	above *place
 	in    *collection
-	// element is named by its key in a map, by its keys in a list that has such,
-	// and by its index otherwise.
+	// element is named by its key in a map, and by its keys in a list that has
+	// such. Without an element there is an index.
 	element *node
 	index   int
 }
@@ -24,12 +24,12 @@ func (p *place) append(dst []byte) []byte {
 	dst = append(p.above.append(dst), p.in.pointer...)
 	dst = append(dst, '/')
 	switch {
+	case p.element == nil:
+		return strconv.AppendInt(dst, int64(p.index), 10)
 	case p.in.isMap:
 		return append(dst, escapePointer(p.element.label())...)
-	case len(p.in.keys) > 0:
-		return appendSelector(dst, p.element, p.in.keys)
 	}
-	return strconv.AppendInt(dst, int64(p.index), 10)
+	return appendSelector(dst, p.element, p.in.keys)
 }
 
 // appendSelector names an element of a list by its keys: [name="http",protocol="TCP"].

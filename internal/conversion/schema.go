@@ -4,13 +4,16 @@
 package conversion
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // structuralOf reads a version's schema. A version without one preserves everything.
@@ -32,23 +35,42 @@ var text = &schema.Structural{Generic: schema.Generic{Type: "string"}}
 // resolve finds the schema of a path, or says why there is none.
 func resolve(root *schema.Structural, path Path) (*schema.Structural, error) {
 	if path[0] == "metadata" {
-		if len(path) == 3 && (path[1] == "labels" || path[1] == "annotations") && path[2] != each {
-			return text, nil
-		}
-		return nil, fmt.Errorf("of the metadata, only single labels and annotations convert: write .metadata.labels[\"name\"]")
+		return text, checkMetadata(path)
 	}
 	if len(path) == 1 && (path[0] == "apiVersion" || path[0] == "kind") {
 		return nil, fmt.Errorf("%s is converted by itself: remove the rule", path)
 	}
 	at := root
 	for i, segment := range path {
+		if at.XEmbeddedResource {
+			return nil, fmt.Errorf("%s is an object of a kind of its own: write a rule for all of it", path[:i])
+		}
 		next := step(at, segment)
 		if next == nil {
-			return nil, fmt.Errorf("%s", unknown(at, path[:i], segment))
+			return nil, errors.New(unknown(root, at, path[:i+1]))
 		}
 		at = next
 	}
 	return at, nil
+}
+
+// checkMetadata allows single labels and annotations. One whose name the API
+// server refuses would make an object unreadable, and ours are not for rules.
+func checkMetadata(path Path) error {
+	if len(path) != 3 || path[1] != "labels" && path[1] != "annotations" || path[2] == each {
+		return errors.New(`of the metadata, only single labels and annotations convert: write .metadata.labels["name"]`)
+	}
+	if strings.HasPrefix(path[2], KeptPrefix) {
+		return fmt.Errorf("%s is where conversion-operator keeps fields aside: use another name", path)
+	}
+	name := path[2]
+	if path[1] == "annotations" {
+		name = strings.ToLower(name) // as the API server does with those alone
+	}
+	if problems := validation.IsQualifiedName(name); len(problems) > 0 {
+		return fmt.Errorf("%s cannot be: %s: correct the name", path, strings.Join(problems, ", "))
+	}
+	return nil
 }
 
 func step(at *schema.Structural, segment string) *schema.Structural {
@@ -72,8 +94,10 @@ func valuesOf(at *schema.Structural) *schema.Structural {
 	return at.AdditionalProperties.Structural
 }
 
-func unknown(at *schema.Structural, path Path, segment string) string {
-	where := path.String()
+// unknown says why a path leads nowhere behind a place that it still reaches.
+func unknown(root, at *schema.Structural, path Path) string {
+	segment := path[len(path)-1]
+	where := path[:len(path)-1].String()
 	if where == "" {
 		where = "the object"
 	}
@@ -82,11 +106,12 @@ func unknown(at *schema.Structural, path Path, segment string) string {
 		return where + " is neither a list nor a map: remove [*]"
 	case at.Items != nil:
 		return where + " is a list: write " + where + "[*]." + segment
-	case at.XPreserveUnknownFields:
+	case at.Type != "object" && !holdsAnything(at):
+		return fmt.Sprintf("%s is of type %s and has no fields: correct the path", where, typeName(at))
+	case holdsAnything(at):
 		return fmt.Sprintf("the schema does not say what is in %s: add %s to the schema", where, segment)
 	}
-	known := slices.Sorted(maps.Keys(at.Properties))
-	return fmt.Sprintf("%s has no field %s in the schema, it has %v: correct the path", where, segment, known)
+	return unknownField(root, at, path)
 }
 
 // difference is the first place where two schemas are not of the same shape,

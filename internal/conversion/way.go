@@ -43,6 +43,8 @@ type exchange struct {
 	*Exchange
 	toHub    bool
 	from, to []slot
+	// programs are those of a CEL.
+	programs *programs
 }
 
 // filling is a Default in one direction.

@@ -12,8 +12,16 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 )
 
-// maxErrors bounds a condition message; the rest shows up as the first are mended.
-const maxErrors = 10
+// What a condition message has room for: the first errors, the rest of which
+// shows up as those are mended; the first warnings; and the first fields of each
+// verdict, more of which are in status.plan.
+const (
+	maxErrors   = 10
+	maxWarnings = 5
+	maxFields   = 3
+	// maxLine bounds each error and warning, in bytes: people read them in one line.
+	maxLine = 600
+)
 
 // planValid: the rules compile against the schemas of the CustomResourceDefinition.
 func planValid(s *state) outcome {
@@ -32,7 +40,11 @@ func planValid(s *state) outcome {
 	s.usePlan(s.Rules.Plan)
 	s.plan.Status.Plan = &v1alpha1.PlanStatus{Hash: s.planHash, Verdicts: s.Rules.Verdicts}
 	if len(s.Rules.Missing) > 0 {
-		return undecided(v1alpha1.ReasonVersionNotInCRD, describe(s.Rules.Missing)+"; the webhook is armed ahead of it")
+		says := describe(s.Rules.Missing) + "; the webhook is armed ahead of it"
+		if len(s.Rules.Verdicts) > 0 {
+			says += "; " + summary(s.Rules.Verdicts, s.Rules.Warnings)
+		}
+		return undecided(v1alpha1.ReasonVersionNotInCRD, says)
 	}
 	return passed(v1alpha1.ReasonCompiled, summary(s.Rules.Verdicts, s.Rules.Warnings))
 }
@@ -44,22 +56,40 @@ func describe(errors field.ErrorList) string {
 			lines = append(lines, fmt.Sprintf("and %d more", len(errors)-maxErrors))
 			break
 		}
-		lines = append(lines, err.Error())
+		lines = append(lines, cut(err.Error()))
 	}
 	return strings.Join(lines, "; ")
 }
 
+// summary is what each spoke's conversion keeps, and then what may surprise.
 func summary(verdicts []v1alpha1.Verdict, warnings []string) string {
 	var lines []string
 	for _, verdict := range verdicts {
-		lines = append(lines, fmt.Sprintf("%s: %s to the hub, %s back", verdict.Version, verdict.ToHub, verdict.FromHub))
-	}
-	for i, warning := range warnings {
-		if i == maxErrors {
-			lines = append(lines, fmt.Sprintf("and %d more warnings", len(warnings)-maxErrors))
-			break
+		line := fmt.Sprintf("%s: %s to the hub, %s back", verdict.Version, verdict.ToHub, verdict.FromHub)
+		if len(verdict.Dropped) > 0 {
+			line += ", drops " + first(verdict.Dropped)
 		}
-		lines = append(lines, "warning: "+warning)
+		if len(verdict.Preserved) > 0 {
+			line += ", keeps aside " + first(verdict.Preserved)
+		}
+		lines = append(lines, line)
+	}
+	for i, warning := range warnings[:min(len(warnings), maxWarnings)] {
+		lines = append(lines, fmt.Sprintf("warning %d of %d: %s", i+1, len(warnings), cut(warning)))
 	}
 	return strings.Join(lines, "; ")
+}
+
+func first(fields []string) string {
+	if len(fields) > maxFields {
+		return strings.Join(fields[:maxFields], ", ") + " and more"
+	}
+	return strings.Join(fields, ", ")
+}
+
+func cut(line string) string {
+	if len(line) <= maxLine {
+		return line
+	}
+	return strings.ToValidUTF8(line[:maxLine-len("...")], "") + "..."
 }

@@ -1,0 +1,178 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package converters
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/conversion-operator/conversion-operator/internal/pki"
+	"github.com/conversion-operator/conversion-operator/internal/webhook"
+)
+
+// settle is how long a process is left alone before its memory is read.
+const settle = time.Second
+
+// patience is how long a process may take to get ready.
+const patience = 30 * time.Second
+
+// idle is what a converter's process is like while it waits.
+type idle struct {
+	// ready is the time from its start to its first answer.
+	ready time.Duration
+	// resident is all of its memory that is in RAM, in MiB, and anonymous the part
+	// that is not the binary's pages, which replicas on one node share.
+	resident, anonymous float64
+}
+
+// serve starts a converter as a pod does, waits until it is ready, looks at it
+// and stops it.
+func serve(ctx context.Context, binary string, plan []byte) (idle, error) {
+	dir, err := os.MkdirTemp("", "conversion-operator-bench-")
+	if err != nil {
+		return idle{}, err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	certificate, err := mount(dir, plan)
+	if err != nil {
+		return idle{}, err
+	}
+	port, err := freePort(ctx)
+	if err != nil {
+		return idle{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	var log bytes.Buffer
+	command := exec.CommandContext(ctx, binary, "serve", "--drain=0s", "--port="+strconv.Itoa(port),
+		"--plan="+filepath.Join(dir, "plan.json"), "--certificates="+dir)
+	command.Stdout, command.Stderr = &log, &log
+	start := time.Now()
+	if err := command.Start(); err != nil {
+		return idle{}, err
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		// How it ended is in the log.
+		_ = command.Wait()
+		cancel()
+	}()
+	found, err := observe(ctx, command.Process.Pid, port, certificate, start)
+	cancel()
+	<-ended
+	if err != nil {
+		return idle{}, fmt.Errorf("%w; it says: %s", err, log.Bytes())
+	}
+	return found, nil
+}
+
+// observe waits until a process is ready, and then until it has settled.
+func observe(ctx context.Context, pid, port int, authority []byte, start time.Time) (idle, error) {
+	if err := untilReady(ctx, port, authority); err != nil {
+		return idle{}, err
+	}
+	found := idle{ready: time.Since(start)}
+	select {
+	case <-ctx.Done():
+		return idle{}, errors.New("it ended while it should wait")
+	case <-time.After(settle):
+	}
+	var err error
+	found.resident, found.anonymous, err = memory(pid)
+	return found, err
+}
+
+// mount writes the files of a converter pod, and returns its certificate.
+func mount(dir string, plan []byte) ([]byte, error) {
+	pair, err := pki.NewAuthority("bench", time.Now())
+	if err != nil {
+		return nil, err
+	}
+	leaf, err := pki.IssueLeaf(pair, "localhost", time.Now())
+	if err != nil {
+		return nil, err
+	}
+	for name, content := range map[string][]byte{"plan.json": plan, "tls.crt": leaf.Certificate, "tls.key": leaf.Key} {
+		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
+			return nil, err
+		}
+	}
+	return pair.Certificate, nil
+}
+
+// freePort asks for a port that nobody has, and gives it back.
+func freePort(ctx context.Context) (int, error) {
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "localhost:0")
+	if err != nil {
+		return 0, err
+	}
+	defer listener.Close()
+	return listener.Addr().(*net.TCPAddr).Port, nil
+}
+
+// untilReady asks for the readiness until the answer is yes.
+func untilReady(ctx context.Context, port int, authority []byte) error {
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(authority)
+	client := http.Client{Transport: &http.Transport{
+		TLSClientConfig:   &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
+		DisableKeepAlives: true,
+	}}
+	for {
+		last := get(ctx, &client, fmt.Sprintf("https://localhost:%d%s", port, webhook.ReadyPath))
+		if last == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("it does not get ready: %w", last)
+		case <-time.After(time.Millisecond):
+		}
+	}
+}
+
+func get(ctx context.Context, client *http.Client, url string) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return err
+	}
+	answer, err := client.Do(request)
+	if err != nil {
+		return err
+	}
+	answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		return errors.New(answer.Status)
+	}
+	return nil
+}
+
+// memory reads proc(5), /proc/PID/status: VmRSS and RssAnon, in MiB.
+func memory(pid int) (resident, anonymous float64, err error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0, 0, fmt.Errorf("the memory of a process can be read on Linux only: %w", err)
+	}
+	kilobytes := map[string]float64{}
+	for lines := bufio.NewScanner(bytes.NewReader(text)); lines.Scan(); {
+		name, value, _ := strings.Cut(lines.Text(), ":")
+		number, _ := strings.CutSuffix(strings.TrimSpace(value), " kB")
+		kilobytes[name], _ = strconv.ParseFloat(number, 64)
+	}
+	return kilobytes["VmRSS"] / 1024, kilobytes["RssAnon"] / 1024, nil
+}

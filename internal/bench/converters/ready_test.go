@@ -1,0 +1,76 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package converters
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/conversion-operator/conversion-operator/internal/cmd"
+)
+
+// TestMain lets this binary stand in for the operator's: Ready starts it with
+// the subcommand serve.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == "serve" {
+		if err := cmd.NewRootCommand().ExecuteContext(context.Background()); err != nil {
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+func TestReady(t *testing.T) {
+	binary, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, err := Ready(t.Context(), io.Discard, binary, time.Millisecond)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var units []string
+	for _, row := range rows {
+		units = append(units, row.Unit)
+		if row.Value <= 0 || row.Suite != Suite || row.Case != "ready with 1000 leaves" {
+			t.Errorf("%+v", row)
+		}
+	}
+	if got, want := strings.Join(units, ", "), "ms, ms, ms, MiB resident, MiB of it anonymous"; got != want {
+		t.Errorf("the units are %s, want %s", got, want)
+	}
+}
+
+func TestNotReady(t *testing.T) {
+	script := filepath.Join(t.TempDir(), "broken")
+	if err := os.WriteFile(script, []byte("#!/bin/sh\necho the plan is broken\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for binary, want := range map[string]string{script: "the plan is broken", "no-such-binary": "no-such-binary serve"} {
+		if _, err := Ready(t.Context(), io.Discard, binary, time.Millisecond); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: error %v, want %q", binary, err, want)
+		}
+	}
+}
+
+// The large plan has what its name says: a leaf is a rule, or is kept aside.
+func TestLargeKind(t *testing.T) {
+	crd, rules := largeKind(1000)
+	plan, err := compile(crd, rules)
+	if err != nil {
+		t.Fatal(err)
+	}
+	root := plan.Spokes[0].Root
+	got := fmt.Sprintf("%d moved, %d otherwise written, %d kept", len(root.Moves), len(root.Exchanges), len(root.OnlySpoke))
+	if want := "250 moved, 500 otherwise written, 250 kept"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}

@@ -1,0 +1,99 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package converters
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+
+	"github.com/conversion-operator/conversion-operator/internal/webhook"
+)
+
+// The subjects that ratios refer to.
+const (
+	ours      = "conversion-operator"
+	typed     = "controller-runtime, Go types"
+	floorOwn  = "read, check, write: own scanner"
+	floorCopy = "read, write"
+)
+
+// subject is a handler that is measured.
+type subject struct {
+	name    string
+	handler http.Handler
+	// converts tells a converter from a handler that sends back what it got.
+	converts bool
+}
+
+// subjects makes all of them.
+func subjects() ([]subject, error) {
+	converter, err := newConverter()
+	if err != nil {
+		return nil, err
+	}
+	typedHandler, err := newTypedHandler()
+	if err != nil {
+		return nil, fmt.Errorf("making the handler of controller-runtime: %w", err)
+	}
+	all := []subject{
+		{ours, webhook.NewHandler(converter, webhook.HandlerOptions{Group: group}), true},
+		{typed, typedHandler, true},
+		{"unstructured, edits of maps", http.HandlerFunc(unstructuredHandler), true},
+	}
+	for _, floor := range floors {
+		all = append(all, subject{floor.name, floorHandler(floor.check), false})
+	}
+	return all, nil
+}
+
+// client calls a handler with one body, over and over, and allocates nothing for
+// that.
+type client struct {
+	handler http.Handler
+	request *http.Request
+	text    []byte
+	reader  *bytes.Reader
+	body    io.ReadCloser
+	answer  answer
+}
+
+func newClient(handler http.Handler, text []byte) *client {
+	c := &client{handler: handler, text: text, reader: bytes.NewReader(text), answer: answer{header: http.Header{}}}
+	c.body = io.NopCloser(c.reader)
+	// The URL is one that parses.
+	c.request, _ = http.NewRequestWithContext(context.Background(), http.MethodPost, webhook.ConvertPath, c.reader)
+	c.request.Header.Set("Content-Type", "application/json")
+	return c
+}
+
+// call makes the handler answer; the answer is good until the next call.
+func (c *client) call() {
+	c.reader.Reset(c.text)
+	c.request.Body = c.body
+	clear(c.answer.header)
+	c.answer.code, c.answer.text = http.StatusOK, c.answer.text[:0]
+	c.handler.ServeHTTP(&c.answer, c.request)
+}
+
+// answer takes what a handler writes, and copies it as a network would.
+type answer struct {
+	header http.Header
+	code   int
+	text   []byte
+}
+
+// Header implements http.ResponseWriter.
+func (a *answer) Header() http.Header { return a.header }
+
+// WriteHeader implements http.ResponseWriter.
+func (a *answer) WriteHeader(code int) { a.code = code }
+
+// Write implements http.ResponseWriter.
+func (a *answer) Write(text []byte) (int, error) {
+	a.text = append(a.text, text...)
+	return len(text), nil
+}

@@ -1,0 +1,70 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package converters
+
+import (
+	_ "embed" // for the manifests below
+	"fmt"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/conversion"
+)
+
+// group and kind of what is converted.
+const (
+	group = "bench.example.com"
+	kind  = "Task"
+)
+
+// keptAnnotation and keptOwner are where spec.owner, which v2 lacks, is kept
+// aside by our converter; the others keep it there too.
+const (
+	keptAnnotation = conversion.KeptPrefix + "v1"
+	keptOwner      = "/spec/owner"
+)
+
+// cronFields are the fields of v2 that v1 has in one string, in its order.
+var cronFields = []string{"minute", "hour", "dayOfMonth", "month", "dayOfWeek"}
+
+// policies are v2's words for v1's, and concurrencies the reverse.
+var (
+	policies      = map[string]string{"Allow": "Parallel", "Forbid": "Serial", "Replace": "Latest"}
+	concurrencies = map[string]string{"Parallel": "Allow", "Serial": "Forbid", "Latest": "Replace"}
+)
+
+//go:embed crd.yaml
+var crdYAML []byte
+
+//go:embed rules.yaml
+var rulesYAML []byte
+
+// newConverter compiles the rules.
+func newConverter() (*conversion.Converter, error) {
+	crd, rules := &apiextensionsv1.CustomResourceDefinition{}, &v1alpha1.DeclarativeConverter{}
+	if err := yaml.UnmarshalStrict(crdYAML, crd); err != nil {
+		return nil, fmt.Errorf("crd.yaml: %w", err)
+	}
+	if err := yaml.UnmarshalStrict(rulesYAML, rules); err != nil {
+		return nil, fmt.Errorf("rules.yaml: %w", err)
+	}
+	plan, err := compile(crd, rules)
+	if err != nil {
+		return nil, err
+	}
+	return conversion.NewConverter(plan)
+}
+
+func compile(crd *apiextensionsv1.CustomResourceDefinition, rules *v1alpha1.DeclarativeConverter) (*conversion.Plan, error) {
+	result := conversion.Compile(crd, rules)
+	if len(result.Errors) > 0 {
+		return nil, fmt.Errorf("the rules for %s are refused: %w", crd.Name, result.Errors.ToAggregate())
+	}
+	if result.Plan == nil {
+		return nil, fmt.Errorf("the rules for %s name versions that it does not have: %w", crd.Name, result.Missing.ToAggregate())
+	}
+	return result.Plan, nil
+}

@@ -1,0 +1,116 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package converters
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/conversion"
+
+	v1 "github.com/conversion-operator/conversion-operator/internal/bench/converters/v1"
+	v2 "github.com/conversion-operator/conversion-operator/internal/bench/converters/v2"
+)
+
+// newTypedHandler is controller-runtime's handler of a hub and a spoke in Go types.
+func newTypedHandler() (http.Handler, error) {
+	scheme := runtime.NewScheme()
+	scheme.AddKnownTypes(schema.GroupVersion{Group: group, Version: "v1"}, &v1.Task{})
+	scheme.AddKnownTypes(schema.GroupVersion{Group: group, Version: "v2"}, &v2.Task{})
+	spoke := conversion.NewSpokeConverter(&v1.Task{}, typedToSpoke, typedToHub)
+	converter, err := conversion.NewHubSpokeConverter(&v2.Task{}, spoke)(scheme)
+	if err != nil {
+		return nil, err
+	}
+	registry := conversion.NewRegistry()
+	if err := registry.RegisterConverter(schema.GroupKind{Group: group, Kind: kind}, converter); err != nil {
+		return nil, err
+	}
+	return conversion.NewWebhookHandler(scheme, registry), nil
+}
+
+func typedToHub(_ context.Context, src *v1.Task, dst *v2.Task) error {
+	dst.ObjectMeta, dst.Status = src.ObjectMeta, v2.TaskStatus(src.Status)
+	dst.Spec = v2.TaskSpec{
+		Runtime:     v2.Runtime{Image: src.Spec.Image},
+		Concurrency: policies[src.Spec.ConcurrencyPolicy],
+		Description: src.Spec.Description,
+		Budget:      src.Spec.Budget,
+		Env:         src.Spec.Env,
+		Template:    src.Spec.Template,
+	}
+	if fields := strings.SplitN(src.Spec.Cron, " ", len(cronFields)); len(fields) == len(cronFields) {
+		dst.Spec.Schedule = v2.Schedule{Minute: fields[0], Hour: fields[1], DayOfMonth: fields[2], Month: fields[3], DayOfWeek: fields[4]}
+	}
+	if host, port, ok := strings.Cut(src.Spec.Endpoint, ":"); ok {
+		number, err := strconv.ParseInt(port, 10, 32)
+		if err != nil {
+			return fmt.Errorf("spec.endpoint: %w", err)
+		}
+		dst.Spec.Host, dst.Spec.Port = host, int32(number)
+	}
+	if src.Spec.NodeName != "" {
+		dst.Spec.Nodes = []string{src.Spec.NodeName}
+	}
+	for _, port := range src.Spec.Ports {
+		dst.Spec.Ports = append(dst.Spec.Ports, v2.Port{Name: port.Name, ContainerPort: port.Number, Protocol: port.Protocol})
+	}
+	if src.Spec.Owner == "" {
+		return nil
+	}
+	kept, err := json.Marshal(map[string]string{keptOwner: src.Spec.Owner})
+	if err != nil {
+		return err
+	}
+	dst.Annotations = maps.Clone(src.Annotations)
+	if dst.Annotations == nil {
+		dst.Annotations = map[string]string{}
+	}
+	dst.Annotations[keptAnnotation] = string(kept)
+	return nil
+}
+
+func typedToSpoke(_ context.Context, src *v2.Task, dst *v1.Task) error {
+	dst.ObjectMeta, dst.Status = src.ObjectMeta, v1.TaskStatus(src.Status)
+	dst.Spec = v1.TaskSpec{
+		Image:             src.Spec.Runtime.Image,
+		ConcurrencyPolicy: concurrencies[src.Spec.Concurrency],
+		Description:       src.Spec.Description,
+		Budget:            src.Spec.Budget,
+		Env:               src.Spec.Env,
+		Template:          src.Spec.Template,
+	}
+	if s := src.Spec.Schedule; s != (v2.Schedule{}) {
+		dst.Spec.Cron = strings.Join([]string{s.Minute, s.Hour, s.DayOfMonth, s.Month, s.DayOfWeek}, " ")
+	}
+	if src.Spec.Host != "" {
+		dst.Spec.Endpoint = net.JoinHostPort(src.Spec.Host, strconv.Itoa(int(src.Spec.Port)))
+	}
+	if len(src.Spec.Nodes) > 0 {
+		dst.Spec.NodeName = src.Spec.Nodes[0]
+	}
+	for _, port := range src.Spec.Ports {
+		dst.Spec.Ports = append(dst.Spec.Ports, v1.Port{Name: port.Name, Number: port.ContainerPort, Protocol: port.Protocol})
+	}
+	text, ok := src.Annotations[keptAnnotation]
+	if !ok {
+		return nil
+	}
+	var kept map[string]string
+	if err := json.Unmarshal([]byte(text), &kept); err != nil {
+		return fmt.Errorf("annotation %s: %w", keptAnnotation, err)
+	}
+	dst.Spec.Owner = kept[keptOwner]
+	dst.Annotations = maps.Clone(src.Annotations)
+	delete(dst.Annotations, keptAnnotation)
+	return nil
+}

@@ -1,0 +1,112 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Command bench measures what the project claims to be fast at, against others
+// that do the same, in one run. It prints a table for every case, and writes all
+// numbers as rows into a file.
+//
+// The suite conversion is in package converters; how anything is measured is in
+// package measure. Run it by `make bench`.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/conversion-operator/conversion-operator/internal/bench/converters"
+	"github.com/conversion-operator/conversion-operator/internal/bench/measure"
+)
+
+// options are the flags.
+type options struct {
+	suite  string
+	each   time.Duration
+	output string
+	binary string
+}
+
+// suites are all that there are, in the order of running.
+var suites = []struct {
+	name string
+	run  func(ctx context.Context, progress io.Writer, o options) ([]measure.Row, error)
+}{
+	{converters.Suite, runConversion},
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "error:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string, to, progress io.Writer) error {
+	o, err := parse(args, progress)
+	if err != nil {
+		return err
+	}
+	var rows []measure.Row
+	for _, suite := range suites {
+		if o.suite != "" && o.suite != suite.name {
+			continue
+		}
+		found, err := suite.run(ctx, progress, o)
+		if err != nil {
+			return fmt.Errorf("suite %s: %w", suite.name, err)
+		}
+		rows = append(rows, found...)
+	}
+	if err := measure.WriteFile(o.output, rows); err != nil {
+		return err
+	}
+	fmt.Fprintf(to, "%s, %s/%s, %d CPUs. The shortest of several rounds; ratios are within this run.\n",
+		runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
+	if err := measure.Tables(to, rows); err != nil {
+		return err
+	}
+	fmt.Fprintf(to, "\n%d rows are in %s\n", len(rows), o.output)
+	return nil
+}
+
+func parse(args []string, messages io.Writer) (options, error) {
+	o := options{}
+	var names []string
+	for _, suite := range suites {
+		names = append(names, suite.name)
+	}
+	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
+	flags.SetOutput(messages)
+	flags.StringVar(&o.suite, "suite", "", "the suite to run, all if empty: "+strings.Join(names, ", "))
+	flags.DurationVar(&o.each, "time", 600*time.Millisecond, "how long each subject runs in each case")
+	flags.StringVar(&o.output, "o", "bin/bench.json", "file to write the rows to")
+	flags.StringVar(&o.binary, "binary", "bin/conversion-operator", "the operator's binary, as make build makes it")
+	if err := flags.Parse(args); err != nil {
+		return o, err
+	}
+	for _, name := range names {
+		if o.suite == name || o.suite == "" {
+			return o, nil
+		}
+	}
+	return o, fmt.Errorf("there is no suite %q: choose of %s", o.suite, strings.Join(names, ", "))
+}
+
+func runConversion(ctx context.Context, progress io.Writer, o options) ([]measure.Row, error) {
+	rows, err := converters.Handlers(ctx, progress, o.each)
+	if err != nil {
+		return nil, err
+	}
+	ready, err := converters.Ready(ctx, progress, o.binary, o.each)
+	return append(rows, ready...), err
+}

@@ -1,0 +1,186 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cmd
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/manifest"
+	"github.com/conversion-operator/conversion-operator/internal/verify"
+)
+
+// definitions are the flags that name the rules and the schemas.
+type definitions struct {
+	policy string
+	crd    string
+}
+
+func (d *definitions) addFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&d.policy, "policy", "", "file of the ConversionPolicy; other documents in it are left alone")
+	flags.StringVar(&d.crd, "crd", "", "file of the CustomResourceDefinition; other documents in it are left alone")
+}
+
+// cluster is where definitions are that no file has.
+type cluster interface {
+	Policy(ctx context.Context, name string) (*v1alpha1.ConversionPolicy, error)
+	Definition(ctx context.Context, name string) (*apiextensionsv1.CustomResourceDefinition, error)
+}
+
+// read finds the policy of the name, or the only one, and its
+// CustomResourceDefinition. Without a cluster, both must be in files.
+func (d *definitions) read(ctx context.Context, name string, live cluster) (*v1alpha1.ConversionPolicy, *apiextensionsv1.CustomResourceDefinition, error) {
+	if err := d.validate(name, live != nil); err != nil {
+		return nil, nil, err
+	}
+	var known []manifest.Object
+	var err error
+	if d.crd != "" {
+		if known, err = definedIn(d.crd, apiextensionsv1.GroupName, "CustomResourceDefinition"); err != nil {
+			return nil, nil, err
+		}
+	}
+	policy, err := d.readPolicy(ctx, name, known, live)
+	if err != nil {
+		return nil, nil, err
+	}
+	if d.crd == "" {
+		crd, err := live.Definition(ctx, policy.Name)
+		return policy, crd, err
+	}
+	crd, err := definitionOf(d.crd, known, policy.Name)
+	return policy, crd, err
+}
+
+func (d *definitions) validate(name string, live bool) error {
+	switch {
+	case !live && d.policy == "":
+		return errors.New("--policy is required: the file of the ConversionPolicy")
+	case !live && d.crd == "":
+		return errors.New("--crd is required: the file of the CustomResourceDefinition")
+	case d.policy == "" && name == "":
+		return errors.New("which policy? Name it as the argument, for example crontabs.example.com, or pass a file with --policy")
+	}
+	return nil
+}
+
+func (d *definitions) readPolicy(ctx context.Context, name string, crds []manifest.Object, live cluster) (*v1alpha1.ConversionPolicy, error) {
+	if d.policy == "" {
+		return live.Policy(ctx, name)
+	}
+	policies, err := definedIn(d.policy, v1alpha1.GroupVersion.Group, "ConversionPolicy")
+	if err != nil {
+		return nil, err
+	}
+	if name == "" && len(policies) > 1 {
+		// The one whose CustomResourceDefinition was passed is meant.
+		policies = slices.DeleteFunc(slices.Clone(policies), func(policy manifest.Object) bool {
+			return len(crds) > 0 && !slices.Contains(namesOf(crds), policy.Name)
+		})
+	}
+	if name != "" {
+		policy, err := named(d.policy, policies, name)
+		if err != nil {
+			return nil, err
+		}
+		return policyOf(ctx, policy)
+	}
+	if len(policies) != 1 {
+		return nil, fmt.Errorf("which ConversionPolicy of %s? Name one as the argument: %s", d.policy, strings.Join(namesOf(policies), ", "))
+	}
+	return policyOf(ctx, policies[0])
+}
+
+// definedIn are the objects of one kind in a file.
+func definedIn(file, group, kind string) ([]manifest.Object, error) {
+	if file == manifest.Stdin {
+		return nil, errors.New("a ConversionPolicy or CustomResourceDefinition is not read from stdin: pass a file")
+	}
+	documents, err := manifest.ReadAll([]string{file}, nil)
+	if err != nil {
+		return nil, err
+	}
+	var found []manifest.Object
+	for _, document := range documents {
+		objects, err := document.Objects()
+		if err != nil {
+			return nil, err
+		}
+		for _, object := range objects {
+			if object.Kind == kind && strings.HasPrefix(object.APIVersion, group+"/") {
+				found = append(found, object)
+			}
+		}
+	}
+	if len(found) == 0 {
+		return nil, fmt.Errorf("%s has no %s, of the group %s", file, kind, group)
+	}
+	return found, nil
+}
+
+func named(file string, objects []manifest.Object, name string) (manifest.Object, error) {
+	i := slices.Index(namesOf(objects), name)
+	if i < 0 {
+		return manifest.Object{}, fmt.Errorf("%s has no %s %s, only: %s", file, objects[0].Kind, name, strings.Join(namesOf(objects), ", "))
+	}
+	return objects[i], nil
+}
+
+func namesOf(objects []manifest.Object) []string {
+	var names []string
+	for _, object := range objects {
+		names = append(names, object.Name)
+	}
+	return names
+}
+
+func policyOf(ctx context.Context, object manifest.Object) (*v1alpha1.ConversionPolicy, error) {
+	policy, found, err := verify.ReadPolicy(ctx, object.JSON)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", object, err)
+	}
+	if len(found) > 0 {
+		return nil, fmt.Errorf("%s: the ConversionPolicy is not valid:\n%s", object, listOf(found))
+	}
+	return policy, nil
+}
+
+func definitionOf(file string, objects []manifest.Object, name string) (*apiextensionsv1.CustomResourceDefinition, error) {
+	object, err := named(file, objects, name)
+	if err != nil {
+		return nil, err
+	}
+	if object.APIVersion != apiextensionsv1.SchemeGroupVersion.String() {
+		return nil, fmt.Errorf("%s: apiVersion is %s, only %s is read: write it in that version", object, object.APIVersion, apiextensionsv1.SchemeGroupVersion)
+	}
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	if err := json.Unmarshal(object.JSON, crd); err != nil {
+		return nil, fmt.Errorf("%s: %w", object, err)
+	}
+	for _, required := range []struct{ path, value string }{
+		{"spec.group", crd.Spec.Group}, {"spec.names.kind", crd.Spec.Names.Kind}, {"spec.names.plural", crd.Spec.Names.Plural},
+	} {
+		if required.value == "" {
+			return nil, fmt.Errorf("%s: %s is empty: set it", object, required.path)
+		}
+	}
+	return crd, nil
+}
+
+// listOf errors has a line for each.
+func listOf(found []verify.RuleError) string {
+	var lines []string
+	for _, err := range found {
+		lines = append(lines, "  "+err.Path+": "+err.Message)
+	}
+	return strings.Join(lines, "\n")
+}

@@ -1,0 +1,56 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cmd
+
+import (
+	"errors"
+
+	"github.com/spf13/cobra"
+)
+
+// The exit codes of the commands that people and their pipelines run. Any other
+// command ends with 1 when it fails.
+const (
+	// exitFound means that the command did its work, and that not all is well.
+	exitFound = 1
+	// exitUnable means that it could not do its work.
+	exitUnable = 2
+)
+
+// exitError is an error that wants an exit code of its own.
+type exitError struct {
+	code int
+	error
+}
+
+func (e *exitError) Unwrap() error { return e.error }
+
+// ExitCode is the one with which the process ends.
+func ExitCode(err error) int {
+	if err == nil {
+		return 0
+	}
+	if exit, ok := errors.AsType[*exitError](err); ok {
+		return exit.code
+	}
+	return 1
+}
+
+// unable gives an error the exit code of a command that could not do its work,
+// unless it has one.
+func unable(err error) error {
+	if _, ok := errors.AsType[*exitError](err); ok || err == nil {
+		return err
+	}
+	return &exitError{exitUnable, err}
+}
+
+// forPeople makes a command end with 2 on wrong flags and arguments, and
+// whenever it could not do its work.
+func forPeople(command *cobra.Command, args cobra.PositionalArgs, run func(command *cobra.Command, args []string) error) *cobra.Command {
+	command.Args = func(command *cobra.Command, given []string) error { return unable(args(command, given)) }
+	command.RunE = func(command *cobra.Command, given []string) error { return unable(run(command, given)) }
+	command.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return unable(err) })
+	return command
+}

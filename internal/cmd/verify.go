@@ -1,0 +1,169 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cmd
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+
+	"github.com/conversion-operator/conversion-operator/internal/manifest"
+	"github.com/conversion-operator/conversion-operator/internal/verify"
+)
+
+// verifyOptions are the flags of the verify command.
+type verifyOptions struct {
+	definitions definitions
+	files       []string
+	output      string
+	live        bool
+	liveOptions liveOptions
+}
+
+func newVerifyCommand() *cobra.Command {
+	options := verifyOptions{liveOptions: liveOptions{config: genericclioptions.NewConfigFlags(true)}}
+	command := &cobra.Command{
+		Use:   "verify [POLICY]",
+		Short: "Try a policy's rules on objects, and report what is lost",
+		Long: `Try a policy's rules on objects, and report what is lost.
+
+Each object is converted from every version to every other one and back, is
+compared with what it was, and is held against the schema of each version, as an
+API server would. The report, on stdout, is Markdown. It shows values of objects.
+
+Objects come from files and directories (-f), or from a cluster (--live), which
+is only read. With --live, a policy or CustomResourceDefinition for which there
+is no flag is read from the cluster, too: pass files to try what is not applied
+yet. POLICY is the name of the policy, where there is no file or several in it.
+Without objects, the rules are checked, and tried on objects made up from them.
+
+Exit codes:
+  0  nothing is lost but what a drop rule gives up
+  1  something is lost, or an object cannot be converted, or not be written
+     at a version whose schema it does not fit
+  2  it could not be tried: a flag is wrong, a file or the cluster cannot be
+     read, or the policy is not valid`,
+		Example: `  conversion-operator verify --policy policy.yaml --crd crd.yaml -f objects.yaml
+  conversion-operator verify --policy policy.yaml --crd crd.yaml --live
+  conversion-operator verify crontabs.example.com --live --namespace team-a -o json`,
+	}
+	flags := command.Flags()
+	options.definitions.addFlags(flags)
+	flags.StringArrayVarP(&options.files, "filename", "f", nil, "file or directory of objects, - for stdin; can be given several times")
+	flags.StringVarP(&options.output, "output", "o", "text", "form of the report: text or json")
+	flags.BoolVar(&options.live, "live", false, "try the rules on the objects in a cluster")
+	options.liveOptions.addFlags(flags)
+	return forPeople(command, cobra.MaximumNArgs(1), func(command *cobra.Command, args []string) error {
+		if err := options.validate(); err != nil {
+			return err
+		}
+		return options.run(command, strings.Join(args, ""))
+	})
+}
+
+func (o *verifyOptions) validate() error {
+	if o.output != "text" && o.output != "json" {
+		return fmt.Errorf("--output must be text or json, is %q", o.output)
+	}
+	if o.live && len(o.files) > 0 {
+		return errors.New("-f and --live exclude each other: objects come from files, or from a cluster")
+	}
+	if !o.live {
+		return o.liveOptions.unused()
+	}
+	return o.liveOptions.validate()
+}
+
+func (o *verifyOptions) run(command *cobra.Command, name string) error {
+	ctx := command.Context()
+	source, err := o.source(command)
+	if err != nil {
+		return err
+	}
+	policy, crd, err := o.definitions.read(ctx, name, source.cluster())
+	if err != nil {
+		return err
+	}
+	checker, err := verify.New(policy, crd, time.Now)
+	if err != nil {
+		return err
+	}
+	from := ""
+	if checker.Valid() {
+		checker.Canaries(ctx)
+		if from, err = source.check(ctx, checker, crd.Name); err != nil {
+			return err
+		}
+	}
+	report := checker.Report(from)
+	if err := o.write(command.OutOrStdout(), report); err != nil {
+		return err
+	}
+	switch report.Outcome {
+	case verify.Failed:
+		return &exitError{exitFound, errors.New("not all is well: the report says what")}
+	case verify.Invalid:
+		return errors.New("the policy is not valid: the report says why")
+	}
+	return nil
+}
+
+// source is where the objects are.
+type source interface {
+	// cluster is nil where everything is in files.
+	cluster() cluster
+	// check passes all objects of the CustomResourceDefinition to the checker, and
+	// says where they were.
+	check(ctx context.Context, checker *verify.Checker, crd string) (from string, err error)
+}
+
+func (o *verifyOptions) source(command *cobra.Command) (source, error) {
+	if o.live {
+		return o.liveOptions.connect(command.ErrOrStderr())
+	}
+	return fileSource{o.files, command.InOrStdin()}, nil
+}
+
+func (o *verifyOptions) write(w io.Writer, report *verify.Report) error {
+	if o.output == "text" {
+		return report.WriteText(w)
+	}
+	encoder := json.NewEncoder(w)
+	encoder.SetIndent("", "  ")
+	encoder.SetEscapeHTML(false)
+	return encoder.Encode(report)
+}
+
+// fileSource has objects in files.
+type fileSource struct {
+	files []string
+	stdin io.Reader
+}
+
+func (fileSource) cluster() cluster { return nil }
+
+func (s fileSource) check(ctx context.Context, checker *verify.Checker, _ string) (string, error) {
+	documents, err := manifest.ReadAll(s.files, s.stdin)
+	if err != nil {
+		return "", err
+	}
+	for _, document := range documents {
+		objects, err := document.Objects()
+		if err != nil {
+			return "", err
+		}
+		for object := range slices.Values(objects) {
+			checker.Check(ctx, object)
+		}
+	}
+	return sourcesOf(s.files), nil
+}

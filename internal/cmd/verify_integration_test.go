@@ -1,0 +1,226 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build integration
+
+package cmd
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	"sigs.k8s.io/yaml"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/verify"
+)
+
+// objectsEach is the number of objects in each of two namespaces.
+const objectsEach = 160
+
+// TestVerifyLive tries rules on objects of a real API server.
+func TestVerifyLive(t *testing.T) {
+	writer, kubeconfig := startAPIServer(t)
+	fill(t, writer)
+	check := func(args ...string) (report verify.Report, stderr string, err error) {
+		t.Helper()
+		args = append([]string{"verify", "--live", "--kubeconfig", kubeconfig, "--page-size=100", "-o=json"}, args...)
+		stdout, stderr, err := run(args...)
+		if stdout != "" {
+			if err := json.Unmarshal([]byte(stdout), &report); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return report, stderr, err
+	}
+	files := []string{"--policy", sampleFile("2-policy.yaml"), "--crd", sampleFile("3-crd-both.yaml")}
+	withFiles := func(args ...string) []string { return slices.Concat(files, args) }
+
+	t.Run("before anything is applied", func(t *testing.T) {
+		report, stderr, err := check(files...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if stderr != "320 objects read\n" {
+			t.Errorf("stderr is %q", stderr)
+		}
+		if report.Objects != 2*objectsEach || report.Outcome != verify.Passed || report.ObjectsFrom != "the cluster, at version v1beta1" {
+			t.Errorf("report is %+v", report)
+		}
+		// A third has a note, and another third no colon.
+		want := []verify.Kept{
+			{From: "v1beta1", To: "v1", Path: ".hostPort", Objects: 106, MaxBytes: 8},
+			{From: "v1beta1", To: "v1", Path: ".note", Objects: 108, MaxBytes: 6},
+		}
+		if diff := cmp.Diff(want, report.Kept); diff != "" {
+			t.Errorf("kept (-want +got):\n%s", diff)
+		}
+	})
+	for name, test := range map[string]struct {
+		args    []string
+		objects int
+		from    string
+	}{
+		"a namespace":           {[]string{"--namespace=a"}, objectsEach, "the cluster, at version v1beta1, in namespace a"},
+		"labels":                {[]string{"-l", "third=1"}, 106, "the cluster, at version v1beta1, with labels third=1"},
+		"a sample":              {[]string{"--sample=130"}, 130, "the cluster, at version v1beta1, the first 130 at most"},
+		"an empty namespace":    {[]string{"-n", "default"}, 0, "the cluster, at version v1beta1, in namespace default"},
+		"a sample of too few":   {[]string{"--sample=500", "-n=b"}, objectsEach, "the cluster, at version v1beta1, in namespace b, the first 500 at most"},
+		"a sample of one page":  {[]string{"--sample=100"}, 100, "the cluster, at version v1beta1, the first 100 at most"},
+		"a sample of one label": {[]string{"--sample=1", "-l=third=2"}, 1, "the cluster, at version v1beta1, with labels third=2, the first 1 at most"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			report, stderr, err := check(withFiles(test.args...)...)
+			if err != nil || report.Objects != test.objects || report.ObjectsFrom != test.from {
+				t.Errorf("%v; %d objects from %q", err, report.Objects, report.ObjectsFrom)
+			}
+			if want := fmt.Sprintf("%d objects read\n", test.objects); stderr != want {
+				t.Errorf("stderr is %q, want %q", stderr, want)
+			}
+		})
+	}
+	t.Run("what is not there", func(t *testing.T) {
+		_, stderr, err := check("crontabs.example.com")
+		if want := "Error: the cluster has no ConversionPolicy crontabs.example.com: pass one with --policy\n"; stderr != want || ExitCode(err) != 2 {
+			t.Errorf("stderr is %q, want %q", stderr, want)
+		}
+	})
+	t.Run("without the right to list", func(t *testing.T) {
+		_, stderr, err := check(withFiles("--as=nobody")...)
+		if !strings.Contains(stderr, `cannot get resource "customresourcedefinitions"`) || ExitCode(err) != 2 {
+			t.Errorf("stderr is %q", stderr)
+		}
+	})
+
+	apply(t, writer, sampleFile("2-policy.yaml"), &v1alpha1.ConversionPolicy{})
+	t.Run("the policy is applied, and its version is not there", func(t *testing.T) {
+		report, _, err := check("crontabs.example.com")
+		if ExitCode(err) != 2 || report.Outcome != verify.Invalid || len(report.Errors) != 1 || report.Errors[0].Path != "spec.converter.declarative.hub" {
+			t.Errorf("%v; report is %+v", err, report)
+		}
+	})
+	extend(t, writer)
+	t.Run("all is applied", func(t *testing.T) {
+		report, _, err := check("crontabs.example.com")
+		if err != nil || report.Objects != 2*objectsEach || report.Outcome != verify.Passed {
+			t.Errorf("%v; report is %+v", err, report)
+		}
+	})
+	t.Run("a schema that refuses", func(t *testing.T) {
+		text, err := os.ReadFile(sampleFile("3-crd-both.yaml"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		strict := write(t, "crd.yaml", strings.Replace(string(text), "port: {type: string}", "port: {type: string, maxLength: 1}", 1))
+		report, _, err := check("crontabs.example.com", "--crd", strict)
+		if ExitCode(err) != 1 || len(report.Findings) != 1 {
+			t.Fatalf("%v; report is %+v", err, report)
+		}
+		finding := report.Findings[0]
+		// Of each namespace 107 objects have a port, and of these 7 have one below 10.
+		if finding.Kind != verify.InvalidAtTarget || finding.Path != ".port" || finding.Objects != 200 {
+			t.Errorf("finding is %+v", finding)
+		}
+	})
+}
+
+// startAPIServer returns a client that writes, and a kubeconfig.
+func startAPIServer(t *testing.T) (client.Client, string) {
+	t.Helper()
+	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
+		t.Fatal("KUBEBUILDER_ASSETS is not set: run make integration")
+	}
+	environment := &envtest.Environment{
+		CRDDirectoryPaths:     []string{filepath.Join("..", "..", "config", "crd", "bases"), sampleFile("1-crd-v1beta1.yaml")},
+		ErrorIfCRDPathMissing: true,
+	}
+	config, err := environment.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := environment.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	config.QPS = -1
+	known := scheme.Scheme
+	for _, add := range []func() error{
+		func() error { return apiextensionsv1.AddToScheme(known) },
+		func() error { return v1alpha1.AddToScheme(known) },
+	} {
+		if err := add(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	writer, err := client.New(config, client.Options{Scheme: known})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return writer, write(t, "kubeconfig", string(environment.KubeConfig))
+}
+
+// fill writes objects into two namespaces. One third of them has a note, and
+// another third has no port.
+func fill(t *testing.T, writer client.Client) {
+	t.Helper()
+	for _, namespace := range []string{"a", "b"} {
+		must(t, writer.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}))
+		for i := range objectsEach {
+			object := &unstructured.Unstructured{Object: map[string]any{"replicas": int64(i), "hostPort": fmt.Sprintf("host:%d", i)}}
+			object.SetAPIVersion("example.com/v1beta1")
+			object.SetKind("CronTab")
+			object.SetNamespace(namespace)
+			object.SetName(fmt.Sprintf("c%03d", i))
+			object.SetLabels(map[string]string{"third": fmt.Sprint(i % 3)})
+			switch i % 3 {
+			case 0:
+				object.Object["note"] = "note"
+			case 1:
+				object.Object["hostPort"] = "host01"
+			}
+			must(t, writer.Create(t.Context(), object))
+		}
+	}
+}
+
+// apply creates what is in a file.
+func apply(t *testing.T, writer client.Client, file string, object client.Object) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	must(t, err)
+	must(t, yaml.UnmarshalStrict(text, object))
+	must(t, writer.Create(t.Context(), object))
+}
+
+// extend gives the CustomResourceDefinition its new version.
+func extend(t *testing.T, writer client.Client) {
+	t.Helper()
+	text, err := os.ReadFile(sampleFile("3-crd-both.yaml"))
+	must(t, err)
+	wanted, there := &apiextensionsv1.CustomResourceDefinition{}, &apiextensionsv1.CustomResourceDefinition{}
+	must(t, yaml.UnmarshalStrict(text, wanted))
+	must(t, writer.Get(t.Context(), client.ObjectKeyFromObject(wanted), there))
+	there.Spec.Versions = wanted.Spec.Versions
+	must(t, writer.Update(t.Context(), there))
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

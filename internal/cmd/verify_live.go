@@ -1,0 +1,158 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cmd
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+
+	"github.com/conversion-operator/conversion-operator/internal/crds"
+	"github.com/conversion-operator/conversion-operator/internal/manifest"
+	"github.com/conversion-operator/conversion-operator/internal/verify"
+	"github.com/conversion-operator/conversion-operator/internal/verify/live"
+)
+
+// liveOptions are the flags that say which objects of which cluster.
+type liveOptions struct {
+	config   *genericclioptions.ConfigFlags
+	sample   int64
+	selector string
+	pageSize int64
+}
+
+func (o *liveOptions) addFlags(flags *pflag.FlagSet) {
+	o.config.CacheDir = nil // nothing is discovered, so nothing is cached
+	o.config.AddFlags(flags)
+	flags.Lookup("namespace").Usage = "with --live: try the objects of this namespace only; default all namespaces"
+	flags.StringVarP(&o.selector, "selector", "l", "", "with --live: try the objects with these labels only")
+	flags.Int64Var(&o.sample, "sample", 0, "with --live: try so many objects only, the first by namespace and name")
+	flags.Int64Var(&o.pageSize, "page-size", 500, "with --live: objects that are read at once")
+}
+
+// unused returns an error for a flag that has no meaning without --live.
+func (o *liveOptions) unused() error {
+	for flag, used := range map[string]bool{"namespace": *o.config.Namespace != "", "selector": o.selector != "", "sample": o.sample != 0} {
+		if used {
+			return fmt.Errorf("--%s chooses among the objects of a cluster: add --live", flag)
+		}
+	}
+	return nil
+}
+
+func (o *liveOptions) validate() error {
+	if o.sample < 0 {
+		return fmt.Errorf("--sample must not be negative, is %d", o.sample)
+	}
+	if o.pageSize < 1 {
+		return fmt.Errorf("--page-size must be at least 1, is %d", o.pageSize)
+	}
+	if _, err := labels.Parse(o.selector); err != nil {
+		return fmt.Errorf("--selector is not a label selector: %w", err)
+	}
+	return nil
+}
+
+func (o *liveOptions) connect(stderr io.Writer) (source, error) {
+	config, err := o.config.ToRESTConfig()
+	if err != nil {
+		return nil, fmt.Errorf("find the API server: %w", err)
+	}
+	connected, err := live.Connect(config)
+	if err != nil {
+		return nil, err
+	}
+	return &liveSource{connected, o, &progress{to: stderr, person: isTerminal(stderr)}}, nil
+}
+
+// liveSource has objects in a cluster.
+type liveSource struct {
+	live     *live.Cluster
+	options  *liveOptions
+	progress *progress
+}
+
+func (s *liveSource) cluster() cluster { return s.live }
+
+func (s *liveSource) check(ctx context.Context, checker *verify.Checker, name string) (string, error) {
+	// The one of the cluster, whatever is in a file: it says how objects are stored.
+	crd, err := s.live.Definition(ctx, name)
+	if err != nil {
+		return "", err
+	}
+	version, asStored, err := live.VersionToRead(crd)
+	if err != nil {
+		return "", err
+	}
+	if err := s.fits(checker, crd, version); err != nil {
+		return "", err
+	}
+	if !asStored || len(crd.Status.StoredVersions) > 1 {
+		checker.Warn(fmt.Sprintf("some objects are stored in another version than %s, in which they were read (stored: %s): these came through the conversion that the cluster has now, which is %s",
+			version, strings.Join(crd.Status.StoredVersions, ", "), crds.Strategy(crd)))
+	}
+	query := live.Query{
+		Resource: crds.Resource(crd, version), Namespace: *s.options.config.Namespace,
+		Selector: s.options.selector, Sample: s.options.sample, PageSize: s.options.pageSize,
+	}
+	err = s.live.Objects(ctx, query, func(object manifest.Object) { checker.Check(ctx, object) }, s.progress.page)
+	s.progress.end()
+	return s.describe(version), err
+}
+
+// fits returns an error where the objects of the cluster cannot be what is meant.
+func (s *liveSource) fits(checker *verify.Checker, crd *apiextensionsv1.CustomResourceDefinition, version string) error {
+	if !slices.Contains(checker.Versions(), version) {
+		return fmt.Errorf("the cluster has objects of version %s, and the policy converts %s only: add the version to the CustomResourceDefinition of --crd",
+			version, strings.Join(checker.Versions(), ", "))
+	}
+	if *s.options.config.Namespace != "" && crd.Spec.Scope == apiextensionsv1.ClusterScoped {
+		return fmt.Errorf("%s has no namespaces: leave out --namespace", crd.Spec.Names.Kind)
+	}
+	return nil
+}
+
+// describe says for people which objects were read.
+func (s *liveSource) describe(version string) string {
+	text := "the cluster, at version " + version
+	if namespace := *s.options.config.Namespace; namespace != "" {
+		text += ", in namespace " + namespace
+	}
+	if s.options.selector != "" {
+		text += ", with labels " + s.options.selector
+	}
+	if s.options.sample > 0 {
+		text += fmt.Sprintf(", the first %d at most", s.options.sample)
+	}
+	return text
+}
+
+// progress tells a person how far a check is, and a log how it ended.
+type progress struct {
+	to     io.Writer
+	person bool
+	done   int64
+}
+
+func (p *progress) page(done, remaining int64) {
+	p.done = done
+	if p.person {
+		// Back to the start of the line, and away with what was there.
+		fmt.Fprintf(p.to, "\r\x1b[K%d of %d objects", done, done+remaining)
+	}
+}
+
+func (p *progress) end() {
+	if p.person {
+		fmt.Fprint(p.to, "\r\x1b[K")
+	}
+	fmt.Fprintf(p.to, "%d objects read\n", p.done)
+}

@@ -1,0 +1,55 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package expression
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/cel-go/cel"
+)
+
+// BenchmarkEvaluate measures what expressions take, and what a unit of cost is.
+func BenchmarkEvaluate(b *testing.B) {
+	long := `"` + strings.Repeat("a1,", 2000) + `"`
+	for name, tc := range map[string]struct{ expression, from, to, value string }{
+		"integer":     {"self.a / 65536", integer, integer, `131075`},
+		"text":        {"self.a.split(':')[0]", text, text, `"host:80"`},
+		"list":        {"self.a.map(x, x + ':80').join(',')", texts, text, `["a","b","c","d"]`},
+		"long text":   {"self.a.split(',').map(x, x + '!').join(',')", text, text, long},
+		"long regexp": {"string(self.a.matches('(a|1|,)*(b|c|d|e|f|g|h|i|j)+$'))", text, text, long},
+		"loops":       {"self.a.all(x, self.a.all(y, x == y))", texts, boolean, longList},
+		"loops of integers": {"self.a.all(x, self.a.map(y, x + y).size() > 0)", `{type: array, items: {type: integer}}`, boolean,
+			strings.ReplaceAll(longList, `"a"`, `1`)},
+	} {
+		b.Run(name, func(b *testing.B) {
+			from := []Field{{Name: "a", Schema: structural(b, tc.from)}}
+			side, err := newSide(from, storedExpressions)
+			if err != nil {
+				b.Fatal(err)
+			}
+			compiled, err := side.compile(tc.expression)
+			if err != nil {
+				b.Fatal(err)
+			}
+			program, err := side.env.Program(compiled, cel.CostLimit(1<<40), cel.CustomDecoratorV2(inOrder(compiled.NativeRep())))
+			if err != nil {
+				b.Fatal(err)
+			}
+			self := map[string]any{selfName: map[string]any{"a": read([]byte(tc.value), from[0].Schema)}}
+			_, details, err := program.Eval(self)
+			if err != nil {
+				b.Fatal(err)
+			}
+			p := &Program{sources: from, targets: []target{{program, structural(b, tc.to)}}}
+			b.ReportAllocs()
+			for b.Loop() {
+				p.Evaluate([][]byte{[]byte(tc.value)})
+			}
+			cost := float64(*details.ActualCost())
+			b.ReportMetric(cost, "units")
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/cost, "ns/unit")
+		})
+	}
+}

@@ -1,0 +1,87 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package expression
+
+import (
+	"fmt"
+
+	"github.com/google/cel-go/cel"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+)
+
+// Field is a field of one side.
+type Field struct {
+	// Name is what the expressions of the other side call it: self.name.
+	Name string
+	// Schema says what it may hold.
+	Schema *schema.Structural
+	// Expression computes it from the fields of the other side.
+	Expression string
+}
+
+// Program computes the fields of one side from those of the other. It never
+// changes, and any number of goroutines may use it.
+type Program struct {
+	sources []Field
+	targets []target
+}
+
+// target is a field that is computed.
+type target struct {
+	program cel.Program
+	schema  *schema.Structural
+}
+
+// New compiles the expressions of the target fields. It fails only where Check
+// found something wrong, or was not asked.
+func New(from, to []Field) (*Program, error) {
+	side, err := newSide(from, storedExpressions)
+	if err != nil {
+		return nil, err
+	}
+	p := &Program{sources: from}
+	for _, field := range to {
+		compiled, err := side.compile(field.Expression)
+		if err != nil {
+			return nil, fmt.Errorf("the expression of %s: %w", field.Name, err)
+		}
+		program, err := side.program(compiled)
+		if err != nil {
+			return nil, fmt.Errorf("the expression of %s: %w", field.Name, err)
+		}
+		p.targets = append(p.targets, target{program, field.Schema})
+	}
+	return p, nil
+}
+
+// Evaluate computes the target fields' values from those of the source fields,
+// as JSON texts in the order in which New was given the fields. Nil is a missing
+// value, in both. Where all values are missing or null, so are all results: an
+// object that lacks the fields does not get any.
+func (p *Program) Evaluate(values [][]byte) [][]byte {
+	results := make([][]byte, len(p.targets))
+	self := make(map[string]any, len(p.sources))
+	for i, field := range p.sources {
+		if value := read(values[i], field.Schema); value != nil {
+			self[field.Name] = value
+		}
+	}
+	if len(self) == 0 {
+		return results
+	}
+	variables := map[string]any{selfName: self}
+	for i := range p.targets {
+		results[i] = p.targets[i].evaluate(variables)
+	}
+	return results
+}
+
+// evaluate gives the JSON text of the result, or nil.
+func (t *target) evaluate(variables map[string]any) []byte {
+	value, _, err := t.program.Eval(variables)
+	if err != nil {
+		return nil
+	}
+	return write(value, t.schema)
+}

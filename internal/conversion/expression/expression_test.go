@@ -1,0 +1,300 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package expression
+
+import (
+	"errors"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"sigs.k8s.io/yaml"
+)
+
+// structural reads a schema as it stands in a CustomResourceDefinition.
+func structural(t testing.TB, text string) *schema.Structural {
+	t.Helper()
+	props, internal := &apiextensionsv1.JSONSchemaProps{}, &apiextensions.JSONSchemaProps{}
+	if err := yaml.UnmarshalStrict([]byte(text), props); err != nil {
+		t.Fatal(err)
+	}
+	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(props, internal, nil); err != nil {
+		t.Fatal(err)
+	}
+	s, err := schema.NewStructural(internal)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// evaluate computes one field of the schema to from fields whose names are in
+// order a, b, c. An empty text is a missing value.
+func evaluate(t testing.TB, expression, to string, from, values []string) string {
+	t.Helper()
+	var fields []Field
+	var texts [][]byte
+	for i, text := range from {
+		fields = append(fields, Field{Name: string(rune('a' + i)), Schema: structural(t, text), Expression: "0"})
+		texts = append(texts, nil)
+		if values[i] != "" {
+			texts[i] = []byte(values[i])
+		}
+	}
+	program, err := New(fields, []Field{{Name: "x", Schema: structural(t, to), Expression: expression}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(program.Evaluate(texts)[0])
+}
+
+const (
+	integer = `{type: integer}`
+	double  = `{type: number}`
+	boolean = `{type: boolean}`
+	text    = `{type: string, maxLength: 64}`
+	texts   = `{type: array, maxItems: 16, items: {type: string, maxLength: 64}}`
+	textMap = `{type: object, maxProperties: 16, additionalProperties: {type: string, maxLength: 64}}`
+	open    = `{x-kubernetes-preserve-unknown-fields: true}`
+	either  = `{x-kubernetes-int-or-string: true, maxLength: 64}`
+	port    = `{type: object, properties: {name: {type: string}, port: {type: integer}, tags: {type: array, items: {type: string}}}}`
+)
+
+func TestEvaluate(t *testing.T) {
+	for name, tc := range map[string]struct {
+		expression string
+		from       []string
+		values     []string
+		to         string
+		want       string
+	}{
+		"integer":                     {"self.a * 2", []string{integer}, []string{`21`}, integer, `42`},
+		"integer over 2^53":           {"self.a", []string{integer}, []string{`9007199254740993`}, integer, `9007199254740993`},
+		"smallest integer":            {"self.a", []string{integer}, []string{`-9223372036854775808`}, integer, `-9223372036854775808`},
+		"integer over int64":          {"self.a", []string{integer}, []string{`9223372036854775808`}, integer, ``},
+		"integer written as a double": {"self.a", []string{integer}, []string{`1.0`}, integer, ``},
+		"overflow":                    {"self.a + 1", []string{integer}, []string{`9223372036854775807`}, integer, ``},
+		"division by zero":            {"1 / self.a", []string{integer}, []string{`0`}, integer, ``},
+		"integer as a number":         {"self.a", []string{integer}, []string{`3`}, double, `3`},
+		"double":                      {"self.a / 4.0", []string{double}, []string{`1`}, double, `0.25`},
+		"double in its shortest form": {"self.a", []string{double}, []string{`0.10000000000000000`}, double, `0.1`},
+		"large double":                {"self.a", []string{double}, []string{`1e300`}, double, `1e+300`},
+		"double beyond all":           {"self.a", []string{double}, []string{`1e400`}, double, ``},
+		"inexact integer as a double": {"self.a", []string{double}, []string{`9007199254740993`}, double, ``},
+		"infinity":                    {"self.a / 0.0", []string{double}, []string{`1`}, double, ``},
+		"not a number":                {"self.a / self.a", []string{double}, []string{`0`}, double, ``},
+		"boolean":                     {"!self.a", []string{boolean}, []string{`true`}, boolean, `false`},
+		"string":                      {"self.a + '!'", []string{text}, []string{`"a"`}, text, `"a!"`},
+		"string as it is":             {"self.a", []string{text}, []string{`"\u003ca\u003e & \"\\ \n é"`}, text, `"<a> & \"\\ \n é"`},
+		"string of another type":      {"self.a", []string{text}, []string{`1`}, text, ``},
+		"failed conversion":           {"int(self.a)", []string{text}, []string{`"7x"`}, integer, ``},
+		"converted":                   {"int(self.a)", []string{text}, []string{`"7"`}, integer, `7`},
+
+		"split":    {"self.a.split(':')", []string{text}, []string{`"a:b"`}, texts, `["a","b"]`},
+		"join":     {"self.a.join(':')", []string{texts}, []string{`["a","b"]`}, text, `"a:b"`},
+		"list":     {"self.a", []string{texts}, []string{`["b","a"]`}, texts, `["b","a"]`},
+		"no list":  {"self.a.map(x, x)", []string{texts}, []string{`[]`}, texts, `[]`},
+		"sum list": {"self.a + ['c']", []string{texts}, []string{`["a"]`}, texts, `["a","c"]`},
+		"lists of lists": {"[self.a] + [self.a]", []string{texts}, []string{`["a"]`},
+			`{type: array, items: ` + texts + `}`, `[["a"],["a"]]`},
+		"null in a list":       {"self.a", []string{texts}, []string{`["a",null]`}, texts, ``},
+		"map":                  {"self.a", []string{textMap}, []string{`{"b":"1","a":"2"}`}, textMap, `{"a":"2","b":"1"}`},
+		"keys of a map":        {"self.a.map(k, k)", []string{textMap}, []string{`{"c":"","b":"","a":"","d":""}`}, texts, `["a","b","c","d"]`},
+		"entries of a map":     {"self.a.transformList(k, v, k + v)", []string{textMap}, []string{`{"c":"1","b":"2","a":"3"}`}, texts, `["a3","b2","c1"]`},
+		"keys of a literal":    {"{'d': 1, 'b': 2, 'c': 3, 'a': 4, self.a: 5}.map(k, k)", []string{text}, []string{`"e"`}, texts, `["a","b","c","d","e"]`},
+		"keys of integers":     {"{10: 1, 9: 2, 8: 3, self.a: 5}.map(k, string(k))", []string{integer}, []string{`7`}, texts, `["7","8","9","10"]`},
+		"transformed map":      {"self.a.transformMap(k, v, v + k)", []string{textMap}, []string{`{"b":"1","a":"2"}`}, textMap, `{"a":"2a","b":"1b"}`},
+		"map of other keys":    {"{1: self.a}", []string{text}, []string{`"a"`}, open, ``},
+		"map with an optional": {"{'a': self.a, ?'b': self.?b}", []string{text, text}, []string{`"a"`, ``}, textMap, `{"a":"a"}`},
+
+		"object":                 {"self.a", []string{port}, []string{`{"port":1,"name":"a"}`}, port, `{"name":"a","port":1}`},
+		"member of an object":    {"self.a.port", []string{port}, []string{`{"port":1}`}, integer, `1`},
+		"missing member":         {"self.a.port", []string{port}, []string{`{"name":"a"}`}, integer, ``},
+		"null member":            {"has(self.a.port) ? 1 : 0", []string{port}, []string{`{"port":null}`}, integer, `0`},
+		"member of another type": {"self.a.name", []string{port}, []string{`{"name":"a","port":"b"}`}, text, ``},
+		"built object":           {"{'name': dyn(self.a), 'port': dyn(self.b)}", []string{text, integer}, []string{`"a"`, `1`}, port, `{"name":"a","port":1}`},
+		"object with a member too many": {
+			"{'name': dyn(self.a), 'host': dyn(self.a)}", []string{text}, []string{`"a"`}, port, ``},
+		"object with a member of another type": {"{'port': dyn(self.a)}", []string{text}, []string{`"a"`}, port, ``},
+		"object with members that no schema names": {"self.a", []string{`{type: object, x-kubernetes-preserve-unknown-fields: true}`},
+			[]string{`{"b":[1,{"c":null}],"a":1.5}`}, `{type: object, x-kubernetes-preserve-unknown-fields: true}`, `{"a":1.5,"b":[1,{"c":null}]}`},
+		"object that may not stay as it is": {"self.a", []string{`{type: object, x-kubernetes-preserve-unknown-fields: true}`},
+			[]string{`{"a":1}`}, port, ``},
+		"integer over int64 in what no schema names": {"self.a", []string{`{type: object, x-kubernetes-preserve-unknown-fields: true}`},
+			[]string{`{"a":{"b":[18446744073709551615]}}`}, `{type: object, x-kubernetes-preserve-unknown-fields: true}`, ``},
+		"field named by a reserved word": {"self.a.namespace", []string{`{type: object, properties: {namespace: {type: string}}}`},
+			[]string{`{"namespace":"a"}`}, text, `"a"`},
+		"anything": {"{'a': [1, 2]}", []string{text}, []string{`"a"`}, open, `{"a":[1,2]}`},
+
+		"missing":                    {"self.a", []string{text, text}, []string{``, `"b"`}, text, ``},
+		"missing, asked":             {"has(self.a) ? self.a : self.b", []string{text, text}, []string{``, `"b"`}, text, `"b"`},
+		"missing, optional":          {"self.?a", []string{text, text}, []string{``, `"b"`}, text, ``},
+		"there, optional":            {"self.?a", []string{text}, []string{`"a"`}, text, `"a"`},
+		"missing, otherwise":         {"self.?a.orValue(self.b)", []string{text, text}, []string{``, `"b"`}, text, `"b"`},
+		"none":                       {"optional.none()", []string{text}, []string{`"a"`}, text, ``},
+		"null result":                {"dyn(null)", []string{text}, []string{`"a"`}, open, ``},
+		"nothing there":              {"'constant'", []string{text, text}, []string{``, `null`}, text, ``},
+		"null is missing":            {"has(self.a) ? 1 : 0", []string{`{type: string, nullable: true}`, text}, []string{`null`, `"b"`}, integer, `0`},
+		"short circuit":              {"has(self.b) || self.a == 'x'", []string{text, text}, []string{``, `"b"`}, boolean, `true`},
+		"unreadable but not read":    {"self.b", []string{text, text}, []string{`[]`, `"b"`}, text, `"b"`},
+		"unreadable, asked for only": {"has(self.a) ? 1 : 0", []string{text, text}, []string{`[]`, `"b"`}, integer, `1`},
+
+		"integer or string, an integer": {"type(self.a) == int ? string(self.a) : string(self.a) + '%'", []string{either}, []string{`5`}, text, `"5"`},
+		"integer or string, a string":   {"self.a", []string{either}, []string{`"5%"`}, either, `"5%"`},
+		"integer or string, a boolean":  {"dyn(true)", []string{text}, []string{`"a"`}, either, ``},
+		"sets in another order": {"self.a == self.b", []string{
+			`{type: array, x-kubernetes-list-type: set, items: {type: string}}`, `{type: array, x-kubernetes-list-type: set, items: {type: string}}`,
+		}, []string{`["a","b"]`, `["b","a"]`}, boolean, `true`},
+
+		"duration":             {"self.a", []string{`{type: string, format: duration}`}, []string{`"90m"`}, `{type: string, format: duration}`, `"1h30m0s"`},
+		"seconds of one":       {"self.a.getSeconds()", []string{`{type: string, format: duration}`}, []string{`"90m"`}, integer, `5400`},
+		"no duration":          {"self.a.getSeconds()", []string{`{type: string, format: duration}`}, []string{`"soon"`}, integer, ``},
+		"time":                 {"self.a + duration('1h')", []string{`{type: string, format: date-time}`}, []string{`"2024-02-03T04:05:06+02:00"`}, `{type: string, format: date-time}`, `"2024-02-03T03:05:06Z"`},
+		"date":                 {"self.a + duration('24h')", []string{`{type: string, format: date}`}, []string{`"2024-02-28"`}, `{type: string, format: date}`, `"2024-02-29"`},
+		"bytes":                {"self.a", []string{`{type: string, format: byte}`}, []string{`"aGk="`}, `{type: string, format: byte}`, `"aGk="`},
+		"bytes of a text":      {"bytes(self.a)", []string{text}, []string{`"hi"`}, `{type: string, format: byte}`, `"aGk="`},
+		"quantity":             {"quantity(self.a).asInteger()", []string{text}, []string{`"2k"`}, integer, `2000`},
+		"regular expression":   {"self.a.find('[0-9]+')", []string{text}, []string{`"abc 123"`}, text, `"123"`},
+		"address":              {"ip(self.a).family()", []string{text}, []string{`"::1"`}, integer, `6`},
+		"far too expensive":    {"self.a.all(x, self.a.all(y, self.a.all(z, x != y || y != z || true)))", []string{texts}, []string{longList}, boolean, ``},
+		"endless result":       {"self.a.map(x, self.a.map(y, self.a.map(z, x + y + z)))", []string{texts}, []string{longList}, open, ``},
+		"result of a wide map": {"self.a.map(x, {'a': x})", []string{texts}, []string{`["1"]`}, `{type: array, items: ` + textMap + `}`, `[{"a":"1"}]`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := evaluate(t, tc.expression, tc.to, tc.from, tc.values); got != tc.want {
+				t.Errorf("%s of %v is %s, want %s", tc.expression, tc.values, got, tc.want)
+			}
+		})
+	}
+}
+
+// longList is one over which three nested loops take too long.
+var longList = func() string {
+	list := `["a"`
+	for range 299 {
+		list += `,"a"`
+	}
+	return list + `]`
+}()
+
+// Each of these would need gigabytes or minutes, and its cost would be charged
+// only then.
+func TestEvaluateTooMuch(t *testing.T) {
+	long := `"` + strings.Repeat("a", 200_000) + `"`
+	numbers := "[0"
+	for i := range 5000 {
+		numbers += "," + strconv.Itoa(i)
+	}
+	numbers += "]"
+	const list = `{type: array, items: {type: integer}}`
+	for expression, tc := range map[string]struct{ of, value, want string }{
+		"self.a.replace('a', self.a)":                             {text, long, "replace would do too much"},
+		"self.a.replace('a', self.a, 100000)":                     {text, long, "replace would do too much"},
+		"self.a.split('').join(self.a)":                           {text, long, "join would do too much"},
+		"self.a.substring(0, 99).split('').map(x, self.a).join()": {text, long, "join would do too much"},
+		"self.a.distinct()":                                       {list, numbers, "distinct would do too much"},
+		"sets.contains(self.a, self.a)":                           {list, numbers, "sets.contains would do too much"},
+		"sets.equivalent(self.a, self.a)":                         {list, numbers, "sets.equivalent would do too much"},
+		"sets.intersects(self.a, self.a)":                         {list, numbers, "sets.intersects would do too much"},
+		"lists.range(self.a[4999] * 10000000)":                    {list, numbers, "exceeds maximum allowed"},
+	} {
+		of := structural(t, tc.of)
+		side, err := newSide([]Field{{Name: "a", Schema: of}}, storedExpressions)
+		if err != nil {
+			t.Fatal(err)
+		}
+		compiled, err := side.compile(expression)
+		if err != nil {
+			t.Fatal(err)
+		}
+		program, err := side.env.Program(compiled, cel.CostLimit(1<<60)) // so that only the guards are in the way
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _, err = program.Eval(map[string]any{selfName: map[string]any{"a": read([]byte(tc.value), of)}})
+		if err == nil || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: error %v, want %s", expression, err, tc.want)
+		}
+	}
+	for expression, want := range map[string]string{
+		"self.a.replace('a', 'bb')": `"bbc"`, "self.a.replace('a', 'b', 1)": `"bc"`, "self.a.split('').join('-')": `"a-c"`, "self.a.split('').join()": `"ac"`,
+		"[self.a, self.a].distinct().join()": `"ac"`, "string(sets.contains([self.a], [self.a]))": `"true"`,
+	} {
+		if got := evaluate(t, expression, text, []string{text}, []string{`"ac"`}); got != want {
+			t.Errorf("%s is %s, want %s", expression, got, want)
+		}
+	}
+}
+
+func TestEvaluateSeveralFields(t *testing.T) {
+	got := unpacker(t).Evaluate([][]byte{[]byte("131075")})
+	if diff := cmp.Diff([][]byte{[]byte("2"), []byte("3"), nil}, got); diff != "" {
+		t.Errorf("results (-want +got):\n%s", diff)
+	}
+}
+
+// unpacker computes three fields, one of them never.
+func unpacker(t testing.TB) *Program {
+	t.Helper()
+	program, err := New([]Field{{Name: "packed", Schema: structural(t, integer)}}, []Field{
+		{Name: "high", Schema: structural(t, integer), Expression: "self.packed / 65536"},
+		{Name: "low", Schema: structural(t, integer), Expression: "self.packed % 65536"},
+		{Name: "never", Schema: structural(t, text), Expression: "self.packed > 0 ? string(1 / 0) : ''"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return program
+}
+
+func TestEvaluateAtOnce(t *testing.T) {
+	program := unpacker(t)
+	var running sync.WaitGroup
+	for worker := range 8 {
+		running.Go(func() {
+			for i := range 200 {
+				packed := worker*65536*1000 + i
+				got := program.Evaluate([][]byte{[]byte(strconv.Itoa(packed))})
+				want := [][]byte{[]byte(strconv.Itoa(packed / 65536)), []byte(strconv.Itoa(packed % 65536)), nil}
+				if packed == 0 {
+					want[2] = []byte(`""`)
+				}
+				if diff := cmp.Diff(want, got); diff != "" {
+					t.Errorf("results for %d (-want +got):\n%s", packed, diff)
+				}
+			}
+		})
+	}
+	running.Wait()
+}
+
+func TestNewRefuses(t *testing.T) {
+	_, err := New([]Field{{Name: "a", Schema: structural(t, integer)}}, []Field{{Name: "x", Schema: structural(t, integer), Expression: "self.b"}})
+	var failed *CompileError
+	if !errors.As(err, &failed) || err.Error() != "the expression of x: undefined field 'b' (line 1, column 5); self has a" {
+		t.Errorf("error %v", err)
+	}
+}
+
+// Expressions that depend on when or where they run would make another object
+// of the same one, in every pod and at every call.
+func TestNoClockAndNoChance(t *testing.T) {
+	side, err := newSide(nil, storedExpressions)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pure := regexp.MustCompile(`(?i)now|today|clock|rand|uuid|shuffle|env|file|http|lookup`)
+	for name := range side.env.Functions() {
+		if name != "format.uuid" && pure.MatchString(name) { // which is the format of UUIDs
+			t.Errorf("there is a function %s", name)
+		}
+	}
+}

@@ -1,0 +1,128 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manifest
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const listText = ` { "kind" : "List", "apiVersion":"v1",  "items": [ {"kind":"A", "n": 1.0} ,
+ {"kind":"B","metadata":{"namespace":"x","name":"y"}} ], "metadata": {"resourceVersion":""} } `
+
+func TestReplace(t *testing.T) {
+	quiet := func(o Object) ([]byte, error) { return []byte(`"` + o.String() + `"`), nil }
+	for name, test := range map[string]struct {
+		text string
+		with func(Object) ([]byte, error)
+		want string
+		err  string
+	}{
+		"an object":    {`{"kind":"A","metadata":{"name":"a"}}`, quiet, `"f, document 1 (a)"`, ""},
+		"a list":       {listText, quiet, `{ "kind" : "List", "apiVersion":"v1",  "items": [ "f, document 1, items[0]" ,` + "\n" + ` "f, document 1, items[1] (x/y)" ], "metadata": {"resourceVersion":""} }`, ""},
+		"an empty one": {`{"kind":"AList","items":[]}`, quiet, `{"kind":"AList","items":[]}`, ""},
+		"a null":       {`{"kind":"AList","items":null}`, quiet, `{"kind":"AList","items":null}`, ""},
+		"no items":     {`{"kind":"AList","spec":1}`, quiet, `"f, document 1"`, ""},
+		"no list":      {`{"kind":"AList","items":{}}`, quiet, "", "f, document 1: items is not a list"},
+		"all errors": {
+			listText, func(o Object) ([]byte, error) { return nil, errors.New("no " + o.Kind) }, "",
+			"f, document 1, items[0]: no A\nf, document 1, items[1] (x/y): no B",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			documents, err := Parse("f", []byte(test.text))
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := documents[0].Replace(test.with)
+			if err != nil {
+				if diff := cmp.Diff(test.err, err.Error()); diff != "" {
+					t.Errorf("error (-want +got):\n%s", diff)
+				}
+				return
+			}
+			if diff := cmp.Diff(test.want, string(got.JSON)); diff != "" {
+				t.Errorf("text (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestSetAPIVersion(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"a":{"apiVersion":"x"}, "apiVersion" : "old" ,"b":1.0}`: `{"a":{"apiVersion":"x"}, "apiVersion" : "new" ,"b":1.0}`,
+		`{"a": 1}`: `{"a": 1}`,
+	} {
+		got, err := Document{JSON: []byte(text)}.SetAPIVersion("new")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, string(got.JSON)); diff != "" {
+			t.Errorf("text (-want +got):\n%s", diff)
+		}
+	}
+}
+
+// TestReadAll reads a directory, a file and the standard input, and writes in all forms.
+func TestReadAll(t *testing.T) {
+	directory := t.TempDir()
+	for file, text := range map[string]string{
+		"b.yaml": "# only a comment\n---\nb: 1.50\nlist:\n- text: 'yes'\n---\n---\nc: []\n", "a.json": "{ \"a\" : 1.0 }\n{\"b\":2}", "c.txt": "no", "d/e.json": "{}",
+	} {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(directory, file)), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(directory, file), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	documents, err := ReadAll([]string{directory, Stdin, filepath.Join(directory, "d", "e.json")}, strings.NewReader("{a: b}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var places []string
+	for _, document := range documents {
+		places = append(places, strings.TrimPrefix(document.String(), directory))
+	}
+	want := []string{"/a.json, document 1", "/a.json, document 2", "/b.yaml, document 1", "/b.yaml, document 3", "stdin, document 1", "/d/e.json, document 1"}
+	if diff := cmp.Diff(want, places); diff != "" {
+		t.Errorf("documents (-want +got):\n%s", diff)
+	}
+	for form, want := range map[Form]string{
+		"":   "{ \"a\" : 1.0 }\n---\n{\"b\":2}\n---\nb: 1.50\nlist:\n- text: \"yes\"\n---\nc: []\n---\na: b\n---\n{}\n",
+		JSON: "{ \"a\" : 1.0 }\n{\"b\":2}\n{\n  \"b\": 1.50,\n  \"list\": [\n    {\n      \"text\": \"yes\"\n    }\n  ]\n}\n{\n  \"c\": []\n}\n{\n  \"a\": \"b\"\n}\n{}\n",
+		YAML: "a: 1.0\n---\nb: 2\n---\nb: 1.50\nlist:\n- text: \"yes\"\n---\nc: []\n---\na: b\n---\n{}\n",
+	} {
+		var out bytes.Buffer
+		if err := Write(&out, form, documents); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, out.String()); diff != "" {
+			t.Errorf("form %q (-want +got):\n%s", form, diff)
+		}
+	}
+}
+
+func TestReadAllErrors(t *testing.T) {
+	directory := t.TempDir()
+	broken := filepath.Join(directory, "broken.txt")
+	if err := os.WriteFile(broken, []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{
+		directory:                           directory + " has no .json, .yaml or .yml file",
+		filepath.Join(directory, "missing"): "stat " + filepath.Join(directory, "missing") + ": no such file or directory",
+		broken:                              broken + ", document 1: unexpected EOF",
+	} {
+		if _, err := ReadAll([]string{path}, nil); err == nil || err.Error() != want {
+			t.Errorf("error is %v, want %s", err, want)
+		}
+	}
+}

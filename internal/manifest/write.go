@@ -1,0 +1,130 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manifest
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"unicode"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Write writes documents, each in the form, or in its own where that is empty.
+// JSON that was read as JSON keeps its bytes.
+func Write(w io.Writer, form Form, documents []Document) error {
+	formOf := func(d Document) Form {
+		if form != "" {
+			return form
+		}
+		return d.Form
+	}
+	// JSON is YAML, too, so in one stream with YAML it is separated as that is.
+	separated := slices.ContainsFunc(documents, func(d Document) bool { return formOf(d) == YAML })
+	var out bytes.Buffer
+	for i, document := range documents {
+		if separated && i > 0 {
+			out.WriteString("---\n")
+		}
+		if err := document.write(&out, formOf(document)); err != nil {
+			return fmt.Errorf("%s: %w", document, err)
+		}
+	}
+	_, err := w.Write(out.Bytes())
+	return err
+}
+
+func (d Document) write(out *bytes.Buffer, form Form) error {
+	switch {
+	case form == YAML:
+		return writeYAML(out, d.JSON)
+	case d.Form == YAML:
+		if err := json.Indent(out, d.JSON, "", "  "); err != nil {
+			return err
+		}
+	default:
+		out.Write(d.JSON)
+	}
+	out.WriteByte('\n')
+	return nil
+}
+
+func writeYAML(out *bytes.Buffer, text []byte) error {
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+	node, err := toYAML(decoder)
+	if err != nil {
+		return err
+	}
+	encoder := yaml.NewEncoder(out)
+	encoder.SetIndent(2)
+	encoder.CompactSeqIndent()
+	if err := encoder.Encode(node); err != nil {
+		return err
+	}
+	return encoder.Close()
+}
+
+// toYAML reads the next value of JSON. Members keep their order.
+func toYAML(decoder *json.Decoder) (*yaml.Node, error) {
+	token, err := decoder.Token()
+	if err != nil {
+		return nil, err
+	}
+	switch value := token.(type) {
+	case json.Delim:
+		return toYAMLCollection(decoder, value)
+	case string:
+		return textNode(value), nil
+	case json.Number:
+		return &yaml.Node{Kind: yaml.ScalarNode, Value: value.String()}, nil
+	case nil:
+		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!null", Value: "null"}, nil
+	}
+	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!bool", Value: fmt.Sprint(token)}, nil
+}
+
+func toYAMLCollection(decoder *json.Decoder, opening json.Delim) (*yaml.Node, error) {
+	node := &yaml.Node{Kind: yaml.SequenceNode}
+	if opening == '{' {
+		node.Kind = yaml.MappingNode
+	}
+	for decoder.More() {
+		value, err := toYAML(decoder) // names are values of the mapping, too
+		if err != nil {
+			return nil, err
+		}
+		node.Content = append(node.Content, value)
+	}
+	if len(node.Content) == 0 {
+		node.Style = yaml.FlowStyle
+	}
+	_, err := decoder.Token()
+	return node, err
+}
+
+// textNode is text that kubectl reads as text.
+func textNode(text string) *yaml.Node {
+	node := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: text}
+	if isOldBoolean(text) || jsonNumber.MatchString(text) || strings.Contains(text, "\n") && !isBlock(text) {
+		node.Style = yaml.DoubleQuotedStyle
+	}
+	return node
+}
+
+// isBlock reports whether several lines can stand as they are. With white space
+// where a reader may take it for indentation, or see none, they are quoted.
+func isBlock(text string) bool {
+	for line := range strings.Lines(text) {
+		line = strings.TrimSuffix(line, "\n")
+		if strings.TrimRightFunc(line, unicode.IsSpace) != line || strings.ContainsFunc(line, unicode.IsControl) {
+			return false
+		}
+	}
+	return text[0] != '\n' && text[0] != ' '
+}

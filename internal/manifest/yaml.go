@@ -1,0 +1,216 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manifest
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+	kubernetesyaml "sigs.k8s.io/yaml"
+)
+
+const (
+	// maxDepth bounds nesting, and ends an alias that leads into itself.
+	maxDepth = 512
+	// maxAliased bounds what aliases multiply.
+	maxAliased = 1 << 20
+)
+
+// jsonNumber is a number as JSON writes it, RFC 8259. YAML writes most of them so.
+var jsonNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$`)
+
+// oldBooleans are booleans in YAML 1.1, as kubectl reads it, and text in YAML 1.2.
+var oldBooleans = []string{"y", "n", "yes", "no", "on", "off"}
+
+func isOldBoolean(text string) bool { return slices.Contains(oldBooleans, strings.ToLower(text)) }
+
+// toJSON writes a document of YAML as JSON. Numbers are copied as they are written.
+func toJSON(document *yaml.Node) ([]byte, error) {
+	w := jsonWriter{}
+	err := w.node(document, 0)
+	return w.out.Bytes(), err
+}
+
+type jsonWriter struct {
+	out bytes.Buffer
+	// aliased counts the values that were reached through aliases.
+	aliased int
+	inAlias bool
+}
+
+func (w *jsonWriter) node(n *yaml.Node, depth int) error {
+	if w.inAlias {
+		w.aliased++
+	}
+	switch {
+	case depth > maxDepth:
+		return fmt.Errorf("line %d: nested deeper than %d", n.Line, maxDepth)
+	case w.aliased > maxAliased:
+		return fmt.Errorf("line %d: aliases make more than %d values", n.Line, maxAliased)
+	}
+	switch n.Kind {
+	case yaml.DocumentNode:
+		return w.node(n.Content[0], depth)
+	case yaml.AliasNode:
+		defer func(was bool) { w.inAlias = was }(w.inAlias)
+		w.inAlias = true
+		return w.node(n.Alias, depth+1)
+	case yaml.SequenceNode:
+		return w.sequence(n, depth)
+	case yaml.MappingNode:
+		return w.mapping(n, depth)
+	case yaml.ScalarNode:
+		text, err := scalar(n)
+		w.out.Write(text)
+		return err
+	}
+	w.out.WriteString("null")
+	return nil
+}
+
+func (w *jsonWriter) sequence(n *yaml.Node, depth int) error {
+	w.out.WriteByte('[')
+	for i, element := range n.Content {
+		if i > 0 {
+			w.out.WriteByte(',')
+		}
+		if err := w.node(element, depth+1); err != nil {
+			return err
+		}
+	}
+	w.out.WriteByte(']')
+	return nil
+}
+
+func (w *jsonWriter) mapping(n *yaml.Node, depth int) error {
+	members, err := membersOf(n, depth)
+	if err != nil {
+		return err
+	}
+	w.out.WriteByte('{')
+	for i, member := range members {
+		if i > 0 {
+			w.out.WriteByte(',')
+		}
+		w.out.Write(quote(member.name))
+		w.out.WriteByte(':')
+		if err := w.node(member.value, depth+1); err != nil {
+			return err
+		}
+	}
+	w.out.WriteByte('}')
+	return nil
+}
+
+type yamlMember struct {
+	name  string
+	value *yaml.Node
+}
+
+// membersOf a mapping, with those that it merges in behind its own.
+func membersOf(n *yaml.Node, depth int) ([]yamlMember, error) {
+	if depth > maxDepth {
+		return nil, fmt.Errorf("line %d: nested deeper than %d", n.Line, maxDepth)
+	}
+	var members, merged []yamlMember
+	names := map[string]bool{}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key, value := n.Content[i], n.Content[i+1]
+		if key.ShortTag() == "!!merge" {
+			more, err := mergedBy(value, depth)
+			if err != nil {
+				return nil, err
+			}
+			merged = append(merged, more...)
+			continue
+		}
+		name, err := nameOf(key)
+		if err != nil {
+			return nil, err
+		}
+		if names[name] {
+			return nil, fmt.Errorf("line %d: the name %q is there twice", key.Line, name)
+		}
+		names[name] = true
+		members = append(members, yamlMember{name, value})
+	}
+	for _, member := range merged {
+		if !names[member.name] {
+			names[member.name] = true
+			members = append(members, member)
+		}
+	}
+	return members, nil
+}
+
+// mergedBy are the members that the value of a merge key, <<, brings in.
+func mergedBy(value *yaml.Node, depth int) ([]yamlMember, error) {
+	switch value.Kind {
+	case yaml.AliasNode:
+		return mergedBy(value.Alias, depth+1)
+	case yaml.MappingNode:
+		return membersOf(value, depth+1)
+	case yaml.SequenceNode:
+		var members []yamlMember
+		for _, element := range value.Content {
+			more, err := mergedBy(element, depth+1)
+			if err != nil {
+				return nil, err
+			}
+			members = append(members, more...)
+		}
+		return members, nil
+	}
+	return nil, fmt.Errorf("line %d: << merges mappings only", value.Line)
+}
+
+// nameOf a member. Numbers and booleans are names, too, by their text.
+func nameOf(key *yaml.Node) (string, error) {
+	if key.Kind == yaml.AliasNode {
+		key = key.Alias
+	}
+	if key.Kind != yaml.ScalarNode {
+		return "", fmt.Errorf("line %d: a name must be text", key.Line)
+	}
+	text, err := scalar(key)
+	if err != nil {
+		return "", err
+	}
+	if text[0] != '"' {
+		return string(text), nil
+	}
+	return key.Value, nil
+}
+
+// scalar writes a scalar as JSON: a number as it is, all else as kubectl reads it.
+func scalar(n *yaml.Node) ([]byte, error) {
+	tag := n.ShortTag()
+	switch {
+	case n.Style&yaml.TaggedStyle != 0 && tag != "!!str":
+		return nil, fmt.Errorf("line %d: the tag %s has no meaning in JSON: remove it", n.Line, n.Tag)
+	case n.Style != 0, tag == "!!str" && !isOldBoolean(n.Value):
+		return quote(n.Value), nil
+	case jsonNumber.MatchString(n.Value):
+		return []byte(n.Value), nil
+	}
+	text, err := kubernetesyaml.YAMLToJSON([]byte(n.Value))
+	if err != nil {
+		return nil, fmt.Errorf("line %d: %q has no form in JSON: %w", n.Line, n.Value, err)
+	}
+	return bytes.TrimSpace(text), nil
+}
+
+// quote writes a JSON string without the escapes for HTML.
+func quote(text string) []byte {
+	var out bytes.Buffer
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
+	_ = encoder.Encode(text) // a string is always written
+	return bytes.TrimSuffix(out.Bytes(), []byte("\n"))
+}

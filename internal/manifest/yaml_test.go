@@ -1,0 +1,132 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manifest
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	kubernetesyaml "sigs.k8s.io/yaml"
+)
+
+// TestYAML reads values of YAML as JSON.
+func TestYAML(t *testing.T) {
+	for name, test := range map[string]struct{ yaml, want string }{
+		"above 2^53":          {"9007199254740993", "9007199254740993"},
+		"above 2^64":          {"123456789012345678901234567890", "123456789012345678901234567890"},
+		"a decimal":           {"1.50", "1.50"},
+		"an exponent":         {"1E+5", "1E+5"},
+		"minus zero":          {"-0", "-0"},
+		"hexadecimal":         {"0x1F", "31"},
+		"octal":               {"017", "15"},
+		"underscores":         {"1_000", "1000"},
+		"no zero":             {".5", "0.5"},
+		"plus":                {"+7", "7"},
+		"a quoted number":     {`"007"`, `"007"`},
+		"text by its tag":     {"!!str 7", `"7"`},
+		"an old boolean":      {"yes", "true"},
+		"another":             {"Off", "false"},
+		"a quoted boolean":    {"'no'", `"no"`},
+		"a boolean":           {"TRUE", "true"},
+		"nothing":             {"", "null"},
+		"a tilde":             {"~", "null"},
+		"a date":              {"2001-02-03", `"2001-02-03"`},
+		"a time":              {"2001-02-03T04:05:06Z", `"2001-02-03T04:05:06Z"`},
+		"a version":           {"1.2.3", `"1.2.3"`},
+		"five words":          {"1 * * * 5", `"1 * * * 5"`},
+		"HTML":                {"a<b>&c", `"a<b>&c"`},
+		"a block":             {"|\n  a\n  b\n", `"a\nb\n"`},
+		"a fold":              {">-\n  a\n  b\n", `"a b"`},
+		"a list":              {"[1, {b: 2, a: 1}]", `[1,{"b":2,"a":1}]`},
+		"names by their text": {"{1: a, true: b, 1.0: c}", `{"1":"a","true":"b","1.0":"c"}`},
+		"an anchor":           {"[&x {a: 1.0}, *x]", `[{"a":1.0},{"a":1.0}]`},
+		"a merge":             {"[&x {a: 1, b: 2}, {<<: *x, b: 3}]", `[{"a":1,"b":2},{"b":3,"a":1}]`},
+		"two merges":          {"[&x {a: 1}, &y {a: 2, b: 2}, {<<: [*x, *y]}]", `[{"a":1},{"a":2,"b":2},{"a":1,"b":2}]`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			documents, err := Parse("f", []byte("value: "+test.yaml))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(`{"value":`+test.want+`}`, string(documents[0].JSON)); diff != "" {
+				t.Errorf("JSON (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestYAMLErrors(t *testing.T) {
+	bomb := "a0: &a0 [1, 1]\n"
+	for i := range 30 {
+		bomb += fmt.Sprintf("a%d: &a%d [*a%d, *a%d]\n", i+1, i+1, i, i)
+	}
+	for name, test := range map[string]struct{ yaml, want string }{
+		"no object":        {"- a", "f, document 1: an object was expected, with apiVersion and kind"},
+		"the second":       {"a: 1\n---\n3", "f, document 2: an object was expected, with apiVersion and kind"},
+		"not closed":       {"a: [", "f, document 1: yaml: line 1: did not find expected node content"},
+		"twice":            {"a: 1\nb: 2\na: 3", `f, document 1: line 3: the name "a" is there twice`},
+		"twice the same":   {"true: a\nyes: b", `f, document 1: line 2: the name "true" is there twice`},
+		"infinity":         {"a: .inf", `f, document 1: line 1: ".inf" has no form in JSON: `},
+		"a tag":            {"a: !!binary aGk=", "f, document 1: line 1: the tag !!binary has no meaning in JSON: remove it"},
+		"a name":           {"[a]: 1", "f, document 1: line 1: a name must be text"},
+		"a merged scalar":  {"<<: 1", "f, document 1: line 1: << merges mappings only"},
+		"a loop":           {"a: &x [*x]", "f, document 1: line 1: nested deeper than 512"},
+		"a loop of merges": {"a: &x {<<: *x}", "f, document 1: line 1: nested deeper than 512"},
+		"a bomb":           {bomb, "f, document 1: line 1: aliases make more than 1048576 values"},
+		"bad JSON":         {`{"a": 1,, }`, "f, document 1: invalid character ',' looking for beginning of object key string"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := Parse("f", []byte(test.yaml))
+			if err == nil || !strings.HasPrefix(err.Error(), test.want) {
+				t.Errorf("error is %v, want %s", err, test.want)
+			}
+		})
+	}
+}
+
+// FuzzText writes text as YAML. What kubectl reads, and what this package
+// reads, is that text.
+func FuzzText(f *testing.F) {
+	for _, text := range []string{
+		"", "a", "yes", "No", "007", "1.50", "1e3", "1_000", "0o7", "0x1f", ".5", "+1", "~", "null", "true", "<<", "=", "2001-01-01", "12:30:45",
+		"a: b", "a #b", "- a", "---", "...", "a\nb", "\n a\n", " a ", "a\t", "*a", "&a", "!a", "%a", "@a", "`a", "[", "{", "'", `"`, "\u0085", "\u2028", "\ufeff", "\x00", "🙂",
+	} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		object, err := json.Marshal(map[string]string{"text": text, "n " + text: ""})
+		if err != nil {
+			t.Skip()
+		}
+		var out bytes.Buffer
+		if err := writeYAML(&out, object); err != nil {
+			t.Fatal(err)
+		}
+		want := map[string]string{}
+		if err := json.Unmarshal(object, &want); err != nil {
+			t.Fatal(err)
+		}
+		documents, err := Parse("f", out.Bytes())
+		if err != nil {
+			t.Fatalf("%v in\n%s", err, out.String())
+		}
+		kubectls, err := kubernetesyaml.YAMLToJSON(out.Bytes())
+		if err != nil {
+			t.Fatalf("%v in\n%s", err, out.String())
+		}
+		for reader, read := range map[string][]byte{"this package": documents[0].JSON, "kubectl": kubectls} {
+			got := map[string]string{}
+			if err := json.Unmarshal(read, &got); err != nil {
+				t.Fatalf("%s: %v in\n%s", reader, err, out.String())
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("%s reads (-want +got):\n%s\n%s", reader, diff, out.String())
+			}
+		}
+	})
+}

@@ -1,0 +1,82 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/plan"
+)
+
+// TestPlanValidSays is what the condition says of the rules: the first of
+// everything, and how many more there are.
+func TestPlanValidSays(t *testing.T) {
+	verdict := v1alpha1.Verdict{Version: "v1beta1", ToHub: v1alpha1.FidelityLossy, FromHub: v1alpha1.FidelityPreserved}
+	dropped := verdict
+	dropped.Dropped, dropped.Preserved = []string{"v1beta1:.a"}, []string{"v1beta1:.b", "v1:.c", "v1:.d", "v1:.e"}
+	invalid := func(count int, detail string) (errs field.ErrorList) {
+		for i := range count {
+			errs = append(errs, field.Invalid(field.NewPath("spec").Index(i), "x", detail))
+		}
+		return errs
+	}
+	numbered := func(text string, from, to int) (lines []string) {
+		for i := from; i <= to; i++ {
+			lines = append(lines, fmt.Sprintf(text, i))
+		}
+		return lines
+	}
+	for name, test := range map[string]struct {
+		change func(*conversion.Result)
+		want   string
+	}{
+		"verdicts": {
+			func(r *conversion.Result) { r.Verdicts = []v1alpha1.Verdict{verdict, dropped} },
+			"v1beta1: Lossy to the hub, Preserved back; v1beta1: Lossy to the hub, Preserved back, drops v1beta1:.a, keeps aside v1beta1:.b, v1:.c, v1:.d and more",
+		},
+		"a warning": {
+			func(r *conversion.Result) { r.Verdicts, r.Warnings = []v1alpha1.Verdict{verdict}, []string{"beware"} },
+			"v1beta1: Lossy to the hub, Preserved back; warning 1 of 1: beware",
+		},
+		"many warnings": {
+			func(r *conversion.Result) { r.Verdicts, r.Warnings = nil, numbered("w%d", 1, 7) },
+			strings.Join(numbered("warning %[1]d of 7: w%[1]d", 1, 5), "; "),
+		},
+		"a long warning": {
+			func(r *conversion.Result) { r.Verdicts, r.Warnings = nil, []string{strings.Repeat("é", 400)} },
+			"warning 1 of 1: " + strings.Repeat("é", 298) + "...",
+		},
+		"many errors": {
+			func(r *conversion.Result) { r.Errors = invalid(12, "no") },
+			strings.Join(numbered(`spec[%d]: Invalid value: "x": no`, 0, 9), "; ") + "; and 2 more",
+		},
+		"a long error": {
+			func(r *conversion.Result) { r.Errors = invalid(1, strings.Repeat("n", 700)) },
+			`spec[0]: Invalid value: "x": ` + strings.Repeat("n", 568) + "...",
+		},
+		"a version that is missing": {
+			func(r *conversion.Result) {
+				r.Verdicts, r.Warnings, r.Missing = []v1alpha1.Verdict{verdict}, []string{"beware"}, invalid(1, "no")
+			},
+			`spec[0]: Invalid value: "x": no; the webhook is armed ahead of it; v1beta1: Lossy to the hub, Preserved back; warning 1 of 1: beware`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := armed(t)
+			test.change(&w.observed.Rules)
+			condition := apimeta.FindStatusCondition(plan.Make(w.observed).Status.Conditions, v1alpha1.PlanValidCondition)
+			if diff := cmp.Diff(test.want, condition.Message); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,144 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package realworld
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"regexp"
+	"slices"
+	"testing"
+
+	kjson "sigs.k8s.io/json"
+)
+
+// difference is one way in which the project's own conversion and ours differ.
+type difference struct {
+	// to is the version of the result.
+	to string
+	// at is the field, as in a policy; elements of lists and maps are [*].
+	at string
+	// is tells, by what either side has there, whether it is this difference.
+	is func(theirs, ours any) bool
+	// why is for people.
+	why string
+}
+
+// absent is what a side has where it has nothing.
+var absent any = struct{}{}
+
+// found is one place where two objects differ.
+type found struct {
+	at          string
+	left, right any
+}
+
+// String shows the place for people who read why a test failed.
+func (f found) String() string {
+	return fmt.Sprintf("%s: %s and %s", f.at, show(f.left), show(f.right))
+}
+
+func show(value any) string {
+	if value == absent {
+		return "nothing"
+	}
+	text, err := json.Marshal(value)
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
+}
+
+// compare finds the outermost places where two values differ.
+func compare(left, right any, at string) []found {
+	lefts, rights := asMap(left), asMap(right)
+	if lefts == nil || rights == nil {
+		return compareLists(left, right, at)
+	}
+	var all []found
+	for _, name := range slices.Sorted(maps.Keys(union(lefts, rights))) {
+		l, there := lefts[name]
+		r, here := rights[name]
+		switch next := at + segment(name); {
+		case !there:
+			all = append(all, found{next, absent, r})
+		case !here:
+			all = append(all, found{next, l, absent})
+		default:
+			all = append(all, compare(l, r, next)...)
+		}
+	}
+	return all
+}
+
+func compareLists(left, right any, at string) []found {
+	lefts, isList := left.([]any)
+	rights, areLists := right.([]any)
+	if !isList || !areLists || len(lefts) != len(rights) {
+		if reflect.DeepEqual(left, right) {
+			return nil
+		}
+		return []found{{at, left, right}}
+	}
+	var all []found
+	for i := range lefts {
+		all = append(all, compare(lefts[i], rights[i], at+"[*]")...)
+	}
+	return all
+}
+
+func asMap(value any) map[string]any {
+	m, _ := value.(map[string]any)
+	return m
+}
+
+func union(a, b map[string]any) map[string]any {
+	both := maps.Clone(a)
+	maps.Copy(both, b)
+	return both
+}
+
+var plain = regexp.MustCompile(`^[A-Za-z_$][A-Za-z0-9_$-]*$`)
+
+func segment(name string) string {
+	if plain.MatchString(name) {
+		return "." + name
+	}
+	return fmt.Sprintf("[%q]", name)
+}
+
+// decode reads JSON with numbers as they are written.
+func decode(text []byte) any {
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+	var value any
+	if err := decoder.Decode(&value); err != nil {
+		panic(fmt.Sprintf("%v in %s", err, text)) // it was written by json.Marshal
+	}
+	return value
+}
+
+func encode(t *testing.T, value any) []byte {
+	t.Helper()
+	text, err := json.Marshal(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// read has the project's Go type read an object, which must know all its fields.
+func read(t *testing.T, text []byte, into any) {
+	t.Helper()
+	strict, err := kjson.UnmarshalStrict(text, into)
+	if err != nil {
+		t.Fatalf("%T cannot read %s: %v", into, text, err)
+	}
+	if len(strict) > 0 {
+		t.Fatalf("%T has other fields than %s: %v", into, text, strict)
+	}
+}

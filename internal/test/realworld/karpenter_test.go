@@ -1,0 +1,43 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package realworld
+
+import (
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+	"sigs.k8s.io/karpenter/pkg/apis/v1beta1"
+	"sigs.k8s.io/karpenter/pkg/operator/injection"
+)
+
+// TestNodePool is Karpenter's step to v1.
+func TestNodePool(t *testing.T) {
+	ctx := injection.WithNodeClasses(t.Context(), []schema.GroupVersionKind{{Group: "karpenter.k8s.aws", Version: "v1", Kind: "EC2NodeClass"}})
+	const never = "their Go type writes Never for a time that is not there, as when there is no .spec.disruption; ours writes nothing"
+	p := project{
+		sample:  "karpenter-nodepools",
+		module:  "sigs.k8s.io/karpenter",
+		crd:     "pkg/apis/crds/karpenter.sh_nodepools.yaml",
+		spoke:   version{"v1beta1", func() any { return &v1beta1.NodePool{} }},
+		hub:     version{"v1", func() any { return &v1.NodePool{} }},
+		toHub:   func(from, to any) error { return to.(*v1.NodePool).ConvertFrom(ctx, from.(*v1beta1.NodePool)) },
+		fromHub: func(from, to any) error { return from.(*v1.NodePool).ConvertTo(ctx, to.(*v1beta1.NodePool)) },
+		keeps:   []string{v1.KubeletCompatibilityAnnotationKey, v1.NodeClassReferenceAnnotationKey},
+		differences: []difference{
+			{"v1beta1", ".spec.disruption.consolidateAfter", func(theirs, ours any) bool { return theirs == "Never" && ours == absent }, never},
+		},
+		examples: map[string][]any{
+			quantity: quantities,
+			".spec.template.spec.nodeClassRef.apiVersion":            {"karpenter.k8s.aws/v1beta1", "karpenter.k8s.aws/v1", "karpenter.azure.com/v1alpha2", "", "odd"},
+			".spec.disruption.budgets[*].duration":                   {"10m", "1h", "1h30m0s"},
+			".spec.disruption.consolidateAfter":                      {"Never", "0s", "30s", "1h"},
+			".spec.disruption.expireAfter":                           {"Never", "720h", "30m"},
+			".spec.template.spec.expireAfter":                        {"Never", "720h", "30m"},
+			".spec.template.spec.terminationGracePeriod":             {"30m"},
+			".spec.template.spec.kubelet.evictionSoftGracePeriod[*]": {"30m"},
+		},
+	}
+	p.check(t)
+}

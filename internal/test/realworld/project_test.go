@@ -1,0 +1,290 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package realworld
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/yaml"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/conversion"
+)
+
+// rounds is how many objects are converted in each direction.
+const rounds = 1000
+
+// top is the folder of the project.
+var top = filepath.Join("..", "..", "..")
+
+// project is a kind of another project, with the project's conversion and ours.
+type project struct {
+	// sample is the folder of our policy in config/samples.
+	sample string
+	// module is the Go module of the project, and crd a file in it.
+	module, crd string
+	// spoke and hub are the versions that are compared.
+	spoke, hub version
+	// toHub and fromHub are the project's own conversion functions.
+	toHub, fromHub func(from, to any) error
+	// keeps are the annotations in which they keep what the other version lacks.
+	keeps []string
+	// examples are values for fields, by path or by pattern.
+	examples map[string][]any
+	// differences are those between the project's conversion and ours.
+	differences []difference
+}
+
+// version is one version of the project's kind.
+type version struct {
+	name string
+	// new makes an empty object of the project's Go type.
+	new func() any
+}
+
+// check converts random objects of both versions, and holds the policy to what
+// this package promises.
+func (p *project) check(t *testing.T) {
+	t.Parallel()
+	crd := p.definition(t)
+	run := &run{project: p, converter: p.converter(t, crd), seen: map[int]bool{}, unknown: map[string]string{}}
+	run.direction(t, crd, p.spoke, p.hub, p.toHub)
+	run.direction(t, crd, p.hub, p.spoke, p.fromHub)
+	for _, place := range slices.Sorted(maps.Keys(run.unknown)) {
+		t.Errorf("differs, and nobody says why: %s", run.unknown[place])
+	}
+	for i, known := range p.differences {
+		if !run.seen[i] && !t.Failed() {
+			t.Errorf("no object shows this difference any more: to %s, %s: %s", known.to, known.at, known.why)
+		}
+	}
+}
+
+// run is one comparison of a project's conversion with ours.
+type run struct {
+	*project
+	converter *conversion.Converter
+	// seen are the known differences that were met, by their index.
+	seen map[int]bool
+	// unknown has an example of every other difference, by its place.
+	unknown map[string]string
+}
+
+// direction converts objects from one version to the other, and back by ours.
+func (r *run) direction(
+	t *testing.T, crd *apiextensionsv1.CustomResourceDefinition, from, to version, convert func(from, to any) error,
+) {
+	source, target := schemaOf(t, crd, from.name), schemaOf(t, crd, to.name)
+	made := &objects{rand.New(rand.NewPCG(1, 2)), r.examples}
+	for i := range rounds {
+		object := source.next(t, made, crd.Spec.Group+"/"+from.name, crd.Spec.Names.Kind)
+		ours := converted(t, r.converter, object, to.name)
+		back := converted(t, r.converter, ours, from.name)
+		if lost := compare(decode(object), decode(back), ""); len(lost) > 0 {
+			t.Fatalf("comes back otherwise, went and came: %v\nof   %s\nto   %s\nback %s", lost, object, ours, back)
+		}
+		target.holds(t, ours)
+		if i%4 == 0 {
+			other := target.next(t, made, crd.Spec.Group+"/"+to.name, crd.Spec.Names.Kind)
+			r.checkEdited(t, made, ours, other, to.name, from.name)
+		}
+		for _, place := range compare(r.theirs(t, object, from, to, convert), r.readable(t, ours, to), "") {
+			if i := r.known(to.name, place); i >= 0 {
+				r.seen[i] = true
+				continue
+			}
+			r.unknown[to.name+place.at] = fmt.Sprintf("to %s, theirs and ours, %s\nof   %s\nours %s", to.name, place, object, ours)
+		}
+	}
+}
+
+// known finds what the test says about the two differing there, or -1.
+func (p *project) known(to string, place found) int {
+	return slices.IndexFunc(p.differences, func(known difference) bool {
+		return known.to == to && known.at == place.at && known.is(place.left, place.right)
+	})
+}
+
+// theirs converts an object by the project's functions.
+func (p *project) theirs(t *testing.T, object []byte, from, to version, convert func(from, to any) error) any {
+	t.Helper()
+	source, target := from.new(), to.new()
+	read(t, object, source)
+	if err := convert(source, target); err != nil {
+		t.Fatalf("%s cannot be converted to %s by the project itself: %v", object, to.name, err)
+	}
+	return p.plain(decode(encode(t, target)))
+}
+
+// readable is what the project's Go type reads from an object: an empty list
+// that may be missing is missing, and a quantity is written in one way.
+func (p *project) readable(t *testing.T, object []byte, as version) any {
+	t.Helper()
+	target := as.new()
+	read(t, object, target)
+	return p.plain(decode(encode(t, target)))
+}
+
+// plain takes away what either side keeps for the way back, and what the Go
+// types leave to others: apiVersion and kind.
+func (p *project) plain(object any) any {
+	root := asMap(object)
+	delete(root, "apiVersion")
+	delete(root, "kind")
+	metadata := asMap(root["metadata"])
+	for _, name := range p.keeps {
+		delete(asMap(metadata["annotations"]), name)
+	}
+	return withoutKept(root)
+}
+
+// definition reads the project's CustomResourceDefinition from its module.
+func (p *project) definition(t *testing.T) *apiextensionsv1.CustomResourceDefinition {
+	t.Helper()
+	dir, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", p.module).Output()
+	if err != nil {
+		t.Fatalf("where is the module %s: %v", p.module, err)
+	}
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	readYAML(t, filepath.Join(strings.TrimSpace(string(dir)), p.crd), crd)
+	return crd
+}
+
+// converter compiles the sample's policy.
+func (p *project) converter(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition) *conversion.Converter {
+	t.Helper()
+	policy := &v1alpha1.ConversionPolicy{}
+	readYAML(t, filepath.Join(top, "config", "samples", p.sample, "policy.yaml"), policy)
+	p.checkPolicy(t, policy)
+	if policy.Name != crd.Name {
+		t.Errorf("the policy is for %s, and the CustomResourceDefinition is %s", policy.Name, crd.Name)
+	}
+	result := conversion.Compile(crd, policy.Spec.Converter.Declarative)
+	if len(result.Errors) > 0 || len(result.Missing) > 0 {
+		t.Fatalf("the policy is refused: %v, missing: %v", result.Errors, result.Missing)
+	}
+	for _, verdict := range result.Verdicts {
+		t.Logf("%+v", verdict)
+	}
+	for _, warning := range result.Warnings {
+		t.Log(warning)
+	}
+	converter, err := conversion.NewConverter(result.Plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return converter
+}
+
+// checkPolicy holds the policy against the schema of ConversionPolicy.
+func (p *project) checkPolicy(t *testing.T, policy *v1alpha1.ConversionPolicy) {
+	t.Helper()
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	readYAML(t, filepath.Join(top, "config", "crd", "bases", "conversion-operator.io_conversionpolicies.yaml"), crd)
+	checked := schemaOf(t, crd, v1alpha1.GroupVersion.Version)
+	errs := validation.ValidateCustomResource(nil, generic(t, encode(t, policy)), checked.validator)
+	if len(errs) > 0 {
+		t.Errorf("the API server would refuse the policy: %v", errs)
+	}
+}
+
+func readYAML(t *testing.T, file string, into any) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := yaml.UnmarshalStrict(text, into); err != nil {
+		t.Fatalf("%s: %v", file, err)
+	}
+}
+
+func converted(t *testing.T, converter *conversion.Converter, object []byte, to string) []byte {
+	t.Helper()
+	result, err := converter.Convert(nil, object, to)
+	if err != nil {
+		t.Fatalf("to %s: %v: %s", to, err, object)
+	}
+	return result
+}
+
+// checked is the schema of one version, with what the API server makes of it.
+type checked struct {
+	schema     *apiextensionsv1.JSONSchemaProps
+	structural *schema.Structural
+	validator  validation.SchemaValidator
+}
+
+func schemaOf(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition, version string) *checked {
+	t.Helper()
+	for i := range crd.Spec.Versions {
+		if crd.Spec.Versions[i].Name != version {
+			continue
+		}
+		c := &checked{schema: crd.Spec.Versions[i].Schema.OpenAPIV3Schema}
+		internal := &apiextensions.JSONSchemaProps{}
+		err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(c.schema, internal, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.structural, err = schema.NewStructural(internal); err != nil {
+			t.Fatal(err)
+		}
+		if c.validator, _, err = validation.NewSchemaValidator(internal); err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	t.Fatalf("the CustomResourceDefinition has no version %s", version)
+	return nil
+}
+
+// next makes an object that is valid.
+func (c *checked) next(t *testing.T, made *objects, apiVersion, kind string) []byte {
+	t.Helper()
+	var errs field.ErrorList
+	for range 1000 {
+		object := encode(t, made.object(apiVersion, kind, c.schema))
+		if errs = validation.ValidateCustomResource(nil, generic(t, object), c.validator); len(errs) == 0 {
+			return object
+		}
+	}
+	t.Fatalf("no valid object of %s in 1000: %v", apiVersion, errs)
+	return nil
+}
+
+// holds fails the test if the API server would prune any of an object.
+func (c *checked) holds(t *testing.T, object []byte) {
+	t.Helper()
+	pruned := asMap(generic(t, object))
+	pruning.Prune(pruned, c.structural, true)
+	if lost := compare(generic(t, object), pruned, ""); len(lost) > 0 {
+		t.Fatalf("the schema has no place for some of it, made and left: %v\nof %s", lost, object)
+	}
+}
+
+// generic reads JSON as the API server's libraries expect it.
+func generic(t *testing.T, text []byte) any {
+	t.Helper()
+	var value any
+	if err := utiljson.Unmarshal(text, &value); err != nil {
+		t.Fatal(err)
+	}
+	return value
+}

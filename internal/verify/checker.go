@@ -1,0 +1,200 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package verify
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/manifest"
+)
+
+// Compile holds a policy's rules against a CustomResourceDefinition, and returns
+// an error for what the operator would refuse. There are at least two versions
+// in the plan, or there would be nothing to convert.
+func Compile(policy *v1alpha1.ConversionPolicy, crd *apiextensionsv1.CustomResourceDefinition) (conversion.Result, []RuleError) {
+	rules := policy.Spec.Converter.Declarative
+	if rules == nil {
+		return conversion.Result{}, []RuleError{{"spec.converter.declarative", "there are no rules to try: only this kind of converter has any"}}
+	}
+	result := conversion.Compile(crd, rules)
+	var errs []RuleError
+	for _, err := range result.Errors {
+		errs = append(errs, RuleError{err.Field, err.ErrorBody()})
+	}
+	if len(errs) == 0 && (result.Plan == nil || len(result.Plan.Versions) < 2) {
+		for _, err := range result.Missing {
+			errs = append(errs, RuleError{err.Field, err.ErrorBody()})
+		}
+		if len(errs) == 0 {
+			errs = append(errs, RuleError{"spec.converter.declarative", "the CustomResourceDefinition has one version only: there is nothing to convert"})
+		}
+	}
+	return result, errs
+}
+
+// Checker sends objects from version to version. It is used by one goroutine.
+type Checker struct {
+	plan      *conversion.Plan
+	converter *conversion.Converter
+	versions  map[string]*version
+	now       func() time.Time
+
+	report     Report
+	directions map[[2]string]*Direction
+	tally      tally
+	elapsed    time.Duration
+}
+
+// New holds a policy's rules against a CustomResourceDefinition. A Checker whose
+// rules do not fit has a Report, and checks nothing. The clock is for the timing
+// alone.
+func New(policy *v1alpha1.ConversionPolicy, crd *apiextensionsv1.CustomResourceDefinition, now func() time.Time) (*Checker, error) {
+	result, ruleErrors := Compile(policy, crd)
+	c := &Checker{now: now, tally: newTally(), versions: map[string]*version{}, directions: map[[2]string]*Direction{}}
+	c.report = Report{
+		Format: ReportFormat, Policy: policy.Name, Errors: ruleErrors, Warnings: result.Warnings,
+		Versions: []string{}, Leaves: []Leaf{}, Directions: []Direction{},
+	}
+	if policy.Spec.Converter.Declarative != nil {
+		c.report.Hub = string(policy.Spec.Converter.Declarative.Hub)
+	}
+	if len(ruleErrors) > 0 {
+		return c, nil
+	}
+	for _, missing := range result.Missing {
+		c.report.Warnings = append(c.report.Warnings, missing.Error())
+	}
+	c.plan, c.report.Versions, c.report.PlanHash, c.report.Leaves = result.Plan, result.Plan.Versions, result.Plan.Hash(), leavesOf(result)
+	for _, pair := range c.plan.Pairs() {
+		c.directions[pair] = &Direction{From: pair[0], To: pair[1], Rules: fidelity(result, pair)}
+	}
+	return c, c.prepare(crd)
+}
+
+func (c *Checker) prepare(crd *apiextensionsv1.CustomResourceDefinition) (err error) {
+	if c.converter, err = conversion.NewConverter(c.plan); err != nil {
+		return err
+	}
+	for i := range crd.Spec.Versions {
+		of := &crd.Spec.Versions[i]
+		if c.versions[of.Name], err = newVersion(of); err != nil {
+			return fmt.Errorf("CustomResourceDefinition %s: %w", crd.Name, err)
+		}
+	}
+	return nil
+}
+
+// fidelity of a way between two versions: the worse of the two steps that meet
+// in the hub.
+func fidelity(result conversion.Result, pair [2]string) v1alpha1.Fidelity {
+	order := []v1alpha1.Fidelity{v1alpha1.FidelityExact, v1alpha1.FidelityPreserved, v1alpha1.FidelityLossy}
+	worst := 0
+	for _, verdict := range result.Verdicts {
+		if verdict.Version == pair[0] {
+			worst = max(worst, slices.Index(order, verdict.ToHub))
+		}
+		if verdict.Version == pair[1] {
+			worst = max(worst, slices.Index(order, verdict.FromHub))
+		}
+	}
+	return order[worst]
+}
+
+// Valid tells whether the rules fit, and objects can be checked.
+func (c *Checker) Valid() bool { return len(c.report.Errors) == 0 }
+
+// Versions are those that can be converted.
+func (c *Checker) Versions() []string { return c.report.Versions }
+
+// Warn adds a warning to the report.
+func (c *Checker) Warn(text string) { c.report.Warnings = append(c.report.Warnings, text) }
+
+// Check sends an object from every version to every other one and back. Objects
+// of other kinds are counted, and left alone.
+func (c *Checker) Check(ctx context.Context, object manifest.Object) {
+	group, version, _ := strings.Cut(object.APIVersion, "/")
+	if group != c.plan.Group || object.Kind != c.plan.Kind {
+		c.report.Skipped++
+		return
+	}
+	c.report.Objects++
+	traveller, err := c.depart(ctx, object, version)
+	if err != nil {
+		c.tally.find(NotConverted, version, "", Example{Object: object.String(), Message: err.Error()})
+		return
+	}
+	c.everywhere(ctx, traveller)
+}
+
+// depart treats an object as an API server does that gets it from a user.
+func (c *Checker) depart(ctx context.Context, object manifest.Object, own string) (traveller, error) {
+	t := traveller{name: object.String(), own: own}
+	of := c.versions[own]
+	if of == nil || !slices.Contains(c.plan.Versions, own) {
+		return t, fmt.Errorf("version %q is none of those that the policy converts: %s", own, strings.Join(c.plan.Versions, ", "))
+	}
+	x, pruned, err := of.create(object.JSON)
+	if err != nil {
+		return t, err
+	}
+	for _, d := range pruned {
+		c.tally.find(Unknown, own, "", Example{Object: t.name, Path: d.Path, Before: shown(d.Before), Fields: len(pruned)})
+	}
+	errs := of.validate(ctx, x)
+	for _, err := range errs {
+		c.tally.find(InvalidBefore, own, "", Example{Object: t.name, Path: pathOfField(err.Field), Message: err.ErrorBody()})
+	}
+	t.start, t.validate = x, len(errs) == 0
+	return t, nil
+}
+
+// Canaries sends objects that are made up from the rules. No schema is held
+// against them, for their values know none.
+func (c *Checker) Canaries(ctx context.Context) {
+	for _, version := range c.plan.Versions {
+		c.report.Canaries++
+		text := c.converter.Canary(version)
+		tree, err := decode(text)
+		if err != nil {
+			err = errors.Join(errors.New("the canary is not JSON"), err)
+			c.tally.find(NotConverted, version, "", Example{Object: "canary", Message: err.Error()})
+			continue
+		}
+		c.everywhere(ctx, traveller{name: "canary of " + version, own: version, start: value{text, tree}, canary: true})
+	}
+}
+
+// Report is what is known by now. Where the objects came from is for people.
+func (c *Checker) Report(objectsFrom string) *Report {
+	report := c.report
+	report.ObjectsFrom = objectsFrom
+	for _, direction := range c.directions {
+		report.Directions = append(report.Directions, *direction)
+	}
+	slices.SortFunc(report.Directions, func(a, b Direction) int {
+		return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To))
+	})
+	report.Findings, report.MoreFindings, report.Kept = c.tally.sortedFindings(), c.tally.more, c.tally.sortedKept()
+	if report.Timing.Conversions > 0 {
+		report.Timing.MeanNanoseconds = c.elapsed.Nanoseconds() / int64(report.Timing.Conversions)
+	}
+	report.Outcome = Passed
+	switch {
+	case len(report.Errors) > 0:
+		report.Outcome = Invalid
+	case slices.ContainsFunc(report.Findings, func(f Finding) bool { return f.Severity == SeverityError }):
+		report.Outcome = Failed
+	}
+	return &report
+}

@@ -1,0 +1,171 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package verify
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/manifest"
+)
+
+func crontabs(t *testing.T) *Checker {
+	t.Helper()
+	directory := filepath.Join("testdata", "nothing-lost")
+	return checkerOf(t, from[v1alpha1.ConversionPolicy](t, directory, "policy.yaml"), from[apiextensionsv1.CustomResourceDefinition](t, directory, "crd.yaml"))
+}
+
+func crontab(version, name, fields string) manifest.Object {
+	return manifest.NewObject("f", []byte(`{"apiVersion":"example.com/`+version+`","kind":"CronTab","metadata":{"name":"`+name+`"`+fields+`}`))
+}
+
+// TestNotConverted has an object whose annotations leave no room for what is to be kept.
+func TestNotConverted(t *testing.T) {
+	c := crontabs(t)
+	c.Check(t.Context(), crontab("v1beta1", "big", `,"annotations":{"all":"`+strings.Repeat("x", 256<<10-10)+`"}},"note":"no room"`))
+	report := c.Report("f")
+	if report.Outcome != Failed || report.Objects != 1 || len(report.Findings) != 1 {
+		t.Fatalf("report: %+v", report)
+	}
+	finding := report.Findings[0]
+	if !strings.HasPrefix(finding.Example.Message, "the fields that only version v1beta1 has take ") {
+		t.Errorf("message is %q", finding.Example.Message)
+	}
+	finding.Example.Message = ""
+	want := Finding{Severity: SeverityError, Kind: NotConverted, From: "v1beta1", To: "v1", Objects: 1, Example: Example{Object: "f (big)"}}
+	if diff := cmp.Diff(want, finding); diff != "" {
+		t.Errorf("finding (-want +got):\n%s", diff)
+	}
+	for _, direction := range report.Directions {
+		// It never became an object of v1, so nothing came back from there.
+		want := map[string][2]int{"v1beta1": {1, 1}, "v1": {0, 0}}[direction.From]
+		if got := [2]int{direction.Objects, direction.Failed}; got != want {
+			t.Errorf("from %s: objects and failed are %v, want %v", direction.From, got, want)
+		}
+	}
+}
+
+// TestLost holds an object against one that a wrong conversion would bring back.
+func TestLost(t *testing.T) {
+	for name, test := range map[string]struct {
+		home string
+		want []Finding
+	}{
+		"nothing":         {`{"b":[{"c":1.50}],"a":"x"}`, []Finding{}},
+		"the annotations": {`{"a":"x","b":[{"c":1.50}],"metadata":{"annotations":{"conversion-operator.io/v1":"{}"}}}`, []Finding{}},
+		"a digit": {`{"a":"x","b":[{"c":1.5}]}`, []Finding{{
+			Path: ".b[*].c", Objects: 1, Example: Example{Object: "o", Path: ".b[0].c", Before: new("1.50"), After: new("1.5"), Fields: 1},
+		}}},
+		"two fields": {`{"b":[],"d":null}`, []Finding{{
+			Path: ".a", Objects: 1, Example: Example{Object: "o", Path: ".a", Before: new(`"x"`), Fields: 3},
+		}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := crontabs(t)
+			start, err := decode([]byte(`{"a":"x","b":[{"c":1.50}],"metadata":{}}`))
+			if err != nil {
+				t.Fatal(err)
+			}
+			home, err := decode([]byte(test.home))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if members := home.(map[string]any); members["metadata"] == nil {
+				members["metadata"] = map[string]any{}
+			}
+			lost := c.lost(traveller{name: "o", start: value{tree: start}}, "v1beta1", "v1", value{tree: home}, nil)
+			if lost != (len(test.want) > 0) {
+				t.Errorf("lost is %v", lost)
+			}
+			for i := range test.want {
+				test.want[i].Severity, test.want[i].Kind, test.want[i].From, test.want[i].To = SeverityError, Lost, "v1beta1", "v1"
+			}
+			if diff := cmp.Diff(test.want, c.Report("").Findings); diff != "" {
+				t.Errorf("findings (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestReportDoesNotGrow finds more than a report holds.
+func TestReportDoesNotGrow(t *testing.T) {
+	c := crontabs(t)
+	for i := range maxKept + 50 {
+		c.Check(t.Context(), crontab("v1beta1", fmt.Sprint("o", i), fmt.Sprintf(`},"field%d":1,"note":"n"`, i)))
+	}
+	report := c.Report("f")
+	if len(report.Findings) != maxFindings || report.MoreFindings != maxKept+50-maxFindings {
+		t.Errorf("%d findings and %d more", len(report.Findings), report.MoreFindings)
+	}
+	want := []Kept{{From: "v1beta1", To: "v1", Path: ".note", Objects: maxKept + 50, MaxBytes: 3}}
+	if diff := cmp.Diff(want, report.Kept); diff != "" {
+		t.Errorf("kept (-want +got):\n%s", diff)
+	}
+	for i := range maxKept + 50 {
+		c.tally.keep("v1", "v1beta1", []keptPart{{fmt.Sprint(".map.", i), 1}})
+	}
+	if got := len(c.Report("f").Kept); got != maxKept {
+		t.Errorf("%d kept fields", got)
+	}
+}
+
+func TestNoRules(t *testing.T) {
+	c := checkerOf(t, &v1alpha1.ConversionPolicy{}, &apiextensionsv1.CustomResourceDefinition{})
+	want := []RuleError{{"spec.converter.declarative", "there are no rules to try: only this kind of converter has any"}}
+	if diff := cmp.Diff(want, c.Report("").Errors); diff != "" || c.Valid() {
+		t.Errorf("errors (-want +got):\n%s", diff)
+	}
+}
+
+func TestKeptIn(t *testing.T) {
+	tree, err := decode([]byte(`{"metadata":{"annotations":{"other":"x","conversion-operator.io/v1":"{\"/spec/a~1b\":1,\"/spec/l/[n=\\\"x\\\"]/w\":22,\"/spec/m/0\":[],\"!/spec/no\":true}","conversion-operator.io/v2":"not JSON"}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	parts, size := keptIn(tree, []string{"v1", "v2", "v3"})
+	want := []keptPart{{".spec.no", 4}, {`.spec["a/b"]`, 1}, {".spec.l[*].w", 2}, {".spec.m[*]", 2}}
+	if diff := cmp.Diff(want, parts); diff != "" || size != 131 {
+		t.Errorf("parts (-want +got), %d bytes:\n%s", size, diff)
+	}
+}
+
+func TestOnlyDropped(t *testing.T) {
+	paths := []string{".spec.legacy.mode", ".spec.parts[*].old", `.spec["a/b"]`, ".spec.map[*].old"}
+	for name, test := range map[string]struct {
+		before, after string
+		want          bool
+	}{
+		"a field":          {`{"spec":{"legacy":{"mode":1,"x":2}}}`, `{"spec":{"legacy":{"x":2}}}`, true},
+		"with its object":  {`{"spec":{"legacy":{"mode":1},"x":2}}`, `{"spec":{"x":2}}`, true},
+		"in a list":        {`{"spec":{"parts":[{"old":1,"x":2},{"x":3}]}}`, `{"spec":{"parts":[{"x":2},{"x":3}]}}`, true},
+		"in a map":         {`{"spec":{"map":{"k":{"old":1,"x":2}}}}`, `{"spec":{"map":{"k":{"x":2}}}}`, true},
+		"a quoted name":    {`{"spec":{"a/b":1}}`, `{"spec":{}}`, true},
+		"another field":    {`{"spec":{"legacy":{"mode":1,"x":2}}}`, `{"spec":{"legacy":{}}}`, false},
+		"with its element": {`{"spec":{"parts":[{"old":1}]}}`, `{"spec":{"parts":[]}}`, false},
+		"an empty object":  {`{"spec":{"legacy":{}}}`, `{"spec":{}}`, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before, err := decode([]byte(test.before))
+			if err != nil {
+				t.Fatal(err)
+			}
+			after, err := decode([]byte(test.after))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := onlyDropped(before, after, paths); got != test.want {
+				t.Errorf("got %v", got)
+			}
+			if onlyDropped(before, after, nil) {
+				t.Error("without a drop rule, nothing is dropped")
+			}
+		})
+	}
+}

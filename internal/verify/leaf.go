@@ -1,0 +1,118 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package verify
+
+import (
+	"regexp"
+	"slices"
+
+	"github.com/conversion-operator/conversion-operator/internal/conversion"
+)
+
+// Leaf is a field, and what becomes of it between a spoke and the hub. An object
+// has none of its own: its fields are leaves.
+type Leaf struct {
+	// Spoke is the version that is converted to and from the hub.
+	Spoke string `json:"spoke"`
+	// Version has the field: the spoke, or the hub.
+	Version string `json:"version"`
+	// Path is written as in a policy.
+	Path string `json:"path"`
+	// Owner is what becomes of it in the other version.
+	Owner conversion.Owner `json:"owner"`
+	// Rule is where the policy's rule for the field stands, if it has one.
+	Rule string `json:"rule,omitempty"`
+	// Root is the field, this or one above it, that the rule or the annotation has
+	// as a whole, if there is one.
+	Root string `json:"root,omitempty"`
+}
+
+func leavesOf(result conversion.Result) []Leaf {
+	leaves := make([]Leaf, 0, len(result.Leaves))
+	for _, leaf := range result.Leaves {
+		leaves = append(leaves, Leaf{leaf.Spoke, leaf.Version, leaf.Path, leaf.Owner, leaf.Rule, leaf.Root})
+	}
+	return leaves
+}
+
+// dropsOf are the paths that a drop rule may make an object of a version lose on
+// its way to another one and back.
+func dropsOf(leaves []Leaf, hub, from, to string) []string {
+	var paths []string
+	for _, leaf := range leaves {
+		ofStart := leaf.Spoke == from && leaf.Version == from
+		ofHub := leaf.Spoke == to && leaf.Version == hub
+		if leaf.Owner == conversion.OwnerDropped && (ofStart || ofHub) && !slices.Contains(paths, leaf.Root) {
+			paths = append(paths, leaf.Root)
+		}
+	}
+	return paths
+}
+
+// onlyDropped reports whether two objects are the same but for dropped fields,
+// and for objects that had nothing else.
+func onlyDropped(before, after any, paths []string) bool {
+	if len(paths) == 0 {
+		return false
+	}
+	var drops [][]string
+	for _, path := range paths {
+		drops = append(drops, segment.FindAllString(path, -1))
+	}
+	for _, tidy := range []bool{false, true} {
+		left, _ := without(before, drops, tidy)
+		right, _ := without(after, drops, false)
+		if len(differences(left, right)) == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+const each = "[*]"
+
+// segment of a path: all elements, a quoted name, or a name.
+var segment = regexp.MustCompile(`\[\*\]|\["[^"]+"\]|\.[^.\[]+`)
+
+// without returns a value without what lies at the paths, which are relative to
+// it; tidy takes away what has nothing else.
+func without(tree any, paths [][]string, tidy bool) (left any, there bool) {
+	switch tree := tree.(type) {
+	case map[string]any:
+		members := map[string]any{}
+		for name, value := range tree {
+			below, dropped := follow(paths, member(name))
+			if dropped {
+				continue
+			}
+			if value, there := without(value, below, tidy); there {
+				members[name] = value
+			}
+		}
+		return members, !tidy || len(members) > 0 || len(tree) == 0
+	case []any:
+		elements := make([]any, len(tree))
+		for i, element := range tree {
+			below, _ := follow(paths, each)
+			elements[i], _ = without(element, below, false)
+		}
+		return elements, true
+	}
+	return tree, true
+}
+
+// follow is what is left of the paths that go through a member or element, and
+// whether one of them ends there.
+func follow(paths [][]string, through string) (below [][]string, ends bool) {
+	for _, path := range paths {
+		if path[0] != through && path[0] != each {
+			continue
+		}
+		if len(path) == 1 {
+			return nil, true
+		}
+		below = append(below, path[1:])
+	}
+	return below, false
+}

@@ -1,0 +1,87 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package live
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+)
+
+// userAgent names the reader in audit logs.
+const userAgent = "conversion-operator-verify"
+
+// Cluster is an API server that is only read from.
+type Cluster struct{ client rest.Interface }
+
+// Connect makes a client. Nothing is sent yet.
+func Connect(config *rest.Config) (*Cluster, error) {
+	config = rest.CopyConfig(config)
+	config.UserAgent = userAgent
+	config.ContentType = "application/json"
+	config.AcceptContentTypes = "application/json"
+	config.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
+	// Pages are asked for one after the other: that is slow enough.
+	config.QPS = -1
+	// The API server would repeat its warning about a deprecated version with every page.
+	config.WarningHandlerWithContext = rest.NoWarnings{}
+	client, err := rest.UnversionedRESTClientFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("cannot make a client: %w", err)
+	}
+	return &Cluster{client}, nil
+}
+
+// Definition reads a CustomResourceDefinition.
+func (c *Cluster) Definition(ctx context.Context, name string) (*apiextensionsv1.CustomResourceDefinition, error) {
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	err := c.get(ctx, crd, "apis", "apiextensions.k8s.io", "v1", "customresourcedefinitions", name)
+	if apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("the cluster has no CustomResourceDefinition %s: pass one with --crd", name)
+	}
+	return crd, wrap(err, "CustomResourceDefinition", name)
+}
+
+// Policy reads a ConversionPolicy.
+func (c *Cluster) Policy(ctx context.Context, name string) (*v1alpha1.ConversionPolicy, error) {
+	policy := &v1alpha1.ConversionPolicy{}
+	group := v1alpha1.GroupVersion
+	err := c.get(ctx, policy, "apis", group.Group, group.Version, "conversionpolicies", name)
+	if apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("the cluster has no ConversionPolicy %s: pass one with --policy", name)
+	}
+	return policy, wrap(err, "ConversionPolicy", name)
+}
+
+func (c *Cluster) get(ctx context.Context, into any, path ...string) error {
+	return send(ctx, c.client.Get().AbsPath(path...), into)
+}
+
+// send reads the bytes of an answer, for a decoder of Kubernetes would not keep
+// them. Of a failure it reads what the API server says about it.
+func send(ctx context.Context, request *rest.Request, into any) error {
+	result := request.Do(ctx)
+	if err := result.Error(); err != nil {
+		return err
+	}
+	text, err := result.Raw()
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(text, into)
+}
+
+func wrap(err error, kind, name string) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("reading %s %s from the cluster: %w", kind, name, err)
+}

@@ -1,0 +1,125 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package live
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/conversion-operator/conversion-operator/internal/crds"
+	"github.com/conversion-operator/conversion-operator/internal/manifest"
+)
+
+// Query says which objects to read.
+type Query struct {
+	Resource schema.GroupVersionResource
+	// Namespace is empty for all.
+	Namespace string
+	// Selector of labels, empty for all.
+	Selector string
+	// Sample is the number of objects to read at most, 0 for all.
+	Sample int64
+	// PageSize is the number of objects that are in memory at once.
+	PageSize int64
+}
+
+// VersionToRead is the version at which to ask for a kind's objects.
+//
+// It is the storage version, if that is served: then the objects come as they
+// are stored, and what happens to them is the doing of the rules on trial alone.
+// At any other version they would have passed through the conversion that is in
+// the CustomResourceDefinition now. With the strategy None that takes away all
+// that the version does not know, before anybody could see that it is lost; and
+// with a webhook that is not there yet, nothing could be read.
+//
+// Objects that are still stored in an older version pass through that conversion
+// all the same; only a migration ends that.
+func VersionToRead(crd *apiextensionsv1.CustomResourceDefinition) (version string, asStored bool, err error) {
+	if storage := crds.StorageVersion(crd); crds.Serves(crd, storage) {
+		return storage, true, nil
+	}
+	served := crds.ServedVersions(crd)
+	if len(served) == 0 {
+		return "", false, fmt.Errorf("CustomResourceDefinition %s serves no version: its objects cannot be read", crd.Name)
+	}
+	return served[0], false, nil
+}
+
+type page struct {
+	Metadata metav1.ListMeta   `json:"metadata"`
+	Items    []json.RawMessage `json:"items"`
+}
+
+// Objects reads objects in the order of namespaces and names, and calls visit
+// for each. After each page it calls progress with the number of objects read,
+// and with that of those still to come where the API server knows it.
+func (c *Cluster) Objects(ctx context.Context, query Query, visit func(manifest.Object), progress func(done, remaining int64)) error {
+	var done int64
+	next := ""
+	for {
+		limit := query.PageSize
+		if query.Sample > 0 {
+			limit = min(limit, query.Sample-done)
+		}
+		list, err := c.list(ctx, query, limit, next)
+		if err != nil {
+			return err
+		}
+		for _, item := range list.Items {
+			visit(manifest.NewObject("", item))
+		}
+		done += int64(len(list.Items))
+		remaining := int64(0)
+		if list.Metadata.RemainingItemCount != nil {
+			remaining = *list.Metadata.RemainingItemCount
+		}
+		if query.Sample > 0 {
+			remaining = min(remaining, query.Sample-done)
+		}
+		progress(done, remaining)
+		if next = list.Metadata.Continue; next == "" || query.Sample > 0 && done >= query.Sample {
+			return nil
+		}
+	}
+}
+
+// list reads one page. A token that has expired is exchanged: the pages are of
+// different moments then, and that does not matter here.
+func (c *Cluster) list(ctx context.Context, query Query, limit int64, token string) (*page, error) {
+	list, err := c.listOnce(ctx, query, limit, token)
+	if apierrors.IsResourceExpired(err) {
+		var status apierrors.APIStatus
+		if errors.As(err, &status) && status.Status().Continue != "" {
+			list, err = c.listOnce(ctx, query, limit, status.Status().Continue)
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("listing %s at version %s: %w", query.Resource.GroupResource(), query.Resource.Version, err)
+	}
+	return list, nil
+}
+
+func (c *Cluster) listOnce(ctx context.Context, query Query, limit int64, token string) (*page, error) {
+	at := path.Join("/apis", query.Resource.Group, query.Resource.Version)
+	if query.Namespace != "" {
+		at = path.Join(at, "namespaces", query.Namespace)
+	}
+	request := c.client.Get().AbsPath(at, query.Resource.Resource).Param("limit", fmt.Sprint(limit))
+	if token != "" {
+		request = request.Param("continue", token)
+	}
+	if query.Selector != "" {
+		request = request.Param("labelSelector", query.Selector)
+	}
+	list := &page{}
+	return list, send(ctx, request, list)
+}

@@ -1,0 +1,121 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package verify
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/manifest"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+// TestReports tries the rules of every directory in testdata on its objects, and
+// compares both forms of the report with the golden files beside them.
+func TestReports(t *testing.T) {
+	directories, err := filepath.Glob(filepath.Join("testdata", "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, directory := range directories {
+		t.Run(filepath.Base(directory), func(t *testing.T) {
+			report := check(t, directory, "objects.yaml")
+			if report.PlanHash != "" {
+				report.PlanHash = "0123456789abcdef" // another one with each change of the engine
+			}
+			var text bytes.Buffer
+			if err := report.WriteText(&text); err != nil {
+				t.Fatal(err)
+			}
+			golden(t, filepath.Join(directory, "report.md"), text.Bytes())
+			encoded, err := json.MarshalIndent(report, "", "  ")
+			if err != nil {
+				t.Fatal(err)
+			}
+			golden(t, filepath.Join(directory, "report.json"), append(encoded, '\n'))
+		})
+	}
+}
+
+func golden(t *testing.T, file string, got []byte) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(file, got, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), string(got)); diff != "" {
+		t.Errorf("%s changed (-want +got):\n%s", file, diff)
+	}
+}
+
+// check reads policy.yaml and crd.yaml of a directory, and the objects if there are any.
+func check(t *testing.T, directory, objects string) *Report {
+	t.Helper()
+	c := checkerOf(t, from[v1alpha1.ConversionPolicy](t, directory, "policy.yaml"), from[apiextensionsv1.CustomResourceDefinition](t, directory, "crd.yaml"))
+	if !c.Valid() {
+		return c.Report("")
+	}
+	c.Canaries(t.Context())
+	if _, err := os.Stat(filepath.Join(directory, objects)); os.IsNotExist(err) {
+		return c.Report("")
+	}
+	documents, err := manifest.ReadAll([]string{filepath.Join(directory, objects)}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range documents {
+		documents[i].Source = objects
+		found, err := documents[i].Objects()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, object := range found {
+			c.Check(t.Context(), object)
+		}
+	}
+	return c.Report(objects)
+}
+
+// checkerOf makes a Checker for which every conversion takes a microsecond.
+func checkerOf(t *testing.T, policy *v1alpha1.ConversionPolicy, crd *apiextensionsv1.CustomResourceDefinition) *Checker {
+	t.Helper()
+	clock := time.Unix(0, 0)
+	c, err := New(policy, crd, func() time.Time {
+		clock = clock.Add(time.Microsecond)
+		return clock
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func from[T any](t *testing.T, directory, file string) *T {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(directory, file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	value := new(T)
+	if err := yaml.UnmarshalStrict(text, value); err != nil {
+		t.Fatalf("%s: %v", file, err)
+	}
+	return value
+}

@@ -1,0 +1,115 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package verify
+
+import (
+	"cmp"
+	"slices"
+)
+
+const (
+	// maxFindings and maxKept bound a report, whatever the number of objects.
+	maxFindings = 100
+	maxKept     = 200
+	// maxValue bounds the text of a value, in bytes.
+	maxValue = 200
+)
+
+// tally counts alike findings together.
+type tally struct {
+	findings map[findingKey]*Finding
+	more     int
+	kept     map[keptKey]*Kept
+}
+
+type findingKey struct {
+	kind           Kind
+	from, to, path string
+	// message tells failures apart, which have no path.
+	message string
+}
+
+type keptKey struct{ from, to, path string }
+
+func newTally() tally {
+	return tally{findings: map[findingKey]*Finding{}, kept: map[keptKey]*Kept{}}
+}
+
+// find counts a finding, which has no path of its own yet.
+func (t *tally) find(kind Kind, from, to string, example Example) {
+	key := findingKey{kind: kind, from: from, to: to, path: general(example.Path)}
+	if key.path == "" {
+		key.message = example.Message
+	}
+	if known := t.findings[key]; known != nil {
+		known.Objects++
+		return
+	}
+	if len(t.findings) >= maxFindings {
+		t.more++
+		return
+	}
+	t.findings[key] = &Finding{
+		Severity: severities[kind], Kind: kind, From: from, To: to, Path: key.path, Objects: 1, Example: example,
+	}
+}
+
+// keep counts what one object keeps.
+func (t *tally) keep(from, to string, parts []keptPart) {
+	for _, part := range parts {
+		key := keptKey{from, to, part.Path}
+		if t.kept[key] == nil {
+			if len(t.kept) >= maxKept {
+				continue
+			}
+			t.kept[key] = &Kept{From: from, To: to, Path: part.Path}
+		}
+		t.kept[key].Objects++
+		t.kept[key].MaxBytes = max(t.kept[key].MaxBytes, part.Bytes)
+	}
+}
+
+// sortedFindings has errors before notes, and what is about many objects first.
+func (t *tally) sortedFindings() []Finding {
+	sorted := []Finding{}
+	for _, finding := range t.findings {
+		sorted = append(sorted, *finding)
+	}
+	slices.SortFunc(sorted, func(a, b Finding) int {
+		return cmp.Or(
+			cmp.Compare(a.Severity, b.Severity), cmp.Compare(b.Objects, a.Objects), cmp.Compare(a.Kind, b.Kind),
+			cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To), cmp.Compare(a.Path, b.Path),
+			cmp.Compare(a.Example.Message, b.Example.Message))
+	})
+	return sorted
+}
+
+func (t *tally) sortedKept() []Kept {
+	sorted := []Kept{}
+	for _, kept := range t.kept {
+		sorted = append(sorted, *kept)
+	}
+	slices.SortFunc(sorted, func(a, b Kept) int {
+		return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To), cmp.Compare(a.Path, b.Path))
+	})
+	return sorted
+}
+
+// exampleOf shows the first of the differences, and how many there are.
+func exampleOf(object string, found []difference) Example {
+	return Example{
+		Object: object, Path: found[0].Path, Before: shown(found[0].Before), After: shown(found[0].After), Fields: len(found),
+	}
+}
+
+// shown is a value cut to what can be read at a glance, nil where there is none.
+func shown(text string) *string {
+	if text == "" {
+		return nil
+	}
+	if len(text) > maxValue {
+		text = text[:maxValue] + "…"
+	}
+	return &text
+}

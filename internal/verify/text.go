@@ -1,0 +1,254 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package verify
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/conversion-operator/conversion-operator/internal/conversion"
+)
+
+// WriteText writes the report as Markdown that can be read as it is, too.
+func (r *Report) WriteText(w io.Writer) error {
+	var out strings.Builder
+	fmt.Fprintf(&out, "# %s: %s\n\n", r.Policy, r.title())
+	if r.Outcome == Invalid {
+		r.writeErrors(&out)
+	} else {
+		r.writeSummary(&out)
+		r.writeFindings(&out, SeverityError, "Errors")
+		r.writeDirections(&out)
+		r.writeLeaves(&out)
+		r.writeKept(&out)
+		r.writeFindings(&out, SeverityNote, "Notes")
+	}
+	writeList(&out, "Warnings", r.Warnings)
+	_, err := io.WriteString(w, out.String())
+	return err
+}
+
+func (r *Report) title() string {
+	switch {
+	case r.Outcome == Invalid:
+		return "the rules are not valid"
+	case r.Outcome == Failed:
+		return "not all is well"
+	case slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Kind == Dropped }):
+		return "nothing is lost but what the rules drop"
+	}
+	return "nothing is lost"
+}
+
+func (r *Report) writeErrors(out *strings.Builder) {
+	var lines []string
+	for _, err := range r.Errors {
+		lines = append(lines, "`"+err.Path+"`: "+err.Message)
+	}
+	writeList(out, "Errors", lines)
+}
+
+func (r *Report) writeSummary(out *strings.Builder) {
+	fmt.Fprintf(out, "Hub %s, versions %s, plan `%s`.\n", r.Hub, strings.Join(r.Versions, ", "), r.PlanHash)
+	switch {
+	case r.ObjectsFrom == "":
+		out.WriteString("No objects were given: only the rules were checked, and objects made up from them.\n")
+	case r.Skipped > 0:
+		fmt.Fprintf(out, "%s from %s; %s of other kinds left alone.\n", count(r.Objects, "object"), r.ObjectsFrom, count(r.Skipped, "object"))
+	default:
+		fmt.Fprintf(out, "%s from %s.\n", count(r.Objects, "object"), r.ObjectsFrom)
+	}
+	mean := time.Duration(r.Timing.MeanNanoseconds)
+	fmt.Fprintf(out, "%s, %s in the mean.\n", count(r.Timing.Conversions, "conversion"), mean.Round(10*time.Nanosecond))
+}
+
+func (r *Report) writeDirections(out *strings.Builder) {
+	out.WriteString("\n## There and back\n\n")
+	rows := [][]string{{"from", "to", "rules", "objects", "exact", "kept aside", "dropped", "lost", "failed", "invalid there", "most bytes kept"}}
+	for _, d := range r.Directions {
+		rows = append(rows, []string{
+			d.From, d.To, string(d.Rules), number(d.Objects), number(d.Exact), number(d.Kept), number(d.Dropped),
+			number(d.Lost), number(d.Failed), number(d.Invalid), number(d.MaxKeptBytes),
+		})
+	}
+	writeTable(out, rows, 3)
+}
+
+// writeLeaves lists what the other version has no place for. The rest is counted.
+func (r *Report) writeLeaves(out *strings.Builder) {
+	out.WriteString("\n## Fields without a counterpart\n\n")
+	becomes := map[conversion.Owner]string{conversion.OwnerPreserved: "kept aside", conversion.OwnerDropped: "dropped"}
+	rows := [][]string{{"field", "of", "in", "becomes"}}
+	with := 0
+	for _, leaf := range r.Leaves {
+		if leaf.Owner == conversion.OwnerExact {
+			with++
+			continue
+		}
+		other := leaf.Spoke
+		if leaf.Version == leaf.Spoke {
+			other = r.Hub
+		}
+		row := []string{code(leaf.Root), leaf.Version, other, becomes[leaf.Owner]}
+		if !slices.Equal(row, rows[len(rows)-1]) {
+			rows = append(rows, row)
+		}
+	}
+	if len(rows) == 1 {
+		fmt.Fprintf(out, "None: all %d have one.\n", len(r.Leaves))
+		return
+	}
+	writeTable(out, rows, len(rows[0]))
+	fmt.Fprintf(out, "\nThe other %d have one.\n", with)
+}
+
+func (r *Report) writeKept(out *strings.Builder) {
+	if len(r.Kept) == 0 {
+		return
+	}
+	out.WriteString("\n## What was kept aside\n\n")
+	rows := [][]string{{"field", "from", "to", "objects", "most bytes"}}
+	for _, kept := range r.Kept {
+		rows = append(rows, []string{code(kept.Path), kept.From, kept.To, number(kept.Objects), number(kept.MaxBytes)})
+	}
+	writeTable(out, rows, 3)
+}
+
+func (r *Report) writeFindings(out *strings.Builder, severity Severity, title string) {
+	var lines []string
+	for _, finding := range r.Findings {
+		if finding.Severity == severity {
+			lines = append(lines, finding.text())
+		}
+	}
+	if severity == SeverityError && r.MoreFindings > 0 {
+		lines = append(lines, fmt.Sprintf("… and %s more, at other fields: mend these first", number(r.MoreFindings)))
+	}
+	writeList(out, title, lines)
+}
+
+// said is what a finding says of a field.
+var said = map[Kind]string{
+	NotConverted:    "FROM → TO: cannot be converted",
+	Lost:            "FROM → TO → FROM: FIELD comes back otherwise",
+	Pruned:          "FROM → TO: FIELD is pruned, for the schema of TO does not allow it",
+	InvalidAtTarget: "FROM → TO: FIELD is refused by the schema of TO",
+	Dropped:         "FROM → TO → FROM: FIELD is dropped, as the rules say",
+	Unknown:         "FROM: FIELD is not allowed by the schema, and was left out",
+	InvalidBefore:   "FROM: FIELD is refused by the schema before any conversion",
+}
+
+func (f Finding) text() string {
+	saying := said[f.Kind]
+	if f.To == "" {
+		saying = strings.TrimPrefix(saying, "FROM → TO")
+		saying = "FROM" + strings.TrimPrefix(saying, "FROM")
+	}
+	text := "**" + string(f.Kind) + "** " + strings.NewReplacer("FROM", f.From, "TO", f.To, "FIELD", code(f.Path)).Replace(saying)
+	if f.Objects > 1 {
+		text += fmt.Sprintf(" (%s times)", number(f.Objects))
+	}
+	e := f.Example
+	text += ".\n  For example " + e.Object
+	if e.Path != "" && e.Path != f.Path {
+		text += " at " + code(e.Path)
+	}
+	switch {
+	case e.Message != "":
+		text += ": " + e.Message
+	case f.Kind == Pruned || f.Kind == Unknown:
+		text += ": " + orNothing(e.Before)
+	default:
+		text += ": " + orNothing(e.Before) + " became " + orNothing(e.After)
+	}
+	if e.Fields > 1 {
+		text += fmt.Sprintf(", the first of %d fields", e.Fields)
+	}
+	return text
+}
+
+func orNothing(value *string) string {
+	if value == nil {
+		return "nothing"
+	}
+	return code(*value)
+}
+
+// code marks text that stands for itself.
+func code(text string) string {
+	if strings.Contains(text, "`") {
+		return "`` " + text + " ``"
+	}
+	return "`" + text + "`"
+}
+
+func count(n int, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	return number(n) + " " + what
+}
+
+// number is written with commas: 1,234,567.
+func number(n int) string {
+	text := fmt.Sprint(n)
+	for at := len(text) - 3; at > 0; at -= 3 {
+		text = text[:at] + "," + text[at:]
+	}
+	return text
+}
+
+func writeList(out *strings.Builder, title string, lines []string) {
+	if len(lines) == 0 {
+		return
+	}
+	if !strings.HasSuffix(out.String(), "\n\n") {
+		out.WriteString("\n")
+	}
+	fmt.Fprintf(out, "## %s\n\n", title)
+	for _, line := range lines {
+		fmt.Fprintf(out, "- %s\n", line)
+	}
+}
+
+// writeTable writes rows, the first of them the head. Columns behind the first
+// few are numbers, and end at the same place.
+func writeTable(out *strings.Builder, rows [][]string, words int) {
+	widths := make([]int, len(rows[0]))
+	for _, row := range rows {
+		for i, cell := range row {
+			row[i] = strings.ReplaceAll(cell, "|", `\|`)
+			widths[i] = max(widths[i], utf8.RuneCountInString(row[i]))
+		}
+	}
+	rule := make([]string, len(widths))
+	for i, width := range widths {
+		rule[i] = strings.Repeat("-", width)
+		if i >= words {
+			rule[i] = rule[i][1:] + ":"
+		}
+	}
+	for i, row := range rows {
+		writeRow(out, row, widths, words)
+		if i == 0 {
+			writeRow(out, rule, widths, words)
+		}
+	}
+}
+
+func writeRow(out *strings.Builder, row []string, widths []int, words int) {
+	for i, cell := range row {
+		padding := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell))
+		if i < words {
+			out.WriteString("| " + cell + padding + " ")
+		} else {
+			out.WriteString("| " + padding + cell + " ")
+		}
+	}
+	out.WriteString("|\n")
+}
