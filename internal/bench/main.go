@@ -70,7 +70,7 @@ func run(ctx context.Context, args []string, to, progress io.Writer) error {
 	if err := measure.WriteFile(o.output, rows); err != nil {
 		return err
 	}
-	fmt.Fprintf(to, "%s, %s/%s, %d CPUs. The shortest of several rounds; ratios are within this run.\n",
+	fmt.Fprintf(to, "%s, %s/%s, %d CPUs. CPU time on one core, garbage collection included, the shortest of several rounds.\n",
 		runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
 	if err := measure.Tables(to, rows); err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
 	"sync"
 
@@ -17,8 +18,9 @@ import (
 
 var errNotJSON = errors.New("the body is not JSON")
 
-// floors are checks of a body, from the least to the most that a JSON library
-// does when it is asked for nothing but a check.
+// floors are checks of a body, from the least that can be done to the most that a
+// JSON library does when it is asked for nothing but a check; and the least that a
+// converter around a JSON library would do, a walk over the members.
 var floors = []struct {
 	name  string
 	check func(text []byte) error
@@ -29,6 +31,7 @@ var floors = []struct {
 		return validIf(jsontext.Value(text).IsValid(jsontext.AllowDuplicateNames(true)))
 	}},
 	{"read, check, write: jsontext", func(text []byte) error { return validIf(jsontext.Value(text).IsValid()) }},
+	{"read, walk, write: jsontext, duplicate names allowed", walk},
 	{"read, check, write: encoding/json", func(text []byte) error { return validIf(json.Valid(text)) }},
 }
 
@@ -37,6 +40,43 @@ func validIf(valid bool) error {
 		return errNotJSON
 	}
 	return nil
+}
+
+// walkDepth is where the members of a spec are: in a review, its request, a list
+// and an object.
+const walkDepth = 5
+
+// walk reads the names of members down to walkDepth, and skips the values there.
+func walk(text []byte) error {
+	decoder := decoders.Get().(*jsontext.Decoder)
+	defer decoders.Put(decoder)
+	// It reads a buffer in place.
+	decoder.Reset(bytes.NewBuffer(text), jsontext.AllowDuplicateNames(true))
+	for {
+		var err error
+		if atDeepValue(decoder) {
+			err = decoder.SkipValue()
+		} else {
+			_, err = decoder.ReadToken()
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+var decoders = sync.Pool{New: func() any { return new(jsontext.Decoder) }}
+
+// atDeepValue reports whether the value of a member at walkDepth is next.
+func atDeepValue(decoder *jsontext.Decoder) bool {
+	if decoder.StackDepth() != walkDepth {
+		return false
+	}
+	kind, read := decoder.StackIndex(walkDepth)
+	return kind == jsontext.KindBeginObject && read%2 == 1
 }
 
 // floorHandler reads a body, checks it, and sends it back. Its memory is pooled.

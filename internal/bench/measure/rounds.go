@@ -13,8 +13,8 @@ import (
 // before gets no more than fewRounds.
 const rounds, fewRounds = 20, 5
 
-// tick is how long calls go on before the clock is looked at: looking takes
-// time too.
+// tick is how long calls go on before anybody looks whether they should: looking
+// takes time too.
 const tick = 100 * time.Microsecond
 
 // Subject is something that is measured.
@@ -27,7 +27,7 @@ type Subject struct {
 // Sample is what was measured of a subject.
 type Sample struct {
 	Subject string
-	// Best and Median are times of one call, over the rounds.
+	// Best and Median are CPU times of one call, over the rounds.
 	Best, Median time.Duration
 	// Allocs and Bytes are what one call allocates on the heap.
 	Allocs, Bytes float64
@@ -45,6 +45,7 @@ type run struct {
 
 // Run measures the subjects, each for the time in all.
 func Run(subjects []Subject, each time.Duration) []Sample {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	runs := make([]run, len(subjects))
 	for i, subject := range subjects {
 		subject.Call() // Fills pools and caches.
@@ -73,16 +74,15 @@ func (r *run) turn(each time.Duration) {
 	// then, and comes back with the first call.
 	runtime.GC()
 	r.Call()
-	start, calls := time.Now(), 0
-	for passed := time.Duration(0); calls == 0 || passed < each/rounds; passed = time.Since(start) {
+	start, before, calls := time.Now(), clock(), 0
+	for calls == 0 || time.Since(start) < each/rounds {
 		for range r.batch {
 			r.Call()
 		}
 		calls += r.batch
 	}
-	passed := time.Since(start)
-	r.spent += passed
-	r.times = append(r.times, passed/time.Duration(calls))
+	r.times = append(r.times, (clock()-before)/time.Duration(calls))
+	r.spent += time.Since(start)
 }
 
 func (r *run) sample() Sample {
