@@ -21,6 +21,10 @@ TESTFLAGS ?=
 # More flags for the benchmarks, such as -time=2s.
 BENCHFLAGS ?=
 
+# How long each fuzzer runs, and a regular expression for their names.
+FUZZTIME  ?= 30s
+FUZZ      ?= .
+
 # What the binaries say of themselves.
 VERSION   ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 REVISION  ?= $(shell git rev-parse --verify --quiet HEAD || echo unknown)
@@ -74,12 +78,20 @@ verify: generate manifests api-reference tidy ## Check that everything generated
 ##@ Test
 
 .PHONY: test
-test: ## Run all of these: lint, verify, unit, realworld, integration, e2e
+test: ## Run all of these: lint, verify, unit, fuzz-short, realworld, integration, e2e
 	@internal/tools/test.sh
 
 .PHONY: unit
 unit: ## Test the packages alone
 	@go test $(TESTFLAGS) ./...
+
+.PHONY: fuzz
+fuzz: ## Run each fuzzer for FUZZTIME=30s, and list them; FUZZ='Put$$' runs some
+	@internal/tools/fuzz.sh '$(FUZZTIME)' '$(FUZZ)'
+
+.PHONY: fuzz-short
+fuzz-short: ## Run each fuzzer for a moment, all of them in less than a minute
+	@internal/tools/fuzz.sh short
 
 .PHONY: realworld
 realworld: ## Test policies against other projects' own conversions; downloads those projects

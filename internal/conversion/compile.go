@@ -141,8 +141,9 @@ func compileSpoke(
 	}
 	if len(c.errs) == 0 {
 		plan.Spokes = append(plan.Spokes, Spoke{Version: version, Root: c.root})
-		result.Leaves = append(result.Leaves, c.leaves()...)
-		c.warnAll(rules.Overflow)
+		leaves := c.leaves()
+		result.Leaves = append(result.Leaves, leaves...)
+		c.warnAll(leaves, rules.Overflow)
 	}
 	result.Errors = append(result.Errors, c.errs...)
 	result.Warnings = append(result.Warnings, c.warnings...)
@@ -161,8 +162,11 @@ type compiler struct {
 	// strangers are fields that have one name on both sides and are not the same.
 	strangers []claim
 	// unlike says what differs, where that is all that there is to say of a field.
-	unlike    []string
-	pending   []collision
+	unlike  []string
+	pending []collision
+	// passages are lists and maps that rules of one side go through; on the other
+	// side nothing else may have them.
+	passages  []collision
 	crossings []crossing
 	// rule is the one that is being compiled.
 	rule *ruleAt

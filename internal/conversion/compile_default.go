@@ -59,6 +59,11 @@ func (c *compiler) scopeOfOne(path Path, other side, at *field.Path, text v1alph
 			return nil, false
 		}
 	}
+	for i, segment := range path {
+		if segment == each {
+			c.passages = append(c.passages, collision{path[:i], other, at, text})
+		}
+	}
 	return c.scopeOf(path, path, at, text)
 }
 

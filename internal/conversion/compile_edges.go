@@ -107,6 +107,22 @@ type crossing struct {
 	spoke, hub []Path
 }
 
+// shareKeys notes for a map which values leave it, or an object in it that rules
+// name by its key. Deeper objects come first.
+func (c *compiler) shareKeys(at spot) {
+	var names []string
+	for _, claim := range slices.Concat(c.spokeClaims, c.hubClaims) {
+		if len(claim.path) <= len(at.full)+1 || !claim.path.has(at.full) {
+			continue
+		}
+		if name := claim.path[len(at.full)]; name != each && !slices.Contains(names, name) {
+			names = append(names, name)
+			c.shareKeys(at.down(name))
+		}
+	}
+	c.share(at)
+}
+
 // share notes which values leave an object that both sides have, if any.
 func (c *compiler) share(at spot) {
 	if len(at.local) == 0 {

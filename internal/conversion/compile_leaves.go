@@ -36,6 +36,13 @@ type collision struct {
 // checkCollisions looks, once all rules are known, whether each field that a
 // rule names on one side and that exists on the other belongs to a rule there.
 func (c *compiler) checkCollisions() {
+	for _, p := range c.passages {
+		for _, claim := range *p.other.claims {
+			if p.path.has(claim.path) {
+				c.invalid(p.at, p.text, "goes through %s, which belongs to %s in version %s: name the list or map itself", p.path, claim.at, p.other.version)
+			}
+		}
+	}
 	for _, p := range c.pending {
 		if !touched(*p.other.claims, p.path) {
 			c.invalid(p.at, p.text, "collides with the field %s that version %s has, for which there is no rule: say by a rule what becomes of it",
@@ -182,7 +189,7 @@ func (c *compiler) pair(at spot, spoke, hub *schema.Structural) {
 	case isStruct(spoke) && isStruct(hub):
 		c.walk(at, spoke, hub)
 	case ruled && differs == "" && !c.ruledElements(at.full):
-		c.share(at) // rules have some keys of a map; the others are the same
+		c.shareKeys(at) // rules have some keys of a map; the others are the same
 	case sameElements(spoke, hub):
 		c.elements(at, spoke, hub)
 	case ruled:

@@ -208,9 +208,9 @@ func TestCompileEqualSchemas(t *testing.T) {
 }
 
 func TestPlanIsDeterministic(t *testing.T) {
-	first, _ := rich(t)
+	first := rich(t)
 	for range 10 {
-		again, _ := rich(t)
+		again := rich(t)
 		if first.plan.Hash() != again.plan.Hash() || len(first.plan.Hash()) != 16 {
 			t.Fatalf("the hashes are %s and %s", first.plan.Hash(), again.plan.Hash())
 		}

@@ -163,9 +163,10 @@ func TestConvertRefuses(t *testing.T) {
 
 // TestCanary converts to every other version without an error.
 func TestCanary(t *testing.T) {
-	c, _ := rich(t)
-	for _, pair := range c.plan.Pairs() {
-		roundTrip(t, c, string(c.Canary(pair[0])), pair[0], pair[1])
+	crd, rules := richWorld(t)
+	w := worldOf(t, crd, rules)
+	for _, pair := range w.plan.Pairs() {
+		w.roundTrip(t, string(w.converter.Canary(pair[0])), pair[0], pair[1])
 	}
 }
 

@@ -53,7 +53,7 @@ func (d *defaulted) keep(h *hop, n *node, at *place) {
 	switch {
 	case d.was == nil && fills:
 		h.keep = append(h.keep, entry{h.pointer(at, absent, d.pointer), []byte("true")})
-	case d.was != nil && (!fills || !same(d.was, h.raw(d.value))):
+	case d.was != nil && (!fills || !h.same(d.was, h.raw(d.value))):
 		h.keepAside(at, d.pointer, h.bytes(d.was))
 	}
 }

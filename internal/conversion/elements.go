@@ -5,6 +5,8 @@ package conversion
 
 import (
 	"bytes"
+	"hash/maphash"
+	"math/bits"
 	"slices"
 	"strconv"
 )
@@ -15,36 +17,54 @@ func (h *hop) haveKeys(keys []string, held *node) bool {
 	if len(keys) == 0 {
 		return false
 	}
-	elements := h.membersOf(held)
-	for _, element := range elements {
-		for _, key := range keys {
-			if element.get(key) == nil {
+	size := 8
+	for element := held.first; element != nil; element = element.next {
+		size += 2
+	}
+	// A hash table of elements, of which at least half stays empty.
+	size = 1 << bits.Len(uint(size))
+	table := h.lists.take(size)
+	for element := held.first; element != nil; element = element.next {
+		hash, all := h.hashKeys(keys, element)
+		if !all {
+			return false
+		}
+		at := int(hash) & (size - 1)
+		for ; table[at] != nil; at = (at + 1) & (size - 1) {
+			if h.sameKeys(keys, table[at], element) {
 				return false
 			}
 		}
-	}
-	slices.SortFunc(elements, func(a, b *node) int { return h.compareKeys(keys, a, b) })
-	for i := 1; i < len(elements); i++ {
-		if h.compareKeys(keys, elements[i-1], elements[i]) == 0 {
-			return false
-		}
+		table[at] = element
 	}
 	return true
 }
 
-// compareKeys orders two elements that have the keys.
-func (h *hop) compareKeys(keys []string, a, b *node) int {
+var keySeed = maphash.MakeSeed()
+
+// hashKeys reports whether an element has all keys, too.
+func (h *hop) hashKeys(keys []string, element *node) (hash uint64, all bool) {
 	for _, key := range keys {
-		left, right := a.get(key), b.get(key)
-		order := bytes.Compare(left.text, right.text)
-		if left.isText() && right.isText() {
-			order = bytes.Compare(h.decode(left.text), h.decode(right.text))
+		value := element.get(key)
+		if value == nil {
+			return 0, false
 		}
-		if order != 0 {
-			return order
+		text := value.text
+		if value.isText() {
+			text = h.decode(text)
+		}
+		hash = hash*31 + maphash.Bytes(keySeed, text)
+	}
+	return hash, true
+}
+
+func (h *hop) sameKeys(keys []string, a, b *node) bool {
+	for _, key := range keys {
+		if !h.same(a.get(key), b.get(key)) {
+			return false
 		}
 	}
-	return 0
+	return true
 }
 
 // anonymous converts elements that have no name. One that cannot be expressed is

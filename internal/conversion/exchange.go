@@ -3,7 +3,10 @@
 
 package conversion
 
-import "slices"
+import (
+	"bytes"
+	"slices"
+)
 
 // exchanges takes the values of one side away and computes those of the other,
 // those of one exchange behind those of another.
@@ -49,7 +52,7 @@ func (h *hop) exchange(e *exchange, n *node, at *place) []*node {
 	switch {
 	case !there:
 		h.leaveAlone(e.to, images)
-	case !sameAll(e.back(h, images), values):
+	case !h.sameAll(e.back(h, images), values):
 		h.setAside(e, values, images, at)
 	}
 	return images
@@ -127,12 +130,12 @@ func (h *hop) keptValues(fields []slot, n *node, at *place, alone bool) []*node 
 // they convert to otherwise.
 func (e *exchange) revive(h *hop, kept, values, images []*node) []*node {
 	if e.Index != nil && e.Index.isOrder(kept[0], e.toHub) {
-		if images[0] != nil {
+		if images[0] != nil && images[0].kind == array {
 			images[0] = e.Index.reorder(h, images[0], kept[0])
 		}
 		return images
 	}
-	if sameAll(e.back(h, kept), values) {
+	if h.sameAll(e.back(h, kept), values) {
 		return kept
 	}
 	return images
@@ -173,12 +176,15 @@ func some(values []*node) bool {
 	return slices.ContainsFunc(values, func(value *node) bool { return value != nil })
 }
 
-func sameAll(a, b []*node) bool { return slices.EqualFunc(a, b, same) }
+func (h *hop) sameAll(a, b []*node) bool { return slices.EqualFunc(a, b, h.same) }
 
 // same compares two values, or their absence.
-func same(a, b *node) bool {
-	if a == nil || b == nil {
+func (h *hop) same(a, b *node) bool {
+	switch {
+	case a == nil || b == nil:
 		return a == b
+	case a.kind == scalar || b.kind == scalar:
+		return a.kind == b.kind && sameScalar(a.text, b.text)
 	}
-	return !a.open && !b.open && sameScalar(a.text, b.text) || canonical(a) == canonical(b)
+	return bytes.Equal(h.bytes(a), h.bytes(b)) || canonical(a) == canonical(b)
 }

@@ -207,12 +207,12 @@ func (h *hop) restoreUnknown(leaf *coming, n *node, at *place) {
 // collection converts the elements of a list or map.
 func (h *hop) collection(c *collection, n *node, above *place) {
 	held := n.find(c.path)
-	if held == nil || held.first == nil {
+	if held == nil || held.first == nil || c.isMap != (held.kind == object) {
 		return
 	}
 	at := &h.places.take(1)[0]
 	at.above, at.in = above, c
-	if !c.isMap && !h.haveKeys(c.keys, held) {
+	if !c.isMap && c.way.keeps && !h.haveKeys(c.keys, held) {
 		h.anonymous(c, held, at)
 		return
 	}

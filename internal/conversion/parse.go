@@ -202,22 +202,10 @@ func (p *parser) next(end byte) (more bool, err error) {
 // key reads a name and the colon behind it.
 func (p *parser) key() ([]byte, error) {
 	start := p.at
-	if p.at >= len(p.src) || p.src[p.at] != '"' {
-		return nil, p.fail("a name was expected")
-	}
-	if err := p.text(); err != nil {
+	end, err := p.nameEnd(start)
+	if err != nil {
 		return nil, err
 	}
-	key := p.src[start:p.at]
-	if p.at+1 < len(p.src) && p.src[p.at] == ':' && p.src[p.at+1] > ' ' {
-		p.at++ // nobody who writes for programs writes spaces
-		return key, nil
-	}
-	p.space()
-	if p.at >= len(p.src) || p.src[p.at] != ':' {
-		return nil, p.fail("a colon was expected")
-	}
-	p.at++
-	p.space()
-	return key, nil
+	p.at, err = p.colonEnd(end)
+	return p.src[start:end:end], err
 }

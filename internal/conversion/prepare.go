@@ -23,7 +23,15 @@ func (s *Scope) ways() (toHub, fromHub *way) {
 		fromHub.collections = append(fromHub.collections, from)
 	}
 	toHub.back, fromHub.back = fromHub, toHub
+	keeps := toHub.mayKeep() || fromHub.mayKeep()
+	toHub.keeps, fromHub.keeps = keeps, keeps
 	return toHub, fromHub
+}
+
+// mayKeep reports whether a hop may keep something aside.
+func (w *way) mayKeep() bool {
+	return len(w.exchanges)+len(w.defaults)+len(w.shells)+len(w.holders)+len(w.shared) > 0 ||
+		slices.ContainsFunc(w.collections, func(c collection) bool { return c.way.keeps })
 }
 
 // way prepares one direction, without the collections.

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"math/bits"
+	"strconv"
 	"unicode/utf8"
 )
 
@@ -18,10 +19,8 @@ func (p *parser) skip() error {
 	switch c := p.src[p.at]; {
 	case c == '"':
 		return p.text()
-	case c == '{':
-		return p.skipObject()
-	case c == '[':
-		return p.skipArray()
+	case c == '{', c == '[':
+		return p.skipNested()
 	case c == 't':
 		return p.word("true")
 	case c == 'f':
@@ -34,29 +33,100 @@ func (p *parser) skip() error {
 	return p.fail("a value was expected")
 }
 
-func (p *parser) skipObject() error {
-	more, err := p.begin('}')
-	for more && err == nil {
-		if _, err = p.key(); err != nil {
+// skipNested reads an object or a list, and all in it, in one loop: where it is
+// stays in a register.
+func (p *parser) skipNested() (err error) {
+	var ends [maxDepth + 1]byte
+	src, at, outside := p.src, p.at, p.depth
+	for {
+		// A value begins here.
+		switch c := byteAt(src, at); c {
+		case '"':
+			at, err = p.textEnd(at)
+		case '{', '[':
+			if p.depth++; p.depth > maxDepth {
+				return p.failAt(at, "nested deeper than "+strconv.Itoa(maxDepth))
+			}
+			ends[p.depth] = c + 2 // the bracket that closes it
+			if at = skipSpace(src, at+1); byteAt(src, at) == c+2 {
+				break
+			}
+			if c == '{' {
+				if at, err = p.keyEnd(at); err != nil {
+					return err
+				}
+			}
+			continue
+		default:
+			p.at = at
+			err = p.skip()
+			at = p.at
+		}
+		if err != nil {
 			return err
 		}
-		if err = p.skip(); err != nil {
-			return err
+		// A value, or what is in the brackets, ends here.
+		for at = skipSpace(src, at); byteAt(src, at) != ','; at = skipSpace(src, at) {
+			if byteAt(src, at) != ends[p.depth] {
+				return p.failAt(at, "a comma or an end was expected")
+			}
+			at++
+			if p.depth--; p.depth == outside {
+				p.at = at
+				return nil
+			}
 		}
-		more, err = p.next('}')
+		if at = skipSpace(src, at+1); ends[p.depth] == '}' {
+			if at, err = p.keyEnd(at); err != nil {
+				return err
+			}
+		}
 	}
-	return err
 }
 
-func (p *parser) skipArray() error {
-	more, err := p.begin(']')
-	for more && err == nil {
-		if err = p.skip(); err != nil {
-			return err
-		}
-		more, err = p.next(']')
+// byteAt is 0 behind the end, which is a byte that nothing begins or ends with.
+func byteAt(src []byte, at int) byte {
+	if at < len(src) {
+		return src[at]
 	}
-	return err
+	return 0
+}
+
+func skipSpace(src []byte, at int) int {
+	for at < len(src) && src[at] <= ' ' && isSpace(src[at]) {
+		at++
+	}
+	return at
+}
+
+func isSpace(c byte) bool { return c == ' ' || c == '\n' || c == '\r' || c == '\t' }
+
+func (p *parser) failAt(at int, what string) error {
+	p.at = at
+	return p.fail(what)
+}
+
+// keyEnd reads a name and the colon behind it, and returns where the value begins.
+func (p *parser) keyEnd(at int) (int, error) {
+	end, err := p.nameEnd(at)
+	if err != nil {
+		return end, err
+	}
+	return p.colonEnd(end)
+}
+
+func (p *parser) nameEnd(at int) (int, error) {
+	if byteAt(p.src, at) != '"' {
+		return at, p.failAt(at, "a name was expected")
+	}
+	return p.textEnd(at)
+}
+
+func (p *parser) colonEnd(at int) (int, error) {
+	if at = skipSpace(p.src, at); byteAt(p.src, at) != ':' {
+		return at, p.failAt(at, "a colon was expected")
+	}
+	return skipSpace(p.src, at+1), nil
 }
 
 func (p *parser) word(word string) error {
@@ -67,34 +137,30 @@ func (p *parser) word(word string) error {
 	return nil
 }
 
-func (p *parser) space() {
-	for p.at < len(p.src) && p.src[p.at] <= ' ' {
-		switch p.src[p.at] {
-		case ' ', '\t', '\n', '\r':
-			p.at++
-		default:
-			return
-		}
-	}
+func (p *parser) space() { p.at = skipSpace(p.src, p.at) }
+
+// text reads a string.
+func (p *parser) text() (err error) {
+	p.at, err = p.textEnd(p.at)
+	return err
 }
 
-// text reads a string: no control characters, valid escapes, valid UTF-8. Most
-// strings are ASCII without escapes.
-func (p *parser) text() error {
-	at := p.at + 1
+// textEnd reads a string, and returns where it ends: no control characters, valid
+// escapes, valid UTF-8. Most strings are ASCII without escapes.
+func (p *parser) textEnd(start int) (int, error) {
+	at := start + 1
 	for ; at+8 <= len(p.src); at += 8 {
 		if marks := oddBytes(binary.LittleEndian.Uint64(p.src[at:])); marks != 0 {
 			at += bits.TrailingZeros64(marks) / 8
 			if p.src[at] == '"' {
-				p.at = at + 1
-				return nil
+				return at + 1, nil
 			}
 			break
 		}
 	}
-	start := p.at + 1
 	p.at = at
-	return p.oddText(start)
+	err := p.oddText(start + 1)
+	return p.at, err
 }
 
 // oddBytes marks, of eight bytes, each that is a quote, a backslash, a control

@@ -15,11 +15,11 @@ import (
 )
 
 // warnAll looks for what works and may surprise: what hurts most comes first.
-func (c *compiler) warnAll(overflow v1alpha1.OverflowAction) {
+func (c *compiler) warnAll(leaves []LeafVerdict, overflow v1alpha1.OverflowAction) {
 	c.warnLabels()
 	c.warnRequired()
 	c.warnKeptSize(overflow)
-	c.warnNameless()
+	c.warnNameless(leaves)
 	c.warnStricter()
 	c.warnUnlike()
 	c.warnNamesakes()
@@ -43,10 +43,10 @@ func unlike(path Path, differs string) string {
 
 // warnNameless names the lists whose elements have no keys and something that is
 // kept aside: an element that is edited on the other side is another one.
-func (c *compiler) warnNameless() {
+func (c *compiler) warnNameless(leaves []LeafVerdict) {
 	byList := map[string][]string{}
 	var lists []string
-	for _, leaf := range c.leaves() {
+	for _, leaf := range leaves {
 		if leaf.Owner != OwnerPreserved {
 			continue
 		}

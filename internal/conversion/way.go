@@ -20,6 +20,8 @@ type way struct {
 	coming      []coming
 	shared      []sharing
 	collections []collection
+	// keeps tells that something may be kept aside or come back.
+	keeps bool
 }
 
 // slot is a path, and the same as a JSON Pointer.

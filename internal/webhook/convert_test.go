@@ -42,14 +42,6 @@ func (f convertFunc) Answer(dst, text []byte, toVersion string) ([]byte, convers
 	return dst, outcome, err
 }
 
-// spanFunc is a Converter of objects at v1beta1 by a function that tells how far it read.
-type spanFunc func(dst, text []byte, toVersion string) ([]byte, int)
-
-func (f spanFunc) Answer(dst, text []byte, toVersion string) ([]byte, conversion.Outcome, error) {
-	dst, read := f(dst, text, toVersion)
-	return dst, conversion.Outcome{Read: read, From: "v1beta1", KeptBytes: 1}, nil
-}
-
 // rename gives objects of example.com their new version and nothing else. It
 // fails for those with "bad" or "overflow" in them and panics for those with "panic".
 func rename(dst, object []byte, toVersion string) ([]byte, error) {
@@ -303,26 +295,6 @@ func TestBuffersAreNotShared(t *testing.T) {
 			})
 		}
 	})
-}
-
-func BenchmarkConvert(b *testing.B) {
-	echo := func(dst, object []byte, _ string) ([]byte, error) { return append(dst, object...), nil }
-	handler := NewHandler(convertFunc(echo), HandlerOptions{Group: "example.com", Log: logr.Discard()})
-	object := `{"apiVersion":"example.com/v1beta1","spec":{"items":[` + strings.Repeat(`{"name":"abc","value":"some text of a usual length","count":42},`, 160) + `{}]}}`
-	body := []byte(v1Review(`{"uid":"3a1e8b1c-0b1e-4f0e-8f54-5f0f3f1b6b57","desiredAPIVersion":"example.com/v1","objects":[` + object + `]}`))
-	b.SetBytes(int64(len(body)))
-	b.ReportAllocs()
-	request := httptest.NewRequest(http.MethodPost, ConvertPath, nil)
-	request.Header.Set("Content-Type", "application/json")
-	request.ContentLength = int64(len(body))
-	for b.Loop() {
-		request.Body = io.NopCloser(bytes.NewReader(body))
-		recorder := httptest.NewRecorder()
-		handler.ServeHTTP(recorder, request)
-		if recorder.Code != http.StatusOK {
-			b.Fatal(recorder.Code)
-		}
-	}
 }
 
 func decode(t *testing.T, document string) any {

@@ -113,32 +113,6 @@ func TestReadReviewRefuses(t *testing.T) {
 	}
 }
 
-// TestNoMemoryPerObject holds what makes the latency of a call even: an API
-// server's review needs no memory but the buffers that are there already.
-func TestNoMemoryPerObject(t *testing.T) {
-	const object = `{"apiVersion":"example.com/v1beta1","kind":"CronTab","metadata":{"name":"a"},"spec":{"n":1}}`
-	length := func(dst, text []byte, _ string) ([]byte, int) { return append(dst, text[:len(object)]...), len(object) }
-	handler := NewHandler(spanFunc(length), HandlerOptions{
-		Group: "example.com", Pairs: [][2]string{{"v1beta1", "v1"}}, Log: logr.Discard(),
-	})
-	for _, count := range []int{1, 50} {
-		objects := strings.TrimSuffix(strings.Repeat(object+",", count), ",")
-		body := []byte(v1Review(`{"uid":"3a1e8b1c-0b1e-4f0e-8f54-5f0f3f1b6b57","desiredAPIVersion":"example.com/v1","objects":[` + objects + `]}`))
-		x := handler.newExchange()
-		defer x.release()
-		allocations := testing.AllocsPerRun(100, func() {
-			*x = exchange{handler: handler, in: append(x.in[:0], body...), out: x.out[:0]}
-			if refused := x.respond(t.Context()); refused != nil || x.cause != nil || x.count != count {
-				t.Fatalf("%d objects: %v, %v", x.count, refused, x.cause)
-			}
-			handler.metrics.request(x)
-		})
-		if allocations != 0 {
-			t.Errorf("%d objects: %v allocations", count, allocations)
-		}
-	}
-}
-
 // FuzzReadReview holds the answer equal to one by encoding/json, for all that is
 // JSON. What is not may be overlooked only inside of values that are skipped, and
 // is never answered by something that is not JSON.

@@ -192,10 +192,16 @@ func TestNewCertificatesDropNoConnection(t *testing.T) {
 // TestServerKeepsItsCertificate when the files are half written, or gone.
 func TestServerKeepsItsCertificate(t *testing.T) {
 	directory, authority := t.TempDir(), testca.New(t)
-	first, second := authority.Issue(t, serviceName, hours(1)), authority.Issue(t, serviceName, hours(2))
-	mount(t, directory, "1", first)
+	mount(t, directory, "1", authority.Issue(t, serviceName, hours(1)))
 	server := start(t, newTestHandler(), directory, authority)
 	defer server.end(t)
+	loaded := make(chan tls.Certificate, 1)
+	server.certificates.RegisterCallback(func(certificate tls.Certificate) { loaded <- certificate })
+	<-loaded
+	first, second := authority.Issue(t, serviceName, hours(2)), authority.Issue(t, serviceName, hours(3))
+	mount(t, directory, "2", first)
+	// The files are watched then.
+	<-loaded
 
 	breakages := map[string]func(certificate, key string) error{
 		"the key is still the old one": func(certificate, _ string) error { return os.WriteFile(certificate, second.Certificate, 0o600) },
@@ -205,7 +211,7 @@ func TestServerKeepsItsCertificate(t *testing.T) {
 	}
 	for name, breakIt := range breakages {
 		t.Run(name, func(t *testing.T) {
-			if err := breakIt(filepath.Join(directory, "..1", "tls.crt"), filepath.Join(directory, "..1", "tls.key")); err != nil && !os.IsNotExist(err) {
+			if err := breakIt(filepath.Join(directory, "..2", "tls.crt"), filepath.Join(directory, "..2", "tls.key")); err != nil && !os.IsNotExist(err) {
 				t.Fatal(err)
 			}
 			if err := server.certificates.ReadCertificate(); err == nil {

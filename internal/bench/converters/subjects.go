@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/http"
 
+	"github.com/conversion-operator/conversion-operator/internal/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/webhook"
 )
 
@@ -31,7 +32,11 @@ type subject struct {
 
 // subjects makes all of them.
 func subjects() ([]subject, error) {
-	converter, err := newConverter()
+	plan, err := newPlan()
+	if err != nil {
+		return nil, err
+	}
+	converter, err := conversion.NewConverter(plan)
 	if err != nil {
 		return nil, err
 	}
@@ -40,7 +45,7 @@ func subjects() ([]subject, error) {
 		return nil, fmt.Errorf("making the handler of controller-runtime: %w", err)
 	}
 	all := []subject{
-		{ours, webhook.NewHandler(converter, webhook.HandlerOptions{Group: group}), true},
+		{ours, webhook.NewHandler(converter, webhook.HandlerOptions{CRD: plan.CRD, Group: plan.Group, Pairs: plan.Pairs()}), true},
 		{typed, typedHandler, true},
 		{"unstructured, edits of maps", http.HandlerFunc(unstructuredHandler), true},
 	}

@@ -42,8 +42,8 @@ var crdYAML []byte
 //go:embed rules.yaml
 var rulesYAML []byte
 
-// newConverter compiles the rules.
-func newConverter() (*conversion.Converter, error) {
+// newPlan compiles the rules.
+func newPlan() (*conversion.Plan, error) {
 	crd, rules := &apiextensionsv1.CustomResourceDefinition{}, &v1alpha1.DeclarativeConverter{}
 	if err := yaml.UnmarshalStrict(crdYAML, crd); err != nil {
 		return nil, fmt.Errorf("crd.yaml: %w", err)
@@ -51,11 +51,7 @@ func newConverter() (*conversion.Converter, error) {
 	if err := yaml.UnmarshalStrict(rulesYAML, rules); err != nil {
 		return nil, fmt.Errorf("rules.yaml: %w", err)
 	}
-	plan, err := compile(crd, rules)
-	if err != nil {
-		return nil, err
-	}
-	return conversion.NewConverter(plan)
+	return compile(crd, rules)
 }
 
 func compile(crd *apiextensionsv1.CustomResourceDefinition, rules *v1alpha1.DeclarativeConverter) (*conversion.Plan, error) {

@@ -13,7 +13,6 @@ import (
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/common/types/traits"
-	"google.golang.org/protobuf/types/known/structpb"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 )
 
@@ -63,7 +62,7 @@ func (w *writer) fit(value any, s *schema.Structural, depth int) (any, bool) {
 		return nil, false
 	}
 	switch value := value.(type) {
-	case nil, structpb.NullValue, types.Null:
+	case nil, types.Null:
 		return nil, depth == 0 || s.Nullable || untyped(s)
 	case traits.Lister:
 		return w.fitList(elementsOf(value), s, depth)

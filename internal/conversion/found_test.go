@@ -1,0 +1,118 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package conversion
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+)
+
+// TestFound has the objects that fuzzers found to come back changed, in the
+// smallest world where they did.
+func TestFound(t *testing.T) {
+	const anything = "{type: object, x-kubernetes-preserve-unknown-fields: true}"
+	for name, test := range map[string]struct {
+		v1, v2, v3, rules string
+		from, to          string
+		// kept is of the other version, if anything is.
+		kept, object string
+	}{
+		"elements without a key are not all the same one": {
+			v1:   "b: {type: array, items: {type: object, properties: {x: {type: string}}}}",
+			v2:   "b: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [name], items: {type: object, properties: {name: {type: string}, x: {type: string}}}}",
+			v3:   "b: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [name], items: {type: object, properties: {name: {type: string}}}}",
+			from: "v1", to: "v3", object: `"b":[{},{"x":""}]`,
+		},
+		"elements of which two have the same key": {
+			v1:   "b: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [name], items: {type: object, properties: {name: {type: string}, x: {type: string}}}}",
+			v2:   "b: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [name], items: {type: object, properties: {name: {type: string}}}}",
+			from: "v1", to: "v2", object: `"b":[{"name":"a","x":"1"},{"name":"a","x":"2"},{"name":"b","x":"3"}]`,
+		},
+		"a key behind what is kept": {
+			v1:   "b: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [name], items: {type: object, properties: {name: {type: string}, x: {type: string}}}}",
+			v2:   "b: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [name], items: {type: object, properties: {name: {type: string}}}}",
+			from: "v1", to: "v2", object: `"b":[{"x":"1","name":"a"},{"x":"2","name":"b"}]`,
+		},
+		"an object that only looks like that of the other side": {
+			v1: "e: {type: object, x-kubernetes-embedded-resource: true}", v2: "e: {type: object, properties: {c: {type: integer}}}",
+			rules: `{cast: {from: '.metadata.labels["l"]', to: .e.c, as: Seconds}}`,
+			from:  "v2", to: "v1", object: `"e":{"c":9007199254740993}`,
+		},
+		"an object in a map that is there for a value alone": {
+			v1:    "e: {type: object, additionalProperties: {type: object, properties: {b: {type: integer}}}}",
+			v2:    "e: {type: object, additionalProperties: {type: object, properties: {b: {type: integer}}}}, c: {type: integer}",
+			rules: `{move: {from: '.e["cpu"].b', to: .c}}`,
+			from:  "v2", to: "v1", object: `"c":1`,
+		},
+		"a field without a schema where the other side has a rule": {
+			v1: "f: {type: object, properties: {b: {type: integer}}}", v2: "f: " + anything,
+			rules: `{cast: {from: .f.b, to: '.metadata.labels["l"]', as: Integer}}`,
+			from:  "v2", to: "v1", object: `"f":{"b":null}`,
+		},
+		"a field without a schema where the other side has a default in it": {
+			v1: "s: " + anything, v2: "s: {type: object, properties: {e: {type: object, properties: {f: {type: string}}}}}",
+			rules: `{default: {to: .s.e.f, value: a}}`,
+			from:  "v1", to: "v2", object: `"s":{}`,
+		},
+		"a null for a list that had an order": {
+			v1:    "b: {type: object, nullable: true, additionalProperties: {type: object, properties: {g: {type: string}}}}",
+			v2:    "b: {type: array, nullable: true, items: {type: object, properties: {a: {type: integer}, g: {type: string}}}}",
+			rules: `{index: {from: .b, to: .b, key: a}}`,
+			from:  "v1", to: "v2", kept: `v2 {"/b":{"order":[2,1]}}`, object: `"b":null`,
+		},
+		"a list that should be a map": {
+			v1:   "m: {type: object, additionalProperties: {type: object, properties: {s: {type: string}}}}",
+			v2:   "m: {type: object, additionalProperties: {type: object, properties: {x: {type: string}}}}",
+			from: "v1", to: "v2", object: `"m":[{"s":"1"},{"s":"2"}]`,
+		},
+		"a null that cannot be a label": {
+			v1: "a: {type: string, nullable: true}", v2: "b: {type: string}",
+			rules: `{move: {from: .a, to: '.metadata.labels["l"]'}}`,
+			from:  "v1", to: "v2", object: `"a":null`,
+		},
+		"a text that cannot be a label": {
+			v1: "a: {type: string}", v2: "b: {type: string}",
+			rules: `{move: {from: .a, to: '.metadata.labels["l"]'}}`,
+			from:  "v1", to: "v2", object: `"a":"two words"`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			versions, spokes := map[string]string{"v1": test.v1, "v2": test.v2}, ""
+			if test.v3 != "" {
+				versions["v3"], spokes = test.v3, ", {version: v3}"
+			}
+			rules := from[v1alpha1.DeclarativeConverter](t, "{hub: v2, spokes: [{version: v1, rules: ["+test.rules+"]}"+spokes+"]}")
+			w := worldOf(t, widgets(t, versions), rules)
+			object := named(test.from, test.kept, test.object)
+			if test.kept == "" {
+				w.roundTrip(t, object, test.from, test.to)
+			}
+			w.editWins(t, object, test.from, test.to)
+			w.asReference(t, object, test.to)
+			wantAccepted(t, object, convert(t, w.converter, object, test.to), test.to)
+		})
+	}
+}
+
+// TestFoundRules has rules that were not refused, and objects did not come back.
+func TestFoundRules(t *testing.T) {
+	const list = "{type: array, items: {type: object, properties: {f: {type: string}}}}"
+	for name, test := range map[string]struct{ v1, v2, rules, says string }{
+		"in a list that is dropped on the other side": {
+			"g: " + list, "g: " + list, `{drop: {from: ".g[*].f"}}, {drop: {to: .g}}`, "goes through .g, which belongs to",
+		},
+		"in a list that is another one on the other side": {
+			"g: " + list + ", x: " + list, "g: " + list, `{drop: {from: ".g[*].f"}}, {move: {from: .x, to: .g}}`, "goes through .g, which belongs to",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			errs := between(t, test.v1, test.v2, test.rules).Errors
+			if len(errs) == 0 || !strings.Contains(errs.ToAggregate().Error(), test.says) {
+				t.Errorf("got %v, want %q", errs, test.says)
+			}
+		})
+	}
+}

@@ -1,0 +1,21 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package conversion
+
+import "testing"
+
+// FuzzGetPut: an object that was converted and is converted back is as it was.
+func FuzzGetPut(f *testing.F) {
+	fuzzWorlds(f, func(t *testing.T, w *world) {
+		from, to := w.pair()
+		w.roundTrip(t, w.object(from), from, to)
+	})
+}
+
+func (w *world) roundTrip(t testing.TB, object, from, to string) {
+	t.Helper()
+	there := convert(t, w.converter, object, to)
+	back := convert(t, w.converter, there, from)
+	wantEqual(t, essence(t, w.surviving(t, object, from, to)), essence(t, back), "%s\nis at %s\n%s", object, to, there)
+}

@@ -1,0 +1,331 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package generate
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+)
+
+// Objects makes values that fit a schema.
+type Objects struct {
+	*Choices
+	// Words are pieces of text to make texts of, besides those of everybody.
+	Words []string
+	// Values are possible values of a field of any type, where they fit it.
+	Values []any
+	// Odd makes one value in so many one that does not fit; 0 makes none.
+	Odd int
+}
+
+// words have much of what conversion looks for in them, and what JSON escapes.
+var words = []string{
+	"", "a", "b", "c", ":", "/", "-", "7", "007", "80", "-0", "90s", "1m30s", "0s", "1.5s", " ", "null", "x.y/z~", `"`, `\`, "\n\x01\u007f",
+	"é", "\u2028", "\U0001F600", "<&>", "9223372036854775807", "9223372036854775808", "[*]", "{}", "\x00",
+}
+
+// labels are what the API server lets labels be.
+var labels = []string{"", "a", "b", "7", "007", "80", "90s", "1m30s", "a.b-c_d", "9223372036854775807"}
+
+var long = strings.Repeat("long ", 300)
+
+var integers = []string{"0", "1", "2", "80", "-5", "90", "9007199254740993", "9223372036854775807", "-9223372036854775808", "12345678901234567890"}
+
+var numbers = []string{"1.0", "-0", "0.10", "1e3", "1E-7", "1e400", "-1.5e+10", "0.1e1", "3.141592653589793238"}
+
+// Object makes an object of a version, or a fragment of one, as server-side apply
+// sends them: fields are missing whether they are required or not.
+func (g *Objects) Object(root *schema.Structural, apiVersion, kind string) map[string]any {
+	object := g.object(root)
+	for _, name := range []string{"spec", "status"} {
+		if g.Rarely(12) {
+			delete(object, name)
+		}
+	}
+	object["apiVersion"], object["kind"] = apiVersion, kind
+	delete(object, "metadata")
+	if g.Often(12) {
+		object["metadata"] = g.metadata()
+	}
+	return object
+}
+
+func (g *Objects) metadata() map[string]any {
+	metadata := map[string]any{}
+	if g.IntN(2) == 0 {
+		metadata["name"], metadata["namespace"] = "w", "default"
+	}
+	if g.Rarely(3) {
+		metadata["uid"] = "5c0a2d4e-0000-4000-8000-000000000001"
+	}
+	if g.Rarely(3) {
+		metadata["labels"] = map[string]any{One(g.Choices, "l", "bottom"): One(g.Choices, labels...), "app.kubernetes.io/name": One(g.Choices, labels...)}
+	}
+	if g.Rarely(4) {
+		metadata["annotations"] = g.texts(One(g.Choices, "l", "other"), "example.com/note")
+	}
+	if g.Rarely(4) {
+		metadata["generation"], metadata["finalizers"] = json.Number("3"), []any{"example.com/keep"}
+	}
+	if g.Rarely(4) {
+		metadata["managedFields"] = []any{map[string]any{"manager": "kubectl", "fieldsV1": map[string]any{"f:spec": map[string]any{".": map[string]any{}}}}}
+	}
+	return metadata
+}
+
+func (g *Objects) texts(names ...string) map[string]any {
+	object := map[string]any{}
+	for _, name := range names {
+		object[name] = g.text()
+	}
+	return object
+}
+
+func (g *Objects) text() string {
+	all := slices.Concat(words, g.Words)
+	text := ""
+	for range One(g.Choices, 1, 1, 2, 3) {
+		text += One(g.Choices, all...)
+	}
+	if g.Rarely(200) {
+		text += long
+	}
+	return text
+}
+
+// value makes a value that fits a schema, or reports that it finds none.
+func (g *Objects) value(s *schema.Structural) (value any, found bool) {
+	switch {
+	case s.Nullable && g.Rarely(4), g.Rarely(60):
+		return nil, true // a null where there should be none is stored all the same
+	case g.Odd > 0 && g.Rarely(g.Odd):
+		return g.Anything(3), true
+	case s.Default.Object != nil && g.Rarely(3):
+		return decoded(s.Default.Object), true
+	}
+	if s.ValueValidation != nil && len(s.ValueValidation.Enum) > 0 {
+		return decoded(One(g.Choices, s.ValueValidation.Enum...).Object), true
+	}
+	for range 8 {
+		if value := g.candidate(s); fits(value, s) {
+			return value, true
+		}
+	}
+	return nil, false
+}
+
+func (g *Objects) candidate(s *schema.Structural) any {
+	if len(g.Values) > 0 && g.Rarely(4) {
+		return decoded(One(g.Choices, g.Values...))
+	}
+	switch {
+	case s.XIntOrString:
+		return One[any](g.Choices, json.Number("80"), "80", "http", json.Number("0"), "50%")
+	case s.Type == "string":
+		return g.textOf(s.ValueValidation)
+	case s.Type == "integer":
+		return g.integer(s.ValueValidation)
+	case s.Type == "number":
+		return json.Number(One(g.Choices, slices.Concat(integers, numbers)...))
+	case s.Type == "boolean":
+		return g.IntN(2) == 0
+	case s.Type == "array":
+		return g.list(s)
+	case s.Type == "object":
+		return g.object(s)
+	}
+	return g.Anything(2)
+}
+
+// formats are texts of the formats that the API server knows.
+var formats = map[string][]string{
+	"date-time": {"2026-01-02T03:04:05Z", "2026-01-02T03:04:05.678+01:00"}, "date": {"2026-01-02"}, "duration": {"90s", "1h", "1m30s"},
+	"byte": {"", "aGVsbG8="}, "ipv4": {"192.0.2.1"}, "ipv6": {"2001:db8::1"}, "cidr": {"192.0.2.0/24"}, "uri": {"https://example.com/a?b"},
+	"uuid": {"5c0a2d4e-0000-4000-8000-000000000001"}, "email": {"a@example.com"}, "hostname": {"example.com"}, "password": {"secret"},
+}
+
+func (g *Objects) textOf(rules *schema.ValueValidation) any {
+	if rules != nil && len(formats[rules.Format]) > 0 {
+		return One(g.Choices, formats[rules.Format]...)
+	}
+	text := g.text()
+	if rules != nil && rules.MinLength != nil {
+		text += strings.Repeat("x", max(0, int(*rules.MinLength)-len(text)))
+	}
+	return text
+}
+
+func (g *Objects) integer(rules *schema.ValueValidation) any {
+	all := slices.Clone(integers)
+	if rules != nil {
+		for _, bound := range []*float64{rules.Minimum, rules.Maximum} {
+			if bound != nil {
+				all = append(all, fmt.Sprint(int64(*bound)), fmt.Sprint(int64(*bound)))
+			}
+		}
+	}
+	return json.Number(One(g.Choices, all...))
+}
+
+func (g *Objects) list(s *schema.Structural) any {
+	list := []any{}
+	if s.Items == nil {
+		return list
+	}
+	seen := map[string]bool{}
+	for i := range One(g.Choices, 0, 1, 2, 2, 3, 5) {
+		element, found := g.value(s.Items)
+		if !found {
+			continue
+		}
+		unique := g.key(element, s, i)
+		if s.XListType != nil && *s.XListType != "atomic" && seen[unique] {
+			continue // an element of a set or a map is there once
+		}
+		seen[unique] = true
+		list = append(list, element)
+	}
+	return list
+}
+
+// key gives an element of a list map its keys, and tells elements apart.
+func (g *Objects) key(element any, s *schema.Structural, i int) string {
+	object, isObject := element.(map[string]any)
+	if !isObject || s.XListType == nil || *s.XListType != "map" {
+		return Plain(element)
+	}
+	unique := ""
+	for _, key := range s.XListMapKeys {
+		property := s.Items.Properties[key]
+		switch value, found := g.value(&property); {
+		case found && value != nil:
+			object[key] = value
+		case property.Type == "integer":
+			object[key] = json.Number(fmt.Sprint(i))
+		default:
+			object[key] = fmt.Sprint("n/", i)
+		}
+		unique += Plain(object[key])
+	}
+	return unique
+}
+
+// names are keys of maps, and of fields that no schema names.
+var names = []string{"a", "b", "cpu", "k/~", "x.y", "7", "10", `q"`, "é"}
+
+func (g *Objects) object(s *schema.Structural) map[string]any {
+	object := map[string]any{}
+	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
+		property := s.Properties[name]
+		if value, found := g.value(&property); found && g.IntN(3) > 0 {
+			object[name] = value
+		}
+	}
+	if s.XEmbeddedResource {
+		object["apiVersion"], object["kind"], object["metadata"] = "v1", "ConfigMap", g.texts("name")
+	}
+	for range g.IntN(4) {
+		name := One(g.Choices, slices.Concat(names, g.Words)...)
+		if _, taken := object[name]; taken || name == "" {
+			continue
+		}
+		switch {
+		case s.AdditionalProperties != nil && s.AdditionalProperties.Structural != nil:
+			if value, found := g.value(s.AdditionalProperties.Structural); found {
+				object[name] = value
+			}
+		case s.XPreserveUnknownFields, s.AdditionalProperties != nil:
+			object[name] = g.Anything(2)
+		}
+	}
+	return object
+}
+
+// Anything makes any JSON value, nested so deep.
+func (g *Objects) Anything(depth int) any {
+	switch kind := g.IntN(8); {
+	case kind == 0:
+		return nil
+	case kind == 1:
+		return g.IntN(2) == 0
+	case kind == 2:
+		return json.Number(One(g.Choices, slices.Concat(integers, numbers)...))
+	case kind < 5 || depth == 0:
+		return g.text()
+	case kind == 5:
+		list := []any{}
+		for range g.IntN(3) {
+			list = append(list, g.Anything(depth-1))
+		}
+		return list
+	}
+	object := map[string]any{}
+	for range g.IntN(3) {
+		object[One(g.Choices, names...)] = g.Anything(depth - 1)
+	}
+	return object
+}
+
+// fits reports whether a value is of the schema's type and within its limits, as
+// far as this package makes such limits.
+func fits(value any, s *schema.Structural) bool {
+	rules := s.ValueValidation
+	if rules == nil {
+		rules = &schema.ValueValidation{}
+	}
+	switch value := value.(type) {
+	case string:
+		return (s.Type == "string" || s.XIntOrString) && textFits(value, rules)
+	case json.Number:
+		number, _ := value.Float64()
+		integral := !strings.ContainsAny(value.String(), ".eE")
+		return (s.Type == "integer" && integral || s.XIntOrString && integral || s.Type == "number") &&
+			(rules.Minimum == nil || number >= *rules.Minimum) && (rules.Maximum == nil || number <= *rules.Maximum)
+	case bool:
+		return s.Type == "boolean"
+	case []any:
+		return s.Type == "array" && (rules.MaxItems == nil || len(value) <= int(*rules.MaxItems)) && (rules.MinItems == nil || len(value) >= int(*rules.MinItems))
+	case map[string]any:
+		for name := range value {
+			if _, named := s.Properties[name]; !named && !s.XPreserveUnknownFields && s.AdditionalProperties == nil {
+				return false // the API server would have taken it away
+			}
+		}
+		return s.Type == "object"
+	}
+	return s.Type == "" && !s.XIntOrString
+}
+
+func textFits(text string, rules *schema.ValueValidation) bool {
+	length := int64(len([]rune(text)))
+	if rules.MaxLength != nil && length > *rules.MaxLength || rules.MinLength != nil && length < *rules.MinLength {
+		return false
+	}
+	if rules.Pattern != "" {
+		matched, err := regexp.MatchString(rules.Pattern, text)
+		return err == nil && matched
+	}
+	return true
+}
+
+// decoded is a value of a schema, with its numbers as text.
+func decoded(value any) any {
+	text, err := json.Marshal(value)
+	if err != nil {
+		panic(err) // a schema holds nothing that has no JSON form
+	}
+	decoder := json.NewDecoder(strings.NewReader(string(text)))
+	decoder.UseNumber()
+	var again any
+	if err := decoder.Decode(&again); err != nil {
+		panic(err) // it was just written
+	}
+	return again
+}

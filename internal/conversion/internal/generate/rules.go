@@ -1,0 +1,222 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package generate
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+)
+
+// Rules makes rules between two versions. Those that are refused together with
+// the ones before them are left out.
+func (c *Choices) Rules(spoke, hub *props, valid func([]v1alpha1.Rule) bool) []v1alpha1.Rule {
+	m := maker{Choices: c, spoke: fieldsOf(spoke, ""), hub: fieldsOf(hub, "")}
+	var rules []v1alpha1.Rule
+	for range c.IntN(12) {
+		more := slices.Concat(rules, m.rules())
+		if len(more) > len(rules) && valid(more) {
+			rules = more
+		}
+	}
+	return rules
+}
+
+// named is a field with its path.
+type named struct {
+	path   v1alpha1.Path
+	scope  string
+	schema *props
+}
+
+// fieldsOf are all fields that a rule can name.
+func fieldsOf(s *props, at string) []named {
+	var fields []named
+	if at == "" {
+		for _, label := range []string{`.metadata.labels["l"]`, `.metadata.annotations["l"]`} {
+			fields = append(fields, named{v1alpha1.Path(label), "", &props{Type: "string"}})
+		}
+	}
+	add := func(path string, field *props) {
+		scope := path[:strings.LastIndex("[*]"+path, "[*]")]
+		fields = append(fields, named{v1alpha1.Path(path), scope, field})
+		fields = append(fields, fieldsOf(field, path)...)
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
+		field := s.Properties[name]
+		if strings.Contains(name, ".") {
+			add(at+`["`+name+`"]`, &field)
+		} else {
+			add(at+"."+name, &field)
+		}
+	}
+	if s.Items != nil {
+		fields = append(fields, fieldsOf(s.Items.Schema, at+"[*]")...)
+	}
+	if s.AdditionalProperties != nil && s.AdditionalProperties.Schema != nil && at != "" {
+		values := s.AdditionalProperties.Schema
+		add(at+`["cpu"]`, values)
+		fields = append(fields, fieldsOf(values, at+"[*]")...)
+	}
+	return fields
+}
+
+type maker struct {
+	*Choices
+	spoke, hub []named
+}
+
+// rules makes one rule, and at times those that it needs: what becomes of a field
+// of the other version that has the same path.
+func (m *maker) rules() []v1alpha1.Rule {
+	kind := One(m.Choices, "one-sided", "one-sided", "index", "move", "values", "format", "cast", "wrap", "index")
+	if kind == "one-sided" {
+		return m.oneSided()
+	}
+	from, to, found := m.partners(kind)
+	if !found {
+		return nil
+	}
+	rule, made := m.rule(kind, from, to)
+	if !made {
+		return nil
+	}
+	rules := []v1alpha1.Rule{rule}
+	if from.path == to.path {
+		return rules
+	}
+	if m.IntN(2) == 0 && has(m.hub, from.path) && has(m.spoke, to.path) {
+		return append(rules, v1alpha1.Rule{Move: &v1alpha1.MoveRule{From: to.path, To: from.path}})
+	}
+	if m.Rarely(3) && has(m.hub, from.path) {
+		rules = append(rules, v1alpha1.Rule{Drop: &v1alpha1.DropRule{To: from.path}})
+	}
+	if m.Rarely(3) && has(m.spoke, to.path) {
+		rules = append(rules, v1alpha1.Rule{Drop: &v1alpha1.DropRule{From: to.path}})
+	}
+	return rules
+}
+
+func has(fields []named, path v1alpha1.Path) bool {
+	return slices.ContainsFunc(fields, func(field named) bool { return field.path == path })
+}
+
+// partners are two fields in the same lists and maps that a rule may fit.
+func (m *maker) partners(kind string) (from, to named, found bool) {
+	for _, from := range Shuffled(m.Choices, m.spoke) {
+		for _, to := range Shuffled(m.Choices, m.hub) {
+			if from.scope == to.scope && mayFit(kind, from.schema, to.schema) {
+				return from, to, true
+			}
+		}
+	}
+	return named{}, named{}, false
+}
+
+func mayFit(kind string, a, b *props) bool {
+	pair := [2]string{a.Type, b.Type}
+	switch kind {
+	case "values":
+		return pair == [2]string{"string", "string"}
+	case "format":
+		return a.Type == "string" && (b.Type == "string" || b.Type == "integer")
+	case "cast":
+		return pair == [2]string{"string", "integer"} || pair == [2]string{"integer", "string"}
+	case "wrap":
+		return wraps(a, b) || wraps(b, a)
+	case "index":
+		return indexes(a, b) || indexes(b, a)
+	}
+	return a.Type == b.Type && a.XIntOrString == b.XIntOrString
+}
+
+func wraps(list, one *props) bool {
+	return list.Items != nil && one.Items == nil && list.Items.Schema.Type == one.Type
+}
+
+func indexes(list, object *props) bool {
+	return list.Items != nil && list.Items.Schema.Type == "object" &&
+		object.AdditionalProperties != nil && object.AdditionalProperties.Schema != nil && object.AdditionalProperties.Schema.Type == "object"
+}
+
+func (m *maker) rule(kind string, from, to named) (rule v1alpha1.Rule, made bool) {
+	switch kind {
+	case "move":
+		rule.Move = &v1alpha1.MoveRule{From: from.path, To: to.path}
+	case "values":
+		rule.Values = &v1alpha1.ValuesRule{From: from.path, To: to.path, Table: m.table()}
+	case "format":
+		return m.format(from)
+	case "cast":
+		rule.Cast = &v1alpha1.CastRule{From: from.path, To: to.path, As: One(m.Choices, v1alpha1.CastInteger, v1alpha1.CastSeconds)}
+	case "wrap":
+		rule.Wrap = &v1alpha1.WrapRule{From: from.path, To: to.path}
+	case "index":
+		rule.Index = &v1alpha1.IndexRule{From: from.path, To: to.path, Key: m.key(from, to)}
+	}
+	return rule, true
+}
+
+// key is a field that the list's elements have, most of the time.
+func (m *maker) key(from, to named) string {
+	list := from.schema
+	if list.Items == nil {
+		list = to.schema
+	}
+	if len(list.XListMapKeys) > 0 && m.Often(4) {
+		return list.XListMapKeys[0]
+	}
+	return One(m.Choices, append(slices.Sorted(maps.Keys(list.Items.Schema.Properties)), "name")...)
+}
+
+func (m *maker) table() []v1alpha1.ValuePair {
+	var table []v1alpha1.ValuePair
+	for range 1 + m.IntN(4) {
+		table = append(table, v1alpha1.ValuePair{From: One(m.Choices, "a", "b", "c", ":", ""), To: One(m.Choices, "a", "b", "c", ":", "")})
+	}
+	return table
+}
+
+// format makes a template of up to three fields of the hub.
+func (m *maker) format(from named) (rule v1alpha1.Rule, made bool) {
+	var fields []named
+	for _, field := range Shuffled(m.Choices, m.hub) {
+		if field.scope == from.scope && (field.schema.Type == "string" || field.schema.Type == "integer") && len(fields) < 1+m.IntN(3) {
+			fields = append(fields, field)
+		}
+	}
+	template, to := One(m.Choices, "", "", "<", "a"), map[string]v1alpha1.Path{}
+	for i, field := range fields {
+		name := fmt.Sprint("h", i)
+		template += "{" + name + "}"
+		if to[name] = field.path; i < len(fields)-1 {
+			template += One(m.Choices, ":", "-", "aa", "é")
+		}
+	}
+	template += One(m.Choices, "", "", ">", ":")
+	return v1alpha1.Rule{Format: &v1alpha1.FormatRule{From: from.path, Template: template, To: to}}, len(fields) > 0
+}
+
+// oneSided makes a rule for a field that the other version lacks, or gives up.
+func (m *maker) oneSided() []v1alpha1.Rule {
+	ofHub := m.IntN(2) == 0
+	field := One(m.Choices, m.spoke...)
+	if ofHub {
+		field = One(m.Choices, m.hub...)
+	}
+	from, to := field.path, v1alpha1.Path("")
+	if ofHub {
+		from, to = to, from
+	}
+	if m.Rarely(3) {
+		return []v1alpha1.Rule{{Drop: &v1alpha1.DropRule{From: from, To: to}}}
+	}
+	value := map[string]string{"string": `"a"`, "integer": "80", "boolean": "true", "array": "[]", "object": `{"a":"b"}`, "number": "1.0"}[field.schema.Type]
+	return []v1alpha1.Rule{{Default: &v1alpha1.DefaultRule{From: from, To: to, Value: apiextensionsv1.JSON{Raw: []byte(value)}}}}
+}

@@ -1,0 +1,57 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package conversion
+
+import (
+	"maps"
+	"slices"
+	"testing"
+)
+
+// FuzzPutGet: an object that was converted, and is edited in the other version,
+// keeps the edit when it was converted back and forth.
+func FuzzPutGet(f *testing.F) {
+	fuzzWorlds(f, func(t *testing.T, w *world) {
+		from, to := w.pair()
+		there := convert(t, w.converter, w.object(from), to)
+		w.editWins(t, w.edited(t, there, w.object(to)), to, from)
+	})
+}
+
+// editWins converts an object as it was edited to another version and back.
+func (w *world) editWins(t testing.TB, edited, version, other string) {
+	t.Helper()
+	back := convert(t, w.converter, edited, other)
+	again := convert(t, w.converter, back, version)
+	want := withoutKept(essence(t, w.surviving(t, edited, version, other)))
+	wantEqual(t, want, withoutKept(essence(t, again)), "%s\nis at %s\n%s", edited, other, back)
+}
+
+// edited has some of the fields of another object. The metadata stays.
+func (w *world) edited(t testing.TB, object, edit string) string {
+	t.Helper()
+	value := decode(t, object)
+	metadata := value["metadata"]
+	w.edit(value, decode(t, edit))
+	value["metadata"] = metadata
+	return string(w.Text(value))
+}
+
+func (w *world) edit(object, edit map[string]any) {
+	names := append(slices.Sorted(maps.Keys(object)), slices.Sorted(maps.Keys(edit))...)
+	for _, name := range names {
+		old, _ := object[name].(map[string]any)
+		value, found := edit[name]
+		next, isObject := value.(map[string]any)
+		switch {
+		case w.IntN(3) == 0:
+		case old != nil && isObject && w.Often(4):
+			w.edit(old, next)
+		case found:
+			object[name] = value
+		case name != "apiVersion" && name != "kind":
+			delete(object, name)
+		}
+	}
+}

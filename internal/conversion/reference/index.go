@@ -1,0 +1,111 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package reference
+
+import (
+	"cmp"
+	"encoding/json"
+	"maps"
+	"slices"
+)
+
+// index makes a list of objects a map by one of their fields.
+type index struct {
+	key     string
+	integer bool
+}
+
+// keyOf is what an object is called in the map.
+func (i *index) keyOf(element any) (name string, found bool) {
+	switch key := find(element, path{i.key}).(type) {
+	case string:
+		return key, !i.integer
+	case json.Number:
+		return key.String(), i.integer && isInteger(key.String())
+	}
+	return "", false
+}
+
+// value of the key field.
+func (i *index) value(name string) any {
+	if i.integer {
+		return json.Number(name)
+	}
+	return name
+}
+
+func (i *index) toMap(value any) any {
+	list, isList := value.([]any)
+	object := map[string]any{}
+	for _, element := range list {
+		name, found := i.keyOf(element)
+		if _, twice := object[name]; !found || twice {
+			return none
+		}
+		element := clone(element).(map[string]any)
+		delete(element, i.key)
+		object[name] = element
+	}
+	if !isList {
+		return none
+	}
+	return object
+}
+
+// toList sorts the elements by their keys.
+func (i *index) toList(value any) any {
+	object, isMap := value.(map[string]any)
+	list := []any{}
+	for _, name := range slices.SortedFunc(maps.Keys(object), i.compare) {
+		element, isObject := clone(object[name]).(map[string]any)
+		if !isObject || find(element, path{i.key}) != none || i.integer && !isInteger(name) {
+			return none
+		}
+		element[i.key] = i.value(name)
+		list = append(list, element)
+	}
+	if !isMap {
+		return none
+	}
+	return list
+}
+
+// compare orders keys: integers as such, and text by its bytes.
+func (i *index) compare(a, b string) int {
+	if i.integer && isInteger(a) && isInteger(b) {
+		left, _ := json.Number(a).Int64()
+		right, _ := json.Number(b).Int64()
+		return cmp.Compare(left, right)
+	}
+	return cmp.Compare(a, b)
+}
+
+// order is what is kept of a list that is not sorted: its keys, in an object that
+// no list can be taken for.
+func (i *index) order(value any) any {
+	order := []any{}
+	for _, element := range value.([]any) {
+		order = append(order, find(element, path{i.key}))
+	}
+	return map[string]any{"order": order}
+}
+
+// arrange puts the elements that an order knows first, in that order.
+func (i *index) arrange(value, order any) any {
+	list, isList := value.([]any)
+	keys, _ := find(order, path{"order"}).([]any)
+	if !isList {
+		return value
+	}
+	place := func(element any) int {
+		at := slices.IndexFunc(keys, func(key any) bool { return Equal(key, find(element, path{i.key})) })
+		if at < 0 {
+			return len(keys)
+		}
+		return at
+	}
+	list = slices.Clone(list)
+	slices.SortStableFunc(list, func(a, b any) int { return cmp.Compare(place(a), place(b)) })
+	return list
+}

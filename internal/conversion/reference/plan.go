@@ -1,0 +1,133 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package reference
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+)
+
+// plan is the file form of conversion.Plan.
+type plan struct {
+	Format     int      `json:"format"`
+	CRD        string   `json:"crd"`
+	Group      string   `json:"group"`
+	Kind       string   `json:"kind"`
+	Namespaced bool     `json:"namespaced"`
+	Hub        string   `json:"hub"`
+	Versions   []string `json:"versions"`
+	// DropOverflow is for objects that are too large; the reference refuses them.
+	DropOverflow bool `json:"dropOverflow"`
+	Spokes       []struct {
+		Version string `json:"version"`
+		Root    scope  `json:"root"`
+	} `json:"spokes"`
+}
+
+type scope struct {
+	Moves []struct {
+		Spoke path `json:"spoke"`
+		Hub   path `json:"hub"`
+	} `json:"moves"`
+	Exchanges   []exchange   `json:"exchanges"`
+	Defaults    []filling    `json:"defaults"`
+	DropSpoke   []path       `json:"dropSpoke"`
+	DropHub     []path       `json:"dropHub"`
+	OnlySpoke   []leaf       `json:"onlySpoke"`
+	OnlyHub     []leaf       `json:"onlyHub"`
+	Shared      []shared     `json:"shared"`
+	Collections []collection `json:"collections"`
+}
+
+// exchange is fields of the two sides that are computed from each other.
+type exchange struct {
+	Spoke  []field `json:"spoke"`
+	Hub    []field `json:"hub"`
+	Format *struct {
+		Texts   []string `json:"texts"`
+		Integer []bool   `json:"integer"`
+	} `json:"format"`
+	Table [][2]string `json:"table"`
+	Wrap  *struct {
+		Hub bool `json:"hub"`
+	} `json:"wrap"`
+	Cast *struct {
+		Hub     bool `json:"hub"`
+		Seconds bool `json:"seconds"`
+	} `json:"cast"`
+	Index *struct {
+		Hub     bool   `json:"hub"`
+		Key     string `json:"key"`
+		Integer bool   `json:"integer"`
+	} `json:"index"`
+	CEL *struct {
+		Spoke []celField `json:"spoke"`
+		Hub   []celField `json:"hub"`
+	} `json:"cel"`
+}
+
+// celField is a field as expressions see it.
+type celField struct {
+	Name       string          `json:"name"`
+	Schema     json.RawMessage `json:"schema"`
+	Expression string          `json:"expression"`
+}
+
+// field of an exchange. Without the object above it, which is so many segments
+// of its path, a value that was kept aside alone does not come back.
+type field struct {
+	Path   path `json:"path"`
+	Anchor int  `json:"anchor"`
+	// Text marks a label or an annotation, and Label a label.
+	Text  bool `json:"text"`
+	Label bool `json:"label"`
+}
+
+// filling is a field that one side lacks, and what it gets there.
+type filling struct {
+	Path   path            `json:"path"`
+	Hub    bool            `json:"hub"`
+	Value  json.RawMessage `json:"value"`
+	Anchor int             `json:"anchor"`
+}
+
+// leaf is a field that one side lacks.
+type leaf struct {
+	Path   path `json:"path"`
+	Anchor int  `json:"anchor"`
+	// Shell marks an object that matters only where it has nothing in it.
+	Shell bool `json:"shell"`
+	// Text and Label are those of field.
+	Text  bool `json:"text"`
+	Label bool `json:"label"`
+	// Known marks an object of which all members but these are meant.
+	Known []string `json:"known"`
+}
+
+// shared is an object that both sides have, and the values that leave it.
+type shared struct {
+	Path  path   `json:"path"`
+	Spoke []path `json:"spoke"`
+	Hub   []path `json:"hub"`
+}
+
+type collection struct {
+	Path  path     `json:"path"`
+	Map   bool     `json:"map"`
+	Keys  []string `json:"keys"`
+	Scope scope    `json:"scope"`
+}
+
+// readPlan reads what Plan.Marshal wrote. Whatever it does not know is an error:
+// the reference would be wrong without it.
+func readPlan(text []byte) (*plan, error) {
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.DisallowUnknownFields()
+	read := &plan{}
+	if err := decoder.Decode(read); err != nil {
+		return nil, fmt.Errorf("the reference does not know this plan: %w", err)
+	}
+	return read, nil
+}

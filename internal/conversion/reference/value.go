@@ -1,0 +1,144 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package reference
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// Decode reads JSON: nil, bool, json.Number, string, []any and map[string]any.
+// Numbers are their text.
+func Decode(text []byte) (any, error) {
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+	var value any
+	if err := decoder.Decode(&value); err != nil {
+		return nil, err
+	}
+	if _, err := decoder.Token(); err != io.EOF {
+		return nil, fmt.Errorf("something stands behind the value: %w", err)
+	}
+	return value, nil
+}
+
+// marshal writes a decoded value.
+func marshal(value any) string {
+	var out bytes.Buffer
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(value); err != nil {
+		panic(err) // it was decoded from JSON
+	}
+	return strings.TrimSuffix(out.String(), "\n")
+}
+
+// Equal compares decoded values: the order of members means nothing, and numbers
+// are their text.
+func Equal(a, b any) bool { return reflect.DeepEqual(a, b) }
+
+// none is no value, where a null is one.
+var none any = struct{}{}
+
+type path []string
+
+var escapes = strings.NewReplacer("~", "~0", "/", "~1")
+
+// pointer writes a path as a JSON Pointer, RFC 6901.
+func (p path) pointer() string {
+	text := ""
+	for _, name := range p {
+		text += "/" + escapes.Replace(name)
+	}
+	return text
+}
+
+func (p path) has(prefix path) bool {
+	return len(p) >= len(prefix) && slices.Equal(p[:len(prefix)], prefix)
+}
+
+// find returns the value at a path, or none.
+func find(in any, at path) any {
+	for _, name := range at {
+		object, _ := in.(map[string]any)
+		value, found := object[name]
+		if !found {
+			return none
+		}
+		in = value
+	}
+	return in
+}
+
+// put sets the value at a path. Objects on the way are made, in the place of
+// whatever is there and is no object.
+func put(in map[string]any, at path, value any) {
+	for _, name := range at[:len(at)-1] {
+		next, isObject := in[name].(map[string]any)
+		if !isObject {
+			next = map[string]any{}
+			in[name] = next
+		}
+		in = next
+	}
+	in[at[len(at)-1]] = value
+}
+
+// remove takes the value at a path away.
+func remove(in any, at path) {
+	if parent, isObject := find(in, at[:len(at)-1]).(map[string]any); isObject {
+		delete(parent, at[len(at)-1])
+	}
+}
+
+func isObject(value any) bool {
+	_, is := value.(map[string]any)
+	return is
+}
+
+// bare is a value that has no members.
+func bare(value any) bool {
+	object, _ := value.(map[string]any)
+	return value != none && len(object) == 0
+}
+
+func clone(value any) any {
+	switch value := value.(type) {
+	case map[string]any:
+		copied := map[string]any{}
+		for name := range value {
+			copied[name] = clone(value[name])
+		}
+		return copied
+	case []any:
+		copied := make([]any, len(value))
+		for i := range value {
+			copied[i] = clone(value[i])
+		}
+		return copied
+	}
+	return value
+}
+
+// kept holds values by their place, a JSON Pointer. A ! before it tells that
+// nothing was there.
+type kept map[string]any
+
+func (k kept) add(other kept) { maps.Copy(k, other) }
+
+// under reports whether something below a place is kept.
+func (k kept) under(pointer string) bool {
+	for at := range k {
+		if strings.HasPrefix(at, pointer+"/") {
+			return true
+		}
+	}
+	return false
+}

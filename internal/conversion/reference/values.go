@@ -1,0 +1,147 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package reference
+
+import (
+	"encoding/json"
+	"math/big"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+var decimal = regexp.MustCompile(`^(0|-?[1-9][0-9]*)$`)
+
+// isInteger tells a decimal integer of 64 bits that is as it would be printed.
+func isInteger(text string) bool {
+	number, read := new(big.Int).SetString(text, 10)
+	return read && decimal.MatchString(text) && number.IsInt64()
+}
+
+// template is a string with holes; texts stand around them.
+type template struct {
+	texts   []string
+	integer []bool
+}
+
+// parse reads one string. Each hole takes what stands before the first place of
+// the next text, the last one all up to the text at the end. All of the string
+// must fit, or nothing is read.
+func (t *template) parse(values []any) []any {
+	nothing := slices.Repeat([]any{none}, len(t.integer))
+	text, isText := values[0].(string)
+	last := len(t.integer)
+	if !isText || !strings.HasPrefix(text, t.texts[0]) {
+		return nothing
+	}
+	text = strings.TrimPrefix(text, t.texts[0])
+	parts := slices.Clone(nothing)
+	for i, integer := range t.integer {
+		end := strings.Index(text, t.texts[i+1])
+		if i+1 == last {
+			end = len(text) - len(t.texts[last])
+		}
+		if end < 0 || !strings.HasPrefix(text[end:], t.texts[i+1]) || end > 0 && integer && !isInteger(text[:end]) {
+			return nothing
+		}
+		switch {
+		case end > 0 && integer:
+			parts[i] = json.Number(text[:end])
+		case end > 0:
+			parts[i] = text[:end]
+		}
+		text = text[end+len(t.texts[i+1]):]
+	}
+	return parts
+}
+
+// print writes one string; a missing part is nothing in it. Without any part, or
+// with one of another type, there is none.
+func (t *template) print(parts []any) []any {
+	text := t.texts[0]
+	for i, part := range parts {
+		switch part := part.(type) {
+		case json.Number:
+			if !t.integer[i] || !isInteger(part.String()) {
+				return []any{none}
+			}
+			text += part.String()
+		case string:
+			if t.integer[i] {
+				return []any{none}
+			}
+			text += part
+		default:
+			if part != none {
+				return []any{none}
+			}
+		}
+		text += t.texts[i+1]
+	}
+	if !some(parts) {
+		return []any{none}
+	}
+	return []any{text}
+}
+
+// translate looks strings up in a table. What it does not have stays as it is.
+func translate(table [][2]string, from, to int) func(any) any {
+	return func(value any) any {
+		for _, pair := range table {
+			if value == pair[from] {
+				return pair[to]
+			}
+		}
+		return value
+	}
+}
+
+func wrap(value any) any { return []any{value} }
+
+func unwrap(value any) any {
+	list, _ := value.([]any)
+	if len(list) == 0 {
+		return none
+	}
+	return list[0]
+}
+
+func printInteger(value any) any {
+	if number, isNumber := value.(json.Number); isNumber && isInteger(number.String()) {
+		return number.String()
+	}
+	return none
+}
+
+func readInteger(value any) any {
+	if text, isText := value.(string); isText && isInteger(text) {
+		return json.Number(text)
+	}
+	return none
+}
+
+// printSeconds writes a number of seconds as Go writes durations, unless it is
+// longer than those can be.
+func printSeconds(value any) any {
+	number, isNumber := value.(json.Number)
+	if !isNumber || !isInteger(number.String()) {
+		return none
+	}
+	seconds, err := number.Int64()
+	duration := time.Duration(seconds) * time.Second
+	if err != nil || int64(duration/time.Second) != seconds {
+		return none
+	}
+	return duration.String()
+}
+
+func readSeconds(value any) any {
+	text, isText := value.(string)
+	duration, err := time.ParseDuration(text)
+	if !isText || err != nil || duration%time.Second != 0 {
+		return none
+	}
+	return json.Number(big.NewInt(int64(duration / time.Second)).String())
+}

@@ -1,0 +1,40 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package conversion
+
+import (
+	"testing"
+
+	"github.com/conversion-operator/conversion-operator/internal/conversion/internal/generate"
+)
+
+// FuzzStale: a value that was edited in the other version is that value there for
+// good, whatever was kept aside: of the object before the edit, of another object,
+// or of an edit before.
+func FuzzStale(f *testing.F) {
+	fuzzWorlds(f, func(t *testing.T, w *world) {
+		from, to := w.pair()
+		there := convert(t, w.converter, w.object(from), to)
+		another := convert(t, w.converter, w.object(from), to)
+		there = w.withAnnotationsOf(t, there, another)
+		for range 3 {
+			there = w.edited(t, there, w.object(to))
+			w.editWins(t, there, to, from)
+			there = convert(t, w.converter, convert(t, w.converter, there, from), to)
+		}
+	})
+}
+
+// withAnnotationsOf is an object with what was kept aside of another one.
+func (w *world) withAnnotationsOf(t testing.TB, object, other string) string {
+	t.Helper()
+	value := decode(t, object)
+	metadata, _ := value["metadata"].(map[string]any)
+	stale, _ := decode(t, other)["metadata"].(map[string]any)
+	metadata["annotations"] = stale["annotations"]
+	if stale["annotations"] == nil {
+		delete(metadata, "annotations")
+	}
+	return generate.Plain(value)
+}

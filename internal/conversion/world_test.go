@@ -1,0 +1,242 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package conversion
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/conversion/internal/generate"
+	"github.com/conversion-operator/conversion-operator/internal/conversion/reference"
+)
+
+// world is a kind with versions and rules, and what makes objects of it. Each law
+// of conversion has a fuzzer in a file of its own, which tries it in many worlds.
+type world struct {
+	*generate.Objects
+	converter *Converter
+	reference *reference.Converter
+	plan      *Plan
+	schemas   map[string]*schema.Structural
+	rules     *v1alpha1.DeclarativeConverter
+}
+
+// fuzzWorlds runs a law in worlds that the fuzzer chooses.
+func fuzzWorlds(f *testing.F, law func(t *testing.T, w *world)) {
+	for seed := range uint64(16) {
+		f.Add(seed, []byte{})
+	}
+	f.Fuzz(func(t *testing.T, seed uint64, choices []byte) {
+		w := newWorld(t, generate.Choose(seed, choices))
+		defer w.describe(t)
+		for range 4 {
+			law(t, w)
+		}
+	})
+}
+
+// describe says where a law was broken.
+func (w *world) describe(t *testing.T) {
+	if !t.Failed() {
+		return
+	}
+	for version, s := range w.schemas {
+		text, err := json.Marshal(s.ToKubeOpenAPI())
+		t.Logf("%s: %s (%v)", version, text, err)
+	}
+	text, err := json.Marshal(w.rules)
+	t.Logf("rules: %s (%v)", text, err)
+}
+
+// newWorld makes the one that has every rule in it, or a random one: the spokes
+// v1 and v3 of the hub v2.
+func newWorld(t testing.TB, c *generate.Choices) *world {
+	t.Helper()
+	theRich.Do(func() {
+		crd, rules := richWorld(t)
+		theRich.world = worldOf(t, crd, rules)
+	})
+	w := *theRich.world
+	if c.Often(4) {
+		crd, rules := randomWorld(t, c)
+		w = *worldOf(t, crd, rules)
+	}
+	w.Objects = &generate.Objects{Choices: c}
+	w.Words, w.Values = hints(w.rules)
+	return &w
+}
+
+// theRich is compiled once: its expressions take their time.
+var theRich struct {
+	sync.Once
+	*world
+}
+
+func worldOf(t testing.TB, crd *apiextensionsv1.CustomResourceDefinition, rules *v1alpha1.DeclarativeConverter) *world {
+	t.Helper()
+	result := Compile(crd, rules)
+	w := &world{converter: converterOf(t, result), plan: result.Plan, rules: rules}
+	w.schemas, _ = structuralSchemas(crd)
+	text, err := w.plan.Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w.reference, err = reference.New(text); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+func randomWorld(t testing.TB, c *generate.Choices) (*apiextensionsv1.CustomResourceDefinition, *v1alpha1.DeclarativeConverter) {
+	spoke, hub := c.Schemas()
+	other := c.Changed(hub)
+	crd := widgets(t, map[string]string{"v1": "", "v2": "", "v3": ""})
+	crd.Spec.Versions[0].Schema.OpenAPIV3Schema = spoke
+	crd.Spec.Versions[1].Schema.OpenAPIV3Schema = hub
+	crd.Spec.Versions[2].Schema.OpenAPIV3Schema = other
+	rules := &v1alpha1.DeclarativeConverter{Hub: "v2", Spokes: []v1alpha1.Spoke{{Version: "v1"}, {Version: "v3"}}}
+	for i, s := range []*apiextensionsv1.JSONSchemaProps{spoke, other} {
+		rules.Spokes[i].Rules = c.Rules(s, hub, func(some []v1alpha1.Rule) bool {
+			rules.Spokes[i].Rules = some
+			return len(Compile(crd, rules).Errors) == 0
+		})
+	}
+	return crd, rules
+}
+
+// hints are what the rules look for in objects.
+func hints(rules *v1alpha1.DeclarativeConverter) (words []string, values []any) {
+	for _, spoke := range rules.Spokes {
+		for _, rule := range spoke.Rules {
+			switch {
+			case rule.Format != nil:
+				texts, _, _ := parseTemplate(rule.Format.Template)
+				words = append(words, texts...)
+			case rule.Values != nil:
+				for _, pair := range rule.Values.Table {
+					words = append(words, pair.From, pair.To)
+				}
+			case rule.Default != nil:
+				if value, err := reference.Decode(rule.Default.Value.Raw); err == nil {
+					values = append(values, value)
+				}
+			}
+		}
+	}
+	return words, values
+}
+
+// pair returns two versions.
+func (w *world) pair() (from, to string) {
+	pair := generate.One(w.Choices, w.plan.Pairs()...)
+	return pair[0], pair[1]
+}
+
+// object makes an object of a version, as text.
+func (w *world) object(version string) string {
+	return string(w.Text(w.Object(w.schemas[version], "example.com/"+version, "Widget")))
+}
+
+func decode(t testing.TB, text string) map[string]any {
+	t.Helper()
+	value, err := reference.Decode([]byte(text))
+	object, isObject := value.(map[string]any)
+	if err != nil || !isObject {
+		t.Fatalf("%v: not a JSON object: %s", err, text)
+	}
+	return object
+}
+
+// essence of an object is what a converter answers for. The API server restores
+// all metadata but labels and annotations; without any it is refused.
+func essence(t testing.TB, text string) map[string]any {
+	t.Helper()
+	object := decode(t, text)
+	metadata, _ := object["metadata"].(map[string]any)
+	object["metadata"] = maps.Collect(func(yield func(string, any) bool) {
+		for _, name := range []string{"name", "namespace", "uid", "labels", "annotations"} {
+			value, found := metadata[name]
+			if texts, isMap := value.(map[string]any); isMap && len(texts) == 0 {
+				continue // no labels are as good as none
+			}
+			if found && !yield(name, value) {
+				return
+			}
+		}
+	})
+	return object
+}
+
+// withoutKept is an object as its users see it.
+func withoutKept(object map[string]any) map[string]any {
+	metadata, _ := object["metadata"].(map[string]any)
+	annotations, _ := metadata["annotations"].(map[string]any)
+	maps.DeleteFunc(annotations, func(name string, _ any) bool { return strings.HasPrefix(name, KeptPrefix) })
+	if len(annotations) == 0 {
+		delete(metadata, "annotations")
+	}
+	return object
+}
+
+// wantEqual compares two decoded values.
+func wantEqual(t testing.TB, want, got any, format string, args ...any) {
+	t.Helper()
+	if !reference.Equal(want, got) {
+		t.Fatalf(format+"\nwant %s\ngot  %s", append(slices.Clip(args), generate.Plain(want), generate.Plain(got))...)
+	}
+}
+
+// surviving is an object without what the rules give up on the way to a version.
+func (w *world) surviving(t testing.TB, object, from, to string) string {
+	t.Helper()
+	switch {
+	case from != w.plan.Hub && to != w.plan.Hub:
+		atHub := w.surviving(t, convert(t, w.converter, object, w.plan.Hub), w.plan.Hub, to)
+		return convert(t, w.converter, atHub, from)
+	case from == w.plan.Hub:
+		return generate.Plain(withoutDropped(&w.plan.spoke(to).Root, decode(t, object), false))
+	}
+	return generate.Plain(withoutDropped(&w.plan.spoke(from).Root, decode(t, object), true))
+}
+
+func withoutDropped(s *Scope, value any, ofSpoke bool) any {
+	drops := s.DropHub
+	if ofSpoke {
+		drops = s.DropSpoke
+	}
+	for _, drop := range drops {
+		parent, _ := lookUp(value, drop[:len(drop)-1]).(map[string]any)
+		delete(parent, drop[len(drop)-1])
+	}
+	for i := range s.Collections {
+		c := &s.Collections[i]
+		switch held := lookUp(value, c.Path).(type) {
+		case map[string]any:
+			for name := range held {
+				withoutDropped(&c.Scope, held[name], ofSpoke)
+			}
+		case []any:
+			for _, element := range held {
+				withoutDropped(&c.Scope, element, ofSpoke)
+			}
+		}
+	}
+	return value
+}
+
+func lookUp(value any, at Path) any {
+	for _, name := range at {
+		object, _ := value.(map[string]any)
+		value = object[name]
+	}
+	return value
+}

@@ -1,0 +1,208 @@
+//go:build integration
+
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver
+
+import (
+	"path"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/json"
+)
+
+// applied is what a manager applies to the gadget "one", and what comes of it.
+type applied struct {
+	what             string
+	version, manager string
+	fields           string
+	force            bool
+	// conflict is what the API server says when it refuses.
+	conflict string
+	// old and current are all fields afterwards, at v1alpha1 and at v1.
+	old, current string
+	// owners are the managers' fields, by the manager's name and its version.
+	owners string
+}
+
+func (k *kind) apply(t *testing.T, version, manager, fields string, force bool) (*unstructured.Unstructured, error) {
+	t.Helper()
+	return k.at(version).Apply(t.Context(), "one", k.gadget(t, version, "one", fields), metav1.ApplyOptions{FieldManager: manager, Force: force})
+}
+
+// play applies, and applies once more: that writes nothing.
+func (a applied) play(t *testing.T, k *kind) {
+	t.Helper()
+	got, err := k.apply(t, a.version, a.manager, a.fields, a.force)
+	switch {
+	case a.conflict != "" && (!apierrors.IsConflict(err) || err.Error() != a.conflict):
+		t.Fatalf("%s: %v, want %s", a.what, err, a.conflict)
+	case a.conflict == "" && err != nil:
+		t.Fatalf("%s: %v", a.what, err)
+	case a.conflict == "":
+		again, err := k.apply(t, a.version, a.manager, a.fields, a.force)
+		must(t, err)
+		if again.GetResourceVersion() != got.GetResourceVersion() {
+			t.Errorf("%s: the same once more was written", a.what)
+		}
+	}
+	wantFields(t, a.what+": at v1alpha1", k.get(t, "v1alpha1", "one"), a.old)
+	current := k.get(t, "v1", "one")
+	wantFields(t, a.what+": at v1", current, a.current)
+	wantOwners(t, a.what, current, a.owners)
+}
+
+// wantOwners compares the object's managers, known by name and version, with YAML.
+func wantOwners(t *testing.T, what string, object *unstructured.Unstructured, owners string) {
+	t.Helper()
+	got := map[string]any{}
+	for _, entry := range object.GetManagedFields() {
+		fields := map[string]any{}
+		must(t, json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields))
+		got[entry.Manager+" "+path.Base(entry.APIVersion)] = fields
+	}
+	if diff := cmp.Diff(fieldsOf(t, owners), got, cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("%s: owners (-want +got):\n%s", what, diff)
+	}
+}
+
+// testApply has three managers at three versions.
+func testApply(t *testing.T, s *apiServer) {
+	k := s.installGadgets(t, "apply")
+	for _, step := range []applied{
+		{
+			what: "a part at the old version", version: "v1alpha1", manager: "old", fields: "spec: {hostPort: 'a:80', count: 3}",
+			old: "spec: {hostPort: 'a:80', count: 3}", current: "spec: {endpoint: {host: a, port: 80}, scaling: {replicas: 3}}",
+			owners: "{old v1alpha1: {f:spec: {f:hostPort: {}, f:count: {}}}}",
+		},
+		{
+			what: "another part at the new one", version: "v1", manager: "new", fields: "spec: {tier: gold, ports: [{name: http, number: 80, weight: 5}]}",
+			old:     "spec: {hostPort: 'a:80', count: 3, ports: [{name: http, number: 80}]}",
+			current: "spec: {endpoint: {host: a, port: 80}, scaling: {replicas: 3}, tier: gold, ports: [{name: http, number: 80, weight: 5}]}",
+			owners: `{old v1alpha1: {f:spec: {f:hostPort: {}, f:count: {}}},
+				new v1: {f:spec: {f:tier: {}, f:ports: {'k:{"name":"http"}': {.: {}, f:name: {}, f:number: {}, f:weight: {}}}}}}`,
+		},
+		{
+			what: "a field of the old version's manager", version: "v1", manager: "new",
+			fields:   "spec: {tier: gold, scaling: {replicas: 5}, ports: [{name: http, number: 80, weight: 5}]}",
+			conflict: `Apply failed with 1 conflict: conflict with "old": .spec.count`,
+			old:      "spec: {hostPort: 'a:80', count: 3, ports: [{name: http, number: 80}]}",
+			current:  "spec: {endpoint: {host: a, port: 80}, scaling: {replicas: 3}, tier: gold, ports: [{name: http, number: 80, weight: 5}]}",
+			owners: `{old v1alpha1: {f:spec: {f:hostPort: {}, f:count: {}}},
+				new v1: {f:spec: {f:tier: {}, f:ports: {'k:{"name":"http"}': {.: {}, f:name: {}, f:number: {}, f:weight: {}}}}}}`,
+		},
+		{
+			what: "part of the old version's string", version: "v1beta1", manager: "mid", fields: "spec: {address: {host: a}}",
+			old:     "spec: {hostPort: 'a:80', count: 3, ports: [{name: http, number: 80}]}",
+			current: "spec: {endpoint: {host: a, port: 80}, scaling: {replicas: 3}, tier: gold, ports: [{name: http, number: 80, weight: 5}]}",
+			owners: `{old v1alpha1: {f:spec: {f:hostPort: {}, f:count: {}}}, mid v1beta1: {f:spec: {f:address: {f:host: {}}}},
+				new v1: {f:spec: {f:tier: {}, f:ports: {'k:{"name":"http"}': {.: {}, f:name: {}, f:number: {}, f:weight: {}}}}}}`,
+		},
+		{
+			what: "by force", version: "v1", manager: "new", force: true,
+			fields:  "spec: {tier: gold, scaling: {replicas: 5}, ports: [{name: http, number: 80, weight: 5}]}",
+			old:     "spec: {hostPort: 'a:80', count: 5, ports: [{name: http, number: 80}]}",
+			current: "spec: {endpoint: {host: a, port: 80}, scaling: {replicas: 5}, tier: gold, ports: [{name: http, number: 80, weight: 5}]}",
+			owners: `{old v1alpha1: {f:spec: {f:hostPort: {}}}, mid v1beta1: {f:spec: {f:address: {f:host: {}}}},
+				new v1: {f:spec: {f:tier: {}, f:scaling: {f:replicas: {}}, f:ports: {'k:{"name":"http"}': {.: {}, f:name: {}, f:number: {}, f:weight: {}}}}}}`,
+		},
+		{
+			what: "the same values at the old version, and no string", version: "v1alpha1", manager: "old",
+			fields: "spec: {count: 5, ports: [{name: http, number: 80}]}",
+			// The string cannot go by half, and half of it belongs to another manager.
+			old:     "spec: {hostPort: 'a:80', count: 5, ports: [{name: http, number: 80}]}",
+			current: "spec: {endpoint: {host: a, port: 80}, scaling: {replicas: 5}, tier: gold, ports: [{name: http, number: 80, weight: 5}]}",
+			owners: `{old v1alpha1: {f:spec: {f:count: {}, f:ports: {'k:{"name":"http"}': {.: {}, f:name: {}, f:number: {}}}}}, mid v1beta1: {f:spec: {f:address: {f:host: {}}}},
+				new v1: {f:spec: {f:tier: {}, f:scaling: {f:replicas: {}}, f:ports: {'k:{"name":"http"}': {.: {}, f:name: {}, f:number: {}, f:weight: {}}}}}}`,
+		},
+		{
+			what: "less at the new version", version: "v1", manager: "new", fields: "spec: {tier: gold, ports: [{name: http, weight: 5}]}",
+			old:     "spec: {hostPort: 'a:80', count: 5, ports: [{name: http, number: 80}]}",
+			current: "spec: {endpoint: {host: a, port: 80}, scaling: {replicas: 5}, tier: gold, ports: [{name: http, number: 80, weight: 5}]}",
+			owners: `{old v1alpha1: {f:spec: {f:count: {}, f:ports: {'k:{"name":"http"}': {.: {}, f:name: {}, f:number: {}}}}}, mid v1beta1: {f:spec: {f:address: {f:host: {}}}},
+				new v1: {f:spec: {f:tier: {}, f:ports: {'k:{"name":"http"}': {.: {}, f:name: {}, f:weight: {}}}}}}`,
+		},
+		{
+			what: "an element that the other manager keeps", version: "v1alpha1", manager: "old", fields: "spec: {count: 5}",
+			old:     "spec: {hostPort: 'a:80', count: 5, ports: [{name: http}]}",
+			current: "spec: {endpoint: {host: a, port: 80}, scaling: {replicas: 5}, tier: gold, ports: [{name: http, weight: 5}]}",
+			owners: `{old v1alpha1: {f:spec: {f:count: {}}}, mid v1beta1: {f:spec: {f:address: {f:host: {}}}},
+				new v1: {f:spec: {f:tier: {}, f:ports: {'k:{"name":"http"}': {.: {}, f:name: {}, f:weight: {}}}}}}`,
+		},
+		{
+			what: "nothing at the old version", version: "v1alpha1", manager: "old", fields: "{}",
+			old:     "spec: {hostPort: 'a:80', ports: [{name: http}]}",
+			current: "spec: {endpoint: {host: a, port: 80}, tier: gold, ports: [{name: http, weight: 5}]}",
+			owners: `{mid v1beta1: {f:spec: {f:address: {f:host: {}}}},
+				new v1: {f:spec: {f:tier: {}, f:ports: {'k:{"name":"http"}': {.: {}, f:name: {}, f:weight: {}}}}}}`,
+		},
+		{
+			what: "one of two that are kept aside at v1beta1", version: "v1", manager: "new", fields: "spec: {ports: [{name: http, weight: 5}]}",
+			// To the API server, what is kept aside is one field, which is still
+			// there. So the tier stays, and belongs to nobody.
+			old:     "spec: {hostPort: 'a:80', ports: [{name: http}]}",
+			current: "spec: {endpoint: {host: a, port: 80}, tier: gold, ports: [{name: http, weight: 5}]}",
+			owners: `{mid v1beta1: {f:spec: {f:address: {f:host: {}}}},
+				new v1: {f:spec: {f:ports: {'k:{"name":"http"}': {.: {}, f:name: {}, f:weight: {}}}}}}`,
+		},
+		{
+			what: "without what is kept aside", version: "v1", manager: "new", fields: "spec: {team: blue}",
+			old:     "spec: {hostPort: 'a:80', team: blue}",
+			current: "spec: {endpoint: {host: a, port: 80}, team: blue, tier: gold}",
+			owners:  "{mid v1beta1: {f:spec: {f:address: {f:host: {}}}}, new v1: {f:spec: {f:team: {}}}}",
+		},
+	} {
+		step.play(t, k)
+	}
+}
+
+// testApplyKept has a manager at the old version that applies what is kept aside
+// there, as of a manifest that was read from the cluster: it owns what it holds.
+func testApplyKept(t *testing.T, s *apiServer) {
+	k := s.installGadgets(t, "kept")
+	const annotation = "metadata: {annotations: {conversion-operator.io/v1: '{\"/spec/tier\":\"gold\"}'}}"
+	for _, step := range []applied{
+		{
+			what: "at the new version", version: "v1", manager: "new", fields: "spec: {tier: gold, team: a}",
+			old: "spec: {team: a}", current: "spec: {tier: gold, team: a}",
+			owners: "{new v1: {f:spec: {f:tier: {}, f:team: {}}}}",
+		},
+		{
+			what: "what is kept aside", version: "v1alpha1", manager: "old", fields: "{" + annotation + ", spec: {count: 1}}",
+			old: "spec: {team: a, count: 1}", current: "spec: {tier: gold, team: a, scaling: {replicas: 1}}",
+			owners: `{new v1: {f:spec: {f:tier: {}, f:team: {}}},
+				old v1alpha1: {f:metadata: {f:annotations: {f:conversion-operator.io/v1: {}}}, f:spec: {f:count: {}}}}`,
+		},
+		{
+			what: "another value", version: "v1", manager: "new", fields: "spec: {tier: silver, team: a}",
+			conflict: `Apply failed with 1 conflict: conflict with "old": .metadata.annotations.conversion-operator.io/v1`,
+			old:      "spec: {team: a, count: 1}", current: "spec: {tier: gold, team: a, scaling: {replicas: 1}}",
+			owners: `{new v1: {f:spec: {f:tier: {}, f:team: {}}},
+				old v1alpha1: {f:metadata: {f:annotations: {f:conversion-operator.io/v1: {}}}, f:spec: {f:count: {}}}}`,
+		},
+		{
+			what: "another value by force", version: "v1", manager: "new", fields: "spec: {tier: silver, team: a}", force: true,
+			old: "spec: {team: a, count: 1}", current: "spec: {tier: silver, team: a, scaling: {replicas: 1}}",
+			owners: "{new v1: {f:spec: {f:tier: {}, f:team: {}}}, old v1alpha1: {f:spec: {f:count: {}}}}",
+		},
+		{
+			what: "what was kept aside once", version: "v1alpha1", manager: "old", fields: "{" + annotation + ", spec: {count: 1}}",
+			conflict: `Apply failed with 1 conflict: conflict with "new": .spec.tier`,
+			old:      "spec: {team: a, count: 1}", current: "spec: {tier: silver, team: a, scaling: {replicas: 1}}",
+			owners: "{new v1: {f:spec: {f:tier: {}, f:team: {}}}, old v1alpha1: {f:spec: {f:count: {}}}}",
+		},
+		{
+			what: "without it", version: "v1alpha1", manager: "old", fields: "spec: {count: 2}",
+			old: "spec: {team: a, count: 2}", current: "spec: {tier: silver, team: a, scaling: {replicas: 2}}",
+			owners: "{new v1: {f:spec: {f:tier: {}, f:team: {}}}, old v1alpha1: {f:spec: {f:count: {}}}}",
+		},
+	} {
+		step.play(t, k)
+	}
+}

@@ -1,0 +1,124 @@
+//go:build integration
+
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/pki"
+	"github.com/conversion-operator/conversion-operator/internal/webhook"
+)
+
+// host is where the API server finds converters.
+const host = "localhost"
+
+// converter is what runs in a converter pod.
+type converter struct {
+	plan      *conversion.Plan
+	engine    *conversion.Converter
+	bundle    []byte
+	directory string
+	port      int
+	stop      func()
+}
+
+// newConverter starts a converter for a plan. The plan goes through its file
+// form, as it does on its way to a converter pod.
+func newConverter(t *testing.T, compiled *conversion.Plan) *converter {
+	t.Helper()
+	text, err := compiled.Marshal()
+	must(t, err)
+	plan, err := conversion.Load(text)
+	must(t, err)
+	engine, err := conversion.NewConverter(plan)
+	must(t, err)
+	c := &converter{plan: plan, engine: engine, directory: t.TempDir(), port: freePort(t)}
+	c.certify(t)
+	c.start(t)
+	return c
+}
+
+// certify makes the converter's certificate.
+func (c *converter) certify(t *testing.T) {
+	t.Helper()
+	authority, err := pki.NewAuthority("converters of tests", time.Now())
+	must(t, err)
+	leaf, err := pki.IssueLeaf(authority, host, time.Now())
+	must(t, err)
+	c.bundle = authority.Certificate
+	must(t, os.WriteFile(filepath.Join(c.directory, corev1.TLSCertKey), leaf.Certificate, 0o600))
+	must(t, os.WriteFile(filepath.Join(c.directory, corev1.TLSPrivateKeyKey), leaf.Key, 0o600))
+}
+
+// start starts the server, which runs until stop or the end of the test.
+func (c *converter) start(t *testing.T) {
+	t.Helper()
+	server, err := webhook.NewServer(c.handler(), webhook.ServerOptions{Port: c.port, CertificateDirectory: c.directory, Log: logr.Discard()})
+	must(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- server.Run(ctx) }()
+	c.stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(c.stop)
+	eventually(t, "the converter listens", func(ctx context.Context) error {
+		connection, err := new(net.Dialer).DialContext(ctx, "tcp", c.address())
+		return errors.Join(err, closeIfOpen(connection))
+	})
+}
+
+// handler answers by the converter's plan.
+func (c *converter) handler() *webhook.Handler {
+	return webhook.NewHandler(c.engine, webhook.HandlerOptions{Group: c.plan.Group, PlanHash: c.plan.Hash(), Log: logr.Discard()})
+}
+
+func closeIfOpen(connection net.Conn) error {
+	if connection == nil {
+		return nil
+	}
+	return connection.Close()
+}
+
+func (c *converter) address() string { return net.JoinHostPort(host, strconv.Itoa(c.port)) }
+
+// conversion is what a CustomResourceDefinition says of this converter.
+func (c *converter) conversion() *apiextensionsv1.CustomResourceConversion {
+	return &apiextensionsv1.CustomResourceConversion{
+		Strategy: apiextensionsv1.WebhookConverter,
+		Webhook: &apiextensionsv1.WebhookConversion{
+			ConversionReviewVersions: []string{"v1"},
+			ClientConfig: &apiextensionsv1.WebhookClientConfig{
+				URL: new("https://" + c.address() + webhook.ConvertPath), CABundle: c.bundle,
+			},
+		},
+	}
+}
+
+// freePort is one that nobody listens at.
+func freePort(t *testing.T) int {
+	t.Helper()
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", ":0")
+	must(t, err)
+	defer listener.Close()
+	return listener.Addr().(*net.TCPAddr).Port
+}

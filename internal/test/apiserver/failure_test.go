@@ -1,0 +1,154 @@
+//go:build integration
+
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/conversion-operator/conversion-operator/internal/conversion"
+)
+
+// attempts are what a user tries with a gadget at a version, one after the other.
+func (k *kind) attempts(t *testing.T, version, name string) map[string]error {
+	t.Helper()
+	errs := map[string]error{}
+	_, errs["get"] = k.at(version).Get(t.Context(), name, metav1.GetOptions{})
+	_, errs["create"] = k.at(version).Create(t.Context(), k.gadget(t, version, name+"-new", "{}"), metav1.CreateOptions{})
+	_, errs["patch"] = k.at(version).Patch(t.Context(), name, types.MergePatchType, []byte(`{"spec": {"team": "red"}}`), metav1.PatchOptions{})
+	_, errs["apply"] = k.at(version).Apply(t.Context(), name, k.gadget(t, version, name, "{}"), metav1.ApplyOptions{FieldManager: "applier"})
+	errs["delete"] = k.at(version).Delete(t.Context(), name, metav1.DeleteOptions{})
+	return errs
+}
+
+// wantErrors expects that every attempt failed with a message that has the words.
+func wantErrors(t *testing.T, errs map[string]error, words ...string) {
+	t.Helper()
+	for _, attempt := range slices.Sorted(maps.Keys(errs)) {
+		if errs[attempt] == nil {
+			t.Errorf("%s works", attempt)
+			continue
+		}
+		for _, word := range words {
+			if !strings.Contains(errs[attempt].Error(), word) {
+				t.Errorf("%s: %v: no word of %q", attempt, errs[attempt], word)
+			}
+		}
+	}
+}
+
+func wantNoErrors(t *testing.T, errs map[string]error) {
+	t.Helper()
+	for attempt, err := range errs {
+		if err != nil {
+			t.Errorf("%s: %v", attempt, err)
+		}
+	}
+}
+
+// testDown stops the converter and starts it again. The stored version needs
+// none, and a watch cache still has what it converted before.
+func testDown(t *testing.T, s *apiServer) {
+	k := s.installGadgets(t, "down")
+	k.create(t, "v1", "one", spec("v1", "a"))
+	k.create(t, "v1", "two", spec("v1", "a"))
+	if diff := cmp.Diff([]string{"one", "two"}, k.names(t, "v1beta1", metav1.ListOptions{})); diff != "" {
+		t.Fatalf("before (-want +got):\n%s", diff)
+	}
+	k.stop()
+	wantErrors(t, k.attempts(t, "v1beta1", "one"), "conversion webhook for down.example.com/v1", "Kind=Gadget failed", k.address(), "connection refused")
+	wantNoErrors(t, k.attempts(t, "v1", "one"))
+	if !s.cached {
+		_, err := k.at("v1beta1").List(t.Context(), metav1.ListOptions{})
+		wantErrors(t, map[string]error{"list": err}, "/gadgets/default/", k.address(), "connection refused")
+	}
+
+	k.start(t)
+	wantNoErrors(t, k.attempts(t, "v1beta1", "two"))
+	if diff := cmp.Diff([]string{"one-new", "two-new"}, k.names(t, "v1beta1", metav1.ListOptions{})); diff != "" {
+		t.Errorf("afterwards (-want +got):\n%s", diff)
+	}
+}
+
+// testOverflow has an object with more than can be kept aside. Where that is the
+// stored version's, it is not accepted; where it is stored, the version that
+// would have to keep it aside cannot be read, and says why and for which object.
+func testOverflow(t *testing.T, s *apiServer) {
+	k := s.installGadgets(t, "overflow")
+	large := k.gadget(t, "v1", "large", "spec: {tier: "+strings.Repeat("x", 300<<10)+"}")
+	k.store(t, "v1beta1")
+	_, err := k.at("v1").Create(t.Context(), large, metav1.CreateOptions{})
+	words := []string{
+		"conversion webhook for overflow.example.com/v1, Kind=Gadget failed: default/large cannot be converted ", "to v1beta1: ",
+		"the fields that only version v1 has take 3072", "all annotations together may take 262144: shorten the object's annotations",
+	}
+	wantErrors(t, map[string]error{"create": err}, words...)
+	k.create(t, "v1", "small", spec("v1", "a"))
+	if diff := cmp.Diff([]string{"small"}, k.names(t, "v1", metav1.ListOptions{})); diff != "" {
+		t.Errorf("accepted (-want +got):\n%s", diff)
+	}
+
+	k.store(t, "v1")
+	_, err = k.at("v1").Create(t.Context(), large, metav1.CreateOptions{})
+	must(t, err)
+	errs := k.attempts(t, "v1beta1", "large")
+	must(t, errs["create"])
+	delete(errs, "create")
+	_, errs["list"] = k.at("v1beta1").List(t.Context(), metav1.ListOptions{})
+	wantErrors(t, errs, words...)
+	wantFields(t, "another", k.get(t, "v1beta1", "small"), seen("v1", "v1beta1", "a"))
+
+	must(t, k.at("v1").Delete(t.Context(), "large", metav1.DeleteOptions{}))
+	eventually(t, "v1beta1 is listed again", func(ctx context.Context) error {
+		_, err := k.at("v1beta1").List(ctx, metav1.ListOptions{})
+		return err
+	})
+}
+
+// testOverflowDrop has a policy that prefers to lose: the largest value that is
+// kept aside is given up, and its place is named.
+func testOverflowDrop(t *testing.T, s *apiServer) {
+	k := s.install(t, "dropped", gadgetVersions, "overflow: Drop"+gadgetRules)
+	k.create(t, "v1", "large", "spec: {team: a, tier: "+strings.Repeat("x", 300<<10)+", ports: [{name: http, weight: 1}]}")
+	large := k.get(t, "v1beta1", "large")
+	wantFields(t, "large at v1beta1", large, "spec: {team: a, ports: [{name: http}]}")
+	if kept := large.GetAnnotations()[conversion.KeptPrefix+"v1"]; !strings.Contains(kept, "/spec/tier") {
+		t.Errorf("the place of what is lost is not named in %s", kept)
+	}
+	k.mergePatch(t, "v1beta1", "large", "spec: {team: b}")
+	wantFields(t, "large at v1", k.get(t, "v1", "large"), "spec: {team: b, ports: [{name: http, weight: 1}]}")
+}
+
+// testUnknownVersion serves a version that the converter's plan does not have
+// yet: it has no wrong data, and the other versions go on.
+func testUnknownVersion(t *testing.T, s *apiServer) {
+	k := s.installGadgets(t, "unknown")
+	k.create(t, "v1", "one", spec("v1", "a"))
+	k.change(t, func(crd *apiextensionsv1.CustomResourceDefinition) {
+		added := *crd.Spec.Versions[1].DeepCopy()
+		added.Name = "v2"
+		crd.Spec.Versions = append(crd.Spec.Versions, added)
+	})
+	eventually(t, "v2 is served", func(ctx context.Context) error {
+		_, err := k.at("v2").Get(ctx, "none", metav1.GetOptions{})
+		if err != nil && strings.Contains(err.Error(), `"none" not found`) {
+			return nil
+		}
+		return fmt.Errorf("a get of what is not there was answered with: %w", err)
+	})
+	wantErrors(t, k.attempts(t, "v2", "one"), "default/one", "cannot be converted ", `version "v2" is not in the conversion plan of `+k.crd+", which has v1, v1alpha1, v1beta1")
+	wantFields(t, "at v1beta1", k.get(t, "v1beta1", "one"), seen("v1", "v1beta1", "a"))
+	wantNoErrors(t, k.attempts(t, "v1beta1", "one"))
+}

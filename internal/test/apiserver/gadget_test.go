@@ -1,0 +1,149 @@
+//go:build integration
+
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver
+
+import (
+	"fmt"
+	"testing"
+)
+
+// The gadgets of most scenarios have three versions. Each has fields that it
+// writes otherwise than the others, and one that the others do not have.
+const gadgetVersions = `
+- name: v1alpha1
+  served: true
+  storage: false
+  subresources: {status: {}, scale: {specReplicasPath: .spec.count, statusReplicasPath: .status.ready}}
+  selectableFields: [{jsonPath: .spec.hostPort}]
+  additionalPrinterColumns: [{name: Address, type: string, jsonPath: .spec.hostPort}, {name: Mode, type: string, jsonPath: .spec.mode}]
+  schema:
+    openAPIV3Schema:
+      type: object
+      properties:
+        spec:
+          type: object
+          properties:
+            hostPort: {type: string}
+            count: {type: integer}
+            mode: {type: string, enum: [Fast, Slow]}
+            team: {type: string}
+            limit: {type: integer}
+            ports:
+              type: array
+              x-kubernetes-list-type: map
+              x-kubernetes-list-map-keys: [name]
+              items: {type: object, required: [name], properties: {name: {type: string}, number: {type: integer}}}
+            legacy: {type: object, x-kubernetes-preserve-unknown-fields: true}
+        status: {type: object, properties: {ready: {type: integer}, phase: {type: string}}}
+- name: v1beta1
+  served: true
+  storage: false
+  subresources: {status: {}, scale: {specReplicasPath: .spec.replicas, statusReplicasPath: .status.ready}}
+  selectableFields: [{jsonPath: .spec.address.host}]
+  additionalPrinterColumns: [{name: Host, type: string, jsonPath: .spec.address.host}, {name: Hint, type: string, jsonPath: .spec.hint}]
+  schema:
+    openAPIV3Schema:
+      type: object
+      properties:
+        spec:
+          type: object
+          properties:
+            address: {type: object, properties: {host: {type: string}, port: {type: integer}}}
+            replicas: {type: integer}
+            mode: {type: string, enum: [Express, Standard]}
+            team: {type: string}
+            limit: {type: integer}
+            ports:
+              type: array
+              x-kubernetes-list-type: map
+              x-kubernetes-list-map-keys: [name]
+              items: {type: object, required: [name], properties: {name: {type: string}, number: {type: integer}}}
+            hint: {type: string}
+        status: {type: object, properties: {ready: {type: integer}, phase: {type: string}}}
+- name: v1
+  served: true
+  storage: true
+  subresources:
+    status: {}
+    scale: {specReplicasPath: .spec.scaling.replicas, statusReplicasPath: .status.scaling.ready, labelSelectorPath: .status.selector}
+  selectableFields: [{jsonPath: .spec.endpoint.host}]
+  additionalPrinterColumns: [{name: Host, type: string, jsonPath: .spec.endpoint.host}, {name: Tier, type: string, jsonPath: .spec.tier}, {name: Ready, type: integer, jsonPath: .status.scaling.ready}]
+  schema:
+    openAPIV3Schema:
+      type: object
+      properties:
+        spec:
+          type: object
+          properties:
+            endpoint: {type: object, properties: {host: {type: string}, port: {type: integer}}}
+            scaling: {type: object, properties: {replicas: {type: integer}}}
+            mode: {type: string, enum: [Express, Standard]}
+            team: {type: string}
+            limit: {type: integer}
+            ports:
+              type: array
+              x-kubernetes-list-type: map
+              x-kubernetes-list-map-keys: [name]
+              items: {type: object, required: [name], properties: {name: {type: string}, number: {type: integer}, weight: {type: integer}}}
+            tier: {type: string}
+        status:
+          type: object
+          properties:
+            scaling: {type: object, properties: {ready: {type: integer}}}
+            phase: {type: string}
+            selector: {type: string}
+`
+
+const gadgetRules = `
+hub: v1
+spokes:
+- version: v1alpha1
+  rules:
+  - format: {from: .spec.hostPort, template: "{host}:{port}", to: {host: .spec.endpoint.host, port: .spec.endpoint.port}}
+  - move: {from: .spec.count, to: .spec.scaling.replicas}
+  - values: {from: .spec.mode, to: .spec.mode, table: [{from: Fast, to: Express}, {from: Slow, to: Standard}]}
+  - move: {from: .status.ready, to: .status.scaling.ready}
+- version: v1beta1
+  rules:
+  - move: {from: .spec.address, to: .spec.endpoint}
+  - move: {from: .spec.replicas, to: .spec.scaling.replicas}
+  - move: {from: .status.ready, to: .status.scaling.ready}
+`
+
+// versions are those of a gadget.
+var versions = []string{"v1alpha1", "v1beta1", "v1"}
+
+// common is the same gadget at each version, for a format of its host.
+var common = map[string]string{
+	"v1alpha1": `hostPort: "%s:8080", count: 3, mode: Fast, team: blue, limit: 9007199254740993, ports: [{name: http, number: 80}, {name: dns, number: 53}]`,
+	"v1beta1":  `address: {host: %s, port: 8080}, replicas: 3, mode: Express, team: blue, limit: 9007199254740993, ports: [{name: http, number: 80}, {name: dns, number: 53}]`,
+	"v1":       `endpoint: {host: %s, port: 8080}, scaling: {replicas: 3}, mode: Express, team: blue, limit: 9007199254740993, ports: [{name: http, number: 80}, {name: dns, number: 53}]`,
+}
+
+// own are the fields that a version alone has.
+var own = map[string]string{
+	"v1alpha1": `legacy: {any: [1, {thing: x}]}`,
+	"v1beta1":  `hint: nearby`,
+	"v1":       `tier: gold`,
+}
+
+// spec is that of the gadget at one version, with what that version alone has.
+func spec(version, host string) string {
+	return fmt.Sprintf("spec: {"+common[version]+", "+own[version]+"}", host)
+}
+
+// seen is the spec of a gadget that was written at a version and is read at another.
+func seen(written, read, host string) string {
+	if written == read {
+		return spec(read, host)
+	}
+	return fmt.Sprintf("spec: {"+common[read]+"}", host)
+}
+
+func (s *apiServer) installGadgets(t *testing.T, name string) *kind {
+	t.Helper()
+	return s.install(t, name, gadgetVersions, gadgetRules)
+}

@@ -1,0 +1,172 @@
+//go:build integration
+
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/conversion-operator/conversion-operator/internal/webhook"
+)
+
+// reviews counts what the API server sends to a handler.
+type reviews struct {
+	http.Handler
+	mu      sync.Mutex
+	reviews int
+	// objects are the most in one review.
+	objects int
+}
+
+// ServeHTTP implements http.Handler.
+func (r *reviews) ServeHTTP(w http.ResponseWriter, request *http.Request) {
+	body, err := io.ReadAll(request.Body)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	review := apiextensionsv1.ConversionReview{}
+	if err := json.Unmarshal(body, &review); err != nil || review.Request == nil {
+		http.Error(w, "not a review", http.StatusBadRequest)
+		return
+	}
+	r.count(len(review.Request.Objects))
+	request.Body = io.NopCloser(bytes.NewReader(body))
+	r.Handler.ServeHTTP(w, request)
+}
+
+func (r *reviews) count(objects int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.reviews++
+	r.objects = max(r.objects, objects)
+}
+
+// taken are the reviews since the last call.
+func (r *reviews) taken() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	taken := r.reviews
+	r.reviews = 0
+	return taken
+}
+
+// countReviews points the kind at a server that counts.
+func (k *kind) countReviews(t *testing.T) *reviews {
+	t.Helper()
+	counted := &reviews{Handler: k.handler()}
+	certificate, err := tls.LoadX509KeyPair(filepath.Join(k.directory, corev1.TLSCertKey), filepath.Join(k.directory, corev1.TLSPrivateKeyKey))
+	must(t, err)
+	server := httptest.NewUnstartedServer(counted)
+	server.TLS = &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12}
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	address := strings.Replace(server.URL, "127.0.0.1", host, 1) + webhook.ConvertPath
+	k.change(t, func(crd *apiextensionsv1.CustomResourceDefinition) {
+		crd.Spec.Conversion.Webhook.ClientConfig.URL = &address
+	})
+	eventually(t, "the API server comes here", func(ctx context.Context) error {
+		if err := k.writeMarker(ctx, t, "v1beta1", 1); err != nil {
+			return err
+		}
+		if counted.taken() == 0 {
+			return errors.New("it has not come")
+		}
+		return nil
+	})
+	return counted
+}
+
+// expense is what an operation costs in reviews, at least and at most. What a
+// write at another version costs is the API server's affair, and not little.
+type expense struct {
+	what        string
+	do          func() error
+	least, most int
+}
+
+// testReviews counts reviews. Gadgets are stored at v1, and there are two other
+// versions. The watch cache of a version converts each object that is written,
+// once, and then lists without converting.
+func testReviews(t *testing.T, s *apiServer) {
+	k := s.installGadgets(t, "reviews")
+	counted := k.countReviews(t)
+	listed, cached := 2, 0
+	if s.cached {
+		listed, cached = 0, 2
+	}
+	create := func(name string) func() error {
+		return func() error {
+			return ignore(k.at("v1").Create(t.Context(), k.gadget(t, "v1", name, spec("v1", "a")), metav1.CreateOptions{}))
+		}
+	}
+	get := func(version string) func() error {
+		return func() error { return ignore(k.at(version).Get(t.Context(), "one", metav1.GetOptions{})) }
+	}
+	list := func(version string) func() error {
+		return func() error { return ignore(k.at(version).List(t.Context(), metav1.ListOptions{})) }
+	}
+	update := func(version string) func() error {
+		return func() error { return k.replace(t, version, "one", spec(version, "b")) }
+	}
+	apply := func(version string) func() error {
+		return func() error { return ignore(k.apply(t, version, version, "spec: {team: red}", true)) }
+	}
+	for _, e := range []expense{
+		{"create at v1", create("one"), cached, cached},
+		{"create at v1", create("two"), cached, cached},
+		{"get at v1", get("v1"), 0, 0},
+		{"get at v1beta1", get("v1beta1"), 1, 1},
+		{"list at v1", list("v1"), 0, 0},
+		{"list at v1beta1", list("v1beta1"), listed, listed},
+		{"update at v1", update("v1"), cached, cached},
+		{"get and update at v1beta1", update("v1beta1"), cached + 2, cached + 12},
+		{"apply at v1beta1", apply("v1beta1"), cached + 2, cached + 12},
+		{"apply at v1 over managers at v1beta1", apply("v1"), cached + 1, cached + 12},
+		{"delete at v1beta1", func() error { return k.at("v1beta1").Delete(t.Context(), "one", metav1.DeleteOptions{}) }, cached + 1, cached + 12},
+	} {
+		k.settle(t)
+		counted.taken()
+		must(t, e.do())
+		k.settle(t)
+		taken := counted.taken()
+		t.Logf("%s: %d reviews", e.what, taken)
+		if taken < e.least || taken > e.most {
+			t.Errorf("%s: %d reviews, want %d to %d", e.what, taken, e.least, e.most)
+		}
+	}
+	if counted.objects != 1 {
+		t.Errorf("there was a review of %d objects", counted.objects)
+	}
+}
+
+func ignore[T any](_ T, err error) error { return err }
+
+// settle waits until the watch caches have seen all that was written: a list is
+// answered when they have.
+func (k *kind) settle(t *testing.T) {
+	t.Helper()
+	if !k.cached {
+		return
+	}
+	for _, version := range versions {
+		k.names(t, version, metav1.ListOptions{})
+	}
+}

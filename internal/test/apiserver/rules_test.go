@@ -1,0 +1,105 @@
+//go:build integration
+
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver
+
+import (
+	"testing"
+)
+
+const ruleVersions = `
+- name: v1
+  served: true
+  storage: true
+  schema:
+    openAPIV3Schema:
+      type: object
+      properties:
+        spec:
+          type: object
+          properties:
+            node: {type: string}
+            timeout: {type: string}
+            image: {type: string}
+            old: {type: string}
+            env: {type: array, items: {type: object, required: [name], properties: {name: {type: string}, value: {type: string}}}}
+- name: v2
+  served: true
+  storage: false
+  schema:
+    openAPIV3Schema:
+      type: object
+      properties:
+        spec:
+          type: object
+          properties:
+            nodes: {type: array, items: {type: string}}
+            timeoutSeconds: {type: integer}
+            repository: {type: string}
+            tag: {type: string}
+            env: {type: object, additionalProperties: {type: object, properties: {value: {type: string}}}}
+`
+
+const ruleRules = `
+hub: v2
+spokes:
+- version: v1
+  rules:
+  - wrap: {from: .spec.node, to: .spec.nodes}
+  - cast: {from: .spec.timeout, to: .spec.timeoutSeconds, as: Seconds}
+  - index: {from: .spec.env, to: .spec.env, key: name}
+  - drop: {from: .spec.old}
+  - cel:
+      from: {image: .spec.image}
+      to: {repository: .spec.repository, tag: .spec.tag}
+      forward: {repository: "self.image.split(':')[0]", tag: "self.image.split(':')[1]"}
+      backward: {image: "self.repository + ':' + self.tag"}
+`
+
+// testRules has the rules that compute values: what they compute, and what is
+// kept aside because it would not come back by the rule.
+func testRules(t *testing.T, s *apiServer) {
+	k := s.install(t, "rules", ruleVersions, ruleRules)
+	for name, form := range map[string]struct{ version, fields, other string }{
+		"wrap":          {"v1", "node: a", "nodes: [a]"},
+		"wrap-two":      {"v2", "nodes: [a, b]", "node: a"},
+		"cast":          {"v1", "timeout: 1m30s", "timeoutSeconds: 90"},
+		"cast-unusual":  {"v1", "timeout: 90s", "timeoutSeconds: 90"},
+		"cast-no-time":  {"v1", "timeout: soon", ""},
+		"index":         {"v1", "env: [{name: a, value: x}, {name: b}]", "env: {a: {value: x}, b: {}}"},
+		"index-order":   {"v1", "env: [{name: b}, {name: a, value: x}]", "env: {a: {value: x}, b: {}}"},
+		"index-twice":   {"v1", "env: [{name: a}, {name: a}]", ""},
+		"cel":           {"v1", "image: 'nginx:1'", "repository: nginx, tag: '1'"},
+		"cel-no-tag":    {"v1", "image: nginx", "repository: nginx"},
+		"cel-back":      {"v2", "repository: nginx, tag: '1'", "image: 'nginx:1'"},
+		"cel-back-half": {"v2", "repository: nginx", ""},
+	} {
+		other := map[string]string{"v1": "v2", "v2": "v1"}[form.version]
+		k.create(t, form.version, name, "spec: {"+form.fields+"}")
+		for range 2 {
+			wantFields(t, name+" at "+other, k.get(t, other, name), "spec: {"+form.other+"}")
+			wantFields(t, name+" at "+form.version, k.get(t, form.version, name), "spec: {"+form.fields+"}")
+			k.mergePatch(t, other, name, "metadata: {labels: {touched: 'yes'}}")
+		}
+	}
+	k.create(t, "v1", "drop", "spec: {old: gone, node: a}")
+	k.mergePatch(t, "v2", "drop", "metadata: {labels: {touched: 'yes'}}")
+	wantFields(t, "what was dropped", k.get(t, "v1", "drop"), "spec: {node: a}")
+}
+
+// testEdits edits at the new version what was written at the old one in a way
+// that does not come back by the rule: the edit wins, and the rest is as it was.
+func testEdits(t *testing.T, s *apiServer) {
+	k := s.install(t, "edits", ruleVersions, ruleRules)
+	k.create(t, "v1", "one", "spec: {node: a, timeout: 90s, image: nginx, env: [{name: b}, {name: a, value: x}]}")
+	k.mergePatch(t, "v2", "one", "spec: {timeoutSeconds: 91, env: {a: {value: 'z'}, c: {}}}")
+	wantFields(t, "after two edits", k.get(t, "v1", "one"),
+		"spec: {node: a, timeout: 1m31s, image: nginx, env: [{name: b}, {name: a, value: 'z'}, {name: c}]}")
+	k.mergePatch(t, "v2", "one", "spec: {tag: '2', nodes: [b, c]}")
+	wantFields(t, "after four edits", k.get(t, "v1", "one"),
+		"spec: {node: b, timeout: 1m31s, image: 'nginx:2', env: [{name: b}, {name: a, value: 'z'}, {name: c}]}")
+	wantFields(t, "after four edits at v2", k.get(t, "v2", "one"),
+		"spec: {nodes: [b, c], timeoutSeconds: 91, repository: nginx, tag: '2', env: {a: {value: 'z'}, b: {}, c: {}}}")
+}

@@ -1,0 +1,188 @@
+//go:build integration
+
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// testPruning writes fields that no schema has, through the API server and into
+// etcd. They are gone at every version; what is kept aside is not.
+func testPruning(t *testing.T, s *apiServer) {
+	k := s.installGadgets(t, "pruning")
+	for _, written := range versions {
+		name := "from-" + written
+		garbage := "garbage: 1, ports: [{name: http, garbage: 2}]}, garbage: 3"
+		object := k.gadget(t, written, name, "{spec: {"+own[written]+", "+garbage+"}")
+		created, err := k.at(written).Create(t.Context(), object, metav1.CreateOptions{FieldValidation: "Ignore"})
+		must(t, err)
+		pruned := "spec: {" + own[written] + ", ports: [{name: http}]}"
+		wantFields(t, name+" as created", created, pruned)
+
+		stored := k.stored(t, name)
+		stored.Object["garbage"] = "in etcd"
+		stored.Object["spec"].(map[string]any)["garbage"] = "in etcd"
+		k.setStored(t, stored)
+		for _, read := range versions {
+			want := "spec: {ports: [{name: http}]}"
+			if read == written {
+				want = pruned
+			}
+			wantFields(t, name+" at "+read, k.get(t, read, name), want)
+		}
+		for _, other := range versions {
+			k.mergePatch(t, other, name, "spec: {limit: 5}")
+			if diff := cmp.Diff(nil, k.stored(t, name).Object["garbage"]); diff != "" {
+				t.Errorf("%s in etcd (-want +got):\n%s", name, diff)
+			}
+		}
+		wantFields(t, name+" in the end", k.get(t, written, name), "spec: {"+own[written]+", limit: 5, ports: [{name: http}]}")
+	}
+}
+
+const defaultVersions = `
+- name: v1
+  served: true
+  storage: true
+  schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {
+    both: {type: string, default: both1}, only1: {type: string, default: one}}}}}}
+- name: v2
+  served: true
+  storage: false
+  schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {
+    both: {type: string, default: both2}, only2: {type: string, default: two}, mode: {type: string}}}}}}
+`
+
+const defaultRules = "{hub: v2, spokes: [{version: v1, rules: [{default: {to: .spec.mode, value: Standard}}]}]}"
+
+// testDefaults has defaults in both schemas and in a rule. The API server sets
+// those of the version of a request, and those of the stored version when it
+// reads; the rule sets its own at the one version that has the field.
+func testDefaults(t *testing.T, s *apiServer) {
+	k := s.install(t, "defaults", defaultVersions, defaultRules)
+	wantFields(t, "first as created", k.create(t, "v1", "first", "spec: {}"), "spec: {both: both1, only1: one}")
+	wantFields(t, "first at v2", k.get(t, "v2", "first"), "spec: {both: both1, mode: Standard}")
+
+	wantFields(t, "second as created", k.create(t, "v2", "second", "spec: {}"), "spec: {both: both2, only2: two}")
+	wantFields(t, "second in etcd", k.stored(t, "second"), "spec: {both: both2}")
+	wantFields(t, "second at v1", k.get(t, "v1", "second"), "spec: {both: both2, only1: one}")
+
+	k.create(t, "v2", "third", "spec: {mode: Odd, only2: null, both: b}")
+	wantFields(t, "third at v1", k.get(t, "v1", "third"), "spec: {both: b, only1: one}")
+	k.mergePatch(t, "v1", "third", "spec: {both: c}")
+	wantFields(t, "third at v2", k.get(t, "v2", "third"), "spec: {mode: Odd, only2: two, both: c}")
+
+	k.store(t, "v2")
+	wantFields(t, "first at v2, with the defaults of the stored v1", k.get(t, "v2", "first"), "spec: {both: both1, mode: Standard}")
+	k.mergePatch(t, "v2", "first", "spec: {mode: null}")
+	wantFields(t, "first at v2 without a mode", k.get(t, "v2", "first"), "spec: {both: both1, only2: two}")
+	wantFields(t, "first at v1", k.get(t, "v1", "first"), "spec: {both: both1, only1: one}")
+	k.mergePatch(t, "v1", "first", "spec: {both: d}")
+	wantFields(t, "first at v2 without a mode, after a write at v1", k.get(t, "v2", "first"), "spec: {both: d, only2: two}")
+}
+
+const formVersions = `
+- name: v1
+  served: true
+  storage: true
+  schema:
+    openAPIV3Schema:
+      type: object
+      properties:
+        spec:
+          type: object
+          properties:
+            size: {x-kubernetes-int-or-string: true}
+            template: {type: object, x-kubernetes-embedded-resource: true, x-kubernetes-preserve-unknown-fields: true}
+            blob: {x-kubernetes-preserve-unknown-fields: true}
+            tags: {type: array, x-kubernetes-list-type: set, items: {type: string}}
+            ports:
+              type: array
+              x-kubernetes-list-type: map
+              x-kubernetes-list-map-keys: [number, protocol]
+              items: {type: object, required: [number], properties: {number: {type: integer}, protocol: {type: string, default: TCP}, old: {type: string}}}
+            zones: {type: object, additionalProperties: {type: object, properties: {weight: {type: number}, old: {type: string}}}}
+            quantity: {type: number}
+- name: v2
+  served: true
+  storage: false
+  schema:
+    openAPIV3Schema:
+      type: object
+      properties:
+        spec:
+          type: object
+          properties:
+            amount: {x-kubernetes-int-or-string: true}
+            pod: {type: object, properties: {template: {type: object, x-kubernetes-embedded-resource: true, x-kubernetes-preserve-unknown-fields: true}}}
+            data: {x-kubernetes-preserve-unknown-fields: true}
+            labels: {type: array, x-kubernetes-list-type: set, items: {type: string}}
+            ports:
+              type: array
+              x-kubernetes-list-type: map
+              x-kubernetes-list-map-keys: [number, protocol]
+              items: {type: object, required: [number], properties: {number: {type: integer}, protocol: {type: string, default: TCP}, new: {type: string}}}
+            zones: {type: object, additionalProperties: {type: object, properties: {share: {type: number}, new: {type: string}}}}
+            quantity: {type: number}
+`
+
+const formRules = `
+hub: v2
+spokes:
+- version: v1
+  rules:
+  - move: {from: .spec.size, to: .spec.amount}
+  - move: {from: .spec.template, to: .spec.pod.template}
+  - move: {from: .spec.blob, to: .spec.data}
+  - move: {from: .spec.tags, to: .spec.labels}
+  - move: {from: '.spec.zones[*].weight', to: '.spec.zones[*].share'}
+`
+
+// testForms has values of every form that a schema can ask for.
+func testForms(t *testing.T, s *apiServer) {
+	k := s.install(t, "forms", formVersions, formRules)
+	for name, form := range map[string]struct{ v1, v2 string }{
+		"integer":      {"size: 9007199254740993", "amount: 9007199254740993"},
+		"string":       {"size: 50%", "amount: 50%"},
+		"embedded":     {"template: {apiVersion: v1, kind: Pod, metadata: {name: p, labels: {a: b}}, spec: {any: [1, {b: 2.5}]}}", "pod: {template: {apiVersion: v1, kind: Pod, metadata: {name: p, labels: {a: b}}, spec: {any: [1, {b: 2.5}]}}}"},
+		"blob":         {"blob: {apiVersion: {x: [[], {}, '', 0, false]}}", "data: {apiVersion: {x: [[], {}, '', 0, false]}}"},
+		"blob-scalar":  {"blob: 1", "data: 1"},
+		"set":          {"tags: [b, a, 'ü']", "labels: [b, a, 'ü']"},
+		"empty-set":    {"tags: []", "labels: []"},
+		"ports":        {"ports: [{number: 53, protocol: UDP}, {number: 53, protocol: TCP}]", "ports: [{number: 53, protocol: UDP}, {number: 53, protocol: TCP}]"},
+		"zones":        {"zones: {'a/b.c~d': {weight: 0.25}, e: {}}", "zones: {'a/b.c~d': {share: 0.25}, e: {}}"},
+		"large-number": {"quantity: 1e21", "quantity: 1e21"},
+		"whole-number": {"quantity: 1.0", "quantity: 1.0"},
+	} {
+		k.create(t, "v1", "old-"+name, "spec: {"+form.v1+"}")
+		k.create(t, "v2", "new-"+name, "spec: {"+form.v2+"}")
+		for _, object := range []string{"old-" + name, "new-" + name} {
+			for range 2 {
+				wantFields(t, object+" at v1", k.get(t, "v1", object), "spec: {"+form.v1+"}")
+				wantFields(t, object+" at v2", k.get(t, "v2", object), "spec: {"+form.v2+"}")
+				k.mergePatch(t, "v2", object, "metadata: {labels: {touched: 'yes'}}")
+			}
+		}
+	}
+	k.testElements(t)
+}
+
+// testElements has fields of elements that the other version does not have. The
+// other version reorders, adds and removes elements.
+func (k *kind) testElements(t *testing.T) {
+	t.Helper()
+	k.create(t, "v1", "elements", `spec: {zones: {a: {old: x, weight: 1}, b: {old: w}},
+		ports: [{number: 1, old: x}, {number: 2, old: w}, {number: 2, protocol: UDP, old: z}]}`)
+	must(t, k.replace(t, "v2", "elements", `spec: {zones: {b: {new: u, share: 2}, c: {new: m}},
+		ports: [{number: 2, protocol: UDP, new: u}, {number: 3}, {number: 1}]}`))
+	wantFields(t, "elements at v1", k.get(t, "v1", "elements"), `spec: {zones: {b: {old: w, weight: 2}, c: {}},
+		ports: [{number: 2, protocol: UDP, old: z}, {number: 3, protocol: TCP}, {number: 1, protocol: TCP, old: x}]}`)
+	wantFields(t, "elements at v2", k.get(t, "v2", "elements"), `spec: {zones: {b: {new: u, share: 2}, c: {new: m}},
+		ports: [{number: 2, protocol: UDP, new: u}, {number: 3, protocol: TCP}, {number: 1, protocol: TCP}]}`)
+}

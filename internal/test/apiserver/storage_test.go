@@ -1,0 +1,118 @@
+//go:build integration
+
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// testVersions writes a gadget at each version and reads it at each, whatever
+// the version in which gadgets are stored, there and back again. What is in etcd
+// is of many versions by then.
+func testVersions(t *testing.T, s *apiServer) {
+	k := s.installGadgets(t, "versions")
+	written := map[string]string{}
+	for turn, storage := range []string{"v1", "v1alpha1", "v1beta1", "v1"} {
+		if turn > 0 {
+			k.store(t, storage)
+		}
+		for _, version := range versions {
+			name := fmt.Sprintf("%d-%s", turn, version)
+			written[name] = version
+			wantFields(t, name+" as created", k.create(t, version, name, spec(version, "a")), spec(version, "a"))
+			stored := k.stored(t, name)
+			if versionOf(stored) != storage {
+				t.Errorf("%s is stored at %s, want %s", name, versionOf(stored), storage)
+			}
+			wantFields(t, name+" in etcd", stored, seen(version, storage, "a"))
+		}
+		k.wantSeen(t, written)
+	}
+	k.wantMixed(t)
+	for name, version := range written {
+		k.mergePatch(t, version, name, "metadata: {labels: {touched: 'yes'}}")
+		if stored := versionOf(k.stored(t, name)); stored != "v1" {
+			t.Errorf("%s is stored at %s after it was written", name, stored)
+		}
+	}
+	k.wantSeen(t, written)
+}
+
+// wantSeen reads every gadget, known by its name and the version at which it was
+// written, at every version: one by one, and in a list.
+func (k *kind) wantSeen(t *testing.T, written map[string]string) {
+	t.Helper()
+	for _, read := range versions {
+		for name, version := range written {
+			wantFields(t, name+" at "+read, k.get(t, read, name), seen(version, read, "a"))
+		}
+		list, err := k.at(read).List(t.Context(), metav1.ListOptions{})
+		must(t, err)
+		var names []string
+		for i := range list.Items {
+			item := &list.Items[i]
+			names = append(names, item.GetName())
+			if versionOf(item) != read {
+				t.Errorf("%s is of version %s in the list of %s", item.GetName(), versionOf(item), read)
+			}
+			wantFields(t, item.GetName()+" in the list of "+read, item, seen(written[item.GetName()], read, "a"))
+		}
+		if diff := cmp.Diff(slices.Sorted(maps.Keys(written)), slices.Sorted(slices.Values(names))); diff != "" {
+			t.Errorf("names in the list of %s (-want +got):\n%s", read, diff)
+		}
+	}
+}
+
+// wantMixed expects gadgets of all versions in etcd.
+func (k *kind) wantMixed(t *testing.T) {
+	t.Helper()
+	stored := map[string]bool{}
+	list, err := k.at("v1").List(t.Context(), metav1.ListOptions{})
+	must(t, err)
+	for i := range list.Items {
+		stored[versionOf(k.stored(t, list.Items[i].GetName()))] = true
+	}
+	if len(stored) != len(versions) {
+		t.Errorf("etcd has gadgets of the versions %v", slices.Sorted(maps.Keys(stored)))
+	}
+}
+
+// testServed stops serving each version and serves it again. The others go on,
+// and nothing that the version alone has is lost.
+func testServed(t *testing.T, s *apiServer) {
+	k := s.installGadgets(t, "served")
+	for _, version := range versions {
+		k.create(t, version, "from-"+version, spec(version, "a"))
+	}
+	serve := func(version string, served bool) {
+		k.change(t, func(crd *apiextensionsv1.CustomResourceDefinition) {
+			for i := range crd.Spec.Versions {
+				if crd.Spec.Versions[i].Name == version {
+					crd.Spec.Versions[i].Served = served
+				}
+			}
+		})
+	}
+	for i, version := range versions {
+		serve(version, false)
+		k.awaitNotServed(t, version)
+		for _, other := range slices.Concat(versions[:i], versions[i+1:]) {
+			k.awaitServed(t, other)
+			wantFields(t, "from-"+version+" at "+other, k.get(t, other, "from-"+version), seen(version, other, "a"))
+			k.mergePatch(t, other, "from-"+version, "metadata: {labels: {by: "+other+"}}")
+		}
+		serve(version, true)
+		k.awaitServed(t, version)
+		wantFields(t, "from-"+version+" at "+version, k.get(t, version, "from-"+version), spec(version, "a"))
+	}
+}

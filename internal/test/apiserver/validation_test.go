@@ -1,0 +1,119 @@
+//go:build integration
+
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver
+
+import (
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+const nullVersions = `
+- name: v1
+  served: true
+  storage: true
+  schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {
+    both: {type: string, nullable: true}, moved: {type: object, nullable: true}, own: {type: string, nullable: true},
+    strict: {type: string}, here: {type: string, nullable: true}}}}}}
+- name: v2
+  served: true
+  storage: false
+  schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {
+    both: {type: string, nullable: true}, elsewhere: {type: object, nullable: true},
+    strict: {type: string, nullable: true}, here: {type: string}}}}}}
+`
+
+const nullRules = "{hub: v2, spokes: [{version: v1, rules: [{move: {from: .spec.moved, to: .spec.elsewhere}}]}]}"
+
+// testNullable has nulls: they are values where both schemas allow them.
+func testNullable(t *testing.T, s *apiServer) {
+	k := s.install(t, "nulls", nullVersions, nullRules)
+	k.create(t, "v1", "old", "spec: {both: null, moved: null, own: null}")
+	wantFields(t, "old at v2", k.get(t, "v2", "old"), "spec: {both: null, elsewhere: null}")
+	must(t, k.replace(t, "v2", "old", "spec: {both: x, elsewhere: null}"))
+	wantFields(t, "old at v1", k.get(t, "v1", "old"), "spec: {both: x, moved: null, own: null}")
+
+	k.create(t, "v2", "new", "spec: {both: null, strict: null, here: x}")
+	wantFields(t, "new at v1", k.get(t, "v1", "new"), "spec: {both: null, here: x}")
+	// The API server takes a null out that the schema does not allow, of what a
+	// converter answers too.
+	wantFields(t, "new at v2", k.get(t, "v2", "new"), "spec: {both: null, here: x}")
+}
+
+const validatedVersions = `
+- name: v1
+  served: true
+  storage: true
+  schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {
+    low: {type: integer}, high: {type: integer}, class: {type: string}, mode: {type: string}}}}}}
+- name: v2
+  served: true
+  storage: false
+  schema:
+    openAPIV3Schema:
+      type: object
+      properties:
+        spec:
+          type: object
+          properties:
+            range:
+              type: object
+              properties: {min: {type: integer}, max: {type: integer}}
+              x-kubernetes-validations: [{rule: "!has(self.min) || !has(self.max) || self.min <= self.max", message: "min must not be above max"}]
+            class: {type: string, x-kubernetes-validations: [{rule: self == oldSelf, message: "class cannot change"}]}
+            mode: {type: string, enum: [Open, Shut]}
+            note: {type: string}
+`
+
+const validatedRules = `
+hub: v2
+spokes:
+- version: v1
+  rules:
+  - move: {from: .spec.low, to: .spec.range.min}
+  - move: {from: .spec.high, to: .spec.range.max}
+`
+
+// testValidation has a new version that allows less. Objects of the old one are
+// read there as they are, and what was wrong before may stay when something else
+// changes there. Nothing new may be wrong.
+func testValidation(t *testing.T, s *apiServer) {
+	k := s.install(t, "validation", validatedVersions, validatedRules)
+	k.create(t, "v1", "wrong", "spec: {low: 9, high: 1, class: a, mode: Maybe}")
+	wantFields(t, "wrong at v2", k.get(t, "v2", "wrong"), "spec: {range: {min: 9, max: 1}, class: a, mode: Maybe}")
+
+	k.mergePatch(t, "v2", "wrong", "spec: {note: x}")
+	wantFields(t, "wrong at v1 after a write at v2", k.get(t, "v1", "wrong"), "spec: {low: 9, high: 1, class: a, mode: Maybe}")
+	k.wantRefused(t, "v2", "wrong", `{"spec": {"range": {"min": 8}}}`, "spec.range", "min must not be above max")
+	k.wantRefused(t, "v2", "wrong", `{"spec": {"mode": "Perhaps"}}`, "spec.mode", "supported values", "Open")
+	k.wantRefused(t, "v2", "wrong", `{"spec": {"class": "b"}}`, "spec.class", "class cannot change")
+	k.mergePatch(t, "v1", "wrong", "spec: {class: b, low: 8}")
+	wantFields(t, "wrong at v2 after a write at v1", k.get(t, "v2", "wrong"), "spec: {range: {min: 8, max: 1}, class: b, mode: Maybe, note: x}")
+	k.mergePatch(t, "v2", "wrong", "spec: {range: {min: 0}, mode: Open}")
+
+	_, err := k.at("v2").Create(t.Context(), k.gadget(t, "v2", "new", "spec: {range: {min: 2, max: 1}}"), metav1.CreateOptions{})
+	if !apierrors.IsInvalid(err) {
+		t.Errorf("creating what is wrong at v2: %v", err)
+	}
+}
+
+// wantRefused sends a JSON merge patch that is refused as invalid, with words.
+func (k *kind) wantRefused(t *testing.T, version, name, patch string, words ...string) {
+	t.Helper()
+	_, err := k.at(version).Patch(t.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+	if !apierrors.IsInvalid(err) {
+		t.Errorf("%s at %s: %v, want it to be invalid", patch, version, err)
+		return
+	}
+	for _, word := range words {
+		if !strings.Contains(err.Error(), word) {
+			t.Errorf("%s at %s: %v: no word of %q", patch, version, err, word)
+		}
+	}
+}

@@ -1,0 +1,142 @@
+//go:build integration
+
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// testWatch watches gadgets at each version while others write them.
+func testWatch(t *testing.T, s *apiServer) {
+	k := s.installGadgets(t, "watch")
+	k.create(t, "v1beta1", "old", spec("v1beta1", "a"))
+	k.store(t, "v1alpha1")
+	for _, read := range versions {
+		// Without a resource version, a watch begins with what there is.
+		events := k.watch(t, read, metav1.ListOptions{})
+		events.want(t, watch.Added, "old", seen("v1beta1", read, "a"))
+		for _, written := range versions {
+			name := "at-" + read + "-from-" + written
+			k.create(t, written, name, spec(written, "a"))
+			events.want(t, watch.Added, name, seen(written, read, "a"))
+			must(t, k.replace(t, written, name, spec(written, "b")))
+			events.want(t, watch.Modified, name, seen(written, read, "b"))
+			must(t, k.at(written).Delete(t.Context(), name, metav1.DeleteOptions{}))
+			events.want(t, watch.Deleted, name, seen(written, read, "b"))
+		}
+	}
+}
+
+// replace reads a gadget and writes it with other fields.
+func (k *kind) replace(t *testing.T, version, name, fields string) error {
+	t.Helper()
+	object := k.gadget(t, version, name, fields)
+	read := k.get(t, version, name)
+	object.Object["metadata"] = read.Object["metadata"]
+	_, err := k.at(version).Update(t.Context(), object, metav1.UpdateOptions{})
+	return err
+}
+
+// events are those of a watch.
+type events struct {
+	version string
+	watch.Interface
+}
+
+func (k *kind) watch(t *testing.T, version string, options metav1.ListOptions) *events {
+	t.Helper()
+	opened, err := k.at(version).Watch(t.Context(), options)
+	must(t, err)
+	t.Cleanup(opened.Stop)
+	return &events{version: version, Interface: opened}
+}
+
+// want expects an event to be the next.
+func (e *events) want(t *testing.T, event watch.EventType, name, fields string) {
+	t.Helper()
+	select {
+	case got, open := <-e.ResultChan():
+		object, ok := got.Object.(*unstructured.Unstructured)
+		if !open || !ok {
+			t.Fatalf("the watch of %s ended instead of telling that %s is %s: %v", e.version, name, event, got)
+		}
+		if got.Type != event || object.GetName() != name || versionOf(object) != e.version {
+			t.Fatalf("the watch of %s tells that %s of %s is %s, want %s to be %s",
+				e.version, object.GetName(), versionOf(object), got.Type, name, event)
+		}
+		wantFields(t, fmt.Sprintf("%s %s at %s", name, event, e.version), object, fields)
+	case <-time.After(patience):
+		t.Fatalf("the watch of %s does not tell that %s is %s", e.version, name, event)
+	}
+}
+
+// testSelectors selects gadgets by a field that is elsewhere in each version.
+func testSelectors(t *testing.T, s *apiServer) {
+	k := s.installGadgets(t, "selectors")
+	for _, written := range versions {
+		k.store(t, written)
+		for _, host := range []string{"a", "b"} {
+			k.create(t, written, host+"-"+written, spec(written, host))
+		}
+	}
+	selectors := map[string]string{
+		"v1alpha1": "spec.hostPort=b:8080", "v1beta1": "spec.address.host=b", "v1": "spec.endpoint.host=b",
+	}
+	for read, selector := range selectors {
+		options := metav1.ListOptions{FieldSelector: selector}
+		if diff := cmp.Diff([]string{"b-v1", "b-v1alpha1", "b-v1beta1"}, k.names(t, read, options)); diff != "" {
+			t.Errorf("list of %s by %s (-want +got):\n%s", read, selector, diff)
+		}
+		if _, err := k.at(read).List(t.Context(), metav1.ListOptions{FieldSelector: "spec.limit=1"}); err == nil {
+			t.Errorf("%s can be selected by a field that is not selectable", read)
+		}
+	}
+	options := metav1.ListOptions{FieldSelector: "metadata.name=a-v1beta1"}
+	for read := range maps.Keys(selectors) {
+		if diff := cmp.Diff([]string{"a-v1beta1"}, k.names(t, read, options)); diff != "" {
+			t.Errorf("list of %s by name (-want +got):\n%s", read, diff)
+		}
+	}
+	k.watchSelected(t, selectors)
+}
+
+// watchSelected moves one gadget into what the watchers select, and out of it.
+func (k *kind) watchSelected(t *testing.T, selectors map[string]string) {
+	t.Helper()
+	for read, selector := range selectors {
+		list, err := k.at(read).List(t.Context(), metav1.ListOptions{})
+		must(t, err)
+		events := k.watch(t, read, metav1.ListOptions{FieldSelector: selector, ResourceVersion: list.GetResourceVersion()})
+		for _, written := range versions {
+			name := "a-" + written
+			must(t, k.replace(t, written, name, spec(written, "b")))
+			events.want(t, watch.Added, name, seen(written, read, "b"))
+			must(t, k.replace(t, written, name, spec(written, "a")))
+			events.want(t, watch.Deleted, name, seen(written, read, "b"))
+		}
+	}
+}
+
+// names are those in a list, sorted.
+func (k *kind) names(t *testing.T, version string, options metav1.ListOptions) []string {
+	t.Helper()
+	list, err := k.at(version).List(t.Context(), options)
+	must(t, err)
+	var names []string
+	for i := range list.Items {
+		names = append(names, list.Items[i].GetName())
+	}
+	return slices.Sorted(slices.Values(names))
+}

@@ -1,0 +1,53 @@
+#!/usr/bin/env bash
+# Runs every fuzzer of the tree, one after the other, and all of them even when
+# one fails:
+#
+#   fuzz.sh 30s [regexp]   each for that long; what is found is kept in bin/fuzz,
+#                          so that the next run goes on from there
+#   fuzz.sh short          each for a moment, all of them in less than a minute
+#
+# An input that breaks something is written to testdata/fuzz of the package. Once
+# it is mended, commit that file: `go test` tries it again from then on.
+set -uo pipefail
+cd "$(dirname "$0")/../.." || exit
+time=${1:-30s} only=${2:-.}
+mkdir -p bin/fuzz
+
+# "package fuzzer", one a line.
+fuzzers=$(grep -ro --include='*_test.go' '^func Fuzz[A-Za-z0-9]*' internal |
+  sed -E 's|^(.*)/[^/]*_test\.go:func (.*)$|\1 \2|' | grep -E " $only" | sort)
+count=$(wc -l <<<"$fuzzers")
+[[ -n $fuzzers ]] || { echo "error: there is no fuzzer that is called $only" >&2; exit 1; }
+
+cache=$PWD/bin/fuzz/cache
+if [[ $time == short ]]; then
+  # Beginning with all that was ever found would take longer than that.
+  cache=$(mktemp -d) && trap 'rm -rf "$cache"' EXIT
+  seconds=$((45 / count)) && time=$((seconds < 1 ? 1 : seconds > 3 ? 3 : seconds))s
+fi
+
+built='' number=0 failed=()
+while read -r package fuzzer; do
+  number=$((number + 1))
+  binary=$PWD/bin/fuzz/${package//\//-}.test log=$PWD/bin/fuzz/$fuzzer.log
+  if [[ $package != "$built" ]]; then
+    go test -c -fuzz=. -o "$binary" "./$package" || exit
+    built=$package
+  fi
+  printf '[%d/%d] %s ./%s for %s\n' "$number" "$count" "$fuzzer" "$package" "$time"
+  if (cd "$package" && "$binary" -test.run='^$' -test.fuzz="^$fuzzer\$" -test.fuzztime="$time" \
+    -test.fuzzcachedir="$cache/$package") >"$log" 2>&1; then
+    grep 'execs' "$log" | tail -n 1 | sed 's/^fuzz: /  /'
+    continue
+  fi
+  failed+=("$fuzzer")
+  head -c 8000 "$log"
+  printf '\nFAILED: %s. Its output is in %s. Try it again with\n' "$fuzzer" "${log#"$PWD"/}"
+  if grep -q 'To re-run' "$log"; then
+    grep -A1 'To re-run' "$log" | tail -n 1 | sed "s|go test|go test ./$package|"
+  else
+    echo "  make fuzz FUZZ='$fuzzer\$'"
+  fi
+done <<<"$fuzzers"
+
+[[ ${#failed[@]} -eq 0 ]] || { printf '\nerror: these fuzzers found something: %s\n' "${failed[*]}" >&2; exit 1; }

@@ -1,0 +1,90 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package webhook
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/go-logr/logr"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/conversion"
+)
+
+// newSample serves the policy of the sample crontab-cronspec, by the engine that
+// converter pods have.
+func newSample(t testing.TB) *Handler {
+	t.Helper()
+	read := func(file string, into any) {
+		text, err := os.ReadFile(filepath.Join("../../config/samples/crontab-cronspec", file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := yaml.UnmarshalStrict(text, into); err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+	}
+	var crd apiextensionsv1.CustomResourceDefinition
+	var policy v1alpha1.ConversionPolicy
+	read("3-crd-both.yaml", &crd)
+	read("2-policy.yaml", &policy)
+	compiled := conversion.Compile(&crd, policy.Spec.Converter.Declarative)
+	if compiled.Plan == nil {
+		t.Fatalf("the sample's rules are refused: %v", compiled.Errors)
+	}
+	converter, err := conversion.NewConverter(compiled.Plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return NewHandler(converter, HandlerOptions{
+		CRD: compiled.Plan.CRD, Group: compiled.Plan.Group, Pairs: compiled.Plan.Pairs(), Log: logr.Discard(),
+	})
+}
+
+// sampleReview asks for objects of some 10 KB, most of it managedFields, and a
+// value that has to be kept aside.
+func sampleReview(count int) []byte {
+	const entry = `{"manager":"kubectl","operation":"Apply","fieldsV1":{"f:spec":{"f:cronSpec":{},"f:image":{},"f:replicas":{}}}}`
+	object := `{"apiVersion":"stable.example.com/v1","kind":"CronTab","metadata":{"name":"a","namespace":"b","uid":"c","managedFields":[` +
+		strings.Repeat(entry+",", 90) + entry + `]},"spec":{"cronSpec":"*/5 9 * * 1","image":"i","replicas":1,"owner":"data team"}}`
+	return []byte(v1Review(`{"uid":"3a1e8b1c-0b1e-4f0e-8f54-5f0f3f1b6b57","desiredAPIVersion":"stable.example.com/v2","objects":[` +
+		strings.Repeat(object+",", count-1) + object + `]}`))
+}
+
+// BenchmarkRespond is a review without the connection that it comes through.
+func BenchmarkRespond(b *testing.B) {
+	handler, body := newSample(b), sampleReview(1)
+	x := handler.newExchange()
+	b.SetBytes(int64(len(body)))
+	b.ReportAllocs()
+	for b.Loop() {
+		*x = exchange{handler: handler, began: x.began, in: append(x.in[:0], body...), out: x.out[:0]}
+		if refused := x.respond(b.Context()); refused != nil || x.cause != nil {
+			b.Fatal(refused, x.cause)
+		}
+		handler.metrics.request(x)
+	}
+}
+
+// BenchmarkCount is what metrics take of a review of one object.
+func BenchmarkCount(b *testing.B) {
+	handler := newSample(b)
+	x := handler.newExchange()
+	x.count, x.target = 1, handler.targets["stable.example.com/v2"]
+	outcome := conversion.Outcome{From: "v1", KeptBytes: 10}
+	b.ReportAllocs()
+	for b.Loop() {
+		handler.metrics.inFlight.Inc()
+		pair := x.target.pair(outcome.From)
+		pair.duration.Observe(0.00001)
+		pair.kept(&outcome)
+		handler.metrics.request(x)
+		handler.metrics.inFlight.Dec()
+	}
+}
