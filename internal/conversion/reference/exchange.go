@@ -69,10 +69,10 @@ func allowed(fields []field, values []any) []any {
 }
 
 // allows reports whether there can be a value: a label is a short text, and an
-// annotation any text.
+// annotation any text; null is nothing where no field may have it.
 func (f *field) allows(value any) bool {
 	text, isText := value.(string)
-	return (!f.Text || isText) && (!f.Label || len(validation.IsValidLabelValue(text)) == 0)
+	return (!f.NotNull || value != nil) && (!f.Text || isText) && (!f.Label || len(validation.IsValidLabelValue(text)) == 0)
 }
 
 // ordered returns what leads to the hub, where makesHub leads to what the flag
