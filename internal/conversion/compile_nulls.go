@@ -24,11 +24,11 @@ func (c *compiler) pairNulls(at spot, spoke, hub *schema.Structural) {
 	if !nullsDiffer(spoke, hub) {
 		return
 	}
-	if losesNull(spoke, hub) {
-		c.addLeaf(at, true, Leaf{Path: at.local, Anchor: at.anchor, Null: true})
-	}
-	if losesNull(hub, spoke) {
-		c.addLeaf(at, false, Leaf{Path: at.local, Anchor: at.anchor, Null: true})
+	if losesNull(spoke, hub) || losesNull(hub, spoke) {
+		// The side that has no nulls may have one all the same, of before its schema.
+		for _, ofSpoke := range []bool{true, false} {
+			c.addLeaf(at, ofSpoke, Leaf{Path: at.local, Anchor: at.anchor, Null: true})
+		}
 	}
 	switch {
 	case isStruct(spoke) && isStruct(hub):

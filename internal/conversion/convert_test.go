@@ -197,7 +197,7 @@ func TestNulls(t *testing.T) {
 		"a value":      {"v1", `"a":"1","m":"2"`, named("v2", "", `"a":"1","mm":"2"`)},
 		"a move":       {"v1", `"m":null`, named("v2", `v1 {"/m":null}`, ``)},
 		"in elements":  {"v1", `"l":[{"x":null},{"x":"1"}]`, named("v2", `v1 {"/l/0":{"x":null}}`, `"l":[{},{"x":"1"}]`)},
-		"of no schema": {"v2", `"a":null,"mm":null`, named("v1", "", `"a":null,"m":null`)},
+		"of no schema": {"v2", `"a":null,"mm":null`, named("v1", `v2 {"/a":null,"/mm":null}`, `"m":null`)},
 	} {
 		t.Run(name, func(t *testing.T) { test.check(t, c) })
 	}

@@ -205,8 +205,6 @@ func (l *coming) allows(value []byte) bool {
 // as labels.
 func (s *slot) legal(value []byte) bool {
 	switch {
-	case s.notNull:
-		return !isNull(value)
 	case s.label:
 		return isString(value) && len(validation.IsValidLabelValue(decodeString(value))) == 0
 	case s.text:

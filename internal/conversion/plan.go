@@ -73,7 +73,7 @@ type Leaf struct {
 	// label, whose text the API server limits.
 	Text  bool `json:"text,omitempty"`
 	Label bool `json:"label,omitempty"`
-	// Null marks a field that both sides have, and that may be null on this one
+	// Null marks a field that both sides have, and that may be null on one of them
 	// only: the API server would take the null away on the other.
 	Null bool `json:"null,omitempty"`
 	// NullAnchor tells that a null in place of the object above it is one that

@@ -30,7 +30,8 @@ type slot struct {
 	pointer string
 	// anchor is the path of the object without which nothing comes back.
 	anchor Path
-	// text, label and notNull tell what is legal: see Leaf and Field.
+	// text and label tell what is legal, notNull what a rule must not make: see
+	// Leaf and Field.
 	text, label, notNull bool
 	// nullAnchor is that of Leaf.
 	nullAnchor bool

@@ -61,7 +61,7 @@ func (t trade) legal() trade {
 func allowed(fields []field, values []any) []any {
 	values = slices.Clone(values)
 	for i := range values {
-		if values[i] != none && !fields[i].allows(values[i]) {
+		if values[i] != none && (!fields[i].allows(values[i]) || fields[i].NotNull && values[i] == nil) {
 			values[i] = none
 		}
 	}
@@ -69,10 +69,10 @@ func allowed(fields []field, values []any) []any {
 }
 
 // allows reports whether there can be a value: a label is a short text, and an
-// annotation any text; null is nothing where no field may have it.
+// annotation any text.
 func (f *field) allows(value any) bool {
 	text, isText := value.(string)
-	return (!f.NotNull || value != nil) && (!f.Text || isText) && (!f.Label || len(validation.IsValidLabelValue(text)) == 0)
+	return (!f.Text || isText) && (!f.Label || len(validation.IsValidLabelValue(text)) == 0)
 }
 
 // ordered returns what leads to the hub, where makesHub leads to what the flag
