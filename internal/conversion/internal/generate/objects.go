@@ -100,6 +100,12 @@ func (g *Objects) text() string {
 	return text
 }
 
+// Value makes a value that fits a schema, or null where it finds none.
+func (g *Objects) Value(s *schema.Structural) any {
+	value, _ := g.value(s)
+	return value
+}
+
 // value makes a value that fits a schema, or reports that it finds none.
 func (g *Objects) value(s *schema.Structural) (value any, found bool) {
 	switch {
