@@ -239,7 +239,8 @@ func (g *Objects) object(s *schema.Structural) map[string]any {
 	}
 	for range g.IntN(4) {
 		name := One(g.Choices, slices.Concat(names, g.Words)...)
-		if _, taken := object[name]; taken || name == "" {
+		_, taken := object[name]
+		if _, declared := s.Properties[name]; taken || declared || name == "" {
 			continue
 		}
 		switch {
