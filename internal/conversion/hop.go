@@ -242,7 +242,7 @@ func (h *hop) collection(c *collection, n *node, above *place) {
 	if held == nil || held.first == nil || c.isMap != (held.kind == object) {
 		return
 	}
-	at := &h.places.take(1)[0]
+	at := h.places.one()
 	at.above, at.in = above, c
 	if !c.isMap && c.way.keeps && !h.haveKeys(c.keys, held) {
 		h.anonymous(c, held, at)
