@@ -38,6 +38,8 @@ type Prover struct {
 
 	mu     sync.Mutex
 	proven map[types.UID]fingerprint
+	// canaries are those of plans, by their hashes.
+	canaries map[string][]probe.Canary
 }
 
 // fingerprint is all that a proof depends on.
@@ -45,7 +47,7 @@ type fingerprint [sha256.Size]byte
 
 // NewProver returns a Prover that asks over the network.
 func NewProver() *Prover {
-	return &Prover{Probe: probe.Pod, proven: map[types.UID]fingerprint{}}
+	return &Prover{Probe: probe.Pod, proven: map[types.UID]fingerprint{}, canaries: map[string][]probe.Canary{}}
 }
 
 // prove fills in the proofs of the ready pods that serve the current plan.
@@ -53,7 +55,7 @@ func (r *ConversionPolicyReconciler) prove(ctx context.Context, observed *plan.O
 	if observed.Rules.Plan == nil || observed.Authority == nil || observed.Certificate == nil {
 		return
 	}
-	target, err := newTarget(observed)
+	target, err := r.Prover.target(observed)
 	leaf, current := observed.Certificate.Data[corev1.TLSCertKey], observed.Rules.Plan.Hash()
 	var group errgroup.Group
 	group.SetLimit(probesAtOnce)
@@ -73,31 +75,62 @@ func (r *ConversionPolicyReconciler) prove(ctx context.Context, observed *plan.O
 	_ = group.Wait() // no probe returns an error: it becomes the pod's proof
 }
 
-// newTarget is what every converter pod of a policy must answer: the bytes that
-// are, or will be, in caBundle, and a canary for each version pair, whose answer
-// is compared with the operator's own.
-func newTarget(observed *plan.Observed) (probe.Target, error) {
+// target is what every converter pod of a policy must answer: the bytes that are,
+// or will be, in caBundle, and the canaries of its plan.
+func (p *Prover) target(observed *plan.Observed) (probe.Target, error) {
 	rules := observed.Rules.Plan
-	converter, err := conversion.NewConverter(rules)
-	if err != nil {
-		return probe.Target{}, err
-	}
-	target := probe.Target{
+	canaries, err := p.canariesOf(rules)
+	return probe.Target{
 		CABundle:   observed.Authority.Data[corev1.TLSCertKey],
 		ServerName: plan.ServerName(observed.Policy.Name, observed.Settings.Namespace),
 		PlanHash:   rules.Hash(),
 		APIVersion: rules.Group + "/" + rules.Versions[0],
+		Canaries:   canaries,
+	}, err
+}
+
+// canariesOf remembers what newCanaries made: to compile a plan's expressions takes
+// milliseconds, and policies are looked at again and again.
+func (p *Prover) canariesOf(rules *conversion.Plan) ([]probe.Canary, error) {
+	const most = 1000
+	hash := rules.Hash()
+	p.mu.Lock()
+	canaries, known := p.canaries[hash]
+	p.mu.Unlock()
+	if known {
+		return canaries, nil
 	}
+	canaries, err := newCanaries(rules)
+	if err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.canaries) >= most {
+		clear(p.canaries)
+	}
+	p.canaries[hash] = canaries
+	return canaries, nil
+}
+
+// newCanaries makes one for each version pair, with the operator's own answer,
+// that the pods' are compared with.
+func newCanaries(rules *conversion.Plan) ([]probe.Canary, error) {
+	converter, err := conversion.NewConverter(rules)
+	if err != nil {
+		return nil, err
+	}
+	var canaries []probe.Canary
 	for _, pair := range rules.Pairs() {
 		object := converter.Canary(pair[0])
 		expected, err := converter.Convert(nil, object, pair[1])
 		if err != nil {
-			return probe.Target{}, fmt.Errorf("convert a canary from %s to %s: %w", pair[0], pair[1], err)
+			return nil, fmt.Errorf("convert a canary from %s to %s: %w", pair[0], pair[1], err)
 		}
-		target.Canaries = append(target.Canaries, probe.Canary{
+		canaries = append(canaries, probe.Canary{
 			DesiredAPIVersion: rules.Group + "/" + pair[1], Object: object, Expected: expected})
 	}
-	return target, nil
+	return canaries, nil
 }
 
 // ask probes one pod, unless it has proven the same before under the same leaf.

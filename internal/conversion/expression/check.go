@@ -39,7 +39,7 @@ func (e *CompileError) Error() string {
 // TypeError says that the result is not what the field holds.
 type TypeError struct {
 	Result, Field string
-	// Hint is a function that converts it, where there is one.
+	// Hint is what to do about it, where that is known.
 	Hint string
 }
 
@@ -47,7 +47,7 @@ type TypeError struct {
 func (e *TypeError) Error() string {
 	text := fmt.Sprintf("gives %s, and the field is of type %s", e.Result, e.Field)
 	if e.Hint != "" {
-		text += ": convert it with " + e.Hint
+		text += ": " + e.Hint
 	}
 	return text
 }
@@ -107,7 +107,8 @@ func (s *side) check(field Field, from []Field, elements uint64) error {
 	if err != nil {
 		return err
 	}
-	if err := s.checkType(compiled.OutputType(), field.Schema); err != nil {
+	typed := compiled.NativeRep()
+	if err := s.checkResult(typed, typed.Expr(), field.Schema); err != nil {
 		return err
 	}
 	if _, err := s.program(compiled); err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/operators"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/model"
 	apiservercel "k8s.io/apiserver/pkg/cel"
 	"k8s.io/apiserver/pkg/cel/environment"
@@ -102,13 +103,25 @@ func refused(compiled *ast.AST) string {
 func (s *side) compileError(issues *cel.Issues) *CompileError {
 	failed := &CompileError{}
 	for _, issue := range issues.Errors() {
-		failed.Messages = append(failed.Messages, fmt.Sprintf("%s (line %d, column %d)",
-			issue.Message, issue.Location.Line(), issue.Location.Column()+1))
+		failed.Messages = append(failed.Messages, fmt.Sprintf("%s (line %d, column %d)%s",
+			strings.ReplaceAll(issue.Message, selfType, selfName), issue.Location.Line(), issue.Location.Column()+1, branches(issue.Message)))
 		if strings.HasPrefix(issue.Message, "undefined field") {
 			failed.Fields = sortedNames(s.self.Fields)
 		}
 	}
 	return failed
+}
+
+// branches says how to write a choice between what CEL does not take for one type.
+func branches(message string) string {
+	types, found := strings.CutPrefix(message, "found no matching overload for '"+operators.Conditional+"' applied to '")
+	switch {
+	case !found || !strings.HasPrefix(types, "(bool, "):
+		return ""
+	case strings.Contains(types, ", null") || strings.Contains(types, ", optional_type("):
+		return ": for no value write optional.none(), and put the other result in optional.of()"
+	}
+	return ": where the field can hold both, put each of them in dyn()"
 }
 
 // program makes a compiled expression ready to run.

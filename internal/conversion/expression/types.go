@@ -4,27 +4,67 @@
 package expression
 
 import (
+	"cmp"
 	"strings"
 
+	"github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/operators"
 	"github.com/google/cel-go/common/types"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	apiservercel "k8s.io/apiserver/pkg/cel"
 )
 
+// checkResult holds the results of an expression against what the field holds.
+// It looks through what makes them dyn, or optional: each branch of a choice, what
+// is put in dyn(), or in optional.of(). So a wrong one is found among them.
+func (s *side) checkResult(typed *ast.AST, e ast.Expr, field *schema.Structural) error {
+	switch e.Kind() {
+	case ast.ComprehensionKind:
+		return s.checkResult(typed, e.AsComprehension().Result(), field) // of optMap; of a loop it has the type of the whole
+	case ast.CallKind:
+		args := e.AsCall().Args()
+		switch e.AsCall().FunctionName() {
+		case operators.Conditional:
+			return cmp.Or(s.checkResult(typed, args[1], field), s.checkResult(typed, args[2], field))
+		case "dyn":
+			if typed.GetType(args[0].ID()).Kind() == types.DynKind {
+				return nil // whoever writes dyn() there asks for what is checked once it is there
+			}
+			return s.checkResult(typed, args[0], field)
+		case "optional.of", "optional.ofNonZeroValue":
+			return s.checkResult(typed, args[0], field)
+		case "optional.none":
+			return nil
+		}
+	}
+	return s.checkType(typed.GetType(e.ID()), field)
+}
+
 // checkType holds the type of a result against what the field holds. What cannot
 // be known before it runs, the members of a map for one, is checked then.
 func (s *side) checkType(result *types.Type, field *schema.Structural) error {
-	if result.Kind() == types.OpaqueKind && result.TypeName() == types.OptionalType.TypeName() {
-		result = result.Parameters()[0]
-	}
-	if s.gives(result, field) && (result.Kind() != types.DynKind || untyped(field) || field.XIntOrString) {
+	result = inOptional(result)
+	if result.Kind() == types.NullTypeKind ||
+		s.gives(result, field) && (result.Kind() != types.DynKind || untyped(field) || field.XIntOrString) {
 		return nil
 	}
 	failed := &TypeError{Result: strings.ReplaceAll(result.String(), selfType, selfName), Field: typeOf(field)}
-	if convert, scalar := conversions[field.Type]; scalar && result.Kind() != types.ListKind && result.Kind() != types.MapKind {
-		failed.Hint = convert
+	convert, scalar := conversions[field.Type]
+	switch {
+	case scalar && result.Kind() != types.ListKind && result.Kind() != types.MapKind:
+		failed.Hint = "convert it with " + convert
+	case result.Kind() == types.DynKind:
+		failed.Hint = "put it in dyn() to have it checked each time"
 	}
 	return failed
+}
+
+// inOptional is the type of what an optional value holds.
+func inOptional(t *types.Type) *types.Type {
+	if t.Kind() == types.OpaqueKind && t.TypeName() == types.OptionalType.TypeName() {
+		return t.Parameters()[0]
+	}
+	return t
 }
 
 // conversions make values of the types of fields.
@@ -36,6 +76,8 @@ func (s *side) gives(result *types.Type, field *schema.Structural) bool {
 	switch result.Kind() {
 	case types.DynKind:
 		return true
+	case types.NullTypeKind:
+		return field.Nullable || untyped(field)
 	case types.BoolKind:
 		return field.Type == "boolean" || untyped(field)
 	case types.IntKind:

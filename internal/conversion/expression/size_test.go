@@ -1,0 +1,67 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package expression
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/cel-go/cel"
+	"k8s.io/apiserver/pkg/cel/library"
+)
+
+// TestSizes estimates what expressions cost over a list of objects, and holds that
+// against what they cost with 128 elements, each with the longest values: not more,
+// and the estimate is no more than some times as high.
+func TestSizes(t *testing.T) {
+	const schema = `{type: array, items: {type: object, properties: {text: {type: string}, num: {type: integer}, float: {type: number},
+		flag: {type: boolean}, either: {x-kubernetes-int-or-string: true}, at: {type: string, format: date-time}, for: {type: string, format: duration}}}}`
+	long := strings.Repeat("t", assumedLength)
+	element := `{"text":"` + long + `","num":-9223372036854775808,"float":-1.2345678901234567e-300,"flag":false,"either":"` + long + `",
+		"at":"2024-10-11T12:13:14.123456789Z","for":"2540400h10m10.000000001s"}`
+	value := "[" + element + strings.Repeat(","+element, assumedItems-1) + "]"
+	for expression, atMost := range map[string]uint64{
+		`string(c.num) + "s"`:                      3,
+		`string(c.float) + "s"`:                    3,
+		`string(c.flag) + "s"`:                     3,
+		`string(c.at) + "s"`:                       3,
+		`string(c.for) + "s"`:                      3,
+		`string(c.either) + "s"`:                   5,
+		`string(c.text) + "s"`:                     3,
+		`c.?text.orValue("") + "s"`:                3,
+		`"%d-%b".format([c.num, c.num]) + "s"`:     3,
+		`"%s".format([c.text + "x"]) + "s"`:        3,
+		`"%.3f".format([c.float * 1e300]) + "s"`:   8,
+		`"%e %s".format([c.float, c.flag]) + "s"`:  8,
+		`"%.90e".format([c.float]) + "s"`:          8,
+		`"%s".format([c.either]) + "s"`:            4,
+		`(c.flag ? string(c.num) : c.text) + "s"`:  4,
+		`string(c.flag ? c.text : c.text) + "s"`:   3,
+		`(c.flag ? dyn(c.num) : dyn(c.text)) == 1`: 9,
+	} {
+		side, err := newSide([]Field{{Name: "l", Schema: bounded(structural(t, schema))}}, newExpressions)
+		if err != nil {
+			t.Fatal(err)
+		}
+		compiled, err := side.compile("self.l.map(c, " + expression + ")")
+		if err != nil {
+			t.Fatal(err)
+		}
+		estimate, err := side.env.EstimateCost(compiled, &library.CostEstimator{SizeEstimator: newSizes(side.self, compiled.NativeRep())})
+		if err != nil {
+			t.Fatal(err)
+		}
+		program, err := side.env.Program(compiled, cel.CostLimit(1<<40))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, details, err := program.Eval(map[string]any{selfName: map[string]any{"l": read([]byte(value), structural(t, schema))}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if cost := *details.ActualCost(); cost > estimate.Max || estimate.Max > cost*atMost {
+			t.Errorf("%s is estimated at %d, and costs %d", expression, estimate.Max, cost)
+		}
+	}
+}
