@@ -14,7 +14,7 @@ import (
 // A plan's canaries are made once, and another plan has others.
 func TestCanariesOf(t *testing.T) {
 	widgets := func() *conversion.Plan {
-		return &conversion.Plan{CRD: "widgets.example.com", Group: "example.com", Kind: "Widget", 
+		return &conversion.Plan{CRD: "widgets.example.com", Group: "example.com", Kind: "Widget",
 			Hub: "v2", Versions: []string{"v1", "v2"}, Spokes: []conversion.Spoke{{Version: "v1"}}}
 	}
 	gadgets := widgets()
