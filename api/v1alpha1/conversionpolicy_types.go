@@ -90,8 +90,9 @@ type DeclarativeConverter struct {
 	Hub VersionName `json:"hub"`
 
 	// require is the least that every conversion must keep. A policy whose rules
-	// and schemas give less is not valid, and changes nothing. Exact keeps nothing
-	// aside, Preserved drops nothing, Lossy is anything.
+	// and schemas give less is not valid, and changes nothing. Exact: every field
+	// has a place in the other version, and only single values that a rule cannot
+	// express are kept aside. Preserved: nothing is dropped. Lossy: anything.
 	// +optional
 	// +kubebuilder:default=Lossy
 	// +kubebuilder:validation:Enum=Exact;Preserved;Lossy

@@ -107,6 +107,6 @@ func runConversion(ctx context.Context, progress io.Writer, o options) ([]measur
 	if err != nil {
 		return nil, err
 	}
-	ready, err := converters.Ready(ctx, progress, o.binary, o.each)
+	ready, err := converters.Ready(ctx, progress, o.binary, converters.Leaves, o.each)
 	return append(rows, ready...), err
 }

@@ -39,12 +39,23 @@ type bump[T any] struct {
 	chunk, used int
 }
 
+// one returns a zero value.
+func (b *bump[T]) one() *T {
+	if b.chunk < len(b.chunks) && b.used < len(b.chunks[b.chunk]) {
+		b.used++
+		return &b.chunks[b.chunk][b.used-1]
+	}
+	return &b.take(1)[0]
+}
+
 // take returns n zero values.
 func (b *bump[T]) take(n int) []T {
+	if n == 0 {
+		return nil
+	}
 	for ; b.chunk < len(b.chunks); b.chunk, b.used = b.chunk+1, 0 {
 		if free := b.chunks[b.chunk][b.used:]; n <= len(free) {
 			b.used += n
-			clear(free[:n])
 			return free[:n:n]
 		}
 	}
@@ -53,12 +64,22 @@ func (b *bump[T]) take(n int) []T {
 	return b.chunks[b.chunk][:n:n]
 }
 
-func (b *bump[T]) reset() { b.chunk, b.used = 0, 0 }
+// reset takes all values back, and makes them zero: nothing that they led to is
+// held any longer.
+func (b *bump[T]) reset() {
+	for i := range min(b.chunk, len(b.chunks)) {
+		clear(b.chunks[i])
+	}
+	if b.chunk < len(b.chunks) {
+		clear(b.chunks[b.chunk][:b.used])
+	}
+	b.chunk, b.used = 0, 0
+}
 
 // since is what was appended to the text since it had a length.
 func (a *arena) since(start int) []byte { return a.text[start:len(a.text):len(a.text)] }
 
-func (a *arena) node() *node { return &a.nodes.take(1)[0] }
+func (a *arena) node() *node { return a.nodes.one() }
 
 func (a *arena) newObject() *node {
 	n := a.node()

@@ -81,7 +81,7 @@ func (c *compiler) fits(raw []byte, s *schema.Structural, at *field.Path) bool {
 	return false
 }
 
-// is reports whether a value is of the type that a schema names.
+// is reports whether a value is of the type that a schema names, with all in it.
 func (n *node) is(s *schema.Structural) bool {
 	_, err := strconv.ParseInt(string(n.text), 10, 64)
 	switch {
@@ -96,11 +96,22 @@ func (n *node) is(s *schema.Structural) bool {
 	case s.Type == "boolean":
 		return string(n.text) == "true" || string(n.text) == "false"
 	case s.Type == "array":
-		return n.kind == array
+		return n.kind == array && n.all(func(element *node) *schema.Structural { return s.Items })
 	case s.Type == "object":
-		return n.kind == object
+		return n.kind == object && (s.XPreserveUnknownFields || n.all(func(m *node) *schema.Structural { return step(s, m.label()) }))
 	}
-	return string(n.text) != "null"
+	return !n.isNull()
+}
+
+// all reports whether the elements or members are of the types that their schemas
+// name. One without a schema would be taken away by the API server.
+func (n *node) all(schemaOf func(*node) *schema.Structural) bool {
+	for child := n.first; child != nil; child = child.next {
+		if of := schemaOf(child); of == nil || !(of.Nullable && child.isNull()) && !child.is(of) {
+			return false
+		}
+	}
+	return true
 }
 
 func inEnum(value *node, enum []schema.JSON) bool {

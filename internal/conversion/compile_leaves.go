@@ -89,6 +89,7 @@ func (c *compiler) assignLeaves() {
 	}
 	c.strays(c.spokeClaims, c.hubClaims, c.hub, false)
 	c.strays(c.hubClaims, c.spokeClaims, c.spoke, true)
+	c.markNulls(&c.root, nil)
 }
 
 // anchorAll anchors the rules. An object that is another one on the other side
@@ -185,7 +186,7 @@ func (c *compiler) pair(at spot, spoke, hub *schema.Structural) {
 	differs := difference(spoke, hub, at.full)
 	switch {
 	case !ruled && differs == "":
-		return
+		c.pairNulls(at, spoke, hub)
 	case isStruct(spoke) && isStruct(hub):
 		c.walk(at, spoke, hub)
 	case ruled && differs == "" && !c.ruledElements(at.full):

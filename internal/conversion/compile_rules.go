@@ -112,8 +112,8 @@ func (c *compiler) addMove(rule *v1alpha1.MoveRule, at *field.Path) {
 		c.invalid(at.Child("to"), rule.To, "cannot be moved from %s: %s: move the fields that are alike one by one", rule.From, differs)
 		return
 	}
-	if p.spoke[0] == "metadata" || p.hub[0] == "metadata" {
-		// Not every value can be a label or an annotation.
+	if p.spoke[0] == "metadata" || p.hub[0] == "metadata" || p.spokeSchema.Nullable != p.hubSchema.Nullable {
+		// Not every value can be a label or an annotation, and not every one null.
 		p.scope.Exchanges = append(p.scope.Exchanges, p.exchange())
 		return
 	}

@@ -184,3 +184,33 @@ func TestKeyedElements(t *testing.T) {
 		t.Run(name, func(t *testing.T) { test.check(t, c) })
 	}
 }
+
+// TestNulls has nulls that only one version may have, and nulls that server-side
+// apply leaves in place of an object without fields.
+func TestNulls(t *testing.T) {
+	c := converterOf(t, between(t,
+		"a: {type: string, nullable: true}, m: {type: string, nullable: true}, o: {type: object, properties: {x: {type: string}, tier: {type: string}}}, l: {type: array, items: {type: object, properties: {x: {type: string, nullable: true}}}}",
+		"a: {type: string}, mm: {type: string}, o: {type: object, properties: {x: {type: string}}}, l: {type: array, items: {type: object, properties: {x: {type: string}}}}",
+		"{move: {from: .m, to: .mm}}"))
+	for name, test := range map[string]there{
+		"a field":      {"v1", `"a":null`, named("v2", `v1 {"/a":null}`, ``)},
+		"a value":      {"v1", `"a":"1","m":"2"`, named("v2", "", `"a":"1","mm":"2"`)},
+		"a move":       {"v1", `"m":null`, named("v2", `v1 {"/m":null}`, ``)},
+		"in elements":  {"v1", `"l":[{"x":null},{"x":"1"}]`, named("v2", `v1 {"/l/0":{"x":null}}`, `"l":[{},{"x":"1"}]`)},
+		"of no schema": {"v2", `"a":null,"mm":null`, named("v1", `v2 {"/a":null,"/mm":null}`, `"m":null`)},
+	} {
+		t.Run(name, func(t *testing.T) { test.check(t, c) })
+	}
+	for name, test := range map[string]struct{ object, want string }{
+		"an edit wins":                {named("v2", `v1 {"/a":null}`, `"a":"1"`), named("v1", "", `"a":"1"`)},
+		"forged":                      {named("v2", `v1 {"/a":"1"}`, ``), named("v1", "", ``)},
+		"an object that was emptied":  {named("v2", `v1 {"/o/tier":"gold"}`, `"o":null`), named("v1", "", `"o":{"tier":"gold"}`)},
+		"nothing comes back into one": {named("v2", "", `"o":null`), named("v1", "", `"o":null`)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(test.want, convert(t, c, test.object, "v1")); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}

@@ -80,7 +80,7 @@ func (e *exchange) convert(h *hop, values []*node, toHub bool, fields []slot) []
 		images[0] = e.convertOne(h, values, toHub)
 	}
 	for i, image := range images {
-		if image != nil && !fields[i].legal(image.text) {
+		if image != nil && (!fields[i].legal(image.text) || fields[i].notNull && image.isNull()) {
 			images[i] = nil
 		}
 	}

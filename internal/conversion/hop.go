@@ -64,6 +64,7 @@ func (h *hop) scope(w *way, n *node, at *place) {
 	for _, path := range w.drops {
 		n.detach(path)
 	}
+	h.openNulls(w, n, at)
 	shared := h.shared(w, n)
 	h.findRestorable(w, n)
 	h.keepShells(w, n, at)
@@ -115,11 +116,10 @@ func (h *hop) leave(of *holder, n *node, at *place) {
 	}
 	held.keepOnly(func(m *node) bool {
 		name := h.nameOf(m)
-		shell, leaves := of.members[string(name)]
-		switch {
-		case !leaves && (of.known == nil || of.known[string(name)]):
+		switch leaves := of.members[string(name)]; {
+		case leaves == 0 && (of.known == nil || of.known[string(name)]), leaves == nulled && !m.isNull():
 			return true
-		case shell:
+		case leaves == emptied:
 			return m.first != nil
 		}
 		start := len(h.text)
@@ -128,6 +128,35 @@ func (h *hop) leave(of *holder, n *node, at *place) {
 		h.keep = append(h.keep, entry{h.since(start), h.bytes(m)})
 		return false
 	})
+}
+
+// openNulls makes the nulls objects again that server-side apply leaves of objects
+// without fields, where something comes back into them.
+func (h *hop) openNulls(w *way, n *node, at *place) {
+	if len(h.restore) == 0 {
+		return
+	}
+	for i := range w.coming {
+		h.openNull(&w.coming[i].slot, n, at)
+	}
+	for i := range w.exchanges {
+		for j := range w.exchanges[i].to {
+			h.openNull(&w.exchanges[i].to[j], n, at)
+		}
+	}
+	for i := range w.defaults {
+		h.openNull(&w.defaults[i].slot, n, at)
+	}
+}
+
+func (h *hop) openNull(s *slot, n *node, at *place) {
+	if s.nullAnchor || len(s.anchor) == 0 {
+		return
+	}
+	above := n.find(s.anchor)
+	if above != nil && above.isNull() && h.restored(at, "", s.pointer) != nil {
+		above.kind, above.open, above.text = object, true, []byte("{}")
+	}
 }
 
 // findRestorable notes the fields that may come back: the object above them is
@@ -163,8 +192,11 @@ func (h *hop) restoreLeaves(n *node, at *place) {
 // kept: a shell must not bring fields that have owners of their own, and a label
 // that is no string would make the object unreadable.
 func (l *coming) allows(value []byte) bool {
-	if l.shell {
+	switch {
+	case l.shell:
 		return isBare(value)
+	case l.null:
+		return isNull(value)
 	}
 	return l.legal(value)
 }
@@ -210,7 +242,7 @@ func (h *hop) collection(c *collection, n *node, above *place) {
 	if held == nil || held.first == nil || c.isMap != (held.kind == object) {
 		return
 	}
-	at := &h.places.take(1)[0]
+	at := h.places.one()
 	at.above, at.in = above, c
 	if !c.isMap && c.way.keeps && !h.haveKeys(c.keys, held) {
 		h.anonymous(c, held, at)

@@ -37,8 +37,11 @@ func (c *compiler) warnLabels() {
 func (c *compiler) moveIsOdd(rule *ruleAt, ofHub bool) bool {
 	own, other := c.sides(ofHub)
 	for _, from := range *own.claims {
+		if from.rule != rule {
+			continue
+		}
 		to := c.partner(from, *other.claims)
-		if from.rule != rule || to == nil || to.path[0] != "metadata" {
+		if to == nil || to.path[0] != "metadata" {
 			continue
 		}
 		s, err := resolve(own.schema, from.path)

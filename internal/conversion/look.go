@@ -7,10 +7,22 @@ import "slices"
 
 // look is where a plan looks into an object. A nil look sees one value of bytes.
 type look struct {
-	members map[string]*look
+	members []seen
+	// byName are the members where they are many: of a few, it is faster to compare
+	// their names one by one.
+	byName map[string]*look
 	// each looks into the elements of a list, or the values of a map.
 	each *look
 }
+
+// seen is a member that a plan looks into.
+type seen struct {
+	name string
+	*look
+}
+
+// fewSeen is the most members that are compared one by one.
+const fewSeen = 12
 
 func newLook() *look { return &look{} }
 
@@ -65,8 +77,8 @@ func (l *look) merge() {
 }
 
 func (l *look) add(other *look) {
-	for name, member := range other.members {
-		l.path(Path{name}).add(member)
+	for _, member := range other.members {
+		l.path(Path{member.name}).add(member.look)
 	}
 	if other.each != nil {
 		if l.each == nil {
@@ -81,15 +93,38 @@ func (l *look) parent(path Path) { l.path(path[:max(len(path)-1, 0)]) }
 
 func (l *look) path(path Path) *look {
 	for _, name := range path {
-		if l.members == nil {
-			l.members = map[string]*look{}
-		}
-		next := l.members[name]
+		next := l.member([]byte(name))
 		if next == nil {
 			next = newLook()
-			l.members[name] = next
+			l.addMember(name, next)
 		}
 		l = next
 	}
 	return l
+}
+
+func (l *look) addMember(name string, member *look) {
+	l.members = append(l.members, seen{name, member})
+	switch {
+	case l.byName != nil:
+		l.byName[name] = member
+	case len(l.members) > fewSeen:
+		l.byName = map[string]*look{}
+		for _, m := range l.members {
+			l.byName[m.name] = m.look
+		}
+	}
+}
+
+// member is the look into a member by its name, nil where there is none.
+func (l *look) member(name []byte) *look {
+	if l.byName != nil {
+		return l.byName[string(name)]
+	}
+	for i := range l.members {
+		if l.members[i].name == string(name) {
+			return l.members[i].look
+		}
+	}
+	return nil
 }

@@ -45,7 +45,9 @@ type node struct {
 func (n *node) isObject() bool { return n.open && n.kind == object }
 
 // isNull reports whether the value is null.
-func (n *node) isNull() bool { return string(n.text) == "null" }
+func (n *node) isNull() bool { return isNull(n.text) }
+
+func isNull(text []byte) bool { return string(text) == "null" }
 
 // isText reports whether the value is a string.
 func (n *node) isText() bool { return isString(n.text) }

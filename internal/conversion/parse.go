@@ -83,19 +83,27 @@ func (p *parser) into(n *node, at *look) (err error) {
 
 func (p *parser) object(n *node, at *look) error {
 	n.kind, n.open = object, true
-	count := 0
+	count, sorted := 0, true
 	more, err := p.begin('}')
 	for more && err == nil {
+		before := n.last
 		if err = p.member(n, at); err != nil {
 			return err
 		}
 		count++
+		sorted = sorted && n.last.follows(before)
 		more, err = p.next('}')
 	}
-	if err != nil {
+	if err != nil || sorted {
 		return err
 	}
 	return p.unique(n, count)
+}
+
+// follows reports whether the name of a member comes behind that of another in
+// the order of bytes. API servers write names in order, and then none is twice.
+func (n *node) follows(before *node) bool {
+	return !n.escaped && (before == nil || bytes.Compare(before.key, n.key) < 0)
 }
 
 func (p *parser) member(of *node, at *look) error {
@@ -106,10 +114,7 @@ func (p *parser) member(of *node, at *look) error {
 	m := p.node()
 	m.key, m.escaped = key, !isPlain(key)
 	of.add(m)
-	next := at.members[string(key[1:len(key)-1])]
-	if m.escaped {
-		next = at.members[m.label()]
-	}
+	next := at.member(p.nameOf(m))
 	if next == nil {
 		next = at.each
 	}

@@ -73,6 +73,13 @@ type Leaf struct {
 	// label, whose text the API server limits.
 	Text  bool `json:"text,omitempty"`
 	Label bool `json:"label,omitempty"`
+	// Null marks a field that both sides have, and that may be null on one of them
+	// only: the API server would take the null away on the other.
+	Null bool `json:"null,omitempty"`
+	// NullAnchor tells that a null in place of the object above it is one that
+	// somebody wrote. Otherwise it is an object that was emptied, as server-side
+	// apply leaves it.
+	NullAnchor bool `json:"nullAnchor,omitempty"`
 	// Known marks an object that both sides have and that may hold anything on
 	// one side only: all of its members but these are one-sided.
 	Known []string `json:"known,omitzero"`
@@ -126,9 +133,12 @@ type Field struct {
 	Path Path `json:"path"`
 	// Anchor is that of Leaf, for a value that was kept aside.
 	Anchor int `json:"anchor,omitempty"`
-	// Text and Label are those of Leaf.
-	Text  bool `json:"text,omitempty"`
-	Label bool `json:"label,omitempty"`
+	// Text, Label and NullAnchor are those of Leaf.
+	Text       bool `json:"text,omitempty"`
+	Label      bool `json:"label,omitempty"`
+	NullAnchor bool `json:"nullAnchor,omitempty"`
+	// NotNull marks a field that cannot be null, where one of the other side can.
+	NotNull bool `json:"notNull,omitempty"`
 }
 
 // Format is one string in the spoke, and several fields in the hub, its holes.
@@ -188,6 +198,8 @@ type Default struct {
 	Value json.RawMessage `json:"value"`
 	// Anchor is that of Leaf: without that object nothing is filled.
 	Anchor int `json:"anchor,omitempty"`
+	// NullAnchor is that of Leaf.
+	NullAnchor bool `json:"nullAnchor,omitempty"`
 }
 
 // Marshal writes the plan; equal plans give equal bytes.

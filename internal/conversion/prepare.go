@@ -46,7 +46,9 @@ func (s *Scope) way(toHub bool) *way {
 		w.exchanges = append(w.exchanges, exchange{Exchange: &s.Exchanges[i], toHub: toHub, from: slotsOf(from), to: slotsOf(to)})
 	}
 	for _, d := range s.Defaults {
-		w.defaults = append(w.defaults, filling{slot: newSlot(d.Path, d.Anchor), leaves: d.Hub != toHub, value: d.Value})
+		f := newSlot(d.Path, d.Anchor)
+		f.nullAnchor = d.NullAnchor
+		w.defaults = append(w.defaults, filling{slot: f, leaves: d.Hub != toHub, value: d.Value})
 	}
 	w.drops, _ = ends(toHub, s.DropSpoke, s.DropHub)
 	leaving, arriving := ends(toHub, s.OnlySpoke, s.OnlyHub)
@@ -54,7 +56,8 @@ func (s *Scope) way(toHub bool) *way {
 	for _, leaf := range arriving {
 		f := newSlot(leaf.Path, leaf.Anchor)
 		f.text, f.label = leaf.Text, leaf.Label
-		w.coming = append(w.coming, coming{slot: f, shell: leaf.Shell, known: setOf(leaf.Known)})
+		f.nullAnchor = leaf.NullAnchor
+		w.coming = append(w.coming, coming{slot: f, shell: leaf.Shell, null: leaf.Null, known: setOf(leaf.Known)})
 	}
 	for _, shared := range s.Shared {
 		from, to := ends(toHub, shared.Spoke, shared.Hub)
@@ -75,7 +78,7 @@ func slotsOf(fields []Field) []slot {
 	prepared := make([]slot, len(fields))
 	for i, f := range fields {
 		prepared[i] = newSlot(f.Path, f.Anchor)
-		prepared[i].text, prepared[i].label = f.Text, f.Label
+		prepared[i].text, prepared[i].label, prepared[i].notNull, prepared[i].nullAnchor = f.Text, f.Label, f.NotNull, f.NullAnchor
 	}
 	return prepared
 }
@@ -87,7 +90,7 @@ func (w *way) leave(leaves []Leaf) {
 		f := newSlot(path, 0)
 		if _, there := at[f.pointer]; !there {
 			at[f.pointer] = len(w.holders)
-			w.holders = append(w.holders, holder{slot: f, members: map[string]bool{}})
+			w.holders = append(w.holders, holder{slot: f, members: map[string]leaver{}})
 		}
 		return &w.holders[at[f.pointer]]
 	}
@@ -97,7 +100,14 @@ func (w *way) leave(leaves []Leaf) {
 			continue
 		}
 		last := len(leaf.Path) - 1
-		of(leaf.Path[:last]).members[leaf.Path[last]] = leaf.Shell
+		leaves := always
+		switch {
+		case leaf.Shell:
+			leaves = emptied
+		case leaf.Null:
+			leaves = nulled
+		}
+		of(leaf.Path[:last]).members[leaf.Path[last]] = leaves
 		if leaf.Shell {
 			w.shells = append(w.shells, newSlot(leaf.Path, 0))
 		}

@@ -47,7 +47,7 @@ func resolve(root *schema.Structural, path Path) (*schema.Structural, error) {
 		}
 		next := step(at, segment)
 		if next == nil {
-			return nil, errors.New(unknown(root, at, path[:i+1]))
+			return nil, &unknown{root, at, path[:i+1]}
 		}
 		at = next
 	}
@@ -94,10 +94,17 @@ func valuesOf(at *schema.Structural) *schema.Structural {
 	return at.AdditionalProperties.Structural
 }
 
-// unknown says why a path leads nowhere behind a place that it still reaches.
-func unknown(root, at *schema.Structural, path Path) string {
-	segment := path[len(path)-1]
-	where := path[:len(path)-1].String()
+// unknown is a path that leads nowhere behind a place that it still reaches. Most
+// of those who ask want no more than that. What the path may mean takes a walk
+// through the schema, so only who reads the error pays for it.
+type unknown struct {
+	root, at *schema.Structural
+	path     Path
+}
+
+func (e *unknown) Error() string {
+	at, segment := e.at, e.path[len(e.path)-1]
+	where := e.path[:len(e.path)-1].String()
 	if where == "" {
 		where = "the object"
 	}
@@ -111,7 +118,7 @@ func unknown(root, at *schema.Structural, path Path) string {
 	case holdsAnything(at):
 		return fmt.Sprintf("the schema does not say what is in %s: add %s to the schema", where, segment)
 	}
-	return unknownField(root, at, path)
+	return unknownField(e.root, at, e.path)
 }
 
 // difference is the first place where two schemas are not of the same shape,

@@ -29,7 +29,7 @@ func (c *compiler) warnStricter() {
 			for _, limit := range stricter(from, to, source.version) {
 				fields = append(fields, where(path)+" has "+limit)
 			}
-			if from.Nullable && !to.Nullable && to.Default.Object == nil {
+			if claim := claimOf(*target.claims, path); claim != nil && len(claim.path) < len(path) && losesNull(from, to) {
 				nulls = append(nulls, where(path))
 			}
 		}
@@ -38,7 +38,7 @@ func (c *compiler) warnStricter() {
 				target.version, source.version, few(fields), source.version, target.version, target.version)
 		}
 		if len(nulls) > 0 {
-			c.warn("%s has no null in %s, which may be null at %s: the API server takes it away, and it does not come back: make the field nullable in %s",
+			c.warn("%s has no null in %s, which may be null at %s: the API server takes it away there, as part of what a rule moves as a whole: make the field nullable in %s",
 				target.version, few(nulls), source.version, target.version)
 		}
 	}

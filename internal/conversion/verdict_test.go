@@ -4,7 +4,6 @@
 package conversion
 
 import (
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -34,7 +33,7 @@ func checkOwners(t *testing.T, result Result, schemas map[string]*schema.Structu
 			of := leaves[[2]string{verdict.Version, version}]
 			for name, property := range schemas[version].Properties {
 				if name != "apiVersion" && name != "kind" && name != "metadata" {
-					checkOwner(t, of, version, "."+name, &property)
+					checkOwner(t, of, version, Path{name}.String(), &property)
 				}
 			}
 		}
@@ -44,7 +43,7 @@ func checkOwners(t *testing.T, result Result, schemas map[string]*schema.Structu
 func checkOwner(t *testing.T, leaves map[string]int, version, at string, s *schema.Structural) {
 	t.Helper()
 	for name, property := range s.Properties {
-		checkOwner(t, leaves, version, at+"."+name, &property)
+		checkOwner(t, leaves, version, at+Path{name}.String(), &property)
 	}
 	switch {
 	case s.Items != nil:
@@ -69,50 +68,6 @@ func checkOne(t *testing.T, leaves map[string]int, version, at string) {
 	}
 	if owners != 1 {
 		t.Errorf("%s:%s has %d owners among %v", version, at, owners, leaves)
-	}
-}
-
-// checkLeaf converts an object that has one field: it does what is said of it.
-// What a rule computes is another matter.
-func (v inventor) checkLeaf(t *testing.T, c *Converter, leaf LeafVerdict, s *schema.Structural) {
-	t.Helper()
-	path, err := parsePath(leaf.Path)
-	if err != nil || path[0] == "metadata" || leaf.Rule != "" && leaf.Owner != OwnerDropped {
-		return
-	}
-	fields, err := json.Marshal(v.only(s, path))
-	if err != nil {
-		t.Fatal(err)
-	}
-	other := map[string]string{"v1": "v2", "v2": "v1"}[leaf.Version]
-	object := widget(leaf.Version, string(fields[1:len(fields)-1]))
-	there := convert(t, c, object, other)
-	kept := strings.Contains(there, KeptPrefix+leaf.Version)
-	back := sameJSON(t, object, convert(t, c, there, leaf.Version))
-	copied := sameJSON(t, strings.Replace(object, "/"+leaf.Version, "/"+other, 1), there)
-	if want := leaf.Owner; kept && want == OwnerExact || !kept && want == OwnerPreserved || back == (want == OwnerDropped) || copied != (want == OwnerExact) {
-		t.Errorf("%s is said to be %s, and\n%s\nis\n%s", leaf, want, object, there)
-	}
-}
-
-// only is an object that has one field, and what it takes to have it.
-func (v inventor) only(s *schema.Structural, path Path) any {
-	if len(path) == 0 {
-		strict := *s
-		strict.Nullable = false
-		return v.value(&strict)
-	}
-	switch next := step(s, path[0]); {
-	case next == nil && path[0] == each:
-		return map[string]any{"unheardOf": "x"}
-	case next == nil:
-		return map[string]any{path[0]: "x"}
-	case s.Items != nil:
-		return []any{v.only(next, path[1:])}
-	case path[0] == each:
-		return map[string]any{"unheardOf": v.only(next, path[1:])}
-	default:
-		return map[string]any{path[0]: v.only(next, path[1:])}
 	}
 }
 

@@ -30,8 +30,11 @@ type slot struct {
 	pointer string
 	// anchor is the path of the object without which nothing comes back.
 	anchor Path
-	// text and label tell what is legal: see Leaf and Field.
-	text, label bool
+	// text and label tell what is legal, notNull what a rule must not make: see
+	// Leaf and Field.
+	text, label, notNull bool
+	// nullAnchor is that of Leaf.
+	nullAnchor bool
 }
 
 func newSlot(path Path, anchor int) slot {
@@ -60,17 +63,29 @@ type filling struct {
 // holder is an object in which there are one-sided fields.
 type holder struct {
 	slot
-	// members are the one-sided fields, and those that are shells.
-	members map[string]bool
+	// members are the one-sided fields.
+	members map[string]leaver
 	// known are all fields that are not one-sided, where all others are; nil where
 	// only members are.
 	known map[string]bool
 }
 
+// leaver says when a one-sided field leaves its object.
+type leaver byte
+
+const (
+	// always is a field that the other side lacks.
+	always leaver = iota + 1
+	// emptied is a shell.
+	emptied
+	// nulled is a field that cannot be null on the other side.
+	nulled
+)
+
 // coming is a Leaf of the side that a hop leads to.
 type coming struct {
 	slot
-	shell bool
+	shell, null bool
 	// known is that of holder.
 	known map[string]bool
 }

@@ -25,6 +25,7 @@ type world struct {
 	*generate.Objects
 	converter *Converter
 	reference *reference.Converter
+	compiled  Result
 	plan      *Plan
 	schemas   map[string]*schema.Structural
 	rules     *v1alpha1.DeclarativeConverter
@@ -84,7 +85,7 @@ var theRich struct {
 func worldOf(t testing.TB, crd *apiextensionsv1.CustomResourceDefinition, rules *v1alpha1.DeclarativeConverter) *world {
 	t.Helper()
 	result := Compile(crd, rules)
-	w := &world{converter: converterOf(t, result), plan: result.Plan, rules: rules}
+	w := &world{converter: converterOf(t, result), compiled: result, plan: result.Plan, rules: rules}
 	w.schemas, _ = structuralSchemas(crd)
 	text, err := w.plan.Marshal()
 	if err != nil {
@@ -107,7 +108,11 @@ func randomWorld(t testing.TB, c *generate.Choices) (*apiextensionsv1.CustomReso
 	for i, s := range []*apiextensionsv1.JSONSchemaProps{spoke, other} {
 		rules.Spokes[i].Rules = c.Rules(s, hub, func(some []v1alpha1.Rule) bool {
 			rules.Spokes[i].Rules = some
-			return len(Compile(crd, rules).Errors) == 0
+			result := Compile(crd, rules)
+			if (result.Plan == nil) == (len(result.Errors) == 0) {
+				t.Fatalf("there is a plan, and errors, or neither: %v", result.Errors)
+			}
+			return result.Plan != nil
 		})
 	}
 	return crd, rules

@@ -15,7 +15,7 @@ mkdir -p bin/fuzz
 
 # "package fuzzer", one a line.
 fuzzers=$(grep -ro --include='*_test.go' '^func Fuzz[A-Za-z0-9]*' internal |
-  sed -E 's|^(.*)/[^/]*_test\.go:func (.*)$|\1 \2|' | grep -E " $only" | sort)
+  sed -E 's|^(.*)/[^/]*_test\.go:func (.*)$|\1 \2|' | grep -E " [A-Za-z0-9]*($only)" | sort)
 count=$(wc -l <<<"$fuzzers")
 [[ -n $fuzzers ]] || { echo "error: there is no fuzzer that is called $only" >&2; exit 1; }
 

@@ -9,12 +9,18 @@ import (
 	"fmt"
 	"net/http"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"time"
 )
 
-// pooledBytes is the largest buffer that is kept for the next call.
-const pooledBytes = 4 << 20
+// pooledBytes is the largest buffer that is kept for the next call, enough for a
+// list of 500 objects of 10 KB.
+const pooledBytes = 8 << 20
+
+// spare is the part of a body's size by which its answer may be longer before it
+// has to move.
+const spare = 8
 
 // errPanic stands for a panic of the converter. What it was about is in the log only.
 var errPanic = errors.New("internal error of the converter, its cause is in the log of the converter pod")
@@ -118,7 +124,7 @@ func (x *exchange) respond(ctx context.Context) (refused *refusal) {
 // begin appends the head of the answer, and reports whether objects can follow.
 func (x *exchange) begin() bool {
 	x.begun = true
-	x.out = appendHead(x.out[:0], &x.review)
+	x.out = appendHead(slices.Grow(x.out[:0], len(x.in)+len(x.in)/spare), &x.review)
 	x.target = x.handler.targets[string(x.review.desired)]
 	if x.target != nil {
 		return true

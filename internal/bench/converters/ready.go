@@ -13,12 +13,12 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 )
 
-// leaves is the number of fields of the large plan.
-const leaves = 1000
+// Leaves is the number of fields of a large plan.
+const Leaves = 1000
 
-// Ready measures how soon a converter is ready with a large plan, and the memory
-// that its process, the binary's serve command, has while it waits.
-func Ready(ctx context.Context, progress io.Writer, binary string, each time.Duration) ([]measure.Row, error) {
+// Ready measures how soon a converter is ready with a plan of so many leaves, and
+// the memory that its process, the binary's serve command, has while it waits.
+func Ready(ctx context.Context, progress io.Writer, binary string, leaves int, each time.Duration) ([]measure.Row, error) {
 	crd, rules := largeKind(leaves)
 	plan, err := compile(crd, rules)
 	if err != nil {

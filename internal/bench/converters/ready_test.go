@@ -33,14 +33,14 @@ func TestReady(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows, err := Ready(t.Context(), io.Discard, binary, time.Millisecond)
+	rows, err := Ready(t.Context(), io.Discard, binary, 40, time.Millisecond)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var units []string
 	for _, row := range rows {
 		units = append(units, row.Unit)
-		if row.Value <= 0 || row.Suite != Suite || row.Case != "ready with 1000 leaves" {
+		if row.Value <= 0 || row.Suite != Suite || row.Case != "ready with 40 leaves" {
 			t.Errorf("%+v", row)
 		}
 	}
@@ -55,7 +55,7 @@ func TestNotReady(t *testing.T) {
 		t.Fatal(err)
 	}
 	for binary, want := range map[string]string{script: "the plan is broken", "no-such-binary": "no-such-binary serve"} {
-		if _, err := Ready(t.Context(), io.Discard, binary, time.Millisecond); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := Ready(t.Context(), io.Discard, binary, 40, time.Millisecond); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v, want %q", binary, err, want)
 		}
 	}
@@ -63,14 +63,14 @@ func TestNotReady(t *testing.T) {
 
 // The large plan has what its name says: a leaf is a rule, or is kept aside.
 func TestLargeKind(t *testing.T) {
-	crd, rules := largeKind(1000)
+	crd, rules := largeKind(100)
 	plan, err := compile(crd, rules)
 	if err != nil {
 		t.Fatal(err)
 	}
 	root := plan.Spokes[0].Root
 	got := fmt.Sprintf("%d moved, %d otherwise written, %d kept", len(root.Moves), len(root.Exchanges), len(root.OnlySpoke))
-	if want := "250 moved, 500 otherwise written, 250 kept"; got != want {
+	if want := "25 moved, 50 otherwise written, 25 kept"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }

@@ -8,7 +8,10 @@ package reference
 // place of x.
 func (w *way) convert(x any, s kept, at string) (y any, keep kept) {
 	y, keep = w.forward(x, s, at)
-	x = w.without(x)
+	if !isObject(x) {
+		return y, keep
+	}
+	x = w.opened(w.without(x), s, at)
 	w.keepFilled(x, y, keep, at)
 	w.keepBare(x, y, keep, at)
 	return y, keep

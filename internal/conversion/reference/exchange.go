@@ -61,7 +61,7 @@ func (t trade) legal() trade {
 func allowed(fields []field, values []any) []any {
 	values = slices.Clone(values)
 	for i := range values {
-		if values[i] != none && !fields[i].allows(values[i]) {
+		if values[i] != none && (!fields[i].allows(values[i]) || fields[i].NotNull && values[i] == nil) {
 			values[i] = none
 		}
 	}

@@ -18,7 +18,7 @@ func (w *way) forward(x any, s kept, at string) (y any, keep kept) {
 	if !isObject(x) {
 		return x, keep
 	}
-	x = w.without(x)
+	x = w.opened(w.without(x), s, at)
 	object := clone(x).(map[string]any)
 	w.take(x, object, keep, at)
 
@@ -72,7 +72,7 @@ func (l *leaf) fields(x any) []path {
 	case l.Shell:
 		return nil
 	case l.Known == nil:
-		if find(x, l.Path) == none {
+		if value := find(x, l.Path); value == none || l.Null && value != nil {
 			return nil
 		}
 		return []path{l.Path}
@@ -109,7 +109,31 @@ func (w *way) restore(x any, y map[string]any, s kept, at string) {
 // that have rules.
 func (l *leaf) allows(value any) bool {
 	place := field{Text: l.Text, Label: l.Label}
-	return place.allows(value) && !(l.Shell && !bare(value))
+	return place.allows(value) && (!l.Shell || bare(value)) && (!l.Null || value == nil)
+}
+
+// opened is x with objects where it has nulls that nobody wrote, and something
+// comes back into them.
+func (w *way) opened(x any, s kept, at string) any {
+	x = clone(x)
+	open := func(full, above path, isNull bool) {
+		_, comes := s[at+full.pointer()]
+		if comes && len(above) > 0 && !isNull && find(x, above) == nil {
+			put(x.(map[string]any), above, map[string]any{})
+		}
+	}
+	for _, l := range w.missing {
+		open(l.Path, l.Path[:l.Anchor], l.NullAnchor)
+	}
+	for _, e := range w.exchanges {
+		for _, f := range e.to {
+			open(f.Path, f.Path[:f.Anchor], f.NullAnchor)
+		}
+	}
+	for _, f := range slices.Concat(w.filled, w.emptied) {
+		open(f.path, f.path[:f.anchor], f.nullAnchor)
+	}
+	return x
 }
 
 func (l *leaf) restoreUnknown(y map[string]any, s kept, at string) {

@@ -83,6 +83,10 @@ type field struct {
 	// Text marks a label or an annotation, and Label a label.
 	Text  bool `json:"text"`
 	Label bool `json:"label"`
+	// NullAnchor tells a null above it that somebody wrote from an emptied object.
+	NullAnchor bool `json:"nullAnchor"`
+	// NotNull marks a field that the API server takes nulls away from.
+	NotNull bool `json:"notNull"`
 }
 
 // filling is a field that one side lacks, and what it gets there.
@@ -91,6 +95,8 @@ type filling struct {
 	Hub    bool            `json:"hub"`
 	Value  json.RawMessage `json:"value"`
 	Anchor int             `json:"anchor"`
+	// NullAnchor is that of field.
+	NullAnchor bool `json:"nullAnchor"`
 }
 
 // leaf is a field that one side lacks.
@@ -99,9 +105,12 @@ type leaf struct {
 	Anchor int  `json:"anchor"`
 	// Shell marks an object that matters only where it has nothing in it.
 	Shell bool `json:"shell"`
-	// Text and Label are those of field.
-	Text  bool `json:"text"`
-	Label bool `json:"label"`
+	// Text, Label and NullAnchor are those of field.
+	Text       bool `json:"text"`
+	Label      bool `json:"label"`
+	NullAnchor bool `json:"nullAnchor"`
+	// Null marks a field that y has too, where it cannot be null.
+	Null bool `json:"null"`
 	// Known marks an object of which all members but these are meant.
 	Known []string `json:"known"`
 }

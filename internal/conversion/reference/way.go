@@ -28,9 +28,10 @@ type way struct {
 type move struct{ from, to path }
 
 type fill struct {
-	path   path
-	anchor int
-	value  any
+	path       path
+	anchor     int
+	nullAnchor bool
+	value      any
 }
 
 // lender is an object that both sides have. The values at out have their place
@@ -69,8 +70,8 @@ func ways(s *scope, whole bool) (toHub, toSpoke *way) {
 		if d.Hub {
 			with, without = toHub, toSpoke
 		}
-		with.filled = append(with.filled, fill{d.Path, d.Anchor, value})
-		without.emptied = append(without.emptied, fill{d.Path, d.Anchor, value})
+		with.filled = append(with.filled, fill{d.Path, d.Anchor, d.NullAnchor, value})
+		without.emptied = append(without.emptied, fill{d.Path, d.Anchor, d.NullAnchor, value})
 	}
 	for _, o := range s.Shared {
 		toHub.lenders = append(toHub.lenders, lender{o.Path, o.Spoke})

@@ -206,3 +206,27 @@ func testApplyKept(t *testing.T, s *apiServer) {
 		step.play(t, k)
 	}
 }
+
+// testApplyEmptied has a manager whose only field that the old version has goes:
+// while the API server looks at the object at the old version, it makes the spec
+// null there. What is kept aside for the spec is in the object all the same.
+func testApplyEmptied(t *testing.T, s *apiServer) {
+	k := s.installGadgets(t, "nothing")
+	const labelled = "old v1alpha1: {f:metadata: {f:labels: {f:a: {}}}}"
+	for _, step := range []applied{
+		{
+			what: "a label at the old version", version: "v1alpha1", manager: "old", fields: "metadata: {labels: {a: b}}",
+			old: "{}", current: "{}", owners: "{" + labelled + "}",
+		},
+		{
+			what: "two fields at the new version", version: "v1", manager: "new", fields: "spec: {tier: gold, team: a}",
+			old: "spec: {team: a}", current: "spec: {tier: gold, team: a}", owners: "{" + labelled + ", new v1: {f:spec: {f:tier: {}, f:team: {}}}}",
+		},
+		{
+			what: "the one that the old version does not have", version: "v1", manager: "new", fields: "spec: {tier: silver}",
+			old: "spec: {}", current: "spec: {tier: silver}", owners: "{" + labelled + ", new v1: {f:spec: {f:tier: {}}}}",
+		},
+	} {
+		step.play(t, k)
+	}
+}

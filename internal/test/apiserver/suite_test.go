@@ -61,6 +61,7 @@ var scenarios = map[string]func(*testing.T, *apiServer){
 	"a version without rules":                testUnknownVersion,
 	"managers apply at many versions":        testApply,
 	"kept data is applied":                   testApplyKept,
+	"a spec is emptied by applying":          testApplyEmptied,
 	"next to nothing is applied":             testApplyPartial,
 	"managers update at many versions":       testUpdateManagers,
 	"rules fill no applied fragment":         testApplyDefaults,

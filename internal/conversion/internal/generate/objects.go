@@ -100,6 +100,12 @@ func (g *Objects) text() string {
 	return text
 }
 
+// Value makes a value that fits a schema, or null where it finds none.
+func (g *Objects) Value(s *schema.Structural) any {
+	value, _ := g.value(s)
+	return value
+}
+
 // value makes a value that fits a schema, or reports that it finds none.
 func (g *Objects) value(s *schema.Structural) (value any, found bool) {
 	switch {
@@ -233,7 +239,8 @@ func (g *Objects) object(s *schema.Structural) map[string]any {
 	}
 	for range g.IntN(4) {
 		name := One(g.Choices, slices.Concat(names, g.Words)...)
-		if _, taken := object[name]; taken || name == "" {
+		_, taken := object[name]
+		if _, declared := s.Properties[name]; taken || declared || name == "" {
 			continue
 		}
 		switch {

@@ -42,6 +42,9 @@ func fieldsOf(s *props, at string) []named {
 		for _, label := range []string{`.metadata.labels["l"]`, `.metadata.annotations["l"]`} {
 			fields = append(fields, named{v1alpha1.Path(label), "", &props{Type: "string"}})
 		}
+		for _, nowhere := range []string{".z.a", ".a[*]", ".a.b[*].c"} {
+			fields = append(fields, named{v1alpha1.Path(nowhere), "", &props{Type: "string"}})
+		}
 	}
 	add := func(path string, field *props) {
 		scope := path[:strings.LastIndex("[*]"+path, "[*]")]
@@ -107,8 +110,12 @@ func has(fields []named, path v1alpha1.Path) bool {
 	return slices.ContainsFunc(fields, func(field named) bool { return field.path == path })
 }
 
-// partners are two fields in the same lists and maps that a rule may fit.
+// partners are two fields in the same lists and maps that a rule may fit; at times
+// any two.
 func (m *maker) partners(kind string) (from, to named, found bool) {
+	if m.Rarely(8) {
+		return One(m.Choices, m.spoke...), One(m.Choices, m.hub...), kind != "index"
+	}
 	for _, from := range Shuffled(m.Choices, m.spoke) {
 		for _, to := range Shuffled(m.Choices, m.hub) {
 			if from.scope == to.scope && mayFit(kind, from.schema, to.schema) {

@@ -1,0 +1,116 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package generate
+
+import (
+	"encoding/json"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+)
+
+func structural(t *testing.T, s *props) *schema.Structural {
+	t.Helper()
+	internal := &apiextensions.JSONSchemaProps{}
+	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(s, internal, nil); err != nil {
+		t.Fatal(err)
+	}
+	read, err := schema.NewStructural(internal)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return read
+}
+
+// TestObjectsFit: what is made passes what the API server does to an object
+// before it converts it.
+func TestObjectsFit(t *testing.T) {
+	for seed := range uint64(200) {
+		c := Choose(seed, nil)
+		spoke, hub := c.Schemas()
+		for _, props := range []*props{spoke, hub} {
+			s := structural(t, props)
+			if errs := schema.ValidateStructural(nil, s); len(errs) > 0 {
+				t.Fatalf("seed %d: %v", seed, errs)
+			}
+			g := Objects{Choices: c}
+			object := g.Object(s, "example.com/v1", "Widget")
+			if errs := listtype.ValidateListSetsAndMaps(nil, s, object); len(errs) > 0 {
+				t.Errorf("seed %d: %v in %s", seed, errs, Plain(object))
+			}
+			pruned := read(t, Plain(object))
+			pruning.Prune(pruned, s, true)
+			if !reflect.DeepEqual(pruned, read(t, Plain(object))) {
+				t.Errorf("seed %d: %s has more than its schema, the API server makes it %s", seed, Plain(object), Plain(pruned))
+			}
+		}
+	}
+}
+
+// TestText: however a value is written, it is that value.
+func TestText(t *testing.T) {
+	for seed := range uint64(200) {
+		g := Objects{Choices: Choose(seed, nil)}
+		value := g.Anything(4)
+		if text := string(g.Text(value)); !reflect.DeepEqual(read(t, text), value) {
+			t.Errorf("seed %d: %s is not %s", seed, text, Plain(value))
+		}
+	}
+}
+
+// TestChoicesRepeat: what a fuzzer found can be looked at again.
+func TestChoicesRepeat(t *testing.T) {
+	world := func() string {
+		c := Choose(7, []byte("some bytes"))
+		spoke, hub := c.Schemas()
+		rules := c.Rules(spoke, hub, func([]v1alpha1.Rule) bool { return true })
+		g := Objects{Choices: c}
+		return Plain([]any{spoke, hub, rules, string(g.Text(g.Object(structural(t, spoke), "example.com/v1", "Widget")))})
+	}
+	if first := world(); first != world() {
+		t.Errorf("the same choices do not give %s again", first)
+	}
+}
+
+// TestRulesAreOfEveryKind: a rule that is never made is never tested.
+func TestRulesAreOfEveryKind(t *testing.T) {
+	var made []string
+	for seed := range uint64(50) {
+		c := Choose(seed, nil)
+		spoke, hub := c.Schemas()
+		for _, rule := range c.Rules(spoke, hub, func([]v1alpha1.Rule) bool { return true }) {
+			text, err := json.Marshal(rule)
+			if err != nil {
+				t.Fatal(err)
+			}
+			kind, _, _ := strings.Cut(strings.TrimPrefix(string(text), `{"`), `"`)
+			made = append(made, kind)
+		}
+	}
+	slices.Sort(made)
+	want := []string{"cast", "default", "drop", "format", "index", "move", "values", "wrap"}
+	if got := slices.Compact(made); !slices.Equal(got, want) {
+		t.Errorf("there are rules of the kinds %v, want %v", got, want)
+	}
+}
+
+func read(t *testing.T, text string) any {
+	t.Helper()
+	decoder := json.NewDecoder(strings.NewReader(text))
+	decoder.UseNumber()
+	var value any
+	if err := decoder.Decode(&value); err != nil {
+		t.Fatalf("%v: %s", err, text)
+	}
+	return value
+}
