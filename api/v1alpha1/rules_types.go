@@ -224,8 +224,10 @@ type IndexRule struct {
 // fields of the version that is converted: self.packed, and has(self.packed) or
 // self.?packed for one that may be missing; a null is missing too. An expression
 // that reads a field that is missing, that fails or costs too much, or that gives
-// null or optional.none(), gives no value. Where all of its fields are missing
-// nothing is computed. Whatever would not come back as it was is kept aside.
+// null or optional.none(), gives no value: cond ? optional.of(self.a) :
+// optional.none(). Results are held against the field's type, those in dyn() where
+// their type is known, and each time. Where all of its fields are missing nothing
+// is computed. Whatever would not come back as it was is kept aside.
 type CELRule struct {
 	// from names the spoke's fields. The names are those in the expressions:
 	// letters, digits and _.

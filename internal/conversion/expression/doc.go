@@ -9,7 +9,7 @@
 // Both sides of a rule are Fields. Check (check.go) says what is wrong with
 // their expressions, before anybody relies on them: it compiles them (env.go),
 // holds the type of the result against the field's schema (types.go), and
-// estimates the cost (cost.go; guard.go for what costs do not cover). New makes a Program of one direction, and
+// estimates the cost (cost.go, size.go; guard.go for what costs do not cover). New makes a Program of one direction, and
 // Program.Evaluate (expression.go) reads the values (value.go), evaluates, and
 // writes the results (result.go). Shape (schema.go) makes a schema small enough
 // to travel in a plan.
