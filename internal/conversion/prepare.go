@@ -43,7 +43,9 @@ func (s *Scope) way(toHub bool) *way {
 	}
 	for i := range s.Exchanges {
 		from, to := ends(toHub, s.Exchanges[i].Spoke, s.Exchanges[i].Hub)
-		w.exchanges = append(w.exchanges, exchange{Exchange: &s.Exchanges[i], toHub: toHub, from: slotsOf(from), to: slotsOf(to)})
+		e := exchange{Exchange: &s.Exchanges[i], toHub: toHub, from: slotsOf(from), to: slotsOf(to)}
+		e.takesAll = e.Format != nil && toHub && !slices.ContainsFunc(e.to, func(to slot) bool { return to.text || to.label })
+		w.exchanges = append(w.exchanges, e)
 	}
 	for _, d := range s.Defaults {
 		w.defaults = append(w.defaults, filling{slot: newSlot(d.Path, d.Anchor), leaves: d.Hub != toHub, value: d.Value})
@@ -76,6 +78,10 @@ func slotsOf(fields []Field) []slot {
 	for i, f := range fields {
 		prepared[i] = newSlot(f.Path, f.Anchor)
 		prepared[i].text, prepared[i].label = f.Text, f.Label
+		if parent, _ := f.Path.split(); i > 0 {
+			before, _ := fields[i-1].Path.split()
+			prepared[i].beside = slices.Equal(parent, before)
+		}
 	}
 	return prepared
 }

@@ -32,6 +32,8 @@ type slot struct {
 	anchor Path
 	// text and label tell what is legal: see Leaf and Field.
 	text, label bool
+	// beside tells that the object that holds the field holds the one before it, too.
+	beside bool
 }
 
 func newSlot(path Path, anchor int) slot {
@@ -45,6 +47,8 @@ type exchange struct {
 	*Exchange
 	toHub    bool
 	from, to []slot
+	// takesAll tells a format that parses, into fields that accept any value.
+	takesAll bool
 	// programs are those of a CEL.
 	programs *programs
 }
