@@ -122,10 +122,16 @@ func (a *arena) decode(quoted []byte) []byte {
 	return a.since(start)
 }
 
-// put sets the value at a path of an object and makes the objects on the way. A
-// value of another kind that is in the way is replaced.
+// put sets the value at a path of an object and makes the objects on the way.
 func (a *arena) put(n *node, path Path, value *node) {
-	for _, name := range path[:len(path)-1] {
+	parent, name := path.split()
+	a.makeObject(n, parent).set(name, value)
+}
+
+// makeObject makes the object at a path, where there is none, and those on the
+// way. A value of another kind that is in the way is replaced.
+func (a *arena) makeObject(n *node, path Path) *node {
+	for _, name := range path {
 		next := n.get(name)
 		if next == nil || !next.isObject() {
 			next = a.newObject()
@@ -133,5 +139,5 @@ func (a *arena) put(n *node, path Path, value *node) {
 		}
 		n = next
 	}
-	n.set(path[len(path)-1], value)
+	return n
 }

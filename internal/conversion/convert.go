@@ -103,14 +103,18 @@ func (c *Converter) convert(dst, text []byte, toVersion string, lean bool) ([]by
 		return dst, h.outcome, err
 	}
 	if lean {
-		root.get("metadata").keepOnly(answered)
+		root.get("metadata").keepOnly(h.answered)
 	}
 	return root.append(dst), h.outcome, nil
 }
 
 // answered reports whether the API server looks at a member of the metadata of an answer.
-func answered(m *node) bool {
-	return m.named("name") || m.named("namespace") || m.named("uid") || m.named("labels") || m.named("annotations")
+func (h *hop) answered(m *node) bool {
+	switch string(h.nameOf(m)) {
+	case "name", "namespace", "uid", "labels", "annotations":
+		return true
+	}
+	return false
 }
 
 // path converts from spoke to hub, from hub to spoke, or both.

@@ -24,12 +24,22 @@ func (h *hop) exchanges(w *way, n *node, at *place) []*node {
 
 func (h *hop) putImages(w *way, n *node, images []*node) {
 	for i := range w.exchanges {
-		for _, to := range w.exchanges[i].to {
-			if images[0] != nil {
-				h.put(n, to.path, images[0])
+		to := w.exchanges[i].to
+		var holder *node
+		for j, image := range images[:len(to)] {
+			if !to[j].beside {
+				holder = nil
 			}
-			images = images[1:]
+			if image == nil {
+				continue
+			}
+			parent, name := to[j].path.split()
+			if holder == nil {
+				holder = h.makeObject(n, parent)
+			}
+			holder.set(name, image)
 		}
+		images = images[len(to):]
 	}
 }
 
@@ -52,7 +62,7 @@ func (h *hop) exchange(e *exchange, n *node, at *place) []*node {
 	switch {
 	case !there:
 		h.leaveAlone(e.to, images)
-	case !h.sameAll(e.back(h, images), values):
+	case !e.comesBack(h, images, values):
 		h.setAside(e, values, images, at)
 	}
 	return images
@@ -64,6 +74,12 @@ func (e *exchange) forth(h *hop, values []*node) []*node { return e.convert(h, v
 
 func (e *exchange) back(h *hop, images []*node) []*node {
 	return e.convert(h, images, !e.toHub, e.from)
+}
+
+// comesBack reports whether images convert to the values. The holes of a format
+// take all of a text that fits, and leave nothing to compare.
+func (e *exchange) comesBack(h *hop, images, values []*node) bool {
+	return e.takesAll && some(images) || h.sameAll(e.back(h, images), values)
 }
 
 // convert computes values for the fields. One that the API server would refuse

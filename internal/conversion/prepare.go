@@ -43,7 +43,9 @@ func (s *Scope) way(toHub bool) *way {
 	}
 	for i := range s.Exchanges {
 		from, to := ends(toHub, s.Exchanges[i].Spoke, s.Exchanges[i].Hub)
-		w.exchanges = append(w.exchanges, exchange{Exchange: &s.Exchanges[i], toHub: toHub, from: slotsOf(from), to: slotsOf(to)})
+		e := exchange{Exchange: &s.Exchanges[i], toHub: toHub, from: slotsOf(from), to: slotsOf(to)}
+		e.takesAll = e.Format != nil && toHub && !slices.ContainsFunc(e.to, func(to slot) bool { return to.text || to.label })
+		w.exchanges = append(w.exchanges, e)
 	}
 	for _, d := range s.Defaults {
 		f := newSlot(d.Path, d.Anchor)
@@ -79,6 +81,10 @@ func slotsOf(fields []Field) []slot {
 	for i, f := range fields {
 		prepared[i] = newSlot(f.Path, f.Anchor)
 		prepared[i].text, prepared[i].label, prepared[i].notNull, prepared[i].nullAnchor = f.Text, f.Label, f.NotNull, f.NullAnchor
+		if parent, _ := f.Path.split(); i > 0 {
+			before, _ := fields[i-1].Path.split()
+			prepared[i].beside = slices.Equal(parent, before)
+		}
 	}
 	return prepared
 }

@@ -35,6 +35,8 @@ type slot struct {
 	text, label, notNull bool
 	// nullAnchor is that of Leaf.
 	nullAnchor bool
+	// beside tells that the object that holds the field holds the one before it, too.
+	beside bool
 }
 
 func newSlot(path Path, anchor int) slot {
@@ -48,6 +50,8 @@ type exchange struct {
 	*Exchange
 	toHub    bool
 	from, to []slot
+	// takesAll tells a format that parses, into fields that accept any value.
+	takesAll bool
 	// programs are those of a CEL.
 	programs *programs
 }
