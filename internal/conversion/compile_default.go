@@ -96,7 +96,7 @@ func (n *node) is(s *schema.Structural) bool {
 	case s.Type == "boolean":
 		return string(n.text) == "true" || string(n.text) == "false"
 	case s.Type == "array":
-		return n.kind == array && n.all(func(element *node) *schema.Structural { return s.Items })
+		return n.kind == array && n.all(func(*node) *schema.Structural { return s.Items })
 	case s.Type == "object":
 		return n.kind == object && (s.XPreserveUnknownFields || n.all(func(m *node) *schema.Structural { return step(s, m.label()) }))
 	}
@@ -107,7 +107,7 @@ func (n *node) is(s *schema.Structural) bool {
 // name. One without a schema would be taken away by the API server.
 func (n *node) all(schemaOf func(*node) *schema.Structural) bool {
 	for child := n.first; child != nil; child = child.next {
-		if of := schemaOf(child); of == nil || !(of.Nullable && child.isNull()) && !child.is(of) {
+		if of := schemaOf(child); of == nil || (!of.Nullable || !child.isNull()) && !child.is(of) {
 			return false
 		}
 	}

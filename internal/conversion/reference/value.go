@@ -53,11 +53,11 @@ var escapes = strings.NewReplacer("~", "~0", "/", "~1")
 
 // pointer writes a path as a JSON Pointer, RFC 6901.
 func (p path) pointer() string {
-	text := ""
+	var text strings.Builder
 	for _, name := range p {
-		text += "/" + escapes.Replace(name)
+		text.WriteString("/" + escapes.Replace(name))
 	}
-	return text
+	return text.String()
 }
 
 func (p path) has(prefix path) bool {

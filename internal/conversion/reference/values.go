@@ -60,30 +60,31 @@ func (t *template) parse(values []any) []any {
 // print writes one string; a missing part is nothing in it. Without any part, or
 // with one of another type, there is none.
 func (t *template) print(parts []any) []any {
-	text := t.texts[0]
+	var text strings.Builder
+	text.WriteString(t.texts[0])
 	for i, part := range parts {
 		switch part := part.(type) {
 		case json.Number:
 			if !t.integer[i] || !isInteger(part.String()) {
 				return []any{none}
 			}
-			text += part.String()
+			text.WriteString(part.String())
 		case string:
 			if t.integer[i] {
 				return []any{none}
 			}
-			text += part
+			text.WriteString(part)
 		default:
 			if part != none {
 				return []any{none}
 			}
 		}
-		text += t.texts[i+1]
+		text.WriteString(t.texts[i+1])
 	}
 	if !some(parts) {
 		return []any{none}
 	}
-	return []any{text}
+	return []any{text.String()}
 }
 
 // translate looks strings up in a table. What it does not have stays as it is.

@@ -90,14 +90,14 @@ func (g *Objects) texts(names ...string) map[string]any {
 
 func (g *Objects) text() string {
 	all := slices.Concat(words, g.Words)
-	text := ""
+	var text strings.Builder
 	for range One(g.Choices, 1, 1, 2, 3) {
-		text += One(g.Choices, all...)
+		text.WriteString(One(g.Choices, all...))
 	}
 	if g.Rarely(200) {
-		text += long
+		text.WriteString(long)
 	}
-	return text
+	return text.String()
 }
 
 // Value makes a value that fits a schema, or null where it finds none.
@@ -207,7 +207,7 @@ func (g *Objects) key(element any, s *schema.Structural, i int) string {
 	if !isObject || s.XListType == nil || *s.XListType != "map" {
 		return Plain(element)
 	}
-	unique := ""
+	var unique strings.Builder
 	for _, key := range s.XListMapKeys {
 		property := s.Items.Properties[key]
 		switch value, found := g.value(&property); {
@@ -218,9 +218,9 @@ func (g *Objects) key(element any, s *schema.Structural, i int) string {
 		default:
 			object[key] = fmt.Sprint("n/", i)
 		}
-		unique += Plain(object[key])
+		unique.WriteString(Plain(object[key]))
 	}
-	return unique
+	return unique.String()
 }
 
 // names are keys of maps, and of fields that no schema names.
