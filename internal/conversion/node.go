@@ -73,10 +73,13 @@ func (n *node) label() string {
 
 // nameOf is the name of a member, decoded.
 func (a *arena) nameOf(n *node) []byte {
-	if n.key == nil {
+	switch {
+	case n.key == nil:
 		return []byte(n.name)
+	case n.escaped:
+		return a.decode(n.key)
 	}
-	return a.decode(n.key)
+	return n.key[1 : len(n.key)-1]
 }
 
 // get returns a member, nil where there is none or the value is no open object.

@@ -19,6 +19,8 @@ type parser struct {
 	src   []byte
 	at    int
 	depth int
+	// escaped tells that there was an escape since it was last false.
+	escaped bool
 }
 
 // parse reads one JSON value and nothing behind it.
@@ -107,12 +109,13 @@ func (n *node) follows(before *node) bool {
 }
 
 func (p *parser) member(of *node, at *look) error {
+	p.escaped = false
 	key, err := p.key()
 	if err != nil {
 		return err
 	}
 	m := p.node()
-	m.key, m.escaped = key, !isPlain(key)
+	m.key, m.escaped = key, p.escaped
 	of.add(m)
 	next := at.member(p.nameOf(m))
 	if next == nil {

@@ -210,6 +210,7 @@ func (p *parser) skipPlain() {
 }
 
 func (p *parser) escape() error {
+	p.escaped = true
 	p.at++
 	if p.at >= len(p.src) {
 		return p.fail("the text does not end")
