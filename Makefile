@@ -101,7 +101,8 @@ realworld: ## Test policies against other projects' own conversions; downloads t
 integration: bin/localcluster ## Test on a real kube-apiserver and etcd
 	@assets=$$(bin/localcluster assets); \
 	packages=$$(grep -rl --include='*_test.go' '^//go:build integration' . | xargs -r -n1 dirname | sort -u); \
-	KUBEBUILDER_ASSETS=$$assets go test -count=1 -timeout=20m -tags=integration $(TESTFLAGS) $$packages
+	export KUBEBUILDER_ASSETS=$$assets KUBEBUILDER_CONTROLPLANE_START_TIMEOUT=2m; \
+	go test -p=1 -count=1 -timeout=20m -tags=integration $(TESTFLAGS) $$packages # each package has API servers of its own
 
 .PHONY: e2e
 e2e: deps image bin/localcluster ## Test in real pods; CLUSTER=local (default, needs root), kind or current
