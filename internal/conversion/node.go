@@ -75,7 +75,9 @@ func (n *node) label() string {
 func (a *arena) nameOf(n *node) []byte {
 	switch {
 	case n.key == nil:
-		return []byte(n.name)
+		start := len(a.text)
+		a.text = append(a.text, n.name...)
+		return a.since(start)
 	case n.escaped:
 		return a.decode(n.key)
 	}
