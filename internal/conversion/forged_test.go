@@ -19,15 +19,14 @@ func FuzzForged(f *testing.F) {
 	fuzzWorlds(f, func(t *testing.T, w *world) {
 		from, to := w.pair()
 		object := decode(t, w.object(from))
-		kept := map[string]any{}
-		for range 1 + w.IntN(6) {
-			kept[w.pointer(t, to)] = w.Anything(2)
-		}
+		kept := w.forged(t, from, to)
 		metadata, _ := object["metadata"].(map[string]any)
 		if metadata == nil {
 			metadata = map[string]any{}
 		}
-		object["metadata"], metadata["annotations"] = metadata, map[string]any{KeptPrefix + to: generate.Plain(kept)}
+		object["metadata"], metadata["annotations"] = metadata, map[string]any{
+			KeptPrefix + to: string(w.Text(kept)), KeptPrefix + from: string(w.Text(w.forged(t, to, from))),
+		}
 		forged := string(w.Text(object))
 		wantAccepted(t, forged, convert(t, w.converter, forged, to), to)
 		w.asReference(t, forged, to)
@@ -35,28 +34,49 @@ func FuzzForged(f *testing.F) {
 	})
 }
 
-// pointer is a place in an object of a version, or near one.
-func (w *world) pointer(t *testing.T, version string) string {
+// forged is what could be kept of a version: what really is, values that stand
+// elsewhere in an object, and values and places that cannot be.
+func (w *world) forged(t *testing.T, from, to string) map[string]any {
 	t.Helper()
-	pointers := pointersOf(decode(t, w.object(version)), "")
-	pointer := generate.One(w.Choices, pointers...)
+	source := w.object(to)
+	kept := map[string]any{}
+	annotations, _ := lookUp(decode(t, convert(t, w.converter, source, from)), Path{"metadata", "annotations"}).(map[string]any)
+	if text, isText := annotations[KeptPrefix+to].(string); isText && w.Often(3) {
+		kept = decode(t, text)
+	}
+	places := placesOf(decode(t, source), "")
+	pointers := slices.Sorted(maps.Keys(places))
+	for range 1 + w.IntN(6) {
+		pointer := generate.One(w.Choices, pointers...)
+		value := places[pointer]
+		if w.Rarely(3) {
+			value = w.Anything(2)
+		}
+		kept[w.bent(pointer)] = value
+	}
+	return kept
+}
+
+// bent is a place, or near one.
+func (w *world) bent(pointer string) string {
 	switch w.IntN(8) {
 	case 0:
-		pointer = pointer[:strings.LastIndex("/"+pointer, "/")]
+		return pointer[:strings.LastIndex("/"+pointer, "/")]
 	case 1:
-		pointer += "/" + generate.One(w.Choices, "", "a", "0", "-1", "00", "99", `[name="a"]`, "~1")
+		return pointer + "/" + generate.One(w.Choices, "", "a", "0", "-1", "00", "99", `[name="a"]`, "~1")
 	case 2:
-		pointer = "!" + pointer
+		return "!" + pointer
 	}
 	return pointer
 }
 
-func pointersOf(value any, at string) []string {
-	pointers := []string{at}
+// placesOf are all values in a value, by their places.
+func placesOf(value any, at string) map[string]any {
+	places := map[string]any{at: value}
 	switch value := value.(type) {
 	case map[string]any:
-		for _, name := range slices.Sorted(maps.Keys(value)) {
-			pointers = append(pointers, pointersOf(value[name], at+"/"+escapePointer(name))...)
+		for name := range value {
+			maps.Copy(places, placesOf(value[name], at+"/"+escapePointer(name)))
 		}
 	case []any:
 		for i, element := range value {
@@ -64,8 +84,8 @@ func pointersOf(value any, at string) []string {
 			if object, isObject := element.(map[string]any); isObject && object["name"] != nil {
 				key = "[name=" + escapePointer(generate.Plain(object["name"])) + "]"
 			}
-			pointers = append(pointers, pointersOf(element, at+"/"+key)...)
+			maps.Copy(places, placesOf(element, at+"/"+key))
 		}
 	}
-	return pointers
+	return places
 }

@@ -7,6 +7,8 @@ import (
 	"maps"
 	"slices"
 	"testing"
+
+	"github.com/conversion-operator/conversion-operator/internal/conversion/internal/generate"
 )
 
 // FuzzPutGet: an object that was converted, and is edited in the other version,
@@ -69,9 +71,28 @@ func (w *world) edit(object, edit map[string]any) {
 		case old != nil && isObject && w.Often(4):
 			w.edit(old, next)
 		case found:
-			object[name] = value
+			object[name] = w.rearranged(object[name], value)
 		case name != "apiVersion" && name != "kind":
 			delete(object, name)
 		}
 	}
+}
+
+// rearranged is an edited value. A list may have elements of the old one, in
+// another order, or edited.
+func (w *world) rearranged(old, value any) any {
+	before, _ := old.([]any)
+	after, _ := value.([]any)
+	if len(before) == 0 || w.IntN(2) == 0 {
+		return value
+	}
+	list := generate.Shuffled(w.Choices, before)[w.IntN(2):]
+	for i := range min(len(list), len(after)) {
+		element, _ := list[i].(map[string]any)
+		edit, _ := after[i].(map[string]any)
+		if element != nil && edit != nil && w.Rarely(3) {
+			w.edit(element, edit)
+		}
+	}
+	return append(list, after[:w.IntN(len(after)+1)]...)
 }
