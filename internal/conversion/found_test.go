@@ -73,6 +73,11 @@ func TestFound(t *testing.T) {
 			rules: `{move: {from: .a, to: '.metadata.labels["l"]'}}`,
 			from:  "v1", to: "v2", object: `"a":null`,
 		},
+		"a text that cannot be a label, and is said to have been one": {
+			v1: "a: {type: string}", v2: "b: {type: string}",
+			rules: `{move: {from: .a, to: '.metadata.labels["l"]'}}`,
+			from:  "v1", to: "v2", kept: `v2 {"/metadata/labels/l":"two words"}`, object: `"a":"two words"`,
+		},
 		"a text that cannot be a label": {
 			v1: "a: {type: string}", v2: "b: {type: string}",
 			rules: `{move: {from: .a, to: '.metadata.labels["l"]'}}`,
