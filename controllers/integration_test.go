@@ -270,6 +270,7 @@ func checkNewVersion(t *testing.T, group string) {
 		return ready.Reason == v1alpha1.ReasonSucceeded, ready.Message
 	})
 	eventually(t, "the plan of before is deleted", func() (bool, string) {
+		pods.run(t, name)
 		plans := &corev1.ConfigMapList{}
 		must(t, cluster.List(t.Context(), plans, client.MatchingLabels{plan.PlanLabel: before}))
 		return len(plans.Items) == 0, "still there"

@@ -81,39 +81,36 @@ func (r *ConversionPolicyReconciler) secret(ctx context.Context, name string) (*
 	return secret, nil
 }
 
-// observePlans reads which plans there are, and the one that status.plan names.
+// observePlans reads which plans there are. One that this version of the operator
+// cannot read, or that is not what its name says, is of no use to pods either.
 func (r *ConversionPolicyReconciler) observePlans(ctx context.Context, observed *plan.Observed) error {
 	plans := &corev1.ConfigMapList{}
 	if err := r.Client.List(ctx, plans, r.childrenOf(observed.Policy), client.HasLabels{plan.PlanLabel}); err != nil {
 		return err
 	}
-	serving := observed.Policy.Status.Plan
-	current := ""
-	if observed.Rules.Plan != nil {
-		current = observed.Rules.Plan.Hash()
-	}
 	for _, configMap := range plans.Items {
-		hash := configMap.Labels[plan.PlanLabel]
-		if serving != nil && hash == serving.Hash {
-			// One that cannot be read is none: pods have it mounted as it is.
-			observed.Serving, _ = conversion.Load([]byte(configMap.Data[plan.PlanKey]))
+		hash, text := configMap.Labels[plan.PlanLabel], []byte(configMap.Data[plan.PlanKey])
+		readable := configMap.DeletionTimestamp.IsZero() && conversion.HashOf(text) == hash
+		if readable {
+			_, err := conversion.Load(text)
+			readable = err == nil
 		}
-		if current != "" && hash != current {
-			observed.StalePlans = append(observed.StalePlans, configMap.Name)
-		}
+		observed.Plans = append(observed.Plans, plan.StoredPlan{Hash: hash, Readable: readable})
 	}
-	slices.Sort(observed.StalePlans)
+	slices.SortFunc(observed.Plans, func(a, b plan.StoredPlan) int { return cmp.Compare(a.Hash, b.Hash) })
 	return nil
 }
 
-// observeDeployment reads why there are no pods.
+// observeDeployment reads why there are no pods, and whether all are of one template.
 func (r *ConversionPolicyReconciler) observeDeployment(ctx context.Context, observed *plan.Observed) error {
 	deployment := &appsv1.Deployment{}
 	key := client.ObjectKey{Namespace: r.Settings.Namespace, Name: plan.ChildName(observed.Policy.Name)}
 	if err := r.Client.Get(ctx, key, deployment); err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	for _, condition := range deployment.Status.Conditions {
+	status := deployment.Status
+	observed.RolledOut = status.ObservedGeneration >= deployment.Generation && status.UpdatedReplicas == status.Replicas
+	for _, condition := range status.Conditions {
 		if condition.Type == appsv1.DeploymentReplicaFailure && condition.Status == corev1.ConditionTrue {
 			observed.PodFailure = condition.Message
 		}
@@ -121,7 +118,7 @@ func (r *ConversionPolicyReconciler) observeDeployment(ctx context.Context, obse
 	return nil
 }
 
-// observePods reads the converter pods that answer, or will.
+// observePods reads the converter pods that answer, or will, or did.
 func (r *ConversionPolicyReconciler) observePods(ctx context.Context, observed *plan.Observed) error {
 	list := &corev1.PodList{}
 	err := r.Client.List(ctx, list, r.childrenOf(observed.Policy), client.MatchingLabels{plan.ComponentLabel: plan.ConverterComponent})
@@ -130,11 +127,15 @@ func (r *ConversionPolicyReconciler) observePods(ctx context.Context, observed *
 	}
 	for i := range list.Items {
 		pod := &list.Items[i]
-		if !pod.DeletionTimestamp.IsZero() || pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded {
-			continue
+		plans := plan.SplitPlans(pod.Annotations[plan.PlansAnnotation])
+		switch {
+		case pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded:
+		case !pod.DeletionTimestamp.IsZero():
+			observed.Ending = append(observed.Ending, plan.EndingPod{Plans: plans, Until: pod.DeletionTimestamp.Time})
+		default:
+			observed.Pods = append(observed.Pods, plan.Pod{
+				Name: pod.Name, UID: pod.UID, IP: pod.Status.PodIP, Plans: plans, Ready: podReady(pod)})
 		}
-		observed.Pods = append(observed.Pods, plan.Pod{
-			Name: pod.Name, UID: pod.UID, IP: pod.Status.PodIP, PlanHash: pod.Labels[plan.PlanLabel], Ready: podReady(pod)})
 	}
 	slices.SortFunc(observed.Pods, func(a, b plan.Pod) int { return cmp.Compare(a.Name, b.Name) })
 	return nil

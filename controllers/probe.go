@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -50,7 +51,7 @@ func NewProver() *Prover {
 	return &Prover{Probe: probe.Pod, proven: map[types.UID]fingerprint{}, canaries: map[string][]probe.Canary{}}
 }
 
-// prove fills in the proofs of the ready pods that serve the current plan.
+// prove fills in the proofs of the ready pods that have the current plan.
 func (r *ConversionPolicyReconciler) prove(ctx context.Context, observed *plan.Observed) {
 	if observed.Rules.Plan == nil || observed.Authority == nil || observed.Certificate == nil {
 		return
@@ -62,7 +63,7 @@ func (r *ConversionPolicyReconciler) prove(ctx context.Context, observed *plan.O
 	for i := range observed.Pods {
 		pod := &observed.Pods[i]
 		switch {
-		case !pod.Ready || pod.PlanHash != current:
+		case !pod.Ready || !slices.Contains(pod.Plans, current):
 		case err != nil:
 			pod.Proof = &plan.Proof{Reason: string(probe.ReasonCanaryFailed), Message: err.Error()}
 		default:

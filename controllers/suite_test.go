@@ -119,7 +119,7 @@ func startManager(ctx context.Context, kubeconfig *rest.Config) (<-chan error, e
 	prover.Probe = pods.probe
 	reconciler := &ConversionPolicyReconciler{
 		Client: manager.GetClient(), Live: manager.GetAPIReader(), Recorder: manager.GetEventRecorder(plan.ManagedBy),
-		Settings: plan.Settings{Namespace: system, Image: "conversion-operator:test", Settle: time.Minute},
+		Settings: plan.Settings{Namespace: system, Image: "conversion-operator:test", Settle: 2 * time.Second},
 		Prover:   prover, Now: time.Now,
 	}
 	if err := reconciler.SetupWithManager(ctx, manager); err != nil {
@@ -156,8 +156,8 @@ func counting(kubeconfig *rest.Config, options client.Options) (client.Client, e
 	}), nil
 }
 
-// kubelet plays Deployments' pods: it starts them with the template's labels,
-// ready at once, and puts them behind the Service.
+// kubelet plays Deployments' pods: it starts them with the template's labels and
+// annotations, ready at once, and puts them behind the Service.
 type kubelet struct {
 	client client.Client
 	// refuse is why probes fail; nil when they do not.
@@ -168,7 +168,7 @@ func (k *kubelet) probe(_ context.Context, target probe.Target) (probe.Result, e
 	if refused := k.refuse.Load(); refused != nil {
 		return probe.Result{}, refused
 	}
-	return probe.Result{PlanHash: target.PlanHash}, nil
+	return probe.Result{PlanHashes: []string{target.PlanHash}}, nil
 }
 
 // run starts the pods that a policy's Deployment asks for, once it is there.
@@ -179,16 +179,19 @@ func (k *kubelet) run(t *testing.T, policy string) {
 		err := k.client.Get(t.Context(), client.ObjectKey{Namespace: system, Name: plan.ChildName(policy)}, deployment)
 		return err == nil, fmt.Sprint(err)
 	})
-	hash := deployment.Spec.Template.Labels[plan.PlanLabel]
 	old := &corev1.PodList{}
 	must(t, k.client.List(t.Context(), old, client.InNamespace(system), client.MatchingLabels{plan.InstanceLabel: plan.ChildName(policy)}))
 	for i := range old.Items {
 		must(t, k.client.Delete(t.Context(), &old.Items[i], client.GracePeriodSeconds(0)))
 	}
 	for i := range *deployment.Spec.Replicas {
-		k.start(t, deployment, fmt.Sprintf("%s-%s-%d", deployment.Name, hash, i), i)
+		k.start(t, deployment, fmt.Sprintf("%s-%d-%d", deployment.Name, deployment.Generation, i), i)
 	}
 	k.expose(t, deployment)
+	base := deployment.DeepCopy()
+	deployment.Status.ObservedGeneration = deployment.Generation
+	deployment.Status.Replicas, deployment.Status.UpdatedReplicas = *deployment.Spec.Replicas, *deployment.Spec.Replicas
+	must(t, k.client.Status().Patch(t.Context(), deployment, client.MergeFrom(base)))
 }
 
 func (k *kubelet) start(t *testing.T, deployment *appsv1.Deployment, name string, i int32) {
@@ -196,8 +199,9 @@ func (k *kubelet) start(t *testing.T, deployment *appsv1.Deployment, name string
 	spec := deployment.Spec.Template.Spec.DeepCopy()
 	spec.ServiceAccountName, spec.DeprecatedServiceAccount = "", ""
 	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: name, Labels: deployment.Spec.Template.Labels},
-		Spec:       *spec,
+		ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: name,
+			Labels: deployment.Spec.Template.Labels, Annotations: deployment.Spec.Template.Annotations},
+		Spec: *spec,
 	}
 	err := k.client.Create(t.Context(), pod)
 	if apierrors.IsAlreadyExists(err) {

@@ -96,6 +96,8 @@ const (
 	ReasonSomePodsReady = "SomePodsReady"
 	// ReasonRollingOut: converter pods with the current plan are being started.
 	ReasonRollingOut = "RollingOut"
+	// ReasonPlanLost: the rules by which the CustomResourceDefinition converts are gone, except from the memory of running pods.
+	ReasonPlanLost = "PlanLost"
 	// ReasonWaitingForEndpoints: the Service has no ready endpoint yet.
 	ReasonWaitingForEndpoints = "WaitingForEndpoints"
 	// ReasonNoReadyPods: no converter pod is ready, conversions fail.

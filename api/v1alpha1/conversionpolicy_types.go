@@ -225,6 +225,14 @@ type ConversionPolicyStatus struct {
 	// +optional
 	Plan *PlanStatus `json:"plan,omitempty"`
 
+	// armedPlans are the compiled rules by which the CustomResourceDefinition
+	// converts, and those of before that API servers may still ask for. Converter
+	// pods serve all of them, and the one of plan.
+	// +optional
+	// +listType=map
+	// +listMapKey=hash
+	ArmedPlans []ArmedPlan `json:"armedPlans,omitempty"`
+
 	// webhook is the state of the converter pods.
 	// +optional
 	Webhook *WebhookStatus `json:"webhook,omitempty"`
@@ -284,7 +292,7 @@ const (
 
 // PlanStatus is the compiled form of the rules.
 type PlanStatus struct {
-	// hash identifies the compiled rules. Converter pods report the one they serve.
+	// hash identifies the compiled rules. Converter pods report those that they serve.
 	// +required
 	Hash string `json:"hash"`
 	// verdicts say, for each spoke, what a conversion to and from the hub keeps.
@@ -292,6 +300,17 @@ type PlanStatus struct {
 	// +listType=map
 	// +listMapKey=version
 	Verdicts []Verdict `json:"verdicts,omitempty"`
+}
+
+// ArmedPlan is compiled rules that the CustomResourceDefinition names, or named.
+type ArmedPlan struct {
+	// hash identifies the compiled rules. It is the last segment of the webhook's path.
+	// +required
+	Hash string `json:"hash"`
+	// replacedTime is when the CustomResourceDefinition was seen to name others;
+	// absent while it names these.
+	// +optional
+	ReplacedTime *metav1.Time `json:"replacedTime,omitempty"`
 }
 
 // Verdict says what the conversion between a spoke and the hub keeps.

@@ -52,7 +52,8 @@ func newManagerCommand() *cobra.Command {
 	flags.BoolVar(&options.leaderElect, "leader-elect", false, "let one of several managers act at a time")
 	flags.StringVar(&options.probeAddress, "health-probe-bind-address", ":8081", "address of /healthz and /readyz")
 	flags.DurationVar(&options.settle, "settle", plan.DefaultSettle,
-		"how long a migration waits for writes in the old storage version to drain; shorter only where nobody else writes")
+		"how long API servers may go on by a CustomResourceDefinition as it was before a change: a migration waits for writes in the old storage version, "+
+			"and converter pods keep the rules of before; shorter only where nobody else writes")
 	return command
 }
 

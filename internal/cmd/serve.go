@@ -4,9 +4,11 @@
 package cmd
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime/debug"
 	"time"
 
@@ -22,7 +24,7 @@ const defaultMetricsAddress = ":8080"
 
 // serveOptions are the flags of the serve subcommand.
 type serveOptions struct {
-	plan         string
+	plans        string
 	certificates string
 	port         int
 	drain        time.Duration
@@ -42,6 +44,9 @@ The manager starts this command in converter pods. It needs two mounted
 directories, the compiled rules and a serving certificate, and nothing else: no
 access to the API. A new certificate is taken up while it runs.
 
+Each set of rules is asked for at a path of its own. There is more than one while
+rules change: API servers go on asking for those of before until they know.
+
 When it is told to stop, it reports itself as not ready, goes on answering for
 the drain period, finishes the calls in flight, and ends.`,
 		Args: cobra.NoArgs,
@@ -53,7 +58,7 @@ the drain period, finishes the calls in flight, and ends.`,
 		},
 	}
 	flags := command.Flags()
-	flags.StringVar(&options.plan, "plan", "/etc/conversion-operator/plan/plan.json", "file of the compiled rules")
+	flags.StringVar(&options.plans, "plans", "/etc/conversion-operator/plans", "directory of the compiled rules, *.json, all of which are served")
 	flags.StringVar(&options.certificates, "certificates", "/etc/conversion-operator/tls", "directory of tls.crt and tls.key")
 	flags.IntVar(&options.port, "port", webhook.DefaultPort, "port to listen at")
 	flags.DurationVar(&options.drain, "drain", webhook.DefaultDrainPeriod,
@@ -105,29 +110,51 @@ func (o *serveOptions) run(ctx context.Context) error {
 	return server.Run(ctx)
 }
 
-// newHandler compiles the plan. Nothing listens before that is done, so a pod
-// that answers at all is ready.
+// newHandler compiles the plans. Nothing listens before all of that is done, so a
+// pod that answers at all is ready for each of them.
 func (o *serveOptions) newHandler(log logr.Logger) (*webhook.Handler, error) {
-	document, err := os.ReadFile(o.plan)
+	files, err := filepath.Glob(filepath.Join(o.plans, "*.json"))
 	if err != nil {
-		return nil, fmt.Errorf("reading the plan: %w", err)
+		return nil, fmt.Errorf("looking for plans in %s: %w", o.plans, err)
 	}
-	plan, err := conversion.Load(document)
-	if err != nil {
-		return nil, fmt.Errorf("loading the plan %s: %w", o.plan, err)
+	if len(files) == 0 {
+		return nil, fmt.Errorf("there is no plan in %s, no file *.json: mount the compiled rules there, or correct --plans", o.plans)
 	}
-	converter, err := conversion.NewConverter(plan)
-	if err != nil {
-		return nil, fmt.Errorf("compiling the plan %s: %w", o.plan, err)
+	var first *conversion.Plan
+	var served []webhook.Plan
+	for _, file := range files {
+		plan, one, err := loadPlan(file)
+		if err != nil {
+			return nil, err
+		}
+		if first = cmp.Or(first, plan); plan.CRD != first.CRD {
+			return nil, fmt.Errorf("the plan %s is for %s, and another in %s for %s: a pod converts for one CustomResourceDefinition",
+				file, plan.CRD, o.plans, first.CRD)
+		}
+		served = append(served, one)
 	}
-	return webhook.NewHandler(converter, webhook.HandlerOptions{
-		CRD:              plan.CRD,
-		Group:            plan.Group,
-		Pairs:            plan.Pairs(),
-		PlanHash:         plan.Hash(),
+	return webhook.NewHandler(served, webhook.HandlerOptions{
+		CRD:              first.CRD,
+		Group:            first.Group,
 		BuildVersion:     versionText(),
 		MaxBodyBytes:     o.maxBody,
 		MaxBytesInFlight: o.maxInFlight,
-		Log:              log.WithValues("group", plan.Group, "kind", plan.Kind),
+		Log:              log.WithValues("group", first.Group, "kind", first.Kind),
 	}), nil
+}
+
+func loadPlan(file string) (*conversion.Plan, webhook.Plan, error) {
+	document, err := os.ReadFile(file)
+	if err != nil {
+		return nil, webhook.Plan{}, fmt.Errorf("reading the plan: %w", err)
+	}
+	plan, err := conversion.Load(document)
+	if err != nil {
+		return nil, webhook.Plan{}, fmt.Errorf("loading the plan %s: %w", file, err)
+	}
+	converter, err := conversion.NewConverter(plan)
+	if err != nil {
+		return nil, webhook.Plan{}, fmt.Errorf("compiling the plan %s: %w", file, err)
+	}
+	return plan, webhook.Plan{Hash: conversion.HashOf(document), Pairs: plan.Pairs(), Converter: converter}, nil
 }

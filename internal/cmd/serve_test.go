@@ -4,28 +4,83 @@
 package cmd
 
 import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/webhook"
 )
 
-func TestServeNeedsAPlan(t *testing.T) {
-	directory := t.TempDir()
-	missing, broken := filepath.Join(directory, "missing.json"), filepath.Join(directory, "broken.json")
-	if err := os.WriteFile(broken, []byte("{"), 0o600); err != nil {
+// planText is a plan without rules.
+func planText(t *testing.T, crd string, versions ...string) []byte {
+	t.Helper()
+	text, err := (&conversion.Plan{Format: 2, CRD: crd, Group: "example.com", Kind: "CronTab", Hub: versions[0], Versions: versions}).Marshal()
+	if err != nil {
 		t.Fatal(err)
 	}
-	cases := map[string]struct{ plan, want string }{
-		"missing": {missing, "reading the plan: open " + missing + ": no such file or directory"},
-		"broken":  {broken, "loading the plan " + broken + ": "},
+	return text
+}
+
+func mountPlans(t *testing.T, plans map[string][]byte) string {
+	t.Helper()
+	directory := t.TempDir()
+	for name, text := range plans {
+		if err := os.WriteFile(filepath.Join(directory, name), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return directory
+}
+
+// TestServeNeedsEveryPlan: a pod that lacks one of its plans must not be ready.
+func TestServeNeedsEveryPlan(t *testing.T) {
+	good := planText(t, "crontabs.example.com", "v1")
+	cases := map[string]struct {
+		plans map[string][]byte
+		want  string
+	}{
+		"none":                 {nil, "there is no plan in DIRECTORY, no file *.json: mount the compiled rules there, or correct --plans"},
+		"one of two is broken": {map[string][]byte{"a.json": good, "b.json": []byte("{")}, "loading the plan DIRECTORY/b.json: "},
+		"of two definitions": {map[string][]byte{"a.json": good, "b.json": planText(t, "jobs.example.com", "v1")},
+			"the plan DIRECTORY/b.json is for jobs.example.com, and another in DIRECTORY for crontabs.example.com: "},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			_, _, err := run("serve", "--plan="+tc.plan, "--certificates="+directory)
-			if err == nil || !strings.HasPrefix(err.Error(), tc.want) {
-				t.Errorf("error is %v, want %s", err, tc.want)
+			directory := mountPlans(t, tc.plans)
+			_, _, err := run("serve", "--plans="+directory, "--certificates="+directory)
+			if want := strings.ReplaceAll(tc.want, "DIRECTORY", directory); err == nil || !strings.HasPrefix(err.Error(), want) {
+				t.Errorf("error is %v, want %s", err, want)
 			}
 		})
+	}
+}
+
+// TestServeHasEveryPlan by the hash of its text, whatever its file is called.
+func TestServeHasEveryPlan(t *testing.T) {
+	first, second := planText(t, "crontabs.example.com", "v1"), planText(t, "crontabs.example.com", "v2")
+	options := serveOptions{plans: mountPlans(t, map[string][]byte{"a.json": first, "b.json": second, "c.txt": []byte("no plan")})}
+	handler, err := options.newHandler(logr.Discard())
+	if err != nil {
+		t.Fatal(err)
+	}
+	recorder := httptest.NewRecorder()
+	handler.ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, webhook.PlanPath, nil))
+	var got webhook.Plans
+	if err := json.Unmarshal(recorder.Body.Bytes(), &got); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{conversion.HashOf(first), conversion.HashOf(second)}
+	slices.Sort(want)
+	if diff := cmp.Diff(want, got.Hashes); diff != "" {
+		t.Errorf("plans (-want +got):\n%s", diff)
 	}
 }

@@ -211,6 +211,12 @@ func (p *Plan) Hash() string {
 	if err != nil {
 		return "" // cannot be: a plan holds nothing that has no JSON form
 	}
+	return HashOf(text)
+}
+
+// HashOf is the hash of the plan that Marshal wrote as text. It stays the same
+// for a program of another version, which would write the plan differently.
+func HashOf(text []byte) string {
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:8])
 }

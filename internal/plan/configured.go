@@ -13,8 +13,8 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/crds"
 )
 
-// ConvertPath is where converter pods answer ConversionReviews. In a
-// CustomResourceDefinition the plan's hash follows it. API servers keep objects
+// ConvertPath is where converter pods answer ConversionReviews: the hash of a
+// plan follows it, and they answer by that plan. API servers keep objects
 // of each served version in memory as they were converted, and write what
 // clients send on top of those: after a change of the rules they would go on
 // from what the rules of before had made. Another path is another spec, and
@@ -33,7 +33,7 @@ func conversionConfigured(s *state) outcome {
 		return unknown(v1alpha1.ReasonCRDTerminating,
 			"the CustomResourceDefinition is being deleted, which needs its webhook: the converter stays until it is gone")
 	}
-	wanted := s.conversion()
+	wanted := s.conversion(s.planHash)
 	if equality.Semantic.DeepEqual(s.CRD.Spec.Conversion, wanted) {
 		return passed(v1alpha1.ReasonConfigured, "the CustomResourceDefinition converts through the Service "+
 			s.Settings.Namespace+"/"+ChildName(s.Policy.Name))
@@ -42,20 +42,20 @@ func conversionConfigured(s *state) outcome {
 		return waiting(v1alpha1.ReasonForeignStorageMigration,
 			"a StorageVersionMigration of the CustomResourceDefinition is in flight: waits for its end before changing spec.conversion")
 	}
-	s.switchCRD()
+	s.switchCRD(s.planHash)
 	return waiting(v1alpha1.ReasonConfiguring, "switching the CustomResourceDefinition to the webhook")
 }
 
-// switchCRD points the CustomResourceDefinition at the converter, once.
-func (s *state) switchCRD() {
+// switchCRD points the CustomResourceDefinition at the converter and a plan, once.
+func (s *state) switchCRD(planHash string) {
 	if !s.switched {
 		s.switched = true
-		s.do(SwitchCRD{Policy: s.Policy.UID, Pin: s.pin(), Conversion: s.conversion()})
+		s.do(SwitchCRD{Policy: s.Policy.UID, Pin: s.pin(), Conversion: s.conversion(planHash)})
 	}
 }
 
 // conversion is spec.conversion as it must be, with the bytes that were proven.
-func (s *state) conversion() *apiextensionsv1.CustomResourceConversion {
+func (s *state) conversion(planHash string) *apiextensionsv1.CustomResourceConversion {
 	return &apiextensionsv1.CustomResourceConversion{
 		Strategy: apiextensionsv1.WebhookConverter,
 		Webhook: &apiextensionsv1.WebhookConversion{
@@ -63,7 +63,7 @@ func (s *state) conversion() *apiextensionsv1.CustomResourceConversion {
 				Service: &apiextensionsv1.ServiceReference{
 					Namespace: s.Settings.Namespace,
 					Name:      ChildName(s.Policy.Name),
-					Path:      new(ConvertPath + "/" + s.planHash),
+					Path:      new(ConvertPath + "/" + planHash),
 					Port:      ptr.To[int32](servicePort),
 				},
 				CABundle: s.Authority.Data[corev1.TLSCertKey],

@@ -21,5 +21,6 @@
 //
 // Three things wait for no gate: evidence that no longer holds is dropped
 // (evidence.go), a migration that must not go on is stopped (guard.go), and what
-// a CustomResourceDefinition depends on is kept alive (upkeep.go).
+// a CustomResourceDefinition depends on is kept alive (upkeep.go). Which plans the
+// converter pods carry while rules change is told in carried.go.
 package plan

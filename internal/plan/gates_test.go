@@ -263,12 +263,11 @@ func TestUpkeep(t *testing.T) {
 // converter with the plan of before, and keeps it there.
 func TestBrokenRulesKeepTheConverter(t *testing.T) {
 	w := armed(t)
-	w.observed.Serving = w.observed.Rules.Plan
 	hash := w.observed.Rules.Plan.Hash()
 	w.observed.Policy.Spec.Converter.Declarative.Spokes[0].Rules[0].Format.From = ".x"
 	w.observed.Pods = nil
 	w.settle()
-	if len(w.observed.Pods) != 2 || w.observed.Pods[0].PlanHash != hash {
+	if len(w.observed.Pods) != 2 || !slices.Equal(w.observed.Pods[0].Plans, []string{hash}) {
 		t.Errorf("pods are %v, want two with plan %s", w.observed.Pods, hash)
 	}
 }
@@ -324,7 +323,7 @@ func TestRearming(t *testing.T) {
 	}{
 		"all is well":            {func(*world) {}, true},
 		"one pod, not probed":    {func(w *world) { w.observed.Pods = w.observed.Pods[:1]; w.observed.Pods[0].Proof = nil }, true},
-		"a pod with an old plan": {func(w *world) { w.observed.Pods[0].PlanHash = "old" }, true},
+		"a pod with an old plan": {func(w *world) { w.observed.Pods[0].Plans = []string{"old"} }, true},
 		"broken rules":           {func(w *world) { w.observed.Policy.Spec.Converter.Declarative.Spokes[0].Rules[0].Format.From = ".x" }, true},
 		"being deleted": {func(w *world) {
 			w.observed.Policy.DeletionTimestamp = &metav1.Time{Time: w.observed.Now}

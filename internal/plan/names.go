@@ -22,8 +22,10 @@ const (
 	InstanceLabel = "app.kubernetes.io/instance"
 	// ComponentLabel tells converter, migration and plan apart.
 	ComponentLabel = "app.kubernetes.io/component"
-	// PlanLabel is the hash of a plan, on its ConfigMap and on the pods that serve it.
+	// PlanLabel is the hash of a plan, on its ConfigMap.
 	PlanLabel = "conversion-operator.io/plan"
+	// PlansAnnotation has the hashes of the plans that a converter pod serves, on the pod.
+	PlansAnnotation = "conversion-operator.io/plans"
 	// RunLabel is the identity of a migration run, on its Job and ConfigMap.
 	RunLabel = "conversion-operator.io/run"
 	// PolicyAnnotation is the policy's name, which may be too long for a label.
@@ -62,6 +64,14 @@ func CertificateName(policy string) string { return ChildName(policy) + "-tls" }
 
 // PlanName names the ConfigMap of one plan of a policy.
 func PlanName(policy, planHash string) string { return ChildName(policy) + "-plan-" + planHash }
+
+// JoinPlans writes hashes of plans for PlansAnnotation.
+func JoinPlans(hashes []string) string { return strings.Join(hashes, ",") }
+
+// SplitPlans reads what JoinPlans wrote.
+func SplitPlans(text string) []string {
+	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' })
+}
 
 // RunName names the Job and the ConfigMap of a migration run.
 func RunName(policy, run string) string { return ChildName(policy) + "-migrate-" + run }

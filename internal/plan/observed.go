@@ -16,8 +16,9 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 )
 
-// DefaultSettle is how long a migration lets writes in the old storage version
-// drain before it starts. An API server keeps the old storage for requests in
+// DefaultSettle is how long API servers may go on by a CustomResourceDefinition
+// as it was before a change: a migration lets writes in the old storage version
+// drain, and converter pods keep the plan of before. An API server keeps the old storage for requests in
 // flight up to twice its request timeout of one minute:
 // k8s.io/apiextensions-apiserver, pkg/apiserver/customresource_handler.go, tearDown.
 const DefaultSettle = 2 * time.Minute
@@ -28,8 +29,8 @@ type Settings struct {
 	Namespace string
 	// Image of converter and migration pods: the operator's own.
 	Image string
-	// Settle is how long a migration lets writes in the old storage version
-	// drain before it starts.
+	// Settle is how long API servers may go on by a CustomResourceDefinition as it
+	// was before a change.
 	Settle time.Duration
 }
 
@@ -51,18 +52,20 @@ type Observed struct {
 
 	// PodFailure is why the Deployment cannot create converter pods; empty where it can.
 	PodFailure string
+	// RolledOut tells that all pods of the Deployment, the ended ones aside, are of
+	// its current template, and that it will make no others.
+	RolledOut bool
 	// Pods are the converter pods that are not being deleted, sorted by name.
 	Pods []Pod
+	// Ending are the converter pods that are being deleted, and answer meanwhile.
+	Ending []EndingPod
 	// Endpoints is the number of ready endpoints of the converter's Service.
 	Endpoints int
 
 	// Runs are the policy's migration Jobs, sorted by name.
 	Runs []Run
-	// Serving is the plan that status.plan names, nil where it is gone. Pods go
-	// on with it while the rules of the policy do not compile.
-	Serving *conversion.Plan
-	// StalePlans are the names of plan ConfigMaps of other hashes than the current one.
-	StalePlans []string
+	// Plans are the plans for which there is a ConfigMap, sorted by their hashes.
+	Plans []StoredPlan
 	// Rights tells whether migration rights for this policy exist.
 	Rights bool
 }
@@ -72,11 +75,25 @@ type Pod struct {
 	Name string
 	UID  types.UID
 	IP   string
-	// PlanHash is the plan that the pod was started with.
-	PlanHash string
-	Ready    bool
+	// Plans are the hashes of the plans that the pod was started with.
+	Plans []string
+	Ready bool
 	// Proof is the answer to the probe; nil when the pod was not probed.
 	Proof *Proof
+}
+
+// EndingPod is a converter pod that was told to end.
+type EndingPod struct {
+	Plans []string
+	// Until is when it is killed, if it has not ended before.
+	Until time.Time
+}
+
+// StoredPlan is a plan in a ConfigMap.
+type StoredPlan struct {
+	Hash string
+	// Readable tells that pods can be started with it.
+	Readable bool
 }
 
 // Proof is what a converter pod answered to a probe.

@@ -44,9 +44,11 @@ var gates = []gate{
 
 // Make decides what to do about a policy. What must not wait for a gate comes
 // first: runs that the CustomResourceDefinition no longer bears (guard.go), and
-// the upkeep of what already serves (upkeep.go).
+// the upkeep of what already serves (carried.go, upkeep.go).
 func Make(observed Observed) Plan {
 	s := newState(observed)
+	s.rememberArmed()
+	s.carry()
 	s.judgeEvidence()
 	s.guardRuns()
 	s.upkeep()
@@ -70,8 +72,11 @@ type state struct {
 	// engaged tells that it does, or did until somebody else changed it: objects
 	// may be unreadable, or wrong, without the converter.
 	engaged bool
-	// planText and planHash are the compiled rules once they are known to be valid.
+	// planText and planHash are the wanted plan, the compiled rules of the policy;
+	// empty where they do not compile.
 	planText, planHash string
+	// carried are the hashes of all plans that converter pods must serve, sorted.
+	carried []string
 	// switched tells that the CRD is being pointed at the converter.
 	switched bool
 	// issued tells that a serving certificate is being issued.
@@ -104,6 +109,9 @@ func newState(observed Observed) *state {
 		status.ArmedCRD, status.Webhook = "", nil
 	}
 	s.plan.Status = *status
+	if observed.Rules.Plan != nil {
+		s.usePlan(observed.Rules.Plan)
+	}
 	return s
 }
 

@@ -37,7 +37,6 @@ func planValid(s *state) outcome {
 	case s.Rules.Plan == nil:
 		return unknown(v1alpha1.ReasonVersionNotInCRD, describe(s.Rules.Missing)+"; nothing is changed until then")
 	}
-	s.usePlan(s.Rules.Plan)
 	s.plan.Status.Plan = &v1alpha1.PlanStatus{Hash: s.planHash, Verdicts: s.Rules.Verdicts}
 	if len(s.Rules.Missing) > 0 {
 		says := describe(s.Rules.Missing) + "; the webhook is armed ahead of it"

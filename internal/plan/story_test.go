@@ -84,6 +84,8 @@ func TestStories(t *testing.T) {
 		"on-trigger":           onTrigger,
 		"suspended":            suspended,
 		"deletion-blocked":     deletionBlocked,
+		"changing-rules":       changingRules,
+		"bad-rules":            badRules,
 	}
 	for name, story := range stories {
 		t.Run(name, func(t *testing.T) {
@@ -91,7 +93,7 @@ func TestStories(t *testing.T) {
 			story(w)
 			golden := filepath.Join("testdata", name+".txt")
 			if *update {
-				if err := os.WriteFile(golden, []byte(w.log.String()), 0o600); err != nil {
+				if err := os.WriteFile(golden, []byte(w.story()), 0o600); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -99,7 +101,7 @@ func TestStories(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(string(want), w.log.String()); diff != "" {
+			if diff := cmp.Diff(string(want), w.story()); diff != "" {
 				t.Errorf("the story changed (-want +got):\n%s", diff)
 			}
 		})
@@ -211,5 +213,62 @@ func deletionBlocked(w *world) {
 	w.settle()
 	w.say("The old version is removed.")
 	w.applyCRD(onlyNew)
+	w.settle()
+}
+
+func changingRules(w *world) {
+	w.say("Everything is armed.")
+	w.observed.Policy.Spec.Migration.Mode = v1alpha1.MigrationOnTrigger
+	w.applyCRD(bothStoredNew)
+	w.settle()
+	w.say("The rules change: pods carry both, and then the CustomResourceDefinition is written.")
+	w.changeRules("/")
+	w.settle()
+	w.say("API servers have had their time: pods carry the new rules only.")
+	w.observed.Now = w.observed.Now.Add(w.observed.Settings.Settle)
+	w.settle()
+	w.say("The rules change there and back: no pod is replaced for the way back.")
+	w.changeRules("@")
+	w.settle()
+	w.changeRules("/")
+	w.settle()
+	w.say("They change again and again, and pods keep what API servers may still ask for, up to a limit.")
+	for _, separator := range []string{"#", "%", "!"} {
+		w.changeRules(separator)
+		w.settle()
+	}
+	w.say("Some time later.")
+	w.observed.Now = w.observed.Now.Add(w.observed.Settings.Settle)
+	w.settle()
+	w.say("A migration runs, and the rules change: what it proved was by other rules.")
+	w.observed.Policy.Spec.Migration.Trigger = "now"
+	w.settle()
+	w.changeRules(":")
+	w.settle()
+}
+
+func badRules(w *world) {
+	w.say("Everything is armed.")
+	w.observed.Policy.Spec.Migration.Mode = v1alpha1.MigrationOnTrigger
+	w.applyCRD(bothStoredNew)
+	w.settle()
+	w.say("The rules are broken by an edit.")
+	w.changeRules("")
+	w.settle()
+	w.say("They are mended, but pods with them do not become ready.")
+	w.holdBack = true
+	w.changeRules("/")
+	w.settle()
+	w.say("The rules of before come back.")
+	w.changeRules(":")
+	w.settle()
+	w.say("Others come, whose pods are ready but answer wrongly.")
+	w.holdBack = false
+	w.misbehave = "a canary came back wrong"
+	w.changeRules("@")
+	w.settle()
+	w.say("The rules of before come back.")
+	w.misbehave = ""
+	w.changeRules(":")
 	w.settle()
 }

@@ -21,11 +21,8 @@ func (s *state) upkeep() {
 	if !s.engaged || s.Policy.Spec.Suspend {
 		return
 	}
-	if s.Serving != nil {
-		s.usePlan(s.Serving)
-		if s.Rules.Plan == nil && s.authorityValid() {
-			s.applyWorkload()
-		}
+	if s.Rules.Plan == nil && len(s.carried) > 0 && s.authorityValid() {
+		s.applyWorkload()
 	}
 	s.rearm()
 }
@@ -71,28 +68,19 @@ func (s *state) issueLeaf() {
 
 func (s *state) serverName() string { return ServerName(s.Policy.Name, s.Settings.Namespace) }
 
-// rearm undoes a write that dropped spec.conversion, as kubectl replace does. It
-// asks for one ready pod and no more: a conversion that fails is noticed, while
-// strategy None serves and stores wrong data and says nothing.
+// rearm undoes a write that dropped spec.conversion, as kubectl replace does, or
+// that names a plan which no pod has. It asks for one ready pod and no more: a
+// conversion that fails is noticed, while strategy None serves and stores wrong
+// data and says nothing.
 func (s *state) rearm() {
-	if s.planHash == "" && s.Rules.Plan != nil {
-		s.usePlan(s.Rules.Plan)
-	}
-	dropped := crds.Strategy(s.CRD) == apiextensionsv1.NoneConverter && s.CRD.DeletionTimestamp.IsZero()
-	if !dropped || !s.authorityValid() || !s.anyPodReady() || crds.Injector(s.CRD) != "" {
+	lost := crds.Strategy(s.CRD) == apiextensionsv1.NoneConverter || s.armed && !s.answers(namedPlan(s.CRD))
+	if !lost || !s.CRD.DeletionTimestamp.IsZero() || !s.authorityValid() || crds.Injector(s.CRD) != "" {
 		return
 	}
 	if !s.Policy.DeletionTimestamp.IsZero() && s.versionsInUse() == "" {
 		return // it is being restored
 	}
-	s.switchCRD()
-}
-
-func (s *state) anyPodReady() bool {
-	for _, pod := range s.Pods {
-		if pod.Ready {
-			return true
-		}
+	if hash := s.answerable(); hash != "" {
+		s.switchCRD(hash)
 	}
-	return false
 }

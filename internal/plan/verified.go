@@ -27,7 +27,7 @@ func conversionVerified(s *state) outcome {
 		}
 		if pod.Proof.Reason != "" {
 			s.recheck(probeAgain)
-			return waiting(pod.Proof.Reason, fmt.Sprintf("converter pod %s: %s", pod.Name, pod.Proof.Message))
+			return waiting(pod.Proof.Reason, fmt.Sprintf("converter pod %s: %s", pod.Name, pod.Proof.Message)+s.meanwhile())
 		}
 		proven++
 	}

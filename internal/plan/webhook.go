@@ -5,6 +5,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
@@ -20,7 +21,8 @@ type pods struct {
 
 // webhookAvailable: converter pods run with the current plan. Before the
 // CustomResourceDefinition depends on them, all of them; afterwards one is
-// enough for conversions to work, and the message tells the difference.
+// enough for conversions to work, and the message tells the difference. A pod
+// without it would refuse calls for it, so that every such pod must be gone.
 func webhookAvailable(s *state) outcome {
 	s.applyWorkload()
 	count := s.countPods()
@@ -28,10 +30,13 @@ func webhookAvailable(s *state) outcome {
 		Desired: count.desired, Ready: count.current,
 		Available: fmt.Sprintf("%d/%d", count.current, count.desired),
 	}
+	if missing := s.missing(); missing != nil && count.old > 0 {
+		return *missing
+	}
 	switch {
-	case count.old > 0 || !s.engaged && count.current < count.desired:
+	case count.old > 0 || !s.engaged && count.current < count.desired || s.replacing() && !s.RolledOut:
 		return waiting(v1alpha1.ReasonRollingOut, fmt.Sprintf(
-			"%d of %d converter pods are ready with the current plan", count.current, count.desired)+s.podFailure())
+			"%d of %d converter pods are ready with the current plan", count.current, count.desired)+count.waits()+s.podFailure()+s.meanwhile())
 	case count.current == 0:
 		return waiting(v1alpha1.ReasonNoReadyPods, fmt.Sprintf(
 			"no converter pod is ready: objects that need a conversion cannot be read; see the pods of Deployment %s/%s",
@@ -41,14 +46,20 @@ func webhookAvailable(s *state) outcome {
 		return waiting(v1alpha1.ReasonWaitingForEndpoints, fmt.Sprintf(
 			"Service %s/%s has no ready endpoint yet", s.Settings.Namespace, ChildName(s.Policy.Name)))
 	}
-	for _, name := range s.StalePlans {
-		s.do(DeletePlan{name})
-	}
+	s.dropPlans()
 	if count.current < count.desired {
 		return passed(v1alpha1.ReasonSomePodsReady, fmt.Sprintf(
 			"%d of %d converter pods are ready: conversions work, with less to spare", count.current, count.desired))
 	}
 	return passed(v1alpha1.ReasonPodsReady, fmt.Sprintf("%d of %d converter pods are ready", count.current, count.desired))
+}
+
+// waits says what is waited for once enough pods have the current plan.
+func (p pods) waits() string {
+	if p.old == 0 || p.current < p.desired {
+		return ""
+	}
+	return fmt.Sprintf("; waits for the end of %d without it", p.old)
 }
 
 // podFailure says what keeps pods from being created, such as a quota.
@@ -59,15 +70,22 @@ func (s *state) podFailure() string {
 	return "; the Deployment cannot create pods: " + s.PodFailure
 }
 
-// countPods counts ready pods with the current plan, and all pods with another.
+// countPods counts ready pods with the current plan, and all pods without it that
+// may be called: those that end too, until they are gone or killed.
 func (s *state) countPods() pods {
 	count := pods{desired: replicas(s.Policy)}
 	for _, pod := range s.Pods {
 		switch {
-		case pod.PlanHash != s.planHash:
+		case !slices.Contains(pod.Plans, s.planHash):
 			count.old++
 		case pod.Ready:
 			count.current++
+		}
+	}
+	for _, pod := range s.Ending {
+		if left := pod.Until.Sub(s.Now); left > 0 && !slices.Contains(pod.Plans, s.planHash) {
+			count.old++
+			s.recheck(left)
 		}
 	}
 	return count

@@ -32,7 +32,7 @@ const (
 	// PlanKey is the key of a plan in its ConfigMap.
 	PlanKey = "plan.json"
 
-	planMount        = "/etc/conversion-operator/plan"
+	plansMount       = "/etc/conversion-operator/plans"
 	certificateMount = "/etc/conversion-operator/tls"
 	converterAccount = "conversion-operator-converter"
 
@@ -44,7 +44,7 @@ const (
 // linux is what the image is built for.
 var linux = map[string]string{"kubernetes.io/os": "linux"}
 
-// usePlan makes a plan the one that the workload is built for.
+// usePlan makes a plan the wanted one.
 func (s *state) usePlan(plan *conversion.Plan) {
 	text, err := plan.Marshal()
 	if err != nil {
@@ -59,11 +59,19 @@ func (s *state) applyWorkload() {
 	}
 }
 
-// workload is everything that converts: the plan and the pods that serve it.
-// Nothing of it has an owner reference. Garbage collection knows no order, and
-// the CustomResourceDefinition must let go before the pods do.
+// workload is everything that converts: the wanted plan, and the pods that serve
+// it and others (carried.go). Nothing of it has an owner reference. Garbage
+// collection knows no order, and the CustomResourceDefinition must let go before
+// the pods do.
 func (s *state) workload() []runtime.ApplyConfiguration {
-	return []runtime.ApplyConfiguration{s.planConfigMap(), s.service(), s.disruptionBudget(), s.deployment()}
+	objects := []runtime.ApplyConfiguration{s.service(), s.disruptionBudget()}
+	if s.planHash != "" {
+		objects = append(objects, s.planConfigMap())
+	}
+	if s.missing() == nil {
+		objects = append(objects, s.deployment())
+	}
+	return objects
 }
 
 func (s *state) planConfigMap() *corev1apply.ConfigMapApplyConfiguration {
@@ -108,10 +116,10 @@ func (s *state) deployment() *appsv1apply.DeploymentApplyConfiguration {
 }
 
 func (s *state) converterPod() *corev1apply.PodTemplateSpecApplyConfiguration {
-	labels := s.labels(ConverterComponent)
-	labels[PlanLabel] = s.planHash
+	annotations := s.annotations()
+	annotations[PlansAnnotation] = JoinPlans(s.carried)
 	return corev1apply.PodTemplateSpec().
-		WithLabels(labels).WithAnnotations(s.annotations()).
+		WithLabels(s.labels(ConverterComponent)).WithAnnotations(annotations).
 		WithSpec(corev1apply.PodSpec().
 			WithServiceAccountName(converterAccount).
 			WithAutomountServiceAccountToken(false).
@@ -122,10 +130,20 @@ func (s *state) converterPod() *corev1apply.PodTemplateSpecApplyConfiguration {
 			WithTopologySpreadConstraints(s.spread("kubernetes.io/hostname"), s.spread("topology.kubernetes.io/zone")).
 			WithContainers(s.converterContainer()).
 			WithVolumes(
-				corev1apply.Volume().WithName("plan").WithConfigMap(corev1apply.ConfigMapVolumeSource().
-					WithName(PlanName(s.Policy.Name, s.planHash))),
+				corev1apply.Volume().WithName("plans").WithProjected(s.plansVolume()),
 				corev1apply.Volume().WithName("tls").WithSecret(corev1apply.SecretVolumeSource().
 					WithSecretName(CertificateName(s.Policy.Name)))))
+}
+
+// plansVolume has each plan in a file of its own, whose name is the hash.
+func (s *state) plansVolume() *corev1apply.ProjectedVolumeSourceApplyConfiguration {
+	volume := corev1apply.ProjectedVolumeSource()
+	for _, hash := range s.carried {
+		volume.WithSources(corev1apply.VolumeProjection().WithConfigMap(corev1apply.ConfigMapProjection().
+			WithName(PlanName(s.Policy.Name, hash)).
+			WithItems(corev1apply.KeyToPath().WithKey(PlanKey).WithPath(hash + ".json"))))
+	}
+	return volume
 }
 
 func (s *state) converterContainer() *corev1apply.ContainerApplyConfiguration {
@@ -134,7 +152,7 @@ func (s *state) converterContainer() *corev1apply.ContainerApplyConfiguration {
 		WithImage(s.Settings.Image).
 		WithImagePullPolicy(corev1.PullIfNotPresent).
 		WithArgs("serve",
-			"--plan="+planMount+"/"+PlanKey,
+			"--plans="+plansMount,
 			"--certificates="+certificateMount,
 			"--port="+strconv.Itoa(ContainerPort),
 			"--metrics-bind-address=:"+strconv.Itoa(metricsPort),
@@ -147,7 +165,7 @@ func (s *state) converterContainer() *corev1apply.ContainerApplyConfiguration {
 		WithReadinessProbe(httpsProbe("/readyz").WithPeriodSeconds(2).WithFailureThreshold(2)).
 		WithLivenessProbe(httpsProbe("/healthz").WithPeriodSeconds(10).WithFailureThreshold(3)).
 		WithVolumeMounts(
-			corev1apply.VolumeMount().WithName("plan").WithMountPath(planMount).WithReadOnly(true),
+			corev1apply.VolumeMount().WithName("plans").WithMountPath(plansMount).WithReadOnly(true),
 			corev1apply.VolumeMount().WithName("tls").WithMountPath(certificateMount).WithReadOnly(true))
 }
 

@@ -5,7 +5,9 @@ package plan_test
 
 import (
 	"fmt"
+	"path"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -40,10 +42,12 @@ const crontabs = "crontabs.example.com"
 type world struct {
 	t        *testing.T
 	observed plan.Observed
-	// plans are the names of the plan ConfigMaps that exist.
-	plans []string
-	log   strings.Builder
-	said  string
+	// holdBack keeps pods as they are while the Deployment changes.
+	holdBack bool
+	// misbehave is why new pods fail their probe; empty when they do not.
+	misbehave string
+	log       strings.Builder
+	said      string
 }
 
 func newWorld(t *testing.T, policy string) *world {
@@ -64,6 +68,20 @@ func read(t *testing.T, text string, into any) {
 }
 
 func (w *world) tell(format string, args ...any) { fmt.Fprintf(&w.log, format+"\n", args...) }
+
+var planHash = regexp.MustCompile(`\b[0-9a-f]{16}\b`)
+
+// story is what was told, with the plans numbered as they came: their hashes
+// change with the engine.
+func (w *world) story() string {
+	var seen []string
+	return planHash.ReplaceAllStringFunc(w.log.String(), func(hash string) string {
+		if !slices.Contains(seen, hash) {
+			seen = append(seen, hash)
+		}
+		return fmt.Sprintf("#%d", slices.Index(seen, hash)+1)
+	})
+}
 
 // say starts a chapter: somebody does something.
 func (w *world) say(text string) { w.tell("\n# %s", text) }
@@ -86,6 +104,12 @@ func (w *world) applyCRD(text string) {
 		}
 	}
 	w.observed.CRD = crd
+}
+
+// changeRules lets the rule of the tests split at another separator.
+func (w *world) changeRules(separator string) {
+	w.observed.Policy.Spec.Converter.Declarative.Spokes[0].Rules[0].Format.Template = "{host}" + separator + "{port}"
+	w.observed.Policy.Generation++
 }
 
 // settle plans and carries out until nothing changes any more.
@@ -114,22 +138,15 @@ func (w *world) plan() plan.Plan {
 	if w.observed.CRD != nil {
 		w.observed.Rules = conversion.Compile(w.observed.CRD, w.observed.Policy.Spec.Converter.Declarative)
 	}
-	w.findStalePlans()
 	decided := plan.Make(w.observed)
 	checkStatus(w.t, w.observed.Policy, decided.Status)
 	return decided
 }
 
-func (w *world) findStalePlans() {
-	w.observed.StalePlans = slices.DeleteFunc(slices.Clone(w.plans), func(name string) bool {
-		return w.observed.Rules.Plan == nil || name == plan.PlanName(crontabs, w.observed.Rules.Plan.Hash())
-	})
-}
-
 // snapshot is everything that a decision depends on, but the time.
 func (w *world) snapshot() string {
 	observed := w.observed
-	observed.Now, observed.StalePlans = time.Time{}, w.plans
+	observed.Now = time.Time{}
 	text, err := yaml.Marshal(observed)
 	if err != nil {
 		w.t.Fatal(err)
@@ -169,6 +186,10 @@ func name(step plan.Step) string {
 		return kind + " to " + step.StorageVersion
 	case plan.SuspendRun:
 		return fmt.Sprintf("%s %t", kind, step.Suspend)
+	case plan.SwitchCRD:
+		return kind + " to " + path.Base(*step.Conversion.Webhook.ClientConfig.Service.Path)
+	case plan.DeletePlan:
+		return kind + " " + step.Name[strings.LastIndex(step.Name, "-")+1:]
 	}
 	return kind
 }
@@ -212,7 +233,9 @@ func (w *world) do(step plan.Step) {
 	case plan.DeleteRights:
 		observed.Rights = false
 	case plan.DeletePlan:
-		w.plans = slices.DeleteFunc(w.plans, func(name string) bool { return name == step.Name })
+		observed.Plans = slices.DeleteFunc(observed.Plans, func(stored plan.StoredPlan) bool {
+			return plan.PlanName(crontabs, stored.Hash) == step.Name
+		})
 	case plan.DeleteChildren:
 		*observed = plan.Observed{Settings: observed.Settings, Now: observed.Now, Policy: observed.Policy, CRD: observed.CRD}
 	case plan.SuspendRun:
@@ -232,23 +255,49 @@ func (w *world) secret(pair pki.KeyPair, err error) *corev1.Secret {
 	return &corev1.Secret{Data: map[string][]byte{corev1.TLSCertKey: pair.Certificate, corev1.TLSPrivateKeyKey: pair.Key}}
 }
 
-// applied lets a Deployment's pods start with the plan that its template names.
+// applied lets a Deployment's pods start with the plans that its template names.
 func (w *world) applied(object runtime.ApplyConfiguration) {
 	switch object := object.(type) {
 	case *appsv1apply.DeploymentApplyConfiguration:
-		hash := object.Spec.Template.Labels[plan.PlanLabel]
+		if w.holdBack {
+			return
+		}
+		plans := plan.SplitPlans(object.Spec.Template.Annotations[plan.PlansAnnotation])
+		if len(w.observed.Pods) > 0 && !slices.Equal(plans, w.observed.Pods[0].Plans) {
+			w.tell("  pods are replaced: %s", w.inOrder(plans))
+		}
+		proof := plan.Proof{}
+		if w.misbehave != "" {
+			proof = plan.Proof{Reason: "CanaryFailed", Message: w.misbehave}
+		}
 		w.observed.Pods = nil
-		w.observed.Endpoints = int(*object.Spec.Replicas)
+		w.observed.Endpoints, w.observed.RolledOut = int(*object.Spec.Replicas), true
 		for i := range *object.Spec.Replicas {
 			w.observed.Pods = append(w.observed.Pods, plan.Pod{
-				Name: fmt.Sprintf("converter-%d", i), PlanHash: hash, Ready: true, Proof: &plan.Proof{}})
+				Name: fmt.Sprintf("converter-%d", i), Plans: plans, Ready: true, Proof: &proof})
 		}
 	case *corev1apply.ConfigMapApplyConfiguration:
-		if object.Labels[plan.PlanLabel] != "" && !slices.Contains(w.plans, *object.Name) {
-			w.plans = append(w.plans, *object.Name)
-		}
+		w.store(object.Labels[plan.PlanLabel])
 	case *rbacv1apply.ClusterRoleApplyConfiguration:
 		w.observed.Rights = true
+	}
+}
+
+// inOrder lists plans as they came.
+func (w *world) inOrder(hashes []string) string {
+	var ordered []string
+	for _, stored := range w.observed.Plans {
+		if slices.Contains(hashes, stored.Hash) {
+			ordered = append(ordered, stored.Hash)
+		}
+	}
+	return strings.Join(ordered, " and ")
+}
+
+func (w *world) store(hash string) {
+	stored := plan.StoredPlan{Hash: hash, Readable: true}
+	if hash != "" && !slices.Contains(w.observed.Plans, stored) {
+		w.observed.Plans = append(w.observed.Plans, stored)
 	}
 }
 

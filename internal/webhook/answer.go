@@ -11,7 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// retryAfterSeconds is when a call that found the converter busy may come again.
+// retryAfterSeconds is when a call may come again that found the pod busy, or
+// without the plan that it asks for.
 // An API server then repeats even a POST, as long as its own time is not over.
 const retryAfterSeconds = 1
 
@@ -66,6 +67,7 @@ var reasons = map[int]metav1.StatusReason{
 	http.StatusUnsupportedMediaType:  metav1.StatusReasonUnsupportedMediaType,
 	http.StatusTooManyRequests:       metav1.StatusReasonTooManyRequests,
 	http.StatusInternalServerError:   metav1.StatusReasonInternalError,
+	http.StatusServiceUnavailable:    metav1.StatusReasonServiceUnavailable,
 }
 
 // refuse answers a request that is not a review, or cannot be taken now. The body
@@ -79,10 +81,10 @@ func refuse(w http.ResponseWriter, own *refusal) {
 		Reason:   reasons[own.code],
 		Code:     int32(own.code),
 	}
-	if own.failure == failureOverloaded {
+	if own.failure == failureOverloaded || own.failure == failureUnknownPlan {
 		status.Details = &metav1.StatusDetails{RetryAfterSeconds: retryAfterSeconds}
 		w.Header().Set("Retry-After", strconv.Itoa(retryAfterSeconds))
-		// The next connection may lead to a pod that is less busy.
+		// The next connection may lead to a pod that is less busy, or has the plan.
 		w.Header().Set("Connection", "close")
 	}
 	writeJSON(w, own.code, status)

@@ -70,7 +70,7 @@ func definition(name string, bundle []byte, reviewVersion string) *apiextensions
 					ClientConfig: &apiextensionsv1.WebhookClientConfig{
 						CABundle: bundle,
 						Service: &apiextensionsv1.ServiceReference{
-							Namespace: "conversion-system", Name: "crontabs", Path: new(ConvertPath), Port: new(int32(443)),
+							Namespace: "conversion-system", Name: "crontabs", Path: new(testPath), Port: new(int32(443)),
 						},
 					},
 				},
@@ -163,7 +163,7 @@ func TestAPIServerShowsFailures(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			tc.options.Log = logr.Discard()
-			handler := NewHandler(convertFunc(rename), tc.options)
+			handler := NewHandler(only(convertFunc(rename)), tc.options)
 			_, err := apiServer(t, handler, "v1").ConvertToVersion(&tc.object, schema.GroupVersion{Group: "example.com", Version: "v1"})
 			if diff := cmp.Diff(tc.want, text(err)); diff != "" {
 				t.Errorf("error (-want +got):\n%s", diff)
@@ -174,7 +174,7 @@ func TestAPIServerShowsFailures(t *testing.T) {
 
 // TestAPIServerComesBack to a converter that was busy, as it is told to.
 func TestAPIServerComesBack(t *testing.T) {
-	handler := NewHandler(convertFunc(rename), HandlerOptions{Group: "example.com", MaxBytesInFlight: 1, Log: logr.Discard()})
+	handler := NewHandler(only(convertFunc(rename)), HandlerOptions{Group: "example.com", MaxBytesInFlight: 1, Log: logr.Discard()})
 	handler.gates.first.patience = 0
 	held, err := handler.gates.first.enter(t.Context(), 1)
 	if err != nil {

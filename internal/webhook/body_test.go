@@ -49,7 +49,7 @@ func TestReceive(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			handler := NewHandler(convertFunc(rename), HandlerOptions{MaxBodyBytes: 8 * firstBytes, MaxBytesInFlight: 4 * unit})
+			handler := NewHandler(only(convertFunc(rename)), HandlerOptions{MaxBodyBytes: 8 * firstBytes, MaxBytesInFlight: 4 * unit})
 			for i, gate := range []*gate{handler.gates.first, handler.gates.second} {
 				gate.patience = 0
 				if _, err := gate.enter(t.Context(), tc.others[i]); err != nil {
@@ -79,7 +79,7 @@ func TestReceive(t *testing.T) {
 }
 
 func TestBusyConverter(t *testing.T) {
-	handler := NewHandler(convertFunc(rename), HandlerOptions{Group: "example.com", MaxBytesInFlight: 10, Log: logr.Discard()})
+	handler := NewHandler(only(convertFunc(rename)), HandlerOptions{Group: "example.com", MaxBytesInFlight: 10, Log: logr.Discard()})
 	handler.gates.first.patience = 0
 	if _, err := handler.gates.first.enter(t.Context(), 10); err != nil {
 		t.Fatal(err)
@@ -95,7 +95,7 @@ func TestBusyConverter(t *testing.T) {
 }
 
 func TestCallerGoesAwayWhileWaiting(t *testing.T) {
-	handler := NewHandler(convertFunc(rename), HandlerOptions{Group: "example.com", MaxBytesInFlight: 10, Log: logr.Discard()})
+	handler := NewHandler(only(convertFunc(rename)), HandlerOptions{Group: "example.com", MaxBytesInFlight: 10, Log: logr.Discard()})
 	if _, err := handler.gates.first.enter(t.Context(), 10); err != nil {
 		t.Fatal(err)
 	}
@@ -110,12 +110,12 @@ func TestCallerGoesAwayWhileWaiting(t *testing.T) {
 func TestCallerGoesAway(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	count := 0
-	handler := NewHandler(convertFunc(func(dst, object []byte, toVersion string) ([]byte, error) {
+	handler := NewHandler(only(convertFunc(func(dst, object []byte, toVersion string) ([]byte, error) {
 		if count++; count == 2 {
 			cancel()
 		}
 		return rename(dst, object, toVersion)
-	}), HandlerOptions{Group: "example.com", Log: logr.Discard()})
+	})), HandlerOptions{Group: "example.com", Log: logr.Discard()})
 	object := `{"apiVersion":"example.com/v1beta1"}`
 	body := v1Review(`{"uid":"u","desiredAPIVersion":"example.com/v1","objects":[` + strings.Repeat(object+",", 9) + object + `]}`)
 	recorder := httptest.NewRecorder()

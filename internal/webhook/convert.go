@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 )
@@ -31,7 +32,9 @@ var errStopped = errors.New("stopped")
 // exchange is one call: the memory that it uses, and how far it has come.
 type exchange struct {
 	handler *Handler
-	began   time.Time
+	// converter is that of the plan that the path names.
+	converter Converter
+	began     time.Time
 	// in is the body, and out the answer.
 	in, out []byte
 	// passed are the gates that the call has passed.
@@ -86,7 +89,10 @@ func (h *Handler) convert(w http.ResponseWriter, r *http.Request) {
 	h.metrics.inFlight.Inc()
 	defer x.release()
 
-	refused := x.receive(r)
+	refused := x.choose(r.PathValue("plan"))
+	if refused == nil {
+		refused = x.receive(r)
+	}
 	if refused == nil {
 		refused = x.respond(r.Context())
 	}
@@ -97,6 +103,18 @@ func (h *Handler) convert(w http.ResponseWriter, r *http.Request) {
 		refuse(w, refused)
 	}
 	h.metrics.request(x)
+}
+
+// choose takes the plan that the path names. A pod that is about to end or to be
+// replaced may lack it while others have it: an API server is told to try again.
+func (x *exchange) choose(hash string) *refusal {
+	var found bool
+	if x.converter, found = x.handler.converters[hash]; found {
+		return nil
+	}
+	return &refusal{http.StatusServiceUnavailable, failureUnknownPlan, fmt.Sprintf(
+		"this converter pod does not have the rules %q, it has %s: see the conditions of the ConversionPolicy %s",
+		hash, strings.Join(x.handler.hashes, " and "), x.handler.options.CRD)}
 }
 
 // respond reads the review that was received and leaves the answer in out. A

@@ -63,13 +63,21 @@ func rename(dst, object []byte, toVersion string) ([]byte, error) {
 	return dst, errors.New("unknown version")
 }
 
-func newTestHandler() *Handler {
-	return NewHandler(convertFunc(rename), HandlerOptions{Group: "example.com", PlanHash: "abc", Log: logr.Discard()})
+// testPath is where the plan of the tests is asked for.
+const testPath = ConvertPath + "/abc"
+
+// only is the plan of the tests, and no other.
+func only(converter Converter, pairs ...[2]string) []Plan {
+	return []Plan{{Hash: "abc", Pairs: pairs, Converter: converter}}
 }
 
-// post sends body to /convert as an API server does.
+func newTestHandler() *Handler {
+	return NewHandler(only(convertFunc(rename)), HandlerOptions{Group: "example.com", Log: logr.Discard()})
+}
+
+// post sends body as an API server does.
 func post(handler http.Handler, body string) *httptest.ResponseRecorder {
-	request := httptest.NewRequest(http.MethodPost, "/convert?timeout=30s", strings.NewReader(body))
+	request := httptest.NewRequest(http.MethodPost, testPath+"?timeout=30s", strings.NewReader(body))
 	request.Header.Set("Content-Type", "application/json")
 	recorder := httptest.NewRecorder()
 	handler.ServeHTTP(recorder, request)
@@ -201,7 +209,7 @@ func TestConvertRefuses(t *testing.T) {
 		"large, of no length":   {body: valid + strings.Repeat(" ", 1000), headers: map[string]string{"Transfer-Encoding": "chunked"}, want: status(413, "the review is larger than the 1000 bytes that the converter accepts")},
 		"shorter than promised": {body: valid, headers: map[string]string{"Content-Length": "999"}, want: status(400, "the body ends before its Content-Length")},
 	}
-	handler := NewHandler(convertFunc(rename), HandlerOptions{Group: "example.com", MaxBodyBytes: 1000, Log: logr.Discard()})
+	handler := NewHandler(only(convertFunc(rename)), HandlerOptions{Group: "example.com", MaxBodyBytes: 1000, Log: logr.Discard()})
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			recorder := httptest.NewRecorder()
@@ -227,7 +235,7 @@ func requestWith(body string, headers map[string]string) *http.Request {
 	if headers["Content-Length"] != "" {
 		reader = io.MultiReader(reader, failingReader{})
 	}
-	request := httptest.NewRequest(http.MethodPost, ConvertPath, reader)
+	request := httptest.NewRequest(http.MethodPost, testPath, reader)
 	request.Header.Set("Content-Type", "application/json; charset=utf-8")
 	for name, value := range headers {
 		request.Header.Set(name, value)
@@ -256,7 +264,7 @@ func status(code int32, message string) metav1.Status {
 func TestFailuresAreLogged(t *testing.T) {
 	var lines []string
 	log := funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{})
-	handler := NewHandler(convertFunc(rename), HandlerOptions{Group: "example.com", Log: log})
+	handler := NewHandler(only(convertFunc(rename)), HandlerOptions{Group: "example.com", Log: log})
 
 	post(handler, v1Review(`{"uid":"u","desiredAPIVersion":"example.com/v1","objects":[{"metadata":{"name":"panic"}}]}`))
 

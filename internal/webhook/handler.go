@@ -5,7 +5,9 @@ package webhook
 
 import (
 	"cmp"
+	"maps"
 	"net/http"
+	"slices"
 	"sync/atomic"
 
 	"github.com/go-logr/logr"
@@ -15,11 +17,11 @@ import (
 
 // The paths that a converter pod answers at.
 const (
-	// ConvertPath answers a POST of a ConversionReview. Whatever one segment
-	// follows it, the plan's hash, is there for the API server: with another path
-	// it forgets what it has cached of conversions by another plan.
+	// ConvertPath, and one segment behind it, answers a POST of a ConversionReview
+	// by the plan whose hash the segment is. With another plan an API server asks
+	// at another path, and forgets what it has cached of conversions by the former.
 	ConvertPath = "/convert"
-	// PlanPath answers a GET with the Plan that the pod serves.
+	// PlanPath answers a GET with the Plans that the pod serves.
 	PlanPath = "/plan"
 	// HealthPath answers a GET as long as the process serves at all.
 	HealthPath = "/healthz"
@@ -53,10 +55,22 @@ type Converter interface {
 	Answer(dst, text []byte, toVersion string) ([]byte, conversion.Outcome, error)
 }
 
-// Plan is the answer at PlanPath.
+// Plan is one set of compiled rules. While rules change, a pod serves those of
+// before too: API servers go on asking for them until they know of the change.
 type Plan struct {
-	// Hash identifies the compiled rules that the pod serves.
-	Hash string `json:"hash"`
+	// Hash identifies the plan in the path of a call.
+	Hash string
+	// Pairs are the ordered pairs of versions, from and to, that the plan has.
+	// Metrics tell them apart; all others are counted together.
+	Pairs [][2]string
+	// Converter converts by the plan.
+	Converter Converter
+}
+
+// Plans is the answer at PlanPath.
+type Plans struct {
+	// Hashes identify the plans that the pod serves, sorted.
+	Hashes []string `json:"hashes"`
 }
 
 // HandlerOptions says what a Handler serves.
@@ -65,11 +79,6 @@ type HandlerOptions struct {
 	CRD string
 	// Group is the API group of the converted kind. Reviews of others are refused.
 	Group string
-	// Pairs are the ordered pairs of versions, from and to, that the plan has.
-	// Metrics tell them apart; all others are counted together.
-	Pairs [][2]string
-	// PlanHash is reported at PlanPath.
-	PlanHash string
 	// BuildVersion is reported in metrics.
 	BuildVersion string
 	// MaxBodyBytes bounds the body of a review, in bytes. Larger ones are
@@ -86,26 +95,31 @@ type HandlerOptions struct {
 // Handler answers ConversionReviews, and the questions of kubelet and operator
 // about the pod. It is ready as soon as it exists.
 type Handler struct {
-	converter Converter
-	options   HandlerOptions
-	gates     *gates
-	metrics   *metrics
-	// targets are the versions of the plan by group and version.
+	// converters are the plans' by their hashes, which hashes has sorted.
+	converters map[string]Converter
+	hashes     []string
+	options    HandlerOptions
+	gates      *gates
+	metrics    *metrics
+	// targets are the versions of all plans by group and version.
 	targets  map[string]*target
 	mux      *http.ServeMux
 	draining atomic.Bool
 }
 
-// NewHandler returns a Handler that converts by converter.
-func NewHandler(converter Converter, options HandlerOptions) *Handler {
+// NewHandler returns a Handler that converts by the plan that a call's path names.
+func NewHandler(plans []Plan, options HandlerOptions) *Handler {
 	options.MaxBodyBytes = cmp.Or(options.MaxBodyBytes, DefaultMaxBodyBytes)
 	options.MaxBytesInFlight = cmp.Or(options.MaxBytesInFlight, DefaultMaxBytesInFlight)
-	h := &Handler{converter: converter, options: options, gates: newGates(options.MaxBytesInFlight), mux: http.NewServeMux()}
-	h.metrics = newMetrics(&h.options, h.gates)
-	h.targets = h.metrics.newTargets(&h.options)
-	h.mux.HandleFunc("POST "+ConvertPath, h.convert)
+	h := &Handler{converters: map[string]Converter{}, options: options, gates: newGates(options.MaxBytesInFlight), mux: http.NewServeMux()}
+	for _, plan := range plans {
+		h.converters[plan.Hash] = plan.Converter
+	}
+	h.hashes = slices.Sorted(maps.Keys(h.converters))
+	h.metrics = newMetrics(&h.options, h.gates, h.hashes)
+	h.targets = h.metrics.newTargets(&h.options, plans)
 	h.mux.HandleFunc("POST "+ConvertPath+"/{plan}", h.convert)
-	h.mux.HandleFunc("GET "+PlanPath, h.plan)
+	h.mux.HandleFunc("GET "+PlanPath, h.plans)
 	h.mux.HandleFunc("GET "+HealthPath, healthy)
 	h.mux.HandleFunc("GET "+ReadyPath, h.ready)
 	return h
@@ -127,8 +141,8 @@ func (h *Handler) Drain() {
 	h.draining.Store(true)
 }
 
-func (h *Handler) plan(w http.ResponseWriter, _ *http.Request) {
-	writeJSON(w, http.StatusOK, Plan{Hash: h.options.PlanHash})
+func (h *Handler) plans(w http.ResponseWriter, _ *http.Request) {
+	writeJSON(w, http.StatusOK, Plans{Hashes: h.hashes})
 }
 
 func healthy(w http.ResponseWriter, _ *http.Request) {

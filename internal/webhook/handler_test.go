@@ -22,17 +22,18 @@ func TestRoutes(t *testing.T) {
 		drain        bool
 		want         answer
 	}{
-		"plan":                    {method: "GET", path: "/plan", want: answer{Code: 200, Body: `{"hash":"abc"}`}},
+		"plan":                    {method: "GET", path: "/plan", want: answer{Code: 200, Body: `{"hashes":["abc"]}`}},
 		"health":                  {method: "GET", path: "/healthz", want: answer{Code: 200, Body: "ok\n"}},
 		"readiness":               {method: "GET", path: "/readyz", want: answer{Code: 200, Body: "ok\n"}},
 		"health while draining":   {method: "GET", path: "/healthz", drain: true, want: answer{Code: 200, Body: "ok\n", Connection: "close"}},
 		"readiness when draining": {method: "GET", path: "/readyz", drain: true, want: answer{Code: 503, Body: "stopping\n", Connection: "close"}},
-		"reading convert":         {method: "GET", path: "/convert", want: answer{Code: 405, Body: "Method Not Allowed\n", Allow: "POST"}},
+		"reading convert":         {method: "GET", path: "/convert", want: answer{Code: 404, Body: "404 page not found\n"}},
 		"writing the plan":        {method: "POST", path: "/plan", want: answer{Code: 405, Body: "Method Not Allowed\n", Allow: "GET, HEAD"}},
 		"root":                    {method: "POST", path: "/", want: answer{Code: 404, Body: "404 page not found\n"}},
 		"metrics":                 {method: "GET", path: "/metrics", want: answer{Code: 404, Body: "404 page not found\n"}},
 		"profiles":                {method: "GET", path: "/debug/pprof/", want: answer{Code: 404, Body: "404 page not found\n"}},
 		"reading a plan's path":   {method: "GET", path: "/convert/abc", want: answer{Code: 405, Body: "Method Not Allowed\n", Allow: "POST"}},
+		"no plan at all":          {method: "POST", path: "/convert", want: answer{Code: 404, Body: "404 page not found\n"}},
 		"no plan in the path":     {method: "POST", path: "/convert/", want: answer{Code: 404, Body: "404 page not found\n"}},
 		"replacing the plan":      {method: "PUT", path: "/plan", want: answer{Code: 405, Body: "Method Not Allowed\n", Allow: "GET, HEAD"}},
 		"deleting the plan":       {method: "DELETE", path: "/plan", want: answer{Code: 405, Body: "Method Not Allowed\n", Allow: "GET, HEAD"}},

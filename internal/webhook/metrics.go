@@ -6,6 +6,7 @@ package webhook
 import (
 	"net/http"
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -18,7 +19,7 @@ import (
 // namespace begins the names of all metrics that are our own.
 const namespace = "conversion_operator_webhook"
 
-// otherVersion stands in labels for every version that the plan does not have, so
+// otherVersion stands in labels for every version that no plan has, so
 // that no request can make up label values.
 const otherVersion = "other"
 
@@ -33,6 +34,7 @@ const (
 	failureBodyTooLarge
 	failureCanceled
 	failureOverloaded
+	failureUnknownPlan
 	failurePanic
 	failures
 )
@@ -45,6 +47,7 @@ var failureTypes = [failures]string{
 	failureBodyTooLarge:  "body_too_large",
 	failureCanceled:      "canceled",
 	failureOverloaded:    "overloaded",
+	failureUnknownPlan:   "unknown_plan",
 	failurePanic:         "panic",
 }
 
@@ -70,7 +73,7 @@ type metrics struct {
 	latency    [failures]prometheus.Observer
 	converting prometheus.Observer
 	inFlight   prometheus.Gauge
-	// unknown counts for all pairs of versions that the plan does not have.
+	// unknown counts for all pairs of versions that no plan has.
 	unknown pair
 	// certificateExpiry is the Server's to set.
 	certificateExpiry func() float64
@@ -120,13 +123,13 @@ func (m *metrics) request(x *exchange) {
 	}
 }
 
-// unknownTarget is a version that the plan does not have.
+// unknownTarget is a version that no plan has.
 func (m *metrics) unknownTarget(version string) *target {
 	return &target{version: version, unknown: &m.unknown}
 }
 
 // newMetrics registers all that a handler counts.
-func newMetrics(options *HandlerOptions, bytes *gates) *metrics {
+func newMetrics(options *HandlerOptions, bytes *gates, hashes []string) *metrics {
 	m := &metrics{registry: prometheus.NewRegistry(), certificateExpiry: func() float64 { return 0 }}
 	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	crd := prometheus.Labels{"crd": options.CRD}
@@ -143,15 +146,17 @@ func newMetrics(options *HandlerOptions, bytes *gates) *metrics {
 	m.registry.MustRegister(m.inFlight)
 	m.gauge("bytes_in_flight", "Memory that is taken for the bodies and answers of ConversionReviews.", crd, func() float64 { return float64(bytes.used()) })
 	m.gauge("bytes_in_flight_limit", "Memory that may be taken for the bodies and answers of ConversionReviews.", crd, func() float64 { return float64(bytes.limit()) })
-	m.gauge("plan_info", "The compiled rules that are served. Always 1.", prometheus.Labels{"crd": options.CRD, "hash": options.PlanHash}, one)
+	for _, hash := range hashes {
+		m.gauge("plan_info", "The compiled rules that are served: one series each. Always 1.", prometheus.Labels{"crd": options.CRD, "hash": hash}, one)
+	}
 	m.gauge("certificate_expiry_timestamp_seconds", "When the serving certificate expires, in seconds of Unix time.", crd, func() float64 { return m.certificateExpiry() })
 	m.gauge("build_info", "What is running. Always 1.", prometheus.Labels{"version": options.BuildVersion, "goversion": runtime.Version()}, one)
 	return m
 }
 
-// newTargets registers what is counted for the pairs of versions of the plan, and
-// returns it by group and version.
-func (m *metrics) newTargets(options *HandlerOptions) map[string]*target {
+// newTargets registers what is counted for the pairs of versions of all plans
+// together, and returns it by group and version.
+func (m *metrics) newTargets(options *HandlerOptions, plans []Plan) map[string]*target {
 	crd := prometheus.Labels{"crd": options.CRD}
 	duration := m.histogram("conversion_duration_seconds", "Time that the conversion of one object took.", latencyBuckets, crd, "from", "to")
 	failed := m.counter("conversion_failures_total", "Objects that could not be converted. Each fails its whole ConversionReview.", crd, "from", "to", "failure_type")
@@ -166,7 +171,7 @@ func (m *metrics) newTargets(options *HandlerOptions) map[string]*target {
 	}
 	m.unknown = newPair(otherVersion, otherVersion)
 	targets := map[string]*target{}
-	for _, versions := range options.Pairs {
+	for _, versions := range pairsOf(plans) {
 		from, to := versions[0], versions[1]
 		key := options.Group + "/" + to
 		if targets[key] == nil {
@@ -175,6 +180,19 @@ func (m *metrics) newTargets(options *HandlerOptions) map[string]*target {
 		targets[key].pairs = append(targets[key].pairs, newPair(from, to))
 	}
 	return targets
+}
+
+// pairsOf returns the pairs of versions that any plan has, each once.
+func pairsOf(plans []Plan) [][2]string {
+	var all [][2]string
+	for _, plan := range plans {
+		for _, pair := range plan.Pairs {
+			if !slices.Contains(all, pair) {
+				all = append(all, pair)
+			}
+		}
+	}
+	return all
 }
 
 func (m *metrics) counter(name, help string, crd prometheus.Labels, labels ...string) *prometheus.CounterVec {

@@ -48,7 +48,7 @@ func scrape(t *testing.T, handler *Handler) string {
 }
 
 func newMeasured() *Handler {
-	return NewHandler(outcomeFunc(func(object string) (conversion.Outcome, error) {
+	return NewHandler(only(outcomeFunc(func(object string) (conversion.Outcome, error) {
 		outcome := conversion.Outcome{From: "v1beta1"}
 		switch {
 		case strings.Contains(object, "kept"):
@@ -63,9 +63,8 @@ func newMeasured() *Handler {
 			outcome.From = ""
 		}
 		return outcome, nil
-	}), HandlerOptions{
-		CRD: "crontabs.example.com", Group: "example.com", Pairs: [][2]string{{"v1", "v1beta1"}, {"v1beta1", "v1"}},
-		PlanHash: "abc", BuildVersion: "v0.0.0", MaxBodyBytes: 1000, MaxBytesInFlight: 10000, Log: logr.Discard(),
+	}), [2]string{"v1", "v1beta1"}, [2]string{"v1beta1", "v1"}), HandlerOptions{
+		CRD: "crontabs.example.com", Group: "example.com", BuildVersion: "v0.0.0", MaxBodyBytes: 1000, MaxBytesInFlight: 10000, Log: logr.Discard(),
 	})
 }
 

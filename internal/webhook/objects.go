@@ -57,7 +57,7 @@ func (x *exchange) convertObject(s *scanner) *pair {
 		}
 		return x.target.pair("")
 	}
-	out, outcome, err := x.handler.converter.Answer(x.out, x.object, x.target.version)
+	out, outcome, err := x.converter.Answer(x.out, x.object, x.target.version)
 	if err != nil {
 		x.failObject(outcome.From, failureOf(err), err)
 		return x.target.pair(outcome.From)

@@ -42,8 +42,8 @@ func newSample(t testing.TB) *Handler {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return NewHandler(converter, HandlerOptions{
-		CRD: compiled.Plan.CRD, Group: compiled.Plan.Group, Pairs: compiled.Plan.Pairs(), Log: logr.Discard(),
+	return NewHandler(only(converter, compiled.Plan.Pairs()...), HandlerOptions{
+		CRD: compiled.Plan.CRD, Group: compiled.Plan.Group, Log: logr.Discard(),
 	})
 }
 
@@ -64,7 +64,7 @@ func BenchmarkRespond(b *testing.B) {
 	b.SetBytes(int64(len(body)))
 	b.ReportAllocs()
 	for b.Loop() {
-		*x = exchange{handler: handler, began: x.began, in: append(x.in[:0], body...), out: x.out[:0]}
+		*x = exchange{handler: handler, converter: handler.converters["abc"], began: x.began, in: append(x.in[:0], body...), out: x.out[:0]}
 		if refused := x.respond(b.Context()); refused != nil || x.cause != nil {
 			b.Fatal(refused, x.cause)
 		}

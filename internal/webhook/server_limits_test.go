@@ -40,7 +40,7 @@ func startDefault(t *testing.T, adjust ...func(*Server)) *running {
 // TestSlowClients send less than they promise, and are cut off: what they hold
 // is free again when their connection is closed.
 func TestSlowClients(t *testing.T) {
-	const head = "POST /convert HTTP/1.1\r\nHost: " + serviceName + "\r\nContent-Type: application/json\r\n"
+	const head = "POST " + testPath + " HTTP/1.1\r\nHost: " + serviceName + "\r\nContent-Type: application/json\r\n"
 	cases := map[string]struct {
 		sent string
 		want string
@@ -89,7 +89,7 @@ func TestHalfSentBodies(t *testing.T) {
 	server := start(t, newTestHandler(), directory, authority)
 	for _, length := range []int{1000, firstBytes * 3} {
 		connection := server.connect(t, &tls.Config{})
-		if _, err := fmt.Fprintf(connection, "POST /convert HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
+		if _, err := fmt.Fprintf(connection, "POST "+testPath+" HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
 			length, strings.Repeat(" ", length/2)); err != nil {
 			t.Fatal(err)
 		}

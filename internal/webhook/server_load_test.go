@@ -64,7 +64,7 @@ func (c *caller) convert(t *testing.T, kind string) string {
 		}
 	}})
 	body := v1Review(`{"uid":"u","desiredAPIVersion":"example.com/v1","objects":[{"apiVersion":"example.com/v1beta1","kind":"` + kind + `"}]}`)
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+serviceName+ConvertPath, strings.NewReader(body))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+serviceName+testPath, strings.NewReader(body))
 	if err != nil {
 		t.Error(err)
 		return ""
@@ -93,13 +93,13 @@ func TestNoCallFailsWhenAPodStops(t *testing.T) {
 	mount(t, directory, "1", authority.Issue(t, serviceName, hours(1)))
 	entered, leave := make(chan struct{}, callers), make(chan struct{})
 	handler := func() *Handler {
-		return NewHandler(convertFunc(func(dst, object []byte, toVersion string) ([]byte, error) {
+		return NewHandler(only(convertFunc(func(dst, object []byte, toVersion string) ([]byte, error) {
 			if bytes.Contains(object, []byte("slow")) {
 				entered <- struct{}{}
 				<-leave
 			}
 			return rename(dst, object, toVersion)
-		}), HandlerOptions{Group: "example.com", Log: logr.Discard()})
+		})), HandlerOptions{Group: "example.com", Log: logr.Discard()})
 	}
 	first, second := start(t, handler(), directory, authority), start(t, handler(), directory, authority)
 	defer second.end(t)

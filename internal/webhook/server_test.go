@@ -163,7 +163,7 @@ func TestServerFinishesWhatItAccepted(t *testing.T) {
 		}
 		return rename(dst, object, toVersion)
 	}
-	server := start(t, NewHandler(convertFunc(slow), HandlerOptions{Group: "example.com", Log: logr.Discard()}), directory, authority)
+	server := start(t, NewHandler(only(convertFunc(slow)), HandlerOptions{Group: "example.com", Log: logr.Discard()}), directory, authority)
 	body := func(name string) string {
 		return v1Review(`{"uid":"u","desiredAPIVersion":"example.com/v1","objects":[{"apiVersion":"example.com/v1beta1","kind":"` + name + `"}]}`)
 	}
@@ -173,13 +173,13 @@ func TestServerFinishesWhatItAccepted(t *testing.T) {
 	expect(t, "ready", answer{200, "HTTP/1.1", false, false, leaf.NotAfter}, got)
 	inFlight := make(chan answer)
 	go func() {
-		inFlight <- server.call(t, other, http.MethodPost, ConvertPath, body("slow"))
+		inFlight <- server.call(t, other, http.MethodPost, testPath, body("slow"))
 	}()
 	<-entered
 
 	server.stop()
 	<-server.draining
-	got = server.call(t, kept, http.MethodPost, ConvertPath, body("kept"))
+	got = server.call(t, kept, http.MethodPost, testPath, body("kept"))
 	expect(t, "a call on a kept connection while draining", answer{200, "HTTP/1.1", true, true, leaf.NotAfter}, got)
 	got = server.call(t, kept, http.MethodGet, ReadyPath, "")
 	expect(t, "readiness while draining, on a new connection", answer{503, "HTTP/1.1", true, false, leaf.NotAfter}, got)

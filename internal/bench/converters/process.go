@@ -59,7 +59,7 @@ func serve(ctx context.Context, binary string, plan []byte) (idle, error) {
 	defer cancel()
 	var log bytes.Buffer
 	command := exec.CommandContext(ctx, binary, "serve", "--drain=0s", "--port="+strconv.Itoa(port),
-		"--plan="+filepath.Join(dir, "plan.json"), "--certificates="+dir)
+		"--plans="+dir, "--certificates="+dir)
 	command.Stdout, command.Stderr = &log, &log
 	start := time.Now()
 	if err := command.Start(); err != nil {

@@ -89,7 +89,8 @@ func (c *converter) start(t *testing.T) {
 
 // handler answers by the converter's plan.
 func (c *converter) handler() *webhook.Handler {
-	return webhook.NewHandler(c.engine, webhook.HandlerOptions{Group: c.plan.Group, PlanHash: c.plan.Hash(), Log: logr.Discard()})
+	return webhook.NewHandler([]webhook.Plan{{Hash: c.plan.Hash(), Pairs: c.plan.Pairs(), Converter: c.engine}},
+		webhook.HandlerOptions{CRD: c.plan.CRD, Group: c.plan.Group, Log: logr.Discard()})
 }
 
 func closeIfOpen(connection net.Conn) error {
@@ -98,6 +99,9 @@ func closeIfOpen(connection net.Conn) error {
 	}
 	return connection.Close()
 }
+
+// path is where the converter is asked for its plan.
+func (c *converter) path() string { return webhook.ConvertPath + "/" + c.plan.Hash() }
 
 func (c *converter) address() string { return net.JoinHostPort(host, strconv.Itoa(c.port)) }
 
@@ -108,7 +112,7 @@ func (c *converter) conversion() *apiextensionsv1.CustomResourceConversion {
 		Webhook: &apiextensionsv1.WebhookConversion{
 			ConversionReviewVersions: []string{"v1"},
 			ClientConfig: &apiextensionsv1.WebhookClientConfig{
-				URL: new("https://" + c.address() + webhook.ConvertPath), CABundle: c.bundle,
+				URL: new("https://" + c.address() + c.path()), CABundle: c.bundle,
 			},
 		},
 	}

@@ -22,8 +22,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/conversion-operator/conversion-operator/internal/webhook"
 )
 
 // reviews counts what the API server sends to a handler.
@@ -78,7 +76,7 @@ func (k *kind) countReviews(t *testing.T) *reviews {
 	server.TLS = &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12}
 	server.StartTLS()
 	t.Cleanup(server.Close)
-	address := strings.Replace(server.URL, "127.0.0.1", host, 1) + webhook.ConvertPath
+	address := strings.Replace(server.URL, "127.0.0.1", host, 1) + k.path()
 	k.change(t, func(crd *apiextensionsv1.CustomResourceDefinition) {
 		crd.Spec.Conversion.Webhook.ClientConfig.URL = &address
 	})

@@ -31,7 +31,11 @@ func TestConverterPodsHaveNoRights(t *testing.T) {
 		t.Fatalf("%d converter pods, want 2", len(found))
 	}
 	for _, pod := range found {
-		if slices.ContainsFunc(pod.Spec.Volumes, func(volume corev1.Volume) bool { return volume.Projected != nil }) {
+		if slices.ContainsFunc(pod.Spec.Volumes, func(volume corev1.Volume) bool {
+			return volume.Projected != nil && slices.ContainsFunc(volume.Projected.Sources, func(source corev1.VolumeProjection) bool {
+				return source.ServiceAccountToken != nil
+			})
+		}) {
 			t.Errorf("pod %s mounts a ServiceAccount token", pod.Name)
 		}
 		if pod.Spec.ServiceAccountName != "conversion-operator-converter" {

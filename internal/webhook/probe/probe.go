@@ -9,6 +9,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/conversion-operator/conversion-operator/internal/webhook"
@@ -24,7 +26,7 @@ type Target struct {
 	// ServerName is the name that the certificate must be valid for,
 	// <service>.<namespace>.svc.
 	ServerName string
-	// PlanHash is the plan that the pod must serve.
+	// PlanHash is the plan that the pod must serve, and convert the canaries by.
 	PlanHash string
 	// APIVersion is any group and version of the kind. A review without objects
 	// asks for it if there are no canaries.
@@ -49,8 +51,8 @@ type Canary struct {
 type Result struct {
 	// NotAfter is when the certificate that the pod serves expires.
 	NotAfter time.Time
-	// PlanHash is the plan that the pod serves.
-	PlanHash string
+	// PlanHashes are the plans that the pod serves.
+	PlanHashes []string
 }
 
 // Pod probes one pod for as long as ctx allows. The error is an *Error that
@@ -64,25 +66,25 @@ func Pod(ctx context.Context, target Target) (Result, error) {
 	defer connection.close()
 	result.NotAfter = connection.notAfter
 
-	if result.PlanHash, err = connection.plan(ctx); err != nil {
+	if result.PlanHashes, err = connection.plans(ctx); err != nil {
 		return result, err
 	}
-	if result.PlanHash != target.PlanHash {
-		return result, failf(ReasonWrongPlan, "the pod serves plan %s, not %s", quote(result.PlanHash), quote(target.PlanHash))
+	if !slices.Contains(result.PlanHashes, target.PlanHash) {
+		return result, failf(ReasonWrongPlan, "the pod serves plan %s, not %s", quote(strings.Join(result.PlanHashes, ", ")), quote(target.PlanHash))
 	}
 	return result, connection.convertAll(ctx, &target)
 }
 
-func (c *connection) plan(ctx context.Context) (string, error) {
+func (c *connection) plans(ctx context.Context) ([]string, error) {
 	body, err := c.call(ctx, http.MethodGet, webhook.PlanPath, nil)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	var plan webhook.Plan
-	if err := json.Unmarshal(body, &plan); err != nil || plan.Hash == "" {
-		return "", failf(ReasonUnexpectedAnswer, "GET %s answered %s, not the plan that the pod serves", webhook.PlanPath, quote(string(body)))
+	var plans webhook.Plans
+	if err := json.Unmarshal(body, &plans); err != nil || len(plans.Hashes) == 0 {
+		return nil, failf(ReasonUnexpectedAnswer, "GET %s answered %s, not the plans that the pod serves", webhook.PlanPath, quote(string(body)))
 	}
-	return plan.Hash, nil
+	return plans.Hashes, nil
 }
 
 func (c *connection) convertAll(ctx context.Context, target *Target) error {

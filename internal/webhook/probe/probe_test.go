@@ -78,7 +78,7 @@ func (p *pod) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case p.other != nil:
 		p.other(w, r)
 	case r.URL.Path == webhook.PlanPath:
-		_, _ = io.WriteString(w, `{"hash":"abc"}`)
+		_, _ = io.WriteString(w, `{"hashes":["abc"]}`)
 	default:
 		body, _ := io.ReadAll(r.Body)
 		var review apiextensionsv1.ConversionReview
@@ -106,7 +106,7 @@ func (toVersion) Answer(dst, text []byte, version string) ([]byte, conversion.Ou
 
 // converter answers as a real pod does.
 func converter(_ *testca.Authority, p *pod) {
-	p.other = webhook.NewHandler(toVersion{}, webhook.HandlerOptions{Group: "example.com", PlanHash: "abc", Log: logr.Discard()}).ServeHTTP
+	p.other = webhook.NewHandler([]webhook.Plan{{Hash: "abc", Converter: toVersion{}}}, webhook.HandlerOptions{Group: "example.com", Log: logr.Discard()}).ServeHTTP
 }
 
 func TestPod(t *testing.T) {
@@ -129,7 +129,7 @@ func TestPod(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(Result{NotAfter: pod.leaf.NotAfter, PlanHash: "abc"}, got); diff != "" {
+			if diff := cmp.Diff(Result{NotAfter: pod.leaf.NotAfter, PlanHashes: []string{"abc"}}, got); diff != "" {
 				t.Errorf("result (-want +got):\n%s", diff)
 			}
 			if diff := cmp.Diff(tc.requests, pod.requests); diff != "" {
@@ -164,7 +164,7 @@ func TestRequestIsThatOfAnAPIServer(t *testing.T) {
 	var review map[string]any
 	pod.other = func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == webhook.PlanPath {
-			_, _ = io.WriteString(w, `{"hash":"abc"}`)
+			_, _ = io.WriteString(w, `{"hashes":["abc"]}`)
 			return
 		}
 		header, host, name, protocol = r.Header, r.Host, r.TLS.ServerName, r.Proto
@@ -225,12 +225,12 @@ func TestPodFails(t *testing.T) {
 		"a redirect":          {options: []func(*testca.Authority, *pod){answers(302, "")}, want: &Error{ReasonUnexpectedAnswer, `GET /plan answered HTTP status 302: ""`}},
 		"a Status":            {options: []func(*testca.Authority, *pod){answers(500, `{"kind":"Status","message":"out of order"}`)}, want: &Error{ReasonUnexpectedAnswer, `GET /plan answered HTTP status 500: out of order`}},
 		"a long text":         {options: []func(*testca.Authority, *pod){answers(500, strings.Repeat("ä", 400))}, want: &Error{ReasonUnexpectedAnswer, `GET /plan answered HTTP status 500: "` + strings.Repeat("ä", 250) + `…"`}},
-		"no plan in JSON":     {options: []func(*testca.Authority, *pod){answers(200, `{}`)}, want: &Error{ReasonUnexpectedAnswer, `GET /plan answered "{}", not the plan that the pod serves`}},
-		"garbage for a plan":  {options: []func(*testca.Authority, *pod){answers(200, `<html>`)}, want: &Error{ReasonUnexpectedAnswer, `GET /plan answered "<html>", not the plan that the pod serves`}},
+		"no plan in JSON":     {options: []func(*testca.Authority, *pod){answers(200, `{}`)}, want: &Error{ReasonUnexpectedAnswer, `GET /plan answered "{}", not the plans that the pod serves`}},
+		"garbage for a plan":  {options: []func(*testca.Authority, *pod){answers(200, `<html>`)}, want: &Error{ReasonUnexpectedAnswer, `GET /plan answered "<html>", not the plans that the pod serves`}},
 		"an endless plan":     {options: []func(*testca.Authority, *pod){answers(200, strings.Repeat(" ", maxAnswerBytes+1))}, want: &Error{ReasonUnexpectedAnswer, `GET /plan answered more than 16777216 bytes`}},
-		"another plan":        {options: []func(*testca.Authority, *pod){converter, target(func(t *Target) { t.PlanHash = "def" })}, want: &Error{ReasonWrongPlan, `the pod serves plan "abc", not "def"`}, known: Result{PlanHash: "abc"}},
-		"a canary that fails": {options: []func(*testca.Authority, *pod){converter, target(func(t *Target) { t.Canaries[0].DesiredAPIVersion = "example.com/v2" })}, want: &Error{ReasonCanaryFailed, "converting to example.com/v2: default/one cannot be converted from v1beta1 to v2: there is no version v2"}, known: Result{PlanHash: "abc"}},
-		"another group":       {options: []func(*testca.Authority, *pod){converter, target(func(t *Target) { t.Canaries = nil; t.APIVersion = "example.org/v1" })}, want: &Error{ReasonCanaryFailed, "converting to example.org/v1: this converter serves example.com, but the request is for example.org/v1: the CustomResourceDefinition refers to the wrong webhook"}, known: Result{PlanHash: "abc"}},
+		"another plan":        {options: []func(*testca.Authority, *pod){converter, target(func(t *Target) { t.PlanHash = "def" })}, want: &Error{ReasonWrongPlan, `the pod serves plan "abc", not "def"`}, known: Result{PlanHashes: []string{"abc"}}},
+		"a canary that fails": {options: []func(*testca.Authority, *pod){converter, target(func(t *Target) { t.Canaries[0].DesiredAPIVersion = "example.com/v2" })}, want: &Error{ReasonCanaryFailed, "converting to example.com/v2: default/one cannot be converted from v1beta1 to v2: there is no version v2"}, known: Result{PlanHashes: []string{"abc"}}},
+		"another group":       {options: []func(*testca.Authority, *pod){converter, target(func(t *Target) { t.Canaries = nil; t.APIVersion = "example.org/v1" })}, want: &Error{ReasonCanaryFailed, "converting to example.org/v1: this converter serves example.com, but the request is for example.org/v1: the CustomResourceDefinition refers to the wrong webhook"}, known: Result{PlanHashes: []string{"abc"}}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -242,7 +242,7 @@ func TestPodFails(t *testing.T) {
 				"NOTAFTER", pod.leaf.NotAfter.Format(time.RFC3339),
 			).Replace(tc.want.Message)
 			expectError(t, tc.want, err)
-			if diff := cmp.Diff(tc.known.PlanHash, got.PlanHash); diff != "" {
+			if diff := cmp.Diff(tc.known.PlanHashes, got.PlanHashes); diff != "" {
 				t.Errorf("plan (-want +got):\n%s", diff)
 			}
 		})

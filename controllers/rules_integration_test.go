@@ -1,0 +1,85 @@
+//go:build integration
+
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/webhook/probe"
+)
+
+// TestChangingRules: pods carry the new rules besides the old before the
+// CustomResourceDefinition names the new ones, which it does not before every pod
+// has proven them; and a little later the new ones only.
+func TestChangingRules(t *testing.T) {
+	const group, name = "changing.example.com", "crontabs.changing.example.com"
+	create(t, manifest(group, "v1beta1", "v1"), &apiextensionsv1.CustomResourceDefinition{})
+	create(t, policy(group), &v1alpha1.ConversionPolicy{})
+	eventually(t, "the policy is ready", func() (bool, string) {
+		if apimeta.IsStatusConditionTrue(getPolicy(t, name).Status.Conditions, v1alpha1.CertificatesReadyCondition) {
+			pods.run(t, name)
+		}
+		return apimeta.IsStatusConditionTrue(getPolicy(t, name).Status.Conditions, v1alpha1.ReadyCondition), "not ready"
+	})
+	before, path := getPolicy(t, name).Status.Plan.Hash, namedPath(t, name)
+
+	changed := getPolicy(t, name)
+	changed.Spec.Converter.Declarative.Spokes[0].Rules[0].Format.Template = "{host}/{port}"
+	must(t, cluster.Update(t.Context(), changed))
+	carries(t, name, func(hashes []string) bool { return len(hashes) == 2 && slices.Contains(hashes, before) })
+	after := getPolicy(t, name).Status.Plan.Hash
+	condition := waitFor(t, name, v1alpha1.WebhookAvailableCondition, metav1.ConditionFalse, v1alpha1.ReasonRollingOut)
+	if want := "converts by the rules of before, plan " + before; !strings.Contains(condition.Message, want) {
+		t.Errorf("the message lacks %q: %s", want, condition.Message)
+	}
+
+	pods.refuse.Store(&probe.Error{Reason: probe.ReasonCanaryFailed, Message: "a canary came back wrong"})
+	pods.run(t, name)
+	waitFor(t, name, v1alpha1.ConversionVerifiedCondition, metav1.ConditionFalse, string(probe.ReasonCanaryFailed))
+	if got := namedPath(t, name); got != path {
+		t.Errorf("the CustomResourceDefinition names %s before the new rules are proven, want %s", got, path)
+	}
+
+	pods.refuse.Store(nil)
+	waitFor(t, name, v1alpha1.ReadyCondition, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
+	if got, want := namedPath(t, name), plan.ConvertPath+"/"+after; got != want {
+		t.Errorf("the CustomResourceDefinition names %s, want %s", got, want)
+	}
+	carries(t, name, func(hashes []string) bool { return slices.Equal(hashes, []string{after}) })
+	eventually(t, "the plan of before is deleted", func() (bool, string) {
+		pods.run(t, name)
+		left := &corev1.ConfigMapList{}
+		must(t, cluster.List(t.Context(), left, client.MatchingLabels{plan.PlanLabel: before}))
+		return len(left.Items) == 0, "still there"
+	})
+}
+
+func namedPath(t *testing.T, name string) string {
+	t.Helper()
+	return *getCRD(t, name).Spec.Conversion.Webhook.ClientConfig.Service.Path
+}
+
+// carries waits until the Deployment's pods are to carry plans that are right.
+func carries(t *testing.T, policy string, right func([]string) bool) {
+	t.Helper()
+	eventually(t, "pods carry the right plans", func() (bool, string) {
+		deployment := &appsv1.Deployment{}
+		must(t, cluster.Get(t.Context(), client.ObjectKey{Namespace: system, Name: plan.ChildName(policy)}, deployment))
+		carried := deployment.Spec.Template.Annotations[plan.PlansAnnotation]
+		return right(plan.SplitPlans(carried)), carried
+	})
+}

@@ -1,0 +1,135 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan_test
+
+import (
+	"path"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/plan"
+)
+
+// changing is an armed world in which rules were changed, and pods are still as
+// they were. It returns the hash of the plan that is armed.
+func changing(t *testing.T) (*world, string) {
+	t.Helper()
+	w := armed(t)
+	before := w.observed.Rules.Plan.Hash()
+	w.holdBack = true
+	w.changeRules("/")
+	w.settle()
+	return w, before
+}
+
+// switched are the plans that a decision points the CustomResourceDefinition at.
+func switched(decided plan.Plan) []string {
+	var hashes []string
+	for _, step := range decided.Steps {
+		if step, ok := step.(plan.SwitchCRD); ok {
+			hashes = append(hashes, path.Base(*step.Conversion.Webhook.ClientConfig.Service.Path))
+		}
+	}
+	return hashes
+}
+
+// TestTheSwitchWaitsForEveryPod that could be asked for the new plan without having it.
+func TestTheSwitchWaitsForEveryPod(t *testing.T) {
+	cases := map[string]struct {
+		change func(w *world, before, both []string)
+		want   bool
+	}{
+		"all pods have it": {func(*world, []string, []string) {}, true},
+		"one pod has not":  {func(w *world, before, _ []string) { w.observed.Pods[0].Plans = before }, false},
+		"one that is not ready has not": {func(w *world, before, _ []string) {
+			w.observed.Pods[0].Plans, w.observed.Pods[0].Ready = before, false
+		}, false},
+		"one that is ending has not": {func(w *world, before, _ []string) {
+			w.observed.Ending = []plan.EndingPod{{Plans: before, Until: w.observed.Now.Add(time.Second)}}
+		}, false},
+		"one that is ending has it": {func(w *world, _, both []string) {
+			w.observed.Ending = []plan.EndingPod{{Plans: both, Until: w.observed.Now.Add(time.Second)}}
+		}, true},
+		"one that was killed has not": {func(w *world, before, _ []string) {
+			w.observed.Ending = []plan.EndingPod{{Plans: before, Until: w.observed.Now}}
+		}, true},
+		"the Deployment may make others": {func(w *world, _, _ []string) { w.observed.RolledOut = false }, false},
+		"one has not proven it":          {func(w *world, _, _ []string) { w.observed.Pods[0].Proof = nil }, false},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			w, before := changing(t)
+			both := []string{before, w.observed.Rules.Plan.Hash()}
+			for i := range w.observed.Pods {
+				w.observed.Pods[i].Plans = both
+			}
+			c.change(w, []string{before}, both)
+			if got := len(switched(w.plan())) == 1; got != c.want {
+				t.Errorf("switches the CustomResourceDefinition: %t, want %t", got, c.want)
+			}
+		})
+	}
+}
+
+// TestALostPlanStaysInMemory: pods that still have it are not replaced by pods
+// that have not, until none of them is ready.
+func TestALostPlanStaysInMemory(t *testing.T) {
+	w, before := changing(t)
+	w.observed.Plans = slices.DeleteFunc(w.observed.Plans, func(stored plan.StoredPlan) bool { return stored.Hash == before })
+	w.holdBack = false
+	w.settle()
+	condition := apimeta.FindStatusCondition(w.observed.Policy.Status.Conditions, v1alpha1.WebhookAvailableCondition)
+	if condition.Reason != v1alpha1.ReasonPlanLost || !strings.Contains(condition.Message, plan.PlanName(crontabs, before)) {
+		t.Errorf("WebhookAvailable is %s: %s; want PlanLost and the name of the ConfigMap", condition.Reason, condition.Message)
+	}
+	if !slices.Equal(w.observed.Pods[0].Plans, []string{before}) {
+		t.Errorf("pods carry %v, want what is lost otherwise", w.observed.Pods[0].Plans)
+	}
+
+	for i := range w.observed.Pods {
+		w.observed.Pods[i].Ready = false
+	}
+	w.settle()
+	if want := []string{w.observed.Rules.Plan.Hash()}; !slices.Equal(w.observed.Pods[0].Plans, want) {
+		t.Errorf("pods carry %v once nobody has the lost plan, want the wanted one", w.observed.Pods[0].Plans)
+	}
+	if !apimeta.IsStatusConditionTrue(w.observed.Policy.Status.Conditions, v1alpha1.ReadyCondition) {
+		t.Errorf("it never becomes ready:\n%s", w.story())
+	}
+}
+
+// TestRearmingInTheMiddle of a change names what pods have, and at first what was named.
+func TestRearmingInTheMiddle(t *testing.T) {
+	none := func(w *world) {
+		w.observed.CRD.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter}
+	}
+	cases := map[string]func(*world){
+		"dropped": none,
+		"dropped while rules are broken": func(w *world) {
+			none(w)
+			w.changeRules("")
+		},
+		"a plan that nobody has": func(w *world) {
+			w.observed.CRD.Spec.Conversion.Webhook.ClientConfig.Service.Path = new(plan.ConvertPath + "/0123456789abcdef")
+		},
+		"no plan at all": func(w *world) {
+			w.observed.CRD.Spec.Conversion.Webhook.ClientConfig.Service.Path = nil
+		},
+	}
+	for name, change := range cases {
+		t.Run(name, func(t *testing.T) {
+			w, before := changing(t)
+			change(w)
+			if got := switched(w.plan()); !slices.Equal(got, []string{before}) {
+				t.Errorf("names the plans %v, want %s", got, before)
+			}
+		})
+	}
+}

@@ -1,0 +1,113 @@
+//go:build e2e
+
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/test/story"
+)
+
+// TestChangingRules changes the rules there and back while somebody reads. No
+// read fails, each is answered by the one rules or the others, and once by the
+// others never by the one again. What the API server has in memory follows.
+func TestChangingRules(t *testing.T) {
+	ctx := t.Context()
+	crontab := inGroup("rules.example.com")
+	applySample(ctx, t, crontab, crontab.CRDStorage)
+	applySample(ctx, t, crontab, crontab.Policy)
+	waitReady(ctx, t, crontab.CRD(), v1alpha1.ReasonSucceeded)
+	const objects = 50
+	if err := fleet.Create(ctx, crontab.At(crontab.Old), objects, crontab.Object); err != nil {
+		t.Fatal(err)
+	}
+	waitCached(ctx, t, crontab, objects, ":")
+
+	var answers []string
+	reader := fleet.Read(ctx, crontab.At(crontab.Old), crontab.Object(7).GetName(), func(object *unstructured.Unstructured) error {
+		answer := fmt.Sprint(object.Object["hostPort"])
+		if len(answers) == 0 || answers[len(answers)-1] != answer {
+			answers = append(answers, answer)
+		}
+		return nil
+	})
+	first := getPolicy(ctx, t, crontab.CRD()).Status.Plan.Hash
+	splitAt(ctx, t, crontab, "|")
+	waitCached(ctx, t, crontab, objects, "|")
+	splitAt(ctx, t, crontab, ":")
+	waitCached(ctx, t, crontab, objects, ":")
+	eventually(ctx, t, "pods carry the rules that are left, and no others", func() (bool, string) {
+		return carryOnly(pods(ctx, t, client.MatchingLabels{
+			plan.ComponentLabel: plan.ConverterComponent, plan.InstanceLabel: plan.ChildName(crontab.CRD())}), first)
+	})
+	reads, err := reader.Stop()
+	if err != nil {
+		t.Errorf("a read failed after %d: %v", reads, err)
+	}
+	t.Logf("%d reads", reads)
+	if diff := cmp.Diff([]string{"worker-7.example.com:1031", "worker-7.example.com|1031", "worker-7.example.com:1031"}, answers); diff != "" {
+		t.Errorf("answers in turn (-want +got):\n%s", diff)
+	}
+}
+
+// splitAt changes the separator in the policy's rule, and waits until the
+// CustomResourceDefinition converts by it.
+func splitAt(ctx context.Context, t *testing.T, crontab story.CronTab, separator string) {
+	t.Helper()
+	policy := getPolicy(ctx, t, crontab.CRD())
+	base := policy.DeepCopy()
+	policy.Spec.Converter.Declarative.Spokes[0].Rules[0].Format.Template = "{host}" + separator + "{port}"
+	if err := cluster.Patch(ctx, policy, client.MergeFrom(base)); err != nil {
+		t.Fatal(err)
+	}
+	eventually(ctx, t, "the CustomResourceDefinition converts by the changed rules", func() (bool, string) {
+		now := getPolicy(ctx, t, crontab.CRD())
+		path := *getCRD(ctx, t, crontab.CRD()).Spec.Conversion.Webhook.ClientConfig.Service.Path
+		return now.Status.ObservedGeneration == policy.Generation && path == plan.ConvertPath+"/"+now.Status.Plan.Hash, path
+	})
+}
+
+// waitCached waits until a list from the API server's memory has all objects by
+// the rules with the separator.
+func waitCached(ctx context.Context, t *testing.T, crontab story.CronTab, count int, separator string) {
+	t.Helper()
+	eventually(ctx, t, "what the API server has in memory is split at "+separator, func() (bool, string) {
+		list := &unstructured.UnstructuredList{}
+		list.SetAPIVersion(crontab.Group + "/" + crontab.Old)
+		list.SetKind("CronTabList")
+		err := cluster.List(ctx, list, client.InNamespace(story.Namespace), &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: "0"}})
+		if err != nil {
+			t.Fatalf("a list failed: %v", err)
+		}
+		for i := range list.Items {
+			host, port := i%16, 1024+i
+			if got := list.Items[i].Object["hostPort"]; got != fmt.Sprintf("worker-%d.example.com%s%d", host, separator, port) {
+				return false, fmt.Sprintf("%s has %s", list.Items[i].GetName(), got)
+			}
+		}
+		return len(list.Items) == count, fmt.Sprintf("%d objects", len(list.Items))
+	})
+}
+
+// carryOnly reports whether all pods carry one plan, and are not ending.
+func carryOnly(found []corev1.Pod, hash string) (bool, string) {
+	for _, pod := range found {
+		if carried := pod.Annotations[plan.PlansAnnotation]; carried != hash || !pod.DeletionTimestamp.IsZero() {
+			return false, pod.Name + " carries " + carried
+		}
+	}
+	return len(found) > 0, fmt.Sprintf("%d pods", len(found))
+}
