@@ -41,6 +41,10 @@ func TestChangingRules(t *testing.T) {
 	changed.Spec.Converter.Declarative.Spokes[0].Rules[0].Format.Template = "{host}/{port}"
 	must(t, cluster.Update(t.Context(), changed))
 	carries(t, name, func(hashes []string) bool { return len(hashes) == 2 && slices.Contains(hashes, before) })
+	eventually(t, "the status names the new plan", func() (bool, string) {
+		hash := getPolicy(t, name).Status.Plan.Hash
+		return hash != before, hash
+	})
 	after := getPolicy(t, name).Status.Plan.Hash
 	condition := waitFor(t, name, v1alpha1.WebhookAvailableCondition, metav1.ConditionFalse, v1alpha1.ReasonRollingOut)
 	if want := "converts by the rules of before, plan " + before; !strings.Contains(condition.Message, want) {
