@@ -210,7 +210,10 @@ func (p *parser) next(end byte) (more bool, err error) {
 // key reads a name and the colon behind it.
 func (p *parser) key() ([]byte, error) {
 	start := p.at
-	end, err := p.nameEnd(start)
+	if byteAt(p.src, start) != '"' {
+		return nil, p.fail("a name was expected")
+	}
+	end, err := p.textEnd(start)
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,8 @@ import (
 	"math/bits"
 	"strconv"
 	"unicode/utf8"
+
+	"github.com/conversion-operator/conversion-operator/internal/plain"
 )
 
 // skip reads a value without looking into it.
@@ -108,21 +110,25 @@ func (p *parser) failAt(at int, what string) error {
 
 // keyEnd reads a name and the colon behind it, and returns where the value begins.
 func (p *parser) keyEnd(at int) (int, error) {
-	end, err := p.nameEnd(at)
+	if byteAt(p.src, at) != '"' {
+		return at, p.failAt(at, "a name was expected")
+	}
+	end, err := p.textEnd(at)
 	if err != nil {
 		return end, err
 	}
 	return p.colonEnd(end)
 }
 
-func (p *parser) nameEnd(at int) (int, error) {
-	if byteAt(p.src, at) != '"' {
-		return at, p.failAt(at, "a name was expected")
+// colonEnd reads a colon with the space around it, of which there is none mostly.
+func (p *parser) colonEnd(at int) (int, error) {
+	if next := at + 1; next < len(p.src) && p.src[at] == ':' && p.src[next] > ' ' {
+		return next, nil
 	}
-	return p.textEnd(at)
+	return p.spacedColon(at)
 }
 
-func (p *parser) colonEnd(at int) (int, error) {
+func (p *parser) spacedColon(at int) (int, error) {
 	if at = skipSpace(p.src, at); byteAt(p.src, at) != ':' {
 		return at, p.failAt(at, "a colon was expected")
 	}
@@ -149,9 +155,9 @@ func (p *parser) text() (err error) {
 // escapes, valid UTF-8. Most strings are ASCII without escapes.
 func (p *parser) textEnd(start int) (int, error) {
 	at := start + 1
-	for ; at+8 <= len(p.src); at += 8 {
-		if marks := oddBytes(binary.LittleEndian.Uint64(p.src[at:])); marks != 0 {
-			at += bits.TrailingZeros64(marks) / 8
+	for ; at+plain.Word <= len(p.src); at += plain.Word {
+		if marks := plain.Odd(binary.LittleEndian.Uint64(p.src[at:])); marks != 0 {
+			at += bits.TrailingZeros64(marks) / plain.Word
 			if p.src[at] == '"' {
 				return at + 1, nil
 			}
@@ -163,23 +169,13 @@ func (p *parser) textEnd(start int) (int, error) {
 	return p.at, err
 }
 
-// oddBytes marks, of eight bytes, each that is a quote, a backslash, a control
-// character or not ASCII: "Bit Twiddling Hacks", determine if a word has a byte
-// less than, or equal to n. A mark may be false only behind a true one, and the
-// first is what counts.
-func oddBytes(word uint64) uint64 {
-	const low, high = 0x0101010101010101, 0x8080808080808080
-	quote, slash := word^(low*'"'), word^(low*'\\')
-	return (word | (quote-low)&^quote | (slash-low)&^slash | (word-low*' ')&^word) & high
-}
-
 // oddText reads what is left of a string.
 func (p *parser) oddText(start int) error {
-	plain := true
+	ascii := true
 	for p.at < len(p.src) {
 		switch c := p.src[p.at]; {
 		case c == '"':
-			if !plain && !utf8.Valid(p.src[start:p.at]) {
+			if !ascii && !utf8.Valid(p.src[start:p.at]) {
 				return p.fail("the text is not UTF-8")
 			}
 			p.at++
@@ -191,7 +187,7 @@ func (p *parser) oddText(start int) error {
 		case c < ' ':
 			return p.fail("a control character must be escaped")
 		default:
-			plain = plain && c < utf8.RuneSelf
+			ascii = ascii && c < utf8.RuneSelf
 			p.at++
 			p.skipPlain()
 		}
@@ -201,9 +197,9 @@ func (p *parser) oddText(start int) error {
 
 // skipPlain goes on to where something odd may be.
 func (p *parser) skipPlain() {
-	for ; p.at+8 <= len(p.src); p.at += 8 {
-		if marks := oddBytes(binary.LittleEndian.Uint64(p.src[p.at:])); marks != 0 {
-			p.at += bits.TrailingZeros64(marks) / 8
+	for ; p.at+plain.Word <= len(p.src); p.at += plain.Word {
+		if marks := plain.Odd(binary.LittleEndian.Uint64(p.src[p.at:])); marks != 0 {
+			p.at += bits.TrailingZeros64(marks) / plain.Word
 			return
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+
+	"github.com/conversion-operator/conversion-operator/internal/plain"
 )
 
 // maxNesting is how deep a value may go that is skipped. The API server decodes
@@ -83,7 +85,7 @@ func (s *scanner) text() []byte {
 	if s.err != nil {
 		return nil
 	}
-	if inner := span[1 : len(span)-1]; isPlain(inner) {
+	if inner := span[1 : len(span)-1]; plain.Len(inner) == len(inner) {
 		return inner
 	}
 	var decoded string
@@ -91,17 +93,6 @@ func (s *scanner) text() []byte {
 		s.fail(err)
 	}
 	return []byte(decoded)
-}
-
-// isPlain reports whether a string's bytes mean themselves, in JSON and in any
-// other way to write them down.
-func isPlain(inner []byte) bool {
-	for _, c := range inner {
-		if c < ' ' || c > '~' || c == '"' || c == '\\' {
-			return false
-		}
-	}
-	return true
 }
 
 // value skips the next value and returns its span. Appending to it does not
