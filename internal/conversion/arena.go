@@ -123,19 +123,19 @@ func (a *arena) decode(quoted []byte) []byte {
 }
 
 // put sets the value at a path of an object and makes the objects on the way.
-func (a *arena) put(n *node, path Path, value *node) {
+func (a *arena) put(n *node, path steps, value *node) {
 	parent, name := path.split()
 	a.makeObject(n, parent).set(name, value)
 }
 
 // makeObject makes the object at a path, where there is none, and those on the
 // way. A value of another kind that is in the way is replaced.
-func (a *arena) makeObject(n *node, path Path) *node {
-	for _, name := range path {
-		next := n.get(name)
+func (a *arena) makeObject(n *node, path steps) *node {
+	for i := range path {
+		next := n.get(&path[i])
 		if next == nil || !next.isObject() {
 			next = a.newObject()
-			n.set(name, next)
+			n.set(&path[i], next)
 		}
 		n = next
 	}

@@ -27,7 +27,7 @@ type version struct {
 	// apiVersion is what objects say, a JSON string.
 	apiVersion []byte
 	// annotation has what is kept aside while the object is in another version.
-	annotation string
+	annotation name
 	// toHub and fromHub are nil for the hub.
 	toHub, fromHub *way
 }
@@ -37,7 +37,7 @@ func NewConverter(plan *Plan) (*Converter, error) {
 	c := &Converter{plan: plan, look: newLook(), kind: appendQuoted(nil, plan.Kind), versions: map[string]*version{}}
 	c.look.path(Path{"metadata", "annotations"})
 	for _, name := range plan.Versions {
-		v := &version{name: name, apiVersion: appendQuoted(nil, plan.Group+"/"+name), annotation: KeptPrefix + name}
+		v := &version{name: name, apiVersion: appendQuoted(nil, plan.Group+"/"+name), annotation: newName(KeptPrefix + name)}
 		c.versions[name] = v
 		spoke := plan.spoke(name)
 		switch {
@@ -103,7 +103,7 @@ func (c *Converter) convert(dst, text []byte, toVersion string, lean bool) ([]by
 		return dst, h.outcome, err
 	}
 	if lean {
-		root.get("metadata").keepOnly(h.answered)
+		root.get(&nameMetadata).keepOnly(h.answered)
 	}
 	return root.append(dst), h.outcome, nil
 }
@@ -138,10 +138,10 @@ func (c *Converter) versionOf(root *node) (*version, error) {
 	if root.kind != object {
 		return nil, fmt.Errorf("a %s object was expected", c.plan.Kind)
 	}
-	if v := c.usual(root.get("apiVersion"), root.get("kind")); v != nil {
+	if v := c.usual(root.get(&nameAPIVersion), root.get(&nameKind)); v != nil {
 		return v, nil
 	}
-	apiVersion, kind := textOf(root.get("apiVersion")), textOf(root.get("kind"))
+	apiVersion, kind := textOf(root.get(&nameAPIVersion)), textOf(root.get(&nameKind))
 	group, name, _ := strings.Cut(apiVersion, "/")
 	if group != c.plan.Group || kind != c.plan.Kind {
 		return nil, fmt.Errorf("the object is %q of %q, and the conversion plan is for %s of %s", kind, apiVersion, c.plan.Kind, c.plan.Group)
@@ -181,24 +181,24 @@ func (c *Converter) unknown(version string) error {
 // hop converts between a spoke and the hub, in place.
 func (c *Converter) hop(h *hop, root *node, from, to *version, w *way) error {
 	h.begin()
-	metadata := root.get("metadata")
+	metadata := root.get(&nameMetadata)
 	if metadata == nil || !metadata.isObject() {
 		metadata = h.newObject()
-		root.set("metadata", metadata)
+		root.set(&nameMetadata, metadata)
 	}
 	h.whole = isWhole(metadata)
-	h.restore = h.takeKept(metadata, to.annotation, h.restore)
-	h.dropKept(metadata, from.annotation)
+	h.restore = h.takeKept(metadata, &to.annotation, h.restore)
+	h.dropKept(metadata, &from.annotation)
 	h.scope(w, root, nil)
-	root.set("apiVersion", h.raw(to.apiVersion))
-	return h.writeKept(metadata, from.annotation)
+	root.set(&nameAPIVersion, h.raw(to.apiVersion))
+	return h.writeKept(metadata, &from.annotation)
 }
 
 // isWhole tells an object from a fragment that server-side apply converts: the
 // API server gives every object a name and a uid.
 func isWhole(metadata *node) bool {
 	const quotes = 2
-	for _, name := range []string{"name", "uid"} {
+	for _, name := range [...]*name{&nameName, &nameUID} {
 		if value := metadata.get(name); value != nil && value.isText() && len(value.text) > quotes {
 			return true
 		}

@@ -116,8 +116,8 @@ func (e *exchange) convertOne(h *hop, values []*node, toHub bool) *node {
 		return e.Wrap.convert(h, value, toHub)
 	case e.Cast != nil:
 		return e.Cast.convert(h, value, toHub)
-	case e.Index != nil:
-		return e.Index.convert(h, value, toHub)
+	case e.index != nil:
+		return e.index.convert(h, value, toHub)
 	}
 	return translate(h, e.Table, value, toHub)
 }
@@ -145,9 +145,9 @@ func (h *hop) keptValues(fields []slot, n *node, at *place, alone bool) []*node 
 // revive returns what was kept aside if it is what the values are now, and what
 // they convert to otherwise.
 func (e *exchange) revive(h *hop, kept, values, images []*node) []*node {
-	if e.Index != nil && e.Index.isOrder(kept[0], e.toHub) {
+	if e.index != nil && e.index.isOrder(kept[0], e.toHub) {
 		if images[0] != nil && images[0].kind == array {
-			images[0] = e.Index.reorder(h, images[0], kept[0])
+			images[0] = e.index.reorder(h, images[0], kept[0])
 		}
 		return images
 	}
@@ -175,8 +175,8 @@ func (h *hop) setAside(e *exchange, values, images []*node, at *place) {
 			continue
 		}
 		text := h.bytes(value)
-		if e.Index != nil && images[0] != nil {
-			text = e.Index.order(h, text)
+		if e.index != nil && images[0] != nil {
+			text = e.index.order(h, text)
 		}
 		aside := entry{h.pointer(at, "", e.from[i].pointer), text}
 		if some(images) {

@@ -25,7 +25,7 @@ type hop struct {
 	imaged kept
 	// alone are the places in a scope of values that came back without an image:
 	// they will be kept again, and hold the objects around them in place.
-	alone []Path
+	alone []steps
 	// restorable are the fields of a scope that may come back.
 	restorable []*coming
 	// sharings and defaults are more memory, as that of the arena.
@@ -228,8 +228,8 @@ func (h *hop) restoreUnknown(leaf *coming, n *node, at *place) {
 	prefix := append(h.pointer(at, "", leaf.pointer), '/')
 	for _, e := range h.restore {
 		escaped, under := bytes.CutPrefix(e.pointer, prefix)
-		name := unescapePointer(string(escaped))
-		if !under || bytes.IndexByte(escaped, '/') >= 0 || leaf.known[name] || holder != nil && holder.get(name) != nil {
+		name := newName(unescapePointer(string(escaped)))
+		if !under || bytes.IndexByte(escaped, '/') >= 0 || leaf.known[name.text] || holder != nil && holder.get(&name) != nil {
 			continue
 		}
 		h.put(n, append(slices.Clip(leaf.path), name), h.raw(e.value))

@@ -17,7 +17,7 @@ type look struct {
 
 // seen is a member that a plan looks into.
 type seen struct {
-	name string
+	name
 	*look
 }
 
@@ -78,7 +78,7 @@ func (l *look) merge() {
 
 func (l *look) add(other *look) {
 	for _, member := range other.members {
-		l.path(Path{member.name}).add(member.look)
+		l.path(Path{member.text}).add(member.look)
 	}
 	if other.each != nil {
 		if l.each == nil {
@@ -92,37 +92,42 @@ func (l *look) add(other *look) {
 func (l *look) parent(path Path) { l.path(path[:max(len(path)-1, 0)]) }
 
 func (l *look) path(path Path) *look {
-	for _, name := range path {
-		next := l.member([]byte(name))
-		if next == nil {
-			next = newLook()
-			l.addMember(name, next)
+	for _, text := range path {
+		next := newLook()
+		if at := slices.IndexFunc(l.members, func(m seen) bool { return m.text == text }); at >= 0 {
+			next = l.members[at].look
+		} else {
+			l.addMember(newName(text), next)
 		}
 		l = next
 	}
 	return l
 }
 
-func (l *look) addMember(name string, member *look) {
+func (l *look) addMember(name name, member *look) {
 	l.members = append(l.members, seen{name, member})
 	switch {
 	case l.byName != nil:
-		l.byName[name] = member
+		l.byName[name.text] = member
 	case len(l.members) > fewSeen:
 		l.byName = map[string]*look{}
 		for _, m := range l.members {
-			l.byName[m.name] = m.look
+			l.byName[m.text] = m.look
 		}
 	}
 }
 
-// member is the look into a member by its name, nil where there is none.
-func (l *look) member(name []byte) *look {
-	if l.byName != nil {
-		return l.byName[string(name)]
+// member is the look into a member, nil where there is none.
+func (l *look) member(m *node) *look {
+	switch {
+	case l.byName == nil:
+	case m.escaped:
+		return l.byName[m.label()]
+	default:
+		return l.byName[string(m.key[1:len(m.key)-1])]
 	}
 	for i := range l.members {
-		if l.members[i].name == string(name) {
+		if m.named(&l.members[i].name) {
 			return l.members[i].look
 		}
 	}

@@ -115,9 +115,11 @@ func (p *parser) member(of *node, at *look) error {
 		return err
 	}
 	m := p.node()
-	m.key, m.escaped = key, p.escaped
+	if m.key, m.mark = key, markOf(key); p.escaped {
+		m.escaped, m.mark = true, markOf(p.quote(p.decode(key)).text)
+	}
 	of.add(m)
-	next := at.member(p.nameOf(m))
+	next := at.member(m)
 	if next == nil {
 		next = at.each
 	}
@@ -133,7 +135,7 @@ func (p *parser) unique(n *node, count int) error {
 	}
 	for m := n.first; m != nil; m = m.next {
 		for other := n.first; other != m; other = other.next {
-			if bytes.Equal(m.key, other.key) || (m.escaped || other.escaped) && m.label() == other.label() {
+			if m.mark == other.mark && (bytes.Equal(m.key, other.key) || (m.escaped || other.escaped) && m.label() == other.label()) {
 				return p.twice(m)
 			}
 		}

@@ -14,7 +14,7 @@ func (s *Scope) ways() (toHub, fromHub *way) {
 	toHub, fromHub = s.way(true), s.way(false)
 	for i := range s.Collections {
 		c := &s.Collections[i]
-		in := collection{path: c.Path, pointer: c.Path.pointer(), isMap: c.Map, keys: c.Keys, look: newLook()}
+		in := collection{path: c.Path.steps(), pointer: c.Path.pointer(), isMap: c.Map, keys: Path(c.Keys).steps(), look: newLook()}
 		in.look.addScope(&c.Scope)
 		in.look.merge()
 		to, from := in, in
@@ -39,20 +39,20 @@ func (s *Scope) way(toHub bool) *way {
 	w := &way{}
 	for _, m := range s.Moves {
 		from, to := ends(toHub, m.Spoke, m.Hub)
-		w.moves = append(w.moves, move{from, to})
+		w.moves = append(w.moves, move{from.steps(), to.steps()})
 	}
 	for i := range s.Exchanges {
-		from, to := ends(toHub, s.Exchanges[i].Spoke, s.Exchanges[i].Hub)
-		e := exchange{Exchange: &s.Exchanges[i], toHub: toHub, from: slotsOf(from), to: slotsOf(to)}
-		e.takesAll = e.Format != nil && toHub && !slices.ContainsFunc(e.to, func(to slot) bool { return to.text || to.label })
-		w.exchanges = append(w.exchanges, e)
+		w.exchanges = append(w.exchanges, newExchange(&s.Exchanges[i], toHub))
 	}
 	for _, d := range s.Defaults {
 		f := newSlot(d.Path, d.Anchor)
 		f.nullAnchor = d.NullAnchor
 		w.defaults = append(w.defaults, filling{slot: f, leaves: d.Hub != toHub, value: d.Value})
 	}
-	w.drops, _ = ends(toHub, s.DropSpoke, s.DropHub)
+	drops, _ := ends(toHub, s.DropSpoke, s.DropHub)
+	for _, path := range drops {
+		w.drops = append(w.drops, path.steps())
+	}
 	leaving, arriving := ends(toHub, s.OnlySpoke, s.OnlyHub)
 	w.leave(leaving)
 	for _, leaf := range arriving {
@@ -66,6 +66,16 @@ func (s *Scope) way(toHub bool) *way {
 		w.shared = append(w.shared, sharing{newSlot(shared.Path, 0), trieOf(from, len(shared.Path)), trieOf(to, len(shared.Path))})
 	}
 	return w
+}
+
+func newExchange(e *Exchange, toHub bool) exchange {
+	from, to := ends(toHub, e.Spoke, e.Hub)
+	x := exchange{Exchange: e, toHub: toHub, from: slotsOf(from), to: slotsOf(to)}
+	x.takesAll = e.Format != nil && toHub && !slices.ContainsFunc(x.to, func(to slot) bool { return to.text || to.label })
+	if e.Index != nil {
+		x.index = &indexing{e.Index, newName(e.Index.Key)}
+	}
+	return x
 }
 
 // ends orders what the spoke has and what the hub has in a direction.

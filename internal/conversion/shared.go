@@ -42,7 +42,7 @@ func (t *trie) member(m *node) *trie {
 	switch {
 	case t == nil:
 		return nil
-	case m.key == nil || m.escaped:
+	case m.escaped:
 		return t.members[m.label()]
 	}
 	return t.members[string(m.key[1:len(m.key)-1])]
@@ -68,7 +68,7 @@ func (s *shared) tidy(h *hop, n *node, at *place) {
 }
 
 // holdsAlone reports whether a value in an object came back without an image.
-func (h *hop) holdsAlone(path Path) bool {
+func (h *hop) holdsAlone(path steps) bool {
 	for _, alone := range h.alone {
 		if alone.has(path) {
 			return true

@@ -11,7 +11,7 @@ type way struct {
 	moves     []move
 	exchanges []exchange
 	defaults  []filling
-	drops     []Path
+	drops     []steps
 	// shells are objects that only the side left behind has, holders those that
 	// have one-sided fields, the deepest first.
 	shells  []slot
@@ -26,10 +26,10 @@ type way struct {
 
 // slot is a path, and the same as a JSON Pointer.
 type slot struct {
-	path    Path
+	path    steps
 	pointer string
 	// anchor is the path of the object without which nothing comes back.
-	anchor Path
+	anchor steps
 	// text and label tell what is legal, notNull what a rule must not make: see
 	// Leaf and Field.
 	text, label, notNull bool
@@ -40,10 +40,11 @@ type slot struct {
 }
 
 func newSlot(path Path, anchor int) slot {
-	return slot{path: path, pointer: path.pointer(), anchor: path[:anchor]}
+	prepared := path.steps()
+	return slot{path: prepared, pointer: path.pointer(), anchor: prepared[:anchor]}
 }
 
-type move struct{ from, to Path }
+type move struct{ from, to steps }
 
 // exchange is an Exchange in one direction.
 type exchange struct {
@@ -52,7 +53,8 @@ type exchange struct {
 	from, to []slot
 	// takesAll tells a format that parses, into fields that accept any value.
 	takesAll bool
-	// programs are those of a CEL.
+	// index is the Index, and programs are those of a CEL.
+	index    *indexing
 	programs *programs
 }
 
@@ -103,10 +105,10 @@ type sharing struct {
 
 // collection is a Collection in one direction.
 type collection struct {
-	path    Path
+	path    steps
 	pointer string
 	isMap   bool
-	keys    []string
+	keys    steps
 	way     *way
 	// look is into an element.
 	look *look
