@@ -74,19 +74,25 @@ func (s *scanner) name() []byte {
 // text reads a string, and returns it decoded. A null is taken for an empty one.
 // Of most strings that is a part of the data, and costs nothing.
 func (s *scanner) text() []byte {
-	if s.null() {
-		return nil
-	}
 	if s.peek() != '"' {
-		s.unexpected("a string")
+		if !s.null() {
+			s.unexpected("a string")
+		}
 		return nil
 	}
+	inner := s.data[s.pos+1:]
+	if length := plain.Len(inner); length < len(inner) && inner[length] == '"' && s.err == nil {
+		s.pos += length + len(`""`)
+		return inner[:length:length]
+	}
+	return s.oddText()
+}
+
+// oddText is a string that is not plain.
+func (s *scanner) oddText() []byte {
 	span := s.value()
 	if s.err != nil {
 		return nil
-	}
-	if inner := span[1 : len(span)-1]; plain.Len(inner) == len(inner) {
-		return inner
 	}
 	var decoded string
 	if err := json.Unmarshal(span, &decoded); err != nil {
@@ -129,8 +135,16 @@ func (s *scanner) null() bool {
 	return true
 }
 
-// peek skips space and returns the next byte, or 0 at the end.
+// peek skips space, of which there is none mostly, and returns the next byte, or
+// 0 at the end.
 func (s *scanner) peek() byte {
+	if s.pos < len(s.data) && s.data[s.pos] > ' ' {
+		return s.data[s.pos]
+	}
+	return s.skipSpace()
+}
+
+func (s *scanner) skipSpace() byte {
 	for ; s.pos < len(s.data); s.pos++ {
 		switch c := s.data[s.pos]; c {
 		case ' ', '\t', '\r', '\n':
