@@ -16,7 +16,7 @@ import (
 func (c *Converter) Canary(version string) []byte {
 	filler := filler{hub: version == c.plan.Hub}
 	root, metadata := filler.newObject(), filler.newObject()
-	root.set(&nameAPIVersion, filler.raw(c.versions[version].apiVersion))
+	root.set(&nameAPIVersion, filler.raw(c.version(version).apiVersion))
 	root.set(&nameKind, filler.quote([]byte(c.plan.Kind)))
 	metadata.set(&nameName, filler.quote([]byte("conversion-canary")))
 	if c.plan.Namespaced {

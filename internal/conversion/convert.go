@@ -18,7 +18,7 @@ type Converter struct {
 	// kind is what objects say, a JSON string.
 	kind []byte
 	// versions are those of the plan.
-	versions map[string]*version
+	versions []*version
 }
 
 // version is one that the plan covers.
@@ -34,11 +34,11 @@ type version struct {
 
 // NewConverter prepares a plan.
 func NewConverter(plan *Plan) (*Converter, error) {
-	c := &Converter{plan: plan, look: newLook(), kind: appendQuoted(nil, plan.Kind), versions: map[string]*version{}}
+	c := &Converter{plan: plan, look: newLook(), kind: appendQuoted(nil, plan.Kind)}
 	c.look.path(Path{"metadata", "annotations"})
 	for _, name := range plan.Versions {
 		v := &version{name: name, apiVersion: appendQuoted(nil, plan.Group+"/"+name), annotation: newName(KeptPrefix + name)}
-		c.versions[name] = v
+		c.versions = append(c.versions, v)
 		spoke := plan.spoke(name)
 		switch {
 		case spoke != nil:
@@ -92,7 +92,7 @@ func (c *Converter) convert(dst, text []byte, toVersion string, lean bool) ([]by
 		return dst, h.outcome, err
 	}
 	h.outcome.From = from.name
-	to := c.versions[toVersion]
+	to := c.version(toVersion)
 	switch {
 	case to == nil:
 		return dst, h.outcome, c.unknown(toVersion)
@@ -103,24 +103,28 @@ func (c *Converter) convert(dst, text []byte, toVersion string, lean bool) ([]by
 		return dst, h.outcome, err
 	}
 	if lean {
-		root.get(&nameMetadata).keepOnly(h.answered)
+		root.get(&nameMetadata).keepOnly(answered.of)
 	}
 	return root.append(dst), h.outcome, nil
 }
 
-// answered reports whether the API server looks at a member of the metadata of an answer.
-func (h *hop) answered(m *node) bool {
-	switch string(h.nameOf(m)) {
-	case "name", "namespace", "uid", "labels", "annotations":
-		return true
+// answered are the members of metadata that the API server takes from an answer.
+var answered = setOf([]string{"name", "namespace", "uid", "labels", "annotations"})
+
+// version is the one with a name, nil where there is none.
+func (c *Converter) version(name string) *version {
+	for _, v := range c.versions {
+		if v.name == name {
+			return v
+		}
 	}
-	return false
+	return nil
 }
 
 // path converts from spoke to hub, from hub to spoke, or both.
 func (c *Converter) path(h *hop, root *node, from, to *version) (*node, error) {
 	if from.toHub != nil {
-		if err := c.hop(h, root, from, c.versions[c.plan.Hub], from.toHub); err != nil || to.fromHub == nil {
+		if err := c.hop(h, root, from, c.version(c.plan.Hub), from.toHub); err != nil || to.fromHub == nil {
 			return root, err
 		}
 		// What was moved is now where other rules look for it.
@@ -128,7 +132,7 @@ func (c *Converter) path(h *hop, root *node, from, to *version) (*node, error) {
 		if root, err = h.parse(h.bytes(root), c.look); err != nil {
 			return root, err
 		}
-		from = c.versions[c.plan.Hub]
+		from = c.version(c.plan.Hub)
 	}
 	return root, c.hop(h, root, from, to, to.fromHub)
 }
@@ -146,7 +150,7 @@ func (c *Converter) versionOf(root *node) (*version, error) {
 	if group != c.plan.Group || kind != c.plan.Kind {
 		return nil, fmt.Errorf("the object is %q of %q, and the conversion plan is for %s of %s", kind, apiVersion, c.plan.Kind, c.plan.Group)
 	}
-	if v := c.versions[name]; v != nil {
+	if v := c.version(name); v != nil {
 		return v, nil
 	}
 	return nil, c.unknown(name)

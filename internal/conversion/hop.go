@@ -115,13 +115,13 @@ func (h *hop) leave(of *holder, n *node, at *place) {
 		return
 	}
 	held.keepOnly(func(m *node) bool {
-		name := h.nameOf(m)
-		switch leaves := of.members[string(name)]; {
-		case leaves == 0 && (of.known == nil || of.known[string(name)]), leaves == nulled && !m.isNull():
+		switch leaves := of.members.of(m); {
+		case leaves == 0 && (of.known == nil || of.known.of(m)), leaves == nulled && !m.isNull():
 			return true
 		case leaves == emptied:
 			return m.first != nil
 		}
+		name := h.nameOf(m)
 		start := len(h.text)
 		h.text = append(append(at.append(h.text), of.pointer...), '/')
 		h.text = appendPointerName(h.text, name)
@@ -229,7 +229,7 @@ func (h *hop) restoreUnknown(leaf *coming, n *node, at *place) {
 	for _, e := range h.restore {
 		escaped, under := bytes.CutPrefix(e.pointer, prefix)
 		name := newName(unescapePointer(string(escaped)))
-		if !under || bytes.IndexByte(escaped, '/') >= 0 || leaf.known[name.text] || holder != nil && holder.get(&name) != nil {
+		if !under || bytes.IndexByte(escaped, '/') >= 0 || leaf.known.get(name.text) || holder != nil && holder.get(&name) != nil {
 			continue
 		}
 		h.put(n, append(slices.Clip(leaf.path), name), h.raw(e.value))

@@ -27,7 +27,6 @@ var (
 	nameName        = newName("name")
 	nameNamespace   = newName("namespace")
 	nameUID         = newName("uid")
-	nameLabels      = newName("labels")
 	nameAnnotations = newName("annotations")
 )
 

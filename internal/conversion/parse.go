@@ -119,7 +119,7 @@ func (p *parser) member(of *node, at *look) error {
 		m.escaped, m.mark = true, markOf(p.quote(p.decode(key)).text)
 	}
 	of.add(m)
-	next := at.member(m)
+	next := at.members.of(m)
 	if next == nil {
 		next = at.each
 	}

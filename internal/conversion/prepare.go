@@ -5,7 +5,6 @@ package conversion
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 )
 
@@ -106,7 +105,7 @@ func (w *way) leave(leaves []Leaf) {
 		f := newSlot(path, 0)
 		if _, there := at[f.pointer]; !there {
 			at[f.pointer] = len(w.holders)
-			w.holders = append(w.holders, holder{slot: f, members: map[string]leaver{}})
+			w.holders = append(w.holders, holder{slot: f})
 		}
 		return &w.holders[at[f.pointer]]
 	}
@@ -123,26 +122,12 @@ func (w *way) leave(leaves []Leaf) {
 		case leaf.Null:
 			leaves = nulled
 		}
-		of(leaf.Path[:last]).members[leaf.Path[last]] = leaves
+		of(leaf.Path[:last]).members.set(leaf.Path[last], leaves)
 		if leaf.Shell {
 			w.shells = append(w.shells, newSlot(leaf.Path, 0))
 		}
 	}
 	slices.SortStableFunc(w.holders, func(a, b holder) int { return cmp.Compare(len(b.path), len(a.path)) })
-}
-
-// setOf is nil for nil.
-func setOf(names []string) map[string]bool {
-	if names == nil {
-		return nil
-	}
-	return maps.Collect(func(yield func(string, bool) bool) {
-		for _, name := range names {
-			if !yield(name, true) {
-				return
-			}
-		}
-	})
 }
 
 // trieOf holds paths, without the segments that all of them begin with.
@@ -154,13 +139,12 @@ func trieOf(paths []Path, skip int) *trie {
 		}
 		at := root
 		for _, name := range path[skip:] {
-			if at.members[name] == nil {
-				if at.members == nil {
-					at.members = map[string]*trie{}
-				}
-				at.members[name] = &trie{}
+			next := at.members.get(name)
+			if next == nil {
+				next = &trie{}
+				at.members.set(name, next)
 			}
-			at = at.members[name]
+			at = next
 		}
 		at.end = true
 	}

@@ -39,13 +39,10 @@ func (n *node) lent(paths *trie) bool {
 }
 
 func (t *trie) member(m *node) *trie {
-	switch {
-	case t == nil:
+	if t == nil {
 		return nil
-	case m.escaped:
-		return t.members[m.label()]
 	}
-	return t.members[string(m.key[1:len(m.key)-1])]
+	return t.members.of(m)
 }
 
 // tidy takes an object away that was there for values alone that are elsewhere

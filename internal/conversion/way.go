@@ -70,10 +70,10 @@ type filling struct {
 type holder struct {
 	slot
 	// members are the one-sided fields.
-	members map[string]leaver
+	members byName[leaver]
 	// known are all fields that are not one-sided, where all others are; nil where
 	// only members are.
-	known map[string]bool
+	known *byName[bool]
 }
 
 // leaver says when a one-sided field leaves its object.
@@ -93,7 +93,7 @@ type coming struct {
 	slot
 	shell, null bool
 	// known is that of holder.
-	known map[string]bool
+	known *byName[bool]
 }
 
 // sharing is a Shared in one direction.
@@ -116,7 +116,7 @@ type collection struct {
 
 // trie holds paths. A nil one holds none.
 type trie struct {
-	members map[string]*trie
+	members byName[*trie]
 	// end tells that a path ends here.
 	end bool
 }
