@@ -5,13 +5,16 @@ package conversion
 
 import "encoding/binary"
 
+// mark is a part of a name.
+type mark uint64
+
 // name is the name of a member, prepared for being found and written.
 type name struct {
 	text string
 	// quoted is the text as a JSON string.
 	quoted []byte
 	// mark is that of the quoted text.
-	mark uint64
+	mark mark
 }
 
 func newName(text string) name {
@@ -30,17 +33,20 @@ var (
 	nameAnnotations = newName("annotations")
 )
 
-// markOf tells most names apart at a glance: how they begin, how they end, and
-// how long they are.
-func markOf(quoted []byte) uint64 {
-	const half = 4
+// markOf tells most names apart at a glance, by how they begin, how they end and
+// how long they are, and orders them by how they begin.
+func markOf(quoted []byte) mark {
+	const half, bits = 4, 8
 	length := len(quoted)
 	if length < half {
-		return uint64(length)
+		return mark(quoted[1]) << ((2*half - 2) * bits)
 	}
-	begin, end := binary.LittleEndian.Uint32(quoted), binary.LittleEndian.Uint32(quoted[length-half:])
-	return uint64(begin) | uint64(end)<<32 ^ uint64(length)
+	begin, end := binary.BigEndian.Uint32(quoted), binary.LittleEndian.Uint32(quoted[length-half:])
+	return mark(begin)<<(half*bits) | mark(end) ^ mark(length)
 }
+
+// before reports whether a name begins with less than another.
+func (m mark) before(other mark) bool { return m>>32 < other>>32 }
 
 // steps is a Path, prepared for being followed.
 type steps []name

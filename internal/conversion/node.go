@@ -37,7 +37,7 @@ type node struct {
 	// key is the name of a member as it is written, with its quotes, and mark that
 	// of the name without escapes.
 	key  []byte
-	mark uint64
+	mark mark
 	// text is the value as it was written. That of an open one may be outdated.
 	text              []byte
 	next, first, last *node

@@ -21,6 +21,8 @@ type parser struct {
 	depth int
 	// escaped tells that there was an escape since it was last false.
 	escaped bool
+	// ends are the brackets that close what is being skipped, by their depth.
+	ends [maxDepth + 1]byte
 }
 
 // parse reads one JSON value and nothing behind it.
@@ -105,7 +107,13 @@ func (p *parser) object(n *node, at *look) error {
 // follows reports whether the name of a member comes behind that of another in
 // the order of bytes. API servers write names in order, and then none is twice.
 func (n *node) follows(before *node) bool {
-	return !n.escaped && (before == nil || bytes.Compare(before.key, n.key) < 0)
+	switch {
+	case n.escaped:
+		return false
+	case before == nil || before.mark.before(n.mark):
+		return true
+	}
+	return !n.mark.before(before.mark) && bytes.Compare(before.key, n.key) < 0
 }
 
 func (p *parser) member(of *node, at *look) error {

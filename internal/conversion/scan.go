@@ -38,7 +38,6 @@ func (p *parser) skip() error {
 // skipNested reads an object or a list, and all in it, in one loop: where it is
 // stays in a register.
 func (p *parser) skipNested() (err error) {
-	var ends [maxDepth + 1]byte
 	src, at, outside := p.src, p.at, p.depth
 	for {
 		// A value begins here.
@@ -49,7 +48,7 @@ func (p *parser) skipNested() (err error) {
 			if p.depth++; p.depth > maxDepth {
 				return p.failAt(at, "nested deeper than "+strconv.Itoa(maxDepth))
 			}
-			ends[p.depth] = c + 2 // the bracket that closes it
+			p.ends[p.depth] = c + 2 // the bracket that closes it
 			if at = skipSpace(src, at+1); byteAt(src, at) == c+2 {
 				break
 			}
@@ -69,7 +68,7 @@ func (p *parser) skipNested() (err error) {
 		}
 		// A value, or what is in the brackets, ends here.
 		for at = skipSpace(src, at); byteAt(src, at) != ','; at = skipSpace(src, at) {
-			if byteAt(src, at) != ends[p.depth] {
+			if byteAt(src, at) != p.ends[p.depth] {
 				return p.failAt(at, "a comma or an end was expected")
 			}
 			at++
@@ -78,7 +77,7 @@ func (p *parser) skipNested() (err error) {
 				return nil
 			}
 		}
-		if at = skipSpace(src, at+1); ends[p.depth] == '}' {
+		if at = skipSpace(src, at+1); p.ends[p.depth] == '}' {
 			if at, err = p.keyEnd(at); err != nil {
 				return err
 			}
@@ -164,68 +163,46 @@ func (p *parser) textEnd(start int) (int, error) {
 			break
 		}
 	}
-	p.at = at
-	err := p.oddText(start + 1)
-	return p.at, err
+	return p.oddText(start+1, at)
 }
 
-// oddText reads what is left of a string.
-func (p *parser) oddText(start int) error {
-	ascii := true
-	for p.at < len(p.src) {
-		switch c := p.src[p.at]; {
+// oddText reads what is left of a string that begins at start.
+func (p *parser) oddText(start, at int) (end int, err error) {
+	for at < len(p.src) {
+		switch c := p.src[at]; {
 		case c == '"':
-			if !ascii && !utf8.Valid(p.src[start:p.at]) {
-				return p.fail("the text is not UTF-8")
+			if !utf8.Valid(p.src[start:at]) {
+				return at, p.failAt(at, "the text is not UTF-8")
 			}
-			p.at++
-			return nil
+			return at + 1, nil
 		case c == '\\':
-			if err := p.escape(); err != nil {
-				return err
+			if at, err = p.escapeEnd(at + 1); err != nil {
+				return at, err
 			}
 		case c < ' ':
-			return p.fail("a control character must be escaped")
+			return at, p.failAt(at, "a control character must be escaped")
 		default:
-			ascii = ascii && c < utf8.RuneSelf
-			p.at++
-			p.skipPlain()
+			at += plain.LenUnicode(p.src[at:])
 		}
 	}
-	return p.fail("the text does not end")
+	return at, p.failAt(at, "the text does not end")
 }
 
-// skipPlain goes on to where something odd may be.
-func (p *parser) skipPlain() {
-	for ; p.at+plain.Word <= len(p.src); p.at += plain.Word {
-		if marks := plain.Odd(binary.LittleEndian.Uint64(p.src[p.at:])); marks != 0 {
-			p.at += bits.TrailingZeros64(marks) / plain.Word
-			return
-		}
-	}
-}
-
-func (p *parser) escape() error {
+// escapeEnd reads an escape behind its backslash.
+func (p *parser) escapeEnd(at int) (int, error) {
 	p.escaped = true
-	p.at++
-	if p.at >= len(p.src) {
-		return p.fail("the text does not end")
-	}
-	switch p.src[p.at] {
+	switch byteAt(p.src, at) {
 	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
-		p.at++
-		return nil
+		return at + 1, nil
 	case 'u':
-		p.at++
 		for range 4 {
-			if p.at >= len(p.src) || !isHex(p.src[p.at]) {
-				return p.fail("four hexadecimal digits were expected")
+			if at++; !isHex(byteAt(p.src, at)) {
+				return at, p.failAt(at, "four hexadecimal digits were expected")
 			}
-			p.at++
 		}
-		return nil
+		return at + 1, nil
 	}
-	return p.fail("there is no such escape")
+	return at, p.failAt(at, "there is no such escape")
 }
 
 func isHex(c byte) bool {
