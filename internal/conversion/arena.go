@@ -101,6 +101,13 @@ func (a *arena) quote(text []byte) *node {
 	return a.raw(a.since(start))
 }
 
+// enclose is a string value that needs no escapes.
+func (a *arena) enclose(text []byte) *node {
+	start := len(a.text)
+	a.text = append(append(append(a.text, '"'), text...), '"')
+	return a.raw(a.since(start))
+}
+
 // bytes is the text of a value as it is now.
 func (a *arena) bytes(n *node) []byte {
 	if !n.open {

@@ -124,7 +124,7 @@ func (f *filler) spokeValues(e *exchange) []*node {
 	case e.Format != nil:
 		parts := make([]*node, len(e.Hub))
 		for i, integer := range e.Format.Integer {
-			parts[i], _ = holeValue(&f.hop, fmt.Append(nil, f.count+i), integer)
+			parts[i], _ = holeValue(&f.hop, fmt.Append(nil, f.count+i), integer, true)
 		}
 		f.count += len(parts)
 		return e.back(&f.hop, parts)

@@ -103,13 +103,19 @@ func (c *Converter) convert(dst, text []byte, toVersion string, lean bool) ([]by
 		return dst, h.outcome, err
 	}
 	if lean {
-		root.get(&nameMetadata).keepOnly(answered.of)
+		root.get(&nameMetadata).keepOnly(h.answered)
 	}
 	return root.append(dst), h.outcome, nil
 }
 
-// answered are the members of metadata that the API server takes from an answer.
-var answered = setOf([]string{"name", "namespace", "uid", "labels", "annotations"})
+// answered reports whether the API server looks at a member of the metadata of an answer.
+func (h *hop) answered(m *node) bool {
+	switch string(h.nameOf(m)) {
+	case "name", "namespace", "uid", "labels", "annotations":
+		return true
+	}
+	return false
+}
 
 // version is the one with a name, nil where there is none.
 func (c *Converter) version(name string) *version {

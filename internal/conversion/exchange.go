@@ -76,10 +76,9 @@ func (e *exchange) back(h *hop, images []*node) []*node {
 	return e.convert(h, images, !e.toHub, e.from)
 }
 
-// comesBack reports whether images convert to the values. The holes of a format
-// take all of a text that fits, and leave nothing to compare.
+// comesBack reports whether images convert to the values.
 func (e *exchange) comesBack(h *hop, images, values []*node) bool {
-	return e.takesAll && some(images) || h.sameAll(e.back(h, images), values)
+	return e.faithful && some(images) || h.sameAll(e.back(h, images), values)
 }
 
 // convert computes values for the fields. One that the API server would refuse

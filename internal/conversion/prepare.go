@@ -70,11 +70,24 @@ func (s *Scope) way(toHub bool) *way {
 func newExchange(e *Exchange, toHub bool) exchange {
 	from, to := ends(toHub, e.Spoke, e.Hub)
 	x := exchange{Exchange: e, toHub: toHub, from: slotsOf(from), to: slotsOf(to)}
-	x.takesAll = e.Format != nil && toHub && !slices.ContainsFunc(x.to, func(to slot) bool { return to.text || to.label })
+	x.faithful = x.isFaithful()
 	if e.Index != nil {
 		x.index = &indexing{e.Index, newName(e.Index.Key)}
 	}
 	return x
+}
+
+// isFaithful: the holes of a format take all of a text that fits, into fields that
+// accept any value, and a list has the value that was put into it.
+func (e *exchange) isFaithful() bool {
+	switch {
+	case e.Format != nil:
+		return e.toHub && !slices.ContainsFunc(e.to, func(to slot) bool { return to.text || to.label })
+	case e.Wrap != nil:
+		from := e.from[0]
+		return e.toHub == e.Wrap.Hub && !from.text && !from.label && !from.notNull
+	}
+	return false
 }
 
 // ends orders what the spoke has and what the hub has in a direction.

@@ -51,8 +51,8 @@ type exchange struct {
 	*Exchange
 	toHub    bool
 	from, to []slot
-	// takesAll tells a format that parses, into fields that accept any value.
-	takesAll bool
+	// faithful tells that every value comes back that has an image.
+	faithful bool
 	// index is the Index, and programs are those of a CEL.
 	index    *indexing
 	programs *programs
