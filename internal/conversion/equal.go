@@ -35,7 +35,7 @@ func (n *node) sort() {
 	for child := n.first; child != nil; child = child.next {
 		child.sort()
 		if child.key != nil {
-			child.key = appendQuoted(nil, child.label())
+			child.key, child.untouched = appendQuoted(nil, child.label()), false
 		}
 		children = append(children, child)
 	}

@@ -124,6 +124,9 @@ func (e *exchange) convertOne(h *hop, values []*node, toHub bool) *node {
 // keptValues are the values that were kept aside together, nil where there are
 // none. Where they are all that there is, the objects above them must be there.
 func (h *hop) keptValues(fields []slot, n *node, at *place, alone bool) []*node {
+	if len(h.restore) == 0 {
+		return nil
+	}
 	var values []*node
 	for i := range fields {
 		text := h.restored(at, "", fields[i].pointer)

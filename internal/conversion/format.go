@@ -48,7 +48,7 @@ func holeValue(h *hop, part []byte, integer, plain bool) (*node, bool) {
 	case !integer:
 		return h.quote(part), true
 	}
-	if _, ok := readInteger(part); !ok {
+	if !isInteger(part) {
 		return nil, false
 	}
 	return h.raw(part), true
@@ -77,8 +77,7 @@ func (f *Format) write(h *hop, parts []*node) *node {
 
 func holeText(h *hop, part *node, integer bool) ([]byte, bool) {
 	if integer {
-		_, ok := readInteger(part.text)
-		return part.text, ok
+		return part.text, isInteger(part.text)
 	}
 	if !part.isText() {
 		return nil, false

@@ -68,7 +68,7 @@ func (x *indexing) keyOf(h *hop, element *node) []byte {
 	case !x.Integer && key.isText():
 		return h.quote(h.decode(key.text)).text
 	case x.Integer:
-		if _, ok := readInteger(key.text); ok {
+		if isInteger(key.text) {
 			return h.quote(key.text).text
 		}
 	}
@@ -112,7 +112,7 @@ func (h *hop) keyValue(m *node, integer bool) *node {
 	if !integer {
 		return h.quote(name)
 	}
-	if _, ok := readInteger(name); !ok {
+	if !isInteger(name) {
 		return nil
 	}
 	return h.raw(name)

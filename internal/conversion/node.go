@@ -34,6 +34,9 @@ type node struct {
 	open bool
 	// escaped tells that the key has escapes.
 	escaped bool
+	// untouched tells that the value follows the key as it was written, up to the
+	// capacity of the key.
+	untouched bool
 	// key is the name of a member as it is written, with its quotes, and mark that
 	// of the name without escapes.
 	key  []byte
@@ -111,7 +114,7 @@ func (n *node) add(child *node) {
 
 // set replaces a member in its place, or adds one at the end.
 func (n *node) set(name *name, value *node) {
-	value.key, value.escaped, value.mark = name.quoted, false, name.mark
+	value.key, value.escaped, value.mark, value.untouched = name.quoted, false, name.mark, false
 	before, old := n.lookup(name)
 	if old == nil {
 		n.add(value)
@@ -201,6 +204,10 @@ func (n *node) append(dst []byte) []byte {
 	for m := n.first; m != nil; m = m.next {
 		if m != n.first {
 			dst = append(dst, ',')
+		}
+		if m.untouched && !m.open {
+			dst = append(dst, m.key[:cap(m.key)]...)
+			continue
 		}
 		dst = append(append(dst, m.key...), ':')
 		dst = m.append(dst)

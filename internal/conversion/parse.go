@@ -117,6 +117,7 @@ func (n *node) follows(before *node) bool {
 }
 
 func (p *parser) member(of *node, at *look) error {
+	start := p.at
 	p.escaped = false
 	key, err := p.key()
 	if err != nil {
@@ -131,7 +132,10 @@ func (p *parser) member(of *node, at *look) error {
 	if next == nil {
 		next = at.each
 	}
-	return p.into(m, next)
+	m.untouched = p.at == start+len(key)+len(":")
+	err = p.into(m, next)
+	m.key = p.src[start : start+len(key) : p.at]
+	return err
 }
 
 // unique refuses an object with a name that is there twice: which of them counts
