@@ -10,53 +10,44 @@ import (
 
 // exchanges takes the values of one side away and computes those of the other,
 // those of one exchange behind those of another.
-func (h *hop) exchanges(w *way, n *node, at *place) []*node {
+func (h *hop) exchanges(w *way, from parents, at *place) []*node {
 	count := 0
 	for i := range w.exchanges {
 		count += len(w.exchanges[i].to)
 	}
 	all := h.lists.take(count)[:0]
 	for i := range w.exchanges {
-		all = append(all, h.exchange(&w.exchanges[i], n, at)...)
+		all = append(all, h.exchange(&w.exchanges[i], from, at)...)
 	}
 	return all
 }
 
-func (h *hop) putImages(w *way, n *node, images []*node) {
+func (h *hop) putImages(w *way, to parents, images []*node) {
 	for i := range w.exchanges {
-		to := w.exchanges[i].to
-		var holder *node
-		for j, image := range images[:len(to)] {
-			if !to[j].beside {
-				holder = nil
+		fields := w.exchanges[i].to
+		for j, image := range images[:len(fields)] {
+			if image != nil {
+				to.put(h, &fields[j], image)
 			}
-			if image == nil {
-				continue
-			}
-			parent, name := to[j].path.split()
-			if holder == nil {
-				holder = h.makeObject(n, parent)
-			}
-			holder.set(name, image)
 		}
-		images = images[len(to):]
+		images = images[len(fields):]
 	}
 }
 
 // exchange takes the values of one side away and computes those of the other, or
 // restores what was kept aside if that is what the values are now. What would not
 // come back the same is kept aside.
-func (h *hop) exchange(e *exchange, n *node, at *place) []*node {
+func (h *hop) exchange(e *exchange, from parents, at *place) []*node {
 	values := h.lists.take(len(e.from))
 	for i := range e.from {
-		values[i] = n.detach(e.from[i].path)
+		values[i] = from.take(&e.from[i])
 	}
 	there := some(values)
 	if !there && len(h.restore) == 0 {
 		return h.lists.take(len(e.to))
 	}
 	images := e.forth(h, values)
-	if kept := h.keptValues(e.to, n, at, !there); kept != nil {
+	if kept := h.keptValues(e.to, from[0], at, !there); kept != nil {
 		images = e.revive(h, kept, values, images)
 	}
 	switch {

@@ -68,21 +68,23 @@ func (h *hop) scope(w *way, n *node, at *place) {
 	shared := h.shared(w, n)
 	h.findRestorable(w, n)
 	h.keepShells(w, n, at)
+	from := h.parents(w, n)
 	moved := h.lists.take(len(w.moves))
 	for i := range w.moves {
-		moved[i] = n.detach(w.moves[i].from)
+		moved[i] = from.take(&w.moves[i].from)
 	}
-	images := h.exchanges(w, n, at)
+	images := h.exchanges(w, from, at)
 	filled := h.takeDefaults(w, n)
 	for i := range w.holders {
 		h.leave(&w.holders[i], n, at)
 	}
+	to := h.parents(w, n)
 	for i, value := range moved {
 		if value != nil {
-			h.put(n, w.moves[i].to, value)
+			to.put(h, &w.moves[i].to, value)
 		}
 	}
-	h.putImages(w, n, images)
+	h.putImages(w, to, images)
 	h.restoreLeaves(n, at)
 	for i := range filled {
 		filled[i].fill(h, n, at)

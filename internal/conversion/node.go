@@ -112,19 +112,20 @@ func (n *node) add(child *node) {
 	n.last = child
 }
 
-// set replaces a member in its place, or adds one at the end.
-func (n *node) set(name *name, value *node) {
+// set replaces a member in its place and returns what it was, or adds one at the end.
+func (n *node) set(name *name, value *node) (old *node) {
 	value.key, value.escaped, value.mark, value.untouched = name.quoted, false, name.mark, false
 	before, old := n.lookup(name)
 	if old == nil {
 		n.add(value)
-		return
+		return nil
 	}
 	value.key, value.escaped, value.next = old.key, old.escaped, old.next
 	n.link(before, value)
 	if n.last == old {
 		n.last = value
 	}
+	return old
 }
 
 // remove takes a member away and returns it, nil where there is none.

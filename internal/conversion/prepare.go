@@ -6,6 +6,7 @@ package conversion
 import (
 	"cmp"
 	"slices"
+	"strings"
 )
 
 // ways prepares both directions of a scope: to the hub, and from it.
@@ -38,11 +39,12 @@ func (s *Scope) way(toHub bool) *way {
 	w := &way{}
 	for _, m := range s.Moves {
 		from, to := ends(toHub, m.Spoke, m.Hub)
-		w.moves = append(w.moves, move{from.steps(), to.steps()})
+		w.moves = append(w.moves, move{newSlot(from, 0), newSlot(to, 0)})
 	}
 	for i := range s.Exchanges {
 		w.exchanges = append(w.exchanges, newExchange(&s.Exchanges[i], toHub))
 	}
+	w.numberParents()
 	for _, d := range s.Defaults {
 		f := newSlot(d.Path, d.Anchor)
 		f.nullAnchor = d.NullAnchor
@@ -103,12 +105,32 @@ func slotsOf(fields []Field) []slot {
 	for i, f := range fields {
 		prepared[i] = newSlot(f.Path, f.Anchor)
 		prepared[i].text, prepared[i].label, prepared[i].notNull, prepared[i].nullAnchor = f.Text, f.Label, f.NotNull, f.NullAnchor
-		if parent, _ := f.Path.split(); i > 0 {
-			before, _ := fields[i-1].Path.split()
-			prepared[i].beside = slices.Equal(parent, before)
-		}
 	}
 	return prepared
+}
+
+func (w *way) numberParents() {
+	var slots []*slot
+	for i := range w.moves {
+		slots = append(slots, &w.moves[i].from, &w.moves[i].to)
+	}
+	for i := range w.exchanges {
+		for j := range w.exchanges[i].from {
+			slots = append(slots, &w.exchanges[i].from[j])
+		}
+		for j := range w.exchanges[i].to {
+			slots = append(slots, &w.exchanges[i].to[j])
+		}
+	}
+	numbers := map[string]int{"": 0}
+	for _, s := range slots {
+		parent := s.pointer[:strings.LastIndexByte(s.pointer, '/')]
+		if _, known := numbers[parent]; !known {
+			numbers[parent] = len(numbers)
+		}
+		s.parent = numbers[parent]
+	}
+	w.parents = len(numbers)
 }
 
 // leave groups the one-sided fields by the object that holds them.

@@ -22,12 +22,17 @@ type way struct {
 	collections []collection
 	// keeps tells that something may be kept aside or come back.
 	keeps bool
+	// parents is how many objects hold what moves and exchanges take and give.
+	parents int
 }
 
 // slot is a path, and the same as a JSON Pointer.
 type slot struct {
 	path    steps
 	pointer string
+	// parent is the number of the object that holds a field of a rule. That of the
+	// scope's own fields is 0.
+	parent int
 	// anchor is the path of the object without which nothing comes back.
 	anchor steps
 	// text and label tell what is legal, notNull what a rule must not make: see
@@ -35,8 +40,6 @@ type slot struct {
 	text, label, notNull bool
 	// nullAnchor is that of Leaf.
 	nullAnchor bool
-	// beside tells that the object that holds the field holds the one before it, too.
-	beside bool
 }
 
 func newSlot(path Path, anchor int) slot {
@@ -44,7 +47,7 @@ func newSlot(path Path, anchor int) slot {
 	return slot{path: prepared, pointer: path.pointer(), anchor: prepared[:anchor]}
 }
 
-type move struct{ from, to steps }
+type move struct{ from, to slot }
 
 // exchange is an Exchange in one direction.
 type exchange struct {
