@@ -109,7 +109,7 @@ func (e *exchange) convertOne(h *hop, values []*node, toHub bool) *node {
 	case e.index != nil:
 		return e.index.convert(h, value, toHub)
 	}
-	return translate(h, e.Table, value, toHub)
+	return translate(h, e.table, value, toHub)
 }
 
 // keptValues are the values that were kept aside together, nil where there are

@@ -66,22 +66,18 @@ func (p *parser) value(at *look) (*node, error) {
 // into reads a value into a node.
 func (p *parser) into(n *node, at *look) (err error) {
 	start := p.at
-	switch {
-	case at == nil || start >= len(p.src):
-		err = p.skip()
-	case p.src[start] == '{':
+	switch c := byteAt(p.src, start); {
+	case c == '"':
+		p.at, err = p.textEnd(start)
+	case c == '{' && at != nil:
 		err = p.object(n, at)
-	case p.src[start] == '[' && at.each != nil:
+	case c == '[' && at != nil && at.each != nil:
 		err = p.array(n, at)
 	default:
 		err = p.skip()
+		n.kind = kindOf(p.src[start:])
 	}
-	if err == nil {
-		n.text = p.src[start:p.at:p.at]
-		if !n.open {
-			n.kind = kindOf(n.text)
-		}
-	}
+	n.text = p.src[start:p.at:p.at]
 	return err
 }
 
@@ -205,10 +201,7 @@ func (p *parser) begin(end byte) (more bool, err error) {
 // next goes on to what follows in a bracket, or leaves it.
 func (p *parser) next(end byte) (more bool, err error) {
 	p.space()
-	if p.at >= len(p.src) {
-		return false, p.fail("it ends too early")
-	}
-	switch p.src[p.at] {
+	switch byteAt(p.src, p.at) {
 	case ',':
 		p.at++
 		p.space()

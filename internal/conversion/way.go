@@ -56,7 +56,9 @@ type exchange struct {
 	from, to []slot
 	// faithful tells that every value comes back that has an image.
 	faithful bool
-	// index is the Index, and programs are those of a CEL.
+	// table and index are the Table and the Index, prepared, and programs are those
+	// of a CEL.
+	table    []quotedPair
 	index    *indexing
 	programs *programs
 }
