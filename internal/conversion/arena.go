@@ -35,45 +35,49 @@ func (a *arena) reset() bool {
 // bump hands out values in order.
 type bump[T any] struct {
 	chunks [][]T
-	// chunk is the one that values are taken of, and used how many of it are.
-	chunk, used int
+	// current is the chunk that values are taken of, used how many of it are, and
+	// next the one behind it.
+	current    []T
+	used, next int
 }
 
 // one returns a zero value.
 func (b *bump[T]) one() *T {
-	if b.chunk < len(b.chunks) && b.used < len(b.chunks[b.chunk]) {
+	if b.used < len(b.current) {
 		b.used++
-		return &b.chunks[b.chunk][b.used-1]
+		return &b.current[b.used-1]
 	}
 	return &b.take(1)[0]
 }
 
 // take returns n zero values.
 func (b *bump[T]) take(n int) []T {
-	if n == 0 {
-		return nil
+	for n > len(b.current)-b.used {
+		b.turn(n)
 	}
-	for ; b.chunk < len(b.chunks); b.chunk, b.used = b.chunk+1, 0 {
-		if free := b.chunks[b.chunk][b.used:]; n <= len(free) {
-			b.used += n
-			return free[:n:n]
-		}
+	b.used += n
+	return b.current[b.used-n : b.used : b.used]
+}
+
+// turn goes on to the next chunk, and makes one for n values where there is none.
+func (b *bump[T]) turn(n int) {
+	if b.next == len(b.chunks) {
+		b.chunks = append(b.chunks, make([]T, max(n, bumpSize)))
 	}
-	b.chunks = append(b.chunks, make([]T, max(n, bumpSize)))
-	b.used = n
-	return b.chunks[b.chunk][:n:n]
+	b.current, b.used, b.next = b.chunks[b.next], 0, b.next+1
 }
 
 // reset takes all values back, and makes them zero: nothing that they led to is
 // held any longer.
 func (b *bump[T]) reset() {
-	for i := range min(b.chunk, len(b.chunks)) {
-		clear(b.chunks[i])
+	if b.next == 0 {
+		return
 	}
-	if b.chunk < len(b.chunks) {
-		clear(b.chunks[b.chunk][:b.used])
+	for _, full := range b.chunks[:b.next-1] {
+		clear(full)
 	}
-	b.chunk, b.used = 0, 0
+	clear(b.current[:b.used])
+	b.used, b.next, b.current = 0, 1, b.chunks[0]
 }
 
 // since is what was appended to the text since it had a length.

@@ -64,26 +64,23 @@ func (h *hop) scope(w *way, n *node, at *place) {
 	for _, path := range w.drops {
 		n.detach(path)
 	}
+	if !w.keeps {
+		h.putMoved(w, h.parents(w, n), h.takeMoved(w, h.parents(w, n)))
+		return
+	}
 	h.openNulls(w, n, at)
 	shared := h.shared(w, n)
 	h.findRestorable(w, n)
 	h.keepShells(w, n, at)
 	from := h.parents(w, n)
-	moved := h.lists.take(len(w.moves))
-	for i := range w.moves {
-		moved[i] = from.take(&w.moves[i].from)
-	}
+	moved := h.takeMoved(w, from)
 	images := h.exchanges(w, from, at)
 	filled := h.takeDefaults(w, n)
 	for i := range w.holders {
 		h.leave(&w.holders[i], n, at)
 	}
 	to := h.parents(w, n)
-	for i, value := range moved {
-		if value != nil {
-			to.put(h, &w.moves[i].to, value)
-		}
-	}
+	h.putMoved(w, to, moved)
 	h.putImages(w, to, images)
 	h.restoreLeaves(n, at)
 	for i := range filled {
@@ -96,6 +93,22 @@ func (h *hop) scope(w *way, n *node, at *place) {
 	h.imaged, h.alone = h.imaged[:0], h.alone[:0]
 	for i := range filled {
 		filled[i].keep(h, n, at)
+	}
+}
+
+func (h *hop) takeMoved(w *way, from parents) []*node {
+	moved := h.lists.take(len(w.moves))
+	for i := range moved {
+		moved[i] = from.take(&w.moves[i].from)
+	}
+	return moved
+}
+
+func (h *hop) putMoved(w *way, to parents, moved []*node) {
+	for i, value := range moved {
+		if value != nil {
+			to.put(h, &w.moves[i].to, value)
+		}
 	}
 }
 
