@@ -43,11 +43,11 @@ type bump[T any] struct {
 
 // one returns a zero value.
 func (b *bump[T]) one() *T {
-	if b.used < len(b.current) {
-		b.used++
-		return &b.current[b.used-1]
+	if b.used == len(b.current) {
+		b.turn(1)
 	}
-	return &b.take(1)[0]
+	b.used++
+	return &b.current[b.used-1]
 }
 
 // take returns n zero values.
