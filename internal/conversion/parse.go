@@ -112,14 +112,21 @@ func (n *node) follows(before *node) bool {
 	return !n.mark.before(before.mark) && bytes.Compare(before.key, n.key) < 0
 }
 
+// member reads a name, the colon behind it, and a value.
 func (p *parser) member(of *node, at *look) error {
 	start := p.at
+	if byteAt(p.src, start) != '"' {
+		return p.fail("a name was expected")
+	}
 	p.escaped = false
-	key, err := p.key()
+	end, err := p.textEnd(start)
 	if err != nil {
 		return err
 	}
-	m := p.node()
+	if p.at, err = p.colonEnd(end); err != nil {
+		return err
+	}
+	m, key := p.node(), p.src[start:end]
 	if m.key, m.mark = key, markOf(key); p.escaped {
 		m.escaped, m.mark = true, markOf(p.quote(p.decode(key)).text)
 	}
@@ -128,9 +135,9 @@ func (p *parser) member(of *node, at *look) error {
 	if next == nil {
 		next = at.each
 	}
-	m.untouched = p.at == start+len(key)+len(":")
+	m.untouched = p.at == end+len(":")
 	err = p.into(m, next)
-	m.key = p.src[start : start+len(key) : p.at]
+	m.key = p.src[start:end:p.at]
 	return err
 }
 
@@ -212,18 +219,4 @@ func (p *parser) next(end byte) (more bool, err error) {
 		return false, nil
 	}
 	return false, p.fail("a comma or an end was expected")
-}
-
-// key reads a name and the colon behind it.
-func (p *parser) key() ([]byte, error) {
-	start := p.at
-	if byteAt(p.src, start) != '"' {
-		return nil, p.fail("a name was expected")
-	}
-	end, err := p.textEnd(start)
-	if err != nil {
-		return nil, err
-	}
-	p.at, err = p.colonEnd(end)
-	return p.src[start:end:end], err
 }
