@@ -126,7 +126,7 @@ func (h *hop) keepShells(w *way, n *node, at *place) {
 // leave takes away what the other side lacks, and the shells that are empty now.
 func (h *hop) leave(of *holder, n *node, at *place) {
 	held := n.find(of.path)
-	if held == nil {
+	if held == nil || !held.isObject() {
 		return
 	}
 	held.keepOnly(func(m *node) bool {

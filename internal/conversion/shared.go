@@ -29,6 +29,9 @@ func (h *hop) shared(w *way, n *node) []shared {
 
 // lent reports whether an object has something, and nothing but values at the paths.
 func (n *node) lent(paths *trie) bool {
+	if !n.isObject() {
+		return false
+	}
 	for m := n.first; m != nil; m = m.next {
 		path := paths.member(m)
 		if path == nil || !path.end && !m.lent(path) {
