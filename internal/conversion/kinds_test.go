@@ -5,6 +5,7 @@ package conversion
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 )
 
@@ -52,6 +53,26 @@ func TestByName(t *testing.T) {
 				}
 				if got := numbers.of(root.last) + numbers.get("other"); got != 0 {
 					t.Errorf("of %d names, one that is not there is %d", count, got)
+				}
+			}
+		}
+	}
+}
+
+// Names may look alike at a glance.
+func TestNamesThatLookAlike(t *testing.T) {
+	names := []string{"", `"`, "a", "aa", "ab/cd", "ab/ cd", "ab.cd", "abcabc", "abcxabc", "abcyabc", "abcxyabc", "abcd", "dcba", "é", "è"}
+	for _, text := range names {
+		wanted := newName(text)
+		for _, other := range names {
+			for _, slash := range []string{"/", `\/`, `\u002f`} {
+				quoted := strings.ReplaceAll(string(appendQuoted(nil, other)), "/", slash)
+				root, err := parse([]byte(`{`+quoted+`:0}`), one)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if found := root.get(&wanted) != nil; found != (text == other) {
+					t.Errorf("%s is found as %q: %t", quoted, text, found)
 				}
 			}
 		}
