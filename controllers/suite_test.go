@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	cmv1 "github.com/cert-manager/cert-manager/pkg/apis/certmanager/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -87,7 +88,7 @@ func run(m *testing.M) (int, error) {
 func newScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, v1alpha1.AddToScheme,
+		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, cmv1.AddToScheme, v1alpha1.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
 			return nil, err
@@ -109,7 +110,7 @@ func startManager(ctx context.Context, kubeconfig *rest.Config) (<-chan error, e
 		return nil, err
 	}
 	manager, err := ctrl.NewManager(kubeconfig, ctrl.Options{
-		Scheme: scheme, Cache: CacheOptions(system), Metrics: metricsserver.Options{BindAddress: "0"}, NewClient: counting,
+		Scheme: scheme, Cache: CacheOptions(system), Client: ClientOptions(), Metrics: metricsserver.Options{BindAddress: "0"}, NewClient: counting,
 	})
 	if err != nil {
 		return nil, err
@@ -198,6 +199,7 @@ func (k *kubelet) start(t *testing.T, deployment *appsv1.Deployment, name string
 	t.Helper()
 	spec := deployment.Spec.Template.Spec.DeepCopy()
 	spec.ServiceAccountName, spec.DeprecatedServiceAccount = "", ""
+	spec.NodeName = "node"
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: name,
 			Labels: deployment.Spec.Template.Labels, Annotations: deployment.Spec.Template.Annotations},

@@ -63,6 +63,11 @@ type ConversionPolicySpec struct {
 	// +kubebuilder:default={}
 	Workload Workload `json:"workload,omitempty,omitzero"`
 
+	// certificates says where the converter's certificates come from.
+	// +optional
+	// +kubebuilder:default={selfManaged: {}}
+	Certificates Certificates `json:"certificates,omitempty,omitzero"`
+
 	// migration says when stored objects are rewritten in the storage version.
 	// +optional
 	// +kubebuilder:default={}
@@ -241,6 +246,10 @@ type ConversionPolicyStatus struct {
 	// +optional
 	Certificate *CertificateStatus `json:"certificate,omitempty"`
 
+	// rotation is how far the change from one certificate authority to another is.
+	// +optional
+	Rotation *RotationStatus `json:"rotation,omitempty"`
+
 	// migration is the latest run.
 	// +optional
 	Migration *MigrationStatus `json:"migration,omitempty"`
@@ -347,16 +356,6 @@ type WebhookStatus struct {
 	// available is ready and desired as text: "2/2".
 	// +optional
 	Available string `json:"available,omitempty"`
-}
-
-// CertificateStatus is the serving certificate of the converter pods.
-type CertificateStatus struct {
-	// notAfter is when the serving certificate expires; it is renewed well before.
-	// +required
-	NotAfter metav1.Time `json:"notAfter"`
-	// caNotAfter is when the certificate authority in the CustomResourceDefinition expires.
-	// +required
-	CANotAfter metav1.Time `json:"caNotAfter"`
 }
 
 // MigrationState is the state of a migration run.

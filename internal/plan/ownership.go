@@ -16,9 +16,9 @@ import (
 // CustomResourceDefinition. Two writers would each rebuild its storage on every
 // API server, in turn and for ever.
 func notOwnedByAnother(s *state) outcome {
-	if annotation := crds.Injector(s.CRD); annotation != "" {
+	if annotation := crds.Injector(s.CRD); annotation != "" && !s.source.injected() {
 		return stalled(v1alpha1.ReasonForeignInjector, fmt.Sprintf(
-			"the annotation %s on the CustomResourceDefinition makes somebody else write caBundle: remove the annotation", annotation))
+			"the annotation %s on the CustomResourceDefinition makes somebody else write caBundle: remove the annotation, or set spec.certificates.injected in the policy", annotation))
 	}
 	if crds.Strategy(s.CRD) == apiextensionsv1.WebhookConverter && !s.armed {
 		return stalled(v1alpha1.ReasonForeignWebhook, fmt.Sprintf(

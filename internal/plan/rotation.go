@@ -1,0 +1,358 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"bytes"
+	"strings"
+	"time"
+
+	"github.com/conversion-operator/conversion-operator/internal/pki"
+)
+
+// What converter pods serve and what API servers trust change one after the
+// other, so that every API server can verify every pod at any time:
+//
+//	Serving    pods serve what is by A, the CustomResourceDefinition trusts A
+//	Trusting   there is something by B to serve: the Secret says that A and B are
+//	           to be trusted, and the CustomResourceDefinition is written
+//	Settling   API servers have the settle time to take that up
+//	Proving    the Secret has the certificate by B; pods take it up, and prove it
+//	           against B alone, each of them
+//	Releasing  the Secret says that B alone is to be trusted, and the
+//	           CustomResourceDefinition is written a second time
+//
+// All of it is in the Secret that pods mount: the certificate; ca.crt, which is
+// what caBundle is to be; and an annotation with the caBundle that the
+// CustomResourceDefinition was seen with, and since when. A manager may end
+// anywhere, and another goes on from what it finds. A certificate that the same
+// authority renews is served at once, and writes no CustomResourceDefinition.
+
+const (
+	// TrustedAnnotation is, on the Secret that pods mount, the hash of the caBundle
+	// that the CustomResourceDefinition was seen with, and since when.
+	TrustedAnnotation = "conversion-operator.io/trusted"
+
+	// longestWait bounds waits for a time that is far away, in case the clock jumps.
+	longestWait = time.Hour
+)
+
+// serving is what the Secret that pods mount says.
+type serving struct {
+	pair pki.KeyPair
+	// bundle is what API servers must trust while pods mount this.
+	bundle pki.Bundle
+	// seen is the value of TrustedAnnotation.
+	seen string
+}
+
+// readCertificates reads what is served, trusted and offered.
+func (s *state) readCertificates() {
+	s.source = s.newSource()
+	if s.armed {
+		s.trusted, _ = pki.ParseBundle(s.CRD.Spec.Conversion.Webhook.ClientConfig.CABundle) // unreadable is not trusted
+	}
+	s.offered = s.source.offer()
+	if s.Certificate == nil {
+		return
+	}
+	s.serving = serving{pair: KeyPair(s.Certificate), seen: s.Certificate.Annotations[TrustedAnnotation]}
+	bundle, err := pki.ParseBundle(s.Certificate.Data[CAKey])
+	if err != nil {
+		// It was made before there was one, or damaged.
+		bundle = s.trusted.Unexpired(s.Now).With(s.offered.roots)
+	}
+	s.serving.bundle = bundle
+}
+
+// rotate brings what pods serve and what API servers trust one state further.
+func (s *state) rotate() {
+	if s.rotated {
+		return
+	}
+	s.rotated = true
+	s.source.keep()
+	step := WriteCertificate{SecretName: CertificateName(s.Policy.Name), DNSName: s.serverName(),
+		Pair: s.serving.pair, CABundle: s.nextBundle(), Trusted: s.nextSeen()}
+	step.Lifetime, _ = s.lifetime()
+	if s.Certificate != nil {
+		step.ResourceVersion = s.Certificate.ResourceVersion
+	}
+	s.serve(&step)
+	if s.differs(&step) {
+		s.do(step)
+	}
+	s.nudge()
+}
+
+// differs reports whether there is anything to write. Where there is nothing to
+// serve yet, what is to be trusted is written as soon as anybody depends on it.
+func (s *state) differs(step *WriteCertificate) bool {
+	if step.Signer != nil {
+		return true
+	}
+	if s.Certificate == nil {
+		return len(step.CABundle) > 0 && (s.engaged || len(step.Pair.Certificate) > 0)
+	}
+	return !same(step.Pair, s.serving.pair) || !bytes.Equal(step.CABundle, s.Certificate.Data[CAKey]) || step.Trusted != s.serving.seen
+}
+
+func same(a, b pki.KeyPair) bool {
+	return bytes.Equal(a.Certificate, b.Certificate) && bytes.Equal(a.Key, b.Key)
+}
+
+// serve decides which certificate pods are to have.
+func (s *state) serve(step *WriteCertificate) {
+	older := s.olderSigner()
+	switch {
+	case s.offered.wrong == nil && !s.servesOffered():
+		if s.mayServe() {
+			step.Pair, step.Signer = s.offered.pair, s.offered.signer
+		} else if older != nil && !s.servesWell(older) {
+			step.Signer = older // meanwhile
+		}
+	case s.offered.wrong == nil && s.offered.signer != nil:
+		s.recheckRenewal()
+	}
+}
+
+// servesOffered reports whether pods have what is offered, and it is not due for renewal.
+func (s *state) servesOffered() bool {
+	if s.offered.signer != nil {
+		return s.valid(s.serving.pair, s.offered.roots) && !s.renewalDue()
+	}
+	return same(s.serving.pair, s.offered.pair)
+}
+
+// servesWell reports whether pods have a certificate by the signer that is not due for renewal.
+func (s *state) servesWell(signer *pki.KeyPair) bool {
+	roots, err := pki.ParseBundle(signer.Certificate)
+	return err == nil && s.valid(s.serving.pair, roots) && !s.renewalDue()
+}
+
+// olderSigner is the authority before the offered one, where it can still sign
+// what the CustomResourceDefinition trusts; or nil.
+func (s *state) olderSigner() *pki.KeyPair {
+	self, ok := s.source.(selfManaged)
+	if !ok || self.next() == nil || self.current() == nil {
+		return nil
+	}
+	older := self.current()
+	roots, err := pki.ParseBundle(older.Certificate)
+	if err != nil || s.armed && !s.trusted.Contains(roots) {
+		return nil
+	}
+	return older
+}
+
+// mayServe reports whether API servers can verify what is offered. What they
+// refuse anyhow may be replaced at once.
+func (s *state) mayServe() bool {
+	trusted := s.trusted
+	switch {
+	case !s.engaged || s.refused():
+		return true
+	case !s.armed:
+		trusted = s.serving.bundle // what it will be armed with
+	}
+	if s.offered.signer != nil {
+		renewal := s.valid(s.serving.pair, s.offered.roots)
+		return trusted.Contains(s.offered.roots) && (renewal || s.settled())
+	}
+	return s.valid(s.offered.pair, trusted) && s.settled()
+}
+
+// refused reports that pods have, or are about to take up, a certificate that API
+// servers do not accept. One that is no certificate is not taken up by any pod.
+func (s *state) refused() bool {
+	return s.armed && len(s.trusted) > 0 && pki.CheckPair(s.serving.pair) == nil && !s.valid(s.serving.pair, s.trusted)
+}
+
+// settled reports whether every API server knows what the CustomResourceDefinition trusts.
+func (s *state) settled() bool {
+	if !s.armed || s.Certificate == nil {
+		return true // nothing is being changed
+	}
+	since, known := s.seenSince()
+	left := since.Add(s.Settings.Settle).Sub(s.Now)
+	if known && left > 0 {
+		s.recheck(left)
+	}
+	return known && left <= 0
+}
+
+// seenSince is since when the CustomResourceDefinition has been seen with the
+// caBundle that it has.
+func (s *state) seenSince() (time.Time, bool) {
+	sum, text, _ := strings.Cut(s.serving.seen, " ")
+	since, err := time.Parse(time.RFC3339, text)
+	return since, err == nil && sum == s.bundleHash()
+}
+
+// nextSeen is what TrustedAnnotation is to be. What somebody else writes there is
+// not recorded: once it is put right, API servers know the same as before.
+func (s *state) nextSeen() string {
+	if _, known := s.seenSince(); known || !s.armed {
+		return s.serving.seen
+	}
+	if s.Certificate == nil || s.source.injected() || bytes.Equal(s.armedBundle(), s.serving.bundle.Encode()) {
+		return s.bundleHash() + " " + s.Now.UTC().Format(time.RFC3339)
+	}
+	return s.serving.seen
+}
+
+func (s *state) bundleHash() string { return hash(string(s.armedBundle()))[:16] }
+
+// armedBundle is caBundle of the CustomResourceDefinition.
+func (s *state) armedBundle() []byte {
+	if !s.armed {
+		return nil
+	}
+	return s.CRD.Spec.Conversion.Webhook.ClientConfig.CABundle
+}
+
+// nextBundle is what API servers are to trust: what is served and what is offered,
+// until every pod serves what is offered.
+func (s *state) nextBundle() []byte {
+	bundle, roots := s.serving.bundle, s.offered.roots
+	switch {
+	case s.offered.wrong != nil:
+	case !s.engaged, s.source.injected(), s.Certificate == nil && !s.armed:
+		bundle = roots
+	case s.Certificate == nil:
+		bundle = s.trusted.Unexpired(s.Now).With(roots)
+	case !s.mayWriteBundle():
+	case !s.offeredTrusted(bundle):
+		bundle = bundle.Unexpired(s.Now).With(roots)
+	case s.servesOffered() && !bundle.Same(roots) && s.allProven():
+		bundle = roots
+	}
+	return bundle.Encode()
+}
+
+// offeredTrusted reports whether who trusts the bundle can verify what is offered.
+func (s *state) offeredTrusted(bundle pki.Bundle) bool {
+	if s.offered.signer != nil {
+		return bundle.Contains(s.offered.roots)
+	}
+	return s.valid(s.offered.pair, bundle)
+}
+
+// mayWriteBundle reports whether the CustomResourceDefinition may be written for
+// the sake of certificates.
+func (s *state) mayWriteBundle() bool {
+	return !s.Policy.Spec.Suspend && (!s.migrating() || s.urgent())
+}
+
+// urgent reports that certificates cannot wait for a migration to end.
+func (s *state) urgent() bool {
+	leaf, err := pki.ParseCertificate(s.serving.pair.Certificate)
+	if err != nil || pki.Urgent(leaf, s.Now) || s.refused() {
+		return true
+	}
+	for _, root := range s.serving.bundle {
+		if s.valid(s.serving.pair, pki.Bundle{root}) {
+			return pki.Urgent(root, s.Now)
+		}
+	}
+	return true
+}
+
+// allProven reports whether every pod has shown that it serves what is offered,
+// by a handshake with who trusts nothing else.
+func (s *state) allProven() bool {
+	for _, pod := range s.Pods {
+		if pod.Scheduled && (pod.Proof == nil || !pod.Proof.Successor) {
+			s.recheck(probeAgain)
+			return false
+		}
+	}
+	for _, pod := range s.Ending {
+		if left := pod.Until.Sub(s.Now); left > 0 {
+			s.recheck(left)
+			return false
+		}
+	}
+	return true
+}
+
+// successor is what pods must prove besides caBundle: what it is going to be.
+func (s *state) successor() []byte {
+	if s.offered.wrong != nil || s.source.injected() || !s.servesOffered() || s.serving.bundle.Same(s.offered.roots) {
+		return nil
+	}
+	return s.offered.roots.Encode()
+}
+
+// nudge lets the kubelets of pods that serve something else look at the Secret
+// now: on its own each would within a minute or two.
+func (s *state) nudge() {
+	if s.Certificate == nil || s.Policy.Spec.Suspend {
+		return
+	}
+	wanted := CertificateHash(s.serving.pair.Certificate)
+	late := s.successor() != nil
+	for _, pod := range s.Pods {
+		if pod.Ready && pod.Certificate != wanted && pod.Proof != nil &&
+			(late && !pod.Proof.Successor || pod.Proof.Reason == untrusted) {
+			s.do(NudgePod{Name: pod.Name, Certificate: wanted})
+		}
+	}
+}
+
+// untrusted is the reason of a probe that refused the pod's certificate.
+const untrusted = "TLSVerificationFailed"
+
+// trust writes the CustomResourceDefinition where it is to trust something else.
+// It comes after the gates: what they write has that in it. What somebody else
+// wrote there is theirs to repair.
+func (s *state) trust() {
+	if !s.rotated || !s.trustsOtherThan(s.caBundle()) || s.switched || s.source.injected() || !s.mayWriteBundle() {
+		return
+	}
+	if s.migrating() {
+		for _, run := range s.Runs {
+			s.suspend(run)
+		}
+	}
+	conversion := s.CRD.Spec.Conversion.DeepCopy()
+	conversion.Webhook.ClientConfig.CABundle = s.caBundle()
+	s.switched = true
+	s.do(SwitchCRD{Policy: s.Policy.UID, Pin: s.pin(), Conversion: conversion})
+}
+
+// trustsOtherThan reports that caBundle is as this policy has left it, and not what it is to be.
+func (s *state) trustsOtherThan(wanted []byte) bool {
+	if !s.armed || len(wanted) == 0 || bytes.Equal(s.armedBundle(), wanted) {
+		return false
+	}
+	_, left := s.seenSince()
+	return left
+}
+
+// valid reports whether who trusts the bundle accepts the certificate.
+func (s *state) valid(pair pki.KeyPair, trusted pki.Bundle) bool {
+	return pki.CheckLeaf(pair, trusted, s.serverName(), s.Now) == nil
+}
+
+// renewalDue reports whether what is served is to be renewed by its authority.
+func (s *state) renewalDue() bool {
+	at, known := s.renewAt()
+	return known && !s.Now.Before(at)
+}
+
+func (s *state) recheckRenewal() {
+	if at, known := s.renewAt(); known {
+		s.recheck(min(at.Sub(s.Now), longestWait))
+	}
+}
+
+func (s *state) renewAt() (time.Time, bool) {
+	leaf, err := pki.ParseCertificate(s.serving.pair.Certificate)
+	if err != nil {
+		return time.Time{}, false
+	}
+	lasts, before := s.lifetime()
+	return pki.RenewalTime(leaf, lasts, before), true
+}

@@ -1,0 +1,171 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"cmp"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/crds"
+	"github.com/conversion-operator/conversion-operator/internal/pki"
+)
+
+const (
+	// DefaultCADuration is how long an authority is valid where a policy does not say.
+	DefaultCADuration = 10 * 365 * 24 * time.Hour
+	// DefaultDuration is how long a serving certificate is valid where a policy does not say.
+	DefaultDuration = 90 * 24 * time.Hour
+
+	// NextCertificateKey and NextKeyKey are, in the Secret of an authority, the one
+	// that is to follow it.
+	NextCertificateKey = "next.crt"
+	NextKeyKey         = "next.key" //nolint:gosec // the name of a key, not a key
+
+	// TriggerAnnotation is, on that Secret, the rotationTrigger that it answers.
+	TriggerAnnotation = "conversion-operator.io/rotation-trigger"
+)
+
+// selfManaged issues certificates by an authority of the policy's own. While it
+// is being replaced there are two: the current one renews what is served until
+// API servers trust the next.
+type selfManaged struct {
+	*state
+	spec v1alpha1.SelfManagedCertificates
+}
+
+func (selfManaged) injected() bool { return false }
+
+func (m selfManaged) offer() offer {
+	signer := cmp.Or(m.next(), m.current())
+	if signer == nil {
+		return offer{wrong: new(waiting(v1alpha1.ReasonIssuing, "issuing a certificate authority"))}
+	}
+	roots, err := pki.ParseBundle(signer.Certificate)
+	if err != nil {
+		return offer{wrong: new(waiting(v1alpha1.ReasonIssuing, "issuing a certificate authority"))}
+	}
+	return offer{roots: roots, signer: signer}
+}
+
+// current is the authority, or nil where there is none that can sign.
+func (m selfManaged) current() *pki.KeyPair {
+	return m.authority(corev1.TLSCertKey, corev1.TLSPrivateKeyKey)
+}
+
+// next is the authority that is to follow, or nil.
+func (m selfManaged) next() *pki.KeyPair { return m.authority(NextCertificateKey, NextKeyKey) }
+
+func (m selfManaged) authority(certificate, key string) *pki.KeyPair {
+	if m.Authority == nil {
+		return nil
+	}
+	pair := pki.KeyPair{Certificate: m.Authority.Data[certificate], Key: m.Authority.Data[key]}
+	if pki.CheckAuthority(pair, m.Now) != nil {
+		return nil
+	}
+	return &pair
+}
+
+// keep sees to it that there is an authority, and another one when it is due.
+func (m selfManaged) keep() {
+	current, next := m.current(), m.next()
+	switch {
+	case m.Policy.Spec.Suspend:
+	case current == nil && next == nil:
+		m.do(m.issue(false))
+	case next != nil && (current == nil || m.released(next)):
+		m.do(PromoteAuthority{SecretName: m.Authority.Name, ResourceVersion: m.Authority.ResourceVersion, Authority: *next})
+	case next == nil && m.due(current) && m.mayReplace(current):
+		m.do(m.issue(true))
+	}
+}
+
+func (m selfManaged) issue(next bool) IssueAuthority {
+	step := IssueAuthority{SecretName: AuthorityName(m.Policy.Name), Next: next,
+		Lifetime: duration(m.spec.CADuration, DefaultCADuration), Trigger: m.spec.RotationTrigger}
+	if m.Authority != nil {
+		step.ResourceVersion = m.Authority.ResourceVersion
+	}
+	return step
+}
+
+// due reports whether an authority is to be replaced, and looks again when it is.
+func (m selfManaged) due(authority *pki.KeyPair) bool {
+	certificate, err := pki.ParseCertificate(authority.Certificate)
+	if err != nil {
+		return false
+	}
+	if trigger := m.spec.RotationTrigger; trigger != "" && trigger != m.Authority.Annotations[TriggerAnnotation] {
+		return true
+	}
+	at := m.replaceAt(authority)
+	if left := at.Sub(m.Now); left > 0 {
+		m.recheck(min(left, longestWait))
+		return false
+	}
+	return certificate != nil
+}
+
+// replaceAt is when an authority is replaced.
+func (m selfManaged) replaceAt(authority *pki.KeyPair) time.Time {
+	certificate, err := pki.ParseCertificate(authority.Certificate)
+	if err != nil {
+		return time.Time{}
+	}
+	return pki.RenewalTime(certificate, duration(m.spec.CADuration, DefaultCADuration), 0)
+}
+
+// mayReplace keeps a rotation from starting while a migration runs, which it
+// would end, unless there is no time left.
+func (m selfManaged) mayReplace(authority *pki.KeyPair) bool {
+	certificate, err := pki.ParseCertificate(authority.Certificate)
+	if err != nil || pki.Urgent(certificate, m.Now) || !m.engaged {
+		return true
+	}
+	return !m.migrating()
+}
+
+// migrating reports whether a migration runs, ours or somebody else's. A change of
+// the CustomResourceDefinition would end it, and what it has proven would be void.
+func (s *state) migrating() bool {
+	if s.CRD != nil && crds.Condition(s.CRD, storageMigrating) {
+		return true
+	}
+	for _, run := range s.Runs {
+		if !over(run) {
+			return true
+		}
+	}
+	return false
+}
+
+// released reports that the next authority is the only one in use.
+func (m selfManaged) released(next *pki.KeyPair) bool {
+	roots, err := pki.ParseBundle(next.Certificate)
+	if err != nil || !m.serving.bundle.Same(roots) || m.armed && !m.trusted.Same(roots) {
+		return false
+	}
+	return m.valid(m.serving.pair, roots)
+}
+
+// lifetime is how long a serving certificate is valid, and how long before its end
+// it is renewed; zero for a third of its life.
+func (s *state) lifetime() (lasts, before time.Duration) {
+	spec := s.Policy.Spec.Certificates.SelfManaged
+	if spec == nil {
+		return DefaultDuration, 0
+	}
+	return duration(spec.Duration, DefaultDuration), duration(spec.RenewBefore, 0)
+}
+
+func duration(set *metav1.Duration, otherwise time.Duration) time.Duration {
+	if set == nil {
+		return otherwise
+	}
+	return set.Duration
+}
