@@ -40,22 +40,10 @@ func certificatesReady(s *state) outcome {
 // verify every converter pod, now and on the way to the next certificate. It is
 // empty where nothing is known yet.
 func (s *state) caBundle() []byte {
-	if s.source.injected() {
-		if len(s.trusted) > 0 {
-			return s.armedBundle()
-		}
-		return s.seed()
+	if s.source.injected() && len(s.trusted) > 0 {
+		return s.armedBundle() // as somebody else has written it
 	}
 	return s.serving.bundle.Encode()
-}
-
-// seed is what is injected first, as far as it is known: to switch to a webhook
-// that nobody trusts would leave objects unreadable until somebody injects.
-func (s *state) seed() []byte {
-	if s.Source == nil || len(s.Source.Data[CAKey]) == 0 || s.offered.wrong != nil {
-		return nil
-	}
-	return s.offered.roots.Encode()
 }
 
 // usable reports whether who trusts caBundle accepts what pods have.
@@ -79,10 +67,6 @@ func TrustOf(observed Observed) Trust {
 	trust := Trust{CABundle: s.caBundle(), Successor: s.successor(), PlanHash: s.planHash}
 	if s.planHash == "" && s.armed {
 		trust.PlanHash = namedPlan(s.CRD)
-	}
-	if len(trust.CABundle) == 0 && s.source.injected() {
-		// Nobody has injected anything: pods can show that they have the certificate.
-		trust.CABundle = s.serving.pair.Certificate
 	}
 	return trust
 }

@@ -7,10 +7,12 @@ import (
 	"bytes"
 	"strconv"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/pki"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
 )
@@ -105,4 +107,40 @@ func (w *world) describeWrite(step plan.WriteCertificate) string {
 		changes = append(changes, "API servers have been told by "+since)
 	}
 	return strings.Join(changes, "; ")
+}
+
+// tellRotation tells the states of a rotation, and of one that is none nothing.
+func (w *world) tellRotation(is *v1alpha1.RotationStatus) {
+	if is == nil || is.State == w.rotation {
+		return
+	}
+	if w.rotation != "" {
+		w.tell("The rotation is %s", is.State)
+	}
+	w.rotation = is.State
+}
+
+// verifyPods lets pods, which follow the Secret at once, prove what is asked of them.
+func (w *world) verifyPods() {
+	for i := range w.observed.Pods {
+		if proof := w.observed.Pods[i].Proof; proof != nil && proof.Reason == "" {
+			w.observed.Pods[i].Proof = &plan.Proof{Successor: len(plan.TrustOf(w.observed).Successor) > 0}
+		}
+	}
+}
+
+// theirs is a Secret of somebody else: a certificate for the converter by an
+// authority of its own.
+func (w *world) theirs(name string) *corev1.Secret {
+	w.t.Helper()
+	authority := w.pair(pki.NewAuthority("theirs", w.observed.Now, 1000*time.Hour))
+	leaf := w.pair(pki.IssueLeaf(authority, plan.ServerName(crontabs, "conversion-system"), w.observed.Now, 300*time.Hour))
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: map[string][]byte{
+		corev1.TLSCertKey: leaf.Certificate, corev1.TLSPrivateKeyKey: leaf.Key, plan.CAKey: authority.Certificate}}
+}
+
+// wait lets time pass.
+func (w *world) wait(time time.Duration) {
+	w.observed.Now = w.observed.Now.Add(time)
+	w.settle()
 }

@@ -171,8 +171,8 @@ func (s *state) refused() bool {
 
 // settled reports whether every API server knows what the CustomResourceDefinition trusts.
 func (s *state) settled() bool {
-	if !s.armed || s.Certificate == nil {
-		return true // nothing is being changed
+	if s.Certificate == nil {
+		return true // nobody knows, and pods that start wait for it
 	}
 	since, known := s.seenSince()
 	left := since.Add(s.Settings.Settle).Sub(s.Now)
@@ -204,10 +204,11 @@ func (s *state) nextSeen() string {
 
 func (s *state) bundleHash() string { return hash(string(s.armedBundle()))[:16] }
 
-// armedBundle is caBundle of the CustomResourceDefinition.
+// armedBundle is caBundle of the CustomResourceDefinition; where somebody has
+// dropped its conversion, what it is armed with again.
 func (s *state) armedBundle() []byte {
 	if !s.armed {
-		return nil
+		return s.serving.bundle.Encode()
 	}
 	return s.CRD.Spec.Conversion.Webhook.ClientConfig.CABundle
 }
@@ -218,6 +219,8 @@ func (s *state) nextBundle() []byte {
 	bundle, roots := s.serving.bundle, s.offered.roots
 	switch {
 	case s.offered.wrong != nil:
+	case s.source.injected() && !s.servesOffered():
+		bundle = bundle.With(roots)
 	case !s.engaged, s.source.injected(), s.Certificate == nil && !s.armed:
 		bundle = roots
 	case s.Certificate == nil:

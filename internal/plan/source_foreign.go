@@ -104,21 +104,28 @@ func (i injection) offer() offer {
 			"Secret %s/%s does not exist: have it issued, with tls.crt and tls.key valid for %s; or correct spec.certificates.injected.secretName",
 			i.Settings.Namespace, i.name, i.serverName())))}
 	}
-	roots := i.trusted
-	if known, err := pki.ParseBundle(i.Source.Data[CAKey]); err == nil {
-		roots = known.Unexpired(i.Now)
+	// OpenShift's service-ca hands out no authority: until it has injected one, the
+	// certificate is all that can be verified.
+	text := i.Source.Data[CAKey]
+	if len(text) == 0 {
+		text = i.Source.Data[corev1.TLSCertKey]
 	}
-	pair := KeyPair(i.Source)
-	if len(roots) == 0 {
-		// OpenShift's service-ca hands out no authority: until it has injected one, the
-		// certificate is all that can be verified.
-		roots, _ = pki.ParseBundle(pair.Certificate)
+	roots, err := pki.ParseBundle(text)
+	if err == nil {
+		err = pki.CheckLeaf(KeyPair(i.Source), roots, i.serverName(), i.Now)
 	}
-	if err := pki.CheckLeaf(pair, roots, i.serverName(), i.Now); err != nil && pki.ProblemOf(err) != pki.CAMismatch {
+	if err != nil {
 		problem := pki.ProblemOf(err)
 		return offer{wrong: new(stalled(string(problem), fmt.Sprintf("Secret %s/%s: %s: %s", i.Settings.Namespace, i.name, err, i.cure(problem))))}
 	}
-	return offer{roots: roots, pair: pair}
+	return offer{roots: roots, pair: KeyPair(i.Source)}
+}
+
+// onlyItself reports that nothing is trusted but the certificate itself, which is
+// what caBundle begins with where nobody knows what is going to be injected.
+func (s *state) onlyItself() bool {
+	itself, err := pki.ParseBundle(s.serving.pair.Certificate)
+	return err == nil && s.trusted.Same(itself) && s.Source != nil && len(s.Source.Data[CAKey]) == 0
 }
 
 // injectedWrong says what is wrong with what somebody else wrote, or nil.
@@ -126,8 +133,8 @@ func (s *state) injectedWrong() *outcome {
 	if !s.armed {
 		return nil
 	}
-	if len(s.trusted) == 0 {
-		return new(waiting(v1alpha1.ReasonNotInjected, "caBundle of the CustomResourceDefinition is empty: annotate it for whoever is to write it, "+
+	if len(s.trusted) == 0 || s.onlyItself() {
+		return new(waiting(v1alpha1.ReasonNotInjected, "nobody has injected an authority into the CustomResourceDefinition: annotate it for whoever is to write it, "+
 			"with cert-manager.io/inject-ca-from: <namespace>/<Certificate> or service.beta.openshift.io/inject-cabundle: \"true\"; where it is annotated, see the injector's log"))
 	}
 	if err := pki.CheckLeaf(s.serving.pair, s.trusted, s.serverName(), s.Now); err != nil {

@@ -28,10 +28,7 @@ func (s *state) upkeep() {
 // trustworthy reports that what is known to be in caBundle fits what pods serve,
 // and that it is ours to write.
 func (s *state) trustworthy() bool {
-	if s.source.injected() {
-		return len(s.caBundle()) > 0
-	}
-	return s.usable() && crds.Injector(s.CRD) == ""
+	return s.usable() && (s.source.injected() || crds.Injector(s.CRD) == "")
 }
 
 func (s *state) serverName() string { return ServerName(s.Policy.Name, s.Settings.Namespace) }

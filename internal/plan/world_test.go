@@ -46,6 +46,8 @@ type world struct {
 	misbehave string
 	log       strings.Builder
 	said      string
+	// rotation is the state that was told last.
+	rotation v1alpha1.RotationState
 }
 
 func newWorld(t *testing.T, policy string) *world {
@@ -136,6 +138,7 @@ func (w *world) plan() plan.Plan {
 	if w.observed.CRD != nil {
 		w.observed.Rules = conversion.Compile(w.observed.CRD, w.observed.Policy.Spec.Converter.Declarative)
 	}
+	w.verifyPods()
 	decided := plan.Make(w.observed)
 	checkStatus(w.t, w.observed.Policy, decided.Status)
 	return decided
@@ -143,6 +146,7 @@ func (w *world) plan() plan.Plan {
 
 // snapshot is everything that a decision depends on, but the time.
 func (w *world) snapshot() string {
+	w.verifyPods()
 	observed := w.observed
 	observed.Now = time.Time{}
 	text, err := yaml.Marshal(observed)
@@ -165,6 +169,7 @@ func (w *world) tellReady(is v1alpha1.ConversionPolicyStatus) {
 		w.tell("%s", line)
 	}
 	w.said = line
+	w.tellRotation(is.Rotation)
 }
 
 func (w *world) tellSteps(steps []plan.Step) {
