@@ -93,10 +93,11 @@ func (r *ConversionPolicyReconciler) writeSecret(ctx context.Context, policy *v1
 		}
 		return r.createOnce(ctx, secret)
 	}
-	patch, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"resourceVersion": content.resourceVersion, "annotations": content.annotations},
-		"data":     content.data,
-	})
+	metadata := map[string]any{"resourceVersion": content.resourceVersion}
+	if content.annotations != nil {
+		metadata["annotations"] = content.annotations
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": metadata, "data": content.data})
 	if err != nil {
 		return err
 	}

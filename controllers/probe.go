@@ -109,7 +109,11 @@ func (p *Prover) verify(ctx context.Context, pod *plan.Pod, target probe.Target,
 			return proof
 		}
 	}
-	return p.ask(ctx, pod, target, leaf)
+	proof := p.ask(ctx, pod, target, leaf)
+	if proof != nil && proof.Reason != "" {
+		ctrl.LoggerFrom(ctx).Info("Converter pod failed its probe", "pod", pod.Name, "reason", proof.Message)
+	}
+	return proof
 }
 
 // canariesOf remembers what newCanaries made: to compile a plan's expressions takes
@@ -170,7 +174,6 @@ func (p *Prover) ask(ctx context.Context, pod *plan.Pod, target probe.Target, le
 		if ctx.Err() != nil {
 			return nil
 		}
-		ctrl.LoggerFrom(ctx).Info("Converter pod failed its probe", "pod", pod.Name, "reason", err.Error())
 		return &plan.Proof{Reason: reasonOf(err), Message: err.Error()}
 	}
 	p.remember(pod.UID, proof)

@@ -7,9 +7,11 @@ package controllers
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -33,6 +35,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/pki"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
 	"github.com/conversion-operator/conversion-operator/internal/webhook/probe"
 )
@@ -44,6 +47,9 @@ var (
 	cluster client.Client
 	// writes counts what the manager wrote.
 	writes atomic.Int64
+	// killed makes the manager fail after every write that went through, as if it
+	// had been killed there.
+	killed atomic.Bool
 	// pods is the test's kubelet.
 	pods *kubelet
 )
@@ -139,22 +145,26 @@ func counting(kubeconfig *rest.Config, options client.Options) (client.Client, e
 	}
 	return interceptor.NewClient(direct, interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.CreateOption) error {
-			writes.Add(1)
-			return c.Create(ctx, object, options...)
+			return written(c.Create(ctx, object, options...))
 		},
 		Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
-			writes.Add(1)
-			return c.Patch(ctx, object, patch, options...)
+			return written(c.Patch(ctx, object, patch, options...))
 		},
 		Apply: func(ctx context.Context, c client.WithWatch, object runtime.ApplyConfiguration, options ...client.ApplyOption) error {
-			writes.Add(1)
-			return c.Apply(ctx, object, options...)
+			return written(c.Apply(ctx, object, options...))
 		},
 		SubResourcePatch: func(ctx context.Context, c client.Client, name string, object client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
-			writes.Add(1)
-			return c.SubResource(name).Patch(ctx, object, patch, options...)
+			return written(c.SubResource(name).Patch(ctx, object, patch, options...))
 		},
 	}), nil
+}
+
+func written(err error) error {
+	writes.Add(1)
+	if err == nil && killed.Load() {
+		return errors.New("killed after a write")
+	}
+	return err
 }
 
 // kubelet plays Deployments' pods: it starts them with the template's labels and
@@ -163,13 +173,32 @@ type kubelet struct {
 	client client.Client
 	// refuse is why probes fail; nil when they do not.
 	refuse atomic.Pointer[probe.Error]
+	// serves is what pods have loaded, by their server names; nil for whatever is asked for.
+	serves sync.Map
 }
 
 func (k *kubelet) probe(_ context.Context, target probe.Target) (probe.Result, error) {
 	if refused := k.refuse.Load(); refused != nil {
 		return probe.Result{}, refused
 	}
+	if leaf, known := k.serves.Load(target.ServerName); known {
+		trusted, err := pki.ParseBundle(target.CABundle)
+		if err == nil {
+			err = pki.CheckLeaf(leaf.(pki.KeyPair), trusted, target.ServerName, time.Now()) //nolint:forcetypeassert // nothing else is stored
+		}
+		if err != nil {
+			return probe.Result{}, &probe.Error{Reason: probe.ReasonTLSVerificationFailed, Message: err.Error()}
+		}
+	}
 	return probe.Result{PlanHashes: []string{target.PlanHash}}, nil
+}
+
+// mount lets a policy's pods load the certificate that they mount.
+func (k *kubelet) mount(t *testing.T, policy string) {
+	t.Helper()
+	secret := &corev1.Secret{}
+	must(t, k.client.Get(t.Context(), client.ObjectKey{Namespace: system, Name: plan.CertificateName(policy)}, secret))
+	k.serves.Store(plan.ServerName(policy, system), plan.KeyPair(secret))
 }
 
 // run starts the pods that a policy's Deployment asks for, once it is there.

@@ -31,8 +31,8 @@ type Certificates struct {
 // SelfManagedCertificates are issued by an authority of the policy's own. Its
 // private key stays in a Secret that no pod mounts.
 //
-// +kubebuilder:validation:XValidation:rule="duration(self.caDuration) >= duration(self.duration) + duration(self.duration) + duration(self.duration)",message="caDuration must be at least three times duration: an authority is replaced when a third of its life is left, and no certificate outlives it"
-// +kubebuilder:validation:XValidation:rule="!has(self.renewBefore) || duration(self.renewBefore) < duration(self.duration)",message="renewBefore must be shorter than duration: it says how long before its end a serving certificate is renewed"
+// +kubebuilder:validation:XValidation:rule="!has(self.caDuration) || !has(self.duration) || duration(self.caDuration) >= duration(self.duration) + duration(self.duration) + duration(self.duration)",message="caDuration must be at least three times duration: an authority is replaced when a third of its life is left, and no certificate outlives it"
+// +kubebuilder:validation:XValidation:rule="!has(self.renewBefore) || !has(self.duration) || duration(self.renewBefore) < duration(self.duration)",message="renewBefore must be shorter than duration: it says how long before its end a serving certificate is renewed"
 type SelfManagedCertificates struct {
 	// caDuration is how long a certificate authority is valid. It is replaced
 	// when a third of that is left.

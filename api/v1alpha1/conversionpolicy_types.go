@@ -48,6 +48,8 @@ type ConversionPolicyList struct {
 }
 
 // ConversionPolicySpec is the wanted conversion and migration of one CustomResourceDefinition.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.certificates) || !has(self.certificates.injected) || has(self.certificates.injected.secretName) || !has(self.converter.declarative)",message="certificates.injected.secretName must name the Secret with the certificate that converter pods are to serve"
 type ConversionPolicySpec struct {
 	// suspend stops all changes by the operator. Converter pods that run keep
 	// answering, so objects stay readable.
