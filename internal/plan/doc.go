@@ -9,7 +9,7 @@
 //
 //	PlanValid             plan_valid.go    the rules fit the schemas
 //	(ownership)           ownership.go     nobody else converts for this CustomResourceDefinition
-//	CertificatesReady     certificates.go  a serving certificate that the API server will accept
+//	CertificatesReady     certificates.go  a serving certificate that the API server will accept, from a source (source.go)
 //	WebhookAvailable      webhook.go       converter pods run with the current plan
 //	ConversionVerified    verified.go      each of them has proven it
 //	ConversionConfigured  configured.go    the CustomResourceDefinition converts through them
@@ -21,6 +21,7 @@
 //
 // Three things wait for no gate: evidence that no longer holds is dropped
 // (evidence.go), a migration that must not go on is stopped (guard.go), and what
-// a CustomResourceDefinition depends on is kept alive (upkeep.go). Which plans the
+// a CustomResourceDefinition depends on is kept alive (upkeep.go), certificates
+// among it (rotation.go). Which plans the
 // converter pods carry while rules change is told in carried.go.
 package plan
