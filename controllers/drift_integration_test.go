@@ -7,13 +7,16 @@ package controllers
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	batchv1 "k8s.io/api/batch/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
@@ -47,7 +50,9 @@ func TestDrift(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			armed := arm(t, strings.NewReplacer(" ", "-", "'", "").Replace(strings.ToLower(name))+".drift.example.com", unchanged)
 			must(t, c.write(t, armed.DeepCopy()))
+			written := time.Now()
 			waitForConversion(t, armed)
+			t.Logf("undone within %s", time.Since(written).Round(time.Millisecond))
 			checkDriftEvents(t, armed.Name, v1alpha1.ReasonConversionDrifted, c.message)
 			waitFor(t, armed.Name, v1alpha1.ConversionConfiguredCondition, metav1.ConditionTrue, v1alpha1.ReasonConfigured)
 			if got, want := getCRD(t, armed.Name).Generation, armed.Generation+2; got != want {
@@ -67,6 +72,15 @@ func TestNoDrift(t *testing.T) {
 	armed := arm(t, "none.drift.example.com", unchanged)
 	for _, write := range harmless {
 		must(t, write(t, getCRD(t, armed.Name)))
+	}
+	for name, write := range impossible {
+		if err := write(t, getCRD(t, armed.Name)); !apierrors.IsInvalid(err) {
+			t.Errorf("%s of strategy None: %v, want a refusal", name, err)
+		}
+	}
+	err := cluster.Apply(t.Context(), strategyNone(armed.Name), client.FieldOwner("helm"))
+	if !apierrors.IsConflict(err) || !strings.Contains(err.Error(), strconv.Quote(plan.ManagedBy)) {
+		t.Errorf("server-side apply without force: %v, want a conflict that names the operator", err)
 	}
 	checkRest(t, armed.Name)
 	if got := getCRD(t, armed.Name).Generation; got != armed.Generation {
@@ -93,6 +107,55 @@ func TestDriftReport(t *testing.T) {
 	}
 	patchPolicy(t, armed.Name, `{"spec":{"drift":"Repair"}}`)
 	waitForConversion(t, armed)
+}
+
+// TestDriftStopsMigration: what runs is ended, and nothing runs until the conversion is back.
+func TestDriftStopsMigration(t *testing.T) {
+	armed := arm(t, "migration.drift.example.com", func(policy *v1alpha1.ConversionPolicy) {
+		policy.Spec.Drift, policy.Spec.Migration.Mode = v1alpha1.DriftReport, v1alpha1.MigrationAutomatic
+	})
+	before := waitForRun(t, armed.Name)
+	drop(t, armed.Name)
+	eventually(t, "the migration is ended", func() (bool, string) {
+		run := &batchv1.Job{}
+		err := cluster.Get(t.Context(), client.ObjectKeyFromObject(&before), run)
+		if err == nil && !run.DeletionTimestamp.IsZero() {
+			collectGarbage(t, run)
+		}
+		return apierrors.IsNotFound(err), "it runs"
+	})
+	checkRest(t, armed.Name)
+	if runs := runsOf(t, armed.Name); len(runs) != 0 {
+		t.Errorf("while nobody converts, %s runs", runs[0].Name)
+	}
+	patchPolicy(t, armed.Name, `{"spec":{"drift":"Repair"}}`)
+	waitForConversion(t, armed)
+	if after := waitForRun(t, armed.Name); after.Name == before.Name {
+		t.Errorf("%s goes on, which was pinned to another generation", after.Name)
+	}
+}
+
+// collectGarbage is what the garbage collector does once the pods of a Job are gone.
+func collectGarbage(t *testing.T, run *batchv1.Job) {
+	t.Helper()
+	must(t, cluster.Patch(t.Context(), run, client.RawPatch(mergePatch, []byte(`{"metadata":{"finalizers":null}}`))))
+}
+
+func waitForRun(t *testing.T, policy string) batchv1.Job {
+	t.Helper()
+	var runs []batchv1.Job
+	eventually(t, "a migration runs", func() (bool, string) {
+		runs = runsOf(t, policy)
+		return len(runs) == 1, fmt.Sprintf("%d migrations", len(runs))
+	})
+	return runs[0]
+}
+
+func runsOf(t *testing.T, policy string) []batchv1.Job {
+	t.Helper()
+	jobs := &batchv1.JobList{}
+	must(t, cluster.List(t.Context(), jobs, client.InNamespace(system), client.MatchingLabels{plan.InstanceLabel: plan.ChildName(policy)}))
+	return jobs.Items
 }
 
 // TestContested: after five repairs nothing is written any more, whoever looks,

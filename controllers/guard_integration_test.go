@@ -6,6 +6,7 @@
 package controllers
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,9 +16,12 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/crds"
+	"github.com/conversion-operator/conversion-operator/internal/plan"
 )
 
 // TestGuard: the ValidatingAdmissionPolicy that comes with the operator refuses
@@ -44,7 +48,36 @@ func TestGuard(t *testing.T) {
 		t.Run("accepted: "+name, func(t *testing.T) { must(t, write(t, getCRD(t, armed.Name))) })
 	}
 	checkConversionMayChange(t, unguarded.Name, armed.Spec.Conversion)
+	checkGuardKnowsNoNames(t, armed)
+	checkGuardEndsWithReport(t, armed)
 	checkGuardLetsOperator(t, armed)
+}
+
+// checkGuardKnowsNoNames: who goes by the operator's field manager is refused as
+// well, and who strips the account of field managers opens nothing.
+func checkGuardKnowsNoNames(t *testing.T, armed *apiextensionsv1.CustomResourceDefinition) {
+	t.Helper()
+	patch := []byte(`[{"op":"replace","path":"/spec/conversion","value":{"strategy":"None"}}]`)
+	err := cluster.Patch(t.Context(), armed.DeepCopy(), client.RawPatch(types.JSONPatchType, patch), fieldOwner)
+	if !apierrors.IsForbidden(err) {
+		t.Errorf("by the operator's field manager the write is not refused: %v", err)
+	}
+	strip := []byte(`[{"op":"replace","path":"/metadata/managedFields","value":[{}]}]`)
+	must(t, cluster.Patch(t.Context(), armed.DeepCopy(), client.RawPatch(types.JSONPatchType, strip)))
+	waitForDryRun(t, armed.Name, false)
+	eventually(t, "the operator owns spec.conversion again", func() (bool, string) {
+		crd := getCRD(t, armed.Name)
+		return crds.ConversionIsBy(crd, plan.ManagedBy), fmt.Sprint(crd.ManagedFields)
+	})
+}
+
+// checkGuardEndsWithReport: a policy that only reports is not guarded.
+func checkGuardEndsWithReport(t *testing.T, armed *apiextensionsv1.CustomResourceDefinition) {
+	t.Helper()
+	patchPolicy(t, armed.Name, `{"spec":{"drift":"Report"}}`)
+	waitForDryRun(t, armed.Name, true)
+	patchPolicy(t, armed.Name, `{"spec":{"drift":"Repair"}}`)
+	waitForDryRun(t, armed.Name, false)
 }
 
 // checkGuardLetsOperator: the operator changes its mind, and lets go.

@@ -11,6 +11,7 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -54,6 +55,10 @@ var foreign = map[string]struct {
 		theirs.SetName(crd.Name)
 		return cluster.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(theirs), client.FieldOwner("argocd-controller"), client.ForceOwnership)
 	}, "changed spec.conversion"},
+	"an update under the operator's name": {plan.ManagedBy, func(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition) error {
+		crd.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter}
+		return cluster.Update(t.Context(), crd, fieldOwner)
+	}, "to strategy None"},
 	"caBundle removed": {"", func(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition) error {
 		patch := []byte(`[{"op":"remove","path":"/spec/conversion/webhook/clientConfig/caBundle"}]`)
 		return cluster.Patch(t.Context(), crd, client.RawPatch(types.JSONPatchType, patch), client.FieldOwner("kubectl-patch"))
@@ -80,4 +85,23 @@ var harmless = map[string]func(*testing.T, *apiextensionsv1.CustomResourceDefini
 			Type: "Theirs", Status: apiextensionsv1.ConditionTrue})
 		return cluster.Status().Update(t.Context(), crd, client.FieldOwner("theirs"))
 	},
+}
+
+// impossible are writes of a manifest that has strategy None and nothing else:
+// webhook stays, and the API server refuses the two together.
+var impossible = map[string]func(*testing.T, *apiextensionsv1.CustomResourceDefinition) error{
+	"client-side apply": func(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition) error {
+		patch := []byte(`{"spec":{"conversion":{"strategy":"None"}}}`)
+		return cluster.Patch(t.Context(), crd, client.RawPatch(types.StrategicMergePatchType, patch), client.FieldOwner("kubectl-client-side-apply"))
+	},
+	"server-side apply by force": func(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition) error {
+		return cluster.Apply(t.Context(), strategyNone(crd.Name), client.FieldOwner("kustomize-controller"), client.ForceOwnership)
+	},
+}
+
+func strategyNone(name string) runtime.ApplyConfiguration {
+	theirs := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"conversion": map[string]any{"strategy": "None"}}}}
+	theirs.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
+	theirs.SetName(name)
+	return client.ApplyConfigurationFromUnstructured(theirs)
 }

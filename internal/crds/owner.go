@@ -16,16 +16,17 @@ import (
 // clientConfig is where the fields of a webhook's client configuration are.
 const clientConfig = "webhook/clientConfig/"
 
-// ConversionIsBy reports whether this field manager wrote every field of
+// ConversionIsBy reports whether this field manager applied every field of
 // spec.conversion, and nobody changed or removed one since. The API server keeps
-// the account in metadata.managedFields, in the same write as the fields.
+// the account in metadata.managedFields, in the same write as the fields. An
+// update under the manager's name is not its own: it only applies.
 //
 // Who removes a field leaves no owner behind. A converter behind a Service is
 // therefore also asked for the two fields that may be removed: path and caBundle.
 func ConversionIsBy(crd *apiextensionsv1.CustomResourceDefinition, manager string) bool {
 	var owned []string
 	for _, entry := range crd.ManagedFields {
-		if entry.Manager == manager {
+		if entry.Manager == manager && entry.Operation == metav1.ManagedFieldsOperationApply {
 			owned = append(owned, conversionFields(entry)...)
 		}
 	}
@@ -42,15 +43,16 @@ func ConversionIsBy(crd *apiextensionsv1.CustomResourceDefinition, manager strin
 }
 
 // ConversionWriter returns the field manager that wrote a field of
-// spec.conversion last, other than the one given; "" where none did, or where
-// all it did was to remove one.
+// spec.conversion last, what the given one applied aside; "" where none did, or
+// where all it did was to remove one.
 func ConversionWriter(crd *apiextensionsv1.CustomResourceDefinition, other string) string {
 	writer, latest := "", metav1.Time{}
 	present := presentFields(crd.Spec.Conversion)
 	isPresent := func(field string) bool { return slices.Contains(present, field) }
 	for _, entry := range crd.ManagedFields {
 		// Whose fields were all taken over may still own the blocks around them.
-		if entry.Manager == other || !slices.ContainsFunc(conversionFields(entry), isPresent) {
+		applied := entry.Manager == other && entry.Operation == metav1.ManagedFieldsOperationApply
+		if applied || !slices.ContainsFunc(conversionFields(entry), isPresent) {
 			continue
 		}
 		written := metav1.Time{}

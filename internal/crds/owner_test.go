@@ -39,7 +39,7 @@ func viaService() *apiextensionsv1.CustomResourceConversion {
 }
 
 func entry(manager, fields string, second int) metav1.ManagedFieldsEntry {
-	return metav1.ManagedFieldsEntry{Manager: manager, FieldsV1: metav1.NewFieldsV1(fields),
+	return metav1.ManagedFieldsEntry{Manager: manager, Operation: metav1.ManagedFieldsOperationApply, FieldsV1: metav1.NewFieldsV1(fields),
 		Time: &metav1.Time{Time: time.Unix(int64(second), 0)}}
 }
 
@@ -49,6 +49,8 @@ func TestConversionOwners(t *testing.T) {
 	none := &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter}
 	ofStatus := entry("theirs", allFields, 9)
 	ofStatus.Subresource = "status"
+	forged := entry("ours", allFields, 3)
+	forged.Operation = metav1.ManagedFieldsOperationUpdate
 	cases := map[string]struct {
 		conversion *apiextensionsv1.CustomResourceConversion
 		entries    []metav1.ManagedFieldsEntry
@@ -59,7 +61,8 @@ func TestConversionOwners(t *testing.T) {
 		"ours, and somebody's":    {viaService(), []metav1.ManagedFieldsEntry{entry("ours", allFields, 2), entry("theirs", onlyBundle, 3)}, true, "theirs"},
 		"in two entries":          {viaService(), []metav1.ManagedFieldsEntry{entry("ours", withoutBundle, 2), entry("ours", onlyBundle, 3)}, true, ""},
 		"dropped":                 {none, []metav1.ManagedFieldsEntry{entry("author", author, 5), entry("theirs", onlyStrategy, 3)}, false, "theirs"},
-		"restored by us":          {none, []metav1.ManagedFieldsEntry{entry("ours", onlyStrategy, 3)}, true, ""},
+		"updated under our name":  {viaService(), []metav1.ManagedFieldsEntry{forged}, false, "ours"},
+		"None, applied by us":     {none, []metav1.ManagedFieldsEntry{entry("ours", onlyStrategy, 3)}, true, ""},
 		"caBundle changed":        {viaService(), []metav1.ManagedFieldsEntry{entry("ours", withoutBundle, 2), entry("theirs", onlyBundle, 3)}, false, "theirs"},
 		"caBundle removed":        {without, []metav1.ManagedFieldsEntry{entry("ours", withoutBundle, 2)}, false, ""},
 		"the latest of two":       {none, []metav1.ManagedFieldsEntry{entry("later", onlyStrategy, 4), entry("theirs", onlyBundle, 3)}, false, "later"},

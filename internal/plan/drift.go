@@ -27,15 +27,10 @@ const (
 
 // Drifted reports whether somebody else wrote spec.conversion since the policy
 // did. It needs no memory of what the policy wrote: the API server keeps account
-// of who wrote what. A change of the policy's own mind is no drift; strategy None
-// always is, also by somebody who goes by the operator's name.
+// of who wrote what. A change of the policy's own mind is no drift.
 func (o Observed) Drifted() bool {
 	crd, known := o.CRD, o.Policy.Status.Drift
-	if crd == nil || o.Policy.Status.ArmedCRD != crd.UID || !crd.DeletionTimestamp.IsZero() {
-		return false
-	}
-	dropped := crds.Strategy(crd) == apiextensionsv1.NoneConverter && o.Policy.DeletionTimestamp.IsZero()
-	if !dropped && crds.ConversionIsBy(crd, ManagedBy) {
+	if crd == nil || o.Policy.Status.ArmedCRD != crd.UID || !crd.DeletionTimestamp.IsZero() || crds.ConversionIsBy(crd, ManagedBy) {
 		return false
 	}
 	seen := known != nil && known.CRDGeneration == crd.Generation

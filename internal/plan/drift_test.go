@@ -4,6 +4,7 @@
 package plan_test
 
 import (
+	"path"
 	"slices"
 	"strings"
 	"testing"
@@ -278,4 +279,42 @@ func driftReported(w *world) {
 	w.observed.Policy.Spec.Drift = v1alpha1.DriftRepair
 	w.observed.Policy.Generation++
 	w.settle()
+}
+
+// TestAnOldPlanIsDriftToo: somebody writes spec.conversion as it was before the
+// rules changed. Pods still have that plan, so that it works, and is not what is wanted.
+func TestAnOldPlanIsDriftToo(t *testing.T) {
+	for action, want := range map[v1alpha1.DriftAction]string{v1alpha1.DriftRepair: "new", v1alpha1.DriftReport: "old"} {
+		t.Run(string(action), func(t *testing.T) {
+			w, old := changing(t)
+			w.observed.Policy.Spec.Drift = action
+			before := w.observed.CRD.Spec.Conversion.DeepCopy()
+			w.holdBack = false
+			w.settle()
+			plans := map[string]string{old: "old", w.observed.Rules.Plan.Hash(): "new"}
+			w.write("argocd-controller", before)
+			w.settle()
+			w.observed.Now = w.observed.Now.Add(w.observed.Settings.Settle)
+			w.settle()
+			named := path.Base(*w.observed.CRD.Spec.Conversion.Webhook.ClientConfig.Service.Path)
+			if plans[named] != want {
+				t.Errorf("the CustomResourceDefinition names the %s plan, want the %s one", plans[named], want)
+			}
+			if carried := w.observed.Pods[0].Plans; !slices.Contains(carried, named) {
+				t.Errorf("pods carry %v, and the CustomResourceDefinition names %s", carried, named)
+			}
+		})
+	}
+}
+
+// TestSuspendedDriftIsReported, and not undone.
+func TestSuspendedDriftIsReported(t *testing.T) {
+	w := armed(t)
+	w.observed.Policy.Spec.Suspend = true
+	w.drop("helm")
+	condition := apimeta.FindStatusCondition(w.plan().Status.Conditions, v1alpha1.ConversionConfiguredCondition)
+	if condition.Reason != v1alpha1.ReasonConversionDrifted || !strings.Contains(condition.Message, `"helm"`) ||
+		!strings.Contains(condition.Message, "spec.suspend is true") {
+		t.Errorf("the condition is %s %s: %s", condition.Status, condition.Reason, condition.Message)
+	}
 }

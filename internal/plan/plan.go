@@ -127,6 +127,10 @@ func (s *state) pause() {
 	for _, run := range s.Runs {
 		s.suspend(run)
 	}
+	if s.drifted {
+		s.report(v1alpha1.ConversionConfiguredCondition, stalled(v1alpha1.ReasonConversionDrifted,
+			s.whatDrifted()+"; spec.suspend is true, so nothing is written: set it to false, and it is written back"))
+	}
 	s.summarize(outcome{reason: v1alpha1.ReasonSuspended, stop: true,
 		message: "spec.suspend is true: nothing is changed; converter pods keep answering"})
 }

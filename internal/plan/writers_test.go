@@ -75,7 +75,11 @@ func (w *world) account(latest string) {
 		if err != nil {
 			w.t.Fatal(err)
 		}
-		entry := metav1.ManagedFieldsEntry{Manager: owner, FieldsV1: metav1.NewFieldsV1(string(text)), Time: &metav1.Time{}}
+		operation := metav1.ManagedFieldsOperationUpdate
+		if owner == plan.ManagedBy {
+			operation = metav1.ManagedFieldsOperationApply
+		}
+		entry := metav1.ManagedFieldsEntry{Manager: owner, Operation: operation, FieldsV1: metav1.NewFieldsV1(string(text)), Time: &metav1.Time{}}
 		if owner == latest {
 			entry.Time.Time = w.observed.Now
 		}
