@@ -23,7 +23,7 @@ func certificatesReady(s *state) outcome {
 		}
 		return *wrong
 	}
-	if s.source.injected() {
+	if s.injected() {
 		if wrong := s.injectedWrong(); wrong != nil {
 			return *wrong
 		}
@@ -37,18 +37,34 @@ func certificatesReady(s *state) outcome {
 }
 
 // caBundle is what the CustomResourceDefinition must trust so that API servers can
-// verify every converter pod, now and on the way to the next certificate. It is
-// empty where nothing is known yet.
-func (s *state) caBundle() []byte {
-	if s.source.injected() && len(s.trusted) > 0 {
-		return s.armedBundle() // as somebody else has written it
+// verify every converter pod, now and on the way to the next certificate: what the
+// Secret that pods mount says, or what somebody else has injected. It is empty
+// where nothing is known yet.
+func (o Observed) caBundle() []byte {
+	if there := o.bundleThere(); o.injected() && len(there) > 0 {
+		return there
 	}
-	return s.serving.bundle.Encode()
+	if o.Certificate == nil {
+		return nil
+	}
+	return o.Certificate.Data[CAKey]
 }
+
+// bundleThere is caBundle of the CustomResourceDefinition, whoever wrote it.
+func (o Observed) bundleThere() []byte {
+	if o.CRD == nil || o.CRD.Spec.Conversion == nil || o.CRD.Spec.Conversion.Webhook == nil || o.CRD.Spec.Conversion.Webhook.ClientConfig == nil {
+		return nil
+	}
+	return o.CRD.Spec.Conversion.Webhook.ClientConfig.CABundle
+}
+
+// injected reports whether somebody else writes caBundle.
+func (o Observed) injected() bool { return o.Policy.Spec.Certificates.Injected != nil }
 
 // usable reports whether who trusts caBundle accepts what pods have.
 func (s *state) usable() bool {
-	return s.Certificate != nil && s.valid(s.serving.pair, s.serving.bundle)
+	trusted, err := pki.ParseBundle(s.caBundle())
+	return err == nil && s.valid(s.serving.pair, trusted)
 }
 
 // Trust is what converter pods must be verified by.
@@ -98,7 +114,7 @@ func (s *state) awaitsMigration(self selfManaged) bool {
 
 func (s *state) rotationState() v1alpha1.RotationState {
 	switch {
-	case !s.armed || s.source.injected() || s.offered.wrong != nil:
+	case !s.armed || s.injected() || s.offered.wrong != nil:
 		return v1alpha1.RotationServing
 	case s.servesOffered() && !s.serving.bundle.Same(s.offered.roots):
 		return v1alpha1.RotationProving

@@ -196,7 +196,7 @@ func (s *state) nextSeen() string {
 	if _, known := s.seenSince(); known || !s.armed {
 		return s.serving.seen
 	}
-	if s.Certificate == nil || s.source.injected() || bytes.Equal(s.armedBundle(), s.serving.bundle.Encode()) {
+	if s.Certificate == nil || s.injected() || bytes.Equal(s.armedBundle(), s.serving.bundle.Encode()) {
 		return s.bundleHash() + " " + s.Now.UTC().Format(time.RFC3339)
 	}
 	return s.serving.seen
@@ -210,7 +210,7 @@ func (s *state) armedBundle() []byte {
 	if !s.armed {
 		return s.serving.bundle.Encode()
 	}
-	return s.CRD.Spec.Conversion.Webhook.ClientConfig.CABundle
+	return s.bundleThere()
 }
 
 // nextBundle is what API servers are to trust: what is served and what is offered,
@@ -219,9 +219,9 @@ func (s *state) nextBundle() []byte {
 	bundle, roots := s.serving.bundle, s.offered.roots
 	switch {
 	case s.offered.wrong != nil:
-	case s.source.injected() && !s.servesOffered():
+	case s.injected() && !s.servesOffered():
 		bundle = bundle.With(roots)
-	case !s.engaged, s.source.injected(), s.Certificate == nil && !s.armed:
+	case !s.engaged, s.injected(), s.Certificate == nil && !s.armed:
 		bundle = roots
 	case s.Certificate == nil:
 		bundle = s.trusted.Unexpired(s.Now).With(roots)
@@ -282,7 +282,7 @@ func (s *state) allProven() bool {
 
 // successor is what pods must prove besides caBundle: what it is going to be.
 func (s *state) successor() []byte {
-	if s.offered.wrong != nil || s.source.injected() || !s.servesOffered() || s.serving.bundle.Same(s.offered.roots) {
+	if s.offered.wrong != nil || s.injected() || !s.servesOffered() || s.serving.bundle.Same(s.offered.roots) {
 		return nil
 	}
 	return s.offered.roots.Encode()
@@ -311,7 +311,7 @@ const untrusted = "TLSVerificationFailed"
 // It comes after the gates: what they write has that in it. What somebody else
 // wrote there is theirs to repair.
 func (s *state) trust() {
-	if !s.rotated || !s.trustsOtherThan(s.caBundle()) || s.switched || s.source.injected() || !s.mayWriteBundle() {
+	if !s.rotated || s.drifted || !s.trustsOtherThan(s.caBundle()) || s.switched || s.injected() || !s.mayWriteBundle() {
 		return
 	}
 	if s.migrating() {

@@ -17,8 +17,6 @@ type source interface {
 	offer() offer
 	// keep plans what keeps the source going.
 	keep()
-	// injected reports whether somebody else writes caBundle.
-	injected() bool
 }
 
 // offer is what a source has to serve.

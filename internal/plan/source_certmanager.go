@@ -21,8 +21,6 @@ type certManager struct {
 	spec v1alpha1.CertManagerCertificates
 }
 
-func (certManager) injected() bool { return false }
-
 func (c certManager) keep() {
 	c.lookAgain()
 	if !c.Request.NotInstalled && !c.Policy.Spec.Suspend {

@@ -29,8 +29,6 @@ type foreignSecret struct {
 	name string
 }
 
-func (foreignSecret) injected() bool { return false }
-
 func (f foreignSecret) keep() { f.lookAgain() }
 
 func (f foreignSecret) offer() offer {
@@ -93,8 +91,6 @@ type injection struct {
 	*state
 	name string
 }
-
-func (injection) injected() bool { return true }
 
 func (i injection) keep() { i.lookAgain() }
 

@@ -38,8 +38,6 @@ type selfManaged struct {
 	spec v1alpha1.SelfManagedCertificates
 }
 
-func (selfManaged) injected() bool { return false }
-
 func (m selfManaged) offer() offer {
 	signer := cmp.Or(m.next(), m.current())
 	if signer == nil {
