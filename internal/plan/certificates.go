@@ -90,7 +90,7 @@ func TrustOf(observed Observed) Trust {
 // rotationReason is how far the rotation is, as reason and message.
 func (s *state) rotationReason() (reason, message string) {
 	serves := "the serving certificate is valid for " + s.serverName()
-	if self, ok := s.source.(selfManaged); ok && s.awaitsMigration(self) {
+	if self, ok := s.source.(selfManaged); ok && self.awaitsMigration() {
 		return v1alpha1.ReasonAwaitingMigration, serves + "; its authority is replaced once the migration has ended"
 	}
 	switch state := s.rotationState(); state {
@@ -106,12 +106,7 @@ func (s *state) rotationReason() (reason, message string) {
 	return v1alpha1.ReasonIssued, serves
 }
 
-// awaitsMigration reports that an authority is due, and a migration in its way.
-func (s *state) awaitsMigration(self selfManaged) bool {
-	current := self.current()
-	return self.next() == nil && current != nil && self.due(current) && !self.mayReplace(current)
-}
-
+// rotationState is how far the change from one authority to another is.
 func (s *state) rotationState() v1alpha1.RotationState {
 	switch {
 	case !s.armed || s.injected() || s.offered.wrong != nil:

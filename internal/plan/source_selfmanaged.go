@@ -38,35 +38,39 @@ type selfManaged struct {
 	spec v1alpha1.SelfManagedCertificates
 }
 
+// authority can sign certificates.
+type authority struct {
+	pair pki.KeyPair
+	// roots is its certificate.
+	roots pki.Bundle
+}
+
 func (m selfManaged) offer() offer {
 	signer := cmp.Or(m.next(), m.current())
 	if signer == nil {
 		return offer{wrong: new(waiting(v1alpha1.ReasonIssuing, "issuing a certificate authority"))}
 	}
-	roots, err := pki.ParseBundle(signer.Certificate)
-	if err != nil {
-		return offer{wrong: new(waiting(v1alpha1.ReasonIssuing, "issuing a certificate authority"))}
-	}
-	return offer{roots: roots, signer: signer}
+	return offer{roots: signer.roots, signer: &signer.pair}
 }
 
 // current is the authority, or nil where there is none that can sign.
-func (m selfManaged) current() *pki.KeyPair {
+func (m selfManaged) current() *authority {
 	return m.authority(corev1.TLSCertKey, corev1.TLSPrivateKeyKey)
 }
 
 // next is the authority that is to follow, or nil.
-func (m selfManaged) next() *pki.KeyPair { return m.authority(NextCertificateKey, NextKeyKey) }
+func (m selfManaged) next() *authority { return m.authority(NextCertificateKey, NextKeyKey) }
 
-func (m selfManaged) authority(certificate, key string) *pki.KeyPair {
+func (m selfManaged) authority(certificate, key string) *authority {
 	if m.Authority == nil {
 		return nil
 	}
 	pair := pki.KeyPair{Certificate: m.Authority.Data[certificate], Key: m.Authority.Data[key]}
-	if pki.CheckAuthority(pair, m.Now) != nil {
+	roots, err := pki.ParseBundle(pair.Certificate)
+	if err != nil || pki.CheckAuthority(pair, m.Now) != nil {
 		return nil
 	}
-	return &pair
+	return &authority{pair, roots}
 }
 
 // keep sees to it that there is an authority, and another one when it is due.
@@ -77,7 +81,7 @@ func (m selfManaged) keep() {
 	case current == nil && next == nil:
 		m.do(m.issue(false))
 	case next != nil && (current == nil || m.released(next)):
-		m.do(PromoteAuthority{SecretName: m.Authority.Name, ResourceVersion: m.Authority.ResourceVersion, Authority: *next})
+		m.do(PromoteAuthority{SecretName: m.Authority.Name, ResourceVersion: m.Authority.ResourceVersion, Authority: next.pair})
 	case next == nil && m.due(current) && m.mayReplace(current):
 		m.do(m.issue(true))
 	}
@@ -93,39 +97,42 @@ func (m selfManaged) issue(next bool) IssueAuthority {
 }
 
 // due reports whether an authority is to be replaced, and looks again when it is.
-func (m selfManaged) due(authority *pki.KeyPair) bool {
-	certificate, err := pki.ParseCertificate(authority.Certificate)
-	if err != nil {
-		return false
-	}
+func (m selfManaged) due(current *authority) bool {
 	if trigger := m.spec.RotationTrigger; trigger != "" && trigger != m.Authority.Annotations[TriggerAnnotation] {
 		return true
 	}
-	at := m.replaceAt(authority)
-	if left := at.Sub(m.Now); left > 0 {
+	left := m.replaceAt(current).Sub(m.Now)
+	if left > 0 {
 		m.recheck(min(left, longestWait))
-		return false
 	}
-	return certificate != nil
+	return left <= 0
 }
 
 // replaceAt is when an authority is replaced.
-func (m selfManaged) replaceAt(authority *pki.KeyPair) time.Time {
-	certificate, err := pki.ParseCertificate(authority.Certificate)
-	if err != nil {
-		return time.Time{}
-	}
-	return pki.RenewalTime(certificate, duration(m.spec.CADuration, DefaultCADuration), 0)
+func (m selfManaged) replaceAt(current *authority) time.Time {
+	return pki.RenewalTime(current.roots[0], duration(m.spec.CADuration, DefaultCADuration), 0)
 }
 
 // mayReplace keeps a rotation from starting while a migration runs, which it
 // would end, unless there is no time left.
-func (m selfManaged) mayReplace(authority *pki.KeyPair) bool {
-	certificate, err := pki.ParseCertificate(authority.Certificate)
-	if err != nil || pki.Urgent(certificate, m.Now) || !m.engaged {
-		return true
+func (m selfManaged) mayReplace(current *authority) bool {
+	return !m.engaged || !m.migrating() || pki.Urgent(current.roots[0], m.Now)
+}
+
+// awaitsMigration reports that the authority is due, and a migration in its way.
+func (m selfManaged) awaitsMigration() bool {
+	current := m.current()
+	return m.next() == nil && current != nil && m.due(current) && !m.mayReplace(current)
+}
+
+// older is the authority before the next one, where it can still issue what API
+// servers trust; or nil.
+func (m selfManaged) older() *authority {
+	current := m.current()
+	if m.next() == nil || current == nil || m.armed && !m.trusted.Contains(current.roots) {
+		return nil
 	}
-	return !m.migrating()
+	return current
 }
 
 // migrating reports whether a migration runs, ours or somebody else's. A change of
@@ -143,12 +150,8 @@ func (s *state) migrating() bool {
 }
 
 // released reports that the next authority is the only one in use.
-func (m selfManaged) released(next *pki.KeyPair) bool {
-	roots, err := pki.ParseBundle(next.Certificate)
-	if err != nil || !m.serving.bundle.Same(roots) || m.armed && !m.trusted.Same(roots) {
-		return false
-	}
-	return m.valid(m.serving.pair, roots)
+func (m selfManaged) released(next *authority) bool {
+	return m.serving.bundle.Same(next.roots) && (!m.armed || m.trusted.Same(next.roots)) && m.valid(m.serving.pair, next.roots)
 }
 
 // lifetime is how long a serving certificate is valid, and how long before its end
