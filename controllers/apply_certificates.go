@@ -6,6 +6,7 @@ package controllers
 import (
 	"context"
 	"encoding/json"
+	"maps"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -88,9 +89,7 @@ func (r *ConversionPolicyReconciler) writeSecret(ctx context.Context, policy *v1
 		Type: corev1.SecretTypeTLS, Data: content.data,
 	}
 	if content.resourceVersion == "" {
-		for key, value := range content.annotations {
-			secret.Annotations[key] = value
-		}
+		maps.Copy(secret.Annotations, content.annotations)
 		return r.createOnce(ctx, secret)
 	}
 	metadata := map[string]any{"resourceVersion": content.resourceVersion}

@@ -4,6 +4,7 @@
 package plan_test
 
 import (
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -139,7 +140,7 @@ func certificatesInjected(w *world) {
 	w.observed.Source = w.theirs("theirs")
 	w.settle()
 	w.say("The injector adds it.")
-	w.observed.CRD.Spec.Conversion.Webhook.ClientConfig.CABundle = append(before, w.observed.Source.Data[plan.CAKey]...)
+	w.observed.CRD.Spec.Conversion.Webhook.ClientConfig.CABundle = slices.Concat(before, w.observed.Source.Data[plan.CAKey])
 	w.observed.CRD.Generation++
 	w.settle()
 	w.wait(w.observed.Settings.Settle)

@@ -5,6 +5,7 @@ package plan_test
 
 import (
 	"bytes"
+	"maps"
 	"strconv"
 	"strings"
 	"time"
@@ -79,9 +80,7 @@ func (w *world) patched(secret *corev1.Secret, name, version string, data map[st
 			delete(secret.Data, key)
 		}
 	}
-	for key, value := range annotations {
-		secret.Annotations[key] = value
-	}
+	maps.Copy(secret.Annotations, annotations)
 	return secret
 }
 
@@ -140,7 +139,7 @@ func (w *world) theirs(name string) *corev1.Secret {
 }
 
 // wait lets time pass.
-func (w *world) wait(time time.Duration) {
-	w.observed.Now = w.observed.Now.Add(time)
+func (w *world) wait(passes time.Duration) {
+	w.observed.Now = w.observed.Now.Add(passes)
 	w.settle()
 }

@@ -5,6 +5,7 @@ package plan_test
 
 import (
 	"bytes"
+	"strings"
 	"testing"
 	"time"
 
@@ -45,9 +46,8 @@ type known struct {
 // startRollout arms a policy, and lets some time pass.
 func startRollout(t *testing.T, certificates v1alpha1.Certificates) *rollout {
 	t.Helper()
-	w := newWorld(t, policyYAML)
+	w := newWorld(t, strings.Replace(policyYAML, "mode: Automatic", "mode: OnTrigger", 1))
 	w.observed.Policy.Spec.Certificates = certificates
-	w.observed.Policy.Spec.Migration.Mode = v1alpha1.MigrationOnTrigger
 	r := &rollout{world: w, name: plan.ServerName(crontabs, "conversion-system"), leaves: map[string]pki.KeyPair{}}
 	return r
 }

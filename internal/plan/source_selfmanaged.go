@@ -21,10 +21,11 @@ const (
 	// DefaultDuration is how long a serving certificate is valid where a policy does not say.
 	DefaultDuration = 90 * 24 * time.Hour
 
-	// NextCertificateKey and NextKeyKey are, in the Secret of an authority, the one
-	// that is to follow it.
+	// NextCertificateKey is, in the Secret of an authority, the certificate of the
+	// one that is to follow it.
 	NextCertificateKey = "next.crt"
-	NextKeyKey         = "next.key" //nolint:gosec // the name of a key, not a key
+	// NextKeyKey is the key of that one.
+	NextKeyKey = "next.key"
 
 	// TriggerAnnotation is, on that Secret, the rotationTrigger that it answers.
 	TriggerAnnotation = "conversion-operator.io/rotation-trigger"
