@@ -32,7 +32,7 @@ const patience = 30 * time.Second
 // idle is what a converter's process is like while it waits.
 type idle struct {
 	// ready is the time from its start to its first answer.
-	ready time.Duration
+	ready  time.Duration
 	memory measure.Memory
 }
 
