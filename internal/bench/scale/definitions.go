@@ -119,7 +119,7 @@ func inFolder(folder string) ([]*apiextensionsv1.CustomResourceDefinition, error
 		if err != nil {
 			return err
 		}
-		for _, document := range bytes.Split(text, []byte("\n---")) {
+		for document := range bytes.SplitSeq(text, []byte("\n---")) {
 			crd := &apiextensionsv1.CustomResourceDefinition{}
 			// Other kinds, and templates, are not what is looked for.
 			if yaml.Unmarshal(document, crd) == nil && crd.Kind == "CustomResourceDefinition" && crd.Spec.Versions != nil {
