@@ -82,12 +82,6 @@ func CacheOptions(namespace string) cache.Options {
 	}
 }
 
-// ClientOptions read without a cache what the API server may not know: a watch
-// would fail for as long as cert-manager is not installed.
-func ClientOptions() client.Options {
-	return client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&cmv1.Certificate{}}}}
-}
-
 // definitionMetadata stands for all CustomResourceDefinitions. Of one that may
 // concern a policy everything is read live.
 func definitionMetadata() *metav1.PartialObjectMetadata {
@@ -104,6 +98,12 @@ func withoutAnnotations(object any) (any, error) {
 		accessor.SetManagedFields(nil)
 	}
 	return object, nil
+}
+
+// ClientOptions read without a cache what the API server may not know: a watch
+// would fail for as long as cert-manager is not installed.
+func ClientOptions() client.Options {
+	return client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&cmv1.Certificate{}}}}
 }
 
 // SetupWithManager registers the controller and the events that it answers.
