@@ -6,6 +6,7 @@ package controllers
 import (
 	"context"
 
+	cmv1 "github.com/cert-manager/cert-manager/pkg/apis/certmanager/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -13,6 +14,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
@@ -39,7 +41,8 @@ import (
 // +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=clusterrolebindings,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 // +kubebuilder:rbac:groups="",namespace=conversion-system,resources=configmaps;secrets;services;serviceaccounts,verbs=get;list;watch;create;patch;delete
-// +kubebuilder:rbac:groups="",namespace=conversion-system,resources=pods,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",namespace=conversion-system,resources=pods,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=cert-manager.io,namespace=conversion-system,resources=certificates,verbs=get;list;create;patch;delete
 // +kubebuilder:rbac:groups=apps,namespace=conversion-system,resources=deployments,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=batch,namespace=conversion-system,resources=jobs,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=policy,namespace=conversion-system,resources=poddisruptionbudgets,verbs=get;list;watch;create;patch;delete
@@ -73,9 +76,34 @@ func CacheOptions(namespace string) cache.Options {
 			&rbacv1.RoleBinding{}:           inNamespace,
 			&rbacv1.ClusterRole{}:           anywhere,
 			&rbacv1.ClusterRoleBinding{}:    anywhere,
+			definitionMetadata():            {Transform: withoutAnnotations},
 		},
 		DefaultTransform: cache.TransformStripManagedFields(),
 	}
+}
+
+// definitionMetadata stands for all CustomResourceDefinitions. Of one that may
+// concern a policy everything is read live.
+func definitionMetadata() *metav1.PartialObjectMetadata {
+	crd := &metav1.PartialObjectMetadata{}
+	crd.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
+	return crd
+}
+
+// withoutAnnotations forgets what takes most of the memory: kubectl apply leaves
+// a copy of all schemas in an annotation.
+func withoutAnnotations(object any) (any, error) {
+	if accessor, err := apimeta.Accessor(object); err == nil {
+		accessor.SetAnnotations(nil)
+		accessor.SetManagedFields(nil)
+	}
+	return object, nil
+}
+
+// ClientOptions read without a cache what the API server may not know: a watch
+// would fail for as long as cert-manager is not installed.
+func ClientOptions() client.Options {
+	return client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&cmv1.Certificate{}}}}
 }
 
 // SetupWithManager registers the controller and the events that it answers.
@@ -86,14 +114,11 @@ func (r *ConversionPolicyReconciler) SetupWithManager(ctx context.Context, manag
 	if err != nil {
 		return err
 	}
-	crd := &metav1.PartialObjectMetadata{}
-	crd.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
-
 	policies := ctrl.NewControllerManagedBy(manager).
 		Named("conversionpolicy").
 		WithOptions(controller.Options{MaxConcurrentReconciles: reconcilesAtOnce}).
 		For(&v1alpha1.ConversionPolicy{}).
-		WatchesMetadata(crd, &handler.EnqueueRequestForObject{})
+		WatchesMetadata(definitionMetadata(), &handler.EnqueueRequestForObject{})
 	for _, child := range []client.Object{
 		&corev1.ConfigMap{}, &corev1.Secret{}, &corev1.Service{}, &corev1.Pod{}, &appsv1.Deployment{}, &batchv1.Job{},
 		&policyv1.PodDisruptionBudget{}, &discoveryv1.EndpointSlice{},

@@ -48,6 +48,8 @@ type ConversionPolicyList struct {
 }
 
 // ConversionPolicySpec is the wanted conversion and migration of one CustomResourceDefinition.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.certificates) || !has(self.certificates.injected) || has(self.certificates.injected.secretName) || !has(self.converter.declarative)",message="certificates.injected.secretName must name the Secret with the certificate that converter pods are to serve"
 type ConversionPolicySpec struct {
 	// suspend stops all changes by the operator. Converter pods that run keep
 	// answering, so objects stay readable.
@@ -63,11 +65,37 @@ type ConversionPolicySpec struct {
 	// +kubebuilder:default={}
 	Workload Workload `json:"workload,omitempty,omitzero"`
 
+	// certificates says where the converter's certificates come from.
+	// +optional
+	// +kubebuilder:default={selfManaged: {}}
+	Certificates Certificates `json:"certificates,omitempty,omitzero"`
+
 	// migration says when stored objects are rewritten in the storage version.
 	// +optional
 	// +kubebuilder:default={}
 	Migration Migration `json:"migration,omitempty,omitzero"`
+
+	// drift says what becomes of a foreign write to spec.conversion of the
+	// CustomResourceDefinition, once it converts by this policy. Repair writes it
+	// back, at most five times within ten minutes: against a writer that does not
+	// give in, the policy stalls with the reason ConversionContested. Report writes
+	// nothing, and says who wrote what. Migrations stop meanwhile in both.
+	// +optional
+	// +kubebuilder:default=Repair
+	Drift DriftAction `json:"drift,omitempty"`
 }
+
+// DriftAction says what becomes of a foreign write to spec.conversion.
+//
+// +kubebuilder:validation:Enum=Repair;Report
+type DriftAction string
+
+const (
+	// DriftRepair writes spec.conversion back, within a budget.
+	DriftRepair DriftAction = "Repair"
+	// DriftReport leaves it as it is, and reports.
+	DriftReport DriftAction = "Report"
+)
 
 // Converter says who converts. Exactly one member is set.
 //
@@ -241,6 +269,10 @@ type ConversionPolicyStatus struct {
 	// +optional
 	Certificate *CertificateStatus `json:"certificate,omitempty"`
 
+	// rotation is how far the change from one certificate authority to another is.
+	// +optional
+	Rotation *RotationStatus `json:"rotation,omitempty"`
+
 	// migration is the latest run.
 	// +optional
 	Migration *MigrationStatus `json:"migration,omitempty"`
@@ -254,6 +286,52 @@ type ConversionPolicyStatus struct {
 	// cannot be read without.
 	// +optional
 	ArmedCRD types.UID `json:"armedCRD,omitempty"`
+
+	// drift is the latest foreign write to spec.conversion of the
+	// CustomResourceDefinition, since it converts by this policy.
+	// +optional
+	Drift *DriftStatus `json:"drift,omitempty"`
+}
+
+// DriftAnswer is what was done about a foreign write.
+//
+// +kubebuilder:validation:Enum=Repaired;Reported;Contested
+type DriftAnswer string
+
+const (
+	// DriftRepaired means that spec.conversion was written back, or is being.
+	DriftRepaired DriftAnswer = "Repaired"
+	// DriftReported means that spec.drift is Report: nothing was written.
+	DriftReported DriftAnswer = "Reported"
+	// DriftContested means that it was written back too often already.
+	DriftContested DriftAnswer = "Contested"
+)
+
+// DriftStatus is the latest foreign write to spec.conversion.
+type DriftStatus struct {
+	// lastManager is the field manager that wrote, as metadata.managedFields of
+	// the CustomResourceDefinition has it; empty where it left no trace there.
+	// +optional
+	LastManager string `json:"lastManager,omitempty"`
+	// lastTime is when the write was noticed.
+	// +required
+	LastTime metav1.Time `json:"lastTime"`
+	// crdGeneration is the generation that the CustomResourceDefinition had by then.
+	// +required
+	CRDGeneration int64 `json:"crdGeneration"`
+	// answer is what was done about it.
+	// +required
+	Answer DriftAnswer `json:"answer"`
+	// repairs are the times of the latest repairs, the oldest first. Where there
+	// are five within ten minutes, there is no sixth until they are past, or until
+	// the spec of this policy changes.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=5
+	Repairs []metav1.Time `json:"repairs,omitempty"`
+	// policyGeneration is the generation of this policy that the repairs are counted for.
+	// +required
+	PolicyGeneration int64 `json:"policyGeneration"`
 }
 
 // CRDStatus is the CustomResourceDefinition as last seen.
@@ -347,16 +425,6 @@ type WebhookStatus struct {
 	// available is ready and desired as text: "2/2".
 	// +optional
 	Available string `json:"available,omitempty"`
-}
-
-// CertificateStatus is the serving certificate of the converter pods.
-type CertificateStatus struct {
-	// notAfter is when the serving certificate expires; it is renewed well before.
-	// +required
-	NotAfter metav1.Time `json:"notAfter"`
-	// caNotAfter is when the certificate authority in the CustomResourceDefinition expires.
-	// +required
-	CANotAfter metav1.Time `json:"caNotAfter"`
 }
 
 // MigrationState is the state of a migration run.
