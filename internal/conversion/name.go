@@ -59,7 +59,7 @@ func (p Path) steps() steps {
 	return prepared
 }
 
-// split is that of Path.
+// split is the path of the object that holds a field, and the field's name.
 func (s steps) split() (parent steps, last *name) { return s[:len(s)-1], &s[len(s)-1] }
 
 // has is that of Path.

@@ -125,9 +125,6 @@ func (p Path) has(prefix Path) bool {
 	return true
 }
 
-// split is the path of the object that holds a field, and the field's name.
-func (p Path) split() (parent Path, name string) { return p[:len(p)-1], p[len(p)-1] }
-
 // scopePrefix is the part of a path up to and including its last [*], and the rest.
 func (p Path) scopePrefix() (prefix, local Path) {
 	for i, segment := range slices.Backward(p) {
