@@ -86,6 +86,10 @@ const (
 	ReasonInvalidAuthority = "InvalidAuthority"
 	// ReasonAuthorityLost: the Secret of the certificate authority is gone while the CustomResourceDefinition trusts it.
 	ReasonAuthorityLost = "AuthorityLost"
+	// ReasonAuthorityMismatch: the certificate authority is another one than the CustomResourceDefinition trusts.
+	ReasonAuthorityMismatch = "AuthorityMismatch"
+	// ReasonClockSkew: the certificate authority is not valid yet by the API server's clock.
+	ReasonClockSkew = "ClockSkew"
 )
 
 // Reasons of WebhookAvailable.
@@ -153,4 +157,10 @@ const (
 const (
 	// ReasonVersionsInUse: more than one version is served or stored.
 	ReasonVersionsInUse = "VersionsInUse"
+)
+
+// Reasons of events that are about no condition.
+const (
+	// ReasonOrphaned: the CustomResourceDefinition converts through converter pods whose policy is gone.
+	ReasonOrphaned = "Orphaned"
 )

@@ -68,6 +68,9 @@ func CheckLeaf(leaf KeyPair, authority []byte, dnsName string, now time.Time) er
 	return err
 }
 
+// IssueTime returns when a certificate was issued, by the clock of who issued it.
+func IssueTime(certificate *x509.Certificate) time.Time { return certificate.NotBefore.Add(backdate) }
+
 // RenewalTime returns when a certificate is due for renewal: two thirds of its
 // life, the rule that cert-manager's own authority follows.
 func RenewalTime(certificate *x509.Certificate) time.Time {
@@ -92,7 +95,7 @@ func checkPair(pair KeyPair) (*x509.Certificate, error) {
 
 func checkTime(certificate *x509.Certificate, now time.Time) error {
 	if now.Before(certificate.NotBefore) {
-		return fmt.Errorf("the certificate is not valid before %s", certificate.NotBefore.Format(time.RFC3339))
+		return fmt.Errorf("the certificate is not valid before %s; correct the clock, if that is behind", certificate.NotBefore.Format(time.RFC3339))
 	}
 	if !now.Before(certificate.NotAfter) {
 		return fmt.Errorf("the certificate expired at %s", certificate.NotAfter.Format(time.RFC3339))

@@ -32,6 +32,9 @@ func certificatesReady(s *state) outcome {
 			"Secret %s/%s: %s. Restore the Secret from a backup; or delete it, and the Secret %s, and a new authority is issued, "+
 				"while conversions that are in use fail for up to two minutes", s.Settings.Namespace, name, err, CertificateName(s.Policy.Name)))
 	}
+	if distrusted := s.distrusted(); distrusted != nil {
+		return *distrusted
+	}
 	if s.Certificate == nil || pki.CheckLeaf(KeyPair(s.Certificate), authority.Certificate, s.serverName(), s.Now) != nil {
 		s.issueLeaf()
 		return waiting(v1alpha1.ReasonIssuing, "issuing a serving certificate for "+s.serverName())

@@ -29,7 +29,7 @@ func (s *state) upkeep() {
 // renew issues a serving certificate that is due, under the same authority, so
 // that the CustomResourceDefinition need not change.
 func (s *state) renew() {
-	if !s.authorityValid() || s.Certificate == nil {
+	if !s.authorityValid() || s.replacedAuthority() || s.Certificate == nil {
 		return
 	}
 	authority := s.Authority.Data[corev1.TLSCertKey]
@@ -70,11 +70,8 @@ func (s *state) serverName() string { return ServerName(s.Policy.Name, s.Setting
 // rearm names another plan where no pod has the one that is named any more, as
 // when plans were deleted. What others wrote is drift's business (drift.go).
 func (s *state) rearm() {
-	if s.drifted || !s.armed || s.answers(namedPlan(s.CRD)) || !s.CRD.DeletionTimestamp.IsZero() || !s.authorityValid() {
+	if s.drifted || !s.armed || s.answers(namedPlan(s.CRD)) || !s.CRD.DeletionTimestamp.IsZero() || !s.authorityValid() || s.lettingGo() {
 		return
-	}
-	if !s.Policy.DeletionTimestamp.IsZero() && s.inUse().reason == "" {
-		return // it is being restored
 	}
 	if hash := s.answerable(); hash != "" {
 		s.switchCRD(hash)
