@@ -24,7 +24,7 @@ import (
 // armed is a world in which everything is done: two versions, migrated.
 func armed(t *testing.T) *world {
 	t.Helper()
-	w := newWorld(t, policyYAML)
+	w := newWorld(t)
 	w.applyCRD(bothStoredNew)
 	w.settle()
 	w.record(plan.Progress{Finished: true, Complete: true, Total: 3, Rewritten: 3})
@@ -307,7 +307,7 @@ func TestRunsAreGuarded(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, policyYAML)
+			w := newWorld(t)
 			w.applyCRD(bothStoredNew)
 			w.settle()
 			w.record(plan.Progress{Total: 3, Rewritten: 1})

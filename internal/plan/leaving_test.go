@@ -9,13 +9,11 @@ import (
 	"testing"
 	"time"
 
-	batchv1 "k8s.io/api/batch/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
-	"github.com/conversion-operator/conversion-operator/internal/pki"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
 )
 
@@ -24,7 +22,7 @@ var twins = strings.ReplaceAll(bothStoredNew, "hostPort: {type: string}", "host:
 
 func withoutRules(w *world) { w.observed.Policy.Spec.Converter.Declarative.Spokes[0].Rules = nil }
 
-func (w *world) pass(time time.Duration) { w.observed.Now = w.observed.Now.Add(time) }
+func (w *world) pass(d time.Duration) { w.observed.Now = w.observed.Now.Add(d) }
 
 func (w *world) delete() { w.observed.Policy.DeletionTimestamp = &metav1.Time{Time: w.observed.Now} }
 
@@ -136,100 +134,6 @@ func armedHere(w *world) bool {
 	return w.observed.CRD.Spec.Conversion.Strategy == apiextensionsv1.WebhookConverter
 }
 
-// orphan is what a manager does about what is left of the policy.
-func (w *world) orphan(released time.Time) (plan.Plan, bool) {
-	observed := w.observed
-	observed.Policy = &v1alpha1.ConversionPolicy{ObjectMeta: metav1.ObjectMeta{Name: crontabs}}
-	return plan.MakeOrphan(observed, released)
-}
-
-func TestOrphans(t *testing.T) {
-	cases := map[string]struct {
-		change func(*world)
-		age    time.Duration
-		needed bool
-		want   []string
-	}{
-		"armed":                          {func(*world) {}, time.Hour, true, nil},
-		"armed, the CRD is going":        {func(w *world) { w.observed.CRD.DeletionTimestamp = &metav1.Time{Time: w.observed.Now} }, time.Hour, true, nil},
-		"armed, a certificate is due":    {func(w *world) { w.pass(pki.LeafLifetime * 3 / 4) }, 0, true, []string{"IssueCertificate"}},
-		"armed, the certificate is gone": {func(w *world) { w.observed.Certificate = nil }, 0, true, []string{"IssueCertificate"}},
-		"armed, the authority is gone":   {func(w *world) { w.observed.Authority = nil }, 0, true, nil},
-		"armed, a migration runs": {func(w *world) {
-			w.observed.Rights = true
-			w.observed.Runs = []plan.Run{{ID: "a", Job: &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "a"}}}}
-		}, 0, true, []string{"DeleteRun", "DeleteRights"}},
-		"released just now":      {func(w *world) { w.drop("kubectl-replace") }, time.Second, false, nil},
-		"released some time ago": {func(w *world) { w.drop("kubectl-replace") }, time.Hour, false, []string{"DeleteChildren"}},
-		"the CRD is gone":        {func(w *world) { w.observed.CRD = nil }, 0, false, []string{"DeleteChildren"}},
-		"somebody else converts": {func(w *world) {
-			w.change("helm", func(client *apiextensionsv1.WebhookClientConfig) { client.Service.Name = "theirs" })
-		}, time.Hour, false, []string{"DeleteChildren"}},
-	}
-	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
-			w := armed(t)
-			w.observed.Runs, w.observed.Rights = nil, false
-			c.change(w)
-			decided, needed := w.orphan(w.observed.Now.Add(-c.age))
-			if got := kinds(decided.Steps); needed != c.needed || !slices.Equal(got, c.want) {
-				t.Errorf("needed: %t, steps %v; want %t and %v", needed, got, c.needed, c.want)
-			}
-			if waits := !c.needed && c.want == nil; waits && decided.RecheckAfter <= 0 {
-				t.Error("nobody looks again")
-			}
-		})
-	}
-}
-
-// TestSecrets: each thing that may be wrong with them is a condition with a cure.
-func TestSecrets(t *testing.T) {
-	other := func(w *world) *world {
-		other := newWorld(w.t, policyYAML)
-		other.observed.Authority = other.secret(pki.NewAuthority(crontabs, w.observed.Now))
-		return other
-	}
-	cases := map[string]struct {
-		change func(*world)
-		reason string
-		cure   string
-	}{
-		"the authority is gone":             {func(w *world) { w.observed.Authority = nil }, v1alpha1.ReasonAuthorityLost, "Restore the Secret from a backup"},
-		"another authority":                 {func(w *world) { w.observed.Authority = other(w).observed.Authority }, v1alpha1.ReasonAuthorityMismatch, "Restore the Secret from a backup"},
-		"a key of another":                  {func(w *world) { w.observed.Authority.Data["tls.key"] = other(w).observed.Authority.Data["tls.key"] }, v1alpha1.ReasonInvalidAuthority, "does not belong to the certificate. Restore"},
-		"an authority without a key":        {func(w *world) { delete(w.observed.Authority.Data, "tls.key") }, v1alpha1.ReasonInvalidAuthority, "Restore the Secret from a backup; or delete it"},
-		"an authority that has expired":     {func(w *world) { w.pass(pki.AuthorityLifetime + time.Hour) }, v1alpha1.ReasonInvalidAuthority, "expired at 2035"},
-		"an operator whose clock went back": {func(w *world) { w.pass(-24 * time.Hour) }, v1alpha1.ReasonInvalidAuthority, "correct the clock"},
-		"the certificate is gone":           {func(w *world) { w.observed.Certificate = nil }, v1alpha1.ReasonIssuing, ""},
-		"a certificate that is none":        {func(w *world) { w.observed.Certificate.Data["tls.crt"] = []byte("x") }, v1alpha1.ReasonIssuing, ""},
-		"a certificate that has expired":    {func(w *world) { w.pass(pki.LeafLifetime + time.Hour) }, v1alpha1.ReasonIssuing, ""},
-		"issued by a clock that was ahead": {func(w *world) {
-			w.observed.CRD.Spec.Conversion = nil
-			w.observed.Policy.Status.ArmedCRD = ""
-			w.observed.Authority.CreationTimestamp.Time = w.observed.Now.Add(-time.Hour)
-		}, v1alpha1.ReasonClockSkew, "Correct the clock"},
-	}
-	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
-			w := armed(t)
-			c.change(w)
-			ready := apimeta.FindStatusCondition(w.plan().Status.Conditions, v1alpha1.CertificatesReadyCondition)
-			if ready.Reason != c.reason || !strings.Contains(ready.Message, c.cure) {
-				t.Errorf("CertificatesReady is %s %s: %s; want %s and %q", ready.Status, ready.Reason, ready.Message, c.reason, c.cure)
-			}
-		})
-	}
-}
-
-// TestAReplacedAuthoritySignsNothing while API servers trust another.
-func TestAReplacedAuthoritySignsNothing(t *testing.T) {
-	w := armed(t)
-	w.observed.Authority = w.secret(pki.NewAuthority(crontabs, w.observed.Now))
-	if got := kinds(w.plan().Steps); got != nil {
-		t.Errorf("steps are %v, want none", got)
-	}
-}
-
 func deletionBlocked(w *world) {
 	w.say("Everything is armed; the old version is still stored.")
 	w.observed.Policy.Spec.Migration.Mode = v1alpha1.MigrationOnTrigger
@@ -281,41 +185,8 @@ func abandoned(w *world) {
 	w.observed.Policy.Spec.DeletionPolicy = v1alpha1.DeletionAbandon
 	w.settle()
 	w.say("The policy is created again, and takes over what is there: no write of the CustomResourceDefinition, no new pods.")
-	w.observed.Policy = newWorld(w.t, policyYAML).observed.Policy
+	w.observed.Policy = newWorld(w.t).observed.Policy
 	w.settle()
-}
-
-func orphaned(w *world) {
-	w.say("Everything is armed, and a migration runs.")
-	w.applyCRD(bothStoredNew)
-	w.settle()
-	w.say("The policy's finalizer is removed by force, and the policy is gone.")
-	w.tend(w.observed.Now)
-	w.say("Two months later the certificate is due.")
-	w.pass(pki.LeafLifetime * 3 / 4)
-	w.tend(w.observed.Now)
-	w.say("Somebody else takes over the conversion.")
-	w.change("helm", func(client *apiextensionsv1.WebhookClientConfig) { client.Service.Name = "theirs" })
-	released := w.observed.Now
-	w.tend(released)
-	w.say("API servers have had their time.")
-	w.pass(w.observed.Settings.Settle)
-	w.tend(released)
-}
-
-// tend does what is to be done about the orphan, once, and tells.
-func (w *world) tend(released time.Time) {
-	decided, needed := w.orphan(released)
-	w.tellSteps(decided.Steps)
-	switch {
-	case needed:
-		w.tell("the converter is kept: the CustomResourceDefinition converts through it")
-	case len(decided.Steps) == 0:
-		w.tell("the converter is kept until no API server asks it")
-	}
-	for _, step := range decided.Steps {
-		w.do(step)
-	}
 }
 
 func recreatedCRD(w *world) {
@@ -360,35 +231,5 @@ func moved(w *world) {
 	w.say("The operator is installed in another namespace, and no more in the first.")
 	w.loseNamespace()
 	w.observed.Settings.Namespace = "elsewhere"
-	w.settle()
-}
-
-func lostSecrets(w *world) {
-	w.say("Everything is armed.")
-	w.observed.Policy.Spec.Migration.Mode = v1alpha1.MigrationOnTrigger
-	w.applyCRD(bothStoredNew)
-	w.settle()
-	w.say("Somebody deletes the Secret of the certificate authority.")
-	authority := w.observed.Authority
-	w.observed.Authority = nil
-	w.settle()
-	w.say("It is restored from a backup.")
-	w.observed.Authority = authority
-	w.settle()
-	w.say("Somebody deletes it together with that of the serving certificate.")
-	w.observed.Authority, w.observed.Certificate = nil, nil
-	w.settle()
-}
-
-func replacedAuthority(w *world) {
-	w.say("Everything is armed.")
-	w.observed.Policy.Spec.Migration.Mode = v1alpha1.MigrationOnTrigger
-	w.applyCRD(bothStoredNew)
-	w.settle()
-	w.say("Somebody restores another certificate authority.")
-	w.observed.Authority = w.secret(pki.NewAuthority(crontabs, w.observed.Now))
-	w.settle()
-	w.say("The serving certificate is deleted, as the condition says.")
-	w.observed.Certificate = nil
 	w.settle()
 }

@@ -99,7 +99,7 @@ func TestStories(t *testing.T) {
 	}
 	for name, story := range stories {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, policyYAML)
+			w := newWorld(t)
 			story(w)
 			golden := filepath.Join("testdata", name+".txt")
 			if *update {

@@ -52,13 +52,13 @@ type world struct {
 	said   string
 }
 
-func newWorld(t *testing.T, policy string) *world {
+func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{t: t}
 	w.observed.Settings = plan.Settings{Namespace: "conversion-system", Image: "conversion-operator:test", Settle: time.Minute}
 	w.observed.Now = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	w.observed.Policy = &v1alpha1.ConversionPolicy{}
-	read(t, policy, w.observed.Policy)
+	read(t, policyYAML, w.observed.Policy)
 	return w
 }
 
