@@ -6,10 +6,12 @@
 package controllers
 
 import (
+	"context"
 	"fmt"
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
@@ -20,6 +22,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
@@ -193,6 +198,35 @@ func TestOrphansEnd(t *testing.T) {
 			end(t, armed)
 			waitUntilNothingIsLeft(t, armed.Name)
 		})
+	}
+}
+
+// blind is a cache that has not seen any policy yet.
+type blind struct{ client.Client }
+
+func (b blind) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+	if _, policy := object.(*v1alpha1.ConversionPolicy); policy {
+		return apierrors.NewNotFound(v1alpha1.GroupVersion.WithResource("conversionpolicies").GroupResource(), key.Name)
+	}
+	return b.Client.Get(ctx, key, object, options...)
+}
+
+// TestAStaleCacheMakesNoOrphan: what belongs to a policy that the cache does not
+// know yet is left alone, also where the CustomResourceDefinition does without.
+func TestAStaleCacheMakesNoOrphan(t *testing.T) {
+	armed := arm(t, "stale.leaving.example.com", func(policy *v1alpha1.ConversionPolicy) { policy.Spec.Drift = v1alpha1.DriftReport })
+	drop(t, armed.Name)
+	waitFor(t, armed.Name, v1alpha1.ConversionConfiguredCondition, metav1.ConditionFalse, v1alpha1.ReasonConversionDrifted)
+	before := getDeployment(t, armed.Name)
+	stale := &ConversionPolicyReconciler{
+		Client: blind{cluster}, Live: cluster, Recorder: events.NewFakeRecorder(1), Now: time.Now,
+		Settings: plan.Settings{Namespace: system, Settle: time.Minute},
+	}
+	stale.orphans.put(armed.Name, orphan{released: time.Unix(0, 0)})
+	_, err := stale.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: armed.Name}})
+	must(t, err)
+	if after := getDeployment(t, armed.Name); after.UID != before.UID {
+		t.Error("the Deployment was deleted, and made again")
 	}
 }
 

@@ -77,7 +77,11 @@ func (r *ConversionPolicyReconciler) tendOrphan(ctx context.Context, name string
 		}
 	}
 	decided := r.decideOrphan(ctx, observed)
-	return ctrl.Result{RequeueAfter: decided.RecheckAfter}, r.apply(ctx, observed.Policy, decided.Steps)
+	err = r.apply(ctx, observed.Policy, decided.Steps)
+	if apierrors.IsConflict(err) {
+		return ctrl.Result{RequeueAfter: conflictPause}, nil
+	}
+	return ctrl.Result{RequeueAfter: decided.RecheckAfter}, err
 }
 
 func (r *ConversionPolicyReconciler) decideOrphan(ctx context.Context, observed plan.Observed) plan.Plan {
