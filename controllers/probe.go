@@ -41,6 +41,8 @@ type Prover struct {
 	proven map[types.UID]fingerprint
 	// canaries are those of plans, by their hashes.
 	canaries map[string][]probe.Canary
+
+	inquiries inquiries
 }
 
 // fingerprint is all that a proof depends on.
@@ -67,8 +69,10 @@ func (r *ConversionPolicyReconciler) prove(ctx context.Context, observed *plan.O
 		case err != nil:
 			pod.Proof = &plan.Proof{Reason: string(probe.ReasonCanaryFailed), Message: err.Error()}
 		default:
+			asks := *pod
 			group.Go(func() error {
-				pod.Proof = r.Prover.ask(ctx, pod, target, leaf)
+				pod.Proof = r.Prover.inquiries.ask(ctx, question{pod.UID, fingerprintOf(target, leaf)},
+					func() *plan.Proof { return r.Prover.ask(ctx, &asks, target, leaf) })
 				return nil
 			})
 		}
