@@ -21,8 +21,9 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan"
 )
 
-// orphans are the policies that are gone and have left something behind. It is
-// forgotten with the manager, which costs a second look and a second event.
+// orphans are the policies that may be gone and have left something behind: those
+// that there were, and those that something was seen of. It is forgotten with the
+// manager, which costs a second look and a second event.
 type orphans struct {
 	mu    sync.Mutex
 	known map[string]orphan
@@ -35,10 +36,21 @@ type orphan struct {
 	announced bool
 }
 
-func (o *orphans) get(policy string) orphan {
+func (o *orphans) get(policy string) (orphan, bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.known[policy]
+	is, known := o.known[policy]
+	return is, known
+}
+
+// see keeps in mind that something is left of a policy.
+func (o *orphans) see(policy string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.known == nil {
+		o.known = map[string]orphan{}
+	}
+	o.known[policy] = o.known[policy]
 }
 
 func (o *orphans) put(policy string, is orphan) {
@@ -56,9 +68,12 @@ func (o *orphans) forget(policy string) {
 	delete(o.known, policy)
 }
 
-// tendOrphan looks after what is left of a policy that is gone. There is a look
-// at each CustomResourceDefinition, so that it ends early where nothing is left.
+// tendOrphan looks after what is left of a policy that is gone. It is asked about
+// every CustomResourceDefinition of the cluster, and ends early for most.
 func (r *ConversionPolicyReconciler) tendOrphan(ctx context.Context, name string) (ctrl.Result, error) {
+	if _, known := r.orphans.get(name); !known {
+		return ctrl.Result{}, nil
+	}
 	left, err := r.anyChild(ctx, name)
 	if err != nil || !left {
 		r.orphans.forget(name)
@@ -86,7 +101,7 @@ func (r *ConversionPolicyReconciler) tendOrphan(ctx context.Context, name string
 
 func (r *ConversionPolicyReconciler) decideOrphan(ctx context.Context, observed plan.Observed) plan.Plan {
 	name := observed.Policy.Name
-	known := r.orphans.get(name)
+	known, _ := r.orphans.get(name)
 	if known.released.IsZero() {
 		known.released = observed.Now
 	}

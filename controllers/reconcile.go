@@ -52,6 +52,7 @@ func (r *ConversionPolicyReconciler) Reconcile(ctx context.Context, request ctrl
 	if err != nil {
 		return ctrl.Result{}, err
 	}
+	r.orphans.put(policy.Name, orphan{})
 	observed, err := r.observe(ctx, policy)
 	if err != nil {
 		return ctrl.Result{}, err

@@ -137,6 +137,7 @@ func (r *ConversionPolicyReconciler) policyOf(ctx context.Context, child client.
 		requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Name: policy.Name}})
 	}
 	if gone := child.GetAnnotations()[plan.PolicyAnnotation]; len(requests) == 0 && plan.ChildName(gone) == name {
+		r.orphans.see(gone)
 		requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Name: gone}})
 	}
 	return requests

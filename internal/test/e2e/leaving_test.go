@@ -55,10 +55,7 @@ func TestTheOperatorIsUninstalled(t *testing.T) {
 		return apierrors.IsNotFound(cluster.Get(ctx, client.ObjectKey{Name: crontab.CRD()}, &v1alpha1.ConversionPolicy{})), "still there"
 	})
 	run(ctx, t, "kubectl", "-n", system, "delete", "deployment", "conversion-operator")
-	eventually(ctx, t, "the manager is gone", func() (bool, string) {
-		left := pods(ctx, t, client.MatchingLabels{plan.ComponentLabel: "manager"})
-		return len(left) == 0, fmt.Sprintf("%d pods", len(left))
-	})
+	waitUntilNoManager(ctx, t)
 	checkBothVersions(ctx, t, crontab)
 
 	reinstall(ctx, t)
@@ -73,6 +70,35 @@ func TestTheOperatorIsUninstalled(t *testing.T) {
 	if reads, err := reader.Stop(); err != nil || reads == 0 {
 		t.Errorf("%d reads, and then: %v", reads, err)
 	}
+}
+
+// TestOrphansAreFoundAtTheStart: policy and CustomResourceDefinition went while no
+// operator was there to see it. Nothing is left once there is one.
+func TestOrphansAreFoundAtTheStart(t *testing.T) {
+	ctx := t.Context()
+	crontab := convertedInGroup(ctx, t, "orphans.example.com")
+	run(ctx, t, "kubectl", "-n", system, "scale", "deployment", "conversion-operator", "--replicas=0")
+	waitUntilNoManager(ctx, t)
+	run(ctx, t, "kubectl", "delete", "conversionpolicy", crontab.CRD(), "--wait=false")
+	run(ctx, t, "kubectl", "patch", "conversionpolicy", crontab.CRD(), "--type=merge", "-p", `{"metadata":{"finalizers":null}}`)
+	run(ctx, t, "kubectl", "delete", "crd", crontab.CRD(), "--timeout=1m")
+	if len(converters(ctx, t, crontab)) == 0 {
+		t.Fatal("the converter went with the policy")
+	}
+	run(ctx, t, "kubectl", "-n", system, "scale", "deployment", "conversion-operator", "--replicas=2")
+	eventually(ctx, t, "nothing of the converter is left", func() (bool, string) {
+		out, err := teller.Run(ctx, "kubectl", "-n", system, "get", "deployments,services,secrets,configmaps,pods", "-o", "name",
+			"-l", plan.InstanceLabel+"="+plan.ChildName(crontab.CRD()))
+		return err == nil && out == "", out
+	})
+}
+
+func waitUntilNoManager(ctx context.Context, t *testing.T) {
+	t.Helper()
+	eventually(ctx, t, "the manager is gone", func() (bool, string) {
+		left := pods(ctx, t, client.MatchingLabels{plan.ComponentLabel: "manager"})
+		return len(left) == 0, fmt.Sprintf("%d pods", len(left))
+	})
 }
 
 // TestTheNamespaceIsDeleted, and with it the operator and every converter. Once
@@ -93,11 +119,17 @@ func TestTheNamespaceIsDeleted(t *testing.T) {
 	waitReady(ctx, t, crontab.CRD(), v1alpha1.ReasonSucceeded)
 }
 
+// reinstall ends when the managers are gone that were started before the last
+// flag was set.
 func reinstall(ctx context.Context, t *testing.T) {
 	t.Helper()
 	if err := story.Install(ctx, teller); err != nil {
 		t.Fatal(err)
 	}
+	eventually(ctx, t, "two managers are left", func() (bool, string) {
+		left := pods(ctx, t, client.MatchingLabels{plan.ComponentLabel: "manager"})
+		return len(left) == 2, fmt.Sprintf("%d pods", len(left))
+	})
 }
 
 func run(ctx context.Context, t *testing.T, words ...string) {
