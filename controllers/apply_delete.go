@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 
+	cmv1 "github.com/cert-manager/cert-manager/pkg/apis/certmanager/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -62,10 +63,14 @@ func (r *ConversionPolicyReconciler) deleteAll(ctx context.Context, objects ...c
 // paused in between must not delete what its successor has made.
 func (r *ConversionPolicyReconciler) deleteChildren(ctx context.Context, policy string) error {
 	for _, kind := range r.childKinds() {
-		if err := r.Live.List(ctx, kind.list, childrenNamed(policy), kind.from); err != nil {
+		err := r.Live.List(ctx, kind.list, childrenNamed(policy), kind.from)
+		if meta.IsNoMatchError(err) {
+			continue // cert-manager is not installed
+		}
+		if err != nil {
 			return err
 		}
-		err := meta.EachListItem(kind.list, func(item runtime.Object) error {
+		err = meta.EachListItem(kind.list, func(item runtime.Object) error {
 			return r.deleteAll(ctx, item.(client.Object)) //nolint:forcetypeassert // every kind listed is a client.Object
 		})
 		if err != nil {
@@ -86,7 +91,7 @@ func (r *ConversionPolicyReconciler) childKinds() []childKind {
 	here := client.InNamespace(r.Settings.Namespace)
 	return []childKind{
 		{&batchv1.JobList{}, here}, {&appsv1.DeploymentList{}, here}, {&policyv1.PodDisruptionBudgetList{}, here},
-		{&corev1.ServiceList{}, here}, {&corev1.ConfigMapList{}, here}, {&corev1.SecretList{}, here},
+		{&corev1.ServiceList{}, here}, {&corev1.ConfigMapList{}, here}, {&cmv1.CertificateList{}, here}, {&corev1.SecretList{}, here},
 		{&rbacv1.ClusterRoleBindingList{}, ""}, {&rbacv1.ClusterRoleList{}, ""},
 		{&rbacv1.RoleBindingList{}, here}, {&rbacv1.RoleList{}, here}, {&corev1.ServiceAccountList{}, here},
 	}

@@ -273,33 +273,3 @@ func loseChildren(t *testing.T, policy string) {
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: plan.ChildName(policy)}}
 	must(t, cluster.Delete(t.Context(), service))
 }
-
-// TestSecretsAreMended: what somebody does to them is said, with a cure that cures.
-func TestSecretsAreMended(t *testing.T) {
-	armed := arm(t, "secrets.leaving.example.com", unchanged)
-	other := arm(t, "others.leaving.example.com", unchanged)
-	authority, theirs := getAuthority(t, armed.Name), getAuthority(t, other.Name)
-	backup := authority.DeepCopy()
-
-	authority.Data = theirs.Data
-	must(t, cluster.Update(t.Context(), authority))
-	waitFor(t, armed.Name, v1alpha1.CertificatesReadyCondition, metav1.ConditionFalse, v1alpha1.ReasonAuthorityMismatch)
-	authority.Data = map[string][]byte{corev1.TLSCertKey: []byte("x"), corev1.TLSPrivateKeyKey: []byte("x")}
-	must(t, cluster.Update(t.Context(), authority))
-	waitFor(t, armed.Name, v1alpha1.CertificatesReadyCondition, metav1.ConditionFalse, v1alpha1.ReasonInvalidAuthority)
-	must(t, cluster.Delete(t.Context(), authority))
-	waitFor(t, armed.Name, v1alpha1.CertificatesReadyCondition, metav1.ConditionFalse, v1alpha1.ReasonAuthorityLost)
-	backup.ResourceVersion = ""
-	must(t, cluster.Create(t.Context(), backup))
-	waitFor(t, armed.Name, v1alpha1.ConversionConfiguredCondition, metav1.ConditionTrue, v1alpha1.ReasonConfigured)
-	if got := getCRD(t, armed.Name).Generation; got != armed.Generation {
-		t.Errorf("the CustomResourceDefinition has generation %d, want %d: no write", got, armed.Generation)
-	}
-}
-
-func getAuthority(t *testing.T, policy string) *corev1.Secret {
-	t.Helper()
-	secret := &corev1.Secret{}
-	must(t, cluster.Get(t.Context(), client.ObjectKey{Namespace: system, Name: plan.AuthorityName(policy)}, secret))
-	return secret
-}

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	cmv1 "github.com/cert-manager/cert-manager/pkg/apis/certmanager/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -50,7 +51,9 @@ func (o *orphans) see(policy string) {
 	if o.known == nil {
 		o.known = map[string]orphan{}
 	}
-	o.known[policy] = o.known[policy]
+	if _, seen := o.known[policy]; !seen {
+		o.known[policy] = orphan{}
+	}
 }
 
 func (o *orphans) put(policy string, is orphan) {
@@ -86,7 +89,7 @@ func (r *ConversionPolicyReconciler) tendOrphan(ctx context.Context, name string
 	}
 	observed := plan.Observed{Settings: r.Settings, Now: r.Now(),
 		Policy: &v1alpha1.ConversionPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}}}
-	for _, read := range []func(context.Context, *plan.Observed) error{r.observeCRD, r.observeCertificates, r.observeRuns} {
+	for _, read := range []func(context.Context, *plan.Observed) error{r.observeCRD, r.observeCertificates, r.observePods, r.observeRuns} {
 		if err := read(ctx, &observed); err != nil {
 			return ctrl.Result{}, fmt.Errorf("observe what is left of policy %s: %w", name, err)
 		}
@@ -128,6 +131,9 @@ func (r *ConversionPolicyReconciler) announceOrphan(ctx context.Context, crd *ap
 // anyChild reports whether the cache has anything that was made for a policy.
 func (r *ConversionPolicyReconciler) anyChild(ctx context.Context, policy string) (bool, error) {
 	for _, kind := range r.childKinds() {
+		if _, certificates := kind.list.(*cmv1.CertificateList); certificates {
+			continue // those of cert-manager are not in the cache, and never alone
+		}
 		if err := r.Client.List(ctx, kind.list, childrenNamed(policy), kind.from); err != nil {
 			return false, err
 		}

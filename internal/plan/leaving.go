@@ -43,6 +43,7 @@ func (s *state) leave() {
 		s.reach()
 		s.report(v1alpha1.DeletionBlockedCondition, inUse)
 	case s.CRD != nil && s.armed:
+		s.switched = true
 		s.do(RestoreCRD{s.pin()})
 		s.summarize(unknown(v1alpha1.ReasonDeleting, "setting the CustomResourceDefinition's conversion strategy to None"))
 	case s.draining():

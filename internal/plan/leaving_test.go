@@ -185,7 +185,7 @@ func abandoned(w *world) {
 	w.observed.Policy.Spec.DeletionPolicy = v1alpha1.DeletionAbandon
 	w.settle()
 	w.say("The policy is created again, and takes over what is there: no write of the CustomResourceDefinition, no new pods.")
-	w.observed.Policy = newWorld(w.t).observed.Policy
+	w.observed.Policy = newWorld(w.t, policyYAML).observed.Policy
 	w.settle()
 }
 

@@ -10,7 +10,8 @@ import "time"
 // that a policy of that name takes them over. Until one comes:
 //
 //   - a CustomResourceDefinition that converts through the orphan keeps it, with a
-//     certificate that is renewed, since its objects would be unreadable otherwise
+//     certificate that is renewed where the operator has issued it, since its objects
+//     would be unreadable otherwise
 //   - what no CustomResourceDefinition asks for any more is deleted
 //   - migrations are stopped: nobody would judge what they prove
 
@@ -21,10 +22,9 @@ func MakeOrphan(observed Observed, released time.Time) (Plan, bool) {
 	s := newState(observed)
 	s.endRuns()
 	switch {
-	case s.armed && s.Certificate == nil && s.authorityValid():
-		s.issueLeaf()
-	case s.armed:
-		s.renew()
+	case s.armed && s.Authority != nil:
+		s.rotate()
+	case s.armed: // somebody else issues its certificates
 	case s.CRD != nil && s.Now.Before(released.Add(s.Settings.Settle)):
 		s.recheck(released.Add(s.Settings.Settle).Sub(s.Now))
 	default:

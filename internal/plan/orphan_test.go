@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
-	"github.com/conversion-operator/conversion-operator/internal/pki"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
 )
 
@@ -33,8 +32,8 @@ func TestOrphans(t *testing.T) {
 	}{
 		"armed":                          {func(*world) {}, time.Hour, true, nil},
 		"armed, the CRD is going":        {func(w *world) { w.observed.CRD.DeletionTimestamp = &metav1.Time{Time: w.observed.Now} }, time.Hour, true, nil},
-		"armed, a certificate is due":    {func(w *world) { w.pass(pki.LeafLifetime * 3 / 4) }, 0, true, []string{"IssueCertificate"}},
-		"armed, the certificate is gone": {func(w *world) { w.observed.Certificate = nil }, 0, true, []string{"IssueCertificate"}},
+		"armed, a certificate is due":    {func(w *world) { w.pass(plan.DefaultDuration * 3 / 4) }, 0, true, []string{"WriteCertificate"}},
+		"armed, the certificate is gone": {func(w *world) { w.observed.Certificate = nil }, 0, true, []string{"WriteCertificate"}},
 		"armed, the authority is gone":   {func(w *world) { w.observed.Authority = nil }, 0, true, nil},
 		"armed, a migration runs": {func(w *world) {
 			w.observed.Rights = true
@@ -70,7 +69,7 @@ func orphaned(w *world) {
 	w.say("The policy's finalizer is removed by force, and the policy is gone.")
 	w.tend(w.observed.Now)
 	w.say("Two months later the certificate is due.")
-	w.pass(pki.LeafLifetime * 3 / 4)
+	w.pass(plan.DefaultDuration * 3 / 4)
 	w.tend(w.observed.Now)
 	w.say("Somebody else takes over the conversion.")
 	w.change("helm", func(client *apiextensionsv1.WebhookClientConfig) { client.Service.Name = "theirs" })

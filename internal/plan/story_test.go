@@ -89,17 +89,22 @@ func TestStories(t *testing.T) {
 		"recreated-crd":        recreatedCRD,
 		"namespace-deleted":    namespaceDeleted,
 		"moved":                moved,
-		"lost-secrets":         lostSecrets,
-		"replaced-authority":   replacedAuthority,
 		"changing-rules":       changingRules,
 		"bad-rules":            badRules,
 		"drift-repaired":       driftRepaired,
 		"drift-contested":      driftContested,
 		"drift-reported":       driftReported,
+
+		"rotation":                  rotation,
+		"rotation-during-migration": rotationDuringMigration,
+		"authority-lost":            authorityLost,
+		"certificates-of-others":    certificatesOfOthers,
+		"certificates-cert-manager": certificatesByCertManager,
+		"certificates-injected":     certificatesInjected,
 	}
 	for name, story := range stories {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
+			w := newWorld(t, policyYAML)
 			story(w)
 			golden := filepath.Join("testdata", name+".txt")
 			if *update {
