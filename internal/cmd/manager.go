@@ -54,7 +54,7 @@ func newManagerCommand() *cobra.Command {
 	flags.StringVar(&options.probeAddress, "health-probe-bind-address", ":8081", "address of /healthz and /readyz")
 	flags.DurationVar(&options.settle, "settle", plan.DefaultSettle,
 		"how long API servers may go on by a CustomResourceDefinition as it was before a change: a migration waits for writes in the old storage version, "+
-			"and converter pods keep the rules of before; shorter only where nobody else writes")
+			"converter pods keep the rules of before, and the next certificate authority is trusted before it is used; shorter only where nobody else writes")
 	return command
 }
 

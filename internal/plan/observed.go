@@ -18,7 +18,8 @@ import (
 
 // DefaultSettle is how long API servers may go on by a CustomResourceDefinition
 // as it was before a change: a migration lets writes in the old storage version
-// drain, and converter pods keep the plan of before. An API server keeps the old storage for requests in
+// drain, converter pods keep the plan of before, and the next certificate authority
+// is trusted before it is used. An API server keeps the old storage for requests in
 // flight up to twice its request timeout of one minute:
 // k8s.io/apiextensions-apiserver, pkg/apiserver/customresource_handler.go, tearDown.
 const DefaultSettle = 2 * time.Minute

@@ -95,9 +95,9 @@ func start(t *testing.T) *cluster {
 	return c
 }
 
-// run runs something until the test is over.
+// run runs something until the test is over, and the API server not yet.
 func (c *cluster) run(what string, run func(context.Context) error) {
-	ctx, cancel := context.WithCancel(context.Background()) //nolint:usetesting // it ends before the API server does
+	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- run(ctx) }()
 	c.Cleanup(func() {

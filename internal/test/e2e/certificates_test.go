@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
@@ -77,7 +78,9 @@ func replaceAuthority(ctx context.Context, t *testing.T, crontab story.CronTab, 
 	t.Helper()
 	generation, authority := getCRD(ctx, t, crontab.CRD()).Generation, caBundle(ctx, t, crontab)
 	policy := getPolicy(ctx, t, crontab.CRD())
-	seen, err := cluster.Watch(ctx, &v1alpha1.ConversionPolicyList{}, &client.ListOptions{
+	bounded, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	seen, err := cluster.Watch(bounded, &v1alpha1.ConversionPolicyList{}, &client.ListOptions{
 		FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, policy.Name),
 		Raw:           &metav1.ListOptions{ResourceVersion: policy.ResourceVersion}})
 	if err != nil {
@@ -89,13 +92,8 @@ func replaceAuthority(ctx context.Context, t *testing.T, crontab story.CronTab, 
 		t.Fatal(err)
 	}
 	if killIn != "" {
-		for event := range seen.ResultChan() {
-			changed, ok := event.Object.(*v1alpha1.ConversionPolicy)
-			if ok && changed.Status.Rotation != nil && changed.Status.Rotation.State == killIn {
-				break
-			}
-		}
-		kill(ctx, t, pods(ctx, t, client.MatchingLabels{plan.ComponentLabel: "manager"}))
+		waitRotation(t, seen, killIn)
+		killManagers(ctx, t, crontab)
 	}
 	eventually(ctx, t, "another authority is the only one in use", func() (bool, string) {
 		rotation, now := getPolicy(ctx, t, crontab.CRD()).Status.Rotation, caBundle(ctx, t, crontab)
@@ -104,6 +102,18 @@ func replaceAuthority(ctx context.Context, t *testing.T, crontab story.CronTab, 
 	if got := getCRD(ctx, t, crontab.CRD()).Generation - generation; got != 2 {
 		t.Errorf("the CustomResourceDefinition was written %d times for one authority, want 2; killed in %q", got, killIn)
 	}
+}
+
+// waitRotation waits for a state that may last for a moment only.
+func waitRotation(t *testing.T, seen watch.Interface, state v1alpha1.RotationState) {
+	t.Helper()
+	for event := range seen.ResultChan() {
+		policy, ok := event.Object.(*v1alpha1.ConversionPolicy)
+		if ok && policy.Status.Rotation != nil && policy.Status.Rotation.State == state {
+			return
+		}
+	}
+	t.Fatalf("the rotation was never %s", state)
 }
 
 func caBundle(ctx context.Context, t *testing.T, crontab story.CronTab) []byte {
