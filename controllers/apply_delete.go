@@ -45,39 +45,32 @@ func (r *ConversionPolicyReconciler) delete(ctx context.Context, step plan.Step)
 func (r *ConversionPolicyReconciler) deleteAll(ctx context.Context, objects ...client.Object) error {
 	var failed []error
 	for _, object := range objects {
-		propagation := client.PropagationPolicy(metav1.DeletePropagationBackground)
+		options := []client.DeleteOption{client.PropagationPolicy(metav1.DeletePropagationBackground)}
 		if _, job := object.(*batchv1.Job); job {
-			propagation = client.PropagationPolicy(metav1.DeletePropagationForeground)
+			options = []client.DeleteOption{client.PropagationPolicy(metav1.DeletePropagationForeground)}
 		}
-		failed = append(failed, client.IgnoreNotFound(r.Client.Delete(ctx, object, propagation)))
+		if uid := object.GetUID(); uid != "" {
+			options = append(options, client.Preconditions{UID: &uid})
+		}
+		failed = append(failed, client.IgnoreNotFound(r.Client.Delete(ctx, object, options...)))
 	}
 	return errors.Join(failed...)
 }
 
 // deleteChildren deletes everything that carries the policy's instance label. It
 // looks live: what was made a moment ago may not be in the cache yet, and
-// nobody would look for it again.
+// nobody would look for it again. And it deletes what it saw: a manager that
+// paused in between must not delete what its successor has made.
 func (r *ConversionPolicyReconciler) deleteChildren(ctx context.Context, policy string) error {
-	mine := client.MatchingLabels{plan.InstanceLabel: plan.ChildName(policy), plan.ManagedByLabel: plan.ManagedBy}
-	here := client.InNamespace(r.Settings.Namespace)
-	for _, kind := range []struct {
-		list client.ObjectList
-		from client.InNamespace
-	}{
-		{&batchv1.JobList{}, here}, {&appsv1.DeploymentList{}, here}, {&policyv1.PodDisruptionBudgetList{}, here},
-		{&corev1.ServiceList{}, here}, {&corev1.ConfigMapList{}, here}, {&cmv1.CertificateList{}, here}, {&corev1.SecretList{}, here},
-		{&rbacv1.ClusterRoleBindingList{}, ""}, {&rbacv1.ClusterRoleList{}, ""},
-		{&rbacv1.RoleBindingList{}, here}, {&rbacv1.RoleList{}, here}, {&corev1.ServiceAccountList{}, here},
-	} {
-		list := kind.list
-		err := r.Live.List(ctx, list, mine, kind.from)
+	for _, kind := range r.childKinds() {
+		err := r.Live.List(ctx, kind.list, childrenNamed(policy), kind.from)
 		if meta.IsNoMatchError(err) {
 			continue // cert-manager is not installed
 		}
 		if err != nil {
 			return err
 		}
-		err = meta.EachListItem(list, func(item runtime.Object) error {
+		err = meta.EachListItem(kind.list, func(item runtime.Object) error {
 			return r.deleteAll(ctx, item.(client.Object)) //nolint:forcetypeassert // every kind listed is a client.Object
 		})
 		if err != nil {
@@ -85,6 +78,28 @@ func (r *ConversionPolicyReconciler) deleteChildren(ctx context.Context, policy 
 		}
 	}
 	return nil
+}
+
+// childKind is a kind of which policies have children, and where those are.
+type childKind struct {
+	list client.ObjectList
+	from client.InNamespace
+}
+
+// childKinds are all of them, in the order of deletion: what acts before what it needs.
+func (r *ConversionPolicyReconciler) childKinds() []childKind {
+	here := client.InNamespace(r.Settings.Namespace)
+	return []childKind{
+		{&batchv1.JobList{}, here}, {&appsv1.DeploymentList{}, here}, {&policyv1.PodDisruptionBudgetList{}, here},
+		{&corev1.ServiceList{}, here}, {&corev1.ConfigMapList{}, here}, {&cmv1.CertificateList{}, here}, {&corev1.SecretList{}, here},
+		{&rbacv1.ClusterRoleBindingList{}, ""}, {&rbacv1.ClusterRoleList{}, ""},
+		{&rbacv1.RoleBindingList{}, here}, {&rbacv1.RoleList{}, here}, {&corev1.ServiceAccountList{}, here},
+	}
+}
+
+// childrenNamed selects what was made for the policy of a name.
+func childrenNamed(policy string) client.MatchingLabels {
+	return client.MatchingLabels{plan.InstanceLabel: plan.ChildName(policy), plan.ManagedByLabel: plan.ManagedBy}
 }
 
 func (r *ConversionPolicyReconciler) named(name string) metav1.ObjectMeta {

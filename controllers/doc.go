@@ -9,6 +9,8 @@
 //	apply    apply*.go             do the steps in order, stop at the first error
 //	report   report.go             one status write; events from its difference
 //
+// What is left of a policy that is gone takes the same way, without a report: orphan.go.
+//
 // Nothing waits inside Reconcile: the next step is the next event. What events
 // there are, and which policy they belong to, is in setup.go.
 package controllers

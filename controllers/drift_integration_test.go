@@ -25,6 +25,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/webhook/probe"
 )
 
 // arm brings a CustomResourceDefinition of two versions to where it converts.
@@ -89,6 +90,20 @@ func TestNoDrift(t *testing.T) {
 	if drift := getPolicy(t, armed.Name).Status.Drift; drift != nil {
 		t.Errorf("status.drift is %+v", drift)
 	}
+}
+
+// TestDriftWhileAPodHangs: a probe that takes its time keeps nobody from undoing what is written meanwhile.
+func TestDriftWhileAPodHangs(t *testing.T) {
+	armed := arm(t, "hangs.drift.example.com", unchanged)
+	pods.hang.Store(new(plan.ServerName(armed.Name, system)))
+	defer pods.hang.Store(nil)
+	pods.run(t, armed.Name) // others, that have proven nothing
+	waitFor(t, armed.Name, v1alpha1.ConversionVerifiedCondition, metav1.ConditionFalse, v1alpha1.ReasonProbing)
+	drop(t, armed.Name)
+	written := time.Now()
+	waitForConversion(t, armed)
+	t.Logf("undone within %s", time.Since(written).Round(time.Millisecond))
+	waitFor(t, armed.Name, v1alpha1.ConversionVerifiedCondition, metav1.ConditionFalse, string(probe.ReasonTimeout))
 }
 
 // TestDriftReport: nothing is written, until that is asked for.

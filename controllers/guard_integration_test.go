@@ -9,13 +9,15 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -29,7 +31,7 @@ import (
 func TestGuard(t *testing.T) {
 	armed := arm(t, "guard.drift.example.com", unchanged)
 	unguarded := create(t, manifest("unguarded.drift.example.com", "v1beta1", "v1"), &apiextensionsv1.CustomResourceDefinition{})
-	remove := installGuard(t)
+	remove := installGuard(t, "guard.yaml")
 	defer func() {
 		remove()
 		waitForDryRun(t, armed.Name, true)
@@ -112,20 +114,47 @@ func checkConversionMayChange(t *testing.T, name string, conversion *apiextensio
 }
 
 // installGuard installs what is in config, and returns how to remove it.
-func installGuard(t *testing.T) func() {
+func installGuard(t *testing.T, file string) func() {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "config", "components", "guard", "guard.yaml"))
+	text, err := os.ReadFile(filepath.Join("..", "config", "components", "guard", file))
 	must(t, err)
-	policyText, bindingText, _ := strings.Cut(string(text), "\n---\n")
-	guard, binding := &admissionregistrationv1.ValidatingAdmissionPolicy{}, &admissionregistrationv1.ValidatingAdmissionPolicyBinding{}
-	unmarshal(t, policyText, guard)
-	unmarshal(t, bindingText, binding)
-	must(t, cluster.Create(t.Context(), guard))
-	must(t, cluster.Create(t.Context(), binding))
-	return func() {
-		must(t, cluster.Delete(t.Context(), binding))
-		must(t, cluster.Delete(t.Context(), guard))
+	var installed []*unstructured.Unstructured
+	for document := range strings.SplitSeq(string(text), "\n---\n") {
+		object := &unstructured.Unstructured{}
+		unmarshal(t, document, &object.Object)
+		must(t, cluster.Create(t.Context(), object))
+		installed = append(installed, object)
 	}
+	return func() {
+		for _, object := range slices.Backward(installed) {
+			must(t, cluster.Delete(t.Context(), object))
+		}
+	}
+}
+
+// TestUninstallGuard: what converters need cannot be deleted while one is needed.
+func TestUninstallGuard(t *testing.T) {
+	armed := arm(t, "uninstall.drift.example.com", unchanged)
+	remove := installGuard(t, "uninstall.yaml")
+	needed := []client.Object{
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: system}},
+		&apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "conversionpolicies.conversion-operator.io"}},
+	}
+	for _, object := range needed {
+		eventually(t, "the deletion is refused", func() (bool, string) {
+			err := cluster.Delete(t.Context(), object, client.DryRunAll)
+			return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "Delete the ConversionPolicies first"), fmt.Sprint(err)
+		})
+	}
+	must(t, cluster.Delete(t.Context(), armed, client.DryRunAll))
+	another := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "not-" + system}}
+	must(t, cluster.Create(t.Context(), another))
+	must(t, cluster.Delete(t.Context(), another, client.DryRunAll))
+	remove()
+	eventually(t, "the deletion is accepted", func() (bool, string) {
+		err := cluster.Delete(t.Context(), needed[1], client.DryRunAll)
+		return err == nil, fmt.Sprint(err)
+	})
 }
 
 // waitForDryRun waits until the API server has seen that the guard is there, or gone.

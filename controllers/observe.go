@@ -190,14 +190,14 @@ func (r *ConversionPolicyReconciler) readProgress(ctx context.Context, from clie
 	return progressOf(job.Labels[plan.RunLabel], text), nil
 }
 
-// childrenOf selects what was made for a policy.
+// childrenOf selects what was made for a policy, in the operator's namespace.
 func (r *ConversionPolicyReconciler) childrenOf(policy *v1alpha1.ConversionPolicy) client.ListOption {
-	return &children{namespace: r.Settings.Namespace, instance: plan.ChildName(policy.Name)}
+	return &children{namespace: r.Settings.Namespace, policy: policy.Name}
 }
 
-type children struct{ namespace, instance string }
+type children struct{ namespace, policy string }
 
 func (c *children) ApplyToList(options *client.ListOptions) {
 	client.InNamespace(c.namespace).ApplyToList(options)
-	client.MatchingLabels{plan.InstanceLabel: c.instance, plan.ManagedByLabel: plan.ManagedBy}.ApplyToList(options)
+	childrenNamed(c.policy).ApplyToList(options)
 }

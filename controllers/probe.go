@@ -41,6 +41,8 @@ type Prover struct {
 	proven map[types.UID]fingerprint
 	// canaries are those of plans, by their hashes.
 	canaries map[string][]probe.Canary
+
+	inquiries inquiries
 }
 
 // fingerprint is all that a proof depends on.
@@ -68,8 +70,11 @@ func (r *ConversionPolicyReconciler) prove(ctx context.Context, observed *plan.O
 		case err != nil:
 			pod.Proof = &plan.Proof{Reason: string(probe.ReasonCanaryFailed), Message: err.Error()}
 		default:
+			asks, asked := *pod, question{pod.UID, fingerprintOf(target, slices.Concat(leaf, trust.Successor))}
 			group.Go(func() error {
-				pod.Proof = r.Prover.verify(ctx, pod, target, trust.Successor, leaf)
+				pod.Proof = r.Prover.inquiries.ask(ctx, asked, func() *plan.Proof {
+					return r.Prover.verify(ctx, &asks, target, trust.Successor, leaf)
+				})
 				return nil
 			})
 		}

@@ -31,6 +31,8 @@ type ConversionPolicyReconciler struct {
 	Prover *Prover
 	// Now is the clock.
 	Now func() time.Time
+
+	orphans orphans
 }
 
 // Reconcile brings one policy a step further:
@@ -39,11 +41,18 @@ type ConversionPolicyReconciler struct {
 //  2. plan: decide the steps and the status
 //  3. apply the steps in order
 //  4. report the status, and events of what changed in it
+//
+// Of a policy that is gone something may be left: that is tended (orphan.go).
 func (r *ConversionPolicyReconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	policy := &v1alpha1.ConversionPolicy{}
-	if err := r.Client.Get(ctx, request.NamespacedName, policy); err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err)
+	err := r.Client.Get(ctx, request.NamespacedName, policy)
+	if apierrors.IsNotFound(err) {
+		return r.tendOrphan(ctx, request.Name)
 	}
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	r.orphans.put(policy.Name, orphan{})
 	observed, err := r.observe(ctx, policy)
 	if err != nil {
 		return ctrl.Result{}, err

@@ -121,14 +121,15 @@ func (r *ConversionPolicyReconciler) SetupWithManager(ctx context.Context, manag
 		WatchesMetadata(definitionMetadata(), &handler.EnqueueRequestForObject{})
 	for _, child := range []client.Object{
 		&corev1.ConfigMap{}, &corev1.Secret{}, &corev1.Service{}, &corev1.Pod{}, &appsv1.Deployment{}, &batchv1.Job{},
-		&policyv1.PodDisruptionBudget{}, &discoveryv1.EndpointSlice{},
+		&policyv1.PodDisruptionBudget{}, &discoveryv1.EndpointSlice{}, &corev1.ServiceAccount{},
+		&rbacv1.Role{}, &rbacv1.RoleBinding{}, &rbacv1.ClusterRole{}, &rbacv1.ClusterRoleBinding{},
 	} {
 		policies = policies.Watches(child, handler.EnqueueRequestsFromMapFunc(r.policyOf))
 	}
 	return policies.Complete(r)
 }
 
-// policyOf maps a child to its policy.
+// policyOf maps a child to its policy, or else to the one that is gone.
 func (r *ConversionPolicyReconciler) policyOf(ctx context.Context, child client.Object) []reconcile.Request {
 	name := child.GetLabels()[plan.InstanceLabel]
 	if name == "" {
@@ -142,6 +143,10 @@ func (r *ConversionPolicyReconciler) policyOf(ctx context.Context, child client.
 	requests := make([]reconcile.Request, 0, len(policies.Items))
 	for _, policy := range policies.Items {
 		requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Name: policy.Name}})
+	}
+	if gone := child.GetAnnotations()[plan.PolicyAnnotation]; len(requests) == 0 && plan.ChildName(gone) == name {
+		r.orphans.see(gone)
+		requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Name: gone}})
 	}
 	return requests
 }

@@ -177,11 +177,17 @@ type kubelet struct {
 	client client.Client
 	// refuse is why probes fail; nil when they do not.
 	refuse atomic.Pointer[probe.Error]
+	// hang is the name of the server whose pods do not answer; nil when all do.
+	hang atomic.Pointer[string]
 	// serves is what pods have loaded, by their server names; nil for whatever is asked for.
 	serves sync.Map
 }
 
-func (k *kubelet) probe(_ context.Context, target probe.Target) (probe.Result, error) {
+func (k *kubelet) probe(ctx context.Context, target probe.Target) (probe.Result, error) {
+	if hangs := k.hang.Load(); hangs != nil && *hangs == target.ServerName {
+		<-ctx.Done()
+		return probe.Result{}, &probe.Error{Reason: probe.ReasonTimeout, Message: "no answer"}
+	}
 	if refused := k.refuse.Load(); refused != nil {
 		return probe.Result{}, refused
 	}

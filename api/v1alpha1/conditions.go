@@ -163,3 +163,9 @@ const (
 	// ReasonVersionsInUse: more than one version is served or stored.
 	ReasonVersionsInUse = "VersionsInUse"
 )
+
+// Reasons of events that are about no condition.
+const (
+	// ReasonOrphaned: the CustomResourceDefinition converts through converter pods whose policy is gone.
+	ReasonOrphaned = "Orphaned"
+)

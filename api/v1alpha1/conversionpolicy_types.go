@@ -83,7 +83,33 @@ type ConversionPolicySpec struct {
 	// +optional
 	// +kubebuilder:default=Repair
 	Drift DriftAction `json:"drift,omitempty"`
+
+	// deletionPolicy says what becomes of the CustomResourceDefinition and the
+	// converter when this policy is deleted. Retain keeps the policy, and the
+	// converter at work, while more than one version is served or may be stored.
+	// RestoreNone also lets go of versions that differ in nothing. Both set
+	// strategy None first, and remove the converter once no API server asks it any
+	// more. Abandon lets go at once and leaves everything as it is: the converter
+	// goes on, and a later policy of the same name takes it over. It may be changed
+	// while this policy is being deleted.
+	// +optional
+	// +kubebuilder:default=Retain
+	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
 }
+
+// DeletionPolicy says what becomes of the converter when a policy is deleted.
+//
+// +kubebuilder:validation:Enum=Retain;RestoreNone;Abandon
+type DeletionPolicy string
+
+const (
+	// DeletionRetain keeps policy and converter while objects need a conversion.
+	DeletionRetain DeletionPolicy = "Retain"
+	// DeletionRestoreNone also lets go where a conversion changes nothing.
+	DeletionRestoreNone DeletionPolicy = "RestoreNone"
+	// DeletionAbandon lets go at once, and leaves everything as it is.
+	DeletionAbandon DeletionPolicy = "Abandon"
+)
 
 // DriftAction says what becomes of a foreign write to spec.conversion.
 //
@@ -286,6 +312,13 @@ type ConversionPolicyStatus struct {
 	// cannot be read without.
 	// +optional
 	ArmedCRD types.UID `json:"armedCRD,omitempty"`
+
+	// releasedTime is when the CustomResourceDefinition was seen to convert through
+	// this policy's converter no more, while the policy is being deleted. API
+	// servers may go on by what was before for some time: the converter stays until
+	// that is past.
+	// +optional
+	ReleasedTime *metav1.Time `json:"releasedTime,omitempty"`
 
 	// drift is the latest foreign write to spec.conversion of the
 	// CustomResourceDefinition, since it converts by this policy.

@@ -313,6 +313,10 @@ func (in *ConversionPolicyStatus) DeepCopyInto(out *ConversionPolicyStatus) {
 		*out = new(StorageEvidence)
 		(*in).DeepCopyInto(*out)
 	}
+	if in.ReleasedTime != nil {
+		in, out := &in.ReleasedTime, &out.ReleasedTime
+		*out = (*in).DeepCopy()
+	}
 	if in.Drift != nil {
 		in, out := &in.Drift, &out.Drift
 		*out = new(DriftStatus)

@@ -35,8 +35,7 @@ func rotation(w *world) {
 	w.say("The conversion is dropped in the middle of another rotation.")
 	w.observed.Policy.Spec.Certificates.SelfManaged.RotationTrigger = "and again"
 	w.settle()
-	w.observed.CRD.Spec.Conversion = nil
-	w.observed.CRD.Generation++
+	w.drop("kubectl-replace")
 	w.settle()
 	w.wait(w.observed.Settings.Settle)
 	w.say("It is asked for while the policy is suspended.")

@@ -18,7 +18,7 @@
 //
 // The first gate that is not passed stops those behind it. A gate may add steps
 // (step.go), which the controller applies in order. A policy that is being
-// deleted takes another way: leaving.go.
+// deleted takes another way: leaving.go. What is left of one that is gone: orphan.go.
 //
 // Four things wait for no gate: evidence that no longer holds is dropped
 // (evidence.go), a migration that must not go on is stopped (guard.go), what a

@@ -26,10 +26,12 @@ const (
 
 // Drifted reports whether somebody else wrote spec.conversion since the policy
 // did. It needs no memory of what the policy wrote: the API server keeps account
-// of who wrote what. A change of the policy's own mind is no drift.
+// of who wrote what. A change of the policy's own mind is no drift; what another
+// installation of the operator applied is, and may be all that is left of it.
 func (o Observed) Drifted() bool {
 	crd, known := o.CRD, o.Policy.Status.Drift
-	if crd == nil || o.Policy.Status.ArmedCRD != crd.UID || !crd.DeletionTimestamp.IsZero() || crds.ConversionIsBy(crd, ManagedBy) {
+	if crd == nil || o.Policy.Status.ArmedCRD != crd.UID || !crd.DeletionTimestamp.IsZero() ||
+		o.pointsHere() && crds.ConversionIsBy(crd, ManagedBy) {
 		return false
 	}
 	seen := known != nil && known.CRDGeneration == crd.Generation
@@ -60,8 +62,8 @@ func (o Observed) convertsAsWanted() bool {
 // takes one ready pod and no more: a conversion that fails is noticed, while
 // strategy None serves and stores wrong data and says nothing.
 func (s *state) answerDrift() {
-	if !s.drifted || !s.Policy.DeletionTimestamp.IsZero() && s.inUse().reason == "" {
-		return // nothing to undo, or it is being let go
+	if !s.drifted || s.lettingGo() {
+		return
 	}
 	hash := s.answerable()
 	switch {
@@ -143,6 +145,8 @@ func (s *state) whatDrifted() string {
 	switch {
 	case crds.Strategy(s.CRD) == apiextensionsv1.NoneConverter:
 		return who + " set spec.conversion of the CustomResourceDefinition to strategy None"
+	case crds.ConversionIsBy(s.CRD, ManagedBy):
+		return "another installation of this operator pointed spec.conversion of the CustomResourceDefinition at " + s.foreignWebhook()
 	case !s.armed:
 		return who + " pointed spec.conversion of the CustomResourceDefinition at " + s.foreignWebhook()
 	case !bytes.Equal(s.armedBundle(), s.caBundle()):

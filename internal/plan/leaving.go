@@ -17,19 +17,25 @@ import (
 )
 
 // leave takes the operator out of the CustomResourceDefinition's way when the
-// policy is deleted: the CustomResourceDefinition first, then the pods, then
-// the policy. While objects would become unreadable without the converter, the
-// policy works on as if it were not deleted: certificates are renewed, and a
-// migration may be what the deletion waits for.
+// policy is deleted: the CustomResourceDefinition first, then, once no API server
+// asks them any more, the pods, then the policy. While objects would become
+// unreadable without the converter, the policy works on as if it were not
+// deleted: certificates are renewed, and a migration may be what the deletion
+// waits for. Where it is to be abandoned, all that goes is the policy, and what
+// still changes things in its name.
 func (s *state) leave() {
 	if !slices.Contains(s.Policy.Finalizers, Finalizer) {
 		return
 	}
 	inUse := s.inUse()
-	if inUse.reason == "" {
+	if inUse.reason == "" || s.abandoned() {
 		apimeta.RemoveStatusCondition(&s.plan.Status.Conditions, v1alpha1.DeletionBlockedCondition)
 	}
 	switch {
+	case s.abandoned():
+		s.endRuns()
+		s.do(Release{})
+		s.summarize(unknown(v1alpha1.ReasonDeleting, "leaving the CustomResourceDefinition and its converter as they are"))
 	case inUse.reason != "" && s.Policy.Spec.Suspend:
 		s.pause()
 		s.report(v1alpha1.DeletionBlockedCondition, inUse)
@@ -40,6 +46,9 @@ func (s *state) leave() {
 		s.switched = true
 		s.do(RestoreCRD{s.pin()})
 		s.summarize(unknown(v1alpha1.ReasonDeleting, "setting the CustomResourceDefinition's conversion strategy to None"))
+	case s.draining():
+		s.summarize(unknown(v1alpha1.ReasonDeleting,
+			"the CustomResourceDefinition does not need the converter any more: converter pods answer until no API server asks them"))
 	default:
 		s.do(DeleteChildren{s.Policy.Name})
 		s.do(Release{})
@@ -47,9 +56,40 @@ func (s *state) leave() {
 	}
 }
 
-// going reports that the policy is being deleted, and nothing needs it any more.
-func (s *state) going() bool {
-	return !s.Policy.DeletionTimestamp.IsZero() && s.inUse().reason == ""
+func (s *state) abandoned() bool {
+	return !s.Policy.DeletionTimestamp.IsZero() && s.Policy.Spec.DeletionPolicy == v1alpha1.DeletionAbandon
+}
+
+// lettingGo reports whether spec.conversion is, or is about to be, no business of
+// this policy any more.
+func (s *state) lettingGo() bool {
+	return !s.Policy.DeletionTimestamp.IsZero() && (s.abandoned() || s.inUse().reason == "")
+}
+
+// endRuns stops migrations for good, and takes their rights away.
+func (s *state) endRuns() {
+	for _, run := range s.Runs {
+		s.do(DeleteRun{run.Job.Name})
+	}
+	if s.Rights {
+		s.do(DeleteRights{MigrationRightsName(s.Policy.Name)})
+	}
+}
+
+// draining reports whether API servers may still call the converter, by a
+// CustomResourceDefinition as it was before.
+func (s *state) draining() bool {
+	if s.CRD == nil || !s.engaged {
+		return false
+	}
+	if s.plan.Status.ReleasedTime == nil {
+		s.plan.Status.ReleasedTime = &metav1.Time{Time: s.Now}
+	}
+	left := s.plan.Status.ReleasedTime.Add(s.Settings.Settle).Sub(s.Now)
+	if left > 0 {
+		s.recheck(left)
+	}
+	return left > 0
 }
 
 // inUse says why the CustomResourceDefinition still needs the converter, or
@@ -63,11 +103,23 @@ func (s *state) inUse() outcome {
 		return outcome{status: metav1.ConditionTrue, reason: v1alpha1.ReasonCRDTerminating,
 			message: "the CustomResourceDefinition is being deleted, which needs its webhook: waits until it is gone"}
 	}
-	if inUse := s.versionsInUse(); inUse != "" {
-		return outcome{status: metav1.ConditionTrue, reason: v1alpha1.ReasonVersionsInUse, message: inUse +
-			"; without the converter objects would be unreadable or wrong: serve and store one version only, or delete the CustomResourceDefinition"}
+	inUse := s.versionsInUse()
+	if inUse == "" {
+		return outcome{}
 	}
-	return outcome{}
+	// The plan covers every version that there is.
+	identity := s.Rules.Plan != nil && s.Rules.Plan.Identity()
+	restorable := s.Policy.Spec.DeletionPolicy == v1alpha1.DeletionRestoreNone
+	switch {
+	case identity && restorable:
+		return outcome{}
+	case identity:
+		inUse += "; the versions differ in nothing, so that strategy None would give the same: set spec.deletionPolicy to RestoreNone"
+	default:
+		inUse += "; without the converter objects would be unreadable or wrong: serve and store one version only, " +
+			"delete the CustomResourceDefinition, or set spec.deletionPolicy to Abandon, which leaves the converter at work"
+	}
+	return outcome{status: metav1.ConditionTrue, reason: v1alpha1.ReasonVersionsInUse, message: inUse}
 }
 
 // versionsInUse names what still needs a conversion, or is empty.

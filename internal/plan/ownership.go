@@ -29,9 +29,9 @@ func notOwnedByAnother(s *state) outcome {
 }
 
 // pointsHere reports whether the CustomResourceDefinition converts through this policy's Service.
-func (s *state) pointsHere() bool {
-	service := webhookService(s.CRD)
-	return service != nil && service.Namespace == s.Settings.Namespace && service.Name == ChildName(s.Policy.Name)
+func (o Observed) pointsHere() bool {
+	service := webhookService(o.CRD)
+	return service != nil && service.Namespace == o.Settings.Namespace && service.Name == ChildName(o.Policy.Name)
 }
 
 func (s *state) foreignWebhook() string {

@@ -109,7 +109,7 @@ func newState(observed Observed) *state {
 	if crd := observed.CRD; crd != nil {
 		s.armed = s.pointsHere()
 		if s.armed {
-			status.ArmedCRD = crd.UID
+			status.ArmedCRD, status.ReleasedTime = crd.UID, nil
 		}
 		s.engaged = status.ArmedCRD == crd.UID
 		s.drifted = observed.Drifted()

@@ -5,6 +5,7 @@ package plan
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"time"
 
@@ -140,7 +141,7 @@ func (s *state) servesOffered() bool {
 func (s *state) mayServe() bool {
 	trusted := s.trusted
 	switch {
-	case !s.engaged || s.refused():
+	case !s.engaged || s.refused() || s.nothingServes():
 		return true
 	case !s.armed:
 		trusted = s.serving.bundle // what it will be armed with
@@ -150,6 +151,13 @@ func (s *state) mayServe() bool {
 		return trusted.Contains(s.offered.roots) && (renewal || s.settled())
 	}
 	return s.valid(s.offered.pair, trusted) && s.settled()
+}
+
+// nothingServes reports that there is nothing to lose: no certificate, and no pod
+// that might have one in memory, as when the operator's namespace was deleted.
+func (s *state) nothingServes() bool {
+	ready := slices.ContainsFunc(s.Pods, func(pod Pod) bool { return pod.Ready })
+	return !ready && pki.CheckPair(s.serving.pair) != nil
 }
 
 // refused reports that pods have, or are about to take up, a certificate that API
@@ -210,7 +218,7 @@ func (s *state) nextBundle() []byte {
 	case s.offered.wrong != nil:
 	case s.injected() && !s.servesOffered():
 		bundle = bundle.With(roots)
-	case !s.engaged, s.injected(), s.Certificate == nil && !s.armed:
+	case !s.engaged, s.injected(), s.Certificate == nil && (!s.armed || s.nothingServes()):
 		bundle = roots
 	case s.Certificate == nil:
 		bundle = s.trusted.Unexpired(s.Now).With(roots)

@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
@@ -84,6 +83,12 @@ func TestStories(t *testing.T) {
 		"on-trigger":           onTrigger,
 		"suspended":            suspended,
 		"deletion-blocked":     deletionBlocked,
+		"restored":             restored,
+		"abandoned":            abandoned,
+		"orphaned":             orphaned,
+		"recreated-crd":        recreatedCRD,
+		"namespace-deleted":    namespaceDeleted,
+		"moved":                moved,
 		"changing-rules":       changingRules,
 		"bad-rules":            badRules,
 		"drift-repaired":       driftRepaired,
@@ -203,26 +208,6 @@ func suspended(w *world) {
 	w.settle()
 	w.say("It is resumed.")
 	w.observed.Policy.Spec.Suspend = false
-	w.settle()
-}
-
-func deletionBlocked(w *world) {
-	w.say("Everything is armed; the old version is still stored.")
-	w.observed.Policy.Spec.Migration.Mode = v1alpha1.MigrationOnTrigger
-	w.applyCRD(bothStoredNew)
-	w.settle()
-	w.say("The policy is deleted.")
-	w.observed.Policy.DeletionTimestamp = &metav1.Time{Time: w.observed.Now}
-	w.settle()
-	w.say("The old version is no longer served.")
-	w.observed.CRD.Spec.Versions[0].Served = false
-	w.observed.CRD.Generation++
-	w.settle()
-	w.say("Somebody prunes storedVersions by hand, which proves nothing.")
-	w.observed.CRD.Status.StoredVersions = []string{"v1"}
-	w.settle()
-	w.say("The old version is removed.")
-	w.applyCRD(onlyNew)
 	w.settle()
 }
 

@@ -7,7 +7,7 @@ package plan
 // keep it from that: a policy that is suspended, or whose rules were broken by
 // an edit, still has a converter that must not expire, vanish or be bypassed.
 func (s *state) upkeep() {
-	if (s.engaged || s.Certificate != nil) && !s.going() {
+	if (s.engaged || s.Certificate != nil) && !s.lettingGo() {
 		s.rotate()
 	}
 	if !s.engaged || s.Policy.Spec.Suspend {
@@ -25,11 +25,8 @@ func (s *state) serverName() string { return ServerName(s.Policy.Name, s.Setting
 // rearm names another plan where no pod has the one that is named any more, as
 // when plans were deleted. What others wrote is drift's business (drift.go).
 func (s *state) rearm() {
-	if s.drifted || !s.armed || s.answers(namedPlan(s.CRD)) || !s.CRD.DeletionTimestamp.IsZero() || !s.usable() {
+	if s.drifted || !s.armed || s.answers(namedPlan(s.CRD)) || !s.CRD.DeletionTimestamp.IsZero() || !s.usable() || s.lettingGo() {
 		return
-	}
-	if !s.Policy.DeletionTimestamp.IsZero() && s.inUse().reason == "" {
-		return // it is being restored
 	}
 	if hash := s.answerable(); hash != "" {
 		s.switchCRD(hash)

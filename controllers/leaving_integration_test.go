@@ -1,0 +1,275 @@
+//go:build integration
+
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/plan"
+)
+
+// TestRetain: blocked while two versions are served; then the CustomResourceDefinition
+// lets go first, the pods stay for a while, and nothing is left.
+func TestRetain(t *testing.T) {
+	armed := arm(t, "retain.leaving.example.com", unchanged)
+	must(t, cluster.Delete(t.Context(), getPolicy(t, armed.Name)))
+	condition := waitFor(t, armed.Name, v1alpha1.DeletionBlockedCondition, metav1.ConditionTrue, v1alpha1.ReasonVersionsInUse)
+	if !strings.Contains(condition.Message, "v1beta1 is served") {
+		t.Errorf("the message does not name the version: %s", condition.Message)
+	}
+	checkRest(t, armed.Name)
+	crd := getCRD(t, armed.Name)
+	crd.Spec.Versions = crd.Spec.Versions[1:]
+	must(t, cluster.Update(t.Context(), crd))
+	waitForRelease(t, armed.Name)
+	waitUntilNothingIsLeft(t, armed.Name)
+}
+
+// TestRestoreNone: two served versions that differ in nothing need no converter.
+func TestRestoreNone(t *testing.T) {
+	const group, name = "none.leaving.example.com", "crontabs.none.leaving.example.com"
+	create(t, manifest(group, "v1", "v2"), &apiextensionsv1.CustomResourceDefinition{})
+	wanted := &v1alpha1.ConversionPolicy{}
+	unmarshal(t, policyWith(group, "{hub: v2, spokes: [{version: v1}]}"), wanted)
+	wanted.Spec.DeletionPolicy = v1alpha1.DeletionRestoreNone
+	must(t, cluster.Create(t.Context(), wanted))
+	pods.run(t, name)
+	waitFor(t, name, v1alpha1.ConversionConfiguredCondition, metav1.ConditionTrue, v1alpha1.ReasonConfigured)
+	must(t, cluster.Delete(t.Context(), getPolicy(t, name)))
+	waitForRelease(t, name)
+	waitUntilNothingIsLeft(t, name)
+}
+
+// waitForRelease: the strategy is None, and for now the pods are still there.
+func waitForRelease(t *testing.T, name string) {
+	t.Helper()
+	eventually(t, "the CustomResourceDefinition is released before the pods go", func() (bool, string) {
+		strategy, left := getCRD(t, name).Spec.Conversion.Strategy, leftOf(t, name)
+		return strategy == apiextensionsv1.NoneConverter && left["Deployment"] == 1 && left["Service"] == 1, fmt.Sprint(strategy, left)
+	})
+}
+
+func waitUntilGone(t *testing.T, policy string) {
+	t.Helper()
+	eventually(t, "the policy is gone", func() (bool, string) {
+		err := cluster.Get(t.Context(), client.ObjectKey{Name: policy}, &v1alpha1.ConversionPolicy{})
+		return apierrors.IsNotFound(err), "still there"
+	})
+}
+
+func waitUntilNothingIsLeft(t *testing.T, policy string) {
+	t.Helper()
+	waitUntilGone(t, policy)
+	eventually(t, "nothing is left of the policy", func() (bool, string) {
+		left := leftOf(t, policy)
+		return len(left) == 0, fmt.Sprint(left)
+	})
+}
+
+// leftOf counts what was made for a policy, by kind.
+func leftOf(t *testing.T, policy string) map[string]int {
+	t.Helper()
+	left := map[string]int{}
+	for _, kind := range (&ConversionPolicyReconciler{Settings: plan.Settings{Namespace: system}}).childKinds() {
+		must(t, cluster.List(t.Context(), kind.list, childrenNamed(policy), kind.from))
+		must(t, meta.EachListItem(kind.list, func(item runtime.Object) error {
+			left[reflect.TypeOf(item).Elem().Name()]++
+			return nil
+		}))
+	}
+	return left
+}
+
+func abandon(t *testing.T, policy string) {
+	t.Helper()
+	patchPolicy(t, policy, `{"spec":{"deletionPolicy":"Abandon"}}`)
+	must(t, cluster.Delete(t.Context(), getPolicy(t, policy)))
+	waitUntilGone(t, policy)
+}
+
+// force is what people do who are told that a finalizer is in their way.
+func force(t *testing.T, policy string) {
+	t.Helper()
+	must(t, cluster.Delete(t.Context(), getPolicy(t, policy)))
+	patchPolicy(t, policy, `{"metadata":{"finalizers":null}}`)
+	waitUntilGone(t, policy)
+}
+
+// TestAPolicyIsGone, with its will or without: the CustomResourceDefinition goes
+// on converting, and a policy of the same name takes over without a write to it.
+func TestAPolicyIsGone(t *testing.T) {
+	for name, remove := range map[string]func(*testing.T, string){"abandoned": abandon, "forced": force} {
+		t.Run(name, func(t *testing.T) {
+			group := name + ".leaving.example.com"
+			armed := arm(t, group, unchanged)
+			before, deployment := leftOf(t, armed.Name), getDeployment(t, armed.Name)
+			remove(t, armed.Name)
+			waitForOrphanEvent(t, armed.Name)
+			checkRestOfOrphan(t, armed.Name)
+			if diff := cmp.Diff(before, leftOf(t, armed.Name)); diff != "" {
+				t.Errorf("what is left (-before +after):\n%s", diff)
+			}
+			create(t, policy(group), &v1alpha1.ConversionPolicy{})
+			waitFor(t, armed.Name, v1alpha1.ConversionConfiguredCondition, metav1.ConditionTrue, v1alpha1.ReasonConfigured)
+			if got := getCRD(t, armed.Name).Generation; got != armed.Generation {
+				t.Errorf("the CustomResourceDefinition has generation %d, want %d: no write", got, armed.Generation)
+			}
+			if got := getDeployment(t, armed.Name); got.UID != deployment.UID || got.Generation != deployment.Generation {
+				t.Errorf("the Deployment is another, or has generation %d instead of %d", got.Generation, deployment.Generation)
+			}
+		})
+	}
+}
+
+func getDeployment(t *testing.T, policy string) *appsv1.Deployment {
+	t.Helper()
+	deployment := &appsv1.Deployment{}
+	must(t, cluster.Get(t.Context(), client.ObjectKey{Namespace: system, Name: plan.ChildName(policy)}, deployment))
+	return deployment
+}
+
+func waitForOrphanEvent(t *testing.T, crd string) {
+	t.Helper()
+	eventually(t, "an event of the CustomResourceDefinition", func() (bool, string) {
+		list := &eventsv1.EventList{}
+		must(t, cluster.List(t.Context(), list))
+		for _, event := range list.Items {
+			if event.Regarding.Kind == "CustomResourceDefinition" && event.Regarding.Name == crd && event.Reason == v1alpha1.ReasonOrphaned {
+				return true, ""
+			}
+		}
+		return false, fmt.Sprintf("%d events", len(list.Items))
+	})
+}
+
+// checkRestOfOrphan: what is left is looked at, and causes no write.
+func checkRestOfOrphan(t *testing.T, policy string) {
+	t.Helper()
+	eventually(t, "the manager is at rest", func() (bool, string) {
+		before := writes.Load()
+		for i := range 3 {
+			touch(t, policy, i)
+		}
+		return writes.Load() == before, fmt.Sprintf("%d writes", writes.Load()-before)
+	})
+}
+
+// TestOrphansEnd when the CustomResourceDefinition converts no more through them, or is gone.
+func TestOrphansEnd(t *testing.T) {
+	cases := map[string]func(*testing.T, *apiextensionsv1.CustomResourceDefinition){
+		"dropped": func(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition) { drop(t, crd.Name) },
+		"deleted": func(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition) {
+			must(t, cluster.Delete(t.Context(), crd))
+		},
+	}
+	for name, end := range cases {
+		t.Run(name, func(t *testing.T) {
+			armed := arm(t, name+".orphans.example.com", unchanged)
+			force(t, armed.Name)
+			waitForOrphanEvent(t, armed.Name)
+			certificate := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: plan.CertificateName(armed.Name)}}
+			must(t, cluster.Delete(t.Context(), certificate))
+			eventually(t, "the certificate is issued again", func() (bool, string) {
+				return leftOf(t, armed.Name)["Secret"] == 2, "one Secret"
+			})
+			end(t, armed)
+			waitUntilNothingIsLeft(t, armed.Name)
+		})
+	}
+}
+
+// blind is a cache that has not seen any policy yet.
+type blind struct{ client.Client }
+
+func (b blind) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+	if _, policy := object.(*v1alpha1.ConversionPolicy); policy {
+		return apierrors.NewNotFound(v1alpha1.GroupVersion.WithResource("conversionpolicies").GroupResource(), key.Name)
+	}
+	return b.Client.Get(ctx, key, object, options...)
+}
+
+// TestAStaleCacheMakesNoOrphan: what belongs to a policy that the cache does not
+// know yet is left alone, also where the CustomResourceDefinition does without.
+func TestAStaleCacheMakesNoOrphan(t *testing.T) {
+	armed := arm(t, "stale.leaving.example.com", func(policy *v1alpha1.ConversionPolicy) { policy.Spec.Drift = v1alpha1.DriftReport })
+	drop(t, armed.Name)
+	waitFor(t, armed.Name, v1alpha1.ConversionConfiguredCondition, metav1.ConditionFalse, v1alpha1.ReasonConversionDrifted)
+	before := getDeployment(t, armed.Name)
+	stale := &ConversionPolicyReconciler{
+		Client: blind{cluster}, Live: cluster, Recorder: events.NewFakeRecorder(1), Now: time.Now,
+		Settings: plan.Settings{Namespace: system, Settle: time.Minute},
+	}
+	stale.orphans.put(armed.Name, orphan{released: time.Unix(0, 0)})
+	_, err := stale.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: armed.Name}})
+	must(t, err)
+	if after := getDeployment(t, armed.Name); after.UID != before.UID {
+		t.Error("the Deployment was deleted, and made again")
+	}
+}
+
+// TestCRDIsRecreated under its policy: it is another one, and starts anew.
+func TestCRDIsRecreated(t *testing.T) {
+	const group = "recreated.leaving.example.com"
+	armed := arm(t, group, unchanged)
+	must(t, cluster.Delete(t.Context(), armed.DeepCopy()))
+	waitFor(t, armed.Name, v1alpha1.PlanValidCondition, metav1.ConditionUnknown, v1alpha1.ReasonCRDNotFound)
+	if status := getPolicy(t, armed.Name).Status; status.ArmedCRD != "" || status.Evidence != nil {
+		t.Errorf("of the one that is gone it is still said: armed %q, evidence %v", status.ArmedCRD, status.Evidence)
+	}
+	create(t, manifest(group, "v1beta1", "v1"), &apiextensionsv1.CustomResourceDefinition{})
+	waitFor(t, armed.Name, v1alpha1.ConversionConfiguredCondition, metav1.ConditionTrue, v1alpha1.ReasonConfigured)
+	again := getCRD(t, armed.Name)
+	if status := getPolicy(t, armed.Name).Status; again.UID == armed.UID || status.ArmedCRD != again.UID || again.Generation != 2 {
+		t.Errorf("armed is %q, want %q with generation 2, and it has %d", status.ArmedCRD, again.UID, again.Generation)
+	}
+}
+
+// TestNamespaceIsLost: everything that the operator made is gone, and the operator
+// is installed again. One write of the CustomResourceDefinition, with a new authority.
+func TestNamespaceIsLost(t *testing.T) {
+	armed := arm(t, "namespace.leaving.example.com", unchanged)
+	loseChildren(t, armed.Name)
+	waitFor(t, armed.Name, v1alpha1.WebhookAvailableCondition, metav1.ConditionFalse, v1alpha1.ReasonNoReadyPods)
+	pods.run(t, armed.Name)
+	eventually(t, "caBundle is another", func() (bool, string) {
+		before, after := armed.Spec.Conversion.Webhook.ClientConfig.CABundle, getCRD(t, armed.Name).Spec.Conversion.Webhook.ClientConfig.CABundle
+		return string(before) != string(after), "the same"
+	})
+	waitFor(t, armed.Name, v1alpha1.ConversionConfiguredCondition, metav1.ConditionTrue, v1alpha1.ReasonConfigured)
+	if got, want := getCRD(t, armed.Name).Generation, armed.Generation+1; got != want {
+		t.Errorf("the CustomResourceDefinition has generation %d, want %d", got, want)
+	}
+}
+
+func loseChildren(t *testing.T, policy string) {
+	t.Helper()
+	here := []client.DeleteAllOfOption{client.InNamespace(system), childrenNamed(policy), client.GracePeriodSeconds(0)}
+	for _, kind := range []client.Object{&appsv1.Deployment{}, &corev1.Pod{}, &corev1.ConfigMap{}, &corev1.Secret{}} {
+		must(t, cluster.DeleteAllOf(t.Context(), kind, here...))
+	}
+	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: plan.ChildName(policy)}}
+	must(t, cluster.Delete(t.Context(), service))
+}

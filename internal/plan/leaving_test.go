@@ -1,0 +1,235 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/plan"
+)
+
+// twins are two versions that differ in nothing.
+var twins = strings.ReplaceAll(bothStoredNew, "hostPort: {type: string}", "host: {type: string}, port: {type: string}")
+
+func withoutRules(w *world) { w.observed.Policy.Spec.Converter.Declarative.Spokes[0].Rules = nil }
+
+func (w *world) pass(d time.Duration) { w.observed.Now = w.observed.Now.Add(d) }
+
+func (w *world) delete() { w.observed.Policy.DeletionTimestamp = &metav1.Time{Time: w.observed.Now} }
+
+// TestDeletion: the converter goes only when no object needs it any more.
+func TestDeletion(t *testing.T) {
+	cases := map[string]struct {
+		change  func(*world)
+		blocked bool
+	}{
+		"two versions are served":           {func(*world) {}, true},
+		"the storage version is not served": {func(w *world) { w.observed.CRD.Spec.Versions[1].Served = false }, true},
+		"the conversion was dropped":        {func(w *world) { w.drop("kubectl-replace") }, true},
+		"the old version is not served":     {func(w *world) { w.observed.CRD.Spec.Versions[0].Served = false }, false},
+		"the old version is not served, and may be stored": {func(w *world) {
+			w.observed.CRD.Spec.Versions[0].Served = false
+			w.observed.CRD.Status.StoredVersions = []string{"v1beta1", "v1"}
+		}, true},
+		"the old version is not served, and nobody looked": {func(w *world) {
+			w.observed.CRD.Spec.Versions[0].Served = false
+			w.observed.CRD.Generation += 2
+		}, true},
+		"somebody else converts": {func(w *world) {
+			w.change("helm", func(client *apiextensionsv1.WebhookClientConfig) { client.Service.Name = "theirs" })
+		}, false},
+		"the CRD is gone":                 {func(w *world) { w.observed.CRD = nil }, false},
+		"the CRD is going":                {func(w *world) { w.observed.CRD.DeletionTimestamp = &metav1.Time{Time: w.observed.Now} }, true},
+		"versions that differ in nothing": {func(w *world) { withoutRules(w); w.applyCRD(twins) }, true},
+		"versions that differ in nothing, and none is to be restored": {func(w *world) {
+			withoutRules(w)
+			w.applyCRD(twins)
+			w.observed.Policy.Spec.DeletionPolicy = v1alpha1.DeletionRestoreNone
+		}, false},
+		"versions that differ, and none is to be restored": {func(w *world) {
+			w.observed.Policy.Spec.DeletionPolicy = v1alpha1.DeletionRestoreNone
+		}, true},
+		"rules that do not fit, and none is to be restored": {func(w *world) {
+			w.changeRules("")
+			w.observed.Policy.Spec.DeletionPolicy = v1alpha1.DeletionRestoreNone
+		}, true},
+		"it is abandoned": {func(w *world) { w.observed.Policy.Spec.DeletionPolicy = v1alpha1.DeletionAbandon }, false},
+		"it is abandoned while the CRD is going": {func(w *world) {
+			w.observed.CRD.DeletionTimestamp = &metav1.Time{Time: w.observed.Now}
+			w.observed.Policy.Spec.DeletionPolicy = v1alpha1.DeletionAbandon
+		}, false},
+		"it is abandoned and suspended": {func(w *world) {
+			w.observed.Policy.Spec.Suspend = true
+			w.observed.Policy.Spec.DeletionPolicy = v1alpha1.DeletionAbandon
+		}, false},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := armed(t)
+			w.delete()
+			c.change(w)
+			decided := w.plan()
+			if got := apimeta.IsStatusConditionTrue(decided.Status.Conditions, v1alpha1.DeletionBlockedCondition); got != c.blocked {
+				t.Errorf("blocked: %t, want %t", got, c.blocked)
+			}
+			leaves := decided.Status.ReleasedTime != nil ||
+				slices.ContainsFunc(kinds(decided.Steps), func(kind string) bool { return kind == "RestoreCRD" || kind == "Release" })
+			if leaves == c.blocked {
+				t.Errorf("leaves: %t, want %t: %v", leaves, !c.blocked, kinds(decided.Steps))
+			}
+		})
+	}
+}
+
+// TestAbandonedIsLeftAsItIs: nothing of the converter, and nothing of the
+// CustomResourceDefinition, also where somebody has changed that.
+func TestAbandonedIsLeftAsItIs(t *testing.T) {
+	w := armed(t)
+	w.observed.Runs = nil
+	w.drop("kubectl-replace")
+	w.observed.Policy.Spec.DeletionPolicy = v1alpha1.DeletionAbandon
+	w.delete()
+	if got := kinds(w.plan().Steps); !slices.Equal(got, []string{"Release"}) {
+		t.Errorf("steps are %v, want Release and no other", got)
+	}
+}
+
+// TestPodsOutliveTheConversion: from the moment that the CustomResourceDefinition
+// is seen to do without them, for as long as API servers may not have seen it.
+func TestPodsOutliveTheConversion(t *testing.T) {
+	w := armed(t)
+	w.applyCRD(onlyNew)
+	w.delete()
+	w.settle()
+	if w.observed.Pods == nil || w.observed.CRD.Spec.Conversion.Strategy != apiextensionsv1.NoneConverter {
+		t.Fatalf("after the restoration there are %d pods, and the strategy is %s", len(w.observed.Pods), w.observed.CRD.Spec.Conversion.Strategy)
+	}
+	if after := w.plan().RecheckAfter; after <= 0 || after > w.observed.Settings.Settle {
+		t.Errorf("looks again after %s, want within %s", after, w.observed.Settings.Settle)
+	}
+	w.applyCRD(bothStoredNew)
+	w.settle()
+	if released := w.observed.Policy.Status.ReleasedTime; released != nil || !armedHere(w) {
+		t.Fatalf("a version came back; released %v, armed %t", released, armedHere(w))
+	}
+	w.applyCRD(onlyNew)
+	w.settle()
+	w.pass(w.observed.Settings.Settle)
+	w.settle()
+	if w.observed.Pods != nil || w.observed.Policy.Finalizers != nil {
+		t.Errorf("%d pods and the finalizers %v are left", len(w.observed.Pods), w.observed.Policy.Finalizers)
+	}
+}
+
+func armedHere(w *world) bool {
+	return w.observed.CRD.Spec.Conversion.Strategy == apiextensionsv1.WebhookConverter
+}
+
+func deletionBlocked(w *world) {
+	w.say("Everything is armed; the old version is still stored.")
+	w.observed.Policy.Spec.Migration.Mode = v1alpha1.MigrationOnTrigger
+	w.applyCRD(bothStoredNew)
+	w.settle()
+	w.say("The policy is deleted.")
+	w.observed.Policy.DeletionTimestamp = &metav1.Time{Time: w.observed.Now}
+	w.settle()
+	w.say("The old version is no longer served.")
+	w.observed.CRD.Spec.Versions[0].Served = false
+	w.observed.CRD.Generation++
+	w.settle()
+	w.say("Somebody prunes storedVersions by hand, which proves nothing.")
+	w.observed.CRD.Status.StoredVersions = []string{"v1"}
+	w.settle()
+	w.say("The old version is removed.")
+	w.applyCRD(onlyNew)
+	w.settle()
+	w.say("API servers have had their time.")
+	w.pass(w.observed.Settings.Settle)
+	w.settle()
+}
+
+func restored(w *world) {
+	w.say("Two versions that differ in nothing, and a policy without rules.")
+	withoutRules(w)
+	w.observed.Policy.Spec.Migration.Mode = v1alpha1.MigrationOnTrigger
+	w.applyCRD(twins)
+	w.settle()
+	w.say("The policy is deleted.")
+	w.delete()
+	w.settle()
+	w.say("Strategy None would give the same, and is to be restored.")
+	w.observed.Policy.Spec.DeletionPolicy = v1alpha1.DeletionRestoreNone
+	w.settle()
+	w.say("API servers have had their time.")
+	w.pass(w.observed.Settings.Settle)
+	w.settle()
+}
+
+func abandoned(w *world) {
+	w.say("Everything is armed, and a migration runs.")
+	w.applyCRD(bothStoredNew)
+	w.settle()
+	w.say("The policy is deleted, which is blocked.")
+	w.delete()
+	w.settle()
+	w.say("It is to be abandoned.")
+	w.observed.Policy.Spec.DeletionPolicy = v1alpha1.DeletionAbandon
+	w.settle()
+	w.say("The policy is created again, and takes over what is there: no write of the CustomResourceDefinition, no new pods.")
+	w.observed.Policy = newWorld(w.t, policyYAML).observed.Policy
+	w.settle()
+}
+
+func recreatedCRD(w *world) {
+	w.say("Everything is armed, and a migration has proven that all is stored at v1.")
+	w.applyCRD(bothStoredNew)
+	w.settle()
+	w.record(plan.Progress{Finished: true, Complete: true, Total: 3, Rewritten: 3})
+	w.settle()
+	w.say("The CustomResourceDefinition is being deleted: to list its objects takes the converter.")
+	w.observed.CRD.DeletionTimestamp = &metav1.Time{Time: w.observed.Now}
+	w.settle()
+	w.say("It is gone.")
+	w.observed.CRD = nil
+	w.settle()
+	w.say("It is created again. It is another one: nothing is known of its objects.")
+	w.applyCRD(bothStoredNew)
+	w.observed.CRD.UID, w.owners = "another", nil
+	w.settle()
+}
+
+// loseNamespace takes everything that is in the operator's namespace.
+func (w *world) loseNamespace() {
+	lost := &w.observed
+	lost.Authority, lost.Certificate, lost.Pods, lost.Plans, lost.Runs, lost.Endpoints, lost.RolledOut = nil, nil, nil, nil, nil, 0, false
+}
+
+func namespaceDeleted(w *world) {
+	w.say("Everything is armed.")
+	w.observed.Policy.Spec.Migration.Mode = v1alpha1.MigrationOnTrigger
+	w.applyCRD(bothStoredNew)
+	w.settle()
+	w.say("The operator's namespace is deleted, and with it operator and converter. Both are installed again.")
+	w.loseNamespace()
+	w.settle()
+}
+
+func moved(w *world) {
+	w.say("Everything is armed.")
+	w.observed.Policy.Spec.Migration.Mode = v1alpha1.MigrationOnTrigger
+	w.applyCRD(bothStoredNew)
+	w.settle()
+	w.say("The operator is installed in another namespace, and no more in the first.")
+	w.loseNamespace()
+	w.observed.Settings.Namespace = "elsewhere"
+	w.settle()
+}

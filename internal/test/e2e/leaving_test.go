@@ -1,0 +1,151 @@
+//go:build e2e
+
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/test/story"
+)
+
+// convertedInGroup is a CronTab that converts, with ten objects.
+func convertedInGroup(ctx context.Context, t *testing.T, group string) story.CronTab {
+	t.Helper()
+	crontab := inGroup(group)
+	applySample(ctx, t, crontab, crontab.CRDBoth)
+	applySample(ctx, t, crontab, crontab.Policy)
+	waitReady(ctx, t, crontab.CRD(), v1alpha1.ReasonSucceeded)
+	if err := fleet.Create(ctx, crontab.At(crontab.Old), 10, crontab.Object); err != nil {
+		t.Fatal(err)
+	}
+	return crontab
+}
+
+// TestTheOperatorIsUninstalled while a policy cannot be deleted: it is abandoned,
+// and objects are converted without policy and operator. Installed again, they
+// take over the same pods. No read fails at any time.
+func TestTheOperatorIsUninstalled(t *testing.T) {
+	ctx := t.Context()
+	crontab := convertedInGroup(ctx, t, "uninstalled.example.com")
+	before, generation := converters(ctx, t, crontab), getCRD(ctx, t, crontab.CRD()).Generation
+	reader := fleet.Read(ctx, crontab.At(crontab.New), crontab.Object(0).GetName(), func(*unstructured.Unstructured) error { return nil })
+
+	policy := getPolicy(ctx, t, crontab.CRD())
+	abandon := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"deletionPolicy":"Abandon"}}`))
+	if err := cluster.Patch(ctx, policy, abandon); err != nil {
+		t.Fatal(err)
+	}
+	if err := cluster.Delete(ctx, policy); err != nil {
+		t.Fatal(err)
+	}
+	eventually(ctx, t, "the policy is gone", func() (bool, string) {
+		return apierrors.IsNotFound(cluster.Get(ctx, client.ObjectKey{Name: crontab.CRD()}, &v1alpha1.ConversionPolicy{})), "still there"
+	})
+	run(ctx, t, "kubectl", "-n", system, "delete", "deployment", "conversion-operator")
+	waitUntilNoManager(ctx, t)
+	checkBothVersions(ctx, t, crontab)
+
+	reinstall(ctx, t)
+	applySample(ctx, t, crontab, crontab.Policy)
+	waitReady(ctx, t, crontab.CRD(), v1alpha1.ReasonSucceeded)
+	if diff := cmp.Diff(before, converters(ctx, t, crontab)); diff != "" {
+		t.Errorf("other pods took over (-before +after):\n%s", diff)
+	}
+	if got := getCRD(ctx, t, crontab.CRD()).Generation; got != generation {
+		t.Errorf("the CustomResourceDefinition has generation %d, want %d: no write", got, generation)
+	}
+	if reads, err := reader.Stop(); err != nil || reads == 0 {
+		t.Errorf("%d reads, and then: %v", reads, err)
+	}
+}
+
+// TestOrphansAreFoundAtTheStart: policy and CustomResourceDefinition went while no
+// operator was there to see it. Nothing is left once there is one.
+func TestOrphansAreFoundAtTheStart(t *testing.T) {
+	ctx := t.Context()
+	crontab := convertedInGroup(ctx, t, "orphans.example.com")
+	run(ctx, t, "kubectl", "-n", system, "scale", "deployment", "conversion-operator", "--replicas=0")
+	waitUntilNoManager(ctx, t)
+	run(ctx, t, "kubectl", "delete", "conversionpolicy", crontab.CRD(), "--wait=false")
+	run(ctx, t, "kubectl", "patch", "conversionpolicy", crontab.CRD(), "--type=merge", "-p", `{"metadata":{"finalizers":null}}`)
+	run(ctx, t, "kubectl", "delete", "crd", crontab.CRD(), "--timeout=1m")
+	if len(converters(ctx, t, crontab)) == 0 {
+		t.Fatal("the converter went with the policy")
+	}
+	run(ctx, t, "kubectl", "-n", system, "scale", "deployment", "conversion-operator", "--replicas=2")
+	eventually(ctx, t, "nothing of the converter is left", func() (bool, string) {
+		out, err := teller.Run(ctx, "kubectl", "-n", system, "get", "deployments,services,secrets,configmaps,pods", "-o", "name",
+			"-l", plan.InstanceLabel+"="+plan.ChildName(crontab.CRD()))
+		return err == nil && out == "", out
+	})
+}
+
+func waitUntilNoManager(ctx context.Context, t *testing.T) {
+	t.Helper()
+	eventually(ctx, t, "the manager is gone", func() (bool, string) {
+		left := pods(ctx, t, client.MatchingLabels{plan.ComponentLabel: "manager"})
+		return len(left) == 0, fmt.Sprintf("%d pods", len(left))
+	})
+}
+
+// TestTheNamespaceIsDeleted, and with it the operator and every converter. Once
+// the operator is installed again, every object is readable as before.
+func TestTheNamespaceIsDeleted(t *testing.T) {
+	ctx := t.Context()
+	crontab := convertedInGroup(ctx, t, "namespace.example.com")
+	checkBothVersions(ctx, t, crontab)
+	run(ctx, t, "kubectl", "delete", "namespace", system, "--timeout=3m")
+	if err := bothVersions(ctx, crontab); err == nil {
+		t.Error("objects convert without a converter")
+	}
+	reinstall(ctx, t)
+	eventually(ctx, t, "objects convert again", func() (bool, string) {
+		err := bothVersions(ctx, crontab)
+		return err == nil, fmt.Sprint(err)
+	})
+	waitReady(ctx, t, crontab.CRD(), v1alpha1.ReasonSucceeded)
+}
+
+// reinstall ends when the managers are gone that were started before the last
+// flag was set.
+func reinstall(ctx context.Context, t *testing.T) {
+	t.Helper()
+	if err := story.Install(ctx, teller); err != nil {
+		t.Fatal(err)
+	}
+	eventually(ctx, t, "two managers are left", func() (bool, string) {
+		left := pods(ctx, t, client.MatchingLabels{plan.ComponentLabel: "manager"})
+		return len(left) == 2, fmt.Sprintf("%d pods", len(left))
+	})
+}
+
+func run(ctx context.Context, t *testing.T, words ...string) {
+	t.Helper()
+	if out, err := teller.Run(ctx, words...); err != nil {
+		t.Fatalf("%v: %v\n%s", words, err, out)
+	}
+}
+
+// converters are the uids of a policy's converter pods.
+func converters(ctx context.Context, t *testing.T, crontab story.CronTab) map[types.UID]bool {
+	t.Helper()
+	found := map[types.UID]bool{}
+	for _, pod := range pods(ctx, t, client.MatchingLabels{
+		plan.ComponentLabel: plan.ConverterComponent, plan.InstanceLabel: plan.ChildName(crontab.CRD())}) {
+		found[pod.UID] = true
+	}
+	return found
+}
