@@ -134,7 +134,7 @@ func (r *ConversionPolicyReconciler) observePods(ctx context.Context, observed *
 			observed.Ending = append(observed.Ending, plan.EndingPod{Plans: plans, Until: pod.DeletionTimestamp.Time})
 		default:
 			observed.Pods = append(observed.Pods, plan.Pod{
-				Name: pod.Name, UID: pod.UID, IP: pod.Status.PodIP, Plans: plans, Ready: podReady(pod)})
+				Name: pod.Name, UID: pod.UID, IP: pod.Status.PodIP, Port: plan.PortOf(&pod.Spec), Plans: plans, Ready: podReady(pod)})
 		}
 	}
 	slices.SortFunc(observed.Pods, func(a, b plan.Pod) int { return cmp.Compare(a.Name, b.Name) })

@@ -137,7 +137,7 @@ func newCanaries(rules *conversion.Plan) ([]probe.Canary, error) {
 // ask probes one pod, unless it has proven the same before under the same leaf.
 // A probe that was cut short by the manager's own end says nothing of the pod.
 func (p *Prover) ask(ctx context.Context, pod *plan.Pod, target probe.Target, leaf []byte) *plan.Proof {
-	target.Address = net.JoinHostPort(pod.IP, strconv.Itoa(plan.ContainerPort))
+	target.Address = net.JoinHostPort(pod.IP, strconv.Itoa(int(pod.Port)))
 	proof := fingerprintOf(target, leaf)
 	if p.has(pod.UID, proof) {
 		return &plan.Proof{}

@@ -74,6 +74,8 @@ const (
 	ReasonVersionNotInCRD = "VersionNotInCRD"
 	// ReasonInvalidRules: a rule does not fit the schemas.
 	ReasonInvalidRules = "InvalidRules"
+	// ReasonInvalidPatch: a patch of spec.workload.patches cannot be applied.
+	ReasonInvalidPatch = "InvalidPatch"
 )
 
 // Reasons of CertificatesReady.

@@ -4,7 +4,6 @@
 package v1alpha1
 
 import (
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -148,31 +147,6 @@ type Spoke struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=256
 	Rules []Rule `json:"rules,omitempty"`
-}
-
-// Workload shapes the converter pods.
-type Workload struct {
-	// replicas is the number of converter pods.
-	// +optional
-	// +kubebuilder:default=2
-	// +kubebuilder:validation:Minimum=1
-	// +kubebuilder:validation:Maximum=100
-	Replicas *int32 `json:"replicas,omitempty"`
-
-	// resources of each converter pod.
-	// +optional
-	// +kubebuilder:default={requests: {cpu: "50m", memory: "32Mi"}, limits: {memory: "256Mi"}}
-	Resources Resources `json:"resources,omitempty,omitzero"`
-}
-
-// Resources are compute resources of a container.
-type Resources struct {
-	// requests are what is reserved.
-	// +optional
-	Requests corev1.ResourceList `json:"requests,omitempty"`
-	// limits are what may be used at most.
-	// +optional
-	Limits corev1.ResourceList `json:"limits,omitempty"`
 }
 
 // MigrationMode says what starts a migration.

@@ -75,6 +75,8 @@ type Pod struct {
 	Name string
 	UID  types.UID
 	IP   string
+	// Port is where its converter listens.
+	Port int32
 	// Plans are the hashes of the plans that the pod was started with.
 	Plans []string
 	Ready bool

@@ -49,6 +49,7 @@ func Make(observed Observed) Plan {
 	s := newState(observed)
 	s.rememberArmed()
 	s.carry()
+	s.rendered, s.renderErr = s.render()
 	s.judgeEvidence()
 	s.guardRuns()
 	s.upkeep()
@@ -77,6 +78,9 @@ type state struct {
 	planText, planHash string
 	// carried are the hashes of all plans that converter pods must serve, sorted.
 	carried []string
+	// rendered is what to deploy for the converter, and renderErr why it cannot be.
+	rendered  workload
+	renderErr error
 	// switched tells that the CRD is being pointed at the converter.
 	switched bool
 	// issued tells that a serving certificate is being issued.

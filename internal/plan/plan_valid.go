@@ -34,6 +34,8 @@ func planValid(s *state) outcome {
 			"the CustomResourceDefinition is being deleted: nothing is changed")
 	case len(s.Rules.Errors) > 0:
 		return stalled(v1alpha1.ReasonInvalidRules, describe(s.Rules.Errors))
+	case s.renderErr != nil:
+		return stalled(v1alpha1.ReasonInvalidPatch, cut(s.renderErr.Error())+"; nothing that runs is changed")
 	case s.Rules.Plan == nil:
 		return unknown(v1alpha1.ReasonVersionNotInCRD, describe(s.Rules.Missing)+"; nothing is changed until then")
 	}
