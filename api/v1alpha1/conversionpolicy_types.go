@@ -68,15 +68,6 @@ type ConversionPolicySpec struct {
 	Migration Migration `json:"migration,omitempty,omitzero"`
 }
 
-// Converter says who converts. Exactly one member is set.
-//
-// +kubebuilder:validation:XValidation:rule="has(self.declarative)",message="set exactly one kind of converter: declarative"
-type Converter struct {
-	// declarative converts by two-way rules that are written in this policy.
-	// +optional
-	Declarative *DeclarativeConverter `json:"declarative,omitempty"`
-}
-
 // DeclarativeConverter is a star of two-way rules: every version converts to
 // and from the hub. A version of the CustomResourceDefinition that is neither
 // hub nor spoke converts by preservation alone: same path and type on both

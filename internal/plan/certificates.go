@@ -15,13 +15,16 @@ import (
 // certificatesReady: the converter pods have a serving certificate that the API
 // server will accept. Renewal is upkeep (upkeep.go) and closes no gate.
 func certificatesReady(s *state) outcome {
+	if s.none() {
+		return s.notNeeded()
+	}
 	name := AuthorityName(s.Policy.Name)
 	if s.Authority == nil {
 		if s.trusted() {
 			return stalled(v1alpha1.ReasonAuthorityLost, fmt.Sprintf(
 				"Secret %[1]s/%[2]s with the certificate authority is gone. Conversions work until the serving certificate expires. "+
 					"Restore the Secret from a backup; or delete the Secret %[3]s too, and a new authority is issued, while conversions fail for up to two minutes",
-				s.Settings.Namespace, name, CertificateName(s.Policy.Name)))
+				s.Settings.Namespace, name, certificateName(s.Policy)))
 		}
 		s.do(IssueAuthority{SecretName: name})
 		return waiting(v1alpha1.ReasonIssuing, "issuing a certificate authority")
@@ -30,7 +33,7 @@ func certificatesReady(s *state) outcome {
 	if err := pki.CheckAuthority(authority, s.Now); err != nil {
 		return stalled(v1alpha1.ReasonInvalidAuthority, fmt.Sprintf(
 			"Secret %s/%s: %s. Restore the Secret from a backup; or delete it, and the Secret %s, and a new authority is issued, "+
-				"while conversions that are in use fail for up to two minutes", s.Settings.Namespace, name, err, CertificateName(s.Policy.Name)))
+				"while conversions that are in use fail for up to two minutes", s.Settings.Namespace, name, err, certificateName(s.Policy)))
 	}
 	if s.Certificate == nil || pki.CheckLeaf(KeyPair(s.Certificate), authority.Certificate, s.serverName(), s.Now) != nil {
 		s.issueLeaf()

@@ -22,7 +22,7 @@ func notOwnedByAnother(s *state) outcome {
 	}
 	if crds.Strategy(s.CRD) == apiextensionsv1.WebhookConverter && !s.armed {
 		return stalled(v1alpha1.ReasonForeignWebhook, fmt.Sprintf(
-			"the CustomResourceDefinition already converts through %s: remove spec.conversion there, or delete this policy", s.foreignWebhook()))
+			"the CustomResourceDefinition already converts through %s: remove spec.conversion there, or delete this policy", webhookOf(s.CRD)))
 	}
 	return outcome{}
 }
@@ -33,9 +33,13 @@ func (s *state) pointsHere() bool {
 	return service != nil && service.Namespace == s.Settings.Namespace && service.Name == ChildName(s.Policy.Name)
 }
 
-func (s *state) foreignWebhook() string {
-	if service := webhookService(s.CRD); service != nil {
+// webhookOf names what a CustomResourceDefinition converts through.
+func webhookOf(crd *apiextensionsv1.CustomResourceDefinition) string {
+	if service := webhookService(crd); service != nil {
 		return "the Service " + service.Namespace + "/" + service.Name
+	}
+	if conversion := crd.Spec.Conversion; conversion.Webhook != nil && conversion.Webhook.ClientConfig != nil && conversion.Webhook.ClientConfig.URL != nil {
+		return *conversion.Webhook.ClientConfig.URL
 	}
 	return "another webhook"
 }

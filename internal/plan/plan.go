@@ -49,7 +49,7 @@ func Make(observed Observed) Plan {
 	s := newState(observed)
 	s.rememberArmed()
 	s.carry()
-	s.rendered, s.renderErr = s.render()
+	s.prepare()
 	s.judgeEvidence()
 	s.guardRuns()
 	s.upkeep()
@@ -68,19 +68,21 @@ func Make(observed Observed) Plan {
 type state struct {
 	Observed
 	plan Plan
-	// armed tells that the CRD converts through this policy's Service.
+	// armed tells that the CRD converts through a converter of this policy.
 	armed bool
 	// engaged tells that it does, or did until somebody else changed it: objects
 	// may be unreadable, or wrong, without the converter.
 	engaged bool
-	// planText and planHash are the wanted plan, the compiled rules of the policy;
-	// empty where they do not compile.
+	// planHash is the wanted converter (converter.go), empty where there is none, and
+	// planText the compiled rules of the policy where that is what it is.
 	planText, planHash string
 	// carried are the hashes of all plans that converter pods must serve, sorted.
 	carried []string
 	// rendered is what to deploy for the converter, and renderErr why it cannot be.
 	rendered  workload
 	renderErr error
+	// endpoint is where the wanted image is to be found.
+	endpoint ImageEndpoint
 	// switched tells that the CRD is being pointed at the converter.
 	switched bool
 	// issued tells that a serving certificate is being issued.
@@ -95,8 +97,9 @@ func newState(observed Observed) *state {
 		apimeta.RemoveStatusCondition(&status.Conditions, v1alpha1.DeletionBlockedCondition)
 	}
 	status.CRD = nil
+	s.choose()
 	if crd := observed.CRD; crd != nil {
-		s.armed = s.pointsHere()
+		s.armed = s.ours()
 		if s.armed {
 			status.ArmedCRD = crd.UID
 		}
@@ -113,9 +116,6 @@ func newState(observed Observed) *state {
 		status.ArmedCRD, status.Webhook = "", nil
 	}
 	s.plan.Status = *status
-	if observed.Rules.Plan != nil {
-		s.usePlan(observed.Rules.Plan)
-	}
 	return s
 }
 

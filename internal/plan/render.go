@@ -43,7 +43,23 @@ func (s *state) render() (workload, error) {
 }
 
 func (s *state) unpatched() workload {
-	return workload{s.service(), s.disruptionBudget(), s.deployment()}
+	deployment := s.deployment()
+	if image := s.Policy.Spec.Converter.Image; image != nil {
+		deployment = s.imageDeployment(image)
+	}
+	return workload{s.service(), s.disruptionBudget(), deployment}
+}
+
+// prepare has what is deployed ready, now that it is known what pods must carry.
+// The pods of an image carry nothing else, and were rendered to know them.
+func (s *state) prepare() {
+	switch {
+	case s.Policy.Spec.Converter.Declarative != nil:
+		s.rendered, s.renderErr = s.render()
+	case s.planHash != "" && s.deploys():
+		reassertService(s.rendered.service, s.service())
+		reassertBudget(s.rendered.budget, s.disruptionBudget())
+	}
 }
 
 // with is the workload with one patch. What that makes of an object must still be

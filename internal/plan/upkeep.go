@@ -5,7 +5,6 @@ package plan
 
 import (
 	corev1 "k8s.io/api/core/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
@@ -21,7 +20,7 @@ func (s *state) upkeep() {
 	if !s.engaged || s.Policy.Spec.Suspend {
 		return
 	}
-	if s.Rules.Plan == nil && len(s.carried) > 0 && s.authorityValid() {
+	if s.Policy.Spec.Converter.Declarative != nil && s.Rules.Plan == nil && len(s.carried) > 0 && s.authorityValid() {
 		s.applyWorkload()
 	}
 	s.rearm()
@@ -30,7 +29,7 @@ func (s *state) upkeep() {
 // renew issues a serving certificate that is due, under the same authority, so
 // that the CustomResourceDefinition need not change.
 func (s *state) renew() {
-	if !s.authorityValid() || s.Certificate == nil {
+	if !s.authorityValid() || s.Certificate == nil || s.none() && !s.engaged {
 		return
 	}
 	authority := s.Authority.Data[corev1.TLSCertKey]
@@ -62,19 +61,33 @@ func (s *state) authorityValid() bool {
 func (s *state) issueLeaf() {
 	if !s.issued {
 		s.issued = true
-		s.do(IssueCertificate{SecretName: CertificateName(s.Policy.Name), DNSName: s.serverName(), Authority: s.Authority})
+		s.do(IssueCertificate{SecretName: certificateName(s.Policy), DNSName: s.serverName(), Authority: s.Authority})
 	}
 }
 
-func (s *state) serverName() string { return ServerName(s.Policy.Name, s.Settings.Namespace) }
+// serverName is the name that API servers verify.
+func (s *state) serverName() string {
+	if external := ExternalServerName(s.Policy.Spec.Converter); external != "" {
+		return external
+	}
+	return ServerName(s.Policy.Name, s.Settings.Namespace)
+}
+
+// certificateName names the Secret of the serving certificate.
+func certificateName(policy *v1alpha1.ConversionPolicy) string {
+	if ExternalServerName(policy.Spec.Converter) != "" {
+		return ExternalCertificateName(policy.Name)
+	}
+	return CertificateName(policy.Name)
+}
 
 // rearm undoes a write that dropped spec.conversion, as kubectl replace does, or
 // that names a plan which no pod has. It asks for one ready pod and no more: a
 // conversion that fails is noticed, while strategy None serves and stores wrong
 // data and says nothing.
 func (s *state) rearm() {
-	lost := crds.Strategy(s.CRD) == apiextensionsv1.NoneConverter || s.armed && !s.answers(namedPlan(s.CRD))
-	if !lost || !s.CRD.DeletionTimestamp.IsZero() || !s.authorityValid() || crds.Injector(s.CRD) != "" {
+	lost := s.unconverted() || s.armed && s.pointsHere() && !s.answers(s.named())
+	if s.none() || !lost || !s.CRD.DeletionTimestamp.IsZero() || !s.authorityValid() || crds.Injector(s.CRD) != "" {
 		return
 	}
 	if !s.Policy.DeletionTimestamp.IsZero() && s.versionsInUse() == "" {

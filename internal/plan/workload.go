@@ -83,9 +83,25 @@ func (s *state) service() *corev1apply.ServiceApplyConfiguration {
 		WithLabels(s.labels(ConverterComponent)).WithAnnotations(s.annotations()).
 		WithSpec(corev1apply.ServiceSpec().
 			WithSelector(s.selector()).
-			WithPorts(corev1apply.ServicePort().
-				WithName(portName).WithProtocol(corev1.ProtocolTCP).WithPort(servicePort).
-				WithTargetPort(intstr.FromString(portName))))
+			WithPorts(s.servicePorts()...))
+}
+
+// servicePorts are one for all compiled rules, and one for each image (image.go).
+func (s *state) servicePorts() []*corev1apply.ServicePortApplyConfiguration {
+	port := func(name string, number int32) *corev1apply.ServicePortApplyConfiguration {
+		return corev1apply.ServicePort().WithName(name).WithProtocol(corev1.ProtocolTCP).
+			WithPort(number).WithTargetPort(intstr.FromString(name))
+	}
+	var ports []*corev1apply.ServicePortApplyConfiguration
+	if image := s.Policy.Spec.Converter.Image; image == nil || len(s.rules()) > 0 {
+		ports = append(ports, port(portName, servicePort))
+	}
+	for _, identity := range s.carried {
+		if image := s.imageEndpoint(identity); image != nil {
+			ports = append(ports, port(imagePortName(identity), image.Port))
+		}
+	}
+	return ports
 }
 
 func (s *state) disruptionBudget() *policyv1apply.PodDisruptionBudgetApplyConfiguration {
@@ -93,7 +109,21 @@ func (s *state) disruptionBudget() *policyv1apply.PodDisruptionBudgetApplyConfig
 		WithLabels(s.labels(ConverterComponent)).WithAnnotations(s.annotations()).
 		WithSpec(policyv1apply.PodDisruptionBudgetSpec().
 			WithMaxUnavailable(intstr.FromInt32(1)).
-			WithSelector(metav1apply.LabelSelector().WithMatchLabels(s.selector())))
+			WithSelector(metav1apply.LabelSelector().WithMatchLabels(s.guarded())))
+}
+
+// guarded selects the pods of which one at most may be evicted. Of images, those
+// that serve: others, which may never become ready, must not count.
+func (s *state) guarded() map[string]string {
+	selector := s.selector()
+	if s.Policy.Spec.Converter.Image == nil || s.CRD == nil {
+		return selector
+	}
+	selector[PlanLabel] = s.planHash
+	if serving := s.named(); s.armed && s.storedImage(serving) != nil {
+		selector[PlanLabel] = serving
+	}
+	return selector
 }
 
 func (s *state) deployment() *appsv1apply.DeploymentApplyConfiguration {
@@ -109,7 +139,7 @@ func (s *state) deployment() *appsv1apply.DeploymentApplyConfiguration {
 
 func (s *state) converterPod() *corev1apply.PodTemplateSpecApplyConfiguration {
 	annotations := s.annotations()
-	annotations[PlansAnnotation] = JoinPlans(s.carried)
+	annotations[PlansAnnotation] = JoinPlans(s.rules())
 	return corev1apply.PodTemplateSpec().
 		WithLabels(s.labels(ConverterComponent)).WithAnnotations(annotations).
 		WithSpec(s.shape(corev1apply.PodSpec()).
@@ -128,7 +158,7 @@ func (s *state) converterPod() *corev1apply.PodTemplateSpecApplyConfiguration {
 // plansVolume has each plan in a file of its own, whose name is the hash.
 func (s *state) plansVolume() *corev1apply.ProjectedVolumeSourceApplyConfiguration {
 	volume := corev1apply.ProjectedVolumeSource()
-	for _, hash := range s.carried {
+	for _, hash := range s.rules() {
 		volume.WithSources(corev1apply.VolumeProjection().WithConfigMap(corev1apply.ConfigMapProjection().
 			WithName(PlanName(s.Policy.Name, hash)).
 			WithItems(corev1apply.KeyToPath().WithKey(PlanKey).WithPath(hash + ".json"))))

@@ -5,7 +5,6 @@ package plan_test
 
 import (
 	"fmt"
-	"path"
 	"reflect"
 	"regexp"
 	"slices"
@@ -135,8 +134,10 @@ func (w *world) settle() {
 // plan decides once, and holds kstatus against what is said.
 func (w *world) plan() plan.Plan {
 	w.t.Helper()
-	if w.observed.CRD != nil {
-		w.observed.Rules = conversion.Compile(w.observed.CRD, w.observed.Policy.Spec.Converter.Declarative)
+	if declarative := w.observed.Policy.Spec.Converter.Declarative; w.observed.CRD == nil || declarative == nil {
+		w.observed.Rules = conversion.Result{}
+	} else {
+		w.observed.Rules = conversion.Compile(w.observed.CRD, declarative)
 	}
 	decided := plan.Make(w.observed)
 	checkStatus(w.t, w.observed.Policy, decided.Status)
@@ -187,7 +188,9 @@ func name(step plan.Step) string {
 	case plan.SuspendRun:
 		return fmt.Sprintf("%s %t", kind, step.Suspend)
 	case plan.SwitchCRD:
-		return kind + " to " + path.Base(*step.Conversion.Webhook.ClientConfig.Service.Path)
+		return kind + " to " + called(step.Conversion.Webhook.ClientConfig)
+	case plan.DeleteDeployment:
+		return kind + " " + step.Name
 	case plan.DeletePlan:
 		return kind + " " + step.Name[strings.LastIndex(step.Name, "-")+1:]
 	}
@@ -232,12 +235,16 @@ func (w *world) do(step plan.Step) {
 		observed.Runs = slices.DeleteFunc(observed.Runs, func(run plan.Run) bool { return run.Job.Name == step.Name })
 	case plan.DeleteRights:
 		observed.Rights = false
+	case plan.DeleteDeployment:
+		w.deleteDeployment(step.Name)
+	case plan.DeleteService:
+		observed.Exposed, observed.Endpoints, observed.PortEndpoints = false, 0, nil
 	case plan.DeletePlan:
 		observed.Plans = slices.DeleteFunc(observed.Plans, func(stored plan.StoredPlan) bool {
 			return plan.PlanName(crontabs, stored.Hash) == step.Name
 		})
 	case plan.DeleteChildren:
-		*observed = plan.Observed{Settings: observed.Settings, Now: observed.Now, Policy: observed.Policy, CRD: observed.CRD}
+		*observed = plan.Observed{Settings: observed.Settings, Now: observed.Now, Policy: observed.Policy, CRD: observed.CRD, External: observed.External}
 	case plan.SuspendRun:
 		for _, run := range observed.Runs {
 			run.Job.Spec.Suspend = &step.Suspend
@@ -259,23 +266,31 @@ func (w *world) secret(pair pki.KeyPair, err error) *corev1.Secret {
 func (w *world) applied(object runtime.ApplyConfiguration) {
 	switch object := object.(type) {
 	case *appsv1apply.DeploymentApplyConfiguration:
+		if identity := object.Labels[plan.PlanLabel]; identity != "" {
+			w.startImage(identity, object)
+			return
+		}
+		w.observed.Deployed = true
 		if w.holdBack {
 			return
 		}
 		plans := plan.SplitPlans(object.Spec.Template.Annotations[plan.PlansAnnotation])
-		if len(w.observed.Pods) > 0 && !slices.Equal(plans, w.observed.Pods[0].Plans) {
+		before := slices.IndexFunc(w.observed.Pods, func(pod plan.Pod) bool { return !pod.Image })
+		if before >= 0 && !slices.Equal(plans, w.observed.Pods[before].Plans) {
 			w.tell("  pods are replaced: %s", w.inOrder(plans))
 		}
 		proof := plan.Proof{}
 		if w.misbehave != "" {
 			proof = plan.Proof{Reason: "CanaryFailed", Message: w.misbehave}
 		}
-		w.observed.Pods = nil
+		w.observed.Pods = slices.DeleteFunc(w.observed.Pods, func(pod plan.Pod) bool { return !pod.Image })
 		w.observed.Endpoints, w.observed.RolledOut = int(*object.Spec.Replicas), true
 		for i := range *object.Spec.Replicas {
 			w.observed.Pods = append(w.observed.Pods, plan.Pod{
 				Name: fmt.Sprintf("converter-%d", i), Plans: plans, Ready: true, Proof: &proof})
 		}
+	case *corev1apply.ServiceApplyConfiguration:
+		w.observed.Exposed = true
 	case *corev1apply.ConfigMapApplyConfiguration:
 		w.store(object.Labels[plan.PlanLabel])
 	case *rbacv1apply.ClusterRoleApplyConfiguration:
@@ -296,7 +311,7 @@ func (w *world) inOrder(hashes []string) string {
 
 func (w *world) store(hash string) {
 	stored := plan.StoredPlan{Hash: hash, Readable: true}
-	if hash != "" && !slices.Contains(w.observed.Plans, stored) {
+	if hash != "" && !slices.ContainsFunc(w.observed.Plans, func(there plan.StoredPlan) bool { return there.Hash == hash }) {
 		w.observed.Plans = append(w.observed.Plans, stored)
 	}
 }
