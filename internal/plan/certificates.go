@@ -24,7 +24,7 @@ func certificatesReady(s *state) outcome {
 			return stalled(v1alpha1.ReasonAuthorityLost, fmt.Sprintf(
 				"Secret %[1]s/%[2]s with the certificate authority is gone. Conversions work until the serving certificate expires. "+
 					"Restore the Secret from a backup; or delete the Secret %[3]s too, and a new authority is issued, while conversions fail for up to two minutes",
-				s.Settings.Namespace, name, certificateName(s.Policy)))
+				s.Settings.Namespace, name, CertificateSecret(s.Policy)))
 		}
 		s.do(IssueAuthority{SecretName: name})
 		return waiting(v1alpha1.ReasonIssuing, "issuing a certificate authority")
@@ -33,7 +33,7 @@ func certificatesReady(s *state) outcome {
 	if err := pki.CheckAuthority(authority, s.Now); err != nil {
 		return stalled(v1alpha1.ReasonInvalidAuthority, fmt.Sprintf(
 			"Secret %s/%s: %s. Restore the Secret from a backup; or delete it, and the Secret %s, and a new authority is issued, "+
-				"while conversions that are in use fail for up to two minutes", s.Settings.Namespace, name, err, certificateName(s.Policy)))
+				"while conversions that are in use fail for up to two minutes", s.Settings.Namespace, name, err, CertificateSecret(s.Policy)))
 	}
 	if s.Certificate == nil || pki.CheckLeaf(KeyPair(s.Certificate), authority.Certificate, s.serverName(), s.Now) != nil {
 		s.issueLeaf()

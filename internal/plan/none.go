@@ -23,10 +23,11 @@ func (s *state) equalSchemas() outcome {
 	if len(result.Errors) > 0 && !s.CRD.Spec.PreserveUnknownFields {
 		return stalled(v1alpha1.ReasonSchemasDiffer, describe(result.Errors))
 	}
+	inUse := crds.VersionsInUse(s.CRD)
 	var accepted, lost []string
 	for _, leaf := range result.Leaves {
 		switch {
-		case leaf.Owner == conversion.OwnerExact || !s.inUseAt(leaf.Spoke):
+		case leaf.Owner == conversion.OwnerExact || !slices.Contains(inUse, leaf.Spoke):
 		case s.accepts(leaf.Path):
 			accepted = append(accepted, leaf.String())
 		default:
@@ -44,11 +45,6 @@ func (s *state) equalSchemas() outcome {
 			"nothing converts; %d fields are lost where a version lacks them, as the policy accepts: %s", len(accepted), firstOf(accepted, maxErrors)))
 	}
 	return passed(v1alpha1.ReasonSchemasEqual, "all versions have the same fields")
-}
-
-// inUseAt tells that objects are read, written or may be stored at a version.
-func (s *state) inUseAt(version string) bool {
-	return crds.Serves(s.CRD, version) || slices.Contains(s.CRD.Status.StoredVersions, version)
 }
 
 // accepts reports whether the policy gives up a field, or one above it.

@@ -61,7 +61,7 @@ func (s *state) authorityValid() bool {
 func (s *state) issueLeaf() {
 	if !s.issued {
 		s.issued = true
-		s.do(IssueCertificate{SecretName: certificateName(s.Policy), DNSName: s.serverName(), Authority: s.Authority})
+		s.do(IssueCertificate{SecretName: CertificateSecret(s.Policy), DNSName: s.serverName(), Authority: s.Authority})
 	}
 }
 
@@ -73,8 +73,8 @@ func (s *state) serverName() string {
 	return ServerName(s.Policy.Name, s.Settings.Namespace)
 }
 
-// certificateName names the Secret of the serving certificate.
-func certificateName(policy *v1alpha1.ConversionPolicy) string {
+// CertificateSecret names the Secret of a policy's serving certificate.
+func CertificateSecret(policy *v1alpha1.ConversionPolicy) string {
 	if ExternalServerName(policy.Spec.Converter) != "" {
 		return ExternalCertificateName(policy.Name)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/crds"
 )
 
 // probeAgain is when a pod that failed its probe is asked again.
@@ -33,7 +34,8 @@ func conversionVerified(s *state) outcome {
 		proven++
 		warning = pod.Proof.Warning
 	}
-	pairs := len(s.CRD.Spec.Versions) * (len(s.CRD.Spec.Versions) - 1)
+	versions := len(crds.VersionsInUse(s.CRD))
+	pairs := versions * (versions - 1)
 	if s.Rules.Plan != nil {
 		pairs = len(s.Rules.Plan.Pairs())
 	}
