@@ -63,17 +63,16 @@ func TestConverterImage(t *testing.T) {
 	}
 	checkConverted(ctx, t, crontab, 20)
 
-	readAllTheTime(ctx, t, crontab, func() {
-		setImage(ctx, t, crontab, "localhost/there-is-none:1")
-		waitMessage(ctx, t, crontab.CRD(), v1alpha1.WebhookAvailableCondition, v1alpha1.ReasonRollingOut, "the image localhost/there-is-none:1 cannot be pulled")
-
-		setImage(ctx, t, crontab, os.Getenv("E2E_CONVERTER_IMAGE"))
-		change(ctx, t, crontab, `{"spec":{"converter":{"image":{"args":["--group=another.example.com"]}}}}`)
-		waitMessage(ctx, t, crontab.CRD(), v1alpha1.ConversionVerifiedCondition, "CanaryFailed", "meanwhile the CustomResourceDefinition converts through the image of before")
-
-		change(ctx, t, crontab, `{"spec":{"converter":{"image":{"args":["--group=`+crontab.Group+`"],"env":[{"name":"GOGC","value":"50"}]}}}}`)
-		waitReady(ctx, t, crontab.CRD(), v1alpha1.ReasonSucceeded)
+	reader := fleet.Read(ctx, crontab.At(crontab.New), "job-0001", func(object *unstructuredObject) error {
+		if host, _, _ := unstructured.NestedString(object.Object, "host"); host != "worker-1.example.com" {
+			return fmt.Errorf("host is %q", host)
+		}
+		return nil
 	})
+	changeImages(ctx, t, crontab)
+	if reads, err := reader.Stop(); err != nil {
+		t.Errorf("after %d reads: %v", reads, err)
+	}
 	eventually(ctx, t, "only the pods of the last image are left", func() (bool, string) {
 		left := pods(ctx, t, client.MatchingLabels{plan.ComponentLabel: plan.ConverterComponent, plan.InstanceLabel: plan.ChildName(crontab.CRD())})
 		return len(left) == 2, fmt.Sprintf("%d pods", len(left))
@@ -85,6 +84,21 @@ func TestConverterImage(t *testing.T) {
 		return migrated != nil && migrated.Reason == v1alpha1.ReasonMigrated, fmt.Sprint(migrated)
 	})
 	checkConverted(ctx, t, crontab, 20)
+}
+
+// changeImages tries two bad images, and goes back to the good one in pods of
+// another shape.
+func changeImages(ctx context.Context, t *testing.T, crontab story.CronTab) {
+	t.Helper()
+	setImage(ctx, t, crontab, "localhost/there-is-none:1")
+	waitMessage(ctx, t, crontab.CRD(), v1alpha1.WebhookAvailableCondition, v1alpha1.ReasonRollingOut, "the image localhost/there-is-none:1 cannot be pulled")
+
+	setImage(ctx, t, crontab, os.Getenv("E2E_CONVERTER_IMAGE"))
+	change(ctx, t, crontab, `{"spec":{"converter":{"image":{"args":["--group=another.example.com"]}}}}`)
+	waitMessage(ctx, t, crontab.CRD(), v1alpha1.ConversionVerifiedCondition, "CanaryFailed", "meanwhile the CustomResourceDefinition converts through the image of before")
+
+	change(ctx, t, crontab, `{"spec":{"converter":{"image":{"args":["--group=`+crontab.Group+`"],"env":[{"name":"GOGC","value":"50"}]}}}}`)
+	waitReady(ctx, t, crontab.CRD(), v1alpha1.ReasonSucceeded)
 }
 
 // checkConverted reads all objects in the new version.
@@ -100,28 +114,6 @@ func checkConverted(ctx context.Context, t *testing.T, crontab story.CronTab, wa
 		if !strings.HasPrefix(host, "worker-") || port == "" {
 			t.Errorf("%s has host %q and port %q", items[i].GetName(), host, port)
 		}
-	}
-}
-
-// readAllTheTime reads an object in the version in which it is not stored while
-// something is done, and fails with what it could not read.
-func readAllTheTime(ctx context.Context, t *testing.T, crontab story.CronTab, do func()) {
-	t.Helper()
-	reading, stop := context.WithCancel(ctx)
-	failures := make(chan error, 1)
-	go func() {
-		for reading.Err() == nil {
-			if _, err := fleet.List(reading, crontab.At(crontab.New)); err != nil && reading.Err() == nil {
-				failures <- err
-				return
-			}
-		}
-		failures <- nil
-	}()
-	do()
-	stop()
-	if err := <-failures; err != nil {
-		t.Errorf("objects could not be read meanwhile: %v", err)
 	}
 }
 

@@ -4,12 +4,15 @@
 package probe
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strconv"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // OwnTarget is a converter of which nothing is known but where it is.
@@ -86,17 +89,21 @@ func (c *connection) roundTrips(ctx context.Context, canary OwnCanary) ([]string
 
 // roundTrip says what is lost of an object on the way there and back.
 func (c *connection) roundTrip(ctx context.Context, canary OwnCanary, object []byte) (string, error) {
-	there, err := c.answer(ctx, canary.From, canary.To, object)
+	original, err := parseObject(object)
+	if err != nil {
+		return "", fmt.Errorf("the canary from %s is not an object: %w", canary.From, err)
+	}
+	there, err := c.answer(ctx, original, canary.From, canary.To, object)
 	if err != nil {
 		return "", err
 	}
-	back, err := c.answer(ctx, canary.To, canary.From, there)
+	back, err := c.answer(ctx, original, canary.To, canary.From, there)
 	if err != nil {
 		return "", err
 	}
 	before, err := decodeExact(object)
 	if err != nil {
-		return "", fmt.Errorf("the canary from %s is not an object: %w", canary.From, err)
+		return "", err
 	}
 	after, err := decodeExact(back)
 	if err != nil {
@@ -105,13 +112,10 @@ func (c *connection) roundTrip(ctx context.Context, canary OwnCanary, object []b
 	return lost("", before, after), nil
 }
 
-// answer converts one object, and checks it as an API server does, and that labels
-// and annotations are those that were sent: it would take them over.
-func (c *connection) answer(ctx context.Context, from, to string, object []byte) ([]byte, error) {
-	original, err := parseObject(object)
-	if err != nil {
-		return nil, fmt.Errorf("the canary from %s is not an object: %w", from, err)
-	}
+// answer converts one object, and checks it as an API server does. Labels and
+// annotations of the original must be in it: API servers take them over. Others
+// are the converter's, which may keep fields there and take them out again.
+func (c *connection) answer(ctx context.Context, original *unstructured.Unstructured, from, to string, object []byte) ([]byte, error) {
 	objects, err := c.review(ctx, to, [][]byte{object})
 	if err != nil {
 		return nil, err
@@ -123,20 +127,23 @@ func (c *connection) answer(ctx context.Context, from, to string, object []byte)
 	if err != nil {
 		return nil, canaryFailed(from, to, "%s", err)
 	}
-	for _, kept := range []struct {
-		what      string
-		want, got map[string]string
-	}{
-		{"metadata.labels", original.GetLabels(), converted.GetLabels()},
-		{"metadata.annotations", original.GetAnnotations(), converted.GetAnnotations()},
-	} {
-		for _, name := range slices.Sorted(maps.Keys(kept.want)) {
-			if kept.got[name] != kept.want[name] {
-				return nil, canaryFailed(from, to, "the answer has lost, or changed, %s[%q]: API servers take labels and annotations from it", kept.what, name)
-			}
-		}
+	lost := cmp.Or(
+		missing("metadata.labels", original.GetLabels(), converted.GetLabels()),
+		missing("metadata.annotations", original.GetAnnotations(), converted.GetAnnotations()))
+	if lost != "" {
+		return nil, canaryFailed(from, to, "the answer has lost, or changed, %s: API servers take labels and annotations from it", lost)
 	}
 	return objects[0], nil
+}
+
+// missing names the first entry of want that got lacks, or has another value of.
+func missing(what string, want, got map[string]string) string {
+	for _, name := range slices.Sorted(maps.Keys(want)) {
+		if got[name] != want[name] {
+			return fmt.Sprintf("%s[%q]", what, name)
+		}
+	}
+	return ""
 }
 
 // lost names the first field of want that got lacks, or has another value of, and

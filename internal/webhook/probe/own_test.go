@@ -82,6 +82,19 @@ func TestOwn(t *testing.T) {
 			object["metadata"].(map[string]any)["annotations"] = map[string]any{"c": "d", "theirs": "kept"}
 			return nil
 		}},
+		"it keeps a field in an annotation, and takes it out again": {change: func(object map[string]any) error {
+			metadata := object["metadata"].(map[string]any)
+			annotations, _ := metadata["annotations"].(map[string]any)
+			switch {
+			case to(object, "v2") && spec(object) != nil:
+				metadata["annotations"] = map[string]any{"note": spec(object)["note"]}
+				delete(spec(object), "note")
+			case annotations["note"] != nil:
+				spec(object)["note"] = annotations["note"]
+				delete(metadata, "annotations")
+			}
+			return nil
+		}},
 		"it loses a field": {change: func(object map[string]any) error {
 			delete(spec(object), "note")
 			return nil
