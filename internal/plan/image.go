@@ -58,11 +58,7 @@ func (s *state) useImage() {
 
 // identify gives a Deployment, its pods and their port names from what shapes them.
 func (s *state) identify(deployment *appsv1apply.DeploymentApplyConfiguration) string {
-	text, err := json.Marshal(deployment.Spec.Template)
-	if err != nil {
-		return "" // cannot be: it was JSON before
-	}
-	identity := hash(string(text))[:identityLength]
+	identity := hash(shapeOf(deployment.Spec.Template))[:identityLength]
 	s.endpoint = s.endpointOf(identity)
 	endpoint, _ := json.Marshal(s.endpoint) // cannot fail, of strings and a number
 	mark := map[string]string{PlanLabel: identity}
@@ -72,6 +68,42 @@ func (s *state) identify(deployment *appsv1apply.DeploymentApplyConfiguration) s
 	deployment.Spec.Template.WithLabels(mark).WithAnnotations(map[string]string{PlansAnnotation: identity})
 	containerOf(deployment).Ports[0].WithName(imagePortName(identity))
 	return identity
+}
+
+// shapeOf is what shapes pods, as text. What is empty shapes nothing: whether it is
+// there depends on whether the Deployment has been through patches.
+func shapeOf(template *corev1apply.PodTemplateSpecApplyConfiguration) string {
+	var content any
+	text, _ := json.Marshal(template) // cannot fail: it was read from JSON, or is to become that
+	if json.Unmarshal(text, &content) != nil {
+		return ""
+	}
+	text, _ = json.Marshal(withoutEmpty(content))
+	return string(text)
+}
+
+// withoutEmpty is JSON without members that hold nothing.
+func withoutEmpty(value any) any {
+	members, ok := value.(map[string]any)
+	if !ok {
+		elements, _ := value.([]any)
+		for i := range elements {
+			elements[i] = withoutEmpty(elements[i])
+		}
+		return value
+	}
+	for name, member := range members {
+		members[name] = withoutEmpty(member)
+		switch member := members[name].(type) {
+		case nil:
+			delete(members, name)
+		case map[string]any:
+			if len(member) == 0 {
+				delete(members, name)
+			}
+		}
+	}
+	return members
 }
 
 // endpointOf is where the image is to be found: at its port of before, or at one

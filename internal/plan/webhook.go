@@ -65,7 +65,8 @@ func webhookAvailable(s *state) outcome {
 // fromElsewhere tells that nobody depends on the pods with rules yet: nobody
 // converts, or something else than rules does.
 func (s *state) fromElsewhere() bool {
-	return !s.engaged || s.replacing() && !slices.Contains(s.rules(), s.named()) && s.answers(s.named())
+	named := s.named()
+	return !s.engaged || s.replacing() && !slices.Contains(s.rules(), named) && (s.answers(named) || !s.pointsHere())
 }
 
 // waits says what is waited for once enough pods have the current plan.
