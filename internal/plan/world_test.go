@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	appsv1apply "k8s.io/client-go/applyconfigurations/apps/v1"
 	batchv1apply "k8s.io/client-go/applyconfigurations/batch/v1"
 	corev1apply "k8s.io/client-go/applyconfigurations/core/v1"
@@ -331,31 +330,4 @@ func (w *world) record(progress plan.Progress) {
 		w.t.Fatal("no migration runs")
 	}
 	w.observed.Runs[len(w.observed.Runs)-1].Progress = &progress
-}
-
-// checkStatus holds the field's own reading of a status against ours.
-func checkStatus(t *testing.T, policy *v1alpha1.ConversionPolicy, is v1alpha1.ConversionPolicyStatus) {
-	t.Helper()
-	object := policy.DeepCopy()
-	object.Status = is
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
-	if err != nil {
-		t.Fatal(err)
-	}
-	result, err := status.Compute(&unstructured.Unstructured{Object: content})
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := status.InProgressStatus
-	switch {
-	case !policy.DeletionTimestamp.IsZero():
-		want = status.TerminatingStatus
-	case apimeta.IsStatusConditionTrue(is.Conditions, v1alpha1.StalledCondition):
-		want = status.FailedStatus
-	case apimeta.IsStatusConditionTrue(is.Conditions, v1alpha1.ReadyCondition):
-		want = status.CurrentStatus
-	}
-	if result.Status != want {
-		t.Errorf("kstatus reads %s, want %s: %s", result.Status, want, result.Message)
-	}
 }
