@@ -7,6 +7,8 @@ package controllers
 
 import (
 	"fmt"
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -291,5 +293,28 @@ func TestAdmissionOfConverters(t *testing.T) {
 				t.Errorf("got %v, want a refusal with %q", err, c.want)
 			}
 		})
+	}
+}
+
+// TestDocumentedPolicies: the API server accepts what the documentation shows.
+func TestDocumentedPolicies(t *testing.T) {
+	text, err := os.ReadFile("../api/docs/own-converter.md")
+	must(t, err)
+	blocks := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(string(text), -1)
+	if len(blocks) < 7 {
+		t.Fatalf("found %d examples", len(blocks))
+	}
+	sample, err := os.ReadFile("../config/samples/crontab-image/policy.yaml")
+	must(t, err)
+	for _, block := range append(blocks, []string{"", string(sample)}) {
+		policy := &v1alpha1.ConversionPolicy{}
+		unmarshal(t, block[1], policy)
+		policy.Name = "crontabs.documented.example.com"
+		if policy.Spec.Converter == (v1alpha1.Converter{}) {
+			policy.Spec.Converter.None = &v1alpha1.NoneConverter{} // the example is of something else
+		}
+		if err := cluster.Create(t.Context(), policy, client.DryRunAll); err != nil {
+			t.Errorf("%v:\n%s", err, block[1])
+		}
 	}
 }

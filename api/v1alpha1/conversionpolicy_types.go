@@ -255,9 +255,10 @@ const (
 	FidelityLossy Fidelity = "Lossy"
 )
 
-// PlanStatus is the compiled form of the rules.
+// PlanStatus is what converts: the compiled form of the rules, or an image.
 type PlanStatus struct {
-	// hash identifies the compiled rules. Converter pods report those that they serve.
+	// hash identifies the compiled rules, which converter pods report, or what shapes
+	// the pods of an image.
 	// +required
 	Hash string `json:"hash"`
 	// verdicts say, for each spoke, what a conversion to and from the hub keeps.
@@ -267,9 +268,10 @@ type PlanStatus struct {
 	Verdicts []Verdict `json:"verdicts,omitempty"`
 }
 
-// ArmedPlan is compiled rules that the CustomResourceDefinition names, or named.
+// ArmedPlan is a converter that the CustomResourceDefinition names, or named.
 type ArmedPlan struct {
-	// hash identifies the compiled rules. It is the last segment of the webhook's path.
+	// hash identifies it: the compiled rules, where it is the last segment of the
+	// webhook's path; the pods of an image; or where somebody else's converter is.
 	// +required
 	Hash string `json:"hash"`
 	// replacedTime is when the CustomResourceDefinition was seen to name others;
@@ -301,7 +303,8 @@ type Verdict struct {
 	Dropped []string `json:"dropped,omitempty"`
 }
 
-// WebhookStatus is the state of the converter pods.
+// WebhookStatus is the state of the converter pods, or of the endpoints of a
+// converter that somebody else runs.
 type WebhookStatus struct {
 	// desired is the number of converter pods wanted.
 	// +required
