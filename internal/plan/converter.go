@@ -64,6 +64,13 @@ func (s *state) ours() bool {
 		slices.ContainsFunc(s.Policy.Status.ArmedPlans, func(armed v1alpha1.ArmedPlan) bool { return armed.Hash == named })
 }
 
+// adopts tells that the CustomResourceDefinition names the converter that the policy
+// names, and somebody else wrote that: it is taken over when it is proven, and not
+// before.
+func (s *state) adopts() bool {
+	return s.Policy.Status.ArmedCRD != s.CRD.UID && !s.pointsHere() && !crds.ConversionIsBy(s.CRD, ManagedBy)
+}
+
 // named is the identity of the converter that the CustomResourceDefinition names,
 // or empty.
 func (s *state) named() string {

@@ -11,6 +11,7 @@
 //	(ownership)           ownership.go     nobody else converts for this CustomResourceDefinition
 //	CertificatesReady     certificates.go  a serving certificate that the API server will accept
 //	WebhookAvailable      webhook.go       converter pods run with the current plan
+//	(drift)               drift.go         nobody else has changed spec.conversion
 //	ConversionVerified    verified.go      each of them has proven it
 //	ConversionConfigured  configured.go    the CustomResourceDefinition converts through them
 //	StorageMigrated       migrated.go      every stored object is in the storage version
@@ -23,8 +24,9 @@
 // (image.go), what somebody else runs (external.go), or nothing (none.go). What is
 // deployed is rendered with the policy's patches (render.go, reassert.go).
 //
-// Three things wait for no gate: evidence that no longer holds is dropped
-// (evidence.go), a migration that must not go on is stopped (guard.go), and what
-// a CustomResourceDefinition depends on is kept alive (upkeep.go). Which plans the
-// converter pods carry while rules change is told in carried.go.
+// Four things wait for no gate: evidence that no longer holds is dropped
+// (evidence.go), a migration that must not go on is stopped (guard.go), what a
+// CustomResourceDefinition depends on is kept alive (upkeep.go), and what others
+// write to spec.conversion is undone (drift.go). Which plans the converter pods
+// carry while rules change is told in carried.go.
 package plan

@@ -36,7 +36,7 @@ func (s *state) leave() {
 	case inUse.reason != "":
 		s.reach()
 		s.report(v1alpha1.DeletionBlockedCondition, inUse)
-	case s.CRD != nil && s.armed:
+	case s.CRD != nil && s.armed && s.engaged:
 		s.do(RestoreCRD{s.pin()})
 		s.summarize(unknown(v1alpha1.ReasonDeleting, "setting the CustomResourceDefinition's conversion strategy to None"))
 	default:

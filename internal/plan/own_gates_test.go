@@ -28,9 +28,16 @@ func armedBy(t *testing.T, policy string) *world {
 	return w
 }
 
+// theirs is the conversion of somebody who has nothing to do with the policy.
+func theirs(t *testing.T) *apiextensionsv1.CustomResourceConversion {
+	t.Helper()
+	conversion := &apiextensionsv1.CustomResourceConversion{}
+	read(t, "{strategy: Webhook, webhook: {clientConfig: {url: 'https://theirs.example.com'}, conversionReviewVersions: [v1]}}", conversion)
+	return conversion
+}
+
 // TestOwnGates changes one thing where a converter of a user's is armed.
 func TestOwnGates(t *testing.T) {
-	dropped := &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter}
 	cases := map[string]struct {
 		policy                             string
 		change                             func(*world)
@@ -46,11 +53,10 @@ func TestOwnGates(t *testing.T) {
 			"WebhookAvailable", "False", "WaitingForEndpoints", "for port 444", nil},
 		"image: a warning": {imageYAML, func(w *world) { w.observed.Pods[1].Proof = &plan.Proof{Warning: ".spec.note is gone"} },
 			"ConversionVerified", "True", "Proven", "warning: .spec.note is gone", nil},
-		"image: the conversion was dropped": {imageYAML, func(w *world) { w.observed.CRD.Spec.Conversion = dropped },
-			"ConversionConfigured", "False", "Configuring", "", []string{"SwitchCRD"}},
-		"image: somebody else converts": {imageYAML, func(w *world) {
-			w.observed.CRD.Spec.Conversion.Webhook.ClientConfig = &apiextensionsv1.WebhookClientConfig{URL: new("https://theirs.example.com")}
-		}, "ConversionConfigured", "False", "ForeignWebhook", "through https://theirs.example.com", nil},
+		"image: the conversion was dropped": {imageYAML, func(w *world) { w.drop("kubectl-replace") },
+			"ConversionConfigured", "False", "ConversionDrifted", "to strategy None", []string{"RecordDrift", "SwitchCRD"}},
+		"image: somebody else converts": {imageYAML, func(w *world) { w.write("helm", theirs(w.t)) },
+			"ConversionConfigured", "False", "ConversionDrifted", "at https://theirs.example.com", []string{"RecordDrift", "SwitchCRD"}},
 		"image: reviews of another version": {imageYAML, func(w *world) {
 			w.observed.Policy.Spec.Converter.Image.ConversionReviewVersions = []v1alpha1.ReviewVersion{"v1beta1"}
 		}, "ConversionConfigured", "False", "Configuring", "", []string{"SwitchCRD"}},
@@ -59,19 +65,18 @@ func TestOwnGates(t *testing.T) {
 			"ConversionVerified", "False", "TLSVerificationFailed", "endpoint 10.0.0.1:9443 of Service crontab-system/webhook: x509", nil},
 		"service: not probed": {serviceYAML, func(w *world) { w.observed.External.Endpoints[0].Proof = nil },
 			"ConversionVerified", "False", "Probing", "endpoint 10.0.0.1:9443", nil},
-		"service: the conversion was dropped": {serviceYAML, func(w *world) { w.observed.CRD.Spec.Conversion = dropped },
-			"ConversionConfigured", "False", "Configuring", "", []string{"SwitchCRD"}},
+		"service: the conversion was dropped": {serviceYAML, func(w *world) { w.drop("kubectl-replace") },
+			"ConversionConfigured", "False", "ConversionDrifted", "to strategy None", []string{"RecordDrift", "SwitchCRD"}},
 		"service: the conversion was dropped, and nobody answers": {serviceYAML, func(w *world) {
-			w.observed.CRD.Spec.Conversion = dropped
+			w.drop("kubectl-replace")
 			w.observed.External = plan.External{}
 		}, "WebhookAvailable", "False", "WaitingForEndpoints", "no ready endpoint", nil},
-		"service: somebody else converts": {serviceYAML, func(w *world) {
-			w.observed.CRD.Spec.Conversion.Webhook.ClientConfig.Service.Name = "theirs"
-		}, "ConversionConfigured", "False", "ForeignWebhook", "crontab-system/theirs", nil},
+		"service: somebody else converts": {serviceYAML, func(w *world) { w.write("helm", theirs(w.t)) },
+			"ConversionConfigured", "False", "ConversionDrifted", "at https://theirs.example.com", []string{"RecordDrift", "SwitchCRD"}},
 		"url: all is well": {urlYAML, func(*world) {}, "Ready", "True", "Succeeded", "", nil},
 		"none: a webhook of somebody's": {noneYAML, func(w *world) {
 			w.applyCRD(equalVersions)
-			read(w.t, "{strategy: Webhook, webhook: {clientConfig: {url: 'https://theirs.example.com'}, conversionReviewVersions: [v1]}}", &w.observed.CRD.Spec.Conversion)
+			w.write("helm", theirs(w.t))
 		}, "ConversionConfigured", "False", "ForeignWebhook", "https://theirs.example.com", nil},
 		"none: a version that is not in use differs": {noneYAML, func(w *world) {
 			w.observed.CRD.Spec.Versions[0].Served = false
@@ -209,8 +214,8 @@ func TestMigrationWithoutConversion(t *testing.T) {
 	if steps := kinds(w.plan().Steps); slices.Contains(steps, "SuspendRun") || slices.Contains(steps, "DeleteRun") {
 		t.Errorf("the run is stopped: %v", steps)
 	}
-	read(t, "{strategy: Webhook, webhook: {clientConfig: {url: 'https://theirs.example.com'}, conversionReviewVersions: [v1]}}", &w.observed.CRD.Spec.Conversion)
-	if steps := kinds(w.plan().Steps); !slices.Contains(steps, "SuspendRun") {
+	w.write("helm", theirs(t))
+	if steps := kinds(w.plan().Steps); !slices.Contains(steps, "DeleteRun") {
 		t.Errorf("the run goes on while somebody converts: %v", steps)
 	}
 }
@@ -239,5 +244,25 @@ func TestLeavingOwnConverters(t *testing.T) {
 			}
 			expectCondition(t, decided.Status, v1alpha1.DeletionBlockedCondition, c.want, v1alpha1.ReasonVersionsInUse, "is served")
 		})
+	}
+}
+
+// TestAdoptionIsNoDrift: a webhook that the policy names, and somebody else set up,
+// is not written before it is proven, and not when the policy is deleted before that.
+func TestAdoptionIsNoDrift(t *testing.T) {
+	w := newWorld(t, serviceYAML)
+	w.applyCRD(bothStoredNew)
+	conversion := &apiextensionsv1.CustomResourceConversion{}
+	read(t, adopted, conversion)
+	w.write("helm", conversion)
+	w.answerAt("10.0.0.1:9443", "x509: certificate signed by unknown authority")
+	w.settle()
+	expectCondition(t, w.observed.Policy.Status, "ConversionVerified", "False", "TLSVerificationFailed", "unknown authority")
+	if diff := cmp.Diff(conversion, w.observed.CRD.Spec.Conversion); diff != "" {
+		t.Errorf("the conversion was changed (-want +got):\n%s", diff)
+	}
+	w.observed.Policy.DeletionTimestamp = &metav1.Time{Time: w.observed.Now}
+	if diff := cmp.Diff([]string{"DeleteChildren", "Release"}, kinds(w.plan().Steps)); diff != "" {
+		t.Errorf("steps of leaving (-want +got):\n%s", diff)
 	}
 }

@@ -6,6 +6,8 @@ package plan_test
 import (
 	"testing"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
 )
@@ -38,6 +40,12 @@ spec:
   versions:
   - {name: v1beta1, served: true, storage: false, schema: {openAPIV3Schema: {type: object, properties: {host: {type: string}}}}}
   - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, properties: {host: {type: string}}}}}
+`
+	adopted = `
+strategy: Webhook
+webhook:
+  clientConfig: {caBundle: Y2VydC1tYW5hZ2Vy, service: {namespace: crontab-system, name: webhook, path: /convert, port: 443}}
+  conversionReviewVersions: [v1]
 `
 	noneYAML = `
 metadata: {name: crontabs.example.com}
@@ -208,12 +216,9 @@ func serviceStory(w *world) {
 func adoptedService(w *world) {
 	w.say("A CustomResourceDefinition converts through a Service already, which serves a certificate that somebody else issued.")
 	w.applyCRD(bothStoredNew)
-	read(w.t, `
-strategy: Webhook
-webhook:
-  clientConfig: {caBundle: Y2VydC1tYW5hZ2Vy, service: {namespace: crontab-system, name: webhook, path: /convert, port: 443}}
-  conversionReviewVersions: [v1]
-`, &w.observed.CRD.Spec.Conversion)
+	conversion := &apiextensionsv1.CustomResourceConversion{}
+	read(w.t, adopted, conversion)
+	w.write("helm", conversion)
 	w.answerAt("10.0.0.1:9443", "x509: certificate signed by unknown authority")
 	w.settle()
 	w.say("It serves the certificate that the operator issued for it.")

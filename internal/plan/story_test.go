@@ -86,6 +86,9 @@ func TestStories(t *testing.T) {
 		"deletion-blocked":     deletionBlocked,
 		"changing-rules":       changingRules,
 		"bad-rules":            badRules,
+		"drift-repaired":       driftRepaired,
+		"drift-contested":      driftContested,
+		"drift-reported":       driftReported,
 	}
 	for name, story := range stories {
 		t.Run(name, func(t *testing.T) {

@@ -8,7 +8,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
-	"github.com/conversion-operator/conversion-operator/internal/crds"
 	"github.com/conversion-operator/conversion-operator/internal/pki"
 )
 
@@ -24,6 +23,7 @@ func (s *state) upkeep() {
 		s.applyWorkload()
 	}
 	s.rearm()
+	s.answerDrift()
 }
 
 // renew issues a serving certificate that is due, under the same authority, so
@@ -81,16 +81,14 @@ func CertificateSecret(policy *v1alpha1.ConversionPolicy) string {
 	return CertificateName(policy.Name)
 }
 
-// rearm undoes a write that dropped spec.conversion, as kubectl replace does, or
-// that names a plan which no pod has. It asks for one ready pod and no more: a
-// conversion that fails is noticed, while strategy None serves and stores wrong
-// data and says nothing.
+// rearm names another plan where no pod has the one that is named any more, as
+// when plans were deleted. What others wrote is drift's business (drift.go).
 func (s *state) rearm() {
-	lost := s.unconverted() || s.armed && s.pointsHere() && !s.answers(s.named())
-	if s.none() || !lost || !s.CRD.DeletionTimestamp.IsZero() || !s.authorityValid() || crds.Injector(s.CRD) != "" {
+	lost := s.armed && s.pointsHere() && !s.answers(s.named())
+	if s.none() || s.drifted || !lost || !s.CRD.DeletionTimestamp.IsZero() || !s.authorityValid() {
 		return
 	}
-	if !s.Policy.DeletionTimestamp.IsZero() && s.versionsInUse() == "" {
+	if !s.Policy.DeletionTimestamp.IsZero() && s.inUse().reason == "" {
 		return // it is being restored
 	}
 	if hash := s.answerable(); hash != "" {
