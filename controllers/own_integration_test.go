@@ -108,15 +108,22 @@ func TestImage(t *testing.T) {
 	eventually(t, "the PodDisruptionBudget is of the new pods", func() (bool, string) {
 		must(t, cluster.Get(t.Context(), client.ObjectKey{Namespace: system, Name: plan.ChildName(name)}, budget))
 		deployment := deploymentsOf(t, name)["example.com/crontab:2"]
-		return budget.Spec.Selector.MatchLabels[plan.PlanLabel] == deployment.Labels[plan.PlanLabel], fmt.Sprint(budget.Spec.Selector)
+		return budget.Spec.Selector.MatchLabels[plan.PlanLabel] == deployment.Labels[plan.PlanLabel], budget.Spec.Selector.String()
 	})
 }
 
 func setImage(t *testing.T, name, image string) {
 	t.Helper()
+	changePolicy(t, name, func(spec *v1alpha1.ConversionPolicySpec) { spec.Converter.Image.Image = image })
+}
+
+// changePolicy changes the spec, whatever the manager writes to the status meanwhile.
+func changePolicy(t *testing.T, name string, change func(*v1alpha1.ConversionPolicySpec)) {
+	t.Helper()
 	policy := getPolicy(t, name)
-	patch := fmt.Appendf(nil, `{"spec":{"converter":{"image":{"image":%q}}}}`, image)
-	must(t, cluster.Patch(t.Context(), policy, client.RawPatch(mergePatch, patch)))
+	base := policy.DeepCopy()
+	change(&policy.Spec)
+	must(t, cluster.Patch(t.Context(), policy, client.MergeFrom(base)))
 }
 
 // TestServiceOfOthers: what the operator does not run is proven endpoint by endpoint.
@@ -155,9 +162,9 @@ endpoints: [{addresses: [10.9.9.1], conditions: {ready: true}}, {addresses: [10.
 	}
 	pods.refuseOwn.Delete("webhook.crontab-system.svc")
 	waitFor(t, name, v1alpha1.ReadyCondition, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
-	client := getCRD(t, name).Spec.Conversion.Webhook.ClientConfig
-	if client.Service.Namespace != theirs || client.Service.Name != "webhook" || *client.Service.Port != 8443 || *client.Service.Path != "/convert" || len(client.CABundle) == 0 {
-		t.Errorf("the CustomResourceDefinition calls %+v", client.Service)
+	called := getCRD(t, name).Spec.Conversion.Webhook.ClientConfig
+	if called.Service.Namespace != theirs || called.Service.Name != "webhook" || *called.Service.Port != 8443 || *called.Service.Path != "/convert" || len(called.CABundle) == 0 {
+		t.Errorf("the CustomResourceDefinition calls %+v", called.Service)
 	}
 }
 
@@ -182,9 +189,9 @@ func TestNone(t *testing.T) {
 	if !strings.Contains(differ.Message, "v1:.host, v1:.port") || strings.Contains(differ.Message, ".hostPort") {
 		t.Errorf("the message does not name what would be lost: %s", differ.Message)
 	}
-	policy := getPolicy(t, name)
-	policy.Spec.Converter.None.AcceptedLosses = []string{".hostPort", ".host", ".port"}
-	must(t, cluster.Update(t.Context(), policy))
+	changePolicy(t, name, func(spec *v1alpha1.ConversionPolicySpec) {
+		spec.Converter.None.AcceptedLosses = []string{".hostPort", ".host", ".port"}
+	})
 	waitFor(t, name, v1alpha1.PlanValidCondition, metav1.ConditionTrue, v1alpha1.ReasonLossAccepted)
 	waitFor(t, name, v1alpha1.ReadyCondition, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
 	if crd := getCRD(t, name); crd.Generation != 1 || crd.Spec.Conversion.Strategy != apiextensionsv1.NoneConverter {
@@ -237,9 +244,9 @@ patches:
 	}
 	checkRest(t, name)
 
-	bad := getPolicy(t, name)
-	bad.Spec.Workload.Patches[1].Patch = "[{op: remove, path: /spec/nothing}]"
-	must(t, cluster.Update(t.Context(), bad))
+	changePolicy(t, name, func(spec *v1alpha1.ConversionPolicySpec) {
+		spec.Workload.Patches[1].Patch = "[{op: remove, path: /spec/nothing}]"
+	})
 	told := waitFor(t, name, v1alpha1.PlanValidCondition, metav1.ConditionFalse, v1alpha1.ReasonInvalidPatch)
 	if !strings.HasPrefix(told.Message, "spec.workload.patches[1]: ") {
 		t.Errorf("the message is %s", told.Message)

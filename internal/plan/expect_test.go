@@ -17,15 +17,15 @@ import (
 )
 
 // expectCondition looks at one condition, whose message has to have a text in it.
-func expectCondition(t *testing.T, is v1alpha1.ConversionPolicyStatus, condition, status, reason, message string) {
+func expectCondition(t *testing.T, is v1alpha1.ConversionPolicyStatus, condition, value, reason, message string) {
 	t.Helper()
 	got := apimeta.FindStatusCondition(is.Conditions, condition)
 	if got == nil {
 		t.Errorf("there is no condition %s", condition)
 		return
 	}
-	if got.Status != metav1.ConditionStatus(status) || got.Reason != reason || !strings.Contains(got.Message, message) {
-		t.Errorf("%s is %s %s: %s; want %s %s with %q", condition, got.Status, got.Reason, got.Message, status, reason, message)
+	if got.Status != metav1.ConditionStatus(value) || got.Reason != reason || !strings.Contains(got.Message, message) {
+		t.Errorf("%s is %s %s: %s; want %s %s with %q", condition, got.Status, got.Reason, got.Message, value, reason, message)
 	}
 }
 

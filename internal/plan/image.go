@@ -191,14 +191,14 @@ func (s *state) readyWith(identity string) int32 {
 
 // troubles say what keeps pods from being created, or from starting.
 func (s *state) troubles() string {
-	text := s.podFailure()
-	for _, pod := range s.Pods {
-		if pod.Trouble != "" && !pod.Ready && slices.Contains(pod.Plans, s.planHash) {
-			text += "; pod " + pod.Name + ": " + cut(pod.Trouble)
-			break // the others have the same, more often than not
-		}
+	// One pod is enough: the others have the same, more often than not.
+	i := slices.IndexFunc(s.Pods, func(pod Pod) bool {
+		return pod.Trouble != "" && !pod.Ready && slices.Contains(pod.Plans, s.planHash)
+	})
+	if i < 0 {
+		return s.podFailure()
 	}
-	return text
+	return s.podFailure() + "; pod " + s.Pods[i].Name + ": " + cut(s.Pods[i].Trouble)
 }
 
 func (s *state) imageDeployment(image *v1alpha1.ImageConverter) *appsv1apply.DeploymentApplyConfiguration {

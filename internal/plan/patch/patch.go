@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"sigs.k8s.io/kustomize/api/builtins"
+	"sigs.k8s.io/kustomize/api/filters/patchjson6902"
 	"sigs.k8s.io/kustomize/api/hasher"
 	"sigs.k8s.io/kustomize/api/resmap"
 	"sigs.k8s.io/kustomize/api/resource"
@@ -23,10 +23,9 @@ import (
 // Apply returns the objects with a patch applied, in the same order. They share
 // nothing with what came in.
 func Apply(objects []map[string]any, patch v1alpha1.Patch) ([]map[string]any, error) {
-	helpers := resmap.NewPluginHelpers(nil, nil, resmap.NewFactory(resource.NewFactory(&hasher.Hasher{})), nil)
-	patched := resmap.New()
+	factory, patched := resource.NewFactory(&hasher.Hasher{}), resmap.New()
 	for _, object := range objects {
-		loaded, err := helpers.ResmapFactory().RF().FromMap(object)
+		loaded, err := factory.FromMap(object)
 		if err != nil {
 			return nil, err
 		}
@@ -34,9 +33,18 @@ func Apply(objects []map[string]any, patch v1alpha1.Patch) ([]map[string]any, er
 			return nil, err
 		}
 	}
+	selected, err := selectFrom(patched, patch.Target)
+	if err != nil {
+		return nil, err
+	}
 	kinds := kindsOf(patched)
-	if err := apply(helpers, patched, &patch); err != nil {
-		return nil, errors.New(explain(err, patched))
+	if operations := jsonPatch(patch.Patch); operations != "" {
+		err = applyJSON(selected, operations)
+	} else {
+		err = applyStrategic(factory, patched, selected, patch.Patch)
+	}
+	if err != nil {
+		return nil, err
 	}
 	if err := sameKinds(kinds, kindsOf(patched)); err != nil {
 		return nil, err
@@ -44,56 +52,73 @@ func Apply(objects []map[string]any, patch v1alpha1.Patch) ([]map[string]any, er
 	return contents(patched)
 }
 
-func apply(helpers *resmap.PluginHelpers, objects resmap.ResMap, patch *v1alpha1.Patch) error {
-	target := selector(patch.Target)
-	if target != nil {
-		switch selected, err := objects.Select(*target); {
-		case err != nil:
-			return fmt.Errorf("target: %w", err)
-		case len(selected) == 0:
-			return fmt.Errorf("target selects none of %s", strings.Join(names(objects), ", "))
-		}
-	}
-	config, err := yaml.Marshal(types.Patch{Patch: normal(patch.Patch), Target: target})
-	if err != nil {
-		return err
-	}
-	transformer := builtins.NewPatchTransformerPlugin()
-	configurable, ok := transformer.(resmap.Configurable)
-	if !ok {
-		return errors.New("kustomize has another transformer than is expected of it")
-	}
-	if err := configurable.Config(helpers, config); err != nil {
-		return err
-	}
-	return transformer.Transform(objects)
-}
-
-// normal turns a JSON patch into JSON: kustomize takes what begins with a bracket
-// for JSON already, and YAML may begin with one too.
-func normal(patch string) string {
-	var operations []any
-	if yaml.Unmarshal([]byte(patch), &operations) != nil {
-		return patch
-	}
-	text, err := yaml.YAMLToJSON([]byte(patch))
-	if err != nil {
-		return patch
-	}
-	return string(text)
-}
-
-func selector(target *v1alpha1.PatchTarget) *types.Selector {
+// selectFrom are the objects that a target selects, nil where there is no target.
+func selectFrom(objects resmap.ResMap, target *v1alpha1.PatchTarget) ([]*resource.Resource, error) {
 	if target == nil {
-		return nil
+		return nil, nil
 	}
-	return &types.Selector{
+	selected, err := objects.Select(types.Selector{
 		ResId: resid.ResId{
 			Gvk:  resid.Gvk{Group: target.Group, Version: target.Version, Kind: target.Kind},
 			Name: target.Name,
 		},
 		LabelSelector: target.LabelSelector, AnnotationSelector: target.AnnotationSelector,
+	})
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("target: %w", oneLine(err))
+	case len(selected) == 0:
+		return nil, fmt.Errorf("target selects none of %s", names(objects))
 	}
+	return selected, nil
+}
+
+// jsonPatch is a JSON patch as JSON, empty where it is none.
+func jsonPatch(patch string) string {
+	var operations []any
+	if yaml.Unmarshal([]byte(patch), &operations) != nil || operations == nil {
+		return ""
+	}
+	text, err := yaml.YAMLToJSON([]byte(patch))
+	if err != nil {
+		return ""
+	}
+	return string(text)
+}
+
+func applyJSON(selected []*resource.Resource, operations string) error {
+	if selected == nil {
+		return errors.New("a JSON patch needs a target")
+	}
+	for _, object := range selected {
+		if err := object.ApplyFilter(patchjson6902.Filter{Patch: operations}); err != nil {
+			return oneLine(err)
+		}
+	}
+	return nil
+}
+
+// applyStrategic applies a strategic merge patch to what was selected, or else to
+// the object that it names.
+func applyStrategic(factory *resource.Factory, objects resmap.ResMap, selected []*resource.Resource, text string) error {
+	patches, err := factory.SliceFromBytes([]byte(text))
+	if err != nil || len(patches) == 0 {
+		return errors.New("it is neither a JSON patch nor a strategic merge patch, which has apiVersion, kind and metadata.name even where it has a target")
+	}
+	if len(patches) > 1 {
+		return errors.New("it has several documents: write a patch for each of them")
+	}
+	if selected == nil {
+		named, err := objects.GetById(patches[0].OrgId())
+		if err != nil {
+			return fmt.Errorf("it is for an object that there is not: give it a target that selects one of %s", names(objects))
+		}
+		selected = []*resource.Resource{named}
+	}
+	if err := objects.ApplySmPatch(resource.MakeIdSet(selected), patches[0]); err != nil {
+		return oneLine(err)
+	}
+	return nil
 }
 
 func kindsOf(objects resmap.ResMap) []resid.Gvk {
@@ -115,12 +140,12 @@ func sameKinds(before, after []resid.Gvk) error {
 	return nil
 }
 
-func names(objects resmap.ResMap) []string {
+func names(objects resmap.ResMap) string {
 	var names []string
 	for _, object := range objects.Resources() {
 		names = append(names, object.GetKind()+" "+object.GetName())
 	}
-	return names
+	return strings.Join(names, ", ")
 }
 
 // contents are the objects without the annotations that kustomize keeps to itself.
@@ -137,17 +162,5 @@ func contents(objects resmap.ResMap) ([]map[string]any, error) {
 	return results, nil
 }
 
-// explain says in the words of a policy what kustomize says in its own.
-func explain(err error, objects resmap.ResMap) string {
-	switch text := err.Error(); {
-	case strings.HasPrefix(text, "unable to parse SM or JSON patch"):
-		return "it is neither a JSON patch nor a strategic merge patch, which has apiVersion, kind and metadata.name even where it has a target"
-	case strings.HasPrefix(text, "must specify a target"):
-		return "a JSON patch needs a target"
-	case strings.HasPrefix(text, "no resource matches"):
-		return "it is for an object that there is not: give it a target that selects one of " + strings.Join(names(objects), ", ")
-	default:
-		text, _, _ = strings.Cut(text, ": [patch: ")
-		return strings.Join(strings.Fields(text), " ")
-	}
-}
+// oneLine is an error that fits into a condition's message.
+func oneLine(err error) error { return errors.New(strings.Join(strings.Fields(err.Error()), " ")) }

@@ -4,6 +4,7 @@
 package patch
 
 import (
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -114,6 +115,7 @@ func TestRefused(t *testing.T) {
 		"no patch":                 {"{target: {kind: Deployment}, patch: '{spec: {replicas: 3}}'}", "it is neither a JSON patch nor a strategic merge patch, which has apiVersion, kind and metadata.name even where it has a target"},
 		"an unknown operation":     {"{target: {kind: Deployment}, patch: '[{op: shake, path: /spec}]'}", "Unexpected kind: shake"},
 		"a path that is not there": {"{target: {kind: Deployment}, patch: '[{op: remove, path: /spec/paused}]'}", "error in remove for path: '/spec/paused': Unable to remove nonexistent key: paused: missing value"},
+		"two patches":              {"{target: {kind: Deployment}, patch: \"{apiVersion: v1, kind: A, metadata: {name: a}}\\n---\\n{apiVersion: v1, kind: B, metadata: {name: b}}\"}", "it has several documents: write a patch for each of them"},
 		"a JSON patch for nothing": {"{patch: '[{op: remove, path: /spec}]'}", "a JSON patch needs a target"},
 		"another object":           {"{patch: '{apiVersion: apps/v1, kind: Deployment, metadata: {name: x}}'}", "it is for an object that there is not: give it a target that selects one of Deployment converter, Service converter"},
 		"a target that is none":    {"{target: {kind: StatefulSet}, patch: '[]'}", "target selects none of Deployment converter, Service converter"},
@@ -151,4 +153,25 @@ func BenchmarkApply(b *testing.B) {
 			}
 		})
 	}
+}
+
+// TestConcurrently: policies are reconciled at the same time, and kustomize has a
+// schema that they share. Run it with -race.
+func TestConcurrently(t *testing.T) {
+	objects := read[[]map[string]any](t, objectsYAML)
+	patches := read[[]v1alpha1.Patch](t, `
+- {target: {kind: Deployment}, patch: '{apiVersion: apps/v1, kind: Deployment, metadata: {name: x}, spec: {template: {spec: {containers: [{name: converter, tty: true}]}}}}'}
+- {target: {kind: Deployment}, patch: '[{op: add, path: /spec/replicas, value: 3}]'}
+`)
+	var group sync.WaitGroup
+	for range 8 {
+		group.Go(func() {
+			for _, patch := range patches {
+				if _, err := Apply(objects, patch); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	group.Wait()
 }

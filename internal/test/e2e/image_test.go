@@ -81,7 +81,7 @@ func TestConverterImage(t *testing.T) {
 	applySample(ctx, t, crontab, crontab.CRDStorage)
 	eventually(ctx, t, "everything is migrated", func() (bool, string) {
 		migrated := apimeta.FindStatusCondition(getPolicy(ctx, t, crontab.CRD()).Status.Conditions, v1alpha1.StorageMigratedCondition)
-		return migrated != nil && migrated.Reason == v1alpha1.ReasonMigrated, fmt.Sprint(migrated)
+		return migrated != nil && migrated.Reason == v1alpha1.ReasonMigrated, migrated.String()
 	})
 	checkConverted(ctx, t, crontab, 20)
 }
