@@ -61,28 +61,6 @@ func (r *ConversionPolicyReconciler) observeCRD(ctx context.Context, observed *p
 	return nil
 }
 
-func (r *ConversionPolicyReconciler) observeCertificates(ctx context.Context, observed *plan.Observed) error {
-	var err error
-	if observed.Authority, err = r.secret(ctx, plan.AuthorityName(observed.Policy.Name)); err != nil {
-		return err
-	}
-	observed.Certificate, err = r.secret(ctx, plan.CertificateSecret(observed.Policy))
-	return err
-}
-
-// secret returns nil for a Secret that does not exist.
-func (r *ConversionPolicyReconciler) secret(ctx context.Context, name string) (*corev1.Secret, error) {
-	secret := &corev1.Secret{}
-	err := r.Client.Get(ctx, client.ObjectKey{Namespace: r.Settings.Namespace, Name: name}, secret)
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	return secret, nil
-}
-
 // observePlans reads which plans there are. One that this version of the operator
 // cannot read, or that is not what its name says, is of no use to pods either.
 func (r *ConversionPolicyReconciler) observePlans(ctx context.Context, observed *plan.Observed) error {

@@ -52,7 +52,7 @@ func externalURL(text string) plan.External {
 	port := cmp.Or(parsed.Port(), "443")
 	number, _ := strconv.ParseInt(port, 10, 32) // url.Parse has checked it
 	return plan.External{Endpoints: []plan.Pod{{
-		Name: net.JoinHostPort(parsed.Hostname(), port), IP: parsed.Hostname(), Port: int32(number), Ready: true}}}
+		Name: net.JoinHostPort(parsed.Hostname(), port), IP: parsed.Hostname(), Port: int32(number), Scheduled: true, Ready: true}}}
 }
 
 func (r *ConversionPolicyReconciler) externalService(ctx context.Context, wanted *v1alpha1.ServiceConverter) (plan.External, error) {
@@ -97,7 +97,7 @@ func endpointsOf(list []discoveryv1.EndpointSlice, portName string) []plan.Pod {
 				for _, address := range endpoint.Addresses {
 					endpoints = append(endpoints, plan.Pod{
 						Name: net.JoinHostPort(address, strconv.Itoa(int(*port.Port))),
-						IP:   address, Port: *port.Port, Ready: ptr.Deref(endpoint.Conditions.Ready, true)})
+						IP:   address, Port: *port.Port, Scheduled: true, Ready: ptr.Deref(endpoint.Conditions.Ready, true)})
 				}
 			}
 		}

@@ -54,7 +54,8 @@ func (r *ConversionPolicyReconciler) observePods(ctx context.Context, observed *
 		default:
 			observed.Pods = append(observed.Pods, plan.Pod{
 				Name: pod.Name, UID: pod.UID, IP: pod.Status.PodIP, Port: plan.PortOf(&pod.Spec),
-				Plans: plans, Image: image, Ready: podReady(pod), Trouble: trouble(pod)})
+				Plans: plans, Image: image, Ready: podReady(pod), Trouble: trouble(pod),
+				Scheduled: pod.Spec.NodeName != "", Certificate: pod.Annotations[plan.CertificateAnnotation]})
 		}
 	}
 	slices.SortFunc(observed.Pods, func(a, b plan.Pod) int { return cmp.Compare(a.Name, b.Name) })

@@ -91,7 +91,7 @@ func TestOwnTarget(t *testing.T) {
 			policy.Name = "crontabs.example.com"
 			policy.Spec.Converter = from[v1alpha1.Converter](t, c.converter)
 			got := ownTarget(&plan.Observed{Policy: policy, CRD: &apiextensionsv1.CustomResourceDefinition{},
-				Settings: plan.Settings{Namespace: "conversion-system"}, Authority: &corev1.Secret{}})
+				Settings: plan.Settings{Namespace: "conversion-system"}}, nil)
 			if diff := cmp.Diff(c.want, target{got.ServerName, got.Path, got.ReviewVersion}); diff != "" {
 				t.Errorf("target (-want +got):\n%s", diff)
 			}

@@ -26,11 +26,11 @@ import (
 // proveOwn fills in the proofs of converters that users bring. Pods of an image
 // are remembered, as they do not change; whoever runs another converter may change
 // it at any time, so it is asked each time.
-func (r *ConversionPolicyReconciler) proveOwn(ctx context.Context, observed *plan.Observed) {
-	if observed.CRD == nil || observed.Authority == nil || observed.Certificate == nil {
+func (r *ConversionPolicyReconciler) proveOwn(ctx context.Context, observed *plan.Observed, trust plan.Trust) {
+	if observed.CRD == nil || observed.Certificate == nil {
 		return
 	}
-	target, pods := ownTarget(observed), observed.Pods
+	target, pods := ownTarget(observed, trust.CABundle), observed.Pods
 	image := observed.Policy.Spec.Converter.Image != nil
 	if !image {
 		pods = observed.External.Endpoints
@@ -44,7 +44,7 @@ func (r *ConversionPolicyReconciler) proveOwn(ctx context.Context, observed *pla
 			continue
 		}
 		group.Go(func() error {
-			pod.Proof = r.Prover.askOwn(ctx, pod, target, leaf, image)
+			pod.Proof = r.Prover.verifyOwn(ctx, pod, target, trust.Successor, leaf, image)
 			return nil
 		})
 	}
@@ -52,10 +52,10 @@ func (r *ConversionPolicyReconciler) proveOwn(ctx context.Context, observed *pla
 }
 
 // ownTarget is what a converter that a user brings must answer.
-func ownTarget(observed *plan.Observed) probe.OwnTarget {
+func ownTarget(observed *plan.Observed, caBundle []byte) probe.OwnTarget {
 	converter := observed.Policy.Spec.Converter
 	target := probe.OwnTarget{
-		CABundle:   observed.Authority.Data[corev1.TLSCertKey],
+		CABundle:   caBundle,
 		ServerName: plan.ExternalServerName(converter),
 		Canaries:   ownCanaries(observed.CRD),
 	}
@@ -94,6 +94,27 @@ func ownCanaries(crd *apiextensionsv1.CustomResourceDefinition) []probe.OwnCanar
 	return canaries
 }
 
+// verifyOwn asks by what caBundle is going to be next, where that is something else,
+// and by what it is now where the converter is not that far.
+func (p *Prover) verifyOwn(ctx context.Context, pod *plan.Pod, target probe.OwnTarget, successor, leaf []byte, remember bool) *plan.Proof {
+	if len(successor) > 0 {
+		next := target
+		next.CABundle = successor
+		proof := p.askOwn(ctx, pod, next, leaf, remember)
+		if proof == nil || proof.Reason != string(probe.ReasonTLSVerificationFailed) {
+			if proof != nil {
+				proof.Successor = proof.Reason == "" || proof.Reason == string(probe.ReasonCanaryFailed)
+			}
+			return proof
+		}
+	}
+	proof := p.askOwn(ctx, pod, target, leaf, remember)
+	if proof != nil && proof.Reason != "" {
+		ctrl.LoggerFrom(ctx).Info("Converter failed its probe", "endpoint", pod.Name, "reason", proof.Message)
+	}
+	return proof
+}
+
 func (p *Prover) askOwn(ctx context.Context, pod *plan.Pod, target probe.OwnTarget, leaf []byte, remember bool) *plan.Proof {
 	target.Address = net.JoinHostPort(pod.IP, strconv.Itoa(int(pod.Port)))
 	wanted := ownFingerprint(target, leaf)
@@ -109,7 +130,6 @@ func (p *Prover) askOwn(ctx context.Context, pod *plan.Pod, target probe.OwnTarg
 		if ctx.Err() != nil {
 			return nil
 		}
-		ctrl.LoggerFrom(ctx).Info("Converter failed its probe", "endpoint", pod.Name, "reason", err.Error())
 		return &plan.Proof{Reason: reasonOf(err), Message: err.Error()}
 	}
 	warning := strings.Join(warnings, "; ")

@@ -10,6 +10,7 @@ import (
 	"os"
 	"time"
 
+	cmv1 "github.com/cert-manager/cert-manager/pkg/apis/certmanager/v1"
 	"github.com/spf13/cobra"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -85,7 +86,7 @@ func (o managerOptions) run(ctx context.Context) error {
 func (o managerOptions) newManager() (ctrl.Manager, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, v1alpha1.AddToScheme,
+		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, cmv1.AddToScheme, v1alpha1.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
 			return nil, err
@@ -99,6 +100,7 @@ func (o managerOptions) newManager() (ctrl.Manager, error) {
 	manager, err := ctrl.NewManager(kubeconfig, ctrl.Options{
 		Scheme:                        scheme,
 		Cache:                         controllers.CacheOptions(o.namespace),
+		Client:                        controllers.ClientOptions(),
 		LeaderElection:                o.leaderElect,
 		LeaderElectionID:              "conversion-operator",
 		LeaderElectionNamespace:       o.namespace,

@@ -35,7 +35,7 @@ func conversionConfigured(s *state) outcome {
 		return s.strategyNone()
 	}
 	wanted := s.conversion(s.planHash)
-	if equality.Semantic.DeepEqual(s.CRD.Spec.Conversion, wanted) {
+	if s.isConfigured(wanted) {
 		return passed(v1alpha1.ReasonConfigured, "the CustomResourceDefinition converts through "+webhookOf(s.CRD))
 	}
 	if !s.switched && crds.Condition(s.CRD, storageMigrating) {
@@ -44,6 +44,17 @@ func conversionConfigured(s *state) outcome {
 	}
 	s.switchCRD(s.planHash)
 	return waiting(v1alpha1.ReasonConfiguring, "switching the CustomResourceDefinition to the webhook")
+}
+
+// isConfigured reports that nothing is left to do but what a rotation does in its
+// own time (rotation.go): to change what is trusted.
+func (s *state) isConfigured(wanted *apiextensionsv1.CustomResourceConversion) bool {
+	there := s.CRD.Spec.Conversion
+	if s.trustsOtherThan(s.caBundle()) {
+		there = there.DeepCopy()
+		there.Webhook.ClientConfig.CABundle = s.caBundle()
+	}
+	return equality.Semantic.DeepEqual(there, wanted)
 }
 
 // switchCRD points the CustomResourceDefinition at the converter and a plan, once.

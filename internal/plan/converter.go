@@ -65,10 +65,18 @@ func (s *state) ours() bool {
 }
 
 // adopts tells that the CustomResourceDefinition names the converter that the policy
-// names, and somebody else wrote that: it is taken over when it is proven, and not
-// before.
+// names, and somebody else wrote that, with another caBundle perhaps: it is taken
+// over when it is proven, and not before.
 func (s *state) adopts() bool {
-	return s.Policy.Status.ArmedCRD != s.CRD.UID && !s.pointsHere() && !crds.ConversionIsBy(s.CRD, ManagedBy)
+	return s.Policy.Status.ArmedCRD != s.CRD.UID && !s.pointsHere() && !crds.ConversionIsBy(s.CRD, ManagedBy) && !s.convertsAsWanted()
+}
+
+// answerers are the pods, or endpoints, that serve the certificate.
+func (s *state) answerers() []Pod {
+	if s.external() {
+		return s.External.Endpoints
+	}
+	return s.Pods
 }
 
 // named is the identity of the converter that the CustomResourceDefinition names,

@@ -65,6 +65,7 @@ func (s *state) strategyNone() outcome {
 		return waiting(v1alpha1.ReasonForeignStorageMigration,
 			"a StorageVersionMigration of the CustomResourceDefinition is in flight: waits for its end before changing spec.conversion")
 	}
+	s.switched = true
 	s.do(RestoreCRD{s.pin()})
 	return waiting(v1alpha1.ReasonConfiguring, "setting the CustomResourceDefinition's conversion strategy to None")
 }

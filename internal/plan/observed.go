@@ -46,9 +46,14 @@ type Observed struct {
 	// Rules are the policy's rules compiled against the CRD.
 	Rules conversion.Result
 
-	// Authority and Certificate are nil when they do not exist.
+	// Authority is the Secret of the certificate authority, Certificate the one that
+	// pods mount, Source the one of somebody else that SourceSecret names. Each is
+	// nil when it does not exist.
 	Authority   *corev1.Secret
 	Certificate *corev1.Secret
+	Source      *corev1.Secret
+	// Request is what is known of the request to cert-manager.
+	Request Request
 
 	// PodFailure is why the Deployment cannot create converter pods; empty where it can.
 	PodFailure string
@@ -93,8 +98,20 @@ type Pod struct {
 	Image bool
 	// Trouble is what keeps the pod from starting; empty where nothing is known to.
 	Trouble string
+	// Scheduled tells that the pod is on a node, where it may have mounted Secrets.
+	Scheduled bool
+	// Certificate is the CertificateHash for which the pod was nudged; empty where it was not.
+	Certificate string
 	// Proof is the answer to the probe; nil when the pod was not probed.
 	Proof *Proof
+}
+
+// Request is what is known of the request to cert-manager.
+type Request struct {
+	// NotInstalled tells that the API server does not know cert-manager's Certificate.
+	NotInstalled bool
+	// Message is why cert-manager has not issued it; empty where it has.
+	Message string
 }
 
 // EndingPod is a converter pod that was told to end.
@@ -122,6 +139,8 @@ type Proof struct {
 	Message string
 	// Warning is about what works, and may surprise.
 	Warning string
+	// Successor tells that the pod was verified by Trust.Successor alone.
+	Successor bool
 }
 
 // Run is one migration Job and what it recorded.

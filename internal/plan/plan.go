@@ -12,6 +12,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/crds"
+	"github.com/conversion-operator/conversion-operator/internal/pki"
 )
 
 // Plan is what to do next and what to say now.
@@ -63,6 +64,8 @@ func Make(observed Observed) Plan {
 	default:
 		s.reach()
 	}
+	s.trust()
+	s.reportCertificates()
 	return s.plan
 }
 
@@ -91,8 +94,14 @@ type state struct {
 	endpoint ImageEndpoint
 	// switched tells that the CRD is being pointed at the converter.
 	switched bool
-	// issued tells that a serving certificate is being issued.
-	issued bool
+	// source is where certificates come from, and offered what it has.
+	source  source
+	offered offer
+	// serving is what pods mount, and trusted what the CRD trusts while it is armed.
+	serving serving
+	trusted pki.Bundle
+	// rotated tells that certificates were seen to.
+	rotated bool
 }
 
 func newState(observed Observed) *state {
@@ -105,8 +114,8 @@ func newState(observed Observed) *state {
 	status.CRD = nil
 	s.choose()
 	if crd := observed.CRD; crd != nil {
-		s.armed = s.ours()
-		if s.armed && !s.adopts() {
+		s.armed = s.ours() && !s.adopts()
+		if s.armed {
 			status.ArmedCRD = crd.UID
 		}
 		s.engaged = status.ArmedCRD == crd.UID
@@ -123,6 +132,7 @@ func newState(observed Observed) *state {
 		status.ArmedCRD, status.Webhook, status.Drift = "", nil, nil
 	}
 	s.plan.Status = *status
+	s.readCertificates()
 	return s
 }
 

@@ -4,6 +4,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -32,7 +33,7 @@ func conversionVerified(s *state) outcome {
 			return waiting(pod.Proof.Reason, fmt.Sprintf("%s: %s", s.called(pod), pod.Proof.Message)+s.meanwhile())
 		}
 		proven++
-		warning = pod.Proof.Warning
+		warning = cmp.Or(warning, pod.Proof.Warning)
 	}
 	versions := len(crds.VersionsInUse(s.CRD))
 	pairs := versions * (versions - 1)
