@@ -62,9 +62,9 @@ func TestEndpointsOf(t *testing.T) {
   endpoints: [{addresses: [10.0.0.2]}]
 `)
 	want := []plan.Pod{
-		{Name: "10.0.0.1:9443", IP: "10.0.0.1", Port: 9443},
-		{Name: "10.0.0.2:9443", IP: "10.0.0.2", Port: 9443, Ready: true},
-		{Name: "[2001:db8::1]:8443", IP: "2001:db8::1", Port: 8443, Ready: true},
+		{Name: "10.0.0.1:9443", IP: "10.0.0.1", Port: 9443, Scheduled: true},
+		{Name: "10.0.0.2:9443", IP: "10.0.0.2", Port: 9443, Scheduled: true, Ready: true},
+		{Name: "[2001:db8::1]:8443", IP: "2001:db8::1", Port: 8443, Scheduled: true, Ready: true},
 	}
 	if diff := cmp.Diff(want, endpointsOf(slices, "https")); diff != "" {
 		t.Errorf("endpoints (-want +got):\n%s", diff)
