@@ -21,7 +21,8 @@ func notOwnedByAnother(s *state) outcome {
 		return stalled(v1alpha1.ReasonForeignInjector, fmt.Sprintf(
 			"the annotation %s on the CustomResourceDefinition makes somebody else write caBundle: remove the annotation, or set spec.certificates.injected in the policy", annotation))
 	}
-	if crds.Strategy(s.CRD) == apiextensionsv1.WebhookConverter && !s.armed && !s.drifted && !(s.ours() && s.adopts()) {
+	adopted := s.ours() && s.adopts()
+	if crds.Strategy(s.CRD) == apiextensionsv1.WebhookConverter && !s.armed && !s.drifted && !adopted {
 		return stalled(v1alpha1.ReasonForeignWebhook, fmt.Sprintf(
 			"the CustomResourceDefinition already converts through %s: remove spec.conversion there, or delete this policy", webhookOf(s.CRD)))
 	}
