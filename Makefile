@@ -9,6 +9,8 @@ export PATH   := $(PATH):/usr/sbin:/sbin
 
 # What the image is called. On another cluster: a name that it can pull.
 IMG       ?= localhost/conversion-operator:dev
+# What the image of config/samples/crontab-image is called.
+SAMPLE_IMG ?= localhost/crontab-converter:dev
 # The image's architecture.
 ARCH      ?= $(shell go env GOARCH)
 # Where end-to-end tests and the demo run: local, kind or current.
@@ -41,7 +43,7 @@ export CLUSTER IMG
 
 .PHONY: generate
 generate: bin/tools/controller-gen ## Generate Go code from the API types
-	@bin/tools/controller-gen object:headerFile=internal/tools/boilerplate.go.txt paths=./api/... paths=./internal/bench/converters/...
+	@bin/tools/controller-gen object:headerFile=internal/tools/boilerplate.go.txt paths=./api/... paths=./internal/bench/converters/... paths=./config/samples/...
 
 .PHONY: manifests
 manifests: bin/tools/controller-gen ## Generate the CRD and the roles from the code's markers
@@ -107,9 +109,9 @@ integration: bin/localcluster ## Test on a real kube-apiserver and etcd
 	go test -C internal/test/certmanager -count=1 -timeout=10m $(TESTFLAGS) ./... # each package has API servers of its own
 
 .PHONY: e2e
-e2e: deps image bin/localcluster ## Test in real pods; CLUSTER=local (default, needs root), kind or current
+e2e: deps image sample-image bin/localcluster ## Test in real pods; CLUSTER=local (default, needs root), kind or current
 	@[[ $(CLUSTER) != local ]] || go test -count=1 -timeout=10m -tags=e2e $(TESTFLAGS) ./internal/localcluster/...
-	@export E2E_IMAGE='$(IMG)'; internal/tools/with-cluster.sh e2e bash -c \
+	@export E2E_IMAGE='$(IMG)' E2E_CONVERTER_IMAGE='$(SAMPLE_IMG)' ARCHIVES=bin/crontab-converter.tar; internal/tools/with-cluster.sh e2e bash -c \
 		'go test -count=1 -timeout=40m -tags=e2e -exec="$$INSIDE" $(TESTFLAGS) ./internal/test/e2e/...'
 
 ##@ Benchmarks
@@ -154,6 +156,13 @@ image: ## Build the image IMG for ARCH as bin/image.tar
 	@echo 'building the image $(IMG)'
 	@GOOS=linux GOARCH=$(ARCH) $(GO_BUILD) -o bin/linux-$(ARCH)/conversion-operator .
 	@internal/tools/image.sh build '$(IMG)' '$(ARCH)' 'VERSION=$(VERSION)' 'REVISION=$(REVISION)'
+
+.PHONY: sample-image
+sample-image: ## Build the image of the sample converter as bin/crontab-converter.tar
+	@internal/tools/deps.sh image-builder
+	@echo 'building the image $(SAMPLE_IMG)'
+	@CGO_ENABLED=0 GOOS=linux GOARCH=$(ARCH) go build -trimpath -ldflags='-s -w' -o bin/linux-$(ARCH)/crontab-converter ./config/samples/crontab-image/converter
+	@ARCHIVE=bin/crontab-converter.tar DOCKERFILE=config/samples/crontab-image/Dockerfile internal/tools/image.sh build '$(SAMPLE_IMG)' '$(ARCH)'
 
 .PHONY: push
 push: image ## Push the image to the registry that IMG names

@@ -62,7 +62,7 @@ func (r *ConversionPolicyReconciler) do(ctx context.Context, policy *v1alpha1.Co
 		return r.pruneStoredVersions(ctx, step)
 	case plan.SuspendRun:
 		return r.suspendRun(ctx, step)
-	case plan.DeleteRun, plan.DeleteRights, plan.DeletePlan, plan.DeleteChildren:
+	case plan.DeleteRun, plan.DeleteRights, plan.DeletePlan, plan.DeleteDeployment, plan.DeleteService, plan.DeleteChildren:
 		return r.delete(ctx, step)
 	}
 	return fmt.Errorf("unknown step %T", step)

@@ -26,6 +26,10 @@ func (r *ConversionPolicyReconciler) delete(ctx context.Context, step plan.Step)
 	switch step := step.(type) {
 	case plan.DeletePlan:
 		return r.deleteAll(ctx, &corev1.ConfigMap{ObjectMeta: r.named(step.Name)})
+	case plan.DeleteDeployment:
+		return r.deleteAll(ctx, &appsv1.Deployment{ObjectMeta: r.named(step.Name)})
+	case plan.DeleteService:
+		return r.deleteAll(ctx, &corev1.Service{ObjectMeta: r.named(step.Name)}, &policyv1.PodDisruptionBudget{ObjectMeta: r.named(step.Name)})
 	case plan.DeleteRun:
 		return r.deleteAll(ctx, r.job(step.Name), &corev1.ConfigMap{ObjectMeta: r.named(step.Name)})
 	case plan.DeleteRights:

@@ -29,7 +29,8 @@ import (
 func (r *ConversionPolicyReconciler) observe(ctx context.Context, policy *v1alpha1.ConversionPolicy) (plan.Observed, error) {
 	observed := plan.Observed{Settings: r.Settings, Now: r.Now(), Policy: policy}
 	for _, read := range []func(context.Context, *plan.Observed) error{
-		r.observeCRD, r.observeCertificates, r.observePlans, r.observeDeployment, r.observePods, r.observeEndpoints, r.observeRuns,
+		r.observeCRD, r.observeCertificates, r.observePlans, r.observeDeployment, r.observeImages,
+		r.observePods, r.observeService, r.observeEndpoints, r.observeExternal, r.observeRuns,
 	} {
 		if err := read(ctx, &observed); err != nil {
 			return observed, fmt.Errorf("observe policy %s: %w", policy.Name, err)
@@ -76,7 +77,6 @@ func (r *ConversionPolicyReconciler) observePlans(ctx context.Context, observed 
 		}
 		observed.Plans = append(observed.Plans, plan.StoredPlan{Hash: hash, Readable: readable})
 	}
-	slices.SortFunc(observed.Plans, func(a, b plan.StoredPlan) int { return cmp.Compare(a.Hash, b.Hash) })
 	return nil
 }
 
@@ -88,46 +88,15 @@ func (r *ConversionPolicyReconciler) observeDeployment(ctx context.Context, obse
 		return client.IgnoreNotFound(err)
 	}
 	status := deployment.Status
+	observed.Deployed, observed.PodFailure = true, replicaFailure(deployment)
 	observed.RolledOut = status.ObservedGeneration >= deployment.Generation && status.UpdatedReplicas == status.Replicas
-	for _, condition := range status.Conditions {
-		if condition.Type == appsv1.DeploymentReplicaFailure && condition.Status == corev1.ConditionTrue {
-			observed.PodFailure = condition.Message
-		}
-	}
 	return nil
 }
 
-// observePods reads the converter pods that answer, or will, or did.
-func (r *ConversionPolicyReconciler) observePods(ctx context.Context, observed *plan.Observed) error {
-	list := &corev1.PodList{}
-	err := r.Client.List(ctx, list, r.childrenOf(observed.Policy), client.MatchingLabels{plan.ComponentLabel: plan.ConverterComponent})
-	if err != nil {
-		return err
-	}
-	for i := range list.Items {
-		pod := &list.Items[i]
-		plans := plan.SplitPlans(pod.Annotations[plan.PlansAnnotation])
-		switch {
-		case pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded:
-		case !pod.DeletionTimestamp.IsZero():
-			observed.Ending = append(observed.Ending, plan.EndingPod{Plans: plans, Until: pod.DeletionTimestamp.Time})
-		default:
-			observed.Pods = append(observed.Pods, plan.Pod{
-				Name: pod.Name, UID: pod.UID, IP: pod.Status.PodIP, Plans: plans, Ready: podReady(pod),
-				Scheduled: pod.Spec.NodeName != "", Certificate: pod.Annotations[plan.CertificateAnnotation]})
-		}
-	}
-	slices.SortFunc(observed.Pods, func(a, b plan.Pod) int { return cmp.Compare(a.Name, b.Name) })
-	return nil
-}
-
-func podReady(pod *corev1.Pod) bool {
-	for _, condition := range pod.Status.Conditions {
-		if condition.Type == corev1.PodReady {
-			return condition.Status == corev1.ConditionTrue && pod.Status.PodIP != ""
-		}
-	}
-	return false
+func (r *ConversionPolicyReconciler) observeService(ctx context.Context, observed *plan.Observed) error {
+	err := r.Client.Get(ctx, client.ObjectKey{Namespace: r.Settings.Namespace, Name: plan.ChildName(observed.Policy.Name)}, &corev1.Service{})
+	observed.Exposed = err == nil
+	return client.IgnoreNotFound(err)
 }
 
 func (r *ConversionPolicyReconciler) observeEndpoints(ctx context.Context, observed *plan.Observed) error {
@@ -137,11 +106,17 @@ func (r *ConversionPolicyReconciler) observeEndpoints(ctx context.Context, obser
 	if err != nil {
 		return err
 	}
+	observed.PortEndpoints = map[string]int{}
 	for _, slice := range list.Items {
+		ready := 0
 		for _, endpoint := range slice.Endpoints {
 			if ptr.Deref(endpoint.Conditions.Ready, true) {
-				observed.Endpoints += len(endpoint.Addresses)
+				ready += len(endpoint.Addresses)
 			}
+		}
+		observed.Endpoints += ready
+		for _, port := range slice.Ports {
+			observed.PortEndpoints[ptr.Deref(port.Name, "")] += ready
 		}
 	}
 	return nil

@@ -21,7 +21,7 @@ func (r *ConversionPolicyReconciler) observeCertificates(ctx context.Context, ob
 	if observed.Authority, err = r.secret(ctx, r.Client, plan.AuthorityName(observed.Policy.Name)); err != nil {
 		return err
 	}
-	if observed.Certificate, err = r.secret(ctx, r.Client, plan.CertificateName(observed.Policy.Name)); err != nil {
+	if observed.Certificate, err = r.secret(ctx, r.Client, plan.CertificateSecret(observed.Policy)); err != nil {
 		return err
 	}
 	if name := plan.SourceSecret(observed.Policy); name != "" {

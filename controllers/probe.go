@@ -36,13 +36,21 @@ const (
 type Prover struct {
 	// Probe asks one pod.
 	Probe func(context.Context, probe.Target) (probe.Result, error)
+	// Own asks a converter that a user brings.
+	Own func(context.Context, probe.OwnTarget) ([]string, error)
 
 	mu     sync.Mutex
-	proven map[types.UID]fingerprint
+	proven map[types.UID]proven
 	// canaries are those of plans, by their hashes.
 	canaries map[string][]probe.Canary
 
 	inquiries inquiries
+}
+
+// proven is what a pod has proven, and what is to be said of it.
+type proven struct {
+	fingerprint
+	warning string
 }
 
 // fingerprint is all that a proof depends on.
@@ -50,12 +58,16 @@ type fingerprint [sha256.Size]byte
 
 // NewProver returns a Prover that asks over the network.
 func NewProver() *Prover {
-	return &Prover{Probe: probe.Pod, proven: map[types.UID]fingerprint{}, canaries: map[string][]probe.Canary{}}
+	return &Prover{Probe: probe.Pod, Own: probe.Own, proven: map[types.UID]proven{}, canaries: map[string][]probe.Canary{}}
 }
 
 // prove fills in the proofs of the ready pods that have the current plan.
 func (r *ConversionPolicyReconciler) prove(ctx context.Context, observed *plan.Observed) {
 	trust := plan.TrustOf(*observed)
+	if observed.Policy.Spec.Converter.Declarative == nil {
+		r.proveOwn(ctx, observed, trust)
+		return
+	}
 	if trust.PlanHash == "" || observed.Certificate == nil {
 		return
 	}
@@ -168,9 +180,9 @@ func newCanaries(rules *conversion.Plan) ([]probe.Canary, error) {
 // ask probes one pod, unless it has proven the same before under the same leaf.
 // A probe that was cut short by the manager's own end says nothing of the pod.
 func (p *Prover) ask(ctx context.Context, pod *plan.Pod, target probe.Target, leaf []byte) *plan.Proof {
-	target.Address = net.JoinHostPort(pod.IP, strconv.Itoa(plan.ContainerPort))
+	target.Address = net.JoinHostPort(pod.IP, strconv.Itoa(int(pod.Port)))
 	proof := fingerprintOf(target, leaf)
-	if p.has(pod.UID, proof) {
+	if _, known := p.recall(pod.UID, proof); known {
 		return &plan.Proof{}
 	}
 	bounded, cancel := context.WithTimeout(ctx, probeTimeout)
@@ -181,26 +193,28 @@ func (p *Prover) ask(ctx context.Context, pod *plan.Pod, target probe.Target, le
 		}
 		return &plan.Proof{Reason: reasonOf(err), Message: err.Error()}
 	}
-	p.remember(pod.UID, proof)
+	p.remember(pod.UID, proof, "")
 	return &plan.Proof{}
 }
 
-func (p *Prover) has(pod types.UID, proof fingerprint) bool {
+// recall reports whether a pod has proven the same before, and what is to be said of it.
+func (p *Prover) recall(pod types.UID, proof fingerprint) (warning string, known bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.proven[pod] == proof
+	last, known := p.proven[pod]
+	return last.warning, known && last.fingerprint == proof
 }
 
 // remember forgets everything once it knows too much: pods come and go, and to
 // ask one of them again costs little.
-func (p *Prover) remember(pod types.UID, proof fingerprint) {
+func (p *Prover) remember(pod types.UID, proof fingerprint, warning string) {
 	const most = 10_000
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.proven) >= most {
 		clear(p.proven)
 	}
-	p.proven[pod] = proof
+	p.proven[pod] = proven{proof, warning}
 }
 
 func fingerprintOf(target probe.Target, leaf []byte) fingerprint {

@@ -37,10 +37,9 @@ func TestChangingRules(t *testing.T) {
 	})
 	before, path := getPolicy(t, name).Status.Plan.Hash, namedPath(t, name)
 
-	changed := getPolicy(t, name)
-	base := changed.DeepCopy()
-	changed.Spec.Converter.Declarative.Spokes[0].Rules[0].Format.Template = "{host}/{port}"
-	must(t, cluster.Patch(t.Context(), changed, client.MergeFrom(base)))
+	changePolicy(t, name, func(spec *v1alpha1.ConversionPolicySpec) {
+		spec.Converter.Declarative.Spokes[0].Rules[0].Format.Template = "{host}/{port}"
+	})
 	carries(t, name, func(hashes []string) bool { return len(hashes) == 2 && slices.Contains(hashes, before) })
 	eventually(t, "the status names the new plan", func() (bool, string) {
 		hash := getPolicy(t, name).Status.Plan.Hash

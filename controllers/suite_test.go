@@ -127,7 +127,7 @@ func startManager(ctx context.Context, kubeconfig *rest.Config) (<-chan error, e
 	}
 	pods = &kubelet{client: cluster}
 	prover := NewProver()
-	prover.Probe = pods.probe
+	prover.Probe, prover.Own = pods.probe, pods.own
 	reconciler := &ConversionPolicyReconciler{
 		Client: manager.GetClient(), Live: manager.GetAPIReader(), Recorder: manager.GetEventRecorder(plan.ManagedBy),
 		Settings: plan.Settings{Namespace: system, Image: "conversion-operator:test", Settle: 2 * time.Second},
@@ -181,6 +181,15 @@ type kubelet struct {
 	hang atomic.Pointer[string]
 	// serves is what pods have loaded, by their server names; nil for whatever is asked for.
 	serves sync.Map
+	// refuseOwn is why probes of converters that users bring fail, by their server names.
+	refuseOwn sync.Map
+}
+
+func (k *kubelet) own(_ context.Context, target probe.OwnTarget) ([]string, error) {
+	if refused, ok := k.refuseOwn.Load(target.ServerName); ok {
+		return nil, refused.(error)
+	}
+	return []string{"it is a fake"}, nil
 }
 
 func (k *kubelet) probe(ctx context.Context, target probe.Target) (probe.Result, error) {

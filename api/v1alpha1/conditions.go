@@ -50,6 +50,8 @@ const (
 	ReasonDeleting = "Deleting"
 	// ReasonApplyFailed: the API server refused a step; it is tried again.
 	ReasonApplyFailed = "ApplyFailed"
+	// ReasonNotNeeded: nothing is to be converted.
+	ReasonNotNeeded = "NotNeeded"
 	// ReasonForeignStorageMigration: somebody else's migration is in flight; the CustomResourceDefinition is left alone meanwhile.
 	ReasonForeignStorageMigration = "ForeignStorageMigration"
 )
@@ -74,6 +76,18 @@ const (
 	ReasonVersionNotInCRD = "VersionNotInCRD"
 	// ReasonInvalidRules: a rule does not fit the schemas.
 	ReasonInvalidRules = "InvalidRules"
+	// ReasonInvalidPatch: a patch of spec.workload.patches cannot be applied.
+	ReasonInvalidPatch = "InvalidPatch"
+	// ReasonOwnConverter: the converter is the user's; there is nothing to compile.
+	ReasonOwnConverter = "OwnConverter"
+	// ReasonPreserveUnknownFields: the CustomResourceDefinition has objects of unknown structure, which the API server does not convert.
+	ReasonPreserveUnknownFields = "PreserveUnknownFields"
+	// ReasonSchemasEqual: all versions have the same fields, and nothing needs to convert.
+	ReasonSchemasEqual = "SchemasEqual"
+	// ReasonLossAccepted: fields that versions lack are lost, as the policy accepts by name.
+	ReasonLossAccepted = "LossAccepted"
+	// ReasonSchemasDiffer: without a converter, fields would be lost that the policy does not give up.
+	ReasonSchemasDiffer = "SchemasDiffer"
 )
 
 // Reasons of CertificatesReady. While the authority is being replaced, the state
@@ -111,6 +125,10 @@ const (
 	ReasonWaitingForEndpoints = "WaitingForEndpoints"
 	// ReasonNoReadyPods: no converter pod is ready, conversions fail.
 	ReasonNoReadyPods = "NoReadyPods"
+	// ReasonExternal: somebody else runs the converter, and there is something to call.
+	ReasonExternal = "External"
+	// ReasonServiceNotFound: the Service of converter.service does not exist, or lacks the port.
+	ReasonServiceNotFound = "ServiceNotFound"
 )
 
 // Reasons of ConversionVerified. Others name the cause of a failed probe:

@@ -4,7 +4,6 @@
 package v1alpha1
 
 import (
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -123,15 +122,6 @@ const (
 	DriftReport DriftAction = "Report"
 )
 
-// Converter says who converts. Exactly one member is set.
-//
-// +kubebuilder:validation:XValidation:rule="has(self.declarative)",message="set exactly one kind of converter: declarative"
-type Converter struct {
-	// declarative converts by two-way rules that are written in this policy.
-	// +optional
-	Declarative *DeclarativeConverter `json:"declarative,omitempty"`
-}
-
 // DeclarativeConverter is a star of two-way rules: every version converts to
 // and from the hub. A version of the CustomResourceDefinition that is neither
 // hub nor spoke converts by preservation alone: same path and type on both
@@ -202,31 +192,6 @@ type Spoke struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=256
 	Rules []Rule `json:"rules,omitempty"`
-}
-
-// Workload shapes the converter pods.
-type Workload struct {
-	// replicas is the number of converter pods.
-	// +optional
-	// +kubebuilder:default=2
-	// +kubebuilder:validation:Minimum=1
-	// +kubebuilder:validation:Maximum=100
-	Replicas *int32 `json:"replicas,omitempty"`
-
-	// resources of each converter pod.
-	// +optional
-	// +kubebuilder:default={requests: {cpu: "50m", memory: "32Mi"}, limits: {memory: "256Mi"}}
-	Resources Resources `json:"resources,omitempty,omitzero"`
-}
-
-// Resources are compute resources of a container.
-type Resources struct {
-	// requests are what is reserved.
-	// +optional
-	Requests corev1.ResourceList `json:"requests,omitempty"`
-	// limits are what may be used at most.
-	// +optional
-	Limits corev1.ResourceList `json:"limits,omitempty"`
 }
 
 // MigrationMode says what starts a migration.
@@ -401,9 +366,10 @@ const (
 	FidelityLossy Fidelity = "Lossy"
 )
 
-// PlanStatus is the compiled form of the rules.
+// PlanStatus is what converts: the compiled form of the rules, or an image.
 type PlanStatus struct {
-	// hash identifies the compiled rules. Converter pods report those that they serve.
+	// hash identifies the compiled rules, which converter pods report, or what shapes
+	// the pods of an image.
 	// +required
 	Hash string `json:"hash"`
 	// verdicts say, for each spoke, what a conversion to and from the hub keeps.
@@ -413,9 +379,10 @@ type PlanStatus struct {
 	Verdicts []Verdict `json:"verdicts,omitempty"`
 }
 
-// ArmedPlan is compiled rules that the CustomResourceDefinition names, or named.
+// ArmedPlan is a converter that the CustomResourceDefinition names, or named.
 type ArmedPlan struct {
-	// hash identifies the compiled rules. It is the last segment of the webhook's path.
+	// hash identifies it: the compiled rules, where it is the last segment of the
+	// webhook's path; the pods of an image; or where somebody else's converter is.
 	// +required
 	Hash string `json:"hash"`
 	// replacedTime is when the CustomResourceDefinition was seen to name others;
@@ -447,7 +414,8 @@ type Verdict struct {
 	Dropped []string `json:"dropped,omitempty"`
 }
 
-// WebhookStatus is the state of the converter pods.
+// WebhookStatus is the state of the converter pods, or of the endpoints of a
+// converter that somebody else runs.
 type WebhookStatus struct {
 	// desired is the number of converter pods wanted.
 	// +required

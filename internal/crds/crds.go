@@ -41,6 +41,18 @@ func ServedVersions(crd *apiextensionsv1.CustomResourceDefinition) []string {
 	return served
 }
 
+// VersionsInUse returns the names of the versions at which objects are read, written,
+// or may be stored, in the CustomResourceDefinition's order.
+func VersionsInUse(crd *apiextensionsv1.CustomResourceDefinition) []string {
+	var names []string
+	for _, version := range crd.Spec.Versions {
+		if version.Served || version.Storage || slices.Contains(crd.Status.StoredVersions, version.Name) {
+			names = append(names, version.Name)
+		}
+	}
+	return names
+}
+
 // StoredOnlyIn reports whether status.storedVersions lists this version and no other.
 func StoredOnlyIn(crd *apiextensionsv1.CustomResourceDefinition, version string) bool {
 	return slices.Equal(crd.Status.StoredVersions, []string{version})

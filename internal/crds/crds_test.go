@@ -55,6 +55,16 @@ func TestVersions(t *testing.T) {
 	}
 }
 
+func TestVersionsInUse(t *testing.T) {
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	crd.Spec.Versions = []apiextensionsv1.CustomResourceDefinitionVersion{
+		{Name: "v1", Served: true}, {Name: "v2"}, {Name: "v3"}, {Name: "v4", Storage: true}}
+	crd.Status.StoredVersions = []string{"v2", "v4"}
+	if diff := cmp.Diff([]string{"v1", "v2", "v4"}, VersionsInUse(crd)); diff != "" {
+		t.Errorf("versions (-want +got):\n%s", diff)
+	}
+}
+
 func TestStrategy(t *testing.T) {
 	crd := crontabs()
 	if got := Strategy(crd); got != apiextensionsv1.NoneConverter {

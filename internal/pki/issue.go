@@ -12,6 +12,7 @@ import (
 	"encoding/pem"
 	"fmt"
 	"math/big"
+	"net"
 	"time"
 )
 
@@ -43,8 +44,8 @@ func NewAuthority(commonName string, now time.Time, lifetime time.Duration) (Key
 	return sign(template, template, nil)
 }
 
-// IssueLeaf returns a serving certificate for the DNS name, signed by the authority
-// and valid for a lifetime. It never outlives the authority.
+// IssueLeaf returns a serving certificate for the DNS name, or the IP address, signed
+// by the authority and valid for a lifetime. It never outlives the authority.
 func IssueLeaf(authority KeyPair, dnsName string, now time.Time, lifetime time.Duration) (KeyPair, error) {
 	parent, err := ParseCertificate(authority.Certificate)
 	if err != nil {
@@ -61,7 +62,12 @@ func IssueLeaf(authority KeyPair, dnsName string, now time.Time, lifetime time.D
 	if template.NotAfter.After(parent.NotAfter) {
 		template.NotAfter = parent.NotAfter
 	}
-	template.DNSNames = []string{dnsName}
+	// A converter outside the cluster may have no name but its address.
+	if address := net.ParseIP(dnsName); address != nil {
+		template.IPAddresses = []net.IP{address}
+	} else {
+		template.DNSNames = []string{dnsName}
+	}
 	template.KeyUsage = x509.KeyUsageDigitalSignature
 	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
 	return sign(template, parent, key)

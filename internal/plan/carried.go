@@ -40,8 +40,8 @@ func (s *state) rememberArmed() {
 		s.plan.Status.ArmedPlans = nil
 		return
 	}
-	if s.armed && !s.drifted {
-		s.recordArmed(namedPlan(s.CRD))
+	if s.inForce() && !s.drifted {
+		s.recordArmed(s.named())
 	}
 	s.plan.Status.ArmedPlans = slices.DeleteFunc(s.plan.Status.ArmedPlans, func(armed v1alpha1.ArmedPlan) bool {
 		if armed.ReplacedTime == nil {
@@ -53,12 +53,13 @@ func (s *state) rememberArmed() {
 		}
 		return left <= 0
 	})
+	s.forget()
 }
 
 // recordArmed records that the CustomResourceDefinition names a plan, and so no
 // other. What nobody has is not one.
 func (s *state) recordArmed(hash string) {
-	recorded := !s.exists(hash) && !slices.ContainsFunc(s.Pods, func(pod Pod) bool { return slices.Contains(pod.Plans, hash) })
+	recorded := hash == "" || hash != s.planHash && !s.exists(hash) && !slices.ContainsFunc(s.Pods, func(pod Pod) bool { return slices.Contains(pod.Plans, hash) })
 	plans := s.plan.Status.ArmedPlans
 	for i := range plans {
 		switch {
@@ -83,7 +84,7 @@ func (s *state) carry() {
 		asked = append(asked, armed.Hash)
 	}
 	if s.armed {
-		asked = append(asked, namedPlan(s.CRD))
+		asked = append(asked, s.named())
 	}
 	for _, hash := range asked {
 		// Where no pod has a plan and none can be started with it, nothing is left to keep.
@@ -98,6 +99,9 @@ func (s *state) carry() {
 // missing says why no pod can be started with all the plans that it must carry,
 // or nil. The pods that run go on.
 func (s *state) missing() *outcome {
+	if s.Policy.Spec.Converter.Declarative == nil {
+		return nil // pods of before are left as they are
+	}
 	for _, armed := range s.plan.Status.ArmedPlans {
 		if armed.Hash == s.planHash || !slices.Contains(s.carried, armed.Hash) || s.exists(armed.Hash) {
 			continue
@@ -120,24 +124,17 @@ func (s *state) missing() *outcome {
 }
 
 // replacing reports whether the CustomResourceDefinition is to name another plan.
-func (s *state) replacing() bool { return s.armed && namedPlan(s.CRD) != s.planHash }
+func (s *state) replacing() bool { return s.armed && s.named() != s.planHash }
 
 // meanwhile says which rules are in force while others are wanted.
 func (s *state) meanwhile() string {
-	if !s.replacing() || !s.answers(namedPlan(s.CRD)) {
+	if !s.replacing() || !s.answers(s.named()) {
 		return ""
 	}
-	return fmt.Sprintf("; meanwhile the CustomResourceDefinition converts by the rules of before, plan %s", namedPlan(s.CRD))
-}
-
-// dropPlans deletes the plans that no pod has and none needs.
-func (s *state) dropPlans() {
-	for _, stored := range s.Plans {
-		used := slices.ContainsFunc(s.Pods, func(pod Pod) bool { return slices.Contains(pod.Plans, stored.Hash) })
-		if !used && !slices.Contains(s.carried, stored.Hash) {
-			s.do(DeletePlan{PlanName(s.Policy.Name, stored.Hash)})
-		}
+	if s.storedImage(s.named()) != nil {
+		return fmt.Sprintf("; meanwhile the CustomResourceDefinition converts through the image of before, Deployment %s", ImageName(s.Policy.Name, s.named()))
 	}
+	return fmt.Sprintf("; meanwhile the CustomResourceDefinition converts by the rules of before, plan %s", s.named())
 }
 
 // answerable is the plan to name where the CustomResourceDefinition names none
@@ -160,13 +157,24 @@ func (s *state) answerable() string {
 	return ""
 }
 
-// answers reports whether a ready pod has the plan.
+// answers reports whether a ready pod has the plan, or is the converter of that
+// identity.
 func (s *state) answers(hash string) bool {
+	if s.external() && hash == s.planHash {
+		return slices.ContainsFunc(s.External.Endpoints, func(endpoint Pod) bool { return endpoint.Ready })
+	}
 	return slices.ContainsFunc(s.Pods, func(pod Pod) bool { return pod.Ready && slices.Contains(pod.Plans, hash) })
 }
 
-// exists reports whether pods can be started with the plan.
-func (s *state) exists(hash string) bool { return slices.Contains(s.Plans, StoredPlan{hash, true}) }
+// exists reports whether pods can be started with the plan, or have a Deployment.
+func (s *state) exists(hash string) bool {
+	return slices.ContainsFunc(s.Plans, func(stored StoredPlan) bool { return stored.Hash == hash && stored.Readable })
+}
+
+// rules are the hashes of the carried plans that are compiled rules.
+func (s *state) rules() []string {
+	return slices.DeleteFunc(slices.Clone(s.carried), func(hash string) bool { return s.storedImage(hash) != nil })
+}
 
 // namedPlan is the hash of the plan in the path of the webhook, or empty.
 func namedPlan(crd *apiextensionsv1.CustomResourceDefinition) string {

@@ -16,6 +16,9 @@ import (
 // certificatesReady: the converter pods have a serving certificate that the API
 // server will accept. Keeping it so is upkeep (rotation.go) and waits for no gate.
 func certificatesReady(s *state) outcome {
+	if s.none() {
+		return s.notNeeded()
+	}
 	s.rotate()
 	if wrong := s.offered.wrong; wrong != nil {
 		if s.usable() {
@@ -82,7 +85,7 @@ func TrustOf(observed Observed) Trust {
 	s := newState(observed)
 	trust := Trust{CABundle: s.caBundle(), Successor: s.successor(), PlanHash: s.planHash}
 	if s.planHash == "" && s.armed {
-		trust.PlanHash = namedPlan(s.CRD)
+		trust.PlanHash = s.named()
 	}
 	return trust
 }
@@ -126,6 +129,10 @@ func (s *state) rotationState() v1alpha1.RotationState {
 // reportCertificates writes what is served, and how far a rotation is, into the status.
 func (s *state) reportCertificates() {
 	s.plan.Status.Certificate = nil
+	if s.none() && !s.engaged {
+		s.plan.Status.Rotation = nil
+		return
+	}
 	leaf, err := pki.ParseCertificate(s.serving.pair.Certificate)
 	if err != nil || len(s.serving.bundle) == 0 {
 		s.plan.Status.Rotation = nil

@@ -123,7 +123,7 @@ func (w *world) tellRotation(is *v1alpha1.RotationStatus) {
 func (w *world) verifyPods() {
 	for i := range w.observed.Pods {
 		if proof := w.observed.Pods[i].Proof; proof != nil && proof.Reason == "" {
-			w.observed.Pods[i].Proof = &plan.Proof{Successor: len(plan.TrustOf(w.observed).Successor) > 0}
+			w.observed.Pods[i].Proof = &plan.Proof{Warning: proof.Warning, Successor: len(plan.TrustOf(w.observed).Successor) > 0}
 		}
 	}
 }

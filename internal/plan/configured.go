@@ -6,7 +6,6 @@ package plan
 import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/utils/ptr"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/crds"
@@ -32,10 +31,12 @@ func conversionConfigured(s *state) outcome {
 		return unknown(v1alpha1.ReasonCRDTerminating,
 			"the CustomResourceDefinition is being deleted, which needs its webhook: the converter stays until it is gone")
 	}
+	if s.none() {
+		return s.strategyNone()
+	}
 	wanted := s.conversion(s.planHash)
 	if s.isConfigured(wanted) {
-		return passed(v1alpha1.ReasonConfigured, "the CustomResourceDefinition converts through the Service "+
-			s.Settings.Namespace+"/"+ChildName(s.Policy.Name))
+		return passed(v1alpha1.ReasonConfigured, "the CustomResourceDefinition converts through "+webhookOf(s.CRD))
 	}
 	if !s.switched && crds.Condition(s.CRD, storageMigrating) {
 		return waiting(v1alpha1.ReasonForeignStorageMigration,
@@ -64,22 +65,24 @@ func (s *state) switchCRD(planHash string) {
 	}
 }
 
-// conversion is spec.conversion as it must be for a plan, with the bytes that
-// were proven. There must be an authority.
-func (o Observed) conversion(planHash string) *apiextensionsv1.CustomResourceConversion {
+// conversion is spec.conversion as it must be, with the bytes that were proven.
+func (s *state) conversion(identity string) *apiextensionsv1.CustomResourceConversion {
+	client, versions := s.ownClient(ConvertPath+"/"+identity, servicePort), []string{"v1"}
+	if image := s.imageEndpoint(identity); image != nil {
+		client, versions = s.ownClient(image.Path, image.Port), image.ConversionReviewVersions
+	} else if s.external() && identity == s.planHash {
+		client, versions = s.externalClient(), s.externalVersions()
+	}
+	client.CABundle = s.caBundle()
 	return &apiextensionsv1.CustomResourceConversion{
 		Strategy: apiextensionsv1.WebhookConverter,
-		Webhook: &apiextensionsv1.WebhookConversion{
-			ClientConfig: &apiextensionsv1.WebhookClientConfig{
-				Service: &apiextensionsv1.ServiceReference{
-					Namespace: o.Settings.Namespace,
-					Name:      ChildName(o.Policy.Name),
-					Path:      new(ConvertPath + "/" + planHash),
-					Port:      ptr.To[int32](servicePort),
-				},
-				CABundle: o.caBundle(),
-			},
-			ConversionReviewVersions: []string{"v1"},
-		},
+		Webhook:  &apiextensionsv1.WebhookConversion{ClientConfig: client, ConversionReviewVersions: versions},
 	}
+}
+
+// ownClient is how API servers call converter pods.
+func (s *state) ownClient(path string, port int32) *apiextensionsv1.WebhookClientConfig {
+	return &apiextensionsv1.WebhookClientConfig{Service: &apiextensionsv1.ServiceReference{
+		Namespace: s.Settings.Namespace, Name: ChildName(s.Policy.Name), Path: new(path), Port: new(port),
+	}}
 }

@@ -20,6 +20,10 @@
 // (step.go), which the controller applies in order. A policy that is being
 // deleted takes another way: leaving.go. What is left of one that is gone: orphan.go.
 //
+// What converts is of several kinds (converter.go): compiled rules, an image
+// (image.go), what somebody else runs (external.go), or nothing (none.go). What is
+// deployed is rendered with the policy's patches (render.go, reassert.go).
+//
 // Four things wait for no gate: evidence that no longer holds is dropped
 // (evidence.go), a migration that must not go on is stopped (guard.go), what a
 // CustomResourceDefinition depends on is kept alive (upkeep.go), certificates

@@ -25,36 +25,41 @@ const (
 )
 
 // Drifted reports whether somebody else wrote spec.conversion since the policy
-// did. It needs no memory of what the policy wrote: the API server keeps account
+// did.
+func (o Observed) Drifted() bool { return newState(o).drifted }
+
+// isDrifted needs no memory of what the policy wrote: the API server keeps account
 // of who wrote what. A change of the policy's own mind is no drift; what another
-// installation of the operator applied is, and may be all that is left of it.
-func (o Observed) Drifted() bool {
-	crd, known := o.CRD, o.Policy.Status.Drift
-	if crd == nil || o.Policy.Status.ArmedCRD != crd.UID || !crd.DeletionTimestamp.IsZero() ||
-		o.pointsHere() && crds.ConversionIsBy(crd, ManagedBy) {
+// installation of the operator applied is, and may be all that is left of it. Where
+// nothing is to convert, nothing can drift: a webhook of somebody's is one that was
+// not asked for.
+func (s *state) isDrifted() bool {
+	crd, known := s.CRD, s.Policy.Status.Drift
+	if s.none() || !s.engaged || !crd.DeletionTimestamp.IsZero() ||
+		s.ours() && crds.ConversionIsBy(crd, ManagedBy) {
 		return false
 	}
 	seen := known != nil && known.CRDGeneration == crd.Generation
-	if o.injected() && o.convertsAsWanted() {
+	if s.injected() && s.convertsAsWanted() {
 		return false // caBundle is somebody else's to write
 	}
-	return !o.convertsAsWanted() || !seen && o.Policy.Spec.Drift != v1alpha1.DriftReport
+	return !s.convertsAsWanted() || !seen && s.Policy.Spec.Drift != v1alpha1.DriftReport
 }
 
-// convertsAsWanted: whoever wrote spec.conversion, it names the plan that it is
+// convertsAsWanted: whoever wrote spec.conversion, it names the converter that it is
 // to name, or the one that it named before somebody else wrote.
-func (o Observed) convertsAsWanted() bool {
+func (s *state) convertsAsWanted() bool {
 	var right []string
-	if o.Rules.Plan != nil {
-		right = append(right, o.Rules.Plan.Hash())
+	if s.planHash != "" {
+		right = append(right, s.planHash)
 	}
-	for _, armed := range o.Policy.Status.ArmedPlans {
+	for _, armed := range s.Policy.Status.ArmedPlans {
 		if armed.ReplacedTime == nil {
 			right = append(right, armed.Hash)
 		}
 	}
 	return slices.ContainsFunc(right, func(hash string) bool {
-		return equality.Semantic.DeepEqual(o.CRD.Spec.Conversion, o.conversion(hash))
+		return equality.Semantic.DeepEqual(s.CRD.Spec.Conversion, s.conversion(hash))
 	})
 }
 
@@ -146,9 +151,9 @@ func (s *state) whatDrifted() string {
 	case crds.Strategy(s.CRD) == apiextensionsv1.NoneConverter:
 		return who + " set spec.conversion of the CustomResourceDefinition to strategy None"
 	case crds.ConversionIsBy(s.CRD, ManagedBy):
-		return "another installation of this operator pointed spec.conversion of the CustomResourceDefinition at " + s.foreignWebhook()
+		return "another installation of this operator pointed spec.conversion of the CustomResourceDefinition at " + webhookOf(s.CRD)
 	case !s.armed:
-		return who + " pointed spec.conversion of the CustomResourceDefinition at " + s.foreignWebhook()
+		return who + " pointed spec.conversion of the CustomResourceDefinition at " + webhookOf(s.CRD)
 	case !bytes.Equal(s.armedBundle(), s.caBundle()):
 		return who + " changed caBundle in spec.conversion of the CustomResourceDefinition"
 	}

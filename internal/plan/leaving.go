@@ -96,7 +96,7 @@ func (s *state) draining() bool {
 // nothing: also when somebody else dropped spec.conversion, which does not make
 // stored objects readable. Another webhook has taken over.
 func (s *state) inUse() outcome {
-	if s.CRD == nil || !s.engaged || !s.armed && crds.Strategy(s.CRD) == apiextensionsv1.WebhookConverter {
+	if s.CRD == nil || !s.engaged || s.none() && s.unconverted() || !s.armed && crds.Strategy(s.CRD) == apiextensionsv1.WebhookConverter {
 		return outcome{}
 	}
 	if !s.CRD.DeletionTimestamp.IsZero() {

@@ -26,6 +26,8 @@ const (
 	PlanLabel = "conversion-operator.io/plan"
 	// PlansAnnotation has the hashes of the plans that a converter pod serves, on the pod.
 	PlansAnnotation = "conversion-operator.io/plans"
+	// EndpointAnnotation is where the converter of an image is to be found, on its Deployment.
+	EndpointAnnotation = "conversion-operator.io/endpoint"
 	// CertificateAnnotation has the CertificateHash for which a converter pod was
 	// nudged, on the pod.
 	CertificateAnnotation = "conversion-operator.io/certificate"
@@ -70,6 +72,14 @@ func IssuedName(policy string) string { return ChildName(policy) + "-issued" }
 
 // PlanName names the ConfigMap of one plan of a policy.
 func PlanName(policy, planHash string) string { return ChildName(policy) + "-plan-" + planHash }
+
+// ImageName names the Deployment of the pods of one image.
+func ImageName(policy, identity string) string { return ChildName(policy) + "-image-" + identity }
+
+// ExternalCertificateName names the Secret of a serving certificate for a
+// converter that somebody else runs. It is not that of the operator's own pods,
+// which need theirs for a while after the policy has changed from them.
+func ExternalCertificateName(policy string) string { return ChildName(policy) + "-external-tls" }
 
 // JoinPlans writes hashes of plans for PlansAnnotation.
 func JoinPlans(hashes []string) string { return strings.Join(hashes, ",") }

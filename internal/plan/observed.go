@@ -67,10 +67,18 @@ type Observed struct {
 	Ending []EndingPod
 	// Endpoints is the number of ready endpoints of the converter's Service.
 	Endpoints int
+	// PortEndpoints are those of its ports, by their names.
+	PortEndpoints map[string]int
+	// Deployed tells that there is a Deployment for compiled rules, and Exposed that
+	// there is a Service.
+	Deployed, Exposed bool
+	// External is the converter that somebody else runs, where the policy names one.
+	External External
 
 	// Runs are the policy's migration Jobs, sorted by name.
 	Runs []Run
-	// Plans are the plans for which there is a ConfigMap, sorted by their hashes.
+	// Plans are the plans for which there is a ConfigMap, and the images for which
+	// there is a Deployment, sorted by their hashes.
 	Plans []StoredPlan
 	// Rights tells whether migration rights for this policy exist.
 	Rights bool
@@ -81,9 +89,16 @@ type Pod struct {
 	Name string
 	UID  types.UID
 	IP   string
+	// Port is where its converter listens.
+	Port int32
 	// Plans are the hashes of the plans that the pod was started with.
 	Plans []string
 	Ready bool
+	// Image tells that the pod runs an image of the user's, and so is called at a
+	// port of the Service that leads to such pods only.
+	Image bool
+	// Trouble is what keeps the pod from starting; empty where nothing is known to.
+	Trouble string
 	// Scheduled tells that the pod is on a node, where it may have mounted Secrets.
 	Scheduled bool
 	// Certificate is the CertificateHash for which the pod was nudged; empty where it was not.
@@ -103,15 +118,18 @@ type Request struct {
 // EndingPod is a converter pod that was told to end.
 type EndingPod struct {
 	Plans []string
+	Image bool
 	// Until is when it is killed, if it has not ended before.
 	Until time.Time
 }
 
-// StoredPlan is a plan in a ConfigMap.
+// StoredPlan is a plan in a ConfigMap, or an image in a Deployment.
 type StoredPlan struct {
 	Hash string
 	// Readable tells that pods can be started with it.
 	Readable bool
+	// Image is where an image is to be found; nil for a plan.
+	Image *ImageEndpoint
 }
 
 // Proof is what a converter pod answered to a probe.
@@ -120,6 +138,8 @@ type Proof struct {
 	Reason string
 	// Message names the cause.
 	Message string
+	// Warning is about what works, and may surprise.
+	Warning string
 	// Successor tells that the pod was verified by Trust.Successor alone.
 	Successor bool
 }

@@ -88,5 +88,8 @@ func (s *state) success() string {
 	if crd == nil {
 		return ""
 	}
+	if s.none() {
+		return "nothing needs to be converted; objects are written at " + crd.StorageVersion
+	}
 	return "conversion is armed and proven; objects are written at " + crd.StorageVersion
 }

@@ -21,9 +21,10 @@ func notOwnedByAnother(s *state) outcome {
 		return stalled(v1alpha1.ReasonForeignInjector, fmt.Sprintf(
 			"the annotation %s on the CustomResourceDefinition makes somebody else write caBundle: remove the annotation, or set spec.certificates.injected in the policy", annotation))
 	}
-	if crds.Strategy(s.CRD) == apiextensionsv1.WebhookConverter && !s.armed && !s.drifted {
+	adopted := s.ours() && s.adopts()
+	if crds.Strategy(s.CRD) == apiextensionsv1.WebhookConverter && !s.armed && !s.drifted && !adopted {
 		return stalled(v1alpha1.ReasonForeignWebhook, fmt.Sprintf(
-			"the CustomResourceDefinition already converts through %s: remove spec.conversion there, or delete this policy", s.foreignWebhook()))
+			"the CustomResourceDefinition already converts through %s: remove spec.conversion there, or delete this policy", webhookOf(s.CRD)))
 	}
 	return outcome{}
 }
@@ -34,9 +35,13 @@ func (o Observed) pointsHere() bool {
 	return service != nil && service.Namespace == o.Settings.Namespace && service.Name == ChildName(o.Policy.Name)
 }
 
-func (s *state) foreignWebhook() string {
-	if service := webhookService(s.CRD); service != nil {
+// webhookOf names what a CustomResourceDefinition converts through.
+func webhookOf(crd *apiextensionsv1.CustomResourceDefinition) string {
+	if service := webhookService(crd); service != nil {
 		return "the Service " + service.Namespace + "/" + service.Name
+	}
+	if conversion := crd.Spec.Conversion; conversion.Webhook != nil && conversion.Webhook.ClientConfig != nil && conversion.Webhook.ClientConfig.URL != nil {
+		return *conversion.Webhook.ClientConfig.URL
 	}
 	return "another webhook"
 }

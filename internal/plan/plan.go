@@ -52,6 +52,7 @@ func Make(observed Observed) Plan {
 	s := newState(observed)
 	s.rememberArmed()
 	s.carry()
+	s.prepare()
 	s.judgeEvidence()
 	s.guardRuns()
 	s.upkeep()
@@ -72,7 +73,7 @@ func Make(observed Observed) Plan {
 type state struct {
 	Observed
 	plan Plan
-	// armed tells that the CRD converts through this policy's Service.
+	// armed tells that the CRD converts through a converter of this policy.
 	armed bool
 	// engaged tells that it does, or did until somebody else changed it: objects
 	// may be unreadable, or wrong, without the converter.
@@ -81,11 +82,16 @@ type state struct {
 	// decided about that.
 	drifted bool
 	drift   outcome
-	// planText and planHash are the wanted plan, the compiled rules of the policy;
-	// empty where they do not compile.
+	// planHash is the wanted converter (converter.go), empty where there is none, and
+	// planText the compiled rules of the policy where that is what it is.
 	planText, planHash string
 	// carried are the hashes of all plans that converter pods must serve, sorted.
 	carried []string
+	// rendered is what to deploy for the converter, and renderErr why it cannot be.
+	rendered  workload
+	renderErr error
+	// endpoint is where the wanted image is to be found.
+	endpoint ImageEndpoint
 	// switched tells that the CRD is being pointed at the converter.
 	switched bool
 	// source is where certificates come from, and offered what it has.
@@ -106,13 +112,14 @@ func newState(observed Observed) *state {
 		apimeta.RemoveStatusCondition(&status.Conditions, v1alpha1.DeletionBlockedCondition)
 	}
 	status.CRD = nil
+	s.choose()
 	if crd := observed.CRD; crd != nil {
-		s.armed = s.pointsHere()
+		s.armed = s.ours() && !s.adopts()
 		if s.armed {
 			status.ArmedCRD, status.ReleasedTime = crd.UID, nil
 		}
 		s.engaged = status.ArmedCRD == crd.UID
-		s.drifted = observed.Drifted()
+		s.drifted = s.isDrifted()
 		status.CRD = &v1alpha1.CRDStatus{
 			UID:            crd.UID,
 			Generation:     crd.Generation,
@@ -125,9 +132,6 @@ func newState(observed Observed) *state {
 		status.ArmedCRD, status.Webhook, status.Drift = "", nil, nil
 	}
 	s.plan.Status = *status
-	if observed.Rules.Plan != nil {
-		s.usePlan(observed.Rules.Plan)
-	}
 	s.readCertificates()
 	return s
 }

@@ -32,8 +32,16 @@ func planValid(s *state) outcome {
 	case !s.CRD.DeletionTimestamp.IsZero() && !s.engaged:
 		return unknown(v1alpha1.ReasonCRDTerminating,
 			"the CustomResourceDefinition is being deleted: nothing is changed")
+	case s.none():
+		return s.equalSchemas()
+	case s.external():
+		return s.ownConverter()
 	case len(s.Rules.Errors) > 0:
 		return stalled(v1alpha1.ReasonInvalidRules, describe(s.Rules.Errors))
+	case s.renderErr != nil:
+		return stalled(v1alpha1.ReasonInvalidPatch, cut(s.renderErr.Error())+"; nothing that runs is changed")
+	case s.Policy.Spec.Converter.Image != nil:
+		return s.ownConverter()
 	case s.Rules.Plan == nil:
 		return unknown(v1alpha1.ReasonVersionNotInCRD, describe(s.Rules.Missing)+"; nothing is changed until then")
 	}

@@ -74,7 +74,7 @@ func (s *state) rotate() {
 	}
 	s.rotated = true
 	s.source.keep()
-	step := WriteCertificate{SecretName: CertificateName(s.Policy.Name), DNSName: s.serverName(),
+	step := WriteCertificate{SecretName: CertificateSecret(s.Policy), DNSName: s.serverName(),
 		Pair: s.serving.pair, CABundle: s.nextBundle(), Trusted: s.nextSeen()}
 	step.Lifetime, _ = s.lifetime()
 	if s.Certificate != nil {

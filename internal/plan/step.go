@@ -126,6 +126,12 @@ type DeleteRights struct{ Name string }
 // DeletePlan deletes the ConfigMap of a plan that no pod serves any more.
 type DeletePlan struct{ Name string }
 
+// DeleteDeployment deletes converter pods that nobody asks any more.
+type DeleteDeployment struct{ Name string }
+
+// DeleteService deletes the converter's Service and PodDisruptionBudget.
+type DeleteService struct{ Name string }
+
 // DeleteChildren deletes everything that was made for a policy.
 type DeleteChildren struct{ Policy string }
 
@@ -149,6 +155,8 @@ func (SuspendRun) step()          {}
 func (DeleteRun) step()           {}
 func (DeleteRights) step()        {}
 func (DeletePlan) step()          {}
+func (DeleteDeployment) step()    {}
+func (DeleteService) step()       {}
 func (DeleteChildren) step()      {}
 func (Hold) step()                {}
 func (Release) step()             {}

@@ -106,20 +106,25 @@ func TestStories(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, policyYAML)
 			story(w)
-			golden := filepath.Join("testdata", name+".txt")
-			if *update {
-				if err := os.WriteFile(golden, []byte(w.story()), 0o600); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(golden)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(string(want), w.story()); diff != "" {
-				t.Errorf("the story changed (-want +got):\n%s", diff)
-			}
+			checkStory(t, name, w)
 		})
+	}
+}
+
+func checkStory(t *testing.T, name string, w *world) {
+	t.Helper()
+	golden := filepath.Join("testdata", name+".txt")
+	if *update {
+		if err := os.WriteFile(golden, []byte(w.story()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), w.story()); diff != "" {
+		t.Errorf("the story changed (-want +got):\n%s", diff)
 	}
 }
 

@@ -40,7 +40,7 @@ func (s *state) urgent() bool {
 // allProven reports whether every pod has shown that it serves what is offered,
 // by a handshake with who trusts nothing else.
 func (s *state) allProven() bool {
-	for _, pod := range s.Pods {
+	for _, pod := range s.answerers() {
 		if pod.Scheduled && (pod.Proof == nil || !pod.Proof.Successor) {
 			s.recheck(probeAgain)
 			return false

@@ -4,10 +4,13 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/crds"
 )
 
 // probeAgain is when a pod that failed its probe is asked again.
@@ -16,21 +19,52 @@ const probeAgain = 3 * time.Second
 // conversionVerified: every ready converter pod answered a TLS handshake
 // against the exact bytes of caBundle, and a conversion of each version pair.
 func conversionVerified(s *state) outcome {
-	proven := 0
-	for _, pod := range s.Pods {
-		if !pod.Ready {
-			continue
-		}
+	if s.none() {
+		return s.notNeeded()
+	}
+	proven, warning := 0, ""
+	for _, pod := range s.answering() {
 		if pod.Proof == nil {
 			s.recheck(probeAgain)
-			return waiting(v1alpha1.ReasonProbing, fmt.Sprintf("converter pod %s is still to be probed", pod.Name))
+			return waiting(v1alpha1.ReasonProbing, fmt.Sprintf("%s is still to be probed", s.called(pod)))
 		}
 		if pod.Proof.Reason != "" {
 			s.recheck(probeAgain)
-			return waiting(pod.Proof.Reason, fmt.Sprintf("converter pod %s: %s", pod.Name, pod.Proof.Message)+s.meanwhile())
+			return waiting(pod.Proof.Reason, fmt.Sprintf("%s: %s", s.called(pod), pod.Proof.Message)+s.meanwhile())
 		}
 		proven++
+		warning = cmp.Or(warning, pod.Proof.Warning)
 	}
-	return passed(v1alpha1.ReasonProven, fmt.Sprintf(
-		"%d converter pods answered over TLS for %d version pairs", proven, len(s.Rules.Plan.Pairs())))
+	versions := len(crds.VersionsInUse(s.CRD))
+	pairs := versions * (versions - 1)
+	if s.Rules.Plan != nil {
+		pairs = len(s.Rules.Plan.Pairs())
+	}
+	says := fmt.Sprintf("%d converter pods answered over TLS for %d version pairs", proven, pairs)
+	if s.external() {
+		says = fmt.Sprintf("%s answered over TLS at %d endpoints for %d version pairs", s.where(), proven, pairs)
+	}
+	if warning != "" {
+		says += "; warning: " + cut(warning)
+	}
+	return passed(v1alpha1.ReasonProven, says)
+}
+
+// answering are the ready pods that API servers may call, or the endpoints of a
+// converter that somebody else runs.
+func (s *state) answering() []Pod {
+	pods := s.Pods
+	if s.external() {
+		pods = s.External.Endpoints
+	}
+	return slices.DeleteFunc(slices.Clone(pods), func(pod Pod) bool {
+		return !pod.Ready || !s.external() && !slices.Contains(pod.Plans, s.planHash)
+	})
+}
+
+func (s *state) called(pod Pod) string {
+	if s.external() {
+		return "endpoint " + pod.Name + " of " + s.where()
+	}
+	return "converter pod " + pod.Name
 }

@@ -24,6 +24,14 @@ type pods struct {
 // enough for conversions to work, and the message tells the difference. A pod
 // without it would refuse calls for it, so that every such pod must be gone.
 func webhookAvailable(s *state) outcome {
+	switch {
+	case s.none():
+		return s.notNeeded()
+	case s.external():
+		return s.externalAvailable()
+	case s.Policy.Spec.Converter.Image != nil:
+		return s.imageAvailable()
+	}
 	s.applyWorkload()
 	count := s.countPods()
 	s.plan.Status.Webhook = &v1alpha1.WebhookStatus{
@@ -34,24 +42,31 @@ func webhookAvailable(s *state) outcome {
 		return *missing
 	}
 	switch {
-	case count.old > 0 || !s.engaged && count.current < count.desired || s.replacing() && !s.RolledOut:
+	case count.old > 0 || s.fromElsewhere() && count.current < count.desired || s.replacing() && !s.RolledOut:
 		return waiting(v1alpha1.ReasonRollingOut, fmt.Sprintf(
-			"%d of %d converter pods are ready with the current plan", count.current, count.desired)+count.waits()+s.podFailure()+s.meanwhile())
+			"%d of %d converter pods are ready with the current plan", count.current, count.desired)+count.waits()+s.troubles()+s.meanwhile())
 	case count.current == 0:
 		return waiting(v1alpha1.ReasonNoReadyPods, fmt.Sprintf(
 			"no converter pod is ready: objects that need a conversion cannot be read; see the pods of Deployment %s/%s",
-			s.Settings.Namespace, ChildName(s.Policy.Name))+s.podFailure())
+			s.Settings.Namespace, ChildName(s.Policy.Name))+s.troubles())
 	case s.Endpoints == 0:
 		s.recheck(endpointLag)
 		return waiting(v1alpha1.ReasonWaitingForEndpoints, fmt.Sprintf(
 			"Service %s/%s has no ready endpoint yet", s.Settings.Namespace, ChildName(s.Policy.Name)))
 	}
-	s.dropPlans()
+	s.dropUnused()
 	if count.current < count.desired {
 		return passed(v1alpha1.ReasonSomePodsReady, fmt.Sprintf(
 			"%d of %d converter pods are ready: conversions work, with less to spare", count.current, count.desired))
 	}
 	return passed(v1alpha1.ReasonPodsReady, fmt.Sprintf("%d of %d converter pods are ready", count.current, count.desired))
+}
+
+// fromElsewhere tells that nobody depends on the pods with rules yet: nobody
+// converts, or something else than rules does.
+func (s *state) fromElsewhere() bool {
+	named := s.named()
+	return !s.engaged || s.replacing() && !slices.Contains(s.rules(), named) && (s.answers(named) || !s.pointsHere())
 }
 
 // waits says what is waited for once enough pods have the current plan.
@@ -76,6 +91,7 @@ func (s *state) countPods() pods {
 	count := pods{desired: replicas(s.Policy)}
 	for _, pod := range s.Pods {
 		switch {
+		case pod.Image: // called at a port of its own
 		case !slices.Contains(pod.Plans, s.planHash):
 			count.old++
 		case pod.Ready:
@@ -83,7 +99,7 @@ func (s *state) countPods() pods {
 		}
 	}
 	for _, pod := range s.Ending {
-		if left := pod.Until.Sub(s.Now); left > 0 && !slices.Contains(pod.Plans, s.planHash) {
+		if left := pod.Until.Sub(s.Now); left > 0 && !pod.Image && !slices.Contains(pod.Plans, s.planHash) {
 			count.old++
 			s.recheck(left)
 		}

@@ -6,14 +6,12 @@ package plan
 import (
 	"strconv"
 
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	appsv1apply "k8s.io/client-go/applyconfigurations/apps/v1"
 	corev1apply "k8s.io/client-go/applyconfigurations/core/v1"
 	metav1apply "k8s.io/client-go/applyconfigurations/meta/v1"
 	policyv1apply "k8s.io/client-go/applyconfigurations/policy/v1"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
@@ -24,7 +22,10 @@ const (
 	defaultReplicas = 2
 	// servicePort is where the API server calls; 443 is open in every network.
 	servicePort = 443
-	// ContainerPort is where converter pods listen.
+	// portName of that port, in the Service and in converter pods: pods of before
+	// and after a change of spec.workload.port are both found by it.
+	portName = "https"
+	// ContainerPort is where converter pods listen, unless spec.workload.port says otherwise.
 	ContainerPort = 9443
 	// metricsPort is where converter pods answer Prometheus, which finds them by
 	// their labels and the port by its name.
@@ -41,9 +42,6 @@ const (
 	terminationSeconds = 45
 )
 
-// linux is what the image is built for.
-var linux = map[string]string{"kubernetes.io/os": "linux"}
-
 // usePlan makes a plan the wanted one.
 func (s *state) usePlan(plan *conversion.Plan) {
 	text, err := plan.Marshal()
@@ -53,25 +51,22 @@ func (s *state) usePlan(plan *conversion.Plan) {
 	s.planText, s.planHash = string(text), plan.Hash()
 }
 
+// applyWorkload brings everything that converts to its wanted state: the wanted
+// plan, and the pods that serve it and others (carried.go). Nothing of it has an
+// owner reference. Garbage collection knows no order, and the
+// CustomResourceDefinition must let go before the pods do. A patch that cannot be
+// applied leaves what is there as it is.
 func (s *state) applyWorkload() {
-	for _, object := range s.workload() {
-		s.do(Apply{object})
+	if s.renderErr == nil {
+		s.do(Apply{s.rendered.service})
+		s.do(Apply{s.rendered.budget})
 	}
-}
-
-// workload is everything that converts: the wanted plan, and the pods that serve
-// it and others (carried.go). Nothing of it has an owner reference. Garbage
-// collection knows no order, and the CustomResourceDefinition must let go before
-// the pods do.
-func (s *state) workload() []runtime.ApplyConfiguration {
-	objects := []runtime.ApplyConfiguration{s.service(), s.disruptionBudget()}
-	if s.planHash != "" {
-		objects = append(objects, s.planConfigMap())
+	if s.planText != "" {
+		s.do(Apply{s.planConfigMap()})
 	}
-	if s.missing() == nil {
-		objects = append(objects, s.deployment())
+	if s.renderErr == nil && s.missing() == nil {
+		s.do(Apply{s.rendered.deployment})
 	}
-	return objects
 }
 
 func (s *state) planConfigMap() *corev1apply.ConfigMapApplyConfiguration {
@@ -88,9 +83,25 @@ func (s *state) service() *corev1apply.ServiceApplyConfiguration {
 		WithLabels(s.labels(ConverterComponent)).WithAnnotations(s.annotations()).
 		WithSpec(corev1apply.ServiceSpec().
 			WithSelector(s.selector()).
-			WithPorts(corev1apply.ServicePort().
-				WithName("https").WithProtocol(corev1.ProtocolTCP).WithPort(servicePort).
-				WithTargetPort(intstr.FromInt32(ContainerPort))))
+			WithPorts(s.servicePorts()...))
+}
+
+// servicePorts are one for all compiled rules, and one for each image (image.go).
+func (s *state) servicePorts() []*corev1apply.ServicePortApplyConfiguration {
+	port := func(name string, number int32) *corev1apply.ServicePortApplyConfiguration {
+		return corev1apply.ServicePort().WithName(name).WithProtocol(corev1.ProtocolTCP).
+			WithPort(number).WithTargetPort(intstr.FromString(name))
+	}
+	var ports []*corev1apply.ServicePortApplyConfiguration
+	if image := s.Policy.Spec.Converter.Image; image == nil || len(s.rules()) > 0 {
+		ports = append(ports, port(portName, servicePort))
+	}
+	for _, identity := range s.carried {
+		if image := s.imageEndpoint(identity); image != nil {
+			ports = append(ports, port(imagePortName(identity), image.Port))
+		}
+	}
+	return ports
 }
 
 func (s *state) disruptionBudget() *policyv1apply.PodDisruptionBudgetApplyConfiguration {
@@ -98,7 +109,21 @@ func (s *state) disruptionBudget() *policyv1apply.PodDisruptionBudgetApplyConfig
 		WithLabels(s.labels(ConverterComponent)).WithAnnotations(s.annotations()).
 		WithSpec(policyv1apply.PodDisruptionBudgetSpec().
 			WithMaxUnavailable(intstr.FromInt32(1)).
-			WithSelector(metav1apply.LabelSelector().WithMatchLabels(s.selector())))
+			WithSelector(metav1apply.LabelSelector().WithMatchLabels(s.guarded())))
+}
+
+// guarded selects the pods of which one at most may be evicted. Of images, those
+// that serve: others, which may never become ready, must not count.
+func (s *state) guarded() map[string]string {
+	selector := s.selector()
+	if s.Policy.Spec.Converter.Image == nil || s.CRD == nil {
+		return selector
+	}
+	selector[PlanLabel] = s.planHash
+	if serving := s.named(); s.armed && s.storedImage(serving) != nil {
+		selector[PlanLabel] = serving
+	}
+	return selector
 }
 
 func (s *state) deployment() *appsv1apply.DeploymentApplyConfiguration {
@@ -108,27 +133,22 @@ func (s *state) deployment() *appsv1apply.DeploymentApplyConfiguration {
 			WithReplicas(replicas(s.Policy)).
 			WithRevisionHistoryLimit(2).
 			WithSelector(metav1apply.LabelSelector().WithMatchLabels(s.selector())).
-			WithStrategy(appsv1apply.DeploymentStrategy().
-				WithType(appsv1.RollingUpdateDeploymentStrategyType).
-				WithRollingUpdate(appsv1apply.RollingUpdateDeployment().
-					WithMaxSurge(intstr.FromInt32(1)).WithMaxUnavailable(intstr.FromInt32(0)))).
+			WithStrategy(s.rollingUpdate()).
 			WithTemplate(s.converterPod()))
 }
 
 func (s *state) converterPod() *corev1apply.PodTemplateSpecApplyConfiguration {
 	annotations := s.annotations()
-	annotations[PlansAnnotation] = JoinPlans(s.carried)
+	annotations[PlansAnnotation] = JoinPlans(s.rules())
 	return corev1apply.PodTemplateSpec().
 		WithLabels(s.labels(ConverterComponent)).WithAnnotations(annotations).
-		WithSpec(corev1apply.PodSpec().
+		WithSpec(s.shape(corev1apply.PodSpec()).
 			WithServiceAccountName(converterAccount).
 			WithAutomountServiceAccountToken(false).
 			WithEnableServiceLinks(false).
 			WithTerminationGracePeriodSeconds(terminationSeconds).
 			WithSecurityContext(restrictedPod()).
-			WithNodeSelector(linux).
-			WithTopologySpreadConstraints(s.spread("kubernetes.io/hostname"), s.spread("topology.kubernetes.io/zone")).
-			WithContainers(s.converterContainer()).
+			WithContainers(s.container()).
 			WithVolumes(
 				corev1apply.Volume().WithName("plans").WithProjected(s.plansVolume()),
 				corev1apply.Volume().WithName("tls").WithSecret(corev1apply.SecretVolumeSource().
@@ -138,7 +158,7 @@ func (s *state) converterPod() *corev1apply.PodTemplateSpecApplyConfiguration {
 // plansVolume has each plan in a file of its own, whose name is the hash.
 func (s *state) plansVolume() *corev1apply.ProjectedVolumeSourceApplyConfiguration {
 	volume := corev1apply.ProjectedVolumeSource()
-	for _, hash := range s.carried {
+	for _, hash := range s.rules() {
 		volume.WithSources(corev1apply.VolumeProjection().WithConfigMap(corev1apply.ConfigMapProjection().
 			WithName(PlanName(s.Policy.Name, hash)).
 			WithItems(corev1apply.KeyToPath().WithKey(PlanKey).WithPath(hash + ".json"))))
@@ -146,39 +166,52 @@ func (s *state) plansVolume() *corev1apply.ProjectedVolumeSourceApplyConfigurati
 	return volume
 }
 
-func (s *state) converterContainer() *corev1apply.ContainerApplyConfiguration {
-	return corev1apply.Container().
-		WithName("converter").
+func (s *state) container() *corev1apply.ContainerApplyConfiguration {
+	port := s.port()
+	container := corev1apply.Container().
+		WithName(converterContainer).
 		WithImage(s.Settings.Image).
 		WithImagePullPolicy(corev1.PullIfNotPresent).
 		WithArgs("serve",
 			"--plans="+plansMount,
 			"--certificates="+certificateMount,
-			"--port="+strconv.Itoa(ContainerPort),
-			"--metrics-bind-address=:"+strconv.Itoa(metricsPort),
+			"--port="+strconv.Itoa(int(port)),
+			"--metrics-bind-address="+s.metricsAddress(),
 			"--drain="+seconds(drainSeconds)).
-		WithPorts(
-			corev1apply.ContainerPort().WithName("https").WithContainerPort(ContainerPort).WithProtocol(corev1.ProtocolTCP),
-			corev1apply.ContainerPort().WithName("metrics").WithContainerPort(metricsPort).WithProtocol(corev1.ProtocolTCP)).
+		WithPorts(corev1apply.ContainerPort().WithName(portName).WithContainerPort(port).WithProtocol(corev1.ProtocolTCP)).
 		WithResources(resources(s.Policy.Spec.Workload.Resources)).
 		WithSecurityContext(restrictedContainer()).
-		WithReadinessProbe(httpsProbe("/readyz").WithPeriodSeconds(2).WithFailureThreshold(2)).
-		WithLivenessProbe(httpsProbe("/healthz").WithPeriodSeconds(10).WithFailureThreshold(3)).
+		WithReadinessProbe(httpsProbe("/readyz", port).WithPeriodSeconds(2).WithFailureThreshold(2)).
+		WithLivenessProbe(httpsProbe("/healthz", port).WithPeriodSeconds(10).WithFailureThreshold(3)).
 		WithVolumeMounts(
 			corev1apply.VolumeMount().WithName("plans").WithMountPath(plansMount).WithReadOnly(true),
 			corev1apply.VolumeMount().WithName("tls").WithMountPath(certificateMount).WithReadOnly(true))
+	if !s.Policy.Spec.Workload.HostNetwork {
+		container.WithPorts(corev1apply.ContainerPort().WithName("metrics").WithContainerPort(metricsPort).WithProtocol(corev1.ProtocolTCP))
+	}
+	return container
 }
 
-func httpsProbe(path string) *corev1apply.ProbeApplyConfiguration {
+// metricsAddress is nowhere on the network of the nodes, where the converters of
+// all policies would want the same port.
+func (s *state) metricsAddress() string {
+	if s.Policy.Spec.Workload.HostNetwork {
+		return "0"
+	}
+	return ":" + strconv.Itoa(metricsPort)
+}
+
+// port is where the operator's own converter listens.
+func (s *state) port() int32 {
+	if port := s.Policy.Spec.Workload.Port; port != 0 {
+		return port
+	}
+	return ContainerPort
+}
+
+func httpsProbe(path string, port int32) *corev1apply.ProbeApplyConfiguration {
 	return corev1apply.Probe().WithHTTPGet(corev1apply.HTTPGetAction().
-		WithScheme(corev1.URISchemeHTTPS).WithPath(path).WithPort(intstr.FromInt32(ContainerPort)))
-}
-
-// spread keeps one lost node or zone from taking every converter along.
-func (s *state) spread(topologyKey string) *corev1apply.TopologySpreadConstraintApplyConfiguration {
-	return corev1apply.TopologySpreadConstraint().
-		WithMaxSkew(1).WithTopologyKey(topologyKey).WithWhenUnsatisfiable(corev1.ScheduleAnyway).
-		WithLabelSelector(metav1apply.LabelSelector().WithMatchLabels(s.selector()))
+		WithScheme(corev1.URISchemeHTTPS).WithPath(path).WithPort(intstr.FromInt32(port)))
 }
 
 func (s *state) labels(component string) map[string]string { return Labels(s.Policy.Name, component) }

@@ -5,7 +5,6 @@ package plan_test
 
 import (
 	"fmt"
-	"path"
 	"reflect"
 	"regexp"
 	"slices"
@@ -13,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	appsv1apply "k8s.io/client-go/applyconfigurations/apps/v1"
 	batchv1apply "k8s.io/client-go/applyconfigurations/batch/v1"
 	corev1apply "k8s.io/client-go/applyconfigurations/core/v1"
@@ -143,8 +141,10 @@ func (w *world) carryOut(decided plan.Plan) {
 // plan decides once, and holds kstatus against what is said.
 func (w *world) plan() plan.Plan {
 	w.t.Helper()
-	if w.observed.CRD != nil {
-		w.observed.Rules = conversion.Compile(w.observed.CRD, w.observed.Policy.Spec.Converter.Declarative)
+	if declarative := w.observed.Policy.Spec.Converter.Declarative; w.observed.CRD == nil || declarative == nil {
+		w.observed.Rules = conversion.Result{}
+	} else {
+		w.observed.Rules = conversion.Compile(w.observed.CRD, declarative)
 	}
 	w.verifyPods()
 	decided := plan.Make(w.observed)
@@ -208,7 +208,9 @@ func (w *world) name(step plan.Step) string {
 	case plan.NudgePod:
 		return kind + " " + step.Name
 	case plan.SwitchCRD:
-		return kind + " to " + path.Base(*step.Conversion.Webhook.ClientConfig.Service.Path)
+		return kind + " to " + called(step.Conversion.Webhook.ClientConfig)
+	case plan.DeleteDeployment:
+		return kind + " " + step.Name
 	case plan.DeletePlan:
 		return kind + " " + step.Name[strings.LastIndex(step.Name, "-")+1:]
 	}
@@ -251,12 +253,16 @@ func (w *world) do(step plan.Step) {
 		observed.Runs = slices.DeleteFunc(observed.Runs, func(run plan.Run) bool { return run.Job.Name == step.Name })
 	case plan.DeleteRights:
 		observed.Rights = false
+	case plan.DeleteDeployment:
+		w.deleteDeployment(step.Name)
+	case plan.DeleteService:
+		observed.Exposed, observed.Endpoints, observed.PortEndpoints = false, 0, nil
 	case plan.DeletePlan:
 		observed.Plans = slices.DeleteFunc(observed.Plans, func(stored plan.StoredPlan) bool {
 			return plan.PlanName(crontabs, stored.Hash) == step.Name
 		})
 	case plan.DeleteChildren:
-		*observed = plan.Observed{Settings: observed.Settings, Now: observed.Now, Policy: observed.Policy, CRD: observed.CRD}
+		*observed = plan.Observed{Settings: observed.Settings, Now: observed.Now, Policy: observed.Policy, CRD: observed.CRD, External: observed.External}
 	case plan.SuspendRun:
 		for _, run := range observed.Runs {
 			run.Job.Spec.Suspend = &step.Suspend
@@ -270,23 +276,31 @@ func (w *world) do(step plan.Step) {
 func (w *world) applied(object runtime.ApplyConfiguration) {
 	switch object := object.(type) {
 	case *appsv1apply.DeploymentApplyConfiguration:
+		if identity := object.Labels[plan.PlanLabel]; identity != "" {
+			w.startImage(identity, object)
+			return
+		}
+		w.observed.Deployed = true
 		if w.holdBack {
 			return
 		}
 		plans := plan.SplitPlans(object.Spec.Template.Annotations[plan.PlansAnnotation])
-		if len(w.observed.Pods) > 0 && !slices.Equal(plans, w.observed.Pods[0].Plans) {
+		before := slices.IndexFunc(w.observed.Pods, func(pod plan.Pod) bool { return !pod.Image })
+		if before >= 0 && !slices.Equal(plans, w.observed.Pods[before].Plans) {
 			w.tell("  pods are replaced: %s", w.inOrder(plans))
 		}
 		proof := plan.Proof{}
 		if w.misbehave != "" {
 			proof = plan.Proof{Reason: "CanaryFailed", Message: w.misbehave}
 		}
-		w.observed.Pods = nil
+		w.observed.Pods = slices.DeleteFunc(w.observed.Pods, func(pod plan.Pod) bool { return !pod.Image })
 		w.observed.Endpoints, w.observed.RolledOut = int(*object.Spec.Replicas), true
 		for i := range *object.Spec.Replicas {
 			w.observed.Pods = append(w.observed.Pods, plan.Pod{
 				Name: fmt.Sprintf("converter-%d", i), Plans: plans, Ready: true, Scheduled: true, Proof: &proof})
 		}
+	case *corev1apply.ServiceApplyConfiguration:
+		w.observed.Exposed = true
 	case *corev1apply.ConfigMapApplyConfiguration:
 		w.store(object.Labels[plan.PlanLabel])
 	case *rbacv1apply.ClusterRoleApplyConfiguration:
@@ -307,7 +321,7 @@ func (w *world) inOrder(hashes []string) string {
 
 func (w *world) store(hash string) {
 	stored := plan.StoredPlan{Hash: hash, Readable: true}
-	if hash != "" && !slices.Contains(w.observed.Plans, stored) {
+	if hash != "" && !slices.ContainsFunc(w.observed.Plans, func(there plan.StoredPlan) bool { return there.Hash == hash }) {
 		w.observed.Plans = append(w.observed.Plans, stored)
 	}
 }
@@ -327,31 +341,4 @@ func (w *world) record(progress plan.Progress) {
 		w.t.Fatal("no migration runs")
 	}
 	w.observed.Runs[len(w.observed.Runs)-1].Progress = &progress
-}
-
-// checkStatus holds the field's own reading of a status against ours.
-func checkStatus(t *testing.T, policy *v1alpha1.ConversionPolicy, is v1alpha1.ConversionPolicyStatus) {
-	t.Helper()
-	object := policy.DeepCopy()
-	object.Status = is
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
-	if err != nil {
-		t.Fatal(err)
-	}
-	result, err := status.Compute(&unstructured.Unstructured{Object: content})
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := status.InProgressStatus
-	switch {
-	case !policy.DeletionTimestamp.IsZero():
-		want = status.TerminatingStatus
-	case apimeta.IsStatusConditionTrue(is.Conditions, v1alpha1.StalledCondition):
-		want = status.FailedStatus
-	case apimeta.IsStatusConditionTrue(is.Conditions, v1alpha1.ReadyCondition):
-		want = status.CurrentStatus
-	}
-	if result.Status != want {
-		t.Errorf("kstatus reads %s, want %s: %s", result.Status, want, result.Message)
-	}
 }

@@ -1,15 +1,16 @@
 #!/usr/bin/env bash
-# Builds the operator's image from the Dockerfile with whichever image builder
-# is there. The binary is already at bin/linux-ARCH/conversion-operator.
+# Builds an image with whichever image builder is there: the operator's, or what
+# DOCKERFILE and ARCHIVE say. The binary is already in bin/linux-ARCH.
 #
 #   image.sh builder                 print the image builder, or fail
-#   image.sh build IMG ARCH [ARG...] write bin/image.tar, with build arguments KEY=VALUE
-#   image.sh push IMG                push what is in bin/image.tar to IMG's registry
+#   image.sh build IMG ARCH [ARG...] write the archive, with build arguments KEY=VALUE
+#   image.sh push IMG                push what is in the archive to IMG's registry
 #
 # The archive is of docker's format: docker, podman, kind and containerd load it.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-archive=bin/image.tar
+archive=${ARCHIVE:-bin/image.tar}
+dockerfile=${DOCKERFILE:-Dockerfile}
 
 # Root needs no engine: buildah builds without one. Anybody else is better off
 # with an engine that is already set up.
@@ -42,15 +43,15 @@ build() {
   case $(builder) in
   buildah)
     with_store
-    "${buildah[@]}" build --quiet --isolation chroot --platform "linux/$arch" --build-arg "TARGETARCH=$arch" "${arguments[@]}" --tag "$img" . >/dev/null
+    "${buildah[@]}" build --quiet --isolation chroot --platform "linux/$arch" --build-arg "TARGETARCH=$arch" "${arguments[@]}" --file "$dockerfile" --tag "$img" . >/dev/null
     "${buildah[@]}" push --quiet "$img" "docker-archive:$archive:$img" >/dev/null
     ;;
   podman)
-    podman build --quiet --platform "linux/$arch" --build-arg "TARGETARCH=$arch" "${arguments[@]}" --tag "$img" . >/dev/null
+    podman build --quiet --platform "linux/$arch" --build-arg "TARGETARCH=$arch" "${arguments[@]}" --file "$dockerfile" --tag "$img" . >/dev/null
     podman save --quiet --format docker-archive --output "$archive" "$img"
     ;;
   docker)
-    docker build --quiet --platform "linux/$arch" "${arguments[@]}" --tag "$img" . >/dev/null
+    docker build --quiet --platform "linux/$arch" "${arguments[@]}" --file "$dockerfile" --tag "$img" . >/dev/null
     docker save --output "$archive" "$img"
     ;;
   esac

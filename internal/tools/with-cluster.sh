@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # with-cluster.sh NAME COMMAND... runs the command against a cluster that has
-# the image of bin/image.tar, and takes the cluster down afterwards.
+# the images of bin/image.tar and of ARCHIVES, and takes the cluster down afterwards.
 #
 # The command finds KUBECONFIG in its environment, and in INSIDE the words to
 # put before whatever has to run where the cluster's network can be reached:
@@ -14,7 +14,7 @@ set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
 name=$1
 shift
-archive=$root/bin/image.tar
+archives=("$root/bin/image.tar" ${ARCHIVES:-})
 
 # Called on every way out, so that an interrupted run leaves nothing behind.
 leave() {
@@ -40,7 +40,9 @@ local)
   trap leave EXIT
   "$localcluster" up --name "$name"
   KUBECONFIG=$("$localcluster" kubeconfig --name "$name")
-  said=$("$localcluster" load --name "$name" "$archive" 2>&1) || { echo "$said" >&2 && exit 1; }
+  for archive in "${archives[@]}"; do
+    said=$("$localcluster" load --name "$name" "$archive" 2>&1) || { echo "$said" >&2 && exit 1; }
+  done
   ;;
 kind)
   down="kind delete cluster --name $name"
@@ -48,7 +50,7 @@ kind)
   KUBECONFIG=$root/bin/$name.kubeconfig
   trap leave EXIT
   kind create cluster --name "$name" --kubeconfig "$KUBECONFIG" --wait 3m
-  kind load image-archive "$archive" --name "$name"
+  for archive in "${archives[@]}"; do kind load image-archive "$archive" --name "$name"; done
   ;;
 current)
   INSIDE=

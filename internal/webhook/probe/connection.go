@@ -16,7 +16,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/conversion-operator/conversion-operator/internal/webhook"
 )
 
 // maxAnswerBytes bounds what is read of an answer. Canaries are small.
@@ -26,11 +29,12 @@ const maxAnswerBytes = 16 << 20
 type connection struct {
 	// base is the URL of the pod by its server name.
 	base string
-	// planHash is the plan that the API server will ask for.
-	planHash string
-	notAfter time.Time
-	dialer   *dialer
-	client   *http.Client
+	// path is where the API server will ask for conversions, and version that of
+	// its reviews.
+	path, version string
+	notAfter      time.Time
+	dialer        *dialer
+	client        *http.Client
 }
 
 // dial connects to the pod and verifies it.
@@ -55,7 +59,7 @@ func dial(ctx context.Context, target *Target) (*connection, error) {
 	}
 	d.first.Store(first)
 	return &connection{
-		planHash: target.PlanHash,
+		path: webhook.ConvertPath + "/" + target.PlanHash, version: apiextensionsv1.SchemeGroupVersion.Version,
 		base:     "https://" + net.JoinHostPort(target.ServerName, port),
 		notAfter: first.ConnectionState().PeerCertificates[0].NotAfter,
 		dialer:   d,

@@ -51,6 +51,13 @@ type Error struct {
 	Message string
 }
 
+// refusal is the Error of a converter that answered as it should, and would not convert.
+type refusal struct{ cause *Error }
+
+func (r *refusal) Error() string { return r.cause.Message }
+
+func (r *refusal) Unwrap() error { return r.cause }
+
 // Error returns the message.
 func (e *Error) Error() string { return e.Message }
 

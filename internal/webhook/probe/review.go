@@ -15,31 +15,33 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-
-	"github.com/conversion-operator/conversion-operator/internal/webhook"
 )
 
-var reviewKind = apiextensionsv1.SchemeGroupVersion.WithKind("ConversionReview")
+const (
+	reviewGroup = apiextensionsv1.GroupName
+	reviewKind  = "ConversionReview"
+)
 
 // review sends objects and returns what came back for each of them. The checks
 // are those of k8s.io/apiextensions-apiserver/pkg/apiserver/conversion, in the
 // same order.
 func (c *connection) review(ctx context.Context, desired string, objects [][]byte) ([][]byte, error) {
 	uid := uuid.NewUUID()
-	body, err := c.call(ctx, http.MethodPost, webhook.ConvertPath+"/"+c.planHash, encodeReview(uid, desired, objects))
+	body, err := c.call(ctx, http.MethodPost, c.path, encodeReview(uid, c.version, desired, objects))
 	if err != nil {
 		return nil, err
 	}
-	response, err := checkReview(uid, body)
+	response, err := checkReview(uid, c.version, body)
 	if err != nil {
 		return nil, err
 	}
 	if response.Result.Status != metav1.StatusSuccess {
-		return nil, failf(ReasonCanaryFailed, "converting to %s: %s", desired, bounded(resultMessage(&response.Result)))
+		return nil, &refusal{failf(ReasonCanaryFailed, "converting to %s: %s", desired, bounded(resultMessage(&response.Result)))}
 	}
 	if len(response.ConvertedObjects) != len(objects) {
 		return nil, failf(ReasonCanaryFailed, "converting to %s: the pod returned %d objects, expected %d", desired, len(response.ConvertedObjects), len(objects))
@@ -51,13 +53,13 @@ func (c *connection) review(ctx context.Context, desired string, objects [][]byt
 	return converted, nil
 }
 
-func encodeReview(uid types.UID, desired string, objects [][]byte) []byte {
+func encodeReview(uid types.UID, version, desired string, objects [][]byte) []byte {
 	request := &apiextensionsv1.ConversionRequest{UID: uid, DesiredAPIVersion: desired, Objects: []runtime.RawExtension{}}
 	for _, object := range objects {
 		request.Objects = append(request.Objects, runtime.RawExtension{Raw: object})
 	}
 	body, err := json.Marshal(&apiextensionsv1.ConversionReview{
-		TypeMeta: metav1.TypeMeta{APIVersion: reviewKind.GroupVersion().String(), Kind: reviewKind.Kind},
+		TypeMeta: metav1.TypeMeta{APIVersion: reviewGroup + "/" + version, Kind: reviewKind},
 		Request:  request,
 	})
 	if err != nil {
@@ -67,18 +69,20 @@ func encodeReview(uid types.UID, desired string, objects [][]byte) []byte {
 }
 
 // checkReview returns the response in body if it answers the review uid.
-func checkReview(uid types.UID, body []byte) (*apiextensionsv1.ConversionResponse, error) {
+func checkReview(uid types.UID, version string, body []byte) (*apiextensionsv1.ConversionResponse, error) {
 	var review apiextensionsv1.ConversionReview
 	if err := utiljson.Unmarshal(body, &review); err != nil {
 		return nil, failf(ReasonUnexpectedAnswer, "the answer to a ConversionReview is not JSON of that kind: %s", quote(string(body)))
 	}
-	if got := review.GroupVersionKind(); got != reviewKind {
-		return nil, failf(ReasonUnexpectedAnswer, "the answer to a ConversionReview is of kind %q, expected %q", got, reviewKind)
+	checked := version != "v1beta1" // API servers do not check these two of that version
+	want := schema.GroupVersionKind{Group: reviewGroup, Version: version, Kind: reviewKind}
+	if got := review.GroupVersionKind(); got != want && checked {
+		return nil, failf(ReasonUnexpectedAnswer, "the answer to a ConversionReview is of kind %q, expected %q", got, want)
 	}
 	if review.Response == nil {
 		return nil, failf(ReasonUnexpectedAnswer, "the answer to a ConversionReview has no response")
 	}
-	if review.Response.UID != uid {
+	if review.Response.UID != uid && checked {
 		return nil, failf(ReasonUnexpectedAnswer, "the answer to a ConversionReview does not carry its request.uid in response.uid")
 	}
 	return review.Response, nil

@@ -1,0 +1,137 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Workload shapes the converter pods, and what else the operator deploys of them.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.port) || self.port != 8080",message="port 8080 is where converter pods answer Prometheus: choose another port"
+type Workload struct {
+	// replicas is the number of converter pods.
+	// +optional
+	// +kubebuilder:default=2
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=100
+	Replicas *int32 `json:"replicas,omitempty"`
+
+	// resources of each converter pod.
+	// +optional
+	// +kubebuilder:default={requests: {cpu: "50m", memory: "32Mi"}, limits: {memory: "256Mi"}}
+	Resources Resources `json:"resources,omitempty,omitzero"`
+
+	// priorityClassName of the converter pods. Every request for an object that
+	// needs a conversion waits for them: system-cluster-critical is not too much,
+	// where a ResourceQuota allows it in the operator's namespace.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	PriorityClassName string `json:"priorityClassName,omitempty"`
+
+	// nodeSelector are the labels of nodes that converter pods may run on. The
+	// operator adds kubernetes.io/os: linux, which its image is built for.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=64
+	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
+
+	// tolerations are the taints of nodes that converter pods may run on all the same.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
+
+	// affinity to nodes and to other pods.
+	// +optional
+	Affinity *corev1.Affinity `json:"affinity,omitempty"`
+
+	// topologySpreadConstraints replace those of the operator, which spread
+	// converter pods over hosts and zones where that is possible. One without a
+	// labelSelector is about the converter pods of this policy.
+	// +optional
+	// +listType=map
+	// +listMapKey=topologyKey
+	// +listMapKey=whenUnsatisfiable
+	// +kubebuilder:validation:MaxItems=16
+	TopologySpreadConstraints []corev1.TopologySpreadConstraint `json:"topologySpreadConstraints,omitempty"`
+
+	// hostNetwork lets converter pods listen at the addresses of their nodes, for
+	// control planes that reach nodes and not pods. Two converter pods cannot share
+	// a node then, and neither can pods of several policies that use one port. The
+	// operator's namespace must admit such pods: they are not "restricted".
+	// +optional
+	HostNetwork bool `json:"hostNetwork,omitempty"`
+
+	// port is where the operator's own converter pods listen, for control planes
+	// that reach certain ports only, such as 443 and 10250. A converter of an
+	// image has converter.image.port.
+	// +optional
+	// +kubebuilder:default=9443
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=65535
+	Port int32 `json:"port,omitempty"`
+
+	// patches change the objects that the operator deploys for the converter: the
+	// Deployment, the Service and the PodDisruptionBudget. They are kustomize
+	// patches, and applied in order. What the operator needs is put back after
+	// them; see own-converter.md for what that is.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=32
+	Patches []Patch `json:"patches,omitempty"`
+}
+
+// Resources are compute resources of a container.
+type Resources struct {
+	// requests are what is reserved.
+	// +optional
+	Requests corev1.ResourceList `json:"requests,omitempty"`
+	// limits are what may be used at most.
+	// +optional
+	Limits corev1.ResourceList `json:"limits,omitempty"`
+}
+
+// Patch is a kustomize patch: a strategic merge patch, or a JSON patch (RFC 6902).
+type Patch struct {
+	// target selects the objects to patch. A JSON patch needs one; a strategic
+	// merge patch may name its object by apiVersion, kind and metadata.name instead.
+	// +optional
+	Target *PatchTarget `json:"target,omitempty"`
+
+	// patch is the patch, in YAML or JSON.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=65536
+	Patch string `json:"patch"`
+}
+
+// PatchTarget selects objects by all that it names.
+//
+// +kubebuilder:validation:MinProperties=1
+type PatchTarget struct {
+	// group is a regular expression for the API group.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	Group string `json:"group,omitempty"`
+	// version is a regular expression for the API version.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	Version string `json:"version,omitempty"`
+	// kind is a regular expression for the kind, such as Deployment.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	Kind string `json:"kind,omitempty"`
+	// name is a regular expression for the name.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name,omitempty"`
+	// labelSelector selects by labels, such as app.kubernetes.io/component=converter.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	LabelSelector string `json:"labelSelector,omitempty"`
+	// annotationSelector selects by annotations.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	AnnotationSelector string `json:"annotationSelector,omitempty"`
+}

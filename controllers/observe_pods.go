@@ -1,0 +1,104 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/conversion-operator/conversion-operator/internal/plan"
+)
+
+// observeImages reads which images have a Deployment, and where they are found. One
+// that does not say so was not made by the operator, or tampered with: it is of no use.
+func (r *ConversionPolicyReconciler) observeImages(ctx context.Context, observed *plan.Observed) error {
+	deployments := &appsv1.DeploymentList{}
+	if err := r.Client.List(ctx, deployments, r.childrenOf(observed.Policy), client.HasLabels{plan.PlanLabel}); err != nil {
+		return err
+	}
+	for i := range deployments.Items {
+		deployment := &deployments.Items[i]
+		endpoint := &plan.ImageEndpoint{}
+		if json.Unmarshal([]byte(deployment.Annotations[plan.EndpointAnnotation]), endpoint) != nil {
+			continue
+		}
+		observed.Plans = append(observed.Plans, plan.StoredPlan{Hash: deployment.Labels[plan.PlanLabel],
+			Readable: deployment.DeletionTimestamp.IsZero(), Image: endpoint})
+		observed.PodFailure = cmp.Or(observed.PodFailure, replicaFailure(deployment))
+	}
+	slices.SortFunc(observed.Plans, func(a, b plan.StoredPlan) int { return cmp.Compare(a.Hash, b.Hash) })
+	return nil
+}
+
+// observePods reads the converter pods that answer, or will, or did.
+func (r *ConversionPolicyReconciler) observePods(ctx context.Context, observed *plan.Observed) error {
+	list := &corev1.PodList{}
+	err := r.Client.List(ctx, list, r.childrenOf(observed.Policy), client.MatchingLabels{plan.ComponentLabel: plan.ConverterComponent})
+	if err != nil {
+		return err
+	}
+	for i := range list.Items {
+		pod := &list.Items[i]
+		plans, image := plan.SplitPlans(pod.Annotations[plan.PlansAnnotation]), pod.Labels[plan.PlanLabel] != ""
+		switch {
+		case pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded:
+		case !pod.DeletionTimestamp.IsZero():
+			observed.Ending = append(observed.Ending, plan.EndingPod{Plans: plans, Image: image, Until: pod.DeletionTimestamp.Time})
+		default:
+			observed.Pods = append(observed.Pods, plan.Pod{
+				Name: pod.Name, UID: pod.UID, IP: pod.Status.PodIP, Port: plan.PortOf(&pod.Spec),
+				Plans: plans, Image: image, Ready: podReady(pod), Trouble: trouble(pod),
+				Scheduled: pod.Spec.NodeName != "", Certificate: pod.Annotations[plan.CertificateAnnotation]})
+		}
+	}
+	slices.SortFunc(observed.Pods, func(a, b plan.Pod) int { return cmp.Compare(a.Name, b.Name) })
+	return nil
+}
+
+func podReady(pod *corev1.Pod) bool {
+	for _, condition := range pod.Status.Conditions {
+		if condition.Type == corev1.PodReady {
+			return condition.Status == corev1.ConditionTrue && pod.Status.PodIP != ""
+		}
+	}
+	return false
+}
+
+// trouble says what keeps a pod from starting, in words that stay the same while it
+// does: the kubelet's own count attempts and seconds.
+func trouble(pod *corev1.Pod) string {
+	for _, condition := range pod.Status.Conditions {
+		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse {
+			return "it cannot be scheduled: " + condition.Message
+		}
+	}
+	for _, container := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+		waiting := container.State.Waiting
+		switch {
+		case waiting == nil:
+		case waiting.Reason == "ErrImagePull" || waiting.Reason == "ImagePullBackOff" || waiting.Reason == "InvalidImageName" || waiting.Reason == "ErrImageNeverPull":
+			return "the image " + container.Image + " cannot be pulled"
+		case waiting.Reason == "CrashLoopBackOff":
+			return "container " + container.Name + " ends as soon as it starts, see its log"
+		case waiting.Reason == "CreateContainerConfigError" || waiting.Reason == "CreateContainerError" || waiting.Reason == "RunContainerError":
+			return "container " + container.Name + " cannot be started: " + waiting.Message
+		}
+	}
+	return ""
+}
+
+func replicaFailure(deployment *appsv1.Deployment) string {
+	for _, condition := range deployment.Status.Conditions {
+		if condition.Type == appsv1.DeploymentReplicaFailure && condition.Status == corev1.ConditionTrue {
+			return condition.Message
+		}
+	}
+	return ""
+}

@@ -1,0 +1,327 @@
+//go:build integration
+
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/webhook/probe"
+)
+
+// ownPolicy has another kind of converter than rules.
+func ownPolicy(group, converter string) string {
+	return fmt.Sprintf("metadata: {name: crontabs.%s}\nspec: {converter: {%s}, migration: {mode: OnTrigger}}", group, converter)
+}
+
+// deploymentsOf are a policy's Deployments for images, by their images.
+func deploymentsOf(t *testing.T, policy string) map[string]appsv1.Deployment {
+	t.Helper()
+	list := &appsv1.DeploymentList{}
+	must(t, cluster.List(t.Context(), list, client.InNamespace(system), client.MatchingLabels{plan.InstanceLabel: plan.ChildName(policy)}, client.HasLabels{plan.PlanLabel}))
+	found := map[string]appsv1.Deployment{}
+	for _, deployment := range list.Items {
+		found[deployment.Spec.Template.Spec.Containers[0].Image] = deployment
+	}
+	return found
+}
+
+// runImage starts the pods of an image once its Deployment is there.
+func (k *kubelet) runImage(t *testing.T, policy, image string) {
+	t.Helper()
+	var deployment appsv1.Deployment
+	eventually(t, "there is a Deployment of "+image, func() (bool, string) {
+		found, there := deploymentsOf(t, policy)[image]
+		deployment = found
+		return there, "none"
+	})
+	for i := range *deployment.Spec.Replicas {
+		k.start(t, &deployment, fmt.Sprintf("%s-%d", deployment.Name, i), i)
+	}
+	port := deployment.Spec.Template.Spec.Containers[0].Ports[0]
+	slice := &discoveryv1.EndpointSlice{
+		ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: deployment.Name, Labels: map[string]string{
+			discoveryv1.LabelServiceName: plan.ChildName(policy), plan.InstanceLabel: plan.ChildName(policy)}},
+		AddressType: discoveryv1.AddressTypeIPv4,
+		Ports:       []discoveryv1.EndpointPort{{Name: &port.Name, Port: &port.ContainerPort}},
+		Endpoints:   []discoveryv1.Endpoint{{Addresses: []string{"10.1.2.1"}, Conditions: discoveryv1.EndpointConditions{Ready: new(true)}}},
+	}
+	must(t, cluster.Create(t.Context(), slice))
+}
+
+// TestImage arms a CustomResourceDefinition with an image, and changes it: a bad one
+// first, which changes nothing that serves.
+func TestImage(t *testing.T) {
+	const group, name = "image.example.com", "crontabs.image.example.com"
+	create(t, manifest(group, "v1beta1", "v1"), &apiextensionsv1.CustomResourceDefinition{})
+	create(t, ownPolicy(group, "image: {image: 'example.com/crontab:1', env: [{name: A, value: b}], path: /their/convert}"), &v1alpha1.ConversionPolicy{})
+	pods.runImage(t, name, "example.com/crontab:1")
+	waitFor(t, name, v1alpha1.ReadyCondition, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
+	if verified := waitFor(t, name, v1alpha1.ConversionVerifiedCondition, metav1.ConditionTrue, v1alpha1.ReasonProven); !strings.Contains(verified.Message, "warning: it is a fake") {
+		t.Errorf("the probe's warning is not told: %s", verified.Message)
+	}
+	first := getCRD(t, name).Spec.Conversion.Webhook.ClientConfig.Service
+	if *first.Path != "/their/convert" || *first.Port != 444 {
+		t.Errorf("the CustomResourceDefinition calls %s at port %d", *first.Path, *first.Port)
+	}
+	checkRest(t, name)
+
+	serverName := plan.ServerName(name, system)
+	pods.refuseOwn.Store(serverName, &probe.Error{Reason: probe.ReasonCanaryFailed, Message: "metadata.name is another"})
+	setImage(t, name, "example.com/crontab:2")
+	pods.runImage(t, name, "example.com/crontab:2")
+	refused := waitFor(t, name, v1alpha1.ConversionVerifiedCondition, metav1.ConditionFalse, string(probe.ReasonCanaryFailed))
+	if !strings.Contains(refused.Message, "metadata.name is another; meanwhile the CustomResourceDefinition converts through the image of before") {
+		t.Errorf("the message is %s", refused.Message)
+	}
+	if port := *getCRD(t, name).Spec.Conversion.Webhook.ClientConfig.Service.Port; port != 444 || len(deploymentsOf(t, name)) != 2 {
+		t.Errorf("the CustomResourceDefinition calls port %d, Deployments are %v", port, deploymentsOf(t, name))
+	}
+
+	pods.refuseOwn.Delete(serverName)
+	eventually(t, "the new image serves", func() (bool, string) {
+		port := *getCRD(t, name).Spec.Conversion.Webhook.ClientConfig.Service.Port
+		return port == 445, fmt.Sprint(port)
+	})
+	eventually(t, "the old image is gone", func() (bool, string) {
+		_, there := deploymentsOf(t, name)["example.com/crontab:1"]
+		return !there, "still there"
+	})
+	budget := &policyv1.PodDisruptionBudget{}
+	eventually(t, "the PodDisruptionBudget is of the new pods", func() (bool, string) {
+		must(t, cluster.Get(t.Context(), client.ObjectKey{Namespace: system, Name: plan.ChildName(name)}, budget))
+		deployment := deploymentsOf(t, name)["example.com/crontab:2"]
+		return budget.Spec.Selector.MatchLabels[plan.PlanLabel] == deployment.Labels[plan.PlanLabel], budget.Spec.Selector.String()
+	})
+}
+
+func setImage(t *testing.T, name, image string) {
+	t.Helper()
+	changePolicy(t, name, func(spec *v1alpha1.ConversionPolicySpec) { spec.Converter.Image.Image = image })
+}
+
+// changePolicy changes the spec, whatever the manager writes to the status meanwhile.
+func changePolicy(t *testing.T, name string, change func(*v1alpha1.ConversionPolicySpec)) {
+	t.Helper()
+	policy := getPolicy(t, name)
+	base := policy.DeepCopy()
+	change(&policy.Spec)
+	must(t, cluster.Patch(t.Context(), policy, client.MergeFrom(base)))
+}
+
+// TestServiceOfOthers: what the operator does not run is proven endpoint by endpoint.
+func TestServiceOfOthers(t *testing.T) {
+	const group, name, theirs = "service.example.com", "crontabs.service.example.com", "crontab-system"
+	must(t, cluster.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: theirs}}))
+	pods.refuseOwn.Store("webhook.crontab-system.svc", &probe.Error{Reason: probe.ReasonTLSVerificationFailed, Message: "x509: certificate signed by unknown authority"})
+	create(t, manifest(group, "v1beta1", "v1"), &apiextensionsv1.CustomResourceDefinition{})
+	create(t, ownPolicy(group, "service: {namespace: crontab-system, name: webhook, port: 8443}"), &v1alpha1.ConversionPolicy{})
+	missing := waitFor(t, name, v1alpha1.WebhookAvailableCondition, metav1.ConditionFalse, v1alpha1.ReasonServiceNotFound)
+	if !strings.Contains(missing.Message, "Service crontab-system/webhook does not exist") {
+		t.Errorf("the message is %s", missing.Message)
+	}
+
+	service := create(t, "metadata: {namespace: crontab-system, name: webhook}\nspec: {ports: [{name: https, port: 443}]}", &corev1.Service{})
+	eventually(t, "the port is missed", func() (bool, string) {
+		told := waitFor(t, name, v1alpha1.WebhookAvailableCondition, metav1.ConditionFalse, v1alpha1.ReasonServiceNotFound)
+		return strings.Contains(told.Message, "has no port 8443: it has [443]"), told.Message
+	})
+	service.Spec.Ports[0].Port = 8443
+	must(t, cluster.Update(t.Context(), service))
+	waitFor(t, name, v1alpha1.WebhookAvailableCondition, metav1.ConditionFalse, v1alpha1.ReasonWaitingForEndpoints)
+
+	create(t, `
+metadata: {namespace: crontab-system, name: webhook-1, labels: {kubernetes.io/service-name: webhook}}
+addressType: IPv4
+ports: [{name: https, port: 9443}, {name: metrics, port: 8080}]
+endpoints: [{addresses: [10.9.9.1], conditions: {ready: true}}, {addresses: [10.9.9.2], conditions: {ready: false}}]
+`, &discoveryv1.EndpointSlice{})
+	refused := waitFor(t, name, v1alpha1.ConversionVerifiedCondition, metav1.ConditionFalse, string(probe.ReasonTLSVerificationFailed))
+	if !strings.Contains(refused.Message, "endpoint 10.9.9.1:9443 of Service crontab-system/webhook: x509") {
+		t.Errorf("the message is %s", refused.Message)
+	}
+	if getCRD(t, name).Generation != 1 {
+		t.Error("the CustomResourceDefinition was changed")
+	}
+	pods.refuseOwn.Delete("webhook.crontab-system.svc")
+	waitFor(t, name, v1alpha1.ReadyCondition, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
+	called := getCRD(t, name).Spec.Conversion.Webhook.ClientConfig
+	if called.Service.Namespace != theirs || called.Service.Name != "webhook" || *called.Service.Port != 8443 || *called.Service.Path != "/convert" || len(called.CABundle) == 0 {
+		t.Errorf("the CustomResourceDefinition calls %+v", called.Service)
+	}
+}
+
+// TestURL: a converter outside the cluster.
+func TestURL(t *testing.T) {
+	const group, name = "url.example.com", "crontabs.url.example.com"
+	create(t, manifest(group, "v1beta1", "v1"), &apiextensionsv1.CustomResourceDefinition{})
+	create(t, ownPolicy(group, "url: {url: 'https://converter.example.org/crontabs', conversionReviewVersions: [v1beta1, v1]}"), &v1alpha1.ConversionPolicy{})
+	waitFor(t, name, v1alpha1.ReadyCondition, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
+	webhook := getCRD(t, name).Spec.Conversion.Webhook
+	if *webhook.ClientConfig.URL != "https://converter.example.org/crontabs" || fmt.Sprint(webhook.ConversionReviewVersions) != "[v1beta1 v1]" {
+		t.Errorf("the CustomResourceDefinition has %+v", webhook)
+	}
+}
+
+// TestNone: nothing is converted where nothing is lost, or nothing that was not given up.
+func TestNone(t *testing.T) {
+	const group, name = "none.example.com", "crontabs.none.example.com"
+	create(t, manifest(group, "v1beta1", "v1"), &apiextensionsv1.CustomResourceDefinition{})
+	create(t, ownPolicy(group, "none: {acceptedLosses: [.hostPort]}"), &v1alpha1.ConversionPolicy{})
+	differ := waitFor(t, name, v1alpha1.PlanValidCondition, metav1.ConditionFalse, v1alpha1.ReasonSchemasDiffer)
+	if !strings.Contains(differ.Message, "v1:.host, v1:.port") || strings.Contains(differ.Message, ".hostPort") {
+		t.Errorf("the message does not name what would be lost: %s", differ.Message)
+	}
+	changePolicy(t, name, func(spec *v1alpha1.ConversionPolicySpec) {
+		spec.Converter.None.AcceptedLosses = []string{".hostPort", ".host", ".port"}
+	})
+	waitFor(t, name, v1alpha1.PlanValidCondition, metav1.ConditionTrue, v1alpha1.ReasonLossAccepted)
+	waitFor(t, name, v1alpha1.ReadyCondition, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
+	if crd := getCRD(t, name); crd.Generation != 1 || crd.Spec.Conversion.Strategy != apiextensionsv1.NoneConverter {
+		t.Errorf("the conversion is %+v", crd.Spec.Conversion)
+	}
+	err := cluster.Get(t.Context(), client.ObjectKey{Namespace: system, Name: plan.ChildName(name)}, &corev1.Service{})
+	if !apierrors.IsNotFound(err) {
+		t.Errorf("a Service was made: %v", err)
+	}
+}
+
+// TestPatches: the API server takes what patches make, and a bad one is told and changes nothing.
+func TestPatches(t *testing.T) {
+	const group, name = "patched.example.com", "crontabs.patched.example.com"
+	create(t, manifest(group, "v1beta1"), &apiextensionsv1.CustomResourceDefinition{})
+	patched := &v1alpha1.ConversionPolicy{}
+	unmarshal(t, policy(group), patched)
+	unmarshal(t, `
+priorityClassName: system-cluster-critical
+tolerations: [{operator: Exists}]
+topologySpreadConstraints: [{maxSkew: 1, topologyKey: rack, whenUnsatisfiable: ScheduleAnyway}]
+affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {a: b}}}]}}
+port: 10250
+patches:
+- target: {kind: Deployment}
+  patch: |
+    apiVersion: apps/v1
+    kind: Deployment
+    metadata: {name: any}
+    spec: {template: {spec: {containers: [{name: converter, image: evil, env: [{name: A, value: b}]}, {name: side, image: side}]}}}
+- target: {kind: Service}
+  patch: '[{op: add, path: /spec/trafficDistribution, value: PreferClose}]'
+- target: {kind: PodDisruptionBudget}
+  patch: '[{op: add, path: /spec/minAvailable, value: 1}]'
+`, &patched.Spec.Workload)
+	must(t, cluster.Create(t.Context(), patched))
+	pods.run(t, name)
+	waitFor(t, name, v1alpha1.ReadyCondition, metav1.ConditionTrue, v1alpha1.ReasonArmedAhead)
+	deployment := &appsv1.Deployment{}
+	key := client.ObjectKey{Namespace: system, Name: plan.ChildName(name)}
+	must(t, cluster.Get(t.Context(), key, deployment))
+	spec := deployment.Spec.Template.Spec
+	if len(spec.Containers) != 2 || spec.Containers[0].Image != "conversion-operator:test" || len(spec.Containers[0].Env) != 1 || spec.PriorityClassName != "system-cluster-critical" {
+		t.Errorf("the pods are %+v", spec)
+	}
+	budget := &policyv1.PodDisruptionBudget{}
+	must(t, cluster.Get(t.Context(), key, budget))
+	if budget.Spec.MaxUnavailable != nil || budget.Spec.MinAvailable.IntValue() != 1 {
+		t.Errorf("the PodDisruptionBudget is %+v", budget.Spec)
+	}
+	checkRest(t, name)
+
+	changePolicy(t, name, func(spec *v1alpha1.ConversionPolicySpec) {
+		spec.Workload.Patches[1].Patch = "[{op: remove, path: /spec/nothing}]"
+	})
+	told := waitFor(t, name, v1alpha1.PlanValidCondition, metav1.ConditionFalse, v1alpha1.ReasonInvalidPatch)
+	if !strings.HasPrefix(told.Message, "spec.workload.patches[1]: ") {
+		t.Errorf("the message is %s", told.Message)
+	}
+	checkRest(t, name)
+	after := &appsv1.Deployment{}
+	must(t, cluster.Get(t.Context(), key, after))
+	if after.Generation != deployment.Generation {
+		t.Error("the Deployment was changed")
+	}
+}
+
+// TestAdmissionOfConverters holds the schema of converters and workload against one
+// policy that it accepts and one that it refuses.
+func TestAdmissionOfConverters(t *testing.T) {
+	cases := map[string]struct{ spec, want string }{
+		"an image":                  {"converter: {image: {image: a}}", ""},
+		"all of an image":           {"converter: {image: {image: a, command: [a], args: [b], env: [{name: A, value: b}], port: 1, path: /a/b.c/, certificateMountPath: /certs, serviceAccountName: a, conversionReviewVersions: [v1beta1]}}", ""},
+		"no image":                  {"converter: {image: {}}", "image"},
+		"a path without a slash":    {"converter: {image: {image: a, path: convert}}", "path"},
+		"a path with a query":       {"converter: {image: {image: a, path: '/convert?a=b'}}", "path"},
+		"a relative mount":          {"converter: {image: {image: a, certificateMountPath: certs}}", "certificateMountPath"},
+		"an unknown review":         {"converter: {image: {image: a, conversionReviewVersions: [v2]}}", "Unsupported value"},
+		"reviews of three versions": {"converter: {image: {image: a, conversionReviewVersions: [v1, v1beta1, v1]}}", "at most 2"},
+		"a Service":                 {"converter: {service: {namespace: a, name: b}}", ""},
+		"a Service without a name":  {"converter: {service: {namespace: a}}", "name"},
+		"a URL":                     {"converter: {url: {url: 'https://example.com:8443/convert'}}", ""},
+		"a URL without TLS":         {"converter: {url: {url: 'http://example.com'}}", "url"},
+		"a URL with a password":     {"converter: {url: {url: 'https://a:b@example.com/'}}", "url"},
+		"a URL with a query":        {"converter: {url: {url: 'https://example.com/?a'}}", "url"},
+		"none":                      {"converter: {none: {}}", ""},
+		"losses":                    {"converter: {none: {acceptedLosses: [.spec.a]}}", ""},
+		"losses that are no paths":  {"converter: {none: {acceptedLosses: [spec]}}", "acceptedLosses"},
+		"two kinds":                 {"converter: {none: {}, url: {url: 'https://example.com'}}", "set exactly one kind of converter"},
+		"a patch":                   {"converter: {none: {}}, workload: {patches: [{target: {kind: Deployment}, patch: x}]}", ""},
+		"an empty patch":            {"converter: {none: {}}, workload: {patches: [{target: {kind: Deployment}, patch: ''}]}", "patch"},
+		"an empty target":           {"converter: {none: {}}, workload: {patches: [{target: {}, patch: x}]}", "target"},
+		"the port of the metrics":   {"converter: {none: {}}, workload: {port: 8080}", "choose another port"},
+		"a port that is none":       {"converter: {none: {}}, workload: {port: 70000}", "port"},
+		"a constraint twice":        {"converter: {none: {}}, workload: {topologySpreadConstraints: [{maxSkew: 1, topologyKey: a, whenUnsatisfiable: ScheduleAnyway}, {maxSkew: 2, topologyKey: a, whenUnsatisfiable: ScheduleAnyway}]}", "Duplicate value"},
+	}
+	for title, c := range cases {
+		t.Run(title, func(t *testing.T) {
+			policy := &v1alpha1.ConversionPolicy{}
+			unmarshal(t, "metadata: {name: crontabs.example.com}\nspec: {"+c.spec+"}", policy)
+			err := cluster.Create(t.Context(), policy, client.DryRunAll)
+			switch {
+			case c.want == "" && err != nil:
+				t.Errorf("refused: %v", err)
+			case c.want != "" && (!apierrors.IsInvalid(err) || !strings.Contains(err.Error(), c.want)):
+				t.Errorf("got %v, want a refusal with %q", err, c.want)
+			}
+		})
+	}
+}
+
+// TestDocumentedPolicies: the API server accepts what the documentation shows.
+func TestDocumentedPolicies(t *testing.T) {
+	text, err := os.ReadFile("../api/docs/own-converter.md")
+	must(t, err)
+	blocks := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(string(text), -1)
+	if len(blocks) < 7 {
+		t.Fatalf("found %d examples", len(blocks))
+	}
+	sample, err := os.ReadFile("../config/samples/crontab-image/policy.yaml")
+	must(t, err)
+	for _, block := range append(blocks, []string{"", string(sample)}) {
+		policy := &v1alpha1.ConversionPolicy{}
+		unmarshal(t, block[1], policy)
+		policy.Name = "crontabs.documented.example.com"
+		if policy.Spec.Converter == (v1alpha1.Converter{}) {
+			policy.Spec.Converter.None = &v1alpha1.NoneConverter{} // the example is of something else
+		}
+		if err := cluster.Create(t.Context(), policy, client.DryRunAll); err != nil {
+			t.Errorf("%v:\n%s", err, block[1])
+		}
+	}
+}

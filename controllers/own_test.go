@@ -1,0 +1,165 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/crds"
+	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/webhook/probe"
+)
+
+func from[T any](t *testing.T, text string) T {
+	t.Helper()
+	var value T
+	if err := yaml.UnmarshalStrict([]byte(text), &value); err != nil {
+		t.Fatal(err)
+	}
+	return value
+}
+
+// TestTrouble: what keeps a pod from starting is told without what changes each time.
+func TestTrouble(t *testing.T) {
+	cases := map[string]struct{ status, want string }{
+		"nothing":         {"{phase: Running}", ""},
+		"starting":        {"{containerStatuses: [{name: converter, state: {waiting: {reason: ContainerCreating}}}]}", ""},
+		"no node":         {"{conditions: [{type: PodScheduled, status: 'False', message: '0/1 nodes are available'}]}", "it cannot be scheduled: 0/1 nodes are available"},
+		"a first attempt": {"{containerStatuses: [{name: converter, image: 'a:1', state: {waiting: {reason: ErrImagePull, message: 'not found'}}}]}", "the image a:1 cannot be pulled"},
+		"a later one":     {"{containerStatuses: [{name: converter, image: 'a:1', state: {waiting: {reason: ImagePullBackOff, message: 'back-off 40s'}}}]}", "the image a:1 cannot be pulled"},
+		"a crash":         {"{containerStatuses: [{name: converter, state: {waiting: {reason: CrashLoopBackOff, message: 'back-off 40s'}}}]}", "container converter ends as soon as it starts, see its log"},
+		"a root user":     {"{containerStatuses: [{name: converter, state: {waiting: {reason: CreateContainerConfigError, message: 'container has runAsNonRoot and image will run as root'}}}]}", "container converter cannot be started: container has runAsNonRoot and image will run as root"},
+		"an init container": {"{initContainerStatuses: [{name: first, state: {waiting: {reason: CrashLoopBackOff}}}], containerStatuses: [{name: converter, state: {waiting: {reason: PodInitializing}}}]}",
+			"container first ends as soon as it starts, see its log"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := trouble(&corev1.Pod{Status: from[corev1.PodStatus](t, c.status)}); got != c.want {
+				t.Errorf("it says %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+// TestEndpointsOf: addresses behind one port, each once.
+func TestEndpointsOf(t *testing.T) {
+	slices := from[[]discoveryv1.EndpointSlice](t, `
+- ports: [{name: metrics, port: 8080}, {name: https, port: 9443}]
+  endpoints: [{addresses: [10.0.0.2]}, {addresses: [10.0.0.1], conditions: {ready: false}}]
+- ports: [{name: https, port: 8443}]
+  endpoints: [{addresses: ["2001:db8::1"], conditions: {ready: true}}]
+- ports: [{name: https, port: 9443}]
+  endpoints: [{addresses: [10.0.0.2]}]
+`)
+	want := []plan.Pod{
+		{Name: "10.0.0.1:9443", IP: "10.0.0.1", Port: 9443, Scheduled: true},
+		{Name: "10.0.0.2:9443", IP: "10.0.0.2", Port: 9443, Scheduled: true, Ready: true},
+		{Name: "[2001:db8::1]:8443", IP: "2001:db8::1", Port: 8443, Scheduled: true, Ready: true},
+	}
+	if diff := cmp.Diff(want, endpointsOf(slices, "https")); diff != "" {
+		t.Errorf("endpoints (-want +got):\n%s", diff)
+	}
+}
+
+// TestOwnTarget: each kind of converter is asked where API servers ask it.
+func TestOwnTarget(t *testing.T) {
+	type target struct{ ServerName, Path, ReviewVersion string }
+	cases := map[string]struct {
+		converter string
+		want      target
+		endpoint  string
+	}{
+		"image": {"{image: {image: a, path: /a, conversionReviewVersions: [v1beta1, v1]}}",
+			target{"crontabs-example-com-d884ab8c.conversion-system.svc", "/a", "v1beta1"}, ""},
+		"service":         {"{service: {namespace: a, name: b, path: /c, conversionReviewVersions: [v1]}}", target{"b.a.svc", "/c", "v1"}, ""},
+		"url":             {"{url: {url: 'https://example.org/a%20b', conversionReviewVersions: [v1]}}", target{"example.org", "/a%20b", "v1"}, "example.org:443"},
+		"url with a port": {"{url: {url: 'https://[2001:db8::1]:8443', conversionReviewVersions: [v1]}}", target{"2001:db8::1", "", "v1"}, "[2001:db8::1]:8443"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			policy := &v1alpha1.ConversionPolicy{}
+			policy.Name = "crontabs.example.com"
+			policy.Spec.Converter = from[v1alpha1.Converter](t, c.converter)
+			got := ownTarget(&plan.Observed{Policy: policy, CRD: &apiextensionsv1.CustomResourceDefinition{},
+				Settings: plan.Settings{Namespace: "conversion-system"}}, nil)
+			if diff := cmp.Diff(c.want, target{got.ServerName, got.Path, got.ReviewVersion}); diff != "" {
+				t.Errorf("target (-want +got):\n%s", diff)
+			}
+			if url := policy.Spec.Converter.URL; url != nil {
+				if got := externalURL(url.URL).Endpoints; len(got) != 1 || got[0].Name != c.endpoint {
+					t.Errorf("endpoints are %v, want %s", got, c.endpoint)
+				}
+			}
+		})
+	}
+}
+
+// TestOwnCanaries: one for each direction between versions that are in use.
+func TestOwnCanaries(t *testing.T) {
+	crd := from[apiextensionsv1.CustomResourceDefinition](t, `
+spec: {group: example.com, names: {kind: CronTab}, versions: [{name: v1, served: true}, {name: v2, served: true, storage: true}, {name: v3}]}
+`)
+	var pairs [][2]string
+	for _, canary := range ownCanaries(&crd) {
+		pairs = append(pairs, [2]string{canary.From, canary.To})
+		if len(canary.Objects) != 2 || string(canary.Objects[0]) != string(crds.BareCanary(&crd, canary.From[len("example.com/"):])) {
+			t.Errorf("the objects from %s are %s", canary.From, canary.Objects)
+		}
+	}
+	if diff := cmp.Diff([][2]string{{"example.com/v1", "example.com/v2"}, {"example.com/v2", "example.com/v1"}}, pairs); diff != "" {
+		t.Errorf("pairs (-want +got):\n%s", diff)
+	}
+}
+
+// TestAskOwn: a pod is asked once, with its warning remembered, until something
+// changes; what somebody else runs is asked each time.
+func TestAskOwn(t *testing.T) {
+	asked := 0
+	failing := errors.New("no")
+	p := NewProver()
+	p.Own = func(context.Context, probe.OwnTarget) ([]string, error) {
+		if asked++; asked == 1 {
+			return nil, failing
+		}
+		return []string{"one", "two"}, nil
+	}
+	pod := &plan.Pod{UID: "1", IP: "10.0.0.1", Port: 9443}
+	target := probe.OwnTarget{Path: "/convert"}
+	steps := []struct {
+		leaf     string
+		path     string
+		remember bool
+		want     plan.Proof
+		asked    int
+	}{
+		{"leaf", "/convert", true, plan.Proof{Reason: "UnexpectedAnswer", Message: "no"}, 1},
+		{"leaf", "/convert", true, plan.Proof{Warning: "one; two"}, 2},
+		{"leaf", "/convert", true, plan.Proof{Warning: "one; two"}, 2},
+		{"other leaf", "/convert", true, plan.Proof{Warning: "one; two"}, 3},
+		{"other leaf", "/v2", true, plan.Proof{Warning: "one; two"}, 4},
+		{"other leaf", "/v2", false, plan.Proof{Warning: "one; two"}, 5},
+	}
+	for i, step := range steps {
+		target.Path = step.path
+		got := p.askOwn(t.Context(), pod, target, []byte(step.leaf), step.remember)
+		if diff := cmp.Diff(&step.want, got); diff != "" || asked != step.asked {
+			t.Errorf("step %d: asked %d times, want %d; proof (-want +got):\n%s", i, asked, step.asked, diff)
+		}
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	asked = 0
+	if got := p.askOwn(ended, pod, target, nil, true); got != nil {
+		t.Errorf("a probe that was cut short says %v", got)
+	}
+}

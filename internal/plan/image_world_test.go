@@ -1,0 +1,72 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"path"
+	"slices"
+
+	appsv1apply "k8s.io/client-go/applyconfigurations/apps/v1"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"github.com/conversion-operator/conversion-operator/internal/plan"
+)
+
+// called says where API servers call a converter: by its plan, where it is one of ours.
+func called(client *apiextensionsv1.WebhookClientConfig) string {
+	switch service := client.Service; {
+	case service == nil:
+		return *client.URL
+	case service.Namespace != "conversion-system":
+		return fmt.Sprintf("Service %s/%s:%d%s", service.Namespace, service.Name, *service.Port, *service.Path)
+	case *service.Port == 443:
+		return path.Base(*service.Path)
+	default:
+		return fmt.Sprintf("port %d", *service.Port)
+	}
+}
+
+// startImage lets the pods of an image start, beside all others.
+func (w *world) startImage(identity string, deployment *appsv1apply.DeploymentApplyConfiguration) {
+	w.t.Helper()
+	var endpoint plan.ImageEndpoint
+	if err := json.Unmarshal([]byte(deployment.Annotations[plan.EndpointAnnotation]), &endpoint); err != nil {
+		w.t.Fatal(err)
+	}
+	stored := plan.StoredPlan{Hash: identity, Readable: true, Image: &endpoint}
+	w.observed.Plans = slices.DeleteFunc(w.observed.Plans, func(there plan.StoredPlan) bool { return there.Hash == identity })
+	w.observed.Plans = append(w.observed.Plans, stored)
+	isOfImage := func(pod plan.Pod) bool { return slices.Contains(pod.Plans, identity) }
+	if w.holdBack || slices.ContainsFunc(w.observed.Pods, isOfImage) {
+		return
+	}
+	container := deployment.Spec.Template.Spec.Containers[0]
+	w.tell("  pods of %s start beside others", *container.Image)
+	proof := plan.Proof{}
+	if w.misbehave != "" {
+		proof = plan.Proof{Reason: "CanaryFailed", Message: w.misbehave}
+	}
+	for i := range *deployment.Spec.Replicas {
+		w.observed.Pods = append(w.observed.Pods, plan.Pod{Name: fmt.Sprintf("%s-%d", *deployment.Name, i),
+			Plans: []string{identity}, Image: true, Ready: true, Proof: &proof})
+	}
+	if w.observed.PortEndpoints == nil {
+		w.observed.PortEndpoints = map[string]int{}
+	}
+	w.observed.PortEndpoints[*container.Ports[0].Name] = int(*deployment.Spec.Replicas)
+}
+
+func (w *world) deleteDeployment(name string) {
+	if name == plan.ChildName(crontabs) {
+		w.observed.Deployed, w.observed.Endpoints = false, 0
+		w.observed.Pods = slices.DeleteFunc(w.observed.Pods, func(pod plan.Pod) bool { return !pod.Image })
+		return
+	}
+	ofDeployment := func(identity string) bool { return plan.ImageName(crontabs, identity) == name }
+	w.observed.Pods = slices.DeleteFunc(w.observed.Pods, func(pod plan.Pod) bool { return pod.Image && ofDeployment(pod.Plans[0]) })
+	w.observed.Plans = slices.DeleteFunc(w.observed.Plans, func(stored plan.StoredPlan) bool { return ofDeployment(stored.Hash) })
+}

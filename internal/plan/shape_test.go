@@ -1,0 +1,208 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1apply "k8s.io/client-go/applyconfigurations/apps/v1"
+	corev1apply "k8s.io/client-go/applyconfigurations/core/v1"
+	policyv1apply "k8s.io/client-go/applyconfigurations/policy/v1"
+
+	"github.com/conversion-operator/conversion-operator/internal/plan"
+)
+
+// applied is the one object of a type that is to be applied, nil where there is none.
+func applied[T any](t *testing.T, steps []plan.Step) *T {
+	t.Helper()
+	var found *T
+	for _, step := range steps {
+		apply, ok := step.(plan.Apply)
+		if !ok {
+			continue
+		}
+		if object, ok := apply.Object.(any).(*T); ok {
+			if found != nil {
+				t.Fatalf("there are two of type %T", found)
+			}
+			found = object
+		}
+	}
+	return found
+}
+
+func deploymentOf(t *testing.T, w *world) *appsv1apply.DeploymentApplyConfiguration {
+	t.Helper()
+	return applied[appsv1apply.DeploymentApplyConfiguration](t, w.plan().Steps)
+}
+
+func serviceOf(t *testing.T, w *world) *corev1apply.ServiceApplyConfiguration {
+	t.Helper()
+	return applied[corev1apply.ServiceApplyConfiguration](t, w.plan().Steps)
+}
+
+func budgetOf(t *testing.T, w *world) *policyv1apply.PodDisruptionBudgetApplyConfiguration {
+	t.Helper()
+	return applied[policyv1apply.PodDisruptionBudgetApplyConfiguration](t, w.plan().Steps)
+}
+
+// TestShape: what spec.workload says of the pods is in the Deployment.
+func TestShape(t *testing.T) {
+	const everything = `
+replicas: 3
+resources: {requests: {cpu: 1}}
+priorityClassName: system-cluster-critical
+nodeSelector: {pool: system}
+tolerations: [{key: dedicated, operator: Equal, value: system, effect: NoSchedule}]
+affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: arch, operator: In, values: [amd64]}]}]}}}
+topologySpreadConstraints: [{maxSkew: 2, topologyKey: rack, whenUnsatisfiable: DoNotSchedule}, {maxSkew: 1, topologyKey: zone, whenUnsatisfiable: ScheduleAnyway, labelSelector: {matchLabels: {a: b}}}]
+hostNetwork: true
+port: 10250
+`
+	w := armed(t)
+	read(t, everything, &w.observed.Policy.Spec.Workload)
+	d := deploymentOf(t, w)
+	var want corev1apply.PodSpecApplyConfiguration
+	read(t, `
+priorityClassName: system-cluster-critical
+nodeSelector: {pool: system, kubernetes.io/os: linux}
+tolerations: [{key: dedicated, operator: Equal, value: system, effect: NoSchedule}]
+affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: arch, operator: In, values: [amd64]}]}]}}}
+topologySpreadConstraints:
+- {maxSkew: 2, topologyKey: rack, whenUnsatisfiable: DoNotSchedule, labelSelector: {matchLabels: {app.kubernetes.io/component: converter, app.kubernetes.io/instance: crontabs-example-com-d884ab8c}}}
+- {maxSkew: 1, topologyKey: zone, whenUnsatisfiable: ScheduleAnyway, labelSelector: {matchLabels: {a: b}}}
+hostNetwork: true
+`, &want)
+	got := d.Spec.Template.Spec
+	if diff := cmp.Diff(want, corev1apply.PodSpecApplyConfiguration{
+		PriorityClassName: got.PriorityClassName, NodeSelector: got.NodeSelector, Tolerations: got.Tolerations, Affinity: got.Affinity,
+		TopologySpreadConstraints: got.TopologySpreadConstraints, HostNetwork: got.HostNetwork,
+	}); diff != "" {
+		t.Errorf("pod (-want +got):\n%s", diff)
+	}
+	container := got.Containers[0]
+	if diff := cmp.Diff([]string{"serve", "--plans=/etc/conversion-operator/plans", "--certificates=/etc/conversion-operator/tls",
+		"--port=10250", "--metrics-bind-address=0", "--drain=10s"}, container.Args); diff != "" {
+		t.Errorf("arguments (-want +got):\n%s", diff)
+	}
+	if len(container.Ports) != 1 || *container.Ports[0].ContainerPort != 10250 || container.ReadinessProbe.HTTPGet.Port.IntVal != 10250 {
+		t.Errorf("ports are %v, readiness is asked at %v", container.Ports, container.ReadinessProbe.HTTPGet.Port)
+	}
+	if *d.Spec.Replicas != 3 || d.Spec.Strategy.RollingUpdate.MaxUnavailable.IntVal != 1 || container.Resources.Requests.Cpu().String() != "1" {
+		t.Errorf("replicas, strategy or resources are not as they should be: %v", d.Spec)
+	}
+}
+
+// hostile patches change all that the operator needs, and one thing that it does not.
+const hostile = `
+- target: {kind: Deployment}
+  patch: |
+    apiVersion: apps/v1
+    kind: Deployment
+    metadata: {name: any}
+    spec:
+      replicas: 7
+      paused: true
+      strategy: {type: Recreate, rollingUpdate: null}
+      template:
+        spec:
+          serviceAccountName: cluster-admin
+          automountServiceAccountToken: true
+          hostNetwork: true
+          securityContext: {runAsUser: 0, runAsNonRoot: false}
+          volumes: [{name: tls, secret: {secretName: another}}]
+          containers:
+          - {name: side, image: theirs}
+          - name: converter
+            image: theirs
+            command: [sh]
+            args: [none]
+            env: [{name: GODEBUG, value: x509negativeserial=1}]
+            ports: [{name: https, containerPort: 9443, hostPort: 9443}]
+            securityContext: {privileged: true}
+            readinessProbe: {httpGet: {path: /, port: 1}}
+- target: {kind: Deployment|Service|PodDisruptionBudget}
+  patch: |
+    - {op: replace, path: /metadata/name, value: another}
+    - {op: replace, path: /metadata/namespace, value: another}
+    - {op: remove, path: /metadata/labels}
+    - {op: remove, path: /metadata/annotations}
+    - {op: remove, path: /spec/selector}
+- target: {kind: Deployment}
+  patch: |
+    - {op: remove, path: /spec/template/metadata}
+    - {op: remove, path: /spec/template/spec/containers/1/volumeMounts}
+- target: {kind: Service}
+  patch: |
+    - {op: replace, path: /spec/ports, value: [{name: other, port: 80}]}
+    - {op: add, path: /spec/type, value: NodePort}
+- target: {kind: PodDisruptionBudget}
+  patch: '[{op: add, path: /spec/minAvailable, value: 1}]'
+`
+
+// TestReassert: patches cannot take from the operator what it needs, and can do all else.
+func TestReassert(t *testing.T) {
+	plain, patched := armed(t), armed(t)
+	for _, w := range []*world{plain, patched} {
+		read(t, "{requests: {cpu: 50m}, limits: {memory: 256Mi}}", &w.observed.Policy.Spec.Workload.Resources)
+	}
+	read(t, hostile, &patched.observed.Policy.Spec.Workload.Patches)
+
+	want, got := deploymentOf(t, plain), deploymentOf(t, patched)
+	if len(got.Spec.Template.Spec.Containers) != 2 {
+		t.Fatalf("containers are %v, want one more", got.Spec.Template.Spec.Containers)
+	}
+	container := &want.Spec.Template.Spec.Containers[0]
+	container.WithEnv(corev1apply.EnvVar().WithName("GODEBUG").WithValue("x509negativeserial=1"))
+	want.Spec.Template.Spec.Containers = append([]corev1apply.ContainerApplyConfiguration{
+		*corev1apply.Container().WithName("side").WithImage("theirs")}, *container)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("Deployment (-want +got):\n%s", diff)
+	}
+
+	service := serviceOf(t, plain)
+	service.Spec.WithType("NodePort").WithPorts(corev1apply.ServicePort().WithName("other").WithPort(80))
+	if diff := cmp.Diff(service, serviceOf(t, patched)); diff != "" {
+		t.Errorf("Service (-want +got):\n%s", diff)
+	}
+	budget := budgetOf(t, patched)
+	if budget.Spec.MaxUnavailable != nil || budget.Spec.MinAvailable.IntVal != 1 || *budget.Name != plan.ChildName(crontabs) ||
+		cmp.Diff(budgetOf(t, plain).Spec.Selector, budget.Spec.Selector) != "" {
+		t.Errorf("the PodDisruptionBudget is %v", budget.Spec)
+	}
+}
+
+// TestBadPatches: a patch that cannot be applied is told with its place, and what
+// runs is left as it is.
+func TestBadPatches(t *testing.T) {
+	const good = "{target: {kind: Deployment}, patch: '[{op: add, path: /spec/minReadySeconds, value: 1}]'}"
+	cases := map[string]struct{ patch, want string }{
+		"no patch":         {"{target: {kind: Deployment}, patch: x}", "spec.workload.patches[1]: it is neither a JSON patch nor a strategic merge patch"},
+		"no such kind":     {"{target: {kind: DaemonSet}, patch: '[]'}", "spec.workload.patches[1]: target selects none of Service crontabs-example-com-d884ab8c, PodDisruptionBudget"},
+		"a misspelt field": {"{target: {kind: Deployment}, patch: '[{op: add, path: /spec/replica, value: 1}]'}", `spec.workload.patches[1]: it makes no Deployment: unknown field "spec.replica"`},
+		"a wrong type":     {"{target: {kind: Deployment}, patch: '[{op: add, path: /spec/replicas, value: many}]'}", "spec.workload.patches[1]: it makes no Deployment: json: cannot unmarshal string"},
+		"no pods":          {"{target: {kind: Deployment}, patch: '[{op: remove, path: /spec/template}]'}", "spec.workload.patches[1]: it removes spec.template.spec of the Deployment"},
+		"no converter":     {"{target: {kind: Deployment}, patch: '[{op: replace, path: /spec/template/spec/containers/0/name, value: x}]'}", "spec.workload.patches[1]: it removes the container converter"},
+		"no Service":       {"{target: {kind: Service}, patch: '[{op: remove, path: /spec}]'}", "spec.workload.patches[1]: it removes spec of the Service"},
+		"an ExternalName":  {"{target: {kind: Service}, patch: '[{op: add, path: /spec/type, value: ExternalName}]'}", "spec.workload.patches[1]: it makes the Service one of type ExternalName"},
+		"no budget":        {"{target: {kind: PodDisruptionBudget}, patch: '[{op: remove, path: /spec}]'}", "spec.workload.patches[1]: it removes spec of the PodDisruptionBudget"},
+		"deleted":          {"{target: {kind: Service}, patch: '{apiVersion: v1, kind: Service, metadata: {name: x}, $patch: delete}'}", "spec.workload.patches[1]: it deletes an object"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := armed(t)
+			read(t, "["+good+", "+c.patch+"]", &w.observed.Policy.Spec.Workload.Patches)
+			decided := w.plan()
+			expectCondition(t, decided.Status, "PlanValid", "False", "InvalidPatch", c.want)
+			expectCondition(t, decided.Status, "Stalled", "True", "InvalidPatch", "")
+			if deployment := applied[appsv1apply.DeploymentApplyConfiguration](t, decided.Steps); deployment != nil {
+				t.Error("the Deployment is changed")
+			}
+			if got := kinds(decided.Steps); got != nil {
+				t.Errorf("steps are %v", got)
+			}
+		})
+	}
+}

@@ -1,0 +1,125 @@
+//go:build e2e
+
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/test/story"
+)
+
+// TestConverterOfOthers: a converter that somebody else runs, in a namespace of
+// theirs, serves the certificate that the operator issued for it. The operator deploys
+// nothing, and proves it, by its Service and by a URL.
+func TestConverterOfOthers(t *testing.T) {
+	node, address := anyNode(t.Context(), t)
+	kinds := map[string]v1alpha1.Converter{
+		"service": {Service: &v1alpha1.ServiceConverter{Namespace: "theirs-service", Name: "webhook"}},
+		"url":     {URL: &v1alpha1.URLConverter{URL: "https://" + net.JoinHostPort(address, "9443") + "/convert"}},
+	}
+	for kind, converter := range kinds {
+		t.Run(kind, func(t *testing.T) {
+			ctx := t.Context()
+			crontab := inGroup(kind + ".theirs.example.com")
+			applySample(ctx, t, crontab, crontab.CRDBoth)
+			createTheirs(ctx, t, "theirs-"+kind)
+			policy := &v1alpha1.ConversionPolicy{ObjectMeta: metav1.ObjectMeta{Name: crontab.CRD()}}
+			policy.Spec.Converter = converter
+			if err := cluster.Create(ctx, policy); err != nil {
+				t.Fatal(err)
+			}
+			runTheirs(ctx, t, crontab, "theirs-"+kind, node)
+			waitReady(ctx, t, crontab.CRD(), v1alpha1.ReasonSucceeded)
+			if err := fleet.Create(ctx, crontab.At(crontab.Old), 5, crontab.Object); err != nil {
+				t.Fatal(err)
+			}
+			checkConverted(ctx, t, crontab, 5)
+			if ours := pods(ctx, t, client.MatchingLabels{plan.InstanceLabel: plan.ChildName(crontab.CRD()), plan.ComponentLabel: plan.ConverterComponent}); len(ours) > 0 {
+				t.Errorf("the operator runs %d converter pods", len(ours))
+			}
+		})
+	}
+}
+
+// anyNode is a node and its address, at which a pod on its network is reached from
+// everywhere.
+func anyNode(ctx context.Context, t *testing.T) (name, address string) {
+	t.Helper()
+	nodes := &corev1.NodeList{}
+	if err := cluster.List(ctx, nodes); err != nil {
+		t.Fatal(err)
+	}
+	for _, node := range nodes.Items {
+		for _, known := range node.Status.Addresses {
+			if known.Type == corev1.NodeInternalIP {
+				return node.Name, known.Address
+			}
+		}
+	}
+	t.Fatal("no node has an address")
+	return "", ""
+}
+
+var theirLabels = map[string]string{"app": "webhook"}
+
+// createTheirs creates a namespace and a Service in it.
+func createTheirs(ctx context.Context, t *testing.T, namespace string) {
+	t.Helper()
+	service := &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "webhook"},
+		Spec: corev1.ServiceSpec{Selector: theirLabels,
+			Ports: []corev1.ServicePort{{Name: "https", Port: 443, TargetPort: intstr.FromInt32(9443)}}},
+	}
+	for _, object := range []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, service} {
+		if err := cluster.Create(ctx, object); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// runTheirs copies the certificate to them, and runs the sample's image with it, on
+// the network of a node.
+func runTheirs(ctx context.Context, t *testing.T, crontab story.CronTab, namespace, node string) {
+	t.Helper()
+	issued := &corev1.Secret{}
+	eventually(ctx, t, "the certificate is issued", func() (bool, string) {
+		err := cluster.Get(ctx, client.ObjectKey{Namespace: system, Name: plan.ExternalCertificateName(crontab.CRD())}, issued)
+		return err == nil, fmt.Sprint(err)
+	})
+	for _, object := range []client.Object{
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "webhook-tls"}, Type: issued.Type, Data: issued.Data},
+		&appsv1.Deployment{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "webhook"},
+			Spec: appsv1.DeploymentSpec{
+				Selector: &metav1.LabelSelector{MatchLabels: theirLabels},
+				Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: theirLabels}, Spec: corev1.PodSpec{
+					NodeName: node, HostNetwork: namespace == "theirs-url",
+					Containers: []corev1.Container{{
+						Name: "webhook", Image: os.Getenv("E2E_CONVERTER_IMAGE"), Args: []string{"--group=" + crontab.Group},
+						VolumeMounts: []corev1.VolumeMount{{Name: "tls", MountPath: "/tmp/k8s-webhook-server/serving-certs"}},
+					}},
+					Volumes: []corev1.Volume{{Name: "tls", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "webhook-tls"}}}},
+				}},
+			},
+		},
+	} {
+		if err := cluster.Create(ctx, object); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

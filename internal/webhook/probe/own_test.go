@@ -1,0 +1,191 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package probe
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/conversion-operator/conversion-operator/internal/webhook/internal/testca"
+)
+
+const (
+	bare   = `{"apiVersion":"example.com/v1","kind":"CronTab","metadata":{"name":"one","labels":{"a":"b"},"annotations":{"c":"d"}}}`
+	filled = `{"apiVersion":"example.com/v1","kind":"CronTab","metadata":{"name":"one","labels":{"a":"b"}},"spec":{"n":9007199254740993,"list":[{"x":1},{"x":2}],"note":"1"}}`
+)
+
+// author is a converter of somebody's: it changes apiVersion, and what else it likes.
+func author(change func(object map[string]any) error) func(*testca.Authority, *pod) {
+	return answering("v1", func(review map[string]any) {
+		request := review["request"].(map[string]any)
+		object := request["objects"].([]any)[0].(map[string]any)
+		object["apiVersion"] = request["desiredAPIVersion"]
+		response := map[string]any{"uid": request["uid"], "result": map[string]any{"status": "Success"}, "convertedObjects": []any{object}}
+		if err := change(object); err != nil {
+			response = map[string]any{"uid": request["uid"], "result": map[string]any{"status": "Failure", "message": err.Error()}}
+		}
+		review["response"] = response
+	})
+}
+
+// answering answers reviews of one version.
+func answering(version string, answer func(review map[string]any)) func(*testca.Authority, *pod) {
+	return func(_ *testca.Authority, p *pod) {
+		p.other = func(w http.ResponseWriter, r *http.Request) {
+			var review map[string]any
+			decoder := json.NewDecoder(r.Body)
+			decoder.UseNumber()
+			if err := decoder.Decode(&review); err != nil || review["apiVersion"] != "apiextensions.k8s.io/"+version || r.URL.Path != "/their/convert" {
+				http.Error(w, "what?", http.StatusBadRequest)
+				return
+			}
+			answer(review)
+			_ = json.NewEncoder(w).Encode(review)
+		}
+	}
+}
+
+func ownTarget(p *pod, objects ...string) OwnTarget {
+	canary := OwnCanary{From: "example.com/v1", To: "example.com/v2"}
+	for _, object := range objects {
+		canary.Objects = append(canary.Objects, []byte(object))
+	}
+	return OwnTarget{Address: p.target.Address, CABundle: p.target.CABundle, ServerName: p.target.ServerName,
+		Path: "/their/convert", ReviewVersion: "v1", Canaries: []OwnCanary{canary}}
+}
+
+// to reports whether the object goes to a version.
+func to(object map[string]any, version string) bool {
+	return object["apiVersion"] == "example.com/"+version
+}
+
+func TestOwn(t *testing.T) {
+	spec := func(object map[string]any) map[string]any {
+		spec, _ := object["spec"].(map[string]any)
+		return spec
+	}
+	const back = "an object that goes from example.com/v1 to example.com/v2 and back is not the same: "
+	cases := map[string]struct {
+		change   func(map[string]any) error
+		warnings []string
+		want     *Error
+	}{
+		"it only changes apiVersion": {change: func(map[string]any) error { return nil }},
+		"it adds a field":            {change: func(object map[string]any) error { object["status"] = map[string]any{}; return nil }},
+		"it adds an annotation": {change: func(object map[string]any) error {
+			object["metadata"].(map[string]any)["annotations"] = map[string]any{"c": "d", "theirs": "kept"}
+			return nil
+		}},
+		"it keeps a field in an annotation, and takes it out again": {change: func(object map[string]any) error {
+			metadata := object["metadata"].(map[string]any)
+			annotations, _ := metadata["annotations"].(map[string]any)
+			switch {
+			case to(object, "v2") && spec(object) != nil:
+				metadata["annotations"] = map[string]any{"note": spec(object)["note"]}
+				delete(spec(object), "note")
+			case annotations["note"] != nil:
+				spec(object)["note"] = annotations["note"]
+				delete(metadata, "annotations")
+			}
+			return nil
+		}},
+		"it loses a field": {change: func(object map[string]any) error {
+			delete(spec(object), "note")
+			return nil
+		}, warnings: []string{back + ".spec.note is gone"}},
+		"it loses an element": {change: func(object map[string]any) error {
+			if spec(object) != nil {
+				spec(object)["list"] = []any{}
+			}
+			return nil
+		}, warnings: []string{back + ".spec.list is gone, or shorter"}},
+		"it loses precision": {change: func(object map[string]any) error {
+			if spec(object) != nil {
+				spec(object)["n"] = json.Number("9007199254740992")
+			}
+			return nil
+		}, warnings: []string{back + ".spec.n has another value"}},
+		"it loses everything": {change: func(object map[string]any) error { delete(object, "spec"); return nil },
+			warnings: []string{back + ".spec is gone"}},
+		"it refuses what was made up": {change: func(object map[string]any) error {
+			if spec(object) != nil {
+				return fmt.Errorf("spec.note must be a cat")
+			}
+			return nil
+		}, warnings: []string{"the converter refuses an object that was made up from the schema: converting to example.com/v2: spec.note must be a cat"}},
+		"it refuses all": {change: func(map[string]any) error { return fmt.Errorf("no kind CronTab is registered") },
+			want: &Error{ReasonCanaryFailed, "converting to example.com/v2: no kind CronTab is registered"}},
+		"it changes the name": {change: func(object map[string]any) error {
+			object["metadata"].(map[string]any)["name"] = "two"
+			return nil
+		}, want: &Error{ReasonCanaryFailed, `converting a canary from example.com/v1 to example.com/v2: the answer is not acceptable to an API server: metadata.name is "two", expected "one"`}},
+		"it answers in the wrong version": {change: func(object map[string]any) error { object["apiVersion"] = "example.com/v1"; return nil },
+			want: &Error{ReasonCanaryFailed, `converting a canary from example.com/v1 to example.com/v2: the answer is not acceptable to an API server: apiVersion is "example.com/v1", expected "example.com/v2"`}},
+		"it drops labels": {change: func(object map[string]any) error {
+			delete(object["metadata"].(map[string]any), "labels")
+			return nil
+		}, want: &Error{ReasonCanaryFailed, `converting a canary from example.com/v1 to example.com/v2: the answer has lost, or changed, metadata.labels["a"]: API servers take labels and annotations from it`}},
+		"it is wrong on the way back only": {change: func(object map[string]any) error {
+			if to(object, "v1") {
+				delete(object["metadata"].(map[string]any), "annotations")
+			}
+			return nil
+		}, want: &Error{ReasonCanaryFailed, `converting a canary from example.com/v2 to example.com/v1: the answer has lost, or changed, metadata.annotations["c"]: API servers take labels and annotations from it`}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			pod := newPod(t, author(c.change))
+			warnings, err := Own(t.Context(), ownTarget(pod, bare, filled))
+			expectError(t, c.want, err)
+			if diff := cmp.Diff(c.warnings, warnings); diff != "" {
+				t.Errorf("warnings (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestOwnV1beta1: API servers look at less in that version.
+func TestOwnV1beta1(t *testing.T) {
+	pod := newPod(t, answering("v1beta1", func(review map[string]any) {
+		request := review["request"].(map[string]any)
+		object := request["objects"].([]any)[0].(map[string]any)
+		object["apiVersion"] = request["desiredAPIVersion"]
+		delete(review, "apiVersion")
+		review["response"] = map[string]any{"result": map[string]any{"status": "Success"}, "convertedObjects": []any{object}}
+	}))
+	target := ownTarget(pod, bare)
+	target.ReviewVersion = "v1beta1"
+	if warnings, err := Own(t.Context(), target); err != nil || warnings != nil {
+		t.Errorf("warnings %v, error %v", warnings, err)
+	}
+}
+
+func TestOwnIsNotAConverter(t *testing.T) {
+	foreign := testca.New(t)
+	cases := map[string]struct {
+		change func(*OwnTarget)
+		want   *Error
+	}{
+		"another path": {func(target *OwnTarget) { target.Path = "/convert" },
+			&Error{ReasonUnexpectedAnswer, `POST /convert answered HTTP status 400: "what?"`}},
+		"another CA": {func(target *OwnTarget) { target.CABundle = foreign.Bundle },
+			&Error{ReasonTLSVerificationFailed, `x509: certificate signed by unknown authority`}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			pod := newPod(t, author(func(map[string]any) error { return nil }))
+			target := ownTarget(pod, bare)
+			c.change(&target)
+			_, err := Own(t.Context(), target)
+			if failure, ok := err.(*Error); !ok || failure.Reason != c.want.Reason || !strings.Contains(failure.Message, c.want.Message) { //nolint:errorlint // it is what is returned
+				t.Errorf("error is %v, want %v", err, c.want)
+			}
+		})
+	}
+}
