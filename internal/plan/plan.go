@@ -52,6 +52,7 @@ func Make(observed Observed) Plan {
 	s.judgeEvidence()
 	s.guardRuns()
 	s.upkeep()
+	s.measureGap()
 	switch {
 	case !s.Policy.DeletionTimestamp.IsZero():
 		s.leave()
@@ -60,6 +61,7 @@ func Make(observed Observed) Plan {
 	default:
 		s.reach()
 	}
+	s.tidy()
 	return s.plan
 }
 
@@ -81,6 +83,8 @@ type state struct {
 	switched bool
 	// issued tells that a serving certificate is being issued.
 	issued bool
+	// sampling tells that objects are being read, which takes rights.
+	sampling bool
 }
 
 func newState(observed Observed) *state {
@@ -101,6 +105,7 @@ func newState(observed Observed) *state {
 			UID:            crd.UID,
 			Generation:     crd.Generation,
 			Strategy:       string(crds.Strategy(crd)),
+			ServedVersions: crds.ServedVersions(crd),
 			StorageVersion: crds.StorageVersion(crd),
 			StoredVersions: slices.Clone(crd.Status.StoredVersions),
 		}

@@ -86,6 +86,11 @@ func TestStories(t *testing.T) {
 		"deletion-blocked":     deletionBlocked,
 		"changing-rules":       changingRules,
 		"bad-rules":            badRules,
+		"lost-sample":          lostSample,
+		"unreachable":          unreachable,
+		"version-first":        versionFirst,
+		"storage-at-once":      storageAtOnce,
+		"policy-after":         policyAfter,
 	}
 	for name, story := range stories {
 		t.Run(name, func(t *testing.T) {

@@ -1,0 +1,236 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/conversion"
+)
+
+// Before the CustomResourceDefinition is written, two proofs are asked for that
+// take their time, and are had in the background: live objects go through the
+// converter pods, there and back; and an API server shows that it reaches them.
+// What they have proven is kept in status.verification, so that neither is asked
+// for again where the same is to be written once more, or by another manager.
+
+// Samples are taken, and an API server is asked, again: where something has to
+// change first, after lookAgain; where something may only be slow, soon, and then
+// after twice the time each time, but lookAgain at most.
+const (
+	askAgain  = 5 * time.Second
+	lookAgain = 5 * time.Minute
+)
+
+const (
+	defaultSamples = 100
+	// defaultTimeout is more than the 30 s after which an API server gives a call up.
+	defaultTimeout = 45 * time.Second
+)
+
+// Inquiry is a proof that is had in the background.
+type Inquiry struct {
+	// Subject is what it was asked about.
+	Subject string
+	// Asking tells that there is no answer yet.
+	Asking bool
+	// Reason is empty when it is proven, and otherwise a condition reason.
+	Reason string
+	// Message names the cause.
+	Message string
+	// Lost tells that an object did not come back as it was: to ask again is of no
+	// use until the rules or the object change.
+	Lost bool
+	// Objects that came back as they were, or that were counted, and the names of
+	// the first ten of the latter.
+	Objects int
+	Names   []string
+	// Attempts is how often it was asked about the same, and Ended when the last
+	// answer came.
+	Attempts int
+	Ended    time.Time
+}
+
+// TakeSamples converts live objects there and back through converter pods.
+type TakeSamples struct {
+	Subject string
+	CRD     *apiextensionsv1.CustomResourceDefinition
+	Rules   conversion.Result
+	// Conversion is what the CustomResourceDefinition is to be given.
+	Conversion *apiextensionsv1.CustomResourceConversion
+	// Pods are the IP addresses of the ready converter pods.
+	Pods []string
+	// Reader is the user that may list and get the objects.
+	Reader string
+	// Most is the number of objects at most.
+	Most    int
+	Timeout time.Duration
+}
+
+// AskAPIServer lets an API server call the converter.
+type AskAPIServer struct {
+	Subject    string
+	PlanHash   string
+	Conversion *apiextensionsv1.CustomResourceConversion
+	Timeout    time.Duration
+}
+
+func (TakeSamples) step()  {}
+func (AskAPIServer) step() {}
+
+// prove asks for the proofs that the switch of the CustomResourceDefinition
+// waits for, one after the other.
+func (s *state) prove(conversion *apiextensionsv1.CustomResourceConversion) outcome {
+	subject := s.subject(conversion)
+	known := s.plan.Status.Verification
+	if known == nil || known.Subject != subject {
+		known = &v1alpha1.VerificationStatus{Subject: subject}
+		s.plan.Status.Verification = known
+	}
+	if known.Samples == nil {
+		if sampled := s.sample(known, conversion); sampled.stop {
+			return sampled
+		}
+	}
+	if !known.APIServerProbe && s.wantsAPIServerProbe() {
+		return s.probeAPIServer(known, conversion)
+	}
+	return outcome{}
+}
+
+// toSwitch reports whether the CustomResourceDefinition is to be written, and
+// nothing that waits for no gate writes it already.
+func (s *state) toSwitch(conversion *apiextensionsv1.CustomResourceConversion) bool {
+	return !s.switched && s.CRD.DeletionTimestamp.IsZero() && !equality.Semantic.DeepEqual(s.CRD.Spec.Conversion, conversion)
+}
+
+// subject identifies what is proven. The client configuration has the hash of the
+// rules in its path.
+func (s *state) subject(conversion *apiextensionsv1.CustomResourceConversion) string {
+	text, err := json.Marshal(conversion)
+	if err != nil {
+		return "" // cannot be: it is made of texts and numbers
+	}
+	return hash(string(s.CRD.UID), string(text))[:16]
+}
+
+func (s *state) sample(known *v1alpha1.VerificationStatus, conversion *apiextensionsv1.CustomResourceConversion) outcome {
+	most := samplesOf(s.Policy)
+	if most == 0 || len(s.Rules.Plan.Pairs()) == 0 {
+		known.Samples = new(int32)
+		return outcome{}
+	}
+	asked := s.Samples
+	switch {
+	case asked == nil || asked.Subject != known.Subject || !asked.Asking && asked.Reason != "" && s.due(asked):
+		s.takeSamples(most, known.Subject, conversion)
+	case asked.Asking:
+		s.sampling = true
+	case asked.Reason == "":
+		known.Samples = new(int32(asked.Objects))
+		return outcome{}
+	case asked.Lost:
+		return stalled(asked.Reason, asked.Message+s.meanwhile())
+	default:
+		return waiting(asked.Reason, asked.Message+s.meanwhile())
+	}
+	return waiting(v1alpha1.ReasonSampling, fmt.Sprintf("converting up to %d live objects there and back through the converter pods", most)+s.meanwhile())
+}
+
+func (s *state) takeSamples(most int, subject string, conversion *apiextensionsv1.CustomResourceConversion) {
+	s.sampling = true
+	for _, right := range s.readRights() {
+		s.do(Apply{right})
+	}
+	var pods []string
+	for _, pod := range s.Pods {
+		if pod.Ready {
+			pods = append(pods, pod.IP)
+		}
+	}
+	s.do(TakeSamples{
+		Subject: subject, CRD: s.CRD, Rules: s.Rules, Conversion: conversion, Pods: pods,
+		Reader: ReaderName(s.Policy.Name, s.Settings.Namespace), Most: most, Timeout: timeoutOf(s.Policy),
+	})
+}
+
+func (s *state) probeAPIServer(known *v1alpha1.VerificationStatus, conversion *apiextensionsv1.CustomResourceConversion) outcome {
+	asked := s.APIServer
+	switch {
+	case asked == nil || asked.Subject != known.Subject || !asked.Asking && asked.Reason != "" && s.due(asked):
+		s.do(AskAPIServer{Subject: known.Subject, PlanHash: s.planHash, Conversion: conversion, Timeout: timeoutOf(s.Policy)})
+	case asked.Asking:
+	case asked.Reason == "":
+		known.APIServerProbe = true
+		return outcome{}
+	default:
+		return waiting(asked.Reason, "the API server does not reach the converter: "+asked.Message+s.meanwhile())
+	}
+	return waiting(v1alpha1.ReasonProbing, "the API server is asked to call the converter"+s.meanwhile())
+}
+
+// due reports whether it is time to ask once more, and else when to look again.
+func (s *state) due(asked *Inquiry) bool {
+	wait := lookAgain
+	if !asked.Lost {
+		wait = min(askAgain<<min(asked.Attempts-1, 10), lookAgain)
+	}
+	left := asked.Ended.Add(wait).Sub(s.Now)
+	if left > 0 {
+		s.recheck(left)
+	}
+	return left <= 0
+}
+
+// tidy takes away the right to read objects when nothing reads them any more.
+func (s *state) tidy() {
+	if s.ReadRights && !s.sampling {
+		s.do(DeleteRights{ReadRightsName(s.Policy.Name)})
+	}
+}
+
+// proofs says what was proven before the switch, in words.
+func (s *state) proofs(conversion *apiextensionsv1.CustomResourceConversion) string {
+	known := s.plan.Status.Verification
+	if known == nil || known.Subject != s.subject(conversion) || known.Samples == nil {
+		return ""
+	}
+	says := ""
+	switch {
+	case samplesOf(s.Policy) == 0 || len(s.Rules.Plan.Pairs()) == 0:
+	case *known.Samples == 0:
+		says = "; no objects yet to convert there and back"
+	default:
+		says = fmt.Sprintf("; %d live objects came back as they were", *known.Samples)
+	}
+	if known.APIServerProbe {
+		says += "; an API server reached them: one of them, where there are several"
+	}
+	return says
+}
+
+func (s *state) wantsAPIServerProbe() bool {
+	wanted := s.Policy.Spec.Verification.APIServerProbe
+	return wanted == nil || *wanted
+}
+
+func samplesOf(policy *v1alpha1.ConversionPolicy) int {
+	if policy.Spec.Verification.Samples == nil {
+		return defaultSamples
+	}
+	return int(*policy.Spec.Verification.Samples)
+}
+
+func timeoutOf(policy *v1alpha1.ConversionPolicy) time.Duration {
+	if policy.Spec.Verification.Timeout == nil {
+		return defaultTimeout
+	}
+	return policy.Spec.Verification.Timeout.Duration
+}
