@@ -30,11 +30,13 @@ func (r *ConversionPolicyReconciler) observe(ctx context.Context, policy *v1alph
 	observed := plan.Observed{Settings: r.Settings, Now: r.Now(), Policy: policy}
 	for _, read := range []func(context.Context, *plan.Observed) error{
 		r.observeCRD, r.observeCertificates, r.observePlans, r.observeDeployment, r.observePods, r.observeEndpoints, r.observeRuns,
+		r.observeReadRights,
 	} {
 		if err := read(ctx, &observed); err != nil {
 			return observed, fmt.Errorf("observe policy %s: %w", policy.Name, err)
 		}
 	}
+	r.Investigator.observe(&observed)
 	if !policy.Spec.Suspend {
 		r.prove(ctx, &observed)
 	}
@@ -184,6 +186,12 @@ func (r *ConversionPolicyReconciler) observeRuns(ctx context.Context, observed *
 	role := &rbacv1.ClusterRole{}
 	err := r.Client.Get(ctx, client.ObjectKey{Name: plan.MigrationRightsName(observed.Policy.Name)}, role)
 	observed.Rights = err == nil
+	return client.IgnoreNotFound(err)
+}
+
+func (r *ConversionPolicyReconciler) observeReadRights(ctx context.Context, observed *plan.Observed) error {
+	err := r.Client.Get(ctx, client.ObjectKey{Name: plan.ReadRightsName(observed.Policy.Name)}, &rbacv1.ClusterRole{})
+	observed.ReadRights = err == nil
 	return client.IgnoreNotFound(err)
 }
 

@@ -29,6 +29,8 @@ type ConversionPolicyReconciler struct {
 	Settings plan.Settings
 	// Prover asks converter pods for proof.
 	Prover *Prover
+	// Investigator finds out what takes its time.
+	Investigator *Investigator
 	// Now is the clock.
 	Now func() time.Time
 }
@@ -42,6 +44,7 @@ type ConversionPolicyReconciler struct {
 func (r *ConversionPolicyReconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	policy := &v1alpha1.ConversionPolicy{}
 	if err := r.Client.Get(ctx, request.NamespacedName, policy); err != nil {
+		r.Investigator.forget(request.Name)
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	observed, err := r.observe(ctx, policy)

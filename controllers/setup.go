@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
@@ -29,7 +30,8 @@ import (
 
 // The rights of the manager. Converted objects are not among them: only a
 // migration's own ServiceAccount may touch those, while a migration runs, and
-// "escalate" and "bind" are what it takes to give it that right.
+// "escalate" and "bind" are what it takes to give it that right. To read a sample
+// of them, the manager acts as another one that is allowed to, for as long as it takes.
 //
 // +kubebuilder:rbac:groups=conversion-operator.io,resources=conversionpolicies,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=conversion-operator.io,resources=conversionpolicies/status,verbs=patch
@@ -40,6 +42,7 @@ import (
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 // +kubebuilder:rbac:groups="",namespace=conversion-system,resources=configmaps;secrets;services;serviceaccounts,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups="",namespace=conversion-system,resources=pods,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",namespace=conversion-system,resources=serviceaccounts,verbs=impersonate
 // +kubebuilder:rbac:groups=apps,namespace=conversion-system,resources=deployments,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=batch,namespace=conversion-system,resources=jobs,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=policy,namespace=conversion-system,resources=poddisruptionbudgets,verbs=get;list;watch;create;patch;delete
@@ -100,6 +103,8 @@ func (r *ConversionPolicyReconciler) SetupWithManager(ctx context.Context, manag
 	} {
 		policies = policies.Watches(child, handler.EnqueueRequestsFromMapFunc(r.policyOf))
 	}
+	r.Investigator.start(ctx)
+	policies = policies.WatchesRawSource(source.Channel(r.Investigator.done, &handler.EnqueueRequestForObject{}))
 	return policies.Complete(r)
 }
 

@@ -109,7 +109,6 @@ func (s *state) countWrites(gap *v1alpha1.GapStatus) {
 		s.do(CountWrites{Subject: subject, CRD: s.CRD, Reader: ReaderName(s.Policy.Name, s.Settings.Namespace),
 			Since: gap.Since.Time, Until: gap.Until.Time, Storage: s.storedThroughout()})
 	case asked.Asking:
-		s.sampling = true
 	case asked.Reason == "":
 		gap.Written, gap.Objects = new(int64(asked.Objects)), asked.Names
 		if asked.Objects > 0 {

@@ -132,7 +132,6 @@ func (s *state) sample(known *v1alpha1.VerificationStatus, conversion *apiextens
 	case asked == nil || asked.Subject != known.Subject || !asked.Asking && asked.Reason != "" && s.due(asked):
 		s.takeSamples(most, known.Subject, conversion)
 	case asked.Asking:
-		s.sampling = true
 	case asked.Reason == "":
 		known.Samples = new(int32(asked.Objects))
 		return outcome{}
@@ -191,7 +190,8 @@ func (s *state) due(asked *Inquiry) bool {
 
 // tidy takes away the right to read objects when nothing reads them any more.
 func (s *state) tidy() {
-	if s.ReadRights && !s.sampling {
+	asking := s.Samples != nil && s.Samples.Asking || s.Written != nil && s.Written.Asking
+	if s.ReadRights && !s.sampling && !asking {
 		s.do(DeleteRights{ReadRightsName(s.Policy.Name)})
 	}
 }

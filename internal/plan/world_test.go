@@ -48,8 +48,8 @@ type world struct {
 	misbehave string
 	// samples, apiServer and written are what is found out in the background.
 	samples, apiServer, written plan.Inquiry
-	log       strings.Builder
-	said      string
+	log                         strings.Builder
+	said                        string
 }
 
 func newWorld(t *testing.T, policy string) *world {

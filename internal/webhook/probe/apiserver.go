@@ -4,8 +4,10 @@
 package probe
 
 import (
+	"errors"
 	"regexp"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -93,18 +95,28 @@ var causes = []struct {
 // CallFailed makes an *Error of what the API server said when it was asked the
 // Question. It keeps the API server's own text, without what differs each time.
 func CallFailed(err error) error {
-	text := lasting(messageOf(err))
+	reason, text, hint := causeOf(err)
+	if hint != "" {
+		hint = ": " + hint
+	}
+	return failf(reason, "%s%s", text, hint)
+}
+
+func causeOf(err error) (reason Reason, text, hint string) {
+	text = bounded(lasting(messageOf(err)))
 	for _, cause := range causes {
 		if cause.says.MatchString(text) {
-			return failf(cause.reason, "%s: %s", bounded(text), cause.hint)
+			return cause.reason, text, cause.hint
 		}
 	}
-	return failf(ReasonUnexpectedAnswer, "%s", bounded(text))
+	return ReasonUnexpectedAnswer, text, ""
 }
 
 // CalledWebhook reports whether an error is about the call of a webhook, and not
 // about the request for it.
-func CalledWebhook(err error) bool { return strings.Contains(messageOf(err), "conversion webhook for ") }
+func CalledWebhook(err error) bool {
+	return strings.Contains(messageOf(err), "conversion webhook for ")
+}
 
 func messageOf(err error) string {
 	text := err.Error()
@@ -136,3 +148,19 @@ func lasting(text string) string {
 func DidNotFollow(name string) error {
 	return failf(ReasonTimeout, "the API server did not take note of spec.conversion of the CustomResourceDefinition %s in time", name)
 }
+
+// NoAnswer is the failure of an API server that still waits for the converter.
+func NoAnswer(after time.Duration) error {
+	return failf(ReasonTimeout, "no answer within %s: %s", after, hintFirewall)
+}
+
+// Refused reports whether a converter was reached, and said in a ConversionReview
+// that it does not convert what it was asked for.
+func Refused(err error) bool {
+	failure, ok := errors.AsType[*Error](err)
+	return ok && failure.Reason == ReasonUnexpectedAnswer && !httpFailure.MatchString(failure.Message)
+}
+
+// httpFailure is how API servers call an answer that is no ConversionReview:
+// k8s.io/apimachinery/pkg/api/errors, NewGenericServerResponse, and decoding.
+var httpFailure = regexp.MustCompile(`the server|an error on the server|the body of the request|expected webhook response|expected response\.uid|no response provided|couldn't get|no kind "ConversionReview"|unable to decode|invalid character|json:`)
