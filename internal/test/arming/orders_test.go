@@ -58,7 +58,7 @@ func policyFirst(t *testing.T, group string) {
 	pod := startConverter(t, "crontabs."+group, behaviour{}, behaviour{})
 	waitReady(t, "crontabs."+group, v1alpha1.ReasonArmedAhead)
 	serve(t, group, "v1beta1", "v1")
-	checkNeverWrong(t, group)
+	checkNeverWrong(t, pod, group)
 	waitReadyThrough(t, pod, v1alpha1.ReasonSucceeded)
 	checkReads(t, group, "before", "a.example.com", "1")
 }
@@ -176,9 +176,10 @@ func nextSecond(t *testing.T, group string) {
 
 // checkNeverWrong: at a version that the rules are not in force for yet, a read
 // fails, or is right.
-func checkNeverWrong(t *testing.T, group string) {
+func checkNeverWrong(t *testing.T, pod *converter, group string) {
 	t.Helper()
 	eventually(t, "the new version is read", func() (bool, string) {
+		pod.roll(t)
 		object, err := read(t, group, "v1", "before")
 		if err != nil {
 			return false, err.Error()
