@@ -48,6 +48,8 @@ func (r *ConversionPolicyReconciler) do(ctx context.Context, policy *v1alpha1.Co
 		return r.issueAuthority(ctx, policy, step)
 	case plan.IssueCertificate:
 		return r.issueCertificate(ctx, policy, step)
+	case plan.RecordDrift:
+		return r.recordDrift(ctx, policy, step)
 	case plan.SwitchCRD:
 		return r.switchCRD(ctx, step)
 	case plan.RestoreCRD:

@@ -72,7 +72,8 @@ func (r *ConversionPolicyReconciler) warn(policy *v1alpha1.ConversionPolicy, ste
 }
 
 // repeats reports whether a condition says what another one says: the summaries
-// repeat the gate that stopped, and the gates behind it only that they wait.
+// repeat the gate that stopped, and the gates behind it only that they wait. Of
+// drift, events of its own have told (apply_drift.go).
 func repeats(condition metav1.Condition, all []metav1.Condition) bool {
 	switch condition.Type {
 	case v1alpha1.ReconcilingCondition, v1alpha1.StalledCondition:
@@ -83,7 +84,8 @@ func repeats(condition metav1.Condition, all []metav1.Condition) bool {
 			return found != nil && found.Reason == condition.Reason
 		})
 	}
-	return condition.Reason == v1alpha1.ReasonNotEvaluated
+	return condition.Reason == v1alpha1.ReasonNotEvaluated || condition.Reason == v1alpha1.ReasonConversionDrifted ||
+		condition.Reason == v1alpha1.ReasonConversionContested
 }
 
 // severity is Warning for what does not go on by itself.

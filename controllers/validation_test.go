@@ -55,6 +55,8 @@ func TestAdmission(t *testing.T) {
 		"path without a dot":      {name, "{converter: {declarative: " + path("a.b") + "}}", "from"},
 		"path with an index":      {name, "{converter: {declarative: " + path(".a[0]") + "}}", "from"},
 		"an unknown mode":         {name, "{converter: {declarative: " + good + "}, migration: {mode: Sometimes}}", "Unsupported value"},
+		"drift is reported":       {name, "{converter: {declarative: " + good + "}, drift: Report}", ""},
+		"drift is ignored":        {name, "{converter: {declarative: " + good + "}, drift: Ignore}", "Unsupported value"},
 		"no replicas":             {name, "{converter: {declarative: " + good + "}, workload: {replicas: 0}}", "should be greater than or equal to 1"},
 		"one replica":             {name, "{converter: {declarative: " + good + "}, workload: {replicas: 1}}", ""},
 		"a template without hole": {name, "{converter: {declarative: {hub: v1, spokes: [{version: v2, rules: [{format: {from: .c, template: 'x', to: {d: .d}}}]}]}}}", "template"},

@@ -130,6 +130,10 @@ const (
 	ReasonForeignWebhook = "ForeignWebhook"
 	// ReasonForeignInjector: an annotation makes somebody else write caBundle.
 	ReasonForeignInjector = "ForeignInjector"
+	// ReasonConversionDrifted: somebody else changed spec.conversion of a CustomResourceDefinition that converted through the converter pods.
+	ReasonConversionDrifted = "ConversionDrifted"
+	// ReasonConversionContested: somebody else changes spec.conversion again and again; it is written back no more for now.
+	ReasonConversionContested = "ConversionContested"
 )
 
 // Reasons of events only.

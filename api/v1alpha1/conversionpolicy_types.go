@@ -73,7 +73,28 @@ type ConversionPolicySpec struct {
 	// +optional
 	// +kubebuilder:default={}
 	Migration Migration `json:"migration,omitempty,omitzero"`
+
+	// drift says what becomes of a foreign write to spec.conversion of the
+	// CustomResourceDefinition, once it converts by this policy. Repair writes it
+	// back, at most five times within ten minutes: against a writer that does not
+	// give in, the policy stalls with the reason ConversionContested. Report writes
+	// nothing, and says who wrote what. Migrations stop meanwhile in both.
+	// +optional
+	// +kubebuilder:default=Repair
+	Drift DriftAction `json:"drift,omitempty"`
 }
+
+// DriftAction says what becomes of a foreign write to spec.conversion.
+//
+// +kubebuilder:validation:Enum=Repair;Report
+type DriftAction string
+
+const (
+	// DriftRepair writes spec.conversion back, within a budget.
+	DriftRepair DriftAction = "Repair"
+	// DriftReport leaves it as it is, and reports.
+	DriftReport DriftAction = "Report"
+)
 
 // Converter says who converts. Exactly one member is set.
 //
@@ -270,6 +291,52 @@ type ConversionPolicyStatus struct {
 	// cannot be read without.
 	// +optional
 	ArmedCRD types.UID `json:"armedCRD,omitempty"`
+
+	// drift is the latest foreign write to spec.conversion of the
+	// CustomResourceDefinition, since it converts by this policy.
+	// +optional
+	Drift *DriftStatus `json:"drift,omitempty"`
+}
+
+// DriftAnswer is what was done about a foreign write.
+//
+// +kubebuilder:validation:Enum=Repaired;Reported;Contested
+type DriftAnswer string
+
+const (
+	// DriftRepaired means that spec.conversion was written back, or is being.
+	DriftRepaired DriftAnswer = "Repaired"
+	// DriftReported means that spec.drift is Report: nothing was written.
+	DriftReported DriftAnswer = "Reported"
+	// DriftContested means that it was written back too often already.
+	DriftContested DriftAnswer = "Contested"
+)
+
+// DriftStatus is the latest foreign write to spec.conversion.
+type DriftStatus struct {
+	// lastManager is the field manager that wrote, as metadata.managedFields of
+	// the CustomResourceDefinition has it; empty where it left no trace there.
+	// +optional
+	LastManager string `json:"lastManager,omitempty"`
+	// lastTime is when the write was noticed.
+	// +required
+	LastTime metav1.Time `json:"lastTime"`
+	// crdGeneration is the generation that the CustomResourceDefinition had by then.
+	// +required
+	CRDGeneration int64 `json:"crdGeneration"`
+	// answer is what was done about it.
+	// +required
+	Answer DriftAnswer `json:"answer"`
+	// repairs are the times of the latest repairs, the oldest first. Where there
+	// are five within ten minutes, there is no sixth until they are past, or until
+	// the spec of this policy changes.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=5
+	Repairs []metav1.Time `json:"repairs,omitempty"`
+	// policyGeneration is the generation of this policy that the repairs are counted for.
+	// +required
+	PolicyGeneration int64 `json:"policyGeneration"`
 }
 
 // CRDStatus is the CustomResourceDefinition as last seen.

@@ -15,7 +15,7 @@ import (
 )
 
 // Converter pods carry several plans while rules change: the wanted one; the one
-// that the CustomResourceDefinition names; and those that it named until a moment
+// that the CustomResourceDefinition names, whoever wrote that; and those that it named until a moment
 // ago, for API servers that have not seen the change. So whatever an API server
 // asks for is answered, and by the rules that it asked for. The order of a change:
 //
@@ -40,7 +40,7 @@ func (s *state) rememberArmed() {
 		s.plan.Status.ArmedPlans = nil
 		return
 	}
-	if s.armed {
+	if s.armed && !s.drifted {
 		s.recordArmed(namedPlan(s.CRD))
 	}
 	s.plan.Status.ArmedPlans = slices.DeleteFunc(s.plan.Status.ArmedPlans, func(armed v1alpha1.ArmedPlan) bool {
@@ -56,7 +56,7 @@ func (s *state) rememberArmed() {
 }
 
 // recordArmed records that the CustomResourceDefinition names a plan, and so no
-// other. What somebody wrote there who knows no plan is not one.
+// other. What nobody has is not one.
 func (s *state) recordArmed(hash string) {
 	recorded := !s.exists(hash) && !slices.ContainsFunc(s.Pods, func(pod Pod) bool { return slices.Contains(pod.Plans, hash) })
 	plans := s.plan.Status.ArmedPlans
@@ -78,13 +78,21 @@ func (s *state) carry() {
 	if s.planHash != "" {
 		s.carried = append(s.carried, s.planHash)
 	}
+	var asked []string
 	for _, armed := range s.plan.Status.ArmedPlans {
+		asked = append(asked, armed.Hash)
+	}
+	if s.armed {
+		asked = append(asked, namedPlan(s.CRD))
+	}
+	for _, hash := range asked {
 		// Where no pod has a plan and none can be started with it, nothing is left to keep.
-		if armed.Hash != s.planHash && (s.exists(armed.Hash) || s.answers(armed.Hash)) {
-			s.carried = append(s.carried, armed.Hash)
+		if s.exists(hash) || s.answers(hash) {
+			s.carried = append(s.carried, hash)
 		}
 	}
 	slices.Sort(s.carried)
+	s.carried = slices.Compact(s.carried)
 }
 
 // missing says why no pod can be started with all the plans that it must carry,

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
@@ -108,9 +107,7 @@ func TestALostPlanStaysInMemory(t *testing.T) {
 
 // TestRearmingInTheMiddle of a change names what pods have, and at first what was named.
 func TestRearmingInTheMiddle(t *testing.T) {
-	none := func(w *world) {
-		w.observed.CRD.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter}
-	}
+	none := func(w *world) { w.drop("kubectl-replace") }
 	cases := map[string]func(*world){
 		"dropped": none,
 		"dropped while rules are broken": func(w *world) {

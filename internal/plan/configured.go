@@ -54,19 +54,20 @@ func (s *state) switchCRD(planHash string) {
 	}
 }
 
-// conversion is spec.conversion as it must be, with the bytes that were proven.
-func (s *state) conversion(planHash string) *apiextensionsv1.CustomResourceConversion {
+// conversion is spec.conversion as it must be for a plan, with the bytes that
+// were proven. There must be an authority.
+func (o Observed) conversion(planHash string) *apiextensionsv1.CustomResourceConversion {
 	return &apiextensionsv1.CustomResourceConversion{
 		Strategy: apiextensionsv1.WebhookConverter,
 		Webhook: &apiextensionsv1.WebhookConversion{
 			ClientConfig: &apiextensionsv1.WebhookClientConfig{
 				Service: &apiextensionsv1.ServiceReference{
-					Namespace: s.Settings.Namespace,
-					Name:      ChildName(s.Policy.Name),
+					Namespace: o.Settings.Namespace,
+					Name:      ChildName(o.Policy.Name),
 					Path:      new(ConvertPath + "/" + planHash),
 					Port:      ptr.To[int32](servicePort),
 				},
-				CABundle: s.Authority.Data[corev1.TLSCertKey],
+				CABundle: o.Authority.Data[corev1.TLSCertKey],
 			},
 			ConversionReviewVersions: []string{"v1"},
 		},

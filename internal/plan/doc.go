@@ -11,6 +11,7 @@
 //	(ownership)           ownership.go     nobody else converts for this CustomResourceDefinition
 //	CertificatesReady     certificates.go  a serving certificate that the API server will accept
 //	WebhookAvailable      webhook.go       converter pods run with the current plan
+//	(drift)               drift.go         nobody else has changed spec.conversion
 //	ConversionVerified    verified.go      each of them has proven it
 //	ConversionConfigured  configured.go    the CustomResourceDefinition converts through them
 //	StorageMigrated       migrated.go      every stored object is in the storage version
@@ -19,8 +20,9 @@
 // (step.go), which the controller applies in order. A policy that is being
 // deleted takes another way: leaving.go.
 //
-// Three things wait for no gate: evidence that no longer holds is dropped
-// (evidence.go), a migration that must not go on is stopped (guard.go), and what
-// a CustomResourceDefinition depends on is kept alive (upkeep.go). Which plans the
-// converter pods carry while rules change is told in carried.go.
+// Four things wait for no gate: evidence that no longer holds is dropped
+// (evidence.go), a migration that must not go on is stopped (guard.go), what a
+// CustomResourceDefinition depends on is kept alive (upkeep.go), and what others
+// write to spec.conversion is undone (drift.go). Which plans the converter pods
+// carry while rules change is told in carried.go.
 package plan

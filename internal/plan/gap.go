@@ -71,6 +71,9 @@ func (s *state) measureGap() {
 
 func (s *state) openGap(served []string) {
 	s.plan.Status.Gap = &v1alpha1.GapStatus{Since: s.gapSince(), ServedVersions: served}
+	if s.drifted {
+		return // of which it is told elsewhere
+	}
 	s.do(Warn{s.CRD, v1alpha1.ReasonServedUnconverted, fmt.Sprintf(
 		"the CustomResourceDefinition serves %s with conversion strategy None: until the converter of policy %s is armed, "+
 			"what is written at one of them is read at another without a conversion", strings.Join(served, ", "), s.Policy.Name)})

@@ -57,8 +57,11 @@ func TestGates(t *testing.T) {
 			func(w *world) { w.observed.CRD.DeletionTimestamp = &metav1.Time{Time: w.observed.Now} },
 			v1alpha1.ConversionConfiguredCondition, metav1.ConditionUnknown, v1alpha1.ReasonCRDTerminating, "until it is gone", nil,
 		},
-		"another webhook": {
-			func(w *world) { w.observed.CRD.Spec.Conversion.Webhook.ClientConfig.Service.Name = "theirs" },
+		"another webhook, from the beginning": {
+			func(w *world) {
+				w.observed.Policy.Status.ArmedCRD = ""
+				w.observed.CRD.Spec.Conversion.Webhook.ClientConfig.Service.Name = "theirs"
+			},
 			v1alpha1.ConversionConfiguredCondition, metav1.ConditionFalse, v1alpha1.ReasonForeignWebhook, "conversion-system/theirs", nil,
 		},
 		"an injector": {
@@ -110,20 +113,20 @@ func TestGates(t *testing.T) {
 			v1alpha1.ConversionVerifiedCondition, metav1.ConditionFalse, "CanaryFailed", "converter-1: it differs at .host", nil,
 		},
 		"the conversion was dropped": {
-			func(w *world) {
-				w.observed.CRD.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter}
-			},
-			v1alpha1.ConversionConfiguredCondition, metav1.ConditionFalse, v1alpha1.ReasonConfiguring, "", []string{"SwitchCRD"},
+			func(w *world) { w.drop("kubectl-replace") },
+			v1alpha1.ConversionConfiguredCondition, metav1.ConditionFalse, v1alpha1.ReasonConversionDrifted, `"kubectl-replace"`, []string{"RecordDrift", "SwitchCRD"},
 		},
 		"the conversion was dropped while somebody migrates": {
 			func(w *world) {
-				w.observed.CRD.Spec.Conversion = nil
+				w.drop("helm")
 				w.observed.CRD.Status.Conditions = storageMigrating()
 			},
-			v1alpha1.ConversionConfiguredCondition, metav1.ConditionFalse, v1alpha1.ReasonConfiguring, "", []string{"SwitchCRD"},
+			v1alpha1.ConversionConfiguredCondition, metav1.ConditionFalse, v1alpha1.ReasonConversionDrifted, `"helm"`, []string{"RecordDrift", "SwitchCRD"},
 		},
-		"caBundle was changed": {
-			func(w *world) { w.observed.CRD.Spec.Conversion.Webhook.ClientConfig.CABundle = []byte("x") },
+		"another authority": {
+			func(w *world) {
+				w.change(plan.ManagedBy, func(client *apiextensionsv1.WebhookClientConfig) { client.CABundle = []byte("x") })
+			},
 			v1alpha1.ConversionConfiguredCondition, metav1.ConditionFalse, v1alpha1.ReasonConfiguring, "", []string{"SwitchCRD"},
 		},
 		"objects may be stored elsewhere again": {
@@ -282,11 +285,15 @@ func TestRunsAreGuarded(t *testing.T) {
 		first  plan.Step
 	}{
 		"conversion dropped, the generation not seen yet": {
-			func(w *world) { w.observed.CRD.Spec.Conversion = nil }, plan.SuspendRun{Suspend: true}},
+			func(w *world) { w.drop("kubectl-replace"); w.observed.CRD.Generation-- }, plan.SuspendRun{Suspend: true}},
+		"caBundle changed, the generation not seen yet": {
+			func(w *world) {
+				w.change("cainjector", func(client *apiextensionsv1.WebhookClientConfig) { client.CABundle = []byte("x") })
+				w.observed.CRD.Generation--
+			}, plan.SuspendRun{Suspend: true}},
 		"another webhook, no pod": {
 			func(w *world) {
-				w.observed.CRD.Spec.Conversion.Webhook.ClientConfig.Service.Name = "theirs"
-				w.observed.CRD.Generation++
+				w.change("helm", func(client *apiextensionsv1.WebhookClientConfig) { client.Service.Name = "theirs" })
 				w.observed.Pods = nil
 			}, plan.DeleteRun{}},
 		"broken rules and a change": {
@@ -317,36 +324,6 @@ func TestRunsAreGuarded(t *testing.T) {
 	}
 }
 
-// TestRearming: a dropped conversion is repaired by one ready pod, proven or not,
-// whatever plan it serves; and not while nobody could answer.
-func TestRearming(t *testing.T) {
-	cases := map[string]struct {
-		change func(*world)
-		want   bool
-	}{
-		"all is well":            {func(*world) {}, true},
-		"one pod, not probed":    {func(w *world) { w.observed.Pods = w.observed.Pods[:1]; w.observed.Pods[0].Proof = nil }, true},
-		"a pod with an old plan": {func(w *world) { w.observed.Pods[0].Plans = []string{"old"} }, true},
-		"broken rules":           {func(w *world) { w.observed.Policy.Spec.Converter.Declarative.Spokes[0].Rules[0].Format.From = ".x" }, true},
-		"being deleted": {func(w *world) {
-			w.observed.Policy.DeletionTimestamp = &metav1.Time{Time: w.observed.Now}
-		}, true},
-		"no pod":    {func(w *world) { w.observed.Pods = nil }, false},
-		"suspended": {func(w *world) { w.observed.Policy.Spec.Suspend = true }, false},
-	}
-	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
-			w := armed(t)
-			w.observed.CRD.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter}
-			w.observed.CRD.Generation++
-			c.change(w)
-			if got := slices.Contains(kinds(w.plan().Steps), "SwitchCRD"); got != c.want {
-				t.Errorf("switches the CustomResourceDefinition: %t, want %t", got, c.want)
-			}
-		})
-	}
-}
-
 // TestDeletion: the converter goes only when no object needs it any more.
 func TestDeletion(t *testing.T) {
 	cases := map[string]struct {
@@ -355,10 +332,8 @@ func TestDeletion(t *testing.T) {
 	}{
 		"two versions are served":           {func(*world) {}, true},
 		"the storage version is not served": {func(w *world) { w.observed.CRD.Spec.Versions[1].Served = false }, true},
-		"the conversion was dropped": {func(w *world) {
-			w.observed.CRD.Spec.Conversion = nil
-		}, true},
-		"the old version is not served": {func(w *world) { w.observed.CRD.Spec.Versions[0].Served = false }, false},
+		"the conversion was dropped":        {func(w *world) { w.drop("kubectl-replace") }, true},
+		"the old version is not served":     {func(w *world) { w.observed.CRD.Spec.Versions[0].Served = false }, false},
 		"the old version is not served, and may be stored": {func(w *world) {
 			w.observed.CRD.Spec.Versions[0].Served = false
 			w.observed.CRD.Status.StoredVersions = []string{"v1beta1", "v1"}
@@ -368,7 +343,7 @@ func TestDeletion(t *testing.T) {
 			w.observed.CRD.Generation += 2
 		}, true},
 		"somebody else converts": {func(w *world) {
-			w.observed.CRD.Spec.Conversion.Webhook.ClientConfig.Service.Name = "theirs"
+			w.change("helm", func(client *apiextensionsv1.WebhookClientConfig) { client.Service.Name = "theirs" })
 		}, false},
 		"the CRD is gone": {func(w *world) { w.observed.CRD = nil }, false},
 	}

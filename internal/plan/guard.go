@@ -23,7 +23,7 @@ func (s *state) guardRuns() {
 	s.supersede(wanted)
 	for _, run := range s.Runs {
 		switch {
-		case run.ID == wanted && s.armed:
+		case run.ID == wanted && s.armed && !s.drifted:
 			continue
 		case run.ID == wanted:
 			s.suspend(run)

@@ -14,13 +14,14 @@ import (
 
 // notOwnedByAnother: nobody else converts, or writes caBundle, for this
 // CustomResourceDefinition. Two writers would each rebuild its storage on every
-// API server, in turn and for ever.
+// API server, in turn and for ever. Who comes after this policy is drift's
+// business (drift.go).
 func notOwnedByAnother(s *state) outcome {
-	if annotation := crds.Injector(s.CRD); annotation != "" {
+	if annotation := crds.Injector(s.CRD); annotation != "" && !s.drifted {
 		return stalled(v1alpha1.ReasonForeignInjector, fmt.Sprintf(
 			"the annotation %s on the CustomResourceDefinition makes somebody else write caBundle: remove the annotation", annotation))
 	}
-	if crds.Strategy(s.CRD) == apiextensionsv1.WebhookConverter && !s.armed {
+	if crds.Strategy(s.CRD) == apiextensionsv1.WebhookConverter && !s.armed && !s.drifted {
 		return stalled(v1alpha1.ReasonForeignWebhook, fmt.Sprintf(
 			"the CustomResourceDefinition already converts through %s: remove spec.conversion there, or delete this policy", s.foreignWebhook()))
 	}

@@ -30,13 +30,15 @@ type gate struct {
 	pass      func(*state) outcome
 }
 
-// gates in the order of passing. Ownership comes before anything is created,
-// and speaks through the condition of the step that it guards.
+// gates in the order of passing. Ownership comes before anything is created;
+// drift after the pods, which it takes to undo it. Both speak through the
+// condition of the step that they guard.
 var gates = []gate{
 	{v1alpha1.PlanValidCondition, planValid},
 	{v1alpha1.ConversionConfiguredCondition, notOwnedByAnother},
 	{v1alpha1.CertificatesReadyCondition, certificatesReady},
 	{v1alpha1.WebhookAvailableCondition, webhookAvailable},
+	{v1alpha1.ConversionConfiguredCondition, notDrifted},
 	{v1alpha1.ConversionVerifiedCondition, conversionVerified},
 	{v1alpha1.ConversionConfiguredCondition, conversionConfigured},
 	{v1alpha1.StorageMigratedCondition, storageMigrated},
@@ -74,6 +76,10 @@ type state struct {
 	// engaged tells that it does, or did until somebody else changed it: objects
 	// may be unreadable, or wrong, without the converter.
 	engaged bool
+	// drifted tells that somebody else changed it since, and drift what was
+	// decided about that.
+	drifted bool
+	drift   outcome
 	// planText and planHash are the wanted plan, the compiled rules of the policy;
 	// empty where they do not compile.
 	planText, planHash string
@@ -101,6 +107,7 @@ func newState(observed Observed) *state {
 			status.ArmedCRD = crd.UID
 		}
 		s.engaged = status.ArmedCRD == crd.UID
+		s.drifted = observed.Drifted()
 		status.CRD = &v1alpha1.CRDStatus{
 			UID:            crd.UID,
 			Generation:     crd.Generation,
@@ -111,7 +118,7 @@ func newState(observed Observed) *state {
 		}
 	}
 	if !s.engaged {
-		status.ArmedCRD, status.Webhook = "", nil
+		status.ArmedCRD, status.Webhook, status.Drift = "", nil, nil
 	}
 	s.plan.Status = *status
 	if observed.Rules.Plan != nil {
@@ -124,6 +131,10 @@ func newState(observed Observed) *state {
 func (s *state) pause() {
 	for _, run := range s.Runs {
 		s.suspend(run)
+	}
+	if s.drifted {
+		s.report(v1alpha1.ConversionConfiguredCondition, stalled(v1alpha1.ReasonConversionDrifted,
+			s.whatDrifted()+"; spec.suspend is true, so nothing is written: set it to false, and it is written back"))
 	}
 	s.summarize(outcome{reason: v1alpha1.ReasonSuspended, stop: true,
 		message: "spec.suspend is true: nothing is changed; converter pods keep answering"})
@@ -146,6 +157,10 @@ func (s *state) reach() {
 			last.gate = gate.condition
 			break
 		}
+	}
+	if s.drifted && !reported[v1alpha1.ConversionConfiguredCondition] {
+		reported[v1alpha1.ConversionConfiguredCondition] = true
+		s.report(v1alpha1.ConversionConfiguredCondition, notDrifted(s))
 	}
 	s.reportRest(reported, last.gate)
 	s.summarize(last)

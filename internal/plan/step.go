@@ -9,6 +9,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 )
 
 // Step is one thing to do. The controller does them in order and stops at the
@@ -38,6 +40,20 @@ type SwitchCRD struct {
 	Policy     types.UID
 	Pin        Pin
 	Conversion *apiextensionsv1.CustomResourceConversion
+}
+
+// RecordDrift keeps in the policy's status what was noticed and what is to be
+// done about it, before it is done: what is counted afterwards may never be. It
+// says so in events of the policy and of the CustomResourceDefinition.
+type RecordDrift struct {
+	// CRD is the uid of the CustomResourceDefinition of the policy's name.
+	CRD   types.UID
+	Drift v1alpha1.DriftStatus
+	// Evidence as it was judged when the foreign write was seen: the repair
+	// changes the CustomResourceDefinition once more.
+	Evidence *v1alpha1.StorageEvidence
+	// Note says it in words.
+	Note string
 }
 
 // RestoreCRD sets the CustomResourceDefinition's conversion strategy to None,
@@ -87,6 +103,7 @@ func (Create) step()              {}
 func (IssueAuthority) step()      {}
 func (IssueCertificate) step()    {}
 func (SwitchCRD) step()           {}
+func (RecordDrift) step()         {}
 func (RestoreCRD) step()          {}
 func (PruneStoredVersions) step() {}
 func (SuspendRun) step()          {}

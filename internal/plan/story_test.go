@@ -91,6 +91,9 @@ func TestStories(t *testing.T) {
 		"version-first":        versionFirst,
 		"storage-at-once":      storageAtOnce,
 		"policy-after":         policyAfter,
+		"drift-repaired":       driftRepaired,
+		"drift-contested":      driftContested,
+		"drift-reported":       driftReported,
 	}
 	for name, story := range stories {
 		t.Run(name, func(t *testing.T) {

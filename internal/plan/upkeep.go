@@ -5,11 +5,9 @@ package plan
 
 import (
 	corev1 "k8s.io/api/core/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
-	"github.com/conversion-operator/conversion-operator/internal/crds"
 	"github.com/conversion-operator/conversion-operator/internal/pki"
 )
 
@@ -25,6 +23,7 @@ func (s *state) upkeep() {
 		s.applyWorkload()
 	}
 	s.rearm()
+	s.answerDrift()
 }
 
 // renew issues a serving certificate that is due, under the same authority, so
@@ -68,16 +67,13 @@ func (s *state) issueLeaf() {
 
 func (s *state) serverName() string { return ServerName(s.Policy.Name, s.Settings.Namespace) }
 
-// rearm undoes a write that dropped spec.conversion, as kubectl replace does, or
-// that names a plan which no pod has. It asks for one ready pod and no more: a
-// conversion that fails is noticed, while strategy None serves and stores wrong
-// data and says nothing.
+// rearm names another plan where no pod has the one that is named any more, as
+// when plans were deleted. What others wrote is drift's business (drift.go).
 func (s *state) rearm() {
-	lost := crds.Strategy(s.CRD) == apiextensionsv1.NoneConverter || s.armed && !s.answers(namedPlan(s.CRD))
-	if !lost || !s.CRD.DeletionTimestamp.IsZero() || !s.authorityValid() || crds.Injector(s.CRD) != "" {
+	if s.drifted || !s.armed || s.answers(namedPlan(s.CRD)) || !s.CRD.DeletionTimestamp.IsZero() || !s.authorityValid() {
 		return
 	}
-	if !s.Policy.DeletionTimestamp.IsZero() && s.versionsInUse() == "" {
+	if !s.Policy.DeletionTimestamp.IsZero() && s.inUse().reason == "" {
 		return // it is being restored
 	}
 	if hash := s.answerable(); hash != "" {

@@ -48,8 +48,10 @@ type world struct {
 	misbehave string
 	// samples, apiServer and written are what is found out in the background.
 	samples, apiServer, written plan.Inquiry
-	log                         strings.Builder
-	said                        string
+	// owners are the field managers of spec.conversion's fields.
+	owners map[string]string
+	log    strings.Builder
+	said   string
 }
 
 func newWorld(t *testing.T, policy string) *world {
@@ -97,7 +99,7 @@ func (w *world) applyCRD(text string) {
 	crd.UID = types.UID("uid-of-the-crd")
 	if old := w.observed.CRD; old != nil {
 		crd.Generation = old.Generation + 1
-		crd.Spec.Conversion = old.Spec.Conversion
+		crd.Spec.Conversion, crd.ManagedFields = old.Spec.Conversion, old.ManagedFields
 		crd.Status.StoredVersions = slices.Clone(old.Status.StoredVersions)
 	}
 	for _, version := range crd.Spec.Versions {
@@ -123,15 +125,21 @@ func (w *world) settle() {
 		before := w.snapshot()
 		w.tellSteps(decided.Steps)
 		w.tellReady(decided.Status)
-		for _, step := range decided.Steps {
-			w.do(step)
-		}
-		w.observed.Policy.Status = decided.Status
+		w.carryOut(decided)
 		if w.snapshot() == before {
 			return
 		}
 	}
 	w.t.Fatalf("it never settles:\n%s", w.log.String())
+}
+
+// carryOut does what was decided, without a word.
+func (w *world) carryOut(decided plan.Plan) {
+	w.t.Helper()
+	for _, step := range decided.Steps {
+		w.do(step)
+	}
+	w.observed.Policy.Status = decided.Status
 }
 
 // plan decides once, and holds kstatus against what is said.
@@ -186,6 +194,8 @@ func name(step plan.Step) string {
 		return kind + " " + nameOf(step.Object)
 	case plan.PruneStoredVersions:
 		return kind + " to " + step.StorageVersion
+	case plan.RecordDrift:
+		return fmt.Sprintf("%s %s: %s", kind, step.Drift.Answer, step.Note)
 	case plan.SuspendRun:
 		return fmt.Sprintf("%s %t", kind, step.Suspend)
 	case plan.SwitchCRD:
@@ -234,11 +244,11 @@ func (w *world) do(step plan.Step) {
 	case plan.Create:
 		w.created(step.Object)
 	case plan.SwitchCRD:
-		observed.CRD.Spec.Conversion = step.Conversion
-		observed.CRD.Generation++
+		w.write(plan.ManagedBy, step.Conversion)
+	case plan.RecordDrift:
+		observed.Policy.Status.Drift = &step.Drift
 	case plan.RestoreCRD:
-		observed.CRD.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter}
-		observed.CRD.Generation++
+		w.drop(plan.ManagedBy)
 	case plan.PruneStoredVersions:
 		observed.CRD.Status.StoredVersions = []string{step.StorageVersion}
 	case plan.DeleteRun:

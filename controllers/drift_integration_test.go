@@ -1,0 +1,234 @@
+//go:build integration
+
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	batchv1 "k8s.io/api/batch/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/plan"
+)
+
+// arm brings a CustomResourceDefinition of two versions to where it converts.
+func arm(t *testing.T, group string, change func(*v1alpha1.ConversionPolicy)) *apiextensionsv1.CustomResourceDefinition {
+	t.Helper()
+	name := "crontabs." + group
+	create(t, manifest(group, "v1beta1", "v1"), &apiextensionsv1.CustomResourceDefinition{})
+	wanted := &v1alpha1.ConversionPolicy{}
+	unmarshal(t, policy(group), wanted)
+	change(wanted)
+	must(t, cluster.Create(t.Context(), wanted))
+	pods.run(t, name)
+	waitFor(t, name, v1alpha1.ConversionConfiguredCondition, metav1.ConditionTrue, v1alpha1.ReasonConfigured)
+	return getCRD(t, name)
+}
+
+func unchanged(*v1alpha1.ConversionPolicy) {}
+
+// TestDrift: each kind of foreign write is undone by one write, and reported
+// where both sides look.
+func TestDrift(t *testing.T) {
+	for name, c := range foreign {
+		t.Run(name, func(t *testing.T) {
+			armed := arm(t, strings.NewReplacer(" ", "-", "'", "").Replace(strings.ToLower(name))+".drift.example.com", unchanged)
+			must(t, c.write(t, armed.DeepCopy()))
+			written := time.Now()
+			waitForConversion(t, armed)
+			t.Logf("undone within %s", time.Since(written).Round(time.Millisecond))
+			checkDriftEvents(t, armed.Name, v1alpha1.ReasonConversionDrifted, c.message)
+			waitFor(t, armed.Name, v1alpha1.ConversionConfiguredCondition, metav1.ConditionTrue, v1alpha1.ReasonConfigured)
+			if got, want := getCRD(t, armed.Name).Generation, armed.Generation+2; got != want {
+				t.Errorf("generation %d, want %d: their write and ours", got, want)
+			}
+			drift := getPolicy(t, armed.Name).Status.Drift
+			if drift.LastManager != c.manager || drift.Answer != v1alpha1.DriftRepaired || len(drift.Repairs) != 1 {
+				t.Errorf("status.drift is %+v, want one repair after %q", drift, c.manager)
+			}
+			checkRest(t, armed.Name)
+		})
+	}
+}
+
+// TestNoDrift: what leaves spec.conversion alone is no drift, and causes no write.
+func TestNoDrift(t *testing.T) {
+	armed := arm(t, "none.drift.example.com", unchanged)
+	for _, write := range harmless {
+		must(t, write(t, getCRD(t, armed.Name)))
+	}
+	for name, write := range impossible {
+		if err := write(t, getCRD(t, armed.Name)); !apierrors.IsInvalid(err) {
+			t.Errorf("%s of strategy None: %v, want a refusal", name, err)
+		}
+	}
+	err := cluster.Apply(t.Context(), strategyNone(armed.Name), client.FieldOwner("helm"))
+	if !apierrors.IsConflict(err) || !strings.Contains(err.Error(), strconv.Quote(plan.ManagedBy)) {
+		t.Errorf("server-side apply without force: %v, want a conflict that names the operator", err)
+	}
+	checkRest(t, armed.Name)
+	if got := getCRD(t, armed.Name).Generation; got != armed.Generation {
+		t.Errorf("generation %d, want %d", got, armed.Generation)
+	}
+	if drift := getPolicy(t, armed.Name).Status.Drift; drift != nil {
+		t.Errorf("status.drift is %+v", drift)
+	}
+}
+
+// TestDriftReport: nothing is written, until that is asked for.
+func TestDriftReport(t *testing.T) {
+	armed := arm(t, "report.drift.example.com", func(policy *v1alpha1.ConversionPolicy) { policy.Spec.Drift = v1alpha1.DriftReport })
+	drop(t, armed.Name)
+	condition := waitFor(t, armed.Name, v1alpha1.ConversionConfiguredCondition, metav1.ConditionFalse, v1alpha1.ReasonConversionDrifted)
+	if !strings.Contains(condition.Message, "helm") {
+		t.Errorf("the message does not name the field manager: %s", condition.Message)
+	}
+	waitFor(t, armed.Name, v1alpha1.StalledCondition, metav1.ConditionTrue, v1alpha1.ReasonConversionDrifted)
+	checkDriftEvents(t, armed.Name, v1alpha1.ReasonConversionDrifted, "spec.drift is Report")
+	checkRest(t, armed.Name)
+	if got := getCRD(t, armed.Name); got.Generation != armed.Generation+1 || got.Spec.Conversion.Strategy != apiextensionsv1.NoneConverter {
+		t.Errorf("generation %d, strategy %s: something was written", got.Generation, got.Spec.Conversion.Strategy)
+	}
+	patchPolicy(t, armed.Name, `{"spec":{"drift":"Repair"}}`)
+	waitForConversion(t, armed)
+}
+
+// TestDriftStopsMigration: what runs is ended, and nothing runs until the conversion is back.
+func TestDriftStopsMigration(t *testing.T) {
+	armed := arm(t, "migration.drift.example.com", func(policy *v1alpha1.ConversionPolicy) {
+		policy.Spec.Drift, policy.Spec.Migration.Mode = v1alpha1.DriftReport, v1alpha1.MigrationAutomatic
+	})
+	before := waitForRun(t, armed.Name)
+	drop(t, armed.Name)
+	eventually(t, "the migration is ended", func() (bool, string) {
+		run := &batchv1.Job{}
+		err := cluster.Get(t.Context(), client.ObjectKeyFromObject(&before), run)
+		if err == nil && !run.DeletionTimestamp.IsZero() {
+			collectGarbage(t, run)
+		}
+		return apierrors.IsNotFound(err), "it runs"
+	})
+	checkRest(t, armed.Name)
+	if runs := runsOf(t, armed.Name); len(runs) != 0 {
+		t.Errorf("while nobody converts, %s runs", runs[0].Name)
+	}
+	patchPolicy(t, armed.Name, `{"spec":{"drift":"Repair"}}`)
+	waitForConversion(t, armed)
+	if after := waitForRun(t, armed.Name); after.Name == before.Name {
+		t.Errorf("%s goes on, which was pinned to another generation", after.Name)
+	}
+}
+
+// collectGarbage is what the garbage collector does once the pods of a Job are gone.
+func collectGarbage(t *testing.T, run *batchv1.Job) {
+	t.Helper()
+	must(t, cluster.Patch(t.Context(), run, client.RawPatch(mergePatch, []byte(`{"metadata":{"finalizers":null}}`))))
+}
+
+func waitForRun(t *testing.T, policy string) batchv1.Job {
+	t.Helper()
+	var runs []batchv1.Job
+	eventually(t, "a migration runs", func() (bool, string) {
+		runs = runsOf(t, policy)
+		return len(runs) == 1, fmt.Sprintf("%d migrations", len(runs))
+	})
+	return runs[0]
+}
+
+func runsOf(t *testing.T, policy string) []batchv1.Job {
+	t.Helper()
+	jobs := &batchv1.JobList{}
+	must(t, cluster.List(t.Context(), jobs, client.InNamespace(system), client.MatchingLabels{plan.InstanceLabel: plan.ChildName(policy)}))
+	return jobs.Items
+}
+
+// TestContested: after five repairs nothing is written any more, whoever looks,
+// until somebody changes the policy's spec.
+func TestContested(t *testing.T) {
+	armed := arm(t, "contested.drift.example.com", unchanged)
+	for range 5 {
+		drop(t, armed.Name)
+		waitForConversion(t, armed)
+	}
+	drop(t, armed.Name)
+	condition := waitFor(t, armed.Name, v1alpha1.StalledCondition, metav1.ConditionTrue, v1alpha1.ReasonConversionContested)
+	if !strings.Contains(condition.Message, `"helm"`) || !strings.Contains(condition.Message, "leave spec.conversion out") {
+		t.Errorf("the message does not name who and what to do: %s", condition.Message)
+	}
+	checkDriftEvents(t, armed.Name, v1alpha1.ReasonConversionContested, "helm")
+	checkRest(t, armed.Name)
+	reconcileAnew(t, armed.Name)
+	if got, want := getCRD(t, armed.Name).Generation, armed.Generation+5*2+1; got != want {
+		t.Errorf("generation %d, want %d: five repairs of six foreign writes", got, want)
+	}
+	patchPolicy(t, armed.Name, `{"spec":{"migration":{"trigger":"again"}}}`)
+	waitForConversion(t, armed)
+}
+
+// reconcileAnew is what a manager does that was just started, and remembers nothing.
+func reconcileAnew(t *testing.T, policy string) {
+	t.Helper()
+	prover := NewProver()
+	prover.Probe = pods.probe
+	fresh := &ConversionPolicyReconciler{
+		Client: cluster, Live: cluster, Recorder: events.NewFakeRecorder(100), Prover: prover, Now: time.Now,
+		Investigator: trusting(),
+		Settings: plan.Settings{Namespace: system, Image: "conversion-operator:test", Settle: time.Minute},
+	}
+	fresh.Investigator.start(t.Context())
+	result, err := fresh.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: policy}})
+	must(t, err)
+	if result.RequeueAfter <= 0 || result.RequeueAfter > 10*time.Minute {
+		t.Errorf("looks again after %s, want when the ten minutes are past", result.RequeueAfter)
+	}
+}
+
+func drop(t *testing.T, name string) {
+	t.Helper()
+	must(t, foreign["an upgrade by merge patch"].write(t, getCRD(t, name)))
+}
+
+func patchPolicy(t *testing.T, name, patch string) {
+	t.Helper()
+	must(t, cluster.Patch(t.Context(), getPolicy(t, name), client.RawPatch(mergePatch, []byte(patch))))
+}
+
+func waitForConversion(t *testing.T, armed *apiextensionsv1.CustomResourceDefinition) {
+	t.Helper()
+	eventually(t, "spec.conversion is what it was", func() (bool, string) {
+		diff := cmp.Diff(armed.Spec.Conversion, getCRD(t, armed.Name).Spec.Conversion)
+		return diff == "", diff
+	})
+}
+
+// checkDriftEvents: the policy has an event, and so has the CustomResourceDefinition.
+func checkDriftEvents(t *testing.T, name, reason, message string) {
+	t.Helper()
+	eventually(t, "events "+reason+" of both", func() (bool, string) {
+		list := &eventsv1.EventList{}
+		must(t, cluster.List(t.Context(), list))
+		told := map[string]bool{}
+		for _, event := range list.Items {
+			if event.Regarding.Name == name && event.Reason == reason && strings.Contains(event.Note, message) {
+				told[event.Regarding.Kind] = true
+			}
+		}
+		return told["ConversionPolicy"] && told["CustomResourceDefinition"], fmt.Sprint(told)
+	})
+}

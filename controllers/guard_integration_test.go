@@ -1,0 +1,140 @@
+//go:build integration
+
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/crds"
+	"github.com/conversion-operator/conversion-operator/internal/plan"
+)
+
+// TestGuard: the ValidatingAdmissionPolicy that comes with the operator refuses
+// what would be drift, and nothing else, and not from the operator.
+func TestGuard(t *testing.T) {
+	armed := arm(t, "guard.drift.example.com", unchanged)
+	unguarded := create(t, manifest("unguarded.drift.example.com", "v1beta1", "v1"), &apiextensionsv1.CustomResourceDefinition{})
+	remove := installGuard(t)
+	defer func() {
+		remove()
+		waitForDryRun(t, armed.Name, true)
+	}()
+	waitForDryRun(t, armed.Name, false)
+
+	for name, c := range foreign {
+		t.Run("refused: "+name, func(t *testing.T) {
+			err := c.write(t, getCRD(t, armed.Name))
+			if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "delete the ConversionPolicy first") {
+				t.Errorf("the write is not refused with what to do: %v", err)
+			}
+		})
+	}
+	for name, write := range harmless {
+		t.Run("accepted: "+name, func(t *testing.T) { must(t, write(t, getCRD(t, armed.Name))) })
+	}
+	checkConversionMayChange(t, unguarded.Name, armed.Spec.Conversion)
+	checkGuardKnowsNoNames(t, armed)
+	checkGuardEndsWithReport(t, armed)
+	checkGuardLetsOperator(t, armed)
+}
+
+// checkGuardKnowsNoNames: who goes by the operator's field manager is refused as
+// well, and who strips the account of field managers opens nothing.
+func checkGuardKnowsNoNames(t *testing.T, armed *apiextensionsv1.CustomResourceDefinition) {
+	t.Helper()
+	patch := []byte(`[{"op":"replace","path":"/spec/conversion","value":{"strategy":"None"}}]`)
+	err := cluster.Patch(t.Context(), armed.DeepCopy(), client.RawPatch(types.JSONPatchType, patch), fieldOwner)
+	if !apierrors.IsForbidden(err) {
+		t.Errorf("by the operator's field manager the write is not refused: %v", err)
+	}
+	strip := []byte(`[{"op":"replace","path":"/metadata/managedFields","value":[{}]}]`)
+	must(t, cluster.Patch(t.Context(), armed.DeepCopy(), client.RawPatch(types.JSONPatchType, strip)))
+	waitForDryRun(t, armed.Name, false)
+	eventually(t, "the operator owns spec.conversion again", func() (bool, string) {
+		crd := getCRD(t, armed.Name)
+		return crds.ConversionIsBy(crd, plan.ManagedBy), fmt.Sprint(crd.ManagedFields)
+	})
+}
+
+// checkGuardEndsWithReport: a policy that only reports is not guarded.
+func checkGuardEndsWithReport(t *testing.T, armed *apiextensionsv1.CustomResourceDefinition) {
+	t.Helper()
+	patchPolicy(t, armed.Name, `{"spec":{"drift":"Report"}}`)
+	waitForDryRun(t, armed.Name, true)
+	patchPolicy(t, armed.Name, `{"spec":{"drift":"Repair"}}`)
+	waitForDryRun(t, armed.Name, false)
+}
+
+// checkGuardLetsOperator: the operator changes its mind, and lets go.
+func checkGuardLetsOperator(t *testing.T, armed *apiextensionsv1.CustomResourceDefinition) {
+	t.Helper()
+	before := getCRD(t, armed.Name)
+	before.Spec.Versions = before.Spec.Versions[1:]
+	must(t, cluster.Update(t.Context(), before))
+	waitFor(t, armed.Name, v1alpha1.WebhookAvailableCondition, metav1.ConditionFalse, v1alpha1.ReasonRollingOut)
+	pods.run(t, armed.Name)
+	eventually(t, "the new plan is in the path", func() (bool, string) {
+		path := *getCRD(t, armed.Name).Spec.Conversion.Webhook.ClientConfig.Service.Path
+		return path != *armed.Spec.Conversion.Webhook.ClientConfig.Service.Path, path
+	})
+	must(t, cluster.Delete(t.Context(), getPolicy(t, armed.Name)))
+	eventually(t, "the policy is gone", func() (bool, string) {
+		err := cluster.Get(t.Context(), client.ObjectKey{Name: armed.Name}, &v1alpha1.ConversionPolicy{})
+		return apierrors.IsNotFound(err), "still there"
+	})
+	left := getCRD(t, armed.Name)
+	if left.Spec.Conversion.Strategy != apiextensionsv1.NoneConverter {
+		t.Fatalf("the operator has not let go: %+v", left.Spec.Conversion)
+	}
+	checkConversionMayChange(t, armed.Name, armed.Spec.Conversion)
+}
+
+func checkConversionMayChange(t *testing.T, name string, conversion *apiextensionsv1.CustomResourceConversion) {
+	t.Helper()
+	crd := getCRD(t, name)
+	crd.Spec.Conversion = conversion
+	must(t, cluster.Update(t.Context(), crd, client.DryRunAll))
+}
+
+// installGuard installs what is in config, and returns how to remove it.
+func installGuard(t *testing.T) func() {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "config", "components", "guard", "guard.yaml"))
+	must(t, err)
+	policyText, bindingText, _ := strings.Cut(string(text), "\n---\n")
+	guard, binding := &admissionregistrationv1.ValidatingAdmissionPolicy{}, &admissionregistrationv1.ValidatingAdmissionPolicyBinding{}
+	unmarshal(t, policyText, guard)
+	unmarshal(t, bindingText, binding)
+	must(t, cluster.Create(t.Context(), guard))
+	must(t, cluster.Create(t.Context(), binding))
+	return func() {
+		must(t, cluster.Delete(t.Context(), binding))
+		must(t, cluster.Delete(t.Context(), guard))
+	}
+}
+
+// waitForDryRun waits until the API server has seen that the guard is there, or gone.
+func waitForDryRun(t *testing.T, name string, accepted bool) {
+	t.Helper()
+	eventually(t, "the guard is in force, or is not", func() (bool, string) {
+		crd := getCRD(t, name)
+		crd.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter}
+		err := cluster.Update(t.Context(), crd, client.DryRunAll)
+		return (err == nil) == accepted, "the write is answered otherwise"
+	})
+}
