@@ -189,7 +189,7 @@ func reconcileAnew(t *testing.T, policy string) {
 	fresh := &ConversionPolicyReconciler{
 		Client: cluster, Live: cluster, Recorder: events.NewFakeRecorder(100), Prover: prover, Now: time.Now,
 		Investigator: trusting(),
-		Settings: plan.Settings{Namespace: system, Image: "conversion-operator:test", Settle: time.Minute},
+		Settings:     plan.Settings{Namespace: system, Image: "conversion-operator:test", Settle: time.Minute},
 	}
 	fresh.Investigator.start(t.Context())
 	result, err := fresh.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: policy}})
