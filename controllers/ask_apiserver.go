@@ -63,8 +63,19 @@ func (a *asker) ask(ctx context.Context, step plan.AskAPIServer) plan.Inquiry {
 	return plan.Inquiry{}
 }
 
+// rest points the operator's own kind back, if a manager died while it asked.
+func (a *asker) rest(ctx context.Context) error {
+	if !enter(ctx, a.turn) {
+		return ctx.Err()
+	}
+	defer func() { <-a.turn }()
+	bounded, cancel := context.WithTimeout(ctx, restoreTimeout)
+	defer cancel()
+	return a.pointBack(bounded)
+}
+
 func (a *asker) askPointed(ctx context.Context, step plan.AskAPIServer) error {
-	if err := a.rest(ctx); err != nil {
+	if err := a.pointBack(ctx); err != nil {
 		return err
 	}
 	defer func() {
@@ -78,9 +89,8 @@ func (a *asker) askPointed(ctx context.Context, step plan.AskAPIServer) error {
 	return a.untilAnswered(ctx, step)
 }
 
-// rest makes sure that no converter of before is called, as after a manager that
-// died while it asked.
-func (a *asker) rest(ctx context.Context) error {
+// pointBack makes sure that no converter of before is called.
+func (a *asker) pointBack(ctx context.Context) error {
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	err := a.live.Get(ctx, client.ObjectKey{Name: probe.Definition}, crd)
 	if apierrors.IsNotFound(err) {

@@ -24,6 +24,8 @@ type Investigator struct {
 	TakeSamples  func(context.Context, plan.TakeSamples) plan.Inquiry
 	AskAPIServer func(context.Context, plan.AskAPIServer) plan.Inquiry
 	CountWrites  func(context.Context, plan.CountWrites) plan.Inquiry
+	// Tidy ends what a manager left behind that died while it asked; may be nil.
+	Tidy func(context.Context) error
 	// Now is the clock.
 	Now func() time.Time
 
@@ -38,7 +40,7 @@ type Investigator struct {
 func NewInvestigator(config *rest.Config, writer client.Writer, live client.Reader, now func() time.Time) *Investigator {
 	read := &reader{config: config, slots: make(chan struct{}, readsAtOnce)}
 	ask := &asker{client: writer, live: live, turn: make(chan struct{}, 1)}
-	return &Investigator{TakeSamples: read.takeSamples, AskAPIServer: ask.ask, CountWrites: read.countWrites, Now: now}
+	return &Investigator{TakeSamples: read.takeSamples, AskAPIServer: ask.ask, CountWrites: read.countWrites, Tidy: ask.rest, Now: now}
 }
 
 // start prepares for inquiries that last as long as ctx.

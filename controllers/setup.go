@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
@@ -82,8 +83,8 @@ func CacheOptions(namespace string) cache.Options {
 }
 
 // SetupWithManager registers the controller and the events that it answers.
-func (r *ConversionPolicyReconciler) SetupWithManager(ctx context.Context, manager ctrl.Manager) error {
-	err := manager.GetFieldIndexer().IndexField(ctx, &v1alpha1.ConversionPolicy{}, byChild, func(policy client.Object) []string {
+func (r *ConversionPolicyReconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
+	err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.ConversionPolicy{}, byChild, func(policy client.Object) []string {
 		return []string{plan.ChildName(policy.GetName())}
 	})
 	if err != nil {
@@ -92,7 +93,7 @@ func (r *ConversionPolicyReconciler) SetupWithManager(ctx context.Context, manag
 	crd := &metav1.PartialObjectMetadata{}
 	crd.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
 
-	policies := ctrl.NewControllerManagedBy(manager).
+	policies := ctrl.NewControllerManagedBy(mgr).
 		Named("conversionpolicy").
 		WithOptions(controller.Options{MaxConcurrentReconciles: reconcilesAtOnce}).
 		For(&v1alpha1.ConversionPolicy{}).
@@ -104,8 +105,22 @@ func (r *ConversionPolicyReconciler) SetupWithManager(ctx context.Context, manag
 		policies = policies.Watches(child, handler.EnqueueRequestsFromMapFunc(r.policyOf))
 	}
 	r.Investigator.start(ctx)
+	if err := mgr.Add(manager.RunnableFunc(r.tidy)); err != nil {
+		return err
+	}
 	policies = policies.WatchesRawSource(source.Channel(r.Investigator.done, &handler.EnqueueRequestForObject{}))
 	return policies.Complete(r)
+}
+
+// tidy runs once, in the manager that leads. That it fails keeps nobody from work.
+func (r *ConversionPolicyReconciler) tidy(ctx context.Context) error {
+	if r.Investigator.Tidy == nil {
+		return nil
+	}
+	if err := r.Investigator.Tidy(ctx); err != nil {
+		ctrl.LoggerFrom(ctx).Info("What was left of an API server's probe stays for now", "reason", err.Error())
+	}
+	return nil
 }
 
 // policyOf maps a child to its policy.

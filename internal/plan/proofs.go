@@ -88,9 +88,8 @@ func (AskAPIServer) step() {}
 // prove asks for the proofs that the switch of the CustomResourceDefinition
 // waits for, one after the other.
 func (s *state) prove(conversion *apiextensionsv1.CustomResourceConversion) outcome {
-	subject := s.subject(conversion)
 	known := s.plan.Status.Verification
-	if known == nil || known.Subject != subject {
+	if subject := s.subject(conversion); known == nil || known.Subject != subject {
 		known = &v1alpha1.VerificationStatus{Subject: subject}
 		s.plan.Status.Verification = known
 	}
@@ -103,6 +102,29 @@ func (s *state) prove(conversion *apiextensionsv1.CustomResourceConversion) outc
 		return s.probeAPIServer(known, conversion)
 	}
 	return outcome{}
+}
+
+// recall takes what was found out into the status, also after the switch that it
+// led to: the status may not have been written then.
+func (s *state) recall(conversion *apiextensionsv1.CustomResourceConversion) {
+	subject, known := s.subject(conversion), s.plan.Status.Verification
+	sampled, reached := s.Samples.provenOf(subject), s.APIServer.provenOf(subject)
+	if !sampled && !reached {
+		return
+	}
+	if known == nil || known.Subject != subject {
+		known = &v1alpha1.VerificationStatus{Subject: subject}
+		s.plan.Status.Verification = known
+	}
+	if sampled {
+		known.Samples = new(int32(s.Samples.Objects))
+	}
+	known.APIServerProbe = known.APIServerProbe || reached
+}
+
+// provenOf reports whether the subject was proven.
+func (i *Inquiry) provenOf(subject string) bool {
+	return i != nil && i.Subject == subject && !i.Asking && i.Reason == ""
 }
 
 // toSwitch reports whether the CustomResourceDefinition is to be written, and
@@ -132,9 +154,6 @@ func (s *state) sample(known *v1alpha1.VerificationStatus, conversion *apiextens
 	case asked == nil || asked.Subject != known.Subject || !asked.Asking && asked.Reason != "" && s.due(asked):
 		s.takeSamples(most, known.Subject, conversion)
 	case asked.Asking:
-	case asked.Reason == "":
-		known.Samples = new(int32(asked.Objects))
-		return outcome{}
 	case asked.Lost:
 		return stalled(asked.Reason, asked.Message+s.meanwhile())
 	default:
@@ -166,9 +185,6 @@ func (s *state) probeAPIServer(known *v1alpha1.VerificationStatus, conversion *a
 	case asked == nil || asked.Subject != known.Subject || !asked.Asking && asked.Reason != "" && s.due(asked):
 		s.do(AskAPIServer{Subject: known.Subject, PlanHash: s.planHash, Conversion: conversion, Timeout: timeoutOf(s.Policy)})
 	case asked.Asking:
-	case asked.Reason == "":
-		known.APIServerProbe = true
-		return outcome{}
 	default:
 		return waiting(asked.Reason, "the API server does not reach the converter: "+asked.Message+s.meanwhile())
 	}

@@ -34,6 +34,7 @@ func conversionVerified(s *state) outcome {
 		proven++
 	}
 	wanted := s.conversion(s.planHash)
+	s.recall(wanted)
 	if s.toSwitch(wanted) {
 		if proof := s.prove(wanted); proof.stop {
 			return proof

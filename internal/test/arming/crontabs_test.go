@@ -27,7 +27,6 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/crds"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
 	"github.com/conversion-operator/conversion-operator/internal/webhook"
-	"github.com/conversion-operator/conversion-operator/internal/webhook/probe"
 )
 
 // versionsOf is a list of versions, the first of them stored. v1 has host and port
@@ -150,14 +149,6 @@ func checkAtRest(t *testing.T, policy string) {
 	if len(list.Items) > 0 {
 		t.Errorf("%d objects of the operator's own kind are left", len(list.Items))
 	}
-}
-
-// TestTheProbeIsPointedBack once nobody asks any more.
-func TestTheProbeIsPointedBack(t *testing.T) {
-	eventually(t, "the operator's own kind is at rest", func() (bool, string) {
-		strategy := crds.Strategy(getCRD(t, probe.Definition))
-		return strategy == apiextensionsv1.NoneConverter, string(strategy)
-	})
 }
 
 func hang(_ http.Handler, _ http.ResponseWriter, r *http.Request) {

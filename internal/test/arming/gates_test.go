@@ -11,10 +11,13 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/crds"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/webhook/probe"
 )
 
 // failing is a gate that does not open, and why.
@@ -160,6 +163,22 @@ func TestGates(t *testing.T) {
 			checkAtRest(t, policy)
 		})
 	}
+}
+
+// TestAManagerDiedWhileItAsked, and left the operator's own kind pointed at a
+// converter that is gone. The next one asks as if nothing had been.
+func TestAManagerDiedWhileItAsked(t *testing.T) {
+	const group = "died.example.com"
+	patch(t, getCRD(t, probe.Definition), `{"spec":{"conversion":{"strategy":"Webhook","webhook":{"conversionReviewVersions":["v1"],`+
+		`"clientConfig":{"service":{"namespace":"gone","name":"gone","path":"/convert/gone","port":443}}}}}}`)
+	define(t, group, "v1beta1", "v1")
+	createPolicy(t, group, nil)
+	startConverter(t, "crontabs."+group, behaviour{}, behaviour{})
+	waitReady(t, "crontabs."+group, v1alpha1.ReasonSucceeded)
+	eventually(t, "it is pointed back", func() (bool, string) {
+		strategy := crds.Strategy(getCRD(t, probe.Definition))
+		return strategy == apiextensionsv1.NoneConverter, string(strategy)
+	})
 }
 
 // TestNoObjectsYet: with nothing to try, that is what is said.
