@@ -9,6 +9,7 @@
 //	apply    apply*.go             do the steps in order, stop at the first error
 //	report   report.go             one status write; events from its difference
 //
-// Nothing waits inside Reconcile: the next step is the next event. What events
+// Nothing waits inside Reconcile: the next step is the next event. What takes its
+// time is found out in the background (investigator.go), and is an event too. What events
 // there are, and which policy they belong to, is in setup.go.
 package controllers

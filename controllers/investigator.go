@@ -37,9 +37,9 @@ type Investigator struct {
 
 // NewInvestigator returns an Investigator that reads objects as the user that may,
 // and lets the client's API server call converters.
-func NewInvestigator(config *rest.Config, writer client.Writer, live client.Reader, now func() time.Time) *Investigator {
+func NewInvestigator(config *rest.Config, writer client.Writer, direct client.Reader, now func() time.Time) *Investigator {
 	read := &reader{config: config, slots: make(chan struct{}, readsAtOnce)}
-	ask := &asker{client: writer, live: live, turn: make(chan struct{}, 1)}
+	ask := &asker{client: writer, live: direct, turn: make(chan struct{}, 1)}
 	return &Investigator{TakeSamples: read.takeSamples, AskAPIServer: ask.ask, CountWrites: read.countWrites, Tidy: ask.rest, Now: now}
 }
 

@@ -36,13 +36,13 @@ const (
 	rightsLag = 200 * time.Millisecond
 )
 
-// errReads is why samples cannot be read or converted at all: not the objects' fault.
-type errReads struct {
+// readError is why samples cannot be read or converted at all: not the objects' fault.
+type readError struct {
 	reason string
 	cause  error
 }
 
-func (e *errReads) Error() string { return e.cause.Error() }
+func (e *readError) Error() string { return e.cause.Error() }
 
 // takeSamples converts live objects there and back until one does not come back.
 func (r *reader) takeSamples(ctx context.Context, step plan.TakeSamples) plan.Inquiry {
@@ -53,7 +53,7 @@ func (r *reader) takeSamples(ctx context.Context, step plan.TakeSamples) plan.In
 	bounded, cancel := context.WithTimeout(ctx, step.Timeout)
 	defer cancel()
 	taken, err := r.sample(bounded, step)
-	var failed *errReads
+	var failed *readError
 	switch {
 	case errors.As(err, &failed):
 		return plan.Inquiry{Reason: failed.reason, Message: failed.Error()}
@@ -132,7 +132,7 @@ func newSampler(step plan.TakeSamples) (*sampler, error) {
 func (s *sampler) try(ctx context.Context, object objects.Object) error {
 	s.checker.Check(ctx, object)
 	if s.broken != nil {
-		return &errReads{string(s.broken.Reason), fmt.Errorf("converting %s through the converter pods: %w", object.String(), s.broken)}
+		return &readError{string(s.broken.Reason), fmt.Errorf("converting %s through the converter pods: %w", object.String(), s.broken)}
 	}
 	if loss := s.checker.Loss(); loss != nil {
 		return errors.New(describeLoss(loss))
@@ -193,5 +193,5 @@ func onceAllowed(ctx context.Context, read func() error) error {
 }
 
 func unreadable(err error) error {
-	return &errReads{v1alpha1.ReasonSamplesUnreadable, fmt.Errorf("reading live objects to convert: %w", err)}
+	return &readError{v1alpha1.ReasonSamplesUnreadable, fmt.Errorf("reading live objects to convert: %w", err)}
 }

@@ -38,8 +38,8 @@ func unreachable(w *world) {
 	w.applyCRD(bothStoredOld)
 	w.settle()
 	w.say("It is asked again, after longer and longer times.")
-	for _, wait := range []time.Duration{5, 10, 20} {
-		w.observed.Now = w.observed.Now.Add((wait - 2) * time.Second)
+	for _, wait := range []time.Duration{3 * time.Second, 8 * time.Second, 18 * time.Second} {
+		w.observed.Now = w.observed.Now.Add(wait)
 		w.settle()
 		w.observed.Now = w.observed.Now.Add(time.Second)
 		w.settle()

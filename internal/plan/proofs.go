@@ -87,27 +87,27 @@ func (AskAPIServer) step() {}
 
 // prove asks for the proofs that the switch of the CustomResourceDefinition
 // waits for, one after the other.
-func (s *state) prove(conversion *apiextensionsv1.CustomResourceConversion) outcome {
+func (s *state) prove(wanted *apiextensionsv1.CustomResourceConversion) outcome {
 	known := s.plan.Status.Verification
-	if subject := s.subject(conversion); known == nil || known.Subject != subject {
+	if subject := s.subject(wanted); known == nil || known.Subject != subject {
 		known = &v1alpha1.VerificationStatus{Subject: subject}
 		s.plan.Status.Verification = known
 	}
 	if known.Samples == nil {
-		if sampled := s.sample(known, conversion); sampled.stop {
+		if sampled := s.sample(known, wanted); sampled.stop {
 			return sampled
 		}
 	}
 	if !known.APIServerProbe && s.wantsAPIServerProbe() {
-		return s.probeAPIServer(known, conversion)
+		return s.probeAPIServer(known, wanted)
 	}
 	return outcome{}
 }
 
 // recall takes what was found out into the status, also after the switch that it
 // led to: the status may not have been written then.
-func (s *state) recall(conversion *apiextensionsv1.CustomResourceConversion) {
-	subject, known := s.subject(conversion), s.plan.Status.Verification
+func (s *state) recall(wanted *apiextensionsv1.CustomResourceConversion) {
+	subject, known := s.subject(wanted), s.plan.Status.Verification
 	sampled, reached := s.Samples.provenOf(subject), s.APIServer.provenOf(subject)
 	if !sampled && !reached {
 		return
@@ -129,21 +129,21 @@ func (i *Inquiry) provenOf(subject string) bool {
 
 // toSwitch reports whether the CustomResourceDefinition is to be written, and
 // nothing that waits for no gate writes it already.
-func (s *state) toSwitch(conversion *apiextensionsv1.CustomResourceConversion) bool {
-	return !s.switched && s.CRD.DeletionTimestamp.IsZero() && !equality.Semantic.DeepEqual(s.CRD.Spec.Conversion, conversion)
+func (s *state) toSwitch(wanted *apiextensionsv1.CustomResourceConversion) bool {
+	return !s.switched && s.CRD.DeletionTimestamp.IsZero() && !equality.Semantic.DeepEqual(s.CRD.Spec.Conversion, wanted)
 }
 
 // subject identifies what is proven. The client configuration has the hash of the
 // rules in its path.
-func (s *state) subject(conversion *apiextensionsv1.CustomResourceConversion) string {
-	text, err := json.Marshal(conversion)
+func (s *state) subject(wanted *apiextensionsv1.CustomResourceConversion) string {
+	text, err := json.Marshal(wanted)
 	if err != nil {
 		return "" // cannot be: it is made of texts and numbers
 	}
 	return hash(string(s.CRD.UID), string(text))[:16]
 }
 
-func (s *state) sample(known *v1alpha1.VerificationStatus, conversion *apiextensionsv1.CustomResourceConversion) outcome {
+func (s *state) sample(known *v1alpha1.VerificationStatus, wanted *apiextensionsv1.CustomResourceConversion) outcome {
 	most := samplesOf(s.Policy)
 	if most == 0 || len(s.Rules.Plan.Pairs()) == 0 {
 		known.Samples = new(int32)
@@ -152,7 +152,7 @@ func (s *state) sample(known *v1alpha1.VerificationStatus, conversion *apiextens
 	asked := s.Samples
 	switch {
 	case asked == nil || asked.Subject != known.Subject || !asked.Asking && asked.Reason != "" && s.due(asked):
-		s.takeSamples(most, known.Subject, conversion)
+		s.takeSamples(most, known.Subject, wanted)
 	case asked.Asking:
 	case asked.Lost:
 		return stalled(asked.Reason, asked.Message+s.meanwhile())
@@ -162,7 +162,7 @@ func (s *state) sample(known *v1alpha1.VerificationStatus, conversion *apiextens
 	return waiting(v1alpha1.ReasonSampling, fmt.Sprintf("converting up to %d live objects there and back through the converter pods", most)+s.meanwhile())
 }
 
-func (s *state) takeSamples(most int, subject string, conversion *apiextensionsv1.CustomResourceConversion) {
+func (s *state) takeSamples(most int, subject string, wanted *apiextensionsv1.CustomResourceConversion) {
 	s.sampling = true
 	for _, right := range s.readRights() {
 		s.do(Apply{right})
@@ -174,16 +174,16 @@ func (s *state) takeSamples(most int, subject string, conversion *apiextensionsv
 		}
 	}
 	s.do(TakeSamples{
-		Subject: subject, CRD: s.CRD, Rules: s.Rules, Conversion: conversion, Pods: pods,
+		Subject: subject, CRD: s.CRD, Rules: s.Rules, Conversion: wanted, Pods: pods,
 		Reader: ReaderName(s.Policy.Name, s.Settings.Namespace), Most: most, Timeout: timeoutOf(s.Policy),
 	})
 }
 
-func (s *state) probeAPIServer(known *v1alpha1.VerificationStatus, conversion *apiextensionsv1.CustomResourceConversion) outcome {
+func (s *state) probeAPIServer(known *v1alpha1.VerificationStatus, wanted *apiextensionsv1.CustomResourceConversion) outcome {
 	asked := s.APIServer
 	switch {
 	case asked == nil || asked.Subject != known.Subject || !asked.Asking && asked.Reason != "" && s.due(asked):
-		s.do(AskAPIServer{Subject: known.Subject, PlanHash: s.planHash, Conversion: conversion, Timeout: timeoutOf(s.Policy)})
+		s.do(AskAPIServer{Subject: known.Subject, PlanHash: s.planHash, Conversion: wanted, Timeout: timeoutOf(s.Policy)})
 	case asked.Asking:
 	default:
 		return waiting(asked.Reason, "the API server does not reach the converter: "+asked.Message+s.meanwhile())
@@ -213,9 +213,9 @@ func (s *state) tidy() {
 }
 
 // proofs says what was proven before the switch, in words.
-func (s *state) proofs(conversion *apiextensionsv1.CustomResourceConversion) string {
+func (s *state) proofs(wanted *apiextensionsv1.CustomResourceConversion) string {
 	known := s.plan.Status.Verification
-	if known == nil || known.Subject != s.subject(conversion) || known.Samples == nil {
+	if known == nil || known.Subject != s.subject(wanted) || known.Samples == nil {
 		return ""
 	}
 	says := ""

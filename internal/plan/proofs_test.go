@@ -34,8 +34,8 @@ func TestProofsAreRecalled(t *testing.T) {
 
 // TestRightsToRead are for one resource, and go whatever the gates say.
 func TestRightsToRead(t *testing.T) {
-	w := newWorld(t, policyYAML)
-	w.applyCRD(bothStoredOld)
+	w := armed(t)
+	w.changeRules("/")
 	var granted []*rbacv1apply.ClusterRoleApplyConfiguration
 	for range 20 {
 		decided := w.plan()

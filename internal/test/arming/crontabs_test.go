@@ -212,12 +212,12 @@ func patch(t *testing.T, object client.Object, text string) {
 	must(t, cluster.Patch(t.Context(), object, client.RawPatch(types.MergePatchType, []byte(text))))
 }
 
-// waitReadyThrough follows the Deployment until the policy is ready for a reason.
-func waitReadyThrough(t *testing.T, pod *converter, reason string) {
+// waitReadyThrough follows the Deployment until the policy is ready.
+func waitReadyThrough(t *testing.T, pod *converter) {
 	t.Helper()
-	eventually(t, pod.policy+" is ready: "+reason, func() (bool, string) {
+	eventually(t, pod.policy+" is ready", func() (bool, string) {
 		pod.roll(t)
 		ready := apimeta.FindStatusCondition(getPolicy(t, pod.policy).Status.Conditions, v1alpha1.ReadyCondition)
-		return ready.Status == metav1.ConditionTrue && ready.Reason == reason, ready.Reason + ": " + ready.Message
+		return ready.Status == metav1.ConditionTrue && ready.Reason == v1alpha1.ReasonSucceeded, ready.Reason + ": " + ready.Message
 	})
 }

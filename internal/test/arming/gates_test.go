@@ -156,7 +156,7 @@ func TestGates(t *testing.T) {
 			} else {
 				pod.behave(t, behaviour{}, behaviour{})
 			}
-			waitReadyThrough(t, pod, v1alpha1.ReasonSucceeded)
+			waitReadyThrough(t, pod)
 			if got := getCRD(t, policy).Generation; got != 2 {
 				t.Errorf("the CustomResourceDefinition has generation %d, want 2: one write", got)
 			}

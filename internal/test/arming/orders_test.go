@@ -59,7 +59,7 @@ func policyFirst(t *testing.T, group string) {
 	waitReady(t, "crontabs."+group, v1alpha1.ReasonArmedAhead)
 	serve(t, group, "v1beta1", "v1")
 	checkNeverWrong(t, pod, group)
-	waitReadyThrough(t, pod, v1alpha1.ReasonSucceeded)
+	waitReadyThrough(t, pod)
 	checkReads(t, group, "before", "a.example.com", "1")
 }
 
@@ -71,7 +71,7 @@ func rulesAhead(t *testing.T, group string) {
 	waitReady(t, "crontabs."+group, v1alpha1.ReasonArmedAhead)
 	createCronTab(t, group, "v1beta1", "before", "a.example.com:1")
 	serve(t, group, "v1", "v1beta1")
-	waitReadyThrough(t, pod, v1alpha1.ReasonSucceeded)
+	waitReadyThrough(t, pod)
 	checkReads(t, group, "before", "a.example.com", "1")
 }
 
@@ -84,7 +84,7 @@ func versionFirst(t *testing.T, group string) {
 	serve(t, group, "v1beta1", "v1")
 	createCronTab(t, group, "v1", "at-new", "b.example.com:2")
 	createCronTab(t, group, "v1beta1", "at-old", "c.example.com:3")
-	waitReadyThrough(t, startConverter(t, "crontabs."+group, behaviour{}, behaviour{}), v1alpha1.ReasonSucceeded)
+	waitReadyThrough(t, startConverter(t, "crontabs."+group, behaviour{}, behaviour{}))
 	checkReads(t, group, "before", "a.example.com", "1")
 	checkReads(t, group, "at-old", "c.example.com", "3")
 }
@@ -98,7 +98,7 @@ func storageAtOnce(t *testing.T, group string) {
 	serve(t, group, "v1", "v1beta1")
 	createCronTab(t, group, "v1", "at-new", "b.example.com:2")
 	createCronTab(t, group, "v1beta1", "at-old", "c.example.com:3")
-	waitReadyThrough(t, startConverter(t, "crontabs."+group, behaviour{}, behaviour{}), v1alpha1.ReasonSucceeded)
+	waitReadyThrough(t, startConverter(t, "crontabs."+group, behaviour{}, behaviour{}))
 	checkReads(t, group, "before", "a.example.com", "1")
 }
 
@@ -107,14 +107,14 @@ func policyAfter(t *testing.T, group string) {
 	createCronTab(t, group, "v1beta1", "at-old", "a.example.com:1")
 	createCronTab(t, group, "v1", "at-new", "b.example.com:2")
 	createPolicy(t, group, nil)
-	waitReadyThrough(t, startConverter(t, "crontabs."+group, behaviour{}, behaviour{}), v1alpha1.ReasonSucceeded)
+	waitReadyThrough(t, startConverter(t, "crontabs."+group, behaviour{}, behaviour{}))
 	checkReads(t, group, "at-old", "a.example.com", "1")
 }
 
 func nothingWritten(t *testing.T, group string) {
 	define(t, group, "v1beta1", "v1")
 	createPolicy(t, group, nil)
-	waitReadyThrough(t, startConverter(t, "crontabs."+group, behaviour{}, behaviour{}), v1alpha1.ReasonSucceeded)
+	waitReadyThrough(t, startConverter(t, "crontabs."+group, behaviour{}, behaviour{}))
 }
 
 // replaced: what drops spec.conversion opens a gap, however short.

@@ -6,6 +6,7 @@
 package arming
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"flag"
@@ -141,12 +142,11 @@ func install(ctx context.Context, kubeconfig *rest.Config) error {
 		return err
 	}
 	for _, file := range []string{"role.yaml", "role_binding.yaml"} {
-		opened, err := os.Open(filepath.Join("..", "..", "..", "config", "rbac", file))
+		text, err := os.ReadFile(filepath.Join("..", "..", "..", "config", "rbac", file))
 		if err != nil {
 			return err
 		}
-		defer opened.Close()
-		if err := createAll(ctx, utilyaml.NewDocumentDecoder(opened)); err != nil {
+		if err := createAll(ctx, utilyaml.NewDocumentDecoder(io.NopCloser(bytes.NewReader(text)))); err != nil {
 			return fmt.Errorf("%s: %w", file, err)
 		}
 	}
