@@ -13,6 +13,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
@@ -77,9 +78,28 @@ func CacheOptions(namespace string) cache.Options {
 			&rbacv1.RoleBinding{}:           inNamespace,
 			&rbacv1.ClusterRole{}:           anywhere,
 			&rbacv1.ClusterRoleBinding{}:    anywhere,
+			definitionMetadata():            {Transform: withoutAnnotations},
 		},
 		DefaultTransform: cache.TransformStripManagedFields(),
 	}
+}
+
+// definitionMetadata stands for all CustomResourceDefinitions. Of one that may
+// concern a policy everything is read live.
+func definitionMetadata() *metav1.PartialObjectMetadata {
+	crd := &metav1.PartialObjectMetadata{}
+	crd.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
+	return crd
+}
+
+// withoutAnnotations forgets what takes most of the memory: kubectl apply leaves
+// a copy of all schemas in an annotation.
+func withoutAnnotations(object any) (any, error) {
+	if accessor, err := apimeta.Accessor(object); err == nil {
+		accessor.SetAnnotations(nil)
+		accessor.SetManagedFields(nil)
+	}
+	return object, nil
 }
 
 // SetupWithManager registers the controller and the events that it answers.
@@ -90,14 +110,11 @@ func (r *ConversionPolicyReconciler) SetupWithManager(ctx context.Context, mgr c
 	if err != nil {
 		return err
 	}
-	crd := &metav1.PartialObjectMetadata{}
-	crd.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
-
 	policies := ctrl.NewControllerManagedBy(mgr).
 		Named("conversionpolicy").
 		WithOptions(controller.Options{MaxConcurrentReconciles: reconcilesAtOnce}).
 		For(&v1alpha1.ConversionPolicy{}).
-		WatchesMetadata(crd, &handler.EnqueueRequestForObject{})
+		WatchesMetadata(definitionMetadata(), &handler.EnqueueRequestForObject{})
 	for _, child := range []client.Object{
 		&corev1.ConfigMap{}, &corev1.Secret{}, &corev1.Service{}, &corev1.Pod{}, &appsv1.Deployment{}, &batchv1.Job{},
 		&policyv1.PodDisruptionBudget{}, &discoveryv1.EndpointSlice{},

@@ -23,6 +23,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/internal/bench/converters"
 	"github.com/conversion-operator/conversion-operator/internal/bench/measure"
+	"github.com/conversion-operator/conversion-operator/internal/bench/scale"
 )
 
 // options are the flags.
@@ -31,6 +32,7 @@ type options struct {
 	each   time.Duration
 	output string
 	binary string
+	scale  scale.Options
 }
 
 // suites are all that there are, in the order of running.
@@ -39,6 +41,7 @@ var suites = []struct {
 	run  func(ctx context.Context, progress io.Writer, o options) ([]measure.Row, error)
 }{
 	{converters.Suite, runConversion},
+	{scale.Suite, runScale},
 }
 
 func main() {
@@ -91,6 +94,10 @@ func parse(args []string, messages io.Writer) (options, error) {
 	flags.DurationVar(&o.each, "time", 600*time.Millisecond, "how long each subject runs in each case")
 	flags.StringVar(&o.output, "o", "bin/bench.json", "file to write the rows to")
 	flags.StringVar(&o.binary, "binary", "bin/conversion-operator", "the operator's binary, as make build makes it")
+	flags.IntVar(&o.scale.Definitions, "definitions", 1000, "how many CustomResourceDefinitions there are in suite scale")
+	flags.IntVar(&o.scale.Policies, "policies", 200, "how many of them have a ConversionPolicy")
+	flags.DurationVar(&o.scale.Rest, "rest", 30*time.Second, "how long a process is watched at rest")
+	flags.StringVar(&o.scale.Injector, "injector", "bin/cainjector", "another program to be watched at rest; empty for none")
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}
@@ -109,4 +116,9 @@ func runConversion(ctx context.Context, progress io.Writer, o options) ([]measur
 	}
 	ready, err := converters.Ready(ctx, progress, o.binary, converters.Leaves, o.each)
 	return append(rows, ready...), err
+}
+
+func runScale(ctx context.Context, progress io.Writer, o options) ([]measure.Row, error) {
+	o.scale.Binary = o.binary
+	return scale.Run(ctx, progress, o.scale)
 }

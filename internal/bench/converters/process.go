@@ -4,7 +4,6 @@
 package converters
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"crypto/tls"
@@ -17,9 +16,9 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"time"
 
+	"github.com/conversion-operator/conversion-operator/internal/bench/measure"
 	"github.com/conversion-operator/conversion-operator/internal/pki"
 	"github.com/conversion-operator/conversion-operator/internal/webhook"
 )
@@ -33,10 +32,8 @@ const patience = 30 * time.Second
 // idle is what a converter's process is like while it waits.
 type idle struct {
 	// ready is the time from its start to its first answer.
-	ready time.Duration
-	// resident is all of its memory that is in RAM, in MiB, and anonymous the part
-	// that is not the binary's pages, which replicas on one node share.
-	resident, anonymous float64
+	ready  time.Duration
+	memory measure.Memory
 }
 
 // serve starts a converter as a pod does, waits until it is ready, looks at it
@@ -93,7 +90,7 @@ func observe(ctx context.Context, pid, port int, authority []byte, start time.Ti
 	case <-time.After(settle):
 	}
 	var err error
-	found.resident, found.anonymous, err = memory(pid)
+	found.memory, err = measure.MemoryOf(pid)
 	return found, err
 }
 
@@ -160,19 +157,4 @@ func get(ctx context.Context, client *http.Client, url string) error {
 		return errors.New(answer.Status)
 	}
 	return nil
-}
-
-// memory reads proc(5), /proc/PID/status: VmRSS and RssAnon, in MiB.
-func memory(pid int) (resident, anonymous float64, err error) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		return 0, 0, fmt.Errorf("the memory of a process can be read on Linux only: %w", err)
-	}
-	kilobytes := map[string]float64{}
-	for lines := bufio.NewScanner(bytes.NewReader(text)); lines.Scan(); {
-		name, value, _ := strings.Cut(lines.Text(), ":")
-		number, _ := strings.CutSuffix(strings.TrimSpace(value), " kB")
-		kilobytes[name], _ = strconv.ParseFloat(number, 64)
-	}
-	return kilobytes["VmRSS"] / 1024, kilobytes["RssAnon"] / 1024, nil
 }

@@ -47,8 +47,8 @@ func Ready(ctx context.Context, progress io.Writer, binary string, leaves int, e
 	}
 	const process = "the converter's process"
 	add(process, measure.In(time.Millisecond, idle.ready), "ms")
-	add(process, idle.resident, "MiB resident")
-	add(process, idle.anonymous, "MiB of it anonymous")
+	add(process, idle.memory.Resident, "MiB resident")
+	add(process, idle.memory.Anonymous, "MiB of it anonymous")
 	return rows, nil
 }
 

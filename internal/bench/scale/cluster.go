@@ -1,0 +1,190 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package scale
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+)
+
+// system is the operator's namespace.
+const system = "conversion-system"
+
+// Bounds on what is asked of an API server that may have few processors.
+const (
+	startTimeout = 2 * time.Minute
+	writesAtOnce = 8
+	pollPeriod   = 200 * time.Millisecond
+)
+
+// cluster is a kube-apiserver with an etcd, without anything that acts in it.
+type cluster struct {
+	environment *envtest.Environment
+	client      client.WithWatch
+	kubeconfig  string
+}
+
+// start starts one. KUBEBUILDER_ASSETS says where the binaries are.
+func start(ctx context.Context, dir string) (*cluster, error) {
+	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
+		return nil, errors.New("KUBEBUILDER_ASSETS is not set: run make bench-scale")
+	}
+	c := &cluster{
+		environment: &envtest.Environment{
+			CRDDirectoryPaths: []string{"config/crd/bases"}, ErrorIfCRDPathMissing: true, ControlPlaneStartTimeout: startTimeout,
+		},
+		kubeconfig: filepath.Join(dir, "kubeconfig"),
+	}
+	config, err := c.environment.Start()
+	if err != nil {
+		return nil, err
+	}
+	if err := c.fill(ctx, config); err != nil {
+		return nil, errors.Join(err, c.environment.Stop())
+	}
+	return c, nil
+}
+
+func (c *cluster) fill(ctx context.Context, config *rest.Config) error {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, v1alpha1.AddToScheme,
+	} {
+		if err := add(scheme); err != nil {
+			return err
+		}
+	}
+	config.QPS = -1
+	var err error
+	if c.client, err = client.NewWithWatch(config, client.Options{Scheme: scheme}); err != nil {
+		return err
+	}
+	if err := os.WriteFile(c.kubeconfig, c.environment.KubeConfig, 0o600); err != nil {
+		return err
+	}
+	return c.client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: system}})
+}
+
+// define creates definitions, and waits until all of them are served.
+func (c *cluster) define(ctx context.Context, definitions []*apiextensionsv1.CustomResourceDefinition) error {
+	if err := each(ctx, definitions, func(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition) error {
+		return c.client.Create(ctx, crd.DeepCopy())
+	}); err != nil {
+		return err
+	}
+	return wait.PollUntilContextCancel(ctx, pollPeriod, true, func(ctx context.Context) (bool, error) {
+		list := &apiextensionsv1.CustomResourceDefinitionList{}
+		if err := c.client.List(ctx, list); err != nil {
+			return false, err
+		}
+		for i := range list.Items {
+			if !established(&list.Items[i]) {
+				return false, nil
+			}
+		}
+		return true, nil
+	})
+}
+
+func established(crd *apiextensionsv1.CustomResourceDefinition) bool {
+	for _, condition := range crd.Status.Conditions {
+		if condition.Type == apiextensionsv1.Established {
+			return condition.Status == apiextensionsv1.ConditionTrue
+		}
+	}
+	return false
+}
+
+// arm creates a policy for each of the definitions, and waits until all are armed.
+func (c *cluster) arm(ctx context.Context, definitions []*apiextensionsv1.CustomResourceDefinition) error {
+	err := each(ctx, definitions, func(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition) error {
+		return c.client.Create(ctx, policy(crd.Name))
+	})
+	if err != nil {
+		return err
+	}
+	var last string
+	err = wait.PollUntilContextCancel(ctx, pollPeriod, true, func(ctx context.Context) (bool, error) {
+		list := &v1alpha1.ConversionPolicyList{}
+		if err := c.client.List(ctx, list); err != nil {
+			return false, err
+		}
+		for i := range list.Items {
+			if !apimeta.IsStatusConditionTrue(list.Items[i].Status.Conditions, v1alpha1.ConversionConfiguredCondition) {
+				last = told(&list.Items[i])
+				return false, nil
+			}
+		}
+		return true, nil
+	})
+	if err != nil {
+		return fmt.Errorf("not all policies are armed: %w; %s", err, last)
+	}
+	return nil
+}
+
+func told(policy *v1alpha1.ConversionPolicy) string {
+	ready := apimeta.FindStatusCondition(policy.Status.Conditions, v1alpha1.ReadyCondition)
+	if ready == nil {
+		return policy.Name + " has no status"
+	}
+	return policy.Name + ": " + ready.Reason + ": " + ready.Message
+}
+
+// policy has no rules: the two versions of a definition are the same. What is
+// measured is to compile schemas and to run converters, not what rules do.
+func policy(name string) *v1alpha1.ConversionPolicy {
+	return &v1alpha1.ConversionPolicy{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: v1alpha1.ConversionPolicySpec{
+			Converter: v1alpha1.Converter{Declarative: &v1alpha1.DeclarativeConverter{
+				Hub: newVersion, Spokes: []v1alpha1.Spoke{{Version: oldVersion}},
+			}},
+			Migration: v1alpha1.Migration{Mode: v1alpha1.MigrationNever},
+		},
+	}
+}
+
+// versions are the resource versions of all definitions by their names: what
+// tells whether anybody wrote one.
+func (c *cluster) versions(ctx context.Context) (map[string]string, error) {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinitionList"))
+	if err := c.client.List(ctx, list); err != nil {
+		return nil, err
+	}
+	found := map[string]string{}
+	for i := range list.Items {
+		found[list.Items[i].Name] = list.Items[i].ResourceVersion
+	}
+	return found, nil
+}
+
+// each does it for all, some at once.
+func each[T any](ctx context.Context, all []T, do func(context.Context, T) error) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(writesAtOnce)
+	for _, one := range all {
+		group.Go(func() error { return do(ctx, one) })
+	}
+	return group.Wait()
+}

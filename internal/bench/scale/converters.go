@@ -1,0 +1,119 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package scale
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log"
+	"net"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/webhook"
+)
+
+// converters answers for all converter pods, with the certificate and the plans
+// of the one whose name a client asks for.
+type converters struct {
+	client client.Client
+	mu     sync.Mutex
+	// handlers are what pods serve, by their server name and their plans.
+	handlers map[string]http.Handler
+}
+
+func newConverters(c client.Client) *converters {
+	return &converters{client: c, handlers: map[string]http.Handler{}}
+}
+
+// run ends with ctx.
+func (c *converters) run(ctx context.Context) error {
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort("", strconv.Itoa(plan.ContainerPort)))
+	if err != nil {
+		return fmt.Errorf("converter pods listen at port %d: %w", plan.ContainerPort, err)
+	}
+	server := &http.Server{
+		Handler: c, ReadHeaderTimeout: 10 * time.Second, ErrorLog: log.New(os.Stderr, "", 0),
+		TLSConfig: &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: c.certificate},
+	}
+	go func() {
+		<-ctx.Done()
+		_ = server.Close()
+	}()
+	if err := server.ServeTLS(listener, "", ""); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+func (c *converters) certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+	secret := &corev1.Secret{}
+	key := client.ObjectKey{Namespace: system, Name: child(hello.ServerName) + "-tls"}
+	if err := c.client.Get(hello.Context(), key, secret); err != nil {
+		return nil, err
+	}
+	certificate, err := tls.X509KeyPair(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey])
+	return &certificate, err
+}
+
+// child is the name of all that belongs to a policy, by the name of its server.
+func child(serverName string) string {
+	name, _, _ := strings.Cut(serverName, ".")
+	return name
+}
+
+func (c *converters) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	handler, err := c.handler(r.Context(), child(r.TLS.ServerName))
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	handler.ServeHTTP(w, r)
+}
+
+// handler is made of all plans that there are of a policy, as a pod that was
+// started now would have them.
+func (c *converters) handler(ctx context.Context, name string) (http.Handler, error) {
+	list := &corev1.ConfigMapList{}
+	if err := c.client.List(ctx, list, client.InNamespace(system),
+		client.MatchingLabels{plan.InstanceLabel: name}, client.HasLabels{plan.PlanLabel}); err != nil {
+		return nil, err
+	}
+	for i := range list.Items {
+		name += " " + list.Items[i].Labels[plan.PlanLabel]
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if made := c.handlers[name]; made != nil {
+		return made, nil
+	}
+	var plans []webhook.Plan
+	options := webhook.HandlerOptions{}
+	for i := range list.Items {
+		text := []byte(list.Items[i].Data[plan.PlanKey])
+		rules, err := conversion.Load(text)
+		if err != nil {
+			return nil, err
+		}
+		converter, err := conversion.NewConverter(rules)
+		if err != nil {
+			return nil, err
+		}
+		options.CRD, options.Group = rules.CRD, rules.Group
+		plans = append(plans, webhook.Plan{Hash: conversion.HashOf(text), Pairs: rules.Pairs(), Converter: converter})
+	}
+	c.handlers[name] = webhook.NewHandler(plans, options)
+	return c.handlers[name], nil
+}
