@@ -74,8 +74,9 @@ func (i *Investigator) forget(policy string) {
 	}
 }
 
-// readsAtOnce bounds the policies whose objects are read at the same time.
-const readsAtOnce = 2
+// readsAtOnce bounds the policies whose objects are read at the same time. Most of
+// that is to wait until API servers know of the right to.
+const readsAtOnce = 8
 
 // reader reads objects.
 type reader struct {

@@ -7,9 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"slices"
-	"strconv"
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -109,11 +107,7 @@ type sampler struct {
 }
 
 func newSampler(step plan.TakeSamples) (*sampler, error) {
-	addresses := make([]string, 0, len(step.Pods))
-	for _, ip := range step.Pods {
-		addresses = append(addresses, net.JoinHostPort(ip, strconv.Itoa(plan.ContainerPort)))
-	}
-	library, err := probe.NewLibrary(step.CRD, step.Conversion, addresses)
+	library, err := probe.NewLibrary(step.CRD, step.Conversion, step.Addresses)
 	if err != nil {
 		return nil, err
 	}

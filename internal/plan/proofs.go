@@ -6,6 +6,8 @@ package plan
 import (
 	"encoding/json"
 	"fmt"
+	"net"
+	"strconv"
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -65,8 +67,8 @@ type TakeSamples struct {
 	Rules   conversion.Result
 	// Conversion is what the CustomResourceDefinition is to be given.
 	Conversion *apiextensionsv1.CustomResourceConversion
-	// Pods are the IP addresses of the ready converter pods.
-	Pods []string
+	// Addresses are those of the ready converter pods, with their ports.
+	Addresses []string
 	// Reader is the user that may list and get the objects.
 	Reader string
 	// Most is the number of objects at most.
@@ -76,7 +78,9 @@ type TakeSamples struct {
 
 // AskAPIServer lets an API server call the converter.
 type AskAPIServer struct {
-	Subject    string
+	Subject string
+	// PlanHash is the plan that the converter is to mark its answer with; empty for
+	// a converter that knows of no such mark.
 	PlanHash   string
 	Conversion *apiextensionsv1.CustomResourceConversion
 	Timeout    time.Duration
@@ -145,7 +149,7 @@ func (s *state) subject(wanted *apiextensionsv1.CustomResourceConversion) string
 
 func (s *state) sample(known *v1alpha1.VerificationStatus, wanted *apiextensionsv1.CustomResourceConversion) outcome {
 	most := samplesOf(s.Policy)
-	if most == 0 || len(s.Rules.Plan.Pairs()) == 0 {
+	if most == 0 || !s.convertible() {
 		known.Samples = new(int32)
 		return outcome{}
 	}
@@ -167,14 +171,14 @@ func (s *state) takeSamples(most int, subject string, wanted *apiextensionsv1.Cu
 	for _, right := range s.readRights() {
 		s.do(Apply{right})
 	}
-	var pods []string
+	var addresses []string
 	for _, pod := range s.Pods {
 		if pod.Ready {
-			pods = append(pods, pod.IP)
+			addresses = append(addresses, net.JoinHostPort(pod.IP, strconv.Itoa(ContainerPort)))
 		}
 	}
 	s.do(TakeSamples{
-		Subject: subject, CRD: s.CRD, Rules: s.Rules, Conversion: wanted, Pods: pods,
+		Subject: subject, CRD: s.CRD, Rules: s.Rules, Conversion: wanted, Addresses: addresses,
 		Reader: ReaderName(s.Policy.Name, s.Settings.Namespace), Most: most, Timeout: timeoutOf(s.Policy),
 	})
 }
@@ -189,6 +193,14 @@ func (s *state) probeAPIServer(known *v1alpha1.VerificationStatus, wanted *apiex
 		return waiting(asked.Reason, "the API server does not reach the converter: "+asked.Message+s.meanwhile())
 	}
 	return waiting(v1alpha1.ReasonProbing, "the API server is asked to call the converter"+s.meanwhile())
+}
+
+// convertible reports whether there are two versions to convert between.
+func (s *state) convertible() bool {
+	if s.Rules.Plan != nil {
+		return len(s.Rules.Plan.Pairs()) > 0
+	}
+	return len(s.CRD.Spec.Versions) > 1
 }
 
 // due reports whether it is time to ask once more, and else when to look again.
@@ -220,7 +232,7 @@ func (s *state) proofs(wanted *apiextensionsv1.CustomResourceConversion) string 
 	}
 	says := ""
 	switch {
-	case samplesOf(s.Policy) == 0 || len(s.Rules.Plan.Pairs()) == 0:
+	case samplesOf(s.Policy) == 0 || !s.convertible():
 	case *known.Samples == 0:
 		says = "; no objects yet to convert there and back"
 	default:
