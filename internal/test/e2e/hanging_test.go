@@ -89,6 +89,7 @@ func readsUntilRight(ctx context.Context, t *testing.T, crontab story.CronTab, i
 // processOf is the converter in a pod, 0 where it cannot be seen from here.
 func processOf(t *testing.T, pod *corev1.Pod) int {
 	t.Helper()
+	_, container, _ := strings.Cut(pod.Status.ContainerStatuses[0].ContainerID, "://")
 	found, err := filepath.Glob("/proc/[0-9]*/cgroup")
 	if err != nil {
 		t.Fatal(err)
@@ -96,9 +97,7 @@ func processOf(t *testing.T, pod *corev1.Pod) int {
 	for _, file := range found {
 		groups, err := os.ReadFile(file)
 		command, other := os.ReadFile(filepath.Join(filepath.Dir(file), "cmdline"))
-		uid := strings.ReplaceAll(string(pod.UID), "-", "_")
-		mine := bytes.Contains(groups, []byte(uid)) || bytes.Contains(groups, []byte(pod.UID))
-		if err != nil || other != nil || !mine || !bytes.Contains(command, []byte("\x00serve\x00")) {
+		if err != nil || other != nil || !bytes.Contains(groups, []byte(container)) || !bytes.Contains(command, []byte("\x00serve\x00")) {
 			continue
 		}
 		process, err := strconv.Atoi(filepath.Base(filepath.Dir(file)))
