@@ -65,6 +65,7 @@ fmt: bin/tools/golangci-lint ## Format the code
 lint: bin/tools/golangci-lint ## Check the code's style, and that imports point one way
 	@bin/tools/golangci-lint run
 	@cd internal/test/realworld && ../../../bin/tools/golangci-lint run
+	@cd internal/test/certmanager && ../../../bin/tools/golangci-lint run
 
 .PHONY: verify
 verify: generate manifests api-reference tidy ## Check that everything generated is up to date and committed
@@ -102,7 +103,8 @@ integration: bin/localcluster ## Test on a real kube-apiserver and etcd
 	@assets=$$(bin/localcluster assets); \
 	packages=$$(grep -rl --include='*_test.go' '^//go:build integration' . | xargs -r -n1 dirname | sort -u); \
 	export KUBEBUILDER_ASSETS=$$assets KUBEBUILDER_CONTROLPLANE_START_TIMEOUT=2m; \
-	go test -p=1 -count=1 -timeout=20m -tags=integration $(TESTFLAGS) $$packages # each package has API servers of its own
+	go test -p=1 -count=1 -timeout=20m -tags=integration $(TESTFLAGS) $$packages; \
+	go test -C internal/test/certmanager -count=1 -timeout=10m $(TESTFLAGS) ./... # each package has API servers of its own
 
 .PHONY: e2e
 e2e: deps image bin/localcluster ## Test in real pods; CLUSTER=local (default, needs root), kind or current

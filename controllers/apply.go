@@ -46,8 +46,12 @@ func (r *ConversionPolicyReconciler) do(ctx context.Context, policy *v1alpha1.Co
 		return r.createObject(ctx, step.Object)
 	case plan.IssueAuthority:
 		return r.issueAuthority(ctx, policy, step)
-	case plan.IssueCertificate:
-		return r.issueCertificate(ctx, policy, step)
+	case plan.PromoteAuthority:
+		return r.promoteAuthority(ctx, policy, step)
+	case plan.WriteCertificate:
+		return r.writeCertificate(ctx, policy, step)
+	case plan.NudgePod:
+		return r.nudge(ctx, step)
 	case plan.RecordDrift:
 		return r.recordDrift(ctx, policy, step)
 	case plan.SwitchCRD:

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 
+	cmv1 "github.com/cert-manager/cert-manager/pkg/apis/certmanager/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -64,15 +65,19 @@ func (r *ConversionPolicyReconciler) deleteChildren(ctx context.Context, policy 
 		from client.InNamespace
 	}{
 		{&batchv1.JobList{}, here}, {&appsv1.DeploymentList{}, here}, {&policyv1.PodDisruptionBudgetList{}, here},
-		{&corev1.ServiceList{}, here}, {&corev1.ConfigMapList{}, here}, {&corev1.SecretList{}, here},
+		{&corev1.ServiceList{}, here}, {&corev1.ConfigMapList{}, here}, {&cmv1.CertificateList{}, here}, {&corev1.SecretList{}, here},
 		{&rbacv1.ClusterRoleBindingList{}, ""}, {&rbacv1.ClusterRoleList{}, ""},
 		{&rbacv1.RoleBindingList{}, here}, {&rbacv1.RoleList{}, here}, {&corev1.ServiceAccountList{}, here},
 	} {
 		list := kind.list
-		if err := r.Live.List(ctx, list, mine, kind.from); err != nil {
+		err := r.Live.List(ctx, list, mine, kind.from)
+		if meta.IsNoMatchError(err) {
+			continue // cert-manager is not installed
+		}
+		if err != nil {
 			return err
 		}
-		err := meta.EachListItem(list, func(item runtime.Object) error {
+		err = meta.EachListItem(list, func(item runtime.Object) error {
 			return r.deleteAll(ctx, item.(client.Object)) //nolint:forcetypeassert // every kind listed is a client.Object
 		})
 		if err != nil {

@@ -62,28 +62,6 @@ func (r *ConversionPolicyReconciler) observeCRD(ctx context.Context, observed *p
 	return nil
 }
 
-func (r *ConversionPolicyReconciler) observeCertificates(ctx context.Context, observed *plan.Observed) error {
-	var err error
-	if observed.Authority, err = r.secret(ctx, plan.AuthorityName(observed.Policy.Name)); err != nil {
-		return err
-	}
-	observed.Certificate, err = r.secret(ctx, plan.CertificateName(observed.Policy.Name))
-	return err
-}
-
-// secret returns nil for a Secret that does not exist.
-func (r *ConversionPolicyReconciler) secret(ctx context.Context, name string) (*corev1.Secret, error) {
-	secret := &corev1.Secret{}
-	err := r.Client.Get(ctx, client.ObjectKey{Namespace: r.Settings.Namespace, Name: name}, secret)
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	return secret, nil
-}
-
 // observePlans reads which plans there are. One that this version of the operator
 // cannot read, or that is not what its name says, is of no use to pods either.
 func (r *ConversionPolicyReconciler) observePlans(ctx context.Context, observed *plan.Observed) error {
@@ -137,7 +115,8 @@ func (r *ConversionPolicyReconciler) observePods(ctx context.Context, observed *
 			observed.Ending = append(observed.Ending, plan.EndingPod{Plans: plans, Until: pod.DeletionTimestamp.Time})
 		default:
 			observed.Pods = append(observed.Pods, plan.Pod{
-				Name: pod.Name, UID: pod.UID, IP: pod.Status.PodIP, Plans: plans, Ready: podReady(pod)})
+				Name: pod.Name, UID: pod.UID, IP: pod.Status.PodIP, Plans: plans, Ready: podReady(pod),
+				Scheduled: pod.Spec.NodeName != "", Certificate: pod.Annotations[plan.CertificateAnnotation]})
 		}
 	}
 	slices.SortFunc(observed.Pods, func(a, b plan.Pod) int { return cmp.Compare(a.Name, b.Name) })

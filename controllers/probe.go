@@ -53,11 +53,12 @@ func NewProver() *Prover {
 
 // prove fills in the proofs of the ready pods that have the current plan.
 func (r *ConversionPolicyReconciler) prove(ctx context.Context, observed *plan.Observed) {
-	if observed.Rules.Plan == nil || observed.Authority == nil || observed.Certificate == nil {
+	trust := plan.TrustOf(*observed)
+	if trust.PlanHash == "" || observed.Certificate == nil {
 		return
 	}
-	target, err := r.Prover.target(observed)
-	leaf, current := observed.Certificate.Data[corev1.TLSCertKey], observed.Rules.Plan.Hash()
+	target, err := r.Prover.target(observed, trust)
+	leaf, current := observed.Certificate.Data[corev1.TLSCertKey], trust.PlanHash
 	var group errgroup.Group
 	group.SetLimit(probesAtOnce)
 	for i := range observed.Pods {
@@ -68,7 +69,7 @@ func (r *ConversionPolicyReconciler) prove(ctx context.Context, observed *plan.O
 			pod.Proof = &plan.Proof{Reason: string(probe.ReasonCanaryFailed), Message: err.Error()}
 		default:
 			group.Go(func() error {
-				pod.Proof = r.Prover.ask(ctx, pod, target, leaf)
+				pod.Proof = r.Prover.verify(ctx, pod, target, trust.Successor, leaf)
 				return nil
 			})
 		}
@@ -77,17 +78,42 @@ func (r *ConversionPolicyReconciler) prove(ctx context.Context, observed *plan.O
 }
 
 // target is what every converter pod of a policy must answer: the bytes that are,
-// or will be, in caBundle, and the canaries of its plan.
-func (p *Prover) target(observed *plan.Observed) (probe.Target, error) {
-	rules := observed.Rules.Plan
-	canaries, err := p.canariesOf(rules)
-	return probe.Target{
-		CABundle:   observed.Authority.Data[corev1.TLSCertKey],
+// or will be, in caBundle, and the canaries of its plan. While the rules are broken
+// there are none, and pods show that they answer by the rules of before.
+func (p *Prover) target(observed *plan.Observed, trust plan.Trust) (probe.Target, error) {
+	target := probe.Target{
+		CABundle:   trust.CABundle,
 		ServerName: plan.ServerName(observed.Policy.Name, observed.Settings.Namespace),
-		PlanHash:   rules.Hash(),
-		APIVersion: rules.Group + "/" + rules.Versions[0],
-		Canaries:   canaries,
-	}, err
+		PlanHash:   trust.PlanHash,
+		APIVersion: observed.CRD.Spec.Group + "/" + observed.CRD.Spec.Versions[0].Name,
+	}
+	if observed.Rules.Plan == nil {
+		return target, nil
+	}
+	var err error
+	target.Canaries, err = p.canariesOf(observed.Rules.Plan)
+	return target, err
+}
+
+// verify asks a pod by what caBundle is going to be next, where that is something
+// else, and by what it is now where the pod is not that far.
+func (p *Prover) verify(ctx context.Context, pod *plan.Pod, target probe.Target, successor, leaf []byte) *plan.Proof {
+	if len(successor) > 0 {
+		next := target
+		next.CABundle = successor
+		proof := p.ask(ctx, pod, next, leaf)
+		if proof == nil || proof.Reason != string(probe.ReasonTLSVerificationFailed) {
+			if proof != nil {
+				proof.Successor = proof.Reason == "" || proof.Reason == string(probe.ReasonCanaryFailed)
+			}
+			return proof
+		}
+	}
+	proof := p.ask(ctx, pod, target, leaf)
+	if proof != nil && proof.Reason != "" {
+		ctrl.LoggerFrom(ctx).Info("Converter pod failed its probe", "pod", pod.Name, "reason", proof.Message)
+	}
+	return proof
 }
 
 // canariesOf remembers what newCanaries made: to compile a plan's expressions takes
@@ -148,7 +174,6 @@ func (p *Prover) ask(ctx context.Context, pod *plan.Pod, target probe.Target, le
 		if ctx.Err() != nil {
 			return nil
 		}
-		ctrl.LoggerFrom(ctx).Info("Converter pod failed its probe", "pod", pod.Name, "reason", err.Error())
 		return &plan.Proof{Reason: reasonOf(err), Message: err.Error()}
 	}
 	p.remember(pod.UID, proof)

@@ -4,11 +4,14 @@
 package controllers
 
 import (
+	"context"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/webhook/probe"
 )
 
 // A plan's canaries are made once, and another plan has others.
@@ -42,5 +45,53 @@ func TestCanariesOfADamagedPlan(t *testing.T) {
 		if _, err := p.canariesOf(damaged); err == nil {
 			t.Error("there are canaries of a plan without rules")
 		}
+	}
+}
+
+// TestVerify: a pod is asked by what caBundle is going to be, and by what it is
+// only where the pod does not serve by that yet. Whoever has proven the next is
+// not asked again once it has become the current.
+func TestVerify(t *testing.T) {
+	cases := map[string]struct {
+		successor string
+		accepts   map[string]probe.Reason
+		want      *plan.Proof
+		asked     []string
+	}{
+		"no rotation": {"", map[string]probe.Reason{"A": ""}, &plan.Proof{}, []string{"A"}},
+		"not that far": {"B", map[string]probe.Reason{"B": probe.ReasonTLSVerificationFailed, "A": ""},
+			&plan.Proof{}, []string{"B", "A"}},
+		"that far": {"B", map[string]probe.Reason{"B": ""}, &plan.Proof{Successor: true}, []string{"B"}},
+		"that far, and converts wrongly": {"B", map[string]probe.Reason{"B": probe.ReasonCanaryFailed},
+			&plan.Proof{Reason: "CanaryFailed", Message: "by B", Successor: true}, []string{"B"}},
+		"out of reach": {"B", map[string]probe.Reason{"B": probe.ReasonConnectionRefused},
+			&plan.Proof{Reason: "ConnectionRefused", Message: "by B"}, []string{"B"}},
+		"served by neither": {"B", map[string]probe.Reason{"B": probe.ReasonTLSVerificationFailed, "A": probe.ReasonTLSVerificationFailed},
+			&plan.Proof{Reason: "TLSVerificationFailed", Message: "by A"}, []string{"B", "A"}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			var asked []string
+			p := NewProver()
+			p.Probe = func(_ context.Context, target probe.Target) (probe.Result, error) {
+				asked = append(asked, string(target.CABundle))
+				if reason := c.accepts[string(target.CABundle)]; reason != "" {
+					return probe.Result{}, &probe.Error{Reason: reason, Message: "by " + string(target.CABundle)}
+				}
+				return probe.Result{}, nil
+			}
+			got := p.verify(t.Context(), &plan.Pod{UID: "pod"}, probe.Target{CABundle: []byte("A")}, []byte(c.successor), []byte("leaf"))
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("proof (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(c.asked, asked); diff != "" {
+				t.Errorf("asked by (-want +got):\n%s", diff)
+			}
+			before := len(asked)
+			p.verify(t.Context(), &plan.Pod{UID: "pod"}, probe.Target{CABundle: []byte("B")}, nil, []byte("leaf"))
+			if again := len(asked) > before; c.want.Successor && c.want.Reason == "" && again {
+				t.Error("the pod is asked again by what it has proven")
+			}
+		})
 	}
 }

@@ -38,8 +38,9 @@ func TestChangingRules(t *testing.T) {
 	before, path := getPolicy(t, name).Status.Plan.Hash, namedPath(t, name)
 
 	changed := getPolicy(t, name)
+	base := changed.DeepCopy()
 	changed.Spec.Converter.Declarative.Spokes[0].Rules[0].Format.Template = "{host}/{port}"
-	must(t, cluster.Update(t.Context(), changed))
+	must(t, cluster.Patch(t.Context(), changed, client.MergeFrom(base)))
 	carries(t, name, func(hashes []string) bool { return len(hashes) == 2 && slices.Contains(hashes, before) })
 	eventually(t, "the status names the new plan", func() (bool, string) {
 		hash := getPolicy(t, name).Status.Plan.Hash

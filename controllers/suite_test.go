@@ -7,13 +7,16 @@ package controllers
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	cmv1 "github.com/cert-manager/cert-manager/pkg/apis/certmanager/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -32,6 +35,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/pki"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
 	"github.com/conversion-operator/conversion-operator/internal/webhook/probe"
 )
@@ -43,6 +47,9 @@ var (
 	cluster client.Client
 	// writes counts what the manager wrote.
 	writes atomic.Int64
+	// killed makes the manager fail after every write that went through, as if it
+	// had been killed there.
+	killed atomic.Bool
 	// pods is the test's kubelet.
 	pods *kubelet
 )
@@ -87,7 +94,7 @@ func run(m *testing.M) (int, error) {
 func newScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, v1alpha1.AddToScheme,
+		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, cmv1.AddToScheme, v1alpha1.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
 			return nil, err
@@ -113,7 +120,7 @@ func startManager(ctx context.Context, kubeconfig *rest.Config) (<-chan error, e
 	kubeconfig.Impersonate = rest.ImpersonationConfig{
 		UserName: "system:serviceaccount:" + system + ":conversion-operator", Groups: []string{"system:masters"}}
 	manager, err := ctrl.NewManager(kubeconfig, ctrl.Options{
-		Scheme: scheme, Cache: CacheOptions(system), Metrics: metricsserver.Options{BindAddress: "0"}, NewClient: counting,
+		Scheme: scheme, Cache: CacheOptions(system), Client: ClientOptions(), Metrics: metricsserver.Options{BindAddress: "0"}, NewClient: counting,
 	})
 	if err != nil {
 		return nil, err
@@ -152,22 +159,26 @@ func counting(kubeconfig *rest.Config, options client.Options) (client.Client, e
 	}
 	return interceptor.NewClient(direct, interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.CreateOption) error {
-			writes.Add(1)
-			return c.Create(ctx, object, options...)
+			return written(c.Create(ctx, object, options...))
 		},
 		Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
-			writes.Add(1)
-			return c.Patch(ctx, object, patch, options...)
+			return written(c.Patch(ctx, object, patch, options...))
 		},
 		Apply: func(ctx context.Context, c client.WithWatch, object runtime.ApplyConfiguration, options ...client.ApplyOption) error {
-			writes.Add(1)
-			return c.Apply(ctx, object, options...)
+			return written(c.Apply(ctx, object, options...))
 		},
 		SubResourcePatch: func(ctx context.Context, c client.Client, name string, object client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
-			writes.Add(1)
-			return c.SubResource(name).Patch(ctx, object, patch, options...)
+			return written(c.SubResource(name).Patch(ctx, object, patch, options...))
 		},
 	}), nil
+}
+
+func written(err error) error {
+	writes.Add(1)
+	if err == nil && killed.Load() {
+		return errors.New("killed after a write")
+	}
+	return err
 }
 
 // kubelet plays Deployments' pods: it starts them with the template's labels and
@@ -176,13 +187,32 @@ type kubelet struct {
 	client client.Client
 	// refuse is why probes fail; nil when they do not.
 	refuse atomic.Pointer[probe.Error]
+	// serves is what pods have loaded, by their server names; nil for whatever is asked for.
+	serves sync.Map
 }
 
 func (k *kubelet) probe(_ context.Context, target probe.Target) (probe.Result, error) {
 	if refused := k.refuse.Load(); refused != nil {
 		return probe.Result{}, refused
 	}
+	if leaf, known := k.serves.Load(target.ServerName); known {
+		trusted, err := pki.ParseBundle(target.CABundle)
+		if err == nil {
+			err = pki.CheckLeaf(leaf.(pki.KeyPair), trusted, target.ServerName, time.Now()) //nolint:forcetypeassert // nothing else is stored
+		}
+		if err != nil {
+			return probe.Result{}, &probe.Error{Reason: probe.ReasonTLSVerificationFailed, Message: err.Error()}
+		}
+	}
 	return probe.Result{PlanHashes: []string{target.PlanHash}}, nil
+}
+
+// mount lets a policy's pods load the certificate that they mount.
+func (k *kubelet) mount(t *testing.T, policy string) {
+	t.Helper()
+	secret := &corev1.Secret{}
+	must(t, k.client.Get(t.Context(), client.ObjectKey{Namespace: system, Name: plan.CertificateName(policy)}, secret))
+	k.serves.Store(plan.ServerName(policy, system), plan.KeyPair(secret))
 }
 
 // run starts the pods that a policy's Deployment asks for, once it is there.
@@ -212,6 +242,7 @@ func (k *kubelet) start(t *testing.T, deployment *appsv1.Deployment, name string
 	t.Helper()
 	spec := deployment.Spec.Template.Spec.DeepCopy()
 	spec.ServiceAccountName, spec.DeprecatedServiceAccount = "", ""
+	spec.NodeName = "node"
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: name,
 			Labels: deployment.Spec.Template.Labels, Annotations: deployment.Spec.Template.Annotations},

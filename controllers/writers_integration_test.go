@@ -42,7 +42,7 @@ var foreign = map[string]struct {
 		return cluster.Patch(t.Context(), crd, client.RawPatch(types.MergePatchType, patch), client.FieldOwner("helm"))
 	}, "to strategy None"},
 	"an injector of caBundle": {"cert-manager-cainjector", func(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition) error {
-		other, err := pki.NewAuthority("theirs", time.Now())
+		other, err := pki.NewAuthority("theirs", time.Now(), time.Hour)
 		must(t, err)
 		crd.Spec.Conversion.Webhook.ClientConfig.CABundle = other.Certificate
 		return cluster.Update(t.Context(), crd, client.FieldOwner("cert-manager-cainjector"))

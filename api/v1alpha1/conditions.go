@@ -76,16 +76,25 @@ const (
 	ReasonInvalidRules = "InvalidRules"
 )
 
-// Reasons of CertificatesReady.
+// Reasons of CertificatesReady. While the authority is being replaced, the state
+// of the rotation is the reason: Trusting, Settling, Proving, Releasing. Where
+// somebody else's certificate cannot be used, it is what is wrong: KeyMismatch,
+// NotYetValid, Expired, WrongName, CAMismatch, InvalidCertificate.
 const (
-	// ReasonIssued: authority and serving certificate are valid.
+	// ReasonIssued: the serving certificate is valid, and the CustomResourceDefinition is to trust its authority.
 	ReasonIssued = "Issued"
 	// ReasonIssuing: a certificate is being made.
 	ReasonIssuing = "Issuing"
-	// ReasonInvalidAuthority: the Secret of the certificate authority cannot be used.
-	ReasonInvalidAuthority = "InvalidAuthority"
-	// ReasonAuthorityLost: the Secret of the certificate authority is gone while the CustomResourceDefinition trusts it.
-	ReasonAuthorityLost = "AuthorityLost"
+	// ReasonAwaitingMigration: the authority is due to be replaced once the migration has ended.
+	ReasonAwaitingMigration = "AwaitingMigration"
+	// ReasonSecretNotFound: the Secret that somebody else keeps does not exist.
+	ReasonSecretNotFound = "SecretNotFound"
+	// ReasonMissingCA: the certificate comes without the certificate of its authority.
+	ReasonMissingCA = "MissingCA"
+	// ReasonCertManagerNotInstalled: the API server does not know cert-manager's Certificate.
+	ReasonCertManagerNotInstalled = "CertManagerNotInstalled"
+	// ReasonNotInjected: nobody has written caBundle.
+	ReasonNotInjected = "NotInjected"
 )
 
 // Reasons of WebhookAvailable.

@@ -48,6 +48,8 @@ type ConversionPolicyList struct {
 }
 
 // ConversionPolicySpec is the wanted conversion and migration of one CustomResourceDefinition.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.certificates) || !has(self.certificates.injected) || has(self.certificates.injected.secretName) || !has(self.converter.declarative)",message="certificates.injected.secretName must name the Secret with the certificate that converter pods are to serve"
 type ConversionPolicySpec struct {
 	// suspend stops all changes by the operator. Converter pods that run keep
 	// answering, so objects stay readable.
@@ -62,6 +64,11 @@ type ConversionPolicySpec struct {
 	// +optional
 	// +kubebuilder:default={}
 	Workload Workload `json:"workload,omitempty,omitzero"`
+
+	// certificates says where the converter's certificates come from.
+	// +optional
+	// +kubebuilder:default={selfManaged: {}}
+	Certificates Certificates `json:"certificates,omitempty,omitzero"`
 
 	// verification says what is proven before the CustomResourceDefinition is
 	// pointed at the converter, and each time that its rules change.
@@ -278,6 +285,10 @@ type ConversionPolicyStatus struct {
 	// +optional
 	Certificate *CertificateStatus `json:"certificate,omitempty"`
 
+	// rotation is how far the change from one certificate authority to another is.
+	// +optional
+	Rotation *RotationStatus `json:"rotation,omitempty"`
+
 	// migration is the latest run.
 	// +optional
 	Migration *MigrationStatus `json:"migration,omitempty"`
@@ -434,16 +445,6 @@ type WebhookStatus struct {
 	// available is ready and desired as text: "2/2".
 	// +optional
 	Available string `json:"available,omitempty"`
-}
-
-// CertificateStatus is the serving certificate of the converter pods.
-type CertificateStatus struct {
-	// notAfter is when the serving certificate expires; it is renewed well before.
-	// +required
-	NotAfter metav1.Time `json:"notAfter"`
-	// caNotAfter is when the certificate authority in the CustomResourceDefinition expires.
-	// +required
-	CANotAfter metav1.Time `json:"caNotAfter"`
 }
 
 // MigrationState is the state of a migration run.

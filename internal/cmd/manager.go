@@ -10,6 +10,7 @@ import (
 	"os"
 	"time"
 
+	cmv1 "github.com/cert-manager/cert-manager/pkg/apis/certmanager/v1"
 	"github.com/spf13/cobra"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -53,7 +54,7 @@ func newManagerCommand() *cobra.Command {
 	flags.StringVar(&options.probeAddress, "health-probe-bind-address", ":8081", "address of /healthz and /readyz")
 	flags.DurationVar(&options.settle, "settle", plan.DefaultSettle,
 		"how long API servers may go on by a CustomResourceDefinition as it was before a change: a migration waits for writes in the old storage version, "+
-			"and converter pods keep the rules of before; shorter only where nobody else writes")
+			"converter pods keep the rules of before, and the next certificate authority is trusted before it is used; shorter only where nobody else writes")
 	return command
 }
 
@@ -87,7 +88,7 @@ func (o managerOptions) run(ctx context.Context) error {
 func (o managerOptions) newManager() (ctrl.Manager, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, v1alpha1.AddToScheme,
+		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, cmv1.AddToScheme, v1alpha1.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
 			return nil, err
@@ -101,6 +102,7 @@ func (o managerOptions) newManager() (ctrl.Manager, error) {
 	manager, err := ctrl.NewManager(kubeconfig, ctrl.Options{
 		Scheme:                        scheme,
 		Cache:                         controllers.CacheOptions(o.namespace),
+		Client:                        controllers.ClientOptions(),
 		LeaderElection:                o.leaderElect,
 		LeaderElectionID:              "conversion-operator",
 		LeaderElectionNamespace:       o.namespace,

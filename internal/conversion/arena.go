@@ -35,45 +35,49 @@ func (a *arena) reset() bool {
 // bump hands out values in order.
 type bump[T any] struct {
 	chunks [][]T
-	// chunk is the one that values are taken of, and used how many of it are.
-	chunk, used int
+	// current is the chunk that values are taken of, used how many of it are, and
+	// next the one behind it.
+	current    []T
+	used, next int
 }
 
 // one returns a zero value.
 func (b *bump[T]) one() *T {
-	if b.chunk < len(b.chunks) && b.used < len(b.chunks[b.chunk]) {
-		b.used++
-		return &b.chunks[b.chunk][b.used-1]
+	if b.used == len(b.current) {
+		b.turn(1)
 	}
-	return &b.take(1)[0]
+	b.used++
+	return &b.current[b.used-1]
 }
 
 // take returns n zero values.
 func (b *bump[T]) take(n int) []T {
-	if n == 0 {
-		return nil
+	for n > len(b.current)-b.used {
+		b.turn(n)
 	}
-	for ; b.chunk < len(b.chunks); b.chunk, b.used = b.chunk+1, 0 {
-		if free := b.chunks[b.chunk][b.used:]; n <= len(free) {
-			b.used += n
-			return free[:n:n]
-		}
+	b.used += n
+	return b.current[b.used-n : b.used : b.used]
+}
+
+// turn goes on to the next chunk, and makes one for n values where there is none.
+func (b *bump[T]) turn(n int) {
+	if b.next == len(b.chunks) {
+		b.chunks = append(b.chunks, make([]T, max(n, bumpSize)))
 	}
-	b.chunks = append(b.chunks, make([]T, max(n, bumpSize)))
-	b.used = n
-	return b.chunks[b.chunk][:n:n]
+	b.current, b.used, b.next = b.chunks[b.next], 0, b.next+1
 }
 
 // reset takes all values back, and makes them zero: nothing that they led to is
 // held any longer.
 func (b *bump[T]) reset() {
-	for i := range min(b.chunk, len(b.chunks)) {
-		clear(b.chunks[i])
+	if b.next == 0 {
+		return
 	}
-	if b.chunk < len(b.chunks) {
-		clear(b.chunks[b.chunk][:b.used])
+	for _, full := range b.chunks[:b.next-1] {
+		clear(full)
 	}
-	b.chunk, b.used = 0, 0
+	clear(b.current[:b.used])
+	b.used, b.next, b.current = 0, 1, b.chunks[0]
 }
 
 // since is what was appended to the text since it had a length.
@@ -101,6 +105,13 @@ func (a *arena) quote(text []byte) *node {
 	return a.raw(a.since(start))
 }
 
+// enclose is a string value that needs no escapes.
+func (a *arena) enclose(text []byte) *node {
+	start := len(a.text)
+	a.text = append(append(append(a.text, '"'), text...), '"')
+	return a.raw(a.since(start))
+}
+
 // bytes is the text of a value as it is now.
 func (a *arena) bytes(n *node) []byte {
 	if !n.open {
@@ -123,19 +134,19 @@ func (a *arena) decode(quoted []byte) []byte {
 }
 
 // put sets the value at a path of an object and makes the objects on the way.
-func (a *arena) put(n *node, path Path, value *node) {
+func (a *arena) put(n *node, path steps, value *node) {
 	parent, name := path.split()
 	a.makeObject(n, parent).set(name, value)
 }
 
 // makeObject makes the object at a path, where there is none, and those on the
 // way. A value of another kind that is in the way is replaced.
-func (a *arena) makeObject(n *node, path Path) *node {
-	for _, name := range path {
-		next := n.get(name)
+func (a *arena) makeObject(n *node, path steps) *node {
+	for i := range path {
+		next := n.get(&path[i])
 		if next == nil || !next.isObject() {
 			next = a.newObject()
-			n.set(name, next)
+			n.set(&path[i], next)
 		}
 		n = next
 	}

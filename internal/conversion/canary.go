@@ -16,14 +16,14 @@ import (
 func (c *Converter) Canary(version string) []byte {
 	filler := filler{hub: version == c.plan.Hub}
 	root, metadata := filler.newObject(), filler.newObject()
-	root.set("apiVersion", filler.raw(c.versions[version].apiVersion))
-	root.set("kind", filler.quote([]byte(c.plan.Kind)))
-	metadata.set("name", filler.quote([]byte("conversion-canary")))
+	root.set(&nameAPIVersion, filler.raw(c.version(version).apiVersion))
+	root.set(&nameKind, filler.quote([]byte(c.plan.Kind)))
+	metadata.set(&nameName, filler.quote([]byte("conversion-canary")))
 	if c.plan.Namespaced {
-		metadata.set("namespace", filler.quote([]byte("conversion-canary")))
+		metadata.set(&nameNamespace, filler.quote([]byte("conversion-canary")))
 	}
-	metadata.set("uid", filler.quote([]byte("00000000-0000-0000-0000-000000000001")))
-	root.set("metadata", metadata)
+	metadata.set(&nameUID, filler.quote([]byte("00000000-0000-0000-0000-000000000001")))
+	root.set(&nameMetadata, metadata)
 	for i := range c.plan.Spokes {
 		if spoke := &c.plan.Spokes[i]; filler.hub || version == spoke.Version {
 			filler.scope(&spoke.Root, root)
@@ -52,16 +52,16 @@ func (f *filler) scope(scope *Scope, n *node) {
 	for _, leaf := range leaves {
 		switch {
 		case leaf.Known != nil:
-			f.put(n, append(slices.Clip(leaf.Path), "canary"), f.next())
+			f.put(n, append(slices.Clip(leaf.Path), "canary").steps(), f.next())
 		case !leaf.Shell:
-			f.put(n, leaf.Path, f.next())
+			f.put(n, leaf.Path.steps(), f.next())
 		}
 	}
 	for _, move := range scope.Moves {
 		if f.hub {
-			f.put(n, move.Hub, f.next())
+			f.put(n, move.Hub.steps(), f.next())
 		} else {
-			f.put(n, move.Spoke, f.next())
+			f.put(n, move.Spoke.steps(), f.next())
 		}
 	}
 	for i := range scope.Exchanges {
@@ -72,11 +72,11 @@ func (f *filler) scope(scope *Scope, n *node) {
 		dropped = scope.DropHub
 	}
 	for _, path := range dropped {
-		f.put(n, path, f.next())
+		f.put(n, path.steps(), f.next())
 	}
 	for _, d := range scope.Defaults {
 		if d.Hub == f.hub {
-			f.put(n, d.Path, f.next())
+			f.put(n, d.Path.steps(), f.next())
 		}
 	}
 	for i := range scope.Collections {
@@ -89,13 +89,13 @@ func (f *filler) exchange(e *Exchange, n *node) {
 	fields, values := f.values(e)
 	for i, value := range values {
 		if value != nil {
-			f.put(n, fields[i].Path, value)
+			f.put(n, fields[i].Path.steps(), value)
 		}
 	}
 }
 
 func (f *filler) values(e *Exchange) ([]Field, []*node) {
-	toHub := exchange{Exchange: e, toHub: true, from: slotsOf(e.Spoke), to: slotsOf(e.Hub)}
+	toHub := newExchange(e, true)
 	switch {
 	case e.CEL != nil && f.hub:
 		return e.Hub, f.samples(e.CEL.Hub)
@@ -124,7 +124,7 @@ func (f *filler) spokeValues(e *exchange) []*node {
 	case e.Format != nil:
 		parts := make([]*node, len(e.Hub))
 		for i, integer := range e.Format.Integer {
-			parts[i], _ = holeValue(&f.hop, fmt.Append(nil, f.count+i), integer)
+			parts[i], _ = holeValue(&f.hop, fmt.Append(nil, f.count+i), integer, true)
 		}
 		f.count += len(parts)
 		return e.back(&f.hop, parts)
@@ -136,22 +136,20 @@ func (f *filler) spokeValues(e *exchange) []*node {
 		value = e.Cast.write(&f.hop, []byte("80"))
 	case e.Table != nil:
 		value = f.quote([]byte(e.Table[0][0]))
-	case e.Index != nil:
-		value = f.objects(e.Index)
+	case e.index != nil:
+		value = f.objects(e.index)
 	}
 	return []*node{value}
 }
 
 // objects is a list or map of one object.
-func (f *filler) objects(x *Index) *node {
-	element := f.newObject()
+func (f *filler) objects(x *indexing) *node {
+	element, held, name := f.newObject(), f.newObject(), newName("1")
+	held.set(&name, element)
 	if x.Hub {
-		held := f.newObject()
-		held.set("1", element)
 		return held
 	}
-	element.set(x.Key, f.keyValue(&node{name: "1"}, x.Integer))
-	return f.listOf([]*node{element})
+	return x.list(&f.hop, held)
 }
 
 func (f *filler) collection(collection *Collection, n *node) {
@@ -159,14 +157,14 @@ func (f *filler) collection(collection *Collection, n *node) {
 	if collection.nested() {
 		element = f.node()
 	}
-	for _, key := range collection.Keys {
-		element.set(key, f.next())
+	for _, key := range Path(collection.Keys).steps() {
+		element.set(&key, f.next())
 	}
 	f.scope(&collection.Scope, element)
 	var held *node
 	if collection.Map {
 		held = f.newObject()
-		held.set("canary", element)
+		f.put(held, Path{"canary"}.steps(), element)
 	} else {
 		held = f.listOf([]*node{element})
 	}
@@ -174,7 +172,7 @@ func (f *filler) collection(collection *Collection, n *node) {
 		*n = *held
 		return
 	}
-	f.put(n, collection.Path, held)
+	f.put(n, collection.Path.steps(), held)
 }
 
 // nested reports whether the elements are lists or maps themselves.

@@ -4,6 +4,7 @@
 package conversion
 
 import (
+	"bytes"
 	"math"
 	"strconv"
 	"time"
@@ -44,10 +45,26 @@ func (c *Cast) read(h *hop, text []byte) *node {
 		h.text = strconv.AppendInt(h.text, int64(duration/time.Second), 10)
 		return h.raw(h.since(start))
 	}
-	if _, ok := readInteger(text); !ok {
+	if !isInteger(text) {
 		return nil
 	}
 	return h.raw(text)
+}
+
+// isInteger reports whether text is an integer as it would be printed.
+func isInteger(text []byte) bool {
+	const sure = 18 // digits that no integer of 64 bits is too small for
+	digits := bytes.TrimPrefix(text, []byte("-"))
+	if len(digits) == 0 || len(digits) > sure || digits[0] == '0' {
+		_, ok := readInteger(text)
+		return ok
+	}
+	for _, c := range digits {
+		if c < '0' || c > '9' {
+			return false
+		}
+	}
+	return true
 }
 
 // readInteger reads a decimal integer that is as it would be printed: 7, not 007.

@@ -18,7 +18,7 @@ type Converter struct {
 	// kind is what objects say, a JSON string.
 	kind []byte
 	// versions are those of the plan.
-	versions map[string]*version
+	versions []*version
 }
 
 // version is one that the plan covers.
@@ -27,18 +27,18 @@ type version struct {
 	// apiVersion is what objects say, a JSON string.
 	apiVersion []byte
 	// annotation has what is kept aside while the object is in another version.
-	annotation string
+	annotation name
 	// toHub and fromHub are nil for the hub.
 	toHub, fromHub *way
 }
 
 // NewConverter prepares a plan.
 func NewConverter(plan *Plan) (*Converter, error) {
-	c := &Converter{plan: plan, look: newLook(), kind: appendQuoted(nil, plan.Kind), versions: map[string]*version{}}
+	c := &Converter{plan: plan, look: newLook(), kind: appendQuoted(nil, plan.Kind)}
 	c.look.path(Path{"metadata", "annotations"})
 	for _, name := range plan.Versions {
-		v := &version{name: name, apiVersion: appendQuoted(nil, plan.Group+"/"+name), annotation: KeptPrefix + name}
-		c.versions[name] = v
+		v := &version{name: name, apiVersion: appendQuoted(nil, plan.Group+"/"+name), annotation: newName(KeptPrefix + name)}
+		c.versions = append(c.versions, v)
 		spoke := plan.spoke(name)
 		switch {
 		case spoke != nil:
@@ -92,7 +92,7 @@ func (c *Converter) convert(dst, text []byte, toVersion string, lean bool) ([]by
 		return dst, h.outcome, err
 	}
 	h.outcome.From = from.name
-	to := c.versions[toVersion]
+	to := c.version(toVersion)
 	switch {
 	case to == nil:
 		return dst, h.outcome, c.unknown(toVersion)
@@ -103,7 +103,7 @@ func (c *Converter) convert(dst, text []byte, toVersion string, lean bool) ([]by
 		return dst, h.outcome, err
 	}
 	if lean {
-		root.get("metadata").keepOnly(h.answered)
+		root.get(&nameMetadata).keepOnly(h.answered)
 	}
 	return root.append(dst), h.outcome, nil
 }
@@ -117,10 +117,20 @@ func (h *hop) answered(m *node) bool {
 	return false
 }
 
+// version is the one with a name, nil where there is none.
+func (c *Converter) version(name string) *version {
+	for _, v := range c.versions {
+		if v.name == name {
+			return v
+		}
+	}
+	return nil
+}
+
 // path converts from spoke to hub, from hub to spoke, or both.
 func (c *Converter) path(h *hop, root *node, from, to *version) (*node, error) {
 	if from.toHub != nil {
-		if err := c.hop(h, root, from, c.versions[c.plan.Hub], from.toHub); err != nil || to.fromHub == nil {
+		if err := c.hop(h, root, from, c.version(c.plan.Hub), from.toHub); err != nil || to.fromHub == nil {
 			return root, err
 		}
 		// What was moved is now where other rules look for it.
@@ -128,7 +138,7 @@ func (c *Converter) path(h *hop, root *node, from, to *version) (*node, error) {
 		if root, err = h.parse(h.bytes(root), c.look); err != nil {
 			return root, err
 		}
-		from = c.versions[c.plan.Hub]
+		from = c.version(c.plan.Hub)
 	}
 	return root, c.hop(h, root, from, to, to.fromHub)
 }
@@ -138,15 +148,15 @@ func (c *Converter) versionOf(root *node) (*version, error) {
 	if root.kind != object {
 		return nil, fmt.Errorf("a %s object was expected", c.plan.Kind)
 	}
-	if v := c.usual(root.get("apiVersion"), root.get("kind")); v != nil {
+	if v := c.usual(root.get(&nameAPIVersion), root.get(&nameKind)); v != nil {
 		return v, nil
 	}
-	apiVersion, kind := textOf(root.get("apiVersion")), textOf(root.get("kind"))
+	apiVersion, kind := textOf(root.get(&nameAPIVersion)), textOf(root.get(&nameKind))
 	group, name, _ := strings.Cut(apiVersion, "/")
 	if group != c.plan.Group || kind != c.plan.Kind {
 		return nil, fmt.Errorf("the object is %q of %q, and the conversion plan is for %s of %s", kind, apiVersion, c.plan.Kind, c.plan.Group)
 	}
-	if v := c.versions[name]; v != nil {
+	if v := c.version(name); v != nil {
 		return v, nil
 	}
 	return nil, c.unknown(name)
@@ -181,24 +191,24 @@ func (c *Converter) unknown(version string) error {
 // hop converts between a spoke and the hub, in place.
 func (c *Converter) hop(h *hop, root *node, from, to *version, w *way) error {
 	h.begin()
-	metadata := root.get("metadata")
+	metadata := root.get(&nameMetadata)
 	if metadata == nil || !metadata.isObject() {
 		metadata = h.newObject()
-		root.set("metadata", metadata)
+		root.set(&nameMetadata, metadata)
 	}
 	h.whole = isWhole(metadata)
-	h.restore = h.takeKept(metadata, to.annotation, h.restore)
-	h.dropKept(metadata, from.annotation)
+	h.restore = h.takeKept(metadata, &to.annotation, h.restore)
+	h.dropKept(metadata, &from.annotation)
 	h.scope(w, root, nil)
-	root.set("apiVersion", h.raw(to.apiVersion))
-	return h.writeKept(metadata, from.annotation)
+	root.set(&nameAPIVersion, h.raw(to.apiVersion))
+	return h.writeKept(metadata, &from.annotation)
 }
 
 // isWhole tells an object from a fragment that server-side apply converts: the
 // API server gives every object a name and a uid.
 func isWhole(metadata *node) bool {
 	const quotes = 2
-	for _, name := range []string{"name", "uid"} {
+	for _, name := range [...]*name{&nameName, &nameUID} {
 		if value := metadata.get(name); value != nil && value.isText() && len(value.text) > quotes {
 			return true
 		}

@@ -14,11 +14,12 @@
 // (warnings.go with labels.go, required.go, kept_size.go and stricter.go).
 //
 // A Converter (convert.go) answers for a plan. It prepares the plan as ways
-// (way.go, prepare.go), one for each direction of each scope. It parses an object
-// as far as the plan looks into it (look.go, parse.go, scan.go); everything else
-// stays the bytes that it was. Then each scope moves values and sets them aside
-// (hop.go, exchange.go with format.go, values.go, wrap.go, cast.go, index.go and
-// cel.go, default.go, elements.go, shared.go). All of it happens in memory that is used
+// (way.go, prepare.go), one for each direction of each scope, and the names in it
+// for being found (name.go, byname.go). It parses an object as far as the plan
+// looks into it (look.go, parse.go, scan.go); everything else stays the bytes that
+// it was. Then each scope moves values and sets them aside (hop.go, parents.go,
+// exchange.go with format.go, values.go, wrap.go, cast.go, index.go and cel.go,
+// default.go, elements.go, shared.go). All of it happens in memory that is used
 // again for the next object (arena.go): the usual conversion allocates nothing.
 //
 // One law makes a conversion lossless and keeps it fresh. Converting x writes

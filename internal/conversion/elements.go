@@ -13,7 +13,7 @@ import (
 
 // haveKeys reports whether keys tell all elements of a list apart. The API server
 // sees to that when it writes, and leaves objects that it wrote before as they are.
-func (h *hop) haveKeys(keys []string, held *node) bool {
+func (h *hop) haveKeys(keys []name, held *node) bool {
 	if len(keys) == 0 {
 		return false
 	}
@@ -43,9 +43,9 @@ func (h *hop) haveKeys(keys []string, held *node) bool {
 var keySeed = maphash.MakeSeed()
 
 // hashKeys reports whether an element has all keys, too.
-func (h *hop) hashKeys(keys []string, element *node) (hash uint64, all bool) {
-	for _, key := range keys {
-		value := element.get(key)
+func (h *hop) hashKeys(keys []name, element *node) (hash uint64, all bool) {
+	for i := range keys {
+		value := element.get(&keys[i])
 		if value == nil {
 			return 0, false
 		}
@@ -58,9 +58,9 @@ func (h *hop) hashKeys(keys []string, element *node) (hash uint64, all bool) {
 	return hash, true
 }
 
-func (h *hop) sameKeys(keys []string, a, b *node) bool {
-	for _, key := range keys {
-		if !h.same(a.get(key), b.get(key)) {
+func (h *hop) sameKeys(keys []name, a, b *node) bool {
+	for i := range keys {
+		if !h.same(a.get(&keys[i]), b.get(&keys[i])) {
 			return false
 		}
 	}

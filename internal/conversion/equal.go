@@ -4,8 +4,8 @@
 package conversion
 
 import (
+	"bytes"
 	"slices"
-	"strings"
 )
 
 // everything looks into all of a value.
@@ -35,12 +35,12 @@ func (n *node) sort() {
 	for child := n.first; child != nil; child = child.next {
 		child.sort()
 		if child.key != nil {
-			child.key, child.name = nil, child.label()
+			child.key, child.untouched = appendQuoted(nil, child.label()), false
 		}
 		children = append(children, child)
 	}
 	if n.kind == object {
-		slices.SortFunc(children, func(a, b *node) int { return strings.Compare(a.name, b.name) })
+		slices.SortFunc(children, func(a, b *node) int { return bytes.Compare(a.key, b.key) })
 	}
 	n.first, n.last = nil, nil
 	for _, child := range children {

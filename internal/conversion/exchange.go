@@ -10,53 +10,44 @@ import (
 
 // exchanges takes the values of one side away and computes those of the other,
 // those of one exchange behind those of another.
-func (h *hop) exchanges(w *way, n *node, at *place) []*node {
+func (h *hop) exchanges(w *way, from parents, at *place) []*node {
 	count := 0
 	for i := range w.exchanges {
 		count += len(w.exchanges[i].to)
 	}
 	all := h.lists.take(count)[:0]
 	for i := range w.exchanges {
-		all = append(all, h.exchange(&w.exchanges[i], n, at)...)
+		all = append(all, h.exchange(&w.exchanges[i], from, at)...)
 	}
 	return all
 }
 
-func (h *hop) putImages(w *way, n *node, images []*node) {
+func (h *hop) putImages(w *way, to parents, images []*node) {
 	for i := range w.exchanges {
-		to := w.exchanges[i].to
-		var holder *node
-		for j, image := range images[:len(to)] {
-			if !to[j].beside {
-				holder = nil
+		fields := w.exchanges[i].to
+		for j, image := range images[:len(fields)] {
+			if image != nil {
+				to.put(h, &fields[j], image)
 			}
-			if image == nil {
-				continue
-			}
-			parent, name := to[j].path.split()
-			if holder == nil {
-				holder = h.makeObject(n, parent)
-			}
-			holder.set(name, image)
 		}
-		images = images[len(to):]
+		images = images[len(fields):]
 	}
 }
 
 // exchange takes the values of one side away and computes those of the other, or
 // restores what was kept aside if that is what the values are now. What would not
 // come back the same is kept aside.
-func (h *hop) exchange(e *exchange, n *node, at *place) []*node {
+func (h *hop) exchange(e *exchange, from parents, at *place) []*node {
 	values := h.lists.take(len(e.from))
 	for i := range e.from {
-		values[i] = n.detach(e.from[i].path)
+		values[i] = from.take(&e.from[i])
 	}
 	there := some(values)
 	if !there && len(h.restore) == 0 {
 		return h.lists.take(len(e.to))
 	}
 	images := e.forth(h, values)
-	if kept := h.keptValues(e.to, n, at, !there); kept != nil {
+	if kept := h.keptValues(e.to, from[0], at, !there); kept != nil {
 		images = e.revive(h, kept, values, images)
 	}
 	switch {
@@ -76,10 +67,9 @@ func (e *exchange) back(h *hop, images []*node) []*node {
 	return e.convert(h, images, !e.toHub, e.from)
 }
 
-// comesBack reports whether images convert to the values. The holes of a format
-// take all of a text that fits, and leave nothing to compare.
+// comesBack reports whether images convert to the values.
 func (e *exchange) comesBack(h *hop, images, values []*node) bool {
-	return e.takesAll && some(images) || h.sameAll(e.back(h, images), values)
+	return e.faithful && some(images) || h.sameAll(e.back(h, images), values)
 }
 
 // convert computes values for the fields. One that the API server would refuse
@@ -116,15 +106,18 @@ func (e *exchange) convertOne(h *hop, values []*node, toHub bool) *node {
 		return e.Wrap.convert(h, value, toHub)
 	case e.Cast != nil:
 		return e.Cast.convert(h, value, toHub)
-	case e.Index != nil:
-		return e.Index.convert(h, value, toHub)
+	case e.index != nil:
+		return e.index.convert(h, value, toHub)
 	}
-	return translate(h, e.Table, value, toHub)
+	return translate(h, e.table, value, toHub)
 }
 
 // keptValues are the values that were kept aside together, nil where there are
 // none. Where they are all that there is, the objects above them must be there.
 func (h *hop) keptValues(fields []slot, n *node, at *place, alone bool) []*node {
+	if len(h.restore) == 0 {
+		return nil
+	}
 	var values []*node
 	for i := range fields {
 		text := h.restored(at, "", fields[i].pointer)
@@ -145,9 +138,9 @@ func (h *hop) keptValues(fields []slot, n *node, at *place, alone bool) []*node 
 // revive returns what was kept aside if it is what the values are now, and what
 // they convert to otherwise.
 func (e *exchange) revive(h *hop, kept, values, images []*node) []*node {
-	if e.Index != nil && e.Index.isOrder(kept[0], e.toHub) {
+	if e.index != nil && e.index.isOrder(kept[0], e.toHub) {
 		if images[0] != nil && images[0].kind == array {
-			images[0] = e.Index.reorder(h, images[0], kept[0])
+			images[0] = e.index.reorder(h, images[0], kept[0])
 		}
 		return images
 	}
@@ -175,8 +168,8 @@ func (h *hop) setAside(e *exchange, values, images []*node, at *place) {
 			continue
 		}
 		text := h.bytes(value)
-		if e.Index != nil && images[0] != nil {
-			text = e.Index.order(h, text)
+		if e.index != nil && images[0] != nil {
+			text = e.index.order(h, text)
 		}
 		aside := entry{h.pointer(at, "", e.from[i].pointer), text}
 		if some(images) {

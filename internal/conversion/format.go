@@ -13,6 +13,7 @@ func (f *Format) parse(h *hop, value *node) []*node {
 	if value == nil || !value.isText() {
 		return parts
 	}
+	plain := isPlain(value.text)
 	rest, fits := bytes.CutPrefix(h.decode(value.text), []byte(f.Texts[0]))
 	for i, integer := range f.Integer {
 		var part []byte
@@ -20,7 +21,7 @@ func (f *Format) parse(h *hop, value *node) []*node {
 			part, rest, fits = cutHole(rest, f.Texts[i+1], i == len(f.Integer)-1)
 		}
 		if fits && len(part) > 0 {
-			parts[i], fits = holeValue(h, part, integer)
+			parts[i], fits = holeValue(h, part, integer, plain)
 		}
 	}
 	if !fits {
@@ -39,12 +40,15 @@ func cutHole(text []byte, next string, last bool) (part, rest []byte, fits bool)
 }
 
 // holeValue writes a part as the hub's field has it. An integer must be as it
-// would be printed: 7, not 007.
-func holeValue(h *hop, part []byte, integer bool) (*node, bool) {
-	if !integer {
+// would be printed: 7, not 007. A part of plain text needs no escapes.
+func holeValue(h *hop, part []byte, integer, plain bool) (*node, bool) {
+	switch {
+	case !integer && plain:
+		return h.enclose(part), true
+	case !integer:
 		return h.quote(part), true
 	}
-	if _, ok := readInteger(part); !ok {
+	if !isInteger(part) {
 		return nil, false
 	}
 	return h.raw(part), true
@@ -73,8 +77,7 @@ func (f *Format) write(h *hop, parts []*node) *node {
 
 func holeText(h *hop, part *node, integer bool) ([]byte, bool) {
 	if integer {
-		_, ok := readInteger(part.text)
-		return part.text, ok
+		return part.text, isInteger(part.text)
 	}
 	if !part.isText() {
 		return nil, false

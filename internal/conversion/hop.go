@@ -25,7 +25,7 @@ type hop struct {
 	imaged kept
 	// alone are the places in a scope of values that came back without an image:
 	// they will be kept again, and hold the objects around them in place.
-	alone []Path
+	alone []steps
 	// restorable are the fields of a scope that may come back.
 	restorable []*coming
 	// sharings and defaults are more memory, as that of the arena.
@@ -64,25 +64,24 @@ func (h *hop) scope(w *way, n *node, at *place) {
 	for _, path := range w.drops {
 		n.detach(path)
 	}
+	if !w.keeps {
+		h.putMoved(w, h.parents(w, n), h.takeMoved(w, h.parents(w, n)))
+		return
+	}
 	h.openNulls(w, n, at)
 	shared := h.shared(w, n)
 	h.findRestorable(w, n)
 	h.keepShells(w, n, at)
-	moved := h.lists.take(len(w.moves))
-	for i := range w.moves {
-		moved[i] = n.detach(w.moves[i].from)
-	}
-	images := h.exchanges(w, n, at)
+	from := h.parents(w, n)
+	moved := h.takeMoved(w, from)
+	images := h.exchanges(w, from, at)
 	filled := h.takeDefaults(w, n)
 	for i := range w.holders {
 		h.leave(&w.holders[i], n, at)
 	}
-	for i, value := range moved {
-		if value != nil {
-			h.put(n, w.moves[i].to, value)
-		}
-	}
-	h.putImages(w, n, images)
+	to := h.parents(w, n)
+	h.putMoved(w, to, moved)
+	h.putImages(w, to, images)
 	h.restoreLeaves(n, at)
 	for i := range filled {
 		filled[i].fill(h, n, at)
@@ -94,6 +93,22 @@ func (h *hop) scope(w *way, n *node, at *place) {
 	h.imaged, h.alone = h.imaged[:0], h.alone[:0]
 	for i := range filled {
 		filled[i].keep(h, n, at)
+	}
+}
+
+func (h *hop) takeMoved(w *way, from parents) []*node {
+	moved := h.lists.take(len(w.moves))
+	for i := range moved {
+		moved[i] = from.take(&w.moves[i].from)
+	}
+	return moved
+}
+
+func (h *hop) putMoved(w *way, to parents, moved []*node) {
+	for i, value := range moved {
+		if value != nil {
+			to.put(h, &w.moves[i].to, value)
+		}
 	}
 }
 
@@ -111,17 +126,17 @@ func (h *hop) keepShells(w *way, n *node, at *place) {
 // leave takes away what the other side lacks, and the shells that are empty now.
 func (h *hop) leave(of *holder, n *node, at *place) {
 	held := n.find(of.path)
-	if held == nil {
+	if held == nil || !held.isObject() {
 		return
 	}
 	held.keepOnly(func(m *node) bool {
-		name := h.nameOf(m)
-		switch leaves := of.members[string(name)]; {
-		case leaves == 0 && (of.known == nil || of.known[string(name)]), leaves == nulled && !m.isNull():
+		switch leaves := of.members.of(m); {
+		case leaves == 0 && (of.known == nil || of.known.of(m)), leaves == nulled && !m.isNull():
 			return true
 		case leaves == emptied:
 			return m.first != nil
 		}
+		name := h.nameOf(m)
 		start := len(h.text)
 		h.text = append(append(at.append(h.text), of.pointer...), '/')
 		h.text = appendPointerName(h.text, name)
@@ -228,8 +243,8 @@ func (h *hop) restoreUnknown(leaf *coming, n *node, at *place) {
 	prefix := append(h.pointer(at, "", leaf.pointer), '/')
 	for _, e := range h.restore {
 		escaped, under := bytes.CutPrefix(e.pointer, prefix)
-		name := unescapePointer(string(escaped))
-		if !under || bytes.IndexByte(escaped, '/') >= 0 || leaf.known[name] || holder != nil && holder.get(name) != nil {
+		name := newName(unescapePointer(string(escaped)))
+		if !under || bytes.IndexByte(escaped, '/') >= 0 || leaf.known.get(name.text) || holder != nil && holder.get(&name) != nil {
 			continue
 		}
 		h.put(n, append(slices.Clip(leaf.path), name), h.raw(e.value))

@@ -9,12 +9,18 @@ import (
 	"slices"
 )
 
+// indexing is an Index, with its key prepared.
+type indexing struct {
+	*Index
+	key name
+}
+
 // objects looks into the objects of a list or map.
 var objects = &look{each: one}
 
 // convert makes a list a map, or a map a list that is sorted by its keys. Where
 // the other side cannot have the same objects there is no image.
-func (x *Index) convert(h *hop, value *node, toHub bool) *node {
+func (x *indexing) convert(h *hop, value *node, toHub bool) *node {
 	held, err := h.parse(h.bytes(value), objects)
 	switch {
 	case err != nil:
@@ -26,7 +32,7 @@ func (x *Index) convert(h *hop, value *node, toHub bool) *node {
 }
 
 // toMap takes the key out of every object of a list.
-func (x *Index) toMap(h *hop, list *node) *node {
+func (x *indexing) toMap(h *hop, list *node) *node {
 	if list.kind != array {
 		return nil
 	}
@@ -37,8 +43,8 @@ func (x *Index) toMap(h *hop, list *node) *node {
 		if key == nil {
 			return nil
 		}
-		element.remove(x.Key)
-		element.key, element.escaped, element.name = key, !isPlain(key), ""
+		element.remove(&x.key)
+		element.key, element.escaped, element.mark = key, !isPlain(key), markOf(key)
 		made.add(element)
 		element, count = next, count+1
 	}
@@ -51,18 +57,18 @@ func (x *Index) toMap(h *hop, list *node) *node {
 
 // keyOf is the key of an object of the list as the name of a member, with its
 // quotes; nil where it has none.
-func (x *Index) keyOf(h *hop, element *node) []byte {
+func (x *indexing) keyOf(h *hop, element *node) []byte {
 	if !element.isObject() {
 		return nil
 	}
-	key := element.get(x.Key)
+	key := element.get(&x.key)
 	switch {
 	case key == nil:
 		return nil
 	case !x.Integer && key.isText():
 		return h.quote(h.decode(key.text)).text
 	case x.Integer:
-		if _, ok := readInteger(key.text); ok {
+		if isInteger(key.text) {
 			return h.quote(key.text).text
 		}
 	}
@@ -70,17 +76,17 @@ func (x *Index) keyOf(h *hop, element *node) []byte {
 }
 
 // list puts the key into every object of a map, in front.
-func (x *Index) list(h *hop, held *node) *node {
+func (x *indexing) list(h *hop, held *node) *node {
 	if held.kind != object {
 		return nil
 	}
 	elements := h.membersOf(held)
 	for _, m := range elements {
 		key := h.keyValue(m, x.Integer)
-		if key == nil || !m.isObject() || m.get(x.Key) != nil {
+		if key == nil || !m.isObject() || m.get(&x.key) != nil {
 			return nil
 		}
-		key.name, key.next = x.Key, m.first
+		key.key, key.mark, key.next = x.key.quoted, x.key.mark, m.first
 		if m.first == nil {
 			m.last = key
 		}
@@ -91,7 +97,7 @@ func (x *Index) list(h *hop, held *node) *node {
 }
 
 // compare orders integers by size, and strings by their bytes.
-func (x *Index) compare(h *hop, a, b []byte) int {
+func (x *indexing) compare(h *hop, a, b []byte) int {
 	if x.Integer {
 		left, _ := readInteger(a)
 		right, _ := readInteger(b)
@@ -106,7 +112,7 @@ func (h *hop) keyValue(m *node, integer bool) *node {
 	if !integer {
 		return h.quote(name)
 	}
-	if _, ok := readInteger(name); !ok {
+	if !isInteger(name) {
 		return nil
 	}
 	return h.raw(name)
@@ -114,37 +120,37 @@ func (h *hop) keyValue(m *node, integer bool) *node {
 
 // orderName is the one name in an order that is kept aside, which no list can be
 // taken for: {"order":["b","a"]}.
-const orderName = "order"
+var orderName = newName("order")
 
 // orders looks into the lists in an object.
 var orders = &look{each: elements}
 
 // isOrder reports whether what was kept aside of a list is its order alone.
-func (x *Index) isOrder(kept *node, toHub bool) bool { return toHub == x.Hub && kept.kind == object }
+func (x *indexing) isOrder(kept *node, toHub bool) bool { return toHub == x.Hub && kept.kind == object }
 
 // order writes the keys of a list as they follow each other.
-func (x *Index) order(h *hop, list []byte) []byte {
+func (x *indexing) order(h *hop, list []byte) []byte {
 	held, err := h.parse(list, objects)
 	if err != nil {
 		return list // cannot be: it has an image
 	}
 	keys := h.membersOf(held)
 	for i, element := range keys {
-		keys[i] = h.raw(element.get(x.Key).text)
+		keys[i] = h.raw(element.get(&x.key).text)
 	}
 	kept := h.newObject()
-	kept.set(orderName, h.listOf(keys))
+	kept.set(&orderName, h.listOf(keys))
 	return h.bytes(kept)
 }
 
 // reorder makes the elements of a list, whose keys are in front, follow each
 // other as their keys do in what was kept aside. New ones stand behind them.
-func (x *Index) reorder(h *hop, list, kept *node) *node {
+func (x *indexing) reorder(h *hop, list, kept *node) *node {
 	order, err := h.parse(kept.text, orders)
 	if err != nil {
 		return list
 	}
-	keys := order.get(orderName)
+	keys := order.get(&orderName)
 	if keys == nil || keys.kind != array {
 		return list
 	}

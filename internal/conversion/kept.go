@@ -75,7 +75,7 @@ var one = &look{}
 
 // takeKept removes a version's annotation and returns what it holds, sorted.
 // Nothing is made of an annotation that is not readable: users can write it.
-func (a *arena) takeKept(metadata *node, annotation string, into kept) kept {
+func (a *arena) takeKept(metadata *node, annotation *name, into kept) kept {
 	text := a.dropKept(metadata, annotation)
 	if text == nil {
 		return into
@@ -94,8 +94,8 @@ func (a *arena) takeKept(metadata *node, annotation string, into kept) kept {
 }
 
 // dropKept removes a version's annotation and returns its text, nil where there is none.
-func (a *arena) dropKept(metadata *node, annotation string) []byte {
-	annotations := metadata.get("annotations")
+func (a *arena) dropKept(metadata *node, annotation *name) []byte {
+	annotations := metadata.get(&nameAnnotations)
 	if annotations == nil {
 		return nil
 	}
@@ -104,7 +104,7 @@ func (a *arena) dropKept(metadata *node, annotation string) []byte {
 		return nil
 	}
 	if annotations.first == nil {
-		metadata.remove("annotations")
+		metadata.remove(&nameAnnotations)
 	}
 	if !value.isText() {
 		return nil
@@ -113,23 +113,23 @@ func (a *arena) dropKept(metadata *node, annotation string) []byte {
 }
 
 // writeKept sets a version's annotation, where there is something to keep.
-func (h *hop) writeKept(metadata *node, annotation string) error {
+func (h *hop) writeKept(metadata *node, annotation *name) error {
 	if len(h.keep) == 0 {
 		return nil
 	}
 	h.keep = h.keep.settle()
-	annotations := metadata.get("annotations")
+	annotations := metadata.get(&nameAnnotations)
 	if annotations == nil || !annotations.isObject() {
 		annotations = h.newObject()
-		metadata.set("annotations", annotations)
+		metadata.set(&nameAnnotations, annotations)
 	}
 	text := h.appendKept(nil)
-	if room := maxAnnotations - len(annotation) - sizeOf(annotations); len(text) > room {
+	if room := maxAnnotations - len(annotation.text) - sizeOf(annotations); len(text) > room {
 		if h.dropsOverflow {
 			text = h.dropLargest(room)
 		}
 		if len(text) > room || len(text) == 0 {
-			return &OverflowError{Version: annotation[len(KeptPrefix):], Kept: len(h.appendKept(nil)), Others: sizeOf(annotations)}
+			return &OverflowError{Version: annotation.text[len(KeptPrefix):], Kept: len(h.appendKept(nil)), Others: sizeOf(annotations)}
 		}
 	}
 	h.outcome.KeptBytes += len(text)
@@ -192,9 +192,7 @@ func (h *hop) dropLargest(room int) []byte {
 func sizeOf(annotations *node) int {
 	size := func(length func([]byte) int) (total int) {
 		for m := annotations.first; m != nil; m = m.next {
-			if total += len(m.name) + length(m.text); m.key != nil {
-				total += length(m.key)
-			}
+			total += length(m.key) + length(m.text)
 		}
 		return total
 	}

@@ -7,22 +7,10 @@ import "slices"
 
 // look is where a plan looks into an object. A nil look sees one value of bytes.
 type look struct {
-	members []seen
-	// byName are the members where they are many: of a few, it is faster to compare
-	// their names one by one.
-	byName map[string]*look
+	members byName[*look]
 	// each looks into the elements of a list, or the values of a map.
 	each *look
 }
-
-// seen is a member that a plan looks into.
-type seen struct {
-	name string
-	*look
-}
-
-// fewSeen is the most members that are compared one by one.
-const fewSeen = 12
 
 func newLook() *look { return &look{} }
 
@@ -65,11 +53,11 @@ func (l *look) addScope(scope *Scope) {
 // merge makes a look into one element of a map see all that a look into each
 // element sees: another rule, or another spoke, may name one of them.
 func (l *look) merge() {
-	for _, member := range l.members {
+	for _, member := range l.members.entries {
 		if l.each != nil {
-			member.add(l.each)
+			member.value.add(l.each)
 		}
-		member.merge()
+		member.value.merge()
 	}
 	if l.each != nil {
 		l.each.merge()
@@ -77,8 +65,8 @@ func (l *look) merge() {
 }
 
 func (l *look) add(other *look) {
-	for _, member := range other.members {
-		l.path(Path{member.name}).add(member.look)
+	for _, member := range other.members.entries {
+		l.path(Path{member.text}).add(member.value)
 	}
 	if other.each != nil {
 		if l.each == nil {
@@ -93,38 +81,12 @@ func (l *look) parent(path Path) { l.path(path[:max(len(path)-1, 0)]) }
 
 func (l *look) path(path Path) *look {
 	for _, name := range path {
-		next := l.member([]byte(name))
+		next := l.members.get(name)
 		if next == nil {
 			next = newLook()
-			l.addMember(name, next)
+			l.members.set(name, next)
 		}
 		l = next
 	}
 	return l
-}
-
-func (l *look) addMember(name string, member *look) {
-	l.members = append(l.members, seen{name, member})
-	switch {
-	case l.byName != nil:
-		l.byName[name] = member
-	case len(l.members) > fewSeen:
-		l.byName = map[string]*look{}
-		for _, m := range l.members {
-			l.byName[m.name] = m.look
-		}
-	}
-}
-
-// member is the look into a member by its name, nil where there is none.
-func (l *look) member(name []byte) *look {
-	if l.byName != nil {
-		return l.byName[string(name)]
-	}
-	for i := range l.members {
-		if l.members[i].name == string(name) {
-			return l.members[i].look
-		}
-	}
-	return nil
 }

@@ -3,6 +3,8 @@
 
 package conversion
 
+import "bytes"
+
 // kind of a JSON value.
 type kind byte
 
@@ -32,10 +34,13 @@ type node struct {
 	open bool
 	// escaped tells that the key has escapes.
 	escaped bool
-	// key is the name of a member as it was written, with its quotes. A member
-	// that was made here has a name instead.
+	// untouched tells that the value follows the key as it was written, up to the
+	// capacity of the key.
+	untouched bool
+	// key is the name of a member as it is written, with its quotes, and mark that
+	// of the name without escapes.
 	key  []byte
-	name string
+	mark mark
 	// text is the value as it was written. That of an open one may be outdated.
 	text              []byte
 	next, first, last *node
@@ -53,60 +58,45 @@ func isNull(text []byte) bool { return string(text) == "null" }
 func (n *node) isText() bool { return isString(n.text) }
 
 // named reports whether a member has the name.
-func (n *node) named(name string) bool {
-	switch {
-	case n.key == nil:
-		return n.name == name
-	case n.escaped:
-		return decodeString(n.key) == name
-	}
-	return string(n.key[1:len(n.key)-1]) == name
+func (n *node) named(name *name) bool { return n.mark == name.mark && n.spells(name) }
+
+func (n *node) spells(name *name) bool {
+	return bytes.Equal(n.key, name.quoted) || n.escaped && decodeString(n.key) == name.text
 }
 
 // label is the name of a member, decoded.
-func (n *node) label() string {
-	if n.key == nil {
-		return n.name
-	}
-	return decodeString(n.key)
-}
+func (n *node) label() string { return decodeString(n.key) }
 
 // nameOf is the name of a member, decoded.
 func (a *arena) nameOf(n *node) []byte {
-	switch {
-	case n.key == nil:
-		start := len(a.text)
-		a.text = append(a.text, n.name...)
-		return a.since(start)
-	case n.escaped:
+	if n.escaped {
 		return a.decode(n.key)
 	}
 	return n.key[1 : len(n.key)-1]
 }
 
 // get returns a member, nil where there is none or the value is no open object.
-func (n *node) get(name string) *node {
-	for m := n.first; m != nil; m = m.next {
-		if m.named(name) {
-			return m
-		}
+func (n *node) get(name *name) *node {
+	m := n.first
+	for m != nil && !m.named(name) {
+		m = m.next
 	}
-	return nil
+	return m
 }
 
 // find follows a path of names.
-func (n *node) find(path Path) *node {
-	for _, name := range path {
+func (n *node) find(path steps) *node {
+	for i := range path {
 		if n == nil {
 			return nil
 		}
-		n = n.get(name)
+		n = n.get(&path[i])
 	}
 	return n
 }
 
 // holds reports whether there is an object at a path that can get new members.
-func (n *node) holds(path Path) bool {
+func (n *node) holds(path steps) bool {
 	found := n.find(path)
 	return found != nil && found.isObject()
 }
@@ -122,23 +112,24 @@ func (n *node) add(child *node) {
 	n.last = child
 }
 
-// set replaces a member in its place, or adds one at the end.
-func (n *node) set(name string, value *node) {
-	value.key, value.escaped, value.name = nil, false, name
+// set replaces a member in its place and returns what it was, or adds one at the end.
+func (n *node) set(name *name, value *node) (old *node) {
+	value.key, value.escaped, value.mark, value.untouched = name.quoted, false, name.mark, false
 	before, old := n.lookup(name)
 	if old == nil {
 		n.add(value)
-		return
+		return nil
 	}
 	value.key, value.escaped, value.next = old.key, old.escaped, old.next
 	n.link(before, value)
 	if n.last == old {
 		n.last = value
 	}
+	return old
 }
 
 // remove takes a member away and returns it, nil where there is none.
-func (n *node) remove(name string) *node {
+func (n *node) remove(name *name) *node {
 	before, old := n.lookup(name)
 	if old == nil {
 		return nil
@@ -161,7 +152,7 @@ func (n *node) link(before, next *node) {
 }
 
 // lookup returns a member and the one before it.
-func (n *node) lookup(name string) (before, found *node) {
+func (n *node) lookup(name *name) (before, found *node) {
 	for found = n.first; found != nil && !found.named(name); found = found.next {
 		before = found
 	}
@@ -186,12 +177,13 @@ func (n *node) keepOnly(fits func(*node) bool) {
 }
 
 // detach takes the value at a path away and returns it, nil where there is none.
-func (n *node) detach(path Path) *node {
-	parent := n.find(path[:len(path)-1])
-	if parent == nil {
+func (n *node) detach(path steps) *node {
+	parent, name := path.split()
+	held := n.find(parent)
+	if held == nil {
 		return nil
 	}
-	return parent.remove(path[len(path)-1])
+	return held.remove(name)
 }
 
 // append writes the value as JSON.
@@ -214,16 +206,12 @@ func (n *node) append(dst []byte) []byte {
 		if m != n.first {
 			dst = append(dst, ',')
 		}
-		dst = append(m.appendKey(dst), ':')
+		if m.untouched && !m.open {
+			dst = append(dst, m.key[:cap(m.key)]...)
+			continue
+		}
+		dst = append(append(dst, m.key...), ':')
 		dst = m.append(dst)
 	}
 	return append(dst, '}')
-}
-
-// appendKey writes the name of a member as JSON.
-func (n *node) appendKey(dst []byte) []byte {
-	if n.key == nil {
-		return appendQuoted(dst, n.name)
-	}
-	return append(dst, n.key...)
 }

@@ -21,6 +21,8 @@ type parser struct {
 	depth int
 	// escaped tells that there was an escape since it was last false.
 	escaped bool
+	// ends are the brackets that close what is being skipped, by their depth.
+	ends [maxDepth + 1]byte
 }
 
 // parse reads one JSON value and nothing behind it.
@@ -64,22 +66,18 @@ func (p *parser) value(at *look) (*node, error) {
 // into reads a value into a node.
 func (p *parser) into(n *node, at *look) (err error) {
 	start := p.at
-	switch {
-	case at == nil || start >= len(p.src):
-		err = p.skip()
-	case p.src[start] == '{':
+	switch c := byteAt(p.src, start); {
+	case c == '"':
+		p.at, err = p.textEnd(start)
+	case c == '{' && at != nil:
 		err = p.object(n, at)
-	case p.src[start] == '[' && at.each != nil:
+	case c == '[' && at != nil && at.each != nil:
 		err = p.array(n, at)
 	default:
 		err = p.skip()
+		n.kind = kindOf(p.src[start:])
 	}
-	if err == nil {
-		n.text = p.src[start:p.at:p.at]
-		if !n.open {
-			n.kind = kindOf(n.text)
-		}
-	}
+	n.text = p.src[start:p.at:p.at]
 	return err
 }
 
@@ -105,23 +103,42 @@ func (p *parser) object(n *node, at *look) error {
 // follows reports whether the name of a member comes behind that of another in
 // the order of bytes. API servers write names in order, and then none is twice.
 func (n *node) follows(before *node) bool {
-	return !n.escaped && (before == nil || bytes.Compare(before.key, n.key) < 0)
+	switch {
+	case n.escaped:
+		return false
+	case before == nil || before.mark.before(n.mark):
+		return true
+	}
+	return !n.mark.before(before.mark) && bytes.Compare(before.key, n.key) < 0
 }
 
+// member reads a name, the colon behind it, and a value.
 func (p *parser) member(of *node, at *look) error {
+	start := p.at
+	if byteAt(p.src, start) != '"' {
+		return p.fail("a name was expected")
+	}
 	p.escaped = false
-	key, err := p.key()
+	end, err := p.textEnd(start)
 	if err != nil {
 		return err
 	}
-	m := p.node()
-	m.key, m.escaped = key, p.escaped
+	if p.at, err = p.colonEnd(end); err != nil {
+		return err
+	}
+	m, key := p.node(), p.src[start:end]
+	if m.key, m.mark = key, markOf(key); p.escaped {
+		m.escaped, m.mark = true, markOf(p.quote(p.decode(key)).text)
+	}
 	of.add(m)
-	next := at.member(p.nameOf(m))
+	next := at.members.of(m)
 	if next == nil {
 		next = at.each
 	}
-	return p.into(m, next)
+	m.untouched = p.at == end+len(":")
+	err = p.into(m, next)
+	m.key = p.src[start:end:p.at]
+	return err
 }
 
 // unique refuses an object with a name that is there twice: which of them counts
@@ -133,7 +150,7 @@ func (p *parser) unique(n *node, count int) error {
 	}
 	for m := n.first; m != nil; m = m.next {
 		for other := n.first; other != m; other = other.next {
-			if bytes.Equal(m.key, other.key) || (m.escaped || other.escaped) && m.label() == other.label() {
+			if m.mark == other.mark && (bytes.Equal(m.key, other.key) || (m.escaped || other.escaped) && m.label() == other.label()) {
 				return p.twice(m)
 			}
 		}
@@ -191,10 +208,7 @@ func (p *parser) begin(end byte) (more bool, err error) {
 // next goes on to what follows in a bracket, or leaves it.
 func (p *parser) next(end byte) (more bool, err error) {
 	p.space()
-	if p.at >= len(p.src) {
-		return false, p.fail("it ends too early")
-	}
-	switch p.src[p.at] {
+	switch byteAt(p.src, p.at) {
 	case ',':
 		p.at++
 		p.space()
@@ -205,15 +219,4 @@ func (p *parser) next(end byte) (more bool, err error) {
 		return false, nil
 	}
 	return false, p.fail("a comma or an end was expected")
-}
-
-// key reads a name and the colon behind it.
-func (p *parser) key() ([]byte, error) {
-	start := p.at
-	end, err := p.nameEnd(start)
-	if err != nil {
-		return nil, err
-	}
-	p.at, err = p.colonEnd(end)
-	return p.src[start:end:end], err
 }

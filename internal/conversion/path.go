@@ -91,7 +91,7 @@ func escapePointer(segment string) string { return pointerEscapes.Replace(segmen
 
 // appendPointerName writes a name as a segment of a JSON Pointer.
 func appendPointerName(dst, name []byte) []byte {
-	if bytes.ContainsAny(name, "~/") {
+	if bytes.IndexByte(name, '~') >= 0 || bytes.IndexByte(name, '/') >= 0 {
 		return append(dst, escapePointer(string(name))...)
 	}
 	return append(dst, name...)

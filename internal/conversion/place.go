@@ -33,11 +33,11 @@ func (p *place) append(dst []byte) []byte {
 }
 
 // appendSelector names an element of a list by its keys: [name="http",protocol="TCP"].
-func appendSelector(dst []byte, element *node, keys []string) []byte {
-	for i, key := range keys {
+func appendSelector(dst []byte, element *node, keys []name) []byte {
+	for i := range keys {
 		dst = append(dst, "[,"[min(i, 1)])
-		dst = append(append(dst, escapePointer(key)...), '=')
-		if value := element.get(key); value != nil {
+		dst = append(append(dst, escapePointer(keys[i].text)...), '=')
+		if value := element.get(&keys[i]); value != nil {
 			dst = append(dst, escapePointer(canonical(value))...)
 		}
 	}

@@ -5,8 +5,8 @@ package conversion
 
 import (
 	"cmp"
-	"maps"
 	"slices"
+	"strings"
 )
 
 // ways prepares both directions of a scope: to the hub, and from it.
@@ -14,7 +14,7 @@ func (s *Scope) ways() (toHub, fromHub *way) {
 	toHub, fromHub = s.way(true), s.way(false)
 	for i := range s.Collections {
 		c := &s.Collections[i]
-		in := collection{path: c.Path, pointer: c.Path.pointer(), isMap: c.Map, keys: c.Keys, look: newLook()}
+		in := collection{path: c.Path.steps(), pointer: c.Path.pointer(), isMap: c.Map, keys: Path(c.Keys).steps(), look: newLook()}
 		in.look.addScope(&c.Scope)
 		in.look.merge()
 		to, from := in, in
@@ -39,20 +39,21 @@ func (s *Scope) way(toHub bool) *way {
 	w := &way{}
 	for _, m := range s.Moves {
 		from, to := ends(toHub, m.Spoke, m.Hub)
-		w.moves = append(w.moves, move{from, to})
+		w.moves = append(w.moves, move{newSlot(from, 0), newSlot(to, 0)})
 	}
 	for i := range s.Exchanges {
-		from, to := ends(toHub, s.Exchanges[i].Spoke, s.Exchanges[i].Hub)
-		e := exchange{Exchange: &s.Exchanges[i], toHub: toHub, from: slotsOf(from), to: slotsOf(to)}
-		e.takesAll = e.Format != nil && toHub && !slices.ContainsFunc(e.to, func(to slot) bool { return to.text || to.label })
-		w.exchanges = append(w.exchanges, e)
+		w.exchanges = append(w.exchanges, newExchange(&s.Exchanges[i], toHub))
 	}
+	w.numberParents()
 	for _, d := range s.Defaults {
 		f := newSlot(d.Path, d.Anchor)
 		f.nullAnchor = d.NullAnchor
 		w.defaults = append(w.defaults, filling{slot: f, leaves: d.Hub != toHub, value: d.Value})
 	}
-	w.drops, _ = ends(toHub, s.DropSpoke, s.DropHub)
+	drops, _ := ends(toHub, s.DropSpoke, s.DropHub)
+	for _, path := range drops {
+		w.drops = append(w.drops, path.steps())
+	}
 	leaving, arriving := ends(toHub, s.OnlySpoke, s.OnlyHub)
 	w.leave(leaving)
 	for _, leaf := range arriving {
@@ -68,6 +69,29 @@ func (s *Scope) way(toHub bool) *way {
 	return w
 }
 
+func newExchange(e *Exchange, toHub bool) exchange {
+	from, to := ends(toHub, e.Spoke, e.Hub)
+	x := exchange{Exchange: e, toHub: toHub, from: slotsOf(from), to: slotsOf(to), table: quotedPairs(e.Table)}
+	x.faithful = x.isFaithful()
+	if e.Index != nil {
+		x.index = &indexing{e.Index, newName(e.Index.Key)}
+	}
+	return x
+}
+
+// isFaithful: the holes of a format take all of a text that fits, into fields that
+// accept any value, and a list has the value that was put into it.
+func (e *exchange) isFaithful() bool {
+	switch {
+	case e.Format != nil:
+		return e.toHub && !slices.ContainsFunc(e.to, func(to slot) bool { return to.text || to.label })
+	case e.Wrap != nil:
+		from := e.from[0]
+		return e.toHub == e.Wrap.Hub && !from.text && !from.label && !from.notNull
+	}
+	return false
+}
+
 // ends orders what the spoke has and what the hub has in a direction.
 func ends[T any](toHub bool, spoke, hub T) (from, to T) {
 	if toHub {
@@ -81,12 +105,32 @@ func slotsOf(fields []Field) []slot {
 	for i, f := range fields {
 		prepared[i] = newSlot(f.Path, f.Anchor)
 		prepared[i].text, prepared[i].label, prepared[i].notNull, prepared[i].nullAnchor = f.Text, f.Label, f.NotNull, f.NullAnchor
-		if parent, _ := f.Path.split(); i > 0 {
-			before, _ := fields[i-1].Path.split()
-			prepared[i].beside = slices.Equal(parent, before)
-		}
 	}
 	return prepared
+}
+
+func (w *way) numberParents() {
+	var slots []*slot
+	for i := range w.moves {
+		slots = append(slots, &w.moves[i].from, &w.moves[i].to)
+	}
+	for i := range w.exchanges {
+		for j := range w.exchanges[i].from {
+			slots = append(slots, &w.exchanges[i].from[j])
+		}
+		for j := range w.exchanges[i].to {
+			slots = append(slots, &w.exchanges[i].to[j])
+		}
+	}
+	numbers := map[string]int{"": 0}
+	for _, s := range slots {
+		parent := s.pointer[:strings.LastIndexByte(s.pointer, '/')]
+		if _, known := numbers[parent]; !known {
+			numbers[parent] = len(numbers)
+		}
+		s.parent = numbers[parent]
+	}
+	w.parents = len(numbers)
 }
 
 // leave groups the one-sided fields by the object that holds them.
@@ -96,7 +140,7 @@ func (w *way) leave(leaves []Leaf) {
 		f := newSlot(path, 0)
 		if _, there := at[f.pointer]; !there {
 			at[f.pointer] = len(w.holders)
-			w.holders = append(w.holders, holder{slot: f, members: map[string]leaver{}})
+			w.holders = append(w.holders, holder{slot: f})
 		}
 		return &w.holders[at[f.pointer]]
 	}
@@ -113,26 +157,12 @@ func (w *way) leave(leaves []Leaf) {
 		case leaf.Null:
 			leaves = nulled
 		}
-		of(leaf.Path[:last]).members[leaf.Path[last]] = leaves
+		of(leaf.Path[:last]).members.set(leaf.Path[last], leaves)
 		if leaf.Shell {
 			w.shells = append(w.shells, newSlot(leaf.Path, 0))
 		}
 	}
 	slices.SortStableFunc(w.holders, func(a, b holder) int { return cmp.Compare(len(b.path), len(a.path)) })
-}
-
-// setOf is nil for nil.
-func setOf(names []string) map[string]bool {
-	if names == nil {
-		return nil
-	}
-	return maps.Collect(func(yield func(string, bool) bool) {
-		for _, name := range names {
-			if !yield(name, true) {
-				return
-			}
-		}
-	})
 }
 
 // trieOf holds paths, without the segments that all of them begin with.
@@ -144,13 +174,12 @@ func trieOf(paths []Path, skip int) *trie {
 		}
 		at := root
 		for _, name := range path[skip:] {
-			if at.members[name] == nil {
-				if at.members == nil {
-					at.members = map[string]*trie{}
-				}
-				at.members[name] = &trie{}
+			next := at.members.get(name)
+			if next == nil {
+				next = &trie{}
+				at.members.set(name, next)
 			}
-			at = at.members[name]
+			at = next
 		}
 		at.end = true
 	}

@@ -9,6 +9,8 @@ import (
 	"math/bits"
 	"strconv"
 	"unicode/utf8"
+
+	"github.com/conversion-operator/conversion-operator/internal/plain"
 )
 
 // skip reads a value without looking into it.
@@ -36,7 +38,6 @@ func (p *parser) skip() error {
 // skipNested reads an object or a list, and all in it, in one loop: where it is
 // stays in a register.
 func (p *parser) skipNested() (err error) {
-	var ends [maxDepth + 1]byte
 	src, at, outside := p.src, p.at, p.depth
 	for {
 		// A value begins here.
@@ -47,7 +48,7 @@ func (p *parser) skipNested() (err error) {
 			if p.depth++; p.depth > maxDepth {
 				return p.failAt(at, "nested deeper than "+strconv.Itoa(maxDepth))
 			}
-			ends[p.depth] = c + 2 // the bracket that closes it
+			p.ends[p.depth] = c + 2 // the bracket that closes it
 			if at = skipSpace(src, at+1); byteAt(src, at) == c+2 {
 				break
 			}
@@ -67,7 +68,7 @@ func (p *parser) skipNested() (err error) {
 		}
 		// A value, or what is in the brackets, ends here.
 		for at = skipSpace(src, at); byteAt(src, at) != ','; at = skipSpace(src, at) {
-			if byteAt(src, at) != ends[p.depth] {
+			if byteAt(src, at) != p.ends[p.depth] {
 				return p.failAt(at, "a comma or an end was expected")
 			}
 			at++
@@ -76,7 +77,7 @@ func (p *parser) skipNested() (err error) {
 				return nil
 			}
 		}
-		if at = skipSpace(src, at+1); ends[p.depth] == '}' {
+		if at = skipSpace(src, at+1); p.ends[p.depth] == '}' {
 			if at, err = p.keyEnd(at); err != nil {
 				return err
 			}
@@ -108,21 +109,25 @@ func (p *parser) failAt(at int, what string) error {
 
 // keyEnd reads a name and the colon behind it, and returns where the value begins.
 func (p *parser) keyEnd(at int) (int, error) {
-	end, err := p.nameEnd(at)
+	if byteAt(p.src, at) != '"' {
+		return at, p.failAt(at, "a name was expected")
+	}
+	end, err := p.textEnd(at)
 	if err != nil {
 		return end, err
 	}
 	return p.colonEnd(end)
 }
 
-func (p *parser) nameEnd(at int) (int, error) {
-	if byteAt(p.src, at) != '"' {
-		return at, p.failAt(at, "a name was expected")
+// colonEnd reads a colon with the space around it, of which there is none mostly.
+func (p *parser) colonEnd(at int) (int, error) {
+	if next := at + 1; next < len(p.src) && p.src[at] == ':' && p.src[next] > ' ' {
+		return next, nil
 	}
-	return p.textEnd(at)
+	return p.spacedColon(at)
 }
 
-func (p *parser) colonEnd(at int) (int, error) {
+func (p *parser) spacedColon(at int) (int, error) {
 	if at = skipSpace(p.src, at); byteAt(p.src, at) != ':' {
 		return at, p.failAt(at, "a colon was expected")
 	}
@@ -149,87 +154,55 @@ func (p *parser) text() (err error) {
 // escapes, valid UTF-8. Most strings are ASCII without escapes.
 func (p *parser) textEnd(start int) (int, error) {
 	at := start + 1
-	for ; at+8 <= len(p.src); at += 8 {
-		if marks := oddBytes(binary.LittleEndian.Uint64(p.src[at:])); marks != 0 {
-			at += bits.TrailingZeros64(marks) / 8
+	for ; at+plain.Word <= len(p.src); at += plain.Word {
+		if marks := plain.Odd(binary.LittleEndian.Uint64(p.src[at:])); marks != 0 {
+			at += bits.TrailingZeros64(marks) / plain.Word
 			if p.src[at] == '"' {
 				return at + 1, nil
 			}
 			break
 		}
 	}
-	p.at = at
-	err := p.oddText(start + 1)
-	return p.at, err
+	return p.oddText(start+1, at)
 }
 
-// oddBytes marks, of eight bytes, each that is a quote, a backslash, a control
-// character or not ASCII: "Bit Twiddling Hacks", determine if a word has a byte
-// less than, or equal to n. A mark may be false only behind a true one, and the
-// first is what counts.
-func oddBytes(word uint64) uint64 {
-	const low, high = 0x0101010101010101, 0x8080808080808080
-	quote, slash := word^(low*'"'), word^(low*'\\')
-	return (word | (quote-low)&^quote | (slash-low)&^slash | (word-low*' ')&^word) & high
-}
-
-// oddText reads what is left of a string.
-func (p *parser) oddText(start int) error {
-	plain := true
-	for p.at < len(p.src) {
-		switch c := p.src[p.at]; {
+// oddText reads what is left of a string that begins at start.
+func (p *parser) oddText(start, at int) (end int, err error) {
+	for at < len(p.src) {
+		switch c := p.src[at]; {
 		case c == '"':
-			if !plain && !utf8.Valid(p.src[start:p.at]) {
-				return p.fail("the text is not UTF-8")
+			if !utf8.Valid(p.src[start:at]) {
+				return at, p.failAt(at, "the text is not UTF-8")
 			}
-			p.at++
-			return nil
+			return at + 1, nil
 		case c == '\\':
-			if err := p.escape(); err != nil {
-				return err
+			if at, err = p.escapeEnd(at + 1); err != nil {
+				return at, err
 			}
 		case c < ' ':
-			return p.fail("a control character must be escaped")
+			return at, p.failAt(at, "a control character must be escaped")
 		default:
-			plain = plain && c < utf8.RuneSelf
-			p.at++
-			p.skipPlain()
+			at += plain.LenUnicode(p.src[at:])
 		}
 	}
-	return p.fail("the text does not end")
+	return at, p.failAt(at, "the text does not end")
 }
 
-// skipPlain goes on to where something odd may be.
-func (p *parser) skipPlain() {
-	for ; p.at+8 <= len(p.src); p.at += 8 {
-		if marks := oddBytes(binary.LittleEndian.Uint64(p.src[p.at:])); marks != 0 {
-			p.at += bits.TrailingZeros64(marks) / 8
-			return
-		}
-	}
-}
-
-func (p *parser) escape() error {
+// escapeEnd reads an escape behind its backslash.
+func (p *parser) escapeEnd(at int) (int, error) {
 	p.escaped = true
-	p.at++
-	if p.at >= len(p.src) {
-		return p.fail("the text does not end")
-	}
-	switch p.src[p.at] {
+	switch byteAt(p.src, at) {
 	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
-		p.at++
-		return nil
+		return at + 1, nil
 	case 'u':
-		p.at++
 		for range 4 {
-			if p.at >= len(p.src) || !isHex(p.src[p.at]) {
-				return p.fail("four hexadecimal digits were expected")
+			if at++; !isHex(byteAt(p.src, at)) {
+				return at, p.failAt(at, "four hexadecimal digits were expected")
 			}
-			p.at++
 		}
-		return nil
+		return at + 1, nil
 	}
-	return p.fail("there is no such escape")
+	return at, p.failAt(at, "there is no such escape")
 }
 
 func isHex(c byte) bool {

@@ -29,6 +29,9 @@ func (h *hop) shared(w *way, n *node) []shared {
 
 // lent reports whether an object has something, and nothing but values at the paths.
 func (n *node) lent(paths *trie) bool {
+	if !n.isObject() {
+		return false
+	}
 	for m := n.first; m != nil; m = m.next {
 		path := paths.member(m)
 		if path == nil || !path.end && !m.lent(path) {
@@ -39,13 +42,10 @@ func (n *node) lent(paths *trie) bool {
 }
 
 func (t *trie) member(m *node) *trie {
-	switch {
-	case t == nil:
+	if t == nil {
 		return nil
-	case m.key == nil || m.escaped:
-		return t.members[m.label()]
 	}
-	return t.members[string(m.key[1:len(m.key)-1])]
+	return t.members.of(m)
 }
 
 // tidy takes an object away that was there for values alone that are elsewhere
@@ -68,7 +68,7 @@ func (s *shared) tidy(h *hop, n *node, at *place) {
 }
 
 // holdsAlone reports whether a value in an object came back without an image.
-func (h *hop) holdsAlone(path Path) bool {
+func (h *hop) holdsAlone(path steps) bool {
 	for _, alone := range h.alone {
 		if alone.has(path) {
 			return true

@@ -8,24 +8,22 @@ import (
 	"strconv"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"github.com/conversion-operator/conversion-operator/internal/plain"
 )
 
 // appendQuoted writes text as a JSON string. Unlike encoding/json it leaves
 // <, > and & as they are: escaping is for HTML, and bytes should stay.
 func appendQuoted[T string | []byte](dst []byte, text T) []byte {
 	dst = append(dst, '"')
-	start := 0
-	for i := range len(text) {
-		c := text[i]
-		if c >= 0x20 && c != '"' && c != '\\' {
-			continue
+	for rest := []byte(text); ; {
+		length := plain.LenUnicode(rest)
+		dst = append(dst, rest[:length]...)
+		if length == len(rest) {
+			return append(dst, '"')
 		}
-		dst = append(dst, text[start:i]...)
-		start = i + 1
-		dst = appendEscape(dst, c)
+		dst, rest = appendEscape(dst, rest[length]), rest[length+1:]
 	}
-	dst = append(dst, text[start:]...)
-	return append(dst, '"')
 }
 
 func appendEscape(dst []byte, c byte) []byte {

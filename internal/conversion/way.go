@@ -11,7 +11,7 @@ type way struct {
 	moves     []move
 	exchanges []exchange
 	defaults  []filling
-	drops     []Path
+	drops     []steps
 	// shells are objects that only the side left behind has, holders those that
 	// have one-sided fields, the deepest first.
 	shells  []slot
@@ -22,37 +22,44 @@ type way struct {
 	collections []collection
 	// keeps tells that something may be kept aside or come back.
 	keeps bool
+	// parents is how many objects hold what moves and exchanges take and give.
+	parents int
 }
 
 // slot is a path, and the same as a JSON Pointer.
 type slot struct {
-	path    Path
+	path    steps
 	pointer string
+	// parent is the number of the object that holds a field of a rule. That of the
+	// scope's own fields is 0.
+	parent int
 	// anchor is the path of the object without which nothing comes back.
-	anchor Path
+	anchor steps
 	// text and label tell what is legal, notNull what a rule must not make: see
 	// Leaf and Field.
 	text, label, notNull bool
 	// nullAnchor is that of Leaf.
 	nullAnchor bool
-	// beside tells that the object that holds the field holds the one before it, too.
-	beside bool
 }
 
 func newSlot(path Path, anchor int) slot {
-	return slot{path: path, pointer: path.pointer(), anchor: path[:anchor]}
+	prepared := path.steps()
+	return slot{path: prepared, pointer: path.pointer(), anchor: prepared[:anchor]}
 }
 
-type move struct{ from, to Path }
+type move struct{ from, to slot }
 
 // exchange is an Exchange in one direction.
 type exchange struct {
 	*Exchange
 	toHub    bool
 	from, to []slot
-	// takesAll tells a format that parses, into fields that accept any value.
-	takesAll bool
-	// programs are those of a CEL.
+	// faithful tells that every value comes back that has an image.
+	faithful bool
+	// table and index are the Table and the Index, prepared, and programs are those
+	// of a CEL.
+	table    []quotedPair
+	index    *indexing
 	programs *programs
 }
 
@@ -68,10 +75,10 @@ type filling struct {
 type holder struct {
 	slot
 	// members are the one-sided fields.
-	members map[string]leaver
+	members byName[leaver]
 	// known are all fields that are not one-sided, where all others are; nil where
 	// only members are.
-	known map[string]bool
+	known *byName[bool]
 }
 
 // leaver says when a one-sided field leaves its object.
@@ -91,7 +98,7 @@ type coming struct {
 	slot
 	shell, null bool
 	// known is that of holder.
-	known map[string]bool
+	known *byName[bool]
 }
 
 // sharing is a Shared in one direction.
@@ -103,10 +110,10 @@ type sharing struct {
 
 // collection is a Collection in one direction.
 type collection struct {
-	path    Path
+	path    steps
 	pointer string
 	isMap   bool
-	keys    []string
+	keys    steps
 	way     *way
 	// look is into an element.
 	look *look
@@ -114,7 +121,7 @@ type collection struct {
 
 // trie holds paths. A nil one holds none.
 type trie struct {
-	members map[string]*trie
+	members byName[*trie]
 	// end tells that a path ends here.
 	end bool
 }

@@ -5,6 +5,7 @@ package pki
 
 import (
 	"crypto/ecdsa"
+	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
@@ -12,20 +13,55 @@ import (
 	"time"
 )
 
-// ParseCertificate returns the only certificate of a PEM text.
+// Problem says what is wrong with a certificate, for a condition's reason.
+type Problem string
+
+// Problems of certificates.
+const (
+	// NotAKeyPair: certificate or key is missing or unreadable.
+	NotAKeyPair Problem = "InvalidCertificate"
+	// KeyMismatch: the private key does not belong to the certificate.
+	KeyMismatch Problem = "KeyMismatch"
+	// NotYetValid: the certificate is valid from a later time on.
+	NotYetValid Problem = "NotYetValid"
+	// Expired: the certificate has expired.
+	Expired Problem = "Expired"
+	// WrongName: the certificate is for other DNS names.
+	WrongName Problem = "WrongName"
+	// CAMismatch: the certificate was not issued by a trusted authority.
+	CAMismatch Problem = "CAMismatch"
+	// NotAnAuthority: the certificate may not sign others.
+	NotAnAuthority Problem = "NotAnAuthority"
+)
+
+// Error is why a certificate cannot be used.
+type Error struct {
+	Problem Problem
+	message string
+}
+
+func (e *Error) Error() string { return e.message }
+
+func problemf(problem Problem, format string, args ...any) *Error {
+	return &Error{problem, fmt.Sprintf(format, args...)}
+}
+
+// ProblemOf returns what an error of this package says is wrong.
+func ProblemOf(err error) Problem {
+	if problem, ok := errors.AsType[*Error](err); ok {
+		return problem.Problem
+	}
+	return NotAKeyPair
+}
+
+// ParseCertificate returns the first certificate of a PEM text: the leaf, where
+// the certificates of its issuers follow.
 func ParseCertificate(text []byte) (*x509.Certificate, error) {
-	block, rest := pem.Decode(text)
-	if block == nil || block.Type != certificateBlock {
-		return nil, errors.New("no PEM block of type CERTIFICATE")
-	}
-	if next, _ := pem.Decode(rest); next != nil {
-		return nil, errors.New("more than one PEM block where one certificate is wanted")
-	}
-	certificate, err := x509.ParseCertificate(block.Bytes)
+	bundle, err := ParseBundle(text)
 	if err != nil {
-		return nil, fmt.Errorf("certificate: %w", err)
+		return nil, err
 	}
-	return certificate, nil
+	return bundle[0], nil
 }
 
 func parseKey(text []byte) (*ecdsa.PrivateKey, error) {
@@ -40,62 +76,117 @@ func parseKey(text []byte) (*ecdsa.PrivateKey, error) {
 	return key, nil
 }
 
-// CheckAuthority returns why the key pair cannot serve as a certificate authority now, or nil.
+// CheckAuthority returns why the key pair, one that NewAuthority made, cannot
+// serve as a certificate authority now, or nil. The error is an *Error.
 func CheckAuthority(authority KeyPair, now time.Time) error {
-	certificate, err := checkPair(authority)
+	bundle, err := ParseBundle(authority.Certificate)
 	if err != nil {
-		return err
+		return problemf(NotAKeyPair, "%s", err)
+	}
+	if len(bundle) > 1 {
+		return problemf(NotAKeyPair, "more than one certificate where an authority has one")
+	}
+	certificate := bundle[0]
+	key, err := parseKey(authority.Key)
+	if err != nil {
+		return problemf(NotAKeyPair, "%s", err)
+	}
+	if !key.PublicKey.Equal(certificate.PublicKey) {
+		return problemf(KeyMismatch, "the private key does not belong to the certificate")
 	}
 	if !certificate.IsCA {
-		return errors.New("the certificate is not a certificate authority")
+		return problemf(NotAnAuthority, "the certificate is not a certificate authority")
 	}
 	return checkTime(certificate, now)
 }
 
-// CheckLeaf returns why the key pair cannot serve the DNS name under the authority now, or nil.
-func CheckLeaf(leaf KeyPair, authority []byte, dnsName string, now time.Time) error {
-	certificate, err := checkPair(leaf)
-	if err != nil {
-		return err
+// CheckPair returns why the key pair cannot serve anything, now or ever, or nil.
+// The key may be of any kind that TLS knows, the certificate followed by those of
+// its issuers. The error is an *Error.
+func CheckPair(leaf KeyPair) error {
+	if len(leaf.Certificate) == 0 || len(leaf.Key) == 0 {
+		return problemf(NotAKeyPair, "tls.crt and tls.key must both be there, in PEM")
 	}
-	root, err := ParseCertificate(authority)
+	certificate, err := ParseCertificate(leaf.Certificate)
 	if err != nil {
-		return fmt.Errorf("certificate authority: %w", err)
+		return problemf(NotAKeyPair, "tls.crt: %s", err)
 	}
-	roots := x509.NewCertPool()
-	roots.AddCert(root)
-	_, err = certificate.Verify(x509.VerifyOptions{Roots: roots, DNSName: dnsName, CurrentTime: now})
+	if _, err := tls.X509KeyPair(leaf.Certificate, leaf.Key); err == nil {
+		return nil
+	}
+	own := pem.EncodeToMemory(&pem.Block{Type: certificateBlock, Bytes: certificate.Raw})
+	if block, _ := pem.Decode(leaf.Key); block == nil || x509Key(block.Bytes) != nil {
+		return problemf(NotAKeyPair, "tls.key is not a private key in PEM")
+	}
+	_, err = tls.X509KeyPair(own, leaf.Key)
+	return problemf(KeyMismatch, "the private key does not belong to the certificate: %s", err)
+}
+
+// x509Key returns why the bytes are no private key.
+func x509Key(der []byte) error {
+	if _, err := x509.ParsePKCS8PrivateKey(der); err == nil {
+		return nil
+	}
+	if _, err := x509.ParseECPrivateKey(der); err == nil {
+		return nil
+	}
+	_, err := x509.ParsePKCS1PrivateKey(der)
 	return err
 }
 
-// RenewalTime returns when a certificate is due for renewal: two thirds of its
-// life, the rule that cert-manager's own authority follows.
-func RenewalTime(certificate *x509.Certificate) time.Time {
-	life := certificate.NotAfter.Sub(certificate.NotBefore)
-	return certificate.NotBefore.Add(life * 2 / 3)
+// CheckLeaf returns why an API server that trusts the bundle would refuse who
+// serves the key pair under the DNS name now, or nil. The error is an *Error.
+func CheckLeaf(leaf KeyPair, trusted Bundle, dnsName string, now time.Time) error {
+	if err := CheckPair(leaf); err != nil {
+		return err
+	}
+	chain, err := ParseBundle(leaf.Certificate)
+	if err != nil {
+		return problemf(NotAKeyPair, "tls.crt: %s", err)
+	}
+	if err := checkTime(chain[0], now); err != nil {
+		return err
+	}
+	if err := chain[0].VerifyHostname(dnsName); err != nil {
+		return problemf(WrongName, "%s", err)
+	}
+	_, err = chain[0].Verify(x509.VerifyOptions{
+		Roots: trusted.pool(), Intermediates: chain[1:].pool(), CurrentTime: now, DNSName: dnsName,
+		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	})
+	if err != nil {
+		return problemf(CAMismatch, "%s", err)
+	}
+	return nil
 }
 
-func checkPair(pair KeyPair) (*x509.Certificate, error) {
-	certificate, err := ParseCertificate(pair.Certificate)
-	if err != nil {
-		return nil, err
+// RenewalTime returns when a certificate that is wanted to be valid for a
+// lifetime is due for renewal: some time before it ends, or, where that is zero,
+// at two thirds of its life, the rule that cert-manager's own authority follows.
+// A certificate that is valid for longer than is wanted by now is due earlier.
+func RenewalTime(certificate *x509.Certificate, lifetime, before time.Duration) time.Time {
+	end := certificate.NotAfter
+	if wanted := certificate.NotBefore.Add(backdate + lifetime); wanted.Before(end) {
+		end = wanted
 	}
-	key, err := parseKey(pair.Key)
-	if err != nil {
-		return nil, err
+	if before > 0 {
+		return end.Add(-before)
 	}
-	if !key.PublicKey.Equal(certificate.PublicKey) {
-		return nil, errors.New("the private key does not belong to the certificate")
-	}
-	return certificate, nil
+	return certificate.NotBefore.Add(end.Sub(certificate.NotBefore) * 2 / 3)
+}
+
+// Urgent reports whether less than a sixth of a certificate's life is left:
+// half of what there was when it was due.
+func Urgent(certificate *x509.Certificate, now time.Time) bool {
+	return certificate.NotAfter.Sub(now) < certificate.NotAfter.Sub(certificate.NotBefore)/6
 }
 
 func checkTime(certificate *x509.Certificate, now time.Time) error {
 	if now.Before(certificate.NotBefore) {
-		return fmt.Errorf("the certificate is not valid before %s", certificate.NotBefore.Format(time.RFC3339))
+		return problemf(NotYetValid, "the certificate is not valid before %s", certificate.NotBefore.Format(time.RFC3339))
 	}
-	if !now.Before(certificate.NotAfter) {
-		return fmt.Errorf("the certificate expired at %s", certificate.NotAfter.Format(time.RFC3339))
+	if now.After(certificate.NotAfter) {
+		return problemf(Expired, "the certificate expired at %s", certificate.NotAfter.Format(time.RFC3339))
 	}
 	return nil
 }

@@ -16,12 +16,8 @@ import (
 )
 
 const (
-	// AuthorityLifetime is how long a certificate authority is valid.
-	AuthorityLifetime = 10 * 365 * 24 * time.Hour
-	// LeafLifetime is how long a serving certificate is valid.
-	LeafLifetime = 90 * 24 * time.Hour
-
-	// backdate tolerates API servers whose clock is behind ours.
+	// backdate is how long before it is made a certificate begins to be valid, for
+	// API servers whose clock is behind ours.
 	backdate = 10 * time.Minute
 
 	certificateBlock = "CERTIFICATE"
@@ -34,9 +30,9 @@ type KeyPair struct {
 	Key         []byte
 }
 
-// NewAuthority returns a self-signed certificate authority.
-func NewAuthority(commonName string, now time.Time) (KeyPair, error) {
-	template, err := newTemplate(commonName, now, AuthorityLifetime)
+// NewAuthority returns a self-signed certificate authority that is valid for a lifetime.
+func NewAuthority(commonName string, now time.Time, lifetime time.Duration) (KeyPair, error) {
+	template, err := newTemplate(commonName, now, lifetime)
 	if err != nil {
 		return KeyPair{}, err
 	}
@@ -47,9 +43,9 @@ func NewAuthority(commonName string, now time.Time) (KeyPair, error) {
 	return sign(template, template, nil)
 }
 
-// IssueLeaf returns a serving certificate for the DNS name, signed by the authority.
-// It never outlives the authority.
-func IssueLeaf(authority KeyPair, dnsName string, now time.Time) (KeyPair, error) {
+// IssueLeaf returns a serving certificate for the DNS name, signed by the authority
+// and valid for a lifetime. It never outlives the authority.
+func IssueLeaf(authority KeyPair, dnsName string, now time.Time, lifetime time.Duration) (KeyPair, error) {
 	parent, err := ParseCertificate(authority.Certificate)
 	if err != nil {
 		return KeyPair{}, fmt.Errorf("certificate authority: %w", err)
@@ -58,7 +54,7 @@ func IssueLeaf(authority KeyPair, dnsName string, now time.Time) (KeyPair, error
 	if err != nil {
 		return KeyPair{}, fmt.Errorf("certificate authority: %w", err)
 	}
-	template, err := newTemplate(dnsName, now, LeafLifetime)
+	template, err := newTemplate(dnsName, now, lifetime)
 	if err != nil {
 		return KeyPair{}, err
 	}

@@ -4,6 +4,7 @@
 package pki
 
 import (
+	"bytes"
 	"strings"
 	"testing"
 	"time"
@@ -11,11 +12,16 @@ import (
 
 const server = "crontabs-example-com-0a1b2c3d.conversion-system.svc"
 
+const (
+	tenYears    = 10 * 365 * 24 * time.Hour
+	threeMonths = 90 * 24 * time.Hour
+)
+
 var now = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func newAuthority(t *testing.T) KeyPair {
 	t.Helper()
-	authority, err := NewAuthority("conversion-operator "+strings.Repeat("a", 80), now)
+	authority, err := NewAuthority("conversion-operator "+strings.Repeat("a", 80), now, tenYears)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -24,7 +30,7 @@ func newAuthority(t *testing.T) KeyPair {
 
 func newLeaf(t *testing.T, authority KeyPair) KeyPair {
 	t.Helper()
-	leaf, err := IssueLeaf(authority, server, now)
+	leaf, err := IssueLeaf(authority, server, now, threeMonths)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,22 +40,23 @@ func newLeaf(t *testing.T, authority KeyPair) KeyPair {
 func TestCheckAuthority(t *testing.T) {
 	authority := newAuthority(t)
 	cases := map[string]struct {
-		pair KeyPair
-		at   time.Time
-		want string
+		pair    KeyPair
+		at      time.Time
+		problem Problem
+		want    string
 	}{
-		"valid":           {authority, now, ""},
-		"clock behind":    {authority, now.Add(-backdate / 2), ""},
-		"not yet valid":   {authority, now.Add(-2 * backdate), "is not valid before"},
-		"expired":         {authority, now.Add(AuthorityLifetime), "expired at"},
-		"a leaf":          {newLeaf(t, authority), now, "not a certificate authority"},
-		"foreign key":     {KeyPair{authority.Certificate, newAuthority(t).Key}, now, "does not belong"},
-		"no certificate":  {KeyPair{nil, authority.Key}, now, "no PEM block of type CERTIFICATE"},
-		"no key":          {KeyPair{authority.Certificate, nil}, now, "no PEM block of type EC PRIVATE KEY"},
-		"two certificate": {KeyPair{append(authority.Certificate, authority.Certificate...), authority.Key}, now, "more than one"},
+		"valid":            {authority, now, "", ""},
+		"clock behind":     {authority, now.Add(-backdate / 2), "", ""},
+		"not yet valid":    {authority, now.Add(-2 * backdate), NotYetValid, "is not valid before"},
+		"expired":          {authority, now.Add(tenYears + time.Second), Expired, "expired at"},
+		"a leaf":           {newLeaf(t, authority), now, NotAnAuthority, "not a certificate authority"},
+		"foreign key":      {KeyPair{authority.Certificate, newAuthority(t).Key}, now, KeyMismatch, "does not belong"},
+		"no certificate":   {KeyPair{nil, authority.Key}, now, NotAKeyPair, "no PEM block of type CERTIFICATE"},
+		"no key":           {KeyPair{authority.Certificate, nil}, now, NotAKeyPair, "no PEM block of type EC PRIVATE KEY"},
+		"two certificates": {KeyPair{join(authority.Certificate, newAuthority(t).Certificate), authority.Key}, now, NotAKeyPair, "more than one"},
 	}
 	for name, c := range cases {
-		t.Run(name, func(t *testing.T) { wantError(t, CheckAuthority(c.pair, c.at), c.want) })
+		t.Run(name, func(t *testing.T) { wantError(t, CheckAuthority(c.pair, c.at), c.problem, c.want) })
 	}
 }
 
@@ -57,28 +64,97 @@ func TestCheckLeaf(t *testing.T) {
 	authority := newAuthority(t)
 	leaf := newLeaf(t, authority)
 	cases := map[string]struct {
-		leaf      KeyPair
-		authority []byte
-		name      string
-		at        time.Time
-		want      string
+		leaf    KeyPair
+		trusted Bundle
+		name    string
+		at      time.Time
+		problem Problem
+		want    string
 	}{
-		"valid":             {leaf, authority.Certificate, server, now, ""},
-		"expired":           {leaf, authority.Certificate, server, now.Add(LeafLifetime + time.Second), "expired"},
-		"other authority":   {leaf, newAuthority(t).Certificate, server, now, "unknown authority"},
-		"other name":        {leaf, authority.Certificate, "other.conversion-system.svc", now, "not other.conversion-system.svc"},
-		"foreign key":       {KeyPair{leaf.Certificate, authority.Key}, authority.Certificate, server, now, "does not belong"},
-		"tampered":          {KeyPair{leaf.Certificate[10:], leaf.Key}, authority.Certificate, server, now, "no PEM block"},
-		"no such authority": {leaf, nil, server, now, "certificate authority"},
+		"valid":              {leaf, bundle(t, authority), server, now, "", ""},
+		"one of several":     {leaf, bundle(t, newAuthority(t), authority), server, now, "", ""},
+		"clock behind":       {leaf, bundle(t, authority), server, now.Add(-backdate / 2), "", ""},
+		"not yet valid":      {leaf, bundle(t, authority), server, now.Add(-2 * backdate), NotYetValid, "is not valid before"},
+		"expired":            {leaf, bundle(t, authority), server, now.Add(threeMonths + time.Second), Expired, "expired at"},
+		"other authority":    {leaf, bundle(t, newAuthority(t)), server, now, CAMismatch, "unknown authority"},
+		"no authority":       {leaf, nil, server, now, CAMismatch, "unknown authority"},
+		"other name":         {leaf, bundle(t, authority), "other.conversion-system.svc", now, WrongName, "not other.conversion-system.svc"},
+		"foreign key":        {KeyPair{leaf.Certificate, authority.Key}, bundle(t, authority), server, now, KeyMismatch, "does not belong"},
+		"no key":             {KeyPair{leaf.Certificate, nil}, bundle(t, authority), server, now, NotAKeyPair, "must both be there"},
+		"a key that is none": {KeyPair{leaf.Certificate, []byte("x")}, bundle(t, authority), server, now, NotAKeyPair, "not a private key"},
+		"tampered":           {KeyPair{leaf.Certificate[10:], leaf.Key}, bundle(t, authority), server, now, NotAKeyPair, "no PEM block"},
+		"the key with it":    {KeyPair{join(leaf.Certificate, leaf.Key), leaf.Key}, bundle(t, authority), server, now, NotAKeyPair, "only certificates belong"},
 	}
 	for name, c := range cases {
-		t.Run(name, func(t *testing.T) { wantError(t, CheckLeaf(c.leaf, c.authority, c.name, c.at), c.want) })
+		t.Run(name, func(t *testing.T) { wantError(t, CheckLeaf(c.leaf, c.trusted, c.name, c.at), c.problem, c.want) })
 	}
 }
 
+// TestRotationMatrix: on the way from one authority to the other, what API servers
+// trust and what pods serve must fit in every combination of before and after that
+// is possible. Only the first and the last step of a rotation may meet as strangers.
+func TestRotationMatrix(t *testing.T) {
+	before, after := newAuthority(t), newAuthority(t)
+	trusts := map[string]Bundle{"A": bundle(t, before), "A and B": bundle(t, before, after), "B": bundle(t, after)}
+	leaves := map[string]KeyPair{"A": newLeaf(t, before), "B": newLeaf(t, after)}
+	accepted := map[string]map[string]bool{
+		"A":       {"A": true, "B": false},
+		"A and B": {"A": true, "B": true},
+		"B":       {"A": false, "B": true},
+	}
+	for trust, trusted := range trusts {
+		for by, leaf := range leaves {
+			written, err := ParseBundle(trusted.Encode())
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = CheckLeaf(leaf, written, server, now)
+			if got, want := err == nil, accepted[trust][by]; got != want {
+				t.Errorf("who trusts %s accepts a certificate by %s: %t, want %t: %v", trust, by, got, want, err)
+			}
+		}
+	}
+}
+
+func TestBundle(t *testing.T) {
+	a, b := newAuthority(t), newAuthority(t)
+	both := bundle(t, a, b)
+	if got := both.With(bundle(t, a)); len(got) != 2 || !bytes.Equal(got.Encode(), join(a.Certificate, b.Certificate)) {
+		t.Errorf("a certificate that is there already changes the bundle: %d certificates", len(got))
+	}
+	if !both.Same(bundle(t, b, a)) || both.Same(bundle(t, a)) || bundle(t, a).Contains(both) {
+		t.Error("bundles are compared by what is in them, whatever the order")
+	}
+	expired, err := NewAuthority("old", now.Add(-tenYears), time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := both.With(bundle(t, expired)).Unexpired(now); !got.Same(both) {
+		t.Errorf("%d certificates have not expired, want 2", len(got))
+	}
+	if got := both.With(bundle(t, expired)).NotAfter(); !got.Equal(now.Add(time.Hour - tenYears)) {
+		t.Errorf("the first expires at %s", got)
+	}
+}
+
+func bundle(t *testing.T, authorities ...KeyPair) Bundle {
+	t.Helper()
+	var text []byte
+	for _, authority := range authorities {
+		text = join(text, authority.Certificate)
+	}
+	parsed, err := ParseBundle(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return parsed
+}
+
+func join(texts ...[]byte) []byte { return bytes.Join(texts, nil) }
+
 func TestLeafNeverOutlivesItsAuthority(t *testing.T) {
 	authority := newAuthority(t)
-	leaf, err := IssueLeaf(authority, server, now.Add(AuthorityLifetime-time.Hour))
+	leaf, err := IssueLeaf(authority, server, now.Add(tenYears-time.Hour), threeMonths)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +162,7 @@ func TestLeafNeverOutlivesItsAuthority(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := now.Add(AuthorityLifetime); !certificate.NotAfter.Equal(want) {
+	if want := now.Add(tenYears); !certificate.NotAfter.Equal(want) {
 		t.Errorf("the leaf is valid until %s, want the authority's end %s", certificate.NotAfter, want)
 	}
 }
@@ -96,19 +172,47 @@ func TestRenewalTime(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Two thirds of 90 days and the 10 minutes that the leaf is backdated.
-	want := now.Add(-backdate).Add((LeafLifetime + backdate) * 2 / 3)
-	if got := RenewalTime(certificate); !got.Equal(want) {
-		t.Errorf("renewal is due at %s, want %s", got, want)
+	const day = 24 * time.Hour
+	cases := map[string]struct {
+		lifetime, before time.Duration
+		want             time.Time
+	}{
+		// Two thirds of 90 days and the 10 minutes that the leaf is backdated.
+		"two thirds of its life":     {threeMonths, 0, now.Add(-backdate).Add((threeMonths + backdate) * 2 / 3)},
+		"some time before its end":   {threeMonths, 10 * day, now.Add(80 * day)},
+		"a shorter life is wanted":   {30 * day, 0, now.Add(-backdate).Add((30*day + backdate) * 2 / 3)},
+		"a longer life is wanted":    {900 * day, 0, now.Add(-backdate).Add((threeMonths + backdate) * 2 / 3)},
+		"shorter, and before an end": {30 * day, day, now.Add(29 * day)},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := RenewalTime(certificate, c.lifetime, c.before); !got.Equal(c.want) {
+				t.Errorf("renewal is due at %s, want %s", got, c.want)
+			}
+		})
 	}
 }
 
-func wantError(t *testing.T, err error, want string) {
+func TestUrgent(t *testing.T) {
+	certificate, err := ParseCertificate(newLeaf(t, newAuthority(t)).Certificate)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for left, want := range map[time.Duration]bool{threeMonths: false, threeMonths / 3: false, threeMonths / 7: true, -time.Hour: true} {
+		if got := Urgent(certificate, now.Add(threeMonths-left)); got != want {
+			t.Errorf("urgent when %s is left: %t, want %t", left, got, want)
+		}
+	}
+}
+
+func wantError(t *testing.T, err error, problem Problem, want string) {
 	t.Helper()
 	switch {
 	case want == "" && err != nil:
 		t.Errorf("got the error %q, want none", err)
 	case want != "" && (err == nil || !strings.Contains(err.Error(), want)):
 		t.Errorf("got the error %v, want one with %q", err, want)
+	case want != "" && ProblemOf(err) != problem:
+		t.Errorf("the problem is %s, want %s: %v", ProblemOf(err), problem, err)
 	}
 }

@@ -4,7 +4,6 @@
 package plan
 
 import (
-	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/utils/ptr"
@@ -34,7 +33,7 @@ func conversionConfigured(s *state) outcome {
 			"the CustomResourceDefinition is being deleted, which needs its webhook: the converter stays until it is gone")
 	}
 	wanted := s.conversion(s.planHash)
-	if equality.Semantic.DeepEqual(s.CRD.Spec.Conversion, wanted) {
+	if s.isConfigured(wanted) {
 		return passed(v1alpha1.ReasonConfigured, "the CustomResourceDefinition converts through the Service "+
 			s.Settings.Namespace+"/"+ChildName(s.Policy.Name))
 	}
@@ -44,6 +43,17 @@ func conversionConfigured(s *state) outcome {
 	}
 	s.switchCRD(s.planHash)
 	return waiting(v1alpha1.ReasonConfiguring, "switching the CustomResourceDefinition to the webhook")
+}
+
+// isConfigured reports that nothing is left to do but what a rotation does in its
+// own time (rotation.go): to change what is trusted.
+func (s *state) isConfigured(wanted *apiextensionsv1.CustomResourceConversion) bool {
+	there := s.CRD.Spec.Conversion
+	if s.trustsOtherThan(s.caBundle()) {
+		there = there.DeepCopy()
+		there.Webhook.ClientConfig.CABundle = s.caBundle()
+	}
+	return equality.Semantic.DeepEqual(there, wanted)
 }
 
 // switchCRD points the CustomResourceDefinition at the converter and a plan, once.
@@ -67,7 +77,7 @@ func (o Observed) conversion(planHash string) *apiextensionsv1.CustomResourceCon
 					Path:      new(ConvertPath + "/" + planHash),
 					Port:      ptr.To[int32](servicePort),
 				},
-				CABundle: o.Authority.Data[corev1.TLSCertKey],
+				CABundle: o.caBundle(),
 			},
 			ConversionReviewVersions: []string{"v1"},
 		},

@@ -9,7 +9,7 @@
 //
 //	PlanValid             plan_valid.go    the rules fit the schemas
 //	(ownership)           ownership.go     nobody else converts for this CustomResourceDefinition
-//	CertificatesReady     certificates.go  a serving certificate that the API server will accept
+//	CertificatesReady     certificates.go  a serving certificate that the API server will accept, from a source (source.go)
 //	WebhookAvailable      webhook.go       converter pods run with the current plan
 //	(drift)               drift.go         nobody else has changed spec.conversion
 //	ConversionVerified    verified.go      each of them has proven it, live objects and an API server too (proofs.go)
@@ -22,7 +22,8 @@
 //
 // Four things wait for no gate: evidence that no longer holds is dropped
 // (evidence.go), a migration that must not go on is stopped (guard.go), what a
-// CustomResourceDefinition depends on is kept alive (upkeep.go), and what others
-// write to spec.conversion is undone (drift.go). Which plans the converter pods
+// CustomResourceDefinition depends on is kept alive (upkeep.go), certificates
+// among it (rotation.go), and what others write to spec.conversion is undone
+// (drift.go). Which plans the converter pods
 // carry while rules change is told in carried.go.
 package plan

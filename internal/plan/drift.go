@@ -9,7 +9,6 @@ import (
 	"slices"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -34,15 +33,15 @@ func (o Observed) Drifted() bool {
 		return false
 	}
 	seen := known != nil && known.CRDGeneration == crd.Generation
+	if o.injected() && o.convertsAsWanted() {
+		return false // caBundle is somebody else's to write
+	}
 	return !o.convertsAsWanted() || !seen && o.Policy.Spec.Drift != v1alpha1.DriftReport
 }
 
 // convertsAsWanted: whoever wrote spec.conversion, it names the plan that it is
 // to name, or the one that it named before somebody else wrote.
 func (o Observed) convertsAsWanted() bool {
-	if o.Authority == nil {
-		return false
-	}
 	var right []string
 	if o.Rules.Plan != nil {
 		right = append(right, o.Rules.Plan.Hash())
@@ -71,7 +70,7 @@ func (s *state) answerDrift() {
 	case s.contested():
 		s.recordDrift(v1alpha1.DriftContested)
 		s.recheck(s.plan.Status.Drift.Repairs[0].Add(repairWindow).Sub(s.Now))
-	case hash != "" && s.authorityValid():
+	case hash != "" && s.usable():
 		s.recordDrift(v1alpha1.DriftRepaired)
 		s.switchCRD(hash)
 	}
@@ -146,7 +145,7 @@ func (s *state) whatDrifted() string {
 		return who + " set spec.conversion of the CustomResourceDefinition to strategy None"
 	case !s.armed:
 		return who + " pointed spec.conversion of the CustomResourceDefinition at " + s.foreignWebhook()
-	case s.Authority != nil && !bytes.Equal(s.CRD.Spec.Conversion.Webhook.ClientConfig.CABundle, s.Authority.Data[corev1.TLSCertKey]):
+	case !bytes.Equal(s.armedBundle(), s.caBundle()):
 		return who + " changed caBundle in spec.conversion of the CustomResourceDefinition"
 	}
 	return who + " changed spec.conversion of the CustomResourceDefinition"

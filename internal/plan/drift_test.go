@@ -101,7 +101,8 @@ func TestDriftIsUndoneByOnePod(t *testing.T) {
 		}, false},
 		"the CRD is going": {func(w *world) { w.observed.CRD.DeletionTimestamp = &metav1.Time{Time: w.observed.Now} }, false},
 		"no pod":           {func(w *world) { w.observed.Pods = nil }, false},
-		"no authority":     {func(w *world) { w.observed.Authority = nil }, false},
+		"no authority":     {func(w *world) { w.observed.Authority = nil }, true},
+		"no certificate":   {func(w *world) { w.observed.Certificate = nil }, false},
 		"suspended":        {func(w *world) { w.observed.Policy.Spec.Suspend = true }, false},
 		"only reported":    {func(w *world) { w.observed.Policy.Spec.Drift = v1alpha1.DriftReport }, false},
 	}

@@ -72,7 +72,7 @@ func TestGates(t *testing.T) {
 		},
 		"the authority is gone, and in use": {
 			func(w *world) { w.observed.Authority = nil },
-			v1alpha1.CertificatesReadyCondition, metav1.ConditionFalse, v1alpha1.ReasonAuthorityLost, "Restore the Secret", nil,
+			v1alpha1.CertificatesReadyCondition, metav1.ConditionFalse, v1alpha1.ReasonIssuing, "", []string{"IssueAuthority"},
 		},
 		"authority and certificate are gone": {
 			func(w *world) { w.observed.Authority, w.observed.Certificate = nil, nil },
@@ -80,15 +80,15 @@ func TestGates(t *testing.T) {
 		},
 		"an authority that is none": {
 			func(w *world) { w.observed.Authority = &corev1.Secret{} },
-			v1alpha1.CertificatesReadyCondition, metav1.ConditionFalse, v1alpha1.ReasonInvalidAuthority, "Restore the Secret", nil,
+			v1alpha1.CertificatesReadyCondition, metav1.ConditionFalse, v1alpha1.ReasonIssuing, "", []string{"IssueAuthority"},
 		},
 		"an expired certificate": {
-			func(w *world) { w.observed.Now = w.observed.Now.Add(pki.LeafLifetime + time.Hour) },
-			v1alpha1.CertificatesReadyCondition, metav1.ConditionFalse, v1alpha1.ReasonIssuing, "", []string{"IssueCertificate"},
+			func(w *world) { w.observed.Now = w.observed.Now.Add(plan.DefaultDuration + time.Hour) },
+			v1alpha1.CertificatesReadyCondition, metav1.ConditionFalse, v1alpha1.ReasonIssuing, "", []string{"WriteCertificate"},
 		},
 		"a certificate that is due": {
-			func(w *world) { w.observed.Now = w.observed.Now.Add(pki.LeafLifetime * 3 / 4) },
-			v1alpha1.ReadyCondition, metav1.ConditionTrue, v1alpha1.ReasonSucceeded, "", []string{"IssueCertificate"},
+			func(w *world) { w.observed.Now = w.observed.Now.Add(plan.DefaultDuration * 3 / 4) },
+			v1alpha1.ReadyCondition, metav1.ConditionTrue, v1alpha1.ReasonSucceeded, "", []string{"WriteCertificate"},
 		},
 		"one pod left": {
 			func(w *world) { w.observed.Pods = w.observed.Pods[:1] },
@@ -224,7 +224,7 @@ func TestRenewalIsRemembered(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := w.plan().RecheckAfter, pki.RenewalTime(leaf).Sub(w.observed.Now); got != want {
+	if got, want := w.plan().RecheckAfter, min(time.Hour, pki.RenewalTime(leaf, plan.DefaultDuration, 0).Sub(w.observed.Now)); got != want {
 		t.Errorf("looks again after %s, want %s", got, want)
 	}
 }
@@ -257,8 +257,8 @@ func TestUpkeep(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := armed(t)
 			shut(w)
-			w.observed.Now = w.observed.Now.Add(pki.LeafLifetime * 3 / 4)
-			if got := kinds(w.plan().Steps); !slices.Contains(got, "IssueCertificate") {
+			w.observed.Now = w.observed.Now.Add(plan.DefaultDuration * 3 / 4)
+			if got := kinds(w.plan().Steps); !slices.Contains(got, "WriteCertificate") {
 				t.Errorf("the certificate is due and not renewed: %v", got)
 			}
 		})

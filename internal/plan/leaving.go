@@ -37,6 +37,7 @@ func (s *state) leave() {
 		s.reach()
 		s.report(v1alpha1.DeletionBlockedCondition, inUse)
 	case s.CRD != nil && s.armed:
+		s.switched = true
 		s.do(RestoreCRD{s.pin()})
 		s.summarize(unknown(v1alpha1.ReasonDeleting, "setting the CustomResourceDefinition's conversion strategy to None"))
 	default:
@@ -44,6 +45,11 @@ func (s *state) leave() {
 		s.do(Release{})
 		s.summarize(unknown(v1alpha1.ReasonDeleting, "removing the converter"))
 	}
+}
+
+// going reports that the policy is being deleted, and nothing needs it any more.
+func (s *state) going() bool {
+	return !s.Policy.DeletionTimestamp.IsZero() && s.inUse().reason == ""
 }
 
 // inUse says why the CustomResourceDefinition still needs the converter, or

@@ -26,6 +26,9 @@ const (
 	PlanLabel = "conversion-operator.io/plan"
 	// PlansAnnotation has the hashes of the plans that a converter pod serves, on the pod.
 	PlansAnnotation = "conversion-operator.io/plans"
+	// CertificateAnnotation has the CertificateHash for which a converter pod was
+	// nudged, on the pod.
+	CertificateAnnotation = "conversion-operator.io/certificate"
 	// RunLabel is the identity of a migration run, on its Job and ConfigMap.
 	RunLabel = "conversion-operator.io/run"
 	// PolicyAnnotation is the policy's name, which may be too long for a label.
@@ -63,6 +66,9 @@ func AuthorityName(policy string) string { return ChildName(policy) + "-ca" }
 
 // CertificateName names the Secret of a policy's serving certificate.
 func CertificateName(policy string) string { return ChildName(policy) + "-tls" }
+
+// IssuedName names the Certificate that cert-manager is asked for, and its Secret.
+func IssuedName(policy string) string { return ChildName(policy) + "-issued" }
 
 // PlanName names the ConfigMap of one plan of a policy.
 func PlanName(policy, planHash string) string { return ChildName(policy) + "-plan-" + planHash }

@@ -18,7 +18,8 @@ import (
 
 // DefaultSettle is how long API servers may go on by a CustomResourceDefinition
 // as it was before a change: a migration lets writes in the old storage version
-// drain, and converter pods keep the plan of before. An API server keeps the old storage for requests in
+// drain, converter pods keep the plan of before, and the next certificate authority
+// is trusted before it is used. An API server keeps the old storage for requests in
 // flight up to twice its request timeout of one minute:
 // k8s.io/apiextensions-apiserver, pkg/apiserver/customresource_handler.go, tearDown.
 const DefaultSettle = 2 * time.Minute
@@ -46,9 +47,14 @@ type Observed struct {
 	// Rules are the policy's rules compiled against the CRD.
 	Rules conversion.Result
 
-	// Authority and Certificate are nil when they do not exist.
+	// Authority is the Secret of the certificate authority, Certificate the one that
+	// pods mount, Source the one of somebody else that SourceSecret names. Each is
+	// nil when it does not exist.
 	Authority   *corev1.Secret
 	Certificate *corev1.Secret
+	Source      *corev1.Secret
+	// Request is what is known of the request to cert-manager.
+	Request Request
 
 	// PodFailure is why the Deployment cannot create converter pods; empty where it can.
 	PodFailure string
@@ -86,8 +92,20 @@ type Pod struct {
 	// Plans are the hashes of the plans that the pod was started with.
 	Plans []string
 	Ready bool
+	// Scheduled tells that the pod is on a node, where it may have mounted Secrets.
+	Scheduled bool
+	// Certificate is the CertificateHash for which the pod was nudged; empty where it was not.
+	Certificate string
 	// Proof is the answer to the probe; nil when the pod was not probed.
 	Proof *Proof
+}
+
+// Request is what is known of the request to cert-manager.
+type Request struct {
+	// NotInstalled tells that the API server does not know cert-manager's Certificate.
+	NotInstalled bool
+	// Message is why cert-manager has not issued it; empty where it has.
+	Message string
 }
 
 // EndingPod is a converter pod that was told to end.
@@ -110,6 +128,8 @@ type Proof struct {
 	Reason string
 	// Message names the cause.
 	Message string
+	// Successor tells that the pod was verified by Trust.Successor alone.
+	Successor bool
 }
 
 // Run is one migration Job and what it recorded.

@@ -17,9 +17,9 @@ import (
 // API server, in turn and for ever. Who comes after this policy is drift's
 // business (drift.go).
 func notOwnedByAnother(s *state) outcome {
-	if annotation := crds.Injector(s.CRD); annotation != "" && !s.drifted {
+	if annotation := crds.Injector(s.CRD); annotation != "" && !s.drifted && !s.injected() {
 		return stalled(v1alpha1.ReasonForeignInjector, fmt.Sprintf(
-			"the annotation %s on the CustomResourceDefinition makes somebody else write caBundle: remove the annotation", annotation))
+			"the annotation %s on the CustomResourceDefinition makes somebody else write caBundle: remove the annotation, or set spec.certificates.injected in the policy", annotation))
 	}
 	if crds.Strategy(s.CRD) == apiextensionsv1.WebhookConverter && !s.armed && !s.drifted {
 		return stalled(v1alpha1.ReasonForeignWebhook, fmt.Sprintf(

@@ -12,6 +12,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/crds"
+	"github.com/conversion-operator/conversion-operator/internal/pki"
 )
 
 // Plan is what to do next and what to say now.
@@ -63,6 +64,8 @@ func Make(observed Observed) Plan {
 	default:
 		s.reach()
 	}
+	s.trust()
+	s.reportCertificates()
 	s.tidy()
 	return s.plan
 }
@@ -87,8 +90,14 @@ type state struct {
 	carried []string
 	// switched tells that the CRD is being pointed at the converter.
 	switched bool
-	// issued tells that a serving certificate is being issued.
-	issued bool
+	// source is where certificates come from, and offered what it has.
+	source  source
+	offered offer
+	// serving is what pods mount, and trusted what the CRD trusts while it is armed.
+	serving serving
+	trusted pki.Bundle
+	// rotated tells that certificates were seen to.
+	rotated bool
 	// sampling tells that objects are being read, which takes rights.
 	sampling bool
 }
@@ -124,6 +133,7 @@ func newState(observed Observed) *state {
 	if observed.Rules.Plan != nil {
 		s.usePlan(observed.Rules.Plan)
 	}
+	s.readCertificates()
 	return s
 }
 

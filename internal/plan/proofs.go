@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"strconv"
+	"strings"
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -132,19 +133,38 @@ func (i *Inquiry) provenOf(subject string) bool {
 }
 
 // toSwitch reports whether the CustomResourceDefinition is to be written, and
-// nothing that waits for no gate writes it already.
+// nothing that waits for no gate writes it already. Another caBundle alone is the
+// business of who rotates certificates.
 func (s *state) toSwitch(wanted *apiextensionsv1.CustomResourceConversion) bool {
-	return !s.switched && s.CRD.DeletionTimestamp.IsZero() && !equality.Semantic.DeepEqual(s.CRD.Spec.Conversion, wanted)
+	if s.switched || !s.CRD.DeletionTimestamp.IsZero() {
+		return false
+	}
+	return !equality.Semantic.DeepEqual(withoutBundle(s.CRD.Spec.Conversion), withoutBundle(wanted))
 }
 
-// subject identifies what is proven. The client configuration has the hash of the
-// rules in its path.
+func withoutBundle(of *apiextensionsv1.CustomResourceConversion) *apiextensionsv1.CustomResourceConversion {
+	if of = of.DeepCopy(); of != nil && of.Webhook != nil && of.Webhook.ClientConfig != nil {
+		of.Webhook.ClientConfig.CABundle = nil
+	}
+	return of
+}
+
+// subject identifies what is proven: by which rules and where, as the client
+// configuration has the hash of the rules in its path; and behind a hyphen what is
+// trusted there.
 func (s *state) subject(wanted *apiextensionsv1.CustomResourceConversion) string {
-	text, err := json.Marshal(wanted)
+	text, err := json.Marshal(withoutBundle(wanted))
 	if err != nil {
 		return "" // cannot be: it is made of texts and numbers
 	}
-	return hash(string(s.CRD.UID), string(text))[:16]
+	return hash(string(s.CRD.UID), string(text))[:16] + "-" + hash(string(wanted.Webhook.ClientConfig.CABundle))[:8]
+}
+
+// ofSameRules compares subjects whatever is trusted.
+func ofSameRules(a, b string) bool {
+	a, _, _ = strings.Cut(a, "-")
+	b, _, _ = strings.Cut(b, "-")
+	return a == b
 }
 
 func (s *state) sample(known *v1alpha1.VerificationStatus, wanted *apiextensionsv1.CustomResourceConversion) outcome {
@@ -227,7 +247,7 @@ func (s *state) tidy() {
 // proofs says what was proven before the switch, in words.
 func (s *state) proofs(wanted *apiextensionsv1.CustomResourceConversion) string {
 	known := s.plan.Status.Verification
-	if known == nil || known.Subject != s.subject(wanted) || known.Samples == nil {
+	if known == nil || !ofSameRules(known.Subject, s.subject(wanted)) || known.Samples == nil {
 		return ""
 	}
 	says := ""

@@ -4,13 +4,15 @@
 package plan
 
 import (
+	"time"
+
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
-	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/pki"
 )
 
 // Step is one thing to do. The controller does them in order and stops at the
@@ -23,14 +25,49 @@ type Apply struct{ Object runtime.ApplyConfiguration }
 // Create makes an object that must never be changed once it exists.
 type Create struct{ Object runtime.ApplyConfiguration }
 
-// IssueAuthority makes a certificate authority in a Secret that does not exist.
-type IssueAuthority struct{ SecretName string }
-
-// IssueCertificate makes a serving certificate for a DNS name.
-type IssueCertificate struct {
+// IssueAuthority makes a certificate authority, unless its Secret changed since it
+// was observed.
+type IssueAuthority struct {
 	SecretName string
-	DNSName    string
-	Authority  *corev1.Secret
+	// ResourceVersion is empty where the Secret does not exist.
+	ResourceVersion string
+	// Next makes the one that is to follow the current one.
+	Next     bool
+	Lifetime time.Duration
+	// Trigger is the rotationTrigger that it answers.
+	Trigger string
+}
+
+// PromoteAuthority makes the next authority the current one, unless the Secret
+// changed since it was observed.
+type PromoteAuthority struct {
+	SecretName      string
+	ResourceVersion string
+	Authority       pki.KeyPair
+}
+
+// WriteCertificate writes the Secret that converter pods mount, unless it changed
+// since it was observed.
+type WriteCertificate struct {
+	SecretName string
+	// ResourceVersion is empty where the Secret does not exist.
+	ResourceVersion string
+	// Pair is what pods serve; where there is a Signer, what it issues.
+	Pair     pki.KeyPair
+	Signer   *pki.KeyPair
+	DNSName  string
+	Lifetime time.Duration
+	// CABundle is what API servers must trust meanwhile.
+	CABundle []byte
+	// Trusted is the value of TrustedAnnotation.
+	Trusted string
+}
+
+// NudgePod makes the pod's kubelet look at the pod's Secret again.
+type NudgePod struct {
+	Name string
+	// Certificate is the CertificateHash that the pod is to serve.
+	Certificate string
 }
 
 // SwitchCRD points the CustomResourceDefinition at the converter, in one patch,
@@ -101,7 +138,9 @@ type Release struct{}
 func (Apply) step()               {}
 func (Create) step()              {}
 func (IssueAuthority) step()      {}
-func (IssueCertificate) step()    {}
+func (PromoteAuthority) step()    {}
+func (WriteCertificate) step()    {}
+func (NudgePod) step()            {}
 func (SwitchCRD) step()           {}
 func (RecordDrift) step()         {}
 func (RestoreCRD) step()          {}

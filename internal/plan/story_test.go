@@ -94,6 +94,13 @@ func TestStories(t *testing.T) {
 		"drift-repaired":       driftRepaired,
 		"drift-contested":      driftContested,
 		"drift-reported":       driftReported,
+
+		"rotation":                  rotation,
+		"rotation-during-migration": rotationDuringMigration,
+		"authority-lost":            authorityLost,
+		"certificates-of-others":    certificatesOfOthers,
+		"certificates-cert-manager": certificatesByCertManager,
+		"certificates-injected":     certificatesInjected,
 	}
 	for name, story := range stories {
 		t.Run(name, func(t *testing.T) {

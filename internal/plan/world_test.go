@@ -20,7 +20,6 @@ import (
 	rbacv1apply "k8s.io/client-go/applyconfigurations/rbac/v1"
 
 	batchv1 "k8s.io/api/batch/v1"
-	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,7 +30,6 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
-	"github.com/conversion-operator/conversion-operator/internal/pki"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
 )
 
@@ -50,8 +48,10 @@ type world struct {
 	samples, apiServer, written plan.Inquiry
 	// owners are the field managers of spec.conversion's fields.
 	owners map[string]string
-	log    strings.Builder
-	said   string
+	// rotation is the state that was told last.
+	rotation v1alpha1.RotationState
+	log      strings.Builder
+	said     string
 }
 
 func newWorld(t *testing.T, policy string) *world {
@@ -148,6 +148,7 @@ func (w *world) plan() plan.Plan {
 	if w.observed.CRD != nil {
 		w.observed.Rules = conversion.Compile(w.observed.CRD, w.observed.Policy.Spec.Converter.Declarative)
 	}
+	w.verifyPods()
 	decided := plan.Make(w.observed)
 	checkStatus(w.t, w.observed.Policy, decided.Status)
 	return decided
@@ -155,6 +156,7 @@ func (w *world) plan() plan.Plan {
 
 // snapshot is everything that a decision depends on, but the time.
 func (w *world) snapshot() string {
+	w.verifyPods()
 	observed := w.observed
 	observed.Now = time.Time{}
 	text, err := yaml.Marshal(observed)
@@ -177,17 +179,18 @@ func (w *world) tellReady(is v1alpha1.ConversionPolicyStatus) {
 		w.tell("%s", line)
 	}
 	w.said = line
+	w.tellRotation(is.Rotation)
 }
 
 func (w *world) tellSteps(steps []plan.Step) {
 	for _, step := range steps {
 		if _, quiet := step.(plan.Apply); !quiet {
-			w.tell("  %s", name(step))
+			w.tell("  %s", w.name(step))
 		}
 	}
 }
 
-func name(step plan.Step) string {
+func (w *world) name(step plan.Step) string {
 	kind := reflect.TypeOf(step).Name()
 	switch step := step.(type) {
 	case plan.Create:
@@ -198,6 +201,14 @@ func name(step plan.Step) string {
 		return fmt.Sprintf("%s %s: %s", kind, step.Drift.Answer, step.Note)
 	case plan.SuspendRun:
 		return fmt.Sprintf("%s %t", kind, step.Suspend)
+	case plan.WriteCertificate:
+		return kind + ": " + w.describeWrite(step)
+	case plan.IssueAuthority:
+		if step.Next {
+			return kind + ", the next"
+		}
+	case plan.NudgePod:
+		return kind + " " + step.Name
 	case plan.SwitchCRD:
 		return kind + " to " + path.Base(*step.Conversion.Webhook.ClientConfig.Service.Path)
 	case plan.DeletePlan:
@@ -235,10 +246,8 @@ func (w *world) do(step plan.Step) {
 		observed.Policy.Finalizers = append(observed.Policy.Finalizers, plan.Finalizer)
 	case plan.Release:
 		observed.Policy.Finalizers = nil
-	case plan.IssueAuthority:
-		observed.Authority = w.secret(pki.NewAuthority(crontabs, observed.Now))
-	case plan.IssueCertificate:
-		observed.Certificate = w.secret(pki.IssueLeaf(plan.KeyPair(step.Authority), step.DNSName, observed.Now))
+	case plan.IssueAuthority, plan.PromoteAuthority, plan.WriteCertificate, plan.NudgePod:
+		w.certify(step)
 	case plan.Apply:
 		w.applied(step.Object)
 	case plan.Create:
@@ -290,14 +299,6 @@ func (w *world) inquire(last *plan.Inquiry, subject string, answer plan.Inquiry)
 	return &answer
 }
 
-func (w *world) secret(pair pki.KeyPair, err error) *corev1.Secret {
-	w.t.Helper()
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return &corev1.Secret{Data: map[string][]byte{corev1.TLSCertKey: pair.Certificate, corev1.TLSPrivateKeyKey: pair.Key}}
-}
-
 // applied lets a Deployment's pods start with the plans that its template names.
 func (w *world) applied(object runtime.ApplyConfiguration) {
 	switch object := object.(type) {
@@ -317,7 +318,7 @@ func (w *world) applied(object runtime.ApplyConfiguration) {
 		w.observed.Endpoints, w.observed.RolledOut = int(*object.Spec.Replicas), true
 		for i := range *object.Spec.Replicas {
 			w.observed.Pods = append(w.observed.Pods, plan.Pod{
-				Name: fmt.Sprintf("converter-%d", i), Plans: plans, Ready: true, Proof: &proof})
+				Name: fmt.Sprintf("converter-%d", i), Plans: plans, Ready: true, Scheduled: true, Proof: &proof})
 		}
 	case *corev1apply.ConfigMapApplyConfiguration:
 		w.store(object.Labels[plan.PlanLabel])

@@ -9,6 +9,8 @@ import (
 	"strconv"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/conversion-operator/conversion-operator/internal/plain"
 )
 
 // retryAfterSeconds is when a call may come again that found the pod busy, or
@@ -39,7 +41,7 @@ func appendFailure(dst []byte, message string) []byte {
 
 // appendText appends text as a JSON string. Bytes that are not UTF-8 are replaced.
 func appendText(dst, text []byte) []byte {
-	if isPlain(text) {
+	if plain.Len(text) == len(text) {
 		dst = append(dst, '"')
 		dst = append(dst, text...)
 		return append(dst, '"')
@@ -109,7 +111,7 @@ var (
 func write(w http.ResponseWriter, code int, contentType []string, body []byte) {
 	header := w.Header()
 	header["Content-Type"] = contentType
-	header.Set("Content-Length", strconv.Itoa(len(body)))
+	header["Content-Length"] = []string{strconv.Itoa(len(body))}
 	w.WriteHeader(code)
 	// The client is gone if this fails; there is nobody left to tell.
 	_, _ = w.Write(body)

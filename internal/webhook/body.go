@@ -60,13 +60,16 @@ func (x *exchange) receive(r *http.Request) *refusal {
 
 func acceptable(header http.Header) *refusal {
 	// This is what an API server sends. Only others are worth a closer look.
-	if contentType := header.Get("Content-Type"); contentType != "application/json" {
+	if sent := header["Content-Type"]; len(sent) != 1 || sent[0] != "application/json" {
+		contentType := header.Get("Content-Type")
 		if mediaType, _, err := mime.ParseMediaType(contentType); err != nil || mediaType != "application/json" {
 			return unsupported("Content-Type is %q, not application/json", contentType)
 		}
 	}
-	if encoding := header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
-		return unsupported("Content-Encoding is %q: send the review uncompressed", encoding)
+	for _, encoding := range header["Content-Encoding"] {
+		if encoding != "" && encoding != "identity" {
+			return unsupported("Content-Encoding is %q: send the review uncompressed", encoding)
+		}
 	}
 	return nil
 }

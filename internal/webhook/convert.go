@@ -66,7 +66,7 @@ var exchanges = sync.Pool{New: func() any { return new(exchange) }}
 
 func (h *Handler) newExchange() *exchange {
 	x := exchanges.Get().(*exchange)
-	*x = exchange{handler: h, began: time.Now(), in: x.in[:0], out: x.out[:0], passed: x.passed[:0]}
+	x.handler, x.began = h, time.Now()
 	return x
 }
 
@@ -79,18 +79,18 @@ func (x *exchange) release() {
 	if cap(x.in) > pooledBytes || cap(x.out) > pooledBytes || x.failure == failurePanic {
 		return
 	}
-	*x = exchange{in: x.in, out: x.out, passed: x.passed}
+	*x = exchange{in: x.in[:0], out: x.out[:0], passed: x.passed[:0]}
 	exchanges.Put(x)
 }
 
 // convert answers a ConversionReview: all objects or a failure. Only a request
 // that is not a review at all gets an HTTP error.
-func (h *Handler) convert(w http.ResponseWriter, r *http.Request) {
+func (h *Handler) convert(w http.ResponseWriter, r *http.Request, hash string) {
 	x := h.newExchange()
 	h.metrics.inFlight.Inc()
 	defer x.release()
 
-	refused := x.choose(r.PathValue("plan"))
+	refused := x.choose(hash)
 	if refused == nil {
 		refused = x.receive(r)
 	}

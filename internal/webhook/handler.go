@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strings"
 	"sync/atomic"
 
 	"github.com/go-logr/logr"
@@ -118,7 +119,7 @@ func NewHandler(plans []Plan, options HandlerOptions) *Handler {
 	h.hashes = slices.Sorted(maps.Keys(h.converters))
 	h.metrics = newMetrics(&h.options, h.gates, h.hashes)
 	h.targets = h.metrics.newTargets(&h.options, plans)
-	h.mux.HandleFunc("POST "+ConvertPath+"/{plan}", h.convert)
+	h.mux.HandleFunc("POST "+ConvertPath+"/{plan}", func(w http.ResponseWriter, r *http.Request) { h.convert(w, r, r.PathValue("plan")) })
 	h.mux.HandleFunc("GET "+PlanPath, h.plans)
 	h.mux.HandleFunc("GET "+HealthPath, healthy)
 	h.mux.HandleFunc("GET "+ReadyPath, h.ready)
@@ -132,6 +133,11 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		// leaves no kept connection to be closed under a call later. A POST that
 		// loses its connection is not retried.
 		w.Header().Set("Connection", "close")
+	}
+	// Nearly every call is one of these, and needs no search for its handler.
+	if hash, found := strings.CutPrefix(r.URL.Path, ConvertPath+"/"); found && r.Method == http.MethodPost && h.converters[hash] != nil {
+		h.convert(w, r, hash)
+		return
 	}
 	h.mux.ServeHTTP(w, r)
 }

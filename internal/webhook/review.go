@@ -64,7 +64,7 @@ func (x *exchange) read(ctx context.Context) error {
 		}
 	}
 	s.end()
-	if s.err != nil {
+	if s.err != nil || x.begun {
 		return s.err
 	}
 	if err := x.review.check(); err != nil {
@@ -124,7 +124,7 @@ func (x *exchange) readObjects(ctx context.Context, s *scanner) {
 
 // convertLate converts the objects that were only remembered, if any.
 func (x *exchange) convertLate(ctx context.Context) error {
-	if x.begun || !x.begin() || x.review.objectsEnd == 0 {
+	if !x.begin() || x.review.objectsEnd == 0 {
 		return nil
 	}
 	s := &x.scanner
@@ -174,11 +174,10 @@ func (r *review) check() error {
 
 // version returns the group and version of the review, and so of its answer.
 func (r *review) version() string {
-	switch string(r.apiVersion) {
-	case reviewV1:
-		return reviewV1
-	case reviewV1beta1:
-		return reviewV1beta1
+	for _, version := range [...]string{reviewV1, reviewV1beta1} {
+		if string(r.apiVersion) == version {
+			return version
+		}
 	}
 	return ""
 }

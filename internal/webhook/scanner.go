@@ -7,6 +7,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+
+	"github.com/conversion-operator/conversion-operator/internal/plain"
 )
 
 // maxNesting is how deep a value may go that is skipped. The API server decodes
@@ -72,36 +74,31 @@ func (s *scanner) name() []byte {
 // text reads a string, and returns it decoded. A null is taken for an empty one.
 // Of most strings that is a part of the data, and costs nothing.
 func (s *scanner) text() []byte {
-	if s.null() {
-		return nil
-	}
 	if s.peek() != '"' {
-		s.unexpected("a string")
+		if !s.null() {
+			s.unexpected("a string")
+		}
 		return nil
 	}
+	inner := s.data[s.pos+1:]
+	if length := plain.Len(inner); length < len(inner) && inner[length] == '"' && s.err == nil {
+		s.pos += length + len(`""`)
+		return inner[:length:length]
+	}
+	return s.oddText()
+}
+
+// oddText is a string that is not plain.
+func (s *scanner) oddText() []byte {
 	span := s.value()
 	if s.err != nil {
 		return nil
-	}
-	if inner := span[1 : len(span)-1]; isPlain(inner) {
-		return inner
 	}
 	var decoded string
 	if err := json.Unmarshal(span, &decoded); err != nil {
 		s.fail(err)
 	}
 	return []byte(decoded)
-}
-
-// isPlain reports whether a string's bytes mean themselves, in JSON and in any
-// other way to write them down.
-func isPlain(inner []byte) bool {
-	for _, c := range inner {
-		if c < ' ' || c > '~' || c == '"' || c == '\\' {
-			return false
-		}
-	}
-	return true
 }
 
 // value skips the next value and returns its span. Appending to it does not
@@ -138,8 +135,16 @@ func (s *scanner) null() bool {
 	return true
 }
 
-// peek skips space and returns the next byte, or 0 at the end.
+// peek skips space, of which there is none mostly, and returns the next byte, or
+// 0 at the end.
 func (s *scanner) peek() byte {
+	if s.pos < len(s.data) && s.data[s.pos] > ' ' {
+		return s.data[s.pos]
+	}
+	return s.skipSpace()
+}
+
+func (s *scanner) skipSpace() byte {
 	for ; s.pos < len(s.data); s.pos++ {
 		switch c := s.data[s.pos]; c {
 		case ' ', '\t', '\r', '\n':

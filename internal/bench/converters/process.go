@@ -96,11 +96,11 @@ func observe(ctx context.Context, pid, port int, authority []byte, start time.Ti
 
 // mount writes the files of a converter pod, and returns its certificate.
 func mount(dir string, plan []byte) ([]byte, error) {
-	pair, err := pki.NewAuthority("bench", time.Now())
+	pair, err := pki.NewAuthority("bench", time.Now(), 24*time.Hour)
 	if err != nil {
 		return nil, err
 	}
-	leaf, err := pki.IssueLeaf(pair, "localhost", time.Now())
+	leaf, err := pki.IssueLeaf(pair, "localhost", time.Now(), 24*time.Hour)
 	if err != nil {
 		return nil, err
 	}

@@ -57,9 +57,9 @@ func newConverter(t *testing.T, compiled *conversion.Plan) *converter {
 // certify makes the converter's certificate.
 func (c *converter) certify(t *testing.T) {
 	t.Helper()
-	authority, err := pki.NewAuthority("converters of tests", time.Now())
+	authority, err := pki.NewAuthority("converters of tests", time.Now(), time.Hour)
 	must(t, err)
-	leaf, err := pki.IssueLeaf(authority, host, time.Now())
+	leaf, err := pki.IssueLeaf(authority, host, time.Now(), time.Hour)
 	must(t, err)
 	c.bundle = authority.Certificate
 	must(t, os.WriteFile(filepath.Join(c.directory, corev1.TLSCertKey), leaf.Certificate, 0o600))

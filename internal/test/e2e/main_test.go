@@ -29,7 +29,7 @@ const system = "conversion-system"
 var (
 	teller  *story.Teller
 	fleet   *story.Fleet
-	cluster client.Client
+	cluster client.WithWatch
 )
 
 // TestMain installs the operator once, as a user would.
@@ -63,7 +63,7 @@ func connect() error {
 			return err
 		}
 	}
-	if cluster, err = client.New(kubeconfig, client.Options{Scheme: scheme}); err != nil {
+	if cluster, err = client.NewWithWatch(kubeconfig, client.Options{Scheme: scheme}); err != nil {
 		return err
 	}
 	teller = story.NewTeller(os.Stdout, root)

@@ -1,0 +1,265 @@
+//go:build integration
+
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	cmv1 "github.com/cert-manager/cert-manager/pkg/apis/certmanager/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/pki"
+	"github.com/conversion-operator/conversion-operator/internal/plan"
+)
+
+// armWith arms a policy whose certificates come from a source, with pods that
+// serve what they are given.
+func armWith(t *testing.T, group, certificates string) string {
+	t.Helper()
+	name := "crontabs." + group
+	create(t, manifest(group, "v1beta1", "v1"), &apiextensionsv1.CustomResourceDefinition{})
+	create(t, strings.Replace(policy(group), "migration:", "certificates: "+certificates+", migration:", 1), &v1alpha1.ConversionPolicy{})
+	return name
+}
+
+func ready(t *testing.T, name string) {
+	t.Helper()
+	waitFor(t, name, v1alpha1.WebhookAvailableCondition, metav1.ConditionFalse, v1alpha1.ReasonRollingOut)
+	pods.mount(t, name)
+	pods.run(t, name)
+	waitFor(t, name, v1alpha1.ReadyCondition, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
+	atRest(t, name)
+}
+
+// atRest waits until the policy's rotation is over, and all that is known is recorded.
+func atRest(t *testing.T, name string) {
+	t.Helper()
+	eventually(t, "the rotation is over", func() (bool, string) {
+		secret := getSecret(t, plan.CertificateName(name))
+		rotation := getPolicy(t, name).Status.Rotation
+		return rotation != nil && rotation.State == v1alpha1.RotationServing && secret.Annotations[plan.TrustedAnnotation] != "",
+			fmt.Sprintf("%v, annotations %v", rotation, secret.Annotations)
+	})
+}
+
+func getSecret(t *testing.T, name string) *corev1.Secret {
+	t.Helper()
+	secret := &corev1.Secret{}
+	must(t, cluster.Get(t.Context(), client.ObjectKey{Namespace: system, Name: name}, secret))
+	return secret
+}
+
+func trigger(t *testing.T, name, text string) {
+	t.Helper()
+	patch := fmt.Sprintf(`{"spec":{"certificates":{"selfManaged":{"rotationTrigger":%q}}}}`, text)
+	must(t, cluster.Patch(t.Context(), getPolicy(t, name), client.RawPatch(mergePatch, []byte(patch))))
+}
+
+// TestRotation replaces the authority of an armed policy, by a manager that lives
+// and by one that is killed after every write. The CustomResourceDefinition is
+// written twice each time, and never for a serving certificate alone.
+func TestRotation(t *testing.T) {
+	name := armWith(t, "rotation.example.com", "{selfManaged: {}}")
+	ready(t, name)
+	for i, dies := range []bool{false, true} {
+		before, authority := getCRD(t, name), getSecret(t, plan.AuthorityName(name)).Data[corev1.TLSCertKey]
+		killed.Store(dies)
+		trigger(t, name, fmt.Sprint(i))
+		states := follow(t, name, authority)
+		killed.Store(false)
+		if got := getCRD(t, name).Generation - before.Generation; got != 2 {
+			t.Errorf("killed: %t: the CustomResourceDefinition was written %d times, want 2", dies, got)
+		}
+		for _, state := range []v1alpha1.RotationState{v1alpha1.RotationSettling, v1alpha1.RotationProving} {
+			if !slices.Contains(states, state) {
+				t.Errorf("killed: %t: the status went through %v, without %s", dies, states, state)
+			}
+		}
+		checkConversion(t, getCRD(t, name))
+		if secret := getSecret(t, plan.AuthorityName(name)); len(secret.Data[plan.NextKeyKey]) > 0 {
+			t.Error("the next authority is still there besides the current one")
+		}
+	}
+
+	generation, leaf := getCRD(t, name).Generation, getSecret(t, plan.CertificateName(name))
+	must(t, cluster.Delete(t.Context(), leaf))
+	eventually(t, "there is another serving certificate", func() (bool, string) {
+		secret := &corev1.Secret{}
+		err := cluster.Get(t.Context(), client.ObjectKeyFromObject(leaf), secret)
+		return err == nil && string(secret.Data[corev1.TLSCertKey]) != string(leaf.Data[corev1.TLSCertKey]), fmt.Sprint(err)
+	})
+	pods.mount(t, name)
+	waitFor(t, name, v1alpha1.ReadyCondition, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
+	atRest(t, name)
+	if got := getCRD(t, name).Generation; got != generation {
+		t.Errorf("a serving certificate was renewed, and the CustomResourceDefinition written %d times", got-generation)
+	}
+	checkRest(t, name)
+}
+
+// follow lets pods take up what they mount while an authority is replaced, and
+// holds at every look that what they serve is trusted.
+func follow(t *testing.T, name string, authority []byte) []v1alpha1.RotationState {
+	t.Helper()
+	var states []v1alpha1.RotationState
+	serverName := plan.ServerName(name, system)
+	eventually(t, "the authority is replaced", func() (bool, string) {
+		leaf, _ := pods.serves.Load(serverName)
+		bundle := getCRD(t, name).Spec.Conversion.Webhook.ClientConfig.CABundle
+		trusted, err := pki.ParseBundle(bundle)
+		must(t, err)
+		if err := pki.CheckLeaf(leaf.(pki.KeyPair), trusted, serverName, time.Now()); err != nil { //nolint:forcetypeassert // nothing else is stored
+			t.Fatalf("an API server would refuse what pods serve: %v", err)
+		}
+		state := getPolicy(t, name).Status.Rotation.State
+		if len(states) == 0 || states[len(states)-1] != state {
+			states = append(states, state)
+		}
+		if state == v1alpha1.RotationProving {
+			pods.mount(t, name)
+		}
+		current := getSecret(t, plan.AuthorityName(name)).Data[corev1.TLSCertKey]
+		return state == v1alpha1.RotationServing && string(current) != string(authority) && string(bundle) == string(current), fmt.Sprint(states)
+	})
+	return states
+}
+
+// TestLostAuthority: the Secret with the authority is deleted while it is in use.
+func TestLostAuthority(t *testing.T) {
+	name := armWith(t, "lost.example.com", "{selfManaged: {}}")
+	ready(t, name)
+	authority := getSecret(t, plan.AuthorityName(name))
+	must(t, cluster.Delete(t.Context(), authority))
+	eventually(t, "there is another authority", func() (bool, string) {
+		err := cluster.Get(t.Context(), client.ObjectKeyFromObject(authority), &corev1.Secret{})
+		return err == nil, fmt.Sprint(err)
+	})
+	follow(t, name, authority.Data[corev1.TLSCertKey])
+	waitFor(t, name, v1alpha1.ReadyCondition, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
+	checkConversion(t, getCRD(t, name))
+}
+
+// theirs makes a Secret of somebody else.
+func theirs(t *testing.T, name, serverName string, labels map[string]string) *corev1.Secret {
+	t.Helper()
+	authority, err := pki.NewAuthority("theirs", time.Now(), time.Hour)
+	must(t, err)
+	leaf, err := pki.IssueLeaf(authority, serverName, time.Now(), time.Hour)
+	must(t, err)
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: name, Labels: labels},
+		Data: map[string][]byte{
+			corev1.TLSCertKey: leaf.Certificate, corev1.TLSPrivateKeyKey: leaf.Key, plan.CAKey: authority.Certificate},
+	}
+}
+
+// TestSecretOfOthers: a Secret that somebody else keeps is missing, wrong, right,
+// and then another one.
+func TestSecretOfOthers(t *testing.T) {
+	name := armWith(t, "secret.example.com", "{secret: {name: theirs}}")
+	waitFor(t, name, v1alpha1.CertificatesReadyCondition, metav1.ConditionFalse, v1alpha1.ReasonSecretNotFound)
+	must(t, cluster.Create(t.Context(), theirs(t, "theirs", "elsewhere.svc", nil)))
+	condition := waitFor(t, name, v1alpha1.CertificatesReadyCondition, metav1.ConditionFalse, string(pki.WrongName))
+	if want := plan.ServerName(name, system); !strings.Contains(condition.Message, want) {
+		t.Errorf("the message lacks %q: %s", want, condition.Message)
+	}
+	replace(t, theirs(t, "theirs", plan.ServerName(name, system), nil))
+	ready(t, name)
+
+	before := getCRD(t, name)
+	other := theirs(t, "theirs", plan.ServerName(name, system), nil)
+	replace(t, other)
+	touch(t, name, 0)
+	waitFor(t, name, v1alpha1.CertificatesReadyCondition, metav1.ConditionTrue, string(v1alpha1.RotationProving))
+	pods.mount(t, name)
+	waitFor(t, name, v1alpha1.CertificatesReadyCondition, metav1.ConditionTrue, v1alpha1.ReasonIssued)
+	after := getCRD(t, name)
+	if string(after.Spec.Conversion.Webhook.ClientConfig.CABundle) != string(other.Data[plan.CAKey]) || after.Generation != before.Generation+2 {
+		t.Errorf("the CustomResourceDefinition was written %d times, want 2, or trusts something else", after.Generation-before.Generation)
+	}
+}
+
+func replace(t *testing.T, secret *corev1.Secret) {
+	t.Helper()
+	there := getSecret(t, secret.Name)
+	there.Data = secret.Data
+	must(t, cluster.Update(t.Context(), there))
+}
+
+// TestCertManager: cert-manager is not installed, then it is, and a Certificate is
+// asked for that its API accepts.
+func TestCertManager(t *testing.T) {
+	name := armWith(t, "certmanager.example.com", "{certManager: {issuerRef: {name: company, kind: ClusterIssuer}}}")
+	waitFor(t, name, v1alpha1.CertificatesReadyCondition, metav1.ConditionFalse, v1alpha1.ReasonCertManagerNotInstalled)
+	installCertManager(t)
+	request := &cmv1.Certificate{}
+	eventually(t, "a Certificate is asked for", func() (bool, string) {
+		err := cluster.Get(t.Context(), client.ObjectKey{Namespace: system, Name: plan.IssuedName(name)}, request)
+		return err == nil, fmt.Sprint(err)
+	})
+	request.Status.Conditions = []cmv1.CertificateCondition{{Type: cmv1.CertificateConditionReady, Status: "False", Message: "no such issuer"}}
+	must(t, cluster.Status().Update(t.Context(), request))
+	eventually(t, "the condition says why nothing was issued", func() (bool, string) {
+		condition := apimeta.FindStatusCondition(getPolicy(t, name).Status.Conditions, v1alpha1.CertificatesReadyCondition)
+		return condition.Reason == v1alpha1.ReasonIssuing && strings.Contains(condition.Message, "no such issuer"), condition.Message
+	})
+	must(t, cluster.Create(t.Context(), theirs(t, request.Spec.SecretName, request.Spec.DNSNames[0], request.Spec.SecretTemplate.Labels)))
+	ready(t, name)
+	if got := getCRD(t, name).Spec.Conversion.Webhook.ClientConfig.CABundle; string(got) != string(getSecret(t, request.Spec.SecretName).Data[plan.CAKey]) {
+		t.Error("caBundle is not what cert-manager issued by")
+	}
+	checkRest(t, name)
+}
+
+// installCertManager creates the CustomResourceDefinition of cert-manager's Certificate.
+func installCertManager(t *testing.T) {
+	t.Helper()
+	dir, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "github.com/cert-manager/cert-manager").Output()
+	must(t, err)
+	text, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(dir)), "deploy", "crds", "cert-manager.io_certificates.yaml"))
+	must(t, err)
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	unmarshal(t, string(text), crd)
+	if err := cluster.Create(t.Context(), crd); !apierrors.IsAlreadyExists(err) {
+		must(t, err)
+	}
+}
+
+// TestInjected: what somebody else injects is never overwritten.
+func TestInjected(t *testing.T) {
+	const name = "crontabs.injected.example.com"
+	must(t, cluster.Create(t.Context(), theirs(t, "injected", plan.ServerName(name, system), nil)))
+	armWith(t, "injected.example.com", "{injected: {secretName: injected}}")
+	ready(t, name)
+	other := theirs(t, "other", plan.ServerName(name, system), nil)
+	inject := func(bundle []byte) int64 {
+		crd := getCRD(t, name)
+		crd.Annotations = map[string]string{"cert-manager.io/inject-ca-from": system + "/injected"}
+		crd.Spec.Conversion.Webhook.ClientConfig.CABundle = bundle
+		must(t, cluster.Update(t.Context(), crd))
+		return crd.Generation
+	}
+	generation := inject(other.Data[plan.CAKey])
+	waitFor(t, name, v1alpha1.CertificatesReadyCondition, metav1.ConditionFalse, string(pki.CAMismatch))
+	if got := getCRD(t, name); got.Generation != generation {
+		t.Errorf("what was injected is overwritten: %d writes", got.Generation-generation)
+	}
+	inject(append(other.Data[plan.CAKey], getSecret(t, "injected").Data[plan.CAKey]...))
+	waitFor(t, name, v1alpha1.ReadyCondition, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
+}

@@ -1,0 +1,69 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"context"
+
+	cmv1 "github.com/cert-manager/cert-manager/pkg/apis/certmanager/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/conversion-operator/conversion-operator/internal/plan"
+)
+
+// observeCertificates reads what converter pods mount, and where it comes from.
+func (r *ConversionPolicyReconciler) observeCertificates(ctx context.Context, observed *plan.Observed) error {
+	var err error
+	if observed.Authority, err = r.secret(ctx, r.Client, plan.AuthorityName(observed.Policy.Name)); err != nil {
+		return err
+	}
+	if observed.Certificate, err = r.secret(ctx, r.Client, plan.CertificateName(observed.Policy.Name)); err != nil {
+		return err
+	}
+	if name := plan.SourceSecret(observed.Policy); name != "" {
+		// Live: the cache has nothing but what the operator made.
+		if observed.Source, err = r.secret(ctx, r.Live, name); err != nil {
+			return err
+		}
+	}
+	if observed.Policy.Spec.Certificates.CertManager != nil {
+		return r.observeRequest(ctx, observed)
+	}
+	return nil
+}
+
+// observeRequest reads what cert-manager says of the Certificate. It is no failure
+// where cert-manager is not installed.
+func (r *ConversionPolicyReconciler) observeRequest(ctx context.Context, observed *plan.Observed) error {
+	certificate := &cmv1.Certificate{}
+	key := client.ObjectKey{Namespace: r.Settings.Namespace, Name: plan.IssuedName(observed.Policy.Name)}
+	err := r.Live.Get(ctx, key, certificate)
+	switch {
+	case apimeta.IsNoMatchError(err):
+		observed.Request.NotInstalled = true
+		return nil
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return err
+	}
+	observed.Request = plan.RequestOf(certificate)
+	return nil
+}
+
+// secret returns nil for a Secret that does not exist.
+func (r *ConversionPolicyReconciler) secret(ctx context.Context, from client.Reader, name string) (*corev1.Secret, error) {
+	secret := &corev1.Secret{}
+	err := from.Get(ctx, client.ObjectKey{Namespace: r.Settings.Namespace, Name: name}, secret)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return secret, nil
+}

@@ -1,0 +1,59 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package conversion
+
+import (
+	"fmt"
+	"testing"
+)
+
+// Where a plan expects an object there may be a list, whose elements have no names.
+func TestListInPlaceOfAnObject(t *testing.T) {
+	const text = `{"a":[1,{"b":2}]}`
+	root, err := parse([]byte(text), everything)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var paths []Path
+	of := holder{slot: newSlot(Path{"a"}, 0), known: setOf([]string{"b"})}
+	for i := range fewNames + 1 {
+		name := fmt.Sprint("name", i)
+		paths = append(paths, Path{name})
+		of.members.set(name, always)
+	}
+	var h hop
+	h.leave(&of, root, nil)
+	if got := string(root.append(nil)); got != text || len(h.keep) > 0 {
+		t.Errorf("%s is left, and %d values are kept; want %s and none", got, len(h.keep), text)
+	}
+	a := newName("a")
+	if root.get(&a).lent(trieOf(paths, 0)) {
+		t.Error("a list is taken for an object that has lent values")
+	}
+}
+
+// Many names are found as few are, whatever their spelling.
+func TestByName(t *testing.T) {
+	for _, count := range []int{1, fewNames, fewNames + 1, 5 * fewNames} {
+		var numbers byName[int]
+		for i := range count {
+			numbers.set(fmt.Sprint("é", i), -1)
+			numbers.set(fmt.Sprint("é", i), i+1)
+		}
+		for i := range count {
+			for _, spelling := range []string{"é%d", `\u00e9%d`} {
+				root, err := parse(fmt.Appendf(nil, `{"`+spelling+`":0,"other":0}`, i), one)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got := numbers.of(root.first); got != i+1 {
+					t.Errorf("of %d names, %s is %d, want %d", count, root.first.key, got, i+1)
+				}
+				if got := numbers.of(root.last) + numbers.get("other"); got != 0 {
+					t.Errorf("of %d names, one that is not there is %d", count, got)
+				}
+			}
+		}
+	}
+}

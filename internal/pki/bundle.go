@@ -1,0 +1,94 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package pki
+
+import (
+	"bytes"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Bundle is a set of certificates that are trusted, in the order in which they
+// are written: what goes into caBundle.
+type Bundle []*x509.Certificate
+
+// ParseBundle reads the certificates of a PEM text, each once. It fails where
+// there is none, or something else: an API server would refuse all of it.
+func ParseBundle(text []byte) (Bundle, error) {
+	var bundle Bundle
+	for rest := text; ; {
+		var block *pem.Block
+		block, rest = pem.Decode(rest)
+		if block == nil {
+			break
+		}
+		if block.Type != certificateBlock {
+			return nil, fmt.Errorf("a PEM block of type %s where only certificates belong", block.Type)
+		}
+		certificate, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return nil, fmt.Errorf("certificate %d: %w", len(bundle)+1, err)
+		}
+		bundle = bundle.With(Bundle{certificate})
+	}
+	if len(bundle) == 0 {
+		return nil, errors.New("no PEM block of type CERTIFICATE")
+	}
+	return bundle, nil
+}
+
+// Encode writes the bundle in PEM: the same bytes for the same certificates in
+// the same order.
+func (b Bundle) Encode() []byte {
+	var text bytes.Buffer
+	for _, certificate := range b {
+		text.Write(pem.EncodeToMemory(&pem.Block{Type: certificateBlock, Bytes: certificate.Raw}))
+	}
+	return text.Bytes()
+}
+
+// With returns the bundle with those of another behind it that it lacks.
+func (b Bundle) With(others Bundle) Bundle {
+	union := slices.Clone(b)
+	for _, other := range others {
+		if !union.has(other) {
+			union = append(union, other)
+		}
+	}
+	return union
+}
+
+// Unexpired returns the certificates that have not expired.
+func (b Bundle) Unexpired(now time.Time) Bundle {
+	return slices.DeleteFunc(slices.Clone(b), func(certificate *x509.Certificate) bool { return now.After(certificate.NotAfter) })
+}
+
+// Contains reports whether every certificate of another bundle is in this one.
+func (b Bundle) Contains(others Bundle) bool {
+	return !slices.ContainsFunc(others, func(other *x509.Certificate) bool { return !b.has(other) })
+}
+
+// Same reports whether two bundles have the same certificates, in any order.
+func (b Bundle) Same(other Bundle) bool { return b.Contains(other) && other.Contains(b) }
+
+// NotAfter is when the first of the certificates expires.
+func (b Bundle) NotAfter() time.Time {
+	return slices.MinFunc(b, func(x, y *x509.Certificate) int { return x.NotAfter.Compare(y.NotAfter) }).NotAfter
+}
+
+func (b Bundle) has(certificate *x509.Certificate) bool {
+	return slices.ContainsFunc(b, certificate.Equal)
+}
+
+func (b Bundle) pool() *x509.CertPool {
+	pool := x509.NewCertPool()
+	for _, certificate := range b {
+		pool.AddCert(certificate)
+	}
+	return pool
+}

@@ -1,0 +1,121 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/pki"
+	"github.com/conversion-operator/conversion-operator/internal/plan"
+)
+
+// TestWrongCertificates: whatever is wrong with a Secret of somebody else is said
+// with its cure, and nothing is armed by it.
+func TestWrongCertificates(t *testing.T) {
+	cases := map[string]struct {
+		damage func(*world, map[string][]byte)
+		reason string
+		cure   string
+	}{
+		"no certificate": {func(_ *world, data map[string][]byte) { delete(data, corev1.TLSCertKey) }, "InvalidCertificate", "into tls.crt"},
+		"no key":         {func(_ *world, data map[string][]byte) { delete(data, corev1.TLSPrivateKeyKey) }, "InvalidCertificate", "into tls.key"},
+		"no authority":   {func(_ *world, data map[string][]byte) { delete(data, plan.CAKey) }, v1alpha1.ReasonMissingCA, "ca.crt must be"},
+		"an authority that is none": {
+			func(_ *world, data map[string][]byte) { data[plan.CAKey] = []byte("x") }, "InvalidCertificate", "ca.crt: no PEM block",
+		},
+		"another key": {func(w *world, data map[string][]byte) {
+			data[corev1.TLSPrivateKeyKey] = w.theirs("other").Data[corev1.TLSPrivateKeyKey]
+		}, "KeyMismatch", "put the key into tls.key that tls.crt was issued for"},
+		"another authority": {func(w *world, data map[string][]byte) { data[plan.CAKey] = w.theirs("other").Data[plan.CAKey] },
+			"CAMismatch", "into ca.crt"},
+		"another name":     {func(w *world, data map[string][]byte) { w.issue(data, "elsewhere.svc", w.observed.Now) }, "WrongName", "have it issued for the DNS name crontabs-"},
+		"expired":          {func(w *world, data map[string][]byte) { w.issue(data, "", w.observed.Now.Add(-400*time.Hour)) }, "Expired", "have it renewed"},
+		"not valid yet":    {func(w *world, data map[string][]byte) { w.issue(data, "", w.observed.Now.Add(time.Hour)) }, "NotYetValid", "correct the clock"},
+		"a clock behind":   {func(w *world, data map[string][]byte) { w.issue(data, "", w.observed.Now.Add(5*time.Minute)) }, "", ""},
+		"nothing is wrong": {func(*world, map[string][]byte) {}, "", ""},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, policyYAML)
+			w.observed.Source = w.theirs("theirs")
+			c.damage(w, w.observed.Source.Data)
+			w.armedBy(v1alpha1.Certificates{Secret: &v1alpha1.SecretCertificates{Name: "theirs"}})
+			ready := apimeta.FindStatusCondition(w.observed.Policy.Status.Conditions, v1alpha1.CertificatesReadyCondition)
+			armed := w.observed.CRD.Spec.Conversion != nil
+			if c.reason == "" {
+				if !armed {
+					t.Errorf("nothing is wrong, and it is not armed: %s", ready.Message)
+				}
+				return
+			}
+			if armed || ready.Reason != c.reason || !strings.Contains(ready.Message, c.cure) || !strings.Contains(ready.Message, "conversion-system/theirs") {
+				t.Errorf("armed: %t; %s: %s; want %s with %q", armed, ready.Reason, ready.Message, c.reason, c.cure)
+			}
+		})
+	}
+}
+
+// issue puts a certificate for a name, by default the right one, into a Secret.
+func (w *world) issue(data map[string][]byte, name string, at time.Time) {
+	if name == "" {
+		name = plan.ServerName(crontabs, "conversion-system")
+	}
+	authority := w.pair(pki.NewAuthority("theirs", at, 1000*time.Hour))
+	leaf := w.pair(pki.IssueLeaf(authority, name, at, 300*time.Hour))
+	data[corev1.TLSCertKey], data[corev1.TLSPrivateKeyKey], data[plan.CAKey] = leaf.Certificate, leaf.Key, authority.Certificate
+}
+
+// TestInjected: caBundle is somebody else's. It is never overwritten, and what
+// pods serve is judged by it.
+func TestInjected(t *testing.T) {
+	injected := v1alpha1.Certificates{Injected: &v1alpha1.InjectedCertificates{SecretName: "theirs"}}
+	cases := map[string]struct {
+		source func(*world, map[string][]byte)
+		inject func(*world) []byte
+		reason string
+	}{
+		"the same": {nil, func(w *world) []byte { return w.observed.Source.Data[plan.CAKey] }, v1alpha1.ReasonIssued},
+		"more than that": {nil, func(w *world) []byte {
+			return append(w.theirs("other").Data[plan.CAKey], w.observed.Source.Data[plan.CAKey]...)
+		}, v1alpha1.ReasonIssued},
+		"something else": {nil, func(w *world) []byte { return w.theirs("other").Data[plan.CAKey] }, "CAMismatch"},
+		"nothing":        {nil, func(*world) []byte { return nil }, v1alpha1.ReasonNotInjected},
+		"nothing, and nobody knows the authority": {
+			func(_ *world, data map[string][]byte) { delete(data, plan.CAKey) }, nil, v1alpha1.ReasonNotInjected,
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, policyYAML)
+			w.observed.Source = w.theirs("theirs")
+			if c.source != nil {
+				c.source(w, w.observed.Source.Data)
+			}
+			w.armedBy(injected)
+			conversion := w.observed.CRD.Spec.Conversion
+			if conversion == nil || len(conversion.Webhook.ClientConfig.CABundle) == 0 {
+				t.Fatal("it is armed without anything to trust, or not at all")
+			}
+			if c.inject != nil {
+				conversion.Webhook.ClientConfig.CABundle = c.inject(w)
+				w.observed.CRD.Annotations = map[string]string{"cert-manager.io/inject-ca-from": "conversion-system/theirs"}
+			}
+			decided := w.plan()
+			if slices.Contains(kinds(decided.Steps), "SwitchCRD") {
+				t.Error("caBundle is overwritten")
+			}
+			ready := apimeta.FindStatusCondition(decided.Status.Conditions, v1alpha1.CertificatesReadyCondition)
+			if ready.Reason != c.reason {
+				t.Errorf("%s: %s; want %s", ready.Reason, ready.Message, c.reason)
+			}
+		})
+	}
+}

@@ -1,0 +1,145 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan_test
+
+import (
+	"bytes"
+	"maps"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/pki"
+	"github.com/conversion-operator/conversion-operator/internal/plan"
+)
+
+// certify carries out a step on certificates as the controller does.
+func (w *world) certify(step plan.Step) {
+	w.t.Helper()
+	switch step := step.(type) {
+	case plan.IssueAuthority:
+		pair := w.pair(pki.NewAuthority(crontabs, w.observed.Now, step.Lifetime))
+		data := map[string][]byte{corev1.TLSCertKey: pair.Certificate, corev1.TLSPrivateKeyKey: pair.Key}
+		if step.Next {
+			data = map[string][]byte{plan.NextCertificateKey: pair.Certificate, plan.NextKeyKey: pair.Key}
+		}
+		w.observed.Authority = w.patched(w.observed.Authority, step.SecretName, step.ResourceVersion, data,
+			map[string]string{plan.TriggerAnnotation: step.Trigger})
+	case plan.PromoteAuthority:
+		w.observed.Authority = w.patched(w.observed.Authority, step.SecretName, step.ResourceVersion, map[string][]byte{
+			corev1.TLSCertKey: step.Authority.Certificate, corev1.TLSPrivateKeyKey: step.Authority.Key,
+			plan.NextCertificateKey: nil, plan.NextKeyKey: nil}, nil)
+	case plan.WriteCertificate:
+		pair := step.Pair
+		if step.Signer != nil {
+			pair = w.pair(pki.IssueLeaf(*step.Signer, step.DNSName, w.observed.Now, step.Lifetime))
+		}
+		w.observed.Certificate = w.patched(w.observed.Certificate, step.SecretName, step.ResourceVersion, map[string][]byte{
+			corev1.TLSCertKey: pair.Certificate, corev1.TLSPrivateKeyKey: pair.Key, plan.CAKey: step.CABundle,
+		}, map[string]string{plan.TrustedAnnotation: step.Trusted})
+	case plan.NudgePod:
+		for i := range w.observed.Pods {
+			if pod := &w.observed.Pods[i]; pod.Name == step.Name {
+				pod.Certificate = step.Certificate
+			}
+		}
+	}
+}
+
+func (w *world) pair(pair pki.KeyPair, err error) pki.KeyPair {
+	w.t.Helper()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return pair
+}
+
+// patched is a Secret with what a step writes; what is nil is removed. Like the
+// API server, it refuses a step that was decided on another state.
+func (w *world) patched(secret *corev1.Secret, name, version string, data map[string][]byte, annotations map[string]string) *corev1.Secret {
+	w.t.Helper()
+	if secret == nil {
+		secret = &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	} else if secret.ResourceVersion != version {
+		w.t.Fatalf("Secret %s is written at resourceVersion %q and has %q", name, version, secret.ResourceVersion)
+	}
+	secret = secret.DeepCopy()
+	next, _ := strconv.Atoi(secret.ResourceVersion)
+	secret.ResourceVersion = strconv.Itoa(next + 1)
+	if secret.Data == nil {
+		secret.Data, secret.Annotations = map[string][]byte{}, map[string]string{}
+	}
+	for key, value := range data {
+		secret.Data[key] = value
+		if value == nil {
+			delete(secret.Data, key)
+		}
+	}
+	maps.Copy(secret.Annotations, annotations)
+	return secret
+}
+
+// describeWrite tells what changes in the Secret that pods mount.
+func (w *world) describeWrite(step plan.WriteCertificate) string {
+	var changes []string
+	before := w.observed.Certificate
+	if before == nil {
+		before = &corev1.Secret{}
+	}
+	switch {
+	case step.Signer != nil:
+		changes = append(changes, "a new certificate")
+	case !bytes.Equal(step.Pair.Certificate, before.Data[corev1.TLSCertKey]):
+		changes = append(changes, "the certificate that is offered")
+	}
+	if !bytes.Equal(step.CABundle, before.Data[plan.CAKey]) {
+		number := map[int]string{1: "one authority is", 2: "two authorities are"}[strings.Count(string(step.CABundle), "BEGIN")]
+		changes = append(changes, number+" to be trusted")
+	}
+	if step.Trusted != before.Annotations[plan.TrustedAnnotation] {
+		_, since, _ := strings.Cut(step.Trusted, " ")
+		changes = append(changes, "API servers have been told by "+since)
+	}
+	return strings.Join(changes, "; ")
+}
+
+// tellRotation tells the states of a rotation, and of one that is none nothing.
+func (w *world) tellRotation(is *v1alpha1.RotationStatus) {
+	if is == nil || is.State == w.rotation {
+		return
+	}
+	if w.rotation != "" {
+		w.tell("The rotation is %s", is.State)
+	}
+	w.rotation = is.State
+}
+
+// verifyPods lets pods, which follow the Secret at once, prove what is asked of them.
+func (w *world) verifyPods() {
+	for i := range w.observed.Pods {
+		if proof := w.observed.Pods[i].Proof; proof != nil && proof.Reason == "" {
+			w.observed.Pods[i].Proof = &plan.Proof{Successor: len(plan.TrustOf(w.observed).Successor) > 0}
+		}
+	}
+}
+
+// theirs is a Secret of somebody else: a certificate for the converter by an
+// authority of its own.
+func (w *world) theirs(name string) *corev1.Secret {
+	w.t.Helper()
+	authority := w.pair(pki.NewAuthority("theirs", w.observed.Now, 1000*time.Hour))
+	leaf := w.pair(pki.IssueLeaf(authority, plan.ServerName(crontabs, "conversion-system"), w.observed.Now, 300*time.Hour))
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: map[string][]byte{
+		corev1.TLSCertKey: leaf.Certificate, corev1.TLSPrivateKeyKey: leaf.Key, plan.CAKey: authority.Certificate}}
+}
+
+// wait lets time pass.
+func (w *world) wait(passes time.Duration) {
+	w.observed.Now = w.observed.Now.Add(passes)
+	w.settle()
+}

@@ -1,0 +1,264 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan_test
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/pki"
+	"github.com/conversion-operator/conversion-operator/internal/plan"
+)
+
+// rollout is a world in which nothing is seen at once: an API server goes by any
+// caBundle of the last settle time, and a pod serves what it has loaded. After
+// every single step every API server must be able to verify every pod.
+type rollout struct {
+	*world
+	name string
+	// bundles are what API servers may trust, with the time until which they may;
+	// the last is what is written.
+	bundles []known
+	// leaves are what pods serve, by their names.
+	leaves map[string]pki.KeyPair
+	// lag is for how many looks of the manager pods stay behind the Secret.
+	lag int
+	// writes counts changes of caBundle, and states those that were seen.
+	writes int
+	states []v1alpha1.RotationState
+	behind int
+	// broken is set where API servers and pods cannot meet, whatever is done.
+	broken bool
+}
+
+type known struct {
+	bundle []byte
+	until  time.Time
+}
+
+// startRollout arms a policy, and lets some time pass.
+func startRollout(t *testing.T, certificates v1alpha1.Certificates) *rollout {
+	t.Helper()
+	w := newWorld(t, strings.Replace(policyYAML, "mode: Automatic", "mode: OnTrigger", 1))
+	w.observed.Policy.Spec.Certificates = certificates
+	r := &rollout{world: w, name: plan.ServerName(crontabs, "conversion-system"), leaves: map[string]pki.KeyPair{}}
+	return r
+}
+
+func (r *rollout) arm() {
+	r.t.Helper()
+	r.applyCRD(bothStoredNew)
+	r.settle()
+	r.observed.Now = r.observed.Now.Add(time.Hour)
+	r.settle()
+	if r.observed.CRD.Spec.Conversion == nil {
+		r.t.Fatalf("the policy was not armed:\n%s", r.log.String())
+	}
+	r.bundles = []known{{bundle: r.written()}}
+	r.load()
+}
+
+func (r *rollout) written() []byte {
+	return r.observed.CRD.Spec.Conversion.Webhook.ClientConfig.CABundle
+}
+
+// load lets pods take up what they mount. What is no key pair they leave alone.
+func (r *rollout) load() {
+	if r.observed.Certificate == nil || pki.CheckPair(plan.KeyPair(r.observed.Certificate)) != nil {
+		return
+	}
+	for _, pod := range r.observed.Pods {
+		r.leaves[pod.Name] = plan.KeyPair(r.observed.Certificate)
+	}
+}
+
+// run plays until nothing changes any more for longer than it takes to settle.
+// A manager that does one step and is killed comes to the same end as any other.
+func (r *rollout) run(stepsAtOnce int) {
+	r.t.Helper()
+	for quiet := 0; quiet < 20; quiet++ {
+		r.observed.Now = r.observed.Now.Add(5 * time.Second)
+		if r.behind++; r.behind > r.lag {
+			r.load()
+		}
+		r.probe()
+		decided := plan.Make(r.observed)
+		checkStatus(r.t, r.observed.Policy, decided.Status)
+		done := 0
+		for _, step := range decided.Steps {
+			if _, apply := step.(plan.Apply); apply || done == stepsAtOnce {
+				continue // pods stay as they are
+			}
+			done, quiet = done+1, 0
+			r.carryOut(step)
+			r.meet(step)
+		}
+		r.observed.Policy.Status = decided.Status
+		if rotation := decided.Status.Rotation; rotation != nil && (len(r.states) == 0 || r.states[len(r.states)-1] != rotation.State) {
+			r.states = append(r.states, rotation.State)
+		}
+	}
+}
+
+func (r *rollout) carryOut(step plan.Step) {
+	before := r.written()
+	if _, write := step.(plan.WriteCertificate); write {
+		r.behind = 0
+	}
+	r.do(step)
+	if after := r.written(); !bytes.Equal(before, after) {
+		r.writes++
+		r.bundles[len(r.bundles)-1].until = r.observed.Now.Add(r.observed.Settings.Settle)
+		r.bundles = append(r.bundles, known{bundle: after})
+	}
+}
+
+// meet lets every API server verify every pod.
+func (r *rollout) meet(after plan.Step) {
+	r.t.Helper()
+	for i, known := range r.bundles {
+		trusted, err := pki.ParseBundle(known.bundle)
+		if err != nil || i < len(r.bundles)-1 && r.observed.Now.After(known.until) {
+			continue
+		}
+		for pod, leaf := range r.leaves {
+			if err := pki.CheckLeaf(leaf, trusted, r.name, r.observed.Now); err != nil && !r.broken {
+				r.t.Fatalf("after %s an API server that trusts %d authorities refuses %s: %v; states %v",
+					r.world.name(after), len(trusted), pod, err, r.states)
+			}
+		}
+	}
+}
+
+// probe asks pods as the controller does.
+func (r *rollout) probe() {
+	r.t.Helper()
+	trust := plan.TrustOf(r.observed)
+	for i := range r.observed.Pods {
+		pod := &r.observed.Pods[i]
+		pod.Proof = &plan.Proof{Successor: r.accepts(trust.Successor, pod.Name)}
+		if !pod.Proof.Successor && !r.accepts(trust.CABundle, pod.Name) {
+			pod.Proof = &plan.Proof{Reason: "TLSVerificationFailed", Message: "x509"}
+		}
+	}
+}
+
+func (r *rollout) accepts(bundle []byte, pod string) bool {
+	trusted, err := pki.ParseBundle(bundle)
+	return err == nil && pki.CheckLeaf(r.leaves[pod], trusted, r.name, r.observed.Now) == nil
+}
+
+var selfManagedCertificates = v1alpha1.Certificates{SelfManaged: &v1alpha1.SelfManagedCertificates{
+	CADuration: &metav1.Duration{Duration: 300 * time.Hour}, Duration: &metav1.Duration{Duration: 100 * time.Hour}}}
+
+// TestRotation brings a change to what pods serve in every way that there is one,
+// with pods that are fast or slow and managers that come far or are killed after
+// every step. API servers notice nothing, and the number of writes of the
+// CustomResourceDefinition is what it has to be.
+func TestRotation(t *testing.T) {
+	cases := map[string]struct {
+		change func(*rollout)
+		writes int
+		broken bool
+	}{
+		"on demand": {func(r *rollout) {
+			r.observed.Policy.Spec.Certificates.SelfManaged.RotationTrigger = "now"
+		}, 2, false},
+		"the authority is due": {func(r *rollout) {
+			r.observed.Now = r.observed.Now.Add(70 * time.Hour)
+			r.run(100)
+			r.observed.Now = r.observed.Now.Add(68 * time.Hour)
+			r.run(100)
+			r.observed.Now = r.observed.Now.Add(65 * time.Hour)
+		}, 2, false},
+		"the certificate is due": {func(r *rollout) { r.observed.Now = r.observed.Now.Add(70 * time.Hour) }, 0, false},
+		"the authority is gone":  {func(r *rollout) { r.observed.Authority = nil }, 2, false},
+		"the authority's key is another": {func(r *rollout) {
+			r.observed.Authority.Data[corev1.TLSPrivateKeyKey] = r.pair(pki.NewAuthority("x", r.observed.Now, time.Hour)).Key
+		}, 2, false},
+		"the authority is another": {func(r *rollout) {
+			other := r.pair(pki.NewAuthority("x", r.observed.Now, 300*time.Hour))
+			r.observed.Authority.Data = map[string][]byte{corev1.TLSCertKey: other.Certificate, corev1.TLSPrivateKeyKey: other.Key}
+		}, 2, false},
+		"the certificate is gone":           {func(r *rollout) { r.observed.Certificate = nil }, 0, false},
+		"the certificate is no certificate": {func(r *rollout) { r.observed.Certificate.Data[corev1.TLSCertKey] = []byte("x") }, 0, false},
+		"the certificate's key is another": {func(r *rollout) {
+			r.observed.Certificate.Data[corev1.TLSPrivateKeyKey] = r.pair(pki.NewAuthority("x", r.observed.Now, time.Hour)).Key
+		}, 0, false},
+		"ca.crt is gone":                           {func(r *rollout) { delete(r.observed.Certificate.Data, plan.CAKey) }, 0, false},
+		"certificate and authority are gone":       {func(r *rollout) { r.observed.Authority, r.observed.Certificate = nil, nil }, 2, false},
+		"all had expired before anybody looked":    {func(r *rollout) { r.observed.Now = r.observed.Now.Add(1000 * time.Hour) }, 1, true},
+		"the certificate expired, nobody looked":   {func(r *rollout) { r.observed.Now = r.observed.Now.Add(101 * time.Hour) }, 0, true},
+		"the next authority is damaged meanwhile":  {damageNext, 2, false},
+		"certificates come from a Secret from now": {useSecret, 2, false},
+	}
+	for name, c := range cases {
+		for manners, how := range map[string]struct{ lag, steps int }{"all goes fast": {0, 100}, "slow pods, killed after every step": {8, 1}} {
+			t.Run(name+"/"+manners, func(t *testing.T) {
+				t.Parallel()
+				r := startRollout(t, *selfManagedCertificates.DeepCopy())
+				r.arm()
+				r.lag, r.broken = how.lag, c.broken
+				c.change(r)
+				r.run(how.steps)
+				if r.writes != c.writes {
+					t.Errorf("caBundle was written %d times, want %d; states %v", r.writes, c.writes, r.states)
+				}
+				r.broken = false
+				r.meet(plan.Hold{})
+				r.rest()
+			})
+		}
+	}
+}
+
+// damageNext damages the authority that is to follow, once it is trusted.
+func damageNext(r *rollout) {
+	r.observed.Policy.Spec.Certificates.SelfManaged.RotationTrigger = "now"
+	for range 5 {
+		r.observed.Now = r.observed.Now.Add(time.Second)
+		r.probe()
+		for _, step := range plan.Make(r.observed).Steps {
+			if _, apply := step.(plan.Apply); !apply {
+				r.carryOut(step)
+			}
+		}
+	}
+	r.observed.Authority.Data[plan.NextKeyKey] = []byte("x")
+	r.observed.Policy.Spec.Certificates.SelfManaged.RotationTrigger = ""
+}
+
+// useSecret changes the source.
+func useSecret(r *rollout) {
+	r.observed.Policy.Spec.Certificates = v1alpha1.Certificates{Secret: &v1alpha1.SecretCertificates{Name: "theirs"}}
+	r.observed.Source = r.theirs("theirs")
+}
+
+// rest holds what is true at the end: one authority is trusted, all pods serve
+// what the Secret has, and nothing is left to do.
+func (r *rollout) rest() {
+	r.t.Helper()
+	trusted, err := pki.ParseBundle(r.written())
+	if err != nil || len(trusted) != 1 {
+		r.t.Errorf("%d authorities are trusted at the end, want 1: %v", len(trusted), err)
+	}
+	for pod, leaf := range r.leaves {
+		if err := pki.CheckLeaf(leaf, trusted, r.name, r.observed.Now); err != nil {
+			r.t.Errorf("%s is refused at the end: %v", pod, err)
+		}
+	}
+	if rotation := r.observed.Policy.Status.Rotation; rotation.State != v1alpha1.RotationServing {
+		r.t.Errorf("the rotation ends as %s, want Serving", rotation.State)
+	}
+	r.probe()
+	if left := kinds(plan.Make(r.observed).Steps); left != nil {
+		r.t.Errorf("steps are left: %v", left)
+	}
+}

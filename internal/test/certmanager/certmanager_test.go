@@ -1,0 +1,105 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package certmanager
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	cmv1 "github.com/cert-manager/cert-manager/pkg/apis/certmanager/v1"
+	corev1 "k8s.io/api/core/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/pki"
+	"github.com/conversion-operator/conversion-operator/internal/plan"
+)
+
+const name = "crontabs.example.com"
+
+// TestCertManagerIssues: cert-manager issues what a policy asks for, once it can,
+// and later by another authority, which API servers trust before pods serve by it.
+func TestCertManagerIssues(t *testing.T) {
+	c := start(t)
+	c.create(crd(name))
+	c.create(policy(name))
+	c.eventually("the condition says whom it waits for", func() (bool, string) {
+		condition := c.condition(v1alpha1.CertificatesReadyCondition)
+		return condition.Reason == v1alpha1.ReasonIssuing && strings.Contains(condition.Message, "by Issuer company: "), condition.Message
+	})
+
+	first := c.authority()
+	c.create(&corev1.Secret{ObjectMeta: here("company"), Type: corev1.SecretTypeTLS, Data: keyPair(first)})
+	c.create(&cmv1.Issuer{ObjectMeta: here("company"), Spec: cmv1.IssuerSpec{
+		IssuerConfig: cmv1.IssuerConfig{CA: &cmv1.CAIssuer{SecretName: "company"}}}})
+	c.runPods()
+	c.waitReady()
+	c.checkServed(first)
+
+	before, second := c.crd().Generation, c.authority()
+	company := c.secret("company")
+	company.Data = keyPair(second)
+	c.must(c.Update(c.ctx, company))
+	// cert-manager does not issue anew because its authority did.
+	c.must(c.Delete(c.ctx, c.secret(plan.IssuedName(name))))
+	c.eventually("API servers trust the other authority alone", func() (bool, string) {
+		return bytes.Equal(c.crd().Spec.Conversion.Webhook.ClientConfig.CABundle, second.Certificate), c.condition(v1alpha1.CertificatesReadyCondition).Message
+	})
+	c.waitReady()
+	c.checkServed(second)
+	if got := c.crd().Generation - before; got != 2 {
+		t.Errorf("the CustomResourceDefinition was written %d times for another authority, want 2", got)
+	}
+}
+
+func here(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: system, Name: name} }
+
+func keyPair(pair pki.KeyPair) map[string][]byte {
+	return map[string][]byte{corev1.TLSCertKey: pair.Certificate, corev1.TLSPrivateKeyKey: pair.Key}
+}
+
+func (c *cluster) authority() pki.KeyPair {
+	c.Helper()
+	pair, err := pki.NewAuthority("company", time.Now(), 1000*time.Hour)
+	c.must(err)
+	return pair
+}
+
+// checkServed holds what pods mount against the authority.
+func (c *cluster) checkServed(authority pki.KeyPair) {
+	c.Helper()
+	trusted, err := pki.ParseBundle(authority.Certificate)
+	c.must(err)
+	served := c.secret(plan.CertificateName(name))
+	if err := pki.CheckLeaf(plan.KeyPair(served), trusted, plan.ServerName(name, system), time.Now()); err != nil {
+		c.Errorf("what pods serve: %v", err)
+	}
+	if !bytes.Equal(served.Data[plan.CAKey], authority.Certificate) {
+		c.Error("what is to be trusted is not the authority")
+	}
+}
+
+func (c *cluster) condition(kind string) metav1.Condition {
+	c.Helper()
+	policy := &v1alpha1.ConversionPolicy{}
+	c.must(c.Get(c.ctx, client.ObjectKey{Name: name}, policy))
+	if found := apimeta.FindStatusCondition(policy.Status.Conditions, kind); found != nil {
+		return *found
+	}
+	return metav1.Condition{}
+}
+
+func (c *cluster) waitReady() {
+	c.Helper()
+	c.eventually("the policy is ready", func() (bool, string) {
+		ready := c.condition(v1alpha1.ReadyCondition)
+		certificates := c.condition(v1alpha1.CertificatesReadyCondition)
+		return ready.Status == metav1.ConditionTrue && certificates.Reason == v1alpha1.ReasonIssued, fmt.Sprint(ready.Message, certificates.Message)
+	})
+}

@@ -1,0 +1,172 @@
+//go:build e2e
+
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/test/story"
+)
+
+// TestCertificatesAreReplaced replaces authority and serving certificate five
+// times, once undisturbed and once for each state in which all managers are
+// killed, and the serving certificate alone once, while others read through
+// the converter. No conversion fails, the API server's own
+// count says so too, and the CustomResourceDefinition is written twice for an
+// authority and never for a certificate.
+func TestCertificatesAreReplaced(t *testing.T) {
+	ctx := t.Context()
+	crontab := inGroup("certificates.example.com")
+	applySample(ctx, t, crontab, crontab.CRDStorage)
+	applySample(ctx, t, crontab, crontab.Policy)
+	waitReady(ctx, t, crontab.CRD(), v1alpha1.ReasonSucceeded)
+	if err := fleet.Create(ctx, crontab.At(crontab.Old), 10, crontab.Object); err != nil {
+		t.Fatal(err)
+	}
+	before := conversions(ctx, t)
+	// Each reads 50 times a second where the machine is fast enough.
+	var readers []*story.Reader
+	for i := range 2 {
+		readers = append(readers, fleet.Read(ctx, crontab.At(crontab.Old), crontab.Object(i).GetName(), func(*unstructured.Unstructured) error { return nil }))
+	}
+
+	for i, state := range []v1alpha1.RotationState{
+		"", v1alpha1.RotationTrusting, v1alpha1.RotationSettling, v1alpha1.RotationProving, v1alpha1.RotationReleasing,
+	} {
+		replaceAuthority(ctx, t, crontab, strconv.Itoa(i), state)
+	}
+	replaceCertificate(ctx, t, crontab)
+
+	var reads int64
+	for _, reader := range readers {
+		read, err := reader.Stop()
+		if err != nil {
+			t.Errorf("a read failed after %d: %v", read, err)
+		}
+		reads += read
+	}
+	after := conversions(ctx, t)
+	t.Logf("%d reads; %d conversions went well and %d failed", reads, after.succeeded-before.succeeded, after.failed-before.failed)
+	if after.failed != before.failed {
+		t.Errorf("%d conversions failed", after.failed-before.failed)
+	}
+	if after.succeeded-before.succeeded < reads {
+		t.Errorf("%d conversions for %d reads: somebody answered without the converter", after.succeeded-before.succeeded, reads)
+	}
+}
+
+// replaceAuthority asks for another authority, kills the managers in a state on
+// the way, and waits until it is the only one in use.
+func replaceAuthority(ctx context.Context, t *testing.T, crontab story.CronTab, trigger string, killIn v1alpha1.RotationState) {
+	t.Helper()
+	generation, authority := getCRD(ctx, t, crontab.CRD()).Generation, caBundle(ctx, t, crontab)
+	policy := getPolicy(ctx, t, crontab.CRD())
+	bounded, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	seen, err := cluster.Watch(bounded, &v1alpha1.ConversionPolicyList{}, &client.ListOptions{
+		FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, policy.Name),
+		Raw:           &metav1.ListOptions{ResourceVersion: policy.ResourceVersion}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer seen.Stop()
+	patch := fmt.Sprintf(`{"spec":{"certificates":{"selfManaged":{"rotationTrigger":%q}}}}`, "run "+trigger)
+	if err := cluster.Patch(ctx, policy, client.RawPatch("application/merge-patch+json", []byte(patch))); err != nil {
+		t.Fatal(err)
+	}
+	if killIn != "" {
+		waitRotation(t, seen, killIn)
+		killManagers(ctx, t, crontab)
+	}
+	eventually(ctx, t, "another authority is the only one in use", func() (bool, string) {
+		rotation, now := getPolicy(ctx, t, crontab.CRD()).Status.Rotation, caBundle(ctx, t, crontab)
+		return rotation.State == v1alpha1.RotationServing && !bytes.Equal(now, authority) && bytes.Count(now, []byte("BEGIN")) == 1, string(rotation.State)
+	})
+	if got := getCRD(ctx, t, crontab.CRD()).Generation - generation; got != 2 {
+		t.Errorf("the CustomResourceDefinition was written %d times for one authority, want 2; killed in %q", got, killIn)
+	}
+}
+
+// waitRotation waits for a state that may last for a moment only.
+func waitRotation(t *testing.T, seen watch.Interface, state v1alpha1.RotationState) {
+	t.Helper()
+	for event := range seen.ResultChan() {
+		policy, ok := event.Object.(*v1alpha1.ConversionPolicy)
+		if ok && policy.Status.Rotation != nil && policy.Status.Rotation.State == state {
+			return
+		}
+	}
+	t.Fatalf("the rotation was never %s", state)
+}
+
+func caBundle(ctx context.Context, t *testing.T, crontab story.CronTab) []byte {
+	t.Helper()
+	return getCRD(ctx, t, crontab.CRD()).Spec.Conversion.Webhook.ClientConfig.CABundle
+}
+
+// replaceCertificate deletes the Secret that converter pods mount.
+func replaceCertificate(ctx context.Context, t *testing.T, crontab story.CronTab) {
+	t.Helper()
+	generation := getCRD(ctx, t, crontab.CRD()).Generation
+	secret, key := &corev1.Secret{}, client.ObjectKey{Namespace: system, Name: plan.CertificateName(crontab.CRD())}
+	if err := cluster.Get(ctx, key, secret); err != nil {
+		t.Fatal(err)
+	}
+	gone := secret.UID
+	if err := cluster.Delete(ctx, secret); err != nil {
+		t.Fatal(err)
+	}
+	eventually(ctx, t, "there is another serving certificate", func() (bool, string) {
+		err := cluster.Get(ctx, key, secret)
+		return err == nil && secret.UID != gone && len(secret.Data[corev1.TLSCertKey]) > 0, fmt.Sprint(err)
+	})
+	waitReady(ctx, t, crontab.CRD(), v1alpha1.ReasonSucceeded)
+	if got := getCRD(ctx, t, crontab.CRD()).Generation; got != generation {
+		t.Errorf("the CustomResourceDefinition was written %d times for a serving certificate", got-generation)
+	}
+}
+
+// counted is the API server's own count of its calls of converters.
+type counted struct{ succeeded, failed int64 }
+
+func conversions(ctx context.Context, t *testing.T) counted {
+	t.Helper()
+	metrics, err := teller.Run(ctx, "kubectl", "get", "--raw", "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sum counted
+	for line := range strings.Lines(metrics) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if !strings.HasPrefix(name, "apiserver_conversion_webhook_request_total{") {
+			continue
+		}
+		count, err := strconv.ParseInt(value, 10, 64)
+		if err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+		if strings.Contains(name, `result="success"`) {
+			sum.succeeded += count
+		} else {
+			sum.failed += count
+		}
+	}
+	return sum
+}
