@@ -18,9 +18,9 @@ const (
 	maxNames = 10
 	// countTimeout bounds the reading of all metadata of a kind.
 	countTimeout = 10 * time.Minute
-	// follow is how long an API server may take to follow a change of a
+	// followTime is how long an API server may take to follow a change of a
 	// CustomResourceDefinition: what was written by then counts too.
-	follow = 5 * time.Second
+	followTime = 5 * time.Second
 )
 
 // countWrites reads the metadata of all objects of a kind.
@@ -56,7 +56,7 @@ func (r *reader) writesIn(ctx context.Context, step plan.CountWrites) (plan.Inqu
 	err = onceAllowed(ctx, func() error {
 		found = plan.Inquiry{}
 		return cluster.Heads(ctx, crds.Resource(step.CRD, version), func(head live.Head) bool {
-			if head.Between(step.Since, step.Until.Add(follow), doubtful) {
+			if head.Between(step.Since, step.Until.Add(followTime), doubtful) {
 				found.Objects++
 				if len(found.Names) < maxNames {
 					found.Names = append(found.Names, head.String())

@@ -44,7 +44,7 @@ func impatient(policy *v1alpha1.ConversionPolicy) {
 var gates = map[string]failing{
 	"the authority is no authority": {
 		prepare: brokenAuthority, mend: deleteAuthority,
-		condition: v1alpha1.CertificatesReadyCondition, reason: v1alpha1.ReasonInvalidAuthority, message: []string{"-ca"},
+		condition: v1alpha1.CertificatesReadyCondition, reason: "InvalidCertificate", message: []string{"-ca"},
 	},
 	"nothing listens in the pod": {
 		toManager: behaviour{refuses: true},

@@ -207,11 +207,11 @@ func (c *converter) behave(t *testing.T, toManager, toAPIServer behaviour) {
 }
 
 func untrusted(name string) (*tls.Certificate, error) {
-	authority, err := pki.NewAuthority("somebody else", time.Now())
+	authority, err := pki.NewAuthority("somebody else", time.Now(), time.Hour)
 	if err != nil {
 		return nil, err
 	}
-	leaf, err := pki.IssueLeaf(authority, name, time.Now())
+	leaf, err := pki.IssueLeaf(authority, name, time.Now(), time.Hour)
 	if err != nil {
 		return nil, err
 	}
