@@ -10,13 +10,11 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/crds"
-	"github.com/conversion-operator/conversion-operator/internal/plan"
 	"github.com/conversion-operator/conversion-operator/internal/webhook/probe"
 )
 
@@ -28,8 +26,6 @@ type failing struct {
 	objects map[string]string
 	// change the policy before it is created.
 	change func(*v1alpha1.ConversionPolicy)
-	// prepare what there is before.
-	prepare func(t *testing.T, policy string)
 	// mend what else does not mend itself once the converter behaves.
 	mend func(t *testing.T, policy string)
 
@@ -42,10 +38,6 @@ func impatient(policy *v1alpha1.ConversionPolicy) {
 }
 
 var gates = map[string]failing{
-	"the authority is no authority": {
-		prepare: brokenAuthority, mend: deleteAuthority,
-		condition: v1alpha1.CertificatesReadyCondition, reason: "InvalidCertificate", message: []string{"-ca"},
-	},
 	"nothing listens in the pod": {
 		toManager: behaviour{refuses: true},
 		condition: v1alpha1.ConversionVerifiedCondition, reason: "ConnectionRefused", message: []string{"converter pod", "nothing listens"},
@@ -135,14 +127,8 @@ func TestGates(t *testing.T) {
 			for name, hostPort := range gate.objects {
 				createCronTab(t, group, "v1beta1", name, hostPort)
 			}
-			if gate.prepare != nil {
-				gate.prepare(t, policy)
-			}
 			createPolicy(t, group, gate.change)
-			var pod *converter
-			if gate.prepare == nil {
-				pod = startConverter(t, policy, gate.toManager, gate.toAPIServer)
-			}
+			pod := startConverter(t, policy, gate.toManager, gate.toAPIServer)
 			waitFor(t, policy, gate.condition, metav1.ConditionFalse, gate.reason, gate.message)
 			after := getCRD(t, policy)
 			if after.ResourceVersion != before.ResourceVersion || after.Generation != 1 {
@@ -151,11 +137,7 @@ func TestGates(t *testing.T) {
 			if gate.mend != nil {
 				gate.mend(t, policy)
 			}
-			if pod == nil {
-				pod = startConverter(t, policy, behaviour{}, behaviour{})
-			} else {
-				pod.behave(t, behaviour{}, behaviour{})
-			}
+			pod.behave(t, behaviour{}, behaviour{})
 			waitReadyThrough(t, pod)
 			if got := getCRD(t, policy).Generation; got != 2 {
 				t.Errorf("the CustomResourceDefinition has generation %d, want 2: one write", got)
@@ -208,20 +190,6 @@ func TestEveryVersionPair(t *testing.T) {
 	waitFor(t, policy, v1alpha1.ConversionVerifiedCondition, metav1.ConditionTrue, v1alpha1.ReasonProven,
 		[]string{"6 version pairs; 5 live objects came back as they were"})
 	checkAtRest(t, policy)
-}
-
-func brokenAuthority(t *testing.T, policy string) {
-	t.Helper()
-	must(t, cluster.Create(t.Context(), &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: plan.AuthorityName(policy), Labels: plan.Labels(policy, plan.ConverterComponent)},
-		Type:       corev1.SecretTypeTLS, Data: map[string][]byte{corev1.TLSCertKey: []byte("x"), corev1.TLSPrivateKeyKey: []byte("y")},
-	}))
-}
-
-func deleteAuthority(t *testing.T, policy string) {
-	t.Helper()
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: plan.AuthorityName(policy)}}
-	must(t, cluster.Delete(t.Context(), secret))
 }
 
 // mendRules changes the policy's rules, so that objects are tried again at once.
