@@ -62,6 +62,12 @@ func (r *ConversionPolicyReconciler) do(ctx context.Context, policy *v1alpha1.Co
 		return r.pruneStoredVersions(ctx, step)
 	case plan.SuspendRun:
 		return r.suspendRun(ctx, step)
+	case plan.TakeSamples, plan.AskAPIServer, plan.CountWrites:
+		r.Investigator.do(policy.Name, step)
+		return nil
+	case plan.Warn:
+		r.warn(policy, step)
+		return nil
 	case plan.DeleteRun, plan.DeleteRights, plan.DeletePlan, plan.DeleteDeployment, plan.DeleteService, plan.DeleteChildren:
 		return r.delete(ctx, step)
 	}

@@ -11,6 +11,7 @@
 //
 // What is left of a policy that is gone takes the same way, without a report: orphan.go.
 //
-// Nothing waits inside Reconcile: the next step is the next event. What events
+// Nothing waits inside Reconcile: the next step is the next event. What takes its
+// time is found out in the background (investigator.go), and is an event too. What events
 // there are, and which policy they belong to, is in setup.go.
 package controllers

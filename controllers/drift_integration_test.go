@@ -203,8 +203,10 @@ func reconcileAnew(t *testing.T, policy string) {
 	prover.Probe = pods.probe
 	fresh := &ConversionPolicyReconciler{
 		Client: cluster, Live: cluster, Recorder: events.NewFakeRecorder(100), Prover: prover, Now: time.Now,
-		Settings: plan.Settings{Namespace: system, Image: "conversion-operator:test", Settle: time.Minute},
+		Investigator: trusting(),
+		Settings:     plan.Settings{Namespace: system, Image: "conversion-operator:test", Settle: time.Minute},
 	}
+	fresh.Investigator.start(t.Context())
 	result, err := fresh.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: policy}})
 	must(t, err)
 	if result.RequeueAfter <= 0 || result.RequeueAfter > 10*time.Minute {

@@ -30,12 +30,13 @@ func (r *ConversionPolicyReconciler) observe(ctx context.Context, policy *v1alph
 	observed := plan.Observed{Settings: r.Settings, Now: r.Now(), Policy: policy}
 	for _, read := range []func(context.Context, *plan.Observed) error{
 		r.observeCRD, r.observeCertificates, r.observePlans, r.observeDeployment, r.observeImages,
-		r.observePods, r.observeService, r.observeEndpoints, r.observeExternal, r.observeRuns,
+		r.observePods, r.observeService, r.observeEndpoints, r.observeExternal, r.observeRuns, r.observeReadRights,
 	} {
 		if err := read(ctx, &observed); err != nil {
 			return observed, fmt.Errorf("observe policy %s: %w", policy.Name, err)
 		}
 	}
+	r.Investigator.observe(&observed)
 	// Proof takes its time where a pod hangs, and is not asked for to undo drift.
 	if !policy.Spec.Suspend && !observed.Drifted() {
 		r.prove(ctx, &observed)
@@ -139,6 +140,12 @@ func (r *ConversionPolicyReconciler) observeRuns(ctx context.Context, observed *
 	role := &rbacv1.ClusterRole{}
 	err := r.Client.Get(ctx, client.ObjectKey{Name: plan.MigrationRightsName(observed.Policy.Name)}, role)
 	observed.Rights = err == nil
+	return client.IgnoreNotFound(err)
+}
+
+func (r *ConversionPolicyReconciler) observeReadRights(ctx context.Context, observed *plan.Observed) error {
+	err := r.Client.Get(ctx, client.ObjectKey{Name: plan.ReadRightsName(observed.Policy.Name)}, &rbacv1.ClusterRole{})
+	observed.ReadRights = err == nil
 	return client.IgnoreNotFound(err)
 }
 

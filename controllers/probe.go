@@ -44,7 +44,7 @@ type Prover struct {
 	// canaries are those of plans, by their hashes.
 	canaries map[string][]probe.Canary
 
-	inquiries inquiries
+	questions questions
 }
 
 // proven is what a pod has proven, and what is to be said of it.
@@ -84,7 +84,7 @@ func (r *ConversionPolicyReconciler) prove(ctx context.Context, observed *plan.O
 		default:
 			asks, asked := *pod, question{pod.UID, fingerprintOf(target, slices.Concat(leaf, trust.Successor))}
 			group.Go(func() error {
-				pod.Proof = r.Prover.inquiries.ask(ctx, asked, func() *plan.Proof {
+				pod.Proof = r.Prover.questions.ask(ctx, asked, func() *plan.Proof {
 					return r.Prover.verify(ctx, &asks, target, trust.Successor, leaf)
 				})
 				return nil

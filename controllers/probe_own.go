@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -43,8 +44,13 @@ func (r *ConversionPolicyReconciler) proveOwn(ctx context.Context, observed *pla
 		if !pod.Ready || image && !pod.Image {
 			continue
 		}
+		asks, to := *pod, target
+		to.Address = net.JoinHostPort(pod.IP, strconv.Itoa(int(pod.Port)))
+		asked := question{pod.UID, ownFingerprint(to, slices.Concat(leaf, trust.Successor))}
 		group.Go(func() error {
-			pod.Proof = r.Prover.verifyOwn(ctx, pod, target, trust.Successor, leaf, image)
+			pod.Proof = r.Prover.questions.ask(ctx, asked, func() *plan.Proof {
+				return r.Prover.verifyOwn(ctx, &asks, to, trust.Successor, leaf, image)
+			})
 			return nil
 		})
 	}
@@ -116,7 +122,6 @@ func (p *Prover) verifyOwn(ctx context.Context, pod *plan.Pod, target probe.OwnT
 }
 
 func (p *Prover) askOwn(ctx context.Context, pod *plan.Pod, target probe.OwnTarget, leaf []byte, remember bool) *plan.Proof {
-	target.Address = net.JoinHostPort(pod.IP, strconv.Itoa(int(pod.Port)))
 	wanted := ownFingerprint(target, leaf)
 	if remember {
 		if warning, known := p.recall(pod.UID, wanted); known {

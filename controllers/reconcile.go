@@ -29,6 +29,8 @@ type ConversionPolicyReconciler struct {
 	Settings plan.Settings
 	// Prover asks converter pods for proof.
 	Prover *Prover
+	// Investigator finds out what takes its time.
+	Investigator *Investigator
 	// Now is the clock.
 	Now func() time.Time
 
@@ -47,6 +49,7 @@ func (r *ConversionPolicyReconciler) Reconcile(ctx context.Context, request ctrl
 	policy := &v1alpha1.ConversionPolicy{}
 	err := r.Client.Get(ctx, request.NamespacedName, policy)
 	if apierrors.IsNotFound(err) {
+		r.Investigator.forget(request.Name)
 		return r.tendOrphan(ctx, request.Name)
 	}
 	if err != nil {

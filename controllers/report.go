@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/plan"
 )
 
 // report writes the status once, where it changed, and then an event for every
@@ -62,6 +63,12 @@ func (r *ConversionPolicyReconciler) announce(policy *v1alpha1.ConversionPolicy,
 			r.Recorder.Eventf(policy, nil, severity(condition, after), condition.Reason, condition.Type, "%s", note(condition))
 		}
 	}
+}
+
+// warn says something where the authors of both look.
+func (r *ConversionPolicyReconciler) warn(policy *v1alpha1.ConversionPolicy, step plan.Warn) {
+	r.Recorder.Eventf(policy, step.CRD, corev1.EventTypeWarning, step.Reason, "Warn", "%s", shorten(step.Note))
+	r.Recorder.Eventf(step.CRD, policy, corev1.EventTypeWarning, step.Reason, "Warn", "%s", shorten(step.Note))
 }
 
 // repeats reports whether a condition says what another one says: the summaries

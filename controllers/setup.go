@@ -23,7 +23,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
@@ -31,7 +33,8 @@ import (
 
 // The rights of the manager. Converted objects are not among them: only a
 // migration's own ServiceAccount may touch those, while a migration runs, and
-// "escalate" and "bind" are what it takes to give it that right.
+// "escalate" and "bind" are what it takes to give it that right. To read a sample
+// of them, the manager acts as another one that is allowed to, for as long as it takes.
 //
 // +kubebuilder:rbac:groups=conversion-operator.io,resources=conversionpolicies,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=conversion-operator.io,resources=conversionpolicies/status,verbs=patch
@@ -43,6 +46,7 @@ import (
 // +kubebuilder:rbac:groups="",namespace=conversion-system,resources=configmaps;secrets;services;serviceaccounts,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups="",namespace=conversion-system,resources=pods,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=cert-manager.io,namespace=conversion-system,resources=certificates,verbs=get;list;create;patch;delete
+// +kubebuilder:rbac:groups="",namespace=conversion-system,resources=serviceaccounts,verbs=impersonate
 // +kubebuilder:rbac:groups=apps,namespace=conversion-system,resources=deployments,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=batch,namespace=conversion-system,resources=jobs,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=policy,namespace=conversion-system,resources=poddisruptionbudgets,verbs=get;list;watch;create;patch;delete
@@ -107,14 +111,14 @@ func ClientOptions() client.Options {
 }
 
 // SetupWithManager registers the controller and the events that it answers.
-func (r *ConversionPolicyReconciler) SetupWithManager(ctx context.Context, manager ctrl.Manager) error {
-	err := manager.GetFieldIndexer().IndexField(ctx, &v1alpha1.ConversionPolicy{}, byChild, func(policy client.Object) []string {
+func (r *ConversionPolicyReconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
+	err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.ConversionPolicy{}, byChild, func(policy client.Object) []string {
 		return []string{plan.ChildName(policy.GetName())}
 	})
 	if err != nil {
 		return err
 	}
-	policies := ctrl.NewControllerManagedBy(manager).
+	policies := ctrl.NewControllerManagedBy(mgr).
 		Named("conversionpolicy").
 		WithOptions(controller.Options{MaxConcurrentReconciles: reconcilesAtOnce}).
 		For(&v1alpha1.ConversionPolicy{}).
@@ -126,7 +130,23 @@ func (r *ConversionPolicyReconciler) SetupWithManager(ctx context.Context, manag
 	} {
 		policies = policies.Watches(child, handler.EnqueueRequestsFromMapFunc(r.policyOf))
 	}
+	r.Investigator.start(ctx)
+	if err := mgr.Add(manager.RunnableFunc(r.tidy)); err != nil {
+		return err
+	}
+	policies = policies.WatchesRawSource(source.Channel(r.Investigator.done, &handler.EnqueueRequestForObject{}))
 	return policies.Complete(r)
+}
+
+// tidy runs once, in the manager that leads. That it fails keeps nobody from work.
+func (r *ConversionPolicyReconciler) tidy(ctx context.Context) error {
+	if r.Investigator.Tidy == nil {
+		return nil
+	}
+	if err := r.Investigator.Tidy(ctx); err != nil {
+		ctrl.LoggerFrom(ctx).Info("What was left of an API server's probe stays for now", "reason", err.Error())
+	}
+	return nil
 }
 
 // policyOf maps a child to its policy, or else to the one that is gone.

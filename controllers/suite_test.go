@@ -131,7 +131,7 @@ func startManager(ctx context.Context, kubeconfig *rest.Config) (<-chan error, e
 	reconciler := &ConversionPolicyReconciler{
 		Client: manager.GetClient(), Live: manager.GetAPIReader(), Recorder: manager.GetEventRecorder(plan.ManagedBy),
 		Settings: plan.Settings{Namespace: system, Image: "conversion-operator:test", Settle: 2 * time.Second},
-		Prover:   prover, Now: time.Now,
+		Prover:   prover, Now: time.Now, Investigator: trusting(),
 	}
 	if err := reconciler.SetupWithManager(ctx, manager); err != nil {
 		return nil, err
@@ -139,6 +139,16 @@ func startManager(ctx context.Context, kubeconfig *rest.Config) (<-chan error, e
 	ended := make(chan error, 1)
 	go func() { ended <- manager.Start(ctx) }()
 	return ended, nil
+}
+
+// trusting takes everything for proven that takes its time: nothing answers here.
+func trusting() *Investigator {
+	return &Investigator{
+		TakeSamples:  func(context.Context, plan.TakeSamples) plan.Inquiry { return plan.Inquiry{} },
+		AskAPIServer: func(context.Context, plan.AskAPIServer) plan.Inquiry { return plan.Inquiry{} },
+		CountWrites:  func(context.Context, plan.CountWrites) plan.Inquiry { return plan.Inquiry{} },
+		Now:          time.Now,
+	}
 }
 
 // counting counts the writes of the manager's client.

@@ -32,6 +32,9 @@ func TestAdmission(t *testing.T) {
 	path := func(path string) string { return strings.Replace(paths, "%", path, 1) }
 	cases := map[string]struct{ name, spec, want string }{
 		"accepted":                {name, "{converter: {declarative: " + good + "}}", ""},
+		"what is verified":        {name, "{converter: {declarative: " + good + "}, verification: {samples: 0, apiServerProbe: false, timeout: 10s}}", ""},
+		"too many samples":        {name, "{converter: {declarative: " + good + "}, verification: {samples: 10001}}", "should be less than or equal to 10000"},
+		"no time to verify":       {name, "{converter: {declarative: " + good + "}, verification: {timeout: 10ms}}", "timeout must be between 1s and 1h"},
 		"no rules":                {name, "{converter: {declarative: {hub: v1, spokes: [{version: v1beta1}]}}}", ""},
 		"name without a group":    {"crontabs", "{converter: {declarative: " + good + "}}", "must be the name of the CustomResourceDefinition"},
 		"no converter":            {name, "{converter: {}}", "set exactly one kind of converter"},

@@ -132,12 +132,19 @@ const (
 )
 
 // Reasons of ConversionVerified. Others name the cause of a failed probe:
-// ConnectionRefused, Timeout, TLSVerificationFailed, WrongPlan, CanaryFailed, UnexpectedAnswer.
+// InvalidCABundle, ConnectionRefused, NoEndpoints, Unreachable, Timeout,
+// TLSVerificationFailed, WrongPlan, CanaryFailed, UnexpectedAnswer.
 const (
 	// ReasonProven: every converter pod answered for every version pair.
 	ReasonProven = "Proven"
-	// ReasonProbing: a converter pod is still to be probed.
+	// ReasonProbing: a converter pod, or the API server's way to it, is still to be probed.
 	ReasonProbing = "Probing"
+	// ReasonSampling: live objects are being converted there and back.
+	ReasonSampling = "Sampling"
+	// ReasonSampleLost: a live object does not come back as it was.
+	ReasonSampleLost = "SampleLost"
+	// ReasonSamplesUnreadable: live objects cannot be read.
+	ReasonSamplesUnreadable = "SamplesUnreadable"
 )
 
 // Reasons of ConversionConfigured.
@@ -154,6 +161,14 @@ const (
 	ReasonConversionDrifted = "ConversionDrifted"
 	// ReasonConversionContested: somebody else changes spec.conversion again and again; it is written back no more for now.
 	ReasonConversionContested = "ConversionContested"
+)
+
+// Reasons of events only.
+const (
+	// ReasonServedUnconverted: the CustomResourceDefinition serves several versions with strategy None.
+	ReasonServedUnconverted = "ServedUnconverted"
+	// ReasonWrittenUnconverted: objects were written in that time.
+	ReasonWrittenUnconverted = "WrittenUnconverted"
 )
 
 // Reasons of StorageMigrated.

@@ -69,6 +69,12 @@ type ConversionPolicySpec struct {
 	// +kubebuilder:default={selfManaged: {}}
 	Certificates Certificates `json:"certificates,omitempty,omitzero"`
 
+	// verification says what is proven before the CustomResourceDefinition is
+	// pointed at the converter, and each time that its rules change.
+	// +optional
+	// +kubebuilder:default={}
+	Verification Verification `json:"verification,omitempty,omitzero"`
+
 	// migration says when stored objects are rewritten in the storage version.
 	// +optional
 	// +kubebuilder:default={}
@@ -252,6 +258,16 @@ type ConversionPolicyStatus struct {
 	// +listMapKey=hash
 	ArmedPlans []ArmedPlan `json:"armedPlans,omitempty"`
 
+	// verification is what was proven before the CustomResourceDefinition was
+	// pointed at the converter.
+	// +optional
+	Verification *VerificationStatus `json:"verification,omitempty"`
+
+	// gap is the time in which the CustomResourceDefinition served several versions
+	// and converted nothing, before it was pointed at the converter.
+	// +optional
+	Gap *GapStatus `json:"gap,omitempty"`
+
 	// webhook is the state of the converter pods.
 	// +optional
 	Webhook *WebhookStatus `json:"webhook,omitempty"`
@@ -343,6 +359,10 @@ type CRDStatus struct {
 	// strategy is spec.conversion.strategy.
 	// +optional
 	Strategy string `json:"strategy,omitempty"`
+	// servedVersions are the versions that clients may use.
+	// +optional
+	// +listType=atomic
+	ServedVersions []string `json:"servedVersions,omitempty"`
 	// storageVersion is the version in which objects are written.
 	// +optional
 	StorageVersion string `json:"storageVersion,omitempty"`

@@ -75,7 +75,9 @@ func (o managerOptions) run(ctx context.Context) error {
 		Recorder: manager.GetEventRecorder(plan.ManagedBy),
 		Settings: plan.Settings{Namespace: o.namespace, Image: o.image, Settle: o.settle},
 		Prover:   controllers.NewProver(),
-		Now:      time.Now,
+		Investigator: controllers.NewInvestigator(
+			manager.GetConfig(), manager.GetClient(), manager.GetAPIReader(), time.Now),
+		Now: time.Now,
 	}
 	if err := reconciler.SetupWithManager(ctx, manager); err != nil {
 		return fmt.Errorf("set up the controller: %w", err)

@@ -70,6 +70,7 @@ func TestTheSwitchWaitsForEveryPod(t *testing.T) {
 				w.observed.Pods[i].Plans = both
 			}
 			c.change(w, []string{before}, both)
+			w.observed.Policy.Spec.Verification = v1alpha1.Verification{Samples: new(int32), APIServerProbe: new(bool)}
 			if got := len(switched(w.plan())) == 1; got != c.want {
 				t.Errorf("switches the CustomResourceDefinition: %t, want %t", got, c.want)
 			}

@@ -28,7 +28,7 @@ func (s *state) judgeEvidence() {
 		}
 	}
 	if s.plan.Status.Evidence == nil && s.neverChanged() {
-		s.prove(v1alpha1.EvidenceSingleVersion, storage)
+		s.establish(v1alpha1.EvidenceSingleVersion, storage)
 	}
 }
 
@@ -38,8 +38,8 @@ func (s *state) neverChanged() bool {
 	return s.CRD.Generation == 1 && len(s.CRD.Spec.Versions) == 1 && crds.StoredOnlyIn(s.CRD, s.CRD.Spec.Versions[0].Name)
 }
 
-// prove records evidence for the CustomResourceDefinition as it is now.
-func (s *state) prove(source v1alpha1.EvidenceSource, storage string) *v1alpha1.StorageEvidence {
+// establish records evidence for the CustomResourceDefinition as it is now.
+func (s *state) establish(source v1alpha1.EvidenceSource, storage string) *v1alpha1.StorageEvidence {
 	s.plan.Status.Evidence = &v1alpha1.StorageEvidence{
 		CRDUID: s.CRD.UID, CRDGeneration: s.CRD.Generation, StorageVersion: storage,
 		Source: source, Time: metav1.NewTime(s.Now),

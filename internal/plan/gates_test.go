@@ -189,11 +189,14 @@ func storageMigrating() []apiextensionsv1.CustomResourceDefinitionCondition {
 	return []apiextensionsv1.CustomResourceDefinitionCondition{{Type: "StorageMigrating", Status: apiextensionsv1.ConditionTrue}}
 }
 
-// kinds are the kinds of the steps, without those that apply what may be there.
+// kinds are the kinds of the steps, without those that apply what may be there,
+// and those that only say something.
 func kinds(steps []plan.Step) []string {
 	var kinds []string
 	for _, step := range steps {
-		if _, apply := step.(plan.Apply); !apply {
+		switch step.(type) {
+		case plan.Apply, plan.Warn:
+		default:
 			kinds = append(kinds, reflect.TypeOf(step).Name())
 		}
 	}

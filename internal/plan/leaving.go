@@ -66,13 +66,17 @@ func (s *state) lettingGo() bool {
 	return !s.Policy.DeletionTimestamp.IsZero() && (s.abandoned() || s.inUse().reason == "")
 }
 
-// endRuns stops migrations for good, and takes their rights away.
+// endRuns stops migrations for good, and takes all rights on objects away.
 func (s *state) endRuns() {
 	for _, run := range s.Runs {
 		s.do(DeleteRun{run.Job.Name})
 	}
 	if s.Rights {
 		s.do(DeleteRights{MigrationRightsName(s.Policy.Name)})
+	}
+	if s.ReadRights {
+		s.ReadRights = false
+		s.do(DeleteRights{ReadRightsName(s.Policy.Name)})
 	}
 }
 

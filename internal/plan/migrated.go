@@ -130,7 +130,7 @@ func (s *state) prune(id, storage string) outcome {
 		return waiting(v1alpha1.ReasonPruning, "every object is stored at "+storage+": pruning status.storedVersions")
 	}
 	s.endRun(v1alpha1.MigrationSucceeded)
-	evidence := s.prove(v1alpha1.EvidenceMigration, storage)
+	evidence := s.establish(v1alpha1.EvidenceMigration, storage)
 	evidence.Run, evidence.Objects = id, s.plan.Status.Migration.Total
 	return s.proven(storage)
 }

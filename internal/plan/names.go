@@ -42,6 +42,8 @@ const (
 	ConverterComponent = "converter"
 	// MigrationComponent marks a migration's objects.
 	MigrationComponent = "migration"
+	// VerificationComponent marks the rights to read live objects.
+	VerificationComponent = "verification"
 
 	nameLabel = "app.kubernetes.io/name"
 )

@@ -82,6 +82,14 @@ type Observed struct {
 	Plans []StoredPlan
 	// Rights tells whether migration rights for this policy exist.
 	Rights bool
+
+	// Samples, APIServer and Written are what was asked in the background; nil where
+	// nothing was.
+	Samples   *Inquiry
+	APIServer *Inquiry
+	Written   *Inquiry
+	// ReadRights tells whether rights to read the objects of this policy's kind exist.
+	ReadRights bool
 }
 
 // Pod is one converter pod.

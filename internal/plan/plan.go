@@ -56,6 +56,7 @@ func Make(observed Observed) Plan {
 	s.judgeEvidence()
 	s.guardRuns()
 	s.upkeep()
+	s.measureGap()
 	switch {
 	case !s.Policy.DeletionTimestamp.IsZero():
 		s.leave()
@@ -66,6 +67,7 @@ func Make(observed Observed) Plan {
 	}
 	s.trust()
 	s.reportCertificates()
+	s.tidy()
 	return s.plan
 }
 
@@ -102,6 +104,8 @@ type state struct {
 	trusted pki.Bundle
 	// rotated tells that certificates were seen to.
 	rotated bool
+	// sampling tells that objects are being read, which takes rights.
+	sampling bool
 }
 
 func newState(observed Observed) *state {
@@ -124,6 +128,7 @@ func newState(observed Observed) *state {
 			UID:            crd.UID,
 			Generation:     crd.Generation,
 			Strategy:       string(crds.Strategy(crd)),
+			ServedVersions: crds.ServedVersions(crd),
 			StorageVersion: crds.StorageVersion(crd),
 			StoredVersions: slices.Clone(crd.Status.StoredVersions),
 		}

@@ -42,6 +42,8 @@ type world struct {
 	holdBack bool
 	// misbehave is why new pods fail their probe; empty when they do not.
 	misbehave string
+	// samples, apiServer and written are what is found out in the background.
+	samples, apiServer, written plan.Inquiry
 	// owners are the field managers of spec.conversion's fields.
 	owners map[string]string
 	// rotation is the state that was told last.
@@ -213,6 +215,17 @@ func (w *world) name(step plan.Step) string {
 		return kind + " " + step.Name
 	case plan.DeletePlan:
 		return kind + " " + step.Name[strings.LastIndex(step.Name, "-")+1:]
+	case plan.DeleteRights:
+		if step.Name == plan.ReadRightsName(crontabs) {
+			return kind + " to read"
+		}
+	case plan.TakeSamples:
+		return fmt.Sprintf("%s %d", kind, step.Most)
+	case plan.CountWrites:
+		return fmt.Sprintf("%s from %s to %s, stored at %q throughout", kind,
+			step.Since.Format(time.TimeOnly), step.Until.Format(time.TimeOnly), step.Storage)
+	case plan.Warn:
+		return kind + " " + step.Reason + ": " + step.Note
 	}
 	return kind
 }
@@ -252,11 +265,22 @@ func (w *world) do(step plan.Step) {
 	case plan.DeleteRun:
 		observed.Runs = slices.DeleteFunc(observed.Runs, func(run plan.Run) bool { return run.Job.Name == step.Name })
 	case plan.DeleteRights:
-		observed.Rights = false
+		if step.Name == plan.ReadRightsName(crontabs) {
+			observed.ReadRights = false
+		} else {
+			observed.Rights = false
+		}
 	case plan.DeleteDeployment:
 		w.deleteDeployment(step.Name)
 	case plan.DeleteService:
 		observed.Exposed, observed.Endpoints, observed.PortEndpoints = false, 0, nil
+	case plan.TakeSamples:
+		observed.Samples = w.inquire(observed.Samples, step.Subject, w.samples)
+	case plan.AskAPIServer:
+		observed.APIServer = w.inquire(observed.APIServer, step.Subject, w.apiServer)
+	case plan.CountWrites:
+		observed.Written = w.inquire(observed.Written, step.Subject, w.written)
+	case plan.Warn:
 	case plan.DeletePlan:
 		observed.Plans = slices.DeleteFunc(observed.Plans, func(stored plan.StoredPlan) bool {
 			return plan.PlanName(crontabs, stored.Hash) == step.Name
@@ -270,6 +294,15 @@ func (w *world) do(step plan.Step) {
 	default:
 		w.t.Fatalf("the world cannot %T", step)
 	}
+}
+
+// inquire answers at once what takes its time elsewhere.
+func (w *world) inquire(last *plan.Inquiry, subject string, answer plan.Inquiry) *plan.Inquiry {
+	answer.Subject, answer.Ended, answer.Attempts = subject, w.observed.Now, 1
+	if last != nil && last.Subject == subject {
+		answer.Attempts = last.Attempts + 1
+	}
+	return &answer
 }
 
 // applied lets a Deployment's pods start with the plans that its template names.
@@ -304,7 +337,11 @@ func (w *world) applied(object runtime.ApplyConfiguration) {
 	case *corev1apply.ConfigMapApplyConfiguration:
 		w.store(object.Labels[plan.PlanLabel])
 	case *rbacv1apply.ClusterRoleApplyConfiguration:
-		w.observed.Rights = true
+		if *object.Name == plan.ReadRightsName(crontabs) {
+			w.observed.ReadRights = true
+		} else {
+			w.observed.Rights = true
+		}
 	}
 }
 

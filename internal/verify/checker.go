@@ -45,8 +45,10 @@ func Compile(policy *v1alpha1.ConversionPolicy, crd *apiextensionsv1.CustomResou
 
 // Checker sends objects from version to version. It is used by one goroutine.
 type Checker struct {
-	plan      *conversion.Plan
+	plan *conversion.Plan
+	// converter is nil where something else converts.
 	converter *conversion.Converter
+	convertBy Convert
 	versions  map[string]*version
 	now       func() time.Time
 
@@ -86,6 +88,11 @@ func (c *Checker) prepare(crd *apiextensionsv1.CustomResourceDefinition) (err er
 	if c.converter, err = conversion.NewConverter(c.plan); err != nil {
 		return err
 	}
+	c.convertBy = c.converter.Convert
+	return c.readSchemas(crd)
+}
+
+func (c *Checker) readSchemas(crd *apiextensionsv1.CustomResourceDefinition) (err error) {
 	for i := range crd.Spec.Versions {
 		of := &crd.Spec.Versions[i]
 		if c.versions[of.Name], err = newVersion(of); err != nil {

@@ -99,7 +99,7 @@ func (c *Checker) arrive(t traveller, at string, text []byte) (value, []differen
 func (c *Checker) convert(text []byte, to string) ([]byte, error) {
 	dst := make([]byte, 0, len(text)+len(text)/2)
 	start := c.now()
-	out, err := c.converter.Convert(dst, text, to)
+	out, err := c.convertBy(dst, text, to)
 	c.elapsed += c.now().Sub(start)
 	c.report.Timing.Conversions++
 	return out, err

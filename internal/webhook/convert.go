@@ -32,7 +32,8 @@ var errStopped = errors.New("stopped")
 // exchange is one call: the memory that it uses, and how far it has come.
 type exchange struct {
 	handler *Handler
-	// converter is that of the plan that the path names.
+	// plan is the hash that the path names, and converter that of the plan.
+	plan      string
 	converter Converter
 	began     time.Time
 	// in is the body, and out the answer.
@@ -109,6 +110,7 @@ func (h *Handler) convert(w http.ResponseWriter, r *http.Request, hash string) {
 // replaced may lack it while others have it: an API server is told to try again.
 func (x *exchange) choose(hash string) *refusal {
 	var found bool
+	x.plan = hash
 	if x.converter, found = x.handler.converters[hash]; found {
 		return nil
 	}
@@ -145,6 +147,10 @@ func (x *exchange) begin() bool {
 	x.out = appendHead(slices.Grow(x.out[:0], len(x.in)+len(x.in)/spare), &x.review)
 	x.target = x.handler.targets[string(x.review.desired)]
 	if x.target != nil {
+		return true
+	}
+	if x.review.isProbe() {
+		x.answerProbe()
 		return true
 	}
 	version, err := x.review.target(x.handler.options.Group)

@@ -159,7 +159,9 @@ func policy(name string) *v1alpha1.ConversionPolicy {
 			Converter: v1alpha1.Converter{Declarative: &v1alpha1.DeclarativeConverter{
 				Hub: newVersion, Spokes: []v1alpha1.Spoke{{Version: oldVersion}},
 			}},
-			Migration: v1alpha1.Migration{Mode: v1alpha1.MigrationNever},
+			// The API server of a control plane alone reaches no Service.
+			Verification: v1alpha1.Verification{APIServerProbe: new(bool)},
+			Migration:    v1alpha1.Migration{Mode: v1alpha1.MigrationNever},
 		},
 	}
 }

@@ -40,7 +40,7 @@ func convertedInGroup(ctx context.Context, t *testing.T, group string) story.Cro
 func TestTheOperatorIsUninstalled(t *testing.T) {
 	ctx := t.Context()
 	crontab := convertedInGroup(ctx, t, "uninstalled.example.com")
-	before, generation := converters(ctx, t, crontab), getCRD(ctx, t, crontab.CRD()).Generation
+	before, generation := uids(ctx, t, crontab), getCRD(ctx, t, crontab.CRD()).Generation
 	reader := fleet.Read(ctx, crontab.At(crontab.New), crontab.Object(0).GetName(), func(*unstructured.Unstructured) error { return nil })
 
 	policy := getPolicy(ctx, t, crontab.CRD())
@@ -61,7 +61,7 @@ func TestTheOperatorIsUninstalled(t *testing.T) {
 	reinstall(ctx, t)
 	applySample(ctx, t, crontab, crontab.Policy)
 	waitReady(ctx, t, crontab.CRD(), v1alpha1.ReasonSucceeded)
-	if diff := cmp.Diff(before, converters(ctx, t, crontab)); diff != "" {
+	if diff := cmp.Diff(before, uids(ctx, t, crontab)); diff != "" {
 		t.Errorf("other pods took over (-before +after):\n%s", diff)
 	}
 	if got := getCRD(ctx, t, crontab.CRD()).Generation; got != generation {
@@ -82,7 +82,7 @@ func TestOrphansAreFoundAtTheStart(t *testing.T) {
 	run(ctx, t, "kubectl", "delete", "conversionpolicy", crontab.CRD(), "--wait=false")
 	run(ctx, t, "kubectl", "patch", "conversionpolicy", crontab.CRD(), "--type=merge", "-p", `{"metadata":{"finalizers":null}}`)
 	run(ctx, t, "kubectl", "delete", "crd", crontab.CRD(), "--timeout=1m")
-	if len(converters(ctx, t, crontab)) == 0 {
+	if len(uids(ctx, t, crontab)) == 0 {
 		t.Fatal("the converter went with the policy")
 	}
 	run(ctx, t, "kubectl", "-n", system, "scale", "deployment", "conversion-operator", "--replicas=2")
@@ -139,12 +139,11 @@ func run(ctx context.Context, t *testing.T, words ...string) {
 	}
 }
 
-// converters are the uids of a policy's converter pods.
-func converters(ctx context.Context, t *testing.T, crontab story.CronTab) map[types.UID]bool {
+// uids are those of a policy's converter pods.
+func uids(ctx context.Context, t *testing.T, crontab story.CronTab) map[types.UID]bool {
 	t.Helper()
 	found := map[types.UID]bool{}
-	for _, pod := range pods(ctx, t, client.MatchingLabels{
-		plan.ComponentLabel: plan.ConverterComponent, plan.InstanceLabel: plan.ChildName(crontab.CRD())}) {
+	for _, pod := range converters(ctx, t, crontab) {
 		found[pod.UID] = true
 	}
 	return found

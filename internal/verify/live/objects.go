@@ -6,12 +6,10 @@ package live
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"path"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -96,11 +94,8 @@ func (c *Cluster) Objects(ctx context.Context, query Query, visit func(manifest.
 // different moments then, and that does not matter here.
 func (c *Cluster) list(ctx context.Context, query Query, limit int64, token string) (*page, error) {
 	list, err := c.listOnce(ctx, query, limit, token)
-	if apierrors.IsResourceExpired(err) {
-		var status apierrors.APIStatus
-		if errors.As(err, &status) && status.Status().Continue != "" {
-			list, err = c.listOnce(ctx, query, limit, status.Status().Continue)
-		}
+	if renewed := renewedToken(err); renewed != "" {
+		list, err = c.listOnce(ctx, query, limit, renewed)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("listing %s at version %s: %w", query.Resource.GroupResource(), query.Resource.Version, err)

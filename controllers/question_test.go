@@ -16,9 +16,9 @@ import (
 
 // TestInquiries, by a clock that does not run: what takes its time is asked once, keeps nobody waiting, and
 // says meanwhile what was found before.
-func TestInquiries(t *testing.T) {
+func TestQuestions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		asked := &inquiries{}
+		asked := &questions{}
 		var probes atomic.Int64
 		slowly := func() *plan.Proof {
 			probes.Add(1)
@@ -48,7 +48,7 @@ func TestInquiries(t *testing.T) {
 // TestAnotherQuestion is asked anew, whatever the pod has said before; and so is
 // the same one, once it was answered well.
 func TestAnotherQuestion(t *testing.T) {
-	asked := &inquiries{}
+	asked := &questions{}
 	probes := 0
 	well := func() *plan.Proof { probes++; return &plan.Proof{} }
 	for _, next := range []question{{pod: "a"}, {pod: "a", fingerprint: fingerprint{1}}, {pod: "b"}, {pod: "a"}} {
@@ -57,6 +57,6 @@ func TestAnotherQuestion(t *testing.T) {
 		}
 	}
 	if probes != 4 || len(asked.known) != 0 {
-		t.Errorf("%d probes, want 4; %d inquiries are kept", probes, len(asked.known))
+		t.Errorf("%d probes, want 4; %d questions are kept", probes, len(asked.known))
 	}
 }

@@ -36,15 +36,15 @@ type inquiry struct {
 	read bool
 }
 
-// inquiries are the latest ones of the questions that have no good answer yet.
-type inquiries struct {
+// questions are those that have no good answer yet, with their latest inquiry.
+type questions struct {
 	mu    sync.Mutex
 	known map[question]*inquiry
 }
 
 // ask asks, and waits for a moment. It returns nil where the answer takes its
 // time, or what was found before.
-func (i *inquiries) ask(ctx context.Context, asked question, probe func() *plan.Proof) *plan.Proof {
+func (i *questions) ask(ctx context.Context, asked question, probe func() *plan.Proof) *plan.Proof {
 	under := i.start(asked, probe)
 	patience := time.NewTimer(probePatience)
 	defer patience.Stop()
@@ -67,7 +67,7 @@ func (i *inquiries) ask(ctx context.Context, asked question, probe func() *plan.
 // start returns the inquiry that is under way or whose answer nobody has read,
 // and begins one where there is none. It forgets everything once it knows too
 // much: pods come and go.
-func (i *inquiries) start(asked question, probe func() *plan.Proof) *inquiry {
+func (i *questions) start(asked question, probe func() *plan.Proof) *inquiry {
 	const most = 10_000
 	i.mu.Lock()
 	defer i.mu.Unlock()

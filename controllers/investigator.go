@@ -1,0 +1,103 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/verify/live"
+)
+
+// Investigator finds out, in the background, what takes its time: whether live
+// objects come back as they were (samples.go), whether an API server reaches the
+// converter (ask_apiserver.go), and what was written while nothing was converted
+// (writes.go).
+type Investigator struct {
+	// TakeSamples, AskAPIServer and CountWrites do the work.
+	TakeSamples  func(context.Context, plan.TakeSamples) plan.Inquiry
+	AskAPIServer func(context.Context, plan.AskAPIServer) plan.Inquiry
+	CountWrites  func(context.Context, plan.CountWrites) plan.Inquiry
+	// Tidy ends what a manager left behind that died while it asked; may be nil.
+	Tidy func(context.Context) error
+	// Now is the clock.
+	Now func() time.Time
+
+	samples, apiServer, writes *inquiries
+	// lasting is the context of all work: it ends with the manager.
+	lasting context.Context
+	done    chan event.GenericEvent
+}
+
+// NewInvestigator returns an Investigator that reads objects as the user that may,
+// and lets the client's API server call converters.
+func NewInvestigator(config *rest.Config, writer client.Writer, direct client.Reader, now func() time.Time) *Investigator {
+	read := &reader{config: config, slots: make(chan struct{}, readsAtOnce)}
+	ask := &asker{client: writer, live: direct, turn: make(chan struct{}, 1)}
+	return &Investigator{TakeSamples: read.takeSamples, AskAPIServer: ask.ask, CountWrites: read.countWrites, Tidy: ask.rest, Now: now}
+}
+
+// start prepares for inquiries that last as long as ctx.
+func (i *Investigator) start(ctx context.Context) {
+	i.lasting, i.done = ctx, make(chan event.GenericEvent)
+	i.samples, i.apiServer, i.writes = newInquiries(i.Now, i.done), newInquiries(i.Now, i.done), newInquiries(i.Now, i.done)
+}
+
+// observe fills in what is known about a policy.
+func (i *Investigator) observe(observed *plan.Observed) {
+	policy := observed.Policy.Name
+	observed.Samples, observed.APIServer, observed.Written = i.samples.of(policy), i.apiServer.of(policy), i.writes.of(policy)
+}
+
+// do starts an inquiry, and does not wait for it.
+func (i *Investigator) do(policy string, step plan.Step) {
+	switch step := step.(type) {
+	case plan.TakeSamples:
+		i.samples.ask(i.lasting, policy, step.Subject, func(ctx context.Context) plan.Inquiry { return i.TakeSamples(ctx, step) })
+	case plan.AskAPIServer:
+		i.apiServer.ask(i.lasting, policy, step.Subject, func(ctx context.Context) plan.Inquiry { return i.AskAPIServer(ctx, step) })
+	case plan.CountWrites:
+		i.writes.ask(i.lasting, policy, step.Subject, func(ctx context.Context) plan.Inquiry { return i.CountWrites(ctx, step) })
+	}
+}
+
+// forget what was asked about a policy that is gone.
+func (i *Investigator) forget(policy string) {
+	for _, asked := range []*inquiries{i.samples, i.apiServer, i.writes} {
+		asked.forget(policy)
+	}
+}
+
+// readsAtOnce bounds the policies whose objects are read at the same time. Most of
+// that is to wait until API servers know of the right to.
+const readsAtOnce = 8
+
+// reader reads objects.
+type reader struct {
+	config *rest.Config
+	slots  chan struct{}
+}
+
+// connect acts as the user that may read the objects of one kind. Nobody else may,
+// the manager included.
+func (r *reader) connect(user string) (*live.Cluster, error) {
+	config := rest.CopyConfig(r.config)
+	config.Impersonate = rest.ImpersonationConfig{UserName: user}
+	return live.Connect(config)
+}
+
+// enter waits for a slot, and reports whether there was one before ctx ended.
+func enter(ctx context.Context, slots chan struct{}) bool {
+	select {
+	case slots <- struct{}{}:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,191 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/wait"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/crds"
+	objects "github.com/conversion-operator/conversion-operator/internal/manifest"
+	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/verify"
+	"github.com/conversion-operator/conversion-operator/internal/verify/live"
+	"github.com/conversion-operator/conversion-operator/internal/webhook/probe"
+)
+
+const (
+	// maxHeads bounds the objects that a sample is chosen from.
+	maxHeads = 5000
+	// maxSampleBytes bounds what is read of a kind; one object is at most 1.5 MiB.
+	maxSampleBytes = 64 << 20
+	// rightsLag is between two attempts while the API server does not know yet that
+	// objects may be read.
+	rightsLag = 200 * time.Millisecond
+)
+
+// readError is why samples cannot be read or converted at all: not the objects' fault.
+type readError struct {
+	reason string
+	cause  error
+}
+
+func (e *readError) Error() string { return e.cause.Error() }
+
+// takeSamples converts live objects there and back until one does not come back.
+func (r *reader) takeSamples(ctx context.Context, step plan.TakeSamples) plan.Inquiry {
+	if !enter(ctx, r.slots) {
+		return plan.Inquiry{Reason: v1alpha1.ReasonSamplesUnreadable, Message: "the manager ends"}
+	}
+	defer func() { <-r.slots }()
+	bounded, cancel := context.WithTimeout(ctx, step.Timeout)
+	defer cancel()
+	taken, err := r.sample(bounded, step)
+	var failed *readError
+	switch {
+	case errors.As(err, &failed):
+		return plan.Inquiry{Reason: failed.reason, Message: failed.Error()}
+	case err != nil:
+		return plan.Inquiry{Reason: v1alpha1.ReasonSampleLost, Message: err.Error(), Lost: true}
+	}
+	ctrl.LoggerFrom(ctx).Info("Converted live objects there and back", "policy", step.CRD.Name, "objects", taken)
+	return plan.Inquiry{Objects: taken}
+}
+
+func (r *reader) sample(ctx context.Context, step plan.TakeSamples) (int, error) {
+	cluster, err := r.connect(step.Reader)
+	if err != nil {
+		return 0, unreadable(err)
+	}
+	pods, err := newSampler(step)
+	if err != nil {
+		return 0, unreadable(err)
+	}
+	chosen, err := choose(ctx, cluster, step.CRD, step.Most)
+	if err != nil {
+		return 0, unreadable(err)
+	}
+	taken, bytes := 0, 0
+	for _, choice := range chosen {
+		object, found, err := cluster.Object(ctx, crds.Resource(step.CRD, choice.Version), choice.Head.Namespace, choice.Head.Name)
+		switch {
+		case ctx.Err() != nil && taken > 0:
+			return taken, nil
+		case err != nil && probe.CalledWebhook(err):
+			continue // the conversion that is in force does not let it be read, and is about to be replaced
+		case err != nil:
+			return taken, unreadable(err)
+		case !found:
+			continue
+		}
+		if err := pods.try(ctx, object); err != nil {
+			return taken, err
+		}
+		taken++
+		if bytes += len(object.JSON); bytes > maxSampleBytes {
+			break
+		}
+	}
+	return taken, nil
+}
+
+// sampler sends objects through the converter pods.
+type sampler struct {
+	checker *verify.Checker
+	// broken is why a pod did not answer.
+	broken *probe.Error
+}
+
+func newSampler(step plan.TakeSamples) (*sampler, error) {
+	library, err := probe.NewLibrary(step.CRD, step.Conversion, step.Addresses)
+	if err != nil {
+		return nil, err
+	}
+	s := &sampler{}
+	s.checker, err = verify.NewThrough(step.CRD, step.Rules, func(dst, object []byte, to string) ([]byte, error) {
+		out, err := library.Convert(dst, object, to)
+		if failed, ok := errors.AsType[*probe.Error](err); ok && failed.Reason != probe.ReasonUnexpectedAnswer {
+			s.broken = failed
+		}
+		return out, err
+	})
+	return s, err
+}
+
+// try sends an object from each version to each other one and back.
+func (s *sampler) try(ctx context.Context, object objects.Object) error {
+	s.checker.Check(ctx, object)
+	if s.broken != nil {
+		return &readError{string(s.broken.Reason), fmt.Errorf("converting %s through the converter pods: %w", object.String(), s.broken)}
+	}
+	if loss := s.checker.Loss(); loss != nil {
+		return errors.New(describeLoss(loss))
+	}
+	return nil
+}
+
+// describeLoss names the object, the versions and the field, and no value: many
+// may read a status.
+func describeLoss(loss *verify.Finding) string {
+	const cure = ": correct the rules, or the object, which is looked at again after some minutes"
+	object := loss.Example.Object
+	switch loss.Kind {
+	case verify.Lost:
+		return fmt.Sprintf("object %s: %s does not come back as it was from %s to %s and back", object, loss.Example.Path, loss.From, loss.To) + cure
+	case verify.Pruned:
+		return fmt.Sprintf("object %s: the schema of %s does not know %s, which its conversion from %s makes, so that the API server takes it away",
+			object, loss.To, loss.Example.Path, loss.From) + cure
+	default:
+		return fmt.Sprintf("object %s cannot be converted from %s to %s: %s", object, loss.From, loss.To, shorten(loss.Example.Message)) + cure
+	}
+}
+
+// choose reads the metadata of objects and takes a sample of them.
+func choose(ctx context.Context, cluster *live.Cluster, crd *apiextensionsv1.CustomResourceDefinition, most int) ([]live.Choice, error) {
+	version, _, err := live.VersionToRead(crd)
+	if err != nil {
+		return nil, err
+	}
+	var heads []live.Head
+	err = onceAllowed(ctx, func() error {
+		heads = heads[:0]
+		return cluster.Heads(ctx, crds.Resource(crd, version), func(head live.Head) bool {
+			heads = append(heads, head)
+			return len(heads) < maxHeads
+		})
+	})
+	if err != nil && probe.CalledWebhook(err) {
+		return nil, nil // the conversion that is in force lets nothing be read, and is about to be replaced
+	}
+	stored := slices.DeleteFunc(slices.Clone(crd.Status.StoredVersions), func(version string) bool { return !crds.Serves(crd, version) })
+	return live.Choose(heads, crd.Spec.Group, stored, version, most), err
+}
+
+// onceAllowed reads again while the API server does not know yet of the right to.
+func onceAllowed(ctx context.Context, read func() error) error {
+	var last error
+	err := wait.PollUntilContextCancel(ctx, rightsLag, true, func(context.Context) (bool, error) {
+		if last = read(); apierrors.IsForbidden(last) {
+			return false, nil
+		}
+		return true, last
+	})
+	if last != nil {
+		return last
+	}
+	return err
+}
+
+func unreadable(err error) error {
+	return &readError{v1alpha1.ReasonSamplesUnreadable, fmt.Errorf("reading live objects to convert: %w", err)}
+}

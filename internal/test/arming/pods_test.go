@@ -1,0 +1,220 @@
+//go:build integration
+
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package arming
+
+import (
+	"crypto/tls"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/pki"
+	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/webhook"
+)
+
+// behaviour is what is put in front of a converter; nothing in the zero value.
+type behaviour struct {
+	// answer answers in its place.
+	answer func(converter http.Handler, w http.ResponseWriter, r *http.Request)
+	// untrusted makes the certificate that of an authority that nobody trusts.
+	untrusted bool
+	// refuses makes nothing listen.
+	refuses bool
+}
+
+// converter is the one converter pod of a policy.
+type converter struct {
+	policy string
+	// ip is where the manager reaches it.
+	ip string
+	// toManager and toAPIServer are how it behaves to each.
+	toManager, toAPIServer atomic.Pointer[behaviour]
+	handler                atomic.Pointer[webhook.Handler]
+	certificate            atomic.Pointer[tls.Certificate]
+	started                sync.Once
+	port                   int32
+}
+
+var pods atomic.Int32
+
+// startConverter plays the policy's Deployment, with one pod.
+func startConverter(t *testing.T, policy string, toManager, toAPIServer behaviour) *converter {
+	t.Helper()
+	n := pods.Add(1)
+	c := &converter{policy: policy, ip: fmt.Sprintf("127.0.%d.%d", 1+n/200, 1+n%200)}
+	c.toManager.Store(&toManager)
+	c.toAPIServer.Store(&toAPIServer)
+	c.roll(t)
+	return c
+}
+
+// roll brings the pod to what the Deployment asks for.
+func (c *converter) roll(t *testing.T) {
+	t.Helper()
+	deployment := &appsv1.Deployment{}
+	key := client.ObjectKey{Namespace: system, Name: plan.ChildName(c.policy)}
+	eventually(t, "the Deployment of "+c.policy+" is there", func() (bool, string) {
+		err := cluster.Get(t.Context(), key, deployment)
+		return err == nil, fmt.Sprint(err)
+	})
+	c.load(t, deployment)
+	c.started.Do(func() {
+		if !c.toManager.Load().refuses {
+			c.listen(t, net.JoinHostPort(c.ip, fmt.Sprint(plan.ContainerPort)), &c.toManager)
+		}
+		c.port = c.listen(t, net.JoinHostPort(outside, "0"), &c.toAPIServer)
+	})
+	c.startPod(t, deployment)
+	c.expose(t, deployment)
+	base := deployment.DeepCopy()
+	deployment.Status.ObservedGeneration, deployment.Status.Replicas, deployment.Status.UpdatedReplicas = deployment.Generation, 1, 1
+	must(t, cluster.Status().Patch(t.Context(), deployment, client.MergeFrom(base)))
+}
+
+// load mounts plans and certificate.
+func (c *converter) load(t *testing.T, deployment *appsv1.Deployment) {
+	t.Helper()
+	var plans []webhook.Plan
+	group := ""
+	for _, hash := range plan.SplitPlans(deployment.Spec.Template.Annotations[plan.PlansAnnotation]) {
+		configMap := &corev1.ConfigMap{}
+		must(t, cluster.Get(t.Context(), client.ObjectKey{Namespace: system, Name: plan.PlanName(c.policy, hash)}, configMap))
+		loaded, err := conversion.Load([]byte(configMap.Data[plan.PlanKey]))
+		must(t, err)
+		converts, err := conversion.NewConverter(loaded)
+		must(t, err)
+		group = loaded.Group
+		plans = append(plans, webhook.Plan{Hash: hash, Pairs: loaded.Pairs(), Converter: converts})
+	}
+	c.handler.Store(webhook.NewHandler(plans, webhook.HandlerOptions{CRD: c.policy, Group: group, Log: logr.Discard()}))
+	secret := &corev1.Secret{}
+	must(t, cluster.Get(t.Context(), client.ObjectKey{Namespace: system, Name: plan.CertificateName(c.policy)}, secret))
+	pair, err := tls.X509KeyPair(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey])
+	must(t, err)
+	c.certificate.Store(&pair)
+}
+
+// listen serves as one of the two sides sees it, and returns the port.
+func (c *converter) listen(t *testing.T, address string, behaves *atomic.Pointer[behaviour]) int32 {
+	t.Helper()
+	var listener net.Listener
+	eventually(t, "nobody else listens at "+address, func() (bool, string) {
+		var err error
+		listener, err = net.Listen("tcp", address)
+		return err == nil, fmt.Sprint(err)
+	})
+	server := &http.Server{
+		ErrorLog: log.New(io.Discard, "", 0),
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if answer := behaves.Load().answer; answer != nil {
+				answer(c.handler.Load(), w, r)
+				return
+			}
+			c.handler.Load().ServeHTTP(w, r)
+		}),
+		TLSConfig: &tls.Config{GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+			if behaves.Load().untrusted {
+				return untrusted(plan.ServerName(c.policy, system))
+			}
+			return c.certificate.Load(), nil
+		}},
+	}
+	go func() { _ = server.ServeTLS(listener, "", "") }()
+	t.Cleanup(func() { _ = server.Close() })
+	return int32(listener.Addr().(*net.TCPAddr).Port)
+}
+
+func (c *converter) startPod(t *testing.T, deployment *appsv1.Deployment) {
+	t.Helper()
+	name := fmt.Sprintf("%s-%d", deployment.Name, deployment.Generation)
+	old := &corev1.PodList{}
+	must(t, cluster.List(t.Context(), old, client.InNamespace(system), client.MatchingLabels{plan.InstanceLabel: deployment.Name}))
+	for i := range old.Items {
+		if old.Items[i].Name != name {
+			must(t, cluster.Delete(t.Context(), &old.Items[i], client.GracePeriodSeconds(0)))
+		}
+	}
+	spec := deployment.Spec.Template.Spec.DeepCopy()
+	spec.ServiceAccountName, spec.DeprecatedServiceAccount = "", ""
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: name,
+			Labels: deployment.Spec.Template.Labels, Annotations: deployment.Spec.Template.Annotations},
+		Spec: *spec,
+	}
+	err := cluster.Create(t.Context(), pod)
+	if apierrors.IsAlreadyExists(err) {
+		return
+	}
+	must(t, err)
+	pod.Status = corev1.PodStatus{
+		Phase: corev1.PodRunning, PodIP: c.ip, PodIPs: []corev1.PodIP{{IP: c.ip}},
+		Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}},
+	}
+	must(t, cluster.Status().Update(t.Context(), pod))
+}
+
+// expose puts the pod behind its Service, where the API server calls it.
+func (c *converter) expose(t *testing.T, deployment *appsv1.Deployment) {
+	t.Helper()
+	port := c.port
+	if c.toAPIServer.Load().refuses {
+		port = 1 // nothing listens there
+	}
+	slice := &discoveryv1.EndpointSlice{
+		ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: deployment.Name, Labels: map[string]string{
+			discoveryv1.LabelServiceName: deployment.Name, plan.InstanceLabel: deployment.Name}},
+		AddressType: discoveryv1.AddressTypeIPv4,
+		Endpoints: []discoveryv1.Endpoint{{
+			Addresses: []string{outside}, Conditions: discoveryv1.EndpointConditions{Ready: new(true)}}},
+		Ports: []discoveryv1.EndpointPort{{Name: new("https"), Port: &port, Protocol: new(corev1.ProtocolTCP)}},
+	}
+	err := cluster.Create(t.Context(), slice)
+	if apierrors.IsAlreadyExists(err) {
+		err = cluster.Patch(t.Context(), slice, client.Merge)
+	}
+	must(t, err)
+}
+
+// behave changes what is in front of the converter.
+func (c *converter) behave(t *testing.T, toManager, toAPIServer behaviour) {
+	t.Helper()
+	refused := c.toManager.Load().refuses
+	c.toManager.Store(&toManager)
+	c.toAPIServer.Store(&toAPIServer)
+	if refused && !toManager.refuses {
+		c.listen(t, net.JoinHostPort(c.ip, fmt.Sprint(plan.ContainerPort)), &c.toManager)
+	}
+	c.roll(t)
+}
+
+func untrusted(name string) (*tls.Certificate, error) {
+	authority, err := pki.NewAuthority("somebody else", time.Now(), time.Hour)
+	if err != nil {
+		return nil, err
+	}
+	leaf, err := pki.IssueLeaf(authority, name, time.Now(), time.Hour)
+	if err != nil {
+		return nil, err
+	}
+	pair, err := tls.X509KeyPair(leaf.Certificate, leaf.Key)
+	return &pair, err
+}

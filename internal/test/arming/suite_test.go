@@ -1,0 +1,239 @@
+//go:build integration
+
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package arming
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/yaml"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/controllers"
+	"github.com/conversion-operator/conversion-operator/internal/plan"
+)
+
+const (
+	system = "conversion-system"
+	// atOnce is how many tests run at once: they wait more than they work.
+	atOnce = "8"
+)
+
+var (
+	// cluster writes as users do.
+	cluster client.Client
+	// outside is an address of this machine that an EndpointSlice may have.
+	outside string
+)
+
+func TestMain(m *testing.M) {
+	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
+		fmt.Fprintln(os.Stderr, "KUBEBUILDER_ASSETS is not set: run make integration")
+		os.Exit(1)
+	}
+	ctrl.SetLogger(logr.Discard())
+	flag.Parse()
+	if err := flag.Set("test.parallel", atOnce); err != nil {
+		panic(err) // the testing package has that flag
+	}
+	code, err := run(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "integration tests:", err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func run(m *testing.M) (int, error) {
+	if outside = outsideAddress(); outside == "" {
+		return 1, errors.New("this machine has no IPv4 address but loopback: endpoints of a Service may not be at that")
+	}
+	crds := filepath.Join("..", "..", "..", "config", "crd")
+	environment := &envtest.Environment{
+		CRDDirectoryPaths:     []string{filepath.Join(crds, "bases"), filepath.Join(crds, "conversionprobes.yaml")},
+		ErrorIfCRDPathMissing: true,
+	}
+	// The API server calls the endpoints of a Service: nothing forwards its address.
+	environment.ControlPlane.GetAPIServer().Configure().Set("enable-aggregator-routing", "true")
+	kubeconfig, err := environment.Start()
+	if err != nil {
+		return 1, err
+	}
+	defer func() { _ = environment.Stop() }()
+	user, err := environment.AddUser(envtest.User{Name: "system:serviceaccount:" + system + ":conversion-operator"}, kubeconfig)
+	if err != nil {
+		return 1, err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	if err := install(ctx, kubeconfig); err != nil {
+		return 1, err
+	}
+	ended, err := startManager(ctx, user.Config())
+	if err != nil {
+		return 1, err
+	}
+	code := m.Run()
+	cancel()
+	return code, <-ended
+}
+
+func outsideAddress() string {
+	addresses, err := net.InterfaceAddrs()
+	if err != nil {
+		return ""
+	}
+	for _, address := range addresses {
+		if found, ok := address.(*net.IPNet); ok && found.IP.To4() != nil && found.IP.IsGlobalUnicast() {
+			return found.IP.String()
+		}
+	}
+	return ""
+}
+
+func newScheme() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, v1alpha1.AddToScheme,
+	} {
+		if err := add(scheme); err != nil {
+			return nil, err
+		}
+	}
+	return scheme, nil
+}
+
+// install gives the manager the rights that it is installed with, and no others.
+func install(ctx context.Context, kubeconfig *rest.Config) error {
+	kubeconfig.QPS, kubeconfig.WarningHandler = -1, rest.NoWarnings{}
+	scheme, err := newScheme()
+	if err != nil {
+		return err
+	}
+	if cluster, err = client.New(kubeconfig, client.Options{Scheme: scheme}); err != nil {
+		return err
+	}
+	if err := cluster.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: system}}); err != nil {
+		return err
+	}
+	for _, file := range []string{"role.yaml", "role_binding.yaml"} {
+		text, err := os.ReadFile(filepath.Join("..", "..", "..", "config", "rbac", file))
+		if err != nil {
+			return err
+		}
+		if err := createAll(ctx, utilyaml.NewDocumentDecoder(io.NopCloser(bytes.NewReader(text)))); err != nil {
+			return fmt.Errorf("%s: %w", file, err)
+		}
+	}
+	return nil
+}
+
+func createAll(ctx context.Context, documents io.Reader) error {
+	buffer := make([]byte, 1<<16)
+	for {
+		n, err := documents.Read(buffer)
+		if err != nil {
+			return ignoreEOF(err)
+		}
+		kind := metav1.TypeMeta{}
+		if err := yaml.Unmarshal(buffer[:n], &kind); err != nil || kind.Kind == "" {
+			continue
+		}
+		object := map[string]client.Object{
+			"ClusterRole": &rbacv1.ClusterRole{}, "ClusterRoleBinding": &rbacv1.ClusterRoleBinding{},
+			"Role": &rbacv1.Role{}, "RoleBinding": &rbacv1.RoleBinding{},
+		}[kind.Kind]
+		if err := yaml.UnmarshalStrict(buffer[:n], object); err != nil {
+			return err
+		}
+		if err := cluster.Create(ctx, object); err != nil {
+			return err
+		}
+	}
+}
+
+func startManager(ctx context.Context, kubeconfig *rest.Config) (<-chan error, error) {
+	kubeconfig.QPS, kubeconfig.WarningHandler = -1, rest.NoWarnings{}
+	scheme, err := newScheme()
+	if err != nil {
+		return nil, err
+	}
+	manager, err := ctrl.NewManager(kubeconfig, ctrl.Options{
+		Scheme: scheme, Cache: controllers.CacheOptions(system), Metrics: metricsserver.Options{BindAddress: "0"},
+	})
+	if err != nil {
+		return nil, err
+	}
+	reconciler := &controllers.ConversionPolicyReconciler{
+		Client: manager.GetClient(), Live: manager.GetAPIReader(), Recorder: manager.GetEventRecorder(plan.ManagedBy),
+		Settings:     plan.Settings{Namespace: system, Image: "conversion-operator:test", Settle: 2 * time.Second},
+		Prover:       controllers.NewProver(),
+		Investigator: controllers.NewInvestigator(kubeconfig, manager.GetClient(), manager.GetAPIReader(), time.Now),
+		Now:          time.Now,
+	}
+	if err := reconciler.SetupWithManager(ctx, manager); err != nil {
+		return nil, err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- manager.Start(ctx) }()
+	return ended, nil
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// eventually looks until it is so, and fails with what it last saw.
+func eventually(t *testing.T, what string, so func() (bool, string)) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 40*time.Second)
+	defer cancel()
+	ticker := time.NewTicker(50 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		done, seen := so()
+		if done {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatalf("waited in vain: %s; last seen: %s", what, seen)
+		case <-ticker.C:
+		}
+	}
+}
+
+func ignoreEOF(err error) error {
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,117 @@
+//go:build e2e
+
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/test/story"
+)
+
+// TestAHangingPod stops the process of one of two converter pods. A call that it
+// has taken ends with the API server's patience. All others are answered by the
+// other pod as soon as this one is not ready any more, and none is wrong. On a
+// cluster whose processes cannot be seen from here, the pod is killed instead.
+func TestAHangingPod(t *testing.T) {
+	ctx := t.Context()
+	crontab := inGroup("hanging.example.com")
+	applySample(ctx, t, crontab, crontab.CRDBoth)
+	applySample(ctx, t, crontab, crontab.Policy)
+	waitReady(ctx, t, crontab.CRD(), v1alpha1.ReasonSucceeded)
+	if err := fleet.Create(ctx, crontab.At(crontab.Old), 1, crontab.Object); err != nil {
+		t.Fatal(err)
+	}
+	all := converters(ctx, t, crontab)
+	victim := all[0]
+	process := processOf(t, &victim)
+	if process == 0 && os.Getenv(story.EndpointVariable) != "" {
+		t.Fatal("the pod's process is not found on the project's own cluster")
+	}
+	if process == 0 {
+		kill(ctx, t, all[:1])
+	} else {
+		signal(t, process, syscall.SIGSTOP)
+		t.Cleanup(func() { _ = syscall.Kill(process, syscall.SIGCONT) })
+		eventually(ctx, t, "the pod that hangs is not ready", func() (bool, string) {
+			for _, pod := range converters(ctx, t, crontab) {
+				if pod.UID == victim.UID {
+					return !ready(&pod), "it is"
+				}
+			}
+			return true, ""
+		})
+	}
+	failures := readsUntilRight(ctx, t, crontab, 50)
+	t.Logf("%d reads failed before 50 in a row did not", failures)
+	policy := getPolicy(ctx, t, crontab.CRD())
+	if process != 0 && policy.Status.Webhook.Ready != 1 {
+		t.Errorf("status.webhook says that %d pods are ready, want 1", policy.Status.Webhook.Ready)
+	}
+	if process != 0 {
+		signal(t, process, syscall.SIGCONT)
+	}
+	waitConverters(ctx, t, crontab)
+}
+
+// readsUntilRight reads until so many reads in a row are right, and returns how
+// many failed before. One that is wrong ends the test.
+func readsUntilRight(ctx context.Context, t *testing.T, crontab story.CronTab, inARow int) (failures int) {
+	t.Helper()
+	want, right := crontab.Object(0), 0
+	eventually(ctx, t, "reads are answered", func() (bool, string) {
+		object, err := fleet.Get(ctx, crontab.At(crontab.New), want.GetName())
+		if err != nil {
+			failures, right = failures+1, 0
+			return false, err.Error()
+		}
+		if err := readRight(object, want); err != nil {
+			t.Fatal(err)
+		}
+		right++
+		return right == inARow, ""
+	})
+	return failures
+}
+
+// processOf is the converter in a pod, 0 where it cannot be seen from here.
+func processOf(t *testing.T, pod *corev1.Pod) int {
+	t.Helper()
+	_, container, _ := strings.Cut(pod.Status.ContainerStatuses[0].ContainerID, "://")
+	found, err := filepath.Glob("/proc/[0-9]*/cgroup")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range found {
+		groups, err := os.ReadFile(file)
+		command, other := os.ReadFile(filepath.Join(filepath.Dir(file), "cmdline"))
+		if err != nil || other != nil || !bytes.Contains(groups, []byte(container)) || !bytes.Contains(command, []byte("\x00serve\x00")) {
+			continue
+		}
+		process, err := strconv.Atoi(filepath.Base(filepath.Dir(file)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return process
+	}
+	return 0
+}
+
+func signal(t *testing.T, process int, signal syscall.Signal) {
+	t.Helper()
+	if err := syscall.Kill(process, signal); err != nil {
+		t.Fatal(err)
+	}
+}

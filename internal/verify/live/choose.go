@@ -1,0 +1,69 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package live
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Choice is an object and the version at which to read it.
+type Choice struct {
+	Head    Head
+	Version string
+}
+
+// Choose takes a sample of objects. Each is to be read at the versions in which it
+// may be stored, as far as its managedFields tell, or else at the fallback: an API
+// server does not say in which version an object is stored. Of each version and
+// namespace there are some in the sample, the oldest and the newest first.
+func Choose(heads []Head, group string, stored []string, fallback string, most int) []Choice {
+	sets := map[[2]string][]Choice{}
+	for _, head := range heads {
+		for _, version := range versionsOf(head, group, stored, fallback) {
+			key := [2]string{version, head.Namespace}
+			sets[key] = append(sets[key], Choice{head, version})
+		}
+	}
+	keys := slices.SortedFunc(maps.Keys(sets), func(a, b [2]string) int { return cmp.Or(cmp.Compare(a[1], b[1]), cmp.Compare(a[0], b[0])) })
+	for _, set := range sets {
+		slices.SortStableFunc(set, func(a, b Choice) int { return a.Head.Created.Compare(b.Head.Created.Time) })
+	}
+	var chosen []Choice
+	for oldest := true; len(chosen) < most && len(sets) > 0; oldest = !oldest {
+		for _, key := range keys {
+			if set := sets[key]; len(set) > 0 && len(chosen) < most {
+				var next Choice
+				next, sets[key] = take(set, oldest)
+				chosen = append(chosen, next)
+			}
+		}
+		maps.DeleteFunc(sets, func(_ [2]string, set []Choice) bool { return len(set) == 0 })
+	}
+	return chosen
+}
+
+func take(set []Choice, oldest bool) (next Choice, left []Choice) {
+	if oldest {
+		return set[0], set[1:]
+	}
+	return set[len(set)-1], set[:len(set)-1]
+}
+
+// versionsOf are those at which an object was written, and may be stored.
+func versionsOf(head Head, group string, stored []string, fallback string) []string {
+	var versions []string
+	for _, write := range head.Writes {
+		version, ours := strings.CutPrefix(write.APIVersion, group+"/")
+		if ours && slices.Contains(stored, version) && !slices.Contains(versions, version) {
+			versions = append(versions, version)
+		}
+	}
+	if len(versions) == 0 {
+		return []string{fallback}
+	}
+	return versions
+}

@@ -1,0 +1,118 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package live
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/conversion-operator/conversion-operator/internal/manifest"
+)
+
+// headsAtOnce is the number of objects whose metadata are in memory at once.
+const headsAtOnce = 200
+
+// metadataOnly lets the API server send a list without anything but metadata.
+const metadataOnly = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+
+// Head is what an object's metadata tell of its history.
+type Head struct {
+	Namespace string      `json:"namespace"`
+	Name      string      `json:"name"`
+	Created   metav1.Time `json:"creationTimestamp"`
+	// Writes are those that managedFields remember: the latest of each manager.
+	Writes []Write `json:"managedFields"`
+}
+
+// Write is what is remembered of a manager's writes.
+type Write struct {
+	// APIVersion is the group and version at which it was made.
+	APIVersion string `json:"apiVersion"`
+	// Time is the latest, to the second.
+	Time metav1.Time `json:"time"`
+}
+
+// String is the name of the object, or namespace/name.
+func (h Head) String() string {
+	if h.Namespace == "" {
+		return h.Name
+	}
+	return h.Namespace + "/" + h.Name
+}
+
+// Between reports whether a write, or the object's creation, lies in a time.
+func (h Head) Between(since, until time.Time, is func(Write) bool) bool {
+	for _, write := range h.Writes {
+		if !write.Time.Time.Before(since) && !write.Time.After(until) && is(write) {
+			return true
+		}
+	}
+	return len(h.Writes) == 0 && !h.Created.Time.Before(since) && !h.Created.After(until) && is(Write{})
+}
+
+// Heads reads the metadata of all objects, in the order of namespaces and names,
+// page by page, and calls visit for each until that returns false.
+func (c *Cluster) Heads(ctx context.Context, resource schema.GroupVersionResource, visit func(Head) bool) error {
+	token := ""
+	for {
+		list := struct {
+			Metadata metav1.ListMeta `json:"metadata"`
+			Items    []struct {
+				Metadata Head `json:"metadata"`
+			} `json:"items"`
+		}{}
+		request := c.client.Get().AbsPath("/apis", resource.Group, resource.Version, resource.Resource).
+			SetHeader("Accept", metadataOnly).Param("limit", fmt.Sprint(headsAtOnce))
+		if token != "" {
+			request = request.Param("continue", token)
+		}
+		err := send(ctx, request, &list)
+		if renewed := renewedToken(err); renewed != "" {
+			token = renewed
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		for _, item := range list.Items {
+			if !visit(item.Metadata) {
+				return nil
+			}
+		}
+		if token = list.Metadata.Continue; token == "" {
+			return nil
+		}
+	}
+}
+
+// renewedToken is the one that an API server offers for one that has expired.
+func renewedToken(err error) string {
+	var status apierrors.APIStatus
+	if apierrors.IsResourceExpired(err) && errors.As(err, &status) {
+		return status.Status().Continue
+	}
+	return ""
+}
+
+// Object reads one object, as the API server sends it; false where it is gone.
+func (c *Cluster) Object(ctx context.Context, resource schema.GroupVersionResource, namespace, name string) (manifest.Object, bool, error) {
+	at := path.Join("/apis", resource.Group, resource.Version)
+	if namespace != "" {
+		at = path.Join(at, "namespaces", namespace)
+	}
+	var text json.RawMessage
+	err := send(ctx, c.client.Get().AbsPath(at, resource.Resource, name), &text)
+	if apierrors.IsNotFound(err) {
+		return manifest.Object{}, false, nil
+	}
+	return manifest.NewObject("", text), err == nil, err
+}

@@ -1,0 +1,50 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package verify
+
+import (
+	"slices"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"github.com/conversion-operator/conversion-operator/internal/conversion"
+)
+
+// Convert appends an object, converted to a version, to dst.
+type Convert func(dst, object []byte, toVersion string) ([]byte, error)
+
+// NewThrough returns a Checker of objects that something else converts, such as
+// a converter pod. The rules say what it may drop; without a plan it may drop
+// nothing, and converts between all versions of the CustomResourceDefinition.
+func NewThrough(crd *apiextensionsv1.CustomResourceDefinition, rules conversion.Result, convert Convert) (*Checker, error) {
+	plan := rules.Plan
+	if plan == nil {
+		plan = &conversion.Plan{CRD: crd.Name, Group: crd.Spec.Group, Kind: crd.Spec.Names.Kind}
+		for _, version := range crd.Spec.Versions {
+			plan.Versions = append(plan.Versions, version.Name)
+		}
+		slices.Sort(plan.Versions)
+	}
+	c := &Checker{
+		plan: plan, convertBy: convert, now: func() time.Time { return time.Time{} }, tally: newTally(),
+		versions: map[string]*version{}, directions: map[[2]string]*Direction{},
+	}
+	c.report.Versions, c.report.Leaves = plan.Versions, leavesOf(rules)
+	for _, pair := range plan.Pairs() {
+		c.directions[pair] = &Direction{From: pair[0], To: pair[1]}
+	}
+	return c, c.readSchemas(crd)
+}
+
+// Loss is what did not come back as it was, or could not be converted; nil where
+// there is no such thing. What a target's schema refuses is none: it can be read.
+func (c *Checker) Loss() *Finding {
+	for _, finding := range c.tally.sortedFindings() {
+		if finding.Severity == SeverityError && finding.Kind != InvalidAtTarget {
+			return &finding
+		}
+	}
+	return nil
+}
