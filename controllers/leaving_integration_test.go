@@ -17,6 +17,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -110,6 +111,15 @@ func abandon(t *testing.T, policy string) {
 	waitUntilGone(t, policy)
 }
 
+// waitUntilUnread waits until nobody may read a policy's objects any more.
+func waitUntilUnread(t *testing.T, policy string) {
+	t.Helper()
+	eventually(t, "the right to read objects is taken back", func() (bool, string) {
+		err := cluster.Get(t.Context(), client.ObjectKey{Name: plan.ReadRightsName(policy)}, &rbacv1.ClusterRole{})
+		return apierrors.IsNotFound(err), fmt.Sprint(err)
+	})
+}
+
 // force is what people do who are told that a finalizer is in their way.
 func force(t *testing.T, policy string) {
 	t.Helper()
@@ -125,6 +135,7 @@ func TestAPolicyIsGone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			group := name + ".leaving.example.com"
 			armed := arm(t, group, unchanged)
+			waitUntilUnread(t, armed.Name)
 			before, deployment := leftOf(t, armed.Name), getDeployment(t, armed.Name)
 			remove(t, armed.Name)
 			waitForOrphanEvent(t, armed.Name)
@@ -220,8 +231,9 @@ func TestAStaleCacheMakesNoOrphan(t *testing.T) {
 	before := getDeployment(t, armed.Name)
 	stale := &ConversionPolicyReconciler{
 		Client: blind{cluster}, Live: cluster, Recorder: events.NewFakeRecorder(1), Now: time.Now,
-		Settings: plan.Settings{Namespace: system, Settle: time.Minute},
+		Settings: plan.Settings{Namespace: system, Settle: time.Minute}, Investigator: trusting(),
 	}
+	stale.Investigator.start(t.Context())
 	stale.orphans.put(armed.Name, orphan{released: time.Unix(0, 0)})
 	_, err := stale.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: armed.Name}})
 	must(t, err)

@@ -89,6 +89,7 @@ func start(t *testing.T) *cluster {
 		Client: manager.GetClient(), Live: manager.GetAPIReader(), Recorder: manager.GetEventRecorder(plan.ManagedBy),
 		Settings: plan.Settings{Namespace: system, Image: "conversion-operator:test", Settle: 2 * time.Second},
 		Prover:   prover, Now: time.Now,
+		Investigator: controllers.NewInvestigator(kubeconfig, manager.GetClient(), manager.GetAPIReader(), time.Now),
 	}
 	c.must(reconciler.SetupWithManager(c.ctx, manager))
 	c.run("the operator", manager.Start)
@@ -157,6 +158,7 @@ metadata: {name: `+name+`}
 spec:
   certificates: {certManager: {issuerRef: {name: company}}}
   migration: {mode: OnTrigger}
+  verification: {samples: 0, apiServerProbe: false} # nothing runs pods here
   converter:
     declarative:
       hub: v1
