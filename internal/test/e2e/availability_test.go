@@ -38,7 +38,7 @@ func TestAvailability(t *testing.T) {
 	for name, happens := range cases {
 		t.Run(name, func(t *testing.T) {
 			ctx := t.Context()
-			crontab := inGroup(strings.ReplaceAll(name, " ", "-") + ".available.example.com")
+			crontab := inGroup(t, strings.ReplaceAll(name, " ", "-")+".available.example.com")
 			applySample(ctx, t, crontab, crontab.CRDBoth)
 			applySample(ctx, t, crontab, crontab.Policy)
 			waitReady(ctx, t, crontab.CRD(), v1alpha1.ReasonSucceeded)

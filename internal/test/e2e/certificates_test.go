@@ -33,7 +33,7 @@ import (
 // authority and never for a certificate.
 func TestCertificatesAreReplaced(t *testing.T) {
 	ctx := t.Context()
-	crontab := inGroup("certificates.example.com")
+	crontab := inGroup(t, "certificates.example.com")
 	applySample(ctx, t, crontab, crontab.CRDStorage)
 	applySample(ctx, t, crontab, crontab.Policy)
 	waitReady(ctx, t, crontab.CRD(), v1alpha1.ReasonSucceeded)

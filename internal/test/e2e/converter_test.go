@@ -20,7 +20,7 @@ import (
 // pods that everybody's objects pass through get none.
 func TestConverterPodsHaveNoRights(t *testing.T) {
 	ctx := t.Context()
-	crontab := inGroup("rights.example.com")
+	crontab := inGroup(t, "rights.example.com")
 	applySample(ctx, t, crontab, crontab.CRDBefore)
 	applySample(ctx, t, crontab, crontab.Policy)
 	waitReady(ctx, t, crontab.CRD(), v1alpha1.ReasonArmedAhead)
@@ -54,7 +54,7 @@ func TestConverterPodsHaveNoRights(t *testing.T) {
 // TestDeletionIsBlockedWhileItWouldStrandObjects deletes a policy that is in use.
 func TestDeletionIsBlockedWhileItWouldStrandObjects(t *testing.T) {
 	ctx := t.Context()
-	crontab := inGroup("deletion.example.com")
+	crontab := inGroup(t, "deletion.example.com")
 	applySample(ctx, t, crontab, crontab.CRDBoth)
 	applySample(ctx, t, crontab, crontab.Policy)
 	waitReady(ctx, t, crontab.CRD(), v1alpha1.ReasonSucceeded)

@@ -7,6 +7,7 @@ package e2e
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,7 +15,9 @@ import (
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -30,9 +33,11 @@ const (
 )
 
 // inGroup is the hostPort story's CronTab under another group, so that a test
-// has a CustomResourceDefinition of its own.
-func inGroup(group string) story.CronTab {
+// has a CustomResourceDefinition of its own. In the end it makes room on the node.
+func inGroup(t *testing.T, group string) story.CronTab {
+	t.Helper()
 	crontab := story.HostPort()
+	t.Cleanup(func() { remove(t, "crontabs."+group) })
 	inExample := crontab.Object
 	crontab.Group = group
 	crontab.Object = func(i int) *unstructuredObject {
@@ -41,6 +46,25 @@ func inGroup(group string) story.CronTab {
 		return object
 	}
 	return crontab
+}
+
+// remove deletes a CustomResourceDefinition with its objects, which still may need
+// the converter, and then the policy, which has nothing left to convert.
+func remove(t *testing.T, name string) {
+	t.Helper()
+	ctx := context.Background() // that of the test has ended
+	for _, object := range []client.Object{
+		&apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: name}},
+		&v1alpha1.ConversionPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}},
+	} {
+		if err := client.IgnoreNotFound(cluster.Delete(ctx, object)); err != nil {
+			t.Error(err)
+		}
+		eventually(ctx, t, fmt.Sprintf("%T %s is gone", object, name), func() (bool, string) {
+			err := cluster.Get(ctx, client.ObjectKey{Name: name}, object)
+			return apierrors.IsNotFound(err), fmt.Sprint(err, object.GetFinalizers())
+		})
+	}
 }
 
 // applySample applies a manifest of the samples under the CronTab's group.

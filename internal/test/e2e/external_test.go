@@ -35,7 +35,7 @@ func TestConverterOfOthers(t *testing.T) {
 	for kind, converter := range kinds {
 		t.Run(kind, func(t *testing.T) {
 			ctx := t.Context()
-			crontab := inGroup(kind + ".theirs.example.com")
+			crontab := inGroup(t, kind+".theirs.example.com")
 			applySample(ctx, t, crontab, crontab.CRDBoth)
 			createTheirs(ctx, t, "theirs-"+kind)
 			policy := &v1alpha1.ConversionPolicy{ObjectMeta: metav1.ObjectMeta{Name: crontab.CRD()}}

@@ -27,7 +27,7 @@ import (
 // cluster whose processes cannot be seen from here, the pod is killed instead.
 func TestAHangingPod(t *testing.T) {
 	ctx := t.Context()
-	crontab := inGroup("hanging.example.com")
+	crontab := inGroup(t, "hanging.example.com")
 	applySample(ctx, t, crontab, crontab.CRDBoth)
 	applySample(ctx, t, crontab, crontab.Policy)
 	waitReady(ctx, t, crontab.CRD(), v1alpha1.ReasonSucceeded)

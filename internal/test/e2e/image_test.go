@@ -51,7 +51,7 @@ func imagePolicy(t *testing.T, crontab story.CronTab) *v1alpha1.ConversionPolicy
 // replace it; and its pods may be shaped anew while objects are read all the time.
 func TestConverterImage(t *testing.T) {
 	ctx := t.Context()
-	crontab := inGroup("image.example.com")
+	crontab := inGroup(t, "image.example.com")
 	applySample(ctx, t, crontab, crontab.CRDBoth)
 	policy := imagePolicy(t, crontab)
 	if err := cluster.Create(ctx, policy); err != nil {

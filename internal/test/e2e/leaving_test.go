@@ -24,7 +24,7 @@ import (
 // convertedInGroup is a CronTab that converts, with ten objects.
 func convertedInGroup(ctx context.Context, t *testing.T, group string) story.CronTab {
 	t.Helper()
-	crontab := inGroup(group)
+	crontab := inGroup(t, group)
 	applySample(ctx, t, crontab, crontab.CRDBoth)
 	applySample(ctx, t, crontab, crontab.Policy)
 	waitReady(ctx, t, crontab.CRD(), v1alpha1.ReasonSucceeded)

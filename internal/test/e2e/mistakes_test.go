@@ -21,7 +21,7 @@ import (
 // TestMistakes: what people do to a policy in use must not cost them an object.
 func TestMistakes(t *testing.T) {
 	ctx := t.Context()
-	crontab := inGroup("mistakes.example.com")
+	crontab := inGroup(t, "mistakes.example.com")
 	applySample(ctx, t, crontab, crontab.CRDBoth)
 	applySample(ctx, t, crontab, crontab.Policy)
 	waitReady(ctx, t, crontab.CRD(), v1alpha1.ReasonSucceeded)

@@ -26,7 +26,7 @@ import (
 // others never by the one again. What the API server has in memory follows.
 func TestChangingRules(t *testing.T) {
 	ctx := t.Context()
-	crontab := inGroup("rules.example.com")
+	crontab := inGroup(t, "rules.example.com")
 	applySample(ctx, t, crontab, crontab.CRDStorage)
 	applySample(ctx, t, crontab, crontab.Policy)
 	waitReady(ctx, t, crontab.CRD(), v1alpha1.ReasonSucceeded)

@@ -20,7 +20,7 @@ import (
 // listen at another port, with a priority, and with what a patch adds to them.
 func TestWorkload(t *testing.T) {
 	ctx := t.Context()
-	crontab := inGroup("workload.example.com")
+	crontab := inGroup(t, "workload.example.com")
 	applySample(ctx, t, crontab, crontab.CRDBoth)
 	applySample(ctx, t, crontab, crontab.Policy)
 	waitReady(ctx, t, crontab.CRD(), v1alpha1.ReasonSucceeded)
