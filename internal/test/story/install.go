@@ -8,6 +8,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
 // Root finds the root of the checkout, above the working directory.
@@ -45,6 +46,22 @@ func Install(ctx context.Context, t *Teller) error {
 		"-p", `[{"op":"add","path":"/spec/template/spec/containers/0/args/-","value":"--settle=5s"}]`); err != nil {
 		return err
 	}
-	_, err := t.Show(ctx, "kubectl", "-n", "conversion-system", "rollout", "status", deployment, patience)
+	if _, err := t.Show(ctx, "kubectl", "-n", "conversion-system", "rollout", "status", deployment, patience); err != nil {
+		return err
+	}
+	return waitUntilReplaced(ctx, t)
+}
+
+// waitUntilReplaced waits until the managers of before have ended: a rollout is
+// over earlier, and until then one of them may lead.
+func waitUntilReplaced(ctx context.Context, t *Teller) error {
+	const managers = "app.kubernetes.io/component=manager"
+	latest, err := t.Run(ctx, "kubectl", "-n", "conversion-system", "get", "replicasets", "-l", managers,
+		"--sort-by=.metadata.creationTimestamp", "-o", "jsonpath={.items[-1:].metadata.labels.pod-template-hash}")
+	if err != nil {
+		return err
+	}
+	_, err = t.Run(ctx, "kubectl", "-n", "conversion-system", "wait", "--for=delete", "pods", patience,
+		"-l", managers+",pod-template-hash!="+strings.TrimSpace(latest))
 	return err
 }
