@@ -52,7 +52,7 @@ func inGroup(t *testing.T, group string) story.CronTab {
 // the converter, and then the policy, which has nothing left to convert.
 func remove(t *testing.T, name string) {
 	t.Helper()
-	ctx := context.Background() // that of the test has ended
+	ctx := context.WithoutCancel(t.Context()) // it has ended
 	for _, object := range []client.Object{
 		&apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: name}},
 		&v1alpha1.ConversionPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}},
