@@ -55,13 +55,12 @@ func Install(ctx context.Context, t *Teller) error {
 // waitUntilReplaced waits until the managers of before have ended: a rollout is
 // over earlier, and until then one of them may lead.
 func waitUntilReplaced(ctx context.Context, t *Teller) error {
-	const managers = "app.kubernetes.io/component=manager"
-	latest, err := t.Run(ctx, "kubectl", "-n", "conversion-system", "get", "replicasets", "-l", managers,
-		"--sort-by=.metadata.creationTimestamp", "-o", "jsonpath={.items[-1:].metadata.labels.pod-template-hash}")
-	if err != nil {
+	ending, err := t.Run(ctx, "kubectl", "-n", "conversion-system", "get", "pods", "-l", "app.kubernetes.io/component=manager",
+		"-o", "go-template={{range .items}}{{if .metadata.deletionTimestamp}}pod/{{.metadata.name}} {{end}}{{end}}")
+	names := strings.Fields(ending)
+	if err != nil || len(names) == 0 {
 		return err
 	}
-	_, err = t.Run(ctx, "kubectl", "-n", "conversion-system", "wait", "--for=delete", "pods", patience,
-		"-l", managers+",pod-template-hash!="+strings.TrimSpace(latest))
+	_, err = t.Run(ctx, append([]string{"kubectl", "-n", "conversion-system", "wait", "--for=delete", patience}, names...)...)
 	return err
 }
