@@ -15,9 +15,10 @@ import (
 )
 
 // Converter pods carry several plans while rules change: the wanted one; the one
-// that the CustomResourceDefinition names, whoever wrote that; and those that it named until a moment
-// ago, for API servers that have not seen the change. So whatever an API server
-// asks for is answered, and by the rules that it asked for. The order of a change:
+// that the CustomResourceDefinition names, whoever wrote that; and those that it
+// named until a moment ago, for API servers that have not seen the change. So
+// whatever an API server asks for is answered, and by the rules that it asked for.
+// The order of a change:
 //
 //  1. pods are replaced by pods that carry the new plan besides the old
 //  2. no pod without the new plan is left, not even one that is ending

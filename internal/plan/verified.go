@@ -66,11 +66,7 @@ func (s *state) answered(proven int) string {
 // answering are the ready pods that API servers may call, or the endpoints of a
 // converter that somebody else runs.
 func (s *state) answering() []Pod {
-	pods := s.Pods
-	if s.external() {
-		pods = s.External.Endpoints
-	}
-	return slices.DeleteFunc(slices.Clone(pods), func(pod Pod) bool {
+	return slices.DeleteFunc(slices.Clone(s.answerers()), func(pod Pod) bool {
 		return !pod.Ready || !s.external() && !slices.Contains(pod.Plans, s.planHash)
 	})
 }

@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/crds"
 )
 
 // system is the operator's namespace.
@@ -97,21 +98,12 @@ func (c *cluster) define(ctx context.Context, definitions []*apiextensionsv1.Cus
 			return false, err
 		}
 		for i := range list.Items {
-			if !established(&list.Items[i]) {
+			if !crds.Condition(&list.Items[i], apiextensionsv1.Established) {
 				return false, nil
 			}
 		}
 		return true, nil
 	})
-}
-
-func established(crd *apiextensionsv1.CustomResourceDefinition) bool {
-	for _, condition := range crd.Status.Conditions {
-		if condition.Type == apiextensionsv1.Established {
-			return condition.Status == apiextensionsv1.ConditionTrue
-		}
-	}
-	return false
 }
 
 // arm creates a policy for each of the definitions, and waits until all are armed.
