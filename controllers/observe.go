@@ -38,8 +38,11 @@ func (r *ConversionPolicyReconciler) observe(ctx context.Context, policy *v1alph
 	}
 	r.Investigator.observe(&observed)
 	// Proof takes its time where a pod hangs, and is not asked for to undo drift.
-	if !policy.Spec.Suspend && !observed.Drifted() {
-		r.prove(ctx, &observed)
+	if policy.Spec.Suspend {
+		return observed, nil
+	}
+	if trust := plan.TrustOf(observed); !trust.Drifted {
+		r.prove(ctx, &observed, trust)
 	}
 	return observed, nil
 }

@@ -62,8 +62,7 @@ func NewProver() *Prover {
 }
 
 // prove fills in the proofs of the ready pods that have the current plan.
-func (r *ConversionPolicyReconciler) prove(ctx context.Context, observed *plan.Observed) {
-	trust := plan.TrustOf(*observed)
+func (r *ConversionPolicyReconciler) prove(ctx context.Context, observed *plan.Observed, trust plan.Trust) {
 	if observed.Policy.Spec.Converter.Declarative == nil {
 		r.proveOwn(ctx, observed, trust)
 		return

@@ -70,8 +70,11 @@ func (s *state) usable() bool {
 	return err == nil && s.valid(s.serving.pair, trusted)
 }
 
-// Trust is what converter pods must be verified by.
+// Trust is what converter pods must be verified by, unless something else comes first.
 type Trust struct {
+	// Drifted tells that somebody else wrote spec.conversion since the policy did,
+	// which is to be undone without waiting for pods.
+	Drifted bool
 	// CABundle is, or will be, in the CustomResourceDefinition.
 	CABundle []byte
 	// Successor is what it is going to be next; empty where that is the same.
@@ -83,7 +86,7 @@ type Trust struct {
 // TrustOf returns what converter pods must be verified by.
 func TrustOf(observed Observed) Trust {
 	s := newState(observed)
-	trust := Trust{CABundle: s.caBundle(), Successor: s.successor(), PlanHash: s.planHash}
+	trust := Trust{Drifted: s.drifted, CABundle: s.caBundle(), Successor: s.successor(), PlanHash: s.planHash}
 	if s.planHash == "" && s.armed {
 		trust.PlanHash = s.named()
 	}

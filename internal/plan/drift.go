@@ -24,11 +24,8 @@ const (
 	repairWindow  = 10 * time.Minute
 )
 
-// Drifted reports whether somebody else wrote spec.conversion since the policy
-// did.
-func (o Observed) Drifted() bool { return newState(o).drifted }
-
-// isDrifted needs no memory of what the policy wrote: the API server keeps account
+// isDrifted reports whether somebody else wrote spec.conversion since the policy
+// did. It needs no memory of what the policy wrote: the API server keeps account
 // of who wrote what. A change of the policy's own mind is no drift; what another
 // installation of the operator applied is, and may be all that is left of it. Where
 // nothing is to convert, nothing can drift: a webhook of somebody's is one that was
