@@ -91,7 +91,7 @@ func TestOwnTarget(t *testing.T) {
 			policy.Name = "crontabs.example.com"
 			policy.Spec.Converter = from[v1alpha1.Converter](t, c.converter)
 			got := ownTarget(&plan.Observed{Policy: policy, CRD: &apiextensionsv1.CustomResourceDefinition{},
-				Settings: plan.Settings{Namespace: "conversion-system"}}, nil)
+				Settings: plan.Settings{Namespace: "conversion-system"}})
 			if diff := cmp.Diff(c.want, target{got.ServerName, got.Path, got.ReviewVersion}); diff != "" {
 				t.Errorf("target (-want +got):\n%s", diff)
 			}
@@ -133,7 +133,7 @@ func TestAskOwn(t *testing.T) {
 		}
 		return []string{"one", "two"}, nil
 	}
-	pod := &plan.Pod{UID: "1", IP: "10.0.0.1", Port: 9443}
+	pod := plan.Pod{UID: "1", IP: "10.0.0.1", Port: 9443}
 	target := probe.OwnTarget{Path: "/convert"}
 	steps := []struct {
 		leaf     string
@@ -151,7 +151,7 @@ func TestAskOwn(t *testing.T) {
 	}
 	for i, step := range steps {
 		target.Path = step.path
-		got := p.askOwn(t.Context(), pod, target, []byte(step.leaf), step.remember)
+		got := p.take(t.Context(), p.ofOwn(pod, target, []byte(step.leaf), step.remember)(nil))
 		if diff := cmp.Diff(&step.want, got); diff != "" || asked != step.asked {
 			t.Errorf("step %d: asked %d times, want %d; proof (-want +got):\n%s", i, asked, step.asked, diff)
 		}
@@ -159,7 +159,7 @@ func TestAskOwn(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	asked = 0
-	if got := p.askOwn(ended, pod, target, nil, true); got != nil {
+	if got := p.take(ended, p.ofOwn(pod, target, nil, true)(nil)); got != nil {
 		t.Errorf("a probe that was cut short says %v", got)
 	}
 }

@@ -81,11 +81,9 @@ func (r *ConversionPolicyReconciler) prove(ctx context.Context, observed *plan.O
 		case err != nil:
 			pod.Proof = &plan.Proof{Reason: string(probe.ReasonCanaryFailed), Message: err.Error()}
 		default:
-			asks, asked := *pod, question{pod.UID, fingerprintOf(target, slices.Concat(leaf, trust.Successor))}
+			by := r.Prover.ofPlan(*pod, target, leaf)
 			group.Go(func() error {
-				pod.Proof = r.Prover.questions.ask(ctx, asked, func() *plan.Proof {
-					return r.Prover.verify(ctx, &asks, target, trust.Successor, leaf)
-				})
+				pod.Proof = r.Prover.examine(ctx, pod.Name, trust, by)
 				return nil
 			})
 		}
@@ -111,13 +109,45 @@ func (p *Prover) target(observed *plan.Observed, trust plan.Trust) (probe.Target
 	return target, err
 }
 
-// verify asks a pod by what caBundle is going to be next, where that is something
-// else, and by what it is now where the pod is not that far.
-func (p *Prover) verify(ctx context.Context, pod *plan.Pod, target probe.Target, successor, leaf []byte) *plan.Proof {
-	if len(successor) > 0 {
-		next := target
-		next.CABundle = successor
-		proof := p.ask(ctx, pod, next, leaf)
+// exam is what a pod, or an endpoint, is asked by who trusts one caBundle.
+type exam struct {
+	pod types.UID
+	// proof is all that the answer depends on.
+	proof fingerprint
+	// lasting tells that who has passed need not be asked again.
+	lasting bool
+	// ask returns what is to be said of who passes.
+	ask func(context.Context) (warning string, err error)
+}
+
+// exams are those of one pod, by caBundle.
+type exams func(caBundle []byte) exam
+
+// ofPlan are those of a converter pod with rules, which passes without more words.
+func (p *Prover) ofPlan(pod plan.Pod, target probe.Target, leaf []byte) exams {
+	target.Address = net.JoinHostPort(pod.IP, strconv.Itoa(int(pod.Port)))
+	return func(caBundle []byte) exam {
+		to := target
+		to.CABundle = caBundle
+		return exam{pod: pod.UID, proof: fingerprintOf(to, leaf), lasting: true, ask: func(ctx context.Context) (string, error) {
+			_, err := p.Probe(ctx, to)
+			return "", err
+		}}
+	}
+}
+
+// examine waits for a moment for what verify finds out.
+func (p *Prover) examine(ctx context.Context, name string, trust plan.Trust, by exams) *plan.Proof {
+	current, next := by(trust.CABundle), by(trust.Successor)
+	asked := question{current.pod, sha256.Sum256(slices.Concat(current.proof[:], next.proof[:]))}
+	return p.questions.ask(ctx, asked, func() *plan.Proof { return p.verify(ctx, name, trust, by) })
+}
+
+// verify asks by what caBundle is going to be next, where that is something else,
+// and by what it is now where the pod is not that far.
+func (p *Prover) verify(ctx context.Context, name string, trust plan.Trust, by exams) *plan.Proof {
+	if len(trust.Successor) > 0 {
+		proof := p.take(ctx, by(trust.Successor))
 		if proof == nil || proof.Reason != string(probe.ReasonTLSVerificationFailed) {
 			if proof != nil {
 				proof.Successor = proof.Reason == "" || proof.Reason == string(probe.ReasonCanaryFailed)
@@ -125,11 +155,32 @@ func (p *Prover) verify(ctx context.Context, pod *plan.Pod, target probe.Target,
 			return proof
 		}
 	}
-	proof := p.ask(ctx, pod, target, leaf)
+	proof := p.take(ctx, by(trust.CABundle))
 	if proof != nil && proof.Reason != "" {
-		ctrl.LoggerFrom(ctx).Info("Converter pod failed its probe", "pod", pod.Name, "reason", proof.Message)
+		ctrl.LoggerFrom(ctx).Info("Converter failed its probe", "endpoint", name, "reason", proof.Message)
 	}
 	return proof
+}
+
+// take asks, unless the same was proven before and lasts. A probe that was cut
+// short by the manager's own end says nothing.
+func (p *Prover) take(ctx context.Context, e exam) *plan.Proof {
+	if warning, known := p.recall(e.pod, e.proof); known && e.lasting {
+		return &plan.Proof{Warning: warning}
+	}
+	bounded, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	warning, err := e.ask(bounded)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return &plan.Proof{Reason: reasonOf(err), Message: err.Error()}
+	}
+	if e.lasting {
+		p.remember(e.pod, e.proof, warning)
+	}
+	return &plan.Proof{Warning: warning}
 }
 
 // canariesOf remembers what newCanaries made: to compile a plan's expressions takes
@@ -174,26 +225,6 @@ func newCanaries(rules *conversion.Plan) ([]probe.Canary, error) {
 			DesiredAPIVersion: rules.Group + "/" + pair[1], Object: object, Expected: expected})
 	}
 	return canaries, nil
-}
-
-// ask probes one pod, unless it has proven the same before under the same leaf.
-// A probe that was cut short by the manager's own end says nothing of the pod.
-func (p *Prover) ask(ctx context.Context, pod *plan.Pod, target probe.Target, leaf []byte) *plan.Proof {
-	target.Address = net.JoinHostPort(pod.IP, strconv.Itoa(int(pod.Port)))
-	proof := fingerprintOf(target, leaf)
-	if _, known := p.recall(pod.UID, proof); known {
-		return &plan.Proof{}
-	}
-	bounded, cancel := context.WithTimeout(ctx, probeTimeout)
-	defer cancel()
-	if _, err := p.Probe(bounded, target); err != nil {
-		if ctx.Err() != nil {
-			return nil
-		}
-		return &plan.Proof{Reason: reasonOf(err), Message: err.Error()}
-	}
-	p.remember(pod.UID, proof, "")
-	return &plan.Proof{}
 }
 
 // recall reports whether a pod has proven the same before, and what is to be said of it.

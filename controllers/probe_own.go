@@ -9,14 +9,12 @@ import (
 	"fmt"
 	"net"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/crds"
@@ -31,7 +29,7 @@ func (r *ConversionPolicyReconciler) proveOwn(ctx context.Context, observed *pla
 	if observed.CRD == nil || observed.Certificate == nil {
 		return
 	}
-	target, pods := ownTarget(observed, trust.CABundle), observed.Pods
+	target, pods := ownTarget(observed), observed.Pods
 	image := observed.Policy.Spec.Converter.Image != nil
 	if !image {
 		pods = observed.External.Endpoints
@@ -44,13 +42,9 @@ func (r *ConversionPolicyReconciler) proveOwn(ctx context.Context, observed *pla
 		if !pod.Ready || image && !pod.Image {
 			continue
 		}
-		asks, to := *pod, target
-		to.Address = net.JoinHostPort(pod.IP, strconv.Itoa(int(pod.Port)))
-		asked := question{pod.UID, ownFingerprint(to, slices.Concat(leaf, trust.Successor))}
+		by := r.Prover.ofOwn(*pod, target, leaf, image)
 		group.Go(func() error {
-			pod.Proof = r.Prover.questions.ask(ctx, asked, func() *plan.Proof {
-				return r.Prover.verifyOwn(ctx, &asks, to, trust.Successor, leaf, image)
-			})
+			pod.Proof = r.Prover.examine(ctx, pod.Name, trust, by)
 			return nil
 		})
 	}
@@ -58,10 +52,9 @@ func (r *ConversionPolicyReconciler) proveOwn(ctx context.Context, observed *pla
 }
 
 // ownTarget is what a converter that a user brings must answer.
-func ownTarget(observed *plan.Observed, caBundle []byte) probe.OwnTarget {
+func ownTarget(observed *plan.Observed) probe.OwnTarget {
 	converter := observed.Policy.Spec.Converter
 	target := probe.OwnTarget{
-		CABundle:   caBundle,
 		ServerName: plan.ExternalServerName(converter),
 		Canaries:   ownCanaries(observed.CRD),
 	}
@@ -100,48 +93,17 @@ func ownCanaries(crd *apiextensionsv1.CustomResourceDefinition) []probe.OwnCanar
 	return canaries
 }
 
-// verifyOwn asks by what caBundle is going to be next, where that is something else,
-// and by what it is now where the converter is not that far.
-func (p *Prover) verifyOwn(ctx context.Context, pod *plan.Pod, target probe.OwnTarget, successor, leaf []byte, remember bool) *plan.Proof {
-	if len(successor) > 0 {
-		next := target
-		next.CABundle = successor
-		proof := p.askOwn(ctx, pod, next, leaf, remember)
-		if proof == nil || proof.Reason != string(probe.ReasonTLSVerificationFailed) {
-			if proof != nil {
-				proof.Successor = proof.Reason == "" || proof.Reason == string(probe.ReasonCanaryFailed)
-			}
-			return proof
-		}
+// ofOwn are the exams of a converter that a user brings.
+func (p *Prover) ofOwn(pod plan.Pod, target probe.OwnTarget, leaf []byte, lasting bool) exams {
+	target.Address = net.JoinHostPort(pod.IP, strconv.Itoa(int(pod.Port)))
+	return func(caBundle []byte) exam {
+		to := target
+		to.CABundle = caBundle
+		return exam{pod: pod.UID, proof: ownFingerprint(to, leaf), lasting: lasting, ask: func(ctx context.Context) (string, error) {
+			warnings, err := p.Own(ctx, to)
+			return strings.Join(warnings, "; "), err
+		}}
 	}
-	proof := p.askOwn(ctx, pod, target, leaf, remember)
-	if proof != nil && proof.Reason != "" {
-		ctrl.LoggerFrom(ctx).Info("Converter failed its probe", "endpoint", pod.Name, "reason", proof.Message)
-	}
-	return proof
-}
-
-func (p *Prover) askOwn(ctx context.Context, pod *plan.Pod, target probe.OwnTarget, leaf []byte, remember bool) *plan.Proof {
-	wanted := ownFingerprint(target, leaf)
-	if remember {
-		if warning, known := p.recall(pod.UID, wanted); known {
-			return &plan.Proof{Warning: warning}
-		}
-	}
-	bounded, cancel := context.WithTimeout(ctx, probeTimeout)
-	defer cancel()
-	warnings, err := p.Own(bounded, target)
-	if err != nil {
-		if ctx.Err() != nil {
-			return nil
-		}
-		return &plan.Proof{Reason: reasonOf(err), Message: err.Error()}
-	}
-	warning := strings.Join(warnings, "; ")
-	if remember {
-		p.remember(pod.UID, wanted, warning)
-	}
-	return &plan.Proof{Warning: warning}
 }
 
 func ownFingerprint(target probe.OwnTarget, leaf []byte) fingerprint {

@@ -80,7 +80,8 @@ func TestVerify(t *testing.T) {
 				}
 				return probe.Result{}, nil
 			}
-			got := p.verify(t.Context(), &plan.Pod{UID: "pod"}, probe.Target{CABundle: []byte("A")}, []byte(c.successor), []byte("leaf"))
+			by := p.ofPlan(plan.Pod{UID: "pod"}, probe.Target{}, []byte("leaf"))
+			got := p.verify(t.Context(), "pod", plan.Trust{CABundle: []byte("A"), Successor: []byte(c.successor)}, by)
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("proof (-want +got):\n%s", diff)
 			}
@@ -88,7 +89,7 @@ func TestVerify(t *testing.T) {
 				t.Errorf("asked by (-want +got):\n%s", diff)
 			}
 			before := len(asked)
-			p.verify(t.Context(), &plan.Pod{UID: "pod"}, probe.Target{CABundle: []byte("B")}, nil, []byte("leaf"))
+			p.verify(t.Context(), "pod", plan.Trust{CABundle: []byte("B")}, by)
 			if again := len(asked) > before; c.want.Successor && c.want.Reason == "" && again {
 				t.Error("the pod is asked again by what it has proven")
 			}
