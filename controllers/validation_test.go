@@ -70,14 +70,21 @@ func TestAdmission(t *testing.T) {
 		t.Run(title, func(t *testing.T) {
 			policy := &v1alpha1.ConversionPolicy{}
 			unmarshal(t, "metadata: {name: "+c.name+"}\nspec: "+c.spec, policy)
-			err := cluster.Create(t.Context(), policy, client.DryRunAll)
-			switch {
-			case c.want == "" && err != nil:
-				t.Errorf("refused: %v", err)
-			case c.want != "" && (!apierrors.IsInvalid(err) || !strings.Contains(err.Error(), c.want)):
-				t.Errorf("got %v, want a refusal with %q", err, c.want)
-			}
+			checkRefusal(t, policy, c.want)
 		})
+	}
+}
+
+// checkRefusal offers a policy to the API server, which is to refuse it as invalid
+// with what is wanted, or else to accept it.
+func checkRefusal(t *testing.T, policy client.Object, want string) {
+	t.Helper()
+	err := cluster.Create(t.Context(), policy, client.DryRunAll)
+	switch {
+	case want == "" && err != nil:
+		t.Errorf("refused: %v", err)
+	case want != "" && (!apierrors.IsInvalid(err) || !strings.Contains(err.Error(), want)):
+		t.Errorf("got %v, want a refusal with %q", err, want)
 	}
 }
 
