@@ -70,8 +70,9 @@ func (c *compiler) markNulls(scope *Scope, above Path) {
 		scope.Defaults[i].NullAnchor = nullable(other.schema, above, scope.Defaults[i].Path[:scope.Defaults[i].Anchor])
 	}
 	for _, exchange := range scope.Exchanges {
-		markNullFields(above, exchange.Spoke, c.spoke, exchange.Hub, c.hub)
-		markNullFields(above, exchange.Hub, c.hub, exchange.Spoke, c.spoke)
+		wrap := exchange.Wrap != nil
+		markNullFields(above, exchange.Spoke, c.spoke, exchange.Hub, c.hub, wrap)
+		markNullFields(above, exchange.Hub, c.hub, exchange.Spoke, c.spoke, wrap)
 	}
 	for i := range scope.Collections {
 		collection := &scope.Collections[i]
@@ -79,12 +80,17 @@ func (c *compiler) markNulls(scope *Scope, above Path) {
 	}
 }
 
-func markNullFields(above Path, fields []Field, own *schema.Structural, others []Field, other *schema.Structural) {
+// markNullFields tells the fields of a rule on one side. Where a null may come and
+// is not allowed, none is made. An object that is wrapped is never made null: that
+// null would be one of an emptied object, which is opened for what is kept in it,
+// and an object is an element where the null was of a list.
+func markNullFields(above Path, fields []Field, own *schema.Structural, others []Field, other *schema.Structural, wrap bool) {
 	comes := slices.ContainsFunc(others, func(f Field) bool { return nullable(other, above, f.Path) })
 	for i := range fields {
 		fields[i].NullAnchor = nullable(other, above, fields[i].Path[:fields[i].Anchor])
 		found, err := resolve(own, slices.Concat(above, fields[i].Path))
-		fields[i].NotNull = comes && err == nil && !found.Nullable && found.Default.Object == nil
+		fields[i].NotNull = err == nil && !found.Nullable && found.Default.Object == nil &&
+			(comes || wrap && found.Type == "object")
 	}
 }
 

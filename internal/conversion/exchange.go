@@ -69,7 +69,7 @@ func (e *exchange) back(h *hop, images []*node) []*node {
 
 // comesBack reports whether images convert to the values.
 func (e *exchange) comesBack(h *hop, images, values []*node) bool {
-	return e.faithful && some(images) || h.sameAll(e.back(h, images), values)
+	return e.faithful && some(images) && !values[0].isNull() || h.sameAll(e.back(h, images), values)
 }
 
 // convert computes values for the fields. One that the API server would refuse
@@ -168,7 +168,7 @@ func (h *hop) setAside(e *exchange, values, images []*node, at *place) {
 			continue
 		}
 		text := h.bytes(value)
-		if e.index != nil && images[0] != nil {
+		if e.index != nil && images[0] != nil && !value.isNull() {
 			text = e.index.order(h, text)
 		}
 		aside := entry{h.pointer(at, "", e.from[i].pointer), text}

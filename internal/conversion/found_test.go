@@ -15,8 +15,8 @@ import (
 func TestFound(t *testing.T) {
 	const anything = "{type: object, x-kubernetes-preserve-unknown-fields: true}"
 	for name, test := range map[string]struct {
-		v1, v2, v3, rules string
-		from, to          string
+		v1, v2, v3, rules, rules3 string
+		from, to                  string
 		// kept is of the other version, if anything is.
 		kept, object string
 	}{
@@ -63,6 +63,13 @@ func TestFound(t *testing.T) {
 			rules: `{index: {from: .b, to: .b, key: a}}`,
 			from:  "v1", to: "v2", kept: `v2 {"/b":{"order":[2,1]}}`, object: `"b":null`,
 		},
+		"a null for a list whose element has something kept for another version": {
+			v1:     "s: {type: object, properties: {e: {type: string}}}",
+			v2:     "s: {type: object, properties: {f: {type: string}}}",
+			v3:     "s: {type: array, items: {type: object, properties: {f: {type: string}}}}",
+			rules3: `{wrap: {from: .s, to: .s}}`,
+			from:   "v3", to: "v1", kept: `v1 {"/s/e":"x"}`, object: `"s":null`,
+		},
 		"a list that should be a map": {
 			v1:   "m: {type: object, additionalProperties: {type: object, properties: {s: {type: string}}}}",
 			v2:   "m: {type: object, additionalProperties: {type: object, properties: {x: {type: string}}}}",
@@ -87,7 +94,7 @@ func TestFound(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			versions, spokes := map[string]string{"v1": test.v1, "v2": test.v2}, ""
 			if test.v3 != "" {
-				versions["v3"], spokes = test.v3, ", {version: v3}"
+				versions["v3"], spokes = test.v3, ", {version: v3, rules: ["+test.rules3+"]}"
 			}
 			rules := from[v1alpha1.DeclarativeConverter](t, "{hub: v2, spokes: [{version: v1, rules: ["+test.rules+"]}"+spokes+"]}")
 			w := worldOf(t, widgets(t, versions), rules)

@@ -87,7 +87,7 @@ func (e *exchange) isFaithful() bool {
 		return e.toHub && !slices.ContainsFunc(e.to, func(to slot) bool { return to.text || to.label })
 	case e.Wrap != nil:
 		from := e.from[0]
-		return e.toHub == e.Wrap.Hub && !from.text && !from.label && !from.notNull
+		return e.toHub == e.Wrap.Hub && !from.text && !from.label
 	}
 	return false
 }

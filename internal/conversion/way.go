@@ -54,7 +54,7 @@ type exchange struct {
 	*Exchange
 	toHub    bool
 	from, to []slot
-	// faithful tells that every value comes back that has an image.
+	// faithful tells that every value but null comes back that has an image.
 	faithful bool
 	// table and index are the Table and the Index, prepared, and programs are those
 	// of a CEL.
