@@ -63,8 +63,8 @@ func (c *Converter) Convert(dst, object []byte, toVersion string) ([]byte, error
 	if err != nil {
 		return dst, err
 	}
-	if p := (parser{src: object, at: outcome.Read}); !p.atEnd() {
-		return dst, p.fail("the end was expected")
+	if err := onlySpace(object, outcome.Read); err != nil {
+		return dst, err
 	}
 	return out, nil
 }
