@@ -146,15 +146,17 @@ func (p *parser) wordEnd(at int, word string) (int, error) {
 // textEnd reads a string, and returns where it ends: no control characters, valid
 // escapes, valid UTF-8. Most strings are ASCII without escapes.
 func (p *parser) textEnd(start int) (int, error) {
-	at := start + 1
-	for ; at+plain.Word <= len(p.src); at += plain.Word {
-		if marks := plain.Odd(binary.LittleEndian.Uint64(p.src[at:])); marks != 0 {
+	// Said like this, the compiler sees that every word is within the text.
+	at, src := start+1, p.src[:len(p.src):len(p.src)]
+	for at >= 0 && at <= len(src)-plain.Word {
+		if marks := plain.Odd(binary.LittleEndian.Uint64(src[at:])); marks != 0 {
 			at += bits.TrailingZeros64(marks) / plain.Word
-			if p.src[at] == '"' {
+			if src[at] == '"' {
 				return at + 1, nil
 			}
 			break
 		}
+		at += plain.Word
 	}
 	return p.oddText(start+1, at)
 }
