@@ -9,8 +9,12 @@ import "slices"
 type byName[T any] struct {
 	entries []belonging[T]
 	// index is where the entries are that are many: of a few, it is faster to
-	// compare the names one by one.
+	// compare marks.
 	index map[string]int
+	// spots has the entries of a few names whose marks tell them apart, each where
+	// its mark times the factor leads to.
+	spots  []byte
+	factor mark
 }
 
 type belonging[T any] struct {
@@ -18,8 +22,12 @@ type belonging[T any] struct {
 	value T
 }
 
-// fewNames is the most entries that are compared one by one.
-const fewNames = 12
+const (
+	// fewNames is the most entries that have no index.
+	fewNames = 12
+	// spotBits leave most spots free, so that a factor is soon found.
+	spotBits = 6
+)
 
 // set gives a name a value, in the place of the one that it had.
 func (b *byName[T]) set(text string, value T) {
@@ -37,7 +45,42 @@ func (b *byName[T]) set(text string, value T) {
 	case count > fewNames:
 		b.index[text] = count - 1
 	}
+	b.spread()
 }
+
+// spread looks for a factor that leads each mark to a spot of its own. There is
+// none where two marks are the same.
+func (b *byName[T]) spread() {
+	const tries = 100
+	b.spots = nil
+	if len(b.entries) < 2 || b.index != nil {
+		return
+	}
+	for try := range mark(tries) {
+		// The golden ratio, from which factors are in no order.
+		if b.factor = (2*try + 1) * 0x9e3779b97f4a7c15; b.settle() {
+			return
+		}
+	}
+	b.spots = nil
+}
+
+// settle gives every entry its spot, and reports whether none is taken. At a free
+// one is the first entry, whose mark is another.
+func (b *byName[T]) settle() bool {
+	b.spots = make([]byte, 1<<spotBits)
+	var taken [1 << spotBits]bool
+	for i := range b.entries {
+		spot := b.spotOf(b.entries[i].mark)
+		if taken[spot] {
+			return false
+		}
+		taken[spot], b.spots[spot] = true, byte(i)
+	}
+	return true
+}
+
+func (b *byName[T]) spotOf(m mark) mark { return m * b.factor >> (64 - spotBits) }
 
 // position is where the entry of a name is, and negative where there is none.
 func (b *byName[T]) position(text string) int {
@@ -53,6 +96,12 @@ func (b *byName[T]) position(text string) int {
 
 // of is the value of a member's name, and zero where it has none.
 func (b *byName[T]) of(m *node) (value T) {
+	if b.spots != nil {
+		if e := &b.entries[b.spots[b.spotOf(m.mark)]]; m.named(&e.name) {
+			return e.value
+		}
+		return value
+	}
 	if b.index != nil {
 		return b.among(m)
 	}
