@@ -69,6 +69,9 @@ func (e *exchange) back(h *hop, images []*node) []*node {
 
 // comesBack reports whether images convert to the values.
 func (e *exchange) comesBack(h *hop, images, values []*node) bool {
+	if e.oneToOne && images[0] != nil && images[0] != values[0] {
+		return true
+	}
 	return e.faithful && some(images) && !values[0].isNull() || h.sameAll(e.back(h, images), values)
 }
 

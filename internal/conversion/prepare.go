@@ -4,6 +4,7 @@
 package conversion
 
 import (
+	"bytes"
 	"cmp"
 	"slices"
 	"strings"
@@ -72,7 +73,7 @@ func (s *Scope) way(toHub bool) *way {
 func newExchange(e *Exchange, toHub bool) exchange {
 	from, to := ends(toHub, e.Spoke, e.Hub)
 	x := exchange{Exchange: e, toHub: toHub, from: slotsOf(from), to: slotsOf(to), table: quotedPairs(e.Table)}
-	x.faithful = x.isFaithful()
+	x.faithful, x.oneToOne = x.isFaithful(), x.isOneToOne()
 	if e.Format != nil {
 		x.format = newFormatting(e.Format)
 	}
@@ -93,6 +94,22 @@ func (e *exchange) isFaithful() bool {
 		return e.toHub == e.Wrap.Hub && !from.text && !from.label
 	}
 	return false
+}
+
+// isOneToOne: no string is in the table twice on a side, and what comes back is
+// accepted there whatever it is.
+func (e *exchange) isOneToOne() bool {
+	if len(e.table) == 0 || e.from[0].label {
+		return false
+	}
+	for i, pair := range e.table {
+		for _, other := range e.table[:i] {
+			if bytes.Equal(pair[0], other[0]) || bytes.Equal(pair[1], other[1]) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // ends orders what the spoke has and what the hub has in a direction.

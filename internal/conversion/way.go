@@ -56,6 +56,8 @@ type exchange struct {
 	from, to []slot
 	// faithful tells that every value but null comes back that has an image.
 	faithful bool
+	// oneToOne tells that every string comes back that the table translates.
+	oneToOne bool
 	// format, table and index are the Format, the Table and the Index, prepared, and
 	// programs are those of a CEL.
 	format   *formatting
