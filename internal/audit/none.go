@@ -1,0 +1,98 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package audit
+
+import (
+	"fmt"
+	"slices"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/crds"
+)
+
+const cureConvert = "convert between the versions (a ConversionPolicy with rules keeps such fields aside, and brings them back), make the schemas equal, or stop serving %s"
+
+// noneBetween looks at versions between which nothing converts. The API server
+// changes apiVersion then, and takes away what the other version does not know,
+// without a word. What rules would keep aside is what it takes away.
+func noneBetween(o *Observed) []Finding {
+	storage, inUse := crds.StorageVersion(o.CRD), crds.VersionsInUse(o.CRD)
+	if crds.Strategy(o.CRD) != apiextensionsv1.NoneConverter || len(inUse) < 2 || o.CRD.Spec.PreserveUnknownFields {
+		return nil
+	}
+	var found []Finding
+	for _, version := range inUse {
+		if version != storage {
+			found = append(found, o.noneWith(version, storage)...)
+		}
+	}
+	return found
+}
+
+// noneWith compares one version with the storage version.
+func (o *Observed) noneWith(version, storage string) []Finding {
+	result := conversion.Compile(o.only(version, storage), &v1alpha1.DeclarativeConverter{Hub: v1alpha1.VersionName(storage)})
+	if len(result.Errors) > 0 {
+		var messages []string
+		for _, err := range result.Errors {
+			messages = append(messages, err.Detail)
+		}
+		return []Finding{o.certain(NoneTypesDiffer, version,
+			fmt.Sprintf("nothing converts between %s and the storage version %s, and they do not fit: %s", version, storage, few(messages)),
+			fmt.Sprintf(cureConvert, version))}
+	}
+	var dropped, hidden []string
+	for _, leaf := range result.Leaves {
+		switch {
+		case leaf.Owner == conversion.OwnerExact:
+		case leaf.Version == version:
+			dropped = append(dropped, leaf.Root)
+		default:
+			hidden = append(hidden, leaf.Root)
+		}
+	}
+	return slices.Concat(o.lostWith(version, storage, slices.Compact(dropped)), o.hiddenFrom(version, storage, slices.Compact(hidden)))
+}
+
+// lostWith: fields that can be written at a version, and are not stored.
+func (o *Observed) lostWith(version, storage string, fields []string) []Finding {
+	if len(fields) == 0 {
+		return nil
+	}
+	lacks := fmt.Sprintf("nothing converts, and the storage version %s lacks %s of %s", storage, count(len(fields), "field"), version)
+	finding := o.certain(NoneLosesFields, version,
+		lacks+": what is written to them is dropped without a word: "+few(fields), fmt.Sprintf(cureConvert, version))
+	if !crds.Serves(o.CRD, version) {
+		finding.Evidence = lacks + ", in which objects may still be stored: they are dropped when such an object is written: " + few(fields)
+		finding.Cure = "convert before objects are written or migrated: a ConversionPolicy with rules keeps such fields aside"
+	}
+	finding.Fields = fields
+	return []Finding{finding}
+}
+
+// hiddenFrom: fields that clients of a version do not see, and so drop when they
+// replace an object.
+func (o *Observed) hiddenFrom(version, storage string, fields []string) []Finding {
+	if len(fields) == 0 || !crds.Serves(o.CRD, version) {
+		return nil
+	}
+	finding := o.certain(NoneHidesFields, version,
+		fmt.Sprintf("nothing converts, and %s lacks %s of the storage version %s: who replaces an object at %s drops them without a word: %s",
+			version, count(len(fields), "field"), storage, version, few(fields)),
+		fmt.Sprintf(cureConvert, version))
+	finding.Fields = fields
+	return []Finding{finding}
+}
+
+// only is the definition with two of its versions.
+func (o *Observed) only(versions ...string) *apiextensionsv1.CustomResourceDefinition {
+	crd := *o.CRD
+	crd.Spec.Versions = slices.DeleteFunc(slices.Clone(crd.Spec.Versions), func(version apiextensionsv1.CustomResourceDefinitionVersion) bool {
+		return !slices.Contains(versions, version.Name)
+	})
+	return &crd
+}
