@@ -39,18 +39,18 @@ func established(o *Observed) []Finding {
 	return nil
 }
 
+// structural: without pruning no schema counts as structural, whatever it says.
 func structural(o *Observed) []Finding {
-	var found []Finding
 	if o.CRD.Spec.PreserveUnknownFields {
-		found = append(found, o.certain(PreservesUnknownFields, "",
+		return []Finding{o.certain(PreservesUnknownFields, "",
 			"spec.preserveUnknownFields is true: fields that no schema knows are stored, and conversion webhooks are not allowed",
-			"give every version a structural schema, and set it to false; fields that a schema does not name are pruned from then on"))
+			"give every version a structural schema, and set it to false; fields that a schema does not name are pruned from then on")}
 	}
 	if violates := o.condition(apiextensionsv1.NonStructuralSchema, apiextensionsv1.ConditionTrue); violates != nil {
-		found = append(found, o.certain(NonStructuralSchema, "", "NonStructuralSchema is True: "+violates.Message,
-			"mend the schema: without structure nothing is pruned, defaulted or checked"))
+		return []Finding{o.certain(NonStructuralSchema, "", "NonStructuralSchema is True: "+violates.Message,
+			"mend the schema: without structure nothing is pruned, defaulted or checked")}
 	}
-	return found
+	return nil
 }
 
 func terminating(o *Observed) []Finding {

@@ -18,7 +18,8 @@ const cureConvert = "convert between the versions (a ConversionPolicy with rules
 
 // noneBetween looks at versions between which nothing converts. The API server
 // changes apiVersion then, and takes away what the other version does not know,
-// without a word. What rules would keep aside is what it takes away.
+// without a word. What rules would keep aside is what it takes away. A schema
+// without structure has no fields to compare; that is a finding of its own.
 func noneBetween(o *Observed) []Finding {
 	storage, inUse := crds.StorageVersion(o.CRD), crds.VersionsInUse(o.CRD)
 	if crds.Strategy(o.CRD) != apiextensionsv1.NoneConverter || len(inUse) < 2 || o.CRD.Spec.PreserveUnknownFields {
@@ -36,15 +37,6 @@ func noneBetween(o *Observed) []Finding {
 // noneWith compares one version with the storage version.
 func (o *Observed) noneWith(version, storage string) []Finding {
 	result := conversion.Compile(o.only(version, storage), &v1alpha1.DeclarativeConverter{Hub: v1alpha1.VersionName(storage)})
-	if len(result.Errors) > 0 {
-		var messages []string
-		for _, err := range result.Errors {
-			messages = append(messages, err.Detail)
-		}
-		return []Finding{o.certain(NoneTypesDiffer, version,
-			fmt.Sprintf("nothing converts between %s and the storage version %s, and they do not fit: %s", version, storage, few(messages)),
-			fmt.Sprintf(cureConvert, version))}
-	}
 	var dropped, hidden []string
 	for _, leaf := range result.Leaves {
 		switch {
@@ -55,7 +47,28 @@ func (o *Observed) noneWith(version, storage string) []Finding {
 			hidden = append(hidden, leaf.Root)
 		}
 	}
-	return slices.Concat(o.lostWith(version, storage, slices.Compact(dropped)), o.hiddenFrom(version, storage, slices.Compact(hidden)))
+	dropped, hidden = slices.Compact(dropped), slices.Compact(hidden)
+	// What both have, and neither has a place for, is not of the same shape.
+	inBoth := func(field string) bool { return slices.Contains(dropped, field) && slices.Contains(hidden, field) }
+	differ := slices.DeleteFunc(slices.Clone(dropped), func(field string) bool { return !inBoth(field) })
+	oneSided := func(fields []string) []string {
+		return slices.DeleteFunc(slices.Clone(fields), func(field string) bool { return slices.Contains(differ, field) })
+	}
+	return slices.Concat(o.differsFrom(version, storage, differ), o.lostWith(version, storage, oneSided(dropped)), o.hiddenFrom(version, storage, oneSided(hidden)))
+}
+
+// differsFrom: fields that come to clients in a shape that they do not expect,
+// and that the schema refuses when they are written back.
+func (o *Observed) differsFrom(version, storage string, fields []string) []Finding {
+	if len(fields) == 0 {
+		return nil
+	}
+	finding := o.certain(NoneTypesDiffer, version,
+		fmt.Sprintf("nothing converts, and in %s the type of %s is another one than in the storage version %s: values written at one are invalid at the other: %s",
+			version, count(len(fields), "field"), storage, few(fields)),
+		fmt.Sprintf(cureConvert, version))
+	finding.Fields = fields
+	return []Finding{finding}
 }
 
 // lostWith: fields that can be written at a version, and are not stored.

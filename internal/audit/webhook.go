@@ -71,6 +71,6 @@ func reviewVersions(o *Observed) []Finding {
 		return nil
 	}
 	return []Finding{o.certain(ReviewVersionOld, "",
-		fmt.Sprintf("conversionReviewVersions has %s, and not v1: an API server without these cannot call the webhook", few(webhook.ConversionReviewVersions)),
-		"update what converts to one that takes ConversionReview v1, and list v1 first")}
+		fmt.Sprintf("conversionReviewVersions has %s, and not v1: these are versions of ConversionReview, not of this kind, and v1 is the one that API servers will go on sending", few(webhook.ConversionReviewVersions)),
+		"list v1, once what converts takes ConversionReview v1")}
 }
