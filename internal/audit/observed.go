@@ -29,7 +29,8 @@ type Observed struct {
 	Service *Service
 	// Handshake with the webhook, from where the audit runs.
 	Handshake *Handshake
-	// Reads of an object, at most one at each served version.
+	// Reads of an object, at most one at each served version; empty, and not nil,
+	// where there is no object.
 	Reads []Read
 	// Migrations are the StorageVersionMigrations of the resource.
 	Migrations []Migration

@@ -8,6 +8,7 @@ import (
 	"io"
 	"strings"
 	"text/tabwriter"
+	"unicode"
 )
 
 // Table says how a report is written for people.
@@ -68,8 +69,16 @@ func orDash(text string) string {
 	return text
 }
 
-// oneLine keeps what a server says in its row.
-func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+// oneLine keeps what a server says in its row, and from moving the cursor.
+func oneLine(text string) string {
+	printable := strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) || unicode.IsSpace(r) {
+			return r
+		}
+		return -1
+	}, text)
+	return strings.Join(strings.Fields(printable), " ")
+}
 
 // WriteSummary says in a few lines what was looked at, and what could not be.
 func (r *Report) WriteSummary(w io.Writer) error {

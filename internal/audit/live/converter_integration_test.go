@@ -8,6 +8,8 @@ package live
 import (
 	"crypto/tls"
 	"encoding/json"
+	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -40,6 +42,7 @@ func newConverter(t *testing.T, valid time.Duration, answer http.HandlerFunc) co
 	must(t, err)
 	server := httptest.NewUnstartedServer(answer)
 	server.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
+	server.Config.ErrorLog = log.New(io.Discard, "", 0) // who does not trust it says so elsewhere
 	server.StartTLS()
 	t.Cleanup(server.Close)
 	return converter{server.URL, authority.Certificate}

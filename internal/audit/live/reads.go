@@ -102,10 +102,10 @@ func (a *auditor) bounded(ctx context.Context, request *rest.Request, into any) 
 	return verify.Send(ctx, request.MaxRetries(0), into)
 }
 
-// failed notes an object that was not read: for want of a right, or for what is
-// wrong with it.
+// failed notes an object that was not read: for want of a right, or of a kind
+// that the API server has only just learnt of, or for what is wrong with it.
 func (a *auditor) failed(o *audit.Observed, version, object string, err error) {
-	if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
+	if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsNotFound(err) {
 		a.skip(o.CRD.Name, "objects at "+version, err)
 		return
 	}
