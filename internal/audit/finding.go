@@ -114,7 +114,7 @@ var Kinds = []Kind{
 	{ReadFails, SeverityError, "an object cannot be read at a served version, for another reason"},
 	{ConversionUnproven, SeverityNote, "there is no object by which a conversion webhook can be tried"},
 	{PrunedAfterFailure, SeverityWarning, "status.storedVersions lists the storage version alone, although a StorageVersionMigration has failed"},
-	{StoredVersionsDoubtful, SeverityNote, "status.storedVersions lists the storage version alone, although objects were written last before that, at other versions"},
+	{StoredVersionsDoubtful, SeverityNote, "status.storedVersions lists the storage version alone, although objects have last been written at other versions, before spec.versions changed"},
 	{MigrationFailed, SeverityWarning, "a StorageVersionMigration has failed"},
 	{DeprecatedVersionServed, SeverityNote, "a deprecated version is served"},
 	{NotEstablished, SeverityError, "the API server does not serve the definition"},

@@ -130,7 +130,7 @@ func TestAuditStdin(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer stdin.Close()
+	t.Cleanup(func() { _ = stdin.Close() })
 	root := NewRootCommand()
 	var out strings.Builder
 	root.SetIn(stdin)

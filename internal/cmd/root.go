@@ -47,8 +47,8 @@ Its parts are subcommands of one binary, run from one image:
   convert   converts objects in files               a person, or a pipeline
   verify    tries rules on objects, before they     a person, or a pipeline
             are applied
-  audit     looks over all definitions of a         a person, or a pipeline
-            cluster, with or without policies`,
+  audit     finds what endangers objects, in any    a person, or a pipeline
+            cluster, with policies or without`,
 		Version:           versionText(),
 		SilenceUsage:      true,
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},

@@ -98,11 +98,11 @@ func lines(findings []audit.Finding) []string {
 }
 
 // create creates a definition, and waits until it is served as its status says.
-func (c *cluster) create(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.CustomResourceDefinition {
+func (c *cluster) create(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition) {
 	t.Helper()
 	_, err := c.crds.Create(t.Context(), crd, metav1.CreateOptions{})
 	must(t, err)
-	return c.untilDefinition(t, crd.Name, func(crd *apiextensionsv1.CustomResourceDefinition) bool {
+	c.untilDefinition(t, crd.Name, func(crd *apiextensionsv1.CustomResourceDefinition) bool {
 		return crds.Condition(crd, apiextensionsv1.Established)
 	})
 }
@@ -149,7 +149,7 @@ func (c *cluster) untilDefinition(t *testing.T, name string, is func(*apiextensi
 	return crd
 }
 
-// write writes a Widget at a version, as soon as that is served.
+// object writes a Widget at a version, as soon as that is served.
 func (c *cluster) object(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition, version string, finalizers ...string) {
 	t.Helper()
 	object := &unstructured.Unstructured{Object: map[string]any{"a": "text"}}
