@@ -164,6 +164,25 @@ func TestAuditOfAPIServer(t *testing.T) {
 			want:   []string{"Error a.example.com CABundleInvalid", found},
 			missed: []audit.NotChecked{{CRD: one, What: "objects at v1", Why: "not for you"}},
 		},
+		"an API server that has too much to do": {
+			answers: map[string]string{
+				crdsAt + "?limit=2":                  list(``, crdWith(one, webhook)),
+				"/apis/example.com/v1/a?limit=1":     `429 {"kind":"Status","apiVersion":"v1","status":"Failure","reason":"TooManyRequests","message":"later","code":429}`,
+				"/api/v1/namespaces/ns/services/svc": `200 {"spec":{"ports":[{"port":443}]}}`,
+				endpointsAt("ns", "svc"):             list(``, `{"endpoints":[{}]}`),
+			},
+			want:   []string{"Error a.example.com CABundleInvalid", found},
+			missed: []audit.NotChecked{{CRD: one, What: "objects at v1", Why: "later"}},
+		},
+		"a cache that waits for a converter": {
+			answers: map[string]string{
+				crdsAt + "?limit=2":                  list(``, crdWith(one, webhook)),
+				"/apis/example.com/v1/a?limit=1":     `429 {"kind":"Status","apiVersion":"v1","status":"Failure","reason":"TooManyRequests","message":"storage is initializing: conversion webhook for example.com/v0, Kind=Kind failed: connection refused","code":429}`,
+				"/api/v1/namespaces/ns/services/svc": `200 {"spec":{"ports":[{"port":443}]}}`,
+				endpointsAt("ns", "svc"):             list(``, `{"endpoints":[{}]}`),
+			},
+			want: []string{"Error a.example.com CABundleInvalid", "Error a.example.com ConversionFails", found},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := newAPIServer(t, test.answers)

@@ -5,7 +5,9 @@ package live
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/http"
 	"path"
 	"slices"
 	"time"
@@ -102,19 +104,24 @@ func (a *auditor) bounded(ctx context.Context, request *rest.Request, into any) 
 	return verify.Send(ctx, request.MaxRetries(0), into)
 }
 
-// failed notes an object that was not read: for want of a right, or of a kind
-// that the API server has only just learnt of, or for what is wrong with it.
+// failed notes an object that was not read. What is wrong with it API servers call
+// an internal error; any other is about who asks, or about the moment.
 func (a *auditor) failed(o *audit.Observed, version, object string, err error) {
-	if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsNotFound(err) {
+	reason, text, hint := probe.CauseOf(err)
+	read := audit.Read{Version: version, Object: object, Failure: text, Converting: probe.CalledWebhook(err)}
+	switch {
+	case read.Converting:
+		read.Hint, read.Untrusted = hint, reason == probe.ReasonTLSVerificationFailed
+	case !isInternal(err):
 		a.skip(o.CRD.Name, "objects at "+version, err)
 		return
 	}
-	reason, text, hint := probe.CauseOf(err)
-	read := audit.Read{Version: version, Object: object, Failure: text, Converting: probe.CalledWebhook(err)}
-	if read.Converting {
-		read.Hint, read.Untrusted = hint, reason == probe.ReasonTLSVerificationFailed
-	}
 	o.Reads = append(o.Reads, read)
+}
+
+func isInternal(err error) bool {
+	var status apierrors.APIStatus
+	return errors.As(err, &status) && status.Status().Code == http.StatusInternalServerError
 }
 
 // answered reports whether the API server has told if it reaches the webhook.
