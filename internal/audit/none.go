@@ -40,7 +40,7 @@ func (o *Observed) noneWith(version, storage string) []Finding {
 	var dropped, hidden []string
 	for _, leaf := range result.Leaves {
 		switch {
-		case leaf.Owner == conversion.OwnerExact:
+		case leaf.Owner == conversion.OwnerExact, conversion.Accepted(o.acceptedLosses(), leaf.Path):
 		case leaf.Version == version:
 			dropped = append(dropped, leaf.Root)
 		default:
@@ -55,6 +55,14 @@ func (o *Observed) noneWith(version, storage string) []Finding {
 		return slices.DeleteFunc(slices.Clone(fields), func(field string) bool { return slices.Contains(differ, field) })
 	}
 	return slices.Concat(o.differsFrom(version, storage, differ), o.lostWith(version, storage, oneSided(dropped)), o.hiddenFrom(version, storage, oneSided(hidden)))
+}
+
+// acceptedLosses are the fields that a policy of ours gives up by name.
+func (o *Observed) acceptedLosses() []string {
+	if o.Policy == nil || o.Policy.Spec.Converter.None == nil {
+		return nil
+	}
+	return o.Policy.Spec.Converter.None.AcceptedLosses
 }
 
 // differsFrom: fields that come to clients in a shape that they do not expect,

@@ -7,6 +7,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 )
 
 func TestNone(t *testing.T) {
@@ -28,6 +31,12 @@ func TestNone(t *testing.T) {
 		"stored in one that is not served": {crd: "versions: {v1: {b: string}, v2 served storage: {a: string}}\nstatus: {storedVersions: [v1, v2]}", want: []string{
 			"Warning Certain StoredVersionUnserved v1: status.storedVersions lists v1, which is not served: objects may still be stored in it, and removing it from spec.versions is refused",
 			"Error Certain NoneLosesFields v1: nothing converts, and the storage version v2 lacks 1 field of v1, in which objects may still be stored: they are dropped when such an object is written: .b"}},
+		"accepted by a policy": {crd: "versions: {v1 served storage: {a: string}, v2 served: {a: string, b: string, bc: string}}", observe: func(o *Observed) {
+			o.Policy = &v1alpha1.ConversionPolicy{}
+			o.Policy.Spec.Converter.None = &v1alpha1.NoneConverter{AcceptedLosses: []string{".b"}}
+			o.Policy.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ReadyCondition, Status: metav1.ConditionTrue}}
+		}, want: []string{
+			"Error Certain NoneLosesFields v2: nothing converts, and the storage version v1 lacks 1 field of v2: what is written to them is dropped without a word: .bc"}},
 		"more than a few": {crd: "versions: {v1 served storage: {}, v2 served: {a: string, b: string, c: string, d: string, e: string, f: string}}", want: []string{
 			"Error Certain NoneLosesFields v2: nothing converts, and the storage version v1 lacks 6 fields of v2: what is written to them is dropped without a word: .a, .b, .c, .d, .e and 1 more"}},
 		"each against the storage version": {crd: "versions: {v1 served: {a: string}, v2 served storage: {}, v3 served: {b: string}}", want: []string{

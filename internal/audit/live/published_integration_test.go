@@ -32,7 +32,7 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 
 // ofEach is how many definitions of a project are installed: it takes an API
 // server longer to serve a hundred than this test should last.
-const ofEach = 4
+const ofEach = 3
 
 // testPublished audits the definitions of public projects, as they are in their
 // repositories. What is found is in a golden file, and is true of them: some
