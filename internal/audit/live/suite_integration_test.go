@@ -139,14 +139,12 @@ func (c *cluster) write(t *testing.T, name string, change func(*apiextensionsv1.
 }
 
 // untilDefinition waits for a state of a definition.
-func (c *cluster) untilDefinition(t *testing.T, name string, is func(*apiextensionsv1.CustomResourceDefinition) bool) (crd *apiextensionsv1.CustomResourceDefinition) {
+func (c *cluster) untilDefinition(t *testing.T, name string, is func(*apiextensionsv1.CustomResourceDefinition) bool) {
 	t.Helper()
 	until(t, func(ctx context.Context) (bool, error) {
-		var err error
-		crd, err = c.crds.Get(ctx, name, metav1.GetOptions{})
+		crd, err := c.crds.Get(ctx, name, metav1.GetOptions{})
 		return err == nil && is(crd), err
 	})
-	return crd
 }
 
 // object writes a Widget at a version, as soon as that is served.
