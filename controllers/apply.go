@@ -52,6 +52,8 @@ func (r *ConversionPolicyReconciler) do(ctx context.Context, policy *v1alpha1.Co
 		return r.writeCertificate(ctx, policy, step)
 	case plan.NudgePod:
 		return r.nudge(ctx, step)
+	case plan.EvictPod:
+		return r.evict(ctx, policy, step)
 	case plan.RecordDrift:
 		return r.recordDrift(ctx, policy, step)
 	case plan.SwitchCRD:

@@ -79,6 +79,15 @@ type SwitchCRD struct {
 	Conversion *apiextensionsv1.CustomResourceConversion
 }
 
+// EvictPod ends a converter pod that answers wrongly, so that its Deployment starts
+// another, if its PodDisruptionBudget allows it.
+type EvictPod struct {
+	Name string
+	UID  types.UID
+	// Note says in words why.
+	Note string
+}
+
 // RecordDrift keeps in the policy's status what was noticed and what is to be
 // done about it, before it is done: what is counted afterwards may never be. It
 // says so in events of the policy and of the CustomResourceDefinition.
@@ -147,6 +156,7 @@ func (IssueAuthority) step()      {}
 func (PromoteAuthority) step()    {}
 func (WriteCertificate) step()    {}
 func (NudgePod) step()            {}
+func (EvictPod) step()            {}
 func (SwitchCRD) step()           {}
 func (RecordDrift) step()         {}
 func (RestoreCRD) step()          {}

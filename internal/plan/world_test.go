@@ -42,6 +42,8 @@ type world struct {
 	holdBack bool
 	// misbehave is why new pods fail their probe; empty when they do not.
 	misbehave string
+	// lies keeps pods as they are where their Deployment does not change.
+	lies bool
 	// samples, apiServer and written are what is found out in the background.
 	samples, apiServer, written plan.Inquiry
 	// owners are the field managers of spec.conversion's fields.
@@ -55,7 +57,9 @@ type world struct {
 func newWorld(t *testing.T, policy string) *world {
 	t.Helper()
 	w := &world{t: t}
-	w.observed.Settings = plan.Settings{Namespace: "conversion-system", Image: "conversion-operator:test", Settle: time.Minute}
+	w.observed.Settings = plan.Settings{Namespace: "conversion-system", Image: "conversion-operator:test",
+		Settle: time.Minute, ProofLifetime: plan.DefaultProofLifetime}
+	w.observed.Evictable = 1
 	w.observed.Now = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	w.observed.Policy = &v1alpha1.ConversionPolicy{}
 	read(t, policy, w.observed.Policy)
@@ -209,6 +213,8 @@ func (w *world) name(step plan.Step) string {
 		}
 	case plan.NudgePod:
 		return kind + " " + step.Name
+	case plan.EvictPod:
+		return kind + " " + step.Note
 	case plan.SwitchCRD:
 		return kind + " to " + called(step.Conversion.Webhook.ClientConfig)
 	case plan.DeleteDeployment:
@@ -256,6 +262,8 @@ func (w *world) do(step plan.Step) {
 		w.created(step.Object)
 	case plan.SwitchCRD:
 		w.write(plan.ManagedBy, step.Conversion)
+	case plan.EvictPod:
+		w.evict(step.Name)
 	case plan.RecordDrift:
 		observed.Policy.Status.Drift = &step.Drift
 	case plan.RestoreCRD:
@@ -321,6 +329,9 @@ func (w *world) applied(object runtime.ApplyConfiguration) {
 		before := slices.IndexFunc(w.observed.Pods, func(pod plan.Pod) bool { return !pod.Image })
 		if before >= 0 && !slices.Equal(plans, w.observed.Pods[before].Plans) {
 			w.tell("  pods are replaced: %s", w.inOrder(plans))
+		}
+		if w.lies && before >= 0 {
+			return // pods stay as they are
 		}
 		proof := plan.Proof{}
 		if w.misbehave != "" {
