@@ -52,7 +52,7 @@ func (w *world) startImage(identity string, deployment *appsv1apply.DeploymentAp
 	}
 	for i := range *deployment.Spec.Replicas {
 		w.observed.Pods = append(w.observed.Pods, plan.Pod{Name: fmt.Sprintf("%s-%d", *deployment.Name, i),
-			Plans: []string{identity}, Image: true, Ready: true, Proof: &proof})
+			Plans: []string{identity}, Image: true, Ready: true, Scheduled: true, Proof: &proof})
 	}
 	if w.observed.PortEndpoints == nil {
 		w.observed.PortEndpoints = map[string]int{}
