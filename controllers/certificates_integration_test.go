@@ -185,7 +185,6 @@ func TestSecretOfOthers(t *testing.T) {
 	before := getCRD(t, name)
 	other := theirs(t, "theirs", plan.ServerName(name, system), nil)
 	replace(t, other)
-	touch(t, name, 0)
 	waitFor(t, name, v1alpha1.CertificatesReadyCondition, metav1.ConditionTrue, string(v1alpha1.RotationProving))
 	pods.mount(t, name)
 	waitFor(t, name, v1alpha1.CertificatesReadyCondition, metav1.ConditionTrue, v1alpha1.ReasonIssued)

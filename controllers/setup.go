@@ -132,6 +132,11 @@ func (r *ConversionPolicyReconciler) SetupWithManager(ctx context.Context, mgr c
 	} {
 		policies = policies.Watches(child, handler.EnqueueRequestsFromMapFunc(r.policyOf))
 	}
+	secrets, err := r.watchSources(ctx, mgr)
+	if err != nil {
+		return err
+	}
+	policies = policies.WatchesRawSource(secrets)
 	r.Investigator.start(ctx)
 	if err := mgr.Add(manager.RunnableFunc(r.tidy)); err != nil {
 		return err
