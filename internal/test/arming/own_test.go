@@ -57,6 +57,7 @@ func startImage(t *testing.T, group string) (made *ownConverter, spec string) {
 		c.mount(t)
 		c.listen(t, net.JoinHostPort(pod.ip, fmt.Sprint(imagePort)))
 		port := c.listen(t, net.JoinHostPort(outside, "0"))
+		deployment.Spec.Template.Spec.NodeName = "node" // who is nowhere has mounted nothing
 		pod.createPod(t, deployment.Name+"-0", deployment)
 		endpoints(t, system, plan.ChildName(policy), deployment.Spec.Template.Spec.Containers[0].Ports[0].Name, port)
 	}

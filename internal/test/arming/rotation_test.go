@@ -9,6 +9,7 @@ import (
 	"bytes"
 	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -126,7 +127,7 @@ func waitRotated(t *testing.T, policy string, before []byte) {
 type reading struct {
 	ends, ended   chan struct{}
 	reads, failed atomic.Int64
-	failure       atomic.Pointer[string]
+	failures      sync.Map
 }
 
 func startReading(t *testing.T, group string) *reading {
@@ -158,7 +159,7 @@ func (r *reading) read(t *testing.T, group string) {
 	r.reads.Add(1)
 	if err != nil {
 		r.failed.Add(1)
-		r.failure.Store(new(err.Error()))
+		r.failures.Store(err.Error(), true)
 	}
 }
 
@@ -169,6 +170,9 @@ func (r *reading) stop(t *testing.T) {
 	<-r.ended
 	t.Logf("%d reads", r.reads.Load())
 	if failed := r.failed.Load(); failed > 0 || r.reads.Load() == 0 {
-		t.Errorf("%d of %d reads failed, the last with %v", failed, r.reads.Load(), r.failure.Load())
+		t.Errorf("%d of %d reads failed", failed, r.reads.Load())
+	}
+	for failure := range r.failures.Range {
+		t.Error(failure)
 	}
 }
