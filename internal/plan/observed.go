@@ -62,6 +62,9 @@ type Observed struct {
 	Source      *corev1.Secret
 	// Request is what is known of the request to cert-manager.
 	Request Request
+	// Leftovers are the Secrets that no source and no converter of the policy names
+	// any more, as names, sorted.
+	Leftovers []string
 
 	// PodFailure is why the Deployment cannot create converter pods; empty where it can.
 	PodFailure string

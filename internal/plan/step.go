@@ -138,6 +138,10 @@ type DeletePlan struct{ Name string }
 // DeleteDeployment deletes converter pods that nobody asks any more.
 type DeleteDeployment struct{ Name string }
 
+// DeleteSecret deletes a Secret that nobody needs any more, and before it the
+// Certificate of that name, which cert-manager would make another Secret for.
+type DeleteSecret struct{ Name string }
+
 // DeleteService deletes the converter's Service and PodDisruptionBudget.
 type DeleteService struct{ Name string }
 
@@ -166,6 +170,7 @@ func (DeleteRun) step()           {}
 func (DeleteRights) step()        {}
 func (DeletePlan) step()          {}
 func (DeleteDeployment) step()    {}
+func (DeleteSecret) step()        {}
 func (DeleteService) step()       {}
 func (DeleteChildren) step()      {}
 func (Hold) step()                {}

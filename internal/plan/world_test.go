@@ -46,6 +46,8 @@ type world struct {
 	lies bool
 	// samples, apiServer and written are what is found out in the background.
 	samples, apiServer, written plan.Inquiry
+	// left are Secrets that may not be used any more.
+	left []string
 	// owners are the field managers of spec.conversion's fields.
 	owners map[string]string
 	// rotation is the state that was told last.
@@ -153,6 +155,7 @@ func (w *world) plan() plan.Plan {
 		w.observed.Rules = conversion.Compile(w.observed.CRD, declarative)
 	}
 	w.verifyPods()
+	w.findLeftovers()
 	decided := plan.Make(w.observed)
 	checkStatus(w.t, w.observed.Policy, decided.Status)
 	return decided
@@ -215,6 +218,8 @@ func (w *world) name(step plan.Step) string {
 		return kind + " " + step.Name
 	case plan.EvictPod:
 		return kind + " " + step.Note
+	case plan.DeleteSecret:
+		return kind + " " + step.Name
 	case plan.SwitchCRD:
 		return kind + " to " + called(step.Conversion.Webhook.ClientConfig)
 	case plan.DeleteDeployment:
@@ -280,6 +285,8 @@ func (w *world) do(step plan.Step) {
 		}
 	case plan.DeleteDeployment:
 		w.deleteDeployment(step.Name)
+	case plan.DeleteSecret:
+		w.deleteSecret(step.Name)
 	case plan.DeleteService:
 		observed.Exposed, observed.Endpoints, observed.PortEndpoints = false, 0, nil
 	case plan.TakeSamples:
