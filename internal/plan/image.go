@@ -176,7 +176,7 @@ func (s *state) imageAvailable() outcome {
 		return passed(v1alpha1.ReasonSomePodsReady, fmt.Sprintf(
 			"%d of %d converter pods are ready: conversions work, with less to spare", ready, desired)+s.troubles())
 	}
-	return passed(v1alpha1.ReasonPodsReady, fmt.Sprintf("%d of %d converter pods are ready", ready, desired))
+	return passed(v1alpha1.ReasonPodsReady, fmt.Sprintf("%d of %d converter pods are ready", ready, desired)+s.troubles())
 }
 
 func (s *state) readyWith(identity string) int32 {

@@ -60,7 +60,7 @@ func webhookAvailable(s *state) outcome {
 		return passed(v1alpha1.ReasonSomePodsReady, fmt.Sprintf(
 			"%d of %d converter pods are ready: conversions work, with less to spare", count.current, count.desired)+s.troubles())
 	}
-	return passed(v1alpha1.ReasonPodsReady, fmt.Sprintf("%d of %d converter pods are ready", count.current, count.desired))
+	return passed(v1alpha1.ReasonPodsReady, fmt.Sprintf("%d of %d converter pods are ready", count.current, count.desired)+s.troubles())
 }
 
 // fromElsewhere tells that nobody depends on the pods with rules yet: nobody

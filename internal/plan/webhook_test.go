@@ -28,6 +28,12 @@ func TestTroublesOfPods(t *testing.T) {
 			"kubectl label namespace conversion-system --overwrite pod-security.kubernetes.io/enforce=privileged"},
 		"another cause": {func(o *plan.Observed) { o.PodFailure = "exceeded quota" }, "with less to spare; the Deployment cannot create pods: exceeded quota"},
 	}
+	t.Run("pods of another shape are not admitted", func(t *testing.T) {
+		w := armed(t)
+		w.observed.PodFailure = "exceeded quota"
+		expectCondition(t, w.plan().Status, v1alpha1.WebhookAvailableCondition, "True", v1alpha1.ReasonPodsReady,
+			"2 of 2 converter pods are ready; the Deployment cannot create pods: exceeded quota")
+	})
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			w := armed(t)
