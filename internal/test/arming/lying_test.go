@@ -26,13 +26,15 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan"
 )
 
+// lying is the group of a converter that lies.
+const lying = "lying.example.com"
+
 // TestAPodThatLies answers as it should until it is armed, and wrongly later. It is
 // found out, nothing is written to the CustomResourceDefinition, the migration that
 // runs is paused, and the pod is evicted: within its PodDisruptionBudget, and not if
 // it is the last. While all is well, nothing is written at all.
 func TestAPodThatLies(t *testing.T) {
-	const group = "lying.example.com"
-	policy := "crontabs." + group
+	const group, policy = lying, "crontabs." + lying
 	define(t, group, "v1beta1", "v1")
 	createCronTab(t, group, "v1beta1", "good", "a.example.com:1")
 	createPolicy(t, group, func(policy *v1alpha1.ConversionPolicy) {
@@ -48,7 +50,7 @@ func TestAPodThatLies(t *testing.T) {
 	second.lie()
 	waitFor(t, policy, v1alpha1.ConversionVerifiedCondition, metav1.ConditionFalse, "CanaryFailed",
 		[]string{"converter pod second: ", ".host", "it is evicted once the PodDisruptionBudget"})
-	waitSuspended(t, policy, true)
+	waitSuspended(t, true)
 	if err := second.get(t.Context()); err != nil {
 		t.Errorf("the pod was evicted although its PodDisruptionBudget allows none: %v", err)
 	}
@@ -59,14 +61,14 @@ func TestAPodThatLies(t *testing.T) {
 	})
 	waitFor(t, policy, v1alpha1.ConversionVerifiedCondition, metav1.ConditionTrue, v1alpha1.ReasonProven, []string{"1 converter pods"})
 	waitEvent(t, policy, v1alpha1.ReasonPodEvicted)
-	waitSuspended(t, policy, false)
+	waitSuspended(t, false)
 
 	first.toManager.Store(&behaviour{answer: garbage})
 	waitFor(t, policy, v1alpha1.ConversionVerifiedCondition, metav1.ConditionFalse, "UnexpectedAnswer",
 		[]string{"no other pod answers rightly", "kubectl -n conversion-system rollout restart deployment"})
-	waitSuspended(t, policy, true)
+	waitSuspended(t, true)
 	first.toManager.Store(&behaviour{})
-	waitSuspended(t, policy, false)
+	waitSuspended(t, false)
 	if after := getCRD(t, policy); after.ResourceVersion != armed.ResourceVersion {
 		t.Errorf("the CustomResourceDefinition was written: generation %d, was %d", after.Generation, armed.Generation)
 	}
@@ -123,11 +125,11 @@ func waitRests(t *testing.T, policy string, asked companion) {
 	})
 }
 
-func waitSuspended(t *testing.T, policy string, want bool) {
+func waitSuspended(t *testing.T, want bool) {
 	t.Helper()
 	eventually(t, fmt.Sprintf("the migration is paused: %t", want), func() (bool, string) {
 		jobs := &batchv1.JobList{}
-		must(t, cluster.List(t.Context(), jobs, client.InNamespace(system), client.MatchingLabels{plan.InstanceLabel: plan.ChildName(policy)}))
+		must(t, cluster.List(t.Context(), jobs, client.InNamespace(system), client.MatchingLabels{plan.InstanceLabel: plan.ChildName("crontabs." + lying)}))
 		return len(jobs.Items) == 1 && ptr.Deref(jobs.Items[0].Spec.Suspend, false) == want, fmt.Sprintf("%d Jobs", len(jobs.Items))
 	})
 }
