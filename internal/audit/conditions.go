@@ -15,6 +15,8 @@ import (
 // objects first, and tries for a minute at a time.
 const stuckAfter = 5 * time.Minute
 
+const cureStructure = "mend the schema: without structure nothing is pruned, defaulted or checked"
+
 func (o *Observed) condition(kind apiextensionsv1.CustomResourceDefinitionConditionType, status apiextensionsv1.ConditionStatus) *apiextensionsv1.CustomResourceDefinitionCondition {
 	i := slices.IndexFunc(o.CRD.Status.Conditions, func(condition apiextensionsv1.CustomResourceDefinitionCondition) bool {
 		return condition.Type == kind && condition.Status == status
@@ -48,7 +50,7 @@ func structural(o *Observed) []Finding {
 	}
 	if violates := o.condition(apiextensionsv1.NonStructuralSchema, apiextensionsv1.ConditionTrue); violates != nil {
 		return []Finding{o.certain(NonStructuralSchema, "", "NonStructuralSchema is True: "+violates.Message,
-			"mend the schema: without structure nothing is pruned, defaulted or checked")}
+			cureStructure)}
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
@@ -18,11 +19,10 @@ const cureConvert = "convert between the versions (a ConversionPolicy with rules
 
 // noneBetween looks at versions between which nothing converts. The API server
 // changes apiVersion then, and takes away what the other version does not know,
-// without a word. What rules would keep aside is what it takes away. A schema
-// without structure has no fields to compare; that is a finding of its own.
+// without a word. What rules would keep aside is what it takes away.
 func noneBetween(o *Observed) []Finding {
 	storage, inUse := crds.StorageVersion(o.CRD), crds.VersionsInUse(o.CRD)
-	if crds.Strategy(o.CRD) != apiextensionsv1.NoneConverter || len(inUse) < 2 || o.CRD.Spec.PreserveUnknownFields {
+	if crds.Strategy(o.CRD) != apiextensionsv1.NoneConverter || len(inUse) < 2 || o.unpruned() {
 		return nil
 	}
 	var found []Finding
@@ -34,9 +34,17 @@ func noneBetween(o *Observed) []Finding {
 	return found
 }
 
+// unpruned reports that nothing is taken away from objects, whatever a schema lacks.
+func (o *Observed) unpruned() bool {
+	return o.CRD.Spec.PreserveUnknownFields || o.condition(apiextensionsv1.NonStructuralSchema, apiextensionsv1.ConditionTrue) != nil
+}
+
 // noneWith compares one version with the storage version.
 func (o *Observed) noneWith(version, storage string) []Finding {
 	result := conversion.Compile(o.only(version, storage), &v1alpha1.DeclarativeConverter{Hub: v1alpha1.VersionName(storage)})
+	if len(result.Errors) > 0 {
+		return o.incomparable(version, result.Errors)
+	}
 	var dropped, hidden []string
 	for _, leaf := range result.Leaves {
 		switch {
@@ -55,6 +63,11 @@ func (o *Observed) noneWith(version, storage string) []Finding {
 		return slices.DeleteFunc(slices.Clone(fields), func(field string) bool { return slices.Contains(differ, field) })
 	}
 	return slices.Concat(o.differsFrom(version, storage, differ), o.lostWith(version, storage, oneSided(dropped)), o.hiddenFrom(version, storage, oneSided(hidden)))
+}
+
+// incomparable: a schema of a file that no API server would take.
+func (o *Observed) incomparable(version string, errs field.ErrorList) []Finding {
+	return []Finding{o.certain(NonStructuralSchema, version, "nothing converts, and the fields of the versions cannot be compared: "+errs.ToAggregate().Error(), cureStructure)}
 }
 
 // acceptedLosses are the fields that a policy of ours gives up by name.

@@ -31,6 +31,12 @@ func TestNone(t *testing.T) {
 		"stored in one that is not served": {crd: "versions: {v1: {b: string}, v2 served storage: {a: string}}\nstatus: {storedVersions: [v1, v2]}", want: []string{
 			"Warning Certain StoredVersionUnserved v1: status.storedVersions lists v1, which is not served: objects may still be stored in it, and removing it from spec.versions is refused",
 			"Error Certain NoneLosesFields v1: nothing converts, and the storage version v2 lacks 1 field of v1, in which objects may still be stored: they are dropped when such an object is written: .b"}},
+		"without structure": {crd: "versions: {v1 served storage: {a: string}, v2 served: {b: string}}", observe: func(o *Observed) {
+			o.CRD.Spec.Versions[1].Schema.OpenAPIV3Schema.Ref = new("#/definitions/x")
+		}, want: []string{
+			"Warning Certain NonStructuralSchema v2: nothing converts, and the fields of the versions cannot be compared: CustomResourceDefinition.spec.versions[v2].schema: Invalid value: \"v2\": the schema is not structural: OpenAPIV3Schema '$ref' is not supported"}},
+		"without structure, as the API server says": {crd: "versions: {v1 served storage: {a: string}, v2 served: {a: ''}}\nstatus: {conditions: [{type: NonStructuralSchema, status: 'True', message: no type}]}", want: []string{
+			"Warning Certain NonStructuralSchema -: NonStructuralSchema is True: no type"}},
 		"accepted by a policy": {crd: "versions: {v1 served storage: {a: string}, v2 served: {a: string, b: string, bc: string}}", observe: func(o *Observed) {
 			o.Policy = &v1alpha1.ConversionPolicy{}
 			o.Policy.Spec.Converter.None = &v1alpha1.NoneConverter{AcceptedLosses: []string{".b"}}
