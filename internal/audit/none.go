@@ -57,10 +57,10 @@ func (o *Observed) noneWith(version, storage string) []Finding {
 	}
 	dropped, hidden = slices.Compact(dropped), slices.Compact(hidden)
 	// What both have, and neither has a place for, is not of the same shape.
-	inBoth := func(field string) bool { return slices.Contains(dropped, field) && slices.Contains(hidden, field) }
-	differ := slices.DeleteFunc(slices.Clone(dropped), func(field string) bool { return !inBoth(field) })
-	oneSided := func(fields []string) []string {
-		return slices.DeleteFunc(slices.Clone(fields), func(field string) bool { return slices.Contains(differ, field) })
+	inBoth := func(path string) bool { return slices.Contains(dropped, path) && slices.Contains(hidden, path) }
+	differ := slices.DeleteFunc(slices.Clone(dropped), func(path string) bool { return !inBoth(path) })
+	oneSided := func(paths []string) []string {
+		return slices.DeleteFunc(slices.Clone(paths), func(path string) bool { return slices.Contains(differ, path) })
 	}
 	return slices.Concat(o.differsFrom(version, storage, differ), o.lostWith(version, storage, oneSided(dropped)), o.hiddenFrom(version, storage, oneSided(hidden)))
 }
