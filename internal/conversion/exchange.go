@@ -67,7 +67,8 @@ func (e *exchange) back(h *hop, images []*node) []*node {
 	return e.convert(h, images, !e.toHub, e.from)
 }
 
-// comesBack reports whether images convert to the values.
+// comesBack reports whether images convert to the values. What a table translates
+// becomes another node; all else stays the one that it was.
 func (e *exchange) comesBack(h *hop, images, values []*node) bool {
 	if e.oneToOne && images[0] != nil && images[0] != values[0] {
 		return true

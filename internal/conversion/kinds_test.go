@@ -59,6 +59,25 @@ func TestByName(t *testing.T) {
 	}
 }
 
+// Names of the same mark have no spots of their own.
+func TestByNameOfNamesThatLookAlike(t *testing.T) {
+	for _, names := range [][]string{{"abcxabc", "abcxxabc", "dcba"}, {"abcxabc", "abcyabc"}, {"a", "abcxabc", "abcyabc", "abczabc"}} {
+		var numbers byName[int]
+		for i, text := range names {
+			numbers.set(text, i+1)
+		}
+		for i, text := range append(names, "abcuabc") {
+			root, err := parse([]byte(`{"`+text+`":0}`), one)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, want := numbers.of(root.first), (i+1)%(len(names)+1); got != want {
+				t.Errorf("of %q, %s is %d, want %d", names, text, got, want)
+			}
+		}
+	}
+}
+
 // Names may look alike at a glance.
 func TestNamesThatLookAlike(t *testing.T) {
 	names := []string{"", `"`, "a", "aa", "ab/cd", "ab/ cd", "ab.cd", "abcabc", "abcxabc", "abcyabc", "abcxyabc", "abcd", "dcba", "é", "è"}
