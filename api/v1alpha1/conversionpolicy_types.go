@@ -23,6 +23,8 @@ import (
 // +kubebuilder:printcolumn:name="Strategy",type=string,JSONPath=`.status.crd.strategy`,priority=1,description="The CustomResourceDefinition's conversion strategy"
 // +kubebuilder:printcolumn:name="Pods",type=string,JSONPath=`.status.webhook.available`,priority=1,description="Converter pods that are proven, of those wanted"
 // +kubebuilder:printcolumn:name="CertExpiry",type=string,JSONPath=`.status.certificate.notAfter`,priority=1,description="When the serving certificate expires"
+// +kubebuilder:printcolumn:name="Rate",type=integer,JSONPath=`.status.migration.ratePerSecond`,priority=1,description="Objects that the migration does in a second"
+// +kubebuilder:printcolumn:name="ETA",type=string,JSONPath=`.status.migration.estimatedCompletion`,priority=1,description="When the migration ends if it goes on like this"
 // +kubebuilder:printcolumn:name="PlanHash",type=string,JSONPath=`.status.plan.hash`,priority=1,description="The compiled rules that the converter pods must serve"
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.contains('.')",message="metadata.name must be the name of the CustomResourceDefinition: <plural>.<group>, for example crontabs.example.com"
 type ConversionPolicy struct {
