@@ -22,6 +22,7 @@ func progressOf(run, text string) *plan.Progress {
 	progress := &plan.Progress{
 		Finished:  record.Finished(),
 		Complete:  record.Complete(),
+		Step:      steps[record.State],
 		Total:     record.Total,
 		Rewritten: record.Rewritten,
 		Current:   record.Current,
@@ -36,4 +37,11 @@ func progressOf(run, text string) *plan.Progress {
 		progress.Failures = append(progress.Failures, v1alpha1.MigrationFailure{Object: failure.Object, Message: failure.Message})
 	}
 	return progress
+}
+
+// steps are what a run is at by the states of its record. One that has ended is
+// at none.
+var steps = map[migration.State]v1alpha1.MigrationStep{
+	migration.StateSettling: v1alpha1.MigrationSettling,
+	migration.StateRunning:  v1alpha1.MigrationRewriting,
 }

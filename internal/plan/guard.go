@@ -6,7 +6,6 @@ package plan
 import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
@@ -17,44 +16,62 @@ import (
 // whatever the gates say: a run that is pinned to another state of the
 // CustomResourceDefinition is ended, and one whose conversion was dropped or
 // changed is suspended, since it would store what nobody has converted. (The
-// Job looks at its pin by itself too; this is for the gap in between.)
+// Job looks at its pin by itself too; this is for the gap in between.) So is one
+// that the policy pauses, or that somebody else's migration has come beside.
 func (s *state) guardRuns() {
 	wanted := s.wantedRun()
-	s.supersede(wanted)
+	s.giveUp(wanted)
 	for _, run := range s.Runs {
 		switch {
-		case run.ID == wanted && s.inForce() && !s.drifted:
+		case run.ID == wanted && s.mayWrite():
 			continue
 		case run.ID == wanted:
 			s.suspend(run)
 		case over(run) && s.latest(run):
 			// The latest run stays for its logs.
 		default:
-			s.do(DeleteRun{run.Job.Name})
+			s.do(DeleteRun{RunName(s.Policy.Name, run.ID)})
 		}
 	}
 }
 
-// wantedRun is the only run that may be under way; empty where none may.
+// mayWrite reports whether the wanted run may write now.
+func (s *state) mayWrite() bool {
+	return s.inForce() && !s.drifted && !s.Policy.Spec.Migration.Paused && s.foreignMigration() == ""
+}
+
+// wantedRun is the only run that may be under way; empty where none may. One that
+// goes on is not given up for another trigger: what it does is what the next one
+// would begin with.
 func (s *state) wantedRun() string {
 	if s.CRD == nil || s.Policy.Spec.Migration.Mode == v1alpha1.MigrationNever {
 		return ""
 	}
-	return RunID(s.CRD, crds.StorageVersion(s.CRD), s.Policy.Spec.Migration.Trigger)
+	storage, trigger := crds.StorageVersion(s.CRD), s.Policy.Spec.Migration.Trigger
+	if last := s.underWay(); last != nil && last.Run == RunID(s.CRD, storage, last.Trigger) {
+		return last.Run
+	}
+	return RunID(s.CRD, storage, trigger)
 }
 
-// supersede says of a run that is not the wanted one that it proves nothing any more.
-func (s *state) supersede(wanted string) {
-	if last := s.plan.Status.Migration; last != nil && last.Run != wanted && last.State == v1alpha1.MigrationRunning {
-		last.State = v1alpha1.MigrationSuperseded
-		last.CompletionTime = &metav1.Time{Time: s.Now}
+// giveUp says of a run that is not the wanted one that it proves nothing any more.
+func (s *state) giveUp(wanted string) {
+	last := s.underWay()
+	if last == nil || last.Run == wanted {
+		return
 	}
+	as := v1alpha1.MigrationSuperseded
+	if s.CRD != nil && last.CRDUID == s.CRD.UID && last.CRDGeneration == s.CRD.Generation {
+		as = v1alpha1.MigrationCancelled
+	}
+	last.Record = "" // goes with the Job
+	s.endRun(as)
 }
 
 // ending reports whether pods of another run may still write.
 func (s *state) ending() bool {
 	for _, run := range s.Runs {
-		if run.ID != s.wantedRun() && !over(run) {
+		if run.ID != s.wantedRun() && run.Job != nil && !over(run) {
 			return true
 		}
 	}
@@ -62,7 +79,7 @@ func (s *state) ending() bool {
 }
 
 func (s *state) suspend(run Run) {
-	if !over(run) && !suspended(run) {
+	if run.Job != nil && !over(run) && !suspended(run) {
 		s.do(SuspendRun{Name: run.Job.Name, Suspend: true})
 	}
 }

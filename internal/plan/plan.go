@@ -54,6 +54,7 @@ func Make(observed Observed) Plan {
 	s.carry()
 	s.prepare()
 	s.judgeEvidence()
+	s.noticePruning()
 	s.guardRuns()
 	s.upkeep()
 	s.measureGap()

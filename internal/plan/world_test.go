@@ -13,14 +13,12 @@ import (
 	"time"
 
 	appsv1apply "k8s.io/client-go/applyconfigurations/apps/v1"
-	batchv1apply "k8s.io/client-go/applyconfigurations/batch/v1"
 	corev1apply "k8s.io/client-go/applyconfigurations/core/v1"
 	rbacv1apply "k8s.io/client-go/applyconfigurations/rbac/v1"
 
 	batchv1 "k8s.io/api/batch/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -263,7 +261,13 @@ func (w *world) do(step plan.Step) {
 	case plan.PruneStoredVersions:
 		observed.CRD.Status.StoredVersions = []string{step.StorageVersion}
 	case plan.DeleteRun:
-		observed.Runs = slices.DeleteFunc(observed.Runs, func(run plan.Run) bool { return run.Job.Name == step.Name })
+		observed.Runs = slices.DeleteFunc(observed.Runs, func(run plan.Run) bool { return plan.RunName(crontabs, run.ID) == step.Name })
+	case plan.DeleteJob:
+		for i, run := range observed.Runs {
+			if run.Job != nil && run.Job.Name == step.Name {
+				observed.Runs[i].Job = nil
+			}
+		}
 	case plan.DeleteRights:
 		if step.Name == plan.ReadRightsName(crontabs) {
 			observed.ReadRights = false
@@ -364,11 +368,23 @@ func (w *world) store(hash string) {
 }
 
 func (w *world) created(object runtime.ApplyConfiguration) {
-	job := object.(*batchv1apply.JobApplyConfiguration)
-	w.observed.Runs = append(w.observed.Runs, plan.Run{
-		ID:  job.Labels[plan.RunLabel],
-		Job: &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: *job.Name}},
-	})
+	w.t.Helper()
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	job := &batchv1.Job{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, job); err != nil {
+		w.t.Fatal(err)
+	}
+	id := job.Labels[plan.RunLabel]
+	for i := range w.observed.Runs {
+		if w.observed.Runs[i].ID == id {
+			w.observed.Runs[i].Job = job
+			return
+		}
+	}
+	w.observed.Runs = append(w.observed.Runs, plan.Run{ID: id, Job: job})
 }
 
 // record lets the latest migration Job record its progress.

@@ -1,0 +1,108 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+)
+
+// progressPause is the time between two writes of a policy's status that bring
+// nothing but counters. Everybody who watches policies gets each of them.
+const progressPause = 5 * time.Second
+
+// recordRun copies what the run recorded into the status: at once where it is at
+// another step or has ended, and otherwise now and then.
+func (s *state) recordRun(run Run, storage string) {
+	last := s.underWay()
+	if last == nil || last.Run != run.ID {
+		s.plan.Status.Migration = s.newRun(run, storage)
+		return
+	}
+	next := last.DeepCopy()
+	next.Step = s.stepOf(run)
+	if run.Progress != nil {
+		run.Progress.fill(next)
+	}
+	if equality.Semantic.DeepEqual(last, next) {
+		return
+	}
+	if left := s.progressDue(last).Sub(s.Now); left > 0 && next.Step == last.Step && !over(run) {
+		s.recheck(left)
+		return
+	}
+	next.ProgressTime = s.second()
+	s.plan.Status.Migration = next
+}
+
+func (s *state) newRun(run Run, storage string) *v1alpha1.MigrationStatus {
+	made := &v1alpha1.MigrationStatus{
+		Run: run.ID, State: v1alpha1.MigrationRunning, Step: s.stepOf(run), Trigger: s.Policy.Spec.Migration.Trigger,
+		StorageVersion: storage, CRDUID: s.CRD.UID, CRDGeneration: s.CRD.Generation,
+		StartTime: &metav1.Time{Time: s.Now},
+		Record:    s.Settings.Namespace + "/" + RunName(s.Policy.Name, run.ID),
+	}
+	if run.Progress != nil {
+		run.Progress.fill(made)
+		made.ProgressTime = s.second()
+	}
+	return made
+}
+
+// progressDue is when counters are worth a write of the status again.
+func (s *state) progressDue(last *v1alpha1.MigrationStatus) time.Time {
+	if last.ProgressTime == nil {
+		return s.Now
+	}
+	return last.ProgressTime.Add(progressPause)
+}
+
+// stepOf is what a run is at, or is about to be.
+func (s *state) stepOf(run Run) v1alpha1.MigrationStep {
+	switch progress := run.Progress; {
+	case progress != nil && progress.Complete:
+		return v1alpha1.MigrationPruning
+	case s.Policy.Spec.Migration.Paused:
+		return v1alpha1.MigrationPaused
+	case progress == nil:
+		return v1alpha1.MigrationStarting
+	default:
+		return progress.Step
+	}
+}
+
+// fill writes what a run recorded over what was known of it.
+func (p *Progress) fill(status *v1alpha1.MigrationStatus) {
+	status.Total, status.Rewritten, status.Current, status.Gone, status.Failed = p.Total, p.Rewritten, p.Current, p.Gone, p.Failed
+	status.Verified, status.ByFallback = p.Verified, p.ByFallback
+	status.Failures, status.Message = p.Failures, p.Aborted
+	status.RatePerSecond, status.EstimatedCompletion = p.RatePerSecond, p.EstimatedCompletion
+	status.Waiting, status.Barrier = p.Waiting, p.Barrier
+	if p.Started != nil {
+		status.StartTime = p.Started
+	}
+	status.Progress = fmt.Sprintf("%d/%d", done(status), max(done(status), status.Total))
+	if status.Step == v1alpha1.MigrationPaused {
+		status.RatePerSecond, status.EstimatedCompletion, status.Waiting = 0, nil, ""
+	}
+}
+
+func done(status *v1alpha1.MigrationStatus) int64 {
+	return status.Rewritten + status.Current + status.Gone + status.Failed
+}
+
+// endRun keeps of a run what stays true.
+func (s *state) endRun(as v1alpha1.MigrationState) {
+	last := s.plan.Status.Migration
+	last.State, last.CompletionTime = as, s.second()
+	last.Step, last.Waiting, last.RatePerSecond, last.EstimatedCompletion = "", "", 0, nil
+	if as == v1alpha1.MigrationFailed && last.Failed == 0 && last.Message == "" {
+		last.Message = "the migration Job failed; see its pods' logs"
+	}
+}
