@@ -44,6 +44,8 @@ type world struct {
 	samples, apiServer, written plan.Inquiry
 	// owners are the field managers of spec.conversion's fields.
 	owners map[string]string
+	// tellsRuns tells of events of migration runs too.
+	tellsRuns bool
 	// rotation is the state that was told last.
 	rotation v1alpha1.RotationState
 	log      strings.Builder
@@ -135,6 +137,11 @@ func (w *world) carryOut(decided plan.Plan) {
 	for _, step := range decided.Steps {
 		w.do(step)
 	}
+	if w.tellsRuns {
+		for _, event := range plan.RunEvents(w.observed.Policy.Status, decided.Status) {
+			w.tell("  event %s: %s", event.Reason, event.Note)
+		}
+	}
 	w.observed.Policy.Status = decided.Status
 }
 
@@ -178,6 +185,11 @@ func (w *world) tellReady(is v1alpha1.ConversionPolicyStatus) {
 	}
 	w.said = line
 	w.tellRotation(is.Rotation)
+}
+
+func (w *world) tellCondition(name string) {
+	is := apimeta.FindStatusCondition(w.observed.Policy.Status.Conditions, name)
+	w.tell("%s=%s %s: %s", is.Type, is.Status, is.Reason, is.Message)
 }
 
 func (w *world) tellSteps(steps []plan.Step) {
