@@ -61,8 +61,8 @@ func (s *state) migrationAccount() *corev1apply.ServiceAccountApplyConfiguration
 }
 
 // resourceRole grants list and patch on the one resource, a look at the
-// CustomResourceDefinition that the run is pinned to and at where API servers are,
-// and nothing else.
+// CustomResourceDefinition that the run is pinned to, and nothing else. Where API
+// servers are, all pods of the namespace may know (config/rbac/api_servers.yaml).
 func (s *state) resourceRole() *rbacv1apply.ClusterRoleApplyConfiguration {
 	resources := []string{s.CRD.Spec.Names.Plural}
 	if slices.Contains(s.Policy.Spec.Migration.Fallback, v1alpha1.MigrationFallbackStatus) {
@@ -74,10 +74,7 @@ func (s *state) resourceRole() *rbacv1apply.ClusterRoleApplyConfiguration {
 			WithAPIGroups(s.CRD.Spec.Group).WithResources(resources...).WithVerbs("list", "patch"),
 			rbacv1apply.PolicyRule().
 				WithAPIGroups("apiextensions.k8s.io").WithResources("customresourcedefinitions").
-				WithResourceNames(s.CRD.Name).WithVerbs("get"),
-			rbacv1apply.PolicyRule().
-				WithAPIGroups("discovery.k8s.io").WithResources("endpointslices").
-				WithResourceNames("kubernetes").WithVerbs("get"))
+				WithResourceNames(s.CRD.Name).WithVerbs("get"))
 }
 
 func (s *state) resourceBinding() *rbacv1apply.ClusterRoleBindingApplyConfiguration {
@@ -162,11 +159,15 @@ func (s *state) migrationArgs(id, storage string) []string {
 	if most := migration.MaxWritesPerSecond; most != nil {
 		args = append(args, fmt.Sprintf("--max-writes-per-second=%d", *most))
 	}
-	if len(migration.Fallback) > 0 {
-		args = append(args, "--fallback="+join(migration.Fallback))
+	old, ways := without(crds.ServedVersions(s.CRD), storage), migration.Fallback
+	if len(old) == 0 {
+		ways = without(ways, v1alpha1.MigrationFallbackOldVersion)
 	}
-	if old := without(crds.ServedVersions(s.CRD), storage); len(old) > 0 {
-		args = append(args, "--old-versions="+strings.Join(old, ","))
+	if len(ways) > 0 {
+		args = append(args, "--fallback="+join(ways))
+	}
+	if len(old) > 0 {
+		args = append(args, "--old-versions="+join(old))
 	}
 	return args
 }
@@ -174,16 +175,16 @@ func (s *state) migrationArgs(id, storage string) []string {
 // defaultConcurrency is that of the API, for policies that were stored before it.
 const defaultConcurrency = 32
 
-func join(ways []v1alpha1.MigrationFallback) string {
-	texts := make([]string, 0, len(ways))
-	for _, way := range ways {
-		texts = append(texts, string(way))
+func join[T ~string](texts []T) string {
+	joined := make([]string, 0, len(texts))
+	for _, text := range texts {
+		joined = append(joined, string(text))
 	}
-	return strings.Join(texts, ",")
+	return strings.Join(joined, ",")
 }
 
-func without(versions []string, one string) []string {
-	return slices.DeleteFunc(slices.Clone(versions), func(version string) bool { return version == one })
+func without[T comparable](all []T, one T) []T {
+	return slices.DeleteFunc(slices.Clone(all), func(each T) bool { return each == one })
 }
 
 func (s *state) runLabels(id string) map[string]string {
