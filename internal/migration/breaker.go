@@ -6,6 +6,7 @@ package migration
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/go-logr/logr"
@@ -25,23 +26,30 @@ type breaker struct {
 	mu    sync.Mutex
 	inRow int
 	cause error
-	// outages counts those that a probe has seen.
+	// suspects are the objects that failed in that row.
+	suspects []metav1.PartialObjectMetadata
+	// outages counts those that a probe of another object has seen.
 	outages int
 }
 
-// note takes the end of a patch, and reports whether the breaker is open.
-func (b *breaker) note(err error) bool {
+// note takes the end of a patch.
+func (b *breaker) note(object *metav1.PartialObjectMetadata, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if err == nil || !infrastructure(err) {
-		b.inRow, b.cause = 0, nil
-		return false
+		b.inRow, b.cause, b.suspects = 0, nil, nil
+		return
 	}
-	b.inRow++
-	if b.inRow >= breakAfter {
+	if b.inRow++; b.inRow >= breakAfter {
 		b.cause = err
 	}
-	return b.cause != nil
+	if len(b.suspects) < breakAfter && !contains(b.suspects, object) {
+		b.suspects = append(b.suspects, *object)
+	}
+}
+
+func contains(objects []metav1.PartialObjectMetadata, object *metav1.PartialObjectMetadata) bool {
+	return slices.ContainsFunc(objects, func(o metav1.PartialObjectMetadata) bool { return keyOf(&o) == keyOf(object) })
 }
 
 // open returns why all patches wait, or nil if they do not.
@@ -80,52 +88,62 @@ func (e *Engine) awaitBreaker(ctx context.Context) error {
 
 func (e *Engine) probeUntilAnswered(ctx context.Context) error {
 	log, cause, away := logr.FromContextOrDiscard(ctx), e.breaker.open(), 0
-	for n := 1; cause != nil; n++ {
+	log.Info("Waiting: patches fail for reasons that are no object's", "cause", cause.Error())
+	e.notice.set("patches wait: " + shorten(cause.Error(), maxMessage))
+	for n := 1; ; n++ {
 		if err := e.Clock.Sleep(ctx, delay(min(n, patience), cause)); err != nil {
 			return err
 		}
 		if err := e.awaitPin(ctx); err != nil {
 			return err
 		}
-		err := e.probe(ctx)
-		if ctx.Err() != nil {
+		if cause = e.probe(ctx, n); ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if err == nil || !infrastructure(err) {
+		if cause == nil || !infrastructure(cause) {
 			break
 		}
-		if away++; statusOf(err) != nil {
+		if away++; statusOf(cause) != nil {
 			away = 0
 		}
 		if away == patience {
-			return fmt.Errorf("the API server stays away: %w", err)
-		}
-		if cause = err; n == 1 {
-			e.breaker.outage()
-			log.Info("Waiting: patches fail for reasons that are no object's", "cause", err.Error())
-			e.notice.set("patches wait: " + shorten(err.Error(), maxMessage))
+			return fmt.Errorf("the API server stays away: %w", cause)
 		}
 	}
-	e.breaker.note(nil)
-	if e.notice.set("") {
-		log.Info("Patches are answered again; going on")
-	}
+	e.breaker.note(nil, nil)
+	e.notice.set("")
+	log.Info("Patches are answered again; going on")
 	return nil
 }
 
-// probe tries another object of the open page each time: the next one may be to
-// blame for all that went wrong.
-func (e *Engine) probe(ctx context.Context) error {
-	canary := e.canaries.next()
-	if canary == nil {
+// probe tries a patch without writing it. First the objects that failed are
+// tried: when they are answered, it is over. After a while, or when it is always
+// the same object that failed, another object tells whose fault it is.
+func (e *Engine) probe(ctx context.Context, n int) error {
+	suspects := e.breaker.suspected()
+	object, other := e.canaries.next(suspects), true
+	if n <= patience && (len(suspects) > 1 || object == nil) {
+		object, other = &suspects[n%len(suspects)], false
+	}
+	if object == nil {
 		_, err := e.Lister.List(ctx, Place{}, metav1.ListOptions{Limit: 1})
 		return err
 	}
-	_, err := e.Patcher.Patch(ctx, Patch{Namespace: canary.Namespace, Name: canary.Name, DryRun: true, Body: []byte("{}")})
+	_, err := e.Patcher.Patch(ctx, Patch{Namespace: object.Namespace, Name: object.Name, DryRun: true, Body: []byte("{}")})
+	if other && err != nil && infrastructure(err) {
+		e.breaker.outage()
+	}
 	return err
 }
 
-// canaries are the objects of the open page. Their order of use spreads over it.
+func (b *breaker) suspected() []metav1.PartialObjectMetadata {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Clone(b.suspects)
+}
+
+// canaries are the objects of the open page. They are used from its end, where
+// they were not patched yet.
 type canaries struct {
 	mu   sync.Mutex
 	page []metav1.PartialObjectMetadata
@@ -138,13 +156,16 @@ func (c *canaries) open(page []metav1.PartialObjectMetadata) {
 	c.page, c.used = page, 0
 }
 
-// next begins at the end of the page, whose objects were not patched yet.
-func (c *canaries) next() *metav1.PartialObjectMetadata {
+// next is an object that is not suspected, or nil.
+func (c *canaries) next(suspects []metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.page) == 0 {
-		return nil
+	for range c.page {
+		c.used++
+		object := &c.page[len(c.page)-1-(c.used-1)%len(c.page)]
+		if !contains(suspects, object) {
+			return object
+		}
 	}
-	c.used++
-	return &c.page[len(c.page)-1-(c.used-1)%len(c.page)]
+	return nil
 }

@@ -153,7 +153,7 @@ func (j *journal) endPass(ctx context.Context) error {
 func (j *journal) restart(ctx context.Context) error {
 	data := map[string]string{}
 	j.failures.clear(data)
-	j.again = secondLook{}
+	j.again = secondLook{changed: true}
 	if err := j.again.write(data); err != nil {
 		return err
 	}

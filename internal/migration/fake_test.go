@@ -308,6 +308,8 @@ type fakeStore struct {
 	data   map[string]string
 	onSave func() error
 	onLoad func() error
+	// afterSave sees what was saved.
+	afterSave func(record string)
 }
 
 func (s *fakeStore) Load(ctx context.Context) (map[string]string, error) {
@@ -338,6 +340,9 @@ func (s *fakeStore) Save(ctx context.Context, data map[string]string) error {
 	}
 	maps.Copy(s.data, data)
 	s.saved = append(s.saved, []byte(data[RecordKey]))
+	if s.afterSave != nil {
+		s.afterSave(data[RecordKey])
+	}
 	return nil
 }
 

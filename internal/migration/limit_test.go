@@ -41,7 +41,7 @@ func TestLimitFollowsTheServer(t *testing.T) {
 	}{
 		"one that bears all":            {server{hands: 1000, latency: 5 * time.Millisecond}, 32, 32, 32},
 		"a small one":                   {server{hands: 2, latency: 5 * time.Millisecond}, 64, 8, 24},
-		"a single hand":                 {server{hands: 1, latency: 50 * time.Millisecond}, 64, 4, 12},
+		"a single hand":                 {server{hands: 1, latency: 50 * time.Millisecond}, 64, 10, 20},
 		"a maximum of one":              {server{hands: 1000, latency: time.Millisecond}, 1, 1, 1},
 		"a clock too coarse to measure": {server{hands: 1000}, 32, 32, 32},
 	}
@@ -95,8 +95,8 @@ func TestLimitThatHoldsNothingBackDoesNotGrow(t *testing.T) {
 		now = now.Add(minWindow)
 		l.succeeded(time.Millisecond, 1, now)
 	}
-	if got := l.allowed(); got != firstLimit {
-		t.Errorf("limit is %d with one patch in flight, want %d", got, firstLimit)
+	if got := l.allowed(); got != calm {
+		t.Errorf("limit is %d with one patch in flight, want %d", got, calm)
 	}
 	if math.IsNaN(l.baseline) {
 		t.Error("the baseline is not a number")

@@ -13,9 +13,10 @@ import (
 )
 
 const (
-	// logInterval is the time between two lines of progress in the log. A tenth of
-	// the objects done is a line, too.
+	// logInterval is the time between two lines of progress in the log. Each tenth
+	// of at least so many objects is a line, too.
 	logInterval = 10 * time.Second
+	logTenths   = 100
 	// paceWindow is how far back the rate looks.
 	paceWindow = 10 * time.Second
 )
@@ -33,7 +34,7 @@ type pace struct {
 
 func newPace(clock Clock, done int64) *pace {
 	now := clock.Now()
-	return &pace{clock: clock, began: now, next: now, base: done, nextBase: done, logged: now, loggedTenth: -1}
+	return &pace{clock: clock, began: now, next: now, base: done, nextBase: done, logged: now}
 }
 
 // rate is objects per second; 0 is unknown.
@@ -69,11 +70,7 @@ func (p *pace) forecast(r Record) (float64, *metav1.Time) {
 func (p *pace) log(ctx context.Context, c Counters) {
 	now := p.clock.Now()
 	tenth := 10 * c.Done() / max(c.Total, 1)
-	if now.Sub(p.logged) < logInterval && tenth <= p.loggedTenth {
-		return
-	}
-	if p.loggedTenth == -1 && tenth == 0 {
-		p.loggedTenth = 0
+	if now.Sub(p.logged) < logInterval && (c.Total < logTenths || tenth == p.loggedTenth) {
 		return
 	}
 	p.logged, p.loggedTenth = now, tenth

@@ -115,7 +115,7 @@ func (e *Engine) attempt(ctx context.Context, patch Patch) (after *metav1.Partia
 		err = ctx.Err()
 	}
 	if err == nil {
-		e.breaker.note(cause)
+		e.breaker.note(&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: patch.Namespace, Name: patch.Name}}, cause)
 	}
 	return after, cause, err
 }

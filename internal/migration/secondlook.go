@@ -4,10 +4,10 @@
 package migration
 
 import (
-	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"hash/fnv"
+	"math/rand/v2"
 	"strings"
 	"time"
 
@@ -72,8 +72,7 @@ func (s *secondLook) add(run string, r result, index int64, now time.Time) {
 func draw(run string, index int64) uint64 {
 	hash := fnv.New64a()
 	_, _ = hash.Write([]byte(run))
-	_, _ = hash.Write(binary.BigEndian.AppendUint64(nil, uint64(index)))
-	return hash.Sum64() % uint64(index+1)
+	return rand.New(rand.NewPCG(hash.Sum64(), uint64(index))).Uint64N(uint64(index + 1))
 }
 
 // write puts what changed since the last write into data.
