@@ -37,7 +37,7 @@ func (r *resource) setVerbs(ctx context.Context, run string, as Patcher, verbs .
 		return err
 	}
 	return poll(ctx, func(ctx context.Context) (bool, error) {
-		_, err := as.Patch(ctx, "default", objectName(0), []byte("{}"))
+		_, err := as.Patch(ctx, Patch{Namespace: "default", Name: objectName(0), Body: []byte("{}")})
 		return apierrors.IsForbidden(err) != slices.Contains(verbs, "patch"), nil
 	})
 }

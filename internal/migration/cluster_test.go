@@ -292,10 +292,3 @@ func waitFor(t *testing.T, what string, condition wait.ConditionWithContextFunc)
 func poll(ctx context.Context, condition wait.ConditionWithContextFunc) error {
 	return wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, patienceOfTests, true, condition)
 }
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}

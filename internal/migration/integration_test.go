@@ -243,8 +243,8 @@ func atPatch(p Patcher, n int, do func()) Patcher {
 			do()
 		}
 	}
-	return patchFunc(func(ctx context.Context, namespace, name string, patch []byte) (*metav1.PartialObjectMetadata, error) {
+	return patchFunc(func(ctx context.Context, patch Patch) (*metav1.PartialObjectMetadata, error) {
 		once()
-		return p.Patch(ctx, namespace, name, patch)
+		return p.Patch(ctx, patch)
 	})
 }

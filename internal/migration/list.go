@@ -16,10 +16,10 @@ import (
 // list reads metadata, patiently. It aborts the run on answers that another pod
 // would get, too; an expired token is the caller's; an API server that stays
 // away, and rights that were lost, are worth a restart of the pod.
-func (e *Engine) list(ctx context.Context, namespace string, options metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
+func (e *Engine) list(ctx context.Context, place Place, options metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
 	var list *metav1.PartialObjectMetadataList
 	err := patiently(ctx, e.Clock, func() (err error) {
-		list, err = e.Lister.List(ctx, namespace, options)
+		list, err = e.Lister.List(ctx, place, options)
 		return err
 	})
 	status := statusOf(err)
@@ -41,7 +41,7 @@ func (e *Engine) list(ctx context.Context, namespace string, options metav1.List
 // lookUp reads one object anew, and returns nil if it is gone. The Job may list
 // but not get; the API server turns this list into a get.
 func (e *Engine) lookUp(ctx context.Context, object *metav1.PartialObjectMetadata) (*metav1.PartialObjectMetadata, error) {
-	list, err := e.list(ctx, object.Namespace, metav1.ListOptions{
+	list, err := e.list(ctx, Place{Namespace: object.Namespace}, metav1.ListOptions{
 		FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, object.Name).String(),
 	})
 	if err != nil {

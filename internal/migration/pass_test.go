@@ -57,8 +57,8 @@ func TestExpiredListGoesOnWithTheOfferedToken(t *testing.T) {
 	if diff := cmp.Diff(Counters{Total: 13, Rewritten: 12, Current: 1}, record.Counters); diff != "" {
 		t.Errorf("counters (-want +got):\n%s", diff)
 	}
-	if len(api.patched) != 13 {
-		t.Errorf("%d patches, want one for each object", len(api.patched))
+	if len(api.patched) != 14 {
+		t.Errorf("%d patches, want one for each object, and one for the audit", len(api.patched))
 	}
 }
 
@@ -192,7 +192,7 @@ type gatedPatcher struct {
 	once     sync.Once
 }
 
-func (g *gatedPatcher) Patch(ctx context.Context, namespace, name string, patch []byte) (*metav1.PartialObjectMetadata, error) {
+func (g *gatedPatcher) Patch(ctx context.Context, patch Patch) (*metav1.PartialObjectMetadata, error) {
 	n := g.inFlight.Add(1)
 	defer g.inFlight.Add(-1)
 	for most := g.most.Load(); n > most && !g.most.CompareAndSwap(most, n); most = g.most.Load() {
@@ -201,5 +201,5 @@ func (g *gatedPatcher) Patch(ctx context.Context, namespace, name string, patch 
 		g.once.Do(func() { close(g.full) })
 	}
 	<-g.full
-	return g.Patcher.Patch(ctx, namespace, name, patch)
+	return g.Patcher.Patch(ctx, patch)
 }

@@ -44,7 +44,7 @@ func TestParseRecordRefuses(t *testing.T) {
 		change func(*Record)
 		want   string
 	}{
-		"an unknown format":                 {func(r *Record) { r.Format = 2 }, "format is 2"},
+		"an unknown format":                 {func(r *Record) { r.Format = 3 }, "format is 3, this version of conversion-operator reads 1 and 2"},
 		"no start":                          {func(r *Record) { r.StartTime = nil }, "startTime is empty"},
 		"no run":                            {func(r *Record) { r.Run = "" }, "run is empty"},
 		"no uid":                            {func(r *Record) { r.CRDUID = "" }, "crdUID is empty"},
@@ -102,7 +102,7 @@ func TestRecordEnd(t *testing.T) {
 
 func TestShortenKeepsWholeCharacters(t *testing.T) {
 	for _, text := range []string{"short", strings.Repeat("x", maxMessage), strings.Repeat("ä", maxMessage), "x" + strings.Repeat("ä", maxMessage)} {
-		got := shorten(text)
+		got := shorten(text, maxMessage)
 		if len(got) > maxMessage || !utf8.ValidString(got) || (len(text) <= maxMessage && got != text) {
 			t.Errorf("shorten made %d bytes of %d: %q", len(got), len(text), got)
 		}
