@@ -124,12 +124,14 @@ const (
 
 // MigrationStep is what a run is at, in the order of a run; Paused is beside it.
 //
-// +kubebuilder:validation:Enum=Starting;Settling;Rewriting;Auditing;Verifying;Pruning;Paused
+// +kubebuilder:validation:Enum=Starting;Trying;Settling;Rewriting;Auditing;Verifying;Pruning;Paused
 type MigrationStep string
 
 const (
 	// MigrationStarting waits for the run's pod.
 	MigrationStarting MigrationStep = "Starting"
+	// MigrationTrying writes a few objects in dry runs, to tell early what will be refused.
+	MigrationTrying MigrationStep = "Trying"
 	// MigrationSettling waits until every API server writes at the storage version, and no write at another is in flight.
 	MigrationSettling MigrationStep = "Settling"
 	// MigrationRewriting goes through all objects.
