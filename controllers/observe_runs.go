@@ -105,7 +105,7 @@ func (r *ConversionPolicyReconciler) observeForeignMigration(ctx context.Context
 			return err
 		}
 		if running != "" {
-			observed.ForeignMigration = kind.Kind + "." + kind.Group + " " + running
+			observed.ForeignMigration = "storageversionmigrations." + kind.Group + "/" + running
 			return nil
 		}
 	}

@@ -32,9 +32,9 @@ func MayMigrate(policy *v1alpha1.ConversionPolicy) bool {
 func (s *state) foreignMigration() string {
 	switch {
 	case s.ForeignMigration != "":
-		return s.ForeignMigration + " of somebody else"
+		return "somebody else's migration " + s.ForeignMigration
 	case s.CRD != nil && crds.Condition(s.CRD, storageMigrating):
-		return "a StorageVersionMigration of somebody else"
+		return "somebody else's migration, which the condition StorageMigrating of the CustomResourceDefinition tells of"
 	}
 	return ""
 }

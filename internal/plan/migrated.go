@@ -133,7 +133,7 @@ func (s *state) beforeRun(run Run, storage string) outcome {
 			"the storage version %s is not served, so that objects cannot be rewritten: set served: true for it", storage))
 	case foreign != "":
 		s.recheck(foreignPause)
-		return waiting(v1alpha1.ReasonForeignStorageMigration, "waits for the end of "+foreign+": delete it if it does not end")
+		return waiting(v1alpha1.ReasonForeignStorageMigration, "waits for the end of "+foreign+"; if it does not end, delete it")
 	case s.runs(run.ID):
 		return outcome{}
 	case over(run) || run.Job != nil && !run.Job.DeletionTimestamp.IsZero():

@@ -77,8 +77,8 @@ type Observed struct {
 
 	// Runs are the policy's migration Jobs and what they recorded, sorted by ID.
 	Runs []Run
-	// ForeignMigration names a migration of the same objects that somebody else
-	// runs; empty where there is none, or where it does not matter (MayMigrate).
+	// ForeignMigration names, as kubectl does, a migration of the same objects that
+	// somebody else runs; empty where there is none, or where it does not matter (MayMigrate).
 	ForeignMigration string
 	// Plans are the plans for which there is a ConfigMap, and the images for which
 	// there is a Deployment, sorted by their hashes.

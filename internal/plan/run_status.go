@@ -87,7 +87,9 @@ func (p *Progress) fill(status *v1alpha1.MigrationStatus) {
 	if p.Started != nil {
 		status.StartTime = p.Started
 	}
-	status.Progress = fmt.Sprintf("%d/%d", done(status), max(done(status), status.Total))
+	if p.Total > 0 || p.Finished {
+		status.Progress = fmt.Sprintf("%d/%d", done(status), max(done(status), status.Total))
+	}
 	if status.Step == v1alpha1.MigrationPaused {
 		status.RatePerSecond, status.EstimatedCompletion, status.Waiting = 0, nil, ""
 	}

@@ -112,7 +112,7 @@ func migrationWithNewSettings(w *world) {
 }
 
 func migrationBesideAnother(w *world) {
-	w.observed.ForeignMigration = "StorageVersionMigration.storagemigration.k8s.io theirs"
+	w.observed.ForeignMigration = "storageversionmigrations.storagemigration.k8s.io/theirs"
 	w.migrating()
 	w.say("That of somebody else ends.")
 	w.observed.ForeignMigration = ""
@@ -120,7 +120,7 @@ func migrationBesideAnother(w *world) {
 	w.record(half())
 	w.settle()
 	w.say("Somebody starts another one: ours stops meanwhile.")
-	w.observed.ForeignMigration = "StorageVersionMigration.storagemigration.k8s.io again"
+	w.observed.ForeignMigration = "storageversionmigrations.storagemigration.k8s.io/again"
 	w.settle()
 	w.say("It ends, and has pruned. Ours goes on, and proves it.")
 	w.observed.ForeignMigration = ""
