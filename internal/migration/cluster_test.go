@@ -68,6 +68,8 @@ func startCluster(t *testing.T) *cluster {
 		t.Fatal("KUBEBUILDER_ASSETS is not set: it names the directory of kube-apiserver and etcd, which make integration builds")
 	}
 	env := &envtest.Environment{}
+	// The API server must answer at the address that it advertises.
+	env.ControlPlane.GetAPIServer().Configure().Set("bind-address", "0.0.0.0")
 	config, err := env.Start()
 	must(t, err)
 	t.Cleanup(func() {

@@ -85,8 +85,8 @@ func TestListThatIsNotReadable(t *testing.T) {
 }
 
 func TestReasons(t *testing.T) {
-	terminating := forbidden("a")
-	terminating.(*apierrors.StatusError).ErrStatus.Details = &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}}
+	terminating := apierrors.NewForbidden(testResource.GroupResource(), "a", nil)
+	terminating.ErrStatus.Details = &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}}
 	internal := func(text string) error { return apierrors.NewInternalError(errors.New(text)) }
 	tests := map[string]struct {
 		err  error
