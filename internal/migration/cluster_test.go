@@ -68,6 +68,8 @@ func startCluster(t *testing.T) *cluster {
 		t.Fatal("KUBEBUILDER_ASSETS is not set: it names the directory of kube-apiserver and etcd, which make integration builds")
 	}
 	env := &envtest.Environment{}
+	// The API server must answer at the address that it advertises.
+	env.ControlPlane.GetAPIServer().Configure().Set("bind-address", "0.0.0.0")
 	config, err := env.Start()
 	must(t, err)
 	t.Cleanup(func() {
@@ -171,9 +173,11 @@ func (r *resource) engine(t *testing.T, run string) *Engine {
 	gvr := schema.GroupVersionResource{Group: testGroup, Version: "v1", Resource: r.plural}
 	c, err := Connect(config, gvr, r.pin.Name, checkpoint)
 	must(t, err)
+	servers, err := c.APIServers()
+	must(t, err)
 	return &Engine{
-		Options: Options{Run: run, Resource: gvr, Pin: r.pin, Settle: settle, Concurrency: 8, PageSize: 500},
-		Lister:  c, Patcher: c, Definition: c, Discovery: c, Checkpoints: c, Clock: SystemClock{},
+		Options: Options{Run: run, Resource: gvr, Pin: r.pin, Settle: settle, Concurrency: 32, PageSize: 500, Preflight: 20, Verify: VerifyFull},
+		Lister:  c, Patcher: c, Definition: c, Discovery: c, Servers: servers, Checkpoints: c, Clock: SystemClock{},
 	}
 }
 
@@ -182,6 +186,11 @@ func (r *resource) grant(t *testing.T, checkpoint types.NamespacedName) {
 	t.Helper()
 	metadata := metav1.ObjectMeta{Namespace: checkpoint.Namespace, Name: checkpoint.Name}
 	subjects := []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: checkpoint.Namespace, Name: checkpoint.Name}}
+	servers := metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: checkpoint.Name + "-servers"}
+	leases := metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: checkpoint.Name + "-servers"}
+	bind := func(role metav1.ObjectMeta) *rbacv1.RoleBinding {
+		return &rbacv1.RoleBinding{ObjectMeta: role, Subjects: subjects, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.Name}}
+	}
 	ref := func(kind string) rbacv1.RoleRef {
 		return rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: checkpoint.Name}
 	}
@@ -191,6 +200,14 @@ func (r *resource) grant(t *testing.T, checkpoint types.NamespacedName) {
 			{APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{checkpoint.Name}, Verbs: []string{"get", "patch"}},
 		}},
 		&rbacv1.RoleBinding{ObjectMeta: metadata, Subjects: subjects, RoleRef: ref("Role")},
+		&rbacv1.Role{ObjectMeta: servers, Rules: []rbacv1.PolicyRule{
+			{APIGroups: []string{"discovery.k8s.io"}, Resources: []string{"endpointslices"}, Verbs: []string{"list"}},
+		}},
+		bind(servers),
+		&rbacv1.Role{ObjectMeta: leases, Rules: []rbacv1.PolicyRule{
+			{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"list"}},
+		}},
+		bind(leases),
 		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: checkpoint.Name}, Rules: []rbacv1.PolicyRule{
 			{APIGroups: []string{testGroup}, Resources: []string{r.plural}, Verbs: []string{"list", "patch"}},
 			{APIGroups: []string{definitions.Group}, Resources: []string{definitions.Resource}, ResourceNames: []string{r.pin.Name}, Verbs: []string{"get"}},

@@ -23,6 +23,8 @@ import (
 
 var testResource = schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "crontabs"}
 
+var testKind = schema.GroupKind{Group: "example.com", Kind: "CronTab"}
+
 var testPin = Pin{Name: "crontabs.example.com", UID: "crd-1", Generation: 3}
 
 // stored is one object as etcd holds it.

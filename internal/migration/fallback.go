@@ -43,7 +43,9 @@ func (e *Engine) fallBack(ctx context.Context, object *metav1.PartialObjectMetad
 				logr.FromContextOrDiscard(ctx).V(1).Info("Fallback refused", "object", r.object, "fallback", fallback, "message", r.message)
 				continue
 			}
-			r.path = fallback
+			if r.outcome != gone {
+				r.path = fallback
+			}
 			return r, nil
 		}
 	}

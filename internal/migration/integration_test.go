@@ -244,7 +244,9 @@ func atPatch(p Patcher, n int, do func()) Patcher {
 		}
 	}
 	return patchFunc(func(ctx context.Context, patch Patch) (*metav1.PartialObjectMetadata, error) {
-		once()
+		if !patch.DryRun {
+			once()
+		}
 		return p.Patch(ctx, patch)
 	})
 }

@@ -15,20 +15,18 @@ type notice struct {
 
 func newNotice() *notice { return &notice{news: make(chan struct{}, 1)} }
 
-// set reports whether the text is another one than before. Empty means that the
-// run goes on.
-func (n *notice) set(text string) bool {
+// set tells the text. Empty means that the run goes on.
+func (n *notice) set(text string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.text == text {
-		return false
+		return
 	}
 	n.text = text
 	select {
 	case n.news <- struct{}{}:
 	default:
 	}
-	return true
 }
 
 func (n *notice) get() string {
