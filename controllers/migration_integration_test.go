@@ -130,11 +130,18 @@ func TestAMigrationIsPaused(t *testing.T) {
 		condition := waitFor(t, name, v1alpha1.StorageMigratedCondition, metav1.ConditionFalse, v1alpha1.ReasonMigrationPaused)
 		return strings.Contains(condition.Message, "at 500 of 1000 objects"), condition.Message
 	})
+	eventually(t, "its rights are gone", func() (bool, string) {
+		left := leftOf(t, name)
+		return left["ClusterRole"]+left["FlowSchema"]+left["ServiceAccount"] == 0, fmt.Sprint(left)
+	})
 	checkRest(t, name)
 
 	patchPolicy(t, name, `{"spec":{"migration":{"paused":false}}}`)
 	if job := waitForJob(t, name, "at work again", goesOn); job.UID != first.UID {
 		t.Error("it goes on in another Job")
+	}
+	if there := leftOf(t, name); there["ClusterRole"] != 1 || there["FlowSchema"] != 1 {
+		t.Errorf("it goes on without its rights: %v", there)
 	}
 	checkpoint := checkpointOf(t, name)
 	patchPolicy(t, name, `{"spec":{"migration":{"maxWritesPerSecond":50}}}`)

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"strings"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/crds"
 )
@@ -16,7 +18,7 @@ import (
 // somebody who rewrote nothing.
 func storageMigrated(s *state) outcome {
 	decided := s.decideMigration(s.wantedRun(), crds.StorageVersion(s.CRD))
-	if s.Rights && s.underWay() == nil {
+	if s.Rights && (s.underWay() == nil || s.rests()) {
 		s.do(DeleteRights{MigrationRightsName(s.Policy.Name)})
 	}
 	return decided
@@ -57,6 +59,14 @@ func (s *state) underWay() *v1alpha1.MigrationStatus {
 		return last
 	}
 	return nil
+}
+
+// rests reports that the run is paused and has no pod any more, which may last:
+// nobody needs its rights meanwhile.
+func (s *state) rests() bool {
+	job := s.run(s.underWay().Run).Job
+	return s.Policy.Spec.Migration.Paused && job != nil && ptr.Deref(job.Spec.Suspend, false) &&
+		job.Status.Active == 0 && ptr.Deref(job.Status.Terminating, 0) == 0
 }
 
 // runs reports whether the run is under way.
@@ -111,7 +121,9 @@ func (s *state) migrate(id, storage string) outcome {
 		return s.prune(id, storage)
 	case over(run):
 		s.endRun(v1alpha1.MigrationFailed)
-		return s.explainFailure()
+		failure := s.explainFailure()
+		failure.stalled = !s.triggered() // the next run is asked for already
+		return failure
 	case s.Policy.Spec.Migration.Paused:
 		return s.paused()
 	case s.otherSettings(run, storage):
