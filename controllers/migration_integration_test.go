@@ -341,7 +341,7 @@ func createMigration(t *testing.T, name, crd string) *storagemigrationv1.Storage
 	object := &storagemigrationv1.StorageVersionMigration{ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: storagemigrationv1.StorageVersionMigrationSpec{Resource: metav1.GroupResource{Group: group, Resource: resource}}}
 	must(t, cluster.Create(t.Context(), object))
-	t.Cleanup(func() { _ = cluster.Delete(context.Background(), object) })
+	t.Cleanup(func() { _ = cluster.Delete(context.WithoutCancel(t.Context()), object) })
 	endMigration(t, object, "Running")
 	return object
 }
