@@ -20,7 +20,7 @@ import (
 func (e *Engine) list(ctx context.Context, place Place, options metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
 	var list *metav1.PartialObjectMetadataList
 	worth := func(n int, err error) bool {
-		return n < patience && transient(err) && (n < unreadableTries || !unreadable(err))
+		return n < patience && transient(err) && (n < e.unreadableTries() || !unreadable(err))
 	}
 	err := patientlyWhile(ctx, e.Clock, worth, func() (err error) {
 		list, err = e.Lister.List(ctx, place, options)

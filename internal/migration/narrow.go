@@ -13,8 +13,14 @@ import (
 )
 
 // unreadableTries is how often a list is tried that fails because of an object:
-// its converter may have been restarted just then.
-const unreadableTries = 3
+// its converter may have been restarted just then. It is certain once the search
+// for the object has begun.
+func (e *Engine) unreadableTries() int {
+	if e.pageSize < e.PageSize {
+		return 1
+	}
+	return 3
+}
 
 // unreadable reports a list that fails because one of its objects cannot be
 // converted: the API server then returns none of them.
