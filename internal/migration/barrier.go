@@ -44,7 +44,11 @@ func (e *Engine) passBarrier(ctx context.Context, j *journal) error {
 	if err := e.checkPin(ctx); err != nil {
 		return err
 	}
-	list, err := e.list(ctx, Place{}, metav1.ListOptions{Limit: 1})
+	list, err := e.listAnywhere(ctx, "", metav1.ListOptions{Limit: 1})
+	if unreadable(err) {
+		return abortf("cannot list %s: the first object cannot be read at any served version: "+
+			"serve the version that it is stored at, or repair its conversion: %v", e.Resource.GroupResource(), err)
+	}
 	if err != nil {
 		return err
 	}

@@ -209,7 +209,7 @@ func (r *resource) grant(t *testing.T, checkpoint types.NamespacedName) {
 		}},
 		bind(leases),
 		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: checkpoint.Name}, Rules: []rbacv1.PolicyRule{
-			{APIGroups: []string{testGroup}, Resources: []string{r.plural}, Verbs: []string{"list", "patch"}},
+			{APIGroups: []string{testGroup}, Resources: []string{r.plural, r.plural + "/status"}, Verbs: []string{"list", "patch"}},
 			{APIGroups: []string{definitions.Group}, Resources: []string{definitions.Resource}, ResourceNames: []string{r.pin.Name}, Verbs: []string{"get"}},
 		}},
 		&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: checkpoint.Name}, Subjects: subjects, RoleRef: ref("ClusterRole")},
@@ -220,18 +220,19 @@ func (r *resource) grant(t *testing.T, checkpoint types.NamespacedName) {
 	}
 }
 
-// refuseUpdates has the API server refuse every update of one object.
-func (r *resource) refuseUpdates(t *testing.T, name string) {
+// refuseUpdates has the API server refuse every update of one object, at these
+// versions, which are all when it is "*".
+func (r *resource) refuseUpdates(t *testing.T, name, version string) {
 	t.Helper()
 	metadata := metav1.ObjectMeta{Name: r.plural + ".hold"}
 	must(t, r.client.Create(t.Context(), &admissionv1.ValidatingAdmissionPolicy{
 		ObjectMeta: metadata,
 		Spec: admissionv1.ValidatingAdmissionPolicySpec{
 			FailurePolicy: ptr.To(admissionv1.Fail),
-			MatchConstraints: &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{
+			MatchConstraints: &admissionv1.MatchResources{MatchPolicy: ptr.To(admissionv1.Exact), ResourceRules: []admissionv1.NamedRuleWithOperations{{
 				RuleWithOperations: admissionv1.RuleWithOperations{
 					Operations: []admissionv1.OperationType{admissionv1.Update},
-					Rule:       admissionv1.Rule{APIGroups: []string{testGroup}, APIVersions: []string{"*"}, Resources: []string{r.plural}},
+					Rule:       admissionv1.Rule{APIGroups: []string{testGroup}, APIVersions: []string{version}, Resources: []string{r.plural}},
 				},
 			}}},
 			Validations: []admissionv1.Validation{{Expression: fmt.Sprintf("object.metadata.name != %q", name), Message: "this object is held back"}},

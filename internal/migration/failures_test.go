@@ -87,6 +87,8 @@ func TestListThatIsNotReadable(t *testing.T) {
 func TestReasons(t *testing.T) {
 	terminating := apierrors.NewForbidden(testResource.GroupResource(), "a", nil)
 	terminating.ErrStatus.Details = &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}}
+	policyDenies := apierrors.NewInvalid(testKind, "a", nil)
+	policyDenies.ErrStatus.Message = `crontabs.example.com "a" is forbidden: ValidatingAdmissionPolicy 'hold' with binding 'hold' denied request: no`
 	internal := func(text string) error { return apierrors.NewInternalError(errors.New(text)) }
 	tests := map[string]struct {
 		err  error
@@ -99,6 +101,7 @@ func TestReasons(t *testing.T) {
 		"admission webhook is away":   {webhookAway(), ReasonUnavailable},
 		"admission webhook denies":    {apierrors.NewBadRequest(`admission webhook "check.example.com" denied the request: no`), ReasonAdmissionDenied},
 		"admission plugin denies":     {forbidden("a"), ReasonAdmissionDenied},
+		"admission policy denies":     {policyDenies, ReasonAdmissionDenied},
 		"schema":                      {invalid("a"), ReasonInvalid},
 		"too large for the server":    {tooLarge(), ReasonTooLarge},
 		"too large for etcd":          {internal("etcdserver: request is too large"), ReasonTooLarge},

@@ -51,6 +51,8 @@ type fakeAPI struct {
 	lists      []metav1.ListOptions
 	patched    []string
 
+	// broken are objects that fail every list at the version, and are refused there.
+	broken map[string]string
 	// lags has the API server encode at the old version.
 	lags func() bool
 	// onTry runs before a patch that is not written, and onPath before one that is
@@ -144,9 +146,26 @@ func (f *fakeAPI) List(ctx context.Context, place Place, options metav1.ListOpti
 		}
 	}
 	if name, ok := strings.CutPrefix(options.FieldSelector, "metadata.name="); ok {
-		return f.one(place.Namespace + "/" + name), nil
+		return f.readable(f.one(place.Namespace+"/"+name), place.Version)
 	}
-	return f.page(options)
+	list, err := f.page(options)
+	if err != nil {
+		return nil, err
+	}
+	return f.readable(list, place.Version)
+}
+
+// readable fails the whole list if an object of it cannot be converted.
+func (f *fakeAPI) readable(list *metav1.PartialObjectMetadataList, version string) (*metav1.PartialObjectMetadataList, error) {
+	if version == "" {
+		version = "v1"
+	}
+	for i := range list.Items {
+		if strings.Contains(f.broken[keyOf(&list.Items[i])], version+" ") {
+			return nil, unconvertible()
+		}
+	}
+	return list, nil
 }
 
 func (f *fakeAPI) one(key string) *metav1.PartialObjectMetadataList {
@@ -236,6 +255,8 @@ func (f *fakeAPI) before(key string, patch Patch) error {
 			return apierrors.NewNotFound(testResource.GroupResource(), patch.Name)
 		}
 		return f.onPath(patch)
+	case strings.Contains(f.broken[key], "v1 "):
+		return unconvertible()
 	case f.onPatch != nil:
 		return f.onPatch(key)
 	}

@@ -46,7 +46,7 @@ func (e *Engine) nextPage(ctx context.Context, j *journal) (*metav1.PartialObjec
 func (e *Engine) pageAfter(ctx context.Context, token string, restart func() error) (*metav1.PartialObjectMetadataList, error) {
 	log := logr.FromContextOrDiscard(ctx)
 	for range maxExpiries {
-		page, err := e.list(ctx, Place{}, metav1.ListOptions{Limit: e.PageSize, Continue: token})
+		page, err := e.readPage(ctx, token)
 		if !expired(err) {
 			return page, err
 		}

@@ -150,8 +150,9 @@ func (e *Engine) prepareRetry(ctx context.Context, object *metav1.PartialObjectM
 	case lookAgain:
 		return e.lookUp(ctx, object)
 	case awaitServer:
-		_, err := e.list(ctx, Place{}, metav1.ListOptions{Limit: 1})
-		return object, err
+		if _, err := e.list(ctx, Place{}, metav1.ListOptions{Limit: 1}); !unreadable(err) {
+			return object, err
+		}
 	}
 	return object, nil
 }

@@ -46,10 +46,9 @@ func (e *Engine) preflightSample(ctx context.Context) ([]metav1.PartialObjectMet
 	if err != nil {
 		return nil, ctx.Err()
 	}
-	step := max(1, (len(page.Items)+e.Preflight-1)/e.Preflight)
-	var sample []metav1.PartialObjectMetadata
-	for i := 0; i < len(page.Items); i += step {
-		sample = append(sample, page.Items[i])
+	sample := make([]metav1.PartialObjectMetadata, min(e.Preflight, len(page.Items)))
+	for i := range sample {
+		sample[i] = page.Items[i*len(page.Items)/len(sample)]
 	}
 	return sample, nil
 }

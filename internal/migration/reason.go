@@ -65,7 +65,7 @@ func reasonOf(err error) Reason {
 		return ReasonUnavailable
 	case strings.Contains(status.Message, "conversion webhook for "):
 		return ReasonConversionFailed
-	case strings.Contains(status.Message, "denied the request"):
+	case denied.MatchString(status.Message):
 		return ReasonAdmissionDenied
 	}
 	if reason, ok := reasonsByCode[status.Code]; ok {
@@ -75,6 +75,9 @@ func reasonOf(err error) Reason {
 }
 
 var (
+	// denied matches admission webhooks, and admission policies of which some answer
+	// as the schema does.
+	denied          = regexp.MustCompile(`denied (the )?request: `)
 	tooLargeForEtcd = regexp.MustCompile(`etcdserver: request is too large|trying to send message larger than max`)
 	// unanswered matches the 500 of a webhook, or an etcd, that is away. What a
 	// converter itself answers follows on "failed:" without these words.

@@ -61,6 +61,11 @@ type Engine struct {
 	canaries canaries
 	gate     *gate
 	notice   *notice
+
+	// pageSize is the size of the next page, which an object that fails its list
+	// makes smaller, and lastRead is the last object of the page before.
+	pageSize int64
+	lastRead string
 }
 
 // Run does the run, or what is left of it, and returns its record. A run that
@@ -89,6 +94,7 @@ func (e *Engine) Run(ctx context.Context) (Record, error) {
 func (e *Engine) prepare() {
 	e.gate = newGate(e.Clock, e.Concurrency, e.MaxWritesPerSecond)
 	e.notice = newNotice()
+	e.pageSize = e.PageSize
 }
 
 // migrate looks at the pin once more at the end, because a record that says
