@@ -13,20 +13,7 @@ import (
 // StoredVersionsWriter returns the field manager that wrote status.storedVersions
 // last; "" where metadata.managedFields does not tell.
 func StoredVersionsWriter(crd *apiextensionsv1.CustomResourceDefinition) string {
-	writer, latest := "", metav1.Time{}
-	for _, entry := range crd.ManagedFields {
-		if !ownsStoredVersions(entry) {
-			continue
-		}
-		written := metav1.Time{}
-		if entry.Time != nil {
-			written = *entry.Time
-		}
-		if !written.Time.Before(latest.Time) {
-			writer, latest = entry.Manager, written
-		}
-	}
-	return writer
+	return lastManager(crd, ownsStoredVersions)
 }
 
 func ownsStoredVersions(entry metav1.ManagedFieldsEntry) bool {
