@@ -9,6 +9,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/url"
 	"os"
 	"path"
 	"testing"
@@ -50,6 +51,9 @@ type cluster struct {
 	config *rest.Config
 	client client.Client
 	etcd   *clientv3.Client
+
+	server  *envtest.APIServer
+	etcdURL *url.URL
 }
 
 // resource is a CustomResourceDefinition whose objects are stored at v1beta1,
@@ -87,10 +91,18 @@ func startCluster(t *testing.T) *cluster {
 	etcd, err := clientv3.New(clientv3.Config{Endpoints: []string{env.ControlPlane.Etcd.URL.String()}})
 	must(t, err)
 	t.Cleanup(func() { _ = etcd.Close() })
-	return &cluster{config: config, client: c, etcd: etcd}
+	return &cluster{config: config, client: c, etcd: etcd, server: env.ControlPlane.GetAPIServer(), etcdURL: env.ControlPlane.Etcd.URL}
 }
 
 func (c *cluster) newResource(t *testing.T, plural string, objects int) *resource {
+	t.Helper()
+	r := c.newStored(t, plural, objects)
+	r.flip(t)
+	return r
+}
+
+// newStored is a resource whose storage version has not moved yet.
+func (c *cluster) newStored(t *testing.T, plural string, objects int) *resource {
 	t.Helper()
 	r := &resource{cluster: c, plural: plural, objects: objects}
 	crd := r.definition()
@@ -100,12 +112,18 @@ func (c *cluster) newResource(t *testing.T, plural string, objects int) *resourc
 		return err == nil, nil
 	})
 	r.createObjects(t)
+	return r
+}
 
+// flip moves the storage version to v1.
+func (r *resource) flip(t *testing.T) {
+	t.Helper()
+	crd := r.definition()
+	must(t, r.client.Get(t.Context(), client.ObjectKeyFromObject(crd), crd))
 	before := crd.DeepCopy()
 	crd.Spec.Versions[0].Storage, crd.Spec.Versions[1].Storage = false, true
-	must(t, c.client.Patch(t.Context(), crd, client.MergeFrom(before)))
+	must(t, r.client.Patch(t.Context(), crd, client.MergeFrom(before)))
 	r.pin = Pin{Name: crd.Name, UID: crd.UID, Generation: crd.Generation}
-	return r
 }
 
 func (r *resource) definition() *apiextensionsv1.CustomResourceDefinition {
@@ -131,6 +149,10 @@ func (r *resource) definition() *apiextensionsv1.CustomResourceDefinition {
 			},
 		},
 	}
+}
+
+func (r *resource) resource() schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: testGroup, Version: "v1", Resource: r.plural}
 }
 
 func objectName(i int) string { return fmt.Sprintf("object-%04d", i) }
@@ -170,7 +192,7 @@ func (r *resource) engine(t *testing.T, run string) *Engine {
 		UserName: "system:serviceaccount:default:" + checkpoint.Name,
 		Groups:   []string{"system:serviceaccounts", "system:authenticated"},
 	}
-	gvr := schema.GroupVersionResource{Group: testGroup, Version: "v1", Resource: r.plural}
+	gvr := r.resource()
 	c, err := Connect(config, gvr, r.pin.Name, checkpoint)
 	must(t, err)
 	servers, err := c.APIServers()

@@ -22,6 +22,7 @@ import (
 
 func TestIntegration(t *testing.T) {
 	c := startCluster(t)
+	t.Run("an API server that lags behind", func(t *testing.T) { testLag(t, c) })
 	t.Run("objects that cannot be converted or stored are named", func(t *testing.T) { testFaulty(t, c.newResource(t, "faulties", 60)) })
 	t.Run("a converter that is away is waited for", func(t *testing.T) { testAway(t, c.newResource(t, "aways", 60)) })
 	t.Run("a refused object is accepted through its status", func(t *testing.T) { testStatus(t, c.newResource(t, "statuses", 30)) })

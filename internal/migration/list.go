@@ -18,9 +18,21 @@ import (
 // caller's; an API server that stays away, and rights that were lost, are worth a
 // restart of the pod.
 func (e *Engine) list(ctx context.Context, place Place, options metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
+	return e.listWithin(ctx, patience, place, options)
+}
+
+// listWithin is list with so many tries while the API server answers that it, or
+// a converter, is in trouble.
+func (e *Engine) listWithin(ctx context.Context, tries int, place Place, options metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
 	var list *metav1.PartialObjectMetadataList
 	worth := func(n int, err error) bool {
-		return n < patience && transient(err) && (n < e.unreadableTries() || !unreadable(err))
+		switch {
+		case unreadable(err):
+			return n < e.unreadableTries()
+		case statusOf(err) != nil:
+			return n < tries && transient(err)
+		}
+		return n < patience
 	}
 	err := patientlyWhile(ctx, e.Clock, worth, func() (err error) {
 		list, err = e.Lister.List(ctx, place, options)

@@ -22,6 +22,10 @@ func (e *Engine) unreadableTries() int {
 	return 3
 }
 
+// pageTries is how often a page is tried before the record says that the run
+// waits: it shows after some seconds.
+const pageTries = 5
+
 // unreadable reports a list that fails because one of its objects cannot be
 // converted: the API server then returns none of them.
 func unreadable(err error) bool {
@@ -32,10 +36,20 @@ func unreadable(err error) bool {
 // readPage lists the page that the token names. If one object fails the whole
 // list, it reads smaller pages until that object is alone, and then reads it at
 // the other versions: the one that it is stored at needs no conversion. What the
-// API server says about the object is left to its patch.
-func (e *Engine) readPage(ctx context.Context, token string) (*metav1.PartialObjectMetadataList, error) {
+// API server says about the object is left to its patch. While converters are
+// away, it waits for them.
+func (e *Engine) readPage(ctx context.Context, j *journal, token string) (*metav1.PartialObjectMetadataList, error) {
 	for {
-		page, err := e.list(ctx, Place{}, metav1.ListOptions{Limit: e.pageSize, Continue: token})
+		page, err := e.listWithin(ctx, pageTries, Place{}, metav1.ListOptions{Limit: e.pageSize, Continue: token})
+		if statusOf(err) != nil && infrastructure(err) {
+			if err := e.waitToList(ctx, j, err); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		if waitErr := j.wait(ctx, ""); waitErr != nil {
+			return nil, waitErr
+		}
 		switch {
 		case err == nil:
 			e.pageSize = min(2*e.pageSize, e.PageSize)
@@ -50,6 +64,21 @@ func (e *Engine) readPage(ctx context.Context, token string) (*metav1.PartialObj
 		}
 		e.pageSize /= 2
 	}
+}
+
+// waitToList shows why no page can be read, and returns when it is worth another
+// look.
+func (e *Engine) waitToList(ctx context.Context, j *journal, cause error) error {
+	if j.record.Waiting == "" {
+		logr.FromContextOrDiscard(ctx).Info("Waiting: objects cannot be listed for a reason that is no object's", "cause", cause.Error())
+	}
+	if err := j.wait(ctx, "objects cannot be listed: "+shorten(cause.Error(), maxMessage)); err != nil {
+		return err
+	}
+	if err := e.Clock.Sleep(ctx, maxDelay); err != nil {
+		return err
+	}
+	return e.checkPin(ctx)
 }
 
 // readElsewhere reads the one object that the token names at the other served

@@ -6,7 +6,9 @@ package migration
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -112,5 +114,37 @@ func TestListIsWideAgainBehindTheObject(t *testing.T) {
 	}
 	if len(api.lists) > 60 {
 		t.Errorf("%d lists for one object that cannot be read", len(api.lists))
+	}
+}
+
+// The converter is away when a page is to be listed: for longer than any other
+// request is tried.
+func TestConverterThatIsAwayIsWaitedForByLists(t *testing.T) {
+	for name, away := range map[string]error{"converter": converterAway(), "overloaded": overloaded(1), "unavailable": unavailable()} {
+		t.Run(name, func(t *testing.T) {
+			api, store, clock := newFakeAPI(12), &fakeStore{}, newFakeClock()
+			back := clock.Now().Add(time.Hour)
+			api.onList = func(options metav1.ListOptions) error {
+				if options.Continue != "" && clock.Now().Before(back) {
+					return away
+				}
+				return nil
+			}
+			engine := newTestEngine(api, store)
+			engine.Clock = clock
+			record := mustRun(t, engine)
+			if !record.Complete() || record.Waiting != "" || clock.Now().Before(back) {
+				t.Errorf("record is %+v", record)
+			}
+			waiting := 0
+			for _, r := range store.records(t) {
+				if strings.HasPrefix(r.Waiting, "objects cannot be listed: ") {
+					waiting++
+				}
+			}
+			if waiting != 1 {
+				t.Errorf("%d records say why the run waits, want 1", waiting)
+			}
+		})
 	}
 }

@@ -38,15 +38,15 @@ func (e *Engine) pass(ctx context.Context, j *journal) error {
 
 // nextPage lists the page after the last whole one.
 func (e *Engine) nextPage(ctx context.Context, j *journal) (*metav1.PartialObjectMetadataList, error) {
-	return e.pageAfter(ctx, j.record.Checkpoint.Continue, func() error { return j.restart(ctx) })
+	return e.pageAfter(ctx, j, j.record.Checkpoint.Continue, func() error { return j.restart(ctx) })
 }
 
 // pageAfter lists the page that the token names, and begins at the first one
 // when the token has expired and no other is offered.
-func (e *Engine) pageAfter(ctx context.Context, token string, restart func() error) (*metav1.PartialObjectMetadataList, error) {
+func (e *Engine) pageAfter(ctx context.Context, j *journal, token string, restart func() error) (*metav1.PartialObjectMetadataList, error) {
 	log := logr.FromContextOrDiscard(ctx)
 	for range maxExpiries {
-		page, err := e.readPage(ctx, token)
+		page, err := e.readPage(ctx, j, token)
 		if !expired(err) {
 			return page, err
 		}

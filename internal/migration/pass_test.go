@@ -119,8 +119,6 @@ func TestListErrors(t *testing.T) {
 		"endpoint gone":  {err: generic(http.StatusNotFound, ""), want: StateAborted, message: "does not serve crontabs.example.com at version v1 any more", calls: 1},
 		"bad request":    {err: apierrors.NewBadRequest("continue is not valid"), want: StateAborted, message: "not valid", calls: 1},
 		"cannot convert": {err: unconvertible(), want: StateAborted, message: "port is missing", calls: 5},
-		"unavailable":    {err: unavailable(), want: StateRunning, calls: patience},
-		"overloaded":     {err: overloaded(1), want: StateRunning, calls: patience},
 		"unreachable":    {err: unreachable(), want: StateRunning, calls: patience},
 	}
 	for name, tt := range tests {

@@ -23,7 +23,7 @@ func (e *Engine) preflight(ctx context.Context, j *journal) error {
 	if j.record.State != StatePreflight {
 		return nil
 	}
-	sample, err := e.preflightSample(ctx)
+	sample, err := e.preflightSample(ctx, j)
 	if err != nil {
 		return err
 	}
@@ -39,12 +39,11 @@ func (e *Engine) preflight(ctx context.Context, j *journal) error {
 	return j.enter(ctx, StateSettling)
 }
 
-// preflightSample spreads over the first page. A list that fails is left to the
-// pass, which knows what to do about it.
-func (e *Engine) preflightSample(ctx context.Context) ([]metav1.PartialObjectMetadata, error) {
-	page, err := e.Lister.List(ctx, Place{}, metav1.ListOptions{Limit: e.PageSize})
+// preflightSample spreads over the first page.
+func (e *Engine) preflightSample(ctx context.Context, j *journal) ([]metav1.PartialObjectMetadata, error) {
+	page, err := e.readPage(ctx, j, "")
 	if err != nil {
-		return nil, ctx.Err()
+		return nil, err
 	}
 	sample := make([]metav1.PartialObjectMetadata, min(e.Preflight, len(page.Items)))
 	for i := range sample {

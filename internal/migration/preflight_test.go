@@ -11,7 +11,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 func noDryRun() error {
@@ -89,17 +88,13 @@ func TestPreflightWaitsForWhatIsAway(t *testing.T) {
 	}
 }
 
-func TestPreflightLeavesAListThatFailsToThePass(t *testing.T) {
-	api := newFakeAPI(3)
-	api.onList = func(metav1.ListOptions) error {
-		if len(api.lists) == 1 {
-			return unconvertible()
-		}
-		return nil
-	}
+func TestPreflightOfAListThatFails(t *testing.T) {
+	api := newFakeAPI(12)
+	api.broken = map[string]string{objectKey(7): "v1 "}
 	engine := newTestEngine(api, &fakeStore{})
-	engine.Preflight = 4
-	if record := mustRun(t, engine); !record.Complete() || len(api.tried) != 0 {
+	engine.Preflight, engine.PageSize, engine.OldVersions = 4, 12, []string{"v1beta1"}
+	record := mustRun(t, engine)
+	if record.Failed != 1 || record.Rewritten != 11 || len(api.tried) != 4 {
 		t.Errorf("record is %+v, tried %v", record, api.tried)
 	}
 }

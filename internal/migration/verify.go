@@ -50,7 +50,7 @@ func (e *Engine) verifyAll(ctx context.Context, j *journal) error {
 		if err := e.checkPin(ctx); err != nil {
 			return err
 		}
-		page, err := e.pageAfter(ctx, j.record.Verification, func() error {
+		page, err := e.pageAfter(ctx, j, j.record.Verification, func() error {
 			j.record.Verified = 0
 			return nil
 		})
