@@ -192,6 +192,28 @@ func checkRunEvents(t *testing.T, name string, reasons ...string) {
 	}
 }
 
+// TestAMigrationDoesNotStart: what keeps its pod from starting is in the status.
+func TestAMigrationDoesNotStart(t *testing.T) {
+	name := migrating(t, "pending.runs.example.com")
+	job := waitForJob(t, name, "at work", goesOn)
+	spec := job.Spec.Template.Spec.DeepCopy()
+	spec.ServiceAccountName, spec.DeprecatedServiceAccount = "", ""
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: job.Name, Labels: job.Spec.Template.Labels}, Spec: *spec}
+	must(t, cluster.Create(t.Context(), pod))
+	pod.Status = corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{
+		{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: "0/1 nodes are available: 1 Insufficient memory."}}}
+	must(t, cluster.Status().Update(t.Context(), pod))
+	eventually(t, "it is said why", func() (bool, string) {
+		condition := waitFor(t, name, v1alpha1.StorageMigratedCondition, metav1.ConditionFalse, v1alpha1.ReasonMigrating)
+		return strings.Contains(condition.Message, "1 Insufficient memory"), condition.Message
+	})
+	must(t, cluster.Delete(t.Context(), pod, client.GracePeriodSeconds(0)))
+	eventually(t, "it is said no more", func() (bool, string) {
+		waiting := getPolicy(t, name).Status.Migration.Waiting
+		return waiting == "", waiting
+	})
+}
+
 // TestAMigrationIsGivenUp: with mode Never its Job and its rights go, and nothing
 // is pruned.
 func TestAMigrationIsGivenUp(t *testing.T) {

@@ -42,6 +42,9 @@ func (r *ConversionPolicyReconciler) observeRuns(ctx context.Context, observed *
 			return err
 		}
 	}
+	if err := r.addTrouble(ctx, runs, ofRuns...); err != nil {
+		return err
+	}
 	for _, run := range runs {
 		observed.Runs = append(observed.Runs, *run)
 	}
@@ -67,6 +70,22 @@ func (r *ConversionPolicyReconciler) addJob(ctx context.Context, runs map[string
 		return client.IgnoreNotFound(err)
 	}
 	run.Progress = progressIn(record)
+	return nil
+}
+
+// addTrouble says what keeps the pods of runs from starting.
+func (r *ConversionPolicyReconciler) addTrouble(ctx context.Context, runs map[string]*plan.Run, ofRuns ...client.ListOption) error {
+	list := &corev1.PodList{}
+	if err := r.Client.List(ctx, list, ofRuns...); err != nil {
+		return err
+	}
+	for i := range list.Items {
+		pod := &list.Items[i]
+		run := runs[pod.Labels[plan.RunLabel]]
+		if run != nil && pod.Status.Phase == corev1.PodPending && pod.DeletionTimestamp.IsZero() {
+			run.Trouble = cmp.Or(trouble(pod), run.Trouble)
+		}
+	}
 	return nil
 }
 

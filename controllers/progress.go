@@ -37,7 +37,7 @@ func progressOf(run, text string) *plan.Progress {
 	if record.State == migration.StateAborted {
 		progress.Aborted = record.Message
 	}
-	for _, failure := range record.Failures {
+	for _, failure := range record.Failures[:min(len(record.Failures), maxNames)] {
 		progress.Failures = append(progress.Failures, v1alpha1.MigrationFailure{
 			Object: failure.Object, Reason: string(failure.Reason), Message: failure.Message, Command: failure.Command})
 	}

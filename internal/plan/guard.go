@@ -23,10 +23,11 @@ func (s *state) guardRuns() {
 	s.giveUp(wanted)
 	for _, run := range s.Runs {
 		switch {
-		case run.ID == wanted && s.mayWrite():
+		case run.ID == wanted && s.whyNot() == "":
 			continue
 		case run.ID == wanted:
 			s.suspend(run)
+			s.standStill(s.whyNot())
 		case over(run) && s.latest(run):
 			// The latest run stays for its logs.
 		default:
@@ -35,9 +36,27 @@ func (s *state) guardRuns() {
 	}
 }
 
-// mayWrite reports whether the wanted run may write now.
-func (s *state) mayWrite() bool {
-	return s.inForce() && !s.drifted && !s.Policy.Spec.Migration.Paused && s.foreignMigration() == ""
+// isPaused is why a paused run stands still.
+const isPaused = "spec.migration.paused is true"
+
+// whyNot says why the wanted run must not write now; empty where it may.
+func (s *state) whyNot() string {
+	switch foreign := s.foreignMigration(); {
+	case !s.inForce() || s.drifted:
+		return "the CustomResourceDefinition does not convert as this policy wants it"
+	case s.Policy.Spec.Migration.Paused:
+		return isPaused
+	case foreign != "":
+		return "it waits for the end of " + foreign
+	}
+	return ""
+}
+
+// standStill tells of a run that is suspended what it would not record itself.
+func (s *state) standStill(why string) {
+	if last := s.underWay(); last != nil {
+		last.Waiting, last.RatePerSecond, last.EstimatedCompletion = why, 0, nil
+	}
 }
 
 // wantedRun is the only run that may be under way; empty where none may. One that

@@ -164,6 +164,8 @@ type Run struct {
 	Job *batchv1.Job
 	// Progress is nil until the Job recorded any.
 	Progress *Progress
+	// Trouble is what keeps its pod from starting; empty where nothing is known to.
+	Trouble string
 }
 
 // Progress is what a migration Job recorded about itself.

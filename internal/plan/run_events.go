@@ -56,10 +56,10 @@ func whileRunning(last, next *v1alpha1.MigrationStatus) []RunEvent {
 	case v1alpha1.MigrationFailed:
 		return one(failureReason(next), counts+explainMessage(next)+"; nothing was pruned", true)
 	}
-	switch wasPaused, isPaused := last.Step == v1alpha1.MigrationPaused, next.Step == v1alpha1.MigrationPaused; {
-	case isPaused && !wasPaused:
+	switch was, is := last.Step == v1alpha1.MigrationPaused, next.Step == v1alpha1.MigrationPaused; {
+	case is && !was:
 		return one(v1alpha1.ReasonMigrationPaused, counts+"; it is paused", false)
-	case wasPaused && !isPaused:
+	case was && !is:
 		return one(v1alpha1.ReasonMigrationResumed, counts+"; it goes on", false)
 	}
 	return nil

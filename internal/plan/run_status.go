@@ -18,7 +18,7 @@ import (
 const progressPause = 5 * time.Second
 
 // recordRun copies what the run recorded into the status: at once where it is at
-// another step or has ended, and otherwise now and then.
+// another step, stands still, goes on or has ended, and otherwise now and then.
 func (s *state) recordRun(run Run, storage string) {
 	last := s.underWay()
 	if last == nil || last.Run != run.ID {
@@ -27,13 +27,12 @@ func (s *state) recordRun(run Run, storage string) {
 	}
 	next := last.DeepCopy()
 	next.Step = s.stepOf(run)
-	if run.Progress != nil {
-		run.Progress.fill(next)
-	}
+	run.fill(next)
 	if equality.Semantic.DeepEqual(last, next) {
 		return
 	}
-	if left := s.progressDue(last).Sub(s.Now); left > 0 && next.Step == last.Step && !over(run) {
+	news := next.Step != last.Step || (next.Waiting == "") != (last.Waiting == "") || over(run)
+	if left := s.progressDue(last).Sub(s.Now); left > 0 && !news {
 		s.recheck(left)
 		return
 	}
@@ -48,8 +47,8 @@ func (s *state) newRun(run Run, storage string) *v1alpha1.MigrationStatus {
 		StartTime: &metav1.Time{Time: s.Now},
 		Record:    s.Settings.Namespace + "/" + RunName(s.Policy.Name, run.ID),
 	}
+	run.fill(made)
 	if run.Progress != nil {
-		run.Progress.fill(made)
 		made.ProgressTime = s.second()
 	}
 	return made
@@ -77,7 +76,21 @@ func (s *state) stepOf(run Run) v1alpha1.MigrationStep {
 	}
 }
 
-// fill writes what a run recorded over what was known of it.
+// fill writes what is known of a run over what was.
+func (r Run) fill(status *v1alpha1.MigrationStatus) {
+	if r.Progress != nil {
+		r.Progress.fill(status)
+	}
+	switch {
+	case status.Step == v1alpha1.MigrationPaused:
+		status.Waiting, status.RatePerSecond, status.EstimatedCompletion = isPaused, 0, nil
+	case r.Trouble != "":
+		status.Waiting = r.Trouble
+	case r.Progress == nil:
+		status.Waiting = ""
+	}
+}
+
 func (p *Progress) fill(status *v1alpha1.MigrationStatus) {
 	status.Total, status.Rewritten, status.Current, status.Gone, status.Failed = p.Total, p.Rewritten, p.Current, p.Gone, p.Failed
 	status.Verified, status.ByFallback = p.Verified, p.ByFallback
@@ -89,9 +102,6 @@ func (p *Progress) fill(status *v1alpha1.MigrationStatus) {
 	}
 	if p.Total > 0 || p.Finished {
 		status.Progress = fmt.Sprintf("%d/%d", done(status), max(done(status), status.Total))
-	}
-	if status.Step == v1alpha1.MigrationPaused {
-		status.RatePerSecond, status.EstimatedCompletion, status.Waiting = 0, nil, ""
 	}
 }
 

@@ -104,6 +104,43 @@ func TestStandingStill(t *testing.T) {
 	expectCondition(t, status, v1alpha1.StorageMigratedCondition, "False", v1alpha1.ReasonMigrating, "it stands still: the converter does not answer")
 }
 
+// TestAPodThatDoesNotStart: a run of which there is no record yet tells why.
+func TestAPodThatDoesNotStart(t *testing.T) {
+	w := newWorld(t, policyYAML)
+	w.migrating()
+	w.observed.Runs[0].Trouble = "it cannot be scheduled: no node has room"
+	expectCondition(t, w.look(time.Minute).Status, v1alpha1.StorageMigratedCondition, "False", v1alpha1.ReasonMigrating, "it cannot be scheduled")
+	w.observed.Runs[0].Trouble = ""
+	if got := w.look(time.Minute).Status.Migration.Waiting; got != "" {
+		t.Errorf("the pod has started, and the run waits: %s", got)
+	}
+}
+
+// TestSuspendedRunsHaveNoRate: what is known of a run that must not write is that
+// it does not, and why.
+func TestSuspendedRunsHaveNoRate(t *testing.T) {
+	cases := map[string]struct {
+		stop func(*world)
+		want string
+	}{
+		"the conversion was dropped": {func(w *world) { w.drop("kubectl-replace"); w.observed.CRD.Generation-- }, "does not convert as this policy wants"},
+		"the policy is suspended":    {func(w *world) { w.observed.Policy.Spec.Suspend = true }, "spec.suspend is true"},
+		"it is paused":               {func(w *world) { w.observed.Policy.Spec.Migration.Paused = true }, "spec.migration.paused is true"},
+		"somebody else migrates":     {func(w *world) { w.observed.ForeignMigration = "theirs" }, "waits for the end of somebody else's migration theirs"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := running(t)
+			c.stop(w)
+			got := w.look(time.Second).Status.Migration
+			if got.RatePerSecond != 0 || !strings.Contains(got.Waiting, c.want) {
+				t.Errorf("it goes on with %d per second, and waits for %q", got.RatePerSecond, got.Waiting)
+			}
+			w.settle()
+		})
+	}
+}
+
 // TestSettingsOfRuns: each setting reaches the Job, and none is said that is not asked for.
 func TestSettingsOfRuns(t *testing.T) {
 	cases := map[string]struct {
