@@ -38,6 +38,7 @@ func TestGateWaitsAsLongAsTheServerAsks(t *testing.T) {
 
 func TestGateLetsNoMoreInThanTheLimit(t *testing.T) {
 	g := newGate(newFakeClock(), 2, 0)
+	g.limit.value = 2
 	must(t, g.enter(t.Context()))
 	must(t, g.enter(t.Context()))
 	if room, _ := g.take(); room {

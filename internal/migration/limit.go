@@ -9,28 +9,35 @@ import (
 )
 
 const (
-	// calm is the number of patches in flight at which the latency of an API server
-	// that is not kept busy is measured: at first, and again and again, because it
-	// changes for other reasons, too.
-	calm         = 4
+	// calmInterval is how often the latency of a single patch in flight is measured
+	// anew: it changes for other reasons, too.
 	calmInterval = 30 * time.Second
 	// minSamples and minWindow bound how soon the limit moves again: it follows
 	// averages, and not single patches.
 	minSamples = 16
 	minWindow  = 250 * time.Millisecond
-	// tolerance is how many times the calm latency patches may take before the limit
-	// falls. Some queueing is what keeps an API server busy: etcd commits the
-	// writes that wait for it together.
-	tolerance = 3.0
-	// shrink is what trouble leaves of the limit.
+	// worth is what more patches in flight must bring: twice as many in flight must
+	// mean that 2^worth as many are done in a second, since there was one in flight.
+	// An API server without a free processor gives nothing, one with many gives 1.
+	worth = 0.25
+	// slack is for latencies that vary by themselves: the calm latency is the least
+	// average that was seen.
+	slack = 1.2
+	// shrink is the most that one window takes from the limit, and what trouble does.
 	shrink = 0.5
+	// grow is the part that a window adds, at least one.
+	grow = 1.0 / 8
 )
 
-// limit is the number of patches that may be in flight. It grows while their
-// latency holds and shrinks with it, by the ratio of the calm latency to that of
-// the last window: the gradient of Netflix's concurrency-limits, with the
-// measurement that Envoy's adaptive concurrency adds. It halves on trouble, once
-// in a window.
+// limit is the number of patches that may be in flight. It grows while more in
+// flight are worth it, and shrinks by the ratio of the latency that would be to
+// that of the last window: the gradient of Netflix's concurrency-limits, with the
+// measurement in calm that Envoy's adaptive concurrency adds. It halves on
+// trouble, once in a window.
+//
+// By Little's law n patches in flight of latency r are n/r patches a second: they
+// are worth it while r is at most n^(1-worth) times what it is in calm. Patches
+// beyond that only wait in the API server, and everybody else with them.
 type limit struct {
 	maximum float64
 	value   float64
@@ -53,8 +60,7 @@ type limit struct {
 }
 
 func newLimit(maximum int, now time.Time) *limit {
-	first := min(calm, float64(maximum))
-	return &limit{maximum: float64(maximum), value: first, measuring: true, resumed: first, began: now}
+	return &limit{maximum: float64(maximum), value: 1, measuring: true, resumed: 1, began: now}
 }
 
 // allowed is at least 1 and never more than the maximum.
@@ -91,7 +97,7 @@ func (l *limit) succeeded(latency time.Duration, inFlight int, now time.Time) {
 func (l *limit) measure() {
 	l.stale = l.allowed()
 	l.measuring, l.resumed = true, l.value
-	l.set(min(l.value, calm))
+	l.set(1)
 }
 
 // failed takes note of an API server in trouble: overloaded, away, or timing out.
@@ -108,15 +114,13 @@ func (l *limit) failed(now time.Time) {
 // adapt leaves a limit alone that is not what holds patches back.
 func (l *limit) adapt(average float64) {
 	l.baseline = min(l.baseline, average)
-	gradient, bearable := 1.0, tolerance*l.baseline
-	if average > bearable {
-		gradient = max(shrink, bearable/average)
+	bearable := slack * l.baseline * math.Pow(float64(l.allowed()), 1-worth)
+	switch {
+	case average > bearable && l.value >= 2:
+		l.set(l.value * max(shrink, bearable/average))
+	case l.peak >= l.allowed():
+		l.set(l.value + max(1, l.value*grow))
 	}
-	growth := math.Sqrt(l.value)
-	if l.peak < l.allowed() {
-		growth = 0
-	}
-	l.set(l.value*gradient + growth)
 }
 
 func (l *limit) set(value float64) { l.value = min(max(value, 1), l.maximum) }

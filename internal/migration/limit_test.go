@@ -40,8 +40,9 @@ func TestLimitFollowsTheServer(t *testing.T) {
 		low, high int
 	}{
 		"one that bears all":            {server{hands: 1000, latency: 5 * time.Millisecond}, 32, 32, 32},
-		"a small one":                   {server{hands: 2, latency: 5 * time.Millisecond}, 64, 8, 24},
-		"a single hand":                 {server{hands: 1, latency: 50 * time.Millisecond}, 64, 10, 20},
+		"two hands":                     {server{hands: 2, latency: 5 * time.Millisecond}, 64, 20, 40},
+		"a hand and a half":             {server{hands: 1.5, latency: 5 * time.Millisecond}, 64, 7, 12},
+		"a single hand":                 {server{hands: 1, latency: 50 * time.Millisecond}, 64, 1, 3},
 		"a maximum of one":              {server{hands: 1000, latency: time.Millisecond}, 1, 1, 1},
 		"a clock too coarse to measure": {server{hands: 1000}, 32, 32, 32},
 	}
@@ -61,7 +62,7 @@ func TestLimitFallsWhenTheServerSlowsDownAndComesBack(t *testing.T) {
 	l := newLimit(32, now)
 	fast := server{hands: 1000, latency: 5 * time.Millisecond}
 	drive(l, &now, 20, fast)
-	if got := drive(l, &now, 5, server{hands: 2, latency: 10 * time.Millisecond}); got > 12 {
+	if got := drive(l, &now, 5, server{hands: 1, latency: 10 * time.Millisecond}); got > 12 {
 		t.Errorf("limit is %d under load, want it to fall", got)
 	}
 	if got := drive(l, &now, 20, fast); got != 32 {
@@ -95,8 +96,8 @@ func TestLimitThatHoldsNothingBackDoesNotGrow(t *testing.T) {
 		now = now.Add(minWindow)
 		l.succeeded(time.Millisecond, 1, now)
 	}
-	if got := l.allowed(); got != calm {
-		t.Errorf("limit is %d with one patch in flight, want %d", got, calm)
+	if got := l.allowed(); got > 2 {
+		t.Errorf("limit is %d with one patch in flight, want 2 at most", got)
 	}
 	if math.IsNaN(l.baseline) {
 		t.Error("the baseline is not a number")

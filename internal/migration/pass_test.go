@@ -155,15 +155,20 @@ type errorString string
 
 func (e errorString) Error() string { return string(e) }
 
-// Every patch waits until as many as allowed are in flight.
-func TestConcurrencyIsWhatWasAskedFor(t *testing.T) {
+// Every patch waits until as many as the limit allows are in flight.
+func TestAsManyAreInFlightAsTheLimitAllows(t *testing.T) {
 	const want = 4
 	api := newFakeAPI(8)
 	engine := newTestEngine(api, &fakeStore{})
-	engine.Concurrency, engine.PageSize = want, 8
+	engine.Concurrency = 8
 	gate := &gatedPatcher{Patcher: api, want: want, full: make(chan struct{})}
 	engine.Patcher = gate
-	mustRun(t, engine)
+	engine.prepare()
+	engine.gate.limit.value = want
+	migrate := func(ctx context.Context, object *metav1.PartialObjectMetadata) (result, error) {
+		return engine.migrateObject(ctx, object, "108")
+	}
+	must(t, engine.each(t.Context(), nil, api.all(), migrate, func(result) error { return nil }))
 	if most := gate.most.Load(); most != want {
 		t.Errorf("%d patches in flight, want %d", most, want)
 	}
