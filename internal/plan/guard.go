@@ -17,7 +17,8 @@ import (
 // CustomResourceDefinition is ended, and one whose conversion was dropped or
 // changed is suspended, since it would store what nobody has converted. (The
 // Job looks at its pin by itself too; this is for the gap in between.) So is one
-// that the policy pauses, or that somebody else's migration has come beside.
+// that the policy pauses, whose converter answers wrongly, or that somebody else's
+// migration has come beside.
 func (s *state) guardRuns() {
 	wanted := s.wantedRun()
 	s.giveUp(wanted)
@@ -44,6 +45,8 @@ func (s *state) whyNot() string {
 	switch foreign := s.foreignMigration(); {
 	case !s.inForce() || s.drifted:
 		return "the CustomResourceDefinition does not convert as this policy wants it"
+	case s.answersWrongly():
+		return "the converter answers wrongly"
 	case s.Policy.Spec.Migration.Paused:
 		return isPaused
 	case foreign != "":
