@@ -12,7 +12,7 @@
 //	CertificatesReady     certificates.go  a serving certificate that the API server will accept, from a source (source.go)
 //	WebhookAvailable      webhook.go       converter pods run with the current plan
 //	(drift)               drift.go         nobody else has changed spec.conversion
-//	ConversionVerified    verified.go      each of them has proven it, live objects and an API server too (proofs.go)
+//	ConversionVerified    verified.go      each of them has proven it, live objects and an API server too (proofs.go); what if one goes wrong later (replace.go)
 //	ConversionConfigured  configured.go    the CustomResourceDefinition converts through them
 //	StorageMigrated       migrated.go      every stored object is in the storage version
 //

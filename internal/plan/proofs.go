@@ -238,12 +238,14 @@ func (s *state) due(asked *Inquiry) bool {
 	return left <= 0
 }
 
-// tidy takes away the right to read objects when nothing reads them any more.
+// tidy takes away the right to read objects when nothing reads them any more, and
+// what is left of sources of certificates.
 func (s *state) tidy() {
 	asking := s.Samples != nil && s.Samples.Asking || s.Written != nil && s.Written.Asking
 	if s.ReadRights && !s.sampling && !asking {
 		s.do(DeleteRights{ReadRightsName(s.Policy.Name)})
 	}
+	s.tidyCertificates()
 }
 
 // proofs says what was proven before the switch, in words.
