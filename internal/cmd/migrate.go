@@ -24,6 +24,7 @@ type migrateOptions struct {
 	kubeconfig string
 	verify     string
 	fallback   []string
+	retry      string
 }
 
 func newMigrateCommand() *cobra.Command {
@@ -72,6 +73,7 @@ exit code means that it is worth starting again.`,
 	flags.StringSliceVar(&o.fallback, "fallback", nil, "paths to try, in this order, for an object that is refused at the storage version: Status, OldVersion")
 	flags.StringSliceVar(&o.migration.OldVersions, "old-versions", nil, "other served versions, for the fallback OldVersion and to find objects that cannot be listed")
 	flags.Int64Var(&o.migration.PageSize, "page-size", 500, "objects listed at once")
+	flags.StringVar(&o.retry, "retry", "", "name of the ConfigMap of an earlier run, of which only the failed objects are migrated; everything is, if the definition changed since")
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "path to a kubeconfig; empty means the pod's own ServiceAccount")
 	return cmd
 }
@@ -163,6 +165,9 @@ func (o *migrateOptions) run(ctx context.Context) error {
 		Servers:     servers,
 		Checkpoints: cluster,
 		Clock:       migration.SystemClock{},
+	}
+	if o.retry != "" {
+		engine.Earlier = cluster.Earlier(o.retry)
 	}
 	_, err = engine.Run(ctx)
 	return err

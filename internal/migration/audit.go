@@ -74,16 +74,6 @@ func (e *Engine) review(ctx context.Context, j *journal, objects []metav1.Partia
 // reviewObject patches one object as the pass does. An admission webhook that
 // changes objects at every write leaves more of a trace than a resourceVersion.
 func (e *Engine) reviewObject(ctx context.Context, object *metav1.PartialObjectMetadata, barrier string) (result, error) {
-	if object.ResourceVersion == "" {
-		latest, err := e.lookUp(ctx, object)
-		if err != nil {
-			return result{}, err
-		}
-		if latest == nil {
-			return resultOf(object, gone), nil
-		}
-		object = latest
-	}
 	r, err := e.migrateObject(ctx, object, barrier)
 	if r.outcome == rewritten && r.edited {
 		r.outcome = current

@@ -166,8 +166,20 @@ func (j *journal) restart(ctx context.Context) error {
 	return j.saveWith(ctx, data)
 }
 
+// retry takes over what an earlier run has done, its barrier among it.
+func (j *journal) retry(ctx context.Context, before Record) error {
+	j.record.RetryOf = before.Run
+	j.record.Barrier, j.record.BarrierKind, j.record.APIServers = before.Barrier, before.BarrierKind, before.APIServers
+	j.record.Counters = before.Counters
+	j.record.Failed = 0
+	j.record.Checkpoint = Checkpoint{Counters: j.record.Counters}
+	j.pace = newPace(j.clock, j.record.Done())
+	return j.enter(ctx, StateRunning)
+}
+
 // repeat begins the run again, because its barrier was none.
 func (j *journal) repeat(ctx context.Context) error {
+	j.record.RetryOf = ""
 	j.record.Repeats++
 	j.record.State = StateSettling
 	j.record.Barrier = ""

@@ -163,6 +163,13 @@ func (c *Cluster) servedResource(ctx context.Context, client *discovery.Discover
 	return nil, nil
 }
 
+// Earlier is the ConfigMap of an earlier run, in the same namespace.
+func (c *Cluster) Earlier(name string) Checkpoints {
+	other := *c
+	other.checkpoint = name
+	return &other
+}
+
 // Load implements Checkpoints.
 func (c *Cluster) Load(ctx context.Context) (map[string]string, error) {
 	configMap, err := c.configMaps.Get(ctx, c.checkpoint, metav1.GetOptions{})

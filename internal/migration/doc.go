@@ -8,7 +8,9 @@
 // the record says. The steps of a run, each in its own file:
 //
 //  1. Checkpoint (checkpoint.go, record.go, failures.go): read the record from
-//     the run's ConfigMap. A finished run is left alone.
+//     the run's ConfigMap. A finished run is left alone. A run that retries
+//     another one takes over what that has done (earlier.go), if the definition is
+//     still the same, and patches only what failed.
 //  2. Preflight (preflight.go): try the patch on a few objects without writing.
 //     What is refused is predicted to fail. A run of which nothing else can be
 //     expected ends here.
@@ -17,12 +19,13 @@
 //     writes at the old version have drained. The resourceVersion at that moment
 //     is the barrier. Where API servers cannot be asked one by one, the time alone
 //     has to do, and the record says so.
-//  4. Pass (pass.go, workers.go): list metadata page by page, and patch every
+//  4. Pass (pass.go, workers.go, narrow.go): list metadata page by page, and patch every
 //     object (patch.go) with its own resourceVersion and nothing else. The API
 //     server then encodes it anew, and stores it only if the bytes differ. The
 //     answer's resourceVersion is the proof: changed means rewritten, unchanged
 //     means that the stored bytes were current. An object that others write so
-//     often that no patch meets it is current if it is newer than the barrier.
+//     often that no patch meets it is current if it is newer than the barrier. A
+//     list that fails because of one object is narrowed until that is found.
 //  5. Outcome (outcome.go, reason.go, fallback.go): what each error means for
 //     the object and the run. A refused object is tried on the other paths that
 //     are allowed, then listed as failed, and the rest goes on. An answer that

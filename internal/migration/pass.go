@@ -38,6 +38,9 @@ func (e *Engine) pass(ctx context.Context, j *journal) error {
 
 // nextPage lists the page after the last whole one.
 func (e *Engine) nextPage(ctx context.Context, j *journal) (*metav1.PartialObjectMetadataList, error) {
+	if e.earlier != nil {
+		return e.earlier.page(j.record.Checkpoint.Continue, e.PageSize)
+	}
 	return e.pageAfter(ctx, j, j.record.Checkpoint.Continue, func() error { return j.restart(ctx) })
 }
 

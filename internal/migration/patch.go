@@ -18,12 +18,27 @@ import (
 const objectTries = 5
 
 // migrateObject has one object stored at the storage version, or says why it
-// is not. An error means that the run cannot go on, not that the object failed.
+// is not. Of the object, its name may be all that is known. An error means that the run cannot go on, not that the object failed.
 //
 // Objects newer than the barrier are patched, too: one of them may be a write
 // that began on the old storage and ended late. It costs a request, and a write
 // only if the bytes differ.
 func (e *Engine) migrateObject(ctx context.Context, object *metav1.PartialObjectMetadata, barrier string) (result, error) {
+	if object.ResourceVersion == "" {
+		latest, err := e.lookUp(ctx, object)
+		if err != nil {
+			return result{}, err
+		}
+		if latest == nil {
+			return resultOf(object, gone), nil
+		}
+		object = latest
+	}
+	return e.persist(ctx, object, barrier)
+}
+
+// persist patches an object until it has an outcome.
+func (e *Engine) persist(ctx context.Context, object *metav1.PartialObjectMetadata, barrier string) (result, error) {
 	spent := e.newTries()
 	for {
 		after, cause, err := e.attempt(ctx, patchOf(object))

@@ -83,6 +83,9 @@ type Record struct {
 	Counters
 	// Checkpoint is where a restarted pod goes on.
 	Checkpoint Checkpoint `json:"checkpoint"`
+	// RetryOf is the earlier run whose failed objects alone this one migrates: it
+	// counts what that one has done as its own.
+	RetryOf string `json:"retryOf,omitempty"`
 	// Repeats is how often the run began anew with a longer settle time, because
 	// a second look found objects that were not current after all.
 	Repeats int `json:"repeats,omitempty"`

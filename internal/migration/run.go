@@ -45,7 +45,7 @@ type Options struct {
 	PageSize int64
 }
 
-// Engine does one run. All exported fields are required.
+// Engine does one run. All exported fields but Earlier are required.
 type Engine struct {
 	Options
 	Lister      Lister
@@ -55,7 +55,11 @@ type Engine struct {
 	Servers     Servers
 	Checkpoints Checkpoints
 	Clock       Clock
+	// Earlier is what an earlier run saved, of which only the failed objects are to
+	// be migrated, if that is possible.
+	Earlier Checkpoints
 
+	earlier  *earlier
 	watcher  watcher
 	breaker  breaker
 	canaries canaries
@@ -103,6 +107,9 @@ func (e *Engine) migrate(ctx context.Context, j *journal) error {
 	if err := e.checkPin(ctx); err != nil {
 		return err
 	}
+	if err := e.goOnFromEarlier(ctx, j); err != nil {
+		return err
+	}
 	if err := e.preflight(ctx, j); err != nil {
 		return err
 	}
@@ -145,6 +152,7 @@ func (e *Engine) repeat(ctx context.Context, j *journal, lag lagError) error {
 	if j.record.Repeats == maxRepeats {
 		return abortf("%v, also after waiting %s: check that all API servers run and agree on the storage version", lag, e.settleTime(j))
 	}
+	e.earlier = nil
 	err := j.repeat(ctx)
 	logr.FromContextOrDiscard(ctx).Info("Beginning again with a longer wait", "object", string(lag), "settle", e.settleTime(j).String())
 	return err
