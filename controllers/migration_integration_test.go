@@ -252,9 +252,13 @@ func TestAMigrationIsTriggeredAgain(t *testing.T) {
 	}
 	record(t, name, failing)
 	second := waitForJob(t, name, "the second", func(job *batchv1.Job) bool { return goesOn(job) && job.UID != first.UID })
-	collect(t, first)
+	if args := second.Spec.Template.Spec.Containers[0].Args; !slices.Contains(args, "--retry="+first.Name) {
+		t.Errorf("the second run is not told what failed in the first: %v", args)
+	}
+	must(t, cluster.Get(t.Context(), client.ObjectKeyFromObject(first), &corev1.ConfigMap{}))
 	record(t, name, complete)
 	waitFor(t, name, v1alpha1.StorageMigratedCondition, metav1.ConditionTrue, v1alpha1.ReasonMigrated)
+	collect(t, first)
 	if run := getPolicy(t, name).Status.Migration; run.Trigger != "second" || second.Labels[plan.RunLabel] != run.Run {
 		t.Errorf("the latest run is %+v", run)
 	}

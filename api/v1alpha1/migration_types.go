@@ -60,8 +60,9 @@ type Migration struct {
 	// +kubebuilder:default=Automatic
 	Mode MigrationMode `json:"mode,omitempty"`
 
-	// trigger is any text; a change starts a run, also in mode Automatic, where
-	// it retries a run in which objects failed. While a run goes on, it waits for
+	// trigger is any text; a change starts a run, also in mode Automatic. After a
+	// run in which objects failed, it writes those alone, unless the
+	// CustomResourceDefinition has changed since. While a run goes on, it waits for
 	// the end of that run.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
@@ -185,6 +186,10 @@ type MigrationStatus struct {
 	// trigger is the spec.migration.trigger that the run answers.
 	// +optional
 	Trigger string `json:"trigger,omitempty"`
+	// retryOf is the run before it, where that failed at some objects: this one
+	// goes on from there, and writes those alone.
+	// +optional
+	RetryOf string `json:"retryOf,omitempty"`
 	// storageVersion that the run writes.
 	// +required
 	StorageVersion string `json:"storageVersion"`

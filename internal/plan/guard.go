@@ -29,8 +29,8 @@ func (s *state) guardRuns() {
 		case run.ID == wanted:
 			s.suspend(run)
 			s.standStill(s.whyNot())
-		case over(run) && s.latest(run):
-			// The latest run stays for its logs.
+		case over(run) && (s.latest(run) || s.retried(run)):
+			// The latest run stays for its logs, and the one before for what failed there.
 		default:
 			s.do(DeleteRun{RunName(s.Policy.Name, run.ID)})
 		}
@@ -111,6 +111,12 @@ func suspended(run Run) bool { return ptr.Deref(run.Job.Spec.Suspend, false) }
 func (s *state) latest(run Run) bool {
 	last := s.plan.Status.Migration
 	return last != nil && last.Run == run.ID
+}
+
+// retried reports that the run that goes on needs the record of this one.
+func (s *state) retried(run Run) bool {
+	last := s.underWay()
+	return last != nil && last.RetryOf == run.ID
 }
 
 // over reports that no pod of the run writes any more.

@@ -195,7 +195,7 @@ func (s *state) paused() outcome {
 // explainProgress says what a run does, without what changes while it does it.
 func (s *state) explainProgress() string {
 	last := s.plan.Status.Migration
-	says := fmt.Sprintf("run %s rewrites objects at %s", last.Run, last.StorageVersion)
+	says := what(last)
 	if last.Waiting != "" {
 		says += "; it stands still: " + last.Waiting
 	}
@@ -203,6 +203,15 @@ func (s *state) explainProgress() string {
 		says += fmt.Sprintf("; spec.migration.trigger %q is answered by another run after it", trigger)
 	}
 	return says
+}
+
+// what says which objects a run writes.
+func what(run *v1alpha1.MigrationStatus) string {
+	objects := "objects"
+	if run.RetryOf != "" {
+		objects = "what failed in run " + run.RetryOf
+	}
+	return fmt.Sprintf("run %s rewrites %s at %s", run.Run, objects, run.StorageVersion)
 }
 
 // explainFailure says what failed and what to do; nothing was pruned.

@@ -85,13 +85,19 @@ func (s *state) resourceBinding() *rbacv1apply.ClusterRoleBindingApplyConfigurat
 		WithSubjects(s.migrationSubject())
 }
 
-// checkpointRole lets a run record its progress where only it can.
+// checkpointRole lets a run record its progress where only it can, and read what
+// failed in the run that it retries.
 func (s *state) checkpointRole(id string) *rbacv1apply.RoleApplyConfiguration {
-	return rbacv1apply.Role(MigrationRightsName(s.Policy.Name), s.Settings.Namespace).
+	configMap := func(id string) *rbacv1apply.PolicyRuleApplyConfiguration {
+		return rbacv1apply.PolicyRule().WithAPIGroups("").WithResources("configmaps").WithResourceNames(RunName(s.Policy.Name, id))
+	}
+	role := rbacv1apply.Role(MigrationRightsName(s.Policy.Name), s.Settings.Namespace).
 		WithLabels(s.labels(MigrationComponent)).WithAnnotations(s.annotations()).
-		WithRules(rbacv1apply.PolicyRule().
-			WithAPIGroups("").WithResources("configmaps").
-			WithResourceNames(RunName(s.Policy.Name, id)).WithVerbs("get", "patch"))
+		WithRules(configMap(id).WithVerbs("get", "patch"))
+	if retried := s.plan.Status.Migration.RetryOf; retried != "" {
+		role.WithRules(configMap(retried).WithVerbs("get"))
+	}
+	return role
 }
 
 func (s *state) checkpointBinding() *rbacv1apply.RoleBindingApplyConfiguration {
@@ -155,6 +161,9 @@ func (s *state) migrationArgs(id, storage string) []string {
 		"--settle=" + s.Settings.Settle.String(),
 		fmt.Sprintf("--concurrency=%d", ptr.Deref(migration.Concurrency, defaultConcurrency)),
 		"--verify=" + string(cmp.Or(migration.Verify, v1alpha1.MigrationVerifySample)),
+	}
+	if retried := s.plan.Status.Migration.RetryOf; retried != "" {
+		args = append(args, "--retry="+RunName(s.Policy.Name, retried))
 	}
 	if most := migration.MaxWritesPerSecond; most != nil {
 		args = append(args, fmt.Sprintf("--max-writes-per-second=%d", *most))

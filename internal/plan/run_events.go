@@ -27,7 +27,7 @@ func RunEvents(before, after v1alpha1.ConversionPolicyStatus) []RunEvent {
 	var events []RunEvent
 	if last == nil || last.Run != next.Run || last.State != v1alpha1.MigrationRunning && next.State == v1alpha1.MigrationRunning {
 		events = append(events, RunEvent{Reason: v1alpha1.ReasonMigrationStarted,
-			Note: fmt.Sprintf("run %s rewrites objects at %s; its record is ConfigMap %s", next.Run, next.StorageVersion, next.Record)})
+			Note: what(next) + "; its record is ConfigMap " + next.Record})
 		last = &v1alpha1.MigrationStatus{State: v1alpha1.MigrationRunning}
 	}
 	if last.State == v1alpha1.MigrationRunning {

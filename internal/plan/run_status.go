@@ -44,14 +44,25 @@ func (s *state) newRun(run Run, storage string) *v1alpha1.MigrationStatus {
 	made := &v1alpha1.MigrationStatus{
 		Run: run.ID, State: v1alpha1.MigrationRunning, Step: s.stepOf(run), Trigger: s.Policy.Spec.Migration.Trigger,
 		StorageVersion: storage, CRDUID: s.CRD.UID, CRDGeneration: s.CRD.Generation,
-		StartTime: &metav1.Time{Time: s.Now},
-		Record:    s.Settings.Namespace + "/" + RunName(s.Policy.Name, run.ID),
+		StartTime: &metav1.Time{Time: s.Now}, RetryOf: s.retryOf(),
+		Record: s.Settings.Namespace + "/" + RunName(s.Policy.Name, run.ID),
 	}
 	run.fill(made)
 	if run.Progress != nil {
 		made.ProgressTime = s.second()
 	}
 	return made
+}
+
+// retryOf is the run of before where all that is left to do is what failed there.
+// The run itself looks at that run's record whether that is so.
+func (s *state) retryOf() string {
+	before := s.plan.Status.Migration
+	if before == nil || before.State != v1alpha1.MigrationFailed || before.Failed == 0 ||
+		before.CRDUID != s.CRD.UID || before.CRDGeneration != s.CRD.Generation {
+		return ""
+	}
+	return before.Run
 }
 
 // progressDue is when counters are worth a write of the status again.

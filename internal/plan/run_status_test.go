@@ -167,6 +167,45 @@ func TestSettingsOfRuns(t *testing.T) {
 	}
 }
 
+// TestRetries: after a run in which objects failed, the next one is told so and may
+// read its record, which stays as long; unless what failed is not all there is to do.
+func TestRetries(t *testing.T) {
+	cases := map[string]struct {
+		end  plan.Progress
+		then func(*world)
+		want bool
+	}{
+		"objects failed": {plan.Progress{Finished: true, Total: 3, Rewritten: 2, Failed: 1}, func(*world) {}, true},
+		"it was aborted": {plan.Progress{Finished: true, Total: 3, Rewritten: 2, Aborted: "no such version"}, func(*world) {}, false},
+		"the definition is another": {plan.Progress{Finished: true, Total: 3, Rewritten: 2, Failed: 1},
+			func(w *world) { w.observed.CRD.Generation++ }, false},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := running(t)
+			w.record(c.end)
+			w.settle()
+			first := plan.RunName(crontabs, w.observed.Runs[0].ID)
+			w.observed.Policy.Spec.Migration.Trigger = "second"
+			c.then(w)
+			w.settle()
+			second := w.observed.Runs[len(w.observed.Runs)-1]
+			if told := slices.Contains(second.Job.Spec.Template.Spec.Containers[0].Args, "--retry="+first); told != c.want {
+				t.Errorf("it is told to retry: %t, want %t", told, c.want)
+			}
+			if kept := len(w.observed.Runs) == 2; kept != c.want {
+				t.Errorf("the first run is kept: %t, want %t", kept, c.want)
+			}
+			second.Progress = &plan.Progress{Finished: true, Complete: true, Total: 3, Rewritten: 3}
+			w.observed.Runs[len(w.observed.Runs)-1] = second
+			w.settle()
+			if len(w.observed.Runs) != 1 || w.observed.Policy.Status.Migration.State != v1alpha1.MigrationSucceeded {
+				t.Errorf("in the end %d runs are left, and the latest is %s", len(w.observed.Runs), w.observed.Policy.Status.Migration.State)
+			}
+		})
+	}
+}
+
 // TestRightsOfRuns: a run may write through the subresource status only where the
 // policy asks for that way.
 func TestRightsOfRuns(t *testing.T) {
