@@ -22,6 +22,9 @@ type migrateOptions struct {
 	migration  migration.Options
 	checkpoint types.NamespacedName
 	kubeconfig string
+	verify     string
+	fallback   []string
+	retry      string
 }
 
 func newMigrateCommand() *cobra.Command {
@@ -39,6 +42,10 @@ objects failed, or when the run was aborted because it cannot succeed. Another
 exit code means that it is worth starting again.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			o.migration.Verify = migration.Verify(o.verify)
+			for _, fallback := range o.fallback {
+				o.migration.Fallback = append(o.migration.Fallback, migration.Fallback(fallback))
+			}
 			if err := o.validate(); err != nil {
 				return err
 			}
@@ -59,8 +66,14 @@ exit code means that it is worth starting again.`,
 	// k8s.io/apiextensions-apiserver pkg/apiserver/customresource_handler.go keeps
 	// the old storage that long for the requests in flight.
 	flags.DurationVar(&o.migration.Settle, "settle", 2*time.Minute, "time for writes at the old version to drain before the first object is listed")
-	flags.IntVar(&o.migration.Concurrency, "concurrency", 8, "objects in flight")
+	flags.IntVar(&o.migration.Concurrency, "concurrency", 32, "most objects in flight; the run adapts to the API server below it")
+	flags.IntVar(&o.migration.MaxWritesPerSecond, "max-writes-per-second", 0, "most patches sent in a second, whatever becomes of them; 0 means no limit")
+	flags.IntVar(&o.migration.Preflight, "preflight", 20, "objects that are tried without writing before the first write; 0 means none")
+	flags.StringVar(&o.verify, "verify", string(migration.VerifySample), "second look at objects that are done: None, Sample, or Full")
+	flags.StringSliceVar(&o.fallback, "fallback", nil, "paths to try, in this order, for an object that is refused at the storage version: Status, OldVersion")
+	flags.StringSliceVar(&o.migration.OldVersions, "old-versions", nil, "other served versions, for the fallback OldVersion and to find objects that cannot be listed")
 	flags.Int64Var(&o.migration.PageSize, "page-size", 500, "objects listed at once")
+	flags.StringVar(&o.retry, "retry", "", "name of the ConfigMap of an earlier run, of which only the failed objects are migrated; everything is, if the definition changed since")
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "path to a kubeconfig; empty means the pod's own ServiceAccount")
 	return cmd
 }
@@ -82,19 +95,52 @@ func (o *migrateOptions) validate() error {
 			errs = append(errs, fmt.Errorf("--%s is required", r.flag))
 		}
 	}
-	if o.migration.Pin.Generation < 1 {
-		errs = append(errs, fmt.Errorf("--crd-generation is required and must be at least 1, is %d", o.migration.Pin.Generation))
+	errs = append(errs, o.validateNumbers()...)
+	return errors.Join(append(errs, o.validateChoices()...)...)
+}
+
+func (o *migrateOptions) validateNumbers() []error {
+	m := o.migration
+	numbers := []struct {
+		ok   bool
+		want string
+		is   any
+	}{
+		{m.Pin.Generation >= 1, "--crd-generation is required and must be at least 1", m.Pin.Generation},
+		{m.Settle >= 0, "--settle must not be negative", m.Settle},
+		{m.Concurrency >= 1, "--concurrency must be at least 1", m.Concurrency},
+		{m.MaxWritesPerSecond >= 0, "--max-writes-per-second must not be negative", m.MaxWritesPerSecond},
+		{m.Preflight >= 0, "--preflight must not be negative", m.Preflight},
+		{m.PageSize >= 1, "--page-size must be at least 1", m.PageSize},
 	}
-	if o.migration.Settle < 0 {
-		errs = append(errs, fmt.Errorf("--settle must not be negative, is %s", o.migration.Settle))
+	var errs []error
+	for _, n := range numbers {
+		if !n.ok {
+			errs = append(errs, fmt.Errorf("%s, is %v", n.want, n.is))
+		}
 	}
-	if o.migration.Concurrency < 1 {
-		errs = append(errs, fmt.Errorf("--concurrency must be at least 1, is %d", o.migration.Concurrency))
+	return errs
+}
+
+func (o *migrateOptions) validateChoices() []error {
+	var errs []error
+	switch o.migration.Verify {
+	case migration.VerifyNone, migration.VerifySample, migration.VerifyFull:
+	default:
+		errs = append(errs, fmt.Errorf("--verify must be None, Sample or Full, is %q", o.verify))
 	}
-	if o.migration.PageSize < 1 {
-		errs = append(errs, fmt.Errorf("--page-size must be at least 1, is %d", o.migration.PageSize))
+	for _, fallback := range o.migration.Fallback {
+		switch fallback {
+		case migration.FallbackStatus:
+		case migration.FallbackOldVersion:
+			if len(o.migration.OldVersions) == 0 {
+				errs = append(errs, errors.New("--fallback OldVersion needs --old-versions"))
+			}
+		default:
+			errs = append(errs, fmt.Errorf("--fallback must be of Status and OldVersion, is %q", fallback))
+		}
 	}
-	return errors.Join(errs...)
+	return errs
 }
 
 func (o *migrateOptions) run(ctx context.Context) error {
@@ -106,14 +152,22 @@ func (o *migrateOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	servers, err := cluster.APIServers()
+	if err != nil {
+		return err
+	}
 	engine := migration.Engine{
 		Options:     o.migration,
 		Lister:      cluster,
 		Patcher:     cluster,
 		Definition:  cluster,
 		Discovery:   cluster,
+		Servers:     servers,
 		Checkpoints: cluster,
 		Clock:       migration.SystemClock{},
+	}
+	if o.retry != "" {
+		engine.Earlier = cluster.Earlier(o.retry)
 	}
 	_, err = engine.Run(ctx)
 	return err

@@ -27,6 +27,12 @@ func TestMigrateFlags(t *testing.T) {
 		"negative settle":           {slices.Concat(good, []string{"--settle=-1s"}), "--settle must not be negative, is -1s"},
 		"no workers":                {slices.Concat(good, []string{"--concurrency=0"}), "--concurrency must be at least 1, is 0"},
 		"empty pages":               {slices.Concat(good, []string{"--page-size=0"}), "--page-size must be at least 1, is 0"},
+		"negative rate":             {slices.Concat(good, []string{"--max-writes-per-second=-1"}), "--max-writes-per-second must not be negative, is -1"},
+		"negative preflight":        {slices.Concat(good, []string{"--preflight=-1"}), "--preflight must not be negative, is -1"},
+		"unknown verification":      {slices.Concat(good, []string{"--verify=Some"}), `--verify must be None, Sample or Full, is "Some"`},
+		"unknown fallback":          {slices.Concat(good, []string{"--fallback=Status,Scale"}), `--fallback must be of Status and OldVersion, is "Scale"`},
+		"fallback to no version":    {slices.Concat(good, []string{"--fallback=Status,OldVersion"}), "--fallback OldVersion needs --old-versions"},
+		"all of them":               {slices.Concat(good, []string{"--fallback=Status,OldVersion", "--old-versions=v1beta1,v1alpha1", "--verify=Full", "--max-writes-per-second=100"}), "stat " + kubeconfig + ": no such file or directory"},
 		"an argument":               {slices.Concat(good, []string{"crontabs"}), `unknown command "crontabs" for "conversion-operator migrate"`},
 		"good, but no such cluster": {good, "stat " + kubeconfig + ": no such file or directory"},
 	}

@@ -9,7 +9,6 @@ import (
 	"net/http"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 func conflict(name string) error {
@@ -46,7 +45,7 @@ func withoutRight(verb, name string) error {
 func tooLarge() error { return apierrors.NewRequestEntityTooLargeError("limit is 3145728") }
 
 func invalid(name string) error {
-	return apierrors.NewInvalid(schema.GroupKind{Group: "example.com", Kind: "CronTab"}, name, nil)
+	return apierrors.NewInvalid(testKind, name, nil)
 }
 
 func unreachable() error { return errors.New("dial tcp 10.0.0.1:443: connect: connection refused") }

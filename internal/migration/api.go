@@ -10,17 +10,37 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Lister lists the metadata of the migrated resource at the storage version,
-// in one namespace, or everywhere when namespace is empty. Reads are
-// consistent: the engine never asks for a cached resourceVersion.
-type Lister interface {
-	List(ctx context.Context, namespace string, options metav1.ListOptions) (*metav1.PartialObjectMetadataList, error)
+// Place is where objects are listed: at one version, the storage version if it
+// is empty, and in one namespace, or everywhere if that is empty.
+type Place struct {
+	Version   string
+	Namespace string
 }
 
-// Patcher sends a JSON merge patch to one object at the storage version and
-// returns the metadata that the API server answers with.
+// Lister lists the metadata of the migrated resource. Reads are consistent: the
+// engine never asks for a cached resourceVersion.
+type Lister interface {
+	List(ctx context.Context, place Place, options metav1.ListOptions) (*metav1.PartialObjectMetadataList, error)
+}
+
+// Patch is a JSON merge patch of one object.
+type Patch struct {
+	Namespace string
+	Name      string
+	// Version is the served version that it is sent to; empty is the storage
+	// version.
+	Version string
+	// Subresource is "status", or empty for the object itself.
+	Subresource string
+	// DryRun has the API server do everything but the write.
+	DryRun bool
+	Body   []byte
+}
+
+// Patcher sends a patch once and returns the metadata that the API server
+// answers with.
 type Patcher interface {
-	Patch(ctx context.Context, namespace, name string, patch []byte) (*metav1.PartialObjectMetadata, error)
+	Patch(ctx context.Context, patch Patch) (*metav1.PartialObjectMetadata, error)
 }
 
 // Definition reads the metadata of the CustomResourceDefinition that the run is
@@ -36,11 +56,22 @@ type Discovery interface {
 	ServedResource(ctx context.Context) (*metav1.APIResource, error)
 }
 
-// Checkpoints keeps the run's record. Load returns nothing when no record was
-// saved yet.
+// Servers knows the API servers one by one.
+type Servers interface {
+	// Addresses are all API servers, as host:port, and how many hold a lease:
+	// more leases than addresses mean that one address stands for several.
+	Addresses(ctx context.Context) (addresses []string, leases int, err error)
+	// ServedResourceAt is what one API server shows, as Discovery is for the one
+	// that happens to answer.
+	ServedResourceAt(ctx context.Context, address string) (*metav1.APIResource, error)
+}
+
+// Checkpoints keeps the run's record and what belongs to it, by key. Load
+// returns nothing when nothing was saved yet. Save writes the keys that it is
+// given, all at once, and leaves the others as they are.
 type Checkpoints interface {
-	Load(ctx context.Context) ([]byte, error)
-	Save(ctx context.Context, record []byte) error
+	Load(ctx context.Context) (map[string]string, error)
+	Save(ctx context.Context, data map[string]string) error
 }
 
 // Clock tells the time and waits. Sleep returns the context's error when the

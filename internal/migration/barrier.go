@@ -27,27 +27,35 @@ const (
 func (e *Engine) passBarrier(ctx context.Context, j *journal) error {
 	log := logr.FromContextOrDiscard(ctx)
 	if j.record.Barrier != "" {
-		log.Info("Resuming", "barrier", j.record.Barrier, "pages", j.record.Checkpoint.Pages, "done", j.record.Checkpoint.Done())
+		log.Info("Resuming", "state", j.record.State, "barrier", j.record.Barrier, "pages", j.record.Checkpoint.Pages, "done", j.record.Checkpoint.Done())
 		return nil
 	}
 	if err := e.awaitStorageVersion(ctx); err != nil {
 		return err
 	}
-	log.Info("Waiting for writes at the old version to drain", "settle", e.Settle.String())
-	if err := e.Clock.Sleep(ctx, e.Settle); err != nil {
+	if err := e.awaitServers(ctx, j); err != nil {
+		return err
+	}
+	settle := e.settleTime(j)
+	log.Info("Waiting for writes at the old version to drain", "settle", settle.String())
+	if err := e.Clock.Sleep(ctx, settle); err != nil {
 		return err
 	}
 	if err := e.checkPin(ctx); err != nil {
 		return err
 	}
-	list, err := e.list(ctx, "", metav1.ListOptions{Limit: 1})
+	list, err := e.listAnywhere(ctx, "", metav1.ListOptions{Limit: 1})
+	if unreadable(err) {
+		return abortf("cannot list %s: the first object cannot be read at any served version: "+
+			"serve the version that it is stored at, or repair its conversion: %v", e.Resource.GroupResource(), err)
+	}
 	if err != nil {
 		return err
 	}
 	if list.ResourceVersion == "" {
 		return abortf("the list of %s has no resourceVersion, so there is no telling which objects are current", e.Resource.GroupResource())
 	}
-	log.Info("Barrier passed: writes at the old version have drained", "barrier", list.ResourceVersion)
+	log.Info("Barrier passed: writes at the old version have drained", "barrier", list.ResourceVersion, "kind", j.record.BarrierKind)
 	return j.passBarrier(ctx, list.ResourceVersion)
 }
 

@@ -120,7 +120,7 @@ func TestBarrierIsReadAfterSettling(t *testing.T) {
 			if diff := cmp.Diff(metav1.ListOptions{Limit: 1}, options); diff != "" {
 				t.Errorf("list for the barrier (-want +got):\n%s", diff)
 			}
-			if diff := cmp.Diff([]time.Duration{discoveryInterval, time.Minute}, clock.slept); diff != "" {
+			if diff := cmp.Diff([]time.Duration{discoveryInterval, discoveryInterval, time.Minute}, clock.slept); diff != "" {
 				t.Errorf("waits before the barrier (-want +got):\n%s", diff)
 			}
 		}
@@ -137,7 +137,7 @@ func TestBarrierIsReadAfterSettling(t *testing.T) {
 	for _, r := range store.records(t) {
 		states = append(states, r.State)
 	}
-	if diff := cmp.Diff([]State{StateSettling, StateRunning, StateCompleted}, states); diff != "" {
+	if diff := cmp.Diff([]State{StateSettling, StateRunning, StateAuditing, StateCompleted}, states); diff != "" {
 		t.Errorf("states (-want +got):\n%s", diff)
 	}
 }
@@ -151,7 +151,7 @@ func TestResumedRunKeepsItsBarrier(t *testing.T) {
 		t.Fatal("the run did not stop")
 	}
 	api.onPatch = nil
-	api.write("ns/b", "v1")
+	api.write("ns/b", "v1beta1")
 
 	engine.Clock = clock
 	engine.Discovery = seeFunc(func() seen {
@@ -165,7 +165,7 @@ func TestResumedRunKeepsItsBarrier(t *testing.T) {
 	if record.Barrier != "103" || len(clock.slept) != 0 {
 		t.Errorf("barrier is %q after waiting %v", record.Barrier, clock.slept)
 	}
-	want := Counters{Total: 4, Rewritten: 3, Current: 1}
+	want := Counters{Total: 4, Rewritten: 4}
 	if diff := cmp.Diff(want, record.Counters); diff != "" {
 		t.Errorf("counters (-want +got):\n%s", diff)
 	}
@@ -182,6 +182,6 @@ func TestBarrierNeedsAResourceVersion(t *testing.T) {
 
 type listFunc func() (*metav1.PartialObjectMetadataList, error)
 
-func (f listFunc) List(context.Context, string, metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
+func (f listFunc) List(context.Context, Place, metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
 	return f()
 }

@@ -9,6 +9,7 @@ import (
 	"context"
 	"encoding/json"
 	"encoding/pem"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -37,7 +38,7 @@ func (r *resource) setVerbs(ctx context.Context, run string, as Patcher, verbs .
 		return err
 	}
 	return poll(ctx, func(ctx context.Context) (bool, error) {
-		_, err := as.Patch(ctx, "default", objectName(0), []byte("{}"))
+		_, err := as.Patch(ctx, Patch{Namespace: "default", Name: objectName(0), Body: []byte("{}")})
 		return apierrors.IsForbidden(err) != slices.Contains(verbs, "patch"), nil
 	})
 }
@@ -57,10 +58,10 @@ func (r *resource) recreate(ctx context.Context) error {
 	return r.client.Create(ctx, r.definition())
 }
 
-// convertByWebhook has objects converted by a server that marks them.
-func (r *resource) convertByWebhook(t *testing.T) {
+// convertBy has objects converted by a server that changes them.
+func (r *resource) convertBy(t *testing.T, change func(*unstructured.Unstructured) error) {
 	t.Helper()
-	server := httptest.NewTLSServer(http.HandlerFunc(convert))
+	server := httptest.NewTLSServer(converter(change))
 	t.Cleanup(server.Close)
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 	conversion, err := json.Marshal(apiextensionsv1.CustomResourceConversion{
@@ -72,12 +73,29 @@ func (r *resource) convertByWebhook(t *testing.T) {
 	})
 	must(t, err)
 	must(t, r.change(t.Context(), `[{"op": "replace", "path": "/spec/conversion", "value": `+string(conversion)+`}]`))
+	r.repin(t)
+}
+
+// repin makes runs for the definition as it is now.
+func (r *resource) repin(t *testing.T) {
+	t.Helper()
 	crd := r.definition()
 	must(t, r.client.Get(t.Context(), client.ObjectKeyFromObject(crd), crd))
 	r.pin.Generation = crd.Generation
 }
 
-func convert(w http.ResponseWriter, request *http.Request) {
+// errConverterAway has the converter close the connection.
+var errConverterAway = errors.New("the converter is away")
+
+type converter func(*unstructured.Unstructured) error
+
+// mark is a change that tells in etcd who converted an object.
+func mark(object *unstructured.Unstructured) error {
+	object.Object["spec"] = map[string]any{"host": "converted"}
+	return nil
+}
+
+func (c converter) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	var review apiextensionsv1.ConversionReview
 	if err := json.NewDecoder(request.Body).Decode(&review); err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
@@ -91,8 +109,15 @@ func convert(w http.ResponseWriter, request *http.Request) {
 			return
 		}
 		object.SetAPIVersion(review.Request.DesiredAPIVersion)
-		object.Object["spec"] = map[string]any{"host": "converted"}
+		if err := c(object); errors.Is(err, errConverterAway) {
+			panic(http.ErrAbortHandler)
+		} else if err != nil {
+			review.Response.Result = metav1.Status{Status: metav1.StatusFailure, Message: err.Error()}
+		}
 		review.Response.ConvertedObjects = append(review.Response.ConvertedObjects, runtime.RawExtension{Object: object})
+	}
+	if review.Response.Result.Status == metav1.StatusFailure {
+		review.Response.ConvertedObjects = nil
 	}
 	review.Request = nil
 	_ = json.NewEncoder(w).Encode(review)

@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,22 +16,26 @@ import (
 // saveInterval spaces the writes that only show progress inside a page.
 const saveInterval = time.Second
 
-// journal keeps the run's record. One goroutine uses it.
+// journal keeps the run's record and what belongs to it: the list of all
+// failures, and the objects to look at again. One goroutine uses it.
 type journal struct {
-	record Record
-	store  Checkpoints
-	clock  Clock
+	record   Record
+	failures failureList
+	again    secondLook
+	store    Checkpoints
+	clock    Clock
+	pace     *pace
 
-	// pageFailures are those of the open page. They enter the record with the
-	// page, so that a page done again does not list them twice.
-	pageFailures []Failure
-	saved        time.Time
+	// page are the results of the open page that the lists above take in when it
+	// is closed, so that a page done again does not enter them twice.
+	page  []result
+	saved time.Time
 }
 
 // openJournal reads the record of the run, or starts one.
 func openJournal(ctx context.Context, o Options, store Checkpoints, clock Clock) (*journal, error) {
 	j := &journal{store: store, clock: clock}
-	var data []byte
+	var data map[string]string
 	err := patiently(ctx, clock, func() (err error) {
 		data, err = store.Load(ctx)
 		return err
@@ -38,24 +43,53 @@ func openJournal(ctx context.Context, o Options, store Checkpoints, clock Clock)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the checkpoint: %w", err)
 	}
-	if len(data) == 0 {
+	if data[RecordKey] == "" {
 		j.record = Record{
 			Format: recordFormat, Run: o.Run, CRDUID: o.Pin.UID, CRDGeneration: o.Pin.Generation,
-			State: StateSettling, StartTime: j.now(),
+			State: StatePreflight, StartTime: j.now(),
 		}
+		if o.Preflight == 0 {
+			j.record.State = StateSettling
+		}
+		j.pace = newPace(clock, 0)
 		return j, j.save(ctx)
 	}
-	if j.record, err = ParseRecord(data); err != nil {
-		return nil, err
+	return j, j.resume(o, data)
+}
+
+// resume goes on with what an earlier pod saved. A record of the format before
+// becomes one of this format with the next write.
+func (j *journal) resume(o Options, data map[string]string) (err error) {
+	if j.record, err = ParseRecord([]byte(data[RecordKey])); err != nil {
+		return err
 	}
-	return j, j.record.belongsTo(o)
+	if err = j.record.belongsTo(o); err != nil {
+		return err
+	}
+	if j.failures, err = openFailures(data); err != nil {
+		return err
+	}
+	if j.again, err = openSecondLook(data); err != nil {
+		return err
+	}
+	j.pace = newPace(j.clock, j.record.Checkpoint.Done())
+	if !j.record.Finished() {
+		j.record.Format = recordFormat
+	}
+	return nil
+}
+
+// enter records that the run is in another state.
+func (j *journal) enter(ctx context.Context, state State) error {
+	j.record.State = state
+	return j.save(ctx)
 }
 
 // passBarrier records the barrier, which a restarted pod keeps.
 func (j *journal) passBarrier(ctx context.Context, barrier string) error {
 	j.record.Barrier = barrier
-	j.record.State = StateRunning
-	return j.save(ctx)
+	j.pace = newPace(j.clock, 0)
+	return j.enter(ctx, StateRunning)
 }
 
 // openPage starts counting a page, from where the last whole page ended.
@@ -75,64 +109,139 @@ func (j *journal) openPage(page *metav1.PartialObjectMetadataList) {
 
 // note counts one object and shows the progress now and then.
 func (j *journal) note(ctx context.Context, r result) error {
-	j.record.add(r.outcome)
-	if r.outcome == failed {
-		j.pageFailures = append(j.pageFailures, Failure{Object: r.object, Message: shorten(r.message)})
-	}
+	j.record.add(r)
+	j.page = append(j.page, r)
+	return j.show(ctx)
+}
+
+// show saves the progress, unless it did so a moment ago.
+func (j *journal) show(ctx context.Context) error {
 	if j.clock.Now().Sub(j.saved) < saveInterval {
 		return nil
 	}
 	return j.save(ctx)
 }
 
+// wait shows why the run stands still, or that it goes on.
+func (j *journal) wait(ctx context.Context, text string) error {
+	if j.record.Waiting == text {
+		return nil
+	}
+	j.record.Waiting = text
+	return j.save(ctx)
+}
+
 // closePage makes a finished page the base that a restarted pod starts from.
 func (j *journal) closePage(ctx context.Context, token string) error {
-	j.settlePage()
+	data, err := j.settlePage()
+	if err != nil {
+		return err
+	}
 	j.record.Checkpoint = Checkpoint{Pages: j.record.Checkpoint.Pages + 1, Continue: token, Counters: j.record.Counters}
-	return j.save(ctx)
+	return j.saveWith(ctx, data)
+}
+
+// endPass closes the last page and the pass in one write, so that no record in
+// between looks like the start of a pass.
+func (j *journal) endPass(ctx context.Context) error {
+	j.record.Total = j.record.Done()
+	j.record.State = StateAuditing
+	return j.closePage(ctx, "")
 }
 
 // restart forgets all pages: the pass starts again and meets every object again.
-func (j *journal) restart() {
+func (j *journal) restart(ctx context.Context) error {
+	data := map[string]string{}
+	j.failures.clear(data)
+	j.again = secondLook{changed: true}
+	if err := j.again.write(data); err != nil {
+		return err
+	}
+	j.page = nil
 	j.record.Checkpoint = Checkpoint{}
 	j.record.Counters = Counters{}
 	j.record.Failures = nil
+	j.record.Verified, j.record.Verification = 0, ""
+	j.pace = newPace(j.clock, 0)
+	return j.saveWith(ctx, data)
 }
 
-// complete closes the last page and the run in one write, so that no record in
-// between looks like the start of a pass.
+// retry takes over what an earlier run has done, its barrier among it.
+func (j *journal) retry(ctx context.Context, before Record) error {
+	j.record.RetryOf = before.Run
+	j.record.Barrier, j.record.BarrierKind, j.record.APIServers = before.Barrier, before.BarrierKind, before.APIServers
+	j.record.Counters = before.Counters
+	j.record.Failed = 0
+	j.record.Checkpoint = Checkpoint{Counters: j.record.Counters}
+	j.pace = newPace(j.clock, j.record.Done())
+	return j.enter(ctx, StateRunning)
+}
+
+// repeat begins the run again, because its barrier was none.
+func (j *journal) repeat(ctx context.Context) error {
+	j.record.RetryOf = ""
+	j.record.Repeats++
+	j.record.State = StateSettling
+	j.record.Barrier = ""
+	return j.restart(ctx)
+}
+
+// complete ends the run.
 func (j *journal) complete(ctx context.Context) error {
-	j.settlePage()
-	j.record.Total = j.record.Done()
-	j.record.Checkpoint = Checkpoint{Pages: j.record.Checkpoint.Pages + 1, Counters: j.record.Counters}
-	j.record.State = StateCompleted
 	j.record.CompletionTime = j.now()
-	return j.save(ctx)
+	return j.enter(ctx, StateCompleted)
 }
 
 // abort ends the run for good.
 func (j *journal) abort(ctx context.Context, reason string) error {
-	j.settlePage()
+	data, err := j.settlePage()
+	if err != nil {
+		return err
+	}
 	j.record.State = StateAborted
-	j.record.Message = shorten(reason)
+	j.record.Message = shorten(reason, maxMessage)
 	j.record.CompletionTime = j.now()
-	return j.save(ctx)
+	return j.saveWith(ctx, data)
 }
 
-func (j *journal) settlePage() {
+// settlePage takes the results of the open page into the lists, and returns what
+// of them is to be saved.
+func (j *journal) settlePage() (map[string]string, error) {
+	data := map[string]string{}
+	var failures []Failure
+	for i, r := range j.page {
+		if r.outcome == failed {
+			failures = append(failures, r.failure())
+		}
+		j.again.add(j.record.Run, r, j.record.Checkpoint.Done()+int64(i), j.clock.Now())
+	}
+	j.page = nil
 	room := maxFailures - len(j.record.Failures)
-	j.record.Failures = append(j.record.Failures, j.pageFailures[:min(room, len(j.pageFailures))]...)
-	j.pageFailures = nil
+	j.record.Failures = append(j.record.Failures, failures[:min(room, len(failures))]...)
+	if err := j.failures.add(failures, data); err != nil {
+		return nil, err
+	}
+	return data, j.again.write(data)
 }
 
-// save writes the record. Without it a restarted pod would repeat or miss work
-// unseen, so an error stops the run.
 func (j *journal) save(ctx context.Context) error {
-	data, err := json.Marshal(j.record)
+	return j.saveWith(ctx, nil)
+}
+
+// saveWith writes the record, and other keys with it. Without it a restarted pod
+// would repeat or miss work unseen, so an error stops the run.
+func (j *journal) saveWith(ctx context.Context, data map[string]string) error {
+	j.record.RatePerSecond, j.record.EstimatedCompletion = j.pace.forecast(j.record)
+	if j.record.Finished() {
+		j.record.Waiting = ""
+	}
+	text, err := json.Marshal(j.record)
 	if err != nil {
 		return fmt.Errorf("cannot encode the migration record: %w", err)
 	}
-	if err := patiently(ctx, j.clock, func() error { return j.store.Save(ctx, data) }); err != nil {
+	all := map[string]string{RecordKey: string(text)}
+	maps.Copy(all, data)
+	if err := patiently(ctx, j.clock, func() error { return j.store.Save(ctx, all) }); err != nil {
 		return fmt.Errorf("cannot write the checkpoint: %w", err)
 	}
 	j.saved = j.clock.Now()

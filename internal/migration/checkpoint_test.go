@@ -34,16 +34,23 @@ func TestRecordOfEveryPage(t *testing.T) {
 	first := Counters{Total: 12, Rewritten: 4, Gone: 1}
 	second := Counters{Total: 12, Rewritten: 8, Gone: 1, Failed: 1}
 	third := Counters{Total: 12, Rewritten: 10, Gone: 1, Failed: 1}
-	failures := []Failure{{Object: "ns/a006", Message: invalid("a006").Error()}}
+	failures := []Failure{{
+		Object: "ns/a006", Reason: ReasonInvalid, Message: invalid("a006").Error(),
+		Command: "kubectl patch crontabs.v1.example.com a006 --namespace ns --type merge --patch '{}' --dry-run=server",
+	}}
 	want := []Record{
 		{State: StateSettling},
 		{State: StateRunning, Barrier: "112"},
 		{State: StateRunning, Barrier: "112", Counters: first, Checkpoint: Checkpoint{Pages: 1, Continue: "112|ns/a004", Counters: first}},
 		{State: StateRunning, Barrier: "112", Counters: second, Checkpoint: Checkpoint{Pages: 2, Continue: "112|ns/a009", Counters: second}, Failures: failures},
+		{State: StateAuditing, Barrier: "112", Counters: third, Checkpoint: Checkpoint{Pages: 3, Counters: third}, Failures: failures},
 		{State: StateCompleted, Barrier: "112", Counters: third, Checkpoint: Checkpoint{Pages: 3, Counters: third}, Failures: failures},
 	}
 	for i := range want {
 		want[i].Format, want[i].Run, want[i].StartTime = recordFormat, "run-1", start
+		if i > 0 {
+			want[i].BarrierKind, want[i].APIServers = BarrierAllServers, 1
+		}
 		want[i].CRDUID, want[i].CRDGeneration = testPin.UID, testPin.Generation
 	}
 	got := store.records(t)
@@ -194,11 +201,11 @@ func TestCheckpointWriteThatFailsStopsThePatchesInFlight(t *testing.T) {
 	}
 	engine := newTestEngine(api, store)
 	engine.Clock = steppingClock(time.Second)
-	engine.Patcher = patchFunc(func(ctx context.Context, namespace, name string, patch []byte) (*metav1.PartialObjectMetadata, error) {
-		if name == "a001" {
+	engine.Patcher = patchFunc(func(ctx context.Context, patch Patch) (*metav1.PartialObjectMetadata, error) {
+		if patch.Name == "a001" {
 			<-ctx.Done()
 		}
-		return api.Patch(ctx, namespace, name, patch)
+		return api.Patch(ctx, patch)
 	})
 	_, err := engine.Run(t.Context())
 	wantError(t, err, "cannot write the checkpoint")

@@ -32,7 +32,7 @@ func TestPatchIsSentOnceHoweverSoonTheServerAsksForItAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = cluster.Patch(t.Context(), "ns", "a", []byte("{}"))
+	_, err = cluster.Patch(t.Context(), Patch{Namespace: "ns", Name: "a", Body: []byte("{}")})
 	seconds, _ := apierrors.SuggestsClientDelay(err)
 	if diff := cmp.Diff([]int{1, 7}, []int{int(requests.Load()), seconds}); diff != "" {
 		t.Errorf("requests and seconds to wait (-want +got):\n%s\nerror is %v", diff, err)

@@ -33,6 +33,7 @@ var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Ver
 // Cluster is the API server as a run sees it: Lister, Patcher, Definition,
 // Discovery and Checkpoints.
 type Cluster struct {
+	config     *rest.Config
 	resource   schema.GroupVersionResource
 	definition string
 	metadata   metadata.Interface
@@ -71,6 +72,7 @@ func Connect(config *rest.Config, resource schema.GroupVersionResource, definiti
 		return nil, fmt.Errorf("cannot make a ConfigMap client: %w", err)
 	}
 	return &Cluster{
+		config:     config,
 		resource:   resource,
 		definition: definition,
 		metadata:   objects,
@@ -82,8 +84,16 @@ func Connect(config *rest.Config, resource schema.GroupVersionResource, definiti
 }
 
 // List implements Lister.
-func (c *Cluster) List(ctx context.Context, namespace string, options metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
-	return c.metadata.Resource(c.resource).Namespace(namespace).List(ctx, options)
+func (c *Cluster) List(ctx context.Context, place Place, options metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
+	return c.metadata.Resource(c.at(place.Version)).Namespace(place.Namespace).List(ctx, options)
+}
+
+// at is the resource at a served version; empty is the storage version.
+func (c *Cluster) at(version string) schema.GroupVersionResource {
+	if version == "" {
+		return c.resource
+	}
+	return c.resource.GroupResource().WithVersion(version)
 }
 
 // patchClient is a client like the one for metadata, which has no way to ask
@@ -99,17 +109,25 @@ func patchClient(config *rest.Config, version schema.GroupVersion) (rest.Interfa
 // for it again: the engine looks at the CustomResourceDefinition before it sends
 // a patch. Fields that the schema does not know were stored before; warning
 // about each of them would only slow the API server down.
-func (c *Cluster) Patch(ctx context.Context, namespace, name string, patch []byte) (*metav1.PartialObjectMetadata, error) {
-	answer := &metav1.PartialObjectMetadata{}
-	err := c.patches.Patch(types.MergePatchType).
-		NamespaceIfScoped(namespace, namespace != "").
+func (c *Cluster) Patch(ctx context.Context, patch Patch) (*metav1.PartialObjectMetadata, error) {
+	request := c.patches.Patch(types.MergePatchType).
+		AbsPath("/apis", c.resource.Group, c.at(patch.Version).Version).
+		NamespaceIfScoped(patch.Namespace, patch.Namespace != "").
 		Resource(c.resource.Resource).
-		Name(name).
+		Name(patch.Name).
 		Param("fieldManager", userAgent).
-		Param("fieldValidation", metav1.FieldValidationIgnore).
+		Param("fieldValidation", metav1.FieldValidationIgnore)
+	if patch.Subresource != "" {
+		request = request.SubResource(patch.Subresource)
+	}
+	if patch.DryRun {
+		request = request.Param("dryRun", metav1.DryRunAll)
+	}
+	answer := &metav1.PartialObjectMetadata{}
+	err := request.
 		SetHeader("Accept", "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1").
 		MaxRetries(0).
-		Body(patch).
+		Body(patch.Body).
 		Do(ctx).
 		Into(answer)
 	if err != nil {
@@ -126,7 +144,11 @@ func (c *Cluster) DefinitionMetadata(ctx context.Context) (*metav1.PartialObject
 
 // ServedResource implements Discovery.
 func (c *Cluster) ServedResource(ctx context.Context) (*metav1.APIResource, error) {
-	resources, err := c.discovery.ServerResourcesForGroupVersionWithContext(ctx, c.resource.GroupVersion().String())
+	return c.servedResource(ctx, c.discovery)
+}
+
+func (c *Cluster) servedResource(ctx context.Context, client *discovery.DiscoveryClient) (*metav1.APIResource, error) {
+	resources, err := client.ServerResourcesForGroupVersionWithContext(ctx, c.resource.GroupVersion().String())
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
@@ -141,18 +163,25 @@ func (c *Cluster) ServedResource(ctx context.Context) (*metav1.APIResource, erro
 	return nil, nil
 }
 
+// Earlier is the ConfigMap of an earlier run, in the same namespace.
+func (c *Cluster) Earlier(name string) Checkpoints {
+	other := *c
+	other.checkpoint = name
+	return &other
+}
+
 // Load implements Checkpoints.
-func (c *Cluster) Load(ctx context.Context) ([]byte, error) {
+func (c *Cluster) Load(ctx context.Context) (map[string]string, error) {
 	configMap, err := c.configMaps.Get(ctx, c.checkpoint, metav1.GetOptions{})
 	if err != nil {
 		return nil, err
 	}
-	return []byte(configMap.Data[RecordKey]), nil
+	return configMap.Data, nil
 }
 
 // Save implements Checkpoints.
-func (c *Cluster) Save(ctx context.Context, record []byte) error {
-	patch, err := json.Marshal(map[string]any{"data": map[string]string{RecordKey: string(record)}})
+func (c *Cluster) Save(ctx context.Context, data map[string]string) error {
+	patch, err := json.Marshal(map[string]any{"data": data})
 	if err != nil {
 		return err
 	}

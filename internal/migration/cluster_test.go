@@ -9,6 +9,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/url"
 	"os"
 	"path"
 	"testing"
@@ -50,6 +51,9 @@ type cluster struct {
 	config *rest.Config
 	client client.Client
 	etcd   *clientv3.Client
+
+	server  *envtest.APIServer
+	etcdURL *url.URL
 }
 
 // resource is a CustomResourceDefinition whose objects are stored at v1beta1,
@@ -68,6 +72,8 @@ func startCluster(t *testing.T) *cluster {
 		t.Fatal("KUBEBUILDER_ASSETS is not set: it names the directory of kube-apiserver and etcd, which make integration builds")
 	}
 	env := &envtest.Environment{}
+	// The API server must answer at the address that it advertises.
+	env.ControlPlane.GetAPIServer().Configure().Set("bind-address", "0.0.0.0")
 	config, err := env.Start()
 	must(t, err)
 	t.Cleanup(func() {
@@ -85,10 +91,18 @@ func startCluster(t *testing.T) *cluster {
 	etcd, err := clientv3.New(clientv3.Config{Endpoints: []string{env.ControlPlane.Etcd.URL.String()}})
 	must(t, err)
 	t.Cleanup(func() { _ = etcd.Close() })
-	return &cluster{config: config, client: c, etcd: etcd}
+	return &cluster{config: config, client: c, etcd: etcd, server: env.ControlPlane.GetAPIServer(), etcdURL: env.ControlPlane.Etcd.URL}
 }
 
 func (c *cluster) newResource(t *testing.T, plural string, objects int) *resource {
+	t.Helper()
+	r := c.newStored(t, plural, objects)
+	r.flip(t)
+	return r
+}
+
+// newStored is a resource whose storage version has not moved yet.
+func (c *cluster) newStored(t *testing.T, plural string, objects int) *resource {
 	t.Helper()
 	r := &resource{cluster: c, plural: plural, objects: objects}
 	crd := r.definition()
@@ -98,12 +112,18 @@ func (c *cluster) newResource(t *testing.T, plural string, objects int) *resourc
 		return err == nil, nil
 	})
 	r.createObjects(t)
+	return r
+}
 
+// flip moves the storage version to v1.
+func (r *resource) flip(t *testing.T) {
+	t.Helper()
+	crd := r.definition()
+	must(t, r.client.Get(t.Context(), client.ObjectKeyFromObject(crd), crd))
 	before := crd.DeepCopy()
 	crd.Spec.Versions[0].Storage, crd.Spec.Versions[1].Storage = false, true
-	must(t, c.client.Patch(t.Context(), crd, client.MergeFrom(before)))
+	must(t, r.client.Patch(t.Context(), crd, client.MergeFrom(before)))
 	r.pin = Pin{Name: crd.Name, UID: crd.UID, Generation: crd.Generation}
-	return r
 }
 
 func (r *resource) definition() *apiextensionsv1.CustomResourceDefinition {
@@ -129,6 +149,10 @@ func (r *resource) definition() *apiextensionsv1.CustomResourceDefinition {
 			},
 		},
 	}
+}
+
+func (r *resource) resource() schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: testGroup, Version: "v1", Resource: r.plural}
 }
 
 func objectName(i int) string { return fmt.Sprintf("object-%04d", i) }
@@ -168,12 +192,14 @@ func (r *resource) engine(t *testing.T, run string) *Engine {
 		UserName: "system:serviceaccount:default:" + checkpoint.Name,
 		Groups:   []string{"system:serviceaccounts", "system:authenticated"},
 	}
-	gvr := schema.GroupVersionResource{Group: testGroup, Version: "v1", Resource: r.plural}
+	gvr := r.resource()
 	c, err := Connect(config, gvr, r.pin.Name, checkpoint)
 	must(t, err)
+	servers, err := c.APIServers()
+	must(t, err)
 	return &Engine{
-		Options: Options{Run: run, Resource: gvr, Pin: r.pin, Settle: settle, Concurrency: 8, PageSize: 500},
-		Lister:  c, Patcher: c, Definition: c, Discovery: c, Checkpoints: c, Clock: SystemClock{},
+		Options: Options{Run: run, Resource: gvr, Pin: r.pin, Settle: settle, Concurrency: 32, PageSize: 500, Preflight: 20, Verify: VerifyFull},
+		Lister:  c, Patcher: c, Definition: c, Discovery: c, Servers: servers, Checkpoints: c, Clock: SystemClock{},
 	}
 }
 
@@ -182,6 +208,11 @@ func (r *resource) grant(t *testing.T, checkpoint types.NamespacedName) {
 	t.Helper()
 	metadata := metav1.ObjectMeta{Namespace: checkpoint.Namespace, Name: checkpoint.Name}
 	subjects := []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: checkpoint.Namespace, Name: checkpoint.Name}}
+	servers := metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: checkpoint.Name + "-servers"}
+	leases := metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: checkpoint.Name + "-servers"}
+	bind := func(role metav1.ObjectMeta) *rbacv1.RoleBinding {
+		return &rbacv1.RoleBinding{ObjectMeta: role, Subjects: subjects, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.Name}}
+	}
 	ref := func(kind string) rbacv1.RoleRef {
 		return rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: checkpoint.Name}
 	}
@@ -191,8 +222,16 @@ func (r *resource) grant(t *testing.T, checkpoint types.NamespacedName) {
 			{APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{checkpoint.Name}, Verbs: []string{"get", "patch"}},
 		}},
 		&rbacv1.RoleBinding{ObjectMeta: metadata, Subjects: subjects, RoleRef: ref("Role")},
+		&rbacv1.Role{ObjectMeta: servers, Rules: []rbacv1.PolicyRule{
+			{APIGroups: []string{"discovery.k8s.io"}, Resources: []string{"endpointslices"}, Verbs: []string{"list"}},
+		}},
+		bind(servers),
+		&rbacv1.Role{ObjectMeta: leases, Rules: []rbacv1.PolicyRule{
+			{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"list"}},
+		}},
+		bind(leases),
 		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: checkpoint.Name}, Rules: []rbacv1.PolicyRule{
-			{APIGroups: []string{testGroup}, Resources: []string{r.plural}, Verbs: []string{"list", "patch"}},
+			{APIGroups: []string{testGroup}, Resources: []string{r.plural, r.plural + "/status"}, Verbs: []string{"list", "patch"}},
 			{APIGroups: []string{definitions.Group}, Resources: []string{definitions.Resource}, ResourceNames: []string{r.pin.Name}, Verbs: []string{"get"}},
 		}},
 		&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: checkpoint.Name}, Subjects: subjects, RoleRef: ref("ClusterRole")},
@@ -203,18 +242,19 @@ func (r *resource) grant(t *testing.T, checkpoint types.NamespacedName) {
 	}
 }
 
-// refuseUpdates has the API server refuse every update of one object.
-func (r *resource) refuseUpdates(t *testing.T, name string) {
+// refuseUpdates has the API server refuse every update of one object, at these
+// versions, which are all when it is "*".
+func (r *resource) refuseUpdates(t *testing.T, name, version string) {
 	t.Helper()
 	metadata := metav1.ObjectMeta{Name: r.plural + ".hold"}
 	must(t, r.client.Create(t.Context(), &admissionv1.ValidatingAdmissionPolicy{
 		ObjectMeta: metadata,
 		Spec: admissionv1.ValidatingAdmissionPolicySpec{
 			FailurePolicy: ptr.To(admissionv1.Fail),
-			MatchConstraints: &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{
+			MatchConstraints: &admissionv1.MatchResources{MatchPolicy: ptr.To(admissionv1.Exact), ResourceRules: []admissionv1.NamedRuleWithOperations{{
 				RuleWithOperations: admissionv1.RuleWithOperations{
 					Operations: []admissionv1.OperationType{admissionv1.Update},
-					Rule:       admissionv1.Rule{APIGroups: []string{testGroup}, APIVersions: []string{"*"}, Resources: []string{r.plural}},
+					Rule:       admissionv1.Rule{APIGroups: []string{testGroup}, APIVersions: []string{version}, Resources: []string{r.plural}},
 				},
 			}}},
 			Validations: []admissionv1.Validation{{Expression: fmt.Sprintf("object.metadata.name != %q", name), Message: "this object is held back"}},
@@ -291,11 +331,4 @@ func waitFor(t *testing.T, what string, condition wait.ConditionWithContextFunc)
 
 func poll(ctx context.Context, condition wait.ConditionWithContextFunc) error {
 	return wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, patienceOfTests, true, condition)
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

@@ -23,6 +23,8 @@ import (
 
 var testResource = schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "crontabs"}
 
+var testKind = schema.GroupKind{Group: "example.com", Kind: "CronTab"}
+
 var testPin = Pin{Name: "crontabs.example.com", UID: "crd-1", Generation: 3}
 
 // stored is one object as etcd holds it.
@@ -30,6 +32,7 @@ type stored struct {
 	uid      types.UID
 	revision int64
 	version  string
+	edits    string
 }
 
 // fakeAPI keeps objects the way the API server and etcd do: one revision for
@@ -47,6 +50,16 @@ type fakeAPI struct {
 	onList     func(options metav1.ListOptions) error
 	lists      []metav1.ListOptions
 	patched    []string
+
+	// broken are objects that fail every list at the version, and are refused there.
+	broken map[string]string
+	// lags has the API server encode at the old version.
+	lags func() bool
+	// onTry runs before a patch that is not written, and onPath before one that is
+	// not sent to the object at the storage version.
+	onTry  func(key string) error
+	tried  []string
+	onPath func(patch Patch) error
 
 	definition metav1.PartialObjectMetadata
 	onLook     func() error
@@ -71,7 +84,22 @@ func (f *fakeAPI) write(key, version string) {
 	if uid == "" {
 		uid = types.UID(fmt.Sprintf("uid-%d", f.revision))
 	}
-	f.objects[key] = stored{uid: uid, revision: f.revision, version: version}
+	f.objects[key] = stored{uid: uid, revision: f.revision, version: version, edits: f.objects[key].edits}
+}
+
+// edit changes the object, as an admission webhook does.
+func (f *fakeAPI) edit(key string) {
+	f.write(key, f.objects[key].version)
+	o := f.objects[key]
+	o.edits += "x"
+	f.objects[key] = o
+}
+
+func (o stored) annotations() map[string]string {
+	if o.edits == "" {
+		return nil
+	}
+	return map[string]string{"example.com/edits": o.edits}
 }
 
 func (f *fakeAPI) remove(key string) {
@@ -91,7 +119,7 @@ func (f *fakeAPI) metadata(key string) metav1.PartialObjectMetadata {
 	namespace, name, _ := strings.Cut(key, "/")
 	o := f.objects[key]
 	return metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
-		Namespace: namespace, Name: name, UID: o.uid, ResourceVersion: strconv.FormatInt(o.revision, 10),
+		Namespace: namespace, Name: name, UID: o.uid, ResourceVersion: strconv.FormatInt(o.revision, 10), Annotations: o.annotations(),
 	}}
 }
 
@@ -105,7 +133,7 @@ func (f *fakeAPI) all() []metav1.PartialObjectMetadata {
 
 // List answers with the snapshot that the token names. The token "latest" goes
 // on in the newest state.
-func (f *fakeAPI) List(ctx context.Context, namespace string, options metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
+func (f *fakeAPI) List(ctx context.Context, place Place, options metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if ctx.Err() != nil {
@@ -118,9 +146,26 @@ func (f *fakeAPI) List(ctx context.Context, namespace string, options metav1.Lis
 		}
 	}
 	if name, ok := strings.CutPrefix(options.FieldSelector, "metadata.name="); ok {
-		return f.one(namespace + "/" + name), nil
+		return f.readable(f.one(place.Namespace+"/"+name), place.Version)
 	}
-	return f.page(options)
+	list, err := f.page(options)
+	if err != nil {
+		return nil, err
+	}
+	return f.readable(list, place.Version)
+}
+
+// readable fails the whole list if an object of it cannot be converted.
+func (f *fakeAPI) readable(list *metav1.PartialObjectMetadataList, version string) (*metav1.PartialObjectMetadataList, error) {
+	if version == "" {
+		version = "v1"
+	}
+	for i := range list.Items {
+		if strings.Contains(f.broken[keyOf(&list.Items[i])], version+" ") {
+			return nil, unconvertible()
+		}
+	}
+	return list, nil
 }
 
 func (f *fakeAPI) one(key string) *metav1.PartialObjectMetadataList {
@@ -159,32 +204,29 @@ func (f *fakeAPI) page(options metav1.ListOptions) (*metav1.PartialObjectMetadat
 }
 
 // Patch checks the resourceVersion and stores the object at v1.
-func (f *fakeAPI) Patch(ctx context.Context, namespace, name string, patch []byte) (*metav1.PartialObjectMetadata, error) {
+func (f *fakeAPI) Patch(ctx context.Context, patch Patch) (*metav1.PartialObjectMetadata, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	key := namespace + "/" + name
+	key := patch.Namespace + "/" + patch.Name
+	if patch.DryRun {
+		return f.try(key)
+	}
 	f.patched = append(f.patched, key)
-	if f.onPatch != nil {
-		if err := f.onPatch(key); err != nil {
-			return nil, err
-		}
+	if err := f.before(key, patch); err != nil {
+		return nil, err
 	}
-	var body metav1.PartialObjectMetadata
-	if err := json.Unmarshal(patch, &body); err != nil {
-		return nil, apierrors.NewBadRequest(err.Error())
+	if err := f.precondition(key, patch); err != nil {
+		return nil, err
 	}
-	object, ok := f.objects[key]
-	if !ok {
-		return nil, apierrors.NewNotFound(testResource.GroupResource(), name)
+	encoding := "v1"
+	if f.lags != nil && f.lags() {
+		encoding = "v1beta1"
 	}
-	if body.ResourceVersion != strconv.FormatInt(object.revision, 10) {
-		return nil, conflict(name)
-	}
-	if object.version != "v1" {
-		f.write(key, "v1")
+	if f.objects[key].version != encoding {
+		f.write(key, encoding)
 	}
 	if f.afterPatch != nil {
 		if err := f.afterPatch(key); err != nil {
@@ -193,6 +235,47 @@ func (f *fakeAPI) Patch(ctx context.Context, namespace, name string, patch []byt
 	}
 	answer := f.metadata(key)
 	return &answer, nil
+}
+
+func (f *fakeAPI) try(key string) (*metav1.PartialObjectMetadata, error) {
+	f.tried = append(f.tried, key)
+	if f.onTry != nil {
+		if err := f.onTry(key); err != nil {
+			return nil, err
+		}
+	}
+	answer := f.metadata(key)
+	return &answer, nil
+}
+
+func (f *fakeAPI) before(key string, patch Patch) error {
+	switch {
+	case patch.Version != "" || patch.Subresource != "":
+		if f.onPath == nil {
+			return apierrors.NewNotFound(testResource.GroupResource(), patch.Name)
+		}
+		return f.onPath(patch)
+	case strings.Contains(f.broken[key], "v1 "):
+		return unconvertible()
+	case f.onPatch != nil:
+		return f.onPatch(key)
+	}
+	return nil
+}
+
+func (f *fakeAPI) precondition(key string, patch Patch) error {
+	var body metav1.PartialObjectMetadata
+	if err := json.Unmarshal(patch.Body, &body); err != nil {
+		return apierrors.NewBadRequest(err.Error())
+	}
+	object, ok := f.objects[key]
+	switch {
+	case !ok:
+		return apierrors.NewNotFound(testResource.GroupResource(), patch.Name)
+	case body.ResourceVersion != strconv.FormatInt(object.revision, 10):
+		return conflict(patch.Name)
+	}
+	return nil
 }
 
 // DefinitionMetadata shows what the hooks made of the definition.
@@ -216,6 +299,16 @@ func (f *fakeAPI) ServedResource(context.Context) (*metav1.APIResource, error) {
 	return shownWith(storageVersionHash("example.com", "v1", "CronTab")), nil
 }
 
+// Addresses shows one API server.
+func (f *fakeAPI) Addresses(context.Context) ([]string, int, error) {
+	return []string{"10.0.0.1:6443"}, 1, nil
+}
+
+// ServedResourceAt shows a steady state.
+func (f *fakeAPI) ServedResourceAt(ctx context.Context, _ string) (*metav1.APIResource, error) {
+	return f.ServedResource(ctx)
+}
+
 func shownWith(hash string) *metav1.APIResource {
 	return &metav1.APIResource{Name: "crontabs", Kind: "CronTab", StorageVersionHash: hash}
 }
@@ -232,26 +325,31 @@ func (f *fakeAPI) oldKeys() []string {
 	return keys
 }
 
-// fakeStore keeps every record that was saved.
+// fakeStore keeps every record that was saved, and all keys as they are.
 type fakeStore struct {
 	saved  [][]byte
+	data   map[string]string
 	onSave func() error
 	onLoad func() error
+	// afterSave sees what was saved.
+	afterSave func(record string)
 }
 
-func (s *fakeStore) Load(ctx context.Context) ([]byte, error) {
+func (s *fakeStore) Load(ctx context.Context) (map[string]string, error) {
 	if s.onLoad != nil {
 		if err := s.onLoad(); err != nil {
 			return nil, err
 		}
 	}
-	if len(s.saved) == 0 {
-		return nil, ctx.Err()
+	data := map[string]string{}
+	maps.Copy(data, s.data)
+	if len(s.saved) > 0 {
+		data[RecordKey] = string(s.saved[len(s.saved)-1])
 	}
-	return s.saved[len(s.saved)-1], ctx.Err()
+	return data, ctx.Err()
 }
 
-func (s *fakeStore) Save(ctx context.Context, record []byte) error {
+func (s *fakeStore) Save(ctx context.Context, data map[string]string) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -260,7 +358,14 @@ func (s *fakeStore) Save(ctx context.Context, record []byte) error {
 			return err
 		}
 	}
-	s.saved = append(s.saved, record)
+	if s.data == nil {
+		s.data = map[string]string{}
+	}
+	maps.Copy(s.data, data)
+	s.saved = append(s.saved, []byte(data[RecordKey]))
+	if s.afterSave != nil {
+		s.afterSave(data[RecordKey])
+	}
 	return nil
 }
 
@@ -313,12 +418,20 @@ func (c *fakeClock) Sleep(ctx context.Context, d time.Duration) error {
 
 func newTestEngine(api *fakeAPI, store *fakeStore) *Engine {
 	return &Engine{
-		Options:     Options{Run: "run-1", Resource: testResource, Pin: testPin, Settle: time.Minute, Concurrency: 1, PageSize: 5},
+		Options:     Options{Run: "run-1", Resource: testResource, Pin: testPin, Settle: time.Minute, Concurrency: 1, PageSize: 5, Verify: VerifyNone},
 		Lister:      api,
 		Patcher:     api,
 		Definition:  api,
 		Discovery:   api,
+		Servers:     api,
 		Checkpoints: store,
 		Clock:       newFakeClock(),
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -22,6 +22,13 @@ import (
 
 func TestIntegration(t *testing.T) {
 	c := startCluster(t)
+	t.Run("an API server that lags behind", func(t *testing.T) { testLag(t, c) })
+	t.Run("objects that cannot be converted or stored are named", func(t *testing.T) { testFaulty(t, c.newResource(t, "faulties", 60)) })
+	t.Run("a converter that is away is waited for", func(t *testing.T) { testAway(t, c.newResource(t, "aways", 60)) })
+	t.Run("a refused object is accepted through its status", func(t *testing.T) { testStatus(t, c.newResource(t, "statuses", 30)) })
+	t.Run("a refused object is accepted at its old version", func(t *testing.T) { testOldVersion(t, c.newResource(t, "oldies", 30)) })
+	t.Run("others write, delete and create meanwhile", func(t *testing.T) { testWriters(t, c.newResource(t, "busies", 400)) })
+	t.Run("a pod killed in every page, and etcd compacted", func(t *testing.T) { testChaos(t, c.newResource(t, "chaoses", 600)) })
 	t.Run("every object is rewritten once", func(t *testing.T) { testRewritten(t, c.newResource(t, "plains", 1200)) })
 	t.Run("a refused object is listed", func(t *testing.T) { testRefused(t, c.newResource(t, "guardeds", 60)) })
 	t.Run("an interrupted run is resumed", func(t *testing.T) { testResumed(t, c.newResource(t, "resumeds", 600)) })
@@ -51,7 +58,7 @@ func testRewritten(t *testing.T, r *resource) {
 }
 
 func testRefused(t *testing.T, r *resource) {
-	r.refuseUpdates(t, objectName(7))
+	r.refuseUpdates(t, objectName(7), "*")
 	record := r.mustRun(t, "rewritten but one", r.engine(t, "guarded"))
 	r.wantCounters(t, record, Counters{Total: 60, Rewritten: 59, Failed: 1})
 	r.wantStored(t, map[string]int{"v1": 59, "v1beta1": 1})
@@ -114,7 +121,7 @@ func testRemoved(t *testing.T, r *resource) {
 // The conversion is dropped, as by replacing the definition with one that has
 // none: every object that is rewritten from then on would miss it.
 func testConversionDropped(t *testing.T, r *resource) {
-	r.convertByWebhook(t)
+	r.convertBy(t, mark)
 	r.abortsUnder(t, `[{"op": "replace", "path": "/spec/conversion", "value": {"strategy": "None"}}]`)
 	for _, object := range r.raw(t).Kvs {
 		if index := path.Base(string(object.Key)); index >= objectName(200) && !strings.Contains(string(object.Value), `"localhost"`) {
@@ -243,8 +250,10 @@ func atPatch(p Patcher, n int, do func()) Patcher {
 			do()
 		}
 	}
-	return patchFunc(func(ctx context.Context, namespace, name string, patch []byte) (*metav1.PartialObjectMetadata, error) {
-		once()
-		return p.Patch(ctx, namespace, name, patch)
+	return patchFunc(func(ctx context.Context, patch Patch) (*metav1.PartialObjectMetadata, error) {
+		if !patch.DryRun {
+			once()
+		}
+		return p.Patch(ctx, patch)
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"regexp"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
@@ -28,16 +29,32 @@ type result struct {
 	// object is the name, or namespace/name.
 	object  string
 	outcome outcome
-	// message says why the object failed.
+	// reason and message say why the object failed, and command shows it.
+	reason  Reason
 	message string
+	command string
+	// edited is set when the patch changed more than the encoding: an admission
+	// webhook edits objects as they are written.
+	edited bool
+	// path is how the API server accepted the object in the end, if it refused it
+	// at the storage version.
+	path Fallback
 }
 
 func resultOf(object *metav1.PartialObjectMetadata, o outcome) result {
 	return result{object: keyOf(object), outcome: o}
 }
 
-func failure(object *metav1.PartialObjectMetadata, cause error) result {
-	return result{object: keyOf(object), outcome: failed, message: cause.Error()}
+func (e *Engine) failure(object *metav1.PartialObjectMetadata, cause error) result {
+	reason := reasonOf(cause)
+	return result{
+		object: keyOf(object), outcome: failed,
+		reason: reason, message: cause.Error(), command: e.suggest(reason, object),
+	}
+}
+
+func (r result) failure() Failure {
+	return Failure{Object: r.object, Reason: r.reason, Message: shorten(r.message, maxMessage), Command: r.command}
 }
 
 func keyOf(object *metav1.PartialObjectMetadata) string {
@@ -47,14 +64,24 @@ func keyOf(object *metav1.PartialObjectMetadata) string {
 	return object.Namespace + "/" + object.Name
 }
 
-// proof compares the resourceVersion before and after a patch. The API server
-// stores a patched object only if its bytes differ, and the version that the
-// object is encoded in is among them.
-func proof(before, after *metav1.PartialObjectMetadata) outcome {
+// proof compares an object before and after a patch. The API server stores a
+// patched object only if its bytes differ, and the version that the object is
+// encoded in is among them.
+func proof(before, after *metav1.PartialObjectMetadata) result {
+	r := resultOf(before, rewritten)
 	if before.ResourceVersion == after.ResourceVersion {
-		return current
+		r.outcome = current
 	}
-	return rewritten
+	r.edited = edited(before, after)
+	return r
+}
+
+// edited tells from an object's metadata whether its content changed, too. The
+// fields that a webhook sets enter managedFields.
+func edited(before, after *metav1.PartialObjectMetadata) bool {
+	was, is := before.ObjectMeta.DeepCopy(), after.ObjectMeta.DeepCopy()
+	was.ResourceVersion, is.ResourceVersion = "", ""
+	return !equality.Semantic.DeepEqual(was, is)
 }
 
 // newer reports whether the object was written after the barrier. A

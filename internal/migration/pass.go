@@ -8,17 +8,14 @@ import (
 	"errors"
 
 	"github.com/go-logr/logr"
-	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // maxExpiries bounds how often in a row the list of one page may expire.
 const maxExpiries = 5
 
-// pass brings every page to its end. It leaves the last page open: the journal
-// closes it together with the run.
+// pass brings every page to its end.
 func (e *Engine) pass(ctx context.Context, j *journal) error {
-	meter := newMeter(e.Clock, j.record.Checkpoint.Done())
 	for {
 		if err := e.checkPin(ctx); err != nil {
 			return err
@@ -27,11 +24,11 @@ func (e *Engine) pass(ctx context.Context, j *journal) error {
 		if err != nil {
 			return err
 		}
-		if err := e.migratePage(ctx, j, page, meter); err != nil {
+		if err := e.migratePage(ctx, j, page); err != nil {
 			return err
 		}
 		if page.Continue == "" {
-			return nil
+			return j.endPass(ctx)
 		}
 		if err := j.closePage(ctx, page.Continue); err != nil {
 			return err
@@ -41,10 +38,18 @@ func (e *Engine) pass(ctx context.Context, j *journal) error {
 
 // nextPage lists the page after the last whole one.
 func (e *Engine) nextPage(ctx context.Context, j *journal) (*metav1.PartialObjectMetadataList, error) {
+	if e.earlier != nil {
+		return e.earlier.page(j.record.Checkpoint.Continue, e.PageSize)
+	}
+	return e.pageAfter(ctx, j, j.record.Checkpoint.Continue, func() error { return j.restart(ctx) })
+}
+
+// pageAfter lists the page that the token names, and begins at the first one
+// when the token has expired and no other is offered.
+func (e *Engine) pageAfter(ctx context.Context, j *journal, token string, restart func() error) (*metav1.PartialObjectMetadataList, error) {
 	log := logr.FromContextOrDiscard(ctx)
-	token := j.record.Checkpoint.Continue
 	for range maxExpiries {
-		page, err := e.list(ctx, "", metav1.ListOptions{Limit: e.PageSize, Continue: token})
+		page, err := e.readPage(ctx, j, token)
 		if !expired(err) {
 			return page, err
 		}
@@ -53,57 +58,37 @@ func (e *Engine) nextPage(ctx context.Context, j *journal) (*metav1.PartialObjec
 			continue
 		}
 		log.Info("The list expired; starting the pass again")
-		j.restart()
+		if err := restart(); err != nil {
+			return nil, err
+		}
 	}
 	return nil, errors.New("the list expires faster than its first page can be read")
 }
 
-// migratePage migrates the objects of one page, several at a time. When it
-// returns, nothing is in flight.
-func (e *Engine) migratePage(ctx context.Context, j *journal, page *metav1.PartialObjectMetadataList, meter *meter) error {
-	barrier := j.record.Barrier
+// migratePage migrates the objects of one page.
+func (e *Engine) migratePage(ctx context.Context, j *journal, page *metav1.PartialObjectMetadataList) error {
 	j.openPage(page)
-	inFlight, cancel := context.WithCancel(ctx)
-	defer cancel()
-	workers, inFlight := errgroup.WithContext(inFlight)
-	workers.SetLimit(e.Concurrency)
-
-	// Results never block a worker, so an early end needs no draining.
-	results := make(chan result, len(page.Items))
-	var workErr error
-	go func() {
-		defer close(results)
-		for i := range page.Items {
-			workers.Go(func() error {
-				r, err := e.migrateObject(inFlight, &page.Items[i], barrier)
-				if err == nil {
-					results <- r
-				}
-				return err
-			})
-		}
-		workErr = workers.Wait()
-	}()
-
-	var noteErr error
-	for r := range results {
+	barrier := j.record.Barrier
+	migrate := func(ctx context.Context, object *metav1.PartialObjectMetadata) (result, error) {
+		return e.migrateObject(ctx, object, barrier)
+	}
+	return e.each(ctx, j, page.Items, migrate, func(r result) error {
 		report(ctx, r)
-		if noteErr == nil {
-			if noteErr = j.note(ctx, r); noteErr != nil {
-				cancel()
-			}
+		if err := j.note(ctx, r); err != nil {
+			return err
 		}
-		meter.tick(ctx, j.record.Counters)
-	}
-	if noteErr != nil {
-		return noteErr
-	}
-	return workErr
+		j.pace.log(ctx, j.record.Counters)
+		return nil
+	})
 }
 
-// report logs every failed object: the record has room for a few only.
+// report logs every failed object, and what was done in another way than usual.
 func report(ctx context.Context, r result) {
-	if r.outcome == failed {
-		logr.FromContextOrDiscard(ctx).Info("Object failed", "object", r.object, "message", r.message)
+	log := logr.FromContextOrDiscard(ctx)
+	switch {
+	case r.outcome == failed:
+		log.Info("Object failed", "object", r.object, "reason", r.reason, "message", r.message, "command", r.command)
+	case r.path != "":
+		log.Info("Object accepted by fallback", "object", r.object, "fallback", r.path)
 	}
 }

@@ -57,8 +57,8 @@ func TestExpiredListGoesOnWithTheOfferedToken(t *testing.T) {
 	if diff := cmp.Diff(Counters{Total: 13, Rewritten: 12, Current: 1}, record.Counters); diff != "" {
 		t.Errorf("counters (-want +got):\n%s", diff)
 	}
-	if len(api.patched) != 13 {
-		t.Errorf("%d patches, want one for each object", len(api.patched))
+	if len(api.patched) != 14 {
+		t.Errorf("%d patches, want one for each object, and one for the audit", len(api.patched))
 	}
 }
 
@@ -118,9 +118,7 @@ func TestListErrors(t *testing.T) {
 		"forbidden":      {err: withoutRight("list", ""), want: StateRunning, calls: 1},
 		"endpoint gone":  {err: generic(http.StatusNotFound, ""), want: StateAborted, message: "does not serve crontabs.example.com at version v1 any more", calls: 1},
 		"bad request":    {err: apierrors.NewBadRequest("continue is not valid"), want: StateAborted, message: "not valid", calls: 1},
-		"cannot convert": {err: unconvertible(), want: StateAborted, message: "port is missing", calls: patience},
-		"unavailable":    {err: unavailable(), want: StateRunning, calls: patience},
-		"overloaded":     {err: overloaded(1), want: StateRunning, calls: patience},
+		"cannot convert": {err: unconvertible(), want: StateAborted, message: "port is missing", calls: 5},
 		"unreachable":    {err: unreachable(), want: StateRunning, calls: patience},
 	}
 	for name, tt := range tests {
@@ -157,15 +155,20 @@ type errorString string
 
 func (e errorString) Error() string { return string(e) }
 
-// Every patch waits until as many as allowed are in flight.
-func TestConcurrencyIsWhatWasAskedFor(t *testing.T) {
+// Every patch waits until as many as the limit allows are in flight.
+func TestAsManyAreInFlightAsTheLimitAllows(t *testing.T) {
 	const want = 4
 	api := newFakeAPI(8)
 	engine := newTestEngine(api, &fakeStore{})
-	engine.Concurrency, engine.PageSize = want, 8
+	engine.Concurrency = 8
 	gate := &gatedPatcher{Patcher: api, want: want, full: make(chan struct{})}
 	engine.Patcher = gate
-	mustRun(t, engine)
+	engine.prepare()
+	engine.gate.limit.value = want
+	migrate := func(ctx context.Context, object *metav1.PartialObjectMetadata) (result, error) {
+		return engine.migrateObject(ctx, object, "108")
+	}
+	must(t, engine.each(t.Context(), nil, api.all(), migrate, func(result) error { return nil }))
 	if most := gate.most.Load(); most != want {
 		t.Errorf("%d patches in flight, want %d", most, want)
 	}
@@ -192,7 +195,7 @@ type gatedPatcher struct {
 	once     sync.Once
 }
 
-func (g *gatedPatcher) Patch(ctx context.Context, namespace, name string, patch []byte) (*metav1.PartialObjectMetadata, error) {
+func (g *gatedPatcher) Patch(ctx context.Context, patch Patch) (*metav1.PartialObjectMetadata, error) {
 	n := g.inFlight.Add(1)
 	defer g.inFlight.Add(-1)
 	for most := g.most.Load(); n > most && !g.most.CompareAndSwap(most, n); most = g.most.Load() {
@@ -201,5 +204,5 @@ func (g *gatedPatcher) Patch(ctx context.Context, namespace, name string, patch 
 		g.once.Do(func() { close(g.full) })
 	}
 	<-g.full
-	return g.Patcher.Patch(ctx, namespace, name, patch)
+	return g.Patcher.Patch(ctx, patch)
 }

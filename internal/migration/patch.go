@@ -5,47 +5,63 @@ package migration
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // objectTries bounds the tries of one object.
 const objectTries = 5
 
 // migrateObject has one object stored at the storage version, or says why it
-// is not. An error means that the run cannot go on, not that the object failed.
+// is not. Of the object, its name may be all that is known. An error means that the run cannot go on, not that the object failed.
 //
 // Objects newer than the barrier are patched, too: one of them may be a write
 // that began on the old storage and ended late. It costs a request, and a write
 // only if the bytes differ.
 func (e *Engine) migrateObject(ctx context.Context, object *metav1.PartialObjectMetadata, barrier string) (result, error) {
-	for n := 1; ; n++ {
-		if err := e.awaitPin(ctx); err != nil {
+	if object.ResourceVersion == "" {
+		latest, err := e.lookUp(ctx, object)
+		if err != nil {
 			return result{}, err
 		}
-		after, cause := e.patch(ctx, object)
+		if latest == nil {
+			return resultOf(object, gone), nil
+		}
+		object = latest
+	}
+	return e.persist(ctx, object, barrier)
+}
+
+// persist patches an object until it has an outcome.
+func (e *Engine) persist(ctx context.Context, object *metav1.PartialObjectMetadata, barrier string) (result, error) {
+	spent := e.newTries()
+	for {
+		after, cause, err := e.attempt(ctx, patchOf(object))
+		if err != nil {
+			return result{}, err
+		}
 		if cause == nil {
-			return resultOf(object, proof(object, after)), nil
+			return proof(object, after), nil
 		}
-		if ctx.Err() != nil {
-			return result{}, ctx.Err()
+		if spent.free(cause) {
+			continue
 		}
-		last := n == objectTries
+		last := spent.count == objectTries
 		cure := remedyFor(cause, object.Name)
 		switch {
-		case cure == stopRun:
-			return result{}, abortf("cannot patch %s %s: %v", e.Resource.GroupResource(), keyOf(object), cause)
-		case cure == restartPod:
-			return result{}, fmt.Errorf("not allowed to patch %s %s: %w", e.Resource.GroupResource(), keyOf(object), cause)
+		case cure == stopRun || cure == restartPod:
+			return result{}, e.runEnds(cure, object, cause)
 		case cure == lookAgain && last:
 			return e.lastLook(ctx, object, barrier, cause)
 		case cure == giveUp || last:
-			return failure(object, cause), nil
+			return e.fallBack(ctx, object, cause)
 		}
-		latest, err := e.prepareRetry(ctx, object, n, cure, cause)
+		latest, err := e.prepareRetry(ctx, object, spent.count, cure, cause)
 		if err != nil {
 			return result{}, err
 		}
@@ -56,23 +72,83 @@ func (e *Engine) migrateObject(ctx context.Context, object *metav1.PartialObject
 	}
 }
 
-// patch asks for the object to be encoded anew. The body names no field but the
-// resourceVersion, which makes the API server refuse it if the object was
-// written since; apiVersion and kind follow from the address.
-func (e *Engine) patch(ctx context.Context, object *metav1.PartialObjectMetadata) (*metav1.PartialObjectMetadata, error) {
-	body, err := json.Marshal(map[string]any{"metadata": map[string]string{"resourceVersion": object.ResourceVersion}})
-	if err != nil {
-		return nil, err
+// runEnds says why no object can be patched: for good, or by this pod.
+func (e *Engine) runEnds(cure remedy, object *metav1.PartialObjectMetadata, cause error) error {
+	if cure == stopRun {
+		return abortf("cannot patch %s %s: %v", e.Resource.GroupResource(), keyOf(object), cause)
 	}
-	after, err := e.Patcher.Patch(ctx, object.Namespace, object.Name, body)
+	return fmt.Errorf("not allowed to patch %s %s: %w", e.Resource.GroupResource(), keyOf(object), cause)
+}
+
+// tries counts those of one object.
+type tries struct {
+	breaker *breaker
+	count   int
+	outages int
+}
+
+func (e *Engine) newTries() tries { return tries{breaker: &e.breaker, outages: e.breaker.seen()} }
+
+// free reports whether a failed try does not count: all patches fail now. Tries
+// from before an outage that has ended count no more, either.
+func (t *tries) free(cause error) bool {
+	if outages := t.breaker.seen(); outages != t.outages {
+		t.count, t.outages = 0, outages
+	}
+	if infrastructure(cause) && t.breaker.open() != nil {
+		return true
+	}
+	t.count++
+	return false
+}
+
+// patchOf asks for the object to be encoded anew. The body names no field but
+// the resourceVersion, which makes the API server refuse it if the object was
+// written since; apiVersion and kind follow from the address.
+func patchOf(object *metav1.PartialObjectMetadata) Patch {
+	// A resourceVersion is a word without quotes: %q makes JSON of it.
+	body := fmt.Appendf(nil, `{"metadata":{"resourceVersion":%q}}`, object.ResourceVersion)
+	return Patch{Namespace: object.Namespace, Name: object.Name, Body: body}
+}
+
+// attempt sends a patch when it may be sent. The first error is the API server's
+// answer, the second means that the run cannot go on.
+func (e *Engine) attempt(ctx context.Context, patch Patch) (after *metav1.PartialObjectMetadata, cause, err error) {
+	if err := e.awaitBreaker(ctx); err != nil {
+		return nil, nil, err
+	}
+	if err := e.gate.enter(ctx); err != nil {
+		return nil, nil, err
+	}
+	began := e.Clock.Now()
+	if err = e.awaitPin(ctx); err == nil {
+		began = e.Clock.Now()
+		after, cause = e.patch(ctx, patch)
+	}
+	e.gate.leave(began, errors.Join(cause, err))
+	if err == nil {
+		err = ctx.Err()
+	}
+	if err == nil {
+		e.breaker.note(&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: patch.Namespace, Name: patch.Name}}, cause)
+	}
+	return after, cause, err
+}
+
+func (e *Engine) patch(ctx context.Context, patch Patch) (*metav1.PartialObjectMetadata, error) {
+	after, err := e.Patcher.Patch(ctx, patch)
 	if err != nil {
 		return nil, err
 	}
 	if after.ResourceVersion == "" {
-		return nil, errors.New("the answer to the patch has no resourceVersion, so there is no telling what was stored")
+		return nil, errNoVersion
 	}
 	return after, nil
 }
+
+// errNoVersion is an answer that proves nothing.
+var errNoVersion = apierrors.NewGenericServerResponse(http.StatusInternalServerError, "patch", schema.GroupResource{}, "",
+	"the answer to the patch has no resourceVersion, so there is no telling what was stored", 0, false)
 
 // prepareRetry waits before try n+1, and returns the object to try, or nil if it
 // is gone. It looks after it has waited, so that an object that others write all
@@ -89,8 +165,9 @@ func (e *Engine) prepareRetry(ctx context.Context, object *metav1.PartialObjectM
 	case lookAgain:
 		return e.lookUp(ctx, object)
 	case awaitServer:
-		_, err := e.list(ctx, "", metav1.ListOptions{Limit: 1})
-		return object, err
+		if _, err := e.list(ctx, Place{}, metav1.ListOptions{Limit: 1}); !unreadable(err) {
+			return object, err
+		}
 	}
 	return object, nil
 }
@@ -108,5 +185,5 @@ func (e *Engine) lastLook(ctx context.Context, object *metav1.PartialObjectMetad
 	case newer(latest, barrier) && latest.ResourceVersion != object.ResourceVersion:
 		return resultOf(object, current), nil
 	}
-	return failure(object, cause), nil
+	return e.failure(object, cause), nil
 }

@@ -7,7 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -18,26 +18,41 @@ const RecordKey = "record.json"
 
 const (
 	// recordFormat changes when an older reader would misread the record.
-	recordFormat = 1
-	// maxFailures keeps the record small; the log names every failed object.
-	maxFailures = 10
-	// maxMessage is in bytes. Validation messages can repeat a whole object,
-	// and ten of them must fit into a ConfigMap and a status.
-	maxMessage = 1024
+	recordFormat = 2
+	// oldFormat knew no audit, no verification and no reasons. It is read: what it
+	// says still holds.
+	oldFormat = 1
 )
 
 // State is how far a run is.
 type State string
 
+// The states in the order of a run.
 const (
+	// StatePreflight tries the patch on a few objects without writing.
+	StatePreflight State = "Preflight"
 	// StateSettling waits for writes at the old version to drain.
 	StateSettling State = "Settling"
 	// StateRunning rewrites objects.
 	StateRunning State = "Running"
+	// StateAuditing looks again at objects that were found current early.
+	StateAuditing State = "Auditing"
+	// StateVerifying looks again at a sample, or at every object.
+	StateVerifying State = "Verifying"
 	// StateCompleted has seen every object. Some of them may have failed.
 	StateCompleted State = "Completed"
 	// StateAborted cannot go on; the record's message says why.
 	StateAborted State = "Aborted"
+)
+
+// BarrierKind is what the barrier of a run rests on.
+type BarrierKind string
+
+const (
+	// BarrierAllServers has seen every API server show the storage version.
+	BarrierAllServers BarrierKind = "AllServers"
+	// BarrierTime has waited only: not every API server could be asked.
+	BarrierTime BarrierKind = "Time"
 )
 
 // Record is all that is known of a run. It outlives the Job.
@@ -55,6 +70,12 @@ type Record struct {
 	State State `json:"state"`
 	// Message says why an aborted run could not go on.
 	Message string `json:"message,omitempty"`
+	// Waiting says why a run stands still that will go on by itself.
+	Waiting string `json:"waiting,omitempty"`
+	// BarrierKind is what the barrier rests on.
+	BarrierKind BarrierKind `json:"barrierKind,omitempty"`
+	// APIServers is the number of API servers that showed the storage version.
+	APIServers int `json:"apiServers,omitempty"`
 	// Barrier is the resourceVersion at which writes at the old version had
 	// drained.
 	Barrier string `json:"barrier,omitempty"`
@@ -62,7 +83,25 @@ type Record struct {
 	Counters
 	// Checkpoint is where a restarted pod goes on.
 	Checkpoint Checkpoint `json:"checkpoint"`
-	// Failures are the first ten objects that failed. Failed counts them all.
+	// RetryOf is the earlier run whose failed objects alone this one migrates: it
+	// counts what that one has done as its own.
+	RetryOf string `json:"retryOf,omitempty"`
+	// Repeats is how often the run began anew with a longer settle time, because
+	// a second look found objects that were not current after all.
+	Repeats int `json:"repeats,omitempty"`
+	// Verification is where a full second pass goes on.
+	Verification string `json:"verification,omitempty"`
+	// Verified is the number of objects that a second look found unchanged.
+	Verified int64 `json:"verified,omitempty"`
+	// RatePerSecond is how many objects came to their end per second, recently.
+	RatePerSecond float64 `json:"ratePerSecond,omitempty"`
+	// EstimatedCompletion is when all objects are done at that rate.
+	EstimatedCompletion *metav1.Time `json:"estimatedCompletion,omitempty"`
+	// Predicted are objects that the API server refused before the first write:
+	// at most ten.
+	Predicted []Failure `json:"predicted,omitempty"`
+	// Failures are the first ten objects that failed. Failed counts them all, and
+	// further keys of the ConfigMap list them all: see FailuresOf.
 	Failures []Failure `json:"failures,omitempty"`
 	// StartTime is when the run started, restarts not counted.
 	StartTime *metav1.Time `json:"startTime,omitempty"`
@@ -85,14 +124,20 @@ type Counters struct {
 	Gone int64 `json:"gone"`
 	// Failed objects could not be rewritten.
 	Failed int64 `json:"failed"`
+	// ByFallback are the objects among rewritten and current that the API server
+	// accepted only on another path than their own.
+	ByFallback int64 `json:"byFallback,omitempty"`
 }
 
 // Done is the number of objects with an outcome.
 func (c Counters) Done() int64 { return c.Rewritten + c.Current + c.Gone + c.Failed }
 
 // add counts one more object.
-func (c *Counters) add(o outcome) {
-	switch o {
+func (c *Counters) add(r result) {
+	if r.path != "" {
+		c.ByFallback++
+	}
+	switch r.outcome {
 	case rewritten:
 		c.Rewritten++
 	case current:
@@ -112,14 +157,6 @@ type Checkpoint struct {
 	// Continue is the list's token for the next page; empty starts the pass.
 	Continue string `json:"continue,omitempty"`
 	Counters
-}
-
-// Failure is one object that could not be rewritten.
-type Failure struct {
-	// Object is its name, or namespace/name.
-	Object string `json:"object"`
-	// Message is the API server's answer.
-	Message string `json:"message"`
 }
 
 // ParseRecord reads a record and refuses one that contradicts itself, is of a
@@ -142,16 +179,16 @@ func (r Record) Finished() bool { return r.State == StateCompleted || r.State ==
 // storage version.
 func (r Record) Complete() bool { return r.State == StateCompleted && r.Failed == 0 }
 
+var states = []State{StatePreflight, StateSettling, StateRunning, StateAuditing, StateVerifying, StateCompleted, StateAborted}
+
 func (r Record) validate() error {
-	switch r.State {
-	case StateSettling, StateRunning, StateCompleted, StateAborted:
-	default:
+	if !slices.Contains(states, r.State) {
 		return fmt.Errorf("state %q is unknown", r.State)
 	}
-	passing := r.State == StateRunning || r.State == StateCompleted
+	passing := r.State != StatePreflight && r.State != StateSettling && r.State != StateAborted
 	switch {
-	case r.Format != recordFormat:
-		return fmt.Errorf("format is %d, this version of conversion-operator reads %d", r.Format, recordFormat)
+	case r.Format != recordFormat && r.Format != oldFormat:
+		return fmt.Errorf("format is %d, this version of conversion-operator reads %d and %d", r.Format, oldFormat, recordFormat)
 	case r.Run == "":
 		return errors.New("run is empty")
 	case r.CRDUID == "":
@@ -168,6 +205,8 @@ func (r Record) validate() error {
 		return errors.New("state is Aborted but message is empty")
 	case r.State == StateCompleted && r.Done() != r.Total:
 		return fmt.Errorf("state is Completed but %d of %d objects are done", r.Done(), r.Total)
+	case r.ByFallback > r.Rewritten+r.Current:
+		return fmt.Errorf("it counts %d objects by fallback, and %d that were accepted", r.ByFallback, r.Rewritten+r.Current)
 	case int64(len(r.Failures)) > r.Failed:
 		return fmt.Errorf("it lists %d failures but counts %d", len(r.Failures), r.Failed)
 	}
@@ -186,13 +225,4 @@ func (r Record) belongsTo(o Options) error {
 			r.Run, r.CRDUID, r.CRDGeneration, o.Pin.Name, o.Pin.UID, o.Pin.Generation)
 	}
 	return nil
-}
-
-// shorten cuts a message to what a record can hold.
-func shorten(message string) string {
-	if len(message) <= maxMessage {
-		return message
-	}
-	const ellipsis = "…"
-	return strings.ToValidUTF8(message[:maxMessage-len(ellipsis)], "") + ellipsis
 }

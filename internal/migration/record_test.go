@@ -4,6 +4,7 @@
 package migration
 
 import (
+	"context"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -39,12 +40,51 @@ func TestParseRecordReadsWhatWasWritten(t *testing.T) {
 	}
 }
 
+// A record as the version before wrote it.
+func TestParseRecordReadsTheFormatBefore(t *testing.T) {
+	const counters = `"total":6,"rewritten":3,"current":2,"gone":0,"failed":1`
+	const text = `{"format":1,"run":"run-1","crdUID":"crd-1","crdGeneration":3,"state":"Completed","barrier":"7",` + counters +
+		`,"checkpoint":{"pages":2,` + counters + `},"failures":[{"object":"ns/a","message":"no"}],"startTime":"2026-01-02T03:04:05Z","completionTime":"2026-01-02T03:04:05Z"}`
+	want := completedRecord()
+	want.Format = oldFormat
+	want.Counters = Counters{Total: 6, Rewritten: 3, Current: 2, Failed: 1}
+	want.Checkpoint.Counters = want.Counters
+	want.Failures = []Failure{{Object: "ns/a", Message: "no"}}
+	got, err := ParseRecord([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("record (-want +got):\n%s", diff)
+	}
+}
+
+func TestRunOfTheFormatBeforeGoesOn(t *testing.T) {
+	api, store := newFakeAPI(12), &fakeStore{}
+	ctx, cancel := context.WithCancel(t.Context())
+	api.onPatch = func(key string) error {
+		if key == objectKey(7) {
+			cancel()
+		}
+		return ctx.Err()
+	}
+	if _, err := newTestEngine(api, store).Run(ctx); err == nil {
+		t.Fatal("the run did not stop")
+	}
+	api.onPatch = nil
+	store.edit(t, func(r *Record) { r.Format, r.BarrierKind, r.APIServers = oldFormat, "", 0 })
+	record := mustRun(t, newTestEngine(api, store))
+	if !record.Complete() || record.Format != recordFormat || record.Rewritten+record.Current != 12 {
+		t.Errorf("record is %+v", record)
+	}
+}
+
 func TestParseRecordRefuses(t *testing.T) {
 	tests := map[string]struct {
 		change func(*Record)
 		want   string
 	}{
-		"an unknown format":                 {func(r *Record) { r.Format = 2 }, "format is 2"},
+		"an unknown format":                 {func(r *Record) { r.Format = 3 }, "format is 3, this version of conversion-operator reads 1 and 2"},
 		"no start":                          {func(r *Record) { r.StartTime = nil }, "startTime is empty"},
 		"no run":                            {func(r *Record) { r.Run = "" }, "run is empty"},
 		"no uid":                            {func(r *Record) { r.CRDUID = "" }, "crdUID is empty"},
@@ -102,7 +142,7 @@ func TestRecordEnd(t *testing.T) {
 
 func TestShortenKeepsWholeCharacters(t *testing.T) {
 	for _, text := range []string{"short", strings.Repeat("x", maxMessage), strings.Repeat("ä", maxMessage), "x" + strings.Repeat("ä", maxMessage)} {
-		got := shorten(text)
+		got := shorten(text, maxMessage)
 		if len(got) > maxMessage || !utf8.ValidString(got) || (len(text) <= maxMessage && got != text) {
 			t.Errorf("shorten made %d bytes of %d: %q", len(got), len(text), got)
 		}

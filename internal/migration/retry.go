@@ -26,6 +26,12 @@ const (
 // patiently calls try until it succeeds, fails in a way that waiting does not
 // cure, or patience ends. It returns the last error.
 func patiently(ctx context.Context, clock Clock, try func() error) error {
+	return patientlyWhile(ctx, clock, func(n int, err error) bool { return n < patience && transient(err) }, try)
+}
+
+// patientlyWhile is patiently for as long as worth says so of the last error, and
+// of the number of tries.
+func patientlyWhile(ctx context.Context, clock Clock, worth func(n int, err error) bool, try func() error) error {
 	for n := 1; ; n++ {
 		err := try()
 		switch {
@@ -33,7 +39,7 @@ func patiently(ctx context.Context, clock Clock, try func() error) error {
 			return nil
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case n == patience || !transient(err):
+		case !worth(n, err):
 			return err
 		}
 		if err := clock.Sleep(ctx, delay(n, err)); err != nil {

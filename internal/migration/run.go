@@ -21,26 +21,55 @@ type Options struct {
 	Resource schema.GroupVersionResource
 	// Pin is the state of the CustomResourceDefinition that the run is made for.
 	Pin Pin
+	// Preflight is the number of objects that are tried without writing before the
+	// first write.
+	Preflight int
 	// Settle is how long writes at the old version may take to drain.
 	Settle time.Duration
-	// Concurrency is the number of objects in flight, at least 1.
+	// Concurrency is the most objects in flight, at least 1. The run adapts to the
+	// API server below it.
 	Concurrency int
+	// MaxWritesPerSecond bounds the patches that are sent, whatever becomes of
+	// them; 0 is no bound.
+	MaxWritesPerSecond int
+	// Verify is how much is proven by a second look.
+	Verify Verify
+	// Fallback are the paths that may be tried, in this order, for an object that
+	// is refused at the storage version.
+	Fallback []Fallback
+	// OldVersions are the served versions that FallbackOldVersion tries, in this
+	// order.
+	OldVersions []string
 	// PageSize is the number of objects listed at once, at least 1. Memory
 	// grows with it, and not with the number of objects.
 	PageSize int64
 }
 
-// Engine does one run. All exported fields are required.
+// Engine does one run. All exported fields but Earlier are required.
 type Engine struct {
 	Options
 	Lister      Lister
 	Patcher     Patcher
 	Definition  Definition
 	Discovery   Discovery
+	Servers     Servers
 	Checkpoints Checkpoints
 	Clock       Clock
+	// Earlier is what an earlier run saved, of which only the failed objects are to
+	// be migrated, if that is possible.
+	Earlier Checkpoints
 
-	watcher watcher
+	earlier  *earlier
+	watcher  watcher
+	breaker  breaker
+	canaries canaries
+	gate     *gate
+	notice   *notice
+
+	// pageSize is the size of the next page, which an object that fails its list
+	// makes smaller, and lastRead is the last object of the page before.
+	pageSize int64
+	lastRead string
 }
 
 // Run does the run, or what is left of it, and returns its record. A run that
@@ -56,12 +85,20 @@ func (e *Engine) Run(ctx context.Context) (Record, error) {
 		log.Info("The run has ended before; nothing to do", "state", j.record.State, "message", j.record.Message)
 		return j.record, nil
 	}
-	log.Info("Migrating stored objects", "run", e.Options.Run, "resource", e.Resource.GroupResource().String(), "version", e.Resource.Version)
+	log.Info("Migrating stored objects", "run", e.Options.Run, "resource", e.Resource.GroupResource().String(), "version", e.Resource.Version, "state", j.record.State)
+	e.prepare()
 	err = e.finish(ctx, j, e.migrate(ctx, j))
 	if err == nil {
 		summarize(log, j.record)
 	}
 	return j.record, err
+}
+
+// prepare makes what the workers share.
+func (e *Engine) prepare() {
+	e.gate = newGate(e.Clock, e.Concurrency, e.MaxWritesPerSecond)
+	e.notice = newNotice()
+	e.pageSize = e.PageSize
 }
 
 // migrate looks at the pin once more at the end, because a record that says
@@ -70,13 +107,55 @@ func (e *Engine) migrate(ctx context.Context, j *journal) error {
 	if err := e.checkPin(ctx); err != nil {
 		return err
 	}
+	if err := e.goOnFromEarlier(ctx, j); err != nil {
+		return err
+	}
+	if err := e.preflight(ctx, j); err != nil {
+		return err
+	}
+	for {
+		err := e.rewrite(ctx, j)
+		lag := lagError("")
+		if !errors.As(err, &lag) {
+			return err
+		}
+		if err := e.repeat(ctx, j, lag); err != nil {
+			return err
+		}
+	}
+}
+
+// rewrite passes the barrier, rewrites every object, and looks again, or does
+// what is left of that.
+func (e *Engine) rewrite(ctx context.Context, j *journal) error {
 	if err := e.passBarrier(ctx, j); err != nil {
 		return err
 	}
-	if err := e.pass(ctx, j); err != nil {
+	if j.record.State == StateRunning {
+		if err := e.pass(ctx, j); err != nil {
+			return err
+		}
+	}
+	if j.record.State == StateAuditing {
+		if err := e.audit(ctx, j); err != nil {
+			return err
+		}
+	}
+	if err := e.verify(ctx, j); err != nil {
 		return err
 	}
 	return e.checkPin(ctx)
+}
+
+// repeat begins again after the barrier was proven to be none, a few times.
+func (e *Engine) repeat(ctx context.Context, j *journal, lag lagError) error {
+	if j.record.Repeats == maxRepeats {
+		return abortf("%v, also after waiting %s: check that all API servers run and agree on the storage version", lag, e.settleTime(j))
+	}
+	e.earlier = nil
+	err := j.repeat(ctx)
+	logr.FromContextOrDiscard(ctx).Info("Beginning again with a longer wait", "object", string(lag), "settle", e.settleTime(j).String())
+	return err
 }
 
 // finish records how the run ended. A run that was interrupted stays as it is.
@@ -93,7 +172,7 @@ func (e *Engine) finish(ctx context.Context, j *journal, err error) error {
 
 func summarize(log logr.Logger, r Record) {
 	took := r.CompletionTime.Sub(r.StartTime.Time)
-	log = log.WithValues("total", r.Total, "rewritten", r.Rewritten, "current", r.Current, "gone", r.Gone, "failed", r.Failed, "took", took.String())
+	log = log.WithValues("total", r.Total, "rewritten", r.Rewritten, "current", r.Current, "gone", r.Gone, "failed", r.Failed, "byFallback", r.ByFallback, "verified", r.Verified, "took", took.String())
 	switch {
 	case r.State == StateAborted:
 		log.Info("Migration aborted", "message", r.Message)

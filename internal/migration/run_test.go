@@ -84,7 +84,10 @@ func checkResumed(t *testing.T, record Record, api *fakeAPI, again int) {
 	if record.Current > int64(again) {
 		t.Errorf("%d objects are current, the crashed page had rewritten %d", record.Current, again)
 	}
-	want := []Failure{{Object: "ns/a006", Message: forbidden("a006").Error()}}
+	want := []Failure{{
+		Object: "ns/a006", Reason: ReasonAdmissionDenied, Message: forbidden("a006").Error(),
+		Command: "kubectl patch crontabs.v1.example.com a006 --namespace ns --type merge --patch '{}' --dry-run=server",
+	}}
 	if diff := cmp.Diff(want, record.Failures); diff != "" {
 		t.Errorf("failures (-want +got):\n%s", diff)
 	}

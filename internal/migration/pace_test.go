@@ -33,13 +33,13 @@ func TestLogTellsTheStory(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{
-		`"level"=0 "msg"="Migrating stored objects" "run"="run-1" "resource"="crontabs.example.com" "version"="v1"`,
+		`"level"=0 "msg"="Migrating stored objects" "run"="run-1" "resource"="crontabs.example.com" "version"="v1" "state"="Settling"`,
+		`"level"=0 "msg"="Every API server shows the storage version" "apiServers"=1`,
 		`"level"=0 "msg"="Waiting for writes at the old version to drain" "settle"="1m0s"`,
-		`"level"=0 "msg"="Barrier passed: writes at the old version have drained" "barrier"="108"`,
-		`"level"=0 "msg"="Migrating" "done"=3 "total"=8 "rewritten"=3 "current"=0 "gone"=0 "failed"=0 "perSecond"=1`,
-		`"level"=0 "msg"="Object failed" "object"="ns/a005" "message"="crontabs.example.com \"a005\" is forbidden: denied by policy"`,
-		`"level"=0 "msg"="Migrating" "done"=6 "total"=8 "rewritten"=5 "current"=0 "gone"=0 "failed"=1 "perSecond"=1`,
-		`"level"=0 "msg"="Migration ended with failed objects: objects at the old version remain" "total"=8 "rewritten"=7 "current"=0 "gone"=0 "failed"=1 "took"="1m17s"`,
+		`"level"=0 "msg"="Barrier passed: writes at the old version have drained" "barrier"="108" "kind"="AllServers"`,
+		`"level"=0 "msg"="Migrating" "done"=5 "total"=8 "rewritten"=5 "current"=0 "gone"=0 "failed"=0 "perSecond"=0.5`,
+		`"level"=0 "msg"="Object failed" "object"="ns/a005" "reason"="AdmissionDenied" "message"="crontabs.example.com \"a005\" is forbidden: denied by policy" "command"="kubectl patch crontabs.v1.example.com a005 --namespace ns --type merge --patch '{}' --dry-run=server"`,
+		`"level"=0 "msg"="Migration ended with failed objects: objects at the old version remain" "total"=8 "rewritten"=7 "current"=0 "gone"=0 "failed"=1 "byFallback"=0 "verified"=0 "took"="1m18s"`,
 	}
 	if diff := cmp.Diff(want, lines); diff != "" {
 		t.Errorf("log (-want +got):\n%s", diff)

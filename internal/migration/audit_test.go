@@ -1,0 +1,186 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package migration
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// lagging answers patches as a server does that encodes at the old version: it
+// finds nothing to do. It catches up at a time, or never.
+func lagging(api *fakeAPI, clock *fakeClock, behind time.Duration) {
+	until := clock.Now().Add(behind)
+	api.lags = func() bool { return clock.Now().Before(until) }
+}
+
+func TestAuditCatchesAServerThatLags(t *testing.T) {
+	tests := map[string]struct {
+		verify  Verify
+		behind  time.Duration
+		repeats int
+		state   State
+	}{
+		"within the settle time":               {VerifyNone, 30 * time.Second, 0, StateCompleted},
+		"a moment longer, nothing verified":    {VerifyNone, 90 * time.Second, 1, StateCompleted},
+		"a moment longer, a sample verified":   {VerifySample, 90 * time.Second, 1, StateCompleted},
+		"a moment longer, everything verified": {VerifyFull, 90 * time.Second, 1, StateCompleted},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			api, store, clock := newFakeAPI(12), &fakeStore{}, newFakeClock()
+			lagging(api, clock, tt.behind)
+			engine := newTestEngine(api, store)
+			engine.Clock, engine.Verify = clock, tt.verify
+			record := mustRun(t, engine)
+			if record.State != tt.state || record.Repeats != tt.repeats {
+				t.Errorf("state is %s after %d repeats, want %s after %d", record.State, record.Repeats, tt.state, tt.repeats)
+			}
+			if record.Complete() && len(api.oldKeys()) != 0 {
+				t.Errorf("complete, and these are old: %v", api.oldKeys())
+			}
+		})
+	}
+}
+
+// A server at which every patch is followed by a write at the old version, as if
+// two took turns, ends the run.
+func TestServersThatNeverAgreeAbortTheRun(t *testing.T) {
+	for _, verify := range []Verify{VerifySample, VerifyFull} {
+		t.Run(string(verify), func(t *testing.T) {
+			api := newFakeAPI(12)
+			api.onList = func(metav1.ListOptions) error {
+				api.write(objectKey(4), "v1beta1")
+				return nil
+			}
+			engine := newTestEngine(api, &fakeStore{})
+			engine.Verify = verify
+			record := mustRun(t, engine)
+			if record.State != StateAborted || record.Repeats != maxRepeats {
+				t.Errorf("record is %+v", record)
+			}
+			wantError(t, errors.New(record.Message), "ns/a004 was stored at an old version after the barrier")
+			wantError(t, errors.New(record.Message), "also after waiting 8m0s")
+		})
+	}
+}
+
+// The pod dies at every save; the next ones find what the first knew.
+func TestSecondLookSurvivesEveryCrash(t *testing.T) {
+	for _, verify := range []Verify{VerifyNone, VerifySample, VerifyFull} {
+		for save := range 16 {
+			t.Run(fmt.Sprintf("%s, save %d", verify, save), func(t *testing.T) {
+				api, store, clock, saves := newFakeAPI(12), &fakeStore{}, newFakeClock(), 0
+				lagging(api, clock, 90*time.Second)
+				store.onSave = func() error {
+					if saves++; saves > save {
+						return forbidden("run-1")
+					}
+					return nil
+				}
+				engine := newTestEngine(api, store)
+				engine.Clock, engine.Verify = clock, verify
+				first, err := engine.Run(t.Context())
+				if err == nil && !first.Complete() {
+					t.Fatalf("record is %+v", first)
+				}
+				store.onSave = nil
+				engine = newTestEngine(api, store)
+				engine.Clock, engine.Verify = clock, verify
+				record := mustRun(t, engine)
+				if !record.Complete() || len(api.oldKeys()) != 0 || record.Total != 12 {
+					t.Errorf("record is %+v, old objects %v", record, api.oldKeys())
+				}
+				if verify != VerifyNone && record.Verified != 12 {
+					t.Errorf("%d verified, want 12", record.Verified)
+				}
+			})
+		}
+	}
+}
+
+func TestObjectThatAnAdmissionWebhookEditsIsNoLag(t *testing.T) {
+	api := newFakeAPI(3)
+	api.afterPatch = func(key string) error {
+		api.edit(key)
+		return nil
+	}
+	engine := newTestEngine(api, &fakeStore{})
+	engine.Verify = VerifyFull
+	record := mustRun(t, engine)
+	if !record.Complete() || record.Verified != 3 || record.Repeats != 0 {
+		t.Errorf("record is %+v", record)
+	}
+}
+
+func TestObjectThatCannotBeVerifiedAbortsTheRun(t *testing.T) {
+	api := newFakeAPI(12)
+	api.onPatch = func(key string) error {
+		if len(api.patched) > 12 && key == objectKey(3) {
+			return forbidden("a003")
+		}
+		return nil
+	}
+	engine := newTestEngine(api, &fakeStore{})
+	engine.Verify = VerifySample
+	record := mustRun(t, engine)
+	if record.State != StateAborted {
+		t.Errorf("record is %+v", record)
+	}
+	wantError(t, errors.New(record.Message), "cannot verify ns/a003: ")
+}
+
+func TestWhatFailedIsNotVerified(t *testing.T) {
+	for _, verify := range []Verify{VerifySample, VerifyFull} {
+		t.Run(string(verify), func(t *testing.T) {
+			api := newFakeAPI(12)
+			api.onPatch = func(key string) error {
+				if key == objectKey(3) {
+					return forbidden("a003")
+				}
+				return nil
+			}
+			engine := newTestEngine(api, &fakeStore{})
+			engine.Verify = verify
+			record := mustRun(t, engine)
+			if record.State != StateCompleted || record.Failed != 1 || record.Verified != 11 {
+				t.Errorf("record is %+v", record)
+			}
+		})
+	}
+}
+
+func TestSampleIsBoundedAndSpread(t *testing.T) {
+	var s secondLook
+	const objects = 100_000
+	now := newFakeClock().Now()
+	for i := range int64(objects) {
+		s.add("run-1", result{object: fmt.Sprintf("ns/%06d", i), outcome: current}, i, now)
+	}
+	if len(s.Early) != maxEarly || len(s.Sample) != maxSample {
+		t.Fatalf("%d early and %d in the sample", len(s.Early), len(s.Sample))
+	}
+	// A tenth of the objects holds 30 of 300, give or take six standard deviations.
+	tenths := make([]int, 10)
+	for _, object := range s.Sample {
+		tenths[object[4]-'0']++
+	}
+	for tenth, n := range tenths {
+		if n < 1 || n > 62 {
+			t.Errorf("tenth %d has %d of the sample", tenth, n)
+		}
+	}
+	data := map[string]string{}
+	must(t, s.write(data))
+	again, err := openSecondLook(data)
+	must(t, err)
+	if diff := cmp.Diff(s.Sample, again.Sample); diff != "" {
+		t.Errorf("sample (-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,171 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package migration
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// breakAfter is how many patches in a row, of any object, must fail for reasons
+// that are no object's before all of them wait.
+const breakAfter = 5
+
+// breaker stops all patches while a webhook, etcd or the API server is away, so
+// that an outage costs no object its tries.
+type breaker struct {
+	// probing is held by the worker that finds out when it is over.
+	probing sync.Mutex
+
+	mu    sync.Mutex
+	inRow int
+	cause error
+	// suspects are the objects that failed in that row.
+	suspects []metav1.PartialObjectMetadata
+	// outages counts those that a probe of another object has seen.
+	outages int
+}
+
+// note takes the end of a patch.
+func (b *breaker) note(object *metav1.PartialObjectMetadata, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if err == nil || !infrastructure(err) {
+		b.inRow, b.cause, b.suspects = 0, nil, nil
+		return
+	}
+	if b.inRow++; b.inRow >= breakAfter {
+		b.cause = err
+	}
+	if len(b.suspects) < breakAfter && !contains(b.suspects, object) {
+		b.suspects = append(b.suspects, *object)
+	}
+}
+
+func contains(objects []metav1.PartialObjectMetadata, object *metav1.PartialObjectMetadata) bool {
+	return slices.ContainsFunc(objects, func(o metav1.PartialObjectMetadata) bool { return keyOf(&o) == keyOf(object) })
+}
+
+// open returns why all patches wait, or nil if they do not.
+func (b *breaker) open() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.cause
+}
+
+// outage counts an outage, once it is certain that there is one.
+func (b *breaker) outage() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.outages++
+}
+
+func (b *breaker) seen() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.outages
+}
+
+// awaitBreaker returns when patches may go on. One worker probes with a patch
+// that is not written, and the others wait for what it finds.
+func (e *Engine) awaitBreaker(ctx context.Context) error {
+	if e.breaker.open() == nil {
+		return ctx.Err()
+	}
+	e.breaker.probing.Lock()
+	defer e.breaker.probing.Unlock()
+	if e.breaker.open() == nil {
+		return ctx.Err()
+	}
+	return e.probeUntilAnswered(ctx)
+}
+
+func (e *Engine) probeUntilAnswered(ctx context.Context) error {
+	log, cause, away := logr.FromContextOrDiscard(ctx), e.breaker.open(), 0
+	log.Info("Waiting: patches fail for reasons that are no object's", "cause", cause.Error())
+	e.notice.set("patches wait: " + shorten(cause.Error(), maxMessage))
+	for n := 1; ; n++ {
+		if err := e.Clock.Sleep(ctx, delay(min(n, patience), cause)); err != nil {
+			return err
+		}
+		if err := e.awaitPin(ctx); err != nil {
+			return err
+		}
+		if cause = e.probe(ctx, n); ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if cause == nil || !infrastructure(cause) {
+			break
+		}
+		if away++; statusOf(cause) != nil {
+			away = 0
+		}
+		if away == patience {
+			return fmt.Errorf("the API server stays away: %w", cause)
+		}
+	}
+	e.breaker.note(nil, nil)
+	e.notice.set("")
+	log.Info("Patches are answered again; going on")
+	return nil
+}
+
+// probe tries a patch without writing it. First the objects that failed are
+// tried: when they are answered, it is over. After a while, or when it is always
+// the same object that failed, another object tells whose fault it is.
+func (e *Engine) probe(ctx context.Context, n int) error {
+	suspects := e.breaker.suspected()
+	object, other := e.canaries.next(suspects), true
+	if n <= patience && (len(suspects) > 1 || object == nil) {
+		object, other = &suspects[n%len(suspects)], false
+	}
+	if object == nil {
+		_, err := e.Lister.List(ctx, Place{}, metav1.ListOptions{Limit: 1})
+		return err
+	}
+	_, err := e.Patcher.Patch(ctx, Patch{Namespace: object.Namespace, Name: object.Name, DryRun: true, Body: []byte("{}")})
+	if other && err != nil && infrastructure(err) {
+		e.breaker.outage()
+	}
+	return err
+}
+
+func (b *breaker) suspected() []metav1.PartialObjectMetadata {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Clone(b.suspects)
+}
+
+// canaries are the objects of the open page. They are used from its end, where
+// they were not patched yet.
+type canaries struct {
+	mu   sync.Mutex
+	page []metav1.PartialObjectMetadata
+	used int
+}
+
+func (c *canaries) open(page []metav1.PartialObjectMetadata) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.page, c.used = page, 0
+}
+
+// next is an object that is not suspected, or nil.
+func (c *canaries) next(suspects []metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for range c.page {
+		c.used++
+		object := &c.page[len(c.page)-1-(c.used-1)%len(c.page)]
+		if !contains(suspects, object) {
+			return object
+		}
+	}
+	return nil
+}

@@ -1,0 +1,104 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package migration
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+func webhookAway() error {
+	return apierrors.NewInternalError(errors.New(`failed calling webhook "check.example.com": Post "https://check.example.svc:443/": connect: connection refused`))
+}
+
+func converterAway() error {
+	return apierrors.NewInternalError(errors.New(`conversion webhook for example.com/v1beta1, Kind=CronTab failed: Post "https://converter.example.svc:443/convert?timeout=30s": no endpoints available for service "converter"`))
+}
+
+// Everything fails for much longer than one object has tries. The run waits,
+// says why, and goes on, and no object has failed.
+func TestOutageCostsNoObjectItsTries(t *testing.T) {
+	for name, away := range map[string]error{
+		"admission webhook": webhookAway(), "converter": converterAway(),
+		"overloaded": overloaded(1), "etcd": apierrors.NewInternalError(errors.New("etcdserver: request timed out")),
+	} {
+		for _, concurrency := range []int{1, 4} {
+			t.Run(fmt.Sprintf("%s, %d in flight", name, concurrency), func(t *testing.T) {
+				api, store, clock := newFakeAPI(12), &fakeStore{}, newFakeClock()
+				over, shown := clock.Now().Add(30*time.Minute), make(chan struct{})
+				store.afterSave = func(record string) {
+					if strings.Contains(record, `"waiting":"patches wait: `) {
+						close(shown)
+						store.afterSave = nil
+					}
+				}
+				trouble := func(string) error {
+					if clock.Now().After(over) {
+						return nil
+					}
+					return away
+				}
+				api.onPatch = trouble
+				api.onTry = func(key string) error {
+					<-shown
+					return trouble(key)
+				}
+				engine := newTestEngine(api, store)
+				engine.Clock, engine.Concurrency, engine.PageSize = clock, concurrency, 12
+				if record := mustRun(t, engine); !record.Complete() || record.Rewritten != 12 || record.Waiting != "" {
+					t.Errorf("record is %+v", record)
+				}
+				if clock.Now().Before(over) {
+					t.Error("the run ended before the outage")
+				}
+			})
+		}
+	}
+}
+
+// One object fails as if something were away, and all others are answered.
+func TestObjectThatLooksLikeAnOutageFailsAlone(t *testing.T) {
+	for _, key := range []string{objectKey(0), objectKey(11)} {
+		t.Run(key, func(t *testing.T) {
+			api := newFakeAPI(12)
+			refuse := func(k string) error {
+				if k == key {
+					return converterAway()
+				}
+				return nil
+			}
+			api.onPatch, api.onTry = refuse, refuse
+			record := mustRun(t, newTestEngine(api, &fakeStore{}))
+			if record.Failed != 1 || record.Rewritten != 11 || record.Failures[0].Reason != ReasonUnavailable {
+				t.Errorf("record is %+v", record)
+			}
+		})
+	}
+}
+
+func TestServerThatStaysAwayEndsThePod(t *testing.T) {
+	api := newFakeAPI(2)
+	api.onPatch = func(string) error { return badGateway() }
+	api.onTry = func(string) error { return unreachable() }
+	record, err := newTestEngine(api, &fakeStore{}).Run(t.Context())
+	wantError(t, err, "the API server stays away: dial tcp")
+	if record.Finished() || record.Failed != 0 {
+		t.Errorf("record is %+v", record)
+	}
+}
+
+func TestDefinitionThatChangesDuringAnOutageAbortsTheRun(t *testing.T) {
+	api := newFakeAPI(2)
+	api.onPatch = func(string) error { return webhookAway() }
+	api.onTry = func(string) error { api.definition.Generation++; return webhookAway() }
+	record := mustRun(t, newTestEngine(api, &fakeStore{}))
+	if record.State != StateAborted || len(api.tried) != 1 {
+		t.Errorf("record is %+v after %d tries", record, len(api.tried))
+	}
+}

@@ -1,0 +1,103 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package migration
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// earlier is what an earlier run for the same state of the definition has left
+// to do. Nothing was stored at an old version since the barrier of that run,
+// because the storage version is the same: what it counted still holds.
+type earlier struct {
+	record Record
+	failed []metav1.PartialObjectMetadata
+}
+
+// openEarlier reads the data of an earlier run's ConfigMap. An error says why
+// another run cannot go on from there.
+func openEarlier(data map[string]string, pin Pin) (*earlier, error) {
+	record, err := ParseRecord([]byte(data[RecordKey]))
+	if err != nil {
+		return nil, err
+	}
+	failures, err := FailuresOf(data)
+	switch {
+	case err != nil:
+		return nil, err
+	case record.State != StateCompleted:
+		return nil, fmt.Errorf("run %s is %s", record.Run, record.State)
+	case record.CRDUID != pin.UID || record.CRDGeneration != pin.Generation:
+		return nil, fmt.Errorf("the CustomResourceDefinition changed since run %s", record.Run)
+	case int64(len(failures)) != record.Failed:
+		return nil, fmt.Errorf("run %s lists %d of %d failed objects", record.Run, len(failures), record.Failed)
+	}
+	keys := make([]string, len(failures))
+	for i, f := range failures {
+		keys[i] = f.Object
+	}
+	return &earlier{record: record, failed: objectsOf(keys)}, nil
+}
+
+// goOnFromEarlier takes over what an earlier run has done, if one is named. One
+// that is of no use costs a full run.
+func (e *Engine) goOnFromEarlier(ctx context.Context, j *journal) error {
+	fresh := j.record.Barrier == "" && j.record.Repeats == 0
+	if e.Earlier == nil || !fresh && j.record.RetryOf == "" {
+		return nil
+	}
+	log := logr.FromContextOrDiscard(ctx)
+	before, err := e.loadEarlier(ctx)
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err != nil && !fresh:
+		return fmt.Errorf("cannot read what run %s has left to do: %w", j.record.RetryOf, err)
+	case err != nil:
+		log.Info("Every object is migrated: the earlier run is of no use", "cause", err.Error())
+		return nil
+	}
+	e.earlier = before
+	log.Info("Only what failed in an earlier run is migrated", "earlier", before.record.Run, "objects", len(before.failed))
+	if !fresh {
+		return nil
+	}
+	return j.retry(ctx, before.record)
+}
+
+func (e *Engine) loadEarlier(ctx context.Context) (*earlier, error) {
+	var data map[string]string
+	err := patiently(ctx, e.Clock, func() (err error) {
+		data, err = e.Earlier.Load(ctx)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return openEarlier(data, e.Pin)
+}
+
+// page is the part of the failed objects that the token names.
+func (b *earlier) page(token string, size int64) (*metav1.PartialObjectMetadataList, error) {
+	var from int64
+	if token != "" {
+		var err error
+		if from, err = strconv.ParseInt(token, 10, 64); err != nil {
+			return nil, fmt.Errorf("the checkpoint of the retried run is not readable: %w", err)
+		}
+	}
+	all := int64(len(b.failed))
+	from, to := min(from, all), min(from+size, all)
+	page := &metav1.PartialObjectMetadataList{Items: b.failed[from:to]}
+	if rest := all - to; rest > 0 {
+		page.Continue = strconv.FormatInt(to, 10)
+		page.RemainingItemCount = &rest
+	}
+	return page, nil
+}

@@ -1,0 +1,132 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package migration
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// failedRun is a run of 40 objects of which every third failed.
+func failedRun(t *testing.T) (*fakeAPI, *fakeStore) {
+	t.Helper()
+	api, store := newFakeAPI(40), &fakeStore{}
+	api.onPatch = func(key string) error {
+		for i := 0; i < 40; i += 3 {
+			if key == objectKey(i) {
+				return invalid(key)
+			}
+		}
+		return nil
+	}
+	if record := mustRun(t, newTestEngine(api, store)); record.Failed != 14 {
+		t.Fatalf("record is %+v", record)
+	}
+	api.patched, api.lists = nil, nil
+	return api, store
+}
+
+func retryOf(api *fakeAPI, before, store *fakeStore) *Engine {
+	engine := newTestEngine(api, store)
+	engine.Options.Run, engine.Earlier, engine.Verify = "run-2", before, VerifySample
+	return engine
+}
+
+func TestRetryPatchesOnlyWhatFailed(t *testing.T) {
+	api, before := failedRun(t)
+	api.remove(objectKey(3))
+	api.onPatch = func(key string) error {
+		if key == objectKey(6) {
+			return invalid(key)
+		}
+		return nil
+	}
+	record := mustRun(t, retryOf(api, before, &fakeStore{}))
+	if diff := cmp.Diff(Counters{Total: 40, Rewritten: 38, Gone: 1, Failed: 1}, record.Counters); diff != "" {
+		t.Errorf("counters (-want +got):\n%s", diff)
+	}
+	if record.RetryOf != "run-1" || record.Barrier != "140" || record.BarrierKind != BarrierAllServers || record.Verified != 12 {
+		t.Errorf("record is %+v", record)
+	}
+	// Thirteen are there, and twelve of them are verified.
+	if len(api.patched) != 25 || len(record.Failures) != 1 || record.Failures[0].Object != objectKey(6) {
+		t.Errorf("patched %v, failures %+v", api.patched, record.Failures)
+	}
+	if diff := cmp.Diff([]string{objectKey(6)}, api.oldKeys()); diff != "" {
+		t.Errorf("old objects (-want +got):\n%s", diff)
+	}
+}
+
+func TestRetrySurvivesEveryCrash(t *testing.T) {
+	for save := range 9 {
+		t.Run(fmt.Sprintf("save %d", save), func(t *testing.T) {
+			api, before := failedRun(t)
+			api.onPatch = nil
+			store, saves := &fakeStore{}, 0
+			store.onSave = func() error {
+				if saves++; saves > save {
+					return forbidden("run-2")
+				}
+				return nil
+			}
+			if record, err := retryOf(api, before, store).Run(t.Context()); err == nil && !record.Complete() {
+				t.Fatalf("record is %+v", record)
+			}
+			store.onSave = nil
+			record := mustRun(t, retryOf(api, before, store))
+			if !record.Complete() || record.Total != 40 || len(api.oldKeys()) != 0 || record.RetryOf != "run-1" {
+				t.Errorf("record is %+v, old objects %v", record, api.oldKeys())
+			}
+		})
+	}
+}
+
+func TestEarlierRunOfNoUseCostsAFullRun(t *testing.T) {
+	tests := map[string]func(*testing.T, *fakeStore){
+		"gone":               func(_ *testing.T, s *fakeStore) { s.onLoad = func() error { return forbidden("run-1") } },
+		"without a record":   func(_ *testing.T, s *fakeStore) { s.saved = nil; delete(s.data, RecordKey) },
+		"another definition": func(t *testing.T, s *fakeStore) { s.edit(t, func(r *Record) { r.CRDUID = "crd-0" }) },
+		"another generation": func(t *testing.T, s *fakeStore) { s.edit(t, func(r *Record) { r.CRDGeneration++ }) },
+		"aborted": func(t *testing.T, s *fakeStore) {
+			s.edit(t, func(r *Record) { r.State, r.Message = StateAborted, "no" })
+		},
+		"not all listed":    func(_ *testing.T, s *fakeStore) { s.data[chunkKey(0)] = "" },
+		"list not readable": func(_ *testing.T, s *fakeStore) { s.data[chunkKey(0)] = "{" },
+	}
+	for name, spoil := range tests {
+		t.Run(name, func(t *testing.T) {
+			api, before := failedRun(t)
+			api.onPatch = nil
+			spoil(t, before)
+			record := mustRun(t, retryOf(api, before, &fakeStore{}))
+			if !record.Complete() || record.RetryOf != "" || record.Rewritten != 14 || record.Current != 26 {
+				t.Errorf("record is %+v", record)
+			}
+		})
+	}
+}
+
+func TestEarlierRunThatIsGoneWhenThePodIsRestarted(t *testing.T) {
+	api, before := failedRun(t)
+	api.onPatch = func(string) error { return unauthorized() }
+	store := &fakeStore{}
+	if _, err := retryOf(api, before, store).Run(t.Context()); err == nil {
+		t.Fatal("the run did not stop")
+	}
+	before.onLoad = func() error { return errors.New("no such ConfigMap") }
+	_, err := retryOf(api, before, store).Run(t.Context())
+	wantError(t, err, "cannot read what run run-1 has left to do: no such ConfigMap")
+}
+
+// edit changes the last record.
+func (s *fakeStore) edit(t *testing.T, change func(*Record)) {
+	t.Helper()
+	records := s.records(t)
+	last := records[len(records)-1]
+	change(&last)
+	s.saved = append(s.saved, mustMarshal(t, last))
+}

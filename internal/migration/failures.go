@@ -1,0 +1,131 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package migration
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+const (
+	// maxFailures keeps the record small.
+	maxFailures = 10
+	// maxMessage is in bytes. Validation messages can repeat a whole object,
+	// and ten of them must fit into a status.
+	maxMessage = 1024
+	// maxListedMessage is in bytes, in the list of all failures.
+	maxListedMessage = 256
+	// chunkBytes is the size from which the list of all failures goes on in
+	// another key, so that a page rewrites the last one only.
+	chunkBytes = 64 << 10
+	// maxChunks bounds the list: a ConfigMap holds a MiB. The log has the rest.
+	maxChunks = 8
+)
+
+// Failure is one object that could not be rewritten.
+type Failure struct {
+	// Object is its name, or namespace/name.
+	Object string `json:"object"`
+	// Reason is one word for what Message says.
+	Reason Reason `json:"reason,omitempty"`
+	// Message is the API server's answer.
+	Message string `json:"message"`
+	// Command is what to type to see more of it.
+	Command string `json:"command,omitempty"`
+}
+
+// FailuresOf reads the failed objects that the data of a run's ConfigMap lists:
+// all of them, unless they are more than about half a MiB.
+func FailuresOf(data map[string]string) ([]Failure, error) {
+	var all []Failure
+	for i := range maxChunks {
+		text := data[chunkKey(i)]
+		if text == "" {
+			return all, nil
+		}
+		var chunk []Failure
+		if err := json.Unmarshal([]byte(text), &chunk); err != nil {
+			return nil, fmt.Errorf("the list of failed objects in %s is not readable: %w", chunkKey(i), err)
+		}
+		all = append(all, chunk...)
+	}
+	return all, nil
+}
+
+func chunkKey(i int) string { return fmt.Sprintf("failures-%d.json", i) }
+
+// failureList is the list of all failed objects, of which it holds the last
+// chunk only.
+type failureList struct {
+	chunk int
+	last  []Failure
+	size  int
+}
+
+// openFailures goes on with a list that was saved.
+func openFailures(data map[string]string) (failureList, error) {
+	var l failureList
+	for l.chunk < maxChunks-1 && data[chunkKey(l.chunk+1)] != "" {
+		l.chunk++
+	}
+	text := data[chunkKey(l.chunk)]
+	if text == "" {
+		return l, nil
+	}
+	if err := json.Unmarshal([]byte(text), &l.last); err != nil {
+		return l, fmt.Errorf("the list of failed objects in %s is not readable: %w", chunkKey(l.chunk), err)
+	}
+	l.size = len(text)
+	return l, nil
+}
+
+// add lists failures and writes the keys that changed into data.
+func (l *failureList) add(failures []Failure, data map[string]string) error {
+	for _, f := range failures {
+		f.Message = shorten(f.Message, maxListedMessage)
+		text, err := json.Marshal(f)
+		if err != nil {
+			return fmt.Errorf("cannot encode the failure of %s: %w", f.Object, err)
+		}
+		if l.size+len(text) > chunkBytes {
+			if l.chunk == maxChunks-1 {
+				return nil
+			}
+			*l = failureList{chunk: l.chunk + 1}
+		}
+		l.last = append(l.last, f)
+		l.size += len(text) + 1
+		if err := l.write(data); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *failureList) write(data map[string]string) error {
+	text, err := json.Marshal(l.last)
+	if err != nil {
+		return fmt.Errorf("cannot encode the list of failed objects: %w", err)
+	}
+	data[chunkKey(l.chunk)] = string(text)
+	return nil
+}
+
+// clear forgets all failures.
+func (l *failureList) clear(data map[string]string) {
+	for i := range l.chunk + 1 {
+		data[chunkKey(i)] = ""
+	}
+	*l = failureList{}
+}
+
+// shorten cuts a message to so many bytes.
+func shorten(message string, most int) string {
+	if len(message) <= most {
+		return message
+	}
+	const ellipsis = "…"
+	return strings.ToValidUTF8(message[:most-len(ellipsis)], "") + ellipsis
+}

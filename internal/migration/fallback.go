@@ -1,0 +1,90 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package migration
+
+import (
+	"context"
+
+	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Fallback is another path to have an object stored at the storage version,
+// which the API server refuses there. None of them changes the object.
+type Fallback string
+
+const (
+	// FallbackStatus patches through the status subresource, where the spec is not
+	// validated and admission is seldom asked.
+	FallbackStatus Fallback = "Status"
+	// FallbackOldVersion patches at another served version: the API server then
+	// validates against the schema of that version, and stores the object at the
+	// storage version all the same.
+	FallbackOldVersion Fallback = "OldVersion"
+)
+
+// curable are the refusals that another path may not meet.
+var curable = map[Reason]bool{ReasonInvalid: true, ReasonAdmissionDenied: true, ReasonRefused: true, ReasonUnavailable: true}
+
+// fallBack tries the paths that are allowed, in their order, for an object that
+// the API server refuses. The object failed if none of them is open.
+func (e *Engine) fallBack(ctx context.Context, object *metav1.PartialObjectMetadata, cause error) (result, error) {
+	if !curable[reasonOf(cause)] {
+		return e.failure(object, cause), nil
+	}
+	for _, fallback := range e.Fallback {
+		for _, path := range e.paths(fallback) {
+			r, err := e.migrateBy(ctx, object, path)
+			if err != nil {
+				return result{}, err
+			}
+			if r.outcome == failed {
+				logr.FromContextOrDiscard(ctx).V(1).Info("Fallback refused", "object", r.object, "fallback", fallback, "message", r.message)
+				continue
+			}
+			if r.outcome != gone {
+				r.path = fallback
+			}
+			return r, nil
+		}
+	}
+	return e.failure(object, cause), nil
+}
+
+func (e *Engine) paths(fallback Fallback) []Patch {
+	if fallback == FallbackStatus {
+		return []Patch{{Subresource: "status"}}
+	}
+	var paths []Patch
+	for _, version := range e.OldVersions {
+		paths = append(paths, Patch{Version: version})
+	}
+	return paths
+}
+
+// migrateBy patches one object on another path. Not found means that there is no
+// such path: whether the object is gone, only its own path tells.
+func (e *Engine) migrateBy(ctx context.Context, object *metav1.PartialObjectMetadata, path Patch) (result, error) {
+	for n := 1; ; n++ {
+		patch := patchOf(object)
+		patch.Version, patch.Subresource = path.Version, path.Subresource
+		after, cause, err := e.attempt(ctx, patch)
+		switch {
+		case err != nil:
+			return result{}, err
+		case cause == nil:
+			return proof(object, after), nil
+		case n == objectTries || reasonOf(cause) != ReasonConflict:
+			return e.failure(object, cause), nil
+		}
+		latest, err := e.prepareRetry(ctx, object, n, lookAgain, cause)
+		if err != nil {
+			return result{}, err
+		}
+		if latest == nil {
+			return resultOf(object, gone), nil
+		}
+		object = latest
+	}
+}

@@ -1,0 +1,98 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package migration
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// The object is refused at the storage version; paths are those that were tried.
+func TestFallback(t *testing.T) {
+	noSubresource := apierrors.NewNotFound(testResource.GroupResource(), "a000")
+	both := []Fallback{FallbackStatus, FallbackOldVersion}
+	tests := map[string]struct {
+		refusal  error
+		fallback []Fallback
+		// answers by path; none accepts.
+		answers map[string]error
+		want    Counters
+		paths   []string
+		reason  Reason
+	}{
+		"none allowed":              {refusal: invalid("a000"), want: Counters{Total: 1, Failed: 1}, reason: ReasonInvalid},
+		"status":                    {refusal: invalid("a000"), fallback: both, want: Counters{Total: 1, Rewritten: 1, ByFallback: 1}, paths: []string{"v1/status"}},
+		"denied by admission":       {refusal: forbidden("a000"), fallback: both, want: Counters{Total: 1, Rewritten: 1, ByFallback: 1}, paths: []string{"v1/status"}},
+		"no status, an old version": {refusal: invalid("a000"), fallback: both, answers: map[string]error{"v1/status": noSubresource}, want: Counters{Total: 1, Rewritten: 1, ByFallback: 1}, paths: []string{"v1/status", "v1beta1/"}},
+		"the other order":           {refusal: invalid("a000"), fallback: []Fallback{FallbackOldVersion, FallbackStatus}, want: Counters{Total: 1, Rewritten: 1, ByFallback: 1}, paths: []string{"v1beta1/"}},
+		"the older of two versions": {refusal: invalid("a000"), fallback: []Fallback{FallbackOldVersion}, answers: map[string]error{"v1beta1/": invalid("a000")}, want: Counters{Total: 1, Rewritten: 1, ByFallback: 1}, paths: []string{"v1beta1/", "v1alpha1/"}},
+		"all refuse": {
+			refusal: invalid("a000"), fallback: both, answers: map[string]error{"v1/status": noSubresource, "v1beta1/": forbidden("a000"), "v1alpha1/": invalid("a000")},
+			want: Counters{Total: 1, Failed: 1}, paths: []string{"v1/status", "v1beta1/", "v1alpha1/"}, reason: ReasonInvalid,
+		},
+		"none helps a conversion":    {refusal: unconvertible(), fallback: both, want: Counters{Total: 1, Failed: 1}, reason: ReasonConversionFailed},
+		"none helps what is too big": {refusal: tooLarge(), fallback: both, want: Counters{Total: 1, Failed: 1}, reason: ReasonTooLarge},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			api := newFakeAPI(1)
+			api.onPatch = func(string) error { return tt.refusal }
+			var paths []string
+			api.onPath = func(patch Patch) error {
+				version := patch.Version
+				if version == "" {
+					version = "v1"
+				}
+				paths = append(paths, version+"/"+patch.Subresource)
+				return tt.answers[version+"/"+patch.Subresource]
+			}
+			engine := newTestEngine(api, &fakeStore{})
+			engine.Fallback, engine.OldVersions = tt.fallback, []string{"v1beta1", "v1alpha1"}
+			record := mustRun(t, engine)
+			if diff := cmp.Diff(tt.want, record.Counters); diff != "" {
+				t.Errorf("counters (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(tt.paths, paths); diff != "" {
+				t.Errorf("paths (-want +got):\n%s", diff)
+			}
+			if tt.reason != "" && record.Failures[0].Reason != tt.reason {
+				t.Errorf("reason is %s, want %s", record.Failures[0].Reason, tt.reason)
+			}
+		})
+	}
+}
+
+// Another client writes the object, or deletes it, while the fallback is tried.
+func TestFallbackMeetsOtherWriters(t *testing.T) {
+	tests := map[string]struct {
+		meanwhile func(*fakeAPI)
+		want      Counters
+	}{
+		"written":            {func(f *fakeAPI) { f.write("ns/a000", "v1") }, Counters{Total: 1, Current: 1, ByFallback: 1}},
+		"written, by an old": {func(f *fakeAPI) { f.write("ns/a000", "v1beta1") }, Counters{Total: 1, Rewritten: 1, ByFallback: 1}},
+		"created again":      {func(f *fakeAPI) { f.recreate("ns/a000", "v1") }, Counters{Total: 1, Current: 1, ByFallback: 1}},
+		"deleted":            {func(f *fakeAPI) { f.remove("ns/a000") }, Counters{Total: 1, Gone: 1}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			api, tries := newFakeAPI(1), 0
+			api.onPatch = func(string) error { return invalid("a000") }
+			api.onPath = func(Patch) error {
+				if tries++; tries > 1 {
+					return nil
+				}
+				tt.meanwhile(api)
+				return conflict("a000")
+			}
+			engine := newTestEngine(api, &fakeStore{})
+			engine.Fallback = []Fallback{FallbackStatus}
+			record := mustRun(t, engine)
+			if diff := cmp.Diff(tt.want, record.Counters); diff != "" {
+				t.Errorf("counters (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

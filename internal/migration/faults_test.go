@@ -1,0 +1,196 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build integration
+
+package migration
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// One object cannot be converted, and fails every list; another one grows by its
+// conversion to more than etcd takes.
+func testFaulty(t *testing.T, r *resource) {
+	r.convertBy(t, func(object *unstructured.Unstructured) error {
+		switch object.GetName() {
+		case objectName(7):
+			return errors.New("port is missing")
+		case objectName(31):
+			object.Object["spec"] = map[string]any{"host": strings.Repeat("x", 2<<20)}
+		}
+		return nil
+	})
+	engine := r.engine(t, "faulty")
+	engine.PageSize, engine.OldVersions = 16, []string{"v1beta1"}
+	record := r.mustRun(t, "rewritten but two", engine)
+	r.wantCounters(t, record, Counters{Total: 60, Rewritten: 58, Failed: 2})
+	r.wantStored(t, map[string]int{"v1": 58, "v1beta1": 2})
+	got := map[string]Reason{}
+	for _, f := range record.Failures {
+		got[f.Object] = f.Reason
+	}
+	want := map[string]Reason{"default/" + objectName(7): ReasonConversionFailed, "default/" + objectName(31): ReasonTooLarge}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("failures (-want +got):\n%s\n%+v", diff, record.Failures)
+	}
+}
+
+// The converter is away until the record says that the run waits for it.
+func testAway(t *testing.T, r *resource) {
+	var away atomic.Bool
+	r.convertBy(t, func(object *unstructured.Unstructured) error {
+		if away.Load() {
+			return errConverterAway
+		}
+		return mark(object)
+	})
+	engine := r.engine(t, "away")
+	engine.Patcher = atPatch(engine.Patcher, 20, func() { away.Store(true) })
+	store := engine.Checkpoints
+	waited := ""
+	engine.Checkpoints = storeFunc{store, func(data map[string]string) {
+		if record, err := ParseRecord([]byte(data[RecordKey])); err == nil && record.Waiting != "" {
+			waited = record.Waiting
+			away.Store(false)
+		}
+	}}
+	record := r.mustRun(t, "rewritten after a wait", engine)
+	if !record.Complete() {
+		t.Errorf("record is %+v", record)
+	}
+	wantError(t, errors.New(waited), "patches wait: ")
+	r.wantStored(t, map[string]int{"v1": 60})
+}
+
+// storeFunc sees what is saved.
+type storeFunc struct {
+	Checkpoints
+	see func(data map[string]string)
+}
+
+func (s storeFunc) Save(ctx context.Context, data map[string]string) error {
+	s.see(data)
+	return s.Checkpoints.Save(ctx, data)
+}
+
+func testStatus(t *testing.T, r *resource) {
+	must(t, r.change(t.Context(), `[{"op": "add", "path": "/spec/versions/0/subresources", "value": {"status": {}}},
+		{"op": "add", "path": "/spec/versions/1/subresources", "value": {"status": {}}}]`))
+	r.repin(t)
+	r.refuseUpdates(t, objectName(7), "*")
+	r.byFallback(t, FallbackStatus)
+}
+
+func testOldVersion(t *testing.T, r *resource) {
+	r.refuseUpdates(t, objectName(7), "v1")
+	r.byFallback(t, FallbackStatus, FallbackOldVersion)
+}
+
+// byFallback expects one object to be rewritten on another path, unchanged but
+// for its version.
+func (r *resource) byFallback(t *testing.T, fallback ...Fallback) {
+	t.Helper()
+	engine := r.engine(t, "fallback")
+	engine.Fallback, engine.OldVersions = fallback, []string{"v1beta1"}
+	record := r.mustRun(t, "rewritten", engine)
+	r.wantCounters(t, record, Counters{Total: 30, Rewritten: 30, ByFallback: 1})
+	r.wantStored(t, map[string]int{"v1": 30})
+	if len(record.Predicted) != 1 || record.Verified != 30 {
+		t.Errorf("record is %+v", record)
+	}
+	object := r.object("v1", 7)
+	must(t, r.client.Get(t.Context(), client.ObjectKeyFromObject(object), object))
+	if diff := cmp.Diff(map[string]any{"host": "localhost"}, object.Object["spec"]); diff != "" {
+		t.Errorf("spec (-want +got):\n%s", diff)
+	}
+}
+
+// Several clients update, delete and create objects at both versions, from
+// before the run until after it.
+func testWriters(t *testing.T, r *resource) {
+	ctx, stop := context.WithCancel(t.Context())
+	var writers sync.WaitGroup
+	for writer := range uint64(3) {
+		writers.Go(func() { r.writeUntil(ctx, t, rand.New(rand.NewPCG(writer, 1))) })
+	}
+	engine := r.engine(t, "busy")
+	engine.PageSize = 100
+	record := r.mustRun(t, "rewritten among writers", engine)
+	stop()
+	writers.Wait()
+	if !record.Complete() || record.Repeats != 0 {
+		t.Errorf("record is %+v", record)
+	}
+	if old := r.stored(t)["v1beta1"]; old != 0 {
+		t.Errorf("%d objects are stored at v1beta1", old)
+	}
+}
+
+func (r *resource) writeUntil(ctx context.Context, t *testing.T, random *rand.Rand) {
+	for ctx.Err() == nil {
+		version := []string{"v1", "v1beta1"}[random.IntN(2)]
+		index := random.IntN(r.objects)
+		object := r.object(version, index)
+		var err error
+		switch random.IntN(4) {
+		case 0:
+			if err = r.client.Delete(ctx, object); err == nil {
+				err = r.client.Create(ctx, r.object(version, index))
+			}
+		default:
+			patch := []byte(`{"metadata": {"labels": {"written": "` + strconv.FormatUint(random.Uint64(), 36) + `"}}}`)
+			err = r.client.Patch(ctx, object, client.RawPatch(types.MergePatchType, patch))
+		}
+		if err != nil && ctx.Err() == nil && !apierrors.IsNotFound(err) && !apierrors.IsAlreadyExists(err) {
+			t.Error(err)
+			return
+		}
+	}
+}
+
+// Every pod is killed in its second page, and etcd then forgets all snapshots.
+func testChaos(t *testing.T, r *resource) {
+	pods := 0
+	for ; pods < 20; pods++ {
+		ctx, kill := context.WithCancel(logTo(t))
+		engine := r.engine(t, "chaos")
+		engine.PageSize, engine.Preflight = 100, 0
+		engine.Patcher = atPatch(engine.Patcher, 150, kill)
+		record, err := engine.Run(ctx)
+		kill()
+		if err == nil {
+			if !record.Complete() || record.Total != 600 || record.Checkpoint.Pages != 6 {
+				t.Errorf("record is %+v", record)
+			}
+			break
+		}
+		if !errors.Is(err, context.Canceled) {
+			t.Fatal(err)
+		}
+		r.compact(t)
+	}
+	if pods < 4 {
+		t.Errorf("%d pods were killed, want one in every page", pods)
+	}
+	r.wantStored(t, map[string]int{"v1": 600})
+	checkpoint := &corev1.ConfigMap{}
+	must(t, r.client.Get(t.Context(), types.NamespacedName{Namespace: "default", Name: r.plural + "-chaos"}, checkpoint))
+	if _, err := ParseRecord([]byte(checkpoint.Data[RecordKey])); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,130 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package migration
+
+import (
+	"math"
+	"time"
+)
+
+const (
+	// calmInterval is how often the latency of a single patch in flight is measured
+	// anew: it changes for other reasons, too.
+	calmInterval = 30 * time.Second
+	// minSamples and minWindow bound how soon the limit moves again: it follows
+	// averages, and not single patches.
+	minSamples = 16
+	minWindow  = 250 * time.Millisecond
+	// worth is what more patches in flight must bring: twice as many in flight must
+	// mean that 2^worth as many are done in a second, since there was one in flight.
+	// An API server without a free processor gives nothing, one with many gives 1.
+	worth = 0.25
+	// slack is for latencies that vary by themselves: the calm latency is the least
+	// average that was seen.
+	slack = 1.2
+	// shrink is the most that one window takes from the limit, and what trouble does.
+	shrink = 0.5
+	// grow is the part that a window adds, at least one.
+	grow = 1.0 / 8
+)
+
+// limit is the number of patches that may be in flight. It grows while more in
+// flight are worth it, and shrinks by the ratio of the latency that would be to
+// that of the last window: the gradient of Netflix's concurrency-limits, with the
+// measurement in calm that Envoy's adaptive concurrency adds. It halves on
+// trouble, once in a window.
+//
+// By Little's law n patches in flight of latency r are n/r patches a second: they
+// are worth it while r is at most n^(1-worth) times what it is in calm. Patches
+// beyond that only wait in the API server, and everybody else with them.
+type limit struct {
+	maximum float64
+	value   float64
+
+	// baseline is the calm latency, in seconds.
+	baseline float64
+	// measuring is set while it is measured, after which the limit is resumed.
+	measuring bool
+	resumed   float64
+	measured  time.Time
+
+	// The open window: when it began, the patches that do not count because they
+	// were sent before, and those that do.
+	began    time.Time
+	stale    int
+	samples  int
+	total    time.Duration
+	peak     int
+	troubled bool
+}
+
+func newLimit(maximum int, now time.Time) *limit {
+	return &limit{maximum: float64(maximum), value: 1, measuring: true, resumed: 1, began: now}
+}
+
+// allowed is at least 1 and never more than the maximum.
+func (l *limit) allowed() int { return int(l.value) }
+
+// succeeded takes note of a patch that was answered as it should be, while so
+// many were in flight.
+func (l *limit) succeeded(latency time.Duration, inFlight int, now time.Time) {
+	if l.stale > 0 {
+		l.stale--
+		return
+	}
+	l.samples++
+	l.total += latency
+	l.peak = max(l.peak, inFlight)
+	if l.samples < max(minSamples, 2*l.allowed()) || now.Sub(l.began) < minWindow {
+		return
+	}
+	average := l.total.Seconds() / float64(l.samples)
+	if l.measuring {
+		l.measuring, l.measured = false, now
+		l.baseline = average
+		l.set(l.resumed)
+	} else {
+		l.adapt(average)
+	}
+	l.open(now)
+	if now.Sub(l.measured) >= calmInterval {
+		l.measure()
+	}
+}
+
+// measure has the next window show the calm latency.
+func (l *limit) measure() {
+	l.stale = l.allowed()
+	l.measuring, l.resumed = true, l.value
+	l.set(1)
+}
+
+// failed takes note of an API server in trouble: overloaded, away, or timing out.
+func (l *limit) failed(now time.Time) {
+	if l.troubled && now.Sub(l.began) < minWindow {
+		return
+	}
+	l.set(l.value * shrink)
+	l.resumed = l.value
+	l.open(now)
+	l.troubled = true
+}
+
+// adapt leaves a limit alone that is not what holds patches back.
+func (l *limit) adapt(average float64) {
+	l.baseline = min(l.baseline, average)
+	bearable := slack * l.baseline * math.Pow(float64(l.allowed()), 1-worth)
+	switch {
+	case average > bearable && l.value >= 2:
+		l.set(l.value * max(shrink, bearable/average))
+	case l.peak >= l.allowed():
+		l.set(l.value + max(1, l.value*grow))
+	}
+}
+
+func (l *limit) set(value float64) { l.value = min(max(value, 1), l.maximum) }
+
+func (l *limit) open(now time.Time) {
+	l.began, l.stale, l.samples, l.total, l.peak, l.troubled = now, 0, 0, 0, 0, false
+}

@@ -1,0 +1,105 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package migration
+
+import (
+	"math"
+	"testing"
+	"time"
+)
+
+// server is an API server that answers at once as many patches as it has hands,
+// and makes the others wait.
+type server struct {
+	hands   float64
+	latency time.Duration
+}
+
+func (s server) latencyAt(inFlight int) time.Duration {
+	return time.Duration(float64(s.latency) * max(1, float64(inFlight)/s.hands))
+}
+
+// drive sends patches for as many windows, each with as many in flight as the
+// limit allows, and returns the limit.
+func drive(l *limit, now *time.Time, windows int, s server) int {
+	for range windows {
+		*now = now.Add(minWindow)
+		inFlight := l.allowed()
+		for range max(minSamples, 2*inFlight) {
+			l.succeeded(s.latencyAt(inFlight), inFlight, *now)
+		}
+	}
+	return l.allowed()
+}
+
+func TestLimitFollowsTheServer(t *testing.T) {
+	tests := map[string]struct {
+		server    server
+		most      int
+		low, high int
+	}{
+		"one that bears all":            {server{hands: 1000, latency: 5 * time.Millisecond}, 32, 32, 32},
+		"two hands":                     {server{hands: 2, latency: 5 * time.Millisecond}, 64, 20, 40},
+		"a hand and a half":             {server{hands: 1.5, latency: 5 * time.Millisecond}, 64, 7, 12},
+		"a single hand":                 {server{hands: 1, latency: 50 * time.Millisecond}, 64, 1, 3},
+		"a maximum of one":              {server{hands: 1000, latency: time.Millisecond}, 1, 1, 1},
+		"a clock too coarse to measure": {server{hands: 1000}, 32, 32, 32},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+			l := newLimit(tt.most, now)
+			if got := drive(l, &now, 100, tt.server); got < tt.low || got > tt.high {
+				t.Errorf("limit is %d, want %d to %d", got, tt.low, tt.high)
+			}
+		})
+	}
+}
+
+func TestLimitFallsWhenTheServerSlowsDownAndComesBack(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	l := newLimit(32, now)
+	fast := server{hands: 1000, latency: 5 * time.Millisecond}
+	drive(l, &now, 20, fast)
+	if got := drive(l, &now, 5, server{hands: 1, latency: 10 * time.Millisecond}); got > 12 {
+		t.Errorf("limit is %d under load, want it to fall", got)
+	}
+	if got := drive(l, &now, 20, fast); got != 32 {
+		t.Errorf("limit is %d after the load, want 32", got)
+	}
+}
+
+func TestLimitHalvesOnTroubleOnceInAWindow(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	l := newLimit(32, now)
+	drive(l, &now, 20, server{hands: 1000, latency: time.Millisecond})
+	for range 10 {
+		l.failed(now)
+	}
+	if got := l.allowed(); got != 16 {
+		t.Errorf("limit is %d after trouble, want 16", got)
+	}
+	for range 10 {
+		now = now.Add(minWindow)
+		l.failed(now)
+	}
+	if got := l.allowed(); got != 1 {
+		t.Errorf("limit is %d after lasting trouble, want 1", got)
+	}
+}
+
+func TestLimitThatHoldsNothingBackDoesNotGrow(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	l := newLimit(32, now)
+	for range 1000 {
+		now = now.Add(minWindow)
+		l.succeeded(time.Millisecond, 1, now)
+	}
+	if got := l.allowed(); got > 2 {
+		t.Errorf("limit is %d with one patch in flight, want 2 at most", got)
+	}
+	if math.IsNaN(l.baseline) {
+		t.Error("the baseline is not a number")
+	}
+}

@@ -1,0 +1,150 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package migration
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Some objects fail every list that they are part of. They are named, and the
+// others are rewritten, whatever their places.
+func TestListThatFailsIsNarrowed(t *testing.T) {
+	const atV1, atOld = "v1 ", "v1beta1 "
+	tests := map[string]map[string]string{
+		"the first":               {objectKey(0): atV1},
+		"one in the middle":       {objectKey(17): atV1},
+		"the last":                {objectKey(39): atV1},
+		"two side by side":        {objectKey(9): atV1, objectKey(10): atV1},
+		"several":                 {objectKey(0): atV1, objectKey(13): atV1, objectKey(26): atV1, objectKey(39): atV1},
+		"only at the old version": {objectKey(20): atOld},
+		"at either version":       {objectKey(5): atV1, objectKey(6): atOld},
+		"at all but one version":  {objectKey(11): atV1 + atOld},
+	}
+	for name, broken := range tests {
+		for _, verify := range []Verify{VerifySample, VerifyFull} {
+			t.Run(fmt.Sprintf("%s, %s", name, verify), func(t *testing.T) {
+				api, store := newFakeAPI(40), &fakeStore{}
+				api.broken = broken
+				engine := newTestEngine(api, store)
+				engine.PageSize, engine.Verify, engine.OldVersions, engine.Preflight = 16, verify, []string{"v1beta1", "v1alpha1"}, 4
+				record := mustRun(t, engine)
+				want := Counters{Total: 40}
+				for _, versions := range broken {
+					if versions != atOld {
+						want.Failed++
+					}
+				}
+				want.Rewritten = 40 - want.Failed
+				if diff := cmp.Diff(want, record.Counters); diff != "" {
+					t.Errorf("counters (-want +got):\n%s", diff)
+				}
+				if record.State != StateCompleted || record.Verified != want.Rewritten {
+					t.Errorf("record is %+v", record)
+				}
+				for _, f := range record.Failures {
+					if broken[f.Object] == "" || f.Reason != ReasonConversionFailed {
+						t.Errorf("failure is %+v", f)
+					}
+				}
+			})
+		}
+	}
+}
+
+func TestObjectThatNoServedVersionReadsIsPlaced(t *testing.T) {
+	tests := map[string]struct {
+		object  int
+		old     []string
+		message string
+	}{
+		"no other version": {7, nil, `the object after "ns/a006" cannot be read at any served version`},
+		"none can read it": {7, []string{"v1beta1"}, `the object after "ns/a006" cannot be read at any served version`},
+		"the first":        {0, []string{"v1beta1"}, "the first object cannot be read at any served version"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			api := newFakeAPI(12)
+			api.broken = map[string]string{objectKey(tt.object): "v1 v1beta1 "}
+			engine := newTestEngine(api, &fakeStore{})
+			engine.OldVersions = tt.old
+			record := mustRun(t, engine)
+			if record.State != StateAborted || record.Complete() {
+				t.Errorf("record is %+v", record)
+			}
+			wantError(t, errors.New(record.Message), tt.message)
+		})
+	}
+}
+
+// Others write the object that cannot be read, at the version that it has.
+func TestObjectThatCannotBeReadIsWrittenByOthers(t *testing.T) {
+	api := newFakeAPI(12)
+	api.broken = map[string]string{objectKey(7): "v1 "}
+	api.onPatch = func(string) error {
+		api.write(objectKey(7), "v1beta1")
+		return nil
+	}
+	engine := newTestEngine(api, &fakeStore{})
+	engine.OldVersions = []string{"v1beta1"}
+	if record := mustRun(t, engine); record.Failed != 1 || record.Rewritten != 11 {
+		t.Errorf("record is %+v", record)
+	}
+}
+
+func TestListIsWideAgainBehindTheObject(t *testing.T) {
+	api := newFakeAPI(400)
+	api.broken = map[string]string{objectKey(3): "v1 "}
+	engine := newTestEngine(api, &fakeStore{})
+	engine.PageSize, engine.OldVersions = 64, []string{"v1beta1"}
+	mustRun(t, engine)
+	var last metav1.ListOptions
+	for _, options := range api.lists {
+		last = options
+	}
+	if last.Limit != 64 {
+		t.Errorf("the last page was of %d objects", last.Limit)
+	}
+	if len(api.lists) > 60 {
+		t.Errorf("%d lists for one object that cannot be read", len(api.lists))
+	}
+}
+
+// The converter is away when a page is to be listed: for longer than any other
+// request is tried.
+func TestConverterThatIsAwayIsWaitedForByLists(t *testing.T) {
+	for name, away := range map[string]error{"converter": converterAway(), "overloaded": overloaded(1), "unavailable": unavailable()} {
+		t.Run(name, func(t *testing.T) {
+			api, store, clock := newFakeAPI(12), &fakeStore{}, newFakeClock()
+			back := clock.Now().Add(time.Hour)
+			api.onList = func(options metav1.ListOptions) error {
+				if options.Continue != "" && clock.Now().Before(back) {
+					return away
+				}
+				return nil
+			}
+			engine := newTestEngine(api, store)
+			engine.Clock = clock
+			record := mustRun(t, engine)
+			if !record.Complete() || record.Waiting != "" || clock.Now().Before(back) {
+				t.Errorf("record is %+v", record)
+			}
+			waiting := 0
+			for _, r := range store.records(t) {
+				if strings.HasPrefix(r.Waiting, "objects cannot be listed: ") {
+					waiting++
+				}
+			}
+			if waiting != 1 {
+				t.Errorf("%d records say why the run waits, want 1", waiting)
+			}
+		})
+	}
+}

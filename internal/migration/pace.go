@@ -1,0 +1,79 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package migration
+
+import (
+	"context"
+	"math"
+	"time"
+
+	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const (
+	// logInterval is the time between two lines of progress in the log. Each tenth
+	// of at least so many objects is a line, too.
+	logInterval = 10 * time.Second
+	logTenths   = 100
+	// paceWindow is how far back the rate looks.
+	paceWindow = 10 * time.Second
+)
+
+// pace is how fast this pod is.
+type pace struct {
+	clock Clock
+	// began and base are where the rate is measured from: between one window and
+	// two of them ago. next is where it will be measured from.
+	began, next    time.Time
+	base, nextBase int64
+	logged         time.Time
+	loggedTenth    int64
+}
+
+func newPace(clock Clock, done int64) *pace {
+	now := clock.Now()
+	return &pace{clock: clock, began: now, next: now, base: done, nextBase: done, logged: now}
+}
+
+// rate is objects per second; 0 is unknown.
+func (p *pace) rate(done int64) float64 {
+	now := p.clock.Now()
+	if now.Sub(p.next) >= paceWindow {
+		p.began, p.base = p.next, p.nextBase
+		p.next, p.nextBase = now, done
+	}
+	seconds := now.Sub(p.began).Seconds()
+	if seconds < 1 || done <= p.base {
+		return 0
+	}
+	return math.Round(float64(done-p.base)/seconds*10) / 10
+}
+
+// forecast returns the rate, and when the rest is done at that rate; nothing
+// unless objects are being rewritten.
+func (p *pace) forecast(r Record) (float64, *metav1.Time) {
+	if r.State != StateRunning {
+		return 0, nil
+	}
+	rate := p.rate(r.Done())
+	if rate == 0 {
+		return 0, nil
+	}
+	rest := time.Duration(float64(r.Total-r.Done()) / rate * float64(time.Second))
+	end := metav1.NewTime(p.clock.Now().Add(rest)).Rfc3339Copy()
+	return rate, &end
+}
+
+// log writes a line of progress when it is time for one.
+func (p *pace) log(ctx context.Context, c Counters) {
+	now := p.clock.Now()
+	tenth := 10 * c.Done() / max(c.Total, 1)
+	if now.Sub(p.logged) < logInterval && (c.Total < logTenths || tenth == p.loggedTenth) {
+		return
+	}
+	p.logged, p.loggedTenth = now, tenth
+	logr.FromContextOrDiscard(ctx).Info("Migrating", "done", c.Done(), "total", c.Total,
+		"rewritten", c.Rewritten, "current", c.Current, "gone", c.Gone, "failed", c.Failed, "perSecond", p.rate(c.Done()))
+}

@@ -1,0 +1,96 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package migration
+
+import (
+	"context"
+	"strings"
+
+	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// minPreflight is the least number of refusals that says something about all
+// objects.
+const minPreflight = 3
+
+// preflight tries the patch on a few objects before the first write. What is
+// refused is predicted to fail; a run of which nothing but failures can be
+// expected ends before it begins. While webhooks or the API server are away, it
+// waits for them.
+func (e *Engine) preflight(ctx context.Context, j *journal) error {
+	if j.record.State != StatePreflight {
+		return nil
+	}
+	sample, err := e.preflightSample(ctx, j)
+	if err != nil {
+		return err
+	}
+	refused, err := e.tryAll(ctx, j, sample)
+	if err != nil {
+		return err
+	}
+	j.record.Predicted = refused[:min(len(refused), maxFailures)]
+	logr.FromContextOrDiscard(ctx).Info("Preflight: tried without writing", "objects", len(sample), "refused", len(refused))
+	if len(refused) >= minPreflight && len(refused) == len(sample) && len(e.Fallback) == 0 {
+		return abortf("the API server refuses all %d objects of a sample, nothing was rewritten: %s: %s", len(refused), refused[0].Object, refused[0].Message)
+	}
+	return j.enter(ctx, StateSettling)
+}
+
+// preflightSample spreads over the first page.
+func (e *Engine) preflightSample(ctx context.Context, j *journal) ([]metav1.PartialObjectMetadata, error) {
+	page, err := e.readPage(ctx, j, "")
+	if err != nil {
+		return nil, err
+	}
+	sample := make([]metav1.PartialObjectMetadata, min(e.Preflight, len(page.Items)))
+	for i := range sample {
+		sample[i] = page.Items[i*len(page.Items)/len(sample)]
+	}
+	return sample, nil
+}
+
+func (e *Engine) tryAll(ctx context.Context, j *journal, sample []metav1.PartialObjectMetadata) ([]Failure, error) {
+	var refused []Failure
+	err := e.each(ctx, j, sample, e.tryObject, func(r result) error {
+		if r.outcome == failed {
+			refused = append(refused, r.failure())
+			logr.FromContextOrDiscard(ctx).Info("Object is expected to fail", "object", r.object, "reason", r.reason, "message", r.message)
+		}
+		return nil
+	})
+	return refused, err
+}
+
+// tryObject patches one object without writing. Only what the API server says
+// about the object counts: not that it was written or deleted meanwhile, and not
+// that a webhook takes no part in tries.
+func (e *Engine) tryObject(ctx context.Context, object *metav1.PartialObjectMetadata) (result, error) {
+	spent := e.newTries()
+	for {
+		patch := Patch{Namespace: object.Namespace, Name: object.Name, DryRun: true, Body: []byte("{}")}
+		_, cause, err := e.attempt(ctx, patch)
+		switch {
+		case err != nil:
+			return result{}, err
+		case cause == nil:
+			return resultOf(object, current), nil
+		case spent.free(cause):
+			continue
+		}
+		cure := remedyFor(cause, object.Name)
+		switch {
+		case cure == stopRun || cure == restartPod:
+			return result{}, e.runEnds(cure, object, cause)
+		case cure == lookAgain || strings.Contains(cause.Error(), "does not support dry run"):
+			return resultOf(object, gone), nil
+		case cure == giveUp || spent.count == objectTries:
+			return e.failure(object, cause), nil
+		}
+		if err := e.Clock.Sleep(ctx, delay(spent.count, cause)); err != nil {
+			return result{}, err
+		}
+	}
+}

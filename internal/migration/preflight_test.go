@@ -1,0 +1,121 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package migration
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+func noDryRun() error {
+	return apierrors.NewBadRequest(`admission webhook "check.example.com" does not support dry run`)
+}
+
+func TestPreflight(t *testing.T) {
+	few := func(err error) func(string) error {
+		return func(key string) error {
+			if key == objectKey(3) {
+				return err
+			}
+			return nil
+		}
+	}
+	all := func(err error) func(string) error { return func(string) error { return err } }
+	tests := map[string]struct {
+		objects   int
+		onTry     func(string) error
+		fallback  []Fallback
+		want      State
+		tried     int
+		predicted int
+		message   string
+	}{
+		"nothing refused":           {objects: 12, want: StateCompleted, tried: 4},
+		"no objects":                {objects: 0, want: StateCompleted},
+		"fewer than a sample":       {objects: 2, want: StateCompleted, tried: 2},
+		"one refused":               {objects: 12, onTry: few(invalid("a003")), want: StateCompleted, tried: 4, predicted: 1},
+		"one cannot be converted":   {objects: 12, onTry: few(unconvertible()), want: StateCompleted, tried: 4 + objectTries - 1, predicted: 1},
+		"one is gone":               {objects: 12, onTry: few(apierrors.NewNotFound(testResource.GroupResource(), "a003")), want: StateCompleted, tried: 4},
+		"webhooks take no part":     {objects: 12, onTry: all(noDryRun()), want: StateCompleted, tried: 4},
+		"all refused":               {objects: 12, onTry: all(invalid("x")), want: StateAborted, tried: 4, predicted: 4, message: "refuses all 4 objects of a sample, nothing was rewritten: ns/a000"},
+		"all, but there are two":    {objects: 2, onTry: all(invalid("x")), want: StateCompleted, tried: 2, predicted: 2},
+		"all, but there is a way":   {objects: 12, onTry: all(invalid("x")), fallback: []Fallback{FallbackStatus}, want: StateCompleted, tried: 4, predicted: 4},
+		"the endpoint is not there": {objects: 12, onTry: all(generic(404, "")), want: StateAborted, tried: 1, message: "cannot patch crontabs.example.com ns/a000"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			api, store := newFakeAPI(tt.objects), &fakeStore{}
+			api.onTry = tt.onTry
+			engine := newTestEngine(api, store)
+			engine.Preflight, engine.PageSize, engine.Fallback = 4, 12, tt.fallback
+			record := mustRun(t, engine)
+			if record.State != tt.want || len(api.tried) != tt.tried || len(record.Predicted) != tt.predicted {
+				t.Errorf("state is %s after %d tries with %d predicted, want %s, %d, %d", record.State, len(api.tried), len(record.Predicted), tt.want, tt.tried, tt.predicted)
+			}
+			if tt.message != "" {
+				wantError(t, errors.New(record.Message), tt.message)
+			}
+			if tt.want == StateAborted && len(api.patched) != 0 {
+				t.Errorf("patched %v", api.patched)
+			}
+			if first := store.records(t)[0].State; first != StatePreflight {
+				t.Errorf("the first state is %s", first)
+			}
+		})
+	}
+}
+
+func TestPreflightWaitsForWhatIsAway(t *testing.T) {
+	api, clock := newFakeAPI(12), newFakeClock()
+	back := clock.Now().Add(time.Hour)
+	api.onTry = func(string) error {
+		if clock.Now().Before(back) {
+			return converterAway()
+		}
+		return nil
+	}
+	engine := newTestEngine(api, &fakeStore{})
+	engine.Clock, engine.Preflight = clock, 4
+	record := mustRun(t, engine)
+	if !record.Complete() || len(record.Predicted) != 0 || clock.Now().Before(back) {
+		t.Errorf("record is %+v at %s", record, clock.Now())
+	}
+}
+
+func TestPreflightOfAListThatFails(t *testing.T) {
+	api := newFakeAPI(12)
+	api.broken = map[string]string{objectKey(7): "v1 "}
+	engine := newTestEngine(api, &fakeStore{})
+	engine.Preflight, engine.PageSize, engine.OldVersions = 4, 12, []string{"v1beta1"}
+	record := mustRun(t, engine)
+	if record.Failed != 1 || record.Rewritten != 11 || len(api.tried) != 4 {
+		t.Errorf("record is %+v, tried %v", record, api.tried)
+	}
+}
+
+func TestPreflightIsNotRepeated(t *testing.T) {
+	api, store := newFakeAPI(12), &fakeStore{}
+	engine := newTestEngine(api, store)
+	engine.Preflight = 4
+	store.onSave = func() error {
+		if len(store.saved) == 2 {
+			return forbidden("run-1")
+		}
+		return nil
+	}
+	if _, err := engine.Run(t.Context()); err == nil {
+		t.Fatal("the run did not stop")
+	}
+	store.onSave = nil
+	tried := slices.Clone(api.tried)
+	mustRun(t, engine)
+	if diff := cmp.Diff(tried, api.tried); diff != "" {
+		t.Errorf("tried (-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,118 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package migration
+
+import (
+	"fmt"
+	"net/http"
+	"regexp"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Reason is one word for why an object failed.
+type Reason string
+
+const (
+	// ReasonConversionFailed is an object that the converter refuses.
+	ReasonConversionFailed Reason = "ConversionFailed"
+	// ReasonInvalid is an object that the schema or an admission policy refuses.
+	ReasonInvalid Reason = "Invalid"
+	// ReasonAdmissionDenied is an object that an admission webhook, or another
+	// admission plugin, refuses.
+	ReasonAdmissionDenied Reason = "AdmissionDenied"
+	// ReasonTooLarge is an object that etcd or the API server does not take.
+	ReasonTooLarge Reason = "TooLarge"
+	// ReasonNamespaceTerminating is an object whose namespace is being deleted.
+	ReasonNamespaceTerminating Reason = "NamespaceTerminating"
+	// ReasonConflict is an object that others wrote at every try.
+	ReasonConflict Reason = "Conflict"
+	// ReasonNotFound is an object that is listed but cannot be patched.
+	ReasonNotFound Reason = "NotFound"
+	// ReasonUnavailable is an object for which a webhook, etcd or the API server
+	// did not answer, while they answered for others.
+	ReasonUnavailable Reason = "Unavailable"
+	// ReasonUnreadable is an object that cannot be listed.
+	ReasonUnreadable Reason = "Unreadable"
+	// ReasonRefused is everything else.
+	ReasonRefused Reason = "Refused"
+)
+
+// reasonsByCode are those that the HTTP status alone tells.
+var reasonsByCode = map[int32]Reason{
+	http.StatusConflict:              ReasonConflict,
+	http.StatusNotFound:              ReasonNotFound,
+	http.StatusUnprocessableEntity:   ReasonInvalid,
+	http.StatusRequestEntityTooLarge: ReasonTooLarge,
+	http.StatusForbidden:             ReasonAdmissionDenied,
+}
+
+// reasonOf reads an answer to a patch. The messages are those of k8s.io/apiserver
+// pkg/admission/plugin/webhook/errors, of etcd, and of
+// k8s.io/apiextensions-apiserver pkg/apiserver/conversion.
+func reasonOf(err error) Reason {
+	status := statusOf(err)
+	switch {
+	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		return ReasonNamespaceTerminating
+	case status != nil && tooLargeForEtcd.MatchString(status.Message):
+		return ReasonTooLarge
+	case infrastructure(err):
+		return ReasonUnavailable
+	case strings.Contains(status.Message, "conversion webhook for "):
+		return ReasonConversionFailed
+	case denied.MatchString(status.Message):
+		return ReasonAdmissionDenied
+	}
+	if reason, ok := reasonsByCode[status.Code]; ok {
+		return reason
+	}
+	return ReasonRefused
+}
+
+var (
+	// denied matches admission webhooks, and admission policies of which some answer
+	// as the schema does.
+	denied          = regexp.MustCompile(`denied (the )?request: `)
+	tooLargeForEtcd = regexp.MustCompile(`etcdserver: request is too large|trying to send message larger than max`)
+	// unanswered matches the 500 of a webhook, or an etcd, that is away. What a
+	// converter itself answers follows on "failed:" without these words.
+	unanswered = regexp.MustCompile(`failed calling webhook|etcdserver: |` +
+		`conversion webhook for .* failed: (Post "|an error on the server|the server )`)
+)
+
+// infrastructure reports whether an error says nothing about the object: the API
+// server, etcd or a webhook is away or overloaded.
+func infrastructure(err error) bool {
+	status := statusOf(err)
+	switch {
+	case status == nil:
+		return true
+	case status.Code == http.StatusInternalServerError:
+		return unanswered.MatchString(status.Message) && !tooLargeForEtcd.MatchString(status.Message)
+	}
+	return remedies[status.Code] == awaitServer
+}
+
+// suggest is a command that shows the fault to a person.
+func (e *Engine) suggest(reason Reason, object *metav1.PartialObjectMetadata) string {
+	target := fmt.Sprintf("%s.%s.%s %s", e.Resource.Resource, e.Resource.Version, e.Resource.Group, object.Name)
+	if object.Namespace != "" {
+		target += " --namespace " + object.Namespace
+	}
+	switch reason {
+	case ReasonNamespaceTerminating:
+		return "kubectl get namespace " + object.Namespace + " --output yaml"
+	case ReasonConflict, ReasonNotFound:
+		return "kubectl get " + target + " --watch --output yaml --show-managed-fields"
+	case ReasonTooLarge:
+		return "kubectl get " + target + " --output json --show-managed-fields | wc --bytes"
+	case ReasonConversionFailed, ReasonUnreadable:
+		return "kubectl get " + target + " --output yaml"
+	}
+	return "kubectl patch " + target + " --type merge --patch '{}' --dry-run=server"
+}
