@@ -8,6 +8,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/bits"
+	"slices"
 	"strconv"
 	"unicode/utf8"
 
@@ -147,7 +148,7 @@ func (p *parser) wordEnd(at int, word string) (int, error) {
 // escapes, valid UTF-8. Most strings are ASCII without escapes.
 func (p *parser) textEnd(start int) (int, error) {
 	// Said like this, the compiler sees that every word is within the text.
-	at, src := start+1, p.src[:len(p.src):len(p.src)]
+	at, src := start+1, slices.Clip(p.src)
 	for at >= 0 && at <= len(src)-plain.Word {
 		if marks := plain.Odd(binary.LittleEndian.Uint64(src[at:])); marks != 0 {
 			at += bits.TrailingZeros64(marks) / plain.Word
