@@ -56,13 +56,10 @@ func (e *Engine) listWithin(ctx context.Context, tries int, place Place, options
 
 // lookUp reads one object anew, and returns nil if it is gone. The Job may list
 // but not get; the API server turns this list into a get. An object that cannot
-// be read at any version is there: what it was is returned. The limit has the
-// API server read from etcd while its cache cannot be filled, because of an object
-// that cannot be converted.
+// be read at any version is there: what it was is returned.
 func (e *Engine) lookUp(ctx context.Context, object *metav1.PartialObjectMetadata) (*metav1.PartialObjectMetadata, error) {
 	list, err := e.listAnywhere(ctx, object.Namespace, metav1.ListOptions{
 		FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, object.Name).String(),
-		Limit:         1,
 	})
 	if unreadable(err) {
 		return object, nil
