@@ -203,7 +203,7 @@ no-policies:
 # A copy, so that choosing an image changes nothing that is committed.
 .PHONY: bin/deploy
 bin/deploy: bin/tools/kustomize
-	@rm -rf bin/deploy && mkdir -p bin/deploy && cp -r config/crd config/rbac config/manager config/default bin/deploy/
+	@rm -rf bin/deploy && mkdir -p bin/deploy && cp -r config/crd config/rbac config/flowcontrol config/manager config/default bin/deploy/
 	@cd bin/deploy/manager && ../../tools/kustomize edit set image 'conversion-operator=$(IMG)'
 
 ##@ Set-up

@@ -70,7 +70,7 @@ func (r *ConversionPolicyReconciler) do(ctx context.Context, policy *v1alpha1.Co
 	case plan.Warn:
 		r.warn(policy, step)
 		return nil
-	case plan.DeleteRun, plan.DeleteRights, plan.DeletePlan, plan.DeleteDeployment, plan.DeleteService, plan.DeleteSecret, plan.DeleteChildren:
+	case plan.DeleteRun, plan.DeleteJob, plan.DeleteRights, plan.DeletePlan, plan.DeleteDeployment, plan.DeleteService, plan.DeleteSecret, plan.DeleteChildren:
 		return r.delete(ctx, step)
 	}
 	return fmt.Errorf("unknown step %T", step)

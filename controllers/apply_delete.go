@@ -11,6 +11,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -38,8 +39,13 @@ func (r *ConversionPolicyReconciler) delete(ctx context.Context, step plan.Step)
 		return r.deleteAll(ctx, &corev1.Secret{ObjectMeta: r.named(step.Name)})
 	case plan.DeleteRun:
 		return r.deleteAll(ctx, r.job(step.Name), &corev1.ConfigMap{ObjectMeta: r.named(step.Name)})
+	case plan.DeleteJob:
+		job := r.job(step.Name)
+		job.UID = step.UID
+		return r.deleteAll(ctx, job)
 	case plan.DeleteRights:
 		return r.deleteAll(ctx,
+			&flowcontrolv1.FlowSchema{ObjectMeta: metav1.ObjectMeta{Name: step.Name}},
 			&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: step.Name}},
 			&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: step.Name}},
 			&rbacv1.RoleBinding{ObjectMeta: r.named(step.Name)},
@@ -102,7 +108,7 @@ func (r *ConversionPolicyReconciler) childKinds() []childKind {
 	return []childKind{
 		{&batchv1.JobList{}, here}, {&appsv1.DeploymentList{}, here}, {&policyv1.PodDisruptionBudgetList{}, here},
 		{&corev1.ServiceList{}, here}, {&corev1.ConfigMapList{}, here}, {&cmv1.CertificateList{}, here}, {&corev1.SecretList{}, here},
-		{&rbacv1.ClusterRoleBindingList{}, ""}, {&rbacv1.ClusterRoleList{}, ""},
+		{&flowcontrolv1.FlowSchemaList{}, ""}, {&rbacv1.ClusterRoleBindingList{}, ""}, {&rbacv1.ClusterRoleList{}, ""},
 		{&rbacv1.RoleBindingList{}, here}, {&rbacv1.RoleList{}, here}, {&corev1.ServiceAccountList{}, here},
 	}
 }

@@ -4,13 +4,10 @@
 package controllers
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -22,7 +19,6 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
-	"github.com/conversion-operator/conversion-operator/internal/migration"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
 )
 
@@ -31,7 +27,8 @@ func (r *ConversionPolicyReconciler) observe(ctx context.Context, policy *v1alph
 	observed := plan.Observed{Settings: r.Settings, Now: r.Now(), Policy: policy}
 	for _, read := range []func(context.Context, *plan.Observed) error{
 		r.observeCRD, r.observeCertificates, r.observePlans, r.observeDeployment, r.observeImages,
-		r.observePods, r.observeBudget, r.observeService, r.observeEndpoints, r.observeExternal, r.observeRuns, r.observeReadRights,
+		r.observePods, r.observeBudget, r.observeService, r.observeEndpoints, r.observeExternal,
+		r.observeRuns, r.observeForeignMigration, r.observeReadRights,
 	} {
 		if err := read(ctx, &observed); err != nil {
 			return observed, fmt.Errorf("observe policy %s: %w", policy.Name, err)
@@ -136,53 +133,10 @@ func (r *ConversionPolicyReconciler) observeEndpoints(ctx context.Context, obser
 	return nil
 }
 
-func (r *ConversionPolicyReconciler) observeRuns(ctx context.Context, observed *plan.Observed) error {
-	jobs := &batchv1.JobList{}
-	if err := r.Client.List(ctx, jobs, r.childrenOf(observed.Policy), client.HasLabels{plan.RunLabel}); err != nil {
-		return err
-	}
-	slices.SortFunc(jobs.Items, func(a, b batchv1.Job) int { return cmp.Compare(a.Name, b.Name) })
-	for i := range jobs.Items {
-		job := &jobs.Items[i]
-		progress, err := r.progress(ctx, job)
-		if err != nil {
-			return err
-		}
-		observed.Runs = append(observed.Runs, plan.Run{ID: job.Labels[plan.RunLabel], Job: job, Progress: progress})
-	}
-	role := &rbacv1.ClusterRole{}
-	err := r.Client.Get(ctx, client.ObjectKey{Name: plan.MigrationRightsName(observed.Policy.Name)}, role)
-	observed.Rights = err == nil
-	return client.IgnoreNotFound(err)
-}
-
 func (r *ConversionPolicyReconciler) observeReadRights(ctx context.Context, observed *plan.Observed) error {
 	err := r.Client.Get(ctx, client.ObjectKey{Name: plan.ReadRightsName(observed.Policy.Name)}, &rbacv1.ClusterRole{})
 	observed.ReadRights = err == nil
 	return client.IgnoreNotFound(err)
-}
-
-// progress is what a migration Job recorded in the ConfigMap of its name. Job
-// and ConfigMap come from two caches: of a Job that has ended, the last word is
-// read live.
-func (r *ConversionPolicyReconciler) progress(ctx context.Context, job *batchv1.Job) (*plan.Progress, error) {
-	progress, err := r.readProgress(ctx, r.Client, job)
-	if err == nil && plan.JobEnded(job) && (progress == nil || !progress.Finished) {
-		progress, err = r.readProgress(ctx, r.Live, job)
-	}
-	return progress, err
-}
-
-func (r *ConversionPolicyReconciler) readProgress(ctx context.Context, from client.Reader, job *batchv1.Job) (*plan.Progress, error) {
-	checkpoint := &corev1.ConfigMap{}
-	if err := from.Get(ctx, client.ObjectKeyFromObject(job), checkpoint); err != nil {
-		return nil, client.IgnoreNotFound(err)
-	}
-	text, recorded := checkpoint.Data[migration.RecordKey]
-	if !recorded {
-		return nil, nil
-	}
-	return progressOf(job.Labels[plan.RunLabel], text), nil
 }
 
 // childrenOf selects what was made for a policy, in the operator's namespace.

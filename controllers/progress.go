@@ -4,6 +4,8 @@
 package controllers
 
 import (
+	"math"
+
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/migration"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
@@ -20,20 +22,34 @@ func progressOf(run, text string) *plan.Progress {
 		return &plan.Progress{Finished: true, Aborted: "the record is of run " + record.Run}
 	}
 	progress := &plan.Progress{
-		Finished:  record.Finished(),
-		Complete:  record.Complete(),
-		Total:     record.Total,
-		Rewritten: record.Rewritten,
-		Current:   record.Current,
-		Gone:      record.Gone,
-		Failed:    record.Failed,
-		Started:   record.StartTime,
+		Finished: record.Finished(), Complete: record.Complete(),
+		Step: steps[record.State], Waiting: record.Waiting,
+		Total: record.Total, Rewritten: record.Rewritten, Current: record.Current, Gone: record.Gone, Failed: record.Failed,
+		Verified: record.Verified, ByFallback: record.ByFallback,
+		// A run that does one object in some seconds does not stand still.
+		RatePerSecond:       int64(math.Ceil(record.RatePerSecond)),
+		EstimatedCompletion: record.EstimatedCompletion,
+		Started:             record.StartTime,
+	}
+	if record.BarrierKind != "" {
+		progress.Barrier = &v1alpha1.MigrationBarrier{Kind: v1alpha1.BarrierKind(record.BarrierKind), APIServers: int32(record.APIServers)} //nolint:gosec // no cluster has as many
 	}
 	if record.State == migration.StateAborted {
 		progress.Aborted = record.Message
 	}
-	for _, failure := range record.Failures {
-		progress.Failures = append(progress.Failures, v1alpha1.MigrationFailure{Object: failure.Object, Message: failure.Message})
+	for _, failure := range record.Failures[:min(len(record.Failures), maxNames)] {
+		progress.Failures = append(progress.Failures, v1alpha1.MigrationFailure{
+			Object: failure.Object, Reason: string(failure.Reason), Message: failure.Message, Command: failure.Command})
 	}
 	return progress
+}
+
+// steps are what a run is at by the states of its record. One that has ended is
+// at none.
+var steps = map[migration.State]v1alpha1.MigrationStep{
+	migration.StatePreflight: v1alpha1.MigrationTrying,
+	migration.StateSettling:  v1alpha1.MigrationSettling,
+	migration.StateRunning:   v1alpha1.MigrationRewriting,
+	migration.StateAuditing:  v1alpha1.MigrationAuditing,
+	migration.StateVerifying: v1alpha1.MigrationVerifying,
 }

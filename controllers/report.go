@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
@@ -37,7 +38,23 @@ func (r *ConversionPolicyReconciler) report(
 		return client.IgnoreNotFound(err)
 	}
 	r.announce(policy, before.Status.Conditions, status.Conditions)
+	r.announceRun(policy, plan.RunEvents(before.Status, status))
 	return nil
+}
+
+// announceRun tells what happened to a migration, on the policy and where the
+// author of the CustomResourceDefinition looks.
+func (r *ConversionPolicyReconciler) announceRun(policy *v1alpha1.ConversionPolicy, happened []plan.RunEvent) {
+	for _, event := range happened {
+		kind := corev1.EventTypeNormal
+		if event.Warning {
+			kind = corev1.EventTypeWarning
+		}
+		crd := &apiextensionsv1.CustomResourceDefinition{
+			ObjectMeta: metav1.ObjectMeta{Name: policy.Name, UID: policy.Status.Migration.CRDUID}}
+		r.Recorder.Eventf(policy, nil, kind, event.Reason, "Migrate", "%s", shorten(event.Note))
+		r.Recorder.Eventf(crd, policy, kind, event.Reason, "Migrate", "%s", shorten(event.Note))
+	}
 }
 
 // explain lets an error of a step show up where users look.
@@ -72,8 +89,7 @@ func (r *ConversionPolicyReconciler) warn(policy *v1alpha1.ConversionPolicy, ste
 }
 
 // repeats reports whether a condition says what another one says: the summaries
-// repeat the gate that stopped, and the gates behind it only that they wait. Of
-// drift, events of its own have told (apply_drift.go).
+// repeat the gate that stopped, and the gates behind it only that they wait.
 func repeats(condition metav1.Condition, all []metav1.Condition) bool {
 	switch condition.Type {
 	case v1alpha1.ReconcilingCondition, v1alpha1.StalledCondition:
@@ -84,8 +100,16 @@ func repeats(condition metav1.Condition, all []metav1.Condition) bool {
 			return found != nil && found.Reason == condition.Reason
 		})
 	}
-	return condition.Reason == v1alpha1.ReasonNotEvaluated || condition.Reason == v1alpha1.ReasonConversionDrifted ||
-		condition.Reason == v1alpha1.ReasonConversionContested
+	return slices.Contains(toldOtherwise, condition.Reason)
+}
+
+// toldOtherwise are the reasons of conditions that have no event: they say
+// nothing, or events of their own have told, of drift (apply_drift.go) and of
+// migration runs.
+var toldOtherwise = []string{
+	v1alpha1.ReasonNotEvaluated, v1alpha1.ReasonConversionDrifted, v1alpha1.ReasonConversionContested,
+	v1alpha1.ReasonMigrating, v1alpha1.ReasonMigrationPaused, v1alpha1.ReasonPruning, v1alpha1.ReasonMigrated,
+	v1alpha1.ReasonObjectsFailed, v1alpha1.ReasonMigrationFailed,
 }
 
 // severity is Warning for what does not go on by itself.

@@ -45,6 +45,8 @@ const system = "conversion-system"
 var (
 	// cluster writes as users do, past the manager's cache.
 	cluster client.Client
+	// kubeconfig is where the API server is, and by whom it is administered.
+	kubeconfig *rest.Config
 	// writes counts what the manager wrote.
 	writes atomic.Int64
 	// killed makes the manager fail after every write that went through, as if it
@@ -75,7 +77,8 @@ func run(m *testing.M) (int, error) {
 	environment := &envtest.Environment{
 		CRDDirectoryPaths: []string{filepath.Join("..", "config", "crd", "bases")}, ErrorIfCRDPathMissing: true,
 	}
-	kubeconfig, err := environment.Start()
+	var err error
+	kubeconfig, err = environment.Start()
 	if err != nil {
 		return 1, err
 	}

@@ -58,6 +58,14 @@ func TestAdmission(t *testing.T) {
 		"path without a dot":      {name, "{converter: {declarative: " + path("a.b") + "}}", "from"},
 		"path with an index":      {name, "{converter: {declarative: " + path(".a[0]") + "}}", "from"},
 		"an unknown mode":         {name, "{converter: {declarative: " + good + "}, migration: {mode: Sometimes}}", "Unsupported value"},
+		"a paced migration":       {name, "{converter: {declarative: " + good + "}, migration: {paused: true, maxWritesPerSecond: 1, concurrency: 256, verify: Full, fallback: [OldVersion, Status]}}", ""},
+		"no writes":               {name, "{converter: {declarative: " + good + "}, migration: {maxWritesPerSecond: 0}}", "maxWritesPerSecond"},
+		"too many writes":         {name, "{converter: {declarative: " + good + "}, migration: {maxWritesPerSecond: 100001}}", "maxWritesPerSecond"},
+		"nothing at once":         {name, "{converter: {declarative: " + good + "}, migration: {concurrency: 0}}", "concurrency"},
+		"too much at once":        {name, "{converter: {declarative: " + good + "}, migration: {concurrency: 257}}", "concurrency"},
+		"a doubtful check":        {name, "{converter: {declarative: " + good + "}, migration: {verify: Some}}", "Unsupported value"},
+		"no such way":             {name, "{converter: {declarative: " + good + "}, migration: {fallback: [Force]}}", "Unsupported value"},
+		"a way twice":             {name, "{converter: {declarative: " + good + "}, migration: {fallback: [Status, Status]}}", "fallback names a way twice"},
 		"drift is reported":       {name, "{converter: {declarative: " + good + "}, drift: Report}", ""},
 		"it is abandoned":         {name, "{converter: {declarative: " + good + "}, deletionPolicy: Abandon}", ""},
 		"drift is ignored":        {name, "{converter: {declarative: " + good + "}, drift: Ignore}", "Unsupported value"},
@@ -95,6 +103,10 @@ func TestDefaults(t *testing.T) {
 	must(t, cluster.Create(t.Context(), policy, client.DryRunAll))
 	if policy.Spec.Migration.Mode != v1alpha1.MigrationAutomatic {
 		t.Errorf("migration.mode is %q, want Automatic", policy.Spec.Migration.Mode)
+	}
+	if migration := policy.Spec.Migration; migration.Concurrency == nil || *migration.Concurrency != 32 ||
+		migration.Verify != v1alpha1.MigrationVerifySample || migration.MaxWritesPerSecond != nil || migration.Paused {
+		t.Errorf("migration is %+v, want 32 at once, a sample verified, no limit, not paused", migration)
 	}
 	if policy.Spec.Workload.Replicas == nil || *policy.Spec.Workload.Replicas != 2 {
 		t.Errorf("workload.replicas is %v, want 2", policy.Spec.Workload.Replicas)

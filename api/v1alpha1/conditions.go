@@ -179,6 +179,8 @@ const (
 	ReasonNothingToMigrate = "NothingToMigrate"
 	// ReasonMigrating: a migration is running.
 	ReasonMigrating = "Migrating"
+	// ReasonMigrationPaused: spec.migration.paused keeps a migration from going on, or from starting.
+	ReasonMigrationPaused = "MigrationPaused"
 	// ReasonPruning: every object is rewritten; status.storedVersions is being pruned.
 	ReasonPruning = "Pruning"
 	// ReasonObjectsFailed: some objects could not be rewritten; nothing was pruned.
@@ -189,6 +191,28 @@ const (
 	ReasonStorageVersionNotServed = "StorageVersionNotServed"
 	// ReasonNotRequested: spec.migration asks for no migration.
 	ReasonNotRequested = "NotRequested"
+	// ReasonStoredVersionsUntrusted: status.storedVersions names the storage version alone, and no migration of this policy has proven it.
+	ReasonStoredVersionsUntrusted = "StoredVersionsUntrusted"
+)
+
+// Reasons of events that tell of a migration run, on the policy and on the
+// CustomResourceDefinition. A run that ended with failures has the reason of the
+// condition.
+const (
+	// ReasonMigrationStarted: a run has begun.
+	ReasonMigrationStarted = "MigrationStarted"
+	// ReasonMigrationResumed: a run goes on that was paused.
+	ReasonMigrationResumed = "MigrationResumed"
+	// ReasonMigrationCompleted: every object is stored in the storage version.
+	ReasonMigrationCompleted = "MigrationCompleted"
+	// ReasonMigrationSuperseded: the CustomResourceDefinition changed under a run.
+	ReasonMigrationSuperseded = "MigrationSuperseded"
+	// ReasonMigrationCancelled: spec.migration.mode became Never during a run.
+	ReasonMigrationCancelled = "MigrationCancelled"
+	// ReasonStoredVersionsPruned: status.storedVersions names the storage version alone, after a run that proved it.
+	ReasonStoredVersionsPruned = "StoredVersionsPruned"
+	// ReasonPrunedByOthers: somebody else removed versions from status.storedVersions.
+	ReasonPrunedByOthers = "PrunedByOthers"
 )
 
 // Reasons of DeletionBlocked.

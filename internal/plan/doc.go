@@ -24,6 +24,10 @@
 // (image.go), what somebody else runs (external.go), or nothing (none.go). What is
 // deployed is rendered with the policy's patches (render.go, reassert.go).
 //
+// A migration is a Job (migration_job.go) that records what it does; how that
+// reaches the status, and which events tell of it, is in run_status.go and
+// run_events.go. What others do to stored objects is in foreign_migration.go.
+//
 // Four things wait for no gate: evidence that no longer holds is dropped
 // (evidence.go), a migration that must not go on is stopped (guard.go), what a
 // CustomResourceDefinition depends on is kept alive (upkeep.go), certificates

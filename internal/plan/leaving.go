@@ -69,7 +69,7 @@ func (s *state) lettingGo() bool {
 // endRuns stops migrations for good, and takes all rights on objects away.
 func (s *state) endRuns() {
 	for _, run := range s.Runs {
-		s.do(DeleteRun{run.Job.Name})
+		s.do(DeleteRun{RunName(s.Policy.Name, run.ID)})
 	}
 	if s.Rights {
 		s.do(DeleteRights{MigrationRightsName(s.Policy.Name)})

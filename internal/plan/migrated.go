@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/crds"
@@ -18,7 +18,7 @@ import (
 // somebody who rewrote nothing.
 func storageMigrated(s *state) outcome {
 	decided := s.decideMigration(s.wantedRun(), crds.StorageVersion(s.CRD))
-	if last := s.plan.Status.Migration; s.Rights && (last == nil || last.State != v1alpha1.MigrationRunning) {
+	if s.Rights && (s.underWay() == nil || s.rests()) {
 		s.do(DeleteRights{MigrationRightsName(s.Policy.Name)})
 	}
 	return decided
@@ -28,7 +28,7 @@ func (s *state) decideMigration(id, storage string) outcome {
 	switch {
 	case s.runs(id) || s.wantsRun(id):
 		if s.ending() {
-			return waiting(v1alpha1.ReasonMigrating, "waits for the end of a migration that the CustomResourceDefinition's change superseded")
+			return waiting(v1alpha1.ReasonMigrating, "waits for the end of the pods of a migration that was given up")
 		}
 		return s.migrate(id, storage)
 	case s.plan.Status.Evidence != nil:
@@ -37,6 +37,10 @@ func (s *state) decideMigration(id, storage string) outcome {
 		return s.explainFailure()
 	case len(s.CRD.Spec.Versions) == 1:
 		return passed(v1alpha1.ReasonNothingToMigrate, "the CustomResourceDefinition has one version: "+storage)
+	case crds.StoredOnlyIn(s.CRD, storage):
+		return undecided(v1alpha1.ReasonStoredVersionsUntrusted, fmt.Sprintf(
+			"status.storedVersions names %s alone, but no migration of this policy has proven it, and others prune it without a proof: %s",
+			storage, howToMigrate(s.Policy)))
 	}
 	return undecided(v1alpha1.ReasonNotRequested, fmt.Sprintf(
 		"objects may be stored at %s: %s", strings.Join(s.CRD.Status.StoredVersions, ", "), howToMigrate(s.Policy)))
@@ -44,15 +48,31 @@ func (s *state) decideMigration(id, storage string) outcome {
 
 func howToMigrate(policy *v1alpha1.ConversionPolicy) string {
 	if policy.Spec.Migration.Mode == v1alpha1.MigrationNever {
-		return "spec.migration.mode is Never"
+		return "spec.migration.mode is Never: set it to Automatic to start a migration"
 	}
 	return "change spec.migration.trigger to start a migration"
 }
 
+// underWay is the run that goes on, or nil.
+func (s *state) underWay() *v1alpha1.MigrationStatus {
+	if last := s.plan.Status.Migration; last != nil && last.State == v1alpha1.MigrationRunning {
+		return last
+	}
+	return nil
+}
+
+// rests reports that the run is paused and has no pod any more, which may last:
+// nobody needs its rights meanwhile.
+func (s *state) rests() bool {
+	job := s.run(s.underWay().Run).Job
+	return s.Policy.Spec.Migration.Paused && job != nil && ptr.Deref(job.Spec.Suspend, false) &&
+		job.Status.Active == 0 && ptr.Deref(job.Status.Terminating, 0) == 0
+}
+
 // runs reports whether the run is under way.
 func (s *state) runs(id string) bool {
-	last := s.plan.Status.Migration
-	return last != nil && last.Run == id && last.State == v1alpha1.MigrationRunning
+	last := s.underWay()
+	return last != nil && last.Run == id
 }
 
 func (s *state) failed(id string) bool {
@@ -62,17 +82,22 @@ func (s *state) failed(id string) bool {
 
 // wantsRun reports whether the policy asks for a run that was not made yet.
 func (s *state) wantsRun(id string) bool {
-	migration, last := s.Policy.Spec.Migration, s.plan.Status.Migration
-	answered := last != nil && last.Trigger == migration.Trigger && last.State != v1alpha1.MigrationSuperseded
-	triggered := migration.Trigger != "" && !answered
-	switch migration.Mode {
+	switch s.Policy.Spec.Migration.Mode {
 	case v1alpha1.MigrationNever:
 		return false
 	case v1alpha1.MigrationOnTrigger:
-		return triggered
+		return s.triggered()
 	default:
-		return triggered || s.plan.Status.Evidence == nil && len(s.CRD.Spec.Versions) > 1 && !s.failed(id)
+		return s.triggered() || s.plan.Status.Evidence == nil && len(s.CRD.Spec.Versions) > 1 && !s.failed(id)
 	}
+}
+
+// triggered reports that no run answers the trigger. One that was superseded was
+// not what was asked for; one that was cancelled was given up by who asked.
+func (s *state) triggered() bool {
+	trigger, last := s.Policy.Spec.Migration.Trigger, s.plan.Status.Migration
+	answered := last != nil && last.Trigger == trigger && last.State != v1alpha1.MigrationSuperseded
+	return trigger != "" && !answered
 }
 
 // proven says what the evidence says.
@@ -86,31 +111,52 @@ func (s *state) proven(storage string) outcome {
 
 // migrate starts a run, follows it, and prunes after it.
 func (s *state) migrate(id, storage string) outcome {
-	if !crds.Serves(s.CRD, storage) {
-		return stalled(v1alpha1.ReasonStorageVersionNotServed, fmt.Sprintf(
-			"the storage version %s is not served, so that objects cannot be rewritten: set served: true for it", storage))
-	}
-	if crds.Condition(s.CRD, storageMigrating) {
-		return waiting(v1alpha1.ReasonForeignStorageMigration, "waits for the end of a StorageVersionMigration that somebody else started")
-	}
 	run := s.run(id)
-	if !s.runs(id) && run.Job != nil && (over(run) || !run.Job.DeletionTimestamp.IsZero()) {
-		// It was run before, for the same pins: what it proved then is not what is asked now.
-		s.do(DeleteRun{run.Job.Name})
-		return waiting(v1alpha1.ReasonMigrating, "waits for the end of the migration of before")
+	if wait := s.beforeRun(run, storage); wait.reason != "" {
+		return wait
 	}
-	s.recordRun(id, storage, run)
+	s.recordRun(run, storage)
 	switch {
 	case run.Progress != nil && run.Progress.Complete:
 		return s.prune(id, storage)
-	case run.Progress != nil && run.Progress.Finished || JobEnded(run.Job):
+	case over(run):
 		s.endRun(v1alpha1.MigrationFailed)
-		return s.explainFailure()
+		failure := s.explainFailure()
+		failure.stalled = !s.triggered() // the next run is asked for already
+		return failure
+	case s.Policy.Spec.Migration.Paused:
+		return s.paused()
+	case s.otherSettings(run, storage):
+		s.do(DeleteJob{run.Job.Name, run.Job.UID})
+		return waiting(v1alpha1.ReasonMigrating, "run "+id+" goes on with other settings, once its pod has ended")
 	}
-	for _, step := range s.startRun(id, storage) {
+	for _, step := range s.startRun(run, storage) {
 		s.do(step)
 	}
-	return waiting(v1alpha1.ReasonMigrating, fmt.Sprintf("run %s rewrites objects at %s", id, storage))
+	return waiting(v1alpha1.ReasonMigrating, s.explainProgress())
+}
+
+// beforeRun says what keeps a run from being made, or looked at.
+func (s *state) beforeRun(run Run, storage string) outcome {
+	foreign := s.foreignMigration()
+	switch {
+	case !crds.Serves(s.CRD, storage):
+		return stalled(v1alpha1.ReasonStorageVersionNotServed, fmt.Sprintf(
+			"the storage version %s is not served, so that objects cannot be rewritten: set served: true for it", storage))
+	case foreign != "":
+		s.recheck(foreignPause)
+		return waiting(v1alpha1.ReasonForeignStorageMigration, "waits for the end of "+foreign+"; if it does not end, delete it")
+	case s.runs(run.ID):
+		return outcome{}
+	case over(run) || run.Job != nil && !run.Job.DeletionTimestamp.IsZero():
+		// It was run before, for the same pins: what it proved then is not what is asked now.
+		s.do(DeleteRun{RunName(s.Policy.Name, run.ID)})
+		return waiting(v1alpha1.ReasonMigrating, "waits for the end of the migration of before")
+	case s.Policy.Spec.Migration.Paused:
+		return waiting(v1alpha1.ReasonMigrationPaused, fmt.Sprintf(
+			"objects are to be migrated to %s: set spec.migration.paused to false, and it begins", storage))
+	}
+	return outcome{}
 }
 
 func (s *state) run(id string) Run {
@@ -135,36 +181,37 @@ func (s *state) prune(id, storage string) outcome {
 	return s.proven(storage)
 }
 
-// recordRun copies what the run recorded into the status.
-func (s *state) recordRun(id, storage string, run Run) {
+// paused says how far a run is that was told to stop.
+func (s *state) paused() outcome {
 	last := s.plan.Status.Migration
-	if last == nil || last.Run != id || last.State != v1alpha1.MigrationRunning {
-		last = &v1alpha1.MigrationStatus{
-			Run: id, State: v1alpha1.MigrationRunning, Trigger: s.Policy.Spec.Migration.Trigger,
-			StorageVersion: storage, CRDUID: s.CRD.UID, CRDGeneration: s.CRD.Generation,
-			StartTime: &metav1.Time{Time: s.Now},
-		}
+	how := "before its first object"
+	if last.Progress != "" {
+		how = fmt.Sprintf("at %d of %d objects", done(last), max(done(last), last.Total))
 	}
-	if progress := run.Progress; progress != nil {
-		last.Total, last.Rewritten, last.Current = progress.Total, progress.Rewritten, progress.Current
-		last.Gone, last.Failed, last.Failures = progress.Gone, progress.Failed, progress.Failures
-		last.Message = progress.Aborted
-		if progress.Started != nil {
-			last.StartTime = progress.Started
-		}
-		done := last.Rewritten + last.Current + last.Gone + last.Failed
-		last.Progress = fmt.Sprintf("%d/%d", done, max(done, last.Total))
-	}
-	s.plan.Status.Migration = last
+	return waiting(v1alpha1.ReasonMigrationPaused, fmt.Sprintf(
+		"run %s is paused %s: set spec.migration.paused to false, and it goes on from there", last.Run, how))
 }
 
-func (s *state) endRun(as v1alpha1.MigrationState) {
+// explainProgress says what a run does, without what changes while it does it.
+func (s *state) explainProgress() string {
 	last := s.plan.Status.Migration
-	last.State = as
-	last.CompletionTime = &metav1.Time{Time: s.Now}
-	if as == v1alpha1.MigrationFailed && last.Failed == 0 && last.Message == "" {
-		last.Message = "the migration Job failed; see its pods' logs"
+	says := what(last)
+	if last.Waiting != "" {
+		says += "; it stands still: " + last.Waiting
 	}
+	if trigger := s.Policy.Spec.Migration.Trigger; trigger != last.Trigger && trigger != "" {
+		says += fmt.Sprintf("; spec.migration.trigger %q is answered by another run after it", trigger)
+	}
+	return says
+}
+
+// what says which objects a run writes.
+func what(run *v1alpha1.MigrationStatus) string {
+	objects := "objects"
+	if run.RetryOf != "" {
+		objects = "what failed in run " + run.RetryOf
+	}
+	return fmt.Sprintf("run %s rewrites %s at %s", run.Run, objects, run.StorageVersion)
 }
 
 // explainFailure says what failed and what to do; nothing was pruned.
@@ -178,6 +225,6 @@ func (s *state) explainFailure() outcome {
 	if len(last.Failures) > 0 {
 		example = ", for example " + last.Failures[0].Object + ": " + last.Failures[0].Message
 	}
-	return stalled(v1alpha1.ReasonObjectsFailed, fmt.Sprintf("%d of %d objects could not be rewritten%s%s",
-		last.Failed, last.Total, example, cure))
+	return stalled(v1alpha1.ReasonObjectsFailed, fmt.Sprintf("%d of %d objects could not be rewritten%s; ConfigMap %s has all of them%s",
+		last.Failed, last.Total, example, last.Record, cure))
 }

@@ -4,7 +4,11 @@
 package plan
 
 import (
+	"cmp"
+	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	batchv1apply "k8s.io/client-go/applyconfigurations/batch/v1"
@@ -12,7 +16,9 @@ import (
 	rbacv1apply "k8s.io/client-go/applyconfigurations/rbac/v1"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/crds"
 )
 
@@ -22,21 +28,30 @@ const migrationRestarts = 10
 
 // startRun gives a run its rights, its checkpoint and its Job. A Job that
 // exists is not touched, but for going on after a suspension.
-func (s *state) startRun(id, storage string) []Step {
+func (s *state) startRun(run Run, storage string) []Step {
 	steps := []Step{
 		Apply{s.migrationAccount()},
 		Apply{s.resourceRole()}, Apply{s.resourceBinding()},
-		Apply{s.checkpointRole(id)}, Apply{s.checkpointBinding()},
-		Apply{s.checkpoint(id)},
+		Apply{s.checkpointRole(run.ID)}, Apply{s.checkpointBinding()},
+		Apply{s.flowSchema()},
+		Apply{s.checkpoint(run.ID)},
 	}
-	run := s.run(id)
 	switch {
 	case run.Job == nil:
-		steps = append(steps, Create{s.migrationJob(id, storage)})
+		steps = append(steps, Create{s.migrationJob(run.ID, storage)})
 	case suspended(run):
 		steps = append(steps, SuspendRun{Name: run.Job.Name, Suspend: false})
 	}
 	return steps
+}
+
+// otherSettings reports that the run's pods were started with other flags than
+// the policy asks for now. Those of a Job cannot be changed.
+func (s *state) otherSettings(run Run, storage string) bool {
+	if run.Job == nil || !run.Job.DeletionTimestamp.IsZero() || len(run.Job.Spec.Template.Spec.Containers) == 0 {
+		return false
+	}
+	return !slices.Equal(run.Job.Spec.Template.Spec.Containers[0].Args, s.migrationArgs(run.ID, storage))
 }
 
 func (s *state) migrationAccount() *corev1apply.ServiceAccountApplyConfiguration {
@@ -46,12 +61,17 @@ func (s *state) migrationAccount() *corev1apply.ServiceAccountApplyConfiguration
 }
 
 // resourceRole grants list and patch on the one resource, a look at the
-// CustomResourceDefinition that the run is pinned to, and nothing else.
+// CustomResourceDefinition that the run is pinned to, and nothing else. Where API
+// servers are, all pods of the namespace may know (config/rbac/api_servers.yaml).
 func (s *state) resourceRole() *rbacv1apply.ClusterRoleApplyConfiguration {
+	resources := []string{s.CRD.Spec.Names.Plural}
+	if slices.Contains(s.Policy.Spec.Migration.Fallback, v1alpha1.MigrationFallbackStatus) {
+		resources = append(resources, s.CRD.Spec.Names.Plural+"/status")
+	}
 	return rbacv1apply.ClusterRole(MigrationRightsName(s.Policy.Name)).
 		WithLabels(s.labels(MigrationComponent)).WithAnnotations(s.annotations()).
 		WithRules(rbacv1apply.PolicyRule().
-			WithAPIGroups(s.CRD.Spec.Group).WithResources(s.CRD.Spec.Names.Plural).WithVerbs("list", "patch"),
+			WithAPIGroups(s.CRD.Spec.Group).WithResources(resources...).WithVerbs("list", "patch"),
 			rbacv1apply.PolicyRule().
 				WithAPIGroups("apiextensions.k8s.io").WithResources("customresourcedefinitions").
 				WithResourceNames(s.CRD.Name).WithVerbs("get"))
@@ -65,13 +85,19 @@ func (s *state) resourceBinding() *rbacv1apply.ClusterRoleBindingApplyConfigurat
 		WithSubjects(s.migrationSubject())
 }
 
-// checkpointRole lets a run record its progress where only it can.
+// checkpointRole lets a run record its progress where only it can, and read what
+// failed in the run that it retries.
 func (s *state) checkpointRole(id string) *rbacv1apply.RoleApplyConfiguration {
-	return rbacv1apply.Role(MigrationRightsName(s.Policy.Name), s.Settings.Namespace).
+	configMap := func(id string) *rbacv1apply.PolicyRuleApplyConfiguration {
+		return rbacv1apply.PolicyRule().WithAPIGroups("").WithResources("configmaps").WithResourceNames(RunName(s.Policy.Name, id))
+	}
+	role := rbacv1apply.Role(MigrationRightsName(s.Policy.Name), s.Settings.Namespace).
 		WithLabels(s.labels(MigrationComponent)).WithAnnotations(s.annotations()).
-		WithRules(rbacv1apply.PolicyRule().
-			WithAPIGroups("").WithResources("configmaps").
-			WithResourceNames(RunName(s.Policy.Name, id)).WithVerbs("get", "patch"))
+		WithRules(configMap(id).WithVerbs("get", "patch"))
+	if retried := s.plan.Status.Migration.RetryOf; retried != "" {
+		role.WithRules(configMap(retried).WithVerbs("get"))
+	}
+	return role
 }
 
 func (s *state) checkpointBinding() *rbacv1apply.RoleBindingApplyConfiguration {
@@ -111,22 +137,63 @@ func (s *state) migrationJob(id, storage string) *batchv1apply.JobApplyConfigura
 }
 
 func (s *state) migrationContainer(id, storage string) *corev1apply.ContainerApplyConfiguration {
-	target := crds.Resource(s.CRD, storage)
 	return corev1apply.Container().
 		WithName("migrate").
 		WithImage(s.Settings.Image).
 		WithImagePullPolicy(corev1.PullIfNotPresent).
-		WithArgs("migrate",
-			"--run="+id,
-			"--crd="+s.CRD.Name, "--crd-uid="+string(s.CRD.UID), "--crd-generation="+strconv.FormatInt(s.CRD.Generation, 10),
-			"--group="+target.Group, "--version="+target.Version, "--resource="+target.Resource,
-			"--namespace="+s.Settings.Namespace, "--checkpoint="+RunName(s.Policy.Name, id),
-			"--settle="+s.Settings.Settle.String()).
+		WithArgs(s.migrationArgs(id, storage)...).
 		WithResources(corev1apply.ResourceRequirements().
 			WithRequests(corev1.ResourceList{
 				corev1.ResourceCPU: resource.MustParse("50m"), corev1.ResourceMemory: resource.MustParse("64Mi")}).
 			WithLimits(corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("256Mi")})).
 		WithSecurityContext(restrictedContainer())
+}
+
+// migrationArgs are what the run's pods are told. They are compared with those of
+// a Job that is there: the same settings must give the same text.
+func (s *state) migrationArgs(id, storage string) []string {
+	target, migration := crds.Resource(s.CRD, storage), s.Policy.Spec.Migration
+	args := []string{"migrate",
+		"--run=" + id,
+		"--crd=" + s.CRD.Name, "--crd-uid=" + string(s.CRD.UID), "--crd-generation=" + strconv.FormatInt(s.CRD.Generation, 10),
+		"--group=" + target.Group, "--version=" + target.Version, "--resource=" + target.Resource,
+		"--namespace=" + s.Settings.Namespace, "--checkpoint=" + RunName(s.Policy.Name, id),
+		"--settle=" + s.Settings.Settle.String(),
+		fmt.Sprintf("--concurrency=%d", ptr.Deref(migration.Concurrency, defaultConcurrency)),
+		"--verify=" + string(cmp.Or(migration.Verify, v1alpha1.MigrationVerifySample)),
+	}
+	if retried := s.plan.Status.Migration.RetryOf; retried != "" {
+		args = append(args, "--retry="+RunName(s.Policy.Name, retried))
+	}
+	if most := migration.MaxWritesPerSecond; most != nil {
+		args = append(args, fmt.Sprintf("--max-writes-per-second=%d", *most))
+	}
+	old, ways := without(crds.ServedVersions(s.CRD), storage), migration.Fallback
+	if len(old) == 0 {
+		ways = without(ways, v1alpha1.MigrationFallbackOldVersion)
+	}
+	if len(ways) > 0 {
+		args = append(args, "--fallback="+join(ways))
+	}
+	if len(old) > 0 {
+		args = append(args, "--old-versions="+join(old))
+	}
+	return args
+}
+
+// defaultConcurrency is that of the API, for policies that were stored before it.
+const defaultConcurrency = 32
+
+func join[T ~string](texts []T) string {
+	joined := make([]string, 0, len(texts))
+	for _, text := range texts {
+		joined = append(joined, string(text))
+	}
+	return strings.Join(joined, ",")
+}
+
+func without[T comparable](all []T, one T) []T {
+	return slices.DeleteFunc(slices.Clone(all), func(each T) bool { return each == one })
 }
 
 func (s *state) runLabels(id string) map[string]string {

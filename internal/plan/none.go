@@ -28,7 +28,7 @@ func (s *state) equalSchemas() outcome {
 	for _, leaf := range result.Leaves {
 		switch {
 		case leaf.Owner == conversion.OwnerExact || !slices.Contains(inUse, leaf.Spoke):
-		case s.accepts(leaf.Path):
+		case conversion.Accepted(s.Policy.Spec.Converter.None.AcceptedLosses, leaf.Path):
 			accepted = append(accepted, leaf.String())
 		default:
 			lost = append(lost, leaf.String())
@@ -45,14 +45,6 @@ func (s *state) equalSchemas() outcome {
 			"nothing converts; %d fields are lost where a version lacks them, as the policy accepts: %s", len(accepted), firstOf(accepted, maxErrors)))
 	}
 	return passed(v1alpha1.ReasonSchemasEqual, "all versions have the same fields")
-}
-
-// accepts reports whether the policy gives up a field, or one above it.
-func (s *state) accepts(path string) bool {
-	return slices.ContainsFunc(s.Policy.Spec.Converter.None.AcceptedLosses, func(accepted string) bool {
-		rest, found := strings.CutPrefix(path, accepted)
-		return found && (rest == "" || rest[0] == '.' || rest[0] == '[')
-	})
 }
 
 // strategyNone: the CustomResourceDefinition calls nobody.

@@ -87,8 +87,11 @@ type Observed struct {
 	// External is the converter that somebody else runs, where the policy names one.
 	External External
 
-	// Runs are the policy's migration Jobs, sorted by name.
+	// Runs are the policy's migration Jobs and what they recorded, sorted by ID.
 	Runs []Run
+	// ForeignMigration names, as kubectl does, a migration of the same objects that
+	// somebody else runs; empty where there is none, or where it does not matter (MayMigrate).
+	ForeignMigration string
 	// Plans are the plans for which there is a ConfigMap, and the images for which
 	// there is a Deployment, sorted by their hashes.
 	Plans []StoredPlan
@@ -167,13 +170,17 @@ type Proof struct {
 	Successor bool
 }
 
-// Run is one migration Job and what it recorded.
+// Run is one migration: its Job and what that recorded.
 type Run struct {
 	// ID is the hash of what the run is pinned to.
-	ID  string
+	ID string
+	// Job is nil where there is only the record: before the Job is made, and while
+	// it is made anew.
 	Job *batchv1.Job
 	// Progress is nil until the Job recorded any.
 	Progress *Progress
+	// Trouble is what keeps its pod from starting; empty where nothing is known to.
+	Trouble string
 }
 
 // Progress is what a migration Job recorded about itself.
@@ -184,8 +191,20 @@ type Progress struct {
 	Complete bool
 	// Aborted says why a finished run could not go through all objects; empty otherwise.
 	Aborted string
+	// Step is what the run is at.
+	Step v1alpha1.MigrationStep
+	// Waiting says why it stands still; empty where it does not.
+	Waiting string
 
 	Total, Rewritten, Current, Gone, Failed int64
+	// Verified objects were written again and did not change, ByFallback are those
+	// of Rewritten that took another way.
+	Verified, ByFallback int64
+
+	// RatePerSecond is in objects; zero where it is not known.
+	RatePerSecond       int64
+	EstimatedCompletion *metav1.Time
+	Barrier             *v1alpha1.MigrationBarrier
 
 	Failures []v1alpha1.MigrationFailure
 	Started  *metav1.Time

@@ -54,6 +54,7 @@ func Make(observed Observed) Plan {
 	s.carry()
 	s.prepare()
 	s.judgeEvidence()
+	s.noticePruning()
 	s.guardRuns()
 	s.upkeep()
 	s.measureGap()
@@ -146,6 +147,7 @@ func (s *state) pause() {
 	for _, run := range s.Runs {
 		s.suspend(run)
 	}
+	s.standStill("spec.suspend is true")
 	if s.drifted {
 		s.report(v1alpha1.ConversionConfiguredCondition, stalled(v1alpha1.ReasonConversionDrifted,
 			s.whatDrifted()+"; spec.suspend is true, so nothing is written: set it to false, and it is written back"))

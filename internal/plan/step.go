@@ -129,6 +129,13 @@ type SuspendRun struct {
 // DeleteRun deletes a migration Job with its pods, and its checkpoint.
 type DeleteRun struct{ Name string }
 
+// DeleteJob deletes a migration Job with its pods, and keeps its checkpoint: the
+// next Job of the run goes on from there.
+type DeleteJob struct {
+	Name string
+	UID  types.UID
+}
+
 // DeleteRights takes a policy's migration rights away.
 type DeleteRights struct{ Name string }
 
@@ -167,6 +174,7 @@ func (RestoreCRD) step()          {}
 func (PruneStoredVersions) step() {}
 func (SuspendRun) step()          {}
 func (DeleteRun) step()           {}
+func (DeleteJob) step()           {}
 func (DeleteRights) step()        {}
 func (DeletePlan) step()          {}
 func (DeleteDeployment) step()    {}

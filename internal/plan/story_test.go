@@ -101,6 +101,13 @@ func TestStories(t *testing.T) {
 		"drift-contested":      driftContested,
 		"drift-reported":       driftReported,
 
+		"migration-paused":            migrationPaused,
+		"migration-cancelled":         migrationCancelled,
+		"migration-triggered-again":   migrationTriggeredAgain,
+		"migration-with-new-settings": migrationWithNewSettings,
+		"migration-beside-another":    migrationBesideAnother,
+		"migration-of-pruned":         migrationOfPruned,
+
 		"rotation":                  rotation,
 		"rotation-during-migration": rotationDuringMigration,
 		"authority-lost":            authorityLost,

@@ -12,12 +12,9 @@ import (
 	"testing"
 	"time"
 
-	batchv1apply "k8s.io/client-go/applyconfigurations/batch/v1"
-
 	batchv1 "k8s.io/api/batch/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -47,6 +44,8 @@ type world struct {
 	left []string
 	// owners are the field managers of spec.conversion's fields.
 	owners map[string]string
+	// tellsRuns tells of events of migration runs too.
+	tellsRuns bool
 	// rotation is the state that was told last.
 	rotation v1alpha1.RotationState
 	log      strings.Builder
@@ -140,6 +139,11 @@ func (w *world) carryOut(decided plan.Plan) {
 	for _, step := range decided.Steps {
 		w.do(step)
 	}
+	if w.tellsRuns {
+		for _, event := range plan.RunEvents(w.observed.Policy.Status, decided.Status) {
+			w.tell("  event %s: %s", event.Reason, event.Note)
+		}
+	}
 	w.observed.Policy.Status = decided.Status
 }
 
@@ -184,6 +188,11 @@ func (w *world) tellReady(is v1alpha1.ConversionPolicyStatus) {
 	}
 	w.said = line
 	w.tellRotation(is.Rotation)
+}
+
+func (w *world) tellCondition(name string) {
+	is := apimeta.FindStatusCondition(w.observed.Policy.Status.Conditions, name)
+	w.tell("%s=%s %s: %s", is.Type, is.Status, is.Reason, is.Message)
 }
 
 func (w *world) tellSteps(steps []plan.Step) {
@@ -273,7 +282,13 @@ func (w *world) do(step plan.Step) {
 	case plan.PruneStoredVersions:
 		observed.CRD.Status.StoredVersions = []string{step.StorageVersion}
 	case plan.DeleteRun:
-		observed.Runs = slices.DeleteFunc(observed.Runs, func(run plan.Run) bool { return run.Job.Name == step.Name })
+		observed.Runs = slices.DeleteFunc(observed.Runs, func(run plan.Run) bool { return plan.RunName(crontabs, run.ID) == step.Name })
+	case plan.DeleteJob:
+		for i, run := range observed.Runs {
+			if run.Job != nil && run.Job.Name == step.Name {
+				observed.Runs[i].Job = nil
+			}
+		}
 	case plan.DeleteRights:
 		if step.Name == plan.ReadRightsName(crontabs) {
 			observed.ReadRights = false
@@ -318,11 +333,23 @@ func (w *world) inquire(last *plan.Inquiry, subject string, answer plan.Inquiry)
 }
 
 func (w *world) created(object runtime.ApplyConfiguration) {
-	job := object.(*batchv1apply.JobApplyConfiguration)
-	w.observed.Runs = append(w.observed.Runs, plan.Run{
-		ID:  job.Labels[plan.RunLabel],
-		Job: &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: *job.Name}},
-	})
+	w.t.Helper()
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	job := &batchv1.Job{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, job); err != nil {
+		w.t.Fatal(err)
+	}
+	id := job.Labels[plan.RunLabel]
+	for i := range w.observed.Runs {
+		if w.observed.Runs[i].ID == id {
+			w.observed.Runs[i].Job = job
+			return
+		}
+	}
+	w.observed.Runs = append(w.observed.Runs, plan.Run{ID: id, Job: job})
 }
 
 // record lets the latest migration Job record its progress.

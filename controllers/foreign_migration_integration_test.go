@@ -1,0 +1,93 @@
+//go:build integration
+
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	batchv1 "k8s.io/api/batch/v1"
+	storagemigrationv1 "k8s.io/api/storagemigration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+)
+
+// TestForeignMigration: Kubernetes' own migration of the same objects is waited
+// for, whether ours has begun or not; another one's is not.
+func TestForeignMigration(t *testing.T) {
+	const group = "foreign.runs.example.com"
+	name := "crontabs." + group
+	armed := arm(t, group, unchanged)
+	waitUntilUnread(t, armed.Name)
+	createMigration(t, "other-foreign-runs", "widgets."+group)
+	theirs := createMigration(t, "foreign-runs", name)
+	patchPolicy(t, name, `{"spec":{"migration":{"trigger":"first"}}}`)
+	condition := waitFor(t, name, v1alpha1.StorageMigratedCondition, metav1.ConditionFalse, v1alpha1.ReasonForeignStorageMigration)
+	if !strings.Contains(condition.Message, "storageversionmigrations.storagemigration.k8s.io/foreign-runs;") {
+		t.Errorf("the message does not name the migration: %s", condition.Message)
+	}
+	endMigration(t, theirs, "Failed")
+	touch(t, name, 1)
+	waitForJob(t, name, "at work", goesOn)
+
+	again := createMigration(t, "foreign-runs-again", name)
+	touch(t, name, 2)
+	waitForJob(t, name, "suspended", func(job *batchv1.Job) bool { return !goesOn(job) })
+	must(t, cluster.Delete(t.Context(), again))
+	touch(t, name, 3)
+	waitForJob(t, name, "at work again", goesOn)
+}
+
+// TestPrunedByOthers: what somebody else removes from storedVersions is told of,
+// and not believed.
+func TestPrunedByOthers(t *testing.T) {
+	armed := arm(t, "pruned.runs.example.com", unchanged)
+	waitUntilUnread(t, armed.Name)
+	for i, stored := range []string{`["v1beta1","v1"]`, `["v1"]`} {
+		patch := client.RawPatch(mergePatch, fmt.Appendf(nil, `{"status":{"storedVersions":%s}}`, stored))
+		must(t, cluster.Status().Patch(t.Context(), armed.DeepCopy(), patch, client.FieldOwner("somebody")))
+		touch(t, armed.Name, i)
+		eventually(t, "it is seen", func() (bool, string) {
+			seen, err := json.Marshal(getPolicy(t, armed.Name).Status.CRD.StoredVersions)
+			return string(seen) == stored, fmt.Sprint(string(seen), err)
+		})
+	}
+	condition := waitFor(t, armed.Name, v1alpha1.StorageMigratedCondition, metav1.ConditionUnknown, v1alpha1.ReasonStoredVersionsUntrusted)
+	if !strings.Contains(condition.Message, "spec.migration.trigger") {
+		t.Errorf("the message does not say what to do: %s", condition.Message)
+	}
+	checkEvents(t, armed.Name, v1alpha1.ReasonPrunedByOthers)
+	patchPolicy(t, armed.Name, `{"spec":{"migration":{"mode":"Automatic"}}}`)
+	waitForJob(t, armed.Name, "at work", goesOn)
+}
+
+// createMigration starts a migration as kube-controller-manager would, which is
+// not there.
+func createMigration(t *testing.T, name, crd string) *storagemigrationv1.StorageVersionMigration {
+	t.Helper()
+	resource, group, _ := strings.Cut(crd, ".")
+	object := &storagemigrationv1.StorageVersionMigration{ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: storagemigrationv1.StorageVersionMigrationSpec{Resource: metav1.GroupResource{Group: group, Resource: resource}}}
+	must(t, cluster.Create(t.Context(), object))
+	t.Cleanup(func() { _ = cluster.Delete(context.WithoutCancel(t.Context()), object) })
+	endMigration(t, object, "Running")
+	return object
+}
+
+// endMigration brings a migration to a state.
+func endMigration(t *testing.T, object *storagemigrationv1.StorageVersionMigration, state string) {
+	t.Helper()
+	base := object.DeepCopy()
+	object.Status.ResourceVersion = "1"
+	object.Status.Conditions = append(object.Status.Conditions,
+		metav1.Condition{Type: state, Status: metav1.ConditionTrue, Reason: "Test", LastTransitionTime: metav1.Now()})
+	must(t, cluster.Status().Patch(t.Context(), object, client.MergeFrom(base)))
+}

@@ -1,0 +1,309 @@
+//go:build integration
+
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/migration"
+	"github.com/conversion-operator/conversion-operator/internal/plan"
+)
+
+// migrating arms a CustomResourceDefinition whose objects may be stored at its old
+// version, and asks for a migration.
+func migrating(t *testing.T, group string) string {
+	t.Helper()
+	armed := arm(t, group, unchanged)
+	waitUntilUnread(t, armed.Name)
+	status := client.RawPatch(mergePatch, []byte(`{"status":{"storedVersions":["v1beta1","v1"]}}`))
+	must(t, cluster.Status().Patch(t.Context(), armed, status))
+	patchPolicy(t, armed.Name, `{"spec":{"migration":{"trigger":"first"}}}`)
+	waitFor(t, armed.Name, v1alpha1.StorageMigratedCondition, metav1.ConditionFalse, v1alpha1.ReasonMigrating)
+	return armed.Name
+}
+
+// waitForJob waits until the latest run of a policy has a Job as it is to be.
+func waitForJob(t *testing.T, policy, what string, so func(*batchv1.Job) bool) *batchv1.Job {
+	t.Helper()
+	job := &batchv1.Job{}
+	eventually(t, "the Job is "+what, func() (bool, string) {
+		run := getPolicy(t, policy).Status.Migration
+		if run == nil {
+			return false, "no run"
+		}
+		*job = batchv1.Job{}
+		err := cluster.Get(t.Context(), client.ObjectKey{Namespace: system, Name: plan.RunName(policy, run.Run)}, job)
+		return err == nil && so(job), fmt.Sprint(err, " ", job.Spec.Suspend, " ", job.DeletionTimestamp)
+	})
+	return job
+}
+
+func goesOn(job *batchv1.Job) bool {
+	return !ptr.Deref(job.Spec.Suspend, false) && job.DeletionTimestamp == nil
+}
+
+// record does what a run's pod does.
+func record(t *testing.T, policy string, change func(*migration.Record)) {
+	t.Helper()
+	run, crd := getPolicy(t, policy).Status.Migration, getCRD(t, policy)
+	now := metav1.Now()
+	written := migration.Record{Format: 1, Run: run.Run, CRDUID: crd.UID, CRDGeneration: crd.Generation,
+		State: migration.StateRunning, Barrier: "7", StartTime: &now}
+	change(&written)
+	if written.Finished() {
+		written.CompletionTime = &now
+	}
+	text, err := json.Marshal(written)
+	must(t, err)
+	patch, err := json.Marshal(map[string]any{"data": map[string]string{migration.RecordKey: string(text)}})
+	must(t, err)
+	must(t, cluster.Patch(t.Context(), checkpointOf(t, policy), client.RawPatch(mergePatch, patch)))
+}
+
+func checkpointOf(t *testing.T, policy string) *corev1.ConfigMap {
+	t.Helper()
+	checkpoint := &corev1.ConfigMap{}
+	namespace, name, _ := strings.Cut(getPolicy(t, policy).Status.Migration.Record, "/")
+	must(t, cluster.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, checkpoint))
+	return checkpoint
+}
+
+func half(written *migration.Record) {
+	written.Counters = migration.Counters{Total: 1000, Rewritten: 490, Current: 10}
+}
+
+func complete(written *migration.Record) {
+	written.State, written.Counters = migration.StateCompleted, migration.Counters{Total: 1000, Rewritten: 990, Current: 10}
+}
+
+func failing(written *migration.Record) {
+	written.State, written.Counters = migration.StateCompleted, migration.Counters{Total: 1000, Rewritten: 999, Failed: 1}
+	written.Failures = []migration.Failure{{Object: "default/bad", Message: "denied the request: no"}}
+}
+
+// collect does what the garbage collector does once a deleted Job's pods have ended.
+func collect(t *testing.T, job *batchv1.Job) {
+	t.Helper()
+	eventually(t, "the Job is gone", func() (bool, string) {
+		there := &batchv1.Job{}
+		err := cluster.Get(t.Context(), client.ObjectKeyFromObject(job), there)
+		if apierrors.IsNotFound(err) || err == nil && there.UID != job.UID {
+			return true, ""
+		}
+		must(t, err)
+		if there.DeletionTimestamp != nil {
+			err = cluster.Patch(t.Context(), there, client.RawPatch(mergePatch, []byte(`{"metadata":{"finalizers":null}}`)))
+		}
+		return false, fmt.Sprint("still there ", err)
+	})
+}
+
+// TestAMigrationIsPaused, resumed, and paced anew, each time where it was; its end
+// is evidence that outlives its Job.
+func TestAMigrationIsPaused(t *testing.T) {
+	name := migrating(t, "paused.runs.example.com")
+	first := waitForJob(t, name, "at work", goesOn)
+	record(t, name, half)
+	patchPolicy(t, name, `{"spec":{"migration":{"paused":true}}}`)
+	waitForJob(t, name, "suspended", func(job *batchv1.Job) bool { return !goesOn(job) })
+	eventually(t, "the condition says how far it is", func() (bool, string) {
+		condition := waitFor(t, name, v1alpha1.StorageMigratedCondition, metav1.ConditionFalse, v1alpha1.ReasonMigrationPaused)
+		return strings.Contains(condition.Message, "at 500 of 1000 objects"), condition.Message
+	})
+	eventually(t, "its rights are gone", func() (bool, string) {
+		left := leftOf(t, name)
+		return left["ClusterRole"]+left["FlowSchema"]+left["ServiceAccount"] == 0, fmt.Sprint(left)
+	})
+	checkRest(t, name)
+
+	patchPolicy(t, name, `{"spec":{"migration":{"paused":false}}}`)
+	if job := waitForJob(t, name, "at work again", goesOn); job.UID != first.UID {
+		t.Error("it goes on in another Job")
+	}
+	if there := leftOf(t, name); there["ClusterRole"] != 1 || there["FlowSchema"] != 1 {
+		t.Errorf("it goes on without its rights: %v", there)
+	}
+	checkpoint := checkpointOf(t, name)
+	patchPolicy(t, name, `{"spec":{"migration":{"maxWritesPerSecond":50}}}`)
+	waitForJob(t, name, "being replaced", func(job *batchv1.Job) bool { return job.DeletionTimestamp != nil })
+	collect(t, first)
+	slower := waitForJob(t, name, "another one", goesOn)
+	if args := slower.Spec.Template.Spec.Containers[0].Args; slower.UID == first.UID || !slices.Contains(args, "--max-writes-per-second=50") {
+		t.Errorf("the Job is not told to be slower: %v", args)
+	}
+	if again := checkpointOf(t, name); again.UID != checkpoint.UID || !cmp.Equal(again.Data, checkpoint.Data) {
+		t.Error("the record was lost on the way")
+	}
+
+	record(t, name, complete)
+	waitFor(t, name, v1alpha1.StorageMigratedCondition, metav1.ConditionTrue, v1alpha1.ReasonMigrated)
+	if stored := getCRD(t, name).Status.StoredVersions; !cmp.Equal(stored, []string{"v1"}) {
+		t.Errorf("storedVersions is %v", stored)
+	}
+	checkRunEvents(t, name, v1alpha1.ReasonMigrationStarted, v1alpha1.ReasonMigrationPaused, v1alpha1.ReasonMigrationResumed,
+		v1alpha1.ReasonMigrationCompleted, v1alpha1.ReasonStoredVersionsPruned)
+	must(t, cluster.Delete(t.Context(), slower))
+	collect(t, slower)
+	checkRest(t, name)
+	if evidence := getPolicy(t, name).Status.Evidence; evidence == nil || evidence.Objects != 1000 {
+		t.Errorf("without its Job, the evidence is %+v", evidence)
+	}
+}
+
+// checkRunEvents expects one event of each reason, and no more, on the policy and
+// on the CustomResourceDefinition.
+func checkRunEvents(t *testing.T, name string, reasons ...string) {
+	t.Helper()
+	for _, kind := range []string{"ConversionPolicy", "CustomResourceDefinition"} {
+		eventually(t, "one event of each on the "+kind, func() (bool, string) {
+			list := &eventsv1.EventList{}
+			must(t, cluster.List(t.Context(), list))
+			seen := map[string]int{}
+			for _, event := range list.Items {
+				if event.Regarding.Kind == kind && event.Regarding.Name == name && event.Action == "Migrate" {
+					seen[event.Reason] += 1 + int(ptr.Deref(event.Series, eventsv1.EventSeries{}).Count)
+				}
+			}
+			want := map[string]int{}
+			for _, reason := range reasons {
+				want[reason] = 1
+			}
+			diff := cmp.Diff(want, seen)
+			return diff == "", diff
+		})
+	}
+}
+
+// TestAMigrationDoesNotStart: what keeps its pod from starting is in the status.
+func TestAMigrationDoesNotStart(t *testing.T) {
+	name := migrating(t, "pending.runs.example.com")
+	job := waitForJob(t, name, "at work", goesOn)
+	spec := job.Spec.Template.Spec.DeepCopy()
+	spec.ServiceAccountName, spec.DeprecatedServiceAccount = "", ""
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: job.Name, Labels: job.Spec.Template.Labels}, Spec: *spec}
+	must(t, cluster.Create(t.Context(), pod))
+	pod.Status = corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{
+		{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: "0/1 nodes are available: 1 Insufficient memory."}}}
+	must(t, cluster.Status().Update(t.Context(), pod))
+	eventually(t, "it is said why", func() (bool, string) {
+		condition := waitFor(t, name, v1alpha1.StorageMigratedCondition, metav1.ConditionFalse, v1alpha1.ReasonMigrating)
+		return strings.Contains(condition.Message, "1 Insufficient memory"), condition.Message
+	})
+	must(t, cluster.Delete(t.Context(), pod, client.GracePeriodSeconds(0)))
+	eventually(t, "it is said no more", func() (bool, string) {
+		waiting := getPolicy(t, name).Status.Migration.Waiting
+		return waiting == "", waiting
+	})
+}
+
+// TestAMigrationIsGivenUp: with mode Never its Job and its rights go, and nothing
+// is pruned.
+func TestAMigrationIsGivenUp(t *testing.T) {
+	name := migrating(t, "cancelled.runs.example.com")
+	job := waitForJob(t, name, "at work", goesOn)
+	record(t, name, half)
+	patchPolicy(t, name, `{"spec":{"migration":{"mode":"Never"}}}`)
+	collect(t, job)
+	waitFor(t, name, v1alpha1.StorageMigratedCondition, metav1.ConditionUnknown, v1alpha1.ReasonNotRequested)
+	checkRunEvents(t, name, v1alpha1.ReasonMigrationStarted, v1alpha1.ReasonMigrationCancelled)
+	eventually(t, "its rights are gone", func() (bool, string) {
+		left := leftOf(t, name)
+		return left["ClusterRole"]+left["FlowSchema"]+left["ServiceAccount"] == 0, fmt.Sprint(left)
+	})
+	if status := getPolicy(t, name).Status; status.Migration.State != v1alpha1.MigrationCancelled || status.Evidence != nil {
+		t.Errorf("the run is %s, the evidence %v", status.Migration.State, status.Evidence)
+	}
+	if stored := getCRD(t, name).Status.StoredVersions; len(stored) != 2 {
+		t.Errorf("storedVersions is %v", stored)
+	}
+}
+
+// TestAMigrationIsTriggeredAgain: while it goes on, the other run waits for its
+// end; what failed in it is no hindrance.
+func TestAMigrationIsTriggeredAgain(t *testing.T) {
+	name := migrating(t, "again.runs.example.com")
+	first := waitForJob(t, name, "at work", goesOn)
+	record(t, name, half)
+	patchPolicy(t, name, `{"spec":{"migration":{"trigger":"second"}}}`)
+	eventually(t, "it is said that the other one waits", func() (bool, string) {
+		condition := waitFor(t, name, v1alpha1.StorageMigratedCondition, metav1.ConditionFalse, v1alpha1.ReasonMigrating)
+		return strings.Contains(condition.Message, `"second" is answered by another run`), condition.Message
+	})
+	if job := waitForJob(t, name, "the same", goesOn); job.UID != first.UID {
+		t.Error("the first run was given up")
+	}
+	record(t, name, failing)
+	second := waitForJob(t, name, "the second", func(job *batchv1.Job) bool { return goesOn(job) && job.UID != first.UID })
+	if args := second.Spec.Template.Spec.Containers[0].Args; !slices.Contains(args, "--retry="+first.Name) {
+		t.Errorf("the second run is not told what failed in the first: %v", args)
+	}
+	must(t, cluster.Get(t.Context(), client.ObjectKeyFromObject(first), &corev1.ConfigMap{}))
+	record(t, name, complete)
+	waitFor(t, name, v1alpha1.StorageMigratedCondition, metav1.ConditionTrue, v1alpha1.ReasonMigrated)
+	collect(t, first)
+	if run := getPolicy(t, name).Status.Migration; run.Trigger != "second" || second.Labels[plan.RunLabel] != run.Run {
+		t.Errorf("the latest run is %+v", run)
+	}
+}
+
+// TestAFailedMigrationSaysWhatToDo, and nothing is pruned.
+func TestAFailedMigrationSaysWhatToDo(t *testing.T) {
+	name := migrating(t, "failed.runs.example.com")
+	waitForJob(t, name, "at work", goesOn)
+	record(t, name, failing)
+	condition := waitFor(t, name, v1alpha1.StorageMigratedCondition, metav1.ConditionFalse, v1alpha1.ReasonObjectsFailed)
+	for _, want := range []string{"1 of 1000", "default/bad", "denied the request", getPolicy(t, name).Status.Migration.Record, "spec.migration.trigger"} {
+		if !strings.Contains(condition.Message, want) {
+			t.Errorf("the message lacks %q: %s", want, condition.Message)
+		}
+	}
+	checkRunEvents(t, name, v1alpha1.ReasonMigrationStarted, v1alpha1.ReasonObjectsFailed)
+	if stored := getCRD(t, name).Status.StoredVersions; len(stored) != 2 {
+		t.Errorf("storedVersions is %v", stored)
+	}
+}
+
+// TestProgressIsNotNoise: however often a run records, the policy is written now
+// and then, and by nothing that has not changed.
+func TestProgressIsNotNoise(t *testing.T) {
+	name := migrating(t, "noise.runs.example.com")
+	waitForJob(t, name, "at work", goesOn)
+	record(t, name, half)
+	eventually(t, "its first record is told", func() (bool, string) {
+		progress := getPolicy(t, name).Status.Migration.Progress
+		return progress == "500/1000", progress
+	})
+	before, began := getPolicy(t, name).ResourceVersion, time.Now()
+	versions := map[string]bool{before: true}
+	for i := range 20 {
+		record(t, name, func(written *migration.Record) { half(written); written.Current += int64(i) })
+		now := getPolicy(t, name)
+		versions[now.ResourceVersion] = true
+	}
+	if most := 2 + int(time.Since(began)/(5*time.Second)); len(versions) > most {
+		t.Errorf("the policy was written %d times in %s", len(versions)-1, time.Since(began))
+	}
+	eventually(t, "its last record is told", func() (bool, string) {
+		progress := getPolicy(t, name).Status.Migration.Progress
+		return progress == "519/1000", progress
+	})
+	checkRest(t, name)
+}

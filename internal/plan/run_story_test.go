@@ -1,0 +1,158 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan_test
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/plan"
+)
+
+// migrating arms everything in silence, and starts a migration.
+func (w *world) migrating() {
+	w.observed.Policy.Spec.Migration.Mode = v1alpha1.MigrationOnTrigger
+	w.applyCRD(bothStoredOld)
+	w.applyCRD(bothStoredNew)
+	w.settle()
+	w.log.Reset()
+	w.tellsRuns = true
+	w.say("Everything is armed, objects may be stored at v1beta1, and the trigger is pulled.")
+	w.observed.Policy.Spec.Migration.Trigger = "first"
+	w.settle()
+}
+
+// half is a run that is half done.
+func half() plan.Progress {
+	return plan.Progress{Step: v1alpha1.MigrationRewriting, Total: 1000, Rewritten: 490, Current: 10, RatePerSecond: 250}
+}
+
+func whole() plan.Progress {
+	return plan.Progress{Finished: true, Complete: true, Total: 1000, Rewritten: 990, Current: 10, Verified: 100}
+}
+
+func migrationPaused(w *world) {
+	w.migrating()
+	w.record(half())
+	w.settle()
+	w.say("It is paused: the Job's pods end, and its record stays.")
+	w.observed.Policy.Spec.Migration.Paused = true
+	w.settle()
+	w.say("The gates close meanwhile, and it stays paused.")
+	w.changeRules("")
+	w.settle()
+	w.changeRules(":")
+	w.settle()
+	w.say("It goes on where it was.")
+	w.observed.Policy.Spec.Migration.Paused = false
+	w.settle()
+	w.record(whole())
+	w.settle()
+	w.say("Another one is asked for while migrations are paused: it does not begin.")
+	w.observed.Policy.Spec.Migration.Paused = true
+	w.observed.Policy.Spec.Migration.Trigger = "second"
+	w.settle()
+	w.say("They are not paused any more.")
+	w.observed.Policy.Spec.Migration.Paused = false
+	w.settle()
+}
+
+func migrationCancelled(w *world) {
+	w.migrating()
+	w.record(half())
+	w.settle()
+	w.say("It is given up.")
+	w.observed.Policy.Spec.Migration.Mode = v1alpha1.MigrationNever
+	w.settle()
+	w.say("Migrations are allowed again: the trigger that was given up does not start one.")
+	w.observed.Policy.Spec.Migration.Mode = v1alpha1.MigrationOnTrigger
+	w.settle()
+	w.say("Another one does.")
+	w.observed.Policy.Spec.Migration.Trigger = "second"
+	w.settle()
+	w.record(whole())
+	w.settle()
+	w.say("Its Job is deleted, as a cleaner of finished Jobs would: the evidence stays.")
+	w.observed.Runs = nil
+	w.settle()
+}
+
+func migrationTriggeredAgain(w *world) {
+	w.migrating()
+	w.record(half())
+	w.settle()
+	w.say("The trigger is pulled again: the run goes on.")
+	w.observed.Policy.Spec.Migration.Trigger = "second"
+	w.settle()
+	w.say("It ends, with an object that failed, and the other run begins.")
+	w.record(plan.Progress{Finished: true, Total: 1000, Rewritten: 989, Current: 10, Failed: 1, Failures: []v1alpha1.MigrationFailure{
+		{Object: "default/bad", Reason: "Refused", Message: "denied the request: no", Command: "kubectl get crontabs.v1.example.com -n default bad -o yaml"}}})
+	w.settle()
+	w.record(whole())
+	w.settle()
+}
+
+func migrationWithNewSettings(w *world) {
+	w.migrating()
+	w.record(half())
+	w.settle()
+	w.say("It is to go slower: another Job goes on from the same record.")
+	w.observed.Policy.Spec.Migration.MaxWritesPerSecond = new(int32(50))
+	w.settle()
+	w.say("It is to go slower still, while it is paused: that waits.")
+	w.observed.Policy.Spec.Migration.Paused = true
+	w.settle()
+	w.observed.Policy.Spec.Migration.MaxWritesPerSecond = new(int32(5))
+	w.settle()
+	w.observed.Policy.Spec.Migration.Paused = false
+	w.settle()
+}
+
+func migrationBesideAnother(w *world) {
+	w.observed.ForeignMigration = "storageversionmigrations.storagemigration.k8s.io/theirs"
+	w.migrating()
+	w.say("That of somebody else ends.")
+	w.observed.ForeignMigration = ""
+	w.settle()
+	w.record(half())
+	w.settle()
+	w.say("Somebody starts another one: ours stops meanwhile.")
+	w.observed.ForeignMigration = "storageversionmigrations.storagemigration.k8s.io/again"
+	w.settle()
+	w.say("It ends, and has pruned. Ours goes on, and proves it.")
+	w.observed.ForeignMigration = ""
+	w.pruneAs("kube-controller-manager")
+	w.settle()
+	w.record(whole())
+	w.settle()
+}
+
+func migrationOfPruned(w *world) {
+	w.observed.Policy.Spec.Migration.Mode = v1alpha1.MigrationOnTrigger
+	w.applyCRD(bothStoredOld)
+	w.applyCRD(bothStoredNew)
+	w.settle()
+	w.log.Reset()
+	w.tellsRuns = true
+	w.say("Objects may be stored at v1beta1, and somebody prunes status.storedVersions by hand.")
+	w.pruneAs("kubectl-edit")
+	w.settle()
+	w.tellCondition(v1alpha1.StorageMigratedCondition)
+	w.say("Migrations are automatic: what nobody has proven is proven now.")
+	w.observed.Policy.Spec.Migration.Mode = v1alpha1.MigrationAutomatic
+	w.settle()
+	w.record(whole())
+	w.settle()
+	w.tellCondition(v1alpha1.StorageMigratedCondition)
+}
+
+// pruneAs lets somebody say that objects are stored at v1 alone.
+func (w *world) pruneAs(manager string) {
+	w.observed.CRD.Status.StoredVersions = []string{"v1"}
+	w.observed.CRD.ManagedFields = append(w.observed.CRD.ManagedFields, metav1.ManagedFieldsEntry{
+		Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate, Subresource: "status",
+		Time: &metav1.Time{Time: w.observed.Now.Add(time.Second)}, FieldsV1: metav1.NewFieldsV1(`{"f:status":{"f:storedVersions":{}}}`)})
+}
