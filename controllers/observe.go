@@ -30,7 +30,7 @@ func (r *ConversionPolicyReconciler) observe(ctx context.Context, policy *v1alph
 	observed := plan.Observed{Settings: r.Settings, Now: r.Now(), Policy: policy}
 	for _, read := range []func(context.Context, *plan.Observed) error{
 		r.observeCRD, r.observeCertificates, r.observePlans, r.observeDeployment, r.observeImages,
-		r.observePods, r.observeService, r.observeEndpoints, r.observeExternal, r.observeRuns, r.observeReadRights,
+		r.observePods, r.observeService, r.observeEndpoints, r.observeExternal, r.observeRuns, r.observeObjectRights,
 	} {
 		if err := read(ctx, &observed); err != nil {
 			return observed, fmt.Errorf("observe policy %s: %w", policy.Name, err)
@@ -146,10 +146,19 @@ func (r *ConversionPolicyReconciler) observeRuns(ctx context.Context, observed *
 	return client.IgnoreNotFound(err)
 }
 
-func (r *ConversionPolicyReconciler) observeReadRights(ctx context.Context, observed *plan.Observed) error {
-	err := r.Client.Get(ctx, client.ObjectKey{Name: plan.ReadRightsName(observed.Policy.Name)}, &rbacv1.ClusterRole{})
-	observed.ReadRights = err == nil
-	return client.IgnoreNotFound(err)
+// observeObjectRights reads which rights on objects the manager has made for itself.
+func (r *ConversionPolicyReconciler) observeObjectRights(ctx context.Context, observed *plan.Observed) error {
+	for name, there := range map[string]*bool{
+		plan.ReadRightsName(observed.Policy.Name):  &observed.ReadRights,
+		plan.ClearRightsName(observed.Policy.Name): &observed.ClearRights,
+	} {
+		err := r.Client.Get(ctx, client.ObjectKey{Name: name}, &rbacv1.ClusterRole{})
+		if client.IgnoreNotFound(err) != nil {
+			return err
+		}
+		*there = err == nil
+	}
+	return nil
 }
 
 // progress is what a migration Job recorded in the ConfigMap of its name. Job

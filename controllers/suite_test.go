@@ -147,7 +147,8 @@ func trusting() *Investigator {
 		TakeSamples:  func(context.Context, plan.TakeSamples) plan.Inquiry { return plan.Inquiry{} },
 		AskAPIServer: func(context.Context, plan.AskAPIServer) plan.Inquiry { return plan.Inquiry{} },
 		CountWrites:  func(context.Context, plan.CountWrites) plan.Inquiry { return plan.Inquiry{} },
-		Now:          time.Now,
+		ReadRequests: versions.requests, ClearManagedFields: versions.clear,
+		Now: time.Now,
 	}
 }
 

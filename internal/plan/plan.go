@@ -113,6 +113,8 @@ type state struct {
 	// sampling tells that objects are being read, which takes rights, and clearing
 	// that their managedFields are being changed.
 	sampling, clearing bool
+	// reading tells that metrics are being read.
+	reading bool
 	// takenBack is what somebody else took back in spec.versions since the last look.
 	takenBack []string
 }

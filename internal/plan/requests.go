@@ -62,12 +62,18 @@ func (s *state) askForRequests() {
 }
 
 func (s *state) readRequests() {
+	if s.reading {
+		return
+	}
+	s.reading = true
 	s.do(ReadRequests{Subject: string(s.CRD.UID), Group: s.CRD.Spec.Group, Resource: s.CRD.Spec.Names.Plural})
 }
 
-// lookedSince reports that metrics were read, or could not be, after a moment.
-func (s *state) lookedSince(moment time.Time) bool {
-	return s.Requested != nil && !s.Requested.Asking && !s.Requested.Ended.Before(moment)
+// looked reports that metrics were read, or could not be, after a moment and
+// lately: not by a manager of before.
+func (s *state) looked(after time.Time) bool {
+	asked := s.Requested
+	return asked != nil && !asked.Asking && !asked.Ended.Before(after) && s.Now.Before(asked.Ended.Add(lookAtRequests))
 }
 
 // countRequests compares what was read with what is remembered. A server that was

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	humanize "k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/crds"
@@ -106,17 +107,17 @@ func (s *state) unserve(entry *v1alpha1.Retirement, record *v1alpha1.RetirementS
 	}
 	if s.lately(name) {
 		s.recheck(s.left(record.LastRequested, after+lookAtRequests))
-		return pending(v1alpha1.ReasonRequested, fmt.Sprintf("%s is served until nobody has asked for it for %s", name, after))
+		return pending(v1alpha1.ReasonRequested, fmt.Sprintf("%s is served until nobody has asked for it for %s", name, humanize.HumanDuration(after)))
 	}
 	left := s.left(record.DeprecatedTime, after)
-	if left <= 0 && after > 0 && !s.lookedSince(record.DeprecatedTime.Add(after)) {
+	if left <= 0 && after > 0 && !s.looked(record.DeprecatedTime.Add(after)) {
 		s.readRequests()
 	} else if left <= 0 {
 		return s.editVersions(v1alpha1.ReasonRetiring, "setting served: false for "+name, s.change(name, "served", false))
 	} else {
 		s.recheck(left)
 	}
-	return pending(v1alpha1.ReasonSoaking, fmt.Sprintf("%s is deprecated, and served until nobody has asked for it for %s%s", name, after, s.blindness()))
+	return pending(v1alpha1.ReasonSoaking, fmt.Sprintf("%s is deprecated, and served until nobody has asked for it for %s%s", name, humanize.HumanDuration(after), s.blindness()))
 }
 
 // blindness says that the time is all there is to go by.
@@ -133,7 +134,7 @@ func (s *state) remove(entry *v1alpha1.Retirement, record *v1alpha1.RetirementSt
 	name, soak := record.Version, s.soak(record.Version)
 	if left := s.left(record.UnservedTime, soak); left > 0 {
 		s.recheck(left)
-		return pending(v1alpha1.ReasonSoaking, fmt.Sprintf("%s is not served, and stays so for %s before anything else is done", name, soak))
+		return pending(v1alpha1.ReasonSoaking, fmt.Sprintf("%s is not served, and stays so for %s before anything else is done", name, humanize.HumanDuration(soak)))
 	}
 	if reaches(entry.Action, v1alpha1.RetirementRemove) && s.isHub(name) {
 		return pending(v1alpha1.ReasonBlocked, name+" stays: it is the hub of spec.converter.declarative, by way of which the other versions convert: write the rules with another hub")

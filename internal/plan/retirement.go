@@ -110,6 +110,9 @@ func (s *state) note(entry *v1alpha1.Retirement, record *v1alpha1.RetirementStat
 		record.UnservedTime, record.UnservedHere = s.second(), crds.VersionsAreBy(s.CRD, ManagedBy)
 	case version.Served && record.UnservedTime != nil:
 		record.UnservedTime, record.UnservedHere, record.ClearedTime = nil, false, nil
+		if version.Deprecated {
+			record.DeprecatedTime = s.second() // it may be asked for once more, and is waited for
+		}
 		s.tookBack(entry, v1alpha1.RetirementUnserve, "served "+record.Version+" again")
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/types"
+	humanize "k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/crds"
@@ -128,7 +129,7 @@ func (s *state) keeps(name string) []v1alpha1.VersionBlock {
 	case crds.Serves(s.CRD, name):
 		add(v1alpha1.BlockedServed, "clients may use it: set served: false, or its action in spec.retirement to Unserve or Remove")
 	case record != nil && record.UnservedTime != nil && s.left(record.UnservedTime, s.soak(name)) > 0:
-		add(v1alpha1.BlockedSoaking, fmt.Sprintf("it is to be unserved for %s before it goes", s.soak(name)))
+		add(v1alpha1.BlockedSoaking, fmt.Sprintf("it is to be unserved for %s before it goes", humanize.HumanDuration(s.soak(name))))
 	}
 	if record == nil || record.ClearedTime == nil {
 		add(v1alpha1.BlockedManagedFields, "objects may name it in metadata.managedFields, and could not be applied server-side without it: "+

@@ -19,6 +19,7 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -42,10 +43,12 @@ type world struct {
 	holdBack bool
 	// misbehave is why new pods fail their probe; empty when they do not.
 	misbehave string
-	// samples, apiServer and written are what is found out in the background.
-	samples, apiServer, written plan.Inquiry
+	// samples, apiServer, written, requested and cleared are what is found out in the background.
+	samples, apiServer, written, requested, cleared plan.Inquiry
 	// owners are the field managers of spec.conversion's fields.
 	owners map[string]string
+	// versionsBy is the field manager of spec.versions.
+	versionsBy string
 	// rotation is the state that was told last.
 	rotation v1alpha1.RotationState
 	log      strings.Builder
@@ -105,7 +108,12 @@ func (w *world) applyCRD(text string) {
 			crd.Status.StoredVersions = append(crd.Status.StoredVersions, version.Name)
 		}
 	}
+	changed := w.observed.CRD != nil && !equality.Semantic.DeepEqual(w.observed.CRD.Spec.Versions, crd.Spec.Versions)
 	w.observed.CRD = crd
+	if changed {
+		w.versionsBy = "kubectl"
+		w.account(w.versionsBy)
+	}
 }
 
 // changeRules lets the rule of the tests split at another separator.
@@ -216,14 +224,16 @@ func (w *world) name(step plan.Step) string {
 	case plan.DeletePlan:
 		return kind + " " + step.Name[strings.LastIndex(step.Name, "-")+1:]
 	case plan.DeleteRights:
-		if step.Name == plan.ReadRightsName(crontabs) {
-			return kind + " to read"
+		if which := rightsOf[step.Name]; which != "" {
+			return kind + " to " + which
 		}
 	case plan.TakeSamples:
 		return fmt.Sprintf("%s %d", kind, step.Most)
 	case plan.CountWrites:
 		return fmt.Sprintf("%s from %s to %s, stored at %q throughout", kind,
 			step.Since.Format(time.TimeOnly), step.Until.Format(time.TimeOnly), step.Storage)
+	case plan.EditVersions:
+		return kind + ": " + step.Note
 	case plan.Warn:
 		return kind + " " + step.Reason + ": " + step.Note
 	}
@@ -265,11 +275,7 @@ func (w *world) do(step plan.Step) {
 	case plan.DeleteRun:
 		observed.Runs = slices.DeleteFunc(observed.Runs, func(run plan.Run) bool { return run.Job.Name == step.Name })
 	case plan.DeleteRights:
-		if step.Name == plan.ReadRightsName(crontabs) {
-			observed.ReadRights = false
-		} else {
-			observed.Rights = false
-		}
+		*w.rights(step.Name) = false
 	case plan.DeleteDeployment:
 		w.deleteDeployment(step.Name)
 	case plan.DeleteService:
@@ -280,6 +286,12 @@ func (w *world) do(step plan.Step) {
 		observed.APIServer = w.inquire(observed.APIServer, step.Subject, w.apiServer)
 	case plan.CountWrites:
 		observed.Written = w.inquire(observed.Written, step.Subject, w.written)
+	case plan.EditVersions:
+		w.editVersions(step)
+	case plan.ReadRequests:
+		observed.Requested = w.inquire(observed.Requested, step.Subject, w.requested)
+	case plan.ClearManagedFields:
+		observed.Cleared = w.inquire(observed.Cleared, step.Subject, w.cleared)
 	case plan.Warn:
 	case plan.DeletePlan:
 		observed.Plans = slices.DeleteFunc(observed.Plans, func(stored plan.StoredPlan) bool {
@@ -294,6 +306,20 @@ func (w *world) do(step plan.Step) {
 	default:
 		w.t.Fatalf("the world cannot %T", step)
 	}
+}
+
+// rightsOf names what the manager's own rights on objects are for.
+var rightsOf = map[string]string{plan.ReadRightsName(crontabs): "read", plan.ClearRightsName(crontabs): "clear"}
+
+// rights tells whether rights of a name exist.
+func (w *world) rights(name string) *bool {
+	switch rightsOf[name] {
+	case "read":
+		return &w.observed.ReadRights
+	case "clear":
+		return &w.observed.ClearRights
+	}
+	return &w.observed.Rights
 }
 
 // inquire answers at once what takes its time elsewhere.
@@ -337,11 +363,7 @@ func (w *world) applied(object runtime.ApplyConfiguration) {
 	case *corev1apply.ConfigMapApplyConfiguration:
 		w.store(object.Labels[plan.PlanLabel])
 	case *rbacv1apply.ClusterRoleApplyConfiguration:
-		if *object.Name == plan.ReadRightsName(crontabs) {
-			w.observed.ReadRights = true
-		} else {
-			w.observed.Rights = true
-		}
+		*w.rights(*object.Name) = true
 	}
 }
 

@@ -1,0 +1,294 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan_test
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/plan"
+)
+
+const week = 168 * time.Hour
+
+// TestVersionStories plays the lives of versions, as TestStories does those of policies.
+func TestVersionStories(t *testing.T) {
+	stories := map[string]struct {
+		policy string
+		play   func(*world)
+	}{
+		"version-retired":       {policyYAML, versionRetired},
+		"version-still-asked":   {policyYAML, versionStillAsked},
+		"version-by-time-alone": {policyYAML, versionByTimeAlone},
+		"version-by-manifest":   {policyYAML, versionByManifest},
+		"version-taken-back":    {policyYAML, versionTakenBack},
+		"version-without-rules": {noneYAML, versionWithoutRules},
+		"storage-rolled-back":   {policyYAML, storageRolledBack},
+		"storage-refused":       {policyYAML, storageRefused},
+		"storage-contested":     {policyYAML, storageContested},
+		"storage-reported":      {policyYAML, storageReported},
+		"downgrade":             {policyYAML, downgrade},
+		"downgrade-unserved":    {policyYAML, downgradeUnserved},
+		"retirement-contested":  {policyYAML, retirementContested},
+	}
+	for name, story := range stories {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, story.policy)
+			story.play(w)
+			checkStory(t, name, w)
+		})
+	}
+}
+
+// promoted brings the world to where all is stored in the new version, by the policy.
+func promoted(w *world) {
+	w.t.Helper()
+	w.observed.Policy.Spec.StorageVersion = "v1"
+	w.applyCRD(bothStoredOld)
+	w.settle()
+	w.migrated()
+}
+
+func versionRetired(w *world) {
+	w.ask("v1", 40)
+	w.say("The policy says where all is to end: objects stored at v1, and v1beta1 gone. It comes first.")
+	w.observed.Policy.Spec.StorageVersion = "v1"
+	w.retire("v1beta1", v1alpha1.RetirementRemove)
+	w.applyCRD(onlyOld)
+	w.settle()
+	w.tellVersions()
+	w.say("The new version is added: served, not stored. Conversion is proven, and then it becomes the storage version.")
+	w.applyCRD(bothStoredOld)
+	w.settle()
+	w.tellVersions()
+	w.say("The migration is done: v1beta1 is deprecated, and clients are warned.")
+	w.migrated()
+	w.tellVersions()
+	w.tell("  | clients read: %s", *w.observed.CRD.Spec.Versions[0].DeprecationWarning)
+	w.say("A week later nobody has asked for it: it is not served any more.")
+	w.later(week)
+	w.tellVersions()
+	w.say("Another week later the objects forget it, and it is removed. The rules that name it do no harm.")
+	w.later(week)
+	w.tellVersions()
+	w.say("The policy has done its work, and is deleted: nothing needs a conversion.")
+	w.observed.Policy.DeletionTimestamp = &metav1.Time{Time: w.observed.Now}
+	w.settle()
+	w.later(w.observed.Settings.Settle)
+}
+
+func versionStillAsked(w *world) {
+	w.say("Somebody has asked for v1beta1 before anybody counted.")
+	w.ask("v1beta1", 7)
+	w.retire("v1beta1", v1alpha1.RetirementUnserve)
+	promoted(w)
+	w.tellVersions()
+	w.say("After six days somebody asks again: the week starts anew.")
+	w.ask("v1beta1", 8)
+	w.later(6 * 24 * time.Hour)
+	w.later(6 * 24 * time.Hour)
+	w.tellVersions()
+	w.say("A week after that.")
+	w.later(26 * time.Hour)
+	w.say("Another API server answers, which was started a day ago, and has been asked: by whom and when is not known.")
+	w.retire("v1beta1", v1alpha1.RetirementDeprecate)
+	w.settle()
+	w.requested.Requests = &plan.Requests{Server: "1768000000", Counts: map[string]int64{"v1beta1": 1}}
+	w.retire("v1beta1", v1alpha1.RetirementUnserve)
+	w.later(2 * time.Hour)
+	w.tellVersions()
+}
+
+func versionByTimeAlone(w *world) {
+	w.say("Metrics cannot be read: time is all there is to go by.")
+	w.requested = plan.Inquiry{Reason: "MetricsUnreadable", Message: "the operator may not get /metrics of the API server"}
+	w.retire("v1beta1", v1alpha1.RetirementUnserve)
+	promoted(w)
+	w.tellVersions()
+	w.later(week)
+	w.tellVersions()
+}
+
+func versionByManifest(w *world) {
+	w.say("The CustomResourceDefinition belongs to a manifest. The policy only says what may be done to it.")
+	w.retire("v1beta1", v1alpha1.RetirementReport)
+	w.applyCRD(bothStoredNew)
+	w.settle()
+	w.migrated()
+	w.tellVersions()
+	w.say("The manifest stops serving v1beta1. The objects are to forget it.")
+	w.retire("v1beta1", v1alpha1.RetirementUnserve)
+	versions := w.versions()
+	versions[0]["served"], versions[0]["deprecated"] = false, true
+	w.writeVersions("kubectl", versions)
+	w.settle()
+	w.later(week)
+	w.tellVersions()
+	w.say("The manifest removes it.")
+	w.writeVersions("kubectl", versions[1:])
+	w.settle()
+	w.tellVersions()
+}
+
+func versionTakenBack(w *world) {
+	w.say("v1beta1 is not served any more, and a client is found that needs it: the policy takes it back.")
+	w.retire("v1beta1", v1alpha1.RetirementUnserve)
+	promoted(w)
+	w.later(week)
+	w.retire("v1beta1", v1alpha1.RetirementReport)
+	w.settle()
+	w.tellVersions()
+	w.say("What the manifest has unserved is left alone.")
+	versions := w.versions()
+	versions[0]["served"] = false
+	w.writeVersions("kubectl", versions)
+	w.settle()
+	w.retire("v1beta1", v1alpha1.RetirementUnserve)
+	w.settle()
+	w.retire("v1beta1", v1alpha1.RetirementReport)
+	w.settle()
+	w.tellVersions()
+}
+
+func versionWithoutRules(w *world) {
+	w.say("The versions have the same fields, and nothing converts.")
+	w.observed.Policy.Spec.StorageVersion = "v1beta1"
+	w.retire("v1", v1alpha1.RetirementRemove)
+	w.applyCRD(equalVersions)
+	w.settle()
+	w.migrated()
+	w.later(week)
+	w.later(week)
+	w.tellVersions()
+}
+
+func storageRolledBack(w *world) {
+	w.say("The policy makes v1 the storage version, and all is migrated.")
+	promoted(w)
+	w.retire("v1beta1", v1alpha1.RetirementUnserve)
+	w.settle()
+	w.later(week)
+	w.say("It is rolled back: what was proven holds no more, v1beta1 is served again, and objects are migrated back.")
+	w.observed.Policy.Spec.StorageVersion = "v1beta1"
+	w.retire("v1beta1", v1alpha1.RetirementReport)
+	w.settle()
+	w.tellVersions()
+	w.migrated()
+	w.tellVersions()
+}
+
+func storageRefused(w *world) {
+	w.say("The policy wants a storage version that nobody knows.")
+	w.observed.Policy.Spec.StorageVersion = "v2"
+	w.applyCRD(bothStoredOld)
+	w.settle()
+	w.say("It wants one that is not served.")
+	w.observed.Policy.Spec.StorageVersion = "v1"
+	versions := w.versions()
+	versions[1]["served"] = false
+	w.writeVersions("kubectl", versions)
+	w.settle()
+	w.say("It wants one without rules.")
+	versions[1]["served"] = true
+	versions = append(versions, map[string]any{"name": "v1alpha1", "served": true, "storage": false, "schema": versions[0]["schema"]})
+	w.writeVersions("kubectl", versions)
+	w.observed.Policy.Spec.StorageVersion = "v1alpha1"
+	w.settle()
+	w.say("Another migration is in flight, which would be disturbed.")
+	w.observed.Policy.Spec.StorageVersion = "v1"
+	w.observed.CRD.Status.Conditions = storageMigrating()
+	w.settle()
+	w.observed.CRD.Status.Conditions = nil
+	w.settle()
+}
+
+// flipBack lets a manifest say what it said before.
+func (w *world) flipBack() {
+	w.t.Helper()
+	versions := w.versions()
+	versions[0]["storage"], versions[1]["storage"] = true, false
+	w.writeVersions("argocd-controller", versions)
+	w.settle()
+}
+
+func storageContested(w *world) {
+	w.say("The policy makes v1 the storage version.")
+	promoted(w)
+	w.say("A manifest of before is applied again.")
+	w.flipBack()
+	w.say("And again.")
+	w.flipBack()
+	w.say("And again: that is somebody's will, and the operator does not fight it.")
+	w.flipBack()
+	w.tellVersions()
+	w.say("The next day it is tried once more, and holds.")
+	w.later(24 * time.Hour)
+	w.migrated()
+}
+
+func storageReported(w *world) {
+	w.say("The policy makes v1 the storage version, and only reports what others do.")
+	w.observed.Policy.Spec.Drift = v1alpha1.DriftReport
+	promoted(w)
+	w.flipBack()
+	w.say("It is to be repaired after all.")
+	w.observed.Policy.Spec.Drift = v1alpha1.DriftRepair
+	w.observed.Policy.Generation++
+	w.settle()
+}
+
+func downgrade(w *world) {
+	w.say("A release has brought v1, and stored it. It is to be undone: v1beta1 is to be all there is, as it was.")
+	w.applyCRD(bothStoredNew)
+	w.settle()
+	w.migrated()
+	w.observed.Policy.Spec.StorageVersion = "v1beta1"
+	w.retire("v1", v1alpha1.RetirementRemove)
+	w.observed.Policy.Spec.Retirement[0].After = &metav1.Duration{}
+	w.settle()
+	w.say("Everything is stored at v1beta1 again: v1 goes at once, as nobody is waited for.")
+	w.migrated()
+	w.later(w.observed.Settings.Settle)
+	w.tellVersions()
+	w.say("The manifest of the old release can be applied.")
+	w.applyCRD(onlyOld)
+	w.settle()
+}
+
+func downgradeUnserved(w *world) {
+	w.say("A release has brought v1, and stored it. It is to be undone, and v1 to be kept, not served, for a second attempt.")
+	w.applyCRD(bothStoredNew)
+	w.settle()
+	w.migrated()
+	w.observed.Policy.Spec.StorageVersion = "v1beta1"
+	w.retire("v1", v1alpha1.RetirementUnserve)
+	w.observed.Policy.Spec.Retirement[0].After = &metav1.Duration{}
+	w.settle()
+	w.migrated()
+	w.tellVersions()
+	w.say("The second attempt.")
+	w.observed.Policy.Spec.StorageVersion = "v1"
+	w.retire("v1", v1alpha1.RetirementReport)
+	w.settle()
+	w.migrated()
+	w.tellVersions()
+}
+
+func retirementContested(w *world) {
+	w.say("v1beta1 is removed.")
+	w.retire("v1beta1", v1alpha1.RetirementRemove)
+	w.observed.Policy.Spec.Retirement[0].After = &metav1.Duration{}
+	promoted(w)
+	w.later(w.observed.Settings.Settle)
+	for _, again := range []string{"A manifest of before adds it again.", "And again.", "And again: it is left there."} {
+		w.say(again)
+		w.applyCRD(bothStoredNew)
+		w.settle()
+		w.later(w.observed.Settings.Settle)
+	}
+	w.tellVersions()
+}
