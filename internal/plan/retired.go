@@ -30,9 +30,9 @@ func retirementTakenBack(s *state) outcome {
 		switch {
 		case version == nil || record == nil:
 		case !version.Served && record.UnservedHere && !reaches(entry.Action, v1alpha1.RetirementUnserve):
-			return s.editVersions(v1alpha1.ReasonRetiring, "serving "+name+" again", s.change(name, "served", true))
+			return s.edit("serving "+name+" again", s.change(name, "served", true))
 		case version.Deprecated && s.warnsInOurWords(version.DeprecationWarning) && !reaches(entry.Action, v1alpha1.RetirementDeprecate):
-			return s.editVersions(v1alpha1.ReasonRetiring, "taking the deprecation of "+name+" back",
+			return s.edit("taking the deprecation of "+name+" back",
 				s.change(name, "deprecated", false), s.change(name, "deprecationWarning", nil))
 		}
 	}
@@ -78,7 +78,7 @@ func (s *state) retire(entry *v1alpha1.Retirement) outcome {
 	record := s.record(name)
 	switch {
 	case record.DeprecatedTime == nil:
-		return s.editVersions(v1alpha1.ReasonRetiring, "deprecating "+name,
+		return s.edit("deprecating "+name,
 			s.change(name, "deprecated", true), s.change(name, "deprecationWarning", s.warning(name)))
 	case !reaches(entry.Action, v1alpha1.RetirementUnserve):
 		return passed(v1alpha1.ReasonRetired, name+" is deprecated; "+s.answer(name))
@@ -88,6 +88,17 @@ func (s *state) retire(entry *v1alpha1.Retirement) outcome {
 		return s.remove(entry, record)
 	}
 	return passed(v1alpha1.ReasonRetired, name+" is not served; "+s.answer(name))
+}
+
+// edit writes spec.versions once the status has the evidence for the
+// CustomResourceDefinition as it is. Evidence follows one change at a time: who
+// makes the next one before the last is written down loses it, and migrates again.
+func (s *state) edit(note string, changes ...VersionChange) outcome {
+	kept := s.Policy.Status.Evidence
+	if s.plan.Status.Evidence != nil && (kept == nil || kept.CRDGeneration != s.CRD.Generation) {
+		return waiting(v1alpha1.ReasonRetiring, note)
+	}
+	return s.editVersions(v1alpha1.ReasonRetiring, note, changes...)
 }
 
 // answer is whether a version may be removed, in words.
@@ -113,7 +124,7 @@ func (s *state) unserve(entry *v1alpha1.Retirement, record *v1alpha1.RetirementS
 	if left <= 0 && after > 0 && !s.looked(record.DeprecatedTime.Add(after)) {
 		s.readRequests()
 	} else if left <= 0 {
-		return s.editVersions(v1alpha1.ReasonRetiring, "setting served: false for "+name, s.change(name, "served", false))
+		return s.edit("setting served: false for "+name, s.change(name, "served", false))
 	} else {
 		s.recheck(left)
 	}
@@ -145,7 +156,7 @@ func (s *state) remove(entry *v1alpha1.Retirement, record *v1alpha1.RetirementSt
 	if !reaches(entry.Action, v1alpha1.RetirementRemove) {
 		return passed(v1alpha1.ReasonRetired, name+" is not served; "+s.answer(name))
 	}
-	return s.editVersions(v1alpha1.ReasonRetiring, "removing "+name, s.change(name, "", nil))
+	return s.edit("removing "+name, s.change(name, "", nil))
 }
 
 // warning is what an API server sends to whoever uses a deprecated version.
