@@ -27,6 +27,8 @@ func TestVersionStories(t *testing.T) {
 		"version-by-manifest":   {policyYAML, versionByManifest},
 		"version-taken-back":    {policyYAML, versionTakenBack},
 		"version-without-rules": {noneYAML, versionWithoutRules},
+		"version-kept":          {policyYAML, versionKept},
+		"version-and-deletion":  {policyYAML, versionAndDeletion},
 		"storage-rolled-back":   {policyYAML, storageRolledBack},
 		"storage-refused":       {policyYAML, storageRefused},
 		"storage-contested":     {policyYAML, storageContested},
@@ -163,6 +165,57 @@ func versionWithoutRules(w *world) {
 	w.migrated()
 	w.later(week)
 	w.later(week)
+	w.tellVersions()
+}
+
+func versionKept(w *world) {
+	w.say("Nobody migrates: a version that objects may be stored in stays.")
+	w.observed.Policy.Spec.Migration.Mode = v1alpha1.MigrationNever
+	w.retire("v1beta1", v1alpha1.RetirementRemove)
+	w.applyCRD(bothStoredNew)
+	w.observed.CRD.Status.StoredVersions = []string{"v1beta1", "v1"}
+	w.settle()
+	w.tellVersions()
+	w.say("Somebody prunes storedVersions by hand, which proves nothing.")
+	w.observed.CRD.Status.StoredVersions = []string{"v1"}
+	w.settle()
+	w.tellVersions()
+	w.say("It is migrated. The policy is suspended before anything else is done.")
+	w.observed.Policy.Spec.Migration.Mode = v1alpha1.MigrationAutomatic
+	w.settle()
+	w.observed.Policy.Spec.Suspend = true
+	w.record(plan.Progress{Finished: true, Complete: true, Total: 1000, Rewritten: 1000})
+	w.settle()
+	w.observed.Policy.Spec.Suspend = false
+	w.settle()
+	w.say("No other version is served.")
+	versions := w.versions()
+	versions[1]["served"] = false
+	w.writeVersions("kubectl", versions)
+	w.settle()
+	w.later(week)
+	w.tellVersions()
+	w.say("Objects cannot be changed, for a while.")
+	versions[1]["served"] = true
+	w.writeVersions("kubectl", versions)
+	w.settle()
+	w.later(time.Hour)
+	w.cleared = plan.Inquiry{Reason: v1alpha1.ReasonClearingFailed, Message: "1 objects could not be changed, for example default/bad: denied"}
+	w.later(week)
+	w.tellVersions()
+	w.cleared = plan.Inquiry{}
+	w.later(time.Hour)
+	w.tellVersions()
+}
+
+func versionAndDeletion(w *world) {
+	w.say("A policy is deleted while v1beta1 is on its way out: it stays until that is not served.")
+	w.retire("v1beta1", v1alpha1.RetirementRemove)
+	promoted(w)
+	w.observed.Policy.DeletionTimestamp = &metav1.Time{Time: w.observed.Now}
+	w.settle()
+	w.later(week)
+	w.later(w.observed.Settings.Settle)
 	w.tellVersions()
 }
 
