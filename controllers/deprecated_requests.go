@@ -128,14 +128,14 @@ var metricLabel = regexp.MustCompile(`\b(group|version|resource)="([^"]*)"`)
 
 // parseMetric reads a line of those that are looked for; the name of others is empty.
 func parseMetric(line string) (name string, resource schema.GroupVersionResource, value float64) {
-	name, rest, _ := strings.Cut(line, " ")
+	name, number, _ := strings.Cut(line, " ")
 	name, labels, _ := strings.Cut(name, "{")
 	if name != startGauge && name != deprecatedGauge && name != requestCounter {
 		return "", resource, 0
 	}
 	if labels != "" {
 		// A label's value may have a space in it.
-		labels, rest, _ = strings.Cut(line, "} ")
+		labels, number, _ = strings.Cut(line, "} ")
 	}
 	for _, match := range metricLabel.FindAllStringSubmatch(labels, -1) {
 		switch match[1] {
@@ -147,7 +147,7 @@ func parseMetric(line string) (name string, resource schema.GroupVersionResource
 			resource.Resource = match[2]
 		}
 	}
-	value, err := strconv.ParseFloat(strings.TrimSpace(rest), 64)
+	value, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
 	if err != nil {
 		return "", resource, 0
 	}

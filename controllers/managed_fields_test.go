@@ -49,7 +49,9 @@ func objectsOf(t *testing.T, objects map[string][]string, answer func(name strin
 		return true, head(patch.GetName(), nil), err
 	})
 	c := &clearer{objects: client.Resource(cronTabs), old: "example.com/v1beta1", storage: "example.com/v1"}
-	c.at = func(namespace string) metadata.ResourceInterface { return client.Resource(cronTabs).Namespace(namespace) }
+	c.at = func(namespace string) metadata.ResourceInterface {
+		return client.Resource(cronTabs).Namespace(namespace)
+	}
 	return c, func() map[string][]string {
 		mu.Lock()
 		defer mu.Unlock()

@@ -157,12 +157,12 @@ func startManager(ctx context.Context, kubeconfig *rest.Config) (<-chan error, e
 // trusting takes everything for proven that takes its time and that converters
 // would have to answer for: nothing answers here.
 func trusting() *Investigator {
-	real := NewInvestigator(direct, cluster, cluster, time.Now)
+	does := NewInvestigator(direct, cluster, cluster, time.Now)
 	return &Investigator{
 		TakeSamples:  func(context.Context, plan.TakeSamples) plan.Inquiry { return plan.Inquiry{} },
 		AskAPIServer: func(context.Context, plan.AskAPIServer) plan.Inquiry { return plan.Inquiry{} },
 		CountWrites:  func(context.Context, plan.CountWrites) plan.Inquiry { return plan.Inquiry{} },
-		ReadRequests: real.ReadRequests, ClearManagedFields: real.ClearManagedFields,
+		ReadRequests: does.ReadRequests, ClearManagedFields: does.ClearManagedFields,
 		Now: time.Now,
 	}
 }

@@ -121,12 +121,13 @@ func (s *state) unserve(entry *v1alpha1.Retirement, record *v1alpha1.RetirementS
 		return pending(v1alpha1.ReasonRequested, fmt.Sprintf("%s is served until nobody has asked for it for %s", name, humanize.HumanDuration(after)))
 	}
 	left := s.left(record.DeprecatedTime, after)
-	if left <= 0 && after > 0 && !s.looked(record.DeprecatedTime.Add(after)) {
-		s.readRequests()
-	} else if left <= 0 {
-		return s.edit("setting served: false for "+name, s.change(name, "served", false))
-	} else {
+	switch {
+	case left > 0:
 		s.recheck(left)
+	case after > 0 && !s.looked(record.DeprecatedTime.Add(after)):
+		s.readRequests()
+	default:
+		return s.edit("setting served: false for "+name, s.change(name, "served", false))
 	}
 	return pending(v1alpha1.ReasonSoaking, fmt.Sprintf("%s is deprecated, and served until nobody has asked for it for %s%s", name, humanize.HumanDuration(after), s.blindness()))
 }

@@ -122,3 +122,17 @@ func (w *world) tellVersions() {
 			record.DeprecatedTime != nil, record.UnservedTime != nil, record.ClearedTime != nil, record.RemovedTime != nil)
 	}
 }
+
+// rightsOf names what the manager's own rights on objects are for.
+var rightsOf = map[string]string{plan.ReadRightsName(crontabs): "read", plan.ClearRightsName(crontabs): "clear"}
+
+// rights tells whether rights of a name exist.
+func (w *world) rights(name string) *bool {
+	switch rightsOf[name] {
+	case "read":
+		return &w.observed.ReadRights
+	case "clear":
+		return &w.observed.ClearRights
+	}
+	return &w.observed.Rights
+}

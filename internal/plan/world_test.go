@@ -308,20 +308,6 @@ func (w *world) do(step plan.Step) {
 	}
 }
 
-// rightsOf names what the manager's own rights on objects are for.
-var rightsOf = map[string]string{plan.ReadRightsName(crontabs): "read", plan.ClearRightsName(crontabs): "clear"}
-
-// rights tells whether rights of a name exist.
-func (w *world) rights(name string) *bool {
-	switch rightsOf[name] {
-	case "read":
-		return &w.observed.ReadRights
-	case "clear":
-		return &w.observed.ClearRights
-	}
-	return &w.observed.Rights
-}
-
 // inquire answers at once what takes its time elsewhere.
 func (w *world) inquire(last *plan.Inquiry, subject string, answer plan.Inquiry) *plan.Inquiry {
 	answer.Subject, answer.Ended, answer.Attempts = subject, w.observed.Now, 1
