@@ -112,13 +112,12 @@ integration: bin/localcluster ## Test on a real kube-apiserver and etcd
 e2e: deps image sample-image bin/localcluster ## Test in real pods; CLUSTER=local (default, needs root), kind or current
 	@[[ $(CLUSTER) != local ]] || go test -count=1 -timeout=10m -tags=e2e $(TESTFLAGS) ./internal/localcluster/...
 	@export E2E_IMAGE='$(IMG)' E2E_CONVERTER_IMAGE='$(SAMPLE_IMG)' ARCHIVES=bin/crontab-converter.tar; internal/tools/with-cluster.sh e2e bash -c \
-		'go test -count=1 -timeout=40m -tags=e2e -exec="$$INSIDE" $(TESTFLAGS) ./internal/test/e2e/...'
+		'go test -count=1 -timeout=40m -parallel=4 -tags=e2e -exec="$$INSIDE" $(TESTFLAGS) ./internal/test/e2e/...'
 
 ##@ Benchmarks
 
 .PHONY: bench
-bench: build bin/localcluster bin/cainjector ## Measure the project against others: all suites, tables here and rows in bin/bench.json
-	@KUBEBUILDER_ASSETS=$$(bin/localcluster assets) go run ./internal/bench -o bin/bench.json $(BENCHFLAGS)
+bench: bench-conversion bench-scale bench-migration ## Measure the project against others: tables here, and rows in bin/bench.json
 
 .PHONY: bench-conversion
 bench-conversion: build ## Measure conversion webhooks alone
@@ -127,6 +126,11 @@ bench-conversion: build ## Measure conversion webhooks alone
 .PHONY: bench-scale
 bench-scale: build bin/localcluster bin/cainjector ## Measure one manager beside 1,000 CustomResourceDefinitions and 200 policies; takes minutes
 	@KUBEBUILDER_ASSETS=$$(bin/localcluster assets) go run ./internal/bench -suite=scale -o bin/bench.json $(BENCHFLAGS)
+
+.PHONY: bench-migration
+bench-migration: deps build image bin/localcluster ## Measure migrations on the local cluster; takes some 20 minutes, less with BENCHFLAGS=-objects=2000
+	@go build -o bin/bench ./internal/bench
+	@export E2E_IMAGE='$(IMG)'; internal/tools/with-cluster.sh bench bash -c '$$INSIDE bin/bench -suite=migration -o bin/bench.json $(BENCHFLAGS)'
 
 ##@ Local cluster
 

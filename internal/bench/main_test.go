@@ -44,10 +44,10 @@ func TestRun(t *testing.T) {
 		suites []string
 		error  string
 	}{
-		"all":     {nil, []string{"first", "second"}, ""},
 		"one":     {[]string{"-suite=second"}, []string{"second"}, ""},
+		"all":     {nil, nil, `there is no suite "": choose of first, second`},
 		"none":    {[]string{"-suite=third"}, nil, `there is no suite "third": choose of first, second`},
-		"broken":  {[]string{"-binary=broken"}, nil, "suite first: it is broken"},
+		"broken":  {[]string{"-suite=first", "-binary=broken"}, nil, "suite first: it is broken"},
 		"no flag": {[]string{"-no-flag"}, nil, "not defined"},
 	}
 	for name, test := range tests {

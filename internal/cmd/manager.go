@@ -19,6 +19,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
@@ -32,6 +34,7 @@ type managerOptions struct {
 	image        string
 	leaderElect  bool
 	probeAddress string
+	metrics      string
 	settle       time.Duration
 }
 
@@ -52,6 +55,8 @@ func newManagerCommand() *cobra.Command {
 		"image of converter and migration pods, the operator's own; default $CONVERSION_OPERATOR_IMAGE")
 	flags.BoolVar(&options.leaderElect, "leader-elect", false, "let one of several managers act at a time")
 	flags.StringVar(&options.probeAddress, "health-probe-bind-address", ":8081", "address of /healthz and /readyz")
+	flags.StringVar(&options.metrics, "metrics-bind-address", "0",
+		"address of /metrics, with TLS, for who has a token that may read it; 0 for none")
 	flags.DurationVar(&options.settle, "settle", plan.DefaultSettle,
 		"how long API servers may go on by a CustomResourceDefinition as it was before a change: a migration waits for writes in the old storage version, "+
 			"converter pods keep the rules of before, and the next certificate authority is trusted before it is used; shorter only where nobody else writes")
@@ -82,6 +87,9 @@ func (o managerOptions) run(ctx context.Context) error {
 	if err := reconciler.SetupWithManager(ctx, manager); err != nil {
 		return fmt.Errorf("set up the controller: %w", err)
 	}
+	if err := metrics.Registry.Register(controllers.PolicyMetrics{Policies: manager.GetCache(), Log: manager.GetLogger()}); err != nil {
+		return fmt.Errorf("register the metrics of policies: %w", err)
+	}
 	return manager.Start(ctx)
 }
 
@@ -111,7 +119,9 @@ func (o managerOptions) newManager() (ctrl.Manager, error) {
 		RenewDeadline:                 ptr.To(10 * time.Second),
 		RetryPeriod:                   ptr.To(2 * time.Second),
 		HealthProbeBindAddress:        o.probeAddress,
-		Metrics:                       metricsserver.Options{BindAddress: "0"},
+		// The certificate is made anew at each start: what keeps others away is the token.
+		Metrics: metricsserver.Options{
+			BindAddress: o.metrics, SecureServing: true, FilterProvider: filters.WithAuthenticationAndAuthorization},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("create the manager: %w", err)

@@ -4,13 +4,10 @@
 package webhook
 
 import (
-	"bufio"
-	"bytes"
 	"flag"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -20,12 +17,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/test/metricstable"
 )
 
 var update = flag.Bool("update", false, "rewrite the table of metrics in the documentation")
-
-// metricsPage is the documentation for users.
-const metricsPage = "../../api/docs/metrics.md"
 
 // outcomeFunc is a Converter by a function that tells what happened.
 type outcomeFunc func(object string) (conversion.Outcome, error)
@@ -239,56 +234,6 @@ func TestMetricsHandlerAnswersNothingElse(t *testing.T) {
 
 // TestMetricsAreDocumented compares the table for users with what is served.
 func TestMetricsAreDocumented(t *testing.T) {
-	page, err := os.ReadFile(metricsPage)
-	if err != nil {
-		t.Fatal(err)
-	}
-	const begin, end = "<!-- BEGIN METRICS -->\n", "<!-- END METRICS -->"
-	head, rest, _ := bytes.Cut(page, []byte(begin))
-	got, tail, ok := bytes.Cut(rest, []byte(end))
-	if !ok {
-		t.Fatalf("there is no table between %s and %s", strings.TrimSpace(begin), end)
-	}
-	want := metricsTable(scrape(t, newMeasured()))
-	if *update {
-		if err := os.WriteFile(metricsPage, slices.Concat(head, []byte(begin), []byte(want), []byte(end), tail), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	if diff := cmp.Diff(want, string(got)); diff != "" {
-		t.Errorf("table in %s (-want +got), which go test -update rewrites:\n%s", metricsPage, diff)
-	}
-}
-
-var label = regexp.MustCompile(`[{,]([a-z_]+)=`)
-
-// metricsTable writes our own metrics as Markdown.
-func metricsTable(scraped string) string {
-	table := "\n| metric | type | labels | meaning |\n| --- | --- | --- | --- |\n"
-	var name, help, kind string
-	lines := bufio.NewScanner(strings.NewReader(scraped))
-	for lines.Scan() {
-		line := lines.Text()
-		switch {
-		case strings.HasPrefix(line, "# HELP "):
-			name, help, _ = strings.Cut(strings.TrimPrefix(line, "# HELP "), " ")
-		case strings.HasPrefix(line, "# TYPE "):
-			kind = line[strings.LastIndex(line, " ")+1:]
-		case name != "" && strings.HasPrefix(name, namespace):
-			table += "| `" + name + "` | " + kind + " | " + labels(line) + " | " + help + " |\n"
-			name = ""
-		}
-	}
-	return table + "\n"
-}
-
-func labels(line string) string {
-	var names []string
-	for _, match := range label.FindAllStringSubmatch(line, -1) {
-		if match[1] != "le" {
-			names = append(names, "`"+match[1]+"`")
-		}
-	}
-	return strings.Join(names, ", ")
+	table := metricstable.Table{Page: "../../api/docs/metrics.md", Name: "CONVERTER METRICS", Prefix: namespace}
+	table.Check(t, scrape(t, newMeasured()), *update)
 }

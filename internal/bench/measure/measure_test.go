@@ -44,7 +44,7 @@ conversion: 10 KB
 
 func TestWriteFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "bin", "bench.json")
-	if err := WriteFile(path, rows[:2]); err != nil {
+	if err := WriteFile(path, "conversion", rows[:2]); err != nil {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(path)
@@ -59,7 +59,7 @@ func TestWriteFile(t *testing.T) {
 	if diff := cmp.Diff(want, string(text)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if err := WriteFile(path, nil); err != nil {
+	if err := WriteFile(path, "conversion", nil); err != nil {
 		t.Fatal(err)
 	}
 	if text, err = os.ReadFile(path); err != nil {
@@ -69,7 +69,23 @@ func TestWriteFile(t *testing.T) {
 	if err := json.Unmarshal(text, &none); err != nil || len(none) != 0 {
 		t.Errorf("no rows are written as %s: %v", text, err)
 	}
-	if err := WriteFile(filepath.Join(path, "below-a-file"), rows); err == nil {
+	other := Row{"scale", "200 policies", "manager", 120, "MiB"}
+	for _, again := range []struct {
+		suite string
+		rows  []Row
+	}{{"scale", []Row{other}}, {"conversion", rows[:1]}, {"conversion", rows[1:2]}} {
+		if err := WriteFile(path, again.suite, again.rows); err != nil {
+			t.Fatal(err)
+		}
+	}
+	kept, err := readFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]Row{other, rows[1]}, kept); diff != "" {
+		t.Errorf("rows of other suites stay (-want +got):\n%s", diff)
+	}
+	if err := WriteFile(filepath.Join(path, "below-a-file"), "conversion", rows); err == nil {
 		t.Error("a file below a file was written")
 	}
 }

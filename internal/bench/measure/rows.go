@@ -5,9 +5,13 @@ package measure
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 )
 
@@ -25,11 +29,17 @@ type Row struct {
 // In is a time as a number of units.
 func In(unit, span time.Duration) float64 { return float64(span) / float64(unit) }
 
-// WriteFile writes rows as a JSON array, one row a line, in the order given.
-// Values are rounded to a thousandth.
-func WriteFile(path string, rows []Row) error {
+// WriteFile writes the rows of a suite as a JSON array, one row a line, in the order
+// given, behind those that the file has of other suites. Values are rounded to a
+// thousandth.
+func WriteFile(path, suite string, rows []Row) error {
+	all, err := readFile(path)
+	if err != nil {
+		return err
+	}
+	all = slices.DeleteFunc(all, func(row Row) bool { return row.Suite == suite })
 	text := []byte("[")
-	for i, row := range rows {
+	for i, row := range append(all, rows...) {
 		row.Value = math.Round(row.Value*1000) / 1000
 		line, err := json.Marshal(row)
 		if err != nil {
@@ -45,4 +55,19 @@ func WriteFile(path string, rows []Row) error {
 		return err
 	}
 	return os.WriteFile(path, text, 0o644)
+}
+
+// readFile returns the rows of a file, or none where there is no file.
+func readFile(path string) (rows []Row, err error) {
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(text, &rows); err != nil {
+		return nil, fmt.Errorf("%s has no rows, remove it: %w", path, err)
+	}
+	return rows, nil
 }

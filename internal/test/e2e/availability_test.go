@@ -28,6 +28,7 @@ import (
 // TestAvailability lets things happen to converter pods while somebody reads
 // objects that are converted each time. No read fails, and none is wrong.
 func TestAvailability(t *testing.T) {
+	t.Parallel()
 	cases := map[string]func(context.Context, *testing.T, story.CronTab){
 		"a pod is deleted":     deletePod,
 		"a pod is killed":      killConverter,

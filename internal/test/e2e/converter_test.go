@@ -19,6 +19,7 @@ import (
 // TestConverterPodsHaveNoRights: conversions depend on no API access, so the
 // pods that everybody's objects pass through get none.
 func TestConverterPodsHaveNoRights(t *testing.T) {
+	t.Parallel()
 	ctx := t.Context()
 	crontab := inGroup(t, "rights.example.com")
 	applySample(ctx, t, crontab, crontab.CRDBefore)
@@ -53,6 +54,7 @@ func TestConverterPodsHaveNoRights(t *testing.T) {
 
 // TestDeletionIsBlockedWhileItWouldStrandObjects deletes a policy that is in use.
 func TestDeletionIsBlockedWhileItWouldStrandObjects(t *testing.T) {
+	t.Parallel()
 	ctx := t.Context()
 	crontab := inGroup(t, "deletion.example.com")
 	applySample(ctx, t, crontab, crontab.CRDBoth)

@@ -3,4 +3,8 @@
 
 // Package e2e tests the operator as it is installed, in real pods on a real
 // cluster: the one of the current kubeconfig. `make e2e` brings the cluster.
+//
+// Tests run side by side, as policies do, each with a CustomResourceDefinition of
+// its own. Those run alone that take the operator away, or count what the API
+// server counts for all converters together; and the stories, which are to be read.
 package e2e

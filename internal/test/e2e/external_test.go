@@ -27,6 +27,7 @@ import (
 // theirs, serves the certificate that the operator issued for it. The operator deploys
 // nothing, and proves it, by its Service and by a URL.
 func TestConverterOfOthers(t *testing.T) {
+	t.Parallel()
 	node, address := anyNode(t.Context(), t)
 	kinds := map[string]v1alpha1.Converter{
 		"service": {Service: &v1alpha1.ServiceConverter{Namespace: "theirs-service", Name: "webhook"}},

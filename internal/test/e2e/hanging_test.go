@@ -26,6 +26,7 @@ import (
 // other pod as soon as this one is not ready any more, and none is wrong. On a
 // cluster whose processes cannot be seen from here, the pod is killed instead.
 func TestAHangingPod(t *testing.T) {
+	t.Parallel()
 	ctx := t.Context()
 	crontab := inGroup(t, "hanging.example.com")
 	applySample(ctx, t, crontab, crontab.CRDBoth)

@@ -50,6 +50,7 @@ func imagePolicy(t *testing.T, crontab story.CronTab) *v1alpha1.ConversionPolicy
 // of it, one that cannot be pulled and one that knows another group only, do not
 // replace it; and its pods may be shaped anew while objects are read all the time.
 func TestConverterImage(t *testing.T) {
+	t.Parallel()
 	ctx := t.Context()
 	crontab := inGroup(t, "image.example.com")
 	applySample(ctx, t, crontab, crontab.CRDBoth)

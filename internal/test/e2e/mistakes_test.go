@@ -20,6 +20,7 @@ import (
 
 // TestMistakes: what people do to a policy in use must not cost them an object.
 func TestMistakes(t *testing.T) {
+	t.Parallel()
 	ctx := t.Context()
 	crontab := inGroup(t, "mistakes.example.com")
 	applySample(ctx, t, crontab, crontab.CRDBoth)

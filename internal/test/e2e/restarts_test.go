@@ -38,7 +38,10 @@ func TestRestarts(t *testing.T) {
 		},
 	}
 	for name, kill := range cases {
-		t.Run(name, func(t *testing.T) { migrateThroughRestart(t, inGroup(t, name+".restarts.example.com"), kill) })
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			migrateThroughRestart(t, inGroup(t, name+".restarts.example.com"), kill)
+		})
 	}
 }
 

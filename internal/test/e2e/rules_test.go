@@ -25,6 +25,7 @@ import (
 // read fails, each is answered by the one rules or the others, and once by the
 // others never by the one again. What the API server has in memory follows.
 func TestChangingRules(t *testing.T) {
+	t.Parallel()
 	ctx := t.Context()
 	crontab := inGroup(t, "rules.example.com")
 	applySample(ctx, t, crontab, crontab.CRDStorage)

@@ -19,6 +19,7 @@ import (
 // TestWorkload shapes converter pods anew while an object is read all the time: they
 // listen at another port, with a priority, and with what a patch adds to them.
 func TestWorkload(t *testing.T) {
+	t.Parallel()
 	ctx := t.Context()
 	crontab := inGroup(t, "workload.example.com")
 	applySample(ctx, t, crontab, crontab.CRDBoth)

@@ -1,0 +1,148 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"context"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+)
+
+// metricsNamespace begins the names of all metrics of the manager that are our own.
+const metricsNamespace = "conversion_operator"
+
+// scrapeTimeout is more than it takes to read what is in memory.
+const scrapeTimeout = 5 * time.Second
+
+// PolicyMetrics tell Prometheus what the statuses of policies say. They are made
+// when they are asked for, so that nothing is left of a policy that is gone. The
+// labels of policies are their names: there are as many as policies.
+type PolicyMetrics struct {
+	// Policies are read from memory.
+	Policies client.Reader
+	Log      logr.Logger
+}
+
+func policyMetric(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc(prometheus.BuildFQName(metricsNamespace, "policy", name), help, append([]string{"policy"}, labels...), nil)
+}
+
+var (
+	conditionMetric = policyMetric("status_condition",
+		"Conditions of a policy: 1 for the status that one has, 0 for the two others.", "condition", "status")
+	infoMetric = policyMetric("info",
+		"What converts, and in which version objects are stored. Always 1.", "converter", "storage_version")
+	podsMetric = policyMetric("converter_pods",
+		"Pods of a converter, or endpoints of one that somebody else runs, that are wanted, and that are ready and proven.", "state")
+	certificateMetric = policyMetric("certificate_expiry_timestamp_seconds",
+		"When the serving certificate of the converter expires, in seconds of Unix time.")
+	authorityMetric = policyMetric("ca_expiry_timestamp_seconds",
+		"When the first of the trusted certificate authorities expires, in seconds of Unix time.")
+	storedMetric = policyMetric("stored_versions",
+		"Versions in which objects may be stored, as status.storedVersions of the CustomResourceDefinition says.")
+	objectsMetric = policyMetric("migration_objects",
+		"Objects of the latest migration, by what became of them.", "outcome")
+	foundMetric = policyMetric("migration_objects_found",
+		"Objects that the latest migration has found so far.")
+	migrationMetric = policyMetric("migration_state",
+		"The latest migration: 1 for the state that it is in, 0 for the others.", "state")
+	driftMetric = policyMetric("drift_timestamp_seconds",
+		"When somebody else last changed the conversion of the CustomResourceDefinition, in seconds of Unix time.")
+)
+
+// migrationStates are all of them, so that none is missing from a query.
+var migrationStates = []v1alpha1.MigrationState{
+	v1alpha1.MigrationRunning, v1alpha1.MigrationSucceeded, v1alpha1.MigrationFailed, v1alpha1.MigrationSuperseded,
+}
+
+// Describe implements prometheus.Collector.
+func (PolicyMetrics) Describe(descriptions chan<- *prometheus.Desc) {
+	for _, description := range []*prometheus.Desc{
+		conditionMetric, infoMetric, podsMetric, certificateMetric, authorityMetric, storedMetric,
+		objectsMetric, foundMetric, migrationMetric, driftMetric,
+	} {
+		descriptions <- description
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (m PolicyMetrics) Collect(metrics chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
+	defer cancel()
+	policies := &v1alpha1.ConversionPolicyList{}
+	if err := m.Policies.List(ctx, policies, client.UnsafeDisableDeepCopy); err != nil {
+		m.Log.Error(err, "Policies are missing from the metrics")
+		return
+	}
+	for i := range policies.Items {
+		tellPolicy(&policies.Items[i], func(description *prometheus.Desc, value float64, labels ...string) {
+			metrics <- prometheus.MustNewConstMetric(description, prometheus.GaugeValue, value, append([]string{policies.Items[i].Name}, labels...)...)
+		})
+	}
+}
+
+// tellPolicy gives the values of one policy, those that are known.
+func tellPolicy(policy *v1alpha1.ConversionPolicy, tell func(_ *prometheus.Desc, value float64, labels ...string)) {
+	status := &policy.Status
+	for _, condition := range status.Conditions {
+		for _, value := range []metav1.ConditionStatus{metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionUnknown} {
+			tell(conditionMetric, number(condition.Status == value), condition.Type, string(value))
+		}
+	}
+	storage := ""
+	if crd := status.CRD; crd != nil {
+		storage = crd.StorageVersion
+		tell(storedMetric, float64(len(crd.StoredVersions)))
+	}
+	tell(infoMetric, 1, kindOf(policy.Spec.Converter), storage)
+	if pods := status.Webhook; pods != nil {
+		tell(podsMetric, float64(pods.Desired), "desired")
+		tell(podsMetric, float64(pods.Ready), "ready")
+	}
+	if certificate := status.Certificate; certificate != nil {
+		tell(certificateMetric, float64(certificate.NotAfter.Unix()))
+		tell(authorityMetric, float64(certificate.CANotAfter.Unix()))
+	}
+	if drift := status.Drift; drift != nil {
+		tell(driftMetric, float64(drift.LastTime.Unix()))
+	}
+	if last := status.Migration; last != nil {
+		tell(foundMetric, float64(last.Total))
+		tell(objectsMetric, float64(last.Rewritten), "rewritten")
+		tell(objectsMetric, float64(last.Current), "current")
+		tell(objectsMetric, float64(last.Gone), "gone")
+		tell(objectsMetric, float64(last.Failed), "failed")
+		for _, state := range migrationStates {
+			tell(migrationMetric, number(last.State == state), string(state))
+		}
+	}
+}
+
+// kindOf is the member of spec.converter that is set.
+func kindOf(converter v1alpha1.Converter) string {
+	switch {
+	case converter.Declarative != nil:
+		return "declarative"
+	case converter.Image != nil:
+		return "image"
+	case converter.Service != nil:
+		return "service"
+	case converter.URL != nil:
+		return "url"
+	}
+	return "none"
+}
+
+func number(so bool) float64 {
+	if so {
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,121 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/test/metricstable"
+)
+
+var update = flag.Bool("update", false, "rewrite the table of metrics in the documentation")
+
+// inMemory lists policies, or fails where there are none.
+type inMemory struct {
+	client.Reader
+	policies []v1alpha1.ConversionPolicy
+}
+
+func (m *inMemory) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
+	if m.policies == nil {
+		return errors.New("the cache is not there")
+	}
+	list.(*v1alpha1.ConversionPolicyList).Items = m.policies
+	return nil
+}
+
+func scrapePolicies(t *testing.T, reader *inMemory) string {
+	t.Helper()
+	registry := prometheus.NewPedanticRegistry()
+	registry.MustRegister(PolicyMetrics{Policies: reader, Log: logr.Discard()})
+	recorder := httptest.NewRecorder()
+	promhttp.HandlerFor(registry, promhttp.HandlerOpts{}).ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	if recorder.Code != http.StatusOK {
+		t.Fatalf("status %d: %s", recorder.Code, recorder.Body)
+	}
+	return recorder.Body.String()
+}
+
+// told is a policy that has all there is to tell.
+func told() v1alpha1.ConversionPolicy {
+	at := func(seconds int64) metav1.Time { return metav1.NewTime(time.Unix(seconds, 0)) }
+	return v1alpha1.ConversionPolicy{
+		ObjectMeta: metav1.ObjectMeta{Name: "crontabs.example.com"},
+		Spec:       v1alpha1.ConversionPolicySpec{Converter: v1alpha1.Converter{Image: &v1alpha1.ImageConverter{}}},
+		Status: v1alpha1.ConversionPolicyStatus{
+			Conditions:  []metav1.Condition{{Type: v1alpha1.ReadyCondition, Status: metav1.ConditionFalse}},
+			CRD:         &v1alpha1.CRDStatus{StorageVersion: "v1", StoredVersions: []string{"v1beta1", "v1"}},
+			Webhook:     &v1alpha1.WebhookStatus{Desired: 2, Ready: 1},
+			Certificate: &v1alpha1.CertificateStatus{NotAfter: at(2000), CANotAfter: at(3000)},
+			Drift:       &v1alpha1.DriftStatus{LastTime: at(1000)},
+			Migration:   &v1alpha1.MigrationStatus{State: v1alpha1.MigrationFailed, Total: 10, Rewritten: 4, Current: 3, Gone: 2, Failed: 1},
+		},
+	}
+}
+
+func TestPolicyMetrics(t *testing.T) {
+	bare := v1alpha1.ConversionPolicy{ObjectMeta: metav1.ObjectMeta{Name: "widgets.example.com"}}
+	scraped := scrapePolicies(t, &inMemory{policies: []v1alpha1.ConversionPolicy{told(), bare}})
+	var got []string
+	for line := range strings.Lines(scraped) {
+		if name, found := strings.CutPrefix(strings.TrimSpace(line), metricsNamespace+"_policy_"); found {
+			got = append(got, strings.Replace(name, `policy="crontabs.example.com"`, "", 1))
+		}
+	}
+	slices.Sort(got)
+	want := []string{
+		`ca_expiry_timestamp_seconds{} 3000`,
+		`certificate_expiry_timestamp_seconds{} 2000`,
+		`converter_pods{,state="desired"} 2`,
+		`converter_pods{,state="ready"} 1`,
+		`drift_timestamp_seconds{} 1000`,
+		`info{converter="image",,storage_version="v1"} 1`,
+		`info{converter="none",policy="widgets.example.com",storage_version=""} 1`,
+		`migration_objects_found{} 10`,
+		`migration_objects{outcome="current",} 3`,
+		`migration_objects{outcome="failed",} 1`,
+		`migration_objects{outcome="gone",} 2`,
+		`migration_objects{outcome="rewritten",} 4`,
+		`migration_state{,state="Failed"} 1`,
+		`migration_state{,state="Running"} 0`,
+		`migration_state{,state="Succeeded"} 0`,
+		`migration_state{,state="Superseded"} 0`,
+		`status_condition{condition="Ready",,status="False"} 1`,
+		`status_condition{condition="Ready",,status="True"} 0`,
+		`status_condition{condition="Ready",,status="Unknown"} 0`,
+		`stored_versions{} 2`,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// A scrape answers what else there is while policies cannot be read.
+func TestPolicyMetricsWithoutPolicies(t *testing.T) {
+	if got := scrapePolicies(t, &inMemory{}); got != "" {
+		t.Errorf("got %s", got)
+	}
+}
+
+// TestPolicyMetricsAreDocumented compares the table for users with what is served.
+func TestPolicyMetricsAreDocumented(t *testing.T) {
+	table := metricstable.Table{Page: "../api/docs/metrics.md", Name: "MANAGER METRICS", Prefix: metricsNamespace + "_"}
+	table.Check(t, scrapePolicies(t, &inMemory{policies: []v1alpha1.ConversionPolicy{told()}}), *update)
+}

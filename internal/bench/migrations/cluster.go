@@ -1,0 +1,197 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package migrations
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/dynamic"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/config"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/crds"
+	"github.com/conversion-operator/conversion-operator/internal/test/story"
+)
+
+const (
+	// namespace is where all objects are.
+	namespace    = "default"
+	pollPeriod   = 200 * time.Millisecond
+	writesAtOnce = 16
+	// patience is for what should take seconds.
+	patience = 2 * time.Minute
+	// calm is how long writes at the version of before may take to drain, and the
+	// cluster to come to rest.
+	calm = 5 * time.Second
+)
+
+// cluster is the one of the current kubeconfig.
+type cluster struct {
+	client   client.Client
+	objects  dynamic.Interface
+	metadata metadata.Interface
+}
+
+func connect() (*cluster, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, v1alpha1.AddToScheme,
+	} {
+		if err := add(scheme); err != nil {
+			return nil, err
+		}
+	}
+	settings, err := config.GetConfig()
+	if err != nil {
+		return nil, err
+	}
+	settings.QPS = -1
+	settings.WarningHandlerWithContext = rest.NoWarnings{}
+	c := &cluster{}
+	if c.client, err = client.New(settings, client.Options{Scheme: scheme}); err != nil {
+		return nil, err
+	}
+	if c.objects, err = dynamic.NewForConfig(settings); err != nil {
+		return nil, err
+	}
+	c.metadata, err = metadata.NewForConfig(settings)
+	return c, err
+}
+
+func (s setup) at(version string) schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: s.group, Version: version, Resource: plural}
+}
+
+// prepare defines a kind, arms its policy, and creates its objects.
+func (c *cluster) prepare(ctx context.Context, s setup, count int) error {
+	if err := c.client.Create(ctx, s.definition()); err != nil {
+		return err
+	}
+	if err := c.client.Create(ctx, s.policy()); err != nil {
+		return err
+	}
+	err := c.await(ctx, s, func(crd *apiextensionsv1.CustomResourceDefinition, policy *v1alpha1.ConversionPolicy) bool {
+		return crds.Condition(crd, apiextensionsv1.Established) &&
+			apimeta.IsStatusConditionTrue(policy.Status.Conditions, v1alpha1.ConversionConfiguredCondition)
+	})
+	if err != nil {
+		return err
+	}
+	if err := pause(ctx, calm); err != nil {
+		return err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(writesAtOnce)
+	for i := range count {
+		group.Go(func() error {
+			_, err := c.objects.Resource(s.at(oldVersion)).Namespace(namespace).Create(ctx, s.object(i), metav1.CreateOptions{})
+			return err
+		})
+	}
+	return group.Wait()
+}
+
+// await polls until the definition and its policy are as wanted.
+func (c *cluster) await(
+	ctx context.Context, s setup, wanted func(*apiextensionsv1.CustomResourceDefinition, *v1alpha1.ConversionPolicy) bool,
+) error {
+	crd, policy := &apiextensionsv1.CustomResourceDefinition{}, &v1alpha1.ConversionPolicy{}
+	err := wait.PollUntilContextTimeout(ctx, pollPeriod, patience, true, func(ctx context.Context) (bool, error) {
+		key := client.ObjectKey{Name: s.definitionName()}
+		if err := c.client.Get(ctx, key, crd); err != nil {
+			return false, err
+		}
+		if err := c.client.Get(ctx, key, policy); err != nil {
+			return false, err
+		}
+		return wanted(crd, policy), nil
+	})
+	if err != nil {
+		return fmt.Errorf("%s: %w; its policy says %v", s.definitionName(), err, policy.Status.Conditions)
+	}
+	return nil
+}
+
+// flip moves the storage version to the other one, and returns it once writes at
+// the one of before have drained.
+func (c *cluster) flip(ctx context.Context, s setup) (string, error) {
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	if err := c.client.Get(ctx, client.ObjectKey{Name: s.definitionName()}, crd); err != nil {
+		return "", err
+	}
+	before := crd.DeepCopy()
+	for i := range crd.Spec.Versions {
+		crd.Spec.Versions[i].Storage = !crd.Spec.Versions[i].Storage
+	}
+	if err := c.client.Patch(ctx, crd, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return "", err
+	}
+	return crds.StorageVersion(crd), pause(ctx, calm)
+}
+
+func pause(ctx context.Context, span time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(span):
+		return nil
+	}
+}
+
+// storedAt looks at the bytes in etcd, where it can be reached.
+func (c *cluster) storedAt(ctx context.Context, s setup, version string, count int) error {
+	stored, err := story.ReadStored(ctx, s.group, plural)
+	if err != nil {
+		return err
+	}
+	if stored == nil {
+		return fmt.Errorf("etcd cannot be reached: %s is not set", story.EndpointVariable)
+	}
+	if found := stored.Versions[s.group+"/"+version]; found != count || len(stored.Versions) != 1 {
+		return fmt.Errorf("not all of %d objects are stored at %s: %s", count, version, stored)
+	}
+	return nil
+}
+
+// pages lists the metadata of all objects.
+func (c *cluster) pages(ctx context.Context, s setup, version string, do func([]metav1.PartialObjectMetadata) error) error {
+	options := metav1.ListOptions{Limit: 500}
+	for {
+		page, err := c.metadata.Resource(s.at(version)).Namespace(namespace).List(ctx, options)
+		if err != nil {
+			return err
+		}
+		if err := do(page.Items); err != nil {
+			return err
+		}
+		if options.Continue = page.Continue; options.Continue == "" {
+			return nil
+		}
+	}
+}
+
+// percentile of sorted times.
+func percentile(sorted []time.Duration, percent int) time.Duration {
+	return sorted[min(len(sorted)-1, len(sorted)*percent/100)]
+}
+
+func sorted(times []time.Duration) []time.Duration {
+	times = slices.Clone(times)
+	slices.Sort(times)
+	return times
+}

@@ -1,0 +1,165 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package migrations
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	storagemigrationv1 "k8s.io/api/storagemigration/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/conversion-operator/conversion-operator/internal/bench/measure"
+	"github.com/conversion-operator/conversion-operator/internal/migration"
+)
+
+// subject rewrites all objects of a kind at its storage version.
+type subject struct {
+	name string
+	run  func(ctx context.Context, s setup, version string) (measure.Memory, error)
+}
+
+func (c *cluster) subjects(binary string) []subject {
+	all := []subject{{"conversion-operator migrate", func(ctx context.Context, s setup, version string) (measure.Memory, error) {
+		return c.migrate(ctx, binary, s, version)
+	}}}
+	for _, atOnce := range []int{32, 64} {
+		all = append(all, subject{fmt.Sprintf("patches alone, %d at once", atOnce), func(ctx context.Context, s setup, version string) (measure.Memory, error) {
+			return measure.Memory{}, c.patch(ctx, s, version, atOnce)
+		}})
+	}
+	return append(all,
+		subject{"Kubernetes' StorageVersionMigration", c.inTree},
+		subject{"read and replace, one by one", c.replace},
+	)
+}
+
+// migrate runs the migrator as its Job does, but for the time that writes get to
+// drain, which nobody else waits for here either.
+func (c *cluster) migrate(ctx context.Context, binary string, s setup, version string) (measure.Memory, error) {
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	if err := c.client.Get(ctx, client.ObjectKey{Name: s.definitionName()}, crd); err != nil {
+		return measure.Memory{}, err
+	}
+	run := fmt.Sprintf("%s-%d", version, time.Now().UnixNano())
+	checkpoint := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: run}}
+	if err := c.client.Create(ctx, checkpoint); err != nil {
+		return measure.Memory{}, err
+	}
+	memory, err := watched(exec.CommandContext(ctx, binary, "migrate", "--settle=0s", "--kubeconfig="+os.Getenv("KUBECONFIG"),
+		"--run="+run, "--namespace="+namespace, "--checkpoint="+run,
+		"--crd="+crd.Name, "--crd-uid="+string(crd.UID), "--crd-generation="+strconv.FormatInt(crd.Generation, 10),
+		"--group="+s.group, "--version="+version, "--resource="+plural))
+	if err != nil {
+		return memory, err
+	}
+	if err := c.client.Get(ctx, client.ObjectKeyFromObject(checkpoint), checkpoint); err != nil {
+		return memory, err
+	}
+	record, err := migration.ParseRecord([]byte(checkpoint.Data[migration.RecordKey]))
+	if err == nil && !record.Complete() {
+		err = fmt.Errorf("the run did not complete: %+v", record)
+	}
+	return memory, err
+}
+
+// watched runs a command and looks at its memory until it ends.
+func watched(command *exec.Cmd) (measure.Memory, error) {
+	var said bytes.Buffer
+	command.Stdout, command.Stderr = &said, &said
+	if err := command.Start(); err != nil {
+		return measure.Memory{}, err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- command.Wait() }()
+	var last measure.Memory
+	for {
+		select {
+		case err := <-ended:
+			if err != nil {
+				err = fmt.Errorf("%w: %s", err, said.Bytes())
+			}
+			return last, err
+		case <-time.After(pollPeriod):
+			if memory, err := measure.MemoryOf(command.Process.Pid); err == nil && memory.Peak > 0 {
+				last = memory
+			}
+		}
+	}
+}
+
+// patch is the limit: nothing but patches, so many at once.
+func (c *cluster) patch(ctx context.Context, s setup, version string, atOnce int) error {
+	objects := c.metadata.Resource(s.at(version)).Namespace(namespace)
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(atOnce)
+	err := c.pages(ctx, s, version, func(page []metav1.PartialObjectMetadata) error {
+		for _, object := range page {
+			group.Go(func() error {
+				body := fmt.Appendf(nil, `{"metadata":{"resourceVersion":%q}}`, object.ResourceVersion)
+				_, err := objects.Patch(ctx, object.Name, types.MergePatchType, body, metav1.PatchOptions{})
+				return err
+			})
+		}
+		return nil
+	})
+	return errors.Join(err, group.Wait())
+}
+
+// replace is what many tools do: list, and put back.
+func (c *cluster) replace(ctx context.Context, s setup, version string) (measure.Memory, error) {
+	objects := c.objects.Resource(s.at(version)).Namespace(namespace)
+	options := metav1.ListOptions{Limit: 500}
+	for {
+		page, err := objects.List(ctx, options)
+		if err != nil {
+			return measure.Memory{}, err
+		}
+		for i := range page.Items {
+			if _, err := objects.Update(ctx, &page.Items[i], metav1.UpdateOptions{}); err != nil {
+				return measure.Memory{}, err
+			}
+		}
+		if options.Continue = page.GetContinue(); options.Continue == "" {
+			return measure.Memory{}, nil
+		}
+	}
+}
+
+// inTree has kube-controller-manager do it. It takes what it knows of objects from
+// a cache of its own, and so does not begin at once.
+func (c *cluster) inTree(ctx context.Context, s setup, version string) (measure.Memory, error) {
+	wanted := &storagemigrationv1.StorageVersionMigration{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: version + "-"},
+		Spec: storagemigrationv1.StorageVersionMigrationSpec{
+			Resource: metav1.GroupResource{Group: s.group, Resource: plural},
+		},
+	}
+	if err := c.client.Create(ctx, wanted); err != nil {
+		return measure.Memory{}, err
+	}
+	err := wait.PollUntilContextCancel(ctx, pollPeriod, true, func(ctx context.Context) (bool, error) {
+		if err := c.client.Get(ctx, client.ObjectKeyFromObject(wanted), wanted); err != nil {
+			return false, err
+		}
+		if failed := apimeta.FindStatusCondition(wanted.Status.Conditions, string(storagemigrationv1.MigrationFailed)); failed != nil && failed.Status == metav1.ConditionTrue {
+			return false, errors.New(failed.Message)
+		}
+		return apimeta.IsStatusConditionTrue(wanted.Status.Conditions, string(storagemigrationv1.MigrationSucceeded)), nil
+	})
+	return measure.Memory{}, err
+}

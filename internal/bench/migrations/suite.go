@@ -1,0 +1,117 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package migrations
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/conversion-operator/conversion-operator/internal/bench/measure"
+	"github.com/conversion-operator/conversion-operator/internal/test/story"
+)
+
+// Suite is the name of what is measured here.
+const Suite = "migration"
+
+// Options say how much is measured.
+type Options struct {
+	// Objects of each kind.
+	Objects int
+	// Alone is how long another client is watched before it has company.
+	Alone time.Duration
+	// Binary is the operator.
+	Binary string
+}
+
+// suite is one run.
+type suite struct {
+	Options
+	*cluster
+	progress io.Writer
+	rows     []measure.Row
+}
+
+// Run installs the operator in the cluster of the current kubeconfig, and
+// measures. It leaves behind what it made.
+func Run(ctx context.Context, progress io.Writer, options Options) ([]measure.Row, error) {
+	dir, err := story.Root()
+	if err != nil {
+		return nil, err
+	}
+	c, err := connect()
+	if err != nil {
+		return nil, err
+	}
+	s := &suite{Options: options, cluster: c, progress: progress}
+	s.tell("installing the operator")
+	if err := story.Install(ctx, story.NewTeller(io.Discard, dir)); err != nil {
+		return nil, err
+	}
+	for _, setup := range []setup{
+		{name: "strategy None", group: "none.example.com"},
+		{name: "rules, in converter pods", group: "rules.example.com", declarative: true},
+	} {
+		if err := s.measure(ctx, setup); err != nil {
+			return nil, fmt.Errorf("%s: %w", setup.name, err)
+		}
+	}
+	return s.rows, nil
+}
+
+func (r *suite) tell(format string, args ...any) {
+	fmt.Fprintf(r.progress, Suite+": "+format+"\n", args...)
+}
+
+func (r *suite) add(s setup, subject string, value float64, unit string) {
+	r.rows = append(r.rows, measure.Row{Suite: Suite, Case: fmt.Sprintf("%d objects, %s", r.Objects, s.name),
+		Subject: subject, Value: value, Unit: unit})
+}
+
+func (r *suite) measure(ctx context.Context, s setup) error {
+	r.tell("%s: creating %d objects", s.name, r.Objects)
+	if err := r.prepare(ctx, s, r.Objects); err != nil {
+		return err
+	}
+	rates := map[string]float64{}
+	all := r.subjects(r.Binary)
+	for _, subject := range all {
+		version, err := r.flip(ctx, s)
+		if err != nil {
+			return err
+		}
+		if rates[subject.name], err = r.turn(ctx, s, subject, version); err != nil {
+			return fmt.Errorf("%s: %w", subject.name, err)
+		}
+		if subject.name == all[0].name {
+			again := subject
+			again.name += ", once more"
+			if _, err := r.turn(ctx, s, again, version); err != nil {
+				return fmt.Errorf("%s: %w", again.name, err)
+			}
+		}
+	}
+	for _, subject := range all[1:] {
+		r.add(s, subject.name, rates[all[0].name]/rates[subject.name], "times slower than ours")
+	}
+	return r.latencies(ctx, s)
+}
+
+// turn measures one subject, and sees that it did what it should.
+func (r *suite) turn(ctx context.Context, s setup, subject subject, version string) (float64, error) {
+	began := time.Now()
+	memory, err := subject.run(ctx, s, version)
+	if err != nil {
+		return 0, err
+	}
+	rate := float64(r.Objects) / time.Since(began).Seconds()
+	r.tell("%s: %s: %.0f objects/s", s.name, subject.name, rate)
+	r.add(s, subject.name, rate, "objects/s")
+	if memory.Peak > 0 {
+		r.add(s, subject.name, memory.Peak, "MiB at the peak")
+		r.add(s, subject.name, memory.Anonymous, "MiB of it anonymous")
+	}
+	return rate, r.storedAt(ctx, s, version, r.Objects)
+}

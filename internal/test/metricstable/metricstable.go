@@ -1,0 +1,85 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package metricstable holds the tables of metrics in the documentation against
+// what Prometheus reads.
+package metricstable
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// Table is one table of a page, between two comments that have its name.
+type Table struct {
+	Page, Name string
+	// Prefix begins the names of the metrics that it has.
+	Prefix string
+}
+
+// Check compares the table with what was scraped, or writes it anew.
+func (t Table) Check(tb testing.TB, scraped string, update bool) {
+	tb.Helper()
+	page, err := os.ReadFile(t.Page)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	begin, end := "<!-- BEGIN "+t.Name+" -->\n", "<!-- END "+t.Name+" -->"
+	head, rest, _ := bytes.Cut(page, []byte(begin))
+	got, tail, found := bytes.Cut(rest, []byte(end))
+	if !found {
+		tb.Fatalf("%s has no table between %q and %q", t.Page, begin, end)
+	}
+	want := t.markdown(scraped)
+	if update {
+		if err := os.WriteFile(t.Page, slices.Concat(head, []byte(begin), []byte(want), []byte(end), tail), 0o600); err != nil {
+			tb.Fatal(err)
+		}
+		return
+	}
+	if diff := cmp.Diff(want, string(got)); diff != "" {
+		tb.Errorf("table in %s (-want +got), which go test -update rewrites:\n%s", t.Page, diff)
+	}
+}
+
+// markdown has a row for each metric.
+func (t Table) markdown(scraped string) string {
+	var table strings.Builder
+	table.WriteString("\n| metric | type | labels | meaning |\n| --- | --- | --- | --- |\n")
+	var name, help, kind string
+	lines := bufio.NewScanner(strings.NewReader(scraped))
+	for lines.Scan() {
+		line := lines.Text()
+		switch {
+		case strings.HasPrefix(line, "# HELP "):
+			name, help, _ = strings.Cut(strings.TrimPrefix(line, "# HELP "), " ")
+		case strings.HasPrefix(line, "# TYPE "):
+			kind = line[strings.LastIndex(line, " ")+1:]
+		case name != "" && strings.HasPrefix(name, t.Prefix):
+			fmt.Fprintf(&table, "| `%s` | %s | %s | %s |\n", name, kind, labels(line), help)
+			name = ""
+		}
+	}
+	table.WriteString("\n")
+	return table.String()
+}
+
+var label = regexp.MustCompile(`[{,]([a-z_]+)=`)
+
+func labels(line string) string {
+	var names []string
+	for _, match := range label.FindAllStringSubmatch(line, -1) {
+		if match[1] != "le" {
+			names = append(names, "`"+match[1]+"`")
+		}
+	}
+	return strings.Join(names, ", ")
+}
