@@ -86,9 +86,7 @@ func (k *kind) migrate(t *testing.T, version string) {
 	t.Helper()
 	var job batchv1.Job
 	eventually(t, "the Job of the run is there", func() (bool, string) {
-		jobs := &batchv1.JobList{}
-		must(t, cluster.List(t.Context(), jobs, client.InNamespace(system), childrenNamed(k.name)))
-		collect(t, jobs.Items)
+		jobs := k.collect(t)
 		run := getPolicy(t, k.name).Status.Migration
 		at := slices.IndexFunc(jobs.Items, func(job batchv1.Job) bool {
 			return run != nil && run.State == v1alpha1.MigrationRunning && job.Labels[plan.RunLabel] == run.Run
@@ -107,15 +105,18 @@ func (k *kind) migrate(t *testing.T, version string) {
 	k.record(t, &job, int64(len(list.Items)))
 }
 
-// collect plays the garbage collector for Jobs that are deleted.
-func collect(t *testing.T, jobs []batchv1.Job) {
+// collect plays the garbage collector for Jobs that are deleted, and returns all.
+func (k *kind) collect(t *testing.T) *batchv1.JobList {
 	t.Helper()
-	for i := range jobs {
-		if !jobs[i].DeletionTimestamp.IsZero() {
+	jobs := &batchv1.JobList{}
+	must(t, cluster.List(t.Context(), jobs, client.InNamespace(system), childrenNamed(k.name)))
+	for i := range jobs.Items {
+		if !jobs.Items[i].DeletionTimestamp.IsZero() {
 			patch := client.RawPatch(mergePatch, []byte(`{"metadata":{"finalizers":null}}`))
-			must(t, client.IgnoreNotFound(cluster.Patch(t.Context(), &jobs[i], patch)))
+			must(t, client.IgnoreNotFound(cluster.Patch(t.Context(), &jobs.Items[i], patch)))
 		}
 	}
+	return jobs
 }
 
 func (k *kind) record(t *testing.T, job *batchv1.Job, objects int64) {

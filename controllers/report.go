@@ -71,9 +71,15 @@ func (r *ConversionPolicyReconciler) warn(policy *v1alpha1.ConversionPolicy, ste
 	r.Recorder.Eventf(step.CRD, policy, corev1.EventTypeWarning, step.Reason, "Warn", "%s", shorten(step.Note))
 }
 
+// toldElsewhere are the reasons of gates that only wait for another, and of drift,
+// which events of its own have told of, with who it was.
+var toldElsewhere = []string{
+	v1alpha1.ReasonNotEvaluated, v1alpha1.ReasonConversionDrifted, v1alpha1.ReasonConversionContested,
+	v1alpha1.ReasonVersionsDrifted, v1alpha1.ReasonVersionsContested,
+}
+
 // repeats reports whether a condition says what another one says: the summaries
-// repeat the gate that stopped, and the gates behind it only that they wait. Of
-// drift, events of its own have told (apply_drift.go).
+// repeat the gate that stopped, and the gates behind it only that they wait.
 func repeats(condition metav1.Condition, all []metav1.Condition) bool {
 	switch condition.Type {
 	case v1alpha1.ReconcilingCondition, v1alpha1.StalledCondition:
@@ -84,8 +90,7 @@ func repeats(condition metav1.Condition, all []metav1.Condition) bool {
 			return found != nil && found.Reason == condition.Reason
 		})
 	}
-	return condition.Reason == v1alpha1.ReasonNotEvaluated || condition.Reason == v1alpha1.ReasonConversionDrifted ||
-		condition.Reason == v1alpha1.ReasonConversionContested
+	return slices.Contains(toldElsewhere, condition.Reason)
 }
 
 // severity is Warning for what does not go on by itself.

@@ -155,6 +155,7 @@ func TestDowngrade(t *testing.T) {
 			eventually(t, "v1beta1 is the storage version", func() (bool, string) { return crds.StorageVersion(getCRD(t, k.name)) == "v1beta1", "v1" })
 			k.migrate(t, "v1beta1")
 			eventually(t, "v1 is removed", func() (bool, string) {
+				k.collect(t)
 				return len(getCRD(t, k.name).Spec.Versions) == 1, fmt.Sprint(getPolicy(t, k.name).Status.Conditions)
 			})
 			killed.Store(false)
