@@ -99,6 +99,7 @@ func (s *state) notePromotion() {
 	}
 	switch reached := crds.StorageVersion(s.CRD) == wanted; {
 	case reached && known == nil:
+		s.gaveIn()
 		s.plan.Status.Promotion = &v1alpha1.PromotionStatus{Version: wanted, CRDUID: s.CRD.UID, Time: metav1.NewTime(s.Now).Rfc3339Copy()}
 	case !reached && known != nil:
 		s.plan.Status.Promotion = nil

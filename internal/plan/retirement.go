@@ -100,6 +100,7 @@ func (s *state) note(entry *v1alpha1.Retirement, record *v1alpha1.RetirementStat
 	}
 	switch {
 	case version.Deprecated && record.DeprecatedTime == nil:
+		s.gaveIn()
 		record.DeprecatedTime = s.second()
 	case !version.Deprecated && record.DeprecatedTime != nil:
 		record.DeprecatedTime = nil
@@ -107,6 +108,7 @@ func (s *state) note(entry *v1alpha1.Retirement, record *v1alpha1.RetirementStat
 	}
 	switch {
 	case !version.Served && record.UnservedTime == nil:
+		s.gaveIn()
 		record.UnservedTime, record.UnservedHere = s.second(), crds.VersionsAreBy(s.CRD, ManagedBy)
 	case version.Served && record.UnservedTime != nil:
 		record.UnservedTime, record.UnservedHere, record.ClearedTime = nil, false, nil

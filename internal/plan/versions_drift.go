@@ -66,6 +66,14 @@ func (s *state) recordVersionsDrift() {
 	s.do(Warn{s.CRD, versionsDriftReason(drift.Answer), s.whoTookBack() + " " + strings.Join(s.takenBack, ", and ") + ", in spec.versions of the CustomResourceDefinition"})
 }
 
+// gaveIn: what somebody took back, and was left so, is there again. Nothing is held
+// back any more; the repairs stay counted.
+func (s *state) gaveIn() {
+	if drift := s.plan.Status.VersionsDrift; drift != nil {
+		drift.Answer = v1alpha1.DriftRepaired
+	}
+}
+
 func versionsDriftReason(answer v1alpha1.DriftAnswer) string {
 	if answer == v1alpha1.DriftContested {
 		return v1alpha1.ReasonVersionsContested
