@@ -46,13 +46,20 @@ func ConversionIsBy(crd *apiextensionsv1.CustomResourceDefinition, manager strin
 // spec.conversion last, what the given one applied aside; "" where none did, or
 // where all it did was to remove one.
 func ConversionWriter(crd *apiextensionsv1.CustomResourceDefinition, other string) string {
-	writer, latest := "", metav1.Time{}
 	present := presentFields(crd.Spec.Conversion)
 	isPresent := func(field string) bool { return slices.Contains(present, field) }
-	for _, entry := range crd.ManagedFields {
+	return lastWriter(crd, func(entry metav1.ManagedFieldsEntry) bool {
 		// Whose fields were all taken over may still own the blocks around them.
 		applied := entry.Manager == other && entry.Operation == metav1.ManagedFieldsOperationApply
-		if applied || !slices.ContainsFunc(conversionFields(entry), isPresent) {
+		return !applied && slices.ContainsFunc(conversionFields(entry), isPresent)
+	})
+}
+
+// lastWriter is the field manager with the latest of the entries that count.
+func lastWriter(crd *apiextensionsv1.CustomResourceDefinition, counts func(metav1.ManagedFieldsEntry) bool) string {
+	writer, latest := "", metav1.Time{}
+	for _, entry := range crd.ManagedFields {
+		if !counts(entry) {
 			continue
 		}
 		written := metav1.Time{}

@@ -42,20 +42,7 @@ func VersionsAreBy(crd *apiextensionsv1.CustomResourceDefinition, manager string
 // VersionsWriter returns the field manager that wrote spec.versions last, the
 // given one aside; "" where none is known.
 func VersionsWriter(crd *apiextensionsv1.CustomResourceDefinition, other string) string {
-	writer, latest := "", metav1.Time{}
-	for _, entry := range crd.ManagedFields {
-		if entry.Manager == other || !ownsVersions(entry) {
-			continue
-		}
-		written := metav1.Time{}
-		if entry.Time != nil {
-			written = *entry.Time
-		}
-		if !written.Time.Before(latest.Time) {
-			writer, latest = entry.Manager, written
-		}
-	}
-	return writer
+	return lastWriter(crd, func(entry metav1.ManagedFieldsEntry) bool { return entry.Manager != other && ownsVersions(entry) })
 }
 
 func ownsVersions(entry metav1.ManagedFieldsEntry) bool {

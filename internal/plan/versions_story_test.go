@@ -219,15 +219,21 @@ func versionAndDeletion(w *world) {
 	w.tellVersions()
 }
 
-func downgrade(w *world) {
-	w.say("A release has brought v1, and stored it. It is to be undone: v1beta1 is to be all there is, as it was.")
+// undone migrates to the new version, and lets the policy take that back at once.
+func undone(w *world, action v1alpha1.RetirementAction) {
+	w.t.Helper()
 	w.applyCRD(bothStoredNew)
 	w.settle()
 	w.migrated()
 	w.observed.Policy.Spec.StorageVersion = "v1beta1"
-	w.retire("v1", v1alpha1.RetirementRemove)
+	w.retire("v1", action)
 	w.observed.Policy.Spec.Retirement[0].After = &metav1.Duration{}
 	w.settle()
+}
+
+func downgrade(w *world) {
+	w.say("A release has brought v1, and stored it. It is to be undone: v1beta1 is to be all there is, as it was.")
+	undone(w, v1alpha1.RetirementRemove)
 	w.say("Everything is stored at v1beta1 again: v1 goes at once, as nobody is waited for.")
 	w.migrated()
 	w.later(w.observed.Settings.Settle)
@@ -239,13 +245,7 @@ func downgrade(w *world) {
 
 func downgradeUnserved(w *world) {
 	w.say("A release has brought v1, and stored it. It is to be undone, and v1 to be kept, not served, for a second attempt.")
-	w.applyCRD(bothStoredNew)
-	w.settle()
-	w.migrated()
-	w.observed.Policy.Spec.StorageVersion = "v1beta1"
-	w.retire("v1", v1alpha1.RetirementUnserve)
-	w.observed.Policy.Spec.Retirement[0].After = &metav1.Duration{}
-	w.settle()
+	undone(w, v1alpha1.RetirementUnserve)
 	w.migrated()
 	w.tellVersions()
 	w.say("The second attempt.")
