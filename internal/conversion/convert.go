@@ -63,8 +63,8 @@ func (c *Converter) Convert(dst, object []byte, toVersion string) ([]byte, error
 	if err != nil {
 		return dst, err
 	}
-	if p := (parser{src: object, at: outcome.Read}); !p.atEnd() {
-		return dst, p.fail("the end was expected")
+	if err := onlySpace(object, outcome.Read); err != nil {
+		return dst, err
 	}
 	return out, nil
 }
@@ -103,19 +103,13 @@ func (c *Converter) convert(dst, text []byte, toVersion string, lean bool) ([]by
 		return dst, h.outcome, err
 	}
 	if lean {
-		root.get(&nameMetadata).keepOnly(h.answered)
+		root.get(&nameMetadata).keepOnly(answered.of)
 	}
 	return root.append(dst), h.outcome, nil
 }
 
-// answered reports whether the API server looks at a member of the metadata of an answer.
-func (h *hop) answered(m *node) bool {
-	switch string(h.nameOf(m)) {
-	case "name", "namespace", "uid", "labels", "annotations":
-		return true
-	}
-	return false
-}
+// answered are the members of the metadata of an answer that the API server looks at.
+var answered = setOf([]string{"annotations", "labels", "name", "namespace", "uid"})
 
 // version is the one with a name, nil where there is none.
 func (c *Converter) version(name string) *version {

@@ -77,8 +77,8 @@ func (e *exchange) comesBack(h *hop, images, values []*node) bool {
 func (e *exchange) convert(h *hop, values []*node, toHub bool, fields []slot) []*node {
 	var images []*node
 	switch {
-	case e.Format != nil && toHub:
-		images = e.Format.parse(h, values[0])
+	case e.format != nil && toHub:
+		images = e.format.parse(h, values[0])
 	case e.CEL != nil:
 		images = e.programs.convert(h, values, toHub)
 	default:
@@ -95,8 +95,8 @@ func (e *exchange) convert(h *hop, values []*node, toHub bool, fields []slot) []
 
 // convertOne computes a single value. Null means no value everywhere.
 func (e *exchange) convertOne(h *hop, values []*node, toHub bool) *node {
-	if e.Format != nil {
-		return e.Format.write(h, values)
+	if e.format != nil {
+		return e.format.write(h, values)
 	}
 	value := values[0]
 	switch {

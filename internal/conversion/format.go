@@ -5,20 +5,35 @@ package conversion
 
 import "bytes"
 
+// formatting is a Format, prepared.
+type formatting struct {
+	*Format
+	// texts are those of the Format.
+	texts [][]byte
+}
+
+func newFormatting(f *Format) *formatting {
+	x := &formatting{Format: f}
+	for _, text := range f.Texts {
+		x.texts = append(x.texts, []byte(text))
+	}
+	return x
+}
+
 // parse reads a string by the template: a hole takes what comes before the first
 // place where the next text stands, and the last hole what is left. Nothing is
 // read of a string that does not fit. A hole that takes nothing gives no field.
-func (f *Format) parse(h *hop, value *node) []*node {
+func (f *formatting) parse(h *hop, value *node) []*node {
 	parts := h.lists.take(len(f.Integer))
 	if value == nil || !value.isText() {
 		return parts
 	}
 	plain := isPlain(value.text)
-	rest, fits := bytes.CutPrefix(h.decode(value.text), []byte(f.Texts[0]))
+	rest, fits := bytes.CutPrefix(h.decode(value.text), f.texts[0])
 	for i, integer := range f.Integer {
 		var part []byte
 		if fits {
-			part, rest, fits = cutHole(rest, f.Texts[i+1], i == len(f.Integer)-1)
+			part, rest, fits = cutHole(rest, f.texts[i+1], i == len(f.Integer)-1)
 		}
 		if fits && len(part) > 0 {
 			parts[i], fits = holeValue(h, part, integer, plain)
@@ -31,12 +46,12 @@ func (f *Format) parse(h *hop, value *node) []*node {
 }
 
 // cutHole takes what stands before the next text.
-func cutHole(text []byte, next string, last bool) (part, rest []byte, fits bool) {
+func cutHole(text, next []byte, last bool) (part, rest []byte, fits bool) {
 	if last {
-		part, fits = bytes.CutSuffix(text, []byte(next))
+		part, fits = bytes.CutSuffix(text, next)
 		return part, nil, fits
 	}
-	return bytes.Cut(text, []byte(next))
+	return bytes.Cut(text, next)
 }
 
 // holeValue writes a part as the hub's field has it. An integer must be as it
@@ -56,12 +71,12 @@ func holeValue(h *hop, part []byte, integer, plain bool) (*node, bool) {
 
 // write prints the fields by the template, nil where there are none, or where
 // one of them is not of the hole's type.
-func (f *Format) write(h *hop, parts []*node) *node {
+func (f *formatting) write(h *hop, parts []*node) *node {
 	if !some(parts) {
 		return nil
 	}
 	var buffer [64]byte
-	text := append(buffer[:0], f.Texts[0]...)
+	text := append(buffer[:0], f.texts[0]...)
 	for i, part := range parts {
 		if part != nil {
 			printed, ok := holeText(h, part, f.Integer[i])
@@ -70,7 +85,7 @@ func (f *Format) write(h *hop, parts []*node) *node {
 			}
 			text = append(text, printed...)
 		}
-		text = append(text, f.Texts[i+1]...)
+		text = append(text, f.texts[i+1]...)
 	}
 	return h.quote(text)
 }

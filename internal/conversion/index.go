@@ -49,7 +49,7 @@ func (x *indexing) toMap(h *hop, list *node) *node {
 		element, count = next, count+1
 	}
 	p := parser{arena: &h.arena}
-	if p.unique(made, count) != nil {
+	if p.unique(made, count, 0) != nil {
 		return nil
 	}
 	return made

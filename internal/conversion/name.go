@@ -33,10 +33,14 @@ var (
 	nameAnnotations = newName("annotations")
 )
 
+// marked is how long a quoted name may be for its mark and its length to tell it
+// apart from any other.
+const marked = 8
+
 // markOf tells most names apart at a glance, by how they begin, how they end and
 // how long they are, and orders them by how they begin.
 func markOf(quoted []byte) mark {
-	const half, bits = 4, 8
+	const half, bits = marked / 2, 8
 	length := len(quoted)
 	if length < half {
 		return mark(quoted[1]) << ((2*half - 2) * bits)

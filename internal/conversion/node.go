@@ -60,8 +60,12 @@ func (n *node) isText() bool { return isString(n.text) }
 // named reports whether a member has the name.
 func (n *node) named(name *name) bool { return n.mark == name.mark && n.spells(name) }
 
+// spells reports whether a member has the name whose mark it has.
 func (n *node) spells(name *name) bool {
-	return bytes.Equal(n.key, name.quoted) || n.escaped && decodeString(n.key) == name.text
+	if n.escaped {
+		return decodeString(n.key) == name.text
+	}
+	return len(n.key) == len(name.quoted) && (len(n.key) <= marked || bytes.Equal(n.key, name.quoted))
 }
 
 // label is the name of a member, decoded.
@@ -77,11 +81,12 @@ func (a *arena) nameOf(n *node) []byte {
 
 // get returns a member, nil where there is none or the value is no open object.
 func (n *node) get(name *name) *node {
-	m := n.first
-	for m != nil && !m.named(name) {
-		m = m.next
+	for m := n.first; m != nil; m = m.next {
+		if m.named(name) {
+			return m
+		}
 	}
-	return m
+	return nil
 }
 
 // find follows a path of names.
@@ -153,10 +158,12 @@ func (n *node) link(before, next *node) {
 
 // lookup returns a member and the one before it.
 func (n *node) lookup(name *name) (before, found *node) {
-	for found = n.first; found != nil && !found.named(name); found = found.next {
-		before = found
+	for m := n.first; m != nil; before, m = m, m.next {
+		if m.named(name) {
+			return before, m
+		}
 	}
-	return before, found
+	return before, nil
 }
 
 // keepOnly takes the members away that do not fit. While one is looked at, it and
@@ -211,7 +218,11 @@ func (n *node) append(dst []byte) []byte {
 			continue
 		}
 		dst = append(append(dst, m.key...), ':')
-		dst = m.append(dst)
+		if m.open {
+			dst = m.append(dst)
+		} else {
+			dst = append(dst, m.text...)
+		}
 	}
 	return append(dst, '}')
 }

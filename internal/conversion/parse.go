@@ -13,11 +13,11 @@ import (
 const maxDepth = 512
 
 // parser reads JSON strictly, RFC 8259, in one pass: each byte is looked at
-// once, and only what a look names becomes a node of its own.
+// once, and only what a look names becomes a node of its own. What reads a part is
+// told where it begins, and returns where it ends: that stays in a register.
 type parser struct {
 	*arena
 	src   []byte
-	at    int
 	depth int
 	// escaped tells that there was an escape since it was last false.
 	escaped bool
@@ -26,78 +26,62 @@ type parser struct {
 }
 
 // parse reads one JSON value and nothing behind it.
-func parse(src []byte, at *look) (*node, error) { return new(arena).parse(src, at) }
+func parse(src []byte, look *look) (*node, error) { return new(arena).parse(src, look) }
 
 // parse reads one JSON value and nothing behind it.
-func (a *arena) parse(src []byte, at *look) (*node, error) {
-	value, end, err := a.parseFirst(src, at)
+func (a *arena) parse(src []byte, look *look) (*node, error) {
+	value, end, err := a.parseFirst(src, look)
+	if err == nil {
+		err = onlySpace(src, end)
+	}
 	if err != nil {
 		return nil, err
-	}
-	if p := (parser{src: src, at: end}); !p.atEnd() {
-		return nil, p.fail("the end was expected")
 	}
 	return value, nil
 }
 
-// atEnd reports whether nothing follows but white space.
-func (p *parser) atEnd() bool {
-	p.space()
-	return p.at == len(p.src)
-}
-
 // parseFirst reads the JSON value that a text begins with, and returns where it ends.
-func (a *arena) parseFirst(src []byte, at *look) (value *node, end int, err error) {
+func (a *arena) parseFirst(src []byte, look *look) (value *node, end int, err error) {
 	p := parser{arena: a, src: src}
-	p.space()
-	value, err = p.value(at)
-	return value, p.at, err
-}
-
-func (p *parser) fail(what string) error {
-	return fmt.Errorf("invalid JSON at byte %d: %s", p.at, what)
-}
-
-func (p *parser) value(at *look) (*node, error) {
-	n := p.node()
-	return n, p.into(n, at)
+	value = p.node()
+	end, err = p.into(value, skipSpace(src, 0), look)
+	return value, end, err
 }
 
 // into reads a value into a node.
-func (p *parser) into(n *node, at *look) (err error) {
-	start := p.at
-	switch c := byteAt(p.src, start); {
+func (p *parser) into(n *node, at int, look *look) (end int, err error) {
+	switch c := byteAt(p.src, at); {
 	case c == '"':
-		p.at, err = p.textEnd(start)
-	case c == '{' && at != nil:
-		err = p.object(n, at)
-	case c == '[' && at != nil && at.each != nil:
-		err = p.array(n, at)
+		end, err = p.textEnd(at)
+	case c == '{' && look != nil:
+		end, err = p.object(n, at, look)
+	case c == '[' && look != nil && look.each != nil:
+		end, err = p.array(n, at, look)
 	default:
-		err = p.skip()
-		n.kind = kindOf(p.src[start:])
+		end, err = p.skip(at)
+		n.kind = kindOf(p.src[at:])
 	}
-	n.text = p.src[start:p.at:p.at]
-	return err
+	n.text = p.src[at:end:end]
+	return end, err
 }
 
-func (p *parser) object(n *node, at *look) error {
+func (p *parser) object(n *node, at int, look *look) (end int, err error) {
 	n.kind, n.open = object, true
 	count, sorted := 0, true
-	more, err := p.begin('}')
+	at, more, err := p.begin(at, '}')
 	for more && err == nil {
 		before := n.last
-		if err = p.member(n, at); err != nil {
-			return err
+		if at, err = p.member(n, at, look); err != nil {
+			return at, err
 		}
 		count++
 		sorted = sorted && n.last.follows(before)
-		more, err = p.next('}')
+		at, more, err = p.next(at, '}')
 	}
 	if err != nil || sorted {
-		return err
+		return at, err
 	}
-	return p.unique(n, count)
+	return at, p.unique(n, count, at)
 }
 
 // follows reports whether the name of a member comes behind that of another in
@@ -113,52 +97,52 @@ func (n *node) follows(before *node) bool {
 }
 
 // member reads a name, the colon behind it, and a value.
-func (p *parser) member(of *node, at *look) error {
-	start := p.at
+func (p *parser) member(of *node, start int, look *look) (end int, err error) {
 	if byteAt(p.src, start) != '"' {
-		return p.fail("a name was expected")
+		return start, invalid(start, "a name was expected")
 	}
 	p.escaped = false
-	end, err := p.textEnd(start)
+	behind, err := p.textEnd(start)
 	if err != nil {
-		return err
+		return behind, err
 	}
-	if p.at, err = p.colonEnd(end); err != nil {
-		return err
+	at, err := p.colonEnd(behind)
+	if err != nil {
+		return at, err
 	}
-	m, key := p.node(), p.src[start:end]
+	m, key := p.node(), p.src[start:behind]
 	if m.key, m.mark = key, markOf(key); p.escaped {
 		m.escaped, m.mark = true, markOf(p.quote(p.decode(key)).text)
 	}
 	of.add(m)
-	next := at.members.of(m)
+	next := look.members.of(m)
 	if next == nil {
-		next = at.each
+		next = look.each
 	}
-	m.untouched = p.at == end+len(":")
-	err = p.into(m, next)
-	m.key = p.src[start:end:p.at]
-	return err
+	m.untouched = at == behind+len(":")
+	end, err = p.into(m, at, next)
+	m.key = p.src[start:behind:end]
+	return end, err
 }
 
 // unique refuses an object with a name that is there twice: which of them counts
 // would depend on who reads it.
-func (p *parser) unique(n *node, count int) error {
+func (p *parser) unique(n *node, count, at int) error {
 	const few = 24
 	if count > few {
-		return p.uniqueSorted(n, count)
+		return p.uniqueSorted(n, count, at)
 	}
 	for m := n.first; m != nil; m = m.next {
 		for other := n.first; other != m; other = other.next {
 			if m.mark == other.mark && (bytes.Equal(m.key, other.key) || (m.escaped || other.escaped) && m.label() == other.label()) {
-				return p.twice(m)
+				return twice(m, at)
 			}
 		}
 	}
 	return nil
 }
 
-func (p *parser) uniqueSorted(n *node, count int) error {
+func (p *parser) uniqueSorted(n *node, count, at int) error {
 	members := p.lists.take(count)[:0]
 	for m := n.first; m != nil; m = m.next {
 		members = append(members, m)
@@ -166,57 +150,51 @@ func (p *parser) uniqueSorted(n *node, count int) error {
 	slices.SortFunc(members, func(a, b *node) int { return bytes.Compare(p.decode(a.key), p.decode(b.key)) })
 	for i := 1; i < len(members); i++ {
 		if bytes.Equal(p.decode(members[i-1].key), p.decode(members[i].key)) {
-			return p.twice(members[i])
+			return twice(members[i], at)
 		}
 	}
 	return nil
 }
 
-func (p *parser) twice(m *node) error {
-	return p.fail(fmt.Sprintf("the name %q is there twice", m.label()))
+func twice(m *node, at int) error {
+	return invalid(at, fmt.Sprintf("the name %q is there twice", m.label()))
 }
 
-func (p *parser) array(n *node, at *look) error {
+func (p *parser) array(n *node, at int, look *look) (end int, err error) {
 	n.kind, n.open = array, true
-	more, err := p.begin(']')
+	at, more, err := p.begin(at, ']')
 	for more && err == nil {
 		element := p.node()
 		n.add(element)
-		if err = p.into(element, at.each); err != nil {
-			return err
+		if at, err = p.into(element, at, look.each); err != nil {
+			return at, err
 		}
-		more, err = p.next(']')
+		at, more, err = p.next(at, ']')
 	}
-	return err
+	return at, err
 }
 
-// begin enters the bracket at hand and reports whether there is anything in it.
-func (p *parser) begin(end byte) (more bool, err error) {
+// begin enters a bracket and reports whether there is anything in it.
+func (p *parser) begin(at int, end byte) (inside int, more bool, err error) {
 	if p.depth++; p.depth > maxDepth {
-		return false, p.fail(fmt.Sprintf("nested deeper than %d", maxDepth))
+		return at, false, invalid(at, fmt.Sprintf("nested deeper than %d", maxDepth))
 	}
-	p.at++
-	p.space()
-	if p.at < len(p.src) && p.src[p.at] == end {
-		p.at++
+	if at = skipSpace(p.src, at+1); byteAt(p.src, at) == end {
 		p.depth--
-		return false, nil
+		return at + 1, false, nil
 	}
-	return true, nil
+	return at, true, nil
 }
 
 // next goes on to what follows in a bracket, or leaves it.
-func (p *parser) next(end byte) (more bool, err error) {
-	p.space()
-	switch byteAt(p.src, p.at) {
+func (p *parser) next(at int, end byte) (behind int, more bool, err error) {
+	at = skipSpace(p.src, at)
+	switch byteAt(p.src, at) {
 	case ',':
-		p.at++
-		p.space()
-		return true, nil
+		return skipSpace(p.src, at+1), true, nil
 	case end:
-		p.at++
 		p.depth--
-		return false, nil
+		return at + 1, false, nil
 	}
-	return false, p.fail("a comma or an end was expected")
+	return at, false, invalid(at, "a comma or an end was expected")
 }

@@ -73,6 +73,9 @@ func newExchange(e *Exchange, toHub bool) exchange {
 	from, to := ends(toHub, e.Spoke, e.Hub)
 	x := exchange{Exchange: e, toHub: toHub, from: slotsOf(from), to: slotsOf(to), table: quotedPairs(e.Table)}
 	x.faithful = x.isFaithful()
+	if e.Format != nil {
+		x.format = newFormatting(e.Format)
+	}
 	if e.Index != nil {
 		x.index = &indexing{e.Index, newName(e.Index.Key)}
 	}

@@ -6,6 +6,7 @@ package conversion
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
 	"math/bits"
 	"strconv"
 	"unicode/utf8"
@@ -13,32 +14,29 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plain"
 )
 
-// skip reads a value without looking into it.
-func (p *parser) skip() error {
-	if p.at >= len(p.src) {
-		return p.fail("a value was expected")
-	}
-	switch c := p.src[p.at]; {
+// skip reads a value without looking into it, and returns where it ends. All that
+// reads is told where, and returns how far it came: the place stays in a register.
+func (p *parser) skip(at int) (end int, err error) {
+	switch c := byteAt(p.src, at); {
 	case c == '"':
-		return p.text()
+		return p.textEnd(at)
 	case c == '{', c == '[':
-		return p.skipNested()
+		return p.skipNested(at)
 	case c == 't':
-		return p.word("true")
+		return p.wordEnd(at, "true")
 	case c == 'f':
-		return p.word("false")
+		return p.wordEnd(at, "false")
 	case c == 'n':
-		return p.word("null")
+		return p.wordEnd(at, "null")
 	case c == '-' || '0' <= c && c <= '9':
-		return p.number()
+		return p.numberEnd(at)
 	}
-	return p.fail("a value was expected")
+	return at, invalid(at, "a value was expected")
 }
 
-// skipNested reads an object or a list, and all in it, in one loop: where it is
-// stays in a register.
-func (p *parser) skipNested() (err error) {
-	src, at, outside := p.src, p.at, p.depth
+// skipNested reads an object or a list, and all in it, in one loop.
+func (p *parser) skipNested(at int) (end int, err error) {
+	src, outside := p.src, p.depth
 	for {
 		// A value begins here.
 		switch c := byteAt(src, at); c {
@@ -46,7 +44,7 @@ func (p *parser) skipNested() (err error) {
 			at, err = p.textEnd(at)
 		case '{', '[':
 			if p.depth++; p.depth > maxDepth {
-				return p.failAt(at, "nested deeper than "+strconv.Itoa(maxDepth))
+				return at, invalid(at, "nested deeper than "+strconv.Itoa(maxDepth))
 			}
 			p.ends[p.depth] = c + 2 // the bracket that closes it
 			if at = skipSpace(src, at+1); byteAt(src, at) == c+2 {
@@ -54,32 +52,29 @@ func (p *parser) skipNested() (err error) {
 			}
 			if c == '{' {
 				if at, err = p.keyEnd(at); err != nil {
-					return err
+					return at, err
 				}
 			}
 			continue
 		default:
-			p.at = at
-			err = p.skip()
-			at = p.at
+			at, err = p.skip(at)
 		}
 		if err != nil {
-			return err
+			return at, err
 		}
 		// A value, or what is in the brackets, ends here.
 		for at = skipSpace(src, at); byteAt(src, at) != ','; at = skipSpace(src, at) {
 			if byteAt(src, at) != p.ends[p.depth] {
-				return p.failAt(at, "a comma or an end was expected")
+				return at, invalid(at, "a comma or an end was expected")
 			}
 			at++
 			if p.depth--; p.depth == outside {
-				p.at = at
-				return nil
+				return at, nil
 			}
 		}
 		if at = skipSpace(src, at+1); p.ends[p.depth] == '}' {
 			if at, err = p.keyEnd(at); err != nil {
-				return err
+				return at, err
 			}
 		}
 	}
@@ -93,6 +88,14 @@ func byteAt(src []byte, at int) byte {
 	return 0
 }
 
+// onlySpace refuses anything but white space from a place on.
+func onlySpace(src []byte, at int) error {
+	if at = skipSpace(src, at); at < len(src) {
+		return invalid(at, "the end was expected")
+	}
+	return nil
+}
+
 func skipSpace(src []byte, at int) int {
 	for at < len(src) && src[at] <= ' ' && isSpace(src[at]) {
 		at++
@@ -102,15 +105,14 @@ func skipSpace(src []byte, at int) int {
 
 func isSpace(c byte) bool { return c == ' ' || c == '\n' || c == '\r' || c == '\t' }
 
-func (p *parser) failAt(at int, what string) error {
-	p.at = at
-	return p.fail(what)
+func invalid(at int, what string) error {
+	return fmt.Errorf("invalid JSON at byte %d: %s", at, what)
 }
 
 // keyEnd reads a name and the colon behind it, and returns where the value begins.
 func (p *parser) keyEnd(at int) (int, error) {
 	if byteAt(p.src, at) != '"' {
-		return at, p.failAt(at, "a name was expected")
+		return at, invalid(at, "a name was expected")
 	}
 	end, err := p.textEnd(at)
 	if err != nil {
@@ -129,25 +131,16 @@ func (p *parser) colonEnd(at int) (int, error) {
 
 func (p *parser) spacedColon(at int) (int, error) {
 	if at = skipSpace(p.src, at); byteAt(p.src, at) != ':' {
-		return at, p.failAt(at, "a colon was expected")
+		return at, invalid(at, "a colon was expected")
 	}
 	return skipSpace(p.src, at+1), nil
 }
 
-func (p *parser) word(word string) error {
-	if !bytes.HasPrefix(p.src[p.at:], []byte(word)) {
-		return p.fail(word + " was expected")
+func (p *parser) wordEnd(at int, word string) (int, error) {
+	if !bytes.HasPrefix(p.src[at:], []byte(word)) {
+		return at, invalid(at, word+" was expected")
 	}
-	p.at += len(word)
-	return nil
-}
-
-func (p *parser) space() { p.at = skipSpace(p.src, p.at) }
-
-// text reads a string.
-func (p *parser) text() (err error) {
-	p.at, err = p.textEnd(p.at)
-	return err
+	return at + len(word), nil
 }
 
 // textEnd reads a string, and returns where it ends: no control characters, valid
@@ -172,7 +165,7 @@ func (p *parser) oddText(start, at int) (end int, err error) {
 		switch c := p.src[at]; {
 		case c == '"':
 			if !utf8.Valid(p.src[start:at]) {
-				return at, p.failAt(at, "the text is not UTF-8")
+				return at, invalid(at, "the text is not UTF-8")
 			}
 			return at + 1, nil
 		case c == '\\':
@@ -180,12 +173,12 @@ func (p *parser) oddText(start, at int) (end int, err error) {
 				return at, err
 			}
 		case c < ' ':
-			return at, p.failAt(at, "a control character must be escaped")
+			return at, invalid(at, "a control character must be escaped")
 		default:
 			at += plain.LenUnicode(p.src[at:])
 		}
 	}
-	return at, p.failAt(at, "the text does not end")
+	return at, invalid(at, "the text does not end")
 }
 
 // escapeEnd reads an escape behind its backslash.
@@ -197,50 +190,48 @@ func (p *parser) escapeEnd(at int) (int, error) {
 	case 'u':
 		for range 4 {
 			if at++; !isHex(byteAt(p.src, at)) {
-				return at, p.failAt(at, "four hexadecimal digits were expected")
+				return at, invalid(at, "four hexadecimal digits were expected")
 			}
 		}
 		return at + 1, nil
 	}
-	return at, p.failAt(at, "there is no such escape")
+	return at, invalid(at, "there is no such escape")
 }
 
 func isHex(c byte) bool {
 	return '0' <= c && c <= '9' || 'a' <= c && c <= 'f' || 'A' <= c && c <= 'F'
 }
 
-func (p *parser) number() error {
-	if p.src[p.at] == '-' {
-		p.at++
+func (p *parser) numberEnd(at int) (end int, err error) {
+	if p.src[at] == '-' {
+		at++
 	}
-	if p.at < len(p.src) && p.src[p.at] == '0' {
-		p.at++
-	} else if err := p.digits(); err != nil {
-		return err
+	if byteAt(p.src, at) == '0' {
+		at++
+	} else if at, err = p.digitsEnd(at); err != nil {
+		return at, err
 	}
-	if p.at < len(p.src) && p.src[p.at] == '.' {
-		p.at++
-		if err := p.digits(); err != nil {
-			return err
+	if byteAt(p.src, at) == '.' {
+		if at, err = p.digitsEnd(at + 1); err != nil {
+			return at, err
 		}
 	}
-	if p.at < len(p.src) && (p.src[p.at] == 'e' || p.src[p.at] == 'E') {
-		p.at++
-		if p.at < len(p.src) && (p.src[p.at] == '+' || p.src[p.at] == '-') {
-			p.at++
+	if c := byteAt(p.src, at); c == 'e' || c == 'E' {
+		if c = byteAt(p.src, at+1); c == '+' || c == '-' {
+			at++
 		}
-		return p.digits()
+		return p.digitsEnd(at + 1)
 	}
-	return nil
+	return at, nil
 }
 
-func (p *parser) digits() error {
-	start := p.at
-	for p.at < len(p.src) && '0' <= p.src[p.at] && p.src[p.at] <= '9' {
-		p.at++
+func (p *parser) digitsEnd(start int) (int, error) {
+	at := start
+	for at < len(p.src) && '0' <= p.src[at] && p.src[at] <= '9' {
+		at++
 	}
-	if p.at == start {
-		return p.fail("a digit was expected")
+	if at == start {
+		return at, invalid(at, "a digit was expected")
 	}
-	return nil
+	return at, nil
 }

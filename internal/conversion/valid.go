@@ -8,12 +8,9 @@ package conversion
 // converter can do, and so the mark that benchmarks hold Convert against.
 func Valid(text []byte) error {
 	p := parser{src: text}
-	p.space()
-	if err := p.skip(); err != nil {
+	end, err := p.skip(skipSpace(text, 0))
+	if err != nil {
 		return err
 	}
-	if !p.atEnd() {
-		return p.fail("the end was expected")
-	}
-	return nil
+	return onlySpace(text, end)
 }

@@ -56,8 +56,9 @@ type exchange struct {
 	from, to []slot
 	// faithful tells that every value but null comes back that has an image.
 	faithful bool
-	// table and index are the Table and the Index, prepared, and programs are those
-	// of a CEL.
+	// format, table and index are the Format, the Table and the Index, prepared, and
+	// programs are those of a CEL.
+	format   *formatting
 	table    []quotedPair
 	index    *indexing
 	programs *programs

@@ -35,7 +35,8 @@ type exchange struct {
 	// plan is the hash that the path names, and converter that of the plan.
 	plan      string
 	converter Converter
-	began     time.Time
+	// began is when the call did, by the clock.
+	began time.Duration
 	// in is the body, and out the answer.
 	in, out []byte
 	// passed are the gates that the call has passed.
@@ -64,9 +65,15 @@ type passage struct {
 
 var exchanges = sync.Pool{New: func() any { return new(exchange) }}
 
+// clock tells how long a call takes: the time since the program began. That costs
+// half of what time.Now does, which asks for the time of day as well.
+func clock() time.Duration { return time.Since(programBegan) }
+
+var programBegan = time.Now()
+
 func (h *Handler) newExchange() *exchange {
 	x := exchanges.Get().(*exchange)
-	x.handler, x.began = h, time.Now()
+	x.handler, x.began = h, clock()
 	return x
 }
 

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"runtime"
 	"slices"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -117,7 +116,7 @@ func (p *pair) kept(outcome *conversion.Outcome) {
 // request counts a call that was answered.
 func (m *metrics) request(x *exchange) {
 	m.requests[x.failure].Inc()
-	m.latency[x.failure].Observe(time.Since(x.began).Seconds())
+	m.latency[x.failure].Observe((clock() - x.began).Seconds())
 	if x.count > 0 {
 		m.converting.Observe(x.converting.Seconds())
 	}

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 )
@@ -25,14 +24,14 @@ func (x *exchange) convertObjects(ctx context.Context, s *scanner) {
 	if !s.enter('[') {
 		return
 	}
-	started := time.Since(x.began)
+	started := clock()
 	last := started
 	for s.next(']') {
 		if x.count > 0 {
 			x.out = append(x.out, ',')
 		}
 		pair := x.convertObject(s)
-		now := time.Since(x.began)
+		now := clock()
 		switch {
 		case s.err != nil:
 		case ctx.Err() != nil:

@@ -58,7 +58,7 @@ type review struct {
 // error is that of a body that is no review at all, or no usable one.
 func (x *exchange) read(ctx context.Context) error {
 	s := &x.scanner
-	if s.enter('{') {
+	if x.readUsual(ctx, s) || s.enter('{') {
 		for s.next('}') {
 			x.readMember(ctx, s)
 		}
@@ -72,6 +72,32 @@ func (x *exchange) read(ctx context.Context) error {
 	}
 	return x.convertLate(ctx)
 }
+
+// What an API server writes is the same byte by byte in every review, but for the
+// values of the request: ConversionReview of k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1,
+// as createConversionReviewObjects of pkg/apiserver/conversion fills it.
+const (
+	usualHead     = `{"kind":"ConversionReview","apiVersion":"apiextensions.k8s.io/v1","request":`
+	usualUID      = `{"uid":`
+	usualDesired  = `,"desiredAPIVersion":`
+	usualResponse = `,"response":{"uid":"","convertedObjects":null,"result":{"metadata":{}}}`
+)
+
+// readUsual reads what an API server writes, all but the end, without a look at
+// every name. It reports whether the review begins like that, and is walked into.
+func (x *exchange) readUsual(ctx context.Context, s *scanner) bool {
+	if !s.take(usualHead) {
+		return false
+	}
+	x.review.found = memberKind | memberAPIVersion | memberRequest
+	x.review.kind, x.review.apiVersion = usualKind, usualVersion
+	x.readRequest(ctx, s)
+	s.within("request")
+	s.take(usualResponse)
+	return true
+}
+
+var usualKind, usualVersion = []byte(reviewKind), []byte(reviewV1)
 
 func (x *exchange) readMember(ctx context.Context, s *scanner) {
 	switch name := s.name(); string(name) {
@@ -89,7 +115,7 @@ func (x *exchange) readMember(ctx context.Context, s *scanner) {
 }
 
 func (x *exchange) readRequest(ctx context.Context, s *scanner) {
-	if s.err != nil || !s.enter('{') {
+	if s.err != nil || !x.enterRequest(s) {
 		return
 	}
 	for s.next('}') {
@@ -106,6 +132,18 @@ func (x *exchange) readRequest(ctx context.Context, s *scanner) {
 			s.value()
 		}
 	}
+}
+
+// enterRequest walks into the request, behind what an API server writes first.
+func (x *exchange) enterRequest(s *scanner) bool {
+	if !s.take(usualUID) {
+		return s.enter('{')
+	}
+	x.review.uid = x.text(memberUID, "uid")
+	if s.take(usualDesired) {
+		x.review.desired = x.text(memberDesired, "desiredAPIVersion")
+	}
+	return true
 }
 
 // readObjects converts the objects, or remembers where they are.

@@ -13,6 +13,8 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // respond answers a body without a server around it.
@@ -60,6 +62,22 @@ func TestReadReview(t *testing.T) {
 				t.Errorf("answer (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// What is taken for usual is what the types of API servers are written as.
+func TestUsualReview(t *testing.T) {
+	written, err := json.Marshal(apiextensionsv1.ConversionReview{
+		TypeMeta: metav1.TypeMeta{Kind: reviewKind, APIVersion: reviewV1},
+		Request:  &apiextensionsv1.ConversionRequest{UID: "u", DesiredAPIVersion: "example.com/v1"},
+		Response: &apiextensionsv1.ConversionResponse{},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := usualHead + usualUID + `"u"` + usualDesired + `"example.com/v1","objects":null}` + usualResponse + `}`
+	if diff := cmp.Diff(want, string(written)); diff != "" {
+		t.Errorf("review (-usual +written):\n%s", diff)
 	}
 }
 
@@ -122,6 +140,8 @@ func TestReadReviewRefuses(t *testing.T) {
 func FuzzReadReview(f *testing.F) {
 	for _, seed := range []string{
 		`{"kind":"ConversionReview","apiVersion":"apiextensions.k8s.io/v1","request":{"uid":"u","desiredAPIVersion":"example.com/v1","objects":[{"a":"\\\""},{}]}}`,
+		usualHead + usualUID + `"u"` + usualDesired + `"example.com/v1","objects":[{}]}` + usualResponse + `}`,
+		usualHead + usualUID + `"u","uid":"v"}` + usualResponse + `,"kind":""}`,
 		`{"request":{"objects":[{"a":{}},{}],"uid":"\u0075\ud800","desiredAPIVersion":"example.com/v1"},"kind":"ConversionReview","apiVersion":"apiextensions.k8s.io/v1beta1"}`,
 		`{"request":{"objects":[{"a":[}]}],"uid":null}}`,
 		`{"request":{"uid":"u"},"request":{"objects":[{}],"objects":null}}`,

@@ -44,6 +44,15 @@ func (s *scanner) enter(opening byte) bool {
 	return s.entered
 }
 
+// take goes behind a text that stands here byte by byte, and reports whether it does.
+func (s *scanner) take(text string) bool {
+	if s.err != nil || !bytes.HasPrefix(s.data[s.pos:], []byte(text)) {
+		return false
+	}
+	s.pos += len(text)
+	return true
+}
+
 // next goes in front of the next member or element, or behind the closing
 // bracket if there is none.
 func (s *scanner) next(closing byte) bool {
