@@ -117,6 +117,9 @@ func (s *state) keepsServed(name string) []v1alpha1.VersionBlock {
 // keeps is what keeps a version from being removed, in the order in which it is
 // to be seen to.
 func (s *state) keeps(name string) []v1alpha1.VersionBlock {
+	if name == crds.StorageVersion(s.CRD) {
+		return s.holdsObjects(name) // nothing else is of interest until then
+	}
 	blocks := s.keepsServed(name)
 	add := func(reason v1alpha1.VersionBlockReason, message string) {
 		blocks = append(blocks, v1alpha1.VersionBlock{Reason: reason, Message: message})
