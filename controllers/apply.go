@@ -52,6 +52,8 @@ func (r *ConversionPolicyReconciler) do(ctx context.Context, policy *v1alpha1.Co
 		return r.writeCertificate(ctx, policy, step)
 	case plan.NudgePod:
 		return r.nudge(ctx, step)
+	case plan.EvictPod:
+		return r.evict(ctx, policy, step)
 	case plan.RecordDrift:
 		return r.recordDrift(ctx, policy, step)
 	case plan.SwitchCRD:
@@ -70,7 +72,7 @@ func (r *ConversionPolicyReconciler) do(ctx context.Context, policy *v1alpha1.Co
 	case plan.Warn:
 		r.warn(policy, step)
 		return nil
-	case plan.DeleteRun, plan.DeleteRights, plan.DeletePlan, plan.DeleteDeployment, plan.DeleteService, plan.DeleteChildren:
+	case plan.DeleteRun, plan.DeleteRights, plan.DeletePlan, plan.DeleteDeployment, plan.DeleteService, plan.DeleteSecret, plan.DeleteChildren:
 		return r.delete(ctx, step)
 	}
 	return fmt.Errorf("unknown step %T", step)

@@ -30,6 +30,12 @@ func (r *ConversionPolicyReconciler) delete(ctx context.Context, step plan.Step)
 		return r.deleteAll(ctx, &appsv1.Deployment{ObjectMeta: r.named(step.Name)})
 	case plan.DeleteService:
 		return r.deleteAll(ctx, &corev1.Service{ObjectMeta: r.named(step.Name)}, &policyv1.PodDisruptionBudget{ObjectMeta: r.named(step.Name)})
+	case plan.DeleteSecret:
+		err := r.deleteAll(ctx, &cmv1.Certificate{ObjectMeta: r.named(step.Name)})
+		if err != nil && !meta.IsNoMatchError(err) {
+			return err // without cert-manager there is none
+		}
+		return r.deleteAll(ctx, &corev1.Secret{ObjectMeta: r.named(step.Name)})
 	case plan.DeleteRun:
 		return r.deleteAll(ctx, r.job(step.Name), &corev1.ConfigMap{ObjectMeta: r.named(step.Name)})
 	case plan.DeleteRights:

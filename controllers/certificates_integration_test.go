@@ -185,7 +185,6 @@ func TestSecretOfOthers(t *testing.T) {
 	before := getCRD(t, name)
 	other := theirs(t, "theirs", plan.ServerName(name, system), nil)
 	replace(t, other)
-	touch(t, name, 0)
 	waitFor(t, name, v1alpha1.CertificatesReadyCondition, metav1.ConditionTrue, string(v1alpha1.RotationProving))
 	pods.mount(t, name)
 	waitFor(t, name, v1alpha1.CertificatesReadyCondition, metav1.ConditionTrue, v1alpha1.ReasonIssued)
@@ -193,6 +192,23 @@ func TestSecretOfOthers(t *testing.T) {
 	if string(after.Spec.Conversion.Webhook.ClientConfig.CABundle) != string(other.Data[plan.CAKey]) || after.Generation != before.Generation+2 {
 		t.Errorf("the CustomResourceDefinition was written %d times, want 2, or trusts something else", after.Generation-before.Generation)
 	}
+
+	changePolicy(t, name, func(spec *v1alpha1.ConversionPolicySpec) { spec.Certificates = v1alpha1.Certificates{} })
+	waitFor(t, name, v1alpha1.CertificatesReadyCondition, metav1.ConditionTrue, string(v1alpha1.RotationProving))
+	pods.mount(t, name)
+	waitFor(t, name, v1alpha1.CertificatesReadyCondition, metav1.ConditionTrue, v1alpha1.ReasonIssued)
+	if _, err := pki.ParseCertificate(getSecret(t, "theirs").Data[corev1.TLSCertKey]); err != nil {
+		t.Errorf("the Secret of somebody else was touched: %v", err)
+	}
+	changePolicy(t, name, func(spec *v1alpha1.ConversionPolicySpec) {
+		spec.Certificates = v1alpha1.Certificates{Secret: &v1alpha1.SecretCertificates{Name: "theirs"}}
+	})
+	waitFor(t, name, v1alpha1.CertificatesReadyCondition, metav1.ConditionTrue, string(v1alpha1.RotationProving))
+	pods.mount(t, name)
+	eventually(t, "the key of the authority of before is deleted", func() (bool, string) {
+		err := cluster.Get(t.Context(), client.ObjectKey{Namespace: system, Name: plan.AuthorityName(name)}, &corev1.Secret{})
+		return apierrors.IsNotFound(err), fmt.Sprint(err)
+	})
 }
 
 func replace(t *testing.T, secret *corev1.Secret) {
@@ -224,6 +240,20 @@ func TestCertManager(t *testing.T) {
 	if got := getCRD(t, name).Spec.Conversion.Webhook.ClientConfig.CABundle; string(got) != string(getSecret(t, request.Spec.SecretName).Data[plan.CAKey]) {
 		t.Error("caBundle is not what cert-manager issued by")
 	}
+	checkRest(t, name)
+
+	changePolicy(t, name, func(spec *v1alpha1.ConversionPolicySpec) {
+		spec.Certificates = v1alpha1.Certificates{SelfManaged: &v1alpha1.SelfManagedCertificates{}}
+	})
+	waitFor(t, name, v1alpha1.CertificatesReadyCondition, metav1.ConditionTrue, string(v1alpha1.RotationProving))
+	pods.mount(t, name)
+	for _, left := range []client.Object{&cmv1.Certificate{}, &corev1.Secret{}} {
+		eventually(t, fmt.Sprintf("the %T of the source of before is deleted", left), func() (bool, string) {
+			err := cluster.Get(t.Context(), client.ObjectKey{Namespace: system, Name: plan.IssuedName(name)}, left)
+			return apierrors.IsNotFound(err), fmt.Sprint(err)
+		})
+	}
+	waitFor(t, name, v1alpha1.ReadyCondition, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
 	checkRest(t, name)
 }
 

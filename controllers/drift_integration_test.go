@@ -199,7 +199,7 @@ func TestContested(t *testing.T) {
 // reconcileAnew is what a manager does that was just started, and remembers nothing.
 func reconcileAnew(t *testing.T, policy string) {
 	t.Helper()
-	prover := NewProver()
+	prover := NewProver(time.Hour)
 	prover.Probe = pods.probe
 	fresh := &ConversionPolicyReconciler{
 		Client: cluster, Live: cluster, Recorder: events.NewFakeRecorder(100), Prover: prover, Now: time.Now,

@@ -239,7 +239,7 @@ func TestAStaleCacheMakesNoOrphan(t *testing.T) {
 	before := getDeployment(t, armed.Name)
 	stale := &ConversionPolicyReconciler{
 		Client: blind{cluster}, Live: cluster, Recorder: events.NewFakeRecorder(1), Now: time.Now,
-		Settings: plan.Settings{Namespace: system, Settle: time.Minute}, Investigator: trusting(),
+		Settings: plan.Settings{Namespace: system, Settle: time.Minute}, Prover: NewProver(time.Hour), Investigator: trusting(),
 	}
 	stale.Investigator.start(t.Context())
 	stale.orphans.put(armed.Name, orphan{released: time.Unix(0, 0)})

@@ -13,6 +13,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -30,7 +31,7 @@ func (r *ConversionPolicyReconciler) observe(ctx context.Context, policy *v1alph
 	observed := plan.Observed{Settings: r.Settings, Now: r.Now(), Policy: policy}
 	for _, read := range []func(context.Context, *plan.Observed) error{
 		r.observeCRD, r.observeCertificates, r.observePlans, r.observeDeployment, r.observeImages,
-		r.observePods, r.observeService, r.observeEndpoints, r.observeExternal, r.observeRuns, r.observeObjectRights,
+		r.observePods, r.observeBudget, r.observeService, r.observeEndpoints, r.observeExternal, r.observeRuns, r.observeObjectRights,
 	} {
 		if err := read(ctx, &observed); err != nil {
 			return observed, fmt.Errorf("observe policy %s: %w", policy.Name, err)
@@ -100,6 +101,15 @@ func (r *ConversionPolicyReconciler) observeDeployment(ctx context.Context, obse
 func (r *ConversionPolicyReconciler) observeService(ctx context.Context, observed *plan.Observed) error {
 	err := r.Client.Get(ctx, client.ObjectKey{Namespace: r.Settings.Namespace, Name: plan.ChildName(observed.Policy.Name)}, &corev1.Service{})
 	observed.Exposed = err == nil
+	return client.IgnoreNotFound(err)
+}
+
+func (r *ConversionPolicyReconciler) observeBudget(ctx context.Context, observed *plan.Observed) error {
+	budget := &policyv1.PodDisruptionBudget{}
+	err := r.Client.Get(ctx, client.ObjectKey{Namespace: r.Settings.Namespace, Name: plan.ChildName(observed.Policy.Name)}, budget)
+	if budget.Status.ObservedGeneration == budget.Generation {
+		observed.Evictable = int(budget.Status.DisruptionsAllowed)
+	}
 	return client.IgnoreNotFound(err)
 }
 

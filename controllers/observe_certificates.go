@@ -30,8 +30,25 @@ func (r *ConversionPolicyReconciler) observeCertificates(ctx context.Context, ob
 			return err
 		}
 	}
+	if err := r.observeLeftovers(ctx, observed); err != nil {
+		return err
+	}
 	if observed.Policy.Spec.Certificates.CertManager != nil {
 		return r.observeRequest(ctx, observed)
+	}
+	return nil
+}
+
+// observeLeftovers reads which Secrets sources and converters of before have left.
+func (r *ConversionPolicyReconciler) observeLeftovers(ctx context.Context, observed *plan.Observed) error {
+	for _, name := range plan.UnusedSecrets(observed.Policy) {
+		secret, err := r.secret(ctx, r.Client, name)
+		if err != nil {
+			return err
+		}
+		if secret != nil && secret.DeletionTimestamp.IsZero() {
+			observed.Leftovers = append(observed.Leftovers, name)
+		}
 	}
 	return nil
 }

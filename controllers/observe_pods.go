@@ -53,7 +53,7 @@ func (r *ConversionPolicyReconciler) observePods(ctx context.Context, observed *
 			observed.Ending = append(observed.Ending, plan.EndingPod{Plans: plans, Image: image, Until: pod.DeletionTimestamp.Time})
 		default:
 			observed.Pods = append(observed.Pods, plan.Pod{
-				Name: pod.Name, UID: pod.UID, IP: pod.Status.PodIP, Port: plan.PortOf(&pod.Spec),
+				Name: pod.Name, UID: pod.UID, Created: pod.CreationTimestamp.Time, IP: pod.Status.PodIP, Port: plan.PortOf(&pod.Spec),
 				Plans: plans, Image: image, Ready: podReady(pod), Trouble: trouble(pod),
 				Scheduled: pod.Spec.NodeName != "", Certificate: pod.Annotations[plan.CertificateAnnotation]})
 		}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -126,7 +127,7 @@ spec: {group: example.com, names: {kind: CronTab}, versions: [{name: v1, served:
 func TestAskOwn(t *testing.T) {
 	asked := 0
 	failing := errors.New("no")
-	p := NewProver()
+	p := NewProver(time.Hour)
 	p.Own = func(context.Context, probe.OwnTarget) ([]string, error) {
 		if asked++; asked == 1 {
 			return nil, failing
@@ -136,22 +137,22 @@ func TestAskOwn(t *testing.T) {
 	pod := plan.Pod{UID: "1", IP: "10.0.0.1", Port: 9443}
 	target := probe.OwnTarget{Path: "/convert"}
 	steps := []struct {
-		leaf     string
-		path     string
-		remember bool
-		want     plan.Proof
-		asked    int
+		leaf  string
+		path  string
+		lasts time.Duration
+		want  plan.Proof
+		asked int
 	}{
-		{"leaf", "/convert", true, plan.Proof{Reason: "UnexpectedAnswer", Message: "no"}, 1},
-		{"leaf", "/convert", true, plan.Proof{Warning: "one; two"}, 2},
-		{"leaf", "/convert", true, plan.Proof{Warning: "one; two"}, 2},
-		{"other leaf", "/convert", true, plan.Proof{Warning: "one; two"}, 3},
-		{"other leaf", "/v2", true, plan.Proof{Warning: "one; two"}, 4},
-		{"other leaf", "/v2", false, plan.Proof{Warning: "one; two"}, 5},
+		{"leaf", "/convert", time.Hour, plan.Proof{Reason: "UnexpectedAnswer", Message: "no"}, 1},
+		{"leaf", "/convert", time.Hour, plan.Proof{Warning: "one; two"}, 2},
+		{"leaf", "/convert", time.Hour, plan.Proof{Warning: "one; two"}, 2},
+		{"other leaf", "/convert", time.Hour, plan.Proof{Warning: "one; two"}, 3},
+		{"other leaf", "/v2", time.Hour, plan.Proof{Warning: "one; two"}, 4},
+		{"other leaf", "/v2", 0, plan.Proof{Warning: "one; two"}, 5},
 	}
 	for i, step := range steps {
 		target.Path = step.path
-		got := p.take(t.Context(), p.ofOwn(pod, target, []byte(step.leaf), step.remember)(nil))
+		got := p.take(t.Context(), p.ofOwn(pod, target, topic{leaf: []byte(step.leaf), lasts: step.lasts})(nil))
 		if diff := cmp.Diff(&step.want, got); diff != "" || asked != step.asked {
 			t.Errorf("step %d: asked %d times, want %d; proof (-want +got):\n%s", i, asked, step.asked, diff)
 		}
@@ -159,7 +160,7 @@ func TestAskOwn(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	asked = 0
-	if got := p.take(ended, p.ofOwn(pod, target, nil, true)(nil)); got != nil {
+	if got := p.take(ended, p.ofOwn(pod, target, topic{lasts: time.Hour})(nil)); got != nil {
 		t.Errorf("a probe that was cut short says %v", got)
 	}
 }

@@ -18,6 +18,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
@@ -32,12 +33,16 @@ const (
 )
 
 // Prover asks converter pods for proof, and remembers the pods that gave it. A
-// pod that has proven a plan under a certificate has no need to do it again.
+// pod that has proven a plan under a certificate is asked again in the background
+// only (patrol.go).
 type Prover struct {
 	// Probe asks one pod.
 	Probe func(context.Context, probe.Target) (probe.Result, error)
 	// Own asks a converter that a user brings.
 	Own func(context.Context, probe.OwnTarget) ([]string, error)
+
+	// lifetime is that of a proof: after it, the pod is asked again.
+	lifetime time.Duration
 
 	mu     sync.Mutex
 	proven map[types.UID]proven
@@ -45,24 +50,31 @@ type Prover struct {
 	canaries map[string][]probe.Canary
 
 	questions questions
+	// doubted are the policies of pods that have failed when they were asked again.
+	doubted chan event.GenericEvent
 }
 
 // proven is what a pod has proven, and what is to be said of it.
 type proven struct {
-	fingerprint
+	exam
 	warning string
+	// since is when it was proven last.
+	since time.Time
 }
 
 // fingerprint is all that a proof depends on.
 type fingerprint [sha256.Size]byte
 
-// NewProver returns a Prover that asks over the network.
-func NewProver() *Prover {
-	return &Prover{Probe: probe.Pod, Own: probe.Own, proven: map[types.UID]proven{}, canaries: map[string][]probe.Canary{}}
+// NewProver returns a Prover that asks over the network, and again after the lifetime
+// of a proof.
+func NewProver(lifetime time.Duration) *Prover {
+	return &Prover{Probe: probe.Pod, Own: probe.Own, lifetime: lifetime, proven: map[types.UID]proven{},
+		canaries: map[string][]probe.Canary{}, doubted: make(chan event.GenericEvent)}
 }
 
 // prove fills in the proofs of the ready pods that have the current plan.
 func (r *ConversionPolicyReconciler) prove(ctx context.Context, observed *plan.Observed, trust plan.Trust) {
+	r.Prover.keep(observed.Policy.Name, observed.Pods)
 	if observed.Policy.Spec.Converter.Declarative == nil {
 		r.proveOwn(ctx, observed, trust)
 		return
@@ -71,7 +83,8 @@ func (r *ConversionPolicyReconciler) prove(ctx context.Context, observed *plan.O
 		return
 	}
 	target, err := r.Prover.target(observed, trust)
-	leaf, current := observed.Certificate.Data[corev1.TLSCertKey], trust.PlanHash
+	about := r.Prover.about(observed)
+	current := trust.PlanHash
 	var group errgroup.Group
 	group.SetLimit(probesAtOnce)
 	for i := range observed.Pods {
@@ -81,7 +94,7 @@ func (r *ConversionPolicyReconciler) prove(ctx context.Context, observed *plan.O
 		case err != nil:
 			pod.Proof = &plan.Proof{Reason: string(probe.ReasonCanaryFailed), Message: err.Error()}
 		default:
-			by := r.Prover.ofPlan(*pod, target, leaf)
+			by := r.Prover.ofPlan(*pod, target, about)
 			group.Go(func() error {
 				pod.Proof = r.Prover.examine(ctx, pod.Name, trust, by)
 				return nil
@@ -111,25 +124,44 @@ func (p *Prover) target(observed *plan.Observed, trust plan.Trust) (probe.Target
 
 // exam is what a pod, or an endpoint, is asked by who trusts one caBundle.
 type exam struct {
+	topic
 	pod types.UID
 	// proof is all that the answer depends on.
 	proof fingerprint
-	// lasting tells that who has passed need not be asked again.
-	lasting bool
 	// ask returns what is to be said of who passes.
 	ask func(context.Context) (warning string, err error)
+}
+
+// topic is what the exams of a policy's pods have in common.
+type topic struct {
+	policy string
+	// leaf is the certificate that pods are to serve.
+	leaf []byte
+	// lasts is the time after which who has passed is asked again; zero where that is
+	// each time.
+	lasts time.Duration
+}
+
+// about makes proofs last, and less so during a migration: what is converted
+// wrongly then is stored.
+func (p *Prover) about(observed *plan.Observed) topic {
+	lasts := p.lifetime
+	if slices.ContainsFunc(observed.Runs, func(run plan.Run) bool { return !plan.JobEnded(run.Job) }) {
+		lasts /= watchful
+	}
+	return topic{policy: observed.Policy.Name, leaf: observed.Certificate.Data[corev1.TLSCertKey], lasts: lasts}
 }
 
 // exams are those of one pod, by caBundle.
 type exams func(caBundle []byte) exam
 
 // ofPlan are those of a converter pod with rules, which passes without more words.
-func (p *Prover) ofPlan(pod plan.Pod, target probe.Target, leaf []byte) exams {
+func (p *Prover) ofPlan(pod plan.Pod, target probe.Target, about topic) exams {
 	target.Address = net.JoinHostPort(pod.IP, strconv.Itoa(int(pod.Port)))
 	return func(caBundle []byte) exam {
 		to := target
 		to.CABundle = caBundle
-		return exam{pod: pod.UID, proof: fingerprintOf(to, leaf), lasting: true, ask: func(ctx context.Context) (string, error) {
+		return exam{topic: about, pod: pod.UID, proof: fingerprintOf(to, about.leaf), ask: func(ctx context.Context) (string, error) {
 			_, err := p.Probe(ctx, to)
 			return "", err
 		}}
@@ -165,7 +197,7 @@ func (p *Prover) verify(ctx context.Context, name string, trust plan.Trust, by e
 // take asks, unless the same was proven before and lasts. A probe that was cut
 // short by the manager's own end says nothing.
 func (p *Prover) take(ctx context.Context, e exam) *plan.Proof {
-	if warning, known := p.recall(e.pod, e.proof); known && e.lasting {
+	if warning, known := p.recall(e); known {
 		return &plan.Proof{Warning: warning}
 	}
 	bounded, cancel := context.WithTimeout(ctx, probeTimeout)
@@ -177,9 +209,7 @@ func (p *Prover) take(ctx context.Context, e exam) *plan.Proof {
 		}
 		return &plan.Proof{Reason: reasonOf(err), Message: err.Error()}
 	}
-	if e.lasting {
-		p.remember(e.pod, e.proof, warning)
-	}
+	p.remember(e, warning)
 	return &plan.Proof{Warning: warning}
 }
 
@@ -225,26 +255,6 @@ func newCanaries(rules *conversion.Plan) ([]probe.Canary, error) {
 			DesiredAPIVersion: rules.Group + "/" + pair[1], Object: object, Expected: expected})
 	}
 	return canaries, nil
-}
-
-// recall reports whether a pod has proven the same before, and what is to be said of it.
-func (p *Prover) recall(pod types.UID, proof fingerprint) (warning string, known bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	last, known := p.proven[pod]
-	return last.warning, known && last.fingerprint == proof
-}
-
-// remember forgets everything once it knows too much: pods come and go, and to
-// ask one of them again costs little.
-func (p *Prover) remember(pod types.UID, proof fingerprint, warning string) {
-	const most = 10_000
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if len(p.proven) >= most {
-		clear(p.proven)
-	}
-	p.proven[pod] = proven{proof, warning}
 }
 
 func fingerprintOf(target probe.Target, leaf []byte) fingerprint {

@@ -13,7 +13,6 @@ import (
 	"strings"
 
 	"golang.org/x/sync/errgroup"
-	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
@@ -34,7 +33,10 @@ func (r *ConversionPolicyReconciler) proveOwn(ctx context.Context, observed *pla
 	if !image {
 		pods = observed.External.Endpoints
 	}
-	leaf := observed.Certificate.Data[corev1.TLSCertKey]
+	about := r.Prover.about(observed)
+	if !image {
+		about.lasts = 0
+	}
 	var group errgroup.Group
 	group.SetLimit(probesAtOnce)
 	for i := range pods {
@@ -42,7 +44,7 @@ func (r *ConversionPolicyReconciler) proveOwn(ctx context.Context, observed *pla
 		if !pod.Ready || image && !pod.Image {
 			continue
 		}
-		by := r.Prover.ofOwn(*pod, target, leaf, image)
+		by := r.Prover.ofOwn(*pod, target, about)
 		group.Go(func() error {
 			pod.Proof = r.Prover.examine(ctx, pod.Name, trust, by)
 			return nil
@@ -94,12 +96,12 @@ func ownCanaries(crd *apiextensionsv1.CustomResourceDefinition) []probe.OwnCanar
 }
 
 // ofOwn are the exams of a converter that a user brings.
-func (p *Prover) ofOwn(pod plan.Pod, target probe.OwnTarget, leaf []byte, lasting bool) exams {
+func (p *Prover) ofOwn(pod plan.Pod, target probe.OwnTarget, about topic) exams {
 	target.Address = net.JoinHostPort(pod.IP, strconv.Itoa(int(pod.Port)))
 	return func(caBundle []byte) exam {
 		to := target
 		to.CABundle = caBundle
-		return exam{pod: pod.UID, proof: ownFingerprint(to, leaf), lasting: lasting, ask: func(ctx context.Context) (string, error) {
+		return exam{topic: about, pod: pod.UID, proof: ownFingerprint(to, about.leaf), ask: func(ctx context.Context) (string, error) {
 			warnings, err := p.Own(ctx, to)
 			return strings.Join(warnings, "; "), err
 		}}

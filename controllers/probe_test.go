@@ -6,6 +6,7 @@ package controllers
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -22,7 +23,7 @@ func TestCanariesOf(t *testing.T) {
 	}
 	gadgets := widgets()
 	gadgets.Kind = "Gadget"
-	p := NewProver()
+	p := NewProver(time.Hour)
 	first, err := p.canariesOf(widgets())
 	if err != nil || len(first) == 0 {
 		t.Fatalf("%d canaries, error %v", len(first), err)
@@ -40,7 +41,7 @@ func TestCanariesOf(t *testing.T) {
 // A plan that cannot be followed is no plan the next time either.
 func TestCanariesOfADamagedPlan(t *testing.T) {
 	damaged := &conversion.Plan{CRD: "widgets.example.com", Group: "example.com", Kind: "Widget", Hub: "v2", Versions: []string{"v1", "v2"}}
-	p := NewProver()
+	p := NewProver(time.Hour)
 	for range 2 {
 		if _, err := p.canariesOf(damaged); err == nil {
 			t.Error("there are canaries of a plan without rules")
@@ -72,7 +73,7 @@ func TestVerify(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			var asked []string
-			p := NewProver()
+			p := NewProver(time.Hour)
 			p.Probe = func(_ context.Context, target probe.Target) (probe.Result, error) {
 				asked = append(asked, string(target.CABundle))
 				if reason := c.accepts[string(target.CABundle)]; reason != "" {
@@ -80,7 +81,7 @@ func TestVerify(t *testing.T) {
 				}
 				return probe.Result{}, nil
 			}
-			by := p.ofPlan(plan.Pod{UID: "pod"}, probe.Target{}, []byte("leaf"))
+			by := p.ofPlan(plan.Pod{UID: "pod"}, probe.Target{}, topic{leaf: []byte("leaf"), lasts: time.Hour})
 			got := p.verify(t.Context(), "pod", plan.Trust{CABundle: []byte("A"), Successor: []byte(c.successor)}, by)
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("proof (-want +got):\n%s", diff)

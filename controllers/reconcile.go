@@ -50,6 +50,7 @@ func (r *ConversionPolicyReconciler) Reconcile(ctx context.Context, request ctrl
 	err := r.Client.Get(ctx, request.NamespacedName, policy)
 	if apierrors.IsNotFound(err) {
 		r.Investigator.forget(request.Name)
+		r.Prover.keep(request.Name, nil)
 		return r.tendOrphan(ctx, request.Name)
 	}
 	if err != nil {

@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -47,6 +48,7 @@ import (
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 // +kubebuilder:rbac:groups="",namespace=conversion-system,resources=configmaps;secrets;services;serviceaccounts,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups="",namespace=conversion-system,resources=pods,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups="",namespace=conversion-system,resources=pods/eviction,verbs=create
 // +kubebuilder:rbac:groups=cert-manager.io,namespace=conversion-system,resources=certificates,verbs=get;list;create;patch;delete
 // +kubebuilder:rbac:groups="",namespace=conversion-system,resources=serviceaccounts,verbs=impersonate
 // +kubebuilder:rbac:groups=apps,namespace=conversion-system,resources=deployments,verbs=get;list;watch;create;patch;delete
@@ -132,11 +134,21 @@ func (r *ConversionPolicyReconciler) SetupWithManager(ctx context.Context, mgr c
 	} {
 		policies = policies.Watches(child, handler.EnqueueRequestsFromMapFunc(r.policyOf))
 	}
+	secrets, err := r.watchSources(ctx, mgr)
+	if err != nil {
+		return err
+	}
+	policies = policies.WatchesRawSource(secrets)
 	r.Investigator.start(ctx)
 	if err := mgr.Add(manager.RunnableFunc(r.tidy)); err != nil {
 		return err
 	}
-	policies = policies.WatchesRawSource(source.Channel(r.Investigator.done, &handler.EnqueueRequestForObject{}))
+	if err := mgr.Add(manager.RunnableFunc(r.Prover.patrol)); err != nil {
+		return err
+	}
+	for _, news := range []chan event.GenericEvent{r.Investigator.done, r.Prover.doubted} {
+		policies = policies.WatchesRawSource(source.Channel(news, &handler.EnqueueRequestForObject{}))
+	}
 	return policies.Complete(r)
 }
 

@@ -139,7 +139,7 @@ func startManager(ctx context.Context, kubeconfig *rest.Config) (<-chan error, e
 		return nil, err
 	}
 	pods = &kubelet{client: cluster}
-	prover := NewProver()
+	prover := NewProver(time.Hour)
 	prover.Probe, prover.Own = pods.probe, pods.own
 	reconciler := &ConversionPolicyReconciler{
 		Client: manager.GetClient(), Live: manager.GetAPIReader(), Recorder: manager.GetEventRecorder(plan.ManagedBy),

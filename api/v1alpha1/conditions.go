@@ -232,4 +232,6 @@ const (
 const (
 	// ReasonOrphaned: the CustomResourceDefinition converts through converter pods whose policy is gone.
 	ReasonOrphaned = "Orphaned"
+	// ReasonPodEvicted: a converter pod answered wrongly, and was evicted.
+	ReasonPodEvicted = "PodEvicted"
 )

@@ -36,6 +36,7 @@ type managerOptions struct {
 	probeAddress string
 	metrics      string
 	settle       time.Duration
+	proofLasts   time.Duration
 }
 
 func newManagerCommand() *cobra.Command {
@@ -60,6 +61,8 @@ func newManagerCommand() *cobra.Command {
 	flags.DurationVar(&options.settle, "settle", plan.DefaultSettle,
 		"how long API servers may go on by a CustomResourceDefinition as it was before a change: a migration waits for writes in the old storage version, "+
 			"converter pods keep the rules of before, and the next certificate authority is trusted before it is used; shorter only where nobody else writes")
+	flags.DurationVar(&options.proofLasts, "proof-lifetime", plan.DefaultProofLifetime,
+		"how long a converter pod that has proven itself is taken to answer as it did then: it is asked again after that, ten times as often during a migration")
 	return command
 }
 
@@ -70,6 +73,9 @@ func (o managerOptions) run(ctx context.Context) error {
 	if o.image == "" {
 		return errors.New("--image is empty: set it, or the environment variable CONVERSION_OPERATOR_IMAGE")
 	}
+	if o.proofLasts < time.Second {
+		return fmt.Errorf("--proof-lifetime is %s: it must be a second at least", o.proofLasts)
+	}
 	manager, err := o.newManager()
 	if err != nil {
 		return err
@@ -78,8 +84,8 @@ func (o managerOptions) run(ctx context.Context) error {
 		Client:   manager.GetClient(),
 		Live:     manager.GetAPIReader(),
 		Recorder: manager.GetEventRecorder(plan.ManagedBy),
-		Settings: plan.Settings{Namespace: o.namespace, Image: o.image, Settle: o.settle},
-		Prover:   controllers.NewProver(),
+		Settings: plan.Settings{Namespace: o.namespace, Image: o.image, Settle: o.settle, ProofLifetime: o.proofLasts},
+		Prover:   controllers.NewProver(o.proofLasts),
 		Investigator: controllers.NewInvestigator(
 			manager.GetConfig(), manager.GetClient(), manager.GetAPIReader(), time.Now),
 		Now: time.Now,

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	cmv1apply "github.com/cert-manager/cert-manager/pkg/client/applyconfigurations/certmanager/v1"
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 
@@ -116,6 +118,39 @@ func TestInjected(t *testing.T) {
 			if ready.Reason != c.reason {
 				t.Errorf("%s: %s; want %s", ready.Reason, ready.Message, c.reason)
 			}
+		})
+	}
+}
+
+// TestRequest: cert-manager is asked for what API servers verify, a name or an address.
+func TestRequest(t *testing.T) {
+	cases := map[string]struct {
+		url              string
+		names, addresses []string
+	}{
+		"a name":    {"https://converter.example.org/crontabs", []string{"converter.example.org"}, nil},
+		"address":   {"https://10.1.2.3:8443/crontabs", nil, []string{"10.1.2.3"}},
+		"address 6": {"https://[2001:db8::1]/crontabs", nil, []string{"2001:db8::1"}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, urlYAML)
+			w.observed.Policy.Spec.Converter.URL.URL = c.url
+			w.observed.Policy.Spec.Certificates = v1alpha1.Certificates{CertManager: &v1alpha1.CertManagerCertificates{
+				IssuerRef: v1alpha1.IssuerReference{Name: "company"}}}
+			w.applyCRD(bothStoredNew)
+			for _, step := range w.plan().Steps {
+				apply, _ := step.(plan.Apply)
+				request, found := apply.Object.(*cmv1apply.CertificateApplyConfiguration)
+				if !found {
+					continue
+				}
+				if diff := cmp.Diff([][]string{c.names, c.addresses}, [][]string{request.Spec.DNSNames, request.Spec.IPAddresses}); diff != "" {
+					t.Errorf("names and addresses (-want +got):\n%s", diff)
+				}
+				return
+			}
+			t.Error("no Certificate is asked for")
 		})
 	}
 }

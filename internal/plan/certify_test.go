@@ -5,6 +5,7 @@ package plan_test
 
 import (
 	"bytes"
+	"cmp"
 	"maps"
 	"strconv"
 	"strings"
@@ -121,11 +122,28 @@ func (w *world) tellRotation(is *v1alpha1.RotationStatus) {
 
 // verifyPods lets pods, which follow the Secret at once, prove what is asked of them.
 func (w *world) verifyPods() {
-	for i := range w.observed.Pods {
-		if proof := w.observed.Pods[i].Proof; proof != nil && proof.Reason == "" {
-			w.observed.Pods[i].Proof = &plan.Proof{Warning: proof.Warning, Successor: len(plan.TrustOf(w.observed).Successor) > 0}
+	for _, pod := range w.answerers() {
+		if proof := pod.Proof; proof != nil && proof.Reason == "" {
+			pod.Proof = &plan.Proof{Warning: proof.Warning, Successor: len(plan.TrustOf(w.observed).Successor) > 0}
 		}
 	}
+}
+
+// answerers are the pods, and the endpoints of a converter that somebody else runs.
+func (w *world) answerers() []*plan.Pod {
+	var all []*plan.Pod
+	for i := range w.observed.Pods {
+		all = append(all, &w.observed.Pods[i])
+	}
+	for i := range w.observed.External.Endpoints {
+		all = append(all, &w.observed.External.Endpoints[i])
+	}
+	return all
+}
+
+// serverName is the name that API servers verify.
+func (w *world) serverName() string {
+	return cmp.Or(plan.ExternalServerName(w.observed.Policy.Spec.Converter), plan.ServerName(crontabs, "conversion-system"))
 }
 
 // theirs is a Secret of somebody else: a certificate for the converter by an
@@ -133,7 +151,7 @@ func (w *world) verifyPods() {
 func (w *world) theirs(name string) *corev1.Secret {
 	w.t.Helper()
 	authority := w.pair(pki.NewAuthority("theirs", w.observed.Now, 1000*time.Hour))
-	leaf := w.pair(pki.IssueLeaf(authority, plan.ServerName(crontabs, "conversion-system"), w.observed.Now, 300*time.Hour))
+	leaf := w.pair(pki.IssueLeaf(authority, w.serverName(), w.observed.Now, 300*time.Hour))
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: map[string][]byte{
 		corev1.TLSCertKey: leaf.Certificate, corev1.TLSPrivateKeyKey: leaf.Key, plan.CAKey: authority.Certificate}}
 }

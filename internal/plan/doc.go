@@ -12,7 +12,7 @@
 //	CertificatesReady     certificates.go  a serving certificate that the API server will accept, from a source (source.go)
 //	WebhookAvailable      webhook.go       converter pods run with the current plan
 //	(drift)               drift.go         nobody else has changed spec.conversion
-//	ConversionVerified    verified.go      each of them has proven it, live objects and an API server too (proofs.go)
+//	ConversionVerified    verified.go      each of them has proven it, live objects and an API server too (proofs.go); what if one goes wrong later (replace.go)
 //	ConversionConfigured  configured.go    the CustomResourceDefinition converts through them
 //	(rolling back)        retired.go       what a retirement had changed, and is not wanted any more, is undone
 //	(promotion)           promoted.go      the storage version is the wanted one

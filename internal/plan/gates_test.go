@@ -110,7 +110,7 @@ func TestGates(t *testing.T) {
 			func(w *world) {
 				w.observed.Pods[1].Proof = &plan.Proof{Reason: "CanaryFailed", Message: "it differs at .host"}
 			},
-			v1alpha1.ConversionVerifiedCondition, metav1.ConditionFalse, "CanaryFailed", "converter-1: it differs at .host", nil,
+			v1alpha1.ConversionVerifiedCondition, metav1.ConditionFalse, "CanaryFailed", "converter-1: it differs at .host; API servers call it", []string{"EvictPod"},
 		},
 		"the conversion was dropped": {
 			func(w *world) { w.drop("kubectl-replace") },
@@ -290,6 +290,10 @@ func TestRunsAreGuarded(t *testing.T) {
 			func(w *world) {
 				w.change("cainjector", func(client *apiextensionsv1.WebhookClientConfig) { client.CABundle = []byte("x") })
 				w.observed.CRD.Generation--
+			}, plan.SuspendRun{Suspend: true}},
+		"a pod answers wrongly": {
+			func(w *world) {
+				w.observed.Pods[0].Proof = &plan.Proof{Reason: "CanaryFailed", Message: "it differs"}
 			}, plan.SuspendRun{Suspend: true}},
 		"another webhook, no pod": {
 			func(w *world) {

@@ -17,13 +17,14 @@ import (
 // whatever the gates say: a run that is pinned to another state of the
 // CustomResourceDefinition is ended, and one whose conversion was dropped or
 // changed is suspended, since it would store what nobody has converted. (The
-// Job looks at its pin by itself too; this is for the gap in between.)
+// Job looks at its pin by itself too; this is for the gap in between.) So is one
+// whose converter answers wrongly.
 func (s *state) guardRuns() {
 	wanted := s.wantedRun()
 	s.supersede(wanted)
 	for _, run := range s.Runs {
 		switch {
-		case run.ID == wanted && s.inForce() && !s.drifted:
+		case run.ID == wanted && s.inForce() && !s.drifted && !s.answersWrongly():
 			continue
 		case run.ID == wanted:
 			s.suspend(run)

@@ -174,9 +174,9 @@ func (s *state) imageAvailable() outcome {
 	}
 	if ready < desired {
 		return passed(v1alpha1.ReasonSomePodsReady, fmt.Sprintf(
-			"%d of %d converter pods are ready: conversions work, with less to spare", ready, desired))
+			"%d of %d converter pods are ready: conversions work, with less to spare", ready, desired)+s.troubles())
 	}
-	return passed(v1alpha1.ReasonPodsReady, fmt.Sprintf("%d of %d converter pods are ready", ready, desired))
+	return passed(v1alpha1.ReasonPodsReady, fmt.Sprintf("%d of %d converter pods are ready", ready, desired)+s.troubles())
 }
 
 func (s *state) readyWith(identity string) int32 {
@@ -198,7 +198,7 @@ func (s *state) troubles() string {
 	if i < 0 {
 		return s.podFailure()
 	}
-	return s.podFailure() + "; pod " + s.Pods[i].Name + ": " + cut(s.Pods[i].Trouble)
+	return s.podFailure() + "; pod " + s.Pods[i].Name + ": " + cut(s.Pods[i].Trouble) + s.hostNetworkHint(s.Pods[i].Trouble)
 }
 
 func (s *state) imageDeployment(image *v1alpha1.ImageConverter) *appsv1apply.DeploymentApplyConfiguration {

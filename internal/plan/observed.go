@@ -24,6 +24,10 @@ import (
 // k8s.io/apiextensions-apiserver, pkg/apiserver/customresource_handler.go, tearDown.
 const DefaultSettle = 2 * time.Minute
 
+// DefaultProofLifetime is how long a converter pod is taken to answer as it did when
+// it was asked. To ask costs the pod a handshake and a few small objects.
+const DefaultProofLifetime = 5 * time.Minute
+
 // Settings are the same for every policy.
 type Settings struct {
 	// Namespace of the operator and of everything that it creates.
@@ -33,6 +37,9 @@ type Settings struct {
 	// Settle is how long API servers may go on by a CustomResourceDefinition as it
 	// was before a change.
 	Settle time.Duration
+	// ProofLifetime is how long a converter pod is taken to answer as it did when it
+	// was asked.
+	ProofLifetime time.Duration
 }
 
 // Observed is everything that a decision may depend on, read once.
@@ -55,6 +62,9 @@ type Observed struct {
 	Source      *corev1.Secret
 	// Request is what is known of the request to cert-manager.
 	Request Request
+	// Leftovers are the Secrets that no source and no converter of the policy names
+	// any more, as names, sorted.
+	Leftovers []string
 
 	// PodFailure is why the Deployment cannot create converter pods; empty where it can.
 	PodFailure string
@@ -69,6 +79,8 @@ type Observed struct {
 	Endpoints int
 	// PortEndpoints are those of its ports, by their names.
 	PortEndpoints map[string]int
+	// Evictable is how many pods may be evicted by the converter's PodDisruptionBudget now.
+	Evictable int
 	// Deployed tells that there is a Deployment for compiled rules, and Exposed that
 	// there is a Service.
 	Deployed, Exposed bool
@@ -99,7 +111,10 @@ type Observed struct {
 type Pod struct {
 	Name string
 	UID  types.UID
-	IP   string
+	// Created is when the pod was; zero for an endpoint of a converter that somebody
+	// else runs.
+	Created time.Time
+	IP      string
 	// Port is where its converter listens.
 	Port int32
 	// Plans are the hashes of the plans that the pod was started with.

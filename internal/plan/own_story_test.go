@@ -187,7 +187,7 @@ func (w *world) answerAt(endpoint, failure string) {
 	if failure != "" {
 		proof = plan.Proof{Reason: "TLSVerificationFailed", Message: failure}
 	}
-	w.observed.External = plan.External{Endpoints: []plan.Pod{{Name: endpoint, Ready: true, Proof: &proof}}}
+	w.observed.External = plan.External{Endpoints: []plan.Pod{{Name: endpoint, Ready: true, Scheduled: true, Proof: &proof}}}
 }
 
 func serviceStory(w *world) {

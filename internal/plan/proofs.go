@@ -240,7 +240,8 @@ func (s *state) due(asked *Inquiry) bool {
 	return left <= 0
 }
 
-// tidy takes away the right to read objects when nothing reads them any more.
+// tidy takes away the right to read objects when nothing reads them any more, and
+// what is left of sources of certificates.
 func (s *state) tidy() {
 	asking := s.Samples != nil && s.Samples.Asking || s.Written != nil && s.Written.Asking
 	if s.ReadRights && !s.sampling && !asking {
@@ -249,6 +250,7 @@ func (s *state) tidy() {
 	if s.ClearRights && !s.clearing {
 		s.do(DeleteRights{ClearRightsName(s.Policy.Name)}) // which also stops what goes on
 	}
+	s.tidyCertificates()
 }
 
 // proofs says what was proven before the switch, in words.

@@ -44,12 +44,11 @@ type known struct {
 }
 
 // startRollout arms a policy, and lets some time pass.
-func startRollout(t *testing.T, certificates v1alpha1.Certificates) *rollout {
+func startRollout(t *testing.T, policy string, certificates v1alpha1.Certificates) *rollout {
 	t.Helper()
-	w := newWorld(t, strings.Replace(policyYAML, "mode: Automatic", "mode: OnTrigger", 1))
+	w := newWorld(t, strings.Replace(policy, "mode: Automatic", "mode: OnTrigger", 1))
 	w.observed.Policy.Spec.Certificates = certificates
-	r := &rollout{world: w, name: plan.ServerName(crontabs, "conversion-system"), leaves: map[string]pki.KeyPair{}}
-	return r
+	return &rollout{world: w, name: w.serverName(), leaves: map[string]pki.KeyPair{}}
 }
 
 func (r *rollout) arm() {
@@ -74,7 +73,7 @@ func (r *rollout) load() {
 	if r.observed.Certificate == nil || pki.CheckPair(plan.KeyPair(r.observed.Certificate)) != nil {
 		return
 	}
-	for _, pod := range r.observed.Pods {
+	for _, pod := range r.answerers() {
 		r.leaves[pod.Name] = plan.KeyPair(r.observed.Certificate)
 	}
 }
@@ -115,9 +114,14 @@ func (r *rollout) carryOut(step plan.Step) {
 	r.do(step)
 	if after := r.written(); !bytes.Equal(before, after) {
 		r.writes++
-		r.bundles[len(r.bundles)-1].until = r.observed.Now.Add(r.observed.Settings.Settle)
-		r.bundles = append(r.bundles, known{bundle: after})
+		r.know(after)
 	}
+}
+
+// know lets API servers take up another caBundle, each in its own time.
+func (r *rollout) know(bundle []byte) {
+	r.bundles[len(r.bundles)-1].until = r.observed.Now.Add(r.observed.Settings.Settle)
+	r.bundles = append(r.bundles, known{bundle: bundle})
 }
 
 // meet lets every API server verify every pod.
@@ -141,8 +145,7 @@ func (r *rollout) meet(after plan.Step) {
 func (r *rollout) probe() {
 	r.t.Helper()
 	trust := plan.TrustOf(r.observed)
-	for i := range r.observed.Pods {
-		pod := &r.observed.Pods[i]
+	for _, pod := range r.answerers() {
 		pod.Proof = &plan.Proof{Successor: r.accepts(trust.Successor, pod.Name)}
 		if !pod.Proof.Successor && !r.accepts(trust.CABundle, pod.Name) {
 			pod.Proof = &plan.Proof{Reason: "TLSVerificationFailed", Message: "x509"}
@@ -203,7 +206,7 @@ func TestRotation(t *testing.T) {
 		for manners, how := range map[string]struct{ lag, steps int }{"all goes fast": {0, 100}, "slow pods, killed after every step": {8, 1}} {
 			t.Run(name+"/"+manners, func(t *testing.T) {
 				t.Parallel()
-				r := startRollout(t, *selfManagedCertificates.DeepCopy())
+				r := startRollout(t, policyYAML, *selfManagedCertificates.DeepCopy())
 				r.arm()
 				r.lag, r.broken = how.lag, c.broken
 				c.change(r)

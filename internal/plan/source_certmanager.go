@@ -5,6 +5,7 @@ package plan
 
 import (
 	"fmt"
+	"net"
 
 	cmv1 "github.com/cert-manager/cert-manager/pkg/apis/certmanager/v1"
 	cmmeta "github.com/cert-manager/cert-manager/pkg/apis/meta/v1"
@@ -56,7 +57,6 @@ func (c certManager) request() *cmv1apply.CertificateApplyConfiguration {
 	}
 	spec := cmv1apply.CertificateSpec().
 		WithSecretName(IssuedName(c.Policy.Name)).
-		WithDNSNames(c.serverName()).
 		WithUsages(cmv1.UsageDigitalSignature, cmv1.UsageServerAuth).
 		WithPrivateKey(cmv1apply.CertificatePrivateKey().
 			WithAlgorithm(cmv1.ECDSAKeyAlgorithm).WithSize(256).WithRotationPolicy(cmv1.RotationPolicyAlways)).
@@ -64,6 +64,11 @@ func (c certManager) request() *cmv1apply.CertificateApplyConfiguration {
 		// With our labels on it, the Secret is seen the moment that it changes.
 		WithSecretTemplate(cmv1apply.CertificateSecretTemplate().
 			WithLabels(c.labels(ConverterComponent)).WithAnnotations(c.annotations()))
+	if name := c.serverName(); net.ParseIP(name) != nil {
+		spec.WithIPAddresses(name)
+	} else {
+		spec.WithDNSNames(name)
+	}
 	if c.spec.Duration != nil {
 		spec.WithDuration(*c.spec.Duration)
 	}

@@ -5,6 +5,7 @@ package plan
 
 import (
 	"fmt"
+	"net"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,8 +15,9 @@ import (
 )
 
 const (
-	// lookAtForeign is how often Secrets of others are read, which are not watched.
-	lookAtForeign = time.Minute
+	// lookAtForeign is how often Secrets of others are read where no event tells of
+	// them: they may have expired.
+	lookAtForeign = 10 * time.Minute
 	// lookAtWrong is how often they are read while something is wrong with them.
 	lookAtWrong = 10 * time.Second
 
@@ -70,6 +72,9 @@ func (s *state) cure(problem pki.Problem) string {
 	case pki.Expired:
 		return "have it renewed"
 	case pki.WrongName:
+		if net.ParseIP(s.serverName()) != nil {
+			return "have it issued for the IP address " + s.serverName()
+		}
 		return "have it issued for the DNS name " + s.serverName()
 	case pki.CAMismatch:
 		return "put the certificate of the authority that issued tls.crt into ca.crt, and those in between behind the first in tls.crt"

@@ -79,6 +79,15 @@ type SwitchCRD struct {
 	Conversion *apiextensionsv1.CustomResourceConversion
 }
 
+// EvictPod ends a converter pod that answers wrongly, so that its Deployment starts
+// another, if its PodDisruptionBudget allows it.
+type EvictPod struct {
+	Name string
+	UID  types.UID
+	// Note says in words why.
+	Note string
+}
+
 // RecordDrift keeps in the policy's status what was noticed and what is to be
 // done about it, before it is done: what is counted afterwards may never be. It
 // says so in events of the policy and of the CustomResourceDefinition.
@@ -129,6 +138,10 @@ type DeletePlan struct{ Name string }
 // DeleteDeployment deletes converter pods that nobody asks any more.
 type DeleteDeployment struct{ Name string }
 
+// DeleteSecret deletes a Secret that nobody needs any more, and before it the
+// Certificate of that name, which cert-manager would make another Secret for.
+type DeleteSecret struct{ Name string }
+
 // DeleteService deletes the converter's Service and PodDisruptionBudget.
 type DeleteService struct{ Name string }
 
@@ -147,6 +160,7 @@ func (IssueAuthority) step()      {}
 func (PromoteAuthority) step()    {}
 func (WriteCertificate) step()    {}
 func (NudgePod) step()            {}
+func (EvictPod) step()            {}
 func (SwitchCRD) step()           {}
 func (RecordDrift) step()         {}
 func (RestoreCRD) step()          {}
@@ -156,6 +170,7 @@ func (DeleteRun) step()           {}
 func (DeleteRights) step()        {}
 func (DeletePlan) step()          {}
 func (DeleteDeployment) step()    {}
+func (DeleteSecret) step()        {}
 func (DeleteService) step()       {}
 func (DeleteChildren) step()      {}
 func (Hold) step()                {}

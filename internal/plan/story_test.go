@@ -91,6 +91,7 @@ func TestStories(t *testing.T) {
 		"moved":                moved,
 		"changing-rules":       changingRules,
 		"bad-rules":            badRules,
+		"a-pod-goes-wrong":     aPodGoesWrong,
 		"lost-sample":          lostSample,
 		"unreachable":          unreachable,
 		"version-first":        versionFirst,

@@ -32,7 +32,7 @@ func conversionVerified(s *state) outcome {
 		}
 		if pod.Proof.Reason != "" {
 			s.recheck(probeAgain)
-			return waiting(pod.Proof.Reason, fmt.Sprintf("%s: %s", s.called(pod), pod.Proof.Message)+s.meanwhile())
+			return waiting(pod.Proof.Reason, fmt.Sprintf("%s: %s", s.called(pod), pod.Proof.Message)+s.meanwhile()+s.replace(pod))
 		}
 		proven++
 		warning = cmp.Or(warning, pod.Proof.Warning)

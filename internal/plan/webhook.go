@@ -6,6 +6,7 @@ package plan
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
@@ -57,9 +58,9 @@ func webhookAvailable(s *state) outcome {
 	s.dropUnused()
 	if count.current < count.desired {
 		return passed(v1alpha1.ReasonSomePodsReady, fmt.Sprintf(
-			"%d of %d converter pods are ready: conversions work, with less to spare", count.current, count.desired))
+			"%d of %d converter pods are ready: conversions work, with less to spare", count.current, count.desired)+s.troubles())
 	}
-	return passed(v1alpha1.ReasonPodsReady, fmt.Sprintf("%d of %d converter pods are ready", count.current, count.desired))
+	return passed(v1alpha1.ReasonPodsReady, fmt.Sprintf("%d of %d converter pods are ready", count.current, count.desired)+s.troubles())
 }
 
 // fromElsewhere tells that nobody depends on the pods with rules yet: nobody
@@ -82,7 +83,27 @@ func (s *state) podFailure() string {
 	if s.PodFailure == "" {
 		return ""
 	}
-	return "; the Deployment cannot create pods: " + s.PodFailure
+	return "; the Deployment cannot create pods: " + s.PodFailure + s.hostNetworkHint(s.PodFailure)
+}
+
+// hostNetworkHints say what to do about what keeps pods from the network of their
+// nodes, by what the scheduler, the kubelet and Pod Security admission say of it.
+var hostNetworkHints = []struct{ says, hint string }{
+	{"PodSecurity", ": spec.workload.hostNetwork takes a namespace that admits it: kubectl label namespace %s --overwrite pod-security.kubernetes.io/enforce=privileged"},
+	{"free ports", ": with spec.workload.hostNetwork each pod takes its port on a node for itself: add nodes, lower spec.workload.replicas, or choose a port that no other policy has"},
+	{"ends as soon as it starts", ": with spec.workload.hostNetwork, something else may listen at its port on that node: choose another port"},
+}
+
+func (s *state) hostNetworkHint(trouble string) string {
+	if !s.Policy.Spec.Workload.HostNetwork {
+		return ""
+	}
+	for _, known := range hostNetworkHints {
+		if strings.Contains(trouble, known.says) {
+			return strings.ReplaceAll(known.hint, "%s", s.Settings.Namespace)
+		}
+	}
+	return ""
 }
 
 // countPods counts ready pods with the current plan, and all pods without it that

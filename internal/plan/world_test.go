@@ -12,10 +12,7 @@ import (
 	"testing"
 	"time"
 
-	appsv1apply "k8s.io/client-go/applyconfigurations/apps/v1"
 	batchv1apply "k8s.io/client-go/applyconfigurations/batch/v1"
-	corev1apply "k8s.io/client-go/applyconfigurations/core/v1"
-	rbacv1apply "k8s.io/client-go/applyconfigurations/rbac/v1"
 
 	batchv1 "k8s.io/api/batch/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -43,8 +40,12 @@ type world struct {
 	holdBack bool
 	// misbehave is why new pods fail their probe; empty when they do not.
 	misbehave string
+	// lies keeps pods as they are where their Deployment does not change.
+	lies bool
 	// samples, apiServer, written, requested and cleared are what is found out in the background.
 	samples, apiServer, written, requested, cleared plan.Inquiry
+	// left are Secrets that may not be used any more.
+	left []string
 	// owners are the field managers of spec.conversion's fields.
 	owners map[string]string
 	// versionsBy is the field manager of spec.versions.
@@ -58,7 +59,9 @@ type world struct {
 func newWorld(t *testing.T, policy string) *world {
 	t.Helper()
 	w := &world{t: t}
-	w.observed.Settings = plan.Settings{Namespace: "conversion-system", Image: "conversion-operator:test", Settle: time.Minute}
+	w.observed.Settings = plan.Settings{Namespace: "conversion-system", Image: "conversion-operator:test",
+		Settle: time.Minute, ProofLifetime: plan.DefaultProofLifetime}
+	w.observed.Evictable = 1
 	w.observed.Now = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	w.observed.Policy = &v1alpha1.ConversionPolicy{}
 	read(t, policy, w.observed.Policy)
@@ -157,6 +160,7 @@ func (w *world) plan() plan.Plan {
 		w.observed.Rules = conversion.Compile(w.observed.CRD, declarative)
 	}
 	w.verifyPods()
+	w.findLeftovers()
 	decided := plan.Make(w.observed)
 	checkStatus(w.t, w.observed.Policy, decided.Status)
 	return decided
@@ -217,6 +221,10 @@ func (w *world) name(step plan.Step) string {
 		}
 	case plan.NudgePod:
 		return kind + " " + step.Name
+	case plan.EvictPod:
+		return kind + " " + step.Note
+	case plan.DeleteSecret:
+		return kind + " " + step.Name
 	case plan.SwitchCRD:
 		return kind + " to " + called(step.Conversion.Webhook.ClientConfig)
 	case plan.DeleteDeployment:
@@ -266,6 +274,8 @@ func (w *world) do(step plan.Step) {
 		w.created(step.Object)
 	case plan.SwitchCRD:
 		w.write(plan.ManagedBy, step.Conversion)
+	case plan.EvictPod:
+		w.evict(step.Name)
 	case plan.RecordDrift:
 		observed.Policy.Status.Drift = &step.Drift
 	case plan.RestoreCRD:
@@ -278,6 +288,8 @@ func (w *world) do(step plan.Step) {
 		*w.rights(step.Name) = false
 	case plan.DeleteDeployment:
 		w.deleteDeployment(step.Name)
+	case plan.DeleteSecret:
+		w.deleteSecret(step.Name)
 	case plan.DeleteService:
 		observed.Exposed, observed.Endpoints, observed.PortEndpoints = false, 0, nil
 	case plan.TakeSamples:
@@ -315,60 +327,6 @@ func (w *world) inquire(last *plan.Inquiry, subject string, answer plan.Inquiry)
 		answer.Attempts = last.Attempts + 1
 	}
 	return &answer
-}
-
-// applied lets a Deployment's pods start with the plans that its template names.
-func (w *world) applied(object runtime.ApplyConfiguration) {
-	switch object := object.(type) {
-	case *appsv1apply.DeploymentApplyConfiguration:
-		if identity := object.Labels[plan.PlanLabel]; identity != "" {
-			w.startImage(identity, object)
-			return
-		}
-		w.observed.Deployed = true
-		if w.holdBack {
-			return
-		}
-		plans := plan.SplitPlans(object.Spec.Template.Annotations[plan.PlansAnnotation])
-		before := slices.IndexFunc(w.observed.Pods, func(pod plan.Pod) bool { return !pod.Image })
-		if before >= 0 && !slices.Equal(plans, w.observed.Pods[before].Plans) {
-			w.tell("  pods are replaced: %s", w.inOrder(plans))
-		}
-		proof := plan.Proof{}
-		if w.misbehave != "" {
-			proof = plan.Proof{Reason: "CanaryFailed", Message: w.misbehave}
-		}
-		w.observed.Pods = slices.DeleteFunc(w.observed.Pods, func(pod plan.Pod) bool { return !pod.Image })
-		w.observed.Endpoints, w.observed.RolledOut = int(*object.Spec.Replicas), true
-		for i := range *object.Spec.Replicas {
-			w.observed.Pods = append(w.observed.Pods, plan.Pod{
-				Name: fmt.Sprintf("converter-%d", i), Plans: plans, Ready: true, Scheduled: true, Proof: &proof})
-		}
-	case *corev1apply.ServiceApplyConfiguration:
-		w.observed.Exposed = true
-	case *corev1apply.ConfigMapApplyConfiguration:
-		w.store(object.Labels[plan.PlanLabel])
-	case *rbacv1apply.ClusterRoleApplyConfiguration:
-		*w.rights(*object.Name) = true
-	}
-}
-
-// inOrder lists plans as they came.
-func (w *world) inOrder(hashes []string) string {
-	var ordered []string
-	for _, stored := range w.observed.Plans {
-		if slices.Contains(hashes, stored.Hash) {
-			ordered = append(ordered, stored.Hash)
-		}
-	}
-	return strings.Join(ordered, " and ")
-}
-
-func (w *world) store(hash string) {
-	stored := plan.StoredPlan{Hash: hash, Readable: true}
-	if hash != "" && !slices.ContainsFunc(w.observed.Plans, func(there plan.StoredPlan) bool { return there.Hash == hash }) {
-		w.observed.Plans = append(w.observed.Plans, stored)
-	}
 }
 
 func (w *world) created(object runtime.ApplyConfiguration) {

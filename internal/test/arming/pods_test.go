@@ -153,6 +153,12 @@ func (c *converter) startPod(t *testing.T, deployment *appsv1.Deployment) {
 			must(t, cluster.Delete(t.Context(), &old.Items[i], client.GracePeriodSeconds(0)))
 		}
 	}
+	c.createPod(t, name, deployment)
+}
+
+// createPod makes a pod that runs and is ready, unless there is one of that name.
+func (c *converter) createPod(t *testing.T, name string, deployment *appsv1.Deployment) {
+	t.Helper()
 	spec := deployment.Spec.Template.Spec.DeepCopy()
 	spec.ServiceAccountName, spec.DeprecatedServiceAccount = "", ""
 	pod := &corev1.Pod{

@@ -43,6 +43,8 @@ const (
 	system = "conversion-system"
 	// atOnce is how many tests run at once: they wait more than they work.
 	atOnce = "8"
+	// proofLifetime is short, so that pods are asked again while a test waits.
+	proofLifetime = 2 * time.Second
 )
 
 var (
@@ -192,8 +194,8 @@ func startManager(ctx context.Context, kubeconfig *rest.Config) (<-chan error, e
 	}
 	reconciler := &controllers.ConversionPolicyReconciler{
 		Client: manager.GetClient(), Live: manager.GetAPIReader(), Recorder: manager.GetEventRecorder(plan.ManagedBy),
-		Settings:     plan.Settings{Namespace: system, Image: "conversion-operator:test", Settle: 2 * time.Second},
-		Prover:       controllers.NewProver(),
+		Settings:     plan.Settings{Namespace: system, Image: "conversion-operator:test", Settle: 2 * time.Second, ProofLifetime: proofLifetime},
+		Prover:       controllers.NewProver(proofLifetime),
 		Investigator: controllers.NewInvestigator(kubeconfig, manager.GetClient(), manager.GetAPIReader(), time.Now),
 		Now:          time.Now,
 	}

@@ -81,7 +81,7 @@ func start(t *testing.T) *cluster {
 	manager, err := ctrl.NewManager(kubeconfig, ctrl.Options{Scheme: scheme, Cache: controllers.CacheOptions(system),
 		Client: controllers.ClientOptions(), Metrics: metricsserver.Options{BindAddress: "0"}})
 	c.must(err)
-	prover := controllers.NewProver()
+	prover := controllers.NewProver(time.Minute)
 	prover.Probe = func(_ context.Context, target probe.Target) (probe.Result, error) {
 		return probe.Result{PlanHashes: []string{target.PlanHash}}, nil
 	}

@@ -5,6 +5,7 @@
 // cluster: the one of the current kubeconfig. `make e2e` brings the cluster.
 //
 // Tests run side by side, as policies do, each with a CustomResourceDefinition of
-// its own. Those run alone that take the operator away, or count what the API
-// server counts for all converters together; and the stories, which are to be read.
+// its own. Those run alone that take the operator away, change how it or its
+// namespace is set up, or count what the API server counts for all converters
+// together; and the stories, which are to be read.
 package e2e

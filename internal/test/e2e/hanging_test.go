@@ -37,7 +37,7 @@ func TestAHangingPod(t *testing.T) {
 	}
 	all := converters(ctx, t, crontab)
 	victim := all[0]
-	process := processOf(t, &victim)
+	process := processOf(t, &victim, "serve")
 	if process == 0 && os.Getenv(story.EndpointVariable) != "" {
 		t.Fatal("the pod's process is not found on the project's own cluster")
 	}
@@ -87,8 +87,9 @@ func readsUntilRight(ctx context.Context, t *testing.T, crontab story.CronTab, i
 	return failures
 }
 
-// processOf is the converter in a pod, 0 where it cannot be seen from here.
-func processOf(t *testing.T, pod *corev1.Pod) int {
+// processOf is the process in a pod that has an argument, 0 where it cannot be seen
+// from here.
+func processOf(t *testing.T, pod *corev1.Pod, argument string) int {
 	t.Helper()
 	_, container, _ := strings.Cut(pod.Status.ContainerStatuses[0].ContainerID, "://")
 	found, err := filepath.Glob("/proc/[0-9]*/cgroup")
@@ -98,7 +99,7 @@ func processOf(t *testing.T, pod *corev1.Pod) int {
 	for _, file := range found {
 		groups, err := os.ReadFile(file)
 		command, other := os.ReadFile(filepath.Join(filepath.Dir(file), "cmdline"))
-		if err != nil || other != nil || !bytes.Contains(groups, []byte(container)) || !bytes.Contains(command, []byte("\x00serve\x00")) {
+		if err != nil || other != nil || !bytes.Contains(groups, []byte(container)) || !bytes.Contains(command, []byte("\x00"+argument+"\x00")) {
 			continue
 		}
 		process, err := strconv.Atoi(filepath.Base(filepath.Dir(file)))

@@ -8,10 +8,14 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"strings"
 
 	appsv1apply "k8s.io/client-go/applyconfigurations/apps/v1"
+	corev1apply "k8s.io/client-go/applyconfigurations/core/v1"
+	rbacv1apply "k8s.io/client-go/applyconfigurations/rbac/v1"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/conversion-operator/conversion-operator/internal/plan"
 )
@@ -52,7 +56,7 @@ func (w *world) startImage(identity string, deployment *appsv1apply.DeploymentAp
 	}
 	for i := range *deployment.Spec.Replicas {
 		w.observed.Pods = append(w.observed.Pods, plan.Pod{Name: fmt.Sprintf("%s-%d", *deployment.Name, i),
-			Plans: []string{identity}, Image: true, Ready: true, Proof: &proof})
+			Plans: []string{identity}, Image: true, Ready: true, Scheduled: true, Proof: &proof})
 	}
 	if w.observed.PortEndpoints == nil {
 		w.observed.PortEndpoints = map[string]int{}
@@ -69,4 +73,61 @@ func (w *world) deleteDeployment(name string) {
 	ofDeployment := func(identity string) bool { return plan.ImageName(crontabs, identity) == name }
 	w.observed.Pods = slices.DeleteFunc(w.observed.Pods, func(pod plan.Pod) bool { return pod.Image && ofDeployment(pod.Plans[0]) })
 	w.observed.Plans = slices.DeleteFunc(w.observed.Plans, func(stored plan.StoredPlan) bool { return ofDeployment(stored.Hash) })
+}
+
+// applied lets a Deployment's pods start with the plans that its template names.
+func (w *world) applied(object runtime.ApplyConfiguration) {
+	switch object := object.(type) {
+	case *appsv1apply.DeploymentApplyConfiguration:
+		if identity := object.Labels[plan.PlanLabel]; identity != "" {
+			w.startImage(identity, object)
+			return
+		}
+		w.observed.Deployed = true
+		if w.holdBack {
+			return
+		}
+		plans := plan.SplitPlans(object.Spec.Template.Annotations[plan.PlansAnnotation])
+		before := slices.IndexFunc(w.observed.Pods, func(pod plan.Pod) bool { return !pod.Image })
+		if before >= 0 && !slices.Equal(plans, w.observed.Pods[before].Plans) {
+			w.tell("  pods are replaced: %s", w.inOrder(plans))
+		}
+		if w.lies && before >= 0 {
+			return // pods stay as they are
+		}
+		proof := plan.Proof{}
+		if w.misbehave != "" {
+			proof = plan.Proof{Reason: "CanaryFailed", Message: w.misbehave}
+		}
+		w.observed.Pods = slices.DeleteFunc(w.observed.Pods, func(pod plan.Pod) bool { return !pod.Image })
+		w.observed.Endpoints, w.observed.RolledOut = int(*object.Spec.Replicas), true
+		for i := range *object.Spec.Replicas {
+			w.observed.Pods = append(w.observed.Pods, plan.Pod{
+				Name: fmt.Sprintf("converter-%d", i), Plans: plans, Ready: true, Scheduled: true, Proof: &proof})
+		}
+	case *corev1apply.ServiceApplyConfiguration:
+		w.observed.Exposed = true
+	case *corev1apply.ConfigMapApplyConfiguration:
+		w.store(object.Labels[plan.PlanLabel])
+	case *rbacv1apply.ClusterRoleApplyConfiguration:
+		*w.rights(*object.Name) = true
+	}
+}
+
+// inOrder lists plans as they came.
+func (w *world) inOrder(hashes []string) string {
+	var ordered []string
+	for _, stored := range w.observed.Plans {
+		if slices.Contains(hashes, stored.Hash) {
+			ordered = append(ordered, stored.Hash)
+		}
+	}
+	return strings.Join(ordered, " and ")
+}
+
+func (w *world) store(hash string) {
+	stored := plan.StoredPlan{Hash: hash, Readable: true}
+	if hash != "" && !slices.ContainsFunc(w.observed.Plans, func(there plan.StoredPlan) bool { return there.Hash == hash }) {
+		w.observed.Plans = append(w.observed.Plans, stored)
+	}
 }
