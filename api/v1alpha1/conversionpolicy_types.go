@@ -348,6 +348,11 @@ type ConversionPolicyStatus struct {
 	// +listMapKey=version
 	Retirement []RetirementStatus `json:"retirement,omitempty"`
 
+	// versionsEdit is the change of spec.versions that is made next. It is written
+	// down before, so that one that is taken back at once is not made for ever.
+	// +optional
+	VersionsEdit *VersionsEdit `json:"versionsEdit,omitempty"`
+
 	// versionsDrift is the latest foreign write to spec.versions of the
 	// CustomResourceDefinition that took back what this policy had done there.
 	// +optional

@@ -206,3 +206,14 @@ type PromotionStatus struct {
 	// +required
 	Time metav1.Time `json:"time"`
 }
+
+// VersionsEdit is a change of spec.versions that is about to be made.
+type VersionsEdit struct {
+	// note says what it is.
+	// +required
+	Note string `json:"note"`
+	// crdGeneration is the generation of the CustomResourceDefinition that it is to
+	// change.
+	// +required
+	CRDGeneration int64 `json:"crdGeneration"`
+}

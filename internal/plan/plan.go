@@ -126,7 +126,7 @@ func newState(observed Observed) *state {
 	if observed.Policy.DeletionTimestamp.IsZero() {
 		apimeta.RemoveStatusCondition(&status.Conditions, v1alpha1.DeletionBlockedCondition)
 	}
-	status.CRD = nil
+	status.CRD, status.VersionsEdit = nil, nil
 	s.choose()
 	if crd := observed.CRD; crd != nil {
 		s.armed = s.ours() && !s.adopts()

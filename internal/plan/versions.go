@@ -51,7 +51,9 @@ func (s *state) change(version, name string, value any) VersionChange {
 }
 
 // editVersions writes spec.versions, or says what it waits for. One write at a
-// time: the next is decided by what comes of this one.
+// time: the next is decided by what comes of this one. Somebody who takes a write
+// back before it is seen has changed the CustomResourceDefinition once more: what
+// was to be written to one generation is still to be written two later.
 func (s *state) editVersions(reason, note string, changes ...VersionChange) outcome {
 	if held := s.heldBack(); held.reason != "" {
 		return held
@@ -60,7 +62,16 @@ func (s *state) editVersions(reason, note string, changes ...VersionChange) outc
 		return waiting(v1alpha1.ReasonForeignStorageMigration,
 			"a StorageVersionMigration of the CustomResourceDefinition is in flight: waits for its end before changing spec.versions")
 	}
-	if !s.switched {
+	announced, generation := s.Policy.Status.VersionsEdit, s.CRD.Generation
+	s.plan.Status.VersionsEdit = &v1alpha1.VersionsEdit{Note: note, CRDGeneration: generation}
+	switch {
+	case announced == nil || announced.Note != note || announced.CRDGeneration == generation-1:
+		// It is written down first.
+	case announced.CRDGeneration != generation && !crds.VersionsAreBy(s.CRD, ManagedBy):
+		s.takenBack = append(s.takenBack, "took back at once: "+note)
+		s.recordVersionsDrift()
+		return s.heldBack()
+	case !s.switched:
 		s.switched = true
 		s.do(EditVersions{Policy: s.Policy.UID, Generation: s.Policy.Generation, Pin: s.pin(), Changes: changes, Note: note})
 	}
