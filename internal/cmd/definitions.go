@@ -159,6 +159,11 @@ func definitionOf(file string, objects []manifest.Object, name string) (*apiexte
 	if err != nil {
 		return nil, err
 	}
+	return decodeDefinition(object)
+}
+
+// decodeDefinition reads a CustomResourceDefinition that has what all of them have.
+func decodeDefinition(object manifest.Object) (*apiextensionsv1.CustomResourceDefinition, error) {
 	if object.APIVersion != apiextensionsv1.SchemeGroupVersion.String() {
 		return nil, fmt.Errorf("%s: apiVersion is %s, only %s is read: write it in that version", object, object.APIVersion, apiextensionsv1.SchemeGroupVersion)
 	}

@@ -46,7 +46,9 @@ Its parts are subcommands of one binary, run from one image:
   migrate   rewrites stored objects                 a Job for each run
   convert   converts objects in files               a person, or a pipeline
   verify    tries rules on objects, before they     a person, or a pipeline
-            are applied`,
+            are applied
+  audit     finds what endangers objects, in any    a person, or a pipeline
+            cluster, with policies or without`,
 		Version:           versionText(),
 		SilenceUsage:      true,
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
@@ -57,7 +59,7 @@ Its parts are subcommands of one binary, run from one image:
 	flags := command.PersistentFlags()
 	flags.StringVar(&options.level, "log-level", "info", "least severe messages that are logged: debug, info or error")
 	flags.StringVar(&options.format, "log-format", "json", "form of the log: json or text")
-	command.AddCommand(newManagerCommand(), newServeCommand(), newMigrateCommand(), newConvertCommand(), newVerifyCommand())
+	command.AddCommand(newManagerCommand(), newServeCommand(), newMigrateCommand(), newConvertCommand(), newVerifyCommand(), newAuditCommand())
 	return command
 }
 

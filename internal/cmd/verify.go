@@ -5,7 +5,6 @@ package cmd
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -137,10 +136,7 @@ func (o *verifyOptions) write(w io.Writer, report *verify.Report) error {
 	if o.output == "text" {
 		return report.WriteText(w)
 	}
-	encoder := json.NewEncoder(w)
-	encoder.SetIndent("", "  ")
-	encoder.SetEscapeHTML(false)
-	return encoder.Encode(report)
+	return writeJSON(w, report)
 }
 
 // fileSource has objects in files.

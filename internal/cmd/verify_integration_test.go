@@ -31,8 +31,8 @@ import (
 // objectsEach is the number of objects in each of two namespaces.
 const objectsEach = 160
 
-// TestVerifyLive tries rules on objects of a real API server.
-func TestVerifyLive(t *testing.T) {
+// TestLive tries rules on objects of a real API server, and audits it.
+func TestLive(t *testing.T) {
 	writer, kubeconfig := startAPIServer(t)
 	fill(t, writer)
 	check := func(args ...string) (report verify.Report, stderr string, err error) {
@@ -119,6 +119,7 @@ func TestVerifyLive(t *testing.T) {
 			t.Errorf("%v; report is %+v", err, report)
 		}
 	})
+	t.Run("an audit", func(t *testing.T) { auditLive(t, kubeconfig) })
 	t.Run("a schema that refuses", func(t *testing.T) {
 		text, err := os.ReadFile(sampleFile("3-crd-both.yaml"))
 		if err != nil {

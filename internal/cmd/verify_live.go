@@ -70,7 +70,7 @@ func (o *liveOptions) connect(stderr io.Writer) (source, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &liveSource{connected, o, &progress{to: stderr, person: isTerminal(stderr)}}, nil
+	return &liveSource{connected, o, &progress{to: stderr, person: isTerminal(stderr), what: "objects"}}, nil
 }
 
 // liveSource has objects in a cluster.
@@ -133,26 +133,4 @@ func (s *liveSource) describe(version string) string {
 		text += fmt.Sprintf(", the first %d at most", s.options.sample)
 	}
 	return text
-}
-
-// progress tells a person how far a check is, and a log how it ended.
-type progress struct {
-	to     io.Writer
-	person bool
-	done   int64
-}
-
-func (p *progress) page(done, remaining int64) {
-	p.done = done
-	if p.person {
-		// Back to the start of the line, and away with what was there.
-		fmt.Fprintf(p.to, "\r\x1b[K%d of %d objects", done, done+remaining)
-	}
-}
-
-func (p *progress) end() {
-	if p.person {
-		fmt.Fprint(p.to, "\r\x1b[K")
-	}
-	fmt.Fprintf(p.to, "%d objects read\n", p.done)
 }

@@ -49,21 +49,13 @@ func (s *state) losses(storage string) (lost, accepted []string, errors field.Er
 	for _, leaf := range result.Leaves {
 		switch {
 		case leaf.Owner == conversion.OwnerExact || !slices.Contains(inUse, leaf.Spoke):
-		case s.accepts(leaf.Path):
+		case conversion.Accepted(s.Policy.Spec.Converter.None.AcceptedLosses, leaf.Path):
 			accepted = append(accepted, leaf.String())
 		default:
 			lost = append(lost, leaf.String())
 		}
 	}
 	return lost, accepted, nil
-}
-
-// accepts reports whether the policy gives up a field, or one above it.
-func (s *state) accepts(path string) bool {
-	return slices.ContainsFunc(s.Policy.Spec.Converter.None.AcceptedLosses, func(accepted string) bool {
-		rest, found := strings.CutPrefix(path, accepted)
-		return found && (rest == "" || rest[0] == '.' || rest[0] == '[')
-	})
 }
 
 // strategyNone: the CustomResourceDefinition calls nobody.

@@ -24,12 +24,21 @@ type Cluster struct{ client rest.Interface }
 
 // Connect makes a client. Nothing is sent yet.
 func Connect(config *rest.Config) (*Cluster, error) {
+	client, err := Client(config, userAgent)
+	if err != nil {
+		return nil, err
+	}
+	return &Cluster{client}, nil
+}
+
+// Client makes one for who only reads, and reads what the API server sends byte
+// by byte. It waits for nobody: its users bound what they ask for at once.
+func Client(config *rest.Config, userAgent string) (rest.Interface, error) {
 	config = rest.CopyConfig(config)
 	config.UserAgent = userAgent
 	config.ContentType = "application/json"
 	config.AcceptContentTypes = "application/json"
 	config.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
-	// Pages are asked for one after the other: that is slow enough.
 	config.QPS = -1
 	// The API server would repeat its warning about a deprecated version with every page.
 	config.WarningHandlerWithContext = rest.NoWarnings{}
@@ -37,7 +46,7 @@ func Connect(config *rest.Config) (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot make a client: %w", err)
 	}
-	return &Cluster{client}, nil
+	return client, nil
 }
 
 // Definition reads a CustomResourceDefinition.
@@ -62,12 +71,12 @@ func (c *Cluster) Policy(ctx context.Context, name string) (*v1alpha1.Conversion
 }
 
 func (c *Cluster) get(ctx context.Context, into any, path ...string) error {
-	return send(ctx, c.client.Get().AbsPath(path...), into)
+	return Send(ctx, c.client.Get().AbsPath(path...), into)
 }
 
-// send reads the bytes of an answer, for a decoder of Kubernetes would not keep
+// Send reads the bytes of an answer, for a decoder of Kubernetes would not keep
 // them. Of a failure it reads what the API server says about it.
-func send(ctx context.Context, request *rest.Request, into any) error {
+func Send(ctx context.Context, request *rest.Request, into any) error {
 	result := request.Do(ctx)
 	if err := result.Error(); err != nil {
 		return err

@@ -75,8 +75,8 @@ func (c *Cluster) Heads(ctx context.Context, resource schema.GroupVersionResourc
 		if token != "" {
 			request = request.Param("continue", token)
 		}
-		err := send(ctx, request, &list)
-		if renewed := renewedToken(err); renewed != "" {
+		err := Send(ctx, request, &list)
+		if renewed := RenewedToken(err); renewed != "" {
 			token = renewed
 			continue
 		}
@@ -94,8 +94,8 @@ func (c *Cluster) Heads(ctx context.Context, resource schema.GroupVersionResourc
 	}
 }
 
-// renewedToken is the one that an API server offers for one that has expired.
-func renewedToken(err error) string {
+// RenewedToken is the one that an API server offers for one that has expired.
+func RenewedToken(err error) string {
 	var status apierrors.APIStatus
 	if apierrors.IsResourceExpired(err) && errors.As(err, &status) {
 		return status.Status().Continue
@@ -110,7 +110,7 @@ func (c *Cluster) Object(ctx context.Context, resource schema.GroupVersionResour
 		at = path.Join(at, "namespaces", namespace)
 	}
 	var text json.RawMessage
-	err := send(ctx, c.client.Get().AbsPath(at, resource.Resource, name), &text)
+	err := Send(ctx, c.client.Get().AbsPath(at, resource.Resource, name), &text)
 	if apierrors.IsNotFound(err) {
 		return manifest.Object{}, false, nil
 	}

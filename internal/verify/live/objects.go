@@ -94,7 +94,7 @@ func (c *Cluster) Objects(ctx context.Context, query Query, visit func(manifest.
 // different moments then, and that does not matter here.
 func (c *Cluster) list(ctx context.Context, query Query, limit int64, token string) (*page, error) {
 	list, err := c.listOnce(ctx, query, limit, token)
-	if renewed := renewedToken(err); renewed != "" {
+	if renewed := RenewedToken(err); renewed != "" {
 		list, err = c.listOnce(ctx, query, limit, renewed)
 	}
 	if err != nil {
@@ -116,5 +116,5 @@ func (c *Cluster) listOnce(ctx context.Context, query Query, limit int64, token 
 		request = request.Param("labelSelector", query.Selector)
 	}
 	list := &page{}
-	return list, send(ctx, request, list)
+	return list, Send(ctx, request, list)
 }

@@ -95,14 +95,16 @@ var causes = []struct {
 // CallFailed makes an *Error of what the API server said when it was asked the
 // Question. It keeps the API server's own text, without what differs each time.
 func CallFailed(err error) error {
-	reason, text, hint := causeOf(err)
+	reason, text, hint := CauseOf(err)
 	if hint != "" {
 		hint = ": " + hint
 	}
 	return failf(reason, "%s%s", text, hint)
 }
 
-func causeOf(err error) (reason Reason, text, hint string) {
+// CauseOf tells why a call failed, by what the API server said: its own text,
+// without what differs each time, and where one is known, what to look at.
+func CauseOf(err error) (reason Reason, text, hint string) {
 	text = bounded(lasting(messageOf(err)))
 	for _, cause := range causes {
 		if cause.says.MatchString(text) {

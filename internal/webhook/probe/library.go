@@ -62,7 +62,7 @@ func (l *Library) Convert(dst, object []byte, toVersion string) ([]byte, error) 
 	next := l.converters[l.calls.Add(1)%uint64(len(l.converters))]
 	out, err := next.ConvertToVersion(in, schema.GroupVersion{Group: l.group, Version: toVersion})
 	if err != nil {
-		reason, text, _ := causeOf(err)
+		reason, text, _ := CauseOf(err)
 		return dst, failf(reason, "%s", text)
 	}
 	text, err := out.(*unstructured.Unstructured).MarshalJSON() //nolint:forcetypeassert // it converts objects, not lists, to the same type

@@ -1,0 +1,22 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package audit
+
+// checks are made in this order, each by itself.
+var checks = []func(*Observed) []Finding{
+	storedVersions, upgrade, noneBetween, caBundle, handshake, service, reviewVersions, reads,
+	pruned, deprecated, established, structural, terminating, policy,
+}
+
+// Look returns what there is to say of a definition.
+func Look(observed *Observed) []Finding {
+	if observed.CRD == nil {
+		return withoutDefinition(observed)
+	}
+	var findings []Finding
+	for _, check := range checks {
+		findings = append(findings, check(observed)...)
+	}
+	return findings
+}

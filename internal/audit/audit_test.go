@@ -1,0 +1,116 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package audit
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/yaml"
+)
+
+// now is the time of all audits here.
+var now = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// check is a case: what is observed, and what is found, in short.
+type check struct {
+	// crd is YAML of spec and status; see definition.
+	crd string
+	// observe adds what is beside it.
+	observe func(*Observed)
+	want    []string
+}
+
+// run looks at all cases.
+func run(t *testing.T, cases map[string]check) {
+	t.Helper()
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			observed := &Observed{CRD: definition(t, c.crd), Live: true, Now: now, Soon: 30 * 24 * time.Hour}
+			if c.observe != nil {
+				c.observe(observed)
+			}
+			var got []string
+			for _, finding := range Look(observed) {
+				got = append(got, short(finding))
+				if finding.Cure == "" || finding.CRD != "widgets.example.com" {
+					t.Errorf("finding %+v", finding)
+				}
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("findings (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func short(f Finding) string {
+	return fmt.Sprintf("%s %s %s %s: %s", f.Severity, f.Confidence, f.ID, orDash(f.Version), f.Evidence)
+}
+
+// definition reads one from YAML, of versions in short: each is a name with its
+// marks, and its fields by their types.
+func definition(t *testing.T, text string) *apiextensionsv1.CustomResourceDefinition {
+	t.Helper()
+	short := struct {
+		Versions map[string]map[string]string `json:"versions"`
+		Metadata map[string]any               `json:"metadata"`
+		Spec     map[string]any               `json:"spec"`
+		Status   map[string]any               `json:"status"`
+	}{}
+	if err := yaml.UnmarshalStrict([]byte(text), &short); err != nil {
+		t.Fatal(err)
+	}
+	long, err := yaml.Marshal(map[string]any{"metadata": short.Metadata, "spec": short.Spec, "status": short.Status})
+	if err != nil {
+		t.Fatal(err)
+	}
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	if err := yaml.UnmarshalStrict(long, crd); err != nil {
+		t.Fatal(err)
+	}
+	crd.Name, crd.Spec.Group, crd.Spec.Names.Kind, crd.Spec.Names.Plural = "widgets.example.com", "example.com", "Widget", "widgets"
+	for name, fields := range short.Versions {
+		crd.Spec.Versions = append(crd.Spec.Versions, version(name, fields))
+	}
+	slices.SortFunc(crd.Spec.Versions, func(a, b apiextensionsv1.CustomResourceDefinitionVersion) int { return strings.Compare(a.Name, b.Name) })
+	return crd
+}
+
+func version(text string, fields map[string]string) apiextensionsv1.CustomResourceDefinitionVersion {
+	name, marks, _ := strings.Cut(text, " ")
+	schema := &apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{}}
+	for field, kind := range fields {
+		schema.Properties[field] = apiextensionsv1.JSONSchemaProps{Type: kind}
+	}
+	return apiextensionsv1.CustomResourceDefinitionVersion{
+		Name: name, Served: strings.Contains(marks, "served"), Storage: strings.Contains(marks, "storage"), Deprecated: strings.Contains(marks, "deprecated"),
+		Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: schema},
+	}
+}
+
+// TestKinds: every kind of finding is told, once, in the list and to users.
+func TestKinds(t *testing.T) {
+	docs, err := os.ReadFile(filepath.Join("..", "..", "api", "docs", "auditing.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[ID]bool{}
+	for _, kind := range Kinds {
+		if row := "| `" + string(kind.ID) + "` | " + string(kind.Severity) + " | " + kind.Means + " |"; !strings.Contains(string(docs), row) {
+			t.Errorf("api/docs/auditing.md lacks the row\n%s", row)
+		}
+		if seen[kind.ID] || !slices.Contains(Severities, kind.Severity) {
+			t.Errorf("kind %+v", kind)
+		}
+		seen[kind.ID] = true
+	}
+}

@@ -1,0 +1,165 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package audit
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Severity of a Finding.
+type Severity string
+
+// The severities, the worst first.
+const (
+	// SeverityError means that objects cannot be read, or are lost, now or on the next write.
+	SeverityError Severity = "Error"
+	// SeverityWarning means that a next step will fail or lose something: an
+	// upgrade, a renewal, a write at another version.
+	SeverityWarning Severity = "Warning"
+	// SeverityNote is for those who want to know everything.
+	SeverityNote Severity = "Note"
+)
+
+// Severities are all of them, the worst first.
+var Severities = []Severity{SeverityError, SeverityWarning, SeverityNote}
+
+// AtLeast reports whether a severity is as bad as another, or worse.
+func (s Severity) AtLeast(other Severity) bool {
+	return slices.Index(Severities, s) <= slices.Index(Severities, other)
+}
+
+// Confidence says how sure a Finding is.
+type Confidence string
+
+// The confidences.
+const (
+	// Certain is what was seen.
+	Certain Confidence = "Certain"
+	// Likely is what follows from what was seen, but for exceptions.
+	Likely Confidence = "Likely"
+	// Possible is what cannot be ruled out, and has a hint.
+	Possible Confidence = "Possible"
+)
+
+// ID names a kind of finding. It does not change.
+type ID string
+
+// The kinds of findings.
+const (
+	StoredVersionUnknown      ID = "StoredVersionUnknown"
+	StoredVersionUnserved     ID = "StoredVersionUnserved"
+	StoredVersionOld          ID = "StoredVersionOld"
+	UpgradeDropsStoredVersion ID = "UpgradeDropsStoredVersion"
+	NoneTypesDiffer           ID = "NoneTypesDiffer"
+	NoneLosesFields           ID = "NoneLosesFields"
+	NoneHidesFields           ID = "NoneHidesFields"
+	CABundleInvalid           ID = "CABundleInvalid"
+	CABundleExpired           ID = "CABundleExpired"
+	CABundleExpiring          ID = "CABundleExpiring"
+	CABundleEmpty             ID = "CABundleEmpty"
+	CABundleForeign           ID = "CABundleForeign"
+	CertificateExpiring       ID = "CertificateExpiring"
+	ServiceMissing            ID = "ServiceMissing"
+	ServicePortMissing        ID = "ServicePortMissing"
+	ServiceWithoutEndpoints   ID = "ServiceWithoutEndpoints"
+	ReviewVersionOld          ID = "ReviewVersionOld"
+	ConversionFails           ID = "ConversionFails"
+	ReadFails                 ID = "ReadFails"
+	ConversionUnproven        ID = "ConversionUnproven"
+	PrunedAfterFailure        ID = "PrunedAfterFailure"
+	StoredVersionsDoubtful    ID = "StoredVersionsDoubtful"
+	MigrationFailed           ID = "MigrationFailed"
+	DeprecatedVersionServed   ID = "DeprecatedVersionServed"
+	NotEstablished            ID = "NotEstablished"
+	NamesNotAccepted          ID = "NamesNotAccepted"
+	NonStructuralSchema       ID = "NonStructuralSchema"
+	PreservesUnknownFields    ID = "PreservesUnknownFields"
+	TerminatingStuck          ID = "TerminatingStuck"
+	PolicyNotReady            ID = "PolicyNotReady"
+	PolicyWithoutDefinition   ID = "PolicyWithoutDefinition"
+)
+
+// Kind is what all findings of an ID have in common.
+type Kind struct {
+	ID ID
+	// Severity of most of them; single ones may be milder.
+	Severity Severity
+	// Means says in a few words what it is.
+	Means string
+}
+
+// Kinds are all of them, in the order of the checks.
+var Kinds = []Kind{
+	{StoredVersionUnknown, SeverityError, "objects may be stored in a version that the definition does not have"},
+	{StoredVersionUnserved, SeverityWarning, "objects may be stored in a version that is not served"},
+	{StoredVersionOld, SeverityWarning, "objects may be stored in another version than the storage version: an upgrade that drops it is refused"},
+	{UpgradeDropsStoredVersion, SeverityError, "a manifest of --upgrade lacks a version in which objects may be stored: the API server will refuse it"},
+	{NoneTypesDiffer, SeverityError, "strategy None, and a field has another type in another version"},
+	{NoneLosesFields, SeverityError, "strategy None, and a served version has fields that the storage version lacks: they are dropped when they are written"},
+	{NoneHidesFields, SeverityWarning, "strategy None, and the storage version has fields that another version lacks: who writes there drops them"},
+	{CABundleInvalid, SeverityError, "the caBundle of a conversion webhook cannot be read"},
+	{CABundleExpired, SeverityError, "the caBundle of a conversion webhook has expired"},
+	{CABundleExpiring, SeverityWarning, "the caBundle of a conversion webhook expires soon"},
+	{CABundleEmpty, SeverityWarning, "a conversion webhook behind a Service has no caBundle: only public authorities are trusted"},
+	{CABundleForeign, SeverityError, "a conversion webhook serves a certificate that its caBundle does not verify"},
+	{CertificateExpiring, SeverityWarning, "the certificate that a conversion webhook serves expires soon"},
+	{ServiceMissing, SeverityError, "the Service of a conversion webhook does not exist"},
+	{ServicePortMissing, SeverityError, "the Service of a conversion webhook lacks the port that is called"},
+	{ServiceWithoutEndpoints, SeverityError, "nothing that is ready stands behind the Service of a conversion webhook"},
+	{ReviewVersionOld, SeverityWarning, "a conversion webhook takes no ConversionReview v1"},
+	{ConversionFails, SeverityError, "an object cannot be read at a served version, because its conversion fails"},
+	{ReadFails, SeverityError, "an object cannot be read at a served version, for another reason"},
+	{ConversionUnproven, SeverityNote, "there is no object by which a conversion webhook can be tried"},
+	{PrunedAfterFailure, SeverityWarning, "status.storedVersions lists the storage version alone, although a StorageVersionMigration has failed"},
+	{StoredVersionsDoubtful, SeverityNote, "status.storedVersions lists the storage version alone, although objects have last been written at other versions, before spec.versions changed"},
+	{MigrationFailed, SeverityWarning, "a StorageVersionMigration has failed"},
+	{DeprecatedVersionServed, SeverityNote, "a deprecated version is served"},
+	{NotEstablished, SeverityError, "the API server does not serve the definition"},
+	{NamesNotAccepted, SeverityError, "the API server does not accept the names of the definition"},
+	{NonStructuralSchema, SeverityWarning, "a version has no structural schema"},
+	{PreservesUnknownFields, SeverityWarning, "spec.preserveUnknownFields is true: nothing is pruned, and no webhook can convert"},
+	{TerminatingStuck, SeverityError, "the definition is being deleted, and does not go"},
+	{PolicyNotReady, SeverityWarning, "the definition's ConversionPolicy is not Ready"},
+	{PolicyWithoutDefinition, SeverityWarning, "a ConversionPolicy has no definition"},
+}
+
+// Finding is something about one definition that its keepers should know.
+type Finding struct {
+	ID         ID         `json:"id"`
+	Severity   Severity   `json:"severity"`
+	Confidence Confidence `json:"confidence"`
+	// CRD is the name of the definition.
+	CRD string `json:"crd"`
+	// Version is the one that it is about, empty where it is about all.
+	Version string `json:"version,omitempty"`
+	// Evidence is what was seen, and what follows.
+	Evidence string `json:"evidence"`
+	// Fields are those that it is about, as a policy names them.
+	Fields []string `json:"fields,omitempty"`
+	// Cure says what to do.
+	Cure string `json:"cure"`
+}
+
+// certain makes a finding of the severity that its kind has.
+func (o *Observed) certain(id ID, version, evidence, cure string) Finding {
+	kind := Kinds[slices.IndexFunc(Kinds, func(kind Kind) bool { return kind.ID == id })]
+	return Finding{ID: id, Severity: kind.Severity, Confidence: Certain, CRD: o.name(), Version: version, Evidence: evidence, Cure: cure}
+}
+
+// as returns the finding with another severity and confidence.
+func (f Finding) as(severity Severity, confidence Confidence) Finding {
+	f.Severity, f.Confidence = severity, confidence
+	return f
+}
+
+// few lists the first names, and counts the others.
+func few(names []string) string {
+	const most = 5
+	if len(names) > most {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
+	}
+	return strings.Join(names, ", ")
+}

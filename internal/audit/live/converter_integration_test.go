@@ -1,0 +1,83 @@
+//go:build integration
+
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package live
+
+import (
+	"crypto/tls"
+	"encoding/json"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/conversion-operator/conversion-operator/internal/pki"
+)
+
+const loopback = "127.0.0.1"
+
+// converter is a conversion webhook on this machine.
+type converter struct {
+	url    string
+	bundle []byte
+}
+
+// newConverter starts one, under a certificate that is valid for a time.
+func newConverter(t *testing.T, valid time.Duration, answer http.HandlerFunc) converter {
+	t.Helper()
+	authority, err := pki.NewAuthority("converters of tests", time.Now(), 365*24*time.Hour)
+	must(t, err)
+	leaf, err := pki.IssueLeaf(authority, loopback, time.Now(), valid)
+	must(t, err)
+	pair, err := tls.X509KeyPair(leaf.Certificate, leaf.Key)
+	must(t, err)
+	server := httptest.NewUnstartedServer(answer)
+	server.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
+	server.Config.ErrorLog = log.New(io.Discard, "", 0) // who does not trust it says so elsewhere
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	return converter{server.URL, authority.Certificate}
+}
+
+// renames converts by changing apiVersion.
+func renames(w http.ResponseWriter, r *http.Request) {
+	review := apiextensionsv1.ConversionReview{}
+	if err := json.NewDecoder(r.Body).Decode(&review); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	review.Response = &apiextensionsv1.ConversionResponse{UID: review.Request.UID, Result: metav1.Status{Status: metav1.StatusSuccess}}
+	for _, raw := range review.Request.Objects {
+		object := &unstructured.Unstructured{}
+		if err := object.UnmarshalJSON(raw.Raw); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		object.SetAPIVersion(review.Request.DesiredAPIVersion)
+		review.Response.ConvertedObjects = append(review.Response.ConvertedObjects, runtime.RawExtension{Object: object})
+	}
+	review.Request = nil
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(review)
+}
+
+// refuses answers that it will not convert.
+func refuses(w http.ResponseWriter, r *http.Request) {
+	review := apiextensionsv1.ConversionReview{}
+	_ = json.NewDecoder(r.Body).Decode(&review)
+	review.Response = &apiextensionsv1.ConversionResponse{
+		UID: review.Request.UID, Result: metav1.Status{Status: metav1.StatusFailure, Message: "such an object is beyond me"},
+	}
+	review.Request = nil
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(review)
+}

@@ -1,0 +1,187 @@
+//go:build integration
+
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package live
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	storagemigrationv1 "k8s.io/api/storagemigration/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/conversion-operator/conversion-operator/internal/crds"
+)
+
+const year = 365 * 24 * time.Hour
+
+// definition has a group of its own, and no versions yet.
+func definition(group string) *apiextensionsv1.CustomResourceDefinition {
+	group = strings.Trim(strings.NewReplacer(",", "", "caBundle", "cabundle").Replace(strings.ToLower(group)), "-") + ".example.com"
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	crd.Name = "widgets." + group
+	crd.Spec.Group, crd.Spec.Scope = group, apiextensionsv1.ClusterScoped
+	crd.Spec.Names = apiextensionsv1.CustomResourceDefinitionNames{Plural: "widgets", Kind: "Widget"}
+	return crd
+}
+
+// at is a version, with fields as name or name:type.
+func at(name, is string, fields ...string) apiextensionsv1.CustomResourceDefinitionVersion {
+	schema := &apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{}}
+	for _, field := range fields {
+		field, kind, typed := strings.Cut(field, ":")
+		if !typed {
+			kind = "string"
+		}
+		schema.Properties[field] = apiextensionsv1.JSONSchemaProps{Type: kind}
+	}
+	return apiextensionsv1.CustomResourceDefinitionVersion{
+		Name: name, Served: strings.Contains(is, "served"), Storage: strings.Contains(is, "storage"), Deprecated: strings.Contains(is, "deprecated"),
+		Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: schema},
+	}
+}
+
+func planted(versions ...apiextensionsv1.CustomResourceDefinitionVersion) func(*testing.T, *cluster, *apiextensionsv1.CustomResourceDefinition) func(*Options) {
+	return func(t *testing.T, c *cluster, crd *apiextensionsv1.CustomResourceDefinition) func(*Options) {
+		t.Helper()
+		crd.Spec.Versions = versions
+		c.create(t, crd)
+		return nil
+	}
+}
+
+// promoted had v1beta1 as its storage version, and has v1 now.
+func promoted(t *testing.T, c *cluster, crd *apiextensionsv1.CustomResourceDefinition, is string) {
+	t.Helper()
+	planted(at("v1", "served", "a"), at("v1beta1", "served storage", "a"))(t, c, crd)
+	promote(t, c, crd, is)
+}
+
+func promote(t *testing.T, c *cluster, crd *apiextensionsv1.CustomResourceDefinition, is string) {
+	t.Helper()
+	c.change(t, crd.Name, func(crd *apiextensionsv1.CustomResourceDefinition) {
+		crd.Spec.Versions = []apiextensionsv1.CustomResourceDefinitionVersion{at("v1", "served storage", "a"), at("v1beta1", is, "a")}
+	})
+}
+
+// promotedWithObject has an object from before, by the clock of managedFields,
+// which goes by seconds.
+func promotedWithObject(t *testing.T, c *cluster, crd *apiextensionsv1.CustomResourceDefinition) {
+	t.Helper()
+	planted(at("v1", "served", "a"), at("v1beta1", "served storage", "a"))(t, c, crd)
+	c.object(t, crd, "v1beta1")
+	written := time.Now()
+	until(t, func(context.Context) (bool, error) { return time.Now().Unix() > written.Unix(), nil })
+	promote(t, c, crd, "served")
+}
+
+func prune(t *testing.T, c *cluster, crd *apiextensionsv1.CustomResourceDefinition) {
+	t.Helper()
+	c.changeStatus(t, crd.Name, func(crd *apiextensionsv1.CustomResourceDefinition) { crd.Status.StoredVersions = []string{"v1"} })
+}
+
+// converted has two versions, between which a webhook converts.
+func converted(by func(*testing.T) *apiextensionsv1.WebhookClientConfig, withObject bool) func(*testing.T, *cluster, *apiextensionsv1.CustomResourceDefinition) func(*Options) {
+	return func(t *testing.T, c *cluster, crd *apiextensionsv1.CustomResourceDefinition) func(*Options) {
+		t.Helper()
+		crd.Spec.Versions = []apiextensionsv1.CustomResourceDefinitionVersion{at("v1", "served storage", "a"), at("v1beta1", "served", "a", "b")}
+		convertBy(crd, by(t))
+		c.create(t, crd)
+		if withObject {
+			c.object(t, crd, "v1")
+		}
+		return nil
+	}
+}
+
+func convertBy(crd *apiextensionsv1.CustomResourceDefinition, config *apiextensionsv1.WebhookClientConfig) {
+	crd.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{
+		Strategy: apiextensionsv1.WebhookConverter,
+		Webhook:  &apiextensionsv1.WebhookConversion{ClientConfig: config, ConversionReviewVersions: []string{"v1"}},
+	}
+}
+
+func (c converter) config() *apiextensionsv1.WebhookClientConfig {
+	return &apiextensionsv1.WebhookClientConfig{URL: &c.url, CABundle: c.bundle}
+}
+
+func newRenaming(t *testing.T) *apiextensionsv1.WebhookClientConfig {
+	return newConverter(t, year, renames).config()
+}
+
+// newForeign is trusted by another authority than its own.
+func newForeign(t *testing.T) *apiextensionsv1.WebhookClientConfig {
+	config := newRenaming(t)
+	config.CABundle = newRenaming(t).CABundle
+	return config
+}
+
+func toService(name string, port int32) func(*testing.T) *apiextensionsv1.WebhookClientConfig {
+	return func(t *testing.T) *apiextensionsv1.WebhookClientConfig {
+		return &apiextensionsv1.WebhookClientConfig{
+			Service: &apiextensionsv1.ServiceReference{Namespace: "default", Name: name, Port: &port}, CABundle: newRenaming(t).CABundle,
+		}
+	}
+}
+
+func (c *cluster) service(t *testing.T, name string) {
+	t.Helper()
+	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 443}}}}
+	_, err := c.core.CoreV1().Services("default").Create(t.Context(), service, metav1.CreateOptions{})
+	must(t, err)
+}
+
+// migration is one that has ended; nobody else works on it here.
+func (c *cluster) migration(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition, ended storagemigrationv1.MigrationConditionType) {
+	t.Helper()
+	c.migrated(t, crd, "first", ended)
+}
+
+func (c *cluster) migrated(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition, name string, ended storagemigrationv1.MigrationConditionType) {
+	t.Helper()
+	migrations := c.core.StoragemigrationV1().StorageVersionMigrations()
+	made, err := migrations.Create(t.Context(), &storagemigrationv1.StorageVersionMigration{
+		ObjectMeta: metav1.ObjectMeta{Name: name + "." + crd.Name},
+		Spec:       storagemigrationv1.StorageVersionMigrationSpec{Resource: metav1.GroupResource{Group: crd.Spec.Group, Resource: "widgets"}},
+	}, metav1.CreateOptions{})
+	must(t, err)
+	made.Status.Conditions = []metav1.Condition{{Type: string(ended), Status: metav1.ConditionTrue, Reason: "Ended", Message: "1 object", LastTransitionTime: metav1.Now()}}
+	_, err = migrations.UpdateStatus(t.Context(), made, metav1.UpdateOptions{})
+	must(t, err)
+}
+
+// edit changes the bytes of a definition in etcd, as API servers of long ago have
+// left them.
+func (c *cluster) edit(t *testing.T, name, from, to string) {
+	t.Helper()
+	key := "/registry/apiextensions.k8s.io/customresourcedefinitions/" + name
+	until(t, func(ctx context.Context) (bool, error) {
+		found, err := c.etcd.Get(ctx, key)
+		if err != nil || len(found.Kvs) != 1 {
+			return false, fmt.Errorf("reading %s from etcd: %w", key, err)
+		}
+		if !bytes.Contains(found.Kvs[0].Value, []byte(from)) {
+			return false, fmt.Errorf("%s has no %s: %s", name, from, found.Kvs[0].Value)
+		}
+		_, err = c.etcd.Put(ctx, key, string(bytes.Replace(found.Kvs[0].Value, []byte(from), []byte(to), 1)))
+		return err == nil, err
+	})
+}
+
+// untilUnreadable waits until API servers have taken note of a definition that
+// lacks the version of a stored object.
+func (c *cluster) untilUnreadable(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition) {
+	t.Helper()
+	until(t, func(ctx context.Context) (bool, error) {
+		_, err := c.objects.Resource(crds.Resource(crd, "v1")).Get(ctx, "first", metav1.GetOptions{})
+		return err != nil, nil
+	})
+}

@@ -1,0 +1,146 @@
+//go:build integration
+
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package live
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sync/errgroup"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/yaml"
+
+	"github.com/conversion-operator/conversion-operator/internal/crds"
+	"github.com/conversion-operator/conversion-operator/internal/test/published"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// ofEach is how many definitions of a project are installed: it takes an API
+// server longer to serve a hundred than this test should last.
+const ofEach = 3
+
+// testPublished audits the definitions of public projects, as they are in their
+// repositories. What is found is in a golden file, and is true of them: some
+// await the installer that fills in their conversion webhook.
+func testPublished(t *testing.T, c *cluster) {
+	var definitions []*apiextensionsv1.CustomResourceDefinition
+	for _, project := range published.All {
+		all, err := published.Read(t.Context(), project)
+		must(t, err)
+		// Those with several versions first: there is more to say of them.
+		slices.SortStableFunc(all, func(a, b *apiextensionsv1.CustomResourceDefinition) int {
+			return len(b.Spec.Versions) - len(a.Spec.Versions)
+		})
+		definitions = append(definitions, all[:min(len(all), ofEach)]...)
+	}
+	c.install(t, definitions)
+
+	report := c.audit(t, c.reader(t, "with-objects", groupsOf(definitions)), func(*Options) {})
+	for _, missed := range report.NotChecked {
+		t.Errorf("the rights that are documented do not suffice: %s", missed)
+	}
+	// That of the operator is there, too.
+	if want := len(definitions) + 1; report.Definitions != want {
+		t.Errorf("%d definitions were looked at, want %d", report.Definitions, want)
+	}
+	var text strings.Builder
+	for _, finding := range report.Findings {
+		fmt.Fprintf(&text, "%s %s %s %s: %s\n", finding.Severity, finding.CRD, finding.ID, finding.Version, finding.Evidence)
+	}
+	golden := filepath.Join("testdata", "published.txt")
+	if *update {
+		must(t, os.WriteFile(golden, []byte(text.String()), 0o600))
+	}
+	want, err := os.ReadFile(golden)
+	must(t, err)
+	if diff := cmp.Diff(string(want), text.String()); diff != "" {
+		t.Errorf("findings (-want +got):\n%s", diff)
+	}
+	missed := c.audit(t, c.reader(t, "without-objects", nil), func(*Options) {}).NotChecked
+	if len(missed) == 0 || !strings.Contains(missed[0].Why, "cannot list resource") {
+		t.Errorf("without the right to read objects these are not checked: %v", missed)
+	}
+}
+
+func groupsOf(definitions []*apiextensionsv1.CustomResourceDefinition) []string {
+	var groups []string
+	for _, crd := range definitions {
+		groups = append(groups, crd.Spec.Group)
+	}
+	return groups
+}
+
+// install creates definitions, and waits until the API server serves them.
+func (c *cluster) install(t *testing.T, definitions []*apiextensionsv1.CustomResourceDefinition) {
+	t.Helper()
+	group, ctx := errgroup.WithContext(t.Context())
+	group.SetLimit(8)
+	for _, crd := range definitions {
+		group.Go(func() error {
+			_, err := c.crds.Create(ctx, crd, metav1.CreateOptions{})
+			return err
+		})
+	}
+	must(t, group.Wait())
+	until(t, func(ctx context.Context) (bool, error) {
+		list, err := c.crds.List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return false, err
+		}
+		for i := range list.Items {
+			if !crds.Condition(&list.Items[i], apiextensionsv1.Established) {
+				return false, nil
+			}
+		}
+		return true, nil
+	})
+}
+
+// reader is somebody with the rights that are documented, and those to read
+// objects of some groups.
+func (c *cluster) reader(t *testing.T, name string, groups []string) *rest.Config {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "..", "..", "api", "docs", "auditing.md"))
+	must(t, err)
+	_, block, _ := strings.Cut(string(text), "```yaml\n")
+	block, _, _ = strings.Cut(block, "```")
+	role := &rbacv1.ClusterRole{}
+	must(t, yaml.UnmarshalStrict([]byte(block), role))
+	role.Name = name
+	if len(groups) > 0 {
+		role.Rules = append(role.Rules, rbacv1.PolicyRule{APIGroups: groups, Resources: []string{"*"}, Verbs: []string{"get", "list"}})
+	}
+	_, err = c.core.RbacV1().ClusterRoles().Create(t.Context(), role, metav1.CreateOptions{})
+	must(t, err)
+	_, err = c.core.RbacV1().ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, Name: name, APIGroup: rbacv1.GroupName}},
+		RoleRef:    rbacv1.RoleRef{Kind: "ClusterRole", Name: name, APIGroup: rbacv1.GroupName},
+	}, metav1.CreateOptions{})
+	must(t, err)
+	config := rest.CopyConfig(c.config)
+	config.Impersonate = rest.ImpersonationConfig{UserName: name}
+	// Rights are known to the API server a moment after they are given.
+	until(t, func(ctx context.Context) (bool, error) {
+		review, err := c.core.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+			User: name, ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "list", Resource: "endpointslices", Group: "discovery.k8s.io"},
+		}}, metav1.CreateOptions{})
+		return err == nil && review.Status.Allowed, err
+	})
+	return config
+}

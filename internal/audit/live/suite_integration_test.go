@@ -1,0 +1,174 @@
+//go:build integration
+
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package live
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	clientset "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset/typed/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"github.com/conversion-operator/conversion-operator/internal/audit"
+	"github.com/conversion-operator/conversion-operator/internal/crds"
+)
+
+// patience is for an API server to follow a change, on a machine that has much to do.
+const patience = 2 * time.Minute
+
+// cluster is a real API server and the etcd behind it. No controllers run, so
+// nobody mends what is planted.
+type cluster struct {
+	config  *rest.Config
+	crds    clientset.CustomResourceDefinitionInterface
+	objects dynamic.Interface
+	core    kubernetes.Interface
+	etcd    *clientv3.Client
+}
+
+func start(t *testing.T) *cluster {
+	t.Helper()
+	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
+		t.Fatal("KUBEBUILDER_ASSETS is not set: run make integration")
+	}
+	environment := &envtest.Environment{
+		CRDDirectoryPaths:     []string{filepath.Join("..", "..", "..", "config", "crd", "bases")},
+		ErrorIfCRDPathMissing: true,
+	}
+	config, err := environment.Start()
+	must(t, err)
+	t.Cleanup(func() {
+		if err := environment.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	config.QPS, config.WarningHandler = -1, rest.NoWarnings{}
+	c := &cluster{config: config}
+	definitions, err := clientset.NewForConfig(config)
+	must(t, err)
+	c.crds = definitions.CustomResourceDefinitions()
+	c.objects, err = dynamic.NewForConfig(config)
+	must(t, err)
+	c.core, err = kubernetes.NewForConfig(config)
+	must(t, err)
+	c.etcd, err = clientv3.New(clientv3.Config{Endpoints: []string{environment.ControlPlane.Etcd.URL.String()}})
+	must(t, err)
+	t.Cleanup(func() { _ = c.etcd.Close() })
+	return c
+}
+
+// audit looks over the cluster.
+func (c *cluster) audit(t *testing.T, config *rest.Config, change func(*Options)) *audit.Report {
+	t.Helper()
+	options := Options{
+		Soon: 30 * 24 * time.Hour, AtOnce: 8, Threshold: audit.SeverityNote, Now: time.Now(), Progress: func(int, int) {},
+	}
+	change(&options)
+	report, err := Audit(t.Context(), config, options)
+	must(t, err)
+	return report
+}
+
+// lines are findings in short.
+func lines(findings []audit.Finding) []string {
+	found := []string{}
+	for _, finding := range findings {
+		found = append(found, strings.TrimSpace(fmt.Sprintf("%s %s %s %s", finding.Severity, finding.Confidence, finding.ID, finding.Version)))
+	}
+	slices.Sort(found)
+	return found
+}
+
+// create creates a definition, and waits until it is served as its status says.
+func (c *cluster) create(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition) {
+	t.Helper()
+	_, err := c.crds.Create(t.Context(), crd, metav1.CreateOptions{})
+	must(t, err)
+	c.untilDefinition(t, crd.Name, func(crd *apiextensionsv1.CustomResourceDefinition) bool {
+		return crds.Condition(crd, apiextensionsv1.Established)
+	})
+}
+
+// change changes a definition.
+func (c *cluster) change(t *testing.T, name string, change func(*apiextensionsv1.CustomResourceDefinition)) *apiextensionsv1.CustomResourceDefinition {
+	t.Helper()
+	return c.write(t, name, change, c.crds.Update)
+}
+
+// changeStatus changes a definition's status.
+func (c *cluster) changeStatus(t *testing.T, name string, change func(*apiextensionsv1.CustomResourceDefinition)) {
+	t.Helper()
+	c.write(t, name, change, c.crds.UpdateStatus)
+}
+
+type writeDefinition func(context.Context, *apiextensionsv1.CustomResourceDefinition, metav1.UpdateOptions) (*apiextensionsv1.CustomResourceDefinition, error)
+
+func (c *cluster) write(t *testing.T, name string, change func(*apiextensionsv1.CustomResourceDefinition), write writeDefinition) (written *apiextensionsv1.CustomResourceDefinition) {
+	t.Helper()
+	until(t, func(ctx context.Context) (bool, error) {
+		crd, err := c.crds.Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return false, err
+		}
+		change(crd)
+		written, err = write(ctx, crd, metav1.UpdateOptions{})
+		if apierrors.IsConflict(err) {
+			return false, nil // the API server's own controllers write it, too
+		}
+		return err == nil, err
+	})
+	return written
+}
+
+// untilDefinition waits for a state of a definition.
+func (c *cluster) untilDefinition(t *testing.T, name string, is func(*apiextensionsv1.CustomResourceDefinition) bool) {
+	t.Helper()
+	until(t, func(ctx context.Context) (bool, error) {
+		crd, err := c.crds.Get(ctx, name, metav1.GetOptions{})
+		return err == nil && is(crd), err
+	})
+}
+
+// object writes a Widget at a version, as soon as that is served.
+func (c *cluster) object(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition, version string, finalizers ...string) {
+	t.Helper()
+	object := &unstructured.Unstructured{Object: map[string]any{"a": "text"}}
+	object.SetAPIVersion(crd.Spec.Group + "/" + version)
+	object.SetKind(crd.Spec.Names.Kind)
+	object.SetName("first")
+	object.SetFinalizers(finalizers)
+	until(t, func(ctx context.Context) (bool, error) {
+		_, err := c.objects.Resource(crds.Resource(crd, version)).Create(ctx, object, metav1.CreateOptions{})
+		return err == nil, nil
+	})
+}
+
+func until(t *testing.T, is func(context.Context) (bool, error)) {
+	t.Helper()
+	must(t, wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, patience, true, is))
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,110 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package live
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/audit"
+	verify "github.com/conversion-operator/conversion-operator/internal/verify/live"
+)
+
+// surroundings are what belongs to definitions, by their names.
+type surroundings struct {
+	policies   map[string]*v1alpha1.ConversionPolicy
+	migrations map[string][]audit.Migration
+}
+
+// surroundings reads what there may be beside definitions. A kind that the
+// cluster does not have, it has no objects of.
+func (a *auditor) surroundings(ctx context.Context) error {
+	a.surround = surroundings{map[string]*v1alpha1.ConversionPolicy{}, map[string][]audit.Migration{}}
+	policies := v1alpha1.ConversionPolicyList{}
+	group := v1alpha1.GroupVersion
+	if err := a.optional(ctx, "ConversionPolicies", &policies, "/apis", group.Group, group.Version, "conversionpolicies"); err != nil {
+		return err
+	}
+	for i := range policies.Items {
+		a.surround.policies[policies.Items[i].Name] = &policies.Items[i]
+	}
+	return a.readMigrations(ctx)
+}
+
+// optional reads a list that need not be there, nor be readable. It fails where
+// there is no API server to speak with.
+func (a *auditor) optional(ctx context.Context, what string, into any, path ...string) error {
+	err := verify.Send(ctx, a.client.Get().AbsPath(path...), into)
+	switch {
+	case err == nil, apierrors.IsNotFound(err):
+		return nil
+	case isAnswer(err):
+		a.skip("", what, err)
+		return nil
+	}
+	return fmt.Errorf("reading %s: %w", what, err)
+}
+
+// isAnswer reports whether an error is what an API server said, to somebody whom
+// it knows.
+func isAnswer(err error) bool {
+	var status apierrors.APIStatus
+	return errors.As(err, &status) && !apierrors.IsUnauthorized(err)
+}
+
+// migrationVersions of storagemigration.k8s.io, of which a cluster has one or two.
+// In all of them these fields are the same.
+var migrationVersions = []string{"v1", "v1beta1", "v1alpha1"}
+
+type migration struct {
+	Metadata metav1.ObjectMeta `json:"metadata"`
+	Spec     struct {
+		Resource metav1.GroupResource `json:"resource"`
+	} `json:"spec"`
+	Status struct {
+		Conditions []metav1.Condition `json:"conditions"`
+	} `json:"status"`
+}
+
+func (a *auditor) readMigrations(ctx context.Context) error {
+	for _, version := range migrationVersions {
+		var list struct {
+			Kind  string      `json:"kind"`
+			Items []migration `json:"items"`
+		}
+		err := a.optional(ctx, "StorageVersionMigrations", &list, "/apis/storagemigration.k8s.io", version, "storageversionmigrations")
+		if err != nil {
+			return err
+		}
+		for _, item := range list.Items {
+			resource := item.Spec.Resource
+			name := resource.Resource + "." + resource.Group
+			a.surround.migrations[name] = append(a.surround.migrations[name], item.told())
+		}
+		if list.Kind != "" {
+			return nil
+		}
+	}
+	return nil
+}
+
+func (m *migration) told() audit.Migration {
+	told := audit.Migration{Name: m.Metadata.Name}
+	if failed := meta.FindStatusCondition(m.Status.Conditions, "Failed"); failed != nil && failed.Status == metav1.ConditionTrue {
+		told.Failed, told.Ended = failed.Message, failed.LastTransitionTime.Time
+		if told.Failed == "" {
+			told.Failed = "it does not say why"
+		}
+	}
+	if succeeded := meta.FindStatusCondition(m.Status.Conditions, "Succeeded"); succeeded != nil && succeeded.Status == metav1.ConditionTrue {
+		told.Succeeded, told.Ended = true, succeeded.LastTransitionTime.Time
+	}
+	return told
+}

@@ -1,0 +1,132 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package audit
+
+import (
+	"fmt"
+	"slices"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/crds"
+)
+
+const cureConvert = "convert between the versions (a ConversionPolicy with rules keeps such fields aside, and brings them back), make the schemas equal, or stop serving %s"
+
+// noneBetween looks at versions between which nothing converts. The API server
+// changes apiVersion then, and takes away what the other version does not know,
+// without a word. What rules would keep aside is what it takes away.
+func noneBetween(o *Observed) []Finding {
+	storage, inUse := crds.StorageVersion(o.CRD), crds.VersionsInUse(o.CRD)
+	if crds.Strategy(o.CRD) != apiextensionsv1.NoneConverter || len(inUse) < 2 || o.unpruned() {
+		return nil
+	}
+	var found []Finding
+	for _, version := range inUse {
+		if version != storage {
+			found = append(found, o.noneWith(version, storage)...)
+		}
+	}
+	return found
+}
+
+// unpruned reports that nothing is taken away from objects, whatever a schema lacks.
+func (o *Observed) unpruned() bool {
+	return o.CRD.Spec.PreserveUnknownFields || o.condition(apiextensionsv1.NonStructuralSchema, apiextensionsv1.ConditionTrue) != nil
+}
+
+// noneWith compares one version with the storage version.
+func (o *Observed) noneWith(version, storage string) []Finding {
+	result := conversion.Compile(o.only(version, storage), &v1alpha1.DeclarativeConverter{Hub: v1alpha1.VersionName(storage)})
+	if len(result.Errors) > 0 {
+		return o.incomparable(version, result.Errors)
+	}
+	var dropped, hidden []string
+	for _, leaf := range result.Leaves {
+		switch {
+		case leaf.Owner == conversion.OwnerExact, conversion.Accepted(o.acceptedLosses(), leaf.Path):
+		case leaf.Version == version:
+			dropped = append(dropped, leaf.Root)
+		default:
+			hidden = append(hidden, leaf.Root)
+		}
+	}
+	dropped, hidden = slices.Compact(dropped), slices.Compact(hidden)
+	// What both have, and neither has a place for, is not of the same shape.
+	inBoth := func(path string) bool { return slices.Contains(dropped, path) && slices.Contains(hidden, path) }
+	differ := slices.DeleteFunc(slices.Clone(dropped), func(path string) bool { return !inBoth(path) })
+	oneSided := func(paths []string) []string {
+		return slices.DeleteFunc(slices.Clone(paths), func(path string) bool { return slices.Contains(differ, path) })
+	}
+	return slices.Concat(o.differsFrom(version, storage, differ), o.lostWith(version, storage, oneSided(dropped)), o.hiddenFrom(version, storage, oneSided(hidden)))
+}
+
+// incomparable: a schema of a file that no API server would take.
+func (o *Observed) incomparable(version string, errs field.ErrorList) []Finding {
+	return []Finding{o.certain(NonStructuralSchema, version, "nothing converts, and the fields of the versions cannot be compared: "+errs.ToAggregate().Error(), cureStructure)}
+}
+
+// acceptedLosses are the fields that a policy of ours gives up by name.
+func (o *Observed) acceptedLosses() []string {
+	if o.Policy == nil || o.Policy.Spec.Converter.None == nil {
+		return nil
+	}
+	return o.Policy.Spec.Converter.None.AcceptedLosses
+}
+
+// differsFrom: fields that come to clients in a shape that they do not expect,
+// and that the schema refuses when they are written back.
+func (o *Observed) differsFrom(version, storage string, fields []string) []Finding {
+	if len(fields) == 0 {
+		return nil
+	}
+	finding := o.certain(NoneTypesDiffer, version,
+		fmt.Sprintf("nothing converts, and in %s the type of %s is another one than in the storage version %s: values written at one are invalid at the other: %s",
+			version, count(len(fields), "field"), storage, few(fields)),
+		fmt.Sprintf(cureConvert, version))
+	finding.Fields = fields
+	return []Finding{finding}
+}
+
+// lostWith: fields that can be written at a version, and are not stored.
+func (o *Observed) lostWith(version, storage string, fields []string) []Finding {
+	if len(fields) == 0 {
+		return nil
+	}
+	lacks := fmt.Sprintf("nothing converts, and the storage version %s lacks %s of %s", storage, count(len(fields), "field"), version)
+	finding := o.certain(NoneLosesFields, version,
+		lacks+": what is written to them is dropped without a word: "+few(fields), fmt.Sprintf(cureConvert, version))
+	if !crds.Serves(o.CRD, version) {
+		finding.Evidence = lacks + ", in which objects may still be stored: they are dropped when such an object is written: " + few(fields)
+		finding.Cure = "convert before objects are written or migrated: a ConversionPolicy with rules keeps such fields aside"
+	}
+	finding.Fields = fields
+	return []Finding{finding}
+}
+
+// hiddenFrom: fields that clients of a version do not see, and so drop when they
+// replace an object.
+func (o *Observed) hiddenFrom(version, storage string, fields []string) []Finding {
+	if len(fields) == 0 || !crds.Serves(o.CRD, version) {
+		return nil
+	}
+	finding := o.certain(NoneHidesFields, version,
+		fmt.Sprintf("nothing converts, and %s lacks %s of the storage version %s: who replaces an object at %s drops them without a word: %s",
+			version, count(len(fields), "field"), storage, version, few(fields)),
+		fmt.Sprintf(cureConvert, version))
+	finding.Fields = fields
+	return []Finding{finding}
+}
+
+// only is the definition with two of its versions.
+func (o *Observed) only(versions ...string) *apiextensionsv1.CustomResourceDefinition {
+	crd := *o.CRD
+	crd.Spec.Versions = slices.DeleteFunc(slices.Clone(crd.Spec.Versions), func(version apiextensionsv1.CustomResourceDefinitionVersion) bool {
+		return !slices.Contains(versions, version.Name)
+	})
+	return &crd
+}

@@ -1,0 +1,108 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package audit
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/conversion-operator/conversion-operator/internal/crds"
+)
+
+const curePruned = "do not drop a version from spec.versions before every object was rewritten: migrate again, and see that nothing failed. " +
+	"A ConversionPolicy with migration.mode Automatic proves it"
+
+// pruned looks for status.storedVersions that say less than the truth. Kubernetes'
+// own migration of stored versions takes the old ones out even when it has failed,
+// and so do people who want to get on with an upgrade.
+func pruned(o *Observed) []Finding {
+	storage := crds.StorageVersion(o.CRD)
+	alone := crds.StoredOnlyIn(o.CRD, storage)
+	if o.evident(storage) {
+		return nil
+	}
+	if failed := o.failedMigration(); failed != nil {
+		if alone {
+			return []Finding{o.certain(PrunedAfterFailure, "",
+				fmt.Sprintf("status.storedVersions lists %s alone, although StorageVersionMigration %s has failed (%s): objects that it did not rewrite are still stored in another version",
+					storage, failed.Name, failed.Failed), curePruned).as(SeverityWarning, Likely)}
+		}
+		return []Finding{o.certain(MigrationFailed, "",
+			fmt.Sprintf("StorageVersionMigration %s has failed: %s", failed.Name, failed.Failed), "mend what it names, and migrate again")}
+	}
+	if alone && o.CRD.Generation > 1 {
+		return o.doubtful(storage)
+	}
+	return nil
+}
+
+// evident reports whether the operator has evidence that all objects are in the
+// storage version.
+func (o *Observed) evident(storage string) bool {
+	if o.Policy == nil || o.Policy.Status.Evidence == nil {
+		return false
+	}
+	evidence := o.Policy.Status.Evidence
+	return evidence.CRDUID == o.CRD.UID && evidence.StorageVersion == storage
+}
+
+// failedMigration is one that no later one has made good, the first by name.
+func (o *Observed) failedMigration() *Migration {
+	for i := range o.Migrations {
+		failed := &o.Migrations[i]
+		mended := func(other Migration) bool { return other.Succeeded && !other.Ended.Before(failed.Ended) }
+		if failed.Failed != "" && !slices.ContainsFunc(o.Migrations, mended) {
+			return failed
+		}
+	}
+	return nil
+}
+
+// doubtful looks for objects that may be from a time in which another version
+// was the storage version: written last before spec.versions was, and never at
+// the storage version of now. At which version an object was written does not
+// tell in which it was stored, so this is a hint.
+func (o *Observed) doubtful(storage string) []Finding {
+	changed := versionsWritten(o.CRD.ManagedFields)
+	mended := func(migration Migration) bool { return migration.Succeeded && migration.Ended.After(changed) }
+	if changed.IsZero() || slices.ContainsFunc(o.Migrations, mended) {
+		return nil
+	}
+	var names, versions []string
+	for _, object := range o.Objects {
+		if object.Written.Before(changed) && len(object.Versions) > 0 && !slices.Contains(object.Versions, storage) {
+			names, versions = append(names, object.Name), append(versions, object.Versions...)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	slices.Sort(names)
+	slices.Sort(versions)
+	return []Finding{o.certain(StoredVersionsDoubtful, "",
+		fmt.Sprintf("status.storedVersions lists %s alone, and %d of %d objects that were looked at have last been written at %s only, before spec.versions last changed: they may be stored in an older version (%s)",
+			storage, len(names), len(o.Objects), few(slices.Compact(versions)), few(names)), curePruned).as(SeverityNote, Possible)}
+}
+
+// versionsWritten is when spec.versions was last written, by anybody who is still
+// remembered; zero where nobody is.
+func versionsWritten(entries []metav1.ManagedFieldsEntry) time.Time {
+	var last time.Time
+	for _, entry := range entries {
+		var owned struct {
+			Spec map[string]json.RawMessage `json:"f:spec"`
+		}
+		if entry.Subresource != "" || entry.FieldsV1 == nil || entry.Time == nil || json.Unmarshal(entry.FieldsV1.GetRawBytes(), &owned) != nil {
+			continue
+		}
+		if _, has := owned.Spec["f:versions"]; has && entry.Time.After(last) {
+			last = entry.Time.Time
+		}
+	}
+	return last
+}

@@ -1,0 +1,123 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package audit
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// sample has findings of all severities, in no order, and things that were not checked.
+func sample(threshold Severity) *Report {
+	return NewReport(3, []Finding{
+		{ID: ConversionUnproven, Severity: SeverityNote, Confidence: Certain, CRD: "b.example.com", Evidence: "there is no object", Cure: "create one"},
+		{ID: StoredVersionOld, Severity: SeverityWarning, Confidence: Certain, CRD: "b.example.com", Version: "v1", Evidence: "it is listed", Cure: "migrate"},
+		{ID: NoneLosesFields, Severity: SeverityError, Confidence: Certain, CRD: "c.example.com", Version: "v2", Evidence: "two fields", Fields: []string{".a", ".b"}, Cure: "convert"},
+		{ID: PrunedAfterFailure, Severity: SeverityWarning, Confidence: Likely, CRD: "a.example.com", Evidence: "a server says:\n\tmore <than> \x1b[2Jone line", Cure: "migrate"},
+		{ID: StoredVersionOld, Severity: SeverityWarning, Confidence: Certain, CRD: "b.example.com", Version: "v0", Evidence: "it is listed", Cure: "migrate"},
+	}, []NotChecked{{"c.example.com", "objects at v1", "forbidden"}, {"", "ConversionPolicies", "forbidden"}}, threshold)
+}
+
+func TestReport(t *testing.T) {
+	write := func(table Table) func(*Report, *bytes.Buffer) error {
+		return func(r *Report, out *bytes.Buffer) error { return r.WriteTable(out, table) }
+	}
+	for name, test := range map[string]struct {
+		threshold Severity
+		write     func(*Report, *bytes.Buffer) error
+	}{
+		"table.txt":        {SeverityNote, write(Table{})},
+		"table-errors.txt": {SeverityError, write(Table{})},
+		"wide.txt":         {SeverityNote, write(Table{Wide: true})},
+		"color.txt":        {SeverityNote, write(Table{Color: true})},
+		"summary.txt":      {SeverityWarning, func(r *Report, out *bytes.Buffer) error { return r.WriteSummary(out) }},
+		"report.json": {SeverityWarning, func(r *Report, out *bytes.Buffer) error {
+			encoder := json.NewEncoder(out)
+			encoder.SetIndent("", "  ")
+			return encoder.Encode(r)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			out := &bytes.Buffer{}
+			if err := test.write(sample(test.threshold), out); err != nil {
+				t.Fatal(err)
+			}
+			golden := filepath.Join("testdata", name)
+			if *update {
+				if err := os.WriteFile(golden, out.Bytes(), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(golden)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(want), out.String()); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", golden, diff)
+			}
+		})
+	}
+}
+
+// TestColorsKeepColumns: without its colors, a table is the one without colors.
+func TestColorsKeepColumns(t *testing.T) {
+	var colored, uncolored bytes.Buffer
+	for out, table := range map[*bytes.Buffer]Table{&colored: {Color: true}, &uncolored: {}} {
+		if err := sample(SeverityNote).WriteTable(out, table); err != nil {
+			t.Fatal(err)
+		}
+	}
+	columns := func(text string) []int {
+		var at []int
+		for line := range strings.Lines(text) {
+			at = append(at, strings.Index(line, "example.com"))
+		}
+		return at[1:]
+	}
+	bare := strings.NewReplacer(reset, "", plain, "", red, "", yellow, "", cyan, "").Replace(colored.String())
+	if bare == colored.String() {
+		t.Error("there are no colors")
+	}
+	if diff := cmp.Diff(columns(uncolored.String()), columns(bare)); diff != "" {
+		t.Errorf("columns (-uncolored +colored):\n%s", diff)
+	}
+}
+
+func TestNothingFound(t *testing.T) {
+	var table, summary bytes.Buffer
+	report := NewReport(1, nil, nil, SeverityNote)
+	if err := report.WriteTable(&table, Table{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := report.WriteSummary(&summary); err != nil {
+		t.Fatal(err)
+	}
+	if table.Len() > 0 || summary.String() != "1 definition: 0 errors, 0 warnings, 0 notes\n" {
+		t.Errorf("table %q, summary %q", table.String(), summary.String())
+	}
+}
+
+// TestManyNotChecked: what is the same for each of hundreds of kinds is not told hundreds of times.
+func TestManyNotChecked(t *testing.T) {
+	var missed []NotChecked
+	for range 300 {
+		missed = append(missed, NotChecked{What: "objects", Why: "forbidden"})
+	}
+	var summary bytes.Buffer
+	if err := NewReport(300, nil, missed, SeverityNote).WriteSummary(&summary); err != nil {
+		t.Fatal(err)
+	}
+	if lines := strings.Count(summary.String(), "\n"); lines != 7 || !strings.HasSuffix(summary.String(), "not checked: 295 more, see -o json\n") {
+		t.Errorf("summary is\n%s", summary.String())
+	}
+}

@@ -1,0 +1,71 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package audit
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/conversion-operator/conversion-operator/internal/crds"
+)
+
+const cureMigrate = "rewrite all objects in %s, by a ConversionPolicy with migration.mode Automatic or a StorageVersionMigration; " +
+	"take %s out of status.storedVersions only when every object is rewritten"
+
+// storedVersions looks at versions in which objects may still be, and that stand
+// in the way of an upgrade: the API server refuses a definition without them.
+func storedVersions(o *Observed) []Finding {
+	var found []Finding
+	storage := crds.StorageVersion(o.CRD)
+	for _, name := range o.CRD.Status.StoredVersions {
+		version := o.version(name)
+		switch {
+		case version == nil:
+			found = append(found, o.certain(StoredVersionUnknown, name,
+				fmt.Sprintf("status.storedVersions lists %s, which is not in spec.versions: objects that are stored in it cannot be read", name),
+				fmt.Sprintf("put %s back into spec.versions, with served: false; then ", name)+fmt.Sprintf(cureMigrate, storage, name)))
+		case name == storage && !version.Served:
+			found = append(found, o.certain(StoredVersionUnserved, name,
+				fmt.Sprintf("%s is the storage version and is not served: no client reads objects as they are stored", name),
+				"serve it, or make a served version the storage version and migrate").as(SeverityNote, Certain))
+		case name == storage:
+		case !version.Served:
+			found = append(found, o.certain(StoredVersionUnserved, name,
+				fmt.Sprintf("status.storedVersions lists %s, which is not served: objects may still be stored in it, and removing it from spec.versions is refused", name),
+				fmt.Sprintf(cureMigrate, storage, name)))
+		default:
+			found = append(found, o.certain(StoredVersionOld, name,
+				fmt.Sprintf("status.storedVersions lists %s beside the storage version %s: an upgrade that drops %s is refused%s", name, storage, name, orDeprecated(version.Deprecated)),
+				fmt.Sprintf(cureMigrate, storage, name)))
+		}
+	}
+	return found
+}
+
+func orDeprecated(deprecated bool) string {
+	if deprecated {
+		return "; it is deprecated, so one may come"
+	}
+	return ""
+}
+
+// upgrade holds a manifest against the versions in which objects may be stored.
+func upgrade(o *Observed) []Finding {
+	if o.Next == nil {
+		return nil
+	}
+	var has []string
+	for _, version := range o.Next.Spec.Versions {
+		has = append(has, version.Name)
+	}
+	var found []Finding
+	for _, name := range o.CRD.Status.StoredVersions {
+		if !slices.Contains(has, name) {
+			found = append(found, o.certain(UpgradeDropsStoredVersion, name,
+				fmt.Sprintf("the new manifest has %s only, and status.storedVersions lists %s: the API server will refuse the manifest", few(has), name),
+				"before the upgrade, "+fmt.Sprintf(cureMigrate, "a version that stays", name)))
+		}
+	}
+	return found
+}

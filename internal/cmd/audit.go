@@ -1,0 +1,232 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cmd
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"sigs.k8s.io/yaml"
+
+	"github.com/conversion-operator/conversion-operator/internal/audit"
+	"github.com/conversion-operator/conversion-operator/internal/audit/live"
+	"github.com/conversion-operator/conversion-operator/internal/manifest"
+)
+
+// auditOptions are the flags of the audit command.
+type auditOptions struct {
+	config   *genericclioptions.ConfigFlags
+	files    []string
+	upgrade  []string
+	output   string
+	severity string
+	noReads  bool
+	soon     time.Duration
+	atOnce   int
+}
+
+func newAuditCommand() *cobra.Command {
+	options := auditOptions{config: genericclioptions.NewConfigFlags(true)}
+	command := &cobra.Command{
+		Use:   "audit [CUSTOMRESOURCEDEFINITION...]",
+		Short: "Look for what endangers objects of CustomResourceDefinitions, in any cluster",
+		Long: `Look for what endangers objects of CustomResourceDefinitions, in any cluster:
+stored versions that block an upgrade, versions between which fields are lost,
+conversion webhooks that do not answer or are not trusted, and more. No operator
+is needed, and nothing is written.
+
+Whether a conversion webhook works is seen by reading one object of each kind at
+each served version, its metadata alone. --no-reads leaves that out. What may not
+be read is reported as not checked.
+
+With -f, the definitions are those in files, and no cluster is asked. With
+--upgrade, the definitions of the cluster are held against manifests that are
+about to replace them.
+
+Rights: get and list of customresourcedefinitions, conversionpolicies,
+storageversionmigrations, services and endpointslices, and of the custom
+resources themselves unless --no-reads.
+
+Exit codes:
+  0  nothing was found that is as bad as --severity, or worse
+  1  something was
+  2  it could not be looked at: a flag is wrong, a file or the cluster cannot
+     be read`,
+		Example: `  conversion-operator audit
+  conversion-operator audit certificates.cert-manager.io --severity note -o wide
+  conversion-operator audit --upgrade new-crds.yaml
+  conversion-operator audit -f config/crd -o json`,
+	}
+	options.addFlags(command)
+	return forPeople(command, cobra.ArbitraryArgs, func(command *cobra.Command, args []string) error {
+		if err := options.validate(args); err != nil {
+			return err
+		}
+		return options.run(command, args)
+	})
+}
+
+func (o *auditOptions) addFlags(command *cobra.Command) {
+	// Nothing is discovered, so nothing is cached; definitions have no namespace.
+	o.config.CacheDir, o.config.Namespace = nil, nil
+	flags := command.Flags()
+	o.config.AddFlags(flags)
+	flags.StringArrayVarP(&o.files, "filename", "f", nil, "file or directory of CustomResourceDefinitions, - for stdin; can be given several times; no cluster is asked")
+	flags.StringArrayVar(&o.upgrade, "upgrade", nil, "file or directory of CustomResourceDefinitions that are about to be applied; can be given several times; only these are looked at")
+	flags.StringVarP(&o.output, "output", "o", "table", "form of the report: table, wide, json or yaml")
+	flags.StringVar(&o.severity, "severity", "warning", "mildest finding that is shown and counts: error, warning or note")
+	flags.BoolVar(&o.noReads, "no-reads", false, "read no custom resources: whether conversion webhooks work is not seen then")
+	flags.DurationVar(&o.soon, "expires-within", 30*24*time.Hour, "how long before its end a certificate is reported")
+	flags.IntVar(&o.atOnce, "at-once", 8, "definitions that are looked at, and in memory, at once")
+}
+
+func (o *auditOptions) validate(names []string) error {
+	switch {
+	case !slices.Contains([]string{"table", "wide", "json", "yaml"}, o.output):
+		return fmt.Errorf("--output must be table, wide, json or yaml, is %q", o.output)
+	case !slices.Contains(audit.Severities, o.threshold()):
+		return fmt.Errorf("--severity must be error, warning or note, is %q", o.severity)
+	case o.atOnce < 1:
+		return fmt.Errorf("--at-once must be at least 1, is %d", o.atOnce)
+	case o.soon < 0:
+		return fmt.Errorf("--expires-within must not be negative, is %s", o.soon)
+	case len(o.files) > 0 && len(o.upgrade) > 0:
+		return errors.New("-f and --upgrade exclude each other: an upgrade is held against what a cluster has")
+	case len(names) > 0 && len(o.files)+len(o.upgrade) > 0:
+		return errors.New("name definitions, or pass files: with files, those in them are looked at")
+	}
+	return nil
+}
+
+// threshold is the flag, which people may write as they like.
+func (o *auditOptions) threshold() audit.Severity {
+	return audit.Severity(strings.ToUpper(o.severity[:min(1, len(o.severity))]) + strings.ToLower(o.severity[min(1, len(o.severity)):]))
+}
+
+func (o *auditOptions) run(command *cobra.Command, names []string) error {
+	report, err := o.look(command, names)
+	if err != nil {
+		return err
+	}
+	if err := o.write(command, report); err != nil {
+		return err
+	}
+	if len(report.Findings) > 0 {
+		return &exitError{exitFound, errors.New("not all is well: the report says what")}
+	}
+	return nil
+}
+
+func (o *auditOptions) look(command *cobra.Command, names []string) (*audit.Report, error) {
+	if len(o.files) > 0 {
+		return o.lookAtFiles(command.InOrStdin())
+	}
+	next := map[string]*apiextensionsv1.CustomResourceDefinition{}
+	if len(o.upgrade) > 0 {
+		crds, err := definitionsIn(o.upgrade, command.InOrStdin())
+		if err != nil {
+			return nil, err
+		}
+		for _, crd := range crds {
+			next[crd.Name], names = crd, append(names, crd.Name)
+		}
+	}
+	return o.lookAtCluster(command.Context(), names, next, command.ErrOrStderr())
+}
+
+func (o *auditOptions) lookAtFiles(stdin io.Reader) (*audit.Report, error) {
+	crds, err := definitionsIn(o.files, stdin)
+	if err != nil {
+		return nil, err
+	}
+	var findings []audit.Finding
+	for _, crd := range crds {
+		findings = append(findings, audit.Look(&audit.Observed{CRD: crd, Now: time.Now(), Soon: o.soon})...)
+	}
+	return audit.NewReport(len(crds), findings, nil, o.threshold()), nil
+}
+
+func (o *auditOptions) lookAtCluster(
+	ctx context.Context, names []string, next map[string]*apiextensionsv1.CustomResourceDefinition, stderr io.Writer,
+) (*audit.Report, error) {
+	config, err := o.config.ToRESTConfig()
+	if err != nil {
+		return nil, fmt.Errorf("find the API server: %w", err)
+	}
+	progress := &progress{to: stderr, person: isTerminal(stderr), what: "definitions"}
+	report, err := live.Audit(ctx, config, live.Options{
+		Names: slices.Compact(slices.Sorted(slices.Values(names))), Next: next, NoReads: o.noReads, Soon: o.soon, AtOnce: o.atOnce,
+		Threshold: o.threshold(), Now: time.Now(),
+		Progress: func(done, of int) { progress.page(int64(done), int64(of-done)) },
+	})
+	progress.clear()
+	return report, err
+}
+
+// definitionsIn are those in files, whatever else is there.
+func definitionsIn(files []string, stdin io.Reader) ([]*apiextensionsv1.CustomResourceDefinition, error) {
+	documents, err := manifest.ReadAll(files, stdin)
+	if err != nil {
+		return nil, err
+	}
+	var found []*apiextensionsv1.CustomResourceDefinition
+	for _, document := range documents {
+		objects, err := document.Objects()
+		if err != nil {
+			return nil, err
+		}
+		for _, object := range objects {
+			if object.Kind != "CustomResourceDefinition" {
+				continue
+			}
+			crd, err := decodeDefinition(object)
+			if err != nil {
+				return nil, err
+			}
+			found = append(found, crd)
+		}
+	}
+	if len(found) == 0 {
+		return nil, fmt.Errorf("%s: no CustomResourceDefinition is there", sourcesOf(files))
+	}
+	return found, nil
+}
+
+func (o *auditOptions) write(command *cobra.Command, report *audit.Report) error {
+	stdout := command.OutOrStdout()
+	switch o.output {
+	case "json":
+		return writeJSON(stdout, report)
+	case "yaml":
+		text, err := yaml.Marshal(report)
+		if err != nil {
+			return err
+		}
+		_, err = stdout.Write(text)
+		return err
+	}
+	table := audit.Table{Wide: o.output == "wide", Color: isTerminal(stdout) && os.Getenv("NO_COLOR") == ""}
+	if err := report.WriteTable(stdout, table); err != nil {
+		return err
+	}
+	return report.WriteSummary(command.ErrOrStderr())
+}
+
+// writeJSON writes what programs read, and people may.
+func writeJSON(w io.Writer, report any) error {
+	encoder := json.NewEncoder(w)
+	encoder.SetIndent("", "  ")
+	encoder.SetEscapeHTML(false)
+	return encoder.Encode(report)
+}

@@ -1,0 +1,61 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cmd
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// TestAuditColors: on a terminal, and not where NO_COLOR asks for none.
+func TestAuditColors(t *testing.T) {
+	file := write(t, "bad.yaml", lossy)
+	for noColor, want := range map[string]bool{"": true, "1": false} {
+		t.Setenv("NO_COLOR", noColor)
+		near, far := terminal(t)
+		root := NewRootCommand()
+		root.SetOut(far)
+		root.SetErr(&bytes.Buffer{})
+		root.SetArgs([]string{"audit", "-f", file})
+		if err := root.Execute(); ExitCode(err) != 1 {
+			t.Fatal(err)
+		}
+		text := make([]byte, 4096)
+		n, err := near.Read(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(string(text[:n]), "\x1b["); got != want {
+			t.Errorf("NO_COLOR=%q: colors: %t, want %t:\n%s", noColor, got, want, text[:n])
+		}
+	}
+}
+
+// terminal is a pseudoterminal: what is written to its far end is read at its near one.
+func terminal(t *testing.T) (near, far *os.File) {
+	t.Helper()
+	near, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = near.Close() })
+	if err := unix.IoctlSetPointerInt(int(near.Fd()), unix.TIOCSPTLCK, 0); err != nil {
+		t.Fatal(err)
+	}
+	number, err := unix.IoctlGetInt(int(near.Fd()), unix.TIOCGPTN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	far, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = far.Close() })
+	return near, far
+}

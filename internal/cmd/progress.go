@@ -1,0 +1,37 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cmd
+
+import (
+	"fmt"
+	"io"
+)
+
+// progress tells a person how far a command is, and a log how it ended.
+type progress struct {
+	to     io.Writer
+	person bool
+	// what is counted, in the plural.
+	what string
+	done int64
+}
+
+func (p *progress) page(done, remaining int64) {
+	p.done = done
+	if p.person {
+		// Back to the start of the line, and away with what was there.
+		fmt.Fprintf(p.to, "\r\x1b[K%d of %d %s", done, done+remaining, p.what)
+	}
+}
+
+func (p *progress) clear() {
+	if p.person {
+		fmt.Fprint(p.to, "\r\x1b[K")
+	}
+}
+
+func (p *progress) end() {
+	p.clear()
+	fmt.Fprintf(p.to, "%d %s read\n", p.done, p.what)
+}
