@@ -62,9 +62,11 @@ func (r *ConversionPolicyReconciler) do(ctx context.Context, policy *v1alpha1.Co
 		return r.restoreCRD(ctx, step)
 	case plan.PruneStoredVersions:
 		return r.pruneStoredVersions(ctx, step)
+	case plan.EditVersions:
+		return r.editVersions(ctx, step)
 	case plan.SuspendRun:
 		return r.suspendRun(ctx, step)
-	case plan.TakeSamples, plan.AskAPIServer, plan.CountWrites:
+	case plan.TakeSamples, plan.AskAPIServer, plan.CountWrites, plan.ReadRequests, plan.ClearManagedFields:
 		r.Investigator.do(policy.Name, step)
 		return nil
 	case plan.Warn:
@@ -87,6 +89,8 @@ func describe(step plan.Step) string {
 		return "switch CustomResourceDefinition " + step.Pin.Name + " to the webhook"
 	case plan.RestoreCRD:
 		return "restore the conversion of CustomResourceDefinition " + step.Pin.Name
+	case plan.EditVersions:
+		return "change spec.versions of CustomResourceDefinition " + step.Pin.Name
 	case plan.PruneStoredVersions:
 		return "prune status.storedVersions of CustomResourceDefinition " + step.Pin.Name
 	}

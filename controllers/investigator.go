@@ -17,19 +17,23 @@ import (
 
 // Investigator finds out, in the background, what takes its time: whether live
 // objects come back as they were (samples.go), whether an API server reaches the
-// converter (ask_apiserver.go), and what was written while nothing was converted
-// (writes.go).
+// converter (ask_apiserver.go), what was written while nothing was converted
+// (writes.go), and who still asks for which version (deprecated_requests.go). It also
+// lets objects forget a version (managed_fields.go).
 type Investigator struct {
-	// TakeSamples, AskAPIServer and CountWrites do the work.
+	// TakeSamples, AskAPIServer, CountWrites, ReadRequests and ClearManagedFields do the work.
 	TakeSamples  func(context.Context, plan.TakeSamples) plan.Inquiry
 	AskAPIServer func(context.Context, plan.AskAPIServer) plan.Inquiry
 	CountWrites  func(context.Context, plan.CountWrites) plan.Inquiry
+	ReadRequests func(context.Context, plan.ReadRequests) plan.Inquiry
+	// ClearManagedFields changes objects, as the user that may.
+	ClearManagedFields func(context.Context, plan.ClearManagedFields) plan.Inquiry
 	// Tidy ends what a manager left behind that died while it asked; may be nil.
 	Tidy func(context.Context) error
 	// Now is the clock.
 	Now func() time.Time
 
-	samples, apiServer, writes *inquiries
+	samples, apiServer, writes, requests, clearing *inquiries
 	// lasting is the context of all work: it ends with the manager.
 	lasting context.Context
 	done    chan event.GenericEvent
@@ -40,19 +44,26 @@ type Investigator struct {
 func NewInvestigator(config *rest.Config, writer client.Writer, direct client.Reader, now func() time.Time) *Investigator {
 	read := &reader{config: config, slots: make(chan struct{}, readsAtOnce)}
 	ask := &asker{client: writer, live: direct, turn: make(chan struct{}, 1)}
-	return &Investigator{TakeSamples: read.takeSamples, AskAPIServer: ask.ask, CountWrites: read.countWrites, Tidy: ask.rest, Now: now}
+	look := &meter{config: config, now: now}
+	return &Investigator{
+		TakeSamples: read.takeSamples, AskAPIServer: ask.ask, CountWrites: read.countWrites,
+		ReadRequests: look.requests, ClearManagedFields: read.clearManagedFields, Tidy: ask.rest, Now: now,
+	}
 }
 
 // start prepares for inquiries that last as long as ctx.
 func (i *Investigator) start(ctx context.Context) {
 	i.lasting, i.done = ctx, make(chan event.GenericEvent)
-	i.samples, i.apiServer, i.writes = newInquiries(i.Now, i.done), newInquiries(i.Now, i.done), newInquiries(i.Now, i.done)
+	for _, kind := range []**inquiries{&i.samples, &i.apiServer, &i.writes, &i.requests, &i.clearing} {
+		*kind = newInquiries(i.Now, i.done)
+	}
 }
 
 // observe fills in what is known about a policy.
 func (i *Investigator) observe(observed *plan.Observed) {
 	policy := observed.Policy.Name
 	observed.Samples, observed.APIServer, observed.Written = i.samples.of(policy), i.apiServer.of(policy), i.writes.of(policy)
+	observed.Requested, observed.Cleared = i.requests.of(policy), i.clearing.of(policy)
 }
 
 // do starts an inquiry, and does not wait for it.
@@ -64,12 +75,16 @@ func (i *Investigator) do(policy string, step plan.Step) {
 		i.apiServer.ask(i.lasting, policy, step.Subject, func(ctx context.Context) plan.Inquiry { return i.AskAPIServer(ctx, step) })
 	case plan.CountWrites:
 		i.writes.ask(i.lasting, policy, step.Subject, func(ctx context.Context) plan.Inquiry { return i.CountWrites(ctx, step) })
+	case plan.ReadRequests:
+		i.requests.ask(i.lasting, policy, step.Subject, func(ctx context.Context) plan.Inquiry { return i.ReadRequests(ctx, step) })
+	case plan.ClearManagedFields:
+		i.clearing.ask(i.lasting, policy, step.Subject, func(ctx context.Context) plan.Inquiry { return i.ClearManagedFields(ctx, step) })
 	}
 }
 
 // forget what was asked about a policy that is gone.
 func (i *Investigator) forget(policy string) {
-	for _, asked := range []*inquiries{i.samples, i.apiServer, i.writes} {
+	for _, asked := range []*inquiries{i.samples, i.apiServer, i.writes, i.requests, i.clearing} {
 		asked.forget(policy)
 	}
 }

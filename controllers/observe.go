@@ -28,7 +28,7 @@ func (r *ConversionPolicyReconciler) observe(ctx context.Context, policy *v1alph
 	for _, read := range []func(context.Context, *plan.Observed) error{
 		r.observeCRD, r.observeCertificates, r.observePlans, r.observeDeployment, r.observeImages,
 		r.observePods, r.observeBudget, r.observeService, r.observeEndpoints, r.observeExternal,
-		r.observeRuns, r.observeForeignMigration, r.observeReadRights,
+		r.observeRuns, r.observeForeignMigration, r.observeObjectRights,
 	} {
 		if err := read(ctx, &observed); err != nil {
 			return observed, fmt.Errorf("observe policy %s: %w", policy.Name, err)
@@ -133,10 +133,18 @@ func (r *ConversionPolicyReconciler) observeEndpoints(ctx context.Context, obser
 	return nil
 }
 
-func (r *ConversionPolicyReconciler) observeReadRights(ctx context.Context, observed *plan.Observed) error {
-	err := r.Client.Get(ctx, client.ObjectKey{Name: plan.ReadRightsName(observed.Policy.Name)}, &rbacv1.ClusterRole{})
-	observed.ReadRights = err == nil
-	return client.IgnoreNotFound(err)
+func (r *ConversionPolicyReconciler) observeObjectRights(ctx context.Context, observed *plan.Observed) error {
+	for name, there := range map[string]*bool{
+		plan.ReadRightsName(observed.Policy.Name):  &observed.ReadRights,
+		plan.ClearRightsName(observed.Policy.Name): &observed.ClearRights,
+	} {
+		err := r.Client.Get(ctx, client.ObjectKey{Name: name}, &rbacv1.ClusterRole{})
+		if client.IgnoreNotFound(err) != nil {
+			return err
+		}
+		*there = err == nil
+	}
+	return nil
 }
 
 // childrenOf selects what was made for a policy, in the operator's namespace.

@@ -89,7 +89,7 @@ func (r *ConversionPolicyReconciler) tendOrphan(ctx context.Context, name string
 	}
 	observed := plan.Observed{Settings: r.Settings, Now: r.Now(),
 		Policy: &v1alpha1.ConversionPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}}}
-	for _, read := range []func(context.Context, *plan.Observed) error{r.observeCRD, r.observeCertificates, r.observePods, r.observeRuns, r.observeReadRights} {
+	for _, read := range []func(context.Context, *plan.Observed) error{r.observeCRD, r.observeCertificates, r.observePods, r.observeRuns, r.observeObjectRights} {
 		if err := read(ctx, &observed); err != nil {
 			return ctrl.Result{}, fmt.Errorf("observe what is left of policy %s: %w", name, err)
 		}

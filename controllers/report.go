@@ -104,10 +104,11 @@ func repeats(condition metav1.Condition, all []metav1.Condition) bool {
 }
 
 // toldOtherwise are the reasons of conditions that have no event: they say
-// nothing, or events of their own have told, of drift (apply_drift.go) and of
-// migration runs.
+// nothing, or events of their own have told, of drift (apply_drift.go), with who it
+// was, and of migration runs.
 var toldOtherwise = []string{
 	v1alpha1.ReasonNotEvaluated, v1alpha1.ReasonConversionDrifted, v1alpha1.ReasonConversionContested,
+	v1alpha1.ReasonVersionsDrifted, v1alpha1.ReasonVersionsContested,
 	v1alpha1.ReasonMigrating, v1alpha1.ReasonMigrationPaused, v1alpha1.ReasonPruning, v1alpha1.ReasonMigrated,
 	v1alpha1.ReasonObjectsFailed, v1alpha1.ReasonMigrationFailed,
 }

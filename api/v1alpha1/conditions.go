@@ -23,8 +23,10 @@ const (
 	ConversionVerifiedCondition = "ConversionVerified"
 	// ConversionConfiguredCondition: the CustomResourceDefinition converts through the converter pods.
 	ConversionConfiguredCondition = "ConversionConfigured"
-	// StorageMigratedCondition: every stored object is in the storage version.
+	// StorageMigratedCondition: the storage version is the wanted one, and every stored object is in it.
 	StorageMigratedCondition = "StorageMigrated"
+	// VersionsRetiredCondition: the versions of spec.retirement are where the policy wants them.
+	VersionsRetiredCondition = "VersionsRetired"
 
 	// DeletionBlockedCondition is True when deleting the policy would strand objects. It exists only then.
 	DeletionBlockedCondition = "DeletionBlocked"
@@ -38,6 +40,7 @@ var Gates = []string{
 	ConversionVerifiedCondition,
 	ConversionConfiguredCondition,
 	StorageMigratedCondition,
+	VersionsRetiredCondition,
 }
 
 // Reasons of several conditions.
@@ -193,6 +196,14 @@ const (
 	ReasonNotRequested = "NotRequested"
 	// ReasonStoredVersionsUntrusted: status.storedVersions names the storage version alone, and no migration of this policy has proven it.
 	ReasonStoredVersionsUntrusted = "StoredVersionsUntrusted"
+	// ReasonPromoting: the storage version is being changed to spec.storageVersion.
+	ReasonPromoting = "Promoting"
+	// ReasonPromotionRefused: spec.storageVersion cannot be the storage version; the message says why.
+	ReasonPromotionRefused = "PromotionRefused"
+	// ReasonVersionsDrifted: somebody else took back what the policy had changed in spec.versions.
+	ReasonVersionsDrifted = "VersionsDrifted"
+	// ReasonVersionsContested: somebody else takes it back again and again; it is written no more for now.
+	ReasonVersionsContested = "VersionsContested"
 )
 
 // Reasons of events that tell of a migration run, on the policy and on the
@@ -213,6 +224,26 @@ const (
 	ReasonStoredVersionsPruned = "StoredVersionsPruned"
 	// ReasonPrunedByOthers: somebody else removed versions from status.storedVersions.
 	ReasonPrunedByOthers = "PrunedByOthers"
+)
+
+// Reasons of VersionsRetired, besides VersionsDrifted and VersionsContested.
+const (
+	// ReasonRetired: every version of spec.retirement is where the policy wants it.
+	ReasonRetired = "Retired"
+	// ReasonNothingToRetire: spec.retirement is empty.
+	ReasonNothingToRetire = "NothingToRetire"
+	// ReasonRetiring: a version is being changed in the CustomResourceDefinition.
+	ReasonRetiring = "Retiring"
+	// ReasonClearing: the version's name is being removed from the managedFields of objects.
+	ReasonClearing = "ClearingManagedFields"
+	// ReasonClearingFailed: it could not be removed from all of them; it is tried again.
+	ReasonClearingFailed = "ClearingFailed"
+	// ReasonSoaking: the next step waits until its time has come.
+	ReasonSoaking = "Soaking"
+	// ReasonRequested: the next step waits until nobody asks for the version any more.
+	ReasonRequested = "Requested"
+	// ReasonBlocked: the next step waits for what the message says.
+	ReasonBlocked = "Blocked"
 )
 
 // Reasons of DeletionBlocked.

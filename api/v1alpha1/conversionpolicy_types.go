@@ -19,6 +19,7 @@ import (
 // +kubebuilder:printcolumn:name="Storage",type=string,JSONPath=`.status.crd.storageVersion`,description="The version in which objects are written to etcd"
 // +kubebuilder:printcolumn:name="Stored",type=string,JSONPath=`.status.crd.storedVersions`,description="The versions in which objects may still be stored"
 // +kubebuilder:printcolumn:name="Migrated",type=string,JSONPath=`.status.migration.progress`,description="Objects done of objects found by the latest migration"
+// +kubebuilder:printcolumn:name="Removable",type=string,JSONPath=`.status.removable`,description="Versions that may be removed from the CustomResourceDefinition now"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Strategy",type=string,JSONPath=`.status.crd.strategy`,priority=1,description="The CustomResourceDefinition's conversion strategy"
 // +kubebuilder:printcolumn:name="Pods",type=string,JSONPath=`.status.webhook.available`,priority=1,description="Converter pods that are proven, of those wanted"
@@ -50,6 +51,7 @@ type ConversionPolicyList struct {
 
 // ConversionPolicySpec is the wanted conversion and migration of one CustomResourceDefinition.
 //
+// +kubebuilder:validation:XValidation:rule="!has(self.storageVersion) || !has(self.retirement) || self.retirement.all(r, r.version != self.storageVersion || r.action == 'Report')",message="retirement must not name storageVersion: objects are to be written in it; set its action to Report to take a retirement back"
 // +kubebuilder:validation:XValidation:rule="!has(self.certificates) || !has(self.certificates.injected) || has(self.certificates.injected.secretName) || !has(self.converter.declarative)",message="certificates.injected.secretName must name the Secret with the certificate that converter pods are to serve"
 type ConversionPolicySpec struct {
 	// suspend stops all changes by the operator. Converter pods that run keep
@@ -77,16 +79,34 @@ type ConversionPolicySpec struct {
 	// +kubebuilder:default={}
 	Verification Verification `json:"verification,omitempty,omitzero"`
 
+	// storageVersion is the version in which objects are to be written to etcd. The
+	// operator makes it the storage version once conversion is armed and proven;
+	// the migration follows. Without it the storage version is the business of who
+	// writes the CustomResourceDefinition, whose manifest must say the same.
+	// +optional
+	StorageVersion VersionName `json:"storageVersion,omitempty"`
+
 	// migration says when stored objects are rewritten in the storage version.
 	// +optional
 	// +kubebuilder:default={}
 	Migration Migration `json:"migration,omitempty,omitzero"`
 
+	// retirement lists the versions that are to go, and how far the operator goes
+	// with each. Nothing is done without the proof that every object is stored in
+	// another version.
+	// +optional
+	// +listType=map
+	// +listMapKey=version
+	// +kubebuilder:validation:MaxItems=16
+	Retirement []Retirement `json:"retirement,omitempty"`
+
 	// drift says what becomes of a foreign write to spec.conversion of the
 	// CustomResourceDefinition, once it converts by this policy. Repair writes it
 	// back, at most five times within ten minutes: against a writer that does not
 	// give in, the policy stalls with the reason ConversionContested. Report writes
-	// nothing, and says who wrote what. Migrations stop meanwhile in both.
+	// nothing, and says who wrote what. Migrations stop meanwhile in both. It holds
+	// as well for what storageVersion and retirement had changed in spec.versions,
+	// which is written back twice a day at most.
 	// +optional
 	// +kubebuilder:default=Repair
 	Drift DriftAction `json:"drift,omitempty"`
@@ -277,6 +297,38 @@ type ConversionPolicyStatus struct {
 	// CustomResourceDefinition, since it converts by this policy.
 	// +optional
 	Drift *DriftStatus `json:"drift,omitempty"`
+
+	// versions are those of the CustomResourceDefinition, in the order in which
+	// clients prefer them, and whether each may go.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	Versions []VersionStatus `json:"versions,omitempty"`
+
+	// removable names the versions that may be removed from the
+	// CustomResourceDefinition now, as text: "v1alpha1,v1beta1", or "none".
+	// +optional
+	Removable string `json:"removable,omitempty"`
+
+	// promotion is the storage version that was reached by spec.storageVersion.
+	// +optional
+	Promotion *PromotionStatus `json:"promotion,omitempty"`
+
+	// retirement is how far each version of spec.retirement is.
+	// +optional
+	// +listType=map
+	// +listMapKey=version
+	Retirement []RetirementStatus `json:"retirement,omitempty"`
+
+	// versionsEdit is the change of spec.versions that is made next. It is written
+	// down before, so that one that is taken back at once is not made for ever.
+	// +optional
+	VersionsEdit *VersionsEdit `json:"versionsEdit,omitempty"`
+
+	// versionsDrift is the latest foreign write to spec.versions of the
+	// CustomResourceDefinition that took back what this policy had done there.
+	// +optional
+	VersionsDrift *DriftStatus `json:"versionsDrift,omitempty"`
 }
 
 // DriftAnswer is what was done about a foreign write.
@@ -285,7 +337,7 @@ type ConversionPolicyStatus struct {
 type DriftAnswer string
 
 const (
-	// DriftRepaired means that spec.conversion was written back, or is being.
+	// DriftRepaired means that it was written back, or is being.
 	DriftRepaired DriftAnswer = "Repaired"
 	// DriftReported means that spec.drift is Report: nothing was written.
 	DriftReported DriftAnswer = "Reported"
@@ -293,7 +345,7 @@ const (
 	DriftContested DriftAnswer = "Contested"
 )
 
-// DriftStatus is the latest foreign write to spec.conversion.
+// DriftStatus is the latest foreign write to what this policy had written.
 type DriftStatus struct {
 	// lastManager is the field manager that wrote, as metadata.managedFields of
 	// the CustomResourceDefinition has it; empty where it left no trace there.
@@ -309,8 +361,9 @@ type DriftStatus struct {
 	// +required
 	Answer DriftAnswer `json:"answer"`
 	// repairs are the times of the latest repairs, the oldest first. Where there
-	// are five within ten minutes, there is no sixth until they are past, or until
-	// the spec of this policy changes.
+	// are five of spec.conversion within ten minutes, or two of spec.versions within
+	// a day, there is no other until they are past, or until the spec of this policy
+	// changes.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=5

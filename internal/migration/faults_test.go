@@ -36,7 +36,7 @@ func testFaulty(t *testing.T, r *resource) {
 		return nil
 	})
 	engine := r.engine(t, "faulty")
-	engine.PageSize, engine.OldVersions = 16, []string{"v1beta1"}
+	engine.PageSize, engine.Verify, engine.OldVersions = 16, VerifySample, []string{"v1beta1"}
 	record := r.mustRun(t, "rewritten but two", engine)
 	r.wantCounters(t, record, Counters{Total: 60, Rewritten: 58, Failed: 2})
 	r.wantStored(t, map[string]int{"v1": 58, "v1beta1": 2})

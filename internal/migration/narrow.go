@@ -108,8 +108,13 @@ func (e *Engine) listElsewhere(ctx context.Context, namespace string, options me
 }
 
 // listAnywhere lists at the storage version, or at another one if an object
-// fails the list there.
+// fails the list there, or is known to.
 func (e *Engine) listAnywhere(ctx context.Context, namespace string, options metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
+	if e.unconvertible.Load() {
+		if list, err := e.listElsewhere(ctx, namespace, options); list != nil || err != nil {
+			return list, err
+		}
+	}
 	list, err := e.list(ctx, Place{Namespace: namespace}, options)
 	if !unreadable(err) {
 		return list, err

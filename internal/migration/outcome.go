@@ -135,6 +135,8 @@ func remedyFor(err error, name string) remedy {
 		return stopRun
 	case status.Code == http.StatusForbidden && withoutRights.MatchString(status.Message):
 		return restartPod
+	case tooLargeForEtcd.MatchString(status.Message):
+		return giveUp
 	}
 	return remedies[status.Code]
 }

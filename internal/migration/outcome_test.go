@@ -35,6 +35,7 @@ func TestRemedyFor(t *testing.T) {
 		"forbidden":                             {forbidden("a"), giveUp},
 		"invalid":                               {invalid("a"), giveUp},
 		"too large":                             {tooLarge(), giveUp},
+		"too large for etcd":                    {apierrors.NewInternalError(errors.New("etcdserver: request is too large")), giveUp},
 		"bad request":                           {apierrors.NewBadRequest("no"), giveUp},
 		"teapot":                                {generic(http.StatusTeapot, ""), giveUp},
 		"too many requests":                     {overloaded(1), awaitServer},

@@ -74,6 +74,9 @@ func (e *Engine) migratePage(ctx context.Context, j *journal, page *metav1.Parti
 	}
 	return e.each(ctx, j, page.Items, migrate, func(r result) error {
 		report(ctx, r)
+		if r.reason == ReasonConversionFailed {
+			e.unconvertible.Store(true)
+		}
 		if err := j.note(ctx, r); err != nil {
 			return err
 		}

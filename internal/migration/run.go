@@ -7,6 +7,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -66,6 +68,11 @@ type Engine struct {
 	gate     *gate
 	notice   *notice
 
+	// unconvertible is set when an object could not be converted to the storage
+	// version: the API server cannot fill its cache of that version any more, and
+	// reads of single objects wait for it.
+	unconvertible atomic.Bool
+
 	// pageSize is the size of the next page, which an object that fails its list
 	// makes smaller, and lastRead is the last object of the page before.
 	pageSize int64
@@ -87,6 +94,7 @@ func (e *Engine) Run(ctx context.Context) (Record, error) {
 	}
 	log.Info("Migrating stored objects", "run", e.Options.Run, "resource", e.Resource.GroupResource().String(), "version", e.Resource.Version, "state", j.record.State)
 	e.prepare()
+	e.unconvertible.Store(slices.ContainsFunc(j.record.Failures, func(f Failure) bool { return f.Reason == ReasonConversionFailed }))
 	err = e.finish(ctx, j, e.migrate(ctx, j))
 	if err == nil {
 		summarize(log, j.record)

@@ -14,7 +14,10 @@
 //	(drift)               drift.go         nobody else has changed spec.conversion
 //	ConversionVerified    verified.go      each of them has proven it, live objects and an API server too (proofs.go); what if one goes wrong later (replace.go)
 //	ConversionConfigured  configured.go    the CustomResourceDefinition converts through them
+//	(rolling back)        retired.go       what a retirement had changed, and is not wanted any more, is undone
+//	(promotion)           promoted.go      the storage version is the wanted one
 //	StorageMigrated       migrated.go      every stored object is in the storage version
+//	VersionsRetired       retired.go       each version that is to go is as far as it may be
 //
 // The first gate that is not passed stops those behind it. A gate may add steps
 // (step.go), which the controller applies in order. A policy that is being
@@ -27,6 +30,9 @@
 // A migration is a Job (migration_job.go) that records what it does; how that
 // reaches the status, and which events tell of it, is in run_status.go and
 // run_events.go. What others do to stored objects is in foreign_migration.go.
+// Versions are changed step by step (versions.go), by what is remembered of each
+// (retirement.go), by who still asks (requests.go), and when no object names them any
+// more (clear.go). What others take back is counted first (versions_drift.go).
 //
 // Four things wait for no gate: evidence that no longer holds is dropped
 // (evidence.go), a migration that must not go on is stopped (guard.go), what a

@@ -78,6 +78,10 @@ func (s *state) endRuns() {
 		s.ReadRights = false
 		s.do(DeleteRights{ReadRightsName(s.Policy.Name)})
 	}
+	if s.ClearRights {
+		s.ClearRights = false
+		s.do(DeleteRights{ClearRightsName(s.Policy.Name)})
+	}
 }
 
 // draining reports whether API servers may still call the converter, by a

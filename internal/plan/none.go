@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/crds"
@@ -19,20 +21,9 @@ import (
 func (s *state) equalSchemas() outcome {
 	s.plan.Status.Plan = nil
 	storage := crds.StorageVersion(s.CRD)
-	result := conversion.Compile(s.CRD, &v1alpha1.DeclarativeConverter{Hub: v1alpha1.VersionName(storage)})
-	if len(result.Errors) > 0 && !s.CRD.Spec.PreserveUnknownFields {
-		return stalled(v1alpha1.ReasonSchemasDiffer, describe(result.Errors))
-	}
-	inUse := crds.VersionsInUse(s.CRD)
-	var accepted, lost []string
-	for _, leaf := range result.Leaves {
-		switch {
-		case leaf.Owner == conversion.OwnerExact || !slices.Contains(inUse, leaf.Spoke):
-		case conversion.Accepted(s.Policy.Spec.Converter.None.AcceptedLosses, leaf.Path):
-			accepted = append(accepted, leaf.String())
-		default:
-			lost = append(lost, leaf.String())
-		}
+	lost, accepted, errors := s.losses(storage)
+	if len(errors) > 0 {
+		return stalled(v1alpha1.ReasonSchemasDiffer, describe(errors))
 	}
 	if len(lost) > 0 {
 		return stalled(v1alpha1.ReasonSchemasDiffer, fmt.Sprintf(
@@ -45,6 +36,26 @@ func (s *state) equalSchemas() outcome {
 			"nothing converts; %d fields are lost where a version lacks them, as the policy accepts: %s", len(accepted), firstOf(accepted, maxErrors)))
 	}
 	return passed(v1alpha1.ReasonSchemasEqual, "all versions have the same fields")
+}
+
+// losses are the fields that are lost without a converter where objects are
+// written in a version: those that the policy does not give up, and the others.
+func (s *state) losses(storage string) (lost, accepted []string, errors field.ErrorList) {
+	result := conversion.Compile(s.CRD, &v1alpha1.DeclarativeConverter{Hub: v1alpha1.VersionName(storage)})
+	if len(result.Errors) > 0 && !s.CRD.Spec.PreserveUnknownFields {
+		return nil, nil, result.Errors
+	}
+	inUse := crds.VersionsInUse(s.CRD)
+	for _, leaf := range result.Leaves {
+		switch {
+		case leaf.Owner == conversion.OwnerExact || !slices.Contains(inUse, leaf.Spoke):
+		case conversion.Accepted(s.Policy.Spec.Converter.None.AcceptedLosses, leaf.Path):
+			accepted = append(accepted, leaf.String())
+		default:
+			lost = append(lost, leaf.String())
+		}
+	}
+	return lost, accepted, nil
 }
 
 // strategyNone: the CustomResourceDefinition calls nobody.

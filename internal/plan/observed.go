@@ -98,13 +98,16 @@ type Observed struct {
 	// Rights tells whether migration rights for this policy exist.
 	Rights bool
 
-	// Samples, APIServer and Written are what was asked in the background; nil where
-	// nothing was.
+	// Samples, APIServer, Written, Requested and Cleared are what was asked, or done, in
+	// the background; nil where nothing was.
 	Samples   *Inquiry
 	APIServer *Inquiry
 	Written   *Inquiry
-	// ReadRights tells whether rights to read the objects of this policy's kind exist.
-	ReadRights bool
+	Requested *Inquiry
+	Cleared   *Inquiry
+	// ReadRights tells whether rights to read the objects of this policy's kind exist,
+	// and ClearRights those to clear their managedFields.
+	ReadRights, ClearRights bool
 }
 
 // Pod is one converter pod.

@@ -64,6 +64,9 @@ func (s *state) summarize(last outcome) {
 		valid.Reason == v1alpha1.ReasonVersionNotInCRD {
 		ready.reason, ready.message = v1alpha1.ReasonArmedAhead, valid.Message
 	}
+	if last.status == metav1.ConditionFalse && !last.stop {
+		ready.message += "; " + last.message
+	}
 	if last.stop {
 		ready = outcome{status: metav1.ConditionFalse, reason: last.reason, message: last.message}
 	}

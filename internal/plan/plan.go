@@ -32,8 +32,9 @@ type gate struct {
 }
 
 // gates in the order of passing. Ownership comes before anything is created;
-// drift after the pods, which it takes to undo it. Both speak through the
-// condition of the step that they guard.
+// drift after the pods, which it takes to undo it. What a retirement had changed is
+// taken back before the storage version changes, which may need it. They speak
+// through the condition of the step that they guard.
 var gates = []gate{
 	{v1alpha1.PlanValidCondition, planValid},
 	{v1alpha1.ConversionConfiguredCondition, notOwnedByAnother},
@@ -42,7 +43,10 @@ var gates = []gate{
 	{v1alpha1.ConversionConfiguredCondition, notDrifted},
 	{v1alpha1.ConversionVerifiedCondition, conversionVerified},
 	{v1alpha1.ConversionConfiguredCondition, conversionConfigured},
+	{v1alpha1.VersionsRetiredCondition, retirementTakenBack},
+	{v1alpha1.StorageMigratedCondition, storageVersionPromoted},
 	{v1alpha1.StorageMigratedCondition, storageMigrated},
+	{v1alpha1.VersionsRetiredCondition, versionsRetired},
 }
 
 // Make decides what to do about a policy. What must not wait for a gate comes
@@ -55,6 +59,7 @@ func Make(observed Observed) Plan {
 	s.prepare()
 	s.judgeEvidence()
 	s.noticePruning()
+	s.noteVersions()
 	s.guardRuns()
 	s.upkeep()
 	s.measureGap()
@@ -68,6 +73,7 @@ func Make(observed Observed) Plan {
 	}
 	s.trust()
 	s.reportCertificates()
+	s.reportVersions()
 	s.tidy()
 	return s.plan
 }
@@ -105,8 +111,13 @@ type state struct {
 	trusted pki.Bundle
 	// rotated tells that certificates were seen to.
 	rotated bool
-	// sampling tells that objects are being read, which takes rights.
-	sampling bool
+	// sampling tells that objects are being read, which takes rights, and clearing
+	// that their managedFields are being changed.
+	sampling, clearing bool
+	// reading tells that metrics are being read.
+	reading bool
+	// takenBack is what somebody else took back in spec.versions since the last look.
+	takenBack []string
 }
 
 func newState(observed Observed) *state {
@@ -116,7 +127,7 @@ func newState(observed Observed) *state {
 	if observed.Policy.DeletionTimestamp.IsZero() {
 		apimeta.RemoveStatusCondition(&status.Conditions, v1alpha1.DeletionBlockedCondition)
 	}
-	status.CRD = nil
+	status.CRD, status.VersionsEdit = nil, nil
 	s.choose()
 	if crd := observed.CRD; crd != nil {
 		s.armed = s.ours() && !s.adopts()

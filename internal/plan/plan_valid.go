@@ -46,14 +46,33 @@ func planValid(s *state) outcome {
 		return unknown(v1alpha1.ReasonVersionNotInCRD, describe(s.Rules.Missing)+"; nothing is changed until then")
 	}
 	s.plan.Status.Plan = &v1alpha1.PlanStatus{Hash: s.planHash, Verdicts: s.Rules.Verdicts}
-	if len(s.Rules.Missing) > 0 {
-		says := describe(s.Rules.Missing) + "; the webhook is armed ahead of it"
+	missing, retired := s.missingVersions()
+	if len(missing) > 0 {
+		says := describe(missing) + "; the webhook is armed ahead of it"
 		if len(s.Rules.Verdicts) > 0 {
 			says += "; " + summary(s.Rules.Verdicts, s.Rules.Warnings)
 		}
 		return undecided(v1alpha1.ReasonVersionNotInCRD, says)
 	}
-	return passed(v1alpha1.ReasonCompiled, summary(s.Rules.Verdicts, s.Rules.Warnings))
+	says := summary(s.Rules.Verdicts, s.Rules.Warnings)
+	if len(retired) > 0 {
+		says = strings.TrimPrefix(says+"; "+strings.Join(retired, ", ")+" was retired, and the rules for it may be removed", "; ")
+	}
+	return passed(v1alpha1.ReasonCompiled, says)
+}
+
+// missingVersions are those that the rules name and that the CustomResourceDefinition
+// does not have yet, and those that it does not have any more.
+func (s *state) missingVersions() (missing field.ErrorList, retired []string) {
+	for _, err := range s.Rules.Missing {
+		version := fmt.Sprint(err.BadValue)
+		if record := s.record(version); record != nil && record.RemovedTime != nil {
+			retired = append(retired, version)
+		} else {
+			missing = append(missing, err)
+		}
+	}
+	return missing, retired
 }
 
 func describe(errors field.ErrorList) string {

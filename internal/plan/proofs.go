@@ -55,6 +55,8 @@ type Inquiry struct {
 	// the first ten of the latter.
 	Objects int
 	Names   []string
+	// Requests are what an API server has counted, where that was asked.
+	Requests *Requests
 	// Attempts is how often it was asked about the same, and Ended when the last
 	// answer came.
 	Attempts int
@@ -244,6 +246,9 @@ func (s *state) tidy() {
 	asking := s.Samples != nil && s.Samples.Asking || s.Written != nil && s.Written.Asking
 	if s.ReadRights && !s.sampling && !asking {
 		s.do(DeleteRights{ReadRightsName(s.Policy.Name)})
+	}
+	if s.ClearRights && !s.clearing {
+		s.do(DeleteRights{ClearRightsName(s.Policy.Name)}) // which also stops what goes on
 	}
 	s.tidyCertificates()
 }

@@ -20,12 +20,16 @@ func ReaderName(policy, namespace string) string {
 
 // readRights grant get and list on the one resource, and nothing else.
 func (s *state) readRights() []runtime.ApplyConfiguration {
-	name := ReadRightsName(s.Policy.Name)
+	return s.rights(ReadRightsName(s.Policy.Name), "get", "list")
+}
+
+// rights grant verbs on the policy's one resource to a ServiceAccount of the same name.
+func (s *state) rights(name string, verbs ...string) []runtime.ApplyConfiguration {
 	return []runtime.ApplyConfiguration{
 		rbacv1apply.ClusterRole(name).
 			WithLabels(s.labels(VerificationComponent)).WithAnnotations(s.annotations()).
 			WithRules(rbacv1apply.PolicyRule().
-				WithAPIGroups(s.CRD.Spec.Group).WithResources(s.CRD.Spec.Names.Plural).WithVerbs("get", "list")),
+				WithAPIGroups(s.CRD.Spec.Group).WithResources(s.CRD.Spec.Names.Plural).WithVerbs(verbs...)),
 		rbacv1apply.ClusterRoleBinding(name).
 			WithLabels(s.labels(VerificationComponent)).WithAnnotations(s.annotations()).
 			WithRoleRef(rbacv1apply.RoleRef().WithAPIGroup("rbac.authorization.k8s.io").WithKind("ClusterRole").WithName(name)).

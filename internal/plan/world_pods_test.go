@@ -110,11 +110,7 @@ func (w *world) applied(object runtime.ApplyConfiguration) {
 	case *corev1apply.ConfigMapApplyConfiguration:
 		w.store(object.Labels[plan.PlanLabel])
 	case *rbacv1apply.ClusterRoleApplyConfiguration:
-		if *object.Name == plan.ReadRightsName(crontabs) {
-			w.observed.ReadRights = true
-		} else {
-			w.observed.Rights = true
-		}
+		*w.rights(*object.Name) = true
 	}
 }
 

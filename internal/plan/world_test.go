@@ -14,6 +14,7 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -38,14 +39,16 @@ type world struct {
 	misbehave string
 	// lies keeps pods as they are where their Deployment does not change.
 	lies bool
-	// samples, apiServer and written are what is found out in the background.
-	samples, apiServer, written plan.Inquiry
+	// samples, apiServer, written, requested and cleared are what is found out in the background.
+	samples, apiServer, written, requested, cleared plan.Inquiry
 	// left are Secrets that may not be used any more.
 	left []string
 	// owners are the field managers of spec.conversion's fields.
 	owners map[string]string
 	// tellsRuns tells of events of migration runs too.
 	tellsRuns bool
+	// versionsBy is the field manager of spec.versions.
+	versionsBy string
 	// rotation is the state that was told last.
 	rotation v1alpha1.RotationState
 	log      strings.Builder
@@ -107,7 +110,12 @@ func (w *world) applyCRD(text string) {
 			crd.Status.StoredVersions = append(crd.Status.StoredVersions, version.Name)
 		}
 	}
+	changed := w.observed.CRD != nil && !equality.Semantic.DeepEqual(w.observed.CRD.Spec.Versions, crd.Spec.Versions)
 	w.observed.CRD = crd
+	if changed {
+		w.versionsBy = "kubectl"
+		w.account(w.versionsBy)
+	}
 }
 
 // changeRules lets the rule of the tests split at another separator.
@@ -233,14 +241,16 @@ func (w *world) name(step plan.Step) string {
 	case plan.DeletePlan:
 		return kind + " " + step.Name[strings.LastIndex(step.Name, "-")+1:]
 	case plan.DeleteRights:
-		if step.Name == plan.ReadRightsName(crontabs) {
-			return kind + " to read"
+		if which := rightsOf[step.Name]; which != "" {
+			return kind + " to " + which
 		}
 	case plan.TakeSamples:
 		return fmt.Sprintf("%s %d", kind, step.Most)
 	case plan.CountWrites:
 		return fmt.Sprintf("%s from %s to %s, stored at %q throughout", kind,
 			step.Since.Format(time.TimeOnly), step.Until.Format(time.TimeOnly), step.Storage)
+	case plan.EditVersions:
+		return kind + ": " + step.Note
 	case plan.Warn:
 		return kind + " " + step.Reason + ": " + step.Note
 	}
@@ -290,11 +300,7 @@ func (w *world) do(step plan.Step) {
 			}
 		}
 	case plan.DeleteRights:
-		if step.Name == plan.ReadRightsName(crontabs) {
-			observed.ReadRights = false
-		} else {
-			observed.Rights = false
-		}
+		*w.rights(step.Name) = false
 	case plan.DeleteDeployment:
 		w.deleteDeployment(step.Name)
 	case plan.DeleteSecret:
@@ -307,6 +313,12 @@ func (w *world) do(step plan.Step) {
 		observed.APIServer = w.inquire(observed.APIServer, step.Subject, w.apiServer)
 	case plan.CountWrites:
 		observed.Written = w.inquire(observed.Written, step.Subject, w.written)
+	case plan.EditVersions:
+		w.editVersions(step)
+	case plan.ReadRequests:
+		observed.Requested = w.inquire(observed.Requested, step.Subject, w.requested)
+	case plan.ClearManagedFields:
+		observed.Cleared = w.inquire(observed.Cleared, step.Subject, w.cleared)
 	case plan.Warn:
 	case plan.DeletePlan:
 		observed.Plans = slices.DeleteFunc(observed.Plans, func(stored plan.StoredPlan) bool {

@@ -85,6 +85,11 @@ func (w *world) account(latest string) {
 		}
 		w.observed.CRD.ManagedFields = append(w.observed.CRD.ManagedFields, entry)
 	}
+	if w.versionsBy != "" {
+		w.observed.CRD.ManagedFields = append(w.observed.CRD.ManagedFields, metav1.ManagedFieldsEntry{
+			Manager: w.versionsBy, Operation: metav1.ManagedFieldsOperationUpdate, Time: &metav1.Time{Time: w.observed.Now},
+			FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:versions":{}}}`)})
+	}
 }
 
 // fields are the fields of a conversion by their paths.

@@ -1,0 +1,72 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/plan"
+)
+
+// reasonVersionsChanged is the reason of the event on a CustomResourceDefinition
+// whose spec.versions was changed.
+const reasonVersionsChanged = "VersionsChanged"
+
+// editVersions changes single fields of the one list that spec.versions is. Each
+// place in it is tested for the name that is expected there, and all of it for
+// the resourceVersion. It looks live whether the policy still says so: a version
+// that is removed cannot be had back by changing one's mind.
+func (r *ConversionPolicyReconciler) editVersions(ctx context.Context, step plan.EditVersions) error {
+	policy := &v1alpha1.ConversionPolicy{}
+	if err := r.Live.Get(ctx, client.ObjectKey{Name: step.Pin.Name}, policy); err != nil {
+		return err
+	}
+	if policy.UID != step.Policy || policy.Generation != step.Generation {
+		return apierrors.NewConflict(v1alpha1.GroupVersion.WithResource("conversionpolicies").GroupResource(), step.Pin.Name,
+			errors.New("the policy was changed meanwhile"))
+	}
+	patch, err := json.Marshal(versionsPatch(step))
+	if err != nil {
+		return err
+	}
+	ctrl.LoggerFrom(ctx).Info("Changing spec.versions of the CustomResourceDefinition", "change", step.Note)
+	if err := r.Client.Patch(ctx, pinned(step.Pin), client.RawPatch(types.JSONPatchType, patch), fieldOwner); err != nil {
+		return err
+	}
+	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: step.Pin.Name, UID: step.Pin.UID}}
+	r.Recorder.Eventf(crd, policy, corev1.EventTypeNormal, reasonVersionsChanged, "EditVersions", "ConversionPolicy %s: %s", policy.Name, step.Note)
+	return nil
+}
+
+func versionsPatch(step plan.EditVersions) []map[string]any {
+	patch := []map[string]any{
+		{"op": "test", "path": "/metadata/uid", "value": step.Pin.UID},
+		{"op": "replace", "path": "/metadata/resourceVersion", "value": step.Pin.ResourceVersion},
+	}
+	for _, change := range step.Changes {
+		at := fmt.Sprintf("/spec/versions/%d", change.Index)
+		patch = append(patch, map[string]any{"op": "test", "path": at + "/name", "value": change.Name})
+		switch {
+		case change.Field == "":
+			patch = append(patch, map[string]any{"op": "remove", "path": at})
+		case change.Value == nil:
+			patch = append(patch, map[string]any{"op": "remove", "path": at + "/" + change.Field})
+		default:
+			patch = append(patch, map[string]any{"op": "add", "path": at + "/" + change.Field, "value": change.Value})
+		}
+	}
+	return patch
+}

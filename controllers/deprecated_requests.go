@@ -1,0 +1,155 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+
+	"github.com/conversion-operator/conversion-operator/internal/plan"
+)
+
+// +kubebuilder:rbac:urls=/metrics,verbs=get
+
+const (
+	// metricsAge is how long what was read of an API server's metrics does for
+	// other policies: they are megabytes.
+	metricsAge = 5 * time.Minute
+	// metricsTimeout bounds the reading.
+	metricsTimeout = time.Minute
+	// maxMetricsLine is longer than any line of them.
+	maxMetricsLine = 1 << 20
+)
+
+// Metrics of an API server, all of them stable: pkg/endpoints/metrics of
+// k8s.io/apiserver. The gauge is 1 once a deprecated version was asked for.
+const (
+	deprecatedGauge = "apiserver_requested_deprecated_apis"
+	requestCounter  = "apiserver_request_total"
+	startGauge      = "process_start_time_seconds"
+)
+
+// meter reads from an API server's metrics what it was asked for. One look serves
+// all policies.
+type meter struct {
+	config *rest.Config
+	now    func() time.Time
+
+	mu     sync.Mutex
+	read   time.Time
+	server string
+	counts map[schema.GroupVersionResource]int64
+}
+
+// requests says what was asked for of one resource, by its versions.
+func (m *meter) requests(ctx context.Context, step plan.ReadRequests) plan.Inquiry {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.counts == nil || m.now().Sub(m.read) > metricsAge {
+		if err := m.look(ctx); err != nil {
+			return plan.Inquiry{Reason: "MetricsUnreadable", Message: err.Error()}
+		}
+	}
+	found := &plan.Requests{Server: m.server, Counts: map[string]int64{}}
+	for resource, count := range m.counts {
+		if resource.Group == step.Group && resource.Resource == step.Resource {
+			found.Counts[resource.Version] = count
+		}
+	}
+	return plan.Inquiry{Requests: found}
+}
+
+func (m *meter) look(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, metricsTimeout)
+	defer cancel()
+	config := rest.CopyConfig(m.config)
+	config.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
+	client, err := rest.UnversionedRESTClientFor(config)
+	if err != nil {
+		return err
+	}
+	text, err := client.Get().AbsPath("/metrics").Stream(ctx)
+	if apierrors.IsForbidden(err) {
+		return errors.New("the operator may not get /metrics of the API server: allow its ClusterRole to, or rely on time alone")
+	}
+	if err != nil {
+		return fmt.Errorf("reading /metrics of the API server: %w", err)
+	}
+	server, counts, err := countRequests(text)
+	err = errors.Join(err, text.Close())
+	if err == nil {
+		m.read, m.server, m.counts = m.now(), server, counts
+	}
+	return err
+}
+
+// countRequests sums up what an API server says of each resource. The counter has
+// no value for who never asked, and the gauge may be all that is left of it.
+func countRequests(text io.Reader) (server string, counts map[schema.GroupVersionResource]int64, err error) {
+	asked := map[schema.GroupVersionResource]bool{}
+	counts = map[schema.GroupVersionResource]int64{}
+	lines := bufio.NewScanner(text)
+	lines.Buffer(nil, maxMetricsLine)
+	for lines.Scan() {
+		name, resource, value := parseMetric(lines.Text())
+		switch {
+		case name == startGauge:
+			server = strconv.FormatInt(int64(value), 10)
+		case name == deprecatedGauge && value > 0:
+			asked[resource] = true
+		case name == requestCounter:
+			counts[resource] += int64(value)
+		}
+	}
+	for resource := range asked {
+		counts[resource] = max(counts[resource], 1)
+	}
+	if lines.Err() == nil && server == "" {
+		return "", nil, errors.New("/metrics of the API server lacks " + startGauge)
+	}
+	return server, counts, lines.Err()
+}
+
+var metricLabel = regexp.MustCompile(`\b(group|version|resource)="([^"]*)"`)
+
+// parseMetric reads a line of those that are looked for; the name of others is empty.
+func parseMetric(line string) (name string, resource schema.GroupVersionResource, value float64) {
+	name, number, _ := strings.Cut(line, " ")
+	name, labels, _ := strings.Cut(name, "{")
+	if name != startGauge && name != deprecatedGauge && name != requestCounter {
+		return "", resource, 0
+	}
+	if labels != "" {
+		// A label's value may have a space in it.
+		labels, number, _ = strings.Cut(line, "} ")
+	}
+	for _, match := range metricLabel.FindAllStringSubmatch(labels, -1) {
+		switch match[1] {
+		case "group":
+			resource.Group = match[2]
+		case "version":
+			resource.Version = match[2]
+		case "resource":
+			resource.Resource = match[2]
+		}
+	}
+	value, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
+	if err != nil {
+		return "", resource, 0
+	}
+	return name, resource, value
+}

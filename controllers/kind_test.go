@@ -1,0 +1,206 @@
+//go:build integration
+
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/crds"
+	"github.com/conversion-operator/conversion-operator/internal/migration"
+	"github.com/conversion-operator/conversion-operator/internal/plan"
+)
+
+// kind is a kind of two versions with the same fields, v1beta1 stored, whose
+// objects are real: nothing has to convert them.
+type kind struct {
+	group, name string
+	objects     dynamic.Interface
+}
+
+func newKind(t *testing.T, group string) *kind {
+	t.Helper()
+	text := strings.ReplaceAll(manifest(group, "v1", "v1beta1"), "{hostPort: {type: string}", "{host: {type: string}, port: {type: string}")
+	create(t, text, &apiextensionsv1.CustomResourceDefinition{})
+	objects, err := dynamic.NewForConfig(direct)
+	must(t, err)
+	k := &kind{group: group, name: "crontabs." + group, objects: objects}
+	eventually(t, "objects can be created", func() (bool, string) {
+		_, err := k.at("v1").List(t.Context(), metav1.ListOptions{})
+		return err == nil, fmt.Sprint(err)
+	})
+	return k
+}
+
+func (k *kind) at(version string) dynamic.ResourceInterface {
+	return k.objects.Resource(schema.GroupVersionResource{Group: k.group, Version: version, Resource: "crontabs"}).Namespace("default")
+}
+
+// apply is a server-side apply of one object.
+func (k *kind) apply(t *testing.T, version, name, manager string, fields map[string]any) error {
+	t.Helper()
+	object := &unstructured.Unstructured{Object: fields}
+	object.SetAPIVersion(k.group + "/" + version)
+	object.SetKind("CronTab")
+	object.SetName(name)
+	_, err := k.at(version).Apply(t.Context(), name, object, metav1.ApplyOptions{FieldManager: manager})
+	return err
+}
+
+// stored counts the versions in etcd's bytes.
+func (k *kind) stored(t *testing.T) map[string]int {
+	t.Helper()
+	answer, err := etcd.Get(t.Context(), "/registry/"+k.group+"/crontabs/", clientv3.WithPrefix())
+	must(t, err)
+	versions := map[string]int{}
+	for _, entry := range answer.Kvs {
+		object := struct{ APIVersion string }{}
+		must(t, json.Unmarshal(entry.Value, &object))
+		versions[strings.TrimPrefix(object.APIVersion, k.group+"/")]++
+	}
+	return versions
+}
+
+// migrate plays the pod of the migration Job that there is: it rewrites every
+// object, and records that.
+func (k *kind) migrate(t *testing.T, version string) {
+	t.Helper()
+	var job batchv1.Job
+	eventually(t, "the Job of the run is there", func() (bool, string) {
+		jobs := k.collect(t)
+		run := getPolicy(t, k.name).Status.Migration
+		at := slices.IndexFunc(jobs.Items, func(job batchv1.Job) bool {
+			return run != nil && run.State == v1alpha1.MigrationRunning && job.Labels[plan.RunLabel] == run.Run
+		})
+		if at >= 0 {
+			job = jobs.Items[at]
+		}
+		return at >= 0, fmt.Sprintf("%d Jobs, run %+v", len(jobs.Items), run)
+	})
+	list, err := k.at(version).List(t.Context(), metav1.ListOptions{})
+	must(t, err)
+	for _, object := range list.Items {
+		_, err := k.at(version).Patch(t.Context(), object.GetName(), types.MergePatchType, []byte("{}"), metav1.PatchOptions{})
+		must(t, err)
+	}
+	k.record(t, &job, int64(len(list.Items)))
+}
+
+// collect plays the garbage collector for Jobs that are deleted, and returns all.
+func (k *kind) collect(t *testing.T) *batchv1.JobList {
+	t.Helper()
+	jobs := &batchv1.JobList{}
+	must(t, cluster.List(t.Context(), jobs, client.InNamespace(system), childrenNamed(k.name)))
+	for i := range jobs.Items {
+		if !jobs.Items[i].DeletionTimestamp.IsZero() {
+			patch := client.RawPatch(mergePatch, []byte(`{"metadata":{"finalizers":null}}`))
+			must(t, client.IgnoreNotFound(cluster.Patch(t.Context(), &jobs.Items[i], patch)))
+		}
+	}
+	return jobs
+}
+
+func (k *kind) record(t *testing.T, job *batchv1.Job, objects int64) {
+	t.Helper()
+	crd, now := getCRD(t, k.name), metav1.Now()
+	text, err := json.Marshal(migration.Record{
+		Format: 1, Run: job.Labels[plan.RunLabel], CRDUID: crd.UID, CRDGeneration: crd.Generation, State: migration.StateCompleted,
+		Barrier: "1", StartTime: &now, CompletionTime: &now, Counters: migration.Counters{Total: objects, Rewritten: objects},
+	})
+	must(t, err)
+	checkpoint := &corev1.ConfigMap{}
+	eventually(t, "the run's ConfigMap is written", func() (bool, string) {
+		err := cluster.Get(t.Context(), client.ObjectKeyFromObject(job), checkpoint)
+		if err == nil {
+			checkpoint.Data = map[string]string{migration.RecordKey: string(text)}
+			err = cluster.Update(t.Context(), checkpoint)
+		}
+		return err == nil, fmt.Sprint(err)
+	})
+}
+
+// follow makes a policy for the kind.
+func (k *kind) follow(t *testing.T, spec string) {
+	t.Helper()
+	create(t, "metadata: {name: "+k.name+"}\nspec: {converter: {none: {}}, "+spec+"}", &v1alpha1.ConversionPolicy{})
+}
+
+// backdate lets what is remembered of a retirement have been long ago.
+func backdate(t *testing.T, policy string, change func(*v1alpha1.RetirementStatus, metav1.Time)) {
+	t.Helper()
+	eventually(t, "the status is written", func() (bool, string) {
+		current := getPolicy(t, policy)
+		if len(current.Status.Retirement) == 0 {
+			return false, "nothing is remembered"
+		}
+		change(&current.Status.Retirement[0], metav1.NewTime(time.Now().Add(-30*24*time.Hour)).Rfc3339Copy())
+		err := cluster.Status().Update(t.Context(), current)
+		return err == nil, fmt.Sprint(err)
+	})
+}
+
+// checkRest: however often the CustomResourceDefinition is looked at, nothing is written.
+func (k *kind) checkRest(t *testing.T) {
+	t.Helper()
+	eventually(t, "the manager is at rest", func() (bool, string) {
+		before := writes.Load()
+		for range 3 {
+			crd := getCRD(t, k.name)
+			patch := fmt.Sprintf(`{"metadata":{"annotations":{"touched":%q}}}`, crd.ResourceVersion)
+			must(t, cluster.Patch(t.Context(), crd, client.RawPatch(mergePatch, []byte(patch))))
+		}
+		return writes.Load() == before, fmt.Sprintf("%d writes", writes.Load()-before)
+	})
+}
+
+func (k *kind) version(t *testing.T, name string) *apiextensionsv1.CustomResourceDefinitionVersion {
+	t.Helper()
+	version, _ := crds.Version(getCRD(t, k.name), name)
+	return version
+}
+
+// status is what the policy says of a version.
+func (k *kind) status(t *testing.T, name string) v1alpha1.VersionStatus {
+	t.Helper()
+	for _, version := range getPolicy(t, k.name).Status.Versions {
+		if version.Name == name {
+			return version
+		}
+	}
+	return v1alpha1.VersionStatus{}
+}
+
+// namedBy are the objects that name a version in managedFields.
+func (k *kind) namedBy(t *testing.T, version string) []string {
+	t.Helper()
+	list, err := k.at("v1").List(t.Context(), metav1.ListOptions{})
+	must(t, err)
+	var names []string
+	for _, object := range list.Items {
+		for _, entry := range object.GetManagedFields() {
+			if entry.APIVersion == k.group+"/"+version {
+				names = append(names, object.GetName())
+			}
+		}
+	}
+	return names
+}

@@ -1,0 +1,188 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/crds"
+	"github.com/conversion-operator/conversion-operator/internal/plan"
+)
+
+const (
+	// clearPage is the number of objects whose metadata are in memory at once.
+	clearPage = 500
+	// clearsAtOnce bounds the patches under way. Nobody waits for them.
+	clearsAtOnce = 4
+	// clearPasses bounds how often all objects are gone through: each time there are
+	// only those left that somebody wrote in between.
+	clearPasses = 5
+	// rightsTimeout bounds the waiting for the right to do this.
+	rightsTimeout = 30 * time.Second
+)
+
+// clearer removes a version's name from managedFields.
+type clearer struct {
+	objects metadata.ResourceInterface
+	at      func(namespace string) metadata.ResourceInterface
+	// old and storage are the group and version that goes, and that stays.
+	old, storage string
+
+	mu sync.Mutex
+	// written are the objects that were changed in this pass, and failed those that
+	// could not be, of which the first is told.
+	written, failed int
+	first           error
+}
+
+// clearManagedFields goes through all objects until no object names the version. It
+// acts as a user that may do this and nothing else.
+func (r *reader) clearManagedFields(ctx context.Context, step plan.ClearManagedFields) plan.Inquiry {
+	if !enter(ctx, r.slots) {
+		return plan.Inquiry{Reason: v1alpha1.ReasonClearingFailed, Message: "the manager ends"}
+	}
+	defer func() { <-r.slots }()
+	config := rest.CopyConfig(r.config)
+	config.Impersonate = rest.ImpersonationConfig{UserName: step.User}
+	config.QPS = -1
+	client, err := metadata.NewForConfig(config)
+	if err != nil {
+		return plan.Inquiry{Reason: v1alpha1.ReasonClearingFailed, Message: err.Error()}
+	}
+	storage := crds.StorageVersion(step.CRD)
+	all := client.Resource(crds.Resource(step.CRD, storage))
+	c := &clearer{
+		objects: all, old: step.CRD.Spec.Group + "/" + step.Version, storage: step.CRD.Spec.Group + "/" + storage,
+		at: func(namespace string) metadata.ResourceInterface {
+			if namespace == "" {
+				return all
+			}
+			return all.Namespace(namespace)
+		},
+	}
+	if err := c.run(ctx); err != nil {
+		return plan.Inquiry{Reason: v1alpha1.ReasonClearingFailed, Message: err.Error()}
+	}
+	return plan.Inquiry{}
+}
+
+// run ends when a pass through all objects finds nothing to do: what was written
+// in between is seen by the next.
+func (c *clearer) run(ctx context.Context) error {
+	if err := c.allowed(ctx); err != nil {
+		return err
+	}
+	for range clearPasses {
+		c.written, c.failed, c.first = 0, 0, nil
+		if err := c.pass(ctx); err != nil {
+			return err
+		}
+		if c.failed > 0 {
+			return fmt.Errorf("%d objects could not be changed, for example %w", c.failed, c.first)
+		}
+		if c.written == 0 {
+			return nil
+		}
+	}
+	return errors.New("objects are written all the time by somebody who keeps it there")
+}
+
+// allowed waits for the right to come, which may be taken away again to stop this.
+func (c *clearer) allowed(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, rightsTimeout)
+	defer cancel()
+	return onceAllowed(ctx, func() error {
+		_, err := c.objects.List(ctx, metav1.ListOptions{Limit: 1})
+		return err
+	})
+}
+
+// pass goes through all objects, page by page.
+func (c *clearer) pass(ctx context.Context) error {
+	options := metav1.ListOptions{Limit: clearPage}
+	for {
+		page, err := c.objects.List(ctx, options)
+		if apierrors.IsResourceExpired(err) && options.Continue != "" {
+			options.Continue = "" // from the beginning: what is done is passed over
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		workers, clearing := errgroup.WithContext(ctx)
+		workers.SetLimit(clearsAtOnce)
+		for i := range page.Items {
+			if c.names(&page.Items[i]) {
+				workers.Go(func() error { return c.clear(clearing, &page.Items[i]) })
+			}
+		}
+		if err := workers.Wait(); err != nil {
+			return err
+		}
+		if options.Continue = page.Continue; options.Continue == "" {
+			return nil
+		}
+	}
+}
+
+func (c *clearer) names(object *metav1.PartialObjectMetadata) bool {
+	return slices.ContainsFunc(object.ManagedFields, c.isOld)
+}
+
+func (c *clearer) isOld(entry metav1.ManagedFieldsEntry) bool { return entry.APIVersion == c.old }
+
+// clear writes one object, as it was read. Who wrote it in between is seen in the
+// next pass.
+func (c *clearer) clear(ctx context.Context, object *metav1.PartialObjectMetadata) error {
+	patch, err := json.Marshal([]map[string]any{
+		{"op": "test", "path": "/metadata/uid", "value": object.UID},
+		{"op": "replace", "path": "/metadata/resourceVersion", "value": object.ResourceVersion},
+		{"op": "replace", "path": "/metadata/managedFields", "value": c.left(object.ManagedFields)},
+	})
+	if err != nil {
+		return err
+	}
+	_, err = c.at(object.Namespace).Patch(ctx, object.Name, types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: plan.ManagedBy})
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case err == nil || apierrors.IsConflict(err) || apierrors.IsNotFound(err):
+		c.written++
+	case ctx.Err() != nil:
+		return err
+	default:
+		if c.failed++; c.first == nil {
+			c.first = fmt.Errorf("%s/%s: %w", object.Namespace, object.Name, err)
+		}
+	}
+	return nil
+}
+
+// left are the entries of other versions. Without any, the next server-side apply
+// would give all fields to a manager that nobody is, and nobody could remove one
+// any more: so one entry says that we own nothing.
+func (c *clearer) left(entries []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
+	left := slices.DeleteFunc(slices.Clone(entries), c.isOld)
+	if len(left) > 0 {
+		return left
+	}
+	return []metav1.ManagedFieldsEntry{{
+		Manager: plan.ManagedBy, Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: c.storage, FieldsType: "FieldsV1",
+		FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{}}`),
+	}}
+}

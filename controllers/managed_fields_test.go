@@ -1,0 +1,133 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/metadata/fake"
+	clienttesting "k8s.io/client-go/testing"
+)
+
+var cronTabs = schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "crontabs"}
+
+// objectsOf is a cluster whose objects name the given versions in managedFields.
+// What is patched is answered by answer, and changed where that has no error.
+func objectsOf(t *testing.T, objects map[string][]string, answer func(name string) error) (*clearer, func() map[string][]string) {
+	t.Helper()
+	client := fake.NewSimpleMetadataClient(runtime.NewScheme())
+	var mu sync.Mutex
+	client.PrependReactor("list", "crontabs", func(clienttesting.Action) (bool, runtime.Object, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		list := &metav1.List{}
+		for name, versions := range objects {
+			list.Items = append(list.Items, runtime.RawExtension{Object: head(name, versions)})
+		}
+		return true, list, nil
+	})
+	client.PrependReactor("patch", "crontabs", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		patch := action.(clienttesting.PatchAction) //nolint:forcetypeassert // it reacts to patches
+		mu.Lock()
+		defer mu.Unlock()
+		err := answer(patch.GetName())
+		if err == nil {
+			objects[patch.GetName()] = versionsIn(t, patch.GetPatch())
+		}
+		return true, head(patch.GetName(), nil), err
+	})
+	c := &clearer{objects: client.Resource(cronTabs), old: "example.com/v1beta1", storage: "example.com/v1"}
+	c.at = func(namespace string) metadata.ResourceInterface {
+		return client.Resource(cronTabs).Namespace(namespace)
+	}
+	return c, func() map[string][]string {
+		mu.Lock()
+		defer mu.Unlock()
+		return objects
+	}
+}
+
+func head(name string, versions []string) *metav1.PartialObjectMetadata {
+	object := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, ResourceVersion: "1", UID: "u"}}
+	for i, version := range versions {
+		object.ManagedFields = append(object.ManagedFields, metav1.ManagedFieldsEntry{Manager: fmt.Sprint(i), APIVersion: "example.com/" + version})
+	}
+	return object
+}
+
+// operation is one of a JSON patch.
+type operation struct {
+	Path  string          `json:"path"`
+	Value json.RawMessage `json:"value"`
+}
+
+// versionsIn are those that a patch leaves in managedFields.
+func versionsIn(t *testing.T, patch []byte) []string {
+	t.Helper()
+	var operations []operation
+	var entries []metav1.ManagedFieldsEntry
+	if err := json.Unmarshal(patch, &operations); err != nil {
+		t.Error(err)
+	}
+	at := slices.IndexFunc(operations, func(o operation) bool { return o.Path == "/metadata/managedFields" })
+	if err := json.Unmarshal(operations[at].Value, &entries); err != nil {
+		t.Error(err)
+	}
+	var versions []string
+	for _, entry := range entries {
+		versions = append(versions, strings.TrimPrefix(entry.APIVersion, "example.com/"))
+	}
+	return versions
+}
+
+// TestClearing removes a version's name, keeps the others, and leaves no object
+// without an entry.
+func TestClearing(t *testing.T) {
+	resource := cronTabs.GroupResource()
+	attempts := map[string]int{}
+	answers := map[string]func(name string) error{
+		"a": func(string) error { return nil },
+		"conflict": func(name string) error {
+			if attempts[name]++; attempts[name] == 1 {
+				return apierrors.NewConflict(resource, name, nil)
+			}
+			return nil
+		},
+		"denied": func(name string) error { return apierrors.NewForbidden(resource, name, nil) },
+		"busy":   func(name string) error { return apierrors.NewConflict(resource, name, nil) },
+	}
+	for name, test := range map[string]struct {
+		objects, want map[string][]string
+		failure       string
+	}{
+		"nothing to do":       {map[string][]string{"a": {"v1"}}, map[string][]string{"a": {"v1"}}, ""},
+		"others stay":         {map[string][]string{"a": {"v1", "v1beta1", "v1alpha1"}}, map[string][]string{"a": {"v1", "v1alpha1"}}, ""},
+		"one entry is kept":   {map[string][]string{"a": {"v1beta1", "v1beta1"}}, map[string][]string{"a": {"v1"}}, ""},
+		"written in between":  {map[string][]string{"conflict": {"v1", "v1beta1"}}, map[string][]string{"conflict": {"v1"}}, ""},
+		"one cannot be":       {map[string][]string{"a": {"v1beta1"}, "denied": {"v1beta1"}}, map[string][]string{"a": {"v1"}, "denied": {"v1beta1"}}, "1 objects could not be changed, for example default/denied"},
+		"one is always newer": {map[string][]string{"busy": {"v1beta1"}}, map[string][]string{"busy": {"v1beta1"}}, "somebody who keeps it there"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, objects := objectsOf(t, test.objects, func(name string) error { return answers[name](name) })
+			err := c.run(t.Context())
+			if test.failure == "" && err != nil || test.failure != "" && (err == nil || !strings.Contains(err.Error(), test.failure)) {
+				t.Errorf("error %v, want %q", err, test.failure)
+			}
+			if diff := cmp.Diff(test.want, objects()); diff != "" {
+				t.Errorf("versions in managedFields (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

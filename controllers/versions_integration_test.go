@@ -1,0 +1,249 @@
+//go:build integration
+
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/crds"
+	"github.com/conversion-operator/conversion-operator/internal/plan"
+)
+
+// TestRetirement takes a version from being stored to being gone, with objects
+// that were written at it, and looks at etcd's bytes on the way.
+func TestRetirement(t *testing.T) {
+	k := newKind(t, "whole.retired.example.com")
+	for i := range 5 {
+		must(t, k.apply(t, "v1beta1", fmt.Sprintf("old-%d", i), "old-tool", map[string]any{"host": "a", "port": "80"}))
+	}
+	must(t, k.apply(t, "v1beta1", "both", "old-tool", map[string]any{"host": "a"}))
+	must(t, k.apply(t, "v1", "both", "new-tool", map[string]any{"port": "80"}))
+	k.follow(t, "storageVersion: v1, retirement: [{version: v1beta1, action: Remove}]")
+
+	k.checkPromoted(t)
+	k.checkDeprecated(t)
+	k.checkUnserved(t)
+	k.checkRemoved(t)
+	must(t, cluster.Delete(t.Context(), getPolicy(t, k.name)))
+	waitUntilGone(t, k.name)
+}
+
+func (k *kind) checkPromoted(t *testing.T) {
+	t.Helper()
+	eventually(t, "v1 is the storage version", func() (bool, string) {
+		return crds.StorageVersion(getCRD(t, k.name)) == "v1", "v1beta1"
+	})
+	if got := k.stored(t); got["v1beta1"] != 6 {
+		t.Errorf("etcd has %v before the migration", got)
+	}
+	eventually(t, "v1beta1 may not go while objects are stored in it", func() (bool, string) {
+		is := k.status(t, "v1beta1")
+		return len(is.BlockedBy) > 0 && is.BlockedBy[0].Reason == v1alpha1.BlockedStored && !is.SafeToUnserve, fmt.Sprintf("%+v", is)
+	})
+	k.migrate(t, "v1")
+	waitFor(t, k.name, v1alpha1.StorageMigratedCondition, metav1.ConditionTrue, v1alpha1.ReasonMigrated)
+	if got := k.stored(t); got["v1"] != 6 || len(got) != 1 {
+		t.Errorf("etcd has %v after the migration", got)
+	}
+}
+
+// checkDeprecated: clients are warned, and those who asked keep it served.
+func (k *kind) checkDeprecated(t *testing.T) {
+	t.Helper()
+	waitFor(t, k.name, v1alpha1.VersionsRetiredCondition, metav1.ConditionFalse, v1alpha1.ReasonRequested)
+	version := k.version(t, "v1beta1")
+	if !version.Deprecated || !strings.Contains(*version.DeprecationWarning, "use "+k.group+"/v1 CronTab") {
+		t.Errorf("v1beta1 is deprecated %t: %s", version.Deprecated, *version.DeprecationWarning)
+	}
+	backdate(t, k.name, func(record *v1alpha1.RetirementStatus, past metav1.Time) { record.DeprecatedTime = &past })
+	if is := k.status(t, "v1beta1"); is.Requested != v1alpha1.RequestedYes || is.LastRequested == nil || is.SafeToUnserve || !k.version(t, "v1beta1").Served {
+		t.Errorf("six objects were written at v1beta1, and it is %+v", is)
+	}
+	waitFor(t, k.name, v1alpha1.ReadyCondition, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
+	k.checkRest(t)
+}
+
+func (k *kind) checkUnserved(t *testing.T) {
+	t.Helper()
+	backdate(t, k.name, func(record *v1alpha1.RetirementStatus, past metav1.Time) { record.LastRequested = &past })
+	waitFor(t, k.name, v1alpha1.VersionsRetiredCondition, metav1.ConditionFalse, v1alpha1.ReasonSoaking)
+	eventually(t, "v1beta1 is not served", func() (bool, string) {
+		_, err := k.at("v1beta1").List(t.Context(), metav1.ListOptions{})
+		return apierrors.IsNotFound(err), fmt.Sprint(err)
+	})
+	must(t, k.apply(t, "v1", "both", "new-tool", map[string]any{"port": "81"}))
+	if got := k.namedBy(t, "v1beta1"); len(got) != 6 {
+		t.Errorf("%v name v1beta1: nothing is to be cleared while it soaks", got)
+	}
+	k.checkRest(t)
+}
+
+// checkRemoved: no object names the version, all can be applied, and etcd is as it was.
+func (k *kind) checkRemoved(t *testing.T) {
+	t.Helper()
+	backdate(t, k.name, func(record *v1alpha1.RetirementStatus, past metav1.Time) { record.UnservedTime = &past })
+	eventually(t, "v1beta1 is removed", func() (bool, string) {
+		left, _ := crds.Version(getCRD(t, k.name), "v1beta1")
+		return left == nil, fmt.Sprint(getPolicy(t, k.name).Status.Conditions)
+	})
+	waitFor(t, k.name, v1alpha1.VersionsRetiredCondition, metav1.ConditionTrue, v1alpha1.ReasonRetired)
+	if got := k.namedBy(t, "v1beta1"); len(got) != 0 {
+		t.Errorf("%v still name v1beta1", got)
+	}
+	k.checkApplies(t)
+	if got := k.stored(t); got["v1"] != 6 || len(got) != 1 {
+		t.Errorf("etcd has %v in the end", got)
+	}
+	eventually(t, "the right to patch objects is gone", func() (bool, string) {
+		err := cluster.Get(t.Context(), client.ObjectKey{Name: plan.ClearRightsName(k.name)}, &rbacv1.ClusterRole{})
+		return apierrors.IsNotFound(err), fmt.Sprint(err)
+	})
+}
+
+// checkApplies: who applied at the old version goes on at the new one, and can
+// still remove what it once set.
+func (k *kind) checkApplies(t *testing.T) {
+	t.Helper()
+	eventually(t, "objects can be applied", func() (bool, string) {
+		err := k.apply(t, "v1", "old-0", "old-tool", map[string]any{"host": "b", "port": "80"})
+		return err == nil, fmt.Sprint(err)
+	})
+	must(t, k.apply(t, "v1", "both", "new-tool", map[string]any{"port": "82"}))
+	must(t, k.apply(t, "v1", "old-0", "old-tool", map[string]any{"host": "b"}))
+	object, err := k.at("v1").Get(t.Context(), "old-0", metav1.GetOptions{})
+	must(t, err)
+	if _, left := object.Object["port"]; left || object.Object["host"] != "b" {
+		t.Errorf("port could not be removed: %v", object.Object)
+	}
+	for _, entry := range object.GetManagedFields() {
+		if entry.Manager == "before-first-apply" {
+			t.Errorf("a manager that nobody is owns fields: %v", entry)
+		}
+	}
+}
+
+// TestDowngrade: a release that brought v1 is undone, with a manager that works and
+// with one that is killed after every write.
+func TestDowngrade(t *testing.T) {
+	for name, dies := range map[string]bool{"downgraded": false, "killed": true} {
+		t.Run(name, func(t *testing.T) {
+			k := newKind(t, name+".retired.example.com")
+			k.follow(t, "storageVersion: v1")
+			must(t, k.apply(t, "v1beta1", "one", "old-tool", map[string]any{"host": "a"}))
+			eventually(t, "v1 is the storage version", func() (bool, string) { return crds.StorageVersion(getCRD(t, k.name)) == "v1", "v1beta1" })
+			k.migrate(t, "v1")
+			waitFor(t, k.name, v1alpha1.StorageMigratedCondition, metav1.ConditionTrue, v1alpha1.ReasonMigrated)
+
+			killed.Store(dies)
+			defer killed.Store(false)
+			patchPolicy(t, k.name, `{"spec":{"storageVersion":"v1beta1","retirement":[{"version":"v1","action":"Remove","after":"0s"}]}}`)
+			eventually(t, "v1beta1 is the storage version", func() (bool, string) { return crds.StorageVersion(getCRD(t, k.name)) == "v1beta1", "v1" })
+			k.migrate(t, "v1beta1")
+			eventually(t, "v1 is removed", func() (bool, string) {
+				k.collect(t)
+				return len(getCRD(t, k.name).Spec.Versions) == 1, fmt.Sprint(getPolicy(t, k.name).Status.Conditions)
+			})
+			killed.Store(false)
+			if got := k.stored(t); got["v1beta1"] != 1 || len(got) != 1 {
+				t.Errorf("etcd has %v", got)
+			}
+			waitFor(t, k.name, v1alpha1.ReadyCondition, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
+		})
+	}
+}
+
+// TestPromotion: the storage version moves once conversion is armed, and what the
+// policy says is refused where nobody could convert.
+func TestPromotion(t *testing.T) {
+	const group, name = "armed.promoted.example.com", "crontabs.armed.promoted.example.com"
+	create(t, manifest(group, "v1", "v1beta1"), &apiextensionsv1.CustomResourceDefinition{})
+	wanted := &v1alpha1.ConversionPolicy{}
+	unmarshal(t, policy(group), wanted)
+	wanted.Spec.StorageVersion = "v3"
+	must(t, cluster.Create(t.Context(), wanted))
+	waitFor(t, name, v1alpha1.WebhookAvailableCondition, metav1.ConditionFalse, v1alpha1.ReasonRollingOut)
+	if got := crds.StorageVersion(getCRD(t, name)); got != "v1beta1" {
+		t.Errorf("the storage version is %s before anything is proven", got)
+	}
+	pods.run(t, name)
+	refused := waitFor(t, name, v1alpha1.StorageMigratedCondition, metav1.ConditionFalse, v1alpha1.ReasonPromotionRefused)
+	if !strings.Contains(refused.Message, "the CustomResourceDefinition has v1, v1beta1") {
+		t.Errorf("the message does not say what there is: %s", refused.Message)
+	}
+	before := getCRD(t, name)
+	patchPolicy(t, name, `{"spec":{"storageVersion":"v1"}}`)
+	waitFor(t, name, v1alpha1.StorageMigratedCondition, metav1.ConditionUnknown, v1alpha1.ReasonNotRequested)
+	after := getCRD(t, name)
+	if crds.StorageVersion(after) != "v1" || after.Generation != before.Generation+1 || !slices.Equal(after.Status.StoredVersions, []string{"v1beta1", "v1"}) {
+		t.Errorf("stored %v, storage %s, generation %d after %d: want one write", after.Status.StoredVersions, crds.StorageVersion(after), after.Generation, before.Generation)
+	}
+	checkRest(t, name)
+}
+
+// TestStorageIsContested: a manifest that says otherwise is overruled twice, and
+// then nothing is written any more.
+func TestStorageIsContested(t *testing.T) {
+	k := newKind(t, "contested.promoted.example.com")
+	k.follow(t, "storageVersion: v1, migration: {mode: Never}")
+	for range versionRepairs {
+		k.flipBack(t)
+	}
+	eventually(t, "v1 is the storage version", func() (bool, string) { return crds.StorageVersion(getCRD(t, k.name)) == "v1", "v1beta1" })
+	k.flipBack(t)
+	contested := waitFor(t, k.name, v1alpha1.StorageMigratedCondition, metav1.ConditionFalse, v1alpha1.ReasonVersionsContested)
+	if !strings.Contains(contested.Message, `field manager "gitops"`) {
+		t.Errorf("the message does not say who it was: %s", contested.Message)
+	}
+	k.checkRest(t)
+	if got := crds.StorageVersion(getCRD(t, k.name)); got != "v1beta1" {
+		t.Errorf("the storage version is %s: it is fought over", got)
+	}
+}
+
+// versionRepairs is how often what others did to spec.versions is undone.
+const versionRepairs = 2
+
+// flipBack waits until v1 is the storage version, and takes that back.
+func (k *kind) flipBack(t *testing.T) {
+	t.Helper()
+	eventually(t, "v1 is the storage version, and the policy has seen it", func() (bool, string) {
+		promotion := getPolicy(t, k.name).Status.Promotion
+		return crds.StorageVersion(getCRD(t, k.name)) == "v1" && promotion != nil, fmt.Sprint(promotion)
+	})
+	patch := []byte(`[{"op":"test","path":"/spec/versions/1/name","value":"v1beta1"},{"op":"replace","path":"/spec/versions/0/storage","value":false},{"op":"replace","path":"/spec/versions/1/storage","value":true}]`)
+	must(t, cluster.Patch(t.Context(), getCRD(t, k.name), client.RawPatch(types.JSONPatchType, patch), client.FieldOwner("gitops")))
+}
+
+// TestRequestsAreCounted on a real API server, of a version that is deprecated.
+func TestRequestsAreCounted(t *testing.T) {
+	k := newKind(t, "counted.retired.example.com")
+	look := func() plan.Inquiry {
+		metrics := &meter{config: direct, now: time.Now}
+		return metrics.requests(t.Context(), plan.ReadRequests{Group: k.group, Resource: "crontabs"})
+	}
+	before := look()
+	if before.Requests == nil || before.Requests.Server == "" || before.Requests.Counts["v1beta1"] != 0 {
+		t.Fatalf("before anybody asked: %+v", before)
+	}
+	_, err := k.at("v1beta1").List(t.Context(), metav1.ListOptions{})
+	must(t, err)
+	eventually(t, "the request is counted", func() (bool, string) {
+		after := look()
+		return after.Requests.Server == before.Requests.Server && after.Requests.Counts["v1beta1"] == 1, fmt.Sprintf("%+v", after.Requests)
+	})
+}

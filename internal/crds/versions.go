@@ -1,0 +1,60 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package crds
+
+import (
+	"encoding/json"
+	"slices"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiversion "k8s.io/apimachinery/pkg/version"
+)
+
+// Version returns a version and its place in spec.versions; nil and -1 where there is none of that name.
+func Version(crd *apiextensionsv1.CustomResourceDefinition, name string) (*apiextensionsv1.CustomResourceDefinitionVersion, int) {
+	for i := range crd.Spec.Versions {
+		if crd.Spec.Versions[i].Name == name {
+			return &crd.Spec.Versions[i], i
+		}
+	}
+	return nil, -1
+}
+
+// ByPriority returns the versions in the order in which clients prefer them:
+// v2, v1, v1beta1, v1alpha1, as k8s.io/apimachinery/pkg/version compares them.
+func ByPriority(crd *apiextensionsv1.CustomResourceDefinition) []apiextensionsv1.CustomResourceDefinitionVersion {
+	return slices.SortedFunc(slices.Values(crd.Spec.Versions), func(a, b apiextensionsv1.CustomResourceDefinitionVersion) int {
+		return apiversion.CompareKubeAwareVersionStrings(b.Name, a.Name)
+	})
+}
+
+// VersionsAreBy reports whether this field manager was the last to change
+// spec.versions. The list is atomic: who changes anything in it owns all of it,
+// and takes it from those who wrote another one.
+func VersionsAreBy(crd *apiextensionsv1.CustomResourceDefinition, manager string) bool {
+	return slices.ContainsFunc(crd.ManagedFields, func(entry metav1.ManagedFieldsEntry) bool {
+		return entry.Manager == manager && ownsVersions(entry)
+	})
+}
+
+// VersionsWriter returns the field manager that wrote spec.versions last, the
+// given one aside; "" where none is known.
+func VersionsWriter(crd *apiextensionsv1.CustomResourceDefinition, other string) string {
+	return lastManager(crd, func(entry metav1.ManagedFieldsEntry) bool { return entry.Manager != other && ownsVersions(entry) })
+}
+
+func ownsVersions(entry metav1.ManagedFieldsEntry) bool {
+	if entry.Subresource != "" || entry.FieldsV1 == nil {
+		return false
+	}
+	var owned struct {
+		Spec map[string]json.RawMessage `json:"f:spec"`
+	}
+	if json.Unmarshal(entry.FieldsV1.GetRawBytes(), &owned) != nil {
+		return false
+	}
+	_, owns := owned.Spec["f:versions"]
+	return owns
+}

@@ -1,0 +1,59 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/plan"
+)
+
+// TestRequestsAreRemembered of each API server, of the latest eight, to the hour.
+func TestRequestsAreRemembered(t *testing.T) {
+	w := newWorld(t, policyYAML)
+	w.retire("v1beta1", v1alpha1.RetirementDeprecate)
+	promoted(w)
+	for _, step := range []struct {
+		what     string
+		server   string
+		requests int64
+		asked    bool
+	}{
+		{"nobody has asked", "100", 0, false},
+		{"somebody has", "100", 1, true},
+		{"nobody again", "100", 1, false},
+		{"another server was asked before", "200", 3, true},
+		{"the first one again, as it was", "100", 1, false},
+		{"the second, as it was", "200", 3, false},
+		{"it was started anew, and nobody has asked", "300", 0, false},
+	} {
+		w.requested.Requests = &plan.Requests{Server: step.server, Counts: map[string]int64{"v1beta1": step.requests, "v1": 99}}
+		before := w.observed.Policy.Status.Retirement[0].LastRequested
+		w.later(2 * time.Hour)
+		after := w.observed.Policy.Status.Retirement[0].LastRequested
+		if asked := !after.Equal(before); asked != step.asked {
+			t.Errorf("%s: last requested %v, before %v", step.what, after, before)
+		}
+		if after != nil && !after.Time.Equal(after.Truncate(time.Hour)) {
+			t.Errorf("%s: %v is not to the hour", step.what, after)
+		}
+	}
+	for server := range 12 {
+		w.requested.Requests = &plan.Requests{Server: fmt.Sprint(1000 + server)}
+		w.later(2 * time.Hour)
+	}
+	var servers []string
+	for _, count := range w.observed.Policy.Status.Retirement[0].Requests {
+		servers = append(servers, count.Server)
+	}
+	want := []string{"1004", "1005", "1006", "1007", "1008", "1009", "1010", "1011"}
+	if diff := cmp.Diff(want, servers); diff != "" {
+		t.Errorf("servers (-want +got):\n%s", diff)
+	}
+}

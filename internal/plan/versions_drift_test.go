@@ -1,0 +1,36 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan_test
+
+import (
+	"testing"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/plan"
+)
+
+// TestTakenBackAtOnce: who takes each write back before it is seen ends the writes.
+func TestTakenBackAtOnce(t *testing.T) {
+	w := newWorld(t, policyYAML)
+	w.observed.Policy.Spec.StorageVersion = "v1"
+	w.applyCRD(bothStoredOld)
+	written := 0
+	var last plan.Plan
+	for range 60 {
+		last = w.plan()
+		w.carryOut(last)
+		for _, step := range last.Steps {
+			if _, edits := step.(plan.EditVersions); edits {
+				written++
+				versions := w.versions()
+				versions[0]["storage"], versions[1]["storage"] = true, false
+				w.writeVersions("their-operator", versions)
+			}
+		}
+	}
+	if written != 3 {
+		t.Errorf("spec.versions was written %d times, want once and two repairs", written)
+	}
+	expectCondition(t, last.Status, v1alpha1.StorageMigratedCondition, "False", v1alpha1.ReasonVersionsContested, `"their-operator"`)
+}

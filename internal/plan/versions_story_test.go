@@ -1,0 +1,272 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan_test
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/plan"
+)
+
+const week = 168 * time.Hour
+
+// TestVersionStories plays the lives of versions, as TestStories does those of policies.
+func TestVersionStories(t *testing.T) {
+	stories := map[string]struct {
+		policy string
+		play   func(*world)
+	}{
+		"version-retired":       {policyYAML, versionRetired},
+		"version-still-asked":   {policyYAML, versionStillAsked},
+		"version-by-time-alone": {policyYAML, versionByTimeAlone},
+		"version-by-manifest":   {policyYAML, versionByManifest},
+		"version-taken-back":    {policyYAML, versionTakenBack},
+		"version-without-rules": {noneYAML, versionWithoutRules},
+		"version-kept":          {policyYAML, versionKept},
+		"version-and-deletion":  {policyYAML, versionAndDeletion},
+		"storage-rolled-back":   {policyYAML, storageRolledBack},
+		"storage-refused":       {policyYAML, storageRefused},
+		"storage-contested":     {policyYAML, storageContested},
+		"storage-reported":      {policyYAML, storageReported},
+		"downgrade":             {policyYAML, downgrade},
+		"downgrade-unserved":    {policyYAML, downgradeUnserved},
+		"retirement-contested":  {policyYAML, retirementContested},
+	}
+	for name, story := range stories {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, story.policy)
+			story.play(w)
+			checkStory(t, name, w)
+		})
+	}
+}
+
+// promoted brings the world to where all is stored in the new version, by the policy.
+func promoted(w *world) {
+	w.t.Helper()
+	w.observed.Policy.Spec.StorageVersion = "v1"
+	w.applyCRD(bothStoredOld)
+	w.settle()
+	w.migrated()
+}
+
+func versionRetired(w *world) {
+	w.ask("v1", 40)
+	w.say("The policy says where all is to end: objects stored at v1, and v1beta1 gone. It comes first.")
+	w.observed.Policy.Spec.StorageVersion = "v1"
+	w.retire("v1beta1", v1alpha1.RetirementRemove)
+	w.applyCRD(onlyOld)
+	w.settle()
+	w.tellVersions()
+	w.say("The new version is added: served, not stored. Conversion is proven, and then it becomes the storage version.")
+	w.applyCRD(bothStoredOld)
+	w.settle()
+	w.tellVersions()
+	w.say("The migration is done: v1beta1 is deprecated, and clients are warned.")
+	w.migrated()
+	w.tellVersions()
+	w.tell("  | clients read: %s", *w.observed.CRD.Spec.Versions[0].DeprecationWarning)
+	w.say("A week later nobody has asked for it: it is not served any more.")
+	w.later(week)
+	w.tellVersions()
+	w.say("Another week later the objects forget it, and it is removed. The rules that name it do no harm.")
+	w.later(week)
+	w.tellVersions()
+	w.say("The policy has done its work, and is deleted: nothing needs a conversion.")
+	w.observed.Policy.DeletionTimestamp = &metav1.Time{Time: w.observed.Now}
+	w.settle()
+	w.later(w.observed.Settings.Settle)
+}
+
+func versionStillAsked(w *world) {
+	w.say("Somebody has asked for v1beta1 before anybody counted.")
+	w.ask("v1beta1", 7)
+	w.retire("v1beta1", v1alpha1.RetirementUnserve)
+	promoted(w)
+	w.tellVersions()
+	w.say("After six days somebody asks again: the week starts anew.")
+	w.ask("v1beta1", 8)
+	w.later(6 * 24 * time.Hour)
+	w.later(6 * 24 * time.Hour)
+	w.tellVersions()
+	w.say("A week after that.")
+	w.later(26 * time.Hour)
+	w.say("Another API server answers, which was started a day ago, and has been asked: by whom and when is not known.")
+	w.retire("v1beta1", v1alpha1.RetirementDeprecate)
+	w.settle()
+	w.requested.Requests = &plan.Requests{Server: "1768000000", Counts: map[string]int64{"v1beta1": 1}}
+	w.retire("v1beta1", v1alpha1.RetirementUnserve)
+	w.later(2 * time.Hour)
+	w.tellVersions()
+}
+
+func versionByTimeAlone(w *world) {
+	w.say("Metrics cannot be read: time is all there is to go by.")
+	w.requested = plan.Inquiry{Reason: "MetricsUnreadable", Message: "the operator may not get /metrics of the API server"}
+	w.retire("v1beta1", v1alpha1.RetirementUnserve)
+	promoted(w)
+	w.tellVersions()
+	w.later(week)
+	w.tellVersions()
+}
+
+func versionByManifest(w *world) {
+	w.say("The CustomResourceDefinition belongs to a manifest. The policy only says what may be done to it.")
+	w.retire("v1beta1", v1alpha1.RetirementReport)
+	w.applyCRD(bothStoredNew)
+	w.settle()
+	w.migrated()
+	w.tellVersions()
+	w.say("The manifest stops serving v1beta1. The objects are to forget it.")
+	w.retire("v1beta1", v1alpha1.RetirementUnserve)
+	versions := w.versions()
+	versions[0]["served"], versions[0]["deprecated"] = false, true
+	w.writeVersions("kubectl", versions)
+	w.settle()
+	w.later(week)
+	w.tellVersions()
+	w.say("The manifest removes it.")
+	w.writeVersions("kubectl", versions[1:])
+	w.settle()
+	w.tellVersions()
+}
+
+func versionTakenBack(w *world) {
+	w.say("v1beta1 is not served any more, and a client is found that needs it: the policy takes it back.")
+	w.retire("v1beta1", v1alpha1.RetirementUnserve)
+	promoted(w)
+	w.later(week)
+	w.retire("v1beta1", v1alpha1.RetirementReport)
+	w.settle()
+	w.tellVersions()
+	w.say("What the manifest has unserved is left alone.")
+	versions := w.versions()
+	versions[0]["served"] = false
+	w.writeVersions("kubectl", versions)
+	w.settle()
+	w.retire("v1beta1", v1alpha1.RetirementUnserve)
+	w.settle()
+	w.retire("v1beta1", v1alpha1.RetirementReport)
+	w.settle()
+	w.tellVersions()
+}
+
+func versionWithoutRules(w *world) {
+	w.say("The versions have the same fields, and nothing converts.")
+	w.observed.Policy.Spec.StorageVersion = "v1beta1"
+	w.retire("v1", v1alpha1.RetirementRemove)
+	w.applyCRD(equalVersions)
+	w.settle()
+	w.migrated()
+	w.later(week)
+	w.later(week)
+	w.tellVersions()
+}
+
+func versionKept(w *world) {
+	w.say("Nobody migrates: a version that objects may be stored in stays.")
+	w.observed.Policy.Spec.Migration.Mode = v1alpha1.MigrationNever
+	w.retire("v1beta1", v1alpha1.RetirementRemove)
+	w.applyCRD(bothStoredNew)
+	w.observed.CRD.Status.StoredVersions = []string{"v1beta1", "v1"}
+	w.settle()
+	w.tellVersions()
+	w.say("Somebody prunes storedVersions by hand, which proves nothing.")
+	w.observed.CRD.Status.StoredVersions = []string{"v1"}
+	w.settle()
+	w.tellVersions()
+	w.say("It is migrated. The policy is suspended before anything else is done.")
+	w.observed.Policy.Spec.Migration.Mode = v1alpha1.MigrationAutomatic
+	w.settle()
+	w.observed.Policy.Spec.Suspend = true
+	w.record(plan.Progress{Finished: true, Complete: true, Total: 1000, Rewritten: 1000})
+	w.settle()
+	w.observed.Policy.Spec.Suspend = false
+	w.settle()
+	w.say("No other version is served.")
+	versions := w.versions()
+	versions[1]["served"] = false
+	w.writeVersions("kubectl", versions)
+	w.settle()
+	w.later(week)
+	w.tellVersions()
+	w.say("Objects cannot be changed, for a while.")
+	versions[1]["served"] = true
+	w.writeVersions("kubectl", versions)
+	w.settle()
+	w.later(time.Hour)
+	w.cleared = plan.Inquiry{Reason: v1alpha1.ReasonClearingFailed, Message: "1 objects could not be changed, for example default/bad: denied"}
+	w.later(week)
+	w.tellVersions()
+	w.cleared = plan.Inquiry{}
+	w.later(time.Hour)
+	w.tellVersions()
+}
+
+func versionAndDeletion(w *world) {
+	w.say("A policy is deleted while v1beta1 is on its way out: it stays until that is not served.")
+	w.retire("v1beta1", v1alpha1.RetirementRemove)
+	promoted(w)
+	w.observed.Policy.DeletionTimestamp = &metav1.Time{Time: w.observed.Now}
+	w.settle()
+	w.later(week)
+	w.later(w.observed.Settings.Settle)
+	w.tellVersions()
+}
+
+// undone migrates to the new version, and lets the policy take that back at once.
+func undone(w *world, action v1alpha1.RetirementAction) {
+	w.t.Helper()
+	w.applyCRD(bothStoredNew)
+	w.settle()
+	w.migrated()
+	w.observed.Policy.Spec.StorageVersion = "v1beta1"
+	w.retire("v1", action)
+	w.observed.Policy.Spec.Retirement[0].After = &metav1.Duration{}
+	w.settle()
+}
+
+func downgrade(w *world) {
+	w.say("A release has brought v1, and stored it. It is to be undone: v1beta1 is to be all there is, as it was.")
+	undone(w, v1alpha1.RetirementRemove)
+	w.say("Everything is stored at v1beta1 again: v1 goes at once, as nobody is waited for.")
+	w.migrated()
+	w.later(w.observed.Settings.Settle)
+	w.tellVersions()
+	w.say("The manifest of the old release can be applied.")
+	w.applyCRD(onlyOld)
+	w.settle()
+}
+
+func downgradeUnserved(w *world) {
+	w.say("A release has brought v1, and stored it. It is to be undone, and v1 to be kept, not served, for a second attempt.")
+	undone(w, v1alpha1.RetirementUnserve)
+	w.migrated()
+	w.tellVersions()
+	w.say("The second attempt.")
+	w.observed.Policy.Spec.StorageVersion = "v1"
+	w.retire("v1", v1alpha1.RetirementReport)
+	w.settle()
+	w.migrated()
+	w.tellVersions()
+}
+
+func retirementContested(w *world) {
+	w.say("v1beta1 is removed.")
+	w.retire("v1beta1", v1alpha1.RetirementRemove)
+	w.observed.Policy.Spec.Retirement[0].After = &metav1.Duration{}
+	promoted(w)
+	w.later(w.observed.Settings.Settle)
+	for _, again := range []string{"A manifest of before adds it again.", "And again.", "And again: it is left there."} {
+		w.say(again)
+		w.applyCRD(bothStoredNew)
+		w.settle()
+		w.later(w.observed.Settings.Settle)
+	}
+	w.tellVersions()
+}
