@@ -188,6 +188,7 @@ func (c *compiler) pair(at spot, spoke, hub *schema.Structural) {
 	case !ruled && differs == "":
 		c.pairNulls(at, spoke, hub)
 	case isStruct(spoke) && isStruct(hub):
+		c.keepNulls(at, spoke, hub)
 		c.walk(at, spoke, hub)
 	case ruled && differs == "" && !c.ruledElements(at.full):
 		c.shareKeys(at) // rules have some keys of a map; the others are the same

@@ -24,17 +24,22 @@ func (c *compiler) pairNulls(at spot, spoke, hub *schema.Structural) {
 	if !nullsDiffer(spoke, hub) {
 		return
 	}
-	if losesNull(spoke, hub) || losesNull(hub, spoke) {
-		// The side that has no nulls may have one all the same, of before its schema.
-		for _, ofSpoke := range []bool{true, false} {
-			c.addLeaf(at, ofSpoke, Leaf{Path: at.local, Anchor: at.anchor, Null: true})
-		}
-	}
+	c.keepNulls(at, spoke, hub)
 	switch {
 	case isStruct(spoke) && isStruct(hub):
 		c.walk(at, spoke, hub)
 	case sameElements(spoke, hub) && nullsDiffer(elementsOf(spoke), elementsOf(hub)):
 		c.elements(at, spoke, hub)
+	}
+}
+
+// keepNulls keeps a null of a field aside that only one side may have. The side
+// that has no nulls may have one all the same, of before its schema.
+func (c *compiler) keepNulls(at spot, spoke, hub *schema.Structural) {
+	if losesNull(spoke, hub) || losesNull(hub, spoke) {
+		for _, ofSpoke := range []bool{true, false} {
+			c.addLeaf(at, ofSpoke, Leaf{Path: at.local, Anchor: at.anchor, Null: true})
+		}
 	}
 }
 

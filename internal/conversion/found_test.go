@@ -70,6 +70,13 @@ func TestFound(t *testing.T) {
 			rules3: `{wrap: {from: .s, to: .s}}`,
 			from:   "v3", to: "v1", kept: `v1 {"/s/e":"x"}`, object: `"s":null`,
 		},
+		"a null for an object with other fields, which something is kept in": {
+			v1:    "s: {type: object, nullable: true, properties: {e: {type: boolean}}}",
+			v2:    "s: {type: object, properties: {d: {type: boolean}}}",
+			v3:    "s: {type: object, properties: {d: {type: boolean}, h: {type: string}}}",
+			rules: `{default: {from: .s.e, value: true}}`,
+			from:  "v1", to: "v3", kept: `v3 {"/s/h":"x"}`, object: `"s":null`,
+		},
 		"a list that should be a map": {
 			v1:   "m: {type: object, additionalProperties: {type: object, properties: {s: {type: string}}}}",
 			v2:   "m: {type: object, additionalProperties: {type: object, properties: {x: {type: string}}}}",
