@@ -81,8 +81,9 @@ func openFailures(data map[string]string) (failureList, error) {
 	return l, nil
 }
 
-// add lists failures and writes the keys that changed into data.
+// add lists failures and writes the keys that changed into data, each once.
 func (l *failureList) add(failures []Failure, data map[string]string) error {
+	written := true
 	for _, f := range failures {
 		f.Message = shorten(f.Message, maxListedMessage)
 		text, err := json.Marshal(f)
@@ -91,17 +92,23 @@ func (l *failureList) add(failures []Failure, data map[string]string) error {
 		}
 		if l.size+len(text) > chunkBytes {
 			if l.chunk == maxChunks-1 {
-				return nil
+				break
+			}
+			if !written {
+				if err := l.write(data); err != nil {
+					return err
+				}
 			}
 			*l = failureList{chunk: l.chunk + 1}
 		}
 		l.last = append(l.last, f)
 		l.size += len(text) + 1
-		if err := l.write(data); err != nil {
-			return err
-		}
+		written = false
 	}
-	return nil
+	if written {
+		return nil
+	}
+	return l.write(data)
 }
 
 func (l *failureList) write(data map[string]string) error {
