@@ -28,7 +28,7 @@ const mergePatch = types.MergePatchType
 // and the resourceVersion make the API server refuse it when anything changed
 // since the decision.
 func (r *ConversionPolicyReconciler) switchCRD(ctx context.Context, step plan.SwitchCRD) error {
-	if err := r.stillWanted(ctx, step); err != nil {
+	if _, err := r.stillWanted(ctx, step.Pin, step.Policy); err != nil {
 		return err
 	}
 	conversion, err := runtime.DefaultUnstructuredConverter.ToUnstructured(step.Conversion)
@@ -46,26 +46,27 @@ func (r *ConversionPolicyReconciler) switchCRD(ctx context.Context, step plan.Sw
 	return r.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(crd), fieldOwner, client.ForceOwnership)
 }
 
-// stillWanted looks live whether the policy still exists: a manager that lost
-// its lease while it paused must not arm what its successor has released.
-func (r *ConversionPolicyReconciler) stillWanted(ctx context.Context, step plan.SwitchCRD) error {
+// stillWanted looks live whether the policy still exists, and returns it: a
+// manager that lost its lease while it paused must not arm what its successor has
+// released.
+func (r *ConversionPolicyReconciler) stillWanted(ctx context.Context, pin plan.Pin, uid types.UID) (*v1alpha1.ConversionPolicy, error) {
 	policy := &v1alpha1.ConversionPolicy{}
-	err := r.Live.Get(ctx, client.ObjectKey{Name: step.Pin.Name}, policy)
-	if err == nil && policy.UID != step.Policy {
-		err = apierrors.NewConflict(v1alpha1.GroupVersion.WithResource("conversionpolicies").GroupResource(), step.Pin.Name,
-			errors.New("the policy was deleted and created again"))
+	err := r.Live.Get(ctx, client.ObjectKey{Name: pin.Name}, policy)
+	if err == nil && policy.UID != uid {
+		err = policyChanged(pin.Name, "the policy was deleted and created again")
 	}
-	return err
+	return policy, err
+}
+
+func policyChanged(name, how string) error {
+	return apierrors.NewConflict(v1alpha1.GroupVersion.WithResource("conversionpolicies").GroupResource(), name, errors.New(how))
 }
 
 // restoreCRD replaces the whole block: to give up our fields by server-side
 // apply would leave an empty block, which the API server refuses.
 func (r *ConversionPolicyReconciler) restoreCRD(ctx context.Context, step plan.RestoreCRD) error {
-	patch, err := json.Marshal([]map[string]any{
-		{"op": "test", "path": "/metadata/uid", "value": step.Pin.UID},
-		{"op": "replace", "path": "/metadata/resourceVersion", "value": step.Pin.ResourceVersion},
-		{"op": "replace", "path": "/spec/conversion", "value": map[string]any{"strategy": apiextensionsv1.NoneConverter}},
-	})
+	patch, err := json.Marshal(pinnedPatch(step.Pin.UID, step.Pin.ResourceVersion,
+		map[string]any{"op": "replace", "path": "/spec/conversion", "value": map[string]any{"strategy": apiextensionsv1.NoneConverter}}))
 	if err != nil {
 		return err
 	}
@@ -86,6 +87,14 @@ func (r *ConversionPolicyReconciler) pruneStoredVersions(ctx context.Context, st
 	}
 	ctrl.LoggerFrom(ctx).Info("Pruning status.storedVersions", "storageVersion", step.StorageVersion)
 	return r.Client.Status().Patch(ctx, pinned(step.Pin), client.RawPatch(mergePatch, patch), fieldOwner)
+}
+
+// pinnedPatch is a JSON patch that is refused of any object but this one as it was.
+func pinnedPatch(uid types.UID, resourceVersion string, operations ...map[string]any) []map[string]any {
+	return append([]map[string]any{
+		{"op": "test", "path": "/metadata/uid", "value": uid},
+		{"op": "replace", "path": "/metadata/resourceVersion", "value": resourceVersion},
+	}, operations...)
 }
 
 func pinned(pin plan.Pin) *apiextensionsv1.CustomResourceDefinition {

@@ -6,18 +6,15 @@ package controllers
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
 )
 
@@ -30,13 +27,12 @@ const reasonVersionsChanged = "VersionsChanged"
 // the resourceVersion. It looks live whether the policy still says so: a version
 // that is removed cannot be had back by changing one's mind.
 func (r *ConversionPolicyReconciler) editVersions(ctx context.Context, step plan.EditVersions) error {
-	policy := &v1alpha1.ConversionPolicy{}
-	if err := r.Live.Get(ctx, client.ObjectKey{Name: step.Pin.Name}, policy); err != nil {
+	policy, err := r.stillWanted(ctx, step.Pin, step.Policy)
+	if err != nil {
 		return err
 	}
-	if policy.UID != step.Policy || policy.Generation != step.Generation {
-		return apierrors.NewConflict(v1alpha1.GroupVersion.WithResource("conversionpolicies").GroupResource(), step.Pin.Name,
-			errors.New("the policy was changed meanwhile"))
+	if policy.Generation != step.Generation {
+		return policyChanged(step.Pin.Name, "the policy was changed meanwhile")
 	}
 	patch, err := json.Marshal(versionsPatch(step))
 	if err != nil {
@@ -52,10 +48,7 @@ func (r *ConversionPolicyReconciler) editVersions(ctx context.Context, step plan
 }
 
 func versionsPatch(step plan.EditVersions) []map[string]any {
-	patch := []map[string]any{
-		{"op": "test", "path": "/metadata/uid", "value": step.Pin.UID},
-		{"op": "replace", "path": "/metadata/resourceVersion", "value": step.Pin.ResourceVersion},
-	}
+	patch := pinnedPatch(step.Pin.UID, step.Pin.ResourceVersion)
 	for _, change := range step.Changes {
 		at := fmt.Sprintf("/spec/versions/%d", change.Index)
 		patch = append(patch, map[string]any{"op": "test", "path": at + "/name", "value": change.Name})

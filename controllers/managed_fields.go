@@ -149,11 +149,8 @@ func (c *clearer) isOld(entry metav1.ManagedFieldsEntry) bool { return entry.API
 // clear writes one object, as it was read. Who wrote it in between is seen in the
 // next pass.
 func (c *clearer) clear(ctx context.Context, object *metav1.PartialObjectMetadata) error {
-	patch, err := json.Marshal([]map[string]any{
-		{"op": "test", "path": "/metadata/uid", "value": object.UID},
-		{"op": "replace", "path": "/metadata/resourceVersion", "value": object.ResourceVersion},
-		{"op": "replace", "path": "/metadata/managedFields", "value": c.left(object.ManagedFields)},
-	})
+	patch, err := json.Marshal(pinnedPatch(object.UID, object.ResourceVersion,
+		map[string]any{"op": "replace", "path": "/metadata/managedFields", "value": c.left(object.ManagedFields)}))
 	if err != nil {
 		return err
 	}

@@ -11,7 +11,6 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/crds"
@@ -99,7 +98,7 @@ func (s *state) recordDrift(answer v1alpha1.DriftAnswer) {
 		before.PolicyGeneration == s.Policy.Generation {
 		return
 	}
-	now := metav1.NewTime(s.Now).Rfc3339Copy() // what a status keeps of a time
+	now := *s.second()
 	drift := v1alpha1.DriftStatus{
 		LastManager: crds.ConversionWriter(s.CRD, ManagedBy), LastTime: now,
 		CRDGeneration: s.CRD.Generation, PolicyGeneration: s.Policy.Generation, Answer: answer,
@@ -140,10 +139,7 @@ func (s *state) driftOutcome(answer v1alpha1.DriftAnswer) outcome {
 
 // whatDrifted names who did what.
 func (s *state) whatDrifted() string {
-	who := "a field manager that left no trace in metadata.managedFields"
-	if writer := crds.ConversionWriter(s.CRD, ManagedBy); writer != "" {
-		who = fmt.Sprintf("field manager %q", writer)
-	}
+	who := fieldManager(crds.ConversionWriter(s.CRD, ManagedBy))
 	switch {
 	case crds.Strategy(s.CRD) == apiextensionsv1.NoneConverter:
 		return who + " set spec.conversion of the CustomResourceDefinition to strategy None"
@@ -155,6 +151,14 @@ func (s *state) whatDrifted() string {
 		return who + " changed caBundle in spec.conversion of the CustomResourceDefinition"
 	}
 	return who + " changed spec.conversion of the CustomResourceDefinition"
+}
+
+// fieldManager names who wrote; empty is who left no trace.
+func fieldManager(name string) string {
+	if name == "" {
+		return "a field manager that left no trace in metadata.managedFields"
+	}
+	return fmt.Sprintf("field manager %q", name)
 }
 
 // howToEndIt is what ends a war of writers.

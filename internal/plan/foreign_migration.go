@@ -66,7 +66,7 @@ func (s *state) pruned() bool {
 
 func (s *state) whoPruned() string {
 	if writer := crds.StoredVersionsWriter(s.CRD); writer != "" {
-		return fmt.Sprintf("field manager %q", writer)
+		return fieldManager(writer)
 	}
 	return "somebody who left no trace in metadata.managedFields"
 }

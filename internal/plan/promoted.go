@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/crds"
 )
@@ -100,7 +98,7 @@ func (s *state) notePromotion() {
 	switch reached := crds.StorageVersion(s.CRD) == wanted; {
 	case reached && known == nil:
 		s.gaveIn()
-		s.plan.Status.Promotion = &v1alpha1.PromotionStatus{Version: wanted, CRDUID: s.CRD.UID, Time: metav1.NewTime(s.Now).Rfc3339Copy()}
+		s.plan.Status.Promotion = &v1alpha1.PromotionStatus{Version: wanted, CRDUID: s.CRD.UID, Time: *s.second()}
 	case !reached && known != nil:
 		s.plan.Status.Promotion = nil
 		s.takenBack = append(s.takenBack, "made "+crds.StorageVersion(s.CRD)+" the storage version instead of "+wanted)

@@ -44,7 +44,7 @@ func (s *state) noteVersions() {
 // at the next look: a repair is never uncounted.
 func (s *state) recordVersionsDrift() {
 	before := s.plan.Status.VersionsDrift
-	now := metav1.NewTime(s.Now).Rfc3339Copy()
+	now := *s.second()
 	drift := v1alpha1.DriftStatus{
 		LastManager: crds.VersionsWriter(s.CRD, ManagedBy), LastTime: now,
 		CRDGeneration: s.CRD.Generation, PolicyGeneration: s.Policy.Generation, Answer: v1alpha1.DriftRepaired,
@@ -82,10 +82,10 @@ func versionsDriftReason(answer v1alpha1.DriftAnswer) string {
 }
 
 func (s *state) whoTookBack() string {
-	if drift := s.plan.Status.VersionsDrift; drift != nil && drift.LastManager != "" {
-		return fmt.Sprintf("field manager %q", drift.LastManager)
+	if drift := s.plan.Status.VersionsDrift; drift != nil {
+		return fieldManager(drift.LastManager)
 	}
-	return "a field manager that left no trace in metadata.managedFields"
+	return fieldManager("")
 }
 
 // heldBack says why spec.versions is not written although it differs.
