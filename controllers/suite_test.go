@@ -131,10 +131,10 @@ func startManager(ctx context.Context, kubeconfig *rest.Config) (<-chan error, e
 	if err := cluster.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: system}}); err != nil {
 		return nil, err
 	}
-	// Admission knows the manager by its name; its rights are not what is tested.
-	kubeconfig = rest.CopyConfig(kubeconfig)
-	kubeconfig.Impersonate = rest.ImpersonationConfig{
-		UserName: "system:serviceaccount:" + system + ":conversion-operator", Groups: []string{"system:masters"}}
+	if err := confine(ctx); err != nil {
+		return nil, err
+	}
+	kubeconfig = managerConfig(kubeconfig)
 	manager, err := ctrl.NewManager(kubeconfig, ctrl.Options{
 		Scheme: scheme, Cache: CacheOptions(system), Client: ClientOptions(), Metrics: metricsserver.Options{BindAddress: "0"}, NewClient: counting,
 	})
@@ -155,6 +155,15 @@ func startManager(ctx context.Context, kubeconfig *rest.Config) (<-chan error, e
 	ended := make(chan error, 1)
 	go func() { ended <- manager.Start(ctx) }()
 	return ended, nil
+}
+
+// managerConfig is who the manager is. Admission knows it by its name; its rights
+// are not what is tested.
+func managerConfig(kubeconfig *rest.Config) *rest.Config {
+	kubeconfig = rest.CopyConfig(kubeconfig)
+	kubeconfig.Impersonate = rest.ImpersonationConfig{
+		UserName: "system:serviceaccount:" + system + ":conversion-operator", Groups: []string{"system:masters"}}
+	return kubeconfig
 }
 
 // trusting takes everything for proven that takes its time and that converters
