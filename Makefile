@@ -35,7 +35,7 @@ LDFLAGS    = -s -w -X $(MODULE)/internal/cmd.version=$(VERSION)
 GO_BUILD   = CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)'
 
 # Everything that a command of this file writes and that is committed.
-GENERATED := api/README.md '*zz_generated.*' config/crd/bases config/rbac/role.yaml '*go.mod' '*go.sum'
+GENERATED := api/README.md '*zz_generated.*' config/crd/bases config/rbac/role.yaml config/rbac/grants/role.yaml config/rbac/audit/role.yaml '*go.mod' '*go.sum'
 
 export CLUSTER IMG
 
@@ -49,6 +49,8 @@ generate: bin/tools/controller-gen ## Generate Go code from the API types
 manifests: bin/tools/controller-gen ## Generate the CRD and the roles from the code's markers
 	@bin/tools/controller-gen crd paths=./api/... output:crd:dir=config/crd/bases
 	@bin/tools/controller-gen rbac:roleName=conversion-operator paths=./controllers/... output:rbac:dir=config/rbac
+	@bin/tools/controller-gen rbac:roleName=conversion-operator-grants paths=./internal/plan/... output:rbac:dir=config/rbac/grants
+	@bin/tools/controller-gen rbac:roleName=conversion-operator-audit paths=./internal/audit/... output:rbac:dir=config/rbac/audit
 
 .PHONY: api-reference
 api-reference: bin/tools/crd-ref-docs ## Generate api/README.md from the API types
