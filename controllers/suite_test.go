@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"sync"
@@ -60,6 +61,8 @@ var (
 	// its bytes.
 	direct *rest.Config
 	etcd   *clientv3.Client
+	// kubectl is the administrator's.
+	kubectl func(args ...string) (stdout, stderr io.Reader, err error)
 )
 
 // TestMain starts a real kube-apiserver and etcd, and the manager's controller.
@@ -89,6 +92,15 @@ func run(m *testing.M) (int, error) {
 		return 1, err
 	}
 	defer func() { _ = environment.Stop() }()
+	administrator, err := environment.AddUser(envtest.User{Name: "administrator", Groups: []string{"system:masters"}}, nil)
+	if err != nil {
+		return 1, err
+	}
+	command, err := administrator.Kubectl()
+	if err != nil {
+		return 1, err
+	}
+	kubectl = command.Run
 	etcd, err = clientv3.New(clientv3.Config{
 		Endpoints: []string{environment.ControlPlane.Etcd.URL.String()}, DialTimeout: 10 * time.Second, Logger: uberzap.NewNop()})
 	if err != nil {
