@@ -4,12 +4,9 @@
 package cmd
 
 import (
-	"context"
 	"fmt"
 
 	"github.com/spf13/cobra"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
@@ -58,25 +55,4 @@ func connect(config *genericclioptions.ConfigFlags) (client.WithWatch, error) {
 		return nil, fmt.Errorf("cannot make a client: %w", err)
 	}
 	return api, nil
-}
-
-// getPolicy reads a policy, and says for people what keeps it from being there.
-func getPolicy(ctx context.Context, api client.Client, name string) (*v1alpha1.ConversionPolicy, error) {
-	policy := &v1alpha1.ConversionPolicy{}
-	err := api.Get(ctx, client.ObjectKey{Name: name}, policy)
-	if apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("the cluster has no ConversionPolicy %s", name)
-	}
-	return policy, sayPolicies(err)
-}
-
-// sayPolicies makes an error about policies one that says what to do.
-func sayPolicies(err error) error {
-	switch {
-	case err == nil:
-		return nil
-	case meta.IsNoMatchError(err):
-		return fmt.Errorf("the cluster does not know ConversionPolicies: install the operator, or choose another cluster with --context")
-	}
-	return fmt.Errorf("reading ConversionPolicies: %w", err)
 }
