@@ -27,6 +27,9 @@ BENCHFLAGS ?=
 FUZZTIME  ?= 30s
 FUZZ      ?= .
 
+# Where install-plugin puts kubectl's plugin: a directory of the PATH.
+PLUGIN_DIR ?= $(HOME)/.local/bin
+
 # What the binaries say of themselves.
 VERSION   ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 REVISION  ?= $(shell git rev-parse --verify --quiet HEAD || echo unknown)
@@ -155,6 +158,11 @@ cluster-down: bin/localcluster ## Stop the local cluster and remove all of it
 .PHONY: build
 build: ## Build bin/conversion-operator
 	@$(GO_BUILD) -o bin/conversion-operator .
+
+.PHONY: install-plugin
+install-plugin: build ## Install `kubectl conversion`, with its completion, into PLUGIN_DIR=~/.local/bin
+	@install -D bin/conversion-operator '$(PLUGIN_DIR)/kubectl-conversion'
+	@ln -sf kubectl-conversion '$(PLUGIN_DIR)/kubectl_complete-conversion'
 
 .PHONY: image
 image: ## Build the image IMG for ARCH as bin/image.tar
