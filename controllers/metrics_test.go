@@ -156,7 +156,9 @@ func TestAllMigrationStatesAreTold(t *testing.T) {
 	var definition struct {
 		Spec struct {
 			Versions []struct {
-				Schema struct{ OpenAPIV3Schema apiextensionsv1.JSONSchemaProps }
+				Schema struct {
+					OpenAPIV3Schema apiextensionsv1.JSONSchemaProps
+				}
 			}
 		}
 	}
