@@ -20,7 +20,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -75,10 +74,10 @@ func told() v1alpha1.ConversionPolicy {
 			Migration: &v1alpha1.MigrationStatus{
 				State: v1alpha1.MigrationRunning, Step: v1alpha1.MigrationRewriting, Waiting: "patches wait", Total: 12,
 				Rewritten: 4, Current: 3, Gone: 2, Failed: 3, RatePerSecond: 5,
-				StartTime: ptr.To(at(100)), CompletionTime: ptr.To(at(300)), EstimatedCompletion: ptr.To(at(200)),
+				StartTime: new(at(100)), CompletionTime: new(at(300)), EstimatedCompletion: new(at(200)),
 				Failures: []v1alpha1.MigrationFailure{{Reason: "Invalid"}, {Reason: "Invalid"}, {}},
 			},
-			Versions: []v1alpha1.VersionStatus{{Name: "v1beta1", Served: true, Deprecated: true, SafeToUnserve: true, LastRequested: ptr.To(at(3600))}},
+			Versions: []v1alpha1.VersionStatus{{Name: "v1beta1", Served: true, Deprecated: true, SafeToUnserve: true, LastRequested: new(at(3600))}},
 		},
 	}
 }

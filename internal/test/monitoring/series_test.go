@@ -44,13 +44,13 @@ type series struct {
 func newMemory() *memory { return &memory{series: map[uint64]*series{}} }
 
 // add appends a sample, later than those that are there.
-func (m *memory) add(of labels.Labels, at time.Time, value float64) {
+func (m *memory) add(of labels.Labels, at time.Time, is float64) {
 	known := m.series[of.Hash()]
 	if known == nil {
 		known = &series{labels: of}
 		m.series[of.Hash()] = known
 	}
-	known.samples = append(known.samples, sample{at.UnixMilli(), value})
+	known.samples = append(known.samples, sample{at.UnixMilli(), is})
 }
 
 // end marks a series that is there no more.
