@@ -40,7 +40,8 @@ type Use struct {
 type Log struct {
 	// Used has everything that was asked for and not forbidden.
 	Used map[Use]bool
-	// Forbidden are requests that were, but for those that wait for a right to come.
+	// Forbidden are requests that no right allowed, but for those that wait for one to
+	// come. What admission forbade is not here.
 	Forbidden []string
 }
 
@@ -84,7 +85,7 @@ func (l *Log) add(event *auditv1.Event, namespace string, waiting map[string]str
 	switch {
 	case event.ResponseStatus == nil:
 		return
-	case event.ResponseStatus.Code == http.StatusForbidden:
+	case event.Annotations["authorization.k8s.io/decision"] == "forbid":
 		waiting[request] = request + ": " + event.ResponseStatus.Message
 		return
 	}

@@ -109,7 +109,8 @@ func TestReadLog(t *testing.T) {
 	want := &Log{
 		Used: map[Use]bool{
 			{Manager, "", crds, "watch"}: true, {Manager, "", crds, "list"}: true,
-			{Manager, "", roles, "patch"}: true, {Manager, "", roles, "create"}: true, {Manager, "", roles, "escalate"}: true,
+			{Manager, "", "clusterrolebindings.rbac.authorization.k8s.io", "create"}: true,
+			{Manager, "", roles, "patch"}:                                            true, {Manager, "", roles, "create"}: true, {Manager, "", roles, "escalate"}: true,
 			{Manager, "", "/metrics", "get"}:                      true,
 			{Manager, "system", "serviceaccounts", "impersonate"}: true,
 			{Read, "", "crontabs.example.com", "list"}:            true,
