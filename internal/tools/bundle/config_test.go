@@ -112,17 +112,54 @@ func TestCarriesTheRest(t *testing.T) {
 	for _, object := range load(t).Objects {
 		carriedObjects[object.GetKind()+"/"+object.GetName()] = object.Object
 	}
-	inCSV := []string{"Deployment/conversion-operator", "ServiceAccount/conversion-operator", "ClusterRole/conversion-operator",
-		"ClusterRoleBinding/conversion-operator", "Role/conversion-operator", "RoleBinding/conversion-operator",
-		"Role/conversion-operator-leader-election", "RoleBinding/conversion-operator-leader-election"}
+	inCSV := saidByCSV(t)
 	for _, object := range installed(t) {
 		name := object.GetKind() + "/" + object.GetName()
-		if notCarried[object.GetKind()] != "" || slices.Contains(inCSV, name) {
+		if notCarried[object.GetKind()] != "" || inCSV[name] {
 			continue
 		}
 		if diff := cmp.Diff(withoutNamespace(object), carriedObjects[name]); diff != "" {
 			t.Errorf("%s (-config +bundle):\n%s", name, diff)
 		}
+	}
+}
+
+// saidByCSV are the Deployment, its ServiceAccount, what binds that, and the roles.
+func saidByCSV(t *testing.T) map[string]bool {
+	t.Helper()
+	result := map[string]bool{"Deployment/conversion-operator": true, "ServiceAccount/conversion-operator": true}
+	for _, object := range installed(t) {
+		if !strings.HasSuffix(object.GetKind(), "RoleBinding") {
+			continue
+		}
+		binding := convert[rbacv1.ClusterRoleBinding](object)
+		if len(binding.Subjects) == 1 && binding.Subjects[0].Name == "conversion-operator" {
+			result[object.GetKind()+"/"+object.GetName()] = true
+			result[binding.RoleRef.Kind+"/"+binding.RoleRef.Name] = true
+		}
+	}
+	return result
+}
+
+// What a bundle cannot carry, and what there is to apply beside it, are the same.
+func TestBesidesOLM(t *testing.T) {
+	var want, got []string
+	for _, object := range installed(t) {
+		if notCarried[object.GetKind()] != "" && object.GetKind() != "Namespace" {
+			want = append(want, object.GetKind()+"/"+object.GetName())
+		}
+	}
+	beside, err := renderObjects(filepath.Join(root, "config", "overlays", "olm"), defaultImage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, object := range beside {
+		got = append(got, object.GetKind()+"/"+object.GetName())
+	}
+	slices.Sort(want)
+	slices.Sort(got)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-config/default +config/overlays/olm:\n%s", diff)
 	}
 }
 
