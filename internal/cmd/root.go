@@ -47,6 +47,8 @@ Its parts are subcommands of one binary, run from one image:
   convert   converts objects in files               a person, or a pipeline
   verify    tries rules on objects, before they     a person, or a pipeline
             are applied
+  report    shows a policy as one HTML file     a person, or a pipeline
+  report    shows a policy as one HTML file         a person, or a pipeline
   audit     finds what endangers objects, in any    a person, or a pipeline
             cluster, with policies or without`,
 		Version:           versionText(),
@@ -59,7 +61,7 @@ Its parts are subcommands of one binary, run from one image:
 	flags := command.PersistentFlags()
 	flags.StringVar(&options.level, "log-level", "info", "least severe messages that are logged: debug, info or error")
 	flags.StringVar(&options.format, "log-format", "json", "form of the log: json or text")
-	command.AddCommand(newManagerCommand(), newServeCommand(), newMigrateCommand(), newConvertCommand(), newVerifyCommand(), newAuditCommand())
+	command.AddCommand(newManagerCommand(), newServeCommand(), newMigrateCommand(), newConvertCommand(), newVerifyCommand(), newReportCommand(), newAuditCommand())
 	return command
 }
 
