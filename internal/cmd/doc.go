@@ -5,8 +5,8 @@
 // subcommand for each of its parts. A subcommand turns flags into options, and
 // runs what other packages provide.
 //
-// manager, serve and migrate run in pods, and log. convert, verify and audit are
-// for people and their pipelines: they find policies and CustomResourceDefinitions
+// manager, serve and migrate run in pods, and log. convert, verify, report and
+// audit are for people and their pipelines: they find policies and CustomResourceDefinitions
 // in files (definitions.go), write to stdout what was asked for, and end with an
 // exit code that means something (exit.go).
 package cmd

@@ -39,8 +39,8 @@ const maxDepth = 7
 type curve struct {
 	Kind kind
 	Path string
-	// From and To are the rows that it joins, counted from 0 for tests; -1 where it ends
-	// between the sides.
+	// From and To are the rows that it joins, counted from 0; -1 where it ends
+	// between the sides. Tests in a browser hold the curve against them.
 	From, To int
 }
 
@@ -139,18 +139,22 @@ func rowsOf(n, other *node, depth int, rows []row) []row {
 			same = append(same, child)
 			continue
 		}
-		label := child.name
-		for len(child.links) == 0 && len(child.same) != 1 && len(child.children) == 1 && !alike(child.children[0], other.find(child.children[0].path)) {
-			child = child.children[0]
-			label += child.name
-		}
-		rows = append(rows, row{Depth: min(depth, maxDepth), Label: label, Note: noteOf(child), Links: child.links})
+		child = only(child, other)
+		rows = append(rows, row{Depth: min(depth, maxDepth), Label: child.path[len(n.path):], Note: noteOf(child), Links: child.links})
 		rows = rowsOf(child, other, depth+1, rows)
 	}
 	if len(same) > 0 {
 		rows = append(rows, sameRow(same, depth))
 	}
 	return rows
+}
+
+// only is the field that a field has, and so on, while there is one: they share a row.
+func only(n, other *node) *node {
+	for len(n.links) == 0 && len(n.children) == 1 && !alike(n.children[0], other.find(n.children[0].path)) {
+		n = n.children[0]
+	}
+	return n
 }
 
 func noteOf(n *node) string {
@@ -163,12 +167,18 @@ func noteOf(n *node) string {
 	return n.end.Type
 }
 
+// sameNames is how many names a row has for fields that are the same.
+const sameNames = 8
+
 func sameRow(same []*node, depth int) row {
 	var names []string
 	fields := 0
 	for _, n := range same {
 		names = append(names, n.name)
 		fields += len(n.same)
+	}
+	if len(names) > sameNames {
+		names = append(names[:sameNames], "…")
 	}
 	return row{Depth: min(depth, maxDepth), Label: strings.Join(names, " "), Note: count(fields, "field"), Same: true}
 }

@@ -5,7 +5,6 @@ package report
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 )
@@ -124,6 +123,3 @@ func (m *mapping) addSame(leaf conversion.LeafVerdict) {
 		m.Same[i].Paths = slices.Insert(m.Same[i].Paths, at, leaf.Path)
 	}
 }
-
-// plain is a path without what stands for all that has no name.
-func plain(path string) string { return strings.TrimSuffix(path, "[*]") }

@@ -85,13 +85,12 @@ func (p *page) converted(in Input, result conversion.Result, errs []verify.RuleE
 		p.Tone = "bad"
 	}
 	types := typesOf(in.CRD)
-	for _, verdict := range result.Verdicts {
-		m := newMapping(verdict.Version, result.Plan.Hub, result.Leaves, p.rulesFor(verdict.Version), types)
-		p.Mappings = append(p.Mappings, m)
+	for _, e := range p.Graph {
+		p.Mappings = append(p.Mappings, newMapping(e.Spoke.Name, e.Hub, result.Leaves, p.rulesFor(e.Spoke.Name), types))
 	}
 	p.verdicts(result)
 	p.Tried = triedOf(in.Tried, in.HideValues)
-	p.figures(result, in.Tried)
+	p.figures(in.Tried)
 }
 
 func (p *page) rulesFor(spoke string) []*rule {
@@ -103,21 +102,26 @@ func (p *page) rulesFor(spoke string) []*rule {
 	return nil
 }
 
-func (p *page) figures(result conversion.Result, found *verify.Report) {
-	owners := map[conversion.Owner]int{}
-	for _, leaf := range result.Leaves {
-		owners[leaf.Owner]++
-	}
-	rules := 0
+// figures count what a reader wants to know first.
+func (p *page) figures(found *verify.Report) {
+	rules, kept, dropped := 0, 0, 0
 	for _, of := range p.Rules {
 		rules += len(of.Rules)
 	}
-	add := func(n int, label string) { p.Figures = append(p.Figures, figure{number(n), label}) }
-	add(rules, "rules")
-	add(owners[conversion.OwnerExact], "fields with a counterpart")
-	add(owners[conversion.OwnerPreserved], "kept aside")
-	add(owners[conversion.OwnerDropped], "dropped")
-	add(found.Objects, "objects tried")
+	for _, e := range p.Graph {
+		kept += len(e.To.KeptPaths) + len(e.From.KeptPaths)
+		dropped += len(e.To.DroppedPaths) + len(e.From.DroppedPaths)
+	}
+	for _, f := range []struct {
+		n    int
+		what string
+	}{{len(p.Versions), "version"}, {rules, "rule"}, {kept, "place"}, {dropped, "place"}, {found.Objects, "object"}} {
+		_, label, _ := strings.Cut(count(f.n, f.what), " ")
+		p.Figures = append(p.Figures, figure{number(f.n), label})
+	}
+	p.Figures[2].Label += " kept aside"
+	p.Figures[3].Label += " dropped"
+	p.Figures[4].Label += " tried"
 }
 
 func (p *page) facts(in Input, result conversion.Result) {

@@ -4,6 +4,7 @@
 package report
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"embed"
 	"encoding/base64"
@@ -57,7 +58,12 @@ var pages = template.Must(template.New("").Funcs(template.FuncMap{
 	"moment":        moment,
 }).ParseFS(files, "templates/*.html"))
 
-// Write writes the report.
+// Write writes the report, or nothing.
 func Write(w io.Writer, in Input) error {
-	return pages.ExecuteTemplate(w, "page.html", newPage(in))
+	var out bytes.Buffer
+	if err := pages.ExecuteTemplate(&out, "page.html", newPage(in)); err != nil {
+		return err
+	}
+	_, err := out.WriteTo(w)
+	return err
 }

@@ -13,8 +13,10 @@ import (
 type status struct {
 	*v1alpha1.ConversionPolicyStatus
 	Conditions []condition
-	Run        *run
-	History    []event
+	// Ready is the one of the conditions that sums the others up, nil where it is not there.
+	Ready   *condition
+	Run     *run
+	History []event
 }
 
 // condition is one of the status, with a tone.
@@ -48,6 +50,9 @@ func statusOf(of *v1alpha1.ConversionPolicyStatus) *status {
 	s := &status{ConversionPolicyStatus: of, History: historyOf(of)}
 	for _, c := range of.Conditions {
 		s.Conditions = append(s.Conditions, condition{c, toneOf(c)})
+		if c.Type == v1alpha1.ReadyCondition {
+			s.Ready = &condition{c, toneOf(c)}
+		}
 	}
 	if of.Migration != nil {
 		s.Run = runOf(of.Migration)

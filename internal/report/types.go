@@ -4,6 +4,8 @@
 package report
 
 import (
+	"slices"
+
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
@@ -29,10 +31,10 @@ func (t fieldTypes) add(of *apiextensionsv1.JSONSchemaProps, at conversion.Path)
 	t[at.String()] = typeOf(of)
 	for name := range of.Properties {
 		property := of.Properties[name]
-		t.add(&property, append(at[:len(at):len(at)], name))
+		t.add(&property, append(slices.Clip(at), name))
 	}
 	if elements := elementsOf(of); elements != nil {
-		t.add(elements, append(at[:len(at):len(at)], "[*]"))
+		t.add(elements, append(slices.Clip(at), "[*]"))
 	}
 }
 
