@@ -88,7 +88,8 @@ func (o managerOptions) run(ctx context.Context) error {
 		Prover:   controllers.NewProver(o.proofLasts),
 		Investigator: controllers.NewInvestigator(
 			manager.GetConfig(), manager.GetClient(), manager.GetAPIReader(), time.Now),
-		Now: time.Now,
+		Authorizer: controllers.NewAuthorizer(manager.GetClient(), time.Now),
+		Now:        time.Now,
 	}
 	if err := reconciler.SetupWithManager(ctx, manager); err != nil {
 		return fmt.Errorf("set up the controller: %w", err)

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/cli-runtime/pkg/genericclioptions"
 
 	"github.com/conversion-operator/conversion-operator/internal/report"
 	"github.com/conversion-operator/conversion-operator/internal/verify"
@@ -29,7 +28,7 @@ type reportOptions struct {
 }
 
 func newReportCommand() *cobra.Command {
-	options := reportOptions{liveOptions: liveOptions{config: genericclioptions.NewConfigFlags(true)}}
+	options := reportOptions{}
 	command := &cobra.Command{
 		Use:   "report [POLICY]",
 		Short: "Show a policy as one HTML file, to read, review and keep",
@@ -64,7 +63,8 @@ Exit codes:
 	flags.BoolVar(&options.live, "live", false, "try the rules on the objects in a cluster")
 	flags.BoolVar(&options.hideValues, "hide-values", false, "leave out values of objects, and messages that may have some")
 	flags.BoolVar(&options.timeless, "timeless", false, "leave out when it was made: the same input makes the same file, to the byte")
-	options.liveOptions.addFlags(flags)
+	options.liveOptions.addFlags(command)
+	command.ValidArgsFunction = only(namesIn(options.liveOptions.config, policyKind))
 	return forPeople(command, cobra.MaximumNArgs(1), func(command *cobra.Command, args []string) error {
 		if err := options.validate(command.OutOrStdout()); err != nil {
 			return err
