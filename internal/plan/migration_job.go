@@ -140,6 +140,7 @@ func (s *state) migrationContainer(id, storage string) *corev1apply.ContainerApp
 		WithImage(s.Settings.Image).
 		WithImagePullPolicy(corev1.PullIfNotPresent).
 		WithArgs(s.migrationArgs(id, storage)...).
+		WithPorts(corev1apply.ContainerPort().WithName("metrics").WithContainerPort(metricsPort).WithProtocol(corev1.ProtocolTCP)).
 		WithResources(corev1apply.ResourceRequirements().
 			WithRequests(corev1.ResourceList{
 				corev1.ResourceCPU: resource.MustParse("50m"), corev1.ResourceMemory: resource.MustParse("64Mi")}).
