@@ -75,7 +75,7 @@ func TestSecretsAreNotTold(t *testing.T) {
 	for i := range list.Items {
 		secrets = append(secrets, privateLines(t, &list.Items[i])...)
 	}
-	if len(secrets) < 12 {
+	if len(secrets) < 8 {
 		t.Fatalf("there are only %d secrets to look for", len(secrets))
 	}
 	for where, text := range everythingTold(t) {
