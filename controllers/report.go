@@ -18,11 +18,18 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/tracing"
 )
 
 // report writes the status once, where it changed, and then an event for every
 // condition that did. A conflict is no news for users: the next look decides anew.
 func (r *ConversionPolicyReconciler) report(
+	ctx context.Context, policy *v1alpha1.ConversionPolicy, status v1alpha1.ConversionPolicyStatus, applyErr error,
+) error {
+	return tracing.Span(ctx, "report", func(ctx context.Context) error { return r.writeStatus(ctx, policy, status, applyErr) })
+}
+
+func (r *ConversionPolicyReconciler) writeStatus(
 	ctx context.Context, policy *v1alpha1.ConversionPolicy, status v1alpha1.ConversionPolicyStatus, applyErr error,
 ) error {
 	if applyErr != nil && !apierrors.IsConflict(applyErr) {
