@@ -167,7 +167,7 @@ func (e *Engine) repeat(ctx context.Context, j *journal, lag lagError) error {
 	}
 	e.earlier = nil
 	err := j.repeat(ctx)
-	logr.FromContextOrDiscard(ctx).Info("Beginning again with a longer wait", "object", string(lag), "settle", e.settleTime(j).String())
+	logr.FromContextOrDiscard(ctx).Info("Beginning again with a longer wait", "example", string(lag), "settle", e.settleTime(j).String())
 	return err
 }
 
@@ -187,7 +187,7 @@ func summarize(log logr.Logger, r Record) {
 	took := r.CompletionTime.Sub(r.StartTime.Time)
 	log = log.WithValues("total", r.Total, "rewritten", r.Rewritten, "current", r.Current, "gone", r.Gone, "failed", r.Failed, "byFallback", r.ByFallback, "verified", r.Verified, "took", took.String())
 	if len(r.Failures) > 0 {
-		log = log.WithValues("object", r.Failures[0].Object, "reason", r.Failures[0].Reason, "message", r.Failures[0].Message)
+		log = log.WithValues("example", r.Failures[0].Object, "reason", r.Failures[0].Reason, "message", r.Failures[0].Message)
 	}
 	switch {
 	case r.State == StateAborted:
