@@ -135,6 +135,7 @@ func startManager(ctx context.Context, kubeconfig *rest.Config) (<-chan error, e
 	kubeconfig = rest.CopyConfig(kubeconfig)
 	kubeconfig.Impersonate = rest.ImpersonationConfig{
 		UserName: "system:serviceaccount:" + system + ":conversion-operator", Groups: []string{"system:masters"}}
+	kubeconfig.Wrap(sent.watch)
 	manager, err := ctrl.NewManager(kubeconfig, ctrl.Options{
 		Scheme: scheme, Cache: CacheOptions(system), Client: ClientOptions(), Metrics: metricsserver.Options{BindAddress: "0"}, NewClient: counting,
 	})
