@@ -39,7 +39,7 @@ func (r *ConversionPolicyReconciler) look(ctx context.Context, policy *v1alpha1.
 	for _, read := range []func(context.Context, *plan.Observed) error{
 		r.observeCRD, r.observeCertificates, r.observePlans, r.observeDeployment, r.observeImages,
 		r.observePods, r.observeBudget, r.observeService, r.observeEndpoints, r.observeExternal,
-		r.observeRuns, r.observeForeignMigration, r.observeObjectRights,
+		r.observeRuns, r.observeForeignMigration, r.observeObjectRights, r.observeGranted,
 	} {
 		if err := read(ctx, &observed); err != nil {
 			return observed, fmt.Errorf("observe policy %s: %w", policy.Name, err)

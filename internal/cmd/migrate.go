@@ -27,6 +27,7 @@ type migrateOptions struct {
 	fallback   []string
 	retry      string
 	tracing    string
+	metrics    string
 }
 
 func newMigrateCommand() *cobra.Command {
@@ -77,6 +78,7 @@ exit code means that it is worth starting again.`,
 	flags.Int64Var(&o.migration.PageSize, "page-size", 500, "objects listed at once")
 	flags.StringVar(&o.retry, "retry", "", "name of the ConfigMap of an earlier run, of which only the failed objects are migrated; everything is, if the definition changed since")
 	tracingFlag(flags, &o.tracing)
+	flags.StringVar(&o.metrics, "metrics-bind-address", defaultMetricsAddress, "address to answer Prometheus at, without TLS; 0 answers it nowhere")
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "path to a kubeconfig; empty means the pod's own ServiceAccount")
 	return cmd
 }
@@ -164,16 +166,19 @@ func (o *migrateOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	metrics := migration.NewMetrics(o.migration.Pin.Name, versionText())
+	defer tellPrometheus(ctx, o.metrics, metrics.Handler())()
 	engine := migration.Engine{
 		Options:     o.migration,
 		Lister:      cluster,
-		Patcher:     cluster,
+		Patcher:     metrics.Patcher(cluster),
 		Definition:  cluster,
 		Discovery:   cluster,
 		Servers:     servers,
-		Checkpoints: cluster,
+		Checkpoints: metrics.Checkpoints(cluster),
 		Clock:       migration.SystemClock{},
 		Tracer:      traces.Tracer,
+		Metrics:     metrics,
 	}
 	if o.retry != "" {
 		engine.Earlier = cluster.Earlier(o.retry)

@@ -49,7 +49,7 @@ type Options struct {
 	PageSize int64
 }
 
-// Engine does one run. All exported fields but Earlier and Tracer are required.
+// Engine does one run. All exported fields but Earlier, Tracer and Metrics are required.
 type Engine struct {
 	Options
 	Lister      Lister
@@ -64,6 +64,9 @@ type Engine struct {
 	Earlier Checkpoints
 	// Tracer of the run and its phases.
 	Tracer tracing.Tracer
+	// Metrics are told of every object and of the patches in flight. What else they
+	// tell they have of the Patcher and the Checkpoints that they wrap.
+	Metrics *Metrics
 
 	earlier  *earlier
 	watcher  watcher
@@ -110,6 +113,7 @@ func (e *Engine) Run(ctx context.Context) (Record, error) {
 // prepare makes what the workers share.
 func (e *Engine) prepare() {
 	e.gate = newGate(e.Clock, e.Concurrency, e.MaxWritesPerSecond)
+	e.gate.metrics = e.Metrics
 	e.notice = newNotice()
 	e.pageSize = e.PageSize
 }
