@@ -4,72 +4,25 @@
 package plan_test
 
 import (
-	"flag"
-	"fmt"
-	"maps"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 )
 
-// produced are the states that all tests of this package have seen, each as the
-// type, status and reason of a condition.
-var produced = struct {
-	sync.Mutex
-	states map[string]bool
-}{states: map[string]bool{}}
-
-// statesFile lists every state, for the test of the documentation.
-var statesFile = filepath.Join("testdata", "states.golden")
-
-// TestMain compares, after all tests, what they have seen with statesFile. A run
-// of some of them says nothing about that.
-func TestMain(m *testing.M) {
-	flag.Parse()
-	code := m.Run()
-	if code == 0 && flag.Lookup("test.run").Value.String() == "" && flag.Lookup("test.skip").Value.String() == "" {
-		code = compareStates()
-	}
-	os.Exit(code)
-}
-
-func compareStates() int {
-	got := strings.Join(slices.Sorted(maps.Keys(produced.states)), "\n") + "\n"
-	if *update {
-		if err := os.WriteFile(statesFile, []byte(got), 0o600); err != nil {
-			fmt.Println(err)
-			return 1
-		}
-	}
-	want, err := os.ReadFile(statesFile)
-	if diff := cmp.Diff(string(want), got); err != nil || diff != "" {
-		fmt.Printf("the states that tests see are others than those of %s; run with -update, and document them in api/docs/conditions.md (-want +got):\n%s\n", statesFile, diff)
-		return 1
-	}
-	return 0
-}
-
 // checkConditions holds every condition of a status to what users are promised.
 func checkConditions(t *testing.T, policy *v1alpha1.ConversionPolicy, is v1alpha1.ConversionPolicyStatus) {
 	t.Helper()
-	produced.Lock()
-	defer produced.Unlock()
 	if is.ObservedGeneration != policy.Generation {
 		t.Errorf("observedGeneration is %d, want %d", is.ObservedGeneration, policy.Generation)
 	}
 	for _, condition := range is.Conditions {
-		produced.states[condition.Type+" "+string(condition.Status)+" "+condition.Reason] = true
 		if was := condition.ObservedGeneration; was > policy.Generation || was < policy.Generation && slices.Contains(summaries, condition.Type) {
 			t.Errorf("%s is of generation %d, want %d", condition.Type, condition.ObservedGeneration, policy.Generation)
 		}
