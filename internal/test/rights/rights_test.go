@@ -53,7 +53,9 @@ func TestGrantedRights(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := slices.DeleteFunc(slices.Clone(all), func(r Right) bool { return r.Role == "ClusterRole/conversion-operator-grants" })
-	want = append(want, Right{"ClusterRole/conversion-operator-definitions", "customresourcedefinitions.apiextensions.k8s.io", "get"})
+	const definitions = "ClusterRole/conversion-operator-definitions"
+	want = append(want, Right{definitions, "customresourcedefinitions.apiextensions.k8s.io", "get"},
+		Right{definitions, "endpointslices.discovery.k8s.io", "list"}, Right{definitions, "leases.coordination.k8s.io", "list"})
 	slices.SortFunc(want, compare)
 	if diff := cmp.Diff(want, fewer); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
