@@ -4,6 +4,7 @@
 package cmd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,6 +33,8 @@ import (
 type managerOptions struct {
 	namespace    string
 	image        string
+	account      string
+	level        string
 	leaderElect  bool
 	probeAddress string
 	metrics      string
@@ -54,6 +57,10 @@ func newManagerCommand() *cobra.Command {
 		"namespace of the operator, where converter and migration pods run; default $POD_NAMESPACE")
 	flags.StringVar(&options.image, "image", os.Getenv("CONVERSION_OPERATOR_IMAGE"),
 		"image of converter and migration pods, the operator's own; default $CONVERSION_OPERATOR_IMAGE")
+	flags.StringVar(&options.account, "converter-service-account", cmp.Or(os.Getenv("CONVERTER_SERVICE_ACCOUNT"), plan.DefaultConverterAccount),
+		"ServiceAccount of converter pods, which nothing is bound to; default $CONVERTER_SERVICE_ACCOUNT")
+	flags.StringVar(&options.level, "migration-priority-level", cmp.Or(os.Getenv("MIGRATION_PRIORITY_LEVEL"), plan.DefaultPriorityLevel),
+		"PriorityLevelConfiguration where requests of migrations queue; default $MIGRATION_PRIORITY_LEVEL")
 	flags.BoolVar(&options.leaderElect, "leader-elect", false, "let one of several managers act at a time")
 	flags.StringVar(&options.probeAddress, "health-probe-bind-address", ":8081", "address of /healthz and /readyz")
 	flags.StringVar(&options.metrics, "metrics-bind-address", "0",
@@ -84,8 +91,9 @@ func (o managerOptions) run(ctx context.Context) error {
 		Client:   manager.GetClient(),
 		Live:     manager.GetAPIReader(),
 		Recorder: manager.GetEventRecorder(plan.ManagedBy),
-		Settings: plan.Settings{Namespace: o.namespace, Image: o.image, Settle: o.settle, ProofLifetime: o.proofLasts},
-		Prover:   controllers.NewProver(o.proofLasts),
+		Settings: plan.Settings{Namespace: o.namespace, Image: o.image, ConverterAccount: o.account, PriorityLevel: o.level,
+			Settle: o.settle, ProofLifetime: o.proofLasts},
+		Prover: controllers.NewProver(o.proofLasts),
 		Investigator: controllers.NewInvestigator(
 			manager.GetConfig(), manager.GetClient(), manager.GetAPIReader(), time.Now),
 		Authorizer: controllers.NewAuthorizer(manager.GetClient(), time.Now),
