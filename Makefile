@@ -80,6 +80,7 @@ lint: bin/tools/golangci-lint ## Check the code's style, and that imports point 
 	@bin/tools/golangci-lint run
 	@cd internal/test/realworld && ../../../bin/tools/golangci-lint run
 	@cd internal/test/certmanager && ../../../bin/tools/golangci-lint run
+	@cd internal/test/browser && ../../../bin/tools/golangci-lint run
 	@cd internal/tools/bundle && ../../../bin/tools/golangci-lint run
 
 .PHONY: verify
@@ -94,7 +95,7 @@ verify: generate manifests api-reference tidy bundle ## Check that everything ge
 ##@ Test
 
 .PHONY: test
-test: ## Run all of these: lint, verify, unit, fuzz-short, realworld, integration, e2e
+test: ## Run all of these: lint, verify, unit, fuzz-short, browser, realworld, integration, e2e
 	@internal/tools/test.sh
 
 .PHONY: unit
@@ -109,6 +110,11 @@ fuzz: ## Run each fuzzer for FUZZTIME=30s, and list them; FUZZ='Put$$' runs some
 .PHONY: fuzz-short
 fuzz-short: ## Run each fuzzer for a moment, all of them in less than a minute
 	@internal/tools/fuzz.sh short
+
+.PHONY: browser
+browser: ## Look at HTML reports in Chromium, which is installed where it is missing
+	@internal/tools/deps.sh chromium
+	@go test -C internal/test/browser -count=1 $(TESTFLAGS) ./...
 
 .PHONY: realworld
 realworld: ## Test policies against other projects' own conversions; downloads those projects

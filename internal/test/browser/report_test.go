@@ -124,7 +124,9 @@ func TestPolicyHolds(t *testing.T) {
 	}
 	b.lock.Lock()
 	defer b.lock.Unlock()
-	if !slices.ContainsFunc(b.said, func(said string) bool { return strings.Contains(said, "violates the following Content Security Policy") }) {
+	if !slices.ContainsFunc(b.said, func(said string) bool {
+		return strings.Contains(said, "violates the following Content Security Policy")
+	}) {
 		t.Errorf("the browser says nothing of the policy: %q", b.said)
 	}
 }

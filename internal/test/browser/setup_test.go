@@ -36,34 +36,34 @@ const atMost = time.Minute
 // chromium is the one browser of all tests.
 var chromium context.Context
 
-func TestMain(m *testing.M) { os.Exit(run(m)) }
+func TestMain(m *testing.M) {
+	code, err := run(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
 
-func run(m *testing.M) int {
+// run starts the browser, with a profile of its own, which goes with it.
+func run(m *testing.M) (int, error) {
 	program, err := find()
 	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
+		return 0, err
 	}
-	profile, err := os.MkdirTemp("", "browser")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer os.RemoveAll(profile)
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
-		chromedp.ExecPath(program), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.UserDataDir(profile),
+		chromedp.ExecPath(program), chromedp.NoSandbox, chromedp.DisableGPU,
 		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true),
 	)
 	allocator, stop := chromedp.NewExecAllocator(context.Background(), options...)
 	defer stop()
-	var closeBrowser context.CancelFunc
-	chromium, closeBrowser = chromedp.NewContext(allocator)
+	browser, closeBrowser := chromedp.NewContext(allocator)
 	defer closeBrowser()
-	if err := chromedp.Do(chromium); err != nil {
-		fmt.Fprintf(os.Stderr, "%s does not start: %v\n", program, err)
-		return 1
+	if err := chromedp.Do(browser); err != nil {
+		return 0, fmt.Errorf("%s does not start: %w", program, err)
 	}
-	return m.Run()
+	chromium = browser //nolint:fatcontext // the one browser of all tests is kept once
+	return m.Run(), nil
 }
 
 func find() (string, error) {
