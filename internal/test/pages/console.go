@@ -51,7 +51,7 @@ func (b Block) Commands() []Command {
 	return commands
 }
 
-// masks stand for what differs each time. The first that fits wins.
+// masks stand for what differs each time, one after the other.
 var masks = []struct {
 	pattern *regexp.Regexp
 	mask    string
@@ -63,11 +63,14 @@ var masks = []struct {
 	{regexp.MustCompile(`\b[0-9a-f]{16}\b`), "<hash>"},
 	{regexp.MustCompile(`\b(\d+d)?(\d+h)?(\d+m)?\d+s\b`), "<age>"},
 	{regexp.MustCompile(`\b\d+d\d*h?\b|\b\d+h\d*m?\b|\b\d+m\b`), "<age>"},
+	{regexp.MustCompile(`\b(dial|read|write) tcp [^ ]+( ?->[^ ]+)?: `), "$1 tcp <address>: "},
+	{regexp.MustCompile(`(\.svc|localhost):\d+`), "$1:<port>"},
+	{regexp.MustCompile(`\brevision=\d+`), "revision=<n>"},
 	{regexp.MustCompile(`[ \t]+`), " "},
 }
 
-// Stable is an answer without what differs each time: ages, times, hashes, and
-// the width of columns.
+// Stable is an answer without what differs each time: ages, times, hashes,
+// addresses, and the width of columns.
 func Stable(answer string) []string {
 	var lines []string
 	for line := range strings.Lines(answer) {
@@ -102,5 +105,28 @@ func fits(shown, answer []string) bool {
 		}
 		return false
 	}
-	return len(answer) > 0 && shown[0] == answer[0] && fits(shown[1:], answer[1:])
+	return len(answer) > 0 && lineFits(shown[0], answer[0]) && fits(shown[1:], answer[1:])
+}
+
+// anyText stands for a part of a line that a page does not show.
+const anyText = "…"
+
+func lineFits(shown, answer string) bool {
+	parts := strings.Split(shown, anyText)
+	first, last := strings.TrimSpace(parts[0]), strings.TrimSpace(parts[len(parts)-1])
+	if len(parts) == 1 {
+		return shown == answer
+	}
+	if !strings.HasPrefix(answer, first) || !strings.HasSuffix(answer[len(first):], last) {
+		return false
+	}
+	answer = answer[len(first) : len(answer)-len(last)]
+	for _, part := range parts[1 : len(parts)-1] {
+		_, rest, found := strings.Cut(answer, strings.TrimSpace(part))
+		if !found {
+			return false
+		}
+		answer = rest
+	}
+	return true
 }

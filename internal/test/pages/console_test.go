@@ -83,6 +83,20 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
+func TestPartsOfLines(t *testing.T) {
+	for shown, want := range map[string]bool{
+		"Error: … failed: … refused": true, "… refused": true, "Error: …": true, "Error: a failed: b refused": true, "…": true,
+		"… failed: … a …": false, "Error: … broken … refused": false, "… accepted": false, "Error": false,
+	} {
+		if got := Answers(shown, "Error: a failed: b refused"); got != want {
+			t.Errorf("%q: %v, want %v", shown, got, want)
+		}
+	}
+	if Answers("aba … aba", "aba") {
+		t.Error("one text is at the beginning and at the end")
+	}
+}
+
 func TestPlay(t *testing.T) {
 	cases := map[string]struct{ page, err string }{
 		"files, environment, answers": {page: "```yaml file=a.txt\nx\n```\n```console play\n$ cat a.txt\nx\n$ echo $MINE\n1\n```\n"},

@@ -9,11 +9,13 @@
 //
 //	```yaml file=policy.yaml     is to be saved under that name
 //	```console play              is to be typed, and answers what is shown
+//	```console symptom=NAME      answers that in the trouble of this name
 //
 // In a console block, lines that begin with "$ " are commands; one that ends
 // with a backslash, or has a here-document, goes on in the next line. What
-// follows a command is its answer. A line "..." there stands for any lines.
-// Ages, times, hashes and the width of columns may differ.
+// follows a command is its answer. A line "..." there stands for any lines,
+// and "…" for a part of a line.
+// Ages, times, hashes, addresses and the width of columns may differ.
 //
 // Pages that need converter pods are played by the end-to-end tests, and those
 // that need an API server alone by the tests of this package.

@@ -106,10 +106,17 @@ func newBlock(info string, line int) *Block {
 }
 
 // File is the name under which a reader is to save the block, if any.
-func (b Block) File() string {
+func (b Block) File() string { return b.value("file") }
+
+// symptom is the name of the trouble in which the block's commands answer what
+// is shown, if any.
+func (b Block) symptom() string { return b.value("symptom") }
+
+// value is that of a name=value in the block's info.
+func (b Block) value(name string) string {
 	for _, word := range b.Info {
-		if name, found := strings.CutPrefix(word, "file="); found {
-			return name
+		if value, found := strings.CutPrefix(word, name+"="); found {
+			return value
 		}
 	}
 	return ""
