@@ -27,6 +27,9 @@ BENCHFLAGS ?=
 FUZZTIME  ?= 30s
 FUZZ      ?= .
 
+# Where install-plugin puts kubectl's plugin: a directory of the PATH.
+PLUGIN_DIR ?= $(HOME)/.local/bin
+
 # What the binaries say of themselves.
 VERSION   ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 REVISION  ?= $(shell git rev-parse --verify --quiet HEAD || echo unknown)
@@ -35,7 +38,7 @@ LDFLAGS    = -s -w -X $(MODULE)/internal/cmd.version=$(VERSION)
 GO_BUILD   = CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)'
 
 # Everything that a command of this file writes and that is committed.
-GENERATED := api/README.md '*zz_generated.*' config/crd/bases config/rbac/role.yaml '*go.mod' '*go.sum'
+GENERATED := api/README.md '*zz_generated.*' config/crd/bases config/rbac/role.yaml config/rbac/grants/role.yaml config/rbac/audit/role.yaml '*go.mod' '*go.sum'
 
 export CLUSTER IMG
 
@@ -49,6 +52,8 @@ generate: bin/tools/controller-gen ## Generate Go code from the API types
 manifests: bin/tools/controller-gen ## Generate the CRD and the roles from the code's markers
 	@bin/tools/controller-gen crd paths=./api/... output:crd:dir=config/crd/bases
 	@bin/tools/controller-gen rbac:roleName=conversion-operator paths=./controllers/... output:rbac:dir=config/rbac
+	@bin/tools/controller-gen rbac:roleName=conversion-operator-grants paths=./internal/plan/... output:rbac:dir=config/rbac/grants
+	@bin/tools/controller-gen rbac:roleName=conversion-operator-audit paths=./internal/audit/... output:rbac:dir=config/rbac/audit
 
 .PHONY: api-reference
 api-reference: bin/tools/crd-ref-docs ## Generate api/README.md from the API types
@@ -111,7 +116,7 @@ integration: bin/localcluster ## Test on a real kube-apiserver and etcd
 .PHONY: e2e
 e2e: deps image sample-image bin/localcluster ## Test in real pods; CLUSTER=local (default, needs root), kind or current
 	@[[ $(CLUSTER) != local ]] || go test -count=1 -timeout=10m -tags=e2e $(TESTFLAGS) ./internal/localcluster/...
-	@export E2E_IMAGE='$(IMG)' E2E_CONVERTER_IMAGE='$(SAMPLE_IMG)' ARCHIVES=bin/crontab-converter.tar; internal/tools/with-cluster.sh e2e bash -c \
+	@export E2E_IMAGE='$(IMG)' E2E_CONVERTER_IMAGE='$(SAMPLE_IMG)' ARCHIVES=bin/crontab-converter.tar AUDIT_POLICY=internal/test/e2e/testdata/audit-policy.yaml; internal/tools/with-cluster.sh e2e bash -c \
 		'go test -count=1 -timeout=40m -parallel=4 -tags=e2e -exec="$$INSIDE" $(TESTFLAGS) ./internal/test/e2e/...'
 
 ##@ Benchmarks
@@ -153,6 +158,11 @@ cluster-down: bin/localcluster ## Stop the local cluster and remove all of it
 .PHONY: build
 build: ## Build bin/conversion-operator
 	@$(GO_BUILD) -o bin/conversion-operator .
+
+.PHONY: install-plugin
+install-plugin: build ## Install `kubectl conversion`, with its completion, into PLUGIN_DIR=~/.local/bin
+	@install -D bin/conversion-operator '$(PLUGIN_DIR)/kubectl-conversion'
+	@ln -sf kubectl-conversion '$(PLUGIN_DIR)/kubectl_complete-conversion'
 
 .PHONY: image
 image: ## Build the image IMG for ARCH as bin/image.tar

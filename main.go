@@ -15,7 +15,7 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := cmd.NewRootCommand().ExecuteContext(ctx)
+	err := cmd.NewCommand(os.Args).ExecuteContext(ctx)
 	stop()
 	os.Exit(cmd.ExitCode(err))
 }

@@ -28,7 +28,7 @@ func (r *ConversionPolicyReconciler) observe(ctx context.Context, policy *v1alph
 	for _, read := range []func(context.Context, *plan.Observed) error{
 		r.observeCRD, r.observeCertificates, r.observePlans, r.observeDeployment, r.observeImages,
 		r.observePods, r.observeBudget, r.observeService, r.observeEndpoints, r.observeExternal,
-		r.observeRuns, r.observeForeignMigration, r.observeObjectRights,
+		r.observeRuns, r.observeForeignMigration, r.observeObjectRights, r.observeGranted,
 	} {
 		if err := read(ctx, &observed); err != nil {
 			return observed, fmt.Errorf("observe policy %s: %w", policy.Name, err)

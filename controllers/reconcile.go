@@ -31,6 +31,8 @@ type ConversionPolicyReconciler struct {
 	Prover *Prover
 	// Investigator finds out what takes its time.
 	Investigator *Investigator
+	// Authorizer tells what may be done; nil where the operator grants every right itself.
+	Authorizer Authorizer
 	// Now is the clock.
 	Now func() time.Time
 

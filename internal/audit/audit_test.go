@@ -15,6 +15,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/yaml"
+
+	"github.com/conversion-operator/conversion-operator/internal/terminal"
 )
 
 // now is the time of all audits here.
@@ -53,7 +55,7 @@ func run(t *testing.T, cases map[string]check) {
 }
 
 func short(f Finding) string {
-	return fmt.Sprintf("%s %s %s %s: %s", f.Severity, f.Confidence, f.ID, orDash(f.Version), f.Evidence)
+	return fmt.Sprintf("%s %s %s %s: %s", f.Severity, f.Confidence, f.ID, terminal.OrDash(f.Version), f.Evidence)
 }
 
 // definition reads one from YAML, of versions in short: each is a name with its

@@ -13,6 +13,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/crds"
+	"github.com/conversion-operator/conversion-operator/internal/terminal"
 )
 
 const cureConvert = "convert between the versions (a ConversionPolicy with rules keeps such fields aside, and brings them back), make the schemas equal, or stop serving %s"
@@ -86,7 +87,7 @@ func (o *Observed) differsFrom(version, storage string, fields []string) []Findi
 	}
 	finding := o.certain(NoneTypesDiffer, version,
 		fmt.Sprintf("nothing converts, and in %s the type of %s is another one than in the storage version %s: values written at one are invalid at the other: %s",
-			version, count(len(fields), "field"), storage, few(fields)),
+			version, terminal.Count(len(fields), "field"), storage, few(fields)),
 		fmt.Sprintf(cureConvert, version))
 	finding.Fields = fields
 	return []Finding{finding}
@@ -97,7 +98,7 @@ func (o *Observed) lostWith(version, storage string, fields []string) []Finding 
 	if len(fields) == 0 {
 		return nil
 	}
-	lacks := fmt.Sprintf("nothing converts, and the storage version %s lacks %s of %s", storage, count(len(fields), "field"), version)
+	lacks := fmt.Sprintf("nothing converts, and the storage version %s lacks %s of %s", storage, terminal.Count(len(fields), "field"), version)
 	finding := o.certain(NoneLosesFields, version,
 		lacks+": what is written to them is dropped without a word: "+few(fields), fmt.Sprintf(cureConvert, version))
 	if !crds.Serves(o.CRD, version) {
@@ -116,7 +117,7 @@ func (o *Observed) hiddenFrom(version, storage string, fields []string) []Findin
 	}
 	finding := o.certain(NoneHidesFields, version,
 		fmt.Sprintf("nothing converts, and %s lacks %s of the storage version %s: who replaces an object at %s drops them without a word: %s",
-			version, count(len(fields), "field"), storage, version, few(fields)),
+			version, terminal.Count(len(fields), "field"), storage, version, few(fields)),
 		fmt.Sprintf(cureConvert, version))
 	finding.Fields = fields
 	return []Finding{finding}

@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
-	"unicode"
+
+	"github.com/conversion-operator/conversion-operator/internal/terminal"
 )
 
 // Table says how a report is written for people.
@@ -19,72 +19,34 @@ type Table struct {
 	Color bool
 }
 
-// The colors all have the same length, so that columns stay where they are.
-const (
-	reset  = "\x1b[0m"
-	plain  = "\x1b[39m"
-	red    = "\x1b[31m"
-	yellow = "\x1b[33m"
-	cyan   = "\x1b[36m"
-)
-
-var colors = map[Severity]string{SeverityError: red, SeverityWarning: yellow, SeverityNote: cyan}
+var colors = map[Severity]terminal.Color{SeverityError: terminal.Red, SeverityWarning: terminal.Yellow, SeverityNote: terminal.Cyan}
 
 // WriteTable writes the findings, one a line. Nothing is written of none.
 func (r *Report) WriteTable(w io.Writer, table Table) error {
-	if len(r.Findings) == 0 {
-		return nil
-	}
-	out := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
-	head := []string{table.paint("SEVERITY", plain), "DEFINITION", "FINDING", "VERSION", "EVIDENCE"}
+	head := []string{"SEVERITY", "DEFINITION", "FINDING", "VERSION", "EVIDENCE"}
 	if table.Wide {
-		head = []string{table.paint("SEVERITY", plain), "SURE", "DEFINITION", "FINDING", "VERSION", "EVIDENCE", "FIELDS", "CURE"}
+		head = []string{"SEVERITY", "SURE", "DEFINITION", "FINDING", "VERSION", "EVIDENCE", "FIELDS", "CURE"}
 	}
-	fmt.Fprintln(out, strings.Join(head, "\t"))
+	rows := [][]string{head}
 	for _, finding := range r.Findings {
-		fmt.Fprintln(out, strings.Join(table.row(finding), "\t"))
+		rows = append(rows, table.row(finding))
 	}
-	return out.Flush()
+	return terminal.WriteTable(w, rows)
 }
 
 func (t Table) row(f Finding) []string {
-	severity := t.paint(string(f.Severity), colors[f.Severity])
+	severity := terminal.Colors(t.Color).In(colors[f.Severity], string(f.Severity))
 	if !t.Wide {
-		return []string{severity, f.CRD, string(f.ID), orDash(f.Version), oneLine(f.Evidence)}
+		return []string{severity, f.CRD, string(f.ID), terminal.OrDash(f.Version), terminal.OneLine(f.Evidence)}
 	}
-	return []string{severity, string(f.Confidence), f.CRD, string(f.ID), orDash(f.Version), oneLine(f.Evidence), orDash(strings.Join(f.Fields, ",")), oneLine(f.Cure)}
-}
-
-func (t Table) paint(text, color string) string {
-	if !t.Color {
-		return text
-	}
-	return color + text + reset
-}
-
-func orDash(text string) string {
-	if text == "" {
-		return "-"
-	}
-	return text
-}
-
-// oneLine keeps what a server says in its row, and from moving the cursor.
-func oneLine(text string) string {
-	printable := strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) || unicode.IsSpace(r) {
-			return r
-		}
-		return -1
-	}, text)
-	return strings.Join(strings.Fields(printable), " ")
+	return []string{severity, string(f.Confidence), f.CRD, string(f.ID), terminal.OrDash(f.Version), terminal.OneLine(f.Evidence), terminal.OrDash(strings.Join(f.Fields, ",")), terminal.OneLine(f.Cure)}
 }
 
 // WriteSummary says in a few lines what was looked at, and what could not be.
 func (r *Report) WriteSummary(w io.Writer) error {
 	var out strings.Builder
-	fmt.Fprintf(&out, "%s: %s, %s, %s", count(r.Definitions, "definition"),
-		count(r.Count(SeverityError), "error"), count(r.Count(SeverityWarning), "warning"), count(r.Count(SeverityNote), "note"))
+	fmt.Fprintf(&out, "%s: %s, %s, %s", terminal.Count(r.Definitions, "definition"),
+		terminal.Count(r.Count(SeverityError), "error"), terminal.Count(r.Count(SeverityWarning), "warning"), terminal.Count(r.Count(SeverityNote), "note"))
 	if r.Milder > 0 {
 		fmt.Fprintf(&out, "; %d milder not shown: --severity=note", r.Milder)
 	}
@@ -103,14 +65,7 @@ func (r *Report) WriteSummary(w io.Writer) error {
 
 func (n NotChecked) String() string {
 	if n.CRD == "" {
-		return n.What + ": " + oneLine(n.Why)
+		return n.What + ": " + terminal.OneLine(n.Why)
 	}
-	return n.What + " of " + n.CRD + ": " + oneLine(n.Why)
-}
-
-func count(n int, what string) string {
-	if n != 1 {
-		what += "s"
-	}
-	return fmt.Sprintf("%d %s", n, what)
+	return n.What + " of " + n.CRD + ": " + terminal.OneLine(n.Why)
 }

@@ -5,11 +5,9 @@ package cmd
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -17,7 +15,6 @@ import (
 	"github.com/spf13/cobra"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
-	"sigs.k8s.io/yaml"
 
 	"github.com/conversion-operator/conversion-operator/internal/audit"
 	"github.com/conversion-operator/conversion-operator/internal/audit/live"
@@ -29,7 +26,7 @@ type auditOptions struct {
 	config   *genericclioptions.ConfigFlags
 	files    []string
 	upgrade  []string
-	output   string
+	output   output
 	severity string
 	noReads  bool
 	soon     time.Duration
@@ -37,7 +34,7 @@ type auditOptions struct {
 }
 
 func newAuditCommand() *cobra.Command {
-	options := auditOptions{config: genericclioptions.NewConfigFlags(true)}
+	options := auditOptions{}
 	command := &cobra.Command{
 		Use:   "audit [CUSTOMRESOURCEDEFINITION...]",
 		Short: "Look for what endangers objects of CustomResourceDefinitions, in any cluster",
@@ -78,23 +75,24 @@ Exit codes:
 }
 
 func (o *auditOptions) addFlags(command *cobra.Command) {
-	// Nothing is discovered, so nothing is cached; definitions have no namespace.
-	o.config.CacheDir, o.config.Namespace = nil, nil
+	o.config = clusterFlags(command)
+	o.output.add(command, formTable, formWide, formJSON, formYAML)
+	command.ValidArgsFunction = namesIn(o.config, definitionKind)
 	flags := command.Flags()
-	o.config.AddFlags(flags)
 	flags.StringArrayVarP(&o.files, "filename", "f", nil, "file or directory of CustomResourceDefinitions, - for stdin; can be given several times; no cluster is asked")
 	flags.StringArrayVar(&o.upgrade, "upgrade", nil, "file or directory of CustomResourceDefinitions that are about to be applied; can be given several times; only these are looked at")
-	flags.StringVarP(&o.output, "output", "o", "table", "form of the report: table, wide, json or yaml")
 	flags.StringVar(&o.severity, "severity", "warning", "mildest finding that is shown and counts: error, warning or note")
+	complete(command, "severity", "error", "warning", "note")
 	flags.BoolVar(&o.noReads, "no-reads", false, "read no custom resources: whether conversion webhooks work is not seen then")
 	flags.DurationVar(&o.soon, "expires-within", 30*24*time.Hour, "how long before its end a certificate is reported")
 	flags.IntVar(&o.atOnce, "at-once", 8, "definitions that are looked at, and in memory, at once")
 }
 
 func (o *auditOptions) validate(names []string) error {
+	if err := o.output.validate(); err != nil {
+		return err
+	}
 	switch {
-	case !slices.Contains([]string{"table", "wide", "json", "yaml"}, o.output):
-		return fmt.Errorf("--output must be table, wide, json or yaml, is %q", o.output)
 	case !slices.Contains(audit.Severities, o.threshold()):
 		return fmt.Errorf("--severity must be error, warning or note, is %q", o.severity)
 	case o.atOnce < 1:
@@ -205,28 +203,12 @@ func definitionsIn(files []string, stdin io.Reader) ([]*apiextensionsv1.CustomRe
 
 func (o *auditOptions) write(command *cobra.Command, report *audit.Report) error {
 	stdout := command.OutOrStdout()
-	switch o.output {
-	case "json":
-		return writeJSON(stdout, report)
-	case "yaml":
-		text, err := yaml.Marshal(report)
-		if err != nil {
-			return err
-		}
-		_, err = stdout.Write(text)
-		return err
+	if o.output.forPrograms() {
+		return o.output.write(stdout, report, nil)
 	}
-	table := audit.Table{Wide: o.output == "wide", Color: isTerminal(stdout) && os.Getenv("NO_COLOR") == ""}
+	table := audit.Table{Wide: o.output.form == formWide, Color: bool(colorsOf(stdout))}
 	if err := report.WriteTable(stdout, table); err != nil {
 		return err
 	}
 	return report.WriteSummary(command.ErrOrStderr())
-}
-
-// writeJSON writes what programs read, and people may.
-func writeJSON(w io.Writer, report any) error {
-	encoder := json.NewEncoder(w)
-	encoder.SetIndent("", "  ")
-	encoder.SetEscapeHTML(false)
-	return encoder.Encode(report)
 }

@@ -18,7 +18,7 @@ func TestAuditColors(t *testing.T) {
 	file := write(t, "bad.yaml", lossy)
 	for noColor, want := range map[string]bool{"": true, "1": false} {
 		t.Setenv("NO_COLOR", noColor)
-		near, far := terminal(t)
+		near, far := pseudoterminal(t)
 		root := NewRootCommand()
 		root.SetOut(far)
 		root.SetErr(&bytes.Buffer{})
@@ -37,8 +37,8 @@ func TestAuditColors(t *testing.T) {
 	}
 }
 
-// terminal is a pseudoterminal: what is written to its far end is read at its near one.
-func terminal(t *testing.T) (near, far *os.File) {
+// pseudoterminal has two ends: what is written to its far end is read at its near one.
+func pseudoterminal(t *testing.T) (near, far *os.File) {
 	t.Helper()
 	near, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
 	if err != nil {

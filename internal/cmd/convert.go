@@ -8,12 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/manifest"
@@ -130,10 +128,4 @@ func sourcesOf(files []string) string {
 		}
 	}
 	return strings.Join(names, ", ")
-}
-
-// isTerminal reports whether a person sits at the other end.
-func isTerminal(end any) bool {
-	file, ok := end.(*os.File)
-	return ok && term.IsTerminal(int(file.Fd()))
 }

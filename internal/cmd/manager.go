@@ -88,12 +88,13 @@ func (o managerOptions) run(ctx context.Context) error {
 		Prover:   controllers.NewProver(o.proofLasts),
 		Investigator: controllers.NewInvestigator(
 			manager.GetConfig(), manager.GetClient(), manager.GetAPIReader(), time.Now),
-		Now: time.Now,
+		Authorizer: controllers.NewAuthorizer(manager.GetClient(), time.Now),
+		Now:        time.Now,
 	}
 	if err := reconciler.SetupWithManager(ctx, manager); err != nil {
 		return fmt.Errorf("set up the controller: %w", err)
 	}
-	if err := metrics.Registry.Register(controllers.PolicyMetrics{Policies: manager.GetCache(), Log: manager.GetLogger()}); err != nil {
+	if err := metrics.Registry.Register(controllers.PolicyMetrics{Policies: manager.GetCache(), Log: manager.GetLogger(), BuildVersion: versionText()}); err != nil {
 		return fmt.Errorf("register the metrics of policies: %w", err)
 	}
 	return manager.Start(ctx)

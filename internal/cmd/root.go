@@ -39,16 +39,8 @@ conversion-operator runs a conversion webhook, switches the
 CustomResourceDefinition to it once it is proven, and rewrites the stored
 objects, each step in the safe order.
 
-Its parts are subcommands of one binary, run from one image:
-
-  manager   reconciles ConversionPolicies           a Deployment
-  serve     answers the API server's conversions    a Deployment for each policy
-  migrate   rewrites stored objects                 a Job for each run
-  convert   converts objects in files               a person, or a pipeline
-  verify    tries rules on objects, before they     a person, or a pipeline
-            are applied
-  audit     finds what endangers objects, in any    a person, or a pipeline
-            cluster, with policies or without`,
+Its parts are subcommands of one binary. Some run in pods, from one image; the
+others are for people and their pipelines, and are kubectl's plugin, too.`,
 		Version:           versionText(),
 		SilenceUsage:      true,
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
@@ -59,8 +51,26 @@ Its parts are subcommands of one binary, run from one image:
 	flags := command.PersistentFlags()
 	flags.StringVar(&options.level, "log-level", "info", "least severe messages that are logged: debug, info or error")
 	flags.StringVar(&options.format, "log-format", "json", "form of the log: json or text")
-	command.AddCommand(newManagerCommand(), newServeCommand(), newMigrateCommand(), newConvertCommand(), newVerifyCommand(), newAuditCommand())
+	complete(command, "log-level", "debug", "info", "error")
+	complete(command, "log-format", "json", "text")
+	addGroup(command, groupPeople, "Commands for people and their pipelines:",
+		newAuditCommand(), newConvertCommand(), newVerifyCommand())
+	addGroup(command, groupPods, "Commands that run in pods:", newManagerCommand(), newServeCommand(), newMigrateCommand())
 	return command
+}
+
+// The groups of commands.
+const (
+	groupPeople = "people"
+	groupPods   = "pods"
+)
+
+func addGroup(root *cobra.Command, id, title string, commands ...*cobra.Command) {
+	root.AddGroup(&cobra.Group{ID: id, Title: title})
+	for _, command := range commands {
+		command.GroupID = id
+		root.AddCommand(command)
+	}
 }
 
 // install gives the logger to everything that logs: to the command through its

@@ -6,14 +6,12 @@ package cmd
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/cli-runtime/pkg/genericclioptions"
 
 	"github.com/conversion-operator/conversion-operator/internal/manifest"
 	"github.com/conversion-operator/conversion-operator/internal/verify"
@@ -23,13 +21,13 @@ import (
 type verifyOptions struct {
 	definitions definitions
 	files       []string
-	output      string
+	output      output
 	live        bool
 	liveOptions liveOptions
 }
 
 func newVerifyCommand() *cobra.Command {
-	options := verifyOptions{liveOptions: liveOptions{config: genericclioptions.NewConfigFlags(true)}}
+	options := verifyOptions{}
 	command := &cobra.Command{
 		Use:   "verify [POLICY]",
 		Short: "Try a policy's rules on objects, and report what is lost",
@@ -58,9 +56,10 @@ Exit codes:
 	flags := command.Flags()
 	options.definitions.addFlags(flags)
 	flags.StringArrayVarP(&options.files, "filename", "f", nil, "file or directory of objects, - for stdin; can be given several times")
-	flags.StringVarP(&options.output, "output", "o", "text", "form of the report: text or json")
+	options.output.add(command, formText, formJSON, formYAML)
 	flags.BoolVar(&options.live, "live", false, "try the rules on the objects in a cluster")
-	options.liveOptions.addFlags(flags)
+	options.liveOptions.addFlags(command)
+	command.ValidArgsFunction = only(namesIn(options.liveOptions.config, policyKind))
 	return forPeople(command, cobra.MaximumNArgs(1), func(command *cobra.Command, args []string) error {
 		if err := options.validate(); err != nil {
 			return err
@@ -70,8 +69,8 @@ Exit codes:
 }
 
 func (o *verifyOptions) validate() error {
-	if o.output != "text" && o.output != "json" {
-		return fmt.Errorf("--output must be text or json, is %q", o.output)
+	if err := o.output.validate(); err != nil {
+		return err
 	}
 	if o.live && len(o.files) > 0 {
 		return errors.New("-f and --live exclude each other: objects come from files, or from a cluster")
@@ -104,7 +103,7 @@ func (o *verifyOptions) run(command *cobra.Command, name string) error {
 		}
 	}
 	report := checker.Report(from)
-	if err := o.write(command.OutOrStdout(), report); err != nil {
+	if err := o.output.write(command.OutOrStdout(), report, report.WriteText); err != nil {
 		return err
 	}
 	switch report.Outcome {
@@ -130,13 +129,6 @@ func (o *verifyOptions) source(command *cobra.Command) (source, error) {
 		return o.liveOptions.connect(command.ErrOrStderr())
 	}
 	return fileSource{o.files, command.InOrStdin()}, nil
-}
-
-func (o *verifyOptions) write(w io.Writer, report *verify.Report) error {
-	if o.output == "text" {
-		return report.WriteText(w)
-	}
-	return writeJSON(w, report)
 }
 
 // fileSource has objects in files.

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spf13/pflag"
+	"github.com/spf13/cobra"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
@@ -29,10 +29,9 @@ type liveOptions struct {
 	pageSize int64
 }
 
-func (o *liveOptions) addFlags(flags *pflag.FlagSet) {
-	o.config.CacheDir = nil // nothing is discovered, so nothing is cached
-	o.config.AddFlags(flags)
-	flags.Lookup("namespace").Usage = "with --live: try the objects of this namespace only; default all namespaces"
+func (o *liveOptions) addFlags(command *cobra.Command) {
+	o.config = namespacedFlags(command, "with --live: try the objects of this namespace only; default all namespaces")
+	flags := command.Flags()
 	flags.StringVarP(&o.selector, "selector", "l", "", "with --live: try the objects with these labels only")
 	flags.Int64Var(&o.sample, "sample", 0, "with --live: try so many objects only, the first by namespace and name")
 	flags.Int64Var(&o.pageSize, "page-size", 500, "with --live: objects that are read at once")

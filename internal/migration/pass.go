@@ -74,6 +74,7 @@ func (e *Engine) migratePage(ctx context.Context, j *journal, page *metav1.Parti
 	}
 	return e.each(ctx, j, page.Items, migrate, func(r result) error {
 		report(ctx, r)
+		e.Metrics.finished(r)
 		if r.reason == ReasonConversionFailed {
 			e.unconvertible.Store(true)
 		}

@@ -47,7 +47,7 @@ type Options struct {
 	PageSize int64
 }
 
-// Engine does one run. All exported fields but Earlier are required.
+// Engine does one run. All exported fields but Earlier and Metrics are required.
 type Engine struct {
 	Options
 	Lister      Lister
@@ -60,6 +60,9 @@ type Engine struct {
 	// Earlier is what an earlier run saved, of which only the failed objects are to
 	// be migrated, if that is possible.
 	Earlier Checkpoints
+	// Metrics are told of every object and of the patches in flight. What else they
+	// tell they have of the Patcher and the Checkpoints that they wrap.
+	Metrics *Metrics
 
 	earlier  *earlier
 	watcher  watcher
@@ -105,6 +108,7 @@ func (e *Engine) Run(ctx context.Context) (Record, error) {
 // prepare makes what the workers share.
 func (e *Engine) prepare() {
 	e.gate = newGate(e.Clock, e.Concurrency, e.MaxWritesPerSecond)
+	e.gate.metrics = e.Metrics
 	e.notice = newNotice()
 	e.pageSize = e.PageSize
 }

@@ -97,6 +97,9 @@ type Observed struct {
 	Plans []StoredPlan
 	// Rights tells whether migration rights for this policy exist.
 	Rights bool
+	// Granted is what somebody else has granted, where the operator may not; nil where
+	// it may, and where there is no CRD.
+	Granted *Granted
 
 	// Samples, APIServer, Written, Requested and Cleared are what was asked, or done, in
 	// the background; nil where nothing was.

@@ -27,8 +27,8 @@ const (
 	portName = "https"
 	// ContainerPort is where converter pods listen, unless spec.workload.port says otherwise.
 	ContainerPort = 9443
-	// metricsPort is where converter pods answer Prometheus, which finds them by
-	// their labels and the port by its name.
+	// metricsPort is where converter and migration pods answer Prometheus, which
+	// finds them by their labels and the port by its name.
 	metricsPort = 8080
 	// PlanKey is the key of a plan in its ConfigMap.
 	PlanKey = "plan.json"

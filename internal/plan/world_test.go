@@ -300,6 +300,9 @@ func (w *world) do(step plan.Step) {
 			}
 		}
 	case plan.DeleteRights:
+		if step.Kept != (w.observed.Granted != nil) {
+			w.t.Fatalf("it does not keep to what is its own: %+v", step)
+		}
 		*w.rights(step.Name) = false
 	case plan.DeleteDeployment:
 		w.deleteDeployment(step.Name)

@@ -1,0 +1,58 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cmd
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+)
+
+// clusterFlags are kubectl's flags for how to reach a cluster, of a command that
+// asks for objects without a namespace.
+func clusterFlags(command *cobra.Command) *genericclioptions.ConfigFlags {
+	config := genericclioptions.NewConfigFlags(true)
+	config.Namespace = nil
+	addClusterFlags(command, config)
+	return config
+}
+
+// namespacedFlags are clusterFlags with a namespace, whose meaning the usage says.
+func namespacedFlags(command *cobra.Command, usage string) *genericclioptions.ConfigFlags {
+	config := genericclioptions.NewConfigFlags(true)
+	addClusterFlags(command, config)
+	command.Flags().Lookup("namespace").Usage = usage
+	_ = command.RegisterFlagCompletionFunc("namespace", namesIn(config, namespaceKind)) // the flag is there
+	return config
+}
+
+func addClusterFlags(command *cobra.Command, config *genericclioptions.ConfigFlags) {
+	// What is discovered is little, and asked once: nothing is cached.
+	config.CacheDir = nil
+	config.AddFlags(command.Flags())
+	_ = command.RegisterFlagCompletionFunc("context", contextsOf(config)) // the flag is there
+}
+
+// connect makes a client for policies and what belongs to them. Nothing is sent yet.
+func connect(config *genericclioptions.ConfigFlags) (client.WithWatch, error) {
+	found, err := config.ToRESTConfig()
+	if err != nil {
+		return nil, fmt.Errorf("find the API server: %w", err)
+	}
+	known := runtime.NewScheme()
+	utilruntime.Must(scheme.AddToScheme(known))
+	utilruntime.Must(v1alpha1.AddToScheme(known))
+	api, err := client.NewWithWatch(found, client.Options{Scheme: known})
+	if err != nil {
+		return nil, fmt.Errorf("cannot make a client: %w", err)
+	}
+	return api, nil
+}

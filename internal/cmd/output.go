@@ -1,0 +1,92 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cmd
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+	"sigs.k8s.io/yaml"
+
+	"github.com/conversion-operator/conversion-operator/internal/terminal"
+)
+
+// The forms of what a command writes to stdout.
+const (
+	formTable = "table"
+	formWide  = "wide"
+	formJSON  = "json"
+	formYAML  = "yaml"
+	formText  = "text"
+)
+
+// output is the flag that says in which form a command writes.
+type output struct {
+	form  string
+	forms []string
+}
+
+// add makes the flag, with the forms that there are, the default first.
+func (o *output) add(command *cobra.Command, forms ...string) {
+	o.forms = forms
+	command.Flags().StringVarP(&o.form, "output", "o", forms[0], "form of the output: "+o.list())
+	complete(command, "output", forms...)
+}
+
+func (o *output) list() string {
+	last := len(o.forms) - 1
+	return strings.Join(o.forms[:last], ", ") + " or " + o.forms[last]
+}
+
+func (o *output) validate() error {
+	if !slices.Contains(o.forms, o.form) {
+		return fmt.Errorf("--output must be %s, is %q", o.list(), o.form)
+	}
+	return nil
+}
+
+// forPrograms tells JSON and YAML from what people read.
+func (o *output) forPrograms() bool { return o.form == formJSON || o.form == formYAML }
+
+// write writes what is found as JSON or YAML, and lets people do the rest.
+func (o *output) write(w io.Writer, report any, people func(io.Writer) error) error {
+	switch o.form {
+	case formJSON:
+		return writeJSON(w, report)
+	case formYAML:
+		text, err := yaml.Marshal(report)
+		if err != nil {
+			return err
+		}
+		_, err = w.Write(text)
+		return err
+	}
+	return people(w)
+}
+
+// writeJSON writes what programs read, and people may.
+func writeJSON(w io.Writer, report any) error {
+	encoder := json.NewEncoder(w)
+	encoder.SetIndent("", "  ")
+	encoder.SetEscapeHTML(false)
+	return encoder.Encode(report)
+}
+
+// isTerminal reports whether a person sits at the other end.
+func isTerminal(end any) bool {
+	file, ok := end.(*os.File)
+	return ok && term.IsTerminal(int(file.Fd()))
+}
+
+// colorsOf are there for a person who sits at the other end and does not want
+// none (https://no-color.org).
+func colorsOf(end any) terminal.Colors {
+	return terminal.Colors(isTerminal(end) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb")
+}

@@ -1,0 +1,107 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cmd
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/cobra"
+)
+
+// start runs the program as a shell or kubectl does, under a name.
+func start(t *testing.T, args ...string) string {
+	t.Helper()
+	var out bytes.Buffer
+	command := NewCommand(args)
+	command.SetOut(&out)
+	command.SetErr(&out)
+	if err := command.Execute(); err != nil {
+		t.Fatalf("%v: %v\n%s", args, err, out.String())
+	}
+	return out.String()
+}
+
+func TestNames(t *testing.T) {
+	for name, want := range map[string]string{
+		"conversion-operator": "conversion-operator", "/bin/conversion-operator": "conversion-operator", "anything": "conversion-operator",
+		"kubectl-conversion": "kubectl conversion", "/usr/local/bin/kubectl-conversion": "kubectl conversion", "kubectl-conversion.exe": "kubectl conversion",
+	} {
+		t.Run(name, func(t *testing.T) {
+			help := start(t, name, "audit", "--help")
+			if want := "\nUsage:\n  " + want + " audit [CUSTOMRESOURCEDEFINITION...] [flags]\n"; !strings.Contains(help, want) {
+				t.Errorf("usage is not %q:\n%s", want, help)
+			}
+			if want := "\nExamples:\n  " + want + " audit\n"; !strings.Contains(help, want) {
+				t.Errorf("example is not %q:\n%s", want, help)
+			}
+		})
+	}
+}
+
+// TestPluginSpeaksOfItself looks into every text of the plugin.
+func TestPluginSpeaksOfItself(t *testing.T) {
+	root := NewCommand([]string{"kubectl-conversion"})
+	var visit func(*cobra.Command)
+	visit = func(command *cobra.Command) {
+		text := command.UsageString() + command.Long + command.Example
+		if strings.Contains(text, programName+" ") || !strings.Contains(text, pluginName) {
+			t.Errorf("%s does not speak of kubectl conversion alone:\n%s", command.Name(), text)
+		}
+		for _, child := range command.Commands() {
+			visit(child)
+		}
+	}
+	visit(root)
+}
+
+func TestPluginHasWhatPeopleUse(t *testing.T) {
+	var people, plugin []string
+	for _, command := range NewRootCommand().Commands() {
+		if command.GroupID == groupPeople {
+			people = append(people, command.Name())
+		} else if !slices.Contains([]string{"manager", "serve", "migrate"}, command.Name()) {
+			t.Errorf("%s is in no group", command.Name())
+		}
+	}
+	for _, command := range NewCommand([]string{"kubectl-conversion"}).Commands() {
+		plugin = append(plugin, command.Name())
+	}
+	if diff := cmp.Diff(people, plugin); diff != "" || len(plugin) == 0 {
+		t.Errorf("commands (-of people +of the plugin):\n%s", diff)
+	}
+}
+
+// TestCompletion asks as kubectl does.
+func TestCompletion(t *testing.T) {
+	const nothing = ":4\n" // cobra.ShellCompDirectiveNoFileComp
+	for _, test := range []struct {
+		typed []string
+		want  []string
+	}{
+		{[]string{"au"}, []string{"audit"}},
+		{[]string{"audit", "-o", ""}, []string{"table", "wide", "json", "yaml"}},
+		{[]string{"audit", "--severity="}, []string{"error", "warning", "note"}},
+		{[]string{"verify", "-o", ""}, []string{"text", "json", "yaml"}},
+		{[]string{"verify", "--log-level", ""}, []string{"debug", "info", "error"}},
+		{[]string{"verify", "one", ""}, nil},
+		{[]string{"verify", "--kubeconfig=nowhere", ""}, nil},
+	} {
+		t.Run(strings.Join(test.typed, " "), func(t *testing.T) {
+			got := start(t, append([]string{"kubectl_complete-conversion"}, test.typed...)...)
+			suggested, rest, _ := strings.Cut(got, nothing)
+			var names []string
+			for line := range strings.Lines(suggested) {
+				name, _, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
+				names = append(names, name)
+			}
+			if diff := cmp.Diff(test.want, names); diff != "" || rest == got {
+				t.Errorf("suggestions (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,62 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package terminal
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestWriteTable(t *testing.T) {
+	for name, test := range map[string]struct {
+		rows [][]string
+		want string
+	}{
+		"nothing":     {nil, ""},
+		"a head only": {[][]string{{"NAME"}}, ""},
+		"two columns": {[][]string{{"NAME", "STATE"}, {"longer name", "ok"}}, "NAME          STATE\nlonger name   ok\n"},
+		"colours": {
+			[][]string{{"STATE", "NAME"}, {Colors(true).In(Red, "bad"), "a"}, {"good", "b"}},
+			"STATE   NAME\n\x1b[31mbad\x1b[0m     a\ngood    b\n",
+		},
+		"more than ASCII": {[][]string{{"A", "B"}, {"→é", "x"}}, "A    B\n→é   x\n"},
+		"a short row":     {[][]string{{"A", "B", "C"}, {"1"}, {"1", "2", "3"}}, "A   B   C\n1\n1   2   3\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out strings.Builder
+			if err := WriteTable(&out, test.rows); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.want, out.String()); diff != "" {
+				t.Errorf("table (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestColors(t *testing.T) {
+	if got := Colors(false).In(Green, "yes"); got != "yes" {
+		t.Errorf("without colours it is %q", got)
+	}
+	if got := Colors(true).In(Plain, "yes"); got != "yes" {
+		t.Errorf("in no colour it is %q", got)
+	}
+	if got := Colors(true).In(Green, ""); got != "" {
+		t.Errorf("nothing in a colour is %q", got)
+	}
+}
+
+func TestText(t *testing.T) {
+	if got := OneLine("a\x1b[2Jb\r\n  c\x07\td"); got != "a[2Jb c d" {
+		t.Errorf("one line is %q", got)
+	}
+	if got := OrDash("") + OrDash("x"); got != "-x" {
+		t.Errorf("or dash is %q", got)
+	}
+	if got := Count(1, "error") + ", " + Count(2, "error"); got != "1 error, 2 errors" {
+		t.Errorf("count is %q", got)
+	}
+}
