@@ -24,7 +24,7 @@ import (
 )
 
 // patience is for an API server on a machine that has much to do.
-const patience = 45 * time.Second
+const patience = 2 * time.Minute
 
 // atOnce is how many symptoms are played at once. They wait more than they work:
 // for two seconds after it is defined, a kind's objects are not created.
