@@ -35,7 +35,7 @@ var troubles = map[string]func(*testing.T, *symptomCase){
 	"too-few": converter(review(func(string, []unstructured.Unstructured) ([]unstructured.Unstructured, metav1.Status) {
 		return nil, success
 	})),
-	"wrong-version": converter(each(func(object *unstructured.Unstructured, _ string) {})),
+	"wrong-version": converter(each(func(*unstructured.Unstructured, string) {})),
 	"another-name": converter(each(func(object *unstructured.Unstructured, version string) {
 		object.SetAPIVersion(version)
 		object.SetName("somebody-else")
