@@ -22,7 +22,7 @@ func TestGettingStarted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { remove(t, "databases.shop.example.com") }) // where it ends in the middle
+	t.Cleanup(func() { remove(t, "databases.shop.example.com") })        // where it ends in the middle
 	program := filepath.Join(teller.Dir, "bin", "linux-"+runtime.GOARCH) // make image builds it
 	player := &pages.Player{Folder: t.TempDir(), Environment: []string{"PATH=" + program + ":" + os.Getenv("PATH")}, Out: t.Output()}
 	if err := player.Play(t.Context(), page); err != nil {
