@@ -147,6 +147,7 @@ func startManager(ctx context.Context, kubeconfig *rest.Config) (<-chan error, e
 		return nil, err
 	}
 	kubeconfig = managerConfig(kubeconfig)
+	kubeconfig.Wrap(sent.watch)
 	manager, err := ctrl.NewManager(kubeconfig, ctrl.Options{
 		Scheme: scheme, Cache: CacheOptions(system), Client: ClientOptions(), Metrics: metricsserver.Options{BindAddress: "0"}, NewClient: counting,
 	})
