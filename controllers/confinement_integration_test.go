@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -25,20 +26,22 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan"
 )
 
-// confine installs what confines the manager, so that all tests of this package
-// run under it.
+// confine installs what confines the manager, and its ServiceAccount, which it is
+// known by, so that all tests of this package run under it.
 func confine(ctx context.Context) error {
-	text, err := os.ReadFile(filepath.Join("..", "config", "rbac", "confinement.yaml"))
-	if err != nil {
-		return err
-	}
-	for document := range strings.SplitSeq(string(text), "\n---\n") {
-		object := &unstructured.Unstructured{}
-		if err := yaml.UnmarshalStrict([]byte(document), &object.Object); err != nil {
+	for _, file := range []string{"service_account.yaml", "confinement.yaml"} {
+		text, err := os.ReadFile(filepath.Join("..", "config", "rbac", file))
+		if err != nil {
 			return err
 		}
-		if err := cluster.Create(ctx, object); err != nil {
-			return err
+		for document := range strings.SplitSeq(string(text), "\n---\n") {
+			object := &unstructured.Unstructured{}
+			if err := yaml.UnmarshalStrict([]byte(document), &object.Object); err != nil {
+				return err
+			}
+			if err := cluster.Create(ctx, object); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -64,6 +67,8 @@ func granted() *rbacv1.ClusterRole {
 			{APIGroups: []string{"confined.example.com"}, Resources: []string{"crontabs", "crontabs/status"}, Verbs: []string{"list", "patch"}},
 			{APIGroups: []string{"apiextensions.k8s.io"}, Resources: []string{"customresourcedefinitions"},
 				ResourceNames: []string{confinedPolicy}, Verbs: []string{"get"}},
+			{APIGroups: []string{"discovery.k8s.io"}, Resources: []string{"endpointslices"}, Verbs: []string{"list"}},
+			{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"list"}},
 		},
 	}
 }
@@ -92,7 +97,7 @@ func setBack() *flowcontrolv1.FlowSchema {
 	return &flowcontrolv1.FlowSchema{
 		ObjectMeta: role.ObjectMeta,
 		Spec: flowcontrolv1.FlowSchemaSpec{
-			PriorityLevelConfiguration: flowcontrolv1.PriorityLevelConfigurationReference{Name: plan.PriorityLevel},
+			PriorityLevelConfiguration: flowcontrolv1.PriorityLevelConfigurationReference{Name: plan.DefaultPriorityLevel},
 			MatchingPrecedence:         8500,
 			Rules: []flowcontrolv1.PolicyRulesWithSubjects{{
 				Subjects: []flowcontrolv1.Subject{{Kind: flowcontrolv1.SubjectKindServiceAccount,
@@ -143,6 +148,7 @@ func refusedGrants() map[string]client.Object {
 		"another group":    role(func(rule *rbacv1.PolicyRule) { rule.APIGroups = append(rule.APIGroups, "") }),
 		"all groups":       role(func(rule *rbacv1.PolicyRule) { rule.APIGroups = []string{"*"} }),
 		"Secrets":          role(func(rule *rbacv1.PolicyRule) { rule.APIGroups, rule.Resources = []string{""}, []string{"secrets"} }),
+		"more of leases":   changed(granted(), func(r *rbacv1.ClusterRole) { r.Rules[3].Verbs = []string{"list", "patch"} }),
 		"URLs": role(func(rule *rbacv1.PolicyRule) {
 			*rule = rbacv1.PolicyRule{NonResourceURLs: []string{"*"}, Verbs: []string{"get"}}
 		}),
@@ -192,6 +198,20 @@ func TestConfinementKeepsWhatOthersMade(t *testing.T) {
 			err := write()
 			return apierrors.IsInvalid(err) && strings.Contains(err.Error(), "the operator may change only"), fmt.Sprint(err)
 		})
+	}
+	for _, name := range []string{"conversion-operator", "conversion-operator-converter"} {
+		account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: name}}
+		for what, write := range map[string]func() error{
+			"delete": func() error { return manager.Delete(t.Context(), account.DeepCopy(), client.DryRunAll) },
+			"annotate": func() error {
+				return manager.Patch(t.Context(), account.DeepCopy(), client.RawPatch(mergePatch, []byte(`{"metadata":{"annotations":{"conversion-operator.io/priority-level":"exempt"}}}`)), client.DryRunAll)
+			},
+		} {
+			eventually(t, "refused: "+what+" "+name, func() (bool, string) {
+				err := write()
+				return apierrors.IsInvalid(err) && strings.Contains(err.Error(), "the operator may"), fmt.Sprint(err)
+			})
+		}
 	}
 	policy := create(t, `{metadata: {name: "crontabs.spec.confined.example.com"}, spec: {suspend: true, converter: {none: {}}}}`, &v1alpha1.ConversionPolicy{})
 	t.Cleanup(func() { must(t, client.IgnoreNotFound(cluster.Delete(context.WithoutCancel(t.Context()), policy))) })

@@ -62,8 +62,8 @@ func (s *state) migrationAccount() *corev1apply.ServiceAccountApplyConfiguration
 }
 
 // resourceRole grants list and patch on the one resource, a look at the
-// CustomResourceDefinition that the run is pinned to, and nothing else. Where API
-// servers are, all pods of the namespace may know (config/rbac/api_servers.yaml).
+// CustomResourceDefinition that the run is pinned to, and at where API servers
+// are, and nothing else.
 func (s *state) resourceRole() *rbacv1apply.ClusterRoleApplyConfiguration {
 	grant, _, _ := Grants(s.Observed)
 	return rbacv1apply.ClusterRole(MigrationRightsName(s.Policy.Name)).
@@ -72,7 +72,14 @@ func (s *state) resourceRole() *rbacv1apply.ClusterRoleApplyConfiguration {
 			WithAPIGroups(grant.Group).WithResources(grant.Resources...).WithVerbs(grant.Verbs...),
 			rbacv1apply.PolicyRule().
 				WithAPIGroups("apiextensions.k8s.io").WithResources("customresourcedefinitions").
-				WithResourceNames(s.CRD.Name).WithVerbs("get"))
+				WithResourceNames(s.CRD.Name).WithVerbs("get"),
+			// The addresses of the Service kubernetes, each of which is asked whether it
+			// writes at the storage version already.
+			rbacv1apply.PolicyRule().
+				WithAPIGroups("discovery.k8s.io").WithResources("endpointslices").WithVerbs("list"),
+			// Each API server holds one, so that they can be counted behind a load balancer.
+			rbacv1apply.PolicyRule().
+				WithAPIGroups("coordination.k8s.io").WithResources("leases").WithVerbs("list"))
 }
 
 func (s *state) resourceBinding() *rbacv1apply.ClusterRoleBindingApplyConfiguration {
@@ -166,6 +173,9 @@ func (s *state) migrationArgs(id, storage string) []string {
 	}
 	if most := migration.MaxWritesPerSecond; most != nil {
 		args = append(args, fmt.Sprintf("--max-writes-per-second=%d", *most))
+	}
+	if to := s.Settings.TracingEndpoint; to != "" {
+		args = append(args, "--tracing-endpoint="+to)
 	}
 	old, ways := without(crds.ServedVersions(s.CRD), storage), migration.Fallback
 	if len(old) == 0 {

@@ -34,12 +34,20 @@ type Settings struct {
 	Namespace string
 	// Image of converter and migration pods: the operator's own.
 	Image string
+	// ConverterAccount is the ServiceAccount of converter pods, which is installed
+	// with the operator; DefaultConverterAccount where it is empty.
+	ConverterAccount string
+	// PriorityLevel is the PriorityLevelConfiguration of migrations;
+	// DefaultPriorityLevel where it is empty.
+	PriorityLevel string
 	// Settle is how long API servers may go on by a CustomResourceDefinition as it
 	// was before a change.
 	Settle time.Duration
 	// ProofLifetime is how long a converter pod is taken to answer as it did when it
 	// was asked.
 	ProofLifetime time.Duration
+	// TracingEndpoint is where migration pods send traces to; empty for none.
+	TracingEndpoint string
 }
 
 // Observed is everything that a decision may depend on, read once.
