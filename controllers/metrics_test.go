@@ -177,3 +177,25 @@ func TestAllMigrationStatesAreTold(t *testing.T) {
 		t.Errorf("states (-schema +told):\n%s", diff)
 	}
 }
+
+// TestAlertsAskForValuesThatThereAre: each is told of some policy.
+func TestAlertsAskForValuesThatThereAre(t *testing.T) {
+	policies := []v1alpha1.ConversionPolicy{told()}
+	conditions := &policies[0].Status.Conditions
+	for _, condition := range append([]string{v1alpha1.StalledCondition, v1alpha1.DeletionBlockedCondition}, v1alpha1.Gates...) {
+		*conditions = append(*conditions, metav1.Condition{Type: condition})
+	}
+	for _, step := range []v1alpha1.MigrationStep{v1alpha1.MigrationPaused, v1alpha1.MigrationAuditing, v1alpha1.MigrationVerifying} {
+		other := told()
+		other.Name = string(step)
+		other.Status.Migration.Step = step
+		other.Spec.Retirement[0].Action = v1alpha1.RetirementUnserve
+		policies = append(policies, other)
+	}
+	scraped := scrapePolicies(t, &inMemory{policies: policies})
+	for _, pair := range metricstable.Asked(t, "..", metricsNamespace+"_policy") {
+		if !strings.Contains(scraped, pair) {
+			t.Errorf("no policy is told with %s", pair)
+		}
+	}
+}
