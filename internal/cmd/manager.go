@@ -6,6 +6,7 @@ package cmd
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"os"
@@ -26,6 +27,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/controllers"
+	"github.com/conversion-operator/conversion-operator/internal/pki"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
 	"github.com/conversion-operator/conversion-operator/internal/tracing"
 )
@@ -148,9 +150,7 @@ func (o managerOptions) newManager(traces *tracing.Tracing) (ctrl.Manager, error
 		RenewDeadline:                 ptr.To(10 * time.Second),
 		RetryPeriod:                   ptr.To(2 * time.Second),
 		HealthProbeBindAddress:        o.probeAddress,
-		// The certificate is made anew at each start: what keeps others away is the token.
-		Metrics: metricsserver.Options{
-			BindAddress: o.metrics, SecureServing: true, FilterProvider: filters.WithAuthenticationAndAuthorization},
+		Metrics:                       o.metricsOptions(),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("create the manager: %w", err)
@@ -158,4 +158,13 @@ func (o managerOptions) newManager(traces *tracing.Tracing) (ctrl.Manager, error
 	return manager, errors.Join(
 		manager.AddHealthzCheck("ping", healthz.Ping),
 		manager.AddReadyzCheck("ping", healthz.Ping))
+}
+
+// metricsOptions say who is answered. The certificate is made anew at each start: what
+// keeps others away is the token. Nobody who asks for metrics needs HTTP/2.
+func (o managerOptions) metricsOptions() metricsserver.Options {
+	return metricsserver.Options{
+		BindAddress: o.metrics, SecureServing: true, FilterProvider: filters.WithAuthenticationAndAuthorization,
+		TLSOpts: []func(*tls.Config){pki.RequireModernTLS, func(config *tls.Config) { config.NextProtos = []string{"http/1.1"} }},
+	}
 }
