@@ -41,6 +41,7 @@ type managerOptions struct {
 	leaderElect  bool
 	probeAddress string
 	metrics      string
+	priority     string
 	settle       time.Duration
 	proofLasts   time.Duration
 	tracing      string
@@ -65,6 +66,8 @@ func newManagerCommand() *cobra.Command {
 		"ServiceAccount of converter pods, which nothing is bound to; default $CONVERTER_SERVICE_ACCOUNT")
 	flags.StringVar(&options.level, "migration-priority-level", cmp.Or(os.Getenv("MIGRATION_PRIORITY_LEVEL"), plan.DefaultPriorityLevel),
 		"PriorityLevelConfiguration where requests of migrations queue; default $MIGRATION_PRIORITY_LEVEL")
+	flags.StringVar(&options.priority, "converter-priority-class", "",
+		"PriorityClass of converter pods whose policy names none in spec.workload.priorityClassName; default that of the cluster")
 	flags.BoolVar(&options.leaderElect, "leader-elect", false, "let one of several managers act at a time")
 	flags.StringVar(&options.probeAddress, "health-probe-bind-address", ":8081", "address of /healthz and /readyz")
 	flags.StringVar(&options.metrics, "metrics-bind-address", "0",
@@ -119,7 +122,7 @@ func (o managerOptions) run(ctx context.Context) error {
 }
 
 func (o managerOptions) settings() plan.Settings {
-	return plan.Settings{Namespace: o.namespace, Image: o.image, ConverterAccount: o.account, PriorityLevel: o.level,
+	return plan.Settings{Namespace: o.namespace, Image: o.image, PriorityClass: o.priority, ConverterAccount: o.account, PriorityLevel: o.level,
 		Settle: o.settle, ProofLifetime: o.proofLasts, TracingEndpoint: o.tracing}
 }
 
