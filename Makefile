@@ -44,7 +44,7 @@ GO_BUILD   = CGO_ENABLED=0 go build -trimpath $(PROFILED) -ldflags '$(LDFLAGS)'
 PROFILED := -gcflags='$(MODULE)/...=-pgoprofile=internal/conversion/serving.pgo'
 
 # Everything that a command of this file writes and that is committed.
-GENERATED := api/README.md bundle '*zz_generated.*' config/crd/bases config/rbac/role.yaml config/rbac/grants/role.yaml config/rbac/audit/role.yaml '*go.mod' '*go.sum'
+GENERATED := api/README.md api/docs/commands.md bundle '*zz_generated.*' config/crd/bases config/rbac/role.yaml config/rbac/grants/role.yaml config/rbac/audit/role.yaml '*go.mod' '*go.sum'
 
 export CLUSTER IMG
 
@@ -66,6 +66,10 @@ api-reference: bin/tools/crd-ref-docs ## Generate api/README.md from the API typ
 	@bin/tools/crd-ref-docs --log-level=ERROR --source-path=api --max-depth=20 --renderer=markdown \
 		--config=internal/tools/api-reference/config.yaml --templates-dir=internal/tools/api-reference --output-path=api/README.md
 
+.PHONY: cli-reference
+cli-reference: ## Generate api/docs/commands.md from the commands
+	@mkdir -p bin && go run ./internal/test/pages/commands > bin/commands.md && mv bin/commands.md api/docs/commands.md
+
 .PHONY: bundle
 bundle: ## Generate bundle/ for OLM; of a release with BUNDLE_VERSION=, BUNDLE_IMG= and BUNDLE_REPLACES=
 	@go run -C internal/tools/bundle . -root=../../.. -output=../../../bundle \
@@ -84,10 +88,11 @@ lint: bin/tools/golangci-lint ## Check the code's style, and that imports point 
 	@bin/tools/golangci-lint run
 	@cd internal/test/realworld && ../../../bin/tools/golangci-lint run
 	@cd internal/test/certmanager && ../../../bin/tools/golangci-lint run
+	@cd internal/test/browser && ../../../bin/tools/golangci-lint run
 	@cd internal/tools/bundle && ../../../bin/tools/golangci-lint run
 
 .PHONY: verify
-verify: generate manifests api-reference tidy bundle ## Check that everything generated is up to date and committed
+verify: generate manifests api-reference cli-reference tidy bundle ## Check that everything generated is up to date and committed
 	@stale=$$(git ls-files --modified --others --exclude-standard -- $(GENERATED)); \
 	if [[ -n $$stale ]]; then \
 		git --no-pager diff -- $(GENERATED) | head -n 400 || true; \
@@ -98,7 +103,7 @@ verify: generate manifests api-reference tidy bundle ## Check that everything ge
 ##@ Test
 
 .PHONY: test
-test: ## Run all of these: lint, verify, unit, fuzz-short, realworld, integration, e2e
+test: ## Run all of these: lint, verify, unit, fuzz-short, browser, realworld, integration, e2e
 	@internal/tools/test.sh
 
 .PHONY: unit
@@ -113,6 +118,11 @@ fuzz: ## Run each fuzzer for FUZZTIME=30s, and list them; FUZZ='Put$$' runs some
 .PHONY: fuzz-short
 fuzz-short: ## Run each fuzzer for a moment, all of them in less than a minute
 	@internal/tools/fuzz.sh short
+
+.PHONY: browser
+browser: ## Look at HTML reports in Chromium, which is installed where it is missing
+	@internal/tools/deps.sh chromium
+	@go test -C internal/test/browser -count=1 $(TESTFLAGS) ./...
 
 .PHONY: realworld
 realworld: ## Test policies against other projects' own conversions; downloads those projects
