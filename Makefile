@@ -25,6 +25,9 @@ TESTFLAGS ?=
 # More flags for the benchmarks, such as -time=2s.
 BENCHFLAGS ?=
 
+# Where the vulnerability database is, such as file:///a/copy; empty for Go's own.
+VULNDB    ?=
+
 # How long each fuzzer runs, and a regular expression for their names.
 FUZZTIME  ?= 30s
 FUZZ      ?= .
@@ -99,6 +102,16 @@ verify: generate manifests api-reference cli-reference tidy bundle ## Check that
 		printf 'error: generated files are not what is committed:\n%s\nThey are up to date now. Review them and commit them (git add is enough to pass here).\n' "$$stale" >&2; \
 		exit 1; \
 	fi
+
+.PHONY: licences
+licences: ## Check the licences of everything that is linked into the binary; part of unit
+	@go test -count=1 -v ./internal/test/licences
+
+# Not part of test: it asks https://vuln.go.dev what is known by now, and a test must
+# not depend on the day on which it runs. It fails where that cannot be reached.
+.PHONY: vulncheck
+vulncheck: bin/tools/govulncheck ## Check the binary's code for known vulnerabilities; VULNDB= names a copy of the database
+	@bin/tools/govulncheck $(if $(VULNDB),-db '$(VULNDB)') .
 
 ##@ Test
 
@@ -279,6 +292,11 @@ package.kustomize      := sigs.k8s.io/kustomize/kustomize/v5
 bin/tools/%: internal/tools/go.mod
 	@echo 'building $*'
 	@CGO_ENABLED=0 go build -C internal/tools -trimpath -ldflags='-s -w' -o ../../$@ $(package.$*)
+
+# A module of its own: its dependencies are not those of the other tools.
+bin/tools/govulncheck: internal/tools/vulncheck/go.mod
+	@echo 'building govulncheck'
+	@CGO_ENABLED=0 go build -C internal/tools/vulncheck -trimpath -ldflags='-s -w' -o ../../../$@ golang.org/x/vuln/cmd/govulncheck
 
 # Cheap when nothing changed, and go knows best what changed.
 .PHONY: bin/localcluster
