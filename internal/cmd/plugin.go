@@ -66,3 +66,6 @@ func sayAs(command *cobra.Command, name string) {
 		sayAs(child, name)
 	}
 }
+
+// calledAs is how a person calls the program that a command belongs to.
+func calledAs(command *cobra.Command) string { return command.Root().DisplayName() }
