@@ -54,7 +54,7 @@ others are for people and their pipelines, and are kubectl's plugin, too.`,
 	complete(command, "log-level", "debug", "info", "error")
 	complete(command, "log-format", "json", "text")
 	addGroup(command, groupPeople, "Commands for people and their pipelines:",
-		newAuditCommand(), newConvertCommand(), newExplainCommand(), newPauseCommand(), newResumeCommand(), newStatusCommand(),
+		newAuditCommand(), newConvertCommand(), newDiffCommand(), newExplainCommand(), newPauseCommand(), newResumeCommand(), newStatusCommand(),
 		newTriggerCommand(), newVerifyCommand())
 	addGroup(command, groupPods, "Commands that run in pods:", newManagerCommand(), newServeCommand(), newMigrateCommand())
 	return command
