@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -104,10 +105,9 @@ func (o *operateOptions) change(ctx context.Context, api client.Client, name str
 
 // patch is a merge patch that is refused if the policy is another one by now.
 func (e *edit) patch(resourceVersion string) []byte {
-	var value any = e.Value
-	path := strings.Split(e.Field, ".")
-	for i := len(path) - 1; i >= 0; i-- {
-		value = map[string]any{path[i]: value}
+	value := e.Value
+	for _, name := range slices.Backward(strings.Split(e.Field, ".")) {
+		value = map[string]any{name: value}
 	}
 	patch := value.(map[string]any)
 	patch["metadata"] = map[string]any{"resourceVersion": resourceVersion}

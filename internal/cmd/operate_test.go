@@ -52,7 +52,7 @@ func TestDecide(t *testing.T) {
 			"p: spec.migration.trigger is now\n  run r1 goes on: another one begins after its end\n  follow it: kubectl conversion status p --watch\n"},
 		"trigger after failures": {trigger, func(policy *v1alpha1.ConversionPolicy) {
 			policy.Status.Migration = &v1alpha1.MigrationStatus{Run: "r1", State: v1alpha1.MigrationFailed, Failed: 3}
-		}, "p: spec.migration.trigger is now\n  a migration begins\n  it writes the 3 objects that failed in run r1 alone, unless the CustomResourceDefinition has changed since\n  follow it: kubectl conversion status p --watch\n"},
+		}, "p: spec.migration.trigger is now\n  a migration begins\n  it writes what failed in run r1 alone (3 objects), unless the CustomResourceDefinition has changed since\n  follow it: kubectl conversion status p --watch\n"},
 		"trigger before the conversion": {trigger, func(policy *v1alpha1.ConversionPolicy) {
 			policy.Status.Conditions = []metav1.Condition{{Type: "PlanValid", Status: "Unknown"}, {Type: "WebhookAvailable", Status: "False"}, {Type: "StorageMigrated", Status: "False"}}
 		}, "p: spec.migration.trigger is now\n  it begins once WebhookAvailable is True\n  follow it: kubectl conversion status p --watch\n"},

@@ -164,7 +164,7 @@ func (o *statusOptions) judge(all []*overview.Overview) (ready bool, err error) 
 	ready = true
 	for _, one := range all {
 		if one.Settled && one.Ready != metav1.ConditionTrue {
-			return false, &exitError{exitFound, fmt.Errorf("%s does not become Ready by itself: %s: %s", one.Name, one.Reason, one.Message)}
+			return false, &exitError{exitFound, fmt.Errorf("%s does not become Ready by itself: %s: %s status %s says what to do", one.Name, one.Reason, o.program, one.Name)}
 		}
 		ready = ready && one.Settled
 	}

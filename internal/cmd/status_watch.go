@@ -9,14 +9,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/overview"
+	"github.com/conversion-operator/conversion-operator/internal/terminal"
 )
 
 // redrawEvery is how often a picture is renewed while nothing happens: it says how
@@ -88,7 +91,7 @@ func (o *statusOptions) newView(w io.Writer, one bool) view {
 				return all[0].WritePage(to, page)
 			}
 			return overview.WriteTable(to, all, page)
-		}, ticker: time.NewTicker(redrawEvery)}
+		}, size: func() (int, int, error) { return term.GetSize(int(w.(*os.File).Fd())) }, ticker: time.NewTicker(redrawEvery)}
 	}
 	return &log{w: w, now: o.now, said: map[string]string{}}
 }
@@ -102,8 +105,10 @@ func (nothing) stop()                           {}
 
 // screen draws over what it drew before.
 type screen struct {
-	w      io.Writer
-	write  func(io.Writer, []*overview.Overview) error
+	w     io.Writer
+	write func(io.Writer, []*overview.Overview) error
+	// size of the screen, in characters.
+	size   func() (width, height int, err error)
 	ticker *time.Ticker
 	drawn  bool
 }
@@ -126,7 +131,11 @@ func (s *screen) show(all []*overview.Overview) error {
 	if !s.drawn {
 		start, s.drawn = clearAll+toTop, true
 	}
-	_, err := io.WriteString(s.w, start+strings.ReplaceAll(text.String(), "\n", clearRight+"\n")+clearBelow)
+	lines := text.String()
+	if width, height, err := s.size(); err == nil {
+		lines = terminal.Fit(lines, width, height)
+	}
+	_, err := io.WriteString(s.w, start+strings.ReplaceAll(lines, "\n", clearRight+"\n")+clearBelow)
 	return err
 }
 

@@ -12,6 +12,7 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/terminal"
 )
 
 // maxTrigger is MaxLength of spec.migration.trigger.
@@ -47,7 +48,7 @@ Exit codes:
 			return fmt.Errorf("--text must be of %d characters at most, has %d", maxTrigger, len(text))
 		}
 		if text == "" {
-			text = time.Now().UTC().Format(time.RFC3339Nano)
+			text = time.Now().UTC().Format("2006-01-02T15:04:05.000Z")
 		}
 		return options.run(command, names, func(policy *v1alpha1.ConversionPolicy) (*edit, error) {
 			return decideTrigger(policy, text, calledAs(command))
@@ -89,7 +90,8 @@ func whenTriggered(policy *v1alpha1.ConversionPolicy, program string) []string {
 		says = append(says, "a migration begins")
 	}
 	if last != nil && last.State == v1alpha1.MigrationFailed && last.Failed > 0 {
-		says = append(says, fmt.Sprintf("it writes the %d objects that failed in run %s alone, unless the CustomResourceDefinition has changed since", last.Failed, last.Run))
+		says = append(says, fmt.Sprintf("it writes what failed in run %s alone (%s), unless the CustomResourceDefinition has changed since",
+			last.Run, terminal.Count(int(last.Failed), "object")))
 	}
 	return says
 }

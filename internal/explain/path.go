@@ -5,6 +5,7 @@ package explain
 
 import (
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -53,7 +54,7 @@ func isElement(segment string) bool {
 func element(index int) string { return "[" + strconv.Itoa(index) + "]" }
 
 // down is the path of a member or element. It shares no memory with p.
-func (p path) down(segment string) path { return append(p[:len(p):len(p)], segment) }
+func (p path) down(segment string) path { return append(slices.Clip(p), segment) }
 
 // begins reports whether p leads to what pattern means, or into it.
 func (p path) begins(pattern path) bool {

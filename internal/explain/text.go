@@ -133,7 +133,7 @@ func (r *Report) Only(text string) bool {
 	if !strings.HasPrefix(text, ".") && !strings.HasPrefix(text, "[") {
 		text = "." + text
 	}
-	wanted, any := parse(text), false
+	wanted, there := parse(text), false
 	matches := func(at string) bool {
 		path := parse(at)
 		return path.begins(wanted) || wanted.begins(path)
@@ -146,8 +146,8 @@ func (r *Report) Only(text string) bool {
 			})
 			hop.Kept = slices.DeleteFunc(hop.Kept, func(kept Kept) bool { return !matches(kept.Path) })
 			hop.Dropped = slices.DeleteFunc(hop.Dropped, func(kept Kept) bool { return !matches(kept.Path) })
-			any = any || len(hop.Fields)+len(hop.Kept)+len(hop.Dropped) > 0
+			there = there || len(hop.Fields)+len(hop.Kept)+len(hop.Dropped) > 0
 		}
 	}
-	return any
+	return there
 }

@@ -28,9 +28,9 @@ func (o *Overview) WritePage(w io.Writer, page Page) error {
 	p := &writer{page: page}
 	p.head(o)
 	p.gates(o)
+	p.migration(o)
 	p.versions(o)
 	p.converter(o)
-	p.migration(o)
 	p.next(o)
 	_, err := io.WriteString(w, p.String())
 	return err
@@ -73,8 +73,11 @@ func (w *writer) head(o *Overview) {
 	}
 	w.line("Ready:      %s", ready)
 	if crd := o.CRD; crd != nil {
-		w.line("Storage:    objects are written at %s, and may be stored at %s; conversion strategy %s",
-			crd.StorageVersion, strings.Join(crd.StoredVersions, ", "), crd.Strategy)
+		others := ""
+		if stored := slices.DeleteFunc(slices.Clone(crd.StoredVersions), func(version string) bool { return version == crd.StorageVersion }); len(stored) > 0 {
+			others = ", and may be stored at " + strings.Join(stored, ", ")
+		}
+		w.line("Storage:    objects are written at %s%s; conversion strategy %s", crd.StorageVersion, others, crd.Strategy)
 	}
 	switch {
 	case o.Plan != nil:
