@@ -18,6 +18,8 @@ CLUSTER   ?= local
 # The name of the cluster that cluster-up starts.
 NAME      ?= conversion-operator
 KUBECTL   ?= kubectl
+# Which of config/ is deployed, and written by install-manifest: overlays/openshift, for example.
+OVERLAY   ?= default
 # More flags for go test, such as -race or -run TestX.
 TESTFLAGS ?=
 # More flags for the benchmarks, such as -time=2s.
@@ -38,7 +40,7 @@ LDFLAGS    = -s -w -X $(MODULE)/internal/cmd.version=$(VERSION)
 GO_BUILD   = CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)'
 
 # Everything that a command of this file writes and that is committed.
-GENERATED := api/README.md '*zz_generated.*' config/crd/bases config/rbac/role.yaml '*go.mod' '*go.sum'
+GENERATED := api/README.md bundle '*zz_generated.*' config/crd/bases config/rbac/role.yaml config/rbac/grants/role.yaml config/rbac/audit/role.yaml '*go.mod' '*go.sum'
 
 export CLUSTER IMG
 
@@ -52,11 +54,18 @@ generate: bin/tools/controller-gen ## Generate Go code from the API types
 manifests: bin/tools/controller-gen ## Generate the CRD and the roles from the code's markers
 	@bin/tools/controller-gen crd paths=./api/... output:crd:dir=config/crd/bases
 	@bin/tools/controller-gen rbac:roleName=conversion-operator paths=./controllers/... output:rbac:dir=config/rbac
+	@bin/tools/controller-gen rbac:roleName=conversion-operator-grants paths=./internal/plan/... output:rbac:dir=config/rbac/grants
+	@bin/tools/controller-gen rbac:roleName=conversion-operator-audit paths=./internal/audit/... output:rbac:dir=config/rbac/audit
 
 .PHONY: api-reference
 api-reference: bin/tools/crd-ref-docs ## Generate api/README.md from the API types
 	@bin/tools/crd-ref-docs --log-level=ERROR --source-path=api --max-depth=20 --renderer=markdown \
 		--config=internal/tools/api-reference/config.yaml --templates-dir=internal/tools/api-reference --output-path=api/README.md
+
+.PHONY: bundle
+bundle: ## Generate bundle/ for OLM; of a release with BUNDLE_VERSION=, BUNDLE_IMG= and BUNDLE_REPLACES=
+	@go run -C internal/tools/bundle . -root=../../.. -output=../../../bundle \
+		-version='$(BUNDLE_VERSION)' -image='$(BUNDLE_IMG)' -replaces='$(BUNDLE_REPLACES)'
 
 .PHONY: tidy
 tidy: ## Tidy the go.mod of every module in the tree
@@ -71,9 +80,10 @@ lint: bin/tools/golangci-lint ## Check the code's style, and that imports point 
 	@bin/tools/golangci-lint run
 	@cd internal/test/realworld && ../../../bin/tools/golangci-lint run
 	@cd internal/test/certmanager && ../../../bin/tools/golangci-lint run
+	@cd internal/tools/bundle && ../../../bin/tools/golangci-lint run
 
 .PHONY: verify
-verify: generate manifests api-reference tidy ## Check that everything generated is up to date and committed
+verify: generate manifests api-reference tidy bundle ## Check that everything generated is up to date and committed
 	@stale=$$(git ls-files --modified --others --exclude-standard -- $(GENERATED)); \
 	if [[ -n $$stale ]]; then \
 		git --no-pager diff -- $(GENERATED) | head -n 400 || true; \
@@ -90,6 +100,7 @@ test: ## Run all of these: lint, verify, unit, fuzz-short, realworld, integratio
 .PHONY: unit
 unit: ## Test the packages alone
 	@go test $(TESTFLAGS) ./...
+	@go test -C internal/tools/bundle $(TESTFLAGS) ./...
 
 .PHONY: fuzz
 fuzz: ## Run each fuzzer for FUZZTIME=30s, and list them; FUZZ='Put$$' runs some
@@ -114,7 +125,7 @@ integration: bin/localcluster ## Test on a real kube-apiserver and etcd
 .PHONY: e2e
 e2e: deps image sample-image bin/localcluster ## Test in real pods; CLUSTER=local (default, needs root), kind or current
 	@[[ $(CLUSTER) != local ]] || go test -count=1 -timeout=10m -tags=e2e $(TESTFLAGS) ./internal/localcluster/...
-	@export E2E_IMAGE='$(IMG)' E2E_CONVERTER_IMAGE='$(SAMPLE_IMG)' ARCHIVES=bin/crontab-converter.tar; internal/tools/with-cluster.sh e2e bash -c \
+	@export E2E_IMAGE='$(IMG)' E2E_CONVERTER_IMAGE='$(SAMPLE_IMG)' ARCHIVES=bin/crontab-converter.tar AUDIT_POLICY=internal/test/e2e/testdata/audit-policy.yaml; internal/tools/with-cluster.sh e2e bash -c \
 		'go test -count=1 -timeout=40m -parallel=4 -tags=e2e -exec="$$INSIDE" $(TESTFLAGS) ./internal/test/e2e/...'
 
 ##@ Benchmarks
@@ -176,6 +187,10 @@ sample-image: ## Build the image of the sample converter as bin/crontab-converte
 	@CGO_ENABLED=0 GOOS=linux GOARCH=$(ARCH) go build -trimpath -ldflags='-s -w' -o bin/linux-$(ARCH)/crontab-converter ./config/samples/crontab-image/converter
 	@ARCHIVE=bin/crontab-converter.tar DOCKERFILE=config/samples/crontab-image/Dockerfile internal/tools/image.sh build '$(SAMPLE_IMG)' '$(ARCH)'
 
+.PHONY: install-manifest
+install-manifest: bin/deploy ## Write everything that is installed, with the image IMG, as bin/install.yaml
+	@bin/tools/kustomize build bin/deploy >bin/install.yaml
+
 .PHONY: push
 push: image ## Push the image to the registry that IMG names
 	@internal/tools/image.sh push '$(IMG)'
@@ -192,11 +207,11 @@ uninstall: no-policies ## Remove the CustomResourceDefinition of ConversionPolic
 
 .PHONY: deploy
 deploy: bin/deploy ## Install the operator with the image IMG
-	@$(KUBECTL) apply --server-side -k bin/deploy/default
+	@$(KUBECTL) apply --server-side -k bin/deploy
 
 .PHONY: undeploy
 undeploy: bin/deploy no-policies ## Remove the operator
-	@$(KUBECTL) delete --ignore-not-found -k bin/deploy/default
+	@$(KUBECTL) delete --ignore-not-found -k bin/deploy
 
 # Policies go while the operator still runs: it keeps those that still convert,
 # and without it they would wait forever.
@@ -208,11 +223,12 @@ no-policies:
 		exit 1; \
 	fi
 
-# A copy, so that choosing an image changes nothing that is committed.
+# A kustomization on top, so that choosing an image changes nothing that is committed.
 .PHONY: bin/deploy
 bin/deploy: bin/tools/kustomize
-	@rm -rf bin/deploy && mkdir -p bin/deploy && cp -r config/crd config/rbac config/flowcontrol config/manager config/default bin/deploy/
-	@cd bin/deploy/manager && ../../tools/kustomize edit set image 'conversion-operator=$(IMG)'
+	@rm -rf bin/deploy && mkdir -p bin/deploy
+	@echo 'resources: [../../config/$(OVERLAY)]' >bin/deploy/kustomization.yaml
+	@cd bin/deploy && ../tools/kustomize edit set image 'localhost/conversion-operator=$(IMG)'
 
 ##@ Set-up
 

@@ -44,17 +44,24 @@ func (r *ConversionPolicyReconciler) delete(ctx context.Context, step plan.Step)
 		job.UID = step.UID
 		return r.deleteAll(ctx, job)
 	case plan.DeleteRights:
-		return r.deleteAll(ctx,
-			&flowcontrolv1.FlowSchema{ObjectMeta: metav1.ObjectMeta{Name: step.Name}},
-			&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: step.Name}},
-			&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: step.Name}},
-			&rbacv1.RoleBinding{ObjectMeta: r.named(step.Name)},
-			&rbacv1.Role{ObjectMeta: r.named(step.Name)},
-			&corev1.ServiceAccount{ObjectMeta: r.named(step.Name)})
+		return r.deleteRights(ctx, step)
 	case plan.DeleteChildren:
 		return r.deleteChildren(ctx, step.Policy)
 	}
 	return nil
+}
+
+func (r *ConversionPolicyReconciler) deleteRights(ctx context.Context, step plan.DeleteRights) error {
+	objects := []client.Object{&flowcontrolv1.FlowSchema{ObjectMeta: metav1.ObjectMeta{Name: step.Name}}}
+	if !step.Kept {
+		objects = append(objects,
+			&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: step.Name}},
+			&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: step.Name}})
+	}
+	return r.deleteAll(ctx, append(objects,
+		&rbacv1.RoleBinding{ObjectMeta: r.named(step.Name)},
+		&rbacv1.Role{ObjectMeta: r.named(step.Name)},
+		&corev1.ServiceAccount{ObjectMeta: r.named(step.Name)})...)
 }
 
 // deleteAll deletes Jobs in foreground, so that one is gone only when its pods are.

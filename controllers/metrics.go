@@ -5,6 +5,7 @@ package controllers
 
 import (
 	"context"
+	"runtime"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -28,6 +29,8 @@ type PolicyMetrics struct {
 	// Policies are read from memory.
 	Policies client.Reader
 	Log      logr.Logger
+	// BuildVersion is the version of the manager.
+	BuildVersion string
 }
 
 func policyMetric(name, help string, labels ...string) *prometheus.Desc {
@@ -37,6 +40,8 @@ func policyMetric(name, help string, labels ...string) *prometheus.Desc {
 var (
 	conditionMetric = policyMetric("status_condition",
 		"Conditions of a policy: 1 for the status that one has, 0 for the two others.", "condition", "status")
+	reasonMetric = policyMetric("ready_reason_info",
+		"The reason of the condition Ready. Always 1.", "reason")
 	infoMetric = policyMetric("info",
 		"What converts, and in which version objects are stored. Always 1.", "converter", "storage_version")
 	podsMetric = policyMetric("converter_pods",
@@ -47,33 +52,28 @@ var (
 		"When the first of the trusted certificate authorities expires, in seconds of Unix time.")
 	storedMetric = policyMetric("stored_versions",
 		"Versions in which objects may be stored, as status.storedVersions of the CustomResourceDefinition says.")
-	objectsMetric = policyMetric("migration_objects",
-		"Objects of the latest migration, by what became of them.", "outcome")
-	foundMetric = policyMetric("migration_objects_found",
-		"Objects that the latest migration has found so far.")
-	migrationMetric = policyMetric("migration_state",
-		"The latest migration: 1 for the state that it is in, 0 for the others.", "state")
 	driftMetric = policyMetric("drift_timestamp_seconds",
 		"When somebody else last changed the conversion of the CustomResourceDefinition, in seconds of Unix time.")
 )
 
-// migrationStates are all of them, so that none is missing from a query.
-var migrationStates = []v1alpha1.MigrationState{
-	v1alpha1.MigrationRunning, v1alpha1.MigrationSucceeded, v1alpha1.MigrationFailed, v1alpha1.MigrationSuperseded,
-}
+var buildMetric = prometheus.NewDesc(prometheus.BuildFQName(metricsNamespace, "", "build_info"),
+	"The manager that is running. Always 1.", []string{"version", "goversion"}, nil)
 
 // Describe implements prometheus.Collector.
 func (PolicyMetrics) Describe(descriptions chan<- *prometheus.Desc) {
-	for _, description := range []*prometheus.Desc{
-		conditionMetric, infoMetric, podsMetric, certificateMetric, authorityMetric, storedMetric,
-		objectsMetric, foundMetric, migrationMetric, driftMetric,
+	for _, some := range [][]*prometheus.Desc{
+		{buildMetric, conditionMetric, reasonMetric, infoMetric, podsMetric, certificateMetric, authorityMetric, storedMetric, driftMetric},
+		migrationMetrics, versionMetrics,
 	} {
-		descriptions <- description
+		for _, description := range some {
+			descriptions <- description
+		}
 	}
 }
 
 // Collect implements prometheus.Collector.
 func (m PolicyMetrics) Collect(metrics chan<- prometheus.Metric) {
+	metrics <- prometheus.MustNewConstMetric(buildMetric, prometheus.GaugeValue, 1, m.BuildVersion, runtime.Version())
 	ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
 	defer cancel()
 	policies := &v1alpha1.ConversionPolicyList{}
@@ -88,14 +88,13 @@ func (m PolicyMetrics) Collect(metrics chan<- prometheus.Metric) {
 	}
 }
 
+// tell gives one value of a policy.
+type tell func(_ *prometheus.Desc, value float64, labels ...string)
+
 // tellPolicy gives the values of one policy, those that are known.
-func tellPolicy(policy *v1alpha1.ConversionPolicy, tell func(_ *prometheus.Desc, value float64, labels ...string)) {
+func tellPolicy(policy *v1alpha1.ConversionPolicy, tell tell) {
 	status := &policy.Status
-	for _, condition := range status.Conditions {
-		for _, value := range []metav1.ConditionStatus{metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionUnknown} {
-			tell(conditionMetric, number(condition.Status == value), condition.Type, string(value))
-		}
-	}
+	tellConditions(status.Conditions, tell)
 	storage := ""
 	if crd := status.CRD; crd != nil {
 		storage = crd.StorageVersion
@@ -114,13 +113,18 @@ func tellPolicy(policy *v1alpha1.ConversionPolicy, tell func(_ *prometheus.Desc,
 		tell(driftMetric, float64(drift.LastTime.Unix()))
 	}
 	if last := status.Migration; last != nil {
-		tell(foundMetric, float64(last.Total))
-		tell(objectsMetric, float64(last.Rewritten), "rewritten")
-		tell(objectsMetric, float64(last.Current), "current")
-		tell(objectsMetric, float64(last.Gone), "gone")
-		tell(objectsMetric, float64(last.Failed), "failed")
-		for _, state := range migrationStates {
-			tell(migrationMetric, number(last.State == state), string(state))
+		tellMigration(last, tell)
+	}
+	tellVersions(policy, tell)
+}
+
+func tellConditions(conditions []metav1.Condition, tell tell) {
+	for _, condition := range conditions {
+		for _, value := range []metav1.ConditionStatus{metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionUnknown} {
+			tell(conditionMetric, number(condition.Status == value), condition.Type, string(value))
+		}
+		if condition.Type == v1alpha1.ReadyCondition {
+			tell(reasonMetric, 1, condition.Reason)
 		}
 	}
 }

@@ -18,10 +18,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/config/crd"
 	"github.com/conversion-operator/conversion-operator/internal/test/metricstable"
 )
 
@@ -44,7 +48,7 @@ func (m *inMemory) List(_ context.Context, list client.ObjectList, _ ...client.L
 func scrapePolicies(t *testing.T, reader *inMemory) string {
 	t.Helper()
 	registry := prometheus.NewPedanticRegistry()
-	registry.MustRegister(PolicyMetrics{Policies: reader, Log: logr.Discard()})
+	registry.MustRegister(PolicyMetrics{Policies: reader, Log: logr.Discard(), BuildVersion: "v0.0.0"})
 	recorder := httptest.NewRecorder()
 	promhttp.HandlerFor(registry, promhttp.HandlerOpts{}).ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 	if recorder.Code != http.StatusOK {
@@ -58,14 +62,23 @@ func told() v1alpha1.ConversionPolicy {
 	at := func(seconds int64) metav1.Time { return metav1.NewTime(time.Unix(seconds, 0)) }
 	return v1alpha1.ConversionPolicy{
 		ObjectMeta: metav1.ObjectMeta{Name: "crontabs.example.com"},
-		Spec:       v1alpha1.ConversionPolicySpec{Converter: v1alpha1.Converter{Image: &v1alpha1.ImageConverter{}}},
+		Spec: v1alpha1.ConversionPolicySpec{
+			Converter:  v1alpha1.Converter{Image: &v1alpha1.ImageConverter{}},
+			Retirement: []v1alpha1.Retirement{{Version: "v1beta1", Action: v1alpha1.RetirementRemove}},
+		},
 		Status: v1alpha1.ConversionPolicyStatus{
-			Conditions:  []metav1.Condition{{Type: v1alpha1.ReadyCondition, Status: metav1.ConditionFalse}},
+			Conditions:  []metav1.Condition{{Type: v1alpha1.ReadyCondition, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonObjectsFailed}},
 			CRD:         &v1alpha1.CRDStatus{StorageVersion: "v1", StoredVersions: []string{"v1beta1", "v1"}},
 			Webhook:     &v1alpha1.WebhookStatus{Desired: 2, Ready: 1},
 			Certificate: &v1alpha1.CertificateStatus{NotAfter: at(2000), CANotAfter: at(3000)},
 			Drift:       &v1alpha1.DriftStatus{LastTime: at(1000)},
-			Migration:   &v1alpha1.MigrationStatus{State: v1alpha1.MigrationFailed, Total: 10, Rewritten: 4, Current: 3, Gone: 2, Failed: 1},
+			Migration: &v1alpha1.MigrationStatus{
+				State: v1alpha1.MigrationRunning, Step: v1alpha1.MigrationRewriting, Waiting: "patches wait", Total: 12,
+				Rewritten: 4, Current: 3, Gone: 2, Failed: 3, RatePerSecond: 5,
+				StartTime: ptr.To(at(100)), CompletionTime: ptr.To(at(300)), EstimatedCompletion: ptr.To(at(200)),
+				Failures: []v1alpha1.MigrationFailure{{Reason: "Invalid"}, {Reason: "Invalid"}, {}},
+			},
+			Versions: []v1alpha1.VersionStatus{{Name: "v1beta1", Served: true, Deprecated: true, SafeToUnserve: true, LastRequested: ptr.To(at(3600))}},
 		},
 	}
 }
@@ -88,19 +101,37 @@ func TestPolicyMetrics(t *testing.T) {
 		`drift_timestamp_seconds{} 1000`,
 		`info{converter="image",,storage_version="v1"} 1`,
 		`info{converter="none",policy="widgets.example.com",storage_version=""} 1`,
-		`migration_objects_found{} 10`,
+		`migration_end_timestamp_seconds{} 300`,
+		`migration_estimated_end_timestamp_seconds{} 200`,
+		`migration_listed_failures{,reason="Invalid"} 2`,
+		`migration_listed_failures{,reason="Unknown"} 1`,
+		`migration_objects_found{} 12`,
+		`migration_objects_per_second{} 5`,
 		`migration_objects{outcome="current",} 3`,
-		`migration_objects{outcome="failed",} 1`,
+		`migration_objects{outcome="failed",} 3`,
 		`migration_objects{outcome="gone",} 2`,
 		`migration_objects{outcome="rewritten",} 4`,
-		`migration_state{,state="Failed"} 1`,
-		`migration_state{,state="Running"} 0`,
+		`migration_start_timestamp_seconds{} 100`,
+		`migration_state{,state="Cancelled"} 0`,
+		`migration_state{,state="Failed"} 0`,
+		`migration_state{,state="Running"} 1`,
 		`migration_state{,state="Succeeded"} 0`,
 		`migration_state{,state="Superseded"} 0`,
+		`migration_step_info{,step="Rewriting"} 1`,
+		`migration_waiting{} 1`,
+		`ready_reason_info{,reason="ObjectsFailed"} 1`,
+		`retirement_info{action="Remove",,version="v1beta1"} 1`,
 		`status_condition{condition="Ready",,status="False"} 1`,
 		`status_condition{condition="Ready",,status="True"} 0`,
 		`status_condition{condition="Ready",,status="Unknown"} 0`,
 		`stored_versions{} 2`,
+		`version_last_requested_timestamp_seconds{,version="v1beta1"} 3600`,
+		`version_state{,state="deprecated",version="v1beta1"} 1`,
+		`version_state{,state="safe_to_remove",version="v1beta1"} 0`,
+		`version_state{,state="safe_to_unserve",version="v1beta1"} 1`,
+		`version_state{,state="served",version="v1beta1"} 1`,
+		`version_state{,state="storage",version="v1beta1"} 0`,
+		`version_state{,state="stored",version="v1beta1"} 0`,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -109,7 +140,7 @@ func TestPolicyMetrics(t *testing.T) {
 
 // A scrape answers what else there is while policies cannot be read.
 func TestPolicyMetricsWithoutPolicies(t *testing.T) {
-	if got := scrapePolicies(t, &inMemory{}); got != "" {
+	if got := scrapePolicies(t, &inMemory{}); strings.Contains(got, "_policy_") || !strings.Contains(got, "_build_info{") {
 		t.Errorf("got %s", got)
 	}
 }
@@ -118,4 +149,30 @@ func TestPolicyMetricsWithoutPolicies(t *testing.T) {
 func TestPolicyMetricsAreDocumented(t *testing.T) {
 	table := metricstable.Table{Page: "../api/docs/metrics.md", Name: "MANAGER METRICS", Prefix: metricsNamespace + "_"}
 	table.Check(t, scrapePolicies(t, &inMemory{policies: []v1alpha1.ConversionPolicy{told()}}), *update)
+}
+
+// A state that is not among those told would be missing from every query.
+func TestAllMigrationStatesAreTold(t *testing.T) {
+	var definition struct {
+		Spec struct {
+			Versions []struct {
+				Schema struct{ OpenAPIV3Schema apiextensionsv1.JSONSchemaProps }
+			}
+		}
+	}
+	if err := yaml.Unmarshal(crd.ConversionPolicies, &definition); err != nil {
+		t.Fatal(err)
+	}
+	status := definition.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["status"]
+	var want []string
+	for _, value := range status.Properties["migration"].Properties["state"].Enum {
+		want = append(want, strings.Trim(string(value.Raw), `"`))
+	}
+	var got []string
+	for _, state := range migrationStates {
+		got = append(got, string(state))
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("states (-schema +told):\n%s", diff)
+	}
 }

@@ -10,7 +10,6 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -99,7 +98,9 @@ func progressIn(record *corev1.ConfigMap) *plan.Progress {
 }
 
 func (r *ConversionPolicyReconciler) observeRights(ctx context.Context, observed *plan.Observed) error {
-	err := r.Client.Get(ctx, client.ObjectKey{Name: plan.MigrationRightsName(observed.Policy.Name)}, &rbacv1.ClusterRole{})
+	// Deleted last, and made first, whoever grants the rest.
+	key := client.ObjectKey{Namespace: r.Settings.Namespace, Name: plan.MigrationRightsName(observed.Policy.Name)}
+	err := r.Client.Get(ctx, key, &corev1.ServiceAccount{})
 	observed.Rights = err == nil
 	return client.IgnoreNotFound(err)
 }

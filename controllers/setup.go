@@ -7,6 +7,7 @@ import (
 	"context"
 
 	cmv1 "github.com/cert-manager/cert-manager/pkg/apis/certmanager/v1"
+	"github.com/go-logr/logr"
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -33,32 +34,35 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan"
 )
 
-// The rights of the manager. Converted objects are not among them: only a
-// migration's own ServiceAccount may touch those, while a migration runs, and
-// "escalate" and "bind" are what it takes to give it that right. To read a sample
-// of them, the manager acts as another one that is allowed to, for as long as it takes.
+// The rights of the manager; api/docs/rights.md says what each is for. Converted
+// objects are not among them: only a migration's own ServiceAccount may touch those,
+// while a migration runs, and to read a sample of them the manager acts as another one
+// that is allowed to, for as long as it takes. What it takes to give them that right
+// is a role of its own, whose markers are in internal/plan (granted.go).
+//
+// What is only ever read from caches takes list and watch, and no get.
 //
 // +kubebuilder:rbac:groups=conversion-operator.io,resources=conversionpolicies,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=conversion-operator.io,resources=conversionpolicies/status,verbs=patch
 // +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions/status,verbs=patch
-// +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=clusterroles,verbs=get;list;watch;create;patch;delete;escalate;bind
-// +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=clusterrolebindings,verbs=get;list;watch;create;patch;delete
-// +kubebuilder:rbac:groups=flowcontrol.apiserver.k8s.io,resources=flowschemas,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=clusterroles;clusterrolebindings,verbs=list;watch
+// +kubebuilder:rbac:groups=flowcontrol.apiserver.k8s.io,resources=flowschemas,verbs=list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=storagemigration.k8s.io;migration.k8s.io,resources=storageversionmigrations,verbs=list
 // +kubebuilder:rbac:groups=authentication.k8s.io,resources=tokenreviews,verbs=create
 // +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
-// +kubebuilder:rbac:groups="",namespace=conversion-system,resources=configmaps;secrets;services;serviceaccounts,verbs=get;list;watch;create;patch;delete
-// +kubebuilder:rbac:groups="",namespace=conversion-system,resources=pods,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups="",namespace=conversion-system,resources=configmaps;secrets,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups="",namespace=conversion-system,resources=services;serviceaccounts,verbs=list;watch;create;patch;delete
+// +kubebuilder:rbac:groups="",namespace=conversion-system,resources=pods,verbs=list;watch;patch
 // +kubebuilder:rbac:groups="",namespace=conversion-system,resources=pods/eviction,verbs=create
 // +kubebuilder:rbac:groups=cert-manager.io,namespace=conversion-system,resources=certificates,verbs=get;list;create;patch;delete
 // +kubebuilder:rbac:groups="",namespace=conversion-system,resources=serviceaccounts,verbs=impersonate
-// +kubebuilder:rbac:groups=apps,namespace=conversion-system,resources=deployments,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=apps,namespace=conversion-system,resources=deployments,verbs=list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=batch,namespace=conversion-system,resources=jobs,verbs=get;list;watch;create;patch;delete
-// +kubebuilder:rbac:groups=policy,namespace=conversion-system,resources=poddisruptionbudgets,verbs=get;list;watch;create;patch;delete
-// +kubebuilder:rbac:groups=discovery.k8s.io,namespace=conversion-system,resources=endpointslices,verbs=get;list;watch
-// +kubebuilder:rbac:groups=rbac.authorization.k8s.io,namespace=conversion-system,resources=roles;rolebindings,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=policy,namespace=conversion-system,resources=poddisruptionbudgets,verbs=list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=discovery.k8s.io,namespace=conversion-system,resources=endpointslices,verbs=list;watch
+// +kubebuilder:rbac:groups=rbac.authorization.k8s.io,namespace=conversion-system,resources=roles;rolebindings,verbs=list;watch;create;patch;delete
 
 // reconcilesAtOnce keeps one policy whose pods do not answer from holding up the others.
 const reconcilesAtOnce = 4
@@ -129,6 +133,7 @@ func (r *ConversionPolicyReconciler) SetupWithManager(ctx context.Context, mgr c
 	policies := ctrl.NewControllerManagedBy(mgr).
 		Named("conversionpolicy").
 		WithOptions(controller.Options{MaxConcurrentReconciles: reconcilesAtOnce}).
+		WithLogConstructor(func(request *reconcile.Request) logr.Logger { return logOf(mgr.GetLogger(), request) }).
 		For(&v1alpha1.ConversionPolicy{}).
 		WatchesMetadata(definitionMetadata(), &handler.EnqueueRequestForObject{})
 	for _, child := range []client.Object{
@@ -154,6 +159,14 @@ func (r *ConversionPolicyReconciler) SetupWithManager(ctx context.Context, mgr c
 		policies = policies.WatchesRawSource(source.Channel(news, &handler.EnqueueRequestForObject{}))
 	}
 	return policies.Complete(r)
+}
+
+// logOf puts the policy on every line of its reconciliations.
+func logOf(log logr.Logger, request *reconcile.Request) logr.Logger {
+	if request == nil {
+		return log
+	}
+	return log.WithValues("policy", request.Name)
 }
 
 // tidy runs once, in the manager that leads. That it fails keeps nobody from work.

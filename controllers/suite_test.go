@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"sync"
@@ -60,6 +61,8 @@ var (
 	// its bytes.
 	direct *rest.Config
 	etcd   *clientv3.Client
+	// kubectl is the administrator's.
+	kubectl func(args ...string) (stdout, stderr io.Reader, err error)
 )
 
 // TestMain starts a real kube-apiserver and etcd, and the manager's controller.
@@ -89,6 +92,15 @@ func run(m *testing.M) (int, error) {
 		return 1, err
 	}
 	defer func() { _ = environment.Stop() }()
+	administrator, err := environment.AddUser(envtest.User{Name: "administrator", Groups: []string{"system:masters"}}, nil)
+	if err != nil {
+		return 1, err
+	}
+	command, err := administrator.Kubectl()
+	if err != nil {
+		return 1, err
+	}
+	kubectl = command.Run
 	etcd, err = clientv3.New(clientv3.Config{
 		Endpoints: []string{environment.ControlPlane.Etcd.URL.String()}, DialTimeout: 10 * time.Second, Logger: uberzap.NewNop()})
 	if err != nil {
@@ -131,10 +143,11 @@ func startManager(ctx context.Context, kubeconfig *rest.Config) (<-chan error, e
 	if err := cluster.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: system}}); err != nil {
 		return nil, err
 	}
-	// Admission knows the manager by its name; its rights are not what is tested.
-	kubeconfig = rest.CopyConfig(kubeconfig)
-	kubeconfig.Impersonate = rest.ImpersonationConfig{
-		UserName: "system:serviceaccount:" + system + ":conversion-operator", Groups: []string{"system:masters"}}
+	if err := confine(ctx); err != nil {
+		return nil, err
+	}
+	kubeconfig = managerConfig(kubeconfig)
+	kubeconfig.Wrap(sent.watch)
 	manager, err := ctrl.NewManager(kubeconfig, ctrl.Options{
 		Scheme: scheme, Cache: CacheOptions(system), Client: ClientOptions(), Metrics: metricsserver.Options{BindAddress: "0"}, NewClient: counting,
 	})
@@ -155,6 +168,15 @@ func startManager(ctx context.Context, kubeconfig *rest.Config) (<-chan error, e
 	ended := make(chan error, 1)
 	go func() { ended <- manager.Start(ctx) }()
 	return ended, nil
+}
+
+// managerConfig is who the manager is. Admission knows it by its name; its rights
+// are not what is tested.
+func managerConfig(kubeconfig *rest.Config) *rest.Config {
+	kubeconfig = rest.CopyConfig(kubeconfig)
+	kubeconfig.Impersonate = rest.ImpersonationConfig{
+		UserName: "system:serviceaccount:" + system + ":conversion-operator", Groups: []string{"system:masters"}}
+	return kubeconfig
 }
 
 // trusting takes everything for proven that takes its time and that converters

@@ -67,6 +67,12 @@ const (
 	ReasonArmedAhead = "ArmedAhead"
 )
 
+// Reasons of several conditions.
+const (
+	// ReasonRightsNotGranted: somebody else grants the rights to objects, and some are missing; the message has the commands.
+	ReasonRightsNotGranted = "RightsNotGranted"
+)
+
 // Reasons of PlanValid.
 const (
 	// ReasonCompiled: the rules compile against the schemas.

@@ -4,6 +4,7 @@
 package cmd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,17 +27,21 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/controllers"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/tracing"
 )
 
 // managerOptions are the flags of the manager subcommand.
 type managerOptions struct {
 	namespace    string
 	image        string
+	account      string
+	level        string
 	leaderElect  bool
 	probeAddress string
 	metrics      string
 	settle       time.Duration
 	proofLasts   time.Duration
+	tracing      string
 }
 
 func newManagerCommand() *cobra.Command {
@@ -54,6 +59,10 @@ func newManagerCommand() *cobra.Command {
 		"namespace of the operator, where converter and migration pods run; default $POD_NAMESPACE")
 	flags.StringVar(&options.image, "image", os.Getenv("CONVERSION_OPERATOR_IMAGE"),
 		"image of converter and migration pods, the operator's own; default $CONVERSION_OPERATOR_IMAGE")
+	flags.StringVar(&options.account, "converter-service-account", cmp.Or(os.Getenv("CONVERTER_SERVICE_ACCOUNT"), plan.DefaultConverterAccount),
+		"ServiceAccount of converter pods, which nothing is bound to; default $CONVERTER_SERVICE_ACCOUNT")
+	flags.StringVar(&options.level, "migration-priority-level", cmp.Or(os.Getenv("MIGRATION_PRIORITY_LEVEL"), plan.DefaultPriorityLevel),
+		"PriorityLevelConfiguration where requests of migrations queue; default $MIGRATION_PRIORITY_LEVEL")
 	flags.BoolVar(&options.leaderElect, "leader-elect", false, "let one of several managers act at a time")
 	flags.StringVar(&options.probeAddress, "health-probe-bind-address", ":8081", "address of /healthz and /readyz")
 	flags.StringVar(&options.metrics, "metrics-bind-address", "0",
@@ -63,6 +72,7 @@ func newManagerCommand() *cobra.Command {
 			"converter pods keep the rules of before, and the next certificate authority is trusted before it is used; shorter only where nobody else writes")
 	flags.DurationVar(&options.proofLasts, "proof-lifetime", plan.DefaultProofLifetime,
 		"how long a converter pod that has proven itself is taken to answer as it did then: it is asked again after that, ten times as often during a migration")
+	tracingFlag(flags, &options.tracing)
 	return command
 }
 
@@ -76,7 +86,12 @@ func (o managerOptions) run(ctx context.Context) error {
 	if o.proofLasts < time.Second {
 		return fmt.Errorf("--proof-lifetime is %s: it must be a second at least", o.proofLasts)
 	}
-	manager, err := o.newManager()
+	traces, err := tracing.Start(ctx, tracing.Options{Endpoint: o.tracing, Service: "conversion-operator-manager", Version: versionText()})
+	if err != nil {
+		return err
+	}
+	defer traces.Stop(ctx)
+	manager, err := o.newManager(traces)
 	if err != nil {
 		return err
 	}
@@ -84,22 +99,29 @@ func (o managerOptions) run(ctx context.Context) error {
 		Client:   manager.GetClient(),
 		Live:     manager.GetAPIReader(),
 		Recorder: manager.GetEventRecorder(plan.ManagedBy),
-		Settings: plan.Settings{Namespace: o.namespace, Image: o.image, Settle: o.settle, ProofLifetime: o.proofLasts},
+		Settings: o.settings(),
 		Prover:   controllers.NewProver(o.proofLasts),
 		Investigator: controllers.NewInvestigator(
 			manager.GetConfig(), manager.GetClient(), manager.GetAPIReader(), time.Now),
-		Now: time.Now,
+		Authorizer: controllers.NewAuthorizer(manager.GetClient(), time.Now),
+		Now:        time.Now,
+		Tracer:     traces.Tracer,
 	}
 	if err := reconciler.SetupWithManager(ctx, manager); err != nil {
 		return fmt.Errorf("set up the controller: %w", err)
 	}
-	if err := metrics.Registry.Register(controllers.PolicyMetrics{Policies: manager.GetCache(), Log: manager.GetLogger()}); err != nil {
+	if err := metrics.Registry.Register(controllers.PolicyMetrics{Policies: manager.GetCache(), Log: manager.GetLogger(), BuildVersion: versionText()}); err != nil {
 		return fmt.Errorf("register the metrics of policies: %w", err)
 	}
 	return manager.Start(ctx)
 }
 
-func (o managerOptions) newManager() (ctrl.Manager, error) {
+func (o managerOptions) settings() plan.Settings {
+	return plan.Settings{Namespace: o.namespace, Image: o.image, ConverterAccount: o.account, PriorityLevel: o.level,
+		Settle: o.settle, ProofLifetime: o.proofLasts, TracingEndpoint: o.tracing}
+}
+
+func (o managerOptions) newManager(traces *tracing.Tracing) (ctrl.Manager, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, cmv1.AddToScheme, v1alpha1.AddToScheme,
@@ -112,6 +134,7 @@ func (o managerOptions) newManager() (ctrl.Manager, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find the API server: %w", err)
 	}
+	kubeconfig.Wrap(traces.Transport)
 	kubeconfig.QPS = -1 // priority and fairness on the API server is the better judge
 	manager, err := ctrl.NewManager(kubeconfig, ctrl.Options{
 		Scheme:                        scheme,

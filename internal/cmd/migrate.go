@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/conversion-operator/conversion-operator/internal/migration"
+	"github.com/conversion-operator/conversion-operator/internal/tracing"
 )
 
 // migrateOptions are the flags of the migrate command.
@@ -25,6 +26,8 @@ type migrateOptions struct {
 	verify     string
 	fallback   []string
 	retry      string
+	tracing    string
+	metrics    string
 }
 
 func newMigrateCommand() *cobra.Command {
@@ -74,6 +77,8 @@ exit code means that it is worth starting again.`,
 	flags.StringSliceVar(&o.migration.OldVersions, "old-versions", nil, "other served versions, for the fallback OldVersion and to find objects that cannot be listed")
 	flags.Int64Var(&o.migration.PageSize, "page-size", 500, "objects listed at once")
 	flags.StringVar(&o.retry, "retry", "", "name of the ConfigMap of an earlier run, of which only the failed objects are migrated; everything is, if the definition changed since")
+	tracingFlag(flags, &o.tracing)
+	flags.StringVar(&o.metrics, "metrics-bind-address", defaultMetricsAddress, "address to answer Prometheus at, without TLS; 0 answers it nowhere")
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "path to a kubeconfig; empty means the pod's own ServiceAccount")
 	return cmd
 }
@@ -144,6 +149,11 @@ func (o *migrateOptions) validateChoices() []error {
 }
 
 func (o *migrateOptions) run(ctx context.Context) error {
+	traces, err := tracing.Start(ctx, tracing.Options{Endpoint: o.tracing, Service: "conversion-operator-migrate", Version: versionText()})
+	if err != nil {
+		return err
+	}
+	defer traces.Stop(ctx)
 	config, err := o.restConfig()
 	if err != nil {
 		return err
@@ -156,15 +166,19 @@ func (o *migrateOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	metrics := migration.NewMetrics(o.migration.Pin.Name, versionText())
+	defer tellPrometheus(ctx, o.metrics, metrics.Handler())()
 	engine := migration.Engine{
 		Options:     o.migration,
 		Lister:      cluster,
-		Patcher:     cluster,
+		Patcher:     metrics.Patcher(cluster),
 		Definition:  cluster,
 		Discovery:   cluster,
 		Servers:     servers,
-		Checkpoints: cluster,
+		Checkpoints: metrics.Checkpoints(cluster),
 		Clock:       migration.SystemClock{},
+		Tracer:      traces.Tracer,
+		Metrics:     metrics,
 	}
 	if o.retry != "" {
 		engine.Earlier = cluster.Earlier(o.retry)

@@ -61,8 +61,8 @@ others are for people and their pipelines, and are kubectl's plugin, too.`,
 	complete(command, "log-level", "debug", "info", "error")
 	complete(command, "log-format", "json", "text")
 	addGroup(command, groupPeople, "Commands for people and their pipelines:",
-		newAuditCommand(), newConvertCommand(), newDiffCommand(), newExplainCommand(), newPauseCommand(), newResumeCommand(), newStatusCommand(),
-		newTriggerCommand(), newVerifyCommand())
+		newAuditCommand(), newConvertCommand(), newDiffCommand(), newExplainCommand(), newPauseCommand(), newReportCommand(),
+		newResumeCommand(), newStatusCommand(), newTriggerCommand(), newVerifyCommand())
 	return command
 }
 

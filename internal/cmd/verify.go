@@ -12,7 +12,9 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/manifest"
 	"github.com/conversion-operator/conversion-operator/internal/verify"
 )
@@ -91,18 +93,10 @@ func (o *verifyOptions) run(command *cobra.Command, name string) error {
 	if err != nil {
 		return err
 	}
-	checker, err := verify.New(policy, crd, time.Now)
+	report, err := try(ctx, policy, crd, source)
 	if err != nil {
 		return err
 	}
-	from := ""
-	if checker.Valid() {
-		checker.Canaries(ctx)
-		if from, err = source.check(ctx, checker, crd.Name); err != nil {
-			return err
-		}
-	}
-	report := checker.Report(from)
 	if err := o.output.write(command.OutOrStdout(), report, report.WriteText); err != nil {
 		return err
 	}
@@ -113,6 +107,23 @@ func (o *verifyOptions) run(command *cobra.Command, name string) error {
 		return errors.New("the policy is not valid: the report says why")
 	}
 	return nil
+}
+
+// try holds the rules against the CustomResourceDefinition, and tries them on
+// objects made up from them, and on those of the source.
+func try(ctx context.Context, policy *v1alpha1.ConversionPolicy, crd *apiextensionsv1.CustomResourceDefinition, objects source) (*verify.Report, error) {
+	checker, err := verify.New(policy, crd, time.Now)
+	if err != nil {
+		return nil, err
+	}
+	from := ""
+	if checker.Valid() {
+		checker.Canaries(ctx)
+		if from, err = objects.check(ctx, checker, crd.Name); err != nil {
+			return nil, err
+		}
+	}
+	return checker.Report(from), nil
 }
 
 // source is where the objects are.

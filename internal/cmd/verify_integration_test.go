@@ -119,6 +119,7 @@ func TestLive(t *testing.T) {
 			t.Errorf("%v; report is %+v", err, report)
 		}
 	})
+	t.Run("reports", func(t *testing.T) { reportLive(t, writer, kubeconfig) })
 	t.Run("an audit", func(t *testing.T) { auditLive(t, kubeconfig) })
 	t.Run("completion", func(t *testing.T) { completeLive(t, kubeconfig) })
 	t.Run("a policy that is operated", func(t *testing.T) { operateLive(t, writer, kubeconfig) })

@@ -100,6 +100,14 @@ func (c *Cluster) Etcd() string { return c.spec.etcdURL() }
 // a full node's pods, pods/<namespace>_<name>_<uid>/<container>/<n>.log.
 func (c *Cluster) LogDir() string { return filepath.Join(c.spec.Dir, "log") }
 
+// AuditLog returns the path of the API server's audit log, empty where it keeps none.
+func (c *Cluster) AuditLog() string {
+	if !c.spec.Audited {
+		return ""
+	}
+	return logFile(c.spec.Dir, auditLog)
+}
+
 // SupervisorPID returns the process on which the cluster's life depends.
 func (c *Cluster) SupervisorPID() int { return c.supervisor.PID }
 

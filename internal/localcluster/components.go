@@ -5,6 +5,9 @@ package localcluster
 
 import "fmt"
 
+// auditLog is the log of what was asked of the API server, one event a line.
+const auditLog = "audit"
+
 // component is a long-running process of the cluster. Its log is named after it.
 type component struct {
 	name string
@@ -38,6 +41,13 @@ func (s spec) apiServer() component {
 		"--authorization-mode=Node,RBAC",
 		"--service-cluster-ip-range=" + serviceRange,
 		"--allow-privileged=true",
+	}
+	if s.Audited {
+		args = append(args,
+			"--audit-policy-file="+auditPolicy(s.Home),
+			"--audit-log-path="+logFile(s.Home, auditLog),
+			// Megabytes, so that nothing is rotated away.
+			"--audit-log-maxsize=10000")
 	}
 	if s.ControlPlaneOnly {
 		return component{"kube-apiserver", append(args,

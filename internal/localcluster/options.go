@@ -43,6 +43,9 @@ type Options struct {
 	// CacheDir holds binaries and clusters. Default: $LOCALCLUSTER_CACHE, else
 	// conversion-operator/localcluster in the user's cache directory.
 	CacheDir string
+	// AuditPolicy is the file of a Kubernetes audit policy, by which the API server
+	// keeps the log that Cluster.AuditLog names. Default: it keeps none.
+	AuditPolicy string
 	// Progress receives a line for each thing done. Default: nothing is shown.
 	Progress io.Writer
 }

@@ -34,6 +34,7 @@ type spec struct {
 	Runc              string // the path of runc; empty without a node
 	KubernetesVersion string
 	ControlPlaneOnly  bool
+	Audited           bool // the API server keeps an audit log
 
 	Port         int // of the API server
 	EtcdPort     int
@@ -50,6 +51,7 @@ func newSpec(o Options, runc string) spec {
 		Bin:               o.binDir(),
 		Runc:              runc,
 		KubernetesVersion: o.KubernetesVersion,
+		Audited:           o.AuditPolicy != "",
 		Port:              443,
 		EtcdPort:          2379,
 		EtcdPeerPort:      2380,
@@ -89,6 +91,9 @@ func kubeconfigFile(dir string) string { return filepath.Join(dir, "kubeconfig")
 func logFile(dir, component string) string {
 	return filepath.Join(dir, "log", component+".log")
 }
+
+// auditPolicy is the copy of the audit policy in a directory.
+func auditPolicy(dir string) string { return filepath.Join(dir, "audit-policy.yaml") }
 
 func (s spec) write() error {
 	data, err := json.MarshalIndent(s, "", "  ")

@@ -33,6 +33,8 @@ func testSpec(t *testing.T, controlPlaneOnly bool) spec {
 
 func TestComponentsOfTheTwoKinds(t *testing.T) {
 	node, plane := testSpec(t, false), testSpec(t, true)
+	audited := node
+	audited.Audited = true
 	tests := map[string]struct {
 		component component
 		want      []string
@@ -42,6 +44,9 @@ func TestComponentsOfTheTwoKinds(t *testing.T) {
 			[]string{"--bind-address=0.0.0.0", "--secure-port=443", "--advertise-address=10.240.0.1", "--enable-aggregator-routing=true"}, ""},
 		"a control plane's API server stays on the loopback interface": {plane.apiServer(),
 			[]string{"--bind-address=127.0.0.1", "--secure-port=6443", "--etcd-servers=http://127.0.0.1:12379"}, "--enable-aggregator-routing=true"},
+		"an API server keeps an audit log if asked": {audited.apiServer(),
+			[]string{"--audit-policy-file=/run/localcluster/audit-policy.yaml", "--audit-log-path=/run/localcluster/log/audit.log"}, ""},
+		"and none if not": {node.apiServer(), nil, "--audit-log-path=/run/localcluster/log/audit.log"},
 		"a control plane's etcd has its own ports": {plane.etcd(),
 			[]string{"--listen-client-urls=http://127.0.0.1:12379", "--listen-peer-urls=http://127.0.0.1:12380"}, ""},
 		"a node's etcd has the usual ports": {node.etcd(), []string{"--listen-client-urls=http://127.0.0.1:2379"}, ""},

@@ -103,6 +103,15 @@ func prepare(o Options) (spec, error) {
 			return s, err
 		}
 	}
+	if s.Audited {
+		policy, err := os.ReadFile(o.AuditPolicy)
+		if err != nil {
+			return s, fmt.Errorf("reading the audit policy: %w", err)
+		}
+		if err := os.WriteFile(auditPolicy(s.Dir), policy, 0o600); err != nil {
+			return s, err
+		}
+	}
 	c, err := newCredentials(s.address(), time.Now())
 	if err != nil {
 		return s, err

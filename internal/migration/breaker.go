@@ -28,17 +28,18 @@ type breaker struct {
 	cause error
 	// suspects are the objects that failed in that row.
 	suspects []metav1.PartialObjectMetadata
-	// outages counts those that a probe of another object has seen.
-	outages int
+	// outages counts those that a probe of another object has seen, and ended how
+	// often patches were let through again.
+	outages, ended int
 }
 
-// note takes the end of a patch.
-func (b *breaker) note(object *metav1.PartialObjectMetadata, err error) {
+// note takes the end of a patch, and reports whether all patches wait after it.
+func (b *breaker) note(object *metav1.PartialObjectMetadata, err error) (open bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if err == nil || !infrastructure(err) {
-		b.inRow, b.cause, b.suspects = 0, nil, nil
-		return
+		b.reset()
+		return false
 	}
 	if b.inRow++; b.inRow >= breakAfter {
 		b.cause = err
@@ -46,6 +47,7 @@ func (b *breaker) note(object *metav1.PartialObjectMetadata, err error) {
 	if len(b.suspects) < breakAfter && !contains(b.suspects, object) {
 		b.suspects = append(b.suspects, *object)
 	}
+	return b.cause != nil
 }
 
 func contains(objects []metav1.PartialObjectMetadata, object *metav1.PartialObjectMetadata) bool {
@@ -70,6 +72,22 @@ func (b *breaker) seen() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.outages
+}
+
+// close lets patches through again.
+func (b *breaker) close() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.reset()
+	b.ended++
+}
+
+func (b *breaker) reset() { b.inRow, b.cause, b.suspects = 0, nil, nil }
+
+func (b *breaker) endings() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.ended
 }
 
 // awaitBreaker returns when patches may go on. One worker probes with a patch
@@ -110,7 +128,7 @@ func (e *Engine) probeUntilAnswered(ctx context.Context) error {
 			return fmt.Errorf("the API server stays away: %w", cause)
 		}
 	}
-	e.breaker.note(nil, nil)
+	e.breaker.close()
 	e.notice.set("")
 	log.Info("Patches are answered again; going on")
 	return nil

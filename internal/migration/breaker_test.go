@@ -102,3 +102,25 @@ func TestDefinitionThatChangesDuringAnOutageAbortsTheRun(t *testing.T) {
 		t.Errorf("record is %+v after %d tries", record, len(api.tried))
 	}
 }
+
+// An answer of the outage that arrives after its end costs the object no try.
+func TestAnswerOfAnOutageThatHasEnded(t *testing.T) {
+	api := newFakeAPI(1)
+	engine := newTestEngine(api, &fakeStore{})
+	engine.prepare()
+	object := api.metadata(objectKey(0))
+	api.onPatch = func(string) error {
+		if len(api.patched) > 1 {
+			return nil
+		}
+		engine.breaker.close()
+		return webhookAway()
+	}
+	got, err := engine.attempt(t.Context(), patchOf(&object))
+	if err != nil || got.cause != nil || got.after == nil || len(api.patched) != 2 {
+		t.Errorf("the answer is %+v, %v after %d patches", got, err, len(api.patched))
+	}
+	if engine.breaker.inRow != 0 {
+		t.Errorf("%d failures are counted", engine.breaker.inRow)
+	}
+}

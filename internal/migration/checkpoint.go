@@ -76,6 +76,9 @@ func (j *journal) resume(o Options, data map[string]string) (err error) {
 	if !j.record.Finished() {
 		j.record.Format = recordFormat
 	}
+	if j.record.State == StateRunning {
+		j.reopenPage()
+	}
 	return nil
 }
 
@@ -92,10 +95,18 @@ func (j *journal) passBarrier(ctx context.Context, barrier string) error {
 	return j.enter(ctx, StateRunning)
 }
 
+// reopenPage forgets what was counted of a page that was not finished: the lists
+// have nothing of it. The total stays, as an estimate.
+func (j *journal) reopenPage() {
+	total := j.record.Total
+	j.record.Counters = j.record.Checkpoint.Counters
+	j.record.Total = total
+}
+
 // openPage starts counting a page, from where the last whole page ended.
 func (j *journal) openPage(page *metav1.PartialObjectMetadataList) {
 	estimate := j.record.Total
-	j.record.Counters = j.record.Checkpoint.Counters
+	j.reopenPage()
 
 	known := j.record.Done() + int64(len(page.Items))
 	switch {

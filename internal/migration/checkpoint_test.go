@@ -293,3 +293,36 @@ func mustMarshal(t *testing.T, r Record) []byte {
 	}
 	return data
 }
+
+// A run that is aborted before it does the open page again tells nothing of it:
+// its failures are counted where they are listed.
+func TestAbortedRunListsWhatItCounts(t *testing.T) {
+	api, store := newFakeAPI(12), &fakeStore{}
+	ctx, kill := context.WithCancel(t.Context())
+	api.onPatch = func(key string) error {
+		if key == objectKey(1) || key == objectKey(6) {
+			return invalid("a")
+		}
+		return nil
+	}
+	store.afterSave = func(record string) {
+		if strings.Contains(record, `"failed":2`) {
+			kill()
+		}
+	}
+	engine := newTestEngine(api, store)
+	engine.Clock = steppingClock(time.Second)
+	if _, err := engine.Run(ctx); err == nil {
+		t.Fatal("the pod was not killed")
+	}
+	if shown := store.records(t); shown[len(shown)-1].Failed != 2 {
+		t.Fatalf("the last record is %+v", shown[len(shown)-1])
+	}
+	api.definition.Generation++
+	record := mustRun(t, newTestEngine(api, store))
+	failures, err := FailuresOf(store.data)
+	must(t, err)
+	if record.State != StateAborted || record.Failed != 1 || len(failures) != 1 || record.Total != 12 {
+		t.Errorf("%d failures are listed, and the record is %+v", len(failures), record)
+	}
+}

@@ -69,16 +69,16 @@ func (e *Engine) migrateBy(ctx context.Context, object *metav1.PartialObjectMeta
 	for n := 1; ; n++ {
 		patch := patchOf(object)
 		patch.Version, patch.Subresource = path.Version, path.Subresource
-		after, cause, err := e.attempt(ctx, patch)
+		got, err := e.attempt(ctx, patch)
 		switch {
 		case err != nil:
 			return result{}, err
-		case cause == nil:
-			return proof(object, after), nil
-		case n == objectTries || reasonOf(cause) != ReasonConflict:
-			return e.failure(object, cause), nil
+		case got.cause == nil:
+			return proof(object, got.after), nil
+		case n == objectTries || reasonOf(got.cause) != ReasonConflict:
+			return e.failure(object, got.cause), nil
 		}
-		latest, err := e.prepareRetry(ctx, object, n, lookAgain, cause)
+		latest, err := e.prepareRetry(ctx, object, n, lookAgain, got.cause)
 		if err != nil {
 			return result{}, err
 		}

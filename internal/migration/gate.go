@@ -18,7 +18,8 @@ import (
 type gate struct {
 	clock Clock
 	// rate counts every patch that is sent, whatever becomes of it.
-	rate *rate.Limiter
+	rate    *rate.Limiter
+	metrics *Metrics
 
 	mu       sync.Mutex
 	limit    *limit
@@ -66,6 +67,7 @@ func (g *gate) take() (room bool, freed <-chan struct{}) {
 		return false, g.freed
 	}
 	g.inFlight++
+	g.metrics.flying(g.inFlight, g.limit.allowed())
 	return true, nil
 }
 
@@ -78,6 +80,7 @@ func (g *gate) wait(ctx context.Context) error {
 	if pause <= 0 {
 		return ctx.Err()
 	}
+	g.metrics.heldBack(pause)
 	return g.clock.Sleep(ctx, pause)
 }
 
@@ -102,6 +105,7 @@ func (g *gate) free() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.inFlight--
+	g.metrics.flying(g.inFlight, g.limit.allowed())
 	close(g.freed)
 	g.freed = make(chan struct{})
 }

@@ -29,6 +29,8 @@ func (e *Engine) listWithin(ctx context.Context, tries int, place Place, options
 		switch {
 		case unreadable(err):
 			return n < e.unreadableTries()
+		case expired(err):
+			return n < tries && options.Continue == ""
 		case statusOf(err) != nil:
 			return n < tries && transient(err)
 		}

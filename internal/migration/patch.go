@@ -18,7 +18,8 @@ import (
 const objectTries = 5
 
 // migrateObject has one object stored at the storage version, or says why it
-// is not. Of the object, its name may be all that is known. An error means that the run cannot go on, not that the object failed.
+// is not. Of the object, its name may be all that is known. An error means that
+// the run cannot go on, not that the object failed.
 //
 // Objects newer than the barrier are patched, too: one of them may be a write
 // that began on the old storage and ended late. It costs a request, and a write
@@ -41,17 +42,17 @@ func (e *Engine) migrateObject(ctx context.Context, object *metav1.PartialObject
 func (e *Engine) persist(ctx context.Context, object *metav1.PartialObjectMetadata, barrier string) (result, error) {
 	spent := e.newTries()
 	for {
-		after, cause, err := e.attempt(ctx, patchOf(object))
+		got, err := e.attempt(ctx, patchOf(object))
 		if err != nil {
 			return result{}, err
 		}
-		if cause == nil {
-			return proof(object, after), nil
+		if got.cause == nil {
+			return proof(object, got.after), nil
 		}
-		if spent.free(cause) {
+		if spent.free(got) {
 			continue
 		}
-		last := spent.count == objectTries
+		cause, last := got.cause, spent.count == objectTries
 		cure := remedyFor(cause, object.Name)
 		switch {
 		case cure == stopRun || cure == restartPod:
@@ -89,13 +90,13 @@ type tries struct {
 
 func (e *Engine) newTries() tries { return tries{breaker: &e.breaker, outages: e.breaker.seen()} }
 
-// free reports whether a failed try does not count: all patches fail now. Tries
-// from before an outage that has ended count no more, either.
-func (t *tries) free(cause error) bool {
+// free reports whether a failed try does not count. Tries from before an outage
+// that has ended count no more, either.
+func (t *tries) free(failed attempted) bool {
 	if outages := t.breaker.seen(); outages != t.outages {
 		t.count, t.outages = 0, outages
 	}
-	if infrastructure(cause) && t.breaker.open() != nil {
+	if failed.outage {
 		return true
 	}
 	t.count++
@@ -111,12 +112,41 @@ func patchOf(object *metav1.PartialObjectMetadata) Patch {
 	return Patch{Namespace: object.Namespace, Name: object.Name, Body: body}
 }
 
-// attempt sends a patch when it may be sent. The first error is the API server's
-// answer, the second means that the run cannot go on.
-func (e *Engine) attempt(ctx context.Context, patch Patch) (after *metav1.PartialObjectMetadata, cause, err error) {
-	if err := e.awaitBreaker(ctx); err != nil {
-		return nil, nil, err
+// attempted is what became of a patch: the object as it is now, or the API server's
+// refusal, and whether that came while all patches failed.
+type attempted struct {
+	after  *metav1.PartialObjectMetadata
+	cause  error
+	outage bool
+}
+
+// attempt sends a patch when it may be sent. An error means that the run cannot go
+// on. A refusal that was on its way while an outage ended is of that outage: the
+// patch is sent again.
+func (e *Engine) attempt(ctx context.Context, patch Patch) (attempted, error) {
+	object := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: patch.Namespace, Name: patch.Name}}
+	for {
+		if err := e.awaitBreaker(ctx); err != nil {
+			return attempted{}, err
+		}
+		ended := e.breaker.endings()
+		after, cause, err := e.send(ctx, patch)
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			return attempted{}, err
+		}
+		if cause != nil && infrastructure(cause) && e.breaker.endings() != ended {
+			continue
+		}
+		return attempted{after, cause, e.breaker.note(object, cause)}, nil
 	}
+}
+
+// send sends a patch through the gate. The first error is the API server's answer,
+// the second means that the run cannot go on.
+func (e *Engine) send(ctx context.Context, patch Patch) (after *metav1.PartialObjectMetadata, cause, err error) {
 	if err := e.gate.enter(ctx); err != nil {
 		return nil, nil, err
 	}
@@ -126,12 +156,6 @@ func (e *Engine) attempt(ctx context.Context, patch Patch) (after *metav1.Partia
 		after, cause = e.patch(ctx, patch)
 	}
 	e.gate.leave(began, errors.Join(cause, err))
-	if err == nil {
-		err = ctx.Err()
-	}
-	if err == nil {
-		e.breaker.note(&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: patch.Namespace, Name: patch.Name}}, cause)
-	}
 	return after, cause, err
 }
 

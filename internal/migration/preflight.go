@@ -57,7 +57,7 @@ func (e *Engine) tryAll(ctx context.Context, j *journal, sample []metav1.Partial
 	err := e.each(ctx, j, sample, e.tryObject, func(r result) error {
 		if r.outcome == failed {
 			refused = append(refused, r.failure())
-			logr.FromContextOrDiscard(ctx).Info("Object is expected to fail", "object", r.object, "reason", r.reason, "message", r.message)
+			logr.FromContextOrDiscard(ctx).V(1).Info("Object is expected to fail", "object", r.object, "reason", r.reason, "message", r.message)
 		}
 		return nil
 	})
@@ -71,16 +71,16 @@ func (e *Engine) tryObject(ctx context.Context, object *metav1.PartialObjectMeta
 	spent := e.newTries()
 	for {
 		patch := Patch{Namespace: object.Namespace, Name: object.Name, DryRun: true, Body: []byte("{}")}
-		_, cause, err := e.attempt(ctx, patch)
+		got, err := e.attempt(ctx, patch)
 		switch {
 		case err != nil:
 			return result{}, err
-		case cause == nil:
+		case got.cause == nil:
 			return resultOf(object, current), nil
-		case spent.free(cause):
+		case spent.free(got):
 			continue
 		}
-		cure := remedyFor(cause, object.Name)
+		cause, cure := got.cause, remedyFor(got.cause, object.Name)
 		switch {
 		case cure == stopRun || cure == restartPod:
 			return result{}, e.runEnds(cure, object, cause)

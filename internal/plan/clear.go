@@ -40,6 +40,8 @@ func (s *state) clear(record *v1alpha1.RetirementStatus) outcome {
 			record.ClearedTime = s.second()
 		}
 		return outcome{}
+	case s.mayNotClear() != "":
+		return pending(v1alpha1.ReasonRightsNotGranted, s.mayNotClear())
 	case asked == nil || asked.Subject != subject || !asked.Asking && s.due(asked):
 		for _, right := range s.clearRights() {
 			s.do(Apply{right})
@@ -64,5 +66,6 @@ func ClearerName(policy, namespace string) string {
 
 // clearRights grant list and patch on the one resource, and nothing else.
 func (s *state) clearRights() []runtime.ApplyConfiguration {
-	return s.rights(ClearRightsName(s.Policy.Name), "list", "patch")
+	_, _, clearing := Grants(s.Observed)
+	return s.rights(clearing)
 }

@@ -4,17 +4,19 @@
 package plan
 
 import (
+	"cmp"
+
 	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	flowcontrolv1apply "k8s.io/client-go/applyconfigurations/flowcontrol/v1"
 )
 
 const (
-	// PriorityLevel is the PriorityLevelConfiguration of migrations, which is
+	// DefaultPriorityLevel is the PriorityLevelConfiguration of migrations, which is
 	// installed with the operator. Where it is missing, API servers pass over the
 	// FlowSchemas that name it, and migrations share the level of other
 	// ServiceAccounts.
-	PriorityLevel = "conversion-migrations"
+	DefaultPriorityLevel = "conversion-migrations"
 	// flowPrecedence comes before that of all ServiceAccounts, 9000, and after those
 	// of the cluster's own.
 	flowPrecedence = 8500
@@ -27,7 +29,7 @@ func (s *state) flowSchema() *flowcontrolv1apply.FlowSchemaApplyConfiguration {
 	return flowcontrolv1apply.FlowSchema(name).
 		WithLabels(s.labels(MigrationComponent)).WithAnnotations(s.annotations()).
 		WithSpec(flowcontrolv1apply.FlowSchemaSpec().
-			WithPriorityLevelConfiguration(flowcontrolv1apply.PriorityLevelConfigurationReference().WithName(PriorityLevel)).
+			WithPriorityLevelConfiguration(flowcontrolv1apply.PriorityLevelConfigurationReference().WithName(cmp.Or(s.Settings.PriorityLevel, DefaultPriorityLevel))).
 			WithMatchingPrecedence(flowPrecedence).
 			WithDistinguisherMethod(flowcontrolv1apply.FlowDistinguisherMethod().WithType(flowcontrolv1.FlowDistinguisherMethodByUserType)).
 			WithRules(flowcontrolv1apply.PolicyRulesWithSubjects().

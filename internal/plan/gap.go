@@ -104,6 +104,7 @@ func (s *state) countWrites(gap *v1alpha1.GapStatus) {
 	subject := gap.Since.UTC().Format(time.RFC3339) + " " + gap.Until.UTC().Format(time.RFC3339)
 	asked := s.Written
 	switch {
+	case s.mayNotRead() != "": // it is counted once that is granted
 	case asked == nil || asked.Subject != subject || !asked.Asking && asked.Reason != "" && s.due(asked):
 		s.sampling = true
 		for _, right := range s.readRights() {

@@ -4,6 +4,7 @@
 package plan
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -217,18 +218,13 @@ func (s *state) imageDeployment(image *v1alpha1.ImageConverter) *appsv1apply.Dep
 // imagePod satisfies the restricted Pod Security Standard, which the operator's
 // namespace asks for, as whatever user the image has.
 func (s *state) imagePod(image *v1alpha1.ImageConverter) *corev1apply.PodSpecApplyConfiguration {
-	account := image.ServiceAccountName
-	if account == "" {
-		account = converterAccount
-	}
+	account := cmp.Or(image.ServiceAccountName, s.converterAccount())
 	return s.shape(corev1apply.PodSpec()).
 		WithServiceAccountName(account).
 		WithAutomountServiceAccountToken(image.ServiceAccountName != "").
 		WithEnableServiceLinks(false).
 		WithTerminationGracePeriodSeconds(terminationSeconds).
-		WithSecurityContext(corev1apply.PodSecurityContext().
-			WithRunAsNonRoot(true).
-			WithSeccompProfile(corev1apply.SeccompProfile().WithType(corev1.SeccompProfileTypeRuntimeDefault))).
+		WithSecurityContext(restrictedPod()).
 		WithContainers(s.imageContainer(image)).
 		WithVolumes(corev1apply.Volume().WithName("tls").WithSecret(corev1apply.SecretVolumeSource().
 			WithSecretName(CertificateName(s.Policy.Name))))

@@ -72,15 +72,15 @@ func (s *state) endRuns() {
 		s.do(DeleteRun{RunName(s.Policy.Name, run.ID)})
 	}
 	if s.Rights {
-		s.do(DeleteRights{MigrationRightsName(s.Policy.Name)})
+		s.withdraw(MigrationRightsName(s.Policy.Name))
 	}
 	if s.ReadRights {
 		s.ReadRights = false
-		s.do(DeleteRights{ReadRightsName(s.Policy.Name)})
+		s.withdraw(ReadRightsName(s.Policy.Name))
 	}
 	if s.ClearRights {
 		s.ClearRights = false
-		s.do(DeleteRights{ClearRightsName(s.Policy.Name)})
+		s.withdraw(ClearRightsName(s.Policy.Name))
 	}
 }
 

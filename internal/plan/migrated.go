@@ -19,7 +19,7 @@ import (
 func storageMigrated(s *state) outcome {
 	decided := s.decideMigration(s.wantedRun(), crds.StorageVersion(s.CRD))
 	if s.Rights && (s.underWay() == nil || s.rests()) {
-		s.do(DeleteRights{MigrationRightsName(s.Policy.Name)})
+		s.withdraw(MigrationRightsName(s.Policy.Name))
 	}
 	return decided
 }
@@ -148,6 +148,8 @@ func (s *state) beforeRun(run Run, storage string) outcome {
 		return waiting(v1alpha1.ReasonForeignStorageMigration, "waits for the end of "+foreign+"; if it does not end, delete it")
 	case s.runs(run.ID):
 		return outcome{}
+	case s.mayNotMigrate() != "":
+		return waiting(v1alpha1.ReasonRightsNotGranted, s.mayNotMigrate())
 	case over(run) || run.Job != nil && !run.Job.DeletionTimestamp.IsZero():
 		// It was run before, for the same pins: what it proved then is not what is asked now.
 		s.do(DeleteRun{RunName(s.Policy.Name, run.ID)})

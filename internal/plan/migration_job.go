@@ -29,13 +29,14 @@ const migrationRestarts = 10
 // startRun gives a run its rights, its checkpoint and its Job. A Job that
 // exists is not touched, but for going on after a suspension.
 func (s *state) startRun(run Run, storage string) []Step {
-	steps := []Step{
-		Apply{s.migrationAccount()},
-		Apply{s.resourceRole()}, Apply{s.resourceBinding()},
+	steps := []Step{Apply{s.migrationAccount()}}
+	if s.Granted == nil {
+		steps = append(steps, Apply{s.resourceRole()}, Apply{s.resourceBinding()})
+	}
+	steps = append(steps,
 		Apply{s.checkpointRole(run.ID)}, Apply{s.checkpointBinding()},
 		Apply{s.flowSchema()},
-		Apply{s.checkpoint(run.ID)},
-	}
+		Apply{s.checkpoint(run.ID)})
 	switch {
 	case run.Job == nil:
 		steps = append(steps, Create{s.migrationJob(run.ID, storage)})
@@ -61,20 +62,24 @@ func (s *state) migrationAccount() *corev1apply.ServiceAccountApplyConfiguration
 }
 
 // resourceRole grants list and patch on the one resource, a look at the
-// CustomResourceDefinition that the run is pinned to, and nothing else. Where API
-// servers are, all pods of the namespace may know (config/rbac/api_servers.yaml).
+// CustomResourceDefinition that the run is pinned to, and at where API servers
+// are, and nothing else.
 func (s *state) resourceRole() *rbacv1apply.ClusterRoleApplyConfiguration {
-	resources := []string{s.CRD.Spec.Names.Plural}
-	if slices.Contains(s.Policy.Spec.Migration.Fallback, v1alpha1.MigrationFallbackStatus) {
-		resources = append(resources, s.CRD.Spec.Names.Plural+"/status")
-	}
+	grant, _, _ := Grants(s.Observed)
 	return rbacv1apply.ClusterRole(MigrationRightsName(s.Policy.Name)).
 		WithLabels(s.labels(MigrationComponent)).WithAnnotations(s.annotations()).
 		WithRules(rbacv1apply.PolicyRule().
-			WithAPIGroups(s.CRD.Spec.Group).WithResources(resources...).WithVerbs("list", "patch"),
+			WithAPIGroups(grant.Group).WithResources(grant.Resources...).WithVerbs(grant.Verbs...),
 			rbacv1apply.PolicyRule().
 				WithAPIGroups("apiextensions.k8s.io").WithResources("customresourcedefinitions").
-				WithResourceNames(s.CRD.Name).WithVerbs("get"))
+				WithResourceNames(s.CRD.Name).WithVerbs("get"),
+			// The addresses of the Service kubernetes, each of which is asked whether it
+			// writes at the storage version already.
+			rbacv1apply.PolicyRule().
+				WithAPIGroups("discovery.k8s.io").WithResources("endpointslices").WithVerbs("list"),
+			// Each API server holds one, so that they can be counted behind a load balancer.
+			rbacv1apply.PolicyRule().
+				WithAPIGroups("coordination.k8s.io").WithResources("leases").WithVerbs("list"))
 }
 
 func (s *state) resourceBinding() *rbacv1apply.ClusterRoleBindingApplyConfiguration {
@@ -142,6 +147,7 @@ func (s *state) migrationContainer(id, storage string) *corev1apply.ContainerApp
 		WithImage(s.Settings.Image).
 		WithImagePullPolicy(corev1.PullIfNotPresent).
 		WithArgs(s.migrationArgs(id, storage)...).
+		WithPorts(corev1apply.ContainerPort().WithName("metrics").WithContainerPort(metricsPort).WithProtocol(corev1.ProtocolTCP)).
 		WithResources(corev1apply.ResourceRequirements().
 			WithRequests(corev1.ResourceList{
 				corev1.ResourceCPU: resource.MustParse("50m"), corev1.ResourceMemory: resource.MustParse("64Mi")}).
@@ -167,6 +173,9 @@ func (s *state) migrationArgs(id, storage string) []string {
 	}
 	if most := migration.MaxWritesPerSecond; most != nil {
 		args = append(args, fmt.Sprintf("--max-writes-per-second=%d", *most))
+	}
+	if to := s.Settings.TracingEndpoint; to != "" {
+		args = append(args, "--tracing-endpoint="+to)
 	}
 	old, ways := without(crds.ServedVersions(s.CRD), storage), migration.Fallback
 	if len(old) == 0 {

@@ -34,12 +34,20 @@ type Settings struct {
 	Namespace string
 	// Image of converter and migration pods: the operator's own.
 	Image string
+	// ConverterAccount is the ServiceAccount of converter pods, which is installed
+	// with the operator; DefaultConverterAccount where it is empty.
+	ConverterAccount string
+	// PriorityLevel is the PriorityLevelConfiguration of migrations;
+	// DefaultPriorityLevel where it is empty.
+	PriorityLevel string
 	// Settle is how long API servers may go on by a CustomResourceDefinition as it
 	// was before a change.
 	Settle time.Duration
 	// ProofLifetime is how long a converter pod is taken to answer as it did when it
 	// was asked.
 	ProofLifetime time.Duration
+	// TracingEndpoint is where migration pods send traces to; empty for none.
+	TracingEndpoint string
 }
 
 // Observed is everything that a decision may depend on, read once.
@@ -97,6 +105,9 @@ type Observed struct {
 	Plans []StoredPlan
 	// Rights tells whether migration rights for this policy exist.
 	Rights bool
+	// Granted is what somebody else has granted, where the operator may not; nil where
+	// it may, and where there is no CRD.
+	Granted *Granted
 
 	// Samples, APIServer, Written, Requested and Cleared are what was asked, or done, in
 	// the background; nil where nothing was.

@@ -177,6 +177,8 @@ func (s *state) sample(known *v1alpha1.VerificationStatus, wanted *apiextensions
 	}
 	asked := s.Samples
 	switch {
+	case s.mayNotRead() != "":
+		return waiting(v1alpha1.ReasonRightsNotGranted, s.mayNotRead()+s.meanwhile())
 	case asked == nil || asked.Subject != known.Subject || !asked.Asking && asked.Reason != "" && s.due(asked):
 		s.takeSamples(most, known.Subject, wanted)
 	case asked.Asking:
@@ -245,10 +247,10 @@ func (s *state) due(asked *Inquiry) bool {
 func (s *state) tidy() {
 	asking := s.Samples != nil && s.Samples.Asking || s.Written != nil && s.Written.Asking
 	if s.ReadRights && !s.sampling && !asking {
-		s.do(DeleteRights{ReadRightsName(s.Policy.Name)})
+		s.withdraw(ReadRightsName(s.Policy.Name))
 	}
 	if s.ClearRights && !s.clearing {
-		s.do(DeleteRights{ClearRightsName(s.Policy.Name)}) // which also stops what goes on
+		s.withdraw(ClearRightsName(s.Policy.Name)) // which also stops what goes on
 	}
 	s.tidyCertificates()
 }

@@ -20,16 +20,21 @@ func ReaderName(policy, namespace string) string {
 
 // readRights grant get and list on the one resource, and nothing else.
 func (s *state) readRights() []runtime.ApplyConfiguration {
-	return s.rights(ReadRightsName(s.Policy.Name), "get", "list")
+	_, read, _ := Grants(s.Observed)
+	return s.rights(read)
 }
 
-// rights grant verbs on the policy's one resource to a ServiceAccount of the same name.
-func (s *state) rights(name string, verbs ...string) []runtime.ApplyConfiguration {
+// rights make a grant, unless somebody else makes them all.
+func (s *state) rights(grant Grant) []runtime.ApplyConfiguration {
+	if s.Granted != nil {
+		return nil
+	}
+	name := grant.Account
 	return []runtime.ApplyConfiguration{
 		rbacv1apply.ClusterRole(name).
 			WithLabels(s.labels(VerificationComponent)).WithAnnotations(s.annotations()).
 			WithRules(rbacv1apply.PolicyRule().
-				WithAPIGroups(s.CRD.Spec.Group).WithResources(s.CRD.Spec.Names.Plural).WithVerbs(verbs...)),
+				WithAPIGroups(grant.Group).WithResources(grant.Resources...).WithVerbs(grant.Verbs...)),
 		rbacv1apply.ClusterRoleBinding(name).
 			WithLabels(s.labels(VerificationComponent)).WithAnnotations(s.annotations()).
 			WithRoleRef(rbacv1apply.RoleRef().WithAPIGroup("rbac.authorization.k8s.io").WithKind("ClusterRole").WithName(name)).

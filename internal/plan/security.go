@@ -8,13 +8,12 @@ import (
 	corev1apply "k8s.io/client-go/applyconfigurations/core/v1"
 )
 
-// nonRoot is the user of the image.
-const nonRoot = 65532
-
 // restrictedPod and restrictedContainer satisfy the restricted Pod Security Standard.
+// The user is that of the image, or the one that the cluster assigns: OpenShift
+// gives each namespace users of its own, and refuses pods that name another.
 func restrictedPod() *corev1apply.PodSecurityContextApplyConfiguration {
 	return corev1apply.PodSecurityContext().
-		WithRunAsNonRoot(true).WithRunAsUser(nonRoot).WithRunAsGroup(nonRoot).WithFSGroup(nonRoot).
+		WithRunAsNonRoot(true).
 		WithSeccompProfile(corev1apply.SeccompProfile().WithType(corev1.SeccompProfileTypeRuntimeDefault))
 }
 

@@ -136,8 +136,12 @@ type DeleteJob struct {
 	UID  types.UID
 }
 
-// DeleteRights takes a policy's migration rights away.
-type DeleteRights struct{ Name string }
+// DeleteRights takes rights of a policy away.
+type DeleteRights struct {
+	Name string
+	// Kept are the ClusterRole and its binding: somebody else granted them.
+	Kept bool
+}
 
 // DeletePlan deletes the ConfigMap of a plan that no pod serves any more.
 type DeletePlan struct{ Name string }

@@ -102,6 +102,7 @@ func TestStories(t *testing.T) {
 		"drift-reported":       driftReported,
 
 		"migration-paused":            migrationPaused,
+		"rights-granted":              rightsGranted,
 		"migration-cancelled":         migrationCancelled,
 		"migration-triggered-again":   migrationTriggeredAgain,
 		"migration-with-new-settings": migrationWithNewSettings,

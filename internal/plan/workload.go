@@ -4,6 +4,7 @@
 package plan
 
 import (
+	"cmp"
 	"strconv"
 
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -27,15 +28,16 @@ const (
 	portName = "https"
 	// ContainerPort is where converter pods listen, unless spec.workload.port says otherwise.
 	ContainerPort = 9443
-	// metricsPort is where converter pods answer Prometheus, which finds them by
-	// their labels and the port by its name.
+	// metricsPort is where converter and migration pods answer Prometheus, which
+	// finds them by their labels and the port by its name.
 	metricsPort = 8080
 	// PlanKey is the key of a plan in its ConfigMap.
 	PlanKey = "plan.json"
 
 	plansMount       = "/etc/conversion-operator/plans"
 	certificateMount = "/etc/conversion-operator/tls"
-	converterAccount = "conversion-operator-converter"
+	// DefaultConverterAccount is the ServiceAccount of converter pods, which may nothing.
+	DefaultConverterAccount = "conversion-operator-converter"
 
 	// drainSeconds let endpoints and keep-alive connections go before a pod does.
 	drainSeconds       = 10
@@ -143,7 +145,7 @@ func (s *state) converterPod() *corev1apply.PodTemplateSpecApplyConfiguration {
 	return corev1apply.PodTemplateSpec().
 		WithLabels(s.labels(ConverterComponent)).WithAnnotations(annotations).
 		WithSpec(s.shape(corev1apply.PodSpec()).
-			WithServiceAccountName(converterAccount).
+			WithServiceAccountName(s.converterAccount()).
 			WithAutomountServiceAccountToken(false).
 			WithEnableServiceLinks(false).
 			WithTerminationGracePeriodSeconds(terminationSeconds).
@@ -230,3 +232,7 @@ func resources(wanted v1alpha1.Resources) *corev1apply.ResourceRequirementsApply
 
 // seconds prints whole seconds as time.ParseDuration reads them.
 func seconds(n int) string { return strconv.Itoa(n) + "s" }
+
+func (s *state) converterAccount() string {
+	return cmp.Or(s.Settings.ConverterAccount, DefaultConverterAccount)
+}

@@ -109,7 +109,12 @@ func (w *world) applied(object runtime.ApplyConfiguration) {
 		w.observed.Exposed = true
 	case *corev1apply.ConfigMapApplyConfiguration:
 		w.store(object.Labels[plan.PlanLabel])
+	case *corev1apply.ServiceAccountApplyConfiguration:
+		w.observed.Rights = true
 	case *rbacv1apply.ClusterRoleApplyConfiguration:
+		if w.observed.Granted != nil {
+			w.t.Fatalf("it makes the ClusterRole %s, which somebody else is to make", *object.Name)
+		}
 		*w.rights(*object.Name) = true
 	}
 }

@@ -10,6 +10,8 @@
 #   CLUSTER=kind     made with kind, which needs a container engine
 #   CLUSTER=current  the one of the current kubeconfig; it must be able to pull IMG
 #   KEEP=1           leave the cluster up
+#   AUDIT_POLICY     a file: a local cluster's API server keeps an audit log by it,
+#                    which the command finds in AUDIT_LOG
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
 name=$1
@@ -38,8 +40,9 @@ local)
   INSIDE="$localcluster exec --name $name --"
   KUBECONFIG=
   trap leave EXIT
-  "$localcluster" up --name "$name"
+  "$localcluster" up --name "$name" --audit-policy="${AUDIT_POLICY:-}"
   KUBECONFIG=$("$localcluster" kubeconfig --name "$name")
+  [[ -z ${AUDIT_POLICY:-} ]] || export AUDIT_LOG=${KUBECONFIG%/*}/log/audit.log
   for archive in "${archives[@]}"; do
     said=$("$localcluster" load --name "$name" "$archive" 2>&1) || { echo "$said" >&2 && exit 1; }
   done

@@ -17,7 +17,7 @@ import (
 // WriteText writes the report as Markdown that can be read as it is, too.
 func (r *Report) WriteText(w io.Writer) error {
 	var out strings.Builder
-	fmt.Fprintf(&out, "# %s: %s\n\n", r.Policy, r.title())
+	fmt.Fprintf(&out, "# %s: %s\n\n", r.Policy, r.Title())
 	if r.Outcome == Invalid {
 		r.writeErrors(&out)
 	} else {
@@ -33,7 +33,8 @@ func (r *Report) WriteText(w io.Writer) error {
 	return err
 }
 
-func (r *Report) title() string {
+// Title is the outcome in a few words, which begin no sentence.
+func (r *Report) Title() string {
 	switch {
 	case r.Outcome == Invalid:
 		return "the rules are not valid"
@@ -144,17 +145,28 @@ var said = map[Kind]string{
 }
 
 func (f Finding) text() string {
+	return "**" + string(f.Kind) + "** " + f.Says() + ".\n  For example " + f.ExampleSays()
+}
+
+// Says is what was found, in a few words, with code between backticks.
+func (f Finding) Says() string {
 	saying := said[f.Kind]
 	if f.To == "" {
 		saying = strings.TrimPrefix(saying, "FROM → TO")
 		saying = "FROM" + strings.TrimPrefix(saying, "FROM")
 	}
-	text := "**" + string(f.Kind) + "** " + strings.NewReplacer("FROM", f.From, "TO", f.To, "FIELD", code(f.Path)).Replace(saying)
+	text := strings.NewReplacer("FROM", f.From, "TO", f.To, "FIELD", code(f.Path)).Replace(saying)
 	if f.Objects > 1 {
 		text += fmt.Sprintf(" (%s times)", number(f.Objects))
 	}
+	return text
+}
+
+// ExampleSays is the object that it was found at, and what is there, with code
+// between backticks.
+func (f Finding) ExampleSays() string {
 	e := f.Example
-	text += ".\n  For example " + e.Object
+	text := e.Object
 	if e.Path != "" && e.Path != f.Path {
 		text += " at " + code(e.Path)
 	}

@@ -77,6 +77,7 @@ log of the component to blame is shown.`,
 		},
 	}
 	controlPlaneFlag(cmd, o)
+	cmd.Flags().StringVar(&o.AuditPolicy, "audit-policy", "", "file of an audit policy, by which the API server keeps audit.log beside the other logs")
 	return cmd
 }
 

@@ -1,0 +1,209 @@
+//go:build integration
+
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/plan"
+)
+
+// confine installs what confines the manager, and its ServiceAccount, which it is
+// known by, so that all tests of this package run under it.
+func confine(ctx context.Context) error {
+	for _, file := range []string{"service_account.yaml", "confinement.yaml"} {
+		text, err := os.ReadFile(filepath.Join("..", "config", "rbac", file))
+		if err != nil {
+			return err
+		}
+		for document := range strings.SplitSeq(string(text), "\n---\n") {
+			object := &unstructured.Unstructured{}
+			if err := yaml.UnmarshalStrict([]byte(document), &object.Object); err != nil {
+				return err
+			}
+			if err := cluster.Create(ctx, object); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// asManager may do everything by RBAC, and is confined.
+func asManager(t *testing.T) client.Client {
+	t.Helper()
+	confined, err := client.New(managerConfig(direct), client.Options{Scheme: cluster.Scheme()})
+	must(t, err)
+	return confined
+}
+
+const confinedPolicy = "crontabs.confined.example.com"
+
+// granted is what the manager may grant; each test changes one thing of it.
+func granted() *rbacv1.ClusterRole {
+	name := plan.MigrationRightsName(confinedPolicy)
+	return &rbacv1.ClusterRole{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{plan.ManagedByLabel: plan.ManagedBy},
+			Annotations: map[string]string{plan.PolicyAnnotation: confinedPolicy}},
+		Rules: []rbacv1.PolicyRule{
+			{APIGroups: []string{"confined.example.com"}, Resources: []string{"crontabs", "crontabs/status"}, Verbs: []string{"list", "patch"}},
+			{APIGroups: []string{"apiextensions.k8s.io"}, Resources: []string{"customresourcedefinitions"},
+				ResourceNames: []string{confinedPolicy}, Verbs: []string{"get"}},
+			{APIGroups: []string{"discovery.k8s.io"}, Resources: []string{"endpointslices"}, Verbs: []string{"list"}},
+			{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"list"}},
+		},
+	}
+}
+
+func bound() *rbacv1.ClusterRoleBinding {
+	role := granted()
+	return &rbacv1.ClusterRoleBinding{
+		ObjectMeta: role.ObjectMeta,
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
+		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: system, Name: role.Name}},
+	}
+}
+
+func boundHere() *rbacv1.RoleBinding {
+	role := granted()
+	role.Namespace = system
+	return &rbacv1.RoleBinding{
+		ObjectMeta: role.ObjectMeta,
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.Name},
+		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: system, Name: role.Name}},
+	}
+}
+
+func setBack() *flowcontrolv1.FlowSchema {
+	role := granted()
+	return &flowcontrolv1.FlowSchema{
+		ObjectMeta: role.ObjectMeta,
+		Spec: flowcontrolv1.FlowSchemaSpec{
+			PriorityLevelConfiguration: flowcontrolv1.PriorityLevelConfigurationReference{Name: plan.DefaultPriorityLevel},
+			MatchingPrecedence:         8500,
+			Rules: []flowcontrolv1.PolicyRulesWithSubjects{{
+				Subjects: []flowcontrolv1.Subject{{Kind: flowcontrolv1.SubjectKindServiceAccount,
+					ServiceAccount: &flowcontrolv1.ServiceAccountSubject{Namespace: system, Name: role.Name}}},
+				NonResourceRules: []flowcontrolv1.NonResourcePolicyRule{{Verbs: []string{"*"}, NonResourceURLs: []string{"*"}}},
+			}},
+		},
+	}
+}
+
+// changed is an object that differs from what is accepted.
+func changed[T client.Object](object T, change func(T)) T {
+	change(object)
+	return object
+}
+
+// TestConfinement: a manager that may do everything by RBAC cannot grant what no
+// policy needs, not to itself, not to others, and cannot touch what others granted.
+func TestConfinement(t *testing.T) {
+	manager := asManager(t)
+	for _, object := range []client.Object{granted(), bound(), boundHere(), setBack()} {
+		must(t, manager.Create(t.Context(), object, client.DryRunAll))
+	}
+	for name, object := range refusedGrants() {
+		t.Run("refused: "+name, func(t *testing.T) {
+			eventually(t, "it is refused", func() (bool, string) {
+				err := manager.Create(t.Context(), object.DeepCopyObject().(client.Object), client.DryRunAll) //nolint:forcetypeassert // a copy is of the same type
+				return apierrors.IsInvalid(err) && strings.Contains(err.Error(), "the operator may"), fmt.Sprint(err)
+			})
+		})
+	}
+}
+
+func refusedGrants() map[string]client.Object {
+	role := func(change func(*rbacv1.PolicyRule)) *rbacv1.ClusterRole {
+		return changed(granted(), func(r *rbacv1.ClusterRole) { change(&r.Rules[0]) })
+	}
+	return map[string]client.Object{
+		"a role without the label": changed(granted(), func(r *rbacv1.ClusterRole) { r.Labels = nil }),
+		"a role of another name":   changed(granted(), func(r *rbacv1.ClusterRole) { r.Name = "view" }),
+		"a role of no policy":      changed(granted(), func(r *rbacv1.ClusterRole) { r.Annotations = nil }),
+		"a role that aggregates others": changed(granted(), func(r *rbacv1.ClusterRole) {
+			r.Rules, r.AggregationRule = nil, &rbacv1.AggregationRule{ClusterRoleSelectors: []metav1.LabelSelector{{}}}
+		}),
+		"another verb":     role(func(rule *rbacv1.PolicyRule) { rule.Verbs = append(rule.Verbs, "delete") }),
+		"all verbs":        role(func(rule *rbacv1.PolicyRule) { rule.Verbs = []string{"*"} }),
+		"another resource": role(func(rule *rbacv1.PolicyRule) { rule.Resources = append(rule.Resources, "jobs") }),
+		"another group":    role(func(rule *rbacv1.PolicyRule) { rule.APIGroups = append(rule.APIGroups, "") }),
+		"all groups":       role(func(rule *rbacv1.PolicyRule) { rule.APIGroups = []string{"*"} }),
+		"Secrets":          role(func(rule *rbacv1.PolicyRule) { rule.APIGroups, rule.Resources = []string{""}, []string{"secrets"} }),
+		"more of leases":   changed(granted(), func(r *rbacv1.ClusterRole) { r.Rules[3].Verbs = []string{"list", "patch"} }),
+		"URLs": role(func(rule *rbacv1.PolicyRule) {
+			*rule = rbacv1.PolicyRule{NonResourceURLs: []string{"*"}, Verbs: []string{"get"}}
+		}),
+		"Secrets by a name":             kubernetesOwn("secrets."),
+		"roles by a name":               kubernetesOwn("clusterroles.rbac.authorization.k8s.io"),
+		"all CustomResourceDefinitions": changed(granted(), func(r *rbacv1.ClusterRole) { r.Rules[1].ResourceNames = nil }),
+		"a CustomResourceDefinition's change": changed(granted(), func(r *rbacv1.ClusterRole) {
+			r.Rules[1].Verbs = []string{"patch"}
+		}),
+		"a binding of another role":   changed(bound(), func(b *rbacv1.ClusterRoleBinding) { b.RoleRef.Name = "cluster-admin" }),
+		"a binding without the label": changed(bound(), func(b *rbacv1.ClusterRoleBinding) { b.Labels = nil }),
+		"a binding to a user": changed(bound(), func(b *rbacv1.ClusterRoleBinding) {
+			b.Subjects = []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: b.Name}}
+		}),
+		"a binding to itself":            changed(bound(), func(b *rbacv1.ClusterRoleBinding) { b.Subjects[0].Name = "conversion-operator" }),
+		"a binding in another namespace": changed(bound(), func(b *rbacv1.ClusterRoleBinding) { b.Subjects[0].Namespace = "default" }),
+		"cluster-admin in its namespace": changed(boundHere(), func(b *rbacv1.RoleBinding) { b.RoleRef.Kind, b.RoleRef.Name = "ClusterRole", "cluster-admin" }),
+		"a ClusterRole of the name":      changed(boundHere(), func(b *rbacv1.RoleBinding) { b.RoleRef.Kind = "ClusterRole" }),
+		"a FlowSchema to another level":  changed(setBack(), func(f *flowcontrolv1.FlowSchema) { f.Spec.PriorityLevelConfiguration.Name = "exempt" }),
+		"a FlowSchema for somebody else": changed(setBack(), func(f *flowcontrolv1.FlowSchema) { f.Spec.Rules[0].Subjects[0].ServiceAccount.Name = "*" }),
+		"a FlowSchema without the label": changed(setBack(), func(f *flowcontrolv1.FlowSchema) { f.Labels = nil }),
+	}
+}
+
+// kubernetesOwn grants the objects of what no CustomResourceDefinition can be.
+func kubernetesOwn(name string) *rbacv1.ClusterRole {
+	return changed(granted(), func(r *rbacv1.ClusterRole) {
+		plural, group, _ := strings.Cut(name, ".")
+		r.Annotations[plan.PolicyAnnotation] = name
+		r.Rules = r.Rules[:1]
+		r.Rules[0].APIGroups, r.Rules[0].Resources = []string{group}, []string{plural}
+	})
+}
+
+// TestConfinementKeepsWhatOthersMade: it neither changes nor deletes it.
+func TestConfinementKeepsWhatOthersMade(t *testing.T) {
+	manager := asManager(t)
+	theirs := changed(granted(), func(r *rbacv1.ClusterRole) { r.Labels, r.Name = nil, "theirs-migrate" })
+	must(t, cluster.Create(t.Context(), theirs))
+	t.Cleanup(func() { must(t, cluster.Delete(context.WithoutCancel(t.Context()), theirs)) })
+	taken := changed(theirs.DeepCopy(), func(r *rbacv1.ClusterRole) { r.Labels = granted().Labels })
+	for name, write := range map[string]func() error{
+		"take over": func() error { return manager.Update(t.Context(), taken, client.DryRunAll) },
+		"delete":    func() error { return manager.Delete(t.Context(), theirs, client.DryRunAll) },
+	} {
+		eventually(t, "refused: "+name, func() (bool, string) {
+			err := write()
+			return apierrors.IsInvalid(err) && strings.Contains(err.Error(), "the operator may change only"), fmt.Sprint(err)
+		})
+	}
+	policy := create(t, `{metadata: {name: "crontabs.spec.confined.example.com"}, spec: {suspend: true, converter: {none: {}}}}`, &v1alpha1.ConversionPolicy{})
+	t.Cleanup(func() { must(t, client.IgnoreNotFound(cluster.Delete(context.WithoutCancel(t.Context()), policy))) })
+	patch := client.RawPatch(mergePatch, []byte(`{"spec":{"suspend":false}}`))
+	eventually(t, "refused: the spec of a policy", func() (bool, string) {
+		err := manager.Patch(t.Context(), policy.DeepCopy(), patch, client.DryRunAll)
+		return apierrors.IsInvalid(err) && strings.Contains(err.Error(), "may not change the spec"), fmt.Sprint(err)
+	})
+	must(t, cluster.Patch(t.Context(), policy.DeepCopy(), patch, client.DryRunAll))
+}

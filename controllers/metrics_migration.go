@@ -1,0 +1,83 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"cmp"
+
+	"github.com/prometheus/client_golang/prometheus"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+)
+
+// What the status says of the latest migration. Its pod may have lived for seconds,
+// so that Prometheus has never seen it: this stays until the next one starts.
+var (
+	objectsMetric = policyMetric("migration_objects",
+		"Objects of the latest migration, by what became of them.", "outcome")
+	foundMetric = policyMetric("migration_objects_found",
+		"Objects that the latest migration has found so far.")
+	rateMetric = policyMetric("migration_objects_per_second",
+		"Objects that the latest migration did in a second lately; 0 while it does none, and after its end.")
+	failuresMetric = policyMetric("migration_listed_failures",
+		"The first objects, ten at most, that the latest migration could not rewrite, by reason. All are counted in migration_objects.", "reason")
+	migrationMetric = policyMetric("migration_state",
+		"The latest migration: 1 for the state that it is in, 0 for the others.", "state")
+	stepMetric = policyMetric("migration_step_info",
+		"What the latest migration is at, while it goes on. Always 1.", "step")
+	waitingMetric = policyMetric("migration_waiting",
+		"1 while the latest migration stands still and status.migration.waiting says why, else 0.")
+	startMetric = policyMetric("migration_start_timestamp_seconds",
+		"When the latest migration started, in seconds of Unix time.")
+	endMetric = policyMetric("migration_end_timestamp_seconds",
+		"When the latest migration ended, in seconds of Unix time; absent while it goes on.")
+	estimateMetric = policyMetric("migration_estimated_end_timestamp_seconds",
+		"When the latest migration ends if it goes on as fast as lately, in seconds of Unix time.")
+)
+
+var migrationMetrics = []*prometheus.Desc{
+	objectsMetric, foundMetric, rateMetric, failuresMetric, migrationMetric, stepMetric, waitingMetric, startMetric, endMetric, estimateMetric,
+}
+
+// migrationStates are all of them, so that none is missing from a query.
+var migrationStates = []v1alpha1.MigrationState{
+	v1alpha1.MigrationRunning, v1alpha1.MigrationSucceeded, v1alpha1.MigrationFailed,
+	v1alpha1.MigrationSuperseded, v1alpha1.MigrationCancelled,
+}
+
+func tellMigration(last *v1alpha1.MigrationStatus, tell tell) {
+	tell(foundMetric, float64(last.Total))
+	tell(objectsMetric, float64(last.Rewritten), "rewritten")
+	tell(objectsMetric, float64(last.Current), "current")
+	tell(objectsMetric, float64(last.Gone), "gone")
+	tell(objectsMetric, float64(last.Failed), "failed")
+	tell(rateMetric, float64(last.RatePerSecond))
+	tell(waitingMetric, number(last.Waiting != ""))
+	for _, state := range migrationStates {
+		tell(migrationMetric, number(last.State == state), string(state))
+	}
+	if last.Step != "" {
+		tell(stepMetric, 1, string(last.Step))
+	}
+	for reason, count := range listedFailures(last) {
+		tell(failuresMetric, count, reason)
+	}
+	for metric, at := range map[*prometheus.Desc]*metav1.Time{
+		startMetric: last.StartTime, endMetric: last.CompletionTime, estimateMetric: last.EstimatedCompletion,
+	} {
+		if at != nil {
+			tell(metric, float64(at.Unix()))
+		}
+	}
+}
+
+// listedFailures counts by reason. A record of before has none.
+func listedFailures(last *v1alpha1.MigrationStatus) map[string]float64 {
+	counts := map[string]float64{}
+	for _, failure := range last.Failures {
+		counts[cmp.Or(failure.Reason, "Unknown")]++
+	}
+	return counts
+}

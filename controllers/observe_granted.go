@@ -1,0 +1,110 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/conversion-operator/conversion-operator/internal/plan"
+)
+
+// Authorizer tells what may be done.
+type Authorizer interface {
+	// MayGrant reports whether the manager may make cluster roles, of rights that it
+	// does not have.
+	MayGrant(ctx context.Context) (bool, error)
+	// May reports whether a ServiceAccount has what a grant gives.
+	May(ctx context.Context, namespace string, grant plan.Grant) (bool, error)
+}
+
+// observeGranted asks what somebody else has granted, where the manager may not.
+func (r *ConversionPolicyReconciler) observeGranted(ctx context.Context, observed *plan.Observed) error {
+	if r.Authorizer == nil || observed.CRD == nil {
+		return nil
+	}
+	if may, err := r.Authorizer.MayGrant(ctx); may || err != nil {
+		return err
+	}
+	observed.Granted = &plan.Granted{}
+	migrate, read, clearing := plan.Grants(*observed)
+	for _, ask := range []struct {
+		grant plan.Grant
+		is    *bool
+	}{{migrate, &observed.Granted.Migrate}, {read, &observed.Granted.Read}, {clearing, &observed.Granted.Clear}} {
+		may, err := r.Authorizer.May(ctx, r.Settings.Namespace, ask.grant)
+		if err != nil {
+			return err
+		}
+		*ask.is = may
+	}
+	return nil
+}
+
+// rightsAge is how long the manager takes its own rights for what they were: they
+// change with its installation.
+const rightsAge = time.Minute
+
+// reviewer asks the API server's authorizer.
+type reviewer struct {
+	client client.Writer
+	now    func() time.Time
+
+	mu    sync.Mutex
+	asked time.Time
+	may   bool
+}
+
+// NewAuthorizer asks the API server that the client writes to.
+func NewAuthorizer(writer client.Writer, now func() time.Time) Authorizer {
+	return &reviewer{client: writer, now: now}
+}
+
+func (r *reviewer) MayGrant(ctx context.Context) (bool, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.asked.IsZero() && r.now().Sub(r.asked) < rightsAge {
+		return r.may, nil
+	}
+	r.may = true
+	for _, verb := range []string{"create", "escalate", "bind"} {
+		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+			ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: verb, Group: rbacv1.GroupName, Resource: "clusterroles"}}}
+		if err := r.client.Create(ctx, review); err != nil {
+			return false, fmt.Errorf("asking what the manager may grant: %w", err)
+		}
+		r.may = r.may && review.Status.Allowed
+	}
+	r.asked = r.now()
+	return r.may, nil
+}
+
+func (r *reviewer) May(ctx context.Context, namespace string, grant plan.Grant) (bool, error) {
+	account := "system:serviceaccount:" + namespace + ":" + grant.Account
+	for _, resource := range grant.Resources {
+		plural, subresource, _ := strings.Cut(resource, "/")
+		for _, verb := range grant.Verbs {
+			review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+				User:   account,
+				Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace, "system:authenticated"},
+				ResourceAttributes: &authorizationv1.ResourceAttributes{
+					Verb: verb, Group: grant.Group, Resource: plural, Subresource: subresource},
+			}}
+			if err := r.client.Create(ctx, review); err != nil {
+				return false, fmt.Errorf("asking whether %s may %s %s: %w", account, verb, resource, err)
+			}
+			if !review.Status.Allowed {
+				return false, nil
+			}
+		}
+	}
+	return true, nil
+}

@@ -1,0 +1,220 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package migration
+
+import (
+	"context"
+	"net/http"
+	"runtime"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const (
+	// metricsNamespace begins the names of all metrics that are our own.
+	metricsNamespace = "conversion_operator_migration"
+	// MetricsPath is where Prometheus asks.
+	MetricsPath = "/metrics"
+	// noCode is that of a patch that no API server answered.
+	noCode = "none"
+)
+
+var outcomeNames = map[outcome]string{rewritten: "rewritten", current: "current", gone: "gone", failed: "failed"}
+
+var reasons = []Reason{
+	ReasonConversionFailed, ReasonInvalid, ReasonAdmissionDenied, ReasonTooLarge, ReasonNamespaceTerminating,
+	ReasonConflict, ReasonNotFound, ReasonUnavailable, ReasonUnreadable, ReasonRefused,
+}
+
+// patchBuckets begin with what a small object takes on an idle API server, and
+// end with the time after which it gives up.
+var patchBuckets = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60}
+
+// Metrics are what a migration pod tells of its work while it lives, which may be
+// for seconds: what outlives it is in the record. Without Metrics nothing is told.
+type Metrics struct {
+	registry *prometheus.Registry
+
+	objects   map[outcome]prometheus.Counter
+	failures  map[Reason]prometheus.Counter
+	patches   *prometheus.CounterVec
+	latency   prometheus.Histogram
+	inFlight  prometheus.Gauge
+	limit     prometheus.Gauge
+	throttled prometheus.Counter
+
+	// What the record says.
+	states  map[State]prometheus.Gauge
+	found   prometheus.Gauge
+	done    prometheus.Gauge
+	waiting prometheus.Gauge
+	started prometheus.Gauge
+}
+
+// NewMetrics registers all that a run of the named CustomResourceDefinition counts.
+func NewMetrics(crd, buildVersion string) *Metrics {
+	m := &Metrics{
+		registry: prometheus.NewRegistry(),
+		objects:  map[outcome]prometheus.Counter{}, failures: map[Reason]prometheus.Counter{}, states: map[State]prometheus.Gauge{},
+	}
+	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	build := m.gauges("build_info", "What is running. Always 1.", nil, "version", "goversion")
+	build.WithLabelValues(buildVersion, runtime.Version()).Set(1)
+	m.registerWork(prometheus.Labels{"crd": crd})
+	m.registerRecord(prometheus.Labels{"crd": crd})
+	return m
+}
+
+func (m *Metrics) registerWork(crd prometheus.Labels) {
+	objects := m.counters("objects_total", "Objects that this pod brought to their end, by what became of them.", crd, "outcome")
+	for outcome, name := range outcomeNames {
+		m.objects[outcome] = objects.WithLabelValues(name)
+	}
+	failures := m.counters("object_failures_total", "Objects that this pod could not rewrite, by the reason that the record gives.", crd, "reason")
+	for _, reason := range reasons {
+		m.failures[reason] = failures.WithLabelValues(string(reason))
+	}
+	m.patches = m.counters("patches_total", "Patches that this pod sent, dry runs excepted, by the HTTP status of the answer; none without an answer.", crd, "code")
+	for _, code := range []int{http.StatusOK, http.StatusConflict, http.StatusTooManyRequests} {
+		m.patches.WithLabelValues(strconv.Itoa(code))
+	}
+	m.latency = prometheus.NewHistogram(prometheus.HistogramOpts{Namespace: metricsNamespace, Name: "patch_duration_seconds",
+		Help: "Time from sending a patch to its answer.", Buckets: patchBuckets, ConstLabels: crd})
+	m.registry.MustRegister(m.latency)
+	m.inFlight = m.gauges("patches_in_flight", "Patches that are in flight, or are about to be sent.", crd).WithLabelValues()
+	m.limit = m.gauges("patches_in_flight_limit", "Patches that may be in flight: as many as are worth it by the latency of the API server, spec.migration.concurrency at most.", crd).WithLabelValues()
+	m.throttled = m.counters("throttled_seconds_total", "Time that patches were held back, together, because the API server asked for it or by spec.migration.maxWritesPerSecond.", crd).WithLabelValues()
+}
+
+func (m *Metrics) registerRecord(crd prometheus.Labels) {
+	all := m.gauges("state", "How far the run is: 1 for the state that it is in, 0 for the others.", crd, "state")
+	for _, state := range states {
+		m.states[state] = all.WithLabelValues(string(state))
+	}
+	m.found = m.gauges("objects_found", "Objects of the run, those done by pods of before included: an estimate until it has listed all.", crd).WithLabelValues()
+	m.done = m.gauges("objects_done", "Objects of the run that have come to their end, whatever it was.", crd).WithLabelValues()
+	m.waiting = m.gauges("waiting", "1 while the run stands still and goes on by itself, as while patches fail for reasons that are no object's; else 0.", crd).WithLabelValues()
+	m.started = m.gauges("start_timestamp_seconds", "When the run started, in seconds of Unix time.", crd).WithLabelValues()
+}
+
+func (m *Metrics) counters(name, help string, crd prometheus.Labels, labels ...string) *prometheus.CounterVec {
+	vector := prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: metricsNamespace, Name: name, Help: help, ConstLabels: crd}, labels)
+	m.registry.MustRegister(vector)
+	return vector
+}
+
+func (m *Metrics) gauges(name, help string, crd prometheus.Labels, labels ...string) *prometheus.GaugeVec {
+	vector := prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: metricsNamespace, Name: name, Help: help, ConstLabels: crd}, labels)
+	m.registry.MustRegister(vector)
+	return vector
+}
+
+// Handler answers Prometheus at MetricsPath, and nothing else.
+func (m *Metrics) Handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("GET "+MetricsPath, promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{}))
+	return mux
+}
+
+// finished counts an object that came to its end.
+func (m *Metrics) finished(r result) {
+	if m == nil {
+		return
+	}
+	m.objects[r.outcome].Inc()
+	if r.outcome == failed {
+		m.failures[r.reason].Inc()
+	}
+}
+
+// flying tells how many patches are in flight, and may be.
+func (m *Metrics) flying(inFlight, limit int) {
+	if m != nil {
+		m.inFlight.Set(float64(inFlight))
+		m.limit.Set(float64(limit))
+	}
+}
+
+// heldBack counts the time that a patch waits.
+func (m *Metrics) heldBack(pause time.Duration) {
+	if m != nil {
+		m.throttled.Add(pause.Seconds())
+	}
+}
+
+// Checkpoints tells what is saved as the record of the run, and saves it.
+func (m *Metrics) Checkpoints(store Checkpoints) Checkpoints { return toldCheckpoints{store, m} }
+
+type toldCheckpoints struct {
+	Checkpoints
+	metrics *Metrics
+}
+
+func (c toldCheckpoints) Load(ctx context.Context) (map[string]string, error) {
+	data, err := c.Checkpoints.Load(ctx)
+	c.metrics.show(data)
+	return data, err
+}
+
+func (c toldCheckpoints) Save(ctx context.Context, data map[string]string) error {
+	c.metrics.show(data)
+	return c.Checkpoints.Save(ctx, data)
+}
+
+// show tells what the record says. One that cannot be read ends the run, which
+// says so.
+func (m *Metrics) show(data map[string]string) {
+	record, err := ParseRecord([]byte(data[RecordKey]))
+	if err != nil {
+		return
+	}
+	for state, gauge := range m.states {
+		gauge.Set(oneIf(state == record.State))
+	}
+	m.found.Set(float64(record.Total))
+	m.done.Set(float64(record.Done()))
+	m.waiting.Set(oneIf(record.Waiting != ""))
+	m.started.Set(float64(record.StartTime.Unix()))
+}
+
+func oneIf(so bool) float64 {
+	if so {
+		return 1
+	}
+	return 0
+}
+
+// Patcher counts the patches that are sent.
+func (m *Metrics) Patcher(patcher Patcher) Patcher { return toldPatcher{patcher, m} }
+
+type toldPatcher struct {
+	Patcher
+	metrics *Metrics
+}
+
+func (p toldPatcher) Patch(ctx context.Context, patch Patch) (*metav1.PartialObjectMetadata, error) {
+	if patch.DryRun {
+		return p.Patcher.Patch(ctx, patch)
+	}
+	began := time.Now()
+	after, err := p.Patcher.Patch(ctx, patch)
+	p.metrics.latency.Observe(time.Since(began).Seconds())
+	p.metrics.patches.WithLabelValues(codeOf(err)).Inc()
+	return after, err
+}
+
+func codeOf(err error) string {
+	if err == nil {
+		return strconv.Itoa(http.StatusOK)
+	}
+	if status := statusOf(err); status != nil {
+		return strconv.Itoa(int(status.Code))
+	}
+	return noCode
+}

@@ -1,0 +1,167 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package migration
+
+import (
+	"errors"
+	"flag"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/metricstable"
+)
+
+var update = flag.Bool("update", false, "rewrite the table of metrics in the documentation")
+
+func scrape(t *testing.T, m *Metrics) string {
+	t.Helper()
+	recorder := httptest.NewRecorder()
+	m.Handler().ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, MetricsPath, nil))
+	if recorder.Code != http.StatusOK {
+		t.Fatalf("status %d: %s", recorder.Code, recorder.Body)
+	}
+	return recorder.Body.String()
+}
+
+var (
+	ours  = regexp.MustCompile(`(?m)^` + metricsNamespace + `_(.*)$`)
+	noise = regexp.MustCompile(`_bucket|_seconds_sum|_info| 0$`)
+)
+
+// counted are our own metrics that are not zero, but for what differs each time.
+func counted(scraped string) []string {
+	var lines []string
+	for _, match := range ours.FindAllStringSubmatch(scraped, -1) {
+		if !noise.MatchString(match[1]) {
+			lines = append(lines, strings.Replace(match[1], `crd="crontabs.example.com"`, "", 1))
+		}
+	}
+	return lines
+}
+
+func measured(engine *Engine) *Metrics {
+	engine.Metrics = NewMetrics(testPin.Name, "v0.0.0")
+	engine.Patcher = engine.Metrics.Patcher(engine.Patcher)
+	engine.Checkpoints = engine.Metrics.Checkpoints(engine.Checkpoints)
+	return engine.Metrics
+}
+
+// One object is refused, one is written by others first, one server asks for time.
+func TestMetricsOfARun(t *testing.T) {
+	api := newFakeAPI(6)
+	asked := false
+	api.onPatch = func(key string) error {
+		switch {
+		case key == objectKey(1):
+			return forbidden("a001")
+		case key == objectKey(2) && !asked:
+			asked = true
+			return overloaded(7)
+		case key == objectKey(3) && api.objects[key].version != "v1":
+			api.write(key, "v1")
+		}
+		return nil
+	}
+	engine := newTestEngine(api, &fakeStore{})
+	metrics := measured(engine)
+	mustRun(t, engine)
+	want := []string{
+		`object_failures_total{,reason="AdmissionDenied"} 1`,
+		`objects_done{} 6`,
+		`objects_found{} 6`,
+		`objects_total{,outcome="current"} 1`,
+		`objects_total{,outcome="failed"} 1`,
+		`objects_total{,outcome="rewritten"} 4`,
+		`patch_duration_seconds_count{} 9`,
+		`patches_in_flight_limit{} 1`,
+		`patches_total{code="200",} 6`,
+		`patches_total{code="403",} 1`,
+		`patches_total{code="409",} 1`,
+		`patches_total{code="429",} 1`,
+		`state{,state="Completed"} 1`,
+	}
+	got := counted(scrape(t, metrics))
+	got = slices.DeleteFunc(got, func(line string) bool { return strings.HasPrefix(line, "start_timestamp_seconds{} ") })
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// Three patches at one in a second: two of them wait.
+func TestMetricsOfARunThatIsHeldBack(t *testing.T) {
+	engine := newTestEngine(newFakeAPI(3), &fakeStore{})
+	engine.MaxWritesPerSecond = 1
+	metrics := measured(engine)
+	mustRun(t, engine)
+	if got, want := scrape(t, metrics), metricsNamespace+`_throttled_seconds_total{crd="crontabs.example.com"} 2`; !strings.Contains(got, want) {
+		t.Errorf("there is no %s", want)
+	}
+}
+
+// What Prometheus sees while all patches wait.
+func TestMetricsOfAnOutage(t *testing.T) {
+	api := newFakeAPI(3)
+	engine := newTestEngine(api, &fakeStore{})
+	metrics := measured(engine)
+	var waiting bool
+	api.onPatch = func(string) error { return unavailable() }
+	api.onTry = func(string) error {
+		if waiting = strings.Contains(scrape(t, metrics), metricsNamespace+`_waiting{crd="crontabs.example.com"} 1`); waiting {
+			api.onPatch = nil
+			return nil
+		}
+		return unavailable()
+	}
+	mustRun(t, engine)
+	if !waiting {
+		t.Error("no scrape during the outage showed that the run waits")
+	}
+	if got := scrape(t, metrics); !strings.Contains(got, metricsNamespace+`_waiting{crd="crontabs.example.com"} 0`) {
+		t.Error("the run still waits after the outage")
+	}
+}
+
+// A pod that goes on shows what pods of before have done before it does anything.
+func TestMetricsOfAResumedRun(t *testing.T) {
+	store := &fakeStore{}
+	mustRun(t, newTestEngine(newFakeAPI(4), store))
+	engine := newTestEngine(newFakeAPI(0), store)
+	metrics := measured(engine)
+	mustRun(t, engine)
+	got := scrape(t, metrics)
+	for _, want := range []string{`objects_done{crd="crontabs.example.com"} 4`, `state{crd="crontabs.example.com",state="Completed"} 1`, `objects_total{crd="crontabs.example.com",outcome="rewritten"} 0`} {
+		if !strings.Contains(got, metricsNamespace+"_"+want) {
+			t.Errorf("there is no %s", want)
+		}
+	}
+}
+
+func TestCodeOfAPatchThatNobodyAnswered(t *testing.T) {
+	if got := codeOf(errors.New("connection refused")); got != noCode {
+		t.Errorf("code is %q, want %q", got, noCode)
+	}
+}
+
+// It shows neither profiles nor anything of the run but numbers.
+func TestMetricsHandlerAnswersNothingElse(t *testing.T) {
+	for path, want := range map[string]int{"/metrics": 200, "/": 404, "/debug/pprof/": 404} {
+		recorder := httptest.NewRecorder()
+		NewMetrics(testPin.Name, "v0.0.0").Handler().ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, path, nil))
+		if recorder.Code != want {
+			t.Errorf("%s: status %d, want %d", path, recorder.Code, want)
+		}
+	}
+}
+
+// TestMetricsAreDocumented compares the table for users with what is served.
+func TestMetricsAreDocumented(t *testing.T) {
+	table := metricstable.Table{Page: "../../api/docs/metrics.md", Name: "MIGRATION METRICS", Prefix: metricsNamespace}
+	table.Check(t, scrape(t, NewMetrics(testPin.Name, "v0.0.0")), *update)
+}

@@ -1,0 +1,125 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"slices"
+
+	"github.com/conversion-operator/conversion-operator/internal/conversion"
+)
+
+// mapping is what becomes of all fields between a spoke and the hub.
+type mapping struct {
+	Spoke, Hub string
+	// Ruled are the links of rules, by their place, drops and defaults among them.
+	Ruled []*link
+	// Kept are the fields that are kept aside without a rule.
+	Kept []*link
+	// Same are the fields that both versions have, by the field of the object that
+	// they are in.
+	Same  []sameFields
+	Drawn drawing
+}
+
+// sameFields are the fields in one field of the object.
+type sameFields struct {
+	In    string
+	Paths []string
+}
+
+// link is a rule's fields in both versions, or a field that only one has.
+type link struct {
+	Kind kind
+	// Rule is nil where there is none.
+	Rule       *rule
+	Spoke, Hub []end
+	// Odd tells that single values are kept aside.
+	Odd bool
+	// key tells links apart.
+	key string
+}
+
+// end is a field of one version that a link has as a whole.
+type end struct {
+	Path string
+	Type string
+	// Leaves is how many fields of its own it has, and 1 where it has none.
+	Leaves int
+}
+
+// SameCount is the number of fields that both versions have.
+func (m *mapping) SameCount() int {
+	n := 0
+	for _, same := range m.Same {
+		n += len(same.Paths)
+	}
+	return n
+}
+
+func newMapping(spoke, hub string, all []conversion.LeafVerdict, rules []*rule, types map[string]fieldTypes) *mapping {
+	m := &mapping{Spoke: spoke, Hub: hub}
+	links := map[string]*link{}
+	byPlace := map[string]*rule{}
+	for _, r := range rules {
+		byPlace[r.Place] = r
+	}
+	for _, leaf := range all {
+		switch {
+		case leaf.Spoke != spoke:
+		case leaf.Rule == "" && leaf.Owner == conversion.OwnerExact:
+			m.addSame(leaf)
+		default:
+			m.link(links, leaf, byPlace).add(leaf, types[leaf.Version])
+		}
+	}
+	slices.SortStableFunc(m.Ruled, func(a, b *link) int { return a.Rule.number - b.Rule.number })
+	m.Drawn = draw(m)
+	return m
+}
+
+// link is the one that a leaf belongs to.
+func (m *mapping) link(links map[string]*link, leaf conversion.LeafVerdict, rules map[string]*rule) *link {
+	key := leaf.Version + ":" + leaf.Root
+	if leaf.Rule != "" {
+		key = leaf.Rule
+	}
+	if known := links[key]; known != nil {
+		return known
+	}
+	l := &link{key: key, Kind: kinds["kept"]}
+	if r := rules[leaf.Rule]; r != nil {
+		l.Kind, l.Rule = r.Kind, r
+		m.Ruled = append(m.Ruled, l)
+	} else {
+		m.Kept = append(m.Kept, l)
+	}
+	links[key] = l
+	return l
+}
+
+func (l *link) add(leaf conversion.LeafVerdict, types fieldTypes) {
+	ends := &l.Hub
+	if leaf.Version == leaf.Spoke {
+		ends = &l.Spoke
+	}
+	l.Odd = l.Odd || leaf.Odd
+	if i := slices.IndexFunc(*ends, func(e end) bool { return e.Path == leaf.Root }); i >= 0 {
+		(*ends)[i].Leaves++
+		return
+	}
+	*ends = append(*ends, end{leaf.Root, types[leaf.Root], 1})
+}
+
+// addSame notes a field once, though both versions have it.
+func (m *mapping) addSame(leaf conversion.LeafVerdict) {
+	in := split(leaf.Path)[0]
+	i := slices.IndexFunc(m.Same, func(same sameFields) bool { return same.In == in })
+	if i < 0 {
+		i = len(m.Same)
+		m.Same = append(m.Same, sameFields{In: in})
+	}
+	if at, known := slices.BinarySearch(m.Same[i].Paths, leaf.Path); !known {
+		m.Same[i].Paths = slices.Insert(m.Same[i].Paths, at, leaf.Path)
+	}
+}

@@ -1,0 +1,213 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/manifest"
+	"github.com/conversion-operator/conversion-operator/internal/verify"
+)
+
+var update = flag.Bool("update", false, "rewrite the reports in testdata, which the tests in a browser look at, too")
+
+var (
+	samples = filepath.Join("..", "..", "config", "samples")
+	made    = time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
+)
+
+// worlds are the reports in testdata, and what they are made of.
+var worlds = map[string]struct{ policy, crd, objects string }{
+	"crontab-cronspec": {
+		filepath.Join(samples, "crontab-cronspec", "2-policy.yaml"), filepath.Join(samples, "crontab-cronspec", "3-crd-both.yaml"),
+		filepath.Join(samples, "crontab-cronspec", "objects.yaml"),
+	},
+	"crontab-hostport": {
+		filepath.Join(samples, "crontab-hostport", "2-policy.yaml"), filepath.Join(samples, "crontab-hostport", "3-crd-both.yaml"),
+		filepath.Join(samples, "crontab-hostport", "objects.yaml"),
+	},
+	"cluster": {world("cluster", "policy.yaml"), world("cluster", "crd.yaml"), world("cluster", "objects.yaml")},
+	"hostile": {world("hostile", "policy.yaml"), world("hostile", "crd.yaml"), world("hostile", "objects.yaml")},
+}
+
+func world(name, file string) string { return filepath.Join("testdata", name, file) }
+
+func TestWrite(t *testing.T) {
+	for name, files := range worlds {
+		t.Run(name, func(t *testing.T) {
+			compare(t, filepath.Join("testdata", name+".html"), write(t, read(t, files.policy, files.crd, files.objects)))
+		})
+	}
+}
+
+// compare holds a report against the one that is committed, line by line. That has
+// a word in place of the style sheet.
+func compare(t *testing.T, file, got string) {
+	t.Helper()
+	got = strings.Replace(got, "<style>"+style+"</style>", "<style>style.css</style>", 1)
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n")); diff != "" {
+		t.Errorf("report (-want +got):\n%s", diff)
+	}
+}
+
+func write(t *testing.T, in Input) string {
+	t.Helper()
+	var out bytes.Buffer
+	if err := Write(&out, in); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+// read makes an input from files, as the command does; without objects where
+// that name is empty.
+func read(t *testing.T, policyFile, crdFile, objectsFile string) Input {
+	t.Helper()
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	decode(t, crdFile, crd)
+	var policyJSON json.RawMessage
+	decode(t, policyFile, &policyJSON)
+	policy, invalid, err := verify.ReadPolicy(t.Context(), policyJSON)
+	if err != nil || len(invalid) > 0 {
+		t.Fatal(err, invalid)
+	}
+	in := Input{Policy: policy, CRD: crd, From: "policy.yaml and crd.yaml", Tool: "v1.2.3", Made: made}
+	checker, err := verify.New(policy, crd, func() time.Time { return made })
+	if err != nil {
+		t.Fatal(err)
+	}
+	from := ""
+	if checker.Valid() {
+		checker.Canaries(t.Context())
+		if objectsFile != "" {
+			from = "objects.yaml"
+			check(t, checker, objectsFile)
+		}
+	}
+	in.Tried = checker.Report(from)
+	return in
+}
+
+func check(t *testing.T, checker *verify.Checker, file string) {
+	t.Helper()
+	documents, err := manifest.ReadAll([]string{file}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, document := range documents {
+		objects, err := document.Objects()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, object := range objects {
+			checker.Check(t.Context(), object)
+		}
+	}
+}
+
+func decode(t *testing.T, file string, into any) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := yaml.Unmarshal(text, into); err != nil {
+		t.Fatalf("%s: %v", file, err)
+	}
+}
+
+// TestWide has a policy for more than a thousand fields, most of them the same in
+// both versions.
+func TestWide(t *testing.T) {
+	in := wide(t)
+	compare(t, filepath.Join("testdata", "wide.html"), write(t, in))
+	page := newPage(in)
+	if rows := page.Mappings[0].Drawn.Height; rows > 100 {
+		t.Errorf("the drawing has %d rows: what is the same in both versions is to share rows", rows)
+	}
+}
+
+// wide has 20 blocks of 50 fields. In every third of them a field is moved, and
+// another one is in one version only.
+func wide(t *testing.T) Input {
+	t.Helper()
+	in := read(t, worlds["crontab-hostport"].policy, worlds["crontab-hostport"].crd, "")
+	spoke, hub := map[string]apiextensionsv1.JSONSchemaProps{}, map[string]apiextensionsv1.JSONSchemaProps{}
+	var rules []v1alpha1.Rule
+	for i := range 20 {
+		left, right := map[string]apiextensionsv1.JSONSchemaProps{}, map[string]apiextensionsv1.JSONSchemaProps{}
+		for j := range 50 {
+			name := fmt.Sprintf("field%02d", j)
+			left[name], right[name] = apiextensionsv1.JSONSchemaProps{Type: "string"}, apiextensionsv1.JSONSchemaProps{Type: "string"}
+		}
+		block := fmt.Sprintf("block%02d", i)
+		if i%3 == 0 {
+			delete(right, "field00")
+			delete(right, "field01")
+			right["renamed"] = apiextensionsv1.JSONSchemaProps{Type: "string"}
+			rules = append(rules, v1alpha1.Rule{Move: &v1alpha1.MoveRule{From: v1alpha1.Path("." + block + ".field00"), To: v1alpha1.Path("." + block + ".renamed")}})
+		}
+		spoke[block] = apiextensionsv1.JSONSchemaProps{Type: "object", Properties: left}
+		hub[block] = apiextensionsv1.JSONSchemaProps{Type: "object", Properties: right}
+	}
+	for i := range in.CRD.Spec.Versions {
+		of := &in.CRD.Spec.Versions[i]
+		of.Schema.OpenAPIV3Schema = &apiextensionsv1.JSONSchemaProps{Type: "object", Properties: spoke}
+		if of.Name == string(in.Policy.Spec.Converter.Declarative.Hub) {
+			of.Schema.OpenAPIV3Schema = &apiextensionsv1.JSONSchemaProps{Type: "object", Properties: hub}
+		}
+	}
+	in.Policy.Spec.Converter.Declarative.Spokes[0].Rules = rules
+	checker, err := verify.New(in.Policy, in.CRD, func() time.Time { return made })
+	if err != nil || !checker.Valid() {
+		t.Fatal(err, checker.Report("").Errors)
+	}
+	in.Tried = checker.Report("")
+	return in
+}
+
+// TestOneLineOfTime has two reports of one input, made at different times: they
+// differ in one line, and without a time in none.
+func TestOneLineOfTime(t *testing.T) {
+	in := read(t, worlds["cluster"].policy, worlds["cluster"].crd, worlds["cluster"].objects)
+	first := strings.Split(write(t, in), "\n")
+	in.Made = made.Add(time.Hour)
+	second := strings.Split(write(t, in), "\n")
+	var differ []string
+	for i := range first {
+		if first[i] != second[i] {
+			differ = append(differ, second[i])
+		}
+	}
+	want := []string{`  <p>Made <time datetime="2026-03-02T13:00:00Z">2026-03-02 13:00:00 UTC</time></p>`}
+	if diff := cmp.Diff(want, differ); diff != "" || len(first) != len(second) {
+		t.Errorf("lines that differ (-want +got):\n%s", diff)
+	}
+	in.Made = time.Time{}
+	if again := write(t, in); strings.Contains(again, "Made <time") || again != write(t, in) {
+		t.Error("a report without a time tells one, or differs from itself")
+	}
+}

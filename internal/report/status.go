@@ -1,0 +1,101 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+)
+
+// status is what the operator has done, as a cluster tells.
+type status struct {
+	*v1alpha1.ConversionPolicyStatus
+	Conditions []condition
+	// Ready is the one of the conditions that sums the others up, nil where it is not there.
+	Ready   *condition
+	Run     *run
+	History []event
+}
+
+// condition is one of the status, with a tone.
+type condition struct {
+	metav1.Condition
+	Tone string
+}
+
+// run is the latest migration.
+type run struct {
+	*v1alpha1.MigrationStatus
+	Tone string
+	// Parts are the objects of the run by what became of them; those that are left
+	// come last.
+	Parts []part
+}
+
+// part of all objects of a run.
+type part struct {
+	Name, Class string
+	Objects     int64
+	// X and Width are its place in a bar of 1000.
+	X, Width int64
+}
+
+// statusOf is nil where the operator has not said anything yet.
+func statusOf(of *v1alpha1.ConversionPolicyStatus) *status {
+	if len(of.Conditions) == 0 {
+		return nil
+	}
+	s := &status{ConversionPolicyStatus: of, History: historyOf(of)}
+	for _, c := range of.Conditions {
+		s.Conditions = append(s.Conditions, condition{c, toneOf(c)})
+		if c.Type == v1alpha1.ReadyCondition {
+			s.Ready = &condition{c, toneOf(c)}
+		}
+	}
+	if of.Migration != nil {
+		s.Run = runOf(of.Migration)
+	}
+	return s
+}
+
+// toneOf a condition: that of the truth, for most of them, and of the opposite for
+// those that are true when something is wrong.
+func toneOf(c metav1.Condition) string {
+	switch {
+	case c.Status == metav1.ConditionUnknown:
+		return "plain"
+	case c.Type == v1alpha1.ReconcilingCondition:
+		return map[metav1.ConditionStatus]string{metav1.ConditionTrue: "plain", metav1.ConditionFalse: "good"}[c.Status]
+	case c.Type == v1alpha1.StalledCondition || c.Type == v1alpha1.DeletionBlockedCondition:
+		return map[metav1.ConditionStatus]string{metav1.ConditionTrue: "bad", metav1.ConditionFalse: "good"}[c.Status]
+	case c.Status == metav1.ConditionTrue:
+		return "good"
+	}
+	return "bad"
+}
+
+func runOf(of *v1alpha1.MigrationStatus) *run {
+	r := &run{MigrationStatus: of, Tone: "plain"}
+	switch of.State {
+	case v1alpha1.MigrationSucceeded:
+		r.Tone = "good"
+	case v1alpha1.MigrationFailed:
+		r.Tone = "bad"
+	}
+	done := of.Rewritten + of.Current + of.Gone + of.Failed
+	left := max(of.Total-done, 0)
+	whole := max(done+left, 1)
+	x := int64(0)
+	for _, p := range []part{
+		{Name: "rewritten", Class: "rewritten", Objects: of.Rewritten}, {Name: "current before", Class: "current", Objects: of.Current},
+		{Name: "deleted meanwhile", Class: "gone", Objects: of.Gone}, {Name: "failed", Class: "failed", Objects: of.Failed},
+		{Name: "left", Class: "left", Objects: left},
+	} {
+		p.X, p.Width = x*1000/whole, (x+p.Objects)*1000/whole-x*1000/whole
+		x += p.Objects
+		r.Parts = append(r.Parts, p)
+	}
+	return r
+}

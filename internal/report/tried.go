@@ -1,0 +1,52 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"slices"
+
+	"github.com/conversion-operator/conversion-operator/internal/verify"
+)
+
+// tried is what became of objects.
+type tried struct {
+	*verify.Report
+	Errors, Notes []finding
+}
+
+// finding is one of verify, in words.
+type finding struct {
+	verify.Finding
+	Says, Example string
+}
+
+func triedOf(found *verify.Report, hideValues bool) *tried {
+	t := &tried{Report: found}
+	for _, f := range found.Findings {
+		if hideValues {
+			f.Example.Before, f.Example.After, f.Example.Message = nil, nil, ""
+		}
+		entry := finding{Finding: f, Says: f.Says(), Example: f.Example.Object}
+		if !hideValues {
+			entry.Example = f.ExampleSays()
+		}
+		if f.Severity == verify.SeverityError {
+			t.Errors = append(t.Errors, entry)
+		} else {
+			t.Notes = append(t.Notes, entry)
+		}
+	}
+	return t
+}
+
+// Bad reports whether a direction lost something, or has objects that cannot go it.
+func (t *tried) Bad(d verify.Direction) bool { return d.Lost+d.Failed+d.Invalid > 0 }
+
+// MostKept is the size of the largest annotation, in bytes.
+func (t *tried) MostKept() int {
+	if len(t.Directions) == 0 {
+		return 0
+	}
+	return slices.MaxFunc(t.Directions, func(a, b verify.Direction) int { return a.MaxKeptBytes - b.MaxKeptBytes }).MaxKeptBytes
+}

@@ -1,0 +1,244 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+)
+
+// installed are the objects of config/default.
+func installed(t *testing.T) []unstructured.Unstructured {
+	t.Helper()
+	objects, err := renderObjects(filepath.Join(root, "config", "default"), defaultImage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return objects
+}
+
+// bundle/ is what config/ makes now.
+func TestBundleIsUpToDate(t *testing.T) {
+	want, err := options{root: root}.render()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := files{}
+	if err := filepath.WalkDir(bundleDir, func(path string, entry os.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		name, err := filepath.Rel(bundleDir, path)
+		if err != nil {
+			return err
+		}
+		got[filepath.ToSlash(name)], err = os.ReadFile(path)
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("run make bundle (-config +bundle):\n%s", diff)
+	}
+}
+
+// OLM gives the manager the Deployment and the rights that config/default gives it.
+func TestInstallsWhatConfigInstalls(t *testing.T) {
+	strategy := load(t).CSV.Spec.InstallStrategy.StrategySpec
+	deployments := map[string]appsv1.DeploymentSpec{}
+	for _, each := range strategy.DeploymentSpecs {
+		deployments[each.Name] = each.Spec
+	}
+	clusterRoles, roles := map[string][]rbacv1.PolicyRule{}, map[string][]rbacv1.PolicyRule{}
+	for _, each := range strategy.ClusterPermissions {
+		clusterRoles[each.ServiceAccountName] = each.Rules
+	}
+	for _, each := range strategy.Permissions {
+		roles[each.ServiceAccountName] = each.Rules
+	}
+	wantDeployments := map[string]appsv1.DeploymentSpec{}
+	for _, object := range installed(t) {
+		if object.GetKind() == "Deployment" {
+			wantDeployments[object.GetName()] = convert[appsv1.Deployment](object).Spec
+		}
+	}
+	if diff := cmp.Diff(wantDeployments, deployments); diff != "" {
+		t.Errorf("deployments (-config +bundle):\n%s", diff)
+	}
+	if diff := cmp.Diff(boundRules(t, "ClusterRoleBinding"), clusterRoles); diff != "" {
+		t.Errorf("clusterPermissions (-config +bundle):\n%s", diff)
+	}
+	if diff := cmp.Diff(boundRules(t, "RoleBinding"), roles); diff != "" {
+		t.Errorf("permissions (-config +bundle):\n%s", diff)
+	}
+}
+
+// boundRules are the rules of each account in config/default, by bindings of the kind.
+func boundRules(t *testing.T, kind string) map[string][]rbacv1.PolicyRule {
+	t.Helper()
+	rules := map[string][]rbacv1.PolicyRule{}
+	for _, object := range installed(t) {
+		if object.GetKind() == "Role" || object.GetKind() == "ClusterRole" {
+			rules[object.GetKind()+"/"+object.GetName()] = convert[rbacv1.ClusterRole](object).Rules
+		}
+	}
+	result := map[string][]rbacv1.PolicyRule{}
+	for _, object := range installed(t) {
+		if object.GetKind() != kind {
+			continue
+		}
+		binding := convert[rbacv1.ClusterRoleBinding](object)
+		for _, subject := range binding.Subjects {
+			result[subject.Name] = append(result[subject.Name], rules[binding.RoleRef.Kind+"/"+binding.RoleRef.Name]...)
+		}
+	}
+	return result
+}
+
+// Every other object of config/default is in the bundle as it is, or of a kind of
+// which notCarried says what is without it.
+func TestCarriesTheRest(t *testing.T) {
+	carriedObjects := map[string]map[string]any{}
+	for _, object := range load(t).Objects {
+		carriedObjects[object.GetKind()+"/"+object.GetName()] = object.Object
+	}
+	inCSV := saidByCSV(t)
+	for _, object := range installed(t) {
+		name := object.GetKind() + "/" + object.GetName()
+		if notCarried[object.GetKind()] != "" || inCSV[name] {
+			continue
+		}
+		if diff := cmp.Diff(withoutNamespace(object), carriedObjects[name]); diff != "" {
+			t.Errorf("%s (-config +bundle):\n%s", name, diff)
+		}
+	}
+}
+
+// saidByCSV are the Deployment, its ServiceAccount, what binds that, and the roles.
+func saidByCSV(t *testing.T) map[string]bool {
+	t.Helper()
+	result := map[string]bool{"Deployment/conversion-operator": true, "ServiceAccount/conversion-operator": true}
+	for _, object := range installed(t) {
+		if !strings.HasSuffix(object.GetKind(), "RoleBinding") {
+			continue
+		}
+		binding := convert[rbacv1.ClusterRoleBinding](object)
+		if len(binding.Subjects) == 1 && binding.Subjects[0].Name == "conversion-operator" {
+			result[object.GetKind()+"/"+object.GetName()] = true
+			result[binding.RoleRef.Kind+"/"+binding.RoleRef.Name] = true
+		}
+	}
+	return result
+}
+
+// What a bundle cannot carry, and what there is to apply beside it, are the same.
+func TestBesidesOLM(t *testing.T) {
+	var want, got []string
+	for _, object := range installed(t) {
+		if notCarried[object.GetKind()] != "" && object.GetKind() != "Namespace" {
+			want = append(want, object.GetKind()+"/"+object.GetName())
+		}
+	}
+	beside, err := renderObjects(filepath.Join(root, "config", "overlays", "olm"), defaultImage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, object := range beside {
+		got = append(got, object.GetKind()+"/"+object.GetName())
+	}
+	slices.Sort(want)
+	slices.Sort(got)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-config/default +config/overlays/olm:\n%s", diff)
+	}
+}
+
+// Whoever mirrors the bundle into a network of its own mirrors every image that
+// runs, because relatedImages has them all.
+func TestRelatedImages(t *testing.T) {
+	csv := load(t).CSV
+	related := map[string]bool{}
+	for _, each := range csv.Spec.RelatedImages {
+		related[each.Image] = true
+	}
+	for _, deployment := range csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
+		for _, container := range deployment.Spec.Template.Spec.Containers {
+			images := []string{container.Image}
+			for _, variable := range container.Env {
+				if strings.HasSuffix(variable.Name, "_IMAGE") {
+					images = append(images, variable.Value)
+				}
+			}
+			for _, image := range images {
+				if !related[image] {
+					t.Errorf("%s runs %s, which is not among relatedImages", deployment.Name, image)
+				}
+			}
+		}
+	}
+}
+
+// A release passes its version and its image's digest, and they are everywhere.
+func TestRelease(t *testing.T) {
+	const image = "registry.example.com/conversion-operator@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+	rendered, err := options{root: root, image: image, version: "1.2.3", replaces: "1.2.2"}.render()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(rendered["manifests/conversion-operator.clusterserviceversion.yaml"])
+	for _, want := range []string{"containerImage: " + image, "- image: " + image, "value: " + image, "        image: " + image,
+		"name: conversion-operator.v1.2.3\n", "replaces: conversion-operator.v1.2.2\n", "version: 1.2.3\n"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the ClusterServiceVersion does not say %q", want)
+		}
+	}
+	if strings.Contains(text, defaultImage) {
+		t.Errorf("the ClusterServiceVersion still names %s", defaultImage)
+	}
+	if _, err := (options{root: root, version: "v1"}).render(); err == nil || !strings.Contains(err.Error(), "--version") {
+		t.Errorf("version v1: error %v", err)
+	}
+}
+
+// PROJECT, which command lines read, names the kinds that the bundle owns, but for
+// those that are the operator's own.
+func TestProject(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(root, "PROJECT"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	project := struct {
+		ProjectName, Domain, Repo string
+		Layout                    []string
+		Resources                 []struct{ Group, Kind, Version, Domain string }
+	}{}
+	if err := yaml.Unmarshal(text, &project); err != nil {
+		t.Fatal(err)
+	}
+	csv := load(t).CSV
+	var want, got []string
+	for _, each := range csv.Spec.CustomResourceDefinitions.Owned {
+		if !strings.Contains(csv.Annotations["operators.operatorframework.io/internal-objects"], each.Name) {
+			want = append(want, each.Kind+" "+each.Version)
+		}
+	}
+	for _, each := range project.Resources {
+		got = append(got, each.Kind+" "+each.Version)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("kinds (-bundle +PROJECT):\n%s", diff)
+	}
+	if project.ProjectName != packageName || project.Layout[0] != csv.Annotations["operators.operatorframework.io/project_layout"] {
+		t.Errorf("PROJECT is of %s, %v", project.ProjectName, project.Layout)
+	}
+}

@@ -1,0 +1,119 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+)
+
+// install has OLM make the Deployments, the ServiceAccounts that they run as, and
+// the roles that are bound to those. It returns the objects that are left.
+func (s *source) install(csv *operatorsv1alpha1.ClusterServiceVersion) []unstructured.Unstructured {
+	left := newPile(s.objects)
+	spec := operatorsv1alpha1.StrategyDetailsDeployment{}
+	for _, object := range left.takeAll("Deployment") {
+		deployment := convert[appsv1.Deployment](object)
+		spec.DeploymentSpecs = append(spec.DeploymentSpecs, operatorsv1alpha1.StrategyDeploymentSpec{
+			Name: deployment.Name, Spec: deployment.Spec, Label: deployment.Labels})
+		account := deployment.Spec.Template.Spec.ServiceAccountName
+		left.take("ServiceAccount", types.NamespacedName{Namespace: deployment.Namespace, Name: account})
+		spec.ClusterPermissions = append(spec.ClusterPermissions, permissions(account, left.clusterRules(deployment.Namespace, account))...)
+		spec.Permissions = append(spec.Permissions, permissions(account, left.rules(deployment.Namespace, account))...)
+	}
+	csv.Spec.InstallStrategy = operatorsv1alpha1.NamedInstallStrategy{
+		StrategyName: operatorsv1alpha1.InstallStrategyNameDeployment, StrategySpec: spec}
+	csv.Spec.RelatedImages = []operatorsv1alpha1.RelatedImage{{Name: packageName, Image: s.image}}
+	csv.Annotations["containerImage"] = s.image
+	return left.objects
+}
+
+func permissions(account string, rules []rbacv1.PolicyRule) []operatorsv1alpha1.StrategyDeploymentPermissions {
+	if len(rules) == 0 {
+		return nil
+	}
+	return []operatorsv1alpha1.StrategyDeploymentPermissions{{ServiceAccountName: account, Rules: rules}}
+}
+
+// pile is a list of objects to take from.
+type pile struct{ objects []unstructured.Unstructured }
+
+func newPile(objects []unstructured.Unstructured) *pile {
+	return &pile{objects: append([]unstructured.Unstructured(nil), objects...)}
+}
+
+// takeIf takes the objects that are wanted out of the pile.
+func (p *pile) takeIf(wanted func(unstructured.Unstructured) bool) []unstructured.Unstructured {
+	var taken, left []unstructured.Unstructured
+	for _, object := range p.objects {
+		if wanted(object) {
+			taken = append(taken, object)
+		} else {
+			left = append(left, object)
+		}
+	}
+	p.objects = left
+	return taken
+}
+
+func (p *pile) takeAll(kind string) []unstructured.Unstructured {
+	return p.takeIf(func(object unstructured.Unstructured) bool { return object.GetKind() == kind })
+}
+
+func (p *pile) take(kind string, name types.NamespacedName) []unstructured.Unstructured {
+	return p.takeIf(func(object unstructured.Unstructured) bool {
+		return object.GetKind() == kind && object.GetName() == name.Name && object.GetNamespace() == name.Namespace
+	})
+}
+
+// clusterRules takes the account's ClusterRoleBindings and what they lead to.
+func (p *pile) clusterRules(namespace, account string) []rbacv1.PolicyRule {
+	var result []rbacv1.PolicyRule
+	for _, object := range p.takeBindings("ClusterRoleBinding", namespace, account) {
+		binding := convert[rbacv1.ClusterRoleBinding](object)
+		for _, role := range p.take("ClusterRole", types.NamespacedName{Name: binding.RoleRef.Name}) {
+			result = append(result, convert[rbacv1.ClusterRole](role).Rules...)
+		}
+	}
+	return result
+}
+
+// rules takes the account's RoleBindings in its own namespace and what they lead to.
+func (p *pile) rules(namespace, account string) []rbacv1.PolicyRule {
+	var result []rbacv1.PolicyRule
+	for _, object := range p.takeBindings("RoleBinding", namespace, account) {
+		binding := convert[rbacv1.RoleBinding](object)
+		for _, role := range p.take(binding.RoleRef.Kind, types.NamespacedName{Namespace: namespace, Name: binding.RoleRef.Name}) {
+			result = append(result, convert[rbacv1.Role](role).Rules...)
+		}
+	}
+	return result
+}
+
+// takeBindings takes those that bind the account alone.
+func (p *pile) takeBindings(kind, namespace, account string) []unstructured.Unstructured {
+	return p.takeIf(func(object unstructured.Unstructured) bool {
+		if object.GetKind() != kind || kind == "RoleBinding" && object.GetNamespace() != namespace {
+			return false
+		}
+		subjects := convert[rbacv1.ClusterRoleBinding](object).Subjects
+		return len(subjects) == 1 && subjects[0].Kind == rbacv1.ServiceAccountKind &&
+			subjects[0].Namespace == namespace && subjects[0].Name == account
+	})
+}
+
+// convert reads an object of config/ as its type. It was rendered from YAML that
+// API servers accept, so that it fits.
+func convert[T any](object unstructured.Unstructured) T {
+	var result T
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &result); err != nil {
+		panic(err)
+	}
+	return result
+}

@@ -1,0 +1,49 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"strings"
+)
+
+// packageName is what catalogues call the operator.
+const packageName = "conversion-operator"
+
+// annotation is one of the bundle, which its image has as a label too.
+type annotation struct{ key, value string }
+
+// annotations say what is where in the bundle, and in which channel it is offered.
+var annotations = []annotation{
+	{"operators.operatorframework.io.bundle.mediatype.v1", "registry+v1"},
+	{"operators.operatorframework.io.bundle.manifests.v1", "manifests/"},
+	{"operators.operatorframework.io.bundle.metadata.v1", "metadata/"},
+	{"operators.operatorframework.io.bundle.package.v1", packageName},
+	{"operators.operatorframework.io.bundle.channels.v1", "candidate"},
+	{"operators.operatorframework.io.bundle.channel.default.v1", "candidate"},
+	{"operators.operatorframework.io.metrics.mediatype.v1", "metrics+v1"},
+	{"operators.operatorframework.io.metrics.project_layout", "go.kubebuilder.io/v4"},
+	{"operators.operatorframework.io.test.mediatype.v1", "scorecard+v1"},
+	{"operators.operatorframework.io.test.config.v1", "tests/scorecard/"},
+}
+
+func annotationsFile() []byte {
+	text := strings.Builder{}
+	text.WriteString(generated + "annotations:\n")
+	for _, each := range annotations {
+		fmt.Fprintf(&text, "  %s: %s\n", each.key, each.value)
+	}
+	return []byte(text.String())
+}
+
+// dockerfile makes the bundle's image, with the bundle's directory as its context.
+func dockerfile() []byte {
+	text := strings.Builder{}
+	text.WriteString(generated + "FROM scratch\n")
+	for _, each := range annotations {
+		fmt.Fprintf(&text, "LABEL %s=%s\n", each.key, each.value)
+	}
+	text.WriteString("COPY manifests /manifests/\nCOPY metadata /metadata/\nCOPY tests/scorecard /tests/scorecard/\n")
+	return []byte(text.String())
+}
