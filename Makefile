@@ -40,7 +40,7 @@ LDFLAGS    = -s -w -X $(MODULE)/internal/cmd.version=$(VERSION)
 GO_BUILD   = CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)'
 
 # Everything that a command of this file writes and that is committed.
-GENERATED := api/README.md bundle '*zz_generated.*' config/crd/bases config/rbac/role.yaml config/rbac/grants/role.yaml config/rbac/audit/role.yaml '*go.mod' '*go.sum'
+GENERATED := api/README.md api/docs/commands.md bundle '*zz_generated.*' config/crd/bases config/rbac/role.yaml config/rbac/grants/role.yaml config/rbac/audit/role.yaml '*go.mod' '*go.sum'
 
 export CLUSTER IMG
 
@@ -61,6 +61,10 @@ manifests: bin/tools/controller-gen ## Generate the CRD and the roles from the c
 api-reference: bin/tools/crd-ref-docs ## Generate api/README.md from the API types
 	@bin/tools/crd-ref-docs --log-level=ERROR --source-path=api --max-depth=20 --renderer=markdown \
 		--config=internal/tools/api-reference/config.yaml --templates-dir=internal/tools/api-reference --output-path=api/README.md
+
+.PHONY: cli-reference
+cli-reference: ## Generate api/docs/commands.md from the commands
+	@mkdir -p bin && go run ./internal/test/pages/commands > bin/commands.md && mv bin/commands.md api/docs/commands.md
 
 .PHONY: bundle
 bundle: ## Generate bundle/ for OLM; of a release with BUNDLE_VERSION=, BUNDLE_IMG= and BUNDLE_REPLACES=
@@ -83,7 +87,7 @@ lint: bin/tools/golangci-lint ## Check the code's style, and that imports point 
 	@cd internal/tools/bundle && ../../../bin/tools/golangci-lint run
 
 .PHONY: verify
-verify: generate manifests api-reference tidy bundle ## Check that everything generated is up to date and committed
+verify: generate manifests api-reference cli-reference tidy bundle ## Check that everything generated is up to date and committed
 	@stale=$$(git ls-files --modified --others --exclude-standard -- $(GENERATED)); \
 	if [[ -n $$stale ]]; then \
 		git --no-pager diff -- $(GENERATED) | head -n 400 || true; \
