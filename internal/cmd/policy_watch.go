@@ -46,7 +46,7 @@ func (w *policyWatch) run(ctx context.Context, see func([]*v1alpha1.ConversionPo
 	if over, err := see(w.policies()); over || err != nil {
 		return err
 	}
-	_, _, changes, done := toolswatch.NewIndexerInformerWatcherWithLogger(klog.FromContext(ctx), w.source(ctx), &v1alpha1.ConversionPolicy{})
+	_, _, changes, done := toolswatch.NewIndexerInformerWatcherWithLogger(klog.FromContext(ctx), w.source(), &v1alpha1.ConversionPolicy{})
 	defer func() {
 		changes.Stop()
 		<-done
@@ -102,13 +102,14 @@ func (w *policyWatch) note(event watch.Event) (news bool, err error) {
 	return before == nil || before.ResourceVersion != policy.ResourceVersion, nil
 }
 
-func (w *policyWatch) source(ctx context.Context) cache.ListerWatcher {
+// source is asked with the context of who watches: it ends with the watch, in order.
+func (w *policyWatch) source() cache.ListerWatcher {
 	return &cache.ListWatch{
-		ListWithContextFunc: func(_ context.Context, options metav1.ListOptions) (runtime.Object, error) {
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			list := &v1alpha1.ConversionPolicyList{}
 			return list, w.api.List(ctx, list, append(ofNames(w.names), &client.ListOptions{Raw: &options})...)
 		},
-		WatchFuncWithContext: func(_ context.Context, options metav1.ListOptions) (watch.Interface, error) {
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 			return w.api.Watch(ctx, &v1alpha1.ConversionPolicyList{}, append(ofNames(w.names), &client.ListOptions{Raw: &options})...)
 		},
 	}

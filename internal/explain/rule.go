@@ -46,13 +46,13 @@ func ruleOf(r *v1alpha1.Rule) rule {
 		return rule{"move", "", one(r.Move.From), one(r.Move.To), "the other version cannot hold this value"}
 	case r.Format != nil:
 		return rule{"format", quote(r.Format.Template), one(r.Format.From), sorted(r.Format.To),
-			"printed by " + quote(r.Format.Template) + ", it would not come back as it is"}
+			"it is not as " + quote(r.Format.Template) + " prints it"}
 	case r.Values != nil:
 		return rule{"values", "", one(r.Values.From), one(r.Values.To), "by the table, it would come back as another value"}
 	case r.Wrap != nil:
 		return rule{"wrap", "", one(r.Wrap.From), one(r.Wrap.To), "the list has not exactly one element"}
 	case r.Cast != nil:
-		return rule{"cast", "as " + string(r.Cast.As), one(r.Cast.From), one(r.Cast.To), "as " + string(r.Cast.As) + ", it would be written otherwise"}
+		return rule{"cast", "as " + string(r.Cast.As), one(r.Cast.From), one(r.Cast.To), "it is not as a cast to " + string(r.Cast.As) + " writes it"}
 	case r.Index != nil:
 		return rule{"index", "by " + r.Index.Key, one(r.Index.From), one(r.Index.To),
 			"the list is not in the order of " + r.Index.Key + ", or has one twice or without"}

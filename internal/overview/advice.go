@@ -62,7 +62,7 @@ var advices = map[string][]Advice{
 func (o *Overview) advise(observed Observed) []Advice {
 	var all []Advice
 	switch {
-	case o.Reason == "NotSeen":
+	case o.Reason == notSeen:
 		all = []Advice{{"wait a moment; if nothing happens, see whether the operator runs", "kubectl -n NAMESPACE get pods"}}
 	case o.Deleting && o.gate(v1alpha1.DeletionBlockedCondition) != nil:
 		all = advices[o.gate(v1alpha1.DeletionBlockedCondition).Reason]

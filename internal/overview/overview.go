@@ -101,12 +101,15 @@ type Pod struct {
 	Started  metav1.Time `json:"started,omitzero"`
 }
 
+// notSeen is the reason where the operator has not looked at a policy as it is.
+const notSeen = "NotSeen"
+
 // Of makes the Overview of a policy.
 func Of(observed Observed) *Overview {
 	policy := observed.Policy
 	status := &policy.Status
 	o := &Overview{
-		Name: policy.Name, Ready: metav1.ConditionUnknown, Reason: "NotSeen",
+		Name: policy.Name, Ready: metav1.ConditionUnknown, Reason: notSeen,
 		Message: "the operator has not looked at this policy yet", Converter: converterOf(policy),
 		Suspended: policy.Spec.Suspend, Deleting: !policy.DeletionTimestamp.IsZero(), Paused: policy.Spec.Migration.Paused,
 		CRD: status.CRD, Plan: status.Plan, Versions: status.Versions, Removable: status.Removable,
