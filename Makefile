@@ -25,6 +25,9 @@ TESTFLAGS ?=
 # More flags for the benchmarks, such as -time=2s.
 BENCHFLAGS ?=
 
+# Where the vulnerability database is, such as file:///a/copy; empty for Go's own.
+VULNDB    ?=
+
 # How long each fuzzer runs, and a regular expression for their names.
 FUZZTIME  ?= 30s
 FUZZ      ?= .
@@ -84,6 +87,7 @@ lint: bin/tools/golangci-lint ## Check the code's style, and that imports point 
 	@bin/tools/golangci-lint run
 	@cd internal/test/realworld && ../../../bin/tools/golangci-lint run
 	@cd internal/test/certmanager && ../../../bin/tools/golangci-lint run
+	@cd internal/test/browser && ../../../bin/tools/golangci-lint run
 	@cd internal/tools/bundle && ../../../bin/tools/golangci-lint run
 
 .PHONY: verify
@@ -95,10 +99,20 @@ verify: generate manifests api-reference cli-reference tidy bundle ## Check that
 		exit 1; \
 	fi
 
+.PHONY: licences
+licences: ## Check the licences of everything that is linked into the binary; part of unit
+	@go test -count=1 -v ./internal/test/licences
+
+# Not part of test: it asks https://vuln.go.dev what is known by now, and a test must
+# not depend on the day on which it runs. It fails where that cannot be reached.
+.PHONY: vulncheck
+vulncheck: bin/tools/govulncheck ## Check the binary's code for known vulnerabilities; VULNDB= names a copy of the database
+	@bin/tools/govulncheck $(if $(VULNDB),-db '$(VULNDB)') .
+
 ##@ Test
 
 .PHONY: test
-test: ## Run all of these: lint, verify, unit, fuzz-short, realworld, integration, e2e
+test: ## Run all of these: lint, verify, unit, fuzz-short, browser, realworld, integration, e2e
 	@internal/tools/test.sh
 
 .PHONY: unit
@@ -113,6 +127,11 @@ fuzz: ## Run each fuzzer for FUZZTIME=30s, and list them; FUZZ='Put$$' runs some
 .PHONY: fuzz-short
 fuzz-short: ## Run each fuzzer for a moment, all of them in less than a minute
 	@internal/tools/fuzz.sh short
+
+.PHONY: browser
+browser: ## Look at HTML reports in Chromium, which is installed where it is missing
+	@internal/tools/deps.sh chromium
+	@go test -C internal/test/browser -count=1 $(TESTFLAGS) ./...
 
 .PHONY: realworld
 realworld: ## Test policies against other projects' own conversions; downloads those projects
@@ -263,6 +282,11 @@ package.kustomize      := sigs.k8s.io/kustomize/kustomize/v5
 bin/tools/%: internal/tools/go.mod
 	@echo 'building $*'
 	@CGO_ENABLED=0 go build -C internal/tools -trimpath -ldflags='-s -w' -o ../../$@ $(package.$*)
+
+# A module of its own: its dependencies are not those of the other tools.
+bin/tools/govulncheck: internal/tools/vulncheck/go.mod
+	@echo 'building govulncheck'
+	@CGO_ENABLED=0 go build -C internal/tools/vulncheck -trimpath -ldflags='-s -w' -o ../../../$@ golang.org/x/vuln/cmd/govulncheck
 
 # Cheap when nothing changed, and go knows best what changed.
 .PHONY: bin/localcluster
