@@ -225,5 +225,5 @@ type Progress struct {
 	// Predicted objects were refused when they were tried without writing.
 	Predicted, Failures []v1alpha1.MigrationFailure
 
-	Started  *metav1.Time
+	Started *metav1.Time
 }
