@@ -27,6 +27,9 @@ TESTFLAGS ?=
 # More flags for the benchmarks, such as -time=2s.
 BENCHFLAGS ?=
 
+# Where the vulnerability database is, such as file:///a/copy; empty for Go's own.
+VULNDB    ?=
+
 # How long each fuzzer runs, and a regular expression for their names.
 FUZZTIME  ?= 30s
 FUZZ      ?= .
@@ -47,7 +50,7 @@ export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 
 ARCHES    ?= amd64 arm64
 
 # Everything that a command of this file writes and that is committed.
-GENERATED := api/README.md bundle '*zz_generated.*' config/crd/bases config/rbac/role.yaml config/rbac/grants/role.yaml config/rbac/audit/role.yaml '*go.mod' '*go.sum'
+GENERATED := api/README.md api/docs/commands.md bundle '*zz_generated.*' config/crd/bases config/rbac/role.yaml config/rbac/grants/role.yaml config/rbac/audit/role.yaml '*go.mod' '*go.sum'
 
 export CLUSTER IMG
 
@@ -69,6 +72,10 @@ api-reference: bin/tools/crd-ref-docs ## Generate api/README.md from the API typ
 	@bin/tools/crd-ref-docs --log-level=ERROR --source-path=api --max-depth=20 --renderer=markdown \
 		--config=internal/tools/api-reference/config.yaml --templates-dir=internal/tools/api-reference --output-path=api/README.md
 
+.PHONY: cli-reference
+cli-reference: ## Generate api/docs/commands.md from the commands
+	@mkdir -p bin && go run ./internal/test/pages/commands > bin/commands.md && mv bin/commands.md api/docs/commands.md
+
 .PHONY: bundle
 bundle: ## Generate bundle/ for OLM; of a release with BUNDLE_VERSION=, BUNDLE_IMG= and BUNDLE_REPLACES=
 	@go run -C internal/tools/bundle . -root=../../.. -output=../../../bundle \
@@ -87,10 +94,11 @@ lint: bin/tools/golangci-lint ## Check the code's style, and that imports point 
 	@bin/tools/golangci-lint run
 	@cd internal/test/realworld && ../../../bin/tools/golangci-lint run
 	@cd internal/test/certmanager && ../../../bin/tools/golangci-lint run
+	@cd internal/test/browser && ../../../bin/tools/golangci-lint run
 	@cd internal/tools/bundle && ../../../bin/tools/golangci-lint run
 
 .PHONY: verify
-verify: generate manifests api-reference tidy bundle ## Check that everything generated is up to date and committed
+verify: generate manifests api-reference cli-reference tidy bundle ## Check that everything generated is up to date and committed
 	@stale=$$(git ls-files --modified --others --exclude-standard -- $(GENERATED)); \
 	if [[ -n $$stale ]]; then \
 		git --no-pager diff -- $(GENERATED) | head -n 400 || true; \
@@ -98,10 +106,20 @@ verify: generate manifests api-reference tidy bundle ## Check that everything ge
 		exit 1; \
 	fi
 
+.PHONY: licences
+licences: ## Check the licences of everything that is linked into the binary; part of unit
+	@go test -count=1 -v ./internal/test/licences
+
+# Not part of test: it asks https://vuln.go.dev what is known by now, and a test must
+# not depend on the day on which it runs. It fails where that cannot be reached.
+.PHONY: vulncheck
+vulncheck: bin/tools/govulncheck ## Check the binary's code for known vulnerabilities; VULNDB= names a copy of the database
+	@bin/tools/govulncheck $(if $(VULNDB),-db '$(VULNDB)') .
+
 ##@ Test
 
 .PHONY: test
-test: ## Run all of these: lint, verify, unit, fuzz-short, realworld, integration, e2e
+test: ## Run all of these: lint, verify, unit, fuzz-short, browser, realworld, integration, e2e
 	@internal/tools/test.sh
 
 .PHONY: unit
@@ -116,6 +134,11 @@ fuzz: ## Run each fuzzer for FUZZTIME=30s, and list them; FUZZ='Put$$' runs some
 .PHONY: fuzz-short
 fuzz-short: ## Run each fuzzer for a moment, all of them in less than a minute
 	@internal/tools/fuzz.sh short
+
+.PHONY: browser
+browser: ## Look at HTML reports in Chromium, which is installed where it is missing
+	@internal/tools/deps.sh chromium
+	@go test -C internal/test/browser -count=1 $(TESTFLAGS) ./...
 
 .PHONY: realworld
 realworld: ## Test policies against other projects' own conversions; downloads those projects
@@ -293,6 +316,11 @@ package.kustomize      := sigs.k8s.io/kustomize/kustomize/v5
 bin/tools/%: internal/tools/go.mod
 	@echo 'building $*'
 	@CGO_ENABLED=0 go build -C internal/tools -trimpath -ldflags='-s -w' -o ../../$@ $(package.$*)
+
+# A module of its own: its dependencies are not those of the other tools.
+bin/tools/govulncheck: internal/tools/vulncheck/go.mod
+	@echo 'building govulncheck'
+	@CGO_ENABLED=0 go build -C internal/tools/vulncheck -trimpath -ldflags='-s -w' -o ../../../$@ golang.org/x/vuln/cmd/govulncheck
 
 # Cheap when nothing changed, and go knows best what changed.
 .PHONY: bin/localcluster

@@ -17,6 +17,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/tracing"
 )
 
 // fieldOwner of every server-side apply.
@@ -27,7 +28,8 @@ const fieldOwner = client.FieldOwner(plan.ManagedBy)
 // observes.
 func (r *ConversionPolicyReconciler) apply(ctx context.Context, policy *v1alpha1.ConversionPolicy, steps []plan.Step) error {
 	for _, step := range steps {
-		if err := r.do(ctx, policy, step); err != nil {
+		err := tracing.Span(ctx, spanOf(step), func(ctx context.Context) error { return r.do(ctx, policy, step) })
+		if err != nil {
 			return fmt.Errorf("%s: %w", describe(step), err)
 		}
 	}

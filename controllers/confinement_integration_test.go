@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -197,6 +198,20 @@ func TestConfinementKeepsWhatOthersMade(t *testing.T) {
 			err := write()
 			return apierrors.IsInvalid(err) && strings.Contains(err.Error(), "the operator may change only"), fmt.Sprint(err)
 		})
+	}
+	for _, name := range []string{"conversion-operator", "conversion-operator-converter"} {
+		account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: name}}
+		for what, write := range map[string]func() error{
+			"delete": func() error { return manager.Delete(t.Context(), account.DeepCopy(), client.DryRunAll) },
+			"annotate": func() error {
+				return manager.Patch(t.Context(), account.DeepCopy(), client.RawPatch(mergePatch, []byte(`{"metadata":{"annotations":{"conversion-operator.io/priority-level":"exempt"}}}`)), client.DryRunAll)
+			},
+		} {
+			eventually(t, "refused: "+what+" "+name, func() (bool, string) {
+				err := write()
+				return apierrors.IsInvalid(err) && strings.Contains(err.Error(), "the operator may"), fmt.Sprint(err)
+			})
+		}
 	}
 	policy := create(t, `{metadata: {name: "crontabs.spec.confined.example.com"}, spec: {suspend: true, converter: {none: {}}}}`, &v1alpha1.ConversionPolicy{})
 	t.Cleanup(func() { must(t, client.IgnoreNotFound(cluster.Delete(context.WithoutCancel(t.Context()), policy))) })

@@ -10,14 +10,22 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	eventsclient "k8s.io/client-go/kubernetes/typed/events/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -25,31 +33,43 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan"
 )
 
-// install creates what a file of config/rbac has.
-func install(t *testing.T, path ...string) []client.Object {
+// installAll creates what files of config/rbac have, and returns how to remove it.
+func installAll(t *testing.T, files ...string) func() {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(append([]string{"..", "config", "rbac"}, path...)...))
-	must(t, err)
 	var installed []client.Object
-	for document := range strings.SplitSeq(strings.TrimPrefix(string(text), "---\n"), "\n---\n") {
-		object := &unstructured.Unstructured{}
-		must(t, yaml.UnmarshalStrict([]byte(document), &object.Object))
-		must(t, cluster.Create(t.Context(), object))
-		installed = append(installed, object)
+	for _, file := range files {
+		text, err := os.ReadFile(filepath.Join("..", "config", "rbac", file))
+		must(t, err)
+		for document := range strings.SplitSeq(strings.TrimPrefix(string(text), "---\n"), "\n---\n") {
+			object := &unstructured.Unstructured{}
+			must(t, yaml.UnmarshalStrict([]byte(document), &object.Object))
+			must(t, cluster.Create(t.Context(), object))
+			installed = append(installed, object)
+		}
 	}
-	return installed
+	return func() {
+		for _, object := range installed {
+			must(t, cluster.Delete(t.Context(), object))
+		}
+	}
+}
+
+// as is the client of a user, who has what RBAC gives them.
+func as(t *testing.T, user string, groups ...string) client.Client {
+	t.Helper()
+	config := rest.CopyConfig(direct)
+	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: append(groups, "system:authenticated")}
+	theirs, err := client.New(config, client.Options{Scheme: cluster.Scheme()})
+	must(t, err)
+	return theirs
 }
 
 // TestGrants: a manager finds out that it may not grant, and what others have
 // granted; the commands that it asks for are all that it takes.
 func TestGrants(t *testing.T) {
-	install(t, "role.yaml")
-	install(t, "role_binding.yaml")
-	config := rest.CopyConfig(direct)
-	config.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:" + system + ":conversion-operator",
-		Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + system, "system:authenticated"}}
-	asItself, err := client.New(config, client.Options{Scheme: cluster.Scheme()})
-	must(t, err)
+	uninstall := installAll(t, "role.yaml", "role_binding.yaml")
+	defer uninstall()
+	asItself := as(t, "system:serviceaccount:"+system+":conversion-operator", "system:serviceaccounts", "system:serviceaccounts:"+system)
 	crd := create(t, manifest("manual.grants.example.com", "v1beta1", "v1"), &apiextensionsv1.CustomResourceDefinition{})
 	policy := &v1alpha1.ConversionPolicy{ObjectMeta: metav1.ObjectMeta{Name: crd.Name}}
 	migrate, read, clearing := plan.Grants(plan.Observed{CRD: crd, Policy: policy})
@@ -80,10 +100,103 @@ func TestGrants(t *testing.T) {
 			return may && err == nil, fmt.Sprint(may, err)
 		})
 	}
-	grants := append(install(t, "grants", "role.yaml"), install(t, "grants", "role_binding.yaml")...)
+	withdraw := installAll(t, "grants/role.yaml", "grants/role_binding.yaml")
 	mayGrant(true)
-	for _, object := range grants {
-		must(t, cluster.Delete(t.Context(), object))
-	}
+	withdraw()
 	mayGrant(false)
+}
+
+// TestTwoManagers: what one has made, another finds there, with the manager's own
+// rights; what somebody else has made it does not take.
+func TestTwoManagers(t *testing.T) {
+	uninstall := installAll(t, "role.yaml", "role_binding.yaml")
+	defer uninstall()
+	itself := as(t, "system:serviceaccount:"+system+":conversion-operator", "system:serviceaccounts")
+	first := &ConversionPolicyReconciler{Client: itself, Live: itself}
+	made := func(labels map[string]string, name string) []client.Object {
+		meta := metav1.ObjectMeta{Namespace: system, Name: name, Labels: labels}
+		job := &batchv1.Job{ObjectMeta: meta}
+		job.Spec.Template.Spec = corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "a", Image: "a"}}}
+		return []client.Object{job, &corev1.Secret{ObjectMeta: meta}}
+	}
+	ours := map[string]string{plan.ManagedByLabel: plan.ManagedBy, plan.InstanceLabel: "two"}
+	for range 2 {
+		for _, object := range made(ours, "two-managers") {
+			eventually(t, fmt.Sprintf("%T is there", object), func() (bool, string) {
+				err := first.createOnce(t.Context(), object.DeepCopyObject().(client.Object)) //nolint:forcetypeassert // a copy is of the same type
+				return err == nil, fmt.Sprint(err)
+			})
+		}
+	}
+	for i, object := range made(nil, "of-others") {
+		must(t, cluster.Create(t.Context(), object))
+		if err := first.createOnce(t.Context(), made(ours, "of-others")[i]); err == nil || !strings.Contains(err.Error(), "exists without the labels") {
+			t.Errorf("%T of somebody else is taken: %v", object, err)
+		}
+	}
+}
+
+// TestPeople: who may look at policies may not write them, and who may write them
+// may not end a conversion.
+func TestPeople(t *testing.T) {
+	uninstall := installAll(t, "people.yaml")
+	defer uninstall()
+	policy := &v1alpha1.ConversionPolicy{ObjectMeta: metav1.ObjectMeta{Name: "crontabs.people.example.com"}}
+	policy.Spec.Converter.None = &v1alpha1.NoneConverter{}
+	policy.Spec.Suspend = true
+	must(t, cluster.Create(t.Context(), policy))
+	defer func() { must(t, client.IgnoreNotFound(cluster.Delete(t.Context(), policy))) }()
+	for role, may := range map[string]struct{ look, write, end bool }{
+		"view":  {look: true},
+		"edit":  {look: true, write: true},
+		"admin": {look: true, write: true, end: true},
+	} {
+		t.Run(role, func(t *testing.T) {
+			name := "conversion-operator-policies-" + role
+			binding := &rbacv1.ClusterRoleBinding{
+				ObjectMeta: metav1.ObjectMeta{Name: name},
+				RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
+				Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: role}},
+			}
+			must(t, cluster.Create(t.Context(), binding))
+			defer func() { must(t, cluster.Delete(t.Context(), binding)) }()
+			them := as(t, role)
+			eventually(t, "the role is in force", func() (bool, string) {
+				err := them.Get(t.Context(), client.ObjectKeyFromObject(policy), &v1alpha1.ConversionPolicy{})
+				return err == nil, fmt.Sprint(err)
+			})
+			look := them.List(t.Context(), &v1alpha1.ConversionPolicyList{})
+			write := them.Patch(t.Context(), policy.DeepCopy(), client.RawPatch(mergePatch, []byte(`{"metadata":{"labels":{"a":"b"}}}`)), client.DryRunAll)
+			end := them.Delete(t.Context(), policy.DeepCopy(), client.DryRunAll)
+			status := them.Status().Patch(t.Context(), policy.DeepCopy(), client.RawPatch(mergePatch, []byte(`{"status":{"armedCRD":"b"}}`)), client.DryRunAll)
+			got := []bool{look == nil, write == nil, end == nil, status == nil}
+			if diff := cmp.Diff([]bool{may.look, may.write, may.end, false}, got); diff != "" {
+				t.Errorf("may look, write, end it, write its status (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestEventsRepeat: the manager counts an event that repeats, by its own rights.
+func TestEventsRepeat(t *testing.T) {
+	uninstall := installAll(t, "role.yaml", "role_binding.yaml")
+	defer uninstall()
+	itself := rest.CopyConfig(direct)
+	itself.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:" + system + ":conversion-operator",
+		Groups: []string{"system:serviceaccounts", "system:authenticated"}}
+	api, err := eventsclient.NewForConfig(itself)
+	must(t, err)
+	broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: api})
+	broadcaster.StartRecordingToSink(t.Context().Done())
+	defer broadcaster.Shutdown()
+	recorder := broadcaster.NewRecorder(cluster.Scheme(), "repeats")
+	crd := create(t, manifest("repeats.grants.example.com", "v1"), &apiextensionsv1.CustomResourceDefinition{})
+	eventually(t, "the event is counted", func() (bool, string) {
+		recorder.Eventf(crd, nil, corev1.EventTypeNormal, "Repeats", "Repeating", "again")
+		list := &eventsv1.EventList{}
+		must(t, cluster.List(t.Context(), list))
+		return slices.ContainsFunc(list.Items, func(event eventsv1.Event) bool {
+			return event.Reason == "Repeats" && event.Series != nil
+		}), fmt.Sprint(len(list.Items), " events")
+	})
 }

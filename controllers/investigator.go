@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
@@ -68,17 +69,18 @@ func (i *Investigator) observe(observed *plan.Observed) {
 
 // do starts an inquiry, and does not wait for it.
 func (i *Investigator) do(policy string, step plan.Step) {
+	lasting := ctrl.LoggerInto(i.lasting, ctrl.LoggerFrom(i.lasting).WithValues("policy", policy))
 	switch step := step.(type) {
 	case plan.TakeSamples:
-		i.samples.ask(i.lasting, policy, step.Subject, func(ctx context.Context) plan.Inquiry { return i.TakeSamples(ctx, step) })
+		i.samples.ask(lasting, policy, step.Subject, func(ctx context.Context) plan.Inquiry { return i.TakeSamples(ctx, step) })
 	case plan.AskAPIServer:
-		i.apiServer.ask(i.lasting, policy, step.Subject, func(ctx context.Context) plan.Inquiry { return i.AskAPIServer(ctx, step) })
+		i.apiServer.ask(lasting, policy, step.Subject, func(ctx context.Context) plan.Inquiry { return i.AskAPIServer(ctx, step) })
 	case plan.CountWrites:
-		i.writes.ask(i.lasting, policy, step.Subject, func(ctx context.Context) plan.Inquiry { return i.CountWrites(ctx, step) })
+		i.writes.ask(lasting, policy, step.Subject, func(ctx context.Context) plan.Inquiry { return i.CountWrites(ctx, step) })
 	case plan.ReadRequests:
-		i.requests.ask(i.lasting, policy, step.Subject, func(ctx context.Context) plan.Inquiry { return i.ReadRequests(ctx, step) })
+		i.requests.ask(lasting, policy, step.Subject, func(ctx context.Context) plan.Inquiry { return i.ReadRequests(ctx, step) })
 	case plan.ClearManagedFields:
-		i.clearing.ask(i.lasting, policy, step.Subject, func(ctx context.Context) plan.Inquiry { return i.ClearManagedFields(ctx, step) })
+		i.clearing.ask(lasting, policy, step.Subject, func(ctx context.Context) plan.Inquiry { return i.ClearManagedFields(ctx, step) })
 	}
 }
 

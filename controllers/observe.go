@@ -20,10 +20,21 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/tracing"
 )
 
 // observe reads everything that a decision depends on.
-func (r *ConversionPolicyReconciler) observe(ctx context.Context, policy *v1alpha1.ConversionPolicy) (plan.Observed, error) {
+func (r *ConversionPolicyReconciler) observe(ctx context.Context, policy *v1alpha1.ConversionPolicy) (observed plan.Observed, err error) {
+	err = tracing.Span(ctx, "observe", func(ctx context.Context) error {
+		observed, err = r.look(ctx, policy)
+		return err
+	})
+	noteObserved(ctx, observed)
+	return observed, err
+}
+
+// look reads, and asks the converter pods.
+func (r *ConversionPolicyReconciler) look(ctx context.Context, policy *v1alpha1.ConversionPolicy) (plan.Observed, error) {
 	observed := plan.Observed{Settings: r.Settings, Now: r.Now(), Policy: policy}
 	for _, read := range []func(context.Context, *plan.Observed) error{
 		r.observeCRD, r.observeCertificates, r.observePlans, r.observeDeployment, r.observeImages,

@@ -15,6 +15,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/tracing"
 )
 
 // ConversionPolicyReconciler reconciles ConversionPolicies.
@@ -35,6 +36,8 @@ type ConversionPolicyReconciler struct {
 	Authorizer Authorizer
 	// Now is the clock.
 	Now func() time.Time
+	// Tracer of reconciliations and their steps.
+	Tracer tracing.Tracer
 
 	orphans orphans
 }
@@ -47,7 +50,15 @@ type ConversionPolicyReconciler struct {
 //  4. report the status, and events of what changed in it
 //
 // Of a policy that is gone something may be left: that is tended (orphan.go).
-func (r *ConversionPolicyReconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+func (r *ConversionPolicyReconciler) Reconcile(ctx context.Context, request ctrl.Request) (result ctrl.Result, err error) {
+	err = r.Tracer.Trace(ctx, "reconcile", func(ctx context.Context) error {
+		result, err = r.reconcile(ctx, request)
+		return err
+	}, tracing.Policy.String(request.Name))
+	return result, err
+}
+
+func (r *ConversionPolicyReconciler) reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	policy := &v1alpha1.ConversionPolicy{}
 	err := r.Client.Get(ctx, request.NamespacedName, policy)
 	if apierrors.IsNotFound(err) {
@@ -63,7 +74,7 @@ func (r *ConversionPolicyReconciler) Reconcile(ctx context.Context, request ctrl
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	decided := plan.Make(observed)
+	decided := decide(ctx, observed)
 	applyErr := r.apply(ctx, policy, decided.Steps)
 	reportErr := r.report(ctx, policy, decided.Status, applyErr)
 

@@ -5,7 +5,6 @@ package controllers
 
 import (
 	"context"
-	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,11 +17,18 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/tracing"
 )
 
 // report writes the status once, where it changed, and then an event for every
 // condition that did. A conflict is no news for users: the next look decides anew.
 func (r *ConversionPolicyReconciler) report(
+	ctx context.Context, policy *v1alpha1.ConversionPolicy, status v1alpha1.ConversionPolicyStatus, applyErr error,
+) error {
+	return tracing.Span(ctx, "report", func(ctx context.Context) error { return r.writeStatus(ctx, policy, status, applyErr) })
+}
+
+func (r *ConversionPolicyReconciler) writeStatus(
 	ctx context.Context, policy *v1alpha1.ConversionPolicy, status v1alpha1.ConversionPolicyStatus, applyErr error,
 ) error {
 	if applyErr != nil && !apierrors.IsConflict(applyErr) {
@@ -37,23 +43,23 @@ func (r *ConversionPolicyReconciler) report(
 	if err := r.Client.Status().Patch(ctx, policy, patch); err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	r.announce(policy, before.Status.Conditions, status.Conditions)
-	r.announceRun(policy, plan.RunEvents(before.Status, status))
+	r.announce(policy, plan.Events(before.Status, status))
 	return nil
 }
 
-// announceRun tells what happened to a migration, on the policy and where the
-// author of the CustomResourceDefinition looks.
-func (r *ConversionPolicyReconciler) announceRun(policy *v1alpha1.ConversionPolicy, happened []plan.RunEvent) {
+// announce tells what happened, on the policy and, where it concerns the author of
+// the CustomResourceDefinition, there.
+func (r *ConversionPolicyReconciler) announce(policy *v1alpha1.ConversionPolicy, happened []plan.Event) {
 	for _, event := range happened {
 		kind := corev1.EventTypeNormal
 		if event.Warning {
 			kind = corev1.EventTypeWarning
 		}
-		crd := &apiextensionsv1.CustomResourceDefinition{
-			ObjectMeta: metav1.ObjectMeta{Name: policy.Name, UID: policy.Status.Migration.CRDUID}}
-		r.Recorder.Eventf(policy, nil, kind, event.Reason, "Migrate", "%s", shorten(event.Note))
-		r.Recorder.Eventf(crd, policy, kind, event.Reason, "Migrate", "%s", shorten(event.Note))
+		r.Recorder.Eventf(policy, nil, kind, event.Reason, event.Action, "%s", shorten(event.Note))
+		if event.CRD != "" {
+			crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: policy.Name, UID: event.CRD}}
+			r.Recorder.Eventf(crd, policy, kind, event.Reason, event.Action, "%s", shorten(event.Note))
+		}
 	}
 }
 
@@ -71,67 +77,14 @@ func explain(status *v1alpha1.ConversionPolicyStatus, policy *v1alpha1.Conversio
 	}
 }
 
-// announce makes one event for every condition that changed its status or reason.
-func (r *ConversionPolicyReconciler) announce(policy *v1alpha1.ConversionPolicy, before, after []metav1.Condition) {
-	for _, condition := range after {
-		old := apimeta.FindStatusCondition(before, condition.Type)
-		changed := old == nil || old.Status != condition.Status || old.Reason != condition.Reason
-		if changed && !repeats(condition, after) {
-			r.Recorder.Eventf(policy, nil, severity(condition, after), condition.Reason, condition.Type, "%s", note(condition))
-		}
-	}
-}
-
 // warn says something where the authors of both look.
 func (r *ConversionPolicyReconciler) warn(policy *v1alpha1.ConversionPolicy, step plan.Warn) {
 	r.Recorder.Eventf(policy, step.CRD, corev1.EventTypeWarning, step.Reason, "Warn", "%s", shorten(step.Note))
 	r.Recorder.Eventf(step.CRD, policy, corev1.EventTypeWarning, step.Reason, "Warn", "%s", shorten(step.Note))
 }
 
-// repeats reports whether a condition says what another one says: the summaries
-// repeat the gate that stopped, and the gates behind it only that they wait.
-func repeats(condition metav1.Condition, all []metav1.Condition) bool {
-	switch condition.Type {
-	case v1alpha1.ReconcilingCondition, v1alpha1.StalledCondition:
-		return true
-	case v1alpha1.ReadyCondition:
-		return slices.ContainsFunc(v1alpha1.Gates, func(gate string) bool {
-			found := apimeta.FindStatusCondition(all, gate)
-			return found != nil && found.Reason == condition.Reason
-		})
-	}
-	return slices.Contains(toldOtherwise, condition.Reason)
-}
-
-// toldOtherwise are the reasons of conditions that have no event: they say
-// nothing, or events of their own have told, of drift (apply_drift.go), with who it
-// was, and of migration runs.
-var toldOtherwise = []string{
-	v1alpha1.ReasonNotEvaluated, v1alpha1.ReasonConversionDrifted, v1alpha1.ReasonConversionContested,
-	v1alpha1.ReasonVersionsDrifted, v1alpha1.ReasonVersionsContested,
-	v1alpha1.ReasonMigrating, v1alpha1.ReasonMigrationPaused, v1alpha1.ReasonPruning, v1alpha1.ReasonMigrated,
-	v1alpha1.ReasonObjectsFailed, v1alpha1.ReasonMigrationFailed,
-}
-
-// severity is Warning for what does not go on by itself.
-func severity(condition metav1.Condition, all []metav1.Condition) string {
-	if condition.Type == v1alpha1.DeletionBlockedCondition ||
-		condition.Status == metav1.ConditionFalse && apimeta.IsStatusConditionTrue(all, v1alpha1.StalledCondition) {
-		return corev1.EventTypeWarning
-	}
-	return corev1.EventTypeNormal
-}
-
 // maxNote is the API server's limit on an event's note, in bytes.
 const maxNote = 1024
-
-func note(condition metav1.Condition) string {
-	text := condition.Type + " is " + string(condition.Status)
-	if condition.Message != "" {
-		text += ": " + condition.Message
-	}
-	return shorten(text)
-}
 
 // shorten cuts a text to what an event can hold.
 func shorten(text string) string {

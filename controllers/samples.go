@@ -58,7 +58,7 @@ func (r *reader) takeSamples(ctx context.Context, step plan.TakeSamples) plan.In
 	case err != nil:
 		return plan.Inquiry{Reason: v1alpha1.ReasonSampleLost, Message: err.Error(), Lost: true}
 	}
-	ctrl.LoggerFrom(ctx).Info("Converted live objects there and back", "policy", step.CRD.Name, "objects", taken)
+	ctrl.LoggerFrom(ctx).Info("Converted live objects there and back", "objects", taken)
 	return plan.Inquiry{Objects: taken}
 }
 

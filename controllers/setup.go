@@ -7,6 +7,7 @@ import (
 	"context"
 
 	cmv1 "github.com/cert-manager/cert-manager/pkg/apis/certmanager/v1"
+	"github.com/go-logr/logr"
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -132,6 +133,7 @@ func (r *ConversionPolicyReconciler) SetupWithManager(ctx context.Context, mgr c
 	policies := ctrl.NewControllerManagedBy(mgr).
 		Named("conversionpolicy").
 		WithOptions(controller.Options{MaxConcurrentReconciles: reconcilesAtOnce}).
+		WithLogConstructor(func(request *reconcile.Request) logr.Logger { return logOf(mgr.GetLogger(), request) }).
 		For(&v1alpha1.ConversionPolicy{}).
 		WatchesMetadata(definitionMetadata(), &handler.EnqueueRequestForObject{})
 	for _, child := range []client.Object{
@@ -157,6 +159,14 @@ func (r *ConversionPolicyReconciler) SetupWithManager(ctx context.Context, mgr c
 		policies = policies.WatchesRawSource(source.Channel(news, &handler.EnqueueRequestForObject{}))
 	}
 	return policies.Complete(r)
+}
+
+// logOf puts the policy on every line of its reconciliations.
+func logOf(log logr.Logger, request *reconcile.Request) logr.Logger {
+	if request == nil {
+		return log
+	}
+	return log.WithValues("policy", request.Name)
 }
 
 // tidy runs once, in the manager that leads. That it fails keeps nobody from work.

@@ -20,6 +20,7 @@ import (
 	cmv1 "github.com/cert-manager/cert-manager/pkg/apis/certmanager/v1"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	uberzap "go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -61,6 +62,8 @@ var (
 	// its bytes.
 	direct *rest.Config
 	etcd   *clientv3.Client
+	// logged is all that the manager logs.
+	logged = &diary{to: os.Stderr}
 	// kubectl is the administrator's.
 	kubectl func(args ...string) (stdout, stderr io.Reader, err error)
 )
@@ -82,7 +85,7 @@ func TestMain(m *testing.M) {
 }
 
 func run(m *testing.M) (int, error) {
-	ctrl.SetLogger(zap.New(zap.WriteTo(os.Stderr)))
+	ctrl.SetLogger(zap.New(zap.UseDevMode(true), zap.WriteTo(logged), zap.Level(zapcore.DebugLevel), zap.StacktraceLevel(zapcore.PanicLevel)))
 	environment := &envtest.Environment{
 		CRDDirectoryPaths: []string{filepath.Join("..", "config", "crd", "bases")}, ErrorIfCRDPathMissing: true,
 	}
@@ -147,6 +150,7 @@ func startManager(ctx context.Context, kubeconfig *rest.Config) (<-chan error, e
 		return nil, err
 	}
 	kubeconfig = managerConfig(kubeconfig)
+	kubeconfig.Wrap(sent.watch)
 	manager, err := ctrl.NewManager(kubeconfig, ctrl.Options{
 		Scheme: scheme, Cache: CacheOptions(system), Client: ClientOptions(), Metrics: metricsserver.Options{BindAddress: "0"}, NewClient: counting,
 	})

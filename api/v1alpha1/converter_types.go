@@ -93,9 +93,10 @@ type ImageConverter struct {
 
 	// serviceAccountName is a ServiceAccount in the operator's namespace, whose
 	// token the converter gets. Without it, the converter has no access to the API,
-	// and a conversion depends on nothing else.
+	// and a conversion depends on nothing else. It cannot be one of the operator's own.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self != 'conversion-operator' && !self.matches('-(migrate|read|clear)$')",message="belongs to the operator, whose rights a converter must not have: make a ServiceAccount of its own"
 	ServiceAccountName string `json:"serviceAccountName,omitempty"`
 
 	// conversionReviewVersions are the versions of ConversionReview that the

@@ -8,10 +8,15 @@ package cmd
 import (
 	"encoding/json"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	"github.com/conversion-operator/conversion-operator/internal/audit"
 )
@@ -42,5 +47,41 @@ func auditLive(t *testing.T, kubeconfig string) {
 	}
 	if _, stderr, err := run("audit", "--kubeconfig", kubeconfig, "--as=nobody"); ExitCode(err) != 2 || !strings.Contains(stderr, `cannot list resource "customresourcedefinitions"`) {
 		t.Errorf("%v; stderr is %q", err, stderr)
+	}
+}
+
+// auditAsItsRole audits as somebody who has the role for it and nothing else: all
+// but reads of objects is checked.
+func auditAsItsRole(t *testing.T, writer client.Client, kubeconfig string) {
+	text, err := os.ReadFile("../../config/rbac/audit/role.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	role := &rbacv1.ClusterRole{}
+	if err := yaml.UnmarshalStrict(text, role); err != nil {
+		t.Fatal(err)
+	}
+	binding := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: role.Name},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: "auditor"}},
+	}
+	for _, object := range []client.Object{role, binding} {
+		if err := writer.Create(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, test := range []struct {
+		args       []string
+		notChecked bool
+	}{{[]string{"--no-reads"}, false}, {nil, true}} {
+		stdout, stderr, err := run(append([]string{"audit", "--kubeconfig", kubeconfig, "--as=auditor", "-o=json"}, test.args...)...)
+		report := audit.Report{}
+		if err := json.Unmarshal([]byte(stdout), &report); err != nil {
+			t.Fatalf("%v; stderr is %q", err, stderr)
+		}
+		if ExitCode(err) != 1 || len(report.Findings) < 3 || len(report.NotChecked) > 0 != test.notChecked {
+			t.Errorf("%v: %d findings, not checked: %v; %v", test.args, len(report.Findings), report.NotChecked, err)
+		}
 	}
 }

@@ -27,6 +27,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/controllers"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/tracing"
 )
 
 // managerOptions are the flags of the manager subcommand.
@@ -40,6 +41,7 @@ type managerOptions struct {
 	metrics      string
 	settle       time.Duration
 	proofLasts   time.Duration
+	tracing      string
 }
 
 func newManagerCommand() *cobra.Command {
@@ -70,6 +72,7 @@ func newManagerCommand() *cobra.Command {
 			"converter pods keep the rules of before, and the next certificate authority is trusted before it is used; shorter only where nobody else writes")
 	flags.DurationVar(&options.proofLasts, "proof-lifetime", plan.DefaultProofLifetime,
 		"how long a converter pod that has proven itself is taken to answer as it did then: it is asked again after that, ten times as often during a migration")
+	tracingFlag(flags, &options.tracing)
 	return command
 }
 
@@ -83,7 +86,12 @@ func (o managerOptions) run(ctx context.Context) error {
 	if o.proofLasts < time.Second {
 		return fmt.Errorf("--proof-lifetime is %s: it must be a second at least", o.proofLasts)
 	}
-	manager, err := o.newManager()
+	traces, err := tracing.Start(ctx, tracing.Options{Endpoint: o.tracing, Service: "conversion-operator-manager", Version: versionText()})
+	if err != nil {
+		return err
+	}
+	defer traces.Stop(ctx)
+	manager, err := o.newManager(traces)
 	if err != nil {
 		return err
 	}
@@ -91,13 +99,13 @@ func (o managerOptions) run(ctx context.Context) error {
 		Client:   manager.GetClient(),
 		Live:     manager.GetAPIReader(),
 		Recorder: manager.GetEventRecorder(plan.ManagedBy),
-		Settings: plan.Settings{Namespace: o.namespace, Image: o.image, ConverterAccount: o.account, PriorityLevel: o.level,
-			Settle: o.settle, ProofLifetime: o.proofLasts},
-		Prover: controllers.NewProver(o.proofLasts),
+		Settings: o.settings(),
+		Prover:   controllers.NewProver(o.proofLasts),
 		Investigator: controllers.NewInvestigator(
 			manager.GetConfig(), manager.GetClient(), manager.GetAPIReader(), time.Now),
 		Authorizer: controllers.NewAuthorizer(manager.GetClient(), time.Now),
 		Now:        time.Now,
+		Tracer:     traces.Tracer,
 	}
 	if err := reconciler.SetupWithManager(ctx, manager); err != nil {
 		return fmt.Errorf("set up the controller: %w", err)
@@ -108,7 +116,12 @@ func (o managerOptions) run(ctx context.Context) error {
 	return manager.Start(ctx)
 }
 
-func (o managerOptions) newManager() (ctrl.Manager, error) {
+func (o managerOptions) settings() plan.Settings {
+	return plan.Settings{Namespace: o.namespace, Image: o.image, ConverterAccount: o.account, PriorityLevel: o.level,
+		Settle: o.settle, ProofLifetime: o.proofLasts, TracingEndpoint: o.tracing}
+}
+
+func (o managerOptions) newManager(traces *tracing.Tracing) (ctrl.Manager, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, cmv1.AddToScheme, v1alpha1.AddToScheme,
@@ -121,6 +134,7 @@ func (o managerOptions) newManager() (ctrl.Manager, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find the API server: %w", err)
 	}
+	kubeconfig.Wrap(traces.Transport)
 	kubeconfig.QPS = -1 // priority and fairness on the API server is the better judge
 	manager, err := ctrl.NewManager(kubeconfig, ctrl.Options{
 		Scheme:                        scheme,

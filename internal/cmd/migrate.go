@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/conversion-operator/conversion-operator/internal/migration"
+	"github.com/conversion-operator/conversion-operator/internal/tracing"
 )
 
 // migrateOptions are the flags of the migrate command.
@@ -25,6 +26,7 @@ type migrateOptions struct {
 	verify     string
 	fallback   []string
 	retry      string
+	tracing    string
 	metrics    string
 }
 
@@ -75,6 +77,7 @@ exit code means that it is worth starting again.`,
 	flags.StringSliceVar(&o.migration.OldVersions, "old-versions", nil, "other served versions, for the fallback OldVersion and to find objects that cannot be listed")
 	flags.Int64Var(&o.migration.PageSize, "page-size", 500, "objects listed at once")
 	flags.StringVar(&o.retry, "retry", "", "name of the ConfigMap of an earlier run, of which only the failed objects are migrated; everything is, if the definition changed since")
+	tracingFlag(flags, &o.tracing)
 	flags.StringVar(&o.metrics, "metrics-bind-address", defaultMetricsAddress, "address to answer Prometheus at, without TLS; 0 answers it nowhere")
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "path to a kubeconfig; empty means the pod's own ServiceAccount")
 	return cmd
@@ -146,6 +149,11 @@ func (o *migrateOptions) validateChoices() []error {
 }
 
 func (o *migrateOptions) run(ctx context.Context) error {
+	traces, err := tracing.Start(ctx, tracing.Options{Endpoint: o.tracing, Service: "conversion-operator-migrate", Version: versionText()})
+	if err != nil {
+		return err
+	}
+	defer traces.Stop(ctx)
 	config, err := o.restConfig()
 	if err != nil {
 		return err
@@ -169,6 +177,7 @@ func (o *migrateOptions) run(ctx context.Context) error {
 		Servers:     servers,
 		Checkpoints: metrics.Checkpoints(cluster),
 		Clock:       migration.SystemClock{},
+		Tracer:      traces.Tracer,
 		Metrics:     metrics,
 	}
 	if o.retry != "" {

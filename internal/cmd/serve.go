@@ -93,7 +93,7 @@ func (o *serveOptions) run(ctx context.Context) error {
 	if limit := memoryLimit(containerMemory); limit > 0 && os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(limit)
 	}
-	handler, err := o.newHandler(log)
+	handler, log, err := o.newHandler(log)
 	if err != nil {
 		return err
 	}
@@ -111,36 +111,38 @@ func (o *serveOptions) run(ctx context.Context) error {
 }
 
 // newHandler compiles the plans. Nothing listens before all of that is done, so a
-// pod that answers at all is ready for each of them.
-func (o *serveOptions) newHandler(log logr.Logger) (*webhook.Handler, error) {
+// pod that answers at all is ready for each of them. The log gets to know whose
+// objects they convert.
+func (o *serveOptions) newHandler(log logr.Logger) (*webhook.Handler, logr.Logger, error) {
 	files, err := filepath.Glob(filepath.Join(o.plans, "*.json"))
 	if err != nil {
-		return nil, fmt.Errorf("looking for plans in %s: %w", o.plans, err)
+		return nil, log, fmt.Errorf("looking for plans in %s: %w", o.plans, err)
 	}
 	if len(files) == 0 {
-		return nil, fmt.Errorf("there is no plan in %s, no file *.json: mount the compiled rules there, or correct --plans", o.plans)
+		return nil, log, fmt.Errorf("there is no plan in %s, no file *.json: mount the compiled rules there, or correct --plans", o.plans)
 	}
 	var first *conversion.Plan
 	var served []webhook.Plan
 	for _, file := range files {
 		plan, one, err := loadPlan(file)
 		if err != nil {
-			return nil, err
+			return nil, log, err
 		}
 		if first = cmp.Or(first, plan); plan.CRD != first.CRD {
-			return nil, fmt.Errorf("the plan %s is for %s, and another in %s for %s: a pod converts for one CustomResourceDefinition",
+			return nil, log, fmt.Errorf("the plan %s is for %s, and another in %s for %s: a pod converts for one CustomResourceDefinition",
 				file, plan.CRD, o.plans, first.CRD)
 		}
 		served = append(served, one)
 	}
+	log = log.WithValues("policy", first.CRD)
 	return webhook.NewHandler(served, webhook.HandlerOptions{
 		CRD:              first.CRD,
 		Group:            first.Group,
 		BuildVersion:     versionText(),
 		MaxBodyBytes:     o.maxBody,
 		MaxBytesInFlight: o.maxInFlight,
-		Log:              log.WithValues("group", first.Group, "kind", first.Kind),
-	}), nil
+		Log:              log.WithValues("kind", first.Kind),
+	}), log, nil
 }
 
 func loadPlan(file string) (*conversion.Plan, webhook.Plan, error) {

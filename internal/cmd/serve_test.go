@@ -68,7 +68,7 @@ func TestServeNeedsEveryPlan(t *testing.T) {
 func TestServeHasEveryPlan(t *testing.T) {
 	first, second := planText(t, "crontabs.example.com", "v1"), planText(t, "crontabs.example.com", "v2")
 	options := serveOptions{plans: mountPlans(t, map[string][]byte{"a.json": first, "b.json": second, "c.txt": []byte("no plan")})}
-	handler, err := options.newHandler(logr.Discard())
+	handler, _, err := options.newHandler(logr.Discard())
 	if err != nil {
 		t.Fatal(err)
 	}

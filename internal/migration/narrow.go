@@ -87,7 +87,7 @@ func (e *Engine) readElsewhere(ctx context.Context, token string, cause error) (
 	page, err := e.listElsewhere(ctx, "", metav1.ListOptions{Limit: 1, Continue: token})
 	if err != nil || page != nil {
 		for i := range itemsOf(page) {
-			logr.FromContextOrDiscard(ctx).Info("The list fails because of one object", "object", keyOf(&page.Items[i]), "message", cause.Error())
+			logr.FromContextOrDiscard(ctx).V(1).Info("The list fails because of one object", "object", keyOf(&page.Items[i]), "message", cause.Error())
 		}
 		return page, err
 	}

@@ -16,7 +16,7 @@ import (
 // patch takes two seconds.
 func TestLogTellsTheStory(t *testing.T) {
 	var lines []string
-	log := funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{})
+	log := funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{Verbosity: 1})
 	api, clock := newFakeAPI(8), newFakeClock()
 	api.onPatch = func(key string) error {
 		if err := clock.Sleep(t.Context(), 2*time.Second); err != nil {
@@ -33,13 +33,13 @@ func TestLogTellsTheStory(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{
-		`"level"=0 "msg"="Migrating stored objects" "run"="run-1" "resource"="crontabs.example.com" "version"="v1" "state"="Settling"`,
-		`"level"=0 "msg"="Every API server shows the storage version" "apiServers"=1`,
-		`"level"=0 "msg"="Waiting for writes at the old version to drain" "settle"="1m0s"`,
-		`"level"=0 "msg"="Barrier passed: writes at the old version have drained" "barrier"="108" "kind"="AllServers"`,
-		`"level"=0 "msg"="Migrating" "done"=5 "total"=8 "rewritten"=5 "current"=0 "gone"=0 "failed"=0 "perSecond"=0.5`,
-		`"level"=0 "msg"="Object failed" "object"="ns/a005" "reason"="AdmissionDenied" "message"="crontabs.example.com \"a005\" is forbidden: denied by policy" "command"="kubectl patch crontabs.v1.example.com a005 --namespace ns --type merge --patch '{}' --dry-run=server"`,
-		`"level"=0 "msg"="Migration ended with failed objects: objects at the old version remain" "total"=8 "rewritten"=7 "current"=0 "gone"=0 "failed"=1 "byFallback"=0 "verified"=0 "took"="1m18s"`,
+		`"level"=0 "msg"="Migrating stored objects" "policy"="crontabs.example.com" "run"="run-1" "resource"="crontabs.example.com" "version"="v1" "state"="Settling"`,
+		`"level"=0 "msg"="Every API server shows the storage version" "policy"="crontabs.example.com" "run"="run-1" "apiServers"=1`,
+		`"level"=0 "msg"="Waiting for writes at the old version to drain" "policy"="crontabs.example.com" "run"="run-1" "settle"="1m0s"`,
+		`"level"=0 "msg"="Barrier passed: writes at the old version have drained" "policy"="crontabs.example.com" "run"="run-1" "barrier"="108" "kind"="AllServers"`,
+		`"level"=0 "msg"="Migrating" "policy"="crontabs.example.com" "run"="run-1" "done"=5 "total"=8 "rewritten"=5 "current"=0 "gone"=0 "failed"=0 "perSecond"=0.5`,
+		`"level"=1 "msg"="Object failed" "policy"="crontabs.example.com" "run"="run-1" "object"="ns/a005" "reason"="AdmissionDenied" "message"="crontabs.example.com \"a005\" is forbidden: denied by policy" "command"="kubectl patch crontabs.v1.example.com a005 --namespace ns --type merge --patch '{}' --dry-run=server"`,
+		`"level"=0 "msg"="Migration ended with failed objects: objects at the old version remain" "policy"="crontabs.example.com" "run"="run-1" "total"=8 "rewritten"=7 "current"=0 "gone"=0 "failed"=1 "byFallback"=0 "verified"=0 "took"="1m18s" "example"="ns/a005" "reason"="AdmissionDenied" "message"="crontabs.example.com \"a005\" is forbidden: denied by policy"`,
 	}
 	if diff := cmp.Diff(want, lines); diff != "" {
 		t.Errorf("log (-want +got):\n%s", diff)

@@ -87,8 +87,10 @@ func (e *Engine) migratePage(ctx context.Context, j *journal, page *metav1.Parti
 }
 
 // report logs every failed object, and what was done in another way than usual.
+// There may be millions, so only those who ask for details are told; the record
+// has the first of them, and what they are for.
 func report(ctx context.Context, r result) {
-	log := logr.FromContextOrDiscard(ctx)
+	log := logr.FromContextOrDiscard(ctx).V(1)
 	switch {
 	case r.outcome == failed:
 		log.Info("Object failed", "object", r.object, "reason", r.reason, "message", r.message, "command", r.command)

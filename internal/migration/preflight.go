@@ -57,7 +57,7 @@ func (e *Engine) tryAll(ctx context.Context, j *journal, sample []metav1.Partial
 	err := e.each(ctx, j, sample, e.tryObject, func(r result) error {
 		if r.outcome == failed {
 			refused = append(refused, r.failure())
-			logr.FromContextOrDiscard(ctx).Info("Object is expected to fail", "object", r.object, "reason", r.reason, "message", r.message)
+			logr.FromContextOrDiscard(ctx).V(1).Info("Object is expected to fail", "object", r.object, "reason", r.reason, "message", r.message)
 		}
 		return nil
 	})

@@ -13,6 +13,8 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/conversion-operator/conversion-operator/internal/tracing"
 )
 
 // Options of a run.
@@ -47,7 +49,7 @@ type Options struct {
 	PageSize int64
 }
 
-// Engine does one run. All exported fields but Earlier and Metrics are required.
+// Engine does one run. All exported fields but Earlier, Tracer and Metrics are required.
 type Engine struct {
 	Options
 	Lister      Lister
@@ -60,6 +62,8 @@ type Engine struct {
 	// Earlier is what an earlier run saved, of which only the failed objects are to
 	// be migrated, if that is possible.
 	Earlier Checkpoints
+	// Tracer of the run and its phases.
+	Tracer tracing.Tracer
 	// Metrics are told of every object and of the patches in flight. What else they
 	// tell they have of the Patcher and the Checkpoints that they wrap.
 	Metrics *Metrics
@@ -86,7 +90,8 @@ type Engine struct {
 // ended returns no error, whatever its end: the record tells. An error means
 // that the run has not ended, and that another try goes on from the checkpoint.
 func (e *Engine) Run(ctx context.Context) (Record, error) {
-	log := logr.FromContextOrDiscard(ctx)
+	log := logr.FromContextOrDiscard(ctx).WithValues("policy", e.Pin.Name, "run", e.Options.Run)
+	ctx = logr.NewContext(ctx, log)
 	j, err := openJournal(ctx, e.Options, e.Checkpoints, e.Clock)
 	if err != nil {
 		return Record{}, err
@@ -95,10 +100,10 @@ func (e *Engine) Run(ctx context.Context) (Record, error) {
 		log.Info("The run has ended before; nothing to do", "state", j.record.State, "message", j.record.Message)
 		return j.record, nil
 	}
-	log.Info("Migrating stored objects", "run", e.Options.Run, "resource", e.Resource.GroupResource().String(), "version", e.Resource.Version, "state", j.record.State)
+	log.Info("Migrating stored objects", "resource", e.Resource.GroupResource().String(), "version", e.Resource.Version, "state", j.record.State)
 	e.prepare()
 	e.unconvertible.Store(slices.ContainsFunc(j.record.Failures, func(f Failure) bool { return f.Reason == ReasonConversionFailed }))
-	err = e.finish(ctx, j, e.migrate(ctx, j))
+	err = e.finish(ctx, j, e.traced(ctx, j))
 	if err == nil {
 		summarize(log, j.record)
 	}
@@ -122,7 +127,7 @@ func (e *Engine) migrate(ctx context.Context, j *journal) error {
 	if err := e.goOnFromEarlier(ctx, j); err != nil {
 		return err
 	}
-	if err := e.preflight(ctx, j); err != nil {
+	if err := phase(ctx, "preflight", j, e.preflight); err != nil {
 		return err
 	}
 	for {
@@ -140,20 +145,20 @@ func (e *Engine) migrate(ctx context.Context, j *journal) error {
 // rewrite passes the barrier, rewrites every object, and looks again, or does
 // what is left of that.
 func (e *Engine) rewrite(ctx context.Context, j *journal) error {
-	if err := e.passBarrier(ctx, j); err != nil {
+	if err := phase(ctx, "barrier", j, e.passBarrier); err != nil {
 		return err
 	}
 	if j.record.State == StateRunning {
-		if err := e.pass(ctx, j); err != nil {
+		if err := phase(ctx, "pages", j, e.pass); err != nil {
 			return err
 		}
 	}
 	if j.record.State == StateAuditing {
-		if err := e.audit(ctx, j); err != nil {
+		if err := phase(ctx, "audit", j, e.audit); err != nil {
 			return err
 		}
 	}
-	if err := e.verify(ctx, j); err != nil {
+	if err := phase(ctx, "verify", j, e.verify); err != nil {
 		return err
 	}
 	return e.checkPin(ctx)
@@ -166,7 +171,7 @@ func (e *Engine) repeat(ctx context.Context, j *journal, lag lagError) error {
 	}
 	e.earlier = nil
 	err := j.repeat(ctx)
-	logr.FromContextOrDiscard(ctx).Info("Beginning again with a longer wait", "object", string(lag), "settle", e.settleTime(j).String())
+	logr.FromContextOrDiscard(ctx).Info("Beginning again with a longer wait", "example", string(lag), "settle", e.settleTime(j).String())
 	return err
 }
 
@@ -185,9 +190,12 @@ func (e *Engine) finish(ctx context.Context, j *journal, err error) error {
 func summarize(log logr.Logger, r Record) {
 	took := r.CompletionTime.Sub(r.StartTime.Time)
 	log = log.WithValues("total", r.Total, "rewritten", r.Rewritten, "current", r.Current, "gone", r.Gone, "failed", r.Failed, "byFallback", r.ByFallback, "verified", r.Verified, "took", took.String())
+	if len(r.Failures) > 0 {
+		log = log.WithValues("example", r.Failures[0].Object, "reason", r.Failures[0].Reason, "message", r.Failures[0].Message)
+	}
 	switch {
 	case r.State == StateAborted:
-		log.Info("Migration aborted", "message", r.Message)
+		log.Info("Migration aborted", "cause", r.Message)
 	case r.Complete():
 		log.Info("Migration complete: every object is stored at the storage version")
 	default:

@@ -32,6 +32,7 @@ func expectCondition(t *testing.T, is v1alpha1.ConversionPolicyStatus, condition
 // checkStatus holds the field's own reading of a status against ours.
 func checkStatus(t *testing.T, policy *v1alpha1.ConversionPolicy, is v1alpha1.ConversionPolicyStatus) {
 	t.Helper()
+	checkConditions(t, policy, is)
 	object := policy.DeepCopy()
 	object.Status = is
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)

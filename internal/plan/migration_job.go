@@ -174,6 +174,9 @@ func (s *state) migrationArgs(id, storage string) []string {
 	if most := migration.MaxWritesPerSecond; most != nil {
 		args = append(args, fmt.Sprintf("--max-writes-per-second=%d", *most))
 	}
+	if to := s.Settings.TracingEndpoint; to != "" {
+		args = append(args, "--tracing-endpoint="+to)
+	}
 	old, ways := without(crds.ServedVersions(s.CRD), storage), migration.Fallback
 	if len(old) == 0 {
 		ways = without(ways, v1alpha1.MigrationFallbackOldVersion)

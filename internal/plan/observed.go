@@ -46,6 +46,8 @@ type Settings struct {
 	// ProofLifetime is how long a converter pod is taken to answer as it did when it
 	// was asked.
 	ProofLifetime time.Duration
+	// TracingEndpoint is where migration pods send traces to; empty for none.
+	TracingEndpoint string
 }
 
 // Observed is everything that a decision may depend on, read once.

@@ -11,40 +11,37 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 )
 
-// RunEvent tells of one thing that happened to a migration run.
-type RunEvent struct {
-	Reason  string
-	Note    string
-	Warning bool
-}
-
-// RunEvents are what happened between two states of a policy, in that order.
-func RunEvents(before, after v1alpha1.ConversionPolicyStatus) []RunEvent {
+// runEvents are what happened to migrations between two states of a policy, in
+// that order.
+func runEvents(before, after v1alpha1.ConversionPolicyStatus) []Event {
 	last, next := before.Migration, after.Migration
 	if next == nil {
 		return nil
 	}
-	var events []RunEvent
+	var events []Event
 	if last == nil || last.Run != next.Run || last.State != v1alpha1.MigrationRunning && next.State == v1alpha1.MigrationRunning {
-		events = append(events, RunEvent{Reason: v1alpha1.ReasonMigrationStarted,
-			Note: what(next) + "; its record is ConfigMap " + next.Record})
+		events = append(events, ofRun(next, v1alpha1.ReasonMigrationStarted, what(next)+"; its record is ConfigMap "+next.Record, false))
 		last = &v1alpha1.MigrationStatus{State: v1alpha1.MigrationRunning}
 	}
 	if last.State == v1alpha1.MigrationRunning {
 		events = append(events, whileRunning(last, next)...)
 	}
 	if pruned := missingFrom(before.CRD, after.CRD); next.State == v1alpha1.MigrationSucceeded && last.State != next.State && len(pruned) > 0 {
-		events = append(events, RunEvent{Reason: v1alpha1.ReasonStoredVersionsPruned,
-			Note: fmt.Sprintf("status.storedVersions names %s alone: removed %s after run %s", next.StorageVersion, strings.Join(pruned, ", "), next.Run)})
+		events = append(events, ofRun(next, v1alpha1.ReasonStoredVersionsPruned, fmt.Sprintf(
+			"status.storedVersions names %s alone: removed %s after run %s", next.StorageVersion, strings.Join(pruned, ", "), next.Run), false))
 	}
 	return events
 }
 
+func ofRun(run *v1alpha1.MigrationStatus, reason, note string, warning bool) Event {
+	return Event{Reason: reason, Action: "Migrate", Note: note, Warning: warning, CRD: run.CRDUID}
+}
+
 // whileRunning tells of a run that was going on what has become of it.
-func whileRunning(last, next *v1alpha1.MigrationStatus) []RunEvent {
+func whileRunning(last, next *v1alpha1.MigrationStatus) []Event {
 	counts := fmt.Sprintf("run %s: %s", next.Run, counts(next))
-	one := func(reason, note string, warning bool) []RunEvent {
-		return []RunEvent{{Reason: reason, Note: note, Warning: warning}}
+	one := func(reason, note string, warning bool) []Event {
+		return []Event{ofRun(next, reason, note, warning)}
 	}
 	switch next.State {
 	case v1alpha1.MigrationSucceeded:

@@ -4,6 +4,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 
@@ -36,7 +37,7 @@ func (c certManager) offer() offer {
 	}
 	if c.Source == nil || len(c.Source.Data) == 0 {
 		message := fmt.Sprintf("waits for cert-manager to issue Certificate %s/%s by %s %s",
-			c.Settings.Namespace, IssuedName(c.Policy.Name), c.spec.IssuerRef.Kind, c.spec.IssuerRef.Name)
+			c.Settings.Namespace, IssuedName(c.Policy.Name), cmp.Or(c.spec.IssuerRef.Kind, cmv1.IssuerKind), c.spec.IssuerRef.Name)
 		if c.Request.Message != "" {
 			message += ": " + c.Request.Message
 		}

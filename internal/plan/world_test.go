@@ -53,6 +53,8 @@ type world struct {
 	rotation v1alpha1.RotationState
 	log      strings.Builder
 	said     string
+	// events are those that users have seen, by chapters.
+	events strings.Builder
 }
 
 func newWorld(t *testing.T, policy string) *world {
@@ -91,7 +93,10 @@ func (w *world) story() string {
 }
 
 // say starts a chapter: somebody does something.
-func (w *world) say(text string) { w.tell("\n# %s", text) }
+func (w *world) say(text string) {
+	w.tell("\n# %s", text)
+	fmt.Fprintf(&w.events, "\n# %s\n", text)
+}
 
 // applyCRD creates or changes the CustomResourceDefinition as the API server would.
 func (w *world) applyCRD(text string) {
@@ -130,11 +135,12 @@ func (w *world) settle() {
 	for range 50 {
 		w.observed.Now = w.observed.Now.Add(time.Second)
 		decided := w.plan()
-		before := w.snapshot()
+		before, news := w.snapshot(), w.eventsOf(decided)
 		w.tellSteps(decided.Steps)
 		w.tellReady(decided.Status)
 		w.carryOut(decided)
 		if w.snapshot() == before {
+			w.expectNothingNew(news)
 			return
 		}
 	}
@@ -147,8 +153,9 @@ func (w *world) carryOut(decided plan.Plan) {
 	for _, step := range decided.Steps {
 		w.do(step)
 	}
-	if w.tellsRuns {
-		for _, event := range plan.RunEvents(w.observed.Policy.Status, decided.Status) {
+	for _, event := range w.eventsOf(decided) {
+		fmt.Fprintln(&w.events, toldEvent(event))
+		if w.tellsRuns && event.Action == "Migrate" {
 			w.tell("  event %s: %s", event.Reason, event.Note)
 		}
 	}

@@ -1,18 +1,20 @@
 #!/usr/bin/env bash
 # deps.sh THING... installs those of the named programs that are missing, where
 # it can: as root, where apt-get is there. Elsewhere it names all of them in one
-# error. The thing image-builder is any of buildah, podman and docker.
+# error. The thing image-builder is any of buildah, podman and docker; chromium is
+# that browser under any of its names.
 #
 # With nothing to do it says nothing.
 set -euo pipefail
 here=$(dirname "$0")
 
 # What Debian calls the package of a program.
-declare -A package=([runc]=runc [ip]=iproute2 [image-builder]=buildah)
+declare -A package=([runc]=runc [ip]=iproute2 [image-builder]=buildah [chromium]=chromium-headless-shell)
 
 present() {
   case $1 in
   image-builder) "$here/image.sh" builder >/dev/null ;;
+  chromium) command -v chromium-headless-shell chromium chromium-browser google-chrome >/dev/null ;;
   *) command -v "$1" >/dev/null ;;
   esac
 }

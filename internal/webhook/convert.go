@@ -177,7 +177,8 @@ func (x *exchange) fail(failure failure, cause error) {
 }
 
 func (x *exchange) answerFailure() {
-	x.handler.options.Log.Info("Conversion failed", "uid", string(x.review.uid), "desiredAPIVersion", string(x.review.desired),
+	h := x.handler
+	h.options.Log.V(h.examples.level(time.Now())).Info("Conversion failed", "uid", string(x.review.uid), "desiredAPIVersion", string(x.review.desired),
 		"converted", x.count, "error", x.cause.Error())
 	x.out = appendFailure(appendHead(x.out[:0], &x.review), x.cause.Error())
 }

@@ -89,7 +89,8 @@ type HandlerOptions struct {
 	// bodies, and answers of the same size. Calls beyond it wait, and are answered
 	// with 429 when that takes too long. Zero means DefaultMaxBytesInFlight.
 	MaxBytesInFlight int64
-	// Log receives one line for every conversion that fails.
+	// Log receives one line for every conversion that fails, at debug level but for
+	// one a minute.
 	Log logr.Logger
 }
 
@@ -106,6 +107,7 @@ type Handler struct {
 	targets  map[string]*target
 	mux      *http.ServeMux
 	draining atomic.Bool
+	examples examples
 }
 
 // NewHandler returns a Handler that converts by the plan that a call's path names.

@@ -42,7 +42,12 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, "the operator could not be installed:", err)
 		os.Exit(1)
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	if err := checkRights(); err != nil {
+		fmt.Fprintln(os.Stderr, "the operator's rights are not what it needs:\n"+err.Error())
+		code = 1
+	}
+	os.Exit(code)
 }
 
 func connect() error {

@@ -1,0 +1,217 @@
+//go:build integration
+
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/plan"
+)
+
+// requests are those that change something.
+type requests struct {
+	mu   sync.Mutex
+	sent []string
+}
+
+// sent are all requests of the manager that change something: whatever client
+// they came from.
+var sent requests
+
+func (r *requests) watch(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(request *http.Request) (*http.Response, error) {
+		if request.Method != http.MethodGet {
+			r.mu.Lock()
+			r.sent = append(r.sent, request.Method+" "+request.URL.Path)
+			r.mu.Unlock()
+		}
+		return next.RoundTrip(request)
+	})
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return f(request) }
+
+// about are the requests since some moment whose path names one of the policies, or
+// one of their children.
+func (r *requests) about(policies []string, since int) []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(r.sent[since:]), func(path string) bool {
+		return !slices.ContainsFunc(policies, func(policy string) bool {
+			return strings.Contains(path, policy) || strings.Contains(path, plan.ChildName(policy))
+		})
+	})
+}
+
+func (r *requests) count() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.sent)
+}
+
+// TestIdle: policies that have arrived somewhere, also at a failure, are written no
+// more, and neither is anything else on their behalf. Nor do they make events.
+func TestIdle(t *testing.T) {
+	policies := settled(t)
+	for _, policy := range policies {
+		eventually(t, policy+" is at rest", func() (bool, string) {
+			before := sent.count()
+			look(t, []string{policy})
+			wrote := sent.about([]string{policy}, before)
+			return len(wrote) == 0, fmt.Sprint(wrote)
+		})
+	}
+	t.Run("the manager that runs", func(t *testing.T) {
+		before := sent.count()
+		for range 5 {
+			look(t, policies)
+		}
+		if wrote := sent.about(policies, before); len(wrote) > 0 {
+			t.Errorf("it writes:\n%s", strings.Join(wrote, "\n"))
+		}
+	})
+	t.Run("one that starts, for an hour by its clock", func(t *testing.T) { idleHour(t, policies) })
+}
+
+// settled makes policies of many states, and waits for these.
+func settled(t *testing.T) []string {
+	t.Helper()
+	const rules = `{hub: v1, spokes: [{version: v1beta1, rules: [%s]}]}`
+	var names []string
+	add := func(group string, versions []string, text, reason string) {
+		t.Helper()
+		if versions != nil {
+			create(t, manifest(group, versions...), &apiextensionsv1.CustomResourceDefinition{})
+		}
+		create(t, text, &v1alpha1.ConversionPolicy{})
+		name := "crontabs." + group
+		if reason == v1alpha1.ReasonArmedAhead {
+			pods.run(t, name)
+		}
+		names = append(names, name)
+		eventually(t, name+" is "+reason, func() (bool, string) {
+			ready := apimeta.FindStatusCondition(getPolicy(t, name).Status.Conditions, v1alpha1.ReadyCondition)
+			return ready != nil && ready.Reason == reason, fmt.Sprint(ready)
+		})
+	}
+	one, both := []string{"v1beta1"}, []string{"v1beta1", "v1"}
+	add("ready.idle.example.com", one, policy("ready.idle.example.com"), v1alpha1.ReasonArmedAhead)
+	add("broken.idle.example.com", both,
+		policyWith("broken.idle.example.com", fmt.Sprintf(rules, `{move: {from: .hostPort, to: .replicas}}`)), v1alpha1.ReasonInvalidRules)
+	add("absent.idle.example.com", nil, policy("absent.idle.example.com"), v1alpha1.ReasonCRDNotFound)
+	add("pending.idle.example.com", one, policy("pending.idle.example.com"), v1alpha1.ReasonRollingOut)
+	add("equal.idle.example.com", one,
+		"metadata: {name: crontabs.equal.idle.example.com}\nspec: {converter: {none: {}}}", v1alpha1.ReasonSucceeded)
+	add("differs.idle.example.com", both,
+		"metadata: {name: crontabs.differs.idle.example.com}\nspec: {converter: {none: {}}}", v1alpha1.ReasonSchemasDiffer)
+	add("suspended.idle.example.com", both,
+		strings.Replace(policy("suspended.idle.example.com"), "spec: {", "spec: {suspend: true, ", 1), v1alpha1.ReasonSuspended)
+	add("elsewhere.idle.example.com", both,
+		"metadata: {name: crontabs.elsewhere.idle.example.com}\nspec: {converter: {service: {namespace: nowhere, name: converter}}, certificates: {secret: {name: nothing}}}",
+		v1alpha1.ReasonSecretNotFound)
+	return names
+}
+
+// look makes the manager look at policies, by a change that means nothing, and
+// waits until it has.
+func look(t *testing.T, policies []string) {
+	t.Helper()
+	before := reconciliations(t)
+	for _, name := range policies {
+		patch := fmt.Sprintf(`{"metadata":{"annotations":{"looked":"%d"}}}`, time.Now().UnixNano())
+		must(t, cluster.Patch(t.Context(), getPolicy(t, name), client.RawPatch(mergePatch, []byte(patch))))
+	}
+	eventually(t, "the manager has looked", func() (bool, string) {
+		now := reconciliations(t)
+		return now >= before+float64(len(policies)), fmt.Sprintf("%v reconciliations, before %v", now, before)
+	})
+}
+
+// reconciliations are those that have ended.
+func reconciliations(t *testing.T) float64 {
+	t.Helper()
+	families, err := ctrlmetrics.Registry.Gather()
+	must(t, err)
+	at := slices.IndexFunc(families, func(family *dto.MetricFamily) bool { return family.GetName() == "controller_runtime_reconcile_total" })
+	if at < 0 {
+		return 0
+	}
+	total := 0.0
+	for _, metric := range families[at].GetMetric() {
+		total += metric.GetCounter().GetValue()
+	}
+	return total
+}
+
+// recorder keeps events.
+type recorder struct{ told []string }
+
+func (r *recorder) Eventf(about, _ runtime.Object, kind, reason, _, note string, args ...any) {
+	r.told = append(r.told, fmt.Sprintf("%T %s %s: %s", about, kind, reason, fmt.Sprintf(note, args...)))
+}
+
+// idleHour lets a manager that remembers nothing look at policies again and again.
+func idleHour(t *testing.T, policies []string) {
+	t.Helper()
+	var wrote requests
+	config := rest.CopyConfig(direct)
+	config.Wrap(wrote.watch)
+	writer, err := client.New(config, client.Options{Scheme: cluster.Scheme()})
+	must(t, err)
+	now := time.Now()
+	clock := func() time.Time { return now }
+	prover := NewProver(time.Hour)
+	prover.Probe, prover.Own = pods.probe, pods.own
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	events := &recorder{}
+	starts := &ConversionPolicyReconciler{
+		Client: writer, Live: writer, Recorder: events, Now: clock, Prover: prover, Investigator: trusting(),
+		Settings: plan.Settings{Namespace: system, Image: "conversion-operator:test", Settle: 2 * time.Second},
+	}
+	starts.Investigator.start(ctx)
+	seen := sent.count()
+	for end := now.Add(time.Hour); now.Before(end); now = now.Add(5 * time.Minute) {
+		for _, policy := range policies {
+			_, err := starts.Reconcile(ctx, ctrl.Request{NamespacedName: client.ObjectKey{Name: policy}})
+			must(t, err)
+		}
+	}
+	if wrote := wrote.about(policies, 0); len(wrote) > 0 {
+		t.Errorf("it writes:\n%s", strings.Join(wrote, "\n"))
+	}
+	if len(events.told) > 0 {
+		t.Errorf("it says again:\n%s", strings.Join(events.told, "\n"))
+	}
+	// And that it would be seen: one policy is told to go on.
+	base := getPolicy(t, policies[0])
+	base.Finalizers = nil
+	must(t, cluster.Update(t.Context(), base))
+	_, err = starts.Reconcile(ctx, ctrl.Request{NamespacedName: client.ObjectKey{Name: policies[0]}})
+	must(t, client.IgnoreNotFound(err))
+	if len(wrote.about(policies, 0))+len(sent.about(policies, seen)) == 0 {
+		t.Error("a write is not noticed")
+	}
+}

@@ -1,0 +1,136 @@
+//go:build integration
+
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/plan"
+)
+
+// diary keeps everything that is logged, and passes on what is not for debugging.
+type diary struct {
+	to io.Writer
+
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (d *diary) Write(line []byte) (int, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.text.Write(line)
+	if bytes.Contains(line, []byte("\tDEBUG\t")) {
+		return len(line), nil
+	}
+	return d.to.Write(line)
+}
+
+func (d *diary) read() string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.text.String()
+}
+
+// TestSecretsAreNotTold: neither logs at their most talkative, of all tests so far,
+// nor events, policies and metrics have anything of a private key, nor anything
+// of a Secret that somebody else has.
+func TestSecretsAreNotTold(t *testing.T) {
+	const theirs = "what-nobody-else-is-to-know"
+	name := armWith(t, "told.example.com", "{selfManaged: {}}")
+	ready(t, name)
+	before := getSecret(t, plan.AuthorityName(name))
+	trigger(t, name, "told")
+	follow(t, name, before.Data[corev1.TLSCertKey])
+
+	secret := &corev1.Secret{Data: map[string][]byte{corev1.TLSCertKey: []byte(theirs), corev1.TLSPrivateKeyKey: []byte(theirs), "ca.crt": []byte(theirs)}}
+	secret.Namespace, secret.Name = system, "told"
+	must(t, cluster.Create(t.Context(), secret))
+	patchPolicy(t, name, `{"spec":{"certificates":{"selfManaged":null,"secret":{"name":"told"}}}}`)
+	waitFor(t, name, v1alpha1.CertificatesReadyCondition, metav1.ConditionFalse, "InvalidCertificate")
+
+	secrets := append(privateLines(t, before), theirs, "PRIVATE KEY", base64.StdEncoding.EncodeToString([]byte("-----BEGIN EC PRIVATE"))[:27])
+	list := &corev1.SecretList{}
+	must(t, cluster.List(t.Context(), list, client.InNamespace(system)))
+	for i := range list.Items {
+		secrets = append(secrets, privateLines(t, &list.Items[i])...)
+	}
+	if len(secrets) < 8 {
+		t.Fatalf("there are only %d secrets to look for", len(secrets))
+	}
+	for where, text := range everythingTold(t) {
+		if len(text) == 0 {
+			t.Errorf("%s tell nothing at all", where)
+		}
+		for _, secret := range secrets {
+			if at := strings.Index(text, secret); at >= 0 {
+				t.Errorf("%s have a part of a Secret: …%.60q…", where, text[max(0, at-100):at])
+			}
+		}
+	}
+}
+
+// privateLines are the lines of the private keys in a Secret.
+func privateLines(t *testing.T, secret *corev1.Secret) []string {
+	t.Helper()
+	var lines []string
+	for _, value := range secret.Data {
+		for rest := value; ; {
+			var block *pem.Block
+			if block, rest = pem.Decode(rest); block == nil {
+				break
+			}
+			if !strings.Contains(block.Type, "PRIVATE KEY") {
+				continue
+			}
+			for line := range strings.Lines(string(pem.EncodeToMemory(block))) {
+				if line = strings.TrimSpace(line); len(line) == 64 {
+					lines = append(lines, line)
+				}
+			}
+		}
+	}
+	return lines
+}
+
+// everythingTold is what people and machines get to see.
+func everythingTold(t *testing.T) map[string]string {
+	t.Helper()
+	told := map[string]string{"logs": logged.read()}
+	if !strings.Contains(told["logs"], "DEBUG") {
+		t.Error("the logs are not at their most talkative")
+	}
+	policies, events := &v1alpha1.ConversionPolicyList{}, &eventsv1.EventList{}
+	must(t, cluster.List(t.Context(), policies))
+	must(t, cluster.List(t.Context(), events))
+	for where, list := range map[string]client.ObjectList{"policies": policies, "events": events} {
+		text, err := json.Marshal(list)
+		must(t, err)
+		told[where] = string(text)
+	}
+	registries := prometheus.Gatherers{metrics.Registry}
+	families, err := registries.Gather()
+	must(t, err)
+	told["metrics"] = fmt.Sprint(slices.Clone(families))
+	return told
+}

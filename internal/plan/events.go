@@ -1,0 +1,106 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"slices"
+
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+)
+
+// Event tells of one thing that happened.
+type Event struct {
+	// Reason of the condition that changed, or of what happened to a migration.
+	Reason string
+	// Action is the type of the condition, or "Migrate".
+	Action  string
+	Note    string
+	Warning bool
+	// CRD is the CustomResourceDefinition whose author is to see it too; empty for none.
+	CRD types.UID
+}
+
+// Events are what happened between two states of a policy: one for each condition
+// whose status or reason changed, and those of its migration. They follow from the
+// two states alone, so that no restart of a manager repeats one.
+func Events(before, after v1alpha1.ConversionPolicyStatus) []Event {
+	return append(conditionEvents(before.Conditions, after), runEvents(before, after)...)
+}
+
+func conditionEvents(before []metav1.Condition, after v1alpha1.ConversionPolicyStatus) []Event {
+	var events []Event
+	for _, condition := range after.Conditions {
+		old := apimeta.FindStatusCondition(before, condition.Type)
+		changed := old == nil || old.Status != condition.Status || old.Reason != condition.Reason
+		if !changed || repeats(condition, after.Conditions) {
+			continue
+		}
+		warning := isWarning(condition, after.Conditions)
+		event := Event{Reason: condition.Reason, Action: condition.Type, Note: note(condition), Warning: warning}
+		if after.CRD != nil && (warning || slices.Contains(onCRD, condition.Type)) {
+			event.CRD = after.CRD.UID
+		}
+		events = append(events, event)
+	}
+	return events
+}
+
+// onCRD are the conditions by which the CustomResourceDefinition is changed. What
+// else is told there needs somebody who does something.
+var onCRD = []string{v1alpha1.ConversionConfiguredCondition, v1alpha1.StorageMigratedCondition, v1alpha1.VersionsRetiredCondition}
+
+// repeats reports whether a condition says what another one says: the summaries
+// repeat the gate that stopped, and the gates behind it only that they wait.
+func repeats(condition metav1.Condition, all []metav1.Condition) bool {
+	switch condition.Type {
+	case v1alpha1.ReconcilingCondition, v1alpha1.StalledCondition:
+		return true
+	case v1alpha1.ReadyCondition:
+		return slices.ContainsFunc(v1alpha1.Gates, func(gate string) bool {
+			found := apimeta.FindStatusCondition(all, gate)
+			return found != nil && found.Reason == condition.Reason
+		})
+	}
+	return slices.Contains(toldOtherwise, condition.Reason)
+}
+
+// toldOtherwise are the reasons of conditions that have no event: there is nothing
+// to do, or events of their own have told, of drift (RecordDrift), with who it was,
+// and of migration runs.
+var toldOtherwise = []string{
+	v1alpha1.ReasonNotEvaluated, v1alpha1.ReasonNotNeeded, v1alpha1.ReasonNotRequested,
+	v1alpha1.ReasonNothingToMigrate, v1alpha1.ReasonNothingToRetire,
+	v1alpha1.ReasonConversionDrifted, v1alpha1.ReasonConversionContested,
+	v1alpha1.ReasonVersionsDrifted, v1alpha1.ReasonVersionsContested,
+	v1alpha1.ReasonMigrating, v1alpha1.ReasonMigrationPaused, v1alpha1.ReasonPruning, v1alpha1.ReasonMigrated,
+	v1alpha1.ReasonObjectsFailed, v1alpha1.ReasonMigrationFailed,
+}
+
+// isWarning holds for what does not go on by itself, and for what goes wrong on a
+// way that is gone on.
+func isWarning(condition metav1.Condition, all []metav1.Condition) bool {
+	return condition.Type == v1alpha1.DeletionBlockedCondition || condition.Status == metav1.ConditionFalse &&
+		(apimeta.IsStatusConditionTrue(all, v1alpha1.StalledCondition) || !slices.Contains(underWay, condition.Reason))
+}
+
+// underWay are the reasons of conditions that are not True yet, and nothing is wrong.
+var underWay = []string{
+	v1alpha1.ReasonIssuing, v1alpha1.ReasonRollingOut, v1alpha1.ReasonWaitingForEndpoints,
+	v1alpha1.ReasonProbing, v1alpha1.ReasonSampling, v1alpha1.ReasonConfiguring,
+	v1alpha1.ReasonPromoting, v1alpha1.ReasonForeignStorageMigration,
+	v1alpha1.ReasonRetiring, v1alpha1.ReasonClearing, v1alpha1.ReasonSoaking, v1alpha1.ReasonRequested, v1alpha1.ReasonBlocked,
+	v1alpha1.ReasonSuspended, v1alpha1.ReasonDeleting,
+}
+
+func note(condition metav1.Condition) string {
+	text := condition.Type + " is " + string(condition.Status)
+	if condition.Message != "" {
+		text += ": " + condition.Message
+	}
+	return text
+}

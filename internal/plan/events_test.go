@@ -1,0 +1,113 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/plan"
+)
+
+// TestEvents plays stories, and compares all events that users see of them: one
+// for each transition, on the policy or, marked, on the CustomResourceDefinition too.
+func TestEvents(t *testing.T) {
+	for name, story := range map[string]func(*world){
+		"policy-first":     policyFirst,
+		"bad-rules":        badRules,
+		"failed-objects":   failedObjects,
+		"drift-contested":  driftContested,
+		"deletion-blocked": deletionBlocked,
+		"lost-sample":      lostSample,
+		"unreachable":      unreachable,
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, policyYAML)
+			story(w)
+			got := planHash.ReplaceAllString(w.events.String(), "#")
+			golden := filepath.Join("testdata", "events", name+".txt")
+			if *update {
+				if err := os.WriteFile(golden, []byte(got), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(golden)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(want), got); diff != "" {
+				t.Errorf("the events changed (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestARestartIsNoNews: a manager that starts knows nothing of what the one before
+// it had asked, and says nothing again.
+func TestARestartIsNoNews(t *testing.T) {
+	for name, story := range map[string]func(*world){
+		"ready":          policyFirst,
+		"failed objects": failedObjects,
+		"broken rules": func(w *world) {
+			w.applyCRD(bothStoredNew)
+			w.changeRules("")
+			w.settle()
+		},
+		"suspended": func(w *world) {
+			w.applyCRD(bothStoredNew)
+			w.observed.Policy.Spec.Suspend = true
+			w.settle()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, policyYAML)
+			story(w)
+			w.observed.Samples, w.observed.APIServer, w.observed.Written = nil, nil, nil
+			w.observed.Requested, w.observed.Cleared = nil, nil
+			w.events.Reset()
+			w.settle()
+			if told := w.events.String(); told != "" {
+				t.Errorf("it says again:\n%s", told)
+			}
+		})
+	}
+}
+
+// eventsOf are all events that come of a plan.
+func (w *world) eventsOf(decided plan.Plan) []plan.Event {
+	var events []plan.Event
+	for _, step := range decided.Steps {
+		switch step := step.(type) {
+		case plan.Warn:
+			events = append(events, plan.Event{Reason: step.Reason, Note: step.Note, Warning: true, CRD: step.CRD.UID})
+		case plan.RecordDrift:
+			events = append(events, plan.Event{Reason: v1alpha1.ReasonConversionDrifted, Note: step.Note, Warning: true, CRD: step.CRD})
+		}
+	}
+	return append(events, plan.Events(w.observed.Policy.Status, decided.Status)...)
+}
+
+func toldEvent(event plan.Event) string {
+	text := "Normal  "
+	if event.Warning {
+		text = "Warning "
+	}
+	text += event.Reason + " " + event.Note
+	if event.CRD != "" {
+		text += " [CRD too]"
+	}
+	return text
+}
+
+// expectNothingNew holds the plan of a world at rest to saying nothing.
+func (w *world) expectNothingNew(events []plan.Event) {
+	w.t.Helper()
+	for _, event := range events {
+		w.t.Errorf("nothing has changed, and there is an event: %s", toldEvent(event))
+	}
+}

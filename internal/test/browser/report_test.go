@@ -1,0 +1,177 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package browser
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+)
+
+var reports = []string{"crontab-cronspec", "crontab-hostport", "cluster", "hostile", "wide"}
+
+// TestLayout has windows from a telephone's to a large screen's.
+func TestLayout(t *testing.T) {
+	for _, name := range reports {
+		for _, width := range []int64{360, 768, 1400} {
+			t.Run(fmt.Sprint(name, " at ", width), func(t *testing.T) {
+				b := open(t, name, window(width))
+				b.clean("sideways")
+				b.clean("overlaps")
+				if drawn := ask[bool](b, `document.querySelector('.map').checkVisibility()`); drawn != (width > 700) {
+					t.Errorf("that drawings are shown is %t", drawn)
+				}
+				if width > 700 {
+					b.clean("strays")
+				}
+			})
+		}
+	}
+}
+
+// TestText has one of the samples read as a person sees it.
+func TestText(t *testing.T) {
+	b := open(t, "crontab-cronspec", window(1400))
+	text := ask[string](b, `document.body.innerText`)
+	for _, want := range []string{
+		"CronTab", "Nothing is lost", "v1 → v2\t", "Preserved", ".cronSpec", "1 format", ".spec.dayOfWeek",
+		"spec.converter.declarative.spokes[0].rules[0]", "template: '{min} {hour} {dayOfMonth} {month} {dayOfWeek}'", "3 objects from objects.yaml",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("there is no %q", want)
+		}
+	}
+	// One text of v1 is five fields of v2, so five curves leave one row.
+	if got := ask[int](b, `document.querySelectorAll('path.translated[data-from="1"]').length`); got != 5 {
+		t.Errorf("%d curves leave .cronSpec, want 5", got)
+	}
+	if title := ask[string](b, `document.title`); title != "CronTab: conversion report" {
+		t.Errorf("the title is %q", title)
+	}
+}
+
+func TestColours(t *testing.T) {
+	for _, name := range []string{"cluster", "crontab-hostport", "hostile"} {
+		for colours, bright := range map[string]bool{"light": true, "dark": false} {
+			t.Run(name+" in "+colours, func(t *testing.T) {
+				b := open(t, name, window(1400), scheme(colours))
+				b.clean("pale")
+				if brightness := ask[float64](b, `brightness()`); brightness > 0.5 != bright {
+					t.Errorf("the page's brightness is %f", brightness)
+				}
+			})
+		}
+	}
+	// Whoever sees no colours tells lines apart by their dashes, their strength, and
+	// the words beside them.
+	b := open(t, "cluster", window(1400))
+	for _, kind := range []string{"copied", "translated", "computed", "kept", "dropped", "same"} {
+		look := fmt.Sprintf(`[...document.querySelectorAll('.map .line')].map(e => getComputedStyle(e)).map(s => s.strokeDasharray + ' ' + s.strokeWidth)[
+			[...document.querySelectorAll('.map .line')].findIndex(e => e.classList.contains(%q))]`, kind)
+		others := fmt.Sprintf(`[...document.querySelectorAll('.map .line:not(.%s)')].map(e => getComputedStyle(e)).map(s => s.strokeDasharray + ' ' + s.strokeWidth)`, kind)
+		if own := ask[string](b, look); slices.Contains(ask[[]string](b, others), own) {
+			t.Errorf("lines of the kind %s are drawn like others: %s", kind, own)
+		}
+	}
+}
+
+// TestAlone has every report opened as a file: nothing is asked of a network, and
+// the browser has nothing to complain about.
+func TestAlone(t *testing.T) {
+	for _, name := range reports {
+		t.Run(name, func(t *testing.T) {
+			b := open(t, name)
+			b.clean("broken")
+			// Whatever the page does by itself has been done by the next frame.
+			ask[bool](b, `new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))`)
+			b.lock.Lock()
+			defer b.lock.Unlock()
+			for _, url := range b.requests {
+				if !strings.HasPrefix(url, "file://") && !strings.HasPrefix(url, "data:") || strings.HasPrefix(url, "file://") && !strings.HasSuffix(url, name+".html") {
+					t.Errorf("it asked for %s", url)
+				}
+			}
+			if len(b.requests) == 0 {
+				t.Error("nothing was asked for: requests are not seen")
+			}
+			if len(b.said) > 0 {
+				t.Errorf("the browser says: %q", b.said)
+			}
+		})
+	}
+}
+
+// TestPolicyHolds puts into a report what its Content-Security-Policy forbids: it
+// is for the day on which escaping fails.
+func TestPolicyHolds(t *testing.T) {
+	b := open(t, "crontab-hostport")
+	b.do(evaluate(`
+		document.body.insertAdjacentHTML('beforeend', '<img src="http://127.0.0.1:9/x.png"><p id="styled" style="color: red">x</p><a id="pressed" onclick="document.title = 1">x</a>');
+		document.getElementById('pressed').click();
+		const script = document.createElement('script'); script.textContent = 'document.title = 2'; document.body.append(script);`))
+	ask[bool](b, `new Promise(done => { const wait = () => document.images[0].complete ? done(true) : requestAnimationFrame(wait); wait(); })`)
+	if title := ask[string](b, `document.title`); title != "CronTab: conversion report" {
+		t.Errorf("a script ran: the title is %q", title)
+	}
+	if color := ask[string](b, `getComputedStyle(document.getElementById('styled')).color`); color == "rgb(255, 0, 0)" {
+		t.Error("a style was taken that is not in the style sheet")
+	}
+	b.lock.Lock()
+	defer b.lock.Unlock()
+	if !slices.ContainsFunc(b.said, func(said string) bool {
+		return strings.Contains(said, "violates the following Content Security Policy")
+	}) {
+		t.Errorf("the browser says nothing of the policy: %q", b.said)
+	}
+}
+
+func TestPaper(t *testing.T) {
+	for _, name := range []string{"cluster", "wide"} {
+		b := open(t, name, window(718), command(emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Media: "print"}))
+		b.clean("hidden")
+		b.clean("sideways")
+		if ask[bool](b, `document.querySelector('nav').checkVisibility()`) {
+			t.Errorf("%s: contents are printed, which lead nowhere on paper", name)
+		}
+	}
+}
+
+// TestKeyboard goes through a report by the tabulator alone.
+func TestKeyboard(t *testing.T) {
+	type stop struct {
+		Name           string
+		Outlined, Seen bool
+	}
+	for _, width := range []int64{360, 1400} {
+		b := open(t, "cluster", window(width))
+		want := ask[[]string](b, `stops()`)
+		for i, name := range want {
+			b.do(chromedp.KeyEvent(kb.Tab))
+			if got := ask[stop](b, `focused()`); got != (stop{name, true, true}) {
+				t.Fatalf("at %d, stop %d is %+v, want %q, outlined and seen", width, i, got, name)
+			}
+		}
+		if want[0] != "Skip to the content" {
+			t.Errorf("the first stop is %q", want[0])
+		}
+		b.do(chromedp.KeyEvent(kb.Tab))
+		if got := ask[stop](b, `focused()`); slices.Contains(want[1:], got.Name) {
+			t.Errorf("after the last stop the keyboard is caught at %q", got.Name)
+		}
+	}
+	b := open(t, "wide", window(1400))
+	b.do(chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent(kb.Enter))
+	if at := ask[string](b, `document.activeElement.id`); at != "content" {
+		t.Errorf("the first link leads to %q", at)
+	}
+	b.do(chromedp.Focus(`.mapping > details:last-of-type > summary`), chromedp.KeyEvent(kb.Enter))
+	if !ask[bool](b, `document.querySelector('.mapping > details:last-of-type').open`) {
+		t.Error("Enter does not open what is the same in both versions")
+	}
+}

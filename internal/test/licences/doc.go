@@ -1,0 +1,7 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package licences reads the licences of all modules that are linked into the
+// binary, and holds them against allowed.txt. The texts are told apart by the
+// library with which pkg.go.dev does it.
+package licences

@@ -1,0 +1,110 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Command commands prints the page of the documentation that has every command
+// and its flags.
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+
+	"github.com/conversion-operator/conversion-operator/internal/cmd"
+)
+
+const head = `<!-- Generated from the commands by make cli-reference. -->
+
+# Commands
+
+One program, ` + "`conversion-operator`" + `, is all parts of the operator, and a tool for people. This is what ` + "`--help`" + ` says.
+
+`
+
+// shared is the heading of the flags that many commands have.
+const shared = "Flags for the cluster"
+
+func main() {
+	// Not the home of whoever ran this.
+	if err := os.Setenv("HOME", "$HOME"); err != nil {
+		panic(err) // the name is not empty
+	}
+	page := &strings.Builder{}
+	fmt.Fprint(page, head)
+	commands := visible(cmd.NewRootCommand())
+	for _, command := range commands {
+		fmt.Fprintf(page, "- [%s](#%s): %s\n", command.CommandPath(), anchor(command.CommandPath()), command.Short)
+	}
+	fmt.Fprintln(page)
+	for _, command := range commands {
+		describe(page, command)
+	}
+	fmt.Fprintf(page, "## %s\n\nThose of `kubectl`:\n\n", shared)
+	block(page, "text", clusterFlags().FlagUsages())
+	fmt.Fprintln(os.Stdout, strings.TrimSpace(page.String()))
+}
+
+// visible is a command with all below it, in the order of their names.
+func visible(command *cobra.Command) []*cobra.Command {
+	all := []*cobra.Command{command}
+	for _, child := range command.Commands() {
+		if child.IsAvailableCommand() && child.Name() != "help" {
+			all = append(all, visible(child)...)
+		}
+	}
+	return all
+}
+
+func anchor(heading string) string { return strings.ReplaceAll(strings.ToLower(heading), " ", "-") }
+
+func describe(out io.Writer, command *cobra.Command) {
+	fmt.Fprintf(out, "## %s\n\n", command.CommandPath())
+	about := command.Long
+	if about == "" {
+		about = command.Short
+	}
+	block(out, "text", about)
+	if command.Runnable() {
+		block(out, "text", command.UseLine())
+	}
+	if command.Example != "" {
+		block(out, "sh", command.Example)
+	}
+	own, common := pflag.NewFlagSet("", pflag.ContinueOnError), false
+	cluster := clusterFlags()
+	add := func(flag *pflag.Flag) {
+		if known := cluster.Lookup(flag.Name); known != nil && known.Usage == flag.Usage {
+			common = true
+			return
+		}
+		own.AddFlag(flag)
+	}
+	command.InitDefaultHelpFlag()
+	command.LocalFlags().VisitAll(add)
+	if own.HasAvailableFlags() {
+		block(out, "text", own.FlagUsages())
+	}
+	if common {
+		fmt.Fprintf(out, "And the [%s](#%s).\n\n", strings.ToLower(shared[:1])+shared[1:], anchor(shared))
+	}
+}
+
+func clusterFlags() *pflag.FlagSet {
+	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+	genericclioptions.NewConfigFlags(true).AddFlags(flags)
+	return flags
+}
+
+// block writes a code block, of which no line ends in blanks.
+func block(out io.Writer, language, text string) {
+	fmt.Fprintf(out, "```%s\n", language)
+	for line := range strings.Lines(strings.Trim(text, "\n")) {
+		fmt.Fprintln(out, strings.TrimRight(line, " \n"))
+	}
+	fmt.Fprint(out, "```\n\n")
+}

@@ -1,0 +1,83 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package pages
+
+import (
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+var root = filepath.Join("..", "..", "..")
+
+func all(t *testing.T) []*Page {
+	t.Helper()
+	pages, err := All(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(pages) < 10 {
+		t.Fatalf("only %d pages were found", len(pages))
+	}
+	return pages
+}
+
+// TestLinks: every link leads to a file, or to a heading, that is there.
+func TestLinks(t *testing.T) {
+	links := 0
+	for _, page := range all(t) {
+		for _, link := range page.Links() {
+			if strings.Contains(link.Text, "://") {
+				continue
+			}
+			links++
+			file, anchor, _ := strings.Cut(link.Text, "#")
+			target := page
+			if file != "" {
+				name := path.Join(path.Dir(page.Path), file)
+				if _, err := os.Stat(filepath.Join(root, name)); err != nil {
+					t.Errorf("%s:%d: %s is not there", page.Path, link.Line, name)
+					continue
+				}
+				if anchor == "" {
+					continue
+				}
+				var err error
+				if target, err = Read(root, name); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if !target.Anchors()[anchor] {
+				t.Errorf("%s:%d: %s has no heading #%s", page.Path, link.Line, target.Path, anchor)
+			}
+		}
+	}
+	if links < 50 {
+		t.Errorf("only %d links were found", links)
+	}
+}
+
+// TestIndex: every page can be found from the index, and the index from the README.
+func TestIndex(t *testing.T) {
+	linked := map[string]bool{}
+	pages := all(t)
+	for _, page := range pages {
+		if page.Path != Folder+"/README.md" && page.Path != "README.md" {
+			continue
+		}
+		for _, link := range page.Links() {
+			file, _, _ := strings.Cut(link.Text, "#")
+			if target := path.Join(path.Dir(page.Path), file); page.Path != "README.md" || target == Folder+"/README.md" {
+				linked[target] = true
+			}
+		}
+	}
+	for _, page := range pages {
+		if page.Path != "README.md" && !linked[page.Path] {
+			t.Errorf("nothing leads to %s", page.Path)
+		}
+	}
+}

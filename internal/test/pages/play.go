@@ -1,0 +1,67 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package pages
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+)
+
+// Player does what a page tells.
+type Player struct {
+	// Folder is where files are saved and commands run.
+	Folder string
+	// Environment is added to that of the process, as in exec.Cmd.Env.
+	Environment []string
+	// Out is where commands and answers are told.
+	Out io.Writer
+}
+
+// Play saves the page's files and types its commands, in order, and ends at the
+// first that answers something else than the page shows. A command may fail
+// where the page shows how: what it says then is compared.
+func (p *Player) Play(ctx context.Context, page *Page) error {
+	played := 0
+	for _, block := range page.Blocks {
+		if name := block.File(); name != "" {
+			if err := os.WriteFile(filepath.Join(p.Folder, name), []byte(block.Text), 0o600); err != nil {
+				return err
+			}
+		}
+		if !block.Played() {
+			continue
+		}
+		for _, command := range block.Commands() {
+			if err := p.do(ctx, command); err != nil {
+				return fmt.Errorf("%s, line %d: %w", page.Path, block.Line, err)
+			}
+			played++
+		}
+	}
+	if played == 0 {
+		return fmt.Errorf("%s has no command to play", page.Path)
+	}
+	return nil
+}
+
+func (p *Player) do(ctx context.Context, command Command) error {
+	fmt.Fprint(p.Out, prompt, command.Text)
+	shell := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", command.Text) //nolint:gosec // the page's own words
+	shell.Dir, shell.Env = p.Folder, append(os.Environ(), p.Environment...)
+	answer, err := shell.CombinedOutput()
+	fmt.Fprintf(p.Out, "%s", answer)
+	var failed *exec.ExitError
+	if err != nil && (!errors.As(err, &failed) || command.Answer == "") {
+		return fmt.Errorf("%s%w\n%s", command.Text, err, answer)
+	}
+	if command.Answer != "" && !Answers(command.Answer, string(answer)) {
+		return fmt.Errorf("%sanswers\n%s\nand not\n%s", command.Text, answer, command.Answer)
+	}
+	return nil
+}

@@ -1,0 +1,216 @@
+//go:build integration
+
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package pages
+
+import (
+	"context"
+	"encoding/base64"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+)
+
+// patience is for an API server on a machine that has much to do.
+const patience = 2 * time.Minute
+
+// atOnce is how many symptoms are played at once. They wait more than they work:
+// for two seconds after it is defined, a kind's objects are not created.
+const atOnce = "8"
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if err := flag.Set("test.parallel", atOnce); err != nil {
+		panic(err) // the testing package has that flag
+	}
+	os.Exit(m.Run())
+}
+
+// TestSymptoms has a real API server say what the troubleshooting page says that
+// it says. A block of the page that has a symptom is played on a CronTab with
+// the trouble of that name; the group and the converter of each are its own.
+func TestSymptoms(t *testing.T) {
+	page, err := Read(filepath.Join("..", "..", ".."), Folder+"/troubleshooting.md")
+	must(t, err)
+	symptoms := map[string]Block{}
+	for _, block := range page.Blocks {
+		if name := block.symptom(); name != "" {
+			symptoms[name] = block
+		}
+	}
+	if diff := cmp.Diff(slices.Sorted(maps.Keys(troubles)), slices.Sorted(maps.Keys(symptoms))); diff != "" {
+		t.Fatalf("symptoms that the page has (-that are made here +page):\n%s", diff)
+	}
+	cluster := start(t)
+	cluster.install(t, slices.Sorted(maps.Keys(troubles)))
+	for _, block := range page.Blocks { // the one that takes half a minute is among the first
+		trouble, found := troubles[block.symptom()]
+		if !found {
+			continue
+		}
+		t.Run(block.symptom(), func(t *testing.T) {
+			t.Parallel()
+			c := cluster.newCase(t, block.symptom())
+			trouble(t, c)
+			c.play(t, block)
+		})
+	}
+}
+
+// cluster is an API server, and what is called on it.
+type cluster struct {
+	kubectl, kubeconfig, samples string
+}
+
+func start(t *testing.T) *cluster {
+	t.Helper()
+	assets := os.Getenv("KUBEBUILDER_ASSETS")
+	if assets == "" {
+		t.Fatal("KUBEBUILDER_ASSETS is not set: run make integration")
+	}
+	environment := &envtest.Environment{}
+	// Reads convert when somebody asks, so that all that is said is said to them.
+	environment.ControlPlane.GetAPIServer().Configure().Set("watch-cache", "false")
+	_, err := environment.Start()
+	must(t, err)
+	t.Cleanup(func() {
+		if err := environment.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	must(t, os.WriteFile(kubeconfig, environment.KubeConfig, 0o600))
+	samples, err := filepath.Abs(filepath.Join("..", "..", "..", "config", "samples", "crontab-hostport"))
+	must(t, err)
+	c := &cluster{kubectl: assets, kubeconfig: kubeconfig, samples: samples}
+	return c
+}
+
+// install makes a CronTab with both versions in the group of each symptom, and
+// the object local of it, which is stored at v1beta1.
+func (c *cluster) install(t *testing.T, names []string) {
+	t.Helper()
+	all := c.newCase(t, "")
+	var definitions, objects string
+	for _, name := range names {
+		one := c.newCase(t, name)
+		definitions += "---\n" + one.own(one.definition(t))
+		objects += "---\n" + one.own(one.object(t))
+	}
+	must(t, os.WriteFile(filepath.Join(all.folder, "definitions.yaml"), []byte(definitions), 0o600))
+	must(t, os.WriteFile(filepath.Join(all.folder, "objects.yaml"), []byte(objects), 0o600))
+	all.run(t, "kubectl create namespace conversion-system")
+	all.run(t, "kubectl apply -f definitions.yaml && kubectl wait --for=condition=Established -f definitions.yaml")
+	all.run(t, "kubectl apply --server-side -f objects.yaml")
+}
+
+func (c *cluster) player(t *testing.T, folder string, out *strings.Builder) *Player {
+	t.Helper()
+	return &Player{Folder: folder, Out: out, Environment: []string{
+		"PATH=" + c.kubectl + ":" + os.Getenv("PATH"), "KUBECONFIG=" + c.kubeconfig, "HOME=" + folder}}
+}
+
+// symptomCase is a CronTab of one symptom, in a group of its own.
+type symptomCase struct {
+	*cluster
+	name string
+	// group and converter stand for example.com and crontab-converter of the page.
+	group, converter string
+	folder           string
+}
+
+func (c *cluster) newCase(t *testing.T, name string) *symptomCase {
+	t.Helper()
+	return &symptomCase{cluster: c, name: name, group: name + ".example.com", converter: name + "-converter", folder: t.TempDir()}
+}
+
+// own is the page's text with the names of this case.
+func (c *symptomCase) own(text string) string {
+	return strings.NewReplacer("example.com", c.group, "crontab-converter", c.converter, "shortNames: [ct]", "").Replace(text)
+}
+
+// play types the block's commands.
+func (c *symptomCase) play(t *testing.T, block Block) {
+	t.Helper()
+	for _, command := range block.Commands() {
+		c.try(t, command.Text, command.Answer)
+	}
+}
+
+// try types a command until it answers what is expected.
+func (c *symptomCase) try(t *testing.T, command, answer string) {
+	t.Helper()
+	c.eventually(t, command, func(ctx context.Context) error {
+		return c.player(t, c.folder, &strings.Builder{}).do(ctx, Command{Text: c.own(command), Answer: c.own(answer)})
+	})
+}
+
+// run types a command until it works.
+func (c *symptomCase) run(t *testing.T, command string) {
+	t.Helper()
+	c.try(t, command, "")
+}
+
+func (c *symptomCase) eventually(t *testing.T, what string, so func(ctx context.Context) error) {
+	t.Helper()
+	var last error
+	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+		err := so(ctx)
+		if last == nil || ctx.Err() == nil { // else it was broken off, and says nothing
+			last = err
+		}
+		return err == nil, nil
+	})
+	if err != nil {
+		t.Fatalf("waited in vain: %s: %v", what, last)
+	}
+}
+
+// file saves a file of the samples, or a text, with the names of this case.
+func (c *symptomCase) file(t *testing.T, name, text string) {
+	t.Helper()
+	must(t, os.WriteFile(filepath.Join(c.folder, name), []byte(c.own(text)), 0o600))
+}
+
+// definition is the CronTab with both versions.
+func (c *symptomCase) definition(t *testing.T) string { return c.sample(t, "3-crd-both.yaml") }
+
+// object is one that is at home in v1beta1.
+func (c *symptomCase) object(t *testing.T) string {
+	first, _, _ := strings.Cut(c.sample(t, "objects.yaml"), "---")
+	return first
+}
+
+func (c *symptomCase) sample(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(c.samples, name))
+	must(t, err)
+	return string(text)
+}
+
+// convertBy points the CronTab at a webhook.
+func (c *symptomCase) convertBy(t *testing.T, client string, bundle []byte) {
+	t.Helper()
+	c.run(t, fmt.Sprintf(`kubectl patch crd crontabs.example.com --type=merge -p '
+		{"spec": {"conversion": {"strategy": "Webhook", "webhook": {"conversionReviewVersions": ["v1"], "clientConfig": {%s, "caBundle": "%s"}}}}}'`,
+		client, base64.StdEncoding.EncodeToString(bundle)))
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,157 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rights
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
+)
+
+// Account is a ServiceAccount of the operator's: the manager's by its name, and
+// those that are made for a policy by what they are for.
+type Account string
+
+// The accounts that ask API servers for something.
+const (
+	Manager Account = "manager"
+	Migrate Account = "migrate"
+	Read    Account = "read"
+	Clear   Account = "clear"
+)
+
+// Use is what an account asked for.
+type Use struct {
+	By Account
+	// Namespace is empty for what is in none, and for a list over all.
+	Namespace string
+	On, Verb  string
+}
+
+// Log is what an audit log says.
+type Log struct {
+	// Used has everything that was asked for and not forbidden.
+	Used map[Use]bool
+	// Forbidden are requests that no right allowed, but for those that wait for one to
+	// come. What admission forbade is not here.
+	Forbidden []string
+}
+
+// managerAccount is the name of the manager's ServiceAccount.
+const managerAccount = "conversion-operator"
+
+// ReadLog reads an audit log: one event of the operator's accounts a line.
+func ReadLog(from io.Reader, namespace string) (*Log, error) {
+	log := &Log{Used: map[Use]bool{}}
+	waiting := map[string]string{}
+	lines := bufio.NewScanner(from)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		event := &auditv1.Event{}
+		if err := json.Unmarshal(lines.Bytes(), event); err != nil {
+			return nil, fmt.Errorf("the audit log has %q: %w", lines.Text(), err)
+		}
+		log.add(event, namespace, waiting)
+	}
+	for _, request := range waiting {
+		log.Forbidden = append(log.Forbidden, request)
+	}
+	slices.Sort(log.Forbidden)
+	return log, lines.Err()
+}
+
+// add takes an event down. An API server learns of a new role a moment after it was
+// made, and the manager asks again until then: what was forbidden to an account that
+// it acts as, and allowed later, lacked nothing.
+func (l *Log) add(event *auditv1.Event, namespace string, waiting map[string]string) {
+	user := event.User.Username
+	if event.ImpersonatedUser != nil {
+		user = event.ImpersonatedUser.Username
+	}
+	by, ours := accountOf(user, namespace)
+	if !ours {
+		return
+	}
+	use := useOf(event, by)
+	request := fmt.Sprintf("%s: %s %s in %q", user, use.Verb, use.On, use.Namespace)
+	switch {
+	case event.ResponseStatus == nil:
+		return
+	case event.Annotations["authorization.k8s.io/decision"] == "forbid":
+		waiting[request] = request + ": " + event.ResponseStatus.Message
+		return
+	}
+	if by != Manager {
+		delete(waiting, request)
+	}
+	l.Used[use] = true
+	for _, more := range l.implied(event, use) {
+		l.Used[more] = true
+	}
+}
+
+// implied is what else it took to be allowed that.
+func (l *Log) implied(event *auditv1.Event, use Use) []Use {
+	with := func(verb string) Use { return Use{use.By, use.Namespace, use.On, verb} }
+	var more []Use
+	if use.Verb == "patch" && event.ResponseStatus.Code == http.StatusCreated {
+		more = append(more, with("create")) // a server-side apply of what was not there
+	}
+	if address, err := url.Parse(event.RequestURI); err == nil && address.Query().Get("sendInitialEvents") == "true" {
+		more = append(more, with("list")) // a watch that begins with the list
+	}
+	if event.ImpersonatedUser != nil {
+		account := event.ImpersonatedUser.Username
+		more = append(more, Use{Manager, strings.Split(account, ":")[2], "serviceaccounts", "impersonate"})
+	}
+	if use.By == Manager && use.Verb == "patch" {
+		switch use.On {
+		case "clusterroles.rbac.authorization.k8s.io": // with rights that the manager does not have
+			more = append(more, with("escalate"))
+		case "clusterrolebindings.rbac.authorization.k8s.io":
+			more = append(more, Use{use.By, "", "clusterroles.rbac.authorization.k8s.io", "bind"})
+		case "roles.rbac.authorization.k8s.io": // with rights that the manager has to have
+			more = append(more, Use{use.By, use.Namespace, "configmaps", "get"})
+		}
+	}
+	return more
+}
+
+func useOf(event *auditv1.Event, by Account) Use {
+	use := Use{By: by, Verb: event.Verb}
+	reference := event.ObjectRef
+	if reference == nil || reference.Resource == "" {
+		use.On, _, _ = strings.Cut(event.RequestURI, "?")
+		return use
+	}
+	resource := reference.Resource
+	if reference.Subresource != "" {
+		resource += "/" + reference.Subresource
+	}
+	use.On, use.Namespace = of(resource, reference.APIGroup), reference.Namespace
+	return use
+}
+
+func accountOf(user, namespace string) (Account, bool) {
+	name, ours := strings.CutPrefix(user, "system:serviceaccount:"+namespace+":")
+	if !ours {
+		return "", false
+	}
+	if name == managerAccount {
+		return Manager, true
+	}
+	for _, account := range []Account{Migrate, Read, Clear} {
+		if strings.HasSuffix(name, "-"+string(account)) {
+			return account, true
+		}
+	}
+	return Account(name), true
+}

@@ -1,0 +1,54 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rights
+
+import (
+	_ "embed"
+	"fmt"
+	"slices"
+
+	"sigs.k8s.io/yaml"
+)
+
+//go:embed reasons.yaml
+var reasons []byte
+
+// Role is a role with a reason for each of its rights.
+type Role struct {
+	// Role is as in Right. Those that are made for a policy begin with <policy>.
+	Role string `json:"role"`
+	// Whose says who has it, and while what.
+	Whose string   `json:"whose"`
+	Rules []Reason `json:"rules"`
+}
+
+// Reason says what some rights on one resource are for.
+type Reason struct {
+	On    string   `json:"resource"`
+	Verbs []string `json:"verbs"`
+	For   string   `json:"for"`
+	// Proof names tests that need the rights, where the end-to-end stories do not.
+	Proof string `json:"proof,omitempty"`
+}
+
+// Reasons are all there are, in the order in which they are to be read.
+func Reasons() ([]Role, error) {
+	var roles []Role
+	if err := yaml.UnmarshalStrict(reasons, &roles); err != nil {
+		return nil, fmt.Errorf("reasons.yaml: %w", err)
+	}
+	return roles, nil
+}
+
+// Explained are the rights that have a reason, sorted.
+func (r Role) Explained() []Right {
+	var rights []Right
+	for _, reason := range r.Rules {
+		for _, verb := range reason.Verbs {
+			rights = append(rights, Right{r.Role, reason.On, verb})
+		}
+	}
+	slices.SortFunc(rights, compare)
+	return rights
+}
