@@ -72,8 +72,7 @@ func (r *ConversionPolicyReconciler) do(ctx context.Context, policy *v1alpha1.Co
 		r.Investigator.do(policy.Name, step)
 		return nil
 	case plan.Warn:
-		r.warn(policy, step)
-		return nil
+		return nil // it is told once the status remembers that it was (report.go)
 	case plan.DeleteRun, plan.DeleteJob, plan.DeleteRights, plan.DeletePlan, plan.DeleteDeployment, plan.DeleteService, plan.DeleteSecret, plan.DeleteChildren:
 		return r.delete(ctx, step)
 	}

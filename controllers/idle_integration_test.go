@@ -15,7 +15,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	dto "github.com/prometheus/client_model/go"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -26,6 +29,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/tracing"
 )
 
 // requests are those that change something.
@@ -75,6 +79,13 @@ func (r *requests) count() int {
 // more, and neither is anything else on their behalf. Nor do they make events.
 func TestIdle(t *testing.T) {
 	policies := settled(t)
+	t.Run("kubectl describe", func(t *testing.T) {
+		checkDescriptions(t, map[string]string{
+			"broken-rules":        "crontabs.broken.idle.example.com",
+			"missing-certificate": "crontabs.elsewhere.idle.example.com",
+			"no-converter":        "crontabs.differs.idle.example.com",
+		})
+	})
 	for _, policy := range policies {
 		eventually(t, policy+" is at rest", func() (bool, string) {
 			before := sent.count()
@@ -205,6 +216,7 @@ func idleHour(t *testing.T, policies []string) {
 	if len(events.told) > 0 {
 		t.Errorf("it says again:\n%s", strings.Join(events.told, "\n"))
 	}
+	checkTrace(ctx, t, starts, policies[0])
 	// And that it would be seen: one policy is told to go on.
 	base := getPolicy(t, policies[0])
 	base.Finalizers = nil
@@ -213,5 +225,26 @@ func idleHour(t *testing.T, policies []string) {
 	must(t, client.IgnoreNotFound(err))
 	if len(wrote.about(policies, 0))+len(sent.about(policies, seen)) == 0 {
 		t.Error("a write is not noticed")
+	}
+}
+
+// checkTrace looks at the trace of one reconciliation: its steps, and who they were for.
+func checkTrace(ctx context.Context, t *testing.T, reconciler *ConversionPolicyReconciler, policy string) {
+	t.Helper()
+	spans := tracetest.NewInMemoryExporter()
+	reconciler.Tracer = tracing.NewTracer(sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans)))
+	_, err := reconciler.Reconcile(ctx, ctrl.Request{NamespacedName: client.ObjectKey{Name: policy}})
+	must(t, err)
+	seen := map[string]int{}
+	for _, span := range spans.GetSpans() {
+		name, _, _ := strings.Cut(span.Name, " ")
+		seen[name] = 1
+	}
+	if diff := cmp.Diff(map[string]int{"reconcile": 1, "observe": 1, "plan": 1, "apply": 1, "report": 1}, seen); diff != "" {
+		t.Errorf("spans (-want +got):\n%s", diff)
+	}
+	root := spans.GetSpans()[len(spans.GetSpans())-1]
+	if root.Name != "reconcile" || !slices.Contains(root.Attributes, tracing.Policy.String(policy)) || !slices.Contains(root.Attributes, tracing.CRD.String(policy)) {
+		t.Errorf("the trace is of %s %v", root.Name, root.Attributes)
 	}
 }

@@ -37,11 +37,17 @@ func progressOf(run, text string) *plan.Progress {
 	if record.State == migration.StateAborted {
 		progress.Aborted = record.Message
 	}
-	for _, failure := range record.Failures[:min(len(record.Failures), maxNames)] {
-		progress.Failures = append(progress.Failures, v1alpha1.MigrationFailure{
-			Object: failure.Object, Reason: string(failure.Reason), Message: failure.Message, Command: failure.Command})
-	}
+	progress.Predicted, progress.Failures = failuresOf(record.Predicted), failuresOf(record.Failures)
 	return progress
+}
+
+// failuresOf are as many as a status names.
+func failuresOf(recorded []migration.Failure) []v1alpha1.MigrationFailure {
+	var failures []v1alpha1.MigrationFailure
+	for _, f := range recorded[:min(len(recorded), maxNames)] {
+		failures = append(failures, v1alpha1.MigrationFailure{Object: f.Object, Reason: string(f.Reason), Message: f.Message, Command: f.Command})
+	}
+	return failures
 }
 
 // steps are what a run is at by the states of its record. One that has ended is

@@ -25,7 +25,8 @@ func recordOf() migration.Record {
 		BarrierKind: migration.BarrierAllServers, APIServers: 3, Waiting: "patches wait",
 		Counters: migration.Counters{Total: 10, Rewritten: 3, Current: 2, Gone: 1, Failed: 1, ByFallback: 1},
 		Verified: 4, RatePerSecond: 0.25, EstimatedCompletion: &end, StartTime: &start,
-		Failures: []migration.Failure{{Object: "ns/a", Reason: migration.ReasonInvalid, Message: "no", Command: "kubectl get"}},
+		Predicted: []migration.Failure{{Object: "ns/b", Reason: migration.ReasonTooLarge, Message: "big", Command: "wc"}},
+		Failures:  []migration.Failure{{Object: "ns/a", Reason: migration.ReasonInvalid, Message: "no", Command: "kubectl get"}},
 	}
 }
 
@@ -35,8 +36,9 @@ func TestProgressOf(t *testing.T) {
 		Step: v1alpha1.MigrationRewriting, Waiting: "patches wait",
 		Total: 10, Rewritten: 3, Current: 2, Gone: 1, Failed: 1, Verified: 4, ByFallback: 1,
 		RatePerSecond: 1, EstimatedCompletion: record.EstimatedCompletion, Started: record.StartTime,
-		Barrier:  &v1alpha1.MigrationBarrier{Kind: v1alpha1.BarrierAllServers, APIServers: 3},
-		Failures: []v1alpha1.MigrationFailure{{Object: "ns/a", Reason: "Invalid", Message: "no", Command: "kubectl get"}},
+		Barrier:   &v1alpha1.MigrationBarrier{Kind: v1alpha1.BarrierAllServers, APIServers: 3},
+		Predicted: []v1alpha1.MigrationFailure{{Object: "ns/b", Reason: "TooLarge", Message: "big", Command: "wc"}},
+		Failures:  []v1alpha1.MigrationFailure{{Object: "ns/a", Reason: "Invalid", Message: "no", Command: "kubectl get"}},
 	}
 	aborted := *going
 	aborted.Finished, aborted.Step, aborted.Aborted = true, "", "the CustomResourceDefinition has changed"

@@ -76,7 +76,7 @@ func (r *ConversionPolicyReconciler) reconcile(ctx context.Context, request ctrl
 	}
 	decided := decide(ctx, observed)
 	applyErr := r.apply(ctx, policy, decided.Steps)
-	reportErr := r.report(ctx, policy, decided.Status, applyErr)
+	reportErr := r.report(ctx, policy, decided, applyErr)
 
 	err = errors.Join(applyErr, reportErr)
 	if apierrors.IsConflict(applyErr) || apierrors.IsConflict(reportErr) {

@@ -23,14 +23,15 @@ import (
 // report writes the status once, where it changed, and then an event for every
 // condition that did. A conflict is no news for users: the next look decides anew.
 func (r *ConversionPolicyReconciler) report(
-	ctx context.Context, policy *v1alpha1.ConversionPolicy, status v1alpha1.ConversionPolicyStatus, applyErr error,
+	ctx context.Context, policy *v1alpha1.ConversionPolicy, decided plan.Plan, applyErr error,
 ) error {
-	return tracing.Span(ctx, "report", func(ctx context.Context) error { return r.writeStatus(ctx, policy, status, applyErr) })
+	return tracing.Span(ctx, "report", func(ctx context.Context) error { return r.writeStatus(ctx, policy, decided, applyErr) })
 }
 
 func (r *ConversionPolicyReconciler) writeStatus(
-	ctx context.Context, policy *v1alpha1.ConversionPolicy, status v1alpha1.ConversionPolicyStatus, applyErr error,
+	ctx context.Context, policy *v1alpha1.ConversionPolicy, decided plan.Plan, applyErr error,
 ) error {
+	status := decided.Status
 	if applyErr != nil && !apierrors.IsConflict(applyErr) {
 		explain(&status, policy, applyErr, metav1.NewTime(r.Now()))
 	}
@@ -44,6 +45,11 @@ func (r *ConversionPolicyReconciler) writeStatus(
 		return client.IgnoreNotFound(err)
 	}
 	r.announce(policy, plan.Events(before.Status, status))
+	for _, step := range decided.Steps {
+		if warning, found := step.(plan.Warn); found {
+			r.warn(policy, warning)
+		}
+	}
 	return nil
 }
 
@@ -77,7 +83,8 @@ func explain(status *v1alpha1.ConversionPolicyStatus, policy *v1alpha1.Conversio
 	}
 }
 
-// warn says something where the authors of both look.
+// warn says something where the authors of both look. The status has it by then:
+// who decided by a stale one has lost against that write, and says nothing.
 func (r *ConversionPolicyReconciler) warn(policy *v1alpha1.ConversionPolicy, step plan.Warn) {
 	r.Recorder.Eventf(policy, step.CRD, corev1.EventTypeWarning, step.Reason, "Warn", "%s", shorten(step.Note))
 	r.Recorder.Eventf(step.CRD, policy, corev1.EventTypeWarning, step.Reason, "Warn", "%s", shorten(step.Note))

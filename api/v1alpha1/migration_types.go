@@ -240,6 +240,13 @@ type MigrationStatus struct {
 	// every object that failed among it. It is there until another run starts.
 	// +optional
 	Record string `json:"record,omitempty"`
+	// predicted are objects that the API server refused before the first write, when
+	// the run tried some without writing: at most ten, while the run goes on.
+	// Mending them now spares another run.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=10
+	Predicted []MigrationFailure `json:"predicted,omitempty"`
 	// failures are the first ten objects that failed; record has all of them.
 	// +optional
 	// +listType=atomic

@@ -717,6 +717,11 @@ func (in *MigrationStatus) DeepCopyInto(out *MigrationStatus) {
 		*out = new(MigrationBarrier)
 		**out = **in
 	}
+	if in.Predicted != nil {
+		in, out := &in.Predicted, &out.Predicted
+		*out = make([]MigrationFailure, len(*in))
+		copy(*out, *in)
+	}
 	if in.Failures != nil {
 		in, out := &in.Failures, &out.Failures
 		*out = make([]MigrationFailure, len(*in))

@@ -23,6 +23,7 @@ func checkConditions(t *testing.T, policy *v1alpha1.ConversionPolicy, is v1alpha
 		t.Errorf("observedGeneration is %d, want %d", is.ObservedGeneration, policy.Generation)
 	}
 	for _, condition := range is.Conditions {
+		produce(condition)
 		if was := condition.ObservedGeneration; was > policy.Generation || was < policy.Generation && slices.Contains(summaries, condition.Type) {
 			t.Errorf("%s is of generation %d, want %d", condition.Type, condition.ObservedGeneration, policy.Generation)
 		}

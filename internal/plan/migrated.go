@@ -201,6 +201,10 @@ func (s *state) explainProgress() string {
 	if last.Waiting != "" {
 		says += "; it stands still: " + last.Waiting
 	}
+	if n := len(last.Predicted); n > 0 {
+		says += fmt.Sprintf("; the API server would refuse %d of the objects that were tried first, for example %s: %s",
+			n, last.Predicted[0].Object, last.Predicted[0].Message)
+	}
 	if trigger := s.Policy.Spec.Migration.Trigger; trigger != last.Trigger && trigger != "" {
 		says += fmt.Sprintf("; spec.migration.trigger %q is answered by another run after it", trigger)
 	}

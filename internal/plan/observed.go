@@ -220,6 +220,8 @@ type Progress struct {
 	EstimatedCompletion *metav1.Time
 	Barrier             *v1alpha1.MigrationBarrier
 
-	Failures []v1alpha1.MigrationFailure
+	// Predicted objects were refused when they were tried without writing.
+	Predicted, Failures []v1alpha1.MigrationFailure
+
 	Started  *metav1.Time
 }

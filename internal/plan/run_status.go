@@ -105,7 +105,7 @@ func (r Run) fill(status *v1alpha1.MigrationStatus) {
 func (p *Progress) fill(status *v1alpha1.MigrationStatus) {
 	status.Total, status.Rewritten, status.Current, status.Gone, status.Failed = p.Total, p.Rewritten, p.Current, p.Gone, p.Failed
 	status.Verified, status.ByFallback = p.Verified, p.ByFallback
-	status.Failures, status.Message = p.Failures, p.Aborted
+	status.Predicted, status.Failures, status.Message = p.Predicted, p.Failures, p.Aborted
 	status.RatePerSecond, status.EstimatedCompletion = p.RatePerSecond, p.EstimatedCompletion
 	status.Waiting, status.Barrier = p.Waiting, p.Barrier
 	if p.Started != nil {
@@ -124,7 +124,7 @@ func done(status *v1alpha1.MigrationStatus) int64 {
 func (s *state) endRun(as v1alpha1.MigrationState) {
 	last := s.plan.Status.Migration
 	last.State, last.CompletionTime = as, s.second()
-	last.Step, last.Waiting, last.RatePerSecond, last.EstimatedCompletion = "", "", 0, nil
+	last.Step, last.Waiting, last.RatePerSecond, last.EstimatedCompletion, last.Predicted = "", "", 0, nil, nil
 	if as == v1alpha1.MigrationFailed && last.Failed == 0 && last.Message == "" {
 		last.Message = "the migration Job failed; see its pods' logs"
 	}

@@ -87,9 +87,12 @@ func migrationTriggeredAgain(w *world) {
 	w.say("The trigger is pulled again: the run goes on.")
 	w.observed.Policy.Spec.Migration.Trigger = "second"
 	w.settle()
-	w.say("It ends, with an object that failed, and the other run begins.")
-	w.record(plan.Progress{Finished: true, Total: 1000, Rewritten: 989, Current: 10, Failed: 1, Failures: []v1alpha1.MigrationFailure{
-		{Object: "default/bad", Reason: "Refused", Message: "denied the request: no", Command: "kubectl get crontabs.v1.example.com -n default bad -o yaml"}}})
+	bad := []v1alpha1.MigrationFailure{{Object: "default/bad", Reason: "Refused", Message: "denied the request: no", Command: "kubectl get crontabs.v1.example.com -n default bad -o yaml"}}
+	w.say("It expects an object to fail.")
+	w.record(plan.Progress{Step: v1alpha1.MigrationSettling, Total: 1000, Rewritten: 490, Current: 10, Predicted: bad})
+	w.settle()
+	w.say("It ends, with that object, and the other run begins.")
+	w.record(plan.Progress{Finished: true, Total: 1000, Rewritten: 989, Current: 10, Failed: 1, Predicted: bad, Failures: bad})
 	w.settle()
 	w.record(whole())
 	w.settle()

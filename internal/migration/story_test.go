@@ -1,0 +1,214 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package migration
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// stage is where one story of a run plays. Its pods run one after the other, and
+// each does what the story made of it.
+type stage struct {
+	api   *fakeAPI
+	store *fakeStore
+	clock *fakeClock
+	pods  []func(*Engine, context.CancelFunc)
+}
+
+// stories are what can happen to a run. What its pods log of each is a file in
+// testdata/stories.
+var stories = map[string]func(s *stage){
+	"complete": func(s *stage) {
+		s.pod(func(e *Engine, _ context.CancelFunc) { e.Preflight, e.Verify = 4, VerifySample })
+	},
+	"everything-verified": func(s *stage) {
+		s.pod(func(e *Engine, _ context.CancelFunc) { e.Verify = VerifyFull })
+	},
+	"refused-by-admission": func(s *stage) {
+		refuse := s.refuse(objectKey(3), forbidden("a003"))
+		s.api.onPatch, s.api.onTry = refuse, refuse
+		s.pod(func(e *Engine, _ context.CancelFunc) { e.Preflight = 5 })
+	},
+	"accepted-by-fallback": func(s *stage) {
+		s.api.onPatch = s.refuse(objectKey(5), invalid("a005"))
+		s.api.onPath = func(Patch) error { return nil }
+		s.pod(func(e *Engine, _ context.CancelFunc) { e.Fallback = []Fallback{FallbackStatus} })
+	},
+	"cannot-be-converted": func(s *stage) {
+		s.api.broken = map[string]string{objectKey(5): "v1 "}
+		s.pod(func(e *Engine, _ context.CancelFunc) { e.OldVersions = []string{"v1beta1"} })
+	},
+	"cannot-be-read-at-all": func(s *stage) {
+		s.api.broken = map[string]string{objectKey(5): "v1 v1beta1 "}
+		s.pod(func(e *Engine, _ context.CancelFunc) { e.OldVersions = []string{"v1beta1"} })
+	},
+	"too-large": func(s *stage) {
+		s.api.onPatch = s.refuse(objectKey(5), tooLarge())
+		s.pod(nil)
+	},
+	"deleted-and-created-anew": func(s *stage) {
+		s.api.onPatch = s.once(objectKey(5), func() { s.api.recreate(objectKey(5), "v1beta1") })
+		s.pod(nil)
+	},
+	"all-refused": func(s *stage) {
+		s.api.onTry = func(key string) error { return invalid(strings.TrimPrefix(key, "ns/")) }
+		s.pod(func(e *Engine, _ context.CancelFunc) { e.Preflight = 4 })
+	},
+	"webhook-away": func(s *stage) {
+		over := s.clock.Now().Add(10 * time.Minute)
+		away := func(string) error {
+			if s.clock.Now().After(over) {
+				return nil
+			}
+			return webhookAway()
+		}
+		s.api.onPatch, s.api.onTry = away, away
+		s.pod(nil)
+	},
+	"etcd-compacted": func(s *stage) {
+		s.api.onPatch = s.once(objectKey(3), func() { s.api.expire() })
+		s.pod(nil)
+	},
+	"token-lost": func(s *stage) {
+		lost := false
+		s.api.onList = func(o metav1.ListOptions) error {
+			if o.Continue == "" || lost {
+				return nil
+			}
+			lost = true
+			return expiredError("")
+		}
+		s.pod(nil)
+	},
+	"pod-killed": func(s *stage) {
+		s.pod(func(e *Engine, kill context.CancelFunc) {
+			onePerPage(e, kill)
+			s.api.onPatch = s.once(objectKey(7), kill)
+		})
+		s.pod(nil)
+	},
+	"server-that-lags": func(s *stage) {
+		lagging(s.api, s.clock, 90*time.Second)
+		s.pod(onePerPage)
+	},
+	"servers-that-cannot-be-asked": func(s *stage) {
+		s.pod(func(e *Engine, _ context.CancelFunc) {
+			e.Servers = &fakeServers{since: map[string]int{"10.0.0.1:6443": 0}, refuse: unauthorized()}
+		})
+	},
+	"definition-changed": func(s *stage) {
+		s.api.onPatch = s.once(objectKey(7), func() {
+			s.api.definition.Generation++
+			_ = s.clock.Sleep(context.Background(), 2*time.Second)
+		})
+		s.pod(onePerPage)
+	},
+	"endpoint-gone": func(s *stage) {
+		s.api.onPatch = s.refuse(objectKey(7), generic(404, ""))
+		s.pod(nil)
+	},
+	"rights-lost": func(s *stage) {
+		s.api.onList = func(o metav1.ListOptions) error {
+			if o.Continue == "" {
+				return nil
+			}
+			return apierrors.NewUnauthorized("token expired")
+		}
+		s.pod(nil)
+	},
+	"failed-objects-tried-again": func(s *stage) {
+		before := &fakeStore{}
+		s.api.onPatch = s.refuse(objectKey(5), invalid("a005"))
+		s.pod(func(e *Engine, _ context.CancelFunc) { e.Checkpoints = before })
+		s.pod(func(e *Engine, _ context.CancelFunc) {
+			s.api.onPatch = nil
+			e.Options.Run, e.Earlier = "run-2", before
+		})
+	},
+}
+
+func (s *stage) pod(prepare func(*Engine, context.CancelFunc)) { s.pods = append(s.pods, prepare) }
+
+// onePerPage has nothing go on beside what the story is about.
+func onePerPage(e *Engine, _ context.CancelFunc) { e.PageSize = 1 }
+
+func (s *stage) refuse(key string, err error) func(string) error {
+	return func(k string) error {
+		if k == key {
+			return err
+		}
+		return nil
+	}
+}
+
+// once does something at the first patch of the object.
+func (s *stage) once(key string, do func()) func(string) error {
+	done := false
+	return func(k string) error {
+		if k == key && !done {
+			done = true
+			do()
+		}
+		return nil
+	}
+}
+
+// varying are the parts of a line that differ from run to run: tries wait for
+// random times.
+var varying = regexp.MustCompile(`"(took|wait|perSecond)"=("[^"]*"|[0-9.]+)`)
+
+// What pods log of a run can be followed by a person. Read the files.
+func TestStories(t *testing.T) {
+	for name, play := range stories {
+		t.Run(name, func(t *testing.T) {
+			s := &stage{api: newFakeAPI(12), store: &fakeStore{}, clock: newFakeClock()}
+			play(s)
+			var text strings.Builder
+			for _, prepare := range s.pods {
+				s.run(t, prepare, &text)
+			}
+			file := filepath.Join("testdata", "stories", name+".log")
+			got := varying.ReplaceAllString(text.String(), `"$1"=…`)
+			if *update {
+				must(t, os.WriteFile(file, []byte(got), 0o644))
+			}
+			want, err := os.ReadFile(file)
+			must(t, err)
+			if diff := cmp.Diff(string(want), got); diff != "" {
+				t.Errorf("%s (-want +got), go test -run TestStories -update rewrites it:\n%s", file, diff)
+			}
+		})
+	}
+	files, err := filepath.Glob(filepath.Join("testdata", "stories", "*.log"))
+	if err != nil || len(files) != len(stories) {
+		t.Errorf("%d stories, and %d files of them: %v", len(stories), len(files), err)
+	}
+}
+
+func (s *stage) run(t *testing.T, prepare func(*Engine, context.CancelFunc), text *strings.Builder) {
+	t.Helper()
+	log := funcr.New(func(_, args string) { text.WriteString(args + "\n") }, funcr.Options{Verbosity: 1})
+	ctx, kill := context.WithCancel(logr.NewContext(t.Context(), log))
+	defer kill()
+	engine := newTestEngine(s.api, s.store)
+	engine.Clock = s.clock
+	if prepare != nil {
+		prepare(engine, kill)
+	}
+	if _, err := engine.Run(ctx); err != nil {
+		text.WriteString("the pod ends: " + err.Error() + "\n")
+	}
+}
