@@ -98,6 +98,7 @@ lint: bin/tools/golangci-lint ## Check the code's style, and that imports point 
 	@bin/tools/golangci-lint run
 	@cd internal/test/realworld && ../../../bin/tools/golangci-lint run
 	@cd internal/test/certmanager && ../../../bin/tools/golangci-lint run
+	@cd internal/test/monitoring && ../../../bin/tools/golangci-lint run
 	@cd internal/test/browser && ../../../bin/tools/golangci-lint run
 	@cd internal/tools/bundle && ../../../bin/tools/golangci-lint run
 
@@ -127,9 +128,17 @@ test: ## Run all of these: lint, verify, unit, fuzz-short, browser, realworld, i
 	@internal/tools/test.sh
 
 .PHONY: unit
-unit: ## Test the packages alone
+unit: ## Test the packages alone, and alerts and dashboard with the engine of Prometheus
 	@go test $(TESTFLAGS) ./...
 	@go test -C internal/tools/bundle $(TESTFLAGS) ./...
+	@go test -C internal/test/monitoring $(TESTFLAGS) ./...
+
+# The rules of the PrometheusRule, as promtool reads them, beside their tests.
+.PHONY: promtool
+promtool: bin/promtool/promtool ## Test the alerts with promtool itself, which takes minutes to compile the first time
+	@cp internal/test/monitoring/testdata/*_test.yaml bin/promtool/
+	@sed -n '/^  groups:/,$$s/^  //p' config/components/prometheus/rules.yaml >bin/promtool/rules.yaml
+	@cd bin/promtool && ./promtool check rules rules.yaml && ./promtool test rules *_test.yaml
 
 .PHONY: fuzz
 fuzz: ## Run each fuzzer for FUZZTIME=30s, and list them; FUZZ='Put$$' runs some
@@ -340,3 +349,12 @@ bin/localcluster:
 .PHONY: bin/cainjector
 bin/cainjector:
 	@CGO_ENABLED=0 go build -C internal/bench/cainjector -trimpath -ldflags='-s -w' -o ../../../$@ .
+
+# Of the version that the tests of alerts use; in a module of its own, because it
+# needs the libraries of every cloud.
+bin/promtool/promtool: internal/test/monitoring/go.mod
+	@echo 'building promtool'
+	@mkdir -p bin/promtool && cd bin/promtool && rm -f go.mod go.sum && go mod init promtool 2>/dev/null
+	@version=$$(go list -C internal/test/monitoring -m -f '{{.Version}}' github.com/prometheus/prometheus); \
+		cd bin/promtool && go get -tool "github.com/prometheus/prometheus/cmd/promtool@$$version" 2>/dev/null
+	@cd bin/promtool && CGO_ENABLED=0 go build -tags=remove_all_sd -trimpath -ldflags='-s -w' -o promtool github.com/prometheus/prometheus/cmd/promtool

@@ -20,7 +20,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -75,10 +74,10 @@ func told() v1alpha1.ConversionPolicy {
 			Migration: &v1alpha1.MigrationStatus{
 				State: v1alpha1.MigrationRunning, Step: v1alpha1.MigrationRewriting, Waiting: "patches wait", Total: 12,
 				Rewritten: 4, Current: 3, Gone: 2, Failed: 3, RatePerSecond: 5,
-				StartTime: ptr.To(at(100)), CompletionTime: ptr.To(at(300)), EstimatedCompletion: ptr.To(at(200)),
+				StartTime: new(at(100)), CompletionTime: new(at(300)), EstimatedCompletion: new(at(200)),
 				Failures: []v1alpha1.MigrationFailure{{Reason: "Invalid"}, {Reason: "Invalid"}, {}},
 			},
-			Versions: []v1alpha1.VersionStatus{{Name: "v1beta1", Served: true, Deprecated: true, SafeToUnserve: true, LastRequested: ptr.To(at(3600))}},
+			Versions: []v1alpha1.VersionStatus{{Name: "v1beta1", Served: true, Deprecated: true, SafeToUnserve: true, LastRequested: new(at(3600))}},
 		},
 	}
 }
@@ -156,7 +155,9 @@ func TestAllMigrationStatesAreTold(t *testing.T) {
 	var definition struct {
 		Spec struct {
 			Versions []struct {
-				Schema struct{ OpenAPIV3Schema apiextensionsv1.JSONSchemaProps }
+				Schema struct {
+					OpenAPIV3Schema apiextensionsv1.JSONSchemaProps
+				}
 			}
 		}
 	}
@@ -174,5 +175,27 @@ func TestAllMigrationStatesAreTold(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("states (-schema +told):\n%s", diff)
+	}
+}
+
+// TestAlertsAskForValuesThatThereAre: each is told of some policy.
+func TestAlertsAskForValuesThatThereAre(t *testing.T) {
+	policies := []v1alpha1.ConversionPolicy{told()}
+	conditions := &policies[0].Status.Conditions
+	for _, condition := range append([]string{v1alpha1.StalledCondition, v1alpha1.DeletionBlockedCondition}, v1alpha1.Gates...) {
+		*conditions = append(*conditions, metav1.Condition{Type: condition})
+	}
+	for _, step := range []v1alpha1.MigrationStep{v1alpha1.MigrationPaused, v1alpha1.MigrationAuditing, v1alpha1.MigrationVerifying} {
+		other := told()
+		other.Name = string(step)
+		other.Status.Migration.Step = step
+		other.Spec.Retirement[0].Action = v1alpha1.RetirementUnserve
+		policies = append(policies, other)
+	}
+	scraped := scrapePolicies(t, &inMemory{policies: policies})
+	for _, pair := range metricstable.Asked(t, "..", metricsNamespace+"_policy") {
+		if !strings.Contains(scraped, pair) {
+			t.Errorf("no policy is told with %s", pair)
+		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
@@ -50,6 +51,7 @@ func connect(config *genericclioptions.ConfigFlags) (client.WithWatch, error) {
 	known := runtime.NewScheme()
 	utilruntime.Must(scheme.AddToScheme(known))
 	utilruntime.Must(v1alpha1.AddToScheme(known))
+	utilruntime.Must(apiextensionsv1.AddToScheme(known))
 	api, err := client.NewWithWatch(found, client.Options{Scheme: known})
 	if err != nil {
 		return nil, fmt.Errorf("cannot make a client: %w", err)

@@ -6,6 +6,7 @@ package cmd
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"os"
@@ -26,6 +27,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/controllers"
+	"github.com/conversion-operator/conversion-operator/internal/pki"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
 	"github.com/conversion-operator/conversion-operator/internal/tracing"
 )
@@ -39,6 +41,7 @@ type managerOptions struct {
 	leaderElect  bool
 	probeAddress string
 	metrics      string
+	priority     string
 	settle       time.Duration
 	proofLasts   time.Duration
 	tracing      string
@@ -63,6 +66,8 @@ func newManagerCommand() *cobra.Command {
 		"ServiceAccount of converter pods, which nothing is bound to; default $CONVERTER_SERVICE_ACCOUNT")
 	flags.StringVar(&options.level, "migration-priority-level", cmp.Or(os.Getenv("MIGRATION_PRIORITY_LEVEL"), plan.DefaultPriorityLevel),
 		"PriorityLevelConfiguration where requests of migrations queue; default $MIGRATION_PRIORITY_LEVEL")
+	flags.StringVar(&options.priority, "converter-priority-class", "",
+		"PriorityClass of converter pods whose policy names none in spec.workload.priorityClassName; default that of the cluster")
 	flags.BoolVar(&options.leaderElect, "leader-elect", false, "let one of several managers act at a time")
 	flags.StringVar(&options.probeAddress, "health-probe-bind-address", ":8081", "address of /healthz and /readyz")
 	flags.StringVar(&options.metrics, "metrics-bind-address", "0",
@@ -117,7 +122,7 @@ func (o managerOptions) run(ctx context.Context) error {
 }
 
 func (o managerOptions) settings() plan.Settings {
-	return plan.Settings{Namespace: o.namespace, Image: o.image, ConverterAccount: o.account, PriorityLevel: o.level,
+	return plan.Settings{Namespace: o.namespace, Image: o.image, PriorityClass: o.priority, ConverterAccount: o.account, PriorityLevel: o.level,
 		Settle: o.settle, ProofLifetime: o.proofLasts, TracingEndpoint: o.tracing}
 }
 
@@ -148,9 +153,7 @@ func (o managerOptions) newManager(traces *tracing.Tracing) (ctrl.Manager, error
 		RenewDeadline:                 ptr.To(10 * time.Second),
 		RetryPeriod:                   ptr.To(2 * time.Second),
 		HealthProbeBindAddress:        o.probeAddress,
-		// The certificate is made anew at each start: what keeps others away is the token.
-		Metrics: metricsserver.Options{
-			BindAddress: o.metrics, SecureServing: true, FilterProvider: filters.WithAuthenticationAndAuthorization},
+		Metrics:                       o.metricsOptions(),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("create the manager: %w", err)
@@ -158,4 +161,13 @@ func (o managerOptions) newManager(traces *tracing.Tracing) (ctrl.Manager, error
 	return manager, errors.Join(
 		manager.AddHealthzCheck("ping", healthz.Ping),
 		manager.AddReadyzCheck("ping", healthz.Ping))
+}
+
+// metricsOptions say who is answered. The certificate is made anew at each start: what
+// keeps others away is the token. Nobody who asks for metrics needs HTTP/2.
+func (o managerOptions) metricsOptions() metricsserver.Options {
+	return metricsserver.Options{
+		BindAddress: o.metrics, SecureServing: true, FilterProvider: filters.WithAuthenticationAndAuthorization,
+		TLSOpts: []func(*tls.Config){pki.RequireModernTLS, func(config *tls.Config) { config.NextProtos = []string{"http/1.1"} }},
+	}
 }

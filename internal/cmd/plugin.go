@@ -37,7 +37,7 @@ func NewCommand(args []string) *cobra.Command {
 
 // newPluginCommand returns kubectl's plugin: the commands for people.
 func newPluginCommand(args []string) *cobra.Command {
-	root := NewRootCommand()
+	root := newPeoplesCommand()
 	root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: pluginName}
 	root.Short = "See and operate the conversion of custom resources"
 	root.Long = `See and operate the conversion of custom resources.
@@ -46,11 +46,6 @@ A ConversionPolicy says how the objects of the versions of a
 CustomResourceDefinition correspond. These commands show how far the operator is
 with it, and how objects are converted; they try rules before they are applied,
 and look for what endangers objects in any cluster.`
-	for _, command := range root.Commands() {
-		if command.GroupID != groupPeople {
-			root.RemoveCommand(command)
-		}
-	}
 	sayAs(root, pluginName)
 	root.SetArgs(args)
 	return root
@@ -66,3 +61,6 @@ func sayAs(command *cobra.Command, name string) {
 		sayAs(child, name)
 	}
 }
+
+// calledAs is how a person calls the program that a command belongs to.
+func calledAs(command *cobra.Command) string { return command.Root().DisplayName() }

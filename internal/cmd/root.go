@@ -23,6 +23,13 @@ type logOptions struct {
 
 // NewRootCommand returns the command conversion-operator with all its subcommands.
 func NewRootCommand() *cobra.Command {
+	command := newPeoplesCommand()
+	addGroup(command, groupPods, "Commands that run in pods:", newManagerCommand(), newServeCommand(), newMigrateCommand())
+	return command
+}
+
+// newPeoplesCommand returns the command with what people use.
+func newPeoplesCommand() *cobra.Command {
 	options := logOptions{}
 	command := &cobra.Command{
 		Use:   "conversion-operator",
@@ -49,8 +56,8 @@ others are for people and their pipelines, and are kubectl's plugin, too.`,
 	complete(command, "log-level", "debug", "info", "error")
 	complete(command, "log-format", "json", "text")
 	addGroup(command, groupPeople, "Commands for people and their pipelines:",
-		newAuditCommand(), newConvertCommand(), newVerifyCommand(), newReportCommand(), newVersionCommand())
-	addGroup(command, groupPods, "Commands that run in pods:", newManagerCommand(), newServeCommand(), newMigrateCommand())
+		newAuditCommand(), newConvertCommand(), newDiffCommand(), newExplainCommand(), newPauseCommand(), newReportCommand(),
+		newResumeCommand(), newStatusCommand(), newTriggerCommand(), newVerifyCommand(), newVersionCommand())
 	return command
 }
 

@@ -165,3 +165,13 @@ func TestMetricsAreDocumented(t *testing.T) {
 	table := metricstable.Table{Page: "../../api/docs/metrics.md", Name: "MIGRATION METRICS", Prefix: metricsNamespace}
 	table.Check(t, scrape(t, NewMetrics(testPin.Name, "v0.0.0")), *update)
 }
+
+// TestAlertsAskForValuesThatThereAre from the start.
+func TestAlertsAskForValuesThatThereAre(t *testing.T) {
+	scraped := scrape(t, NewMetrics(testPin.Name, "v0.0.0"))
+	for _, pair := range metricstable.Asked(t, "../..", metricsNamespace) {
+		if !strings.Contains(scraped, pair) {
+			t.Errorf("there is no %s", pair)
+		}
+	}
+}

@@ -40,6 +40,8 @@ type Settings struct {
 	// PriorityLevel is the PriorityLevelConfiguration of migrations;
 	// DefaultPriorityLevel where it is empty.
 	PriorityLevel string
+	// PriorityClass of converter pods whose policy names none; empty for the cluster's default.
+	PriorityClass string
 	// Settle is how long API servers may go on by a CustomResourceDefinition as it
 	// was before a change.
 	Settle time.Duration

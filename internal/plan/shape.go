@@ -4,6 +4,7 @@
 package plan
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 
@@ -38,8 +39,8 @@ func (s *state) shape(pod *corev1apply.PodSpecApplyConfiguration) *corev1apply.P
 	nodes := maps.Clone(linux)
 	maps.Copy(nodes, workload.NodeSelector)
 	pod.WithNodeSelector(nodes).WithTopologySpreadConstraints(s.spreads()...)
-	if workload.PriorityClassName != "" {
-		pod.WithPriorityClassName(workload.PriorityClassName)
+	if class := cmp.Or(workload.PriorityClassName, s.Settings.PriorityClass); class != "" {
+		pod.WithPriorityClassName(class)
 	}
 	for i := range workload.Tolerations {
 		pod.WithTolerations(configOf[corev1apply.TolerationApplyConfiguration](&workload.Tolerations[i]))

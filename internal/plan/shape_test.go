@@ -49,6 +49,19 @@ func budgetOf(t *testing.T, w *world) *policyv1apply.PodDisruptionBudgetApplyCon
 }
 
 // TestShape: what spec.workload says of the pods is in the Deployment.
+// TestPriorityClass: the policy's own, or else that of the installation.
+func TestPriorityClass(t *testing.T) {
+	w := armed(t)
+	for _, test := range []struct{ installed, policy, want string }{
+		{"", "", ""}, {"", "mine", "mine"}, {"system-cluster-critical", "", "system-cluster-critical"}, {"system-cluster-critical", "mine", "mine"},
+	} {
+		w.observed.Settings.PriorityClass, w.observed.Policy.Spec.Workload.PriorityClassName = test.installed, test.policy
+		if got := podsOf(t, w).Spec.PriorityClassName; got != test.want {
+			t.Errorf("of %q and %q it is %q, want %q", test.installed, test.policy, got, test.want)
+		}
+	}
+}
+
 func TestShape(t *testing.T) {
 	const everything = `
 replicas: 3

@@ -60,3 +60,25 @@ func TestText(t *testing.T) {
 		t.Errorf("count is %q", got)
 	}
 }
+
+func TestFit(t *testing.T) {
+	const text = "one\ntwo\nthree is long\nfour\n"
+	for name, test := range map[string]struct {
+		width, height int
+		want          string
+	}{
+		"all":            {80, 24, text},
+		"just":           {80, 5, text},
+		"a row less":     {80, 4, "one\ntwo\n2 more lines\n"},
+		"a narrow one":   {7, 5, "one\ntwo\n2 more lines\n"},
+		"a small one":    {80, 1, "4 more lines\n"},
+		"none at all":    {0, 0, "4 more lines\n"},
+		"exactly a line": {13, 5, text},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(test.want, Fit(text, test.width, test.height)); diff != "" {
+				t.Errorf("text (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

@@ -35,3 +35,27 @@ func Count(n int, what string) string {
 	}
 	return fmt.Sprintf("%d %s", n, what)
 }
+
+// Fit leaves out the last lines of a text that a screen has no room for, and
+// counts them. The last row stays free for the cursor.
+func Fit(text string, width, height int) string {
+	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+	if rowsOf(lines, width) < height {
+		return text
+	}
+	fitting := 0
+	for fitting < len(lines) && rowsOf(lines[:fitting+1], width) < height-1 {
+		fitting++
+	}
+	return strings.Join(append(lines[:fitting:fitting], Count(len(lines)-fitting, "more line"), ""), "\n")
+}
+
+// rowsOf is how many rows lines take: those that are longer than a screen is wide
+// take several.
+func rowsOf(lines []string, width int) int {
+	rows := 0
+	for _, line := range lines {
+		rows += 1 + max(0, Width(line)-1)/max(1, width)
+	}
+	return rows
+}

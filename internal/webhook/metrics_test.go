@@ -237,3 +237,13 @@ func TestMetricsAreDocumented(t *testing.T) {
 	table := metricstable.Table{Page: "../../api/docs/metrics.md", Name: "CONVERTER METRICS", Prefix: namespace}
 	table.Check(t, scrape(t, newMeasured()), *update)
 }
+
+// TestAlertsAskForValuesThatThereAre from the start, as all series are.
+func TestAlertsAskForValuesThatThereAre(t *testing.T) {
+	scraped := scrape(t, newMeasured())
+	for _, pair := range metricstable.Asked(t, "../..", namespace) {
+		if !strings.Contains(scraped, pair) {
+			t.Errorf("there is no %s", pair)
+		}
+	}
+}

@@ -19,6 +19,8 @@ import (
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
+
+	"github.com/conversion-operator/conversion-operator/internal/pki"
 )
 
 const (
@@ -85,7 +87,8 @@ func NewServer(handler *Handler, options ServerOptions) (*Server, error) {
 	s := &Server{handler: handler, options: options, certificates: certificates, after: time.After}
 	s.http = s.newHTTPServer(handler)
 	// Sessions are resumed by tickets, which net/http and crypto/tls do by themselves.
-	s.http.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: certificates.GetCertificate}
+	s.http.TLSConfig = &tls.Config{GetCertificate: certificates.GetCertificate}
+	pki.RequireModernTLS(s.http.TLSConfig)
 	handler.metrics.certificateExpiry = s.certificateExpiry
 	if s.options.MetricsAddress != "" && s.options.MetricsAddress != "0" {
 		s.metrics = s.newHTTPServer(handler.metrics.handler())

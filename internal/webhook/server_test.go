@@ -220,15 +220,41 @@ func TestServerRotatesCertificates(t *testing.T) {
 	expect(t, "a new connection", answer{200, "HTTP/1.1", false, false, second.NotAfter}, got)
 }
 
-func TestServerRefusesOldTLS(t *testing.T) {
+// TestServerSpeaksModernTLS: 1.3 with who can, 1.2 with modern ciphers with who
+// cannot, and nothing else.
+func TestServerSpeaksModernTLS(t *testing.T) {
 	directory, authority := t.TempDir(), testca.New(t)
 	mount(t, directory, "1", authority.Issue(t, serviceName, hours(1)))
 	server := start(t, newTestHandler(), directory, authority)
 	defer server.end(t)
-
-	_, err := server.client(t, &tls.Config{MaxVersion: tls.VersionTLS11, MinVersion: tls.VersionTLS10}).Get("https://" + server.address + HealthPath)
-	if err == nil || !strings.Contains(err.Error(), "protocol version not supported") {
-		t.Errorf("error is %v", err)
+	cbc := []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA, tls.TLS_ECDHE_RSA_WITH_AES_256_CBC_SHA, tls.TLS_RSA_WITH_AES_128_GCM_SHA256}
+	for name, test := range map[string]struct {
+		client  *tls.Config
+		version uint16
+		refused string
+	}{
+		"who can":                  {&tls.Config{}, tls.VersionTLS13, ""},
+		"who cannot":               {&tls.Config{MaxVersion: tls.VersionTLS12}, tls.VersionTLS12, ""},
+		"who knows old ciphers":    {&tls.Config{MaxVersion: tls.VersionTLS12, CipherSuites: cbc}, 0, "handshake failure"},
+		"who knows old TLS":        {&tls.Config{MaxVersion: tls.VersionTLS11, MinVersion: tls.VersionTLS10}, 0, "protocol version not supported"},
+		"who knows TLS of the 90s": {&tls.Config{MaxVersion: tls.VersionTLS10, MinVersion: tls.VersionTLS10}, 0, "protocol version not supported"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			answered, err := server.client(t, test.client).Get("https://" + server.address + HealthPath)
+			if test.refused != "" {
+				if err == nil || !strings.Contains(err.Error(), test.refused) {
+					t.Errorf("error is %v, want %s", err, test.refused)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer answered.Body.Close()
+			if answered.TLS.Version != test.version {
+				t.Errorf("it speaks %s", tls.VersionName(answered.TLS.Version))
+			}
+		})
 	}
 }
 

@@ -70,6 +70,7 @@ var scenarios = map[string]func(*testing.T, *apiServer){
 	"a namespace is emptied":                 testDeleteCollection,
 	"old clients lose nothing":               testOldClients,
 	"one object in a review":                 testReviews,
+	"API servers tell of themselves":         testOwnMetrics,
 }
 
 // atOnce is how many scenarios are played at once. They wait more than they work:

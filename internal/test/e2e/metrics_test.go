@@ -17,10 +17,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/test/metricstable"
 	"github.com/conversion-operator/conversion-operator/internal/test/story"
 )
 
-// TestManagerMetrics: the manager tells of its policies, to who may know.
+// TestManagerMetrics: the manager tells of its policies, to who may know, and with
+// the pod of a migration, of that.
 func TestManagerMetrics(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -47,6 +49,84 @@ func TestManagerMetrics(t *testing.T) {
 		status, body := scrape(ctx, t, address, token)
 		return status == http.StatusOK && strings.Contains(body, want), http.StatusText(status)
 	})
+	table := metricstable.Table{Page: "../../../api/docs/metrics.md", Name: "OTHER METRICS"}
+	table.Names = metricstable.Names(t, table.Page, table.Name)
+	table.Check(t, scrapeLeader(ctx, t, token), false)
+
+	applySample(ctx, t, crontab, crontab.CRDStorage)
+	checkMigrationTold(ctx, t, crontab, func() string {
+		_, body := scrape(ctx, t, address, token)
+		return body
+	})
+}
+
+// scrapeLeader returns what the manager tells that acts. The other one has not
+// reconciled anything.
+func scrapeLeader(ctx context.Context, t *testing.T, token string) string {
+	t.Helper()
+	var leader string
+	eventually(ctx, t, "a manager tells that it leads", func() (bool, string) {
+		for _, manager := range pods(ctx, t, client.MatchingLabels{plan.ComponentLabel: "manager"}) {
+			_, body := scrape(ctx, t, net.JoinHostPort(manager.Status.PodIP, "8443"), token)
+			if strings.Contains(body, "\nleader_election_master_status{name=\"conversion-operator\"} 1\n") {
+				leader = body
+			}
+		}
+		return leader != "", "none does"
+	})
+	return leader
+}
+
+// checkMigrationTold looks at a run from both sides while it waits for API servers.
+func checkMigrationTold(ctx context.Context, t *testing.T, crontab story.CronTab, manager func() string) {
+	t.Helper()
+	label := `="` + crontab.CRD() + `"`
+	tells(ctx, t, manager,
+		`conversion_operator_policy_migration_state{policy`+label+`,state="Running"} 1`,
+		`conversion_operator_policy_migration_step_info{policy`+label+`,step="Settling"} 1`,
+		`conversion_operator_policy_migration_start_timestamp_seconds{policy`+label+`} `)
+	tells(ctx, t, func() string {
+		running := pods(ctx, t, client.MatchingLabels{plan.ComponentLabel: plan.MigrationComponent, plan.InstanceLabel: plan.ChildName(crontab.CRD())})
+		if len(running) == 0 || running[0].Status.PodIP == "" {
+			return ""
+		}
+		return fetch(ctx, t, "http://"+net.JoinHostPort(running[0].Status.PodIP, "8080")+"/metrics")
+	},
+		`conversion_operator_migration_state{crd`+label+`,state="Settling"} 1`,
+		`conversion_operator_migration_start_timestamp_seconds{crd`+label+`} `)
+}
+
+// tells waits until all of it is told at once.
+func tells(ctx context.Context, t *testing.T, metrics func() string, wants ...string) {
+	t.Helper()
+	eventually(ctx, t, wants[0], func() (bool, string) {
+		told := metrics()
+		for _, want := range wants {
+			if !strings.Contains(told, "\n"+want) {
+				return false, "there is no " + want
+			}
+		}
+		return true, ""
+	})
+}
+
+// fetch reads a page without TLS; it is empty while nobody answers.
+func fetch(ctx context.Context, t *testing.T, url string) string {
+	t.Helper()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return ""
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		return ""
+	}
+	return string(text)
 }
 
 // scrape reads metrics as Prometheus does.

@@ -21,14 +21,14 @@ import (
 func checkRights() error {
 	name := os.Getenv("AUDIT_LOG")
 	if name == "" {
-		fmt.Println("AUDIT_LOG is not set: the rights are not checked on this cluster")
+		fmt.Fprintln(os.Stderr, "AUDIT_LOG is not set: the rights are not checked on this cluster")
 		return nil
 	}
 	file, err := os.Open(name)
 	if err != nil {
 		return err
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }()
 	log, err := rights.ReadLog(file, system)
 	if err != nil {
 		return err

@@ -23,6 +23,8 @@ type Table struct {
 	Page, Name string
 	// Prefix begins the names of the metrics that it has.
 	Prefix string
+	// Names are the metrics that it has, if it has not all that begin with Prefix.
+	Names []string
 }
 
 // Check compares the table with what was scraped, or writes it anew.
@@ -63,7 +65,7 @@ func (t Table) markdown(scraped string) string {
 			name, help, _ = strings.Cut(strings.TrimPrefix(line, "# HELP "), " ")
 		case strings.HasPrefix(line, "# TYPE "):
 			kind = line[strings.LastIndex(line, " ")+1:]
-		case name != "" && strings.HasPrefix(name, t.Prefix):
+		case name != "" && t.has(name):
 			fmt.Fprintf(&table, "| `%s` | %s | %s | %s |\n", name, kind, labels(line), help)
 			name = ""
 		}
@@ -71,6 +73,31 @@ func (t Table) markdown(scraped string) string {
 	table.WriteString("\n")
 	return table.String()
 }
+
+func (t Table) has(name string) bool {
+	return strings.HasPrefix(name, t.Prefix) && (t.Names == nil || slices.Contains(t.Names, name))
+}
+
+// Names are the metrics of a table, as the page has it.
+func Names(tb testing.TB, page, table string) []string {
+	tb.Helper()
+	text, err := os.ReadFile(page)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(text), "<!-- BEGIN "+table+" -->")
+	rows, _, _ := strings.Cut(rest, "<!-- END "+table+" -->")
+	var names []string
+	for _, match := range row.FindAllStringSubmatch(rows, -1) {
+		names = append(names, match[1])
+	}
+	if names == nil {
+		tb.Fatalf("%s has no rows of %s", page, table)
+	}
+	return names
+}
+
+var row = regexp.MustCompile("(?m)^\\| `([a-z_]+)` ")
 
 var label = regexp.MustCompile(`[{,]([a-z_]+)=`)
 

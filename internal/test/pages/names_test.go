@@ -98,6 +98,9 @@ func TestCommands(t *testing.T) {
 			}
 			for line := range strings.Lines(block.Text) {
 				line = strings.TrimPrefix(strings.TrimSpace(line), prompt)
+				if plugin, ok := strings.CutPrefix(line, "kubectl conversion "); ok {
+					line = "conversion-operator " + plugin
+				}
 				if !strings.HasPrefix(line, "conversion-operator ") {
 					continue
 				}

@@ -102,7 +102,7 @@ func TestReadLog(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }()
 	log, err := ReadLog(file, "system")
 	if err != nil {
 		t.Fatal(err)

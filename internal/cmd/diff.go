@@ -1,0 +1,216 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cmd
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+
+	"github.com/spf13/cobra"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/diff"
+	"github.com/conversion-operator/conversion-operator/internal/manifest"
+)
+
+// diffOptions are the flags of the diff command.
+type diffOptions struct {
+	config *genericclioptions.ConfigFlags
+	output output
+	files  []string
+	before []string
+}
+
+func newDiffCommand() *cobra.Command {
+	options := diffOptions{}
+	command := &cobra.Command{
+		Use:   "diff -f FILE... [--before FILE...]",
+		Short: "Say what a change of policies or CustomResourceDefinitions does to conversions",
+		Long: `Say what a change of policies, or of CustomResourceDefinitions, does to
+conversions: which fields have another owner or another rule, which are lost or
+hidden that were not, and whether the rules still fit.
+
+-f has what is to be applied: policies, CustomResourceDefinitions, or both.
+They are held against those of the cluster, which is only read, or against
+those in files (--before). What only one side has is the same on the other side.
+
+Something gets worse when a field is dropped, kept aside or pruned that was not,
+and when rules do not fit any more. A policy that is new is only listed.
+
+Exit codes:
+  0  nothing gets worse
+  1  something does
+  2  it could not be compared: a flag is wrong, or a file or the cluster cannot
+     be read`,
+		Example: `  conversion-operator diff -f new-crd.yaml
+  conversion-operator diff --before old/ -f new/ -o wide
+  git show main:policy.yaml | conversion-operator diff --before - -f policy.yaml -f crd.yaml`,
+	}
+	options.config = clusterFlags(command)
+	options.output.add(command, formTable, formWide, formJSON, formYAML)
+	flags := command.Flags()
+	flags.StringArrayVarP(&options.files, "filename", "f", nil, "file or directory of policies and CustomResourceDefinitions after the change, - for stdin; can be given several times")
+	flags.StringArrayVar(&options.before, "before", nil, "file or directory of those before it, - for stdin; can be given several times; default those of the cluster")
+	return forPeople(command, cobra.NoArgs, func(command *cobra.Command, _ []string) error {
+		if err := options.validate(); err != nil {
+			return err
+		}
+		return options.run(command)
+	})
+}
+
+func (o *diffOptions) validate() error {
+	if err := o.output.validate(); err != nil {
+		return err
+	}
+	if len(o.files) == 0 {
+		return errors.New("what changes? Pass policies or CustomResourceDefinitions with -f")
+	}
+	if slices.Contains(o.files, manifest.Stdin) && slices.Contains(o.before, manifest.Stdin) {
+		return errors.New("stdin is read once: -f or --before must be a file")
+	}
+	return nil
+}
+
+func (o *diffOptions) run(command *cobra.Command) error {
+	ctx, stdin := command.Context(), command.InOrStdin()
+	after, err := readRevision(ctx, o.files, stdin)
+	if err != nil {
+		return err
+	}
+	before, err := o.readBefore(ctx, after, stdin)
+	if err != nil {
+		return err
+	}
+	report, err := compare(before, after, len(o.before) > 0, command.ErrOrStderr())
+	if err != nil {
+		return err
+	}
+	stdout := command.OutOrStdout()
+	err = o.output.write(stdout, report, func(w io.Writer) error {
+		return report.WriteTables(w, diff.Table{Wide: o.output.form == formWide, Colors: colorsOf(stdout)})
+	})
+	if err == nil && report.Worse() {
+		return &exitError{exitFound, errors.New("something gets worse: the report says what")}
+	}
+	return err
+}
+
+// revision has policies and CustomResourceDefinitions, by name.
+type revision struct {
+	policies map[string]*v1alpha1.ConversionPolicy
+	crds     map[string]*apiextensionsv1.CustomResourceDefinition
+}
+
+func newRevision() revision {
+	return revision{map[string]*v1alpha1.ConversionPolicy{}, map[string]*apiextensionsv1.CustomResourceDefinition{}}
+}
+
+func (r revision) names() []string {
+	names := slices.AppendSeq(slices.Collect(maps.Keys(r.policies)), maps.Keys(r.crds))
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// readRevision reads what is in files, and leaves other objects alone.
+func readRevision(ctx context.Context, files []string, stdin io.Reader) (revision, error) {
+	found := newRevision()
+	documents, err := manifest.ReadAll(files, stdin)
+	if err != nil {
+		return found, err
+	}
+	for _, document := range documents {
+		objects, err := document.Objects()
+		if err != nil {
+			return found, err
+		}
+		for _, object := range objects {
+			if err := found.add(ctx, object); err != nil {
+				return found, err
+			}
+		}
+	}
+	if len(found.names()) == 0 {
+		return found, fmt.Errorf("%s: neither a ConversionPolicy nor a CustomResourceDefinition is there", sourcesOf(files))
+	}
+	return found, nil
+}
+
+func (r revision) add(ctx context.Context, object manifest.Object) (err error) {
+	switch object.Kind {
+	case "ConversionPolicy":
+		r.policies[object.Name], err = policyOf(ctx, object)
+	case "CustomResourceDefinition":
+		r.crds[object.Name], err = decodeDefinition(object)
+	}
+	return err
+}
+
+// readBefore reads the other side, from files, or of the cluster what the change
+// is about.
+func (o *diffOptions) readBefore(ctx context.Context, after revision, stdin io.Reader) (revision, error) {
+	if len(o.before) > 0 {
+		return readRevision(ctx, o.before, stdin)
+	}
+	before := newRevision()
+	api, err := connect(o.config)
+	if err != nil {
+		return before, err
+	}
+	for _, name := range after.names() {
+		policy, crd := &v1alpha1.ConversionPolicy{}, &apiextensionsv1.CustomResourceDefinition{}
+		for _, object := range []client.Object{policy, crd} {
+			err := api.Get(ctx, client.ObjectKey{Name: name}, object)
+			if err != nil && !apierrors.IsNotFound(err) && !meta.IsNoMatchError(err) {
+				return before, fmt.Errorf("cannot read %s of the cluster: %w", name, err)
+			}
+		}
+		if policy.Name != "" {
+			before.policies[name] = policy
+		}
+		if crd.Name != "" {
+			before.crds[name] = crd
+		}
+	}
+	return before, nil
+}
+
+// compare holds the sides against each other, for each name that has a policy.
+// Files may leave out what does not change; a cluster has what there is.
+func compare(before, after revision, fromFiles bool, stderr io.Writer) (*diff.Report, error) {
+	report := &diff.Report{Format: diff.Format, Policies: []diff.Policy{}}
+	for _, name := range after.names() {
+		old := diff.Side{Policy: before.policies[name], CRD: cmp.Or(before.crds[name], after.crds[name])}
+		next := diff.Side{Policy: cmp.Or(after.policies[name], old.Policy), CRD: cmp.Or(after.crds[name], old.CRD)}
+		if fromFiles {
+			old.Policy = cmp.Or(old.Policy, next.Policy)
+		}
+		if next.Policy == nil {
+			fmt.Fprintf(stderr, "%s: there is no ConversionPolicy for it\n", name)
+			continue
+		}
+		if next.CRD == nil {
+			return nil, fmt.Errorf("%s: there is no CustomResourceDefinition for it: pass it with -f", name)
+		}
+		policy, err := diff.Compare(old, next)
+		if err != nil {
+			return nil, err
+		}
+		report.Policies = append(report.Policies, policy)
+	}
+	if len(report.Policies) == 0 {
+		return nil, errors.New("there is nothing to compare: pass a ConversionPolicy with -f")
+	}
+	return report, nil
+}

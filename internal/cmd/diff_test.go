@@ -1,0 +1,48 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cmd
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+func TestDiff(t *testing.T) {
+	policy, crd := sampleFile("2-policy.yaml"), sampleFile("3-crd-both.yaml")
+	changed := write(t, "lossy.yaml", strings.Replace(readFile(t, policy), "        rules:\n", "        rules:\n        - drop: {from: .note}\n", 1))
+	for name, test := range map[string]struct {
+		args   []string
+		code   int
+		stdout string
+		stderr string
+	}{
+		"the same":       {[]string{"--before", policy, "-f", policy, "-f", crd}, 0, "crontabs.example.com: conversions stay as they are\n", ""},
+		"another policy": {[]string{"--before", policy, "-f", changed, "-f", crd}, 1, "crontabs.example.com: something gets worse\n", "Error: something gets worse: the report says what\n"},
+		"the way back":   {[]string{"--before", changed, "-f", policy, "-f", crd}, 0, "crontabs.example.com: nothing gets worse\n", ""},
+		"another schema": {[]string{"--before", sampleFile("1-crd-v1beta1.yaml"), "--before", policy, "-f", crd}, 0, "crontabs.example.com: nothing gets worse\n", ""},
+		"no policy":      {[]string{"--before", crd, "-f", crd}, 2, "", "crontabs.example.com: there is no ConversionPolicy for it\nError: there is nothing to compare: pass a ConversionPolicy with -f\n"},
+		"no schema":      {[]string{"--before", policy, "-f", policy}, 2, "", "Error: crontabs.example.com: there is no CustomResourceDefinition for it: pass it with -f\n"},
+		"nothing":        {nil, 2, "", "Error: what changes? Pass policies or CustomResourceDefinitions with -f\n"},
+		"stdin twice":    {[]string{"--before", "-", "-f", "-"}, 2, "", "Error: stdin is read once: -f or --before must be a file\n"},
+		"other files":    {[]string{"-f", sampleFile("objects.yaml")}, 2, "", "Error: " + sampleFile("objects.yaml") + ": neither a ConversionPolicy nor a CustomResourceDefinition is there\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			stdout, stderr, err := run(append([]string{"diff"}, test.args...)...)
+			title, _, _ := strings.Cut(stdout, "\n")
+			if title+"\n" != test.stdout && stdout != test.stdout || stderr != test.stderr || ExitCode(err) != test.code {
+				t.Errorf("exit code %d, want %d; stderr %q, want %q; stdout is\n%s", ExitCode(err), test.code, stderr, test.stderr, stdout)
+			}
+		})
+	}
+}
+
+func readFile(t *testing.T, file string) string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}

@@ -1,0 +1,262 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+
+	"github.com/conversion-operator/conversion-operator/internal/crds"
+	"github.com/conversion-operator/conversion-operator/internal/explain"
+	"github.com/conversion-operator/conversion-operator/internal/manifest"
+	"github.com/conversion-operator/conversion-operator/internal/verify"
+	"github.com/conversion-operator/conversion-operator/internal/verify/live"
+)
+
+// explainOptions are the flags of the explain command.
+type explainOptions struct {
+	config      *genericclioptions.ConfigFlags
+	definitions definitions
+	output      output
+	files       []string
+	from, to    string
+	field       string
+	all         bool
+}
+
+func newExplainCommand() *cobra.Command {
+	options := explainOptions{}
+	command := &cobra.Command{
+		Use:   "explain (TYPE/NAME | TYPE NAME | -f FILE [POLICY])",
+		Short: "Explain which rule made each field of an object at another version",
+		Long: `Explain how an object becomes one of another version: of each field of that
+version, of which fields and by which rule it was made, or that it was kept
+aside and came back; and what is kept aside in the annotation, and why.
+
+The object comes from a cluster, which is only read, or from files (-f). Where
+files have neither policy nor CustomResourceDefinition, those of the cluster
+are taken. An object of the cluster is read at its storage version, or at --from.
+
+VERDICT says who has the field while the object is at the version that it came
+from: a place there (Exact), the annotation (Preserved) or nobody (Dropped).
+
+Exit codes:
+  0  the object was explained
+  1  it cannot be converted
+  2  it could not be explained: a flag is wrong, a file or the cluster cannot
+     be read, or the policy is not valid`,
+		Example: `  conversion-operator explain crontab/local --to v1
+  conversion-operator explain crontabs.example.com local -n team-a --field spec.host -o wide
+  conversion-operator explain -f objects.yaml --policy policy.yaml --crd crd.yaml --to v1`,
+	}
+	options.addFlags(command)
+	return forPeople(command, cobra.MaximumNArgs(2), func(command *cobra.Command, args []string) error {
+		if err := options.validate(args); err != nil {
+			return err
+		}
+		return options.run(command, args)
+	})
+}
+
+func (o *explainOptions) addFlags(command *cobra.Command) {
+	o.config = namespacedFlags(command, "namespace of the object; default that of the context")
+	o.output.add(command, formTable, formWide, formJSON, formYAML)
+	flags := command.Flags()
+	o.definitions.addFlags(flags)
+	flags.StringArrayVarP(&o.files, "filename", "f", nil, "file or directory of objects, - for stdin; can be given several times")
+	flags.StringVar(&o.to, "to", "", "version to convert to; default each other one")
+	flags.StringVar(&o.from, "from", "", "version to read an object of the cluster at; default the storage version")
+	flags.StringVar(&o.field, "field", "", "explain this field only, and what is above and below it, for example spec.host")
+	flags.BoolVar(&o.all, "all", false, "explain fields, too, that the version has and the object has not")
+	command.ValidArgsFunction = namesIn(o.config, policyKind)
+}
+
+func (o *explainOptions) validate(args []string) error {
+	if err := o.output.validate(); err != nil {
+		return err
+	}
+	switch {
+	case len(o.files) > 0 && len(args) > 1:
+		return errors.New("name an object of the cluster, or pass files with -f: with files, the argument is the name of a policy")
+	case len(o.files) > 0 && o.from != "":
+		return errors.New("--from says at which version to read an object of the cluster: an object of a file is at the version that it says")
+	case len(o.files) == 0 && len(args) == 0:
+		return errors.New("which object? Name it as TYPE/NAME, for example crontab/local, or pass files with -f")
+	case len(o.files) == 0 && len(args) == 1 && strings.Count(args[0], "/") != 1:
+		return fmt.Errorf("%q is no object: name it as TYPE/NAME, for example crontab/local", args[0])
+	}
+	return nil
+}
+
+func (o *explainOptions) run(command *cobra.Command, args []string) error {
+	ctx := command.Context()
+	connected, err := o.connect()
+	if err != nil {
+		return err
+	}
+	var name string
+	var objects []manifest.Object
+	if len(o.files) > 0 {
+		name = strings.Join(args, "")
+		objects, err = o.inFiles(command.InOrStdin())
+	} else {
+		name, objects, err = o.inCluster(ctx, connected, strings.Split(strings.Join(args, "/"), "/"))
+	}
+	if err != nil {
+		return err
+	}
+	explainer, report, err := o.explainer(ctx, name, connected)
+	if err != nil {
+		return err
+	}
+	if err := o.explain(explainer, report, objects); err != nil {
+		return err
+	}
+	stdout := command.OutOrStdout()
+	return o.output.write(stdout, report, func(w io.Writer) error {
+		return report.WriteTables(w, explain.Table{Wide: o.output.form == formWide, Colors: colorsOf(stdout)})
+	})
+}
+
+// connect returns nil where everything is in files.
+func (o *explainOptions) connect() (*live.Cluster, error) {
+	if len(o.files) > 0 && o.definitions.policy != "" && o.definitions.crd != "" {
+		return nil, nil //nolint:nilnil // There is no cluster then, and nothing went wrong.
+	}
+	config, err := o.config.ToRESTConfig()
+	if err != nil {
+		return nil, fmt.Errorf("find the API server: %w", err)
+	}
+	return live.Connect(config)
+}
+
+func (o *explainOptions) inFiles(stdin io.Reader) ([]manifest.Object, error) {
+	documents, err := manifest.ReadAll(o.files, stdin)
+	if err != nil {
+		return nil, err
+	}
+	var all []manifest.Object
+	for _, document := range documents {
+		objects, err := document.Objects()
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, objects...)
+	}
+	return all, nil
+}
+
+// inCluster reads one object, and returns the name of its CustomResourceDefinition.
+func (o *explainOptions) inCluster(ctx context.Context, connected *live.Cluster, typeAndName []string) (string, []manifest.Object, error) {
+	mapper, err := o.config.ToRESTMapper()
+	if err != nil {
+		return "", nil, err
+	}
+	resource, err := mapper.ResourceFor(schema.ParseGroupResource(typeAndName[0]).WithVersion(""))
+	if meta.IsNoMatchError(err) {
+		return "", nil, fmt.Errorf("the cluster has no resource %s", typeAndName[0])
+	}
+	if err != nil {
+		return "", nil, err
+	}
+	crd, err := connected.Definition(ctx, resource.GroupResource().String())
+	if err != nil {
+		return "", nil, err
+	}
+	object, err := o.object(ctx, connected, crd, typeAndName[1])
+	return crd.Name, []manifest.Object{object}, err
+}
+
+// object reads an object of a kind at the version that is asked for.
+func (o *explainOptions) object(
+	ctx context.Context, connected *live.Cluster, crd *apiextensionsv1.CustomResourceDefinition, name string,
+) (object manifest.Object, err error) {
+	version, err := o.versionToRead(crd)
+	if err != nil {
+		return object, err
+	}
+	namespace := ""
+	if crd.Spec.Scope == apiextensionsv1.NamespaceScoped {
+		if namespace, _, err = o.config.ToRawKubeConfigLoader().Namespace(); err != nil {
+			return object, err
+		}
+	}
+	object, there, err := connected.Object(ctx, crds.Resource(crd, version), namespace, name)
+	switch {
+	case err != nil:
+		return object, fmt.Errorf("reading %s %s at version %s: %w", crd.Name, name, version, err)
+	case !there:
+		return object, fmt.Errorf("the cluster has no %s %s: is it in another --namespace?", crd.Name, name)
+	}
+	return object, nil
+}
+
+func (o *explainOptions) versionToRead(crd *apiextensionsv1.CustomResourceDefinition) (string, error) {
+	if o.from == "" {
+		version, _, err := live.VersionToRead(crd)
+		return version, err
+	}
+	if served := crds.ServedVersions(crd); !slices.Contains(served, o.from) {
+		return "", fmt.Errorf("--from must be a served version, one of %s, is %q", strings.Join(served, ", "), o.from)
+	}
+	return o.from, nil
+}
+
+// explainer compiles the rules, from files or the cluster.
+func (o *explainOptions) explainer(ctx context.Context, name string, connected *live.Cluster) (*explain.Explainer, *explain.Report, error) {
+	var from cluster
+	if connected != nil {
+		from = connected
+	}
+	policy, crd, err := o.definitions.read(ctx, name, from)
+	if err != nil {
+		return nil, nil, err
+	}
+	result, found := verify.Compile(policy, crd)
+	if len(found) > 0 {
+		return nil, nil, fmt.Errorf("the rules of %s are not valid:\n%s", policy.Name, listOf(found))
+	}
+	explainer, err := explain.New(policy, result)
+	if err != nil {
+		return nil, nil, err
+	}
+	if o.to != "" && !slices.Contains(explainer.Versions(), o.to) {
+		return nil, nil, fmt.Errorf("--to must be one of %s, is %q", strings.Join(explainer.Versions(), ", "), o.to)
+	}
+	return explainer, explainer.Report(), nil
+}
+
+// explain adds each object at each version that is asked for.
+func (o *explainOptions) explain(explainer *explain.Explainer, report *explain.Report, objects []manifest.Object) error {
+	for _, object := range objects {
+		_, own, _ := strings.Cut(object.APIVersion, "/")
+		for _, version := range explainer.Versions() {
+			if version == own || o.to != "" && version != o.to {
+				continue
+			}
+			explained, err := explainer.Object(object.String(), object.JSON, version, o.all)
+			if err != nil {
+				return &exitError{exitFound, err}
+			}
+			report.Objects = append(report.Objects, explained)
+		}
+	}
+	if len(report.Objects) == 0 {
+		return fmt.Errorf("there is nothing to convert: every object is at %s already", o.to)
+	}
+	if o.field != "" && !report.Only(o.field) {
+		return fmt.Errorf("no object has anything at %s: --all explains fields that objects do not have", o.field)
+	}
+	return nil
+}

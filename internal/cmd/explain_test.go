@@ -1,0 +1,65 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cmd
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestExplain(t *testing.T) {
+	files := []string{"explain", "--policy", sampleFile("2-policy.yaml"), "--crd", sampleFile("3-crd-both.yaml"), "-f", "-"}
+	const object = `{"apiVersion":"example.com/v1beta1","kind":"CronTab","metadata":{"name":"a"},"hostPort":"h:1","note":"n"}`
+	for name, test := range map[string]struct {
+		args  []string
+		stdin string
+		code  int
+		want  string
+	}{
+		"an object": {nil, object, 0, `stdin, document 1 (a): v1beta1 → v1
+
+FIELD OF v1   VALUE              FROM v1beta1   RULE                                        VERDICT
+.host         "h"     computed   .hostPort      spokes[0].rules[0] format "{host}:{port}"   Exact
+.port         "1"     computed   .hostPort      spokes[0].rules[0] format "{host}:{port}"   Exact
+
+Kept aside in the annotation conversion-operator.io/v1beta1
+FIELD OF v1beta1   VALUE   WHY                    RULE
+.note              "n"     v1 has no such field   -
+`},
+		"a field": {[]string{"--field", "port", "--to=v1"}, object, 0, `stdin, document 1 (a): v1beta1 → v1
+
+FIELD OF v1   VALUE              FROM v1beta1   RULE                                        VERDICT
+.port         "1"     computed   .hostPort      spokes[0].rules[0] format "{host}:{port}"   Exact
+`},
+		"a field that is not there": {[]string{"--field", "replicas"}, object, 2, "Error: no object has anything at replicas: --all explains fields that objects do not have\n"},
+		"an unknown version":        {[]string{"--to", "v7"}, object, 2, "Error: --to must be one of v1, v1beta1, is \"v7\"\n"},
+		"its own version":           {[]string{"--to", "v1beta1"}, object, 2, "Error: there is nothing to convert: every object is at v1beta1 already\n"},
+		"another kind":              {nil, strings.Replace(object, "CronTab", "Job", 1), 1, "Error: stdin, document 1 (a): the object is \"Job\" of \"example.com/v1beta1\", and the conversion plan is for CronTab of example.com\n"},
+		"a version to read":         {[]string{"--from", "v1"}, object, 2, "Error: --from says at which version to read an object of the cluster: an object of a file is at the version that it says\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			stdout, stderr, err := runWith(test.stdin, append(files, test.args...)...)
+			if diff := cmp.Diff(test.want, stdout+stderr); diff != "" || ExitCode(err) != test.code {
+				t.Errorf("exit code %d, output (-want +got):\n%s", ExitCode(err), diff)
+			}
+		})
+	}
+	for name, test := range map[string]struct {
+		args []string
+		want string
+	}{
+		"no object": {nil, "which object? Name it as TYPE/NAME, for example crontab/local, or pass files with -f"},
+		"no name":   {[]string{"crontab"}, `"crontab" is no object: name it as TYPE/NAME, for example crontab/local`},
+		"both":      {[]string{"crontab", "x", "-f", "x"}, "name an object of the cluster, or pass files with -f: with files, the argument is the name of a policy"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, stderr, err := run(append([]string{"explain"}, test.args...)...)
+			if stderr != "Error: "+test.want+"\n" || ExitCode(err) != 2 {
+				t.Errorf("stderr is %q, want %q", stderr, test.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,176 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cmd
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+)
+
+// fieldManager is what metadata.managedFields of a policy says of changes made here.
+const fieldManager = "kubectl-conversion"
+
+// edit is a change of one field of a policy's spec. Its JSON form is stable.
+type edit struct {
+	Policy string `json:"policy"`
+	// Field is its path, and Value what it is to be.
+	Field string `json:"field"`
+	Value any    `json:"value"`
+	// Changed tells that it was something else before.
+	Changed bool `json:"changed"`
+	// Says is what follows from it, a sentence each.
+	Says []string `json:"says,omitempty"`
+}
+
+// decide says what to change of a policy, or why nothing may be.
+type decide func(policy *v1alpha1.ConversionPolicy) (*edit, error)
+
+// operateOptions are the flags of the commands that change a policy.
+type operateOptions struct {
+	config *genericclioptions.ConfigFlags
+	output output
+	force  bool
+}
+
+func (o *operateOptions) addFlags(command *cobra.Command) {
+	o.config = clusterFlags(command)
+	o.output.add(command, formText, formJSON, formYAML)
+	command.ValidArgsFunction = namesIn(o.config, policyKind)
+	command.Flags().BoolVar(&o.force, "force-conflicts", false, "change the field although another field manager applies it, and may write back what it has")
+}
+
+// run changes each of the policies, and goes on behind one that cannot be changed.
+func (o *operateOptions) run(command *cobra.Command, names []string, decide decide) error {
+	if err := o.output.validate(); err != nil {
+		return err
+	}
+	api, err := connect(o.config)
+	if err != nil {
+		return err
+	}
+	var edits []*edit
+	var errs []error
+	for _, name := range names {
+		edit, err := o.change(command.Context(), api, name, decide)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		edits = append(edits, edit)
+	}
+	if len(edits) > 0 {
+		errs = append(errs, o.output.write(command.OutOrStdout(), edits, func(w io.Writer) error { return writeEdits(w, edits) }))
+	}
+	return errors.Join(errs...)
+}
+
+// change decides by the policy as it is, and writes only if it still is that:
+// otherwise it looks again.
+func (o *operateOptions) change(ctx context.Context, api client.Client, name string, decide decide) (*edit, error) {
+	var made *edit
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		policy, err := getPolicy(ctx, api, name)
+		if err != nil {
+			return err
+		}
+		if made, err = decide(policy); err != nil || !made.Changed {
+			return err
+		}
+		if err := o.mayWrite(policy, made); err != nil {
+			return err
+		}
+		patch := client.RawPatch(types.MergePatchType, made.patch(policy.ResourceVersion))
+		return api.Patch(ctx, policy, patch, client.FieldOwner(fieldManager))
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return made, nil
+}
+
+// patch is a merge patch that is refused if the policy is another one by now.
+func (e *edit) patch(resourceVersion string) []byte {
+	value := e.Value
+	for _, name := range slices.Backward(strings.Split(e.Field, ".")) {
+		value = map[string]any{name: value}
+	}
+	patch := value.(map[string]any)
+	patch["metadata"] = map[string]any{"resourceVersion": resourceVersion}
+	text, _ := json.Marshal(patch) // of texts and truth values
+	return text
+}
+
+// mayWrite returns an error where somebody applies the field server-side, as a
+// GitOps tool does: it would write back what it has. Of a manifest that was
+// applied by kubectl, which writes it back with the next apply, it only warns.
+func (o *operateOptions) mayWrite(policy *v1alpha1.ConversionPolicy, made *edit) error {
+	for _, entry := range policy.ManagedFields {
+		if entry.Manager == fieldManager || !owns(entry, made.Field) {
+			continue
+		}
+		if entry.Operation == metav1.ManagedFieldsOperationApply && !o.force {
+			return fmt.Errorf("%s is applied by the field manager %s, which may write back what it has: change it there, or add --force-conflicts", made.Field, entry.Manager)
+		}
+		if entry.Operation == metav1.ManagedFieldsOperationApply || entry.Manager == "kubectl-client-side-apply" {
+			made.Says = append(made.Says, fmt.Sprintf("the manifest that %s applied says otherwise: change %s there, too", entry.Manager, made.Field))
+		}
+	}
+	return nil
+}
+
+// owns reports whether a field manager has the field.
+func owns(entry metav1.ManagedFieldsEntry, field string) bool {
+	if entry.FieldsV1 == nil {
+		return false
+	}
+	raw := entry.FieldsV1.GetRawBytes()
+	for segment := range strings.SplitSeq(field, ".") {
+		members := map[string]json.RawMessage{}
+		if json.Unmarshal(raw, &members) != nil {
+			return false
+		}
+		below, ok := members["f:"+segment]
+		if !ok {
+			return false
+		}
+		raw = below
+	}
+	return true
+}
+
+func writeEdits(w io.Writer, edits []*edit) error {
+	for _, edit := range edits {
+		is := "is"
+		if !edit.Changed {
+			is = "was already"
+		}
+		lines := append([]string{fmt.Sprintf("%s: %s %s %v", edit.Policy, edit.Field, is, edit.Value)}, edit.Says...)
+		if _, err := fmt.Fprintln(w, strings.Join(lines, "\n  ")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// leaving returns an error for a policy of which nothing is done any more.
+func leaving(policy *v1alpha1.ConversionPolicy) error {
+	if policy.DeletionTimestamp.IsZero() {
+		return nil
+	}
+	return errors.New("it is being deleted: migrations neither begin nor go on")
+}

@@ -1,0 +1,169 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cmd
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+)
+
+// policyWith is a policy that a test has changed.
+func policyWith(change func(*v1alpha1.ConversionPolicy)) *v1alpha1.ConversionPolicy {
+	policy := &v1alpha1.ConversionPolicy{ObjectMeta: metav1.ObjectMeta{Name: "p"}}
+	policy.Spec.Migration.Mode = v1alpha1.MigrationAutomatic
+	change(policy)
+	return policy
+}
+
+func running(policy *v1alpha1.ConversionPolicy) {
+	policy.Status.Migration = &v1alpha1.MigrationStatus{Run: "r1", State: v1alpha1.MigrationRunning, Progress: "10/20"}
+}
+
+func TestDecide(t *testing.T) {
+	trigger := func(policy *v1alpha1.ConversionPolicy) (*edit, error) {
+		return decideTrigger(policy, "now", "kubectl conversion")
+	}
+	pause := func(policy *v1alpha1.ConversionPolicy) (*edit, error) {
+		return decidePause(policy, true, "kubectl conversion")
+	}
+	resume := func(policy *v1alpha1.ConversionPolicy) (*edit, error) {
+		return decidePause(policy, false, "kubectl conversion")
+	}
+	suspend := func(policy *v1alpha1.ConversionPolicy) (*edit, error) {
+		return decideSuspend(policy, true, "kubectl conversion"), nil
+	}
+	unsuspend := func(policy *v1alpha1.ConversionPolicy) (*edit, error) {
+		return decideSuspend(policy, false, "kubectl conversion"), nil
+	}
+	for name, test := range map[string]struct {
+		decide decide
+		change func(*v1alpha1.ConversionPolicy)
+		want   string
+	}{
+		"trigger": {trigger, func(*v1alpha1.ConversionPolicy) {},
+			"p: spec.migration.trigger is now\n  a migration begins\n  follow it: kubectl conversion status p --watch\n"},
+		"trigger during a run": {trigger, running,
+			"p: spec.migration.trigger is now\n  run r1 goes on: another one begins after its end\n  follow it: kubectl conversion status p --watch\n"},
+		"trigger after failures": {trigger, func(policy *v1alpha1.ConversionPolicy) {
+			policy.Status.Migration = &v1alpha1.MigrationStatus{Run: "r1", State: v1alpha1.MigrationFailed, Failed: 3}
+		}, "p: spec.migration.trigger is now\n  a migration begins\n  it writes what failed in run r1 alone (3 objects), unless the CustomResourceDefinition has changed since\n  follow it: kubectl conversion status p --watch\n"},
+		"trigger before the conversion": {trigger, func(policy *v1alpha1.ConversionPolicy) {
+			policy.Status.Conditions = []metav1.Condition{{Type: "PlanValid", Status: "Unknown"}, {Type: "WebhookAvailable", Status: "False"}, {Type: "StorageMigrated", Status: "False"}}
+		}, "p: spec.migration.trigger is now\n  it begins once WebhookAvailable is True\n  follow it: kubectl conversion status p --watch\n"},
+		"trigger while paused": {trigger, func(policy *v1alpha1.ConversionPolicy) { policy.Spec.Migration.Paused = true },
+			"p: spec.migration.trigger is now\n  migrations are paused: it begins after kubectl conversion resume p\n  follow it: kubectl conversion status p --watch\n"},
+		"trigger while suspended": {trigger, func(policy *v1alpha1.ConversionPolicy) { policy.Spec.Suspend = true },
+			"p: spec.migration.trigger is now\n  the operator is suspended: the migration begins after kubectl conversion resume p --everything\n  follow it: kubectl conversion status p --watch\n"},
+		"trigger with mode Never": {trigger, func(policy *v1alpha1.ConversionPolicy) { policy.Spec.Migration.Mode = v1alpha1.MigrationNever },
+			"Error: spec.migration.mode is Never: set it to Automatic or OnTrigger, and a migration may begin"},
+		"trigger with the same text": {trigger, func(policy *v1alpha1.ConversionPolicy) { policy.Spec.Migration.Trigger = "now" },
+			"Error: spec.migration.trigger is \"now\" already, which starts nothing: choose another text"},
+		"trigger of one that goes": {trigger, func(policy *v1alpha1.ConversionPolicy) {
+			policy.DeletionTimestamp = &metav1.Time{Time: metav1.Now().Time}
+		},
+			"Error: it is being deleted: migrations neither begin nor go on"},
+		"pause": {pause, func(*v1alpha1.ConversionPolicy) {},
+			"p: spec.migration.paused is true\n  no migration begins before kubectl conversion resume p\n"},
+		"pause a run": {pause, running,
+			"p: spec.migration.paused is true\n  run r1 stops at 10/20: resume it by kubectl conversion resume p\n"},
+		"pause twice": {pause, func(policy *v1alpha1.ConversionPolicy) { policy.Spec.Migration.Paused = true },
+			"p: spec.migration.paused was already true\n  no migration begins before kubectl conversion resume p\n"},
+		"resume": {resume, func(policy *v1alpha1.ConversionPolicy) { policy.Spec.Migration.Paused = true; running(policy) },
+			"p: spec.migration.paused is false\n  run r1 goes on from where it was\n  follow it: kubectl conversion status p --watch\n"},
+		"resume a suspended one": {resume, func(policy *v1alpha1.ConversionPolicy) { policy.Spec.Suspend = true },
+			"p: spec.migration.paused was already false\n  the operator is still suspended: kubectl conversion resume p --everything\n"},
+		"suspend": {suspend, func(*v1alpha1.ConversionPolicy) {},
+			"p: spec.suspend is true\n  the operator changes nothing, converter pods go on answering; let it go on by kubectl conversion resume p --everything\n"},
+		"unsuspend": {unsuspend, func(policy *v1alpha1.ConversionPolicy) {
+			policy.Spec.Suspend = true
+			policy.Spec.Migration.Paused = true
+		},
+			"p: spec.suspend is false\n  migrations are still paused: kubectl conversion resume p\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out strings.Builder
+			if made, err := test.decide(policyWith(test.change)); err != nil {
+				out.WriteString("Error: " + err.Error())
+			} else if err := writeEdits(&out, []*edit{made}); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.want, out.String()); diff != "" {
+				t.Errorf("output (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestPatch(t *testing.T) {
+	made := edit{Field: "spec.migration.trigger", Value: `a "text"`}
+	if diff := cmp.Diff(`{"metadata":{"resourceVersion":"7"},"spec":{"migration":{"trigger":"a \"text\""}}}`, string(made.patch("7"))); diff != "" {
+		t.Errorf("patch (-want +got):\n%s", diff)
+	}
+}
+
+// TestWhoElseWrites: what a GitOps tool applies is left to it.
+func TestWhoElseWrites(t *testing.T) {
+	by := func(manager string, operation metav1.ManagedFieldsOperationType, fields string) metav1.ManagedFieldsEntry {
+		entry := metav1.ManagedFieldsEntry{Manager: manager, Operation: operation, FieldsV1: &metav1.FieldsV1{}}
+		entry.FieldsV1.SetRawBytes([]byte(fields))
+		return entry
+	}
+	const mine, other = `{"f:spec":{"f:migration":{"f:paused":{}}}}`, `{"f:spec":{"f:migration":{".":{},"f:mode":{}}}}`
+	for name, test := range map[string]struct {
+		entry metav1.ManagedFieldsEntry
+		force bool
+		err   string
+		says  []string
+	}{
+		"nobody":           {by("argocd", "Apply", other), false, "", nil},
+		"ourselves":        {by(fieldManager, "Apply", mine), false, "", nil},
+		"kubectl edit":     {by("kubectl-edit", "Update", mine), false, "", nil},
+		"kubectl apply":    {by("kubectl-client-side-apply", "Update", mine), false, "", []string{"the manifest that kubectl-client-side-apply applied says otherwise: change spec.migration.paused there, too"}},
+		"a GitOps tool":    {by("argocd", "Apply", mine), false, "spec.migration.paused is applied by the field manager argocd, which may write back what it has: change it there, or add --force-conflicts", nil},
+		"against a tool":   {by("argocd", "Apply", mine), true, "", []string{"the manifest that argocd applied says otherwise: change spec.migration.paused there, too"}},
+		"unreadable":       {by("argocd", "Apply", `[]`), false, "", nil},
+		"all of migration": {by("argocd", "Apply", `{"f:spec":{"f:migration":{}}}`), false, "", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			policy := policyWith(func(policy *v1alpha1.ConversionPolicy) {
+				policy.ManagedFields = []metav1.ManagedFieldsEntry{test.entry}
+			})
+			made := &edit{Field: "spec.migration.paused"}
+			err := (&operateOptions{force: test.force}).mayWrite(policy, made)
+			if got := ""; err != nil && err.Error() != test.err || err == nil && test.err != got {
+				t.Errorf("error is %v, want %q", err, test.err)
+			}
+			if diff := cmp.Diff(test.says, made.Says); diff != "" {
+				t.Errorf("says (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestStatusFlags(t *testing.T) {
+	for name, test := range map[string]struct {
+		args []string
+		want string
+	}{
+		"an end without a way": {[]string{"status", "--timeout=1s"}, "--timeout says how long to follow: add --watch or --until-ready"},
+		"a negative end":       {[]string{"status", "-w", "--timeout=-1s"}, "--timeout must not be negative, is -1s"},
+		"JSON without an end":  {[]string{"status", "-w", "-o=json"}, "--output=json is written once, in the end: add --until-ready, or leave out --watch"},
+		"a wrong form":         {[]string{"status", "-o=text"}, `--output must be table, wide, json or yaml, is "text"`},
+		"a kubeconfig":         {[]string{"status", "--kubeconfig=nowhere"}, "find the API server: stat nowhere: no such file or directory"},
+		"whom to trigger":      {[]string{"trigger"}, "requires at least 1 arg(s), only received 0"},
+		"a long trigger":       {[]string{"trigger", "p", "--text", strings.Repeat("x", 254)}, "--text must be of 253 characters at most, has 254"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, stderr, err := run(test.args...)
+			if stderr != "Error: "+test.want+"\n" || ExitCode(err) != 2 {
+				t.Errorf("stderr is %q, want %q", stderr, test.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,116 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+	toolswatch "k8s.io/client-go/tools/watch"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+)
+
+// policyWatch follows policies. It is taken up again where it breaks.
+type policyWatch struct {
+	api   client.WithWatch
+	names []string
+	known map[string]*v1alpha1.ConversionPolicy
+}
+
+// newPolicyWatch follows the policies of the names, or all of them, from what is
+// known of them.
+func newPolicyWatch(api client.WithWatch, names []string, policies []*v1alpha1.ConversionPolicy) *policyWatch {
+	w := &policyWatch{api: api, names: names, known: map[string]*v1alpha1.ConversionPolicy{}}
+	for _, policy := range policies {
+		w.known[policy.Name] = policy
+	}
+	return w
+}
+
+// run calls see with the policies at once, with each tick, and each time that one
+// of them changes, until see reports that it is over. Its error is that of see, of
+// the context, or says that a policy that was named is gone.
+func (w *policyWatch) run(ctx context.Context, see func([]*v1alpha1.ConversionPolicy) (over bool, err error), ticks <-chan time.Time) error {
+	if over, err := see(w.policies()); over || err != nil {
+		return err
+	}
+	_, _, changes, done := toolswatch.NewIndexerInformerWatcherWithLogger(klog.FromContext(ctx), w.source(), &v1alpha1.ConversionPolicy{})
+	defer func() {
+		changes.Stop()
+		<-done
+	}()
+	for {
+		news, err := w.next(ctx, changes.ResultChan(), ticks)
+		if err != nil {
+			return err
+		}
+		if !news {
+			continue
+		}
+		if over, err := see(w.policies()); over || err != nil {
+			return err
+		}
+	}
+}
+
+// next waits for an event or a tick, and reports whether it is news.
+func (w *policyWatch) next(ctx context.Context, changes <-chan watch.Event, ticks <-chan time.Time) (news bool, err error) {
+	select {
+	case <-ctx.Done():
+		return false, ctx.Err()
+	case event, open := <-changes:
+		if !open {
+			return false, errors.New("policies cannot be watched any more")
+		}
+		return w.note(event)
+	case <-ticks:
+		return true, nil
+	}
+}
+
+func (w *policyWatch) policies() []*v1alpha1.ConversionPolicy {
+	return slices.SortedFunc(maps.Values(w.known), byName)
+}
+
+// note takes an event in, and reports whether it is news.
+func (w *policyWatch) note(event watch.Event) (news bool, err error) {
+	policy, ok := event.Object.(*v1alpha1.ConversionPolicy)
+	if !ok || len(w.names) > 0 && !slices.Contains(w.names, policy.Name) {
+		return false, nil
+	}
+	before := w.known[policy.Name]
+	if event.Type == watch.Deleted {
+		delete(w.known, policy.Name)
+		if len(w.names) > 0 {
+			return false, &exitError{exitFound, fmt.Errorf("ConversionPolicy %s was deleted", policy.Name)}
+		}
+		return true, nil
+	}
+	w.known[policy.Name] = policy
+	return before == nil || before.ResourceVersion != policy.ResourceVersion, nil
+}
+
+// source is asked with the context of who watches: it ends with the watch, in order.
+func (w *policyWatch) source() cache.ListerWatcher {
+	return &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			list := &v1alpha1.ConversionPolicyList{}
+			return list, w.api.List(ctx, list, append(ofNames(w.names), &client.ListOptions{Raw: &options})...)
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			return w.api.Watch(ctx, &v1alpha1.ConversionPolicyList{}, append(ofNames(w.names), &client.ListOptions{Raw: &options})...)
+		},
+	}
+}

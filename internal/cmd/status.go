@@ -1,0 +1,172 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/overview"
+	"github.com/conversion-operator/conversion-operator/internal/plan"
+)
+
+// statusOptions are the flags of the status command.
+type statusOptions struct {
+	config     *genericclioptions.ConfigFlags
+	output     output
+	namespace  string
+	watch      bool
+	untilReady bool
+	timeout    time.Duration
+
+	// program is how the person calls this one.
+	program string
+	now     func() time.Time
+}
+
+func newStatusCommand() *cobra.Command {
+	options := statusOptions{now: time.Now}
+	command := &cobra.Command{
+		Use:   "status [POLICY...]",
+		Short: "Show how far the operator is with policies",
+		Long: `Show how far the operator is with policies: one with everything that there is to
+say of it, and what to do next; several, or all, as a table.
+
+With --watch, the picture is renewed as things change; where the output is no
+terminal, there is a line for each change instead. --until-ready ends that once
+all of the policies are Ready, and fails as soon as one is stalled: nothing goes
+on then until somebody changes something.
+
+Rights: get, list and watch of conversionpolicies, and list of pods in the
+operator's namespace. Without the latter, the pods are left out.
+
+Exit codes:
+  0  the policies were shown; with --until-ready: they are Ready
+  1  with --until-ready: one is stalled, suspended or deleted, or --timeout is over
+  2  they could not be shown: a flag is wrong, or the cluster cannot be read`,
+		Example: `  conversion-operator status
+  conversion-operator status crontabs.example.com
+  conversion-operator status crontabs.example.com --watch
+  conversion-operator status crontabs.example.com --until-ready --timeout=30m`,
+	}
+	options.addFlags(command)
+	return forPeople(command, cobra.ArbitraryArgs, func(command *cobra.Command, names []string) error {
+		if err := options.validate(); err != nil {
+			return err
+		}
+		options.program = calledAs(command)
+		return options.run(command, names)
+	})
+}
+
+func (o *statusOptions) addFlags(command *cobra.Command) {
+	o.config = clusterFlags(command)
+	o.output.add(command, formTable, formWide, formJSON, formYAML)
+	command.ValidArgsFunction = namesIn(o.config, policyKind)
+	flags := command.Flags()
+	flags.StringVar(&o.namespace, "operator-namespace", "conversion-system", "namespace of the operator and of the converter pods")
+	flags.BoolVarP(&o.watch, "watch", "w", false, "follow what changes")
+	flags.BoolVar(&o.untilReady, "until-ready", false, "follow what changes until all of the policies are Ready, or one of them is stalled")
+	flags.DurationVar(&o.timeout, "timeout", 0, "with --watch or --until-ready: how long to follow at most; 0 is without an end")
+	_ = command.RegisterFlagCompletionFunc("operator-namespace", namesIn(o.config, namespaceKind)) // the flag is there
+}
+
+func (o *statusOptions) validate() error {
+	if err := o.output.validate(); err != nil {
+		return err
+	}
+	follows := o.watch || o.untilReady
+	switch {
+	case o.timeout < 0:
+		return fmt.Errorf("--timeout must not be negative, is %s", o.timeout)
+	case o.timeout > 0 && !follows:
+		return errors.New("--timeout says how long to follow: add --watch or --until-ready")
+	case o.watch && !o.untilReady && o.output.forPrograms():
+		return fmt.Errorf("--output=%s is written once, in the end: add --until-ready, or leave out --watch", o.output.form)
+	}
+	return nil
+}
+
+func (o *statusOptions) run(command *cobra.Command, names []string) error {
+	names = slices.Compact(slices.Sorted(slices.Values(names)))
+	api, err := connect(o.config)
+	if err != nil {
+		return err
+	}
+	policies, err := findPolicies(command.Context(), api, names)
+	if err != nil {
+		return err
+	}
+	if len(policies) == 0 {
+		fmt.Fprintln(command.ErrOrStderr(), "There are no ConversionPolicies.")
+		return nil
+	}
+	if o.watch || o.untilReady {
+		return o.follow(command, api, names, policies)
+	}
+	return o.write(command.OutOrStdout(), o.overviews(command.Context(), api, policies), len(names) == 1)
+}
+
+// overviews says of each policy how far the operator is. Pods are looked for
+// where all is said of a policy.
+func (o *statusOptions) overviews(ctx context.Context, api client.Client, policies []*v1alpha1.ConversionPolicy) []*overview.Overview {
+	all := make([]*overview.Overview, 0, len(policies))
+	for _, policy := range policies {
+		observed := overview.Observed{
+			Policy: policy, Namespace: o.namespace, Instance: plan.ChildName(policy.Name), Now: o.now(), Program: o.program,
+		}
+		if len(policies) == 1 || o.output.forPrograms() {
+			observed.Pods, observed.PodsUnknown = o.pods(ctx, api, policy)
+		}
+		all = append(all, overview.Of(observed))
+	}
+	return all
+}
+
+// pods are those of a policy's converter, or why they cannot be read.
+func (o *statusOptions) pods(ctx context.Context, api client.Client, policy *v1alpha1.ConversionPolicy) ([]corev1.Pod, string) {
+	pods := &corev1.PodList{}
+	labels := client.MatchingLabels(plan.Labels(policy.Name, plan.ConverterComponent))
+	if err := api.List(ctx, pods, client.InNamespace(o.namespace), labels); err != nil {
+		return nil, err.Error()
+	}
+	return pods.Items, ""
+}
+
+func (o *statusOptions) write(w io.Writer, all []*overview.Overview, one bool) error {
+	return o.output.write(w, overview.Report{Format: overview.Format, Policies: all}, func(w io.Writer) error {
+		page := overview.Page{Wide: o.output.form == formWide, Colors: colorsOf(w)}
+		if one {
+			return all[0].WritePage(w, page)
+		}
+		return overview.WriteTable(w, all, page)
+	})
+}
+
+// judge returns an error for what --until-ready does not wait for, and whether
+// there is anything left to wait for.
+func (o *statusOptions) judge(all []*overview.Overview) (ready bool, err error) {
+	if !o.untilReady {
+		return false, nil
+	}
+	ready = true
+	for _, one := range all {
+		if one.Settled && one.Ready != metav1.ConditionTrue {
+			return false, &exitError{exitFound, fmt.Errorf("%s does not become Ready by itself: %s: %s status %s says what to do", one.Name, one.Reason, o.program, one.Name)}
+		}
+		ready = ready && one.Settled
+	}
+	return ready, nil
+}

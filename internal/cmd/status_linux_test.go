@@ -1,0 +1,57 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cmd
+
+import (
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/overview"
+)
+
+// TestScreen: on a terminal, a picture is drawn over the one before, and is not
+// larger than the terminal.
+func TestScreen(t *testing.T) {
+	near, far := pseudoterminal(t)
+	if err := unix.IoctlSetWinsize(int(far.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 5, Col: 80}); err != nil {
+		t.Fatal(err)
+	}
+	options := statusOptions{output: output{form: formTable}, now: time.Now}
+	view := options.newView(far, true)
+	defer view.stop()
+	policy := policyWith(func(policy *v1alpha1.ConversionPolicy) {
+		policy.Status.Conditions = []metav1.Condition{{Type: v1alpha1.PlanValidCondition, Status: metav1.ConditionTrue, Reason: "Compiled"}}
+	})
+	one := overview.Of(overview.Observed{Policy: policy, Now: time.Now(), Program: pluginName})
+	read := func() string {
+		t.Helper()
+		text := make([]byte, 4096)
+		n, err := io.ReadAtLeast(near, text, len("\x1b[J"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text[:n])
+	}
+	for i, want := range []string{clearAll + toTop, toTop} {
+		if err := view.show([]*overview.Overview{one}); err != nil {
+			t.Fatal(err)
+		}
+		got := read()
+		if !strings.HasPrefix(got, want) || i > 0 && strings.Contains(got, clearAll) || !strings.HasSuffix(got, clearBelow) {
+			t.Errorf("picture %d is %q", i, got)
+		}
+		if !strings.Contains(got, " more lines"+clearRight) || strings.Count(got, "\n") != 4 {
+			t.Errorf("picture %d has not 4 lines: %q", i, got)
+		}
+	}
+	if view.ticks() == nil {
+		t.Error("what lasts is not renewed")
+	}
+}

@@ -1,0 +1,167 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cmd
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/overview"
+	"github.com/conversion-operator/conversion-operator/internal/terminal"
+)
+
+// redrawEvery is how often a picture is renewed while nothing happens: it says how
+// long things last.
+const redrawEvery = time.Second
+
+// follow shows the policies, and again each time that one changes.
+func (o *statusOptions) follow(command *cobra.Command, api client.WithWatch, names []string, policies []*v1alpha1.ConversionPolicy) error {
+	ctx := command.Context()
+	if o.timeout > 0 {
+		bounded, cancel := context.WithTimeout(ctx, o.timeout)
+		defer cancel()
+		ctx = bounded
+	}
+	view := o.newView(command.OutOrStdout(), len(names) == 1)
+	var last []*overview.Overview
+	see := func(policies []*v1alpha1.ConversionPolicy) (bool, error) {
+		last = o.overviews(ctx, api, policies)
+		if err := view.show(last); err != nil {
+			return false, err
+		}
+		return o.judge(last)
+	}
+	err := newPolicyWatch(api, names, policies).run(ctx, see, view.ticks())
+	view.stop()
+	if o.output.forPrograms() && last != nil {
+		err = errors.Join(o.write(command.OutOrStdout(), last, false), err)
+	}
+	if ctx.Err() == nil || !errors.Is(err, ctx.Err()) {
+		return err
+	}
+	return o.ended(command.Context(), last)
+}
+
+// ended says how it ended before what was waited for: the person went away, or
+// the time is over.
+func (o *statusOptions) ended(asked context.Context, last []*overview.Overview) error {
+	if !o.untilReady {
+		return nil
+	}
+	how := fmt.Sprintf("not Ready after %s", o.timeout)
+	if asked.Err() != nil {
+		how = "interrupted"
+	}
+	for _, one := range last {
+		if ready, _ := o.judge([]*overview.Overview{one}); !ready {
+			return &exitError{exitFound, fmt.Errorf("%s: %s is at %s: %s", how, one.Name, one.Reason, one.Message)}
+		}
+	}
+	return &exitError{exitFound, errors.New(how)}
+}
+
+// view shows the policies anew.
+type view interface {
+	show(all []*overview.Overview) error
+	// ticks come when there is something to show although nothing happened.
+	ticks() <-chan time.Time
+	stop()
+}
+
+func (o *statusOptions) newView(w io.Writer, one bool) view {
+	switch {
+	case o.output.forPrograms():
+		return nothing{}
+	case isTerminal(w):
+		return &screen{w: w, write: func(to io.Writer, all []*overview.Overview) error {
+			page := overview.Page{Wide: o.output.form == formWide, Colors: colorsOf(w)}
+			if one {
+				return all[0].WritePage(to, page)
+			}
+			return overview.WriteTable(to, all, page)
+		}, size: func() (int, int, error) { return term.GetSize(int(w.(*os.File).Fd())) }, ticker: time.NewTicker(redrawEvery)}
+	}
+	return &log{w: w, now: o.now, said: map[string]string{}}
+}
+
+// nothing is shown to programs before the end.
+type nothing struct{}
+
+func (nothing) show([]*overview.Overview) error { return nil }
+func (nothing) ticks() <-chan time.Time         { return nil }
+func (nothing) stop()                           {}
+
+// screen draws over what it drew before.
+type screen struct {
+	w     io.Writer
+	write func(io.Writer, []*overview.Overview) error
+	// size of the screen, in characters.
+	size   func() (width, height int, err error)
+	ticker *time.Ticker
+	drawn  bool
+}
+
+// The escape sequences that go to the first line, clear the screen, and clear
+// what is right of and below the cursor.
+const (
+	toTop      = "\x1b[H"
+	clearAll   = "\x1b[2J"
+	clearRight = "\x1b[K"
+	clearBelow = "\x1b[J"
+)
+
+func (s *screen) show(all []*overview.Overview) error {
+	var text bytes.Buffer
+	if err := s.write(&text, all); err != nil {
+		return err
+	}
+	start := toTop
+	if !s.drawn {
+		start, s.drawn = clearAll+toTop, true
+	}
+	lines := text.String()
+	if width, height, err := s.size(); err == nil {
+		lines = terminal.Fit(lines, width, height)
+	}
+	_, err := io.WriteString(s.w, start+strings.ReplaceAll(lines, "\n", clearRight+"\n")+clearBelow)
+	return err
+}
+
+func (s *screen) ticks() <-chan time.Time { return s.ticker.C }
+func (s *screen) stop()                   { s.ticker.Stop() }
+
+// log has a line for each thing that changed.
+type log struct {
+	w    io.Writer
+	now  func() time.Time
+	said map[string]string
+}
+
+func (l *log) show(all []*overview.Overview) error {
+	for _, one := range all {
+		line := one.Line()
+		if l.said[one.Name] == line {
+			continue
+		}
+		l.said[one.Name] = line
+		if _, err := fmt.Fprintln(l.w, l.now().UTC().Format(time.RFC3339), line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (*log) ticks() <-chan time.Time { return nil }
+func (*log) stop()                   {}

@@ -1,0 +1,131 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package diff
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// read decodes a file of a case, and reports whether it is there.
+func read(t *testing.T, into any, path ...string) bool {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(append([]string{"testdata"}, path...)...))
+	if os.IsNotExist(err) {
+		return false
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := yaml.UnmarshalStrict(text, into); err != nil {
+		t.Fatal(err)
+	}
+	return true
+}
+
+func side(t *testing.T, folder, when string) Side {
+	t.Helper()
+	one := Side{Policy: &v1alpha1.ConversionPolicy{}, CRD: &apiextensionsv1.CustomResourceDefinition{}}
+	if !read(t, one.Policy, folder, when+"-policy.yaml") {
+		one.Policy = nil
+	}
+	if !read(t, one.CRD, folder, when+"-crd.yaml") {
+		t.Fatalf("%s has no CustomResourceDefinition", folder)
+	}
+	return one
+}
+
+func report(t *testing.T, folder string) *Report {
+	t.Helper()
+	policy, err := Compare(side(t, folder, "before"), side(t, folder, "after"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &Report{Format: Format, Policies: []Policy{policy}}
+}
+
+func golden(t *testing.T, got []byte, path ...string) {
+	t.Helper()
+	file := filepath.Join(append([]string{"testdata"}, path...)...)
+	if *update {
+		if err := os.WriteFile(file, got, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), string(got)); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", file, diff)
+	}
+}
+
+func TestTables(t *testing.T) {
+	worse := map[string]bool{"dropped": true, "field-removed": true, "type-changed": true, "does-not-fit": true}
+	folders, err := filepath.Glob(filepath.Join("testdata", "*", "after-crd.yaml"))
+	if err != nil || len(folders) == 0 {
+		t.Fatalf("%v: %d cases", err, len(folders))
+	}
+	for _, folder := range folders {
+		folder = filepath.Base(filepath.Dir(folder))
+		t.Run(folder, func(t *testing.T) {
+			found := report(t, folder)
+			if found.Worse() != worse[folder] {
+				t.Errorf("worse is %t, want %t", found.Worse(), worse[folder])
+			}
+			var out bytes.Buffer
+			if err := found.WriteTables(&out, Table{}); err != nil {
+				t.Fatal(err)
+			}
+			golden(t, out.Bytes(), folder, "table.txt")
+		})
+	}
+}
+
+func TestWideAndColored(t *testing.T) {
+	var out bytes.Buffer
+	both := &Report{Policies: append(report(t, "dropped").Policies, report(t, "does-not-fit").Policies...)}
+	if err := both.WriteTables(&out, Table{Wide: true, Colors: true}); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, out.Bytes(), "dropped", "wide-colored.txt")
+}
+
+func TestJSON(t *testing.T) {
+	text, err := json.MarshalIndent(report(t, "dropped"), "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text = regexp.MustCompile(`"plan(Before|After)": "[0-9a-f]{16}"`).ReplaceAll(text, []byte(`"plan$1": "HASH"`))
+	golden(t, append(text, '\n'), "dropped", "report.json")
+}
+
+// TestNothingToCompareWith: what did not fit before cannot get worse.
+func TestNothingToCompareWith(t *testing.T) {
+	if _, err := Compare(side(t, "does-not-fit", "after"), side(t, "does-not-fit", "before")); err == nil ||
+		!strings.HasPrefix(err.Error(), "crontabs.example.com: the rules did not fit before: spec.converter.declarative.spokes[0]") {
+		t.Errorf("error is %v", err)
+	}
+	image := side(t, "same", "after")
+	image.Policy = image.Policy.DeepCopy()
+	image.Policy.Spec.Converter = v1alpha1.Converter{Image: &v1alpha1.ImageConverter{}}
+	if policy, err := Compare(side(t, "same", "before"), image); err != nil || !policy.Worse || len(policy.Errors) != 1 {
+		t.Errorf("%v: %+v", err, policy)
+	}
+}

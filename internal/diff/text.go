@@ -1,0 +1,133 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package diff
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/terminal"
+)
+
+// Table says how a Report is written for people.
+type Table struct {
+	// Wide writes rules as they stand in the policies.
+	Wide   bool
+	Colors terminal.Colors
+}
+
+// WriteTables writes what changes for each policy.
+func (r *Report) WriteTables(w io.Writer, table Table) error {
+	for i, policy := range r.Policies {
+		if i > 0 {
+			fmt.Fprintln(w)
+		}
+		if err := table.write(w, policy); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t Table) write(w io.Writer, p Policy) error {
+	fmt.Fprintf(w, "%s: %s\n", t.Colors.In(terminal.Bold, p.Name), t.title(p))
+	for _, err := range p.Errors {
+		fmt.Fprintf(w, "  %s\n", terminal.OneLine(err))
+	}
+	if len(p.VersionsAdded) > 0 {
+		fmt.Fprintf(w, "  %s added: %s\n", terminal.Count(len(p.VersionsAdded), "version"), strings.Join(p.VersionsAdded, ", "))
+	}
+	if len(p.VersionsRemoved) > 0 {
+		fmt.Fprintf(w, "  %s removed: %s\n", terminal.Count(len(p.VersionsRemoved), "version"), strings.Join(p.VersionsRemoved, ", "))
+	}
+	if p.HubBefore != p.HubAfter {
+		fmt.Fprintf(w, "  the hub is %s, and was %s\n", p.HubAfter, p.HubBefore)
+	}
+	if len(p.Directions) > 0 {
+		fmt.Fprintln(w)
+	}
+	rows := [][]string{{"CONVERSION", "BEFORE", "AFTER"}}
+	for _, d := range p.Directions {
+		rows = append(rows, []string{d.From + " → " + d.To, string(d.Before), t.bad(d.Worse, string(d.After))})
+	}
+	if err := terminal.WriteTable(w, rows); err != nil {
+		return err
+	}
+	return t.writeFields(w, p)
+}
+
+func (t Table) writeFields(w io.Writer, p Policy) error {
+	if len(p.Fields) > 0 {
+		fmt.Fprintln(w)
+	}
+	rows := [][]string{{"FIELD", "IN", "BEFORE", "AFTER", "WHAT FOLLOWS"}}
+	for _, field := range p.Fields {
+		rows = append(rows, []string{
+			field.Version + ":" + field.Path, field.Other, t.leaf(field.Before), t.leaf(field.After),
+			t.bad(field.Worse, field.Why),
+		})
+	}
+	if err := terminal.WriteTable(w, rows); err != nil {
+		return err
+	}
+	if len(p.Warnings) > 0 {
+		fmt.Fprintln(w, "\nNew warnings")
+	}
+	for _, warning := range p.Warnings {
+		fmt.Fprintf(w, "  %s\n", terminal.OneLine(warning))
+	}
+	return nil
+}
+
+func (t Table) title(p Policy) string {
+	switch {
+	case len(p.Errors) > 0:
+		return t.bad(true, "the rules do not fit any more")
+	case p.New:
+		return "a new policy"
+	case p.Worse:
+		return t.bad(true, "something gets worse")
+	case p.PlanBefore == p.PlanAfter:
+		return "conversions stay as they are"
+	}
+	return "nothing gets worse"
+}
+
+func (t Table) bad(worse bool, text string) string {
+	if !worse {
+		return text
+	}
+	return t.Colors.In(terminal.Red, text)
+}
+
+// leaf says who has a field, and by which rule.
+func (t Table) leaf(leaf *Leaf) string {
+	if leaf == nil {
+		return "-"
+	}
+	owner := strings.ToLower(string(leaf.Owner))
+	if leaf.Owner == conversion.OwnerPreserved {
+		owner = "kept aside"
+	}
+	switch {
+	case leaf.RuleAt == "":
+		return owner
+	case t.Wide:
+		return owner + ", " + string(leaf.Rule)
+	}
+	return owner + ", " + strings.TrimPrefix(leaf.RuleAt, "spec.converter.declarative.") + " " + kindOf(leaf.Rule)
+}
+
+// kindOf a rule is its only member.
+func kindOf(rule json.RawMessage) string {
+	members := map[string]json.RawMessage{}
+	_ = json.Unmarshal(rule, &members) // it was made here
+	for kind := range members {
+		return kind
+	}
+	return ""
+}

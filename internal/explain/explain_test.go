@@ -1,0 +1,167 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/manifest"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+func load(t *testing.T, into any, path ...string) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(append([]string{"testdata"}, path...)...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := yaml.UnmarshalStrict(text, into); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func explainer(t *testing.T, folder string) *Explainer {
+	t.Helper()
+	policy, crd := &v1alpha1.ConversionPolicy{}, &apiextensionsv1.CustomResourceDefinition{}
+	load(t, policy, folder, "policy.yaml")
+	load(t, crd, folder, "crd.yaml")
+	result := conversion.Compile(crd, policy.Spec.Converter.Declarative)
+	if len(result.Errors) > 0 {
+		t.Fatal(result.Errors)
+	}
+	explainer, err := New(policy, result)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return explainer
+}
+
+// objects are those of a folder, by name.
+func objects(t *testing.T, folder string) map[string][]byte {
+	t.Helper()
+	documents, err := manifest.ReadAll([]string{filepath.Join("testdata", folder, "objects.yaml")}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string][]byte{}
+	for _, document := range documents {
+		object := manifest.NewObject("", document.JSON)
+		found[object.Name] = object.JSON
+	}
+	return found
+}
+
+func explain(t *testing.T, name, to string, all bool) *Report {
+	t.Helper()
+	e := explainer(t, "rules")
+	report := e.Report()
+	report.PlanHash = "HASH"
+	object, err := e.Object(name, objects(t, "rules")[name], to, all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	report.Objects = append(report.Objects, object)
+	return report
+}
+
+func golden(t *testing.T, file string, got []byte) {
+	t.Helper()
+	file = filepath.Join("testdata", "rules", file)
+	if *update {
+		if err := os.WriteFile(file, got, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), string(got)); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", file, diff)
+	}
+}
+
+func TestTables(t *testing.T) {
+	for file, test := range map[string]struct {
+		object, to string
+		all        bool
+		table      Table
+	}{
+		"fits.txt":        {"fits", "v2", false, Table{}},
+		"fits-wide.txt":   {"fits", "v2", true, Table{Wide: true, Colors: true}},
+		"odd.txt":         {"odd", "v2", false, Table{}},
+		"odd-all.txt":     {"odd", "v2", true, Table{}},
+		"back.txt":        {"back", "v1", false, Table{}},
+		"two-hops.txt":    {"odd", "v3", false, Table{}},
+		"same-object.txt": {"fits", "v3", false, Table{Wide: true}},
+	} {
+		t.Run(file, func(t *testing.T) {
+			var out bytes.Buffer
+			if err := explain(t, test.object, test.to, test.all).WriteTables(&out, test.table); err != nil {
+				t.Fatal(err)
+			}
+			golden(t, file, out.Bytes())
+		})
+	}
+}
+
+func TestJSON(t *testing.T) {
+	text, err := json.MarshalIndent(explain(t, "odd", "v2", false), "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "odd.json", append(text, '\n'))
+}
+
+func TestOnly(t *testing.T) {
+	for field, want := range map[string][]string{
+		"spec.host":          {".spec.host"},
+		".spec.crate":        {".spec.crate.depth", ".spec.crate.width"},
+		"spec.items[1].new":  {".spec.items[1].new"},
+		"spec.items[*].new":  {".spec.items[0].new", ".spec.items[1].new"},
+		"spec.address":       {".spec.host", ".spec.port"},
+		`metadata.labels`:    {".spec.fromLabel"},
+		"spec.portMap.a":     {".spec.portMap.a.port"},
+		"spec.nothing.there": nil,
+	} {
+		t.Run(field, func(t *testing.T) {
+			report := explain(t, "fits", "v2", false)
+			there := report.Only(field)
+			var got []string
+			for _, field := range report.Objects[0].Hops[0].Fields {
+				got = append(got, field.Path)
+			}
+			if diff := cmp.Diff(want, got); diff != "" || there != (len(want) > 0) {
+				t.Errorf("fields (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestOverflow: what the annotation had no room for is not forgotten.
+func TestOverflow(t *testing.T) {
+	e := explainer(t, "rules")
+	h := hop{
+		Explainer: e, from: "v1", to: "v2",
+		after: map[string]any{"metadata": map[string]any{"annotations": map[string]any{
+			conversion.KeptPrefix + "v1": `{"dropped":["/spec/note"],"/spec/size":"big"}`,
+		}}},
+	}
+	want := []Kept{{Version: "v1", Path: ".spec.note", Why: "there was no room for it in the annotation, and overflow is Drop"}}
+	if diff := cmp.Diff(want, h.dropped()); diff != "" {
+		t.Errorf("dropped (-want +got):\n%s", diff)
+	}
+}

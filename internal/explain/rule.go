@@ -1,0 +1,75 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+)
+
+// rule is one of a policy, as it is explained.
+type rule struct {
+	kind string
+	// says is what tells it from other rules of its kind.
+	says string
+	// spoke and hub are the paths that it has on either side.
+	spoke, hub []v1alpha1.Path
+	// odd says why it keeps a value aside.
+	odd string
+}
+
+// rulesOf are those of a policy by where they stand.
+func rulesOf(converter *v1alpha1.DeclarativeConverter) map[string]rule {
+	rules := map[string]rule{}
+	for i, spoke := range converter.Spokes {
+		for j := range spoke.Rules {
+			rules[fmt.Sprintf("spec.converter.declarative.spokes[%d].rules[%d]", i, j)] = ruleOf(&spoke.Rules[j])
+		}
+	}
+	return rules
+}
+
+func ruleOf(r *v1alpha1.Rule) rule {
+	one := func(path v1alpha1.Path) []v1alpha1.Path {
+		if path == "" {
+			return nil
+		}
+		return []v1alpha1.Path{path}
+	}
+	switch {
+	case r.Move != nil:
+		return rule{"move", "", one(r.Move.From), one(r.Move.To), "the other version cannot hold this value"}
+	case r.Format != nil:
+		return rule{"format", quote(r.Format.Template), one(r.Format.From), sorted(r.Format.To),
+			"it is not as " + quote(r.Format.Template) + " prints it"}
+	case r.Values != nil:
+		return rule{"values", "", one(r.Values.From), one(r.Values.To), "by the table, it would come back as another value"}
+	case r.Wrap != nil:
+		return rule{"wrap", "", one(r.Wrap.From), one(r.Wrap.To), "the list has not exactly one element"}
+	case r.Cast != nil:
+		return rule{"cast", "as " + string(r.Cast.As), one(r.Cast.From), one(r.Cast.To), "it is not as a cast to " + string(r.Cast.As) + " writes it"}
+	case r.Index != nil:
+		return rule{"index", "by " + r.Index.Key, one(r.Index.From), one(r.Index.To),
+			"the list is not in the order of " + r.Index.Key + ", or has one twice or without"}
+	case r.CEL != nil:
+		return rule{"cel", "", sorted(r.CEL.From), sorted(r.CEL.To), "computed there and back, it would not be as it is"}
+	case r.Default != nil:
+		return rule{"default", string(r.Default.Value.Raw), one(r.Default.From), one(r.Default.To), "it is not the default, " + string(r.Default.Value.Raw)}
+	default:
+		return rule{"drop", "", one(r.Drop.From), one(r.Drop.To), ""}
+	}
+}
+
+// String names the rule for people.
+func (r rule) String() string { return strings.TrimSpace(r.kind + " " + r.says) }
+
+func sorted(paths map[string]v1alpha1.Path) []v1alpha1.Path {
+	return slices.Sorted(maps.Values(paths))
+}
+
+func quote(text string) string { return `"` + text + `"` }

@@ -1,0 +1,153 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/terminal"
+)
+
+// Table says how a Report is written for people.
+type Table struct {
+	// Wide writes values as they are, those of the sources too, and rules by where
+	// they stand in the policy.
+	Wide   bool
+	Colors terminal.Colors
+}
+
+// longest is how many characters of a value a table has that is not wide.
+const longest = 40
+
+// WriteTables writes the objects, with a table for each hop.
+func (r *Report) WriteTables(w io.Writer, table Table) error {
+	for i, object := range r.Objects {
+		if i > 0 {
+			fmt.Fprintln(w)
+		}
+		fmt.Fprintf(w, "%s\n", table.Colors.In(terminal.Bold, object.Name+": "+object.From+" → "+object.To))
+		for _, hop := range object.Hops {
+			if len(object.Hops) > 1 {
+				fmt.Fprintf(w, "\n%s → %s\n", hop.From, hop.To)
+			}
+			if err := table.write(w, hop); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (t Table) write(w io.Writer, hop Hop) error {
+	if len(hop.Fields) > 0 {
+		fmt.Fprintln(w)
+	}
+	rows := [][]string{{"FIELD OF " + hop.To, "VALUE", "", "FROM " + hop.From, "RULE", "VERDICT"}}
+	for _, field := range hop.Fields {
+		rows = append(rows, []string{
+			field.Path, t.value(field.Value), t.how(field.How), t.sources(field), t.rule(field.Rule, field.RuleText), t.verdict(field.Owner),
+		})
+	}
+	if err := terminal.WriteTable(w, rows); err != nil {
+		return err
+	}
+	if err := t.writeKept(w, hop.Kept, "Kept aside in the annotation "+conversion.KeptPrefix+hop.From, hop.From); err != nil {
+		return err
+	}
+	return t.writeKept(w, hop.Dropped, "Dropped", hop.From)
+}
+
+func (t Table) writeKept(w io.Writer, all []Kept, title, version string) error {
+	if len(all) == 0 {
+		return nil
+	}
+	fmt.Fprintf(w, "\n%s\n", title)
+	rows := [][]string{{"FIELD OF " + version, "VALUE", "WHY", "RULE"}}
+	for _, kept := range all {
+		rows = append(rows, []string{kept.Path, t.value(kept.Value), kept.Why, t.rule(kept.Rule, "")})
+	}
+	return terminal.WriteTable(w, rows)
+}
+
+// value is written on one line, and cut where the table is not wide.
+func (t Table) value(value []byte) string {
+	text := []rune(terminal.OneLine(string(value)))
+	if !t.Wide && len(text) > longest {
+		return string(text[:longest-1]) + "…"
+	}
+	return terminal.OrDash(string(text))
+}
+
+func (t Table) how(how How) string {
+	color := terminal.Plain
+	switch how {
+	case Restored, Filled:
+		color = terminal.Yellow
+	case Absent:
+		color = terminal.Dim
+	}
+	return t.Colors.In(color, strings.ToLower(string(how)))
+}
+
+func (t Table) verdict(owner conversion.Owner) string {
+	color := map[conversion.Owner]terminal.Color{
+		conversion.OwnerExact: terminal.Green, conversion.OwnerPreserved: terminal.Yellow, conversion.OwnerDropped: terminal.Red,
+	}[owner]
+	return t.Colors.In(color, string(owner))
+}
+
+func (t Table) sources(field Field) string {
+	var sources []string
+	for _, source := range field.Sources {
+		text := source.Path
+		if t.Wide && source.Value != nil {
+			text += "=" + terminal.OneLine(string(source.Value))
+		}
+		sources = append(sources, text)
+	}
+	if len(sources) == 0 && field.How == Restored {
+		return "the annotation"
+	}
+	return terminal.OrDash(strings.Join(sources, ", "))
+}
+
+// rule is where a rule stands, without what all rules have in common.
+func (t Table) rule(at, text string) string {
+	if at == "" {
+		return "-"
+	}
+	if !t.Wide {
+		at = strings.TrimPrefix(at, "spec.converter.declarative.")
+	}
+	return strings.TrimSpace(at + " " + text)
+}
+
+// Only leaves of each object what is at a path, in it, or above it, written as
+// in a policy or as kubectl does. It reports whether there is anything.
+func (r *Report) Only(text string) bool {
+	if !strings.HasPrefix(text, ".") && !strings.HasPrefix(text, "[") {
+		text = "." + text
+	}
+	wanted, there := parse(text), false
+	matches := func(at string) bool {
+		path := parse(at)
+		return path.begins(wanted) || wanted.begins(path)
+	}
+	for i := range r.Objects {
+		for j := range r.Objects[i].Hops {
+			hop := &r.Objects[i].Hops[j]
+			hop.Fields = slices.DeleteFunc(hop.Fields, func(field Field) bool {
+				return !matches(field.Path) && !slices.ContainsFunc(field.Sources, func(source Source) bool { return matches(source.Path) })
+			})
+			hop.Kept = slices.DeleteFunc(hop.Kept, func(kept Kept) bool { return !matches(kept.Path) })
+			hop.Dropped = slices.DeleteFunc(hop.Dropped, func(kept Kept) bool { return !matches(kept.Path) })
+			there = there || len(hop.Fields)+len(hop.Kept)+len(hop.Dropped) > 0
+		}
+	}
+	return there
+}

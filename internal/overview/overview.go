@@ -1,0 +1,193 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package overview
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+)
+
+// Format is raised when a reader of an older Report would misread it. New
+// fields do not raise it.
+const Format = 1
+
+// Observed is what an Overview is made of.
+type Observed struct {
+	Policy *v1alpha1.ConversionPolicy
+	// Pods of the converter, and why they could not be read.
+	Pods        []corev1.Pod
+	PodsUnknown string
+	// Namespace is the operator's, and Instance the label of all that it made for
+	// the policy.
+	Namespace, Instance string
+	Now                 time.Time
+	// Program is how the person calls this program.
+	Program string
+}
+
+// Report is how far the operator is with some policies. Its JSON form is stable.
+type Report struct {
+	// Format is the constant of that name.
+	Format   int         `json:"format"`
+	Policies []*Overview `json:"policies"`
+}
+
+// Overview is how far the operator is with one policy.
+type Overview struct {
+	Name string `json:"name"`
+	// Settled tells that the operator has seen the policy as it is, and that
+	// nothing goes on until somebody changes something.
+	Settled bool `json:"settled"`
+	// Ready is True when every requested step is done and proven. It is Unknown
+	// while the operator has not seen the latest change of the policy.
+	Ready   metav1.ConditionStatus `json:"ready"`
+	Reason  string                 `json:"reason"`
+	Message string                 `json:"message,omitempty"`
+	// Stalled tells that nothing goes on until somebody changes something.
+	Stalled bool `json:"stalled,omitempty"`
+	// Suspended and Deleting are what the policy asks for.
+	Suspended bool `json:"suspended,omitempty"`
+	Deleting  bool `json:"deleting,omitempty"`
+	// Gates in order, and behind them other conditions that want to be seen.
+	Gates []Gate `json:"gates"`
+	// Converter names the kind: declarative, image, service, url or none.
+	Converter string `json:"converter"`
+	// Next is what to do, the first thing first.
+	Next []Advice `json:"next"`
+
+	CRD         *v1alpha1.CRDStatus         `json:"crd,omitempty"`
+	Plan        *v1alpha1.PlanStatus        `json:"plan,omitempty"`
+	Versions    []v1alpha1.VersionStatus    `json:"versions,omitempty"`
+	Removable   string                      `json:"removable,omitempty"`
+	Webhook     *v1alpha1.WebhookStatus     `json:"webhook,omitempty"`
+	Pods        []Pod                       `json:"pods,omitempty"`
+	PodsUnknown string                      `json:"podsUnknown,omitempty"`
+	Certificate *v1alpha1.CertificateStatus `json:"certificate,omitempty"`
+	Rotation    *v1alpha1.RotationStatus    `json:"rotation,omitempty"`
+	Migration   *v1alpha1.MigrationStatus   `json:"migration,omitempty"`
+	// Paused tells that no migration goes on, or begins.
+	Paused   bool                      `json:"paused,omitempty"`
+	Evidence *v1alpha1.StorageEvidence `json:"evidence,omitempty"`
+
+	now time.Time
+}
+
+// Gate is a condition on the way to Ready.
+type Gate struct {
+	Type    string                 `json:"type"`
+	Status  metav1.ConditionStatus `json:"status"`
+	Reason  string                 `json:"reason"`
+	Message string                 `json:"message,omitempty"`
+	Since   metav1.Time            `json:"since,omitzero"`
+}
+
+// Pod of the converter.
+type Pod struct {
+	Name string `json:"name"`
+	// Ready tells that it answers.
+	Ready bool `json:"ready"`
+	// State is what keeps it from that: a phase, or why a container waits.
+	State    string      `json:"state"`
+	Restarts int32       `json:"restarts"`
+	Node     string      `json:"node,omitempty"`
+	Started  metav1.Time `json:"started,omitzero"`
+}
+
+// notSeen is the reason where the operator has not looked at a policy as it is.
+const notSeen = "NotSeen"
+
+// Of makes the Overview of a policy.
+func Of(observed Observed) *Overview {
+	policy := observed.Policy
+	status := &policy.Status
+	o := &Overview{
+		Name: policy.Name, Ready: metav1.ConditionUnknown, Reason: notSeen,
+		Message: "the operator has not looked at this policy yet", Converter: converterOf(policy),
+		Suspended: policy.Spec.Suspend, Deleting: !policy.DeletionTimestamp.IsZero(), Paused: policy.Spec.Migration.Paused,
+		CRD: status.CRD, Plan: status.Plan, Versions: status.Versions, Removable: status.Removable,
+		Webhook: status.Webhook, PodsUnknown: observed.PodsUnknown, Certificate: status.Certificate, Rotation: status.Rotation,
+		Migration: status.Migration, Evidence: status.Evidence, now: observed.Now,
+	}
+	o.readReady(policy)
+	for _, gate := range append(slices.Clone(v1alpha1.Gates), v1alpha1.DeletionBlockedCondition) {
+		if found := apimeta.FindStatusCondition(status.Conditions, gate); found != nil {
+			o.Gates = append(o.Gates, Gate{found.Type, found.Status, found.Reason, found.Message, found.LastTransitionTime})
+		}
+	}
+	for i := range observed.Pods {
+		o.Pods = append(o.Pods, podOf(&observed.Pods[i]))
+	}
+	slices.SortFunc(o.Pods, func(a, b Pod) int { return cmp.Compare(a.Name, b.Name) })
+	o.Next = o.advise(observed)
+	return o
+}
+
+// readReady reads the summary, as long as it is about the policy as it is.
+func (o *Overview) readReady(policy *v1alpha1.ConversionPolicy) {
+	conditions := policy.Status.Conditions
+	ready := apimeta.FindStatusCondition(conditions, v1alpha1.ReadyCondition)
+	if ready == nil {
+		return
+	}
+	if policy.Status.ObservedGeneration < policy.Generation {
+		o.Message = "the operator has not looked at the latest change of this policy yet"
+		return
+	}
+	o.Ready, o.Reason, o.Message = ready.Status, ready.Reason, ready.Message
+	o.Stalled = apimeta.IsStatusConditionTrue(conditions, v1alpha1.StalledCondition)
+	o.Settled = o.Stalled || o.Ready == metav1.ConditionTrue || o.Suspended
+}
+
+func converterOf(policy *v1alpha1.ConversionPolicy) string {
+	converter := policy.Spec.Converter
+	switch {
+	case converter.Declarative != nil:
+		return "declarative"
+	case converter.Image != nil:
+		return "image"
+	case converter.Service != nil:
+		return "service"
+	case converter.URL != nil:
+		return "url"
+	}
+	return "none"
+}
+
+func podOf(pod *corev1.Pod) Pod {
+	view := Pod{Name: pod.Name, State: string(pod.Status.Phase), Node: pod.Spec.NodeName, Started: pod.CreationTimestamp}
+	for _, condition := range pod.Status.Conditions {
+		if condition.Type == corev1.PodReady {
+			view.Ready = condition.Status == corev1.ConditionTrue
+		}
+		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse {
+			view.State = condition.Reason
+		}
+	}
+	for _, container := range pod.Status.ContainerStatuses {
+		view.Restarts += container.RestartCount
+		if waiting := container.State.Waiting; waiting != nil {
+			view.State = waiting.Reason
+		}
+	}
+	if !pod.DeletionTimestamp.IsZero() {
+		view.State = "Terminating"
+	}
+	return view
+}
+
+// gate is a condition, nil where it is not there.
+func (o *Overview) gate(condition string) *Gate {
+	i := slices.IndexFunc(o.Gates, func(gate Gate) bool { return gate.Type == condition })
+	if i < 0 {
+		return nil
+	}
+	return &o.Gates[i]
+}

@@ -1,0 +1,136 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package overview
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// now is when all policies are looked at.
+var now = time.Date(2026, 11, 21, 22, 0, 0, 0, time.UTC)
+
+// read makes the Overview of a folder of testdata: a policy, and pods.
+func read(t *testing.T, folder string) *Overview {
+	t.Helper()
+	observed := Observed{
+		Policy: &v1alpha1.ConversionPolicy{}, Now: now, Program: "kubectl conversion",
+		Namespace: "conversion-system", Instance: "crontabs-example-com-d884ab8c",
+	}
+	text, err := os.ReadFile(filepath.Join("testdata", folder, "policy.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := yaml.UnmarshalStrict(text, observed.Policy); err != nil {
+		t.Fatal(err)
+	}
+	observed.Pods = []corev1.Pod{}
+	text, err = os.ReadFile(filepath.Join("testdata", folder, "pods.yaml"))
+	if err != nil {
+		observed.PodsUnknown = "pods is forbidden: User \"jane\" cannot list\n  resource \"pods\""
+	} else if err := yaml.UnmarshalStrict(text, &observed.Pods); err != nil {
+		t.Fatal(err)
+	}
+	return Of(observed)
+}
+
+func folders(t *testing.T) []string {
+	t.Helper()
+	found, err := filepath.Glob(filepath.Join("testdata", "*", "policy.yaml"))
+	if err != nil || len(found) == 0 {
+		t.Fatalf("%v: %d policies", err, len(found))
+	}
+	var names []string
+	for _, path := range found {
+		names = append(names, filepath.Base(filepath.Dir(path)))
+	}
+	return names
+}
+
+func golden(t *testing.T, got []byte, path ...string) {
+	t.Helper()
+	file := filepath.Join(append([]string{"testdata"}, path...)...)
+	if *update {
+		if err := os.WriteFile(file, got, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), string(got)); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", file, diff)
+	}
+}
+
+func TestPages(t *testing.T) {
+	for _, folder := range folders(t) {
+		t.Run(folder, func(t *testing.T) {
+			var out bytes.Buffer
+			if err := read(t, folder).WritePage(&out, Page{}); err != nil {
+				t.Fatal(err)
+			}
+			golden(t, out.Bytes(), folder, "page.txt")
+		})
+	}
+}
+
+func TestWideAndColoredPage(t *testing.T) {
+	var out bytes.Buffer
+	if err := read(t, "migrating").WritePage(&out, Page{Wide: true, Colors: true}); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, out.Bytes(), "migrating", "wide-colored.txt")
+}
+
+func TestTables(t *testing.T) {
+	for file, page := range map[string]Page{"table.txt": {}, "wide.txt": {Wide: true}} {
+		t.Run(file, func(t *testing.T) {
+			var all []*Overview
+			for _, folder := range folders(t) {
+				one := read(t, folder)
+				one.Name = folder + ".example.com"
+				all = append(all, one)
+			}
+			var out bytes.Buffer
+			if err := WriteTable(&out, all, page); err != nil {
+				t.Fatal(err)
+			}
+			golden(t, out.Bytes(), file)
+		})
+	}
+}
+
+func TestLines(t *testing.T) {
+	var out bytes.Buffer
+	for _, folder := range folders(t) {
+		out.WriteString(read(t, folder).Line() + "\n")
+	}
+	golden(t, out.Bytes(), "lines.txt")
+}
+
+// TestSettled tells what --until-ready waits for.
+func TestSettled(t *testing.T) {
+	for folder, want := range map[string]bool{
+		"migrating": false, "paused": false, "not-seen": false, "changed-since": false,
+		"ready": true, "objects-failed": true, "invalid-rules": true, "suspended": true,
+	} {
+		if got := read(t, folder).Settled; got != want {
+			t.Errorf("%s: settled is %t, want %t", folder, got, want)
+		}
+	}
+}

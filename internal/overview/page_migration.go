@@ -1,0 +1,99 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package overview
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/terminal"
+)
+
+// migration writes how far the latest run is, and what failed in it.
+func (w *writer) migration(o *Overview) {
+	run := o.Migration
+	if run == nil && o.Evidence == nil && !o.Paused {
+		return
+	}
+	w.title("Migration")
+	if o.Paused {
+		w.line("  paused (spec.migration.paused)")
+	}
+	if run != nil {
+		w.run(o, run)
+	}
+	if e := o.Evidence; e != nil {
+		proof := "there was no other version"
+		if e.Source == v1alpha1.EvidenceMigration {
+			proof = fmt.Sprintf("run %s saw %d objects", e.Run, e.Objects)
+		}
+		w.line("  proven %s ago: every object is stored at %s; %s", ago(o.now.Sub(e.Time.Time)), e.StorageVersion, proof)
+	}
+}
+
+func (w *writer) run(o *Overview, run *v1alpha1.MigrationStatus) {
+	w.line("  run %s to %s: %s", run.Run, run.StorageVersion, w.stateOf(o, run))
+	progress := fmt.Sprintf("  %s %d%%  %d of %d", bar(run, w.page.Colors), share(run), done(run), max(run.Total, done(run)))
+	if pace := pace(run, o.now); pace != "" {
+		progress += "  " + pace
+	}
+	w.line("%s", progress)
+	w.line("  %s", countsOf(run))
+	if run.Waiting != "" && !o.Paused {
+		w.line("  stands still: %s", terminal.OneLine(run.Waiting))
+	}
+	if run.Message != "" {
+		w.line("  %s", terminal.OneLine(run.Message))
+	}
+	for _, failure := range run.Failures {
+		w.line("  %s %s: %s", w.page.Colors.In(terminal.Red, terminal.OrDash(failure.Reason)), failure.Object, terminal.OneLine(failure.Message))
+		if failure.Command != "" {
+			w.line("    %s", w.page.Colors.In(terminal.Cyan, failure.Command))
+		}
+	}
+	if more := run.Failed - int64(len(run.Failures)); more > 0 {
+		w.line("  and %d more: see ConfigMap %s", more, run.Record)
+	}
+}
+
+// stateOf says what a run is at, and for how long it has been.
+func (w *writer) stateOf(o *Overview, run *v1alpha1.MigrationStatus) string {
+	state := string(run.State)
+	if run.Step != "" && run.State == v1alpha1.MigrationRunning {
+		state = string(run.Step)
+	}
+	switch run.State {
+	case v1alpha1.MigrationSucceeded:
+		state = w.page.Colors.In(terminal.Green, state)
+	case v1alpha1.MigrationFailed:
+		state = w.page.Colors.In(terminal.Red, state)
+	}
+	switch {
+	case run.StartTime == nil:
+	case run.CompletionTime != nil:
+		state += fmt.Sprintf(" after %s, %s ago", ago(run.CompletionTime.Sub(run.StartTime.Time)), ago(o.now.Sub(run.CompletionTime.Time)))
+	default:
+		state += ", for " + ago(o.now.Sub(run.StartTime.Time))
+	}
+	if run.RetryOf != "" {
+		state += "; writes what failed in run " + run.RetryOf
+	}
+	return state
+}
+
+// countsOf says what became of the objects.
+func countsOf(run *v1alpha1.MigrationStatus) string {
+	counts := []string{
+		fmt.Sprintf("%d rewritten", run.Rewritten), fmt.Sprintf("%d current", run.Current),
+		fmt.Sprintf("%d gone", run.Gone), fmt.Sprintf("%d failed", run.Failed),
+	}
+	if run.ByFallback > 0 {
+		counts = append(counts, fmt.Sprintf("%d by a fallback", run.ByFallback))
+	}
+	if run.Verified > 0 {
+		counts = append(counts, fmt.Sprintf("%d verified", run.Verified))
+	}
+	return strings.Join(counts, ", ")
+}

@@ -1,0 +1,202 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package components
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
+	"sigs.k8s.io/yaml"
+
+	"github.com/conversion-operator/conversion-operator/internal/plan"
+)
+
+const config = "../../../config"
+
+// built are the objects of a kustomization by kind and name, as YAML.
+type built map[string][]byte
+
+// build makes a kustomization as a user would, of the default and components.
+func build(t *testing.T, components ...string) built {
+	t.Helper()
+	folder := t.TempDir()
+	at := func(path string) string {
+		absolute, err := filepath.Abs(filepath.Join(config, path))
+		must(t, err)
+		relative, err := filepath.Rel(folder, absolute)
+		must(t, err)
+		return relative
+	}
+	text := "resources:\n- " + at("default") + "\n"
+	if len(components) > 0 {
+		text += "components:\n"
+	}
+	for _, component := range components {
+		text += "- " + at("components/"+component) + "\n"
+	}
+	must(t, os.WriteFile(filepath.Join(folder, "kustomization.yaml"), []byte(text), 0o600))
+	resources, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), folder)
+	must(t, err)
+	all := built{}
+	for _, resource := range resources.Resources() {
+		object, err := resource.AsYAML()
+		must(t, err)
+		all[resource.GetKind()+" "+resource.GetName()] = object
+	}
+	return all
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (b built) read(t *testing.T, name string, into any) {
+	t.Helper()
+	text, found := b[name]
+	if !found {
+		t.Fatalf("there is no %s", name)
+	}
+	must(t, yaml.Unmarshal(text, into))
+}
+
+// TestComponents lists what each of them adds, and that it changes nothing else.
+func TestComponents(t *testing.T) {
+	cases := map[string][]string{
+		"prometheus": {
+			"ClusterRoleBinding conversion-operator-scrape",
+			"PodMonitor conversion-operator-converters",
+			"PodMonitor conversion-operator-migrations",
+			"PrometheusRule conversion-operator",
+			"Role conversion-operator-scrape",
+			"RoleBinding conversion-operator-scrape",
+			"Service conversion-operator-metrics",
+			"ServiceMonitor conversion-operator",
+		},
+		"grafana": {"ConfigMap conversion-operator-dashboard"},
+	}
+	without := build(t)
+	for component, want := range cases {
+		t.Run(component, func(t *testing.T) {
+			var added []string
+			for name, object := range build(t, component) {
+				if before, found := without[name]; !found {
+					added = append(added, name)
+				} else if diff := cmp.Diff(string(before), string(object)); diff != "" {
+					t.Errorf("%s is changed (-before +after):\n%s", name, diff)
+				}
+			}
+			slices.Sort(added)
+			if diff := cmp.Diff(want, added); diff != "" {
+				t.Errorf("added (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// monitor is a ServiceMonitor or a PodMonitor.
+type monitor struct {
+	Metadata metav1.ObjectMeta `json:"metadata"`
+	Spec     struct {
+		Selector  metav1.LabelSelector `json:"selector"`
+		Endpoints []endpoint           `json:"endpoints"`
+		Pods      []endpoint           `json:"podMetricsEndpoints"`
+	} `json:"spec"`
+}
+
+type endpoint struct {
+	Port            string `json:"port"`
+	Scheme          string `json:"scheme"`
+	BearerTokenFile string `json:"bearerTokenFile"`
+	TLSConfig       struct {
+		InsecureSkipVerify bool `json:"insecureSkipVerify"`
+	} `json:"tlsConfig"`
+}
+
+func (m monitor) selects(t *testing.T, of map[string]string) bool {
+	t.Helper()
+	selector, err := metav1.LabelSelectorAsSelector(&m.Spec.Selector)
+	must(t, err)
+	return selector.Matches(labels.Set(of))
+}
+
+// TestManagerIsFound: by the Service that the ServiceMonitor selects, at a port that
+// the manager has, with the token that it asks for.
+func TestManagerIsFound(t *testing.T) {
+	objects := build(t, "prometheus")
+	var found monitor
+	var service corev1.Service
+	var manager appsv1.Deployment
+	objects.read(t, "ServiceMonitor conversion-operator", &found)
+	objects.read(t, "Service conversion-operator-metrics", &service)
+	objects.read(t, "Deployment conversion-operator", &manager)
+	if !found.selects(t, service.Labels) {
+		t.Error("the ServiceMonitor does not select the Service")
+	}
+	template := manager.Spec.Template
+	if !labels.SelectorFromSet(service.Spec.Selector).Matches(labels.Set(template.Labels)) {
+		t.Error("the Service does not select managers")
+	}
+	if labels.SelectorFromSet(service.Spec.Selector).Matches(labels.Set(plan.Labels("crontabs.example.com", plan.ConverterComponent))) {
+		t.Error("the Service selects converters, too")
+	}
+	var want endpoint
+	want.Port, want.Scheme, want.BearerTokenFile = "metrics", "https", "/var/run/secrets/kubernetes.io/serviceaccount/token"
+	want.TLSConfig.InsecureSkipVerify = true
+	if diff := cmp.Diff([]endpoint{want}, found.Spec.Endpoints); diff != "" {
+		t.Errorf("endpoints (-want +got):\n%s", diff)
+	}
+	target := service.Spec.Ports[0].TargetPort.StrVal
+	if !slices.ContainsFunc(template.Spec.Containers[0].Ports, func(port corev1.ContainerPort) bool { return port.Name == target }) {
+		t.Errorf("the manager has no port %q", target)
+	}
+	if _, found := objects["ClusterRole conversion-operator-metrics-reader"]; !found {
+		t.Error("the ClusterRole that rbac.yaml binds is not there")
+	}
+}
+
+// TestPodsAreFound: each PodMonitor selects the pods that the operator makes of its
+// kind, whatever the policy, and no others.
+func TestPodsAreFound(t *testing.T) {
+	objects := build(t, "prometheus")
+	for name, component := range map[string]string{"converters": plan.ConverterComponent, "migrations": plan.MigrationComponent} {
+		var found monitor
+		objects.read(t, "PodMonitor conversion-operator-"+name, &found)
+		for _, of := range []string{plan.ConverterComponent, plan.MigrationComponent, plan.VerificationComponent, "manager"} {
+			if got, want := found.selects(t, plan.Labels("crontabs.example.com", of)), of == component; got != want {
+				t.Errorf("%s selects the pods of %s: %t, want %t", name, of, got, want)
+			}
+		}
+		if diff := cmp.Diff([]endpoint{{Port: "metrics"}}, found.Spec.Pods); diff != "" {
+			t.Errorf("%s: endpoints (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// TestEverythingIsInTheNamespace, where monitors look for pods.
+func TestEverythingIsInTheNamespace(t *testing.T) {
+	without := build(t)
+	for name, object := range build(t, "prometheus", "grafana") {
+		if _, found := without[name]; found || strings.HasPrefix(name, "Cluster") {
+			continue
+		}
+		var meta metav1.PartialObjectMetadata
+		must(t, yaml.Unmarshal(object, &meta))
+		if meta.Namespace != "conversion-system" {
+			t.Errorf("%s is in the namespace %q", name, meta.Namespace)
+		}
+	}
+}

@@ -1,0 +1,185 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package monitoring
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const dashboardFile = "../../../config/components/grafana/dashboard.json"
+
+// dashboard is Grafana's model, as far as it is checked.
+type dashboard struct {
+	UID        string  `json:"uid"`
+	Title      string  `json:"title"`
+	Panels     []panel `json:"panels"`
+	Templating struct {
+		List []variable `json:"list"`
+	} `json:"templating"`
+}
+
+type variable struct {
+	Name       string     `json:"name"`
+	Type       string     `json:"type"`
+	Datasource datasource `json:"datasource"`
+	Definition string     `json:"definition"`
+}
+
+type datasource struct {
+	UID string `json:"uid"`
+}
+
+type panel struct {
+	ID          int        `json:"id"`
+	Type        string     `json:"type"`
+	Title       string     `json:"title"`
+	Description string     `json:"description"`
+	Datasource  datasource `json:"datasource"`
+	Position    position   `json:"gridPos"`
+	FieldConfig struct {
+		Defaults struct {
+			Unit string `json:"unit"`
+		} `json:"defaults"`
+	} `json:"fieldConfig"`
+	Targets []target `json:"targets"`
+}
+
+type position struct {
+	H, W, X, Y int
+}
+
+type target struct {
+	RefID      string     `json:"refId"`
+	Datasource datasource `json:"datasource"`
+	Expr       string     `json:"expr"`
+	Legend     string     `json:"legendFormat"`
+}
+
+func readDashboard(t *testing.T) dashboard {
+	t.Helper()
+	text, err := os.ReadFile(dashboardFile)
+	must(t, err)
+	var read dashboard
+	must(t, json.Unmarshal(text, &read))
+	return read
+}
+
+// chosen is the data source that the reader chooses.
+const chosen = "${datasource}"
+
+func TestDashboardVariables(t *testing.T) {
+	want := []variable{
+		{Name: "datasource", Type: "datasource"},
+		{Name: "policy", Type: "query", Datasource: datasource{UID: chosen}, Definition: "label_values(conversion_operator_policy_info, policy)"},
+	}
+	if diff := cmp.Diff(want, readDashboard(t).Templating.List); diff != "" {
+		t.Errorf("variables (-want +got):\n%s", diff)
+	}
+	if !slices.Contains(readExported(t)["conversion_operator_policy_info"], "policy") {
+		t.Error("conversion_operator_policy_info has no label policy, by which the variable is filled")
+	}
+}
+
+func TestDashboardRows(t *testing.T) {
+	var got []string
+	for _, panel := range readDashboard(t).Panels {
+		if panel.Type == "row" {
+			got = append(got, panel.Title)
+		}
+	}
+	want := []string{"Policies", "Conversion", "Certificates", "Migrations", "What API servers see", "Manager"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("rows (-want +got):\n%s", diff)
+	}
+}
+
+// TestDashboardPanels: each is known by its own id, fits beside the others, and says
+// what it shows, in which unit.
+func TestDashboardPanels(t *testing.T) {
+	taken := map[string]string{}
+	ids := map[int]string{}
+	for _, panel := range readDashboard(t).Panels {
+		if other, found := ids[panel.ID]; found || panel.ID == 0 {
+			t.Errorf("%s has the id %d, as %q has", panel.Title, panel.ID, other)
+		}
+		ids[panel.ID] = panel.Title
+		panel.checkPlace(t, taken)
+		if panel.Type == "row" {
+			continue
+		}
+		if panel.Title == "" || !strings.HasSuffix(panel.Description, ".") || panel.FieldConfig.Defaults.Unit == "" {
+			t.Errorf("panel %d: title %q, description %q and unit %q must all be there", panel.ID, panel.Title, panel.Description, panel.FieldConfig.Defaults.Unit)
+		}
+		if panel.Datasource.UID != chosen || len(panel.Targets) == 0 {
+			t.Errorf("%s has %d queries of %q", panel.Title, len(panel.Targets), panel.Datasource.UID)
+		}
+	}
+}
+
+// checkPlace takes the cells of the grid, which is 24 wide.
+func (p panel) checkPlace(t *testing.T, taken map[string]string) {
+	t.Helper()
+	if p.Position.X < 0 || p.Position.W < 1 || p.Position.H < 1 || p.Position.X+p.Position.W > 24 {
+		t.Errorf("%s is outside of the grid: %+v", p.Title, p.Position)
+	}
+	for x := range p.Position.W {
+		for y := range p.Position.H {
+			cell := fmt.Sprintf("%d,%d", p.Position.X+x, p.Position.Y+y)
+			if other, found := taken[cell]; found {
+				t.Errorf("%s is on top of %s at %s", p.Title, other, cell)
+				return
+			}
+			taken[cell] = p.Title
+		}
+	}
+}
+
+var (
+	legendLabel = regexp.MustCompile(`\{\{(\w+)\}\}`)
+	// grafanas are variables that Grafana fills in with a duration.
+	grafanas = strings.NewReplacer("$__rate_interval", "5m", "$__interval", "1m", "$__range", "1h")
+)
+
+// TestDashboardQueries: each uses metrics and labels that there are, and looks at the
+// chosen policies where its metrics tell them apart.
+func TestDashboardQueries(t *testing.T) {
+	all := readExported(t)
+	for _, panel := range readDashboard(t).Panels {
+		for _, target := range panel.Targets {
+			where := panel.Title + " " + target.RefID
+			all.check(t, where, grafanas.Replace(target.Expr))
+			if target.Datasource.UID != chosen {
+				t.Errorf("%s asks %q", where, target.Datasource.UID)
+			}
+			for _, label := range legendLabel.FindAllStringSubmatch(target.Legend, -1) {
+				if !regexp.MustCompile(`(\b|_)` + label[1] + `(\b|_)`).MatchString(target.Expr) {
+					t.Errorf("%s: the legend has %s, which the query does not keep", where, label[1])
+				}
+			}
+		}
+	}
+}
+
+// ofPolicies begin the names of metrics that there are for each policy.
+var ofPolicies = regexp.MustCompile(`\b(conversion_operator_(policy|webhook|migration)_|apiserver_crd_)\w+(\{[^}]*)?`)
+
+func TestDashboardShowsChosenPoliciesOnly(t *testing.T) {
+	for _, panel := range readDashboard(t).Panels {
+		for _, target := range panel.Targets {
+			for _, selector := range ofPolicies.FindAllString(target.Expr, -1) {
+				if !strings.Contains(selector, `=~"$policy"`) && !strings.Contains(target.Expr, ":"+selector) {
+					t.Errorf("%s %s: %s} is of all policies", panel.Title, target.RefID, selector)
+				}
+			}
+		}
+	}
+}
