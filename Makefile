@@ -41,7 +41,7 @@ PLUGIN_DIR ?= $(HOME)/.local/bin
 VERSION   ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 REVISION  ?= $(shell git rev-parse --verify --quiet HEAD || echo unknown)
 MODULE    := github.com/conversion-operator/conversion-operator
-LDFLAGS    = -s -w -X $(MODULE)/internal/cmd.version=$(VERSION) -X $(MODULE)/internal/cmd.revision=$(REVISION)
+LDFLAGS    = -s -w -X $(MODULE)/internal/cmd.version=$(VERSION) -X $(MODULE)/internal/cmd.commit=$(REVISION)
 # What it is built from decides, and not where, when or from which checkout.
 GO_BUILD   = CGO_ENABLED=0 go build -trimpath -buildvcs=false $(PROFILED) -ldflags '$(LDFLAGS)'
 # When the image was made: when the sources were.

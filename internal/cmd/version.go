@@ -16,7 +16,7 @@ import (
 
 // version and revision are set by the release build:
 // -ldflags "-X github.com/conversion-operator/conversion-operator/internal/cmd.version=v1.2.3".
-var version, revision string
+var version, commit string
 
 // unknown is what is said where neither the linker nor Go knows.
 const unknown = "(unknown)"
@@ -44,7 +44,7 @@ func thisBuild() build {
 		}
 	}
 	found.Version = cmp.Or(version, settings["version"], unknown)
-	found.Revision = cmp.Or(revision, settings["vcs.revision"], unknown)
+	found.Revision = cmp.Or(commit, settings["vcs.revision"], unknown)
 	return found
 }
 

@@ -13,9 +13,9 @@ import (
 )
 
 func TestVersionCommand(t *testing.T) {
-	before, beforeRevision := version, revision
-	t.Cleanup(func() { version, revision = before, beforeRevision })
-	version, revision = "v1.2.3", "0123abcd"
+	before, beforeCommit := version, commit
+	t.Cleanup(func() { version, commit = before, beforeCommit })
+	version, commit = "v1.2.3", "0123abcd"
 	want := build{Version: "v1.2.3", Revision: "0123abcd", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
 		Licence: "Apache-2.0", Source: "https://github.com/conversion-operator/conversion-operator"}
 
@@ -44,9 +44,9 @@ func TestVersionCommand(t *testing.T) {
 
 // Without a release build, what Go knows is said, and nothing is left empty.
 func TestVersionOfAnyBuild(t *testing.T) {
-	before, beforeRevision := version, revision
-	t.Cleanup(func() { version, revision = before, beforeRevision })
-	version, revision = "", ""
+	before, beforeCommit := version, commit
+	t.Cleanup(func() { version, commit = before, beforeCommit })
+	version, commit = "", ""
 	if got := thisBuild(); got.Version == "" || got.Revision == "" {
 		t.Errorf("%+v", got)
 	}
