@@ -124,7 +124,7 @@ func settled(t *testing.T) []string {
 		names = append(names, name)
 		eventually(t, name+" is "+reason, func() (bool, string) {
 			ready := apimeta.FindStatusCondition(getPolicy(t, name).Status.Conditions, v1alpha1.ReadyCondition)
-			return ready != nil && ready.Reason == reason, fmt.Sprint(ready)
+			return ready != nil && ready.Reason == reason, ready.String()
 		})
 	}
 	one, both := []string{"v1beta1"}, []string{"v1beta1", "v1"}

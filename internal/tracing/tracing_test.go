@@ -100,7 +100,7 @@ func told(spans tracetest.SpanStubs) []string {
 	for _, span := range spans {
 		var attributes []string
 		for _, attribute := range span.Attributes {
-			attributes = append(attributes, string(attribute.Key)+"="+attribute.Value.Emit())
+			attributes = append(attributes, string(attribute.Key)+"="+attribute.Value.String())
 		}
 		line := span.Name + " [" + strings.Join(attributes, " ") + "] " + span.Status.Code.String()
 		if span.Status.Code == codes.Error {
