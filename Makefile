@@ -11,6 +11,8 @@ export PATH   := $(PATH):/usr/sbin:/sbin
 IMG       ?= localhost/conversion-operator:dev
 # What the image of config/samples/crontab-image is called.
 SAMPLE_IMG ?= localhost/crontab-converter:dev
+# What the image of bundle/ is called.
+BUNDLE_IMAGE ?= localhost/conversion-operator-bundle:dev
 # The image's architecture.
 ARCH      ?= $(shell go env GOARCH)
 # Where end-to-end tests and the demo run: local, kind or current.
@@ -39,8 +41,13 @@ PLUGIN_DIR ?= $(HOME)/.local/bin
 VERSION   ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 REVISION  ?= $(shell git rev-parse --verify --quiet HEAD || echo unknown)
 MODULE    := github.com/conversion-operator/conversion-operator
-LDFLAGS    = -s -w -X $(MODULE)/internal/cmd.version=$(VERSION)
-GO_BUILD   = CGO_ENABLED=0 go build -trimpath $(PROFILED) -ldflags '$(LDFLAGS)'
+LDFLAGS    = -s -w -X $(MODULE)/internal/cmd.version=$(VERSION) -X $(MODULE)/internal/cmd.commit=$(REVISION)
+# What it is built from decides, and not where, when or from which checkout.
+GO_BUILD   = CGO_ENABLED=0 go build -trimpath -buildvcs=false $(PROFILED) -ldflags '$(LDFLAGS)'
+# When the image was made: when the sources were.
+export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
+# The architectures that `make images` builds for.
+ARCHES    ?= amd64 arm64
 
 # Our packages are compiled with a profile of a converter (make profile). A profile
 # of the whole binary would compile all of Kubernetes' libraries anew.
@@ -216,10 +223,9 @@ install-plugin: build ## Install `kubectl conversion`, with its completion, into
 	@ln -sf kubectl-conversion '$(PLUGIN_DIR)/kubectl_complete-conversion'
 
 .PHONY: image
-image: ## Build the image IMG for ARCH as bin/image.tar
+image: binary-$(ARCH) ## Build the image IMG for ARCH as bin/image.tar
 	@internal/tools/deps.sh image-builder
 	@echo 'building the image $(IMG)'
-	@GOOS=linux GOARCH=$(ARCH) $(GO_BUILD) -o bin/linux-$(ARCH)/conversion-operator .
 	@internal/tools/image.sh build '$(IMG)' '$(ARCH)' 'VERSION=$(VERSION)' 'REVISION=$(REVISION)'
 
 .PHONY: sample-image
@@ -228,6 +234,33 @@ sample-image: ## Build the image of the sample converter as bin/crontab-converte
 	@echo 'building the image $(SAMPLE_IMG)'
 	@CGO_ENABLED=0 GOOS=linux GOARCH=$(ARCH) go build -trimpath -ldflags='-s -w' -o bin/linux-$(ARCH)/crontab-converter ./config/samples/crontab-image/converter
 	@ARCHIVE=bin/crontab-converter.tar DOCKERFILE=config/samples/crontab-image/Dockerfile internal/tools/image.sh build '$(SAMPLE_IMG)' '$(ARCH)'
+
+.PHONY: images
+images: $(ARCHES:%=binary-%) ## Build the image IMG for ARCHES='amd64 arm64', and an index of both, as bin/images.tar
+	@internal/tools/deps.sh image-builder
+	@echo 'building the images $(IMG) for $(ARCHES)'
+	@internal/tools/image.sh index oci-archive:bin/images.tar '$(IMG)' '$(ARCHES)' 'VERSION=$(VERSION)' 'REVISION=$(REVISION)'
+
+.PHONY: push-images
+push-images: images ## Push the images of all ARCHES, and their index, to the registry that IMG names
+	@internal/tools/image.sh index 'docker://$(IMG)' '$(IMG)' '$(ARCHES)' 'VERSION=$(VERSION)' 'REVISION=$(REVISION)'
+
+.PHONY: bundle-image
+bundle-image: ## Build the image of bundle/, BUNDLE_IMAGE, as bin/bundle.tar
+	@internal/tools/deps.sh image-builder
+	@ARCHIVE=bin/bundle.tar DOCKERFILE=bundle/bundle.Dockerfile CONTEXT=bundle internal/tools/image.sh build '$(BUNDLE_IMAGE)' '$(ARCH)'
+
+binary-%:
+	@GOOS=linux GOARCH=$* $(GO_BUILD) -o bin/linux-$*/conversion-operator .
+
+.PHONY: reproducible
+reproducible: ## Build binary and image twice, from copies of the sources, and compare
+	@internal/tools/deps.sh image-builder
+	@internal/tools/reproducible.sh '$(ARCH)' '$(VERSION)' '$(REVISION)'
+
+.PHONY: sbom
+sbom: build bin/tools/cyclonedx-gomod ## Write what the binary is made of as bin/sbom.json, in the format of CycloneDX
+	@bin/tools/cyclonedx-gomod bin -json -std -noserial -version '$(VERSION)' -output bin/sbom.json bin/conversion-operator
 
 .PHONY: install-manifest
 install-manifest: bin/deploy ## Write everything that is installed, with the image IMG, as bin/install.yaml
@@ -295,6 +328,7 @@ help: ## List the commands
 # The development tools, pinned in internal/tools/go.mod and built once.
 package.controller-gen := sigs.k8s.io/controller-tools/cmd/controller-gen
 package.crd-ref-docs   := github.com/elastic/crd-ref-docs
+package.cyclonedx-gomod := github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod
 package.golangci-lint  := github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 package.kustomize      := sigs.k8s.io/kustomize/kustomize/v5
 

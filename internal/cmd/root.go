@@ -6,7 +6,6 @@ package cmd
 import (
 	"fmt"
 	"io"
-	"runtime/debug"
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
@@ -15,10 +14,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 )
-
-// version is set by the release build:
-// -ldflags "-X github.com/conversion-operator/conversion-operator/internal/cmd.version=v1.2.3".
-var version string
 
 // logOptions are the flags that all subcommands share.
 type logOptions struct {
@@ -62,7 +57,7 @@ others are for people and their pipelines, and are kubectl's plugin, too.`,
 	complete(command, "log-format", "json", "text")
 	addGroup(command, groupPeople, "Commands for people and their pipelines:",
 		newAuditCommand(), newConvertCommand(), newDiffCommand(), newExplainCommand(), newPauseCommand(), newReportCommand(),
-		newResumeCommand(), newStatusCommand(), newTriggerCommand(), newVerifyCommand())
+		newResumeCommand(), newStatusCommand(), newTriggerCommand(), newVerifyCommand(), newVersionCommand())
 	return command
 }
 
@@ -111,15 +106,4 @@ func (o *logOptions) newLogger(to io.Writer) (logr.Logger, error) {
 
 func readableTime(config *zapcore.EncoderConfig) {
 	config.EncodeTime = zapcore.RFC3339TimeEncoder
-}
-
-// versionText is the version of the release, or what Go knows about the build.
-func versionText() string {
-	if version != "" {
-		return version
-	}
-	if build, ok := debug.ReadBuildInfo(); ok && build.Main.Version != "" {
-		return build.Main.Version
-	}
-	return "(unknown)"
 }

@@ -5,11 +5,17 @@
 #   image.sh builder                 print the image builder, or fail
 #   image.sh build IMG ARCH [ARG...] write the archive, with build arguments KEY=VALUE
 #   image.sh push IMG                push what is in the archive to IMG's registry
+#   image.sh index TO IMG "ARCH..." [ARG...]
+#                                    build for several architectures, and write an index
+#                                    of the images to oci-archive:FILE or docker://IMG
 #
 # The archive is of docker's format: docker, podman, kind and containerd load it.
+# The same binaries give the same image: its times are SOURCE_DATE_EPOCH.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 archive=${ARCHIVE:-bin/image.tar}
+context=${CONTEXT:-.}
+export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-0}
 dockerfile=${DOCKERFILE:-Dockerfile}
 
 # Root needs no engine: buildah builds without one. Anybody else is better off
@@ -43,18 +49,39 @@ build() {
   case $(builder) in
   buildah)
     with_store
-    "${buildah[@]}" build --quiet --isolation chroot --platform "linux/$arch" --build-arg "TARGETARCH=$arch" "${arguments[@]}" --file "$dockerfile" --tag "$img" . >/dev/null
+    "${buildah[@]}" build --quiet --isolation chroot --timestamp "$SOURCE_DATE_EPOCH" --platform "linux/$arch" --build-arg "TARGETARCH=$arch" "${arguments[@]}" --file "$dockerfile" --tag "$img" "$context" >/dev/null
     "${buildah[@]}" push --quiet "$img" "docker-archive:$archive:$img" >/dev/null
     ;;
   podman)
-    podman build --quiet --platform "linux/$arch" --build-arg "TARGETARCH=$arch" "${arguments[@]}" --file "$dockerfile" --tag "$img" . >/dev/null
+    podman build --quiet --timestamp "$SOURCE_DATE_EPOCH" --platform "linux/$arch" --build-arg "TARGETARCH=$arch" "${arguments[@]}" --file "$dockerfile" --tag "$img" "$context" >/dev/null
     podman save --quiet --format docker-archive --output "$archive" "$img"
     ;;
   docker)
-    docker build --quiet --platform "linux/$arch" "${arguments[@]}" --file "$dockerfile" --tag "$img" . >/dev/null
+    docker build --quiet --platform "linux/$arch" "${arguments[@]}" --file "$dockerfile" --tag "$img" "$context" >/dev/null
     docker save --output "$archive" "$img"
     ;;
   esac
+}
+
+index() {
+  local to=$1 img=$2 arch arguments=() argument tool
+  local -a arches=($3)
+  shift 3
+  for argument in "$@"; do arguments+=(--build-arg "$argument"); done
+  case $(builder) in
+  docker)
+    [[ $to == docker://* ]] && to=type=registry || to="type=oci,dest=${to#oci-archive:}"
+    docker buildx build --quiet --platform "$(printf 'linux/%s,' "${arches[@]}" | sed 's/,$//')" "${arguments[@]}" --file "$dockerfile" --tag "$img" --output "$to" "$context" >/dev/null
+    return
+    ;;
+  buildah) with_store && tool=("${buildah[@]}") && arguments+=(--isolation chroot) ;;
+  podman) tool=(podman) && podman manifest rm "$img" >/dev/null 2>&1 || true ;;
+  esac
+  [[ $to != oci-archive:* ]] || rm -f "${to#oci-archive:}"
+  for arch in "${arches[@]}"; do
+    "${tool[@]}" build --quiet --timestamp "$SOURCE_DATE_EPOCH" --platform "linux/$arch" --build-arg "TARGETARCH=$arch" "${arguments[@]}" --file "$dockerfile" --manifest "$img" "$context" >/dev/null
+  done
+  "${tool[@]}" manifest push --quiet --all "$img" "$to" >/dev/null
 }
 
 push() {

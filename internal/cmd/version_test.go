@@ -1,0 +1,60 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cmd
+
+import (
+	"encoding/json"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestVersionCommand(t *testing.T) {
+	before, beforeCommit := version, commit
+	t.Cleanup(func() { version, commit = before, beforeCommit })
+	version, commit = "v1.2.3", "0123abcd"
+	want := build{Version: "v1.2.3", Revision: "0123abcd", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
+		Licence: "Apache-2.0", Source: "https://github.com/conversion-operator/conversion-operator"}
+
+	stdout, _, err := run("version", "-o", "json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := build{}
+	if err := json.Unmarshal([]byte(stdout), &got); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("version -o json (-want +got):\n%s", diff)
+	}
+
+	stdout, _, err = run("version")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{"conversion-operator v1.2.3\n", "revision  0123abcd\n", "licence   Apache-2.0\n"} {
+		if !strings.Contains(stdout, line) {
+			t.Errorf("version does not say %q but\n%s", line, stdout)
+		}
+	}
+}
+
+// Without a release build, what Go knows is said, and nothing is left empty.
+func TestVersionOfAnyBuild(t *testing.T) {
+	before, beforeCommit := version, commit
+	t.Cleanup(func() { version, commit = before, beforeCommit })
+	version, commit = "", ""
+	if got := thisBuild(); got.Version == "" || got.Revision == "" {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestVersionInAnotherForm(t *testing.T) {
+	_, _, err := run("version", "-o", "yaml")
+	if err == nil || !strings.Contains(err.Error(), "--output must be text or json") || ExitCode(err) != 2 {
+		t.Errorf("error %v, exit code %d", err, ExitCode(err))
+	}
+}

@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# reproducible.sh ARCH VERSION REVISION builds the binary and the image twice, each
+# time from a copy of the sources in another directory with other times, and fails
+# where the two differ.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+arch=$1 version=$2 revision=$3
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+for copy in first/a second/one/level/deeper; do
+  dir=$work/$copy
+  mkdir -p "$dir"
+  git ls-files -z --cached --others --exclude-standard | xargs -0 cp --parents -t "$dir"
+  find "$dir" -exec touch -d "@$((RANDOM * 10000))" {} +
+  (
+    cd "$dir"
+    make --no-print-directory "binary-$arch" VERSION="$version" REVISION="$revision"
+    ARCHIVE=$dir/image.tar internal/tools/image.sh build localhost/reproducible:dev "$arch" "VERSION=$version" "REVISION=$revision"
+  )
+  sha256sum <"$dir/bin/linux-$arch/conversion-operator" >>"$work/binaries"
+  # The archive names the image's configuration by its digest, and that the layers by theirs.
+  tar -xOf "$dir/image.tar" manifest.json | sha256sum >>"$work/images"
+done
+
+for what in binaries images; do
+  if [[ $(sort -u "$work/$what" | wc -l) -ne 1 ]]; then
+    printf 'error: two builds of the same sources give two %s:\n%s\n' "$what" "$(<"$work/$what")" >&2
+    exit 1
+  fi
+done
+printf 'reproducible: binary %s, image %s\n' "$(head -c 12 "$work/binaries")" "$(head -c 12 "$work/images")"
