@@ -162,7 +162,7 @@ integration: bin/localcluster ## Test on a real kube-apiserver and etcd
 	@assets=$$(bin/localcluster assets); \
 	packages=$$(grep -rl --include='*_test.go' '^//go:build integration' . | xargs -r -n1 dirname | sort -u); \
 	export KUBEBUILDER_ASSETS=$$assets KUBEBUILDER_CONTROLPLANE_START_TIMEOUT=2m; \
-	go test -p=1 -count=1 -timeout=20m -tags=integration $(TESTFLAGS) $$packages; \
+	go test -p=2 -count=1 -timeout=20m -tags=integration $(TESTFLAGS) $$packages; \
 	go test -C internal/test/certmanager -count=1 -timeout=10m $(TESTFLAGS) ./... # each package has API servers of its own
 
 .PHONY: e2e
