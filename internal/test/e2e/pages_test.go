@@ -55,8 +55,11 @@ func TestRetiring(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if stored != nil && !stored.Only(crontab.Group+"/"+crontab.New) { // nil where etcd cannot be read
-		t.Errorf("stored are %s", stored)
+	if stored == nil {
+		return // etcd cannot be read here
+	}
+	if t.Logf("stored: %s", stored); !stored.Only(crontab.Group + "/" + crontab.New) {
+		t.Errorf("stored: %s, want all at %s", stored, crontab.New)
 	}
 }
 
