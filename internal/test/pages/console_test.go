@@ -46,11 +46,14 @@ func TestParse(t *testing.T) {
 		t.Errorf("code (-want +got):\n%s", diff)
 	}
 	want := []Block{
-		{Language: "console", Info: []string{"play"}, Line: 5, Text: page.Blocks[0].Text},
-		{Language: "yaml", Info: []string{"file=kept.txt"}, Line: 21, Text: "kept: 12s\n"},
+		{Language: "console", Info: []string{"play"}, Line: 5, Text: page.Blocks[0].Text, Heading: "A `page` and more"},
+		{Language: "yaml", Info: []string{"file=kept.txt"}, Line: 21, Text: "kept: 12s\n", Heading: "A page and more"},
 	}
 	if diff := cmp.Diff(want, page.Blocks); diff != "" {
 		t.Errorf("blocks (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(&Page{Blocks: want[1:]}, page.Section("A page and more")); diff != "" {
+		t.Errorf("the second section (-want +got):\n%s", diff)
 	}
 	commands := []Command{
 		{Text: "cat > file <<'EOF'\none\n$ two\nEOF\n"},
