@@ -86,6 +86,19 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
+func TestMasks(t *testing.T) {
+	const shown = "pod a-d884ab8c-685d86c95f-sz2gf until 2027-02-20 (in 89d), its record a-migrate-27ff5cb5"
+	for answer, want := range map[string]bool{
+		"pod a-d884ab8c-7c9f4b5d6-x7k2p until 2030-01-01 (in 7d), its record a-migrate-01234567": true,
+		"pod a-d884ab8c-7c9f4b5d6-x7k2p until never, its record a-migrate-01234567":              false,
+		"pod a-d884ab8d-7c9f4b5d6-x7k2p until 2030-01-01 (in 7d), its record a-migrate-01234567": false,
+	} {
+		if got := Answers(shown, answer); got != want {
+			t.Errorf("%v, want %v, for %s", got, want, answer)
+		}
+	}
+}
+
 func TestPartsOfLines(t *testing.T) {
 	for shown, want := range map[string]bool{
 		"Error: … failed: … refused": true, "… refused": true, "Error: …": true, "Error: a failed: b refused": true, "…": true,
