@@ -124,7 +124,7 @@ vulncheck: bin/tools/govulncheck ## Check the binary's code for known vulnerabil
 ##@ Test
 
 .PHONY: test
-test: ## Run all of these: lint, verify, unit, fuzz-short, browser, realworld, integration, e2e
+test: ## Run all of these: lint, verify, unit, promtool, fuzz-short, browser, realworld, integration, e2e
 	@internal/tools/test.sh
 
 .PHONY: unit
@@ -135,7 +135,7 @@ unit: ## Test the packages alone, and alerts and dashboard with the engine of Pr
 
 # The rules of the PrometheusRule, as promtool reads them, beside their tests.
 .PHONY: promtool
-promtool: bin/promtool/promtool ## Test the alerts with promtool itself, which takes minutes to compile the first time
+promtool: bin/promtool/promtool ## Test the alerts, with Prometheus' own promtool
 	@cp internal/test/monitoring/testdata/*_test.yaml bin/promtool/
 	@sed -n '/^  groups:/,$$s/^  //p' config/components/prometheus/rules.yaml >bin/promtool/rules.yaml
 	@cd bin/promtool && ./promtool check rules rules.yaml && ./promtool test rules *_test.yaml
@@ -159,11 +159,12 @@ realworld: ## Test policies against other projects' own conversions; downloads t
 
 .PHONY: integration
 integration: bin/localcluster ## Test on a real kube-apiserver and etcd
+	@# Packages run side by side: each has API servers of its own, and waits for them.
 	@assets=$$(bin/localcluster assets); \
 	packages=$$(grep -rl --include='*_test.go' '^//go:build integration' . | xargs -r -n1 dirname | sort -u); \
 	export KUBEBUILDER_ASSETS=$$assets KUBEBUILDER_CONTROLPLANE_START_TIMEOUT=2m; \
-	go test -p=1 -count=1 -timeout=20m -tags=integration $(TESTFLAGS) $$packages; \
-	go test -C internal/test/certmanager -count=1 -timeout=10m $(TESTFLAGS) ./... # each package has API servers of its own
+	go test -p=2 -count=1 -timeout=20m -tags=integration $(TESTFLAGS) $$packages; \
+	go test -C internal/test/certmanager -count=1 -timeout=10m $(TESTFLAGS) ./...
 
 .PHONY: e2e
 e2e: deps image sample-image bin/localcluster ## Test in real pods; CLUSTER=local (default, needs root), kind or current
@@ -352,9 +353,8 @@ bin/cainjector:
 
 # Of the version that the tests of alerts use; in a module of its own, because it
 # needs the libraries of every cloud.
-bin/promtool/promtool: internal/test/monitoring/go.mod
+# Its service discoveries, which are most of it, are left out.
+bin/promtool/promtool: internal/tools/promtool/go.mod
 	@echo 'building promtool'
-	@mkdir -p bin/promtool && cd bin/promtool && rm -f go.mod go.sum && go mod init promtool 2>/dev/null
-	@version=$$(go list -C internal/test/monitoring -m -f '{{.Version}}' github.com/prometheus/prometheus); \
-		cd bin/promtool && go get -tool "github.com/prometheus/prometheus/cmd/promtool@$$version" 2>/dev/null
-	@cd bin/promtool && CGO_ENABLED=0 go build -tags=remove_all_sd -trimpath -ldflags='-s -w' -o promtool github.com/prometheus/prometheus/cmd/promtool
+	@mkdir -p bin/promtool
+	@CGO_ENABLED=0 go build -C internal/tools/promtool -tags=remove_all_sd -trimpath -ldflags='-s -w' -o ../../../$@ github.com/prometheus/prometheus/cmd/promtool

@@ -7,16 +7,13 @@ package controllers
 
 import (
 	"io"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/test/golden"
 )
 
 // changing is what differs each time.
@@ -59,11 +56,6 @@ func described(t *testing.T, policy string) string {
 func checkDescriptions(t *testing.T, policies map[string]string) {
 	for name, policy := range policies {
 		t.Run(name, func(t *testing.T) {
-			golden := filepath.Join("testdata", "describe", name+".txt")
-			want, err := os.ReadFile(golden)
-			if err != nil && !*update {
-				t.Fatal(err)
-			}
 			got := ""
 			reason := ""
 			eventually(t, "the event is there", func() (bool, string) {
@@ -75,13 +67,7 @@ func checkDescriptions(t *testing.T, policies map[string]string) {
 				}
 				return strings.Contains(got, "Warning  "+reason), got
 			})
-			if *update {
-				must(t, os.WriteFile(golden, []byte(got), 0o600))
-				return
-			}
-			if diff := cmp.Diff(string(want), got); diff != "" {
-				t.Errorf("kubectl describe (-want +got):\n%s", diff)
-			}
+			golden.Check(t, got, "describe", name+".txt")
 		})
 	}
 }

@@ -6,7 +6,6 @@ package controllers
 import (
 	"context"
 	"errors"
-	"flag"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -27,8 +26,6 @@ import (
 	"github.com/conversion-operator/conversion-operator/config/crd"
 	"github.com/conversion-operator/conversion-operator/internal/test/metricstable"
 )
-
-var update = flag.Bool("update", false, "rewrite the table of metrics in the documentation")
 
 // inMemory lists policies, or fails where there are none.
 type inMemory struct {
@@ -147,7 +144,7 @@ func TestPolicyMetricsWithoutPolicies(t *testing.T) {
 // TestPolicyMetricsAreDocumented compares the table for users with what is served.
 func TestPolicyMetricsAreDocumented(t *testing.T) {
 	table := metricstable.Table{Page: "../api/docs/metrics.md", Name: "MANAGER METRICS", Prefix: metricsNamespace + "_"}
-	table.Check(t, scrapePolicies(t, &inMemory{policies: []v1alpha1.ConversionPolicy{told()}}), *update)
+	table.Check(t, scrapePolicies(t, &inMemory{policies: []v1alpha1.ConversionPolicy{told()}}))
 }
 
 // A state that is not among those told would be missing from every query.

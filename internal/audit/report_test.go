@@ -6,17 +6,14 @@ package audit
 import (
 	"bytes"
 	"encoding/json"
-	"flag"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-)
 
-var update = flag.Bool("update", false, "rewrite the golden files")
+	"github.com/conversion-operator/conversion-operator/internal/test/golden"
+)
 
 // sample has findings of all severities, in no order, and things that were not checked.
 func sample(threshold Severity) *Report {
@@ -53,19 +50,7 @@ func TestReport(t *testing.T) {
 			if err := test.write(sample(test.threshold), out); err != nil {
 				t.Fatal(err)
 			}
-			golden := filepath.Join("testdata", name)
-			if *update {
-				if err := os.WriteFile(golden, out.Bytes(), 0o600); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(golden)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(string(want), out.String()); diff != "" {
-				t.Errorf("%s (-want +got):\n%s", golden, diff)
-			}
+			golden.Check(t, out.String(), name)
 		})
 	}
 }

@@ -6,21 +6,18 @@ package diff
 import (
 	"bytes"
 	"encoding/json"
-	"flag"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/test/golden"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 // read decodes a file of a case, and reports whether it is there.
 func read(t *testing.T, into any, path ...string) bool {
@@ -59,23 +56,6 @@ func report(t *testing.T, folder string) *Report {
 	return &Report{Format: Format, Policies: []Policy{policy}}
 }
 
-func golden(t *testing.T, got []byte, path ...string) {
-	t.Helper()
-	file := filepath.Join(append([]string{"testdata"}, path...)...)
-	if *update {
-		if err := os.WriteFile(file, got, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), string(got)); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", file, diff)
-	}
-}
-
 func TestTables(t *testing.T) {
 	worse := map[string]bool{"dropped": true, "field-removed": true, "type-changed": true, "does-not-fit": true}
 	folders, err := filepath.Glob(filepath.Join("testdata", "*", "after-crd.yaml"))
@@ -93,7 +73,7 @@ func TestTables(t *testing.T) {
 			if err := found.WriteTables(&out, Table{}); err != nil {
 				t.Fatal(err)
 			}
-			golden(t, out.Bytes(), folder, "table.txt")
+			golden.Check(t, out.String(), folder, "table.txt")
 		})
 	}
 }
@@ -104,7 +84,7 @@ func TestWideAndColored(t *testing.T) {
 	if err := both.WriteTables(&out, Table{Wide: true, Colors: true}); err != nil {
 		t.Fatal(err)
 	}
-	golden(t, out.Bytes(), "dropped", "wide-colored.txt")
+	golden.Check(t, out.String(), "dropped", "wide-colored.txt")
 }
 
 func TestJSON(t *testing.T) {
@@ -113,7 +93,7 @@ func TestJSON(t *testing.T) {
 		t.Fatal(err)
 	}
 	text = regexp.MustCompile(`"plan(Before|After)": "[0-9a-f]{16}"`).ReplaceAll(text, []byte(`"plan$1": "HASH"`))
-	golden(t, append(text, '\n'), "dropped", "report.json")
+	golden.Check(t, string(text)+"\n", "dropped", "report.json")
 }
 
 // TestNothingToCompareWith: what did not fit before cannot get worse.

@@ -6,7 +6,6 @@ package explain
 import (
 	"bytes"
 	"encoding/json"
-	"flag"
 	"os"
 	"path/filepath"
 	"testing"
@@ -18,9 +17,8 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/manifest"
+	"github.com/conversion-operator/conversion-operator/internal/test/golden"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 func load(t *testing.T, into any, path ...string) {
 	t.Helper()
@@ -77,23 +75,6 @@ func explain(t *testing.T, name, to string, all bool) *Report {
 	return report
 }
 
-func golden(t *testing.T, file string, got []byte) {
-	t.Helper()
-	file = filepath.Join("testdata", "rules", file)
-	if *update {
-		if err := os.WriteFile(file, got, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), string(got)); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", file, diff)
-	}
-}
-
 func TestTables(t *testing.T) {
 	for file, test := range map[string]struct {
 		object, to string
@@ -113,7 +94,7 @@ func TestTables(t *testing.T) {
 			if err := explain(t, test.object, test.to, test.all).WriteTables(&out, test.table); err != nil {
 				t.Fatal(err)
 			}
-			golden(t, file, out.Bytes())
+			golden.Check(t, out.String(), "rules", file)
 		})
 	}
 }
@@ -123,7 +104,7 @@ func TestJSON(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "odd.json", append(text, '\n'))
+	golden.Check(t, string(text)+"\n", "rules", "odd.json")
 }
 
 func TestOnly(t *testing.T) {

@@ -5,7 +5,6 @@ package migration
 
 import (
 	"errors"
-	"flag"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
@@ -17,8 +16,6 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/internal/test/metricstable"
 )
-
-var update = flag.Bool("update", false, "rewrite the table of metrics in the documentation")
 
 func scrape(t *testing.T, m *Metrics) string {
 	t.Helper()
@@ -163,7 +160,7 @@ func TestMetricsHandlerAnswersNothingElse(t *testing.T) {
 // TestMetricsAreDocumented compares the table for users with what is served.
 func TestMetricsAreDocumented(t *testing.T) {
 	table := metricstable.Table{Page: "../../api/docs/metrics.md", Name: "MIGRATION METRICS", Prefix: metricsNamespace}
-	table.Check(t, scrape(t, NewMetrics(testPin.Name, "v0.0.0")), *update)
+	table.Check(t, scrape(t, NewMetrics(testPin.Name, "v0.0.0")))
 }
 
 // TestAlertsAskForValuesThatThereAre from the start.

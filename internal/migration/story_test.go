@@ -5,7 +5,6 @@ package migration
 
 import (
 	"context"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -14,9 +13,10 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
-	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/golden"
 )
 
 // stage is where one story of a run plays. Its pods run one after the other, and
@@ -180,16 +180,7 @@ func TestStories(t *testing.T) {
 			for _, prepare := range s.pods {
 				s.run(t, prepare, &text)
 			}
-			file := filepath.Join("testdata", "stories", name+".log")
-			got := varying.ReplaceAllString(text.String(), `"$1"=…`)
-			if *update {
-				must(t, os.WriteFile(file, []byte(got), 0o644))
-			}
-			want, err := os.ReadFile(file)
-			must(t, err)
-			if diff := cmp.Diff(string(want), got); diff != "" {
-				t.Errorf("%s (-want +got), go test -run TestStories -update rewrites it:\n%s", file, diff)
-			}
+			golden.Check(t, varying.ReplaceAllString(text.String(), `"$1"=…`), "stories", name+".log")
 		})
 	}
 	files, err := filepath.Glob(filepath.Join("testdata", "stories", "*.log"))

@@ -5,20 +5,17 @@ package overview
 
 import (
 	"bytes"
-	"flag"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/test/golden"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 // now is when all policies are looked at.
 var now = time.Date(2026, 11, 21, 22, 0, 0, 0, time.UTC)
@@ -60,23 +57,6 @@ func folders(t *testing.T) []string {
 	return names
 }
 
-func golden(t *testing.T, got []byte, path ...string) {
-	t.Helper()
-	file := filepath.Join(append([]string{"testdata"}, path...)...)
-	if *update {
-		if err := os.WriteFile(file, got, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), string(got)); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", file, diff)
-	}
-}
-
 func TestPages(t *testing.T) {
 	for _, folder := range folders(t) {
 		t.Run(folder, func(t *testing.T) {
@@ -84,7 +64,7 @@ func TestPages(t *testing.T) {
 			if err := read(t, folder).WritePage(&out, Page{}); err != nil {
 				t.Fatal(err)
 			}
-			golden(t, out.Bytes(), folder, "page.txt")
+			golden.Check(t, out.String(), folder, "page.txt")
 		})
 	}
 }
@@ -94,7 +74,7 @@ func TestWideAndColoredPage(t *testing.T) {
 	if err := read(t, "migrating").WritePage(&out, Page{Wide: true, Colors: true}); err != nil {
 		t.Fatal(err)
 	}
-	golden(t, out.Bytes(), "migrating", "wide-colored.txt")
+	golden.Check(t, out.String(), "migrating", "wide-colored.txt")
 }
 
 func TestTables(t *testing.T) {
@@ -110,7 +90,7 @@ func TestTables(t *testing.T) {
 			if err := WriteTable(&out, all, page); err != nil {
 				t.Fatal(err)
 			}
-			golden(t, out.Bytes(), file)
+			golden.Check(t, out.String(), file)
 		})
 	}
 }
@@ -120,7 +100,7 @@ func TestLines(t *testing.T) {
 	for _, folder := range folders(t) {
 		out.WriteString(read(t, folder).Line() + "\n")
 	}
-	golden(t, out.Bytes(), "lines.txt")
+	golden.Check(t, out.String(), "lines.txt")
 }
 
 // TestSettled tells what --until-ready waits for.

@@ -4,14 +4,11 @@
 package plan_test
 
 import (
-	"os"
-	"path/filepath"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/test/golden"
 )
 
 // TestEvents plays stories, and compares all events that users see of them: one
@@ -29,20 +26,7 @@ func TestEvents(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, policyYAML)
 			story(w)
-			got := planHash.ReplaceAllString(w.events.String(), "#")
-			golden := filepath.Join("testdata", "events", name+".txt")
-			if *update {
-				if err := os.WriteFile(golden, []byte(got), 0o600); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(golden)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(string(want), got); diff != "" {
-				t.Errorf("the events changed (-want +got):\n%s", diff)
-			}
+			golden.Check(t, planHash.ReplaceAllString(w.events.String(), "#"), "events", name+".txt")
 		})
 	}
 }

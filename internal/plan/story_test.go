@@ -4,18 +4,12 @@
 package plan_test
 
 import (
-	"flag"
-	"os"
-	"path/filepath"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/test/golden"
 )
-
-var update = flag.Bool("update", false, "write the golden files")
 
 const policyYAML = `
 metadata: {name: crontabs.example.com}
@@ -127,19 +121,7 @@ func TestStories(t *testing.T) {
 
 func checkStory(t *testing.T, name string, w *world) {
 	t.Helper()
-	golden := filepath.Join("testdata", name+".txt")
-	if *update {
-		if err := os.WriteFile(golden, []byte(w.story()), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), w.story()); diff != "" {
-		t.Errorf("the story changed (-want +got):\n%s", diff)
-	}
+	golden.Check(t, w.story(), name+".txt")
 }
 
 func policyFirst(w *world) {

@@ -6,7 +6,6 @@ package report
 import (
 	"bytes"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -20,10 +19,9 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/manifest"
+	"github.com/conversion-operator/conversion-operator/internal/test/golden"
 	"github.com/conversion-operator/conversion-operator/internal/verify"
 )
-
-var update = flag.Bool("update", false, "rewrite the reports in testdata, which the tests in a browser look at, too")
 
 var (
 	samples = filepath.Join("..", "..", "config", "samples")
@@ -49,7 +47,7 @@ func world(name, file string) string { return filepath.Join("testdata", name, fi
 func TestWrite(t *testing.T) {
 	for name, files := range worlds {
 		t.Run(name, func(t *testing.T) {
-			compare(t, filepath.Join("testdata", name+".html"), write(t, read(t, files.policy, files.crd, files.objects)))
+			compare(t, name+".html", write(t, read(t, files.policy, files.crd, files.objects)))
 		})
 	}
 }
@@ -59,18 +57,7 @@ func TestWrite(t *testing.T) {
 func compare(t *testing.T, file, got string) {
 	t.Helper()
 	got = strings.Replace(got, "<style>"+style+"</style>", "<style>style.css</style>", 1)
-	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n")); diff != "" {
-		t.Errorf("report (-want +got):\n%s", diff)
-	}
+	golden.Check(t, got, file)
 }
 
 func write(t *testing.T, in Input) string {
@@ -143,7 +130,7 @@ func decode(t *testing.T, file string, into any) {
 // both versions.
 func TestWide(t *testing.T) {
 	in := wide(t)
-	compare(t, filepath.Join("testdata", "wide.html"), write(t, in))
+	compare(t, "wide.html", write(t, in))
 	page := newPage(in)
 	if rows := page.Mappings[0].Drawn.Height; rows > 100 {
 		t.Errorf("the drawing has %d rows: what is the same in both versions is to share rows", rows)

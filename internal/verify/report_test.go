@@ -6,21 +6,18 @@ package verify
 import (
 	"bytes"
 	"encoding/json"
-	"flag"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/manifest"
+	"github.com/conversion-operator/conversion-operator/internal/test/golden"
 )
-
-var update = flag.Bool("update", false, "write the golden files")
 
 // TestReports tries the rules of every directory in testdata on its objects, and
 // compares both forms of the report with the golden files beside them.
@@ -39,29 +36,13 @@ func TestReports(t *testing.T) {
 			if err := report.WriteText(&text); err != nil {
 				t.Fatal(err)
 			}
-			golden(t, filepath.Join(directory, "report.md"), text.Bytes())
+			golden.Check(t, text.String(), filepath.Base(directory), "report.md")
 			encoded, err := json.MarshalIndent(report, "", "  ")
 			if err != nil {
 				t.Fatal(err)
 			}
-			golden(t, filepath.Join(directory, "report.json"), append(encoded, '\n'))
+			golden.Check(t, string(encoded)+"\n", filepath.Base(directory), "report.json")
 		})
-	}
-}
-
-func golden(t *testing.T, file string, got []byte) {
-	t.Helper()
-	if *update {
-		if err := os.WriteFile(file, got, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), string(got)); diff != "" {
-		t.Errorf("%s changed (-want +got):\n%s", file, diff)
 	}
 }
 

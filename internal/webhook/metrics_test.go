@@ -4,7 +4,6 @@
 package webhook
 
 import (
-	"flag"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -19,8 +18,6 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/test/metricstable"
 )
-
-var update = flag.Bool("update", false, "rewrite the table of metrics in the documentation")
 
 // outcomeFunc is a Converter by a function that tells what happened.
 type outcomeFunc func(object string) (conversion.Outcome, error)
@@ -235,7 +232,7 @@ func TestMetricsHandlerAnswersNothingElse(t *testing.T) {
 // TestMetricsAreDocumented compares the table for users with what is served.
 func TestMetricsAreDocumented(t *testing.T) {
 	table := metricstable.Table{Page: "../../api/docs/metrics.md", Name: "CONVERTER METRICS", Prefix: namespace}
-	table.Check(t, scrape(t, newMeasured()), *update)
+	table.Check(t, scrape(t, newMeasured()))
 }
 
 // TestAlertsAskForValuesThatThereAre from the start, as all series are.

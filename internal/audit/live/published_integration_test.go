@@ -7,7 +7,6 @@ package live
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -15,7 +14,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sync/errgroup"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -25,10 +23,9 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/conversion-operator/conversion-operator/internal/crds"
+	"github.com/conversion-operator/conversion-operator/internal/test/golden"
 	"github.com/conversion-operator/conversion-operator/internal/test/published"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 // ofEach is how many definitions of a project are installed: it takes an API
 // server longer to serve a hundred than this test should last.
@@ -62,15 +59,7 @@ func testPublished(t *testing.T, c *cluster) {
 	for _, finding := range report.Findings {
 		fmt.Fprintf(&text, "%s %s %s %s: %s\n", finding.Severity, finding.CRD, finding.ID, finding.Version, finding.Evidence)
 	}
-	golden := filepath.Join("testdata", "published.txt")
-	if *update {
-		must(t, os.WriteFile(golden, []byte(text.String()), 0o600))
-	}
-	want, err := os.ReadFile(golden)
-	must(t, err)
-	if diff := cmp.Diff(string(want), text.String()); diff != "" {
-		t.Errorf("findings (-want +got):\n%s", diff)
-	}
+	golden.Check(t, text.String(), "published.txt")
 	missed := c.audit(t, c.reader(t, "without-objects", nil), func(*Options) {}).NotChecked
 	if len(missed) == 0 || !strings.Contains(missed[0].Why, "cannot list resource") {
 		t.Errorf("without the right to read objects these are not checked: %v", missed)

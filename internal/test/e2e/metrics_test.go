@@ -51,7 +51,7 @@ func TestManagerMetrics(t *testing.T) {
 	})
 	table := metricstable.Table{Page: "../../../api/docs/metrics.md", Name: "OTHER METRICS"}
 	table.Names = metricstable.Names(t, table.Page, table.Name)
-	table.Check(t, scrapeLeader(ctx, t, token), false)
+	table.Check(t, scrapeLeader(ctx, t, token))
 
 	applySample(ctx, t, crontab, crontab.CRDStorage)
 	checkMigrationTold(ctx, t, crontab, func() string {

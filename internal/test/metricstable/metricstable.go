@@ -16,6 +16,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/golden"
 )
 
 // Table is one table of a page, between two comments that have its name.
@@ -28,7 +30,7 @@ type Table struct {
 }
 
 // Check compares the table with what was scraped, or writes it anew.
-func (t Table) Check(tb testing.TB, scraped string, update bool) {
+func (t Table) Check(tb testing.TB, scraped string) {
 	tb.Helper()
 	page, err := os.ReadFile(t.Page)
 	if err != nil {
@@ -41,7 +43,7 @@ func (t Table) Check(tb testing.TB, scraped string, update bool) {
 		tb.Fatalf("%s has no table between %q and %q", t.Page, begin, end)
 	}
 	want := t.markdown(scraped)
-	if update {
+	if golden.Update() {
 		if err := os.WriteFile(t.Page, slices.Concat(head, []byte(begin), []byte(want), []byte(end), tail), 0o600); err != nil {
 			tb.Fatal(err)
 		}

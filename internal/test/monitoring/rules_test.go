@@ -6,7 +6,6 @@ package monitoring
 import (
 	"os"
 	"testing"
-	"time"
 
 	"sigs.k8s.io/yaml"
 )
@@ -24,11 +23,6 @@ type rule struct {
 }
 
 func (r rule) name() string { return r.Record + r.Alert }
-
-func (r rule) pending(t *testing.T) time.Duration {
-	t.Helper()
-	return duration(t, r.For)
-}
 
 type group struct {
 	Name  string `json:"name"`

@@ -5,7 +5,6 @@ package rights
 
 import (
 	"bytes"
-	"flag"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,9 +12,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-)
 
-var update = flag.Bool("update", false, "write the tables of api/docs/rights.md anew")
+	"github.com/conversion-operator/conversion-operator/internal/test/golden"
+)
 
 const root = "../../.."
 
@@ -86,7 +85,7 @@ func TestPage(t *testing.T) {
 		t.Fatalf("%s has no place for the tables", file)
 	}
 	want := []byte(Tables(roles))
-	if *update {
+	if golden.Update() {
 		if err := os.WriteFile(file, slices.Concat(head, begin, want, end, tail), 0o600); err != nil {
 			t.Fatal(err)
 		}
