@@ -123,11 +123,7 @@ const jobs = 210
 // migration may not write one: job-0042.
 func setScene(ctx context.Context, t *testing.T, crontab story.CronTab, folder string) {
 	t.Helper()
-	apply := func(file string) {
-		if _, err := teller.Run(ctx, "kubectl", "apply", "-f", file); err != nil {
-			t.Fatal(err)
-		}
-	}
+	apply := func(file string) { run(ctx, t, "kubectl", "apply", "-f", file) }
 	apply(filepath.Join(folder, crontab.CRDBoth))
 	apply(filepath.Join(folder, crontab.Policy))
 	waitReady(ctx, t, crontab.CRD(), v1alpha1.ReasonSucceeded)
@@ -141,11 +137,7 @@ func setScene(ctx context.Context, t *testing.T, crontab story.CronTab, folder s
 	}
 	rule := filepath.Join(teller.Dir, "internal", "test", "e2e", "testdata", "frozen.yaml")
 	apply(rule)
-	t.Cleanup(func() {
-		if _, err := teller.Run(context.WithoutCancel(ctx), "kubectl", "delete", "-f", rule); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { run(context.WithoutCancel(ctx), t, "kubectl", "delete", "-f", rule) })
 	eventually(ctx, t, "job-0042 is frozen", func() (bool, string) {
 		err := cluster.Patch(ctx, crontab.Object(42), client.RawPatch(types.MergePatchType, []byte("{}")), client.DryRunAll)
 		return err != nil && strings.Contains(err.Error(), "is frozen until"), ""
