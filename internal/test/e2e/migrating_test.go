@@ -7,12 +7,15 @@ package e2e
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -53,6 +56,9 @@ func TestMigrating(t *testing.T) {
 	setScene(ctx, t, crontab, player.Folder)
 	typed := map[string]map[string]bool{}
 	for _, part := range scene {
+		if part.heading == "After" {
+			waitPruned(ctx, t, crontab)
+		}
 		page, err := pages.Read(teller.Dir, pages.Folder+"/"+part.page)
 		if err != nil {
 			t.Fatal(err)
@@ -68,6 +74,22 @@ func TestMigrating(t *testing.T) {
 	for name, headings := range typed {
 		checkAllTyped(t, name, headings)
 	}
+}
+
+// waitPruned waits for the last event of a migration: events are written behind the
+// status that the scene waits for.
+func waitPruned(ctx context.Context, t *testing.T, crontab story.CronTab) {
+	t.Helper()
+	policy := getPolicy(ctx, t, crontab.CRD())
+	eventually(ctx, t, "an event says that storedVersions was pruned", func() (bool, string) {
+		events := &corev1.EventList{}
+		if err := cluster.List(ctx, events, client.InNamespace(story.Namespace)); err != nil {
+			t.Fatal(err)
+		}
+		return slices.ContainsFunc(events.Items, func(event corev1.Event) bool {
+			return event.InvolvedObject.UID == policy.UID && event.Reason == v1alpha1.ReasonStoredVersionsPruned
+		}), fmt.Sprintf("%d events", len(events.Items))
+	})
 }
 
 // checkAllTyped fails for what a page says is typed, and was not.
