@@ -144,7 +144,7 @@ func install(ctx context.Context, kubeconfig *rest.Config) error {
 	if err := cluster.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: system}}); err != nil {
 		return err
 	}
-	for _, file := range []string{"role.yaml", "role_binding.yaml"} {
+	for _, file := range []string{"role.yaml", "role_binding.yaml", "grants/role.yaml", "grants/role_binding.yaml"} {
 		text, err := os.ReadFile(filepath.Join("..", "..", "..", "config", "rbac", file))
 		if err != nil {
 			return err
