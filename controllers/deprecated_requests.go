@@ -27,7 +27,7 @@ import (
 
 const (
 	// metricsAge is how long what was read of an API server's metrics does for
-	// other policies: they are megabytes.
+	// other policies, unless they need later ones: they are megabytes.
 	metricsAge = 5 * time.Minute
 	// metricsTimeout bounds the reading.
 	metricsTimeout = time.Minute
@@ -59,7 +59,7 @@ type meter struct {
 func (m *meter) requests(ctx context.Context, step plan.ReadRequests) plan.Inquiry {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.counts == nil || m.now().Sub(m.read) > metricsAge {
+	if m.counts == nil || m.read.Before(step.Since) || m.now().Sub(m.read) > metricsAge {
 		if err := m.look(ctx); err != nil {
 			return plan.Inquiry{Reason: "MetricsUnreadable", Message: err.Error()}
 		}
@@ -76,6 +76,7 @@ func (m *meter) requests(ctx context.Context, step plan.ReadRequests) plan.Inqui
 func (m *meter) look(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, metricsTimeout)
 	defer cancel()
+	began := m.now()
 	config := rest.CopyConfig(m.config)
 	config.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
 	client, err := rest.UnversionedRESTClientFor(config)
@@ -92,7 +93,7 @@ func (m *meter) look(ctx context.Context) error {
 	server, counts, err := countRequests(text)
 	err = errors.Join(err, text.Close())
 	if err == nil {
-		m.read, m.server, m.counts = m.now(), server, counts
+		m.read, m.server, m.counts = began, server, counts
 	}
 	return err
 }

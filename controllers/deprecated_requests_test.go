@@ -53,6 +53,10 @@ func TestMeter(t *testing.T) {
 	if looks.Load() != 1 {
 		t.Errorf("%d looks, want one for all policies", looks.Load())
 	}
+	now = now.Add(metricsAge / 2)
+	if got := metrics.requests(t.Context(), plan.ReadRequests{Since: now}); got.Requests == nil || looks.Load() != 2 {
+		t.Errorf("%d looks, want another where later counts are asked for: %+v", looks.Load(), got)
+	}
 	now = now.Add(2 * metricsAge)
 	status.Store(http.StatusForbidden)
 	if got := ask(); got.Requests != nil || !strings.Contains(got.Message, "may not get /metrics") {

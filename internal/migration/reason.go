@@ -20,10 +20,10 @@ type Reason string
 const (
 	// ReasonConversionFailed is an object that the converter refuses.
 	ReasonConversionFailed Reason = "ConversionFailed"
-	// ReasonInvalid is an object that the schema or an admission policy refuses.
+	// ReasonInvalid is an object that the schema refuses.
 	ReasonInvalid Reason = "Invalid"
-	// ReasonAdmissionDenied is an object that an admission webhook, or another
-	// admission plugin, refuses.
+	// ReasonAdmissionDenied is an object that an admission webhook, an admission
+	// policy, or another admission plugin refuses.
 	ReasonAdmissionDenied Reason = "AdmissionDenied"
 	// ReasonTooLarge is an object that etcd or the API server does not take.
 	ReasonTooLarge Reason = "TooLarge"

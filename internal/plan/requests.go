@@ -34,6 +34,8 @@ const (
 type ReadRequests struct {
 	Subject         string
 	Group, Resource string
+	// Since is when counts are of use that were taken then, or later.
+	Since time.Time
 }
 
 func (ReadRequests) step() {}
@@ -66,7 +68,27 @@ func (s *state) readRequests() {
 		return
 	}
 	s.reading = true
-	s.do(ReadRequests{Subject: string(s.CRD.UID), Group: s.CRD.Spec.Group, Resource: s.CRD.Spec.Names.Plural})
+	s.do(ReadRequests{Subject: string(s.CRD.UID), Group: s.CRD.Spec.Group, Resource: s.CRD.Spec.Names.Plural, Since: s.countsSince()})
+}
+
+// countsSince is how old counts may be: the first of a version say how often it was
+// asked for until now, and the last before it goes that nobody did until its time
+// had come.
+func (s *state) countsSince() time.Time {
+	var since time.Time
+	for _, record := range s.plan.Status.Retirement {
+		end := s.Now
+		if len(record.Requests) > 0 {
+			if record.DeprecatedTime == nil {
+				continue
+			}
+			end = record.DeprecatedTime.Add(afterOf(s.retirement(record.Version)))
+		}
+		if end.After(since) && !end.After(s.Now) {
+			since = end
+		}
+	}
+	return since
 }
 
 // looked reports that metrics were read, or could not be, after a moment and

@@ -57,3 +57,28 @@ func TestRequestsAreRemembered(t *testing.T) {
 		t.Errorf("servers (-want +got):\n%s", diff)
 	}
 }
+
+// TestCountsAreNotTooOld: the first of a version are of now, and the last before it
+// goes of when its time has come. In between those that others have read do.
+func TestCountsAreNotTooOld(t *testing.T) {
+	w := newWorld(t, policyYAML)
+	w.ask("v1", 1)
+	w.retire("v1beta1", v1alpha1.RetirementUnserve)
+	begin := w.observed.Now
+	promoted(w)
+	if w.countsSince.Before(begin) {
+		t.Errorf("the first counts may be of %s, which is before the policy", w.countsSince)
+	}
+	w.later(2 * time.Hour)
+	if !w.countsSince.IsZero() {
+		t.Errorf("counts in between are to be of %s or later", w.countsSince)
+	}
+	deprecated := w.observed.Policy.Status.Retirement[0].DeprecatedTime
+	w.later(week)
+	if want := deprecated.Add(week); !w.countsSince.Equal(want) {
+		t.Errorf("the last counts may be of %s, want %s", w.countsSince, want)
+	}
+	if w.observed.CRD.Spec.Versions[0].Served {
+		t.Error("v1beta1 is served after a week in which nobody asked")
+	}
+}

@@ -41,6 +41,8 @@ type world struct {
 	lies bool
 	// samples, apiServer, written, requested and cleared are what is found out in the background.
 	samples, apiServer, written, requested, cleared plan.Inquiry
+	// countsSince is what the latest reading of metrics was asked for.
+	countsSince time.Time
 	// left are Secrets that may not be used any more.
 	left []string
 	// owners are the field managers of spec.conversion's fields.
@@ -326,7 +328,7 @@ func (w *world) do(step plan.Step) {
 	case plan.EditVersions:
 		w.editVersions(step)
 	case plan.ReadRequests:
-		observed.Requested = w.inquire(observed.Requested, step.Subject, w.requested)
+		observed.Requested, w.countsSince = w.inquire(observed.Requested, step.Subject, w.requested), step.Since
 	case plan.ClearManagedFields:
 		observed.Cleared = w.inquire(observed.Cleared, step.Subject, w.cleared)
 	case plan.Warn:

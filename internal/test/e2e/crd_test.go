@@ -70,20 +70,25 @@ func remove(t *testing.T, name string) {
 // applySample applies a manifest of the samples under the CronTab's group.
 func applySample(ctx context.Context, t *testing.T, crontab story.CronTab, file string) {
 	t.Helper()
+	object := &unstructuredObject{}
+	if err := yaml.Unmarshal([]byte(readSample(t, crontab, file)), object); err != nil {
+		t.Fatal(err)
+	}
+	err := cluster.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner("author"), client.ForceOwnership)
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// readSample reads a manifest of the samples under the CronTab's group.
+func readSample(t *testing.T, crontab story.CronTab, file string) string {
+	t.Helper()
 	text, err := os.ReadFile(filepath.Join(teller.Dir, crontab.Samples, file))
 	if err != nil {
 		t.Fatal(err)
 	}
-	changed := strings.NewReplacer("crontabs.example.com", crontab.CRD(), "group: example.com", "group: "+crontab.Group,
-		"shortNames: [ct]", "").Replace(string(text))
-	object := &unstructuredObject{}
-	if err := yaml.Unmarshal([]byte(changed), object); err != nil {
-		t.Fatal(err)
-	}
-	err = cluster.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner("author"), client.ForceOwnership)
-	if err != nil {
-		t.Fatal(err)
-	}
+	return strings.NewReplacer("crontabs.example.com", crontab.CRD(), "group: example.com", "group: "+crontab.Group,
+		"apiVersion: example.com/", "apiVersion: "+crontab.Group+"/", "shortNames: [ct]", "").Replace(string(text))
 }
 
 func getPolicy(ctx context.Context, t *testing.T, name string) *v1alpha1.ConversionPolicy {

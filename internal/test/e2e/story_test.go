@@ -15,6 +15,7 @@ import (
 func TestStory(t *testing.T) {
 	for _, crontab := range []story.CronTab{story.HostPort(), story.CronSpec()} {
 		t.Run(crontab.Group, func(t *testing.T) {
+			t.Cleanup(func() { remove(t, crontab.CRD()) }) // others use the name
 			play := &story.Play{Teller: teller, Fleet: fleet, CronTab: crontab, Count: 300}
 			if err := play.Tell(t.Context()); err != nil {
 				t.Fatal(err)

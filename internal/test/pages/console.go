@@ -51,15 +51,20 @@ func (b Block) Commands() []Command {
 	return commands
 }
 
+// podCharacters are those of which Kubernetes makes the end of a pod's name.
+const podCharacters = "bcdfghjklmnpqrstvwxz2456789"
+
 // masks stand for what differs each time, one after the other.
 var masks = []struct {
 	pattern *regexp.Regexp
 	mask    string
 }{
 	{regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`), "<time>"},
+	{regexp.MustCompile(`\b(until) \d{4}-\d\d-\d\d\b`), "$1 <date>"},
 	{regexp.MustCompile(`\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b`), "<uid>"},
 	{regexp.MustCompile(`\brun [0-9a-f]{8}\b`), "run <id>"},
 	{regexp.MustCompile(`-migrate-[0-9a-f]{8}\b`), "-migrate-<id>"},
+	{regexp.MustCompile(`-[` + podCharacters + `]{8,10}-[` + podCharacters + `]{5}\b`), "-<pod>"},
 	{regexp.MustCompile(`\b[0-9a-f]{16}\b`), "<hash>"},
 	{regexp.MustCompile(`\b(\d+d)?(\d+h)?(\d+m)?\d+s\b`), "<age>"},
 	{regexp.MustCompile(`\b\d+d\d*h?\b|\b\d+h\d*m?\b|\b\d+m\b`), "<age>"},

@@ -46,11 +46,14 @@ func TestParse(t *testing.T) {
 		t.Errorf("code (-want +got):\n%s", diff)
 	}
 	want := []Block{
-		{Language: "console", Info: []string{"play"}, Line: 5, Text: page.Blocks[0].Text},
-		{Language: "yaml", Info: []string{"file=kept.txt"}, Line: 21, Text: "kept: 12s\n"},
+		{Language: "console", Info: []string{"play"}, Line: 5, Text: page.Blocks[0].Text, Heading: "A `page` and more"},
+		{Language: "yaml", Info: []string{"file=kept.txt"}, Line: 21, Text: "kept: 12s\n", Heading: "A page and more"},
 	}
 	if diff := cmp.Diff(want, page.Blocks); diff != "" {
 		t.Errorf("blocks (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(&Page{Blocks: want[1:]}, page.Section("A page and more")); diff != "" {
+		t.Errorf("the second section (-want +got):\n%s", diff)
 	}
 	commands := []Command{
 		{Text: "cat > file <<'EOF'\none\n$ two\nEOF\n"},
@@ -79,6 +82,19 @@ func TestAnswers(t *testing.T) {
 	} {
 		if got := Answers(shown, answer); got != want {
 			t.Errorf("%v, want %v, for\n%s", got, want, answer)
+		}
+	}
+}
+
+func TestMasks(t *testing.T) {
+	const shown = "pod a-d884ab8c-685d86c95f-sz2gf until 2027-02-20 (in 89d), its record a-migrate-27ff5cb5"
+	for answer, want := range map[string]bool{
+		"pod a-d884ab8c-7c9f4b5d6-x7k2p until 2030-01-01 (in 7d), its record a-migrate-01234567": true,
+		"pod a-d884ab8c-7c9f4b5d6-x7k2p until never, its record a-migrate-01234567":              false,
+		"pod a-d884ab8d-7c9f4b5d6-x7k2p until 2030-01-01 (in 7d), its record a-migrate-01234567": false,
+	} {
+		if got := Answers(shown, answer); got != want {
+			t.Errorf("%v, want %v, for %s", got, want, answer)
 		}
 	}
 }

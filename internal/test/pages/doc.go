@@ -15,8 +15,9 @@
 // with a backslash, or has a here-document, goes on in the next line. What
 // follows a command is its answer. A line "..." there stands for any lines,
 // and "…" for a part of a line.
-// Ages, times, hashes, addresses and the width of columns may differ.
+// Ages, times, hashes, names of pods, addresses and the width of columns may differ.
 //
-// Pages that need converter pods are played by the end-to-end tests, and those
+// What stands under a heading can be played alone, so that one scene can be that of
+// several pages. Pages that need converter pods are played by the end-to-end tests, and those
 // that need an API server alone by the tests of this package.
 package pages

@@ -35,6 +35,8 @@ type Block struct {
 	Text string
 	// Line is the line number of the opening fence.
 	Line int
+	// Heading is the one that the block stands under, empty above the first.
+	Heading string
 }
 
 // Read reads one page.
@@ -75,12 +77,14 @@ func All(root string) ([]*Page, error) {
 func parse(text string) (*Page, error) {
 	page := &Page{}
 	var open *Block
+	under := ""
 	for i, line := range strings.Split(text, "\n") {
 		info, fence := strings.CutPrefix(strings.TrimSpace(line), "```")
 		prose := ""
 		switch {
 		case fence && open == nil:
 			open = newBlock(info, i+1)
+			open.Heading = under
 		case fence:
 			page.Blocks = append(page.Blocks, *open)
 			open = nil
@@ -88,6 +92,9 @@ func parse(text string) (*Page, error) {
 			open.Text += line + "\n"
 		default:
 			prose = line
+			if found := heading.FindStringSubmatch(line); found != nil {
+				under = found[1]
+			}
 		}
 		page.Prose = append(page.Prose, prose)
 	}
@@ -134,6 +141,18 @@ var (
 	// notInAnchors is what GitHub leaves out of the anchor of a heading.
 	notInAnchors = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
 )
+
+// Section is what stands under one of the page's headings, up to the next one: its
+// blocks alone.
+func (p *Page) Section(title string) *Page {
+	section := &Page{Path: p.Path}
+	for _, block := range p.Blocks {
+		if block.Heading == title {
+			section.Blocks = append(section.Blocks, block)
+		}
+	}
+	return section
+}
 
 // Anchors are those of the page's headings, as GitHub makes them.
 func (p *Page) Anchors() map[string]bool {

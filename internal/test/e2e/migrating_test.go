@@ -1,0 +1,172 @@
+//go:build e2e
+
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/test/pages"
+	"github.com/conversion-operator/conversion-operator/internal/test/story"
+)
+
+// scene is that of the pages on migrations and on kubectl's plugin: under which
+// headings there is something to type, one after the other.
+var scene = []struct{ page, heading string }{
+	{"kubectl.md", "Install it"},
+	{"migrating.md", "Before"},
+	{"migrating.md", "During"},
+	{"migrating.md", "When something fails"},
+	{"kubectl.md", "status"},
+	{"kubectl.md", "explain"},
+	{"kubectl.md", "diff"},
+	{"migrating.md", "Mend, and try again"},
+	{"migrating.md", "After"},
+	{"migrating.md", "Rolling back"},
+}
+
+// TestMigrating types what the pages say of a migration: it is followed, paused
+// and resumed, an object fails and is mended, and the storage version moves back.
+func TestMigrating(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	crontab := inGroup(t, "example.com")
+	home := t.TempDir()
+	player := &pages.Player{Folder: operatorsFolder(t, crontab), Out: t.Output(), Environment: []string{
+		"HOME=" + home, "PATH=" + filepath.Join(home, ".local", "bin") + ":" + os.Getenv("PATH")}}
+	if err := os.MkdirAll(filepath.Join(home, ".local", "bin"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	setScene(ctx, t, crontab, player.Folder)
+	typed := map[string]map[string]bool{}
+	for _, part := range scene {
+		if part.heading == "After" {
+			waitPruned(ctx, t, crontab)
+		}
+		page, err := pages.Read(teller.Dir, pages.Folder+"/"+part.page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := player.Play(ctx, page.Section(part.heading)); err != nil {
+			t.Fatal(err)
+		}
+		if typed[part.page] == nil {
+			typed[part.page] = map[string]bool{}
+		}
+		typed[part.page][part.heading] = true
+	}
+	for name, headings := range typed {
+		checkAllTyped(t, name, headings)
+	}
+}
+
+// waitPruned waits for the last event of a migration: events are written behind the
+// status that the scene waits for.
+func waitPruned(ctx context.Context, t *testing.T, crontab story.CronTab) {
+	t.Helper()
+	policy := getPolicy(ctx, t, crontab.CRD())
+	eventually(ctx, t, "an event says that storedVersions was pruned", func() (bool, string) {
+		events := &corev1.EventList{}
+		if err := cluster.List(ctx, events, client.InNamespace(story.Namespace)); err != nil {
+			t.Fatal(err)
+		}
+		return slices.ContainsFunc(events.Items, func(event corev1.Event) bool {
+			return event.InvolvedObject.UID == policy.UID && event.Reason == v1alpha1.ReasonStoredVersionsPruned
+		}), fmt.Sprintf("%d events", len(events.Items))
+	})
+}
+
+// checkAllTyped fails for what a page says is typed, and was not.
+func checkAllTyped(t *testing.T, name string, headings map[string]bool) {
+	t.Helper()
+	page, err := pages.Read(teller.Dir, pages.Folder+"/"+name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, block := range page.Blocks {
+		if block.Played() && !headings[block.Heading] {
+			t.Errorf("%s:%d: nobody types this block", name, block.Line)
+		}
+	}
+}
+
+// operatorsFolder has the files that the pages name: the samples, of which the
+// policy migrates when it is told to, and those that diff is about.
+func operatorsFolder(t *testing.T, crontab story.CronTab) string {
+	t.Helper()
+	folder := t.TempDir()
+	write := func(name, from string, changes ...string) {
+		text, err := os.ReadFile(filepath.Join(teller.Dir, crontab.Samples, from))
+		if err != nil {
+			t.Fatal(err)
+		}
+		changed := strings.NewReplacer(changes...).Replace(string(text))
+		if len(changes) > 0 && changed == string(text) {
+			t.Fatalf("%s has none of %q", from, changes)
+		}
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(changed), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{crontab.CRDBoth, crontab.CRDStorage, crontab.Objects} {
+		write(name, name)
+	}
+	write(crontab.Policy, crontab.Policy, "mode: Automatic", "mode: OnTrigger\n    maxWritesPerSecond: 15")
+	write("policy.yaml", crontab.Policy, "        - format:", "        - drop: {from: .note}\n        - format:")
+	write("crd.yaml", crontab.CRDStorage, "          note: {type: string}\n", "")
+	program := filepath.Join(teller.Dir, "bin", "linux-"+runtime.GOARCH, "conversion-operator") // make image builds it
+	if err := os.Symlink(program, filepath.Join(folder, "conversion-operator")); err != nil {
+		t.Fatal(err)
+	}
+	return folder
+}
+
+// jobs are as many as the samples need to be 213 objects, of which a run tries
+// every eleventh or so before it begins: job-0042, too.
+const jobs = 210
+
+// setScene applies a policy that waits for a migration, and objects of which the
+// migration may not write one: job-0042.
+func setScene(ctx context.Context, t *testing.T, crontab story.CronTab, folder string) {
+	t.Helper()
+	apply := func(file string) { run(ctx, t, "kubectl", "apply", "-f", file) }
+	apply(filepath.Join(folder, crontab.CRDBoth))
+	apply(filepath.Join(folder, crontab.Policy))
+	waitReady(ctx, t, crontab.CRD(), v1alpha1.ReasonSucceeded)
+	apply(filepath.Join(folder, crontab.Objects))
+	if err := fleet.Create(ctx, crontab.At(crontab.Old), jobs, crontab.Object); err != nil {
+		t.Fatal(err)
+	}
+	patch := []byte(`{"metadata":{"labels":{"frozen":"until-the-audit"}}}`)
+	if err := cluster.Patch(ctx, crontab.Object(42), client.RawPatch(types.MergePatchType, patch)); err != nil {
+		t.Fatal(err)
+	}
+	rule := filepath.Join(teller.Dir, "internal", "test", "e2e", "testdata", "frozen.yaml")
+	apply(rule)
+	t.Cleanup(func() { run(context.WithoutCancel(ctx), t, "kubectl", "delete", "-f", rule) })
+	eventually(ctx, t, "job-0042 is frozen", func() (bool, string) {
+		err := cluster.Patch(ctx, crontab.Object(42), client.RawPatch(types.MergePatchType, []byte("{}")), client.DryRunAll)
+		return err != nil && strings.Contains(err.Error(), "is frozen until"), ""
+	})
+	apply(filepath.Join(folder, crontab.CRDStorage))
+	eventually(ctx, t, "a migration waits for its trigger", func() (bool, string) {
+		migrated := apimeta.FindStatusCondition(getPolicy(ctx, t, crontab.CRD()).Status.Conditions, v1alpha1.StorageMigratedCondition)
+		return migrated.Status == metav1.ConditionUnknown && migrated.Reason == v1alpha1.ReasonNotRequested, migrated.Reason
+	})
+}
