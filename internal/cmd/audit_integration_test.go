@@ -6,15 +6,19 @@
 package cmd
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -71,6 +75,7 @@ func auditAsItsRole(t *testing.T, writer client.Client, kubeconfig string) {
 			t.Fatal(err)
 		}
 	}
+	awaitRights(t, writer)
 	for _, test := range []struct {
 		args       []string
 		notChecked bool
@@ -83,5 +88,22 @@ func auditAsItsRole(t *testing.T, writer client.Client, kubeconfig string) {
 		if ExitCode(err) != 1 || len(report.Findings) < 3 || len(report.NotChecked) > 0 != test.notChecked {
 			t.Errorf("%v: %d findings, not checked: %v; %v", test.args, len(report.Findings), report.NotChecked, err)
 		}
+	}
+}
+
+// awaitRights returns when the API server knows of the role: it does a moment after
+// the role was bound.
+func awaitRights(t *testing.T, writer client.Client) {
+	t.Helper()
+	err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+			User:               "auditor",
+			ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "list", Group: "conversion-operator.io", Resource: "conversionpolicies"},
+		}}
+		err := writer.Create(ctx, review)
+		return review.Status.Allowed, err
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }
