@@ -100,7 +100,7 @@ func tellPolicy(policy *v1alpha1.ConversionPolicy, tell tell) {
 		storage = crd.StorageVersion
 		tell(storedMetric, float64(len(crd.StoredVersions)))
 	}
-	tell(infoMetric, 1, kindOf(policy.Spec.Converter), storage)
+	tell(infoMetric, 1, policy.Spec.Converter.Kind(), storage)
 	if pods := status.Webhook; pods != nil {
 		tell(podsMetric, float64(pods.Desired), "desired")
 		tell(podsMetric, float64(pods.Ready), "ready")
@@ -127,21 +127,6 @@ func tellConditions(conditions []metav1.Condition, tell tell) {
 			tell(reasonMetric, 1, condition.Reason)
 		}
 	}
-}
-
-// kindOf is the member of spec.converter that is set.
-func kindOf(converter v1alpha1.Converter) string {
-	switch {
-	case converter.Declarative != nil:
-		return "declarative"
-	case converter.Image != nil:
-		return "image"
-	case converter.Service != nil:
-		return "service"
-	case converter.URL != nil:
-		return "url"
-	}
-	return "none"
 }
 
 func number(so bool) float64 {

@@ -36,6 +36,21 @@ type Converter struct {
 	None *NoneConverter `json:"none,omitempty"`
 }
 
+// Kind is the name of the member that is set: declarative, image, service, url or none.
+func (c *Converter) Kind() string {
+	switch {
+	case c.Declarative != nil:
+		return "declarative"
+	case c.Image != nil:
+		return "image"
+	case c.Service != nil:
+		return "service"
+	case c.URL != nil:
+		return "url"
+	}
+	return "none"
+}
+
 // ReviewVersion is a version of ConversionReview.
 //
 // +kubebuilder:validation:Enum=v1;v1beta1

@@ -105,15 +105,13 @@ func (j *journal) reopenPage() {
 
 // openPage starts counting a page, from where the last whole page ended.
 func (j *journal) openPage(page *metav1.PartialObjectMetadataList) {
-	estimate := j.record.Total
 	j.reopenPage()
-
 	known := j.record.Done() + int64(len(page.Items))
 	switch {
 	case page.RemainingItemCount != nil:
 		known += *page.RemainingItemCount
 	case page.Continue != "":
-		known = max(known, estimate)
+		known = max(known, j.record.Total)
 	}
 	j.record.Total = known
 }

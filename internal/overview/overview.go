@@ -110,7 +110,7 @@ func Of(observed Observed) *Overview {
 	status := &policy.Status
 	o := &Overview{
 		Name: policy.Name, Ready: metav1.ConditionUnknown, Reason: notSeen,
-		Message: "the operator has not looked at this policy yet", Converter: converterOf(policy),
+		Message: "the operator has not looked at this policy yet", Converter: policy.Spec.Converter.Kind(),
 		Suspended: policy.Spec.Suspend, Deleting: !policy.DeletionTimestamp.IsZero(), Paused: policy.Spec.Migration.Paused,
 		CRD: status.CRD, Plan: status.Plan, Versions: status.Versions, Removable: status.Removable,
 		Webhook: status.Webhook, PodsUnknown: observed.PodsUnknown, Certificate: status.Certificate, Rotation: status.Rotation,
@@ -144,21 +144,6 @@ func (o *Overview) readReady(policy *v1alpha1.ConversionPolicy) {
 	o.Ready, o.Reason, o.Message = ready.Status, ready.Reason, ready.Message
 	o.Stalled = apimeta.IsStatusConditionTrue(conditions, v1alpha1.StalledCondition)
 	o.Settled = o.Stalled || o.Ready == metav1.ConditionTrue || o.Suspended
-}
-
-func converterOf(policy *v1alpha1.ConversionPolicy) string {
-	converter := policy.Spec.Converter
-	switch {
-	case converter.Declarative != nil:
-		return "declarative"
-	case converter.Image != nil:
-		return "image"
-	case converter.Service != nil:
-		return "service"
-	case converter.URL != nil:
-		return "url"
-	}
-	return "none"
 }
 
 func podOf(pod *corev1.Pod) Pod {
