@@ -91,6 +91,8 @@ func (o managerOptions) run(ctx context.Context) error {
 	if o.proofLasts < time.Second {
 		return fmt.Errorf("--proof-lifetime is %s: it must be a second at least", o.proofLasts)
 	}
+	limitMemory()
+	collectForCaches()
 	traces, err := tracing.Start(ctx, tracing.Options{Endpoint: o.tracing, Service: "conversion-operator-manager", Version: versionText()})
 	if err != nil {
 		return err

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -90,9 +89,7 @@ func (o *serveOptions) validate() error {
 
 func (o *serveOptions) run(ctx context.Context) error {
 	log := logr.FromContextOrDiscard(ctx)
-	if limit := memoryLimit(containerMemory); limit > 0 && os.Getenv("GOMEMLIMIT") == "" {
-		debug.SetMemoryLimit(limit)
-	}
+	limitMemory()
 	handler, log, err := o.newHandler(log)
 	if err != nil {
 		return err
