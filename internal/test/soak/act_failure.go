@@ -14,7 +14,9 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 	"golang.org/x/sys/unix"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/conversion-operator/conversion-operator/internal/pki"
@@ -51,6 +53,30 @@ func (p *player) deletePods(ctx context.Context, s step) error {
 	return p.eventually(ctx, "pods are deleted", func(ctx context.Context) error {
 		return p.cluster.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(system),
 			client.MatchingLabels{plan.ComponentLabel: component}, client.GracePeriodSeconds(0))
+	})
+}
+
+// childNames are what somebody deletes who tidies up.
+var childNames = []string{"Deployment", "Service", "serving certificate", "authority", "compiled rules"}
+
+// deleteChild deletes something that the operator made for a policy. It may not be there yet.
+func (p *player) deleteChild(ctx context.Context, s step) error {
+	name := crdOf(s.Subject)
+	named := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: system, Name: name} }
+	if s.Detail == "compiled rules" {
+		return p.eventually(ctx, "compiled rules are deleted", func(ctx context.Context) error {
+			return p.cluster.DeleteAllOf(ctx, &corev1.ConfigMap{}, client.InNamespace(system),
+				client.MatchingLabels{plan.InstanceLabel: plan.ChildName(name)}, client.HasLabels{plan.PlanLabel})
+		})
+	}
+	victim := map[string]client.Object{
+		"Deployment":          &appsv1.Deployment{ObjectMeta: named(plan.ChildName(name))},
+		"Service":             &corev1.Service{ObjectMeta: named(plan.ChildName(name))},
+		"serving certificate": &corev1.Secret{ObjectMeta: named(plan.CertificateName(name))},
+		"authority":           &corev1.Secret{ObjectMeta: named(plan.AuthorityName(name))},
+	}[s.Detail]
+	return p.eventually(ctx, "the "+s.Detail+" is deleted", func(ctx context.Context) error {
+		return client.IgnoreNotFound(p.cluster.Delete(ctx, victim))
 	})
 }
 

@@ -120,7 +120,7 @@ func TestInvariantsFail(t *testing.T) {
 			delete(now.Reads, joined)
 		}},
 		{"the policy is ready, or says that it is paused", "there is no policy", func(now, _ *seen) {
-			now.Policy = nil
+			now.Policy, now.Children = nil, nil
 		}},
 		{"the policy is ready, or says that it is paused", "not of the policy's generation", func(now, _ *seen) {
 			now.Policy.Generation++

@@ -34,9 +34,8 @@ type kind struct {
 	alone bool
 }
 
-// kinds are all of them. Those of the first block make and change
-// CustomResourceDefinitions, of the second policies; those of the third are what
-// goes wrong.
+// kinds are all of them: what authors of CustomResourceDefinitions do, and
+// installers of theirs; what users of policies do; and what goes wrong.
 var kinds = []kind{
 	{name: "write", weight: 6, cluster: true, details: anywhere, do: (*player).nothing},
 	{name: "begin", weight: 60, details: whereNothing, then: begun, do: (*player).begin, toRest: true, alone: true},
@@ -61,6 +60,7 @@ var kinds = []kind{
 	{name: "kill", weight: 22, cluster: true, details: processNames, do: (*player).killProcesses},
 	{name: "stop", weight: 8, cluster: true, lasts: true, details: processNames, do: (*player).stopProcesses},
 	{name: "delete pods", weight: 6, cluster: true, details: podKinds, do: (*player).deletePods},
+	{name: "delete its", weight: 4, details: deletable, do: (*player).deleteChild},
 	{name: "fill disk", weight: 4, cluster: true, lasts: true, details: anywhere, do: (*player).fillDisk},
 	{name: "age certificate", weight: 3, details: wherePolicy, do: (*player).ageCertificate, fromRest: true},
 }
@@ -126,6 +126,8 @@ func overwritable(s *subject) []string {
 }
 
 func policyChanges(s *subject) []string { return when(s.Policy, changeNames()...) }
+
+func deletable(s *subject) []string { return when(s.Policy, childNames...) }
 
 func podKinds(*subject) []string { return []string{managerPods, converterPods, migrationPods} }
 

@@ -58,7 +58,8 @@ func run(ctx context.Context, out io.Writer, seed uint64, lasts time.Duration, l
 	if err := p.play(ctx, steps, start.Add(lasts)); err != nil {
 		return p.explain(seed, err)
 	}
-	fmt.Fprintf(out, "seed %d: %d steps in %s, and every invariant held\n", seed, len(p.played), time.Since(start).Round(time.Second))
+	fmt.Fprintf(out, "seed %d: %d steps in %s, %d reads meanwhile, and every invariant held\n",
+		seed, len(p.played), time.Since(start).Round(time.Second), p.reads)
 	return nil
 }
 
@@ -68,8 +69,8 @@ func (p *player) explain(seed uint64, violated error) error {
 	for _, s := range p.played {
 		sequence += s.String() + "\n"
 	}
-	return fmt.Errorf("\nFAILED with seed %d in step %d (make soak SOAKSEED=%d plays it again):\n%w\n\nthe steps so far:\n%s",
-		seed, len(p.played), seed, violated, sequence)
+	return fmt.Errorf("\nthe steps so far:\n%s\nFAILED with seed %d in step %d (make soak SOAKSEED=%d plays it again):\n%w",
+		sequence, seed, len(p.played), seed, violated)
 }
 
 // requestTimeout bounds requests to an API server that hangs.

@@ -37,6 +37,8 @@ type player struct {
 	last map[string]seen
 	// played are the steps so far.
 	played []step
+	// reads that went well while steps went on.
+	reads int64
 }
 
 // play plays steps until the time is over, and brings all to an end.
@@ -58,11 +60,12 @@ func (p *player) play(ctx context.Context, steps *sequence, until time.Time) err
 func (p *player) playStep(ctx context.Context, s step) error {
 	start := time.Now()
 	fmt.Fprintln(p.out, s)
+	reader := p.startReader(ctx, s, p.subjects)
 	p.played, p.subjects = append(p.played, s), s.After
 	writing := make(chan error, 1)
 	go func() { writing <- p.write(ctx, s.Writes) }()
 	err := kindNamed(s.Kind).do(p, ctx, s)
-	if err = errors.Join(err, <-writing); err != nil {
+	if err = errors.Join(err, <-writing, reader.finish()); err != nil {
 		return err
 	}
 	if err := p.look(ctx, s.Waits); err != nil {

@@ -94,7 +94,7 @@ func replaced(t *testing.T, converter *conversion.Converter, stored []byte, vers
 
 func convert(t *testing.T, converter *conversion.Converter, object []byte, version string) []byte {
 	t.Helper()
-	converted, err := converter.Convert(nil, object, groupOf("a")+"/"+version)
+	converted, err := converter.Convert(nil, object, version)
 	if err != nil {
 		t.Fatal(err)
 	}
