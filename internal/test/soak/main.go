@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
@@ -65,12 +66,12 @@ func run(ctx context.Context, out io.Writer, seed uint64, lasts time.Duration, l
 
 // explain says what was violated, and how to come there again.
 func (p *player) explain(seed uint64, violated error) error {
-	sequence := ""
+	var sequence strings.Builder
 	for _, s := range p.played {
-		sequence += s.String() + "\n"
+		fmt.Fprintln(&sequence, s)
 	}
 	return fmt.Errorf("\nthe steps so far:\n%s\nFAILED with seed %d in step %d (make soak SOAKSEED=%d plays it again):\n%w",
-		sequence, seed, len(p.played), seed, violated)
+		&sequence, seed, len(p.played), seed, violated)
 }
 
 // requestTimeout bounds requests to an API server that hangs.
