@@ -213,6 +213,11 @@ bench-migration: deps build image bin/localcluster ## Measure migrations on the 
 	@go build -o bin/bench ./internal/bench
 	@export E2E_IMAGE='$(IMG)'; internal/tools/with-cluster.sh bench bash -c '$$INSIDE bin/bench -suite=migration -o bin/bench.json $(BENCHFLAGS)'
 
+.PHONY: bench-growth
+bench-growth: deps build image bin/localcluster ## Measure a migration of 200,000 objects as it goes on; takes some 15 minutes
+	@go build -o bin/bench ./internal/bench
+	@export E2E_IMAGE='$(IMG)'; internal/tools/with-cluster.sh bench bash -c '$$INSIDE bin/bench -suite=growth -objects=200000 -o bin/bench.json $(BENCHFLAGS)'
+
 ##@ Local cluster
 
 .PHONY: demo
