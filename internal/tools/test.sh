@@ -33,7 +33,7 @@ no_pods() {
   fi
 }
 
-for name in lint verify unit promtool fuzz-short browser realworld integration; do stage "$name"; done
+for name in lint verify compatibility unit promtool fuzz-short browser realworld integration; do stage "$name"; done
 why=$(no_pods)
 if [[ -z $why ]]; then stage e2e; else leave_out e2e "$why"; fi
 
