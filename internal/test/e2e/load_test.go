@@ -33,9 +33,9 @@ type load struct {
 
 const (
 	// loadClients have an object each, so that each knows what it must read.
-	loadClients = 4
+	loadClients = 2
 	// loadPause is that of one client, between two trips.
-	loadPause = 25 * time.Millisecond
+	loadPause = 50 * time.Millisecond
 )
 
 func startLoad(ctx context.Context, crontab story.CronTab) *load {

@@ -84,7 +84,7 @@ func installations(t *testing.T) (player *pages.Player, before, now string) {
 images: [{name: localhost/conversion-operator, newName: %s, newTag: %q}]
 patches:
 - target: {kind: Deployment, name: conversion-operator}
-  patch: '[{op: add, path: /spec/template/spec/containers/0/args/-, value: --settle=5s}]'
+  patch: '[{"op": "add", "path": "/spec/template/spec/containers/0/args/-", "value": "--settle=5s"}]'
 `, config, from.image[:at], from.image[at+1:])
 		if err := os.Mkdir(filepath.Join(folder, name), 0o700); err != nil {
 			t.Fatal(err)
