@@ -80,7 +80,7 @@ func TestPolicies(t *testing.T) {
 func read(t *testing.T, file string) *unstructured.Unstructured {
 	t.Helper()
 	policy := &unstructured.Unstructured{}
-	unmarshal(t, file, &policy.Object)
+	unmarshal(t, file, policy) // numbers as the API server gives them
 	return policy
 }
 

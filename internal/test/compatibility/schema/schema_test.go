@@ -127,15 +127,15 @@ spec:
 	}
 	const before = "a: {type: string, enum: [x, y]}, b: {type: integer, maximum: 5}"
 	for name, test := range map[string]struct{ properties, required, want string }{
-		"nothing":                   {before, "", ""},
-		"a field more":              {before + ", c: {type: string}", "", ""},
-		"a value more":              {"a: {type: string, enum: [x, y, z]}, b: {type: integer, maximum: 5}", "", ""},
-		"a description":             {"a: {type: string, enum: [x, y], description: it}, b: {type: integer, maximum: 5}", "", ""},
-		"a rule of CEL":             {"a: {type: string, enum: [x, y], x-kubernetes-validations: [{rule: self != 'q'}]}, b: {type: integer, maximum: 5}", "", ""},
-		"a field less":              {"a: {type: string, enum: [x, y]}", "", "existingFieldRemoval"},
-		"a value less":              {"a: {type: string, enum: [x]}, b: {type: integer, maximum: 5}", "", "enum"},
-		"another type":              {"a: {type: string, enum: [x, y]}, b: {type: string}", "", "type"},
-		"a lower maximum":           {"a: {type: string, enum: [x, y]}, b: {type: integer, maximum: 4}", "", "maximum"},
+		"nothing":                    {before, "", ""},
+		"a field more":               {before + ", c: {type: string}", "", ""},
+		"a value more":               {"a: {type: string, enum: [x, y, z]}, b: {type: integer, maximum: 5}", "", ""},
+		"a description":              {"a: {type: string, enum: [x, y], description: it}, b: {type: integer, maximum: 5}", "", ""},
+		"a rule of CEL":              {"a: {type: string, enum: [x, y], x-kubernetes-validations: [{rule: self != 'q'}]}, b: {type: integer, maximum: 5}", "", ""},
+		"a field less":               {"a: {type: string, enum: [x, y]}", "", "existingFieldRemoval"},
+		"a value less":               {"a: {type: string, enum: [x]}, b: {type: integer, maximum: 5}", "", "enum"},
+		"another type":               {"a: {type: string, enum: [x, y]}, b: {type: string}", "", "type"},
+		"a lower maximum":            {"a: {type: string, enum: [x, y]}, b: {type: integer, maximum: 4}", "", "maximum"},
 		"a field that must be there": {before, "a", "required"},
 	} {
 		t.Run(name, func(t *testing.T) {
