@@ -17,7 +17,6 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
@@ -92,7 +91,7 @@ func (o managerOptions) run(ctx context.Context) error {
 		return fmt.Errorf("--proof-lifetime is %s: it must be a second at least", o.proofLasts)
 	}
 	limitMemory()
-	collectForCaches()
+	collectEarly()
 	traces, err := tracing.Start(ctx, tracing.Options{Endpoint: o.tracing, Service: "conversion-operator-manager", Version: versionText()})
 	if err != nil {
 		return err
@@ -161,9 +160,9 @@ func (o managerOptions) newManager(traces *tracing.Tracing) (ctrl.Manager, error
 		LeaderElectionID:              "conversion-operator",
 		LeaderElectionNamespace:       o.namespace,
 		LeaderElectionReleaseOnCancel: true,
-		LeaseDuration:                 ptr.To(leaseDuration),
-		RenewDeadline:                 ptr.To(renewDeadline),
-		RetryPeriod:                   ptr.To(retryPeriod),
+		LeaseDuration:                 new(leaseDuration),
+		RenewDeadline:                 new(renewDeadline),
+		RetryPeriod:                   new(retryPeriod),
 		HealthProbeBindAddress:        o.probeAddress,
 		Metrics:                       o.metricsOptions(),
 	})
