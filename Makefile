@@ -13,6 +13,9 @@ IMG       ?= localhost/conversion-operator:dev
 SAMPLE_IMG ?= localhost/crontab-converter:dev
 # What the image of bundle/ is called.
 BUNDLE_IMAGE ?= localhost/conversion-operator-bundle:dev
+# The revision whose installation the tests upgrade from, and what its image is called.
+PREVIOUS  ?= HEAD~1
+PREVIOUS_IMG ?= localhost/conversion-operator:previous
 # The image's architecture.
 ARCH      ?= $(shell go env GOARCH)
 # Where end-to-end tests and the demo run: local, kind or current.
@@ -104,6 +107,7 @@ lint: bin/tools/golangci-lint ## Check the code's style, and that imports point 
 	@cd internal/test/certmanager && ../../../bin/tools/golangci-lint run
 	@cd internal/test/monitoring && ../../../bin/tools/golangci-lint run
 	@cd internal/test/browser && ../../../bin/tools/golangci-lint run
+	@cd internal/test/compatibility/schema && ../../../../bin/tools/golangci-lint run
 	@cd internal/tools/bundle && ../../../bin/tools/golangci-lint run
 
 .PHONY: verify
@@ -128,7 +132,7 @@ vulncheck: bin/tools/govulncheck ## Check the binary's code for known vulnerabil
 ##@ Test
 
 .PHONY: test
-test: ## Run all of these: lint, verify, unit, promtool, fuzz-short, browser, realworld, integration, e2e, soak-short
+test: ## Run all of these: lint, verify, compatibility, unit, promtool, fuzz-short, browser, realworld, integration, e2e, soak-short
 	@internal/tools/test.sh
 
 .PHONY: unit
@@ -136,6 +140,11 @@ unit: ## Test the packages alone, and alerts and dashboard with the engine of Pr
 	@go test $(TESTFLAGS) ./...
 	@go test -C internal/tools/bundle $(TESTFLAGS) ./...
 	@go test -C internal/test/monitoring $(TESTFLAGS) ./...
+
+.PHONY: compatibility
+compatibility: ## Check that policies of the revision PREVIOUS, and of earlier versions, stay valid
+	@internal/tools/previous.sh '$(PREVIOUS)' crds
+	@go test -C internal/test/compatibility/schema -count=1 $(TESTFLAGS) ./...
 
 # The rules of the PrometheusRule, as promtool reads them, beside their tests.
 .PHONY: promtool
@@ -171,9 +180,10 @@ integration: bin/localcluster ## Test on a real kube-apiserver and etcd
 	go test -C internal/test/certmanager -count=1 -timeout=10m $(TESTFLAGS) ./...
 
 .PHONY: e2e
-e2e: deps image sample-image bin/localcluster ## Test in real pods; CLUSTER=local (default, needs root), kind or current
+e2e: deps image sample-image previous-image bin/localcluster ## Test in real pods; CLUSTER=local (default, needs root), kind or current
 	@[[ $(CLUSTER) != local ]] || go test -count=1 -timeout=10m -tags=e2e $(TESTFLAGS) ./internal/localcluster/...
-	@export E2E_IMAGE='$(IMG)' E2E_CONVERTER_IMAGE='$(SAMPLE_IMG)' ARCHIVES=bin/crontab-converter.tar AUDIT_POLICY=internal/test/e2e/testdata/audit-policy.yaml; internal/tools/with-cluster.sh e2e bash -c \
+	@export E2E_IMAGE='$(IMG)' E2E_CONVERTER_IMAGE='$(SAMPLE_IMG)' E2E_PREVIOUS_IMAGE='$(PREVIOUS_IMG)'; \
+	export ARCHIVES='bin/crontab-converter.tar bin/previous.tar' AUDIT_POLICY=internal/test/e2e/testdata/audit-policy.yaml; internal/tools/with-cluster.sh e2e bash -c \
 		'go test -count=1 -timeout=40m -parallel=4 -tags=e2e -exec="$$INSIDE" $(TESTFLAGS) ./internal/test/e2e/...'
 
 # Only a cluster of this machine has processes to kill.
@@ -257,6 +267,11 @@ sample-image: ## Build the image of the sample converter as bin/crontab-converte
 	@echo 'building the image $(SAMPLE_IMG)'
 	@CGO_ENABLED=0 GOOS=linux GOARCH=$(ARCH) go build -trimpath -ldflags='-s -w' -o bin/linux-$(ARCH)/crontab-converter ./config/samples/crontab-image/converter
 	@ARCHIVE=bin/crontab-converter.tar DOCKERFILE=config/samples/crontab-image/Dockerfile internal/tools/image.sh build '$(SAMPLE_IMG)' '$(ARCH)'
+
+.PHONY: previous-image
+previous-image: ## Build the image of the revision PREVIOUS as bin/previous.tar, and keep its config/ beside it
+	@internal/tools/deps.sh image-builder
+	@internal/tools/previous.sh '$(PREVIOUS)' install '$(PREVIOUS_IMG)' '$(ARCH)'
 
 .PHONY: images
 images: $(ARCHES:%=binary-%) ## Build the image IMG for ARCHES='amd64 arm64', and an index of both, as bin/images.tar

@@ -17,7 +17,6 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
@@ -128,6 +127,16 @@ func (o managerOptions) settings() plan.Settings {
 		Settle: o.settle, ProofLifetime: o.proofLasts, TracingEndpoint: o.tracing}
 }
 
+// A leader that is gone without a word is succeeded within 20 seconds. The others see
+// its last renewal up to one try late, wait for as long as a lease lasts, and try
+// again; a try comes up to 2.2 retryPeriods after the one before. A leader that cannot
+// renew ends well before another begins, so that two never act at once.
+const (
+	leaseDuration = 13 * time.Second
+	renewDeadline = 9 * time.Second
+	retryPeriod   = time.Second
+)
+
 func (o managerOptions) newManager(traces *tracing.Tracing) (ctrl.Manager, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
@@ -151,9 +160,9 @@ func (o managerOptions) newManager(traces *tracing.Tracing) (ctrl.Manager, error
 		LeaderElectionID:              "conversion-operator",
 		LeaderElectionNamespace:       o.namespace,
 		LeaderElectionReleaseOnCancel: true,
-		LeaseDuration:                 ptr.To(15 * time.Second),
-		RenewDeadline:                 ptr.To(10 * time.Second),
-		RetryPeriod:                   ptr.To(2 * time.Second),
+		LeaseDuration:                 new(leaseDuration),
+		RenewDeadline:                 new(renewDeadline),
+		RetryPeriod:                   new(retryPeriod),
 		HealthProbeBindAddress:        o.probeAddress,
 		Metrics:                       o.metricsOptions(),
 	})

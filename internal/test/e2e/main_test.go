@@ -47,6 +47,10 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, "the operator's rights are not what it needs:\n"+err.Error())
 		code = 1
 	}
+	if err := checkLeading(); err != nil {
+		fmt.Fprintln(os.Stderr, "more than one manager acted at a time:\n"+err.Error())
+		code = 1
+	}
 	os.Exit(code)
 }
 

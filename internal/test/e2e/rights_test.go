@@ -14,6 +14,33 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/rights"
 )
 
+// checkLeading holds what managers wrote against who held the lease: at each moment
+// of all stories together, rollouts from version to version among them, one acted.
+func checkLeading() error {
+	name := os.Getenv("AUDIT_LOG")
+	if name == "" {
+		fmt.Fprintln(os.Stderr, "AUDIT_LOG is not set: it is not checked on this cluster that one manager acts at a time")
+		return nil
+	}
+	file, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = file.Close() }()
+	leading, err := rights.ReadLeading(file, system)
+	if err != nil {
+		return err
+	}
+	if len(leading.Leaders) == 0 || leading.Leaders[0] == "" {
+		return fmt.Errorf("the audit log does not say who led: %q", leading.Leaders)
+	}
+	var wrong []error
+	for _, write := range leading.Strangers {
+		wrong = append(wrong, fmt.Errorf("a manager writes that does not lead: %s", write))
+	}
+	return errors.Join(wrong...)
+}
+
 // checkRights holds the rights of the operator's accounts against what they asked
 // for in all stories together: nothing was forbidden, and nothing is granted that
 // nobody used. AUDIT_LOG is where the API server keeps its log; another cluster than
@@ -29,7 +56,7 @@ func checkRights() error {
 		return err
 	}
 	defer func() { _ = file.Close() }()
-	log, err := rights.ReadLog(file, system)
+	log, err := rights.ReadLog(file, system, ofPrevious.names())
 	if err != nil {
 		return err
 	}

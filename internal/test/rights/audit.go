@@ -48,24 +48,43 @@ type Log struct {
 // managerAccount is the name of the manager's ServiceAccount.
 const managerAccount = "conversion-operator"
 
-// ReadLog reads an audit log: one event of the operator's accounts a line.
-func ReadLog(from io.Reader, namespace string) (*Log, error) {
+// ReadLog reads an audit log: one event of the operator's accounts a line. Requests
+// of the named pods, which are of another version, are left out.
+func ReadLog(from io.Reader, namespace string, without map[string]bool) (*Log, error) {
 	log := &Log{Used: map[Use]bool{}}
 	waiting := map[string]string{}
+	err := readEvents(from, func(event *auditv1.Event) {
+		if !without[podOf(event)] {
+			log.add(event, namespace, waiting)
+		}
+	})
+	for _, request := range waiting {
+		log.Forbidden = append(log.Forbidden, request)
+	}
+	slices.Sort(log.Forbidden)
+	return log, err
+}
+
+func readEvents(from io.Reader, each func(*auditv1.Event)) error {
 	lines := bufio.NewScanner(from)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
 		event := &auditv1.Event{}
 		if err := json.Unmarshal(lines.Bytes(), event); err != nil {
-			return nil, fmt.Errorf("the audit log has %q: %w", lines.Text(), err)
+			return fmt.Errorf("the audit log has %q: %w", lines.Text(), err)
 		}
-		log.add(event, namespace, waiting)
+		each(event)
 	}
-	for _, request := range waiting {
-		log.Forbidden = append(log.Forbidden, request)
+	return lines.Err()
+}
+
+// podOf is the name of the pod whose token a request came with; empty where it came
+// with none of a pod's.
+func podOf(event *auditv1.Event) string {
+	if names := event.User.Extra["authentication.kubernetes.io/pod-name"]; len(names) == 1 {
+		return names[0]
 	}
-	slices.Sort(log.Forbidden)
-	return log, lines.Err()
+	return ""
 }
 
 // add takes an event down. An API server learns of a new role a moment after it was

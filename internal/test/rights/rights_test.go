@@ -102,7 +102,7 @@ func TestReadLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = file.Close() }()
-	log, err := ReadLog(file, "system")
+	log, err := ReadLog(file, "system", map[string]bool{"of-before": true})
 	if err != nil {
 		t.Fatal(err)
 	}

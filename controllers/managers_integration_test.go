@@ -1,0 +1,85 @@
+//go:build integration
+
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/plan"
+)
+
+// TestAManagerOfBefore: a manager of another version, which should have ended, looks at
+// a policy once more beside the one that leads. What it changes is changed back, once,
+// the CustomResourceDefinition is not touched, and both come to rest.
+func TestAManagerOfBefore(t *testing.T) {
+	const group = "before.managers.example.com"
+	name := "crontabs." + group
+	create(t, manifest(group, "v1beta1"), &apiextensionsv1.CustomResourceDefinition{})
+	create(t, policy(group), &v1alpha1.ConversionPolicy{})
+	pods.run(t, name)
+	waitFor(t, name, v1alpha1.ReadyCondition, "True", v1alpha1.ReasonArmedAhead)
+	deployment, crd := deploymentOf(t, name), getCRD(t, name)
+
+	before := anotherManager(t, "conversion-operator:before")
+	_, err := before.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: name}})
+	must(t, client.IgnoreNotFound(err))
+	eventually(t, "the Deployment is as the leader wants it", func() (bool, string) {
+		now := deploymentOf(t, name)
+		return now.Generation > deployment.Generation && imageOf(now) == imageOf(deployment), imageOf(now)
+	})
+	pods.run(t, name)
+	waitFor(t, name, v1alpha1.ReadyCondition, "True", v1alpha1.ReasonArmedAhead)
+
+	eventually(t, name+" is at rest", func() (bool, string) {
+		since := sent.count()
+		look(t, []string{name})
+		wrote := sent.about([]string{name}, since)
+		return len(wrote) == 0, strings.Join(wrote, "\n")
+	})
+	if changes := deploymentOf(t, name).Generation - deployment.Generation; changes != 2 {
+		t.Errorf("the Deployment was changed %d times, want there and back", changes)
+	}
+	if now := getCRD(t, name); now.Generation != crd.Generation {
+		t.Errorf("the CustomResourceDefinition was changed %d times", now.Generation-crd.Generation)
+	}
+}
+
+// anotherManager decides as a manager with another image does, when it is told to.
+func anotherManager(t *testing.T, image string) *ConversionPolicyReconciler {
+	t.Helper()
+	writer, err := client.New(direct, client.Options{Scheme: cluster.Scheme()})
+	must(t, err)
+	prover := NewProver(time.Hour)
+	prover.Probe, prover.Own = pods.probe, pods.own
+	another := &ConversionPolicyReconciler{
+		Client: writer, Live: writer, Recorder: &recorder{}, Now: time.Now, Prover: prover, Investigator: trusting(),
+		Settings: plan.Settings{Namespace: system, Image: image, Settle: 2 * time.Second},
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	t.Cleanup(cancel)
+	another.Investigator.start(ctx)
+	return another
+}
+
+func deploymentOf(t *testing.T, policy string) *appsv1.Deployment {
+	t.Helper()
+	deployment := &appsv1.Deployment{}
+	must(t, cluster.Get(t.Context(), client.ObjectKey{Namespace: system, Name: plan.ChildName(policy)}, deployment))
+	return deployment
+}
+
+func imageOf(deployment *appsv1.Deployment) string {
+	return deployment.Spec.Template.Spec.Containers[0].Image
+}

@@ -1,0 +1,66 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package compatibility
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/migration"
+)
+
+// find lists what earlier versions have left, and fails where that is nothing.
+func find(t *testing.T, pattern string) []string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join("testdata", pattern))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("testdata has nothing like %s: %v", pattern, err)
+	}
+	return files
+}
+
+// TestPlans: a converter of now serves plans of before, under the hash that a
+// CustomResourceDefinition names.
+func TestPlans(t *testing.T) {
+	for _, file := range find(t, "*/plans/*.json") {
+		t.Run(file, func(t *testing.T) {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			plan, err := conversion.Load(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if want := strings.TrimSuffix(filepath.Base(file), ".json"); plan.Hash() != want {
+				t.Errorf("the hash is %s, and was %s", plan.Hash(), want)
+			}
+			if _, err := conversion.NewConverter(plan); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestRecords: a migration of now goes on from records of before.
+func TestRecords(t *testing.T) {
+	for _, file := range find(t, "*/records/*.json") {
+		t.Run(file, func(t *testing.T) {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			record, err := migration.ParseRecord(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if record.Done() == 0 {
+				t.Error("it has done nothing")
+			}
+		})
+	}
+}

@@ -1,0 +1,196 @@
+//go:build integration
+
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package compatibility
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	"sigs.k8s.io/yaml"
+)
+
+// server is an API server on which nothing is installed, and who writes to it.
+type server struct {
+	client.Client
+	kubeconfig *rest.Config
+	installed  int
+}
+
+func start(t *testing.T) *server {
+	t.Helper()
+	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
+		t.Fatal("KUBEBUILDER_ASSETS is not set: run make integration")
+	}
+	ctrl.SetLogger(logr.Discard())
+	environment := &envtest.Environment{}
+	kubeconfig, err := environment.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := environment.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	kubeconfig.QPS, kubeconfig.WarningHandler = -1, rest.NoWarnings{}
+	cluster, err := client.New(kubeconfig, client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &server{Client: cluster, kubeconfig: kubeconfig}
+}
+
+// TestPolicies: policies of each earlier version, with their status, are read as they
+// were written once the CustomResourceDefinitions of now are there; they can be changed,
+// and all of it could be created today.
+func TestPolicies(t *testing.T) {
+	cluster := start(t)
+	for _, version := range find(t, "*") {
+		t.Run(filepath.Base(version), func(t *testing.T) {
+			cluster.install(t, filepath.Join(version, "crds"))
+			written := map[string]*unstructured.Unstructured{}
+			for _, file := range find(t, filepath.Join(filepath.Base(version), "policies", "*.yaml")) {
+				written[file] = cluster.create(t, read(t, file))
+			}
+			cluster.install(t, filepath.Join("..", "..", "..", "config", "crd", "bases"))
+			for file, policy := range written {
+				t.Run(filepath.Base(file), func(t *testing.T) { cluster.check(t, policy) })
+			}
+		})
+	}
+}
+
+func read(t *testing.T, file string) *unstructured.Unstructured {
+	t.Helper()
+	policy := &unstructured.Unstructured{}
+	unmarshal(t, file, policy) // numbers as the API server gives them
+	return policy
+}
+
+// install puts the CustomResourceDefinitions of a folder in place of others, and waits
+// until the API server goes by them. It shows that by a field that only these have.
+func (s *server) install(t *testing.T, folder string) {
+	t.Helper()
+	options := envtest.CRDInstallOptions{Paths: []string{folder}, ErrorIfPathMissing: true}
+	if err := envtest.ReadCRDFiles(&options); err != nil {
+		t.Fatal(err)
+	}
+	s.installed++
+	mark := fmt.Sprint("mark", s.installed)
+	for _, crd := range options.CRDs {
+		for _, version := range crd.Spec.Versions {
+			version.Schema.OpenAPIV3Schema.Properties["spec"].Properties[mark] = apiextensionsv1.JSONSchemaProps{Type: "string"}
+		}
+	}
+	if _, err := envtest.InstallCRDs(s.kubeconfig, envtest.CRDInstallOptions{CRDs: options.CRDs}); err != nil {
+		t.Fatal(err)
+	}
+	marked := &unstructured.Unstructured{}
+	text := "apiVersion: conversion-operator.io/v1alpha1\nkind: ConversionPolicy\nmetadata: {name: marked.example.com}\nspec: {converter: {none: {}}, " + mark + ": here}"
+	if err := yaml.Unmarshal([]byte(text), &marked.Object); err != nil {
+		t.Fatal(err)
+	}
+	var last error
+	err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
+		last = s.Create(ctx, marked.DeepCopy(), client.DryRunAll, client.FieldValidation("Strict"))
+		return last == nil, nil
+	})
+	if err != nil {
+		t.Fatal(errors.Join(err, last))
+	}
+}
+
+// create makes a policy with its status, and returns it as the API server has it.
+func (s *server) create(t *testing.T, policy *unstructured.Unstructured) *unstructured.Unstructured {
+	t.Helper()
+	created := policy.DeepCopy()
+	for _, field := range []string{"uid", "resourceVersion", "creationTimestamp", "generation"} {
+		unstructured.RemoveNestedField(created.Object, "metadata", field)
+	}
+	if err := s.Create(t.Context(), created, client.FieldValidation("Strict")); err != nil {
+		t.Fatal(err)
+	}
+	created.Object["status"] = policy.Object["status"]
+	if err := s.Status().Update(t.Context(), created, client.FieldValidation("Strict")); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(policy.Object["status"], created.Object["status"]); diff != "" {
+		t.Errorf("the status is not what was written (-want +got):\n%s", diff)
+	}
+	return created
+}
+
+// check holds a policy of before against what the API server has now.
+func (s *server) check(t *testing.T, policy *unstructured.Unstructured) {
+	found := policy.DeepCopy()
+	if err := s.Get(t.Context(), client.ObjectKeyFromObject(policy), found); err != nil {
+		t.Fatal(err)
+	}
+	compare(t, "is read", policy, found)
+	found.SetLabels(map[string]string{"touched": "true"})
+	if err := s.Update(t.Context(), found, client.FieldValidation("Strict")); err != nil {
+		t.Fatal(err)
+	}
+	compare(t, "is written", policy, found)
+	// The API server forgives an object what was wrong with it before. A new one it does not.
+	found.SetFinalizers(nil)
+	if err := s.Update(t.Context(), found); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Delete(t.Context(), found); err != nil {
+		t.Fatal(err)
+	}
+	compare(t, "is created", policy, s.create(t, policy))
+}
+
+// compare allows for defaults of fields that there were not.
+func compare(t *testing.T, how string, was, is *unstructured.Unstructured) {
+	t.Helper()
+	for _, part := range []string{"spec", "status"} {
+		if lost := missing(part, was.Object[part], is.Object[part]); len(lost) > 0 {
+			t.Errorf("when it %s, %v is not as it was", how, lost)
+		}
+	}
+}
+
+// missing are the paths of what is there no more, or has another value.
+func missing(path string, was, is any) []string {
+	var lost []string
+	switch was := was.(type) {
+	case map[string]any:
+		now, _ := is.(map[string]any)
+		for key, value := range was {
+			lost = append(lost, missing(path+"."+key, value, now[key])...)
+		}
+	case []any:
+		now, _ := is.([]any)
+		if len(was) != len(now) {
+			return []string{fmt.Sprintf("%s: %v, now %v", path, was, is)}
+		}
+		for i, value := range was {
+			lost = append(lost, missing(fmt.Sprintf("%s[%d]", path, i), value, now[i])...)
+		}
+	default:
+		if !cmp.Equal(was, is) {
+			return []string{fmt.Sprintf("%s: %v, now %v", path, was, is)}
+		}
+	}
+	return lost
+}

@@ -1,0 +1,148 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package schema
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/crdify/pkg/config"
+	"sigs.k8s.io/crdify/pkg/runner"
+	"sigs.k8s.io/yaml"
+)
+
+var root = filepath.Join("..", "..", "..", "..")
+
+// TestCompatible holds the CustomResourceDefinitions of now against those of earlier
+// versions and of the revision before.
+func TestCompatible(t *testing.T) {
+	earlier, err := filepath.Glob(filepath.Join("..", "testdata", "*", "crds"))
+	if err != nil || len(earlier) == 0 {
+		t.Fatalf("there are no CustomResourceDefinitions of earlier versions: %v", err)
+	}
+	for _, folder := range append(earlier, filepath.Join(root, "bin", "previous", "crds")) {
+		t.Run(folder, func(t *testing.T) {
+			for _, old := range read(t, folder) {
+				now := read(t, filepath.Join(root, "config", "crd", "bases"))
+				at := slices.IndexFunc(now, func(crd *apiextensionsv1.CustomResourceDefinition) bool { return crd.Name == old.Name })
+				if at < 0 {
+					t.Fatalf("CustomResourceDefinition %s is not installed any more", old.Name)
+				}
+				for _, change := range breaks(t, old, now[at]) {
+					t.Error(change)
+				}
+			}
+		})
+	}
+}
+
+// read reads the CustomResourceDefinitions of a folder.
+func read(t *testing.T, folder string) []*apiextensionsv1.CustomResourceDefinition {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(folder, "*.yaml"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%s has no CustomResourceDefinition, run make compatibility: %v", folder, err)
+	}
+	var crds []*apiextensionsv1.CustomResourceDefinition
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		crd := &apiextensionsv1.CustomResourceDefinition{}
+		if err := yaml.UnmarshalStrict(text, crd); err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		crds = append(crds, crd)
+	}
+	return crds
+}
+
+// rules are crdify's own, but that an enumeration may get values: no policy has them
+// yet. What it has no rule for is told by breaks, and fails nothing.
+func rules() *config.Config {
+	return &config.Config{
+		Validations: []config.ValidationConfig{
+			{Name: "enum", Enforcement: config.EnforcementPolicyError, Configuration: map[string]any{"additionPolicy": "Allow"}},
+			{Name: "description", Enforcement: config.EnforcementPolicyNone},
+		},
+		UnhandledEnforcement: config.EnforcementPolicyWarn,
+		Conversion:           config.ConversionPolicyNone,
+	}
+}
+
+// breaks are the changes from old to now that some policy of before may not survive, sorted.
+func breaks(t *testing.T, old, now *apiextensionsv1.CustomResourceDefinition) []string {
+	t.Helper()
+	configuration := rules()
+	if err := config.ValidateConfig(configuration); err != nil {
+		t.Fatal(err)
+	}
+	compares, err := runner.New(configuration, runner.DefaultRegistry())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []string
+	results := compares.Run(old, now)
+	for _, result := range results.CRDValidation {
+		for _, text := range result.Errors {
+			found = append(found, result.Name+": "+text)
+		}
+	}
+	for version, properties := range results.SameVersionValidation {
+		for property, comparisons := range properties {
+			for _, result := range comparisons {
+				for _, text := range result.Errors {
+					found = append(found, version+" "+property+": "+result.Name+": "+text)
+				}
+				for _, text := range result.Warnings {
+					t.Logf("%s %s: %s", version, property, text)
+				}
+			}
+		}
+	}
+	slices.Sort(found)
+	return found
+}
+
+// TestBreaks: changes that break policies of before are found, and others are not.
+func TestBreaks(t *testing.T) {
+	crd := func(properties, required string) *apiextensionsv1.CustomResourceDefinition {
+		text := `metadata: {name: things.example.com}
+spec:
+  scope: Cluster
+  versions:
+  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, required: [` + required + `], properties: {` + properties + `}}}}
+`
+		result := &apiextensionsv1.CustomResourceDefinition{}
+		if err := yaml.UnmarshalStrict([]byte(text), result); err != nil {
+			t.Fatal(err)
+		}
+		return result
+	}
+	const before = "a: {type: string, enum: [x, y]}, b: {type: integer, maximum: 5}"
+	for name, test := range map[string]struct{ properties, required, want string }{
+		"nothing":                    {before, "", ""},
+		"a field more":               {before + ", c: {type: string}", "", ""},
+		"a value more":               {"a: {type: string, enum: [x, y, z]}, b: {type: integer, maximum: 5}", "", ""},
+		"a description":              {"a: {type: string, enum: [x, y], description: it}, b: {type: integer, maximum: 5}", "", ""},
+		"a rule of CEL":              {"a: {type: string, enum: [x, y], x-kubernetes-validations: [{rule: self != 'q'}]}, b: {type: integer, maximum: 5}", "", ""},
+		"a field less":               {"a: {type: string, enum: [x, y]}", "", "existingFieldRemoval"},
+		"a value less":               {"a: {type: string, enum: [x]}, b: {type: integer, maximum: 5}", "", "enum"},
+		"another type":               {"a: {type: string, enum: [x, y]}, b: {type: string}", "", "type"},
+		"a lower maximum":            {"a: {type: string, enum: [x, y]}, b: {type: integer, maximum: 4}", "", "maximum"},
+		"a field that must be there": {before, "a", "required"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := strings.Join(breaks(t, crd(before, ""), crd(test.properties, test.required)), "\n")
+			if test.want == "" && got != "" || !strings.Contains(got, test.want) {
+				t.Errorf("found %q, want %q", got, test.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,68 @@
+//go:build e2e
+
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"syscall"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/story"
+)
+
+// mostWithoutLeader is how long nobody may lead after a leader died.
+const mostWithoutLeader = 20 * time.Second
+
+// failOver kills the manager that leads, in a way that it cannot give its lease back,
+// and holds what the lease then says of its successor against what it said of it. On
+// a cluster whose processes cannot be seen from here, the pod is deleted instead.
+func failOver(ctx context.Context, t *testing.T) {
+	t.Helper()
+	last := getLease(ctx, t)
+	leader := leaderPod(ctx, t, last)
+	if leader == nil {
+		t.Fatalf("the lease is of %v, which is not a pod's", last.Spec.HolderIdentity)
+	}
+	process := processOf(t, leader, "manager")
+	if process == 0 && os.Getenv(story.EndpointVariable) != "" {
+		t.Fatal("the leader's process is not found on the project's own cluster")
+	}
+	if process == 0 {
+		kill(ctx, t, []corev1.Pod{*leader})
+	} else {
+		signal(t, process, syscall.SIGKILL)
+	}
+	var next *coordinationv1.Lease
+	eventually(ctx, t, "another leads", func() (bool, string) {
+		next = getLease(ctx, t)
+		if holder := next.Spec.HolderIdentity; holder == nil || *holder == "" || *holder == *last.Spec.HolderIdentity {
+			last = latest(last, next)
+			return false, fmt.Sprint(next.Spec)
+		}
+		return true, ""
+	})
+	without := next.Spec.AcquireTime.Sub(last.Spec.RenewTime.Time)
+	t.Logf("%s renewed its lease at %s, and %s took it %s later",
+		*last.Spec.HolderIdentity, last.Spec.RenewTime, *next.Spec.HolderIdentity, without)
+	if without >= mostWithoutLeader {
+		t.Errorf("nobody led for %s", without)
+	}
+}
+
+// latest is what a lease said last while it was the leader's: who gives it back
+// leaves no name in it.
+func latest(last, next *coordinationv1.Lease) *coordinationv1.Lease {
+	if next.Spec.HolderIdentity == nil || *next.Spec.HolderIdentity == "" {
+		return last
+	}
+	return next
+}

@@ -1,0 +1,162 @@
+//go:build e2e
+
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/story"
+)
+
+// load are clients that write at the old version and read at the new.
+type load struct {
+	stop    context.CancelFunc
+	clients sync.WaitGroup
+	trips   atomic.Int64
+	failed  atomic.Pointer[error]
+}
+
+const (
+	// loadClients have an object each, so that each knows what it must read.
+	loadClients = 2
+	// loadPause is that of one client, between two trips.
+	loadPause = 50 * time.Millisecond
+)
+
+func startLoad(ctx context.Context, crontab story.CronTab) *load {
+	ctx, stop := context.WithCancel(ctx)
+	l := &load{stop: stop}
+	for i := range loadClients {
+		l.clients.Go(func() {
+			if err := l.trip(ctx, crontab, crontab.Object(i)); err != nil && ctx.Err() == nil {
+				l.failed.CompareAndSwap(nil, &err)
+			}
+		})
+	}
+	return l
+}
+
+// trip writes a number into an object at the old version, and reads it at the new one
+// with all that is converted, again and again until the context ends.
+func (l *load) trip(ctx context.Context, crontab story.CronTab, object *unstructuredObject) error {
+	ticker := time.NewTicker(loadPause)
+	defer ticker.Stop()
+	for n := int64(1); ; n++ {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+		at := time.Now().Format(time.RFC3339Nano)
+		patch := fmt.Appendf(nil, `{"replicas":%d}`, n)
+		if err := cluster.Patch(ctx, object.DeepCopy(), client.RawPatch(types.MergePatchType, patch)); err != nil {
+			return fmt.Errorf("write %d at %s: %w", n, at, err)
+		}
+		read, err := fleet.Get(ctx, crontab.At(crontab.New), object.GetName())
+		if err == nil {
+			err = readRight(read, object)
+		}
+		if err == nil && read.Object["replicas"] != n {
+			err = fmt.Errorf("replicas is %v, and was written as %d", read.Object["replicas"], n)
+		}
+		if err != nil {
+			return fmt.Errorf("read %d at %s: %w", n, at, err)
+		}
+		l.trips.Add(1)
+	}
+}
+
+// check ends the load.
+func (l *load) check(t *testing.T) {
+	t.Helper()
+	l.stop()
+	l.clients.Wait()
+	if failed := l.failed.Load(); failed != nil {
+		t.Errorf("after %d writes and reads: %v", l.trips.Load(), *failed)
+	}
+	t.Logf("%d objects were written and read", l.trips.Load())
+}
+
+// conversionsMetric counts the calls of a CustomResourceDefinition's webhook.
+var conversionsMetric = regexp.MustCompile(`(?m)^apiserver_crd_conversion_webhook_duration_seconds_count\{crd_name="([^"]+)",[^}]*succeeded="([^"]+)"[^}]*\} (\d+)`)
+
+// countConversions asks the API server how many conversions succeeded, and how many
+// did not, whoever asked for them.
+func countConversions(ctx context.Context, t *testing.T, crontab story.CronTab) (succeeded, failed int) {
+	t.Helper()
+	text, err := teller.Run(ctx, "kubectl", "get", "--raw", "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, found := range conversionsMetric.FindAllStringSubmatch(text, -1) {
+		count, err := strconv.Atoi(found[3])
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch {
+		case found[1] != crontab.CRD():
+		case found[2] == "true":
+			succeeded += count
+		default:
+			failed += count
+		}
+	}
+	return succeeded, failed
+}
+
+// podNames are pods that a version of before has started.
+type podNames struct {
+	mu    sync.Mutex
+	image string
+	seen  map[string]bool
+}
+
+// ofPrevious are those of the version that TestUpgrade goes back to. What they asked
+// for says nothing about the rights of the version of now.
+var ofPrevious = podNames{seen: map[string]bool{}}
+
+// watch takes down the pods of an image until the context ends.
+func (p *podNames) watch(ctx context.Context, t *testing.T, image string) {
+	t.Helper()
+	events, err := cluster.Watch(ctx, &corev1.PodList{}, client.InNamespace(system))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.image = image
+	go func() {
+		defer events.Stop()
+		for event := range events.ResultChan() {
+			p.add(event)
+		}
+	}()
+}
+
+func (p *podNames) add(event watch.Event) {
+	pod, isPod := event.Object.(*corev1.Pod)
+	if isPod && pod.Spec.Containers[0].Image == p.image {
+		p.mu.Lock()
+		p.seen[pod.Name] = true
+		p.mu.Unlock()
+	}
+}
+
+func (p *podNames) names() map[string]bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.seen
+}

@@ -1,0 +1,254 @@
+//go:build e2e
+
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/migration"
+	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/test/pages"
+	"github.com/conversion-operator/conversion-operator/internal/test/story"
+)
+
+// upgrading is the page that tells how.
+const upgrading = "upgrading.md"
+
+// TestUpgrade goes back to the version of before and forward again, as the page on
+// upgrades tells, each time in the middle of a migration of 2,000 objects, and then
+// the leader dies. All the while objects are written at one version and read at the
+// other: no conversion fails, the migrations go on, and nothing is done twice.
+// It is not parallel: what runs beside others is the version of now.
+func TestUpgrade(t *testing.T) {
+	ctx := t.Context()
+	player, before, now := installations(t)
+	ofPrevious.watch(ctx, t, before)
+	crontab := inGroup(t, "upgrade.example.com")
+	applySample(ctx, t, crontab, crontab.CRDBefore)
+	applySample(ctx, t, crontab, crontab.Policy)
+	waitReady(ctx, t, crontab.CRD(), v1alpha1.ReasonArmedAhead)
+	if err := fleet.Create(ctx, crontab.At(crontab.Old), fleetSize, crontab.Object); err != nil {
+		t.Fatal(err)
+	}
+	applySample(ctx, t, crontab, crontab.CRDBoth)
+	waitReady(ctx, t, crontab.CRD(), v1alpha1.ReasonSucceeded)
+	succeeded, failed := countConversions(ctx, t, crontab)
+	load := startLoad(ctx, crontab)
+
+	run := startSlowMigration(ctx, t, crontab, crontab.CRDStorage, crontab.New)
+	change := install(ctx, t, player, crontab, "Downgrade", before)
+	finishMigration(ctx, t, crontab, run, change)
+	change.check(ctx, t, crontab)
+
+	run = startSlowMigration(ctx, t, crontab, crontab.CRDBoth, crontab.Old)
+	change = install(ctx, t, player, crontab, "Upgrade", now)
+	failOver(ctx, t)
+	finishMigration(ctx, t, crontab, run, change)
+	change.check(ctx, t, crontab)
+
+	load.check(t)
+	since, failures := countConversions(ctx, t, crontab)
+	if t.Logf("%d conversions succeeded", since-succeeded); since == succeeded || failures != failed {
+		t.Errorf("the API server counts %d conversions that succeeded and %d that failed, want some and none", since-succeeded, failures-failed)
+	}
+	checkAllTyped(t, upgrading, map[string]bool{"Downgrade": true, "Upgrade": true})
+}
+
+// installations are a folder with a kustomization of the version of before and one
+// of the version of now, as the page has them, and the images of both.
+func installations(t *testing.T) (player *pages.Player, before, now string) {
+	t.Helper()
+	before, now = os.Getenv("E2E_PREVIOUS_IMAGE"), os.Getenv("E2E_IMAGE")
+	if before == "" || now == "" {
+		t.Fatal("E2E_PREVIOUS_IMAGE or E2E_IMAGE is not set: run make e2e")
+	}
+	folder := t.TempDir()
+	for name, from := range map[string]struct{ config, image string }{
+		"before": {"bin/previous/config/default", before}, // make previous-image puts it there
+		"now":    {"config/default", now},
+	} {
+		config, err := filepath.Rel(filepath.Join(folder, name), filepath.Join(teller.Dir, from.config))
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := strings.LastIndex(from.image, ":")
+		text := fmt.Sprintf(`resources: [%s]
+images: [{name: localhost/conversion-operator, newName: %s, newTag: %q}]
+patches:
+- target: {kind: Deployment, name: conversion-operator}
+  patch: '[{"op": "add", "path": "/spec/template/spec/containers/0/args/-", "value": "--settle=5s"}]'
+`, config, from.image[:at], from.image[at+1:])
+		if err := os.Mkdir(filepath.Join(folder, name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(folder, name, "kustomization.yaml"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return &pages.Player{Folder: folder, Out: t.Output()}, before, now
+}
+
+// versionChange is what was there before another version was installed.
+type versionChange struct {
+	image      string
+	plan       string
+	deployment int64
+	crd        int64
+}
+
+// install types a section of the page, and waits until a manager of the image leads
+// and has told the converter's Deployment.
+func install(ctx context.Context, t *testing.T, player *pages.Player, crontab story.CronTab, section, image string) versionChange {
+	t.Helper()
+	change := versionChange{
+		image: image, plan: getPolicy(ctx, t, crontab.CRD()).Status.Plan.Hash,
+		deployment: converterDeployment(ctx, t, crontab).Generation, crd: getCRD(ctx, t, crontab.CRD()).Generation,
+	}
+	page, err := pages.Read(teller.Dir, pages.Folder+"/"+upgrading)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := player.Play(ctx, page.Section(section)); err != nil {
+		t.Fatal(err)
+	}
+	eventually(ctx, t, "a manager of "+image+" leads", func() (bool, string) {
+		pod := leaderPod(ctx, t, getLease(ctx, t))
+		return pod != nil && pod.Spec.Containers[0].Image == image, fmt.Sprint(getLease(ctx, t).Spec.HolderIdentity)
+	})
+	eventually(ctx, t, "the converter is of "+image, func() (bool, string) {
+		found := converterDeployment(ctx, t, crontab).Spec.Template.Spec.Containers[0].Image
+		return found == image, found
+	})
+	return change
+}
+
+// check counts what two versions of the manager have written, one after the other:
+// the new image, once. Where they compile rules differently, pods get the new plan
+// with it, and the CustomResourceDefinition then names that.
+func (c versionChange) check(ctx context.Context, t *testing.T, crontab story.CronTab) {
+	t.Helper()
+	most := int64(1)
+	if hash := getPolicy(ctx, t, crontab.CRD()).Status.Plan.Hash; hash != c.plan {
+		t.Logf("rules are compiled differently: plan %s, before %s", hash, c.plan)
+		most = 2 // and once more, without the plan of before
+	}
+	if got := converterDeployment(ctx, t, crontab).Generation - c.deployment; got < 1 || got > most {
+		t.Errorf("the converter's Deployment was changed %d times for %s, want 1 to %d", got, c.image, most)
+	}
+	if got := getCRD(ctx, t, crontab.CRD()).Generation - c.crd; got > most-1 {
+		t.Errorf("the CustomResourceDefinition was changed %d times for %s, want %d at most", got, c.image, most-1)
+	}
+}
+
+func converterDeployment(ctx context.Context, t *testing.T, crontab story.CronTab) *appsv1.Deployment {
+	t.Helper()
+	deployment := &appsv1.Deployment{}
+	if err := cluster.Get(ctx, client.ObjectKey{Namespace: system, Name: plan.ChildName(crontab.CRD())}, deployment); err != nil {
+		t.Fatal(err)
+	}
+	return deployment
+}
+
+// startSlowMigration moves the storage version, and waits until the migration that
+// follows has written something. It would take minutes: another version comes before.
+func startSlowMigration(ctx context.Context, t *testing.T, crontab story.CronTab, file, storage string) migration.Record {
+	t.Helper()
+	change(ctx, t, crontab, `{"spec":{"migration":{"maxWritesPerSecond":10}}}`)
+	applySample(ctx, t, crontab, file)
+	var record migration.Record
+	eventually(ctx, t, "a migration to "+storage+" has begun", func() (bool, string) {
+		last := getPolicy(ctx, t, crontab.CRD()).Status.Migration
+		if last == nil || last.StorageVersion != storage {
+			return false, "no migration"
+		}
+		record = getRecord(ctx, t, crontab, last.Run)
+		return record.State == migration.StateRunning && record.Done() > 0, string(record.State)
+	})
+	return record
+}
+
+// getRecord reads what a run recorded; the zero Record where it has nothing yet.
+func getRecord(ctx context.Context, t *testing.T, crontab story.CronTab, run string) migration.Record {
+	t.Helper()
+	configMap := &corev1.ConfigMap{}
+	err := cluster.Get(ctx, client.ObjectKey{Namespace: system, Name: plan.RunName(crontab.CRD(), run)}, configMap)
+	if client.IgnoreNotFound(err) != nil {
+		t.Fatal(err)
+	}
+	text, found := configMap.Data[migration.RecordKey]
+	if !found {
+		return migration.Record{}
+	}
+	record, err := migration.ParseRecord([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return record
+}
+
+// finishMigration lets a migration go on at full speed, in a pod that the manager of
+// now starts, and holds its end against its beginning in the version of before.
+func finishMigration(ctx context.Context, t *testing.T, crontab story.CronTab, began migration.Record, installed versionChange) {
+	t.Helper()
+	if record := getRecord(ctx, t, crontab, began.Run); record.Finished() {
+		t.Fatalf("the migration was over before %s was installed", installed.image)
+	}
+	change(ctx, t, crontab, `{"spec":{"migration":{"maxWritesPerSecond":null}}}`)
+	waitReady(ctx, t, crontab.CRD(), v1alpha1.ReasonSucceeded)
+	last := getPolicy(ctx, t, crontab.CRD())
+	if last.Status.Plan.Hash != installed.plan {
+		return // the CustomResourceDefinition names another plan now, and so the run is another
+	}
+	ended := last.Status.Migration
+	if ended.State != v1alpha1.MigrationSucceeded || ended.Run != began.Run {
+		t.Errorf("the last migration is %s and %s, want %s to have succeeded", ended.Run, ended.State, began.Run)
+	}
+	if ended.Total != fleetSize || ended.Rewritten+ended.Current != fleetSize || ended.Failed != 0 {
+		t.Errorf("the migration counted %d rewritten, %d current and %d failed of %d, want %d in all",
+			ended.Rewritten, ended.Current, ended.Failed, ended.Total, fleetSize)
+	}
+	record := getRecord(ctx, t, crontab, began.Run)
+	if !record.StartTime.Equal(began.StartTime) || record.Barrier != began.Barrier || record.Repeats != 0 {
+		t.Errorf("the migration started over: its record is of %s, barrier %s, and was of %s, barrier %s",
+			record.StartTime, record.Barrier, began.StartTime, began.Barrier)
+	}
+}
+
+// getLease is that of the managers.
+func getLease(ctx context.Context, t *testing.T) *coordinationv1.Lease {
+	t.Helper()
+	lease := &coordinationv1.Lease{}
+	if err := cluster.Get(ctx, client.ObjectKey{Namespace: system, Name: "conversion-operator"}, lease); err != nil {
+		t.Fatal(err)
+	}
+	return lease
+}
+
+// leaderPod is the pod that holds a lease, or nil.
+func leaderPod(ctx context.Context, t *testing.T, lease *coordinationv1.Lease) *corev1.Pod {
+	t.Helper()
+	if lease.Spec.HolderIdentity == nil {
+		return nil
+	}
+	name, _, _ := strings.Cut(*lease.Spec.HolderIdentity, "_")
+	for _, pod := range pods(ctx, t, client.MatchingLabels{plan.ComponentLabel: "manager"}) {
+		if pod.Name == name {
+			return &pod
+		}
+	}
+	return nil
+}
