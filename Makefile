@@ -20,6 +20,9 @@ CLUSTER   ?= local
 # The name of the cluster that cluster-up starts.
 NAME      ?= conversion-operator
 KUBECTL   ?= kubectl
+# The version of Kubernetes of the local cluster and of integration tests, such as v1.36.3,
+# or oldest for the oldest supported one; empty for the newest.
+KUBERNETES_VERSION ?=
 # Which of config/ is deployed, and written by install-manifest: overlays/openshift, for example.
 OVERLAY   ?= default
 # More flags for go test, such as -race or -run TestX.
@@ -56,7 +59,7 @@ PROFILED := -gcflags='$(MODULE)/...=-pgoprofile=internal/conversion/serving.pgo'
 # Everything that a command of this file writes and that is committed.
 GENERATED := api/README.md api/docs/commands.md bundle '*zz_generated.*' config/crd/bases config/rbac/role.yaml config/rbac/grants/role.yaml config/rbac/audit/role.yaml '*go.mod' '*go.sum'
 
-export CLUSTER IMG
+export CLUSTER IMG KUBERNETES_VERSION
 
 ##@ Development
 
@@ -171,6 +174,12 @@ e2e: deps image sample-image bin/localcluster ## Test in real pods; CLUSTER=loca
 	@[[ $(CLUSTER) != local ]] || go test -count=1 -timeout=10m -tags=e2e $(TESTFLAGS) ./internal/localcluster/...
 	@export E2E_IMAGE='$(IMG)' E2E_CONVERTER_IMAGE='$(SAMPLE_IMG)' ARCHIVES=bin/crontab-converter.tar AUDIT_POLICY=internal/test/e2e/testdata/audit-policy.yaml; internal/tools/with-cluster.sh e2e bash -c \
 		'go test -count=1 -timeout=40m -parallel=4 -tags=e2e -exec="$$INSIDE" $(TESTFLAGS) ./internal/test/e2e/...'
+
+# The first time it builds that version, for some ten minutes, into a cache of its own.
+.PHONY: test-oldest
+test-oldest: export KUBERNETES_VERSION = oldest
+test-oldest: ## Run integration and e2e on the oldest Kubernetes that is supported
+	@for stage in integration e2e; do $(MAKE) "$$stage"; done
 
 ##@ Benchmarks
 

@@ -82,7 +82,9 @@ func start(t *testing.T) *cluster {
 	}
 	environment := &envtest.Environment{}
 	// Reads convert when somebody asks, so that all that is said is said to them.
-	environment.ControlPlane.GetAPIServer().Configure().Set("watch-cache", "false")
+	// From Kubernetes 1.37 on, API servers speak of corrupt objects by default.
+	environment.ControlPlane.GetAPIServer().Configure().Set("watch-cache", "false").
+		Append("feature-gates", "AllowUnsafeMalformedObjectDeletion=true")
 	_, err := environment.Start()
 	must(t, err)
 	t.Cleanup(func() {
