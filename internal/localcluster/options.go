@@ -19,7 +19,7 @@ const (
 	DefaultKubernetesVersion = "v1.37.0"
 	// OldestKubernetesVersion is of the oldest minor version that the operator
 	// supports. make test-oldest runs on it.
-	OldestKubernetesVersion = "v1.35.4"
+	OldestKubernetesVersion = "v1.36.3"
 
 	// CacheVariable names the environment variable that moves the cache.
 	CacheVariable = "LOCALCLUSTER_CACHE"
