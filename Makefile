@@ -23,6 +23,9 @@ CLUSTER   ?= local
 # The name of the cluster that cluster-up starts.
 NAME      ?= conversion-operator
 KUBECTL   ?= kubectl
+# The version of Kubernetes of the local cluster and of integration tests, such as v1.36.3,
+# or oldest for the oldest supported one; empty for the newest.
+KUBERNETES_VERSION ?=
 # Which of config/ is deployed, and written by install-manifest: overlays/openshift, for example.
 OVERLAY   ?= default
 # More flags for go test, such as -race or -run TestX.
@@ -63,7 +66,7 @@ PROFILED := -gcflags='$(MODULE)/...=-pgoprofile=internal/conversion/serving.pgo'
 # Everything that a command of this file writes and that is committed.
 GENERATED := api/README.md api/docs/commands.md bundle '*zz_generated.*' config/crd/bases config/rbac/role.yaml config/rbac/grants/role.yaml config/rbac/audit/role.yaml '*go.mod' '*go.sum'
 
-export CLUSTER IMG
+export CLUSTER IMG KUBERNETES_VERSION
 
 ##@ Development
 
@@ -198,6 +201,12 @@ soak: ## Do what goes wrong in years, at random for SOAKTIME=1h, and look whethe
 .PHONY: soak-short
 soak-short: ## Two minutes of it, always the same steps
 	@$(MAKE) soak SOAKTIME=70s SOAKSEED=21
+
+# The first time it builds that version, for some ten minutes, into a cache of its own.
+.PHONY: test-oldest
+test-oldest: export KUBERNETES_VERSION = oldest
+test-oldest: ## Run integration and e2e on the oldest Kubernetes that is supported
+	@for stage in integration e2e; do $(MAKE) "$$stage"; done
 
 ##@ Benchmarks
 
