@@ -166,8 +166,8 @@ func checkRemoval(t *testing.T, kubectl kubectl, kustomization string) {
 	}
 }
 
-// endNamespaces does what a controller does that does not run here: namespaces
-// that are deleted come to their end.
+// endNamespaces does what a controller does that does not run here: of a namespace
+// that is deleted it deletes the content, and lets it go.
 func (k kubectl) endNamespaces(t *testing.T) {
 	t.Helper()
 	clients, err := kubernetes.NewForConfig(k.kubeconfig)
@@ -186,6 +186,12 @@ func (k kubectl) endNamespaces(t *testing.T) {
 			namespace, ok := event.Object.(*corev1.Namespace)
 			if !ok || event.Type != watch.Modified || namespace.DeletionTimestamp == nil {
 				continue
+			}
+			emptied := exec.CommandContext(t.Context(), k.program, "-n", namespace.Name, "delete", "--all", "--ignore-not-found",
+				"deployments,poddisruptionbudgets,services,serviceaccounts,roles,rolebindings")
+			emptied.Env = k.environment
+			if said, err := emptied.CombinedOutput(); err != nil {
+				t.Errorf("%v: %s", err, said)
 			}
 			namespace.Spec.Finalizers = nil
 			if _, err := namespaces.Finalize(t.Context(), namespace, metav1.UpdateOptions{}); err != nil {
