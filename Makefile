@@ -47,6 +47,12 @@ SOAKSEED  ?=
 # Where install-plugin puts kubectl's plugin: a directory of the PATH.
 PLUGIN_DIR ?= $(HOME)/.local/bin
 
+# What `make krew` packs, and the folder from where krew is going to fetch it.
+PLATFORMS ?= linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64
+KREW_URI  ?= https://example.com/conversion-operator/$(KREW_VERSION)
+# krew wants a semantic version.
+KREW_VERSION ?= $(if $(filter v%,$(VERSION)),$(VERSION),v0.0.0-g$(VERSION))
+
 # What the binaries say of themselves.
 VERSION   ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 REVISION  ?= $(shell git rev-parse --verify --quiet HEAD || echo unknown)
@@ -264,6 +270,16 @@ build: ## Build bin/conversion-operator
 install-plugin: build ## Install `kubectl conversion`, with its completion, into PLUGIN_DIR=~/.local/bin
 	@install -D bin/conversion-operator '$(PLUGIN_DIR)/kubectl-conversion'
 	@ln -sf kubectl-conversion '$(PLUGIN_DIR)/kubectl_complete-conversion'
+
+.PHONY: krew
+krew: ## Pack kubectl's plugin for PLATFORMS, with krew's manifest, into bin/krew; KREW_URI= is where the archives will be
+	@rm -rf bin/krew
+	@for platform in $(PLATFORMS); do \
+		export GOOS=$${platform%/*} GOARCH=$${platform#*/}; \
+		file=bin/krew/$$GOOS-$$GOARCH/kubectl-conversion; [[ $$GOOS != windows ]] || file=$$file.exe; \
+		$(GO_BUILD) -o "$$file" .; \
+	done
+	@internal/tools/krew.sh '$(KREW_VERSION)' '$(KREW_URI)' bin/krew
 
 .PHONY: image
 image: binary-$(ARCH) ## Build the image IMG for ARCH as bin/image.tar
