@@ -92,7 +92,7 @@ func (o managerOptions) run(ctx context.Context) error {
 		return fmt.Errorf("--proof-lifetime is %s: it must be a second at least", o.proofLasts)
 	}
 	limitMemory()
-	collectForCaches()
+	collectEarly()
 	traces, err := tracing.Start(ctx, tracing.Options{Endpoint: o.tracing, Service: "conversion-operator-manager", Version: versionText()})
 	if err != nil {
 		return err
