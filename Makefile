@@ -34,6 +34,10 @@ VULNDB    ?=
 FUZZTIME  ?= 30s
 FUZZ      ?= .
 
+# How long `make soak` plays, and from which seed; without one, from a new one.
+SOAKTIME  ?= 1h
+SOAKSEED  ?=
+
 # Where install-plugin puts kubectl's plugin: a directory of the PATH.
 PLUGIN_DIR ?= $(HOME)/.local/bin
 
@@ -130,7 +134,7 @@ vulncheck: bin/tools/govulncheck ## Check the binary's code for known vulnerabil
 ##@ Test
 
 .PHONY: test
-test: ## Run all of these: lint, verify, unit, promtool, fuzz-short, browser, realworld, integration, e2e
+test: ## Run all of these: lint, verify, unit, promtool, fuzz-short, browser, realworld, integration, e2e, soak-short
 	@internal/tools/test.sh
 
 .PHONY: unit
@@ -178,6 +182,19 @@ e2e: deps image sample-image bin/localcluster ## Test in real pods; CLUSTER=loca
 	@export E2E_IMAGE='$(IMG)' E2E_CONVERTER_IMAGE='$(SAMPLE_IMG)' ARCHIVES=bin/crontab-converter.tar AUDIT_POLICY=internal/test/e2e/testdata/audit-policy.yaml; internal/tools/with-cluster.sh e2e bash -c \
 		'go test -count=1 -timeout=40m -parallel=4 -tags=e2e -exec="$$INSIDE" $(TESTFLAGS) ./internal/test/e2e/...'
 
+# Only a cluster of this machine has processes to kill.
+.PHONY: soak
+soak: ## Do what goes wrong in years, at random for SOAKTIME=1h, and look whether the promises hold; SOAKSEED= plays a sequence again
+	@internal/tools/deps.sh $(deps.local)
+	@$(MAKE) image bin/localcluster
+	@go build -o bin/soak ./internal/test/soak
+	@export CLUSTER=local RESTART=1 E2E_IMAGE='$(IMG)'; internal/tools/with-cluster.sh soak bash -c \
+		'$$INSIDE bin/soak -time=$(SOAKTIME) $(if $(SOAKSEED),-seed=$(SOAKSEED))'
+
+.PHONY: soak-short
+soak-short: ## Two minutes of it, always the same steps
+	@$(MAKE) soak SOAKTIME=75s SOAKSEED=1
+
 ##@ Benchmarks
 
 .PHONY: bench
@@ -201,6 +218,11 @@ bench-scale: build bin/localcluster bin/cainjector ## Measure one manager beside
 bench-migration: deps build image bin/localcluster ## Measure migrations on the local cluster; takes some 20 minutes, less with BENCHFLAGS=-objects=2000
 	@go build -o bin/bench ./internal/bench
 	@export E2E_IMAGE='$(IMG)'; internal/tools/with-cluster.sh bench bash -c '$$INSIDE bin/bench -suite=migration -o bin/bench.json $(BENCHFLAGS)'
+
+.PHONY: bench-growth
+bench-growth: deps build image bin/localcluster ## Measure a migration of 200,000 objects as it goes on; takes some 15 minutes
+	@go build -o bin/bench ./internal/bench
+	@export E2E_IMAGE='$(IMG)'; internal/tools/with-cluster.sh bench bash -c '$$INSIDE bin/bench -suite=growth -objects=200000 -o bin/bench.json $(BENCHFLAGS)'
 
 ##@ Local cluster
 

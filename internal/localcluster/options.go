@@ -46,6 +46,10 @@ type Options struct {
 	// AuditPolicy is the file of a Kubernetes audit policy, by which the API server
 	// keeps the log that Cluster.AuditLog names. Default: it keeps none.
 	AuditPolicy string
+	// Restart starts a component again that ends, a second later, as the manager of
+	// services of a real machine does. Default: the cluster ends with any of its
+	// components.
+	Restart bool
 	// Progress receives a line for each thing done. Default: nothing is shown.
 	Progress io.Writer
 }
