@@ -44,6 +44,12 @@ SOAKSEED  ?=
 # Where install-plugin puts kubectl's plugin: a directory of the PATH.
 PLUGIN_DIR ?= $(HOME)/.local/bin
 
+# What `make krew` packs, and the folder from where krew is going to fetch it.
+PLATFORMS ?= linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64
+KREW_URI  ?= https://example.com/conversion-operator/$(KREW_VERSION)
+# krew wants a semantic version.
+KREW_VERSION ?= $(if $(filter v%,$(VERSION)),$(VERSION),v0.0.0-g$(VERSION))
+
 # What the binaries say of themselves.
 VERSION   ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 REVISION  ?= $(shell git rev-parse --verify --quiet HEAD || echo unknown)
@@ -175,6 +181,7 @@ integration: bin/localcluster ## Test on a real kube-apiserver and etcd
 
 .PHONY: e2e
 e2e: deps image sample-image bin/localcluster ## Test in real pods; CLUSTER=local (default, needs root), kind or current
+	@internal/tools/deps.sh jq
 	@[[ $(CLUSTER) != local ]] || go test -count=1 -timeout=10m -tags=e2e $(TESTFLAGS) ./internal/localcluster/...
 	@export E2E_IMAGE='$(IMG)' E2E_CONVERTER_IMAGE='$(SAMPLE_IMG)' ARCHIVES=bin/crontab-converter.tar AUDIT_POLICY=internal/test/e2e/testdata/audit-policy.yaml; internal/tools/with-cluster.sh e2e bash -c \
 		'go test -count=1 -timeout=40m -parallel=4 -tags=e2e -exec="$$INSIDE" $(TESTFLAGS) ./internal/test/e2e/...'
@@ -190,7 +197,7 @@ soak: ## Do what goes wrong in years, at random for SOAKTIME=1h, and look whethe
 
 .PHONY: soak-short
 soak-short: ## Two minutes of it, always the same steps
-	@$(MAKE) soak SOAKTIME=75s SOAKSEED=1
+	@$(MAKE) soak SOAKTIME=70s SOAKSEED=21
 
 # The first time it builds that version, for some ten minutes, into a cache of its own.
 .PHONY: test-oldest
@@ -253,6 +260,16 @@ build: ## Build bin/conversion-operator
 install-plugin: build ## Install `kubectl conversion`, with its completion, into PLUGIN_DIR=~/.local/bin
 	@install -D bin/conversion-operator '$(PLUGIN_DIR)/kubectl-conversion'
 	@ln -sf kubectl-conversion '$(PLUGIN_DIR)/kubectl_complete-conversion'
+
+.PHONY: krew
+krew: ## Pack kubectl's plugin for PLATFORMS, with krew's manifest, into bin/krew; KREW_URI= is where the archives will be
+	@rm -rf bin/krew
+	@for platform in $(PLATFORMS); do \
+		export GOOS=$${platform%/*} GOARCH=$${platform#*/}; \
+		file=bin/krew/$$GOOS-$$GOARCH/kubectl-conversion; [[ $$GOOS != windows ]] || file=$$file.exe; \
+		$(GO_BUILD) -o "$$file" .; \
+	done
+	@internal/tools/krew.sh '$(KREW_VERSION)' '$(KREW_URI)' bin/krew
 
 .PHONY: image
 image: binary-$(ARCH) ## Build the image IMG for ARCH as bin/image.tar
