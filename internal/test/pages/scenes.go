@@ -39,6 +39,8 @@ var scenes = map[string][]Part{
 	"mistakes":        {{"runbooks.md", "mistakes"}},
 	"replacing":       {{"certificates.md", "selfManaged"}},
 	"blocked":         {{"leaving.md", "Uninstall the operator"}, {"leaving.md", "blocked"}},
+	"upgrading":       {{"upgrading.md", "Upgrade"}},
+	"going back":      {{"upgrading.md", "Downgrade"}},
 	"installing":      {{"installing.md", "In four ways"}},
 	"refusing":        {{"gitops.md", "Refuse instead of undo"}},
 	"removing":        {{"leaving.md", "nothing-converts"}, {"installing.md", "Remove"}},
