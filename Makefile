@@ -20,6 +20,9 @@ CLUSTER   ?= local
 # The name of the cluster that cluster-up starts.
 NAME      ?= conversion-operator
 KUBECTL   ?= kubectl
+# The version of Kubernetes of the local cluster and of integration tests, such as v1.36.3,
+# or oldest for the oldest supported one; empty for the newest.
+KUBERNETES_VERSION ?=
 # Which of config/ is deployed, and written by install-manifest: overlays/openshift, for example.
 OVERLAY   ?= default
 # More flags for go test, such as -race or -run TestX.
@@ -33,6 +36,10 @@ VULNDB    ?=
 # How long each fuzzer runs, and a regular expression for their names.
 FUZZTIME  ?= 30s
 FUZZ      ?= .
+
+# How long `make soak` plays, and from which seed; without one, from a new one.
+SOAKTIME  ?= 1h
+SOAKSEED  ?=
 
 # Where install-plugin puts kubectl's plugin: a directory of the PATH.
 PLUGIN_DIR ?= $(HOME)/.local/bin
@@ -62,7 +69,7 @@ PROFILED := -gcflags='$(MODULE)/...=-pgoprofile=internal/conversion/serving.pgo'
 # Everything that a command of this file writes and that is committed.
 GENERATED := api/README.md api/docs/commands.md bundle '*zz_generated.*' config/crd/bases config/rbac/role.yaml config/rbac/grants/role.yaml config/rbac/audit/role.yaml '*go.mod' '*go.sum'
 
-export CLUSTER IMG
+export CLUSTER IMG KUBERNETES_VERSION
 
 ##@ Development
 
@@ -130,7 +137,7 @@ vulncheck: bin/tools/govulncheck ## Check the binary's code for known vulnerabil
 ##@ Test
 
 .PHONY: test
-test: ## Run all of these: lint, verify, unit, promtool, fuzz-short, browser, realworld, integration, e2e
+test: ## Run all of these: lint, verify, unit, promtool, fuzz-short, browser, realworld, integration, e2e, soak-short
 	@internal/tools/test.sh
 
 .PHONY: unit
@@ -174,9 +181,29 @@ integration: bin/localcluster ## Test on a real kube-apiserver and etcd
 
 .PHONY: e2e
 e2e: deps image sample-image bin/localcluster ## Test in real pods; CLUSTER=local (default, needs root), kind or current
+	@internal/tools/deps.sh jq
 	@[[ $(CLUSTER) != local ]] || go test -count=1 -timeout=10m -tags=e2e $(TESTFLAGS) ./internal/localcluster/...
 	@export E2E_IMAGE='$(IMG)' E2E_CONVERTER_IMAGE='$(SAMPLE_IMG)' ARCHIVES=bin/crontab-converter.tar AUDIT_POLICY=internal/test/e2e/testdata/audit-policy.yaml; internal/tools/with-cluster.sh e2e bash -c \
 		'go test -count=1 -timeout=40m -parallel=4 -tags=e2e -exec="$$INSIDE" $(TESTFLAGS) ./internal/test/e2e/...'
+
+# Only a cluster of this machine has processes to kill.
+.PHONY: soak
+soak: ## Do what goes wrong in years, at random for SOAKTIME=1h, and look whether the promises hold; SOAKSEED= plays a sequence again
+	@internal/tools/deps.sh $(deps.local)
+	@$(MAKE) image bin/localcluster
+	@go build -o bin/soak ./internal/test/soak
+	@export CLUSTER=local RESTART=1 E2E_IMAGE='$(IMG)'; internal/tools/with-cluster.sh soak bash -c \
+		'$$INSIDE bin/soak -time=$(SOAKTIME) $(if $(SOAKSEED),-seed=$(SOAKSEED))'
+
+.PHONY: soak-short
+soak-short: ## Two minutes of it, always the same steps
+	@$(MAKE) soak SOAKTIME=70s SOAKSEED=21
+
+# The first time it builds that version, for some ten minutes, into a cache of its own.
+.PHONY: test-oldest
+test-oldest: export KUBERNETES_VERSION = oldest
+test-oldest: ## Run integration and e2e on the oldest Kubernetes that is supported
+	@for stage in integration e2e; do $(MAKE) "$$stage"; done
 
 ##@ Benchmarks
 
@@ -201,6 +228,11 @@ bench-scale: build bin/localcluster bin/cainjector ## Measure one manager beside
 bench-migration: deps build image bin/localcluster ## Measure migrations on the local cluster; takes some 20 minutes, less with BENCHFLAGS=-objects=2000
 	@go build -o bin/bench ./internal/bench
 	@export E2E_IMAGE='$(IMG)'; internal/tools/with-cluster.sh bench bash -c '$$INSIDE bin/bench -suite=migration -o bin/bench.json $(BENCHFLAGS)'
+
+.PHONY: bench-growth
+bench-growth: deps build image bin/localcluster ## Measure a migration of 200,000 objects as it goes on; takes some 15 minutes
+	@go build -o bin/bench ./internal/bench
+	@export E2E_IMAGE='$(IMG)'; internal/tools/with-cluster.sh bench bash -c '$$INSIDE bin/bench -suite=growth -objects=200000 -o bin/bench.json $(BENCHFLAGS)'
 
 ##@ Local cluster
 

@@ -46,6 +46,7 @@ var suites = []struct {
 	{converters.Suite, runConversion},
 	{scale.Suite, runScale},
 	{migrations.Suite, runMigration},
+	{migrations.GrowthSuite, runGrowth},
 }
 
 func main() {
@@ -100,7 +101,7 @@ func parse(args []string, messages io.Writer) (options, error) {
 	flags.IntVar(&o.scale.Policies, "policies", 200, "how many of them have a ConversionPolicy")
 	flags.DurationVar(&o.scale.Rest, "rest", 30*time.Second, "how long a process is watched at rest")
 	flags.StringVar(&o.scale.Injector, "injector", "bin/cainjector", "another program to be watched at rest; empty for none")
-	flags.IntVar(&o.migrations.Objects, "objects", 20_000, "how many objects of each kind there are in suite migration")
+	flags.IntVar(&o.migrations.Objects, "objects", 20_000, "how many objects of each kind there are in suite migration and suite growth")
 	flags.DurationVar(&o.migrations.Alone, "alone", 30*time.Second, "how long another client is watched alone in suite migration")
 	if err := flags.Parse(args); err != nil {
 		return o, err
@@ -128,4 +129,9 @@ func runScale(ctx context.Context, progress io.Writer, o options) ([]measure.Row
 func runMigration(ctx context.Context, progress io.Writer, o options) ([]measure.Row, error) {
 	o.migrations.Binary = o.binary
 	return migrations.Run(ctx, progress, o.migrations)
+}
+
+func runGrowth(ctx context.Context, progress io.Writer, o options) ([]measure.Row, error) {
+	o.migrations.Binary = o.binary
+	return migrations.RunGrowth(ctx, progress, o.migrations)
 }

@@ -100,7 +100,7 @@ func (o managerOptions) run(ctx context.Context) error {
 		return err
 	}
 	limitMemory()
-	collectForCaches()
+	collectEarly()
 	traces, err := tracing.Start(ctx, tracing.Options{Endpoint: o.tracing, Service: "conversion-operator-manager", Version: versionText()})
 	if err != nil {
 		return err

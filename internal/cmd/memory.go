@@ -13,11 +13,10 @@ import (
 // containerMemory is where a container reads how much memory it may use.
 const containerMemory = "/sys/fs/cgroup/memory.max"
 
-// cachePercent is by how much the heap of a process that mostly keeps caches may
-// grow before garbage is collected. They hardly change, so the pages that Go's
-// default of 100 would hold for garbage stay empty; to collect twice as often
-// costs a process that mostly waits nothing that can be measured.
-const cachePercent = 50
+// earlyPercent is by how much the heap may grow before garbage is collected,
+// where memory counts and time does not: manager and migrations mostly wait for
+// API servers. Go's default of 100 keeps as much free for garbage as is in use.
+const earlyPercent = 50
 
 // limitMemory keeps the process under what its container may use, if nobody
 // set GOMEMLIMIT.
@@ -27,10 +26,11 @@ func limitMemory() {
 	}
 }
 
-// collectForCaches has garbage collected as suits caches, if nobody set GOGC.
-func collectForCaches() {
+// collectEarly has garbage collected before there is much of it, if nobody set
+// GOGC.
+func collectEarly() {
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(cachePercent)
+		debug.SetGCPercent(earlyPercent)
 	}
 }
 

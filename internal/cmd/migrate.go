@@ -149,6 +149,8 @@ func (o *migrateOptions) validateChoices() []error {
 }
 
 func (o *migrateOptions) run(ctx context.Context) error {
+	limitMemory()
+	collectEarly()
 	traces, err := tracing.Start(ctx, tracing.Options{Endpoint: o.tracing, Service: "conversion-operator-migrate", Version: versionText()})
 	if err != nil {
 		return err

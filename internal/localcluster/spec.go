@@ -35,6 +35,7 @@ type spec struct {
 	KubernetesVersion string
 	ControlPlaneOnly  bool
 	Audited           bool // the API server keeps an audit log
+	Restart           bool // components that end are started again
 
 	Port         int // of the API server
 	EtcdPort     int
@@ -52,6 +53,7 @@ func newSpec(o Options, runc string) spec {
 		Runc:              runc,
 		KubernetesVersion: o.KubernetesVersion,
 		Audited:           o.AuditPolicy != "",
+		Restart:           o.Restart,
 		Port:              443,
 		EtcdPort:          2379,
 		EtcdPeerPort:      2380,

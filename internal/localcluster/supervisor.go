@@ -13,6 +13,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -21,6 +22,8 @@ const (
 	// startTimeout bounds a start on a very busy machine; alone it takes
 	// seconds.
 	startTimeout = 3 * time.Minute
+	// restartPause keeps a component that ends at once from being a busy loop.
+	restartPause = time.Second
 	// reportFD is the pipe on which the supervisor tells Up how far it is.
 	reportFD = 3
 )
@@ -41,6 +44,10 @@ type supervisor struct {
 	reports   *os.File
 	// stop ends the cluster for the given reason.
 	stop context.CancelCauseFunc
+	// up tells that everything was started: what ends from then on may start again.
+	up atomic.Bool
+	// ended are the components to start again.
+	ended chan component
 }
 
 // supervise runs the cluster whose spec is in the directory until it is told to
@@ -50,7 +57,7 @@ func supervise(dir string) int {
 	runtime.LockOSThread()
 	syscall.CloseOnExec(reportFD)
 	ctx, stop := context.WithCancelCause(context.Background())
-	v := &supervisor{processes: newProcesses(), reports: os.NewFile(reportFD, "reports"), stop: stop}
+	v := &supervisor{processes: newProcesses(), reports: os.NewFile(reportFD, "reports"), stop: stop, ended: make(chan component)}
 	v.stopOnSignal()
 
 	var err error
@@ -79,6 +86,7 @@ func (v *supervisor) stopOnSignal() {
 }
 
 // run starts everything and then does nothing for as long as nothing happens.
+// Components are started again here, by the thread that they are to live as long as.
 func (v *supervisor) run(ctx context.Context) error {
 	starting, cancel := context.WithTimeoutCause(ctx, startTimeout,
 		fmt.Errorf("gave up after %s", startTimeout))
@@ -86,10 +94,19 @@ func (v *supervisor) run(ctx context.Context) error {
 	if err := v.startAll(starting); err != nil {
 		return err
 	}
+	v.up.Store(v.spec.Restart)
 	v.tell(report{Ready: true})
 	_ = v.reports.Close()
-	<-ctx.Done()
-	return context.Cause(ctx)
+	for {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case c := <-v.ended:
+			if err := v.startComponents(c); err != nil {
+				return err
+			}
+		}
+	}
 }
 
 // startAll starts the components in the order in which they need each other.
@@ -167,7 +184,7 @@ func (v *supervisor) await(ctx context.Context, what string, check func(context.
 }
 
 // startComponents starts components that are to run as long as the cluster: if
-// one ends, the cluster ends with it.
+// one ends, the cluster ends with it, or it is started again.
 func (v *supervisor) startComponents(components ...component) error {
 	for _, c := range components {
 		exited, err := v.launch(c.name, exec.Command(c.name, c.args...)) //nolint:noctx // it runs as long as the cluster
@@ -176,7 +193,13 @@ func (v *supervisor) startComponents(components ...component) error {
 		}
 		go func() {
 			status := <-exited
-			v.stop(fmt.Errorf("%s %s; %s", c.name, describe(status), logTail(v.spec.Dir, c.name)))
+			if !v.up.Load() {
+				v.stop(fmt.Errorf("%s %s; %s", c.name, describe(status), logTail(v.spec.Dir, c.name)))
+				return
+			}
+			_, _ = fmt.Fprintf(os.Stderr, "%s %s; it is started again\n", c.name, describe(status))
+			<-time.After(restartPause)
+			v.ended <- c
 		}()
 	}
 	return nil

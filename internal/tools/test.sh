@@ -1,20 +1,21 @@
 #!/usr/bin/env bash
 # Everything that `make test` promises, one stage after the other, all of them
-# even when one fails, and at the end what each took.
+# even when one fails, and at the end what each took, and what failed once more.
+# What a stage printed is in bin/test/STAGE.log.
 #
 # End-to-end tests run pods. Where that is not possible they are left out, which
 # is said loudly and written to bin/left-out; with CI=true it is a failure.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit
-mkdir -p bin
-rm -f bin/left-out
+rm -rf bin/left-out bin/test
+mkdir -p bin/test
 summary=()
-failed=
+failed=()
 
 stage() {
   local name=$1 start=$SECONDS result=ok
   printf '\n=== %s\n' "$name"
-  "${MAKE:-make}" --no-print-directory "$name" || { result=FAILED failed=1; }
+  "${MAKE:-make}" --no-print-directory "$name" 2>&1 | tee "bin/test/$name.log" || { result=FAILED failed+=("$name"); }
   summary+=("$(printf '%-12s %-8s %5d s' "$name" "$result" $((SECONDS - start)))")
 }
 
@@ -23,9 +24,8 @@ leave_out() {
   summary+=("$(printf '%-12s %-8s' "$1" 'LEFT OUT')")
 }
 
-# Why pods cannot run here, or nothing. A cluster that is not ours has its own.
-no_pods() {
-  [[ ${CLUSTER:-local} == local ]] || return 0
+# Why the local cluster's pods cannot run here, or nothing.
+no_node() {
   if [[ $(uname) != Linux ]]; then
     echo "the local cluster's node needs Linux, and this is $(uname)"
   elif [[ $(id -u) -ne 0 ]]; then
@@ -34,8 +34,10 @@ no_pods() {
 }
 
 for name in lint verify unit promtool fuzz-short browser realworld integration; do stage "$name"; done
-why=$(no_pods)
-if [[ -z $why ]]; then stage e2e; else leave_out e2e "$why"; fi
+why=$(no_node)
+# A cluster that is not ours has pods wherever it is, but its processes are not ours to kill.
+if [[ -z $why || ${CLUSTER:-local} != local ]]; then stage e2e; else leave_out e2e "$why"; fi
+if [[ -z $why ]]; then stage soak-short; else leave_out soak-short "$why"; fi
 
 printf '\n=== summary\n'
 printf '%s\n' "${summary[@]}"
@@ -49,6 +51,14 @@ $(sed 's/^/  ##  /' bin/left-out)
   ##  make test CLUSTER=kind, or make test CLUSTER=current
   ####################################################################
 BLOCK
-  [[ ${CI:-} != true ]] || failed=1
+  [[ ${CI:-} != true ]] || failed+=(left-out)
 fi
-[[ -z $failed ]]
+for name in "${failed[@]}"; do
+  [[ -e bin/test/$name.log ]] || continue
+  printf '\n=== failed: %s\n' "$name"
+  # What a failing test says is behind its name; what else ends a stage is at its end.
+  grep -A 12 -E '^ *--- FAIL|^panic:|DATA RACE|\[(build|setup) failed\]' "bin/test/$name.log" | head -n 80
+  echo '...'
+  tail -n 8 "bin/test/$name.log"
+done
+[[ ${#failed[@]} -eq 0 ]]

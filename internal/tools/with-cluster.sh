@@ -12,6 +12,7 @@
 #   KEEP=1           leave the cluster up
 #   AUDIT_POLICY     a file: a local cluster's API server keeps an audit log by it,
 #                    which the command finds in AUDIT_LOG
+#   RESTART=1        a local cluster starts its components again when they end
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
 name=$1
@@ -40,7 +41,7 @@ local)
   INSIDE="$localcluster exec --name $name --"
   KUBECONFIG=
   trap leave EXIT
-  "$localcluster" up --name "$name" --audit-policy="${AUDIT_POLICY:-}"
+  "$localcluster" up --name "$name" --audit-policy="${AUDIT_POLICY:-}" ${RESTART:+--restart}
   KUBECONFIG=$("$localcluster" kubeconfig --name "$name")
   [[ -z ${AUDIT_POLICY:-} ]] || export AUDIT_LOG=${KUBECONFIG%/*}/log/audit.log
   for archive in "${archives[@]}"; do

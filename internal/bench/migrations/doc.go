@@ -9,6 +9,7 @@
 //	subjects.go    who rewrites: the migrator, Kubernetes itself, and two loops
 //	foreground.go  what another client notices meanwhile
 //	suite.go       what is measured, in order
+//	growth.go      one migration of many objects, as it goes on
 //
 // Before each turn the storage version moves to the other version, so that every
 // object has to be rewritten; after it, the bytes in etcd are looked at. The

@@ -35,7 +35,7 @@ type subject struct {
 
 func (c *cluster) subjects(binary string) []subject {
 	all := []subject{{"conversion-operator migrate", func(ctx context.Context, s setup, version string) (measure.Memory, error) {
-		return c.migrate(ctx, binary, s, version)
+		return c.migrate(ctx, binary, s, version, nil)
 	}}}
 	for _, atOnce := range []int{32, 64} {
 		all = append(all, subject{fmt.Sprintf("patches alone, %d at once", atOnce), func(ctx context.Context, s setup, version string) (measure.Memory, error) {
@@ -48,9 +48,12 @@ func (c *cluster) subjects(binary string) []subject {
 	)
 }
 
+// look is called now and then while a run goes on.
+type look func(ctx context.Context, run string, memory measure.Memory)
+
 // migrate runs the migrator as its Job does, but for the time that writes get to
 // drain, which nobody else waits for here either.
-func (c *cluster) migrate(ctx context.Context, binary string, s setup, version string) (measure.Memory, error) {
+func (c *cluster) migrate(ctx context.Context, binary string, s setup, version string, seen look) (measure.Memory, error) {
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	if err := c.client.Get(ctx, client.ObjectKey{Name: s.definitionName()}, crd); err != nil {
 		return measure.Memory{}, err
@@ -60,10 +63,15 @@ func (c *cluster) migrate(ctx context.Context, binary string, s setup, version s
 	if err := c.client.Create(ctx, checkpoint); err != nil {
 		return measure.Memory{}, err
 	}
-	memory, err := watched(exec.CommandContext(ctx, binary, "migrate", "--settle=0s", "--kubeconfig="+os.Getenv("KUBECONFIG"),
+	command := exec.CommandContext(ctx, binary, "migrate", "--settle=0s", "--kubeconfig="+os.Getenv("KUBECONFIG"),
 		"--run="+run, "--namespace="+namespace, "--checkpoint="+run,
 		"--crd="+crd.Name, "--crd-uid="+string(crd.UID), "--crd-generation="+strconv.FormatInt(crd.Generation, 10),
-		"--group="+s.group, "--version="+version, "--resource="+plural))
+		"--group="+s.group, "--version="+version, "--resource="+plural)
+	memory, err := watched(command, func(memory measure.Memory) {
+		if seen != nil {
+			seen(ctx, run, memory)
+		}
+	})
 	if err != nil {
 		return memory, err
 	}
@@ -78,7 +86,7 @@ func (c *cluster) migrate(ctx context.Context, binary string, s setup, version s
 }
 
 // watched runs a command and looks at its memory until it ends.
-func watched(command *exec.Cmd) (measure.Memory, error) {
+func watched(command *exec.Cmd, seen func(measure.Memory)) (measure.Memory, error) {
 	var said bytes.Buffer
 	command.Stdout, command.Stderr = &said, &said
 	if err := command.Start(); err != nil {
@@ -97,6 +105,7 @@ func watched(command *exec.Cmd) (measure.Memory, error) {
 		case <-time.After(pollPeriod):
 			if memory, err := measure.MemoryOf(command.Process.Pid); err == nil && memory.Peak > 0 {
 				last = memory
+				seen(memory)
 			}
 		}
 	}

@@ -26,10 +26,17 @@ type Options struct {
 	Binary string
 }
 
+// setups are the kinds of conversion that migrations are measured with.
+var setups = []setup{
+	{name: "strategy None", group: "none.example.com"},
+	{name: "rules, in converter pods", group: "rules.example.com", declarative: true},
+}
+
 // suite is one run.
 type suite struct {
 	Options
 	*cluster
+	name     string
 	progress io.Writer
 	rows     []measure.Row
 }
@@ -37,6 +44,19 @@ type suite struct {
 // Run installs the operator in the cluster of the current kubeconfig, and
 // measures. It leaves behind what it made.
 func Run(ctx context.Context, progress io.Writer, options Options) ([]measure.Row, error) {
+	s, err := install(ctx, Suite, progress, options)
+	if err != nil {
+		return nil, err
+	}
+	for _, setup := range setups {
+		if err := s.measure(ctx, setup); err != nil {
+			return nil, fmt.Errorf("%s: %w", setup.name, err)
+		}
+	}
+	return s.rows, nil
+}
+
+func install(ctx context.Context, name string, progress io.Writer, options Options) (*suite, error) {
 	dir, err := story.Root()
 	if err != nil {
 		return nil, err
@@ -45,28 +65,17 @@ func Run(ctx context.Context, progress io.Writer, options Options) ([]measure.Ro
 	if err != nil {
 		return nil, err
 	}
-	s := &suite{Options: options, cluster: c, progress: progress}
+	s := &suite{Options: options, cluster: c, name: name, progress: progress}
 	s.tell("installing the operator")
-	if err := story.Install(ctx, story.NewTeller(io.Discard, dir)); err != nil {
-		return nil, err
-	}
-	for _, setup := range []setup{
-		{name: "strategy None", group: "none.example.com"},
-		{name: "rules, in converter pods", group: "rules.example.com", declarative: true},
-	} {
-		if err := s.measure(ctx, setup); err != nil {
-			return nil, fmt.Errorf("%s: %w", setup.name, err)
-		}
-	}
-	return s.rows, nil
+	return s, story.Install(ctx, story.NewTeller(io.Discard, dir))
 }
 
 func (r *suite) tell(format string, args ...any) {
-	fmt.Fprintf(r.progress, Suite+": "+format+"\n", args...)
+	fmt.Fprintf(r.progress, r.name+": "+format+"\n", args...)
 }
 
 func (r *suite) add(s setup, subject string, value float64, unit string) {
-	r.rows = append(r.rows, measure.Row{Suite: Suite, Case: fmt.Sprintf("%d objects, %s", r.Objects, s.name),
+	r.rows = append(r.rows, measure.Row{Suite: r.name, Case: fmt.Sprintf("%d objects, %s", r.Objects, s.name),
 		Subject: subject, Value: value, Unit: unit})
 }
 

@@ -61,8 +61,9 @@ func upCommand(o *localcluster.Options) *cobra.Command {
 		Long: `Start a cluster and wait until it is ready.
 
 Binaries that are missing are built first. The cluster runs until "down", or
-until its one supervisor process ends, in whatever way. If the start fails, the
-log of the component to blame is shown.`,
+until its one supervisor process ends, in whatever way, or, without --restart,
+any of its components. If the start fails, the log of the component to blame is
+shown.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, cancel := interruptible()
@@ -77,6 +78,7 @@ log of the component to blame is shown.`,
 		},
 	}
 	controlPlaneFlag(cmd, o)
+	cmd.Flags().BoolVar(&o.Restart, "restart", false, "start a component again that ends, instead of ending with it")
 	cmd.Flags().StringVar(&o.AuditPolicy, "audit-policy", "", "file of an audit policy, by which the API server keeps audit.log beside the other logs")
 	return cmd
 }

@@ -8,7 +8,6 @@ package pages
 import (
 	"context"
 	"encoding/base64"
-	"flag"
 	"fmt"
 	"maps"
 	"os"
@@ -26,22 +25,11 @@ import (
 // patience is for an API server on a machine that has much to do.
 const patience = 2 * time.Minute
 
-// atOnce is how many symptoms are played at once. They wait more than they work:
-// for two seconds after it is defined, a kind's objects are not created.
-const atOnce = "8"
-
-func TestMain(m *testing.M) {
-	flag.Parse()
-	if err := flag.Set("test.parallel", atOnce); err != nil {
-		panic(err) // the testing package has that flag
-	}
-	os.Exit(m.Run())
-}
-
 // TestSymptoms has a real API server say what the troubleshooting page says that
 // it says. A block of the page that has a symptom is played on a CronTab with
 // the trouble of that name; the group and the converter of each are its own.
 func TestSymptoms(t *testing.T) {
+	t.Parallel()
 	page, err := Read(filepath.Join("..", "..", ".."), Folder+"/troubleshooting.md")
 	must(t, err)
 	symptoms := map[string]Block{}
@@ -72,6 +60,8 @@ func TestSymptoms(t *testing.T) {
 // cluster is an API server, and what is called on it.
 type cluster struct {
 	kubectl, kubeconfig, samples string
+	// wording is what this version of Kubernetes makes of a text of the page.
+	wording func(string) string
 }
 
 func start(t *testing.T) *cluster {
@@ -83,7 +73,7 @@ func start(t *testing.T) *cluster {
 	environment := &envtest.Environment{}
 	// Reads convert when somebody asks, so that all that is said is said to them.
 	environment.ControlPlane.GetAPIServer().Configure().Set("watch-cache", "false")
-	_, err := environment.Start()
+	config, err := environment.Start()
 	must(t, err)
 	t.Cleanup(func() {
 		if err := environment.Stop(); err != nil {
@@ -94,7 +84,7 @@ func start(t *testing.T) *cluster {
 	must(t, os.WriteFile(kubeconfig, environment.KubeConfig, 0o600))
 	samples, err := filepath.Abs(filepath.Join("..", "..", "..", "config", "samples", "crontab-hostport"))
 	must(t, err)
-	c := &cluster{kubectl: assets, kubeconfig: kubeconfig, samples: samples}
+	c := &cluster{kubectl: assets, kubeconfig: kubeconfig, samples: samples, wording: wordingOf(t, config)}
 	return c
 }
 
@@ -153,7 +143,7 @@ func (c *symptomCase) play(t *testing.T, block Block) {
 func (c *symptomCase) try(t *testing.T, command, answer string) {
 	t.Helper()
 	c.eventually(t, command, func(ctx context.Context) error {
-		return c.player(t, c.folder, &strings.Builder{}).do(ctx, Command{Text: c.own(command), Answer: c.own(answer)})
+		return c.player(t, c.folder, &strings.Builder{}).do(ctx, Command{Text: c.own(command), Answer: c.own(c.wording(answer))})
 	})
 }
 

@@ -1,0 +1,132 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+	"golang.org/x/sys/unix"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/conversion-operator/conversion-operator/internal/pki"
+	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/test/story"
+)
+
+// What goes wrong.
+
+// killProcesses kills processes, which are started again by whoever has started them.
+func (p *player) killProcesses(_ context.Context, s step) error {
+	return signalAll(processNamed(s.Detail), unix.SIGKILL)
+}
+
+// stopProcesses makes processes hang for a while.
+func (p *player) stopProcesses(ctx context.Context, s step) error {
+	pids := processNamed(s.Detail)
+	err := signalAll(pids, unix.SIGSTOP)
+	return errors.Join(err, wait(ctx, seconds(s)), signalAll(pids, unix.SIGCONT))
+}
+
+func seconds(s step) time.Duration { return time.Duration(s.Seconds) * time.Second }
+
+const (
+	managerPods   = "of the manager"
+	converterPods = "of converters"
+	migrationPods = "of migrations"
+)
+
+// deletePods deletes pods without grace, as happens to those of a node that is lost.
+func (p *player) deletePods(ctx context.Context, s step) error {
+	component := map[string]string{
+		managerPods: "manager", converterPods: plan.ConverterComponent, migrationPods: plan.MigrationComponent}[s.Detail]
+	return p.eventually(ctx, "pods are deleted", func(ctx context.Context) error {
+		return p.cluster.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(system),
+			client.MatchingLabels{plan.ComponentLabel: component}, client.GracePeriodSeconds(0))
+	})
+}
+
+// childNames are what somebody deletes who tidies up.
+var childNames = []string{"Deployment", "Service", "serving certificate", "authority", "compiled rules"}
+
+// deleteChild deletes something that the operator made for a policy. It may not be there yet.
+func (p *player) deleteChild(ctx context.Context, s step) error {
+	name := crdOf(s.Subject)
+	named := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: system, Name: name} }
+	if s.Detail == "compiled rules" {
+		return p.eventually(ctx, "compiled rules are deleted", func(ctx context.Context) error {
+			return p.cluster.DeleteAllOf(ctx, &corev1.ConfigMap{}, client.InNamespace(system),
+				client.MatchingLabels{plan.InstanceLabel: plan.ChildName(name)}, client.HasLabels{plan.PlanLabel})
+		})
+	}
+	victim := map[string]client.Object{
+		"Deployment":          &appsv1.Deployment{ObjectMeta: named(plan.ChildName(name))},
+		"Service":             &corev1.Service{ObjectMeta: named(plan.ChildName(name))},
+		"serving certificate": &corev1.Secret{ObjectMeta: named(plan.CertificateName(name))},
+		"authority":           &corev1.Secret{ObjectMeta: named(plan.AuthorityName(name))},
+	}[s.Detail]
+	return p.eventually(ctx, "the "+s.Detail+" is deleted", func(ctx context.Context) error {
+		return client.IgnoreNotFound(p.cluster.Delete(ctx, victim))
+	})
+}
+
+// fillDisk has etcd refuse writes for a while.
+func (p *player) fillDisk(ctx context.Context, s step) error {
+	if err := p.alarm(ctx, etcdserverpb.AlarmRequest_ACTIVATE); err != nil {
+		return err
+	}
+	err := wait(ctx, seconds(s))
+	return errors.Join(err, p.alarm(context.WithoutCancel(ctx), etcdserverpb.AlarmRequest_DEACTIVATE))
+}
+
+func (p *player) alarm(ctx context.Context, action etcdserverpb.AlarmRequest_AlarmAction) error {
+	etcd, err := clientv3.New(clientv3.Config{
+		Endpoints: []string{os.Getenv(story.EndpointVariable)}, DialTimeout: 5 * time.Second, Logger: zap.NewNop()})
+	if err != nil {
+		return err
+	}
+	defer etcd.Close()
+	return p.eventually(ctx, "etcd's alarm changes", func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+		defer cancel()
+		status, err := etcd.Status(ctx, etcd.Endpoints()[0])
+		if err != nil {
+			return err
+		}
+		_, err = etcdserverpb.NewMaintenanceClient(etcd.ActiveConnection()).Alarm(ctx, &etcdserverpb.AlarmRequest{
+			Action: action, MemberID: status.Header.MemberId, Alarm: etcdserverpb.AlarmType_NOSPACE})
+		return err
+	})
+}
+
+// left is how long an aged certificate is valid.
+const left = 2 * time.Minute
+
+// ageCertificate gives converter pods a certificate that is about to end.
+func (p *player) ageCertificate(ctx context.Context, s step) error {
+	name := crdOf(s.Subject)
+	return p.eventually(ctx, "the certificate is replaced", func(ctx context.Context) error {
+		authority, serving := &corev1.Secret{}, &corev1.Secret{}
+		for secret, key := range map[*corev1.Secret]string{authority: plan.AuthorityName(name), serving: plan.CertificateName(name)} {
+			if found, err := p.find(ctx, client.ObjectKey{Namespace: system, Name: key}, secret); !found {
+				return errors.Join(fmt.Errorf("there is no Secret %s", key), err)
+			}
+		}
+		aged, err := pki.IssueLeaf(plan.KeyPair(authority), plan.ServerName(name, system), time.Now(), left)
+		if err != nil {
+			return err
+		}
+		serving.Data[corev1.TLSCertKey], serving.Data[corev1.TLSPrivateKeyKey] = aged.Certificate, aged.Key
+		return p.cluster.Update(ctx, serving)
+	})
+}

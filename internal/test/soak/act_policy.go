@@ -1,0 +1,124 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+)
+
+// What users of policies do.
+
+//go:embed manifests/policy.yaml
+var policyManifest []byte
+
+// applyPolicy applies the policy as it was in the beginning.
+func (p *player) applyPolicy(ctx context.Context, s step) error {
+	policy := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal(policyManifest, &policy.Object); err != nil {
+		return err
+	}
+	policy.SetName(crdOf(s.Subject))
+	return p.eventually(ctx, "the policy is applied", func(ctx context.Context) error {
+		return p.cluster.Apply(ctx, client.ApplyConfigurationFromUnstructured(policy.DeepCopy()), client.FieldOwner("user"), client.ForceOwnership)
+	})
+}
+
+// policyChange is something that a user changes in a policy.
+type policyChange struct {
+	name string
+	spec map[string]any
+}
+
+var changes = []policyChange{
+	{"so that migrations verify everything", inMigration("verify", "Full")},
+	{"so that migrations verify nothing", inMigration("verify", "None")},
+	{"so that migrations write slowly", inMigration("maxWritesPerSecond", 10)},
+	{"so that migrations write as fast as they can", inMigration("maxWritesPerSecond", nil)},
+	{"so that it has one converter pod", inWorkload("replicas", 1)},
+	{"so that it has three converter pods", inWorkload("replicas", 3)},
+	{"so that values are dropped that do not fit", inRules("overflow", "Drop")},
+	{"so that objects are refused that do not fit", inRules("overflow", "Fail")},
+	{"so that certificates are renewed often", inCertificates("duration", "1h0m0s")},
+	{"so that certificates are renewed seldom", inCertificates("duration", nil)},
+}
+
+func inMigration(field string, value any) map[string]any {
+	return map[string]any{"migration": map[string]any{field: value}}
+}
+
+func inWorkload(field string, value any) map[string]any {
+	return map[string]any{"workload": map[string]any{field: value}}
+}
+
+func inRules(field string, value any) map[string]any {
+	return map[string]any{"converter": map[string]any{"declarative": map[string]any{field: value}}}
+}
+
+func inCertificates(field string, value any) map[string]any {
+	return map[string]any{"certificates": map[string]any{"selfManaged": map[string]any{field: value}}}
+}
+
+func changeNames() []string {
+	var names []string
+	for _, change := range changes {
+		names = append(names, change.name)
+	}
+	return names
+}
+
+func (p *player) changePolicy(ctx context.Context, s step) error {
+	for _, change := range changes {
+		if change.name == s.Detail {
+			return p.patchPolicy(ctx, s, change.spec)
+		}
+	}
+	return nil
+}
+
+func (p *player) rotateAuthority(ctx context.Context, s step) error {
+	return p.patchPolicy(ctx, s, inCertificates("rotationTrigger", s.Text))
+}
+
+func (p *player) triggerMigration(ctx context.Context, s step) error {
+	return p.patchPolicy(ctx, s, inMigration("trigger", s.Text))
+}
+
+// pauseMigrations pauses and resumes, as the model has it.
+func (p *player) pauseMigrations(ctx context.Context, s step) error {
+	return p.patchPolicy(ctx, s, inMigration("paused", s.subject().Paused))
+}
+
+// abandonPolicy deletes the policy, and leaves what it made at work.
+func (p *player) abandonPolicy(ctx context.Context, s step) error {
+	if err := p.patchPolicy(ctx, s, map[string]any{"deletionPolicy": string(v1alpha1.DeletionAbandon)}); err != nil {
+		return err
+	}
+	return p.deleteWhole(ctx, &v1alpha1.ConversionPolicy{ObjectMeta: metav1.ObjectMeta{Name: crdOf(s.Subject)}})
+}
+
+// patchPolicy changes fields of the policy's spec.
+func (p *player) patchPolicy(ctx context.Context, s step, spec map[string]any) error {
+	patch, err := mergePatch(spec)
+	if err != nil {
+		return err
+	}
+	policy := &v1alpha1.ConversionPolicy{ObjectMeta: metav1.ObjectMeta{Name: crdOf(s.Subject)}}
+	return p.eventually(ctx, "the policy is changed", func(ctx context.Context) error {
+		return p.cluster.Patch(ctx, policy, client.RawPatch(types.MergePatchType, patch), client.FieldOwner("user"))
+	})
+}
+
+func mergePatch(spec map[string]any) ([]byte, error) {
+	return json.Marshal(map[string]any{"spec": spec})
+}

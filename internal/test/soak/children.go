@@ -1,0 +1,173 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/conversion-operator/conversion-operator/internal/migration"
+	"github.com/conversion-operator/conversion-operator/internal/pki"
+	"github.com/conversion-operator/conversion-operator/internal/plan"
+)
+
+// system is the operator's namespace.
+const system = "conversion-system"
+
+// child is an object that the operator made for a subject.
+type child struct {
+	Kind, Name string
+	// Run is the migration that it belongs to, if it does.
+	Run string
+}
+
+func (c child) String() string { return c.Kind + " " + c.Name }
+
+// childKinds are those of which the operator makes objects, and what Kubernetes
+// makes of them.
+var childKinds = []schema.GroupVersionKind{
+	{Group: "batch", Version: "v1", Kind: "Job"},
+	{Group: "apps", Version: "v1", Kind: "Deployment"},
+	{Group: "policy", Version: "v1", Kind: "PodDisruptionBudget"},
+	{Version: "v1", Kind: "Service"},
+	{Version: "v1", Kind: "ConfigMap"},
+	{Version: "v1", Kind: "Secret"},
+	{Version: "v1", Kind: "ServiceAccount"},
+	{Version: "v1", Kind: "Pod"},
+	{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "Role"},
+	{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "RoleBinding"},
+	{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole"},
+	{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRoleBinding"},
+	{Group: "flowcontrol.apiserver.k8s.io", Version: "v1", Kind: "FlowSchema"},
+}
+
+// observeChildren lists what there is of a subject by its label, in all of the
+// cluster, and what migrations recorded there.
+func (p *player) observeChildren(ctx context.Context, now *seen) error {
+	var records []string
+	for _, kind := range childKinds {
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(kind)
+		err := p.cluster.List(ctx, list, client.MatchingLabels{plan.InstanceLabel: plan.ChildName(crdOf(now.Subject.Name))})
+		if err != nil {
+			return err
+		}
+		for _, item := range list.Items {
+			now.Children = append(now.Children, child{kind.Kind, item.GetName(), item.GetLabels()[plan.RunLabel]})
+			record, found, _ := unstructured.NestedString(item.Object, "data", migration.RecordKey)
+			if found && kind.Kind == "ConfigMap" {
+				records = append(records, record)
+			}
+		}
+	}
+	var err error
+	now.Records, err = sortedRecords(records)
+	return err
+}
+
+// observeMounted reads the certificate in the Secret that converter pods mount.
+func (p *player) observeMounted(ctx context.Context, now *seen) error {
+	secret := &corev1.Secret{}
+	found, err := p.find(ctx, client.ObjectKey{Namespace: system, Name: plan.CertificateName(crdOf(now.Subject.Name))}, secret)
+	if err != nil || !found || len(secret.Data[corev1.TLSCertKey]) == 0 {
+		return err
+	}
+	certificate, err := pki.ParseCertificate(secret.Data[corev1.TLSCertKey])
+	if err != nil {
+		return err
+	}
+	now.Mounted = certificate.NotAfter
+	return nil
+}
+
+// podSeen is a converter pod and the certificate that it serves.
+type podSeen struct {
+	Name     string
+	Ready    bool
+	NotAfter time.Time
+	// Trusted tells that caBundle verifies it, as it was before or after.
+	Trusted bool
+	// Err says why the pod could not be asked.
+	Err string
+}
+
+// observePods asks each converter pod for its certificate, as API servers do, and
+// reads caBundle after it.
+func (p *player) observePods(ctx context.Context, now *seen, before *apiextensionsv1.CustomResourceDefinition) error {
+	pods := &corev1.PodList{}
+	err := p.cluster.List(ctx, pods, client.InNamespace(system), client.MatchingLabels{
+		plan.ComponentLabel: plan.ConverterComponent, plan.InstanceLabel: plan.ChildName(crdOf(now.Subject.Name))})
+	if err != nil || !now.Defined {
+		return err
+	}
+	served := map[string]*x509.Certificate{}
+	for _, pod := range pods.Items {
+		asked := podSeen{Name: pod.Name, Ready: isReady(pod)}
+		if asked.Ready {
+			certificate, err := askPod(ctx, pod.Status.PodIP, plan.ServerName(crdOf(now.Subject.Name), system))
+			if err != nil {
+				asked.Err = err.Error()
+			} else {
+				asked.NotAfter, served[pod.Name] = certificate.NotAfter, certificate
+			}
+		}
+		now.Pods = append(now.Pods, asked)
+	}
+	after := &apiextensionsv1.CustomResourceDefinition{}
+	if _, err := p.find(ctx, client.ObjectKeyFromObject(before), after); err != nil {
+		return err
+	}
+	for i, pod := range now.Pods {
+		certificate := served[pod.Name]
+		now.Pods[i].Trusted = certificate != nil && (verifies(before, certificate) || verifies(after, certificate))
+	}
+	return nil
+}
+
+func isReady(pod corev1.Pod) bool {
+	return pod.DeletionTimestamp == nil && slices.ContainsFunc(pod.Status.Conditions, func(condition corev1.PodCondition) bool {
+		return condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue
+	})
+}
+
+// askPod makes a connection and returns the certificate, unverified.
+func askPod(ctx context.Context, address, serverName string) (*x509.Certificate, error) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	dialer := tls.Dialer{Config: &tls.Config{ServerName: serverName, InsecureSkipVerify: true}} //nolint:gosec // it is verified afterwards, against two bundles
+	connection, err := dialer.DialContext(ctx, "tcp", net.JoinHostPort(address, strconv.Itoa(plan.ContainerPort)))
+	if err != nil {
+		return nil, err
+	}
+	defer connection.Close()
+	over, ok := connection.(*tls.Conn)
+	if !ok || len(over.ConnectionState().PeerCertificates) == 0 {
+		return nil, fmt.Errorf("%s shows no certificate", address)
+	}
+	return over.ConnectionState().PeerCertificates[0], nil
+}
+
+// verifies reports whether API servers accept a certificate by the definition.
+func verifies(crd *apiextensionsv1.CustomResourceDefinition, certificate *x509.Certificate) bool {
+	webhook := webhookOf(crd)
+	if webhook == nil {
+		return false
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(webhook.CABundle)
+	_, err := certificate.Verify(x509.VerifyOptions{Roots: roots, DNSName: plan.ServerName(crd.Name, system)})
+	return err == nil
+}

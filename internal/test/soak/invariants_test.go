@@ -1,0 +1,251 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/migration"
+	"github.com/conversion-operator/conversion-operator/internal/plan"
+)
+
+// healthy is an observation in which nothing is wrong: one object, written at v1,
+// stored at v1beta1, after a migration.
+func healthy() seen {
+	object := record{HostPort: "host:80", Note: "note"}
+	policy := &v1alpha1.ConversionPolicy{}
+	policy.Generation = 2
+	policy.Status = v1alpha1.ConversionPolicyStatus{
+		ObservedGeneration: 2,
+		CRD:                &v1alpha1.CRDStatus{UID: "uid", Generation: 5},
+		Conditions:         []metav1.Condition{{Type: v1alpha1.ReadyCondition, Status: metav1.ConditionTrue}},
+		Migration:          &v1alpha1.MigrationStatus{Run: "run", State: v1alpha1.MigrationSucceeded},
+		Evidence:           &v1alpha1.StorageEvidence{CRDUID: "uid", CRDGeneration: 5, StorageVersion: hub},
+		Versions:           []v1alpha1.VersionStatus{{Name: hub}, {Name: joined, SafeToRemove: true}},
+	}
+	now := seen{
+		Time:    time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC),
+		Subject: subject{Name: "a", Exists: true, Policy: true, Versions: []string{hub, joined}, Served: []string{hub, joined}, Storage: hub},
+		Objects: map[string]entry{"job": {Record: object, Labels: map[string]string{"client": "in-v1"}, WrittenAt: joined}},
+		Defined: true, Armed: true, UID: "uid", Generation: 5, Storage: hub,
+		Listed: []string{hub}, ListedAfter: []string{hub},
+		Policy:   policy,
+		Records:  []migration.Record{{CRDUID: "uid", State: migration.StateCompleted}},
+		Children: []child{{"Secret", "a-tls", ""}, {"Job", "a-migrate-run", "run"}},
+		Stored:   map[string]string{"job": hub},
+		Reads:    map[string]map[string]read{},
+		Mounted:  time.Date(2031, 1, 1, 0, 0, 0, 0, time.UTC),
+		Pods:     []podSeen{{Name: "pod", Ready: true, NotAfter: time.Date(2031, 1, 1, 0, 0, 0, 0, time.UTC), Trusted: true}},
+	}
+	for _, version := range now.Subject.Served {
+		now.Reads[version] = map[string]read{"job": {Spec: object.spec(version), Labels: map[string]string{"client": "in-v1"}}}
+	}
+	return now
+}
+
+func TestNothingIsWrongWithWhatIsHealthy(t *testing.T) {
+	now := map[string]seen{"a": healthy()}
+	for _, always := range []bool{true, false} {
+		if wrong := check(invariants, always, now, now); len(wrong) > 0 {
+			t.Errorf("violated: %q", wrong)
+		}
+	}
+	gone := map[string]seen{"a": {Subject: subject{Name: "a"}}}
+	for _, always := range []bool{true, false} {
+		if wrong := check(invariants, always, gone, gone); len(wrong) > 0 {
+			t.Errorf("violated where there is nothing: %q", wrong)
+		}
+	}
+}
+
+// TestInvariantsFail spoils one thing at a time. Each invariant has a case, and
+// only the named one may complain.
+func TestInvariantsFail(t *testing.T) {
+	cases := []struct {
+		invariant, says string
+		spoil           func(now, before *seen)
+	}{
+		{"what is read is what was written", "is read at v1 as", func(now, _ *seen) {
+			now.Reads[joined]["job"] = read{Spec: map[string]any{"hostPort": "host:80"}, Labels: now.Objects["job"].Labels}
+		}},
+		{"what is read is what was written", "has the labels map[]", func(now, _ *seen) {
+			now.Reads[hub]["job"] = read{Spec: now.Reads[hub]["job"].Spec}
+		}},
+		{"etcd has the objects that were written, and no others", "etcd has []", func(now, _ *seen) {
+			now.Stored = nil
+		}},
+		{"etcd has the objects that were written, and no others", "etcd has [job other]", func(now, _ *seen) {
+			now.Stored["other"] = hub
+		}},
+		{"stored bytes are at listed versions", "job is stored at v2", func(now, _ *seen) {
+			now.Stored["job"] = nested
+			now.Policy.Status.Evidence.StorageVersion = nested
+		}},
+		{"storedVersions is pruned with evidence", "[v1] went from", func(now, before *seen) {
+			before.Listed = []string{hub, joined}
+			now.Policy.Status.Evidence, now.Records = nil, nil
+		}},
+		{"storedVersions is pruned with evidence", "[v1] went from", func(now, before *seen) {
+			before.Listed = []string{hub, joined}
+			now.Policy.Status.Evidence, now.Records[0].Failed = nil, 1
+		}},
+		{"storedVersions is pruned with evidence", "[v1] went from", func(now, before *seen) {
+			before.Listed = []string{hub, joined}
+			now.Policy.Status.Evidence, now.Records[0].State = nil, migration.StateRunning
+		}},
+		{"what the status says of stored bytes is true", "the evidence says that all are at v1beta1", func(now, _ *seen) {
+			now.Stored["job"], now.Listed = joined, []string{hub, joined}
+			now.Policy.Status.Versions = nil
+		}},
+		{"what the status says of stored bytes is true", "calls safe to remove", func(now, _ *seen) {
+			now.Stored["job"], now.Listed = joined, []string{hub, joined}
+			now.Policy.Status.Evidence = nil
+		}},
+		{"converter pods serve certificates that are valid and trusted", "that ended at", func(now, _ *seen) {
+			now.Pods[0].NotAfter, now.Subject.Policy = now.Time.Add(-time.Second), false
+		}},
+		{"converter pods serve certificates that are valid and trusted", "does not verify", func(now, _ *seen) {
+			now.Pods[0].Trusted = false
+		}},
+		{"every object is readable in every served version", "job at v1: refused", func(now, _ *seen) {
+			now.Reads[joined]["job"] = read{Err: "refused"}
+		}},
+		{"every object is readable in every served version", "job at v1:", func(now, _ *seen) {
+			delete(now.Reads, joined)
+		}},
+		{"the policy is ready, or says that it is paused", "there is no policy", func(now, _ *seen) {
+			now.Policy, now.Children = nil, nil
+		}},
+		{"the policy is ready, or says that it is paused", "not of the policy's generation", func(now, _ *seen) {
+			now.Policy.Generation++
+		}},
+		{"the policy is ready, or says that it is paused", "not of the definition's generation", func(now, _ *seen) {
+			now.Policy.Status.CRD.Generation--
+		}},
+		{"the policy is ready, or says that it is paused", "Ready is False, WebhookUnavailable: why", func(now, _ *seen) {
+			now.Policy.Status.Conditions[0] = metav1.Condition{
+				Type: v1alpha1.ReadyCondition, Status: metav1.ConditionFalse, Reason: "WebhookUnavailable", Message: "why"}
+		}},
+		{"the policy is ready, or says that it is paused", "there is no condition", func(now, _ *seen) {
+			now.Policy.Status.Conditions = nil
+		}},
+		{"certificates are renewed in time", "that pods mount ends at", func(now, _ *seen) {
+			now.Mounted = now.Time.Add(time.Minute)
+		}},
+		{"certificates are renewed in time", "that pod pod serves ends at", func(now, _ *seen) {
+			now.Pods[0].NotAfter = now.Time.Add(time.Minute)
+		}},
+		{"nothing is left of what is over", "Role a: no migration goes on", func(now, _ *seen) {
+			now.Children = []child{{"Role", plan.MigrationRightsName(crdOf("a")), ""}}
+			now.Children[0].Name = plan.MigrationRightsName(crdOf("a"))
+		}},
+		{"nothing is left of what is over", "Job old: that migration is over", func(now, _ *seen) {
+			now.Children = append(now.Children, child{"Job", "old", "old"})
+		}},
+		{"nothing is left of what is over", "Secret a-tls: its policy and its definition are gone", func(now, _ *seen) {
+			*now = seen{Subject: subject{Name: "a"}, Children: now.Children[:1]}
+		}},
+	}
+	failed := map[string]bool{}
+	for _, test := range cases {
+		t.Run(test.invariant+"/"+test.says, func(t *testing.T) {
+			now, before := healthy(), healthy()
+			test.spoil(&now, &before)
+			for _, each := range invariants {
+				wrong := each.violated(now, before)
+				if each.name != test.invariant {
+					if len(wrong) > 0 {
+						t.Errorf("%s is violated too: %q", each.name, wrong)
+					}
+					continue
+				}
+				says := strings.ReplaceAll(strings.Join(wrong, "\n"), plan.MigrationRightsName(crdOf("a")), "a")
+				if len(wrong) != 1 || !strings.Contains(says, test.says) {
+					t.Errorf("%s says %q, want something with %q", each.name, wrong, test.says)
+				}
+				failed[each.name] = true
+			}
+		})
+	}
+	for _, each := range invariants {
+		if !failed[each.name] {
+			t.Errorf("no case violates %q", each.name)
+		}
+	}
+}
+
+// TestWhatMayBe is what invariants must not take for wrong.
+func TestWhatMayBe(t *testing.T) {
+	cases := map[string]func(now, before *seen){
+		"a read fails while things are killed": func(now, _ *seen) { now.Reads[joined]["job"] = read{Err: "refused"} },
+		"a version is pruned, and the status does not say so yet": func(now, before *seen) {
+			before.Listed, now.Policy.Status.Evidence = []string{hub, joined}, nil
+		},
+		"a version is pruned and added again while etcd is read": func(now, _ *seen) {
+			now.Stored["job"], now.ListedAfter = joined, []string{hub, joined}
+			now.Policy.Status.Evidence, now.Policy.Status.Versions = nil, nil
+		},
+		"evidence is of an older generation": func(now, _ *seen) {
+			now.Stored["job"], now.Listed, now.Generation = joined, []string{hub, joined}, 6
+		},
+		"a pod that is not ready serves anything": func(now, _ *seen) {
+			now.Pods[0] = podSeen{Name: "pod", NotAfter: now.Time.Add(-time.Hour)}
+		},
+	}
+	for name, change := range cases {
+		t.Run(name, func(t *testing.T) {
+			now, before := healthy(), healthy()
+			change(&now, &before)
+			if wrong := check(invariants, true, map[string]seen{"a": now}, map[string]seen{"a": before}); len(wrong) > 0 {
+				t.Errorf("violated: %q", wrong)
+			}
+		})
+	}
+}
+
+func TestPausedIsAsGoodAsReady(t *testing.T) {
+	now := healthy()
+	now.Policy.Status.Conditions = []metav1.Condition{
+		{Type: v1alpha1.ReadyCondition, Status: metav1.ConditionFalse},
+		{Type: v1alpha1.StorageMigratedCondition, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonMigrationPaused},
+	}
+	if wrong := notReady(now, now); len(wrong) != 1 {
+		t.Errorf("nobody paused it, and this is said: %q", wrong)
+	}
+	now.Subject.Paused = true
+	if wrong := notReady(now, now); len(wrong) != 0 {
+		t.Errorf("it is paused, and this is said: %q", wrong)
+	}
+}
+
+func TestProcessesAreFoundByTheirCommand(t *testing.T) {
+	cases := map[string][]string{
+		"etcd\x00--data-dir=/x\x00":                             {"etcd"},
+		"kube-apiserver\x00--etcd-servers=x\x00":                {"kube-apiserver"},
+		"/conversion-operator\x00manager\x00--leader-elect\x00": {"one manager", "all managers"},
+		"/conversion-operator\x00serve\x00":                     {"one converter", "all converters"},
+		"/conversion-operator\x00migrate\x00":                   {"all migrations"},
+		"containerd\x00--config=x\x00":                          {"containerd"},
+		"containerd-shim-runc-v2\x00-id\x00":                    nil,
+		"bash\x00-c\x00etcd\x00":                                nil,
+		"":                                                      nil,
+	}
+	for line, want := range cases {
+		var got []string
+		for _, each := range targets {
+			if each.matches([]byte(line)) {
+				got = append(got, each.name)
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%q is taken for %q, want %q", line, got, want)
+		}
+	}
+}

@@ -1,0 +1,104 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/dynamic"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/config"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/test/story"
+)
+
+func main() {
+	lasts := flag.Duration("time", time.Hour, "how long steps are played; the last is played to its end")
+	seed := flag.Uint64("seed", uint64(time.Now().UnixNano()), "makes the sequence: the same seed, the same steps") //nolint:gosec // any number will do
+	list := flag.Int("list", 0, "print so many steps of the sequence and play none")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, os.Stdout, *seed, *lasts, *list)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, out io.Writer, seed uint64, lasts time.Duration, list int) error {
+	steps := newSequence(seed)
+	for range list {
+		fmt.Fprintln(out, steps.next())
+	}
+	if list > 0 {
+		return nil
+	}
+	p, err := newPlayer(out)
+	if err != nil {
+		return err
+	}
+	if err := story.Install(ctx, story.NewTeller(out, p.dir)); err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "\nseed %d, for %s\n", seed, lasts)
+	start := time.Now()
+	if err := p.play(ctx, steps, start.Add(lasts)); err != nil {
+		return p.explain(seed, err)
+	}
+	fmt.Fprintf(out, "seed %d: %d steps in %s, %d reads meanwhile, and every invariant held\n",
+		seed, len(p.played), time.Since(start).Round(time.Second), p.reads)
+	return nil
+}
+
+// explain says what was violated, and how to come there again.
+func (p *player) explain(seed uint64, violated error) error {
+	var sequence strings.Builder
+	for _, s := range p.played {
+		fmt.Fprintln(&sequence, s)
+	}
+	return fmt.Errorf("\nthe steps so far:\n%s\nFAILED with seed %d in step %d (make soak SOAKSEED=%d plays it again):\n%w",
+		&sequence, seed, len(p.played), seed, violated)
+}
+
+// requestTimeout bounds requests to an API server that hangs.
+const requestTimeout = 15 * time.Second
+
+func newPlayer(out io.Writer) (*player, error) {
+	root, err := story.Root()
+	if err != nil {
+		return nil, err
+	}
+	kubeconfig, err := config.GetConfig()
+	if err != nil {
+		return nil, err
+	}
+	kubeconfig.QPS, kubeconfig.Timeout = -1, requestTimeout
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, v1alpha1.AddToScheme,
+	} {
+		if err := add(scheme); err != nil {
+			return nil, err
+		}
+	}
+	p := &player{out: out, dir: root, ledger: newLedger(), last: map[string]seen{}}
+	if p.dynamic, err = dynamic.NewForConfig(kubeconfig); err != nil {
+		return nil, err
+	}
+	p.cluster, err = client.New(kubeconfig, client.Options{Scheme: scheme})
+	return p, err
+}

@@ -1,0 +1,203 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/crds"
+	"github.com/conversion-operator/conversion-operator/internal/migration"
+	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/test/story"
+)
+
+// seen is what was observed of a subject, and what is expected of it.
+type seen struct {
+	Time    time.Time
+	Subject subject
+	// Objects are what clients have written.
+	Objects map[string]entry
+
+	// Defined tells that there is a CustomResourceDefinition, and Armed that it
+	// converts through the operator's converter.
+	Defined, Armed bool
+	UID            types.UID
+	Generation     int64
+	Storage        string
+	// Listed is status.storedVersions before all else was read, ListedAfter after it.
+	Listed, ListedAfter []string
+	Policy              *v1alpha1.ConversionPolicy
+	Records             []migration.Record
+	Children            []child
+	// Stored are the versions of the bytes in etcd, by name.
+	Stored map[string]string
+	// Reads are by version and name.
+	Reads map[string]map[string]read
+	Pods  []podSeen
+	// Mounted is the end of the certificate that pods mount; zero without one.
+	Mounted time.Time
+}
+
+// read is what a client got for an object.
+type read struct {
+	Spec   map[string]any
+	Labels map[string]string
+	Err    string
+}
+
+// observe looks at all subjects. An error tells that the cluster could not be asked.
+func (p *player) observe(ctx context.Context) (map[string]seen, error) {
+	all := map[string]seen{}
+	for _, s := range p.subjects {
+		now := seen{Time: time.Now(), Subject: s, Objects: p.ledger.all(s.Name)}
+		before := &apiextensionsv1.CustomResourceDefinition{}
+		defined, err := p.find(ctx, client.ObjectKey{Name: crdOf(s.Name)}, before)
+		if err != nil {
+			return nil, err
+		}
+		if now.Defined = defined; defined {
+			now.UID, now.Generation, now.Listed = before.UID, before.Generation, before.Status.StoredVersions
+			now.Storage, now.Armed = crds.StorageVersion(before), converts(before)
+		}
+		// The policy before the bytes that it speaks of.
+		for _, look := range []func(context.Context, *seen) error{p.observePolicy, p.observeChildren, p.observeMounted, p.observeBytes, p.observeReads} {
+			if err := look(ctx, &now); err != nil {
+				return nil, fmt.Errorf("observe %s: %w", s.Name, err)
+			}
+		}
+		if err := p.observePods(ctx, &now, before); err != nil {
+			return nil, fmt.Errorf("observe converter pods of %s: %w", s.Name, err)
+		}
+		all[s.Name] = now
+	}
+	return all, nil
+}
+
+// find reads an object that may not exist.
+func (p *player) find(ctx context.Context, key client.ObjectKey, object client.Object) (bool, error) {
+	err := p.cluster.Get(ctx, key, object)
+	return err == nil, client.IgnoreNotFound(err)
+}
+
+// converts reports whether a definition converts through the operator's converter.
+func converts(crd *apiextensionsv1.CustomResourceDefinition) bool {
+	webhook := webhookOf(crd)
+	return webhook != nil && webhook.Service != nil && webhook.Service.Name == plan.ChildName(crd.Name)
+}
+
+// webhookOf is where a definition sends conversions, or nil.
+func webhookOf(crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.WebhookClientConfig {
+	if crd.Spec.Conversion == nil || crd.Spec.Conversion.Webhook == nil {
+		return nil
+	}
+	return crd.Spec.Conversion.Webhook.ClientConfig
+}
+
+func (p *player) observePolicy(ctx context.Context, now *seen) error {
+	policy := &v1alpha1.ConversionPolicy{}
+	found, err := p.find(ctx, client.ObjectKey{Name: crdOf(now.Subject.Name)}, policy)
+	if found {
+		now.Policy = policy
+	}
+	return err
+}
+
+// observeBytes reads etcd, and storedVersions after it.
+func (p *player) observeBytes(ctx context.Context, now *seen) error {
+	stored, err := story.ReadStored(ctx, now.Subject.group(), "crontabs")
+	if err != nil {
+		return err
+	}
+	now.Stored = map[string]string{}
+	for key, text := range stored.Bytes {
+		object := &metav1.PartialObjectMetadata{}
+		if err := json.Unmarshal([]byte(text), object); err != nil {
+			return err
+		}
+		_, version, _ := strings.Cut(object.APIVersion, "/")
+		now.Stored[strings.TrimPrefix(key, story.Namespace+"/")] = version
+	}
+	after := &apiextensionsv1.CustomResourceDefinition{}
+	if _, err := p.find(ctx, client.ObjectKey{Name: crdOf(now.Subject.Name)}, after); err != nil {
+		return err
+	}
+	now.ListedAfter = after.Status.StoredVersions
+	return nil
+}
+
+// readers read at the same time.
+const readers = 8
+
+// observeReads reads every object in every served version, and each version as a
+// list. Where the list fails, nothing else is asked of that version.
+func (p *player) observeReads(ctx context.Context, now *seen) error {
+	now.Reads = map[string]map[string]read{}
+	for _, version := range now.Subject.Served {
+		names := sortedKeys(now.Objects)
+		reads := make([]read, len(names))
+		objects := p.objects(now.Subject.Name, version)
+		list, err := objects.List(ctx, metav1.ListOptions{})
+		switch {
+		case err != nil:
+			for i := range reads {
+				reads[i].Err = err.Error()
+			}
+		case len(list.Items) != len(names):
+			return fmt.Errorf("a list at %s has %d objects, want %d", version, len(list.Items), len(names))
+		default:
+			parallel := errgroup.Group{}
+			parallel.SetLimit(readers)
+			for i, name := range names {
+				parallel.Go(func() error {
+					object, err := objects.Get(ctx, name, metav1.GetOptions{})
+					reads[i] = asRead(object, err)
+					return nil
+				})
+			}
+			_ = parallel.Wait()
+		}
+		now.Reads[version] = map[string]read{}
+		for i, name := range names {
+			now.Reads[version][name] = reads[i]
+		}
+	}
+	return nil
+}
+
+func asRead(object *unstructured.Unstructured, err error) read {
+	if err != nil {
+		return read{Err: err.Error()}
+	}
+	spec, _, err := unstructured.NestedMap(object.Object, "spec")
+	if err != nil {
+		return read{Err: err.Error()}
+	}
+	return read{Spec: spec, Labels: object.GetLabels()}
+}
+
+// sortedRecords reads what migrations recorded of themselves.
+func sortedRecords(texts []string) ([]migration.Record, error) {
+	var records []migration.Record
+	for _, text := range slices.Sorted(slices.Values(texts)) {
+		record, err := migration.ParseRecord([]byte(text))
+		if err != nil {
+			return nil, err
+		}
+		records = append(records, record)
+	}
+	return records, nil
+}

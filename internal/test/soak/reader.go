@@ -1,0 +1,91 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// readPause makes a reader an ordinary client rather than a load test.
+const readPause = 20 * time.Millisecond
+
+// reader reads, all the while that a step lasts, objects that nobody writes
+// meanwhile. A read may fail; what it gives may not differ.
+type reader struct {
+	stop context.CancelFunc
+	end  chan error
+}
+
+// reading is an object that is read at a version, and what it must be.
+type reading struct {
+	subject, name, version string
+	want                   entry
+}
+
+func (p *player) startReader(ctx context.Context, s step, before []subject) *reader {
+	ctx, stop := context.WithCancel(ctx)
+	r := &reader{stop: stop, end: make(chan error, 1)}
+	all := p.readings(s, before)
+	go func() { r.end <- p.readAll(ctx, all) }()
+	return r
+}
+
+// finish stops the reader and returns the first read that gave what it must not.
+func (r *reader) finish() error {
+	r.stop()
+	return <-r.end
+}
+
+// readings are the objects that the step leaves alone, in the versions that are
+// served before and after it.
+func (p *player) readings(s step, before []subject) []reading {
+	written := map[string]bool{}
+	for _, w := range s.Writes {
+		written[w.Subject+"/"+w.Name] = true
+	}
+	var all []reading
+	for i, after := range s.After {
+		if i >= len(before) || kindNamed(s.Kind).alone && s.Subject == after.Name {
+			continue
+		}
+		for name, want := range p.ledger.all(after.Name) {
+			for _, version := range after.Served {
+				if !written[after.Name+"/"+name] && slices.Contains(before[i].Served, version) {
+					all = append(all, reading{after.Name, name, version, want})
+				}
+			}
+		}
+	}
+	return all
+}
+
+func (p *player) readAll(ctx context.Context, all []reading) error {
+	for len(all) > 0 {
+		for _, each := range all {
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-time.After(readPause):
+			}
+			object, err := p.objects(each.subject, each.version).Get(ctx, each.name, metav1.GetOptions{})
+			if err != nil {
+				continue
+			}
+			p.reads++
+			now := seen{
+				Objects: map[string]entry{each.name: each.want},
+				Reads:   map[string]map[string]read{each.version: {each.name: asRead(object, nil)}},
+			}
+			for _, wrong := range readsDiffer(now, seen{}) {
+				return fmt.Errorf("a client that read while the step went on: %s: %s", each.subject, wrong)
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,120 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/yaml"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/conversion"
+)
+
+// TestRecordsAreWhatTheRulesMake: the model of objects is written without the
+// operator's code, and comes to the same as its converter by the policy of the
+// run, over the writes of a long sequence.
+func TestRecordsAreWhatTheRulesMake(t *testing.T) {
+	converter := converterOfTheRun(t)
+	objects, records, compared := map[string][]byte{}, map[string]record{}, 0
+	for _, s := range stepsOf(3, 400) {
+		for _, w := range s.Writes {
+			key := w.Subject + "/" + w.Name
+			switch w.Do {
+			case deleteObject:
+				delete(objects, key)
+				delete(records, key)
+			case putObject:
+				records[key] = records[key].overwritten(w.Version, w.Record)
+				objects[key] = replaced(t, converter, objects[key], w.Version, records[key])
+			case labelObject:
+			}
+			if objects[key] == nil {
+				continue
+			}
+			for _, version := range versions {
+				compared++
+				if diff := cmp.Diff(records[key].spec(version), specOf(t, convert(t, converter, objects[key], version))); diff != "" {
+					t.Fatalf("step %d, %s, written at %s, is not at %s what it should be (-want +got):\n%s", s.Number, key, w.Version, version, diff)
+				}
+			}
+		}
+	}
+	if compared < 1000 {
+		t.Errorf("%d comparisons: the sequence writes next to nothing", compared)
+	}
+}
+
+func converterOfTheRun(t *testing.T) *conversion.Converter {
+	t.Helper()
+	all := subject{Name: "a", Versions: versions, Served: versions, Storage: hub}
+	manifest, err := definitionOf(all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	crd, policy := &apiextensionsv1.CustomResourceDefinition{}, &v1alpha1.ConversionPolicy{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(manifest.Object, crd); err != nil {
+		t.Fatal(err)
+	}
+	if err := yaml.UnmarshalStrict(policyManifest, policy); err != nil {
+		t.Fatal(err)
+	}
+	compiled := conversion.Compile(crd, policy.Spec.Converter.Declarative)
+	if compiled.Plan == nil {
+		t.Fatalf("the policy does not fit the definition: %+v", compiled)
+	}
+	converter, err := conversion.NewConverter(compiled.Plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return converter
+}
+
+// replaced is an object after a client has read it at a version and put another
+// spec in its place.
+func replaced(t *testing.T, converter *conversion.Converter, stored []byte, version string, by record) []byte {
+	t.Helper()
+	object := map[string]any{"apiVersion": groupOf("a") + "/" + version, "kind": "CronTab", "metadata": map[string]any{"name": "x"}}
+	if stored != nil {
+		object = decoded(t, convert(t, converter, stored, version))
+	}
+	object["spec"] = by.spec(version)
+	text, err := json.Marshal(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+func convert(t *testing.T, converter *conversion.Converter, object []byte, version string) []byte {
+	t.Helper()
+	converted, err := converter.Convert(nil, object, version)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return converted
+}
+
+func decoded(t *testing.T, text []byte) map[string]any {
+	t.Helper()
+	object := &unstructured.Unstructured{}
+	if err := object.UnmarshalJSON(text); err != nil {
+		t.Fatal(err)
+	}
+	return object.Object
+}
+
+func specOf(t *testing.T, text []byte) map[string]any {
+	t.Helper()
+	spec, ok := decoded(t, text)["spec"].(map[string]any)
+	if !ok {
+		t.Fatalf("no spec in %s", text)
+	}
+	return spec
+}

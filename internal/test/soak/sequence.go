@@ -1,0 +1,205 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+)
+
+const (
+	// hurriesAtMost is how many steps may follow each other without waiting.
+	hurriesAtMost = 3
+	// clientsAtMost write at the same time.
+	clientsAtMost = 4
+	// objectNames is how many objects a subject can have.
+	objectNames = 24
+)
+
+// sequence makes steps, the same ones for the same seed.
+type sequence struct {
+	random  *rand.Rand
+	world   *world
+	number  int
+	hurries int
+}
+
+func newSequence(seed uint64) *sequence {
+	return &sequence{random: rand.New(rand.NewPCG(seed, seed)), world: newWorld()} //nolint:gosec // it is to be foreseen
+}
+
+// choice is a step that is possible.
+type choice struct {
+	kind    kind
+	subject *subject
+	details []string
+}
+
+// next makes the step that follows.
+func (q *sequence) next() step {
+	chosen := q.choose()
+	s := q.begin(chosen.kind.name)
+	s.Detail = pick(q.random, chosen.details)
+	before := map[string]*subject{}
+	for _, each := range q.world.Subjects {
+		before[each.Name] = each.clone()
+	}
+	if chosen.subject != nil {
+		s.Subject = chosen.subject.Name
+		if chosen.kind.then != nil {
+			chosen.kind.then(chosen.subject, s.Detail)
+		}
+	}
+	if chosen.kind.lasts {
+		s.Seconds = 2 + q.random.IntN(8)
+	}
+	s.Writes = q.writes(before, chosen.kind.alone)
+	s.Waits = chosen.kind.toRest || q.hurries >= hurriesAtMost || q.random.IntN(100) < 60
+	q.hurries++
+	if s.Waits {
+		q.hurries = 0
+	}
+	q.world.Rests = s.Waits
+	s.After = q.world.subjects()
+	return s
+}
+
+// begin numbers a step.
+func (q *sequence) begin(kind string) step {
+	q.number++
+	return step{Number: q.number, Kind: kind, Text: fmt.Sprintf("step %d", q.number)}
+}
+
+// finish are the steps after which nothing is left.
+func (q *sequence) finish() []step {
+	var steps []step
+	for _, subject := range q.world.Subjects {
+		var names []string
+		switch {
+		case !subject.Exists:
+		case !subject.Policy:
+			names = []string{"adopt", "end"}
+		default:
+			names = []string{"end"}
+		}
+		for _, name := range names {
+			s := q.begin(name)
+			kindNamed(name).then(subject, "")
+			s.Subject, s.Waits, s.After = subject.Name, true, q.world.subjects()
+			steps = append(steps, s)
+		}
+	}
+	return steps
+}
+
+// choose draws by the weights of what is possible.
+func (q *sequence) choose() choice {
+	var possible []choice
+	sum := 0
+	for _, k := range kinds {
+		if k.fromRest && !q.world.Rests {
+			continue
+		}
+		for _, s := range q.affected(k) {
+			if details := k.details(s); len(details) > 0 {
+				possible = append(possible, choice{k, s, details})
+				sum += k.weight
+			}
+		}
+	}
+	drawn := q.random.IntN(sum)
+	for _, each := range possible {
+		if drawn -= each.kind.weight; drawn < 0 {
+			return each
+		}
+	}
+	return possible[len(possible)-1]
+}
+
+// affected are the subjects that a kind can happen to.
+func (q *sequence) affected(k kind) []*subject {
+	if k.cluster {
+		return []*subject{nil}
+	}
+	return q.world.Subjects
+}
+
+// writes draws what clients do meanwhile, in versions that are served before and
+// after the step. An object has one client that puts or deletes it at most, and any
+// number that give it labels unless it is deleted.
+func (q *sequence) writes(before map[string]*subject, nobody bool) []write {
+	if nobody {
+		return nil
+	}
+	var writes []write
+	owned, named := map[string]bool{}, map[string]bool{}
+	for client := range q.random.IntN(clientsAtMost + 1) {
+		for range 1 + q.random.IntN(3) {
+			w, possible := q.write(client, before)
+			object := w.Subject + "/" + w.Name
+			switch {
+			case !possible:
+				continue
+			case w.Do == labelObject && owned[object+" deleted"], w.Do != labelObject && owned[object], w.Do == deleteObject && named[object]:
+				continue
+			case w.Do == labelObject:
+				if named[object+w.Label] {
+					continue
+				}
+				named[object+w.Label] = true
+			default:
+				owned[object] = true
+			}
+			named[object] = true
+			owned[object+" deleted"] = w.Do == deleteObject
+			writes = append(writes, w)
+		}
+	}
+	return writes
+}
+
+func (q *sequence) write(client int, before map[string]*subject) (write, bool) {
+	s := pick(q.random, q.world.Subjects)
+	was := before[s.Name]
+	usable := slices.DeleteFunc(slices.Clone(s.Served), func(version string) bool { return !slices.Contains(was.Served, version) })
+	if len(usable) == 0 {
+		return write{}, false
+	}
+	w := write{Client: client, Subject: s.Name, Version: pick(q.random, usable), Label: fmt.Sprintf("client-%d", client)}
+	w.Name = fmt.Sprintf("job-%02d", q.random.IntN(objectNames))
+	w.Do = pick(q.random, doings)
+	if w.Do == putObject {
+		w.Record = q.record(w.Version)
+	}
+	return w, true
+}
+
+// doings are what clients do, by how often.
+var doings = []writeKind{putObject, putObject, putObject, putObject, labelObject, labelObject, labelObject, deleteObject}
+
+// record draws what an object is to say.
+func (q *sequence) record(version string) record {
+	r := record{HostPort: fmt.Sprintf("host-%d.example.com:%d", q.random.IntN(100), 1+q.random.IntN(65535))}
+	if version == joined && q.random.IntN(5) == 0 {
+		r.HostPort = fmt.Sprintf("host-%d.example.com", q.random.IntN(100))
+	}
+	r.Replicas = q.random.Int64N(4)
+	if q.random.IntN(2) == 0 {
+		r.Note = fmt.Sprintf("note %d: ü, \"quotes\" and / slashes ~", q.random.IntN(1000))
+	}
+	for range q.random.IntN(3) {
+		r.Tags = append(r.Tags, fmt.Sprintf("tag-%d", q.random.IntN(10)))
+	}
+	if q.random.IntN(2) == 0 {
+		r.Timeout = 1<<53 + 1 + q.random.Int64N(1000) // more than a float64 can tell apart
+	}
+	return r
+}
+
+func pick[T any](random *rand.Rand, from []T) T { return from[random.IntN(len(from))] }
+
+// sortedKeys are the keys of a map, in a fixed order.
+func sortedKeys[V any](of map[string]V) []string { return slices.Sorted(maps.Keys(of)) }

@@ -1,0 +1,166 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// stepsOf are the first steps of a seed.
+func stepsOf(seed uint64, count int) []step {
+	sequence := newSequence(seed)
+	var steps []step
+	for range count {
+		steps = append(steps, sequence.next())
+	}
+	return append(steps, sequence.finish()...)
+}
+
+func TestASeedGivesTheSameStepsEachTime(t *testing.T) {
+	if diff := cmp.Diff(stepsOf(7, 500), stepsOf(7, 500)); diff != "" {
+		t.Errorf("the steps of seed 7 differ:\n%s", diff)
+	}
+	if cmp.Equal(stepsOf(7, 500), stepsOf(8, 500)) {
+		t.Error("the steps of seeds 7 and 8 are the same")
+	}
+}
+
+// TestEverythingComes: no kind is shut out by the conditions of another, and
+// neither is anything that it can do.
+func TestEverythingComes(t *testing.T) {
+	came := map[string]bool{}
+	for seed := range uint64(10) {
+		for _, s := range stepsOf(seed, 1000) {
+			came[s.Kind+" "+s.Detail] = true
+			for _, w := range s.Writes {
+				came[string(w.Do)+" at "+w.Version] = true
+			}
+		}
+	}
+	want := []string{"write ", "begin ", "end ", "abandon policy ", "adopt ", "rotate authority ", "trigger migration ",
+		"pause migrations ", "resume migrations ", "fill disk ", "age certificate "}
+	want = append(want, prefixed("kill ", processNames(nil))...)
+	want = append(want, prefixed("stop ", processNames(nil))...)
+	want = append(want, prefixed("delete pods ", podKinds(nil))...)
+	want = append(want, prefixed("delete its ", childNames)...)
+	want = append(want, prefixed("change policy ", changeNames())...)
+	want = append(want, prefixed("overwrite conversion ", []string{strategyNone, foreignAuthority, foreignService})...)
+	for _, kind := range []string{"store at ", "serve ", "unserve ", "put at ", "label at ", "delete at "} {
+		want = append(want, prefixed(kind, versions)...)
+	}
+	for _, kind := range []string{"add version ", "remove version "} {
+		want = append(want, prefixed(kind, without(versions, hub))...)
+	}
+	if diff := cmp.Diff(slices.Sorted(slices.Values(want)), sortedKeys(came)); diff != "" {
+		t.Errorf("what comes differs from what should (-should +does):\n%s", diff)
+	}
+}
+
+func prefixed(prefix string, texts []string) []string {
+	var all []string
+	for _, text := range texts {
+		all = append(all, prefix+text)
+	}
+	return all
+}
+
+// TestKindsComeByTheirWeights compares those that are always possible.
+func TestKindsComeByTheirWeights(t *testing.T) {
+	count := map[string]int{}
+	for _, s := range stepsOf(1, 20000) {
+		count[s.Kind]++
+	}
+	for _, name := range []string{"stop", "delete pods", "fill disk", "write"} {
+		want := float64(kindNamed(name).weight) / float64(kindNamed("kill").weight)
+		got := float64(count[name]) / float64(count["kill"])
+		if math.Abs(got-want) > want/5 {
+			t.Errorf("%q comes %.2f times as often as kill; its weight says %.2f", name, got, want)
+		}
+	}
+}
+
+// TestStepsAreWithinReason looks at what an API server would refuse, and what
+// users are told not to do.
+func TestStepsAreWithinReason(t *testing.T) {
+	for seed := range uint64(10) {
+		before, rests := newWorld().subjects(), true
+		for _, s := range stepsOf(seed, 1000) {
+			if kindNamed(s.Kind).fromRest && !rests {
+				t.Fatalf("seed %d, step %v: the step before is not waited for", seed, s)
+			}
+			for i, is := range s.After {
+				checkSubject(t, seed, s, is)
+				checkWrites(t, seed, s, before[i], is)
+			}
+			before, rests = s.After, s.Waits
+		}
+	}
+}
+
+func checkSubject(t *testing.T, seed uint64, s step, is subject) {
+	t.Helper()
+	switch {
+	case !is.Exists:
+		if is.Policy {
+			t.Fatalf("seed %d, step %v: there is a policy without a definition", seed, s)
+		}
+	case !slices.Contains(is.Versions, hub), !slices.Contains(is.Served, is.Storage):
+		t.Fatalf("seed %d, step %v: %+v lacks the hub, or does not serve what it stores", seed, s, is)
+	case slices.ContainsFunc(is.Served, func(version string) bool { return !slices.Contains(is.Versions, version) }):
+		t.Fatalf("seed %d, step %v: %+v serves what it does not have", seed, s, is)
+	}
+}
+
+// checkWrites: clients write what is served all the while, and no two of them write
+// the same object, but for labels.
+func checkWrites(t *testing.T, seed uint64, s step, before, after subject) {
+	t.Helper()
+	written, labelled := map[string]int{}, map[string]bool{}
+	for _, w := range s.Writes {
+		if w.Subject != after.Name {
+			continue
+		}
+		if !slices.Contains(before.Served, w.Version) || !slices.Contains(after.Served, w.Version) {
+			t.Fatalf("seed %d, step %v: %s is not served all the while", seed, s, w.Version)
+		}
+		if w.Do == labelObject {
+			labelled[w.Name] = true
+		} else {
+			written[w.Name]++
+		}
+		if written[w.Name] > 1 {
+			t.Fatalf("seed %d, step %v: two clients write %s", seed, s, w.Name)
+		}
+	}
+	for _, w := range s.Writes {
+		if w.Subject == after.Name && w.Do == deleteObject && labelled[w.Name] {
+			t.Fatalf("seed %d, step %v: %s is deleted and labelled", seed, s, w.Name)
+		}
+	}
+}
+
+func TestNothingIsLeftInTheEnd(t *testing.T) {
+	for seed := range uint64(50) {
+		steps := stepsOf(seed, 40)
+		last := steps[len(steps)-1]
+		if diff := cmp.Diff(newWorld().subjects(), last.After); diff != "" {
+			t.Errorf("seed %d: there is something left (-nothing +left):\n%s", seed, diff)
+		}
+	}
+}
+
+func TestAStepReadsLikeASentence(t *testing.T) {
+	s := step{Number: 3, Kind: "stop", Detail: "etcd", Seconds: 4, Writes: []write{
+		{Client: 0, Do: putObject, Subject: "a", Name: "job-01", Version: "v1"},
+		{Client: 2, Do: labelObject, Subject: "b", Name: "job-02", Version: "v2"},
+	}}
+	want := "  3  stop etcd for 4 s; meanwhile client 0 puts a/job-01 at v1, client 2 labels b/job-02 at v2; without waiting"
+	if diff := cmp.Diff(want, s.String()); diff != "" {
+		t.Error(diff)
+	}
+}
