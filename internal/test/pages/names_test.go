@@ -37,7 +37,7 @@ func init() {
 		spec.install.crds spec.dependsOn spec.healthCheckExprs
 		False Cg AllNamespaces Applications Create CreateReplace OutOfSync Skip Unknown Synced Healthy Progressing Degraded Missing Suspended
 		ContentDeletionFailed Established InvalidCABundle InternalError Terminating CustomResourceDefinition ConversionReview ConversionWebhook
-		ClusterIssuer Issuer Certificate IfNotPresent Merge Current InProgress Failed
+		ClusterIssuer Issuer Certificate StorageVersionMigrator StorageError IfNotPresent Merge Current InProgress Failed
 	`) {
 		others[name] = true
 	}
