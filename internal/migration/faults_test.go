@@ -119,7 +119,7 @@ func (r *resource) byFallback(t *testing.T, fallback ...Fallback) {
 	}
 	object := r.object("v1", 7)
 	must(t, r.client.Get(t.Context(), client.ObjectKeyFromObject(object), object))
-	if diff := cmp.Diff(map[string]any{"host": "localhost"}, object.Object["spec"]); diff != "" {
+	if diff := cmp.Diff(map[string]any{"host": host}, object.Object["spec"]); diff != "" {
 		t.Errorf("spec (-want +got):\n%s", diff)
 	}
 }
