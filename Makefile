@@ -181,6 +181,7 @@ integration: bin/localcluster ## Test on a real kube-apiserver and etcd
 
 .PHONY: e2e
 e2e: deps image sample-image previous-image bin/localcluster ## Test in real pods; CLUSTER=local (default, needs root), kind or current
+	@internal/tools/deps.sh jq
 	@[[ $(CLUSTER) != local ]] || go test -count=1 -timeout=10m -tags=e2e $(TESTFLAGS) ./internal/localcluster/...
 	@export E2E_IMAGE='$(IMG)' E2E_CONVERTER_IMAGE='$(SAMPLE_IMG)' E2E_PREVIOUS_IMAGE='$(PREVIOUS_IMG)'; \
 	export ARCHIVES='bin/crontab-converter.tar bin/previous.tar' AUDIT_POLICY=internal/test/e2e/testdata/audit-policy.yaml; internal/tools/with-cluster.sh e2e bash -c \
@@ -197,7 +198,7 @@ soak: ## Do what goes wrong in years, at random for SOAKTIME=1h, and look whethe
 
 .PHONY: soak-short
 soak-short: ## Two minutes of it, always the same steps
-	@$(MAKE) soak SOAKTIME=75s SOAKSEED=1
+	@$(MAKE) soak SOAKTIME=70s SOAKSEED=21
 
 ##@ Benchmarks
 

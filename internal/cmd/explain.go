@@ -57,7 +57,7 @@ Exit codes:
   2  it could not be explained: a flag is wrong, a file or the cluster cannot
      be read, or the policy is not valid`,
 		Example: `  conversion-operator explain crontab/local --to v1
-  conversion-operator explain crontabs.example.com local -n team-a --field spec.host -o wide
+  conversion-operator explain crontabs.example.com local -n team-a --field host -o wide
   conversion-operator explain -f objects.yaml --policy policy.yaml --crd crd.yaml --to v1`,
 	}
 	options.addFlags(command)

@@ -73,7 +73,7 @@ func TestCertificatesAreReplaced(t *testing.T) {
 }
 
 // replaceAuthority asks for another authority, kills the managers in a state on
-// the way, and waits until it is the only one in use.
+// the way, and waits until it is the only one in use. It asks as the page tells.
 func replaceAuthority(ctx context.Context, t *testing.T, crontab story.CronTab, trigger string, killIn v1alpha1.RotationState) {
 	t.Helper()
 	generation, authority := getCRD(ctx, t, crontab.CRD()).Generation, caBundle(ctx, t, crontab)
@@ -87,10 +87,10 @@ func replaceAuthority(ctx context.Context, t *testing.T, crontab story.CronTab, 
 		t.Fatal(err)
 	}
 	defer seen.Stop()
-	patch := fmt.Sprintf(`{"spec":{"certificates":{"selfManaged":{"rotationTrigger":%q}}}}`, "run "+trigger)
-	if err := cluster.Patch(ctx, policy, client.RawPatch("application/merge-patch+json", []byte(patch))); err != nil {
-		t.Fatal(err)
-	}
+	// Each time by another text than the page's.
+	player := newPlayer(t, t.TempDir())
+	player.Names = strings.NewReplacer("crontabs.example.com", crontab.CRD(), `"2026-05-01"`, strconv.Quote("run "+trigger))
+	play(t, player, "replacing")
 	if killIn != "" {
 		waitRotation(t, seen, killIn)
 		killManagers(ctx, t, crontab)

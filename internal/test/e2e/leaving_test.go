@@ -8,10 +8,10 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -34,8 +34,8 @@ func convertedInGroup(ctx context.Context, t *testing.T, group string) story.Cro
 	return crontab
 }
 
-// TestTheOperatorIsUninstalled while a policy cannot be deleted: it is abandoned,
-// and objects are converted without policy and operator. Installed again, they
+// TestTheOperatorIsUninstalled as the page tells, while a policy cannot be deleted: it
+// is abandoned, and objects are converted without policy and operator. Installed again, they
 // take over the same pods. No read fails at any time.
 func TestTheOperatorIsUninstalled(t *testing.T) {
 	ctx := t.Context()
@@ -43,18 +43,9 @@ func TestTheOperatorIsUninstalled(t *testing.T) {
 	before, generation := uids(ctx, t, crontab), getCRD(ctx, t, crontab.CRD()).Generation
 	reader := fleet.Read(ctx, crontab.At(crontab.New), crontab.Object(0).GetName(), func(*unstructured.Unstructured) error { return nil })
 
-	policy := getPolicy(ctx, t, crontab.CRD())
-	abandon := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"deletionPolicy":"Abandon"}}`))
-	if err := cluster.Patch(ctx, policy, abandon); err != nil {
-		t.Fatal(err)
-	}
-	if err := cluster.Delete(ctx, policy); err != nil {
-		t.Fatal(err)
-	}
-	eventually(ctx, t, "the policy is gone", func() (bool, string) {
-		return apierrors.IsNotFound(cluster.Get(ctx, client.ObjectKey{Name: crontab.CRD()}, &v1alpha1.ConversionPolicy{})), "still there"
-	})
-	run(ctx, t, "kubectl", "-n", system, "delete", "deployment", "conversion-operator")
+	player := newPlayer(t, t.TempDir())
+	player.Names = strings.NewReplacer("crontabs.example.com", crontab.CRD())
+	play(t, player, "blocked")
 	waitUntilNoManager(ctx, t)
 	checkBothVersions(ctx, t, crontab)
 

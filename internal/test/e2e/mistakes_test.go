@@ -8,6 +8,9 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -24,7 +27,7 @@ func TestMistakes(t *testing.T) {
 	ctx := t.Context()
 	crontab := inGroup(t, "mistakes.example.com")
 	applySample(ctx, t, crontab, crontab.CRDBoth)
-	applySample(ctx, t, crontab, crontab.Policy)
+	run(ctx, t, "kubectl", "apply", "-f", cutNotes(t, crontab))
 	waitReady(ctx, t, crontab.CRD(), v1alpha1.ReasonSucceeded)
 	if err := fleet.Create(ctx, crontab.At(crontab.Old), 10, crontab.Object); err != nil {
 		t.Fatal(err)
@@ -32,6 +35,28 @@ func TestMistakes(t *testing.T) {
 
 	t.Run("an edit that breaks the rules", func(t *testing.T) { breakRules(t.Context(), t, crontab) })
 	t.Run("a replace that drops the conversion", func(t *testing.T) { dropConversion(t.Context(), t, crontab) })
+	t.Run("what runbooks say of that", func(t *testing.T) { readRunbooks(t.Context(), t, crontab) })
+}
+
+// cutNotes is a file with a policy that gives up what annotations have no room for.
+func cutNotes(t *testing.T, crontab story.CronTab) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), crontab.Policy)
+	text := strings.Replace(readSample(t, crontab, crontab.Policy), "hub: v1\n", "hub: v1\n      overflow: Drop\n", 1)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// readRunbooks looks at the drift, and at an object whose note had no room.
+func readRunbooks(ctx context.Context, t *testing.T, crontab story.CronTab) {
+	large := crontab.Object(11)
+	large.Object["note"] = strings.Repeat("more than annotations hold ", 10<<10)
+	if err := cluster.Create(ctx, large); err != nil {
+		t.Fatal(err)
+	}
+	play(t, newPlayer(t, t.TempDir(), "POLICY="+crontab.CRD()), "mistakes")
 }
 
 // breakRules: the converter goes on with the rules of before.

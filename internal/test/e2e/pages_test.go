@@ -6,10 +6,12 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
@@ -22,7 +24,7 @@ import (
 func TestGettingStarted(t *testing.T) {
 	t.Parallel()
 	t.Cleanup(func() { remove(t, "databases.shop.example.com") }) // where it ends in the middle
-	play(t, "getting-started.md", t.TempDir())
+	play(t, newPlayer(t, t.TempDir()), "getting started")
 }
 
 // TestRetiring does what the page of that name tells: the storage version moves, and
@@ -47,7 +49,11 @@ func TestRetiring(t *testing.T) {
 		}
 		return nil
 	})
-	play(t, "retiring.md", folder)
+	if err := os.WriteFile(filepath.Join(folder, "audit.log"), []byte(auditLog), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	player := newPlayer(t, folder, "POLICY="+crontab.CRD(), "VERSION="+crontab.Old)
+	play(t, player, "retiring")
 	if reads, err := reader.Stop(); err != nil || reads == 0 {
 		t.Errorf("%d reads, and then: %v", reads, err)
 	}
@@ -63,16 +69,52 @@ func TestRetiring(t *testing.T) {
 	}
 }
 
-// play types a page's commands, with the operator's own program on the PATH.
-func play(t *testing.T, name, folder string) {
+// auditLog is what API servers write of requests, of which one is at the version
+// that is to go.
+const auditLog = `{"objectRef":{"resource":"crontabs","apiGroup":"batch.example.com","apiVersion":"v1beta1"},"userAgent":"helm/v3.19.0","user":{"username":"deployer"}}
+{"objectRef":{"resource":"pods","apiVersion":"v1"},"userAgent":"kubelet/v1.37.0","user":{"username":"system:node:one"}}
+`
+
+// newPlayer types commands, with the operator's own program on the PATH.
+func newPlayer(t *testing.T, folder string, environment ...string) *pages.Player {
 	t.Helper()
-	page, err := pages.Read(teller.Dir, pages.Folder+"/"+name)
-	if err != nil {
-		t.Fatal(err)
-	}
 	program := filepath.Join(teller.Dir, "bin", "linux-"+runtime.GOARCH) // make image builds it
-	player := &pages.Player{Folder: folder, Environment: []string{"PATH=" + program + ":" + os.Getenv("PATH")}, Out: t.Output()}
+	return &pages.Player{Folder: folder, Environment: append(environment, "PATH="+program+":"+os.Getenv("PATH")), Out: t.Output()}
+}
+
+// play plays a scene.
+func play(t *testing.T, player *pages.Player, scene string) {
+	t.Helper()
+	for _, page := range parts(t, scene) {
+		playPart(t, player, page)
+	}
+}
+
+// playPart plays a part of a scene. Runbooks show no answers: what they look for has
+// to be there.
+func playPart(t *testing.T, player *pages.Player, page *pages.Page) {
+	t.Helper()
+	player.Judge = nil
+	if strings.HasSuffix(page.Path, "/runbooks.md") {
+		player.Judge = hasAnswer
+	}
 	if err := player.Play(t.Context(), page); err != nil {
 		t.Fatal(err)
 	}
+}
+
+func hasAnswer(command, answer string) error {
+	if !strings.HasPrefix(command, "export ") && (strings.TrimSpace(answer) == "" || strings.HasPrefix(answer, "No resources found")) {
+		return errors.New("there is nothing to see")
+	}
+	return nil
+}
+
+func parts(t *testing.T, scene string) []*pages.Page {
+	t.Helper()
+	parts, err := pages.Scene(teller.Dir, scene)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return parts
 }

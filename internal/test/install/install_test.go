@@ -7,7 +7,6 @@ package install
 
 import (
 	"encoding/json"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,17 +15,28 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/pages"
 )
 
-const config = "../../../config"
+const (
+	root   = "../../.."
+	config = root + "/config"
+)
 
 // kubectl runs the tests' own kubectl against their API server.
 type kubectl struct {
 	program     string
 	environment []string
+	kubeconfig  *rest.Config
 }
 
 // start starts an API server on which nothing is installed.
@@ -38,7 +48,8 @@ func start(t *testing.T) kubectl {
 	}
 	ctrl.SetLogger(logr.Discard())
 	server := &envtest.Environment{}
-	if _, err := server.Start(); err != nil {
+	kubeconfig, err := server.Start()
+	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -47,12 +58,12 @@ func start(t *testing.T) kubectl {
 		}
 	})
 	dir := t.TempDir()
-	kubeconfig := filepath.Join(dir, "kubeconfig")
-	if err := os.WriteFile(kubeconfig, server.KubeConfig, 0o600); err != nil {
+	file := filepath.Join(dir, "kubeconfig")
+	if err := os.WriteFile(file, server.KubeConfig, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return kubectl{program: filepath.Join(assets, "kubectl"),
-		environment: append(os.Environ(), "KUBECONFIG="+kubeconfig, "KUBECACHEDIR="+filepath.Join(dir, "cache"))}
+	return kubectl{program: filepath.Join(assets, "kubectl"), kubeconfig: kubeconfig,
+		environment: append(os.Environ(), "KUBECONFIG="+file, "KUBECACHEDIR="+filepath.Join(dir, "cache"))}
 }
 
 func (k kubectl) run(t *testing.T, args ...string) string {
@@ -91,46 +102,107 @@ func (k kubectl) versions(t *testing.T, kustomization string) map[string]string 
 }
 
 // TestApply applies config/default in every way, one after the other, as people do
-// who change from one tool to another. Each second time changes nothing, and no way
-// is refused because of the one before.
+// who change from one tool to another: in those of the page, and in others. Each second
+// time changes nothing, and no way is refused because of the one before.
 func TestApply(t *testing.T) {
 	kubectl, kustomization := start(t), config+"/default"
-	manifest := filepath.Join(t.TempDir(), "install.yaml")
-	if err := os.WriteFile(manifest, []byte(kubectl.run(t, "kustomize", kustomization)), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	ways := [][]string{
-		{"apply", "-k", kustomization},
-		{"apply", "-f", manifest},
-		{"apply", "--server-side", "-k", kustomization},
-		{"apply", "--server-side", "-f", manifest},
-		{"apply", "-k", kustomization},
-		{"apply", "--server-side", "-f", manifest},
-	}
-	for i, way := range ways {
-		name := fmt.Sprintf("%d: %s", i+1, strings.ReplaceAll(strings.Join(way[:len(way)-1], " "), "/", "-"))
-		kubectl.run(t, way...)
-		kubectl.run(t, "wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
-		before := kubectl.versions(t, kustomization)
-		kubectl.run(t, way...)
-		if diff := cmp.Diff(before, kubectl.versions(t, kustomization)); diff != "" || len(before) == 0 {
-			t.Errorf("%s: the second time it changed something (-before +after):\n%s", name, diff)
+	var ways []string
+	for _, page := range scene(t, "installing") {
+		for _, block := range page.Blocks {
+			for _, command := range block.Commands() {
+				ways = append(ways, command.Text)
+			}
 		}
 	}
+	ways = append(ways,
+		"kubectl apply --server-side -f bin/install.yaml", "kubectl apply -k config/default", "kubectl apply --server-side -f bin/install.yaml")
+	for i, way := range ways {
+		kubectl.play(t, page(way))
+		kubectl.run(t, "wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
+		before := kubectl.versions(t, kustomization)
+		kubectl.play(t, page(way))
+		if diff := cmp.Diff(before, kubectl.versions(t, kustomization)); diff != "" || len(before) == 0 {
+			t.Errorf("%d: %sthe second time it changed something (-before +after):\n%s", i+1, way, diff)
+		}
+	}
+	kubectl.play(t, scene(t, "refusing")...)
 	checkRemoval(t, kubectl, kustomization)
 }
 
-// checkRemoval deletes what is installed. The namespace goes last, and by a
-// controller that does not run here: it is on its way.
+// scene are the parts of a scene of the documentation.
+func scene(t *testing.T, name string) []*pages.Page {
+	t.Helper()
+	parts, err := pages.Scene(root, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return parts
+}
+
+// page has one command to play.
+func page(command string) *pages.Page {
+	return &pages.Page{Blocks: []pages.Block{{Language: "sh", Info: []string{"play"}, Text: strings.TrimSpace(command) + "\n"}}}
+}
+
+// play types what pages tell, at the root of the checkout.
+func (k kubectl) play(t *testing.T, parts ...*pages.Page) {
+	t.Helper()
+	player := &pages.Player{Folder: root, Out: t.Output(),
+		Environment: append(k.environment, "PATH="+filepath.Dir(k.program)+":"+os.Getenv("PATH"))}
+	for _, part := range parts {
+		if err := player.Play(t.Context(), part); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// checkRemoval deletes what is installed, as the pages tell, and finds nothing left.
 func checkRemoval(t *testing.T, kubectl kubectl, kustomization string) {
 	t.Helper()
-	kubectl.run(t, "delete", "-k", kustomization, "--wait=false")
-	kubectl.run(t, "wait", "--for=delete", "crd", "--all", "--timeout=30s")
-	left := kubectl.run(t, "get", "-k", kustomization, "--ignore-not-found", "-o",
-		`jsonpath={range .items[*]}{.kind} {.status.phase}{"\n"}{end}{.kind} {.status.phase}`)
-	if got := strings.TrimSpace(strings.Replace(left, "List", "", 1)); got != "Namespace Terminating" {
+	kubectl.endNamespaces(t)
+	kubectl.play(t, scene(t, "removing")...)
+	if left := kubectl.run(t, "get", "-k", kustomization, "--ignore-not-found", "-o", "name"); left != "" {
 		t.Errorf("after the removal there is:\n%s", left)
 	}
+}
+
+// endNamespaces does what a controller does that does not run here: of a namespace
+// that is deleted it deletes the content, and lets it go.
+func (k kubectl) endNamespaces(t *testing.T) {
+	t.Helper()
+	clients, err := kubernetes.NewForConfig(k.kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	namespaces := clients.CoreV1().Namespaces()
+	seen, err := namespaces.Watch(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for event := range seen.ResultChan() {
+			namespace, ok := event.Object.(*corev1.Namespace)
+			if !ok || event.Type != watch.Modified || namespace.DeletionTimestamp == nil {
+				continue
+			}
+			emptied := exec.CommandContext(t.Context(), k.program, "-n", namespace.Name, "delete", "--all", "--ignore-not-found",
+				"deployments,poddisruptionbudgets,services,serviceaccounts,roles,rolebindings")
+			emptied.Env = k.environment
+			if said, err := emptied.CombinedOutput(); err != nil {
+				t.Errorf("%v: %s", err, said)
+			}
+			namespace.Spec.Finalizers = nil
+			if _, err := namespaces.Finalize(t.Context(), namespace, metav1.UpdateOptions{}); err != nil {
+				t.Error(err)
+			}
+		}
+	}()
+	t.Cleanup(func() {
+		seen.Stop()
+		<-ended
+	})
 }
 
 // TestApplyElsewhere: a kustomization with a namespace, a prefix and an image of its

@@ -47,7 +47,7 @@ func TestRunbooks(t *testing.T) {
 			continue
 		}
 		delete(runbooks, alert.Alert)
-		for _, part := range []string{"**Meaning.** ", "**Impact.** ", "**Diagnosis.** ", "**Mitigation.** ", "\n```sh\nkubectl "} {
+		for _, part := range []string{"**Meaning.** ", "**Impact.** ", "**Diagnosis.** ", "**Mitigation.** ", "\n```sh play=", "\nkubectl "} {
 			if !strings.Contains(text, part) {
 				t.Errorf("the runbook of %s lacks %q", alert.Alert, part)
 			}

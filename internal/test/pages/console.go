@@ -20,14 +20,31 @@ const prompt = "$ "
 
 var hereDocument = regexp.MustCompile(`<<-?'?"?([A-Za-z]+)`)
 
-// Commands are those of a console block.
+// languages are those of blocks with commands, and whether these stand behind a
+// prompt, with their answers.
+var languages = map[string]bool{"console": true, "sh": false}
+
+// HasCommands reports whether the block has something to type.
+func (b Block) HasCommands() bool {
+	_, found := languages[b.Language]
+	return found
+}
+
+// Commands are those of the block, none where it is of another language.
 func (b Block) Commands() []Command {
+	prompted, found := languages[b.Language]
+	if !found {
+		return nil
+	}
 	var commands []Command
 	// until is the line that ends a command which goes on: a word of a
 	// here-document, or any line without a backslash at its end.
 	until, continued := "", false
 	for line := range strings.Lines(b.Text) {
 		text, typed := strings.CutPrefix(line, prompt)
+		if !prompted {
+			text, typed = line, strings.TrimSpace(line) != ""
+		}
 		last := len(commands) - 1
 		switch {
 		case until != "":
@@ -44,7 +61,7 @@ func (b Block) Commands() []Command {
 			if found := hereDocument.FindStringSubmatch(text); found != nil {
 				until = found[1]
 			}
-		case last >= 0:
+		case prompted && last >= 0:
 			commands[last].Answer += line
 		}
 	}
@@ -66,6 +83,7 @@ var masks = []struct {
 	{regexp.MustCompile(`-migrate-[0-9a-f]{8}\b`), "-migrate-<id>"},
 	{regexp.MustCompile(`-[` + podCharacters + `]{8,10}-[` + podCharacters + `]{5}\b`), "-<pod>"},
 	{regexp.MustCompile(`\b[0-9a-f]{16}\b`), "<hash>"},
+	{regexp.MustCompile(`\b[\d.]+(ns|µs|ms)\b`), "<moment>"},
 	{regexp.MustCompile(`\b(\d+d)?(\d+h)?(\d+m)?\d+s\b`), "<age>"},
 	{regexp.MustCompile(`\b\d+d\d*h?\b|\b\d+h\d*m?\b|\b\d+m\b`), "<age>"},
 	{regexp.MustCompile(`\b(dial|read|write) tcp [^ ]+( ?->[^ ]+)?: `), "$1 tcp <address>: "},

@@ -5,6 +5,7 @@ package pages
 
 import (
 	"bytes"
+	"errors"
 	"strings"
 	"testing"
 
@@ -70,6 +71,33 @@ func TestParse(t *testing.T) {
 	}
 }
 
+func TestCommandsWithoutAPrompt(t *testing.T) {
+	block := Block{Language: "sh", Text: "one \\\n  more\n\n  cat <<EOF\nx\nEOF\ntwo\n"}
+	want := []Command{{Text: "one \\\n  more\n"}, {Text: "  cat <<EOF\nx\nEOF\n"}, {Text: "two\n"}}
+	if diff := cmp.Diff(want, block.Commands()); diff != "" {
+		t.Errorf("commands (-want +got):\n%s", diff)
+	}
+	if got := (Block{Language: "yaml", Text: "a: b\n"}).Commands(); got != nil {
+		t.Errorf("YAML has the commands %v", got)
+	}
+}
+
+func TestSection(t *testing.T) {
+	page, err := parse("# One\n\n```sh play\na\n```\n\n```sh play=two\nb\n```\n\n# Two\n\n```sh play=two\nc\n```\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"One": "a\n", "two": "b\nc\n", "Two": ""} {
+		got := ""
+		for _, block := range page.Section(name).Blocks {
+			got += block.Text
+		}
+		if got != want {
+			t.Errorf("under %s there is %q, want %q", name, got, want)
+		}
+	}
+}
+
 func TestAnswers(t *testing.T) {
 	const shown = "NAME   AGE    HASH\na  12s  334e1b2339e89bf2\n...\nrun 9bed4684 at 2026-01-01T00:00:00Z\n"
 	for answer, want := range map[string]bool{
@@ -113,12 +141,23 @@ func TestPartsOfLines(t *testing.T) {
 	}
 }
 
+func tooLittle(_, answer string) error {
+	if answer == "nothing\n" {
+		return errors.New("that is too little")
+	}
+	return nil
+}
+
 func TestPlay(t *testing.T) {
 	cases := map[string]struct{ page, err string }{
 		"files, environment, answers": {page: "```yaml file=a.txt\nx\n```\n```console play\n$ cat a.txt\nx\n$ echo $MINE\n1\n```\n"},
 		"a failure that is shown":     {page: "```console play\n$ echo no >&2; exit 3\nno\n```\n"},
 		"a failure that is not":       {page: "```console play\n$ echo no >&2; exit 3\n```\n", err: "exit status 3\nno"},
 		"another answer":              {page: "```console play\n$ echo no\nyes\n```\n", err: "echo no\nanswers\nno\n\nand not\nyes\n"},
+		"a name that is exchanged":    {page: "```console play\n$ test ours = theirs && echo theirs\nours\n```\n"},
+		"a command without a prompt":  {page: "```sh play\nfalse\n```\n", err: "exit status 1"},
+		"an answer that is judged":    {page: "```sh play\necho nothing\n```\n", err: "echo nothing\nthat is too little\nnothing"},
+		"a block that is not played":  {page: "```sh play=it\ntrue\n```\n```console\n$ false\n```\n"},
 		"nothing to play":             {page: "```console\n$ false\n```\n", err: "has no command to play"},
 	}
 	for name, c := range cases {
@@ -128,7 +167,7 @@ func TestPlay(t *testing.T) {
 				t.Fatal(err)
 			}
 			out := &bytes.Buffer{}
-			player := &Player{Folder: t.TempDir(), Environment: []string{"MINE=1"}, Out: out}
+			player := &Player{Folder: t.TempDir(), Environment: []string{"MINE=1"}, Out: out, Judge: tooLittle, Names: strings.NewReplacer("ours", "theirs")}
 			err = player.Play(t.Context(), page)
 			if (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
 				t.Errorf("got %v, want %q\n%s", err, c.err, out)

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -131,7 +132,16 @@ func (b Block) value(name string) string {
 
 // Played reports whether the block's commands are to be typed.
 func (b Block) Played() bool {
-	return len(b.Info) > 0 && b.Info[0] == "play"
+	return slices.Contains(b.Info, "play") || b.value("play") != ""
+}
+
+// under is the name of what the block is typed with: a heading, where the page
+// gives no other.
+func (b Block) under() string {
+	if name := b.value("play"); name != "" {
+		return name
+	}
+	return b.Heading
 }
 
 var (
@@ -142,12 +152,12 @@ var (
 	notInAnchors = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
 )
 
-// Section is what stands under one of the page's headings, up to the next one: its
-// blocks alone.
-func (p *Page) Section(title string) *Page {
+// Section is what stands under one of the page's headings, up to the next one, or is
+// played by that name: its blocks alone.
+func (p *Page) Section(name string) *Page {
 	section := &Page{Path: p.Path}
 	for _, block := range p.Blocks {
-		if block.Heading == title {
+		if block.under() == name {
 			section.Blocks = append(section.Blocks, block)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 )
 
 // Player does what a page tells.
@@ -21,6 +22,13 @@ type Player struct {
 	Environment []string
 	// Out is where commands and answers are told.
 	Out io.Writer
+	// Names exchanges names of the page for others, where they are taken.
+	Names *strings.Replacer
+	// Judge looks at what a command answers of which the page shows nothing. What
+	// it has looked at is not typed again.
+	Judge func(command, answer string) error
+
+	judged map[string]bool
 }
 
 // Play saves the page's files and types its commands, in order, and ends at the
@@ -38,6 +46,12 @@ func (p *Player) Play(ctx context.Context, page *Page) error {
 			continue
 		}
 		for _, command := range block.Commands() {
+			if p.Names != nil {
+				command = Command{Text: p.Names.Replace(command.Text), Answer: p.Names.Replace(command.Answer)}
+			}
+			if p.judged[command.Text] {
+				continue
+			}
 			if err := p.do(ctx, command); err != nil {
 				return fmt.Errorf("%s, line %d: %w", page.Path, block.Line, err)
 			}
@@ -59,6 +73,15 @@ func (p *Player) do(ctx context.Context, command Command) error {
 	var failed *exec.ExitError
 	if err != nil && (!errors.As(err, &failed) || command.Answer == "") {
 		return fmt.Errorf("%s%w\n%s", command.Text, err, answer)
+	}
+	if command.Answer == "" && p.Judge != nil {
+		if err := p.Judge(command.Text, string(answer)); err != nil {
+			return fmt.Errorf("%s%w\n%s", command.Text, err, answer)
+		}
+		if p.judged == nil {
+			p.judged = map[string]bool{}
+		}
+		p.judged[command.Text] = true
 	}
 	if command.Answer != "" && !Answers(command.Answer, string(answer)) {
 		return fmt.Errorf("%sanswers\n%s\nand not\n%s", command.Text, answer, command.Answer)

@@ -8,7 +8,6 @@ package pages
 import (
 	"context"
 	"encoding/base64"
-	"flag"
 	"fmt"
 	"maps"
 	"os"
@@ -26,22 +25,11 @@ import (
 // patience is for an API server on a machine that has much to do.
 const patience = 2 * time.Minute
 
-// atOnce is how many symptoms are played at once. They wait more than they work:
-// for two seconds after it is defined, a kind's objects are not created.
-const atOnce = "8"
-
-func TestMain(m *testing.M) {
-	flag.Parse()
-	if err := flag.Set("test.parallel", atOnce); err != nil {
-		panic(err) // the testing package has that flag
-	}
-	os.Exit(m.Run())
-}
-
 // TestSymptoms has a real API server say what the troubleshooting page says that
 // it says. A block of the page that has a symptom is played on a CronTab with
 // the trouble of that name; the group and the converter of each are its own.
 func TestSymptoms(t *testing.T) {
+	t.Parallel()
 	page, err := Read(filepath.Join("..", "..", ".."), Folder+"/troubleshooting.md")
 	must(t, err)
 	symptoms := map[string]Block{}

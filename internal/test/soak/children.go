@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/conversion-operator/conversion-operator/internal/migration"
+	"github.com/conversion-operator/conversion-operator/internal/pki"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
 )
 
@@ -75,6 +76,21 @@ func (p *player) observeChildren(ctx context.Context, now *seen) error {
 	var err error
 	now.Records, err = sortedRecords(records)
 	return err
+}
+
+// observeMounted reads the certificate in the Secret that converter pods mount.
+func (p *player) observeMounted(ctx context.Context, now *seen) error {
+	secret := &corev1.Secret{}
+	found, err := p.find(ctx, client.ObjectKey{Namespace: system, Name: plan.CertificateName(crdOf(now.Subject.Name))}, secret)
+	if err != nil || !found || len(secret.Data[corev1.TLSCertKey]) == 0 {
+		return err
+	}
+	certificate, err := pki.ParseCertificate(secret.Data[corev1.TLSCertKey])
+	if err != nil {
+		return err
+	}
+	now.Mounted = certificate.NotAfter
+	return nil
 }
 
 // podSeen is a converter pod and the certificate that it serves.

@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -39,6 +40,7 @@ var invariants = []invariant{
 
 	{"every object is readable in every served version", false, unreadable},
 	{"the policy is ready, or says that it is paused", false, notReady},
+	{"certificates are renewed in time", false, notRenewed},
 	{"nothing is left of what is over", false, leaked},
 }
 
@@ -195,6 +197,26 @@ func notReady(now, _ seen) []string {
 		return []string{"there is no condition Ready"}
 	}
 	return []string{fmt.Sprintf("Ready is %s, %s: %s", ready.Status, ready.Reason, ready.Message)}
+}
+
+// renewalMargin is the least that a certificate lasts that was renewed in time, by
+// the validation of ConversionPolicy.
+const renewalMargin = 10 * time.Minute
+
+func notRenewed(now, _ seen) []string {
+	if !now.Subject.Policy {
+		return nil
+	}
+	var wrong []string
+	if now.Mounted.Sub(now.Time) < renewalMargin {
+		wrong = append(wrong, fmt.Sprintf("the certificate that pods mount ends at %s", now.Mounted))
+	}
+	for _, pod := range now.Pods {
+		if pod.Ready && pod.Err == "" && pod.NotAfter.Sub(now.Time) < renewalMargin {
+			wrong = append(wrong, fmt.Sprintf("the certificate that pod %s serves ends at %s", pod.Name, pod.NotAfter))
+		}
+	}
+	return wrong
 }
 
 // leaked: rights of a migration go with it, its Job with the next one, and the rest

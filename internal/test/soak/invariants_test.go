@@ -41,6 +41,7 @@ func healthy() seen {
 		Children: []child{{"Secret", "a-tls", ""}, {"Job", "a-migrate-run", "run"}},
 		Stored:   map[string]string{"job": hub},
 		Reads:    map[string]map[string]read{},
+		Mounted:  time.Date(2031, 1, 1, 0, 0, 0, 0, time.UTC),
 		Pods:     []podSeen{{Name: "pod", Ready: true, NotAfter: time.Date(2031, 1, 1, 0, 0, 0, 0, time.UTC), Trusted: true}},
 	}
 	for _, version := range now.Subject.Served {
@@ -108,7 +109,7 @@ func TestInvariantsFail(t *testing.T) {
 			now.Policy.Status.Evidence = nil
 		}},
 		{"converter pods serve certificates that are valid and trusted", "that ended at", func(now, _ *seen) {
-			now.Pods[0].NotAfter = now.Time.Add(-time.Second)
+			now.Pods[0].NotAfter, now.Subject.Policy = now.Time.Add(-time.Second), false
 		}},
 		{"converter pods serve certificates that are valid and trusted", "does not verify", func(now, _ *seen) {
 			now.Pods[0].Trusted = false
@@ -134,6 +135,12 @@ func TestInvariantsFail(t *testing.T) {
 		}},
 		{"the policy is ready, or says that it is paused", "there is no condition", func(now, _ *seen) {
 			now.Policy.Status.Conditions = nil
+		}},
+		{"certificates are renewed in time", "that pods mount ends at", func(now, _ *seen) {
+			now.Mounted = now.Time.Add(time.Minute)
+		}},
+		{"certificates are renewed in time", "that pod pod serves ends at", func(now, _ *seen) {
+			now.Pods[0].NotAfter = now.Time.Add(time.Minute)
 		}},
 		{"nothing is left of what is over", "Role a: no migration goes on", func(now, _ *seen) {
 			now.Children = []child{{"Role", plan.MigrationRightsName(crdOf("a")), ""}}

@@ -48,6 +48,8 @@ type seen struct {
 	// Reads are by version and name.
 	Reads map[string]map[string]read
 	Pods  []podSeen
+	// Mounted is the end of the certificate that pods mount; zero without one.
+	Mounted time.Time
 }
 
 // read is what a client got for an object.
@@ -72,7 +74,7 @@ func (p *player) observe(ctx context.Context) (map[string]seen, error) {
 			now.Storage, now.Armed = crds.StorageVersion(before), converts(before)
 		}
 		// The policy before the bytes that it speaks of.
-		for _, look := range []func(context.Context, *seen) error{p.observePolicy, p.observeChildren, p.observeBytes, p.observeReads} {
+		for _, look := range []func(context.Context, *seen) error{p.observePolicy, p.observeChildren, p.observeMounted, p.observeBytes, p.observeReads} {
 			if err := look(ctx, &now); err != nil {
 				return nil, fmt.Errorf("observe %s: %w", s.Name, err)
 			}

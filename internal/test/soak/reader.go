@@ -68,9 +68,10 @@ func (p *player) readings(s step, before []subject) []reading {
 func (p *player) readAll(ctx context.Context, all []reading) error {
 	for len(all) > 0 {
 		for _, each := range all {
-			_ = wait(ctx, readPause) // the end of the step ends it early
-			if ctx.Err() != nil {
+			select {
+			case <-ctx.Done():
 				return nil
+			case <-time.After(readPause):
 			}
 			object, err := p.objects(each.subject, each.version).Get(ctx, each.name, metav1.GetOptions{})
 			if err != nil {

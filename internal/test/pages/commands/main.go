@@ -73,7 +73,7 @@ func describe(out io.Writer, command *cobra.Command) {
 		block(out, "text", command.UseLine())
 	}
 	if command.Example != "" {
-		block(out, "sh", command.Example)
+		block(out, "sh "+typed(command), command.Example)
 	}
 	own, common := pflag.NewFlagSet("", pflag.ContinueOnError), false
 	cluster := clusterFlags()
@@ -94,6 +94,15 @@ func describe(out io.Writer, command *cobra.Command) {
 	}
 }
 
+// typed says whether a test types the examples of a command: those of status
+// follow a policy until it is ready, and one of them without an end.
+func typed(command *cobra.Command) string {
+	if command.Name() == "status" {
+		return "untyped=follows"
+	}
+	return "play"
+}
+
 func clusterFlags() *pflag.FlagSet {
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
 	genericclioptions.NewConfigFlags(true).AddFlags(flags)
@@ -101,8 +110,8 @@ func clusterFlags() *pflag.FlagSet {
 }
 
 // block writes a code block, of which no line ends in blanks.
-func block(out io.Writer, language, text string) {
-	fmt.Fprintf(out, "```%s\n", language)
+func block(out io.Writer, info, text string) {
+	fmt.Fprintf(out, "```%s\n", info)
 	for line := range strings.Lines(strings.Trim(text, "\n")) {
 		fmt.Fprintln(out, strings.TrimRight(line, " \n"))
 	}

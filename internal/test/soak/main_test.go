@@ -1,0 +1,60 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestAViolationIsToldWithTheWayThere(t *testing.T) {
+	p := &player{played: stepsOf(7, 3)[:3]}
+	says := p.explain(7, errors.New("expected this, found that")).Error()
+	for _, want := range []string{
+		p.played[0].String() + "\n" + p.played[1].String() + "\n" + p.played[2].String() + "\n",
+		"FAILED with seed 7 in step 3 (make soak SOAKSEED=7 plays it again):\nexpected this, found that",
+	} {
+		if !strings.Contains(says, want) {
+			t.Errorf("the message lacks %q:\n%s", want, says)
+		}
+	}
+}
+
+func TestStepsAreListedWithoutACluster(t *testing.T) {
+	var out bytes.Buffer
+	if err := run(t.Context(), &out, 7, time.Hour, 3); err != nil {
+		t.Fatal(err)
+	}
+	var want strings.Builder
+	for _, s := range stepsOf(7, 3)[:3] {
+		want.WriteString(s.String() + "\n")
+	}
+	if diff := cmp.Diff(want.String(), out.String()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestReadersLeaveAloneWhatIsWritten: what a step writes, or may have in any
+// state, is nothing to compare with.
+func TestReadersLeaveAloneWhatIsWritten(t *testing.T) {
+	p := &player{ledger: newLedger()}
+	p.ledger.put("a", "job-01", hub, record{HostPort: "host:1"})
+	p.ledger.put("a", "job-02", hub, record{HostPort: "host:2"})
+	before := []subject{{Name: "a", Served: []string{hub}}}
+	s := step{Kind: "serve", Subject: "a", Writes: []write{{Subject: "a", Name: "job-02"}},
+		After: []subject{{Name: "a", Served: []string{hub, joined}}}}
+	want := []reading{{"a", "job-01", hub, entry{Record: record{HostPort: "host:1"}, WrittenAt: hub}}}
+	if diff := cmp.Diff(want, p.readings(s, before), cmp.AllowUnexported(reading{})); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	s.Kind = "overwrite conversion"
+	if got := p.readings(s, before); len(got) != 0 {
+		t.Errorf("%v is read while somebody else's conversion is in force", got)
+	}
+}
