@@ -23,6 +23,9 @@ CLUSTER   ?= local
 # The name of the cluster that cluster-up starts.
 NAME      ?= conversion-operator
 KUBECTL   ?= kubectl
+# The version of Kubernetes of the local cluster and of integration tests, such as v1.36.3,
+# or oldest for the oldest supported one; empty for the newest.
+KUBERNETES_VERSION ?=
 # Which of config/ is deployed, and written by install-manifest: overlays/openshift, for example.
 OVERLAY   ?= default
 # More flags for go test, such as -race or -run TestX.
@@ -44,6 +47,12 @@ SOAKSEED  ?=
 # Where install-plugin puts kubectl's plugin: a directory of the PATH.
 PLUGIN_DIR ?= $(HOME)/.local/bin
 
+# What `make krew` packs, and the folder from where krew is going to fetch it.
+PLATFORMS ?= linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64
+KREW_URI  ?= https://example.com/conversion-operator/$(KREW_VERSION)
+# krew wants a semantic version.
+KREW_VERSION ?= $(if $(filter v%,$(VERSION)),$(VERSION),v0.0.0-g$(VERSION))
+
 # What the binaries say of themselves.
 VERSION   ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 REVISION  ?= $(shell git rev-parse --verify --quiet HEAD || echo unknown)
@@ -63,7 +72,7 @@ PROFILED := -gcflags='$(MODULE)/...=-pgoprofile=internal/conversion/serving.pgo'
 # Everything that a command of this file writes and that is committed.
 GENERATED := api/README.md api/docs/commands.md bundle '*zz_generated.*' config/crd/bases config/rbac/role.yaml config/rbac/grants/role.yaml config/rbac/audit/role.yaml '*go.mod' '*go.sum'
 
-export CLUSTER IMG
+export CLUSTER IMG KUBERNETES_VERSION
 
 ##@ Development
 
@@ -200,6 +209,12 @@ soak: ## Do what goes wrong in years, at random for SOAKTIME=1h, and look whethe
 soak-short: ## Two minutes of it, always the same steps
 	@$(MAKE) soak SOAKTIME=70s SOAKSEED=21
 
+# The first time it builds that version, for some ten minutes, into a cache of its own.
+.PHONY: test-oldest
+test-oldest: export KUBERNETES_VERSION = oldest
+test-oldest: ## Run integration and e2e on the oldest Kubernetes that is supported
+	@for stage in integration e2e; do $(MAKE) "$$stage"; done
+
 ##@ Benchmarks
 
 .PHONY: bench
@@ -255,6 +270,16 @@ build: ## Build bin/conversion-operator
 install-plugin: build ## Install `kubectl conversion`, with its completion, into PLUGIN_DIR=~/.local/bin
 	@install -D bin/conversion-operator '$(PLUGIN_DIR)/kubectl-conversion'
 	@ln -sf kubectl-conversion '$(PLUGIN_DIR)/kubectl_complete-conversion'
+
+.PHONY: krew
+krew: ## Pack kubectl's plugin for PLATFORMS, with krew's manifest, into bin/krew; KREW_URI= is where the archives will be
+	@rm -rf bin/krew
+	@for platform in $(PLATFORMS); do \
+		export GOOS=$${platform%/*} GOARCH=$${platform#*/}; \
+		file=bin/krew/$$GOOS-$$GOARCH/kubectl-conversion; [[ $$GOOS != windows ]] || file=$$file.exe; \
+		$(GO_BUILD) -o "$$file" .; \
+	done
+	@internal/tools/krew.sh '$(KREW_VERSION)' '$(KREW_URI)' bin/krew
 
 .PHONY: image
 image: binary-$(ARCH) ## Build the image IMG for ARCH as bin/image.tar

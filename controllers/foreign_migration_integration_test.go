@@ -11,10 +11,11 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
-	storagemigrationv1 "k8s.io/api/storagemigration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
@@ -71,11 +72,16 @@ func TestPrunedByOthers(t *testing.T) {
 
 // createMigration starts a migration as kube-controller-manager would, which is
 // not there.
-func createMigration(t *testing.T, name, crd string) *storagemigrationv1.StorageVersionMigration {
+func createMigration(t *testing.T, name, crd string) *unstructured.Unstructured {
 	t.Helper()
 	resource, group, _ := strings.Cut(crd, ".")
-	object := &storagemigrationv1.StorageVersionMigration{ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec: storagemigrationv1.StorageVersionMigrationSpec{Resource: metav1.GroupResource{Group: group, Resource: resource}}}
+	mapping, err := cluster.RESTMapper().RESTMapping(migrators[0])
+	must(t, err)
+	object := &unstructured.Unstructured{Object: map[string]any{
+		"metadata": map[string]any{"name": name},
+		"spec":     map[string]any{"resource": map[string]any{"group": group, "resource": resource}},
+	}}
+	object.SetGroupVersionKind(mapping.GroupVersionKind)
 	must(t, cluster.Create(t.Context(), object))
 	t.Cleanup(func() { _ = cluster.Delete(context.WithoutCancel(t.Context()), object) })
 	endMigration(t, object, "Running")
@@ -83,11 +89,15 @@ func createMigration(t *testing.T, name, crd string) *storagemigrationv1.Storage
 }
 
 // endMigration brings a migration to a state.
-func endMigration(t *testing.T, object *storagemigrationv1.StorageVersionMigration, state string) {
+func endMigration(t *testing.T, object *unstructured.Unstructured, state string) {
 	t.Helper()
 	base := object.DeepCopy()
-	object.Status.ResourceVersion = "1"
-	object.Status.Conditions = append(object.Status.Conditions,
-		metav1.Condition{Type: state, Status: metav1.ConditionTrue, Reason: "Test", LastTransitionTime: metav1.Now()})
+	conditions, _, err := unstructured.NestedSlice(object.Object, "status", "conditions")
+	must(t, err)
+	must(t, unstructured.SetNestedMap(object.Object, map[string]any{
+		"resourceVersion": "1",
+		"conditions": append(conditions, map[string]any{"type": state, "status": "True", "reason": "Test", "message": "",
+			"lastTransitionTime": time.Now().UTC().Format(time.RFC3339)}),
+	}, "status"))
 	must(t, cluster.Status().Patch(t.Context(), object, client.MergeFrom(base)))
 }

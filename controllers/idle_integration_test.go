@@ -79,13 +79,9 @@ func (r *requests) count() int {
 // more, and neither is anything else on their behalf. Nor do they make events.
 func TestIdle(t *testing.T) {
 	policies := settled(t)
-	t.Run("kubectl describe", func(t *testing.T) {
-		checkDescriptions(t, map[string]string{
-			"broken-rules":        "crontabs.broken.idle.example.com",
-			"missing-certificate": "crontabs.elsewhere.idle.example.com",
-			"no-converter":        "crontabs.differs.idle.example.com",
-		})
-	})
+	checkDescription(t, "broken-rules", "crontabs.broken.idle.example.com")
+	checkDescription(t, "missing-certificate", "crontabs.elsewhere.idle.example.com")
+	checkDescription(t, "no-converter", "crontabs.differs.idle.example.com")
 	for _, policy := range policies {
 		eventually(t, policy+" is at rest", func() (bool, string) {
 			before := sent.count()

@@ -298,6 +298,7 @@ func TestForeignWebhook(t *testing.T) {
 	if getCRD(t, name).Generation != 1 {
 		t.Error("the CustomResourceDefinition was changed")
 	}
+	checkDescription(t, "foreign-webhook", name)
 }
 
 // TestPinnedWrites: no write to a CustomResourceDefinition goes through when it

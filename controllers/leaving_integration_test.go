@@ -41,6 +41,7 @@ func TestRetain(t *testing.T) {
 	if !strings.Contains(condition.Message, "v1beta1 is served") {
 		t.Errorf("the message does not name the version: %s", condition.Message)
 	}
+	checkDescription(t, "blocked-deletion", armed.Name)
 	checkRest(t, armed.Name)
 	crd := getCRD(t, armed.Name)
 	crd.Spec.Versions = crd.Spec.Versions[1:]

@@ -276,6 +276,7 @@ func TestAFailedMigrationSaysWhatToDo(t *testing.T) {
 		}
 	}
 	checkRunEvents(t, name, v1alpha1.ReasonMigrationStarted, v1alpha1.ReasonObjectsFailed)
+	checkDescription(t, "failed-objects", name)
 	if stored := getCRD(t, name).Status.StoredVersions; len(stored) != 2 {
 		t.Errorf("storedVersions is %v", stored)
 	}

@@ -85,7 +85,8 @@ func portsOf(service *corev1.Service) string {
 	return fmt.Sprint(ports)
 }
 
-// endpointsOf are the addresses behind one port of a Service, sorted.
+// endpointsOf are the addresses behind one port of a Service. One that several slices
+// have, as while they are rearranged, is ready where one of them says so.
 func endpointsOf(list []discoveryv1.EndpointSlice, portName string) []plan.Pod {
 	var endpoints []plan.Pod
 	for _, slice := range list {
@@ -102,6 +103,14 @@ func endpointsOf(list []discoveryv1.EndpointSlice, portName string) []plan.Pod {
 			}
 		}
 	}
-	slices.SortFunc(endpoints, func(a, b plan.Pod) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(endpoints, func(a, b plan.Pod) int {
+		switch byName := cmp.Compare(a.Name, b.Name); {
+		case byName != 0 || a.Ready == b.Ready:
+			return byName
+		case a.Ready:
+			return -1
+		}
+		return 1
+	})
 	return slices.CompactFunc(endpoints, func(a, b plan.Pod) bool { return a.Name == b.Name })
 }

@@ -23,6 +23,7 @@ func (r *ConversionPolicyReconciler) observeImages(ctx context.Context, observed
 	if err := r.Client.List(ctx, deployments, r.childrenOf(observed.Policy), client.HasLabels{plan.PlanLabel}); err != nil {
 		return err
 	}
+	slices.SortFunc(deployments.Items, func(a, b appsv1.Deployment) int { return cmp.Compare(a.Name, b.Name) })
 	for i := range deployments.Items {
 		deployment := &deployments.Items[i]
 		endpoint := &plan.ImageEndpoint{}
@@ -33,7 +34,6 @@ func (r *ConversionPolicyReconciler) observeImages(ctx context.Context, observed
 			Readable: deployment.DeletionTimestamp.IsZero(), Image: endpoint})
 		observed.PodFailure = cmp.Or(observed.PodFailure, replicaFailure(deployment))
 	}
-	slices.SortFunc(observed.Plans, func(a, b plan.StoredPlan) int { return cmp.Compare(a.Hash, b.Hash) })
 	return nil
 }
 
@@ -58,7 +58,6 @@ func (r *ConversionPolicyReconciler) observePods(ctx context.Context, observed *
 				Scheduled: pod.Spec.NodeName != "", Certificate: pod.Annotations[plan.CertificateAnnotation]})
 		}
 	}
-	slices.SortFunc(observed.Pods, func(a, b plan.Pod) int { return cmp.Compare(a.Name, b.Name) })
 	return nil
 }
 

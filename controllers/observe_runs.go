@@ -47,7 +47,6 @@ func (r *ConversionPolicyReconciler) observeRuns(ctx context.Context, observed *
 	for _, run := range runs {
 		observed.Runs = append(observed.Runs, *run)
 	}
-	slices.SortFunc(observed.Runs, func(a, b plan.Run) int { return cmp.Compare(a.ID, b.ID) })
 	return r.observeRights(ctx, observed)
 }
 
@@ -78,11 +77,12 @@ func (r *ConversionPolicyReconciler) addTrouble(ctx context.Context, runs map[st
 	if err := r.Client.List(ctx, list, ofRuns...); err != nil {
 		return err
 	}
+	slices.SortFunc(list.Items, func(a, b corev1.Pod) int { return cmp.Compare(a.Name, b.Name) })
 	for i := range list.Items {
 		pod := &list.Items[i]
 		run := runs[pod.Labels[plan.RunLabel]]
 		if run != nil && pod.Status.Phase == corev1.PodPending && pod.DeletionTimestamp.IsZero() {
-			run.Trouble = cmp.Or(trouble(pod), run.Trouble)
+			run.Trouble = cmp.Or(run.Trouble, trouble(pod))
 		}
 	}
 	return nil

@@ -137,6 +137,7 @@ func TestServiceOfOthers(t *testing.T) {
 	if !strings.Contains(missing.Message, "Service crontab-system/webhook does not exist") {
 		t.Errorf("the message is %s", missing.Message)
 	}
+	checkDescription(t, "missing-service", name)
 
 	service := create(t, "metadata: {namespace: crontab-system, name: webhook}\nspec: {ports: [{name: https, port: 443}]}", &corev1.Service{})
 	eventually(t, "the port is missed", func() (bool, string) {
@@ -160,6 +161,7 @@ endpoints: [{addresses: [10.9.9.1], conditions: {ready: true}}, {addresses: [10.
 	if getCRD(t, name).Generation != 1 {
 		t.Error("the CustomResourceDefinition was changed")
 	}
+	checkDescription(t, "refused-certificate", name)
 	pods.refuseOwn.Delete("webhook.crontab-system.svc")
 	waitFor(t, name, v1alpha1.ReadyCondition, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
 	called := getCRD(t, name).Spec.Conversion.Webhook.ClientConfig

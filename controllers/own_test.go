@@ -52,11 +52,11 @@ func TestTrouble(t *testing.T) {
 	}
 }
 
-// TestEndpointsOf: addresses behind one port, each once.
+// TestEndpointsOf: addresses behind one port, each once, and ready where one slice says so.
 func TestEndpointsOf(t *testing.T) {
 	slices := from[[]discoveryv1.EndpointSlice](t, `
 - ports: [{name: metrics, port: 8080}, {name: https, port: 9443}]
-  endpoints: [{addresses: [10.0.0.2]}, {addresses: [10.0.0.1], conditions: {ready: false}}]
+  endpoints: [{addresses: [10.0.0.2], conditions: {ready: false}}, {addresses: [10.0.0.1], conditions: {ready: false}}]
 - ports: [{name: https, port: 8443}]
   endpoints: [{addresses: ["2001:db8::1"], conditions: {ready: true}}]
 - ports: [{name: https, port: 9443}]

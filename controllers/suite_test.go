@@ -89,6 +89,9 @@ func run(m *testing.M) (int, error) {
 	environment := &envtest.Environment{
 		CRDDirectoryPaths: []string{filepath.Join("..", "config", "crd", "bases")}, ErrorIfCRDPathMissing: true,
 	}
+	// Kubernetes before 1.37 has its own migrations, and does not serve them by default.
+	environment.ControlPlane.GetAPIServer().Configure().
+		Append("feature-gates", "StorageVersionMigrator=true").Append("runtime-config", "storagemigration.k8s.io/v1beta1=true")
 	var err error
 	kubeconfig, err = environment.Start()
 	if err != nil {

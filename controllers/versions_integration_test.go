@@ -66,6 +66,7 @@ func (k *kind) checkPromoted(t *testing.T) {
 func (k *kind) checkDeprecated(t *testing.T) {
 	t.Helper()
 	waitFor(t, k.name, v1alpha1.VersionsRetiredCondition, metav1.ConditionFalse, v1alpha1.ReasonRequested)
+	checkDescription(t, "requested-version", k.name)
 	version := k.version(t, "v1beta1")
 	if !version.Deprecated || !strings.Contains(*version.DeprecationWarning, "use "+k.group+"/v1 CronTab") {
 		t.Errorf("v1beta1 is deprecated %t: %s", version.Deprecated, *version.DeprecationWarning)
@@ -185,6 +186,7 @@ func TestPromotion(t *testing.T) {
 	if !strings.Contains(refused.Message, "the CustomResourceDefinition has v1, v1beta1") {
 		t.Errorf("the message does not say what there is: %s", refused.Message)
 	}
+	checkDescription(t, "refused-storage-version", name)
 	before := getCRD(t, name)
 	patchPolicy(t, name, `{"spec":{"storageVersion":"v1"}}`)
 	waitFor(t, name, v1alpha1.StorageMigratedCondition, metav1.ConditionUnknown, v1alpha1.ReasonNotRequested)

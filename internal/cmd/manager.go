@@ -10,10 +10,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"time"
 
 	cmv1 "github.com/cert-manager/cert-manager/pkg/apis/certmanager/v1"
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -40,6 +42,7 @@ type managerOptions struct {
 	leaderElect  bool
 	probeAddress string
 	metrics      string
+	metricsCerts string
 	priority     string
 	settle       time.Duration
 	proofLasts   time.Duration
@@ -71,6 +74,8 @@ func newManagerCommand() *cobra.Command {
 	flags.StringVar(&options.probeAddress, "health-probe-bind-address", ":8081", "address of /healthz and /readyz")
 	flags.StringVar(&options.metrics, "metrics-bind-address", "0",
 		"address of /metrics, with TLS, for who has a token that may read it; 0 for none")
+	flags.StringVar(&options.metricsCerts, "metrics-cert-path", "",
+		"directory of tls.crt and tls.key, with which /metrics is served, and which are read anew when they change; default a certificate that is made at each start")
 	flags.DurationVar(&options.settle, "settle", plan.DefaultSettle,
 		"how long API servers may go on by a CustomResourceDefinition as it was before a change: a migration waits for writes in the old storage version, "+
 			"converter pods keep the rules of before, and the next certificate authority is trusted before it is used; shorter only where nobody else writes")
@@ -89,6 +94,9 @@ func (o managerOptions) run(ctx context.Context) error {
 	}
 	if o.proofLasts < time.Second {
 		return fmt.Errorf("--proof-lifetime is %s: it must be a second at least", o.proofLasts)
+	}
+	if err := o.checkMetricsCerts(); err != nil {
+		return err
 	}
 	limitMemory()
 	collectEarly()
@@ -174,11 +182,25 @@ func (o managerOptions) newManager(traces *tracing.Tracing) (ctrl.Manager, error
 		manager.AddReadyzCheck("ping", healthz.Ping))
 }
 
-// metricsOptions say who is answered. The certificate is made anew at each start: what
-// keeps others away is the token. Nobody who asks for metrics needs HTTP/2.
+// checkMetricsCerts refuses to start without the certificate that somebody expects:
+// the server would make one of its own, that nobody can verify.
+func (o managerOptions) checkMetricsCerts() error {
+	if o.metricsCerts == "" {
+		return nil
+	}
+	_, err := tls.LoadX509KeyPair(filepath.Join(o.metricsCerts, corev1.TLSCertKey), filepath.Join(o.metricsCerts, corev1.TLSPrivateKeyKey))
+	if err != nil {
+		return fmt.Errorf("--metrics-cert-path: %w", err)
+	}
+	return nil
+}
+
+// metricsOptions say who is answered. Without a certificate one is made at each start:
+// what keeps others away is the token. Nobody who asks for metrics needs HTTP/2.
 func (o managerOptions) metricsOptions() metricsserver.Options {
 	return metricsserver.Options{
 		BindAddress: o.metrics, SecureServing: true, FilterProvider: filters.WithAuthenticationAndAuthorization,
+		CertDir: o.metricsCerts, CertName: corev1.TLSCertKey, KeyName: corev1.TLSPrivateKeyKey,
 		TLSOpts: []func(*tls.Config){pki.RequireModernTLS, func(config *tls.Config) { config.NextProtos = []string{"http/1.1"} }},
 	}
 }

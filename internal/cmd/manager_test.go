@@ -6,7 +6,10 @@ package cmd
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -14,11 +17,15 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/conversion-operator/conversion-operator/internal/pki"
 )
 
-// TestManagerMetricsSpeakModernTLS, as converters do.
-func TestManagerMetricsSpeakModernTLS(t *testing.T) {
-	options := managerOptions{metrics: "127.0.0.1:0"}.metricsOptions()
+// serveMetrics serves as the manager does, until the test ends, and returns the address.
+func serveMetrics(t *testing.T, manager managerOptions) string {
+	t.Helper()
+	manager.metrics = "127.0.0.1:0"
+	options := manager.metricsOptions()
 	options.FilterProvider = nil // without an API server, there is nobody to ask who may
 	server, err := metricsserver.NewServer(options, &rest.Config{}, http.DefaultClient)
 	if err != nil {
@@ -27,22 +34,31 @@ func TestManagerMetricsSpeakModernTLS(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- server.Start(ctx) }()
-	defer func() {
+	t.Cleanup(func() {
 		cancel()
 		if err := <-ended; err != nil {
 			t.Error(err)
 		}
-	}()
+	})
 	bound, known := server.(interface{ GetBindAddr() string })
 	if !known {
 		t.Fatalf("%T does not tell where it listens", server)
 	}
-	err = wait.PollUntilContextTimeout(ctx, 5*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
-		return bound.GetBindAddr() != "", nil
-	})
+	eventually(t, "it listens", func() bool { return bound.GetBindAddr() != "" })
+	return bound.GetBindAddr()
+}
+
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	err := wait.PollUntilContextTimeout(t.Context(), 5*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) { return holds(), nil })
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("%s: %v", what, err)
 	}
+}
+
+// TestManagerMetricsSpeakModernTLS, as converters do.
+func TestManagerMetricsSpeakModernTLS(t *testing.T) {
+	address := serveMetrics(t, managerOptions{})
 	for name, test := range map[string]struct {
 		client  *tls.Config
 		version uint16
@@ -55,7 +71,7 @@ func TestManagerMetricsSpeakModernTLS(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			test.client.InsecureSkipVerify = true
-			connection, err := tls.Dial("tcp", bound.GetBindAddr(), test.client)
+			connection, err := tls.Dial("tcp", address, test.client)
 			if test.refused != "" {
 				if err == nil || !strings.Contains(err.Error(), test.refused) {
 					t.Errorf("error is %v, want %s", err, test.refused)
@@ -70,5 +86,52 @@ func TestManagerMetricsSpeakModernTLS(t *testing.T) {
 				t.Errorf("it speaks %s", tls.VersionName(got))
 			}
 		})
+	}
+}
+
+// TestManagerMetricsCertificate: who trusts the authority of the certificate that is
+// mounted verifies the manager, and after it was renewed, too.
+func TestManagerMetricsCertificate(t *testing.T) {
+	const name = "conversion-operator-metrics.conversion-system.svc"
+	directory, now := t.TempDir(), time.Now()
+	authority, err := pki.NewAuthority("metrics", now, time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	trusted := x509.NewCertPool()
+	trusted.AppendCertsFromPEM(authority.Certificate)
+	mount := func() {
+		leaf, err := pki.IssueLeaf(authority, name, now, time.Hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for file, text := range map[string][]byte{"tls.crt": leaf.Certificate, "tls.key": leaf.Key} {
+			if err := os.WriteFile(filepath.Join(directory, file), text, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	mount()
+	address := serveMetrics(t, managerOptions{metricsCerts: directory})
+	served := func() string {
+		connection, err := tls.Dial("tcp", address, &tls.Config{RootCAs: trusted, ServerName: name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer connection.Close()
+		return connection.ConnectionState().PeerCertificates[0].SerialNumber.String()
+	}
+	first := served()
+	mount()
+	eventually(t, "the renewed certificate is served", func() bool { return served() != first })
+}
+
+// TestManagerMetricsCertificateIsThere, or the manager does not start: another one
+// could not be verified.
+func TestManagerMetricsCertificateIsThere(t *testing.T) {
+	directory := t.TempDir()
+	_, _, err := run("manager", "--namespace=conversion-system", "--image=conversion-operator", "--metrics-cert-path="+directory)
+	if want := "--metrics-cert-path: open " + filepath.Join(directory, "tls.crt") + ": no such file or directory"; err == nil || err.Error() != want {
+		t.Errorf("error is %v, want %s", err, want)
 	}
 }

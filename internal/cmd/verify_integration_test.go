@@ -122,6 +122,7 @@ func TestLive(t *testing.T) {
 	t.Run("reports", func(t *testing.T) { reportLive(t, writer, kubeconfig) })
 	t.Run("an audit", func(t *testing.T) { auditLive(t, kubeconfig) })
 	t.Run("an audit by its role", func(t *testing.T) { auditAsItsRole(t, writer, kubeconfig) })
+	t.Run("differences", func(t *testing.T) { diffLive(t, kubeconfig) })
 	t.Run("completion", func(t *testing.T) { completeLive(t, kubeconfig) })
 	t.Run("a policy that is operated", func(t *testing.T) { operateLive(t, writer, kubeconfig) })
 	t.Run("a schema that refuses", func(t *testing.T) {

@@ -16,9 +16,9 @@
 // module set, so a changed go.mod rebuilds what it must and nothing else. A
 // file lock makes two builds at once safe: the second waits for the first.
 //
-// The variable KUBERNETES_VERSION selects another version. Its module set is
-// then derived from that version's own go.mod instead of read from
-// modules/kubernetes.
+// The variable KUBERNETES_VERSION selects another version; oldest is the oldest
+// that the operator supports. Its module set is then derived from that version's
+// own go.mod instead of read from modules/kubernetes.
 //
 // The module sets are read from the working tree, so the command has to run
 // somewhere inside a checkout. They are not embedded: a Go module cannot embed

@@ -14,14 +14,21 @@ import (
 const (
 	// DefaultName is the name of a cluster that was given none.
 	DefaultName = "conversion-operator"
-	// DefaultKubernetesVersion is the version that modules/kubernetes pins.
+	// DefaultKubernetesVersion is the version that modules/kubernetes pins, and the
+	// newest that the operator is tested on.
 	DefaultKubernetesVersion = "v1.37.0"
+	// OldestKubernetesVersion is of the oldest minor version that the operator
+	// supports. make test-oldest runs on it.
+	OldestKubernetesVersion = "v1.36.3"
 
 	// CacheVariable names the environment variable that moves the cache.
 	CacheVariable = "LOCALCLUSTER_CACHE"
 	// VersionVariable names the environment variable that selects another
-	// version of Kubernetes.
+	// version of Kubernetes: a released one, or oldest for OldestKubernetesVersion.
 	VersionVariable = "KUBERNETES_VERSION"
+
+	// oldest stands for OldestKubernetesVersion wherever a version is named.
+	oldest = "oldest"
 )
 
 var (
@@ -37,7 +44,7 @@ type Options struct {
 	Name string
 	// ControlPlaneOnly leaves out the node: no root is needed and no pod runs.
 	ControlPlaneOnly bool
-	// KubernetesVersion is a released version such as v1.36.3. Default:
+	// KubernetesVersion is a released version such as v1.36.3, or oldest. Default:
 	// $KUBERNETES_VERSION, else DefaultKubernetesVersion.
 	KubernetesVersion string
 	// CacheDir holds binaries and clusters. Default: $LOCALCLUSTER_CACHE, else
@@ -64,9 +71,12 @@ func (o Options) withDefaults() (Options, error) {
 		return o, fmt.Errorf("cluster name %q is not valid: use at most 40 lower-case letters, digits and dashes", o.Name)
 	}
 	version := firstOf(o.KubernetesVersion, os.Getenv(VersionVariable), DefaultKubernetesVersion)
+	if version == oldest {
+		version = OldestKubernetesVersion
+	}
 	match := validVersion.FindStringSubmatch(version)
 	if match == nil {
-		return o, fmt.Errorf("%s=%q is not a version of Kubernetes: use the form v1.37.0", VersionVariable, version)
+		return o, fmt.Errorf("%s=%q is not a version of Kubernetes: use the form v1.37.0, or oldest", VersionVariable, version)
 	}
 	o.KubernetesVersion = "v" + match[1]
 	dir, err := cacheDir(o.CacheDir)

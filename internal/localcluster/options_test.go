@@ -30,6 +30,12 @@ func TestOptionsTakeTheirDefaultsFromTheEnvironment(t *testing.T) {
 			want:       Options{Name: DefaultName, KubernetesVersion: "v1.36.3", CacheDir: "/cache"},
 			wantBinDir: "/cache/v1.36.3/bin",
 		},
+		"the oldest": {
+			cache:      "/cache",
+			version:    "oldest",
+			want:       Options{Name: DefaultName, KubernetesVersion: OldestKubernetesVersion, CacheDir: "/cache"},
+			wantBinDir: "/cache/" + OldestKubernetesVersion + "/bin",
+		},
 		"options before variables": {
 			given:      Options{Name: "a", KubernetesVersion: "v1.38.0-beta.1", CacheDir: "/mine", ControlPlaneOnly: true},
 			cache:      "/cache",

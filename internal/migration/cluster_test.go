@@ -15,8 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
-	"github.com/go-logr/logr/testr"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"golang.org/x/sync/errgroup"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
@@ -164,7 +162,8 @@ func (r *resource) list(version string) *unstructured.UnstructuredList {
 }
 
 func (r *resource) object(version string, i int) *unstructured.Unstructured {
-	object := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"host": "localhost"}}}
+	object := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"host": host}}}
+	object.SetAnnotations(map[string]string{"conversion-operator.io/v1alpha1": `{"/spec/note":"` + keptAside + `"}`})
 	object.SetGroupVersionKind(schema.GroupVersionKind{Group: testGroup, Version: version, Kind: r.plural})
 	object.SetNamespace("default")
 	object.SetName(objectName(i))
@@ -316,10 +315,6 @@ func (r *resource) compact(t *testing.T) {
 	t.Helper()
 	_, err := r.etcd.Compact(t.Context(), r.raw(t).Header.Revision)
 	must(t, err)
-}
-
-func logTo(t *testing.T) context.Context {
-	return logr.NewContext(t.Context(), testr.New(t))
 }
 
 func waitFor(t *testing.T, what string, condition wait.ConditionWithContextFunc) {

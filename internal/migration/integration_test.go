@@ -38,6 +38,7 @@ func TestIntegration(t *testing.T) {
 	t.Run("a storage version that is another aborts the run", func(t *testing.T) { testOtherStorage(t, c.newResource(t, "others", 10)) })
 	t.Run("lost rights end the pod and not the run", func(t *testing.T) { testRightsLost(t, c.newResource(t, "revokeds", 60)) })
 	t.Run("a version that goes away aborts the run", func(t *testing.T) { testRemoved(t, c.newResource(t, "removeds", 60)) })
+	t.Run("nothing of objects was told", func(t *testing.T) { testNothingTold(t, c) })
 }
 
 func testRewritten(t *testing.T, r *resource) {
@@ -124,7 +125,7 @@ func testConversionDropped(t *testing.T, r *resource) {
 	r.convertBy(t, mark)
 	r.abortsUnder(t, `[{"op": "replace", "path": "/spec/conversion", "value": {"strategy": "None"}}]`)
 	for _, object := range r.raw(t).Kvs {
-		if index := path.Base(string(object.Key)); index >= objectName(200) && !strings.Contains(string(object.Value), `"localhost"`) {
+		if index := path.Base(string(object.Key)); index >= objectName(200) && !strings.Contains(string(object.Value), `"`+host+`"`) {
 			t.Errorf("%s is %s", index, object.Value)
 		}
 	}

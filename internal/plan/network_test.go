@@ -43,7 +43,9 @@ func TestNetworkPolicies(t *testing.T) {
 		"the manager has no other port":        {"manager", prometheus, 9443, true, false},
 		"the manager asks API servers":         {"manager", anybody, 6443, false, true},
 		"the manager asks converters":          {"manager", anybody, 9443, false, true},
-		"nobody asks a migration":              {"migration", prometheus, 8080, true, false},
+		"nobody reads migrations' metrics":     {"migration", anybody, 8080, true, false},
+		"Prometheus reads migrations' metrics": {"migration", prometheus, 8080, true, true},
+		"migrations have no other port":        {"migration", prometheus, 9443, true, false},
 		"a migration asks API servers":         {"migration", anybody, 6443, false, true},
 	}
 	for name, test := range cases {

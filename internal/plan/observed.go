@@ -52,7 +52,8 @@ type Settings struct {
 	TracingEndpoint string
 }
 
-// Observed is everything that a decision may depend on, read once.
+// Observed is everything that a decision may depend on, read once. Its lists may be in
+// any order (order.go).
 type Observed struct {
 	Settings Settings
 	// Now is the time of the observation.
@@ -73,7 +74,7 @@ type Observed struct {
 	// Request is what is known of the request to cert-manager.
 	Request Request
 	// Leftovers are the Secrets that no source and no converter of the policy names
-	// any more, as names, sorted.
+	// any more, as names.
 	Leftovers []string
 
 	// PodFailure is why the Deployment cannot create converter pods; empty where it can.
@@ -81,7 +82,7 @@ type Observed struct {
 	// RolledOut tells that all pods of the Deployment, the ended ones aside, are of
 	// its current template, and that it will make no others.
 	RolledOut bool
-	// Pods are the converter pods that are not being deleted, sorted by name.
+	// Pods are the converter pods that are not being deleted.
 	Pods []Pod
 	// Ending are the converter pods that are being deleted, and answer meanwhile.
 	Ending []EndingPod
@@ -97,13 +98,13 @@ type Observed struct {
 	// External is the converter that somebody else runs, where the policy names one.
 	External External
 
-	// Runs are the policy's migration Jobs and what they recorded, sorted by ID.
+	// Runs are the policy's migration Jobs and what they recorded.
 	Runs []Run
 	// ForeignMigration names, as kubectl does, a migration of the same objects that
 	// somebody else runs; empty where there is none, or where it does not matter (MayMigrate).
 	ForeignMigration string
 	// Plans are the plans for which there is a ConfigMap, and the images for which
-	// there is a Deployment, sorted by their hashes.
+	// there is a Deployment.
 	Plans []StoredPlan
 	// Rights tells whether migration rights for this policy exist.
 	Rights bool

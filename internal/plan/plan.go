@@ -121,7 +121,7 @@ type state struct {
 }
 
 func newState(observed Observed) *state {
-	s := &state{Observed: observed}
+	s := &state{Observed: inOrder(observed)}
 	status := observed.Policy.Status.DeepCopy()
 	status.ObservedGeneration = observed.Policy.Generation
 	if observed.Policy.DeletionTimestamp.IsZero() {

@@ -53,8 +53,13 @@ type world struct {
 	versionsBy string
 	// rotation is the state that was told last.
 	rotation v1alpha1.RotationState
-	log      strings.Builder
-	said     string
+	// shuffles counts the orders in which things were observed.
+	shuffles uint64
+	// chapter is what was said last, and rests the policy as it came to rest in each.
+	chapter string
+	rests   []v1alpha1.ConversionPolicy
+	log     strings.Builder
+	said    string
 	// events are those that users have seen, by chapters.
 	events strings.Builder
 }
@@ -96,6 +101,7 @@ func (w *world) story() string {
 
 // say starts a chapter: somebody does something.
 func (w *world) say(text string) {
+	w.chapter = text
 	w.tell("\n# %s", text)
 	fmt.Fprintf(&w.events, "\n# %s\n", text)
 }
@@ -143,6 +149,7 @@ func (w *world) settle() {
 		w.carryOut(decided)
 		if w.snapshot() == before {
 			w.expectNothingNew(news)
+			w.rest()
 			return
 		}
 	}
@@ -176,6 +183,7 @@ func (w *world) plan() plan.Plan {
 	w.findLeftovers()
 	decided := plan.Make(w.observed)
 	checkStatus(w.t, w.observed.Policy, decided.Status)
+	w.expectSameInAnyOrder(decided)
 	return decided
 }
 

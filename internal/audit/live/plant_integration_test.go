@@ -17,6 +17,8 @@ import (
 	storagemigrationv1 "k8s.io/api/storagemigration/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/conversion-operator/conversion-operator/internal/crds"
 )
@@ -147,15 +149,32 @@ func (c *cluster) migration(t *testing.T, crd *apiextensionsv1.CustomResourceDef
 
 func (c *cluster) migrated(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition, name string, ended storagemigrationv1.MigrationConditionType) {
 	t.Helper()
-	migrations := c.core.StoragemigrationV1().StorageVersionMigrations()
-	made, err := migrations.Create(t.Context(), &storagemigrationv1.StorageVersionMigration{
-		ObjectMeta: metav1.ObjectMeta{Name: name + "." + crd.Name},
-		Spec:       storagemigrationv1.StorageVersionMigrationSpec{Resource: metav1.GroupResource{Group: crd.Spec.Group, Resource: "widgets"}},
-	}, metav1.CreateOptions{})
+	own := c.ownMigrations(t)
+	migrations := c.objects.Resource(own)
+	made, err := migrations.Create(t.Context(), &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": own.GroupVersion().String(), "kind": "StorageVersionMigration",
+		"metadata": map[string]any{"name": name + "." + crd.Name},
+		"spec":     map[string]any{"resource": map[string]any{"group": crd.Spec.Group, "resource": "widgets"}},
+	}}, metav1.CreateOptions{})
 	must(t, err)
-	made.Status.Conditions = []metav1.Condition{{Type: string(ended), Status: metav1.ConditionTrue, Reason: "Ended", Message: "1 object", LastTransitionTime: metav1.Now()}}
+	must(t, unstructured.SetNestedSlice(made.Object, []any{map[string]any{"type": string(ended), "status": "True", "reason": "Ended",
+		"message": "1 object", "lastTransitionTime": time.Now().UTC().Format(time.RFC3339)}}, "status", "conditions"))
 	_, err = migrations.UpdateStatus(t.Context(), made, metav1.UpdateOptions{})
 	must(t, err)
+}
+
+// ownMigrations are Kubernetes' own, at the version that this one prefers.
+func (c *cluster) ownMigrations(t *testing.T) schema.GroupVersionResource {
+	t.Helper()
+	groups, err := c.core.Discovery().ServerGroups()
+	must(t, err)
+	for _, group := range groups.Groups {
+		if group.Name == storagemigrationv1.GroupName {
+			return schema.GroupVersionResource{Group: group.Name, Version: group.PreferredVersion.Version, Resource: "storageversionmigrations"}
+		}
+	}
+	t.Fatal("the API server does not serve StorageVersionMigrations")
+	return schema.GroupVersionResource{}
 }
 
 // edit changes the bytes of a definition in etcd, as API servers of long ago have

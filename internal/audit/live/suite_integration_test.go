@@ -53,6 +53,9 @@ func start(t *testing.T) *cluster {
 		CRDDirectoryPaths:     []string{filepath.Join("..", "..", "..", "config", "crd", "bases")},
 		ErrorIfCRDPathMissing: true,
 	}
+	// Kubernetes before 1.37 has its own migrations, and does not serve them by default.
+	environment.ControlPlane.GetAPIServer().Configure().
+		Append("feature-gates", "StorageVersionMigrator=true").Append("runtime-config", "storagemigration.k8s.io/v1beta1=true")
 	config, err := environment.Start()
 	must(t, err)
 	t.Cleanup(func() {

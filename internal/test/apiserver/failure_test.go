@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -72,7 +73,11 @@ func testDown(t *testing.T, s *apiServer) {
 	wantNoErrors(t, k.attempts(t, "v1", "one"))
 	if !s.cached {
 		_, err := k.at("v1beta1").List(t.Context(), metav1.ListOptions{})
-		wantErrors(t, map[string]error{"list": err}, "/gadgets/default/", k.address(), "connection refused")
+		words := []string{k.address(), "connection refused"}
+		if apierrors.ReasonForError(err) == metav1.StatusReasonStoreReadError { // from Kubernetes 1.37 on
+			words = append(words, "/gadgets/default/")
+		}
+		wantErrors(t, map[string]error{"list": err}, words...)
 	}
 
 	k.start(t)

@@ -30,22 +30,36 @@ type built map[string][]byte
 // build makes a kustomization as a user would, of the default and components.
 func build(t *testing.T, components ...string) built {
 	t.Helper()
+	folder, err := filepath.Abs(filepath.Join(config, "default"))
+	must(t, err)
+	return render(t, kustomization(t, folder, "", components...))
+}
+
+// kustomization writes one of a folder, of components, and of what else is to be in it.
+func kustomization(t *testing.T, of, more string, components ...string) string {
+	t.Helper()
 	folder := t.TempDir()
-	at := func(path string) string {
-		absolute, err := filepath.Abs(filepath.Join(config, path))
-		must(t, err)
-		relative, err := filepath.Rel(folder, absolute)
+	to := func(path string) string {
+		relative, err := filepath.Rel(folder, path)
 		must(t, err)
 		return relative
 	}
-	text := "resources:\n- " + at("default") + "\n"
+	text := more + "resources:\n- " + to(of) + "\n"
 	if len(components) > 0 {
 		text += "components:\n"
 	}
 	for _, component := range components {
-		text += "- " + at("components/"+component) + "\n"
+		at, err := filepath.Abs(filepath.Join(config, "components", component))
+		must(t, err)
+		text += "- " + to(at) + "\n"
 	}
 	must(t, os.WriteFile(filepath.Join(folder, "kustomization.yaml"), []byte(text), 0o600))
+	return folder
+}
+
+// render makes what kustomize does of a folder.
+func render(t *testing.T, folder string) built {
+	t.Helper()
 	resources, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), folder)
 	must(t, err)
 	all := built{}
@@ -122,7 +136,11 @@ type endpoint struct {
 	Scheme          string `json:"scheme"`
 	BearerTokenFile string `json:"bearerTokenFile"`
 	TLSConfig       struct {
-		InsecureSkipVerify bool `json:"insecureSkipVerify"`
+		InsecureSkipVerify bool   `json:"insecureSkipVerify"`
+		ServerName         string `json:"serverName"`
+		CA                 struct {
+			Secret struct{ Name, Key string } `json:"secret"`
+		} `json:"ca"`
 	} `json:"tlsConfig"`
 }
 

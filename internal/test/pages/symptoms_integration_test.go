@@ -60,6 +60,8 @@ func TestSymptoms(t *testing.T) {
 // cluster is an API server, and what is called on it.
 type cluster struct {
 	kubectl, kubeconfig, samples string
+	// wording is what this version of Kubernetes makes of a text of the page.
+	wording func(string) string
 }
 
 func start(t *testing.T) *cluster {
@@ -71,7 +73,7 @@ func start(t *testing.T) *cluster {
 	environment := &envtest.Environment{}
 	// Reads convert when somebody asks, so that all that is said is said to them.
 	environment.ControlPlane.GetAPIServer().Configure().Set("watch-cache", "false")
-	_, err := environment.Start()
+	config, err := environment.Start()
 	must(t, err)
 	t.Cleanup(func() {
 		if err := environment.Stop(); err != nil {
@@ -82,7 +84,7 @@ func start(t *testing.T) *cluster {
 	must(t, os.WriteFile(kubeconfig, environment.KubeConfig, 0o600))
 	samples, err := filepath.Abs(filepath.Join("..", "..", "..", "config", "samples", "crontab-hostport"))
 	must(t, err)
-	c := &cluster{kubectl: assets, kubeconfig: kubeconfig, samples: samples}
+	c := &cluster{kubectl: assets, kubeconfig: kubeconfig, samples: samples, wording: wordingOf(t, config)}
 	return c
 }
 
@@ -141,7 +143,7 @@ func (c *symptomCase) play(t *testing.T, block Block) {
 func (c *symptomCase) try(t *testing.T, command, answer string) {
 	t.Helper()
 	c.eventually(t, command, func(ctx context.Context) error {
-		return c.player(t, c.folder, &strings.Builder{}).do(ctx, Command{Text: c.own(command), Answer: c.own(answer)})
+		return c.player(t, c.folder, &strings.Builder{}).do(ctx, Command{Text: c.own(command), Answer: c.own(c.wording(answer))})
 	})
 }
 

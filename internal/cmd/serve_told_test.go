@@ -1,0 +1,234 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cmd
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/pki"
+	"github.com/conversion-operator/conversion-operator/internal/webhook"
+)
+
+// asProgram has the test binary be the program itself.
+const asProgram = "CONVERSION_OPERATOR_AS_PROGRAM"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asProgram) == "" {
+		os.Exit(m.Run())
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	err := NewCommand(os.Args).ExecuteContext(ctx)
+	stop()
+	os.Exit(ExitCode(err))
+}
+
+// untold is in every value of every object here.
+const untold = "not-to-be-told"
+
+// diary keeps everything that is logged.
+type diary struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (d *diary) Write(line []byte) (int, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.text.Write(line)
+}
+
+func (d *diary) has(text string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return strings.Contains(d.text.String(), text)
+}
+
+// TestServeTellsNoSecrets: the log of a converter at its most talkative has nothing of
+// objects but their names, nothing of its key, and nothing of a token that somebody
+// sends it, whatever goes wrong.
+func TestServeTellsNoSecrets(t *testing.T) {
+	plans, hash := mountSample(t)
+	certificates, first := t.TempDir(), issued(t)
+	mountCertificate(t, certificates, first)
+	address, logged, stop := serve(t, plans, certificates)
+
+	for _, body := range untoldReviews() {
+		call(t, address, webhook.ConvertPath+"/"+hash, body)
+	}
+	call(t, address, webhook.ConvertPath+"/of-nobody", untoldReviews()[0])
+	speakPlainly(t, address)
+	second := issued(t)
+	mountCertificate(t, certificates, pki.KeyPair{Certificate: second.Key, Key: second.Key})
+	eventually(t, "a broken certificate is noticed", func() bool { return logged.has("error re-reading certificate") })
+	mountCertificate(t, certificates, second)
+	eventually(t, "the next certificate is read", func() bool { return logged.has("Updated current TLS certificate") })
+	stop()
+
+	for _, expected := range []string{"Conversion failed", `"level":"debug"`, "TLS handshake error", "default/too-large"} {
+		if !logged.has(expected) {
+			t.Errorf("the log lacks %q:\n%s", expected, logged.text.String())
+		}
+	}
+	for _, secret := range append([]string{untold, "PRIVATE KEY"}, append(keyLines(first), keyLines(second)...)...) {
+		if logged.has(secret) {
+			t.Errorf("the log has %q", secret)
+		}
+	}
+}
+
+// untoldReviews are those of objects that convert, that keep something aside, and of
+// all kinds that cannot be converted.
+func untoldReviews() []string {
+	review := func(to, object string) string {
+		return `{"kind":"ConversionReview","apiVersion":"apiextensions.k8s.io/v1","request":{"uid":"u","desiredAPIVersion":"` + to + `","objects":[` + object + `]}}`
+	}
+	object := func(version, name, rest string) string {
+		return `{"apiVersion":"example.com/` + version + `","kind":"CronTab","metadata":{"namespace":"default","name":"` + name + `"` + rest + `}`
+	}
+	return []string{
+		review("example.com/v1", object("v1beta1", "converts", `},"hostPort":"`+untold+`:80","note":"`+untold+`"`)),
+		review("example.com/v1", object("v1beta1", "does-not-parse", `},"hostPort":"`+untold+`"`)),
+		review("example.com/v1beta1", object("v1", "comes-back", `,"annotations":{"conversion-operator.io/v1beta1":"{\"/note\":\"`+untold+`\"}"}},"host":"`+untold+`"`)),
+		review("example.com/v1beta1", object("v1", "is-forged", `,"annotations":{"conversion-operator.io/v1beta1":"{\"/note\":`+untold+`}"}},"host":"`+untold+`"`)),
+		review("example.com/v1", object("v1beta1", "too-large", `},"note":"`+strings.Repeat(untold, 20<<10)+`"`)),
+		review("example.com/v1", object("v1beta1", "wrong-types", `},"hostPort":{"`+untold+`":["`+untold+`"]},"replicas":"`+untold+`"`)),
+		review("example.com/v7", object("v1beta1", "no-such-version", `},"note":"`+untold+`"`)),
+		review("example.com/v1", `{"apiVersion":"example.com/v1beta1","kind":"CronTab","metadata":{"name":"broken"},"note":"`+untold+`",}`),
+		review("example.com/v1", `{"apiVersion":"example.com/v1beta1","kind":"CronTab","metadata":{"name":"ends"},"note":`+untold+`}`),
+		review("example.com/v1", `{"apiVersion":"example.com/v1beta1","kind":"Other","metadata":{"name":"another-kind"},"note":"`+untold+`"}`),
+		review("example.com/v1", `"`+untold+`"`),
+		untold,
+		`{"kind":"ConversionReview","apiVersion":"apiextensions.k8s.io/v1","request":{"objects":["` + untold + `"`,
+	}
+}
+
+// mountSample compiles the rules of a sample as the manager does for its pods.
+func mountSample(t *testing.T) (directory, hash string) {
+	t.Helper()
+	policy, crd := &v1alpha1.ConversionPolicy{}, &apiextensionsv1.CustomResourceDefinition{}
+	for file, into := range map[string]any{"2-policy.yaml": policy, "3-crd-both.yaml": crd} {
+		if err := yaml.UnmarshalStrict([]byte(readFile(t, sampleFile(file))), into); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text, err := conversion.Compile(crd, policy.Spec.Converter.Declarative).Plan.Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return mountPlans(t, map[string][]byte{"plan.json": text}), conversion.HashOf(text)
+}
+
+func issued(t *testing.T) pki.KeyPair {
+	t.Helper()
+	authority, err := pki.NewAuthority("converter", time.Now(), time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	leaf, err := pki.IssueLeaf(authority, "localhost", time.Now(), time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return leaf
+}
+
+func mountCertificate(t *testing.T, directory string, leaf pki.KeyPair) {
+	t.Helper()
+	for file, text := range map[string][]byte{"tls.crt": leaf.Certificate, "tls.key": leaf.Key} {
+		if err := os.WriteFile(filepath.Join(directory, file), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// serve starts a converter, and ends it.
+func serve(t *testing.T, plans, certificates string) (address string, logged *diary, stop func()) {
+	t.Helper()
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address, logged = listener.Addr().String(), &diary{}
+	_, port, _ := net.SplitHostPort(address) // it was made so
+	listener.Close()
+	program := exec.CommandContext(t.Context(), os.Args[0], "serve", "--plans="+plans, "--certificates="+certificates, "--port="+port,
+		"--drain=0s", "--metrics-bind-address=0", "--log-level=debug")
+	program.Env, program.Stderr = append(os.Environ(), asProgram+"=yes"), logged
+	if err := program.Start(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "it serves", func() bool { return logged.has("Serving conversions") })
+	return address, logged, func() {
+		if err := errors.Join(program.Process.Signal(syscall.SIGTERM), program.Wait()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// call asks as an API server does, and shows a token besides.
+func call(t *testing.T, address, path, body string) {
+	t.Helper()
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} //nolint:gosec // a test's own server
+	defer client.CloseIdleConnections()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://"+address+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("Authorization", "Bearer "+untold)
+	response, err := client.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if _, err := io.Copy(io.Discard, response.Body); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// speakPlainly sends a request without TLS.
+func speakPlainly(t *testing.T, address string) {
+	t.Helper()
+	connection, err := new(net.Dialer).DialContext(t.Context(), "tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer connection.Close()
+	if _, err := io.WriteString(connection, "GET /"+untold+" HTTP/1.1\r\nAuthorization: Bearer "+untold+"\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.Copy(io.Discard, connection); err != nil {
+		t.Log(err) // it is cut
+	}
+}
+
+// keyLines are the lines of a private key that nothing else has.
+func keyLines(leaf pki.KeyPair) []string {
+	var lines []string
+	for line := range strings.Lines(string(leaf.Key)) {
+		if line = strings.TrimSpace(line); len(line) > 40 {
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}

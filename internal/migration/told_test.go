@@ -1,0 +1,87 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build integration
+
+package migration
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const (
+	// host is in every object, and keptAside in the annotation of what a conversion
+	// has kept aside: migrations rewrite them, and nobody is to read them elsewhere.
+	host      = "a-host-that-is-not-to-be-told"
+	keptAside = "a-value-that-is-not-to-be-told"
+)
+
+// diary keeps everything that is logged.
+type diary struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (d *diary) read() string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.text.String()
+}
+
+// logged is what all runs of the tests have logged so far, at their most talkative: by
+// --log-level=debug.
+var logged diary
+
+func logTo(t *testing.T) context.Context {
+	return logr.NewContext(t.Context(), funcr.New(func(_, line string) {
+		logged.mu.Lock()
+		logged.text.WriteString(line + "\n")
+		logged.mu.Unlock()
+		t.Log(line)
+	}, funcr.Options{Verbosity: 1}))
+}
+
+// testNothingTold: of all runs before, among them some with failures of every kind,
+// neither logs nor records have anything of objects but their names, nor of the key
+// with which the API server was asked.
+func testNothingTold(t *testing.T, c *cluster) {
+	told := map[string]string{"the logs": logged.read()}
+	if !strings.Contains(told["the logs"], "Object failed") {
+		t.Error("the logs are not at their most talkative, or no object has failed")
+	}
+	records := &corev1.ConfigMapList{}
+	must(t, c.client.List(t.Context(), records, client.InNamespace("default")))
+	for i := range records.Items {
+		for key, text := range records.Items[i].Data {
+			told["ConfigMap "+records.Items[i].Name+" "+key] = text
+		}
+	}
+	if len(told) < 4 {
+		t.Errorf("there are only %d records", len(told)-1)
+	}
+	secrets := []string{host, keptAside}
+	for line := range strings.Lines(string(c.config.KeyData)) {
+		if line = strings.TrimSpace(line); len(line) == 64 {
+			secrets = append(secrets, line)
+		}
+	}
+	if len(secrets) < 4 {
+		t.Errorf("there are only %d secrets to look for", len(secrets))
+	}
+	for where, text := range told {
+		for _, secret := range secrets {
+			if at := strings.Index(text, secret); at >= 0 {
+				line := text[strings.LastIndex(text[:at], "\n")+1 : at]
+				t.Errorf("%s have what is not to be told, in: %.300s", where, line)
+			}
+		}
+	}
+}

@@ -1,0 +1,91 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package components
+
+import (
+	"path/filepath"
+	"testing"
+
+	cmv1 "github.com/cert-manager/cert-manager/pkg/apis/certmanager/v1"
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+)
+
+// TestMetricsCertificate: managers serve what cert-manager issues, for the name by
+// which Prometheus verifies them, whatever the Service is called and wherever it is.
+func TestMetricsCertificate(t *testing.T) {
+	folder, err := filepath.Abs(filepath.Join(config, "default"))
+	must(t, err)
+	renamed := kustomization(t, folder, "namespace: platform\nnamePrefix: my-\n", "cert-manager", "prometheus")
+	cases := map[string]struct {
+		objects           built
+		prefix, namespace string
+	}{
+		"beside the default":    {build(t, "cert-manager", "prometheus", "metrics-certificate"), "", "conversion-system"},
+		"on top of other names": {render(t, kustomization(t, renamed, "", "metrics-certificate")), "my-", "platform"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			var certificate cmv1.Certificate
+			var found monitor
+			var manager appsv1.Deployment
+			c.objects.read(t, "Certificate conversion-operator-metrics", &certificate)
+			c.objects.read(t, "ServiceMonitor "+c.prefix+"conversion-operator", &found)
+			c.objects.read(t, "Deployment "+c.prefix+"conversion-operator", &manager)
+			serverName := c.prefix + "conversion-operator-metrics." + c.namespace + ".svc"
+			if diff := cmp.Diff([]string{serverName}, certificate.Spec.DNSNames); diff != "" {
+				t.Errorf("names in the certificate (-want +got):\n%s", diff)
+			}
+			if certificate.Namespace != c.namespace || manager.Namespace != c.namespace {
+				t.Errorf("the certificate is in %s, and the manager in %s", certificate.Namespace, manager.Namespace)
+			}
+			if _, found := c.objects["Issuer "+certificate.Spec.IssuerRef.Name]; !found {
+				t.Errorf("there is no Issuer %s", certificate.Spec.IssuerRef.Name)
+			}
+			var want endpoint
+			want.Port, want.Scheme, want.BearerTokenFile = "metrics", "https", "/var/run/secrets/kubernetes.io/serviceaccount/token"
+			want.TLSConfig.ServerName = serverName
+			want.TLSConfig.CA.Secret.Name, want.TLSConfig.CA.Secret.Key = certificate.Spec.SecretName, "ca.crt"
+			if diff := cmp.Diff([]endpoint{want}, found.Spec.Endpoints); diff != "" {
+				t.Errorf("endpoints (-want +got):\n%s", diff)
+			}
+			checkMount(t, manager.Spec.Template.Spec, certificate.Spec.SecretName)
+		})
+	}
+}
+
+// checkMount holds what the manager mounts to what it is told to read.
+func checkMount(t *testing.T, pod corev1.PodSpec, secret string) {
+	t.Helper()
+	container := pod.Containers[0]
+	if len(pod.Volumes) != 1 || len(container.VolumeMounts) != 1 {
+		t.Fatalf("volumes %v, mounts %v", pod.Volumes, container.VolumeMounts)
+	}
+	volume, mount := pod.Volumes[0], container.VolumeMounts[0]
+	if volume.Name != mount.Name || volume.Secret == nil || volume.Secret.SecretName != secret || !mount.ReadOnly {
+		t.Errorf("volume %+v is mounted as %+v", volume, mount)
+	}
+	if last := container.Args[len(container.Args)-1]; last != "--metrics-cert-path="+mount.MountPath || container.Args[0] != "manager" {
+		t.Errorf("the manager is started with %q", container.Args)
+	}
+}
+
+// TestOpenShiftMonitors: the cluster's own Prometheus may scrape, and is not let in
+// where nobody asked for monitors.
+func TestOpenShiftMonitors(t *testing.T) {
+	objects := build(t, "prometheus", "openshift")
+	want := []rbacv1.Subject{{Kind: "ServiceAccount", Name: "prometheus-k8s", Namespace: "openshift-monitoring"}}
+	for _, kind := range []string{"RoleBinding", "ClusterRoleBinding"} {
+		var binding rbacv1.RoleBinding
+		objects.read(t, kind+" conversion-operator-scrape", &binding)
+		if diff := cmp.Diff(want, binding.Subjects); diff != "" {
+			t.Errorf("subjects of the %s (-want +got):\n%s", kind, diff)
+		}
+	}
+	if _, found := build(t, "openshift")["RoleBinding conversion-operator-scrape"]; found {
+		t.Error("there is a RoleBinding for a Prometheus that nothing is to be scraped by")
+	}
+}

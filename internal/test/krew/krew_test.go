@@ -1,0 +1,167 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package krew
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/version"
+	"sigs.k8s.io/yaml"
+)
+
+// manifest is krew's kind Plugin, as krew reads it.
+type manifest struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+
+	Spec struct {
+		Version          string     `json:"version"`
+		Homepage         string     `json:"homepage"`
+		ShortDescription string     `json:"shortDescription"`
+		Description      string     `json:"description"`
+		Caveats          string     `json:"caveats"`
+		Platforms        []platform `json:"platforms"`
+	} `json:"spec"`
+}
+
+type platform struct {
+	Selector metav1.LabelSelector `json:"selector"`
+	URI      string               `json:"uri"`
+	SHA256   string               `json:"sha256"`
+	Bin      string               `json:"bin"`
+}
+
+// pack packs a plugin of this text for platforms, and returns the folder.
+func pack(t *testing.T, text string) string {
+	t.Helper()
+	folder := t.TempDir()
+	for at, name := range map[string]string{"linux-arm64": "kubectl-conversion", "windows-amd64": "kubectl-conversion.exe"} {
+		err := errors.Join(os.Mkdir(filepath.Join(folder, at), 0o700), os.WriteFile(filepath.Join(folder, at, name), []byte(text), 0o700)) //nolint:gosec // a program
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	packing := exec.CommandContext(t.Context(), filepath.Join("..", "..", "tools", "krew.sh"), "v1.2.3-4-gabc", "https://example.com/v1.2.3/", folder)
+	packing.Env = append(os.Environ(), "SOURCE_DATE_EPOCH=1700000000")
+	if said, err := packing.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, said)
+	}
+	return folder
+}
+
+// TestManifest is what krew accepts, and says of each platform what its archive is.
+func TestManifest(t *testing.T) {
+	folder := pack(t, "a program")
+	text, err := os.ReadFile(filepath.Join(folder, "conversion.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got manifest
+	if err := yaml.UnmarshalStrict(text, &got); err != nil {
+		t.Fatal(err)
+	}
+	if got.APIVersion != "krew.googlecontainertools.github.com/v1alpha2" || got.Kind != "Plugin" || got.Name != "conversion" {
+		t.Errorf("it is a %s of %s for %s", got.Kind, got.APIVersion, got.Name)
+	}
+	if _, err := version.ParseSemantic(got.Spec.Version); err != nil || got.Spec.Version != "v1.2.3-4-gabc" {
+		t.Errorf("the version is %q: %v", got.Spec.Version, err)
+	}
+	if short := got.Spec.ShortDescription; short == "" || strings.ContainsAny(short, "\r\n") || len(short) > 50 {
+		t.Errorf("the short description is %q", short)
+	}
+	if !strings.Contains(got.Spec.Caveats, `"$(command -v kubectl-conversion)"`) {
+		t.Errorf("the caveats are %q", got.Spec.Caveats)
+	}
+	var want []platform
+	for _, one := range []struct{ os, arch, bin string }{{"linux", "arm64", "kubectl-conversion"}, {"windows", "amd64", "kubectl-conversion.exe"}} {
+		archive := "kubectl-conversion-" + one.os + "-" + one.arch + ".tar.gz"
+		want = append(want, platform{
+			Selector: metav1.LabelSelector{MatchLabels: map[string]string{"os": one.os, "arch": one.arch}},
+			URI:      "https://example.com/v1.2.3/" + archive, SHA256: sumOf(t, filepath.Join(folder, archive)), Bin: one.bin,
+		})
+	}
+	if diff := cmp.Diff(want, got.Spec.Platforms); diff != "" {
+		t.Errorf("platforms (-want +got):\n%s", diff)
+	}
+}
+
+// TestArchives: krew unpacks them, and links to the program in them, beside which
+// its index asks for the licence. Who packs again gets the same.
+func TestArchives(t *testing.T) {
+	first, again, other := pack(t, "a program"), pack(t, "a program"), pack(t, "another one")
+	for archive, bin := range map[string]string{
+		"kubectl-conversion-linux-arm64.tar.gz": "kubectl-conversion", "kubectl-conversion-windows-amd64.tar.gz": "kubectl-conversion.exe",
+	} {
+		files := unpack(t, filepath.Join(first, archive))
+		if files[bin] != "a program" || !strings.Contains(files["LICENSE"], "Apache License") || len(files) != 2 {
+			t.Errorf("%s has %d files; the program is %q", archive, len(files), files[bin])
+		}
+		if sumOf(t, filepath.Join(first, archive)) != sumOf(t, filepath.Join(again, archive)) {
+			t.Errorf("%s is another one when it is packed again", archive)
+		}
+		if sumOf(t, filepath.Join(first, archive)) == sumOf(t, filepath.Join(other, archive)) {
+			t.Errorf("%s of another program has the same sum", archive)
+		}
+	}
+}
+
+// unpack reads an archive, whose files must be as krew wants them: below its root,
+// and the program one that everybody may run.
+func unpack(t *testing.T, file string) map[string]string {
+	t.Helper()
+	packed, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	unzipped, err := gzip.NewReader(bytes.NewReader(packed))
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := map[string]string{}
+	archive := tar.NewReader(unzipped)
+	for {
+		head, err := archive.Next()
+		if errors.Is(err, io.EOF) {
+			return files
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(archive)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if head.Typeflag != tar.TypeReg || path.Clean(head.Name) != path.Base(head.Name) {
+			t.Errorf("%s is of type %c", head.Name, head.Typeflag)
+		}
+		if runs := head.Mode&0o111 == 0o111; runs == (head.Name == "LICENSE") {
+			t.Errorf("%s has the mode %o", head.Name, head.Mode)
+		}
+		files[head.Name] = string(text)
+	}
+}
+
+func sumOf(t *testing.T, file string) string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
+}

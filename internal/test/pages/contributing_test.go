@@ -1,0 +1,156 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package pages
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/conversion-operator/conversion-operator/internal/cmd"
+)
+
+// contributing is the page for who changes the code.
+func contributing(t *testing.T) *Page {
+	t.Helper()
+	t.Chdir(filepath.Join("..", "..", ".."))
+	page, err := Read(".", "internal/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return page
+}
+
+// TestContributorsCommands: the commands of contributors name targets, variables,
+// packages and files that are there. Those of the operator itself are typed.
+func TestContributorsCommands(t *testing.T) {
+	page := contributing(t)
+	makefile := read(t, "Makefile")
+	var lines []string
+	for _, block := range page.Blocks {
+		if block.Language == "sh" {
+			lines = append(lines, strings.Split(block.Text, "\n")...)
+		}
+	}
+	for _, span := range page.CodeSpans() {
+		lines = append(lines, span.Text)
+	}
+	found := map[string]int{}
+	for _, line := range lines {
+		line, _, _ = strings.Cut(line, " #")
+		words := strings.Fields(quoted.ReplaceAllString(line, ""))
+		for len(words) > 1 && strings.Contains(words[0], "=") {
+			words = words[1:] // the environment
+		}
+		if len(words) < 2 {
+			continue
+		}
+		found[words[0]]++
+		switch words[0] {
+		case "make":
+			checkMake(t, makefile, words[1:])
+		case "go":
+			checkGo(t, words[1:])
+		case "bin/conversion-operator":
+			typeCommand(t, words)
+		case "bin/localcluster":
+			if !strings.Contains(read(t, "internal/localcluster/cmd/main.go")+read(t, "internal/localcluster/cmd/verbs.go"), `"`+words[1]) {
+				t.Errorf("%s: bin/localcluster has no such command", line)
+			}
+		}
+	}
+	for _, program := range []string{"make", "go", "bin/conversion-operator", "bin/localcluster"} {
+		if found[program] == 0 {
+			t.Errorf("no command of %s was found", program)
+		}
+	}
+}
+
+// quoted is the value of a variable that has spaces in it.
+var quoted = regexp.MustCompile(`'[^']*'`)
+
+// checkMake looks for targets, and for variables that something reads.
+func checkMake(t *testing.T, makefile string, words []string) {
+	t.Helper()
+	for _, word := range words {
+		name, _, isVariable := strings.Cut(word, "=")
+		pattern := `(?m)^` + regexp.QuoteMeta(name) + `:`
+		if isVariable {
+			pattern = `(?m)^(export )?` + regexp.QuoteMeta(name) + ` +\?=|\$\{` + regexp.QuoteMeta(name) + `:-`
+			makefile += read(t, "internal/tools/with-cluster.sh")
+		}
+		if !regexp.MustCompile(pattern).MatchString(makefile) {
+			t.Errorf("make %s: the Makefile has no %s", strings.Join(words, " "), name)
+		}
+	}
+}
+
+// checkGo looks for the packages that go is told to test or build.
+func checkGo(t *testing.T, words []string) {
+	t.Helper()
+	for _, word := range words {
+		if folder, ok := strings.CutPrefix(word, "./"); ok {
+			if sources, _ := filepath.Glob(filepath.Join(strings.TrimSuffix(folder, "/..."), "*.go")); len(sources) == 0 {
+				t.Errorf("go %s: there is no package %s", strings.Join(words, " "), word)
+			}
+		}
+	}
+}
+
+// typeCommand runs a command of the operator.
+func typeCommand(t *testing.T, words []string) {
+	t.Helper()
+	var out bytes.Buffer
+	command := cmd.NewCommand(words)
+	command.SetOut(&out)
+	command.SetErr(&out)
+	if err := command.ExecuteContext(t.Context()); err != nil {
+		t.Errorf("%s: %v\n%s", strings.Join(words, " "), err, out.String())
+	}
+}
+
+// aPath is what can only be one in the tree.
+var aPath = regexp.MustCompile(`^[\w.*-]+(/[\w.*-]+)*(\.(go|md|yaml|txt|json|sh)|/[\w*-]+)$`)
+
+// TestContributorsPaths: files and folders that the map of the house names are there.
+// A name without a folder is in one that its line has named before.
+func TestContributorsPaths(t *testing.T) {
+	page := contributing(t)
+	found, line, folders := 0, 0, []string{}
+	for _, span := range page.CodeSpans() {
+		if span.Line != line {
+			line, folders = span.Line, []string{"."}
+		}
+		if !aPath.MatchString(span.Text) || span.Text == "doc.go" { // of which each package has one
+			continue
+		}
+		found++
+		at := slices.IndexFunc(folders, func(folder string) bool {
+			files, _ := filepath.Glob(filepath.Join(folder, span.Text))
+			return len(files) > 0
+		})
+		if at < 0 {
+			t.Errorf("%s:%d: there is no %s", page.Path, span.Line, span.Text)
+			continue
+		}
+		path := filepath.Join(folders[at], span.Text)
+		folders = append(folders, path, filepath.Dir(path))
+	}
+	if found < 100 {
+		t.Errorf("found %d paths only", found)
+	}
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
