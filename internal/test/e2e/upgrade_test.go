@@ -25,9 +25,6 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/story"
 )
 
-// upgrading is the page that tells how.
-const upgrading = "upgrading.md"
-
 // TestUpgrade goes back to the version of before and forward again, as the page on
 // upgrades tells, each time in the middle of a migration of 2,000 objects, and then
 // the leader dies. All the while objects are written at one version and read at the
@@ -50,12 +47,12 @@ func TestUpgrade(t *testing.T) {
 	load := startLoad(ctx, crontab)
 
 	run := startSlowMigration(ctx, t, crontab, crontab.CRDStorage, crontab.New)
-	change := install(ctx, t, player, crontab, "Downgrade", before)
+	change := install(ctx, t, player, crontab, "downgrading", before)
 	finishMigration(ctx, t, crontab, run, change)
 	change.check(ctx, t, crontab)
 
 	run = startSlowMigration(ctx, t, crontab, crontab.CRDBoth, crontab.Old)
-	change = install(ctx, t, player, crontab, "Upgrade", now)
+	change = install(ctx, t, player, crontab, "upgrading", now)
 	failOver(ctx, t)
 	finishMigration(ctx, t, crontab, run, change)
 	change.check(ctx, t, crontab)
@@ -65,7 +62,6 @@ func TestUpgrade(t *testing.T) {
 	if t.Logf("%d conversions succeeded", since-succeeded); since == succeeded || failures != failed {
 		t.Errorf("the API server counts %d conversions that succeeded and %d that failed, want some and none", since-succeeded, failures-failed)
 	}
-	checkAllTyped(t, upgrading, map[string]bool{"Downgrade": true, "Upgrade": true})
 }
 
 // installations are a folder with a kustomization of the version of before and one
@@ -110,21 +106,15 @@ type versionChange struct {
 	crd        int64
 }
 
-// install types a section of the page, and waits until a manager of the image leads
+// install types a scene of the page, and waits until a manager of the image leads
 // and has told the converter's Deployment.
-func install(ctx context.Context, t *testing.T, player *pages.Player, crontab story.CronTab, section, image string) versionChange {
+func install(ctx context.Context, t *testing.T, player *pages.Player, crontab story.CronTab, scene, image string) versionChange {
 	t.Helper()
 	change := versionChange{
 		image: image, plan: getPolicy(ctx, t, crontab.CRD()).Status.Plan.Hash,
 		deployment: converterDeployment(ctx, t, crontab).Generation, crd: getCRD(ctx, t, crontab.CRD()).Generation,
 	}
-	page, err := pages.Read(teller.Dir, pages.Folder+"/"+upgrading)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := player.Play(ctx, page.Section(section)); err != nil {
-		t.Fatal(err)
-	}
+	play(t, player, scene)
 	eventually(ctx, t, "a manager of "+image+" leads", func() (bool, string) {
 		pod := leaderPod(ctx, t, getLease(ctx, t))
 		return pod != nil && pod.Spec.Containers[0].Image == image, fmt.Sprint(getLease(ctx, t).Spec.HolderIdentity)

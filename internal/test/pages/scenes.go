@@ -40,6 +40,8 @@ var scenes = map[string][]Part{
 	"replacing":       {{"certificates.md", "selfManaged"}},
 	"blocked":         {{"leaving.md", "Uninstall the operator"}, {"leaving.md", "blocked"}},
 	"installing":      {{"installing.md", "In four ways"}},
+	"downgrading":     {{"upgrading.md", "Downgrade"}},
+	"upgrading":       {{"upgrading.md", "Upgrade"}},
 	"refusing":        {{"gitops.md", "Refuse instead of undo"}},
 	"removing":        {{"leaving.md", "nothing-converts"}, {"installing.md", "Remove"}},
 	"all is well":     {{Page: "auditing.md"}, {"commands.md", "conversion-operator audit"}},
