@@ -26,6 +26,7 @@ var untyped = map[string]string{
 	"follows":        "It ends when it is told to.",
 	"cert-manager":   "It takes the kinds of cert-manager.",
 	"metrics-server": "It takes metrics-server.",
+	"krew":           "It takes krew, and archives that are published.",
 }
 
 // otherLanguages are those of blocks that have nothing to type.
