@@ -47,7 +47,7 @@ func TestUpgrade(t *testing.T) {
 	load := startLoad(ctx, crontab)
 
 	run := startSlowMigration(ctx, t, crontab, crontab.CRDStorage, crontab.New)
-	change := install(ctx, t, player, crontab, "going back", before)
+	change := install(ctx, t, player, crontab, "downgrading", before)
 	finishMigration(ctx, t, crontab, run, change)
 	change.check(ctx, t, crontab)
 
@@ -106,7 +106,7 @@ type versionChange struct {
 	crd        int64
 }
 
-// install plays a scene, and waits until a manager of the image leads
+// install types a scene of the page, and waits until a manager of the image leads
 // and has told the converter's Deployment.
 func install(ctx context.Context, t *testing.T, player *pages.Player, crontab story.CronTab, scene, image string) versionChange {
 	t.Helper()
