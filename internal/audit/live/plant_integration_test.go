@@ -37,17 +37,17 @@ func definition(group string) *apiextensionsv1.CustomResourceDefinition {
 
 // at is a version, with fields as name or name:type.
 func at(name, is string, fields ...string) apiextensionsv1.CustomResourceDefinitionVersion {
-	schema := &apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{}}
+	root := &apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{}}
 	for _, field := range fields {
 		field, kind, typed := strings.Cut(field, ":")
 		if !typed {
 			kind = "string"
 		}
-		schema.Properties[field] = apiextensionsv1.JSONSchemaProps{Type: kind}
+		root.Properties[field] = apiextensionsv1.JSONSchemaProps{Type: kind}
 	}
 	return apiextensionsv1.CustomResourceDefinitionVersion{
 		Name: name, Served: strings.Contains(is, "served"), Storage: strings.Contains(is, "storage"), Deprecated: strings.Contains(is, "deprecated"),
-		Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: schema},
+		Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: root},
 	}
 }
 
