@@ -11,6 +11,9 @@ cd "$(dirname "$0")/../.."
 revision=$1
 shift
 
+if [[ $(git rev-parse --is-shallow-repository) == true ]]; then
+  git fetch --quiet --deepen=1 || true # what is still missing is told below
+fi
 if ! commit=$(git rev-parse --verify --quiet "$revision^{commit}"); then
   cat >&2 <<BLOCK
 error: there is no revision $revision here, and upgrades from it cannot be tested.
