@@ -127,8 +127,6 @@ func TestCommandsCanBeRead(t *testing.T) {
 
 var (
 	makeCommand = regexp.MustCompile(`\bmake( [a-z][a-z0-9-]*)+( [A-Z_]+=)?`)
-	makeTarget  = regexp.MustCompile(`(?m)^([a-z][a-z0-9-]*):`)
-	variable    = regexp.MustCompile(`\b([A-Z_]{2,})\b`)
 	configPath  = regexp.MustCompile(`(?:^|[ =])(config/[a-z0-9/._-]+)`)
 )
 
@@ -137,22 +135,13 @@ const ofKubebuilder = "config/crd/patches"
 
 // TestMake: what make is told to do, it can do, and files of config/ are there.
 func TestMake(t *testing.T) {
-	makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	known := map[string]bool{}
-	for _, pattern := range []*regexp.Regexp{makeTarget, variable} {
-		for _, found := range pattern.FindAllStringSubmatch(string(makefile), -1) {
-			known[found[1]] = true
-		}
-	}
+	knows := makeKnows(t, root)
 	words, files := 0, 0
 	for _, page := range all(t) {
 		for _, code := range append(page.CodeSpans(), typed(page)...) {
 			for _, command := range makeCommand.FindAllString(code.Text, -1) {
 				for word := range strings.FieldsSeq(strings.TrimPrefix(command, "make")) {
-					if words++; !known[strings.TrimSuffix(word, "=")] {
+					if words++; !knows(word) {
 						t.Errorf("%s:%d: make knows no %s", page.Path, code.Line, word)
 					}
 				}
@@ -167,6 +156,26 @@ func TestMake(t *testing.T) {
 	}
 	if words < 10 || files < 10 {
 		t.Errorf("only %d words for make and %d files were found", words, files)
+	}
+}
+
+// makeKnows tells targets of the Makefile in a folder, and, with = behind them,
+// variables: those with a default there, those that it reads and nobody sets, and
+// those that the script that starts clusters reads.
+func makeKnows(t *testing.T, folder string) func(word string) bool {
+	t.Helper()
+	makefile := read(t, filepath.Join(folder, "Makefile"))
+	script := read(t, filepath.Join(folder, "internal/tools/with-cluster.sh"))
+	return func(word string) bool {
+		name, _, isVariable := strings.Cut(word, "=")
+		has := func(text, before, after string) bool {
+			return regexp.MustCompile(before + regexp.QuoteMeta(name) + after).MatchString(text)
+		}
+		if !isVariable {
+			return has(makefile, `(?m)^`, `:`)
+		}
+		return has(makefile, `(?m)^(export )?`, ` +\?=`) || has(script, `\$\{`, `:-`) ||
+			has(makefile, `\$\(`, `\)`) && !has(makefile, `(?m)^(export )?`, ` +:?=`)
 	}
 }
 
