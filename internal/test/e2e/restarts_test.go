@@ -45,8 +45,10 @@ func TestRestarts(t *testing.T) {
 	}
 }
 
-func migrateThroughRestart(t *testing.T, crontab story.CronTab, kill func(context.Context, *testing.T, story.CronTab)) {
-	ctx := t.Context()
+// armFleet fills the old version of a CronTab with objects, and adds the new one,
+// which they are converted to.
+func armFleet(ctx context.Context, t *testing.T, crontab story.CronTab) {
+	t.Helper()
 	applySample(ctx, t, crontab, crontab.Policy)
 	applySample(ctx, t, crontab, crontab.CRDBefore)
 	waitReady(ctx, t, crontab.CRD(), v1alpha1.ReasonArmedAhead)
@@ -55,6 +57,11 @@ func migrateThroughRestart(t *testing.T, crontab story.CronTab, kill func(contex
 	}
 	applySample(ctx, t, crontab, crontab.CRDBoth)
 	waitReady(ctx, t, crontab.CRD(), v1alpha1.ReasonSucceeded)
+}
+
+func migrateThroughRestart(t *testing.T, crontab story.CronTab, kill func(context.Context, *testing.T, story.CronTab)) {
+	ctx := t.Context()
+	armFleet(ctx, t, crontab)
 
 	applySample(ctx, t, crontab, crontab.CRDStorage)
 	eventually(ctx, t, "the migration is half done", func() (bool, string) {
@@ -124,16 +131,26 @@ func findRecord(ctx context.Context, t *testing.T, crontab story.CronTab) *migra
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, configMap := range list.Items {
-		if text, ok := configMap.Data[migration.RecordKey]; ok {
-			record, err := migration.ParseRecord([]byte(text))
-			if err != nil {
-				t.Fatal(err)
-			}
-			return &record
+	for i := range list.Items {
+		if record := recordIn(t, &list.Items[i]); record != nil {
+			return record
 		}
 	}
 	return nil
+}
+
+// recordIn is what a migration recorded in a ConfigMap, or nil.
+func recordIn(t *testing.T, configMap *corev1.ConfigMap) *migration.Record {
+	t.Helper()
+	text, found := configMap.Data[migration.RecordKey]
+	if !found {
+		return nil
+	}
+	record, err := migration.ParseRecord([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &record
 }
 
 func killManagers(ctx context.Context, t *testing.T, _ story.CronTab) {

@@ -35,14 +35,7 @@ func TestUpgrade(t *testing.T) {
 	player, before, now := installations(t)
 	ofPrevious.watch(ctx, t, before)
 	crontab := inGroup(t, "upgrade.example.com")
-	applySample(ctx, t, crontab, crontab.CRDBefore)
-	applySample(ctx, t, crontab, crontab.Policy)
-	waitReady(ctx, t, crontab.CRD(), v1alpha1.ReasonArmedAhead)
-	if err := fleet.Create(ctx, crontab.At(crontab.Old), fleetSize, crontab.Object); err != nil {
-		t.Fatal(err)
-	}
-	applySample(ctx, t, crontab, crontab.CRDBoth)
-	waitReady(ctx, t, crontab.CRD(), v1alpha1.ReasonSucceeded)
+	armFleet(ctx, t, crontab)
 	load := startLoad(ctx, crontab)
 
 	run := startSlowMigration(ctx, t, crontab, crontab.CRDStorage, crontab.New)
@@ -192,15 +185,10 @@ func getRecord(ctx context.Context, t *testing.T, crontab story.CronTab, run str
 	if client.IgnoreNotFound(err) != nil {
 		t.Fatal(err)
 	}
-	text, found := configMap.Data[migration.RecordKey]
-	if !found {
-		return migration.Record{}
+	if record := recordIn(t, configMap); record != nil {
+		return *record
 	}
-	record, err := migration.ParseRecord([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return record
+	return migration.Record{}
 }
 
 // finishMigration lets a migration go on at full speed, in a pod that the manager of
