@@ -95,7 +95,7 @@ func newPlayer(out io.Writer) (*player, error) {
 			return nil, err
 		}
 	}
-	p := &player{out: out, dir: root, ledger: newLedger(), last: map[string]seen{}}
+	p := &player{out: out, dir: root, ledger: newLedger(), last: map[string]seen{}, pruned: map[string]pruning{}}
 	if p.dynamic, err = dynamic.NewForConfig(kubeconfig); err != nil {
 		return nil, err
 	}
