@@ -34,9 +34,9 @@ func suspend(now *seen) {
 		Reason: v1alpha1.ReasonSuspended, ObservedGeneration: now.Policy.Generation}
 }
 
-// retire makes a version one that the policy has gone so far with.
-func retire(now *seen, version string, action v1alpha1.RetirementAction) {
-	retired(&now.Subject, version+" to "+string(action))
+// retire makes v1 a version that the policy has gone so far with.
+func retire(now *seen, action v1alpha1.RetirementAction) {
+	retired(&now.Subject, joined+" to "+string(action))
 	now.Has, now.Serves, now.Deprecates = now.Subject.Versions, now.Subject.Served, now.Subject.Deprecated
 	now.Policy.Status.Conditions = append(now.Policy.Status.Conditions, metav1.Condition{
 		Type: v1alpha1.VersionsRetiredCondition, Status: metav1.ConditionTrue, ObservedGeneration: now.Policy.Generation})
@@ -65,12 +65,12 @@ var versionViolations = []violation{
 		now.Policy.Status.Conditions[0].Status = metav1.ConditionTrue
 	}},
 	{"what a policy stops serving is stored nowhere", "job is stored at v1, which is not served any more", func(now, _ *seen) {
-		retire(now, joined, v1alpha1.RetirementUnserve)
+		retire(now, v1alpha1.RetirementUnserve)
 		now.Stored["job"], now.Listed = joined, []string{hub, joined}
 		stopMigrations(now)
 	}},
 	{"what a policy stops serving is stored nowhere", "job is stored at v1, which is not served any more", func(now, _ *seen) {
-		retire(now, joined, v1alpha1.RetirementRemove)
+		retire(now, v1alpha1.RetirementRemove)
 		now.Stored["job"], now.Listed = joined, []string{hub, joined}
 		stopMigrations(now)
 	}},
@@ -116,11 +116,11 @@ var versionViolations = []violation{
 		now.Subject.Storage = joined
 	}},
 	{"versions are as their authors want them", "there is no condition VersionsRetired", func(now, _ *seen) {
-		retire(now, joined, v1alpha1.RetirementDeprecate)
+		retire(now, v1alpha1.RetirementDeprecate)
 		now.Policy.Status.Conditions = now.Policy.Status.Conditions[:2]
 	}},
 	{"versions are as their authors want them", "VersionsRetired is False, Blocked", func(now, _ *seen) {
-		retire(now, joined, v1alpha1.RetirementDeprecate)
+		retire(now, v1alpha1.RetirementDeprecate)
 		now.Policy.Status.Conditions[2].Status, now.Policy.Status.Conditions[2].Reason = metav1.ConditionFalse, v1alpha1.ReasonBlocked
 	}},
 	{"nothing is left of what is over", ": no version is on its way out", func(now, _ *seen) {
