@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strconv"
 
@@ -53,6 +54,7 @@ func (p *player) pruneStoredVersions(ctx context.Context, s step) error {
 		return err
 	})
 	if len(done.Versions) > 0 {
+		fmt.Fprintf(p.out, "     %v are listed no more\n", done.Versions)
 		done.Versions = append(done.Versions, p.pruned[s.Subject].Versions...)
 		p.pruned[s.Subject] = done
 	}
