@@ -33,6 +33,8 @@ type Options struct {
 	// Concurrency is the most objects in flight, at least 1. The run adapts to the
 	// API server below it.
 	Concurrency int
+	// Pace is what counts more.
+	Pace Pace
 	// MaxWritesPerSecond bounds the patches that are sent, whatever becomes of
 	// them; 0 is no bound.
 	MaxWritesPerSecond int
@@ -112,7 +114,7 @@ func (e *Engine) Run(ctx context.Context) (Record, error) {
 
 // prepare makes what the workers share.
 func (e *Engine) prepare() {
-	e.gate = newGate(e.Clock, e.Concurrency, e.MaxWritesPerSecond)
+	e.gate = newGate(e.Clock, e.Pace, e.Concurrency, e.MaxWritesPerSecond)
 	e.gate.metrics = e.Metrics
 	e.notice = newNotice()
 	e.pageSize = e.PageSize
