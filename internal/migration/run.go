@@ -86,6 +86,7 @@ type Engine struct {
 	// makes smaller, and lastRead is the last object of the page before.
 	pageSize int64
 	lastRead string
+	ahead    *ahead
 }
 
 // Run does the run, or what is left of it, and returns its record. A run that
@@ -104,6 +105,7 @@ func (e *Engine) Run(ctx context.Context) (Record, error) {
 	}
 	log.Info("Migrating stored objects", "resource", e.Resource.GroupResource().String(), "version", e.Resource.Version, "state", j.record.State)
 	e.prepare()
+	defer e.dropAhead()
 	e.unconvertible.Store(slices.ContainsFunc(j.record.Failures, func(f Failure) bool { return f.Reason == ReasonConversionFailed }))
 	err = e.finish(ctx, j, e.traced(ctx, j))
 	if err == nil {
