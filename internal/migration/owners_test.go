@@ -131,3 +131,26 @@ func TestOwnersThatCannotBeKept(t *testing.T) {
 		t.Errorf("owners are %q", got)
 	}
 }
+
+// An object that only another version accepts gets its owners back there.
+func TestOwnersAreGivenBackWhereTheObjectIsAccepted(t *testing.T) {
+	api := newOwnedAPI(1)
+	api.onPatch = func(string) error { return invalid("a000") }
+	var versions []string
+	api.onPath = func(patch Patch) error {
+		versions = append(versions, patch.Version)
+		return nil
+	}
+	api.drops = func(string) bool { return len(versions) == 1 }
+	engine := newTestEngine(api, &fakeStore{})
+	engine.Fallback, engine.OldVersions = []Fallback{FallbackOldVersion}, []string{"v1beta1"}
+	if record := mustRun(t, engine); !record.Complete() || record.ByFallback != 1 {
+		t.Errorf("record is %+v", record)
+	}
+	if diff := cmp.Diff([]string{"v1beta1", "v1beta1"}, versions); diff != "" {
+		t.Errorf("versions that were patched (-want +got):\n%s", diff)
+	}
+	if got := api.ownersOf(0); got != "argocd at v1beta1" {
+		t.Errorf("the object is owned by %q", got)
+	}
+}
