@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/dynamic"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/config"
 
@@ -87,6 +88,7 @@ func newPlayer(out io.Writer) (*player, error) {
 		return nil, err
 	}
 	kubeconfig.QPS, kubeconfig.Timeout = -1, requestTimeout
+	kubeconfig.WarningHandler = rest.NoWarnings{} // versions are deprecated all the time
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, v1alpha1.AddToScheme,
@@ -95,7 +97,7 @@ func newPlayer(out io.Writer) (*player, error) {
 			return nil, err
 		}
 	}
-	p := &player{out: out, dir: root, ledger: newLedger(), last: map[string]seen{}}
+	p := &player{out: out, dir: root, ledger: newLedger(), last: map[string]seen{}, pruned: map[string]pruning{}}
 	if p.dynamic, err = dynamic.NewForConfig(kubeconfig); err != nil {
 		return nil, err
 	}
