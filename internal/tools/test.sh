@@ -33,7 +33,7 @@ no_node() {
   fi
 }
 
-for name in lint verify compatibility unit promtool fuzz-short browser realworld integration; do stage "$name"; done
+for name in lint verify compatibility unit promtool sbom reproducible fuzz-short browser realworld integration; do stage "$name"; done
 why=$(no_node)
 # A cluster that is not ours has pods wherever it is, but its processes are not ours to kill.
 if [[ -z $why || ${CLUSTER:-local} != local ]]; then stage e2e; else leave_out e2e "$why"; fi

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/conversion-operator/conversion-operator/internal/cmd"
 )
 
@@ -99,6 +101,26 @@ func typeCommand(t *testing.T, words []string) {
 	command.SetErr(&out)
 	if err := command.ExecuteContext(t.Context()); err != nil {
 		t.Errorf("%s: %v\n%s", strings.Join(words, " "), err, out.String())
+	}
+}
+
+var (
+	stagesTold = regexp.MustCompile(`(?m)^test: ## Run all of these: (.*)$`)
+	stagesRun  = regexp.MustCompile(`(?m)for name in (.+); do stage "\$name"|\bstage ([a-z0-9-]+);`)
+)
+
+// TestStages: make tells the stages of make test that there are, in their order.
+func TestStages(t *testing.T) {
+	told := stagesTold.FindStringSubmatch(read(t, filepath.Join(root, "Makefile")))
+	if told == nil {
+		t.Fatal("make does not tell them")
+	}
+	var run []string
+	for _, found := range stagesRun.FindAllStringSubmatch(read(t, filepath.Join(root, "internal/tools/test.sh")), -1) {
+		run = append(run, strings.Fields(found[1]+found[2])...)
+	}
+	if diff := cmp.Diff(run, strings.Split(told[1], ", ")); diff != "" {
+		t.Errorf("stages (-run +told):\n%s", diff)
 	}
 }
 
