@@ -14,14 +14,11 @@ import (
 	"syscall"
 	"time"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/dynamic"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/config"
 
-	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/controllers"
 	"github.com/conversion-operator/conversion-operator/internal/test/story"
 )
 
@@ -87,18 +84,10 @@ func newPlayer(out io.Writer) (*player, error) {
 		return nil, err
 	}
 	kubeconfig.QPS, kubeconfig.Timeout = -1, requestTimeout
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{
-		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, v1alpha1.AddToScheme,
-	} {
-		if err := add(scheme); err != nil {
-			return nil, err
-		}
-	}
 	p := &player{out: out, dir: root, ledger: newLedger(), last: map[string]seen{}}
 	if p.dynamic, err = dynamic.NewForConfig(kubeconfig); err != nil {
 		return nil, err
 	}
-	p.cluster, err = client.New(kubeconfig, client.Options{Scheme: scheme})
+	p.cluster, err = client.New(kubeconfig, client.Options{Scheme: controllers.NewScheme()})
 	return p, err
 }
