@@ -207,7 +207,7 @@ soak: ## Do what goes wrong in years, at random for SOAKTIME=1h, and look whethe
 
 .PHONY: soak-short
 soak-short: ## Two minutes of it, always the same steps
-	@$(MAKE) soak SOAKTIME=70s SOAKSEED=21
+	@$(MAKE) soak SOAKTIME=70s SOAKSEED=8692
 
 # The first time it builds that version, for some ten minutes, into a cache of its own.
 .PHONY: test-oldest

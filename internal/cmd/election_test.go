@@ -24,3 +24,11 @@ func TestElection(t *testing.T) {
 		t.Errorf("a leader tries only %d times to renew before it gives up", tries)
 	}
 }
+
+// TestManagersElectByDefault: who leaves the flag away has not asked for two that act.
+func TestManagersElectByDefault(t *testing.T) {
+	flags := newManagerCommand().Flags()
+	if elects, err := flags.GetBool("leader-elect"); err != nil || !elects {
+		t.Errorf("a manager elects by default: %t, %v", elects, err)
+	}
+}

@@ -65,7 +65,8 @@ func newManagerCommand() *cobra.Command {
 		"PriorityLevelConfiguration where requests of migrations queue; default $MIGRATION_PRIORITY_LEVEL")
 	flags.StringVar(&options.priority, "converter-priority-class", "",
 		"PriorityClass of converter pods whose policy names none in spec.workload.priorityClassName; default that of the cluster")
-	flags.BoolVar(&options.leaderElect, "leader-elect", false, "let one of several managers act at a time")
+	flags.BoolVar(&options.leaderElect, "leader-elect", true,
+		"let one of several managers act at a time, as each rollout has several; false only where nothing ever starts a second one before the first has ended")
 	flags.StringVar(&options.probeAddress, "health-probe-bind-address", ":8081", "address of /healthz and /readyz")
 	flags.StringVar(&options.metrics, "metrics-bind-address", "0",
 		"address of /metrics, with TLS, for who has a token that may read it; 0 for none")

@@ -119,16 +119,16 @@ func countConversions(ctx context.Context, t *testing.T, crontab story.CronTab) 
 	return succeeded, failed
 }
 
-// podNames are pods that a version of before has started.
+// podNames are pods whose requests say nothing about the rights of the version of now.
 type podNames struct {
 	mu    sync.Mutex
 	image string
 	seen  map[string]bool
 }
 
-// ofPrevious are those of the version that TestUpgrade goes back to. What they asked
-// for says nothing about the rights of the version of now.
-var ofPrevious = podNames{seen: map[string]bool{}}
+// leftOut are those of the version that TestUpgrade goes back to, and managers whose
+// rights were deleted before them.
+var leftOut = podNames{seen: map[string]bool{}}
 
 // watch takes down the pods of an image until the context ends.
 func (p *podNames) watch(ctx context.Context, t *testing.T, image string) {
@@ -141,18 +141,22 @@ func (p *podNames) watch(ctx context.Context, t *testing.T, image string) {
 	go func() {
 		defer events.Stop()
 		for event := range events.ResultChan() {
-			p.add(event)
+			p.see(event)
 		}
 	}()
 }
 
-func (p *podNames) add(event watch.Event) {
+func (p *podNames) see(event watch.Event) {
 	pod, isPod := event.Object.(*corev1.Pod)
 	if isPod && pod.Spec.Containers[0].Image == p.image {
-		p.mu.Lock()
-		p.seen[pod.Name] = true
-		p.mu.Unlock()
+		p.add(pod.Name)
 	}
+}
+
+func (p *podNames) add(name string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.seen[name] = true
 }
 
 func (p *podNames) names() map[string]bool {

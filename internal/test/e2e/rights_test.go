@@ -56,7 +56,7 @@ func checkRights() error {
 		return err
 	}
 	defer func() { _ = file.Close() }()
-	log, err := rights.ReadLog(file, system, ofPrevious.names())
+	log, err := rights.ReadLog(file, system, leftOut.names())
 	if err != nil {
 		return err
 	}

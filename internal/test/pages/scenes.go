@@ -43,6 +43,8 @@ var scenes = map[string][]Part{
 	"downgrading":     {{"upgrading.md", "Downgrade"}},
 	"upgrading":       {{"upgrading.md", "Upgrade"}},
 	"refusing":        {{"gitops.md", "Refuse instead of undo"}},
+	"granting none":   {{"rights.md", "Who grants migrations their rights"}},
+	"uninstalling":    {{"leaving.md", "Uninstall the operator"}, {"leaving.md", "nothing-converts"}, {"installing.md", "Remove"}},
 	"removing":        {{"leaving.md", "nothing-converts"}, {"installing.md", "Remove"}},
 	"all is well":     {{Page: "auditing.md"}, {"commands.md", "conversion-operator audit"}},
 	"not all is well": {{"../../README.md", "Audit any cluster"}},

@@ -42,18 +42,34 @@ func (p *player) begin(ctx context.Context, s step) error {
 }
 
 // editDefinition applies the definition as it should be, without spec.conversion.
+// What a policy has changed in spec.versions is in the author's manifest by now.
 func (p *player) editDefinition(ctx context.Context, s step) error {
-	definition, err := definitionOf(s.subject())
-	if err != nil {
-		return err
-	}
 	return p.eventually(ctx, "the definition is applied", func(ctx context.Context) error {
-		return p.cluster.Apply(ctx, client.ApplyConfigurationFromUnstructured(definition.DeepCopy()), author, client.ForceOwnership)
+		there := &apiextensionsv1.CustomResourceDefinition{}
+		if _, err := p.find(ctx, client.ObjectKey{Name: crdOf(s.Subject)}, there); err != nil {
+			return err
+		}
+		definition, err := definitionOf(s.subject(), warnings(there))
+		if err != nil {
+			return err
+		}
+		return p.cluster.Apply(ctx, client.ApplyConfigurationFromUnstructured(definition), author, client.ForceOwnership)
 	})
 }
 
+// warnings are what API servers send to whoever uses a version, by version.
+func warnings(crd *apiextensionsv1.CustomResourceDefinition) map[string]string {
+	all := map[string]string{}
+	for _, version := range crd.Spec.Versions {
+		if version.DeprecationWarning != nil {
+			all[version.Name] = *version.DeprecationWarning
+		}
+	}
+	return all
+}
+
 // definitionOf is the manifest of a subject's definition.
-func definitionOf(s subject) (*unstructured.Unstructured, error) {
+func definitionOf(s subject, warnings map[string]string) (*unstructured.Unstructured, error) {
 	definition := &unstructured.Unstructured{}
 	if err := yaml.Unmarshal(definitionManifest, &definition.Object); err != nil {
 		return nil, err
@@ -71,6 +87,10 @@ func definitionOf(s subject) (*unstructured.Unstructured, error) {
 			continue
 		}
 		version["served"], version["storage"] = slices.Contains(s.Served, name), name == s.Storage
+		if slices.Contains(s.Deprecated, name) {
+			version["deprecated"] = true
+			put(version, "deprecationWarning", warnings[name])
+		}
 		has = append(has, version)
 	}
 	return definition, errors.Join(

@@ -99,6 +99,33 @@ func (p *player) pauseMigrations(ctx context.Context, s step) error {
 	return p.patchPolicy(ctx, s, inMigration("paused", s.subject().Paused))
 }
 
+// suspendPolicy suspends and resumes, as the model has it.
+func (p *player) suspendPolicy(ctx context.Context, s step) error {
+	return p.patchPolicy(ctx, s, map[string]any{"suspend": s.subject().Suspended})
+}
+
+// wantVersions says which version is to be stored, and which are to go, as the model
+// has it. Nothing is waited for between two steps of a retirement.
+func (p *player) wantVersions(ctx context.Context, s step) error {
+	return p.patchPolicy(ctx, s, wantedVersions(s.subject()))
+}
+
+// wantedVersions are the fields of a policy's spec that speak of versions.
+func wantedVersions(is subject) map[string]any {
+	spec := map[string]any{"storageVersion": nil, "retirement": nil}
+	if is.Wanted != "" {
+		spec["storageVersion"] = is.Wanted
+	}
+	var retirement []any
+	for _, version := range sortedKeys(is.Retires) {
+		retirement = append(retirement, map[string]any{"version": version, "action": string(is.Retires[version]), "after": "0s"})
+	}
+	if len(retirement) > 0 {
+		spec["retirement"] = retirement
+	}
+	return spec
+}
+
 // abandonPolicy deletes the policy, and leaves what it made at work.
 func (p *player) abandonPolicy(ctx context.Context, s step) error {
 	if err := p.patchPolicy(ctx, s, map[string]any{"deletionPolicy": string(v1alpha1.DeletionAbandon)}); err != nil {

@@ -32,6 +32,8 @@ type child struct {
 	Kind, Name string
 	// Run is the migration that it belongs to, if it does.
 	Run string
+	// Active tells that it is a Job that has pods.
+	Active bool
 }
 
 func (c child) String() string { return c.Kind + " " + c.Name }
@@ -66,7 +68,8 @@ func (p *player) observeChildren(ctx context.Context, now *seen) error {
 			return err
 		}
 		for _, item := range list.Items {
-			now.Children = append(now.Children, child{kind.Kind, item.GetName(), item.GetLabels()[plan.RunLabel]})
+			pods, _, _ := unstructured.NestedInt64(item.Object, "status", "active")
+			now.Children = append(now.Children, child{kind.Kind, item.GetName(), item.GetLabels()[plan.RunLabel], kind.Kind == "Job" && pods > 0})
 			record, found, _ := unstructured.NestedString(item.Object, "data", migration.RecordKey)
 			if found && kind.Kind == "ConfigMap" {
 				records = append(records, record)

@@ -18,6 +18,11 @@
 // written in a version is in the others, is told in record.go, without any of the
 // operator's code.
 //
+// A version has one author. Once a policy wants a storage version, or names a version
+// in its retirement, that is the policy's to say, and the author of the definition has
+// in the manifest what the operator has made of it. While a policy is suspended, or
+// its migrations are paused, nothing happens to it whose end the model could not tell.
+//
 // After each step the cluster is observed (observe.go), past the operator where
 // that is possible: objects as clients read them, bytes as etcd has them,
 // certificates as pods serve them. Invariants (invariants.go, one table) are
@@ -25,6 +30,13 @@
 // may fail while everything is being killed, but never gives anything else than
 // what was written. The others hold once the cluster has come to rest, and are
 // waited for.
+//
+// Somebody else who prunes status.storedVersions makes it untrue by that, and nobody
+// but the next write of each object can make it true again. So bytes that were there
+// when their version was pruned are the one exception of what is listed, by the
+// revision of etcd in which they were written, until none of them is left. Whatever
+// is newer has to be listed; the operator has to claim nothing of what it did not see
+// itself; and where it migrates, all of it has to be at the storage version in the end.
 //
 // # What stands in for what
 //

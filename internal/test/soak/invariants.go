@@ -36,10 +36,15 @@ var invariants = []invariant{
 	{"stored bytes are at listed versions", true, bytesUnlisted},
 	{"storedVersions is pruned with evidence", true, prunedWithoutEvidence},
 	{"what the status says of stored bytes is true", true, claimsFalse},
+	{"what a policy stops serving is stored nowhere", true, retiredStored},
+	{"a suspended policy changes nothing", true, changedSuspended},
 	{"converter pods serve certificates that are valid and trusted", true, certificatesRefused},
 
 	{"every object is readable in every served version", false, unreadable},
-	{"the policy is ready, or says that it is paused", false, notReady},
+	{"the policy is ready, or says that it is paused or suspended", false, notReady},
+	{"no migration goes on while the policy is suspended", false, migratesSuspended},
+	{"every object is stored at the storage version", false, notMigrated},
+	{"versions are as their authors want them", false, otherVersions},
 	{"certificates are renewed in time", false, notRenewed},
 	{"nothing is left of what is over", false, leaked},
 }
@@ -89,14 +94,12 @@ func objectsDiffer(now, _ seen) []string {
 	return []string{fmt.Sprintf("etcd has %v; expected %v", got, want)}
 }
 
-// bytesUnlisted: storedVersions was read before and after etcd.
+// bytesUnlisted: somebody else who prunes leaves bytes at what he has pruned, and
+// nobody writes any there from then on.
 func bytesUnlisted(now, _ seen) []string {
-	if !now.Defined {
-		return nil
-	}
 	var wrong []string
-	for _, name := range sortedKeys(now.Stored) {
-		if version := now.Stored[name]; !slices.Contains(now.Listed, version) && !slices.Contains(now.ListedAfter, version) {
+	for _, name := range now.unlisted() {
+		if version := now.Stored[name]; !now.Pruned.left(version, now.Revisions[name]) {
 			wrong = append(wrong, fmt.Sprintf("%s is stored at %s; status.storedVersions is %v", name, version, now.ListedAfter))
 		}
 	}
@@ -104,12 +107,15 @@ func bytesUnlisted(now, _ seen) []string {
 }
 
 // prunedWithoutEvidence: a version is listed no more, although nothing but the
-// operator has changed the definition's storage since.
+// operator has changed the definition's storage since, and nobody else has pruned.
 func prunedWithoutEvidence(now, before seen) []string {
 	if !now.Defined || now.UID != before.UID || now.Policy == nil || before.Policy == nil || now.Storage != before.Storage {
 		return nil
 	}
-	gone := slices.DeleteFunc(slices.Clone(before.Listed), func(version string) bool { return slices.Contains(now.Listed, version) })
+	gone := slices.DeleteFunc(slices.Clone(before.Listed), func(version string) bool {
+		others := now.Pruned.Revision != before.Pruned.Revision && slices.Contains(now.Pruned.Versions, version)
+		return others || slices.Contains(now.Listed, version)
+	})
 	if len(gone) == 0 {
 		return nil
 	}
@@ -134,10 +140,15 @@ func claimsFalse(now, _ seen) []string {
 	var wrong []string
 	status := now.Policy.Status
 	current := status.CRD != nil && status.CRD.UID == now.UID && status.CRD.Generation == now.Generation
+	migrated := apimeta.FindStatusCondition(status.Conditions, v1alpha1.StorageMigratedCondition)
+	all := current && migrated != nil && migrated.Status == metav1.ConditionTrue && migrated.ObservedGeneration == now.Policy.Generation
 	for _, name := range sortedKeys(now.Stored) {
 		version := now.Stored[name]
 		if evidence := status.Evidence; evidence != nil && evidence.CRDUID == now.UID && evidence.CRDGeneration == now.Generation && evidence.StorageVersion != version {
 			wrong = append(wrong, fmt.Sprintf("%s is stored at %s; the evidence says that all are at %s", name, version, evidence.StorageVersion))
+		}
+		if all && version != now.Storage {
+			wrong = append(wrong, fmt.Sprintf("%s is stored at %s; StorageMigrated is True while objects are written at %s", name, version, now.Storage))
 		}
 		for _, said := range status.Versions {
 			if current && said.SafeToRemove && said.Name == version {
@@ -189,12 +200,15 @@ func notReady(now, _ seen) []string {
 	ready := apimeta.FindStatusCondition(now.Policy.Status.Conditions, v1alpha1.ReadyCondition)
 	migrated := apimeta.FindStatusCondition(now.Policy.Status.Conditions, v1alpha1.StorageMigratedCondition)
 	switch {
-	case ready != nil && ready.Status == metav1.ConditionTrue:
+	case ready == nil:
+		return []string{"there is no condition Ready"}
+	case now.Subject.Suspended && ready.Reason == v1alpha1.ReasonSuspended:
+		return nil
+	case now.Subject.Suspended:
+	case ready.Status == metav1.ConditionTrue:
 		return nil
 	case now.Subject.Paused && migrated != nil && migrated.Reason == v1alpha1.ReasonMigrationPaused:
 		return nil
-	case ready == nil:
-		return []string{"there is no condition Ready"}
 	}
 	return []string{fmt.Sprintf("Ready is %s, %s: %s", ready.Status, ready.Reason, ready.Message)}
 }
@@ -219,8 +233,9 @@ func notRenewed(now, _ seen) []string {
 	return wrong
 }
 
-// leaked: rights of a migration go with it, its Job with the next one, and the rest
-// with the policy. What an abandoned policy leaves is a converter.
+// leaked: rights to write objects go with what they were for, unless the policy is
+// suspended, the Job of a migration with the next one, and the rest with the policy.
+// What an abandoned policy leaves is a converter.
 func leaked(now, _ seen) []string {
 	var running bool
 	var runs []string
@@ -232,11 +247,14 @@ func leaked(now, _ seen) []string {
 	for _, child := range now.Children {
 		isRun := child.Run != ""
 		isRight := strings.HasPrefix(child.Name, plan.MigrationRightsName(crdOf(now.Subject.Name))) && !isRun
+		clears := strings.HasPrefix(child.Name, plan.ClearRightsName(crdOf(now.Subject.Name)))
 		switch {
 		case !now.Subject.Exists:
 			wrong = append(wrong, child.String()+": its policy and its definition are gone")
-		case isRight && !running:
+		case isRight && !running && !now.Subject.Suspended:
 			wrong = append(wrong, child.String()+": no migration goes on")
+		case clears && !now.Subject.Suspended:
+			wrong = append(wrong, child.String()+": no version is on its way out")
 		case isRun && !slices.Contains(runs, child.Run):
 			wrong = append(wrong, child.String()+": that migration is over, and another came after it")
 		}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
@@ -25,24 +26,30 @@ func healthy() seen {
 	policy.Status = v1alpha1.ConversionPolicyStatus{
 		ObservedGeneration: 2,
 		CRD:                &v1alpha1.CRDStatus{UID: "uid", Generation: 5},
-		Conditions:         []metav1.Condition{{Type: v1alpha1.ReadyCondition, Status: metav1.ConditionTrue}},
-		Migration:          &v1alpha1.MigrationStatus{Run: "run", State: v1alpha1.MigrationSucceeded},
-		Evidence:           &v1alpha1.StorageEvidence{CRDUID: "uid", CRDGeneration: 5, StorageVersion: hub},
-		Versions:           []v1alpha1.VersionStatus{{Name: hub}, {Name: joined, SafeToRemove: true}},
+		Conditions: []metav1.Condition{
+			{Type: v1alpha1.ReadyCondition, Status: metav1.ConditionTrue},
+			{Type: v1alpha1.StorageMigratedCondition, Status: metav1.ConditionTrue, ObservedGeneration: 2},
+		},
+		Migration: &v1alpha1.MigrationStatus{Run: "run", State: v1alpha1.MigrationSucceeded},
+		Evidence:  &v1alpha1.StorageEvidence{CRDUID: "uid", CRDGeneration: 5, StorageVersion: hub},
+		Versions:  []v1alpha1.VersionStatus{{Name: hub}, {Name: joined, SafeToRemove: true}},
 	}
 	now := seen{
 		Time:    time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC),
 		Subject: subject{Name: "a", Exists: true, Policy: true, Versions: []string{hub, joined}, Served: []string{hub, joined}, Storage: hub},
 		Objects: map[string]entry{"job": {Record: object, Labels: map[string]string{"client": "in-v1"}, WrittenAt: joined}},
 		Defined: true, Armed: true, UID: "uid", Generation: 5, Storage: hub,
-		Listed: []string{hub}, ListedAfter: []string{hub},
-		Policy:   policy,
-		Records:  []migration.Record{{CRDUID: "uid", State: migration.StateCompleted}},
-		Children: []child{{"Secret", "a-tls", ""}, {"Job", "a-migrate-run", "run"}},
-		Stored:   map[string]string{"job": hub},
-		Reads:    map[string]map[string]read{},
-		Mounted:  time.Date(2031, 1, 1, 0, 0, 0, 0, time.UTC),
-		Pods:     []podSeen{{Name: "pod", Ready: true, NotAfter: time.Date(2031, 1, 1, 0, 0, 0, 0, time.UTC), Trusted: true}},
+		Has: []string{hub, joined}, Serves: []string{hub, joined},
+		Conversion: &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.WebhookConverter},
+		Listed:     []string{hub}, ListedAfter: []string{hub},
+		Policy:    policy,
+		Records:   []migration.Record{{CRDUID: "uid", State: migration.StateCompleted}},
+		Children:  []child{{Kind: "Secret", Name: "a-tls"}, {Kind: "Job", Name: "a-migrate-run", Run: "run"}},
+		Stored:    map[string]string{"job": hub},
+		Revisions: map[string]int64{"job": 100},
+		Reads:     map[string]map[string]read{},
+		Mounted:   time.Date(2031, 1, 1, 0, 0, 0, 0, time.UTC),
+		Pods:      []podSeen{{Name: "pod", Ready: true, NotAfter: time.Date(2031, 1, 1, 0, 0, 0, 0, time.UTC), Trusted: true}},
 	}
 	for _, version := range now.Subject.Served {
 		now.Reads[version] = map[string]read{"job": {Spec: object.spec(version), Labels: map[string]string{"client": "in-v1"}}}
@@ -65,96 +72,103 @@ func TestNothingIsWrongWithWhatIsHealthy(t *testing.T) {
 	}
 }
 
+// violation spoils one thing of what is healthy.
+type violation struct {
+	invariant, says string
+	spoil           func(now, before *seen)
+}
+
+var violations = []violation{
+	{"what is read is what was written", "is read at v1 as", func(now, _ *seen) {
+		now.Reads[joined]["job"] = read{Spec: map[string]any{"hostPort": "host:80"}, Labels: now.Objects["job"].Labels}
+	}},
+	{"what is read is what was written", "has the labels map[]", func(now, _ *seen) {
+		now.Reads[hub]["job"] = read{Spec: now.Reads[hub]["job"].Spec}
+	}},
+	{"etcd has the objects that were written, and no others", "etcd has []", func(now, _ *seen) {
+		now.Stored = nil
+	}},
+	{"etcd has the objects that were written, and no others", "etcd has [job other]", func(now, _ *seen) {
+		now.Stored["other"] = hub
+	}},
+	{"stored bytes are at listed versions", "job is stored at v2", func(now, _ *seen) {
+		now.Stored["job"] = nested
+		stopMigrations(now)
+	}},
+	{"storedVersions is pruned with evidence", "[v1] went from", func(now, before *seen) {
+		before.Listed = []string{hub, joined}
+		now.Policy.Status.Evidence, now.Records = nil, nil
+	}},
+	{"storedVersions is pruned with evidence", "[v1] went from", func(now, before *seen) {
+		before.Listed = []string{hub, joined}
+		now.Policy.Status.Evidence, now.Records[0].Failed = nil, 1
+	}},
+	{"storedVersions is pruned with evidence", "[v1] went from", func(now, before *seen) {
+		before.Listed = []string{hub, joined}
+		now.Policy.Status.Evidence, now.Records[0].State = nil, migration.StateRunning
+	}},
+	{"what the status says of stored bytes is true", "the evidence says that all are at v1beta1", func(now, _ *seen) {
+		evidence := now.Policy.Status.Evidence
+		now.Stored["job"], now.Listed = joined, []string{hub, joined}
+		stopMigrations(now)
+		now.Policy.Status.Evidence = evidence
+	}},
+	{"what the status says of stored bytes is true", "calls safe to remove", func(now, _ *seen) {
+		said := now.Policy.Status.Versions
+		now.Stored["job"], now.Listed = joined, []string{hub, joined}
+		stopMigrations(now)
+		now.Policy.Status.Versions = said
+	}},
+	{"converter pods serve certificates that are valid and trusted", "that ended at", func(now, _ *seen) {
+		now.Pods[0].NotAfter, now.Subject.Policy = now.Time.Add(-time.Second), false
+	}},
+	{"converter pods serve certificates that are valid and trusted", "does not verify", func(now, _ *seen) {
+		now.Pods[0].Trusted = false
+	}},
+	{"every object is readable in every served version", "job at v1: refused", func(now, _ *seen) {
+		now.Reads[joined]["job"] = read{Err: "refused"}
+	}},
+	{"every object is readable in every served version", "job at v1:", func(now, _ *seen) {
+		delete(now.Reads, joined)
+	}},
+	{"the policy is ready, or says that it is paused or suspended", "there is no policy", func(now, _ *seen) {
+		now.Policy, now.Children = nil, nil
+	}},
+	{"the policy is ready, or says that it is paused or suspended", "not of the policy's generation", func(now, _ *seen) {
+		now.Policy.Generation++
+	}},
+	{"the policy is ready, or says that it is paused or suspended", "not of the definition's generation", func(now, _ *seen) {
+		now.Policy.Status.CRD.Generation--
+	}},
+	{"the policy is ready, or says that it is paused or suspended", "Ready is False, WebhookUnavailable: why", func(now, _ *seen) {
+		now.Policy.Status.Conditions[0] = metav1.Condition{
+			Type: v1alpha1.ReadyCondition, Status: metav1.ConditionFalse, Reason: "WebhookUnavailable", Message: "why"}
+	}},
+	{"the policy is ready, or says that it is paused or suspended", "there is no condition", func(now, _ *seen) {
+		now.Policy.Status.Conditions = nil
+	}},
+	{"certificates are renewed in time", "that pods mount ends at", func(now, _ *seen) {
+		now.Mounted = now.Time.Add(time.Minute)
+	}},
+	{"certificates are renewed in time", "that pod pod serves ends at", func(now, _ *seen) {
+		now.Pods[0].NotAfter = now.Time.Add(time.Minute)
+	}},
+	{"nothing is left of what is over", "Role a: no migration goes on", func(now, _ *seen) {
+		now.Children = []child{{Kind: "Role", Name: plan.MigrationRightsName(crdOf("a"))}}
+	}},
+	{"nothing is left of what is over", "Job old: that migration is over", func(now, _ *seen) {
+		now.Children = append(now.Children, child{Kind: "Job", Name: "old", Run: "old"})
+	}},
+	{"nothing is left of what is over", "Secret a-tls: its policy and its definition are gone", func(now, _ *seen) {
+		*now = seen{Subject: subject{Name: "a"}, Children: now.Children[:1]}
+	}},
+}
+
 // TestInvariantsFail spoils one thing at a time. Each invariant has a case, and
 // only the named one may complain.
 func TestInvariantsFail(t *testing.T) {
-	cases := []struct {
-		invariant, says string
-		spoil           func(now, before *seen)
-	}{
-		{"what is read is what was written", "is read at v1 as", func(now, _ *seen) {
-			now.Reads[joined]["job"] = read{Spec: map[string]any{"hostPort": "host:80"}, Labels: now.Objects["job"].Labels}
-		}},
-		{"what is read is what was written", "has the labels map[]", func(now, _ *seen) {
-			now.Reads[hub]["job"] = read{Spec: now.Reads[hub]["job"].Spec}
-		}},
-		{"etcd has the objects that were written, and no others", "etcd has []", func(now, _ *seen) {
-			now.Stored = nil
-		}},
-		{"etcd has the objects that were written, and no others", "etcd has [job other]", func(now, _ *seen) {
-			now.Stored["other"] = hub
-		}},
-		{"stored bytes are at listed versions", "job is stored at v2", func(now, _ *seen) {
-			now.Stored["job"] = nested
-			now.Policy.Status.Evidence.StorageVersion = nested
-		}},
-		{"storedVersions is pruned with evidence", "[v1] went from", func(now, before *seen) {
-			before.Listed = []string{hub, joined}
-			now.Policy.Status.Evidence, now.Records = nil, nil
-		}},
-		{"storedVersions is pruned with evidence", "[v1] went from", func(now, before *seen) {
-			before.Listed = []string{hub, joined}
-			now.Policy.Status.Evidence, now.Records[0].Failed = nil, 1
-		}},
-		{"storedVersions is pruned with evidence", "[v1] went from", func(now, before *seen) {
-			before.Listed = []string{hub, joined}
-			now.Policy.Status.Evidence, now.Records[0].State = nil, migration.StateRunning
-		}},
-		{"what the status says of stored bytes is true", "the evidence says that all are at v1beta1", func(now, _ *seen) {
-			now.Stored["job"], now.Listed = joined, []string{hub, joined}
-			now.Policy.Status.Versions = nil
-		}},
-		{"what the status says of stored bytes is true", "calls safe to remove", func(now, _ *seen) {
-			now.Stored["job"], now.Listed = joined, []string{hub, joined}
-			now.Policy.Status.Evidence = nil
-		}},
-		{"converter pods serve certificates that are valid and trusted", "that ended at", func(now, _ *seen) {
-			now.Pods[0].NotAfter, now.Subject.Policy = now.Time.Add(-time.Second), false
-		}},
-		{"converter pods serve certificates that are valid and trusted", "does not verify", func(now, _ *seen) {
-			now.Pods[0].Trusted = false
-		}},
-		{"every object is readable in every served version", "job at v1: refused", func(now, _ *seen) {
-			now.Reads[joined]["job"] = read{Err: "refused"}
-		}},
-		{"every object is readable in every served version", "job at v1:", func(now, _ *seen) {
-			delete(now.Reads, joined)
-		}},
-		{"the policy is ready, or says that it is paused", "there is no policy", func(now, _ *seen) {
-			now.Policy, now.Children = nil, nil
-		}},
-		{"the policy is ready, or says that it is paused", "not of the policy's generation", func(now, _ *seen) {
-			now.Policy.Generation++
-		}},
-		{"the policy is ready, or says that it is paused", "not of the definition's generation", func(now, _ *seen) {
-			now.Policy.Status.CRD.Generation--
-		}},
-		{"the policy is ready, or says that it is paused", "Ready is False, WebhookUnavailable: why", func(now, _ *seen) {
-			now.Policy.Status.Conditions[0] = metav1.Condition{
-				Type: v1alpha1.ReadyCondition, Status: metav1.ConditionFalse, Reason: "WebhookUnavailable", Message: "why"}
-		}},
-		{"the policy is ready, or says that it is paused", "there is no condition", func(now, _ *seen) {
-			now.Policy.Status.Conditions = nil
-		}},
-		{"certificates are renewed in time", "that pods mount ends at", func(now, _ *seen) {
-			now.Mounted = now.Time.Add(time.Minute)
-		}},
-		{"certificates are renewed in time", "that pod pod serves ends at", func(now, _ *seen) {
-			now.Pods[0].NotAfter = now.Time.Add(time.Minute)
-		}},
-		{"nothing is left of what is over", "Role a: no migration goes on", func(now, _ *seen) {
-			now.Children = []child{{"Role", plan.MigrationRightsName(crdOf("a")), ""}}
-			now.Children[0].Name = plan.MigrationRightsName(crdOf("a"))
-		}},
-		{"nothing is left of what is over", "Job old: that migration is over", func(now, _ *seen) {
-			now.Children = append(now.Children, child{"Job", "old", "old"})
-		}},
-		{"nothing is left of what is over", "Secret a-tls: its policy and its definition are gone", func(now, _ *seen) {
-			*now = seen{Subject: subject{Name: "a"}, Children: now.Children[:1]}
-		}},
-	}
 	failed := map[string]bool{}
-	for _, test := range cases {
+	for _, test := range append(violations, versionViolations...) {
 		t.Run(test.invariant+"/"+test.says, func(t *testing.T) {
 			now, before := healthy(), healthy()
 			test.spoil(&now, &before)
@@ -190,10 +204,40 @@ func TestWhatMayBe(t *testing.T) {
 		},
 		"a version is pruned and added again while etcd is read": func(now, _ *seen) {
 			now.Stored["job"], now.ListedAfter = joined, []string{hub, joined}
-			now.Policy.Status.Evidence, now.Policy.Status.Versions = nil, nil
+			stopMigrations(now)
 		},
 		"evidence is of an older generation": func(now, _ *seen) {
-			now.Stored["job"], now.Listed, now.Generation = joined, []string{hub, joined}, 6
+			now.Stored["job"], now.Listed, now.Generation, now.Storage = joined, []string{hub, joined}, 6, joined
+		},
+		"bytes are left where somebody else has pruned": func(now, before *seen) {
+			before.Listed, now.Stored["job"] = []string{hub, joined}, joined
+			now.Pruned = pruning{Revision: 101, Versions: []string{joined}}
+			stopMigrations(now)
+		},
+		"somebody else prunes while the policy is suspended": func(now, before *seen) {
+			suspend(now)
+			suspend(before)
+			before.ListedAfter, now.Pruned = []string{hub, joined}, pruning{Revision: 101, Versions: []string{joined}}
+		},
+		"the operator goes on where a policy is suspended no more": func(now, before *seen) {
+			suspend(before)
+			before.ListedAfter, now.Conversion = []string{hub, joined}, nil
+		},
+		"the operator has not seen yet that a policy is suspended": func(now, before *seen) {
+			suspend(now)
+			suspend(before)
+			before.Policy.Generation++
+			now.Conversion = nil
+		},
+		"StorageMigrated was said before the policy was suspended": func(now, _ *seen) {
+			suspend(now)
+			now.Stored["job"], now.Listed, now.Storage = joined, []string{hub, joined}, joined
+			now.Policy.Status.Evidence, now.Policy.Status.Versions = nil, nil
+		},
+		"a version that is to go is stored while it is served": func(now, _ *seen) {
+			now.Subject.Retires = map[string]v1alpha1.RetirementAction{joined: v1alpha1.RetirementUnserve}
+			now.Stored["job"], now.Listed = joined, []string{hub, joined}
+			stopMigrations(now)
 		},
 		"a pod that is not ready serves anything": func(now, _ *seen) {
 			now.Pods[0] = podSeen{Name: "pod", NotAfter: now.Time.Add(-time.Hour)}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/config"
 
@@ -84,7 +85,8 @@ func newPlayer(out io.Writer) (*player, error) {
 		return nil, err
 	}
 	kubeconfig.QPS, kubeconfig.Timeout = -1, requestTimeout
-	p := &player{out: out, dir: root, ledger: newLedger(), last: map[string]seen{}}
+	kubeconfig.WarningHandler = rest.NoWarnings{} // versions are deprecated all the time
+	p := &player{out: out, dir: root, ledger: newLedger(), last: map[string]seen{}, pruned: map[string]pruning{}}
 	if p.dynamic, err = dynamic.NewForConfig(kubeconfig); err != nil {
 		return nil, err
 	}

@@ -38,13 +38,23 @@ type seen struct {
 	UID            types.UID
 	Generation     int64
 	Storage        string
+	// Has are the versions of the definition; among them those that it serves, and
+	// those that API servers warn of.
+	Has, Serves, Deprecates []string
+	// Conversion is its spec.conversion after all else was read.
+	Conversion *apiextensionsv1.CustomResourceConversion
 	// Listed is status.storedVersions before all else was read, ListedAfter after it.
 	Listed, ListedAfter []string
 	Policy              *v1alpha1.ConversionPolicy
 	Records             []migration.Record
 	Children            []child
-	// Stored are the versions of the bytes in etcd, by name.
-	Stored map[string]string
+	// Stored are the versions of the bytes in etcd, by name, and Revisions when they
+	// were written.
+	Stored    map[string]string
+	Revisions map[string]int64
+	// Pruned is what somebody else took out of status.storedVersions while objects
+	// were stored there.
+	Pruned pruning
 	// Reads are by version and name.
 	Reads map[string]map[string]read
 	Pods  []podSeen
@@ -63,7 +73,7 @@ type read struct {
 func (p *player) observe(ctx context.Context) (map[string]seen, error) {
 	all := map[string]seen{}
 	for _, s := range p.subjects {
-		now := seen{Time: time.Now(), Subject: s, Objects: p.ledger.all(s.Name)}
+		now := seen{Time: time.Now(), Subject: s, Objects: p.ledger.all(s.Name), Pruned: p.pruned[s.Name]}
 		before := &apiextensionsv1.CustomResourceDefinition{}
 		defined, err := p.find(ctx, client.ObjectKey{Name: crdOf(s.Name)}, before)
 		if err != nil {
@@ -72,6 +82,7 @@ func (p *player) observe(ctx context.Context) (map[string]seen, error) {
 		if now.Defined = defined; defined {
 			now.UID, now.Generation, now.Listed = before.UID, before.Generation, before.Status.StoredVersions
 			now.Storage, now.Armed = crds.StorageVersion(before), converts(before)
+			now.observeVersions(before)
 		}
 		// The policy before the bytes that it speaks of.
 		for _, look := range []func(context.Context, *seen) error{p.observePolicy, p.observeChildren, p.observeMounted, p.observeBytes, p.observeReads} {
@@ -85,6 +96,18 @@ func (p *player) observe(ctx context.Context) (map[string]seen, error) {
 		all[s.Name] = now
 	}
 	return all, nil
+}
+
+func (now *seen) observeVersions(crd *apiextensionsv1.CustomResourceDefinition) {
+	for _, version := range crd.Spec.Versions {
+		now.Has = with(now.Has, version.Name)
+		if version.Served {
+			now.Serves = with(now.Serves, version.Name)
+		}
+		if version.Deprecated {
+			now.Deprecates = with(now.Deprecates, version.Name)
+		}
+	}
 }
 
 // find reads an object that may not exist.
@@ -122,20 +145,21 @@ func (p *player) observeBytes(ctx context.Context, now *seen) error {
 	if err != nil {
 		return err
 	}
-	now.Stored = map[string]string{}
+	now.Stored, now.Revisions = map[string]string{}, map[string]int64{}
 	for key, text := range stored.Bytes {
 		object := &metav1.PartialObjectMetadata{}
 		if err := json.Unmarshal([]byte(text), object); err != nil {
 			return err
 		}
 		_, version, _ := strings.Cut(object.APIVersion, "/")
-		now.Stored[strings.TrimPrefix(key, story.Namespace+"/")] = version
+		name := strings.TrimPrefix(key, story.Namespace+"/")
+		now.Stored[name], now.Revisions[name] = version, stored.Revisions[key]
 	}
 	after := &apiextensionsv1.CustomResourceDefinition{}
 	if _, err := p.find(ctx, client.ObjectKey{Name: crdOf(now.Subject.Name)}, after); err != nil {
 		return err
 	}
-	now.ListedAfter = after.Status.StoredVersions
+	now.ListedAfter, now.Conversion = after.Status.StoredVersions, after.Spec.Conversion
 	return nil
 }
 

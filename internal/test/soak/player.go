@@ -33,6 +33,9 @@ type player struct {
 	ledger  *ledger
 	// subjects are what the model says after the steps so far.
 	subjects []subject
+	// pruned is what somebody else took out of status.storedVersions, by subject, as
+	// long as objects are stored there.
+	pruned map[string]pruning
 	// last is what was observed last of each subject, before now.
 	last map[string]seen
 	// played are the steps so far.
@@ -89,6 +92,7 @@ func (p *player) look(ctx context.Context, waits bool) error {
 			return nil
 		}
 		p.last = now
+		p.forgetPruned(now)
 		if wrong := check(invariants, false, now, p.last); waits && len(wrong) > 0 {
 			return errors.New(strings.Join(wrong, "\n"))
 		}

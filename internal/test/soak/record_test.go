@@ -54,7 +54,7 @@ func TestRecordsAreWhatTheRulesMake(t *testing.T) {
 func converterOfTheRun(t *testing.T) *conversion.Converter {
 	t.Helper()
 	all := subject{Name: "a", Versions: versions, Served: versions, Storage: hub}
-	manifest, err := definitionOf(all)
+	manifest, err := definitionOf(all, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -62,7 +62,10 @@ func (q *sequence) next() step {
 	if s.Waits {
 		q.hurries = 0
 	}
-	q.world.Rests = s.Waits
+	q.world.Rests = false
+	if s.Waits {
+		q.world.rest()
+	}
 	s.After = q.world.subjects()
 	return s
 }

@@ -9,6 +9,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 )
 
 // stepsOf are the first steps of a seed.
@@ -43,14 +46,19 @@ func TestEverythingComes(t *testing.T) {
 		}
 	}
 	want := []string{"write ", "begin ", "end ", "abandon policy ", "adopt ", "rotate authority ", "trigger migration ",
-		"pause migrations ", "resume migrations ", "fill disk ", "age certificate "}
+		"pause migrations ", "resume migrations ", "fill disk ", "age certificate ", "suspend policy ", "resume policy ",
+		"no longer promote ", "prune storedVersions "}
 	want = append(want, prefixed("kill ", processNames(nil))...)
 	want = append(want, prefixed("stop ", processNames(nil))...)
 	want = append(want, prefixed("delete pods ", podKinds(nil))...)
 	want = append(want, prefixed("delete its ", childNames)...)
 	want = append(want, prefixed("change policy ", changeNames())...)
 	want = append(want, prefixed("overwrite conversion ", []string{strategyNone, foreignAuthority, foreignService})...)
-	for _, kind := range []string{"store at ", "serve ", "unserve ", "put at ", "label at ", "delete at "} {
+	want = append(want, prefixed("retire "+hub+" to ", []string{"Report", "Deprecate", "Unserve"})...)
+	for _, version := range without(versions, hub) {
+		want = append(want, prefixed("retire "+version+" to ", []string{"Report", "Deprecate", "Unserve", "Remove"})...)
+	}
+	for _, kind := range []string{"store at ", "promote ", "no longer retire ", "serve ", "unserve ", "put at ", "label at ", "delete at "} {
 		want = append(want, prefixed(kind, versions)...)
 	}
 	for _, kind := range []string{"add version ", "remove version "} {
@@ -95,6 +103,7 @@ func TestStepsAreWithinReason(t *testing.T) {
 			}
 			for i, is := range s.After {
 				checkSubject(t, seed, s, is)
+				checkAuthors(t, seed, s, before[i], is)
 				checkWrites(t, seed, s, before[i], is)
 			}
 			before, rests = s.After, s.Waits
@@ -111,8 +120,95 @@ func checkSubject(t *testing.T, seed uint64, s step, is subject) {
 		}
 	case !slices.Contains(is.Versions, hub), !slices.Contains(is.Served, is.Storage):
 		t.Fatalf("seed %d, step %v: %+v lacks the hub, or does not serve what it stores", seed, s, is)
-	case slices.ContainsFunc(is.Served, func(version string) bool { return !slices.Contains(is.Versions, version) }):
-		t.Fatalf("seed %d, step %v: %+v serves what it does not have", seed, s, is)
+	case slices.ContainsFunc(slices.Concat(is.Served, is.Deprecated), func(version string) bool { return !slices.Contains(is.Versions, version) }):
+		t.Fatalf("seed %d, step %v: %+v serves, or warns of, what it does not have", seed, s, is)
+	}
+	if is.Wanted != "" && is.Wanted != is.Storage || goes(is, is.Storage) {
+		t.Fatalf("seed %d, step %v: %+v stores what the policy does not want to be stored", seed, s, is)
+	}
+	if !is.Policy && (is.Paused || is.Suspended || is.Wanted != "" || len(is.Retires) > 0) {
+		t.Fatalf("seed %d, step %v: %+v says what only a policy says", seed, s, is)
+	}
+}
+
+func goes(is subject, version string) bool {
+	return is.Retires[version] != "" && is.Retires[version] != v1alpha1.RetirementReport
+}
+
+// checkAuthors: what a policy sees to its user lets alone, and what takes the
+// operator is not asked of a policy that is suspended, paused or half done.
+func checkAuthors(t *testing.T, seed uint64, s step, before, is subject) {
+	t.Helper()
+	if s.Subject != is.Name || !before.Exists || s.Kind == "end" {
+		return
+	}
+	for _, version := range versions {
+		same := slices.Contains(before.Served, version) == slices.Contains(is.Served, version) &&
+			slices.Contains(before.Versions, version) == slices.Contains(is.Versions, version)
+		if before.Retires[version] != "" && !same && s.Kind != "retire" {
+			t.Fatalf("seed %d, step %v: the policy retires %s", seed, s, version)
+		}
+	}
+	if before.Wanted != "" && before.Storage != is.Storage && s.Kind != "promote" {
+		t.Fatalf("seed %d, step %v: the policy wants to store %s", seed, s, before.Wanted)
+	}
+	idle := []string{"add version", "remove version", "overwrite conversion", "promote", "no longer promote", "retire",
+		"rotate authority", "delete its", "age certificate"}
+	if before.Suspended && slices.Contains(idle, s.Kind) {
+		t.Fatalf("seed %d, step %v: the policy is suspended", seed, s)
+	}
+	if before.Paused && (s.Kind == "retire" || s.Kind == "remove version") {
+		t.Fatalf("seed %d, step %v: migrations are paused", seed, s)
+	}
+	if before.Unsettled && is.Suspended && !before.Suspended {
+		t.Fatalf("seed %d, step %v: something is half done", seed, s)
+	}
+}
+
+// TestWhatRestLeaves: who waits knows what the operator has done, unless it was told
+// to do nothing.
+func TestWhatRestLeaves(t *testing.T) {
+	cases := map[string]struct {
+		is     subject
+		behind bool
+	}{
+		"a policy":           {subject{Policy: true}, false},
+		"paused migrations":  {subject{Policy: true, Paused: true}, true},
+		"a suspended policy": {subject{Policy: true, Suspended: true}, true},
+		"no policy":          {subject{}, true},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			c.is.Behind, c.is.Unsettled = true, true
+			w := world{Subjects: []*subject{&c.is}}
+			w.rest()
+			if c.is.Unsettled || c.is.Behind != c.behind || !w.Rests {
+				t.Errorf("what is left is %+v, want it behind: %t, and settled", c.is, c.behind)
+			}
+		})
+	}
+}
+
+// TestRetiringGoesBothWays: each action says all of what is to be seen of a version.
+func TestRetiringGoesBothWays(t *testing.T) {
+	want := map[v1alpha1.RetirementAction]subject{
+		v1alpha1.RetirementReport:    {Versions: []string{hub, joined}, Served: []string{hub, joined}},
+		v1alpha1.RetirementDeprecate: {Versions: []string{hub, joined}, Served: []string{hub, joined}, Deprecated: []string{joined}},
+		v1alpha1.RetirementUnserve:   {Versions: []string{hub, joined}, Served: []string{hub}, Deprecated: []string{joined}},
+		v1alpha1.RetirementRemove:    {Versions: []string{hub}, Served: []string{hub}},
+	}
+	for from, before := range want {
+		for to, after := range want {
+			if from == v1alpha1.RetirementRemove {
+				continue // that cannot be taken back
+			}
+			is := before.clone()
+			retired(is, joined+" to "+string(to))
+			after.Retires = map[string]v1alpha1.RetirementAction{joined: to}
+			if diff := cmp.Diff(after, *is, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("from %s to %s (-want +got):\n%s", from, to, diff)
+			}
+		}
 	}
 }
 

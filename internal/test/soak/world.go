@@ -3,7 +3,12 @@
 
 package main
 
-import "slices"
+import (
+	"maps"
+	"slices"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+)
 
 // world is what the cluster should look like after the steps so far. It is known
 // from the steps alone.
@@ -20,11 +25,20 @@ type subject struct {
 	// Exists tells whether there is a CustomResourceDefinition, and Policy whether a
 	// policy.
 	Exists, Policy bool
-	// Versions are those of the CustomResourceDefinition, the served ones among them,
-	// and the one that is stored.
-	Versions, Served []string
-	Storage          string
-	Paused           bool
+	// Versions are those of the CustomResourceDefinition; among them those that are
+	// served, those that API servers warn of, and the one that is stored.
+	Versions, Served, Deprecated []string
+	Storage                      string
+	// Wanted is spec.storageVersion of the policy, and Retires its spec.retirement.
+	Wanted  string
+	Retires map[string]v1alpha1.RetirementAction
+	// Paused are the migrations, and Suspended all of the policy.
+	Paused, Suspended bool
+	// Unsettled tells that the operator has yet to do what it would not do suspended,
+	// and without which the model would not know what the cluster looks like.
+	Unsettled bool
+	// Behind tells that objects may be stored in a version that is not the storage version.
+	Behind bool
 	// Overwrites of spec.conversion since the policy was changed last: the operator
 	// undoes no more than five within ten minutes.
 	Overwrites int
@@ -61,9 +75,25 @@ func (w *world) subjects() []subject {
 // clone keeps what a subject is now.
 func (s *subject) clone() *subject {
 	copied := *s
-	copied.Versions, copied.Served = slices.Clone(s.Versions), slices.Clone(s.Served)
+	copied.Versions, copied.Served, copied.Deprecated = slices.Clone(s.Versions), slices.Clone(s.Served), slices.Clone(s.Deprecated)
+	copied.Retires = maps.Clone(s.Retires)
 	return &copied
 }
+
+// active reports whether there is a policy that changes things.
+func (s *subject) active() bool { return s.Policy && !s.Suspended }
+
+// rest is what a step leaves that is waited for.
+func (w *world) rest() {
+	w.Rests = true
+	for _, s := range w.Subjects {
+		s.Unsettled = false
+		s.Behind = s.Behind && (!s.active() || s.Paused)
+	}
+}
+
+// with is a set of versions and one more, and none of them twice.
+func with(set []string, version string) []string { return ordered(append(slices.Clone(set), version)) }
 
 // without are the texts but one.
 func without(all []string, one string) []string {

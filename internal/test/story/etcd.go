@@ -29,6 +29,8 @@ type Stored struct {
 	Versions map[string]int
 	// Bytes are the objects' bytes by namespace/name.
 	Bytes map[string]string
+	// Revisions are those of etcd in which the bytes were written, by namespace/name.
+	Revisions map[string]int64
 }
 
 // ReadStored reads the bytes of all objects of a resource; nil without etcd.
@@ -48,14 +50,15 @@ func ReadStored(ctx context.Context, group, resource string) (*Stored, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read etcd: %w", err)
 	}
-	stored := &Stored{Versions: map[string]int{}, Bytes: map[string]string{}}
+	stored := &Stored{Versions: map[string]int{}, Bytes: map[string]string{}, Revisions: map[string]int64{}}
 	for _, entry := range answer.Kvs {
 		object := struct{ APIVersion string }{}
 		if err := json.Unmarshal(entry.Value, &object); err != nil {
 			return nil, fmt.Errorf("%s: %w", entry.Key, err)
 		}
 		stored.Versions[object.APIVersion]++
-		stored.Bytes[strings.TrimPrefix(string(entry.Key), prefix)] = string(entry.Value)
+		key := strings.TrimPrefix(string(entry.Key), prefix)
+		stored.Bytes[key], stored.Revisions[key] = string(entry.Value), entry.ModRevision
 	}
 	return stored, nil
 }

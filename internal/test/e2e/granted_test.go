@@ -1,0 +1,98 @@
+//go:build e2e
+
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"regexp"
+	"testing"
+
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/test/story"
+)
+
+// TestGrantedRights: where an administrator grants what the manager may not, a policy
+// says which right is missing, and goes on by the commands that it names: to read a
+// sample, and to migrate. The manager makes no role itself, and takes none away.
+func TestGrantedRights(t *testing.T) {
+	ctx := t.Context()
+	crontab := inGroup(t, "granted.example.com")
+	granted := []string{plan.ReadRightsName(crontab.CRD()), plan.MigrationRightsName(crontab.CRD())}
+	grantNothing(ctx, t, granted)
+	applySample(ctx, t, crontab, crontab.Policy)
+	applySample(ctx, t, crontab, crontab.CRDBefore)
+	waitReady(ctx, t, crontab.CRD(), v1alpha1.ReasonArmedAhead)
+	if err := fleet.Create(ctx, crontab.At(crontab.Old), 10, crontab.Object); err != nil {
+		t.Fatal(err)
+	}
+	applySample(ctx, t, crontab, crontab.CRDBoth)
+	grantAsAsked(ctx, t, crontab, v1alpha1.ConversionVerifiedCondition)
+	waitReady(ctx, t, crontab.CRD(), v1alpha1.ReasonSucceeded)
+
+	applySample(ctx, t, crontab, crontab.CRDStorage)
+	grantAsAsked(ctx, t, crontab, v1alpha1.StorageMigratedCondition)
+	eventually(ctx, t, "all objects are migrated", func() (bool, string) {
+		status := getPolicy(ctx, t, crontab.CRD()).Status
+		return status.Migration != nil && status.Migration.State == v1alpha1.MigrationSucceeded && status.Evidence != nil, fmt.Sprint(status.Conditions)
+	})
+	waitReady(ctx, t, crontab.CRD(), v1alpha1.ReasonSucceeded)
+	if last := getPolicy(ctx, t, crontab.CRD()).Status.Migration; last.Rewritten+last.Current != 10 || last.Failed != 0 {
+		t.Errorf("the migration counted %d rewritten, %d current and %d failed, want 10 in all", last.Rewritten, last.Current, last.Failed)
+	}
+	if stored := getCRD(ctx, t, crontab.CRD()).Status.StoredVersions; fmt.Sprint(stored) != "["+crontab.New+"]" {
+		t.Errorf("status.storedVersions is %v, want %s only", stored, crontab.New)
+	}
+	checkBothVersions(ctx, t, crontab)
+	for _, name := range granted {
+		run(ctx, t, "kubectl", "get", "clusterrole/"+name, "clusterrolebinding/"+name)
+	}
+	made, err := teller.Run(ctx, "kubectl", "get", "clusterroles,clusterrolebindings", "-o", "name", "-l", plan.ManagedByLabel+"="+plan.ManagedBy)
+	if err != nil || made != "" {
+		t.Errorf("the manager has made roles: %v\n%s", err, made)
+	}
+}
+
+// grantNothing changes the installation to one whose manager may grant nothing, as the
+// page tells, until the test ends; then it takes away what was granted by hand.
+func grantNothing(ctx context.Context, t *testing.T, granted []string) {
+	t.Helper()
+	folder := t.TempDir()
+	kustomize(t, folder, "config/default", cmp.Or(os.Getenv("E2E_IMAGE"), "localhost/conversion-operator:dev"), "granted-rights")
+	t.Cleanup(func() {
+		ctx := context.WithoutCancel(ctx)
+		for _, name := range append(granted, "conversion-operator-definitions") {
+			run(ctx, t, "kubectl", "delete", "--ignore-not-found", "clusterrole/"+name, "clusterrolebinding/"+name)
+		}
+		run(ctx, t, "kubectl", "apply", "-k", "config/default")
+		run(ctx, t, "kubectl", "-n", system, "rollout", "restart", "deployment/conversion-operator")
+		reinstall(ctx, t)
+	})
+	play(t, newPlayer(t, folder), "granting none")
+}
+
+// asked are the commands in the message of a condition.
+var asked = regexp.MustCompile(`kubectl create clusterrole [^;]+; kubectl create clusterrolebinding \S+ --clusterrole=\S+ --serviceaccount=[a-z0-9:-]+`)
+
+// grantAsAsked waits until a condition names a right that is missing, and runs the
+// commands that it names. The manager looks again after half a minute, or when anything
+// changes, as the label of the policy does.
+func grantAsAsked(ctx context.Context, t *testing.T, crontab story.CronTab, condition string) {
+	t.Helper()
+	waitMessage(ctx, t, crontab.CRD(), condition, v1alpha1.ReasonRightsNotGranted, "grant it with: kubectl create clusterrole ")
+	message := apimeta.FindStatusCondition(getPolicy(ctx, t, crontab.CRD()).Status.Conditions, condition).Message
+	commands := asked.FindString(message)
+	if commands == "" {
+		t.Fatalf("%s has no commands: %s", condition, message)
+	}
+	run(ctx, t, "bash", "-euc", commands)
+	run(ctx, t, "kubectl", "label", "conversionpolicy", crontab.CRD(), "--overwrite", "granted="+condition)
+}

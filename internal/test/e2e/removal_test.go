@@ -1,0 +1,148 @@
+//go:build e2e
+
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/test/story"
+)
+
+// TestTheOperatorIsRemoved as the pages tell, after a policy has done its work: of
+// objects at two versions all are stored in one, which alone is served. Not one read
+// of them fails, they are what they were, and nothing of the operator is left.
+func TestTheOperatorIsRemoved(t *testing.T) {
+	ctx := t.Context()
+	crontab := convertedInGroup(ctx, t, "removed.example.com")
+	applySample(ctx, t, crontab, crontab.CRDStorage)
+	newer := writtenAtNew(crontab)
+	if err := cluster.Create(ctx, newer.DeepCopy()); err != nil {
+		t.Fatal(err)
+	}
+	eventually(ctx, t, "it is proven that all objects are stored at "+crontab.New, func() (bool, string) {
+		policy := getPolicy(ctx, t, crontab.CRD())
+		return policy.Status.Evidence != nil && policy.Status.CRD.StorageVersion == crontab.New, fmt.Sprint(policy.Status.Conditions)
+	})
+	serveNewOnly(ctx, t, crontab)
+	reader := fleet.Read(ctx, crontab.At(crontab.New), crontab.Object(3).GetName(), func(object *unstructuredObject) error {
+		return readRight(object, crontab.Object(3))
+	})
+
+	t.Cleanup(func() { reinstall(context.WithoutCancel(ctx), t) })
+	for _, manager := range pods(ctx, t, client.MatchingLabels{plan.ComponentLabel: "manager"}) {
+		leftOut.add(manager.Name)
+	}
+	uninstall(ctx, t, crontab)
+	if reads, err := reader.Stop(); err != nil || reads == 0 {
+		t.Errorf("%d reads, and then: %v", reads, err)
+	}
+	checkNothingIsLeft(ctx, t, crontab)
+	checkOnlyNew(ctx, t, crontab, newer)
+}
+
+// writtenAtNew is an object that never was at the old version.
+func writtenAtNew(crontab story.CronTab) *unstructuredObject {
+	object := crontab.Object(10)
+	object.SetAPIVersion(crontab.Group + "/" + crontab.New)
+	delete(object.Object, "hostPort")
+	object.Object["host"], object.Object["port"] = "worker-10.example.com", "1034"
+	return object
+}
+
+func serveNewOnly(ctx context.Context, t *testing.T, crontab story.CronTab) {
+	t.Helper()
+	crd := getCRD(ctx, t, crontab.CRD())
+	base := crd.DeepCopy()
+	for i := range crd.Spec.Versions {
+		crd.Spec.Versions[i].Served = crd.Spec.Versions[i].Name == crontab.New
+	}
+	if err := cluster.Patch(ctx, crd, client.MergeFrom(base)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// uninstall types what the pages tell. Where they say what is to be when no policy is
+// left, it waits for that.
+func uninstall(ctx context.Context, t *testing.T, crontab story.CronTab) {
+	t.Helper()
+	player := newPlayer(t, teller.Dir)
+	player.Names = strings.NewReplacer("crontabs.example.com", crontab.CRD())
+	for i, part := range parts(t, "uninstalling") {
+		if player.Judge = nil; i == 1 {
+			player.Judge = hasNoAnswer
+			eventually(ctx, t, "the policy is gone", func() (bool, string) {
+				err := cluster.Get(ctx, client.ObjectKey{Name: crontab.CRD()}, &v1alpha1.ConversionPolicy{})
+				return apierrors.IsNotFound(err), fmt.Sprint(err)
+			})
+		}
+		if err := player.Play(ctx, part); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func hasNoAnswer(_, answer string) error {
+	if answer != "" {
+		return errors.New("something is left")
+	}
+	return nil
+}
+
+// checkNothingIsLeft looks through all kinds that there are, events aside, for what the operator
+// has made, and for what it was installed with.
+func checkNothingIsLeft(ctx context.Context, t *testing.T, crontab story.CronTab) {
+	t.Helper()
+	for _, which := range []string{"-l " + plan.ManagedByLabel + "=" + plan.ManagedBy, "| grep conversion || true"} {
+		left, err := teller.Run(ctx, "bash", "-euo", "pipefail", "-c", `kinds=$(kubectl api-resources --verbs=list,delete -o name | grep -v ^events | paste -sd,)
+kubectl get --all-namespaces --ignore-not-found -o name "$kinds" `+which)
+		if err != nil || left != "" {
+			t.Errorf("kubectl get %s: %v\n%s", which, err, left)
+		}
+	}
+	crd := getCRD(ctx, t, crontab.CRD())
+	if crd.Spec.Conversion.Strategy != apiextensionsv1.NoneConverter || len(crd.Finalizers) > 0 || strings.Contains(fmt.Sprint(crd.Annotations, crd.Labels), "conversion-operator") {
+		t.Errorf("the CustomResourceDefinition has strategy %s, finalizers %v, annotations %v and labels %v",
+			crd.Spec.Conversion.Strategy, crd.Finalizers, crd.Annotations, crd.Labels)
+	}
+}
+
+// checkOnlyNew reads all objects at the new version, and in etcd where that can be.
+func checkOnlyNew(ctx context.Context, t *testing.T, crontab story.CronTab, newer *unstructuredObject) {
+	t.Helper()
+	items, err := fleet.List(ctx, crontab.At(crontab.New))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range items {
+		want := crontab.Object(i)
+		if items[i].GetName() != want.GetName() {
+			t.Fatalf("object %d is %s, want %s", i, items[i].GetName(), want.GetName())
+		}
+		if err := readRight(&items[i], want); err != nil {
+			t.Error(err)
+		}
+	}
+	if len(items) != 11 || items[10].GetName() != newer.GetName() {
+		t.Errorf("there are %d objects, want ten and %s", len(items), newer.GetName())
+	}
+	stored, err := story.ReadStored(ctx, crontab.Group, "crontabs")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if stored != nil && !stored.Only(crontab.Group+"/"+crontab.New) {
+		t.Errorf("stored: %s, want all at %s", stored, crontab.New)
+	}
+}
