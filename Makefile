@@ -213,7 +213,7 @@ soak-short: ## Two minutes of it, always the same steps
 .PHONY: test-oldest
 test-oldest: export KUBERNETES_VERSION = oldest
 test-oldest: ## Run integration and e2e on the oldest Kubernetes that is supported
-	@for stage in integration e2e; do $(MAKE) "$$stage"; done
+	@internal/tools/test.sh integration e2e
 
 ##@ Benchmarks
 

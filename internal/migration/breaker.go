@@ -26,7 +26,8 @@ type breaker struct {
 	mu    sync.Mutex
 	inRow int
 	cause error
-	// suspects are the objects that failed in that row.
+	// suspects are the objects that failed in that row, with the owners that they
+	// lost.
 	suspects []metav1.PartialObjectMetadata
 	// outages counts those that a probe of another object has seen, and ended how
 	// often patches were let through again.
@@ -147,7 +148,11 @@ func (e *Engine) probe(ctx context.Context, n int) error {
 		_, err := e.Lister.List(ctx, Place{}, metav1.ListOptions{Limit: 1})
 		return err
 	}
-	_, err := e.Patcher.Patch(ctx, Patch{Namespace: object.Namespace, Name: object.Name, DryRun: true, Body: []byte("{}")})
+	patch := Patch{Namespace: object.Namespace, Name: object.Name, DryRun: true, Body: []byte("{}"), owners: object.ManagedFields}
+	if !other && len(patch.owners) > 0 {
+		patch.Body = patch.givingBack("")
+	}
+	_, err := e.patch(ctx, patch)
 	if other && err != nil && infrastructure(err) {
 		e.breaker.outage()
 	}

@@ -25,7 +25,8 @@
 //     answer's resourceVersion is the proof: changed means rewritten, unchanged
 //     means that the stored bytes were current. An object that others write so
 //     often that no patch meets it is current if it is newer than the barrier. A
-//     list that fails because of one object is narrowed until that is found.
+//     list that fails because of one object is narrowed until that is found. What
+//     an API server dropped from managedFields is given back (owners.go).
 //  5. Outcome (outcome.go, reason.go, fallback.go): what each error means for
 //     the object and the run. A refused object is tried on the other paths that
 //     are allowed, then listed as failed, and the rest goes on. An answer that
