@@ -31,7 +31,9 @@ func runGo(ctx context.Context, dir string, args ...string) ([]byte, error) {
 		return nil, fmt.Errorf("the local cluster is built from source and needs the go command on PATH: %w", err)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("go %s in %s: %w\n%s", args[0], dir, err, lastLines(stderr.String(), 20))
+		// With -json, what went wrong is in the output.
+		said := firstOf(stderr.String(), stdout.String())
+		return nil, fmt.Errorf("go %s in %s: %w\n%s", args[0], dir, err, lastLines(said, 20))
 	}
 	return stdout.Bytes(), nil
 }

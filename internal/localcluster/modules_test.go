@@ -105,3 +105,21 @@ func TestAnotherVersionUsesADerivedSet(t *testing.T) {
 		t.Error("the sets of etcd and containerd depend on the version of Kubernetes")
 	}
 }
+
+// TestAVersionThatIsNotThere: who asks for a version of Kubernetes that was never
+// released is told so. Here no module can be downloaded at all.
+func TestAVersionThatIsNotThere(t *testing.T) {
+	t.Setenv("GOPROXY", "off")
+	t.Setenv("GOMODCACHE", t.TempDir())
+	dir := t.TempDir()
+	o := Options{KubernetesVersion: "v1.99.0", CacheDir: dir}
+	err := o.deriveIfMissing(t.Context(), o.derivedSetDir())
+	if err == nil {
+		t.Fatal("there is a v1.99.0")
+	}
+	for _, want := range []string{"KUBERNETES_VERSION=v1.99.0: ", "k8s.io/kubernetes", "disabled by GOPROXY=off"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("error is %q, want %q in it", err, want)
+		}
+	}
+}

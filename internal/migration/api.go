@@ -35,6 +35,10 @@ type Patch struct {
 	// DryRun has the API server do everything but the write.
 	DryRun bool
 	Body   []byte
+
+	// owners are what the object has in metadata.managedFields, if that is known: an
+	// answer without any is taken for a refusal.
+	owners []metav1.ManagedFieldsEntry
 }
 
 // Patcher sends a patch once and returns the metadata that the API server

@@ -26,7 +26,8 @@ type breaker struct {
 	mu    sync.Mutex
 	inRow int
 	cause error
-	// suspects are the objects that failed in that row.
+	// suspects are the objects that failed in that row, with the owners that they
+	// lost.
 	suspects []metav1.PartialObjectMetadata
 	// outages counts those that a probe of another object has seen, and ended how
 	// often patches were let through again.
@@ -98,14 +99,17 @@ func (e *Engine) awaitBreaker(ctx context.Context) error {
 	}
 	e.breaker.probing.Lock()
 	defer e.breaker.probing.Unlock()
-	if e.breaker.open() == nil {
+	cause := e.breaker.open()
+	if cause == nil {
 		return ctx.Err()
 	}
-	return e.probeUntilAnswered(ctx)
+	return e.probeUntilAnswered(ctx, cause)
 }
 
-func (e *Engine) probeUntilAnswered(ctx context.Context) error {
-	log, cause, away := logr.FromContextOrDiscard(ctx), e.breaker.open(), 0
+// probeUntilAnswered probes even if a patch that was in flight has ended the outage
+// meanwhile: the first probe then finds the same.
+func (e *Engine) probeUntilAnswered(ctx context.Context, cause error) error {
+	log, away := logr.FromContextOrDiscard(ctx), 0
 	log.Info("Waiting: patches fail for reasons that are no object's", "cause", cause.Error())
 	e.notice.set("patches wait: " + shorten(cause.Error(), maxMessage))
 	for n := 1; ; n++ {
@@ -140,14 +144,18 @@ func (e *Engine) probeUntilAnswered(ctx context.Context) error {
 func (e *Engine) probe(ctx context.Context, n int) error {
 	suspects := e.breaker.suspected()
 	object, other := e.canaries.next(suspects), true
-	if n <= patience && (len(suspects) > 1 || object == nil) {
+	if n <= patience && len(suspects) > 0 && (len(suspects) > 1 || object == nil) {
 		object, other = &suspects[n%len(suspects)], false
 	}
 	if object == nil {
 		_, err := e.Lister.List(ctx, Place{}, metav1.ListOptions{Limit: 1})
 		return err
 	}
-	_, err := e.Patcher.Patch(ctx, Patch{Namespace: object.Namespace, Name: object.Name, DryRun: true, Body: []byte("{}")})
+	patch := Patch{Namespace: object.Namespace, Name: object.Name, DryRun: true, Body: []byte("{}"), owners: object.ManagedFields}
+	if !other && len(patch.owners) > 0 {
+		patch.Body = patch.givingBack("")
+	}
+	_, err := e.patch(ctx, patch)
 	if other && err != nil && infrastructure(err) {
 		e.breaker.outage()
 	}

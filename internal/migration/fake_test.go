@@ -33,6 +33,7 @@ type stored struct {
 	revision int64
 	version  string
 	edits    string
+	owners   []metav1.ManagedFieldsEntry
 }
 
 // fakeAPI keeps objects the way the API server and etcd do: one revision for
@@ -53,8 +54,10 @@ type fakeAPI struct {
 
 	// broken are objects that fail every list at the version, and are refused there.
 	broken map[string]string
-	// lags has the API server encode at the old version.
-	lags func() bool
+	// lags has the API server encode at the old version, and drops has it drop the
+	// owners of an object with every patch.
+	lags  func() bool
+	drops func(key string) bool
 	// onTry runs before a patch that is not written, and onPath before one that is
 	// not sent to the object at the storage version.
 	onTry  func(key string) error
@@ -84,7 +87,7 @@ func (f *fakeAPI) write(key, version string) {
 	if uid == "" {
 		uid = types.UID(fmt.Sprintf("uid-%d", f.revision))
 	}
-	f.objects[key] = stored{uid: uid, revision: f.revision, version: version, edits: f.objects[key].edits}
+	f.objects[key] = stored{uid: uid, revision: f.revision, version: version, edits: f.objects[key].edits, owners: f.objects[key].owners}
 }
 
 // edit changes the object, as an admission webhook does.
@@ -120,6 +123,7 @@ func (f *fakeAPI) metadata(key string) metav1.PartialObjectMetadata {
 	o := f.objects[key]
 	return metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
 		Namespace: namespace, Name: name, UID: o.uid, ResourceVersion: strconv.FormatInt(o.revision, 10), Annotations: o.annotations(),
+		ManagedFields: o.owners,
 	}}
 }
 
@@ -212,7 +216,7 @@ func (f *fakeAPI) Patch(ctx context.Context, patch Patch) (*metav1.PartialObject
 	}
 	key := patch.Namespace + "/" + patch.Name
 	if patch.DryRun {
-		return f.try(key)
+		return f.try(key, patch)
 	}
 	f.patched = append(f.patched, key)
 	if err := f.before(key, patch); err != nil {
@@ -225,7 +229,8 @@ func (f *fakeAPI) Patch(ctx context.Context, patch Patch) (*metav1.PartialObject
 	if f.lags != nil && f.lags() {
 		encoding = "v1beta1"
 	}
-	if f.objects[key].version != encoding {
+	if owners := f.ownersAfter(key, patch); f.objects[key].version != encoding || len(owners) != len(f.objects[key].owners) {
+		f.own(key, owners)
 		f.write(key, encoding)
 	}
 	if f.afterPatch != nil {
@@ -237,7 +242,7 @@ func (f *fakeAPI) Patch(ctx context.Context, patch Patch) (*metav1.PartialObject
 	return &answer, nil
 }
 
-func (f *fakeAPI) try(key string) (*metav1.PartialObjectMetadata, error) {
+func (f *fakeAPI) try(key string, patch Patch) (*metav1.PartialObjectMetadata, error) {
 	f.tried = append(f.tried, key)
 	if f.onTry != nil {
 		if err := f.onTry(key); err != nil {
@@ -245,7 +250,26 @@ func (f *fakeAPI) try(key string) (*metav1.PartialObjectMetadata, error) {
 		}
 	}
 	answer := f.metadata(key)
+	answer.ManagedFields = f.ownersAfter(key, patch)
 	return &answer, nil
+}
+
+// ownersAfter are those that an object has after a patch.
+func (f *fakeAPI) ownersAfter(key string, patch Patch) []metav1.ManagedFieldsEntry {
+	var body metav1.PartialObjectMetadata
+	switch err := json.Unmarshal(patch.Body, &body); {
+	case err != nil || f.drops != nil && f.drops(key):
+		return nil
+	case body.ManagedFields != nil:
+		return body.ManagedFields
+	}
+	return f.objects[key].owners
+}
+
+func (f *fakeAPI) own(key string, owners []metav1.ManagedFieldsEntry) {
+	o := f.objects[key]
+	o.owners = owners
+	f.objects[key] = o
 }
 
 func (f *fakeAPI) before(key string, patch Patch) error {

@@ -75,6 +75,8 @@ func (e *Engine) migrateBy(ctx context.Context, object *metav1.PartialObjectMeta
 			return result{}, err
 		case got.cause == nil:
 			return proof(object, got.after), nil
+		case got.after != nil:
+			return e.giveBack(ctx, object, path.Version, got)
 		case n == objectTries || reasonOf(got.cause) != ReasonConflict:
 			return e.failure(object, got.cause), nil
 		}

@@ -49,6 +49,9 @@ func (e *Engine) persist(ctx context.Context, object *metav1.PartialObjectMetada
 		if got.cause == nil {
 			return proof(object, got.after), nil
 		}
+		if got.after != nil {
+			return e.giveBack(ctx, object, "", got)
+		}
 		if spent.free(got) {
 			continue
 		}
@@ -109,11 +112,12 @@ func (t *tries) free(failed attempted) bool {
 func patchOf(object *metav1.PartialObjectMetadata) Patch {
 	// A resourceVersion is a word without quotes: %q makes JSON of it.
 	body := fmt.Appendf(nil, `{"metadata":{"resourceVersion":%q}}`, object.ResourceVersion)
-	return Patch{Namespace: object.Namespace, Name: object.Name, Body: body}
+	return Patch{Namespace: object.Namespace, Name: object.Name, Body: body, owners: object.ManagedFields}
 }
 
 // attempted is what became of a patch: the object as it is now, or the API server's
-// refusal, and whether that came while all patches failed.
+// refusal, and whether that came while all patches failed. Both, when the object was
+// stored and its owners were dropped.
 type attempted struct {
 	after  *metav1.PartialObjectMetadata
 	cause  error
@@ -137,7 +141,10 @@ func (e *Engine) attempt(ctx context.Context, patch Patch) (attempted, error) {
 		if err != nil {
 			return attempted{}, err
 		}
-		if cause != nil && infrastructure(cause) && e.breaker.endings() != ended {
+		switch {
+		case cause != nil && after != nil:
+			object.ManagedFields = patch.owners
+		case cause != nil && infrastructure(cause) && e.breaker.endings() != ended:
 			continue
 		}
 		return attempted{after, cause, e.breaker.note(object, cause)}, nil
@@ -166,6 +173,9 @@ func (e *Engine) patch(ctx context.Context, patch Patch) (*metav1.PartialObjectM
 	}
 	if after.ResourceVersion == "" {
 		return nil, errNoVersion
+	}
+	if len(patch.owners) > 0 && len(after.ManagedFields) == 0 {
+		return after, errOwnersDropped
 	}
 	return after, nil
 }

@@ -4,6 +4,7 @@
 package migration
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"regexp"
@@ -90,7 +91,7 @@ var (
 func infrastructure(err error) bool {
 	status := statusOf(err)
 	switch {
-	case status == nil:
+	case status == nil || errors.Is(err, errOwnersDropped):
 		return true
 	case status.Code == http.StatusInternalServerError:
 		return unanswered.MatchString(status.Message) && !tooLargeForEtcd.MatchString(status.Message)

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Everything that `make test` promises, one stage after the other, all of them
-# even when one fails, and at the end what each took, and what failed once more.
-# What a stage printed is in bin/test/STAGE.log.
+# test.sh [STAGE...] runs everything that `make test` promises, or these stages of
+# it, one after the other, all of them even when one fails, and at the end what
+# each took, and what failed once more. What a stage printed is in
+# bin/test/STAGE.log.
 #
 # End-to-end tests run pods. Where that is not possible they are left out, which
 # is said loudly and written to bin/left-out; with CI=true it is a failure.
@@ -33,13 +34,19 @@ no_node() {
   fi
 }
 
-for name in lint verify compatibility unit promtool fuzz-short browser realworld integration; do stage "$name"; done
+stages=("$@")
+[[ $# -gt 0 ]] || stages=(lint verify compatibility unit promtool sbom reproducible fuzz-short browser realworld integration e2e soak-short)
 why=$(no_node)
-# A cluster that is not ours has pods wherever it is, but its processes are not ours to kill.
-if [[ -z $why || ${CLUSTER:-local} != local ]]; then stage e2e; else leave_out e2e "$why"; fi
-if [[ -z $why ]]; then stage soak-short; else leave_out soak-short "$why"; fi
+for name in "${stages[@]}"; do
+  case $name in
+  # A cluster that is not ours has pods wherever it is, but its processes are not ours to kill.
+  e2e) if [[ -z $why || ${CLUSTER:-local} != local ]]; then stage e2e; else leave_out e2e "$why"; fi ;;
+  soak-short) if [[ -z $why ]]; then stage soak-short; else leave_out soak-short "$why"; fi ;;
+  *) stage "$name" ;;
+  esac
+done
 
-printf '\n=== summary\n'
+printf '\n=== summary%s\n' "${KUBERNETES_VERSION:+, on Kubernetes $KUBERNETES_VERSION}"
 printf '%s\n' "${summary[@]}"
 if [[ -s bin/left-out ]]; then
   cat <<BLOCK

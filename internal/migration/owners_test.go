@@ -1,0 +1,156 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package migration
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func owner(manager, version string) metav1.ManagedFieldsEntry {
+	return metav1.ManagedFieldsEntry{
+		Manager: manager, Operation: metav1.ManagedFieldsOperationApply, APIVersion: "example.com/" + version,
+		FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:host":{}}}`),
+	}
+}
+
+// newOwnedAPI holds n objects that somebody applies.
+func newOwnedAPI(n int) *fakeAPI {
+	api := newFakeAPI(n)
+	for i := range n {
+		api.own(objectKey(i), []metav1.ManagedFieldsEntry{owner("argocd", "v1beta1")})
+	}
+	return api
+}
+
+// ownersOf names who owns fields of an object.
+func (f *fakeAPI) ownersOf(i int) string {
+	var names []string
+	for _, entry := range f.objects[objectKey(i)].owners {
+		names = append(names, entry.Manager+" at "+strings.TrimPrefix(entry.APIVersion, "example.com/"))
+	}
+	return strings.Join(names, ", ")
+}
+
+// The converter is away for half an hour, and the API server drops the owners of
+// what is patched meanwhile: the run waits, and gives them back.
+func TestOwnersThatAnAPIServerDropsAreGivenBack(t *testing.T) {
+	for _, concurrency := range []int{1, 4} {
+		for _, verify := range []Verify{VerifyNone, VerifyFull} {
+			t.Run(fmt.Sprintf("%d in flight, verify %s", concurrency, verify), func(t *testing.T) {
+				api, store, clock := newOwnedAPI(12), &fakeStore{}, newFakeClock()
+				from, over := 4, clock.Now().Add(30*time.Minute)
+				api.drops = func(string) bool { return len(api.patched) > from && clock.Now().Before(over) }
+				shown := make(chan struct{})
+				store.afterSave = func(record string) {
+					if strings.Contains(record, "patches wait: the API server stores objects without metadata.managedFields") {
+						close(shown)
+						store.afterSave = nil
+					}
+				}
+				api.onTry = func(string) error { <-shown; return nil }
+				engine := newTestEngine(api, store)
+				engine.Clock, engine.Concurrency, engine.PageSize, engine.Verify = clock, concurrency, 12, verify
+				if record := mustRun(t, engine); !record.Complete() || record.Rewritten != 12 || record.Repeats != 0 {
+					t.Errorf("record is %+v", record)
+				}
+				if clock.Now().Before(over) {
+					t.Error("the run ended before the converter answered")
+				}
+				for i := range 12 {
+					if got := api.ownersOf(i); got != "argocd at v1beta1" {
+						t.Errorf("%s is owned by %q", objectKey(i), got)
+					}
+				}
+				if old := api.oldKeys(); len(old) > 0 {
+					t.Errorf("stored at the old version: %s", old)
+				}
+			})
+		}
+	}
+}
+
+// Somebody writes an object, or deletes it, before it has its owners again.
+func TestOwnersOfObjectsThatOthersChangeMeanwhile(t *testing.T) {
+	tests := map[string]struct {
+		meanwhile func(api *fakeAPI)
+		want      string
+	}{
+		"nobody":             {func(*fakeAPI) {}, "argocd at v1beta1"},
+		"somebody else":      {func(api *fakeAPI) { api.takeOver(owner("controller", "v1")) }, "controller at v1, argocd at v1beta1"},
+		"the owner":          {func(api *fakeAPI) { api.takeOver(owner("argocd", "v1beta1")) }, "argocd at v1beta1"},
+		"who drops them all": {func(api *fakeAPI) { api.takeOver() }, "argocd at v1beta1"},
+		"who deletes it":     {func(api *fakeAPI) { api.remove(objectKey(0)) }, ""},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			api, written := newOwnedAPI(1), false
+			api.drops = func(string) bool { return len(api.patched) == 1 }
+			api.onPatch = func(string) error {
+				if len(api.patched) == 2 && !written {
+					written = true
+					test.meanwhile(api)
+				}
+				return nil
+			}
+			record := mustRun(t, newTestEngine(api, &fakeStore{}))
+			if !record.Complete() || !written {
+				t.Errorf("record is %+v", record)
+			}
+			if diff := cmp.Diff(test.want, api.ownersOf(0)); diff != "" {
+				t.Errorf("owners (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// takeOver writes the first object, which has only these owners from then on.
+func (f *fakeAPI) takeOver(owners ...metav1.ManagedFieldsEntry) {
+	f.own(objectKey(0), owners)
+	f.write(objectKey(0), "v1")
+}
+
+// One object is not convertible to the version that an owner names: whatever is
+// done, the API server drops its owners. The run goes on without them.
+func TestOwnersThatCannotBeKept(t *testing.T) {
+	api := newOwnedAPI(12)
+	api.drops = func(key string) bool { return key == objectKey(7) }
+	engine := newTestEngine(api, &fakeStore{})
+	engine.Preflight, engine.Verify = 12, VerifyFull
+	record := mustRun(t, engine)
+	if !record.Complete() || record.Rewritten != 12 || len(record.Predicted) != 0 {
+		t.Errorf("record is %+v", record)
+	}
+	if got := api.ownersOf(7) + ";" + api.ownersOf(8); got != ";argocd at v1beta1" {
+		t.Errorf("owners are %q", got)
+	}
+}
+
+// An object that only another version accepts gets its owners back there.
+func TestOwnersAreGivenBackWhereTheObjectIsAccepted(t *testing.T) {
+	api := newOwnedAPI(1)
+	api.onPatch = func(string) error { return invalid("a000") }
+	var versions []string
+	api.onPath = func(patch Patch) error {
+		versions = append(versions, patch.Version)
+		return nil
+	}
+	api.drops = func(string) bool { return len(versions) == 1 }
+	engine := newTestEngine(api, &fakeStore{})
+	engine.Fallback, engine.OldVersions = []Fallback{FallbackOldVersion}, []string{"v1beta1"}
+	if record := mustRun(t, engine); !record.Complete() || record.ByFallback != 1 {
+		t.Errorf("record is %+v", record)
+	}
+	if diff := cmp.Diff([]string{"v1beta1", "v1beta1"}, versions); diff != "" {
+		t.Errorf("versions that were patched (-want +got):\n%s", diff)
+	}
+	if got := api.ownersOf(0); got != "argocd at v1beta1" {
+		t.Errorf("the object is owned by %q", got)
+	}
+}
