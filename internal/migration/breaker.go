@@ -99,14 +99,16 @@ func (e *Engine) awaitBreaker(ctx context.Context) error {
 	}
 	e.breaker.probing.Lock()
 	defer e.breaker.probing.Unlock()
-	if e.breaker.open() == nil {
+	// A patch that was on its way may have closed it.
+	cause := e.breaker.open()
+	if cause == nil {
 		return ctx.Err()
 	}
-	return e.probeUntilAnswered(ctx)
+	return e.probeUntilAnswered(ctx, cause)
 }
 
-func (e *Engine) probeUntilAnswered(ctx context.Context) error {
-	log, cause, away := logr.FromContextOrDiscard(ctx), e.breaker.open(), 0
+func (e *Engine) probeUntilAnswered(ctx context.Context, cause error) error {
+	log, away := logr.FromContextOrDiscard(ctx), 0
 	log.Info("Waiting: patches fail for reasons that are no object's", "cause", cause.Error())
 	e.notice.set("patches wait: " + shorten(cause.Error(), maxMessage))
 	for n := 1; ; n++ {
