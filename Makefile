@@ -141,7 +141,7 @@ vulncheck: bin/tools/govulncheck ## Check the binary's code for known vulnerabil
 ##@ Test
 
 .PHONY: test
-test: ## Run all of these: lint, verify, compatibility, unit, promtool, fuzz-short, browser, realworld, integration, e2e, soak-short
+test: ## Run all of these: lint, verify, compatibility, unit, promtool, sbom, reproducible, fuzz-short, browser, realworld, integration, e2e, soak-short
 	@internal/tools/test.sh
 
 .PHONY: unit
@@ -324,7 +324,9 @@ reproducible: ## Build binary and image twice, from copies of the sources, and c
 
 .PHONY: sbom
 sbom: build bin/tools/cyclonedx-gomod ## Write what the binary is made of as bin/sbom.json, in the format of CycloneDX
-	@bin/tools/cyclonedx-gomod bin -json -std -noserial -version '$(VERSION)' -output bin/sbom.json bin/conversion-operator
+	@rm -f bin/sbom.json
+	@bin/tools/cyclonedx-gomod bin -json -std -noserial -version '$(VERSION)' -output bin/modules.json bin/conversion-operator
+	@go run ./internal/test/licences/sbom bin/conversion-operator bin/modules.json bin/sbom.json
 
 .PHONY: install-manifest
 install-manifest: bin/deploy ## Write everything that is installed, with the image IMG, as bin/install.yaml

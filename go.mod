@@ -3,6 +3,7 @@ module github.com/conversion-operator/conversion-operator
 go 1.26.0
 
 require (
+	github.com/CycloneDX/cyclonedx-go v0.9.3
 	github.com/cert-manager/cert-manager v1.21.2
 	github.com/fluxcd/cli-utils v1.3.0
 	github.com/go-json-experiment/json v0.0.0-20260820222146-c27c302e5fc3

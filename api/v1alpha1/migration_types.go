@@ -22,6 +22,18 @@ const (
 	MigrationNever MigrationMode = "Never"
 )
 
+// MigrationPace says what counts more while objects are rewritten.
+//
+// +kubebuilder:validation:Enum=Gentle;Fast
+type MigrationPace string
+
+const (
+	// MigrationGentle has more writes in flight only while API servers answer each as soon as one alone.
+	MigrationGentle MigrationPace = "Gentle"
+	// MigrationFast has more writes in flight as long as that gets more objects done in a second.
+	MigrationFast MigrationPace = "Fast"
+)
+
 // MigrationVerification says how a migration is checked after it.
 //
 // +kubebuilder:validation:Enum=None;Sample;Full
@@ -73,9 +85,17 @@ type Migration struct {
 	// +optional
 	Paused bool `json:"paused,omitempty"`
 
-	// maxWritesPerSecond is the most objects that a run writes in a second. Without
-	// it a run writes as fast as API servers answer without getting slower. A
-	// change takes effect at once: the run goes on where it is.
+	// pace says what counts more: Gentle, that other clients hardly notice the run,
+	// which has more writes in flight only while API servers answer each as soon as
+	// one alone; or Fast, that it ends soon, which has more in flight as long as that
+	// gets more done, whoever waits for it. A change takes effect at once: the run
+	// goes on where it is.
+	// +optional
+	// +kubebuilder:default=Gentle
+	Pace MigrationPace `json:"pace,omitempty"`
+
+	// maxWritesPerSecond is the most objects that a run writes in a second, at
+	// either pace. A change takes effect at once.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100000

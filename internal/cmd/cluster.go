@@ -7,14 +7,10 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
-	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/controllers"
 )
 
 // clusterFlags are kubectl's flags for how to reach a cluster, of a command that
@@ -48,11 +44,7 @@ func connect(config *genericclioptions.ConfigFlags) (client.WithWatch, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find the API server: %w", err)
 	}
-	known := runtime.NewScheme()
-	utilruntime.Must(scheme.AddToScheme(known))
-	utilruntime.Must(v1alpha1.AddToScheme(known))
-	utilruntime.Must(apiextensionsv1.AddToScheme(known))
-	api, err := client.NewWithWatch(found, client.Options{Scheme: known})
+	api, err := client.NewWithWatch(found, client.Options{Scheme: controllers.NewScheme()})
 	if err != nil {
 		return nil, fmt.Errorf("cannot make a client: %w", err)
 	}

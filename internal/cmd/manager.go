@@ -13,12 +13,8 @@ import (
 	"path/filepath"
 	"time"
 
-	cmv1 "github.com/cert-manager/cert-manager/pkg/apis/certmanager/v1"
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
@@ -26,7 +22,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/controllers"
 	"github.com/conversion-operator/conversion-operator/internal/pki"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
@@ -147,14 +142,6 @@ const (
 )
 
 func (o managerOptions) newManager(traces *tracing.Tracing) (ctrl.Manager, error) {
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{
-		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, cmv1.AddToScheme, v1alpha1.AddToScheme,
-	} {
-		if err := add(scheme); err != nil {
-			return nil, err
-		}
-	}
 	kubeconfig, err := config.GetConfig()
 	if err != nil {
 		return nil, fmt.Errorf("find the API server: %w", err)
@@ -162,7 +149,7 @@ func (o managerOptions) newManager(traces *tracing.Tracing) (ctrl.Manager, error
 	kubeconfig.Wrap(traces.Transport)
 	kubeconfig.QPS = -1 // priority and fairness on the API server is the better judge
 	manager, err := ctrl.NewManager(kubeconfig, ctrl.Options{
-		Scheme:                        scheme,
+		Scheme:                        controllers.NewScheme(),
 		Cache:                         controllers.CacheOptions(o.namespace),
 		Client:                        controllers.ClientOptions(),
 		LeaderElection:                o.leaderElect,

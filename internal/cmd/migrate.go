@@ -23,6 +23,7 @@ type migrateOptions struct {
 	migration  migration.Options
 	checkpoint types.NamespacedName
 	kubeconfig string
+	pace       string
 	verify     string
 	fallback   []string
 	retry      string
@@ -45,7 +46,7 @@ objects failed, or when the run was aborted because it cannot succeed. Another
 exit code means that it is worth starting again.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			o.migration.Verify = migration.Verify(o.verify)
+			o.migration.Pace, o.migration.Verify = migration.Pace(o.pace), migration.Verify(o.verify)
 			for _, fallback := range o.fallback {
 				o.migration.Fallback = append(o.migration.Fallback, migration.Fallback(fallback))
 			}
@@ -70,6 +71,7 @@ exit code means that it is worth starting again.`,
 	// the old storage that long for the requests in flight.
 	flags.DurationVar(&o.migration.Settle, "settle", 2*time.Minute, "time for writes at the old version to drain before the first object is listed")
 	flags.IntVar(&o.migration.Concurrency, "concurrency", 32, "most objects in flight; the run adapts to the API server below it")
+	flags.StringVar(&o.pace, "pace", string(migration.PaceGentle), "what counts more: Gentle, that other clients hardly notice the run, or Fast, that it ends soon")
 	flags.IntVar(&o.migration.MaxWritesPerSecond, "max-writes-per-second", 0, "most patches sent in a second, whatever becomes of them; 0 means no limit")
 	flags.IntVar(&o.migration.Preflight, "preflight", 20, "objects that are tried without writing before the first write; 0 means none")
 	flags.StringVar(&o.verify, "verify", string(migration.VerifySample), "second look at objects that are done: None, Sample, or Full")
@@ -129,6 +131,11 @@ func (o *migrateOptions) validateNumbers() []error {
 
 func (o *migrateOptions) validateChoices() []error {
 	var errs []error
+	switch o.migration.Pace {
+	case migration.PaceGentle, migration.PaceFast:
+	default:
+		errs = append(errs, fmt.Errorf("--pace must be Gentle or Fast, is %q", o.pace))
+	}
 	switch o.migration.Verify {
 	case migration.VerifyNone, migration.VerifySample, migration.VerifyFull:
 	default:

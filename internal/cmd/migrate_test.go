@@ -29,6 +29,7 @@ func TestMigrateFlags(t *testing.T) {
 		"empty pages":               {slices.Concat(good, []string{"--page-size=0"}), "--page-size must be at least 1, is 0"},
 		"negative rate":             {slices.Concat(good, []string{"--max-writes-per-second=-1"}), "--max-writes-per-second must not be negative, is -1"},
 		"negative preflight":        {slices.Concat(good, []string{"--preflight=-1"}), "--preflight must not be negative, is -1"},
+		"unknown pace":              {slices.Concat(good, []string{"--pace=slow"}), `--pace must be Gentle or Fast, is "slow"`},
 		"unknown verification":      {slices.Concat(good, []string{"--verify=Some"}), `--verify must be None, Sample or Full, is "Some"`},
 		"unknown fallback":          {slices.Concat(good, []string{"--fallback=Status,Scale"}), `--fallback must be of Status and OldVersion, is "Scale"`},
 		"fallback to no version":    {slices.Concat(good, []string{"--fallback=Status,OldVersion"}), "--fallback OldVersion needs --old-versions"},

@@ -19,12 +19,12 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/yaml"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/controllers"
 	"github.com/conversion-operator/conversion-operator/internal/verify"
 )
 
@@ -163,16 +163,7 @@ func startAPIServer(t *testing.T) (client.Client, string) {
 		}
 	})
 	config.QPS = -1
-	known := scheme.Scheme
-	for _, add := range []func() error{
-		func() error { return apiextensionsv1.AddToScheme(known) },
-		func() error { return v1alpha1.AddToScheme(known) },
-	} {
-		if err := add(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	writer, err := client.New(config, client.Options{Scheme: known})
+	writer, err := client.New(config, client.Options{Scheme: controllers.NewScheme()})
 	if err != nil {
 		t.Fatal(err)
 	}

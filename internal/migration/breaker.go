@@ -99,7 +99,6 @@ func (e *Engine) awaitBreaker(ctx context.Context) error {
 	}
 	e.breaker.probing.Lock()
 	defer e.breaker.probing.Unlock()
-	// A patch that was on its way may have closed it.
 	cause := e.breaker.open()
 	if cause == nil {
 		return ctx.Err()
@@ -107,6 +106,8 @@ func (e *Engine) awaitBreaker(ctx context.Context) error {
 	return e.probeUntilAnswered(ctx, cause)
 }
 
+// probeUntilAnswered probes even if a patch that was in flight has ended the outage
+// meanwhile: the first probe then finds the same.
 func (e *Engine) probeUntilAnswered(ctx context.Context, cause error) error {
 	log, away := logr.FromContextOrDiscard(ctx), 0
 	log.Info("Waiting: patches fail for reasons that are no object's", "cause", cause.Error())
@@ -143,7 +144,7 @@ func (e *Engine) probeUntilAnswered(ctx context.Context, cause error) error {
 func (e *Engine) probe(ctx context.Context, n int) error {
 	suspects := e.breaker.suspected()
 	object, other := e.canaries.next(suspects), true
-	if n <= patience && (len(suspects) > 1 || object == nil) {
+	if n <= patience && len(suspects) > 0 && (len(suspects) > 1 || object == nil) {
 		object, other = &suspects[n%len(suspects)], false
 	}
 	if object == nil {

@@ -124,3 +124,23 @@ func TestAnswerOfAnOutageThatHasEnded(t *testing.T) {
 		t.Errorf("%d failures are counted", engine.breaker.inRow)
 	}
 }
+
+// A patch that was in flight when the outage was noticed is answered while the
+// first probe waits.
+func TestLateAnswerEndsAnOutage(t *testing.T) {
+	api := newFakeAPI(1)
+	engine := newTestEngine(api, &fakeStore{})
+	engine.prepare()
+	object := api.metadata(objectKey(0))
+	for range breakAfter {
+		engine.breaker.note(&object, webhookAway())
+	}
+	api.onLook = func() error {
+		engine.breaker.note(&object, nil)
+		return nil
+	}
+	must(t, engine.awaitBreaker(t.Context()))
+	if len(api.lists) != 1 || engine.breaker.open() != nil {
+		t.Errorf("%d lists were tried, and patches wait for %v", len(api.lists), engine.breaker.open())
+	}
+}

@@ -24,7 +24,7 @@ type journal struct {
 	again    secondLook
 	store    Checkpoints
 	clock    Clock
-	pace     *pace
+	progress *progress
 
 	// page are the results of the open page that the lists above take in when it
 	// is closed, so that a page done again does not enter them twice.
@@ -51,7 +51,7 @@ func openJournal(ctx context.Context, o Options, store Checkpoints, clock Clock)
 		if o.Preflight == 0 {
 			j.record.State = StateSettling
 		}
-		j.pace = newPace(clock, 0)
+		j.progress = newProgress(clock, 0)
 		return j, j.save(ctx)
 	}
 	return j, j.resume(o, data)
@@ -72,7 +72,7 @@ func (j *journal) resume(o Options, data map[string]string) (err error) {
 	if j.again, err = openSecondLook(data); err != nil {
 		return err
 	}
-	j.pace = newPace(j.clock, j.record.Checkpoint.Done())
+	j.progress = newProgress(j.clock, j.record.Checkpoint.Done())
 	if !j.record.Finished() {
 		j.record.Format = recordFormat
 	}
@@ -91,7 +91,7 @@ func (j *journal) enter(ctx context.Context, state State) error {
 // passBarrier records the barrier, which a restarted pod keeps.
 func (j *journal) passBarrier(ctx context.Context, barrier string) error {
 	j.record.Barrier = barrier
-	j.pace = newPace(j.clock, 0)
+	j.progress = newProgress(j.clock, 0)
 	return j.enter(ctx, StateRunning)
 }
 
@@ -171,7 +171,7 @@ func (j *journal) restart(ctx context.Context) error {
 	j.record.Counters = Counters{}
 	j.record.Failures = nil
 	j.record.Verified, j.record.Verification = 0, ""
-	j.pace = newPace(j.clock, 0)
+	j.progress = newProgress(j.clock, 0)
 	return j.saveWith(ctx, data)
 }
 
@@ -182,7 +182,7 @@ func (j *journal) retry(ctx context.Context, before Record) error {
 	j.record.Counters = before.Counters
 	j.record.Failed = 0
 	j.record.Checkpoint = Checkpoint{Counters: j.record.Counters}
-	j.pace = newPace(j.clock, j.record.Done())
+	j.progress = newProgress(j.clock, j.record.Done())
 	return j.enter(ctx, StateRunning)
 }
 
@@ -240,7 +240,7 @@ func (j *journal) save(ctx context.Context) error {
 // saveWith writes the record, and other keys with it. Without it a restarted pod
 // would repeat or miss work unseen, so an error stops the run.
 func (j *journal) saveWith(ctx context.Context, data map[string]string) error {
-	j.record.RatePerSecond, j.record.EstimatedCompletion = j.pace.forecast(j.record)
+	j.record.RatePerSecond, j.record.EstimatedCompletion = j.progress.forecast(j.record)
 	if j.record.Finished() {
 		j.record.Waiting = ""
 	}

@@ -19,14 +19,15 @@
 //     writes at the old version have drained. The resourceVersion at that moment
 //     is the barrier. Where API servers cannot be asked one by one, the time alone
 //     has to do, and the record says so.
-//  4. Pass (pass.go, workers.go, narrow.go): list metadata page by page, and patch every
-//     object (patch.go) with its own resourceVersion and nothing else. The API
-//     server then encodes it anew, and stores it only if the bytes differ. The
-//     answer's resourceVersion is the proof: changed means rewritten, unchanged
-//     means that the stored bytes were current. An object that others write so
-//     often that no patch meets it is current if it is newer than the barrier. A
-//     list that fails because of one object is narrowed until that is found. What
-//     an API server dropped from managedFields is given back (owners.go).
+//  4. Pass (pass.go, workers.go, ahead.go, narrow.go): list metadata page by page,
+//     each while the objects of the one before are patched, and patch every object
+//     (patch.go) with its own resourceVersion and nothing else. The API server then
+//     encodes it anew, and stores it only if the bytes differ. The answer's
+//     resourceVersion is the proof: changed means rewritten, unchanged means that
+//     the stored bytes were current. An object that others write so often that no
+//     patch meets it is current if it is newer than the barrier. A list that fails
+//     because of one object is narrowed until that is found. What an API server
+//     dropped from managedFields is given back (owners.go).
 //  5. Outcome (outcome.go, reason.go, fallback.go): what each error means for
 //     the object and the run. A refused object is tried on the other paths that
 //     are allowed, then listed as failed, and the rest goes on. An answer that
@@ -48,9 +49,9 @@
 // could destroy what they hold.
 //
 // Every patch passes the gate (gate.go), which adapts the number in flight to
-// the latency of the API server (limit.go) and keeps the allowed rate. While
-// webhooks, etcd or the API server are away, all patches wait (breaker.go), and
-// no object loses its tries.
+// the latency of the API server, for others' sake or for speed (limit.go), and
+// keeps the allowed rate. While webhooks, etcd or the API server are away, all
+// patches wait (breaker.go), and no object loses its tries.
 //
 // The engine knows the cluster through the small interfaces in api.go;
 // cluster.go implements them over client-go. The rights that it needs: list and

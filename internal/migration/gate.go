@@ -31,13 +31,13 @@ type gate struct {
 }
 
 // newGate makes a gate for so many patches in flight at most, and so many in a
-// second; 0 means any number.
-func newGate(clock Clock, concurrency, perSecond int) *gate {
+// second; 0 means any number of them.
+func newGate(clock Clock, pace Pace, concurrency, perSecond int) *gate {
 	limiter := rate.NewLimiter(rate.Inf, 1)
 	if perSecond > 0 {
 		limiter = rate.NewLimiter(rate.Limit(perSecond), 1)
 	}
-	return &gate{clock: clock, rate: limiter, limit: newLimit(concurrency, clock.Now()), freed: make(chan struct{})}
+	return &gate{clock: clock, rate: limiter, limit: newLimit(pace, concurrency, clock.Now()), freed: make(chan struct{})}
 }
 
 // enter waits for room. Who enters must leave.

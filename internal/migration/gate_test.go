@@ -14,7 +14,7 @@ import (
 
 func TestGateKeepsTheRate(t *testing.T) {
 	clock := newFakeClock()
-	g := newGate(clock, 8, 4)
+	g := newGate(clock, PaceFast, 8, 4)
 	start := clock.Now()
 	for range 9 {
 		must(t, g.enter(t.Context()))
@@ -27,7 +27,7 @@ func TestGateKeepsTheRate(t *testing.T) {
 
 func TestGateWaitsAsLongAsTheServerAsks(t *testing.T) {
 	clock := newFakeClock()
-	g := newGate(clock, 8, 0)
+	g := newGate(clock, PaceFast, 8, 0)
 	must(t, g.enter(t.Context()))
 	g.leave(clock.Now(), overloaded(7))
 	must(t, g.enter(t.Context()))
@@ -37,7 +37,7 @@ func TestGateWaitsAsLongAsTheServerAsks(t *testing.T) {
 }
 
 func TestGateLetsNoMoreInThanTheLimit(t *testing.T) {
-	g := newGate(newFakeClock(), 2, 0)
+	g := newGate(newFakeClock(), PaceFast, 2, 0)
 	g.limit.value = 2
 	must(t, g.enter(t.Context()))
 	must(t, g.enter(t.Context()))
@@ -58,7 +58,7 @@ func TestGateEndsWithTheContext(t *testing.T) {
 	}
 	for name, prepare := range tests {
 		t.Run(name, func(t *testing.T) {
-			g := newGate(newFakeClock(), 1, 0)
+			g := newGate(newFakeClock(), PaceFast, 1, 0)
 			must(t, prepare(g))
 			before := g.inFlight
 			ctx, cancel := context.WithCancel(t.Context())

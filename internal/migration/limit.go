@@ -16,10 +16,6 @@ const (
 	// averages, and not single patches.
 	minSamples = 16
 	minWindow  = 250 * time.Millisecond
-	// worth is what more patches in flight must bring: twice as many in flight must
-	// mean that 2^worth as many are done in a second, since there was one in flight.
-	// An API server without a free processor gives nothing, one with many gives 1.
-	worth = 0.25
 	// slack is for latencies that vary by themselves: the calm latency is the least
 	// average that was seen.
 	slack = 1.2
@@ -27,7 +23,31 @@ const (
 	shrink = 0.5
 	// grow is the part that a window adds, at least one.
 	grow = 1.0 / 8
+	// respite is how many windows pass before a limit that has shrunk grows again:
+	// each try costs others.
+	respite = 8
 )
+
+// Pace is what counts more while objects are rewritten.
+type Pace string
+
+const (
+	// PaceGentle counts other clients: more patches are in flight while each is
+	// answered as soon as one alone.
+	PaceGentle Pace = "Gentle"
+	// PaceFast counts the run: more are in flight while that gets more done.
+	PaceFast Pace = "Fast"
+)
+
+// worth is what more patches in flight must bring: twice as many in flight must
+// mean that 2^worth as many are done in a second, since there was one in flight.
+// An API server without a free processor gives nothing, one with many gives 1.
+func (p Pace) worth() float64 {
+	if p == PaceFast {
+		return 0.25
+	}
+	return 1
+}
 
 // limit is the number of patches that may be in flight. It grows while more in
 // flight are worth it, and shrinks by the ratio of the latency that would be to
@@ -39,8 +59,13 @@ const (
 // are worth it while r is at most n^(1-worth) times what it is in calm. Patches
 // beyond that only wait in the API server, and everybody else with them.
 type limit struct {
+	worth   float64
 	maximum float64
 	value   float64
+	// shrunk is set once the limit was too high: until then it doubles, as it begins
+	// far from where it is going to be. holding is for how many windows it stays.
+	shrunk  bool
+	holding int
 
 	// baseline is the calm latency, in seconds.
 	baseline float64
@@ -59,8 +84,8 @@ type limit struct {
 	troubled bool
 }
 
-func newLimit(maximum int, now time.Time) *limit {
-	return &limit{maximum: float64(maximum), value: 1, measuring: true, resumed: 1, began: now}
+func newLimit(pace Pace, maximum int, now time.Time) *limit {
+	return &limit{worth: pace.worth(), maximum: float64(maximum), value: 1, measuring: true, resumed: 1, began: now}
 }
 
 // allowed is at least 1 and never more than the maximum.
@@ -105,7 +130,7 @@ func (l *limit) failed(now time.Time) {
 	if l.troubled && now.Sub(l.began) < minWindow {
 		return
 	}
-	l.set(l.value * shrink)
+	l.lower(l.value * shrink)
 	l.resumed = l.value
 	l.open(now)
 	l.troubled = true
@@ -114,13 +139,23 @@ func (l *limit) failed(now time.Time) {
 // adapt leaves a limit alone that is not what holds patches back.
 func (l *limit) adapt(average float64) {
 	l.baseline = min(l.baseline, average)
-	bearable := slack * l.baseline * math.Pow(float64(l.allowed()), 1-worth)
+	bearable := slack * l.baseline * math.Pow(float64(l.allowed()), 1-l.worth)
 	switch {
 	case average > bearable && l.value >= 2:
-		l.set(l.value * max(shrink, bearable/average))
-	case l.peak >= l.allowed():
+		l.lower(min(l.value-1, l.value*max(shrink, bearable/average)))
+	case l.peak < l.allowed():
+	case l.holding > 0:
+		l.holding--
+	case l.shrunk:
 		l.set(l.value + max(1, l.value*grow))
+	default:
+		l.set(2 * l.value)
 	}
+}
+
+func (l *limit) lower(value float64) {
+	l.shrunk, l.holding = true, respite
+	l.set(value)
 }
 
 func (l *limit) set(value float64) { l.value = min(max(value, 1), l.maximum) }

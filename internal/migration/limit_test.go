@@ -33,25 +33,32 @@ func drive(l *limit, now *time.Time, windows int, s server) int {
 	return l.allowed()
 }
 
+// span is from where to where a limit may be.
+type span struct{ low, high int }
+
 func TestLimitFollowsTheServer(t *testing.T) {
 	tests := map[string]struct {
-		server    server
-		most      int
-		low, high int
+		server server
+		most   int
+		gentle span
+		fast   span
 	}{
-		"one that bears all":            {server{hands: 1000, latency: 5 * time.Millisecond}, 32, 32, 32},
-		"two hands":                     {server{hands: 2, latency: 5 * time.Millisecond}, 64, 20, 40},
-		"a hand and a half":             {server{hands: 1.5, latency: 5 * time.Millisecond}, 64, 7, 12},
-		"a single hand":                 {server{hands: 1, latency: 50 * time.Millisecond}, 64, 1, 3},
-		"a maximum of one":              {server{hands: 1000, latency: time.Millisecond}, 1, 1, 1},
-		"a clock too coarse to measure": {server{hands: 1000}, 32, 32, 32},
+		"one that bears all":            {server{hands: 1000, latency: 5 * time.Millisecond}, 32, span{32, 32}, span{32, 32}},
+		"eight hands":                   {server{hands: 8, latency: 5 * time.Millisecond}, 64, span{8, 10}, span{64, 64}},
+		"two hands":                     {server{hands: 2, latency: 5 * time.Millisecond}, 64, span{2, 3}, span{20, 40}},
+		"a hand and a half":             {server{hands: 1.5, latency: 5 * time.Millisecond}, 64, span{1, 2}, span{7, 12}},
+		"a single hand":                 {server{hands: 1, latency: 50 * time.Millisecond}, 64, span{1, 2}, span{1, 3}},
+		"a maximum of one":              {server{hands: 1000, latency: time.Millisecond}, 1, span{1, 1}, span{1, 1}},
+		"a clock too coarse to measure": {server{hands: 1000}, 32, span{32, 32}, span{32, 32}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-			l := newLimit(tt.most, now)
-			if got := drive(l, &now, 100, tt.server); got < tt.low || got > tt.high {
-				t.Errorf("limit is %d, want %d to %d", got, tt.low, tt.high)
+			for pace, want := range map[Pace]span{PaceGentle: tt.gentle, PaceFast: tt.fast} {
+				now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+				l := newLimit(pace, tt.most, now)
+				if got := drive(l, &now, 100, tt.server); got < want.low || got > want.high {
+					t.Errorf("%s: limit is %d, want %d to %d", pace, got, want.low, want.high)
+				}
 			}
 		})
 	}
@@ -59,20 +66,20 @@ func TestLimitFollowsTheServer(t *testing.T) {
 
 func TestLimitFallsWhenTheServerSlowsDownAndComesBack(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	l := newLimit(32, now)
+	l := newLimit(PaceFast, 32, now)
 	fast := server{hands: 1000, latency: 5 * time.Millisecond}
 	drive(l, &now, 20, fast)
 	if got := drive(l, &now, 5, server{hands: 1, latency: 10 * time.Millisecond}); got > 12 {
 		t.Errorf("limit is %d under load, want it to fall", got)
 	}
-	if got := drive(l, &now, 20, fast); got != 32 {
+	if got := drive(l, &now, 40, fast); got != 32 {
 		t.Errorf("limit is %d after the load, want 32", got)
 	}
 }
 
 func TestLimitHalvesOnTroubleOnceInAWindow(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	l := newLimit(32, now)
+	l := newLimit(PaceFast, 32, now)
 	drive(l, &now, 20, server{hands: 1000, latency: time.Millisecond})
 	for range 10 {
 		l.failed(now)
@@ -91,7 +98,7 @@ func TestLimitHalvesOnTroubleOnceInAWindow(t *testing.T) {
 
 func TestLimitThatHoldsNothingBackDoesNotGrow(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	l := newLimit(32, now)
+	l := newLimit(PaceFast, 32, now)
 	for range 1000 {
 		now = now.Add(minWindow)
 		l.succeeded(time.Millisecond, 1, now)
@@ -101,5 +108,20 @@ func TestLimitThatHoldsNothingBackDoesNotGrow(t *testing.T) {
 	}
 	if math.IsNaN(l.baseline) {
 		t.Error("the baseline is not a number")
+	}
+}
+
+// A limit that was too high is tried again, but not all the time.
+func TestGentleLimitRarelyTriesWhatWasTooMuch(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	l := newLimit(PaceGentle, 32, now)
+	tooMuch := 0
+	for range 100 {
+		if drive(l, &now, 1, server{hands: 1, latency: 50 * time.Millisecond}) > 1 {
+			tooMuch++
+		}
+	}
+	if tooMuch < 5 || tooMuch > 15 {
+		t.Errorf("the limit was above 1 in %d of 100 windows, want 5 to 15", tooMuch)
 	}
 }

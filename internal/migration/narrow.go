@@ -40,7 +40,7 @@ func unreadable(err error) bool {
 // away, it waits for them.
 func (e *Engine) readPage(ctx context.Context, j *journal, token string) (*metav1.PartialObjectMetadataList, error) {
 	for {
-		page, err := e.listWithin(ctx, pageTries, Place{}, metav1.ListOptions{Limit: e.pageSize, Continue: token})
+		page, err := e.listPage(ctx, e.pageOptions(token))
 		if statusOf(err) != nil && infrastructure(err) {
 			if err := e.waitToList(ctx, j, err); err != nil {
 				return nil, err
@@ -56,6 +56,7 @@ func (e *Engine) readPage(ctx context.Context, j *journal, token string) (*metav
 			if n := len(page.Items); n > 0 {
 				e.lastRead = keyOf(&page.Items[n-1])
 			}
+			e.readAhead(ctx, page.Continue)
 			return page, nil
 		case !unreadable(err):
 			return nil, err
@@ -64,6 +65,17 @@ func (e *Engine) readPage(ctx context.Context, j *journal, token string) (*metav
 		}
 		e.pageSize /= 2
 	}
+}
+
+func (e *Engine) pageOptions(token string) metav1.ListOptions {
+	return metav1.ListOptions{Limit: e.pageSize, Continue: token}
+}
+
+func (e *Engine) listPage(ctx context.Context, options metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
+	if page := e.takeAhead(options); page != nil {
+		return page, nil
+	}
+	return e.listWithin(ctx, pageTries, Place{}, options)
 }
 
 // waitToList shows why no page can be read, and returns when it is worth another

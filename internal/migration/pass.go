@@ -81,7 +81,7 @@ func (e *Engine) migratePage(ctx context.Context, j *journal, page *metav1.Parti
 		if err := j.note(ctx, r); err != nil {
 			return err
 		}
-		j.pace.log(ctx, j.record.Counters)
+		j.progress.log(ctx, j.record.Counters)
 		return nil
 	})
 }

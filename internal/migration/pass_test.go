@@ -64,14 +64,7 @@ func TestExpiredListGoesOnWithTheOfferedToken(t *testing.T) {
 
 func TestExpiredListWithoutATokenStartsThePassAgain(t *testing.T) {
 	api := newFakeAPI(12)
-	expired := false
-	api.onList = func(options metav1.ListOptions) error {
-		if options.Continue == "112|ns/a004" && !expired {
-			expired = true
-			return expiredError("")
-		}
-		return nil
-	}
+	api.onList = firstPassExpires()
 	api.onPatch = func(key string) error {
 		if key == "ns/a001" {
 			return forbidden("a001")
@@ -85,6 +78,20 @@ func TestExpiredListWithoutATokenStartsThePassAgain(t *testing.T) {
 	}
 	if len(record.Failures) != 1 || record.Failures[0].Object != "ns/a001" {
 		t.Errorf("failures are %v", record.Failures)
+	}
+}
+
+// firstPassExpires refuses the tokens of the first pass, whenever they are used.
+func firstPassExpires() func(metav1.ListOptions) error {
+	passes := 0
+	return func(options metav1.ListOptions) error {
+		switch {
+		case options.Continue == "" && options.Limit > 1:
+			passes++
+		case options.Continue != "" && passes == 1:
+			return expiredError("")
+		}
+		return nil
 	}
 }
 
@@ -107,6 +114,7 @@ func TestListThatAlwaysExpiresIsLeftToTheNextPod(t *testing.T) {
 	}
 }
 
+// The page is read ahead, once, and then in its turn.
 func TestListErrors(t *testing.T) {
 	tests := map[string]struct {
 		err     error
@@ -138,8 +146,8 @@ func TestListErrors(t *testing.T) {
 			}
 			records := store.records(t)
 			last := records[len(records)-1]
-			if last.State != tt.want || calls != tt.calls {
-				t.Errorf("state is %s after %d lists, want %s after %d", last.State, calls, tt.want, tt.calls)
+			if last.State != tt.want || calls != 1+tt.calls {
+				t.Errorf("state is %s after %d lists, want %s after %d", last.State, calls, tt.want, 1+tt.calls)
 			}
 			if tt.message != "" {
 				wantError(t, errorString(last.Message), tt.message)

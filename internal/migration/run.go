@@ -33,6 +33,8 @@ type Options struct {
 	// Concurrency is the most objects in flight, at least 1. The run adapts to the
 	// API server below it.
 	Concurrency int
+	// Pace is what counts more.
+	Pace Pace
 	// MaxWritesPerSecond bounds the patches that are sent, whatever becomes of
 	// them; 0 is no bound.
 	MaxWritesPerSecond int
@@ -84,6 +86,7 @@ type Engine struct {
 	// makes smaller, and lastRead is the last object of the page before.
 	pageSize int64
 	lastRead string
+	ahead    *ahead
 }
 
 // Run does the run, or what is left of it, and returns its record. A run that
@@ -102,6 +105,7 @@ func (e *Engine) Run(ctx context.Context) (Record, error) {
 	}
 	log.Info("Migrating stored objects", "resource", e.Resource.GroupResource().String(), "version", e.Resource.Version, "state", j.record.State)
 	e.prepare()
+	defer e.dropAhead()
 	e.unconvertible.Store(slices.ContainsFunc(j.record.Failures, func(f Failure) bool { return f.Reason == ReasonConversionFailed }))
 	err = e.finish(ctx, j, e.traced(ctx, j))
 	if err == nil {
@@ -112,7 +116,7 @@ func (e *Engine) Run(ctx context.Context) (Record, error) {
 
 // prepare makes what the workers share.
 func (e *Engine) prepare() {
-	e.gate = newGate(e.Clock, e.Concurrency, e.MaxWritesPerSecond)
+	e.gate = newGate(e.Clock, e.Pace, e.Concurrency, e.MaxWritesPerSecond)
 	e.gate.metrics = e.Metrics
 	e.notice = newNotice()
 	e.pageSize = e.PageSize

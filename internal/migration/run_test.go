@@ -97,7 +97,8 @@ func checkResumed(t *testing.T, record Record, api *fakeAPI, again int) {
 }
 
 // The pod dies at every list in turn, and the snapshot of the pass expires
-// meanwhile or not.
+// meanwhile or not. Pages are read ahead: some objects of the page before may have
+// been rewritten by then, and are found current.
 func TestResumeAfterACrashAtEveryPage(t *testing.T) {
 	for _, expire := range []bool{false, true} {
 		for crash := 1; crash <= 4; crash++ {
@@ -118,11 +119,12 @@ func TestResumeAfterACrashAtEveryPage(t *testing.T) {
 					api.expire()
 				}
 				record := mustRun(t, newTestEngine(api, store))
-				if diff := cmp.Diff(Counters{Total: 12, Rewritten: 12}, record.Counters); diff != "" {
+				again := record.Current
+				if diff := cmp.Diff(Counters{Total: 12, Rewritten: 12 - again, Current: again}, record.Counters); diff != "" {
 					t.Errorf("counters (-want +got):\n%s", diff)
 				}
-				if len(api.patched) != 12 || !record.Complete() {
-					t.Errorf("%d patches, state %s", len(api.patched), record.State)
+				if again > 5 || !record.Complete() || len(api.oldKeys()) > 0 {
+					t.Errorf("%d of a page of 5 were found current, state %s, not rewritten: %v", again, record.State, api.oldKeys())
 				}
 			})
 		}

@@ -83,14 +83,7 @@ var stories = map[string]func(s *stage){
 		s.pod(nil)
 	},
 	"token-lost": func(s *stage) {
-		lost := false
-		s.api.onList = func(o metav1.ListOptions) error {
-			if o.Continue == "" || lost {
-				return nil
-			}
-			lost = true
-			return expiredError("")
-		}
+		s.api.onList = firstPassExpires()
 		s.pod(nil)
 	},
 	"pod-killed": func(s *stage) {

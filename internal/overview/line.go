@@ -19,8 +19,8 @@ func (o *Overview) Line() string {
 			state = string(run.Step)
 		}
 		line += fmt.Sprintf(", %s %d of %d (%d%%), %d failed", state, done(run), max(run.Total, done(run)), share(run), run.Failed)
-		if pace := pace(run, o.now); pace != "" {
-			line += ", " + pace
+		if speed := speed(run, o.now); speed != "" {
+			line += ", " + speed
 		}
 	}
 	if o.Message != "" {

@@ -36,8 +36,8 @@ func (w *writer) migration(o *Overview) {
 func (w *writer) run(o *Overview, run *v1alpha1.MigrationStatus) {
 	w.line("  run %s to %s: %s", run.Run, run.StorageVersion, w.stateOf(o, run))
 	progress := fmt.Sprintf("  %s %d%%  %d of %d", bar(run, w.page.Colors), share(run), done(run), max(run.Total, done(run)))
-	if pace := pace(run, o.now); pace != "" {
-		progress += "  " + pace
+	if speed := speed(run, o.now); speed != "" {
+		progress += "  " + speed
 	}
 	w.line("%s", progress)
 	w.line("  %s", countsOf(run))

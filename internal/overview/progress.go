@@ -50,9 +50,9 @@ func bar(run *v1alpha1.MigrationStatus, colors terminal.Colors) string {
 	return "[" + colors.In(color, strings.Repeat("#", filled)) + strings.Repeat("-", barWidth-filled) + "]"
 }
 
-// pace says how fast a run is, and when it ends at that rate; nothing once it
+// speed says how fast a run is, and when it ends at that rate; nothing once it
 // has ended, or while nobody knows.
-func pace(run *v1alpha1.MigrationStatus, now time.Time) string {
+func speed(run *v1alpha1.MigrationStatus, now time.Time) string {
 	if run.State != v1alpha1.MigrationRunning {
 		return ""
 	}

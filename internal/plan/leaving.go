@@ -21,8 +21,9 @@ import (
 // asks them any more, the pods, then the policy. While objects would become
 // unreadable without the converter, the policy works on as if it were not
 // deleted: certificates are renewed, and a migration may be what the deletion
-// waits for. Where it is to be abandoned, all that goes is the policy, and what
-// still changes things in its name.
+// waits for. Its conditions go on to say how that is, Ready among them; that it
+// cannot go is DeletionBlocked's alone. Where it is to be abandoned, all that goes
+// is the policy, and what still changes things in its name.
 func (s *state) leave() {
 	if !slices.Contains(s.Policy.Finalizers, Finalizer) {
 		return

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -81,6 +82,12 @@ func TestDeletion(t *testing.T) {
 			if got := apimeta.IsStatusConditionTrue(decided.Status.Conditions, v1alpha1.DeletionBlockedCondition); got != c.blocked {
 				t.Errorf("blocked: %t, want %t", got, c.blocked)
 			}
+			if c.blocked {
+				w.observed.Policy.DeletionTimestamp = nil
+				if diff := cmp.Diff(readiness(w.plan()), readiness(decided)); diff != "" {
+					t.Errorf("readiness (-of a policy that stays +of one that may not go):\n%s", diff)
+				}
+			}
 			leaves := decided.Status.ReleasedTime != nil ||
 				slices.ContainsFunc(kinds(decided.Steps), func(kind string) bool { return kind == "RestoreCRD" || kind == "Release" })
 			if leaves == c.blocked {
@@ -88,6 +95,15 @@ func TestDeletion(t *testing.T) {
 			}
 		})
 	}
+}
+
+// readiness is what a plan says of Ready, Reconciling and Stalled.
+func readiness(decided plan.Plan) (said []string) {
+	for _, name := range summaries {
+		condition := apimeta.FindStatusCondition(decided.Status.Conditions, name)
+		said = append(said, strings.Join([]string{name, string(condition.Status), condition.Reason, condition.Message}, " "))
+	}
+	return said
 }
 
 // TestAbandonedIsLeftAsItIs: nothing of the converter, and nothing of the

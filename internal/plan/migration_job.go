@@ -166,6 +166,7 @@ func (s *state) migrationArgs(id, storage string) []string {
 		"--namespace=" + s.Settings.Namespace, "--checkpoint=" + RunName(s.Policy.Name, id),
 		"--settle=" + s.Settings.Settle.String(),
 		fmt.Sprintf("--concurrency=%d", ptr.Deref(migration.Concurrency, defaultConcurrency)),
+		"--pace=" + string(cmp.Or(migration.Pace, v1alpha1.MigrationGentle)),
 		"--verify=" + string(cmp.Or(migration.Verify, v1alpha1.MigrationVerifySample)),
 	}
 	if retried := s.plan.Status.Migration.RetryOf; retried != "" {

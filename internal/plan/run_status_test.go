@@ -147,11 +147,11 @@ func TestSettingsOfRuns(t *testing.T) {
 		settings v1alpha1.Migration
 		want     []string
 	}{
-		"none": {v1alpha1.Migration{}, []string{"--concurrency=32", "--verify=Sample", "--old-versions=v1beta1"}},
+		"none": {v1alpha1.Migration{}, []string{"--concurrency=32", "--pace=Gentle", "--verify=Sample", "--old-versions=v1beta1"}},
 		"all": {v1alpha1.Migration{
-			MaxWritesPerSecond: new(int32(7)), Concurrency: new(int32(3)), Verify: v1alpha1.MigrationVerifyFull,
+			MaxWritesPerSecond: new(int32(7)), Concurrency: new(int32(3)), Pace: v1alpha1.MigrationFast, Verify: v1alpha1.MigrationVerifyFull,
 			Fallback: []v1alpha1.MigrationFallback{v1alpha1.MigrationFallbackOldVersion, v1alpha1.MigrationFallbackStatus},
-		}, []string{"--concurrency=3", "--verify=Full", "--max-writes-per-second=7", "--fallback=OldVersion,Status", "--old-versions=v1beta1"}},
+		}, []string{"--concurrency=3", "--pace=Fast", "--verify=Full", "--max-writes-per-second=7", "--fallback=OldVersion,Status", "--old-versions=v1beta1"}},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -11,8 +11,8 @@ trap 'rm -rf "$work"' EXIT
 for copy in first/a second/one/level/deeper; do
   dir=$work/$copy
   mkdir -p "$dir"
-  git ls-files -z --cached --others --exclude-standard | xargs -0 cp --parents -t "$dir"
-  find "$dir" -exec touch -d "@$((RANDOM * 10000))" {} +
+  git ls-files -z --cached --others --exclude-standard | tar --null -cf - -T - | tar -xf - -C "$dir"
+  find "$dir" -exec touch -t "20$((RANDOM % 16 + 10))01010000" {} +
   (
     cd "$dir"
     make --no-print-directory "binary-$arch" VERSION="$version" REVISION="$revision"

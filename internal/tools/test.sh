@@ -35,7 +35,7 @@ no_node() {
 }
 
 stages=("$@")
-[[ $# -gt 0 ]] || stages=(lint verify compatibility unit promtool fuzz-short browser realworld integration e2e soak-short)
+[[ $# -gt 0 ]] || stages=(lint verify compatibility unit promtool sbom reproducible fuzz-short browser realworld integration e2e soak-short)
 why=$(no_node)
 for name in "${stages[@]}"; do
   case $name in

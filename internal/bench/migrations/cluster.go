@@ -13,17 +13,16 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/config"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/controllers"
 	"github.com/conversion-operator/conversion-operator/internal/crds"
 	"github.com/conversion-operator/conversion-operator/internal/test/story"
 )
@@ -48,14 +47,6 @@ type cluster struct {
 }
 
 func connect() (*cluster, error) {
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{
-		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, v1alpha1.AddToScheme,
-	} {
-		if err := add(scheme); err != nil {
-			return nil, err
-		}
-	}
 	settings, err := config.GetConfig()
 	if err != nil {
 		return nil, err
@@ -63,7 +54,7 @@ func connect() (*cluster, error) {
 	settings.QPS = -1
 	settings.WarningHandlerWithContext = rest.NoWarnings{}
 	c := &cluster{}
-	if c.client, err = client.New(settings, client.Options{Scheme: scheme}); err != nil {
+	if c.client, err = client.New(settings, client.Options{Scheme: controllers.NewScheme()}); err != nil {
 		return nil, err
 	}
 	if c.objects, err = dynamic.NewForConfig(settings); err != nil {

@@ -64,7 +64,7 @@ func (c *cluster) ask(ctx context.Context, s setup, i int) error {
 
 // byPolicy migrates as users do, by a trigger, and returns how long that took
 // from the trigger until status.storedVersions was pruned.
-func (c *cluster) byPolicy(ctx context.Context, s setup) (time.Duration, error) {
+func (c *cluster) byPolicy(ctx context.Context, s setup, pace v1alpha1.MigrationPace) (time.Duration, error) {
 	policy := &v1alpha1.ConversionPolicy{}
 	if err := c.client.Get(ctx, client.ObjectKey{Name: s.definitionName()}, policy); err != nil {
 		return 0, err
@@ -72,6 +72,7 @@ func (c *cluster) byPolicy(ctx context.Context, s setup) (time.Duration, error) 
 	began := time.Now()
 	before := policy.DeepCopy()
 	policy.Spec.Migration.Mode = v1alpha1.MigrationOnTrigger
+	policy.Spec.Migration.Pace = pace
 	policy.Spec.Migration.Trigger = began.Format(time.RFC3339)
 	if err := c.client.Patch(ctx, policy, client.MergeFrom(before)); err != nil {
 		return 0, err
@@ -91,34 +92,68 @@ func (c *cluster) byPolicy(ctx context.Context, s setup) (time.Duration, error) 
 	}
 }
 
-// latencies measures another client alone, and then while a migration goes on.
-func (r *suite) latencies(ctx context.Context, s setup) error {
-	r.tell("%s: another client alone, for %s, then beside a migration", s.name, r.Alone)
+// company is who rewrites objects beside another client.
+type company struct {
+	name string
+	run  func(ctx context.Context, s setup, version string) error
+}
+
+func (r *suite) companies() []company {
+	var all []company
+	for _, pace := range []v1alpha1.MigrationPace{v1alpha1.MigrationGentle, v1alpha1.MigrationFast} {
+		name := "conversion-operator, " + string(pace)
+		all = append(all, company{name, func(ctx context.Context, s setup, _ string) error {
+			took, err := r.byPolicy(ctx, s, pace)
+			r.add(s, name, took.Seconds(), "s from trigger to pruned")
+			return err
+		}})
+	}
+	return append(all,
+		company{"Kubernetes' StorageVersionMigration", func(ctx context.Context, s setup, version string) error {
+			_, err := r.inTree(ctx, s, version)
+			return err
+		}},
+		company{"patches alone, one by one", func(ctx context.Context, s setup, version string) error {
+			return r.patch(ctx, s, version, 1)
+		}})
+}
+
+// beside measures how long another client's requests take while it is alone, and
+// then while objects are rewritten.
+func (r *suite) beside(ctx context.Context, s setup) error {
+	r.tell("%s: another client alone, for %s", s.name, r.Alone)
 	stop := r.foreground(ctx, s)
 	ended := pause(ctx, r.Alone)
 	alone, err := stop()
 	if err := errors.Join(ended, err); err != nil {
 		return err
 	}
-	version, err := r.flip(ctx, s)
-	if err != nil {
-		return err
+	r.latencies(s, "nobody", alone, alone)
+	for _, with := range r.companies() {
+		version, err := r.flip(ctx, s)
+		if err != nil {
+			return err
+		}
+		stop := r.foreground(ctx, s)
+		err = with.run(ctx, s, version)
+		times, failed := stop()
+		if err := errors.Join(err, failed); err != nil {
+			return fmt.Errorf("beside %s: %w", with.name, err)
+		}
+		if err := r.storedAt(ctx, s, version, r.Objects); err != nil {
+			return err
+		}
+		r.latencies(s, with.name, times, alone)
 	}
-	stop = r.foreground(ctx, s)
-	took, err := r.byPolicy(ctx, s)
-	beside, failed := stop()
-	if err := errors.Join(err, failed); err != nil {
-		return err
-	}
-	if err := r.storedAt(ctx, s, version, r.Objects); err != nil {
-		return err
-	}
-	r.add(s, "conversion-operator, trigger to pruned", took.Seconds(), "s")
-	for _, percent := range []int{50, 99} {
-		unit := fmt.Sprintf("ms p%d", percent)
-		r.add(s, "another client alone", measure.In(time.Millisecond, percentile(alone, percent)), unit)
-		r.add(s, "another client beside a migration", measure.In(time.Millisecond, percentile(beside, percent)), unit)
-	}
-	r.add(s, "another client beside a migration", float64(percentile(beside, 99))/float64(percentile(alone, 99)), "times p99 alone")
 	return nil
+}
+
+func (r *suite) latencies(s setup, beside string, times, alone []time.Duration) {
+	subject := "another client beside " + beside
+	for _, percent := range []int{50, 99} {
+		r.add(s, subject, measure.In(time.Millisecond, percentile(times, percent)), fmt.Sprintf("ms p%d", percent))
+	}
+	ratio := float64(percentile(times, 99)) / float64(percentile(alone, 99))
+	r.add(s, subject, ratio, "times p99 alone")
+	r.tell("%s: %s: %.2f times p99 alone", s.name, subject, ratio)
 }

@@ -40,7 +40,7 @@ func RunGrowth(ctx context.Context, progress io.Writer, options Options) ([]meas
 		return nil, err
 	}
 	g := &growth{suite: r, setup: s, began: time.Now()}
-	if _, err := r.migrate(ctx, r.Binary, s, version, g.look); err != nil {
+	if _, err := r.migrate(ctx, r.Binary, s, version, migration.PaceFast, g.look); err != nil {
 		return nil, err
 	}
 	return r.rows, r.storedAt(ctx, s, version, r.Objects)

@@ -17,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagemigrationv1 "k8s.io/api/storagemigration/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -34,9 +35,12 @@ type subject struct {
 }
 
 func (c *cluster) subjects(binary string) []subject {
-	all := []subject{{"conversion-operator migrate", func(ctx context.Context, s setup, version string) (measure.Memory, error) {
-		return c.migrate(ctx, binary, s, version, nil)
-	}}}
+	var all []subject
+	for _, pace := range []migration.Pace{migration.PaceFast, migration.PaceGentle} {
+		all = append(all, subject{fmt.Sprintf("conversion-operator migrate, %s", pace), func(ctx context.Context, s setup, version string) (measure.Memory, error) {
+			return c.migrate(ctx, binary, s, version, pace, nil)
+		}})
+	}
 	for _, atOnce := range []int{32, 64} {
 		all = append(all, subject{fmt.Sprintf("patches alone, %d at once", atOnce), func(ctx context.Context, s setup, version string) (measure.Memory, error) {
 			return measure.Memory{}, c.patch(ctx, s, version, atOnce)
@@ -53,7 +57,7 @@ type look func(ctx context.Context, run string, memory measure.Memory)
 
 // migrate runs the migrator as its Job does, but for the time that writes get to
 // drain, which nobody else waits for here either.
-func (c *cluster) migrate(ctx context.Context, binary string, s setup, version string, seen look) (measure.Memory, error) {
+func (c *cluster) migrate(ctx context.Context, binary string, s setup, version string, pace migration.Pace, seen look) (measure.Memory, error) {
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	if err := c.client.Get(ctx, client.ObjectKey{Name: s.definitionName()}, crd); err != nil {
 		return measure.Memory{}, err
@@ -63,7 +67,7 @@ func (c *cluster) migrate(ctx context.Context, binary string, s setup, version s
 	if err := c.client.Create(ctx, checkpoint); err != nil {
 		return measure.Memory{}, err
 	}
-	command := exec.CommandContext(ctx, binary, "migrate", "--settle=0s", "--kubeconfig="+os.Getenv("KUBECONFIG"),
+	command := exec.CommandContext(ctx, binary, "migrate", "--settle=0s", "--pace="+string(pace), "--kubeconfig="+os.Getenv("KUBECONFIG"),
 		"--run="+run, "--namespace="+namespace, "--checkpoint="+run,
 		"--crd="+crd.Name, "--crd-uid="+string(crd.UID), "--crd-generation="+strconv.FormatInt(crd.Generation, 10),
 		"--group="+s.group, "--version="+version, "--resource="+plural)
@@ -111,7 +115,8 @@ func watched(command *exec.Cmd, seen func(measure.Memory)) (measure.Memory, erro
 	}
 }
 
-// patch is the limit: nothing but patches, so many at once.
+// patch is the limit: nothing but patches, so many at once. What it finds changed
+// another client has rewritten.
 func (c *cluster) patch(ctx context.Context, s setup, version string, atOnce int) error {
 	objects := c.metadata.Resource(s.at(version)).Namespace(namespace)
 	group, ctx := errgroup.WithContext(ctx)
@@ -121,6 +126,9 @@ func (c *cluster) patch(ctx context.Context, s setup, version string, atOnce int
 			group.Go(func() error {
 				body := fmt.Appendf(nil, `{"metadata":{"resourceVersion":%q}}`, object.ResourceVersion)
 				_, err := objects.Patch(ctx, object.Name, types.MergePatchType, body, metav1.PatchOptions{})
+				if apierrors.IsConflict(err) {
+					return nil
+				}
 				return err
 			})
 		}

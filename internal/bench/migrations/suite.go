@@ -105,7 +105,7 @@ func (r *suite) measure(ctx context.Context, s setup) error {
 	for _, subject := range all[1:] {
 		r.add(s, subject.name, rates[all[0].name]/rates[subject.name], "times slower than ours")
 	}
-	return r.latencies(ctx, s)
+	return r.beside(ctx, s)
 }
 
 // turn measures one subject, and sees that it did what it should.

@@ -16,14 +16,13 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/controllers"
 	"github.com/conversion-operator/conversion-operator/internal/crds"
 )
 
@@ -66,17 +65,9 @@ func start(ctx context.Context, dir string) (*cluster, error) {
 }
 
 func (c *cluster) fill(ctx context.Context, config *rest.Config) error {
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{
-		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, v1alpha1.AddToScheme,
-	} {
-		if err := add(scheme); err != nil {
-			return err
-		}
-	}
 	config.QPS = -1
 	var err error
-	if c.client, err = client.NewWithWatch(config, client.Options{Scheme: scheme}); err != nil {
+	if c.client, err = client.NewWithWatch(config, client.Options{Scheme: controllers.NewScheme()}); err != nil {
 		return err
 	}
 	if err := os.WriteFile(c.kubeconfig, c.environment.KubeConfig, 0o600); err != nil {

@@ -18,15 +18,11 @@ import (
 	"testing"
 	"time"
 
-	cmv1 "github.com/cert-manager/cert-manager/pkg/apis/certmanager/v1"
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -34,7 +30,6 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/yaml"
 
-	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/controllers"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
 )
@@ -119,26 +114,11 @@ func outsideAddress() string {
 	return ""
 }
 
-func newScheme() (*runtime.Scheme, error) {
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{
-		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, cmv1.AddToScheme, v1alpha1.AddToScheme,
-	} {
-		if err := add(scheme); err != nil {
-			return nil, err
-		}
-	}
-	return scheme, nil
-}
-
 // install gives the manager the rights that it is installed with, and no others.
 func install(ctx context.Context, kubeconfig *rest.Config) error {
 	kubeconfig.QPS, kubeconfig.WarningHandler = -1, rest.NoWarnings{}
-	scheme, err := newScheme()
-	if err != nil {
-		return err
-	}
-	if cluster, err = client.New(kubeconfig, client.Options{Scheme: scheme}); err != nil {
+	var err error
+	if cluster, err = client.New(kubeconfig, client.Options{Scheme: controllers.NewScheme()}); err != nil {
 		return err
 	}
 	if err := cluster.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: system}}); err != nil {
@@ -182,12 +162,8 @@ func createAll(ctx context.Context, documents io.Reader) error {
 
 func startManager(ctx context.Context, kubeconfig *rest.Config) (<-chan error, error) {
 	kubeconfig.QPS, kubeconfig.WarningHandler = -1, rest.NoWarnings{}
-	scheme, err := newScheme()
-	if err != nil {
-		return nil, err
-	}
 	manager, err := ctrl.NewManager(kubeconfig, ctrl.Options{
-		Scheme: scheme, Cache: controllers.CacheOptions(system), Metrics: metricsserver.Options{BindAddress: "0"},
+		Scheme: controllers.NewScheme(), Cache: controllers.CacheOptions(system), Metrics: metricsserver.Options{BindAddress: "0"},
 	})
 	if err != nil {
 		return nil, err

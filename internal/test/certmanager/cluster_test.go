@@ -12,14 +12,11 @@ import (
 	"testing"
 	"time"
 
-	cmv1 "github.com/cert-manager/cert-manager/pkg/apis/certmanager/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
@@ -60,13 +57,7 @@ func start(t *testing.T) *cluster {
 	t.Cleanup(func() { _ = environment.Stop() })
 	kubeconfig.QPS = -1
 
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{
-		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, cmv1.AddToScheme, v1alpha1.AddToScheme,
-	} {
-		c.must(add(scheme))
-	}
-	c.Client, err = client.New(kubeconfig, client.Options{Scheme: scheme})
+	c.Client, err = client.New(kubeconfig, client.Options{Scheme: controllers.NewScheme()})
 	c.must(err)
 	c.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: system}})
 
@@ -78,7 +69,7 @@ func start(t *testing.T) *cluster {
 	c.must(os.WriteFile(file, text, 0o600))
 	c.run("cert-manager", func(ctx context.Context) error { return Run(ctx, file, system) })
 
-	manager, err := ctrl.NewManager(kubeconfig, ctrl.Options{Scheme: scheme, Cache: controllers.CacheOptions(system),
+	manager, err := ctrl.NewManager(kubeconfig, ctrl.Options{Scheme: controllers.NewScheme(), Cache: controllers.CacheOptions(system),
 		Client: controllers.ClientOptions(), Metrics: metricsserver.Options{BindAddress: "0"}})
 	c.must(err)
 	prover := controllers.NewProver(time.Minute)

@@ -72,9 +72,8 @@ func grantNothing(ctx context.Context, t *testing.T, granted []string) {
 		for _, name := range append(granted, "conversion-operator-definitions") {
 			run(ctx, t, "kubectl", "delete", "--ignore-not-found", "clusterrole/"+name, "clusterrolebinding/"+name)
 		}
-		run(ctx, t, "kubectl", "apply", "-k", "config/default")
-		run(ctx, t, "kubectl", "-n", system, "rollout", "restart", "deployment/conversion-operator")
 		reinstall(ctx, t)
+		restartManagers(ctx, t) // those of before look only after a minute whether they may grant again
 	})
 	play(t, newPlayer(t, folder), "granting none")
 }

@@ -117,6 +117,19 @@ func reinstall(ctx context.Context, t *testing.T) {
 	if err := story.Install(ctx, teller); err != nil {
 		t.Fatal(err)
 	}
+	waitTwoManagers(ctx, t)
+}
+
+// restartManagers ends when those of before are gone.
+func restartManagers(ctx context.Context, t *testing.T) {
+	t.Helper()
+	run(ctx, t, "kubectl", "-n", system, "rollout", "restart", "deployment/conversion-operator")
+	run(ctx, t, "kubectl", "-n", system, "rollout", "status", "deployment/conversion-operator", "--timeout=2m")
+	waitTwoManagers(ctx, t)
+}
+
+func waitTwoManagers(ctx context.Context, t *testing.T) {
+	t.Helper()
 	eventually(ctx, t, "two managers are left", func() (bool, string) {
 		left := pods(ctx, t, client.MatchingLabels{plan.ComponentLabel: "manager"})
 		return len(left) == 2, fmt.Sprintf("%d pods", len(left))

@@ -119,6 +119,20 @@ func countConversions(ctx context.Context, t *testing.T, crontab story.CronTab) 
 	return succeeded, failed
 }
 
+// allConvert asks the API server whether from now on all conversions succeed, those
+// for its own caches among them.
+func allConvert(ctx context.Context, t *testing.T, crontab story.CronTab) (check func()) {
+	t.Helper()
+	succeeded, failed := countConversions(ctx, t, crontab)
+	return func() {
+		t.Helper()
+		since, failures := countConversions(ctx, t, crontab)
+		if t.Logf("%d conversions succeeded", since-succeeded); since == succeeded || failures != failed {
+			t.Errorf("the API server counts %d conversions that succeeded and %d that failed, want some and none", since-succeeded, failures-failed)
+		}
+	}
+}
+
 // podNames are pods whose requests say nothing about the rights of the version of now.
 type podNames struct {
 	mu    sync.Mutex

@@ -12,13 +12,10 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/config"
 
-	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/controllers"
 	"github.com/conversion-operator/conversion-operator/internal/test/story"
 )
 
@@ -64,15 +61,7 @@ func connect() error {
 		return err
 	}
 	kubeconfig.QPS = -1
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{
-		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, v1alpha1.AddToScheme,
-	} {
-		if err := add(scheme); err != nil {
-			return err
-		}
-	}
-	if cluster, err = client.NewWithWatch(kubeconfig, client.Options{Scheme: scheme}); err != nil {
+	if cluster, err = client.NewWithWatch(kubeconfig, client.Options{Scheme: controllers.NewScheme()}); err != nil {
 		return err
 	}
 	teller = story.NewTeller(os.Stdout, root)

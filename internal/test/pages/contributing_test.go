@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/conversion-operator/conversion-operator/internal/cmd"
 )
 
@@ -99,6 +101,23 @@ func typeCommand(t *testing.T, words []string) {
 	command.SetErr(&out)
 	if err := command.ExecuteContext(t.Context()); err != nil {
 		t.Errorf("%s: %v\n%s", strings.Join(words, " "), err, out.String())
+	}
+}
+
+var (
+	stagesTold = regexp.MustCompile(`(?m)^test: ## Run all of these: (.*)$`)
+	stagesRun  = regexp.MustCompile(`stages=\((lint [a-z0-9 -]+)\)`)
+)
+
+// TestStages: make tells the stages of make test that there are, in their order.
+func TestStages(t *testing.T) {
+	told := stagesTold.FindStringSubmatch(read(t, filepath.Join(root, "Makefile")))
+	run := stagesRun.FindStringSubmatch(read(t, filepath.Join(root, "internal/tools/test.sh")))
+	if told == nil || run == nil {
+		t.Fatal("they are not found")
+	}
+	if diff := cmp.Diff(strings.Fields(run[1]), strings.Split(told[1], ", ")); diff != "" {
+		t.Errorf("stages (-run +told):\n%s", diff)
 	}
 }
 

@@ -81,3 +81,25 @@ func TestIndex(t *testing.T) {
 		}
 	}
 }
+
+// TestDecisions: every decision is in the list of them.
+func TestDecisions(t *testing.T) {
+	const folder = "internal/decisions"
+	list, err := Read(root, folder+"/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	listed := map[string]bool{"README.md": true}
+	for _, link := range list.Links() {
+		listed[link.Text] = true
+	}
+	files, err := filepath.Glob(filepath.Join(root, folder, "*.md"))
+	if err != nil || len(files) < 20 {
+		t.Fatalf("found %d files: %v", len(files), err)
+	}
+	for _, file := range files {
+		if name := filepath.Base(file); !listed[name] {
+			t.Errorf("%s/README.md does not lead to %s", folder, name)
+		}
+	}
+}

@@ -14,15 +14,12 @@ import (
 	"syscall"
 	"time"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/dynamic"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/config"
 
-	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/controllers"
 	"github.com/conversion-operator/conversion-operator/internal/test/story"
 )
 
@@ -89,18 +86,10 @@ func newPlayer(out io.Writer) (*player, error) {
 	}
 	kubeconfig.QPS, kubeconfig.Timeout = -1, requestTimeout
 	kubeconfig.WarningHandler = rest.NoWarnings{} // versions are deprecated all the time
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{
-		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, v1alpha1.AddToScheme,
-	} {
-		if err := add(scheme); err != nil {
-			return nil, err
-		}
-	}
 	p := &player{out: out, dir: root, ledger: newLedger(), last: map[string]seen{}, pruned: map[string]pruning{}}
 	if p.dynamic, err = dynamic.NewForConfig(kubeconfig); err != nil {
 		return nil, err
 	}
-	p.cluster, err = client.New(kubeconfig, client.Options{Scheme: scheme})
+	p.cluster, err = client.New(kubeconfig, client.Options{Scheme: controllers.NewScheme()})
 	return p, err
 }

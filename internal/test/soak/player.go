@@ -19,7 +19,7 @@ const (
 	// patience bounds every wait: what takes longer is broken. It is more than the
 	// longest pause before a kubelet starts a container again that was killed often,
 	// and more than a migration, or a rotation, may need after that.
-	patience = 6 * time.Minute
+	patience = 10 * time.Minute
 	// pause between two looks.
 	pause = 200 * time.Millisecond
 )
@@ -101,17 +101,22 @@ func (p *player) look(ctx context.Context, waits bool) error {
 	return errors.Join(violated, err)
 }
 
-// eventually tries until there is no error.
+// eventually tries until there is no error. What the end of patience cuts off says
+// nothing: the error before that is returned.
 func (p *player) eventually(ctx context.Context, what string, try func(context.Context) error) error {
 	bounded, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
+	var last error
 	for {
 		err := try(bounded)
 		if err == nil {
 			return nil
 		}
+		if last == nil || bounded.Err() == nil {
+			last = err
+		}
 		if waitErr := wait(bounded, pause); waitErr != nil {
-			return fmt.Errorf("expected that %s; found after %s: %w", what, patience, err)
+			return fmt.Errorf("expected that %s; found after %s: %w", what, patience, last)
 		}
 	}
 }

@@ -17,12 +17,12 @@ const (
 	// of at least so many objects is a line, too.
 	logInterval = 10 * time.Second
 	logTenths   = 100
-	// paceWindow is how far back the rate looks.
-	paceWindow = 10 * time.Second
+	// rateWindow is how far back the rate looks.
+	rateWindow = 10 * time.Second
 )
 
-// pace is how fast this pod is.
-type pace struct {
+// progress is how fast this pod is.
+type progress struct {
 	clock Clock
 	// began and base are where the rate is measured from: between one window and
 	// two of them ago. next is where it will be measured from.
@@ -32,15 +32,15 @@ type pace struct {
 	loggedTenth    int64
 }
 
-func newPace(clock Clock, done int64) *pace {
+func newProgress(clock Clock, done int64) *progress {
 	now := clock.Now()
-	return &pace{clock: clock, began: now, next: now, base: done, nextBase: done, logged: now}
+	return &progress{clock: clock, began: now, next: now, base: done, nextBase: done, logged: now}
 }
 
 // rate is objects per second; 0 is unknown.
-func (p *pace) rate(done int64) float64 {
+func (p *progress) rate(done int64) float64 {
 	now := p.clock.Now()
-	if now.Sub(p.next) >= paceWindow {
+	if now.Sub(p.next) >= rateWindow {
 		p.began, p.base = p.next, p.nextBase
 		p.next, p.nextBase = now, done
 	}
@@ -53,7 +53,7 @@ func (p *pace) rate(done int64) float64 {
 
 // forecast returns the rate, and when the rest is done at that rate; nothing
 // unless objects are being rewritten.
-func (p *pace) forecast(r Record) (float64, *metav1.Time) {
+func (p *progress) forecast(r Record) (float64, *metav1.Time) {
 	if r.State != StateRunning {
 		return 0, nil
 	}
@@ -67,7 +67,7 @@ func (p *pace) forecast(r Record) (float64, *metav1.Time) {
 }
 
 // log writes a line of progress when it is time for one.
-func (p *pace) log(ctx context.Context, c Counters) {
+func (p *progress) log(ctx context.Context, c Counters) {
 	now := p.clock.Now()
 	tenth := 10 * c.Done() / max(c.Total, 1)
 	if now.Sub(p.logged) < logInterval && (c.Total < logTenths || tenth == p.loggedTenth) {
