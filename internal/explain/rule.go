@@ -60,9 +60,10 @@ func ruleOf(r *v1alpha1.Rule) rule {
 		return rule{"cel", "", sorted(r.CEL.From), sorted(r.CEL.To), "computed there and back, it would not be as it is"}
 	case r.Default != nil:
 		return rule{"default", string(r.Default.Value.Raw), one(r.Default.From), one(r.Default.To), "it is not the default, " + string(r.Default.Value.Raw)}
-	default:
+	case r.Drop != nil:
 		return rule{"drop", "", one(r.Drop.From), one(r.Drop.To), ""}
 	}
+	return rule{} // one that this version does not know, and does not compile
 }
 
 // String names the rule for people.

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"slices"
+	"strings"
 
 	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -25,6 +26,19 @@ var errOwnersDropped = &apierrors.StatusError{ErrStatus: metav1.Status{
 	Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Reason: metav1.StatusReasonInternalError,
 	Message: "the API server stores objects without metadata.managedFields, as no converter converts them to the versions that are named there; they get it back when one does",
 }}
+
+// dropped tells whether a patch cost an object its owners because no converter
+// answered. An API server drops them as well when one of them names a version that
+// it does not have any more (kubernetes#111937): nobody can give those back.
+func (e *Engine) dropped(before, after []metav1.ManagedFieldsEntry) bool {
+	return len(before) > 0 && len(after) == 0 &&
+		!slices.ContainsFunc(before, func(owner metav1.ManagedFieldsEntry) bool { return !e.serves(owner.APIVersion) })
+}
+
+func (e *Engine) serves(apiVersion string) bool {
+	version, ofGroup := strings.CutPrefix(apiVersion, e.Resource.Group+"/")
+	return ofGroup && (version == e.Resource.Version || slices.Contains(e.OldVersions, version))
+}
 
 // giveBack has an object own again what it did before a patch at that version,
 // which got this answer. It is stored at the storage version by now. What others

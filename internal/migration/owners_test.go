@@ -29,6 +29,13 @@ func newOwnedAPI(n int) *fakeAPI {
 	return api
 }
 
+// newOwnedEngine knows the version that their owner names.
+func newOwnedEngine(api *fakeAPI, store *fakeStore) *Engine {
+	engine := newTestEngine(api, store)
+	engine.OldVersions = []string{"v1beta1"}
+	return engine
+}
+
 // ownersOf names who owns fields of an object.
 func (f *fakeAPI) ownersOf(i int) string {
 	var names []string
@@ -55,7 +62,7 @@ func TestOwnersThatAnAPIServerDropsAreGivenBack(t *testing.T) {
 					}
 				}
 				api.onTry = func(string) error { <-shown; return nil }
-				engine := newTestEngine(api, store)
+				engine := newOwnedEngine(api, store)
 				engine.Clock, engine.Concurrency, engine.PageSize, engine.Verify = clock, concurrency, 12, verify
 				if record := mustRun(t, engine); !record.Complete() || record.Rewritten != 12 || record.Repeats != 0 {
 					t.Errorf("record is %+v", record)
@@ -99,7 +106,7 @@ func TestOwnersOfObjectsThatOthersChangeMeanwhile(t *testing.T) {
 				}
 				return nil
 			}
-			record := mustRun(t, newTestEngine(api, &fakeStore{}))
+			record := mustRun(t, newOwnedEngine(api, &fakeStore{}))
 			if !record.Complete() || !written {
 				t.Errorf("record is %+v", record)
 			}
@@ -121,7 +128,7 @@ func (f *fakeAPI) takeOver(owners ...metav1.ManagedFieldsEntry) {
 func TestOwnersThatCannotBeKept(t *testing.T) {
 	api := newOwnedAPI(12)
 	api.drops = func(key string) bool { return key == objectKey(7) }
-	engine := newTestEngine(api, &fakeStore{})
+	engine := newOwnedEngine(api, &fakeStore{})
 	engine.Preflight, engine.Verify = 12, VerifyFull
 	record := mustRun(t, engine)
 	if !record.Complete() || record.Rewritten != 12 || len(record.Predicted) != 0 {
@@ -142,7 +149,7 @@ func TestOwnersAreGivenBackWhereTheObjectIsAccepted(t *testing.T) {
 		return nil
 	}
 	api.drops = func(string) bool { return len(versions) == 1 }
-	engine := newTestEngine(api, &fakeStore{})
+	engine := newOwnedEngine(api, &fakeStore{})
 	engine.Fallback, engine.OldVersions = []Fallback{FallbackOldVersion}, []string{"v1beta1"}
 	if record := mustRun(t, engine); !record.Complete() || record.ByFallback != 1 {
 		t.Errorf("record is %+v", record)
@@ -152,5 +159,21 @@ func TestOwnersAreGivenBackWhereTheObjectIsAccepted(t *testing.T) {
 	}
 	if got := api.ownersOf(0); got != "argocd at v1beta1" {
 		t.Errorf("the object is owned by %q", got)
+	}
+}
+
+// No API server has the version any more that all owners name: it drops them with
+// every write, and nothing is away.
+func TestOwnersAtAVersionThatIsGone(t *testing.T) {
+	api := newFakeAPI(12)
+	for i := range 12 {
+		api.own(objectKey(i), []metav1.ManagedFieldsEntry{owner("controller", "v1"), owner("argocd", "v1alpha1")})
+	}
+	api.drops = func(string) bool { return true }
+	engine := newOwnedEngine(api, &fakeStore{})
+	engine.Preflight, engine.Verify = 12, VerifyFull
+	record := mustRun(t, engine)
+	if !record.Complete() || record.Rewritten != 12 || len(record.Predicted) != 0 || len(api.patched) != 24 {
+		t.Errorf("record is %+v after %d patches", record, len(api.patched))
 	}
 }

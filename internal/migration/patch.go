@@ -174,7 +174,7 @@ func (e *Engine) patch(ctx context.Context, patch Patch) (*metav1.PartialObjectM
 	if after.ResourceVersion == "" {
 		return nil, errNoVersion
 	}
-	if len(patch.owners) > 0 && len(after.ManagedFields) == 0 {
+	if e.dropped(patch.owners, after.ManagedFields) {
 		return after, errOwnersDropped
 	}
 	return after, nil

@@ -5,6 +5,7 @@ package pages
 
 import (
 	"bytes"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -101,6 +102,47 @@ func typeCommand(t *testing.T, words []string) {
 	command.SetErr(&out)
 	if err := command.ExecuteContext(t.Context()); err != nil {
 		t.Errorf("%s: %v\n%s", strings.Join(words, " "), err, out.String())
+	}
+}
+
+var (
+	// chosen is the name of a test, or the end of one of a fuzzer.
+	chosen = regexp.MustCompile(`-run (Test\w+)|FUZZ='(\w+)\$'`)
+	// tests are those of a file, and its fuzzers.
+	tests = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`)
+)
+
+// anyTest stands for the name of a test.
+const anyTest = "TestName"
+
+// TestContributorsTests: the tests that contributors are told to run by name are there.
+func TestContributorsTests(t *testing.T) {
+	text := read(t, filepath.Join(root, "internal/README.md"))
+	var names strings.Builder
+	err := filepath.WalkDir(filepath.Join(root, "internal"), func(path string, _ fs.DirEntry, err error) error {
+		if err == nil && strings.HasSuffix(path, "_test.go") {
+			for _, found := range tests.FindAllStringSubmatch(read(t, path), -1) {
+				names.WriteString(found[1] + "\n")
+			}
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for _, match := range chosen.FindAllStringSubmatch(text, -1) {
+		if match[1] == anyTest {
+			continue
+		}
+		found++
+		// As go reads it: a test whose name has that in it.
+		if !regexp.MustCompile(`(?m)` + match[1] + match[2]).MatchString(names.String()) {
+			t.Errorf("%s: there is no such test", match[0])
+		}
+	}
+	if found < 4 {
+		t.Errorf("found %d names only", found)
 	}
 }
 

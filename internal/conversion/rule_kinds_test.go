@@ -1,0 +1,76 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package conversion
+
+import (
+	"encoding/json"
+	"os"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+)
+
+const (
+	kindsSpoke = `moved: {type: string}, joined: {type: string}, word: {type: string}, one: {type: string}, text: {type: string}, gone: {type: string},
+		list: {type: array, items: {type: object, properties: {name: {type: string}, size: {type: integer}}}}, shout: {type: string}`
+	kindsHub = `to: {type: string}, left: {type: string}, right: {type: integer}, code: {type: string}, many: {type: array, items: {type: string}}, number: {type: integer},
+		map: {type: object, additionalProperties: {type: object, properties: {size: {type: integer}}}}, whisper: {type: string}, fresh: {type: string}`
+	// kindsRules has a rule of each kind.
+	kindsRules = `{move: {from: .moved, to: .to}}, {format: {from: .joined, template: "{l}:{r}", to: {l: .left, r: .right}}},
+		{default: {to: .fresh, value: a}}, {values: {from: .word, to: .code, table: [{from: a, to: b}]}}, {drop: {from: .gone}},
+		{wrap: {from: .one, to: .many}}, {cast: {from: .text, to: .number, as: Integer}}, {index: {from: .list, to: .map, key: name}},
+		{cel: {from: {s: .shout}, to: {w: .whisper}, forward: {w: self.s.lowerAscii()}, backward: {s: self.w.upperAscii()}}}`
+)
+
+// TestEveryKindOfRule: a canary is converted by every rule, so that a pod which
+// cannot do it is found out; and each kind of rule is refused where it does not fit.
+func TestEveryKindOfRule(t *testing.T) {
+	refused, err := os.ReadFile("compile_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for member := range reflect.TypeFor[v1alpha1.Rule]().Fields() {
+		kind, _, _ := strings.Cut(member.Tag.Get("json"), ",")
+		if rule := "{" + kind + ": {"; !strings.Contains(kindsRules, rule) || !strings.Contains(string(refused), rule) {
+			t.Errorf("kindsRules has no rule %s, or compile_test.go none that is refused", kind)
+		}
+	}
+	spaces := strings.NewReplacer("\t", " ")
+	c := converterOf(t, between(t, spaces.Replace(kindsSpoke), spaces.Replace(kindsHub), spaces.Replace(kindsRules)))
+	toHub, toSpoke := canaryAt(t, c, "v1", "v2"), canaryAt(t, c, "v2", "v1")
+	for _, exchange := range c.plan.Spokes[0].Root.Exchanges {
+		if !hasOne(toHub, exchange.Hub) {
+			t.Errorf("the canary of v1 has nothing that becomes a value of %v: see canary.go", exchange.Hub[0].Path)
+		}
+		if !hasOne(toSpoke, exchange.Spoke) {
+			t.Errorf("the canary of v2 has nothing that becomes a value of %v: see canary.go", exchange.Spoke[0].Path)
+		}
+	}
+}
+
+// canaryAt is the canary of one version, converted to another.
+func canaryAt(t *testing.T, c *Converter, from, to string) map[string]json.RawMessage {
+	t.Helper()
+	text, err := c.Convert(nil, c.Canary(from), to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	object := map[string]json.RawMessage{}
+	if err := json.Unmarshal(text, &object); err != nil {
+		t.Fatal(err)
+	}
+	return object
+}
+
+// hasOne reports whether an object has one of the fields at its top.
+func hasOne(object map[string]json.RawMessage, fields []Field) bool {
+	for _, field := range fields {
+		if object[field.Path[0]] != nil {
+			return true
+		}
+	}
+	return false
+}
