@@ -16,6 +16,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 
@@ -32,6 +33,9 @@ const (
 	// clearPasses bounds how often all objects are gone through: each time there are
 	// only those left that somebody wrote in between.
 	clearPasses = 5
+	// keepTries and keepPause bound the waiting for a converter that is away.
+	keepTries = 15
+	keepPause = 2 * time.Second
 	// rightsTimeout bounds the waiting for the right to do this.
 	rightsTimeout = 30 * time.Second
 )
@@ -149,12 +153,7 @@ func (c *clearer) isOld(entry metav1.ManagedFieldsEntry) bool { return entry.API
 // clear writes one object, as it was read. Who wrote it in between is seen in the
 // next pass.
 func (c *clearer) clear(ctx context.Context, object *metav1.PartialObjectMetadata) error {
-	patch, err := json.Marshal(pinnedPatch(object.UID, object.ResourceVersion,
-		map[string]any{"op": "replace", "path": "/metadata/managedFields", "value": c.left(object.ManagedFields)}))
-	if err != nil {
-		return err
-	}
-	_, err = c.at(object.Namespace).Patch(ctx, object.Name, types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: plan.ManagedBy})
+	err := c.keep(ctx, object, c.left(object.ManagedFields))
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
@@ -168,6 +167,29 @@ func (c *clearer) clear(ctx context.Context, object *metav1.PartialObjectMetadat
 		}
 	}
 	return nil
+}
+
+// keep writes an object's entries until it has some. Before Kubernetes 1.37 an API
+// server drops all of them while no converter answers for the version of one. In the
+// end it gets ours alone, which needs no conversion.
+func (c *clearer) keep(ctx context.Context, object *metav1.PartialObjectMetadata, entries []metav1.ManagedFieldsEntry) error {
+	version, tries := object.ResourceVersion, 0
+	return wait.PollUntilContextCancel(ctx, keepPause, true, func(ctx context.Context) (bool, error) {
+		if tries++; tries == keepTries {
+			entries = c.left(nil)
+		}
+		patch, err := json.Marshal(pinnedPatch(object.UID, version,
+			map[string]any{"op": "add", "path": "/metadata/managedFields", "value": entries}))
+		if err != nil {
+			return true, err
+		}
+		answer, err := c.at(object.Namespace).Patch(ctx, object.Name, types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: plan.ManagedBy})
+		if err != nil {
+			return true, err
+		}
+		version = answer.ResourceVersion
+		return len(answer.ManagedFields) > 0 || tries == keepTries, nil
+	})
 }
 
 // left are the entries of other versions. Without any, the next server-side apply

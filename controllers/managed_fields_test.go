@@ -5,11 +5,13 @@ package controllers
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -22,6 +24,9 @@ import (
 )
 
 var cronTabs = schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "crontabs"}
+
+// errDropped has the API server drop all entries of the object.
+var errDropped = errors.New("dropped")
 
 // objectsOf is a cluster whose objects name the given versions in managedFields.
 // What is patched is answered by answer, and changed where that has no error.
@@ -43,10 +48,13 @@ func objectsOf(t *testing.T, objects map[string][]string, answer func(name strin
 		mu.Lock()
 		defer mu.Unlock()
 		err := answer(patch.GetName())
-		if err == nil {
+		switch {
+		case err == nil:
 			objects[patch.GetName()] = versionsIn(t, patch.GetPatch())
+		case errors.Is(err, errDropped):
+			objects[patch.GetName()], err = nil, nil
 		}
-		return true, head(patch.GetName(), nil), err
+		return true, head(patch.GetName(), objects[patch.GetName()]), err
 	})
 	c := &clearer{objects: client.Resource(cronTabs), old: "example.com/v1beta1", storage: "example.com/v1"}
 	c.at = func(namespace string) metadata.ResourceInterface {
@@ -92,6 +100,17 @@ func versionsIn(t *testing.T, patch []byte) []string {
 	return versions
 }
 
+// droppedUntil has the API server drop the entries of an object before that try.
+func droppedUntil(try int) func(string) error {
+	tries := 0
+	return func(string) error {
+		if tries++; tries < try {
+			return errDropped
+		}
+		return nil
+	}
+}
+
 // TestClearing removes a version's name, keeps the others, and leaves no object
 // without an entry.
 func TestClearing(t *testing.T) {
@@ -107,6 +126,8 @@ func TestClearing(t *testing.T) {
 		},
 		"denied": func(name string) error { return apierrors.NewForbidden(resource, name, nil) },
 		"busy":   func(name string) error { return apierrors.NewConflict(resource, name, nil) },
+		"away":   droppedUntil(keepTries - 1),
+		"stuck":  droppedUntil(keepTries),
 	}
 	for name, test := range map[string]struct {
 		objects, want map[string][]string
@@ -117,17 +138,21 @@ func TestClearing(t *testing.T) {
 		"one entry is kept":   {map[string][]string{"a": {"v1beta1", "v1beta1"}}, map[string][]string{"a": {"v1"}}, ""},
 		"written in between":  {map[string][]string{"conflict": {"v1", "v1beta1"}}, map[string][]string{"conflict": {"v1"}}, ""},
 		"one cannot be":       {map[string][]string{"a": {"v1beta1"}, "denied": {"v1beta1"}}, map[string][]string{"a": {"v1"}, "denied": {"v1beta1"}}, "1 objects could not be changed, for example default/denied"},
+		"no converter":        {map[string][]string{"away": {"v1alpha1", "v1beta1"}}, map[string][]string{"away": {"v1alpha1"}}, ""},
+		"none that can":       {map[string][]string{"stuck": {"v1alpha1", "v1beta1"}}, map[string][]string{"stuck": {"v1"}}, ""},
 		"one is always newer": {map[string][]string{"busy": {"v1beta1"}}, map[string][]string{"busy": {"v1beta1"}}, "somebody who keeps it there"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c, objects := objectsOf(t, test.objects, func(name string) error { return answers[name](name) })
-			err := c.run(t.Context())
-			if test.failure == "" && err != nil || test.failure != "" && (err == nil || !strings.Contains(err.Error(), test.failure)) {
-				t.Errorf("error %v, want %q", err, test.failure)
-			}
-			if diff := cmp.Diff(test.want, objects()); diff != "" {
-				t.Errorf("versions in managedFields (-want +got):\n%s", diff)
-			}
+			synctest.Test(t, func(t *testing.T) {
+				c, objects := objectsOf(t, test.objects, func(name string) error { return answers[name](name) })
+				err := c.run(t.Context())
+				if test.failure == "" && err != nil || test.failure != "" && (err == nil || !strings.Contains(err.Error(), test.failure)) {
+					t.Errorf("error %v, want %q", err, test.failure)
+				}
+				if diff := cmp.Diff(test.want, objects()); diff != "" {
+					t.Errorf("versions in managedFields (-want +got):\n%s", diff)
+				}
+			})
 		})
 	}
 }

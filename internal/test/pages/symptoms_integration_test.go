@@ -72,7 +72,9 @@ func start(t *testing.T) *cluster {
 	}
 	environment := &envtest.Environment{}
 	// Reads convert when somebody asks, so that all that is said is said to them.
-	environment.ControlPlane.GetAPIServer().Configure().Set("watch-cache", "false")
+	arguments := environment.ControlPlane.GetAPIServer().Configure().Set("watch-cache", "false")
+	// Kubernetes before 1.37 has its own migrations, and does not serve them by default.
+	arguments.Append("feature-gates", "StorageVersionMigrator=true").Append("runtime-config", "storagemigration.k8s.io/v1beta1=true")
 	config, err := environment.Start()
 	must(t, err)
 	t.Cleanup(func() {
