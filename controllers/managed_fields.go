@@ -44,8 +44,10 @@ const (
 type clearer struct {
 	objects metadata.ResourceInterface
 	at      func(namespace string) metadata.ResourceInterface
-	// old and storage are the group and version that goes, and that stays.
-	old, storage string
+	// storage is the group and version that objects are stored at, and others are
+	// those of the definition beside the one that goes.
+	storage string
+	others  []string
 
 	mu sync.Mutex
 	// written are the objects that were changed in this pass, and failed those that
@@ -71,7 +73,7 @@ func (r *reader) clearManagedFields(ctx context.Context, step plan.ClearManagedF
 	storage := crds.StorageVersion(step.CRD)
 	all := client.Resource(crds.Resource(step.CRD, storage))
 	c := &clearer{
-		objects: all, old: step.CRD.Spec.Group + "/" + step.Version, storage: step.CRD.Spec.Group + "/" + storage,
+		objects: all, storage: step.CRD.Spec.Group + "/" + storage, others: without(step),
 		at: func(namespace string) metadata.ResourceInterface {
 			if namespace == "" {
 				return all
@@ -83,6 +85,17 @@ func (r *reader) clearManagedFields(ctx context.Context, step plan.ClearManagedF
 		return plan.Inquiry{Reason: v1alpha1.ReasonClearingFailed, Message: err.Error()}
 	}
 	return plan.Inquiry{}
+}
+
+// without are the group and versions of a definition but the one that goes.
+func without(step plan.ClearManagedFields) []string {
+	var others []string
+	for _, version := range step.CRD.Spec.Versions {
+		if version.Name != step.Version {
+			others = append(others, step.CRD.Spec.Group+"/"+version.Name)
+		}
+	}
+	return others
 }
 
 // run ends when a pass through all objects finds nothing to do: what was written
@@ -148,7 +161,11 @@ func (c *clearer) names(object *metav1.PartialObjectMetadata) bool {
 	return slices.ContainsFunc(object.ManagedFields, c.isOld)
 }
 
-func (c *clearer) isOld(entry metav1.ManagedFieldsEntry) bool { return entry.APIVersion == c.old }
+// isOld is an entry of the version that goes, or of one that went before. As long as
+// an object has one of those, API servers keep all of its entries as they are.
+func (c *clearer) isOld(entry metav1.ManagedFieldsEntry) bool {
+	return !slices.Contains(c.others, entry.APIVersion)
+}
 
 // clear writes one object, as it was read. Who wrote it in between is seen in the
 // next pass.
@@ -169,13 +186,17 @@ func (c *clearer) clear(ctx context.Context, object *metav1.PartialObjectMetadat
 	return nil
 }
 
-// keep writes an object's entries until it has some. Before Kubernetes 1.37 an API
-// server drops all of them while no converter answers for the version of one. In the
-// end it gets ours alone, which needs no conversion.
+// errKept is an API server that answers a patch, and changes nothing.
+var errKept = errors.New("the API server keeps metadata.managedFields as they are, as long as no converter converts the object to each version that they name")
+
+// keep writes an object's entries until it has those. While no converter answers for
+// the version of one, an API server keeps what there was, and before Kubernetes 1.37
+// drops all of them. In the end an object without any gets ours alone, which needs no
+// conversion.
 func (c *clearer) keep(ctx context.Context, object *metav1.PartialObjectMetadata, entries []metav1.ManagedFieldsEntry) error {
-	version, tries := object.ResourceVersion, 0
+	version, tries, dropped := object.ResourceVersion, 0, false
 	return wait.PollUntilContextCancel(ctx, keepPause, true, func(ctx context.Context) (bool, error) {
-		if tries++; tries == keepTries {
+		if tries++; dropped && tries == keepTries {
 			entries = c.left(nil)
 		}
 		patch, err := json.Marshal(pinnedPatch(object.UID, version,
@@ -187,8 +208,14 @@ func (c *clearer) keep(ctx context.Context, object *metav1.PartialObjectMetadata
 		if err != nil {
 			return true, err
 		}
-		version = answer.ResourceVersion
-		return len(answer.ManagedFields) > 0 || tries == keepTries, nil
+		version, dropped = answer.ResourceVersion, len(answer.ManagedFields) == 0
+		switch kept := c.names(answer); {
+		case kept && tries == keepTries:
+			return true, errKept
+		case kept || dropped:
+			return tries == keepTries, nil
+		}
+		return true, nil
 	})
 }
 

@@ -25,8 +25,8 @@ import (
 
 var cronTabs = schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "crontabs"}
 
-// errDropped has the API server drop all entries of the object.
-var errDropped = errors.New("dropped")
+// errDropped has the API server drop all entries of the object, and errKeeps keep them.
+var errDropped, errKeeps = errors.New("dropped"), errors.New("keeps")
 
 // objectsOf is a cluster whose objects name the given versions in managedFields.
 // What is patched is answered by answer, and changed where that has no error.
@@ -53,10 +53,12 @@ func objectsOf(t *testing.T, objects map[string][]string, answer func(name strin
 			objects[patch.GetName()] = versionsIn(t, patch.GetPatch())
 		case errors.Is(err, errDropped):
 			objects[patch.GetName()], err = nil, nil
+		case errors.Is(err, errKeeps):
+			err = nil
 		}
 		return true, head(patch.GetName(), objects[patch.GetName()]), err
 	})
-	c := &clearer{objects: client.Resource(cronTabs), old: "example.com/v1beta1", storage: "example.com/v1"}
+	c := &clearer{objects: client.Resource(cronTabs), storage: "example.com/v1", others: []string{"example.com/v1", "example.com/v1alpha1"}}
 	c.at = func(namespace string) metadata.ResourceInterface {
 		return client.Resource(cronTabs).Namespace(namespace)
 	}
@@ -100,12 +102,12 @@ func versionsIn(t *testing.T, patch []byte) []string {
 	return versions
 }
 
-// droppedUntil has the API server drop the entries of an object before that try.
-func droppedUntil(try int) func(string) error {
+// until has the API server answer so before that try.
+func until(try int, answer error) func(string) error {
 	tries := 0
 	return func(string) error {
 		if tries++; tries < try {
-			return errDropped
+			return answer
 		}
 		return nil
 	}
@@ -126,8 +128,10 @@ func TestClearing(t *testing.T) {
 		},
 		"denied": func(name string) error { return apierrors.NewForbidden(resource, name, nil) },
 		"busy":   func(name string) error { return apierrors.NewConflict(resource, name, nil) },
-		"away":   droppedUntil(keepTries - 1),
-		"stuck":  droppedUntil(keepTries),
+		"away":   until(keepTries-1, errDropped),
+		"stuck":  until(keepTries, errDropped),
+		"late":   until(keepTries, errKeeps),
+		"stays":  func(string) error { return errKeeps },
 	}
 	for name, test := range map[string]struct {
 		objects, want map[string][]string
@@ -139,6 +143,10 @@ func TestClearing(t *testing.T) {
 		"written in between":  {map[string][]string{"conflict": {"v1", "v1beta1"}}, map[string][]string{"conflict": {"v1"}}, ""},
 		"one cannot be":       {map[string][]string{"a": {"v1beta1"}, "denied": {"v1beta1"}}, map[string][]string{"a": {"v1"}, "denied": {"v1beta1"}}, "1 objects could not be changed, for example default/denied"},
 		"no converter":        {map[string][]string{"away": {"v1alpha1", "v1beta1"}}, map[string][]string{"away": {"v1alpha1"}}, ""},
+		"kept for a while":    {map[string][]string{"late": {"v1alpha1", "v1beta1"}}, map[string][]string{"late": {"v1alpha1"}}, ""},
+		"kept for ever":       {map[string][]string{"stays": {"v1alpha1", "v1beta1"}}, map[string][]string{"stays": {"v1alpha1", "v1beta1"}}, "default/stays: the API server keeps metadata.managedFields as they are"},
+		"of a version gone":   {map[string][]string{"a": {"v1", "v1beta1", "v0"}}, map[string][]string{"a": {"v1"}}, ""},
+		"only of one gone":    {map[string][]string{"a": {"v0"}}, map[string][]string{"a": {"v1"}}, ""},
 		"none that can":       {map[string][]string{"stuck": {"v1alpha1", "v1beta1"}}, map[string][]string{"stuck": {"v1"}}, ""},
 		"one is always newer": {map[string][]string{"busy": {"v1beta1"}}, map[string][]string{"busy": {"v1beta1"}}, "somebody who keeps it there"},
 	} {
