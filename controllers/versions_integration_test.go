@@ -33,6 +33,7 @@ func TestRetirement(t *testing.T) {
 	}
 	must(t, k.apply(t, "v1beta1", "both", "old-tool", map[string]any{"host": "a"}))
 	must(t, k.apply(t, "v1", "both", "new-tool", map[string]any{"port": "80"}))
+	k.nameVersionThatGoes(t)
 	k.follow(t, "storageVersion: v1, retirement: [{version: v1beta1, action: Remove}]")
 
 	k.checkPromoted(t)
@@ -41,6 +42,27 @@ func TestRetirement(t *testing.T) {
 	k.checkRemoved(t)
 	must(t, cluster.Delete(t.Context(), getPolicy(t, k.name)))
 	waitUntilGone(t, k.name)
+}
+
+// nameVersionThatGoes has one object name a version, too, that its author removes
+// before there is a policy.
+func (k *kind) nameVersionThatGoes(t *testing.T) {
+	t.Helper()
+	with := getCRD(t, k.name)
+	also := *k.version(t, "v1beta1")
+	also.Name, also.Storage = "v1alpha1", false
+	with.Spec.Versions = append(with.Spec.Versions, also)
+	must(t, cluster.Update(t.Context(), with))
+	eventually(t, "an object is applied at v1alpha1", func() (bool, string) {
+		err := k.apply(t, "v1alpha1", "old-0", "oldest-tool", map[string]any{"host": "a"})
+		return err == nil, fmt.Sprint(err)
+	})
+	with.Spec.Versions = with.Spec.Versions[:len(with.Spec.Versions)-1]
+	must(t, cluster.Update(t.Context(), with))
+	eventually(t, "v1alpha1 is gone", func() (bool, string) {
+		_, err := k.at("v1alpha1").List(t.Context(), metav1.ListOptions{})
+		return apierrors.IsNotFound(err), fmt.Sprint(err)
+	})
 }
 
 func (k *kind) checkPromoted(t *testing.T) {
@@ -103,8 +125,10 @@ func (k *kind) checkRemoved(t *testing.T) {
 		return left == nil, fmt.Sprint(getPolicy(t, k.name).Status.Conditions)
 	})
 	waitFor(t, k.name, v1alpha1.VersionsRetiredCondition, metav1.ConditionTrue, v1alpha1.ReasonRetired)
-	if got := k.namedBy(t, "v1beta1"); len(got) != 0 {
-		t.Errorf("%v still name v1beta1", got)
+	for _, version := range []string{"v1beta1", "v1alpha1"} {
+		if got := k.namedBy(t, version); len(got) != 0 {
+			t.Errorf("%v still name %s", got, version)
+		}
 	}
 	k.checkApplies(t)
 	if got := k.stored(t); got["v1"] != 6 || len(got) != 1 {
