@@ -246,7 +246,7 @@ func newCanaries(rules *conversion.Plan) ([]probe.Canary, error) {
 	}
 	var canaries []probe.Canary
 	for _, pair := range rules.Pairs() {
-		object := converter.Canary(pair[0])
+		object := converter.Canary(pair[0], pair[1])
 		expected, err := converter.Convert(nil, object, pair[1])
 		if err != nil {
 			return nil, fmt.Errorf("convert a canary from %s to %s: %w", pair[0], pair[1], err)

@@ -11,10 +11,16 @@ import (
 )
 
 // Canary returns an object at a version that has a value wherever the plan does
-// something, so that its conversion exercises all of the plan. Schemas are
-// nothing to it.
-func (c *Converter) Canary(version string) []byte {
+// something between that version and the other, or the hub that is between them, so
+// that its conversion exercises all of that. What one spoke converts, another may
+// only keep: an object for all of them would leave rules out. Schemas are nothing to
+// it.
+func (c *Converter) Canary(version, to string) []byte {
 	filler := filler{hub: version == c.plan.Hub}
+	spoke := version
+	if filler.hub {
+		spoke = to
+	}
 	root, metadata := filler.newObject(), filler.newObject()
 	root.set(&nameAPIVersion, filler.raw(c.version(version).apiVersion))
 	root.set(&nameKind, filler.quote([]byte(c.plan.Kind)))
@@ -24,10 +30,8 @@ func (c *Converter) Canary(version string) []byte {
 	}
 	metadata.set(&nameUID, filler.quote([]byte("00000000-0000-0000-0000-000000000001")))
 	root.set(&nameMetadata, metadata)
-	for i := range c.plan.Spokes {
-		if spoke := &c.plan.Spokes[i]; filler.hub || version == spoke.Version {
-			filler.scope(&spoke.Root, root)
-		}
+	if rules := c.plan.spoke(spoke); rules != nil {
+		filler.scope(&rules.Root, root)
 	}
 	return root.append(nil)
 }

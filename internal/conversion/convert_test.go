@@ -166,7 +166,7 @@ func TestCanary(t *testing.T) {
 	crd, rules := richWorld(t)
 	w := worldOf(t, crd, rules)
 	for _, pair := range w.plan.Pairs() {
-		w.roundTrip(t, string(w.converter.Canary(pair[0])), pair[0], pair[1])
+		w.roundTrip(t, string(w.converter.Canary(pair[0], pair[1])), pair[0], pair[1])
 	}
 }
 

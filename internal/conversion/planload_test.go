@@ -28,7 +28,7 @@ func FuzzPlanLoad(f *testing.F) {
 			return
 		}
 		for _, pair := range plan.Pairs() {
-			if _, err := converter.Convert(nil, converter.Canary(pair[0]), pair[1]); err != nil {
+			if _, err := converter.Convert(nil, converter.Canary(pair[0], pair[1]), pair[1]); err != nil {
 				continue
 			}
 		}

@@ -39,7 +39,10 @@ func TestEveryKindOfRule(t *testing.T) {
 		}
 	}
 	spaces := strings.NewReplacer("\t", " ")
-	c := converterOf(t, between(t, spaces.Replace(kindsSpoke), spaces.Replace(kindsHub), spaces.Replace(kindsRules)))
+	// v3 has none of the fields, and only keeps them.
+	crd := widgets(t, map[string]string{"v1": spaces.Replace(kindsSpoke), "v2": spaces.Replace(kindsHub), "v3": ""})
+	c := converterOf(t, Compile(crd, from[v1alpha1.DeclarativeConverter](t,
+		"{hub: v2, spokes: [{version: v1, rules: ["+spaces.Replace(kindsRules)+"]}, {version: v3}]}")))
 	toHub, toSpoke := canaryAt(t, c, "v1", "v2"), canaryAt(t, c, "v2", "v1")
 	for _, exchange := range c.plan.Spokes[0].Root.Exchanges {
 		if !hasOne(toHub, exchange.Hub) {
@@ -54,7 +57,7 @@ func TestEveryKindOfRule(t *testing.T) {
 // canaryAt is the canary of one version, converted to another.
 func canaryAt(t *testing.T, c *Converter, from, to string) map[string]json.RawMessage {
 	t.Helper()
-	text, err := c.Convert(nil, c.Canary(from), to)
+	text, err := c.Convert(nil, c.Canary(from, to), to)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -169,17 +169,22 @@ func (c *Checker) depart(ctx context.Context, object manifest.Object, own string
 // Canaries sends objects that are made up from the rules. No schema is held
 // against them, for their values know none.
 func (c *Checker) Canaries(ctx context.Context) {
-	for _, version := range c.plan.Versions {
-		c.report.Canaries++
-		text := c.converter.Canary(version)
-		tree, err := decode(text)
-		if err != nil {
-			err = errors.Join(errors.New("the canary is not JSON"), err)
-			c.tally.find(NotConverted, version, "", Example{Object: "canary", Message: err.Error()})
-			continue
-		}
-		c.everywhere(ctx, traveller{name: "canary of " + version, own: version, start: value{text, tree}, canary: true})
+	for _, spoke := range c.plan.Spokes {
+		c.canary(ctx, spoke.Version, c.plan.Hub)
+		c.canary(ctx, c.plan.Hub, spoke.Version)
 	}
+}
+
+func (c *Checker) canary(ctx context.Context, version, to string) {
+	c.report.Canaries++
+	text := c.converter.Canary(version, to)
+	tree, err := decode(text)
+	if err != nil {
+		err = errors.Join(errors.New("the canary is not JSON"), err)
+		c.tally.find(NotConverted, version, to, Example{Object: "canary", Message: err.Error()})
+		return
+	}
+	c.everywhere(ctx, traveller{name: "canary of " + version, own: version, start: value{text, tree}, canary: true})
 }
 
 // Report is what is known by now. Where the objects came from is for people.
