@@ -18,15 +18,17 @@ import (
 // changed is suspended, since it would store what nobody has converted. (The
 // Job looks at its pin by itself too; this is for the gap in between.) So is one
 // that the policy pauses, whose converter answers wrongly, or that somebody else's
-// migration has come beside.
+// migration has come beside. A run that nobody asks for was begun by a manager that
+// had not read the evidence yet: it goes.
 func (s *state) guardRuns() {
 	wanted := s.wantedRun()
 	s.giveUp(wanted)
+	asked := wanted != "" && (s.runs(wanted) || s.wantsRun(wanted))
 	for _, run := range s.Runs {
 		switch {
-		case run.ID == wanted && s.whyNot() == "":
+		case run.ID == wanted && asked && s.whyNot() == "":
 			continue
-		case run.ID == wanted:
+		case run.ID == wanted && asked:
 			s.suspend(run)
 			s.standStill(s.whyNot())
 		case over(run) && (s.latest(run) || s.retried(run)):

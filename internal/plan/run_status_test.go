@@ -10,9 +10,11 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	batchv1 "k8s.io/api/batch/v1"
 	rbacv1 "k8s.io/client-go/applyconfigurations/rbac/v1"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/crds"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
 )
 
@@ -164,6 +166,31 @@ func TestSettingsOfRuns(t *testing.T) {
 				t.Errorf("flags (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestRunThatNobodyAskedFor: a manager that had not read yet that all is proven began
+// it. It goes, and the last one stays.
+func TestRunThatNobodyAskedFor(t *testing.T) {
+	w := running(t)
+	w.record(whole())
+	w.settle()
+	w.observed.CRD.Generation++
+	w.observed.Policy.Status.CRD.Generation++
+	w.observed.Policy.Status.Evidence.CRDGeneration++
+	last, storage := w.observed.Runs[0], crds.StorageVersion(w.observed.CRD)
+	stray := plan.Run{ID: plan.RunID(w.observed.CRD, storage, w.observed.Policy.Spec.Migration.Trigger), Job: &batchv1.Job{}}
+	stray.Job.Name = plan.RunName(crontabs, stray.ID)
+	w.observed.Runs = append(w.observed.Runs, stray)
+	decided := w.plan()
+	if want := (plan.DeleteRun{Name: stray.Job.Name}); !slices.Contains(decided.Steps, plan.Step(want)) || last.ID == stray.ID {
+		t.Errorf("the steps are %v; expected %v", decided.Steps, want)
+	}
+	if slices.Contains(decided.Steps, plan.Step(plan.DeleteRun{Name: plan.RunName(crontabs, last.ID)})) {
+		t.Error("the last run is deleted")
+	}
+	if is := decided.Status.Migration; is.Run != last.ID || is.State != v1alpha1.MigrationSucceeded {
+		t.Errorf("the status tells of run %s, %s; expected %s, Succeeded", is.Run, is.State, last.ID)
 	}
 }
 
