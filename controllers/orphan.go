@@ -99,7 +99,10 @@ func (r *ConversionPolicyReconciler) tendOrphan(ctx context.Context, name string
 	if apierrors.IsConflict(err) {
 		return ctrl.Result{RequeueAfter: conflictPause}, nil
 	}
-	return ctrl.Result{RequeueAfter: decided.RecheckAfter}, err
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	return ctrl.Result{RequeueAfter: decided.RecheckAfter}, nil
 }
 
 func (r *ConversionPolicyReconciler) decideOrphan(ctx context.Context, observed plan.Observed) plan.Plan {

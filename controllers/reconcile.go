@@ -83,7 +83,10 @@ func (r *ConversionPolicyReconciler) reconcile(ctx context.Context, request ctrl
 		// Somebody else wrote in between: look again and decide anew.
 		return ctrl.Result{RequeueAfter: conflictPause}, nil
 	}
-	return ctrl.Result{RequeueAfter: decided.RecheckAfter}, err
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	return ctrl.Result{RequeueAfter: decided.RecheckAfter}, nil
 }
 
 // conflictPause lets the cache see the write that we lost against.
