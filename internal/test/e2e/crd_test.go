@@ -27,7 +27,7 @@ import (
 
 const (
 	// patience bounds every wait: what takes longer is broken.
-	patience = 2 * time.Minute
+	patience = 3 * time.Minute
 	// pause between two looks.
 	pause = 50 * time.Millisecond
 )

@@ -62,6 +62,7 @@ func armFleet(ctx context.Context, t *testing.T, crontab story.CronTab) {
 func migrateThroughRestart(t *testing.T, crontab story.CronTab, kill func(context.Context, *testing.T, story.CronTab)) {
 	ctx := t.Context()
 	armFleet(ctx, t, crontab)
+	change(ctx, t, crontab, `{"spec":{"migration":{"pace":"Fast"}}}`) // four of them share a node
 
 	applySample(ctx, t, crontab, crontab.CRDStorage)
 	eventually(ctx, t, "the migration is half done", func() (bool, string) {
