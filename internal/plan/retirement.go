@@ -76,13 +76,23 @@ func (s *state) noteRetirement() {
 		name := string(entry.Version)
 		version, _ := crds.Version(s.CRD, name)
 		if s.record(name) == nil && version != nil {
-			s.plan.Status.Retirement = append(s.plan.Status.Retirement, v1alpha1.RetirementStatus{Version: name, CRDUID: s.CRD.UID})
+			s.plan.Status.Retirement = append(s.plan.Status.Retirement, s.newRecord(version))
 		}
 		if record := s.record(name); record != nil {
 			s.note(entry, record, version)
 			s.countRequests(record)
 		}
 	}
+}
+
+// newRecord begins to remember. A version that is not served at that time was not
+// taken from its clients by this policy, whoever wrote spec.versions last.
+func (s *state) newRecord(version *apiextensionsv1.CustomResourceDefinitionVersion) v1alpha1.RetirementStatus {
+	record := v1alpha1.RetirementStatus{Version: version.Name, CRDUID: s.CRD.UID}
+	if !version.Served {
+		record.UnservedTime = s.second()
+	}
+	return record
 }
 
 // note remembers when a version was first seen as it is, and what of that is over.

@@ -34,3 +34,26 @@ func TestTakenBackAtOnce(t *testing.T) {
 	}
 	expectCondition(t, last.Status, v1alpha1.StorageMigratedCondition, "False", v1alpha1.ReasonVersionsContested, `"their-operator"`)
 }
+
+// TestReportLeavesUnservedWhatItsAuthorDid: that the policy wrote spec.versions last,
+// for another reason, does not mean that it stopped serving a version.
+func TestReportLeavesUnservedWhatItsAuthorDid(t *testing.T) {
+	w := newWorld(t, policyYAML)
+	w.applyCRD(bothStoredOld)
+	versions := w.versions()
+	versions[0]["served"] = false
+	w.writeVersions("kubectl", versions)
+	w.settle()
+	promoted := w.observed.CRD.Generation
+	w.observed.Policy.Spec.StorageVersion = "v1"
+	w.settle()
+	w.migrated()
+	if w.observed.CRD.Generation == promoted {
+		t.Fatal("the policy did not promote v1")
+	}
+	w.retire("v1beta1", v1alpha1.RetirementReport)
+	w.settle()
+	if old := w.observed.CRD.Spec.Versions[0]; old.Served {
+		t.Errorf("%s is served again, which its author had ended", old.Name)
+	}
+}
