@@ -17,6 +17,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/version"
+	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
@@ -45,9 +47,13 @@ func TestRetirement(t *testing.T) {
 }
 
 // nameVersionThatGoes has one object name a version, too, that its author removes
-// before there is a policy.
+// before there is a policy. Before Kubernetes 1.37 the next write at all costs such an
+// object its managedFields (kubernetes#111937): nothing is left to be cleared.
 func (k *kind) nameVersionThatGoes(t *testing.T) {
 	t.Helper()
+	if !atLeast137(t) {
+		return
+	}
 	with := getCRD(t, k.name)
 	also := *k.version(t, "v1beta1")
 	also.Name, also.Storage = "v1alpha1", false
@@ -63,6 +69,15 @@ func (k *kind) nameVersionThatGoes(t *testing.T) {
 		_, err := k.at("v1alpha1").List(t.Context(), metav1.ListOptions{})
 		return apierrors.IsNotFound(err), fmt.Sprint(err)
 	})
+}
+
+func atLeast137(t *testing.T) bool {
+	t.Helper()
+	client, err := discovery.NewDiscoveryClientForConfig(kubeconfig)
+	must(t, err)
+	server, err := client.ServerVersion()
+	must(t, err)
+	return version.MustParseSemantic(server.GitVersion).AtLeast(version.MustParseSemantic("v1.37.0-alpha.0"))
 }
 
 func (k *kind) checkPromoted(t *testing.T) {

@@ -64,6 +64,7 @@ func testAway(t *testing.T, r *resource) {
 		return mark(object)
 	})
 	engine := r.engine(t, "away")
+	engine.OldVersions = []string{"v1beta1"}
 	engine.Patcher = atPatch(engine.Patcher, 20, func() { away.Store(true) })
 	store := engine.Checkpoints
 	waited := ""
