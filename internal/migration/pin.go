@@ -48,42 +48,75 @@ func (p Pin) check(definition *metav1.PartialObjectMetadata) error {
 }
 
 // watcher remembers the last look at the pin. The workers share it: one of them
-// looks, and the others wait for what it sees.
+// looks, and the others wait for what it sees once the last look is good no more.
 type watcher struct {
-	sync.Mutex
+	// looking is held by who looks.
+	looking sync.Mutex
+
+	mu sync.Mutex
 	// looked is when the last look that found the pin as it was began.
 	looked time.Time
 	// changed is why no look will ever find it so again.
 	changed error
 }
 
+// seen is how long ago the last look that found the pin as it was began, and why
+// there is not going to be another.
+func (w *watcher) seen(now time.Time) (time.Duration, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return now.Sub(w.looked), w.changed
+}
+
+func (w *watcher) note(began time.Time, changed error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if changed != nil {
+		w.changed = changed
+		return
+	}
+	w.looked = began
+}
+
 // checkPin looks at the CustomResourceDefinition now.
 func (e *Engine) checkPin(ctx context.Context) error {
-	e.watcher.Lock()
-	defer e.watcher.Unlock()
+	e.watcher.looking.Lock()
+	defer e.watcher.looking.Unlock()
 	return e.look(ctx)
 }
 
-// awaitPin lets a patch pass if the last look began less than pinInterval ago,
-// and looks again otherwise. While the API server does not answer it holds all
-// patches back.
+// awaitPin lets a patch pass if the last look began less than pinInterval ago. One
+// worker looks again when half of that is over, so that the others need not wait
+// for it. While the API server does not answer it holds all patches back.
 func (e *Engine) awaitPin(ctx context.Context) error {
-	e.watcher.Lock()
-	defer e.watcher.Unlock()
-	if ctx.Err() != nil {
+	if e.pinFor(pinInterval / 2) {
 		return ctx.Err()
 	}
-	if e.watcher.changed == nil && e.Clock.Now().Sub(e.watcher.looked) < pinInterval {
-		return nil
+	if !e.watcher.looking.TryLock() {
+		if e.pinFor(pinInterval) {
+			return ctx.Err()
+		}
+		e.watcher.looking.Lock()
+	}
+	defer e.watcher.looking.Unlock()
+	if ctx.Err() != nil || e.pinFor(pinInterval/2) {
+		return ctx.Err()
 	}
 	return e.look(ctx)
+}
+
+// pinFor reports whether the last look that found the pin as it was is more recent
+// than that.
+func (e *Engine) pinFor(age time.Duration) bool {
+	seen, changed := e.watcher.seen(e.Clock.Now())
+	return changed == nil && seen < age
 }
 
 // look reads the CustomResourceDefinition, patiently. Only its metadata is
 // read, which tells of every change of its spec.
 func (e *Engine) look(ctx context.Context) error {
-	if e.watcher.changed != nil {
-		return e.watcher.changed
+	if _, changed := e.watcher.seen(time.Time{}); changed != nil {
+		return changed
 	}
 	var began time.Time
 	var definition *metav1.PartialObjectMetadata
@@ -97,11 +130,8 @@ func (e *Engine) look(ctx context.Context) error {
 	} else {
 		err = e.Pin.check(definition)
 	}
-	switch {
-	case err == nil:
-		e.watcher.looked = began
-	case errors.As(err, new(abortedError)):
-		e.watcher.changed = err
+	if err == nil || errors.As(err, new(abortedError)) {
+		e.watcher.note(began, err)
 	}
 	return err
 }

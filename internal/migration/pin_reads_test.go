@@ -62,17 +62,19 @@ func TestDefinitionThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// A look is good for its interval from when it began, however long it took.
-func TestAwaitPinLooksOnceASecond(t *testing.T) {
+// A look is good for its interval from when it began, however long it took, and
+// followed by another one when half of that is over.
+func TestAwaitPinLooksNowAndThen(t *testing.T) {
 	tests := map[string]struct {
 		since time.Duration
 		took  time.Duration
 		want  int
 	}{
-		"at once":               {want: 1},
-		"just before":           {since: pinInterval - 1, want: 1},
-		"an interval later":     {since: pinInterval, want: 2},
-		"the look took as long": {took: pinInterval, want: 2},
+		"at once":                {want: 1},
+		"just before":            {since: pinInterval/2 - 1, want: 1},
+		"half an interval later": {since: pinInterval / 2, want: 2},
+		"an interval later":      {since: pinInterval, want: 2},
+		"the look took as long":  {took: pinInterval, want: 2},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -93,6 +95,41 @@ func TestAwaitPinLooksOnceASecond(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The worker that looks again keeps no other waiting while the last look is good,
+// and every other one when it is not.
+func TestAwaitPinWaitsOnlyForALookThatIsNeeded(t *testing.T) {
+	api, clock := newFakeAPI(0), newFakeClock()
+	engine := newTestEngine(api, &fakeStore{})
+	engine.Clock = clock
+	must(t, engine.awaitPin(t.Context()))
+	must(t, clock.Sleep(t.Context(), pinInterval/2))
+
+	asked, answer := make(chan bool), make(chan bool)
+	api.onLook = func() error {
+		asked <- true
+		<-answer
+		return nil
+	}
+	looker := make(chan error)
+	go func() { looker <- engine.awaitPin(t.Context()) }()
+	<-asked
+	must(t, engine.awaitPin(t.Context()))
+
+	must(t, clock.Sleep(t.Context(), pinInterval/2))
+	waiting := make(chan error)
+	go func() { waiting <- engine.awaitPin(t.Context()) }()
+	select {
+	case err := <-waiting:
+		t.Errorf("a worker passed on a look that is good no more: %v", err)
+	case <-time.After(50 * time.Millisecond):
+		answer <- true
+		<-asked // what the first look saw is too old for the second worker
+		answer <- true
+		must(t, <-waiting)
+	}
+	must(t, <-looker)
 }
 
 func TestAwaitPinEndsWithTheContext(t *testing.T) {
