@@ -18,9 +18,11 @@ type ahead struct {
 	end     context.CancelFunc
 }
 
-// readAhead begins to read the page that the token names.
+// readAhead begins to read the page that the token names, unless one request at a
+// time is all that the API server answers as it should: a list takes as much of it as
+// a hundred patches.
 func (e *Engine) readAhead(ctx context.Context, token string) {
-	if token == "" {
+	if token == "" || !e.gate.several() {
 		return
 	}
 	ctx, end := context.WithCancel(ctx)

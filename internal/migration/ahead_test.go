@@ -18,7 +18,9 @@ func TestPagesAreReadAhead(t *testing.T) {
 	second, third := make(chan struct{}), make(chan struct{})
 	begun := map[string]chan struct{}{"112|ns/a004": second, "112|ns/a009": third}
 	engine := newTestEngine(api, &fakeStore{})
+	engine.Concurrency = 2
 	engine.Lister = listerFunc(func(ctx context.Context, place Place, options metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
+		engine.allowTwo()
 		if page := begun[options.Continue]; page != nil {
 			close(page)
 		}
@@ -47,6 +49,29 @@ func TestPagesAreReadAhead(t *testing.T) {
 	}
 }
 
+// A list beside a patch is as much as two patches: none is read ahead where those are
+// too many.
+func TestNoPageIsReadAheadBesideASinglePatch(t *testing.T) {
+	api := newFakeAPI(12)
+	engine := newTestEngine(api, &fakeStore{})
+	engine.Patcher = patcherFunc(func(ctx context.Context, patch Patch) (*metav1.PartialObjectMetadata, error) {
+		if engine.ahead != nil {
+			t.Errorf("a page is read beside the patch of %s", patch.Name)
+		}
+		return api.Patch(ctx, patch)
+	})
+	if record := mustRun(t, engine); !record.Complete() || record.Rewritten != 12 {
+		t.Errorf("record is %+v", record)
+	}
+}
+
+// allowTwo lets two patches be in flight.
+func (e *Engine) allowTwo() {
+	e.gate.mu.Lock()
+	defer e.gate.mu.Unlock()
+	e.gate.limit.set(2)
+}
+
 // Nothing reads any more when a run has ended.
 func TestPageAheadEndsWithTheRun(t *testing.T) {
 	api := newFakeAPI(12)
@@ -58,7 +83,9 @@ func TestPageAheadEndsWithTheRun(t *testing.T) {
 		ended <- ctx.Err()
 		return nil, ctx.Err()
 	})
+	engine.Concurrency = 2
 	engine.prepare()
+	engine.allowTwo()
 	engine.readAhead(t.Context(), "112|ns/a004")
 	if record := mustRun(t, engine); record.State != StateAborted {
 		t.Errorf("record is %+v", record)

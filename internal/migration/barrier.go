@@ -15,10 +15,10 @@ import (
 
 const (
 	// discoveryInterval is the time between two looks at discovery.
-	discoveryInterval = time.Second
+	discoveryInterval = time.Second / 2
 	// discoveryReads is how often a run looks, at least, before it takes the
 	// storage version for another one: two minutes.
-	discoveryReads = 120
+	discoveryReads = 240
 )
 
 // passBarrier waits until every new write is stored at the storage version, and

@@ -106,7 +106,7 @@ func TestOldStorageVersionIsNotMigratedTo(t *testing.T) {
 	})
 	record := mustRun(t, engine)
 	wantError(t, errorString(record.Message), "does not steadily show v1 as the storage version")
-	if record.State != StateAborted || len(api.patched) != 0 || looks != 600 {
+	if record.State != StateAborted || len(api.patched) != 0 || looks != 1200 {
 		t.Errorf("record is %+v after %d looks, patched %v", record, looks, api.patched)
 	}
 }

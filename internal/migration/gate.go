@@ -60,6 +60,13 @@ func (g *gate) enter(ctx context.Context) error {
 	return nil
 }
 
+// several reports whether more than one patch may be in flight.
+func (g *gate) several() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.limit.allowed() > 1
+}
+
 func (g *gate) take() (room bool, freed <-chan struct{}) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -24,8 +24,9 @@ const (
 	// grow is the part that a window adds, at least one.
 	grow = 1.0 / 8
 	// respite is how many windows pass before a limit that has shrunk grows again:
-	// each try costs others.
-	respite = 8
+	// each try costs others. Each that is in vain doubles it, up to longRespite.
+	respite     = 8
+	longRespite = 128
 )
 
 // Pace is what counts more while objects are rewritten.
@@ -44,7 +45,7 @@ const (
 // An API server without a free processor gives nothing, one with many gives 1.
 func (p Pace) worth() float64 {
 	if p == PaceFast {
-		return 0.25
+		return 0.1
 	}
 	return 1
 }
@@ -63,9 +64,14 @@ type limit struct {
 	maximum float64
 	value   float64
 	// shrunk is set once the limit was too high: until then it doubles, as it begins
-	// far from where it is going to be. holding is for how many windows it stays.
+	// far from where it is going to be. holding is for how many windows it stays,
+	// respite for how many after the next that is too high, and trying is set in the
+	// first window of a higher one. slow is set after a window that was too slow.
 	shrunk  bool
 	holding int
+	respite int
+	trying  bool
+	slow    bool
 
 	// baseline is the calm latency, in seconds.
 	baseline float64
@@ -85,7 +91,7 @@ type limit struct {
 }
 
 func newLimit(pace Pace, maximum int, now time.Time) *limit {
-	return &limit{worth: pace.worth(), maximum: float64(maximum), value: 1, measuring: true, resumed: 1, began: now}
+	return &limit{worth: pace.worth(), maximum: float64(maximum), value: 1, respite: respite, measuring: true, resumed: 1, began: now}
 }
 
 // allowed is at least 1 and never more than the maximum.
@@ -136,25 +142,44 @@ func (l *limit) failed(now time.Time) {
 	l.troubled = true
 }
 
-// adapt leaves a limit alone that is not what holds patches back.
+// adapt leaves a limit alone that is not what holds patches back. One slow window of
+// a limit that was borne before says little: a page was read, or garbage collected.
 func (l *limit) adapt(average float64) {
 	l.baseline = min(l.baseline, average)
 	bearable := slack * l.baseline * math.Pow(float64(l.allowed()), 1-l.worth)
+	slow, tried := average > bearable && l.value >= 2, l.trying
+	if slow && !l.slow && !tried {
+		l.slow = true
+		return
+	}
+	l.slow, l.trying = false, false
 	switch {
-	case average > bearable && l.value >= 2:
+	case slow:
 		l.lower(min(l.value-1, l.value*max(shrink, bearable/average)))
+		if tried {
+			l.respite = min(2*l.respite, longRespite)
+		}
+		return
 	case l.peak < l.allowed():
 	case l.holding > 0:
 		l.holding--
 	case l.shrunk:
-		l.set(l.value + max(1, l.value*grow))
+		l.raise(l.value + max(1, l.value*grow))
 	default:
-		l.set(2 * l.value)
+		l.raise(2 * l.value)
+	}
+	if tried {
+		l.respite = respite
 	}
 }
 
+func (l *limit) raise(value float64) {
+	l.trying = l.value < l.maximum
+	l.set(value)
+}
+
 func (l *limit) lower(value float64) {
-	l.shrunk, l.holding = true, respite
+	l.shrunk, l.holding = true, l.respite
 	l.set(value)
 }
 

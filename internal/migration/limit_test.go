@@ -45,9 +45,9 @@ func TestLimitFollowsTheServer(t *testing.T) {
 	}{
 		"one that bears all":            {server{hands: 1000, latency: 5 * time.Millisecond}, 32, span{32, 32}, span{32, 32}},
 		"eight hands":                   {server{hands: 8, latency: 5 * time.Millisecond}, 64, span{8, 10}, span{64, 64}},
-		"two hands":                     {server{hands: 2, latency: 5 * time.Millisecond}, 64, span{2, 3}, span{20, 40}},
-		"a hand and a half":             {server{hands: 1.5, latency: 5 * time.Millisecond}, 64, span{1, 2}, span{7, 12}},
-		"a single hand":                 {server{hands: 1, latency: 50 * time.Millisecond}, 64, span{1, 2}, span{1, 3}},
+		"two hands":                     {server{hands: 2, latency: 5 * time.Millisecond}, 64, span{2, 3}, span{64, 64}},
+		"a hand and a half":             {server{hands: 1.5, latency: 5 * time.Millisecond}, 64, span{1, 2}, span{64, 64}},
+		"a single hand":                 {server{hands: 1, latency: 50 * time.Millisecond}, 64, span{1, 2}, span{3, 8}},
 		"a maximum of one":              {server{hands: 1000, latency: time.Millisecond}, 1, span{1, 1}, span{1, 1}},
 		"a clock too coarse to measure": {server{hands: 1000}, 32, span{32, 32}, span{32, 32}},
 	}
@@ -121,7 +121,7 @@ func TestGentleLimitRarelyTriesWhatWasTooMuch(t *testing.T) {
 			tooMuch++
 		}
 	}
-	if tooMuch < 5 || tooMuch > 15 {
-		t.Errorf("the limit was above 1 in %d of 100 windows, want 5 to 15", tooMuch)
+	if tooMuch < 2 || tooMuch > 6 {
+		t.Errorf("the limit was above 1 in %d of 100 windows, want 2 to 6", tooMuch)
 	}
 }

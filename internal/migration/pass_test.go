@@ -133,14 +133,17 @@ func TestListErrors(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			api, store := newFakeAPI(12), &fakeStore{}
 			calls := 0
+			engine := newTestEngine(api, store)
+			engine.Concurrency = 2
 			api.onList = func(options metav1.ListOptions) error {
+				engine.allowTwo()
 				if options.Continue == "" {
 					return nil
 				}
 				calls++
 				return tt.err
 			}
-			_, err := newTestEngine(api, store).Run(t.Context())
+			_, err := engine.Run(t.Context())
 			if ended := tt.want == StateAborted; ended != (err == nil) {
 				t.Errorf("error is %v", err)
 			}

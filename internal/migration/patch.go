@@ -162,7 +162,11 @@ func (e *Engine) send(ctx context.Context, patch Patch) (after *metav1.PartialOb
 		began = e.Clock.Now()
 		after, cause = e.patch(ctx, patch)
 	}
-	e.gate.leave(began, errors.Join(cause, err))
+	if failed := errors.Join(cause, err); failed == nil && patch.DryRun {
+		e.gate.free() // how fast that was says nothing about writes
+	} else {
+		e.gate.leave(began, failed)
+	}
 	return after, cause, err
 }
 

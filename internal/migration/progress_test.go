@@ -39,7 +39,7 @@ func TestLogTellsTheStory(t *testing.T) {
 		`"level"=0 "msg"="Barrier passed: writes at the old version have drained" "policy"="crontabs.example.com" "run"="run-1" "barrier"="108" "kind"="AllServers"`,
 		`"level"=0 "msg"="Migrating" "policy"="crontabs.example.com" "run"="run-1" "done"=5 "total"=8 "rewritten"=5 "current"=0 "gone"=0 "failed"=0 "perSecond"=0.5`,
 		`"level"=1 "msg"="Object failed" "policy"="crontabs.example.com" "run"="run-1" "object"="ns/a005" "reason"="AdmissionDenied" "message"="crontabs.example.com \"a005\" is forbidden: denied by policy" "command"="kubectl patch crontabs.v1.example.com a005 --namespace ns --type merge --patch '{}' --dry-run=server"`,
-		`"level"=0 "msg"="Migration ended with failed objects: objects at the old version remain" "policy"="crontabs.example.com" "run"="run-1" "total"=8 "rewritten"=7 "current"=0 "gone"=0 "failed"=1 "byFallback"=0 "verified"=0 "took"="1m18s" "example"="ns/a005" "reason"="AdmissionDenied" "message"="crontabs.example.com \"a005\" is forbidden: denied by policy"`,
+		`"level"=0 "msg"="Migration ended with failed objects: objects at the old version remain" "policy"="crontabs.example.com" "run"="run-1" "total"=8 "rewritten"=7 "current"=0 "gone"=0 "failed"=1 "byFallback"=0 "verified"=0 "took"="1m17s" "example"="ns/a005" "reason"="AdmissionDenied" "message"="crontabs.example.com \"a005\" is forbidden: denied by policy"`,
 	}
 	if diff := cmp.Diff(want, lines); diff != "" {
 		t.Errorf("log (-want +got):\n%s", diff)

@@ -17,7 +17,7 @@ const (
 	serverReads = 2
 	// serverPatience is how often API servers are asked until the barrier rests on
 	// time: one that has ended stays among the addresses for some seconds.
-	serverPatience = 30
+	serverPatience = 60
 	// serverTimeout is for one answer: packets to an address that cannot be reached
 	// may vanish.
 	serverTimeout = 5 * time.Second
