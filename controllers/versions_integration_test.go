@@ -17,7 +17,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/version"
+	utilversion "k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -73,11 +73,11 @@ func (k *kind) nameVersionThatGoes(t *testing.T) {
 
 func atLeast137(t *testing.T) bool {
 	t.Helper()
-	client, err := discovery.NewDiscoveryClientForConfig(kubeconfig)
+	disco, err := discovery.NewDiscoveryClientForConfig(kubeconfig)
 	must(t, err)
-	server, err := client.ServerVersion()
+	server, err := disco.ServerVersion()
 	must(t, err)
-	return version.MustParseSemantic(server.GitVersion).AtLeast(version.MustParseSemantic("v1.37.0-alpha.0"))
+	return utilversion.MustParseSemantic(server.GitVersion).AtLeast(utilversion.MustParseSemantic("v1.37.0-alpha.0"))
 }
 
 func (k *kind) checkPromoted(t *testing.T) {

@@ -134,7 +134,7 @@ func (s *stage) published(projects ...published.Project) []*apiextensionsv1.Cust
 func (s *stage) define(definitions ...*apiextensionsv1.CustomResourceDefinition) {
 	s.Helper()
 	s.write("definitions.yaml", definitions...)
-	s.run("kubectl apply --server-side -f definitions.yaml && "+established("definitions.yaml"))
+	s.run("kubectl apply --server-side -f definitions.yaml && " + established("definitions.yaml"))
 }
 
 // write saves definitions in a file.
