@@ -156,10 +156,6 @@ func (l *limit) adapt(average float64) {
 	switch {
 	case slow:
 		l.lower(min(l.value-1, l.value*max(shrink, bearable/average)))
-		if tried {
-			l.respite = min(2*l.respite, longRespite)
-		}
-		return
 	case l.peak < l.allowed():
 	case l.holding > 0:
 		l.holding--
@@ -168,7 +164,10 @@ func (l *limit) adapt(average float64) {
 	default:
 		l.raise(2 * l.value)
 	}
-	if tried {
+	switch {
+	case tried && slow:
+		l.respite = min(2*l.respite, longRespite)
+	case tried:
 		l.respite = respite
 	}
 }

@@ -53,19 +53,12 @@ type watcher struct {
 	// looking is held by who looks.
 	looking sync.Mutex
 
+	// mu is for what is below, which only who looks writes.
 	mu sync.Mutex
 	// looked is when the last look that found the pin as it was began.
 	looked time.Time
 	// changed is why no look will ever find it so again.
 	changed error
-}
-
-// seen is how long ago the last look that found the pin as it was began, and why
-// there is not going to be another.
-func (w *watcher) seen(now time.Time) (time.Duration, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return now.Sub(w.looked), w.changed
 }
 
 func (w *watcher) note(began time.Time, changed error) {
@@ -108,15 +101,16 @@ func (e *Engine) awaitPin(ctx context.Context) error {
 // pinFor reports whether the last look that found the pin as it was is more recent
 // than that.
 func (e *Engine) pinFor(age time.Duration) bool {
-	seen, changed := e.watcher.seen(e.Clock.Now())
-	return changed == nil && seen < age
+	e.watcher.mu.Lock()
+	defer e.watcher.mu.Unlock()
+	return e.watcher.changed == nil && e.Clock.Now().Sub(e.watcher.looked) < age
 }
 
 // look reads the CustomResourceDefinition, patiently. Only its metadata is
 // read, which tells of every change of its spec.
 func (e *Engine) look(ctx context.Context) error {
-	if _, changed := e.watcher.seen(time.Time{}); changed != nil {
-		return changed
+	if e.watcher.changed != nil {
+		return e.watcher.changed
 	}
 	var began time.Time
 	var definition *metav1.PartialObjectMetadata
