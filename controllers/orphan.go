@@ -95,14 +95,7 @@ func (r *ConversionPolicyReconciler) tendOrphan(ctx context.Context, name string
 		}
 	}
 	decided := r.decideOrphan(ctx, observed)
-	err = r.apply(ctx, observed.Policy, decided.Steps)
-	if apierrors.IsConflict(err) {
-		return ctrl.Result{RequeueAfter: conflictPause}, nil
-	}
-	if err != nil {
-		return ctrl.Result{}, err
-	}
-	return ctrl.Result{RequeueAfter: decided.RecheckAfter}, nil
+	return afterWrites(decided, r.apply(ctx, observed.Policy, decided.Steps))
 }
 
 func (r *ConversionPolicyReconciler) decideOrphan(ctx context.Context, observed plan.Observed) plan.Plan {

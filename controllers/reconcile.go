@@ -6,6 +6,7 @@ package controllers
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -78,12 +79,16 @@ func (r *ConversionPolicyReconciler) reconcile(ctx context.Context, request ctrl
 	applyErr := r.apply(ctx, policy, decided.Steps)
 	reportErr := r.report(ctx, policy, decided, applyErr)
 
-	err = errors.Join(applyErr, reportErr)
-	if apierrors.IsConflict(applyErr) || apierrors.IsConflict(reportErr) {
-		// Somebody else wrote in between: look again and decide anew.
+	return afterWrites(decided, applyErr, reportErr)
+}
+
+// afterWrites is what follows from writes that ended so. Where somebody else wrote in
+// between, it is looked at again and decided anew.
+func afterWrites(decided plan.Plan, errs ...error) (ctrl.Result, error) {
+	if slices.ContainsFunc(errs, apierrors.IsConflict) {
 		return ctrl.Result{RequeueAfter: conflictPause}, nil
 	}
-	if err != nil {
+	if err := errors.Join(errs...); err != nil {
 		return ctrl.Result{}, err
 	}
 	return ctrl.Result{RequeueAfter: decided.RecheckAfter}, nil
