@@ -235,7 +235,7 @@ bench-scale: build bin/localcluster bin/cainjector ## Measure one manager beside
 	@KUBEBUILDER_ASSETS=$$(bin/localcluster assets) go run ./internal/bench -suite=scale -o bin/bench.json $(BENCHFLAGS)
 
 .PHONY: bench-migration
-bench-migration: deps build image bin/localcluster ## Measure migrations on the local cluster; takes some 20 minutes, less with BENCHFLAGS=-objects=2000
+bench-migration: deps build image bin/localcluster ## Measure migrations on the local cluster; takes an hour, less with BENCHFLAGS="-objects=2000 -setup=rules"
 	@go build -o bin/bench ./internal/bench
 	@export E2E_IMAGE='$(IMG)'; internal/tools/with-cluster.sh bench bash -c '$$INSIDE bin/bench -suite=migration -o bin/bench.json $(BENCHFLAGS)'
 

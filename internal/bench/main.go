@@ -103,6 +103,7 @@ func parse(args []string, messages io.Writer) (options, error) {
 	flags.StringVar(&o.scale.Injector, "injector", "bin/cainjector", "another program to be watched at rest; empty for none")
 	flags.IntVar(&o.migrations.Objects, "objects", 20_000, "how many objects of each kind there are in suite migration and suite growth")
 	flags.DurationVar(&o.migrations.Alone, "alone", 30*time.Second, "how long another client is watched alone in suite migration")
+	flags.StringVar(&o.migrations.Setup, "setup", "", "how the name of a setup of suite migration begins, to run no other: strategy, or rules")
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}

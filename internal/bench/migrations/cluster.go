@@ -118,21 +118,45 @@ func (c *cluster) await(
 	return nil
 }
 
-// flip moves the storage version to the other one, and returns it once writes at
-// the one of before have drained.
-func (c *cluster) flip(ctx context.Context, s setup) (string, error) {
+// toMigrate has all objects stored at the old version, and the new one be stored
+// from now on. Every subject goes this way, as users do: the way back costs less, as
+// the objects' owners name the old version, to which the API server converts an object
+// of before and after when it is written at the new one.
+func (c *cluster) toMigrate(ctx context.Context, s setup, count int) error {
+	back, err := c.store(ctx, s, oldVersion)
+	if err != nil {
+		return err
+	}
+	if back {
+		if err := c.patch(ctx, s, oldVersion, writesAtOnce); err != nil {
+			return err
+		}
+	}
+	if err := c.storedAt(ctx, s, oldVersion, count); err != nil {
+		return err
+	}
+	_, err = c.store(ctx, s, newVersion)
+	return err
+}
+
+// store makes it the storage version, and returns once writes at the one of before
+// have drained, if it was another.
+func (c *cluster) store(ctx context.Context, s setup, version string) (changed bool, err error) {
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	if err := c.client.Get(ctx, client.ObjectKey{Name: s.definitionName()}, crd); err != nil {
-		return "", err
+		return false, err
+	}
+	if crds.StorageVersion(crd) == version {
+		return false, nil
 	}
 	before := crd.DeepCopy()
 	for i := range crd.Spec.Versions {
-		crd.Spec.Versions[i].Storage = !crd.Spec.Versions[i].Storage
+		crd.Spec.Versions[i].Storage = crd.Spec.Versions[i].Name == version
 	}
 	if err := c.client.Patch(ctx, crd, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
-		return "", err
+		return false, err
 	}
-	return crds.StorageVersion(crd), pause(ctx, calm)
+	return true, pause(ctx, calm)
 }
 
 func pause(ctx context.Context, span time.Duration) error {

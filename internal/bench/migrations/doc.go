@@ -11,8 +11,8 @@
 //	suite.go       what is measured, in order
 //	growth.go      one migration of many objects, as it goes on
 //
-// Before each turn the storage version moves to the other version, so that every
-// object has to be rewritten; after it, the bytes in etcd are looked at. The
-// loops know nothing of barriers, failures or proofs: they are what is left when
-// all that costs nothing.
+// Before each turn all objects are stored at the old version and the storage version
+// moves to the new one, so that every object has to be rewritten; after it, the bytes
+// in etcd are looked at. The loops know nothing of barriers, failures or proofs: they
+// are what is left when all that costs nothing.
 package migrations

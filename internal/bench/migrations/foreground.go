@@ -95,26 +95,26 @@ func (c *cluster) byPolicy(ctx context.Context, s setup, pace v1alpha1.Migration
 // company is who rewrites objects beside another client.
 type company struct {
 	name string
-	run  func(ctx context.Context, s setup, version string) error
+	run  func(ctx context.Context, s setup) error
 }
 
 func (r *suite) companies() []company {
 	var all []company
 	for _, pace := range []v1alpha1.MigrationPace{v1alpha1.MigrationGentle, v1alpha1.MigrationFast} {
 		name := "conversion-operator, " + string(pace)
-		all = append(all, company{name, func(ctx context.Context, s setup, _ string) error {
+		all = append(all, company{name, func(ctx context.Context, s setup) error {
 			took, err := r.byPolicy(ctx, s, pace)
 			r.add(s, name, took.Seconds(), "s from trigger to pruned")
 			return err
 		}})
 	}
 	return append(all,
-		company{"Kubernetes' StorageVersionMigration", func(ctx context.Context, s setup, version string) error {
-			_, err := r.inTree(ctx, s, version)
+		company{"Kubernetes' StorageVersionMigration", func(ctx context.Context, s setup) error {
+			_, err := r.inTree(ctx, s)
 			return err
 		}},
-		company{"patches alone, one by one", func(ctx context.Context, s setup, version string) error {
-			return r.patch(ctx, s, version, 1)
+		company{"patches alone, one by one", func(ctx context.Context, s setup) error {
+			return r.patch(ctx, s, newVersion, 1)
 		}})
 }
 
@@ -130,17 +130,16 @@ func (r *suite) beside(ctx context.Context, s setup) error {
 	}
 	r.latencies(s, "nobody", alone, alone)
 	for _, with := range r.companies() {
-		version, err := r.flip(ctx, s)
-		if err != nil {
+		if err := r.toMigrate(ctx, s, r.Objects); err != nil {
 			return err
 		}
 		stop := r.foreground(ctx, s)
-		err = with.run(ctx, s, version)
+		err = with.run(ctx, s)
 		times, failed := stop()
 		if err := errors.Join(err, failed); err != nil {
 			return fmt.Errorf("beside %s: %w", with.name, err)
 		}
-		if err := r.storedAt(ctx, s, version, r.Objects); err != nil {
+		if err := r.storedAt(ctx, s, newVersion, r.Objects); err != nil {
 			return err
 		}
 		r.latencies(s, with.name, times, alone)

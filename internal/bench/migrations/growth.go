@@ -35,15 +35,14 @@ func RunGrowth(ctx context.Context, progress io.Writer, options Options) ([]meas
 	if err := r.prepare(ctx, s, r.Objects); err != nil {
 		return nil, err
 	}
-	version, err := r.flip(ctx, s)
-	if err != nil {
+	if _, err := r.store(ctx, s, newVersion); err != nil {
 		return nil, err
 	}
 	g := &growth{suite: r, setup: s, began: time.Now()}
-	if _, err := r.migrate(ctx, r.Binary, s, version, migration.PaceFast, g.look); err != nil {
+	if _, err := r.migrate(ctx, r.Binary, s, migration.PaceFast, g.look); err != nil {
 		return nil, err
 	}
-	return r.rows, r.storedAt(ctx, s, version, r.Objects)
+	return r.rows, r.storedAt(ctx, s, newVersion, r.Objects)
 }
 
 // growth is what is known of a run so far.

@@ -28,22 +28,22 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/migration"
 )
 
-// subject rewrites all objects of a kind at its storage version.
+// subject rewrites all objects of a kind at the new version.
 type subject struct {
 	name string
-	run  func(ctx context.Context, s setup, version string) (measure.Memory, error)
+	run  func(ctx context.Context, s setup) (measure.Memory, error)
 }
 
 func (c *cluster) subjects(binary string) []subject {
 	var all []subject
 	for _, pace := range []migration.Pace{migration.PaceFast, migration.PaceGentle} {
-		all = append(all, subject{fmt.Sprintf("conversion-operator migrate, %s", pace), func(ctx context.Context, s setup, version string) (measure.Memory, error) {
-			return c.migrate(ctx, binary, s, version, pace, nil)
+		all = append(all, subject{fmt.Sprintf("conversion-operator migrate, %s", pace), func(ctx context.Context, s setup) (measure.Memory, error) {
+			return c.migrate(ctx, binary, s, pace, nil)
 		}})
 	}
 	return append(all,
-		subject{"patches alone, 32 at once", func(ctx context.Context, s setup, version string) (measure.Memory, error) {
-			return measure.Memory{}, c.patch(ctx, s, version, 32)
+		subject{"patches alone, 32 at once", func(ctx context.Context, s setup) (measure.Memory, error) {
+			return measure.Memory{}, c.patch(ctx, s, newVersion, 32)
 		}},
 		subject{"Kubernetes' StorageVersionMigration", c.inTree},
 		subject{"read and replace, one by one", c.replace},
@@ -55,12 +55,12 @@ type look func(ctx context.Context, run string, memory measure.Memory)
 
 // migrate runs the migrator as its Job does, but for the time that writes get to
 // drain, which nobody else waits for here either.
-func (c *cluster) migrate(ctx context.Context, binary string, s setup, version string, pace migration.Pace, seen look) (measure.Memory, error) {
+func (c *cluster) migrate(ctx context.Context, binary string, s setup, pace migration.Pace, seen look) (measure.Memory, error) {
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	if err := c.client.Get(ctx, client.ObjectKey{Name: s.definitionName()}, crd); err != nil {
 		return measure.Memory{}, err
 	}
-	run := fmt.Sprintf("%s-%d", version, time.Now().UnixNano())
+	run := fmt.Sprintf("run-%d", time.Now().UnixNano())
 	checkpoint := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: run}}
 	if err := c.client.Create(ctx, checkpoint); err != nil {
 		return measure.Memory{}, err
@@ -68,7 +68,7 @@ func (c *cluster) migrate(ctx context.Context, binary string, s setup, version s
 	command := exec.CommandContext(ctx, binary, "migrate", "--settle=0s", "--pace="+string(pace), "--kubeconfig="+os.Getenv("KUBECONFIG"),
 		"--run="+run, "--namespace="+namespace, "--checkpoint="+run,
 		"--crd="+crd.Name, "--crd-uid="+string(crd.UID), "--crd-generation="+strconv.FormatInt(crd.Generation, 10),
-		"--group="+s.group, "--version="+version, "--resource="+plural)
+		"--group="+s.group, "--version="+newVersion, "--resource="+plural)
 	memory, err := watched(command, func(memory measure.Memory) {
 		if seen != nil {
 			seen(ctx, run, memory)
@@ -136,8 +136,8 @@ func (c *cluster) patch(ctx context.Context, s setup, version string, atOnce int
 }
 
 // replace is what many tools do: list, and put back.
-func (c *cluster) replace(ctx context.Context, s setup, version string) (measure.Memory, error) {
-	objects := c.objects.Resource(s.at(version)).Namespace(namespace)
+func (c *cluster) replace(ctx context.Context, s setup) (measure.Memory, error) {
+	objects := c.objects.Resource(s.at(newVersion)).Namespace(namespace)
 	options := metav1.ListOptions{Limit: 500}
 	for {
 		page, err := objects.List(ctx, options)
@@ -157,9 +157,9 @@ func (c *cluster) replace(ctx context.Context, s setup, version string) (measure
 
 // inTree has kube-controller-manager do it. It takes what it knows of objects from
 // a cache of its own, and so does not begin at once.
-func (c *cluster) inTree(ctx context.Context, s setup, version string) (measure.Memory, error) {
+func (c *cluster) inTree(ctx context.Context, s setup) (measure.Memory, error) {
 	wanted := &storagemigrationv1.StorageVersionMigration{
-		ObjectMeta: metav1.ObjectMeta{GenerateName: version + "-"},
+		ObjectMeta: metav1.ObjectMeta{GenerateName: plural + "-"},
 		Spec: storagemigrationv1.StorageVersionMigrationSpec{
 			Resource: metav1.GroupResource{Group: s.group, Resource: plural},
 		},

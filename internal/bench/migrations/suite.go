@@ -7,6 +7,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/conversion-operator/conversion-operator/internal/bench/measure"
@@ -22,6 +24,8 @@ type Options struct {
 	Objects int
 	// Alone is how long another client is watched before it has company.
 	Alone time.Duration
+	// Setup is what the names of the setups that are measured begin with.
+	Setup string
 	// Binary is the operator.
 	Binary string
 }
@@ -44,11 +48,15 @@ type suite struct {
 // Run installs the operator in the cluster of the current kubeconfig, and
 // measures. It leaves behind what it made.
 func Run(ctx context.Context, progress io.Writer, options Options) ([]measure.Row, error) {
+	chosen := slices.DeleteFunc(slices.Clone(setups), func(s setup) bool { return !strings.HasPrefix(s.name, options.Setup) })
+	if len(chosen) == 0 {
+		return nil, fmt.Errorf("there is no setup whose name begins with %q", options.Setup)
+	}
 	s, err := install(ctx, Suite, progress, options)
 	if err != nil {
 		return nil, err
 	}
-	for _, setup := range setups {
+	for _, setup := range chosen {
 		if err := s.measure(ctx, setup); err != nil {
 			return nil, fmt.Errorf("%s: %w", setup.name, err)
 		}
@@ -87,17 +95,17 @@ func (r *suite) measure(ctx context.Context, s setup) error {
 	rates := map[string]float64{}
 	all := r.subjects(r.Binary)
 	for _, subject := range all {
-		version, err := r.flip(ctx, s)
-		if err != nil {
+		if err := r.toMigrate(ctx, s, r.Objects); err != nil {
 			return err
 		}
-		if rates[subject.name], err = r.turn(ctx, s, subject, version); err != nil {
+		var err error
+		if rates[subject.name], err = r.turn(ctx, s, subject); err != nil {
 			return fmt.Errorf("%s: %w", subject.name, err)
 		}
 		if subject.name == all[0].name {
 			again := subject
 			again.name += ", once more"
-			if _, err := r.turn(ctx, s, again, version); err != nil {
+			if _, err := r.turn(ctx, s, again); err != nil {
 				return fmt.Errorf("%s: %w", again.name, err)
 			}
 		}
@@ -109,9 +117,9 @@ func (r *suite) measure(ctx context.Context, s setup) error {
 }
 
 // turn measures one subject, and sees that it did what it should.
-func (r *suite) turn(ctx context.Context, s setup, subject subject, version string) (float64, error) {
+func (r *suite) turn(ctx context.Context, s setup, subject subject) (float64, error) {
 	began := time.Now()
-	memory, err := subject.run(ctx, s, version)
+	memory, err := subject.run(ctx, s)
 	if err != nil {
 		return 0, err
 	}
@@ -122,5 +130,5 @@ func (r *suite) turn(ctx context.Context, s setup, subject subject, version stri
 		r.add(s, subject.name, memory.Peak, "MiB at the peak")
 		r.add(s, subject.name, memory.Anonymous, "MiB of it anonymous")
 	}
-	return rate, r.storedAt(ctx, s, version, r.Objects)
+	return rate, r.storedAt(ctx, s, newVersion, r.Objects)
 }
