@@ -35,7 +35,7 @@ func TestMigrating(t *testing.T) {
 	crontab := inGroup(t, "example.com")
 	home := t.TempDir()
 	player := &pages.Player{Folder: operatorsFolder(t, crontab), Out: t.Output(), Environment: []string{
-		"HOME=" + home, "PATH=" + filepath.Join(home, ".local", "bin") + ":" + os.Getenv("PATH"),
+		"HOME=" + home, "PATH=" + filepath.Join(home, ".local", "bin") + ":" + pathWithoutPlugins(),
 		"POLICY=" + crontab.CRD(), "NAME=job-0042", "NAMESPACE=" + story.Namespace}}
 	if err := os.MkdirAll(filepath.Join(home, ".local", "bin"), 0o700); err != nil {
 		t.Fatal(err)
@@ -47,6 +47,18 @@ func TestMigrating(t *testing.T) {
 		}
 		playPart(t, player, page)
 	}
+}
+
+// pathWithoutPlugins is PATH for `kubectl plugin list`, which tells of directories that
+// it cannot read, and of every plugin of whoever runs the tests.
+func pathWithoutPlugins() string {
+	list := filepath.SplitList(os.Getenv("PATH"))
+	return strings.Join(slices.DeleteFunc(list, func(directory string) bool {
+		entries, err := os.ReadDir(directory)
+		return err != nil || slices.ContainsFunc(entries, func(entry os.DirEntry) bool {
+			return strings.HasPrefix(entry.Name(), "kubectl-")
+		})
+	}), string(filepath.ListSeparator))
 }
 
 // waitPruned waits for the last event of a migration: events are written behind the
