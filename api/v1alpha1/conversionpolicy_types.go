@@ -140,89 +140,12 @@ const (
 	DeletionAbandon DeletionPolicy = "Abandon"
 )
 
-// DriftAction says what becomes of a foreign write to spec.conversion.
-//
-// +kubebuilder:validation:Enum=Repair;Report
-type DriftAction string
-
-const (
-	// DriftRepair writes spec.conversion back, within a budget.
-	DriftRepair DriftAction = "Repair"
-	// DriftReport leaves it as it is, and reports.
-	DriftReport DriftAction = "Report"
-)
-
-// DeclarativeConverter is a star of two-way rules: every version converts to
-// and from the hub. A version of the CustomResourceDefinition that is neither
-// hub nor spoke converts by preservation alone: same path and type on both
-// sides is copied, the rest is kept aside.
-//
-// +kubebuilder:validation:XValidation:rule="self.spokes.all(s, s.version != self.hub)",message="a spoke's version must differ from the hub: rules convert between a spoke and the hub"
-type DeclarativeConverter struct {
-	// hub is the version that all others convert to and from.
-	// +required
-	Hub VersionName `json:"hub"`
-
-	// require is the least that every conversion must keep. A policy whose rules
-	// and schemas give less is not valid, and changes nothing. Exact: every field
-	// has a place in the other version, and only single values that a rule cannot
-	// express are kept aside. Preserved: nothing is dropped. Lossy: anything.
-	// +optional
-	// +kubebuilder:default=Lossy
-	// +kubebuilder:validation:Enum=Exact;Preserved;Lossy
-	Require Fidelity `json:"require,omitempty"`
-
-	// overflow says what becomes of an object whose annotations, with what is
-	// kept aside, would exceed the 256 KiB that the API server allows. Fail
-	// refuses to convert it, and nothing is lost. Drop gives up the largest of the
-	// kept values until the rest fits, and names them in the annotation.
-	// +optional
-	// +kubebuilder:default=Fail
-	Overflow OverflowAction `json:"overflow,omitempty"`
-
-	// spokes are the other versions, each with its rules.
-	// +required
-	// +listType=map
-	// +listMapKey=version
-	// +kubebuilder:validation:MinItems=1
-	// +kubebuilder:validation:MaxItems=16
-	Spokes []Spoke `json:"spokes"`
-}
-
-// OverflowAction says what becomes of an object that has more to keep aside than
-// its annotations may hold.
-//
-// +kubebuilder:validation:Enum=Fail;Drop
-type OverflowAction string
-
-const (
-	// OverflowFail refuses to convert the object.
-	OverflowFail OverflowAction = "Fail"
-	// OverflowDrop gives the largest kept values up.
-	OverflowDrop OverflowAction = "Drop"
-)
-
 // VersionName is the name of a version of a CustomResourceDefinition.
 //
 // +kubebuilder:validation:MinLength=1
 // +kubebuilder:validation:MaxLength=63
 // +kubebuilder:validation:Pattern=`^[a-z]([-a-z0-9]*[a-z0-9])?$`
 type VersionName string
-
-// Spoke is one version and the rules between it and the hub.
-type Spoke struct {
-	// version is the version that these rules convert to and from the hub.
-	// +required
-	Version VersionName `json:"version"`
-
-	// rules are written from the spoke to the hub; the way back is derived.
-	// A field that no rule names is copied where both versions have it, and
-	// otherwise kept aside in an annotation until the object comes back.
-	// +optional
-	// +listType=atomic
-	// +kubebuilder:validation:MaxItems=256
-	Rules []Rule `json:"rules,omitempty"`
-}
 
 // ConversionPolicyStatus is what the operator has done and proven.
 type ConversionPolicyStatus struct {
@@ -333,48 +256,6 @@ type ConversionPolicyStatus struct {
 	VersionsDrift *DriftStatus `json:"versionsDrift,omitempty"`
 }
 
-// DriftAnswer is what was done about a foreign write.
-//
-// +kubebuilder:validation:Enum=Repaired;Reported;Contested
-type DriftAnswer string
-
-const (
-	// DriftRepaired means that it was written back, or is being.
-	DriftRepaired DriftAnswer = "Repaired"
-	// DriftReported means that spec.drift is Report: nothing was written.
-	DriftReported DriftAnswer = "Reported"
-	// DriftContested means that it was written back too often already.
-	DriftContested DriftAnswer = "Contested"
-)
-
-// DriftStatus is the latest foreign write to what this policy had written.
-type DriftStatus struct {
-	// lastManager is the field manager that wrote, as metadata.managedFields of
-	// the CustomResourceDefinition has it; empty where it left no trace there.
-	// +optional
-	LastManager string `json:"lastManager,omitempty"`
-	// lastTime is when the write was noticed.
-	// +required
-	LastTime metav1.Time `json:"lastTime"`
-	// crdGeneration is the generation that the CustomResourceDefinition had by then.
-	// +required
-	CRDGeneration int64 `json:"crdGeneration"`
-	// answer is what was done about it.
-	// +required
-	Answer DriftAnswer `json:"answer"`
-	// repairs are the times of the latest repairs, the oldest first. Where there
-	// are five of spec.conversion within ten minutes, or two of spec.versions within
-	// a day, there is no other until they are past, or until the spec of this policy
-	// changes.
-	// +optional
-	// +listType=atomic
-	// +kubebuilder:validation:MaxItems=5
-	Repairs []metav1.Time `json:"repairs,omitempty"`
-	// policyGeneration is the generation of this policy that the repairs are counted for.
-	// +required
-	PolicyGeneration int64 `json:"policyGeneration"`
-}
-
 // CRDStatus is the CustomResourceDefinition as last seen.
 type CRDStatus struct {
 	// uid of the CustomResourceDefinition.
@@ -399,20 +280,6 @@ type CRDStatus struct {
 	StoredVersions []string `json:"storedVersions,omitempty"`
 }
 
-// Fidelity says what one direction of a conversion does to an object.
-//
-// +kubebuilder:validation:Enum=Exact;Preserved;Lossy
-type Fidelity string
-
-const (
-	// FidelityExact means that every field has a place in the other version.
-	FidelityExact Fidelity = "Exact"
-	// FidelityPreserved means that some fields have none and are kept aside.
-	FidelityPreserved Fidelity = "Preserved"
-	// FidelityLossy means that some fields are dropped, as the policy says.
-	FidelityLossy Fidelity = "Lossy"
-)
-
 // PlanStatus is what converts: the compiled form of the rules, or an image.
 type PlanStatus struct {
 	// hash identifies the compiled rules, which converter pods report, or what shapes
@@ -436,29 +303,6 @@ type ArmedPlan struct {
 	// absent while it names these.
 	// +optional
 	ReplacedTime *metav1.Time `json:"replacedTime,omitempty"`
-}
-
-// Verdict says what the conversion between a spoke and the hub keeps.
-type Verdict struct {
-	// version is the spoke.
-	// +required
-	Version string `json:"version"`
-	// toHub is the fidelity from the spoke to the hub.
-	// +required
-	ToHub Fidelity `json:"toHub"`
-	// fromHub is the fidelity from the hub to the spoke.
-	// +required
-	FromHub Fidelity `json:"fromHub"`
-	// preserved are the first 20 paths that one side lacks, as `<version>:<path>`.
-	// +optional
-	// +listType=atomic
-	// +kubebuilder:validation:MaxItems=20
-	Preserved []string `json:"preserved,omitempty"`
-	// dropped are the first 20 paths that a drop rule gives up, as `<version>:<path>`.
-	// +optional
-	// +listType=atomic
-	// +kubebuilder:validation:MaxItems=20
-	Dropped []string `json:"dropped,omitempty"`
 }
 
 // WebhookStatus is the state of the converter pods, or of the endpoints of a

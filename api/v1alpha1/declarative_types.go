@@ -1,0 +1,106 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+// DeclarativeConverter is a star of two-way rules: every version converts to
+// and from the hub. A version of the CustomResourceDefinition that is neither
+// hub nor spoke converts by preservation alone: same path and type on both
+// sides is copied, the rest is kept aside.
+//
+// +kubebuilder:validation:XValidation:rule="self.spokes.all(s, s.version != self.hub)",message="a spoke's version must differ from the hub: rules convert between a spoke and the hub"
+type DeclarativeConverter struct {
+	// hub is the version that all others convert to and from.
+	// +required
+	Hub VersionName `json:"hub"`
+
+	// require is the least that every conversion must keep. A policy whose rules
+	// and schemas give less is not valid, and changes nothing. Exact: every field
+	// has a place in the other version, and only single values that a rule cannot
+	// express are kept aside. Preserved: nothing is dropped. Lossy: anything.
+	// +optional
+	// +kubebuilder:default=Lossy
+	// +kubebuilder:validation:Enum=Exact;Preserved;Lossy
+	Require Fidelity `json:"require,omitempty"`
+
+	// overflow says what becomes of an object whose annotations, with what is
+	// kept aside, would exceed the 256 KiB that the API server allows. Fail
+	// refuses to convert it, and nothing is lost. Drop gives up the largest of the
+	// kept values until the rest fits, and names them in the annotation.
+	// +optional
+	// +kubebuilder:default=Fail
+	Overflow OverflowAction `json:"overflow,omitempty"`
+
+	// spokes are the other versions, each with its rules.
+	// +required
+	// +listType=map
+	// +listMapKey=version
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=16
+	Spokes []Spoke `json:"spokes"`
+}
+
+// OverflowAction says what becomes of an object that has more to keep aside than
+// its annotations may hold.
+//
+// +kubebuilder:validation:Enum=Fail;Drop
+type OverflowAction string
+
+const (
+	// OverflowFail refuses to convert the object.
+	OverflowFail OverflowAction = "Fail"
+	// OverflowDrop gives the largest kept values up.
+	OverflowDrop OverflowAction = "Drop"
+)
+
+// Spoke is one version and the rules between it and the hub.
+type Spoke struct {
+	// version is the version that these rules convert to and from the hub.
+	// +required
+	Version VersionName `json:"version"`
+
+	// rules are written from the spoke to the hub; the way back is derived.
+	// A field that no rule names is copied where both versions have it, and
+	// otherwise kept aside in an annotation until the object comes back.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=256
+	Rules []Rule `json:"rules,omitempty"`
+}
+
+// Fidelity says what one direction of a conversion does to an object.
+//
+// +kubebuilder:validation:Enum=Exact;Preserved;Lossy
+type Fidelity string
+
+const (
+	// FidelityExact means that every field has a place in the other version.
+	FidelityExact Fidelity = "Exact"
+	// FidelityPreserved means that some fields have none and are kept aside.
+	FidelityPreserved Fidelity = "Preserved"
+	// FidelityLossy means that some fields are dropped, as the policy says.
+	FidelityLossy Fidelity = "Lossy"
+)
+
+// Verdict says what the conversion between a spoke and the hub keeps.
+type Verdict struct {
+	// version is the spoke.
+	// +required
+	Version string `json:"version"`
+	// toHub is the fidelity from the spoke to the hub.
+	// +required
+	ToHub Fidelity `json:"toHub"`
+	// fromHub is the fidelity from the hub to the spoke.
+	// +required
+	FromHub Fidelity `json:"fromHub"`
+	// preserved are the first 20 paths that one side lacks, as `<version>:<path>`.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=20
+	Preserved []string `json:"preserved,omitempty"`
+	// dropped are the first 20 paths that a drop rule gives up, as `<version>:<path>`.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=20
+	Dropped []string `json:"dropped,omitempty"`
+}
