@@ -118,7 +118,7 @@ func TestApply(t *testing.T) {
 		"kubectl apply --server-side -f bin/install.yaml", "kubectl apply -k config/default", "kubectl apply --server-side -f bin/install.yaml")
 	for i, way := range ways {
 		kubectl.play(t, page(way))
-		kubectl.run(t, "wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
+		kubectl.play(t, page(pages.Established("crd --all")))
 		before := kubectl.versions(t, kustomization)
 		kubectl.play(t, page(way))
 		if diff := cmp.Diff(before, kubectl.versions(t, kustomization)); diff != "" || len(before) == 0 {

@@ -14,6 +14,13 @@ import (
 	"strings"
 )
 
+// Established is a command that waits for definitions, named as for kubectl. `kubectl
+// wait` ends with an error where an API server has not said anything of one yet, as its
+// status.conditions is null.
+func Established(definitions string) string {
+	return "timeout 60 sh -c 'until kubectl wait --for=condition=Established " + definitions + "; do sleep 0.2; done'"
+}
+
 // Player does what a page tells.
 type Player struct {
 	// Folder is where files are saved and commands run.

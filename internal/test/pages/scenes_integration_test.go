@@ -35,7 +35,7 @@ func TestScenes(t *testing.T) {
 	s.write("new-crds.yaml", s.published(published.CertManager)...)
 	s.play("all is well")
 
-	s.run("kubectl apply -f crd.yaml && "+established("crd.yaml"),
+	s.run("kubectl apply -f crd.yaml && "+Established("-f crd.yaml"),
 		"kubectl create namespace team-a",
 		"kubectl apply -f policy.yaml -f objects.yaml && kubectl apply -n team-a -f objects.yaml")
 	s.play("rules")
@@ -49,18 +49,12 @@ func TestScenes(t *testing.T) {
 			s.define(crd)
 		}
 	}
-	s.run("kubectl apply -f widgets.yaml && "+established("widgets.yaml"),
+	s.run("kubectl apply -f widgets.yaml && "+Established("-f widgets.yaml"),
 		`kubectl patch crd widgets.shop.example.com --subresource=status --type=merge -p '{"status":{"storedVersions":["v1beta1","v1"]}}'`,
 		"kubectl apply -f migration.yaml",
 		`kubectl patch storageversionmigrations widgets --subresource=status --type=merge -p '{"status":{"conditions":[
 			{"type":"Failed","status":"True","reason":"Failed","message":"a webhook refuses","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}'`)
 	s.play("not all is well")
-}
-
-// established waits for the definitions of a file. `kubectl wait` ends with an error
-// where an API server has not said anything of one yet.
-func established(file string) string {
-	return "timeout 60 sh -c 'until kubectl wait --for=condition=Established -f " + file + "; do sleep 0.2; done'"
 }
 
 // newStage has the kind ConversionPolicy, and the files that the pages name.
@@ -82,7 +76,7 @@ func newStage(t *testing.T) *stage {
 		"mkdir old new && cp policy.yaml crd.yaml old && cp policy.yaml crd.yaml new",
 		"conversion-operator report --policy policy.yaml --crd crd.yaml -f objects.yaml --timeless > report.html",
 		"git init --quiet --initial-branch=main && git add policy.yaml report.html && git commit --quiet --message=first",
-		"kubectl apply --server-side -f config/crd/bases && "+established("config/crd/bases"))
+		"kubectl apply --server-side -f config/crd/bases && "+Established("-f config/crd/bases"))
 	return s
 }
 
@@ -134,7 +128,7 @@ func (s *stage) published(projects ...published.Project) []*apiextensionsv1.Cust
 func (s *stage) define(definitions ...*apiextensionsv1.CustomResourceDefinition) {
 	s.Helper()
 	s.write("definitions.yaml", definitions...)
-	s.run("kubectl apply --server-side -f definitions.yaml && " + established("definitions.yaml"))
+	s.run("kubectl apply --server-side -f definitions.yaml && " + Established("-f definitions.yaml"))
 }
 
 // write saves definitions in a file.

@@ -104,7 +104,7 @@ func (c *cluster) install(t *testing.T, names []string) {
 	must(t, os.WriteFile(filepath.Join(all.folder, "definitions.yaml"), []byte(definitions), 0o600))
 	must(t, os.WriteFile(filepath.Join(all.folder, "objects.yaml"), []byte(objects), 0o600))
 	all.run(t, "kubectl create namespace conversion-system")
-	all.run(t, "kubectl apply -f definitions.yaml && "+established("definitions.yaml"))
+	all.run(t, "kubectl apply -f definitions.yaml && "+Established("-f definitions.yaml"))
 	all.run(t, "kubectl apply --server-side -f objects.yaml")
 }
 

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/pages"
 )
 
 // patience is how long a story waits for a condition, as kubectl writes it.
@@ -60,7 +62,7 @@ func (p *Play) before(ctx context.Context) error {
 	if _, err := p.Show(ctx, "kubectl", "apply", "-f", p.file(p.CRDBefore)); err != nil {
 		return err
 	}
-	if _, err := p.Run(ctx, "kubectl", "wait", "--for=condition=Established", "crd/"+p.CRD(), patience); err != nil {
+	if _, err := p.Run(ctx, "sh", "-c", pages.Established("crd/"+p.CRD())); err != nil {
 		return err
 	}
 	if _, err := p.Show(ctx, "kubectl", "apply", "-f", p.file(p.Objects)); err != nil {
