@@ -103,6 +103,7 @@ func TestAnswers(t *testing.T) {
 	for answer, want := range map[string]bool{
 		"NAME AGE HASH\na 3m9s 0123456789abcdef\nrun 01234567 at 2026-12-31T23:59:59Z\n":         true,
 		"NAME AGE HASH\na 2d4h 0123456789abcdef\nb\nc\nrun 01234567 at 2026-12-31T23:59:59Z\n\n": true,
+		"NAME AGE HASH\na 3m9s 0123456789abcdef\nrun 01234567 at 2027-01-01T05:29:59.5+05:30\n":  true,
 		"NAME AGE HASH\nb 3m9s 0123456789abcdef\nrun 01234567 at 2026-12-31T23:59:59Z\n":         false,
 		"NAME AGE HASH\na 3m9s 0123456789abcdef\nrun 01234567\n":                                 false,
 		"NAME AGE HASH\na 3m9s 0123456789abcdef\n":                                               false,
