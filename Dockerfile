@@ -11,7 +11,8 @@ LABEL org.opencontainers.image.title="conversion-operator" \
       org.opencontainers.image.licenses="Apache-2.0" \
       org.opencontainers.image.version="${VERSION}" \
       org.opencontainers.image.revision="${REVISION}"
-COPY bin/linux-${TARGETARCH}/conversion-operator /conversion-operator
+# Whatever the umask was, anybody may run it.
+COPY --chmod=0755 bin/linux-${TARGETARCH}/conversion-operator /conversion-operator
 # A number, so that the kubelet can tell that it is not root.
 USER 65532:65532
 ENTRYPOINT ["/conversion-operator"]

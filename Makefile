@@ -318,7 +318,7 @@ binary-%:
 	@GOOS=linux GOARCH=$* $(GO_BUILD) -o bin/linux-$*/conversion-operator .
 
 .PHONY: reproducible
-reproducible: ## Build binary and image twice, from copies of the sources, and compare
+reproducible: ## Build binary and images twice, from copies of the sources, and compare
 	@internal/tools/deps.sh image-builder
 	@internal/tools/reproducible.sh '$(ARCH)' '$(VERSION)' '$(REVISION)'
 

@@ -10,6 +10,7 @@ LABEL operators.operatorframework.io.metrics.mediatype.v1=metrics+v1
 LABEL operators.operatorframework.io.metrics.project_layout=go.kubebuilder.io/v4
 LABEL operators.operatorframework.io.test.mediatype.v1=scorecard+v1
 LABEL operators.operatorframework.io.test.config.v1=tests/scorecard/
-COPY manifests /manifests/
-COPY metadata /metadata/
-COPY tests/scorecard /tests/scorecard/
+# Whatever the umask was, anybody may read them.
+COPY --chmod=0644 manifests/* /manifests/
+COPY --chmod=0644 metadata/* /metadata/
+COPY --chmod=0644 tests/scorecard/* /tests/scorecard/

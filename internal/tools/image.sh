@@ -10,7 +10,8 @@
 #                                    of the images to oci-archive:FILE or docker://IMG
 #
 # The archive is of docker's format: docker, podman, kind and containerd load it.
-# The same binaries give the same image: its times are SOURCE_DATE_EPOCH.
+# The same binaries give the same image: its times are SOURCE_DATE_EPOCH, and its modes
+# those that the Dockerfile says.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 archive=${ARCHIVE:-bin/image.tar}

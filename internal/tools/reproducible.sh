@@ -1,32 +1,35 @@
 #!/usr/bin/env bash
-# reproducible.sh ARCH VERSION REVISION builds the binary and the image twice, each
-# time from a copy of the sources in another directory with other times, and fails
-# where the two differ.
+# reproducible.sh ARCH VERSION REVISION builds the binary and the images twice, each
+# time from a copy of the sources in another directory with other times and another
+# umask, and fails where the two differ.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 arch=$1 version=$2 revision=$3
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-for copy in first/a second/one/level/deeper; do
+for copy in 022/a 077/one/level/deeper; do
   dir=$work/$copy
   mkdir -p "$dir"
-  git ls-files -z --cached --others --exclude-standard | tar --null -cf - -T - | tar -xf - -C "$dir"
+  umask "${copy%%/*}"
+  git ls-files -z --cached --others --exclude-standard | tar --null -cf - -T - | tar --no-same-permissions -xf - -C "$dir"
   find "$dir" -exec touch -t "20$((RANDOM % 16 + 10))01010000" {} +
   (
     cd "$dir"
     make --no-print-directory "binary-$arch" VERSION="$version" REVISION="$revision"
     ARCHIVE=$dir/image.tar internal/tools/image.sh build localhost/reproducible:dev "$arch" "VERSION=$version" "REVISION=$revision"
+    ARCHIVE=$dir/bundle.tar DOCKERFILE=bundle/bundle.Dockerfile CONTEXT=bundle internal/tools/image.sh build localhost/reproducible-bundle:dev "$arch"
   )
   sha256sum <"$dir/bin/linux-$arch/conversion-operator" >>"$work/binaries"
   # The archive names the image's configuration by its digest, and that the layers by theirs.
   tar -xOf "$dir/image.tar" manifest.json | sha256sum >>"$work/images"
+  tar -xOf "$dir/bundle.tar" manifest.json | sha256sum >>"$work/bundles"
 done
 
-for what in binaries images; do
+for what in binaries images bundles; do
   if [[ $(sort -u "$work/$what" | wc -l) -ne 1 ]]; then
     printf 'error: two builds of the same sources give two %s:\n%s\n' "$what" "$(<"$work/$what")" >&2
     exit 1
   fi
 done
-printf 'reproducible: binary %s, image %s\n' "$(head -c 12 "$work/binaries")" "$(head -c 12 "$work/images")"
+printf 'reproducible: binary %s, image %s, bundle %s\n' "$(head -c 12 "$work/binaries")" "$(head -c 12 "$work/images")" "$(head -c 12 "$work/bundles")"

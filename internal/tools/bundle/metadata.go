@@ -44,6 +44,9 @@ func dockerfile() []byte {
 	for _, each := range annotations {
 		fmt.Fprintf(&text, "LABEL %s=%s\n", each.key, each.value)
 	}
-	text.WriteString("COPY manifests /manifests/\nCOPY metadata /metadata/\nCOPY tests/scorecard /tests/scorecard/\n")
+	text.WriteString("# Whatever the umask was, anybody may read them.\n")
+	for _, folder := range []string{"manifests", "metadata", "tests/scorecard"} {
+		fmt.Fprintf(&text, "COPY --chmod=0644 %s/* /%s/\n", folder, folder)
+	}
 	return []byte(text.String())
 }
