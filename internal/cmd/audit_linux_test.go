@@ -5,6 +5,7 @@ package cmd
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -26,13 +27,12 @@ func TestAuditColors(t *testing.T) {
 		if err := root.Execute(); ExitCode(err) != 1 {
 			t.Fatal(err)
 		}
-		text := make([]byte, 4096)
-		n, err := near.Read(text)
-		if err != nil {
+		if err := far.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if got := strings.Contains(string(text[:n]), "\x1b["); got != want {
-			t.Errorf("NO_COLOR=%q: colors: %t, want %t:\n%s", noColor, got, want, text[:n])
+		text := shown(t, near, "")
+		if got := strings.Contains(text, "\x1b["); got != want {
+			t.Errorf("NO_COLOR=%q: colors: %t, want %t:\n%s", noColor, got, want, text)
 		}
 	}
 }
@@ -58,4 +58,22 @@ func pseudoterminal(t *testing.T) (near, far *os.File) {
 	}
 	t.Cleanup(func() { _ = far.Close() })
 	return near, far
+}
+
+// shown is what comes out of the near end up to the last text, or, without one, until
+// the far end is closed. What is written at once may come in parts.
+func shown(t *testing.T, near *os.File, last string) string {
+	t.Helper()
+	var text []byte
+	for part := make([]byte, 4096); last == "" || !bytes.HasSuffix(text, []byte(last)); {
+		n, err := near.Read(part)
+		text = append(text, part[:n]...)
+		if errors.Is(err, unix.EIO) && last == "" {
+			break
+		}
+		if err != nil {
+			t.Fatalf("after %q: %v", text, err)
+		}
+	}
+	return string(text)
 }

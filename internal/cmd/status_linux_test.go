@@ -4,7 +4,6 @@
 package cmd
 
 import (
-	"io"
 	"strings"
 	"testing"
 	"time"
@@ -30,21 +29,12 @@ func TestScreen(t *testing.T) {
 		policy.Status.Conditions = []metav1.Condition{{Type: v1alpha1.PlanValidCondition, Status: metav1.ConditionTrue, Reason: "Compiled"}}
 	})
 	one := overview.Of(overview.Observed{Policy: policy, Now: time.Now(), Program: pluginName})
-	read := func() string {
-		t.Helper()
-		text := make([]byte, 4096)
-		n, err := io.ReadAtLeast(near, text, len("\x1b[J"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(text[:n])
-	}
 	for i, want := range []string{clearAll + toTop, toTop} {
 		if err := view.show([]*overview.Overview{one}); err != nil {
 			t.Fatal(err)
 		}
-		got := read()
-		if !strings.HasPrefix(got, want) || i > 0 && strings.Contains(got, clearAll) || !strings.HasSuffix(got, clearBelow) {
+		got := shown(t, near, clearBelow)
+		if !strings.HasPrefix(got, want) || i > 0 && strings.Contains(got, clearAll) {
 			t.Errorf("picture %d is %q", i, got)
 		}
 		if !strings.Contains(got, " more lines"+clearRight) || strings.Count(got, "\n") != 4 {
