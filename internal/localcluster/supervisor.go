@@ -55,6 +55,9 @@ type supervisor struct {
 func supervise(dir string) int {
 	// A component is killed when the thread that started it ends.
 	runtime.LockOSThread()
+	// That of services: containerd's and the kubelet's folders are for containers to
+	// read, whoever they run as.
+	syscall.Umask(0o022)
 	syscall.CloseOnExec(reportFD)
 	ctx, stop := context.WithCancelCause(context.Background())
 	v := &supervisor{processes: newProcesses(), reports: os.NewFile(reportFD, "reports"), stop: stop, ended: make(chan component)}
