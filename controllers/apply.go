@@ -58,14 +58,8 @@ func (r *ConversionPolicyReconciler) do(ctx context.Context, policy *v1alpha1.Co
 		return r.evict(ctx, policy, step)
 	case plan.RecordDrift:
 		return r.recordDrift(ctx, policy, step)
-	case plan.SwitchCRD:
-		return r.switchCRD(ctx, step)
-	case plan.RestoreCRD:
-		return r.restoreCRD(ctx, step)
-	case plan.PruneStoredVersions:
-		return r.pruneStoredVersions(ctx, step)
-	case plan.EditVersions:
-		return r.editVersions(ctx, step)
+	case plan.SwitchCRD, plan.RestoreCRD, plan.PruneStoredVersions, plan.EditVersions:
+		return r.writeCRD(ctx, policy, step)
 	case plan.SuspendRun:
 		return r.suspendRun(ctx, step)
 	case plan.TakeSamples, plan.AskAPIServer, plan.CountWrites, plan.ReadRequests, plan.ClearManagedFields:

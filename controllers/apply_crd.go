@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -23,14 +24,38 @@ import (
 
 const mergePatch = types.MergePatchType
 
+// writeCRD looks live whether the policy is as the step was decided by, its status
+// included, and does the step then. The cache may lag behind what this manager has
+// written: a policy that is not known to be armed would have a foreign write undone as
+// if it were armed for the first time, and nobody would be told. A manager that lost its
+// lease while it paused lags behind its successor.
+func (r *ConversionPolicyReconciler) writeCRD(ctx context.Context, policy *v1alpha1.ConversionPolicy, step plan.Step) error {
+	live := &v1alpha1.ConversionPolicy{}
+	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(policy), live); err != nil {
+		return err
+	}
+	if live.UID != policy.UID || live.ResourceVersion != policy.ResourceVersion {
+		return apierrors.NewConflict(v1alpha1.GroupVersion.WithResource("conversionpolicies").GroupResource(), policy.Name,
+			errors.New("the policy has changed since this was decided"))
+	}
+	switch step := step.(type) {
+	case plan.SwitchCRD:
+		return r.switchCRD(ctx, step)
+	case plan.RestoreCRD:
+		return r.restoreCRD(ctx, step)
+	case plan.PruneStoredVersions:
+		return r.pruneStoredVersions(ctx, step)
+	case plan.EditVersions:
+		return r.editVersions(ctx, policy, step)
+	}
+	return fmt.Errorf("unknown step %T", step)
+}
+
 // switchCRD owns spec.conversion and nothing else: spec.versions is one atomic
 // list, which belongs to the author of the CustomResourceDefinition. The uid
 // and the resourceVersion make the API server refuse it when anything changed
 // since the decision.
 func (r *ConversionPolicyReconciler) switchCRD(ctx context.Context, step plan.SwitchCRD) error {
-	if _, err := r.stillWanted(ctx, step.Pin, step.Policy); err != nil {
-		return err
-	}
 	conversion, err := runtime.DefaultUnstructuredConverter.ToUnstructured(step.Conversion)
 	if err != nil {
 		return err
@@ -44,22 +69,6 @@ func (r *ConversionPolicyReconciler) switchCRD(ctx context.Context, step plan.Sw
 	crd.SetResourceVersion(step.Pin.ResourceVersion)
 	ctrl.LoggerFrom(ctx).Info("Switching the CustomResourceDefinition to the webhook")
 	return r.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(crd), fieldOwner, client.ForceOwnership)
-}
-
-// stillWanted looks live whether the policy still exists, and returns it: a
-// manager that lost its lease while it paused must not arm what its successor has
-// released.
-func (r *ConversionPolicyReconciler) stillWanted(ctx context.Context, pin plan.Pin, uid types.UID) (*v1alpha1.ConversionPolicy, error) {
-	policy := &v1alpha1.ConversionPolicy{}
-	err := r.Live.Get(ctx, client.ObjectKey{Name: pin.Name}, policy)
-	if err == nil && policy.UID != uid {
-		err = policyChanged(pin.Name, "the policy was deleted and created again")
-	}
-	return policy, err
-}
-
-func policyChanged(name, how string) error {
-	return apierrors.NewConflict(v1alpha1.GroupVersion.WithResource("conversionpolicies").GroupResource(), name, errors.New(how))
 }
 
 // restoreCRD replaces the whole block: to give up our fields by server-side

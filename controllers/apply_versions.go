@@ -15,6 +15,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
 )
 
@@ -24,16 +25,8 @@ const reasonVersionsChanged = "VersionsChanged"
 
 // editVersions changes single fields of the one list that spec.versions is. Each
 // place in it is tested for the name that is expected there, and all of it for
-// the resourceVersion. It looks live whether the policy still says so: a version
-// that is removed cannot be had back by changing one's mind.
-func (r *ConversionPolicyReconciler) editVersions(ctx context.Context, step plan.EditVersions) error {
-	policy, err := r.stillWanted(ctx, step.Pin, step.Policy)
-	if err != nil {
-		return err
-	}
-	if policy.Generation != step.Generation {
-		return policyChanged(step.Pin.Name, "the policy was changed meanwhile")
-	}
+// the resourceVersion.
+func (r *ConversionPolicyReconciler) editVersions(ctx context.Context, policy *v1alpha1.ConversionPolicy, step plan.EditVersions) error {
 	patch, err := json.Marshal(versionsPatch(step))
 	if err != nil {
 		return err

@@ -6,6 +6,7 @@
 package controllers
 
 import (
+	"context"
 	"fmt"
 	"strconv"
 	"strings"
@@ -22,6 +23,7 @@ import (
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
@@ -196,8 +198,55 @@ func TestContested(t *testing.T) {
 	waitForConversion(t, armed)
 }
 
+// TestDriftBehindAStaleCache: a manager whose cache does not show yet that it has armed
+// writes nothing. It would take what somebody else wrote for what was there before.
+func TestDriftBehindAStaleCache(t *testing.T) {
+	armed := arm(t, "stale.drift.example.com", func(policy *v1alpha1.ConversionPolicy) { policy.Spec.Drift = v1alpha1.DriftReport })
+	drop(t, armed.Name)
+	waitFor(t, armed.Name, v1alpha1.StalledCondition, metav1.ConditionTrue, v1alpha1.ReasonConversionDrifted)
+	checkRest(t, armed.Name)
+	dropped := getCRD(t, armed.Name)
+	lagging, err := client.NewWithWatch(direct, client.Options{Scheme: cluster.Scheme()})
+	must(t, err)
+	stale := newReconciler(t)
+	stale.Client = interceptor.NewClient(lagging, interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+			err := c.Get(ctx, key, object, options...)
+			if policy, is := object.(*v1alpha1.ConversionPolicy); is {
+				policy.Status, policy.ResourceVersion = v1alpha1.ConversionPolicyStatus{}, "1"
+			}
+			return err
+		},
+	})
+	tries := false
+	stale.Live = interceptor.NewClient(lagging, interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+			_, is := object.(*v1alpha1.ConversionPolicy)
+			tries = tries || is
+			return c.Get(ctx, key, object, options...)
+		},
+	})
+	eventually(t, "it goes to write, and loses", func() (bool, string) {
+		result, err := stale.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: armed.Name}})
+		must(t, err)
+		return tries && result.RequeueAfter == conflictPause, fmt.Sprintf("tries to write: %t, %v", tries, result)
+	})
+	if got := getCRD(t, armed.Name); got.Generation != dropped.Generation {
+		t.Errorf("it wrote spec.conversion: strategy %s", got.Spec.Conversion.Strategy)
+	}
+}
+
 // reconcileAnew is what a manager does that was just started, and remembers nothing.
 func reconcileAnew(t *testing.T, policy string) {
+	t.Helper()
+	result, err := newReconciler(t).Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: policy}})
+	must(t, err)
+	if result.RequeueAfter <= 0 || result.RequeueAfter > 10*time.Minute {
+		t.Errorf("looks again after %s, want when the ten minutes are past", result.RequeueAfter)
+	}
+}
+
+func newReconciler(t *testing.T) *ConversionPolicyReconciler {
 	t.Helper()
 	prover := NewProver(time.Hour)
 	prover.Probe = pods.probe
@@ -207,11 +256,7 @@ func reconcileAnew(t *testing.T, policy string) {
 		Settings:     plan.Settings{Namespace: system, Image: "conversion-operator:test", Settle: time.Minute},
 	}
 	fresh.Investigator.start(t.Context())
-	result, err := fresh.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: policy}})
-	must(t, err)
-	if result.RequeueAfter <= 0 || result.RequeueAfter > 10*time.Minute {
-		t.Errorf("looks again after %s, want when the ten minutes are past", result.RequeueAfter)
-	}
+	return fresh
 }
 
 func drop(t *testing.T, name string) {

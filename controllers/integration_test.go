@@ -301,8 +301,8 @@ func TestForeignWebhook(t *testing.T) {
 	checkDescription(t, "foreign-webhook", name)
 }
 
-// TestPinnedWrites: no write to a CustomResourceDefinition goes through when it
-// changed since the decision.
+// TestPinnedWrites: no write to a CustomResourceDefinition goes through when it or
+// the policy changed since the decision.
 func TestPinnedWrites(t *testing.T) {
 	const group, name = "pinned.example.com", "crontabs.pinned.example.com"
 	crd := create(t, manifest(group, "v1beta1", "v1"), &apiextensionsv1.CustomResourceDefinition{})
@@ -315,22 +315,30 @@ func TestPinnedWrites(t *testing.T) {
 	unmarshal(t, policy(group), suspended)
 	suspended.Spec.Suspend = true
 	must(t, cluster.Create(t.Context(), suspended))
+	waitFor(t, name, v1alpha1.ReadyCondition, metav1.ConditionUnknown, v1alpha1.ReasonSuspended)
+	fresh := plan.Pin{Name: name, UID: crd.UID, ResourceVersion: getCRD(t, name).ResourceVersion}
+	known := getPolicy(t, name)
+	recreated := known.DeepCopy()
+	recreated.UID = "another"
 	reconciler := &ConversionPolicyReconciler{Client: cluster, Live: cluster}
-	for what, pin := range map[string]plan.Pin{"changed since": stale, "recreated since": other} {
-		steps := []plan.Step{
-			plan.SwitchCRD{Policy: suspended.UID, Pin: pin, Conversion: &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter}},
-			plan.RestoreCRD{Pin: pin},
-			plan.PruneStoredVersions{Pin: pin, StorageVersion: "v1"},
-		}
-		for _, step := range steps {
-			if err := reconciler.do(t.Context(), nil, step); !apierrors.IsConflict(err) && !apierrors.IsInvalid(err) {
-				t.Errorf("%T on a CustomResourceDefinition that was %s: %v, want a refusal", step, what, err)
+	for what, c := range map[string]struct {
+		policy *v1alpha1.ConversionPolicy
+		pin    plan.Pin
+	}{
+		"a CustomResourceDefinition that was changed since":   {known, stale},
+		"a CustomResourceDefinition that was recreated since": {known, other},
+		"behalf of a policy that was changed since":           {suspended, fresh},
+		"behalf of a policy that was recreated since":         {recreated, fresh},
+	} {
+		for _, step := range []plan.Step{
+			plan.SwitchCRD{Pin: c.pin, Conversion: &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter}},
+			plan.RestoreCRD{Pin: c.pin},
+			plan.PruneStoredVersions{Pin: c.pin, StorageVersion: "v1"},
+			plan.EditVersions{Pin: c.pin, Changes: []plan.VersionChange{{Name: "v1beta1", Field: "deprecated", Value: true}}},
+		} {
+			if err := reconciler.do(t.Context(), c.policy, step); !apierrors.IsConflict(err) && !apierrors.IsInvalid(err) {
+				t.Errorf("%T on %s: %v, want a refusal", step, what, err)
 			}
 		}
-	}
-	fresh := plan.Pin{Name: name, UID: crd.UID, ResourceVersion: getCRD(t, name).ResourceVersion}
-	err := reconciler.do(t.Context(), nil, plan.SwitchCRD{Policy: "another", Pin: fresh, Conversion: crd.Spec.Conversion})
-	if !apierrors.IsConflict(err) {
-		t.Errorf("a policy that was deleted and created again switched the CustomResourceDefinition: %v", err)
 	}
 }

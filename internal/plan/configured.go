@@ -61,7 +61,7 @@ func (s *state) isConfigured(wanted *apiextensionsv1.CustomResourceConversion) b
 func (s *state) switchCRD(planHash string) {
 	if !s.switched {
 		s.switched = true
-		s.do(SwitchCRD{Policy: s.Policy.UID, Pin: s.pin(), Conversion: s.conversion(planHash)})
+		s.do(SwitchCRD{Pin: s.pin(), Conversion: s.conversion(planHash)})
 	}
 }
 

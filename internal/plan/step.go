@@ -73,8 +73,6 @@ type NudgePod struct {
 // SwitchCRD points the CustomResourceDefinition at the converter, in one patch,
 // unless it changed since it was observed.
 type SwitchCRD struct {
-	// Policy is the uid of the policy that wants it, and must still exist.
-	Policy     types.UID
 	Pin        Pin
 	Conversion *apiextensionsv1.CustomResourceConversion
 }

@@ -97,7 +97,7 @@ func (s *state) trust() {
 	conversion := s.CRD.Spec.Conversion.DeepCopy()
 	conversion.Webhook.ClientConfig.CABundle = s.caBundle()
 	s.switched = true
-	s.do(SwitchCRD{Policy: s.Policy.UID, Pin: s.pin(), Conversion: conversion})
+	s.do(SwitchCRD{Pin: s.pin(), Conversion: conversion})
 }
 
 // trustsOtherThan reports that caBundle is as this policy has left it, and not what it is to be.

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/types"
 	humanize "k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
@@ -21,13 +20,10 @@ import (
 // policy asks for that, and only as the list was when it decided.
 
 // EditVersions changes fields of single versions in spec.versions, in one patch,
-// unless the CustomResourceDefinition or the policy changed since they were observed.
+// unless the CustomResourceDefinition changed since it was observed.
 type EditVersions struct {
-	// Policy and Generation are those of the policy that wants it.
-	Policy     types.UID
-	Generation int64
-	Pin        Pin
-	Changes    []VersionChange
+	Pin     Pin
+	Changes []VersionChange
 	// Note says it in words.
 	Note string
 }
@@ -73,7 +69,7 @@ func (s *state) editVersions(reason, note string, changes ...VersionChange) outc
 		return s.heldBack()
 	case !s.switched:
 		s.switched = true
-		s.do(EditVersions{Policy: s.Policy.UID, Generation: s.Policy.Generation, Pin: s.pin(), Changes: changes, Note: note})
+		s.do(EditVersions{Pin: s.pin(), Changes: changes, Note: note})
 	}
 	return waiting(reason, note)
 }
