@@ -5,6 +5,7 @@ package controllers
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -45,7 +46,7 @@ func (r *ConversionPolicyReconciler) do(ctx context.Context, policy *v1alpha1.Co
 	case plan.Apply:
 		return r.applyObject(ctx, step.Object)
 	case plan.Create:
-		return r.createObject(ctx, step.Object)
+		return r.createObject(ctx, policy, step.Object)
 	case plan.IssueAuthority:
 		return r.issueAuthority(ctx, policy, step)
 	case plan.PromoteAuthority:
@@ -161,8 +162,28 @@ func (r *ConversionPolicyReconciler) cached(
 	return content, nil
 }
 
+// unchanged looks live whether the policy is as was decided by, its status included.
+// The cache may lag behind what this manager has written: a policy that is not known to
+// be armed would have a foreign write undone as if it were armed for the first time, and
+// nobody would be told. A manager that lost its lease while it paused lags behind its
+// successor.
+func (r *ConversionPolicyReconciler) unchanged(ctx context.Context, policy *v1alpha1.ConversionPolicy) error {
+	live := &v1alpha1.ConversionPolicy{}
+	err := r.Live.Get(ctx, client.ObjectKeyFromObject(policy), live)
+	if err == nil && (live.UID != policy.UID || live.ResourceVersion != policy.ResourceVersion) {
+		err = apierrors.NewConflict(v1alpha1.GroupVersion.WithResource("conversionpolicies").GroupResource(), policy.Name,
+			errors.New("the policy has changed since this was decided"))
+	}
+	return err
+}
+
 // createObject makes an object that must not change once it exists.
-func (r *ConversionPolicyReconciler) createObject(ctx context.Context, object runtime.ApplyConfiguration) error {
+func (r *ConversionPolicyReconciler) createObject(
+	ctx context.Context, policy *v1alpha1.ConversionPolicy, object runtime.ApplyConfiguration,
+) error {
+	if err := r.unchanged(ctx, policy); err != nil {
+		return err
+	}
 	wanted, err := toUnstructured(object)
 	if err != nil {
 		return err

@@ -6,11 +6,9 @@ package controllers
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -24,19 +22,10 @@ import (
 
 const mergePatch = types.MergePatchType
 
-// writeCRD looks live whether the policy is as the step was decided by, its status
-// included, and does the step then. The cache may lag behind what this manager has
-// written: a policy that is not known to be armed would have a foreign write undone as
-// if it were armed for the first time, and nobody would be told. A manager that lost its
-// lease while it paused lags behind its successor.
+// writeCRD does a step that writes to the CustomResourceDefinition.
 func (r *ConversionPolicyReconciler) writeCRD(ctx context.Context, policy *v1alpha1.ConversionPolicy, step plan.Step) error {
-	live := &v1alpha1.ConversionPolicy{}
-	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(policy), live); err != nil {
+	if err := r.unchanged(ctx, policy); err != nil {
 		return err
-	}
-	if live.UID != policy.UID || live.ResourceVersion != policy.ResourceVersion {
-		return apierrors.NewConflict(v1alpha1.GroupVersion.WithResource("conversionpolicies").GroupResource(), policy.Name,
-			errors.New("the policy has changed since this was decided"))
 	}
 	switch step := step.(type) {
 	case plan.SwitchCRD:

@@ -17,6 +17,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1apply "k8s.io/client-go/applyconfigurations/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
@@ -302,7 +303,7 @@ func TestForeignWebhook(t *testing.T) {
 }
 
 // TestPinnedWrites: no write to a CustomResourceDefinition goes through when it or
-// the policy changed since the decision.
+// the policy changed since the decision, and no run begins when the policy did.
 func TestPinnedWrites(t *testing.T) {
 	const group, name = "pinned.example.com", "crontabs.pinned.example.com"
 	crd := create(t, manifest(group, "v1beta1", "v1"), &apiextensionsv1.CustomResourceDefinition{})
@@ -330,12 +331,16 @@ func TestPinnedWrites(t *testing.T) {
 		"behalf of a policy that was changed since":           {suspended, fresh},
 		"behalf of a policy that was recreated since":         {recreated, fresh},
 	} {
-		for _, step := range []plan.Step{
+		steps := []plan.Step{
 			plan.SwitchCRD{Pin: c.pin, Conversion: &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter}},
 			plan.RestoreCRD{Pin: c.pin},
 			plan.PruneStoredVersions{Pin: c.pin, StorageVersion: "v1"},
 			plan.EditVersions{Pin: c.pin, Changes: []plan.VersionChange{{Name: "v1beta1", Field: "deprecated", Value: true}}},
-		} {
+		}
+		if c.pin == fresh {
+			steps = append(steps, plan.Create{Object: corev1apply.ConfigMap("nobodys", system)})
+		}
+		for _, step := range steps {
 			if err := reconciler.do(t.Context(), c.policy, step); !apierrors.IsConflict(err) && !apierrors.IsInvalid(err) {
 				t.Errorf("%T on %s: %v, want a refusal", step, what, err)
 			}
