@@ -38,6 +38,12 @@ func (r *ConversionPolicyReconciler) apply(ctx context.Context, policy *v1alpha1
 }
 
 func (r *ConversionPolicyReconciler) do(ctx context.Context, policy *v1alpha1.ConversionPolicy, step plan.Step) error {
+	switch step.(type) {
+	case plan.Create, plan.SwitchCRD, plan.RestoreCRD, plan.PruneStoredVersions, plan.EditVersions:
+		if err := r.unchanged(ctx, policy); err != nil {
+			return err
+		}
+	}
 	switch step := step.(type) {
 	case plan.Hold:
 		return r.setFinalizer(ctx, policy, controllerutil.AddFinalizer)
@@ -46,7 +52,7 @@ func (r *ConversionPolicyReconciler) do(ctx context.Context, policy *v1alpha1.Co
 	case plan.Apply:
 		return r.applyObject(ctx, step.Object)
 	case plan.Create:
-		return r.createObject(ctx, policy, step.Object)
+		return r.createObject(ctx, step.Object)
 	case plan.IssueAuthority:
 		return r.issueAuthority(ctx, policy, step)
 	case plan.PromoteAuthority:
@@ -59,8 +65,14 @@ func (r *ConversionPolicyReconciler) do(ctx context.Context, policy *v1alpha1.Co
 		return r.evict(ctx, policy, step)
 	case plan.RecordDrift:
 		return r.recordDrift(ctx, policy, step)
-	case plan.SwitchCRD, plan.RestoreCRD, plan.PruneStoredVersions, plan.EditVersions:
-		return r.writeCRD(ctx, policy, step)
+	case plan.SwitchCRD:
+		return r.switchCRD(ctx, step)
+	case plan.RestoreCRD:
+		return r.restoreCRD(ctx, step)
+	case plan.PruneStoredVersions:
+		return r.pruneStoredVersions(ctx, step)
+	case plan.EditVersions:
+		return r.editVersions(ctx, policy, step)
 	case plan.SuspendRun:
 		return r.suspendRun(ctx, step)
 	case plan.TakeSamples, plan.AskAPIServer, plan.CountWrites, plan.ReadRequests, plan.ClearManagedFields:
@@ -72,6 +84,21 @@ func (r *ConversionPolicyReconciler) do(ctx context.Context, policy *v1alpha1.Co
 		return r.delete(ctx, step)
 	}
 	return fmt.Errorf("unknown step %T", step)
+}
+
+// unchanged looks live whether the policy is as was decided by, its status included.
+// The cache may lag behind what this manager has written: a policy that is not known to
+// be armed would have a foreign write undone as if it were armed for the first time, and
+// nobody would be told. A manager that lost its lease while it paused lags behind its
+// successor.
+func (r *ConversionPolicyReconciler) unchanged(ctx context.Context, policy *v1alpha1.ConversionPolicy) error {
+	live := &v1alpha1.ConversionPolicy{}
+	err := r.Live.Get(ctx, client.ObjectKeyFromObject(policy), live)
+	if err == nil && (live.UID != policy.UID || live.ResourceVersion != policy.ResourceVersion) {
+		err = apierrors.NewConflict(v1alpha1.GroupVersion.WithResource("conversionpolicies").GroupResource(), policy.Name,
+			errors.New("the policy has changed since this was decided"))
+	}
+	return err
 }
 
 // describe names a step in an error.
@@ -162,28 +189,8 @@ func (r *ConversionPolicyReconciler) cached(
 	return content, nil
 }
 
-// unchanged looks live whether the policy is as was decided by, its status included.
-// The cache may lag behind what this manager has written: a policy that is not known to
-// be armed would have a foreign write undone as if it were armed for the first time, and
-// nobody would be told. A manager that lost its lease while it paused lags behind its
-// successor.
-func (r *ConversionPolicyReconciler) unchanged(ctx context.Context, policy *v1alpha1.ConversionPolicy) error {
-	live := &v1alpha1.ConversionPolicy{}
-	err := r.Live.Get(ctx, client.ObjectKeyFromObject(policy), live)
-	if err == nil && (live.UID != policy.UID || live.ResourceVersion != policy.ResourceVersion) {
-		err = apierrors.NewConflict(v1alpha1.GroupVersion.WithResource("conversionpolicies").GroupResource(), policy.Name,
-			errors.New("the policy has changed since this was decided"))
-	}
-	return err
-}
-
 // createObject makes an object that must not change once it exists.
-func (r *ConversionPolicyReconciler) createObject(
-	ctx context.Context, policy *v1alpha1.ConversionPolicy, object runtime.ApplyConfiguration,
-) error {
-	if err := r.unchanged(ctx, policy); err != nil {
-		return err
-	}
+func (r *ConversionPolicyReconciler) createObject(ctx context.Context, object runtime.ApplyConfiguration) error {
 	wanted, err := toUnstructured(object)
 	if err != nil {
 		return err

@@ -6,7 +6,6 @@ package controllers
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,29 +15,10 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
 )
 
 const mergePatch = types.MergePatchType
-
-// writeCRD does a step that writes to the CustomResourceDefinition.
-func (r *ConversionPolicyReconciler) writeCRD(ctx context.Context, policy *v1alpha1.ConversionPolicy, step plan.Step) error {
-	if err := r.unchanged(ctx, policy); err != nil {
-		return err
-	}
-	switch step := step.(type) {
-	case plan.SwitchCRD:
-		return r.switchCRD(ctx, step)
-	case plan.RestoreCRD:
-		return r.restoreCRD(ctx, step)
-	case plan.PruneStoredVersions:
-		return r.pruneStoredVersions(ctx, step)
-	case plan.EditVersions:
-		return r.editVersions(ctx, policy, step)
-	}
-	return fmt.Errorf("unknown step %T", step)
-}
 
 // switchCRD owns spec.conversion and nothing else: spec.versions is one atomic
 // list, which belongs to the author of the CustomResourceDefinition. The uid

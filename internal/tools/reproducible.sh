@@ -18,12 +18,12 @@ for copy in 022/a 077/one/level/deeper; do
     cd "$dir"
     make --no-print-directory "binary-$arch" VERSION="$version" REVISION="$revision"
     ARCHIVE=$dir/image.tar internal/tools/image.sh build localhost/reproducible:dev "$arch" "VERSION=$version" "REVISION=$revision"
-    ARCHIVE=$dir/bundle.tar DOCKERFILE=bundle/bundle.Dockerfile CONTEXT=bundle internal/tools/image.sh build localhost/reproducible-bundle:dev "$arch"
+    make --no-print-directory bundle-image ARCH="$arch" BUNDLE_IMAGE=localhost/reproducible-bundle:dev
   )
   sha256sum <"$dir/bin/linux-$arch/conversion-operator" >>"$work/binaries"
   # The archive names the image's configuration by its digest, and that the layers by theirs.
   tar -xOf "$dir/image.tar" manifest.json | sha256sum >>"$work/images"
-  tar -xOf "$dir/bundle.tar" manifest.json | sha256sum >>"$work/bundles"
+  tar -xOf "$dir/bin/bundle.tar" manifest.json | sha256sum >>"$work/bundles"
 done
 
 for what in binaries images bundles; do
