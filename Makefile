@@ -39,6 +39,8 @@ VULNDB    ?=
 # How long each fuzzer runs, and a regular expression for their names.
 FUZZTIME  ?= 30s
 FUZZ      ?= .
+SEEDS     ?= 100000
+FIRST     ?= 1000
 
 # How long `make soak` plays, and from which seed; without one, from a new one.
 SOAKTIME  ?= 1h
@@ -165,6 +167,10 @@ promtool: bin/promtool/promtool ## Test the alerts, with Prometheus' own promtoo
 .PHONY: fuzz
 fuzz: ## Run each fuzzer for FUZZTIME=30s, and list them; FUZZ='Put$$' runs some
 	@internal/tools/fuzz.sh '$(FUZZTIME)' '$(FUZZ)'
+
+.PHONY: fuzz-seeds
+fuzz-seeds: ## Try the laws of conversion named by FUZZ='Forged$$' in SEEDS=100000 worlds from FIRST=1000 on, for FUZZTIME each
+	go test ./internal/conversion -run '^Fuzz.*($(FUZZ))' -timeout 0 -v -seeds '$(SEEDS)' -first '$(FIRST)' -for '$(FUZZTIME)' | grep -v -e '^=== ' -e '--- PASS: .*/'
 
 .PHONY: fuzz-short
 fuzz-short: ## Run each fuzzer for a moment, all of them in less than a minute

@@ -80,7 +80,7 @@ func (r *ConversionPolicyReconciler) do(ctx context.Context, policy *v1alpha1.Co
 		return nil
 	case plan.Warn:
 		return nil // it is told once the status remembers that it was (report.go)
-	case plan.DeleteRun, plan.DeleteJob, plan.DeleteRights, plan.DeletePlan, plan.DeleteDeployment, plan.DeleteService, plan.DeleteSecret, plan.DeleteChildren:
+	case plan.DeleteRun, plan.DeleteJob, plan.DeleteRights, plan.DeletePlan, plan.DeleteDeployment, plan.DeleteService, plan.DeleteSecret, plan.DeleteAdmission, plan.DeleteChildren:
 		return r.delete(ctx, step)
 	}
 	return fmt.Errorf("unknown step %T", step)

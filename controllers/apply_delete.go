@@ -8,6 +8,7 @@ import (
 	"errors"
 
 	cmv1 "github.com/cert-manager/cert-manager/pkg/apis/certmanager/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -45,6 +46,8 @@ func (r *ConversionPolicyReconciler) delete(ctx context.Context, step plan.Step)
 		return r.deleteAll(ctx, job)
 	case plan.DeleteRights:
 		return r.deleteRights(ctx, step)
+	case plan.DeleteAdmission:
+		return r.deleteAll(ctx, &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: step.Name}})
 	case plan.DeleteChildren:
 		return r.deleteChildren(ctx, step.Policy)
 	}
@@ -113,6 +116,8 @@ type childKind struct {
 func (r *ConversionPolicyReconciler) childKinds() []childKind {
 	here := client.InNamespace(r.Settings.Namespace)
 	return []childKind{
+		// Before the pods that it makes API servers ask.
+		{&admissionregistrationv1.ValidatingWebhookConfigurationList{}, ""},
 		{&batchv1.JobList{}, here}, {&appsv1.DeploymentList{}, here}, {&policyv1.PodDisruptionBudgetList{}, here},
 		{&corev1.ServiceList{}, here}, {&corev1.ConfigMapList{}, here}, {&cmv1.CertificateList{}, here}, {&corev1.SecretList{}, here},
 		{&flowcontrolv1.FlowSchemaList{}, ""}, {&rbacv1.ClusterRoleBindingList{}, ""}, {&rbacv1.ClusterRoleList{}, ""},

@@ -12,10 +12,15 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -23,6 +28,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/pki"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
 )
 
@@ -108,6 +114,60 @@ func setBack() *flowcontrolv1.FlowSchema {
 	}
 }
 
+// sized is the webhook configuration by which API servers refuse what is too large.
+func sized() *admissionregistrationv1.ValidatingWebhookConfiguration {
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	crd.Spec.Group, crd.Spec.Names.Plural, crd.Spec.Scope = "confined.example.com", "crontabs", apiextensionsv1.NamespaceScoped
+	crd.Spec.Versions = []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v1"}, {Name: "v1beta1"}}
+	return plan.AdmissionConfiguration(confinedPolicy, crd, "request.operation == 'DELETE' ? false : has(object.spec)", []plan.AdmissionClient{{
+		Hash: "0123456789abcdef",
+		Client: admissionregistrationv1.WebhookClientConfig{Service: &admissionregistrationv1.ServiceReference{
+			Namespace: system, Name: plan.ChildName(confinedPolicy), Path: new(plan.AdmitPath + "/0123456789abcdef"), Port: new(int32(443)),
+		}},
+	}})
+}
+
+func webhookOf(change func(*admissionregistrationv1.ValidatingWebhook)) client.Object {
+	return changed(sized(), func(c *admissionregistrationv1.ValidatingWebhookConfiguration) { change(&c.Webhooks[0]) })
+}
+
+// TestSizeAdmission applies and deletes a webhook configuration, confined. What the
+// API server has of it is what was wanted: otherwise it would be written for ever.
+func TestSizeAdmission(t *testing.T) {
+	manager := asManager(t)
+	r := &ConversionPolicyReconciler{Client: manager, Live: manager, Settings: plan.Settings{Namespace: system}}
+	policy := &v1alpha1.ConversionPolicy{ObjectMeta: metav1.ObjectMeta{Name: confinedPolicy}}
+	for _, certificates := range []string{"", testAuthority(t)} {
+		wanted := sized()
+		wanted.Webhooks[0].ClientConfig.CABundle = []byte(certificates)
+		observed := plan.Observed{Policy: policy}
+		// The manager of other tests may take it for what is left of a policy, and delete it.
+		for tries := 0; observed.Admission == nil && tries < 100; tries++ {
+			must(t, r.do(t.Context(), policy, plan.Apply{Object: plan.AdmissionApply(wanted)}))
+			must(t, r.observeAdmission(t.Context(), &observed))
+		}
+		if observed.Admission == nil {
+			t.Fatal("it is gone whenever it was applied")
+		}
+		if diff := cmp.Diff(wanted.Webhooks, observed.Admission.Webhooks, cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("(-wanted +got):\n%s", diff)
+		}
+	}
+	must(t, r.do(t.Context(), policy, plan.DeleteAdmission{Name: plan.AdmissionName(confinedPolicy)}))
+	observed := plan.Observed{Policy: policy}
+	must(t, r.observeAdmission(t.Context(), &observed))
+	if observed.Admission != nil {
+		t.Error("it is still there")
+	}
+}
+
+func testAuthority(t *testing.T) string {
+	t.Helper()
+	authority, err := pki.NewAuthority("a test", time.Now(), time.Hour)
+	must(t, err)
+	return string(authority.Certificate)
+}
+
 // changed is an object that differs from what is accepted.
 func changed[T client.Object](object T, change func(T)) T {
 	change(object)
@@ -118,7 +178,7 @@ func changed[T client.Object](object T, change func(T)) T {
 // policy needs, not to itself, not to others, and cannot touch what others granted.
 func TestConfinement(t *testing.T) {
 	manager := asManager(t)
-	for _, object := range []client.Object{granted(), bound(), boundHere(), setBack()} {
+	for _, object := range []client.Object{granted(), bound(), boundHere(), setBack(), sized()} {
 		must(t, manager.Create(t.Context(), object, client.DryRunAll))
 	}
 	for name, object := range refusedGrants() {
@@ -169,6 +229,20 @@ func refusedGrants() map[string]client.Object {
 		"a ClusterRole of the name":      changed(boundHere(), func(b *rbacv1.RoleBinding) { b.RoleRef.Kind = "ClusterRole" }),
 		"a FlowSchema to another level":  changed(setBack(), func(f *flowcontrolv1.FlowSchema) { f.Spec.PriorityLevelConfiguration.Name = "exempt" }),
 		"a FlowSchema for somebody else": changed(setBack(), func(f *flowcontrolv1.FlowSchema) { f.Spec.Rules[0].Subjects[0].ServiceAccount.Name = "*" }),
+		"a webhook without the label":    changed(sized(), func(c *admissionregistrationv1.ValidatingWebhookConfiguration) { c.Labels = nil }),
+		"a webhook of another name":      changed(sized(), func(c *admissionregistrationv1.ValidatingWebhookConfiguration) { c.Name = "conversion-operator-other" }),
+		"a webhook of no policy":         changed(sized(), func(c *admissionregistrationv1.ValidatingWebhookConfiguration) { c.Annotations = nil }),
+		"a webhook about Secrets": webhookOf(func(w *admissionregistrationv1.ValidatingWebhook) {
+			w.Rules[0].APIGroups, w.Rules[0].Resources = []string{""}, []string{"secrets"}
+		}),
+		"a webhook about all":          webhookOf(func(w *admissionregistrationv1.ValidatingWebhook) { w.Rules[0].Resources = []string{"*"} }),
+		"a webhook about all groups":   webhookOf(func(w *admissionregistrationv1.ValidatingWebhook) { w.Rules[0].APIGroups = []string{"*"} }),
+		"a webhook elsewhere":          webhookOf(func(w *admissionregistrationv1.ValidatingWebhook) { w.ClientConfig.Service.Namespace = "default" }),
+		"a webhook of another Service": webhookOf(func(w *admissionregistrationv1.ValidatingWebhook) { w.ClientConfig.Service.Name = "other" }),
+		"a webhook at another path":    webhookOf(func(w *admissionregistrationv1.ValidatingWebhook) { w.ClientConfig.Service.Path = new("/validate") }),
+		"a webhook outside": webhookOf(func(w *admissionregistrationv1.ValidatingWebhook) {
+			w.ClientConfig.Service, w.ClientConfig.URL = nil, new("https://example.com/admit/")
+		}),
 		"a FlowSchema without the label": changed(setBack(), func(f *flowcontrolv1.FlowSchema) { f.Labels = nil }),
 	}
 }

@@ -45,6 +45,19 @@ func (q *inquiries) of(policy string) *plan.Inquiry {
 	return &inquiry
 }
 
+// underWay counts the policies about which something is being found out.
+func (q *inquiries) underWay() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	count := 0
+	for _, inquiry := range q.known {
+		if inquiry.Asking {
+			count++
+		}
+	}
+	return count
+}
+
 // ask starts an inquiry, unless one about the policy is under way.
 func (q *inquiries) ask(ctx context.Context, policy, subject string, find func(context.Context) plan.Inquiry) {
 	q.mu.Lock()

@@ -34,7 +34,7 @@ type Investigator struct {
 	// Now is the clock.
 	Now func() time.Time
 
-	samples, apiServer, writes, requests, clearing *inquiries
+	samples, apiServer, writes, requests, clearing, resamples *inquiries
 	// lasting is the context of all work: it ends with the manager.
 	lasting context.Context
 	done    chan event.GenericEvent
@@ -55,7 +55,7 @@ func NewInvestigator(config *rest.Config, writer client.Writer, direct client.Re
 // start prepares for inquiries that last as long as ctx.
 func (i *Investigator) start(ctx context.Context) {
 	i.lasting, i.done = ctx, make(chan event.GenericEvent)
-	for _, kind := range []**inquiries{&i.samples, &i.apiServer, &i.writes, &i.requests, &i.clearing} {
+	for _, kind := range []**inquiries{&i.samples, &i.apiServer, &i.writes, &i.requests, &i.clearing, &i.resamples} {
 		*kind = newInquiries(i.Now, i.done)
 	}
 }
@@ -65,6 +65,7 @@ func (i *Investigator) observe(observed *plan.Observed) {
 	policy := observed.Policy.Name
 	observed.Samples, observed.APIServer, observed.Written = i.samples.of(policy), i.apiServer.of(policy), i.writes.of(policy)
 	observed.Requested, observed.Cleared = i.requests.of(policy), i.clearing.of(policy)
+	observed.Resampled, observed.ResamplersBusy = i.resamples.of(policy), i.resamples.underWay() >= resamplersAtOnce
 }
 
 // do starts an inquiry, and does not wait for it.
@@ -72,7 +73,11 @@ func (i *Investigator) do(policy string, step plan.Step) {
 	lasting := ctrl.LoggerInto(i.lasting, ctrl.LoggerFrom(i.lasting).WithValues("policy", policy))
 	switch step := step.(type) {
 	case plan.TakeSamples:
-		i.samples.ask(lasting, policy, step.Subject, func(ctx context.Context) plan.Inquiry { return i.TakeSamples(ctx, step) })
+		asked := i.samples
+		if step.Again {
+			asked = i.resamples
+		}
+		asked.ask(lasting, policy, step.Subject, func(ctx context.Context) plan.Inquiry { return i.TakeSamples(ctx, step) })
 	case plan.AskAPIServer:
 		i.apiServer.ask(lasting, policy, step.Subject, func(ctx context.Context) plan.Inquiry { return i.AskAPIServer(ctx, step) })
 	case plan.CountWrites:
@@ -86,7 +91,7 @@ func (i *Investigator) do(policy string, step plan.Step) {
 
 // forget what was asked about a policy that is gone.
 func (i *Investigator) forget(policy string) {
-	for _, asked := range []*inquiries{i.samples, i.apiServer, i.writes, i.requests, i.clearing} {
+	for _, asked := range []*inquiries{i.samples, i.apiServer, i.writes, i.requests, i.clearing, i.resamples} {
 		asked.forget(policy)
 	}
 }
@@ -94,6 +99,10 @@ func (i *Investigator) forget(policy string) {
 // readsAtOnce bounds the policies whose objects are read at the same time. Most of
 // that is to wait until API servers know of the right to.
 const readsAtOnce = 8
+
+// resamplersAtOnce bounds the policies whose live objects are sampled again at the same
+// time: nobody waits for that.
+const resamplersAtOnce = 2
 
 // reader reads objects.
 type reader struct {

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -48,8 +49,16 @@ type clearer struct {
 	// those of the definition beside the one that goes.
 	storage string
 	others  []string
+	// version goes, and discard are the fields of it that annotations are to hold
+	// nothing of any more.
+	version string
+	discard []string
+	// count is what objects hold, in this pass.
+	count *headCount
 
 	mu sync.Mutex
+	// discarded are the objects from which something was removed, in all passes.
+	discarded int64
 	// written are the objects that were changed in this pass, and failed those that
 	// could not be, of which the first is told.
 	written, failed int
@@ -74,6 +83,7 @@ func (r *reader) clearManagedFields(ctx context.Context, step plan.ClearManagedF
 	all := client.Resource(crds.Resource(step.CRD, storage))
 	c := &clearer{
 		objects: all, storage: step.CRD.Spec.Group + "/" + storage, others: without(step),
+		version: step.Version, discard: step.Discard, count: newHeadCount(step.CRD, step.Rules),
 		at: func(namespace string) metadata.ResourceInterface {
 			if namespace == "" {
 				return all
@@ -84,7 +94,7 @@ func (r *reader) clearManagedFields(ctx context.Context, step plan.ClearManagedF
 	if err := c.run(ctx); err != nil {
 		return plan.Inquiry{Reason: v1alpha1.ReasonClearingFailed, Message: err.Error()}
 	}
-	return plan.Inquiry{}
+	return plan.Inquiry{Held: c.count.counted(), Discarded: c.discarded}
 }
 
 // without are the group and versions of a definition but the one that goes.
@@ -132,10 +142,13 @@ func (c *clearer) allowed(ctx context.Context) error {
 // pass goes through all objects, page by page.
 func (c *clearer) pass(ctx context.Context) error {
 	options := metav1.ListOptions{Limit: clearPage}
+	_, storage, _ := strings.Cut(c.storage, "/")
+	c.count.begin(storage)
 	for {
 		page, err := c.objects.List(ctx, options)
 		if apierrors.IsResourceExpired(err) && options.Continue != "" {
 			options.Continue = "" // from the beginning: what is done is passed over
+			c.count.begin(storage)
 			continue
 		}
 		if err != nil {
@@ -144,7 +157,13 @@ func (c *clearer) pass(ctx context.Context) error {
 		workers, clearing := errgroup.WithContext(ctx)
 		workers.SetLimit(clearsAtOnce)
 		for i := range page.Items {
-			if c.names(&page.Items[i]) {
+			c.count.seen(&page.Items[i])
+			switch changes, err := c.discards(&page.Items[i]); {
+			case err != nil:
+				return err
+			case len(changes) > 0:
+				workers.Go(func() error { return c.discardFrom(clearing, &page.Items[i], changes) })
+			case c.names(&page.Items[i]):
 				workers.Go(func() error { return c.clear(clearing, &page.Items[i]) })
 			}
 		}
@@ -152,6 +171,7 @@ func (c *clearer) pass(ctx context.Context) error {
 			return err
 		}
 		if options.Continue = page.Continue; options.Continue == "" {
+			c.count.end(true)
 			return nil
 		}
 	}
@@ -170,7 +190,11 @@ func (c *clearer) isOld(entry metav1.ManagedFieldsEntry) bool {
 // clear writes one object, as it was read. Who wrote it in between is seen in the
 // next pass.
 func (c *clearer) clear(ctx context.Context, object *metav1.PartialObjectMetadata) error {
-	err := c.keep(ctx, object, c.left(object.ManagedFields))
+	return c.noted(ctx, object, c.keep(ctx, object, c.left(object.ManagedFields)))
+}
+
+// noted counts what became of an object.
+func (c *clearer) noted(ctx context.Context, object *metav1.PartialObjectMetadata, err error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {

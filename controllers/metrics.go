@@ -115,6 +115,9 @@ func tellPolicy(policy *v1alpha1.ConversionPolicy, tell tell) {
 	if last := status.Migration; last != nil {
 		tellMigration(last, tell)
 	}
+	if counted := status.PreservedData; counted != nil {
+		tellPreserved(counted, tell)
+	}
 	tellVersions(policy, tell)
 }
 

@@ -74,6 +74,10 @@ func told() v1alpha1.ConversionPolicy {
 				StartTime: new(at(100)), CompletionTime: new(at(300)), EstimatedCompletion: new(at(200)),
 				Failures: []v1alpha1.MigrationFailure{{Reason: "Invalid"}, {Reason: "Invalid"}, {}},
 			},
+			PreservedData: &v1alpha1.PreservedDataStatus{
+				Objects: 7, Bytes: 900, LargestBytes: 400, Seen: 12, Complete: true, Time: at(500),
+				Versions: []v1alpha1.PreservedVersion{{Version: "v1beta1", Objects: 7, Bytes: 900}},
+			},
 			Versions: []v1alpha1.VersionStatus{{Name: "v1beta1", Served: true, Deprecated: true, SafeToUnserve: true, LastRequested: new(at(3600))}},
 		},
 	}
@@ -115,6 +119,11 @@ func TestPolicyMetrics(t *testing.T) {
 		`migration_state{,state="Superseded"} 0`,
 		`migration_step_info{,step="Rewriting"} 1`,
 		`migration_waiting{} 1`,
+		`preserved_bytes{,version="v1beta1"} 900`,
+		`preserved_count_complete{} 1`,
+		`preserved_counted_timestamp_seconds{} 500`,
+		`preserved_largest_bytes{} 400`,
+		`preserved_objects{,version="v1beta1"} 7`,
 		`ready_reason_info{,reason="ObjectsFailed"} 1`,
 		`retirement_info{action="Remove",,version="v1beta1"} 1`,
 		`status_condition{condition="Ready",,status="False"} 1`,
@@ -179,7 +188,7 @@ func TestAllMigrationStatesAreTold(t *testing.T) {
 func TestAlertsAskForValuesThatThereAre(t *testing.T) {
 	policies := []v1alpha1.ConversionPolicy{told()}
 	conditions := &policies[0].Status.Conditions
-	for _, condition := range append([]string{v1alpha1.StalledCondition, v1alpha1.DeletionBlockedCondition}, v1alpha1.Gates...) {
+	for _, condition := range slices.Concat([]string{v1alpha1.StalledCondition}, v1alpha1.Abnormal, v1alpha1.Gates) {
 		*conditions = append(*conditions, metav1.Condition{Type: condition})
 	}
 	for _, step := range []v1alpha1.MigrationStep{v1alpha1.MigrationPaused, v1alpha1.MigrationAuditing, v1alpha1.MigrationVerifying} {

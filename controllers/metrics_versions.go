@@ -20,7 +20,34 @@ var (
 		"The hour in which it was last noticed that somebody had asked for a version that is to go, in seconds of Unix time.", "version")
 )
 
-var versionMetrics = []*prometheus.Desc{versionMetric, retirementMetric, requestedMetric}
+// What status.preservedData says. An alert on what is left of a version needs its time
+// beside it: nobody counts all the time.
+var (
+	holdersMetric = policyMetric("preserved_objects",
+		"Objects that hold values of a version in annotations, when they were counted last.", "version")
+	heldMetric = policyMetric("preserved_bytes",
+		"Bytes of the annotations in which objects hold values of a version, when they were counted last.", "version")
+	heldLargestMetric = policyMetric("preserved_largest_bytes",
+		"Bytes that the object with the most preserved data holds in annotations; the API server takes 262144 of all its annotations.")
+	countedMetric = policyMetric("preserved_counted_timestamp_seconds",
+		"When preserved data was counted last, in seconds of Unix time.")
+	countedAllMetric = policyMetric("preserved_count_complete",
+		"1 if all objects were counted, by the rules of now; else 0.")
+)
+
+var versionMetrics = []*prometheus.Desc{
+	versionMetric, retirementMetric, requestedMetric, holdersMetric, heldMetric, heldLargestMetric, countedMetric, countedAllMetric,
+}
+
+func tellPreserved(counted *v1alpha1.PreservedDataStatus, tell tell) {
+	for i := range counted.Versions {
+		tell(holdersMetric, float64(counted.Versions[i].Objects), counted.Versions[i].Version)
+		tell(heldMetric, float64(counted.Versions[i].Bytes), counted.Versions[i].Version)
+	}
+	tell(heldLargestMetric, float64(counted.LargestBytes))
+	tell(countedMetric, float64(counted.Time.Unix()))
+	tell(countedAllMetric, number(counted.Complete && !counted.Outdated))
+}
 
 func tellVersions(policy *v1alpha1.ConversionPolicy, tell tell) {
 	for _, version := range policy.Status.Versions {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -39,13 +40,14 @@ func (r *ConversionPolicyReconciler) look(ctx context.Context, policy *v1alpha1.
 	for _, read := range []func(context.Context, *plan.Observed) error{
 		r.observeCRD, r.observeCertificates, r.observePlans, r.observeDeployment, r.observeImages,
 		r.observePods, r.observeBudget, r.observeService, r.observeEndpoints, r.observeExternal,
-		r.observeRuns, r.observeForeignMigration, r.observeObjectRights, r.observeGranted,
+		r.observeRuns, r.observeForeignMigration, r.observeObjectRights, r.observeGranted, r.observeAdmission,
 	} {
 		if err := read(ctx, &observed); err != nil {
 			return observed, fmt.Errorf("observe policy %s: %w", policy.Name, err)
 		}
 	}
 	r.Investigator.observe(&observed)
+	defer r.Prover.tell(&observed)
 	// Proof takes its time where a pod hangs, and is not asked for to undo drift.
 	if policy.Spec.Suspend {
 		return observed, nil
@@ -156,6 +158,15 @@ func (r *ConversionPolicyReconciler) observeObjectRights(ctx context.Context, ob
 		*there = err == nil
 	}
 	return nil
+}
+
+func (r *ConversionPolicyReconciler) observeAdmission(ctx context.Context, observed *plan.Observed) error {
+	admission := &admissionregistrationv1.ValidatingWebhookConfiguration{}
+	err := r.Client.Get(ctx, client.ObjectKey{Name: plan.AdmissionName(observed.Policy.Name)}, admission)
+	if err == nil {
+		observed.Admission = admission
+	}
+	return client.IgnoreNotFound(err)
 }
 
 // childrenOf selects what was made for a policy, in the operator's namespace.

@@ -71,6 +71,7 @@ func (p *Prover) aged() []proven {
 func (p *Prover) renew(ctx context.Context, old proven) {
 	bounded, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
+	failures := p.failuresOf(old.pod)
 	warning, err := old.ask(bounded)
 	switch {
 	case ctx.Err() != nil:
@@ -80,7 +81,7 @@ func (p *Prover) renew(ctx context.Context, old proven) {
 		p.keep(old.policy, nil)
 	default:
 		p.remember(old.exam, warning)
-		if warning == old.warning {
+		if warning == old.warning && sameFailures(failures, p.failuresOf(old.pod)) {
 			return
 		}
 	}
@@ -125,6 +126,11 @@ func (p *Prover) keep(policy string, pods []plan.Pod) {
 	for uid, of := range p.proven {
 		if of.policy == policy && !slices.ContainsFunc(pods, func(pod plan.Pod) bool { return pod.UID == uid }) {
 			delete(p.proven, uid)
+		}
+	}
+	for uid, of := range p.heard {
+		if of.policy == policy && !slices.ContainsFunc(pods, func(pod plan.Pod) bool { return pod.UID == uid }) {
+			delete(p.heard, uid)
 		}
 	}
 }

@@ -46,6 +46,8 @@ type Prover struct {
 
 	mu     sync.Mutex
 	proven map[types.UID]proven
+	// heard is what pods told of failed conversions (live_failures.go).
+	heard map[types.UID]heard
 	// canaries are those of plans, by their hashes.
 	canaries map[string][]probe.Canary
 
@@ -112,7 +114,9 @@ func (p *Prover) target(observed *plan.Observed, trust plan.Trust) (probe.Target
 		CABundle:   trust.CABundle,
 		ServerName: plan.ServerName(observed.Policy.Name, observed.Settings.Namespace),
 		PlanHash:   trust.PlanHash,
-		APIVersion: observed.CRD.Spec.Group + "/" + observed.CRD.Spec.Versions[0].Name,
+
+		FailuresToken: failuresToken(observed.Certificate),
+		APIVersion:    observed.CRD.Spec.Group + "/" + observed.CRD.Spec.Versions[0].Name,
 	}
 	if observed.Rules.Plan == nil {
 		return target, nil
@@ -162,7 +166,10 @@ func (p *Prover) ofPlan(pod plan.Pod, target probe.Target, about topic) exams {
 		to := target
 		to.CABundle = caBundle
 		return exam{topic: about, pod: pod.UID, proof: fingerprintOf(to, about.leaf), ask: func(ctx context.Context) (string, error) {
-			_, err := p.Probe(ctx, to)
+			result, err := p.Probe(ctx, to)
+			if err == nil {
+				p.hear(about.policy, pod.UID, result.Failures, time.Now())
+			}
 			return "", err
 		}}
 	}

@@ -37,6 +37,13 @@ func progressOf(run, text string) *plan.Progress {
 	if record.State == migration.StateAborted {
 		progress.Aborted = record.Message
 	}
+	if record.Ruleset != "" {
+		progress.Held = &plan.Held{Ruleset: record.Ruleset}
+		if record.Preserved != nil {
+			progress.Held.Holdings = *record.Preserved
+		}
+	}
+	progress.Placed, progress.NotPlaced, progress.Refused = record.Placed, record.Unplaced, failuresOf(record.Refused)
 	progress.Predicted, progress.Failures = failuresOf(record.Predicted), failuresOf(record.Failures)
 	return progress
 }

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"time"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/wait"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -42,6 +41,11 @@ type readError struct {
 
 func (e *readError) Error() string { return e.cause.Error() }
 
+// unreadError is that objects cannot be read because of the conversion that is in force.
+type unreadError struct{ what string }
+
+func (e *unreadError) Error() string { return e.what }
+
 // takeSamples converts live objects there and back until one does not come back.
 func (r *reader) takeSamples(ctx context.Context, step plan.TakeSamples) plan.Inquiry {
 	if !enter(ctx, r.slots) {
@@ -50,19 +54,28 @@ func (r *reader) takeSamples(ctx context.Context, step plan.TakeSamples) plan.In
 	defer func() { <-r.slots }()
 	bounded, cancel := context.WithTimeout(ctx, step.Timeout)
 	defer cancel()
-	taken, err := r.sample(bounded, step)
+	held := newHeadCount(step.CRD, step.Rules.Plan)
+	taken, err := r.sample(bounded, step, held)
 	var failed *readError
+	var unread *unreadError
+	lost := v1alpha1.ReasonSampleLost
+	if step.Again {
+		lost = v1alpha1.ReasonRoundTripFailed
+	}
 	switch {
+	case errors.As(err, &unread):
+		return plan.Inquiry{Reason: v1alpha1.ReasonObjectUnreadable, Message: unread.Error(), Lost: true, Objects: taken}
 	case errors.As(err, &failed):
+		ctrl.LoggerFrom(ctx).Info("Live objects could not be read, or converted", "again", step.Again, "reason", failed.Error())
 		return plan.Inquiry{Reason: failed.reason, Message: failed.Error()}
 	case err != nil:
-		return plan.Inquiry{Reason: v1alpha1.ReasonSampleLost, Message: err.Error(), Lost: true}
+		return plan.Inquiry{Reason: lost, Message: err.Error(), Lost: true, Objects: taken}
 	}
 	ctrl.LoggerFrom(ctx).Info("Converted live objects there and back", "objects", taken)
-	return plan.Inquiry{Objects: taken}
+	return plan.Inquiry{Objects: taken, Held: held.counted()}
 }
 
-func (r *reader) sample(ctx context.Context, step plan.TakeSamples) (int, error) {
+func (r *reader) sample(ctx context.Context, step plan.TakeSamples, held *headCount) (int, error) {
 	cluster, err := r.connect(step.Reader)
 	if err != nil {
 		return 0, unreadable(err)
@@ -71,9 +84,9 @@ func (r *reader) sample(ctx context.Context, step plan.TakeSamples) (int, error)
 	if err != nil {
 		return 0, unreadable(err)
 	}
-	chosen, err := choose(ctx, cluster, step.CRD, step.Most)
+	chosen, err := choose(ctx, cluster, step, held)
 	if err != nil {
-		return 0, unreadable(err)
+		return 0, err
 	}
 	taken, bytes := 0, 0
 	for _, choice := range chosen {
@@ -81,6 +94,8 @@ func (r *reader) sample(ctx context.Context, step plan.TakeSamples) (int, error)
 		switch {
 		case ctx.Err() != nil && taken > 0:
 			return taken, nil
+		case err != nil && probe.CalledWebhook(err) && step.Again:
+			return taken, unread("object "+choice.Head.String(), choice.Version, err)
 		case err != nil && probe.CalledWebhook(err):
 			continue // the conversion that is in force does not let it be read, and is about to be replaced
 		case err != nil:
@@ -150,25 +165,45 @@ func describeLoss(loss *verify.Finding) string {
 	}
 }
 
-// choose reads the metadata of objects and takes a sample of them.
-func choose(ctx context.Context, cluster *live.Cluster, crd *apiextensionsv1.CustomResourceDefinition, most int) ([]live.Choice, error) {
+// choose reads the metadata of objects and takes a sample of them. What they hold in
+// annotations is counted meanwhile.
+func choose(ctx context.Context, cluster *live.Cluster, step plan.TakeSamples, held *headCount) ([]live.Choice, error) {
+	crd := step.CRD
 	version, _, err := live.VersionToRead(crd)
 	if err != nil {
-		return nil, err
+		return nil, unreadable(err)
 	}
 	var heads []live.Head
 	err = onceAllowed(ctx, func() error {
 		heads = heads[:0]
-		return cluster.Heads(ctx, crds.Resource(crd, version), func(head live.Head) bool {
-			heads = append(heads, head)
+		held.begin(version)
+		err := cluster.Heads(ctx, crds.Resource(crd, version), func(head live.Head) bool {
+			heads = append(heads, held.add(head))
 			return len(heads) < maxHeads
 		})
+		held.end(err == nil && len(heads) < maxHeads)
+		return err
 	})
-	if err != nil && probe.CalledWebhook(err) {
+	switch {
+	case err != nil && probe.CalledWebhook(err) && step.Again:
+		return nil, unread("a list of the objects", version, err)
+	case err != nil && probe.CalledWebhook(err):
 		return nil, nil // the conversion that is in force lets nothing be read, and is about to be replaced
+	case err != nil:
+		return nil, unreadable(err)
 	}
 	stored := slices.DeleteFunc(slices.Clone(crd.Status.StoredVersions), func(version string) bool { return !crds.Serves(crd, version) })
-	return live.Choose(heads, crd.Spec.Group, stored, version, most), err
+	return live.Choose(heads, crd.Spec.Group, stored, version, step.Most), nil
+}
+
+// unread says what cannot be read, and why, in words that stay the same.
+func unread(what, version string, err error) error {
+	_, text, hint := probe.CauseOf(err)
+	if hint != "" {
+		hint = ": " + hint
+	}
+	return &unreadError{fmt.Sprintf("%s cannot be read at %s: %s%s: correct the object or the rules, or what keeps API servers from the converter; it is looked at again after some minutes",
+		what, version, shorten(text), hint)}
 }
 
 // onceAllowed reads again while the API server does not know yet of the right to.

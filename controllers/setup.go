@@ -8,6 +8,7 @@ import (
 
 	cmv1 "github.com/cert-manager/cert-manager/pkg/apis/certmanager/v1"
 	"github.com/go-logr/logr"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -48,6 +49,7 @@ import (
 // +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions/status,verbs=patch
 // +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=clusterroles;clusterrolebindings,verbs=list;watch
 // +kubebuilder:rbac:groups=flowcontrol.apiserver.k8s.io,resources=flowschemas,verbs=list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=validatingwebhookconfigurations,verbs=list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=storagemigration.k8s.io;migration.k8s.io,resources=storageversionmigrations,verbs=list
 // +kubebuilder:rbac:groups=authentication.k8s.io,resources=tokenreviews,verbs=create
 // +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
@@ -92,7 +94,8 @@ func CacheOptions(namespace string) cache.Options {
 			&rbacv1.ClusterRole{}:           anywhere,
 			&rbacv1.ClusterRoleBinding{}:    anywhere,
 			&flowcontrolv1.FlowSchema{}:     anywhere,
-			definitionMetadata():            {Transform: withoutAnnotations},
+			&admissionregistrationv1.ValidatingWebhookConfiguration{}: anywhere,
+			definitionMetadata(): {Transform: withoutAnnotations},
 		},
 		DefaultTransform: cache.TransformStripManagedFields(),
 	}
@@ -140,6 +143,7 @@ func (r *ConversionPolicyReconciler) SetupWithManager(ctx context.Context, mgr c
 		&corev1.ConfigMap{}, &corev1.Secret{}, &corev1.Service{}, &corev1.Pod{}, &appsv1.Deployment{}, &batchv1.Job{},
 		&policyv1.PodDisruptionBudget{}, &discoveryv1.EndpointSlice{}, &corev1.ServiceAccount{},
 		&rbacv1.Role{}, &rbacv1.RoleBinding{}, &rbacv1.ClusterRole{}, &rbacv1.ClusterRoleBinding{}, &flowcontrolv1.FlowSchema{},
+		&admissionregistrationv1.ValidatingWebhookConfiguration{},
 	} {
 		policies = policies.Watches(child, handler.EnqueueRequestsFromMapFunc(r.policyOf))
 	}

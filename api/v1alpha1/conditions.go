@@ -30,7 +30,15 @@ const (
 
 	// DeletionBlockedCondition is True when deleting the policy would strand objects. It exists only then.
 	DeletionBlockedCondition = "DeletionBlocked"
+	// ConversionsFailingCondition is True while conversions fail in production. It exists only then.
+	ConversionsFailingCondition = "ConversionsFailing"
+	// SamplesFailingCondition is True while live objects, sampled after the activation, are lost in conversion or cannot be read. It exists only then.
+	SamplesFailingCondition = "SamplesFailing"
 )
+
+// Abnormal are the condition types that exist only while something is wrong, whatever
+// the gates say. Ready does not depend on them.
+var Abnormal = []string{DeletionBlockedCondition, ConversionsFailingCondition, SamplesFailingCondition}
 
 // Gates are the condition types of the gates, in order.
 var Gates = []string{
@@ -256,6 +264,28 @@ const (
 const (
 	// ReasonVersionsInUse: more than one version is served or stored.
 	ReasonVersionsInUse = "VersionsInUse"
+)
+
+// Reasons of ConversionsFailing.
+const (
+	// ReasonConversionFailed: converter pods could not convert objects.
+	ReasonConversionFailed = "ConversionFailed"
+)
+
+// Reasons of SamplesFailing.
+const (
+	// ReasonRoundTripFailed: a live object does not come back as it was.
+	ReasonRoundTripFailed = "RoundTripFailed"
+	// ReasonObjectUnreadable: a live object cannot be read, because its conversion fails.
+	ReasonObjectUnreadable = "ObjectUnreadable"
+)
+
+// Reasons of events that tell of the end of a condition.
+const (
+	// ReasonConversionsRecovered: ConversionsFailing is gone.
+	ReasonConversionsRecovered = "ConversionsRecovered"
+	// ReasonSamplesRecovered: SamplesFailing is gone.
+	ReasonSamplesRecovered = "SamplesRecovered"
 )
 
 // Reasons of events that are about no condition.

@@ -27,6 +27,7 @@ import (
 // +kubebuilder:printcolumn:name="Rate",type=integer,JSONPath=`.status.migration.ratePerSecond`,priority=1,description="Objects that the migration does in a second"
 // +kubebuilder:printcolumn:name="ETA",type=string,JSONPath=`.status.migration.estimatedCompletion`,priority=1,description="When the migration ends if it goes on like this"
 // +kubebuilder:printcolumn:name="PlanHash",type=string,JSONPath=`.status.plan.hash`,priority=1,description="The compiled rules that the converter pods must serve"
+// +kubebuilder:printcolumn:name="Failing",type=string,JSONPath=`.status.conversionFailures[*].cause`,priority=1,description="Why conversions fail in production, by the converter pods"
 // +kubebuilder:printcolumn:name="DeletionBlocked",type=string,JSONPath=`.status.conditions[?(@.type=="DeletionBlocked")].reason`,priority=1,description="Why the policy stays although it was deleted"
 // +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`,priority=1,description="What is done or missing, and what to do"
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.contains('.')",message="metadata.name must be the name of the CustomResourceDefinition: <plural>.<group>, for example crontabs.example.com"
@@ -176,9 +177,19 @@ type ConversionPolicyStatus struct {
 	ArmedPlans []ArmedPlan `json:"armedPlans,omitempty"`
 
 	// verification is what was proven before the CustomResourceDefinition was
-	// pointed at the converter.
+	// pointed at the converter, and what was found out since.
 	// +optional
 	Verification *VerificationStatus `json:"verification,omitempty"`
+
+	// conversionFailures are the conversions that converter pods failed to do lately,
+	// by versions and cause. Of a converter that users bring nothing is known here.
+	// +optional
+	// +listType=map
+	// +listMapKey=from
+	// +listMapKey=to
+	// +listMapKey=cause
+	// +kubebuilder:validation:MaxItems=10
+	ConversionFailures []ConversionFailure `json:"conversionFailures,omitempty"`
 
 	// gap is the time in which the CustomResourceDefinition served several versions
 	// and converted nothing, before it was pointed at the converter.
@@ -204,6 +215,11 @@ type ConversionPolicyStatus struct {
 	// evidence is the proof that every stored object is in one version.
 	// +optional
 	Evidence *StorageEvidence `json:"evidence,omitempty"`
+
+	// preservedData counts the objects that hold, in annotations, values of versions
+	// that can express more than the version in which they are stored.
+	// +optional
+	PreservedData *PreservedDataStatus `json:"preservedData,omitempty"`
 
 	// armedCRD is the uid of the CustomResourceDefinition that this policy has
 	// pointed at its converter, and not yet released: it may hold objects that

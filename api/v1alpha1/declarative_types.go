@@ -31,6 +31,17 @@ type DeclarativeConverter struct {
 	// +kubebuilder:default=Fail
 	Overflow OverflowAction `json:"overflow,omitempty"`
 
+	// preservedStatus says whether fields below status may be preserved. They are
+	// preserved in an annotation, which whoever may write objects may write, the
+	// right to write their status or not. Allow preserves them, and a warning names
+	// them. Refuse makes a policy invalid that would preserve one, or single values
+	// of one, and it changes nothing: every field below status then has a place in
+	// the other version, or a rule drops it. It says nothing of other fields, as
+	// require does, because it is about rights and not about fidelity.
+	// +optional
+	// +kubebuilder:default=Allow
+	PreservedStatus PreservedStatusAction `json:"preservedStatus,omitempty"`
+
 	// spokes are the other versions, each with its rules.
 	// +required
 	// +listType=map
@@ -51,6 +62,18 @@ const (
 	OverflowFail OverflowAction = "Fail"
 	// OverflowDrop gives the largest kept values up.
 	OverflowDrop OverflowAction = "Drop"
+)
+
+// PreservedStatusAction says whether fields below status may be preserved.
+//
+// +kubebuilder:validation:Enum=Allow;Refuse
+type PreservedStatusAction string
+
+const (
+	// PreservedStatusAllow preserves them, and warns of it.
+	PreservedStatusAllow PreservedStatusAction = "Allow"
+	// PreservedStatusRefuse makes a policy invalid that would preserve them.
+	PreservedStatusRefuse PreservedStatusAction = "Refuse"
 )
 
 // Spoke is one version and the rules between it and the hub.

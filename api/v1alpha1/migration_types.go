@@ -14,7 +14,8 @@ import (
 type MigrationMode string
 
 const (
-	// MigrationAutomatic migrates whenever objects may be stored in another version than the storage version.
+	// MigrationAutomatic migrates whenever objects may be stored in another version
+	// than the storage version, and when preserved data gets a place there.
 	MigrationAutomatic MigrationMode = "Automatic"
 	// MigrationOnTrigger migrates when spec.migration.trigger changes.
 	MigrationOnTrigger MigrationMode = "OnTrigger"
@@ -65,8 +66,9 @@ const (
 // +kubebuilder:validation:XValidation:rule="!has(self.fallback) || self.fallback.all(f, self.fallback.exists_one(g, g == f))",message="fallback names a way twice: name each of Status and OldVersion at most once, in the order in which they are to be tried"
 type Migration struct {
 	// mode says what starts a migration: Automatic whenever objects may be
-	// stored in another version than the storage version, OnTrigger when
-	// trigger changes, or Never. Never also gives up a run that goes on: what it
+	// stored in another version than the storage version, and once after each
+	// change of rules or schemas that gives a place there to values that objects
+	// hold in annotations; OnTrigger when trigger changes; or Never. Never also gives up a run that goes on: what it
 	// has rewritten stays rewritten, and nothing is pruned.
 	// +optional
 	// +kubebuilder:default=Automatic
@@ -189,6 +191,20 @@ type MigrationBarrier struct {
 	APIServers int32 `json:"apiServers,omitempty"`
 }
 
+// MigrationCause says why a run was made.
+//
+// +kubebuilder:validation:Enum=StoredVersions;PreservedData;Trigger
+type MigrationCause string
+
+const (
+	// MigrationForStoredVersions means that objects may be stored in another version than the storage version.
+	MigrationForStoredVersions MigrationCause = "StoredVersions"
+	// MigrationForPreservedData means that objects hold values, in annotations, that have a place now.
+	MigrationForPreservedData MigrationCause = "PreservedData"
+	// MigrationByTrigger means that spec.migration.trigger changed.
+	MigrationByTrigger MigrationCause = "Trigger"
+)
+
 // MigrationStatus is the latest migration run.
 type MigrationStatus struct {
 	// run identifies the run: a hash of what it is pinned to.
@@ -203,6 +219,13 @@ type MigrationStatus struct {
 	// waiting says why the run stands still, while it does.
 	// +optional
 	Waiting string `json:"waiting,omitempty"`
+	// cause is why the run was made.
+	// +optional
+	Cause MigrationCause `json:"cause,omitempty"`
+	// ruleset is the hash of the rules by which objects convert during the run:
+	// values in annotations that have a place by them become data.
+	// +optional
+	Ruleset string `json:"ruleset,omitempty"`
 	// trigger is the spec.migration.trigger that the run answers.
 	// +optional
 	Trigger string `json:"trigger,omitempty"`
@@ -240,6 +263,14 @@ type MigrationStatus struct {
 	// byFallback are those of the rewritten objects that took one of spec.migration.fallback.
 	// +optional
 	ByFallback int64 `json:"byFallback,omitempty"`
+	// placed objects held values in annotations that have become data.
+	// +optional
+	Placed int64 `json:"placed,omitempty"`
+	// notPlaced objects hold values in annotations that have a place, and are refused
+	// at the version of those values, where they would become data. They are migrated
+	// all the same, with their annotations.
+	// +optional
+	NotPlaced int64 `json:"notPlaced,omitempty"`
 	// progress is the objects done and found as text: "1200/5000".
 	// +optional
 	Progress string `json:"progress,omitempty"`
@@ -272,6 +303,11 @@ type MigrationStatus struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=10
 	Failures []MigrationFailure `json:"failures,omitempty"`
+	// refused says of the first ten of the objects that were not placed why.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=10
+	Refused []MigrationFailure `json:"refused,omitempty"`
 	// message says why the run could not go on.
 	// +optional
 	Message string `json:"message,omitempty"`

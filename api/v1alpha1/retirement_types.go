@@ -51,6 +51,19 @@ type Retirement struct {
 	// +kubebuilder:validation:Pattern=`^([0-9]{1,7}(h|m|s|ms)){1,4}$`
 	// +kubebuilder:validation:XValidation:rule="duration(self) <= duration('87600h')",message="after must be 87600h (10 years) or less"
 	After *metav1.Duration `json:"after,omitempty"`
+
+	// acceptedLosses are the fields of the version whose values may be lost with it,
+	// as paths such as .spec.note, where objects hold them in annotations because
+	// the storage version has no place for them. A path stands for all that is below
+	// it, too. With the action Remove, they are removed from the annotations, for
+	// good, right before the version goes. As long as objects hold values of other
+	// fields of the version, it is not removed.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=256
+	// +kubebuilder:validation:items:MaxLength=1024
+	// +kubebuilder:validation:items:Pattern=`^\..+$`
+	AcceptedLosses []string `json:"acceptedLosses,omitempty"`
 }
 
 // Requested says whether anybody was seen to ask for a version.
@@ -114,7 +127,7 @@ type VersionStatus struct {
 
 // VersionBlockReason says why a version cannot go.
 //
-// +kubebuilder:validation:Enum=StorageVersion;Stored;NotProven;OnlyServed;Hub;Requested;Served;Soaking;ManagedFields
+// +kubebuilder:validation:Enum=StorageVersion;Stored;NotProven;PreservedData;PreservedDataUnknown;OnlyServed;Hub;Requested;Served;Soaking;ManagedFields
 type VersionBlockReason string
 
 const (
@@ -124,6 +137,10 @@ const (
 	BlockedStored VersionBlockReason = "Stored"
 	// BlockedNotProven means that no evidence says where objects are stored.
 	BlockedNotProven VersionBlockReason = "NotProven"
+	// BlockedPreservedData means that objects hold values of it, which nobody could read without it.
+	BlockedPreservedData VersionBlockReason = "PreservedData"
+	// BlockedPreservedDataUnknown means that it is not known whether objects hold values of it.
+	BlockedPreservedDataUnknown VersionBlockReason = "PreservedDataUnknown"
 	// BlockedOnlyServed means that clients could use no other version.
 	BlockedOnlyServed VersionBlockReason = "OnlyServed"
 	// BlockedHub means that several other versions convert by way of it.
@@ -169,6 +186,10 @@ type RetirementStatus struct {
 	// clearedTime is when every object was seen not to name it in managedFields.
 	// +optional
 	ClearedTime *metav1.Time `json:"clearedTime,omitempty"`
+	// discarded is the number of objects from whose annotations accepted losses were
+	// removed.
+	// +optional
+	Discarded int64 `json:"discarded,omitempty"`
 	// removedTime is when the CustomResourceDefinition was seen without it.
 	// +optional
 	RemovedTime *metav1.Time `json:"removedTime,omitempty"`

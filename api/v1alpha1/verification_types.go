@@ -6,7 +6,7 @@ package v1alpha1
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // Verification says what is proven before the CustomResourceDefinition is
-// pointed at the converter. A canary for each pair of versions, and a TLS
+// pointed at the converter, and looked at again later. A canary for each pair of versions, and a TLS
 // handshake, are asked of every converter pod in any case.
 type Verification struct {
 	// samples is the number of live objects that are converted there and back
@@ -17,6 +17,16 @@ type Verification struct {
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=10000
 	Samples *int32 `json:"samples,omitempty"`
+
+	// resampleInterval is how often samples are taken again once the
+	// CustomResourceDefinition converts, give or take a tenth: objects change, and
+	// so may what becomes of them. What is found is reported in the condition
+	// SamplesFailing, and changes nothing else. 0s takes samples before the activation
+	// only. Nothing is sampled while a migration runs or the policy is suspended.
+	// +optional
+	// +kubebuilder:default="6h"
+	// +kubebuilder:validation:XValidation:rule="duration(self) == duration('0s') || duration(self) >= duration('10m') && duration(self) <= duration('720h')",message="resampleInterval must be 0s, for never, or between 10m and 720h"
+	ResampleInterval *metav1.Duration `json:"resampleInterval,omitempty"`
 
 	// apiServerProbe lets an API server prove that it reaches the converter, over
 	// its own network: the CustomResourceDefinition
@@ -36,7 +46,7 @@ type Verification struct {
 }
 
 // VerificationStatus is what was proven before the CustomResourceDefinition was
-// pointed at the converter.
+// pointed at the converter, and when samples were taken since.
 type VerificationStatus struct {
 	// subject identifies what it was proven of: the CustomResourceDefinition, the
 	// compiled rules and the client configuration of the webhook.
@@ -49,6 +59,16 @@ type VerificationStatus struct {
 	// apiServerProbe is true once an API server has reached the converter.
 	// +optional
 	APIServerProbe bool `json:"apiServerProbe,omitempty"`
+	// resampledTime is when samples were last taken after the activation; absent
+	// while they were not.
+	// +optional
+	ResampledTime *metav1.Time `json:"resampledTime,omitempty"`
+	// resampled is the number of live objects that came back as they were then.
+	// +optional
+	Resampled *int32 `json:"resampled,omitempty"`
+	// nextSampleTime is when samples are taken next.
+	// +optional
+	NextSampleTime *metav1.Time `json:"nextSampleTime,omitempty"`
 }
 
 // GapStatus is the time in which a CustomResourceDefinition served several

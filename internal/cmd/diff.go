@@ -45,6 +45,11 @@ hidden that were not, and whether the rules still fit.
 They are held against those of the cluster, which is only read, or against
 those in files (--before). What only one side has is the same on the other side.
 
+It says, too, which fields of which objects may preserve values in annotations
+get a place by the change: such a value becomes data when its object is
+rewritten, as by a migration run. -f may have objects as well, as kubectl get
+writes them: of these it says how many. verify --live does so for a cluster.
+
 Something gets worse when a field is dropped, kept aside or pruned that was not,
 and when rules do not fit any more. A policy that is new is only listed.
 
@@ -107,14 +112,16 @@ func (o *diffOptions) run(command *cobra.Command) error {
 	return err
 }
 
-// revision has policies and CustomResourceDefinitions, by name.
+// revision has policies and CustomResourceDefinitions, by name, and objects.
 type revision struct {
 	policies map[string]*v1alpha1.ConversionPolicy
 	crds     map[string]*apiextensionsv1.CustomResourceDefinition
+	// objects are of any other kind.
+	objects []any
 }
 
 func newRevision() revision {
-	return revision{map[string]*v1alpha1.ConversionPolicy{}, map[string]*apiextensionsv1.CustomResourceDefinition{}}
+	return revision{policies: map[string]*v1alpha1.ConversionPolicy{}, crds: map[string]*apiextensionsv1.CustomResourceDefinition{}}
 }
 
 func (r revision) names() []string {
@@ -123,7 +130,7 @@ func (r revision) names() []string {
 	return slices.Compact(names)
 }
 
-// readRevision reads what is in files, and leaves other objects alone.
+// readRevision reads what is in files.
 func readRevision(ctx context.Context, files []string, stdin io.Reader) (revision, error) {
 	found := newRevision()
 	documents, err := manifest.ReadAll(files, stdin)
@@ -147,12 +154,17 @@ func readRevision(ctx context.Context, files []string, stdin io.Reader) (revisio
 	return found, nil
 }
 
-func (r revision) add(ctx context.Context, object manifest.Object) (err error) {
+func (r *revision) add(ctx context.Context, object manifest.Object) (err error) {
 	switch object.Kind {
 	case "ConversionPolicy":
 		r.policies[object.Name], err = policyOf(ctx, object)
 	case "CustomResourceDefinition":
 		r.crds[object.Name], err = decodeDefinition(object)
+	default:
+		var decoded any
+		if decoded, err = diff.Decode(object.JSON); err == nil {
+			r.objects = append(r.objects, decoded)
+		}
 	}
 	return err
 }
@@ -192,7 +204,7 @@ func compare(before, after revision, fromFiles bool, stderr io.Writer) (*diff.Re
 	report := &diff.Report{Format: diff.Format, Policies: []diff.Policy{}}
 	for _, name := range after.names() {
 		old := diff.Side{Policy: before.policies[name], CRD: cmp.Or(before.crds[name], after.crds[name])}
-		next := diff.Side{Policy: cmp.Or(after.policies[name], old.Policy), CRD: cmp.Or(after.crds[name], old.CRD)}
+		next := diff.Side{Policy: cmp.Or(after.policies[name], old.Policy), CRD: cmp.Or(after.crds[name], old.CRD), Objects: after.objects}
 		if fromFiles {
 			old.Policy = cmp.Or(old.Policy, next.Policy)
 		}

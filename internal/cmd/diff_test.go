@@ -5,6 +5,7 @@ package cmd
 
 import (
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -35,6 +36,20 @@ func TestDiff(t *testing.T) {
 				t.Errorf("exit code %d, want %d; stderr %q, want %q; stdout is\n%s", ExitCode(err), test.code, stderr, test.stderr, stdout)
 			}
 		})
+	}
+}
+
+// TestDiffObjects has objects beside the manifests.
+func TestDiffObjects(t *testing.T) {
+	folder := filepath.Join("..", "diff", "testdata", "preserved-data")
+	args := []string{"diff"}
+	for _, file := range []string{"policy", "crd"} {
+		args = append(args, "--before", filepath.Join(folder, "before-"+file+".yaml"), "-f", filepath.Join(folder, "after-"+file+".yaml"))
+	}
+	stdout, _, err := run(append(args, "-f", filepath.Join(folder, "after-objects.yaml"))...)
+	const want = "  3 objects preserve .spec.note of v1: it becomes data in v2 (.spec.note) by a migration run\n"
+	if !strings.Contains(stdout, want) || ExitCode(err) != 1 {
+		t.Errorf("exit code %d; stdout lacks %q:\n%s", ExitCode(err), want, stdout)
 	}
 }
 

@@ -25,7 +25,7 @@ FIELD OF v1   VALUE              FROM v1beta1   RULE                            
 .host         "h"     computed   .hostPort      spokes[0].rules[0] format "{host}:{port}"   Exact
 .port         "1"     computed   .hostPort      spokes[0].rules[0] format "{host}:{port}"   Exact
 
-Kept aside in the annotation conversion-operator.io/v1beta1
+Kept aside in the annotation conversion-operator.io/v1beta1.crontabs.example.com
 FIELD OF v1beta1   VALUE   WHY                    RULE
 .note              "n"     v1 has no such field   -
 `},

@@ -30,18 +30,19 @@ import (
 
 // managerOptions are the flags of the manager subcommand.
 type managerOptions struct {
-	namespace    string
-	image        string
-	account      string
-	level        string
-	leaderElect  bool
-	probeAddress string
-	metrics      string
-	metricsCerts string
-	priority     string
-	settle       time.Duration
-	proofLasts   time.Duration
-	tracing      string
+	namespace     string
+	image         string
+	account       string
+	level         string
+	leaderElect   bool
+	probeAddress  string
+	metrics       string
+	metricsCerts  string
+	priority      string
+	settle        time.Duration
+	proofLasts    time.Duration
+	tracing       string
+	sizeAdmission bool
 }
 
 func newManagerCommand() *cobra.Command {
@@ -77,6 +78,9 @@ func newManagerCommand() *cobra.Command {
 			"converter pods keep the rules of before, and the next certificate authority is trusted before it is used; shorter only where nobody else writes")
 	flags.DurationVar(&options.proofLasts, "proof-lifetime", plan.DefaultProofLifetime,
 		"how long a converter pod that has proven itself is taken to answer as it did then: it is asked again after that, ten times as often during a migration")
+	flags.BoolVar(&options.sizeAdmission, "size-admission", false,
+		"make API servers refuse objects that hold more for one version than their annotations have room for at another; "+
+			"those that exist are then read at the other version without what has no room, and otherwise not at all")
 	tracingFlag(flags, &options.tracing)
 	return command
 }
@@ -128,7 +132,7 @@ func (o managerOptions) run(ctx context.Context) error {
 
 func (o managerOptions) settings() plan.Settings {
 	return plan.Settings{Namespace: o.namespace, Image: o.image, PriorityClass: o.priority, ConverterAccount: o.account, PriorityLevel: o.level,
-		Settle: o.settle, ProofLifetime: o.proofLasts, TracingEndpoint: o.tracing}
+		Settle: o.settle, ProofLifetime: o.proofLasts, TracingEndpoint: o.tracing, SizeAdmission: o.sizeAdmission}
 }
 
 // A leader that is gone without a word is succeeded within 20 seconds. The others see

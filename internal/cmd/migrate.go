@@ -27,6 +27,7 @@ type migrateOptions struct {
 	verify     string
 	fallback   []string
 	retry      string
+	ruleset    string
 	tracing    string
 	metrics    string
 }
@@ -79,6 +80,7 @@ exit code means that it is worth starting again.`,
 	flags.StringSliceVar(&o.migration.OldVersions, "old-versions", nil, "other served versions, for the fallback OldVersion and to find objects that cannot be listed")
 	flags.Int64Var(&o.migration.PageSize, "page-size", 500, "objects listed at once")
 	flags.StringVar(&o.retry, "retry", "", "name of the ConfigMap of an earlier run, of which only the failed objects are migrated; everything is, if the definition changed since")
+	flags.StringVar(&o.ruleset, "ruleset", "", "name of the ConfigMap of the rules by which objects convert: what objects hold in annotations is counted, and given the place that it has; nothing is, without")
 	tracingFlag(flags, &o.tracing)
 	flags.StringVar(&o.metrics, "metrics-bind-address", defaultMetricsAddress, "address to answer Prometheus at, without TLS; 0 answers it nowhere")
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "path to a kubeconfig; empty means the pod's own ServiceAccount")
@@ -188,6 +190,11 @@ func (o *migrateOptions) run(ctx context.Context) error {
 		Clock:       migration.SystemClock{},
 		Tracer:      traces.Tracer,
 		Metrics:     metrics,
+	}
+	if o.ruleset != "" {
+		if engine.Inventory, err = migration.ReadInventory(ctx, cluster, o.ruleset, o.migration.Resource.Version, engine.Clock); err != nil {
+			return err
+		}
 	}
 	if o.retry != "" {
 		engine.Earlier = cluster.Earlier(o.retry)

@@ -27,6 +27,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/pki"
+	"github.com/conversion-operator/conversion-operator/internal/test/incompressible"
 	"github.com/conversion-operator/conversion-operator/internal/webhook"
 )
 
@@ -111,7 +112,7 @@ func untoldReviews() []string {
 		review("example.com/v1", object("v1beta1", "does-not-parse", `},"hostPort":"`+untold+`"`)),
 		review("example.com/v1beta1", object("v1", "comes-back", `,"annotations":{"conversion-operator.io/v1beta1":"{\"/note\":\"`+untold+`\"}"}},"host":"`+untold+`"`)),
 		review("example.com/v1beta1", object("v1", "is-forged", `,"annotations":{"conversion-operator.io/v1beta1":"{\"/note\":`+untold+`}"}},"host":"`+untold+`"`)),
-		review("example.com/v1", object("v1beta1", "too-large", `},"note":"`+strings.Repeat(untold, 20<<10)+`"`)),
+		review("example.com/v1", object("v1beta1", "too-large", `},"note":"`+untold+incompressible.Text(300<<10)+`"`)),
 		review("example.com/v1", object("v1beta1", "wrong-types", `},"hostPort":{"`+untold+`":["`+untold+`"]},"replicas":"`+untold+`"`)),
 		review("example.com/v7", object("v1beta1", "no-such-version", `},"note":"`+untold+`"`)),
 		review("example.com/v1", `{"apiVersion":"example.com/v1beta1","kind":"CronTab","metadata":{"name":"broken"},"note":"`+untold+`",}`),

@@ -18,8 +18,11 @@ type arena struct {
 	nodes  bump[node]
 	lists  bump[*node]
 	places bump[place]
+	keyed  bump[keyed]
 	// text is what was written newly. It is only appended to, so that slices of it stay.
 	text []byte
+	// ends are the brackets that close what a parser skips, the innermost last.
+	ends []byte
 }
 
 // reset takes everything back, and reports whether the arena is small enough to
@@ -28,8 +31,9 @@ func (a *arena) reset() bool {
 	a.nodes.reset()
 	a.lists.reset()
 	a.places.reset()
+	a.keyed.reset()
 	a.text = a.text[:0]
-	return len(a.nodes.chunks) <= keptBumps && len(a.lists.chunks) <= keptBumps && cap(a.text) <= keptText
+	return len(a.nodes.chunks) <= keptBumps && len(a.lists.chunks) <= keptBumps && len(a.keyed.chunks) <= keptBumps && cap(a.text) <= keptText
 }
 
 // bump hands out values in order.

@@ -6,6 +6,8 @@ package conversion
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -46,5 +48,28 @@ func BenchmarkConvert(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// BenchmarkGrowth converts a thousand elements by each kind of rule, and of what is
+// preserved, in both directions. What is known to grow by the square is in it too.
+func BenchmarkGrowth(b *testing.B) {
+	for _, name := range slices.Sorted(maps.Keys(growths)) {
+		g := growths[name]
+		c := converterOf(b, between(b, g.v1, g.v2, g.rules))
+		for _, to := range []string{"v2", "v1"} {
+			b.Run(name+"/"+map[string]string{"v2": "to the hub", "v1": "back"}[to], func(b *testing.B) {
+				object := g.at(b, c, 1000, to)
+				b.SetBytes(int64(len(object)))
+				b.ReportAllocs()
+				var dst []byte
+				for b.Loop() {
+					var err error
+					if dst, err = c.Convert(dst[:0], object, to); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
 	}
 }

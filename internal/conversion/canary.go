@@ -8,13 +8,14 @@ import (
 	"slices"
 
 	"github.com/conversion-operator/conversion-operator/internal/conversion/expression"
+	"github.com/conversion-operator/conversion-operator/internal/conversion/shape"
 )
 
 // Canary returns an object at a version that has a value wherever the plan does
 // something between that version and the other, or the hub that is between them, so
 // that its conversion exercises all of that. What one spoke converts, another may
-// only keep: an object for all of them would leave rules out. Schemas are nothing to
-// it.
+// only preserve: an object for all of them would leave rules out. It has no value that
+// its field cannot have where it would be preserved: that would not come back.
 func (c *Converter) Canary(version, to string) []byte {
 	filler := filler{hub: version == c.plan.Hub}
 	spoke := version
@@ -31,7 +32,33 @@ func (c *Converter) Canary(version, to string) []byte {
 	metadata.set(&nameUID, filler.quote([]byte("00000000-0000-0000-0000-000000000001")))
 	root.set(&nameMetadata, metadata)
 	if rules := c.plan.spoke(spoke); rules != nil {
-		filler.scope(&rules.Root, root)
+		filler.scope(&rules.Root, root, c.version(version).shape)
+	}
+	return c.comingBack(root.append(nil), version, to)
+}
+
+// comingBack is what of an object comes back from a version.
+func (c *Converter) comingBack(object []byte, version, to string) []byte {
+	there, err := c.Convert(nil, object, to)
+	if err != nil {
+		return object
+	}
+	home, err := c.Convert(nil, there, version)
+	if err != nil {
+		return object
+	}
+	root, err := parse(home, c.look)
+	if err != nil {
+		return object
+	}
+	metadata := root.get(&nameMetadata)
+	if annotations := metadata.get(&nameAnnotations); annotations != nil {
+		for _, v := range c.versions {
+			annotations.remove(&v.annotation)
+		}
+		if annotations.first == nil {
+			metadata.remove(&nameAnnotations)
+		}
 	}
 	return root.append(nil)
 }
@@ -48,7 +75,20 @@ func (f *filler) next() *node {
 	return f.quote(fmt.Appendf(nil, "canary-%d", f.count))
 }
 
-func (f *filler) scope(scope *Scope, n *node) {
+// fitting is a value for a field, nil where none is known that fits.
+func (f *filler) fitting(s *shape.Schema) *node {
+	value := f.next()
+	if s == nil {
+		return value
+	}
+	sample := s.Sample(value.text)
+	if sample == nil {
+		return nil
+	}
+	return f.raw(sample)
+}
+
+func (f *filler) scope(scope *Scope, n *node, s *shape.Schema) {
 	leaves := scope.OnlySpoke
 	if f.hub {
 		leaves = scope.OnlyHub
@@ -57,8 +97,12 @@ func (f *filler) scope(scope *Scope, n *node) {
 		switch {
 		case leaf.Known != nil:
 			f.put(n, append(slices.Clip(leaf.Path), "canary").steps(), f.next())
-		case !leaf.Shell:
+		case leaf.Text:
 			f.put(n, leaf.Path.steps(), f.next())
+		case !leaf.Shell:
+			if value := f.fitting(shapeAt(s, leaf.Path)); value != nil {
+				f.put(n, leaf.Path.steps(), value)
+			}
 		}
 	}
 	for _, move := range scope.Moves {
@@ -79,12 +123,12 @@ func (f *filler) scope(scope *Scope, n *node) {
 		f.put(n, path.steps(), f.next())
 	}
 	for _, d := range scope.Defaults {
-		if d.Hub == f.hub {
-			f.put(n, d.Path.steps(), f.next())
+		if value := f.fitting(shapeAt(s, d.Path)); d.Hub == f.hub && value != nil {
+			f.put(n, d.Path.steps(), value)
 		}
 	}
 	for i := range scope.Collections {
-		f.collection(&scope.Collections[i], n)
+		f.collection(&scope.Collections[i], n, s)
 	}
 }
 
@@ -115,8 +159,8 @@ func (f *filler) values(e *Exchange) ([]Field, []*node) {
 func (f *filler) samples(fields []CELField) []*node {
 	values := make([]*node, len(fields))
 	for i := range fields {
-		if shape, err := expression.ReadShape(fields[i].Schema); err == nil {
-			values[i] = f.raw(expression.Sample(shape))
+		if read, err := expression.ReadShape(fields[i].Schema); err == nil {
+			values[i] = f.raw(expression.Sample(read))
 		}
 	}
 	return values
@@ -156,7 +200,7 @@ func (f *filler) objects(x *indexing) *node {
 	return x.list(&f.hop, held)
 }
 
-func (f *filler) collection(collection *Collection, n *node) {
+func (f *filler) collection(collection *Collection, n *node, s *shape.Schema) {
 	element := f.newObject()
 	if collection.nested() {
 		element = f.node()
@@ -164,7 +208,7 @@ func (f *filler) collection(collection *Collection, n *node) {
 	for _, key := range Path(collection.Keys).steps() {
 		element.set(&key, f.next())
 	}
-	f.scope(&collection.Scope, element)
+	f.scope(&collection.Scope, element, elementShape(s, collection.Path))
 	var held *node
 	if collection.Map {
 		held = f.newObject()

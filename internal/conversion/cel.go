@@ -5,15 +5,22 @@ package conversion
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/conversion-operator/conversion-operator/internal/conversion/expression"
 )
 
 // programs are the expressions of a CEL, compiled.
-type programs struct{ forward, backward *expression.Program }
+type programs struct {
+	forward, backward *expression.Program
+	// spoke and hub name the fields of either side that are computed first, as a
+	// policy does.
+	spoke, hub string
+}
 
-// compile compiles the expressions of a scope and of those in it, once for both ways.
-func (w *way) compile() error {
+// compile compiles the expressions of a scope and of those in it, once for both
+// ways. The path leads to the scope.
+func (w *way) compile(at Path) error {
 	for i := range w.exchanges {
 		cel := w.exchanges[i].CEL
 		if cel == nil {
@@ -23,10 +30,13 @@ func (w *way) compile() error {
 		if err != nil {
 			return err
 		}
+		compiled.spoke = slices.Concat(at, w.exchanges[i].Spoke[0].Path).String()
+		compiled.hub = slices.Concat(at, w.exchanges[i].Hub[0].Path).String()
 		w.exchanges[i].programs, w.back.exchanges[i].programs = compiled, compiled
 	}
 	for i := range w.collections {
-		if err := w.collections[i].way.compile(); err != nil {
+		in := append(slices.Concat(at, w.collections[i].path.names()), each)
+		if err := w.collections[i].way.compile(in); err != nil {
 			return err
 		}
 	}
@@ -47,7 +57,7 @@ func (c *CEL) compile() (*programs, error) {
 		return nil, err
 	}
 	backward, err := expression.New(hub, spoke)
-	return &programs{forward, backward}, err
+	return &programs{forward: forward, backward: backward}, err
 }
 
 func expressionFields(fields []CELField) ([]expression.Field, error) {
@@ -62,11 +72,12 @@ func expressionFields(fields []CELField) ([]expression.Field, error) {
 	return read, nil
 }
 
-// convert computes the fields of the other side.
+// convert computes the fields of the other side. Where that costs more than an
+// object may, the conversion ends.
 func (p *programs) convert(h *hop, values []*node, toHub bool) []*node {
-	program := p.backward
+	program, field := p.backward, p.spoke
 	if toHub {
-		program = p.forward
+		program, field = p.forward, p.hub
 	}
 	texts := make([][]byte, len(values))
 	for i, value := range values {
@@ -74,7 +85,7 @@ func (p *programs) convert(h *hop, values []*node, toHub bool) []*node {
 			texts[i] = h.bytes(value)
 		}
 	}
-	results := program.Evaluate(texts)
+	results := h.evaluate(program, texts, field)
 	images := h.lists.take(len(results))
 	for i, text := range results {
 		if text != nil {
@@ -82,4 +93,16 @@ func (p *programs) convert(h *hop, values []*node, toHub bool) []*node {
 		}
 	}
 	return images
+}
+
+// evaluate spends of the object's budget. It has no results once that is exhausted.
+func (h *hop) evaluate(program *expression.Program, texts [][]byte, field string) [][]byte {
+	budget := &h.meter.expressions
+	before := budget.Spent()
+	results := program.Evaluate(texts, budget)
+	if budget.Exhausted() && h.meter.err == nil {
+		h.meter.end(&BudgetError{Field: field, Cost: budget.Spent(), Limit: expression.BudgetLimit})
+	}
+	h.spend(int(budget.Spent()-before) / costUnits)
+	return results
 }

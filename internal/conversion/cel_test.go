@@ -31,22 +31,26 @@ func TestCEL(t *testing.T) {
 		"unpacked":                {"v1", `"packed":65537`, named("v2", "", `"o":{"high":1,"low":1}`)},
 		"packed":                  {"v2", `"o":{"high":1,"low":2}`, named("v1", "", `"packed":65538`)},
 		"exact":                   {"v1", `"packed":9007199254740993`, named("v2", "", `"o":{"high":137438953472,"low":1}`)},
-		"not packed so":           {"v2", `"o":{"high":0,"low":65537}`, named("v1", `v2 {"/o/high":0,"/o/low":65537}`, `"packed":65537`)},
+		"not packed so":           {"v2", `"o":{"high":0,"low":65537}`, named("v1", `v2 {"/o/high":0,"/o/low":65537,"@/o/high":["/packed"],"@/o/low":["/packed"]}`, `"packed":65537`)},
 		"half of it":              {"v2", `"o":{"high":1}`, named("v1", `v2 {"/o/high":1}`, `"o":{}`)},
 		"too large":               {"v2", `"o":{"high":9223372036854775807,"low":1}`, named("v1", `v2 {"/o/high":9223372036854775807,"/o/low":1}`, `"o":{}`)},
-		"not an integer":          {"v1", `"packed":"1"`, named("v2", `v1 {"/packed":"1"}`, ``)},
-		"null":                    {"v1", `"packed":null`, named("v2", `v1 {"/packed":null}`, ``)},
 		"nothing":                 {"v1", `"o":{}`, named("v2", ``, `"o":{}`)},
 		"list":                    {"v1", `"o":{"csv":"a,b"}`, named("v2", "", `"names":["a","b"]`)},
 		"empty text":              {"v1", `"o":{"csv":""}`, named("v2", "", `"names":[""]`)},
-		"empty list":              {"v2", `"names":[]`, named("v1", `v2 {"/names":[]}`, `"o":{"csv":""}`)},
-		"list with a comma":       {"v2", `"names":["a,b"]`, named("v1", `v2 {"/names":["a,b"]}`, `"o":{"csv":"a,b"}`)},
+		"empty list":              {"v2", `"names":[]`, named("v1", `v2 {"/names":[],"@/names":["/o/csv"]}`, `"o":{"csv":""}`)},
+		"list with a comma":       {"v2", `"names":["a,b"]`, named("v1", `v2 {"/names":["a,b"],"@/names":["/o/csv"]}`, `"o":{"csv":"a,b"}`)},
 		"list of a map":           {"v1", `"env":{"b":"1","a":"2"}`, named("v2", "", `"env":[{"name":"a","value":"2"},{"name":"b","value":"1"}]`)},
 		"map of a list":           {"v2", `"env":[{"name":"a","value":"2"}]`, named("v1", "", `"env":{"a":"2"}`)},
-		"map of an unsorted list": {"v2", `"env":[{"name":"b","value":"1"},{"name":"a","value":"2"}]`, named("v1", `v2 {"/env":[{"name":"b","value":"1"},{"name":"a","value":"2"}]}`, `"env":{"a":"2","b":"1"}`)},
+		"map of an unsorted list": {"v2", `"env":[{"name":"b","value":"1"},{"name":"a","value":"2"}]`, named("v1", `v2 {"/env":[{"name":"b","value":"1"},{"name":"a","value":"2"}],"@/env":["/env"]}`, `"env":{"a":"2","b":"1"}`)},
 		"list without a key":      {"v2", `"env":[{"value":"1"}]`, named("v1", `v2 {"/env":[{"value":"1"}]}`, ``)},
-		"elements":                {"v1", `"l":[{"x":"1","percent":"25%"},{},{"percent":"half"}]`, named("v2", `v1 {"/l/2":{"percent":"half"}}`, `"l":[{"x":"1","share":0.25},{},{}]`)},
+		"elements":                {"v1", `"l":[{"x":"1","percent":"25%"},{},{"percent":"half"}]`, named("v2", `v1 {"/l/2":{"percent":"half"},"@/l/2":`+digest(`{}`)+`}`, `"l":[{"x":"1","share":0.25},{},{}]`)},
 		"label":                   {"v1", `"zone":"EU"`, strings.Replace(named("v2", "", ``), `"name":"w"`, `"name":"w","labels":{"zone":"eu"}`, 1)},
+	} {
+		t.Run(name, func(t *testing.T) { test.check(t, c) })
+	}
+	for name, test := range map[string]misfit{
+		"not an integer": {there{"v1", `"packed":"1"`, named("v2", `v1 {"/packed":"1"}`, ``)}, named("v1", `v1 {"/packed":"1"}`, ``)},
+		"null":           {there{"v1", `"packed":null`, named("v2", `v1 {"/packed":null}`, ``)}, named("v1", `v1 {"/packed":null}`, ``)},
 	} {
 		t.Run(name, func(t *testing.T) { test.check(t, c) })
 	}

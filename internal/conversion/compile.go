@@ -4,6 +4,7 @@
 package conversion
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/conversion/shape/strip"
 )
 
 // Result is what a policy's rules mean for a CustomResourceDefinition.
@@ -32,6 +34,11 @@ type Result struct {
 	Errors field.ErrorList
 	// Warnings are about what works, and may surprise.
 	Warnings []string
+	// AdmissionCondition is a CEL expression that is true for each object, at any of
+	// the versions, that may have more to preserve than its annotations have room for,
+	// and for each that says that it was shortened. It is empty where nothing can be
+	// preserved.
+	AdmissionCondition string
 }
 
 // declarativePath is where the rules stand in a policy.
@@ -62,22 +69,47 @@ func Compile(crd *apiextensionsv1.CustomResourceDefinition, rules *v1alpha1.Decl
 		Format: planFormat, CRD: crd.Name, Group: crd.Spec.Group, Kind: crd.Spec.Names.Kind,
 		Namespaced: crd.Spec.Scope == apiextensionsv1.NamespaceScoped,
 		Hub:        hub, Versions: slices.Sorted(maps.Keys(schemas)),
-		DropOverflow: rules.Overflow == v1alpha1.OverflowDrop,
+		DropOverflow: rules.Overflow == v1alpha1.OverflowDrop, RefusesStatus: rules.PreservedStatus == v1alpha1.PreservedStatusRefuse,
 	}
+	result.Errors = append(result.Errors, plan.addSchemas(crd)...)
 	for _, version := range plan.Versions {
 		if version != hub && hasHub {
 			compileSpoke(version, rules, schemas, plan, &result)
 		}
 	}
+	pairSiblings(plan.Spokes, schemas)
 	result.Verdicts = verdicts(result.Leaves)
+	result.Warnings = append(warnStatus(crd, hub, result.Leaves), result.Warnings...)
 	result.Warnings = append(result.Warnings, storageNote(crd, hub, schemas)...)
 	if len(result.Errors) == 0 {
 		result.Errors = append(result.Errors, checkRequired(rules.Require, result.Leaves)...)
+		result.Errors = append(result.Errors, checkStatus(rules.PreservedStatus, crd, hub, result.Leaves)...)
 	}
 	if len(result.Errors) == 0 {
 		result.Plan = plan
+		result.AdmissionCondition = result.admissionCondition(schemas)
 	}
 	return result
+}
+
+// addSchemas adds what the versions' schemas say of values.
+func (p *Plan) addSchemas(crd *apiextensionsv1.CustomResourceDefinition) (errs field.ErrorList) {
+	p.Schemas = map[string]json.RawMessage{}
+	for i := range crd.Spec.Versions {
+		version := &crd.Spec.Versions[i]
+		var props *apiextensionsv1.JSONSchemaProps
+		if version.Schema != nil {
+			props = version.Schema.OpenAPIV3Schema
+		}
+		text, err := strip.Of(props)
+		if err != nil {
+			errs = append(errs, field.Invalid(
+				field.NewPath("CustomResourceDefinition", "spec", "versions").Key(version.Name).Child("schema"), version.Name, err.Error()))
+			continue
+		}
+		p.Schemas[version.Name] = text
+	}
+	return errs
 }
 
 // structuralSchemas reads the versions' schemas. The API server has accepted them.
@@ -159,6 +191,9 @@ type compiler struct {
 	spokeClaims, hubClaims []claim
 	// keptSpoke and keptHub are the fields that are kept aside without a rule.
 	keptSpoke, keptHub []Path
+	// oddSpoke and oddHub are the fields of which some values are kept aside without a
+	// rule, and all others copied.
+	oddSpoke, oddHub []Path
 	// strangers are fields that have one name on both sides and are not the same.
 	strangers []claim
 	// unlike says what differs, where that is all that there is to say of a field.

@@ -90,6 +90,7 @@ func (c *compiler) assignLeaves() {
 	c.strays(c.spokeClaims, c.hubClaims, c.hub, false)
 	c.strays(c.hubClaims, c.spokeClaims, c.spoke, true)
 	c.markNulls(&c.root, nil)
+	c.nameElements(&c.root, nil)
 }
 
 // anchorAll anchors the rules. An object that is another one on the other side
@@ -135,12 +136,17 @@ func namesAlone(own, other *schema.Structural, name string) bool {
 }
 
 // unnamed decides about a field that one side names, and the other may hold all
-// the same. They are the same, unless rules have part of the one that is named:
-// what the other side holds there is something else then. The schema is nil where
-// a rule has all of it.
+// the same. They are the same as far as the name allows, unless rules have part of
+// the one that is named: what the other side holds there is something else then. The
+// schema is nil where a rule has all of it.
 func (c *compiler) unnamed(at spot, s *schema.Structural, ofSpoke bool) {
 	own, _ := c.sides(!ofSpoke)
 	if s != nil && !inside(*own.claims, at.full) {
+		if ofSpoke {
+			c.pair(at, s, anything)
+		} else {
+			c.pair(at, anything, s)
+		}
 		return
 	}
 	if s != nil {
@@ -184,15 +190,21 @@ func (c *compiler) unclaimed(at spot, spoke, hub *schema.Structural) (left, righ
 func (c *compiler) pair(at spot, spoke, hub *schema.Structural) {
 	ruled := inside(c.spokeClaims, at.full) || inside(c.hubClaims, at.full)
 	differs := difference(spoke, hub, at.full)
+	if shape := commonShape(spoke, hub); shape != nil && !ruled {
+		c.pairShape(at, spoke, hub, shape)
+		return
+	}
 	switch {
 	case !ruled && differs == "":
 		c.pairNulls(at, spoke, hub)
 	case isStruct(spoke) && isStruct(hub):
 		c.keepNulls(at, spoke, hub)
 		c.walk(at, spoke, hub)
-	case ruled && differs == "" && !c.ruledElements(at.full):
+	case ruled && differs == "" && !c.ruledElements(at.full) && !nullsDiffer(elementsOf(spoke), elementsOf(hub)):
+		c.keepNulls(at, spoke, hub)
 		c.shareKeys(at) // rules have some keys of a map; the others are the same
 	case sameElements(spoke, hub):
+		c.keepNulls(at, spoke, hub)
 		c.elements(at, spoke, hub)
 	case ruled:
 		c.keepRest(at, spoke, hub, differs)
@@ -211,7 +223,6 @@ func (c *compiler) elements(at spot, spoke, hub *schema.Structural) {
 		}
 	}
 	collection := at.scope.collection(at.local, spoke.Items == nil)
-	collection.Keys = c.sharedKeys(at.full, spoke, hub)
 	element := spot{full: append(slices.Clip(at.full), each), scope: &collection.Scope}
 	if isStruct(elementsOf(spoke)) {
 		c.walk(element, elementsOf(spoke), elementsOf(hub))
@@ -320,6 +331,9 @@ func (c *compiler) addLeaf(at spot, ofSpoke bool, leaf Leaf) {
 
 // notePreserved writes a field down for the verdict.
 func (c *compiler) notePreserved(at spot, ofSpoke bool) {
+	if c.keptWithin(at.full, ofSpoke) {
+		return
+	}
 	if ofSpoke {
 		c.keptSpoke = append(c.keptSpoke, at.full)
 	} else {

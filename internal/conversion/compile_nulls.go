@@ -36,7 +36,11 @@ func (c *compiler) pairNulls(at spot, spoke, hub *schema.Structural) {
 // keepNulls keeps a null of a field aside that only one side may have. The side
 // that has no nulls may have one all the same, of before its schema.
 func (c *compiler) keepNulls(at spot, spoke, hub *schema.Structural) {
+	if len(at.local) == 0 {
+		return // an element of a list, of which the API server takes none away
+	}
 	if losesNull(spoke, hub) || losesNull(hub, spoke) {
+		c.noteOdd(at, spoke, hub)
 		for _, ofSpoke := range []bool{true, false} {
 			c.addLeaf(at, ofSpoke, Leaf{Path: at.local, Anchor: at.anchor, Null: true})
 		}

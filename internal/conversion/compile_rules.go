@@ -280,6 +280,21 @@ func (s *Scope) collection(path Path, isMap bool) *Collection {
 	return &s.Collections[len(s.Collections)-1]
 }
 
+// nameElements says of all lists what tells their elements apart, also of those that
+// nothing but a rule goes through: in one value of a map, for example.
+func (c *compiler) nameElements(scope *Scope, above Path) {
+	for i := range scope.Collections {
+		collection := &scope.Collections[i]
+		full := slices.Concat(above, collection.Path)
+		spoke, errSpoke := resolve(c.spoke, full)
+		hub, errHub := resolve(c.hub, full)
+		if errSpoke == nil && errHub == nil {
+			collection.Keys = c.sharedKeys(full, spoke, hub)
+		}
+		c.nameElements(&collection.Scope, append(slices.Clip(full), each))
+	}
+}
+
 // sharedKeys are the fields that tell elements apart on both sides. A key that a
 // rule changes on the way tells nothing.
 func (c *compiler) sharedKeys(at Path, spoke, hub *schema.Structural) []string {

@@ -5,8 +5,11 @@ package conversion
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/conversion-operator/conversion-operator/internal/conversion/shape"
 )
 
 // Converter converts objects by a plan. It never changes and may be used by
@@ -26,8 +29,13 @@ type version struct {
 	name string
 	// apiVersion is what objects say, a JSON string.
 	apiVersion []byte
-	// annotation has what is kept aside while the object is in another version.
-	annotation name
+	// annotation has what is preserved while the object is in another version;
+	// legacy had it in format 1.
+	annotation, legacy name
+	// token signs shortened forms at this version, empty where there are none.
+	token []byte
+	// shape is what the schema of the version says, nil where that is not known.
+	shape *shape.Schema
 	// toHub and fromHub are nil for the hub.
 	toHub, fromHub *way
 }
@@ -37,14 +45,19 @@ func NewConverter(plan *Plan) (*Converter, error) {
 	c := &Converter{plan: plan, look: newLook(), kind: appendQuoted(nil, plan.Kind)}
 	c.look.path(Path{"metadata", "annotations"})
 	for _, name := range plan.Versions {
-		v := &version{name: name, apiVersion: appendQuoted(nil, plan.Group+"/"+name), annotation: newName(KeptPrefix + name)}
+		v, err := newVersion(plan, name)
+		if err != nil {
+			return nil, err
+		}
 		c.versions = append(c.versions, v)
-		spoke := plan.spoke(name)
+	}
+	for _, v := range c.versions {
+		name, spoke := v.name, plan.spoke(v.name)
 		switch {
 		case spoke != nil:
 			c.look.addScope(&spoke.Root)
-			v.toHub, v.fromHub = spoke.Root.ways()
-			if err := v.toHub.compile(); err != nil {
+			v.toHub, v.fromHub = spoke.Root.ways(v.shape, c.version(plan.Hub).shape)
+			if err := v.toHub.compile(nil); err != nil {
 				return nil, fmt.Errorf("the conversion plan of %s has a rule for the version %s that cannot be followed: %w", plan.CRD, name, err)
 			}
 		case name != plan.Hub && len(plan.Versions) > 1:
@@ -55,11 +68,28 @@ func NewConverter(plan *Plan) (*Converter, error) {
 	return c, nil
 }
 
+func newVersion(plan *Plan, name string) (*version, error) {
+	v := &version{
+		name: name, apiVersion: appendQuoted(nil, plan.Group+"/"+name),
+		annotation: newName(AnnotationName(plan.CRD, name)), legacy: newName(legacyName(name)),
+		token: plan.Shortening.token(plan.CRD, name),
+	}
+	text, known := plan.Schemas[name]
+	if !known {
+		return v, nil
+	}
+	var err error
+	if v.shape, err = shape.Read(text); err != nil {
+		return nil, fmt.Errorf("the conversion plan of %s has a schema of the version %s that is not readable: %w", plan.CRD, name, err)
+	}
+	return v, nil
+}
+
 // Convert appends the object, converted to the version, to dst. The object's own
 // apiVersion says from which version. Errors are for people who use kubectl;
 // they name neither the object nor the version, which the webhook knows.
 func (c *Converter) Convert(dst, object []byte, toVersion string) ([]byte, error) {
-	out, outcome, err := c.convert(dst, object, toVersion, false)
+	out, outcome, err := c.convert(dst, object, toVersion, nil, false)
 	if err != nil {
 		return dst, err
 	}
@@ -73,15 +103,18 @@ func (c *Converter) Convert(dst, object []byte, toVersion string) ([]byte, error
 // metadata what the API server does not take from an answer: everything but
 // name, namespace, uid, labels and annotations
 // (k8s.io/apiextensions-apiserver/pkg/apiserver/conversion, restoreObjectMeta).
-// It is Convert otherwise.
-func (c *Converter) Answer(dst, text []byte, toVersion string) ([]byte, Outcome, error) {
-	return c.convert(dst, text, toVersion, true)
+// It is Convert otherwise. Now and then it asks whether to stop, and does so with
+// ErrStopped; it never stops where stop is nil.
+func (c *Converter) Answer(dst, text []byte, toVersion string, stop func() bool) ([]byte, Outcome, error) {
+	return c.convert(dst, text, toVersion, stop, true)
 }
 
-func (c *Converter) convert(dst, text []byte, toVersion string, lean bool) ([]byte, Outcome, error) {
+func (c *Converter) convert(dst, text []byte, toVersion string, stop func() bool, lean bool) ([]byte, Outcome, error) {
 	h := hops.Get().(*hop)
 	defer h.release()
-	h.dropsOverflow, h.outcome = c.plan.DropOverflow, Outcome{}
+	h.start(stop)
+	h.refusesStatus = c.plan.RefusesStatus
+	h.dropsOverflow, h.shortens, h.outcome = c.plan.DropOverflow, c.plan.shortens(toVersion), Outcome{}
 	root, end, err := h.parseFirst(text, c.look)
 	if err != nil {
 		return dst, Outcome{}, err
@@ -99,9 +132,13 @@ func (c *Converter) convert(dst, text []byte, toVersion string, lean bool) ([]by
 	case from == to:
 		return append(dst, root.text...), h.outcome, nil
 	}
+	if err := c.refuseShortened(h, root, from); err != nil {
+		return dst, h.outcome, err
+	}
 	if root, err = c.path(h, root, from, to); err != nil {
 		return dst, h.outcome, err
 	}
+	c.shorten(h, root, from, to)
 	if lean {
 		root.get(&nameMetadata).keepOnly(answered.of)
 	}
@@ -121,26 +158,68 @@ func (c *Converter) version(name string) *version {
 	return nil
 }
 
-// path converts from spoke to hub, from hub to spoke, or both.
+// path converts from spoke to hub, from hub to spoke, or both. What comes back at the
+// hub on the way is there for the rules alone, and need not be what a hub can have.
+// But if the spoke at the end cannot have what becomes of it, it does not come back.
 func (c *Converter) path(h *hop, root *node, from, to *version) (*node, error) {
-	if from.toHub != nil {
-		if err := c.hop(h, root, from, c.version(c.plan.Hub), from.toHub); err != nil || to.fromHub == nil {
-			return root, err
-		}
-		// What was moved is now where other rules look for it.
-		var err error
-		if root, err = h.parse(h.bytes(root), c.look); err != nil {
-			return root, err
-		}
-		from = c.version(c.plan.Hub)
+	hub := c.version(c.plan.Hub)
+	h.lenient, h.stretched = false, false
+	switch {
+	case from.toHub == nil:
+		return c.hop(h, root, from, to, to.fromHub)
+	case to.fromHub == nil:
+		return c.hop(h, root, from, hub, from.toHub)
 	}
-	return root, c.hop(h, root, from, to, to.fromHub)
+	text := root.text
+	h.lenient = true
+	there, err := c.through(h, root, from, hub, to)
+	if h.lenient = false; !h.stretched || err == nil && h.fitsWhole(there, to.shape) {
+		return there, err
+	}
+	h.outcome.KeptBytes, h.outcome.DroppedValues = 0, 0
+	if root, err = h.parse(text, c.look); err != nil {
+		return root, err
+	}
+	return c.through(h, root, from, hub, to)
+}
+
+func (c *Converter) through(h *hop, root *node, from, hub, to *version) (*node, error) {
+	root, err := c.hop(h, root, from, hub, from.toHub)
+	if err != nil {
+		return root, err
+	}
+	h.lenient = false
+	// What was moved is now where other rules look for it.
+	if root, err = h.parse(h.bytes(root), c.look); err != nil {
+		return root, err
+	}
+	stretched := h.stretched
+	root, err = c.hop(h, root, hub, to, to.fromHub)
+	h.stretched = stretched
+	return root, err
+}
+
+// fitsWhole reports whether an object is one that its schema allows.
+func (h *hop) fitsWhole(root *node, s *shape.Schema) bool {
+	for m := root.first; m != nil && s != nil; m = m.next {
+		name := string(h.nameOf(m))
+		if isEnvelope(name) {
+			continue
+		}
+		if field := s.Field(name); field == nil || h.judged(field).Fits(h.bytes(m)) != nil {
+			return false
+		}
+	}
+	return true
 }
 
 // versionOf holds an object's group and kind against the plan's.
 func (c *Converter) versionOf(root *node) (*version, error) {
 	if root.kind != object {
-		return nil, fmt.Errorf("a %s object was expected", c.plan.Kind)
+		return nil, failf(CauseWrongKind, "a %s object was expected", c.plan.Kind)
+	}
+	if metadata := root.get(&nameMetadata); metadata != nil && !metadata.isObject() && !metadata.isNull() {
+		return nil, errors.New("its metadata is not an object")
 	}
 	if v := c.usual(root.get(&nameAPIVersion), root.get(&nameKind)); v != nil {
 		return v, nil
@@ -148,7 +227,7 @@ func (c *Converter) versionOf(root *node) (*version, error) {
 	apiVersion, kind := textOf(root.get(&nameAPIVersion)), textOf(root.get(&nameKind))
 	group, name, _ := strings.Cut(apiVersion, "/")
 	if group != c.plan.Group || kind != c.plan.Kind {
-		return nil, fmt.Errorf("the object is %q of %q, and the conversion plan is for %s of %s", kind, apiVersion, c.plan.Kind, c.plan.Group)
+		return nil, failf(CauseWrongKind, "the object is %q of %q, and the conversion plan is for %s of %s", kind, apiVersion, c.plan.Kind, c.plan.Group)
 	}
 	if v := c.version(name); v != nil {
 		return v, nil
@@ -178,24 +257,73 @@ func textOf(n *node) string {
 }
 
 func (c *Converter) unknown(version string) error {
-	return fmt.Errorf("version %q is not in the conversion plan of %s, which has %s: a version that was just added is converted once its plan is rolled out",
+	return failf(CauseUnknownVersion, "version %q is not in the conversion plan of %s, which has %s: a version that was just added is converted once its plan is rolled out",
 		version, c.plan.CRD, strings.Join(c.plan.Versions, ", "))
 }
 
-// hop converts between a spoke and the hub, in place.
-func (c *Converter) hop(h *hop, root *node, from, to *version, w *way) error {
+// hop converts between a spoke and the hub, mostly in place.
+func (c *Converter) hop(h *hop, root *node, from, to *version, w *way) (*node, error) {
 	h.begin()
+	before := root.text
+	metadata := h.metadata(root)
+	h.whole = isWhole(metadata)
+	arriving := h.take(metadata, to, h.restore)
+	if err := c.adopt(h, metadata, w, &arriving); err != nil {
+		return root, err
+	}
+	leaving := h.take(metadata, from, nil)
+	leaving.entries = h.outlives(root, w, leaving.entries)
+	h.restore, h.others = arriving.entries, c.third(h, metadata, from, to, w)
+	h.scope(w, root, nil)
+	if h.meter.err != nil {
+		return root, h.meter.err
+	}
+	root.set(&nameAPIVersion, h.raw(to.apiVersion))
+	root, arriving.entries = h.carry(root, to, w, leaving.entries, before)
+	if h.meter.err != nil {
+		return root, h.meter.err
+	}
+	metadata = h.metadata(root)
+	if err := h.write(metadata, to, arriving); err != nil {
+		return root, err
+	}
+	h.keep = h.keep.sorted()
+	if err := c.supersede(h, metadata, w); err != nil {
+		return root, err
+	}
+	if len(leaving.entries) > 0 {
+		h.keep = append(leaving.entries, h.keep...).sorted()
+	}
+	return root, h.write(metadata, from, preserved{h.keep, leaving.unreadable})
+}
+
+// metadata is that of an object, which is made where there is none.
+func (h *hop) metadata(root *node) *node {
 	metadata := root.get(&nameMetadata)
 	if metadata == nil || !metadata.isObject() {
 		metadata = h.newObject()
 		root.set(&nameMetadata, metadata)
 	}
-	h.whole = isWhole(metadata)
-	h.restore = h.takeKept(metadata, &to.annotation, h.restore)
-	h.dropKept(metadata, &from.annotation)
-	h.scope(w, root, nil)
-	root.set(&nameAPIVersion, h.raw(to.apiVersion))
-	return h.writeKept(metadata, &from.annotation)
+	return metadata
+}
+
+// third are the entries of the versions that a hop neither leaves nor reaches. It
+// must leave the objects in place without which they would not come back.
+func (c *Converter) third(h *hop, metadata *node, from, to *version, w *way) (all []entries) {
+	annotations := metadata.get(&nameAnnotations)
+	if annotations == nil || len(c.versions) < 3 || !w.tidies {
+		return nil
+	}
+	for _, v := range c.versions {
+		if v == from || v == to {
+			continue
+		}
+		other := h.peek(annotations, v)
+		if len(other.entries) > 0 {
+			all = append(all, other.sorted())
+		}
+	}
+	return all
 }
 
 // isWhole tells an object from a fragment that server-side apply converts: the

@@ -57,7 +57,7 @@ func TestConvert(t *testing.T) {
 		},
 		"a shell": {
 			"s: {type: object, properties: {a: {type: string}, z: {type: string}}}", "b: {type: string}", "{move: {from: .s.a, to: .b}}",
-			`"s":{"a":"1","z":"2"}`, annotated("v2", `v1 {"/s/z":"2"}`, `"b":"1"`),
+			`"s":{"a":"1","z":"2"}`, annotated("v2", `v1 {"/s/z":"2","&/s/z":0}`, `"b":"1"`),
 		},
 		"a label that is there already": {
 			"a: {type: string}", "z: {type: string}", `{move: {from: .a, to: '.metadata.labels["l"]'}}`, `"a":"1"`,
@@ -72,11 +72,11 @@ func TestConvert(t *testing.T) {
 			"l: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [id], items: {type: object, properties: {id: {type: string}, t: {type: string}, s: {type: string}}}}",
 			"l: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [id], items: {type: object, properties: {id: {type: string}, t: {type: string}}}}",
 			`{move: {from: ".l[*].id", to: ".l[*].t"}}, {move: {from: ".l[*].t", to: ".l[*].id"}}`,
-			`"l":[{"id":"a","t":"b","s":"1"}]`, annotated("v2", `v1 {"/l/0":{"id":"a","t":"b","s":"1"}}`, `"l":[{"t":"a","id":"b"}]`),
+			`"l":[{"id":"a","t":"b","s":"1"}]`, annotated("v2", `v1 {"/l/0":{"id":"a","t":"b","s":"1"},"@/l/0":`+digest(`{"id":"b","t":"a"}`)+`}`, `"l":[{"t":"a","id":"b"}]`),
 		},
 		"elements that become alike": {
 			"l: {type: array, items: {type: object, properties: {x: {type: string}, s: {type: string}}}}", "l: {type: array, items: {type: object, properties: {x: {type: string}}}}", "",
-			`"l":[{"x":"1"},{"x":"1","s":"2"}]`, annotated("v2", `v1 {"/l/1":{"x":"1","s":"2"}}`, `"l":[{"x":"1"},{"x":"1"}]`),
+			`"l":[{"x":"1"},{"x":"1","s":"2"}]`, annotated("v2", `v1 {"/l/1":{"x":"1","s":"2"},"@/l/1":`+digest(`{"x":"1"}`)+`}`, `"l":[{"x":"1"},{"x":"1"}]`),
 		},
 		"fields without a schema": {
 			"o: {type: object, x-kubernetes-preserve-unknown-fields: true}", "o: {type: object, properties: {x: {type: string}}}", "",
@@ -88,7 +88,7 @@ func TestConvert(t *testing.T) {
 		},
 		"one key of a map that only one side has": {
 			"m: {type: object, additionalProperties: {type: string}}", "c: {type: string}", `{move: {from: '.m["c"]', to: .c}}`,
-			`"m":{"c":"1","d":"2"}`, annotated("v2", `v1 {"/m/d":"2"}`, `"c":"1"`),
+			`"m":{"c":"1","d":"2"}`, annotated("v2", `v1 {"/m/d":"2","&/m/d":0}`, `"c":"1"`),
 		},
 		"a list that is a scalar": {
 			"l: {type: array, items: {type: object, properties: {x: {type: string}}}}", "l: {type: array, items: {type: object, properties: {z: {type: string}}}}", `{move: {from: ".l[*].x", to: ".l[*].z"}}`,
@@ -109,40 +109,15 @@ func TestConvert(t *testing.T) {
 	}
 }
 
-// TestKept converts v2, with something kept of v1, to v1.
-func TestKept(t *testing.T) {
-	const v1 = "a: {type: string}, o: {type: object, properties: {x: {type: string}, own: {type: string}}}, s: {type: object, properties: {f: {type: string}}}"
-	const v2 = "b: {type: string}, o: {type: object, properties: {x: {type: string}}}, g: {type: string}"
-	c := converterOf(t, between(t, v1, v2, `{format: {from: .a, template: "<{b}>", to: {b: .b}}}, {move: {from: .s.f, to: .g}}`))
-	for name, test := range map[string]struct{ object, want string }{
-		"restored":              {annotated("v2", `v1 {"/a":"text","/o/own":"1"}`, `"o":{}`), widget("v1", `"o":{"own":"1"},"a":"text"`)},
-		"an edit wins":          {annotated("v2", `v1 {"/a":"text"}`, `"b":"1"`), widget("v1", `"a":"<1>"`)},
-		"the object is gone":    {annotated("v2", `v1 {"/o/own":"1"}`, ``), widget("v1", ``)},
-		"of no plan":            {annotated("v2", `v1 {"/metadata/name":"x","/kind":"x","/o/x":"1"}`, `"o":{}`), widget("v1", `"o":{}`)},
-		"a forged shell":        {annotated("v2", `v1 {"/s":{"f":"1"}}`, ``), widget("v1", ``)},
-		"no JSON":               {annotated("v2", `v1 {"/o/own":`, `"o":{}`), widget("v1", `"o":{}`)},
-		"no object":             {annotated("v2", `v1 []`, `"o":{}`), widget("v1", `"o":{}`)},
-		"a name twice":          {annotated("v2", `v1 {"/o/own":"1","/o/own":"2"}`, `"o":{}`), widget("v1", `"o":{}`)},
-		"left from before":      {annotated("v2", `v2 {"/b":"1"}`, ``), widget("v1", ``)},
-		"of another version":    {annotated("v2", `v9 {"/b":"1"}`, ``), annotated("v1", `v9 {"/b":"1"}`, ``)},
-		"no metadata":           {`{"apiVersion":"example.com/v2","kind":"Widget","g":"1"}`, `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{},"s":{"f":"1"}}`},
-		"metadata that is null": {`{"apiVersion":"example.com/v2","kind":"Widget","metadata":null}`, widget("v1", ``)},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, convert(t, c, test.object, "v1")); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
-		})
-	}
-}
-
 func TestConvertRefuses(t *testing.T) {
 	c := converterOf(t, between(t, "a: {type: string}, own: {type: string}", "b: {type: string}", "{move: {from: .a, to: .b}}"))
 	for name, test := range map[string]struct{ object, to, says string }{
 		"no JSON":          {`{"a":1,}`, "v2", "invalid JSON at byte 7"},
 		"no object":        {`[]`, "v2", "a Widget object was expected"},
 		"a name twice":     {widget("v1", `"a":"1","\u0061":"2"`), "v2", `the name "a" is there twice`},
-		"nested too deep":  {widget("v1", `"z":`+strings.Repeat("[", 600)+strings.Repeat("]", 600)), "v2", "nested deeper than 512"},
+		"nested too deep":  {widget("v1", `"z":`+strings.Repeat("[", maxDepth)+strings.Repeat("]", maxDepth)), "v2", "nested deeper than 10000"},
+		"metadata a list":  {`{"apiVersion":"example.com/v1","kind":"Widget","metadata":[1]}`, "v2", "its metadata is not an object"},
+		"metadata a text":  {`{"metadata":"x","apiVersion":"example.com/v1","kind":"Widget"}`, "v1", "its metadata is not an object"},
 		"another kind":     {`{"apiVersion":"example.com/v1","kind":"Gadget"}`, "v2", `the object is "Gadget" of "example.com/v1"`},
 		"another group":    {`{"apiVersion":"other.com/v1","kind":"Widget"}`, "v2", "is for Widget of example.com"},
 		"from a version":   {widget("v7", ""), "v2", `version "v7" is not in the conversion plan of widgets.example.com`},
@@ -177,9 +152,9 @@ func TestKeyedElements(t *testing.T) {
 	c := converterOf(t, between(t, list+", note: {type: string}}}}", list+"}}}", ""))
 	for name, test := range map[string]there{
 		"the key behind": {"v1", `"l":[{"note":"1","name":"a"},{"note":"2","name":"b"}]`, named("v2", `v1 {"/l/[name=\"a\"]/note":"1","/l/[name=\"b\"]/note":"2"}`, `"l":[{"name":"a"},{"name":"b"}]`)},
-		"a key twice":    {"v1", `"l":[{"name":"a","note":"1"},{"name":"a","note":"2"}]`, named("v2", `v1 {"/l/0":{"name":"a","note":"1"},"/l/1":{"name":"a","note":"2"}}`, `"l":[{"name":"a"},{"name":"a"}]`)},
-		"no key":         {"v1", `"l":[{"note":"1"},{}]`, named("v2", `v1 {"/l/0":{"note":"1"}}`, `"l":[{},{}]`)},
-		"null":           {"v1", `"l":[null,{"name":"a","note":"1"}]`, named("v2", `v1 {"/l/1":{"name":"a","note":"1"}}`, `"l":[null,{"name":"a"}]`)},
+		"a key twice":    {"v1", `"l":[{"name":"a","note":"1"},{"name":"a","note":"2"}]`, named("v2", `v1 {"/l/0":{"name":"a","note":"1"},"/l/1":{"name":"a","note":"2"},"@/l/0":`+digest(`{"name":"a"}`)+`,"@/l/1":`+digest(`{"name":"a"}`)+`}`, `"l":[{"name":"a"},{"name":"a"}]`)},
+		"no key":         {"v1", `"l":[{"note":"1"},{}]`, named("v2", `v1 {"/l/0":{"note":"1"},"@/l/0":`+digest(`{}`)+`}`, `"l":[{},{}]`)},
+		"null":           {"v1", `"l":[null,{"name":"a","note":"1"}]`, named("v2", `v1 {"/l/1":{"name":"a","note":"1"},"@/l/1":`+digest(`{"name":"a"}`)+`}`, `"l":[null,{"name":"a"}]`)},
 	} {
 		t.Run(name, func(t *testing.T) { test.check(t, c) })
 	}
@@ -193,17 +168,20 @@ func TestNulls(t *testing.T) {
 		"a: {type: string}, mm: {type: string}, o: {type: object, properties: {x: {type: string}}}, l: {type: array, items: {type: object, properties: {x: {type: string}}}}",
 		"{move: {from: .m, to: .mm}}"))
 	for name, test := range map[string]there{
-		"a field":      {"v1", `"a":null`, named("v2", `v1 {"/a":null}`, ``)},
-		"a value":      {"v1", `"a":"1","m":"2"`, named("v2", "", `"a":"1","mm":"2"`)},
-		"a move":       {"v1", `"m":null`, named("v2", `v1 {"/m":null}`, ``)},
-		"in elements":  {"v1", `"l":[{"x":null},{"x":"1"}]`, named("v2", `v1 {"/l/0":{"x":null}}`, `"l":[{},{"x":"1"}]`)},
-		"of no schema": {"v2", `"a":null,"mm":null`, named("v1", `v2 {"/a":null,"/mm":null}`, `"m":null`)},
+		"a field":     {"v1", `"a":null`, named("v2", `v1 {"/a":null}`, ``)},
+		"a value":     {"v1", `"a":"1","m":"2"`, named("v2", "", `"a":"1","mm":"2"`)},
+		"a move":      {"v1", `"m":null`, named("v2", `v1 {"/m":null}`, ``)},
+		"in elements": {"v1", `"l":[{"x":null},{"x":"1"}]`, named("v2", `v1 {"/l/0":{"x":null},"@/l/0":`+digest(`{}`)+`}`, `"l":[{},{"x":"1"}]`)},
 	} {
 		t.Run(name, func(t *testing.T) { test.check(t, c) })
 	}
+	t.Run("of no schema", func(t *testing.T) {
+		both := strings.Replace(named("v2", `v2 {"/a":null,"/mm":null,"@/mm":["/m"]}`, ``), `"}}`, `","`+ofV1+`":"{\"format\":2,\"fields\":{\"/m\":null}}"}}`, 1)
+		misfit{there{"v2", `"a":null,"mm":null`, named("v1", `v2 {"/a":null,"/mm":null,"@/mm":["/m"]}`, `"m":null`)}, both}.check(t, c)
+	})
 	for name, test := range map[string]struct{ object, want string }{
 		"an edit wins":                {named("v2", `v1 {"/a":null}`, `"a":"1"`), named("v1", "", `"a":"1"`)},
-		"forged":                      {named("v2", `v1 {"/a":"1"}`, ``), named("v1", "", ``)},
+		"a preserved value":           {named("v2", `v1 {"/a":"1"}`, ``), named("v1", "", `"a":"1"`)},
 		"an object that was emptied":  {named("v2", `v1 {"/o/tier":"gold"}`, `"o":null`), named("v1", "", `"o":{"tier":"gold"}`)},
 		"nothing comes back into one": {named("v2", "", `"o":null`), named("v1", "", `"o":null`)},
 	} {
@@ -212,5 +190,49 @@ func TestNulls(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestAnswer leaves out the metadata that the API server restores, and stops
+// where the object ends.
+func TestAnswer(t *testing.T) {
+	c := converterOf(t, between(t, "a: {type: string}", "b: {type: string}", "{move: {from: .a, to: .b}}"))
+	const object = `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"generation":1,"name":"w","namespace":"n","uid":"u","labels":{"l":"1"},"annotations":{"a":"1"},"managedFields":[{}]},"a":"1"}`
+	out, outcome, err := c.Answer([]byte("["), []byte(object+" ,{]"), "v2", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `[{"apiVersion":"example.com/v2","kind":"Widget","metadata":{"name":"w","namespace":"n","uid":"u","labels":{"l":"1"},"annotations":{"a":"1"}},"b":"1"}`
+	if diff := cmp.Diff(want, string(out)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(Outcome{Read: len(object), From: "v1"}, outcome); diff != "" {
+		t.Errorf("outcome (-want +got):\n%s", diff)
+	}
+}
+
+// TestNoAllocations converts by rules of every kind that computes nothing large.
+func TestNoAllocations(t *testing.T) {
+	c := converterOf(t, between(t,
+		"a: {type: string}, hp: {type: string}, e: {type: string}, w: {type: string}, s: {type: string}, l: {type: array, items: {type: object, properties: {x: {type: string}}}}, own: {type: string}",
+		"b: {type: string}, h: {type: string}, p: {type: integer}, e: {type: string}, w: {type: array, items: {type: string}}, s: {type: integer}, l: {type: array, items: {type: object, properties: {z: {type: string}}}}",
+		`{move: {from: .a, to: .b}}, {format: {from: .hp, template: "{h}:{p}", to: {h: .h, p: .p}}}, {values: {from: .e, to: .e, table: [{from: a, to: b}]}},
+		{wrap: {from: .w, to: .w}}, {cast: {from: .s, to: .s, as: Integer}}, {move: {from: ".l[*].x", to: ".l[*].z"}}`))
+	for name, object := range map[string]string{
+		"plain":             named("v1", "", `"a":"1","hp":"x:80","e":"a","w":"1","s":"7","l":[{"x":"1"},{"x":"2"},{}]`),
+		"a preserved field": named("v1", "", `"a":"1","own":"x"`),
+		"back":              named("v2", `v1 {"/own":"x"}`, `"b":"1"`),
+	} {
+		input, out := []byte(object), []byte(nil)
+		to := map[bool]string{true: "v2", false: "v1"}[strings.Contains(object, "example.com/v1")]
+		allocations := testing.AllocsPerRun(200, func() {
+			var err error
+			if out, err = c.Convert(out[:0], input, to); err != nil {
+				t.Fatal(err)
+			}
+		})
+		if allocations > 0 {
+			t.Errorf("%s: %v allocations, want none", name, allocations)
+		}
 	}
 }

@@ -30,15 +30,26 @@ func (h *hop) takeDefaults(w *way, n *node) []defaulted {
 	return all
 }
 
-// fill brings back what was kept aside, be it that there was nothing, and fills
+// fill brings back what was preserved, be it that there was nothing, and fills
 // a field otherwise.
 func (d *defaulted) fill(h *hop, n *node, at *place) {
 	if d.leaves || !d.there || n.find(d.path) != nil {
 		return
 	}
-	if text := h.restored(at, "", d.pointer); text != nil {
-		h.put(n, d.path, h.raw(text))
-	} else if h.whole && h.restored(at, absent, d.pointer) == nil {
+	absence := h.preserved(at, d.pointer, anAbsence)
+	if absence != nil {
+		absence.fate = consumed
+	}
+	e := h.preserved(at, d.pointer, aValue)
+	switch {
+	case e != nil && h.fits(&d.slot, e.value):
+		e.fate = consumed
+		h.put(n, d.path, h.raw(e.value))
+		return
+	case e != nil:
+		e.fate = refused
+	}
+	if h.whole && absence == nil {
 		h.put(n, d.path, h.raw(d.value))
 	}
 }
@@ -52,8 +63,8 @@ func (d *defaulted) keep(h *hop, n *node, at *place) {
 	fills := h.whole && n.holds(d.anchor)
 	switch {
 	case d.was == nil && fills:
-		h.keep = append(h.keep, entry{h.pointer(at, absent, d.pointer), []byte("true")})
+		h.keep = append(h.keep, entry{pointer: h.pointer(at, d.pointer), kind: anAbsence, anchor: h.anchorOf(at, d.path, len(d.anchor))})
 	case d.was != nil && (!fills || !h.same(d.was, h.raw(d.value))):
-		h.keepAside(at, d.pointer, h.bytes(d.was))
+		h.preserve(at, &d.slot, h.bytes(d.was))
 	}
 }

@@ -5,10 +5,14 @@ package conversion
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"hash/maphash"
 	"math/bits"
 	"slices"
 	"strconv"
+
+	"github.com/conversion-operator/conversion-operator/internal/conversion/shape"
 )
 
 // haveKeys reports whether keys tell all elements of a list apart. The API server
@@ -50,8 +54,11 @@ func (h *hop) hashKeys(keys []name, element *node) (hash uint64, all bool) {
 			return 0, false
 		}
 		text := value.text
-		if value.isText() {
+		switch {
+		case value.isText():
 			text = h.decode(text)
+		case value.kind != scalar:
+			text = []byte(h.canonical(value))
 		}
 		hash = hash*31 + maphash.Bytes(keySeed, text)
 	}
@@ -68,10 +75,12 @@ func (h *hop) sameKeys(keys []name, a, b *node) bool {
 }
 
 // anonymous converts elements that have no name. One that cannot be expressed is
-// kept whole. Coming back, a kept element is restored in the place of the one
-// that it converts to: at its index, or else at the first other one.
+// preserved whole. Coming back, a preserved element is restored in the place of the
+// one that it converts to: at its index, or else at the first other one. Where rules
+// have changed since, none converts to it: then the one that still is what it became
+// gets what it lacks (carried.go).
 func (h *hop) anonymous(c *collection, held *node, at *place) {
-	restored := h.waiting(c, at).match(held)
+	restored := h.waiting(c, at).match(h, held, at)
 	restore := h.restore
 	h.restore = nil
 	for element := held.first; element != nil; element, at.index = element.next, at.index+1 {
@@ -86,7 +95,7 @@ func (h *hop) anonymous(c *collection, held *node, at *place) {
 		}
 		h.scope(c.way, element, at)
 		if len(h.keep) > before {
-			h.keep = append(h.keep[:before], entry{h.pointer(at, "", ""), whole})
+			h.keep = append(h.keep[:before], entry{pointer: h.pointer(at, ""), value: whole, images: h.digest(element)})
 		}
 	}
 	h.restore = restore
@@ -109,69 +118,187 @@ func (w *way) dropAll(n *node) (dropped bool) {
 	return dropped
 }
 
-// waiting are kept elements of one list, by what they convert to; those that
-// convert to the same are in the order of their indexes.
-type waiting map[string][]waiter
-
-type waiter struct {
-	index int
-	kept  []byte
+// waiting are the preserved elements of one list.
+type waiting struct {
+	all []waiter
+	// alike are their numbers by what they convert to, in the order of their indexes.
+	alike map[string][]int
 }
 
-func (h *hop) waiting(c *collection, at *place) waiting {
+type waiter struct {
+	*entry
+	index int
+	taken bool
+}
+
+func (h *hop) waiting(c *collection, at *place) *waiting {
 	if len(h.restore) == 0 {
 		return nil
 	}
 	at.index = 0
-	prefix := bytes.TrimSuffix(h.pointer(at, "", ""), []byte("0"))
-	elements := waiting{}
-	for _, e := range h.restore {
-		digits, under := bytes.CutPrefix(e.pointer, prefix)
-		index, err := strconv.Atoi(string(digits))
-		if !under || err != nil || index < 0 || strconv.Itoa(index) != string(digits) {
-			continue
+	prefix := bytes.TrimSuffix(h.pointer(at, ""), []byte("0"))
+	w := &waiting{alike: map[string][]int{}}
+	below := h.restore.below(prefix)
+	for i := range below {
+		digits := string(below[i].pointer[len(prefix):])
+		index, err := strconv.Atoi(digits)
+		if err == nil && index >= 0 && strconv.Itoa(index) == digits && below[i].kind == aValue {
+			w.all = append(w.all, waiter{entry: &below[i], index: index})
 		}
-		if element, err := h.parse(e.value, c.look); err == nil {
+	}
+	slices.SortFunc(w.all, func(a, b waiter) int { return a.index - b.index })
+	for i := range w.all {
+		e := w.all[i].entry
+		element, err := h.parse(e.value, c.look)
+		switch {
+		case err != nil || !h.fitsElement(c.way.shape, element, e.value):
+			e.fate = refused
+			w.all[i].taken = true
+		default:
+			e.fate = consumed
 			converted := h.reversed(c.way.back, element)
-			elements[converted] = append(elements[converted], waiter{index, e.value})
+			w.alike[converted] = append(w.alike[converted], i)
 		}
 	}
-	for _, alike := range elements {
-		slices.SortFunc(alike, func(a, b waiter) int { return a.index - b.index })
+	return w
+}
+
+// fitsElement reports whether a list can have an element. One of which rules give
+// something up may lack what is required.
+func (h *hop) fitsElement(s *shape.Schema, element *node, value []byte) bool {
+	if s == nil || element.kind != object {
+		return h.fitsShape(s, value)
 	}
-	return elements
+	members, err := h.parse(value, one)
+	if err != nil {
+		return false
+	}
+	for m := members.first; m != nil; m = m.next {
+		if field := s.Field(m.label()); field == nil || !h.fitsShape(field, m.text) {
+			return false
+		}
+	}
+	return true
 }
 
-// reversed is what an element converts to the other way, with nothing kept aside.
+// reversed is what an element converts to the other way, with nothing preserved.
 func (h *hop) reversed(w *way, element *node) string {
-	other := hops.Get().(*hop)
+	other := h.another()
 	defer other.release()
-	other.whole = h.whole
 	other.scope(w, element, nil)
-	return canonical(element)
+	return h.canonical(element)
 }
 
-// match returns the kept element for each element that has one. All that are
+// match returns the preserved element for each element that has one. All that are
 // still at their index come first: an element that is alike must not take theirs.
-func (w waiting) match(held *node) [][]byte {
-	if len(w) == 0 {
+func (w *waiting) match(h *hop, held *node, at *place) [][]byte {
+	if w == nil || len(w.all) == 0 {
 		return nil
 	}
 	var matched [][]byte
 	var texts []string
 	for element := held.first; element != nil; element = element.next {
-		index, text, kept := len(texts), canonical(element), []byte(nil)
-		alike := w[text]
-		if at := slices.IndexFunc(alike, func(k waiter) bool { return k.index == index }); at >= 0 {
-			kept = alike[at].kept
-			w[text] = slices.Delete(alike, at, at+1)
-		}
-		matched, texts = append(matched, kept), append(texts, text)
+		text := h.canonical(element)
+		matched, texts = append(matched, w.takeAt(text, len(texts))), append(texts, text)
 	}
 	for i, text := range texts {
-		if alike := w[text]; matched[i] == nil && len(alike) > 0 {
-			matched[i], w[text] = alike[0].kept, alike[1:]
+		if matched[i] == nil {
+			matched[i] = w.takeFirst(text)
 		}
 	}
+	w.leave(h, matched, texts, at)
 	return matched
+}
+
+// takeAt takes the element that converts to a text and was at an index.
+func (w *waiting) takeAt(text string, index int) []byte {
+	alike := w.alike[text]
+	at, found := slices.BinarySearchFunc(alike, index, func(i, index int) int { return w.all[i].index - index })
+	if !found || w.all[alike[at]].taken {
+		return nil
+	}
+	w.all[alike[at]].taken = true
+	return w.all[alike[at]].value
+}
+
+// takeFirst takes the first element that converts to a text and waits.
+func (w *waiting) takeFirst(text string) []byte {
+	for alike := w.alike[text]; len(alike) > 0; {
+		first := &w.all[alike[0]]
+		alike = alike[1:]
+		w.alike[text] = alike
+		if !first.taken {
+			first.taken = true
+			return first.value
+		}
+	}
+	return nil
+}
+
+// leave notes for elements that still are what a preserved one became, by rules of
+// then, that it is to be merged into them. One of format 1 does not tell.
+func (w *waiting) leave(h *hop, matched [][]byte, texts []string, at *place) {
+	byDigest := map[string][]int{}
+	for i := range w.all {
+		if waits := &w.all[i]; !waits.taken {
+			byDigest[string(waits.images)] = append(byDigest[string(waits.images)], i)
+		}
+	}
+	if len(byDigest) == 0 {
+		return
+	}
+	for index, text := range texts {
+		digest := string(digestOf(text))
+		alike := byDigest[digest]
+		if matched[index] != nil || len(alike) == 0 {
+			continue
+		}
+		byDigest[digest] = alike[1:]
+		at.index = index
+		e := entry{pointer: h.pointer(at, ""), value: w.all[alike[0]].value, images: w.all[alike[0]].images}
+		if h.isUnedited(at.in, e.value, text) {
+			e.fate = unedited
+		}
+		h.merging = append(h.merging, e)
+	}
+	at.index = 0
+	for _, i := range byDigest[""] {
+		w.all[i].fate = unmatched
+	}
+}
+
+// isUnedited reports whether an element says all that a preserved one converts to, and
+// whether what it says besides, which was merged into it, has no place on the other
+// side. Then the preserved one is what it is there: anybody could have preserved it.
+func (h *hop) isUnedited(c *collection, preserved []byte, text string) bool {
+	element, errElement := h.parse(preserved, c.look)
+	live, errLive := h.parse([]byte(text), everything)
+	if errElement != nil || errLive != nil || !element.isObject() || !live.isObject() {
+		return false
+	}
+	became := h.reversed(c.way.back, element)
+	converted, errConverted := h.parse([]byte(became), everything)
+	if errConverted != nil || !converted.within(live) {
+		return false
+	}
+	return h.again(c, became) == h.again(c, text)
+}
+
+// again is what the text of an element converts to, with nothing preserved.
+func (h *hop) again(c *collection, text string) string {
+	element, err := h.parse([]byte(text), c.look)
+	if err != nil {
+		return ""
+	}
+	return h.reversed(c.way, element)
+}
+
+// digest tells later whether an element still is what it is now: a JSON string of
+// the first 16 hexadecimal digits of the SHA-256 of its canonical text.
+func (h *hop) digest(element *node) []byte { return digestOf(h.canonical(element)) }
+
+func digestOf(canonical string) []byte {
+	sum := sha256.Sum256([]byte(canonical))
+	const digits = 16
+	return []byte(`"` + hex.EncodeToString(sum[:])[:digits] + `"`)
 }

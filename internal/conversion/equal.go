@@ -4,8 +4,8 @@
 package conversion
 
 import (
-	"bytes"
 	"slices"
+	"strings"
 )
 
 // everything looks into all of a value.
@@ -17,8 +17,17 @@ var everything = func() *look {
 
 // canonical writes a value so that equal values have equal texts: the order of
 // members, white space and escapes mean nothing, and numbers are their text.
-func canonical(n *node) string {
-	all, err := parse(n.append(nil), everything)
+func canonical(n *node) string { return new(arena).canonical(n) }
+
+// canonical uses the memory of an arena.
+func (a *arena) canonical(n *node) string {
+	if n.isText() {
+		return string(appendQuoted(nil, decodeString(n.text)))
+	}
+	if n.kind == scalar {
+		return string(n.text)
+	}
+	all, err := a.parse(n.append(nil), everything)
 	if err != nil {
 		return string(n.append(nil)) // a name is twice in it: only its bytes tell
 	}
@@ -26,7 +35,7 @@ func canonical(n *node) string {
 	return string(all.append(nil))
 }
 
-// sort orders all members by name, and writes all text in one way.
+// sort orders all members by the bytes of their names, and writes all text in one way.
 func (n *node) sort() {
 	if n.isText() {
 		n.text = appendQuoted(nil, decodeString(n.text))
@@ -34,13 +43,15 @@ func (n *node) sort() {
 	var children []*node
 	for child := n.first; child != nil; child = child.next {
 		child.sort()
-		if child.key != nil {
-			child.key, child.untouched = appendQuoted(nil, child.label()), false
-		}
 		children = append(children, child)
 	}
 	if n.kind == object {
-		slices.SortFunc(children, func(a, b *node) int { return bytes.Compare(a.key, b.key) })
+		names := map[*node]string{}
+		for _, child := range children {
+			names[child] = child.label()
+			child.key, child.untouched = appendQuoted(nil, names[child]), false
+		}
+		slices.SortFunc(children, func(a, b *node) int { return strings.Compare(names[a], names[b]) })
 	}
 	n.first, n.last = nil, nil
 	for _, child := range children {

@@ -35,8 +35,8 @@ func (h *hop) putImages(w *way, to parents, images []*node) {
 }
 
 // exchange takes the values of one side away and computes those of the other, or
-// restores what was kept aside if that is what the values are now. What would not
-// come back the same is kept aside.
+// restores what was preserved if that is what the values are now. What would not
+// come back the same is preserved.
 func (h *hop) exchange(e *exchange, from parents, at *place) []*node {
 	values := h.lists.take(len(e.from))
 	for i := range e.from {
@@ -47,12 +47,14 @@ func (h *hop) exchange(e *exchange, from parents, at *place) []*node {
 		return h.lists.take(len(e.to))
 	}
 	images := e.forth(h, values)
-	if kept := h.keptValues(e.to, from[0], at, !there); kept != nil {
-		images = e.revive(h, kept, values, images)
+	if len(h.restore) > 0 {
+		images = h.revive(e, from[0], at, values, images, !there)
 	}
 	switch {
 	case !there:
-		h.leaveAlone(e.to, images)
+		if some(images) && !some(e.back(h, images)) {
+			h.leaveAlone(e.to, images)
+		}
 	case !e.comesBack(h, images, values):
 		h.setAside(e, values, images, at)
 	}
@@ -116,45 +118,88 @@ func (e *exchange) convertOne(h *hop, values []*node, toHub bool) *node {
 	return translate(h, e.table, value, toHub)
 }
 
-// keptValues are the values that were kept aside together, nil where there are
-// none. Where they are all that there is, the objects above them must be there.
-func (h *hop) keptValues(fields []slot, n *node, at *place, alone bool) []*node {
-	if len(h.restore) == 0 {
-		return nil
+// revive returns what was preserved of the fields of an exchange where it is what
+// the values are now, and what they convert to otherwise. Alone tells that there
+// are none: then the objects above the fields must be there.
+func (h *hop) revive(e *exchange, n *node, at *place, values, images []*node, alone bool) []*node {
+	if e.index != nil && e.toHub == e.index.Hub {
+		images[0] = h.reordered(e, at, images[0])
 	}
-	var values []*node
-	for i := range fields {
-		text := h.restored(at, "", fields[i].pointer)
-		if text == nil {
+	found, imaged := h.lists.take(len(e.to)), false
+	for i := range e.to {
+		entry := h.preserved(at, e.to[i].pointer, aValue)
+		if entry == nil || entry.fate == consumed {
 			continue
 		}
-		if alone && !n.holds(fields[i].anchor) || !fields[i].legal(text) {
-			return nil
+		if alone && !n.holds(e.to[i].anchor) {
+			return images
 		}
-		if values == nil {
-			values = h.lists.take(len(fields))
+		if !h.fits(&e.to[i], entry.value) {
+			entry.fate = refused
+			continue
 		}
-		values[i] = h.raw(text)
+		entry.fate, found[i] = consumed, h.raw(entry.value)
+		imaged = imaged || h.isImage(entry.images, e.from)
 	}
-	return values
-}
-
-// revive returns what was kept aside if it is what the values are now, and what
-// they convert to otherwise.
-func (e *exchange) revive(h *hop, kept, values, images []*node) []*node {
-	if e.index != nil && e.index.isOrder(kept[0], e.toHub) {
-		if images[0] != nil && images[0].kind == array {
-			images[0] = e.index.reorder(h, images[0], kept[0])
-		}
+	switch {
+	case !some(found):
 		return images
-	}
-	if h.sameAll(e.back(h, kept), values) {
-		return kept
+	case alone && !imaged, h.sameAll(e.back(h, found), values):
+		// Values without an image that is gone now: there was no rule for them.
+		return found
 	}
 	return images
 }
 
-// leaveAlone notes where values come back without an image.
+// isImage reports whether one of some fields is an image of an entry.
+func (h *hop) isImage(images []byte, fields []slot) bool {
+	if images == nil {
+		return false
+	}
+	list, err := h.parse(images, elements)
+	if err != nil {
+		return false
+	}
+	for image := list.first; image != nil; image = image.next {
+		if image.isText() && slices.ContainsFunc(fields, func(f slot) bool { return f.pointer == string(h.decode(image.text)) }) {
+			return true
+		}
+	}
+	return false
+}
+
+// reordered is a list in the order that was preserved of it.
+func (h *hop) reordered(e *exchange, at *place, list *node) *node {
+	order := h.preserved(at, e.to[0].pointer, anOrder)
+	keys := []byte(nil)
+	if order != nil {
+		keys = order.value
+	} else if order = h.preserved(at, e.to[0].pointer, aValue); order != nil {
+		keys = h.legacyOrder(order.value)
+	}
+	if keys == nil {
+		return list
+	}
+	order.fate = consumed
+	if list == nil || list.kind != array {
+		return list
+	}
+	return e.index.reorder(h, list, keys)
+}
+
+// legacyOrder is the order in a value of format 1, nil where it is a value.
+func (h *hop) legacyOrder(value []byte) []byte {
+	held, err := h.parse(value, one)
+	if err != nil {
+		return nil
+	}
+	if order := held.get(&orderName); order != nil && order.kind == array && held.first == held.last {
+		return order.text
+	}
+	return nil
+}
+
+// leaveAlone notes where values come back that have no image, and get none either.
 func (h *hop) leaveAlone(fields []slot, values []*node) {
 	for i, value := range values {
 		if value != nil {
@@ -163,24 +208,25 @@ func (h *hop) leaveAlone(fields []slot, values []*node) {
 	}
 }
 
-// setAside keeps values that would not come back as they are. Those that have an
+// setAside preserves values that would not come back as they are. Those that have an
 // image on the other side come back with it, and need no object there to come
 // back to. Of a list that has a map for an image, its order is all that is lost.
-func (h *hop) setAside(e *exchange, values, images []*node, at *place) {
+func (h *hop) setAside(x *exchange, values, images []*node, at *place) {
 	for i, value := range values {
 		if value == nil {
 			continue
 		}
-		text := h.bytes(value)
-		if e.index != nil && images[0] != nil && !value.isNull() {
-			text = e.index.order(h, text)
+		e := entry{pointer: h.pointer(at, x.from[i].pointer), value: h.bytes(value)}
+		h.spend(placeUnits * len(e.pointer))
+		if !some(images) {
+			e.anchor = h.anchorOf(at, x.from[i].path, len(x.from[i].anchor))
+			h.keep = append(h.keep, e)
+			continue
 		}
-		aside := entry{h.pointer(at, "", e.from[i].pointer), text}
-		if some(images) {
-			h.imaged = append(h.imaged, aside)
-		} else {
-			h.keep = append(h.keep, aside)
+		if e.images = x.toPointers; x.index != nil && !value.isNull() {
+			e.kind, e.value = anOrder, x.index.order(h, e.value)
 		}
+		h.imaged = append(h.imaged, e)
 	}
 }
 
@@ -199,5 +245,5 @@ func (h *hop) same(a, b *node) bool {
 	case a.kind == scalar || b.kind == scalar:
 		return a.kind == b.kind && sameScalar(a.text, b.text)
 	}
-	return bytes.Equal(h.bytes(a), h.bytes(b)) || canonical(a) == canonical(b)
+	return bytes.Equal(h.bytes(a), h.bytes(b)) || h.canonical(a) == h.canonical(b)
 }

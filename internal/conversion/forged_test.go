@@ -4,45 +4,160 @@
 package conversion
 
 import (
+	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/conversion-operator/conversion-operator/internal/conversion/internal/generate"
+	"github.com/conversion-operator/conversion-operator/internal/conversion/reference"
 )
 
-// FuzzForged: what is kept aside is an annotation that users can write. Whatever
-// it says, the object is one that somebody could have written at its version: at
-// the other version it is what it is without the annotation.
+// FuzzForged: what is preserved is in annotations that users can write. Whatever
+// they say, the object is one that somebody could have written at its version. They
+// may add what the object lacks, and all that it has is the same there and back.
 func FuzzForged(f *testing.F) {
 	fuzzWorlds(f, func(t *testing.T, w *world) {
 		from, to := w.pair()
 		object := decode(t, w.object(from))
-		kept := w.forged(t, from, to)
 		metadata, _ := object["metadata"].(map[string]any)
 		if metadata == nil {
 			metadata = map[string]any{}
 		}
-		object["metadata"], metadata["annotations"] = metadata, map[string]any{
-			KeptPrefix + to: string(w.Text(kept)), KeptPrefix + from: string(w.Text(w.forged(t, to, from))),
-		}
+		object["metadata"] = metadata
+		delete(metadata, "annotations")
+		live := generate.Plain(object)
+		annotations := map[string]any{}
+		w.forge(t, annotations, from, to)
+		w.forge(t, annotations, to, from)
+		metadata["annotations"] = annotations
 		forged := string(w.Text(object))
 		wantAccepted(t, forged, convert(t, w.converter, forged, to), to)
 		w.asReference(t, forged, to)
-		w.editWins(t, forged, from, to)
+		w.liveStays(t, live, forged, from, to)
 	})
 }
 
-// forged is what could be kept of a version: what really is, values that stand
-// elsewhere in an object, and values and places that cannot be.
+// liveStays converts an object with forged annotations there and back. There, it has
+// all that the same object without them has. What they added is an edit like any other,
+// from which a rule may compute another value: so it comes back with all that the
+// object without them comes back with after that edit. A value that is the default is
+// no live data: a rule may have filled it in. And of several values that convert to
+// the same one, any may have been preserved.
+func (w *world) liveStays(t testing.TB, live, forged, version, other string) {
+	t.Helper()
+	there, honest := convert(t, w.converter, forged, other), convert(t, w.converter, live, other)
+	where := forged + "\nis at " + other + "\n" + there + "\nwhere the object has"
+	if w.oneToOne() {
+		w.wantLive(t, withoutKept(essence(t, honest)), withoutKept(essence(t, there)), where)
+	}
+	back := convert(t, w.converter, there, version)
+	want := convert(t, w.converter, w.withAnnotationsOf(t, there, honest), version)
+	w.wantLive(t, withoutKept(essence(t, want)), withoutKept(essence(t, back)), where)
+}
+
+// wantLive compares all scalars of a value with those of one that may have more
+// members. A null may be an object, and the other way round: see emptyAsNull.
+func (w *world) wantLive(t testing.TB, live, got any, where string) {
+	t.Helper()
+	if slices.ContainsFunc(w.Values, func(value any) bool { return reference.Equal(value, live) }) {
+		return // a default
+	}
+	switch live := live.(type) {
+	case map[string]any:
+		object, _ := got.(map[string]any)
+		for name, value := range live {
+			w.wantLive(t, value, object[name], where+"."+name)
+		}
+	case []any:
+		list, _ := got.([]any)
+		if len(list) < len(live) {
+			t.Fatalf("%s: %d elements, want %d", where, len(list), len(live))
+		}
+		for i, value := range live {
+			if len(list) == len(live) { // a map may have got a member, which is any element of a list
+				w.wantLive(t, value, list[i], where+"[]")
+			}
+		}
+	case nil:
+		if _, isObject := got.(map[string]any); !isObject {
+			wantEqual(t, live, got, "%s", where)
+		}
+	default:
+		wantEqual(t, live, got, "%s", where)
+	}
+}
+
+// forge adds annotations of a version, while the object is at another one: one of
+// format 2, one of format 1, or both.
+func (w *world) forge(t *testing.T, annotations map[string]any, from, to string) {
+	t.Helper()
+	which := w.IntN(3)
+	if which != 0 {
+		annotations[legacyName(to)] = string(w.Text(w.forged(t, from, to)))
+	}
+	if which == 1 {
+		return
+	}
+	text := string(w.Text(w.forgedFormat2(t, from, to)))
+	if w.Rarely(4) {
+		text = deflated(text)
+	}
+	annotations[AnnotationName(w.plan.CRD, to)] = text
+}
+
+// forgedFormat2 is what could be preserved of a version in format 2.
+func (w *world) forgedFormat2(t *testing.T, from, to string) map[string]any {
+	t.Helper()
+	fields, orders, images, absent := map[string]any{}, map[string]any{}, map[string]any{}, []any{}
+	values := w.forged(t, from, to)
+	pointers := slices.Sorted(maps.Keys(values))
+	for _, pointer := range pointers {
+		switch place, isAbsent := strings.CutPrefix(pointer, "!"); {
+		case isAbsent:
+			absent = append(absent, place)
+		case w.Rarely(6):
+			orders[pointer] = values[pointer]
+		default:
+			fields[pointer] = values[pointer]
+		}
+		if w.IntN(2) == 0 {
+			images[pointer] = w.forgedImages(pointers)
+		}
+	}
+	preserved := map[string]any{"format": json.Number(preservedFormat), "fields": fields, "orders": orders, "absent": absent, "images": images}
+	if w.Rarely(8) {
+		preserved[generate.One(w.Choices, slices.Sorted(maps.Keys(preserved))...)] = w.Anything(2)
+	}
+	return preserved
+}
+
+// forgedImages are of fields, or of an element without keys.
+func (w *world) forgedImages(pointers []string) any {
+	pointer := strings.TrimPrefix(generate.One(w.Choices, pointers...), "!")
+	switch w.IntN(3) {
+	case 0:
+		return w.Anything(1)
+	case 1:
+		return []any{pointer}
+	}
+	return strings.Trim(digest("{}"), `"`)
+}
+
+// forged is what could be preserved of a version in format 1: what really is, values
+// that stand elsewhere in an object, and values and places that cannot be.
 func (w *world) forged(t *testing.T, from, to string) map[string]any {
 	t.Helper()
 	source := w.object(to)
 	kept := map[string]any{}
 	annotations, _ := lookUp(decode(t, convert(t, w.converter, source, from)), Path{"metadata", "annotations"}).(map[string]any)
-	if text, isText := annotations[KeptPrefix+to].(string); isText && w.Often(3) {
-		kept = decode(t, text)
+	if text, isText := annotations[AnnotationName(w.plan.CRD, to)].(string); isText && w.Often(3) {
+		preserved, _ := inflated(t, text).(map[string]any)
+		for _, member := range []string{"fields", "orders"} {
+			values, _ := preserved[member].(map[string]any)
+			maps.Copy(kept, values)
+		}
 	}
 	places := placesOf(decode(t, source), "")
 	pointers := slices.Sorted(maps.Keys(places))

@@ -61,7 +61,7 @@ func TestFound(t *testing.T) {
 			v1:    "b: {type: object, nullable: true, additionalProperties: {type: object, properties: {g: {type: string}}}}",
 			v2:    "b: {type: array, nullable: true, items: {type: object, properties: {a: {type: integer}, g: {type: string}}}}",
 			rules: `{index: {from: .b, to: .b, key: a}}`,
-			from:  "v1", to: "v2", kept: `v2 {"/b":{"order":[2,1]}}`, object: `"b":null`,
+			from:  "v1", to: "v2", kept: `v2 {"#/b":[2,1]}`, object: `"b":null`,
 		},
 		"a null for a list whose element has something kept for another version": {
 			v1:     "s: {type: object, properties: {e: {type: string}}}",

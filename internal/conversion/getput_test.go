@@ -17,5 +17,9 @@ func (w *world) roundTrip(t testing.TB, object, from, to string) {
 	t.Helper()
 	there := convert(t, w.converter, object, to)
 	back := convert(t, w.converter, there, from)
-	wantEqual(t, essence(t, w.surviving(t, object, from, to)), essence(t, back), "%s\nis at %s\n%s", object, to, there)
+	want := w.surviving(t, object, from, to)
+	if w.fits(from, object) && !w.fits(from, want) {
+		return // rules that give up the keys of a list leave what the API server refuses: it is carried on
+	}
+	wantEqual(t, essence(t, want), essence(t, back), "%s\nis at %s\n%s", object, to, there)
 }

@@ -4,13 +4,18 @@
 package conversion
 
 import (
+	"math"
+	"strconv"
+	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/conversion-operator/conversion-operator/internal/conversion/internal/generate"
 )
 
 // FuzzNoGrowth: an object that is converted back and forth again and again is the
-// same every time, and so is what is kept aside.
+// same every time, and so is what is preserved.
 func FuzzNoGrowth(f *testing.F) {
 	fuzzWorlds(f, func(t *testing.T, w *world) {
 		path := []string{"v1", "v2", "v3"}
@@ -29,4 +34,191 @@ func FuzzNoGrowth(f *testing.F) {
 			wantEqual(t, legible(t, first), legible(t, around()), "by way of %v", path)
 		}
 	})
+}
+
+// growing is a plan between v1 and v2, and an object of v1 of a size.
+type growing struct {
+	v1, v2, rules string
+	// object writes the fields of an object with n of what its name says.
+	object func(n int) string
+}
+
+// repeated writes n elements, each with its number for every %d.
+func repeated(begin, element, end string) func(int) string {
+	return func(n int) string {
+		var text strings.Builder
+		text.WriteString(begin)
+		for i := range n {
+			if i > 0 {
+				text.WriteByte(',')
+			}
+			text.WriteString(strings.ReplaceAll(element, "%d", strconv.Itoa(n-i)))
+		}
+		return text.String() + end
+	}
+}
+
+// inList are the objects of a list in which a rule finds its fields.
+func inList(v1, v2, rules, element string) growing {
+	const list = `l: {type: array, items: {type: object, properties: {%s}}}`
+	return growing{strings.Replace(list, "%s", v1, 1), strings.Replace(list, "%s", v2, 1), rules, repeated(`"l":[`, element, `]`)}
+}
+
+const (
+	open    = `x-kubernetes-preserve-unknown-fields: true`
+	byNames = `x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [name]`
+)
+
+// growths has each kind of rule, and of what is preserved.
+var growths = map[string]growing{
+	"move":   inList("a: {type: string}", "b: {type: string}", `{move: {from: ".l[*].a", to: ".l[*].b"}}`, `{"a":"%d"}`),
+	"values": inList("a: {type: string}", "b: {type: string}", `{values: {from: ".l[*].a", to: ".l[*].b", table: [{from: a, to: b}]}}`, `{"a":"a"}`),
+	"format": inList("a: {type: string}", "p: {type: string}, q: {type: integer}",
+		`{format: {from: ".l[*].a", template: "{p}:{q}", to: {p: ".l[*].p", q: ".l[*].q"}}}`, `{"a":"h:%d"}`),
+	"wrap":    inList("a: {type: string}", "b: {type: array, items: {type: string}}", `{wrap: {from: ".l[*].a", to: ".l[*].b"}}`, `{"a":"%d"}`),
+	"cast":    inList("a: {type: string}", "b: {type: integer}", `{cast: {from: ".l[*].a", to: ".l[*].b", as: Integer}}`, `{"a":"%d"}`),
+	"default": inList("a: {type: string}", "a: {type: string}, b: {type: string}", `{default: {to: ".l[*].b", value: x}}`, `{"a":"%d"}`),
+	"drop":    inList("a: {type: string}, b: {type: string}", "a: {type: string}", `{drop: {from: ".l[*].b"}}`, `{"a":"%d","b":"x"}`),
+	"cel": inList("a: {type: string}", "b: {type: string}",
+		`{cel: {from: {a: ".l[*].a"}, to: {b: ".l[*].b"}, forward: {b: self.a}, backward: {a: self.b}}}`, `{"a":"%d"}`),
+	"cel over a list": {
+		v1: `l: {type: array, items: {type: string}}`, v2: `s: {type: string}`,
+		rules:  `{cel: {from: {l: .l}, to: {s: .s}, forward: {s: "self.l.join(',')"}, backward: {l: "self.s.split(',')"}}}`,
+		object: repeated(`"l":[`, `"%d"`, `]`),
+	},
+	"index": {
+		v1: `l: {type: array, items: {type: object, properties: {k: {type: string}}}}`, v2: `m: {type: object, additionalProperties: {type: object}}`,
+		rules: `{index: {from: .l, to: .m, key: k}}`, object: repeated(`"l":[`, `{"k":"\u00e4%d"}`, `]`),
+	},
+	"index of integers": {
+		v1: `l: {type: array, items: {type: object, properties: {k: {type: integer}}}}`, v2: `m: {type: object, additionalProperties: {type: object}}`,
+		rules: `{index: {from: .l, to: .m, key: k}}`, object: repeated(`"l":[`, `{"k":%d}`, `]`),
+	},
+	"index of plain keys": {
+		v1: `l: {type: array, items: {type: object, properties: {k: {type: string}}}}`, v2: `m: {type: object, additionalProperties: {type: object}}`,
+		rules: `{index: {from: .l, to: .m, key: k}}`, object: repeated(`"l":[`, `{"k":"%d"}`, `]`),
+	},
+	"index of a map": {
+		v1: `m: {type: object, additionalProperties: {type: object}}`, v2: `l: {type: array, items: {type: object, properties: {k: {type: string}}}}`,
+		rules: `{index: {from: .m, to: .l, key: k}}`, object: repeated(`"m":{`, `"\u00e4%d":{}`, `}`),
+	},
+	"escapes in a text": {
+		v1: `a: {type: string}`, v2: `b: {type: array, items: {type: string}}`, rules: `{wrap: {from: .a, to: .b}}`,
+		object: func(n int) string { return `"a":"` + strings.Repeat(`\u00e4\n`, n) + `"` },
+	},
+	"map": {
+		v1: `m: {type: object, additionalProperties: {type: object, properties: {a: {type: string}}}}`,
+		v2: `m: {type: object, additionalProperties: {type: object, properties: {b: {type: string}}}}`, rules: `{move: {from: ".m[*].a", to: ".m[*].b"}}`,
+		object: repeated(`"m":{`, `"\u00e4%d":{"a":"x"}`, `}`),
+	},
+	"nested list": {
+		v1:    `l: {type: array, items: {type: array, items: {type: object, properties: {a: {type: string}}}}}`,
+		v2:    `l: {type: array, items: {type: array, items: {type: object, properties: {b: {type: string}}}}}`,
+		rules: `{move: {from: ".l[*][*].a", to: ".l[*][*].b"}}`, object: repeated(`"l":[`, `[{"a":"1"},{"a":"2"}]`, `]`),
+	},
+	"list with keys": {
+		v1:    `l: {type: array, ` + byNames + `, items: {type: object, required: [name], properties: {name: {type: string}, a: {type: string}}}}`,
+		v2:    `l: {type: array, ` + byNames + `, items: {type: object, required: [name], properties: {name: {type: string}, b: {type: string}}}}`,
+		rules: `{move: {from: ".l[*].a", to: ".l[*].b"}}`, object: repeated(`"l":[`, `{"name":"%d","a":"x"}`, `]`),
+	},
+	"preserved leaf of a map": {
+		v1:     `m: {type: object, additionalProperties: {type: object, properties: {a: {type: string}}}}`,
+		v2:     `m: {type: object, additionalProperties: {type: object, properties: {b: {type: string}}}}`,
+		object: repeated(`"m":{`, `"%d":{"a":"x"}`, `}`),
+	},
+	"preserved leaf of a list with keys": {
+		v1:     `l: {type: array, ` + byNames + `, items: {type: object, required: [name], properties: {name: {type: string}, a: {type: string}}}}`,
+		v2:     `l: {type: array, ` + byNames + `, items: {type: object, required: [name], properties: {name: {type: string}}}}`,
+		object: repeated(`"l":[`, `{"name":"%d","a":"x"}`, `]`),
+	},
+	"preserved leaf of a list": inList("a: {type: string}, b: {type: string}", "a: {type: string}", ``, `{"a":"%d","b":"x"}`),
+	"preserved leaf of alike":  inList("a: {type: string}, b: {type: string}", "a: {type: string}", ``, `{"a":"a","b":"%d"}`),
+	"preserved leaf of some alike": {
+		v1:     `l: {type: array, items: {type: object, properties: {a: {type: string}, b: {type: string}}}}`,
+		v2:     `l: {type: array, items: {type: object, properties: {a: {type: string}}}}`,
+		object: func(n int) string { return repeated(`"l":[`, `{"a":"a"},{"a":"a","b":"x"}`, `]`)(n * 2) },
+	},
+	"preserved values of cel": inList("a: {type: string}", "b: {type: string}",
+		`{cel: {from: {a: ".l[*].a"}, to: {b: ".l[*].b"}, forward: {b: self.a}, backward: {a: "'x'"}}}`, `{"a":"%d"}`),
+	"preserved values of a cast": inList("a: {type: string}", "b: {type: integer}", `{cast: {from: ".l[*].a", to: ".l[*].b", as: Integer}}`, `{"a":"0%d"}`),
+	"preserved leaf of nested lists": {
+		v1:     `l: {type: array, items: {type: array, items: {type: object, properties: {a: {type: string}}}}}`,
+		v2:     `l: {type: array, items: {type: array, items: {type: object, properties: {b: {type: string}}}}}`,
+		object: repeated(`"l":[`, `[{"a":"1"},{"a":"%d"}]`, `]`),
+	},
+	"unknown fields": {
+		v1: `o: {type: object, ` + open + `, properties: {a: {type: string}}}`, v2: `o: {type: object, properties: {a: {type: string}}}`,
+		object: repeated(`"o":{"a":"x",`, `"u%d":1`, `}`),
+	},
+	"unknown fields of a map": {
+		v1:     `m: {type: object, additionalProperties: {type: object, ` + open + `, properties: {a: {type: string}}}}`,
+		v2:     `m: {type: object, additionalProperties: {type: object, properties: {a: {type: string}}}}`,
+		object: repeated(`"m":{`, `"k%d":{"u":1}`, `}`),
+	},
+	"empty objects": {
+		v1:    `m: {type: object, additionalProperties: {type: object, properties: {o: {type: object, properties: {a: {type: string}}}, c: {type: string}}}}`,
+		v2:    `m: {type: object, additionalProperties: {type: object, properties: {o: {type: object, properties: {b: {type: string}}}, a: {type: string}}}}`,
+		rules: `{move: {from: ".m[*].o.a", to: ".m[*].a"}}`, object: repeated(`"m":{`, `"%d":{"o":{"a":"x"},"c":"x"}`, `}`),
+	},
+}
+
+// TestGrowth: eight times as large an object takes little more than eight times the
+// work, in both directions. What is compared is the processor time of this process, as
+// the least of some tries: the square would be sixty-four times.
+func TestGrowth(t *testing.T) {
+	const size, factor, most, tries = 500, 8, 30.0, 6
+	for name, g := range growths {
+		c := converterOf(t, between(t, g.v1, g.v2, g.rules))
+		for direction, to := range map[string]string{" to the hub": "v2", " back": "v1"} {
+			t.Run(name+direction, func(t *testing.T) {
+				small, large := g.at(t, c, size, to), g.at(t, c, factor*size, to)
+				ratio := math.Inf(1)
+				for try := 0; try < tries && ratio > most; try++ {
+					ratio = min(ratio, work(t, c, large, to)/work(t, c, small, to))
+				}
+				if ratio > most {
+					t.Errorf("%d times as much takes %.1f times the work", factor, ratio)
+				}
+			})
+		}
+	}
+}
+
+// at is an object that is converted to a version: of v1, or what becomes of that at v2.
+func (g *growing) at(t testing.TB, c *Converter, n int, to string) []byte {
+	t.Helper()
+	object := `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"w","uid":"u"},` + g.object(n) + `}`
+	if to == "v1" {
+		object = convert(t, c, object, "v2")
+	}
+	return []byte(object)
+}
+
+// work is what a conversion takes of the processor at least, in seconds. What is
+// soon done is done often enough to be seen.
+func work(t testing.TB, c *Converter, object []byte, to string) float64 {
+	t.Helper()
+	const enough, long, runs = 2 * time.Millisecond, 0.5, 3
+	least := math.Inf(1)
+	for run := 0; run < runs && (run == 0 || least < long); run++ {
+		count, before := 0, processorTime(t)
+		for count == 0 || processorTime(t)-before < enough {
+			if _, err := c.Convert(nil, object, to); err != nil {
+				t.Fatal(err)
+			}
+			count++
+		}
+		least = min(least, (processorTime(t)-before).Seconds()/float64(count))
+	}
+	return least
+}
+
+// processorTime is what this process has used: other processes are not in it.
+func processorTime(t testing.TB) time.Duration {
+	t.Helper()
+	var used syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }

@@ -7,8 +7,6 @@ import (
 	"bytes"
 	"slices"
 	"sync"
-
-	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // hop is one conversion between a spoke and the hub, and its memory.
@@ -18,11 +16,26 @@ type hop struct {
 	whole bool
 	// dropsOverflow is what to do with more than an annotation can hold.
 	dropsOverflow bool
-	// restore is what was kept aside when the object left the version that it
-	// now comes back to; keep is what the other side cannot express this time.
-	restore, keep kept
-	// imaged are the values of a scope that are kept and have an image all the same.
-	imaged kept
+	// shortens tells that what annotations have no room for is left out in the end.
+	shortens bool
+	// restore is what was preserved when the object left the version that it now
+	// comes back to, sorted; keep is what the other side cannot express this time.
+	restore, keep entries
+	// imaged are the values of a scope that are preserved and have an image all the same.
+	imaged entries
+	// merging are entries of elements without keys that no element converts to any
+	// more, at the indexes of those that still are what they became.
+	merging entries
+	// lenient lets preserved values come back that their fields cannot have, and
+	// stretched tells that there was one.
+	lenient, stretched bool
+	// refusesStatus is that of the Plan.
+	refusesStatus bool
+	// keyless are the pointers of lists whose elements lack the keys that they should
+	// have, and of lists that should be maps, or the other way round.
+	keyless [][]byte
+	// others are the sorted entries of third versions.
+	others []entries
 	// alone are the places in a scope of values that came back without an image:
 	// they will be kept again, and hold the objects around them in place.
 	alone []steps
@@ -31,6 +44,9 @@ type hop struct {
 	// sharings and defaults are more memory, as that of the arena.
 	sharings bump[shared]
 	defaults bump[defaulted]
+	// meter counts the work, own where the hop is not part of another.
+	meter *meter
+	own   meter
 
 	outcome Outcome
 }
@@ -39,6 +55,7 @@ var hops = sync.Pool{New: func() any { return new(hop) }}
 
 func (h *hop) release() {
 	h.begin()
+	h.meter, h.own = nil, meter{}
 	h.sharings.reset()
 	h.defaults.reset()
 	if h.reset() {
@@ -46,15 +63,20 @@ func (h *hop) release() {
 	}
 }
 
-// begin forgets what was kept.
+// begin forgets what was preserved.
 func (h *hop) begin() {
 	h.restore, h.keep, h.imaged, h.alone = h.restore[:0], h.keep[:0], h.imaged[:0], h.alone[:0]
+	h.merging, h.keyless, h.others = h.merging[:0], h.keyless[:0], nil
 }
 
 // scope converts one object in place. All is read before anything is written, so
 // that rules do not depend on their order. The element of a list of lists is a
 // list: it has collections only.
 func (h *hop) scope(w *way, n *node, at *place) {
+	if h.spend(scopeUnits) {
+		return
+	}
+	since := len(h.keep)
 	for i := range w.collections {
 		h.collection(&w.collections[i], n, at)
 	}
@@ -87,7 +109,7 @@ func (h *hop) scope(w *way, n *node, at *place) {
 		filled[i].fill(h, n, at)
 	}
 	for i := range shared {
-		shared[i].tidy(h, n, at)
+		shared[i].tidy(h, n, at, since)
 	}
 	h.keep = append(h.keep, h.imaged...)
 	h.imaged, h.alone = h.imaged[:0], h.alone[:0]
@@ -118,7 +140,7 @@ func (h *hop) keepShells(w *way, n *node, at *place) {
 	for i := range slices.Backward(w.shells) {
 		shell := n.find(w.shells[i].path)
 		if shell != nil && shell.first == nil {
-			h.keepAside(at, w.shells[i].pointer, h.bytes(n.detach(w.shells[i].path)))
+			h.preserve(at, &w.shells[i], h.bytes(n.detach(w.shells[i].path)))
 		}
 	}
 }
@@ -130,17 +152,29 @@ func (h *hop) leave(of *holder, n *node, at *place) {
 		return
 	}
 	held.keepOnly(func(m *node) bool {
-		switch leaves := of.members.of(m); {
-		case leaves == 0 && (of.known == nil || of.known.of(m)), leaves == nulled && !m.isNull():
+		leaves := of.members.of(m)
+		switch {
+		case leaves.when == 0 && (of.known == nil || of.known.of(m)), leaves.when == nulled && !m.isNull(),
+			leaves.when == unlikeCommon && of.common.of(m).fits(&h.arena, h.bytes(m)):
 			return true
-		case leaves == emptied:
+		case leaves.when == emptied:
 			return m.first != nil
 		}
 		name := h.nameOf(m)
 		start := len(h.text)
 		h.text = append(append(at.append(h.text), of.pointer...), '/')
 		h.text = appendPointerName(h.text, name)
-		h.keep = append(h.keep, entry{h.since(start), h.bytes(m)})
+		pointer := h.since(start)
+		h.spend(placeUnits * len(pointer))
+		anchor := of.anchored
+		if leaves.when != 0 {
+			anchor = leaves.anchor
+		}
+		e := entry{pointer: pointer, value: h.bytes(m)}
+		if anchor < len(of.path) {
+			e.anchor = h.anchor(at, anchor)
+		}
+		h.keep = append(h.keep, e)
 		return false
 	})
 }
@@ -169,7 +203,7 @@ func (h *hop) openNull(s *slot, n *node, at *place) {
 		return
 	}
 	above := n.find(s.anchor)
-	if above != nil && above.isNull() && h.restored(at, "", s.pointer) != nil {
+	if above != nil && above.isNull() && h.preserved(at, s.pointer, aValue) != nil {
 		above.kind, above.open, above.text = object, true, []byte("{}")
 	}
 }
@@ -195,76 +229,86 @@ func (h *hop) restoreLeaves(n *node, at *place) {
 			h.restoreUnknown(leaf, n, at)
 			continue
 		}
-		value := h.restored(at, "", leaf.pointer)
-		if value == nil || n.find(leaf.path) != nil || !leaf.allows(value) {
-			continue
+		e := h.preserved(at, leaf.pointer, aValue)
+		switch {
+		case e == nil:
+		case n.find(leaf.path) != nil && leaf.comesAs(e.value):
+			e.fate = consumed
+		case !leaf.comesAs(e.value):
+			// It was preserved when the field was another one (carried.go).
+		case h.fits(&leaf.slot, e.value):
+			e.fate = consumed
+			h.put(n, leaf.path, h.raw(e.value))
+		default:
+			e.fate = refused
 		}
-		h.put(n, leaf.path, h.raw(value))
 	}
-}
-
-// allows reports whether a kept value may come back. Users can write what is
-// kept: a shell must not bring fields that have owners of their own, and a label
-// that is no string would make the object unreadable.
-func (l *coming) allows(value []byte) bool {
-	switch {
-	case l.shell:
-		return isBare(value)
-	case l.null:
-		return isNull(value)
-	}
-	return l.legal(value)
-}
-
-// legal reports whether the API server accepts a value: any as a field, and few
-// as labels.
-func (s *slot) legal(value []byte) bool {
-	switch {
-	case s.label:
-		return isString(value) && len(validation.IsValidLabelValue(decodeString(value))) == 0
-	case s.text:
-		return isString(value)
-	}
-	return true
-}
-
-// isBare reports whether a value has nothing in it.
-func isBare(value []byte) bool {
-	n, err := parse(value, one)
-	return err == nil && n.first == nil
 }
 
 // restoreUnknown brings the fields back that the schema allows without naming them.
 func (h *hop) restoreUnknown(leaf *coming, n *node, at *place) {
 	holder := n.find(leaf.path)
 	if holder != nil && !n.holds(leaf.path) {
+		h.noteKeyless(h.pointer(at, leaf.pointer))
 		return
 	}
-	prefix := append(h.pointer(at, "", leaf.pointer), '/')
-	for _, e := range h.restore {
-		escaped, under := bytes.CutPrefix(e.pointer, prefix)
-		name := newName(unescapePointer(string(escaped)))
-		if !under || bytes.IndexByte(escaped, '/') >= 0 || leaf.known.get(name.text) || holder != nil && holder.get(&name) != nil {
-			continue
+	prefix := append(h.pointer(at, leaf.pointer), '/')
+	below := h.restore.below(prefix)
+	if len(below) == 0 {
+		return
+	}
+	there := map[string]bool{}
+	if holder != nil {
+		for m := holder.first; m != nil; m = m.next {
+			there[m.label()] = true
 		}
-		h.put(n, append(slices.Clip(leaf.path), name), h.raw(e.value))
+	}
+	for i := range below {
+		e, escaped := &below[i], below[i].pointer[len(prefix):]
+		name := unescapePointer(string(escaped))
+		switch {
+		case e.kind != aValue || bytes.IndexByte(escaped, '/') >= 0 || leaf.known.get(name):
+		case there[name]:
+			e.fate = consumed
+		case leaf.shape != nil && (leaf.shape.Field(name) == nil || !h.fitsShape(leaf.shape.Field(name), e.value)):
+			e.fate = refused
+		default:
+			e.fate = consumed
+			if holder == nil {
+				holder = h.makeObject(n, leaf.path)
+			}
+			m := h.raw(e.value)
+			key := newName(name)
+			m.key, m.mark = key.quoted, key.mark
+			holder.add(m)
+		}
 	}
 }
 
 // collection converts the elements of a list or map.
 func (h *hop) collection(c *collection, n *node, above *place) {
 	held := n.find(c.path)
-	if held == nil || held.first == nil || c.isMap != (held.kind == object) {
+	if held == nil || held.first == nil || c.common != nil && !c.common.fits(&h.arena, h.bytes(held)) {
+		return
+	}
+	if c.isMap != (held.kind == object) {
+		h.noteKeyless(h.pointer(above, c.pointer))
 		return
 	}
 	at := h.places.one()
 	at.above, at.in = above, c
+	width := h.width(at)
 	if !c.isMap && c.way.keeps && !h.haveKeys(c.keys, held) {
+		if len(c.keys) > 0 {
+			h.noteKeyless(h.pointer(above, c.pointer))
+		}
 		h.anonymous(c, held, at)
 		return
 	}
 	for element := held.first; element != nil; element = element.next {
-		at.element = element
+		if at.element = element; h.spend(width / widthUnits) {
+			return
+		}
 		h.scope(c.way, element, at)
 	}
 }

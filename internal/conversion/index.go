@@ -81,8 +81,10 @@ func (x *indexing) list(h *hop, held *node) *node {
 		return nil
 	}
 	elements := h.membersOf(held)
-	for _, m := range elements {
-		key := h.keyValue(m, x.Integer)
+	sorted := h.keyed.take(len(elements))
+	for i, m := range elements {
+		sorted[i] = keyed{element: m, text: h.nameOf(m)}
+		key := h.keyValue(sorted[i].text, x.Integer)
 		if key == nil || !m.isObject() || m.get(&x.key) != nil {
 			return nil
 		}
@@ -91,24 +93,35 @@ func (x *indexing) list(h *hop, held *node) *node {
 			m.last = key
 		}
 		m.first = key
+		if x.Integer {
+			sorted[i].number, _ = readInteger(sorted[i].text)
+			sorted[i].text = nil
+		}
 	}
-	slices.SortStableFunc(elements, func(a, b *node) int { return x.compare(h, a.first.text, b.first.text) })
+	slices.SortStableFunc(sorted, keyed.compare)
+	for i := range sorted {
+		elements[i] = sorted[i].element
+	}
 	return h.listOf(elements)
 }
 
-// compare orders integers by size, and strings by their bytes.
-func (x *indexing) compare(h *hop, a, b []byte) int {
-	if x.Integer {
-		left, _ := readInteger(a)
-		right, _ := readInteger(b)
-		return cmp.Compare(left, right)
+// keyed is an element and what it is sorted by, which is read once: integers go by
+// size, and strings by their bytes.
+type keyed struct {
+	element *node
+	number  int64
+	text    []byte
+}
+
+func (k keyed) compare(other keyed) int {
+	if k.number != other.number {
+		return cmp.Compare(k.number, other.number)
 	}
-	return bytes.Compare(h.decode(a), h.decode(b))
+	return bytes.Compare(k.text, other.text)
 }
 
 // keyValue is the name of a member as a value.
-func (h *hop) keyValue(m *node, integer bool) *node {
-	name := h.nameOf(m)
+func (h *hop) keyValue(name []byte, integer bool) *node {
 	if !integer {
 		return h.quote(name)
 	}
@@ -118,17 +131,10 @@ func (h *hop) keyValue(m *node, integer bool) *node {
 	return h.raw(name)
 }
 
-// orderName is the one name in an order that is kept aside, which no list can be
-// taken for: {"order":["b","a"]}.
+// orderName is the one name in an order as format 1 preserved it: {"order":["b","a"]}.
 var orderName = newName("order")
 
-// orders looks into the lists in an object.
-var orders = &look{each: elements}
-
-// isOrder reports whether what was kept aside of a list is its order alone.
-func (x *indexing) isOrder(kept *node, toHub bool) bool { return toHub == x.Hub && kept.kind == object }
-
-// order writes the keys of a list as they follow each other.
+// order writes the keys of a list as they follow each other, as a list.
 func (x *indexing) order(h *hop, list []byte) []byte {
 	held, err := h.parse(list, objects)
 	if err != nil {
@@ -138,36 +144,35 @@ func (x *indexing) order(h *hop, list []byte) []byte {
 	for i, element := range keys {
 		keys[i] = h.raw(element.get(&x.key).text)
 	}
-	kept := h.newObject()
-	kept.set(&orderName, h.listOf(keys))
-	return h.bytes(kept)
+	return h.bytes(h.listOf(keys))
 }
 
 // reorder makes the elements of a list, whose keys are in front, follow each
-// other as their keys do in what was kept aside. New ones stand behind them.
-func (x *indexing) reorder(h *hop, list, kept *node) *node {
-	order, err := h.parse(kept.text, orders)
-	if err != nil {
+// other as their keys do in what was preserved. New ones stand behind them.
+func (x *indexing) reorder(h *hop, list *node, order []byte) *node {
+	keys, err := h.parse(order, elements)
+	if err != nil || keys.kind != array {
 		return list
 	}
-	keys := order.get(&orderName)
-	if keys == nil || keys.kind != array {
-		return list
-	}
-	ranks := map[string]int{}
+	ranks := map[string]int64{}
 	for key := keys.first; key != nil; key = key.next {
-		if _, twice := ranks[canonical(key)]; !twice {
-			ranks[canonical(key)] = len(ranks)
+		text := canonical(key)
+		if _, twice := ranks[text]; !twice {
+			ranks[text] = int64(len(ranks))
 		}
-	}
-	rank := func(element *node) int {
-		if at, known := ranks[canonical(element.first)]; known {
-			return at
-		}
-		return len(ranks)
 	}
 	elements := h.membersOf(list)
-	slices.SortStableFunc(elements, func(a, b *node) int { return cmp.Compare(rank(a), rank(b)) })
+	sorted := h.keyed.take(len(elements))
+	for i, element := range elements {
+		sorted[i] = keyed{element: element, number: int64(len(ranks))}
+		if rank, known := ranks[canonical(element.first)]; known {
+			sorted[i].number = rank
+		}
+	}
+	slices.SortStableFunc(sorted, keyed.compare)
+	for i := range sorted {
+		elements[i] = sorted[i].element
+	}
 	return h.listOf(elements)
 }
 

@@ -33,8 +33,8 @@ func (c *compiler) warnKeptSize(overflow v1alpha1.OverflowAction) {
 		var fields []string
 		total := int64(0)
 		for _, path := range c.kept(ofHub) {
-			if path[0] == "metadata" {
-				continue // it is an annotation before, too, or as small as a label
+			if path[0] == "metadata" || c.hasOdd(path, ofHub) {
+				continue // it is an annotation before, too, or as small as a label; or hardly ever kept
 			}
 			size, cause := keptSize(own.schema, path)
 			if total = plus(total, size); size > largeField {

@@ -21,7 +21,7 @@ func TestListInPlaceOfAnObject(t *testing.T) {
 	for i := range fewNames + 1 {
 		name := fmt.Sprint("name", i)
 		paths = append(paths, Path{name})
-		of.members.set(name, always)
+		of.members.set(name, leaver{when: always})
 	}
 	var h hop
 	h.leave(&of, root, nil)

@@ -12,7 +12,7 @@ import (
 )
 
 // FuzzMeta: of the metadata only labels and annotations change, and of those only
-// what rules have and what is kept aside. What the API server restores may be
+// what rules have and what is preserved. What the API server restores may be
 // left out, but for what it checks.
 func FuzzMeta(f *testing.F) {
 	fuzzWorlds(f, func(t *testing.T, w *world) {

@@ -63,6 +63,15 @@ func (p Path) steps() steps {
 	return prepared
 }
 
+// names are the path.
+func (s steps) names() Path {
+	path := make(Path, len(s))
+	for i := range s {
+		path[i] = s[i].text
+	}
+	return path
+}
+
 // split is the path of the object that holds a field, and the field's name.
 func (s steps) split() (parent steps, last *name) { return s[:len(s)-1], &s[len(s)-1] }
 

@@ -3,7 +3,10 @@
 
 package conversion
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // Outcome is what there is to say of the conversion of one object.
 type Outcome struct {
@@ -15,6 +18,70 @@ type Outcome struct {
 	KeptBytes int
 	// DroppedValues counts the values for which the annotation had no room.
 	DroppedValues int
+	// Omitted is what a shortened form lacks, nil where the object is whole.
+	Omitted *Omitted
+}
+
+// Omitted is what does not fit into an object's annotations.
+type Omitted struct {
+	// Version is the one that most of it belongs to, and At the one without it.
+	Version, At string
+	// Count is how many values are left out.
+	Count int
+	// Bytes is what the annotations would take in which they would be, in bytes.
+	Bytes int
+	// Fields are the first of them, as in a policy.
+	Fields []string
+}
+
+// excess says what takes how much.
+func (o *Omitted) excess() string {
+	return fmt.Sprintf("the fields that only version %s has take %s, and all annotations together may take %s",
+		o.Version, kibibytes(o.Bytes), kibibytes(maxAnnotations))
+}
+
+// smaller says what to make smaller.
+func (o *Omitted) smaller() string {
+	switch {
+	case len(o.Fields) == 0:
+		return "these fields"
+	case o.Count > len(o.Fields):
+		return fmt.Sprintf("%s, or others of its %d largest fields", strings.Join(o.Fields, ", "), o.Count)
+	}
+	return strings.Join(o.Fields, ", ")
+}
+
+// kibibytes writes a size for people.
+func kibibytes(bytes int) string {
+	const kibi = 1 << 10
+	return fmt.Sprintf("%d KiB", (bytes+kibi-1)/kibi)
+}
+
+// ShortenedError refuses a shortened form: it must not be stored in place of the
+// object. Its text is for the person who wrote it.
+type ShortenedError struct {
+	// Annotation is the one that says so.
+	Annotation string
+	// Omitted is what it says, nil where that cannot be read.
+	*Omitted
+}
+
+func (e *ShortenedError) Error() string {
+	if e.Omitted == nil {
+		return fmt.Sprintf("the annotation %s says that the object was shortened when it was read, and nothing else that is readable: remove it, if you have written it, or read the object again", e.Annotation)
+	}
+	return fmt.Sprintf("the object was shortened when it was read at %s, because %s: write it at %s, without the annotation %s, or make %s smaller there",
+		e.At, e.excess(), e.Version, e.Annotation, e.smaller())
+}
+
+// TooLargeError refuses an object that could be read at another version in a
+// shortened form only. Its text is for the person who wrote it.
+type TooLargeError struct {
+	*Omitted
+}
+
+func (e *TooLargeError) Error() string {
+	return fmt.Sprintf("the object cannot be converted to %s as a whole: %s: make %s smaller, or the object's other annotations", e.At, e.excess(), e.smaller())
 }
 
 // OverflowError refuses an object that has more to keep aside than its

@@ -9,8 +9,9 @@ import (
 	"slices"
 )
 
-// maxDepth bounds nesting. The API server's own limit on objects is lower.
-const maxDepth = 512
+// maxDepth bounds nesting. It is the API server's own limit, which is that of
+// encoding/json: what one accepts is converted.
+const maxDepth = 10_000
 
 // parser reads JSON strictly, RFC 8259, in one pass: each byte is looked at
 // once, and only what a look names becomes a node of its own. What reads a part is
@@ -21,8 +22,6 @@ type parser struct {
 	depth int
 	// escaped tells that there was an escape since it was last false.
 	escaped bool
-	// ends are the brackets that close what is being skipped, by their depth.
-	ends [maxDepth + 1]byte
 }
 
 // parse reads one JSON value and nothing behind it.
@@ -143,14 +142,14 @@ func (p *parser) unique(n *node, count, at int) error {
 }
 
 func (p *parser) uniqueSorted(n *node, count, at int) error {
-	members := p.lists.take(count)[:0]
+	members := p.keyed.take(count)[:0]
 	for m := n.first; m != nil; m = m.next {
-		members = append(members, m)
+		members = append(members, keyed{element: m, text: p.decode(m.key)})
 	}
-	slices.SortFunc(members, func(a, b *node) int { return bytes.Compare(p.decode(a.key), p.decode(b.key)) })
+	slices.SortFunc(members, keyed.compare)
 	for i := 1; i < len(members); i++ {
-		if bytes.Equal(p.decode(members[i-1].key), p.decode(members[i].key)) {
-			return twice(members[i], at)
+		if bytes.Equal(members[i-1].text, members[i].text) {
+			return twice(members[i].element, at)
 		}
 	}
 	return nil

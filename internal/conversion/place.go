@@ -16,6 +16,28 @@ type place struct {
 	index   int
 }
 
+// width is about how long the place of a list or map is, without its elements', as
+// far as places are looked up at all: each element's is as long.
+func (h *hop) width(at *place) int {
+	if len(h.restore) == 0 {
+		return 0
+	}
+	width := len(at.in.pointer)
+	for above := at.above; above != nil; above = above.above {
+		width += len(above.in.pointer)
+		if above.element == nil {
+			continue
+		}
+		width += len(above.element.key)
+		for i := range above.in.keys {
+			if value := above.element.get(&above.in.keys[i]); value != nil {
+				width += len(value.text)
+			}
+		}
+	}
+	return width
+}
+
 // append writes a place as a JSON Pointer.
 func (p *place) append(dst []byte) []byte {
 	if p == nil {

@@ -14,8 +14,9 @@ import (
 	"slices"
 )
 
-// planFormat changes when an older reader would misread a plan.
-const planFormat = 2
+// planFormat changes when an older reader would misread a plan. One of format 2 has
+// no schemas, and is read as it is: pods serve it until API servers ask for another.
+const planFormat = 3
 
 // Plan is what a policy's rules mean for the versions of one kind. It needs no
 // schema any more, and is small: a converter pod mounts it.
@@ -31,6 +32,15 @@ type Plan struct {
 	Versions []string `json:"versions"`
 	// DropOverflow gives kept values up that have no room, instead of failing.
 	DropOverflow bool `json:"dropOverflow,omitempty"`
+	// Shortening allows conversions to leave out what annotations have no room for.
+	// Nil fails them instead.
+	Shortening *Shortening `json:"shortening,omitempty"`
+	// RefusesStatus keeps what is preserved below .status out of objects: whoever may
+	// write an object may write that, and not its status.
+	RefusesStatus bool `json:"refusesStatus,omitempty"`
+	// Schemas are what the versions' schemas say of values (package shape), by
+	// version: what is preserved comes back only as a value that its field can have.
+	Schemas map[string]json.RawMessage `json:"schemas,omitempty"`
 	// Spokes are the versions besides the hub, in the order of Versions.
 	Spokes []Spoke `json:"spokes,omitempty"`
 }
@@ -76,10 +86,16 @@ type Leaf struct {
 	// Null marks a field that both sides have, and that may be null on one of them
 	// only: the API server would take the null away on the other.
 	Null bool `json:"null,omitempty"`
+	// Common marks a field that both sides have, and of which one side allows more: a
+	// value that is not of this shape is one-sided.
+	Common *Common `json:"common,omitempty"`
 	// NullAnchor tells that a null in place of the object above it is one that
 	// somebody wrote. Otherwise it is an object that was emptied, as server-side
 	// apply leaves it.
 	NullAnchor bool `json:"nullAnchor,omitempty"`
+	// Siblings are the other spokes that have the same field, where the hub lacks it:
+	// what one of them has preserved is the value of all.
+	Siblings []string `json:"siblings,omitempty"`
 	// Known marks an object that both sides have and that may hold anything on
 	// one side only: all of its members but these are one-sided.
 	Known []string `json:"known,omitzero"`
@@ -230,8 +246,8 @@ func Load(data []byte) (*Plan, error) {
 		return nil, fmt.Errorf("the conversion plan is not readable: %w", err)
 	}
 	switch {
-	case plan.Format != planFormat:
-		return nil, fmt.Errorf("the conversion plan has format %d, this version of conversion-operator reads %d", plan.Format, planFormat)
+	case plan.Format != planFormat && plan.Format != planFormat-1:
+		return nil, fmt.Errorf("the conversion plan has format %d, this version of conversion-operator reads %d and %d", plan.Format, planFormat-1, planFormat)
 	case plan.Group == "" || plan.Kind == "" || len(plan.Versions) == 0:
 		return nil, errors.New("the conversion plan names no group, kind or version")
 	}

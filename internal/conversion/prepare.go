@@ -8,25 +8,71 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+
+	"github.com/conversion-operator/conversion-operator/internal/conversion/shape"
 )
 
-// ways prepares both directions of a scope: to the hub, and from it.
-func (s *Scope) ways() (toHub, fromHub *way) {
-	toHub, fromHub = s.way(true), s.way(false)
+// ways prepares both directions of a scope: to the hub, and from it. The schemas are
+// those of the scope on either side, nil where they are not known.
+func (s *Scope) ways(spoke, hub *shape.Schema) (toHub, fromHub *way) {
+	toHub, fromHub = s.way(true, hub), s.way(false, spoke)
 	for i := range s.Collections {
 		c := &s.Collections[i]
 		in := collection{path: c.Path.steps(), pointer: c.Path.pointer(), isMap: c.Map, keys: Path(c.Keys).steps(), look: newLook()}
+		in.common = s.commonOf(c.Path)
 		in.look.addScope(&c.Scope)
 		in.look.merge()
 		to, from := in, in
-		to.way, from.way = c.Scope.ways()
+		to.way, from.way = c.Scope.ways(elementShape(spoke, c.Path), elementShape(hub, c.Path))
 		toHub.collections = append(toHub.collections, to)
+		fromHub.siblings = append(fromHub.siblings, from.way.siblings...)
 		fromHub.collections = append(fromHub.collections, from)
 	}
+	slices.Sort(fromHub.siblings)
+	fromHub.siblings = slices.Compact(fromHub.siblings)
 	toHub.back, fromHub.back = fromHub, toHub
 	keeps := toHub.mayKeep() || fromHub.mayKeep()
 	toHub.keeps, fromHub.keeps = keeps, keeps
+	toHub.tidies, fromHub.tidies = toHub.mayTidy(), fromHub.mayTidy()
 	return toHub, fromHub
+}
+
+// mayTidy reports whether a hop may take objects away that rules have emptied.
+func (w *way) mayTidy() bool {
+	return len(w.shared) > 0 || slices.ContainsFunc(w.collections, func(c collection) bool { return c.way.tidies })
+}
+
+// shapeAt is what a schema says of a field, nil where that is not known.
+func shapeAt(s *shape.Schema, path Path) *shape.Schema {
+	for _, name := range path {
+		if s == nil {
+			return nil
+		}
+		s = s.Field(name)
+	}
+	return s
+}
+
+// elementShape is what a schema says of the elements of a list or map.
+func elementShape(s *shape.Schema, path Path) *shape.Schema {
+	held := shapeAt(s, path)
+	if held == nil {
+		return nil
+	}
+	if items := held.Items(); items != nil {
+		return items
+	}
+	return held.Field("")
+}
+
+// commonOf is the one that a list or map must have, nil where it may have any.
+func (s *Scope) commonOf(path Path) *Common {
+	for i := range s.OnlySpoke {
+		if leaf := &s.OnlySpoke[i]; leaf.Common != nil && slices.Equal(leaf.Path, path) {
+			return leaf.Common
+		}
+	}
+	return nil
 }
 
 // mayKeep reports whether a hop may keep something aside.
@@ -36,19 +82,24 @@ func (w *way) mayKeep() bool {
 }
 
 // way prepares one direction, without the collections.
-func (s *Scope) way(toHub bool) *way {
-	w := &way{}
+func (s *Scope) way(toHub bool, to *shape.Schema) *way {
+	w := &way{shape: to}
 	for _, m := range s.Moves {
 		from, to := ends(toHub, m.Spoke, m.Hub)
 		w.moves = append(w.moves, move{newSlot(from, 0), newSlot(to, 0)})
 	}
 	for i := range s.Exchanges {
 		w.exchanges = append(w.exchanges, newExchange(&s.Exchanges[i], toHub))
+		for j, fields := 0, w.exchanges[i].to; j < len(fields); j++ {
+			if !fields[j].text {
+				fields[j].shape = shapeAt(to, s.Exchanges[i].fields(toHub)[j].Path)
+			}
+		}
 	}
 	w.numberParents()
 	for _, d := range s.Defaults {
 		f := newSlot(d.Path, d.Anchor)
-		f.nullAnchor = d.NullAnchor
+		f.nullAnchor, f.shape = d.NullAnchor, shapeAt(to, d.Path)
 		w.defaults = append(w.defaults, filling{slot: f, leaves: d.Hub != toHub, value: d.Value})
 	}
 	drops, _ := ends(toHub, s.DropSpoke, s.DropHub)
@@ -61,7 +112,11 @@ func (s *Scope) way(toHub bool) *way {
 		f := newSlot(leaf.Path, leaf.Anchor)
 		f.text, f.label = leaf.Text, leaf.Label
 		f.nullAnchor = leaf.NullAnchor
-		w.coming = append(w.coming, coming{slot: f, shell: leaf.Shell, null: leaf.Null, known: setOf(leaf.Known)})
+		if !leaf.Text {
+			f.shape = shapeAt(to, leaf.Path)
+		}
+		w.coming = append(w.coming, coming{slot: f, shell: leaf.Shell, null: leaf.Null, common: leaf.Common, known: setOf(leaf.Known), siblings: leaf.Siblings})
+		w.siblings = append(w.siblings, leaf.Siblings...)
 	}
 	for _, shared := range s.Shared {
 		from, to := ends(toHub, shared.Spoke, shared.Hub)
@@ -70,10 +125,17 @@ func (s *Scope) way(toHub bool) *way {
 	return w
 }
 
+// fields are those of the side to which a direction leads.
+func (e *Exchange) fields(toHub bool) []Field {
+	_, to := ends(toHub, e.Spoke, e.Hub)
+	return to
+}
+
 func newExchange(e *Exchange, toHub bool) exchange {
 	from, to := ends(toHub, e.Spoke, e.Hub)
 	x := exchange{Exchange: e, toHub: toHub, from: slotsOf(from), to: slotsOf(to), table: quotedPairs(e.Table)}
 	x.faithful, x.oneToOne = x.isFaithful(), x.isOneToOne()
+	x.toPointers = pointers(x.to)
 	if e.Format != nil {
 		x.format = newFormatting(e.Format)
 	}
@@ -166,7 +228,8 @@ func (w *way) leave(leaves []Leaf) {
 	}
 	for _, leaf := range leaves {
 		if leaf.Known != nil {
-			of(leaf.Path).known = setOf(leaf.Known)
+			held := of(leaf.Path)
+			held.known, held.anchored = setOf(leaf.Known), leaf.Anchor
 			continue
 		}
 		last := len(leaf.Path) - 1
@@ -176,10 +239,13 @@ func (w *way) leave(leaves []Leaf) {
 			leaves = emptied
 		case leaf.Null:
 			leaves = nulled
+		case leaf.Common != nil:
+			leaves = unlikeCommon
+			of(leaf.Path[:last]).common.set(leaf.Path[last], leaf.Common)
 		}
-		of(leaf.Path[:last]).members.set(leaf.Path[last], leaves)
+		of(leaf.Path[:last]).members.set(leaf.Path[last], leaver{leaves, leaf.Anchor})
 		if leaf.Shell {
-			w.shells = append(w.shells, newSlot(leaf.Path, 0))
+			w.shells = append(w.shells, newSlot(leaf.Path, leaf.Anchor))
 		}
 	}
 	slices.SortStableFunc(w.holders, func(a, b holder) int { return cmp.Compare(len(b.path), len(a.path)) })

@@ -11,7 +11,7 @@ import (
 )
 
 // FuzzReference: the engine and the reference convert to the same object, and
-// keep the same aside; there, and back.
+// preserve the same; there, and back.
 func FuzzReference(f *testing.F) {
 	fuzzWorlds(f, func(t *testing.T, w *world) {
 		from, to := w.pair()
@@ -34,7 +34,7 @@ func (w *world) asReference(t testing.TB, object, to string) string {
 	return got
 }
 
-// legible is the essence of an object with what was kept aside decoded.
+// legible is the essence of an object with what was preserved decoded.
 func legible(t testing.TB, text string) map[string]any {
 	t.Helper()
 	object := essence(t, text)
@@ -42,7 +42,7 @@ func legible(t testing.TB, text string) map[string]any {
 	annotations, _ := metadata["annotations"].(map[string]any)
 	for name, value := range annotations {
 		if text, isText := value.(string); isText && strings.HasPrefix(name, KeptPrefix) {
-			annotations[name] = decode(t, text)
+			annotations[name] = inflated(t, text)
 		}
 	}
 	return object

@@ -27,6 +27,25 @@ func (test there) check(t *testing.T, c *Converter) {
 	}
 }
 
+// misfit is a conversion of a value that its own version's schema refuses: where the
+// other version does not have it, it stays in the annotation.
+type misfit struct {
+	there
+	back string
+}
+
+func (test misfit) check(t *testing.T, c *Converter) {
+	t.Helper()
+	to := map[string]string{"v1": "v2", "v2": "v1"}[test.from]
+	got := convert(t, c, named(test.from, "", test.object), to)
+	if diff := cmp.Diff(test.want, got); diff != "" {
+		t.Fatalf("there (-want +got):\n%s", diff)
+	}
+	if back := convert(t, c, got, test.from); !sameJSON(t, test.back, back) {
+		t.Errorf("back: %s, want %s", back, test.back)
+	}
+}
+
 // named writes an object that has a name, and kept values as annotated does.
 func named(version, kept, fields string) string {
 	return strings.Replace(strings.Replace(annotated(version, kept, fields), `"metadata":{`, `"metadata":{"name":"w",`, 1), `,}`, `}`, 1)
@@ -45,12 +64,16 @@ func TestDefault(t *testing.T) {
 		"taken away":              {"v2", `"o":{"mode":"Standard","own":{"deep":true}}`, named("v1", "", `"o":{}`)},
 		"escaped otherwise":       {"v2", `"o":{"mode":"St\u0061ndard","own":{"deep":true}}`, named("v1", "", `"o":{}`)},
 		"another value":           {"v2", `"o":{"mode":"Odd","own":{"deep":true}}`, named("v1", `v2 {"/o/mode":"Odd"}`, `"o":{}`)},
-		"a null":                  {"v2", `"o":{"mode":null,"own":{"deep":true}}`, named("v1", `v2 {"/o/mode":null}`, `"o":{}`)},
-		"absent":                  {"v2", `"o":{}`, named("v1", `v2 {"!/o/mode":true,"!/o/own/deep":true}`, `"o":{}`)},
-		"absent in an empty one":  {"v2", `"o":{"mode":"Standard","own":{}}`, named("v1", `v2 {"!/o/own/deep":true,"/o/own":{}}`, `"o":{}`)},
+		"absent":                  {"v2", `"o":{}`, named("v1", `v2 {"!/o/mode":true,"!/o/own/deep":true,"&/o/own/deep":1}`, `"o":{}`)},
+		"absent in an empty one":  {"v2", `"o":{"mode":"Standard","own":{}}`, named("v1", `v2 {"!/o/own/deep":true,"&/o/own/deep":1,"/o/own":{}}`, `"o":{}`)},
 		"elements":                {"v1", `"l":[{"num":7},{"num":7,"x":"1"}]`, named("v2", "", `"l":[{},{"x":"1"}]`)},
-		"an element with another": {"v1", `"l":[{"num":8},{"num":7}]`, named("v2", `v1 {"/l/0":{"num":8}}`, `"l":[{},{}]`)},
-		"an element with none":    {"v1", `"l":[{"x":"1"}]`, named("v2", `v1 {"/l/0":{"x":"1"}}`, `"l":[{"x":"1"}]`)},
+		"an element with another": {"v1", `"l":[{"num":8},{"num":7}]`, named("v2", `v1 {"/l/0":{"num":8},"@/l/0":`+digest(`{}`)+`}`, `"l":[{},{}]`)},
+		"an element with none":    {"v1", `"l":[{"x":"1"}]`, named("v2", `v1 {"/l/0":{"x":"1"},"@/l/0":`+digest(`{"x":"1"}`)+`}`, `"l":[{"x":"1"}]`)},
+	} {
+		t.Run(name, func(t *testing.T) { test.check(t, c) })
+	}
+	for name, test := range map[string]misfit{
+		"a null": {there{"v2", `"o":{"mode":null,"own":{"deep":true}}`, named("v1", `v2 {"/o/mode":null}`, `"o":{}`)}, named("v2", `v2 {"/o/mode":null}`, `"o":{"mode":"Standard","own":{"deep":true}}`)},
 	} {
 		t.Run(name, func(t *testing.T) { test.check(t, c) })
 	}
@@ -81,18 +104,18 @@ func TestValues(t *testing.T) {
 		"in the table":           {"v1", `"p":"Forbid"`, named("v2", "", `"q":"Serial"`)},
 		"back":                   {"v2", `"q":"Serial"`, named("v1", "", `"p":"Forbid"`)},
 		"escaped":                {"v1", `"p":"\u0041llow"`, named("v2", "", `"q":"Parallel"`)},
-		"not the first":          {"v1", `"p":"Never"`, named("v2", `v1 {"/p":"Never"}`, `"q":"Serial"`)},
+		"not the first":          {"v1", `"p":"Never"`, named("v2", `v1 {"/p":"Never","@/p":["/q"]}`, `"q":"Serial"`)},
 		"not in the table":       {"v1", `"p":"Odd"`, named("v2", "", `"q":"Odd"`)},
-		"of the other side":      {"v1", `"p":"Serial"`, named("v2", `v1 {"/p":"Serial"}`, `"q":"Serial"`)},
-		"of the other side back": {"v2", `"q":"Allow"`, named("v1", `v2 {"/q":"Allow"}`, `"p":"Allow"`)},
+		"of the other side":      {"v1", `"p":"Serial"`, named("v2", `v1 {"/p":"Serial","@/p":["/q"]}`, `"q":"Serial"`)},
+		"of the other side back": {"v2", `"q":"Allow"`, named("v1", `v2 {"/q":"Allow","@/q":["/p"]}`, `"p":"Allow"`)},
 		"null":                   {"v1", `"p":null`, named("v2", "", `"q":null`)},
 		"absent":                 {"v1", ``, named("v2", "", ``)},
 		"not a string":           {"v1", `"p":{"x":1}`, named("v2", "", `"q":{"x":1}`)},
-		"elements":               {"v1", `"l":[{"p":"Allow"},{"p":"Never"}]`, named("v2", `v1 {"/l/1":{"p":"Never"}}`, `"l":[{"p":"Parallel"},{"p":"Serial"}]`)},
+		"elements":               {"v1", `"l":[{"p":"Allow"},{"p":"Never"}]`, named("v2", `v1 {"/l/1":{"p":"Never"},"@/l/1":`+digest(`{"p":"Serial"}`)+`}`, `"l":[{"p":"Parallel"},{"p":"Serial"}]`)},
 	} {
 		t.Run(name, func(t *testing.T) { test.check(t, c) })
 	}
-	stale := annotated("v2", `v1 {"/p":"Never"}`, `"q":"Parallel"`)
+	stale := annotated("v2", `v1 {"/p":"Never","@/p":["/q"]}`, `"q":"Parallel"`)
 	if got, want := convert(t, c, stale, "v1"), widget("v1", `"p":"Allow"`); got != want {
 		t.Errorf("an edit does not win: got %s, want %s", got, want)
 	}
@@ -108,10 +131,10 @@ func TestDrop(t *testing.T) {
 		"a subtree":                  {"v1", `"x":"1","old":{"a":"1"}`, named("v2", "", `"x":"1"`), named("v1", "", `"x":"1"`)},
 		"a null":                     {"v1", `"old":null`, named("v2", "", ``), named("v1", "", ``)},
 		"nothing":                    {"v1", ``, named("v2", "", ``), named("v1", "", ``)},
-		"part of an object":          {"v1", `"s":{"a":"1","b":"2"}`, named("v2", `v1 {"/s/b":"2"}`, ``), named("v1", "", `"s":{"b":"2"}`)},
+		"part of an object":          {"v1", `"s":{"a":"1","b":"2"}`, named("v2", `v1 {"/s/b":"2","&/s/b":0}`, ``), named("v1", "", `"s":{"b":"2"}`)},
 		"all of an object":           {"v1", `"s":{"a":"1"}`, named("v2", `v1 {"/s":{}}`, ``), named("v1", "", `"s":{}`)},
 		"of an element":              {"v1", `"l":[{"x":"1","old":"2"},{}]`, named("v2", "", `"l":[{"x":"1"},{}]`), named("v1", "", `"l":[{"x":"1"},{}]`)},
-		"of an element that is kept": {"v1", `"l":[{"x":"1","old":"2","own":"3"}]`, named("v2", `v1 {"/l/0":{"x":"1","own":"3"}}`, `"l":[{"x":"1"}]`), named("v1", "", `"l":[{"x":"1","own":"3"}]`)},
+		"of an element that is kept": {"v1", `"l":[{"x":"1","old":"2","own":"3"}]`, named("v2", `v1 {"/l/0":{"x":"1","own":"3"},"@/l/0":`+digest(`{"x":"1"}`)+`}`, `"l":[{"x":"1"}]`), named("v1", "", `"l":[{"x":"1","own":"3"}]`)},
 		"of the hub":                 {"v2", `"same":"1"`, named("v1", "", ``), named("v2", "", ``)},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -139,18 +162,22 @@ func TestWrap(t *testing.T) {
 		"an object":           {"v1", `"o":{ "a" : "1" }`, named("v2", "", `"o":[{ "a" : "1" }]`)},
 		"a list of one":       {"v2", `"nodes":[ "a" ]`, named("v1", "", `"node":"a"`)},
 		"the spoke's list":    {"v1", `"ips":["a"]`, named("v2", "", `"ip":"a"`)},
-		"a list of two":       {"v2", `"nodes":["a","b"]`, named("v1", `v2 {"/nodes":["a","b"]}`, `"node":"a"`)},
-		"a list of two there": {"v1", `"ips":["a","b"]`, named("v2", `v1 {"/ips":["a","b"]}`, `"ip":"a"`)},
+		"a list of two":       {"v2", `"nodes":["a","b"]`, named("v1", `v2 {"/nodes":["a","b"],"@/nodes":["/node"]}`, `"node":"a"`)},
+		"a list of two there": {"v1", `"ips":["a","b"]`, named("v2", `v1 {"/ips":["a","b"],"@/ips":["/ip"]}`, `"ip":"a"`)},
 		"an empty list":       {"v2", `"nodes":[]`, named("v1", `v2 {"/nodes":[]}`, ``)},
-		"a list of null":      {"v2", `"nodes":[null]`, named("v1", `v2 {"/nodes":[null]}`, `"node":null`)},
-		"no list":             {"v2", `"nodes":"a"`, named("v1", `v2 {"/nodes":"a"}`, ``)},
 		"null":                {"v1", `"node":null,"ips":null`, named("v2", "", `"nodes":null,"ip":null`)},
 		"absent":              {"v1", ``, named("v2", "", ``)},
-		"elements":            {"v2", `"l":[{"p":[1]},{"p":[2,3]},{}]`, named("v1", `v2 {"/l/1":{"p":[2,3]}}`, `"l":[{"p":1},{"p":2},{}]`)},
+		"elements":            {"v2", `"l":[{"p":[1]},{"p":[2,3]},{}]`, named("v1", `v2 {"/l/1":{"p":[2,3]},"@/l/1":`+digest(`{"p":2}`)+`}`, `"l":[{"p":1},{"p":2},{}]`)},
 	} {
 		t.Run(name, func(t *testing.T) { test.check(t, c) })
 	}
-	stale := annotated("v1", `v2 {"/nodes":["a","b"]}`, `"node":"c"`)
+	for name, test := range map[string]misfit{
+		"no list":        {there{"v2", `"nodes":"a"`, named("v1", `v2 {"/nodes":"a"}`, ``)}, named("v2", `v2 {"/nodes":"a"}`, ``)},
+		"a list of null": {there{"v2", `"nodes":[null]`, named("v1", `v2 {"/nodes":[null],"@/nodes":["/node"]}`, `"node":null`)}, named("v2", "", `"nodes":null`)},
+	} {
+		t.Run(name, func(t *testing.T) { test.check(t, c) })
+	}
+	stale := annotated("v1", `v2 {"/nodes":["a","b"],"@/nodes":["/node"]}`, `"node":"c"`)
 	if got, want := convert(t, c, stale, "v2"), widget("v2", `"nodes":["c"]`); got != want {
 		t.Errorf("an edit does not win: got %s, want %s", got, want)
 	}
@@ -172,21 +199,25 @@ func TestCast(t *testing.T) {
 		"no text":              {"v1", `"port":""`, named("v2", `v1 {"/port":""}`, ``)},
 		"an exponent":          {"v1", `"count":1e3`, named("v2", `v1 {"/count":1e3}`, ``)},
 		"a fraction":           {"v1", `"count":1.0`, named("v2", `v1 {"/count":1.0}`, ``)},
-		"no string":            {"v1", `"port":80`, named("v2", `v1 {"/port":80}`, ``)},
 		"null":                 {"v1", `"port":null`, named("v2", "", `"port":null`)},
 		"absent":               {"v1", ``, named("v2", "", ``)},
 		"a duration":           {"v1", `"timeout":"1h30m0s"`, named("v2", "", `"seconds":5400`)},
 		"a duration of nought": {"v1", `"timeout":"0s"`, named("v2", "", `"seconds":0`)},
 		"seconds":              {"v2", `"seconds":-90`, named("v1", "", `"timeout":"-1m30s"`)},
 		"too many seconds":     {"v2", `"seconds":9223372037`, named("v1", `v2 {"/seconds":9223372037}`, ``)},
-		"written otherwise":    {"v1", `"timeout":"90s"`, named("v2", `v1 {"/timeout":"90s"}`, `"seconds":90`)},
+		"written otherwise":    {"v1", `"timeout":"90s"`, named("v2", `v1 {"/timeout":"90s","@/timeout":["/seconds"]}`, `"seconds":90`)},
 		"part of a second":     {"v1", `"timeout":"1.5s"`, named("v2", `v1 {"/timeout":"1.5s"}`, ``)},
 		"no duration":          {"v1", `"timeout":"soon"`, named("v2", `v1 {"/timeout":"soon"}`, ``)},
-		"elements":             {"v1", `"l":[{"p":"1"},{"p":"01"},{}]`, named("v2", `v1 {"/l/1":{"p":"01"}}`, `"l":[{"p":1},{},{}]`)},
+		"elements":             {"v1", `"l":[{"p":"1"},{"p":"01"},{}]`, named("v2", `v1 {"/l/1":{"p":"01"},"@/l/1":`+digest(`{}`)+`}`, `"l":[{"p":1},{},{}]`)},
 	} {
 		t.Run(name, func(t *testing.T) { test.check(t, c) })
 	}
-	stale := annotated("v2", `v1 {"/timeout":"90s"}`, `"seconds":91`)
+	for name, test := range map[string]misfit{
+		"no string": {there{"v1", `"port":80`, named("v2", `v1 {"/port":80}`, ``)}, named("v1", `v1 {"/port":80}`, ``)},
+	} {
+		t.Run(name, func(t *testing.T) { test.check(t, c) })
+	}
+	stale := annotated("v2", `v1 {"/timeout":"90s","@/timeout":["/seconds"]}`, `"seconds":91`)
 	if got, want := convert(t, c, stale, "v1"), widget("v1", `"timeout":"1m31s"`); got != want {
 		t.Errorf("an edit does not win: got %s, want %s", got, want)
 	}
@@ -206,30 +237,34 @@ func TestIndex(t *testing.T) {
 		"sorted":                    {"v1", `"env":[{"name":"a","v":1},{"name":"b"}]`, named("v2", "", `"env":{"a":{"v":1},"b":{}}`)},
 		"bytes stay":                {"v1", `"env":[{"name":"a","v":1e400, "w" : [ ]}]`, named("v2", "", `"env":{"a":{"v":1e400,"w":[ ]}}`)},
 		"the key behind":            {"v1", `"env":[{"v":1,"name":"a"}]`, named("v2", "", `"env":{"a":{"v":1}}`)},
-		"an order is kept":          {"v1", `"env":[{"name":"b","v":2},{"name":"a","v":1}]`, named("v2", `v1 {"/env":{"order":["b","a"]}}`, `"env":{"b":{"v":2},"a":{"v":1}}`)},
+		"an order is kept":          {"v1", `"env":[{"name":"b","v":2},{"name":"a","v":1}]`, named("v2", `v1 {"#/env":["b","a"],"@/env":["/env"]}`, `"env":{"b":{"v":2},"a":{"v":1}}`)},
 		"a map":                     {"v1", `"m":{"b":{"v":1},"a":{}}`, named("v2", "", `"m":[{"name":"a"},{"name":"b","v":1}]`)},
 		"a key that is there twice": {"v1", `"env":[{"name":"a"},{"name":"\u0061"}]`, named("v2", `v1 {"/env":[{"name":"a"},{"name":"\u0061"}]}`, ``)},
 		"no key":                    {"v1", `"env":[{"v":1}]`, named("v2", `v1 {"/env":[{"v":1}]}`, ``)},
-		"a key that is null":        {"v1", `"env":[{"name":null}]`, named("v2", `v1 {"/env":[{"name":null}]}`, ``)},
-		"no objects":                {"v1", `"env":[null]`, named("v2", `v1 {"/env":[null]}`, ``)},
-		"no list":                   {"v1", `"env":7`, named("v2", `v1 {"/env":7}`, ``)},
 		"empty":                     {"v1", `"env":[],"m":{}`, named("v2", "", `"env":{},"m":[]`)},
 		"null":                      {"v1", `"env":null`, named("v2", "", `"env":null`)},
 		"odd keys":                  {"v1", `"env":[{"name":""},{"name":"a/~\n"},{"name":"é"}]`, named("v2", "", `"env":{"":{},"a/~\n":{},"é":{}}`)},
 		"integers":                  {"v1", `"num":[{"name":9},{"name":10}]`, named("v2", "", `"num":{"9":{},"10":{}}`)},
-		"an order of integers":      {"v1", `"num":[{"name":10},{"name":9}]`, named("v2", `v1 {"/num":{"order":[10,9]}}`, `"num":{"10":{},"9":{}}`)},
+		"an order of integers":      {"v1", `"num":[{"name":10},{"name":9}]`, named("v2", `v1 {"#/num":[10,9],"@/num":["/num"]}`, `"num":{"10":{},"9":{}}`)},
 		"no integers":               {"v1", `"num":[{"name":1.0}]`, named("v2", `v1 {"/num":[{"name":1.0}]}`, ``)},
-		"in elements":               {"v1", `"l":[{"x":"1","e":[{"name":"b"},{"name":"a"}]},{"e":[]}]`, named("v2", `v1 {"/l/0":{"x":"1","e":[{"name":"b"},{"name":"a"}]}}`, `"l":[{"x":"1","e":{"b":{},"a":{}}},{"e":{}}]`)},
+		"in elements":               {"v1", `"l":[{"x":"1","e":[{"name":"b"},{"name":"a"}]},{"e":[]}]`, named("v2", `v1 {"/l/0":{"x":"1","e":[{"name":"b"},{"name":"a"}]},"@/l/0":`+digest(`{"e":{"a":{},"b":{}},"x":"1"}`)+`}`, `"l":[{"x":"1","e":{"b":{},"a":{}}},{"e":{}}]`)},
 		"a key that is no integer":  {"v2", `"num":{"07":{}}`, named("v1", `v2 {"/num":{"07":{}}}`, ``)},
-		"an object with the key":    {"v2", `"env":{"a":{"name":"b"}}`, named("v1", `v2 {"/env":{"a":{"name":"b"}}}`, ``)},
+	} {
+		t.Run(name, func(t *testing.T) { test.check(t, c) })
+	}
+	for name, test := range map[string]misfit{
+		"a key that is null":     {there{"v1", `"env":[{"name":null}]`, named("v2", `v1 {"/env":[{"name":null}]}`, ``)}, named("v1", `v1 {"/env":[{"name":null}]}`, ``)},
+		"no objects":             {there{"v1", `"env":[null]`, named("v2", `v1 {"/env":[null]}`, ``)}, named("v1", `v1 {"/env":[null]}`, ``)},
+		"no list":                {there{"v1", `"env":7`, named("v2", `v1 {"/env":7}`, ``)}, named("v1", `v1 {"/env":7}`, ``)},
+		"an object with the key": {there{"v2", `"env":{"a":{"name":"b"}}`, named("v1", `v2 {"/env":{"a":{"name":"b"}}}`, ``)}, named("v2", `v2 {"/env":{"a":{"name":"b"}}}`, ``)},
 	} {
 		t.Run(name, func(t *testing.T) { test.check(t, c) })
 	}
 	for name, test := range map[string]struct{ object, want string }{
-		"an edit keeps the order": {annotated("v2", `v1 {"/env":{"order":["b","c","a"]}}`, `"env":{"a":{},"b":{"v":9},"c":{},"0":{}}`), widget("v1", `"env":[{"name":"b","v":9},{"name":"c"},{"name":"a"},{"name":"0"}]`)},
-		"what is gone stays gone": {annotated("v2", `v1 {"/env":{"order":["b","a"]}}`, `"env":{"a":{}}`), widget("v1", `"env":[{"name":"a"}]`)},
-		"an order of nothing":     {annotated("v2", `v1 {"/env":{"order":["b","a"]}}`, ``), widget("v1", ``)},
-		"a forged order":          {annotated("v2", `v1 {"/env":{"order":[{},"b","b",7]}}`, `"env":{"a":{},"b":{}}`), widget("v1", `"env":[{"name":"b"},{"name":"a"}]`)},
+		"an edit keeps the order": {annotated("v2", `v1 {"#/env":["b","c","a"],"@/env":["/env"]}`, `"env":{"a":{},"b":{"v":9},"c":{},"0":{}}`), widget("v1", `"env":[{"name":"b","v":9},{"name":"c"},{"name":"a"},{"name":"0"}]`)},
+		"what is gone stays gone": {annotated("v2", `v1 {"#/env":["b","a"],"@/env":["/env"]}`, `"env":{"a":{}}`), widget("v1", `"env":[{"name":"a"}]`)},
+		"an order of nothing":     {annotated("v2", `v1 {"#/env":["b","a"],"@/env":["/env"]}`, ``), widget("v1", ``)},
+		"a forged order":          {annotated("v2", `v1 {"#/env":[{},"b","b",7]}`, `"env":{"a":{},"b":{}}`), widget("v1", `"env":[{"name":"b"},{"name":"a"}]`)},
 		"a stale list":            {annotated("v2", `v1 {"/env":[{"name":"a"},{"name":"a"}]}`, `"env":{"a":{}}`), widget("v1", `"env":[{"name":"a"}]`)},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -248,8 +283,12 @@ func TestLabels(t *testing.T) {
 		"legal":        {"v1", `"a":"x-1","b":"any text, /"`, `{"apiVersion":"example.com/v2","kind":"Widget","metadata":{"name":"w","labels":{"a":"x-1"},"annotations":{"b":"any text, /"}}}`},
 		"illegal":      {"v1", `"a":"no label"`, named("v2", `v1 {"/a":"no label"}`, ``)},
 		"too long":     {"v1", `"a":"` + strings.Repeat("x", 64) + `"`, named("v2", `v1 {"/a":"`+strings.Repeat("x", 64)+`"}`, ``)},
-		"null":         {"v1", `"a":null,"b":null`, named("v2", `v1 {"/a":null,"/b":null}`, ``)},
 		"from the hub": {"v2", `"c":"no label"`, named("v1", `v2 {"/c":"no label"}`, ``)},
+	} {
+		t.Run(name, func(t *testing.T) { test.check(t, c) })
+	}
+	for name, test := range map[string]misfit{
+		"null": {there{"v1", `"a":null,"b":null`, named("v2", `v1 {"/a":null,"/b":null}`, ``)}, named("v1", `v1 {"/a":null,"/b":null}`, ``)},
 	} {
 		t.Run(name, func(t *testing.T) { test.check(t, c) })
 	}

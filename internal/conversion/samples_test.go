@@ -20,15 +20,15 @@ func TestSamples(t *testing.T) {
 		},
 		"an owner is kept": {
 			"crontab-cronspec", `{"apiVersion":"stable.example.com/v1","kind":"CronTab","metadata":{"name":"a"},"spec":{"cronSpec":"* * * * *","owner":"data team"}}`,
-			"v2", `{"apiVersion":"stable.example.com/v2","kind":"CronTab","metadata":{"name":"a","annotations":{"conversion-operator.io/v1":"{\"/spec/owner\":\"data team\"}"}},"spec":{"min":"*","hour":"*","dayOfMonth":"*","month":"*","dayOfWeek":"*"}}`,
+			"v2", `{"apiVersion":"stable.example.com/v2","kind":"CronTab","metadata":{"name":"a","annotations":{"conversion-operator.io/v1.crontabs.stable.example.com":"{\"format\":2,\"fields\":{\"/spec/owner\":\"data team\"}}"}},"spec":{"min":"*","hour":"*","dayOfMonth":"*","month":"*","dayOfWeek":"*"}}`,
 		},
 		"a time zone is kept": {
 			"crontab-cronspec", `{"apiVersion":"stable.example.com/v2","kind":"CronTab","metadata":{"name":"a"},"spec":{"timeZone":"UTC"}}`,
-			"v1", `{"apiVersion":"stable.example.com/v1","kind":"CronTab","metadata":{"name":"a","annotations":{"conversion-operator.io/v2":"{\"/spec/timeZone\":\"UTC\"}"}},"spec":{}}`,
+			"v1", `{"apiVersion":"stable.example.com/v1","kind":"CronTab","metadata":{"name":"a","annotations":{"conversion-operator.io/v2.crontabs.stable.example.com":"{\"format\":2,\"fields\":{\"/spec/timeZone\":\"UTC\"}}"}},"spec":{}}`,
 		},
 		"no five words": {
 			"crontab-cronspec", `{"apiVersion":"stable.example.com/v1","kind":"CronTab","metadata":{"name":"a"},"spec":{"cronSpec":"@hourly"}}`,
-			"v2", `{"apiVersion":"stable.example.com/v2","kind":"CronTab","metadata":{"name":"a","annotations":{"conversion-operator.io/v1":"{\"/spec/cronSpec\":\"@hourly\"}"}},"spec":{}}`,
+			"v2", `{"apiVersion":"stable.example.com/v2","kind":"CronTab","metadata":{"name":"a","annotations":{"conversion-operator.io/v1.crontabs.stable.example.com":"{\"format\":2,\"fields\":{\"/spec/cronSpec\":\"@hourly\"}}"}},"spec":{}}`,
 		},
 		"some holes are absent": {
 			"crontab-cronspec", `{"apiVersion":"stable.example.com/v2","kind":"CronTab","metadata":{},"spec":{"hour":"9"}}`,
@@ -36,7 +36,7 @@ func TestSamples(t *testing.T) {
 		},
 		"a hole with a space": {
 			"crontab-cronspec", `{"apiVersion":"stable.example.com/v2","kind":"CronTab","metadata":{},"spec":{"hour":"9 10","min":"0"}}`,
-			"v1", `{"apiVersion":"stable.example.com/v1","kind":"CronTab","metadata":{"annotations":{"conversion-operator.io/v2":"{\"/spec/hour\":\"9 10\",\"/spec/min\":\"0\"}"}},"spec":{"cronSpec":"0 9 10   "}}`,
+			"v1", `{"apiVersion":"stable.example.com/v1","kind":"CronTab","metadata":{"annotations":{"conversion-operator.io/v2.crontabs.stable.example.com":"{\"format\":2,\"fields\":{\"/spec/hour\":\"9 10\",\"/spec/min\":\"0\"},\"images\":{\"/spec/hour\":[\"/spec/cronSpec\"],\"/spec/min\":[\"/spec/cronSpec\"]}}"}},"spec":{"cronSpec":"0 9 10   "}}`,
 		},
 		"fields at the root": {
 			"crontab-hostport", `{"apiVersion":"example.com/v1beta1","kind":"CronTab","metadata":{},"hostPort":"localhost:1234","replicas":2}`,
@@ -48,7 +48,7 @@ func TestSamples(t *testing.T) {
 		},
 		"a colon alone": {
 			"crontab-hostport", `{"apiVersion":"example.com/v1beta1","kind":"CronTab","metadata":{},"hostPort":":"}`,
-			"v1", `{"apiVersion":"example.com/v1","kind":"CronTab","metadata":{"annotations":{"conversion-operator.io/v1beta1":"{\"/hostPort\":\":\"}"}}}`,
+			"v1", `{"apiVersion":"example.com/v1","kind":"CronTab","metadata":{"annotations":{"conversion-operator.io/v1beta1.crontabs.example.com":"{\"format\":2,\"fields\":{\"/hostPort\":\":\"}}"}}}`,
 		},
 		"two colons": {
 			"crontab-hostport", `{"apiVersion":"example.com/v1beta1","kind":"CronTab","metadata":{},"hostPort":"::"}`,
@@ -56,15 +56,11 @@ func TestSamples(t *testing.T) {
 		},
 		"a host with a colon": {
 			"crontab-hostport", `{"apiVersion":"example.com/v1","kind":"CronTab","metadata":{},"host":"::1","port":"80"}`,
-			"v1beta1", `{"apiVersion":"example.com/v1beta1","kind":"CronTab","metadata":{"annotations":{"conversion-operator.io/v1":"{\"/host\":\"::1\",\"/port\":\"80\"}"}},"hostPort":"::1:80"}`,
+			"v1beta1", `{"apiVersion":"example.com/v1beta1","kind":"CronTab","metadata":{"annotations":{"conversion-operator.io/v1.crontabs.example.com":"{\"format\":2,\"fields\":{\"/host\":\"::1\",\"/port\":\"80\"},\"images\":{\"/host\":[\"/hostPort\"],\"/port\":[\"/hostPort\"]}}"}},"hostPort":"::1:80"}`,
 		},
 		"an empty host": {
 			"crontab-hostport", `{"apiVersion":"example.com/v1","kind":"CronTab","metadata":{},"host":"","port":"80"}`,
-			"v1beta1", `{"apiVersion":"example.com/v1beta1","kind":"CronTab","metadata":{"annotations":{"conversion-operator.io/v1":"{\"/host\":\"\",\"/port\":\"80\"}"}},"hostPort":":80"}`,
-		},
-		"a null": {
-			"crontab-hostport", `{"apiVersion":"example.com/v1","kind":"CronTab","metadata":{},"host":null,"port":"80"}`,
-			"v1beta1", `{"apiVersion":"example.com/v1beta1","kind":"CronTab","metadata":{"annotations":{"conversion-operator.io/v1":"{\"/host\":null,\"/port\":\"80\"}"}}}`,
+			"v1beta1", `{"apiVersion":"example.com/v1beta1","kind":"CronTab","metadata":{"annotations":{"conversion-operator.io/v1.crontabs.example.com":"{\"format\":2,\"fields\":{\"/host\":\"\",\"/port\":\"80\"},\"images\":{\"/host\":[\"/hostPort\"],\"/port\":[\"/hostPort\"]}}"}},"hostPort":":80"}`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -72,7 +68,7 @@ func TestSamples(t *testing.T) {
 			if diff := cmp.Diff(test.want, convert(t, c, test.object, test.to)); diff != "" {
 				t.Fatalf("there (-want +got):\n%s", diff)
 			}
-			_, outcome, err := c.Answer(nil, []byte(test.object), test.to)
+			_, outcome, err := c.Answer(nil, []byte(test.object), test.to, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

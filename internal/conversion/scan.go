@@ -6,7 +6,6 @@ package conversion
 import (
 	"bytes"
 	"encoding/binary"
-	"fmt"
 	"math/bits"
 	"slices"
 	"strconv"
@@ -35,19 +34,21 @@ func (p *parser) skip(at int) (end int, err error) {
 	return at, invalid(at, "a value was expected")
 }
 
-// skipNested reads an object or a list, and all in it, in one loop.
+// skipNested reads an object or a list, and all in it, in one loop. The brackets
+// that close what it is in are memory of the arena, which has as much of it as the
+// deepest value took so far.
 func (p *parser) skipNested(at int) (end int, err error) {
-	src, outside := p.src, p.depth
+	src, ends, left := p.src, p.ends[:0], maxDepth-p.depth
 	for {
 		// A value begins here.
 		switch c := byteAt(src, at); c {
 		case '"':
 			at, err = p.textEnd(at)
 		case '{', '[':
-			if p.depth++; p.depth > maxDepth {
+			if len(ends) >= left {
 				return at, invalid(at, "nested deeper than "+strconv.Itoa(maxDepth))
 			}
-			p.ends[p.depth] = c + 2 // the bracket that closes it
+			ends = append(ends, c+2) // the bracket that closes it
 			if at = skipSpace(src, at+1); byteAt(src, at) == c+2 {
 				break
 			}
@@ -64,16 +65,19 @@ func (p *parser) skipNested(at int) (end int, err error) {
 			return at, err
 		}
 		// A value, or what is in the brackets, ends here.
+		last := len(ends) - 1
 		for at = skipSpace(src, at); byteAt(src, at) != ','; at = skipSpace(src, at) {
-			if byteAt(src, at) != p.ends[p.depth] {
+			if byteAt(src, at) != ends[last] {
 				return at, invalid(at, "a comma or an end was expected")
 			}
 			at++
-			if p.depth--; p.depth == outside {
+			if last--; last < 0 {
+				p.ends = ends
 				return at, nil
 			}
 		}
-		if at = skipSpace(src, at+1); p.ends[p.depth] == '}' {
+		ends = ends[:last+1]
+		if at = skipSpace(src, at+1); ends[last] == '}' {
 			if at, err = p.keyEnd(at); err != nil {
 				return at, err
 			}
@@ -107,7 +111,7 @@ func skipSpace(src []byte, at int) int {
 func isSpace(c byte) bool { return c == ' ' || c == '\n' || c == '\r' || c == '\t' }
 
 func invalid(at int, what string) error {
-	return fmt.Errorf("invalid JSON at byte %d: %s", at, what)
+	return failf(CauseInvalidJSON, "invalid JSON at byte %d: %s", at, what)
 }
 
 // keyEnd reads a name and the colon behind it, and returns where the value begins.

@@ -57,7 +57,10 @@ func resolve(root *schema.Structural, path Path) (*schema.Structural, error) {
 // checkMetadata allows single labels and annotations. One whose name the API
 // server refuses would make an object unreadable, and ours are not for rules.
 func checkMetadata(path Path) error {
-	if len(path) != 3 || path[1] != "labels" && path[1] != "annotations" || path[2] == each {
+	if len(path) > 1 && path[1] != "labels" && path[1] != "annotations" {
+		return fmt.Errorf("%s is the API server's, and is the same in every version: remove the rule; of the metadata, only single labels and annotations convert", path)
+	}
+	if len(path) != 3 || path[2] == each {
 		return errors.New(`of the metadata, only single labels and annotations convert: write .metadata.labels["name"]`)
 	}
 	if strings.HasPrefix(path[2], KeptPrefix) {
@@ -127,7 +130,9 @@ func difference(a, b *schema.Structural, at Path) string {
 	switch {
 	case a.XIntOrString != b.XIntOrString, a.Type != b.Type:
 		return fmt.Sprintf("%s is %s on one side and %s on the other", where(at), typeName(a), typeName(b))
-	case holdsAnything(a) != holdsAnything(b):
+	case a.XEmbeddedResource != b.XEmbeddedResource:
+		return where(at) + " is an object of a kind of its own on one side only"
+	case holdsAnything(a) != holdsAnything(b), a.XPreserveUnknownFields != b.XPreserveUnknownFields:
 		return where(at) + " may hold anything on one side only"
 	case (a.Items == nil) != (b.Items == nil), (valuesOf(a) == nil) != (valuesOf(b) == nil):
 		return where(at) + " is a list or map on one side only"
@@ -164,8 +169,11 @@ func where(at Path) string {
 }
 
 func typeName(s *schema.Structural) string {
-	if s.XIntOrString {
-		return "int-or-string"
+	switch {
+	case s.XIntOrString:
+		return shapeIntOrString
+	case s.Type == "":
+		return "anything"
 	}
 	return s.Type
 }

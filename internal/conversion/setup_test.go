@@ -4,6 +4,8 @@
 package conversion
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"os"
 	"path/filepath"
 	"slices"
@@ -108,14 +110,65 @@ func widget(version, fields string) string {
 	return annotated(version, "", fields)
 }
 
-// annotated writes an object with one annotation of kept values, as text.
-func annotated(version, kept, fields string) string {
+// annotated writes an object with one annotation of preserved values: a version, and
+// values by their pointers. A ! begins the pointer of an absence, a # that of an
+// order, and a @ that of images.
+func annotated(version, preserved, fields string) string {
 	metadata := `{}`
-	if owner, values, found := strings.Cut(kept, " "); found {
-		metadata = `{"annotations":{"` + KeptPrefix + owner + `":` + string(appendQuoted(nil, values)) + `}}`
+	if owner, values, found := strings.Cut(preserved, " "); found {
+		metadata = `{"annotations":{"` + AnnotationName("widgets.example.com", owner) + `":` + string(appendQuoted(nil, format2(values))) + `}}`
 	}
 	if fields != "" {
 		fields = "," + fields
 	}
 	return `{"apiVersion":"example.com/` + version + `","kind":"Widget","metadata":` + metadata + fields + `}`
+}
+
+// digest is the image of an element without keys that became a text of canonical
+// JSON, as a JSON string.
+func digest(became string) string {
+	sum := sha256.Sum256([]byte(became))
+	return `"` + hex.EncodeToString(sum[:8]) + `"`
+}
+
+// format2 writes the value of an annotation; what is no object it leaves as it is.
+func format2(values string) string {
+	read, err := parse([]byte(values), one)
+	if err != nil || !read.isObject() {
+		return values
+	}
+	h := &hop{}
+	var p preserved
+	var dropped entries
+	for m := read.first; m != nil; m = m.next {
+		e := entry{pointer: []byte(m.label()), value: m.text}
+		switch e.pointer[0] {
+		case '!':
+			e.kind = anAbsence
+		case '#':
+			e.kind = anOrder
+		case '@':
+			for _, of := range []entryKind{aValue, anOrder} {
+				if found := p.find(e.pointer[1:], of); found != nil {
+					found.images = m.text
+				}
+			}
+			continue
+		case '&':
+			for _, of := range []entryKind{aValue, anAbsence} {
+				if found := p.find(e.pointer[1:], of); found != nil {
+					found.anchor = m.text
+				}
+			}
+			continue
+		case '-':
+			dropped = append(dropped, entry{pointer: e.pointer[1:]})
+			continue
+		}
+		if e.kind != aValue {
+			e.pointer = e.pointer[1:]
+		}
+		p.entries = append(p.entries, e)
+	}
+	return string(h.appendPreserved(p, dropped))
 }

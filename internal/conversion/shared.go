@@ -49,21 +49,22 @@ func (t *trie) member(m *node) *trie {
 }
 
 // tidy takes an object away that was there for values alone that are elsewhere
-// now, and keeps one aside that this would take away on the way back. Deeper
-// objects come first.
-func (s *shared) tidy(h *hop, n *node, at *place) {
+// now, and preserves one that this would take away on the way back. Deeper objects
+// come first. Since counts the entries before those of the scope.
+func (s *shared) tidy(h *hop, n *node, at *place, since int) {
 	now := n.find(s.path)
 	if now == nil || !now.isObject() {
 		return
 	}
-	if s.lent && now.first == nil && !h.keep.under(h.pointer(at, "", s.pointer)) {
+	if s.lent && now.first == nil && !h.holdsPlace(at, s.pointer, since) {
 		n.detach(s.path)
-		if text := h.restored(at, "", s.pointer); text != nil && isBare(text) {
-			h.put(n, s.path, h.raw(text))
+		if e := h.preserved(at, s.pointer, aValue); e != nil && isBare(e.value) {
+			e.fate = consumed
+			h.put(n, s.path, h.raw(e.value))
 		}
 	}
 	if s.bare != nil && !h.holdsAlone(s.path) && now.lent(s.entering) {
-		h.keepAside(at, s.pointer, s.bare)
+		h.keep = append(h.keep, entry{pointer: h.pointer(at, s.pointer), value: s.bare})
 	}
 }
 

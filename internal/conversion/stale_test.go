@@ -10,7 +10,7 @@ import (
 )
 
 // FuzzStale: a value that was edited in the other version is that value there for
-// good, whatever was kept aside: of the object before the edit, of another object,
+// good, whatever was preserved: of the object before the edit, of another object,
 // or of an edit before.
 func FuzzStale(f *testing.F) {
 	fuzzWorlds(f, func(t *testing.T, w *world) {
@@ -26,12 +26,15 @@ func FuzzStale(f *testing.F) {
 	})
 }
 
-// withAnnotationsOf is an object with what was kept aside of another one.
+// withAnnotationsOf is an object with what was preserved of another one.
 func (w *world) withAnnotationsOf(t testing.TB, object, other string) string {
 	t.Helper()
 	value := decode(t, object)
 	metadata, _ := value["metadata"].(map[string]any)
 	stale, _ := decode(t, other)["metadata"].(map[string]any)
+	if metadata == nil {
+		return object
+	}
 	metadata["annotations"] = stale["annotations"]
 	if stale["annotations"] == nil {
 		delete(metadata, "annotations")

@@ -7,7 +7,7 @@ package conversion
 // every byte once, as Convert does, and looks into nothing: the least that a
 // converter can do, and so the mark that benchmarks hold Convert against.
 func Valid(text []byte) error {
-	p := parser{src: text}
+	p := parser{arena: new(arena), src: text}
 	end, err := p.skip(skipSpace(text, 0))
 	if err != nil {
 		return err

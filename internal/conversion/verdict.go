@@ -42,8 +42,9 @@ type LeafVerdict struct {
 	// Rule is the field of the policy at which the field's rule stands, and empty
 	// where it has none.
 	Rule string
-	// Odd tells that the rule has values that it cannot express, and keeps those
-	// aside: a text that does not fit the template, a list of two.
+	// Odd tells that some values are kept aside, and all others are not: a text that
+	// does not fit the template of its rule, a list of two, or without a rule a text
+	// where the other version has an integer.
 	Odd bool
 	// Root is the field that the rule, or the annotation, has as a whole: this
 	// leaf or something above it. It is empty where there is neither.
@@ -69,7 +70,7 @@ func (c *compiler) leaves() []LeafVerdict {
 // where a rule names them, on this side or on the other one.
 func (c *compiler) leavesOf(ofHub bool) []LeafVerdict {
 	own, _ := c.sides(ofHub)
-	owned := slices.Clone(c.kept(ofHub))
+	owned := slices.Concat(c.kept(ofHub), c.odd(ofHub))
 	for _, claim := range *own.claims {
 		owned = append(owned, claim.path)
 	}
@@ -80,7 +81,7 @@ func (c *compiler) leavesOf(ofHub bool) []LeafVerdict {
 		switch found, err := resolve(own.schema, path); {
 		case err == nil && c.namesKey(own.schema, path):
 			walker.value(found, path)
-		case err != nil && path[len(path)-1] != each:
+		case err != nil:
 			paths = append(paths, path)
 		}
 	}
@@ -108,6 +109,7 @@ func (c *compiler) leafVerdict(path Path, ofHub bool) LeafVerdict {
 		leaf.Owner, leaf.Odd = claim.rule.owner(), c.isOdd(claim.rule, ofHub)
 		return leaf
 	}
+	leaf.Odd = c.hasOdd(path, ofHub)
 	for _, kept := range c.kept(ofHub) {
 		if path.has(kept) {
 			leaf.Owner, leaf.Root = OwnerPreserved, kept.String()

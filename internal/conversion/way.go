@@ -3,6 +3,8 @@
 
 package conversion
 
+import "github.com/conversion-operator/conversion-operator/internal/conversion/shape"
+
 // way is a scope of a plan in one direction, prepared: what leaves one side, and
 // what comes to the other.
 type way struct {
@@ -20,8 +22,16 @@ type way struct {
 	coming      []coming
 	shared      []sharing
 	collections []collection
-	// keeps tells that something may be kept aside or come back.
+	// keeps tells that something may be preserved or come back.
 	keeps bool
+	// siblings are the versions that have a field in common with the one that the way
+	// leads to, and the hub lacks it.
+	siblings []string
+	// tidies tells that objects may go that rules have emptied.
+	tidies bool
+	// shape is what the schema of the version that the way leads to says of the
+	// scope, nil where that is not known.
+	shape *shape.Schema
 	// parents is how many objects hold what moves and exchanges take and give.
 	parents int
 }
@@ -40,6 +50,8 @@ type slot struct {
 	text, label, notNull bool
 	// nullAnchor is that of Leaf.
 	nullAnchor bool
+	// shape is what the schema says of the field, nil where that is not known.
+	shape *shape.Schema
 }
 
 func newSlot(path Path, anchor int) slot {
@@ -64,6 +76,8 @@ type exchange struct {
 	table    []quotedPair
 	index    *indexing
 	programs *programs
+	// toPointers are the places of the fields, as entries name images.
+	toPointers []byte
 }
 
 // filling is a Default in one direction.
@@ -79,29 +93,43 @@ type holder struct {
 	slot
 	// members are the one-sided fields.
 	members byName[leaver]
+	// fits are the shapes of those that are one-sided where they are not of it.
+	common byName[*Common]
 	// known are all fields that are not one-sided, where all others are; nil where
-	// only members are.
-	known *byName[bool]
+	// only members are. Anchored is the anchor of those others.
+	known    *byName[bool]
+	anchored int
 }
 
-// leaver says when a one-sided field leaves its object.
-type leaver byte
+// leaver is a one-sided field: when it leaves its object, and its anchor.
+type leaver struct {
+	when   leaving
+	anchor int
+}
+
+// leaving says when a one-sided field leaves its object.
+type leaving byte
 
 const (
 	// always is a field that the other side lacks.
-	always leaver = iota + 1
+	always leaving = iota + 1
 	// emptied is a shell.
 	emptied
 	// nulled is a field that cannot be null on the other side.
 	nulled
+	// unlikeCommon is a field that is not of a shape that the other side can have.
+	unlikeCommon
 )
 
 // coming is a Leaf of the side that a hop leads to.
 type coming struct {
 	slot
 	shell, null bool
+	common      *Common
 	// known is that of holder.
 	known *byName[bool]
+	// siblings are those of Leaf.
+	siblings []string
 }
 
 // sharing is a Shared in one direction.
@@ -120,6 +148,8 @@ type collection struct {
 	way     *way
 	// look is into an element.
 	look *look
+	// fits is the shape without which all of it is one-sided, and is left as it is.
+	common *Common
 }
 
 // trie holds paths. A nil one holds none.

@@ -5,11 +5,13 @@ package conversion
 
 import (
 	"encoding/json"
+	"flag"
 	"maps"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
@@ -17,6 +19,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/conversion/internal/generate"
 	"github.com/conversion-operator/conversion-operator/internal/conversion/reference"
+	"github.com/conversion-operator/conversion-operator/internal/conversion/shape"
 )
 
 // world is a kind with versions and rules, and what makes objects of it. Each law
@@ -31,12 +34,40 @@ type world struct {
 	rules     *v1alpha1.DeclarativeConverter
 }
 
-// fuzzWorlds runs a law in worlds that the fuzzer chooses.
-func fuzzWorlds(f *testing.F, law func(t *testing.T, w *world)) {
-	for seed := range uint64(16) {
-		f.Add(seed, []byte{})
+// More seeds than usual, without the instrumentation of -fuzz, try many worlds soon:
+//
+//	go test ./internal/conversion -run FuzzForged -seeds 100000 -first 1000 -for 3m -v | tail
+//
+// runs a law for three minutes, or in so many worlds, and says in how many.
+var (
+	seeds = flag.Int("seeds", 0, "how many seeds a law is tried with, besides those of its corpus")
+	first = flag.Uint64("first", 0, "the first of them")
+	limit = flag.Duration("for", 10*time.Minute, "how long a law is tried")
+)
+
+// addSeeds adds the seeds of a law, and returns what tells whether its time is over.
+func addSeeds(f *testing.F, usual int) (over func() bool) {
+	start, tried := time.Now(), 0 //nolint:forbidigo // how long a law is tried is not the law's
+	for seed := range uint64(max(usual, *seeds)) {
+		f.Add(*first+seed, []byte{})
 	}
+	f.Cleanup(func() { f.Logf("%d worlds in %s", tried, time.Since(start).Round(time.Second)) }) //nolint:forbidigo // as above
+	return func() bool {
+		if *seeds > 0 && time.Since(start) > *limit { //nolint:forbidigo // as above
+			return true
+		}
+		tried++
+		return false
+	}
+}
+
+// fuzzWorlds runs a law in worlds that the fuzzer chooses, four times in each.
+func fuzzWorlds(f *testing.F, law func(t *testing.T, w *world)) {
+	over := addSeeds(f, 16)
 	f.Fuzz(func(t *testing.T, seed uint64, choices []byte) {
+		if over() {
+			return
+		}
 		w := newWorld(t, generate.Choose(seed, choices))
 		defer w.describe(t)
 		for range 4 {
@@ -146,9 +177,54 @@ func (w *world) pair() (from, to string) {
 	return pair[0], pair[1]
 }
 
-// object makes an object of a version, as text.
+// object makes an object of a version, as text: one that the API server accepts,
+// unless odd ones are asked for.
 func (w *world) object(version string) string {
-	return string(w.Text(w.Object(w.schemas[version], "example.com/"+version, "Widget")))
+	object := w.Object(w.schemas[version], "example.com/"+version, "Widget")
+	if w.Odd == 0 {
+		w.fit(version, object)
+	}
+	return string(w.Text(object))
+}
+
+// fit takes away what the API server would refuse or prune in a version. What is
+// preserved of such does not come back.
+func (w *world) fit(version string, object map[string]any) {
+	envelope := map[string]any{}
+	for _, name := range []string{"apiVersion", "kind", "metadata"} {
+		if value, found := object[name]; found {
+			envelope[name] = value
+		}
+		delete(object, name)
+	}
+	if s := w.converter.version(version).shape; s != nil {
+		trim(s, object)
+	}
+	maps.Copy(object, envelope)
+}
+
+// trim takes away what does not fit, and leaves the rest.
+func trim(s *shape.Schema, value any) {
+	switch value := value.(type) {
+	case map[string]any:
+		for name := range value {
+			switch member := s.Field(name); {
+			case member == nil:
+				delete(value, name)
+			case member.Fits([]byte(generate.Plain(value[name]))) != nil:
+				trim(member, value[name])
+				if member.Fits([]byte(generate.Plain(value[name]))) != nil {
+					delete(value, name)
+				}
+			}
+		}
+	case []any:
+		if items := s.Items(); items != nil {
+			for _, element := range value {
+				trim(items, element)
+			}
+		}
+	}
 }
 
 func decode(t testing.TB, text string) map[string]any {

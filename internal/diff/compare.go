@@ -24,6 +24,9 @@ type Side struct {
 	// Policy is nil before there was any.
 	Policy *v1alpha1.ConversionPolicy
 	CRD    *apiextensionsv1.CustomResourceDefinition
+	// Objects are looked at for preserved data, after a change only. Those of other
+	// kinds are left alone.
+	Objects []any
 }
 
 // Report is what changes for some policies. Its JSON form is stable.
@@ -62,6 +65,9 @@ type Policy struct {
 	Directions []Direction `json:"directions,omitempty"`
 	// Fields whose owner or rule is another one.
 	Fields []Field `json:"fields,omitempty"`
+	// Preserved are the fields of which objects may preserve values that become data,
+	// and those that will be preserved.
+	Preserved []Preserved `json:"preserved,omitempty"`
 	// Warnings of the compiler that are new.
 	Warnings []string `json:"warnings,omitempty"`
 }
@@ -80,10 +86,11 @@ type compiled struct {
 	Side
 	result conversion.Result
 	errors []string
+	leaves map[key]*Leaf
 }
 
 func compile(side Side) compiled {
-	c := compiled{Side: side}
+	c := compiled{Side: side, leaves: map[key]*Leaf{}}
 	if side.Policy == nil {
 		return c
 	}
@@ -96,6 +103,7 @@ func compile(side Side) compiled {
 	for _, err := range c.result.Errors {
 		c.errors = append(c.errors, err.Error())
 	}
+	c.leaves = c.newLeaves()
 	return c
 }
 
@@ -144,6 +152,10 @@ func Compare(before, after Side) (Policy, error) {
 	}
 	policy.Directions = directions(old, next)
 	policy.Fields = fields(old, next)
+	var err error
+	if policy.Preserved, err = preserving(old, next, after.Objects); err != nil {
+		return policy, err
+	}
 	policy.Warnings = missing(next.result.Warnings, old.result.Warnings)
 	policy.Worse = slices.ContainsFunc(policy.Fields, func(field Field) bool { return field.Worse }) ||
 		slices.ContainsFunc(policy.Directions, func(direction Direction) bool { return direction.Worse })

@@ -12,10 +12,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/manifest"
 	"github.com/conversion-operator/conversion-operator/internal/test/golden"
 )
 
@@ -44,6 +46,20 @@ func side(t *testing.T, folder, when string) Side {
 	if !read(t, one.CRD, folder, when+"-crd.yaml") {
 		t.Fatalf("%s has no CustomResourceDefinition", folder)
 	}
+	if _, err := os.Stat(filepath.Join("testdata", folder, when+"-objects.yaml")); err != nil {
+		return one
+	}
+	documents, err := manifest.ReadAll([]string{filepath.Join("testdata", folder, when+"-objects.yaml")}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, document := range documents {
+		object, err := Decode(document.JSON)
+		if err != nil {
+			t.Fatal(err)
+		}
+		one.Objects = append(one.Objects, object)
+	}
 	return one
 }
 
@@ -57,7 +73,7 @@ func report(t *testing.T, folder string) *Report {
 }
 
 func TestTables(t *testing.T) {
-	worse := map[string]bool{"dropped": true, "field-removed": true, "type-changed": true, "does-not-fit": true}
+	worse := map[string]bool{"dropped": true, "field-removed": true, "type-changed": true, "does-not-fit": true, "preserved-data": true}
 	folders, err := filepath.Glob(filepath.Join("testdata", "*", "after-crd.yaml"))
 	if err != nil || len(folders) == 0 {
 		t.Fatalf("%v: %d cases", err, len(folders))
@@ -88,12 +104,14 @@ func TestWideAndColored(t *testing.T) {
 }
 
 func TestJSON(t *testing.T) {
-	text, err := json.MarshalIndent(report(t, "dropped"), "", "  ")
-	if err != nil {
-		t.Fatal(err)
+	for _, folder := range []string{"dropped", "preserved-data"} {
+		text, err := json.MarshalIndent(report(t, folder), "", "  ")
+		if err != nil {
+			t.Fatal(err)
+		}
+		text = regexp.MustCompile(`"plan(Before|After)": "[0-9a-f]{16}"`).ReplaceAll(text, []byte(`"plan$1": "HASH"`))
+		golden.Check(t, string(text)+"\n", folder, "report.json")
 	}
-	text = regexp.MustCompile(`"plan(Before|After)": "[0-9a-f]{16}"`).ReplaceAll(text, []byte(`"plan$1": "HASH"`))
-	golden.Check(t, string(text)+"\n", "dropped", "report.json")
 }
 
 // TestNothingToCompareWith: what did not fit before cannot get worse.
@@ -107,5 +125,55 @@ func TestNothingToCompareWith(t *testing.T) {
 	image.Policy.Spec.Converter = v1alpha1.Converter{Image: &v1alpha1.ImageConverter{}}
 	if policy, err := Compare(side(t, "same", "before"), image); err != nil || !policy.Worse || len(policy.Errors) != 1 {
 		t.Errorf("%v: %+v", err, policy)
+	}
+}
+
+// TestWithoutObjects: the rules alone tell which fields get a place.
+func TestWithoutObjects(t *testing.T) {
+	after := side(t, "preserved-data", "after")
+	after.Objects = nil
+	policy, err := Compare(side(t, "preserved-data", "before"), after)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, one := range policy.Preserved {
+		got = append(got, one.Says()...)
+	}
+	want := []string{
+		".spec.mode of v1 has no place in v2 any more: it is preserved in an annotation while an object is there",
+		"objects that preserve .spec.note of v1: it becomes data in v2 (.spec.note) by a migration run",
+		"objects that preserve .spec.owner of v1: it becomes data in v2 (.spec.leader) by a migration run",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("sentences (-want +got):\n%s", diff)
+	}
+}
+
+// TestAnotherHub: between two spokes, fields went through the former hub.
+func TestAnotherHub(t *testing.T) {
+	before := side(t, "preserved-data", "after")
+	before.Objects = nil
+	after := before
+	after.Policy = before.Policy.DeepCopy()
+	after.Policy.Spec.Converter.Declarative = &v1alpha1.DeclarativeConverter{Hub: "v1", Spokes: []v1alpha1.Spoke{{Version: "v2"}, {Version: "v3"}}}
+	policy, err := Compare(before, after)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, one := range policy.Preserved {
+		got = append(got, one.Says()...)
+	}
+	want := []string{
+		".spec.a of v1 has no place in v2 any more: it is preserved in an annotation while an object is there",
+		".spec.a of v1 has no place in v3 any more: it is preserved in an annotation while an object is there",
+		".spec.owner of v1 has no place in v2 any more: it is preserved in an annotation while an object is there",
+		".spec.b of v2 has no place in v1 any more: it is preserved in an annotation while an object is there",
+		".spec.leader of v2 has no place in v1 any more: it is preserved in an annotation while an object is there",
+		".spec.b of v3 has no place in v1 any more: it is preserved in an annotation while an object is there",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("sentences (-want +got):\n%s", diff)
 	}
 }

@@ -40,8 +40,8 @@ type Leaf struct {
 // key tells leaves apart, whatever the hub.
 type key struct{ version, other, path string }
 
-// leaves of a side, by what they are.
-func (c compiled) leaves() map[key]*Leaf {
+// newLeaves are the leaves of a side, by what they are.
+func (c compiled) newLeaves() map[key]*Leaf {
 	found := map[key]*Leaf{}
 	rules := c.rules()
 	for _, verdict := range c.result.Leaves {
@@ -71,7 +71,7 @@ func (c compiled) rules() map[string]json.RawMessage {
 
 // fields are those that differ, of versions that are converted before and after.
 func fields(old, next compiled) []Field {
-	was, is := old.leaves(), next.leaves()
+	was, is := old.leaves, next.leaves
 	all := maps.Clone(was)
 	maps.Copy(all, is)
 	var changed []Field

@@ -74,6 +74,14 @@ func (t Table) writeFields(w io.Writer, p Policy) error {
 	if err := terminal.WriteTable(w, rows); err != nil {
 		return err
 	}
+	if len(p.Preserved) > 0 {
+		fmt.Fprintln(w, "\nPreserved data")
+	}
+	for _, one := range p.Preserved {
+		for _, sentence := range one.Says() {
+			fmt.Fprintf(w, "  %s\n", terminal.OneLine(sentence))
+		}
+	}
 	if len(p.Warnings) > 0 {
 		fmt.Fprintln(w, "\nNew warnings")
 	}

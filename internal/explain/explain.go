@@ -47,6 +47,8 @@ type Hop struct {
 	Fields []Field `json:"fields"`
 	// Kept is what is kept aside while the object is at To.
 	Kept []Kept `json:"kept"`
+	// Carried is what was preserved of To, and stays in the annotation.
+	Carried []Kept `json:"carried,omitempty"`
 	// Dropped is what the object does not have any more.
 	Dropped []Kept `json:"dropped"`
 }
@@ -164,9 +166,9 @@ func (e *Explainer) hop(from, to string, before, after any, all bool) Hop {
 	h := hop{
 		Explainer: e, from: from, to: to, fromSpoke: from == spoke, before: before, after: after,
 		leavesBefore: leavesOf(e.result.Leaves, spoke, from), leavesAfter: leavesOf(e.result.Leaves, spoke, to),
-		restorable: keptIn(before, to),
+		restorable: e.keptIn(before, to),
 	}
-	explained := Hop{From: from, To: to, Fields: h.fields(), Kept: h.kept(), Dropped: h.dropped()}
+	explained := Hop{From: from, To: to, Fields: h.fields(), Kept: h.kept(), Carried: h.carried(), Dropped: h.dropped()}
 	if all {
 		explained.Fields = append(explained.Fields, h.absent()...)
 	}

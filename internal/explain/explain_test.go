@@ -86,6 +86,7 @@ func TestTables(t *testing.T) {
 		"odd.txt":         {"odd", "v2", false, Table{}},
 		"odd-all.txt":     {"odd", "v2", true, Table{}},
 		"back.txt":        {"back", "v1", false, Table{}},
+		"carried.txt":     {"carried", "v1", false, Table{}},
 		"two-hops.txt":    {"odd", "v3", false, Table{}},
 		"same-object.txt": {"fits", "v3", false, Table{Wide: true}},
 	} {
@@ -138,7 +139,7 @@ func TestOverflow(t *testing.T) {
 	h := hop{
 		Explainer: e, from: "v1", to: "v2",
 		after: map[string]any{"metadata": map[string]any{"annotations": map[string]any{
-			conversion.KeptPrefix + "v1": `{"dropped":["/spec/note"],"/spec/size":"big"}`,
+			conversion.AnnotationName("jobs.example.com", "v1"): `{"format":2,"fields":{"/spec/size":"big"},"dropped":["/spec/note"]}`,
 		}}},
 	}
 	want := []Kept{{Version: "v1", Path: ".spec.note", Why: "there was no room for it in the annotation, and overflow is Drop"}}

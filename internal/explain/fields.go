@@ -140,9 +140,9 @@ func (h *hop) dropped() []Kept {
 			Version: h.from, Path: found.path.String(), Value: encode(found.value), Rule: found.leaf.Rule, Why: "a rule drops it",
 		})
 	}
-	for _, name := range overflowIn(h.after, h.from) {
+	for _, name := range h.overflowIn(h.after, h.from) {
 		dropped = append(dropped, Kept{
-			Version: h.from, Path: name.String(), Why: "there was no room for it in the annotation, and overflow is " + string(v1alpha1.OverflowDrop),
+			Version: h.from, Path: name, Why: "there was no room for it in the annotation, and overflow is " + string(v1alpha1.OverflowDrop),
 		})
 	}
 	return dropped

@@ -4,16 +4,15 @@
 package explain
 
 import (
-	"encoding/json"
-	"maps"
 	"slices"
-	"strings"
 
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/preserved"
 )
 
-// entry of an annotation in which values are kept aside.
+// entry of an annotation in which values are preserved.
 type entry struct {
+	conversion.Entry
 	// path has [*] for each element, and shown is as the annotation names it.
 	path  path
 	shown string
@@ -22,84 +21,75 @@ type entry struct {
 	absent bool
 }
 
-// droppedEntry lists, in an annotation, the places of values that had no room there.
-const droppedEntry = "dropped"
-
-// annotation is what is kept for a version; nothing where that is not readable.
-func annotation(tree any, version string) map[string]json.RawMessage {
-	text, _ := path{"metadata", "annotations", conversion.KeptPrefix + version}.in(tree)
-	values := map[string]json.RawMessage{}
-	if text, ok := text.(string); !ok || json.Unmarshal([]byte(text), &values) != nil {
-		return nil
-	}
-	return values
-}
-
-// keptIn are the values that an object keeps aside for a version, by their places.
-func keptIn(tree any, version string) []entry {
-	values := annotation(tree, version)
+// keptIn are the values that an object preserves for a version, by their places.
+func (e *Explainer) keptIn(tree any, version string) []entry {
 	var entries []entry
-	for _, pointer := range slices.Sorted(maps.Keys(values)) {
-		if pointer == droppedEntry {
-			continue
+	found, _ := conversion.Entries(preserved.Annotations(tree), e.result.Plan.CRD, version)
+	for _, each := range found {
+		one := entry{
+			Entry: each, path: parse(preserved.Path(each.Pointer)), shown: preserved.Place(each.Pointer), absent: each.Kind == conversion.EntryAbsence,
 		}
-		value, err := decode(values[pointer])
-		if err != nil {
-			continue
+		if !one.absent {
+			var err error
+			if one.value, err = decode(each.Value); err != nil {
+				continue
+			}
 		}
-		one := entryOf(pointer)
-		one.value = value
 		entries = append(entries, one)
 	}
 	return entries
 }
 
 // overflowIn are the places of values that an object has lost for want of room.
-func overflowIn(tree any, version string) []path {
-	var pointers []string
-	if json.Unmarshal(annotation(tree, version)[droppedEntry], &pointers) != nil {
-		return nil
-	}
-	var paths []path
-	for _, pointer := range pointers {
-		paths = append(paths, entryOf(pointer).path)
+func (e *Explainer) overflowIn(tree any, version string) []string {
+	var paths []string
+	for _, pointer := range conversion.Dropped(preserved.Annotations(tree), e.result.Plan.CRD, version) {
+		paths = append(paths, preserved.Path(pointer))
 	}
 	return paths
 }
 
-var pointerNames = strings.NewReplacer("~1", "/", "~0", "~")
-
-// entryOf reads a place in an annotation: a JSON Pointer in which an element of a
-// list with keys is named by them, and an exclamation mark before one where
-// nothing was.
-func entryOf(pointer string) entry {
-	rest, absent := strings.CutPrefix(pointer, "!")
-	one := entry{absent: absent}
-	for segment := range strings.SplitSeq(strings.TrimPrefix(rest, "/"), "/") {
-		name := pointerNames.Replace(segment)
-		if isElement(segment) || strings.Trim(segment, "0123456789") == "" {
-			one.path = append(one.path, each)
-			one.shown += "[" + strings.Trim(name, "[]") + "]"
-			continue
-		}
-		one.path = append(one.path, name)
-		one.shown += path{name}.String()
-	}
-	return one
-}
-
-// kept says of all that is kept aside for the version that the object left why.
+// kept says of all that is preserved of the version that the object left why.
 func (h *hop) kept() []Kept {
 	kept := []Kept{}
-	for _, entry := range keptIn(h.after, h.from) {
-		one := Kept{Version: h.from, Path: entry.shown, Value: encode(entry.value)}
-		one.Why, one.Rule = h.why(entry)
-		if entry.absent {
-			one.Value = nil
+	before := h.keptIn(h.before, h.from)
+	for _, e := range h.keptIn(h.after, h.from) {
+		one := e.kept(h.from)
+		if one.Why, one.Rule = h.why(e); e.among(before) {
+			one.Why, one.Rule = h.obstacle(e, h.from, h.before), ""
 		}
 		kept = append(kept, one)
 	}
 	return kept
+}
+
+func (e entry) among(others []entry) bool {
+	return slices.ContainsFunc(others, func(other entry) bool { return other.Pointer == e.Pointer && other.Kind == e.Kind })
+}
+
+// carried says of all that stays in the annotation of the version that the object
+// has reached why it is no data there.
+func (h *hop) carried() []Kept {
+	var carried []Kept
+	for _, e := range h.keptIn(h.after, h.to) {
+		one := e.kept(h.to)
+		one.Why = h.obstacle(e, h.to, h.after)
+		carried = append(carried, one)
+	}
+	return carried
+}
+
+// obstacle says why an entry is no data in an object of its version.
+func (h *hop) obstacle(e entry, version string, object any) string {
+	return preserved.Obstacle(h.result.Plan, version, e.Entry, object)
+}
+
+func (e entry) kept(version string) Kept {
+	one := Kept{Version: version, Path: e.shown, Value: encode(e.value)}
+	if e.absent {
+		one.Value = nil
+	}
+	return one
 }
 
 // why says why a value is kept aside, and by which rule.

@@ -35,7 +35,7 @@ func (r *Report) WriteTables(w io.Writer, table Table) error {
 			if len(object.Hops) > 1 {
 				fmt.Fprintf(w, "\n%s → %s\n", hop.From, hop.To)
 			}
-			if err := table.write(w, hop); err != nil {
+			if err := table.write(w, hop, r.Policy); err != nil {
 				return err
 			}
 		}
@@ -43,7 +43,7 @@ func (r *Report) WriteTables(w io.Writer, table Table) error {
 	return nil
 }
 
-func (t Table) write(w io.Writer, hop Hop) error {
+func (t Table) write(w io.Writer, hop Hop, resource string) error {
 	if len(hop.Fields) > 0 {
 		fmt.Fprintln(w)
 	}
@@ -56,7 +56,10 @@ func (t Table) write(w io.Writer, hop Hop) error {
 	if err := terminal.WriteTable(w, rows); err != nil {
 		return err
 	}
-	if err := t.writeKept(w, hop.Kept, "Kept aside in the annotation "+conversion.KeptPrefix+hop.From, hop.From); err != nil {
+	if err := t.writeKept(w, hop.Kept, "Kept aside in the annotation "+conversion.AnnotationName(resource, hop.From), hop.From); err != nil {
+		return err
+	}
+	if err := t.writeKept(w, hop.Carried, "Carried on in the annotation "+conversion.AnnotationName(resource, hop.To), hop.To); err != nil {
 		return err
 	}
 	return t.writeKept(w, hop.Dropped, "Dropped", hop.From)
@@ -145,8 +148,9 @@ func (r *Report) Only(text string) bool {
 				return !matches(field.Path) && !slices.ContainsFunc(field.Sources, func(source Source) bool { return matches(source.Path) })
 			})
 			hop.Kept = slices.DeleteFunc(hop.Kept, func(kept Kept) bool { return !matches(kept.Path) })
+			hop.Carried = slices.DeleteFunc(hop.Carried, func(kept Kept) bool { return !matches(kept.Path) })
 			hop.Dropped = slices.DeleteFunc(hop.Dropped, func(kept Kept) bool { return !matches(kept.Path) })
-			there = there || len(hop.Fields)+len(hop.Kept)+len(hop.Dropped) > 0
+			there = there || len(hop.Fields)+len(hop.Kept)+len(hop.Carried)+len(hop.Dropped) > 0
 		}
 	}
 	return there

@@ -70,6 +70,11 @@ type Servers interface {
 	ServedResourceAt(ctx context.Context, address string) (*metav1.APIResource, error)
 }
 
+// Rulesets reads the ConfigMap of compiled rules; nil where it is gone.
+type Rulesets interface {
+	Ruleset(ctx context.Context, name string) ([]byte, error)
+}
+
 // Checkpoints keeps the run's record and what belongs to it, by key. Load
 // returns nothing when nothing was saved yet. Save writes the keys that it is
 // given, all at once, and leaves the others as they are.

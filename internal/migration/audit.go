@@ -71,10 +71,14 @@ func (e *Engine) review(ctx context.Context, j *journal, objects []metav1.Partia
 	return unchanged, nil
 }
 
-// reviewObject patches one object as the pass does. An admission webhook that
+// reviewObject patches one object at the storage version, as the pass does. An admission webhook that
 // changes objects at every write leaves more of a trace than a resourceVersion.
 func (e *Engine) reviewObject(ctx context.Context, object *metav1.PartialObjectMetadata, barrier string) (result, error) {
-	r, err := e.migrateObject(ctx, object, barrier)
+	known, err := e.known(ctx, object)
+	if known == nil || err != nil {
+		return resultOf(object, gone), err
+	}
+	r, err := e.persist(ctx, known, Patch{}, barrier)
 	if r.outcome == rewritten && r.edited {
 		r.outcome = current
 	}

@@ -33,7 +33,7 @@ type journal struct {
 }
 
 // openJournal reads the record of the run, or starts one.
-func openJournal(ctx context.Context, o Options, store Checkpoints, clock Clock) (*journal, error) {
+func openJournal(ctx context.Context, o Options, ruleset string, store Checkpoints, clock Clock) (*journal, error) {
 	j := &journal{store: store, clock: clock}
 	var data map[string]string
 	err := patiently(ctx, clock, func() (err error) {
@@ -46,7 +46,7 @@ func openJournal(ctx context.Context, o Options, store Checkpoints, clock Clock)
 	if data[RecordKey] == "" {
 		j.record = Record{
 			Format: recordFormat, Run: o.Run, CRDUID: o.Pin.UID, CRDGeneration: o.Pin.Generation,
-			State: StatePreflight, StartTime: j.now(),
+			State: StatePreflight, StartTime: j.now(), Ruleset: ruleset,
 		}
 		if o.Preflight == 0 {
 			j.record.State = StateSettling
@@ -170,6 +170,7 @@ func (j *journal) restart(ctx context.Context) error {
 	j.record.Checkpoint = Checkpoint{}
 	j.record.Counters = Counters{}
 	j.record.Failures = nil
+	j.record.forgetHeld()
 	j.record.Verified, j.record.Verification = 0, ""
 	j.progress = newProgress(j.clock, 0)
 	return j.saveWith(ctx, data)
@@ -181,6 +182,7 @@ func (j *journal) retry(ctx context.Context, before Record) error {
 	j.record.Barrier, j.record.BarrierKind, j.record.APIServers = before.Barrier, before.BarrierKind, before.APIServers
 	j.record.Counters = before.Counters
 	j.record.Failed = 0
+	j.record.takeHeld(&before)
 	j.record.Checkpoint = Checkpoint{Counters: j.record.Counters}
 	j.progress = newProgress(j.clock, j.record.Done())
 	return j.enter(ctx, StateRunning)
@@ -224,6 +226,7 @@ func (j *journal) settlePage() (map[string]string, error) {
 		}
 		j.again.add(j.record.Run, r, j.record.Checkpoint.Done()+int64(i), j.clock.Now())
 	}
+	j.record.countHeld(j.page)
 	j.page = nil
 	room := maxFailures - len(j.record.Failures)
 	j.record.Failures = append(j.record.Failures, failures[:min(room, len(failures))]...)

@@ -73,7 +73,7 @@ func TestProgressInsideAPage(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			store := &fakeStore{}
 			engine := newTestEngine(newFakeAPI(5), store)
-			j, err := openJournal(t.Context(), engine.Options, store, steppingClock(tt.step))
+			j, err := openJournal(t.Context(), engine.Options, "", store, steppingClock(tt.step))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -31,7 +31,7 @@ const (
 var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 
 // Cluster is the API server as a run sees it: Lister, Patcher, Definition,
-// Discovery and Checkpoints.
+// Discovery, Rulesets and Checkpoints.
 type Cluster struct {
 	config     *rest.Config
 	resource   schema.GroupVersionResource
@@ -168,6 +168,21 @@ func (c *Cluster) Earlier(name string) Checkpoints {
 	other := *c
 	other.checkpoint = name
 	return &other
+}
+
+// rulesetKey is the key of compiled rules in their ConfigMap.
+const rulesetKey = "plan.json"
+
+// Ruleset implements Rulesets.
+func (c *Cluster) Ruleset(ctx context.Context, name string) ([]byte, error) {
+	configMap, err := c.configMaps.Get(ctx, name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	return []byte(configMap.Data[rulesetKey]), nil
 }
 
 // Load implements Checkpoints.

@@ -265,8 +265,14 @@ func (r *resource) refuseUpdates(t *testing.T, name, version string) {
 			PolicyName: metadata.Name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
 		},
 	}))
+	at := version
+	if at == "*" {
+		at = "v1"
+	}
 	waitFor(t, "the policy is enforced", func(ctx context.Context) (bool, error) {
-		err := r.client.Patch(ctx, r.object("v1", 7), client.RawPatch(types.MergePatchType, []byte("{}")), client.DryRunAll)
+		held := r.object(at, 0)
+		held.SetName(name)
+		err := r.client.Patch(ctx, held, client.RawPatch(types.MergePatchType, []byte("{}")), client.DryRunAll)
 		return apierrors.IsInvalid(err), nil
 	})
 }

@@ -27,7 +27,10 @@
 //     the stored bytes were current. An object that others write so often that no
 //     patch meets it is current if it is newer than the barrier. A list that fails
 //     because of one object is narrowed until that is found. What an API server
-//     dropped from managedFields is given back (owners.go).
+//     dropped from managedFields is given back (owners.go). An object that holds, in
+//     annotations, values of another version that have a place now is written at that
+//     version before, which makes them data; what objects hold in the end is counted
+//     (inventory.go).
 //  5. Outcome (outcome.go, reason.go, fallback.go): what each error means for
 //     the object and the run. A refused object is tried on the other paths that
 //     are allowed, then listed as failed, and the rest goes on. An answer that
@@ -56,7 +59,7 @@
 // The engine knows the cluster through the small interfaces in api.go;
 // cluster.go implements them over client-go. The rights that it needs: list and
 // patch on the resource (and on its status subresource for that fallback), get
-// on the one CustomResourceDefinition, get and patch on its own ConfigMap; to ask
+// on the one CustomResourceDefinition, get and patch on its own ConfigMap, and get on that of the ruleset; to ask
 // every API server, list on endpointslices in the namespace default, and to tell
 // whether one address stands for several, list on leases in kube-system.
 package migration

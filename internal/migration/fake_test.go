@@ -34,6 +34,8 @@ type stored struct {
 	version  string
 	edits    string
 	owners   []metav1.ManagedFieldsEntry
+	// held are annotations in which converters preserve data.
+	held map[string]string
 }
 
 // fakeAPI keeps objects the way the API server and etcd do: one revision for
@@ -63,6 +65,8 @@ type fakeAPI struct {
 	onTry  func(key string) error
 	tried  []string
 	onPath func(patch Patch) error
+	// restores has a write at another version make data of what an object holds.
+	restores bool
 
 	definition metav1.PartialObjectMetadata
 	onLook     func() error
@@ -87,7 +91,9 @@ func (f *fakeAPI) write(key, version string) {
 	if uid == "" {
 		uid = types.UID(fmt.Sprintf("uid-%d", f.revision))
 	}
-	f.objects[key] = stored{uid: uid, revision: f.revision, version: version, edits: f.objects[key].edits, owners: f.objects[key].owners}
+	o := f.objects[key]
+	o.uid, o.revision, o.version = uid, f.revision, version
+	f.objects[key] = o
 }
 
 // edit changes the object, as an admission webhook does.
@@ -99,10 +105,21 @@ func (f *fakeAPI) edit(key string) {
 }
 
 func (o stored) annotations() map[string]string {
-	if o.edits == "" {
-		return nil
+	all := maps.Clone(o.held)
+	if o.edits != "" {
+		if all == nil {
+			all = map[string]string{}
+		}
+		all["example.com/edits"] = o.edits
 	}
-	return map[string]string{"example.com/edits": o.edits}
+	return all
+}
+
+// hold lets an object hold preserved data, as it was written.
+func (f *fakeAPI) hold(key, annotation, value string) {
+	o := f.objects[key]
+	o.held = map[string]string{annotation: value}
+	f.objects[key] = o
 }
 
 func (f *fakeAPI) remove(key string) {
@@ -231,6 +248,12 @@ func (f *fakeAPI) Patch(ctx context.Context, patch Patch) (*metav1.PartialObject
 	}
 	if owners := f.ownersAfter(key, patch); f.objects[key].version != encoding || len(owners) != len(f.objects[key].owners) {
 		f.own(key, owners)
+		f.write(key, encoding)
+	}
+	if f.restores && patch.Version != "" && f.objects[key].held != nil {
+		o := f.objects[key]
+		o.held = nil
+		f.objects[key] = o
 		f.write(key, encoding)
 	}
 	if f.afterPatch != nil {

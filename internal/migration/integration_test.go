@@ -29,6 +29,7 @@ func TestIntegration(t *testing.T) {
 	t.Run("a refused object is accepted at its old version", func(t *testing.T) { testOldVersion(t, c.newResource(t, "oldies", 30)) })
 	t.Run("others write, delete and create meanwhile", func(t *testing.T) { testWriters(t, c.newResource(t, "busies", 400)) })
 	t.Run("a pod killed in every page, and etcd compacted", func(t *testing.T) { testChaos(t, c.newResource(t, "chaoses", 600)) })
+	t.Run("preserved data gets its place", func(t *testing.T) { testPlacing(t, c.newResource(t, "holders", 20)) })
 	t.Run("every object is rewritten once", func(t *testing.T) { testRewritten(t, c.newResource(t, "plains", 1200)) })
 	t.Run("a refused object is listed", func(t *testing.T) { testRefused(t, c.newResource(t, "guardeds", 60)) })
 	t.Run("an interrupted run is resumed", func(t *testing.T) { testResumed(t, c.newResource(t, "resumeds", 600)) })

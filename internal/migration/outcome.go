@@ -12,6 +12,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	"github.com/conversion-operator/conversion-operator/internal/conversion"
 )
 
 // outcome is how the run leaves one object.
@@ -36,6 +38,15 @@ type result struct {
 	// edited is set when the patch changed more than the encoding: an admission
 	// webhook edits objects as they are written.
 	edited bool
+	// after is the object as the API server answered, if it did.
+	after *metav1.PartialObjectMetadata
+	// counted tells that held is what the object holds in annotations.
+	counted bool
+	held    []conversion.Preserved
+	// placed tells that a value that it held has become data, and refused are the
+	// versions at which that is not possible.
+	placed  bool
+	refused []Failure
 	// path is how the API server accepted the object in the end, if it refused it
 	// at the storage version.
 	path Fallback
@@ -72,7 +83,7 @@ func proof(before, after *metav1.PartialObjectMetadata) result {
 	if before.ResourceVersion == after.ResourceVersion {
 		r.outcome = current
 	}
-	r.edited = edited(before, after)
+	r.after, r.edited = after, edited(before, after)
 	return r
 }
 

@@ -59,6 +59,7 @@ func (e *Engine) giveBack(ctx context.Context, object *metav1.PartialObjectMetad
 				return result{}, e.runEnds(cure, object, got.cause)
 			case cure == giveUp || spent.count == objectTries:
 				logr.FromContextOrDiscard(ctx).V(1).Info("Object lost its managedFields", "object", done.object, "message", got.cause.Error())
+				done.after = object
 				return done, nil
 			}
 			latest, err := e.prepareRetry(ctx, object, spent.count, cure, got.cause)
@@ -72,6 +73,7 @@ func (e *Engine) giveBack(ctx context.Context, object *metav1.PartialObjectMetad
 			return result{}, err
 		}
 	}
+	done.after = got.after
 	return done, nil
 }
 

@@ -24,25 +24,45 @@ const objectTries = 5
 // Objects newer than the barrier are patched, too: one of them may be a write
 // that began on the old storage and ended late. It costs a request, and a write
 // only if the bytes differ.
+//
+// One that holds preserved values that have a place now is written at their versions
+// before (inventory.go).
 func (e *Engine) migrateObject(ctx context.Context, object *metav1.PartialObjectMetadata, barrier string) (result, error) {
-	if object.ResourceVersion == "" {
-		latest, err := e.lookUp(ctx, object)
-		if err != nil {
-			return result{}, err
-		}
-		if latest == nil {
-			return resultOf(object, gone), nil
-		}
-		object = latest
+	known, err := e.known(ctx, object)
+	if known == nil || err != nil {
+		return resultOf(object, gone), err
 	}
-	return e.persist(ctx, object, barrier)
+	p, err := e.place(ctx, known, barrier)
+	if err != nil || p.gone {
+		return resultOf(object, gone), err
+	}
+	r, err := e.persist(ctx, p.object, Patch{}, barrier)
+	if err != nil {
+		return result{}, err
+	}
+	if p.placed && r.outcome == current {
+		r.outcome = rewritten
+	}
+	r.placed, r.refused = p.placed, p.refused
+	return e.hold(r, p.object), nil
 }
 
-// persist patches an object until it has an outcome.
-func (e *Engine) persist(ctx context.Context, object *metav1.PartialObjectMetadata, barrier string) (result, error) {
-	spent := e.newTries()
+// known is an object of which the name may be all that is known, or nil if it is gone.
+func (e *Engine) known(ctx context.Context, object *metav1.PartialObjectMetadata) (*metav1.PartialObjectMetadata, error) {
+	if object.ResourceVersion != "" {
+		return object, nil
+	}
+	return e.lookUp(ctx, object)
+}
+
+// persist patches an object until it has an outcome: at the storage version, or on
+// another path. What is refused on another path has failed there.
+func (e *Engine) persist(ctx context.Context, object *metav1.PartialObjectMetadata, path Patch, barrier string) (result, error) {
+	spent, elsewhere := e.newTries(), path.Version != ""
 	for {
-		got, err := e.attempt(ctx, patchOf(object))
+		patch := patchOf(object)
+		patch.Version = path.Version
+		got, err := e.attempt(ctx, patch)
 		if err != nil {
 			return result{}, err
 		}
@@ -50,7 +70,7 @@ func (e *Engine) persist(ctx context.Context, object *metav1.PartialObjectMetada
 			return proof(object, got.after), nil
 		}
 		if got.after != nil {
-			return e.giveBack(ctx, object, "", got)
+			return e.giveBack(ctx, object, path.Version, got)
 		}
 		if spent.free(got) {
 			continue
@@ -58,6 +78,8 @@ func (e *Engine) persist(ctx context.Context, object *metav1.PartialObjectMetada
 		cause, last := got.cause, spent.count == objectTries
 		cure := remedyFor(cause, object.Name)
 		switch {
+		case elsewhere && (cure == stopRun || cure == giveUp || last):
+			return e.failure(object, cause), nil
 		case cure == stopRun || cure == restartPod:
 			return result{}, e.runEnds(cure, object, cause)
 		case cure == lookAgain && last:
@@ -221,7 +243,9 @@ func (e *Engine) lastLook(ctx context.Context, object *metav1.PartialObjectMetad
 	case latest == nil:
 		return resultOf(object, gone), nil
 	case newer(latest, barrier) && latest.ResourceVersion != object.ResourceVersion:
-		return resultOf(object, current), nil
+		r := resultOf(object, current)
+		r.after = latest
+		return r, nil
 	}
 	return e.failure(object, cause), nil
 }

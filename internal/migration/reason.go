@@ -39,6 +39,8 @@ const (
 	ReasonUnavailable Reason = "Unavailable"
 	// ReasonUnreadable is an object that cannot be listed.
 	ReasonUnreadable Reason = "Unreadable"
+	// ReasonNotServed is preserved data of a version that is not served.
+	ReasonNotServed Reason = "NotServed"
 	// ReasonRefused is everything else.
 	ReasonRefused Reason = "Refused"
 )

@@ -11,6 +11,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/conversion-operator/conversion-operator/internal/conversion"
 )
 
 // RecordKey is the key of the record in the data of the run's ConfigMap.
@@ -103,6 +105,17 @@ type Record struct {
 	// Failures are the first ten objects that failed. Failed counts them all, and
 	// further keys of the ConfigMap list them all: see FailuresOf.
 	Failures []Failure `json:"failures,omitempty"`
+	// Ruleset is the hash of the rules by which it is told what objects hold in
+	// annotations; empty where that is not told.
+	Ruleset string `json:"ruleset,omitempty"`
+	// Preserved is what the objects of all whole pages hold, those that failed aside.
+	Preserved *conversion.Holdings `json:"preserved,omitempty"`
+	// Placed objects held values that have become data, and Unplaced ones hold some
+	// that could, if the API server did not refuse the object at their version.
+	Placed   int64 `json:"placed,omitempty"`
+	Unplaced int64 `json:"unplaced,omitempty"`
+	// Refused says why, of the first ten.
+	Refused []Failure `json:"refused,omitempty"`
 	// StartTime is when the run started, restarts not counted.
 	StartTime *metav1.Time `json:"startTime,omitempty"`
 	// CompletionTime is when the run completed or aborted.

@@ -51,7 +51,8 @@ type Options struct {
 	PageSize int64
 }
 
-// Engine does one run. All exported fields but Earlier, Tracer and Metrics are required.
+// Engine does one run. All exported fields but Earlier, Tracer, Metrics and
+// Inventory are required.
 type Engine struct {
 	Options
 	Lister      Lister
@@ -69,6 +70,9 @@ type Engine struct {
 	// Metrics are told of every object and of the patches in flight. What else they
 	// tell they have of the Patcher and the Checkpoints that they wrap.
 	Metrics *Metrics
+	// Inventory reads what objects hold in annotations. Without it, what they hold is
+	// neither counted, nor given the place that it has.
+	Inventory *Inventory
 
 	earlier  *earlier
 	watcher  watcher
@@ -95,7 +99,7 @@ type Engine struct {
 func (e *Engine) Run(ctx context.Context) (Record, error) {
 	log := logr.FromContextOrDiscard(ctx).WithValues("policy", e.Pin.Name, "run", e.Options.Run)
 	ctx = logr.NewContext(ctx, log)
-	j, err := openJournal(ctx, e.Options, e.Checkpoints, e.Clock)
+	j, err := openJournal(ctx, e.Options, e.Inventory.hash(), e.Checkpoints, e.Clock)
 	if err != nil {
 		return Record{}, err
 	}
@@ -103,6 +107,7 @@ func (e *Engine) Run(ctx context.Context) (Record, error) {
 		log.Info("The run has ended before; nothing to do", "state", j.record.State, "message", j.record.Message)
 		return j.record, nil
 	}
+	e.agree(&j.record)
 	log.Info("Migrating stored objects", "resource", e.Resource.GroupResource().String(), "version", e.Resource.Version, "state", j.record.State)
 	e.prepare()
 	defer e.dropAhead()
@@ -196,6 +201,9 @@ func summarize(log logr.Logger, r Record) {
 	log = log.WithValues("total", r.Total, "rewritten", r.Rewritten, "current", r.Current, "gone", r.Gone, "failed", r.Failed, "byFallback", r.ByFallback, "verified", r.Verified, "took", took.String())
 	if len(r.Failures) > 0 {
 		log = log.WithValues("example", r.Failures[0].Object, "reason", r.Failures[0].Reason, "message", r.Failures[0].Message)
+	}
+	if held := r.Preserved; held != nil {
+		log = log.WithValues("holdPreserved", held.Objects, "preservedBytes", held.Bytes, "placed", r.Placed, "notPlaced", r.Unplaced)
 	}
 	switch {
 	case r.State == StateAborted:

@@ -4,6 +4,7 @@
 package overview
 
 import (
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -55,6 +56,9 @@ var advices = map[string][]Advice{
 	v1alpha1.ReasonNotRequested:            {{"start the migration, when it may be", migrateAgain}},
 	v1alpha1.ReasonStoredVersionsUntrusted: {{"let a migration prove where objects are stored", migrateAgain}},
 	v1alpha1.ReasonStorageVersionNotServed: {{"set served: true for the storage version", readVersions}},
+	v1alpha1.ReasonConversionFailed:        {{"correct the objects that cannot be converted, or the rules; see which objects fail", tryRules}},
+	v1alpha1.ReasonRoundTripFailed:         {{"see which objects do not come back as they were, and correct the rules, or the objects", tryRules}},
+	v1alpha1.ReasonObjectUnreadable:        {{"see why objects cannot be read: their conversion fails", seePods}},
 	v1alpha1.ReasonVersionsInUse:           {{"a version other than the storage version is in use: see what keeps each, or set spec.deletionPolicy", editPolicy}},
 }
 
@@ -67,9 +71,9 @@ func (o *Overview) advise(observed Observed) []Advice {
 	case o.Deleting && o.gate(v1alpha1.DeletionBlockedCondition) != nil:
 		all = advices[o.gate(v1alpha1.DeletionBlockedCondition).Reason]
 	case o.Ready == metav1.ConditionTrue:
-		all = o.adviseReady()
+		all = slices.Concat(o.adviseFailing(), o.adviseReady())
 	default:
-		all = o.adviseUnready()
+		all = slices.Concat(o.adviseFailing(), o.adviseUnready())
 	}
 	names := strings.NewReplacer("PROGRAM", observed.Program, "NAMESPACE", observed.Namespace, "INSTANCE", observed.Instance, "NAME", o.Name)
 	filled := make([]Advice, 0, len(all))
@@ -77,6 +81,17 @@ func (o *Overview) advise(observed Observed) []Advice {
 		filled = append(filled, Advice{advice.Text, names.Replace(advice.Command)})
 	}
 	return filled
+}
+
+// adviseFailing says what to do about what goes wrong, whatever the gates say.
+func (o *Overview) adviseFailing() []Advice {
+	var all []Advice
+	for _, condition := range []string{v1alpha1.ConversionsFailingCondition, v1alpha1.SamplesFailingCondition} {
+		if found := o.gate(condition); found != nil {
+			all = append(all, advices[found.Reason]...)
+		}
+	}
+	return all
 }
 
 // adviseReady looks for what the gates let pass, and what may be done now.

@@ -73,9 +73,13 @@ type Overview struct {
 	Certificate *v1alpha1.CertificateStatus `json:"certificate,omitempty"`
 	Rotation    *v1alpha1.RotationStatus    `json:"rotation,omitempty"`
 	Migration   *v1alpha1.MigrationStatus   `json:"migration,omitempty"`
+	// ConversionFailures are the conversions that failed lately.
+	ConversionFailures []v1alpha1.ConversionFailure `json:"conversionFailures,omitempty"`
 	// Paused tells that no migration goes on, or begins.
 	Paused   bool                      `json:"paused,omitempty"`
 	Evidence *v1alpha1.StorageEvidence `json:"evidence,omitempty"`
+	// PreservedData counts the objects that hold values in annotations.
+	PreservedData *v1alpha1.PreservedDataStatus `json:"preservedData,omitempty"`
 
 	now time.Time
 }
@@ -114,10 +118,10 @@ func Of(observed Observed) *Overview {
 		Suspended: policy.Spec.Suspend, Deleting: !policy.DeletionTimestamp.IsZero(), Paused: policy.Spec.Migration.Paused,
 		CRD: status.CRD, Plan: status.Plan, Versions: status.Versions, Removable: status.Removable,
 		Webhook: status.Webhook, PodsUnknown: observed.PodsUnknown, Certificate: status.Certificate, Rotation: status.Rotation,
-		Migration: status.Migration, Evidence: status.Evidence, now: observed.Now,
+		Migration: status.Migration, ConversionFailures: status.ConversionFailures, Evidence: status.Evidence, PreservedData: status.PreservedData, now: observed.Now,
 	}
 	o.readReady(policy)
-	for _, gate := range append(slices.Clone(v1alpha1.Gates), v1alpha1.DeletionBlockedCondition) {
+	for _, gate := range slices.Concat(v1alpha1.Gates, v1alpha1.Abnormal) {
 		if found := apimeta.FindStatusCondition(status.Conditions, gate); found != nil {
 			o.Gates = append(o.Gates, Gate{found.Type, found.Status, found.Reason, found.Message, found.LastTransitionTime})
 		}

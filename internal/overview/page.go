@@ -28,7 +28,9 @@ func (o *Overview) WritePage(w io.Writer, page Page) error {
 	p := &writer{page: page}
 	p.head(o)
 	p.gates(o)
+	p.failures(o)
 	p.migration(o)
+	p.preserved(o)
 	p.versions(o)
 	p.converter(o)
 	p.next(o)
@@ -116,7 +118,7 @@ func (w *writer) gates(o *Overview) {
 
 // markGate colours the status of a gate: red is what keeps the policy from being Ready.
 func (w *writer) markGate(gate Gate, stalled bool) string {
-	if gate.Type == v1alpha1.DeletionBlockedCondition {
+	if slices.Contains(v1alpha1.Abnormal, gate.Type) {
 		return w.page.Colors.In(terminal.Red, string(gate.Status))
 	}
 	return w.mark(gate.Status, stalled && gate.Reason != v1alpha1.ReasonNotEvaluated)
@@ -125,7 +127,7 @@ func (w *writer) markGate(gate Gate, stalled bool) string {
 // tells reports whether the message of a gate is written: of those that are
 // passed, people rarely want to know.
 func (w *writer) tells(gate Gate) bool {
-	passed := gate.Status == metav1.ConditionTrue && gate.Type != v1alpha1.DeletionBlockedCondition
+	passed := gate.Status == metav1.ConditionTrue && !slices.Contains(v1alpha1.Abnormal, gate.Type)
 	return gate.Message != "" && (w.page.Wide || !passed)
 }
 

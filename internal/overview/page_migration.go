@@ -56,6 +56,12 @@ func (w *writer) run(o *Overview, run *v1alpha1.MigrationStatus) {
 	if more := run.Failed - int64(len(run.Failures)); more > 0 {
 		w.line("  and %d more: see ConfigMap %s", more, run.Record)
 	}
+	if run.NotPlaced > 0 {
+		w.line("  %d objects are migrated, and keep values in annotations that have a place:", run.NotPlaced)
+	}
+	for _, refused := range run.Refused {
+		w.line("  %s %s: %s", w.page.Colors.In(terminal.Yellow, terminal.OrDash(refused.Reason)), refused.Object, terminal.OneLine(refused.Message))
+	}
 }
 
 // stateOf says what a run is at, and for how long it has been.
@@ -77,6 +83,9 @@ func (w *writer) stateOf(o *Overview, run *v1alpha1.MigrationStatus) string {
 	default:
 		state += ", for " + ago(o.now.Sub(run.StartTime.Time))
 	}
+	if run.Cause == v1alpha1.MigrationForPreservedData {
+		state += "; because preserved data has a place now"
+	}
 	if run.RetryOf != "" {
 		state += "; writes what failed in run " + run.RetryOf
 	}
@@ -91,6 +100,9 @@ func countsOf(run *v1alpha1.MigrationStatus) string {
 	}
 	if run.ByFallback > 0 {
 		counts = append(counts, fmt.Sprintf("%d by a fallback", run.ByFallback))
+	}
+	if run.Placed > 0 {
+		counts = append(counts, fmt.Sprintf("%d whose preserved data became data", run.Placed))
 	}
 	if run.Verified > 0 {
 		counts = append(counts, fmt.Sprintf("%d verified", run.Verified))

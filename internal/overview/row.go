@@ -16,7 +16,7 @@ import (
 func WriteTable(w io.Writer, all []*Overview, page Page) error {
 	head := []string{"NAME", "READY", "REASON", "STORAGE", "STORED", "MIGRATED", "ETA", "REMOVABLE"}
 	if page.Wide {
-		head = append(head, "CONVERTER", "STRATEGY", "PODS", "CERTIFICATE", "RATE", "MESSAGE")
+		head = append(head, "CONVERTER", "STRATEGY", "PODS", "CERTIFICATE", "RATE", "FAILING", "MESSAGE")
 	}
 	rows := [][]string{head}
 	for _, o := range all {
@@ -47,7 +47,7 @@ func (o *Overview) row(page Page) []string {
 		if o.Certificate != nil {
 			certificate = o.Certificate.NotAfter.UTC().Format(time.DateOnly)
 		}
-		row = append(row, o.Converter, strategy, pods, certificate, rate, terminal.OneLine(o.Message))
+		row = append(row, o.Converter, strategy, pods, certificate, rate, o.failing(), terminal.OneLine(o.Message))
 	}
 	for i := range row {
 		row[i] = terminal.OrDash(row[i])

@@ -5,12 +5,14 @@ package plan
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/conversion"
 )
 
 // The managedFields of objects name the version at which somebody wrote. Where
@@ -18,11 +20,16 @@ import (
 // of the object: it cannot convert it to tell what belongs to whom.
 
 // ClearManagedFields removes a version's name from the managedFields of all
-// objects of a kind.
+// objects of a kind, and counts what they hold in annotations.
 type ClearManagedFields struct {
 	Subject string
 	CRD     *apiextensionsv1.CustomResourceDefinition
 	Version string
+	// Rules read what objects hold; nil where there are none.
+	Rules *conversion.Plan
+	// Discard are the fields of the version of which nothing is to be left in the
+	// annotations.
+	Discard []string
 	// User may list and patch the objects.
 	User string
 }
@@ -32,13 +39,15 @@ func (ClearManagedFields) step() {}
 // clear lets the objects forget a version, and says nothing once none names it. It
 // is kept in memory that none does: who removes the version has looked.
 func (s *state) clear(record *v1alpha1.RetirementStatus) outcome {
-	subject := hash(string(s.CRD.UID), record.Version, record.UnservedTime.UTC().Format(time.RFC3339))
+	discard := s.toDiscard(record)
+	subject := hash(string(s.CRD.UID), record.Version, record.UnservedTime.UTC().Format(time.RFC3339), s.rulesetOf(), strings.Join(discard, "\n"))
 	asked := s.Cleared
 	switch {
 	case asked.provenOf(subject):
 		if record.ClearedTime == nil {
 			record.ClearedTime = s.second()
 		}
+		record.Discarded = max(record.Discarded, asked.Discarded)
 		return outcome{}
 	case s.mayNotClear() != "":
 		return pending(v1alpha1.ReasonRightsNotGranted, s.mayNotClear())
@@ -46,12 +55,27 @@ func (s *state) clear(record *v1alpha1.RetirementStatus) outcome {
 		for _, right := range s.clearRights() {
 			s.do(Apply{right})
 		}
-		s.do(ClearManagedFields{Subject: subject, CRD: s.CRD, Version: record.Version, User: ClearerName(s.Policy.Name, s.Settings.Namespace)})
+		s.do(ClearManagedFields{Subject: subject, CRD: s.CRD, Version: record.Version, Rules: s.Rules.Plan, Discard: discard,
+			User: ClearerName(s.Policy.Name, s.Settings.Namespace)})
 	case !asked.Asking:
 		return pending(v1alpha1.ReasonClearingFailed, fmt.Sprintf("objects still name %s in metadata.managedFields: %s", record.Version, cut(asked.Message)))
 	}
 	s.clearing = true
-	return pending(v1alpha1.ReasonClearing, fmt.Sprintf("removing %s from metadata.managedFields of the objects", record.Version))
+	what := ""
+	if len(discard) > 0 {
+		what = ", and what spec.retirement accepts to lose of it from their annotations"
+	}
+	return pending(v1alpha1.ReasonClearing, fmt.Sprintf("removing %s from metadata.managedFields of the objects%s", record.Version, what))
+}
+
+// toDiscard are the fields that may be lost with a version, once it is certain that
+// nothing else keeps it: a count after it was unserved shows no other fields of it.
+func (s *state) toDiscard(record *v1alpha1.RetirementStatus) []string {
+	entry, known := s.retirement(record.Version), s.plan.Status.PreservedData
+	if entry == nil || !reaches(entry.Action, v1alpha1.RetirementRemove) || len(s.strands(record.Version)) > 0 || known == nil {
+		return nil
+	}
+	return entry.AcceptedLosses
 }
 
 // ClearRightsName names the ClusterRole and its binding by which the objects of a

@@ -26,7 +26,7 @@ func TestColumns(t *testing.T) {
 	}{
 		{policyYAML, policyFirst}, {policyYAML, failedObjects}, {policyYAML, onTrigger}, {policyYAML, migrationPaused},
 		{policyYAML, versionRetired}, {policyYAML, suspended}, {policyYAML, badRules}, {policyYAML, unreachable},
-		{policyYAML, lostSample}, {policyYAML, driftContested}, {policyYAML, certificatesOfOthers}, {policyYAML, deletionBlocked},
+		{policyYAML, lostSample}, {policyYAML, conversionsFail}, {policyYAML, driftContested}, {policyYAML, certificatesOfOthers}, {policyYAML, deletionBlocked},
 		{serviceYAML, serviceStory}, {noneYAML, noneStory},
 	} {
 		w := newWorld(t, life.policy)

@@ -34,6 +34,9 @@ func conversionConfigured(s *state) outcome {
 	if s.none() {
 		return s.strategyNone()
 	}
+	if waits := s.refuseTooLarge(); waits != "" && s.named() != s.planHash {
+		return waiting(v1alpha1.ReasonConfiguring, waits)
+	}
 	wanted := s.conversion(s.planHash)
 	if s.isConfigured(wanted) {
 		return passed(v1alpha1.ReasonConfigured, "the CustomResourceDefinition converts through "+webhookOf(s.CRD))
@@ -61,6 +64,8 @@ func (s *state) isConfigured(wanted *apiextensionsv1.CustomResourceConversion) b
 func (s *state) switchCRD(planHash string) {
 	if !s.switched {
 		s.switched = true
+		// A repair does not wait for that, and comes after it.
+		s.refuseTooLarge()
 		s.do(SwitchCRD{Pin: s.pin(), Conversion: s.conversion(planHash)})
 	}
 }

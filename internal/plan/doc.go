@@ -40,4 +40,8 @@
 // among it (rotation.go), and what others write to spec.conversion is undone
 // (drift.go). Which plans the converter pods
 // carry while rules change is told in carried.go.
+//
+// Two conditions exist only while something is wrong, and hold nothing up: what
+// converter pods fail to convert (live_failures.go), and live objects that do not come
+// back as they were, of which samples are taken again and again (resample.go).
 package plan

@@ -29,7 +29,24 @@ type Event struct {
 // whose status or reason changed, and those of its migration. They follow from the
 // two states alone, so that no restart of a manager repeats one.
 func Events(before, after v1alpha1.ConversionPolicyStatus) []Event {
-	return append(conditionEvents(before.Conditions, after), runEvents(before, after)...)
+	return slices.Concat(conditionEvents(before.Conditions, after), endings(before.Conditions, after.Conditions), runEvents(before, after))
+}
+
+// recoveries are the reasons of events that tell of the end of a condition, which
+// exists only while something is wrong.
+var recoveries = []struct{ condition, reason, note string }{
+	{v1alpha1.ConversionsFailingCondition, v1alpha1.ReasonConversionsRecovered, "ConversionsFailing is over: no failed conversion was seen for a while"},
+	{v1alpha1.SamplesFailingCondition, v1alpha1.ReasonSamplesRecovered, "SamplesFailing is over: live objects come back as they were, or are not sampled any more"},
+}
+
+func endings(before, after []metav1.Condition) []Event {
+	var events []Event
+	for _, end := range recoveries {
+		if apimeta.IsStatusConditionTrue(before, end.condition) && apimeta.FindStatusCondition(after, end.condition) == nil {
+			events = append(events, Event{Reason: end.reason, Action: end.condition, Note: end.note})
+		}
+	}
+	return events
 }
 
 func conditionEvents(before []metav1.Condition, after v1alpha1.ConversionPolicyStatus) []Event {
@@ -84,7 +101,7 @@ var toldOtherwise = []string{
 // isWarning holds for what does not go on by itself, and for what goes wrong on a
 // way that is gone on.
 func isWarning(condition metav1.Condition, all []metav1.Condition) bool {
-	return condition.Type == v1alpha1.DeletionBlockedCondition || condition.Status == metav1.ConditionFalse &&
+	return slices.Contains(v1alpha1.Abnormal, condition.Type) || condition.Status == metav1.ConditionFalse &&
 		(apimeta.IsStatusConditionTrue(all, v1alpha1.StalledCondition) || !slices.Contains(underWay, condition.Reason))
 }
 

@@ -22,6 +22,8 @@ func TestEvents(t *testing.T) {
 		"deletion-blocked": deletionBlocked,
 		"lost-sample":      lostSample,
 		"unreachable":      unreachable,
+		"conversions-fail": conversionsFail,
+		"sampled-again":    sampledAgain,
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, policyYAML)
@@ -52,7 +54,7 @@ func TestARestartIsNoNews(t *testing.T) {
 			w := newWorld(t, policyYAML)
 			story(w)
 			w.observed.Samples, w.observed.APIServer, w.observed.Written = nil, nil, nil
-			w.observed.Requested, w.observed.Cleared = nil, nil
+			w.observed.Requested, w.observed.Cleared, w.observed.Resampled = nil, nil, nil
 			w.events.Reset()
 			w.settle()
 			if told := w.events.String(); told != "" {

@@ -88,7 +88,7 @@ func (s *state) wantsRun(id string) bool {
 	case v1alpha1.MigrationOnTrigger:
 		return s.triggered()
 	default:
-		return s.triggered() || s.plan.Status.Evidence == nil && len(s.CRD.Spec.Versions) > 1 && !s.failed(id)
+		return s.triggered() || s.plan.Status.Evidence == nil && len(s.CRD.Spec.Versions) > 1 && !s.failed(id) || s.toPlace()
 	}
 }
 
@@ -104,9 +104,9 @@ func (s *state) triggered() bool {
 func (s *state) proven(storage string) outcome {
 	evidence := s.plan.Status.Evidence
 	if evidence.Source == v1alpha1.EvidenceSingleVersion {
-		return passed(v1alpha1.ReasonNothingToMigrate, "objects were never stored in another version than "+storage)
+		return passed(v1alpha1.ReasonNothingToMigrate, "objects were never stored in another version than "+storage+s.notYetPlaced())
 	}
-	return passed(v1alpha1.ReasonMigrated, fmt.Sprintf("every object is stored at %s: run %s saw %d", storage, evidence.Run, evidence.Objects))
+	return passed(v1alpha1.ReasonMigrated, fmt.Sprintf("every object is stored at %s: run %s saw %d%s", storage, evidence.Run, evidence.Objects, s.notYetPlaced()))
 }
 
 // migrate starts a run, follows it, and prunes after it.
@@ -217,7 +217,18 @@ func what(run *v1alpha1.MigrationStatus) string {
 	if run.RetryOf != "" {
 		objects = "what failed in run " + run.RetryOf
 	}
+	if run.Cause == v1alpha1.MigrationForPreservedData {
+		return fmt.Sprintf("run %s gives values that objects hold in annotations the place that they have now at %s", run.Run, run.StorageVersion)
+	}
 	return fmt.Sprintf("run %s rewrites %s at %s", run.Run, objects, run.StorageVersion)
+}
+
+// notYetPlaced says how values come to their place where no run does that by itself.
+func (s *state) notYetPlaced() string {
+	if s.Policy.Spec.Migration.Mode == v1alpha1.MigrationAutomatic || !s.toPlace() {
+		return ""
+	}
+	return fmt.Sprintf("; %d objects hold values in annotations, of which some have a place now: %s", s.plan.Status.PreservedData.Objects, howToMigrate(s.Policy))
 }
 
 // explainFailure says what failed and what to do; nothing was pruned.

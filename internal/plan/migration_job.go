@@ -102,6 +102,10 @@ func (s *state) checkpointRole(id string) *rbacv1apply.RoleApplyConfiguration {
 	if retried := s.plan.Status.Migration.RetryOf; retried != "" {
 		role.WithRules(configMap(retried).WithVerbs("get"))
 	}
+	if ruleset := s.plan.Status.Migration.Ruleset; ruleset != "" {
+		role.WithRules(rbacv1apply.PolicyRule().WithAPIGroups("").WithResources("configmaps").
+			WithResourceNames(PlanName(s.Policy.Name, ruleset)).WithVerbs("get"))
+	}
 	return role
 }
 
@@ -171,6 +175,9 @@ func (s *state) migrationArgs(id, storage string) []string {
 	}
 	if retried := s.plan.Status.Migration.RetryOf; retried != "" {
 		args = append(args, "--retry="+RunName(s.Policy.Name, retried))
+	}
+	if ruleset := s.plan.Status.Migration.Ruleset; ruleset != "" {
+		args = append(args, "--ruleset="+PlanName(s.Policy.Name, ruleset))
 	}
 	if most := migration.MaxWritesPerSecond; most != nil {
 		args = append(args, fmt.Sprintf("--max-writes-per-second=%d", *most))

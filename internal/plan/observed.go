@@ -6,6 +6,7 @@ package plan
 import (
 	"time"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -48,6 +49,13 @@ type Settings struct {
 	// ProofLifetime is how long a converter pod is taken to answer as it did when it
 	// was asked.
 	ProofLifetime time.Duration
+	// FailureWindow is how long failed conversions are reported after the last one;
+	// DefaultFailureWindow where it is zero, and twice ProofLifetime at least.
+	FailureWindow time.Duration
+	// SizeAdmission makes API servers refuse objects that could not be converted as a
+	// whole. Then those that exist are read in a shortened form; otherwise reads of
+	// them fail.
+	SizeAdmission bool
 	// TracingEndpoint is where migration pods send traces to; empty for none.
 	TracingEndpoint string
 }
@@ -112,13 +120,19 @@ type Observed struct {
 	// it may, and where there is no CRD.
 	Granted *Granted
 
-	// Samples, APIServer, Written, Requested and Cleared are what was asked, or done, in
+	// Admission is the policy's webhook configuration; nil where there is none.
+	Admission *admissionregistrationv1.ValidatingWebhookConfiguration
+
+	// Samples, APIServer, Written, Requested, Cleared and Resampled are what was asked, or done, in
 	// the background; nil where nothing was.
 	Samples   *Inquiry
 	APIServer *Inquiry
 	Written   *Inquiry
 	Requested *Inquiry
 	Cleared   *Inquiry
+	Resampled *Inquiry
+	// ResamplersBusy tells that as many policies take samples again as may at once.
+	ResamplersBusy bool
 	// ReadRights tells whether rights to read the objects of this policy's kind exist,
 	// and ClearRights those to clear their managedFields.
 	ReadRights, ClearRights bool
@@ -148,6 +162,8 @@ type Pod struct {
 	Certificate string
 	// Proof is the answer to the probe; nil when the pod was not probed.
 	Proof *Proof
+	// Failures are the conversions that failed in it, when it was last asked.
+	Failures []v1alpha1.ConversionFailure
 }
 
 // Request is what is known of the request to cert-manager.
@@ -222,6 +238,13 @@ type Progress struct {
 	RatePerSecond       int64
 	EstimatedCompletion *metav1.Time
 	Barrier             *v1alpha1.MigrationBarrier
+
+	// Held is what objects hold in annotations, nil where that was not counted;
+	// Placed objects held values that have become data, and NotPlaced ones still hold
+	// some for the reasons in Refused.
+	Held              *Held
+	Placed, NotPlaced int64
+	Refused           []v1alpha1.MigrationFailure
 
 	// Predicted objects were refused when they were tried without writing.
 	Predicted, Failures []v1alpha1.MigrationFailure

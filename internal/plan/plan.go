@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/crds"
 	"github.com/conversion-operator/conversion-operator/internal/pki"
 )
@@ -60,6 +61,7 @@ func Make(observed Observed) Plan {
 	s.judgeEvidence()
 	s.noticePruning()
 	s.noteVersions()
+	s.notePreserved()
 	s.guardRuns()
 	s.upkeep()
 	s.measureGap()
@@ -71,6 +73,8 @@ func Make(observed Observed) Plan {
 	default:
 		s.reach()
 	}
+	s.noteFailures()
+	s.resample()
 	s.trust()
 	s.reportCertificates()
 	s.reportVersions()
@@ -116,6 +120,8 @@ type state struct {
 	sampling, clearing bool
 	// reading tells that metrics are being read.
 	reading bool
+	// placesKnown tells which preserved fields have a place; nil until it was asked.
+	placesKnown *conversion.Places
 	// takenBack is what somebody else took back in spec.versions since the last look.
 	takenBack []string
 }

@@ -55,6 +55,10 @@ type Inquiry struct {
 	// the first ten of the latter.
 	Objects int
 	Names   []string
+	// Held is what objects hold in annotations, where that was counted, and Discarded
+	// the number of objects from which some of it was removed.
+	Held      *Held
+	Discarded int64
 	// Requests are what an API server has counted, where that was asked.
 	Requests *Requests
 	// Attempts is how often it was asked about the same, and Ended when the last
@@ -77,6 +81,9 @@ type TakeSamples struct {
 	// Most is the number of objects at most.
 	Most    int
 	Timeout time.Duration
+	// Again tells that the CustomResourceDefinition has that conversion: an object
+	// that cannot be read because of it is lost, too.
+	Again bool
 }
 
 // AskAPIServer lets an API server call the converter.
@@ -133,6 +140,8 @@ func (s *state) recall(wanted *apiextensionsv1.CustomResourceConversion) {
 func (i *Inquiry) provenOf(subject string) bool {
 	return i != nil && i.Subject == subject && !i.Asking && i.Reason == ""
 }
+
+func (i *Inquiry) asking() bool { return i != nil && i.Asking }
 
 // toSwitch reports whether the CustomResourceDefinition is to be written, and
 // nothing that waits for no gate writes it already. Another caBundle alone is the
@@ -191,18 +200,27 @@ func (s *state) sample(known *v1alpha1.VerificationStatus, wanted *apiextensions
 }
 
 func (s *state) takeSamples(most int, subject string, wanted *apiextensionsv1.CustomResourceConversion) {
+	s.askForSamples(s.samplesStep(most, subject, wanted))
+}
+
+// askForSamples lets objects be read, and reads them.
+func (s *state) askForSamples(step TakeSamples) {
 	s.sampling = true
 	for _, right := range s.readRights() {
 		s.do(Apply{right})
 	}
+	s.do(step)
+}
+
+func (s *state) samplesStep(most int, subject string, wanted *apiextensionsv1.CustomResourceConversion) TakeSamples {
 	var addresses []string
 	for _, pod := range s.answering() {
 		addresses = append(addresses, net.JoinHostPort(pod.IP, strconv.Itoa(int(pod.Port))))
 	}
-	s.do(TakeSamples{
+	return TakeSamples{
 		Subject: subject, CRD: s.CRD, Rules: s.Rules, Conversion: wanted, Addresses: addresses,
 		Reader: ReaderName(s.Policy.Name, s.Settings.Namespace), Most: most, Timeout: timeoutOf(s.Policy),
-	})
+	}
 }
 
 func (s *state) probeAPIServer(known *v1alpha1.VerificationStatus, wanted *apiextensionsv1.CustomResourceConversion) outcome {
@@ -245,7 +263,7 @@ func (s *state) due(asked *Inquiry) bool {
 // tidy takes away the right to read objects when nothing reads them any more, and
 // what is left of sources of certificates.
 func (s *state) tidy() {
-	asking := s.Samples != nil && s.Samples.Asking || s.Written != nil && s.Written.Asking
+	asking := s.Samples.asking() || s.Written.asking() || s.Resampled.asking()
 	if s.ReadRights && !s.sampling && !asking {
 		s.withdraw(ReadRightsName(s.Policy.Name))
 	}
@@ -253,6 +271,7 @@ func (s *state) tidy() {
 		s.withdraw(ClearRightsName(s.Policy.Name)) // which also stops what goes on
 	}
 	s.tidyCertificates()
+	s.tidyAdmission()
 }
 
 // proofs says what was proven before the switch, in words.

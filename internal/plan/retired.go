@@ -82,6 +82,9 @@ func (s *state) retire(entry *v1alpha1.Retirement) outcome {
 			s.change(name, "deprecated", true), s.change(name, "deprecationWarning", s.warning(name)))
 	case !reaches(entry.Action, v1alpha1.RetirementUnserve):
 		return passed(v1alpha1.ReasonRetired, name+" is deprecated; "+s.answer(name))
+	case record.UnservedTime == nil && reaches(entry.Action, v1alpha1.RetirementRemove) && len(s.strands(name)) > 0:
+		// While it is served, what objects hold of it can still be given a place.
+		return pending(v1alpha1.ReasonBlocked, name+" stays: "+s.strands(name)[0].Message)
 	case record.UnservedTime == nil:
 		return s.unserve(entry, record)
 	case record.ClearedTime == nil || reaches(entry.Action, v1alpha1.RetirementRemove):
@@ -156,6 +159,9 @@ func (s *state) remove(entry *v1alpha1.Retirement, record *v1alpha1.RetirementSt
 	}
 	if !reaches(entry.Action, v1alpha1.RetirementRemove) {
 		return passed(v1alpha1.ReasonRetired, name+" is not served; "+s.answer(name))
+	}
+	if blocks := s.strands(name); len(blocks) > 0 {
+		return pending(v1alpha1.ReasonBlocked, name+" stays: "+blocks[0].Message)
 	}
 	return s.edit("removing "+name, s.change(name, "", nil))
 }

@@ -44,7 +44,7 @@ func (s *state) newRun(run Run, storage string) *v1alpha1.MigrationStatus {
 	made := &v1alpha1.MigrationStatus{
 		Run: run.ID, State: v1alpha1.MigrationRunning, Step: s.stepOf(run), Trigger: s.Policy.Spec.Migration.Trigger,
 		StorageVersion: storage, CRDUID: s.CRD.UID, CRDGeneration: s.CRD.Generation,
-		StartTime: &metav1.Time{Time: s.Now}, RetryOf: s.retryOf(),
+		StartTime: &metav1.Time{Time: s.Now}, RetryOf: s.retryOf(), Cause: s.causeOf(), Ruleset: s.rulesetOf(),
 		Record: s.Settings.Namespace + "/" + RunName(s.Policy.Name, run.ID),
 	}
 	run.fill(made)
@@ -52,6 +52,17 @@ func (s *state) newRun(run Run, storage string) *v1alpha1.MigrationStatus {
 		made.ProgressTime = s.second()
 	}
 	return made
+}
+
+// causeOf is why a run is made now.
+func (s *state) causeOf() v1alpha1.MigrationCause {
+	switch {
+	case s.triggered():
+		return v1alpha1.MigrationByTrigger
+	case s.plan.Status.Evidence != nil && s.toPlace():
+		return v1alpha1.MigrationForPreservedData
+	}
+	return v1alpha1.MigrationForStoredVersions
 }
 
 // retryOf is the run of before where all that is left to do is what failed there.
@@ -105,6 +116,7 @@ func (r Run) fill(status *v1alpha1.MigrationStatus) {
 func (p *Progress) fill(status *v1alpha1.MigrationStatus) {
 	status.Total, status.Rewritten, status.Current, status.Gone, status.Failed = p.Total, p.Rewritten, p.Current, p.Gone, p.Failed
 	status.Verified, status.ByFallback = p.Verified, p.ByFallback
+	status.Placed, status.NotPlaced, status.Refused = p.Placed, p.NotPlaced, p.Refused
 	status.Predicted, status.Failures, status.Message = p.Predicted, p.Failures, p.Aborted
 	status.RatePerSecond, status.EstimatedCompletion = p.RatePerSecond, p.EstimatedCompletion
 	status.Waiting, status.Barrier = p.Waiting, p.Barrier
@@ -123,6 +135,9 @@ func done(status *v1alpha1.MigrationStatus) int64 {
 // endRun keeps of a run what stays true.
 func (s *state) endRun(as v1alpha1.MigrationState) {
 	last := s.plan.Status.Migration
+	if as == v1alpha1.MigrationSucceeded || as == v1alpha1.MigrationFailed {
+		s.noteRunCount(s.run(last.Run))
+	}
 	last.State, last.CompletionTime = as, s.second()
 	last.Step, last.Waiting, last.RatePerSecond, last.EstimatedCompletion, last.Predicted = "", "", 0, nil, nil
 	if as == v1alpha1.MigrationFailed && last.Failed == 0 && last.Message == "" {

@@ -162,7 +162,9 @@ func TestSettingsOfRuns(t *testing.T) {
 			w.migrating()
 			args := w.observed.Runs[0].Job.Spec.Template.Spec.Containers[0].Args
 			from := slices.IndexFunc(args, func(arg string) bool { return strings.HasPrefix(arg, "--concurrency") })
-			if diff := cmp.Diff(c.want, args[from:]); diff != "" {
+			ruleset := "--ruleset=" + plan.PlanName(crontabs, w.observed.Policy.Status.Plan.Hash)
+			want := slices.Insert(slices.Clone(c.want), 3, ruleset)
+			if diff := cmp.Diff(want, args[from:]); diff != "" {
 				t.Errorf("flags (-want +got):\n%s", diff)
 			}
 		})

@@ -154,6 +154,9 @@ type DeleteSecret struct{ Name string }
 // DeleteService deletes the converter's Service and PodDisruptionBudget.
 type DeleteService struct{ Name string }
 
+// DeleteAdmission deletes the webhook configuration of a policy.
+type DeleteAdmission struct{ Name string }
+
 // DeleteChildren deletes everything that was made for a policy.
 type DeleteChildren struct{ Policy string }
 
@@ -182,6 +185,7 @@ func (DeletePlan) step()          {}
 func (DeleteDeployment) step()    {}
 func (DeleteSecret) step()        {}
 func (DeleteService) step()       {}
+func (DeleteAdmission) step()     {}
 func (DeleteChildren) step()      {}
 func (Hold) step()                {}
 func (Release) step()             {}

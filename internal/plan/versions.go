@@ -128,6 +128,9 @@ func (s *state) keeps(name string) []v1alpha1.VersionBlock {
 		return s.holdsObjects(name) // nothing else is of interest until then
 	}
 	blocks := s.keepsServed(name)
+	if len(s.holdsObjects(name)) == 0 {
+		blocks = append(blocks, s.strands(name)...) // a migration counts as well
+	}
 	add := func(reason v1alpha1.VersionBlockReason, message string) {
 		blocks = append(blocks, v1alpha1.VersionBlock{Reason: reason, Message: message})
 	}

@@ -46,6 +46,10 @@ const (
 
 // usePlan makes a plan the wanted one.
 func (s *state) usePlan(plan *conversion.Plan) {
+	if shortening := s.shortening(); shortening != nil {
+		allowed := *plan
+		allowed.Shortening, plan = shortening, &allowed
+	}
 	text, err := plan.Marshal()
 	if err != nil {
 		return // cannot be: a plan holds nothing that has no JSON form

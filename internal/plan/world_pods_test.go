@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	admissionregistrationv1apply "k8s.io/client-go/applyconfigurations/admissionregistration/v1"
 	appsv1apply "k8s.io/client-go/applyconfigurations/apps/v1"
 	corev1apply "k8s.io/client-go/applyconfigurations/core/v1"
 	rbacv1apply "k8s.io/client-go/applyconfigurations/rbac/v1"
@@ -105,6 +106,8 @@ func (w *world) applied(object runtime.ApplyConfiguration) {
 			w.observed.Pods = append(w.observed.Pods, plan.Pod{
 				Name: fmt.Sprintf("converter-%d", i), Plans: plans, Ready: true, Scheduled: true, Proof: &proof})
 		}
+	case *admissionregistrationv1apply.ValidatingWebhookConfigurationApplyConfiguration:
+		w.admit(object)
 	case *corev1apply.ServiceApplyConfiguration:
 		w.observed.Exposed = true
 	case *corev1apply.ConfigMapApplyConfiguration:

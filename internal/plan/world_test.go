@@ -16,6 +16,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -41,6 +42,12 @@ type world struct {
 	lies bool
 	// samples, apiServer, written, requested and cleared are what is found out in the background.
 	samples, apiServer, written, requested, cleared plan.Inquiry
+	// resampled is what is found when samples are taken again.
+	resampled plan.Inquiry
+	// held is what objects hold in annotations.
+	held conversion.Holdings
+	// counts has samples tell of it, too.
+	counts bool
 	// countsSince is what the latest reading of metrics was asked for.
 	countsSince time.Time
 	// left are Secrets that may not be used any more.
@@ -73,6 +80,9 @@ func newWorld(t *testing.T, policy string) *world {
 	w.observed.Now = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	w.observed.Policy = &v1alpha1.ConversionPolicy{}
 	read(t, policy, w.observed.Policy)
+	if verification := &w.observed.Policy.Spec.Verification; verification.ResampleInterval == nil {
+		verification.ResampleInterval = &metav1.Duration{} // stories go on for weeks
+	}
 	return w
 }
 
@@ -208,6 +218,11 @@ func (w *world) tellReady(is v1alpha1.ConversionPolicyStatus) {
 	if blocked := apimeta.FindStatusCondition(is.Conditions, v1alpha1.DeletionBlockedCondition); blocked != nil {
 		line += "\nDeletionBlocked " + blocked.Reason + ": " + blocked.Message
 	}
+	for _, abnormal := range []string{v1alpha1.ConversionsFailingCondition, v1alpha1.SamplesFailingCondition} {
+		if is := apimeta.FindStatusCondition(is.Conditions, abnormal); is != nil {
+			line += "\n" + is.Type + " " + is.Reason + ": " + is.Message
+		}
+	}
 	if line != w.said {
 		w.tell("%s", line)
 	}
@@ -262,12 +277,19 @@ func (w *world) name(step plan.Step) string {
 			return kind + " to " + which
 		}
 	case plan.TakeSamples:
+		if step.Again {
+			return fmt.Sprintf("%s %d, again", kind, step.Most)
+		}
 		return fmt.Sprintf("%s %d", kind, step.Most)
 	case plan.CountWrites:
 		return fmt.Sprintf("%s from %s to %s, stored at %q throughout", kind,
 			step.Since.Format(time.TimeOnly), step.Until.Format(time.TimeOnly), step.Storage)
 	case plan.EditVersions:
 		return kind + ": " + step.Note
+	case plan.ClearManagedFields:
+		if len(step.Discard) > 0 {
+			return fmt.Sprintf("%s, and discard %s", kind, strings.Join(step.Discard, ", "))
+		}
 	case plan.Warn:
 		return kind + " " + step.Reason + ": " + step.Note
 	}
@@ -328,7 +350,15 @@ func (w *world) do(step plan.Step) {
 	case plan.DeleteService:
 		observed.Exposed, observed.Endpoints, observed.PortEndpoints = false, 0, nil
 	case plan.TakeSamples:
-		observed.Samples = w.inquire(observed.Samples, step.Subject, w.samples)
+		if step.Again {
+			observed.Resampled = w.inquire(observed.Resampled, step.Subject, w.resampled)
+			return
+		}
+		answer := w.samples
+		if step.Rules.Plan != nil && w.counts {
+			answer.Held = w.count(step.Rules.Plan)
+		}
+		observed.Samples = w.inquire(observed.Samples, step.Subject, answer)
 	case plan.AskAPIServer:
 		observed.APIServer = w.inquire(observed.APIServer, step.Subject, w.apiServer)
 	case plan.CountWrites:
@@ -338,8 +368,10 @@ func (w *world) do(step plan.Step) {
 	case plan.ReadRequests:
 		observed.Requested, w.countsSince = w.inquire(observed.Requested, step.Subject, w.requested), step.Since
 	case plan.ClearManagedFields:
-		observed.Cleared = w.inquire(observed.Cleared, step.Subject, w.cleared)
+		observed.Cleared = w.inquire(observed.Cleared, step.Subject, w.clear(step))
 	case plan.Warn:
+	case plan.DeleteAdmission:
+		observed.Admission = nil
 	case plan.DeletePlan:
 		observed.Plans = slices.DeleteFunc(observed.Plans, func(stored plan.StoredPlan) bool {
 			return plan.PlanName(crontabs, stored.Hash) == step.Name
@@ -389,6 +421,9 @@ func (w *world) record(progress plan.Progress) {
 	w.t.Helper()
 	if len(w.observed.Runs) == 0 {
 		w.t.Fatal("no migration runs")
+	}
+	if ruleset := w.observed.Policy.Status.Migration.Ruleset; progress.Finished && ruleset != "" && progress.Held == nil {
+		progress.Held = &plan.Held{Ruleset: ruleset, Holdings: *w.held.Clone()}
 	}
 	w.observed.Runs[len(w.observed.Runs)-1].Progress = &progress
 }

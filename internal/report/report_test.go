@@ -38,8 +38,14 @@ var worlds = map[string]struct{ policy, crd, objects string }{
 		filepath.Join(samples, "crontab-hostport", "2-policy.yaml"), filepath.Join(samples, "crontab-hostport", "3-crd-both.yaml"),
 		filepath.Join(samples, "crontab-hostport", "objects.yaml"),
 	},
-	"cluster": {world("cluster", "policy.yaml"), world("cluster", "crd.yaml"), world("cluster", "objects.yaml")},
-	"hostile": {world("hostile", "policy.yaml"), world("hostile", "crd.yaml"), world("hostile", "objects.yaml")},
+	"preserved-data": {triedFile("policy.yaml"), triedFile("crd.yaml"), triedFile("objects.yaml")},
+	"cluster":        {world("cluster", "policy.yaml"), world("cluster", "crd.yaml"), world("cluster", "objects.yaml")},
+	"hostile":        {world("hostile", "policy.yaml"), world("hostile", "crd.yaml"), world("hostile", "objects.yaml")},
+}
+
+// triedFile is a file of a case of package verify.
+func triedFile(file string) string {
+	return filepath.Join("..", "verify", "testdata", "preserved-data", file)
 }
 
 func world(name, file string) string { return filepath.Join("testdata", name, file) }

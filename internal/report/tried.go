@@ -12,7 +12,7 @@ import (
 // tried is what became of objects.
 type tried struct {
 	*verify.Report
-	Errors, Notes []finding
+	Errors, Carried, Notes []finding
 }
 
 // finding is one of verify, in words.
@@ -31,9 +31,12 @@ func triedOf(found *verify.Report, hideValues bool) *tried {
 		if !hideValues {
 			entry.Example = f.ExampleSays()
 		}
-		if f.Severity == verify.SeverityError {
+		switch f.Severity {
+		case verify.SeverityError:
 			t.Errors = append(t.Errors, entry)
-		} else {
+		case verify.SeverityWarning:
+			t.Carried = append(t.Carried, entry)
+		default:
 			t.Notes = append(t.Notes, entry)
 		}
 	}

@@ -141,6 +141,10 @@ func (c *Checker) Check(ctx context.Context, object manifest.Object) {
 		c.tally.find(NotConverted, version, "", Example{Object: object.String(), Message: err.Error()})
 		return
 	}
+	c.strangers(traveller)
+	if c.holdsEntries(traveller.start.tree) {
+		c.report.Preserving++
+	}
 	c.everywhere(ctx, traveller)
 }
 
@@ -198,6 +202,7 @@ func (c *Checker) Report(objectsFrom string) *Report {
 		return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To))
 	})
 	report.Findings, report.MoreFindings, report.Kept = c.tally.sortedFindings(), c.tally.more, c.tally.sortedKept()
+	report.Preserved = c.tally.sortedPreserved()
 	if report.Timing.Conversions > 0 {
 		report.Timing.MeanNanoseconds = c.elapsed.Nanoseconds() / int64(report.Timing.Conversions)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/manifest"
+	"github.com/conversion-operator/conversion-operator/internal/preserved"
 )
 
 func crontabs(t *testing.T) *Checker {
@@ -59,7 +60,7 @@ func TestLost(t *testing.T) {
 		want []Finding
 	}{
 		"nothing":         {`{"b":[{"c":1.50}],"a":"x"}`, []Finding{}},
-		"the annotations": {`{"a":"x","b":[{"c":1.50}],"metadata":{"annotations":{"conversion-operator.io/v1":"{}"}}}`, []Finding{}},
+		"the annotations": {`{"a":"x","b":[{"c":1.50}],"metadata":{"annotations":{"conversion-operator.io/v1.crontabs.example.com":"{}"}}}`, []Finding{}},
 		"a digit": {`{"a":"x","b":[{"c":1.5}]}`, []Finding{{
 			Path: ".b[*].c", Objects: 1, Example: Example{Object: "o", Path: ".b[0].c", Before: new("1.50"), After: new("1.5"), Fields: 1},
 		}}},
@@ -125,13 +126,16 @@ func TestNoRules(t *testing.T) {
 }
 
 func TestKeptIn(t *testing.T) {
-	tree, err := decode([]byte(`{"metadata":{"annotations":{"other":"x","conversion-operator.io/v1":"{\"/spec/a~1b\":1,\"/spec/l/[n=\\\"x\\\"]/w\":22,\"/spec/m/0\":[],\"!/spec/no\":true}","conversion-operator.io/v2":"not JSON"}}}`))
+	tree, err := decode([]byte(`{"metadata":{"annotations":{"other":"x",` +
+		`"conversion-operator.io/v1.ts.example.com":"{\"format\":2,\"fields\":{\"/spec/a~1b\":1,\"/spec/l/[n=\\\"x\\\"]/w\":22,\"/spec/m/0\":[]},\"absent\":[\"/spec/no\"]}",` +
+		`"conversion-operator.io/v1":"{\"/spec/old\":\"x\"}","conversion-operator.io/v2.ts.example.com":"not JSON","conversion-operator.io/v3.others.example.com":"{}"}}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
-	parts, size := keptIn(tree, []string{"v1", "v2", "v3"})
-	want := []keptPart{{".spec.no", 4}, {`.spec["a/b"]`, 1}, {".spec.l[*].w", 2}, {".spec.m[*]", 2}}
-	if diff := cmp.Diff(want, parts); diff != "" || size != 131 {
+	of := preserved.Resource{Name: "ts.example.com", Versions: []string{"v1", "v2", "v3"}}
+	parts, size := keptIn(tree, of, of.Versions)
+	want := []keptPart{{`.spec["a/b"]`, 1}, {".spec.l[*].w", 2}, {".spec.m[*]", 2}, {".spec.no", 4}, {".spec.old", 3}}
+	if diff := cmp.Diff(want, parts); diff != "" || size != 230 {
 		t.Errorf("parts (-want +got), %d bytes:\n%s", size, diff)
 	}
 }

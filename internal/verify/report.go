@@ -3,7 +3,10 @@
 
 package verify
 
-import "github.com/conversion-operator/conversion-operator/api/v1alpha1"
+import (
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/preserved"
+)
 
 // ReportFormat is raised when a reader of an older Report would misread it. New
 // fields do not raise it.
@@ -57,6 +60,10 @@ type Report struct {
 	Directions []Direction `json:"directions"`
 	// Kept are the fields that were kept aside.
 	Kept []Kept `json:"kept"`
+	// Preserving are the objects that had preserved data as they were given, and
+	// Preserved is what becomes of it when they are rewritten, as a migration does.
+	Preserving int         `json:"preserving,omitempty"`
+	Preserved  []Preserved `json:"preserved,omitempty"`
 	// Findings are the errors first, then by how many objects they are about.
 	Findings []Finding `json:"findings"`
 	// MoreFindings were made, of other kinds or at other fields, when the list was full.
@@ -112,14 +119,40 @@ type Kept struct {
 	MaxBytes int `json:"maxBytes"`
 }
 
+// Preserved is a field of a version of which objects preserve values in an annotation.
+type Preserved struct {
+	Version string `json:"version"`
+	// Path is written as in a policy; elements of lists are [*].
+	Path string `json:"path"`
+	// Objects that preserve it. An object counts once for each element of a list.
+	Objects int `json:"objects"`
+	// BecomeData are those in which the field has a place now: the value becomes
+	// data when the object is rewritten.
+	BecomeData int `json:"becomeData,omitempty"`
+	// CarriedOn are those in which it stays in the annotation, even at its version.
+	CarriedOn int `json:"carriedOn,omitempty"`
+}
+
+// Add counts what becomes of the field in one object.
+func (p *Preserved) Add(fate preserved.Fate) {
+	p.Objects++
+	switch fate {
+	case preserved.Data:
+		p.BecomeData++
+	case preserved.CarriedOn:
+		p.CarriedOn++
+	}
+}
+
 // Kind of a Finding.
 type Kind string
 
-// The kinds. The first four are errors, the others notes.
+// The kinds. The first four are errors, Carried is a warning, the others are notes.
 const (
 	// NotConverted is an object that cannot be converted.
 	NotConverted Kind = "NotConverted"
-	// Lost is a field that comes back otherwise than it was.
+	// Lost is a field that comes back otherwise than it was, or a preserved value
+	// that vanishes.
 	Lost Kind = "Lost"
 	// Pruned is a field that the target's schema does not know: the API server
 	// takes it away.
@@ -127,6 +160,9 @@ const (
 	// InvalidAtTarget is a field that the target's schema refuses. The object can
 	// be read there, and not be written.
 	InvalidAtTarget Kind = "Invalid"
+	// Carried is a preserved value that stays in its annotation even at its version:
+	// the rules know no place for it, or the schema does not allow it.
+	Carried Kind = "CarriedOn"
 	// Dropped is a field that a drop rule gives up.
 	Dropped Kind = "Dropped"
 	// Unknown is a field of an object as it was given that its own version's
@@ -135,6 +171,11 @@ const (
 	// InvalidBefore is a field that the object's own version refuses. What other
 	// versions say of the object is not looked at then.
 	InvalidBefore Kind = "InvalidBefore"
+	// Unreadable is an annotation for preserved data that is text in no known format.
+	Unreadable Kind = "Unreadable"
+	// Foreign is an annotation with preserved data of another resource, or of a
+	// version that the rules do not have.
+	Foreign Kind = "Foreign"
 )
 
 // Severity of a Finding.
@@ -144,13 +185,19 @@ type Severity string
 const (
 	// SeverityError makes the outcome Failed.
 	SeverityError Severity = "Error"
-	// SeverityNote does not.
+	// SeverityWarning does not, and there is something to do.
+	SeverityWarning Severity = "Warning"
+	// SeverityNote does not either.
 	SeverityNote Severity = "Note"
 )
 
+// ranks order severities, the worst first.
+var ranks = map[Severity]int{SeverityError: 0, SeverityWarning: 1, SeverityNote: 2}
+
 var severities = map[Kind]Severity{
 	NotConverted: SeverityError, Lost: SeverityError, Pruned: SeverityError, InvalidAtTarget: SeverityError,
-	Dropped: SeverityNote, Unknown: SeverityNote, InvalidBefore: SeverityNote,
+	Carried: SeverityWarning,
+	Dropped: SeverityNote, Unknown: SeverityNote, InvalidBefore: SeverityNote, Unreadable: SeverityNote, Foreign: SeverityNote,
 }
 
 // Finding is what was found out about one or more objects, with the first of
@@ -175,6 +222,8 @@ type Example struct {
 	Object string `json:"object"`
 	// Path has the index of a list's element.
 	Path string `json:"path,omitempty"`
+	// Preserved is the version of a preserved value that vanishes, empty for all else.
+	Preserved string `json:"preserved,omitempty"`
 	// Before and After are the values as JSON, cut to 200 bytes; absent where
 	// there is no value. Before is the value as it left, After as it came back.
 	Before *string `json:"before,omitempty"`

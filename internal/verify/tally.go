@@ -6,6 +6,8 @@ package verify
 import (
 	"cmp"
 	"slices"
+
+	"github.com/conversion-operator/conversion-operator/internal/preserved"
 )
 
 const (
@@ -21,6 +23,8 @@ type tally struct {
 	findings map[findingKey]*Finding
 	more     int
 	kept     map[keptKey]*Kept
+	// preserved are by version and path.
+	preserved map[[2]string]*Preserved
 }
 
 type findingKey struct {
@@ -28,17 +32,19 @@ type findingKey struct {
 	from, to, path string
 	// message tells failures apart, which have no path.
 	message string
+	// preserved is the version of a preserved value.
+	preserved string
 }
 
 type keptKey struct{ from, to, path string }
 
 func newTally() tally {
-	return tally{findings: map[findingKey]*Finding{}, kept: map[keptKey]*Kept{}}
+	return tally{findings: map[findingKey]*Finding{}, kept: map[keptKey]*Kept{}, preserved: map[[2]string]*Preserved{}}
 }
 
 // find counts a finding, which has no path of its own yet.
 func (t *tally) find(kind Kind, from, to string, example Example) {
-	key := findingKey{kind: kind, from: from, to: to, path: general(example.Path)}
+	key := findingKey{kind: kind, from: from, to: to, path: general(example.Path), preserved: example.Preserved}
 	if key.path == "" {
 		key.message = example.Message
 	}
@@ -70,7 +76,30 @@ func (t *tally) keep(from, to string, parts []keptPart) {
 	}
 }
 
-// sortedFindings has errors before notes, and what is about many objects first.
+// preserve counts what becomes of what one object preserves.
+func (t *tally) preserve(version, path string, fate preserved.Fate) {
+	key := [2]string{version, path}
+	if t.preserved[key] == nil {
+		if len(t.preserved) >= maxKept {
+			return
+		}
+		t.preserved[key] = &Preserved{Version: version, Path: path}
+	}
+	t.preserved[key].Add(fate)
+}
+
+func (t *tally) sortedPreserved() []Preserved {
+	var sorted []Preserved
+	for _, one := range t.preserved {
+		sorted = append(sorted, *one)
+	}
+	slices.SortFunc(sorted, func(a, b Preserved) int {
+		return cmp.Or(cmp.Compare(a.Version, b.Version), cmp.Compare(a.Path, b.Path))
+	})
+	return sorted
+}
+
+// sortedFindings has errors before warnings and notes, and what is about many objects first.
 func (t *tally) sortedFindings() []Finding {
 	sorted := []Finding{}
 	for _, finding := range t.findings {
@@ -78,9 +107,9 @@ func (t *tally) sortedFindings() []Finding {
 	}
 	slices.SortFunc(sorted, func(a, b Finding) int {
 		return cmp.Or(
-			cmp.Compare(a.Severity, b.Severity), cmp.Compare(b.Objects, a.Objects), cmp.Compare(a.Kind, b.Kind),
+			cmp.Compare(ranks[a.Severity], ranks[b.Severity]), cmp.Compare(b.Objects, a.Objects), cmp.Compare(a.Kind, b.Kind),
 			cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To), cmp.Compare(a.Path, b.Path),
-			cmp.Compare(a.Example.Message, b.Example.Message))
+			cmp.Compare(a.Example.Message, b.Example.Message), cmp.Compare(a.Example.Preserved, b.Example.Preserved))
 	})
 	return sorted
 }

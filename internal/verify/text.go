@@ -23,9 +23,11 @@ func (r *Report) WriteText(w io.Writer) error {
 	} else {
 		r.writeSummary(&out)
 		r.writeFindings(&out, SeverityError, "Errors")
+		r.writeFindings(&out, SeverityWarning, "Carried on")
 		r.writeDirections(&out)
 		r.writeLeaves(&out)
 		r.writeKept(&out)
+		r.writePreserved(&out)
 		r.writeFindings(&out, SeverityNote, "Notes")
 	}
 	writeList(&out, "Warnings", r.Warnings)
@@ -120,6 +122,28 @@ func (r *Report) writeKept(out *strings.Builder) {
 	writeTable(out, rows, 3)
 }
 
+// writePreserved says what becomes of what the objects preserve as they are now.
+func (r *Report) writePreserved(out *strings.Builder) {
+	if len(r.Preserved) == 0 {
+		return
+	}
+	verb := "hold"
+	if r.Preserving == 1 {
+		verb = "holds"
+	}
+	fmt.Fprintf(out, "\n## Preserved data of the objects\n\n%s %s preserved data.\n\n", count(r.Preserving, "object"), verb)
+	rows := [][]string{{"field", "of", "objects", "become data", "carried on"}}
+	become := false
+	for _, p := range r.Preserved {
+		rows = append(rows, []string{code(p.Path), p.Version, number(p.Objects), number(p.BecomeData), number(p.CarriedOn)})
+		become = become || p.BecomeData > 0
+	}
+	writeTable(out, rows, 2)
+	if become {
+		out.WriteString("\nA field that has a place now becomes data when its object is rewritten, as by a migration run.\n")
+	}
+}
+
 func (r *Report) writeFindings(out *strings.Builder, severity Severity, title string) {
 	var lines []string
 	for _, finding := range r.Findings {
@@ -139,10 +163,16 @@ var said = map[Kind]string{
 	Lost:            "FROM → TO → FROM: FIELD comes back otherwise",
 	Pruned:          "FROM → TO: FIELD is pruned, for the schema of TO does not allow it",
 	InvalidAtTarget: "FROM → TO: FIELD is refused by the schema of TO",
+	Carried:         "FROM: FIELD is preserved, and stays in the annotation even at FROM",
 	Dropped:         "FROM → TO → FROM: FIELD is dropped, as the rules say",
 	Unknown:         "FROM: FIELD is not allowed by the schema, and was left out",
 	InvalidBefore:   "FROM: FIELD is refused by the schema before any conversion",
+	Unreadable:      "FROM: FIELD cannot be read as preserved data, and is left as it is",
+	Foreign:         "FROM: FIELD is not preserved data of these versions, and is left as it is",
 }
+
+// saidOfPreserved is what is said of a preserved value that vanishes.
+const saidOfPreserved = "FROM → TO: FIELD of OWNER, which the object preserves in an annotation, vanishes"
 
 func (f Finding) text() string {
 	return "**" + string(f.Kind) + "** " + f.Says() + ".\n  For example " + f.ExampleSays()
@@ -151,11 +181,14 @@ func (f Finding) text() string {
 // Says is what was found, in a few words, with code between backticks.
 func (f Finding) Says() string {
 	saying := said[f.Kind]
+	if f.Example.Preserved != "" {
+		saying = saidOfPreserved
+	}
 	if f.To == "" {
 		saying = strings.TrimPrefix(saying, "FROM → TO")
 		saying = "FROM" + strings.TrimPrefix(saying, "FROM")
 	}
-	text := strings.NewReplacer("FROM", f.From, "TO", f.To, "FIELD", code(f.Path)).Replace(saying)
+	text := strings.NewReplacer("FROM", f.From, "TO", f.To, "OWNER", f.Example.Preserved, "FIELD", code(f.Path)).Replace(saying)
 	if f.Objects > 1 {
 		text += fmt.Sprintf(" (%s times)", number(f.Objects))
 	}
@@ -173,7 +206,7 @@ func (f Finding) ExampleSays() string {
 	switch {
 	case e.Message != "":
 		text += ": " + e.Message
-	case f.Kind == Pruned || f.Kind == Unknown:
+	case f.Kind == Pruned, f.Kind == Unknown, e.Preserved != "":
 		text += ": " + orNothing(e.Before)
 	default:
 		text += ": " + orNothing(e.Before) + " became " + orNothing(e.After)

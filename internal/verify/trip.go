@@ -66,8 +66,13 @@ func (c *Checker) trip(ctx context.Context, t traveller, from, to string) {
 		c.tally.find(NotConverted, from, to, Example{Object: t.name, Message: "on the way back: " + err.Error()})
 		return
 	}
+	if from == t.own && !t.canary {
+		c.foretell(t, to, there, home)
+	}
+	vanished := c.vanished(t, from, to, there, home)
+	home = c.withoutGains(t, from, to, home)
 	switch {
-	case c.lost(t, from, to, home, pruned):
+	case c.lost(t, from, to, home, pruned), vanished:
 		direction.Lost++
 	case c.dropped(t, from, to, home):
 		direction.Dropped++
@@ -112,7 +117,7 @@ func (c *Checker) kept(t traveller, from, to string, there value) (parts, size i
 	if from != c.plan.Hub && to != c.plan.Hub {
 		origins = append(origins, c.plan.Hub)
 	}
-	kept, size := keptIn(there.tree, origins)
+	kept, size := keptIn(there.tree, c.resource(), origins)
 	if !t.canary {
 		c.tally.keep(from, to, kept)
 	}
@@ -158,13 +163,15 @@ func (c *Checker) dropped(t traveller, from, to string, home value) bool {
 	return len(found) > 0
 }
 
+// compare leaves the annotations with preserved data out: they are no data of the
+// version that the object is in, and an old one may rightly go.
 func (c *Checker) compare(t traveller, home value) []difference {
-	return differences(withoutKept(t.start.tree, c.plan.Versions), withoutKept(home.tree, c.plan.Versions))
+	return differences(c.resource().Without(t.start.tree), c.resource().Without(home.tree))
 }
 
 func (c *Checker) onlyDropped(t traveller, from, to string, home value) bool {
 	drops := dropsOf(c.report.Leaves, c.plan.Hub, from, to)
-	return onlyDropped(withoutKept(t.start.tree, c.plan.Versions), withoutKept(home.tree, c.plan.Versions), drops)
+	return onlyDropped(c.resource().Without(t.start.tree), c.resource().Without(home.tree), drops)
 }
 
 // pathOfField writes a path as the API server does as a path in a policy.

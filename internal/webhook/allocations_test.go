@@ -17,7 +17,7 @@ func TestNoMemoryPerObject(t *testing.T) {
 		body := sampleReview(count)
 		x := handler.newExchange()
 		allocations := testing.AllocsPerRun(200, func() {
-			*x = exchange{handler: handler, converter: handler.converters["abc"], began: x.began, in: append(x.in[:0], body...), out: x.out[:0]}
+			*x = exchange{handler: handler, converter: handler.converters["abc"], began: x.began, in: append(x.in[:0], body...), out: x.out[:0], stop: x.stop}
 			if refused := x.respond(t.Context()); refused != nil || x.cause != nil || x.count != count {
 				t.Fatalf("%d objects: %v, %v", x.count, refused, x.cause)
 			}

@@ -30,7 +30,7 @@ const (
 type probeConverter struct{ planHash string }
 
 // Answer implements Converter.
-func (c probeConverter) Answer(dst, text []byte, toVersion string) ([]byte, conversion.Outcome, error) {
+func (c probeConverter) Answer(dst, text []byte, toVersion string, _ func() bool) ([]byte, conversion.Outcome, error) {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.UseNumber()
 	object := map[string]any{}

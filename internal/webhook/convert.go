@@ -23,6 +23,10 @@ const pooledBytes = 8 << 20
 // has to move.
 const spare = 8
 
+// callTimeout is when an API server has given a call up, which its connection does
+// not always show: k8s.io/apiserver/pkg/util/webhook waits that long.
+const callTimeout = 30 * time.Second
+
 // errPanic stands for a panic of the converter. What it was about is in the log only.
 var errPanic = errors.New("internal error of the converter, its cause is in the log of the converter pod")
 
@@ -35,8 +39,13 @@ type exchange struct {
 	// plan is the hash that the path names, and converter that of the plan.
 	plan      string
 	converter Converter
-	// began is when the call did, by the clock.
+	// agent is what the caller calls itself.
+	agent string
+	// ctx is that of the call, and began is when the call did, by the clock.
+	ctx   context.Context
 	began time.Duration
+	// stop is gone, made once.
+	stop func() bool
 	// in is the body, and out the answer.
 	in, out []byte
 	// passed are the gates that the call has passed.
@@ -63,7 +72,11 @@ type passage struct {
 	held int64
 }
 
-var exchanges = sync.Pool{New: func() any { return new(exchange) }}
+var exchanges = sync.Pool{New: func() any {
+	x := new(exchange)
+	x.stop = x.gone
+	return x
+}}
 
 // clock tells how long a call takes: the time since the program began. That costs
 // half of what time.Now does, which asks for the time of day as well.
@@ -77,6 +90,9 @@ func (h *Handler) newExchange() *exchange {
 	return x
 }
 
+// gone reports whether nobody waits for the answer any longer.
+func (x *exchange) gone() bool { return x.ctx.Err() != nil || clock()-x.began > callTimeout }
+
 func (x *exchange) release() {
 	for _, passage := range x.passed {
 		passage.gate.leave(passage.held)
@@ -86,7 +102,7 @@ func (x *exchange) release() {
 	if cap(x.in) > pooledBytes || cap(x.out) > pooledBytes || x.failure == failurePanic {
 		return
 	}
-	*x = exchange{in: x.in[:0], out: x.out[:0], passed: x.passed[:0]}
+	*x = exchange{in: x.in[:0], out: x.out[:0], passed: x.passed[:0], stop: x.stop}
 	exchanges.Put(x)
 }
 
@@ -97,6 +113,7 @@ func (h *Handler) convert(w http.ResponseWriter, r *http.Request, hash string) {
 	h.metrics.inFlight.Inc()
 	defer x.release()
 
+	x.agent = r.UserAgent()
 	refused := x.choose(hash)
 	if refused == nil {
 		refused = x.receive(r)
@@ -135,8 +152,8 @@ func (x *exchange) respond(ctx context.Context) (refused *refusal) {
 			refused = x.panicked(cause)
 		}
 	}()
-	x.scanner = scanner{data: x.in}
-	err := x.read(ctx)
+	x.scanner, x.ctx = scanner{data: x.in}, ctx
+	err := x.read()
 	switch {
 	case x.cause != nil:
 		x.answerFailure()

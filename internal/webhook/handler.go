@@ -5,11 +5,13 @@ package webhook
 
 import (
 	"cmp"
+	"crypto/tls"
 	"maps"
 	"net/http"
 	"slices"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/go-logr/logr"
 
@@ -50,10 +52,13 @@ type Converter interface {
 	// more behind it. It keeps neither of the two buffers. Of the metadata, it may
 	// leave out what an API server does not take from an answer.
 	//
+	// Where it takes long it asks now and then whether to stop, and then gives up,
+	// with conversion.ErrStopped.
+	//
 	// It is called from many goroutines at once. It must refuse what is not valid
 	// JSON. Its error is shown to whoever made the request that needed the
 	// conversion, behind the name of the object and its two versions.
-	Answer(dst, text []byte, toVersion string) ([]byte, conversion.Outcome, error)
+	Answer(dst, text []byte, toVersion string, stop func() bool) ([]byte, conversion.Outcome, error)
 }
 
 // Plan is one set of compiled rules. While rules change, a pod serves those of
@@ -108,13 +113,17 @@ type Handler struct {
 	mux      *http.ServeMux
 	draining atomic.Bool
 	examples examples
+	failures *failureLog
+	// certificate is what the pod serves; nil where nobody may read failures.
+	certificate func() (*tls.Certificate, error)
 }
 
 // NewHandler returns a Handler that converts by the plan that a call's path names.
 func NewHandler(plans []Plan, options HandlerOptions) *Handler {
 	options.MaxBodyBytes = cmp.Or(options.MaxBodyBytes, DefaultMaxBodyBytes)
 	options.MaxBytesInFlight = cmp.Or(options.MaxBytesInFlight, DefaultMaxBytesInFlight)
-	h := &Handler{converters: map[string]Converter{}, options: options, gates: newGates(options.MaxBytesInFlight), mux: http.NewServeMux()}
+	h := &Handler{converters: map[string]Converter{}, options: options, gates: newGates(options.MaxBytesInFlight), mux: http.NewServeMux(),
+		failures: newFailureLog(time.Now)}
 	for _, plan := range plans {
 		h.converters[plan.Hash] = plan.Converter
 	}
@@ -122,7 +131,9 @@ func NewHandler(plans []Plan, options HandlerOptions) *Handler {
 	h.metrics = newMetrics(&h.options, h.gates, h.hashes)
 	h.targets = h.metrics.newTargets(&h.options, plans)
 	h.mux.HandleFunc("POST "+ConvertPath+"/{plan}", func(w http.ResponseWriter, r *http.Request) { h.convert(w, r, r.PathValue("plan")) })
+	h.mux.HandleFunc("POST "+AdmitPath+"/{plan}", func(w http.ResponseWriter, r *http.Request) { h.admit(w, r, r.PathValue("plan")) })
 	h.mux.HandleFunc("GET "+PlanPath, h.plans)
+	h.mux.HandleFunc("GET "+FailuresPath, h.tellFailures)
 	h.mux.HandleFunc("GET "+HealthPath, healthy)
 	h.mux.HandleFunc("GET "+ReadyPath, h.ready)
 	return h

@@ -28,7 +28,12 @@ type failure int
 const (
 	noFailure failure = iota
 	failureConvert
+	failureInvalidJSON
+	failureWrongKind
+	failureUnknownVersion
 	failureOverflow
+	failureShortened
+	failureOverBudget
 	failureInvalidReview
 	failureBodyTooLarge
 	failureCanceled
@@ -39,19 +44,38 @@ const (
 )
 
 var failureTypes = [failures]string{
-	noFailure:            "",
-	failureConvert:       "convert_error",
-	failureOverflow:      "overflow",
-	failureInvalidReview: "invalid_review",
-	failureBodyTooLarge:  "body_too_large",
-	failureCanceled:      "canceled",
-	failureOverloaded:    "overloaded",
-	failureUnknownPlan:   "unknown_plan",
-	failurePanic:         "panic",
+	noFailure:             "",
+	failureConvert:        "convert_error",
+	failureInvalidJSON:    "invalid_json",
+	failureWrongKind:      "wrong_kind",
+	failureUnknownVersion: "unknown_version",
+	failureOverflow:       "overflow",
+	failureShortened:      "shortened",
+	failureOverBudget:     "over_budget",
+	failureInvalidReview:  "invalid_review",
+	failureBodyTooLarge:   "body_too_large",
+	failureCanceled:       "canceled",
+	failureOverloaded:     "overloaded",
+	failureUnknownPlan:    "unknown_plan",
+	failurePanic:          "panic",
+}
+
+// causes are what the failures of objects are called in a ConversionPolicy.
+var causes = [failures]conversion.Cause{
+	failureConvert:        conversion.CauseOther,
+	failureInvalidJSON:    conversion.CauseInvalidJSON,
+	failureWrongKind:      conversion.CauseWrongKind,
+	failureUnknownVersion: conversion.CauseUnknownVersion,
+	failureOverflow:       conversion.CauseAnnotationsTooLarge,
+	failureShortened:      conversion.CauseShortened,
+	failureOverBudget:     conversion.CauseOverBudget,
+	failureCanceled:       CauseTooSlow,
+	failurePanic:          CausePanic,
 }
 
 // ofObjects are the failures that an object can have; the others are of reviews only.
-var ofObjects = []failure{failureConvert, failureOverflow, failureCanceled, failurePanic}
+var ofObjects = []failure{
+	failureConvert, failureInvalidJSON, failureWrongKind, failureUnknownVersion, failureOverflow, failureShortened, failureOverBudget, failureCanceled, failurePanic}
 
 // results are the values of the label result, by whether there was a failure.
 var results = map[bool]string{false: "success", true: "failure"}
@@ -72,6 +96,7 @@ type metrics struct {
 	latency    [failures]prometheus.Observer
 	converting prometheus.Observer
 	inFlight   prometheus.Gauge
+	admissions map[admission]prometheus.Counter
 	// unknown counts for all pairs of versions that no plan has.
 	unknown pair
 	// certificateExpiry is the Server's to set.
@@ -92,6 +117,8 @@ type pair struct {
 	failures [failures]prometheus.Counter
 	size     prometheus.Observer
 	dropped  prometheus.Counter
+	// shortened counts answers that are shortened forms.
+	shortened prometheus.Counter
 }
 
 func (t *target) pair(from string) *pair {
@@ -110,6 +137,9 @@ func (p *pair) kept(outcome *conversion.Outcome) {
 	}
 	if outcome.DroppedValues > 0 {
 		p.dropped.Add(float64(outcome.DroppedValues))
+	}
+	if outcome.Omitted != nil {
+		p.shortened.Inc()
 	}
 }
 
@@ -140,6 +170,11 @@ func newMetrics(options *HandlerOptions, bytes *gates, hashes []string) *metrics
 		m.requests[reason] = requests.WithLabelValues(result, text)
 		m.latency[reason] = latency.WithLabelValues(result)
 	}
+	m.admissions = map[admission]prometheus.Counter{}
+	reviews := m.counter("admission_reviews_total", "AdmissionReviews that were answered, by what they came to.", crd, "result")
+	for _, came := range admissions {
+		m.admissions[came] = reviews.WithLabelValues(string(came))
+	}
 	m.converting = m.histogram("request_conversion_duration_seconds", "Time that the conversions of all objects of a ConversionReview took together.", latencyBuckets, crd).WithLabelValues()
 	m.inFlight = prometheus.NewGauge(prometheus.GaugeOpts{Namespace: namespace, Name: "requests_in_flight", Help: "ConversionReviews that are being read, converted or answered, or wait for memory.", ConstLabels: crd})
 	m.registry.MustRegister(m.inFlight)
@@ -161,8 +196,12 @@ func (m *metrics) newTargets(options *HandlerOptions, plans []Plan) map[string]*
 	failed := m.counter("conversion_failures_total", "Objects that could not be converted. Each fails its whole ConversionReview.", crd, "from", "to", "failure_type")
 	size := m.histogram("kept_bytes", "Size of what was kept aside in an annotation, of objects that had something to keep.", sizeBuckets, crd, "from", "to")
 	dropped := m.counter("kept_values_dropped_total", "Values that were given up because an object's annotations had no room for them.", crd, "from", "to")
+	shortened := m.counter("shortened_objects_total", "Answers in which values are left out because an object's annotations had no room for them. Such objects cannot be written at this version.", crd, "from", "to")
 	newPair := func(from, to string) pair {
-		p := pair{from: from, duration: duration.WithLabelValues(from, to), size: size.WithLabelValues(from, to), dropped: dropped.WithLabelValues(from, to)}
+		p := pair{
+			from: from, duration: duration.WithLabelValues(from, to), size: size.WithLabelValues(from, to),
+			dropped: dropped.WithLabelValues(from, to), shortened: shortened.WithLabelValues(from, to),
+		}
 		for _, reason := range ofObjects {
 			p.failures[reason] = failed.WithLabelValues(from, to, failureTypes[reason])
 		}

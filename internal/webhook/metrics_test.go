@@ -22,7 +22,7 @@ import (
 // outcomeFunc is a Converter by a function that tells what happened.
 type outcomeFunc func(object string) (conversion.Outcome, error)
 
-func (f outcomeFunc) Answer(dst, text []byte, _ string) ([]byte, conversion.Outcome, error) {
+func (f outcomeFunc) Answer(dst, text []byte, _ string, _ func() bool) ([]byte, conversion.Outcome, error) {
 	s := scanner{data: text}
 	object := s.value()
 	outcome, err := f(string(object))
@@ -47,6 +47,12 @@ func newMeasured() *Handler {
 			outcome.KeptBytes, outcome.DroppedValues = 1000, 3
 		case strings.Contains(object, "overflow"):
 			return outcome, fmt.Errorf("too much: %w", &conversion.OverflowError{Version: "v1beta1"})
+		case strings.Contains(object, "large"):
+			outcome.Omitted = &conversion.Omitted{}
+		case strings.Contains(object, "shortened"):
+			return outcome, &conversion.ShortenedError{}
+		case strings.Contains(object, "costly"):
+			return outcome, &conversion.BudgetError{Cost: 2, Limit: 1}
 		case strings.Contains(object, "bad"):
 			return outcome, fmt.Errorf("bad")
 		case strings.Contains(object, "panic"):
@@ -109,6 +115,32 @@ func TestMetricsCount(t *testing.T) {
 				`conversion_failures_total` + crd + `,failure_type="overflow",from="v1beta1",to="v1"} 1`,
 				`request_duration_seconds_count` + crd + `,result="failure"} 1`,
 				`requests_total` + crd + `,failure_type="overflow",result="failure"} 1`,
+			},
+		},
+		"more than annotations hold": {
+			body: review("v1", object("large")),
+			want: []string{
+				`conversion_duration_seconds_count` + fromTo + `} 1`,
+				`request_conversion_duration_seconds_count` + crd + `} 1`,
+				`request_duration_seconds_count` + crd + `,result="success"} 1`,
+				`requests_total` + crd + `,failure_type="",result="success"} 1`,
+				`shortened_objects_total` + fromTo + `} 1`,
+			},
+		},
+		"shortened": {
+			body: review("v1", object("shortened")),
+			want: []string{
+				`conversion_failures_total` + crd + `,failure_type="shortened",from="v1beta1",to="v1"} 1`,
+				`request_duration_seconds_count` + crd + `,result="failure"} 1`,
+				`requests_total` + crd + `,failure_type="shortened",result="failure"} 1`,
+			},
+		},
+		"over budget": {
+			body: review("v1", object("costly")),
+			want: []string{
+				`conversion_failures_total` + crd + `,failure_type="over_budget",from="v1beta1",to="v1"} 1`,
+				`request_duration_seconds_count` + crd + `,result="failure"} 1`,
+				`requests_total` + crd + `,failure_type="over_budget",result="failure"} 1`,
 			},
 		},
 		"panic": {

@@ -4,8 +4,6 @@
 package webhook
 
 import (
-	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -20,7 +18,7 @@ var (
 
 // convertObjects converts the list in front of the scanner, up to the first
 // object that fails, and appends the results to the answer.
-func (x *exchange) convertObjects(ctx context.Context, s *scanner) {
+func (x *exchange) convertObjects(s *scanner) {
 	if !s.enter('[') {
 		return
 	}
@@ -34,7 +32,7 @@ func (x *exchange) convertObjects(ctx context.Context, s *scanner) {
 		now := clock()
 		switch {
 		case s.err != nil:
-		case ctx.Err() != nil:
+		case x.gone():
 			x.failObject("", failureCanceled, errGone)
 		default:
 			pair.duration.Observe((now - last).Seconds())
@@ -52,11 +50,14 @@ func (x *exchange) convertObject(s *scanner) *pair {
 	x.object = s.data[s.pos:len(s.data):len(s.data)]
 	if !isObject {
 		if s.value(); s.err == nil {
-			x.failObject("", failureConvert, errNotAnObject)
+			x.failObject("", failureWrongKind, errNotAnObject)
 		}
 		return x.target.pair("")
 	}
-	out, outcome, err := x.converter.Answer(x.out, x.object, x.target.version)
+	out, outcome, err := x.converter.Answer(x.out, x.object, x.target.version, x.stop)
+	if errors.Is(err, conversion.ErrStopped) {
+		err = errGone
+	}
 	if err != nil {
 		x.failObject(outcome.From, failureOf(err), err)
 		return x.target.pair(outcome.From)
@@ -68,9 +69,22 @@ func (x *exchange) convertObject(s *scanner) *pair {
 	return pair
 }
 
+// ofCauses are the failures of objects by what the converter said of them.
+var ofCauses = map[conversion.Cause]failure{
+	conversion.CauseInvalidJSON:         failureInvalidJSON,
+	conversion.CauseWrongKind:           failureWrongKind,
+	conversion.CauseUnknownVersion:      failureUnknownVersion,
+	conversion.CauseAnnotationsTooLarge: failureOverflow,
+	conversion.CauseShortened:           failureShortened,
+	conversion.CauseOverBudget:          failureOverBudget,
+}
+
 func failureOf(err error) failure {
-	if _, ok := errors.AsType[*conversion.OverflowError](err); ok {
-		return failureOverflow
+	if known, found := ofCauses[conversion.CauseOf(err)]; found {
+		return known
+	}
+	if errors.Is(err, errGone) {
+		return failureCanceled
 	}
 	return failureConvert
 }
@@ -78,36 +92,54 @@ func failureOf(err error) failure {
 // failObject gives the review up because of the object that is being converted,
 // in the words that a person reads. The version that it comes from may be unknown.
 func (x *exchange) failObject(from string, failure failure, cause error) {
-	name, apiVersion := describe(x.object, x.count)
+	object, apiVersion := describe(x.object)
 	if _, version, ok := strings.Cut(apiVersion, "/"); ok && from == "" {
 		from = version
 	}
-	x.target.pair(from).failures[failure].Inc()
+	pair := x.target.pair(from)
+	pair.failures[failure].Inc()
+	x.remember(pair, failure, object, cause)
 	versions := "to " + x.target.version
 	if from != "" {
 		versions = "from " + from + " " + versions
 	}
-	x.fail(failure, fmt.Errorf("%s cannot be converted %s: %w", name, versions, cause))
+	if object == "" {
+		object = fmt.Sprintf("object %d of the review", x.count)
+	}
+	x.fail(failure, fmt.Errorf("%s cannot be converted %s: %w", object, versions, cause))
 }
 
-// describe says which object of a review is meant, by its name if it has one:
-// what is applied on the server side may come without metadata. The text goes on
-// behind the object.
-func describe(text []byte, index int) (name, apiVersion string) {
-	s := scanner{data: text}
-	var partial struct {
-		APIVersion string `json:"apiVersion"`
-		Metadata   struct {
-			Name      string `json:"name"`
-			Namespace string `json:"namespace"`
-		} `json:"metadata"`
-	}
-	err := json.Unmarshal(s.value(), &partial)
+// describe names an object of a review, if it has a name: what is applied on the server
+// side may come without metadata. The text goes on behind the object, which may be the
+// cause of the failure: what stands in front of that is told all the same, and API
+// servers write names in front of the spec.
+func describe(text []byte) (name, apiVersion string) {
+	var metadata struct{ name, namespace string }
+	s := scanner{data: text, anyDepth: true}
+	s.members(func(member string) {
+		switch member {
+		case "apiVersion":
+			apiVersion = s.textOrElse()
+		case "metadata":
+			s.members(func(member string) {
+				switch member {
+				case "name":
+					metadata.name = s.textOrElse()
+				case "namespace":
+					metadata.namespace = s.textOrElse()
+				default:
+					s.value()
+				}
+			})
+		default:
+			s.value()
+		}
+	})
 	switch {
-	case err != nil || partial.Metadata.Name == "":
-		return fmt.Sprintf("object %d of the review", index), partial.APIVersion
-	case partial.Metadata.Namespace == "":
-		return partial.Metadata.Name, partial.APIVersion
+	case metadata.name == "":
+		return "", apiVersion
+	case metadata.namespace == "":
+		return metadata.name, apiVersion
 	}
-	return partial.Metadata.Namespace + "/" + partial.Metadata.Name, partial.APIVersion
+	return metadata.namespace + "/" + metadata.name, apiVersion
 }

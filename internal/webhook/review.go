@@ -4,7 +4,6 @@
 package webhook
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -56,11 +55,11 @@ type review struct {
 // in the order in which they are needed, and then every object is converted
 // where it is found. Those that came too early are converted in the end. The
 // error is that of a body that is no review at all, or no usable one.
-func (x *exchange) read(ctx context.Context) error {
+func (x *exchange) read() error {
 	s := &x.scanner
-	if x.readUsual(ctx, s) || s.enter('{') {
+	if x.readUsual(s) || s.enter('{') {
 		for s.next('}') {
-			x.readMember(ctx, s)
+			x.readMember(s)
 		}
 	}
 	s.end()
@@ -70,7 +69,7 @@ func (x *exchange) read(ctx context.Context) error {
 	if err := x.review.check(); err != nil {
 		return err
 	}
-	return x.convertLate(ctx)
+	return x.convertLate()
 }
 
 // What an API server writes is the same byte by byte in every review, but for the
@@ -85,13 +84,13 @@ const (
 
 // readUsual reads what an API server writes, all but the end, without a look at
 // every name. It reports whether the review begins like that, and is walked into.
-func (x *exchange) readUsual(ctx context.Context, s *scanner) bool {
+func (x *exchange) readUsual(s *scanner) bool {
 	if !s.take(usualHead) {
 		return false
 	}
 	x.review.found = memberKind | memberAPIVersion | memberRequest
 	x.review.kind, x.review.apiVersion = usualKind, usualVersion
-	x.readRequest(ctx, s)
+	x.readRequest(s)
 	s.within("request")
 	s.take(usualResponse)
 	return true
@@ -99,7 +98,7 @@ func (x *exchange) readUsual(ctx context.Context, s *scanner) bool {
 
 var usualKind, usualVersion = []byte(reviewKind), []byte(reviewV1)
 
-func (x *exchange) readMember(ctx context.Context, s *scanner) {
+func (x *exchange) readMember(s *scanner) {
 	switch name := s.name(); string(name) {
 	case "kind":
 		x.review.kind = x.text(memberKind, "kind")
@@ -107,14 +106,14 @@ func (x *exchange) readMember(ctx context.Context, s *scanner) {
 		x.review.apiVersion = x.text(memberAPIVersion, "apiVersion")
 	case "request":
 		x.once(memberRequest, "request")
-		x.readRequest(ctx, s)
+		x.readRequest(s)
 		s.within("request")
 	default:
 		s.value()
 	}
 }
 
-func (x *exchange) readRequest(ctx context.Context, s *scanner) {
+func (x *exchange) readRequest(s *scanner) {
 	if s.err != nil || !x.enterRequest(s) {
 		return
 	}
@@ -126,7 +125,7 @@ func (x *exchange) readRequest(ctx context.Context, s *scanner) {
 			x.review.desired = x.text(memberDesired, "desiredAPIVersion")
 		case "objects":
 			x.once(memberObjects, "objects")
-			x.readObjects(ctx, s)
+			x.readObjects(s)
 			s.within("objects")
 		default:
 			s.value()
@@ -147,7 +146,7 @@ func (x *exchange) enterRequest(s *scanner) bool {
 }
 
 // readObjects converts the objects, or remembers where they are.
-func (x *exchange) readObjects(ctx context.Context, s *scanner) {
+func (x *exchange) readObjects(s *scanner) {
 	switch {
 	case s.err != nil:
 	case x.review.found&beforeObjects != beforeObjects || x.review.check() != nil:
@@ -156,18 +155,18 @@ func (x *exchange) readObjects(ctx context.Context, s *scanner) {
 		s.value()
 		x.review.objectsEnd = s.pos
 	case x.begin():
-		x.convertObjects(ctx, s)
+		x.convertObjects(s)
 	}
 }
 
 // convertLate converts the objects that were only remembered, if any.
-func (x *exchange) convertLate(ctx context.Context) error {
+func (x *exchange) convertLate() error {
 	if !x.begin() || x.review.objectsEnd == 0 {
 		return nil
 	}
 	s := &x.scanner
 	*s = scanner{data: s.data[:x.review.objectsEnd], pos: x.review.objects}
-	x.convertObjects(ctx, s)
+	x.convertObjects(s)
 	s.end()
 	s.within("objects")
 	s.within("request")

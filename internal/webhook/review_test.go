@@ -117,8 +117,8 @@ func TestReadReviewRefuses(t *testing.T) {
 		"objects twice, early":    {`{"request":{"objects":[],"objects":[]}}`, `request: objects: the member "objects" comes twice, the second time before byte 35`},
 		"objects twice":           {head + `,"objects":[{"b":1}]}}`, `request: objects: the member "objects" comes twice, the second time before byte 154`},
 		"uid again behind":        {head + `,"uid":"v"}}`, `request: the member "uid" comes twice, the second time before byte 150`},
-		"deep":                    {`{"response":` + deep, `the value at byte 524 is nested deeper than 512 levels`},
-		"deep early objects":      {`{"request":{"objects":` + deep, `request: objects: the value at byte 534 is nested deeper than 512 levels`},
+		"deep":                    {`{"response":` + deep, `the value at byte 10012 is nested deeper than 10000 levels`},
+		"deep early objects":      {`{"request":{"objects":` + deep, `request: objects: the value at byte 10022 is nested deeper than 10000 levels`},
 	}
 	handler := newEcho()
 	for name, tc := range cases {

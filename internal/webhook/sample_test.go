@@ -64,7 +64,7 @@ func BenchmarkRespond(b *testing.B) {
 	b.SetBytes(int64(len(body)))
 	b.ReportAllocs()
 	for b.Loop() {
-		*x = exchange{handler: handler, converter: handler.converters["abc"], began: x.began, in: append(x.in[:0], body...), out: x.out[:0]}
+		*x = exchange{handler: handler, converter: handler.converters["abc"], began: x.began, in: append(x.in[:0], body...), out: x.out[:0], stop: x.stop}
 		if refused := x.respond(b.Context()); refused != nil || x.cause != nil {
 			b.Fatal(refused, x.cause)
 		}

@@ -12,8 +12,8 @@ import (
 )
 
 // maxNesting is how deep a value may go that is skipped. The API server decodes
-// no deeper objects than 10,000 levels, and none that people write has 50.
-const maxNesting = 512
+// nothing that goes deeper, and nothing that people write has 50 levels.
+const maxNesting = 10_000
 
 // scanner walks over JSON without decoding it. It checks the structure of what
 // it walks into; what it skips, it only delimits: strings and brackets are
@@ -31,7 +31,9 @@ type scanner struct {
 	pos  int
 	// entered tells that nothing was read yet in the innermost object or list.
 	entered bool
-	err     error
+	// anyDepth skips values however deep they go.
+	anyDepth bool
+	err      error
 }
 
 // enter walks into the object or list that opening begins. A null is taken for
@@ -78,6 +80,30 @@ func (s *scanner) name() []byte {
 	name := s.text()
 	s.expect(':')
 	return name
+}
+
+// members goes through the members of an object up to an error. Whoever is told of
+// one reads its value. What is no object has none.
+func (s *scanner) members(each func(name string)) {
+	if s.peek() != '{' {
+		s.value()
+		return
+	}
+	s.enter('{')
+	for s.next('}') {
+		if name := s.name(); s.err == nil {
+			each(string(name))
+		}
+	}
+}
+
+// textOrElse reads a value, and returns it if it is a string.
+func (s *scanner) textOrElse() string {
+	if s.peek() != '"' {
+		s.value()
+		return ""
+	}
+	return string(s.text())
 }
 
 // text reads a string, and returns it decoded. A null is taken for an empty one.
@@ -204,7 +230,7 @@ func (s *scanner) skipNested() {
 			s.skipString()
 			continue
 		case '{', '[':
-			if depth++; depth > maxNesting {
+			if depth++; depth > maxNesting && !s.anyDepth {
 				s.fail(fmt.Errorf("the value at byte %d is nested deeper than %d levels", s.pos, maxNesting))
 				return
 			}

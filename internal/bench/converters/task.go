@@ -5,6 +5,7 @@ package converters
 
 import (
 	_ "embed" // for the manifests below
+	"encoding/json"
 	"fmt"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -22,10 +23,22 @@ const (
 
 // keptAnnotation and keptOwner are where spec.owner, which v2 lacks, is kept
 // aside by our converter; the others keep it there too.
-const (
-	keptAnnotation = conversion.KeptPrefix + "v1"
-	keptOwner      = "/spec/owner"
-)
+const keptOwner = "/spec/owner"
+
+var keptAnnotation = conversion.AnnotationName("tasks."+group, "v1")
+
+// kept is the annotation's value, as far as these converters need it.
+type kept struct {
+	Format int            `json:"format"`
+	Fields map[string]any `json:"fields"`
+}
+
+// keep writes what is kept of an owner.
+func keep(owner any) (string, error) {
+	const format = 2
+	text, err := json.Marshal(kept{format, map[string]any{keptOwner: owner}})
+	return string(text), err
+}
 
 // cronFields are the fields of v2 that v1 has in one string, in its order.
 var cronFields = []string{"minute", "hour", "dayOfMonth", "month", "dayOfWeek"}

@@ -67,7 +67,7 @@ func typedToHub(_ context.Context, src *v1.Task, dst *v2.Task) error {
 	if src.Spec.Owner == "" {
 		return nil
 	}
-	kept, err := json.Marshal(map[string]string{keptOwner: src.Spec.Owner})
+	kept, err := keep(src.Spec.Owner)
 	if err != nil {
 		return err
 	}
@@ -75,7 +75,7 @@ func typedToHub(_ context.Context, src *v1.Task, dst *v2.Task) error {
 	if dst.Annotations == nil {
 		dst.Annotations = map[string]string{}
 	}
-	dst.Annotations[keptAnnotation] = string(kept)
+	dst.Annotations[keptAnnotation] = kept
 	return nil
 }
 
@@ -105,11 +105,11 @@ func typedToSpoke(_ context.Context, src *v2.Task, dst *v1.Task) error {
 	if !ok {
 		return nil
 	}
-	var kept map[string]string
+	var kept kept
 	if err := json.Unmarshal([]byte(text), &kept); err != nil {
 		return fmt.Errorf("annotation %s: %w", keptAnnotation, err)
 	}
-	dst.Spec.Owner = kept[keptOwner]
+	dst.Spec.Owner, _ = kept.Fields[keptOwner].(string)
 	dst.Annotations = maps.Clone(src.Annotations)
 	delete(dst.Annotations, keptAnnotation)
 	return nil

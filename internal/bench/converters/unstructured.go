@@ -82,8 +82,8 @@ func toHub(object map[string]any) {
 	rename(spec["ports"], "number", "containerPort")
 	if owner := take(spec, "owner"); owner != nil {
 		// Nothing that came out of JSON fails to go back.
-		kept, _ := json.Marshal(map[string]any{keptOwner: owner})
-		within(object, "metadata", "annotations")[keptAnnotation] = string(kept)
+		kept, _ := keep(owner)
+		within(object, "metadata", "annotations")[keptAnnotation] = kept
 	}
 }
 
@@ -111,9 +111,9 @@ func toSpoke(object map[string]any) {
 		spec["nodeName"] = nodes[0]
 	}
 	rename(spec["ports"], "containerPort", "number")
-	var kept map[string]any
+	var kept kept
 	if text, ok := take(within(object, "metadata", "annotations"), keptAnnotation).(string); ok && json.Unmarshal([]byte(text), &kept) == nil {
-		spec["owner"] = kept[keptOwner]
+		spec["owner"] = kept.Fields[keptOwner]
 	}
 }
 

@@ -170,7 +170,7 @@ func TestNamesCanBeRead(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		if got := program.Evaluate([][]byte{[]byte("7")}); string(got[0]) != "7" {
+		if got := program.Evaluate([][]byte{[]byte("7")}, new(Budget)); string(got[0]) != "7" {
 			t.Errorf("%s: %q", name, got)
 		}
 	}

@@ -58,9 +58,13 @@ func New(from, to []Field) (*Program, error) {
 // Evaluate computes the target fields' values from those of the source fields,
 // as JSON texts in the order in which New was given the fields. Nil is a missing
 // value, in both. Where all values are missing or null, so are all results: an
-// object that lacks the fields does not get any.
-func (p *Program) Evaluate(values [][]byte) [][]byte {
+// object that lacks the fields does not get any. It spends of the budget, and has
+// no results once that is exhausted.
+func (p *Program) Evaluate(values [][]byte, budget *Budget) [][]byte {
 	results := make([][]byte, len(p.targets))
+	if budget.read(values); budget.Exhausted() {
+		return results
+	}
 	self := make(map[string]any, len(p.sources))
 	for i, field := range p.sources {
 		if value := read(values[i], field.Schema); value != nil {
@@ -72,14 +76,19 @@ func (p *Program) Evaluate(values [][]byte) [][]byte {
 	}
 	variables := map[string]any{selfName: self}
 	for i := range p.targets {
-		results[i] = p.targets[i].evaluate(variables)
+		results[i] = p.targets[i].evaluate(variables, budget)
+		if budget.Exhausted() {
+			clear(results)
+			return results
+		}
 	}
 	return results
 }
 
 // evaluate gives the JSON text of the result, or nil.
-func (t *target) evaluate(variables map[string]any) []byte {
-	value, _, err := t.program.Eval(variables)
+func (t *target) evaluate(variables map[string]any, budget *Budget) []byte {
+	value, details, err := t.program.Eval(variables)
+	budget.evaluated(details)
 	if err != nil {
 		return nil
 	}

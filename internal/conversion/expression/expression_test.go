@@ -53,7 +53,7 @@ func evaluate(t testing.TB, expression, to string, from, values []string) string
 	if err != nil {
 		t.Fatal(err)
 	}
-	return string(program.Evaluate(texts)[0])
+	return string(program.Evaluate(texts, new(Budget))[0])
 }
 
 const (
@@ -245,7 +245,7 @@ func TestEvaluateTooMuch(t *testing.T) {
 }
 
 func TestEvaluateSeveralFields(t *testing.T) {
-	got := unpacker(t).Evaluate([][]byte{[]byte("131075")})
+	got := unpacker(t).Evaluate([][]byte{[]byte("131075")}, new(Budget))
 	if diff := cmp.Diff([][]byte{[]byte("2"), []byte("3"), nil}, got); diff != "" {
 		t.Errorf("results (-want +got):\n%s", diff)
 	}
@@ -272,7 +272,7 @@ func TestEvaluateAtOnce(t *testing.T) {
 		running.Go(func() {
 			for i := range 200 {
 				packed := worker*65536*1000 + i
-				got := program.Evaluate([][]byte{[]byte(strconv.Itoa(packed))})
+				got := program.Evaluate([][]byte{[]byte(strconv.Itoa(packed))}, new(Budget))
 				want := [][]byte{[]byte(strconv.Itoa(packed / 65536)), []byte(strconv.Itoa(packed % 65536)), nil}
 				if packed == 0 {
 					want[2] = []byte(`""`)

@@ -56,6 +56,8 @@ func (z *sizes) EstimateSize(element checker.AstNode) *checker.SizeEstimate {
 			at = down(at, name)
 		}
 		return &checker.SizeEstimate{Max: z.sizeOfType(at)}
+	case element.Type().Kind() == types.TypeKind:
+		return &checker.SizeEstimate{Max: 1} // type(x) == int compares two names
 	case isScalar(element.Type()):
 		return nil
 	case len(path) == 0 && element.Expr() != nil:

@@ -24,7 +24,7 @@ func evaluate(from, to []celField) func([]any) []any {
 			}
 		}
 		var images []any
-		for _, text := range program.Evaluate(texts) {
+		for _, text := range program.Evaluate(texts, new(expression.Budget)) {
 			image, err := Decode(text)
 			if text == nil || err != nil {
 				image = none

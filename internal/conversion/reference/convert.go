@@ -6,7 +6,7 @@ package reference
 // convert converts x, with s that was kept aside when it left the other side.
 // What y would not convert back to is kept aside: that is the law. At is the
 // place of x.
-func (w *way) convert(x any, s kept, at string) (y any, keep kept) {
+func (w *way) convert(x any, s *kept, at string) (y any, keep *kept) {
 	y, keep = w.forward(x, s, at)
 	if !isObject(x) {
 		return y, keep
@@ -18,35 +18,36 @@ func (w *way) convert(x any, s kept, at string) (y any, keep kept) {
 }
 
 // keepFilled keeps fields that would be filled in otherwise than they were.
-func (w *way) keepFilled(x, y any, keep kept, at string) {
+func (w *way) keepFilled(x, y any, keep *kept, at string) {
 	again, _ := w.back.forward(y, keep, at)
 	for _, f := range w.emptied {
 		pointer := at + f.path.pointer()
 		switch value := find(x, f.path); {
 		case Equal(value, find(again, f.path)):
 		case value == none:
-			keep["!"+pointer] = true
+			keep.put(pointer, anAbsence, nil, nil)
+			keep.anchor(at, f.path, anAbsence, f.anchor)
 		default:
-			keep[pointer] = value
+			keep.put(pointer, aValue, value, nil)
+			keep.anchor(at, f.path, aValue, f.anchor)
 		}
 	}
 }
 
-// keepBare keeps objects that have nothing in them and would not come back.
-func (w *way) keepBare(x, y any, keep kept, at string) {
+// keepBare keeps objects that have nothing in them and would not come back. One that
+// comes back with something in it has its value.
+func (w *way) keepBare(x, y any, keep *kept, at string) {
 	again, _ := w.back.forward(y, keep, at)
-	var objects []path
 	for _, l := range w.lost {
-		if l.Shell {
-			objects = append(objects, l.Path)
+		if value := find(x, l.Path); l.Shell && bare(value) && !Equal(value, find(again, l.Path)) {
+			keep.put(at+l.Path.pointer(), aValue, value, nil)
+			keep.anchor(at, l.Path, aValue, l.Anchor)
 		}
 	}
 	for _, o := range w.lenders {
-		objects = append(objects, o.path)
-	}
-	for _, object := range objects {
-		if value := find(x, object); bare(value) && !Equal(value, find(again, object)) {
-			keep[at+object.pointer()] = value
+		now := find(again, o.path)
+		if value := find(x, o.path); bare(value) && !Equal(value, now) && (now == none || bare(now)) {
+			keep.put(at+o.path.pointer(), aValue, value, nil)
 		}
 	}
 }

@@ -10,14 +10,17 @@
 // the rest knows no hub and no spoke. A way states the law of package conversion:
 //
 //   - forward (forward.go) writes y, which has what was taken from x at its new
-//     place. Coming back with something kept aside, s is restored where it
-//     converts to what is there now; otherwise somebody has edited that, and the
-//     edit wins.
-//   - convert (convert.go) keeps aside what is not the same in x and in what y
+//     place. Coming back with something preserved, s is restored where it
+//     converts to what is there now, or had nothing there; otherwise somebody has
+//     edited that, and the edit wins.
+//   - convert (convert.go) preserves what is not the same in x and in what y
 //     converts back to.
+//   - carry (carry.go) merges into y what is preserved and no rule looks up
+//     (merge.go), and carries on what cannot be merged.
 //
 // exchange.go has the functions that compute the values of one side from those of
 // the other, elements.go pairs the elements of lists and maps, and object.go has
-// what makes a conversion of a whole object: versions, metadata and the
-// annotation.
+// what makes a conversion of a whole object: versions, metadata and annotations,
+// which annotation.go reads and writes. The page about preserved data in the
+// documentation of the API is the specification of all of that.
 package reference

@@ -4,35 +4,36 @@
 package reference
 
 import (
-	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 )
 
 // convert converts the elements of a list or map of x, in place.
-func (e *elements) convert(x any, s kept, at string) kept {
-	keep := kept{}
-	at += e.path.pointer() + "/"
+func (e *elements) convert(x any, s *kept, at string) *kept {
+	keep := newKept()
+	at += e.path.pointer()
 	switch held := find(x, e.path).(type) {
 	case map[string]any:
+		s.unname(at, !e.isMap && len(held) > 0)
 		for name := range held {
 			if e.isMap {
-				y, more := e.way.convert(held[name], s, at+escapes.Replace(name))
+				y, more := e.way.convert(held[name], s, at+"/"+escapes.Replace(name))
 				held[name] = y
 				keep.add(more)
 			}
 		}
 	case []any:
 		switch {
-		case e.isMap:
-		case e.named(held):
+		case e.isMap || len(held) == 0:
+			s.unname(at, len(held) > 0)
+		case e.named(held) || !e.way.keeps():
 			for i := range held {
-				y, more := e.way.convert(held[i], s, at+selector(held[i], e.keys))
+				y, more := e.way.convert(held[i], s, at+"/"+selector(held[i], e.keys))
 				held[i] = y
 				keep.add(more)
 			}
 		default:
+			s.unname(at, len(e.keys) > 0)
 			return e.anonymous(held, s, at)
 		}
 	}
@@ -62,79 +63,112 @@ func (e *elements) named(list []any) bool {
 func selector(element any, keys []string) string {
 	var parts []string
 	for _, key := range keys {
-		parts = append(parts, escapes.Replace(key)+"="+escapes.Replace(literal(find(element, path{key}))))
+		parts = append(parts, escapes.Replace(key)+"="+escapes.Replace(canonical(find(element, path{key}))))
 	}
 	return "[" + strings.Join(parts, ",") + "]"
 }
 
-// literal writes a key as JSON. Of text it escapes only what must be, so that
-// there is one way to write it.
-func literal(value any) string {
-	text, isText := value.(string)
-	if !isText {
-		return marshal(value)
-	}
-	var out strings.Builder
-	for _, char := range text {
-		switch {
-		case char == '"' || char == '\\':
-			out.WriteString(`\` + string(char))
-		case char == '\n' || char == '\r' || char == '\t':
-			out.WriteString(map[rune]string{'\n': `\n`, '\r': `\r`, '\t': `\t`}[char])
-		case char < ' ':
-			fmt.Fprintf(&out, `\u%04x`, char)
-		default:
-			out.WriteRune(char)
-		}
-	}
-	return `"` + out.String() + `"`
-}
-
 // anonymous converts elements that have no keys. They obey the law as a whole:
-// one of which something would be kept aside is kept whole, by its index, and is
-// restored in the place of an element that it converts to.
-func (e *elements) anonymous(list []any, s kept, at string) kept {
-	keep := kept{}
+// one of which something would be preserved is preserved whole, by its index, and
+// is restored in the place of an element that it converts to.
+func (e *elements) anonymous(list []any, s *kept, at string) *kept {
+	keep := newKept()
 	restored := e.matched(list, s, at)
 	for i := range list {
-		if restored[i] != none {
-			list[i] = restored[i]
+		if restored[i] != nil {
+			list[i] = clone(restored[i].value)
 			continue
 		}
 		x := e.way.withoutAll(list[i])
 		y, more := e.way.convert(x, nil, "")
-		if list[i] = y; len(more) > 0 {
-			keep[at+strconv.Itoa(i)] = x
+		if list[i] = y; len(more.entries) > 0 {
+			keep.put(at+"/"+strconv.Itoa(i), aValue, x, digest(y))
 		}
 	}
 	return keep
 }
 
-// matched finds for each element what was kept aside of it, or none. An element
-// that is still at its index comes first; of all others, those that were kept
-// first take the first place.
-func (e *elements) matched(list []any, s kept, at string) []any {
-	matched := slices.Repeat([]any{none}, len(list))
-	var waiting []int
+// matched finds for each element what is preserved of it, or nil. An element that
+// is still at its index comes first; of all others, those that were preserved first
+// take the first place.
+func (e *elements) matched(list []any, s *kept, at string) []*entry {
+	matched := make([]*entry, len(list))
+	var waiting, left []*entry
 	for _, index := range s.indexes(at) {
-		if index < len(list) && e.becomes(s[at+strconv.Itoa(index)], list[index]) {
-			matched[index] = s[at+strconv.Itoa(index)]
+		old := s.find(at+"/"+strconv.Itoa(index), aValue)
+		if !e.accepts(old.value, s) {
+			old.fate = refused
+			continue
+		}
+		old.fate = settled
+		if index < len(list) && e.becomes(old.value, list[index]) {
+			matched[index] = old
 		} else {
-			waiting = append(waiting, index)
+			waiting = append(waiting, old)
 		}
 	}
-	for _, index := range waiting {
+	for _, old := range waiting {
+		place := -1
 		for i := range list {
-			if matched[i] == none && e.becomes(s[at+strconv.Itoa(index)], list[i]) {
-				matched[i] = s[at+strconv.Itoa(index)]
+			if matched[i] == nil && e.becomes(old.value, list[i]) {
+				place = i
+				break
+			}
+		}
+		if place < 0 {
+			left = append(left, old)
+		} else {
+			matched[place] = old
+		}
+	}
+	s.leave(e, left, list, matched, at)
+	return matched
+}
+
+// accepts reports whether a list can have a preserved element. One of which rules give
+// something up may lack what is required.
+func (e *elements) accepts(value any, s *kept) bool {
+	object, isObject := value.(map[string]any)
+	if e.way.schema == nil || !isObject {
+		return s.accepts(e.way.schema, value)
+	}
+	for name := range object {
+		if member := e.way.schema.Field(name); member == nil || !s.accepts(member, object[name]) {
+			return false
+		}
+	}
+	return true
+}
+
+// leave notes into which elements those are to be merged to which none converts:
+// into one that still is what they became. Format 1 does not tell what that was.
+func (k *kept) leave(e *elements, left []*entry, list []any, matched []*entry, at string) {
+	taken := map[int]bool{}
+	for _, old := range left {
+		if old.images == nil {
+			old.fate = unmatched
+			continue
+		}
+		for i := range list {
+			if matched[i] == nil && !taken[i] && old.images == digest(list[i]) {
+				taken[i] = true
+				k.merging = append(k.merging, merging{at + "/" + strconv.Itoa(i), old, e.isUnedited(old.value, list[i])})
 				break
 			}
 		}
 	}
-	return matched
 }
 
-// becomes reports whether an element that was kept aside is what an element was
+// isUnedited reports whether an element has all that a preserved one converts to, and
+// whether what it has besides has no place in y: then that is what it is in y.
+func (e *elements) isUnedited(old, element any) bool {
+	became, _ := e.way.back.forward(old, nil, "")
+	here, _ := e.way.forward(became, nil, "")
+	there, _ := e.way.forward(element, nil, "")
+	return isObject(old) && isObject(element) && isObject(became) && within(became, element) && Equal(here, there)
+}
+
+// becomes reports whether an element that is preserved is what an element was
 // on the other side.
 func (e *elements) becomes(old, element any) bool {
 	y, _ := e.way.back.forward(old, nil, "")

@@ -9,11 +9,13 @@ import "slices"
 // has no image in y, or one that does not convert back.
 //
 // All is read from x and written to y, so that rules do not depend on their order.
-func (w *way) forward(x any, s kept, at string) (y any, keep kept) {
-	keep = kept{}
+func (w *way) forward(x any, s *kept, at string) (y any, keep *kept) {
+	keep = newKept()
 	x = clone(x)
 	for i := range w.collections {
-		keep.add(w.collections[i].convert(x, s, at))
+		if e := &w.collections[i]; e.common.fits(find(x, e.path)) {
+			keep.add(e.convert(x, s, at))
+		}
 	}
 	if !isObject(x) {
 		return x, keep
@@ -27,7 +29,7 @@ func (w *way) forward(x any, s kept, at string) (y any, keep kept) {
 			put(object, m.to, value)
 		}
 	}
-	copies := kept{}
+	copies := newKept()
 	for i := range w.exchanges {
 		keepAlone, keepBesides := w.exchanges[i].convert(x, object, s, at)
 		keep.add(keepAlone)
@@ -43,7 +45,7 @@ func (w *way) forward(x any, s kept, at string) (y any, keep kept) {
 }
 
 // take takes away from y all that has its place elsewhere in y, or none.
-func (w *way) take(x any, y map[string]any, keep kept, at string) {
+func (w *way) take(x any, y map[string]any, keep *kept, at string) {
 	for _, m := range w.moves {
 		remove(y, m.from)
 	}
@@ -57,7 +59,8 @@ func (w *way) take(x any, y map[string]any, keep kept, at string) {
 	}
 	for _, l := range w.lost {
 		for _, field := range l.fields(x) {
-			keep[at+field.pointer()] = find(x, field)
+			keep.put(at+field.pointer(), aValue, find(x, field), nil)
+			keep.anchor(at, field, aValue, l.Anchor)
 			remove(y, field)
 		}
 		if l.Shell && bare(find(y, l.Path)) {
@@ -70,9 +73,12 @@ func (w *way) take(x any, y map[string]any, keep kept, at string) {
 func (l *leaf) fields(x any) []path {
 	switch {
 	case l.Shell:
+		if list, isList := find(x, l.Path).([]any); isList && len(list) > 0 {
+			return []path{l.Path} // it is no object, and the other side has no place for it
+		}
 		return nil
 	case l.Known == nil:
-		if value := find(x, l.Path); value == none || l.Null && value != nil {
+		if value := find(x, l.Path); value == none || l.Null && value != nil || l.Common != nil && l.Common.fits(value) {
 			return nil
 		}
 		return []path{l.Path}
@@ -89,7 +95,7 @@ func (l *leaf) fields(x any) []path {
 
 // restore brings back fields that x lacks. The object above, as far as x has it,
 // must still be there, and y must have no value.
-func (w *way) restore(x any, y map[string]any, s kept, at string) {
+func (w *way) restore(x any, y map[string]any, s *kept, at string) {
 	for _, l := range w.missing {
 		if !isObject(find(x, l.Path[:l.Anchor])) {
 			continue
@@ -98,27 +104,43 @@ func (w *way) restore(x any, y map[string]any, s kept, at string) {
 			l.restoreUnknown(y, s, at)
 			continue
 		}
-		value, found := s[at+l.Path.pointer()]
-		if found && find(y, l.Path) == none && l.allows(value) {
-			put(y, l.Path, value)
+		if e := s.find(at+l.Path.pointer(), aValue); e != nil && l.comesAs(e.value) {
+			e.restore(y, l.Path, func(value any) bool { return l.accepts(value, s) })
 		}
 	}
 }
 
-// allows reports whether a value may come back: a shell must not bring fields
-// that have rules.
-func (l *leaf) allows(value any) bool {
-	place := field{Text: l.Text, Label: l.Label}
-	return place.allows(value) && (!l.Shell || bare(value)) && (!l.Null || value == nil)
+// restore brings a value back where it fits, and nothing is there.
+func (e *entry) restore(y map[string]any, at path, fits func(any) bool) {
+	switch {
+	case e == nil:
+	case find(y, at) != none:
+		e.fate = settled
+	case !fits(e.value):
+		e.fate = refused
+	default:
+		e.fate = settled
+		put(y, at, clone(e.value))
+	}
+}
+
+// comesAs reports whether a value is what the field is preserved as: a shell must
+// not bring fields that have rules.
+func (l *leaf) comesAs(value any) bool {
+	return (!l.Shell || bare(value)) && (!l.Null || value == nil) && (l.Common == nil || !l.Common.fits(value))
+}
+
+func (l *leaf) accepts(value any, s *kept) bool {
+	place := field{Text: l.Text, Label: l.Label, schema: l.schema}
+	return place.accepts(value, s)
 }
 
 // opened is x with objects where it has nulls that nobody wrote, and something
 // comes back into them.
-func (w *way) opened(x any, s kept, at string) any {
+func (w *way) opened(x any, s *kept, at string) any {
 	x = clone(x)
 	open := func(full, above path, isNull bool) {
-		_, comes := s[at+full.pointer()]
-		if comes && len(above) > 0 && !isNull && find(x, above) == nil {
+		if s.find(at+full.pointer(), aValue) != nil && len(above) > 0 && !isNull && find(x, above) == nil {
 			put(x.(map[string]any), above, map[string]any{})
 		}
 	}
@@ -136,60 +158,40 @@ func (w *way) opened(x any, s kept, at string) any {
 	return x
 }
 
-func (l *leaf) restoreUnknown(y map[string]any, s kept, at string) {
+func (l *leaf) restoreUnknown(y map[string]any, s *kept, at string) {
 	if holder := find(y, l.Path); holder != none && !isObject(holder) {
+		s.unname(at+l.Path.pointer(), true)
 		return
 	}
 	for _, field := range s.members(at + l.Path.pointer()) {
 		full := append(slices.Clip(l.Path), field)
-		if !slices.Contains(l.Known, field) && find(y, full) == none {
-			put(y, full, s[at+full.pointer()])
+		if !slices.Contains(l.Known, field) {
+			s.find(at+full.pointer(), aValue).restore(y, full, func(value any) bool { return l.acceptsUnknown(field, value, s) })
 		}
 	}
 }
 
+func (l *leaf) acceptsUnknown(name string, value any, s *kept) bool {
+	if l.schema == nil {
+		return true
+	}
+	member := l.schema.Field(name)
+	return member != nil && s.accepts(member, value)
+}
+
 // fill fills the fields that x lacks, unless y is known to have had none.
-func (w *way) fill(x any, y map[string]any, s kept, at string) {
+func (w *way) fill(x any, y map[string]any, s *kept, at string) {
 	for _, f := range w.filled {
 		if !isObject(find(x, f.path[:f.anchor])) || find(y, f.path) != none {
 			continue
 		}
-		value, found := s[at+f.path.pointer()]
-		_, wasAbsent := s["!"+at+f.path.pointer()]
-		switch {
-		case found:
-			put(y, f.path, value)
-		case w.whole && !wasAbsent:
-			put(y, f.path, f.value)
+		absence := s.find(at+f.path.pointer(), anAbsence)
+		if absence != nil {
+			absence.fate = settled
+		}
+		s.find(at+f.path.pointer(), aValue).restore(y, f.path, func(value any) bool { return s.accepts(f.schema, value) })
+		if find(y, f.path) == none && w.whole && absence == nil {
+			put(y, f.path, clone(f.value))
 		}
 	}
-}
-
-// tidy takes an object away that was there in x for values alone that are
-// elsewhere in y. One that holds the place of a value that was kept aside stays.
-func (o *lender) tidy(x any, y map[string]any, s, keep kept, at string) {
-	pointer := at + o.path.pointer()
-	now := find(y, o.path)
-	if !isObject(now) || !bare(now) || !o.lends(find(x, o.path), o.path) || keep.under(pointer) {
-		return
-	}
-	remove(y, o.path)
-	if value, found := s[pointer]; found && bare(value) {
-		put(y, o.path, value)
-	}
-}
-
-// lends reports whether an object has something, and only what has its place
-// elsewhere in y.
-func (o *lender) lends(value any, at path) bool {
-	object, _ := value.(map[string]any)
-	for name := range object {
-		member := append(slices.Clip(at), name)
-		leaves := slices.ContainsFunc(o.out, func(p path) bool { return slices.Equal(p, member) })
-		holds := slices.ContainsFunc(o.out, func(p path) bool { return p.has(member) })
-		if !leaves && (!holds || !o.lends(object[name], member)) {
-			return false
-		}
-	}
-	return len(object) > 0
 }

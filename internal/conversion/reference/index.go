@@ -81,20 +81,19 @@ func (i *index) compare(a, b string) int {
 	return cmp.Compare(a, b)
 }
 
-// order is what is kept of a list that is not sorted: its keys, in an object that
-// no list can be taken for.
+// order is what is preserved of a list that is not sorted: its keys.
 func (i *index) order(value any) any {
 	order := []any{}
 	for _, element := range value.([]any) {
 		order = append(order, find(element, path{i.key}))
 	}
-	return map[string]any{"order": order}
+	return order
 }
 
 // arrange puts the elements that an order knows first, in that order.
 func (i *index) arrange(value, order any) any {
 	list, isList := value.([]any)
-	keys, _ := find(order, path{"order"}).([]any)
+	keys, _ := order.([]any)
 	if !isList {
 		return value
 	}

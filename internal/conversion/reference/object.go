@@ -6,15 +6,17 @@ package reference
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
+
+	"github.com/conversion-operator/conversion-operator/internal/conversion/shape"
 )
 
 // Converter converts decoded objects.
 type Converter struct {
 	plan *plan
 	// ways lead to the hub, or from it.
-	ways map[direction]*way
+	ways    map[direction]*way
+	schemas map[string]*shape.Schema
 }
 
 type direction struct {
@@ -28,18 +30,22 @@ func New(plan []byte) (*Converter, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Converter{read, map[direction]*way{}}
+	schemas := map[string]*shape.Schema{}
+	for version, text := range read.Schemas {
+		if schemas[version], err = shape.Read(text); err != nil {
+			return nil, err
+		}
+	}
+	c := &Converter{read, map[direction]*way{}, schemas}
 	for i := range read.Spokes {
 		spoke := &read.Spokes[i]
+		spoke.Root.know(schemas[spoke.Version], schemas[read.Hub])
 		for _, whole := range []bool{false, true} {
 			c.ways[direction{spoke.Version, true, whole}], c.ways[direction{spoke.Version, false, whole}] = ways(&spoke.Root, whole)
 		}
 	}
 	return c, nil
 }
-
-// maxAnnotations is what all annotations of an object may have together, in bytes.
-const maxAnnotations = 256 << 10
 
 // Convert returns the object at another version, and leaves the object as it is.
 func (c *Converter) Convert(object any, to string) (any, error) {
@@ -50,21 +56,38 @@ func (c *Converter) Convert(object any, to string) (any, error) {
 	if !slices.Contains(c.plan.Versions, from) || !slices.Contains(c.plan.Versions, to) {
 		return nil, fmt.Errorf("the plan does not convert %s to %s", from, to)
 	}
-	hops := []string{to}
-	if from != c.plan.Hub && to != c.plan.Hub {
-		hops = []string{c.plan.Hub, to}
+	switch {
+	case from == to:
+		return clone(object), nil
+	case from == c.plan.Hub || to == c.plan.Hub:
+		return c.hop(clone(object).(map[string]any), from, to, false)
 	}
-	if from == to {
-		hops = nil
+	// What comes back at the hub on the way need not be what a hub can have, if what
+	// becomes of it is what the spoke at the end can have.
+	if there, err := c.through(object, from, to, true); err == nil && c.fitsWhole(there, to) {
+		return there, nil
 	}
-	object = clone(object)
-	for _, to := range hops {
-		if object, err = c.hop(object.(map[string]any), from, to); err != nil {
-			return nil, err
+	return c.through(object, from, to, false)
+}
+
+func (c *Converter) through(object any, from, to string, lenient bool) (any, error) {
+	atHub, err := c.hop(clone(object).(map[string]any), from, c.plan.Hub, lenient)
+	if err != nil {
+		return nil, err
+	}
+	return c.hop(atHub.(map[string]any), c.plan.Hub, to, false)
+}
+
+// fitsWhole reports whether an object is one that the schema of its version allows.
+func (c *Converter) fitsWhole(object any, version string) bool {
+	s := c.schemas[version]
+	for name, value := range object.(map[string]any) {
+		isEnvelope := name == "apiVersion" || name == "kind" || name == "metadata"
+		if s != nil && !isEnvelope && (s.Field(name) == nil || !fits(s.Field(name), value, isWhole(object))) {
+			return false
 		}
-		from = to
 	}
-	return object, nil
+	return true
 }
 
 func (c *Converter) versionOf(object any) (string, error) {
@@ -77,20 +100,94 @@ func (c *Converter) versionOf(object any) (string, error) {
 }
 
 // hop converts between a spoke and the hub.
-func (c *Converter) hop(x map[string]any, from, to string) (any, error) {
+func (c *Converter) hop(x map[string]any, from, to string, lenient bool) (any, error) {
 	if !isObject(x["metadata"]) {
 		x["metadata"] = map[string]any{}
 	}
-	s := takeKept(x, to)
-	takeKept(x, from)
 	w := c.ways[direction{to, false, isWhole(x)}]
 	if to == c.plan.Hub {
 		w = c.ways[direction{from, true, isWhole(x)}]
 	}
+	s := takeKept(x, c.plan.CRD, to)
+	if err := c.adopt(x, s, w); err != nil {
+		return nil, err
+	}
+	leaving := takeKept(x, c.plan.CRD, from)
+	leaving.supersede(x, w)
+	s.others = c.others(x, from, to)
+	s.lenient, s.partial, s.refusesStatus = lenient, !isWhole(x), c.plan.RefusesStatus
 	y, keep := w.convert(x, s, "")
 	object := y.(map[string]any)
 	object["apiVersion"] = c.plan.Group + "/" + to
-	return object, putKept(object, from, keep)
+	if err := putKept(object, c.plan.CRD, to, w.carry(x, object, s, leaving, keep)); err != nil {
+		return nil, err
+	}
+	if err := c.supersede(object, keep, w.back); err != nil {
+		return nil, err
+	}
+	leaving.add(keep)
+	return object, putKept(object, c.plan.CRD, from, leaving)
+}
+
+// others are what is preserved of third versions.
+func (c *Converter) others(x any, from, to string) []*kept {
+	var others []*kept
+	for _, version := range c.plan.Versions {
+		if version != from && version != to {
+			other, _ := readKept(x, c.plan.CRD, version)
+			others = append(others, other)
+		}
+	}
+	return others
+}
+
+// adopt takes what is preserved of fields that other versions have too from their
+// annotations. Its own counts more.
+func (c *Converter) adopt(x map[string]any, s *kept, w *way) error {
+	adopted := newKept()
+	for _, version := range w.siblings() {
+		other, _ := readKept(x, c.plan.CRD, version)
+		common := newKept()
+		for at, e := range other.entries {
+			if at.kind == aValue && w.shares(at.pointer, version) {
+				common.entries[at] = e
+				delete(other.entries, at)
+			}
+		}
+		if len(common.entries) == 0 {
+			continue
+		}
+		adopted.add(common)
+		takeKept(x, c.plan.CRD, version)
+		if err := putKept(x, c.plan.CRD, version, other); err != nil {
+			return err
+		}
+	}
+	adopted.add(s)
+	s.add(adopted)
+	return nil
+}
+
+// supersede takes away what siblings have preserved of fields of which keep has the
+// values that x had.
+func (c *Converter) supersede(object map[string]any, keep *kept, back *way) error {
+	for _, version := range back.siblings() {
+		other, _ := readKept(object, c.plan.CRD, version)
+		before := len(other.entries)
+		for at := range other.entries {
+			if at.kind == aValue && back.shares(at.pointer, version) && keep.entries[at] != nil {
+				delete(other.entries, at)
+			}
+		}
+		if len(other.entries) == before {
+			continue
+		}
+		takeKept(object, c.plan.CRD, version)
+		if err := putKept(object, c.plan.CRD, version, other); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // isWhole tells an object from a fragment: every object has a name and a uid.
@@ -101,71 +198,4 @@ func isWhole(object any) bool {
 		}
 	}
 	return false
-}
-
-const keptPrefix = "conversion-operator.io/"
-
-// takeKept takes away what was kept aside of a version, and returns what of it
-// is readable.
-func takeKept(object map[string]any, version string) kept {
-	annotations := path{"metadata", "annotations"}
-	at := path{"metadata", "annotations", keptPrefix + version}
-	value := find(object, at)
-	if value == none {
-		return nil
-	}
-	if remove(object, at); bare(find(object, annotations)) {
-		remove(object, annotations)
-	}
-	text, _ := value.(string)
-	decoded, err := Decode([]byte(text))
-	members, isObject := decoded.(map[string]any)
-	if err != nil || !isObject {
-		return nil
-	}
-	return members
-}
-
-// putKept keeps values aside, if there are any.
-func putKept(object map[string]any, version string, keep kept) error {
-	if len(keep) == 0 {
-		return nil
-	}
-	put(object, path{"metadata", "annotations", keptPrefix + version}, marshal(keep))
-	size := 0
-	for name, value := range find(object, path{"metadata", "annotations"}).(map[string]any) {
-		text, _ := value.(string)
-		size += len(name) + len(text)
-	}
-	if size > maxAnnotations {
-		return fmt.Errorf("the annotations have %d bytes", size)
-	}
-	return nil
-}
-
-// members are the names of what is kept directly below a place, sorted.
-func (k kept) members(at string) []string {
-	var names []string
-	for pointer := range k {
-		escaped, under := strings.CutPrefix(pointer, at+"/")
-		if under && !strings.Contains(escaped, "/") {
-			names = append(names, strings.NewReplacer("~1", "/", "~0", "~").Replace(escaped))
-		}
-	}
-	slices.Sort(names)
-	return names
-}
-
-// indexes are those of the elements that are kept at a list, sorted.
-func (k kept) indexes(at string) []int {
-	var indexes []int
-	for pointer := range k {
-		text, under := strings.CutPrefix(pointer, at)
-		index, err := strconv.Atoi(text)
-		if under && err == nil && index >= 0 && strconv.Itoa(index) == text {
-			indexes = append(indexes, index)
-		}
-	}
-	slices.Sort(indexes)
-	return indexes
 }

@@ -7,6 +7,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+
+	"github.com/conversion-operator/conversion-operator/internal/conversion/shape"
 )
 
 // plan is the file form of conversion.Plan.
@@ -19,8 +21,11 @@ type plan struct {
 	Hub        string   `json:"hub"`
 	Versions   []string `json:"versions"`
 	// DropOverflow is for objects that are too large; the reference refuses them.
-	DropOverflow bool `json:"dropOverflow"`
-	Spokes       []struct {
+	RefusesStatus bool `json:"refusesStatus"`
+	DropOverflow  bool `json:"dropOverflow"`
+	// Schemas are read by package shape, and no part of the law.
+	Schemas map[string]json.RawMessage `json:"schemas"`
+	Spokes  []struct {
 		Version string `json:"version"`
 		Root    scope  `json:"root"`
 	} `json:"spokes"`
@@ -39,6 +44,8 @@ type scope struct {
 	OnlyHub     []leaf       `json:"onlyHub"`
 	Shared      []shared     `json:"shared"`
 	Collections []collection `json:"collections"`
+	// spoke and hub are what the schemas say of the scope, nil where that is not known.
+	spoke, hub *shape.Schema
 }
 
 // exchange is fields of the two sides that are computed from each other.
@@ -87,6 +94,8 @@ type field struct {
 	NullAnchor bool `json:"nullAnchor"`
 	// NotNull marks a field that the API server takes nulls away from.
 	NotNull bool `json:"notNull"`
+	// schema is what a value must fit, nil where that is not known.
+	schema *shape.Schema
 }
 
 // filling is a field that one side lacks, and what it gets there.
@@ -97,6 +106,7 @@ type filling struct {
 	Anchor int             `json:"anchor"`
 	// NullAnchor is that of field.
 	NullAnchor bool `json:"nullAnchor"`
+	schema     *shape.Schema
 }
 
 // leaf is a field that one side lacks.
@@ -111,8 +121,13 @@ type leaf struct {
 	NullAnchor bool `json:"nullAnchor"`
 	// Null marks a field that y has too, where it cannot be null.
 	Null bool `json:"null"`
+	// Fits marks a field that y has too, where it must be of a shape.
+	Common *common `json:"common"`
 	// Known marks an object of which all members but these are meant.
 	Known []string `json:"known"`
+	// Siblings are other spokes that have the field, which the hub lacks.
+	Siblings []string `json:"siblings"`
+	schema   *shape.Schema
 }
 
 // shared is an object that both sides have, and the values that leave it.
@@ -137,6 +152,9 @@ func readPlan(text []byte) (*plan, error) {
 	read := &plan{}
 	if err := decoder.Decode(read); err != nil {
 		return nil, fmt.Errorf("the reference does not know this plan: %w", err)
+	}
+	if read.Format != 2 && read.Format != 3 {
+		return nil, fmt.Errorf("the reference does not know a plan of format %d", read.Format)
 	}
 	return read, nil
 }

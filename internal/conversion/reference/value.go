@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -49,7 +48,10 @@ var none any = struct{}{}
 
 type path []string
 
-var escapes = strings.NewReplacer("~", "~0", "/", "~1")
+var (
+	escapes   = strings.NewReplacer("~", "~0", "/", "~1")
+	unescapes = strings.NewReplacer("~1", "/", "~0", "~")
+)
 
 // pointer writes a path as a JSON Pointer, RFC 6901.
 func (p path) pointer() string {
@@ -106,7 +108,8 @@ func isObject(value any) bool {
 // bare is a value that has no members.
 func bare(value any) bool {
 	object, _ := value.(map[string]any)
-	return value != none && len(object) == 0
+	list, _ := value.([]any)
+	return value != none && len(object)+len(list) == 0
 }
 
 func clone(value any) any {
@@ -125,20 +128,4 @@ func clone(value any) any {
 		return copied
 	}
 	return value
-}
-
-// kept holds values by their place, a JSON Pointer. A ! before it tells that
-// nothing was there.
-type kept map[string]any
-
-func (k kept) add(other kept) { maps.Copy(k, other) }
-
-// under reports whether something below a place is kept.
-func (k kept) under(pointer string) bool {
-	for at := range k {
-		if strings.HasPrefix(at, pointer+"/") {
-			return true
-		}
-	}
-	return false
 }

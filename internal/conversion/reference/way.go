@@ -3,6 +3,12 @@
 
 package reference
 
+import (
+	"slices"
+
+	"github.com/conversion-operator/conversion-operator/internal/conversion/shape"
+)
+
 // way is a scope in one direction: what is taken from one side, and put on the
 // other. The value that is converted is called x, and what it becomes y.
 type way struct {
@@ -23,6 +29,8 @@ type way struct {
 	// lists and maps that x and y have.
 	collections []elements
 	back        *way
+	// schema is what that of y says of the scope, nil where that is not known.
+	schema *shape.Schema
 }
 
 type move struct{ from, to path }
@@ -32,6 +40,7 @@ type fill struct {
 	anchor     int
 	nullAnchor bool
 	value      any
+	schema     *shape.Schema
 }
 
 // lender is an object that both sides have. The values at out have their place
@@ -46,11 +55,13 @@ type elements struct {
 	isMap bool
 	keys  []string
 	way   *way
+	// common is the shape without which the list or map is kept as a whole.
+	common *common
 }
 
 // ways reads a scope in both directions.
 func ways(s *scope, whole bool) (toHub, toSpoke *way) {
-	toHub, toSpoke = &way{whole: whole}, &way{whole: whole}
+	toHub, toSpoke = &way{whole: whole, schema: s.hub}, &way{whole: whole, schema: s.spoke}
 	toHub.back, toSpoke.back = toSpoke, toHub
 	for _, m := range s.Moves {
 		toHub.moves = append(toHub.moves, move{m.Spoke, m.Hub})
@@ -70,8 +81,8 @@ func ways(s *scope, whole bool) (toHub, toSpoke *way) {
 		if d.Hub {
 			with, without = toHub, toSpoke
 		}
-		with.filled = append(with.filled, fill{d.Path, d.Anchor, d.NullAnchor, value})
-		without.emptied = append(without.emptied, fill{d.Path, d.Anchor, d.NullAnchor, value})
+		with.filled = append(with.filled, fill{d.Path, d.Anchor, d.NullAnchor, value, d.schema})
+		without.emptied = append(without.emptied, fill{d.Path, d.Anchor, d.NullAnchor, value, d.schema})
 	}
 	for _, o := range s.Shared {
 		toHub.lenders = append(toHub.lenders, lender{o.Path, o.Spoke})
@@ -80,11 +91,28 @@ func ways(s *scope, whole bool) (toHub, toSpoke *way) {
 	for i := range s.Collections {
 		c := &s.Collections[i]
 		there, back := ways(&c.Scope, whole)
-		toHub.collections = append(toHub.collections, elements{c.Path, c.Map, c.Keys, there})
-		toSpoke.collections = append(toSpoke.collections, elements{c.Path, c.Map, c.Keys, back})
+		shared := s.commonOf(c.Path)
+		toHub.collections = append(toHub.collections, elements{c.Path, c.Map, c.Keys, there, shared})
+		toSpoke.collections = append(toSpoke.collections, elements{c.Path, c.Map, c.Keys, back, shared})
 	}
 	toHub.drops, toSpoke.drops = s.DropSpoke, s.DropHub
 	toHub.lost, toSpoke.lost = s.OnlySpoke, s.OnlyHub
 	toHub.missing, toSpoke.missing = s.OnlyHub, s.OnlySpoke
 	return toHub, toSpoke
+}
+
+// keeps reports whether anything in a scope may be preserved.
+func (w *way) keeps() bool {
+	return len(w.exchanges)+len(w.emptied)+len(w.filled)+len(w.lost)+len(w.missing)+len(w.lenders) > 0 ||
+		slices.ContainsFunc(w.collections, func(e elements) bool { return e.way.keeps() })
+}
+
+// commonOf is the shape that both sides can have of a field, nil where that is any.
+func (s *scope) commonOf(of path) *common {
+	for _, l := range s.OnlySpoke {
+		if l.Common != nil && slices.Equal(l.Path, of) {
+			return l.Common
+		}
+	}
+	return nil
 }

@@ -166,7 +166,7 @@ func testApply(t *testing.T, s *apiServer) {
 // there, as of a manifest that was read from the cluster: it owns what it holds.
 func testApplyKept(t *testing.T, s *apiServer) {
 	k := s.installGadgets(t, "kept")
-	const annotation = "metadata: {annotations: {conversion-operator.io/v1: '{\"/spec/tier\":\"gold\"}'}}"
+	const annotation = "metadata: {annotations: {conversion-operator.io/v1.gadgets.kept.example.com: '{\"format\":2,\"fields\":{\"/spec/tier\":\"gold\"}}'}}"
 	for _, step := range []applied{
 		{
 			what: "at the new version", version: "v1", manager: "new", fields: "spec: {tier: gold, team: a}",
@@ -177,14 +177,14 @@ func testApplyKept(t *testing.T, s *apiServer) {
 			what: "what is kept aside", version: "v1alpha1", manager: "old", fields: "{" + annotation + ", spec: {count: 1}}",
 			old: "spec: {team: a, count: 1}", current: "spec: {tier: gold, team: a, scaling: {replicas: 1}}",
 			owners: `{new v1: {f:spec: {f:tier: {}, f:team: {}}},
-				old v1alpha1: {f:metadata: {f:annotations: {f:conversion-operator.io/v1: {}}}, f:spec: {f:count: {}}}}`,
+				old v1alpha1: {f:metadata: {f:annotations: {f:conversion-operator.io/v1.gadgets.kept.example.com: {}}}, f:spec: {f:count: {}}}}`,
 		},
 		{
 			what: "another value", version: "v1", manager: "new", fields: "spec: {tier: silver, team: a}",
-			conflict: `Apply failed with 1 conflict: conflict with "old": .metadata.annotations.conversion-operator.io/v1`,
+			conflict: `Apply failed with 1 conflict: conflict with "old": .metadata.annotations.conversion-operator.io/v1.gadgets.kept.example.com`,
 			old:      "spec: {team: a, count: 1}", current: "spec: {tier: gold, team: a, scaling: {replicas: 1}}",
 			owners: `{new v1: {f:spec: {f:tier: {}, f:team: {}}},
-				old v1alpha1: {f:metadata: {f:annotations: {f:conversion-operator.io/v1: {}}}, f:spec: {f:count: {}}}}`,
+				old v1alpha1: {f:metadata: {f:annotations: {f:conversion-operator.io/v1.gadgets.kept.example.com: {}}}, f:spec: {f:count: {}}}}`,
 		},
 		{
 			what: "another value by force", version: "v1", manager: "new", fields: "spec: {tier: silver, team: a}", force: true,

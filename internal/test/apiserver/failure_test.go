@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/test/incompressible"
 )
 
 // attempts are what a user tries with a gadget at a version, one after the other.
@@ -92,12 +93,12 @@ func testDown(t *testing.T, s *apiServer) {
 // would have to keep it aside cannot be read, and says why and for which object.
 func testOverflow(t *testing.T, s *apiServer) {
 	k := s.installGadgets(t, "overflow")
-	large := k.gadget(t, "v1", "large", "spec: {tier: "+strings.Repeat("x", 300<<10)+"}")
+	large := k.gadget(t, "v1", "large", "spec: {tier: "+incompressible.Text(300<<10)+"}")
 	k.store(t, "v1beta1")
 	_, err := k.at("v1").Create(t.Context(), large, metav1.CreateOptions{})
 	words := []string{
 		"conversion webhook for overflow.example.com/v1, Kind=Gadget failed: default/large cannot be converted ", "to v1beta1: ",
-		"the fields that only version v1 has take 3072", "all annotations together may take 262144: shorten the object's annotations",
+		"the fields that only version v1 has take ", "all annotations together may take 262144: shorten the object's annotations",
 	}
 	wantErrors(t, map[string]error{"create": err}, words...)
 	k.create(t, "v1", "small", spec("v1", "a"))
@@ -126,10 +127,10 @@ func testOverflow(t *testing.T, s *apiServer) {
 // kept aside is given up, and its place is named.
 func testOverflowDrop(t *testing.T, s *apiServer) {
 	k := s.install(t, "dropped", gadgetVersions, "overflow: Drop"+gadgetRules)
-	k.create(t, "v1", "large", "spec: {team: a, tier: "+strings.Repeat("x", 300<<10)+", ports: [{name: http, weight: 1}]}")
+	k.create(t, "v1", "large", "spec: {team: a, tier: "+incompressible.Text(300<<10)+", ports: [{name: http, weight: 1}]}")
 	large := k.get(t, "v1beta1", "large")
 	wantFields(t, "large at v1beta1", large, "spec: {team: a, ports: [{name: http}]}")
-	if kept := large.GetAnnotations()[conversion.KeptPrefix+"v1"]; !strings.Contains(kept, "/spec/tier") {
+	if kept := large.GetAnnotations()[conversion.AnnotationName(k.crd, "v1")]; !strings.Contains(kept, "/spec/tier") {
 		t.Errorf("the place of what is lost is not named in %s", kept)
 	}
 	k.mergePatch(t, "v1beta1", "large", "spec: {team: b}")

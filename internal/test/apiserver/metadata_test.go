@@ -6,7 +6,9 @@
 package apiserver
 
 import (
+	"maps"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -118,35 +120,49 @@ func (k *kind) wantMetadata(t *testing.T, object *unstructured.Unstructured) {
 func metadataOf(object *unstructured.Unstructured) map[string]any {
 	metadata := object.DeepCopy().Object["metadata"].(map[string]any)
 	annotations := metadata["annotations"].(map[string]any)
-	for _, version := range versions {
-		delete(annotations, conversion.KeptPrefix+version)
-	}
+	maps.DeleteFunc(annotations, func(name string, _ any) bool { return strings.HasPrefix(name, conversion.KeptPrefix) })
 	return metadata
 }
 
-// testForged writes what is kept aside by hand: only fields come back that the
-// other version cannot have itself.
+// testForged writes preserved data by hand, in format 1: fields come back where the
+// object has none, also those of the status, and what is there stays. What cannot be
+// read, or is no field of the version, stays in its annotation.
 func testForged(t *testing.T, s *apiServer) {
 	k := s.installGadgets(t, "forged")
 	forged := `{"/spec/tier": "forged", "/spec/endpoint/host": "evil", "/spec/mode": "Standard", "/metadata/name": "other",
 		"/metadata/finalizers": ["evil"], "/spec/ports/[name=\"http\"]/weight": 7, "/spec/ports/[name=\"new\"]/weight": 8, "/status/phase": "evil"}`
-	for _, text := range []string{forged, "not JSON", "[]", "null", `{"/spec": {"tier": "whole"}}`, ""} {
+	former, own := conversion.KeptPrefix+"v1", conversion.AnnotationName(k.crd, "v1")
+	for text, left := range map[string]map[string]string{
+		forged:                         {own: `{"format":2,"fields":{"/metadata/finalizers":["evil"],"/metadata/name":"other"}}`},
+		`{"/spec": {"tier": "whole"}}`: nil,
+		"not JSON":                     {former: "not JSON"},
+		"[]":                           {former: "[]"},
+		"null":                         {former: "null"},
+		"":                             {former: ""},
+	} {
 		object := k.gadget(t, "v1beta1", "forged", seen("v1", "v1beta1", "a"))
-		object.SetAnnotations(map[string]string{conversion.KeptPrefix + "v1": text})
+		object.SetAnnotations(map[string]string{former: text})
 		created, err := k.at("v1beta1").Create(t.Context(), object, metav1.CreateOptions{})
 		must(t, err)
 		want := fieldsOf(t, seen("v1beta1", "v1", "a"))
-		if text == forged {
-			spec := want["spec"].(map[string]any)
-			spec["tier"] = "forged"
+		var status any
+		spec := want["spec"].(map[string]any)
+		switch {
+		case text == forged:
+			spec["tier"], status = "forged", map[string]any{"phase": "evil"}
 			spec["ports"].([]any)[0].(map[string]any)["weight"] = int64(7)
+		case left == nil:
+			spec["tier"] = "whole"
 		}
 		read := k.get(t, "v1", "forged")
 		if diff := cmp.Diff(want["spec"], read.Object["spec"]); diff != "" {
-			t.Errorf("read at v1 with %s kept aside (-want +got):\n%s", text, diff)
+			t.Errorf("read at v1 with %s preserved (-want +got):\n%s", text, diff)
 		}
-		if read.Object["status"] != nil || read.GetFinalizers() != nil || len(read.GetAnnotations()) > 0 {
-			t.Errorf("read at v1 with %s kept aside: %v", text, read.Object)
+		if diff := cmp.Diff(status, read.Object["status"]); diff != "" {
+			t.Errorf("status read at v1 with %s preserved (-want +got):\n%s", text, diff)
+		}
+		if diff := cmp.Diff(left, read.GetAnnotations()); diff != "" || read.GetFinalizers() != nil {
+			t.Errorf("read at v1 with %s preserved: finalizers %v, annotations (-want +got):\n%s", text, read.GetFinalizers(), diff)
 		}
 		must(t, k.at("v1").Delete(t.Context(), created.GetName(), metav1.DeleteOptions{}))
 	}

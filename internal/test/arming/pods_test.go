@@ -105,7 +105,9 @@ func (c *converter) load(t *testing.T, deployment *appsv1.Deployment) {
 		group = loaded.Group
 		plans = append(plans, webhook.Plan{Hash: hash, Pairs: loaded.Pairs(), Converter: converts})
 	}
-	c.handler.Store(webhook.NewHandler(plans, webhook.HandlerOptions{CRD: c.policy, Group: group, Log: logr.Discard()}))
+	handler := webhook.NewHandler(plans, webhook.HandlerOptions{CRD: c.policy, Group: group, Log: logr.Discard()})
+	handler.ServeFailures(func() (*tls.Certificate, error) { return c.certificate.Load(), nil })
+	c.handler.Store(handler)
 	secret := &corev1.Secret{}
 	must(t, cluster.Get(t.Context(), client.ObjectKey{Namespace: system, Name: plan.CertificateName(c.policy)}, secret))
 	pair, err := tls.X509KeyPair(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey])

@@ -106,7 +106,7 @@ func migrate(t *testing.T, group, name string) {
 	crd, now := getCRD(t, name), metav1.Now()
 	text, err := json.Marshal(migration.Record{
 		Format: 1, Run: job.Labels[plan.RunLabel], CRDUID: crd.UID, CRDGeneration: crd.Generation, State: migration.StateCompleted,
-		Barrier: "1", StartTime: &now, CompletionTime: &now,
+		Barrier: "1", StartTime: &now, CompletionTime: &now, Ruleset: getPolicy(t, name).Status.Migration.Ruleset,
 		Counters: migration.Counters{Total: int64(len(list.Items)), Rewritten: int64(len(list.Items))},
 	})
 	must(t, err)

@@ -40,6 +40,8 @@ const (
 	atOnce = "8"
 	// proofLifetime is short, so that pods are asked again while a test waits.
 	proofLifetime = 2 * time.Second
+	// failureWindow is short, so that a test sees the end of it.
+	failureWindow = 5 * time.Second
 )
 
 var (
@@ -170,7 +172,7 @@ func startManager(ctx context.Context, kubeconfig *rest.Config) (<-chan error, e
 	}
 	reconciler := &controllers.ConversionPolicyReconciler{
 		Client: manager.GetClient(), Live: manager.GetAPIReader(), Recorder: manager.GetEventRecorder(plan.ManagedBy),
-		Settings:     plan.Settings{Namespace: system, Image: "conversion-operator:test", Settle: 2 * time.Second, ProofLifetime: proofLifetime},
+		Settings:     plan.Settings{Namespace: system, Image: "conversion-operator:test", Settle: 2 * time.Second, ProofLifetime: proofLifetime, FailureWindow: failureWindow},
 		Prover:       controllers.NewProver(proofLifetime),
 		Investigator: controllers.NewInvestigator(kubeconfig, manager.GetClient(), manager.GetAPIReader(), time.Now),
 		Now:          time.Now,

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/test/incompressible"
 	"github.com/conversion-operator/conversion-operator/internal/test/story"
 )
 
@@ -52,7 +53,7 @@ func cutNotes(t *testing.T, crontab story.CronTab) string {
 // readRunbooks looks at the drift, and at an object whose note had no room.
 func readRunbooks(ctx context.Context, t *testing.T, crontab story.CronTab) {
 	large := crontab.Object(11)
-	large.Object["note"] = strings.Repeat("more than annotations hold ", 10<<10)
+	large.Object["note"] = incompressible.Text(300 << 10)
 	if err := cluster.Create(ctx, large); err != nil {
 		t.Fatal(err)
 	}

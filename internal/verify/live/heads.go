@@ -31,6 +31,8 @@ type Head struct {
 	Created   metav1.Time `json:"creationTimestamp"`
 	// Writes are those that managedFields remember: the latest of each manager.
 	Writes []Write `json:"managedFields"`
+	// Annotations may have 256 KiB: keep what is needed of them, and not all.
+	Annotations map[string]string `json:"annotations"`
 }
 
 // Write is what is remembered of a manager's writes.

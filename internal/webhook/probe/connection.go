@@ -32,9 +32,11 @@ type connection struct {
 	// path is where the API server will ask for conversions, and version that of
 	// its reviews.
 	path, version string
-	notAfter      time.Time
-	dialer        *dialer
-	client        *http.Client
+	// token is shown to the pod, where it is not empty.
+	token    string
+	notAfter time.Time
+	dialer   *dialer
+	client   *http.Client
 }
 
 // dial connects to the pod and verifies it.
@@ -115,6 +117,10 @@ func (c *connection) call(ctx context.Context, method, path string, body []byte)
 	request, err := http.NewRequestWithContext(ctx, method, c.base+path, bytes.NewReader(body))
 	if err != nil {
 		return nil, fmt.Errorf("the pod's server name: %w", err)
+	}
+	request.Header.Set("User-Agent", webhook.ProbeAgent)
+	if c.token != "" {
+		webhook.Authorize(request, c.token)
 	}
 	if method == http.MethodPost {
 		request.Header.Set("Content-Type", "application/json")

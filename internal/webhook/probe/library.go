@@ -35,7 +35,7 @@ func NewLibrary(crd *apiextensionsv1.CustomResourceDefinition, wanted *apiextens
 		addresses = []string{""}
 	}
 	for _, address := range addresses {
-		factory, err := conversion.NewCRConverterFactory(endpoint(address), nil)
+		factory, err := conversion.NewCRConverterFactory(endpoint(address), asProbe)
 		if err != nil {
 			return nil, err
 		}

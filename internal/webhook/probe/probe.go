@@ -33,6 +33,9 @@ type Target struct {
 	APIVersion string
 	// Canaries are converted one after the other.
 	Canaries []Canary
+	// FailuresToken is what makes the pod tell which conversions have failed; empty
+	// where it is not asked.
+	FailuresToken string
 }
 
 // Canary is an object to convert and what must come out.
@@ -53,6 +56,8 @@ type Result struct {
 	NotAfter time.Time
 	// PlanHashes are the plans that the pod serves.
 	PlanHashes []string
+	// Failures are the conversions that have failed in the pod; nil where it did not tell.
+	Failures *webhook.Failures
 }
 
 // Pod probes one pod for as long as ctx allows. The error is an *Error that
@@ -72,7 +77,11 @@ func Pod(ctx context.Context, target Target) (Result, error) {
 	if !slices.Contains(result.PlanHashes, target.PlanHash) {
 		return result, failf(ReasonWrongPlan, "the pod serves plan %s, not %s", quote(strings.Join(result.PlanHashes, ", ")), quote(target.PlanHash))
 	}
-	return result, connection.convertAll(ctx, &target)
+	if err := connection.convertAll(ctx, &target); err != nil {
+		return result, err
+	}
+	result.Failures = connection.failures(ctx, target.FailuresToken)
+	return result, ctx.Err()
 }
 
 func (c *connection) plans(ctx context.Context) ([]string, error) {

@@ -287,6 +287,9 @@ func fits(value any, s *schema.Structural) bool {
 	if rules == nil {
 		rules = &schema.ValueValidation{}
 	}
+	if s.Type == "" && !s.XIntOrString {
+		return true
+	}
 	switch value := value.(type) {
 	case string:
 		return (s.Type == "string" || s.XIntOrString) && textFits(value, rules)
@@ -307,7 +310,7 @@ func fits(value any, s *schema.Structural) bool {
 		}
 		return s.Type == "object"
 	}
-	return s.Type == "" && !s.XIntOrString
+	return false
 }
 
 func textFits(text string, rules *schema.ValueValidation) bool {

@@ -55,7 +55,9 @@ func (c *Choices) field(depth int) props {
 }
 
 func (c *Choices) scalar() props {
-	switch c.IntN(12) {
+	switch c.IntN(13) {
+	case 12:
+		return props{XPreserveUnknownFields: new(true)}
 	case 0:
 		return props{Type: "boolean"}
 	case 1:
@@ -102,7 +104,7 @@ func (c *Choices) container(depth int) props {
 	case 6:
 		return mapOf(c.field(depth))
 	case 7:
-		return props{Type: "object", XPreserveUnknownFields: new(true), Properties: c.fields(0)}
+		return props{Type: "object", XPreserveUnknownFields: new(true), Properties: c.fields(depth)}
 	case 8:
 		return One(c, props{Type: "object", XEmbeddedResource: true, XPreserveUnknownFields: new(true)},
 			listOf(listOf(c.structure(0))), mapOf(c.structure(depth)))
@@ -154,6 +156,7 @@ func (c *Choices) change(s *props, depth int) {
 			s.Properties[name] = c.turned(field, depth)
 		default:
 			c.change(&field, depth-1)
+			field.Nullable = field.Nullable != c.Rarely(12)
 			s.Properties[name] = field
 		}
 	}
@@ -168,6 +171,8 @@ func (c *Choices) change(s *props, depth int) {
 // integer, a map for a list.
 func (c *Choices) turned(field props, depth int) props {
 	switch {
+	case c.Rarely(4):
+		return c.wider(field)
 	case field.Type == "integer":
 		return props{Type: "string"}
 	case field.Type == "string" && c.IntN(2) == 0:
@@ -184,5 +189,25 @@ func (c *Choices) turned(field props, depth int) props {
 	case depth > 0:
 		return listOf(field)
 	}
+	return field
+}
+
+// wider is a field that allows all that another one does, and more.
+func (c *Choices) wider(field props) props {
+	switch {
+	case c.Rarely(3):
+		return props{XPreserveUnknownFields: new(true), Nullable: c.Rarely(3)}
+	case field.Type == "integer":
+		return One(c, props{XIntOrString: true}, props{Type: "number"})
+	case field.Type == "string":
+		return props{XIntOrString: true}
+	case field.Items != nil:
+		return listOf(c.wider(*field.Items.Schema))
+	case field.AdditionalProperties != nil && field.AdditionalProperties.Schema != nil:
+		return mapOf(c.wider(*field.AdditionalProperties.Schema))
+	case field.Properties != nil:
+		return props{Type: "object", XPreserveUnknownFields: new(true)}
+	}
+	field.Nullable = true
 	return field
 }

@@ -1,0 +1,147 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"context"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/pki"
+	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/webhook"
+	"github.com/conversion-operator/conversion-operator/internal/webhook/probe"
+)
+
+// TestFailuresTold: what a pod tells is added up over its rulesets, by the manager's
+// clock, and bounded whatever the pod says.
+func TestFailuresTold(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	theirs := now.Add(-time.Hour) // the clock of the pod
+	failure := func(ruleset string, cause conversion.Cause, count int64, ago time.Duration, object string) webhook.Failure {
+		return webhook.Failure{Ruleset: ruleset, From: "v1", To: "v2", Cause: cause, Count: count, Last: theirs.Add(-ago), Object: object, Message: "no"}
+	}
+	row := func(cause string, count int64, ago time.Duration, object string) v1alpha1.ConversionFailure {
+		return v1alpha1.ConversionFailure{From: "v1", To: "v2", Cause: cause, Count: count, LastTime: metav1.NewTime(now.Add(-ago)), Object: object, Message: "no"}
+	}
+	got := failuresTold(&webhook.Failures{Now: theirs, Failures: []webhook.Failure{
+		failure("a", "Panic", 2, time.Minute, "default/a"),
+		failure("b", "Panic", 3, time.Second, "default/b"),
+		failure("a", "not a word", 1, -time.Minute, strings.Repeat("x", maxObject+1)),
+		failure("a", "InvalidJSON", 0, 0, ""),
+	}}, now)
+	want := []v1alpha1.ConversionFailure{row("Panic", 5, time.Second, "default/b"), row("Other", 1, 0, "")}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("rows (-want +got):\n%s", diff)
+	}
+	many := &webhook.Failures{Now: theirs, Failures: make([]webhook.Failure, 10*maxHeard)}
+	for i := range many.Failures {
+		many.Failures[i] = failure("a", conversion.Cause("A"+strings.Repeat("b", i%60)), 1, 0, "")
+		many.Failures[i].From = strings.Repeat("v", 1+i/60)
+		many.Failures[i].Message = strings.Repeat("ä", maxMessage)
+	}
+	got = failuresTold(many, now)
+	if len(got) != maxHeard || len(got[0].Message) > maxMessage {
+		t.Errorf("%d rows, with messages of %d bytes", len(got), len(got[0].Message))
+	}
+}
+
+// TestPatrolHears: a policy is looked at when more conversions have failed in one of
+// its pods, and not when the same have.
+func TestPatrolHears(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var count, asked atomic.Int64
+		p := NewProver(5 * time.Minute)
+		p.Probe = func(context.Context, probe.Target) (probe.Result, error) {
+			asked.Add(1)
+			told := &webhook.Failures{Now: time.Now()}
+			if n := count.Load(); n > 0 {
+				told.Failures = []webhook.Failure{{From: "v1", To: "v2", Cause: "Panic", Count: n, Last: time.Now()}}
+			}
+			return probe.Result{Failures: told}, nil
+		}
+		p.take(t.Context(), p.ofPlan(plan.Pod{UID: "1"}, probe.Target{}, topic{policy: "one", lasts: p.lifetime})(nil))
+		go func() { _ = p.patrol(t.Context()) }()
+		quiet := func() {
+			t.Helper()
+			select {
+			case about := <-p.doubted:
+				t.Errorf("policy %s is looked at", about.Object.GetName())
+			case <-time.After(11 * time.Minute):
+			}
+		}
+		quiet()
+		count.Store(1)
+		if about := <-p.doubted; about.Object.GetName() != "one" {
+			t.Errorf("policy %s is looked at", about.Object.GetName())
+		}
+		observed := &plan.Observed{Pods: []plan.Pod{{UID: "1"}, {UID: "2"}}}
+		p.tell(observed)
+		if len(observed.Pods[0].Failures) != 1 || len(observed.Pods[1].Failures) != 0 {
+			t.Errorf("pods are said to have failed in %+v", observed.Pods)
+		}
+		quiet()
+		p.keep("one", nil)
+		if p.tell(observed); len(observed.Pods[0].Failures) != 0 {
+			t.Error("what a pod told that is gone is remembered")
+		}
+	})
+}
+
+// TestFailuresToken is what a pod expects that serves with the same key.
+func TestFailuresToken(t *testing.T) {
+	authority, err := pki.NewAuthority("test", time.Now(), time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	leaf, err := pki.IssueLeaf(authority, "a.b.svc", time.Now(), time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret := &corev1.Secret{Data: map[string][]byte{corev1.TLSCertKey: leaf.Certificate, corev1.TLSPrivateKeyKey: leaf.Key}}
+	token := failuresToken(secret)
+	if token == "" || strings.Contains(string(leaf.Key), token) || failuresToken(secret) != token {
+		t.Errorf("the token is %q", token)
+	}
+	if got := failuresToken(&corev1.Secret{}); got != "" {
+		t.Errorf("without a key the token is %q", got)
+	}
+}
+
+// TestResamplersAreFew: all that are under way count, whatever they find.
+func TestResamplersAreFew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		i := &Investigator{Now: time.Now, TakeSamples: func(ctx context.Context, _ plan.TakeSamples) plan.Inquiry {
+			<-ctx.Done()
+			return plan.Inquiry{}
+		}}
+		ctx, cancel := context.WithCancel(t.Context())
+		i.start(ctx)
+		for _, policy := range []string{"a", "b"} {
+			observed := plan.Observed{Policy: &v1alpha1.ConversionPolicy{ObjectMeta: metav1.ObjectMeta{Name: policy}}}
+			if i.observe(&observed); observed.ResamplersBusy {
+				t.Errorf("busy before %s", policy)
+			}
+			i.do(policy, plan.TakeSamples{Subject: "x", Again: true})
+			if i.observe(&observed); observed.Resampled == nil || !observed.Resampled.Asking || observed.Samples != nil {
+				t.Errorf("of %s is known: %+v, and before the activation %+v", policy, observed.Resampled, observed.Samples)
+			}
+		}
+		observed := plan.Observed{Policy: &v1alpha1.ConversionPolicy{}}
+		if i.observe(&observed); !observed.ResamplersBusy {
+			t.Error("it is not busy with two")
+		}
+		cancel()
+		synctest.Wait()
+	})
+}

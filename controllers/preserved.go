@@ -1,0 +1,116 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/crds"
+	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/verify/live"
+)
+
+// headCount counts what objects hold in annotations, by the metadata that is listed of
+// them anyway. It counts nothing where it is nil: where a converter has no rules.
+type headCount struct {
+	converter *conversion.Converter
+	crd       *apiextensionsv1.CustomResourceDefinition
+	held      plan.Held
+	// ruleset is the hash of the rules, and usable tells that the objects are listed as
+	// they are stored: at another version, converters have restored some already.
+	ruleset string
+	usable  bool
+}
+
+func newHeadCount(crd *apiextensionsv1.CustomResourceDefinition, rules *conversion.Plan) *headCount {
+	if rules == nil {
+		return nil
+	}
+	converter, err := conversion.NewConverter(rules)
+	if err != nil {
+		return nil
+	}
+	return &headCount{converter: converter, crd: crd, ruleset: rules.Hash()}
+}
+
+// begin counts from nothing, in a list at a version.
+func (c *headCount) begin(version string) {
+	if c != nil {
+		c.held, c.usable = plan.Held{CRD: c.crd.UID, Ruleset: c.ruleset}, version == crds.StorageVersion(c.crd)
+	}
+}
+
+// add counts one object, and returns what is worth keeping in memory of it.
+func (c *headCount) add(head live.Head) live.Head {
+	if c != nil {
+		c.held.Add(head.String(), c.converter.PreservedIn(head.Annotations))
+	}
+	head.Annotations = nil
+	return head
+}
+
+// end says whether the list had all objects.
+func (c *headCount) end(all bool) {
+	if c != nil {
+		c.held.All = all
+	}
+}
+
+// counted is nil where nothing was, or to no use.
+func (c *headCount) counted() *plan.Held {
+	if c == nil || !c.usable {
+		return nil
+	}
+	return &c.held
+}
+
+// seen counts one object of a list of metadata.
+func (c *headCount) seen(object *metav1.PartialObjectMetadata) {
+	c.add(live.Head{Namespace: object.Namespace, Name: object.Name, Annotations: object.Annotations})
+}
+
+// discards is how an object's annotations are to change, so that they hold nothing more
+// of what may be lost with the version that goes.
+func (c *clearer) discards(object *metav1.PartialObjectMetadata) (map[string]*string, error) {
+	if c.count == nil || len(c.discard) == 0 {
+		return nil, nil
+	}
+	return c.count.converter.WithoutPreserved(object.Annotations, c.version, c.discard)
+}
+
+// pointerNames escapes a name for a JSON Pointer.
+var pointerNames = strings.NewReplacer("~", "~0", "/", "~1")
+
+// discardFrom changes an object's annotations, as it was read. Who wrote it in between
+// is seen in the next pass.
+func (c *clearer) discardFrom(ctx context.Context, object *metav1.PartialObjectMetadata, changes map[string]*string) error {
+	var operations []map[string]any
+	for _, name := range slices.Sorted(maps.Keys(changes)) {
+		operation := map[string]any{"op": "remove", "path": "/metadata/annotations/" + pointerNames.Replace(name)}
+		if value := changes[name]; value != nil {
+			operation["op"], operation["value"] = "add", *value
+		}
+		operations = append(operations, operation)
+	}
+	patch, err := json.Marshal(pinnedPatch(object.UID, object.ResourceVersion, operations...))
+	if err != nil {
+		return err
+	}
+	_, err = c.at(object.Namespace).Patch(ctx, object.Name, types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: plan.ManagedBy})
+	if err == nil {
+		c.mu.Lock()
+		c.discarded++
+		c.mu.Unlock()
+	}
+	return c.noted(ctx, object, err)
+}

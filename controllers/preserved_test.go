@@ -1,0 +1,151 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/metadata/fake"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/migration"
+	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/verify/live"
+)
+
+const preservedName = "conversion-operator.io/v1beta1.crontabs.example.com"
+
+// ruling has v1beta1 hold values of two fields that v1 lacks.
+func ruling() (*apiextensionsv1.CustomResourceDefinition, *conversion.Plan) {
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	crd.Name, crd.UID = "crontabs.example.com", "crd-1"
+	crd.Spec.Versions = []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v1beta1", Served: true}, {Name: "v1", Served: true, Storage: true}}
+	return crd, &conversion.Plan{
+		Format: 3, CRD: crd.Name, Group: "example.com", Kind: "CronTab", Hub: "v1", Versions: []string{"v1", "v1beta1"},
+		Spokes: []conversion.Spoke{{Version: "v1beta1"}},
+	}
+}
+
+func TestHeadsAreCounted(t *testing.T) {
+	crd, rules := ruling()
+	c := newHeadCount(crd, rules)
+	c.begin("v1")
+	c.add(live.Head{Name: "from a list that is read again", Annotations: map[string]string{preservedName: "x"}})
+	c.begin("v1")
+	kept := c.add(live.Head{Namespace: "ns", Name: "a", Annotations: map[string]string{preservedName: `{"format":2,"fields":{"/note":1}}`, "other": "text"}})
+	c.add(live.Head{Namespace: "ns", Name: "b"})
+	c.end(true)
+	if kept.Annotations != nil || kept.Name != "a" {
+		t.Errorf("in memory stays %+v", kept)
+	}
+	size := int64(len(`{"format":2,"fields":{"/note":1}}`))
+	want := &plan.Held{CRD: "crd-1", Ruleset: rules.Hash(), All: true, Holdings: conversion.Holdings{
+		Seen: 2, Objects: 1, Bytes: size, Largest: "ns/a", LargestBytes: size, Versions: []conversion.VersionHoldings{
+			{Version: "v1beta1", Objects: 1, Bytes: size, Fields: []conversion.FieldHoldings{{Path: ".note", Objects: 1}}},
+		},
+	}}
+	if diff := cmp.Diff(want, c.counted()); diff != "" {
+		t.Errorf("counted (-want +got):\n%s", diff)
+	}
+	if c.begin("v1beta1"); c.counted() != nil {
+		t.Error("what converters have restored is counted")
+	}
+	none := newHeadCount(crd, nil)
+	none.begin("v1")
+	none.add(live.Head{Name: "a"})
+	if none.end(true); none.counted() != nil {
+		t.Error("without rules something is counted")
+	}
+}
+
+// TestDiscarding removes what was accepted from annotations, and counts what is left.
+func TestDiscarding(t *testing.T) {
+	annotations := map[string]map[string]string{
+		"all":     {preservedName: `{"format":2,"fields":{"/note":1}}`, "other": "text"},
+		"some":    {preservedName: `{"format":2,"fields":{"/mode":"x","/note":1}}`},
+		"nothing": nil,
+	}
+	client := fake.NewSimpleMetadataClient(runtime.NewScheme())
+	object := func(name string) *metav1.PartialObjectMetadata {
+		one := head(name, []string{"v1"})
+		one.Annotations = annotations[name]
+		return one
+	}
+	client.PrependReactor("list", "crontabs", func(clienttesting.Action) (bool, runtime.Object, error) {
+		list := &metav1.List{}
+		for name := range annotations {
+			list.Items = append(list.Items, runtime.RawExtension{Object: object(name)})
+		}
+		return true, list, nil
+	})
+	var patches []string
+	client.PrependReactor("patch", "crontabs", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		patch := action.(clienttesting.PatchAction) //nolint:forcetypeassert // it reacts to patches
+		patches = append(patches, string(patch.GetPatch()))
+		var operations []operation
+		if err := json.Unmarshal(patch.GetPatch(), &operations); err != nil {
+			return true, nil, err
+		}
+		last := operations[len(operations)-1]
+		delete(annotations[patch.GetName()], preservedName)
+		if last.Value != nil {
+			var text string
+			if err := json.Unmarshal(last.Value, &text); err != nil {
+				return true, nil, err
+			}
+			annotations[patch.GetName()][preservedName] = text
+		}
+		return true, object(patch.GetName()), nil
+	})
+	crd, rules := ruling()
+	c := &clearer{
+		objects: client.Resource(cronTabs), storage: "example.com/v1", others: []string{"example.com/v1"},
+		at: func(namespace string) metadata.ResourceInterface {
+			return client.Resource(cronTabs).Namespace(namespace)
+		},
+		version: "v1beta1", discard: []string{".note"}, count: newHeadCount(crd, rules),
+	}
+	if err := c.run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]map[string]string{"all": {"other": "text"}, "some": {preservedName: `{"format":2,"fields":{"/mode":"x"}}`}, "nothing": nil}
+	if diff := cmp.Diff(want, annotations); diff != "" {
+		t.Errorf("annotations (-want +got):\n%s", diff)
+	}
+	held := c.count.counted()
+	if c.discarded != 2 || !held.All || held.Seen != 3 || held.Objects != 1 || held.Versions[0].Fields[0].Path != ".mode" {
+		t.Errorf("discarded from %d objects, left is %+v", c.discarded, held)
+	}
+	const first = `[{"op":"test","path":"/metadata/uid","value":"u"},{"op":"replace","path":"/metadata/resourceVersion","value":"1"},`
+	for _, patch := range patches {
+		if len(patches) != 2 || patch[:len(first)] != first {
+			t.Errorf("patches are %v", patches)
+		}
+	}
+}
+
+// TestProgressOfPreserved reads what a run has counted.
+func TestProgressOfPreserved(t *testing.T) {
+	record := recordOf()
+	record.Ruleset, record.Placed, record.Unplaced = "0123456789abcdef", 3, 1
+	record.Refused = []migration.Failure{{Object: "ns/a", Reason: migration.ReasonInvalid, Message: "at v1beta1: no"}}
+	for name, preserved := range map[string]*conversion.Holdings{"no objects": nil, "objects": {Seen: 4, Objects: 2}} {
+		record.Preserved = preserved
+		text, err := json.Marshal(record)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := progressOf(record.Run, string(text))
+		if got.Held == nil || got.Held.Ruleset != record.Ruleset || preserved != nil && got.Held.Objects != 2 || got.Placed != 3 || got.NotPlaced != 1 || len(got.Refused) != 1 {
+			t.Errorf("%s: progress is %+v", name, got)
+		}
+	}
+}

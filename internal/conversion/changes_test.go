@@ -1,0 +1,111 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package conversion
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+)
+
+// TestChanges converts an object to v2 by one set of rules, edits nothing, and back by
+// another: what was preserved under the first is not lost under the second.
+func TestChanges(t *testing.T) {
+	const (
+		note   = "spec: {type: object, properties: {a: {type: string}, note: {type: string}}}"
+		noted  = "spec: {type: object, properties: {b: {type: string}, note: {type: string}}}"
+		bare   = "spec: {type: object, properties: {b: {type: string}}}"
+		move   = "{move: {from: .spec.a, to: .spec.b}}"
+		object = `"spec":{"a":"1","note":"precious"}`
+	)
+	for name, test := range map[string]struct {
+		before, after         [3]string // v1, v2, rules
+		object, at, back, now string
+	}{
+		"the field is added": {
+			before: [3]string{note, bare, move}, after: [3]string{note, noted, move},
+			object: object, at: named("v2", `v1 {"/spec/note":"precious"}`, `"spec":{"b":"1"}`),
+			back: named("v1", "", `"spec":{"a":"1","note":"precious"}`), now: named("v2", "", `"spec":{"note":"precious","b":"1"}`),
+		},
+		"a move is added": {
+			before: [3]string{note, bare, move},
+			after:  [3]string{note, "spec: {type: object, properties: {b: {type: string}, remark: {type: string}}}", move + ", {move: {from: .spec.note, to: .spec.remark}}"},
+			object: object, at: named("v2", `v1 {"/spec/note":"precious"}`, `"spec":{"b":"1"}`),
+			back: named("v1", "", `"spec":{"a":"1","note":"precious"}`), now: named("v2", "", `"spec":{"b":"1","remark":"precious"}`),
+		},
+		"a table is added": {
+			before: [3]string{note, bare, move},
+			after:  [3]string{note, "spec: {type: object, properties: {b: {type: string}, worth: {type: string}}}", move + ", {values: {from: .spec.note, to: .spec.worth, table: [{from: precious, to: High}]}}"},
+			object: object, at: named("v2", `v1 {"/spec/note":"precious"}`, `"spec":{"b":"1"}`),
+			back: named("v1", "", `"spec":{"a":"1","note":"precious"}`), now: named("v2", "", `"spec":{"b":"1","worth":"High"}`),
+		},
+		"a list gets keys": {
+			before: [3]string{
+				"ports: {type: array, items: {type: object, properties: {name: {type: string}, w: {type: integer}}}}",
+				"ports: {type: array, items: {type: object, properties: {name: {type: string}}}}", "",
+			},
+			after: [3]string{
+				"ports: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [name], items: {type: object, required: [name], properties: {name: {type: string}, w: {type: integer}}}}",
+				"ports: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [name], items: {type: object, required: [name], properties: {name: {type: string}}}}", "",
+			},
+			object: `"ports":[{"name":"b"},{"name":"a","w":7}]`,
+			at:     named("v2", `v1 {"/ports/1":{"name":"a","w":7},"@/ports/1":`+string(digestOf(`{"name":"a"}`))+`}`, `"ports":[{"name":"b"},{"name":"a"}]`),
+			back:   named("v1", "", `"ports":[{"name":"b"},{"name":"a","w":7}]`),
+			now:    named("v2", `v1 {"/ports/[name=\"a\"]/w":7}`, `"ports":[{"name":"b"},{"name":"a"}]`),
+		},
+		"a field of an element is added": {
+			before: [3]string{
+				"ports: {type: array, items: {type: object, properties: {name: {type: string}, w: {type: integer}}}}",
+				"ports: {type: array, items: {type: object, properties: {name: {type: string}}}}", "",
+			},
+			after: [3]string{
+				"ports: {type: array, items: {type: object, properties: {name: {type: string}, w: {type: integer}}}}",
+				"ports: {type: array, items: {type: object, properties: {name: {type: string}, w: {type: integer}, x: {type: string}}}}", "",
+			},
+			object: `"ports":[{"name":"b"},{"name":"a","w":7}]`,
+			at:     named("v2", `v1 {"/ports/1":{"name":"a","w":7},"@/ports/1":`+string(digestOf(`{"name":"a"}`))+`}`, `"ports":[{"name":"b"},{"name":"a"}]`),
+			back:   named("v1", "", `"ports":[{"name":"b"},{"name":"a","w":7}]`),
+			now:    named("v2", "", `"ports":[{"name":"b"},{"name":"a","w":7}]`),
+		},
+		"the field goes and comes": {
+			before: [3]string{note, bare, move}, after: [3]string{"spec: {type: object, properties: {a: {type: string}}}", bare, move},
+			object: object, at: named("v2", `v1 {"/spec/note":"precious"}`, `"spec":{"b":"1"}`),
+			back: named("v1", `v1 {"/spec/note":"precious"}`, `"spec":{"a":"1"}`), now: named("v2", `v1 {"/spec/note":"precious"}`, `"spec":{"b":"1"}`),
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before, after := converterOf(t, between(t, test.before[0], test.before[1], test.before[2])), converterOf(t, between(t, test.after[0], test.after[1], test.after[2]))
+			there := convert(t, before, named("v1", "", test.object), "v2")
+			if diff := cmp.Diff(test.at, there); diff != "" {
+				t.Fatalf("there (-want +got):\n%s", diff)
+			}
+			back := convert(t, after, there, "v1")
+			if diff := cmp.Diff(test.back, back); diff != "" {
+				t.Errorf("back (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(test.now, convert(t, after, back, "v2")); diff != "" {
+				t.Errorf("there again (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestRefusedStatus has a value below .status in an annotation, of rules before or
+// forged. It becomes data only where the policy allows that.
+func TestRefusedStatus(t *testing.T) {
+	const fields = "status: {type: object, properties: {phase: {type: string}}}"
+	crd := widgets(t, map[string]string{"v1": fields, "v2": fields})
+	object := named("v2", `v1 {"/status/phase":"Ready"}`, `"status":{}`)
+	for setting, want := range map[string]string{
+		"Allow":  named("v1", "", `"status":{"phase":"Ready"}`),
+		"Refuse": named("v1", `v1 {"/status/phase":"Ready"}`, `"status":{}`),
+	} {
+		rules := from[v1alpha1.DeclarativeConverter](t, "{hub: v2, preservedStatus: "+setting+", spokes: [{version: v1}]}")
+		if diff := cmp.Diff(want, convert(t, converterOf(t, Compile(crd, rules)), object, "v1")); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", setting, diff)
+		}
+	}
+}

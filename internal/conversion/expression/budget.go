@@ -1,0 +1,48 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package expression
+
+import "github.com/google/cel-go/cel"
+
+const (
+	// BudgetLimit is the most that all evaluations for one object may cost together:
+	// what a rule may by its estimate, there and back. An expression that takes a
+	// text apart, or puts one together, for each element of a list, gets by in any
+	// object that etcd stores. It is one to four seconds of a core at worst, of the
+	// 30 that an API server waits.
+	BudgetLimit = 2 * objectLimit
+	// evaluationCost is what an evaluation costs besides its expression, whose own
+	// cost counts the steps only.
+	evaluationCost = 10
+	// bytesPerUnit is how much of a value is read for a unit.
+	bytesPerUnit = 16
+)
+
+// Budget is what the expressions of one object have cost. The zero one is full.
+// It counts units of cost, and no time: the same object always costs the same.
+type Budget struct{ spent int64 }
+
+// Spent is what was spent, in units of cost.
+func (b *Budget) Spent() int64 { return b.spent }
+
+// Exhausted reports whether more was spent than there is.
+func (b *Budget) Exhausted() bool { return b.spent > BudgetLimit }
+
+// read charges what it takes to read the values.
+func (b *Budget) read(values [][]byte) {
+	for _, value := range values {
+		b.spent += int64(len(value) / bytesPerUnit)
+	}
+}
+
+// evaluated charges an evaluation. One that was stopped does not tell its cost,
+// which is the limit.
+func (b *Budget) evaluated(details *cel.EvalDetails) {
+	b.spent += evaluationCost
+	if details == nil || details.ActualCost() == nil {
+		b.spent += evaluationLimit
+		return
+	}
+	b.spent += int64(min(*details.ActualCost(), evaluationLimit))
+}

@@ -1,0 +1,259 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package conversion
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Preserved is what one annotation of an object holds.
+type Preserved struct {
+	// Version is the one whose data it is.
+	Version string
+	// Bytes is the size of the annotation's value.
+	Bytes int
+	// Fields are the paths of what is preserved, as in a policy, sorted, each once:
+	// [*] stands for all elements of lists and maps.
+	Fields []string
+	// Values are those of Fields of which a value is preserved, and not only that it
+	// was absent, or the order of a list.
+	Values []string
+	// Unreadable tells that the value, or a part of it, is text in no known format.
+	Unreadable bool
+}
+
+// PreservedIn reads what the annotations of an object hold, by version. It reads
+// nothing of versions that the ruleset does not have, nor of other resources.
+func (c *Converter) PreservedIn(annotations map[string]string) []Preserved {
+	var all []Preserved
+	for _, v := range c.versions {
+		found := Preserved{Version: v.name}
+		h := hops.Get().(*hop)
+		var read preserved
+		if text, there := annotations[v.legacy.text]; there {
+			found.Bytes += len(text)
+			found.Unreadable = !h.readLegacy([]byte(text), &read)
+		}
+		if text, there := annotations[v.annotation.text]; there {
+			found.Bytes += len(text)
+			found.Unreadable = !h.read([]byte(text), &read) || read.unreadable != nil || found.Unreadable
+		}
+		for _, e := range read.entries {
+			path := v.pathOf(e.pointer)
+			found.Fields = append(found.Fields, path)
+			if e.kind == aValue {
+				found.Values = append(found.Values, path)
+			}
+		}
+		h.release()
+		if found.Bytes > 0 {
+			found.Fields, found.Values = eachOnce(found.Fields), eachOnce(found.Values)
+			all = append(all, found)
+		}
+	}
+	return all
+}
+
+func eachOnce(paths []string) []string {
+	slices.Sort(paths)
+	return slices.Compact(paths)
+}
+
+// WithoutPreserved says how to change annotations so that they hold nothing of a
+// version in the accepted fields any more: the annotations to set, and with nil those
+// to remove; nothing where they hold nothing of that kind. A path accepts all that is
+// below it, too. Text that cannot be read stays.
+func (c *Converter) WithoutPreserved(annotations map[string]string, version string, accepted []string) (map[string]*string, error) {
+	v := c.version(version)
+	if v == nil {
+		return nil, nil
+	}
+	paths, err := parsePaths(accepted)
+	if err != nil {
+		return nil, err
+	}
+	h := hops.Get().(*hop)
+	defer h.release()
+	changes, read := map[string]*string{}, preserved{}
+	if text, there := annotations[v.legacy.text]; there && h.readLegacy([]byte(text), &read) {
+		changes[v.legacy.text] = nil
+	}
+	if text, there := annotations[v.annotation.text]; there && !h.read([]byte(text), &read) {
+		read.unreadable = []byte(text)
+	}
+	before := len(read.entries)
+	read.entries = slices.DeleteFunc(read.sorted(), func(e entry) bool {
+		return bytes.HasPrefix(e.pointer, []byte("/")) && v.placeOf(e.pointer).below(paths)
+	})
+	switch {
+	case len(read.entries) == before:
+		return nil, nil
+	case len(read.entries) > 0 || read.unreadable != nil:
+		changes[v.annotation.text] = new(string(h.pack(h.appendPreserved(read, nil))))
+	default:
+		if _, there := annotations[v.annotation.text]; there {
+			changes[v.annotation.text] = nil
+		}
+	}
+	return changes, nil
+}
+
+func parsePaths(texts []string) ([]Path, error) {
+	var paths []Path
+	for _, text := range texts {
+		path, err := parsePath(text)
+		if err != nil {
+			return nil, err
+		}
+		paths = append(paths, path)
+	}
+	return paths, nil
+}
+
+// below reports whether a path is one of others, or leads into one.
+func (p Path) below(others []Path) bool {
+	return slices.ContainsFunc(others, func(other Path) bool { return len(other) <= len(p) && p.meets(other) })
+}
+
+// Accepts reports whether paths accept the loss of a field that is preserved: one of
+// them is the field, or something above it.
+func Accepts(accepted []string, field string) bool {
+	paths, err := parsePaths(accepted)
+	path, other := parsePath(field)
+	return err == nil && other == nil && path.below(paths)
+}
+
+// pathOf writes the pointer of an entry as a path.
+func (v *version) pathOf(pointer []byte) string {
+	if !bytes.HasPrefix(pointer, []byte("/")) {
+		return string(pointer)
+	}
+	return v.placeOf(pointer).String()
+}
+
+// placeOf is the path of an entry's pointer, in which [*] stands for every element.
+func (v *version) placeOf(pointer []byte) Path {
+	var path Path
+	at := v.shape
+	for _, segment := range splitPointer(pointer) {
+		name := unescapePointer(segment)
+		switch {
+		case strings.HasPrefix(segment, "["), at != nil && (at.IsMap() || at.IsList()), at == nil && isIndex([]byte(segment)):
+			path, at = append(path, each), elementShape(at, nil)
+		default:
+			path, at = append(path, name), shapeAt(at, Path{name})
+		}
+	}
+	return path
+}
+
+// EntryKind says what an Entry is about.
+type EntryKind string
+
+// The kinds.
+const (
+	// EntryValue is the value of a field, or of an element without keys.
+	EntryValue EntryKind = "Value"
+	// EntryAbsence tells that a field was absent that coming back would fill.
+	EntryAbsence EntryKind = "Absence"
+	// EntryOrder is the order of a list that is a map in the other version.
+	EntryOrder EntryKind = "Order"
+)
+
+// Entry is what an annotation preserves of one place of a version.
+type Entry struct {
+	// Pointer is the place, as in the annotation: a JSON Pointer in which an element
+	// of a list with keys is named by them.
+	Pointer string
+	Kind    EntryKind
+	// Value is JSON, nil for an absence.
+	Value []byte
+	// Anchor is how many segments of the pointer lead to the object without which the
+	// entry does not come back.
+	Anchor int
+	// Digest is that of what an element without keys became in the other version,
+	// empty for all other entries.
+	Digest string
+}
+
+// AnnotationNames are the names under which values of a version of a resource
+// (plural.group) may be preserved: that of AnnotationName, and that of format 1.
+func AnnotationNames(resource, version string) []string {
+	return []string{AnnotationName(resource, version), legacyName(version)}
+}
+
+// Entries are what the annotations of an object preserve of a version of a resource
+// (plural.group), sorted by pointer and kind, of both formats. Readable is false where
+// an annotation, or a part of it, is text in no known format.
+func Entries(annotations map[string]string, resource, version string) (all []Entry, readable bool) {
+	h := hops.Get().(*hop)
+	defer h.release()
+	var read preserved
+	readable = true
+	if text, there := annotations[legacyName(version)]; there {
+		readable = h.readLegacy([]byte(text), &read)
+	}
+	if text, there := annotations[AnnotationName(resource, version)]; there {
+		readable = h.read([]byte(text), &read) && read.unreadable == nil && readable
+	}
+	kinds := map[entryKind]EntryKind{aValue: EntryValue, anAbsence: EntryAbsence, anOrder: EntryOrder}
+	for _, e := range read.sorted() {
+		if !bytes.HasPrefix(e.pointer, []byte("/")) {
+			readable = false // an entry leads somewhere
+			continue
+		}
+		one := Entry{Pointer: string(e.pointer), Kind: kinds[e.kind], Anchor: bytes.Count(e.pointer, []byte("/")) - 1}
+		if e.kind != anAbsence {
+			one.Value = bytes.Clone(e.value)
+		}
+		if anchor, err := strconv.Atoi(string(e.anchor)); err == nil && anchor >= 0 && anchor < one.Anchor {
+			one.Anchor = anchor
+		}
+		if isString(e.images) {
+			one.Digest = decodeString(e.images)
+		}
+		all = append(all, one)
+	}
+	return all, readable
+}
+
+// Dropped are the pointers of values that overflow: Drop gave up, as far as the
+// annotations of an object name them.
+func Dropped(annotations map[string]string, resource, version string) (pointers []string) {
+	h := hops.Get().(*hop)
+	defer h.release()
+	for _, name := range AnnotationNames(resource, version) {
+		value, err := h.parse([]byte(annotations[name]), members)
+		if err != nil {
+			continue
+		}
+		if packed := value.get(&nameDeflate); packed != nil && isFormat(value.get(&nameFormat)) {
+			value = h.format2(h.inflate(packed))
+		}
+		list := value.get(&nameDropped)
+		if list == nil {
+			continue
+		}
+		var named []string
+		if json.Unmarshal(list.text, &named) == nil {
+			pointers = append(pointers, named...)
+		}
+	}
+	return pointers
+}
+
+// Digest is how an annotation tells what an element without keys became, given as JSON.
+func Digest(element []byte) string {
+	h := hops.Get().(*hop)
+	defer h.release()
+	value, err := h.parse(element, everything)
+	if err != nil {
+		return ""
+	}
+	return decodeString(h.digest(value))
+}

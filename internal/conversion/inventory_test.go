@@ -1,0 +1,129 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package conversion
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const (
+	heldV1 = "conversion-operator.io/v1.widgets.example.com"
+	oldV1  = "conversion-operator.io/v1"
+)
+
+func inventoried(t *testing.T) Result {
+	return between(t,
+		"spec: {type: object, properties: {a: {type: string}, note: {type: string}, mode: {type: string}, size: {type: string}, both: {type: string}}},"+
+			" ports: {type: array, items: {type: object, properties: {name: {type: string}, w: {type: integer}}}},"+
+			" pools: {type: object, additionalProperties: {type: object, properties: {cpu: {type: integer}, own: {type: string}}}}",
+		"spec: {type: object, properties: {b: {type: string}, kind: {type: string}, both: {type: string}}},"+
+			" ports: {type: array, items: {type: object, properties: {name: {type: string}}}},"+
+			" pools: {type: object, additionalProperties: {type: object, properties: {cpu: {type: integer}}}}",
+		"{move: {from: .spec.a, to: .spec.b}}, {values: {from: .spec.mode, to: .spec.kind, table: [{from: A, to: B}]}}, {drop: {from: .spec.size}}")
+}
+
+func TestPlaces(t *testing.T) {
+	places, err := NewPlaces(inventoried(t).Plan, "v2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for field, want := range map[string]Place{
+		".spec.a": WholePlace, ".spec.both": WholePlace, ".spec.note": NoPlace, ".spec.note.deep": NoPlace,
+		".spec.mode": SomePlace, ".spec.size": NoPlace, ".spec.gone": NoPlace, ".spec": SomePlace,
+		".ports[*]": SomePlace, ".ports[*].name": WholePlace, ".ports[*].w": NoPlace,
+		".pools[*].own": NoPlace, ".pools[*].cpu": WholePlace, `.metadata.labels["a"]`: WholePlace, "no path": NoPlace,
+	} {
+		if got := places.Of("v1", field); got != want {
+			t.Errorf("%s has place %d, want %d", field, got, want)
+		}
+	}
+	if got := places.Of("v2", ".spec.kind"); got != WholePlace {
+		t.Errorf("a field of the stored version itself has place %d", got)
+	}
+	if got := places.Of("v3", ".spec.a"); got != NoPlace {
+		t.Errorf("a field of an unknown version has place %d", got)
+	}
+}
+
+func TestPreservedIn(t *testing.T) {
+	c := converterOf(t, inventoried(t))
+	text := `{"format":2,"fields":{"/spec/note":"precious","/ports/0":{"name":"a","w":7},"/pools/x~1y/own":"1","/pools/z/own":"2"},"absent":["/spec/mode"]}`
+	want := []Preserved{{
+		Version: "v1", Bytes: len(text) + len(`{"/spec/note":1}`),
+		Fields: []string{".pools[*].own", ".ports[*]", ".spec.mode", ".spec.note"}, Values: []string{".pools[*].own", ".ports[*]", ".spec.note"},
+	}}
+	if diff := cmp.Diff(want, c.PreservedIn(map[string]string{heldV1: text, oldV1: `{"/spec/note":1}`, "conversion-operator.io/v1.others.example.com": text})); diff != "" {
+		t.Errorf("held (-want +got):\n%s", diff)
+	}
+	got := c.PreservedIn(map[string]string{heldV1: "garbage"})
+	if len(got) != 1 || !got[0].Unreadable || got[0].Bytes != len("garbage") {
+		t.Errorf("garbage is %+v", got)
+	}
+}
+
+func TestWithoutPreserved(t *testing.T) {
+	c := converterOf(t, inventoried(t))
+	two := `{"format":2,"fields":{"/ports/0":{"w":7},"/spec/note":"precious"},"images":{"/ports/0":"0011223344556677","/spec/note":["/b"]}}`
+	one := `{"format":2,"fields":{"/ports/0":{"w":7}},"images":{"/ports/0":"0011223344556677"}}`
+	long := `{"format":2,"fields":{"/spec/note":"` + strings.Repeat("long ", 8<<10) + `","/ports/0":{"w":7}}}`
+	for name, test := range map[string]struct {
+		annotations map[string]string
+		accepted    []string
+		want        map[string]*string
+	}{
+		"nothing accepted":      {map[string]string{heldV1: two}, nil, nil},
+		"another field":         {map[string]string{heldV1: two}, []string{".spec.notes", ".spec.note.deep"}, nil},
+		"one of two":            {map[string]string{heldV1: two}, []string{".spec.note"}, map[string]*string{heldV1: &one}},
+		"all that is below":     {map[string]string{heldV1: two}, []string{".spec", ".ports"}, map[string]*string{heldV1: nil}},
+		"elements":              {map[string]string{heldV1: two}, []string{".spec.note", ".ports[*]"}, map[string]*string{heldV1: nil}},
+		"format 1":              {map[string]string{oldV1: `{"/spec/note":1}`}, []string{".spec.note"}, map[string]*string{oldV1: nil}},
+		"format 1, one of two":  {map[string]string{oldV1: `{"/spec/note":1,"/ports/0":{"w":7}}`}, []string{".spec.note"}, map[string]*string{oldV1: nil, heldV1: new(`{"format":2,"fields":{"/ports/0":{"w":7}}}`)}},
+		"text beside format 1":  {map[string]string{oldV1: `{"/spec/note":1}`, heldV1: "garbage"}, []string{".spec.note"}, map[string]*string{oldV1: nil, heldV1: new(`{"format":2,"unreadable":"garbage"}`)}},
+		"what cannot be read":   {map[string]string{heldV1: "garbage"}, []string{".spec"}, nil},
+		"of another kind":       {map[string]string{"conversion-operator.io/v1.others.example.com": two}, []string{".spec"}, nil},
+		"of the other version":  {map[string]string{"conversion-operator.io/v2.widgets.example.com": two}, []string{".spec"}, nil},
+		"what is carried on":    {map[string]string{heldV1: `{"format":2,"fields":{"/spec/note":1},"unreadable":"x"}`}, []string{".spec"}, map[string]*string{heldV1: new(`{"format":2,"unreadable":"x"}`)}},
+		"what becomes readable": {map[string]string{heldV1: long}, []string{".spec.note"}, map[string]*string{heldV1: new(`{"format":2,"fields":{"/ports/0":{"w":7}}}`)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := c.WithoutPreserved(test.annotations, "v1", test.accepted)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("changes (-want +got):\n%s", diff)
+			}
+		})
+	}
+	if _, err := c.WithoutPreserved(nil, "v1", []string{"spec"}); err == nil {
+		t.Error("a path that is none is accepted")
+	}
+}
+
+func TestHoldings(t *testing.T) {
+	var h Holdings
+	h.Add("ns/a", nil)
+	h.Add("ns/b", []Preserved{{Version: "v1", Bytes: 10, Fields: []string{".a", ".b"}}})
+	h.Add("ns/c", []Preserved{{Version: "v1", Bytes: 7, Fields: []string{".b"}}, {Version: "v0", Bytes: 5, Unreadable: true}})
+	before := h.Clone()
+	for i := range maxCounted + 1 {
+		h.Add("ns/d", []Preserved{{Version: "v2", Bytes: 1, Fields: []string{"." + strings.Repeat("x", i+1)}}})
+	}
+	want := &Holdings{Seen: 3, Objects: 2, Bytes: 22, Largest: "ns/c", LargestBytes: 12, Versions: []VersionHoldings{
+		{Version: "v0", Objects: 1, Bytes: 5, Unreadable: 1},
+		{Version: "v1", Objects: 2, Bytes: 17, Fields: []FieldHoldings{{".a", 1}, {".b", 2}}},
+	}}
+	if diff := cmp.Diff(want, before); diff != "" {
+		t.Errorf("holdings (-want +got):\n%s", diff)
+	}
+	if last := h.Versions[2]; len(last.Fields) != maxCounted || !last.More {
+		t.Errorf("%d fields are counted, more: %t", len(last.Fields), last.More)
+	}
+	if got := shortPath(".spec" + strings.Repeat(".deeper", 100)); len(got) > maxPath || !strings.HasSuffix(got, ".deeper") {
+		t.Errorf("a long path becomes %s", got)
+	}
+}

@@ -1,0 +1,266 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package conversion
+
+import (
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/conversion-operator/conversion-operator/internal/conversion/shape"
+)
+
+// merger brings entries into an object that rules have converted, parsed as a whole.
+// Live data stays as it is.
+type merger struct {
+	h    *hop
+	root *node
+	way  *way
+	// whole is the entry, kind and digest are those of the entry that is merged. Exact tells that its
+	// pointer names an element by the index that it has now.
+	// Unmatched is that of an element that was edited if it is not found.
+	kind             entryKind
+	digest           []byte
+	whole            *entry
+	exact, unmatched bool
+	// left are the entries that are carried on, added what was made of others.
+	left  entries
+	added map[*node]bool
+	// What was looked up in large objects and lists is found at once: members by
+	// their names, elements by their selectors, and by what they are.
+	members   map[*node]map[string]*node
+	selectors map[*node]map[string]*node
+	digests   map[*node]map[string][]*node
+	// keys are the names, as segments, by which elements were looked up.
+	keys map[string]bool
+}
+
+func newMerger(h *hop) *merger {
+	return &merger{h: h, added: map[*node]bool{}, members: map[*node]map[string]*node{}, selectors: map[*node]map[string]*node{}, digests: map[*node]map[string][]*node{}, keys: map[string]bool{}}
+}
+
+// merge brings one entry into the object.
+func (m *merger) merge(root *node, s *shape.Schema, e *entry, exact bool) {
+	m.whole, m.kind, m.digest, m.exact, m.unmatched = e, e.kind, e.images, exact, e.fate == unmatched
+	if !isString(m.digest) {
+		m.digest = nil // fields of a rule
+	}
+	value, err := m.h.parse(e.value, everything)
+	if err != nil {
+		value = m.h.raw(e.value) // an absence, or a name is twice in it
+	}
+	path := splitPointer(e.pointer)
+	switch {
+	case path[0] == "metadata":
+		m.metadata(root, path, value)
+	case path[0] == "status" && m.h.refusesStatus, m.kind == aValue && len(path) == 1 && isEnvelope(path[0]):
+		m.carry("", path, value)
+	default:
+		m.into(root, s, "", path, value)
+	}
+}
+
+// into merges a value at what is left of its path below a node, whose own pointer is at.
+func (m *merger) into(n *node, s *shape.Schema, at string, path []string, value *node) {
+	switch {
+	case len(path) == 0 && m.whole.fate == unedited && value.kind == object:
+		n.kind, n.open, n.text, n.first, n.last = object, true, value.text, value.first, value.last
+	case len(path) == 0:
+		m.fill(n, s, at, value)
+	case s == nil:
+		m.carry(at, path, value)
+	case n.kind == object:
+		member := s.Field(unescapePointer(path[0]))
+		if next := m.member(n, path[0]); next != nil {
+			m.into(next, member, at+"/"+path[0], path[1:], value)
+		} else {
+			m.add(n, member, at, path, value)
+		}
+	case n.kind == array:
+		if element := m.element(n, s, path, value); element != nil {
+			m.into(element, s.Items(), at+"/"+path[0], path[1:], value)
+		} else if !m.unmatched {
+			m.carry(at, path, value)
+		}
+	default:
+		m.carry(at, path, value)
+	}
+}
+
+// add makes a member, and those on the way to its place, where the schema knows them
+// and accepts what is made. An element that is gone is not made again.
+func (m *merger) add(n *node, member *shape.Schema, at string, path []string, value *node) {
+	if !reaches(member, path[1:]) {
+		m.carry(at, path, value)
+		return
+	}
+	if m.kind == anAbsence {
+		return // no rule fills the field any more
+	}
+	made := m.h.bytes(value)
+	for i := len(path) - 1; i > 0; i-- {
+		made = append(append(append(appendQuoted([]byte{'{'}, unescapePointer(path[i])), ':'), made...), '}')
+	}
+	if m.kind != aValue || !m.h.fitsShape(member, made) {
+		m.carry(at, path, value)
+		return
+	}
+	if m.isPartOfLive(at + "/" + strings.Join(path, "/")) {
+		return
+	}
+	child, err := m.h.parse(made, everything)
+	if err != nil {
+		child = m.h.raw(made)
+	}
+	m.added[child] = true
+	name := newName(unescapePointer(path[0]))
+	n.set(&name, child)
+	if known := m.members[n]; known != nil {
+		known[path[0]] = child
+	}
+	if m.keys[path[0]] {
+		clear(m.selectors) // an element may have got its key
+	}
+}
+
+// isPartOfLive reports whether a rule computes a field together with others that are
+// live: the field would be absent by that.
+func (m *merger) isPartOfLive(pointer string) bool {
+	scope, fields := m.way.fieldsWith([]byte(pointer))
+	for i := range fields {
+		if scope+fields[i].pointer == pointer {
+			continue
+		}
+		live := m.follow(m.root, splitPointer([]byte(scope+fields[i].pointer)))
+		if live != nil && !m.added[live] {
+			return true
+		}
+	}
+	return false
+}
+
+// fieldsWith are the fields that a rule computes together with one, and the place of
+// their scope.
+func (w *way) fieldsWith(pointer []byte) (scope string, fields []slot) {
+	if w == nil {
+		return "", nil
+	}
+	for i := range w.exchanges {
+		to := w.exchanges[i].to
+		if slices.ContainsFunc(to, func(f slot) bool { return f.pointer == string(pointer) }) {
+			return "", to
+		}
+	}
+	for i := range w.collections {
+		c := &w.collections[i]
+		element, rest := c.inElement(pointer)
+		if rest == nil {
+			continue
+		}
+		if scope, fields = c.way.fieldsWith(rest); fields != nil {
+			return c.pointer + "/" + string(element) + scope, fields
+		}
+	}
+	return "", nil
+}
+
+// reaches reports whether a schema has a field at the end of a path of names.
+func reaches(s *shape.Schema, path []string) bool {
+	for _, segment := range path {
+		if s == nil || s.IsList() || strings.HasPrefix(segment, "[") || isIndex([]byte(segment)) && s.Items() != nil && !s.IsObject() {
+			return false
+		}
+		s = s.Field(unescapePointer(segment))
+	}
+	return s != nil
+}
+
+// fill gives a value that is there what it lacks.
+func (m *merger) fill(n *node, s *shape.Schema, at string, value *node) {
+	switch {
+	case m.kind != aValue:
+	case s == nil:
+		m.carry(at, nil, value)
+	case n.kind == object && value.kind == object:
+		for member := value.first; member != nil; {
+			next := member.next // it may get another place
+			m.into(n, s, at, []string{escapePointer(member.label())}, member)
+			member = next
+		}
+	case n.kind == array && value.kind == array && s.Keys() != nil:
+		keys := Path(s.Keys()).steps()
+		for element := value.first; element != nil; element = element.next {
+			selector := string(appendSelector(nil, element, keys))
+			if live := m.selected(n, keys, selector); live != nil {
+				m.fill(live, s.Items(), at+"/"+selector, element)
+			}
+		}
+	}
+}
+
+// element finds the element of a list to which a path leads. An index is of one that
+// had no keys: it is the one that has the same keys now, or still is what the element
+// became. Format 1 did not tell that: there, it is the one at the index if it has
+// nothing but what the element had.
+func (m *merger) element(list *node, s *shape.Schema, path []string, value *node) *node {
+	segment := path[0]
+	switch keys := Path(s.Keys()).steps(); {
+	case strings.HasPrefix(segment, "["):
+		return m.selected(list, selectorKeys(segment), segment)
+	case !isIndex([]byte(segment)):
+		return nil
+	case m.exact:
+		return elementAt(list, segment)
+	case len(keys) > 0 && len(path) == 1:
+		return m.selected(list, keys, string(appendSelector(nil, value, keys)))
+	case m.digest != nil:
+		return m.digested(list, segment)
+	}
+	if element := elementAt(list, segment); m.kind == aValue && element != nil && element.within(value) {
+		return element
+	}
+	return nil
+}
+
+// within reports whether an object has nothing but what another one has.
+func (n *node) within(other *node) bool {
+	if n.kind != object || other.kind != object {
+		return canonical(n) == canonical(other)
+	}
+	for member := n.first; member != nil; member = member.next {
+		name := newName(member.label())
+		if same := other.get(&name); same == nil || !member.within(same) {
+			return false
+		}
+	}
+	return true
+}
+
+// metadata merges a label or an annotation.
+func (m *merger) metadata(root *node, path []string, value *node) {
+	full := make(Path, len(path))
+	for i, segment := range path {
+		full[i] = unescapePointer(segment)
+	}
+	text := value.text
+	switch {
+	case m.kind != aValue, checkMetadata(full) != nil, !isString(text),
+		isLabel(full) && len(validation.IsValidLabelValue(decodeString(text))) > 0:
+		m.carry("", path, value)
+	case root.find(full.steps()) == nil:
+		m.h.put(root, full.steps(), m.h.raw(text))
+	}
+}
+
+func (m *merger) carry(at string, path []string, value *node) {
+	for _, segment := range path {
+		at += "/" + segment
+	}
+	if at == string(m.whole.pointer) {
+		m.left = append(m.left, *m.whole)
+		return
+	}
+	m.left = append(m.left, entry{pointer: []byte(at), kind: m.kind, value: m.h.bytes(value), images: m.digest, anchor: m.whole.anchor})
+}

@@ -1,0 +1,145 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package conversion
+
+import (
+	"strconv"
+	"strings"
+)
+
+// follow follows the segments of a pointer, nil where they lead nowhere.
+func (m *merger) follow(n *node, path []string) *node {
+	for _, segment := range path {
+		switch {
+		case n == nil:
+			return nil
+		case n.kind == object:
+			n = m.member(n, segment)
+		case n.kind == array && strings.HasPrefix(segment, "["):
+			n = m.selected(n, selectorKeys(segment), segment)
+		case n.kind == array:
+			n = elementAt(n, segment)
+		default:
+			return nil
+		}
+	}
+	return n
+}
+
+// member returns the member that a segment of a pointer names, nil where there is none.
+func (m *merger) member(n *node, segment string) *node {
+	known := m.members[n]
+	if known == nil {
+		known = map[string]*node{}
+		for member := n.first; member != nil; member = member.next {
+			known[escapePointer(member.label())] = member
+		}
+		m.members[n] = known
+	}
+	return known[segment]
+}
+
+// selected returns the only element of a list that has the keys of a selector.
+func (m *merger) selected(list *node, keys steps, selector string) *node {
+	known := m.selectors[list]
+	if known == nil {
+		known = map[string]*node{}
+		for i := range keys {
+			m.keys[escapePointer(keys[i].text)] = true
+		}
+		for element := list.first; element != nil && len(keys) > 0; element = element.next {
+			if m.h.spend(scopeUnits) {
+				break
+			}
+			if element.kind != object {
+				continue
+			}
+			of := string(appendSelector(nil, element, keys))
+			if _, twice := known[of]; twice {
+				element = &node{next: element.next} // neither can be told from the other
+			}
+			known[of] = element
+		}
+		m.selectors[list] = known
+	}
+	if found := known[selector]; found != nil && found.kind == object {
+		return found
+	}
+	return nil
+}
+
+// digested finds an element of a list that still is what the entry's element became,
+// the same for all entries of that element.
+func (m *merger) digested(list *node, segment string) *node {
+	known := m.digests[list]
+	if known == nil {
+		known = map[string][]*node{}
+		for element := list.first; element != nil; element = element.next {
+			of := string(m.h.digest(element))
+			known[of] = append(known[of], element)
+		}
+		m.digests[list] = known
+	}
+	digest := string(m.digest)
+	if found := known[digest+segment]; found != nil {
+		return found[0]
+	}
+	alike := known[digest]
+	if len(alike) == 0 {
+		return nil
+	}
+	known[digest], known[digest+segment] = alike[1:], alike[:1]
+	return alike[0]
+}
+
+// elementAt is the element of a list at an index, nil where there is none.
+func elementAt(list *node, segment string) *node {
+	if !isIndex([]byte(segment)) {
+		return nil
+	}
+	element := list.first
+	for i := 0; element != nil; element, i = element.next, i+1 {
+		if strconv.Itoa(i) == segment {
+			return element
+		}
+	}
+	return nil
+}
+
+// selectorKeys are the names of the keys in [name="http",protocol="TCP"]. Values are
+// JSON, so that a comma between two keys stands outside quotes and brackets.
+func selectorKeys(selector string) steps {
+	inner, closed := strings.CutSuffix(strings.TrimPrefix(selector, "["), "]")
+	if !closed {
+		return nil
+	}
+	var keys Path
+	quoted, depth, start := false, 0, 0
+	for i := 0; i <= len(inner); i++ {
+		switch {
+		case i == len(inner), inner[i] == ',' && !quoted && depth == 0:
+			name, _, found := strings.Cut(inner[start:i], "=")
+			if !found {
+				return nil
+			}
+			keys, start = append(keys, unescapePointer(name)), i+1
+		case inner[i] == '\\' && quoted:
+			i++
+		case inner[i] == '"':
+			quoted = !quoted
+		case quoted:
+		case inner[i] == '{', inner[i] == '[':
+			depth++
+		case inner[i] == '}', inner[i] == ']':
+			depth--
+		}
+	}
+	return keys.steps()
+}
+
+// equal reports whether two paths have the same names.
+func (s steps) equal(other steps) bool { return len(s) == len(other) && s.has(other) }
+
+// splitPointer are the segments of a pointer, escaped as they are in it.
+func splitPointer(pointer []byte) []string { return strings.Split(string(pointer[1:]), "/") }

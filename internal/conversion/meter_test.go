@@ -1,0 +1,97 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package conversion
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/conversion-operator/conversion-operator/internal/conversion/expression"
+)
+
+// costly is a rule whose expression compares a text with itself, which costs much
+// and takes no time.
+func costly(t testing.TB) *Converter {
+	t.Helper()
+	compared := strings.Repeat("self.text == self.text && ", 99) + "true"
+	return converterOf(t, between(t,
+		`l: {type: array, items: {type: object, properties: {text: {type: string}}}}`, `l: {type: array, items: {type: object, properties: {same: {type: boolean}}}}`,
+		`{cel: {from: {text: ".l[*].text"}, to: {same: ".l[*].same"}, forward: {same: "`+compared+`"}, backward: {text: "string(self.same)"}}}`))
+}
+
+// longTexts is a list of so many texts, each of a length.
+func longTexts(count, length int) string {
+	return repeated(`"l":[`, `{"text":"`+strings.Repeat("a", length)+`"}`, `]`)(count)
+}
+
+// TestExpressionsHaveABudget: an object with a thousand of the longest texts that
+// estimates reckon with converts; one whose texts each cost what an evaluation may
+// fails, by itself and always at the same cost.
+func TestExpressionsHaveABudget(t *testing.T) {
+	c := costly(t)
+	convert(t, c, widget("v1", longTexts(1000, 128)), "v2")
+
+	tooMuch := widget("v1", longTexts(70, 9000))
+	_, err := c.Convert(nil, []byte(tooMuch), "v2")
+	var exceeded *BudgetError
+	if !errors.As(err, &exceeded) {
+		t.Fatalf("error %v", err)
+	}
+	if exceeded.Field != ".l[*].same" || exceeded.Limit != expression.BudgetLimit || exceeded.Cost <= exceeded.Limit || exceeded.Cost > exceeded.Limit+110_000 {
+		t.Errorf("error %+v", exceeded)
+	}
+	if _, again := c.Convert(nil, []byte(tooMuch), "v2"); again == nil || again.Error() != err.Error() {
+		t.Errorf("now %v, first %v", again, err)
+	}
+	convert(t, c, widget("v1", longTexts(10, 9000)), "v2")
+}
+
+// TestForgedElementsHaveTheSameBudget: elements in an annotation, which are
+// converted to see what they were, have no budget of their own.
+func TestForgedElementsHaveTheSameBudget(t *testing.T) {
+	c := costly(t)
+	kept := repeated("{", `"/l/%d":{"text":"`+strings.Repeat("a", 9000)+`"}`, "}")(70)
+	var exceeded *BudgetError
+	if _, err := c.Convert(nil, []byte(annotated("v2", "v1 "+kept, `"l":[{"same":true}]`)), "v1"); !errors.As(err, &exceeded) || exceeded.Field != ".l[*].same" {
+		t.Errorf("error %v", err)
+	}
+}
+
+// TestStop: it asks now and then whether to stop, and not for a usual object.
+func TestStop(t *testing.T) {
+	c := costly(t)
+	asked := 0
+	stop := func() bool { asked++; return asked == 3 }
+	if _, _, err := c.Answer(nil, []byte(widget("v1", longTexts(10, 20))), "v2", stop); err != nil || asked > 0 {
+		t.Errorf("asked %d times, error %v", asked, err)
+	}
+	out, _, err := c.Answer([]byte("["), []byte(widget("v1", longTexts(5000, 1))), "v2", stop)
+	if !errors.Is(err, ErrStopped) || asked != 3 || string(out) != "[" {
+		t.Errorf("asked %d times, error %v, output %.20s", asked, err, out)
+	}
+}
+
+// TestWorkHasALimit: a name that is as long as an object cannot be multiplied by
+// the values below it. As many elements as an API server takes are no problem.
+func TestWorkHasALimit(t *testing.T) {
+	const schema = `m: {type: object, additionalProperties: {type: object, properties: {a: {type: string},
+		in: {type: object, additionalProperties: {type: object, properties: {%s: {type: string}}}}}}}`
+	c := converterOf(t, between(t, fmt.Sprintf(schema, "b"), fmt.Sprintf(schema, "c"), ``))
+	fields := func(name string, count int, value string) string {
+		return `"m":{"` + name + `":{"in":` + repeated("{", `"%d":`+value, "}")(count) + `}}`
+	}
+	long := strings.Repeat("k", 300_000)
+	var exceeded *BudgetError
+	if _, err := c.Convert(nil, []byte(widget("v1", fields(long, 3000, `{"b":""}`))), "v2"); !errors.As(err, &exceeded) || exceeded.Limit != workLimit {
+		t.Errorf("leaving: error %.200v", err)
+	}
+	const kept = `v1 {"/m/k/in/1/b":"x"}`
+	if _, err := c.Convert(nil, []byte(annotated("v2", kept, fields(long, 30_000, `{}`))), "v1"); !errors.As(err, &exceeded) {
+		t.Errorf("coming back: error %.200v", err)
+	}
+	convert(t, c, widget("v1", fields("k", 100_000, `{}`)), "v2")
+	convert(t, c, annotated("v2", kept, fields("k", 100_000, `{}`)), "v1")
+}

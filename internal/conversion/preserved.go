@@ -1,0 +1,152 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package conversion
+
+import (
+	"bytes"
+	"cmp"
+	"slices"
+	"strconv"
+)
+
+// entry is one value of a version, preserved in an annotation while the object is
+// at another version.
+type entry struct {
+	// pointer is the place in an object of its version: a JSON Pointer in which an
+	// element of a list with keys is named by them, as in
+	// /spec/ports/[name="http"]/weight.
+	pointer []byte
+	kind    entryKind
+	// value is JSON. That of an absence is empty, and that of an order a list of keys.
+	value []byte
+	// images are the fields of the other version that had an image of the value when
+	// it was preserved, a JSON list of pointers; nil where none had.
+	images []byte
+	// anchor is how many segments of the pointer lead to the object without which the
+	// entry does not come back, a number; nil where that is the one directly around it.
+	anchor []byte
+	fate   fate
+}
+
+// entryKind says what an entry is about.
+type entryKind byte
+
+const (
+	// aValue is the value of a field, or of an element without keys.
+	aValue entryKind = iota
+	// anAbsence tells that a field was absent that coming back would fill.
+	anAbsence
+	// anOrder is the order of a list that is a map in the other version.
+	anOrder
+)
+
+// fate is what became of an entry in a conversion to its version.
+type fate byte
+
+const (
+	// unclaimed is an entry that no rule has looked up.
+	unclaimed fate = iota
+	// consumed is an entry that was restored, or superseded by live data.
+	consumed
+	// refused is an entry whose value is none that its field can have.
+	refused
+	// unmatched is an element of format 1 to which no element converts: one was edited,
+	// or rules have changed.
+	unmatched
+	// unedited is an element that takes the place of what the rules made: the one that
+	// it became still is what it was then.
+	unedited
+)
+
+// entries are those of one version. They are sorted by pointer and kind once they
+// are read, or about to be written.
+type entries []entry
+
+func compareEntries(a, b entry) int {
+	return cmp.Or(bytes.Compare(a.pointer, b.pointer), cmp.Compare(a.kind, b.kind))
+}
+
+// find returns an entry of sorted ones, nil where there is none.
+func (e entries) find(pointer []byte, kind entryKind) *entry {
+	at, found := slices.BinarySearchFunc(e, entry{pointer: pointer, kind: kind}, compareEntries)
+	if !found {
+		return nil
+	}
+	return &e[at]
+}
+
+// below are the sorted entries whose pointers begin with a prefix.
+func (e entries) below(prefix []byte) entries {
+	start, _ := slices.BinarySearchFunc(e, prefix, func(e entry, prefix []byte) int { return bytes.Compare(e.pointer, prefix) })
+	end := start
+	for end < len(e) && bytes.HasPrefix(e[end].pointer, prefix) {
+		end++
+	}
+	return e[start:end]
+}
+
+// sorted orders entries. Of those that were preserved twice, the latter counts.
+func (e entries) sorted() entries {
+	slices.SortStableFunc(e, compareEntries)
+	kept := e[:0]
+	for i, each := range e {
+		if i+1 == len(e) || compareEntries(each, e[i+1]) != 0 {
+			kept = append(kept, each)
+		}
+	}
+	return kept
+}
+
+// preserve notes a value of a scope that has no image in the other version. Anchor is
+// that of Leaf.
+func (h *hop) preserve(at *place, f *slot, value []byte) {
+	h.keep = append(h.keep, entry{pointer: h.pointer(at, f.pointer), value: value, anchor: h.anchorOf(at, f.path, len(f.anchor))})
+	h.spend(placeUnits * len(h.keep[len(h.keep)-1].pointer))
+}
+
+// anchorOf writes the anchor of an entry, where it is not the object directly around it.
+func (h *hop) anchorOf(at *place, path steps, anchor int) []byte {
+	if anchor >= len(path)-1 {
+		return nil
+	}
+	return h.anchor(at, anchor)
+}
+
+// anchor writes how many segments of a pointer lead to a place of a scope.
+func (h *hop) anchor(at *place, length int) []byte {
+	start := len(h.text)
+	h.text = at.append(h.text)
+	length += bytes.Count(h.text[start:], []byte("/"))
+	h.text = strconv.AppendInt(h.text[:start], int64(length), 10)
+	return h.since(start)
+}
+
+// pointer writes a place in a scope.
+func (h *hop) pointer(at *place, pointer string) []byte {
+	start := len(h.text)
+	h.text = append(at.append(h.text), pointer...)
+	return h.since(start)
+}
+
+// preserved looks up what was preserved of a place in a scope, nil where there is nothing.
+func (h *hop) preserved(at *place, pointer string, kind entryKind) *entry {
+	if len(h.restore) == 0 {
+		return nil
+	}
+	start := len(h.text)
+	found := h.restore.find(h.pointer(at, pointer), kind)
+	h.text = h.text[:start]
+	return found
+}
+
+// holdsPlace reports whether something below an object of a scope is preserved,
+// which comes back only where the object is still there: in this conversion since
+// a count of entries, or of a third version in one before.
+func (h *hop) holdsPlace(at *place, pointer string, since int) bool {
+	start := len(h.text)
+	prefix := append(h.pointer(at, pointer), '/')
+	defer func() { h.text = h.text[:start] }()
+	under := func(e entry) bool { return bytes.HasPrefix(e.pointer, prefix) }
+	return slices.ContainsFunc(h.keep[since:], under) || slices.ContainsFunc(h.others, func(other entries) bool { return len(other.below(prefix)) > 0 })
+}

@@ -1,0 +1,305 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package conversion
+
+import (
+	"bytes"
+	"compress/flate"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/conversion/internal/generate"
+	"github.com/conversion-operator/conversion-operator/internal/conversion/reference"
+)
+
+// ofV1 is the annotation with what is preserved of v1, legacyOfV1 that of format 1.
+const (
+	ofV1       = "conversion-operator.io/v1.widgets.example.com"
+	legacyOfV1 = "conversion-operator.io/v1"
+)
+
+// TestPreserved converts v2, with something preserved of v1, to v1.
+func TestPreserved(t *testing.T) {
+	const v1 = "a: {type: string}, o: {type: object, properties: {x: {type: string}, own: {type: string}}}, s: {type: object, properties: {f: {type: string}}}"
+	const v2 = "b: {type: string}, o: {type: object, properties: {x: {type: string}}}, g: {type: string}"
+	c := converterOf(t, between(t, v1, v2, `{format: {from: .a, template: "<{b}>", to: {b: .b}}}, {move: {from: .s.f, to: .g}}`))
+	for name, test := range map[string]struct{ object, want string }{
+		"restored":                       {annotated("v2", `v1 {"/a":"text","/o/own":"1"}`, `"o":{}`), widget("v1", `"o":{"own":"1"},"a":"text"`)},
+		"an edit wins":                   {annotated("v2", `v1 {"/a":"text"}`, `"b":"1"`), widget("v1", `"a":"<1>"`)},
+		"an edit of an image wins":       {annotated("v2", `v1 {"/a":"<\u0031>","@/a":["/b"]}`, `"b":"2"`), widget("v1", `"a":"<2>"`)},
+		"an image that is as it was":     {annotated("v2", `v1 {"/a":"<\u0031>","@/a":["/b"]}`, `"b":"1"`), widget("v1", `"a":"<\u0031>"`)},
+		"an image that was removed":      {annotated("v2", `v1 {"/a":"<1>","@/a":["/b"]}`, ``), widget("v1", ``)},
+		"the object is gone":             {annotated("v2", `v1 {"/o/own":"1"}`, ``), widget("v1", ``)},
+		"live data is there":             {annotated("v2", `v1 {"/s":{}}`, `"g":"1"`), widget("v1", `"s":{"f":"1"}`)},
+		"of a field of both versions":    {annotated("v2", `v1 {"/o/x":"1"}`, `"o":{}`), widget("v1", `"o":{"x":"1"}`)},
+		"live data of both versions":     {annotated("v2", `v1 {"/o/x":"1"}`, `"o":{"x":"2"}`), widget("v1", `"o":{"x":"2"}`)},
+		"of no field is carried on":      {annotated("v2", `v1 {"/kind":"x","/metadata/name":"x"}`, `"o":{}`), annotated("v1", `v1 {"/kind":"x","/metadata/name":"x"}`, `"o":{}`)},
+		"no JSON stays":                  {annotated("v2", `v1 {"/o/own":`, `"o":{}`), annotated("v1", `v1 {"/o/own":`, `"o":{}`)},
+		"no object stays":                {annotated("v2", `v1 []`, `"o":{}`), annotated("v1", `v1 []`, `"o":{}`)},
+		"a later format stays":           {under(ofV1, "v2", `{"format":3,"fields":{"/o/own":"1"}}`, `"o":{}`), under(ofV1, "v1", `{"format":3,"fields":{"/o/own":"1"}}`, `"o":{}`)},
+		"of its own version is carried":  {annotated("v2", `v2 {"/b":"1"}`, ``), annotated("v1", `v2 {"/b":"1"}`, ``)},
+		"of its own version, superseded": {annotated("v2", `v2 {"/b":"1"}`, `"b":"2"`), widget("v1", `"a":"<2>"`)},
+		"of another version":             {annotated("v2", `v9 {"/b":"1"}`, ``), annotated("v1", `v9 {"/b":"1"}`, ``)},
+		"no metadata":                    {`{"apiVersion":"example.com/v2","kind":"Widget","g":"1"}`, `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{},"s":{"f":"1"}}`},
+		"metadata that is null":          {`{"apiVersion":"example.com/v2","kind":"Widget","metadata":null}`, widget("v1", ``)},
+		"format 1":                       {under(legacyOfV1, "v2", `{"/a":"text","/o/own":"1"}`, `"o":{}`), widget("v1", `"o":{"own":"1"},"a":"text"`)},
+		"format 1 that is no JSON":       {under(legacyOfV1, "v2", `{"/o/own":`, `"o":{}`), under(legacyOfV1, "v1", `{"/o/own":`, `"o":{}`)},
+		"format 1, what was given up":    {under(legacyOfV1, "v2", `{"/o/own":"1","dropped":["/a"]}`, `"o":{}`), widget("v1", `"o":{"own":"1"}`)},
+		"format 1 of its own version":    {under("conversion-operator.io/v2", "v2", `{"/b":"1"}`, ``), annotated("v1", `v2 {"/b":"1"}`, ``)},
+		"format 1 of another version":    {under("conversion-operator.io/v9", "v2", `{"/b":"1"}`, ``), under("conversion-operator.io/v9", "v1", `{"/b":"1"}`, ``)},
+		"of another resource":            {under("conversion-operator.io/v1.gadgets.example.com", "v2", `{"format":2,"fields":{"/a":"1"}}`, ``), under("conversion-operator.io/v1.gadgets.example.com", "v1", `{"format":2,"fields":{"/a":"1"}}`, ``)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(test.want, convert(t, c, test.object, "v1")); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// under writes an object with one annotation.
+func under(annotation, version, text, fields string) string {
+	return strings.Replace(widget(version, fields), `"metadata":{}`, `"metadata":{"annotations":{"`+annotation+`":`+string(appendQuoted(nil, text))+`}}`, 1)
+}
+
+// TestPreservedUnknown has text of format 2 that this version does not read: it
+// stays, whether an object comes to the version or leaves it.
+func TestPreservedUnknown(t *testing.T) {
+	c := converterOf(t, between(t, "a: {type: string}, own: {type: string}", "b: {type: string}", "{move: {from: .a, to: .b}}"))
+	for name, text := range map[string]string{
+		"a name twice":                  `{"format":2,"fields":{"/own":"1","/own":"2"}}`,
+		"fields that are a list":        `{"format":2,"fields":["/own"]}`,
+		"absences that are an object":   `{"format":2,"absent":{"/own":true}}`,
+		"an absence that is no pointer": `{"format":2,"absent":[7]}`,
+		"no base64":                     `{"format":2,"deflate":"?"}`,
+		"no deflate":                    `{"format":2,"deflate":"AAAA"}`,
+		"deflate that is no text":       `{"format":2,"deflate":7}`,
+		"deflate of no object":          deflated(`[]`),
+		"deflate of a later format":     deflated(`{"format":3,"fields":{"/own":"1"}}`),
+		"deflate twice":                 deflated(deflated(`{"format":2,"fields":{"/own":"1"}}`)),
+		"a bomb":                        deflated(`{"format":2,"fields":{"/own":"` + strings.Repeat("a", maxPreserved) + `"}}`),
+	} {
+		t.Run(name, func(t *testing.T) {
+			for to, from := range map[string]string{"v1": "v2", "v2": "v1"} {
+				if got, want := convert(t, c, under(ofV1, from, text, ""), to), under(ofV1, to, text, ""); got != want {
+					t.Errorf("to %s: got %.400s, want %.400s", to, got, want)
+				}
+			}
+		})
+	}
+}
+
+// TestMisfits has values that do not fit: they are carried on, and what is preserved
+// beside them comes back.
+func TestMisfits(t *testing.T) {
+	const other = "hp: {type: string}, l: {type: array, items: {type: object, properties: {x: {type: string}}}}"
+	c := converterOf(t, between(t, other,
+		"h: {type: string}, p: {type: string}, l: {type: array, items: {type: object, properties: {x: {type: string}, s: {type: string}, n: {type: integer}}}}, o: {type: object, properties: {x: {type: string}}}",
+		`{format: {from: .hp, template: "{h}:{p}", to: {h: .h, p: .p}}}`))
+	for name, test := range map[string]struct{ object, want string }{
+		"one field of a rule":      {annotated("v1", `v2 {"/h":null,"/p":"80"}`, ``), annotated("v2", `v2 {"/h":null}`, `"p":"80"`)},
+		"one member of an object":  {annotated("v1", `v2 {"/o":{"x":"1","gone":"2"}}`, ``), annotated("v2", `v2 {"/o":{"x":"1","gone":"2"}}`, ``)},
+		"one member of an element": {annotated("v1", `v2 {"/l/0":{"x":"1","s":"2","gone":"3"},"@/l/0":`+digest(`{"x":"1"}`)+`}`, `"l":[{"x":"1"}]`), annotated("v2", `v2 {"/l/0":{"x":"1","s":"2","gone":"3"},"@/l/0":`+digest(`{"x":"1"}`)+`}`, `"l":[{"x":"1"}]`)},
+		"all of it":                {annotated("v1", `v2 {"/o":7}`, ``), annotated("v2", `v2 {"/o":7}`, ``)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := convert(t, c, test.object, "v2"); !sameJSON(t, test.want, got) {
+				t.Errorf("got %s, want %s", got, test.want)
+			}
+		})
+	}
+}
+
+// TestMergedElement has elements without keys that get something back and leave
+// something behind: neither is lost on the way back.
+func TestMergedElement(t *testing.T) {
+	list := func(own string) string {
+		return "l: {type: array, items: {type: object, properties: {x: {type: string}, " + own + ": {type: string}}}}"
+	}
+	c := converterOf(t, between(t, list("own"), list("note"), ""))
+	there := convert(t, c, under("conversion-operator.io/v2", "v1", `{"/l/0":{"x":"1","note":"n"}}`, `"l":[{"x":"1","own":"mine"}]`), "v2")
+	if diff := cmp.Diff(annotated("v2", `v1 {"/l/0":{"x":"1","own":"mine"},"@/l/0":`+digest(`{"note":"n","x":"1"}`)+`}`, `"l":[{"x":"1","note":"n"}]`), there); diff != "" {
+		t.Errorf("there (-want +got):\n%s", diff)
+	}
+	back := convert(t, c, there, "v1")
+	if !strings.Contains(back, `"l":[{"x":"1","own":"mine"}]`) {
+		t.Errorf("back: %s has lost what is only in v1", back)
+	}
+	if again := convert(t, c, back, "v2"); !sameJSON(t, there, again) {
+		t.Errorf("there again: %s, want %s", again, there)
+	}
+}
+
+// TestShells has objects that were preserved whole, before rules had fields of them,
+// and fields that only had nulls to preserve after that.
+func TestShells(t *testing.T) {
+	const v1 = "s: {type: object, properties: {f: {type: string}, h: {type: string}}}, a: {type: string, nullable: true}"
+	const v2 = "g: {type: string}"
+	before, after := converterOf(t, between(t, v1, v2, "")), converterOf(t, between(t, v1, v2+", a: {type: string}", "{move: {from: .s.f, to: .g}}"))
+	object := named("v1", "", `"s":{"f":"1","h":"2"},"a":"3"`)
+	there := convert(t, before, object, "v2")
+	if diff := cmp.Diff(named("v2", `v1 {"/a":"3","/s":{"f":"1","h":"2"}}`, ``), there); diff != "" {
+		t.Fatalf("there (-want +got):\n%s", diff)
+	}
+	if back := convert(t, after, there, "v1"); !sameJSON(t, object, back) {
+		t.Errorf("back: %s, want %s", back, object)
+	}
+}
+
+// TestImagesAsTheyAre reads images that another implementation wrote: they are a list,
+// however it is spelled.
+func TestImagesAsTheyAre(t *testing.T) {
+	c := converterOf(t, between(t, "p: {type: string}", "q: {type: integer}", "{cast: {from: .p, to: .q, as: Seconds}}"))
+	for name, images := range map[string]string{
+		"as it is written": `["/q"]`, "with a space": `[ "/q" ]`, "with an escape": `["\u002fq"]`, "with a field of older rules": `["/old","/q"]`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			removed := under(ofV1, "v2", `{"format":2,"fields":{"/p":"90s"},"images":{"/p":`+images+`}}`, ``)
+			if got, want := convert(t, c, removed, "v1"), widget("v1", ""); got != want {
+				t.Errorf("the image was removed: got %s, want %s", got, want)
+			}
+		})
+	}
+}
+
+// TestUnreadable preserves a value under a name where there is text that is none
+// of this format.
+func TestUnreadable(t *testing.T) {
+	c := converterOf(t, between(t, "a: {type: string}, own: {type: string}", "b: {type: string}", "{move: {from: .a, to: .b}}"))
+	there := convert(t, c, under(ofV1, "v1", `not "JSON"`, `"own":"1"`), "v2")
+	if diff := cmp.Diff(under(ofV1, "v2", `{"format":2,"fields":{"/own":"1"},"unreadable":"not \"JSON\""}`, ``), there); diff != "" {
+		t.Fatalf("there (-want +got):\n%s", diff)
+	}
+	back := convert(t, c, there, "v1")
+	if diff := cmp.Diff(under(ofV1, "v1", `not "JSON"`, `"own":"1"`), back); diff != "" {
+		t.Errorf("back (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(there, convert(t, c, back, "v2")); diff != "" {
+		t.Errorf("there again (-want +got):\n%s", diff)
+	}
+}
+
+// TestOverflow has more to preserve than the annotations may hold, and cannot
+// compress it.
+func TestOverflow(t *testing.T) {
+	crd := widgets(t, map[string]string{"v1": "a: {type: string}, b: {type: string}, c: {type: string}", "v2": "x: {type: string}"})
+	compile := func(overflow v1alpha1.OverflowAction) *Converter {
+		rules := from[v1alpha1.DeclarativeConverter](t, "{hub: v2, spokes: [{version: v1}]}")
+		rules.Overflow = overflow
+		return converterOf(t, Compile(crd, rules))
+	}
+	large, larger := noise(250<<10), noise(300<<10)
+	object := named("v1", "", `"a":"`+large+`","b":"`+larger+`","c":"1"`)
+	_, err := compile(v1alpha1.OverflowFail).Convert(nil, []byte(object), "v2")
+	var overflow *OverflowError
+	if !errors.As(err, &overflow) || overflow.Version != "v1" || overflow.Kept <= maxAnnotations || overflow.Kept >= len(object) || overflow.Others != 0 {
+		t.Fatalf("got %v, want that v1 has more than fits, compressed", err)
+	}
+	want := fmt.Sprintf("the fields that only version v1 has take %d bytes, and all annotations together may take 262144: shorten the object's annotations, of which the others take 0, or those fields, or set overflow to Drop in the ConversionPolicy", overflow.Kept)
+	if diff := cmp.Diff(want, err.Error()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+
+	c := compile(v1alpha1.OverflowDrop)
+	there, outcome, err := c.Answer(nil, []byte(object), "v2", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := annotationOf(t, string(there), ofV1)
+	preserved := decode(t, `{"format":2,"fields":{"/a":"`+large+`","/c":"1"},"dropped":["/b"]}`)
+	if got := inflated(t, text); !reference.Equal(preserved, got) {
+		t.Errorf("there: got %.200s, want %.200s", generate.Plain(got), generate.Plain(preserved))
+	}
+	if diff := cmp.Diff(Outcome{Read: len(object), From: "v1", KeptBytes: len(text), DroppedValues: 1}, outcome); diff != "" {
+		t.Errorf("outcome (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(named("v1", "", `"a":"`+large+`","c":"1"`), convert(t, c, string(there), "v1")); diff != "" {
+		t.Errorf("back (-want +got):\n%s", diff)
+	}
+
+	crowded := strings.Replace(object, `"metadata":{`, `"metadata":{"annotations":{"other":"`+strings.Repeat("x", maxAnnotations-50)+`"},`, 1)
+	if _, err := c.Convert(nil, []byte(crowded), "v2"); err == nil || !strings.Contains(err.Error(), "of which the others take 262099") {
+		t.Errorf("no room at all: got %v", err)
+	}
+}
+
+// noise is text of a length that compresses to no less than half of it.
+func noise(length int) string {
+	random, text := rand.New(rand.NewPCG(1, 2)), make([]byte, length/2)
+	for i := range text {
+		text[i] = byte(random.Uint32())
+	}
+	return hex.EncodeToString(text)
+}
+
+// TestCompressed preserves repetitive text that is larger than the annotations may
+// be, and leaves text alone that is short.
+func TestCompressed(t *testing.T) {
+	c := converterOf(t, between(t, "a: {type: string}", "b: {type: string}", ""))
+	object := named("v1", "", `"a":"`+strings.Repeat(`0123456789 \u00e4\n`, 1<<16)+`"`)
+	there := convert(t, c, object, "v2")
+	text := annotationOf(t, there, ofV1)
+	if len(text) > maxAnnotations || !strings.HasPrefix(text, `{"format":2,"deflate":"`) {
+		t.Errorf("got %d bytes, %.80s", len(text), text)
+	}
+	if back := convert(t, c, there, "v1"); back != object {
+		t.Errorf("back: %.200s, want %.200s", back, object)
+	}
+
+	short := strings.Repeat("a", readable/2)
+	if diff := cmp.Diff(named("v2", `v1 {"/a":"`+short+`"}`, ""), convert(t, c, named("v1", "", `"a":"`+short+`"`), "v2")); diff != "" {
+		t.Errorf("short (-want +got):\n%s", diff)
+	}
+}
+
+// annotationOf is the text of an annotation of an object.
+func annotationOf(t testing.TB, object, name string) string {
+	t.Helper()
+	text, isText := lookUp(decode(t, object), Path{"metadata", "annotations", name}).(string)
+	if !isText {
+		t.Fatalf("there is no annotation %s in %.400s", name, object)
+	}
+	return text
+}
+
+// deflated compresses the value of an annotation.
+func deflated(text string) string {
+	var packed bytes.Buffer
+	writer, err := flate.NewWriter(&packed, flate.BestCompression)
+	if err != nil {
+		panic(err) // there is such a level
+	}
+	_, _ = writer.Write([]byte(text)) // a buffer takes all
+	_ = writer.Close()
+	return `{"format":2,"deflate":"` + base64.StdEncoding.EncodeToString(packed.Bytes()) + `"}`
+}
+
+// inflated is the decoded value of an annotation, without compression; its text
+// where that is no object.
+func inflated(t testing.TB, text string) any {
+	t.Helper()
+	value, err := reference.Decode([]byte(text))
+	object, isObject := value.(map[string]any)
+	if err != nil || !isObject {
+		return text
+	}
+	packed, isPacked := object["deflate"].(string)
+	if !isPacked {
+		return object
+	}
+	unpacked, err := io.ReadAll(io.LimitReader(flate.NewReader(base64.NewDecoder(base64.StdEncoding, strings.NewReader(packed))), maxPreserved+1))
+	if err != nil || len(unpacked) > maxPreserved {
+		return text
+	}
+	return inflated(t, string(unpacked))
+}

@@ -1,0 +1,86 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package conversion
+
+import (
+	"encoding/json"
+	"testing"
+
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
+
+	"github.com/conversion-operator/conversion-operator/internal/conversion/internal/generate"
+)
+
+// FuzzPruned: what the API server takes away from an answer comes back all the same,
+// and an answer has no value of a type that its schema refuses.
+func FuzzPruned(f *testing.F) {
+	fuzzWorlds(f, func(t *testing.T, w *world) {
+		from, to := w.pair()
+		object := w.asServed(t, w.object(from), from)
+		there := w.asServed(t, convert(t, w.converter, object, to), to)
+		sound := mistyped(decode(t, object), w.schemas[from], true) == ""
+		if at := mistyped(decode(t, there), w.schemas[to], true); sound && at != "" {
+			t.Fatalf("%s\nis at %s\n%s\nwhich is refused at %s", object, to, there, at)
+		}
+		back := convert(t, w.converter, there, from)
+		want := w.asServed(t, w.surviving(t, object, from, to), from)
+		wantEqual(t, essence(t, want), essence(t, w.asServed(t, back, from)), "%s\nis at %s\n%s", object, to, there)
+	})
+}
+
+// asServed is an object as the API server makes it of the answer to a conversion:
+// without fields that the schema does not name, and without nulls that it does not allow.
+func (w *world) asServed(t testing.TB, text, version string) string {
+	t.Helper()
+	object, s := decode(t, text), w.schemas[version]
+	metadata, hasMetadata := object["metadata"]
+	pruning.Prune(object, s, true)
+	defaulting.PruneNonNullableNullsWithoutDefaults(object, s)
+	if hasMetadata {
+		object["metadata"] = metadata
+	}
+	return generate.Plain(object)
+}
+
+// mistyped is where a value is not of the type that its schema says, and empty where
+// all are.
+func mistyped(value any, s *schema.Structural, root bool) string {
+	if s == nil || value == nil {
+		return ""
+	}
+	ok := s.Type == "" && !s.XIntOrString
+	switch value := value.(type) {
+	case string:
+		ok = ok || s.Type == "string" || s.XIntOrString
+	case json.Number:
+		ok = ok || s.Type == "number" || (s.Type == "integer" || s.XIntOrString) && isIntegral([]byte(value))
+	case bool:
+		ok = ok || s.Type == "boolean"
+	case []any:
+		ok = ok || s.Type == "array"
+		for _, element := range value {
+			if at := mistyped(element, s.Items, false); at != "" {
+				return "[]" + at
+			}
+		}
+	case map[string]any:
+		ok = ok || s.Type == "object"
+		for name, member := range value {
+			if root && isEnvelope(name) || s.XEmbeddedResource && isEnvelope(name) {
+				continue
+			}
+			if of := step(s, name); of != nil {
+				if at := mistyped(member, of, false); at != "" {
+					return "." + name + at
+				}
+			}
+		}
+	}
+	if !ok {
+		return " "
+	}
+	return ""
+}

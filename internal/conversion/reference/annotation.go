@@ -1,0 +1,216 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package reference
+
+import (
+	"compress/flate"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+)
+
+const (
+	keptPrefix = "conversion-operator.io/"
+	format     = json.Number("2")
+	// maxAnnotations is what all annotations of an object may have together, and
+	// maxInflated what a compressed one may grow to, in bytes.
+	maxAnnotations = 256 << 10
+	maxInflated    = 4 << 20
+)
+
+var annotations = path{"metadata", "annotations"}
+
+// annotationName is that of a version of a resource.
+func annotationName(resource, version string) string {
+	name := version + "." + resource
+	if len(name) > 63 {
+		sum := sha256.Sum256([]byte(name))
+		name = name[:46] + "-" + hex.EncodeToString(sum[:])[:16]
+	}
+	return keptPrefix + name
+}
+
+// readKept returns what is preserved of a version, and the annotations that tell
+// so. Of both formats, that of now counts more.
+func readKept(object any, resource, version string) (k *kept, names []string) {
+	k = newKept()
+	read := func(name string, read func(string, *kept) bool) {
+		text, isText := find(object, append(annotations[:2:2], name)).(string)
+		if isText && read(text, k) {
+			names = append(names, name)
+		}
+	}
+	read(keptPrefix+version, readLegacy)
+	read(annotationName(resource, version), readFormat)
+	return k, names
+}
+
+// takeKept takes away what readKept reads. What is not readable stays.
+func takeKept(object any, resource, version string) *kept {
+	k, names := readKept(object, resource, version)
+	for _, name := range names {
+		if remove(object, append(annotations[:2:2], name)); bare(find(object, annotations)) {
+			remove(object, annotations)
+		}
+	}
+	return k
+}
+
+// readLegacy reads format 1. An order in it is an object that no list can be taken
+// for, and stays that here.
+func readLegacy(text string, into *kept) bool {
+	values, isObject := decodeObject(text)
+	for pointer, value := range values {
+		if absent, found := strings.CutPrefix(pointer, "!"); found {
+			into.put(absent, anAbsence, nil, nil)
+		} else {
+			into.put(pointer, aValue, value, nil)
+		}
+	}
+	return isObject
+}
+
+// readFormat reads format 2. What has another type than it should is none of it.
+func readFormat(text string, into *kept) bool {
+	members, _ := decodeObject(text)
+	if packed, is := members["deflate"].(string); is && members["format"] == format && len(members) == 2 {
+		members, _ = decodeObject(inflate(packed))
+	}
+	fields, areFields := object(members, "fields")
+	orders, areOrders := object(members, "orders")
+	images, areImages := object(members, "images")
+	anchors, areAnchors := object(members, "anchors")
+	absent, areTexts := texts(members, "absent")
+	_, packed := members["deflate"]
+	if members["format"] != format || packed || !areFields || !areOrders || !areImages || !areAnchors || !areTexts {
+		return false
+	}
+	for pointer, value := range fields {
+		into.put(pointer, aValue, value, images[pointer])
+	}
+	for pointer, value := range orders {
+		into.put(pointer, anOrder, value, images[pointer])
+	}
+	for _, pointer := range absent {
+		into.put(pointer, anAbsence, nil, nil)
+	}
+	for pointer, anchor := range anchors {
+		for _, kind := range []kind{aValue, anAbsence} {
+			if e := into.find(pointer, kind); e != nil {
+				e.anchor = anchor
+			}
+		}
+	}
+	for name := range members {
+		if !slices.Contains([]string{"format", "fields", "orders", "images", "anchors", "absent", "dropped", "unreadable"}, name) {
+			return false
+		}
+	}
+	if text, found := members["unreadable"]; found {
+		if _, isText := text.(string); !isText {
+			return false
+		}
+		into.unreadable = text
+	}
+	return true
+}
+
+// object is a member that may be missing.
+func object(of map[string]any, name string) (members map[string]any, is bool) {
+	value, found := of[name]
+	members, is = value.(map[string]any)
+	return members, is || !found
+}
+
+func texts(of map[string]any, name string) (texts []string, are bool) {
+	value, found := of[name]
+	list, isList := value.([]any)
+	for _, element := range list {
+		text, isText := element.(string)
+		if !isText {
+			return nil, false
+		}
+		texts = append(texts, text)
+	}
+	return texts, isList || !found
+}
+
+func decodeObject(text string) (members map[string]any, is bool) {
+	value, err := Decode([]byte(text))
+	members, is = value.(map[string]any)
+	return members, is && err == nil
+}
+
+// inflate unpacks a compressed annotation. Of one that is damaged or too long
+// it returns nothing.
+func inflate(packed string) string {
+	reader := flate.NewReader(base64.NewDecoder(base64.StdEncoding, strings.NewReader(packed)))
+	text, err := io.ReadAll(io.LimitReader(reader, maxInflated+1))
+	if err != nil || len(text) > maxInflated {
+		return ""
+	}
+	return string(text)
+}
+
+// putKept writes the annotation of a version, if there is anything to preserve.
+// Text that is there could not be read.
+func putKept(object map[string]any, resource, version string, k *kept) error {
+	if len(k.entries) == 0 && k.unreadable == none {
+		return nil
+	}
+	at := slices.Concat(annotations, path{annotationName(resource, version)})
+	if text, isText := find(object, at).(string); isText {
+		k.unreadable = text
+	}
+	put(object, at, marshal(k.written()))
+	size := 0
+	for name, value := range find(object, annotations).(map[string]any) {
+		text, _ := value.(string)
+		size += len(name) + len(text)
+	}
+	if size > maxAnnotations {
+		return fmt.Errorf("the annotations have %d bytes", size)
+	}
+	return nil
+}
+
+// written is the value of the annotation.
+func (k *kept) written() map[string]any {
+	fields, orders, images, anchors, absent := map[string]any{}, map[string]any{}, map[string]any{}, map[string]any{}, []any{}
+	for _, at := range k.places() {
+		e := k.entries[at]
+		switch at.kind {
+		case anAbsence:
+			absent = append(absent, at.pointer)
+		case anOrder:
+			orders[at.pointer] = e.value
+		default:
+			fields[at.pointer] = e.value
+		}
+		if e.images != nil {
+			images[at.pointer] = e.images
+		}
+		if e.anchor != nil {
+			anchors[at.pointer] = e.anchor
+		}
+	}
+	all := map[string]any{"format": format}
+	for name, members := range map[string]map[string]any{"fields": fields, "orders": orders, "images": images, "anchors": anchors} {
+		if len(members) > 0 {
+			all[name] = members
+		}
+	}
+	if len(absent) > 0 {
+		all["absent"] = absent
+	}
+	if k.unreadable != none {
+		all["unreadable"] = k.unreadable
+	}
+	return all
+}

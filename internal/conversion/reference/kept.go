@@ -1,0 +1,195 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package reference
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// kept is what is preserved of one version.
+type kept struct {
+	entries map[place]*entry
+	// unreadable is text that was found in the place of the annotation, or none.
+	unreadable any
+	// others are preserved of versions that a hop neither leaves nor reaches.
+	others []*kept
+	// merging are elements without keys to which none converts any more, by the
+	// places of those that still are what they became.
+	merging []merging
+	// unnamed are the places of lists whose elements lack the keys by which entries
+	// name them, and of lists that should be maps, or the other way round.
+	unnamed []string
+	// lenient lets values come back that their fields cannot have.
+	lenient bool
+	// refusesStatus is that of the plan.
+	refusesStatus bool
+	// partial tells that the object is a fragment, which may lack what is required.
+	partial bool
+}
+
+// place is that of an entry: a pointer, and what is said of it.
+type place struct {
+	pointer string
+	kind    kind
+}
+
+type kind int
+
+const (
+	// aValue is that of a field, or of an element without keys.
+	aValue kind = iota
+	// anAbsence tells that a field was absent that coming back would fill.
+	anAbsence
+	// anOrder has the keys of a list that is a map in the other version.
+	anOrder
+)
+
+type entry struct {
+	value any
+	// images are what the value became: a list of pointers, a digest, or nil.
+	images any
+	// anchor is how many segments of the pointer lead to the object without which the
+	// entry does not come back, nil where that is the one directly around it.
+	anchor any
+	fate   fate
+}
+
+// fate is what became of an entry in the version that it is of.
+type fate int
+
+const (
+	// unclaimed is an entry that no rule has looked up.
+	unclaimed fate = iota
+	// settled is an entry that was restored, superseded, or lost its place.
+	settled
+	// refused is a value that its field cannot have.
+	refused
+	// unmatched is an element of format 1 to which no element converts.
+	unmatched
+)
+
+type merging struct {
+	pointer string
+	entry   *entry
+	// whole tells that the element takes the place of what the rules made.
+	whole bool
+}
+
+func newKept() *kept { return &kept{entries: map[place]*entry{}, unreadable: none} }
+
+func (k *kept) put(pointer string, kind kind, value, images any) {
+	k.entries[place{pointer, kind}] = &entry{value: value, images: images}
+}
+
+// anchor notes the anchor of an entry: an object at so many segments of a path below
+// a place.
+func (k *kept) anchor(at string, of path, kind kind, length int) {
+	if e := k.entries[place{at + of.pointer(), kind}]; e != nil && length < len(of)-1 {
+		e.anchor = json.Number(strconv.Itoa(strings.Count(at, "/") + length))
+	}
+}
+
+func (k *kept) add(other *kept) { maps.Copy(k.entries, other.entries) }
+
+// unname notes a list whose elements entries cannot name.
+func (k *kept) unname(at string, so bool) {
+	if k != nil && so {
+		k.unnamed = append(k.unnamed, at)
+	}
+}
+
+// isUnnamed reports whether a place is in such a list.
+func (k *kept) isUnnamed(pointer string) bool {
+	return slices.ContainsFunc(k.unnamed, func(list string) bool { return strings.HasPrefix(pointer, list+"/") })
+}
+
+// around reports whether an object around a place is preserved: then it was not
+// deleted.
+func (k *kept) around(pointer string) bool {
+	for at := range k.entries {
+		if at.kind == aValue && at.pointer != "" && strings.HasPrefix(pointer, at.pointer+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+// find returns an entry, nil where there is none.
+func (k *kept) find(pointer string, kind kind) *entry {
+	if k == nil {
+		return nil
+	}
+	return k.entries[place{pointer, kind}]
+}
+
+// places are those of all entries, sorted.
+func (k *kept) places() []place {
+	return slices.SortedFunc(maps.Keys(k.entries), func(a, b place) int {
+		if a.pointer != b.pointer {
+			return strings.Compare(a.pointer, b.pointer)
+		}
+		return int(a.kind - b.kind)
+	})
+}
+
+// under reports whether something below a place is preserved.
+func (k *kept) under(pointer string) bool {
+	for at := range k.entries {
+		if strings.HasPrefix(at.pointer, pointer+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+// holds reports whether something below a place is preserved of a third version.
+func (k *kept) holds(pointer string) bool {
+	return k != nil && slices.ContainsFunc(k.others, func(other *kept) bool { return other.under(pointer) })
+}
+
+// members are the names of the values directly below a place.
+func (k *kept) members(at string) []string {
+	var names []string
+	for _, place := range k.below(at) {
+		names = append(names, unescapes.Replace(place))
+	}
+	return names
+}
+
+// indexes are those of the elements that are preserved of a list, sorted.
+func (k *kept) indexes(at string) []int {
+	var indexes []int
+	for _, segment := range k.below(at) {
+		if index, is := indexOf(segment); is {
+			indexes = append(indexes, index)
+		}
+	}
+	slices.Sort(indexes)
+	return indexes
+}
+
+// below are the segments by which values directly below a place are known, sorted.
+func (k *kept) below(at string) []string {
+	if k == nil {
+		return nil
+	}
+	var segments []string
+	for _, place := range k.places() {
+		segment, under := strings.CutPrefix(place.pointer, at+"/")
+		if under && place.kind == aValue && !strings.Contains(segment, "/") {
+			segments = append(segments, segment)
+		}
+	}
+	return segments
+}
+
+// indexOf reads the index of an element in a pointer.
+func indexOf(segment string) (index int, is bool) {
+	index, err := strconv.Atoi(segment)
+	return index, err == nil && index >= 0 && strconv.Itoa(index) == segment
+}

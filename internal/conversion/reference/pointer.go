@@ -1,0 +1,81 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package reference
+
+import "strings"
+
+// segments are those of a pointer, as they are written in it.
+func segments(pointer string) []string { return strings.Split(pointer[1:], "/") }
+
+// follow returns the value to which segments lead, or none.
+func follow(value any, rest []string) any {
+	for _, segment := range rest {
+		index, isIndex := indexOf(segment)
+		switch held := value.(type) {
+		case map[string]any:
+			value = find(held, path{unescapes.Replace(segment)})
+		case []any:
+			switch {
+			case strings.HasPrefix(segment, "["):
+				value = selected(held, segment)
+			case isIndex && index < len(held):
+				value = held[index]
+			default:
+				return none
+			}
+		default:
+			return none
+		}
+	}
+	return value
+}
+
+// selected returns the only element of a list that has the keys of a selector, or
+// none.
+func selected(list []any, name string) any {
+	found, keys := none, selectorKeys(name)
+	for _, element := range list {
+		if len(keys) > 0 && isObject(element) && selector(element, keys) == name {
+			if found != none {
+				return none
+			}
+			found = element
+		}
+	}
+	return found
+}
+
+// selectorKeys are the names of the keys in [name="http",protocol="TCP"]. Values are
+// JSON: a comma between two keys stands outside of quotes and of other values.
+func selectorKeys(selector string) []string {
+	inner, isSelector := strings.CutPrefix(selector, "[")
+	inner, isClosed := strings.CutSuffix(inner, "]")
+	if !isSelector || !isClosed {
+		return nil
+	}
+	var keys []string
+	quoted, escaped, depth, start := false, false, 0, 0
+	for i, char := range inner + "," {
+		switch {
+		case escaped:
+			escaped = false
+		case char == '\\':
+			escaped = quoted
+		case char == '"':
+			quoted = !quoted
+		case quoted:
+		case char == '{' || char == '[':
+			depth++
+		case char == '}' || char == ']':
+			depth--
+		case char == ',' && depth == 0:
+			name, _, found := strings.Cut(inner[start:i], "=")
+			if !found {
+				return nil
+			}
+			keys, start = append(keys, unescapes.Replace(name)), i+1
+		}
+	}
+	return keys
+}

@@ -1,0 +1,81 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package reference
+
+import "github.com/conversion-operator/conversion-operator/internal/conversion/shape"
+
+// know notes what the schemas of both sides say of a scope and its fields. What
+// values they accept is the business of package shape, and no part of the law.
+// Labels and annotations are no fields of a schema.
+func (s *scope) know(spoke, hub *shape.Schema) {
+	s.spoke, s.hub = spoke, hub
+	for i := range s.Exchanges {
+		knowFields(s.Exchanges[i].Spoke, spoke)
+		knowFields(s.Exchanges[i].Hub, hub)
+	}
+	for i := range s.Defaults {
+		d := &s.Defaults[i]
+		if d.schema = schemaAt(spoke, d.Path); d.Hub {
+			d.schema = schemaAt(hub, d.Path)
+		}
+	}
+	knowLeaves(s.OnlySpoke, spoke)
+	knowLeaves(s.OnlyHub, hub)
+	for i := range s.Collections {
+		c := &s.Collections[i]
+		c.Scope.know(elementSchema(spoke, c.Path), elementSchema(hub, c.Path))
+	}
+}
+
+func knowFields(fields []field, s *shape.Schema) {
+	for i := range fields {
+		if !fields[i].Text {
+			fields[i].schema = schemaAt(s, fields[i].Path)
+		}
+	}
+}
+
+func knowLeaves(leaves []leaf, s *shape.Schema) {
+	for i := range leaves {
+		if !leaves[i].Text {
+			leaves[i].schema = schemaAt(s, leaves[i].Path)
+		}
+	}
+}
+
+func schemaAt(s *shape.Schema, at path) *shape.Schema {
+	for _, name := range at {
+		if s == nil {
+			return nil
+		}
+		s = s.Field(name)
+	}
+	return s
+}
+
+// elementSchema is that of the elements of a list or map.
+func elementSchema(s *shape.Schema, at path) *shape.Schema {
+	s = schemaAt(s, at)
+	switch {
+	case s == nil:
+		return nil
+	case s.Items() != nil:
+		return s.Items()
+	}
+	return s.Field("")
+}
+
+// accepts reports whether a preserved value may come back.
+func (k *kept) accepts(s *shape.Schema, value any) bool {
+	return k != nil && k.lenient || fits(s, value, k == nil || !k.partial)
+}
+
+// fits reports whether a schema accepts a value, of a whole object or a fragment. One
+// that is not known does.
+func fits(s *shape.Schema, value any, whole bool) bool {
+	if s != nil && !whole {
+		s = s.Part()
+	}
+	return s == nil || s.Fits([]byte(marshal(value))) == nil
+}

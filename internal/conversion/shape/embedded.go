@@ -1,0 +1,89 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package shape
+
+import (
+	"context" //nolint:depguard // the validation of ObjectMeta wants one, and waits for nothing
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/operation"
+	"k8s.io/apimachinery/pkg/api/validate/content"
+	metavalidation "k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	kjson "sigs.k8s.io/json"
+
+	"github.com/conversion-operator/conversion-operator/internal/conversion/shape/internal/form"
+)
+
+// embedded declares the fields that every object of a kind has. What the schema
+// says of them counts, but prunes nothing: the API server knows their fields.
+func embedded(node *form.Node) *form.Node {
+	with := *node
+	with.Required = slices.Concat(node.Required, []string{"apiVersion", "kind"})
+	with.Properties = map[string]*form.Node{}
+	maps.Copy(with.Properties, node.Properties)
+	for name, own := range map[string]*form.Node{"apiVersion": {Type: "s"}, "kind": {Type: "s"}, "metadata": {Type: "o", Preserve: true}} {
+		if declared := node.Properties[name]; declared != nil {
+			own.AllOf, own.Default = []*form.Node{declared}, declared.Default
+		}
+		with.Properties[name] = own
+	}
+	return &with
+}
+
+// checkEmbedded adds the API server's checks of these fields.
+func (s *Schema) checkEmbedded() {
+	for name, check := range map[string]func(any) string{"apiVersion": apiVersion, "kind": kindName, "metadata": objectMeta} {
+		s.properties[name].extra, s.properties[name].limited = check, true
+	}
+}
+
+func apiVersion(value any) string {
+	text, _ := value.(string)
+	if _, err := schema.ParseGroupVersion(text); err != nil || text == "" {
+		return "is not an API version"
+	}
+	return ""
+}
+
+func kindName(value any) string {
+	text, _ := value.(string)
+	if len(validation.IsDNS1035Label(strings.ToLower(text))) > 0 {
+		return "is not a kind"
+	}
+	return ""
+}
+
+func objectMeta(value any) string {
+	text, err := utiljson.Marshal(value)
+	if err != nil {
+		return "is not the metadata of an object"
+	}
+	meta := &metav1.ObjectMeta{}
+	strict, err := kjson.UnmarshalStrict(text, meta)
+	if err != nil || len(strict) > 0 {
+		return "is not the metadata of an object"
+	}
+	if meta.Name == "" {
+		meta.Name = "any" // a name is not required here
+	}
+	problems := metavalidation.ValidateObjectMetaDeclaratively(context.Background(), operation.Create, meta, nil, meta.Namespace != "", segment, field.NewPath("metadata"), true)
+	if len(problems) > 0 {
+		return "does not validate as metadata: " + shortened(problems[0].Field)
+	}
+	return ""
+}
+
+func segment(name string, prefix bool) []string {
+	if prefix {
+		return content.IsPathSegmentPrefix(name)
+	}
+	return content.IsPathSegmentName(name)
+}

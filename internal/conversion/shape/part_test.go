@@ -1,0 +1,32 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package shape
+
+import "testing"
+
+func TestPart(t *testing.T) {
+	schema, err := Read([]byte(`{"t":"o","r":["a"],"pn":2,"p":{
+		"a":{"t":"s","e":["x"]},"list":{"t":"a","in":2,"lt":"map","lk":["name"],"i":{"t":"o","r":["name"],"p":{"name":{"t":"s"},"port":{"t":"i","mx":10}}}},
+		"raw":{"t":"o","er":true,"u":true},"one":{"t":"o","p":{"b":{"t":"i"},"c":{"t":"i"}},"one":[{"r":["b"]},{"r":["c"]}]}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, fits := range map[string]bool{
+		`{}`: true, `{"a":"x"}`: true, `{"a":"y"}`: false, `{"unknown":1}`: false,
+		`{"list":[{"name":"n"}]}`: true, `{"list":[{"port":1}]}`: true, `{"list":[{"port":11}]}`: false,
+		`{"list":[{"name":"n"},{"name":"n"}]}`: false,
+		`{"raw":{"apiVersion":"v1"}}`:          true, `{"raw":{"x":{}}}`: true, `{"raw":{"kind":1}}`: false,
+		`{"one":{}}`: true, `{"one":{"b":"text"}}`: false,
+	} {
+		if err := schema.Part().Fits([]byte(text)); (err == nil) != fits {
+			t.Errorf("%s: %v", text, err)
+		}
+		if err := schema.Fits([]byte(text)); err == nil {
+			t.Errorf("%s is a whole value", text)
+		}
+	}
+	if port := schema.Field("list").Items().Part().Field("port"); port.Fits([]byte("11")) == nil || port.Fits([]byte("1")) != nil {
+		t.Error("a field of a part has its limits")
+	}
+}

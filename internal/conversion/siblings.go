@@ -1,0 +1,143 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package conversion
+
+import (
+	"slices"
+
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+)
+
+// Two spokes may have a field that the hub lacks. It is one field, as every field
+// that two versions have: what one of them has preserved is what the other restores.
+// So that no value of before is left behind, it leaves the annotation of the one as
+// soon as the object is at the other.
+
+// pairSiblings notes for the fields of a spoke which other spokes have them.
+func pairSiblings(spokes []Spoke, schemas map[string]*schema.Structural) {
+	for i := range spokes {
+		for j := range spokes {
+			if i != j {
+				pairScopes(&spokes[i].Root, &spokes[j].Root, spokes[j].Version, schemas[spokes[i].Version], schemas[spokes[j].Version], nil)
+			}
+		}
+	}
+}
+
+func pairScopes(own, other *Scope, version string, ownSchema, otherSchema *schema.Structural, above Path) {
+	for i := range own.OnlySpoke {
+		leaf := &own.OnlySpoke[i]
+		if slices.ContainsFunc(other.OnlySpoke, leaf.isPlain) && sameField(ownSchema, otherSchema, slices.Concat(above, leaf.Path)) {
+			leaf.Siblings = append(leaf.Siblings, version)
+		}
+	}
+	for i := range own.Collections {
+		c := &own.Collections[i]
+		for j := range other.Collections {
+			o := &other.Collections[j]
+			if slices.Equal(c.Path, o.Path) && c.Map == o.Map && slices.Equal(c.Keys, o.Keys) && (c.Map || len(c.Keys) > 0) {
+				pairScopes(&c.Scope, &o.Scope, version, ownSchema, otherSchema, slices.Concat(above, c.Path, Path{each}))
+			}
+		}
+	}
+}
+
+// isPlain reports whether two fields are preserved as a whole, at one path.
+func (l *Leaf) isPlain(other Leaf) bool {
+	special := l.Shell || l.Null || l.Known != nil || l.Common != nil || other.Shell || other.Null || other.Known != nil || other.Common != nil
+	return !special && slices.Equal(l.Path, other.Path)
+}
+
+// sameField reports whether a field has the same type in two schemas.
+func sameField(a, b *schema.Structural, path Path) bool {
+	left, errLeft := resolve(a, path)
+	right, errRight := resolve(b, path)
+	return errLeft == nil && errRight == nil && difference(left, right, nil) == ""
+}
+
+// adopt takes the entries of fields that the version to which a hop leads has in
+// common with others from their annotations. Its own count more.
+func (c *Converter) adopt(h *hop, metadata *node, w *way, arriving *preserved) error {
+	annotations := metadata.get(&nameAnnotations)
+	if annotations == nil {
+		return nil
+	}
+	own := arriving.entries
+	for _, name := range w.siblings {
+		sibling := c.version(name)
+		if sibling == nil || !c.holds(h, annotations, sibling, func(e entry) bool { return e.kind == aValue && w.shares(e.pointer, name) }) {
+			continue
+		}
+		other := h.take(metadata, sibling, nil)
+		rest := other.entries[:0:0]
+		for _, e := range other.entries {
+			switch {
+			case e.kind != aValue || !w.shares(e.pointer, name):
+				rest = append(rest, e)
+			case own.find(e.pointer, e.kind) == nil:
+				arriving.entries = append(arriving.entries, e)
+			}
+		}
+		if err := h.write(metadata, sibling, preserved{rest, other.unreadable}); err != nil {
+			return err
+		}
+	}
+	arriving.entries = arriving.sorted()
+	return nil
+}
+
+// supersede takes from the annotations of others the fields that the version that a hop
+// leaves has in common with them, where it had a value of its own.
+func (c *Converter) supersede(h *hop, metadata *node, w *way) error {
+	annotations := metadata.get(&nameAnnotations)
+	if annotations == nil || len(h.keep) == 0 {
+		return nil
+	}
+	for _, name := range w.back.siblings {
+		sibling := c.version(name)
+		if sibling == nil || !c.holds(h, annotations, sibling, func(e entry) bool { return h.isLive(w.back, &e, name) }) {
+			continue
+		}
+		other := h.take(metadata, sibling, nil)
+		other.entries = slices.DeleteFunc(other.entries, func(e entry) bool {
+			return h.isLive(w.back, &e, name)
+		})
+		if err := h.write(metadata, sibling, other); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// isLive reports whether an entry of a sibling is of a field of which this conversion
+// has preserved a value.
+func (h *hop) isLive(back *way, e *entry, sibling string) bool {
+	return e.kind == aValue && back.shares(e.pointer, sibling) && h.keep.find(e.pointer, aValue) != nil
+}
+
+// holds reports whether the annotations of a sibling hold one of some entries. If they
+// do not, they stay as they were written.
+func (c *Converter) holds(h *hop, annotations *node, sibling *version, one func(entry) bool) bool {
+	if annotations.get(&sibling.annotation) == nil && annotations.get(&sibling.legacy) == nil {
+		return false
+	}
+	other := h.peek(annotations, sibling)
+	return slices.ContainsFunc(other.entries, one)
+}
+
+// shares reports whether an entry is of a field that a sibling has, too.
+func (w *way) shares(pointer []byte, sibling string) bool {
+	for i := range w.coming {
+		if w.coming[i].pointer == string(pointer) && slices.Contains(w.coming[i].siblings, sibling) {
+			return true
+		}
+	}
+	for i := range w.collections {
+		c := &w.collections[i]
+		if _, rest := c.inElement(pointer); rest != nil && c.way.shares(rest, sibling) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,196 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package migration
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/conversion-operator/conversion-operator/internal/conversion"
+)
+
+// What one version of an object cannot express, converters preserve in its
+// annotations. When rules or schemas change so that it has a place in the storage
+// version, a write at the version that it belongs to makes it data: the API server
+// reads the object at that version, where converters restore what was preserved, and
+// stores what they make of that.
+
+// Inventory reads what objects hold in annotations.
+type Inventory struct {
+	converter *conversion.Converter
+	places    *conversion.Places
+	ruleset   string
+}
+
+// NewInventory reads a ruleset, by which objects that are stored at a version convert.
+func NewInventory(ruleset []byte, storage string) (*Inventory, error) {
+	plan, err := conversion.Load(ruleset)
+	if err != nil {
+		return nil, err
+	}
+	i := &Inventory{ruleset: conversion.HashOf(ruleset)}
+	if i.converter, err = conversion.NewConverter(plan); err != nil {
+		return nil, err
+	}
+	i.places, err = conversion.NewPlaces(plan, storage)
+	return i, err
+}
+
+// ReadInventory reads the ruleset of a ConfigMap. One that is gone, or of no use, keeps
+// nobody from migrating: nil, and the log says why nothing is counted.
+func ReadInventory(ctx context.Context, rulesets Rulesets, name, storage string, clock Clock) (*Inventory, error) {
+	var text []byte
+	err := patiently(ctx, clock, func() (err error) {
+		text, err = rulesets.Ruleset(ctx, name)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the rules in ConfigMap %s: %w", name, err)
+	}
+	inventory, err := NewInventory(text, storage)
+	if err != nil {
+		logr.FromContextOrDiscard(ctx).Info("What objects hold in annotations is not counted: there are no rules to read it by", "configMap", name, "cause", err.Error())
+		return nil, nil
+	}
+	return inventory, nil
+}
+
+// hash identifies the ruleset; empty where there is none.
+func (i *Inventory) hash() string {
+	if i == nil {
+		return ""
+	}
+	return i.ruleset
+}
+
+// held is what an object holds.
+func (i *Inventory) held(object *metav1.PartialObjectMetadata) []conversion.Preserved {
+	if i == nil || len(object.Annotations) == 0 {
+		return nil
+	}
+	return i.converter.PreservedIn(object.Annotations)
+}
+
+// placeable are the versions of which an object holds values that have a place now.
+func (i *Inventory) placeable(object *metav1.PartialObjectMetadata) []string {
+	var versions []string
+	for _, held := range i.held(object) {
+		hasPlace := func(field string) bool { return i.places.Of(held.Version, field) != conversion.NoPlace }
+		if slices.ContainsFunc(held.Values, hasPlace) {
+			versions = append(versions, held.Version)
+		}
+	}
+	return versions
+}
+
+// placing is what became of the values that an object held.
+type placing struct {
+	// object has the resourceVersion that the writes left.
+	object *metav1.PartialObjectMetadata
+	// placed tells that a write changed what is stored, and gone that there is no
+	// such object any more.
+	placed, gone bool
+	// refused are the versions at which the API server refuses it. What it holds of
+	// them stays where it is.
+	refused []Failure
+}
+
+// place writes an object at each version of which it holds values that have a place.
+func (e *Engine) place(ctx context.Context, object *metav1.PartialObjectMetadata, barrier string) (placing, error) {
+	p := placing{object: object}
+	for _, version := range e.Inventory.placeable(object) {
+		at, unserved := e.roundTrip(version)
+		if unserved != nil {
+			unserved.Object = keyOf(object)
+			p.refused = append(p.refused, *unserved)
+			continue
+		}
+		r, err := e.persist(ctx, p.object, Patch{Version: at}, barrier)
+		switch {
+		case err != nil:
+			return p, err
+		case r.outcome == gone:
+			p.gone = true
+			return p, nil
+		case r.outcome == failed:
+			logr.FromContextOrDiscard(ctx).V(1).Info("Preserved data has no way to its place", "object", r.object, "version", at, "message", r.message)
+			r.message = "at " + at + ": " + r.message
+			p.refused = append(p.refused, r.failure())
+			continue
+		}
+		p.placed = p.placed || r.outcome == rewritten
+		if r.after != nil {
+			// What it is at another version says nothing but how it can be addressed.
+			p.object = object.DeepCopy()
+			p.object.ResourceVersion, p.object.ManagedFields = r.after.ResourceVersion, r.after.ManagedFields
+		}
+	}
+	return p, nil
+}
+
+// roundTrip is the version at which a write restores data of a version: that one, or
+// any other if objects are stored in it, as only a conversion restores anything.
+func (e *Engine) roundTrip(version string) (at string, unserved *Failure) {
+	switch {
+	case slices.Contains(e.OldVersions, version):
+		return version, nil
+	case version == e.Resource.Version && len(e.OldVersions) > 0:
+		return e.OldVersions[0], nil
+	}
+	return "", &Failure{Reason: ReasonNotServed, Message: fmt.Sprintf("version %s is not served, so that nothing can be restored there", version)}
+}
+
+// hold notes what an object holds in the end: as the API server showed it last at the
+// storage version. What a failed object holds is not known, as it is not stored there.
+func (e *Engine) hold(r result, object *metav1.PartialObjectMetadata) result {
+	if r.after != nil {
+		object, r.after = r.after, nil
+	}
+	if e.Inventory != nil && (r.outcome == rewritten || r.outcome == current) {
+		r.counted, r.held = true, e.Inventory.held(object)
+	}
+	return r
+}
+
+// countHeld adds what the objects of a page hold.
+func (r *Record) countHeld(page []result) {
+	for i := range page {
+		one := &page[i]
+		if one.counted {
+			if r.Preserved == nil {
+				r.Preserved = &conversion.Holdings{}
+			}
+			r.Preserved.Add(one.object, one.held)
+		}
+		if one.placed {
+			r.Placed++
+		}
+		if len(one.refused) > 0 {
+			r.Unplaced++
+			room := maxFailures - len(r.Refused)
+			r.Refused = append(r.Refused, one.refused[:min(room, len(one.refused))]...)
+		}
+	}
+}
+
+// forgetHeld begins to count anew.
+func (r *Record) forgetHeld() { r.Preserved, r.Placed, r.Unplaced, r.Refused = nil, 0, 0, nil }
+
+// takeHeld goes on from what an earlier run has counted.
+func (r *Record) takeHeld(before *Record) {
+	r.Preserved, r.Placed, r.Unplaced, r.Refused = before.Preserved.Clone(), before.Placed, before.Unplaced, slices.Clone(before.Refused)
+}
+
+// agree has a run count by one ruleset from its beginning to its end, or not at all.
+func (e *Engine) agree(record *Record) {
+	if record.Ruleset == e.Inventory.hash() {
+		return
+	}
+	record.Ruleset, e.Inventory = "", nil
+	record.forgetHeld()
+}

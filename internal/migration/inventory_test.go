@@ -1,0 +1,255 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package migration
+
+import (
+	"context"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/conversion-operator/conversion-operator/internal/conversion"
+)
+
+const (
+	// holdsNote is a value of v1beta1 that has a place at v1 by placing, and
+	// holdsOwn one that has none.
+	holdsNote  = `{"format":2,"fields":{"/spec/note":"precious"}}`
+	holdsOwn   = `{"format":2,"fields":{"/spec/own":1}}`
+	annotation = "conversion-operator.io/v1beta1.crontabs.example.com"
+
+	placing1 = `{"format":3,"crd":"crontabs.example.com","group":"example.com","kind":"CronTab","hub":"v1","versions":["v1","v1beta1"],` +
+		`"spokes":[{"version":"v1beta1","root":{"onlySpoke":[{"path":["spec","own"],"anchor":1}]}}]}`
+)
+
+// holders are an engine and four objects: two of them hold a value that has a place,
+// and one holds another.
+func holders(t *testing.T) (*fakeAPI, *fakeStore, *Engine) {
+	t.Helper()
+	api, store := newFakeAPI(0), &fakeStore{}
+	for i, value := range []string{"", holdsNote, holdsOwn, holdsNote} {
+		api.write(objectKey(i), "v1")
+		if value != "" {
+			api.hold(objectKey(i), annotation, value)
+		}
+	}
+	api.restores, api.onPath = true, func(Patch) error { return nil }
+	engine := newTestEngine(api, store)
+	engine.OldVersions, engine.PageSize = []string{"v1beta1"}, 3
+	engine.Inventory = inventoryOf(t, placing1)
+	return api, store, engine
+}
+
+func inventoryOf(t *testing.T, ruleset string) *Inventory {
+	t.Helper()
+	inventory, err := NewInventory([]byte(ruleset), "v1")
+	must(t, err)
+	return inventory
+}
+
+func TestPlacing(t *testing.T) {
+	api, _, engine := holders(t)
+	record, err := engine.Run(t.Context())
+	must(t, err)
+	if diff := cmp.Diff(Counters{Total: 4, Rewritten: 2, Current: 2}, record.Counters); diff != "" {
+		t.Errorf("counters (-want +got):\n%s", diff)
+	}
+	want := &conversion.Holdings{Seen: 4, Objects: 1, Bytes: int64(len(holdsOwn)), Largest: "ns/a002", LargestBytes: int64(len(holdsOwn)), Versions: []conversion.VersionHoldings{
+		{Version: "v1beta1", Objects: 1, Bytes: int64(len(holdsOwn)), Fields: []conversion.FieldHoldings{{Path: ".spec.own", Objects: 1}}},
+	}}
+	if diff := cmp.Diff(want, record.Preserved); diff != "" {
+		t.Errorf("preserved (-want +got):\n%s", diff)
+	}
+	if record.Placed != 2 || record.Unplaced != 0 || record.Ruleset != conversion.HashOf([]byte(placing1)) {
+		t.Errorf("record is %+v", record)
+	}
+	revision := api.revision
+	again := newTestEngine(api, &fakeStore{})
+	again.OldVersions, again.Inventory = engine.OldVersions, engine.Inventory
+	second, err := again.Run(t.Context())
+	must(t, err)
+	if api.revision != revision || second.Rewritten != 0 || second.Placed != 0 {
+		t.Errorf("the second run wrote: %+v", second)
+	}
+}
+
+// TestPlacingRefused: an object that its version refuses is migrated all the same.
+func TestPlacingRefused(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(*fakeAPI, *Engine)
+		reason Reason
+		says   string
+	}{
+		"by the schema": {func(api *fakeAPI, _ *Engine) {
+			api.onPath = func(patch Patch) error {
+				if patch.Name == "a001" {
+					return apierrors.NewInvalid(schema.GroupKind{Kind: "CronTab"}, patch.Name, nil)
+				}
+				return nil
+			}
+		}, ReasonInvalid, "at v1beta1: "},
+		"no such endpoint": {func(api *fakeAPI, _ *Engine) {
+			api.onPath = func(patch Patch) error {
+				if patch.Name == "a001" {
+					return apierrors.NewNotFound(testResource.GroupResource(), "")
+				}
+				return nil
+			}
+		}, ReasonNotFound, "at v1beta1: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			api, _, engine := holders(t)
+			test.change(api, engine)
+			api.write(objectKey(1), "v1beta1")
+			record, err := engine.Run(t.Context())
+			must(t, err)
+			if !record.Complete() || record.Rewritten != 2 || record.Placed != 1 || record.Unplaced != 1 || len(record.Refused) != 1 || len(api.oldKeys()) != 0 {
+				t.Fatalf("record is %+v", record)
+			}
+			if r := record.Refused[0]; r.Object != "ns/a001" || r.Reason != test.reason || r.Message[:len(test.says)] != test.says {
+				t.Errorf("refused is %+v", r)
+			}
+			if record.Preserved.Objects != 2 {
+				t.Errorf("preserved is %+v", record.Preserved)
+			}
+		})
+	}
+}
+
+func TestPlacingOfUnservedVersion(t *testing.T) {
+	_, _, engine := holders(t)
+	engine.OldVersions = nil
+	record, err := engine.Run(t.Context())
+	must(t, err)
+	if record.Unplaced != 2 || record.Refused[0].Reason != ReasonNotServed || !record.Complete() || record.Preserved.Objects != 3 {
+		t.Errorf("record is %+v", record)
+	}
+}
+
+// TestPlacingOfStorageVersion: a conversion restores it, so another version is written.
+func TestPlacingOfStorageVersion(t *testing.T) {
+	api, _, engine := holders(t)
+	api.hold(objectKey(0), "conversion-operator.io/v1.crontabs.example.com", holdsNote)
+	record, err := engine.Run(t.Context())
+	must(t, err)
+	if record.Placed != 3 || record.Unplaced != 0 {
+		t.Errorf("record is %+v", record)
+	}
+}
+
+func TestPlacingOfObjectThatGoes(t *testing.T) {
+	api, _, engine := holders(t)
+	api.onPath = func(patch Patch) error {
+		if patch.Name == "a001" {
+			api.remove("ns/a001")
+		}
+		return nil
+	}
+	record, err := engine.Run(t.Context())
+	must(t, err)
+	if record.Gone != 1 || !record.Complete() || record.Preserved.Seen != 3 {
+		t.Errorf("record is %+v, holdings %+v", record, record.Preserved)
+	}
+}
+
+// TestPlacingIsReviewed looks at the objects again without writing them elsewhere.
+func TestPlacingIsReviewed(t *testing.T) {
+	api, _, engine := holders(t)
+	api.restores = false // what they hold does not fit
+	engine.Verify = VerifyFull
+	paths := 0
+	api.onPath = func(Patch) error { paths++; return nil }
+	record, err := engine.Run(t.Context())
+	must(t, err)
+	if paths != 2 || record.Verified != 4 || record.Preserved.Objects != 3 || record.Placed != 0 {
+		t.Errorf("%d writes at another version, record is %+v", paths, record)
+	}
+}
+
+// TestCountAfterRestart counts each object once, wherever the pod was killed.
+func TestCountAfterRestart(t *testing.T) {
+	for kill := range 12 {
+		_, store, engine := holders(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		store.afterSave = func(string) {
+			if kill--; kill == 0 {
+				cancel()
+			}
+		}
+		_, err := engine.Run(ctx)
+		cancel()
+		if err != nil {
+			engine.Inventory = inventoryOf(t, placing1)
+			_, err = engine.Run(t.Context())
+			must(t, err)
+		}
+		records := store.records(t)
+		if last := records[len(records)-1]; last.Preserved == nil || last.Preserved.Seen != 4 || last.Preserved.Objects != 1 {
+			t.Errorf("holdings are %+v", last.Preserved)
+		}
+	}
+}
+
+// TestCountByOneRuleset: a run that began without rules does not count half of the objects.
+func TestCountByOneRuleset(t *testing.T) {
+	_, store, engine := holders(t)
+	engine.Inventory = nil
+	ctx, cancel := context.WithCancel(t.Context())
+	saves := 0
+	store.afterSave = func(string) {
+		if saves++; saves == 3 {
+			cancel()
+		}
+	}
+	_, err := engine.Run(ctx)
+	wantError(t, err, context.Canceled.Error())
+	engine.Inventory = inventoryOf(t, placing1)
+	record, err := engine.Run(t.Context())
+	must(t, err)
+	if record.Ruleset != "" || record.Preserved != nil || !record.Complete() {
+		t.Errorf("record is %+v", record)
+	}
+}
+
+// TestCountOfRetry goes on from what the run of before has counted.
+func TestCountOfRetry(t *testing.T) {
+	api, store, engine := holders(t)
+	api.onPatch = func(key string) error {
+		if key == "ns/a002" {
+			return apierrors.NewInvalid(schema.GroupKind{Kind: "CronTab"}, "a002", nil)
+		}
+		return nil
+	}
+	first, err := engine.Run(t.Context())
+	must(t, err)
+	if first.Failed != 1 || first.Preserved.Seen != 3 || first.Preserved.Objects != 0 {
+		t.Fatalf("record is %+v", first)
+	}
+	api.onPatch = nil
+	retry := newTestEngine(api, &fakeStore{})
+	retry.Options.Run, retry.Earlier, retry.OldVersions, retry.Inventory = "run-2", store, engine.OldVersions, inventoryOf(t, placing1)
+	record, err := retry.Run(t.Context())
+	must(t, err)
+	if record.RetryOf != "run-1" || record.Preserved.Seen != 4 || record.Preserved.Objects != 1 || record.Placed != 2 {
+		t.Errorf("record is %+v, holdings %+v", record, record.Preserved)
+	}
+}
+
+type rulesets map[string]string
+
+func (r rulesets) Ruleset(_ context.Context, name string) ([]byte, error) {
+	return []byte(r[name]), nil
+}
+
+func TestReadInventory(t *testing.T) {
+	stored := rulesets{"good": placing1, "bad": "{"}
+	for name, want := range map[string]bool{"good": true, "bad": false, "gone": false} {
+		got, err := ReadInventory(t.Context(), stored, name, "v1", newFakeClock())
+		if err != nil || (got != nil) != want {
+			t.Errorf("%s: %v, %v", name, got, err)
+		}
+	}
+}

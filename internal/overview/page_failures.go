@@ -1,0 +1,37 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package overview
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/conversion-operator/conversion-operator/internal/terminal"
+)
+
+// failures are the conversions that fail in production.
+func (w *writer) failures(o *Overview) {
+	if len(o.ConversionFailures) == 0 {
+		return
+	}
+	w.title("Conversions that fail")
+	rows := [][]string{{"  FROM", "TO", "CAUSE", "COUNT", "LAST", "EXAMPLE", "MESSAGE"}}
+	for _, row := range o.ConversionFailures {
+		rows = append(rows, []string{"  " + row.From, row.To, row.Cause, fmt.Sprint(row.Count), ago(o.now.Sub(row.LastTime.Time)) + " ago",
+			terminal.OrDash(row.Object), terminal.OneLine(row.Message)})
+	}
+	w.table(rows)
+}
+
+// failing are the causes, each once.
+func (o *Overview) failing() string {
+	var causes []string
+	for _, row := range o.ConversionFailures {
+		if !slices.Contains(causes, row.Cause) {
+			causes = append(causes, row.Cause)
+		}
+	}
+	return strings.Join(causes, ",")
+}

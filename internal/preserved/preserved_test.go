@@ -1,0 +1,113 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package preserved
+
+import (
+	"bytes"
+	"compress/flate"
+	"encoding/base64"
+	"encoding/json"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/conversion-operator/conversion-operator/internal/conversion"
+)
+
+var widgets = Resource{Name: "widgets.example.com", Versions: []string{"v1", "v2"}}
+
+// holding is an object with annotations, and what else is in it.
+func holding(annotations map[string]string, spec string) any {
+	text, _ := json.Marshal(annotations) // texts can be encoded
+	return decode([]byte(`{"metadata":{"name":"a","annotations":` + string(text) + `},"spec":` + spec + `}`))
+}
+
+func deflated(t *testing.T, text string) string {
+	t.Helper()
+	var packed bytes.Buffer
+	writer, err := flate.NewWriter(&packed, flate.BestCompression)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = writer.Write([]byte(text))
+	if err := writer.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return `{"format":2,"deflate":"` + base64.StdEncoding.EncodeToString(packed.Bytes()) + `"}`
+}
+
+func TestEntries(t *testing.T) {
+	const own, former = "conversion-operator.io/v1.widgets.example.com", "conversion-operator.io/v1"
+	for name, test := range map[string]struct {
+		annotations map[string]string
+		want        []string
+		unreadable  []string
+		dropped     []string
+	}{
+		"none":     {nil, nil, nil, nil},
+		"format 2": {map[string]string{own: `{"format":2,"fields":{"/a":1},"absent":["/b"],"orders":{"/c":["x"]},"dropped":["/d"]}`}, []string{"/a Value 1", "/b Absence ", `/c Order ["x"]`}, nil, []string{"/d"}},
+		"format 1": {map[string]string{former: `{"/a":1,"!/b":true,"dropped":["/d"]}`}, []string{"/a Value 1", "/b Absence "}, nil, []string{"/d"}},
+		"both":     {map[string]string{former: `{"/a":1}`, own: `{"format":2,"fields":{"/b":2}}`}, []string{"/a Value 1", "/b Value 2"}, nil, nil},
+		"compressed": {
+			map[string]string{own: deflated(t, `{"format":2,"fields":{"/a":1},"dropped":["/d"]}`)}, []string{"/a Value 1"}, nil, []string{"/d"},
+		},
+		"a later format":     {map[string]string{own: `{"format":3,"fields":{"/a":1}}`}, nil, []string{"v1"}, nil},
+		"no JSON":            {map[string]string{own: `{`}, nil, []string{"v1"}, nil},
+		"carried on text":    {map[string]string{own: `{"format":2,"fields":{"/a":1},"unreadable":"{"}`}, []string{"/a Value 1"}, []string{"v1"}, nil},
+		"of a third version": {map[string]string{"conversion-operator.io/v3.widgets.example.com": `{"format":2,"fields":{"/a":1}}`}, nil, nil, nil},
+		"of another kind":    {map[string]string{"conversion-operator.io/v1.gadgets.example.com": `{"format":2,"fields":{"/a":1}}`}, nil, nil, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			object := holding(test.annotations, "{}")
+			var got []string
+			for _, e := range widgets.Entries(object, "v1") {
+				got = append(got, e.Pointer+" "+string(e.Kind)+" "+string(e.Value))
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("entries (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(test.unreadable, widgets.Unreadable(object)); diff != "" {
+				t.Errorf("unreadable (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(test.dropped, conversion.Dropped(Annotations(object), widgets.Name, "v1")); diff != "" {
+				t.Errorf("dropped (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestArrived(t *testing.T) {
+	const own = "conversion-operator.io/v1.widgets.example.com"
+	value := func(pointer, value string, anchor int) conversion.Entry {
+		return conversion.Entry{Pointer: pointer, Kind: conversion.EntryValue, Value: []byte(value), Anchor: anchor}
+	}
+	for name, test := range map[string]struct {
+		entry conversion.Entry
+		after any
+		want  Fate
+	}{
+		"restored":                 {value("/spec/a", "1", 1), holding(nil, `{"a":1}`), Data},
+		"superseded":               {value("/spec/a", "1", 1), holding(nil, `{"a":2}`), Superseded},
+		"carried on":               {value("/spec/a", "1", 1), holding(map[string]string{own: `{"format":2,"fields":{"/spec/a":1}}`}, `{}`), CarriedOn},
+		"a part is carried on":     {value("/spec/a", `{"b":1}`, 1), holding(map[string]string{own: `{"format":2,"fields":{"/spec/a/b":1}}`}, `{"a":{}}`), CarriedOn},
+		"another value":            {value("/spec/a", "1", 1), holding(map[string]string{own: `{"format":2,"fields":{"/spec/a":2}}`}, `{}`), Lost},
+		"lost":                     {value("/spec/a", "1", 1), holding(nil, `{}`), Lost},
+		"its object is gone":       {value("/spec/o/a", "1", 2), holding(nil, `{}`), Deleted},
+		"its anchor is there":      {value("/spec/o/a", "1", 1), holding(nil, `{}`), Lost},
+		"in an element":            {value(`/spec/l/[name="x~1y",port=80]/a`, "1", 3), holding(nil, `{"l":[{"name":"x/y","port":80,"a":1}]}`), Data},
+		"lost in an element":       {value(`/spec/l/[name="x",port=80]/a`, "1", 3), holding(nil, `{"l":[{"name":"x","port":80}]}`), Lost},
+		"its element is gone":      {value(`/spec/l/[name="x"]/a`, "1", 3), holding(nil, `{"l":[{"name":"y"}]}`), Deleted},
+		"an element as a whole":    {value("/spec/l/0", `{"a":1,"b":2}`, 2), holding(nil, `{"l":[{"b":2},{"a":1,"b":2}]}`), Data},
+		"a part of an element":     {value("/spec/l/0", `{"a":1,"b":2}`, 2), holding(nil, `{"l":[{"b":2}]}`), Lost},
+		"an element that differs":  {value("/spec/l/0", `{"a":1,"b":2}`, 2), holding(nil, `{"l":[{"b":3}]}`), Superseded},
+		"an absence":               {conversion.Entry{Pointer: "/spec/a", Kind: conversion.EntryAbsence}, holding(nil, `{}`), Data},
+		"an escaped name is there": {value("/spec/a~1b", "1", 1), holding(nil, `{"a/b":1}`), Data},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := widgets.Arrived(test.entry, "v1", holding(nil, "{}"), test.after); got != test.want {
+				t.Errorf("the fate is %s, want %s", got, test.want)
+			}
+		})
+	}
+}

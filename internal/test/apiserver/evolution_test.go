@@ -1,0 +1,171 @@
+//go:build integration
+
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"github.com/conversion-operator/conversion-operator/internal/conversion"
+)
+
+// age is what a kind is at one time: the schemas of spec in v1 and v2, and the rules.
+type age struct{ v1, v2, rules string }
+
+// versions writes them as those of a CustomResourceDefinition that stores one of them.
+func (a age) versions(storage string) string {
+	var out strings.Builder
+	for name, spec := range map[string]string{"v1": a.v1, "v2": a.v2} {
+		fmt.Fprintf(&out, "- {name: %s, served: true, storage: %t, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {%s}}}}}}\n",
+			name, name == storage, spec)
+	}
+	return out.String()
+}
+
+// evolve changes schemas and rules at once, and goes on when API servers have followed.
+func (k *kind) evolve(t *testing.T, to age, storage string) {
+	t.Helper()
+	var versions []apiextensionsv1.CustomResourceDefinitionVersion
+	must(t, yaml.UnmarshalStrict([]byte(to.versions(storage)), &versions))
+	crd, err := k.crds.Get(t.Context(), k.crd, metav1.GetOptions{})
+	must(t, err)
+	crd.Spec.Versions = versions
+	before := k.converter
+	k.converter = newConverter(t, compile(t, crd, to.rules))
+	k.change(t, func(crd *apiextensionsv1.CustomResourceDefinition) {
+		crd.Spec.Versions, crd.Spec.Conversion = versions, k.conversion()
+	})
+	before.stop()
+	for _, version := range []string{"v1", "v2"} {
+		k.awaitServed(t, version)
+	}
+	if stored := storageOf(crd); stored != "" {
+		k.store(t, storage)
+	}
+}
+
+func storageOf(crd *apiextensionsv1.CustomResourceDefinition) string {
+	for _, version := range crd.Spec.Versions {
+		if version.Storage {
+			return version.Name
+		}
+	}
+	return ""
+}
+
+// rewrite writes an object in the storage version, as a migration does; and so at
+// another one, by which preserved values become data that have a place now.
+func (k *kind) rewrite(t *testing.T, version, name string) {
+	t.Helper()
+	eventually(t, name+" is rewritten", func(ctx context.Context) error {
+		_, err := k.at(version).Patch(ctx, name, "application/merge-patch+json", []byte("{}"), metav1.PatchOptions{})
+		return err
+	})
+}
+
+// preservedOf are the paths of what an object holds of a version in its annotations.
+func (k *kind) preservedOf(t *testing.T, object *unstructured.Unstructured, version string) []string {
+	t.Helper()
+	converter, err := conversion.NewConverter(k.plan)
+	must(t, err)
+	for _, held := range converter.PreservedIn(object.GetAnnotations()) {
+		if held.Version == version {
+			return held.Fields
+		}
+	}
+	return nil
+}
+
+const (
+	moveA    = "{move: {from: .spec.a, to: .spec.b}}"
+	withNote = "a: {type: string}, note: {type: string}"
+	ports    = "ports: {type: array, items: {type: object, properties: {name: {type: string}%s}}}"
+	keyed    = "ports: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [name], items: {type: object, required: [name], properties: {name: {type: string}%s}}}"
+)
+
+// rulesOf are those of the spoke v1, or of v2 where v1 is the hub.
+func rulesOf(hub, rules string) string {
+	spoke := map[string]string{"v1": "v2", "v2": "v1"}[hub]
+	return "{hub: " + hub + ", spokes: [{version: " + spoke + ", rules: [" + rules + "]}]}"
+}
+
+// changes are what gives a preserved field a place, or another one.
+var changes = map[string]struct {
+	before, after age
+	// spec is that of an object at v1, data what etcd has in v2 once it was written at
+	// v1 by the rules of after, preserved what is in its annotation then.
+	spec, data string
+	preserved  []string
+}{
+	"added": {
+		before: age{withNote, "b: {type: string}", rulesOf("v2", moveA)},
+		after:  age{withNote, "b: {type: string}, note: {type: string}", rulesOf("v2", moveA)},
+		spec:   "a: '1', note: precious", data: "b: '1', note: precious",
+	},
+	"moved": {
+		before: age{withNote, "b: {type: string}", rulesOf("v2", moveA)},
+		after:  age{withNote, "b: {type: string}, remark: {type: string}", rulesOf("v2", moveA+", {move: {from: .spec.note, to: .spec.remark}}")},
+		spec:   "a: '1', note: precious", data: "b: '1', remark: precious",
+	},
+	"translated": {
+		before: age{withNote, "b: {type: string}", rulesOf("v2", moveA)},
+		after:  age{withNote, "b: {type: string}, worth: {type: string}", rulesOf("v2", moveA+", {values: {from: .spec.note, to: .spec.worth, table: [{from: precious, to: High}]}}")},
+		spec:   "a: '1', note: precious", data: "b: '1', worth: High",
+	},
+	"hub": {
+		before: age{withNote, "b: {type: string}", rulesOf("v2", moveA)},
+		after:  age{withNote, "b: {type: string}", rulesOf("v1", "{move: {from: .spec.b, to: .spec.a}}")},
+		spec:   "a: '1', note: precious", data: "b: '1'", preserved: []string{".spec.note"},
+	},
+	"keyed": {
+		before: age{fmt.Sprintf(ports, ", w: {type: integer}"), fmt.Sprintf(ports, ""), rulesOf("v2", "")},
+		after:  age{fmt.Sprintf(keyed, ", w: {type: integer}"), fmt.Sprintf(keyed, ""), rulesOf("v2", "")},
+		spec:   "ports: [{name: b}, {name: a, w: 7}]", data: "ports: [{name: b}, {name: a}]", preserved: []string{".spec.ports[*].w"},
+	},
+	"a field of elements": {
+		before: age{fmt.Sprintf(keyed, ", w: {type: integer}"), fmt.Sprintf(keyed, ""), rulesOf("v2", "")},
+		after:  age{fmt.Sprintf(keyed, ", w: {type: integer}"), fmt.Sprintf(keyed, ", w: {type: integer}"), rulesOf("v2", "")},
+		spec:   "ports: [{name: b}, {name: a, w: 7}]", data: "ports: [{name: b}, {name: a, w: 7}]",
+	},
+}
+
+// testChanges changes rules, schemas and hub while an object is stored at v2, and what
+// only v1 has is in its annotation. Reading it at v1, writing it there, and storing v1
+// again all have what was written at v1 before.
+func testChanges(t *testing.T, s *apiServer) {
+	for name, change := range changes {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			spec := "spec: {" + change.spec + "}"
+			k := s.install(t, "changes-"+strings.ReplaceAll(name, " ", "-"), change.before.versions("v2"), change.before.rules)
+			for _, object := range []string{"read", "written", "rolled-back"} {
+				k.create(t, "v1", object, spec)
+			}
+			k.evolve(t, change.after, "v2")
+			wantFields(t, "at v1", k.get(t, "v1", "read"), spec)
+			k.mergePatch(t, "v1", "written", "metadata: {labels: {touched: 'yes'}}")
+			wantFields(t, "in etcd, when it was written at v1", k.stored(t, "written"), "spec: {"+change.data+"}")
+			if got := k.preservedOf(t, k.stored(t, "written"), "v1"); fmt.Sprint(got) != fmt.Sprint(change.preserved) {
+				t.Errorf("in the annotation is %v, want %v", got, change.preserved)
+			}
+			wantFields(t, "at v1, when it was written there", k.get(t, "v1", "written"), spec)
+			k.store(t, "v1")
+			k.rewrite(t, "v1", "rolled-back")
+			if stored := k.stored(t, "rolled-back"); versionOf(stored) != "v1" {
+				t.Errorf("it is stored at %s", versionOf(stored))
+			} else {
+				wantFields(t, "in etcd, when v1 is stored again", stored, spec)
+			}
+		})
+	}
+}

@@ -1,0 +1,278 @@
+//go:build integration
+
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/util/jsonmergepatch"
+	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/yaml"
+
+	"github.com/conversion-operator/conversion-operator/internal/conversion"
+)
+
+// The hub v2 has a field of its status that v1 lacks. v1alpha1 lacks all of it, and the
+// status subresource besides.
+const (
+	preservedStatusVersions = `
+- name: v1alpha1
+  served: true
+  storage: false
+  schema:
+    openAPIV3Schema:
+      type: object
+      properties:
+        spec: {type: object, properties: {size: {type: integer}}}
+- name: v1
+  served: true
+  storage: false
+  subresources: {status: {}}
+  schema:
+    openAPIV3Schema:
+      type: object
+      properties:
+        spec: {type: object, properties: {size: {type: integer}}}
+        status: {type: object, properties: {phase: {type: string}}}
+- name: v2
+  served: true
+  storage: true
+  subresources: {status: {}}
+  schema:
+    openAPIV3Schema:
+      type: object
+      properties:
+        spec: {type: object, properties: {size: {type: integer}}}
+        status: {type: object, properties: {phase: {type: string}, grant: {type: string}}}
+`
+	preservedStatusRules = "{hub: v2, spokes: [{version: v1}, {version: v1alpha1}]}"
+	// preservedPrefix is that of the annotations in which fields are preserved.
+	preservedPrefix = "conversion-operator.io/"
+)
+
+// preserved are the annotations of an object in which fields are preserved.
+func preserved(object *unstructured.Unstructured) map[string]string {
+	found := maps.Clone(object.GetAnnotations())
+	maps.DeleteFunc(found, func(name, _ string) bool { return !strings.HasPrefix(name, preservedPrefix) })
+	return found
+}
+
+// granted creates an object with a status that was written at v2, by the status subresource.
+func (k *kind) granted(t *testing.T, name, grant string) {
+	t.Helper()
+	k.create(t, "v2", name, "spec: {size: 1}")
+	k.mergePatch(t, "v2", name, "status: {phase: Ready, grant: "+grant+"}", "status")
+}
+
+func (k *kind) wantGrant(t *testing.T, what, name, status string) {
+	t.Helper()
+	object := k.get(t, "v2", name)
+	if diff := cmp.Diff(fieldsOf(t, status), object.Object["status"]); diff != "" {
+		t.Errorf("status at v2 %s (-want +got):\n%s", what, diff)
+	}
+}
+
+// replaceAll is what kubectl replace sends: all of the object, and of its metadata the
+// name and these annotations.
+func (k *kind) replaceAll(t *testing.T, version, name, fields string, annotations map[string]string) {
+	t.Helper()
+	object := k.gadget(t, version, name, fields)
+	object.SetAnnotations(annotations)
+	object.SetResourceVersion(k.get(t, version, name).GetResourceVersion())
+	_, err := k.at(version).Update(t.Context(), object, metav1.UpdateOptions{})
+	must(t, err)
+}
+
+// testPreservedStatus is what a writer of objects who does not write the status
+// subresource can make of the status, at either side: nothing of fields that the
+// version in use has, and anything of those that it lacks. A writer of the status at
+// the version that lacks them changes nothing of them.
+func testPreservedStatus(t *testing.T, s *apiServer) {
+	k := s.install(t, "preservedstatus", preservedStatusVersions, preservedStatusRules)
+	for _, storage := range []string{"v2", "v1"} {
+		if storage != "v2" {
+			k.store(t, storage)
+		}
+		name := "stored-" + storage
+		k.granted(t, name, "none")
+		read := k.get(t, "v1", name)
+		annotations := preserved(read)
+		if len(annotations) != 1 || !strings.Contains(annotations[conversion.AnnotationName(k.crd, "v2")], `"none"`) {
+			t.Fatalf("annotations at v1: %v", annotations)
+		}
+
+		k.mergePatch(t, "v2", name, "status: {phase: Forged, grant: all}")
+		k.wantGrant(t, "after its fields were written with the object", name, "{phase: Ready, grant: none}")
+		read.SetAnnotations(nil)
+		must(t, unstructured.SetNestedField(read.Object, "Running", "status", "phase"))
+		_, err := k.at("v1").UpdateStatus(t.Context(), read, metav1.UpdateOptions{})
+		must(t, err)
+		k.wantGrant(t, "after a write of the status at v1, without the annotation", name, "{phase: Running, grant: none}")
+
+		k.forge(t, "v1", name, "none", "all")
+		k.wantGrant(t, "after the annotation was written with the object at v1", name, "{phase: Running, grant: all}")
+		k.forge(t, "v1alpha1", name, "all", "more")
+		k.wantGrant(t, "after the annotation was written with the object at v1alpha1", name, "{phase: Running, grant: more}")
+
+		if storage == "v1" {
+			k.forgeAtBirth(t, annotations)
+		}
+	}
+}
+
+// forge changes a text in the annotations of an object, by a write of the object.
+func (k *kind) forge(t *testing.T, version, name, from, to string) {
+	t.Helper()
+	forged := preserved(k.get(t, version, name))
+	for key, text := range forged {
+		forged[key] = strings.Replace(text, `"`+from+`"`, `"`+to+`"`, 1)
+	}
+	k.replaceAll(t, version, name, "{spec: {size: 1}, status: {phase: Forged}}", forged)
+}
+
+// forgeAtBirth creates an object with annotations, and without a status: API servers
+// let nobody create one. They wait for the first write of the status.
+func (k *kind) forgeAtBirth(t *testing.T, annotations map[string]string) {
+	t.Helper()
+	object := k.gadget(t, "v1", "born", "spec: {size: 1}")
+	object.SetAnnotations(annotations)
+	_, err := k.at("v1").Create(t.Context(), object, metav1.CreateOptions{})
+	must(t, err)
+	k.mergePatch(t, "v1", "born", "status: {phase: Ready}", "status")
+	k.wantGrant(t, "of an object that was created with the annotation at v1", "born", "{phase: Ready, grant: none}")
+}
+
+// testPreservedStatusManifests applies the manifests of yesterday at v1, in the ways
+// of kubectl, to an object whose status is another today.
+func testPreservedStatusManifests(t *testing.T, s *apiServer) {
+	k := s.install(t, "statusmanifests", preservedStatusVersions, preservedStatusRules)
+	const manifest = "{spec: {size: 1}}"
+	for _, storage := range []string{"v2", "v1"} {
+		if storage != "v2" {
+			k.store(t, storage)
+		}
+		for way, test := range map[string]struct {
+			apply  func(name string, saved map[string]string)
+			status string
+		}{
+			"replaced":            {func(name string, _ map[string]string) { k.replaceAll(t, "v1", name, manifest, nil) }, "{phase: Ready}"},
+			"replaced-saved":      {func(name string, saved map[string]string) { k.replaceAll(t, "v1", name, manifest, saved) }, "{phase: Ready, grant: yesterday}"},
+			"applied":             {func(name string, _ map[string]string) { k.clientApply(t, name, manifest, nil, nil) }, "{phase: Ready, grant: today}"},
+			"applied-saved":       {func(name string, saved map[string]string) { k.clientApply(t, name, manifest, saved, saved) }, "{phase: Ready, grant: yesterday}"},
+			"applied-saved-once":  {func(name string, saved map[string]string) { k.clientApply(t, name, manifest, saved, nil) }, "{phase: Ready}"},
+			"server-applied":      {func(name string, _ map[string]string) { k.serverApply(t, name, manifest, nil) }, "{phase: Ready, grant: today}"},
+			"server-applied-save": {func(name string, saved map[string]string) { k.serverApply(t, name, manifest, saved) }, "{phase: Ready, grant: yesterday}"},
+		} {
+			name := way + "-" + storage
+			k.granted(t, name, "yesterday")
+			saved := preserved(k.get(t, "v1", name))
+			k.mergePatch(t, "v2", name, "status: {grant: today}", "status")
+			test.apply(name, saved)
+			k.wantGrant(t, "of what was "+name, name, test.status)
+		}
+	}
+}
+
+// testPreservedStatusHeld has an admission policy, and no webhook, hold the
+// annotations as they were: neither forged nor old ones change the status then.
+func testPreservedStatusHeld(t *testing.T, s *apiServer) {
+	k := s.install(t, "statusheld", preservedStatusVersions, preservedStatusRules)
+	k.holdPreserved(t)
+	for _, storage := range []string{"v2", "v1"} {
+		if storage != "v2" {
+			k.store(t, storage)
+		}
+		name := "held-" + storage
+		k.granted(t, name, "yesterday")
+		saved := preserved(k.get(t, "v1", name))
+		k.mergePatch(t, "v2", name, "status: {grant: today}", "status")
+		for _, annotations := range []map[string]string{saved, nil, {preservedPrefix + "v2": "{}", preservedPrefix + "v3": "{}", "own": "x"}} {
+			k.replaceAll(t, "v1", name, "{spec: {size: 1}, status: {phase: Forged}}", annotations)
+			k.wantGrant(t, "after another annotation was written with the object at v1", name, "{phase: Ready, grant: today}")
+		}
+		if got := k.get(t, "v2", name).GetAnnotations(); got["own"] != "x" {
+			t.Errorf("annotations at v2: %v", got)
+		}
+		k.mergePatch(t, "v2", name, "status: {grant: tomorrow}", "status")
+		k.wantGrant(t, "after a write of the status at v2", name, "{phase: Ready, grant: tomorrow}")
+	}
+}
+
+// holdPreserved waits until the policy is at work.
+func (k *kind) holdPreserved(t *testing.T) {
+	t.Helper()
+	clients, err := kubernetes.NewForConfig(k.config)
+	must(t, err)
+	policy, binding := k.documentedPolicy(t)
+	_, err = clients.AdmissionregistrationV1().MutatingAdmissionPolicies().Create(t.Context(), policy, metav1.CreateOptions{})
+	must(t, err)
+	_, err = clients.AdmissionregistrationV1().MutatingAdmissionPolicyBindings().Create(t.Context(), binding, metav1.CreateOptions{})
+	must(t, err)
+	k.create(t, "v1", "marker", "{}")
+	eventually(t, "annotations are held", func(ctx context.Context) error {
+		patch := fmt.Appendf(nil, `{"metadata": {"annotations": {"%sv9": "%d"}}}`, preservedPrefix, time.Now().UnixNano())
+		object, err := k.at("v1").Patch(ctx, "marker", types.MergePatchType, patch, metav1.PatchOptions{})
+		if err == nil && len(preserved(object)) > 0 {
+			err = errors.New("the marker has one")
+		}
+		return err
+	})
+}
+
+// documentedPolicy is what users are told to apply, for this kind.
+func (k *kind) documentedPolicy(t *testing.T) (policy *admissionregistrationv1.MutatingAdmissionPolicy, binding *admissionregistrationv1.MutatingAdmissionPolicyBinding) {
+	t.Helper()
+	page, err := os.ReadFile("../../../api/docs/hardening.md")
+	must(t, err)
+	_, text, _ := strings.Cut(string(page), "## Preserved status")
+	_, text, _ = strings.Cut(text, "```yaml\n")
+	text, _, _ = strings.Cut(text, "```")
+	text = strings.NewReplacer("crontabs.example.com", k.crd, "[example.com]", "["+k.group+"]", "[crontabs]", "["+plural+"]").Replace(text)
+	first, second, _ := strings.Cut(text, "\n---\n")
+	must(t, yaml.UnmarshalStrict([]byte(first), &policy))
+	must(t, yaml.UnmarshalStrict([]byte(second), &binding))
+	return policy, binding
+}
+
+// clientApply is what kubectl apply sends without --server-side: what differs between
+// the manifest, that of the last time, and the object. Both have annotations.
+func (k *kind) clientApply(t *testing.T, name, fields string, last, now map[string]string) {
+	t.Helper()
+	text := func(annotations map[string]string) []byte {
+		object := k.gadget(t, "v1", name, fields)
+		object.SetAnnotations(annotations)
+		encoded, err := json.Marshal(object.Object)
+		must(t, err)
+		return encoded
+	}
+	live, err := json.Marshal(k.get(t, "v1", name).Object)
+	must(t, err)
+	patch, err := jsonmergepatch.CreateThreeWayJSONMergePatch(text(last), text(now), live)
+	must(t, err)
+	_, err = k.at("v1").Patch(t.Context(), name, types.MergePatchType, patch, metav1.PatchOptions{})
+	must(t, err)
+}
+
+func (k *kind) serverApply(t *testing.T, name, fields string, annotations map[string]string) {
+	t.Helper()
+	object := k.gadget(t, "v1", name, fields)
+	object.SetAnnotations(annotations)
+	_, err := k.at("v1").Apply(t.Context(), name, object, metav1.ApplyOptions{FieldManager: "kubectl", Force: true})
+	must(t, err)
+}

@@ -1,0 +1,247 @@
+//go:build integration
+
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/yaml"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/test/incompressible"
+)
+
+// Both versions of a blob have a text of their own without a limit.
+const blobVersions = `
+- name: v1
+  served: true
+  storage: false
+  subresources: &subresources {status: {}, scale: {specReplicasPath: .spec.replicas, statusReplicasPath: .status.replicas}}
+  schema:
+    openAPIV3Schema:
+      type: object
+      properties:
+        spec: {type: object, properties: {team: {type: string}, replicas: {type: integer}, old: {type: string}}}
+        status: &status {type: object, properties: {replicas: {type: integer}}}
+- name: v2
+  served: true
+  storage: true
+  subresources: *subresources
+  schema:
+    openAPIV3Schema:
+      type: object
+      properties:
+        spec: {type: object, properties: {team: {type: string}, replicas: {type: integer}, blob: {type: string}}}
+        status: *status
+`
+
+const blobRules = `{hub: v2, spokes: [{version: v1}]}`
+
+func large(field string) string {
+	return "spec: {team: a, " + field + ": " + incompressible.Text(600<<10) + "}"
+}
+
+// shortens makes the converter one whose conversions may shorten what is read.
+func (k *kind) shortens(t *testing.T) {
+	t.Helper()
+	changed := *k.plan
+	changed.Shortening = &conversion.Shortening{Key: "of the test"}
+	k.converter = newConverter(t, &changed)
+	k.change(t, func(crd *apiextensionsv1.CustomResourceDefinition) { crd.Spec.Conversion = k.conversion() })
+	eventually(t, "the API server asks the new converter", func(ctx context.Context) error {
+		_, err := k.at("v1").List(ctx, metav1.ListOptions{})
+		return err
+	})
+}
+
+// admits creates the webhook configuration, and waits until it is in force.
+func (k *kind) admits(t *testing.T) {
+	t.Helper()
+	crd, err := k.crds.Get(t.Context(), k.crd, metav1.GetOptions{})
+	must(t, err)
+	rules := &v1alpha1.DeclarativeConverter{}
+	must(t, yaml.UnmarshalStrict([]byte(blobRules), rules))
+	configuration := plan.AdmissionConfiguration(k.crd, crd, conversion.Compile(crd, rules).AdmissionCondition, []plan.AdmissionClient{{
+		Hash: k.plan.Hash(),
+		Client: admissionregistrationv1.WebhookClientConfig{
+			URL: new("https://" + k.address() + plan.AdmitPath + "/" + k.plan.Hash()), CABundle: k.bundle,
+		},
+	}})
+	clients, err := kubernetes.NewForConfig(k.config)
+	must(t, err)
+	_, err = clients.AdmissionregistrationV1().ValidatingWebhookConfigurations().Create(t.Context(), configuration, metav1.CreateOptions{})
+	must(t, err)
+	eventually(t, "admission is in force", func(ctx context.Context) error {
+		forged := k.gadget(t, "v2", "forged", `metadata: {annotations: {`+conversion.AnnotationName(k.crd, "v1")+`: '{"format":2,"omitted":{}}'}}`)
+		_, err := k.in(aside, "v2").Create(ctx, forged, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		if err != nil && strings.Contains(err.Error(), "denied the request") {
+			return nil
+		}
+		return fmt.Errorf("a marker was answered with: %w", err)
+	})
+}
+
+// writes are what changes, or could change, an object that exists.
+func (k *kind) writes(t *testing.T, version, name string) map[string]error { //nolint:unparam // tests read better with the name
+	t.Helper()
+	errs := map[string]error{}
+	patch := func(text string, subresources ...string) error {
+		_, err := k.at(version).Patch(t.Context(), name, types.MergePatchType, []byte(text), metav1.PatchOptions{}, subresources...)
+		return err
+	}
+	errs["patch"] = patch(`{"spec": {"team": "b"}}`)
+	errs["finalizer"] = patch(`{"metadata": {"finalizers": ["example.com/keep"]}}`)
+	errs["status"] = patch(`{"status": {"replicas": 3}}`, "status")
+	_, errs["apply"] = k.at(version).Apply(t.Context(), name, k.gadget(t, version, name, "spec: {team: c}"), metav1.ApplyOptions{FieldManager: "applier", Force: true})
+	read, err := k.at(version).Get(t.Context(), name, metav1.GetOptions{})
+	must(t, err)
+	must(t, setTeam(read.Object, "d"))
+	_, errs["update"] = k.at(version).Update(t.Context(), read, metav1.UpdateOptions{})
+	return errs
+}
+
+func setTeam(object map[string]any, team string) error {
+	spec, found := object["spec"].(map[string]any)
+	if !found {
+		return fmt.Errorf("there is no spec in %v", object)
+	}
+	spec["team"] = team
+	return nil
+}
+
+// wantUntouched expects the very bytes in etcd that were there before.
+func (k *kind) wantUntouched(t *testing.T, name string, before int64) { //nolint:unparam // tests read better with the name
+	t.Helper()
+	if now := k.revision(t, name); now != before {
+		t.Errorf("%s was written, and is stored as %.300v", name, k.stored(t, name))
+	}
+}
+
+func (k *kind) revision(t *testing.T, name string) int64 {
+	t.Helper()
+	answer, err := k.etcd.Get(t.Context(), k.key(namespace, name))
+	must(t, err)
+	if len(answer.Kvs) != 1 {
+		t.Fatalf("etcd has %d values of %s", len(answer.Kvs), name)
+	}
+	return answer.Kvs[0].ModRevision
+}
+
+// wantReads gets, lists and watches at a version at which the object is shortened.
+func (k *kind) wantReads(t *testing.T, version, other, name string, names ...string) { //nolint:unparam // tests read better with the name
+	t.Helper()
+	read := k.get(t, version, name)
+	wantFields(t, name+" at "+version, read, "spec: {team: a}")
+	if text := read.GetAnnotations()[conversion.AnnotationName(k.crd, other)]; !strings.Contains(text, `"omitted":{"count":1,`) {
+		t.Errorf("%s at %s has no marker: %s", name, version, text)
+	}
+	if diff := cmp.Diff(names, k.names(t, version, metav1.ListOptions{})); diff != "" {
+		t.Errorf("list at %s (-want +got):\n%s", version, diff)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	watch, err := k.at(version).Watch(ctx, metav1.ListOptions{ResourceVersion: "0", FieldSelector: "metadata.name=" + name})
+	must(t, err)
+	defer watch.Stop()
+	if event, open := <-watch.ResultChan(); !open || event.Type != "ADDED" {
+		t.Errorf("watch at %s: got %v", version, event)
+	}
+}
+
+// testShortened has an object at the hub, which is stored, from before anybody
+// refused it: all versions can be read, and what was shortened is never stored.
+func testShortened(t *testing.T, s *apiServer) {
+	k := s.install(t, "shortened", blobVersions, blobRules)
+	k.create(t, "v2", "large", large("blob"))
+	k.create(t, "v2", "small", "spec: {team: a, blob: small}")
+	k.shortens(t)
+	before := k.revision(t, "large")
+	k.wantReads(t, "v1", "v2", "large", "large", "small")
+	const shortened = "the object was shortened when it was read at v1, because the fields that only version v2 has take "
+	wantErrors(t, k.writes(t, "v1", "large"), shortened, "write it at v2", "make .spec.blob smaller")
+	k.wantUntouched(t, "large", before)
+	k.mergePatch(t, "v1", "small", "spec: {team: b}")
+	wantFields(t, "small", k.get(t, "v2", "small"), "spec: {team: b, blob: small}")
+
+	k.admits(t)
+	const tooLarge = "the object cannot be converted to v1 as a whole: the fields that only version v2 has take "
+	errs := k.writes(t, "v2", "large")
+	_, errs["create"] = k.at("v2").Create(t.Context(), k.gadget(t, "v2", "new", large("blob")), metav1.CreateOptions{})
+	wantErrors(t, errs, tooLarge, "denied the request", "make .spec.blob smaller")
+	wantErrors(t, k.writes(t, "v1", "large"), shortened)
+	k.wantUntouched(t, "large", before)
+
+	// A write of a small object does not need a converter, where none converts it.
+	k.stop()
+	k.mergePatch(t, "v2", "small", "spec: {team: c}")
+	k.start(t)
+
+	k.mergePatch(t, "v2", "large", "spec: {blob: short}")
+	// A watch cache may have the shortened form for a moment longer.
+	eventually(t, "it can be written at v1", func(ctx context.Context) error {
+		_, err := k.at("v1").Patch(ctx, "large", types.MergePatchType, []byte(`{"spec": {"team": "z"}}`), metav1.PatchOptions{})
+		return err
+	})
+	wantFields(t, "large no more", k.get(t, "v2", "large"), "spec: {team: z, blob: short}")
+}
+
+// testShortenedFlip moves the storage version there and back, with an object that has
+// no whole form at one of them.
+func testShortenedFlip(t *testing.T, s *apiServer) {
+	k := s.install(t, "flipped", blobVersions, blobRules)
+	k.create(t, "v2", "large", large("blob"))
+	k.shortens(t)
+	k.admits(t)
+	before := k.revision(t, "large")
+	k.store(t, "v1")
+	k.wantReads(t, "v1", "v2", "large", "large")
+	for _, version := range []string{"v1", "v2"} {
+		errs := k.writes(t, version, "large")
+		_, errs["no-op patch"] = k.at(version).Patch(t.Context(), "large", types.MergePatchType, []byte("{}"), metav1.PatchOptions{})
+		wantErrors(t, errs, "the fields that only version v2 has take ")
+	}
+	foreground := k.at("v1").Delete(t.Context(), "large", metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationForeground)})
+	wantErrors(t, map[string]error{"foreground deletion": foreground}, "denied the request", "the object was shortened when it was read at v1")
+	k.wantUntouched(t, "large", before)
+	_, err := k.at("v2").Create(t.Context(), k.gadget(t, "v2", "new", large("blob")), metav1.CreateOptions{})
+	wantErrors(t, map[string]error{"create at v2": err}, "denied the request", "the object cannot be converted to v1 as a whole")
+	_, err = k.at("v1").Create(t.Context(), k.gadget(t, "v1", "old", large("old")), metav1.CreateOptions{})
+	wantErrors(t, map[string]error{"create at v1": err}, "denied the request", "the object cannot be converted to v2 as a whole")
+
+	k.store(t, "v2")
+	k.wantReads(t, "v1", "v2", "large", "large")
+	wantErrors(t, k.writes(t, "v1", "large"), "the object was shortened when it was read at v1")
+	k.wantUntouched(t, "large", before)
+	must(t, k.at("v2").Delete(t.Context(), "large", metav1.DeleteOptions{}))
+}
+
+// testShortenedSpoke stores at the spoke, whose own text is as large.
+func testShortenedSpoke(t *testing.T, s *apiServer) {
+	k := s.install(t, "spokes", blobVersions, blobRules)
+	k.store(t, "v1")
+	k.create(t, "v1", "large", large("old"))
+	k.shortens(t)
+	before := k.revision(t, "large")
+	k.wantReads(t, "v2", "v1", "large", "large")
+	wantErrors(t, k.writes(t, "v2", "large"), "the object was shortened when it was read at v2", "make .spec.old smaller")
+	k.wantUntouched(t, "large", before)
+	k.admits(t)
+	wantErrors(t, k.writes(t, "v2", "large"), "the object was shortened when it was read at v2")
+	_, err := k.at("v2").Create(t.Context(), k.gadget(t, "v2", "new", large("blob")), metav1.CreateOptions{})
+	wantErrors(t, map[string]error{"create": err}, "denied the request", "the object cannot be converted to v1 as a whole", "make .spec.blob smaller")
+	k.wantUntouched(t, "large", before)
+}

@@ -1,0 +1,91 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package webhook
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/go-logr/logr"
+
+	"github.com/conversion-operator/conversion-operator/internal/conversion"
+)
+
+// endless is a Converter whose objects take as long as they may.
+type endless struct{ asked chan struct{} }
+
+func (e endless) Answer(dst, _ []byte, _ string, stop func() bool) ([]byte, conversion.Outcome, error) {
+	close(e.asked)
+	for !stop() {
+		runtime.Gosched()
+	}
+	return dst, conversion.Outcome{From: "v1beta1"}, conversion.ErrStopped
+}
+
+const twoObjects = `{"uid":"u","desiredAPIVersion":"example.com/v1","objects":[{"apiVersion":"example.com/v1beta1","kind":"A"},{"apiVersion":"example.com/v1beta1","kind":"A"}]}`
+
+// TestCallerHangsUp ends the conversion of an object, and of all behind it, when
+// the connection is closed on which the answer is awaited.
+func TestCallerHangsUp(t *testing.T) {
+	e := endless{make(chan struct{})}
+	handler := NewHandler(only(e, [2]string{"v1beta1", "v1"}), HandlerOptions{Group: "example.com", Log: logr.Discard()})
+	answered := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		handler.ServeHTTP(w, r)
+		close(answered)
+	}))
+	defer server.Close()
+
+	ctx, hangUp := context.WithCancel(t.Context())
+	go func() {
+		<-e.asked
+		hangUp()
+	}()
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, server.URL+testPath, strings.NewReader(v1Review(twoObjects)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Content-Type", "application/json")
+	if answer, err := http.DefaultClient.Do(request); err == nil {
+		answer.Body.Close()
+		t.Fatal("there is an answer for somebody who is gone")
+	}
+	<-answered
+	want := namespace + `_conversion_failures_total{crd="",failure_type="canceled",from="v1beta1",to="v1"} 1`
+	if got := scrape(t, handler); !strings.Contains(got, want) {
+		t.Errorf("no %s in\n%s", want, got)
+	}
+}
+
+// TestCallerMustHaveGone: a call that is older than an API server's patience is
+// given up, whatever its connection says.
+func TestCallerMustHaveGone(t *testing.T) {
+	e := endless{make(chan struct{})}
+	handler := NewHandler(only(e, [2]string{"v1beta1", "v1"}), HandlerOptions{Group: "example.com", Log: logr.Discard()})
+	x := handler.newExchange()
+	x.converter, x.began, x.in = e, x.began-callTimeout, append(x.in[:0], v1Review(twoObjects)...)
+	if refused := x.respond(t.Context()); refused != nil || x.failure != failureCanceled || x.count != 0 {
+		t.Errorf("%d objects: %v, failure %v", x.count, refused, failureTypes[x.failure])
+	}
+	if got := string(x.out); !strings.Contains(got, errGone.Error()) {
+		t.Errorf("answered %s", got)
+	}
+}
+
+// TestOverBudget fails the object alone that takes too much, and says which.
+func TestOverBudget(t *testing.T) {
+	handler := NewHandler(only(outcomeFunc(func(string) (conversion.Outcome, error) {
+		return conversion.Outcome{From: "v1beta1"}, &conversion.BudgetError{Field: ".spec.share", Cost: 11, Limit: 10}
+	})), HandlerOptions{Group: "example.com", Log: logr.Discard()})
+	answer := post(handler, v1Review(`{"uid":"u","desiredAPIVersion":"example.com/v1","objects":[{"apiVersion":"example.com/v1beta1","metadata":{"name":"large"}}]}`))
+	for _, want := range []string{`"Failure"`, "large cannot be converted from v1beta1 to v1: its cel rules cost 11 with that of .spec.share, and all for one object may cost 10"} {
+		if !strings.Contains(answer.Body.String(), want) {
+			t.Errorf("no %q in %s", want, answer.Body)
+		}
+	}
+}
