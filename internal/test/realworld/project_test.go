@@ -17,6 +17,7 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
@@ -66,6 +67,10 @@ func (p *project) check(t *testing.T) {
 	run := &run{project: p, converter: p.converter(t, crd), seen: map[int]bool{}, unknown: map[string]string{}}
 	run.direction(t, crd, p.spoke, p.hub, p.toHub)
 	run.direction(t, crd, p.hub, p.spoke, p.fromHub)
+	t.Logf("%d edits of %d objects", run.edits, 2*rounds)
+	if run.edits < rounds/4 {
+		t.Errorf("%d of %d edits are valid: too few to tell", run.edits, rounds/2)
+	}
 	for _, place := range slices.Sorted(maps.Keys(run.unknown)) {
 		t.Errorf("differs, and nobody says why: %s", run.unknown[place])
 	}
@@ -84,6 +89,8 @@ type run struct {
 	seen map[int]bool
 	// unknown has an example of every other difference, by its place.
 	unknown map[string]string
+	// edits is how many edited objects were converted.
+	edits int
 }
 
 // direction converts objects from one version to the other, and back by ours.
@@ -91,7 +98,8 @@ func (r *run) direction(
 	t *testing.T, crd *apiextensionsv1.CustomResourceDefinition, from, to version, convert func(from, to any) error,
 ) {
 	source, target := schemaOf(t, crd, from.name), schemaOf(t, crd, to.name)
-	made := &objects{rand.New(rand.NewPCG(1, 2)), r.examples}
+	// Edits are drawn apart: how many mixes are refused does not change the objects.
+	made, edits := &objects{rand.New(rand.NewPCG(1, 2)), r.examples}, &objects{rand.New(rand.NewPCG(3, 4)), r.examples}
 	for i := range rounds {
 		object := source.next(t, made, crd.Spec.Group+"/"+from.name, crd.Spec.Names.Kind)
 		ours := converted(t, r.converter, object, to.name)
@@ -101,8 +109,8 @@ func (r *run) direction(
 		}
 		target.holds(t, ours)
 		if i%4 == 0 {
-			other := target.next(t, made, crd.Spec.Group+"/"+to.name, crd.Spec.Names.Kind)
-			r.checkEdited(t, made, ours, other, to.name, from.name)
+			other := target.next(t, edits, crd.Spec.Group+"/"+to.name, crd.Spec.Names.Kind)
+			r.checkEdited(t, edits, target, ours, other, to.name, from.name)
 		}
 		for _, place := range compare(r.theirs(t, object, from, to, convert), r.readable(t, ours, to), "") {
 			if i := r.known(to.name, place); i >= 0 {
@@ -261,12 +269,20 @@ func (c *checked) next(t *testing.T, made *objects, apiVersion, kind string) []b
 	var errs field.ErrorList
 	for range 1000 {
 		object := encode(t, made.object(apiVersion, kind, c.schema))
-		if errs = validation.ValidateCustomResource(nil, generic(t, object), c.validator); len(errs) == 0 {
+		if errs = c.validate(t, object); len(errs) == 0 {
 			return object
 		}
 	}
 	t.Fatalf("no valid object of %s in 1000: %v", apiVersion, errs)
 	return nil
+}
+
+// validate checks an object as the API server does, but for its CEL rules.
+func (c *checked) validate(t *testing.T, object []byte) field.ErrorList {
+	t.Helper()
+	value := asMap(generic(t, object))
+	return append(validation.ValidateCustomResource(nil, value, c.validator),
+		listtype.ValidateListSetsAndMaps(nil, c.structural, value)...)
 }
 
 // holds fails the test if the API server would prune any of an object.
