@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -138,7 +139,7 @@ func parseJSON(source string, text []byte) ([]Document, error) {
 			err = document.check()
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", document, err)
+			return nil, fmt.Errorf("%s: %w", document, understood(err))
 		}
 		documents = append(documents, document)
 	}
@@ -163,10 +164,20 @@ func parseYAML(source string, text []byte) ([]Document, error) {
 			err = document.check()
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", document, err)
+			return nil, fmt.Errorf("%s: %w", document, understood(err))
 		}
 		documents = append(documents, document)
 	}
+}
+
+// understood is an error of encoding/json or yaml, or, where it is about the depth, one
+// that says so: that of encoding/json begins with "invalid character". Neither package
+// has a type for it.
+func understood(err error) error {
+	if strings.Contains(err.Error(), "exceeded max depth") {
+		return errTooDeep
+	}
+	return err
 }
 
 func (d Document) check() error {

@@ -16,11 +16,16 @@ import (
 )
 
 const (
-	// maxDepth bounds nesting, and ends an alias that leads into itself.
-	maxDepth = 512
-	// maxAliased bounds what aliases multiply.
+	// maxDepth bounds the objects and lists around a value, and ends an alias that
+	// leads into itself. It is the limit of API servers, of conversions, and of
+	// encoding/json and yaml, which read files before this package does.
+	maxDepth = 10_000
+	// maxAliased bounds what aliases and merges multiply.
 	maxAliased = 1 << 20
 )
+
+// errTooDeep is about a document that no API server takes.
+var errTooDeep = fmt.Errorf("nested deeper than %d levels of objects and lists, which is the most that API servers accept", maxDepth)
 
 // jsonNumber is a number as JSON writes it, RFC 8259. YAML writes most of them so.
 var jsonNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$`)
@@ -46,13 +51,9 @@ type jsonWriter struct {
 
 func (w *jsonWriter) node(n *yaml.Node, depth int) error {
 	if w.inAlias {
-		w.aliased++
-	}
-	switch {
-	case depth > maxDepth:
-		return fmt.Errorf("line %d: nested deeper than %d", n.Line, maxDepth)
-	case w.aliased > maxAliased:
-		return fmt.Errorf("line %d: aliases make more than %d values", n.Line, maxAliased)
+		if err := w.count(n, 1); err != nil {
+			return err
+		}
 	}
 	switch n.Kind {
 	case yaml.DocumentNode:
@@ -60,11 +61,11 @@ func (w *jsonWriter) node(n *yaml.Node, depth int) error {
 	case yaml.AliasNode:
 		defer func(was bool) { w.inAlias = was }(w.inAlias)
 		w.inAlias = true
-		return w.node(n.Alias, depth+1)
+		return w.node(n.Alias, depth)
 	case yaml.SequenceNode:
-		return w.sequence(n, depth)
+		return w.sequence(n, depth+1)
 	case yaml.MappingNode:
-		return w.mapping(n, depth)
+		return w.mapping(n, depth+1)
 	case yaml.ScalarNode:
 		text, err := scalar(n)
 		w.out.Write(text)
@@ -74,13 +75,27 @@ func (w *jsonWriter) node(n *yaml.Node, depth int) error {
 	return nil
 }
 
+// count counts values that aliases or merges make.
+func (w *jsonWriter) count(n *yaml.Node, values int) error {
+	if w.aliased += values; w.aliased > maxAliased {
+		return fmt.Errorf("line %d: aliases make more than %d values", n.Line, maxAliased)
+	}
+	return nil
+}
+
+func tooDeep(n *yaml.Node) error { return fmt.Errorf("line %d: %w", n.Line, errTooDeep) }
+
+// sequence writes a list at a depth: 1 is the document itself.
 func (w *jsonWriter) sequence(n *yaml.Node, depth int) error {
+	if depth > maxDepth {
+		return tooDeep(n)
+	}
 	w.out.WriteByte('[')
 	for i, element := range n.Content {
 		if i > 0 {
 			w.out.WriteByte(',')
 		}
-		if err := w.node(element, depth+1); err != nil {
+		if err := w.node(element, depth); err != nil {
 			return err
 		}
 	}
@@ -89,7 +104,7 @@ func (w *jsonWriter) sequence(n *yaml.Node, depth int) error {
 }
 
 func (w *jsonWriter) mapping(n *yaml.Node, depth int) error {
-	members, err := membersOf(n, depth)
+	members, err := w.membersOf(n, depth)
 	if err != nil {
 		return err
 	}
@@ -100,7 +115,7 @@ func (w *jsonWriter) mapping(n *yaml.Node, depth int) error {
 		}
 		w.out.Write(quote(member.name))
 		w.out.WriteByte(':')
-		if err := w.node(member.value, depth+1); err != nil {
+		if err := w.node(member.value, depth); err != nil {
 			return err
 		}
 	}
@@ -114,16 +129,19 @@ type yamlMember struct {
 }
 
 // membersOf a mapping, with those that it merges in behind its own.
-func membersOf(n *yaml.Node, depth int) ([]yamlMember, error) {
+func (w *jsonWriter) membersOf(n *yaml.Node, depth int) ([]yamlMember, error) {
 	if depth > maxDepth {
-		return nil, fmt.Errorf("line %d: nested deeper than %d", n.Line, maxDepth)
+		return nil, tooDeep(n)
 	}
 	var members, merged []yamlMember
 	names := map[string]bool{}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, value := n.Content[i], n.Content[i+1]
 		if key.ShortTag() == "!!merge" {
-			more, err := mergedBy(value, depth)
+			more, err := w.mergedBy(value, depth)
+			if err == nil {
+				err = w.count(value, len(more))
+			}
 			if err != nil {
 				return nil, err
 			}
@@ -150,16 +168,16 @@ func membersOf(n *yaml.Node, depth int) ([]yamlMember, error) {
 }
 
 // mergedBy are the members that the value of a merge key, <<, brings in.
-func mergedBy(value *yaml.Node, depth int) ([]yamlMember, error) {
+func (w *jsonWriter) mergedBy(value *yaml.Node, depth int) ([]yamlMember, error) {
 	switch value.Kind {
 	case yaml.AliasNode:
-		return mergedBy(value.Alias, depth+1)
+		return w.mergedBy(value.Alias, depth)
 	case yaml.MappingNode:
-		return membersOf(value, depth+1)
+		return w.membersOf(value, depth+1)
 	case yaml.SequenceNode:
 		var members []yamlMember
 		for _, element := range value.Content {
-			more, err := mergedBy(element, depth+1)
+			more, err := w.mergedBy(element, depth)
 			if err != nil {
 				return nil, err
 			}

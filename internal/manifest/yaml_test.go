@@ -60,11 +60,51 @@ func TestYAML(t *testing.T) {
 	}
 }
 
+// nested is a value within so many objects or lists.
+func nested(before, opening, closing string, depth int) string {
+	return before + strings.Repeat(opening, depth) + "1" + strings.Repeat(closing, depth)
+}
+
+// TestDepth: what API servers and converters take can be read from files.
+func TestDepth(t *testing.T) {
+	const depth = 10_000
+	want := nested("", `{"a":`, "}", depth)
+	blocks := ""
+	for i := range 2000 {
+		blocks += strings.Repeat(" ", i) + "a:\n"
+	}
+	for name, test := range map[string]struct{ text, want string }{
+		"JSON":   {want, want},
+		"flow":   {"---\n" + nested("", "{a: ", "}", depth), want},
+		"lists":  {nested("a: ", "[", "]", depth-1), nested(`{"a":`, "[", "]", depth-1) + "}"},
+		"blocks": {blocks + strings.Repeat(" ", 2000) + "a: 1\n", nested("", `{"a":`, "}", 2001)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			documents, err := Parse("f", []byte(test.text))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if string(documents[0].JSON) != test.want {
+				t.Error("what is read is not what was written")
+			}
+			var out bytes.Buffer
+			if err := Write(&out, JSON, documents); err != nil {
+				t.Errorf("it cannot be written: %v", err)
+			}
+		})
+	}
+}
+
 func TestYAMLErrors(t *testing.T) {
 	bomb := "a0: &a0 [1, 1]\n"
 	for i := range 30 {
 		bomb += fmt.Sprintf("a%d: &a%d [*a%d, *a%d]\n", i+1, i+1, i, i)
 	}
+	merges := "a0: &a0 {a: 1, b: 2}\n"
+	for i := range 60 {
+		merges += fmt.Sprintf("a%d: &a%d {<<: [*a%d, *a%d]}\n", i+1, i+1, i, i)
+	}
+	const tooDeep = "nested deeper than 10000 levels of objects and lists, which is the most that API servers accept"
 	for name, test := range map[string]struct{ yaml, want string }{
 		"no object":        {"- a", "f, document 1: an object was expected, with apiVersion and kind"},
 		"the second":       {"a: 1\n---\n3", "f, document 2: an object was expected, with apiVersion and kind"},
@@ -75,8 +115,12 @@ func TestYAMLErrors(t *testing.T) {
 		"a tag":            {"a: !!binary aGk=", "f, document 1: line 1: the tag !!binary has no meaning in JSON: remove it"},
 		"a name":           {"[a]: 1", "f, document 1: line 1: a name must be text"},
 		"a merged scalar":  {"<<: 1", "f, document 1: line 1: << merges mappings only"},
-		"a loop":           {"a: &x [*x]", "f, document 1: line 1: nested deeper than 512"},
-		"a loop of merges": {"a: &x {<<: *x}", "f, document 1: line 1: nested deeper than 512"},
+		"a loop":           {"a: &x [*x]", "f, document 1: line 1: " + tooDeep},
+		"a loop of merges": {"a: &x {<<: *x}", "f, document 1: line 1: " + tooDeep},
+		"a list too deep":  {nested("a: ", "[", "]", 10_000), "f, document 1: line 1: " + tooDeep},
+		"JSON too deep":    {nested("", `{"a":`, "}", 10_001), "f, document 1: " + tooDeep},
+		"YAML too deep":    {nested("a: ", "[", "]", 10_001), "f, document 1: " + tooDeep},
+		"a bomb of merges": {merges, "f, document 1: line 2: aliases make more than 1048576 values"},
 		"a bomb":           {bomb, "f, document 1: line 1: aliases make more than 1048576 values"},
 		"bad JSON":         {`{"a": 1,, }`, "f, document 1: invalid character ',' looking for beginning of object key string"},
 	} {
