@@ -19,7 +19,7 @@ type Common struct {
 const shapeIntOrString = "int-or-string"
 
 // fits reports whether a value is of the shape. One with a name that is there twice
-// is not, as nobody could say what it holds.
+// is not: readers differ in which of the two they take.
 func (s *Common) fits(a *arena, text []byte) bool {
 	switch {
 	case isNull(text):

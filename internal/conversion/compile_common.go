@@ -133,8 +133,8 @@ func (c *compiler) pairShape(at spot, spoke, hub *schema.Structural, shape *Comm
 }
 
 // noteOdd writes down for the verdict which side has values that the other cannot
-// have. Of a field that one side does not name nobody expects that it is pruned, so
-// it counts as kept aside.
+// have. If one side does not name a field, no user expects that it is pruned, so it
+// counts as kept aside.
 func (c *compiler) noteOdd(at spot, spoke, hub *schema.Structural) {
 	for _, ofSpoke := range []bool{true, false} {
 		own, other, odd := hub, spoke, &c.oddHub

@@ -262,8 +262,8 @@ func (s *shortening) mark(text []byte, part *shortened, omitted entries, to *ver
 	return append(marked, bytes.TrimPrefix(text, head)...)
 }
 
-// refuseShortened refuses to convert a shortened form. One that nobody has signed is
-// text that cannot be read, and stays in its annotation.
+// refuseShortened refuses to convert a shortened form. One without a valid
+// token is text that cannot be read, and stays in its annotation.
 func (c *Converter) refuseShortened(h *hop, root *node, from *version) error {
 	if len(from.token) == 0 {
 		return nil

@@ -37,7 +37,7 @@ func exposedStatus(crd *apiextensionsv1.CustomResourceDefinition, hub string, le
 		at := exposed{version: hub, guarded: hasStatusSubresource(crd, leaf.Version)}
 		if leaf.Version == hub {
 			if at.version = leaf.Spoke; !isServed(crd, at.version) {
-				continue // nobody writes there, and nothing is carried on from there
+				continue // clients cannot write there, and nothing is carried on from there
 			}
 		}
 		i := slices.IndexFunc(all, func(e exposed) bool { return e.version == at.version && e.guarded == at.guarded })

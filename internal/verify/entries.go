@@ -129,7 +129,7 @@ func (c *Checker) withoutGains(t traveller, from, to string, home value) value {
 	return bare
 }
 
-// strangers notes the annotations of an object as it was given that nobody reads.
+// strangers notes the annotations of an object as it was given that no converter reads.
 func (c *Checker) strangers(t traveller) {
 	of := c.resource()
 	for _, version := range of.Unreadable(t.start.tree) {

@@ -90,7 +90,7 @@ func (h *Handler) newExchange() *exchange {
 	return x
 }
 
-// gone reports whether nobody waits for the answer any longer.
+// gone reports whether the caller has stopped waiting for the answer.
 func (x *exchange) gone() bool { return x.ctx.Err() != nil || clock()-x.began > callTimeout }
 
 func (x *exchange) release() {

@@ -54,7 +54,7 @@ type Failure struct {
 	// Ruleset is the hash of the rules that the API server asked for.
 	Ruleset string `json:"ruleset"`
 	// From and To are versions that the pod has rules for, and "other" where either
-	// is another one: nobody can make up entries.
+	// is another one: callers cannot make up entries.
 	From  string           `json:"from"`
 	To    string           `json:"to"`
 	Cause conversion.Cause `json:"cause"`

@@ -18,8 +18,8 @@ import (
 
 // What failed is told by the names of objects, and a converter answers whoever
 // reaches its port. So it tells the manager only: whoever shows that it knows the
-// private key of the serving certificate, which the manager and the pod have and
-// nobody else. The key does not travel, and neither needs a token.
+// private key of the serving certificate, which only the manager and the pod have. The
+// key does not travel, and neither needs a token.
 
 // FailuresPath answers a GET with Failures, to callers with a FailuresToken.
 const FailuresPath = "/failures"

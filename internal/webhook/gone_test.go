@@ -53,7 +53,7 @@ func TestCallerHangsUp(t *testing.T) {
 	request.Header.Set("Content-Type", "application/json")
 	if answer, err := http.DefaultClient.Do(request); err == nil {
 		answer.Body.Close()
-		t.Fatal("there is an answer for somebody who is gone")
+		t.Fatal("a caller that has gone got an answer")
 	}
 	<-answered
 	want := namespace + `_conversion_failures_total{crd="",failure_type="canceled",from="v1beta1",to="v1"} 1`

@@ -114,7 +114,7 @@ type Handler struct {
 	draining atomic.Bool
 	examples examples
 	failures *failureLog
-	// certificate is what the pod serves; nil where nobody may read failures.
+	// certificate is what the pod serves; nil where failures may not be read.
 	certificate func() (*tls.Certificate, error)
 }
 

@@ -11,8 +11,8 @@
 //
 //   - forward (forward.go) writes y, which has what was taken from x at its new
 //     place. Coming back with something preserved, s is restored where it
-//     converts to what is there now, or had nothing there; otherwise somebody has
-//     edited that, and the edit wins.
+//     converts to what is there now, or had nothing there; otherwise a client
+//     has edited that, and the edit wins.
 //   - convert (convert.go) preserves what is not the same in x and in what y
 //     converts back to.
 //   - carry (carry.go) merges into y what is preserved and no rule looks up

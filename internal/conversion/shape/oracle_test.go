@@ -84,7 +84,7 @@ func (o *oracle) fits(value []byte) error {
 }
 
 // within reports whether all of a value is in another, but for the metadata of
-// embedded objects, which is written anew.
+// embedded objects, which is written again.
 func within(value, other any, s *schema.Structural) bool {
 	switch value := value.(type) {
 	case map[string]any:
