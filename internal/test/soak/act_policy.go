@@ -7,7 +7,11 @@ import (
 	"context"
 	_ "embed"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -15,6 +19,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/crds"
 )
 
 // What users of policies do.
@@ -110,18 +115,75 @@ func (p *player) wantVersions(ctx context.Context, s step) error {
 	return p.patchPolicy(ctx, s, wantedVersions(s.subject()))
 }
 
+// retireVersion says how far to go with a version. Before one is removed, a migration
+// counts what objects hold of it, as the pages advise: then its status says what would
+// be lost while the version is still served. What goes is waited for, so that the ledger
+// knows when.
+func (p *player) retireVersion(ctx context.Context, s step) error {
+	version, action, _ := readRetirement(s.Detail)
+	if action != v1alpha1.RetirementRemove {
+		return p.wantVersions(ctx, s)
+	}
+	if err := p.triggerMigration(ctx, s); err != nil {
+		return err
+	}
+	err := p.eventually(ctx, "the migration has counted what objects hold", func(ctx context.Context) error {
+		policy := &v1alpha1.ConversionPolicy{}
+		if err := p.cluster.Get(ctx, client.ObjectKey{Name: crdOf(s.Subject)}, policy); err != nil {
+			return err
+		}
+		if run := policy.Status.Migration; run == nil || run.Trigger != s.Text || run.State != v1alpha1.MigrationSucceeded {
+			return fmt.Errorf("the last migration is %+v", run)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if err := p.wantVersions(ctx, s); err != nil {
+		return err
+	}
+	if _, keeper := s.kept(); keeper != "" {
+		return nil
+	}
+	return p.eventually(ctx, version+" is removed", func(ctx context.Context) error {
+		crd := &apiextensionsv1.CustomResourceDefinition{}
+		if err := p.cluster.Get(ctx, client.ObjectKey{Name: crdOf(s.Subject)}, crd); err != nil {
+			return err
+		}
+		if has, _ := crds.Version(crd, version); has != nil {
+			return errors.New("the definition has it")
+		}
+		return nil
+	})
+}
+
+// noteDiscarded takes out of the ledger what went with a version.
+func (p *player) noteDiscarded(s step) {
+	if s.Kind != retirement {
+		return
+	}
+	if version, keeper := s.kept(); keeper == "" && !slices.Contains(s.subject().Versions, version) {
+		p.ledger.discard(s.Subject, version, s.subject().Accepts[version])
+	}
+}
+
 // wantedVersions are the fields of a policy's spec that speak of versions.
 func wantedVersions(is subject) map[string]any {
 	spec := map[string]any{"storageVersion": nil, "retirement": nil}
 	if is.Wanted != "" {
 		spec["storageVersion"] = is.Wanted
 	}
-	var retirement []any
+	var entries []any
 	for _, version := range sortedKeys(is.Retires) {
-		retirement = append(retirement, map[string]any{"version": version, "action": string(is.Retires[version]), "after": "0s"})
+		entry := map[string]any{"version": version, "action": string(is.Retires[version]), "after": "0s"}
+		if accepted := is.Accepts[version]; len(accepted) > 0 {
+			entry["acceptedLosses"] = list(accepted)
+		}
+		entries = append(entries, entry)
 	}
-	if len(retirement) > 0 {
-		spec["retirement"] = retirement
+	if len(entries) > 0 {
+		spec["retirement"] = entries
 	}
 	return spec
 }

@@ -47,10 +47,11 @@ func TestAPolicySaysWhatIsWanted(t *testing.T) {
 	}{
 		"nothing": {subject{}, map[string]any{"storageVersion": nil, "retirement": nil}},
 		"both": {
-			subject{Wanted: joined, Retires: map[string]v1alpha1.RetirementAction{nested: v1alpha1.RetirementRemove, hub: v1alpha1.RetirementReport}},
+			subject{Wanted: joined, Retires: map[string]v1alpha1.RetirementAction{nested: v1alpha1.RetirementRemove, hub: v1alpha1.RetirementReport},
+				Accepts: map[string][]string{nested: {".spec"}}},
 			map[string]any{"storageVersion": joined, "retirement": []any{
 				map[string]any{"version": hub, "action": "Report", "after": "0s"},
-				map[string]any{"version": nested, "action": "Remove", "after": "0s"},
+				map[string]any{"version": nested, "action": "Remove", "after": "0s", "acceptedLosses": []any{".spec"}},
 			}},
 		},
 	}

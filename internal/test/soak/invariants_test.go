@@ -32,11 +32,13 @@ func healthy() seen {
 		},
 		Migration: &v1alpha1.MigrationStatus{Run: "run", State: v1alpha1.MigrationSucceeded},
 		Evidence:  &v1alpha1.StorageEvidence{CRDUID: "uid", CRDGeneration: 5, StorageVersion: hub},
-		Versions:  []v1alpha1.VersionStatus{{Name: hub}, {Name: joined, SafeToRemove: true}},
+		Versions: []v1alpha1.VersionStatus{{Name: hub}, {Name: joined, BlockedBy: []v1alpha1.VersionBlock{
+			{Reason: v1alpha1.BlockedPreservedData}, {Reason: v1alpha1.BlockedServed}}}},
 	}
 	now := seen{
-		Time:    time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC),
-		Subject: subject{Name: "a", Exists: true, Policy: true, Versions: []string{hub, joined}, Served: []string{hub, joined}, Storage: hub},
+		Time: time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC),
+		Subject: subject{Name: "a", Exists: true, Policy: true, Versions: []string{hub, joined}, Served: []string{hub, joined}, Storage: hub,
+			Records: map[string]record{"job": object}},
 		Objects: map[string]entry{"job": {Record: object, Labels: map[string]string{"client": "in-v1"}, WrittenAt: joined}},
 		Defined: true, Armed: true, UID: "uid", Generation: 5, Storage: hub,
 		Has: []string{hub, joined}, Serves: []string{hub, joined},
@@ -47,6 +49,7 @@ func healthy() seen {
 		Children:  []child{{Kind: "Secret", Name: "a-tls"}, {Kind: "Job", Name: "a-migrate-run", Run: "run"}},
 		Stored:    map[string]string{"job": hub},
 		Revisions: map[string]int64{"job": 100},
+		Preserved: map[string]map[string]map[string]any{"job": {joined: {".spec.note": "note"}}},
 		Reads:     map[string]map[string]read{},
 		Mounted:   time.Date(2031, 1, 1, 0, 0, 0, 0, time.UTC),
 		Pods:      []podSeen{{Name: "pod", Ready: true, NotAfter: time.Date(2031, 1, 1, 0, 0, 0, 0, time.UTC), Trusted: true}},
@@ -117,7 +120,8 @@ var violations = []violation{
 		said := now.Policy.Status.Versions
 		now.Stored["job"], now.Listed = joined, []string{hub, joined}
 		stopMigrations(now)
-		now.Policy.Status.Versions = said
+		said[1].SafeToRemove = true
+		now.Policy.Status.Versions, now.Preserved = said, nil
 	}},
 	{"converter pods serve certificates that are valid and trusted", "that ended at", func(now, _ *seen) {
 		now.Pods[0].NotAfter, now.Subject.Policy = now.Time.Add(-time.Second), false
@@ -168,7 +172,7 @@ var violations = []violation{
 // only the named one may complain.
 func TestInvariantsFail(t *testing.T) {
 	failed := map[string]bool{}
-	for _, test := range append(violations, versionViolations...) {
+	for _, test := range slices.Concat(violations, versionViolations, preservedViolations) {
 		t.Run(test.invariant+"/"+test.says, func(t *testing.T) {
 			now, before := healthy(), healthy()
 			test.spoil(&now, &before)

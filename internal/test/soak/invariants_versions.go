@@ -122,7 +122,8 @@ func otherVersions(now, _ seen) []string {
 	return append(wrong, notRetired(now)...)
 }
 
-// notRetired: nothing is left to do for what the policy says of versions.
+// notRetired: nothing is left to do for what the policy says of versions, or the status
+// says which values keep one.
 func notRetired(now seen) []string {
 	if len(now.Subject.Retires) == 0 || !now.Subject.active() || now.Subject.Paused || now.Policy == nil {
 		return nil
@@ -131,6 +132,8 @@ func notRetired(now seen) []string {
 	switch {
 	case retired == nil:
 		return []string{"there is no condition VersionsRetired"}
+	case len(now.Subject.Kept) > 0:
+		return notBlocked(now, retired)
 	case retired.Status != metav1.ConditionTrue || retired.ObservedGeneration != now.Policy.Generation:
 		return []string{fmt.Sprintf("VersionsRetired is %s, %s: %s", retired.Status, retired.Reason, retired.Message)}
 	}

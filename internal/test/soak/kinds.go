@@ -62,7 +62,7 @@ var kinds = []kind{
 	{name: "promote", weight: 6, details: promotable, then: promoted, do: (*player).wantVersions},
 	{name: "no longer promote", weight: 6, details: wherePromoted, then: noLongerPromoted, do: (*player).wantVersions},
 	// How far it has come is known once it is waited for.
-	{name: "retire", weight: 8, details: retirable, then: retired, do: (*player).wantVersions, toRest: true},
+	{name: retirement, weight: 8, details: retirable, then: retired, do: (*player).retireVersion, toRest: true},
 	{name: "no longer retire", weight: 3, details: reported, then: noLongerRetired, do: (*player).wantVersions},
 	{name: "abandon policy", weight: 2, details: wherePolicy, then: abandoned, do: (*player).abandonPolicy, fromRest: true, toRest: true},
 	{name: "adopt", weight: 15, details: whereAbandoned, then: adopted, do: (*player).applyPolicy},
@@ -190,6 +190,7 @@ func unsettled(s *subject, _ string)     { s.Unsettled = true }
 // abandoned: what the policy says goes with it, and what it has done stays.
 func abandoned(s *subject, _ string) {
 	s.Policy, s.Paused, s.Suspended, s.Wanted, s.Retires = false, false, false, "", nil
+	s.Accepts, s.Kept = nil, nil
 }
 
 func adopted(s *subject, _ string) { s.Policy, s.Unsettled, s.Overwrites = true, true, 0 }

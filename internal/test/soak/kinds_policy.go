@@ -33,6 +33,9 @@ func promoted(s *subject, version string) {
 
 func noLongerPromoted(s *subject, _ string) { s.Wanted, s.Overwrites = "", 0 }
 
+// retirement is the kind of steps that change how far a policy goes with a version.
+const retirement = "retire"
+
 // retirements are how far a policy goes with a version. The hub is never removed.
 var retirements = []v1alpha1.RetirementAction{
 	v1alpha1.RetirementReport, v1alpha1.RetirementDeprecate, v1alpha1.RetirementUnserve, v1alpha1.RetirementRemove}
@@ -51,7 +54,10 @@ func retirable(s *subject) []string {
 			continue
 		}
 		for _, action := range retirements {
-			if action != so && (action != v1alpha1.RetirementRemove || version != hub) {
+			switch {
+			case action == v1alpha1.RetirementRemove:
+				details = append(details, s.removals(version)...)
+			case action != so:
 				details = append(details, version+" to "+string(action))
 			}
 		}
@@ -59,14 +65,59 @@ func retirable(s *subject) []string {
 	return details
 }
 
+// acceptances are what policies accept to lose with a version. A path stands for all
+// that is below it.
+var acceptances = map[string][][]string{
+	joined: {nil, {".spec.note"}, {".spec.note", loneHost}},
+	nested: {nil, {".spec.timeoutSeconds"}, {".spec"}},
+}
+
+// removals of a version that the policy does not ask for yet, and whose end the model
+// can tell.
+func (s *subject) removals(version string) []string {
+	var details []string
+	for _, accepted := range acceptances[version] {
+		same := s.Retires[version] == v1alpha1.RetirementRemove && slices.Equal(accepted, s.Accepts[version])
+		if _, certain := s.keeper(version, accepted); certain && !same {
+			details = append(details, removalOf(version, accepted))
+		}
+	}
+	return details
+}
+
+const (
+	accepting = " accepting "
+	and       = " and "
+)
+
+func removalOf(version string, accepted []string) string {
+	detail := version + " to " + string(v1alpha1.RetirementRemove)
+	if len(accepted) > 0 {
+		detail += accepting + strings.Join(accepted, and)
+	}
+	return detail
+}
+
+// readRetirement reads the detail of a step that retires a version.
+func readRetirement(detail string) (version string, action v1alpha1.RetirementAction, accepted []string) {
+	version, rest, _ := strings.Cut(detail, " to ")
+	text, losses, some := strings.Cut(rest, accepting)
+	if some {
+		accepted = strings.Split(losses, and)
+	}
+	return version, v1alpha1.RetirementAction(text), accepted
+}
+
 // retired: each action includes those before it, and takes back those after it.
 func retired(s *subject, detail string) {
-	version, text, _ := strings.Cut(detail, " to ")
-	action := v1alpha1.RetirementAction(text)
-	if s.Retires == nil {
-		s.Retires = map[string]v1alpha1.RetirementAction{}
+	version, action, accepted := readRetirement(detail)
+	wasServed := slices.Contains(s.Served, version)
+	s.Retires, s.Overwrites = set(s.Retires, version, action), 0
+	delete(s.Kept, version)
+	delete(s.Accepts, version)
+	if len(accepted) > 0 {
+		s.Accepts = set(s.Accepts, version, accepted)
 	}
-	s.Retires[version], s.Overwrites = action, 0
 	s.Deprecated, s.Served = without(s.Deprecated, version), without(s.Served, version)
 	switch action {
 	case v1alpha1.RetirementReport:
@@ -76,7 +127,22 @@ func retired(s *subject, detail string) {
 	case v1alpha1.RetirementUnserve:
 		s.Deprecated = with(s.Deprecated, version)
 	case v1alpha1.RetirementRemove:
+		removedWhole(s, version, wasServed)
+	}
+}
+
+// removedWhole: a version goes with what the policy accepts to lose. While an object
+// has another value that would be lost, it stays, and is served on if it was.
+func removedWhole(s *subject, version string, wasServed bool) {
+	keeper, _ := s.keeper(version, s.Accepts[version])
+	if keeper == "" {
 		s.Versions = without(s.Versions, version)
+		s.discard(version)
+		return
+	}
+	s.Kept, s.Deprecated = set(s.Kept, version, keeper), with(s.Deprecated, version)
+	if wasServed {
+		s.Served = with(s.Served, version)
 	}
 }
 
@@ -93,5 +159,6 @@ func reported(s *subject) []string {
 
 func noLongerRetired(s *subject, version string) {
 	delete(s.Retires, version)
+	delete(s.Accepts, version)
 	s.Overwrites = 0
 }

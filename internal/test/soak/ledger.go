@@ -16,8 +16,9 @@ type entry struct {
 	WrittenAt string
 }
 
-// ledger keeps what clients have written. Nothing else changes it: whatever the
-// operator and the cluster do, objects must be read like this.
+// ledger keeps what clients have written. Whatever the operator and the cluster do,
+// objects must be read like this. A policy that accepts losses with a version takes
+// just those out of it; nothing else changes it.
 type ledger struct {
 	mu      sync.Mutex
 	objects map[string]map[string]entry
@@ -58,6 +59,16 @@ func (l *ledger) change(subject, name string, change func(*entry)) {
 	e := l.objects[subject][name]
 	change(&e)
 	l.objects[subject][name] = e
+}
+
+// discard notes that a version is gone with what was accepted to be lost with it.
+func (l *ledger) discard(subject, version string, accepted []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for name, is := range l.objects[subject] {
+		is.Record = is.Record.without(version, accepted)
+		l.objects[subject][name] = is
+	}
 }
 
 // remove notes that an object is gone.

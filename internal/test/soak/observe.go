@@ -52,6 +52,9 @@ type seen struct {
 	// were written.
 	Stored    map[string]string
 	Revisions map[string]int64
+	// Preserved are the values that the bytes hold in annotations, by object, version and
+	// path.
+	Preserved map[string]map[string]map[string]any
 	// Pruned is what somebody else took out of status.storedVersions while objects
 	// were stored there.
 	Pruned pruning
@@ -145,7 +148,7 @@ func (p *player) observeBytes(ctx context.Context, now *seen) error {
 	if err != nil {
 		return err
 	}
-	now.Stored, now.Revisions = map[string]string{}, map[string]int64{}
+	now.Stored, now.Revisions, now.Preserved = map[string]string{}, map[string]int64{}, map[string]map[string]map[string]any{}
 	for key, text := range stored.Bytes {
 		object := &metav1.PartialObjectMetadata{}
 		if err := json.Unmarshal([]byte(text), object); err != nil {
@@ -154,6 +157,9 @@ func (p *player) observeBytes(ctx context.Context, now *seen) error {
 		_, version, _ := strings.Cut(object.APIVersion, "/")
 		name := strings.TrimPrefix(key, story.Namespace+"/")
 		now.Stored[name], now.Revisions[name] = version, stored.Revisions[key]
+		if now.Preserved[name], err = preservedIn(object.Annotations, crdOf(now.Subject.Name)); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
 	}
 	after := &apiextensionsv1.CustomResourceDefinition{}
 	if _, err := p.find(ctx, client.ObjectKey{Name: crdOf(now.Subject.Name)}, after); err != nil {
@@ -161,6 +167,34 @@ func (p *player) observeBytes(ctx context.Context, now *seen) error {
 	}
 	now.ListedAfter, now.Conversion = after.Status.StoredVersions, after.Spec.Conversion
 	return nil
+}
+
+// preservedIn reads what annotations hold of fields that one version alone can express,
+// by version and path. Values of this run are too short to be compressed.
+func preservedIn(annotations map[string]string, crd string) (map[string]map[string]any, error) {
+	all := map[string]map[string]any{}
+	for version := range ownFields {
+		name := "conversion-operator.io/" + version + "." + crd
+		value, found := annotations[name]
+		if !found {
+			continue
+		}
+		held := struct {
+			Format int            `json:"format"`
+			Fields map[string]any `json:"fields"`
+		}{}
+		decoder := json.NewDecoder(strings.NewReader(value))
+		decoder.UseNumber()
+		decoder.DisallowUnknownFields()
+		if err := decoder.Decode(&held); err != nil || held.Format != 2 {
+			return nil, fmt.Errorf("the annotation %s is %s, which is none of format 2 with fields alone: %w", name, value, err)
+		}
+		all[version] = map[string]any{}
+		for pointer, value := range held.Fields {
+			all[version][strings.ReplaceAll(pointer, "/", ".")] = value
+		}
+	}
+	return all, nil
 }
 
 // readers read at the same time.

@@ -71,6 +71,7 @@ func (p *player) playStep(ctx context.Context, s step) error {
 	if err = errors.Join(err, <-writing, reader.finish()); err != nil {
 		return err
 	}
+	p.noteDiscarded(s)
 	if err := p.look(ctx, s.Waits); err != nil {
 		return err
 	}

@@ -4,7 +4,9 @@
 package main
 
 import (
+	"encoding/json"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -71,6 +73,80 @@ func (r record) overwritten(version string, by record) record {
 		r.Timeout = by.Timeout
 	}
 	return r
+}
+
+// ownField is a field that one version alone can express. Objects that are stored in
+// another version hold its value in an annotation.
+type ownField struct {
+	path string
+	// value is what the annotation has, as JSON is read; nil where there is nothing.
+	value func(record) any
+	// forget takes it out of a record.
+	forget func(*record)
+}
+
+// ownFields of the versions that can be removed: the hub never goes.
+var ownFields = map[string][]ownField{
+	joined: {
+		{".spec.note", func(r record) any { return text(r.Note) }, func(r *record) { r.Note = "" }},
+		{loneHost, func(r record) any { return text(r.lone()) }, func(r *record) { r.HostPort = strings.TrimPrefix(r.HostPort, r.lone()) }},
+	},
+	nested: {
+		{".spec.timeoutSeconds", func(r record) any { return number(r.Timeout) }, func(r *record) { r.Timeout = 0 }},
+	},
+}
+
+// loneHost is the path of a host without a port, which only v1 can express.
+const loneHost = ".spec.hostPort"
+
+// lone is the host of a record that has no port.
+func (r record) lone() string {
+	if strings.Contains(r.HostPort, ":") {
+		return ""
+	}
+	return r.HostPort
+}
+
+func text(value string) any {
+	if value == "" {
+		return nil
+	}
+	return value
+}
+
+func number(value int64) any {
+	if value == 0 {
+		return nil
+	}
+	return json.Number(strconv.FormatInt(value, 10))
+}
+
+// wouldLose are the fields of which a record has values that would be lost with a
+// version, besides those that are accepted.
+func (r record) wouldLose(version string, accepted []string) []string {
+	var paths []string
+	for _, field := range ownFields[version] {
+		if field.value(r) != nil && !accepts(accepted, field.path) {
+			paths = append(paths, field.path)
+		}
+	}
+	return paths
+}
+
+// without is the record after a version was removed whose accepted losses were taken
+// out of annotations.
+func (r record) without(version string, accepted []string) record {
+	for _, field := range ownFields[version] {
+		if accepts(accepted, field.path) {
+			field.forget(&r)
+		}
+	}
+	return r
+}
+
+// accepts reports whether a field, or what it is in, is among acceptedLosses.
+func accepts(accepted []string, path string) bool {
+	return slices.ContainsFunc(accepted, func(one string) bool { return path == one || strings.HasPrefix(path, one+".") })
 }
 
 func put[T comparable](spec map[string]any, field string, value T) {

@@ -22,17 +22,17 @@ import (
 // run, over the writes of a long sequence.
 func TestRecordsAreWhatTheRulesMake(t *testing.T) {
 	converter := converterOfTheRun(t)
-	objects, records, compared := map[string][]byte{}, map[string]record{}, 0
+	objects, subjects, compared := map[string][]byte{}, map[string]*subject{"a": {}, "b": {}}, 0
 	for _, s := range stepsOf(3, 400) {
 		for _, w := range s.Writes {
-			key := w.Subject + "/" + w.Name
+			key, is := w.Subject+"/"+w.Name, subjects[w.Subject]
+			is.write(w)
+			want := is.Records[w.Name]
 			switch w.Do {
 			case deleteObject:
 				delete(objects, key)
-				delete(records, key)
 			case putObject:
-				records[key] = records[key].overwritten(w.Version, w.Record)
-				objects[key] = replaced(t, converter, objects[key], w.Version, records[key])
+				objects[key] = replaced(t, converter, objects[key], w.Version, want)
 			case labelObject:
 			}
 			if objects[key] == nil {
@@ -40,8 +40,12 @@ func TestRecordsAreWhatTheRulesMake(t *testing.T) {
 			}
 			for _, version := range versions {
 				compared++
-				if diff := cmp.Diff(records[key].spec(version), specOf(t, convert(t, converter, objects[key], version))); diff != "" {
+				converted := convert(t, converter, objects[key], version)
+				if diff := cmp.Diff(want.spec(version), specOf(t, converted)); diff != "" {
 					t.Fatalf("step %d, %s, written at %s, is not at %s what it should be (-want +got):\n%s", s.Number, key, w.Version, version, diff)
+				}
+				if wrong := preservedDiffers(storedAs(t, is, w.Name, version, converted), seen{}); len(wrong) > 0 {
+					t.Fatalf("step %d, %s, written at %s: %q", s.Number, key, w.Version, wrong)
 				}
 			}
 		}
@@ -49,6 +53,19 @@ func TestRecordsAreWhatTheRulesMake(t *testing.T) {
 	if compared < 1000 {
 		t.Errorf("%d comparisons: the sequence writes next to nothing", compared)
 	}
+}
+
+// storedAs observes an object that is stored at a version.
+func storedAs(t *testing.T, is *subject, name, version string, text []byte) seen {
+	t.Helper()
+	object := unstructured.Unstructured{Object: decoded(t, text)}
+	held, err := preservedIn(object.GetAnnotations(), crdOf("a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return seen{
+		Subject: *is, Objects: map[string]entry{name: {Record: is.Records[name]}}, Stored: map[string]string{name: version},
+		Preserved: map[string]map[string]map[string]any{name: held}}
 }
 
 func converterOfTheRun(t *testing.T) *conversion.Converter {

@@ -57,6 +57,9 @@ func (q *sequence) next() step {
 		s.Seconds = 2 + q.random.IntN(8)
 	}
 	s.Writes = q.writes(before, chosen.kind.alone)
+	for _, w := range s.Writes {
+		q.world.subject(w.Subject).write(w)
+	}
 	s.Waits = chosen.kind.toRest || q.hurries >= hurriesAtMost || q.random.IntN(100) < 60
 	q.hurries++
 	if s.Waits {
@@ -132,7 +135,8 @@ func (q *sequence) affected(k kind) []*subject {
 
 // writes draws what clients do meanwhile, in versions that are served before and
 // after the step. An object has one client that puts or deletes it at most, and any
-// number that give it labels unless it is deleted.
+// number that give it labels unless it is deleted. One that keeps a version has labels
+// only, so that the version stays until the policy says otherwise.
 func (q *sequence) writes(before map[string]*subject, nobody bool) []write {
 	if nobody {
 		return nil
@@ -144,7 +148,7 @@ func (q *sequence) writes(before map[string]*subject, nobody bool) []write {
 			w, possible := q.write(client, before)
 			object := w.Subject + "/" + w.Name
 			switch {
-			case !possible:
+			case !possible, w.Do != labelObject && q.world.subject(w.Subject).keeps(w.Name):
 				continue
 			case w.Do == labelObject && owned[object+" deleted"], w.Do != labelObject && owned[object], w.Do == deleteObject && named[object]:
 				continue

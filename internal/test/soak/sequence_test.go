@@ -4,6 +4,7 @@
 package main
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"testing"
@@ -56,7 +57,10 @@ func TestEverythingComes(t *testing.T) {
 	want = append(want, prefixed("overwrite conversion ", []string{strategyNone, foreignAuthority, foreignService})...)
 	want = append(want, prefixed("retire "+hub+" to ", []string{"Report", "Deprecate", "Unserve"})...)
 	for _, version := range without(versions, hub) {
-		want = append(want, prefixed("retire "+version+" to ", []string{"Report", "Deprecate", "Unserve", "Remove"})...)
+		want = append(want, prefixed("retire "+version+" to ", []string{"Report", "Deprecate", "Unserve"})...)
+		for _, accepted := range acceptances[version] {
+			want = append(want, "retire "+removalOf(version, accepted))
+		}
 	}
 	for _, kind := range []string{"store at ", "promote ", "no longer retire ", "serve ", "unserve ", "put at ", "label at ", "delete at "} {
 		want = append(want, prefixed(kind, versions)...)
@@ -125,6 +129,12 @@ func checkSubject(t *testing.T, seed uint64, s step, is subject) {
 	}
 	if is.Wanted != "" && is.Wanted != is.Storage || goes(is, is.Storage) {
 		t.Fatalf("seed %d, step %v: %+v stores what the policy does not want to be stored", seed, s, is)
+	}
+	for version, keeper := range is.Kept {
+		if is.Retires[version] != v1alpha1.RetirementRemove || !slices.Contains(is.Versions, version) ||
+			len(is.Records[keeper].wouldLose(version, is.Accepts[version])) == 0 {
+			t.Fatalf("seed %d, step %v: %s keeps %s of %+v, and has nothing that would be lost", seed, s, keeper, version, is)
+		}
 	}
 	if !is.Policy && (is.Paused || is.Suspended || is.Wanted != "" || len(is.Retires) > 0) {
 		t.Fatalf("seed %d, step %v: %+v says what only a policy says", seed, s, is)
@@ -229,6 +239,9 @@ func checkWrites(t *testing.T, seed uint64, s step, before, after subject) {
 		} else {
 			written[w.Name]++
 		}
+		if w.Do != labelObject && after.keeps(w.Name) && before.keeps(w.Name) {
+			t.Fatalf("seed %d, step %v: %s keeps a version, and is written", seed, s, w.Name)
+		}
 		if written[w.Name] > 1 {
 			t.Fatalf("seed %d, step %v: two clients write %s", seed, s, w.Name)
 		}
@@ -238,6 +251,108 @@ func checkWrites(t *testing.T, seed uint64, s step, before, after subject) {
 			t.Fatalf("seed %d, step %v: %s is deleted and labelled", seed, s, w.Name)
 		}
 	}
+}
+
+// TestRemovalsEndBothWays: versions go with values that are accepted to be lost, and
+// stay with others, whatever was accepted.
+func TestRemovalsEndBothWays(t *testing.T) {
+	ends := map[string]int{}
+	for seed := range uint64(20) {
+		before := newWorld().subjects()
+		for _, s := range stepsOf(seed, 1000) {
+			version, action, accepted := readRetirement(s.Detail)
+			i := slices.IndexFunc(s.After, func(is subject) bool { return is.Name == s.Subject })
+			if s.Kind == retirement && action == v1alpha1.RetirementRemove {
+				_, keeper := s.kept()
+				would, _ := before[i].keeper(version, nil)
+				ends[fmt.Sprintf("accepted: %t, some are lost: %t, stays: %t", len(accepted) > 0, would != "" && keeper == "", keeper != "")]++
+			}
+			before = s.After
+		}
+	}
+	want := []string{
+		"accepted: false, some are lost: false, stays: false", "accepted: false, some are lost: false, stays: true",
+		"accepted: true, some are lost: false, stays: false", "accepted: true, some are lost: false, stays: true",
+		"accepted: true, some are lost: true, stays: false"}
+	if diff := cmp.Diff(want, sortedKeys(ends)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestWhatKeepsAVersion, and what goes with it.
+func TestWhatKeepsAVersion(t *testing.T) {
+	noted, lone := record{HostPort: "host:80", Note: "note", Timeout: 3}, record{HostPort: "host", Timeout: 3}
+	begin := subject{Versions: versions, Served: versions, Records: map[string]record{"job-1": noted, "job-2": lone}}
+	for detail, c := range map[string]struct {
+		keeper string
+		left   []record
+	}{
+		"v1 to Remove":                                         {"job-1", []record{noted, lone}},
+		"v1 to Remove accepting .spec.note":                    {"job-2", []record{noted, lone}},
+		"v1 to Remove accepting .spec.note and .spec.hostPort": {"", []record{{HostPort: "host:80", Timeout: 3}, {Timeout: 3}}},
+		"v2 to Remove accepting .spec":                         {"", []record{{HostPort: "host:80", Note: "note"}, {HostPort: "host"}}},
+		"v2 to Remove accepting .spec.time":                    {"job-1", []record{noted, lone}},
+	} {
+		t.Run(detail, func(t *testing.T) {
+			is := begin.clone()
+			retired(is, detail)
+			version, _, _ := readRetirement(detail)
+			if is.Kept[version] != c.keeper || slices.Contains(is.Versions, version) != (c.keeper != "") || slices.Contains(is.Served, version) != (c.keeper != "") {
+				t.Errorf("%q keeps %s of %+v, want %q", is.Kept[version], version, is, c.keeper)
+			}
+			if diff := cmp.Diff(c.left, []record{is.Records["job-1"], is.Records["job-2"]}); diff != "" {
+				t.Errorf("what is left (-want +got):\n%s", diff)
+			}
+			ledger := newLedger()
+			ledger.put("a", "job-1", joined, noted)
+			ledger.put("b", "job-1", joined, noted)
+			if c.keeper == "" {
+				ledger.discard("a", version, is.Accepts[version])
+			}
+			for subject, want := range map[string]record{"a": c.left[0], "b": noted} {
+				if got, _ := ledger.get(subject, "job-1"); got.Record.Note != want.Note || got.Record.Timeout != want.Timeout {
+					t.Errorf("the ledger has %+v of %s, want %+v", got, subject, want)
+				}
+			}
+		})
+	}
+	unserved := begin.clone()
+	retired(unserved, "v1 to Unserve")
+	retired(unserved, "v1 to Remove")
+	if diff := cmp.Diff([]string{hub, nested}, unserved.Served); diff != "" {
+		t.Errorf("a version that was not served any more is served (-want +got):\n%s", diff)
+	}
+}
+
+// TestStaleHostsAreNotCertain: whether an annotation still has a host that was
+// overwritten, the model cannot tell, and so it does not say what a removal comes to.
+func TestStaleHostsAreNotCertain(t *testing.T) {
+	is := &subject{Versions: versions, Served: versions}
+	certain := func(want bool, accepted ...string) {
+		t.Helper()
+		if keeper, got := is.keeper(joined, accepted); got != want || keeper != "" {
+			t.Errorf("%q keeps v1 of %+v, certainly: %t; want %t", keeper, is, got, want)
+		}
+	}
+	put := func(version, host string) {
+		is.write(write{Do: putObject, Name: "job", Version: version, Record: record{HostPort: host}})
+	}
+	put(joined, "host")
+	put(hub, "host:80")
+	certain(false)
+	certain(true, loneHost)
+	put(hub, "host:81")
+	certain(false)
+	put(joined, "host:82")
+	certain(true)
+	put(joined, "host")
+	put(nested, "host:83")
+	retired(is, removalOf(joined, []string{".spec.note", loneHost}))
+	certain(true)
+	put(joined, "host")
+	is.write(write{Do: deleteObject, Name: "job"})
+	put(hub, "host:84")
+	certain(true)
 }
 
 func TestNothingIsLeftInTheEnd(t *testing.T) {

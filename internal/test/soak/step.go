@@ -66,10 +66,23 @@ func (s step) String() string {
 	if len(s.Writes) > 0 {
 		line += "; meanwhile " + s.clients()
 	}
+	if version, keeper := s.kept(); keeper != "" {
+		line += "; " + version + " stays, as " + keeper + " has values of it"
+	}
 	if !s.Waits {
 		line += "; without waiting"
 	}
 	return line
+}
+
+// kept is a version that is to be removed by this step, and the object that keeps it;
+// no object where it goes.
+func (s step) kept() (version, keeper string) {
+	if s.Kind != retirement {
+		return "", ""
+	}
+	version, _, _ = readRetirement(s.Detail)
+	return version, s.subject().Kept[version]
 }
 
 // clients says who writes what: "client 0 puts a/x at v1".
