@@ -182,6 +182,8 @@ func (f *filler) spokeValues(e *exchange) []*node {
 		value = f.raw([]byte("80"))
 	case e.Cast != nil:
 		value = e.Cast.write(&f.hop, []byte("80"))
+	case e.Common != nil && e.Common.Type == "integer":
+		value = f.raw([]byte("80"))
 	case e.Table != nil:
 		value = f.quote([]byte(e.Table[0][0]))
 	case e.index != nil:

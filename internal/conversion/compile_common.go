@@ -31,6 +31,21 @@ func commonShape(a, b *schema.Structural) *Common {
 	return nil
 }
 
+// commonScalar is the type of the values that two fields share of which one allows more,
+// such as an integer and an integer or a string; nil where they are the same, share no
+// values, or are no scalars.
+func commonScalar(a, b *schema.Structural) *Common {
+	if isWider(a, b) || isWider(b, a) {
+		return &Common{Type: narrower(typeName(a), typeName(b))}
+	}
+	return nil
+}
+
+// isWider reports whether a scalar can have all values of another one, and more.
+func isWider(s, other *schema.Structural) bool {
+	return typeName(s) != typeName(other) && narrower(typeName(s), typeName(other)) == typeName(other)
+}
+
 // meet is the shape of the values of two schemas, down to the fields of objects, nil
 // where there is none. It reports whether one of them allows more.
 func meet(a, b *schema.Structural) (shape *Common, wider bool) {
@@ -159,7 +174,7 @@ func (c *compiler) keptWithin(path Path, ofSpoke bool) bool {
 
 // allowsMore reports whether a schema has values that the other one has not.
 func allowsMore(s, other *schema.Structural) bool {
-	if losesNull(s, other) || isAnything(s) && !isAnything(other) || typeName(s) != typeName(other) && narrower(typeName(s), typeName(other)) == typeName(other) {
+	if losesNull(s, other) || isAnything(s) && !isAnything(other) || isWider(s, other) {
 		return true
 	}
 	left, right := elementsOf(s), elementsOf(other)

@@ -108,6 +108,12 @@ func (c *compiler) addMove(rule *v1alpha1.MoveRule, at *field.Path) {
 	if !ok {
 		return
 	}
+	if shape := commonScalar(p.spokeSchema, p.hubSchema); shape != nil {
+		exchange := p.exchange()
+		exchange.Common = shape
+		p.scope.Exchanges = append(p.scope.Exchanges, exchange)
+		return
+	}
 	if differs := difference(p.spokeSchema, p.hubSchema, nil); differs != "" {
 		c.invalid(at.Child("to"), rule.To, "cannot be moved from %s: %s: move the fields that are alike one by one", rule.From, differs)
 		return

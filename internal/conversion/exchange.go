@@ -114,6 +114,8 @@ func (e *exchange) convertOne(h *hop, values []*node, toHub bool) *node {
 		return e.Cast.convert(h, value, toHub)
 	case e.index != nil:
 		return e.index.convert(h, value, toHub)
+	case e.Common != nil && !e.Common.fits(&h.arena, h.bytes(value)):
+		return nil
 	}
 	return translate(h, e.table, value, toHub)
 }

@@ -130,7 +130,7 @@ type Move struct {
 
 // Exchange is fields of the two sides that are computed from each other. How, one
 // of Format, Table, Wrap, Cast, Index and CEL says; without any, a value is the
-// same on both sides, as far as it is legal there.
+// same on both sides, as far as it is legal there and of the shape Common.
 type Exchange struct {
 	Spoke []Field `json:"spoke"`
 	Hub   []Field `json:"hub"`
@@ -142,6 +142,8 @@ type Exchange struct {
 	Cast  *Cast       `json:"cast,omitempty"`
 	Index *Index      `json:"index,omitempty"`
 	CEL   *CEL        `json:"cel,omitempty"`
+	// Common is the shape of the values that both sides can have, where one allows more.
+	Common *Common `json:"common,omitempty"`
 }
 
 // Field is one of an Exchange.

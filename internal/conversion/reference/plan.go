@@ -64,7 +64,8 @@ type exchange struct {
 		Hub     bool `json:"hub"`
 		Seconds bool `json:"seconds"`
 	} `json:"cast"`
-	Index *struct {
+	Common *common `json:"common"`
+	Index  *struct {
 		Hub     bool   `json:"hub"`
 		Key     string `json:"key"`
 		Integer bool   `json:"integer"`

@@ -34,6 +34,14 @@ func trades(e *exchange) (toHub, toSpoke trade) {
 		toHub.forward, toHub.backward = ordered(e.Wrap.Hub, single(wrap), single(unwrap))
 	case e.Cast != nil && e.Cast.Seconds:
 		toHub.forward, toHub.backward = ordered(e.Cast.Hub, single(printSeconds), single(readSeconds))
+	case e.Common != nil:
+		shared := single(func(value any) any {
+			if e.Common.fits(value) {
+				return value
+			}
+			return none
+		})
+		toHub.forward, toHub.backward = shared, shared
 	case e.CEL != nil:
 		toHub.forward, toHub.backward = evaluate(e.CEL.Spoke, e.CEL.Hub), evaluate(e.CEL.Hub, e.CEL.Spoke)
 	case e.Cast != nil:

@@ -111,6 +111,35 @@ func TestEveryKindOfRule(t *testing.T) {
 	}
 }
 
+// TestMovesWiden: some moves lead from a field to one that allows more, and back.
+func TestMovesWiden(t *testing.T) {
+	made := map[bool]int{}
+	for seed := range uint64(300) {
+		c := Choose(seed, nil)
+		spoke, hub := c.Schemas()
+		at := map[v1alpha1.Path][2]*props{}
+		for i, fields := range [][]named{fieldsOf(spoke, ""), fieldsOf(hub, "")} {
+			for _, field := range fields {
+				sides := at[field.path]
+				sides[i] = field.schema
+				at[field.path] = sides
+			}
+		}
+		for _, rule := range c.Rules(spoke, hub, func([]v1alpha1.Rule) bool { return true }) {
+			if rule.Move == nil {
+				continue
+			}
+			from, to := at[rule.Move.From][0], at[rule.Move.To][1]
+			if from != nil && to != nil && (widens(from, to) || widens(to, from)) {
+				made[widens(to, from)]++
+			}
+		}
+	}
+	if made[true] < 10 || made[false] < 10 {
+		t.Errorf("%d moves to a field that allows more, and %d from one: too few", made[true], made[false])
+	}
+}
+
 func read(t *testing.T, text string) any {
 	t.Helper()
 	decoder := json.NewDecoder(strings.NewReader(text))

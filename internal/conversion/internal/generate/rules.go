@@ -140,7 +140,12 @@ func mayFit(kind string, a, b *props) bool {
 	case "index":
 		return indexes(a, b) || indexes(b, a)
 	}
-	return a.Type == b.Type && a.XIntOrString == b.XIntOrString
+	return a.Type == b.Type && a.XIntOrString == b.XIntOrString || widens(a, b) || widens(b, a)
+}
+
+// widens reports whether a scalar can have all values of another one, and more.
+func widens(wide, narrow *props) bool {
+	return wide.XIntOrString && (narrow.Type == "integer" || narrow.Type == "string") || wide.Type == "number" && narrow.Type == "integer"
 }
 
 func wraps(list, one *props) bool {
