@@ -51,8 +51,12 @@ func (h *hop) exchange(e *exchange, from parents, at *place) []*node {
 		images = h.revive(e, from[0], at, values, images, !there)
 	}
 	switch {
+	case !there && !some(images):
 	case !there:
-		if some(images) && !some(e.back(h, images)) {
+		switch back := e.back(h, images); {
+		case some(back):
+			h.leaveAlone(e.from, back) // the objects around them are there again on the way back
+		default:
 			h.leaveAlone(e.to, images)
 		}
 	case !e.comesBack(h, images, values):
@@ -201,7 +205,8 @@ func (h *hop) legacyOrder(value []byte) []byte {
 	return nil
 }
 
-// leaveAlone notes where values come back that have no image, and get none either.
+// leaveAlone notes where there is a value that a step back does not take away: one that
+// comes back and has no image, or the image that it gets on the way back.
 func (h *hop) leaveAlone(fields []slot, values []*node) {
 	for i, value := range values {
 		if value != nil {
