@@ -310,7 +310,7 @@ func TestWhatKeepsAVersion(t *testing.T) {
 				ledger.discard("a", version, is.Accepts[version])
 			}
 			for subject, want := range map[string]record{"a": c.left[0], "b": noted} {
-				if got, _ := ledger.get(subject, "job-1"); got.Record.Note != want.Note || got.Record.Timeout != want.Timeout {
+				if got := ledger.all(subject)["job-1"]; got.Record.Note != want.Note || got.Record.Timeout != want.Timeout {
 					t.Errorf("the ledger has %+v of %s, want %+v", got, subject, want)
 				}
 			}
