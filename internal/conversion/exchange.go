@@ -51,12 +51,15 @@ func (h *hop) exchange(e *exchange, from parents, at *place) []*node {
 		images = h.revive(e, from[0], at, values, images, !there)
 	}
 	switch {
-	case !there && !some(images):
 	case !there:
-		switch back := e.back(h, images); {
-		case some(back):
-			h.leaveAlone(e.from, back) // the objects around them are there again on the way back
-		default:
+		if !some(images) {
+			break
+		}
+		// They were preserved: they will be again, or they convert to values that were
+		// not there, which then hold the objects around them in place.
+		if back := e.back(h, images); some(back) {
+			h.leaveAlone(e.from, back)
+		} else {
 			h.leaveAlone(e.to, images)
 		}
 	case !e.comesBack(h, images, values):
@@ -205,8 +208,7 @@ func (h *hop) legacyOrder(value []byte) []byte {
 	return nil
 }
 
-// leaveAlone notes where there is a value that a step back does not take away: one that
-// comes back and has no image, or the image that it gets on the way back.
+// leaveAlone notes where there will be values that have no image on the other side now.
 func (h *hop) leaveAlone(fields []slot, values []*node) {
 	for i, value := range values {
 		if value != nil {
