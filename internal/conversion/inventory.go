@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/conversion-operator/conversion-operator/internal/conversion/shape"
 )
 
 // Preserved is what one annotation of an object holds.
@@ -32,17 +34,10 @@ type Preserved struct {
 func (c *Converter) PreservedIn(annotations map[string]string) []Preserved {
 	var all []Preserved
 	for _, v := range c.versions {
-		found := Preserved{Version: v.name}
+		found := Preserved{Version: v.name, Bytes: len(annotations[v.legacy.text]) + len(annotations[v.annotation.text])}
 		h := hops.Get().(*hop)
-		var read preserved
-		if text, there := annotations[v.legacy.text]; there {
-			found.Bytes += len(text)
-			found.Unreadable = !h.readLegacy([]byte(text), &read)
-		}
-		if text, there := annotations[v.annotation.text]; there {
-			found.Bytes += len(text)
-			found.Unreadable = !h.read([]byte(text), &read) || read.unreadable != nil || found.Unreadable
-		}
+		read, readable := h.held(annotations, v)
+		found.Unreadable = !readable
 		for _, e := range read.entries {
 			path := v.pathOf(e.pointer)
 			found.Fields = append(found.Fields, path)
@@ -55,6 +50,52 @@ func (c *Converter) PreservedIn(annotations map[string]string) []Preserved {
 			found.Fields, found.Values = eachOnce(found.Fields), eachOnce(found.Values)
 			all = append(all, found)
 		}
+	}
+	return all
+}
+
+// held reads what annotations hold of a version, of both formats. Readable is false
+// where one of them, or a part of it, is text in no known format.
+func (h *hop) held(annotations map[string]string, v *version) (read preserved, readable bool) {
+	readable = true
+	if text, there := annotations[v.legacy.text]; there {
+		readable = h.readLegacy([]byte(text), &read)
+	}
+	if text, there := annotations[v.annotation.text]; there {
+		readable = h.read([]byte(text), &read) && read.unreadable == nil && readable
+	}
+	return read, readable
+}
+
+// Unplaced is a field of which a value is preserved.
+type Unplaced struct {
+	// Field is its path, as in a policy.
+	Field string
+	// Misfit is why the schema of its version does not allow the value, nil where it does.
+	Misfit error
+}
+
+// Unplaced says of each value that the annotations of an object hold of a version
+// whether its field could have it.
+func (c *Converter) Unplaced(annotations map[string]string, version string) []Unplaced {
+	v := c.version(version)
+	if v == nil {
+		return nil
+	}
+	h := hops.Get().(*hop)
+	defer h.release()
+	var all []Unplaced
+	read, _ := h.held(annotations, v)
+	for _, e := range read.entries {
+		if e.kind != aValue || !bytes.HasPrefix(e.pointer, []byte("/")) {
+			continue
+		}
+		path, schema := v.locate(e.pointer)
+		one := Unplaced{Field: path.String()}
+		if schema != nil {
+			one.Misfit = schema.Fits(e.value)
+		}
+		all = append(all, one)
 	}
 	return all
 }
@@ -138,6 +179,12 @@ func (v *version) pathOf(pointer []byte) string {
 
 // placeOf is the path of an entry's pointer, in which [*] stands for every element.
 func (v *version) placeOf(pointer []byte) Path {
+	path, _ := v.locate(pointer)
+	return path
+}
+
+// locate is placeOf, and the schema of the place, nil where that is not known.
+func (v *version) locate(pointer []byte) (Path, *shape.Schema) {
 	var path Path
 	at := v.shape
 	for _, segment := range splitPointer(pointer) {
@@ -149,7 +196,7 @@ func (v *version) placeOf(pointer []byte) Path {
 			path, at = append(path, name), shapeAt(at, Path{name})
 		}
 	}
-	return path
+	return path, at
 }
 
 // EntryKind says what an Entry is about.

@@ -4,6 +4,7 @@
 package conversion
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -44,6 +45,14 @@ func TestPlaces(t *testing.T) {
 	if got := places.Of("v2", ".spec.kind"); got != WholePlace {
 		t.Errorf("a field of the stored version itself has place %d", got)
 	}
+	for field, want := range map[string]bool{".spec.note": true, ".pools[*].own": true, ".spec.gone": false, "no path": false} {
+		if got := places.Has("v1", field); got != want {
+			t.Errorf("that v1 has %s is %t", field, got)
+		}
+	}
+	if !places.Has("v3", ".spec.gone") {
+		t.Error("a schema that is not known lacks a field")
+	}
 	if got := places.Of("v3", ".spec.a"); got != NoPlace {
 		t.Errorf("a field of an unknown version has place %d", got)
 	}
@@ -62,6 +71,28 @@ func TestPreservedIn(t *testing.T) {
 	got := c.PreservedIn(map[string]string{heldV1: "garbage"})
 	if len(got) != 1 || !got[0].Unreadable || got[0].Bytes != len("garbage") {
 		t.Errorf("garbage is %+v", got)
+	}
+}
+
+func TestUnplaced(t *testing.T) {
+	c := converterOf(t, between(t, "spec: {type: object, properties: {note: {type: string, maxLength: 5}}}, pools: {type: object, additionalProperties: {type: object, properties: {cpu: {type: integer}}}}",
+		"spec: {type: object, properties: {note: {type: string}}}", ""))
+	text := `{"format":2,"fields":{"/spec/note":"too long","/spec/gone":1,"/pools/z/cpu":"text","/pools/y/cpu":7},"absent":["/spec/mode"]}`
+	var got []string
+	for _, one := range c.Unplaced(map[string]string{heldV1: text}, "v1") {
+		said := one.Field
+		if one.Misfit != nil {
+			said += ": " + one.Misfit.Error()
+		}
+		got = append(got, said)
+	}
+	slices.Sort(got)
+	want := []string{".pools[*].cpu", ".pools[*].cpu: the value must be an integer, not a string", ".spec.gone", ".spec.note: the value is too long"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("unplaced (-want +got):\n%s", diff)
+	}
+	if other := c.Unplaced(map[string]string{heldV1: text}, "v3"); other != nil {
+		t.Errorf("of an unknown version: %v", other)
 	}
 }
 

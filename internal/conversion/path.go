@@ -34,6 +34,12 @@ func parsePath(text string) (Path, error) {
 	return path, nil
 }
 
+// CheckPath says why a text is no path of the API, nil where it is one.
+func CheckPath(text string) error {
+	_, err := parsePath(text)
+	return err
+}
+
 func nextSegment(text string) (segment, rest string, err error) {
 	switch {
 	case strings.HasPrefix(text, each):

@@ -115,6 +115,14 @@ func (p *Places) Of(version, field string) Place {
 	return place
 }
 
+// Has reports whether the schema of a version has a field, or may hold it. One that is
+// not known may.
+func (p *Places) Has(version, field string) bool {
+	side := p.versions[version]
+	path, err := parsePath(field)
+	return side == nil || side.shape == nil || err == nil && hasField(side.shape, path)
+}
+
 func (p *Places) find(version, field string) Place {
 	side, path := p.versions[version], Path(nil)
 	if side != nil {

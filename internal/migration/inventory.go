@@ -25,6 +25,8 @@ type Inventory struct {
 	converter *conversion.Converter
 	places    *conversion.Places
 	ruleset   string
+	// resource is plural.group.
+	resource string
 }
 
 // NewInventory reads a ruleset, by which objects that are stored at a version convert.
@@ -33,7 +35,7 @@ func NewInventory(ruleset []byte, storage string) (*Inventory, error) {
 	if err != nil {
 		return nil, err
 	}
-	i := &Inventory{ruleset: conversion.HashOf(ruleset)}
+	i := &Inventory{ruleset: conversion.HashOf(ruleset), resource: plan.CRD}
 	if i.converter, err = conversion.NewConverter(plan); err != nil {
 		return nil, err
 	}
@@ -41,8 +43,8 @@ func NewInventory(ruleset []byte, storage string) (*Inventory, error) {
 	return i, err
 }
 
-// ReadInventory reads the ruleset of a ConfigMap. One that is gone, or of no use, keeps
-// nobody from migrating: nil, and the log says why nothing is counted.
+// ReadInventory reads the ruleset of a ConfigMap. A run goes on without one that is gone,
+// or of no use: nil, and the log says why nothing is counted.
 func ReadInventory(ctx context.Context, rulesets Rulesets, name, storage string, clock Clock) (*Inventory, error) {
 	var text []byte
 	err := patiently(ctx, clock, func() (err error) {
@@ -88,6 +90,23 @@ func (i *Inventory) placeable(object *metav1.PartialObjectMetadata) []string {
 	return versions
 }
 
+// unplaced says which value that an object holds of a version has a place and is not
+// there, though the object was written at that version: empty where there is none.
+func (i *Inventory) unplaced(object *metav1.PartialObjectMetadata, version string) string {
+	for _, one := range i.converter.Unplaced(object.Annotations, version) {
+		if i.places.Of(version, one.Field) != conversion.WholePlace {
+			continue
+		}
+		why := "it did not come back when the object was written there; the object or list element around it may be gone"
+		if one.Misfit != nil {
+			why = "the schema does not allow it: " + one.Misfit.Error()
+		}
+		return fmt.Sprintf("at %s: the value of %s stays in the annotation %s: %s",
+			version, one.Field, conversion.AnnotationName(i.resource, version), why)
+	}
+	return ""
+}
+
 // placing is what became of the values that an object held.
 type placing struct {
 	// object has the resourceVersion that the writes left.
@@ -95,8 +114,9 @@ type placing struct {
 	// placed tells that a write changed what is stored, and gone that there is no
 	// such object any more.
 	placed, gone bool
-	// refused are the versions at which the API server refuses it. What it holds of
-	// them stays where it is.
+	// written are the versions at which the API server accepts it, and refused those at
+	// which it does not. What it holds of these stays where it is.
+	written []string
 	refused []Failure
 }
 
@@ -124,6 +144,7 @@ func (e *Engine) place(ctx context.Context, object *metav1.PartialObjectMetadata
 			continue
 		}
 		p.placed = p.placed || r.outcome == rewritten
+		p.written = append(p.written, version)
 		if r.after != nil {
 			// What it is at another version says nothing but how it can be addressed.
 			p.object = object.DeepCopy()
@@ -131,6 +152,17 @@ func (e *Engine) place(ctx context.Context, object *metav1.PartialObjectMetadata
 		}
 	}
 	return p, nil
+}
+
+// stay notes what an object holds in the end of versions at which it was written: values
+// that do not fit are not restored, and the API server does not say so.
+func (e *Engine) stay(p *placing, object *metav1.PartialObjectMetadata) {
+	for _, version := range p.written {
+		if why := e.Inventory.unplaced(object, version); why != "" {
+			p.refused = append(p.refused, Failure{Object: keyOf(object), Reason: ReasonDoesNotFit,
+				Message: shorten(why, maxMessage), Command: e.suggest(ReasonDoesNotFit, object)})
+		}
+	}
 }
 
 // roundTrip is the version at which a write restores data of a version: that one, or
@@ -178,7 +210,7 @@ func (r *Record) countHeld(page []result) {
 	}
 }
 
-// forgetHeld begins to count anew.
+// forgetHeld begins to count from nothing.
 func (r *Record) forgetHeld() { r.Preserved, r.Placed, r.Unplaced, r.Refused = nil, 0, 0, nil }
 
 // takeHeld goes on from what an earlier run has counted.

@@ -5,6 +5,7 @@ package migration
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -164,8 +165,11 @@ func TestPlacingIsReviewed(t *testing.T) {
 	api.onPath = func(Patch) error { paths++; return nil }
 	record, err := engine.Run(t.Context())
 	must(t, err)
-	if paths != 2 || record.Verified != 4 || record.Preserved.Objects != 3 || record.Placed != 0 {
+	if paths != 2 || record.Verified != 4 || record.Preserved.Objects != 3 || record.Placed != 0 || record.Unplaced != 2 {
 		t.Errorf("%d writes at another version, record is %+v", paths, record)
+	}
+	if r := record.Refused[0]; r.Reason != ReasonDoesNotFit || r.Object != "ns/a001" || !strings.Contains(r.Message, "at v1beta1: the value of .spec.note stays in the annotation conversion-operator.io/v1beta1.crontabs.example.com: ") {
+		t.Errorf("refused is %+v", r)
 	}
 }
 

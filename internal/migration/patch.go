@@ -43,6 +43,9 @@ func (e *Engine) migrateObject(ctx context.Context, object *metav1.PartialObject
 	if p.placed && r.outcome == current {
 		r.outcome = rewritten
 	}
+	if r.after != nil {
+		e.stay(&p, r.after)
+	}
 	r.placed, r.refused = p.placed, p.refused
 	return e.hold(r, p.object), nil
 }

@@ -41,6 +41,8 @@ const (
 	ReasonUnreadable Reason = "Unreadable"
 	// ReasonNotServed is preserved data of a version that is not served.
 	ReasonNotServed Reason = "NotServed"
+	// ReasonDoesNotFit is a preserved value that its field may not have.
+	ReasonDoesNotFit Reason = "DoesNotFit"
 	// ReasonRefused is everything else.
 	ReasonRefused Reason = "Refused"
 )
@@ -114,7 +116,7 @@ func (e *Engine) suggest(reason Reason, object *metav1.PartialObjectMetadata) st
 		return "kubectl get " + target + " --watch --output yaml --show-managed-fields"
 	case ReasonTooLarge:
 		return "kubectl get " + target + " --output json --show-managed-fields | wc --bytes"
-	case ReasonConversionFailed, ReasonUnreadable:
+	case ReasonConversionFailed, ReasonUnreadable, ReasonDoesNotFit:
 		return "kubectl get " + target + " --output yaml"
 	}
 	return "kubectl patch " + target + " --type merge --patch '{}' --dry-run=server"

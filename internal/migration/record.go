@@ -110,8 +110,9 @@ type Record struct {
 	Ruleset string `json:"ruleset,omitempty"`
 	// Preserved is what the objects of all whole pages hold, those that failed aside.
 	Preserved *conversion.Holdings `json:"preserved,omitempty"`
-	// Placed objects held values that have become data, and Unplaced ones hold some
-	// that could, if the API server did not refuse the object at their version.
+	// Placed objects held values that have become data. Unplaced ones hold some that have
+	// a place and are not there: the API server refuses the object at their version, or
+	// their field may not have them.
 	Placed   int64 `json:"placed,omitempty"`
 	Unplaced int64 `json:"unplaced,omitempty"`
 	// Refused says why, of the first ten.

@@ -18,7 +18,7 @@ import (
 )
 
 // Objects hold, in annotations, values that their version in etcd has no place for.
-// Who goes through objects counts them (a migration run, a sample, a retirement), and
+// What goes through objects counts them (a migration run, a sample, a retirement), and
 // status.preservedData remembers the best count: one of all objects before one of some.
 // When rules or schemas change so that a field of it has a place, a run makes data of
 // its values (migrated.go); as long as objects hold values of a version, it is not
@@ -27,7 +27,7 @@ import (
 // maxPreservedFields is how many fields of a version the status names.
 const maxPreservedFields = 20
 
-// Held is what somebody counted.
+// Held is what was counted.
 type Held struct {
 	conversion.Holdings
 	// CRD is the uid of the CustomResourceDefinition of the objects; empty where it is
@@ -72,13 +72,15 @@ func (s *state) noteRunCount(run Run) {
 	s.judgePreserved()
 }
 
-// takeCount keeps a count if it says more than the one that there is.
+// takeCount keeps a count if it says more than the one that there is. Of two within
+// one second, which is all that a status tells of time, the one that is taken last says
+// more: small kinds are gone through, and cleaned, in less.
 func (s *state) takeCount(counted *v1alpha1.PreservedDataStatus) {
 	known := s.plan.Status.PreservedData
 	switch {
 	case known == nil:
-	case !known.Time.Before(&counted.Time):
-		return // it was taken before
+	case counted.Time.Before(&known.Time):
+		return
 	case !counted.Complete && known.Complete && !knowsMore(counted, known):
 		return
 	}
@@ -193,7 +195,7 @@ func (s *state) rulesetOf() string {
 	return s.planHash
 }
 
-// strands is what would be lost with a version: values that nobody could read without it.
+// strands is what would be lost with a version: values that cannot be read without it.
 func (s *state) strands(name string) []v1alpha1.VersionBlock {
 	if s.Policy.Spec.Converter.Declarative == nil || len(s.CRD.Spec.Versions) < 2 {
 		return nil
@@ -213,23 +215,16 @@ func (s *state) strands(name string) []v1alpha1.VersionBlock {
 
 // unaccepted says what objects hold of a version besides what may be lost.
 func (s *state) unaccepted(of *v1alpha1.PreservedVersion) string {
-	var accepted, paths []string
-	if entry := s.retirement(of.Version); entry != nil {
-		accepted = entry.AcceptedLosses
-	}
+	var fields []v1alpha1.PreservedField
 	for _, field := range of.Fields {
-		if !conversion.Accepts(accepted, field.Path) {
-			paths = append(paths, field.Path)
+		if !conversion.Accepts(s.acceptedLosses(of.Version), field.Path) {
+			fields = append(fields, field)
 		}
 	}
-	const most = 3
-	switch shown := strings.Join(paths[:min(most, len(paths))], ", "); {
-	case len(paths) > most || len(paths) > 0 && of.MoreFields:
-		shown += " and others"
-		fallthrough
-	case len(paths) > 0:
-		return fmt.Sprintf("%d objects hold values of it in annotations, which nobody could read without it: %s: "+
-			"give the fields a place in %s, or accept their loss in spec.retirement[].acceptedLosses", of.Objects, shown, crds.StorageVersion(s.CRD))
+	switch {
+	case len(fields) > 0:
+		return fmt.Sprintf("%d objects hold values of it in annotations, which cannot be read without it: %s: %s, or accept their loss in spec.retirement[].acceptedLosses",
+			of.Objects, someOf(fields, of.MoreFields), s.howToPlace(of.Version, fields))
 	case of.MoreFields:
 		return fmt.Sprintf("%d objects hold values of it in annotations, of more fields than status.preservedData lists: "+
 			"accept the loss of the objects above those fields in spec.retirement[].acceptedLosses", of.Objects)
@@ -238,6 +233,61 @@ func (s *state) unaccepted(of *v1alpha1.PreservedVersion) string {
 			of.Unreadable, conversion.AnnotationName(s.CRD.Name, of.Version))
 	}
 	return ""
+}
+
+func (s *state) acceptedLosses(version string) []string {
+	if entry := s.retirement(version); entry != nil {
+		return entry.AcceptedLosses
+	}
+	return nil
+}
+
+// someOf names the first fields.
+func someOf(fields []v1alpha1.PreservedField, more bool) string {
+	const most = 3
+	var paths []string
+	for _, field := range fields[:min(most, len(fields))] {
+		paths = append(paths, field.Path)
+	}
+	shown := strings.Join(paths, ", ")
+	if more || len(fields) > most {
+		shown += " and others"
+	}
+	return shown
+}
+
+// howToPlace says how values of fields come to a place in the storage version.
+func (s *state) howToPlace(version string, fields []v1alpha1.PreservedField) string {
+	storage, served := crds.StorageVersion(s.CRD), ""
+	if !crds.Serves(s.CRD, version) {
+		served = "serve " + version + " again, for example by its action in spec.retirement, and "
+	}
+	placeless := func(field v1alpha1.PreservedField) bool { return !field.HasPlace }
+	switch refused := s.refusedOf(version); {
+	case slices.ContainsFunc(fields, placeless):
+		return fmt.Sprintf("%sgive the fields a place in %s", served, storage)
+	case s.toPlace():
+		return fmt.Sprintf("the fields have a place in %s now, and a migration puts the values there: %s", storage, s.howMigrated())
+	case refused != nil:
+		return fmt.Sprintf("the fields have a place in %s, and run %s could not put all values there, for example of %s (%s; status.migration.refused has more): "+
+			"%scorrect the objects or change the schema, and then spec.migration.trigger", storage, s.plan.Status.Migration.Run, refused.Object, refused.Message, served)
+	}
+	return fmt.Sprintf("the fields have a place in %s: %schange spec.migration.trigger, and a migration puts the values there", storage, served)
+}
+
+// refusedOf is an object that kept values of a version in the last run, nil where there
+// is none.
+func (s *state) refusedOf(version string) *v1alpha1.MigrationFailure {
+	last := s.plan.Status.Migration
+	if last == nil || last.Ruleset != s.planHash {
+		return nil
+	}
+	for i := range last.Refused {
+		if strings.HasPrefix(last.Refused[i].Message, "at "+version+": ") {
+			return &last.Refused[i]
+		}
+	}
+	return nil
 }
 
 // notCounted says why a count does not tell that no object holds values of a version.
@@ -262,7 +312,7 @@ func (s *state) howToCount(name string) string {
 	entry, record := s.retirement(name), s.record(name)
 	switch {
 	case record != nil && record.UnservedTime != nil && reaches(entry.Action, v1alpha1.RetirementUnserve):
-		return "they are counted once more when it has been unserved for long enough"
+		return "they are counted again when it has been unserved for long enough"
 	case s.Policy.Spec.Migration.Mode == v1alpha1.MigrationNever:
 		return "set spec.migration.mode to OnTrigger, and change spec.migration.trigger: a migration counts them"
 	}

@@ -6,6 +6,7 @@ package plan_test
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
@@ -19,10 +20,12 @@ var (
 )
 
 // holding is what objects hold when so many of them have a note.
-func holding(notes int64) conversion.Holdings {
-	held := conversion.Holdings{Seen: 1000, Objects: notes, Bytes: 50 * notes}
-	if notes > 0 {
-		held.Versions = []conversion.VersionHoldings{{Version: "v1beta1", Objects: notes, Bytes: 50 * notes, Fields: []conversion.FieldHoldings{{Path: ".note", Objects: notes}}}}
+func holding(notes int64) conversion.Holdings { return holdingOf(".note", notes) }
+
+func holdingOf(path string, objects int64) conversion.Holdings {
+	held := conversion.Holdings{Seen: 1000, Objects: objects, Bytes: 50 * objects}
+	if objects > 0 {
+		held.Versions = []conversion.VersionHoldings{{Version: "v1beta1", Objects: objects, Bytes: 50 * objects, Fields: []conversion.FieldHoldings{{Path: path, Objects: objects}}}}
 	}
 	return held
 }
@@ -40,6 +43,9 @@ func (w *world) clear(step plan.ClearManagedFields) plan.Inquiry {
 	}
 	if slices.Contains(step.Discard, ".note") {
 		answer.Discarded, w.held = w.held.Objects, holding(0)
+		if w.late {
+			w.held, w.late = holdingOf(".mode", 1), false
+		}
 	}
 	answer.Held = w.count(step.Rules)
 	return answer
@@ -82,11 +88,12 @@ func preservedData(w *world) {
 	w.record(half())
 	w.settle()
 	w.held = holding(1)
-	refused := []v1alpha1.MigrationFailure{{Object: "default/odd", Reason: "Invalid", Message: "at v1beta1: hostPort: Required value"}}
+	refused := []v1alpha1.MigrationFailure{{Object: "default/odd", Reason: "DoesNotFit", Message: "at v1beta1: the value of .note stays in the annotation conversion-operator.io/v1beta1.crontabs.example.com: the schema does not allow it: the value is too long"}}
 	w.record(plan.Progress{Finished: true, Complete: true, Total: 1000, Rewritten: 39, Current: 961, Placed: 39, NotPlaced: 1, Refused: refused})
 	w.settle()
 	w.tellPreserved()
-	w.say("The manager starts anew: nothing is done once more.")
+	w.tellBlocks("v1beta1")
+	w.say("The manager starts again: nothing is done a second time.")
 	w.observed.Samples = nil
 	w.settle()
 	w.say("Rules change again while a run gives the note its place: another run begins with them.")
@@ -129,7 +136,7 @@ func preservedDataStranded(w *world) {
 	w.later(week)
 	w.tellVersions()
 	w.tellCondition(v1alpha1.VersionsRetiredCondition)
-	w.say("The rules change, and nobody counts meanwhile: what is not known keeps it, too.")
+	w.say("The rules change, and nothing is counted meanwhile: what is not known keeps it, too.")
 	w.counts = false
 	w.changeRules(";")
 	w.settle()
@@ -143,9 +150,60 @@ func preservedDataStranded(w *world) {
 	w.record(whole())
 	w.settle()
 	w.tellPreserved()
-	w.say("A week later objects are counted once more, then what is accepted is taken from them, and v1beta1 goes.")
+	w.say("A week later objects are counted again, then what is accepted is taken from them, and v1beta1 goes.")
 	w.later(week)
 	w.tellPreserved()
 	w.tell("  | discarded from %d objects", w.observed.Policy.Status.Retirement[0].Discarded)
 	w.tellVersions()
+}
+
+// preservedDataLate: a version is not removed when a value that is not accepted comes
+// within the second in which the accepted ones are taken away.
+func preservedDataLate(w *world) {
+	w.holdingNotes()
+	w.retire("v1beta1", v1alpha1.RetirementRemove)
+	w.observed.Policy.Spec.Retirement[0].AcceptedLosses = []string{".note"}
+	w.settle()
+	w.later(week)
+	w.say("A week later objects are cleaned in less than a second. Meanwhile a client writes one with a mode.")
+	w.tick, w.late = time.Millisecond, true
+	w.later(week)
+	w.tellPreserved()
+	w.tellVersions()
+	w.tellCondition(v1alpha1.VersionsRetiredCondition)
+}
+
+// acceptedLosses: what is written wrong is said, and what has no effect.
+func acceptedLosses(w *world) {
+	w.holdingNotes()
+	w.say("A field is written wrong, and no action asks for the removal.")
+	w.accept(v1alpha1.RetirementReport, ".notes")
+	w.say("It is written right.")
+	w.accept(v1alpha1.RetirementReport, ".note")
+	w.say("Another one is no path.")
+	w.accept(v1alpha1.RetirementRemove, ".note", ".spec[")
+	w.say("A field that v1beta1 has and no object holds is accepted as well.")
+	w.accept(v1alpha1.RetirementRemove, ".note", ".hostPort")
+	w.say("The version is written wrong.")
+	w.observed.Policy.Spec.Retirement = []v1alpha1.Retirement{{Version: "v1bta1", Action: v1alpha1.RetirementRemove, AcceptedLosses: []string{".note"}}}
+	w.settle()
+	w.tellCondition(v1alpha1.VersionsRetiredCondition)
+}
+
+func (w *world) accept(action v1alpha1.RetirementAction, fields ...string) {
+	w.retire("v1beta1", action)
+	w.observed.Policy.Spec.Retirement[0].AcceptedLosses = fields
+	w.settle()
+	w.tellCondition(v1alpha1.VersionsRetiredCondition)
+}
+
+// tellBlocks tells what keeps a version, in full.
+func (w *world) tellBlocks(version string) {
+	for _, is := range w.observed.Policy.Status.Versions {
+		for _, block := range is.BlockedBy {
+			if is.Name == version {
+				w.tell("  | %s is kept: %s: %s", version, block.Reason, block.Message)
+			}
+		}
+	}
 }

@@ -53,7 +53,7 @@ func versionsRetired(s *state) outcome {
 		if o.stop {
 			return o
 		}
-		said = append(said, o.message)
+		said = append(said, o.message+s.doubts(&s.Policy.Spec.Retirement[i]))
 		if last.reason == "" || last.status == metav1.ConditionTrue {
 			last = o
 		}
@@ -68,7 +68,7 @@ func (s *state) retire(entry *v1alpha1.Retirement) outcome {
 	version, _ := crds.Version(s.CRD, name)
 	switch {
 	case version == nil:
-		return passed(v1alpha1.ReasonRetired, "the CustomResourceDefinition has no "+name)
+		return passed(v1alpha1.ReasonRetired, s.notThere(name))
 	case entry.Action == v1alpha1.RetirementReport:
 		return passed(v1alpha1.ReasonRetired, s.answer(name))
 	}
@@ -91,6 +91,15 @@ func (s *state) retire(entry *v1alpha1.Retirement) outcome {
 		return s.remove(entry, record)
 	}
 	return passed(v1alpha1.ReasonRetired, name+" is not served; "+s.answer(name))
+}
+
+// notThere says that there is no such version, and what to do where there never was.
+func (s *state) notThere(name string) string {
+	says := "the CustomResourceDefinition has no " + name
+	if s.record(name) == nil {
+		says += ": if another version is meant, correct its name in spec.retirement"
+	}
+	return says
 }
 
 // edit writes spec.versions once the status has the evidence for the

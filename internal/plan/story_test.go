@@ -101,6 +101,8 @@ func TestStories(t *testing.T) {
 		"preserved-data":              preservedData,
 		"preserved-data-by-trigger":   preservedDataByTrigger,
 		"preserved-data-stranded":     preservedDataStranded,
+		"preserved-data-late":         preservedDataLate,
+		"accepted-losses":             acceptedLosses,
 		"migration-paused":            migrationPaused,
 		"rights-granted":              rightsGranted,
 		"migration-cancelled":         migrationCancelled,

@@ -4,6 +4,7 @@
 package plan_test
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"regexp"
@@ -48,6 +49,10 @@ type world struct {
 	held conversion.Holdings
 	// counts has samples tell of it, too.
 	counts bool
+	// late has a client write a mode of v1beta1 while accepted losses are taken away.
+	late bool
+	// tick is how long each step takes; a second where it is 0.
+	tick time.Duration
 	// countsSince is what the latest reading of metrics was asked for.
 	countsSince time.Time
 	// left are Secrets that may not be used any more.
@@ -151,7 +156,7 @@ func (w *world) changeRules(separator string) {
 func (w *world) settle() {
 	w.t.Helper()
 	for range 50 {
-		w.observed.Now = w.observed.Now.Add(time.Second)
+		w.observed.Now = w.observed.Now.Add(cmp.Or(w.tick, time.Second))
 		decided := w.plan()
 		before, news := w.snapshot(), w.eventsOf(decided)
 		w.tellSteps(decided.Steps)

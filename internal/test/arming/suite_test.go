@@ -13,12 +13,14 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/go-logr/logr"
+	clientv3 "go.etcd.io/etcd/client/v3"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,6 +28,7 @@ import (
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/yaml"
@@ -49,7 +52,21 @@ var (
 	cluster client.Client
 	// outside is an address of this machine that an EndpointSlice may have.
 	outside string
+	// etcd has what the API server stores.
+	etcd *clientv3.Client
+	// server starts what has to act as a user.
+	server *envtest.Environment
+	// manager is the one that runs.
+	manager *process
 )
+
+// process is a manager, with what a test does to its requests.
+type process struct {
+	config *rest.Config
+	// stop ends it, and ended tells that it has.
+	stop  context.CancelFunc
+	ended <-chan error
+}
 
 func TestMain(m *testing.M) {
 	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
@@ -79,28 +96,31 @@ func run(m *testing.M) (int, error) {
 		ErrorIfCRDPathMissing: true,
 	}
 	// The API server calls the endpoints of a Service: nothing forwards its address.
-	environment.ControlPlane.GetAPIServer().Configure().Set("enable-aggregator-routing", "true")
+	// A migration asks it at the address that it advertises.
+	environment.ControlPlane.GetAPIServer().Configure().Set("enable-aggregator-routing", "true").Set("bind-address", "0.0.0.0")
 	kubeconfig, err := environment.Start()
 	if err != nil {
 		return 1, err
 	}
 	defer func() { _ = environment.Stop() }()
+	server = environment
+	if etcd, err = clientv3.New(clientv3.Config{Endpoints: []string{environment.ControlPlane.Etcd.URL.String()}}); err != nil {
+		return 1, err
+	}
+	defer func() { _ = etcd.Close() }()
 	user, err := environment.AddUser(envtest.User{Name: "system:serviceaccount:" + system + ":conversion-operator"}, kubeconfig)
 	if err != nil {
 		return 1, err
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	if err := install(ctx, kubeconfig); err != nil {
+	if err := install(context.Background(), kubeconfig); err != nil {
 		return 1, err
 	}
-	ended, err := startManager(ctx, user.Config())
-	if err != nil {
+	if manager, err = startManager(user.Config()); err != nil {
 		return 1, err
 	}
 	code := m.Run()
-	cancel()
-	return code, <-ended
+	manager.stop()
+	return code, <-manager.ended
 }
 
 func outsideAddress() string {
@@ -162,27 +182,44 @@ func createAll(ctx context.Context, documents io.Reader) error {
 	}
 }
 
-func startManager(ctx context.Context, kubeconfig *rest.Config) (<-chan error, error) {
-	kubeconfig.QPS, kubeconfig.WarningHandler = -1, rest.NoWarnings{}
-	manager, err := ctrl.NewManager(kubeconfig, ctrl.Options{
+// startManager starts a manager that reaches the API server through taps.
+func startManager(kubeconfig *rest.Config) (*process, error) {
+	config := rest.CopyConfig(kubeconfig)
+	config.QPS, config.WarningHandler = -1, rest.NoWarnings{}
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &tapped{next: next} })
+	started, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme: controllers.NewScheme(), Cache: controllers.CacheOptions(system), Metrics: metricsserver.Options{BindAddress: "0"},
+		Controller: ctrlconfig.Controller{SkipNameValidation: new(true)}, // one after the other has the name
 	})
 	if err != nil {
 		return nil, err
 	}
 	reconciler := &controllers.ConversionPolicyReconciler{
-		Client: manager.GetClient(), Live: manager.GetAPIReader(), Recorder: manager.GetEventRecorder(plan.ManagedBy),
+		Client: started.GetClient(), Live: started.GetAPIReader(), Recorder: started.GetEventRecorder(plan.ManagedBy),
 		Settings:     plan.Settings{Namespace: system, Image: "conversion-operator:test", Settle: 2 * time.Second, ProofLifetime: proofLifetime, FailureWindow: failureWindow},
 		Prover:       controllers.NewProver(proofLifetime),
-		Investigator: controllers.NewInvestigator(kubeconfig, manager.GetClient(), manager.GetAPIReader(), time.Now),
+		Investigator: controllers.NewInvestigator(config, started.GetClient(), started.GetAPIReader(), time.Now),
 		Now:          time.Now,
 	}
-	if err := reconciler.SetupWithManager(ctx, manager); err != nil {
+	ctx, cancel := context.WithCancel(context.Background())
+	if err := reconciler.SetupWithManager(ctx, started); err != nil {
+		cancel()
 		return nil, err
 	}
 	ended := make(chan error, 1)
-	go func() { ended <- manager.Start(ctx) }()
-	return ended, nil
+	go func() { ended <- started.Start(ctx) }()
+	return &process{config: kubeconfig, stop: cancel, ended: ended}, nil
+}
+
+// restart ends the manager, and starts another. A test that does so does not run
+// beside others.
+func restart(t *testing.T) {
+	t.Helper()
+	manager.stop()
+	must(t, <-manager.ended)
+	next, err := startManager(manager.config)
+	must(t, err)
+	manager = next
 }
 
 func must(t *testing.T, err error) {
