@@ -101,7 +101,7 @@ func (i *Investigator) forget(policy string) {
 const readsAtOnce = 8
 
 // resamplersAtOnce bounds the policies whose live objects are sampled again at the same
-// time: nobody waits for that.
+// time: that is not urgent.
 const resamplersAtOnce = 2
 
 // reader reads objects.

@@ -29,10 +29,10 @@ import (
 const (
 	// clearPage is the number of objects whose metadata are in memory at once.
 	clearPage = 500
-	// clearsAtOnce bounds the patches under way. Nobody waits for them.
+	// clearsAtOnce bounds the patches under way.
 	clearsAtOnce = 4
 	// clearPasses bounds how often all objects are gone through: each time there are
-	// only those left that somebody wrote in between.
+	// only those left that were written in between.
 	clearPasses = 5
 	// keepTries and keepPause bound the waiting for a converter that is away.
 	keepTries = 15
@@ -126,7 +126,7 @@ func (c *clearer) run(ctx context.Context) error {
 			return nil
 		}
 	}
-	return errors.New("objects are written all the time by somebody who keeps it there")
+	return errors.New("another writer keeps re-adding the version to objects, or values of it")
 }
 
 // allowed waits for the right to come, which may be taken away again to stop this.

@@ -21,7 +21,7 @@ var (
 )
 
 // What status.preservedData says. An alert on what is left of a version needs its time
-// beside it: nobody counts all the time.
+// beside it: it is not counted all the time.
 var (
 	holdersMetric = policyMetric("preserved_objects",
 		"Objects that hold values of a version in annotations, when they were counted last.", "version")

@@ -266,9 +266,10 @@ type MigrationStatus struct {
 	// placed objects held values in annotations that have become data.
 	// +optional
 	Placed int64 `json:"placed,omitempty"`
-	// notPlaced objects hold values in annotations that have a place, and are refused
-	// at the version of those values, where they would become data. They are migrated
-	// all the same, with their annotations.
+	// notPlaced objects hold values in annotations that have a place, and could not get
+	// it: the object is refused at the version of those values, where they would become
+	// data, or the field may not have them. They are migrated all the same, with their
+	// annotations.
 	// +optional
 	NotPlaced int64 `json:"notPlaced,omitempty"`
 	// progress is the objects done and found as text: "1200/5000".

@@ -137,7 +137,7 @@ const (
 	BlockedStored VersionBlockReason = "Stored"
 	// BlockedNotProven means that no evidence says where objects are stored.
 	BlockedNotProven VersionBlockReason = "NotProven"
-	// BlockedPreservedData means that objects hold values of it, which nobody could read without it.
+	// BlockedPreservedData means that objects hold values of it, which cannot be read without it.
 	BlockedPreservedData VersionBlockReason = "PreservedData"
 	// BlockedPreservedDataUnknown means that it is not known whether objects hold values of it.
 	BlockedPreservedDataUnknown VersionBlockReason = "PreservedDataUnknown"
@@ -187,7 +187,7 @@ type RetirementStatus struct {
 	// +optional
 	ClearedTime *metav1.Time `json:"clearedTime,omitempty"`
 	// discarded is the number of objects from whose annotations accepted losses were
-	// removed.
+	// removed, without those that a manager changed which ended before it was done.
 	// +optional
 	Discarded int64 `json:"discarded,omitempty"`
 	// removedTime is when the CustomResourceDefinition was seen without it.

@@ -108,7 +108,8 @@ func eachOnce(paths []string) []string {
 // WithoutPreserved says how to change annotations so that they hold nothing of a
 // version in the accepted fields any more: the annotations to set, and with nil those
 // to remove; nothing where they hold nothing of that kind. A path accepts all that is
-// below it, too. Text that cannot be read stays.
+// below it, too. Text that cannot be read stays. A value of a field that another spoke
+// has, too, is preserved for that one: it is no less its value.
 func (c *Converter) WithoutPreserved(annotations map[string]string, version string, accepted []string) (map[string]*string, error) {
 	v := c.version(version)
 	if v == nil {
@@ -120,28 +121,86 @@ func (c *Converter) WithoutPreserved(annotations map[string]string, version stri
 	}
 	h := hops.Get().(*hop)
 	defer h.release()
-	changes, read := map[string]*string{}, preserved{}
-	if text, there := annotations[v.legacy.text]; there && h.readLegacy([]byte(text), &read) {
-		changes[v.legacy.text] = nil
+	read, legacy := h.all(annotations, v)
+	var gone entries
+	read.entries = slices.DeleteFunc(read.entries, func(e entry) bool {
+		accepted := bytes.HasPrefix(e.pointer, []byte("/")) && v.placeOf(e.pointer).below(paths)
+		if accepted {
+			gone = append(gone, e)
+		}
+		return accepted
+	})
+	if len(gone) == 0 {
+		return nil, nil
 	}
+	changes := map[string]*string{}
+	h.change(changes, annotations, v, read, legacy)
+	c.bequeath(h, changes, annotations, v, gone)
+	return changes, nil
+}
+
+// all is what annotations hold of a version, in the order in which it is written, with
+// the text that cannot be read. Legacy tells that some of it is in format 1.
+func (h *hop) all(annotations map[string]string, v *version) (read preserved, legacy bool) {
+	text, there := annotations[v.legacy.text]
+	legacy = there && h.readLegacy([]byte(text), &read)
 	if text, there := annotations[v.annotation.text]; there && !h.read([]byte(text), &read) {
 		read.unreadable = []byte(text)
 	}
-	before := len(read.entries)
-	read.entries = slices.DeleteFunc(read.sorted(), func(e entry) bool {
-		return bytes.HasPrefix(e.pointer, []byte("/")) && v.placeOf(e.pointer).below(paths)
-	})
-	switch {
-	case len(read.entries) == before:
-		return nil, nil
-	case len(read.entries) > 0 || read.unreadable != nil:
-		changes[v.annotation.text] = new(string(h.pack(h.appendPreserved(read, nil))))
-	default:
-		if _, there := annotations[v.annotation.text]; there {
-			changes[v.annotation.text] = nil
+	read.entries = read.sorted()
+	return read, legacy
+}
+
+// change notes how annotations are to change to hold this of a version.
+func (h *hop) change(changes map[string]*string, annotations map[string]string, v *version, to preserved, legacy bool) {
+	if legacy {
+		changes[v.legacy.text] = nil
+	}
+	if len(to.entries) > 0 || to.unreadable != nil {
+		changes[v.annotation.text] = new(string(h.pack(h.appendPreserved(to, nil))))
+	} else if _, there := annotations[v.annotation.text]; there {
+		changes[v.annotation.text] = nil
+	}
+}
+
+// bequeath leaves entries of a version that goes to a version that has the field, too,
+// unless one of those holds a value of it: that one counts more (siblings.go).
+func (c *Converter) bequeath(h *hop, changes map[string]*string, annotations map[string]string, v *version, gone entries) {
+	if v.fromHub == nil {
+		return
+	}
+	for _, name := range v.fromHub.siblings {
+		heir := c.version(name)
+		if heir == nil {
+			continue
+		}
+		held, legacy := h.all(annotations, heir)
+		before := len(held.entries)
+		gone = slices.DeleteFunc(gone, func(e entry) bool {
+			shared := e.kind == aValue && v.fromHub.shares(e.pointer, name)
+			if shared && held.entries[:before].find(e.pointer, aValue) == nil && !c.elsewhere(h, annotations, v, e, name) {
+				held.entries = append(held.entries, e)
+			}
+			return shared
+		})
+		if len(held.entries) > before {
+			held.entries = held.sorted()
+			h.change(changes, annotations, heir, held, legacy)
 		}
 	}
-	return changes, nil
+}
+
+// elsewhere reports whether another version than these two holds a value of a field
+// that it shares with the first.
+func (c *Converter) elsewhere(h *hop, annotations map[string]string, v *version, e entry, but string) bool {
+	return slices.ContainsFunc(v.fromHub.siblings, func(name string) bool {
+		other := c.version(name)
+		if other == nil || name == but || !v.fromHub.shares(e.pointer, name) {
+			return false
+		}
+		held, _ := h.all(annotations, other)
+		return held.find(e.pointer, aValue) != nil
+	})
 }
 
 func parsePaths(texts []string) ([]Path, error) {

@@ -4,7 +4,10 @@
 package conversion
 
 import (
+	"maps"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 )
@@ -28,6 +31,47 @@ func TestSiblings(t *testing.T) {
 				if got := convert(t, c, steps[i], version); !sameJSON(t, want, got) {
 					t.Fatalf("%s is at %s\n%s, want\n%s", steps[i], version, got, want)
 				}
+			}
+		})
+	}
+}
+
+// TestBequest: what objects hold of a version that goes stays with one that has the
+// same field, unless that one has a value of it.
+func TestBequest(t *testing.T) {
+	const fields, hub = "own: {type: string}, only: {type: string}", "b: {type: string}"
+	c := converterOf(t, Compile(widgets(t, map[string]string{"v1": fields, "v2": hub, "v3": "own: {type: string}", "v4": "own: {type: string}"}),
+		from[v1alpha1.DeclarativeConverter](t, "{hub: v2, spokes: [{version: v1}, {version: v3}, {version: v4}]}")))
+	name := func(version string) string { return AnnotationName("widgets.example.com", version) }
+	const going = `{"format":2,"fields":{"/only":"1","/own":"2"}}`
+	for what, test := range map[string]struct {
+		others map[string]string
+		want   map[string]string
+	}{
+		"nothing is there": {nil, map[string]string{name("v3"): `{"format":2,"fields":{"/own":"2"}}`}},
+		"something else":   {map[string]string{name("v3"): `{"format":2,"fields":{"/x":1}}`}, map[string]string{name("v3"): `{"format":2,"fields":{"/own":"2","/x":1}}`}},
+		"its own":          {map[string]string{name("v3"): `{"format":2,"fields":{"/own":"3"}}`}, map[string]string{}},
+		"that of a third":  {map[string]string{name("v4"): `{"format":2,"fields":{"/own":"4"}}`}, map[string]string{}},
+		"format 1":         {map[string]string{legacyName("v3"): `{"/x":1}`}, map[string]string{legacyName("v3"): "(removed)", name("v3"): `{"format":2,"fields":{"/own":"2","/x":1}}`}},
+		"text":             {map[string]string{name("v3"): "text"}, map[string]string{name("v3"): `{"format":2,"fields":{"/own":"2"},"unreadable":"text"}`}},
+	} {
+		t.Run(what, func(t *testing.T) {
+			annotations := map[string]string{name("v1"): going}
+			maps.Copy(annotations, test.others)
+			changes, err := c.WithoutPreserved(annotations, "v1", []string{".own", ".only"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := map[string]string{}
+			for name, value := range changes {
+				got[name] = "(removed)"
+				if value != nil {
+					got[name] = *value
+				}
+			}
+			test.want[name("v1")] = "(removed)"
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("changes (-want +got):\n%s", diff)
 			}
 		})
 	}

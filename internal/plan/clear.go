@@ -15,7 +15,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 )
 
-// The managedFields of objects name the version at which somebody wrote. Where
+// The managedFields of objects name the version at which they were written. Where
 // there is no such version any more, an API server refuses every server-side apply
 // of the object: it cannot convert it to tell what belongs to whom.
 
@@ -58,7 +58,11 @@ func (s *state) clear(record *v1alpha1.RetirementStatus) outcome {
 		s.do(ClearManagedFields{Subject: subject, CRD: s.CRD, Version: record.Version, Rules: s.Rules.Plan, Discard: discard,
 			User: ClearerName(s.Policy.Name, s.Settings.Namespace)})
 	case !asked.Asking:
-		return pending(v1alpha1.ReasonClearingFailed, fmt.Sprintf("objects still name %s in metadata.managedFields: %s", record.Version, cut(asked.Message)))
+		what := ""
+		if len(discard) > 0 {
+			what = ", or hold what spec.retirement accepts to lose of it"
+		}
+		return pending(v1alpha1.ReasonClearingFailed, fmt.Sprintf("objects still name %s in metadata.managedFields%s: %s", record.Version, what, cut(asked.Message)))
 	}
 	s.clearing = true
 	what := ""

@@ -41,6 +41,9 @@ func (w *world) clear(step plan.ClearManagedFields) plan.Inquiry {
 	if step.Rules == nil {
 		return answer
 	}
+	if w.denied && len(step.Discard) > 0 {
+		return plan.Inquiry{Reason: v1alpha1.ReasonClearingFailed, Message: "1 objects could not be changed, for example default/a: denied the request: no"}
+	}
 	if slices.Contains(step.Discard, ".note") {
 		answer.Discarded, w.held = w.held.Objects, holding(0)
 		if w.late {
@@ -171,6 +174,13 @@ func preservedDataLate(w *world) {
 	w.tellPreserved()
 	w.tellVersions()
 	w.tellCondition(v1alpha1.VersionsRetiredCondition)
+	w.say("The loss of modes is accepted, too, but the object refuses to be written.")
+	w.denied = true
+	w.accept(v1alpha1.RetirementRemove, ".note", ".mode")
+	w.say("A while later it does not any more.")
+	w.denied = false
+	w.later(time.Hour)
+	w.tellVersions()
 }
 
 // acceptedLosses: what is written wrong is said, and what has no effect.

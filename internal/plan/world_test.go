@@ -51,6 +51,8 @@ type world struct {
 	counts bool
 	// late has a client write a mode of v1beta1 while accepted losses are taken away.
 	late bool
+	// denied has an object refuse that accepted losses are taken away.
+	denied bool
 	// tick is how long each step takes; a second where it is 0.
 	tick time.Duration
 	// countsSince is what the latest reading of metrics was asked for.

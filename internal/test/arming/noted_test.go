@@ -37,15 +37,16 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan"
 )
 
-// noted is a kind whose v1beta1 has note and mode, and whose v1alpha1 has legacy, all of
-// which v1 lacks. v1 is stored, and so objects hold such values in annotations.
+// noted is a kind whose v1beta1 has note and mode, whose v1alpha1 has legacy, and where
+// both have color. v1 lacks all of that and is stored, and so objects hold such values in
+// annotations.
 type noted struct {
 	group, policy string
 	pod           *converter
 }
 
-// ownFields are those that one version alone has.
-var ownFields = map[string]string{"v1beta1": ", note: {type: string}, mode: {type: string}", "v1alpha1": ", legacy: {type: string}"}
+// ownFields are those that v1 lacks.
+var ownFields = map[string]string{"v1beta1": "note: {type: string}, mode: {type: string}, color: {type: string}", "v1alpha1": "legacy: {type: string}, color: {type: string}"}
 
 func newNoted(t *testing.T, group string, versions ...string) *noted {
 	t.Helper()
@@ -53,7 +54,7 @@ func newNoted(t *testing.T, group string, versions ...string) *noted {
 	crd := define(t, group, versions...)
 	for i := range crd.Spec.Versions {
 		var own map[string]apiextensionsv1.JSONSchemaProps
-		must(t, yaml.Unmarshal([]byte("{"+strings.TrimPrefix(ownFields[crd.Spec.Versions[i].Name], ", ")+"}"), &own))
+		must(t, yaml.Unmarshal([]byte("{"+ownFields[crd.Spec.Versions[i].Name]+"}"), &own))
 		maps.Copy(crd.Spec.Versions[i].Schema.OpenAPIV3Schema.Properties, own)
 	}
 	must(t, cluster.Update(t.Context(), crd))
@@ -64,11 +65,11 @@ func newNoted(t *testing.T, group string, versions ...string) *noted {
 func (k *noted) follow(t *testing.T, change func(*v1alpha1.ConversionPolicy)) {
 	t.Helper()
 	createPolicy(t, k.group, func(policy *v1alpha1.ConversionPolicy) {
-		spokes := policy.Spec.Converter.Declarative.Spokes
+		rules := policy.Spec.Converter.Declarative
 		if len(getCRD(t, k.policy).Spec.Versions) == 3 {
-			old := *spokes[0].DeepCopy()
+			old := *rules.Spokes[0].DeepCopy()
 			old.Version = "v1alpha1"
-			policy.Spec.Converter.Declarative.Spokes = append(spokes, old)
+			rules.Spokes = append(rules.Spokes, old)
 		}
 		policy.Spec.Migration.Trigger = "first"
 		if change != nil {
@@ -281,10 +282,10 @@ func (k *noted) waitCounted(t *testing.T, want string) {
 	})
 }
 
-// waitBlocked waits until a version is kept for a reason, and what is said has all parts.
-func (k *noted) waitBlocked(t *testing.T, version string, reason v1alpha1.VersionBlockReason, parts ...string) {
+// waitBlocked waits until v1beta1 is kept for a reason, and what is said has all parts.
+func (k *noted) waitBlocked(t *testing.T, reason v1alpha1.VersionBlockReason, parts ...string) {
 	t.Helper()
-	k.rollUntilVersion(t, version, fmt.Sprintf("%s is kept by %s, which says %q", version, reason, parts), func(is v1alpha1.VersionStatus) bool {
+	k.rollUntilVersion(t, fmt.Sprintf("v1beta1 is kept by %s, which says %q", reason, parts), func(is v1alpha1.VersionStatus) bool {
 		return slices.ContainsFunc(is.BlockedBy, func(block v1alpha1.VersionBlock) bool {
 			says := block.Reason == reason && !is.SafeToRemove
 			for _, part := range parts {
@@ -295,20 +296,20 @@ func (k *noted) waitBlocked(t *testing.T, version string, reason v1alpha1.Versio
 	})
 }
 
-func (k *noted) waitUnblocked(t *testing.T, version string, reason v1alpha1.VersionBlockReason) {
+func (k *noted) waitUnblocked(t *testing.T, reason v1alpha1.VersionBlockReason) {
 	t.Helper()
-	k.rollUntilVersion(t, version, fmt.Sprintf("%s is not kept by %s", version, reason), func(is v1alpha1.VersionStatus) bool {
+	k.rollUntilVersion(t, fmt.Sprintf("v1beta1 is not kept by %s", reason), func(is v1alpha1.VersionStatus) bool {
 		return !slices.ContainsFunc(is.BlockedBy, func(block v1alpha1.VersionBlock) bool { return block.Reason == reason })
 	})
 }
 
-func (k *noted) rollUntilVersion(t *testing.T, version, what string, so func(v1alpha1.VersionStatus) bool) {
+func (k *noted) rollUntilVersion(t *testing.T, what string, so func(v1alpha1.VersionStatus) bool) {
 	t.Helper()
 	eventually(t, what, func() (bool, string) {
 		k.pod.roll(t)
 		k.collect(t)
 		versions := getPolicy(t, k.policy).Status.Versions
-		at := slices.IndexFunc(versions, func(is v1alpha1.VersionStatus) bool { return is.Name == version })
+		at := slices.IndexFunc(versions, func(is v1alpha1.VersionStatus) bool { return is.Name == "v1beta1" })
 		return at >= 0 && so(versions[at]), fmt.Sprintf("%+v", versions)
 	})
 }
@@ -396,7 +397,8 @@ type writers struct {
 	first error
 }
 
-// writeAllTheTime has a client of each version write objects, all the time.
+// writeAllTheTime has a client of each version write objects, one after the other. Each
+// object rests in between, as a cleanup gives up on one that is written all the time.
 func (k *noted) writeAllTheTime(t *testing.T, versions ...string) *writers {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -404,16 +406,18 @@ func (k *noted) writeAllTheTime(t *testing.T, versions ...string) *writers {
 	for _, version := range versions {
 		w.turns[version] = map[string]int{}
 		w.group.Go(func() {
+			ticker := time.NewTicker(20 * time.Millisecond)
+			defer ticker.Stop()
 			for turn := 1; ctx.Err() == nil; turn++ {
 				k.writeOne(ctx, w, version, fmt.Sprint("noted-", turn%(held-2)), turn)
+				<-ticker.C
 			}
 		})
 	}
 	return w
 }
 
-// writeOne notes a turn in a label. Each object rests from time to time, as a cleanup
-// gives up on one that is written between all of its looks.
+// writeOne notes a turn in a label.
 func (k *noted) writeOne(ctx context.Context, w *writers, version, name string, turn int) {
 	change := fmt.Sprintf(`{"metadata":{"labels":{"turn-%s":"%d"}}}`, version, turn)
 	err := cluster.Patch(ctx, k.object(version, name), client.RawPatch("application/merge-patch+json", []byte(change)))
@@ -425,7 +429,6 @@ func (k *noted) writeOne(ctx context.Context, w *writers, version, name string, 
 	case ctx.Err() == nil && w.first == nil:
 		w.first = fmt.Errorf("turn %d of %s at %s: %w", turn, name, version, err)
 	}
-	time.Sleep(20 * time.Millisecond)
 }
 
 func (w *writers) stop(t *testing.T) {
@@ -450,7 +453,7 @@ func (k *noted) checkWritten(t *testing.T, w *writers) {
 		}
 	}
 	for name, one := range stored {
-		if name != "plain" && (one.Host != "a.example.com" || one.Replicas != 1 || one.Metadata.Annotations["mine"] != "text") {
+		if strings.HasPrefix(name, "noted-") && (one.Host != "a.example.com" || one.Replicas != 1 || one.Metadata.Annotations["mine"] != "text") {
 			t.Errorf("%s has lost something: %+v", name, one)
 		}
 	}

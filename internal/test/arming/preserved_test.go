@@ -40,7 +40,7 @@ func TestPreservedDataGetsItsPlace(t *testing.T) {
 			k.changePolicy(t, `{"spec":{"migration":{"trigger":"count"}}}`)
 			k.migrate(t)
 			k.waitCounted(t, ".note: 13, has a place false")
-			k.waitBlocked(t, "v1beta1", v1alpha1.BlockedPreservedData, "13 objects", ".note", "give", "v1", "acceptedLosses")
+			k.waitBlocked(t, v1alpha1.BlockedPreservedData, "13 objects", ".note", "give", "v1", "acceptedLosses")
 
 			k.allowNotes(t)
 			if mode == v1alpha1.MigrationOnTrigger {
@@ -55,7 +55,7 @@ func TestPreservedDataGetsItsPlace(t *testing.T) {
 			k.waitCounted(t, ".note: 1, has a place true")
 			k.checkStored(t, "after the run", 1, held)
 			k.checkPlaced(t, mode)
-			k.waitBlocked(t, "v1beta1", v1alpha1.BlockedPreservedData, "1 object", ".note", "default/long", "too long", "status.migration.refused")
+			k.waitBlocked(t, v1alpha1.BlockedPreservedData, "1 object", ".note", "default/long", "too long", "status.migration.refused")
 
 			revision := k.revision(t)
 			patch(t, k.object("v1beta1", "long"), `{"note":"short"}`)
@@ -66,8 +66,8 @@ func TestPreservedDataGetsItsPlace(t *testing.T) {
 			if wrote := k.writtenSince(t, revision); !cmp.Equal(wrote, []string{"long"}) {
 				t.Errorf("the last run wrote %v", wrote)
 			}
-			k.waitUnblocked(t, "v1beta1", v1alpha1.BlockedPreservedData)
-			k.waitUnblocked(t, "v1beta1", v1alpha1.BlockedPreservedDataUnknown)
+			k.waitUnblocked(t, v1alpha1.BlockedPreservedData)
+			k.waitUnblocked(t, v1alpha1.BlockedPreservedDataUnknown)
 		})
 	}
 }
@@ -108,23 +108,24 @@ func TestAcceptedLosses(t *testing.T) {
 		patch(t, k.object("v1alpha1", name), `{"legacy":"old","metadata":{"annotations":{"mine":"text"}}}`)
 	}
 	k.create(t, "v1", "plain", "host: b.example.com\nport: '2'")
+	k.create(t, "v1beta1", "colored", "hostPort: 'c.example.com:3'\ncolor: red\nnote: precious")
 	before := k.annotations(t, "v1alpha1")
 	k.changePolicy(t, `{"spec":{"migration":{"trigger":"count"},"retirement":[{"version":"v1beta1","action":"Remove","after":"0s"}]}}`)
 	k.migrate(t)
-	k.waitCounted(t, ".legacy: 12, has a place false; .mode: 12, has a place false; .note: 12, has a place false")
-	k.waitBlocked(t, "v1beta1", v1alpha1.BlockedPreservedData, "12 objects", ".mode, .note", "acceptedLosses")
-	waitFor(t, k.policy, v1alpha1.VersionsRetiredCondition, metav1.ConditionFalse, v1alpha1.ReasonBlocked, []string{"v1beta1 stays: 12 objects"})
+	k.waitCounted(t, ".legacy: 12, has a place false; .note: 13, has a place false; .mode: 12, has a place false; .color: 1, has a place false")
+	k.waitBlocked(t, v1alpha1.BlockedPreservedData, "13 objects", ".note, .mode, .color", "acceptedLosses")
+	waitFor(t, k.policy, v1alpha1.VersionsRetiredCondition, metav1.ConditionFalse, v1alpha1.ReasonBlocked, []string{"v1beta1 stays: 13 objects"})
 
 	revision := k.revision(t)
-	k.accept(t, `".note"`)
-	k.waitBlocked(t, "v1beta1", v1alpha1.BlockedPreservedData, "12 objects", ": .mode:")
+	k.accept(t, `".note",".color"`)
+	k.waitBlocked(t, v1alpha1.BlockedPreservedData, "13 objects", ": .mode:")
 	if crd := getCRD(t, k.policy); !crds.Serves(crd, "v1beta1") || len(k.writtenSince(t, revision)) > 0 {
 		t.Errorf("something was done while a field is not accepted: %v", k.writtenSince(t, revision))
 	}
 
 	removed := k.watchRemoval(t, "v1beta1")
 	writers := k.writeAllTheTime(t, "v1", "v1alpha1")
-	k.accept(t, `".note",".mode"`)
+	k.accept(t, `".note",".color",".mode"`)
 	k.rollUntil(t, "v1beta1 is removed", func(*v1alpha1.ConversionPolicy) bool { return len(getCRD(t, k.policy).Spec.Versions) == 2 })
 	writers.stop(t)
 	if left := removed(); left != 0 {
@@ -133,11 +134,12 @@ func TestAcceptedLosses(t *testing.T) {
 	if now := k.annotations(t, "v1beta1"); len(now) != 0 {
 		t.Errorf("etcd has values of v1beta1 still: %v", now)
 	}
+	before["colored"] = `{"format":2,"fields":{"/color":"red"}}` // v1alpha1 has the field, too
 	if diff := cmp.Diff(before, k.annotations(t, "v1alpha1")); diff != "" {
 		t.Errorf("values of v1alpha1 changed (-before +after):\n%s", diff)
 	}
 	k.checkWritten(t, writers)
-	if record := getPolicy(t, k.policy).Status.Retirement[0]; record.Discarded != held {
+	if record := getPolicy(t, k.policy).Status.Retirement[0]; record.Discarded != held+1 {
 		t.Errorf("discarded from %d objects", record.Discarded)
 	}
 	revision = k.revision(t)
@@ -165,7 +167,7 @@ func TestALossThatWasNotAccepted(t *testing.T) {
 	k.waitCounted(t, ".note: 12, has a place false")
 	conflicts := k.writeLate(t, "noted-3", `{"format":2,"fields":{"/mode":"late","/note":"late"}}`)
 	k.changePolicy(t, `{"spec":{"retirement":[{"version":"v1beta1","action":"Remove","after":"0s","acceptedLosses":[".note"]}]}}`)
-	k.waitBlocked(t, "v1beta1", v1alpha1.BlockedPreservedData, "1 object", ".mode", "acceptedLosses")
+	k.waitBlocked(t, v1alpha1.BlockedPreservedData, "1 object", ".mode", "acceptedLosses")
 	k.waitCounted(t, ".mode: 1, has a place false")
 	if conflicts.Load() != 1 {
 		t.Errorf("%d late writers met the cleanup", conflicts.Load())
