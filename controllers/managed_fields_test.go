@@ -148,7 +148,7 @@ func TestClearing(t *testing.T) {
 		"of a version gone":   {map[string][]string{"a": {"v1", "v1beta1", "v0"}}, map[string][]string{"a": {"v1"}}, ""},
 		"only of one gone":    {map[string][]string{"a": {"v0"}}, map[string][]string{"a": {"v1"}}, ""},
 		"none that can":       {map[string][]string{"stuck": {"v1alpha1", "v1beta1"}}, map[string][]string{"stuck": {"v1"}}, ""},
-		"one is always newer": {map[string][]string{"busy": {"v1beta1"}}, map[string][]string{"busy": {"v1beta1"}}, "somebody who keeps it there"},
+		"one is always newer": {map[string][]string{"busy": {"v1beta1"}}, map[string][]string{"busy": {"v1beta1"}}, "another writer keeps re-adding"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
