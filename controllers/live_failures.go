@@ -21,8 +21,9 @@ import (
 
 // heard is what a pod told of failed conversions, when it last proved itself.
 type heard struct {
-	policy   string
-	failures []v1alpha1.ConversionFailure
+	policy    string
+	failures  []v1alpha1.ConversionFailure
+	oversized []v1alpha1.OversizedObject
 }
 
 const (
@@ -42,28 +43,29 @@ func (p *Prover) hear(policy string, pod types.UID, told *webhook.Failures, now 
 	if told == nil {
 		return
 	}
-	failures := failuresTold(told, now)
+	failures, oversized := failuresTold(told, now), oversizedTold(told, now)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if sameFailures(p.heard[pod].failures, failures) {
+	if sameFailures(p.heard[pod].failures, failures) && sameOversized(p.heard[pod].oversized, oversized, oversizedPrecision) {
 		return
 	}
 	if p.heard == nil || len(p.heard) >= most {
 		p.heard = map[types.UID]heard{}
 	}
-	p.heard[pod] = heard{policy, failures}
+	p.heard[pod] = heard{policy, failures, oversized}
 }
 
-func (p *Prover) failuresOf(pod types.UID) []v1alpha1.ConversionFailure {
+func (p *Prover) heardOf(pod types.UID) heard {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.heard[pod].failures
+	return p.heard[pod]
 }
 
 // tell fills in what pods have told.
 func (p *Prover) tell(observed *plan.Observed) {
 	for i := range observed.Pods {
-		observed.Pods[i].Failures = p.failuresOf(observed.Pods[i].UID)
+		told := p.heardOf(observed.Pods[i].UID)
+		observed.Pods[i].Failures, observed.Pods[i].Oversized = told.failures, told.oversized
 	}
 }
 

@@ -71,7 +71,7 @@ func (p *Prover) aged() []proven {
 func (p *Prover) renew(ctx context.Context, old proven) {
 	bounded, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
-	failures := p.failuresOf(old.pod)
+	before := p.heardOf(old.pod)
 	warning, err := old.ask(bounded)
 	switch {
 	case ctx.Err() != nil:
@@ -81,7 +81,8 @@ func (p *Prover) renew(ctx context.Context, old proven) {
 		p.keep(old.policy, nil)
 	default:
 		p.remember(old.exam, warning)
-		if warning == old.warning && sameFailures(failures, p.failuresOf(old.pod)) {
+		told := p.heardOf(old.pod)
+		if warning == old.warning && sameFailures(before.failures, told.failures) && sameOversized(before.oversized, told.oversized, plan.OversizedLag) {
 			return
 		}
 	}

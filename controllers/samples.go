@@ -55,7 +55,23 @@ func (r *reader) takeSamples(ctx context.Context, step plan.TakeSamples) plan.In
 	bounded, cancel := context.WithTimeout(ctx, step.Timeout)
 	defer cancel()
 	held := newHeadCount(step.CRD, step.Rules.Plan)
-	taken, err := r.sample(bounded, step, held)
+	oversized := newOversizedCount(step)
+	taken, err := r.sample(bounded, step, held, oversized)
+	inquiry := r.outcomeOf(ctx, step, taken, err)
+	if oversized != nil {
+		if step.Again {
+			r.look(ctx, step, oversized)
+		}
+		inquiry.Oversized, inquiry.Whole = oversized.found, oversized.whole
+	}
+	if inquiry.Reason == "" {
+		inquiry.Held = held.counted()
+	}
+	return inquiry
+}
+
+// outcomeOf says what became of samples.
+func (r *reader) outcomeOf(ctx context.Context, step plan.TakeSamples, taken int, err error) plan.Inquiry {
 	var failed *readError
 	var unread *unreadError
 	lost := v1alpha1.ReasonSampleLost
@@ -72,10 +88,10 @@ func (r *reader) takeSamples(ctx context.Context, step plan.TakeSamples) plan.In
 		return plan.Inquiry{Reason: lost, Message: err.Error(), Lost: true, Objects: taken}
 	}
 	ctrl.LoggerFrom(ctx).Info("Converted live objects there and back", "objects", taken)
-	return plan.Inquiry{Objects: taken, Held: held.counted()}
+	return plan.Inquiry{Objects: taken}
 }
 
-func (r *reader) sample(ctx context.Context, step plan.TakeSamples, held *headCount) (int, error) {
+func (r *reader) sample(ctx context.Context, step plan.TakeSamples, held *headCount, oversized *oversizedCount) (int, error) {
 	cluster, err := r.connect(step.Reader)
 	if err != nil {
 		return 0, unreadable(err)
@@ -100,7 +116,7 @@ func (r *reader) sample(ctx context.Context, step plan.TakeSamples, held *headCo
 			continue // the conversion that is in force does not let it be read, and is about to be replaced
 		case err != nil:
 			return taken, unreadable(err)
-		case !found:
+		case !found || pods.isOversized(object, step, oversized):
 			continue
 		}
 		if err := pods.try(ctx, object); err != nil {
@@ -117,6 +133,7 @@ func (r *reader) sample(ctx context.Context, step plan.TakeSamples, held *headCo
 // sampler sends objects through the converter pods.
 type sampler struct {
 	checker *verify.Checker
+	library *probe.Library
 	// broken is why a pod did not answer.
 	broken *probe.Error
 }
@@ -126,7 +143,7 @@ func newSampler(step plan.TakeSamples) (*sampler, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &sampler{}
+	s := &sampler{library: library}
 	s.checker, err = verify.NewThrough(step.CRD, step.Rules, func(dst, object []byte, to string) ([]byte, error) {
 		out, err := library.Convert(dst, object, to)
 		if failed, ok := errors.AsType[*probe.Error](err); ok && failed.Reason != probe.ReasonUnexpectedAnswer {

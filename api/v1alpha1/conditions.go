@@ -34,11 +34,13 @@ const (
 	ConversionsFailingCondition = "ConversionsFailing"
 	// SamplesFailingCondition is True while live objects, sampled after the activation, are lost in conversion or cannot be read. It exists only then.
 	SamplesFailingCondition = "SamplesFailing"
+	// OversizedObjectsCondition is True while objects are known that hold more for one version than their annotations have room for at another. It exists only then.
+	OversizedObjectsCondition = "OversizedObjects"
 )
 
 // Abnormal are the condition types that exist only while something is wrong, whatever
 // the gates say. Ready does not depend on them.
-var Abnormal = []string{DeletionBlockedCondition, ConversionsFailingCondition, SamplesFailingCondition}
+var Abnormal = []string{DeletionBlockedCondition, ConversionsFailingCondition, SamplesFailingCondition, OversizedObjectsCondition}
 
 // Gates are the condition types of the gates, in order.
 var Gates = []string{
@@ -178,6 +180,8 @@ const (
 	ReasonConversionDrifted = "ConversionDrifted"
 	// ReasonConversionContested: somebody else changes spec.conversion again and again; it is written back no more for now.
 	ReasonConversionContested = "ConversionContested"
+	// ReasonAdmissionDrifted: somebody else changed or deleted the ValidatingWebhookConfiguration by which API servers refuse objects that are too large to be converted.
+	ReasonAdmissionDrifted = "AdmissionDrifted"
 )
 
 // Reasons of events only.
@@ -280,8 +284,16 @@ const (
 	ReasonObjectUnreadable = "ObjectUnreadable"
 )
 
+// Reasons of OversizedObjects.
+const (
+	// ReasonReadShortened: reads of an object at a version leave out what has no room in its annotations, and writes of it at that version are refused.
+	ReasonReadShortened = "ReadShortened"
+)
+
 // Reasons of events that tell of the end of a condition.
 const (
+	// ReasonOversizedResolved: OversizedObjects is gone.
+	ReasonOversizedResolved = "OversizedObjectsResolved"
 	// ReasonConversionsRecovered: ConversionsFailing is gone.
 	ReasonConversionsRecovered = "ConversionsRecovered"
 	// ReasonSamplesRecovered: SamplesFailing is gone.

@@ -191,6 +191,11 @@ type ConversionPolicyStatus struct {
 	// +kubebuilder:validation:MaxItems=10
 	ConversionFailures []ConversionFailure `json:"conversionFailures,omitempty"`
 
+	// oversizedObjects are objects that have no whole form at a version; absent where none
+	// are known of.
+	// +optional
+	OversizedObjects *OversizedStatus `json:"oversizedObjects,omitempty"`
+
 	// gap is the time in which the CustomResourceDefinition served several versions
 	// and converted nothing, before it was pointed at the converter.
 	// +optional

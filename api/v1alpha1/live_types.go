@@ -5,6 +5,55 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+// OversizedStatus is what is known of objects that have no whole form at a version:
+// they hold more for another one than their annotations have room for.
+type OversizedStatus struct {
+	// objects is how many are known of, at least.
+	// +required
+	Objects int64 `json:"objects"`
+	// checkedTime is when the operator has last looked for such objects by itself, and read
+	// those again that it knew of; absent before the first time. It does so when samples
+	// are taken again, every 15 minutes while there are such objects.
+	// +optional
+	CheckedTime *metav1.Time `json:"checkedTime,omitempty"`
+	// examples are the first of them, by name.
+	// +optional
+	// +listType=map
+	// +listMapKey=object
+	// +listMapKey=version
+	// +kubebuilder:validation:MaxItems=20
+	Examples []OversizedObject `json:"examples,omitempty"`
+}
+
+// OversizedObject is an object that is read in a shortened form at a version.
+type OversizedObject struct {
+	// object is its name, or namespace/name.
+	// +required
+	// +kubebuilder:validation:MaxLength=512
+	Object string `json:"object"`
+	// version is the one at which it is shortened, and at which writes of it are refused.
+	// +required
+	// +kubebuilder:validation:MaxLength=63
+	Version string `json:"version"`
+	// fieldsOf is the version that has the fields for which there is no room.
+	// +required
+	// +kubebuilder:validation:MaxLength=63
+	FieldsOf string `json:"fieldsOf"`
+	// fields are the first of those fields, as in a rule.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=5
+	// +kubebuilder:validation:items:MaxLength=256
+	Fields []string `json:"fields,omitempty"`
+	// bytes is what the annotation would take that preserves them. All annotations of an
+	// object together may take 262144.
+	// +required
+	Bytes int64 `json:"bytes"`
+	// lastTime is when it was seen last, to within an hour.
+	// +required
+	LastTime metav1.Time `json:"lastTime"`
+}
+
 // ConversionFailure is a kind of conversion that fails in production. It is removed
 // once no such conversion has failed for a while, ten minutes by default.
 type ConversionFailure struct {

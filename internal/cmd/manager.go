@@ -78,9 +78,9 @@ func newManagerCommand() *cobra.Command {
 			"converter pods keep the rules of before, and the next certificate authority is trusted before it is used; shorter only where nobody else writes")
 	flags.DurationVar(&options.proofLasts, "proof-lifetime", plan.DefaultProofLifetime,
 		"how long a converter pod that has proven itself is taken to answer as it did then: it is asked again after that, ten times as often during a migration")
-	flags.BoolVar(&options.sizeAdmission, "size-admission", false,
-		"make API servers refuse objects that hold more for one version than their annotations have room for at another; "+
-			"those that exist are then read at the other version without what has no room, and otherwise not at all")
+	flags.BoolVar(&options.sizeAdmission, "size-admission", true,
+		"make API servers refuse objects that hold more for one version than their annotations have room for at another, by a ValidatingWebhookConfiguration for each policy; "+
+			"false where the operator may not write those: then one such object makes lists at the other version fail")
 	tracingFlag(flags, &options.tracing)
 	return command
 }

@@ -5,6 +5,8 @@ package conversion
 
 import (
 	"bytes"
+	"encoding/json"
+	"errors"
 	"strconv"
 	"strings"
 )
@@ -48,6 +50,33 @@ func (c *Converter) AdmitDeletion(text []byte, waits bool) error {
 		return nil
 	}
 	return c.refuseShortened(h, root, from)
+}
+
+// OmittedIn says what an object lacks that this or another converter with the same key
+// has shortened, nil where that is nothing, or where it cannot be told.
+func (c *Converter) OmittedIn(text []byte) *Omitted {
+	h := hops.Get().(*hop)
+	defer h.release()
+	h.start(nil)
+	root, from, err := c.parseWhole(h, text)
+	if err != nil {
+		return nil
+	}
+	if shortened, is := errors.AsType[*ShortenedError](c.refuseShortened(h, root, from)); is {
+		return shortened.Omitted
+	}
+	return nil
+}
+
+// OmittedBy is OmittedIn for an object of which a version and annotations are known.
+func (c *Converter) OmittedBy(version string, annotations map[string]string) *Omitted {
+	text, err := json.Marshal(map[string]any{
+		"apiVersion": c.plan.Group + "/" + version, "kind": c.plan.Kind, "metadata": map[string]any{"annotations": annotations},
+	})
+	if err != nil {
+		return nil // cannot be: annotations are texts
+	}
+	return c.OmittedIn(text)
 }
 
 // parseWhole parses a text that is one object of the kind.

@@ -35,9 +35,8 @@ type Result struct {
 	// Warnings are about what works, and may surprise.
 	Warnings []string
 	// AdmissionCondition is a CEL expression that is true for each object, at any of
-	// the versions, that may have more to preserve than its annotations have room for,
-	// and for each that says that it was shortened. It is empty where nothing can be
-	// preserved.
+	// the versions, that may have more to preserve than its annotations have room for.
+	// It is empty where nothing can be preserved.
 	AdmissionCondition string
 }
 

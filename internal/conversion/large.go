@@ -32,9 +32,21 @@ const (
 	aroundField = 96
 )
 
+// MarkedCondition is a CEL expression that is true for each object that says that it
+// was shortened, and for none that people write.
+var MarkedCondition = "request.operation == 'DELETE' ? " + isMarked("oldObject") + " : (" + isMarked("object") + ")"
+
+// isMarked is true for an object with an annotation that says that it was shortened,
+// and for one with more annotations than it is worth to look at.
+func isMarked(object string) string {
+	const template = `has(OBJECT.metadata.annotations) && (size(OBJECT.metadata.annotations) > COUNT || ` +
+		`OBJECT.metadata.annotations.exists(k, k.startsWith('PREFIX') && OBJECT.metadata.annotations[k].contains('"omitted"')))`
+	return strings.NewReplacer("OBJECT", object, "COUNT", strconv.Itoa(quietCount), "PREFIX", KeptPrefix).Replace(template)
+}
+
 // admissionCondition is a CEL expression that is true for each object, at any of the
-// versions, that may have more to preserve than its annotations have room for, and
-// for each that says that it was shortened. It is empty where nothing is preserved.
+// versions, that may have more to preserve than its annotations have room for. It is
+// empty where nothing is preserved.
 func (r *Result) admissionCondition(schemas map[string]*schema.Structural) string {
 	found := map[string]*sizes{}
 	for i := range r.Plan.Spokes {
@@ -57,19 +69,12 @@ func (r *Result) admissionCondition(schemas map[string]*schema.Structural) strin
 	if !preserves {
 		return ""
 	}
-	return "request.operation == 'DELETE' ? " + markedOld + " : (" + strings.Join(conditions, " || ") + ")"
+	return strings.Join(conditions, " || ")
 }
 
-// hasMarker is true for annotations that say that their object was shortened.
-const hasMarker = ".exists(k, k.startsWith('" + KeptPrefix + `') && VALUE[k].contains('"omitted"'))`
-
-var (
-	// markedOld is true for an object that is to be deleted, and was shortened.
-	markedOld = "has(oldObject.metadata.annotations) && oldObject.metadata.annotations" + strings.ReplaceAll(hasMarker, "VALUE", "oldObject.metadata.annotations")
-	// largeAnnotations is true for an object whose annotations may be too large already.
-	largeAnnotations = fmt.Sprintf("has(object.metadata.annotations) && (size(object.metadata.annotations) > %d || object.metadata.annotations%s || object.metadata.annotations.map(k, size(k) + size(object.metadata.annotations[k])).sum() > %d)",
-		quietCount, strings.ReplaceAll(hasMarker, "VALUE", "object.metadata.annotations"), quietAnnotations)
-)
+// largeAnnotations is true for an object whose annotations may be too large already.
+var largeAnnotations = fmt.Sprintf("has(object.metadata.annotations) && (size(object.metadata.annotations) > %d || "+
+	"object.metadata.annotations.map(k, size(k) + size(object.metadata.annotations[k])).sum() > %d)", quietCount, quietAnnotations)
 
 // sizes is how large what is preserved of a version may be.
 type sizes struct {

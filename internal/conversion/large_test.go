@@ -80,27 +80,33 @@ func TestAdmissionCondition(t *testing.T) {
 	}
 }
 
-// TestAdmissionConditionOfAnnotations asks where they are large, or marked.
+// TestAdmissionConditionOfAnnotations asks where they are large, or, by another
+// condition, where they are marked.
 func TestAdmissionConditionOfAnnotations(t *testing.T) {
 	condition := between(t, "b: {type: string}", "a: {type: string}", "").AdmissionCondition
 	many := make([]string, quietCount+1)
 	for i := range many {
 		many[i] = fmt.Sprintf(`"k%d":"x"`, i)
 	}
-	for annotations, want := range map[string]bool{
-		`"a":"b"`: false,
-		`"a":"` + strings.Repeat("x", quietAnnotations) + `"`:                             true,
-		strings.Join(many, ","):                                                           true,
-		`"conversion-operator.io/v1.widgets.example.com":"{\"format\":2,\"omitted\":{}}"`: true,
-		`"example.com/note":"\"omitted\""`:                                                false,
+	for annotations, want := range map[string]struct{ large, marked bool }{
+		`"a":"b"`: {},
+		`"a":"` + strings.Repeat("x", quietAnnotations) + `"`:                             {large: true},
+		strings.Join(many, ","):                                                           {true, true},
+		`"conversion-operator.io/v1.widgets.example.com":"{\"format\":2,\"omitted\":{}}"`: {marked: true},
+		`"example.com/note":"\"omitted\""`:                                                {},
 	} {
 		object := `{"apiVersion":"example.com/v2","metadata":{"annotations":{` + annotations + `}}}`
-		if got := asks(t, condition, "CREATE", object, "null"); got != want {
-			t.Errorf("asks: %t for %.100s", got, annotations)
+		if got := asks(t, condition, "CREATE", object, "null"); got != want.large {
+			t.Errorf("large: %t for %.100s", got, annotations)
 		}
-		if got := asks(t, condition, "DELETE", "null", object); got != strings.Contains(annotations, "conversion-operator.io") {
-			t.Errorf("deletion: asks: %t for %.100s", got, annotations)
+		for operation, objects := range map[string][2]string{"CREATE": {object, "null"}, "UPDATE": {object, object}, "DELETE": {"null", object}} {
+			if got := asks(t, MarkedCondition, operation, objects[0], objects[1]); got != want.marked {
+				t.Errorf("%s: marked: %t for %.100s", operation, got, annotations)
+			}
 		}
+	}
+	if asks(t, MarkedCondition, "CREATE", `{"metadata":{}}`, "null") || asks(t, MarkedCondition, "DELETE", "null", `{"metadata":{}}`) {
+		t.Error("an object without annotations is marked")
 	}
 	if exact := between(t, "a: {type: string}", "a: {type: string}", "").AdmissionCondition; exact != "" {
 		t.Errorf("where nothing is preserved: %s", exact)

@@ -59,6 +59,7 @@ var advices = map[string][]Advice{
 	v1alpha1.ReasonConversionFailed:        {{"correct the objects that cannot be converted, or the rules; see which objects fail", tryRules}},
 	v1alpha1.ReasonRoundTripFailed:         {{"see which objects do not come back as they were, and correct the rules, or the objects", tryRules}},
 	v1alpha1.ReasonObjectUnreadable:        {{"see why objects cannot be read: their conversion fails", seePods}},
+	v1alpha1.ReasonReadShortened:           {{"make the fields smaller that the message names, at the version that has them, or keep their content elsewhere", ""}},
 	v1alpha1.ReasonVersionsInUse:           {{"a version other than the storage version is in use: see what keeps each, or set spec.deletionPolicy", editPolicy}},
 }
 
@@ -86,7 +87,7 @@ func (o *Overview) advise(observed Observed) []Advice {
 // adviseFailing says what to do about what goes wrong, whatever the gates say.
 func (o *Overview) adviseFailing() []Advice {
 	var all []Advice
-	for _, condition := range []string{v1alpha1.ConversionsFailingCondition, v1alpha1.SamplesFailingCondition} {
+	for _, condition := range []string{v1alpha1.ConversionsFailingCondition, v1alpha1.SamplesFailingCondition, v1alpha1.OversizedObjectsCondition} {
 		if found := o.gate(condition); found != nil {
 			all = append(all, advices[found.Reason]...)
 		}

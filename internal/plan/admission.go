@@ -4,7 +4,10 @@
 package plan
 
 import (
+	"bytes"
 	"encoding/json"
+	"slices"
+	"strings"
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -25,15 +28,26 @@ const (
 	// admissionTimeout bounds how long a write waits for a converter pod, in seconds.
 	// The conversion of an object of 1 MB takes less than a tenth of one.
 	admissionTimeout = 5
-	// admissionSuffix ends the names of webhooks.
-	admissionSuffix = ".size.conversion-operator.io"
 	// admissionPrefix begins the names of webhook configurations.
 	admissionPrefix = "conversion-operator-"
 	// admissionDelay is how long API servers may take to see a webhook configuration.
 	// They watch them all.
 	admissionDelay = 10 * time.Second
-	// sinceAnnotation is when the webhooks of a configuration were written.
+	// sinceAnnotation is a hash of the webhooks of a configuration, without what they
+	// trust, and since when it has them.
 	sinceAnnotation = "conversion-operator.io/since"
+)
+
+// Suffixes of the names of webhooks, behind the hash of a ruleset.
+const (
+	// admissionSuffix ends all of them.
+	admissionSuffix = ".conversion-operator.io"
+	// shortenedSuffix is of the webhook that is asked about shortened forms.
+	shortenedSuffix = ".shortened" + admissionSuffix
+	// sizeSuffix is of the one that is asked about sizes, where the object is converted
+	// on its way to etcd, and storedSizeSuffix where it is not.
+	sizeSuffix       = ".size" + admissionSuffix
+	storedSizeSuffix = ".stored-size" + admissionSuffix
 )
 
 // AdmissionName names the webhook configuration of a policy. It is cluster-scoped.
@@ -43,72 +57,115 @@ func AdmissionName(policy string) string { return admissionPrefix + ChildName(po
 type AdmissionClient struct {
 	Hash   string
 	Client admissionregistrationv1.WebhookClientConfig
+	// Condition is a CEL expression: of objects for which it is false no API server asks
+	// whether they are too large.
+	Condition string
 }
 
 // AdmissionConfiguration makes API servers ask whether an object could be read as a
 // whole at every version before they store it. Each ruleset that an API server may
-// convert by is asked. Condition is a CEL expression: of objects for which it is
-// false nobody is asked, so that a write of them does not depend on a converter.
+// convert by is asked. Storage is the version that objects are stored at, empty while
+// that changes.
 //
-// A write that cannot be decided is refused: what is stored shortened is lost.
-func AdmissionConfiguration(policy string, crd *apiextensionsv1.CustomResourceDefinition, condition string, clients []AdmissionClient) *admissionregistrationv1.ValidatingWebhookConfiguration {
+// A write that cannot be decided is refused where the API server may store a shortened
+// form of it: if it is one, and if it is converted on its way to etcd, which fails
+// without a converter anyway. At the storage version it is stored as it was sent, and
+// readers at other versions get a shortened form: no write of it waits for a converter.
+func AdmissionConfiguration(policy string, crd *apiextensionsv1.CustomResourceDefinition, storage string, clients []AdmissionClient) *admissionregistrationv1.ValidatingWebhookConfiguration {
 	configuration := &admissionregistrationv1.ValidatingWebhookConfiguration{
 		TypeMeta: metav1.TypeMeta{APIVersion: admissionregistrationv1.SchemeGroupVersion.String(), Kind: "ValidatingWebhookConfiguration"},
 		ObjectMeta: metav1.ObjectMeta{
 			Name: AdmissionName(policy), Labels: Labels(policy, ConverterComponent), Annotations: map[string]string{PolicyAnnotation: policy},
 		},
 	}
+	if len(clients) == 0 {
+		return configuration
+	}
+	var all, converted, stored []string
+	for i := range crd.Spec.Versions {
+		name := crd.Spec.Versions[i].Name
+		all = append(all, name)
+		if name == storage {
+			stored = append(stored, name)
+		} else {
+			converted = append(converted, name)
+		}
+	}
+	written := []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update}
+	add := func(webhook admissionregistrationv1.ValidatingWebhook) {
+		if len(webhook.Rules[0].APIVersions) > 0 {
+			configuration.Webhooks = append(configuration.Webhooks, webhook)
+		}
+	}
 	for _, client := range clients {
-		configuration.Webhooks = append(configuration.Webhooks, admissionregistrationv1.ValidatingWebhook{
-			Name:         client.Hash + admissionSuffix,
-			ClientConfig: client.Client,
-			Rules:        []admissionregistrationv1.RuleWithOperations{admissionRule(crd)},
-			// With Equivalent an API server would convert before it asks: from the object as
-			// it was written one sees what its conversion loses.
-			MatchPolicy:             new(admissionregistrationv1.Exact),
-			MatchConditions:         []admissionregistrationv1.MatchCondition{{Name: "may-be-too-large", Expression: condition}},
-			NamespaceSelector:       &metav1.LabelSelector{},
-			ObjectSelector:          &metav1.LabelSelector{},
-			FailurePolicy:           new(admissionregistrationv1.Fail),
-			SideEffects:             new(admissionregistrationv1.SideEffectClassNone),
-			TimeoutSeconds:          new(int32(admissionTimeout)),
-			AdmissionReviewVersions: []string{"v1"},
-		})
+		add(admissionWebhook(&client, shortenedSuffix, conversion.MarkedCondition, admissionregistrationv1.Fail,
+			admissionRule(crd, all, append(written, admissionregistrationv1.Delete))))
+		add(admissionWebhook(&client, sizeSuffix, client.Condition, admissionregistrationv1.Fail, admissionRule(crd, converted, written)))
+		add(admissionWebhook(&client, storedSizeSuffix, client.Condition, admissionregistrationv1.Ignore, admissionRule(crd, stored, written)))
 	}
 	return configuration
 }
 
-// admissionRule is for the resource at all of its versions. An update of the status
+func admissionWebhook(client *AdmissionClient, suffix, condition string, unanswered admissionregistrationv1.FailurePolicyType,
+	rule admissionregistrationv1.RuleWithOperations,
+) admissionregistrationv1.ValidatingWebhook {
+	return admissionregistrationv1.ValidatingWebhook{
+		Name:         client.Hash + suffix,
+		ClientConfig: *client.Client.DeepCopy(),
+		Rules:        []admissionregistrationv1.RuleWithOperations{rule},
+		// With Equivalent an API server would convert before it asks: from the object as
+		// it was written one sees what its conversion loses.
+		MatchPolicy:             new(admissionregistrationv1.Exact),
+		MatchConditions:         []admissionregistrationv1.MatchCondition{{Name: "worth-asking", Expression: condition}},
+		NamespaceSelector:       &metav1.LabelSelector{},
+		ObjectSelector:          &metav1.LabelSelector{},
+		FailurePolicy:           &unanswered,
+		SideEffects:             new(admissionregistrationv1.SideEffectClassNone),
+		TimeoutSeconds:          new(int32(admissionTimeout)),
+		AdmissionReviewVersions: []string{"v1"},
+	}
+}
+
+// admissionRule is for the resource at some of its versions. An update of the status
 // writes the whole object, which was read at the same version, and so does a deletion
 // that waits for finalizers. A scale is an object of another kind.
-func admissionRule(crd *apiextensionsv1.CustomResourceDefinition) admissionregistrationv1.RuleWithOperations {
-	rule := admissionregistrationv1.RuleWithOperations{
-		Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update, admissionregistrationv1.Delete},
+func admissionRule(crd *apiextensionsv1.CustomResourceDefinition, versions []string, operations []admissionregistrationv1.OperationType) admissionregistrationv1.RuleWithOperations {
+	return admissionregistrationv1.RuleWithOperations{
+		Operations: operations,
 		Rule: admissionregistrationv1.Rule{
-			APIGroups: []string{crd.Spec.Group},
+			APIGroups: []string{crd.Spec.Group}, APIVersions: versions,
 			Resources: []string{crd.Spec.Names.Plural, crd.Spec.Names.Plural + "/status"},
 			Scope:     new(admissionregistrationv1.ScopeType(crd.Spec.Scope)),
 		},
 	}
-	for i := range crd.Spec.Versions {
-		rule.APIVersions = append(rule.APIVersions, crd.Spec.Versions[i].Name)
-	}
-	return rule
 }
 
 // limitsSize tells that API servers are to refuse what could be read in a shortened
 // form only, and that conversions may therefore shorten.
 func (s *state) limitsSize() bool {
-	rules := s.Policy.Spec.Converter.Declarative
-	return s.Settings.SizeAdmission && s.CRD != nil && rules != nil && rules.Overflow != v1alpha1.OverflowDrop && s.Rules.AdmissionCondition != ""
+	return s.mayLimitSize() && s.Policy.Spec.Converter.Declarative.Overflow != v1alpha1.OverflowDrop
 }
 
-// shortening is what the wanted ruleset may shorten; nil where nothing is refused.
+// mayLimitSize is limitsSize whatever is to become of what has no room.
+func (s *state) mayLimitSize() bool {
+	return s.Settings.SizeAdmission && s.CRD != nil && s.Policy.Spec.Converter.Declarative != nil && s.Rules.AdmissionCondition != ""
+}
+
+// asksAboutSize tells that API servers are to ask. With overflow: Drop they go on to,
+// where they did before: readers may still have shortened forms.
+func (s *state) asksAboutSize() bool { return s.limitsSize() || s.mayLimitSize() && s.Admission != nil }
+
+// shortening is what the wanted ruleset may shorten. Where nothing is refused that is
+// nothing, and shortened forms that readers got before are refused all the same.
 func (s *state) shortening() *conversion.Shortening {
-	if !s.limitsSize() {
+	if s.CRD == nil || s.Policy.Spec.Converter.Declarative == nil {
 		return nil
 	}
 	allowed := &conversion.Shortening{Key: hash("shortening", string(s.Policy.UID), string(s.CRD.UID))}
+	if !s.limitsSize() {
+		allowed.RefuseOnly = true
+		return allowed
+	}
 	storage := crds.StorageVersion(s.CRD)
 	for i := range s.CRD.Spec.Versions {
 		// Who scales writes an object that admission does not see.
@@ -121,41 +178,187 @@ func (s *state) shortening() *conversion.Shortening {
 
 // refuseTooLarge makes API servers refuse what is too large for the wanted ruleset,
 // and for those that they may still convert by. It says what is to be waited for
-// before the CustomResourceDefinition names the wanted ruleset; empty for nothing.
-func (s *state) refuseTooLarge() (waits string) {
-	if !s.limitsSize() {
-		return ""
+// before the CustomResourceDefinition names the wanted ruleset, or is stored at
+// another version; nothing where all API servers have had the time to see it.
+func (s *state) refuseTooLarge() outcome {
+	if !s.asksAboutSize() {
+		return outcome{}
 	}
-	wanted := s.admission()
-	if s.Admission == nil || !equality.Semantic.DeepEqual(s.Admission.Webhooks, wanted.Webhooks) {
-		wanted.Annotations[sinceAnnotation] = s.Now.UTC().Format(time.RFC3339)
-		if object := AdmissionApply(wanted); object != nil {
-			s.do(Apply{object})
+	wanted := s.admission(s.askedAboutSize())
+	sum := sumOfWebhooks(wanted)
+	before, since := s.admissionSince()
+	left := since.Add(admissionDelay).Sub(s.Now)
+	switch {
+	case s.asked(wanted.Webhooks) && !since.IsZero():
+		s.leaveOut(wanted, sum, since)
+		if left <= 0 {
+			return outcome{}
 		}
-		s.recheck(admissionDelay)
-		return "making API servers refuse objects that are too large to be converted"
-	}
-	since, err := time.Parse(time.RFC3339, s.Admission.Annotations[sinceAnnotation])
-	if left := since.Add(admissionDelay).Sub(s.Now); err == nil && left > 0 {
 		s.recheck(left)
-		return "waiting until all API servers refuse objects that are too large to be converted"
+		return waiting(v1alpha1.ReasonConfiguring, "waiting until all API servers refuse objects that are too large to be converted")
+	case before == sum && left > 0: // somebody else writes it again and again
+		s.recheck(left)
+		return waiting(v1alpha1.ReasonAdmissionDrifted, s.whatAdmissionDrifted()+" again: it is written back in some seconds; let that writer leave it alone")
 	}
-	return ""
+	says := waiting(v1alpha1.ReasonConfiguring, "making API servers refuse objects that are too large to be converted")
+	if before == sum || s.Admission == nil && s.inCharge() && !s.switched {
+		says = waiting(v1alpha1.ReasonAdmissionDrifted, s.whatAdmissionDrifted()+": writing it back")
+	}
+	s.applyAdmission(wanted, sum, s.Now)
+	s.recheck(admissionDelay)
+	return says
 }
 
-// admission is the wanted webhook configuration.
-func (s *state) admission() *admissionregistrationv1.ValidatingWebhookConfiguration {
+// askedAboutSize are the rulesets that every converter pod has, or that API servers
+// convert by.
+func (s *state) askedAboutSize() []string {
+	return slices.DeleteFunc(s.rules(), func(hash string) bool {
+		return hash != s.named() && slices.ContainsFunc(s.Pods, func(pod Pod) bool { return pod.Ready && !pod.Image && !slices.Contains(pod.Plans, hash) })
+	})
+}
+
+// leaveOut takes away what API servers need not ask any more. What is left has been
+// there before.
+func (s *state) leaveOut(wanted *admissionregistrationv1.ValidatingWebhookConfiguration, sum string, since time.Time) {
+	if len(ownWebhooks(s.Admission)) > len(wanted.Webhooks) {
+		s.applyAdmission(wanted, sum, since)
+	} else {
+		s.trustInAdmission()
+	}
+}
+
+// whatAdmissionDrifted says what somebody else did.
+func (s *state) whatAdmissionDrifted() string {
+	did := "changed"
+	if s.Admission == nil {
+		did = "deleted"
+	}
+	return "somebody " + did + " ValidatingWebhookConfiguration " + AdmissionName(s.Policy.Name) +
+		", by which API servers refuse objects that are too large to be converted"
+}
+
+// applyAdmission writes the webhook configuration, and since when it is as it is.
+func (s *state) applyAdmission(wanted *admissionregistrationv1.ValidatingWebhookConfiguration, sum string, since time.Time) {
+	wanted.Annotations[sinceAnnotation] = sum + " " + since.UTC().Format(time.RFC3339)
+	if object := AdmissionApply(wanted); object != nil {
+		s.Admission = wanted
+		s.do(Apply{object})
+	}
+}
+
+// trustInAdmission has API servers verify converter pods as they do for conversions.
+// That changes nothing else, and waits for no gate: certificates do not wait either.
+func (s *state) trustInAdmission() {
+	sum, since := s.admissionSince()
+	if since.IsZero() || len(s.caBundle()) == 0 {
+		return
+	}
+	wanted := AdmissionConfiguration(s.Policy.Name, nil, "", nil)
+	differs := false
+	for _, webhook := range ownWebhooks(s.Admission) {
+		differs = differs || !bytes.Equal(webhook.ClientConfig.CABundle, s.caBundle())
+		webhook.ClientConfig.CABundle = s.caBundle()
+		wanted.Webhooks = append(wanted.Webhooks, webhook)
+	}
+	if differs {
+		s.applyAdmission(wanted, sum, since)
+	}
+}
+
+// admission is the wanted webhook configuration for some rulesets. A ruleset that was
+// wanted before is asked about what it was asked about then.
+func (s *state) admission(hashes []string) *admissionregistrationv1.ValidatingWebhookConfiguration {
 	var clients []AdmissionClient
-	for _, hash := range s.rules() {
+	for _, hash := range hashes {
 		service := s.ownClient(AdmitPath+"/"+hash, servicePort).Service
-		clients = append(clients, AdmissionClient{Hash: hash, Client: admissionregistrationv1.WebhookClientConfig{
+		clients = append(clients, AdmissionClient{Hash: hash, Condition: s.conditionOf(hash), Client: admissionregistrationv1.WebhookClientConfig{
 			CABundle: s.caBundle(),
 			Service: &admissionregistrationv1.ServiceReference{
 				Namespace: service.Namespace, Name: service.Name, Path: service.Path, Port: service.Port,
 			},
 		}})
 	}
-	return AdmissionConfiguration(s.Policy.Name, s.CRD, s.Rules.AdmissionCondition, clients)
+	storage := crds.StorageVersion(s.CRD)
+	if promoted := string(s.Policy.Spec.StorageVersion); promoted != "" && promoted != storage {
+		storage = "" // it is about to change
+	}
+	return AdmissionConfiguration(s.Policy.Name, s.CRD, storage, clients)
+}
+
+// conditionOf is of which objects a ruleset is asked.
+func (s *state) conditionOf(hash string) string {
+	if hash != s.planHash && s.Admission != nil {
+		for _, webhook := range s.Admission.Webhooks {
+			asks := webhook.Name == hash+sizeSuffix || webhook.Name == hash+storedSizeSuffix
+			if asks && len(webhook.MatchConditions) == 1 {
+				return webhook.MatchConditions[0].Expression
+			}
+		}
+	}
+	return s.Rules.AdmissionCondition
+}
+
+// asked reports that API servers ask all of these webhooks, whatever they trust.
+func (s *state) asked(wanted []admissionregistrationv1.ValidatingWebhook) bool {
+	if s.Admission == nil {
+		return false
+	}
+	there := untrusting(s.Admission.Webhooks)
+	return !slices.ContainsFunc(untrusting(wanted), func(webhook admissionregistrationv1.ValidatingWebhook) bool {
+		return !slices.ContainsFunc(there, func(one admissionregistrationv1.ValidatingWebhook) bool {
+			return equality.Semantic.DeepEqual(one, webhook)
+		})
+	})
+}
+
+// refusesShortened reports that API servers ask the ruleset that they convert by about
+// shortened forms: a migration reads objects at the version that it writes.
+func (s *state) refusesShortened() bool {
+	if !s.asksAboutSize() || !s.armed || s.storedImage(s.named()) != nil {
+		return true
+	}
+	wanted := s.admission([]string{s.named()}).Webhooks
+	return s.asked(slices.DeleteFunc(wanted, func(webhook admissionregistrationv1.ValidatingWebhook) bool {
+		return !strings.HasSuffix(webhook.Name, shortenedSuffix)
+	}))
+}
+
+// ownWebhooks are those that the operator wrote.
+func ownWebhooks(configuration *admissionregistrationv1.ValidatingWebhookConfiguration) []admissionregistrationv1.ValidatingWebhook {
+	return slices.DeleteFunc(slices.Clone(configuration.Webhooks), func(webhook admissionregistrationv1.ValidatingWebhook) bool {
+		return !strings.HasSuffix(webhook.Name, admissionSuffix)
+	})
+}
+
+// untrusting are webhooks without what they trust.
+func untrusting(webhooks []admissionregistrationv1.ValidatingWebhook) []admissionregistrationv1.ValidatingWebhook {
+	out := slices.Clone(webhooks)
+	for i := range out {
+		out[i].ClientConfig.CABundle = nil
+	}
+	return out
+}
+
+func sumOfWebhooks(wanted *admissionregistrationv1.ValidatingWebhookConfiguration) string {
+	text, err := json.Marshal(untrusting(wanted.Webhooks))
+	if err != nil {
+		return "" // cannot be: they are made of texts and numbers
+	}
+	return hash(string(text))[:16]
+}
+
+// admissionSince is since when the webhook configuration is as it was written last, and
+// the sum of that; zero where there is none, or where that is not known.
+func (s *state) admissionSince() (sum string, since time.Time) {
+	if s.Admission == nil {
+		return "", time.Time{}
+	}
+	sum, text, _ := strings.Cut(s.Admission.Annotations[sinceAnnotation], " ")
+	since, err := time.Parse(time.RFC3339, text)
+	if err != nil || since.After(s.Now.Add(admissionDelay)) {
+		return "", time.Time{}
+	}
+	return sum, since
 }
 
 // AdmissionApply is a webhook configuration as it is applied.
@@ -171,7 +374,7 @@ func AdmissionApply(wanted *admissionregistrationv1.ValidatingWebhookConfigurati
 // tidyAdmission takes the webhook configuration away, once no API server converts by
 // a ruleset that shortens.
 func (s *state) tidyAdmission() {
-	if s.Admission != nil && !s.limitsSize() && s.changedOver() {
+	if s.Admission != nil && !s.asksAboutSize() && s.changedOver() {
 		s.do(DeleteAdmission{s.Admission.Name})
 	}
 }

@@ -11,11 +11,17 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	admissionregistrationv1apply "k8s.io/client-go/applyconfigurations/admissionregistration/v1"
+	corev1apply "k8s.io/client-go/applyconfigurations/core/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/crds"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
 )
 
@@ -35,27 +41,28 @@ func (w *world) admit(object *admissionregistrationv1apply.ValidatingWebhookConf
 		hash, _, _ := strings.Cut(webhook.Name, ".")
 		hashes = append(hashes, hash)
 	}
-	w.tell("  API servers ask about sizes: %s", w.inOrder(hashes))
+	w.tell("  API servers ask about sizes: %s", w.inOrder(slices.Compact(hashes)))
 }
 
 // sizeAdmission makes API servers refuse what is too large before anything may be
 // shortened, for as long as anything may.
 func sizeAdmission(w *world) {
-	w.observed.Settings.SizeAdmission = true
 	w.observed.Policy.Spec.Migration.Mode = v1alpha1.MigrationOnTrigger
 	w.say("API servers are to refuse what is too large, before the CustomResourceDefinition is written.")
 	w.applyCRD(bothStoredOld)
 	w.settle()
-	w.say("All API servers have seen that.")
-	w.wait(10 * time.Second)
 	w.say("Somebody deletes the webhook configuration.")
 	w.observed.Admission = nil
 	w.settle()
+	w.say("Somebody lets API servers ignore it, again and again.")
+	for range 3 {
+		w.wait(5 * time.Second)
+		w.ignoreAdmission()
+		w.settle()
+	}
 	w.say("The rules change: API servers ask by both.")
-	w.wait(10 * time.Second)
 	w.changeRules("/")
 	w.settle()
-	w.wait(10 * time.Second)
 	w.say("API servers have had their time.")
 	w.wait(w.observed.Settings.Settle)
 	w.say("Another authority is asked for: it is trusted here and there.")
@@ -66,10 +73,26 @@ func sizeAdmission(w *world) {
 	w.say("Somebody drops the conversion.")
 	w.drop("kubectl-replace")
 	w.settle()
-	w.say("The policy prefers to lose what has no room: nothing is refused any more.")
+	w.say("The storage version is to change: from now on writes at both versions may be converted.")
+	w.observed.Policy.Spec.StorageVersion = "v1"
+	w.settle()
+	w.say("The policy prefers to lose what has no room: readers may have shortened forms, which are refused.")
 	w.observed.Policy.Spec.Converter.Declarative.Overflow = v1alpha1.OverflowDrop
 	w.settle()
 	w.wait(w.observed.Settings.Settle)
+	w.say("The operator may not write webhook configurations any more: nothing is shortened.")
+	w.observed.Settings.SizeAdmission = false
+	w.observed.Policy.Spec.Converter.Declarative.Overflow = ""
+	w.settle()
+	w.wait(w.observed.Settings.Settle)
+}
+
+// ignoreAdmission is what somebody writes who wants to be rid of it.
+func (w *world) ignoreAdmission() {
+	w.observed.Admission = w.observed.Admission.DeepCopy()
+	for i := range w.observed.Admission.Webhooks {
+		w.observed.Admission.Webhooks[i].FailurePolicy = new(admissionregistrationv1.Ignore)
+	}
 }
 
 // TestSizeAdmissionComesFirst plays that story: whenever the CustomResourceDefinition
@@ -77,7 +100,6 @@ func sizeAdmission(w *world) {
 // what the CustomResourceDefinition trusts.
 func TestSizeAdmissionComesFirst(t *testing.T) {
 	w := newWorld(t, policyYAML)
-	w.observed.Settings.SizeAdmission = true
 	w.observed.Policy.Spec.Migration.Mode = v1alpha1.MigrationOnTrigger
 	w.applyCRD(bothStoredOld)
 	switched := 0
@@ -130,12 +152,159 @@ func (w *world) expectAdmission(conversion *apiextensionsv1.CustomResourceConver
 	}
 }
 
+// shorteningOf is what the wanted ruleset may shorten.
+func shorteningOf(t *testing.T, decided plan.Plan) *conversion.Shortening {
+	t.Helper()
+	for _, step := range decided.Steps {
+		if apply, is := step.(plan.Apply); is {
+			if stored, is := apply.Object.(*corev1apply.ConfigMapApplyConfiguration); is && stored.Data[plan.PlanKey] != "" {
+				rules, err := conversion.Load([]byte(stored.Data[plan.PlanKey]))
+				if err != nil {
+					t.Fatal(err)
+				}
+				return rules.Shortening
+			}
+		}
+	}
+	t.Fatal("no ruleset is stored")
+	return nil
+}
+
 // TestNoSizeAdmission: without the setting nothing is asked, and nothing is shortened.
+// What was shortened before is refused by converters.
 func TestNoSizeAdmission(t *testing.T) {
-	w := newWorld(t, policyYAML)
+	w := armed(t)
+	before := shorteningOf(t, w.plan())
+	if before.RefuseOnly || w.observed.Admission == nil {
+		t.Fatalf("by default: %+v", before)
+	}
+	w.observed.Settings.SizeAdmission = false
+	w.settle()
+	if w.observed.Admission == nil {
+		t.Error("API servers ask no more while they may still shorten")
+	}
+	if after := shorteningOf(t, w.plan()); !after.RefuseOnly || after.Key != before.Key {
+		t.Errorf("it may shorten, or does not know what was shortened: %+v, before %+v", after, before)
+	}
+	w.wait(w.observed.Settings.Settle)
+	if w.observed.Admission != nil {
+		t.Error("API servers are told to ask")
+	}
+
+	w = newWorld(t, policyYAML)
+	w.observed.Settings.SizeAdmission = false
 	w.applyCRD(bothStoredOld)
 	w.settle()
 	if w.observed.Admission != nil || strings.Contains(w.log.String(), "about sizes") {
+		t.Error("API servers are told to ask from the beginning")
+	}
+}
+
+// TestNothingToRefuse: where nothing is preserved, whatever objects hold, API servers
+// are not told to ask.
+func TestNothingToRefuse(t *testing.T) {
+	w := newWorld(t, policyYAML)
+	w.observed.Policy.Spec.Converter.Declarative.Spokes[0].Rules = nil
+	w.applyCRD(strings.ReplaceAll(bothStoredOld, "hostPort: {type: string}", "host: {type: string}, port: {type: string}"))
+	w.settle()
+	if !apimeta.IsStatusConditionTrue(w.observed.Policy.Status.Conditions, v1alpha1.ConversionConfiguredCondition) {
+		t.Fatalf("it is not armed:\n%s", w.story())
+	}
+	if w.observed.Admission != nil {
 		t.Error("API servers are told to ask")
+	}
+}
+
+// TestWritesNeedNoConverter: no write at the storage version waits for a converter,
+// unless the object says that it was shortened. A write that is converted may store a
+// shortened form, and so is refused where nobody could be asked; before the storage
+// version changes, that is any.
+func TestWritesNeedNoConverter(t *testing.T) {
+	w := armed(t)
+	expect := func(fails ...string) {
+		t.Helper()
+		var got []string
+		for _, webhook := range w.observed.Admission.Webhooks {
+			_, asks, _ := strings.Cut(webhook.Name, ".")
+			if *webhook.FailurePolicy == admissionregistrationv1.Fail {
+				got = append(got, asks+" "+strings.Join(webhook.Rules[0].APIVersions, ","))
+			}
+		}
+		if diff := cmp.Diff(fails, got); diff != "" {
+			t.Errorf("writes that fail without a converter (-want +got):\n%s", diff)
+		}
+	}
+	expect("shortened.conversion-operator.io v1beta1,v1", "size.conversion-operator.io v1beta1")
+	w.observed.Policy.Spec.StorageVersion = "v1beta1"
+	for stored := ""; stored != "v1beta1"; stored = crds.StorageVersion(w.observed.CRD) {
+		w.observed.Now = w.observed.Now.Add(time.Second)
+		decided := w.plan()
+		if slices.ContainsFunc(decided.Steps, func(step plan.Step) bool { _, edits := step.(plan.EditVersions); return edits }) {
+			expect("shortened.conversion-operator.io v1beta1,v1", "size.conversion-operator.io v1beta1,v1")
+			if since, err := time.Parse(time.RFC3339, w.admittedSince()); err != nil || w.observed.Now.Sub(since) < 10*time.Second {
+				t.Errorf("the storage version changes at %s, and API servers were told %s", w.observed.Now, since)
+			}
+		}
+		w.carryOut(decided)
+	}
+	w.settle()
+	expect("shortened.conversion-operator.io v1beta1,v1", "size.conversion-operator.io v1")
+}
+
+func (w *world) admittedSince() string {
+	_, since, _ := strings.Cut(w.observed.Admission.Annotations["conversion-operator.io/since"], " ")
+	return since
+}
+
+// TestAdmissionTrustsWhatPodsServe: whatever keeps the gates closed, API servers verify
+// pods by the same authorities for admission as for conversion.
+func TestAdmissionTrustsWhatPodsServe(t *testing.T) {
+	for name, shut := range map[string]func(*world){
+		"open":           func(*world) {},
+		"broken rules":   func(w *world) { w.observed.Policy.Spec.Converter.Declarative.Spokes[0].Rules[0].Format.From = ".x" },
+		"pods not ready": func(w *world) { w.observed.RolledOut = false },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := armed(t)
+			trusted := func() []byte { return w.observed.CRD.Spec.Conversion.Webhook.ClientConfig.CABundle }
+			before := trusted()
+			shut(w)
+			w.observed.Policy.Spec.Certificates.SelfManaged = &v1alpha1.SelfManagedCertificates{RotationTrigger: "now"}
+			for range 30 {
+				w.observed.Now = w.observed.Now.Add(10 * time.Second)
+				w.carryOut(w.plan())
+				for _, webhook := range w.observed.Admission.Webhooks {
+					if !bytes.Equal(webhook.ClientConfig.CABundle, trusted()) {
+						t.Fatalf("%s trusts something else than the CustomResourceDefinition", webhook.Name)
+					}
+				}
+			}
+			if bytes.Equal(before, trusted()) {
+				t.Error("nothing else is trusted than before")
+			}
+		})
+	}
+}
+
+// TestMigrationWaitsForAdmission: a run reads objects at the version that it writes, and
+// must not store what it read in a shortened form.
+func TestMigrationWaitsForAdmission(t *testing.T) {
+	w := newWorld(t, policyYAML)
+	w.applyCRD(bothStoredNew)
+	w.settle()
+	suspended := func() *bool { return w.observed.Runs[0].Job.Spec.Suspend }
+	if len(w.observed.Runs) != 1 || ptr.Deref(suspended(), false) {
+		t.Fatalf("no run: %+v", w.observed.Runs)
+	}
+	w.observed.Admission = nil
+	decided := w.plan()
+	w.carryOut(decided)
+	if !ptr.Deref(suspended(), false) {
+		t.Error("it goes on while API servers refuse nothing")
+	}
+	expectCondition(t, decided.Status, v1alpha1.ConversionConfiguredCondition, "False", v1alpha1.ReasonAdmissionDrifted, "somebody deleted")
+	w.settle()
+	if ptr.Deref(suspended(), false) {
+		t.Error("it does not go on")
 	}
 }

@@ -21,7 +21,7 @@ import (
 func changing(t *testing.T) (*world, string) {
 	t.Helper()
 	w := armed(t)
-	before := w.observed.Rules.Plan.Hash()
+	before := w.wanted
 	w.holdBack = true
 	w.changeRules("/")
 	w.settle()
@@ -65,12 +65,14 @@ func TestTheSwitchWaitsForEveryPod(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			w, before := changing(t)
-			both := []string{before, w.observed.Rules.Plan.Hash()}
+			both := []string{before, w.wanted}
 			for i := range w.observed.Pods {
 				w.observed.Pods[i].Plans = both
 			}
-			c.change(w, []string{before}, both)
 			w.observed.Policy.Spec.Verification = v1alpha1.Verification{Samples: new(int32), APIServerProbe: new(bool)}
+			w.carryOut(w.plan()) // API servers are to ask by both
+			w.observed.Now = w.observed.Now.Add(10 * time.Second)
+			c.change(w, []string{before}, both)
 			if got := len(switched(w.plan())) == 1; got != c.want {
 				t.Errorf("switches the CustomResourceDefinition: %t, want %t", got, c.want)
 			}
@@ -97,7 +99,7 @@ func TestALostPlanStaysInMemory(t *testing.T) {
 		w.observed.Pods[i].Ready = false
 	}
 	w.settle()
-	if want := []string{w.observed.Rules.Plan.Hash()}; !slices.Equal(w.observed.Pods[0].Plans, want) {
+	if want := []string{w.wanted}; !slices.Equal(w.observed.Pods[0].Plans, want) {
 		t.Errorf("pods carry %v once nobody has the lost plan, want the wanted one", w.observed.Pods[0].Plans)
 	}
 	if !apimeta.IsStatusConditionTrue(w.observed.Policy.Status.Conditions, v1alpha1.ReadyCondition) {

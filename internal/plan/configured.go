@@ -34,8 +34,8 @@ func conversionConfigured(s *state) outcome {
 	if s.none() {
 		return s.strategyNone()
 	}
-	if waits := s.refuseTooLarge(); waits != "" && s.named() != s.planHash {
-		return waiting(v1alpha1.ReasonConfiguring, waits)
+	if waits := s.refuseTooLarge(); waits.stop {
+		return waits
 	}
 	wanted := s.conversion(s.planHash)
 	if s.isConfigured(wanted) {

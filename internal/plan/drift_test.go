@@ -292,7 +292,7 @@ func TestAnOldPlanIsDriftToo(t *testing.T) {
 			before := w.observed.CRD.Spec.Conversion.DeepCopy()
 			w.holdBack = false
 			w.settle()
-			plans := map[string]string{old: "old", w.observed.Rules.Plan.Hash(): "new"}
+			plans := map[string]string{old: "old", w.wanted: "new"}
 			w.write("argocd-controller", before)
 			w.settle()
 			w.observed.Now = w.observed.Now.Add(w.observed.Settings.Settle)

@@ -37,6 +37,7 @@ func Events(before, after v1alpha1.ConversionPolicyStatus) []Event {
 var recoveries = []struct{ condition, reason, note string }{
 	{v1alpha1.ConversionsFailingCondition, v1alpha1.ReasonConversionsRecovered, "ConversionsFailing is over: no failed conversion was seen for a while"},
 	{v1alpha1.SamplesFailingCondition, v1alpha1.ReasonSamplesRecovered, "SamplesFailing is over: live objects come back as they were, or are not sampled any more"},
+	{v1alpha1.OversizedObjectsCondition, v1alpha1.ReasonOversizedResolved, "OversizedObjects is over: no object is known that cannot be read as a whole at every version"},
 }
 
 func endings(before, after []metav1.Condition) []Event {

@@ -269,7 +269,7 @@ func TestUpkeep(t *testing.T) {
 // converter with the plan of before, and keeps it there.
 func TestBrokenRulesKeepTheConverter(t *testing.T) {
 	w := armed(t)
-	hash := w.observed.Rules.Plan.Hash()
+	hash := w.wanted
 	w.observed.Policy.Spec.Converter.Declarative.Spokes[0].Rules[0].Format.From = ".x"
 	w.observed.Pods = nil
 	w.settle()

@@ -53,6 +53,8 @@ func (s *state) whyNot() string {
 		return isPaused
 	case foreign != "":
 		return "it waits for the end of " + foreign
+	case !s.refusesShortened():
+		return "API servers do not refuse objects that are too large to be converted"
 	}
 	return ""
 }

@@ -99,11 +99,15 @@ func TestEveryCauseHasACure(t *testing.T) {
 // TestSamplesAreSpread: policies that are made together do not take samples together,
 // and a shorter interval counts at once.
 func TestSamplesAreSpread(t *testing.T) {
-	w := armed(t)
-	w.observed.Policy.Spec.Verification.ResampleInterval = &metav1.Duration{Duration: 6 * time.Hour}
 	seen := map[string]bool{}
+	var w *world
 	for i := range 20 {
+		w = newWorld(t, policyYAML)
 		w.observed.Policy.UID = types.UID(fmt.Sprint("uid-", i))
+		w.observed.Policy.Spec.Migration.Mode = v1alpha1.MigrationOnTrigger
+		w.applyCRD(bothStoredNew)
+		w.settle()
+		w.observed.Policy.Spec.Verification.ResampleInterval = &metav1.Duration{Duration: 6 * time.Hour}
 		next := w.plan().Status.Verification.NextSampleTime
 		if next == nil || next.Before(&metav1.Time{Time: w.observed.Now.Add(-time.Second)}) || next.After(w.observed.Now.Add(6*time.Hour)) {
 			t.Fatalf("the next samples are taken at %v, and it is %s", next, w.observed.Now)

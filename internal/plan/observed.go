@@ -164,6 +164,8 @@ type Pod struct {
 	Proof *Proof
 	// Failures are the conversions that failed in it, when it was last asked.
 	Failures []v1alpha1.ConversionFailure
+	// Oversized are the objects that it answered in a shortened form.
+	Oversized []v1alpha1.OversizedObject
 }
 
 // Request is what is known of the request to cert-manager.

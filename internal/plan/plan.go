@@ -74,6 +74,7 @@ func Make(observed Observed) Plan {
 		s.reach()
 	}
 	s.noteFailures()
+	s.noteOversized()
 	s.resample()
 	s.trust()
 	s.reportCertificates()

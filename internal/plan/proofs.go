@@ -59,6 +59,9 @@ type Inquiry struct {
 	// the number of objects from which some of it was removed.
 	Held      *Held
 	Discarded int64
+	// Oversized are objects that have no whole form at a version, and Whole those of
+	// TakeSamples.Oversized that have one now, or are gone.
+	Oversized, Whole []v1alpha1.OversizedObject
 	// Requests are what an API server has counted, where that was asked.
 	Requests *Requests
 	// Attempts is how often it was asked about the same, and Ended when the last
@@ -84,6 +87,8 @@ type TakeSamples struct {
 	// Again tells that the CustomResourceDefinition has that conversion: an object
 	// that cannot be read because of it is lost, too.
 	Again bool
+	// Oversized are objects that were read in a shortened form, and are to be read again.
+	Oversized []v1alpha1.OversizedObject
 }
 
 // AskAPIServer lets an API server call the converter.

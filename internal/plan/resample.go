@@ -54,6 +54,9 @@ func (s *state) resample() {
 		apimeta.RemoveStatusCondition(&s.plan.Status.Conditions, v1alpha1.SamplesFailingCondition) // of other rules
 		known.NextSampleTime = s.after(time.Duration(s.fraction("") * float64(interval)))
 	}
+	if s.plan.Status.OversizedObjects != nil {
+		interval = min(interval, resampleSoon)
+	}
 	s.heedResamples(known, interval)
 	if latest := s.Now.Add(interval + interval/jitter); known.NextSampleTime.After(latest) {
 		known.NextSampleTime = s.nextSample(known, interval) // the interval has become shorter
@@ -91,7 +94,7 @@ func (s *state) takeSamplesAgain(known *v1alpha1.VerificationStatus, wanted *api
 		s.recheck(resampleBusy)
 	default:
 		step := s.samplesStep(samplesOf(s.Policy), subject, wanted)
-		step.Again = true
+		step.Again, step.Oversized = true, s.oversized()
 		s.askForSamples(step)
 	}
 }

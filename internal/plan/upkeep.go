@@ -18,6 +18,9 @@ func (s *state) upkeep() {
 	if s.Policy.Spec.Converter.Declarative != nil && s.Rules.Plan == nil && len(s.carried) > 0 && s.Certificate != nil {
 		s.applyWorkload()
 	}
+	if !s.lettingGo() {
+		s.trustInAdmission()
+	}
 	s.rearm()
 	s.answerDrift()
 }

@@ -5,6 +5,7 @@ package plan_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
@@ -18,6 +19,7 @@ func TestTakenBackAtOnce(t *testing.T) {
 	written := 0
 	var last plan.Plan
 	for range 60 {
+		w.observed.Now = w.observed.Now.Add(time.Second)
 		last = w.plan()
 		w.carryOut(last)
 		for _, step := range last.Steps {

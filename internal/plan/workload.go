@@ -49,6 +49,7 @@ func (s *state) usePlan(plan *conversion.Plan) {
 	if shortening := s.shortening(); shortening != nil {
 		allowed := *plan
 		allowed.Shortening, plan = shortening, &allowed
+		s.Rules.Plan = plan
 	}
 	text, err := plan.Marshal()
 	if err != nil {

@@ -111,7 +111,8 @@ func (w *world) applied(object runtime.ApplyConfiguration) {
 	case *corev1apply.ServiceApplyConfiguration:
 		w.observed.Exposed = true
 	case *corev1apply.ConfigMapApplyConfiguration:
-		w.store(object.Labels[plan.PlanLabel])
+		w.wanted = object.Labels[plan.PlanLabel]
+		w.store(w.wanted)
 	case *corev1apply.ServiceAccountApplyConfiguration:
 		w.observed.Rights = true
 	case *rbacv1apply.ClusterRoleApplyConfiguration:

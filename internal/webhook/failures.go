@@ -47,6 +47,8 @@ type Failures struct {
 	Since time.Time `json:"since"`
 	// Failures are sorted by their rulesets, versions and causes.
 	Failures []Failure `json:"failures"`
+	// Oversized are objects that were answered in a shortened form, sorted.
+	Oversized []Oversized `json:"oversized,omitempty"`
 }
 
 // Failure is a kind of failed conversion.
@@ -87,10 +89,12 @@ type failureLog struct {
 
 	mu    sync.Mutex
 	known map[failureKey]*remembered
+	// oversized are objects that were answered in a shortened form (oversized.go).
+	oversized map[oversizedKey]Oversized
 }
 
 func newFailureLog(now func() time.Time) *failureLog {
-	return &failureLog{now: now, since: now(), known: map[failureKey]*remembered{}}
+	return &failureLog{now: now, since: now(), known: map[failureKey]*remembered{}, oversized: map[oversizedKey]Oversized{}}
 }
 
 // add counts a failed conversion of an object.
@@ -129,7 +133,7 @@ func (l *failureLog) makeRoom() {
 func (l *failureLog) read() Failures {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	answer := Failures{Now: l.now(), Since: l.since, Failures: []Failure{}}
+	answer := Failures{Now: l.now(), Since: l.since, Failures: []Failure{}, Oversized: l.tellOversized()}
 	for _, entry := range l.known {
 		answer.Failures = append(answer.Failures, entry.Failure)
 	}

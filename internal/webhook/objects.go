@@ -66,6 +66,9 @@ func (x *exchange) convertObject(s *scanner) *pair {
 	s.pos += outcome.Read
 	pair := x.target.pair(outcome.From)
 	pair.kept(&outcome)
+	if outcome.Omitted != nil {
+		x.rememberOversized(outcome.Omitted)
+	}
 	return pair
 }
 

@@ -1,0 +1,158 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/crds"
+	objects "github.com/conversion-operator/conversion-operator/internal/manifest"
+	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/verify/live"
+	"github.com/conversion-operator/conversion-operator/internal/webhook"
+)
+
+const (
+	// maxOversizedFields bounds the fields that are named of an object.
+	maxOversizedFields = 5
+	// maxOversizedField bounds each of them, in bytes.
+	maxOversizedField = 256
+	// smallObject is too small to have too much to preserve, in bytes.
+	smallObject = 8 << 10
+	// oversizedPrecision is by how much two tellings of the same may differ.
+	oversizedPrecision = time.Minute
+)
+
+// oversizedTold is what a pod tells of objects that it answered in a shortened form.
+// Its clock may be another, and what it tells may have been made up.
+func oversizedTold(told *webhook.Failures, now time.Time) []v1alpha1.OversizedObject {
+	var all []v1alpha1.OversizedObject
+	for _, seen := range told.Oversized {
+		known := slices.ContainsFunc(all, func(row v1alpha1.OversizedObject) bool {
+			return row.Object == seen.Object && row.Version == seen.Version
+		})
+		if known || len(all) == maxHeard || len(seen.Version) > maxVersion || len(seen.FieldsOf) > maxVersion || seen.Object == "" || len(seen.Object) > maxObject {
+			continue
+		}
+		all = append(all, v1alpha1.OversizedObject{
+			Object: seen.Object, Version: seen.Version, FieldsOf: seen.FieldsOf, Bytes: max(seen.Bytes, 0), Fields: someFields(seen.Fields),
+			LastTime: metav1.NewTime(now.Add(-max(told.Now.Sub(seen.Last), 0))),
+		})
+	}
+	return all
+}
+
+// someFields are as many as a status has room for.
+func someFields(fields []string) []string {
+	some := slices.DeleteFunc(slices.Clone(fields), func(field string) bool { return len(field) > maxOversizedField })
+	return some[:min(len(some), maxOversizedFields)]
+}
+
+// sameOversized reports that nothing more was seen, but the same within a time.
+func sameOversized(a, b []v1alpha1.OversizedObject, within time.Duration) bool {
+	return slices.EqualFunc(a, b, func(a, b v1alpha1.OversizedObject) bool {
+		return a.Object == b.Object && a.Version == b.Version && a.Bytes == b.Bytes && b.LastTime.Sub(a.LastTime.Time).Abs() < within
+	})
+}
+
+// oversizedCount finds objects that have no whole form at a version.
+type oversizedCount struct {
+	converter *conversion.Converter
+	found     []v1alpha1.OversizedObject
+	whole     []v1alpha1.OversizedObject
+}
+
+// newOversizedCount is nil where nothing is shortened.
+func newOversizedCount(step plan.TakeSamples) *oversizedCount {
+	rules := step.Rules.Plan
+	if rules == nil || rules.Shortening == nil || rules.Shortening.RefuseOnly {
+		return nil
+	}
+	converter, err := conversion.NewConverter(rules)
+	if err != nil {
+		return nil
+	}
+	return &oversizedCount{converter: converter}
+}
+
+// add notes an object that lacks something; nil is nothing.
+func (c *oversizedCount) add(object string, omitted *conversion.Omitted) bool {
+	if omitted == nil {
+		return false
+	}
+	known := slices.ContainsFunc(c.found, func(row v1alpha1.OversizedObject) bool { return row.Object == object && row.Version == omitted.At })
+	if !known && len(c.found) < maxHeard {
+		c.found = append(c.found, v1alpha1.OversizedObject{
+			Object: object, Version: omitted.At, FieldsOf: omitted.Version, Fields: someFields(omitted.Fields),
+			Bytes: int64(omitted.Bytes), LastTime: metav1.Now(),
+		})
+	}
+	return true
+}
+
+// look reads the metadata of objects at the versions at which they may be shortened, and
+// those again that are known and were not among them. What cannot be read stays known.
+func (r *reader) look(ctx context.Context, step plan.TakeSamples, c *oversizedCount) {
+	ctx, cancel := context.WithTimeout(ctx, step.Timeout)
+	defer cancel()
+	cluster, err := r.connect(step.Reader)
+	if err != nil {
+		return // as samples, of which it is told
+	}
+	for _, version := range crds.ServedVersions(step.CRD) {
+		count := 0
+		// That it fails says nothing of the objects.
+		_ = cluster.Heads(ctx, crds.Resource(step.CRD, version), func(head live.Head) bool {
+			c.add(head.String(), c.converter.OmittedBy(version, head.Annotations))
+			count++
+			return count < maxHeads && len(c.found) < maxHeard
+		})
+	}
+	for _, row := range step.Oversized {
+		if slices.ContainsFunc(c.found, func(found v1alpha1.OversizedObject) bool {
+			return found.Object == row.Object && found.Version == row.Version
+		}) {
+			continue
+		}
+		c.readAgain(ctx, cluster, step, row)
+	}
+}
+
+func (c *oversizedCount) readAgain(ctx context.Context, cluster *live.Cluster, step plan.TakeSamples, row v1alpha1.OversizedObject) {
+	namespace, name, namespaced := strings.Cut(row.Object, "/")
+	if !namespaced {
+		namespace, name = "", row.Object
+	}
+	object, found, err := cluster.Object(ctx, crds.Resource(step.CRD, row.Version), namespace, name)
+	switch {
+	case err != nil:
+		row.LastTime = metav1.Now()
+		c.found = append(c.found, row)
+	case !found || !c.add(row.Object, c.converter.OmittedIn(object.JSON)):
+		c.whole = append(c.whole, row)
+	}
+}
+
+// isOversized reports whether an object has no whole form at another version, by what
+// the converter pods make of it. It is no loss: readers are told, and nobody stores it.
+func (s *sampler) isOversized(object objects.Object, step plan.TakeSamples, count *oversizedCount) bool {
+	if count == nil || len(object.JSON) < smallObject {
+		return false
+	}
+	oversized := false
+	for i := range step.CRD.Spec.Versions {
+		converted, err := s.library.Convert(nil, object.JSON, step.CRD.Spec.Versions[i].Name)
+		if err == nil {
+			oversized = count.add(object.String(), count.converter.OmittedIn(converted)) || oversized
+		}
+	}
+	return count.converter.OmittedIn(object.JSON) != nil || oversized
+}
