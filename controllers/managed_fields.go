@@ -158,6 +158,12 @@ func (c *clearer) pass(ctx context.Context) error {
 		workers.SetLimit(clearsAtOnce)
 		for i := range page.Items {
 			c.count.seen(&page.Items[i])
+			if c.count.isShortened(&page.Items[i], storage) {
+				if err := c.noted(ctx, &page.Items[i], errShortened); err != nil {
+					return err
+				}
+				continue
+			}
 			switch changes, err := c.discards(&page.Items[i]); {
 			case err != nil:
 				return err
@@ -209,6 +215,9 @@ func (c *clearer) noted(ctx context.Context, object *metav1.PartialObjectMetadat
 	}
 	return nil
 }
+
+// errShortened is an object of which all that is read must not be written.
+var errShortened = errors.New("it was read in a shortened form, as its annotations have no room for what they are to preserve: see status.oversizedObjects of the policy")
 
 // errKept is an API server that answers a patch, and changes nothing.
 var errKept = errors.New("the API server keeps metadata.managedFields as they are, as long as no converter converts the object to each version that they name")

@@ -118,6 +118,7 @@ func tellPolicy(policy *v1alpha1.ConversionPolicy, tell tell) {
 	if counted := status.PreservedData; counted != nil {
 		tellPreserved(counted, tell)
 	}
+	tellOversized(policy, tell)
 	tellVersions(policy, tell)
 }
 

@@ -29,6 +29,8 @@ var (
 		"Bytes of the annotations in which objects hold values of a version, when they were counted last.", "version")
 	heldLargestMetric = policyMetric("preserved_largest_bytes",
 		"Bytes that the object with the most preserved data holds in annotations; the API server takes 262144 of all its annotations.")
+	oversizedMetric = policyMetric("oversized_objects",
+		"Objects that are known to hold more for one version than their annotations have room for at another, where they are read in a shortened form.")
 	countedMetric = policyMetric("preserved_counted_timestamp_seconds",
 		"When preserved data was counted last, in seconds of Unix time.")
 	countedAllMetric = policyMetric("preserved_count_complete",
@@ -36,7 +38,7 @@ var (
 )
 
 var versionMetrics = []*prometheus.Desc{
-	versionMetric, retirementMetric, requestedMetric, holdersMetric, heldMetric, heldLargestMetric, countedMetric, countedAllMetric,
+	versionMetric, retirementMetric, requestedMetric, holdersMetric, heldMetric, heldLargestMetric, countedMetric, countedAllMetric, oversizedMetric,
 }
 
 func tellPreserved(counted *v1alpha1.PreservedDataStatus, tell tell) {
@@ -47,6 +49,18 @@ func tellPreserved(counted *v1alpha1.PreservedDataStatus, tell tell) {
 	tell(heldLargestMetric, float64(counted.LargestBytes))
 	tell(countedMetric, float64(counted.Time.Unix()))
 	tell(countedAllMetric, number(counted.Complete && !counted.Outdated))
+}
+
+// tellOversized tells of policies with rules only: of others nothing is known.
+func tellOversized(policy *v1alpha1.ConversionPolicy, tell tell) {
+	if policy.Spec.Converter.Declarative == nil {
+		return
+	}
+	objects := int64(0)
+	if known := policy.Status.OversizedObjects; known != nil {
+		objects = known.Objects
+	}
+	tell(oversizedMetric, float64(objects))
 }
 
 func tellVersions(policy *v1alpha1.ConversionPolicy, tell tell) {

@@ -79,6 +79,11 @@ func (c *headCount) seen(object *metav1.PartialObjectMetadata) {
 	c.add(live.Head{Namespace: object.Namespace, Name: object.Name, Annotations: object.Annotations})
 }
 
+// isShortened reports that an object lacks something at the version at which it was read.
+func (c *headCount) isShortened(object *metav1.PartialObjectMetadata, version string) bool {
+	return c != nil && len(object.Annotations) > 0 && c.converter.OmittedBy(version, object.Annotations) != nil
+}
+
 // discards is how an object's annotations are to change, so that they hold nothing more
 // of what may be lost with the version that goes.
 func (c *clearer) discards(object *metav1.PartialObjectMetadata) (map[string]*string, error) {

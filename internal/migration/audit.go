@@ -78,6 +78,9 @@ func (e *Engine) reviewObject(ctx context.Context, object *metav1.PartialObjectM
 	if known == nil || err != nil {
 		return resultOf(object, gone), err
 	}
+	if cause := e.Inventory.shortened(known, e.Resource.Version); cause != nil {
+		return e.tooLarge(known, cause), nil
+	}
 	r, err := e.persist(ctx, known, Patch{}, barrier)
 	if r.outcome == rewritten && r.edited {
 		r.outcome = current

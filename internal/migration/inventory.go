@@ -78,6 +78,19 @@ func (i *Inventory) held(object *metav1.PartialObjectMetadata) []conversion.Pres
 	return i.converter.PreservedIn(object.Annotations)
 }
 
+// shortened says why an object must not be written at the version at which it was read:
+// it lacks what its annotations have no room for, which is still in etcd. API servers
+// refuse such a write, too, unless somebody keeps them from it.
+func (i *Inventory) shortened(object *metav1.PartialObjectMetadata, version string) error {
+	if i == nil || len(object.Annotations) == 0 {
+		return nil
+	}
+	if omitted := i.converter.OmittedBy(version, object.Annotations); omitted != nil {
+		return &conversion.TooLargeError{Omitted: omitted}
+	}
+	return nil
+}
+
 // placeable are the versions of which an object holds values that have a place now.
 func (i *Inventory) placeable(object *metav1.PartialObjectMetadata) []string {
 	var versions []string

@@ -5,14 +5,17 @@ package migration
 
 import (
 	"context"
+	"encoding/json"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/test/incompressible"
 )
 
 const (
@@ -255,5 +258,40 @@ func TestReadInventory(t *testing.T) {
 		if err != nil || (got != nil) != want {
 			t.Errorf("%s: %v, %v", name, got, err)
 		}
+	}
+}
+
+// TestShortenedIsNotWritten: an object that was read in a shortened form fails without
+// being written, in the second look too, and the others are migrated.
+func TestShortenedIsNotWritten(t *testing.T) {
+	ruleset := strings.Replace(placing1, `"hub"`, `"shortening":{"key":"of the test"},"hub"`, 1)
+	rules, err := conversion.Load([]byte(ruleset))
+	must(t, err)
+	converter, err := conversion.NewConverter(rules)
+	must(t, err)
+	object := `{"apiVersion":"example.com/v1beta1","kind":"CronTab","metadata":{"name":"a"},"spec":{"own":"` + incompressible.Text(400<<10) + `"}}`
+	converted, err := converter.Convert(nil, []byte(object), "v1")
+	must(t, err)
+	var shortened metav1.PartialObjectMetadata
+	must(t, json.Unmarshal(converted, &shortened))
+	if omitted := converter.OmittedIn(converted); omitted == nil || omitted.Bytes < 400<<10 {
+		t.Fatalf("it is whole: %+v", omitted)
+	}
+
+	api, _, engine := holders(t)
+	api.hold(objectKey(2), annotation, shortened.Annotations[annotation])
+	engine.Inventory, engine.Verify = inventoryOf(t, ruleset), VerifyFull
+	written := map[string]int{}
+	api.onPatch = func(key string) error {
+		written[key]++
+		return nil
+	}
+	record, err := engine.Run(t.Context())
+	must(t, err)
+	if written[objectKey(2)] != 0 || len(written) != 3 {
+		t.Errorf("written are %v", written)
+	}
+	if len(record.Failures) != 1 || record.Failures[0].Reason != ReasonTooLarge || !strings.Contains(record.Failures[0].Message, "make .spec.own smaller") {
+		t.Errorf("failures are %+v", record.Failures)
 	}
 }

@@ -64,6 +64,11 @@ func (e *Engine) failure(object *metav1.PartialObjectMetadata, cause error) resu
 	}
 }
 
+// tooLarge is an object that has no whole form at the storage version.
+func (e *Engine) tooLarge(object *metav1.PartialObjectMetadata, cause error) result {
+	return result{object: keyOf(object), outcome: failed, reason: ReasonTooLarge, message: cause.Error(), command: e.suggest(ReasonTooLarge, object)}
+}
+
 func (r result) failure() Failure {
 	return Failure{Object: r.object, Reason: r.reason, Message: shorten(r.message, maxMessage), Command: r.command}
 }

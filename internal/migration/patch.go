@@ -32,6 +32,9 @@ func (e *Engine) migrateObject(ctx context.Context, object *metav1.PartialObject
 	if known == nil || err != nil {
 		return resultOf(object, gone), err
 	}
+	if cause := e.Inventory.shortened(known, e.Resource.Version); cause != nil {
+		return e.tooLarge(known, cause), nil
+	}
 	p, err := e.place(ctx, known, barrier)
 	if err != nil || p.gone {
 		return resultOf(object, gone), err

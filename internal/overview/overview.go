@@ -75,6 +75,8 @@ type Overview struct {
 	Migration   *v1alpha1.MigrationStatus   `json:"migration,omitempty"`
 	// ConversionFailures are the conversions that failed lately.
 	ConversionFailures []v1alpha1.ConversionFailure `json:"conversionFailures,omitempty"`
+	// OversizedObjects are those that have no whole form at a version.
+	OversizedObjects *v1alpha1.OversizedStatus `json:"oversizedObjects,omitempty"`
 	// Paused tells that no migration goes on, or begins.
 	Paused   bool                      `json:"paused,omitempty"`
 	Evidence *v1alpha1.StorageEvidence `json:"evidence,omitempty"`
@@ -118,7 +120,7 @@ func Of(observed Observed) *Overview {
 		Suspended: policy.Spec.Suspend, Deleting: !policy.DeletionTimestamp.IsZero(), Paused: policy.Spec.Migration.Paused,
 		CRD: status.CRD, Plan: status.Plan, Versions: status.Versions, Removable: status.Removable,
 		Webhook: status.Webhook, PodsUnknown: observed.PodsUnknown, Certificate: status.Certificate, Rotation: status.Rotation,
-		Migration: status.Migration, ConversionFailures: status.ConversionFailures, Evidence: status.Evidence, PreservedData: status.PreservedData, now: observed.Now,
+		Migration: status.Migration, ConversionFailures: status.ConversionFailures, OversizedObjects: status.OversizedObjects, Evidence: status.Evidence, PreservedData: status.PreservedData, now: observed.Now,
 	}
 	o.readReady(policy)
 	for _, gate := range slices.Concat(v1alpha1.Gates, v1alpha1.Abnormal) {

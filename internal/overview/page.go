@@ -29,6 +29,7 @@ func (o *Overview) WritePage(w io.Writer, page Page) error {
 	p.head(o)
 	p.gates(o)
 	p.failures(o)
+	p.oversized(o)
 	p.migration(o)
 	p.preserved(o)
 	p.versions(o)

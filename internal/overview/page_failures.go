@@ -25,6 +25,19 @@ func (w *writer) failures(o *Overview) {
 	w.table(rows)
 }
 
+// oversized are objects that have no whole form at a version.
+func (w *writer) oversized(o *Overview) {
+	if o.OversizedObjects == nil {
+		return
+	}
+	w.title(fmt.Sprintf("Objects that are too large for a version: %d", o.OversizedObjects.Objects))
+	rows := [][]string{{"  OBJECT", "SHORTENED AT", "FIELDS OF", "BYTES", "FIELDS"}}
+	for _, row := range o.OversizedObjects.Examples {
+		rows = append(rows, []string{"  " + row.Object, row.Version, row.FieldsOf, fmt.Sprint(row.Bytes), terminal.OrDash(terminal.OneLine(strings.Join(row.Fields, ", ")))})
+	}
+	w.table(rows)
+}
+
 // failing are the causes, each once.
 func (o *Overview) failing() string {
 	var causes []string

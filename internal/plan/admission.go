@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	admissionregistrationv1apply "k8s.io/client-go/applyconfigurations/admissionregistration/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
@@ -220,7 +221,7 @@ func (s *state) askedAboutSize() []string {
 // leaveOut takes away what API servers need not ask any more. What is left has been
 // there before.
 func (s *state) leaveOut(wanted *admissionregistrationv1.ValidatingWebhookConfiguration, sum string, since time.Time) {
-	if len(ownWebhooks(s.Admission)) > len(wanted.Webhooks) {
+	if !equality.Semantic.DeepEqual(untrusting(ownWebhooks(s.Admission)), untrusting(wanted.Webhooks)) {
 		s.applyAdmission(wanted, sum, since)
 	} else {
 		s.trustInAdmission()
@@ -256,6 +257,9 @@ func (s *state) trustInAdmission() {
 	wanted := AdmissionConfiguration(s.Policy.Name, nil, "", nil)
 	differs := false
 	for _, webhook := range ownWebhooks(s.Admission) {
+		if service := webhook.ClientConfig.Service; service == nil || service.Namespace != s.Settings.Namespace {
+			return // of an operator that was elsewhere: all of it is written with the conversion
+		}
 		differs = differs || !bytes.Equal(webhook.ClientConfig.CABundle, s.caBundle())
 		webhook.ClientConfig.CABundle = s.caBundle()
 		wanted.Webhooks = append(wanted.Webhooks, webhook)
@@ -305,10 +309,23 @@ func (s *state) asked(wanted []admissionregistrationv1.ValidatingWebhook) bool {
 	}
 	there := untrusting(s.Admission.Webhooks)
 	return !slices.ContainsFunc(untrusting(wanted), func(webhook admissionregistrationv1.ValidatingWebhook) bool {
-		return !slices.ContainsFunc(there, func(one admissionregistrationv1.ValidatingWebhook) bool {
-			return equality.Semantic.DeepEqual(one, webhook)
-		})
+		return !slices.ContainsFunc(there, func(one admissionregistrationv1.ValidatingWebhook) bool { return covers(one, webhook) })
 	})
+}
+
+// covers reports that a webhook refuses all that is wanted of one of the same ruleset:
+// at other versions too, or where nobody answers.
+func covers(there, wanted admissionregistrationv1.ValidatingWebhook) bool {
+	absent := func(version string) bool { return !slices.Contains(there.Rules[0].APIVersions, version) }
+	if len(there.Rules) != 1 || slices.ContainsFunc(wanted.Rules[0].APIVersions, absent) {
+		return false
+	}
+	there.Rules = slices.Clone(there.Rules)
+	there.Name, there.Rules[0].APIVersions = wanted.Name, wanted.Rules[0].APIVersions
+	if ptr.Deref(there.FailurePolicy, "") == admissionregistrationv1.Fail {
+		there.FailurePolicy = wanted.FailurePolicy
+	}
+	return equality.Semantic.DeepEqual(there, wanted)
 }
 
 // refusesShortened reports that API servers ask the ruleset that they convert by about

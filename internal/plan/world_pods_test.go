@@ -131,6 +131,11 @@ func (w *world) inOrder(hashes []string) string {
 			ordered = append(ordered, stored.Hash)
 		}
 	}
+	for _, hash := range hashes {
+		if !slices.Contains(ordered, hash) {
+			ordered = append(ordered, hash)
+		}
+	}
 	return strings.Join(ordered, " and ")
 }
 
