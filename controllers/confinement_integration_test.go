@@ -119,8 +119,8 @@ func sized() *admissionregistrationv1.ValidatingWebhookConfiguration {
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	crd.Spec.Group, crd.Spec.Names.Plural, crd.Spec.Scope = "confined.example.com", "crontabs", apiextensionsv1.NamespaceScoped
 	crd.Spec.Versions = []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v1"}, {Name: "v1beta1"}}
-	return plan.AdmissionConfiguration(confinedPolicy, crd, "request.operation == 'DELETE' ? false : has(object.spec)", []plan.AdmissionClient{{
-		Hash: "0123456789abcdef",
+	return plan.AdmissionConfiguration(confinedPolicy, crd, "v1", []plan.AdmissionClient{{
+		Hash: "0123456789abcdef", Condition: "has(object.spec)",
 		Client: admissionregistrationv1.WebhookClientConfig{Service: &admissionregistrationv1.ServiceReference{
 			Namespace: system, Name: plan.ChildName(confinedPolicy), Path: new(plan.AdmitPath + "/0123456789abcdef"), Port: new(int32(443)),
 		}},
@@ -139,7 +139,9 @@ func TestSizeAdmission(t *testing.T) {
 	policy := &v1alpha1.ConversionPolicy{ObjectMeta: metav1.ObjectMeta{Name: confinedPolicy}}
 	for _, certificates := range []string{"", testAuthority(t)} {
 		wanted := sized()
-		wanted.Webhooks[0].ClientConfig.CABundle = []byte(certificates)
+		for i := range wanted.Webhooks {
+			wanted.Webhooks[i].ClientConfig.CABundle = []byte(certificates)
+		}
 		observed := plan.Observed{Policy: policy}
 		// The manager of other tests may take it for what is left of a policy, and delete it.
 		for tries := 0; observed.Admission == nil && tries < 100; tries++ {

@@ -21,6 +21,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/crds"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
 	"github.com/conversion-operator/conversion-operator/internal/test/incompressible"
 )
@@ -75,8 +76,8 @@ func (k *kind) admits(t *testing.T) {
 	must(t, err)
 	rules := &v1alpha1.DeclarativeConverter{}
 	must(t, yaml.UnmarshalStrict([]byte(blobRules), rules))
-	configuration := plan.AdmissionConfiguration(k.crd, crd, conversion.Compile(crd, rules).AdmissionCondition, []plan.AdmissionClient{{
-		Hash: k.plan.Hash(),
+	configuration := plan.AdmissionConfiguration(k.crd, crd, crds.StorageVersion(crd), []plan.AdmissionClient{{
+		Hash: k.plan.Hash(), Condition: conversion.Compile(crd, rules).AdmissionCondition,
 		Client: admissionregistrationv1.WebhookClientConfig{
 			URL: new("https://" + k.address() + plan.AdmitPath + "/" + k.plan.Hash()), CABundle: k.bundle,
 		},
@@ -185,10 +186,17 @@ func testShortened(t *testing.T, s *apiServer) {
 	wantErrors(t, k.writes(t, "v1", "large"), shortened)
 	k.wantUntouched(t, "large", before)
 
-	// A write of a small object does not need a converter, where none converts it.
+	// A write does not need a converter, where none converts it: not even of an object
+	// that may be too large. One that was shortened is refused.
 	k.stop()
 	k.mergePatch(t, "v2", "small", "spec: {team: c}")
+	k.create(t, "v2", "unasked", large("blob"))
+	marked := k.gadget(t, "v2", "marked", `metadata: {annotations: {`+conversion.AnnotationName(k.crd, "v1")+`: '{"format":2,"omitted":{}}'}}`)
+	_, err := k.at("v2").Create(t.Context(), marked, metav1.CreateOptions{})
+	wantErrors(t, map[string]error{"marked": err}, "failed calling webhook")
 	k.start(t)
+	k.wantReads(t, "v1", "v2", "unasked", "large", "small", "unasked")
+	must(t, k.at("v2").Delete(t.Context(), "unasked", metav1.DeleteOptions{}))
 
 	k.mergePatch(t, "v2", "large", "spec: {blob: short}")
 	// A watch cache may have the shortened form for a moment longer.

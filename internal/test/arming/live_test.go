@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -21,18 +22,24 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/incompressible"
 )
 
-// TestAnObjectThatFailsInProduction is written after the activation, at the version
-// that is stored: it cannot be converted to the other one. The policy says so, with
-// the object and the cause, and says it no more once the object is corrected.
+// TestAnObjectThatFailsInProduction cannot be converted to the version that is stored,
+// to which nothing is shortened, as it has a scale. The policy says so, with the object
+// and the cause, and says it no more once the object is corrected.
 func TestAnObjectThatFailsInProduction(t *testing.T) {
 	t.Parallel()
 	const group, policy = "failing.example.com", "crontabs.failing.example.com"
-	define(t, group, "v1beta1", "v1")
-	createPolicy(t, group, nil)
-	startConverter(t, policy, behaviour{}, behaviour{})
-	waitReady(t, policy, v1alpha1.ReasonSucceeded)
-
+	crd := define(t, group, "v1beta1", "v1")
 	big := writeTooMuch(t, group, "big")
+	crd.Spec.Versions = versionsOf(t, "v1", "v1beta1")
+	crd.Spec.Versions[0].Subresources = &apiextensionsv1.CustomResourceSubresources{
+		Scale: &apiextensionsv1.CustomResourceSubresourceScale{SpecReplicasPath: ".spec.replicas", StatusReplicasPath: ".status.replicas"}}
+	must(t, cluster.Update(t.Context(), crd))
+	createPolicy(t, group, func(policy *v1alpha1.ConversionPolicy) {
+		policy.Spec.Migration.Mode = v1alpha1.MigrationNever
+		policy.Spec.Verification.Samples = new(int32)
+	})
+	startConverter(t, policy, behaviour{}, behaviour{})
+	waitFor(t, policy, v1alpha1.ConversionConfiguredCondition, metav1.ConditionTrue, v1alpha1.ReasonConfigured, nil)
 	readAt := func() error {
 		list := &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": group + "/v1", "kind": "CronTabList"}}
 		return cluster.List(t.Context(), list)
@@ -46,12 +53,12 @@ func TestAnObjectThatFailsInProduction(t *testing.T) {
 	if rows := is.Status.ConversionFailures; len(rows) != 1 || rows[0].Count < 1 || rows[0].Object != "default/big" || rows[0].LastTime.IsZero() {
 		t.Errorf("status.conversionFailures is %+v", rows)
 	}
-	if !apimeta.IsStatusConditionTrue(is.Status.Conditions, v1alpha1.ReadyCondition) {
-		t.Error("the policy is not ready any more")
+	if !apimeta.IsStatusConditionTrue(is.Status.Conditions, v1alpha1.ConversionConfiguredCondition) {
+		t.Error("the conversion is undone")
 	}
 	waitEvent(t, policy, v1alpha1.ReasonConversionFailed)
 
-	must(t, cluster.Delete(t.Context(), big))
+	patch(t, big, `{"hostPort":"a:1"}`)
 	eventually(t, "it is over", func() (bool, string) {
 		is := getPolicy(t, policy)
 		found := apimeta.FindStatusCondition(is.Status.Conditions, v1alpha1.ConversionsFailingCondition)

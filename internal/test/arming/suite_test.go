@@ -50,6 +50,8 @@ const (
 var (
 	// cluster writes as users do.
 	cluster client.Client
+	// kubeconfig is that of users.
+	kubeconfig *rest.Config
 	// outside is an address of this machine that an EndpointSlice may have.
 	outside string
 	// etcd has what the API server stores.
@@ -98,7 +100,8 @@ func run(m *testing.M) (int, error) {
 	// The API server calls the endpoints of a Service: nothing forwards its address.
 	// A migration asks it at the address that it advertises.
 	environment.ControlPlane.GetAPIServer().Configure().Set("enable-aggregator-routing", "true").Set("bind-address", "0.0.0.0")
-	kubeconfig, err := environment.Start()
+	var err error
+	kubeconfig, err = environment.Start()
 	if err != nil {
 		return 1, err
 	}
@@ -196,7 +199,7 @@ func startManager(kubeconfig *rest.Config) (*process, error) {
 	}
 	reconciler := &controllers.ConversionPolicyReconciler{
 		Client: started.GetClient(), Live: started.GetAPIReader(), Recorder: started.GetEventRecorder(plan.ManagedBy),
-		Settings:     plan.Settings{Namespace: system, Image: "conversion-operator:test", Settle: 2 * time.Second, ProofLifetime: proofLifetime, FailureWindow: failureWindow},
+		Settings:     plan.Settings{Namespace: system, Image: "conversion-operator:test", Settle: 2 * time.Second, ProofLifetime: proofLifetime, FailureWindow: failureWindow, SizeAdmission: true},
 		Prover:       controllers.NewProver(proofLifetime),
 		Investigator: controllers.NewInvestigator(config, started.GetClient(), started.GetAPIReader(), time.Now),
 		Now:          time.Now,
