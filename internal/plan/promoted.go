@@ -46,6 +46,21 @@ func (s *state) refusal(wanted string) string {
 		return fmt.Sprintf("%s is neither hub nor spoke in spec.converter.declarative: write rules for it, if only an empty list", wanted)
 	case s.none():
 		return s.lossAs(wanted)
+	case version.Subresources != nil && version.Subresources.Scale != nil:
+		return s.noRoomAt(wanted)
+	}
+	return ""
+}
+
+// noRoomAt says which object could not be read any more, if objects were stored at a
+// version with a scale: nothing is shortened to that, as who scales writes an object
+// that admission does not see.
+func (s *state) noRoomAt(version string) string {
+	for _, row := range s.oversized() {
+		if row.Version == version && s.limitsSize() {
+			return fmt.Sprintf("object %s has no room at %s for %s of %s, and could not be read at either version: make these fields smaller",
+				row.Object, version, cut(strings.Join(row.Fields, ", ")), row.FieldsOf)
+		}
 	}
 	return ""
 }

@@ -38,7 +38,7 @@ func TestAnObjectThatFailsInProduction(t *testing.T) {
 		policy.Spec.Migration.Mode = v1alpha1.MigrationNever
 		policy.Spec.Verification.Samples = new(int32)
 	})
-	startConverter(t, policy, behaviour{}, behaviour{})
+	pod := startConverter(t, policy, behaviour{}, behaviour{})
 	waitFor(t, policy, v1alpha1.ConversionConfiguredCondition, metav1.ConditionTrue, v1alpha1.ReasonConfigured, nil)
 	readAt := func() error {
 		list := &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": group + "/v1", "kind": "CronTabList"}}
@@ -58,6 +58,10 @@ func TestAnObjectThatFailsInProduction(t *testing.T) {
 	}
 	waitEvent(t, policy, v1alpha1.ReasonConversionFailed)
 
+	crd = getCRD(t, policy)
+	crd.Spec.Versions = versionsOf(t, "v1beta1", "v1")
+	must(t, cluster.Update(t.Context(), crd))
+	waitReadyThrough(t, pod)
 	patch(t, big, `{"hostPort":"a:1"}`)
 	eventually(t, "it is over", func() (bool, string) {
 		is := getPolicy(t, policy)
