@@ -85,7 +85,10 @@ func told() v1alpha1.ConversionPolicy {
 
 func TestPolicyMetrics(t *testing.T) {
 	bare := v1alpha1.ConversionPolicy{ObjectMeta: metav1.ObjectMeta{Name: "widgets.example.com"}}
-	scraped := scrapePolicies(t, &inMemory{policies: []v1alpha1.ConversionPolicy{told(), bare}})
+	sized := v1alpha1.ConversionPolicy{ObjectMeta: metav1.ObjectMeta{Name: "gadgets.example.com"},
+		Spec:   v1alpha1.ConversionPolicySpec{Converter: v1alpha1.Converter{Declarative: &v1alpha1.DeclarativeConverter{}}},
+		Status: v1alpha1.ConversionPolicyStatus{OversizedObjects: &v1alpha1.OversizedStatus{Objects: 3}}}
+	scraped := scrapePolicies(t, &inMemory{policies: []v1alpha1.ConversionPolicy{told(), bare, sized}})
 	var got []string
 	for line := range strings.Lines(scraped) {
 		if name, found := strings.CutPrefix(strings.TrimSpace(line), metricsNamespace+"_policy_"); found {
@@ -99,6 +102,7 @@ func TestPolicyMetrics(t *testing.T) {
 		`converter_pods{,state="desired"} 2`,
 		`converter_pods{,state="ready"} 1`,
 		`drift_timestamp_seconds{} 1000`,
+		`info{converter="declarative",policy="gadgets.example.com",storage_version=""} 1`,
 		`info{converter="image",,storage_version="v1"} 1`,
 		`info{converter="none",policy="widgets.example.com",storage_version=""} 1`,
 		`migration_end_timestamp_seconds{} 300`,
@@ -119,6 +123,7 @@ func TestPolicyMetrics(t *testing.T) {
 		`migration_state{,state="Superseded"} 0`,
 		`migration_step_info{,step="Rewriting"} 1`,
 		`migration_waiting{} 1`,
+		`oversized_objects{policy="gadgets.example.com"} 3`,
 		`preserved_bytes{,version="v1beta1"} 900`,
 		`preserved_count_complete{} 1`,
 		`preserved_counted_timestamp_seconds{} 500`,

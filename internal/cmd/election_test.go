@@ -32,3 +32,11 @@ func TestManagersElectByDefault(t *testing.T) {
 		t.Errorf("a manager elects by default: %t, %v", elects, err)
 	}
 }
+
+// TestSizeAdmissionByDefault: without a word API servers refuse what could make a kind
+// unreadable.
+func TestSizeAdmissionByDefault(t *testing.T) {
+	if flag := newManagerCommand().Flags().Lookup("size-admission"); flag == nil || flag.DefValue != "true" {
+		t.Errorf("--size-admission is %+v", flag)
+	}
+}

@@ -58,8 +58,10 @@ func (l *failureLog) addOversized(object string, omitted *conversion.Omitted) {
 	defer l.mu.Unlock()
 	key := oversizedKey{object, omitted.At}
 	if _, known := l.oversized[key]; !known && len(l.oversized) >= maxOversized {
-		oldest := slices.MinFunc(l.tellOversized(), func(a, b Oversized) int { return a.Last.Compare(b.Last) })
-		delete(l.oversized, oversizedKey{oldest.Object, oldest.Version})
+		if all := l.tellOversized(); len(all) >= maxOversized {
+			oldest := slices.MinFunc(all, func(a, b Oversized) int { return a.Last.Compare(b.Last) })
+			delete(l.oversized, oversizedKey{oldest.Object, oldest.Version})
+		}
 	}
 	l.oversized[key] = seen
 }
