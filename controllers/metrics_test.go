@@ -83,12 +83,16 @@ func told() v1alpha1.ConversionPolicy {
 	}
 }
 
-func TestPolicyMetrics(t *testing.T) {
-	bare := v1alpha1.ConversionPolicy{ObjectMeta: metav1.ObjectMeta{Name: "widgets.example.com"}}
-	sized := v1alpha1.ConversionPolicy{ObjectMeta: metav1.ObjectMeta{Name: "gadgets.example.com"},
+// oversized is a policy with rules, of which some objects are too large.
+func oversized() v1alpha1.ConversionPolicy {
+	return v1alpha1.ConversionPolicy{ObjectMeta: metav1.ObjectMeta{Name: "gadgets.example.com"},
 		Spec:   v1alpha1.ConversionPolicySpec{Converter: v1alpha1.Converter{Declarative: &v1alpha1.DeclarativeConverter{}}},
 		Status: v1alpha1.ConversionPolicyStatus{OversizedObjects: &v1alpha1.OversizedStatus{Objects: 3}}}
-	scraped := scrapePolicies(t, &inMemory{policies: []v1alpha1.ConversionPolicy{told(), bare, sized}})
+}
+
+func TestPolicyMetrics(t *testing.T) {
+	bare := v1alpha1.ConversionPolicy{ObjectMeta: metav1.ObjectMeta{Name: "widgets.example.com"}}
+	scraped := scrapePolicies(t, &inMemory{policies: []v1alpha1.ConversionPolicy{told(), bare, oversized()}})
 	var got []string
 	for line := range strings.Lines(scraped) {
 		if name, found := strings.CutPrefix(strings.TrimSpace(line), metricsNamespace+"_policy_"); found {
@@ -158,7 +162,7 @@ func TestPolicyMetricsWithoutPolicies(t *testing.T) {
 // TestPolicyMetricsAreDocumented compares the table for users with what is served.
 func TestPolicyMetricsAreDocumented(t *testing.T) {
 	table := metricstable.Table{Page: "../api/docs/metrics.md", Name: "MANAGER METRICS", Prefix: metricsNamespace + "_"}
-	table.Check(t, scrapePolicies(t, &inMemory{policies: []v1alpha1.ConversionPolicy{told()}}))
+	table.Check(t, scrapePolicies(t, &inMemory{policies: []v1alpha1.ConversionPolicy{told(), oversized()}}))
 }
 
 // A state that is not among those told would be missing from every query.

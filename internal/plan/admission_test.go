@@ -134,9 +134,9 @@ func TestSizeAdmissionComesFirst(t *testing.T) {
 	}
 }
 
-func (w *world) expectAdmission(conversion *apiextensionsv1.CustomResourceConversion) {
+func (w *world) expectAdmission(to *apiextensionsv1.CustomResourceConversion) {
 	w.t.Helper()
-	client := conversion.Webhook.ClientConfig
+	client := to.Webhook.ClientConfig
 	hash := (*client.Service.Path)[len(plan.ConvertPath)+1:]
 	if w.observed.Admission == nil {
 		w.t.Fatal("the CustomResourceDefinition is written, and API servers refuse nothing")

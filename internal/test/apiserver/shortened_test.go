@@ -143,7 +143,7 @@ func (k *kind) revision(t *testing.T, name string) int64 {
 }
 
 // wantReads gets, lists and watches at a version at which the object is shortened.
-func (k *kind) wantReads(t *testing.T, version, other, name string, names ...string) { //nolint:unparam // tests read better with the name
+func (k *kind) wantReads(t *testing.T, version, other, name string, names ...string) {
 	t.Helper()
 	read := k.get(t, version, name)
 	wantFields(t, name+" at "+version, read, "spec: {team: a}")
