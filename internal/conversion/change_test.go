@@ -21,22 +21,21 @@ import (
 // Nothing that was preserved by the rules of then is lost by the rules of now: it is
 // data, or was superseded by data, or is still preserved.
 func FuzzChange(f *testing.F) {
-	over := addSeeds(f, 64)
+	c := newTally(f, 64)
 	f.Fuzz(func(t *testing.T, seed uint64, choices []byte) {
-		if over() {
+		if c.isOver() {
 			return
 		}
-		c := generate.Choose(seed, choices)
-		e := newEvolution(t, c)
-		for range 4 {
-			e.change(t)
-		}
+		e := newEvolution(t, generate.Choose(seed%(1<<objectBits), choices))
+		e.tally = c
+		c.world(t, seed, e.Choices, func() { e.change(t) })
 	})
 }
 
 // evolution is a kind at two times.
 type evolution struct {
 	*generate.Objects
+	*tally
 	before, after *Converter
 	reference     *reference.Converter // by the rules of now
 	crd           *apiextensionsv1.CustomResourceDefinition

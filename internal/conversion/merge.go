@@ -96,8 +96,8 @@ func (m *merger) add(n *node, member *shape.Schema, at string, path []string, va
 		m.carry(at, path, value)
 		return
 	}
-	if m.kind == anAbsence {
-		return // no rule fills the field any more
+	if m.kind == anAbsence || m.isPartOfLive(at+"/"+strings.Join(path, "/")) {
+		return // no rule fills the field any more, or live data supersedes it
 	}
 	made := m.h.bytes(value)
 	for i := len(path) - 1; i > 0; i-- {
@@ -105,9 +105,6 @@ func (m *merger) add(n *node, member *shape.Schema, at string, path []string, va
 	}
 	if m.kind != aValue || !m.h.fitsShape(member, made) {
 		m.carry(at, path, value)
-		return
-	}
-	if m.isPartOfLive(at + "/" + strings.Join(path, "/")) {
 		return
 	}
 	child, err := m.h.parse(made, everything)

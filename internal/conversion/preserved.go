@@ -86,6 +86,16 @@ func (e entries) below(prefix []byte) entries {
 	return e[start:end]
 }
 
+// areSorted reports whether entries are in order, and none is there twice.
+func (e entries) areSorted() bool {
+	for i := 1; i < len(e); i++ {
+		if compareEntries(e[i-1], e[i]) >= 0 {
+			return false
+		}
+	}
+	return true
+}
+
 // sorted orders entries. Of those that were preserved twice, the latter counts.
 func (e entries) sorted() entries {
 	slices.SortStableFunc(e, compareEntries)

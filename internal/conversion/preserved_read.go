@@ -90,7 +90,7 @@ func (h *hop) take(metadata *node, v *version, into entries) preserved {
 	if found && annotations.first == nil {
 		metadata.remove(&nameAnnotations)
 	}
-	if !slices.IsSortedFunc(p.entries, compareEntries) {
+	if !p.areSorted() {
 		p.entries = p.sorted()
 	}
 	return p

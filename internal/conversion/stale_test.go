@@ -26,6 +26,24 @@ func FuzzStale(f *testing.F) {
 	})
 }
 
+// withPreservedOf is an object with what another one has preserved of a version.
+func (w *world) withPreservedOf(t testing.TB, version, object, other string) string {
+	t.Helper()
+	value := decode(t, object)
+	annotations, _ := lookUp(value, Path{"metadata", "annotations"}).(map[string]any)
+	if annotations == nil {
+		annotations = map[string]any{}
+	}
+	others, _ := lookUp(decode(t, other), Path{"metadata", "annotations"}).(map[string]any)
+	for _, name := range []string{AnnotationName(w.plan.CRD, version), legacyName(version)} {
+		if delete(annotations, name); others[name] != nil {
+			annotations[name] = others[name]
+		}
+	}
+	value["metadata"].(map[string]any)["annotations"] = annotations
+	return generate.Plain(value)
+}
+
 // withAnnotationsOf is an object with what was preserved of another one.
 func (w *world) withAnnotationsOf(t testing.TB, object, other string) string {
 	t.Helper()

@@ -5,13 +5,11 @@ package conversion
 
 import (
 	"encoding/json"
-	"flag"
 	"maps"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
@@ -26,6 +24,7 @@ import (
 // of conversion has a fuzzer in a file of its own, which tries it in many worlds.
 type world struct {
 	*generate.Objects
+	*tally
 	converter *Converter
 	reference *reference.Converter
 	compiled  Result
@@ -34,45 +33,18 @@ type world struct {
 	rules     *v1alpha1.DeclarativeConverter
 }
 
-// More seeds than usual, without the instrumentation of -fuzz, try many worlds soon:
-//
-//	go test ./internal/conversion -run FuzzForged -seeds 100000 -first 1000 -for 3m -v | tail
-//
-// runs a law for three minutes, or in so many worlds, and says in how many.
-var (
-	seeds = flag.Int("seeds", 0, "how many seeds a law is tried with, besides those of its corpus")
-	first = flag.Uint64("first", 0, "the first of them")
-	limit = flag.Duration("for", 10*time.Minute, "how long a law is tried")
-)
-
-// addSeeds adds the seeds of a law, and returns what tells whether its time is over.
-func addSeeds(f *testing.F, usual int) (over func() bool) {
-	start, tried := time.Now(), 0 //nolint:forbidigo // how long a law is tried is not the law's
-	for seed := range uint64(max(usual, *seeds)) {
-		f.Add(*first+seed, []byte{})
-	}
-	f.Cleanup(func() { f.Logf("%d worlds in %s", tried, time.Since(start).Round(time.Second)) }) //nolint:forbidigo // as above
-	return func() bool {
-		if *seeds > 0 && time.Since(start) > *limit { //nolint:forbidigo // as above
-			return true
-		}
-		tried++
-		return false
-	}
-}
-
-// fuzzWorlds runs a law in worlds that the fuzzer chooses, four times in each.
-func fuzzWorlds(f *testing.F, law func(t *testing.T, w *world)) {
-	over := addSeeds(f, 16)
+// fuzzWorlds runs a law in worlds that the fuzzer chooses, with several objects in each.
+// It must have compared some of each of the parts.
+func fuzzWorlds(f *testing.F, law func(t *testing.T, w *world), parts ...string) {
+	c := newTally(f, 16, parts...)
 	f.Fuzz(func(t *testing.T, seed uint64, choices []byte) {
-		if over() {
+		if c.isOver() {
 			return
 		}
-		w := newWorld(t, generate.Choose(seed, choices))
+		w := newWorld(t, generate.Choose(seed%(1<<objectBits), choices))
+		w.tally = c
 		defer w.describe(t)
-		for range 4 {
-			law(t, w)
-		}
+		c.world(t, seed, w.Choices, func() { law(t, w) })
 	})
 }
 
@@ -276,13 +248,16 @@ func wantEqual(t testing.TB, want, got any, format string, args ...any) {
 	}
 }
 
-// surviving is an object without what the rules give up on the way to a version.
+// surviving is an object without what the rules give up on the way to a version. An
+// object may be there for nothing but what is preserved in it of that version: on the
+// way back through the hub, that is what is there after the conversion.
 func (w *world) surviving(t testing.TB, object, from, to string) string {
 	t.Helper()
 	switch {
 	case from != w.plan.Hub && to != w.plan.Hub:
 		atHub := w.surviving(t, convert(t, w.converter, object, w.plan.Hub), w.plan.Hub, to)
-		return convert(t, w.converter, atHub, from)
+		wayBack := convert(t, w.converter, convert(t, w.converter, object, to), w.plan.Hub)
+		return convert(t, w.converter, w.withPreservedOf(t, to, atHub, wayBack), from)
 	case from == w.plan.Hub:
 		return generate.Plain(withoutDropped(&w.plan.spoke(to).Root, decode(t, object), false))
 	}

@@ -15,7 +15,7 @@ func (t *trade) convert(x any, y map[string]any, s *kept, at string) (alone, bes
 	image := t.restored(t.forward(values), values, x, s, at)
 	for i, value := range image {
 		if value != none {
-			put(y, t.to[i].Path, value)
+			put(y, t.to[i].Path, clone(value)) // entries may be merged into it
 		}
 	}
 	if Equal(t.backward(image), values) {

@@ -11,13 +11,19 @@ import (
 // Choices are made by a fuzzer's bytes, one byte each, and at random behind them.
 // The same seed and bytes give the same choices.
 type Choices struct {
+	seed  uint64
 	bytes []byte
 	rest  *rand.Rand
 }
 
 // Choose begins with the bytes and goes on with the seed.
 func Choose(seed uint64, bytes []byte) *Choices {
-	return &Choices{bytes, rand.New(rand.NewPCG(seed, 0))}
+	return &Choices{seed, bytes, rand.New(rand.NewPCG(seed, 0))}
+}
+
+// Restart makes the choices behind it depend on nothing but the seed and a number.
+func (c *Choices) Restart(number uint64) {
+	c.bytes, c.rest = nil, rand.New(rand.NewPCG(c.seed, number))
 }
 
 // IntN returns a number from 0 up to n, without n. It is 0 where the byte is.

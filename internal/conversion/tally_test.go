@@ -1,0 +1,104 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package conversion
+
+import (
+	"flag"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/conversion-operator/conversion-operator/internal/conversion/internal/generate"
+)
+
+// More worlds and objects than usual, without the instrumentation of -fuzz:
+//
+//	go test ./internal/conversion -run FuzzForged -seeds 100000 -first 1000 -objects 400 -for 3m -v | tail
+//
+// tries a law for three minutes, or in that many worlds, with 400 objects in each,
+// and prints how many worlds and steps that were.
+var (
+	seeds    = flag.Int("seeds", 0, "how many seeds a law is tried with, besides those of its corpus")
+	first    = flag.Uint64("first", 0, "the first of them")
+	limit    = flag.Duration("for", 10*time.Minute, "how long a law is tried")
+	perWorld = flag.Int("objects", usualObjects, "how many objects a law is tried with in each world")
+)
+
+const (
+	// usualObjects is how many objects a law is tried with in each world.
+	usualObjects = 4
+	// objectBits are the bits of a seed that choose a world. Those above them are the
+	// number of the first object.
+	objectBits = 40
+)
+
+// tally counts what a law is tried with.
+type tally struct {
+	start         time.Time
+	worlds, steps int
+	// parts are what the law counts besides: what it has compared, and what it leaves out.
+	parts map[string]int
+}
+
+// newTally adds the seeds of a law, and prints the counts at the end. The law must have
+// compared some of each of the parts.
+func newTally(f *testing.F, usualSeeds int, parts ...string) *tally {
+	c := &tally{start: time.Now(), parts: map[string]int{}} //nolint:forbidigo // how long a law is tried is not the law's
+	for seed := range uint64(max(usualSeeds, *seeds)) {
+		f.Add(*first+seed, []byte{})
+	}
+	f.Cleanup(func() {
+		f.Logf("%s", c)
+		const many = 1000 // a law that compares nothing in as many steps never does
+		for _, part := range parts {
+			if c.parts[part] == 0 && c.steps >= many {
+				f.Errorf("in %d steps there was none of: %s", c.steps, part)
+			}
+		}
+	})
+	return c
+}
+
+// String is such as "100 worlds, 40000 steps in 10s, 4000/s; compared: 39990; left out: 10".
+func (c *tally) String() string {
+	took := time.Since(c.start) //nolint:forbidigo // as above
+	var text strings.Builder
+	fmt.Fprintf(&text, "%d worlds, %d steps in %s, %.0f/s", c.worlds, c.steps, took.Round(time.Second), float64(c.steps)/took.Seconds())
+	for _, part := range slices.Sorted(maps.Keys(c.parts)) {
+		fmt.Fprintf(&text, "; %s: %d", part, c.parts[part])
+	}
+	return text.String()
+}
+
+// count counts one of a part.
+func (c *tally) count(part string) { c.parts[part]++ }
+
+// isOver reports whether the time of the law is over.
+func (c *tally) isOver() bool {
+	return *seeds > 0 && time.Since(c.start) > *limit //nolint:forbidigo // as above
+}
+
+// world tries a law with several objects of a world, which the seed has chosen. The
+// choices of the first objects go on from those of the world; each of the others
+// begins again from the seed and its number, so that it can be tried alone.
+func (c *tally) world(t *testing.T, seed uint64, choices *generate.Choices, step func()) {
+	c.worlds++
+	number := seed >> objectBits
+	defer func() {
+		if t.Failed() {
+			t.Logf("this was the object %d of the world; try it alone with the seed %d", number, seed%(1<<objectBits)|number<<objectBits)
+		}
+	}()
+	for range *perWorld {
+		if number >= usualObjects {
+			choices.Restart(number)
+		}
+		c.steps++
+		step()
+		number++
+	}
+}
