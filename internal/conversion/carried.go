@@ -45,7 +45,7 @@ func (h *hop) carry(root *node, to *version, w *way, leaving entries, before []b
 	whole, err := h.parse(h.bytes(root), everything)
 	if err != nil {
 		// A name is twice in what the rules do not look into.
-		for _, e := range append(asked, misfits...) {
+		for _, e := range slices.Concat(asked, misfits, gone) {
 			carried = append(carried, *e)
 		}
 		return root, carried.sorted()
@@ -58,10 +58,10 @@ func (h *hop) carry(root *node, to *version, w *way, leaving entries, before []b
 			carried = append(carried, *e)
 		}
 	}
-	if len(asked)+len(h.merging) == 0 {
+	if len(asked)+len(gone)+len(h.merging) == 0 {
 		return root, carried.sorted()
 	}
-	gone = slices.DeleteFunc(gone, func(e *entry) bool { return m.holder(whole, e) != nil })
+	gone = slices.DeleteFunc(gone, func(e *entry) bool { return m.holder(whole, e) != nil && !h.restore.around(e.pointer) })
 	for i := range h.merging {
 		m.merge(whole, to.shape, &h.merging[i], true)
 	}
@@ -70,8 +70,11 @@ func (h *hop) carry(root *node, to *version, w *way, leaving entries, before []b
 	}
 	// What is around a place may not have been deleted, but preserved itself.
 	for _, e := range gone {
-		if m.holder(whole, e) != nil {
+		switch {
+		case m.holder(whole, e) != nil:
 			m.merge(whole, to.shape, e, false)
+		case h.restore.around(e.pointer):
+			carried = append(carried, *e)
 		}
 	}
 	h.digestAgain(m, whole)

@@ -36,8 +36,8 @@ type hop struct {
 	keyless [][]byte
 	// others are the sorted entries of third versions.
 	others []entries
-	// alone are the places in a scope of values that came back without an image:
-	// they will be kept again, and hold the objects around them in place.
+	// alone are the places in a scope of values that came back without an image, or of
+	// what such convert to: they hold the objects around them in place.
 	alone []steps
 	// restorable are the fields of a scope that may come back.
 	restorable []*coming

@@ -168,7 +168,11 @@ func putKept(object map[string]any, resource, version string, k *kept) error {
 	if text, isText := find(object, at).(string); isText {
 		k.unreadable = text
 	}
-	put(object, at, marshal(k.written()))
+	if len(k.entries) > 0 {
+		put(object, at, marshal(k.written()))
+	} else {
+		put(object, at, k.unreadable)
+	}
 	size := 0
 	for name, value := range find(object, annotations).(map[string]any) {
 		text, _ := value.(string)

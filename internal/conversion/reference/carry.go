@@ -28,7 +28,7 @@ func (w *way) carry(x any, y map[string]any, s, leaving, keep *kept) *kept {
 			m.left.entries[at] = e
 		case e.fate == unmatched, e.fate == unclaimed && (!w.looksUp(at, e.value) || s.isUnnamed(at.pointer) || e.anchored(x, at)):
 			asked = append(asked, at)
-		case e.fate == unclaimed && holder(y, at) == none:
+		case e.fate == unclaimed && (holder(y, at) == none || s.around(at.pointer)):
 			gone = append(gone, at)
 		}
 	}
@@ -38,7 +38,7 @@ func (w *way) carry(x any, y map[string]any, s, leaving, keep *kept) *kept {
 			m.left.entries[at] = s.entries[at]
 		}
 	}
-	if len(s.merging)+len(asked) == 0 {
+	if len(s.merging)+len(asked)+len(gone) == 0 {
 		return m.left
 	}
 	for _, each := range s.merging {
@@ -51,8 +51,11 @@ func (w *way) carry(x any, y map[string]any, s, leaving, keep *kept) *kept {
 	}
 	// What is around a place may not have been deleted, but preserved itself.
 	for _, at := range gone {
-		if holder(y, at) != none {
+		switch {
+		case holder(y, at) != none:
 			m.merge(y, at, s.entries[at], false)
+		case s.around(at.pointer):
+			m.left.entries[at] = s.entries[at]
 		}
 	}
 	keep.digestAgain(y)

@@ -34,8 +34,8 @@ func (w *way) keepFilled(x, y any, keep *kept, at string) {
 	}
 }
 
-// keepBare keeps objects that have nothing in them and would not come back. One that
-// comes back with something in it has its value.
+// keepBare keeps objects that have nothing in them and would not come back, and lists
+// where there should be such. One that comes back with something in it has its value.
 func (w *way) keepBare(x, y any, keep *kept, at string) {
 	again, _ := w.back.forward(y, keep, at)
 	for _, l := range w.lost {
@@ -46,7 +46,8 @@ func (w *way) keepBare(x, y any, keep *kept, at string) {
 	}
 	for _, o := range w.lenders {
 		now := find(again, o.path)
-		if value := find(x, o.path); bare(value) && !Equal(value, now) && (now == none || bare(now)) {
+		value := find(x, o.path)
+		if _, isList := value.([]any); (isList || bare(value)) && !Equal(value, now) && (now == none || bare(now)) {
 			keep.put(at+o.path.pointer(), aValue, value, nil)
 		}
 	}
