@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/conversion/internal/generate"
@@ -21,13 +23,14 @@ import (
 // Nothing that was preserved by the rules of then is lost by the rules of now: it is
 // data, or was superseded by data, or is still preserved.
 func FuzzChange(f *testing.F) {
-	c := newTally(f, 64)
+	c := newTally(f, 64, "edits", "fields", "entries restored", "entries carried on", "entries superseded", "compared with the reference")
 	f.Fuzz(func(t *testing.T, seed uint64, choices []byte) {
 		if c.isOver() {
 			return
 		}
 		e := newEvolution(t, generate.Choose(seed%(1<<objectBits), choices))
 		e.tally = c
+		defer e.describe(t)
 		c.world(t, seed, e.Choices, func() { e.change(t) })
 	})
 }
@@ -38,7 +41,7 @@ type evolution struct {
 	*tally
 	before, after *Converter
 	reference     *reference.Converter // by the rules of now
-	crd           *apiextensionsv1.CustomResourceDefinition
+	schemas       [2]map[string]*schema.Structural
 	rules         [2]*v1alpha1.DeclarativeConverter
 	crds          [2]*apiextensionsv1.CustomResourceDefinition
 }
@@ -51,7 +54,9 @@ func newEvolution(t testing.TB, c *generate.Choices) *evolution {
 	v1, v2 = c.Evolved(v1, v2)
 	e.crds[1], e.rules[1] = ruled(t, c, v1, v2, generate.One(c, "v2", "v2", "v1"))
 	e.before, e.after = converterOf(t, Compile(e.crds[0], e.rules[0])), converterOf(t, Compile(e.crds[1], e.rules[1]))
-	e.crd = e.crds[0]
+	for i := range e.crds {
+		e.schemas[i], _ = structuralSchemas(e.crds[i])
+	}
 	text, err := e.after.plan.Marshal()
 	if err != nil {
 		t.Fatal(err)
@@ -98,7 +103,11 @@ func withoutNulls(s *apiextensionsv1.JSONSchemaProps) {
 	}
 }
 
+// describe says where the law was broken.
 func (e *evolution) describe(t testing.TB) {
+	if !t.Failed() {
+		return
+	}
 	for i := range e.crds {
 		for _, v := range e.crds[i].Spec.Versions {
 			t.Logf("%d %s: %s", i, v.Name, generate.Plain(v.Schema.OpenAPIV3Schema))
@@ -107,58 +116,117 @@ func (e *evolution) describe(t testing.TB) {
 	}
 }
 
-// change converts an object to another version by the rules of then, and back by
-// those of now, there again and back again.
+// change converts an object to another version by the rules of then, where it may be
+// edited, and back by those of now, where it may be edited; there again and back again;
+// and at last there by the rules of now, and back by those of then.
 func (e *evolution) change(t *testing.T) {
 	from, to := "v1", "v2"
 	if e.IntN(2) == 0 {
 		from, to = to, from
 	}
-	schemas, _ := structuralSchemas(e.crd)
-	x := string(e.Text(e.Object(schemas[from], "example.com/"+from, "Widget")))
-	there := convert(t, e.before, x, to)
-	back := e.asReference(t, there, from)
-	bare := convert(t, e.after, generate.Plain(withoutKept(decode(t, there))), from)
-	e.wantKept(t, there, back, bare, from)
-	again := e.asReference(t, back, to)
-	home := e.asReference(t, again, from)
-	e.wantKept(t, again, home, convert(t, e.after, generate.Plain(withoutKept(decode(t, again))), from), from)
+	x := string(e.Text(e.object(0, from)))
+	there := e.maybeEdited(t, e.read(t, convert(t, e.before, x, to), from), to, from)
+	back := e.read(t, e.asReference(t, there, from), from)
+	e.wantKept(t, there, back, e.after, from)
+	back.edited = there.edited
+	back = e.maybeEdited(t, back, from, from)
+	again := e.read(t, e.asReference(t, back, to), from)
+	home := e.read(t, e.asReference(t, again, from), from)
+	again.edited, home.edited = back.edited, back.edited
+	e.wantKept(t, again, home, e.after, from)
 	e.wantSame(t, back, again, home, from)
-	e.wantKept(t, home, convert(t, e.before, convert(t, e.after, home, to), from), "", from)
+	e.wantKept(t, home, e.read(t, convert(t, e.before, convert(t, e.after, home.text, to), from), from), nil, from)
 }
 
-// asReference converts by the rules of now, as the reference does.
-func (e *evolution) asReference(t testing.TB, object, to string) string {
+// object makes an object of a version, then (0) or now (1).
+func (e *evolution) object(when int, version string) map[string]any {
+	return e.Object(e.schemas[when][version], "example.com/"+version, "Widget")
+}
+
+// maybeEdited is an object that was edited, then or now, or as it is. What the schema of
+// now does not have, the API server takes away before it converts the object.
+func (e *evolution) maybeEdited(t testing.TB, object reading, version, preservedOf string) reading {
 	t.Helper()
-	got := convert(t, e.after, object, to)
-	want, err := e.reference.Convert(decode(t, object), to)
+	if e.IntN(2) == 0 {
+		return object
+	}
+	value, edit := decode(t, object.text), e.object(e.IntN(2), version)
+	metadata := value["metadata"]
+	editor{e.Choices}.edit(value, edit)
+	pruning.Prune(value, e.schemas[1][version], true)
+	value["metadata"] = metadata
+	e.count("edits")
+	edited := e.read(t, generate.Plain(value), preservedOf)
+	edited.edited = true
+	return edited
+}
+
+// reading is an object as text, decoded, and what it has preserved of a version.
+type reading struct {
+	text    string
+	object  map[string]any
+	entries map[string]any
+	// images are those of the entries.
+	images map[string]any
+	edited bool
+}
+
+func (e *evolution) read(t testing.TB, text, preservedOf string) reading {
+	t.Helper()
+	r := reading{text: text, object: decode(t, text)}
+	annotations, _ := lookUp(r.object, Path{"metadata", "annotations"}).(map[string]any)
+	if text, found := annotations[AnnotationName("widgets.example.com", preservedOf)].(string); found {
+		preserved, _ := inflated(t, text).(map[string]any)
+		r.entries, _ = preserved["fields"].(map[string]any)
+		r.images, _ = preserved["images"].(map[string]any)
+	}
+	return r
+}
+
+// asReference converts by the rules of now, as the reference does. As the reference takes
+// most of the time, it is asked for the first objects of a world, and then for each eighth.
+func (e *evolution) asReference(t testing.TB, object reading, to string) string {
+	t.Helper()
+	got := convert(t, e.after, object.text, to)
+	if e.number >= usualObjects && e.number%8 != 0 {
+		return got
+	}
+	e.count("compared with the reference")
+	want, err := e.reference.Convert(object.object, to)
 	if err != nil {
-		t.Fatalf("%v: %s", err, object)
+		t.Fatalf("%v: %s", err, object.text)
 	}
 	if wanted := legible(t, generate.Plain(want)); !reference.Equal(wanted, legible(t, got)) {
-		e.describe(t)
-		wantEqual(t, wanted, legible(t, got), "%s\nat %s", object, to)
+		wantEqual(t, wanted, legible(t, got), "%s\nat %s", object.text, to)
 	}
 	return got
 }
 
 // wantSame holds an object that came back against what it was: what is not there any
-// more is preserved, because the schema of now refuses it.
-func (e *evolution) wantSame(t *testing.T, before, between, after, version string) {
+// more is preserved, because the schema of now refuses it. A null may be gone: it says
+// no more than an absence.
+func (e *evolution) wantSame(t *testing.T, before, between, after reading, version string) {
 	t.Helper()
-	was, is := emptyAsNull(withoutKept(essence(t, before))), emptyAsNull(withoutKept(essence(t, after)))
-	left := entriesOf(t, after, version)
+	was, is := before.object, after.object
 	for pointer, value := range leavesOf(was, "") {
+		if strings.HasPrefix(pointer, "/metadata") || value == nil || isEmpty(value) {
+			continue
+		}
+		e.count("fields")
 		if got, found := valueAt(is, pointer); found && reference.Equal(value, got) {
 			continue
 		}
 		preserved := false
-		for at := range left {
+		for at := range after.entries {
 			preserved = preserved || at == pointer || strings.HasPrefix(at, pointer+"/") || strings.HasPrefix(pointer, at+"/")
 		}
-		if !preserved && value != nil && e.fits(version, pointer, value) {
-			e.describe(t)
-			t.Fatalf("%s is lost:\n%s\nby the rules of now is at the other version\n%s\nand comes back as\n%s", pointer, before, between, after)
+		switch {
+		case preserved:
+			e.count("fields preserved at their own version")
+		case !e.fits(version, pointer, value):
+			e.count("left out: fields that do not fit")
+		default:
+			t.Fatalf("%s is lost:\n%s\nby the rules of now is at the other version\n%s\nand comes back as\n%s", pointer, before.text, between.text, after.text)
 		}
 	}
 }
@@ -176,39 +244,136 @@ func leavesOf(value any, at string) map[string]any {
 	return leaves
 }
 
-// wantKept holds what was preserved of a version against the object at that version:
-// the value is there; or another one, that comes from live data; or it is preserved
-// still; or the object that both versions have around it is gone. Bare is the object at
-// that version without anything preserved, where it is known.
-func (e *evolution) wantKept(t *testing.T, there, back, bare, version string) {
+// wantKept holds what was preserved of a version against the object at that version. An
+// entry is carried on; or is data now; or is superseded by live data, which the object has
+// at that version without anything preserved, too; or the object around it is gone. By is
+// what has converted the object, nil if there was more than one converter. What a rule
+// computes is superseded by live data of any field that the rule computes with it, or from
+// it, and what does not fit by any value in its place. An object with nothing in it may be
+// absent instead.
+func (e *evolution) wantKept(t *testing.T, there, back reading, by *Converter, version string) {
 	t.Helper()
-	live, left := decode(t, back), entriesOf(t, back, version)
-	for pointer, value := range entriesOf(t, there, version) {
-		if _, carried := left[pointer]; carried || slices.ContainsFunc(slices.Collect(maps.Keys(left)), func(p string) bool { return strings.HasPrefix(p, pointer+"/") }) {
-			continue
-		}
-		if !e.fits(version, pointer, value) || e.hasRule(version, pointer) || has(map[string]any{}, value) {
-			continue // it is carried on until there is live data, be it a default, or what a rule cannot express
-		}
-		got, found := valueAt(live, pointer)
-		if slices.ContainsFunc(anywhere(live, splitPointer([]byte(pointer))), func(held any) bool { return has(held, value) }) {
-			continue
-		}
-		if !found {
-			if parent, held := valueAt(live, pointer[:strings.LastIndex(pointer, "/")]); held && parent != nil {
-				e.describe(t)
-				t.Fatalf("%s is lost:\n%s\nat %s\n%s", pointer, there, version, back)
+	bare := map[string]any(nil)
+	for pointer, value := range there.entries {
+		got, found := valueAt(back.object, pointer)
+		isSame := func(held any) bool { return has(held, value) }
+		switch {
+		case carries(back.entries, pointer):
+			e.count("entries carried on")
+		case slices.ContainsFunc(anywhere(back.object, splitPointer([]byte(pointer))), isSame):
+			e.count("entries restored")
+		case !found && !e.isThere(back.object, pointer):
+			e.count("entries whose object is gone")
+		case there.edited && there.isOfAnotherElement(t, pointer):
+			e.count("entries whose element was edited")
+		case !found && isEmpty(value):
+			e.count("left out: entries with nothing in them")
+		case !found && !e.isPartOfLive(there.object, back.object, version, pointer):
+			t.Fatalf("%s is lost:\n%s\nat %s\n%s", pointer, there.text, version, back.text)
+		case !found || by == nil || e.hasRule(version, pointer) || !e.fits(version, pointer, value):
+			e.count("entries superseded")
+		default:
+			if bare == nil {
+				bare = decode(t, convert(t, by, generate.Plain(withoutKept(decode(t, there.text))), version))
 			}
-			continue
-		}
-		if reference.Equal(got, value) || bare == "" {
-			continue
-		}
-		if was, live := valueAt(decode(t, bare), pointer); !live || !reference.Equal(was, got) && !isContainer(got) {
-			e.describe(t)
-			t.Fatalf("%s is neither what was preserved nor what is live:\n%s\nat %s\n%s\nwithout\n%s", pointer, there, version, back, bare)
+			if was, live := valueAt(bare, pointer); !live || !reference.Equal(was, got) && !isContainer(got) {
+				t.Fatalf("%s is neither what was preserved nor what is live:\n%s\nat %s\n%s\nwithout\n%s", pointer, there.text, version, back.text, generate.Plain(bare))
+			}
+			e.count("entries superseded")
 		}
 	}
+}
+
+// isOfAnotherElement reports whether an entry is of an element without keys, and fewer
+// elements still are what it became than there are such entries.
+func (r reading) isOfAnotherElement(t testing.TB, pointer string) bool {
+	t.Helper()
+	image, isDigest := r.images[pointer].(string)
+	at := strings.LastIndex(pointer, "/")
+	if !isDigest || !isIndex([]byte(pointer[at+1:])) {
+		return false
+	}
+	left := 0
+	list, _ := valueAt(r.object, pointer[:at])
+	elements, _ := list.([]any)
+	for _, element := range elements {
+		if read, err := parse([]byte(generate.Plain(element)), everything); err == nil && string(digestOf(canonical(read))) == generate.Plain(image) {
+			left++
+		}
+	}
+	for other := range r.entries {
+		if r.images[other] == image && strings.HasPrefix(other, pointer[:at+1]) {
+			left--
+		}
+	}
+	return left < 0
+}
+
+// carries reports whether an entry is among others, or its parts are.
+func carries(entries map[string]any, pointer string) bool {
+	for at := range entries {
+		if at == pointer || strings.HasPrefix(at, pointer+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+// isThere reports whether the object directly around a place is there.
+func (e *evolution) isThere(object any, pointer string) bool {
+	parent, found := valueAt(object, pointer[:strings.LastIndex(pointer, "/")])
+	return found && parent != nil
+}
+
+// isPartOfLive reports whether an object has a value, here or at the other version, in a
+// field of a rule, then or now, that computes a field.
+func (e *evolution) isPartOfLive(there, here any, version, pointer string) bool {
+	for _, c := range []*Converter{e.before, e.after} {
+		scope, rule := c.wayTo(version).ruleOf(pointer)
+		if rule == nil {
+			continue
+		}
+		isLive := func(object any) func(slot) bool {
+			return func(f slot) bool {
+				_, live := valueAt(object, scope+f.pointer)
+				return live
+			}
+		}
+		if slices.ContainsFunc(rule.to, isLive(here)) || slices.ContainsFunc(rule.from, isLive(there)) {
+			return true
+		}
+	}
+	return false
+}
+
+// ruleOf is the rule that computes a field, and the place of its scope.
+func (w *way) ruleOf(pointer string) (scope string, rule *exchange) {
+	for i := range w.exchanges {
+		if slices.ContainsFunc(w.exchanges[i].to, func(f slot) bool { return f.pointer == pointer }) {
+			return "", &w.exchanges[i]
+		}
+	}
+	for i := range w.collections {
+		c := &w.collections[i]
+		element, rest := c.inElement([]byte(pointer))
+		if rest == nil {
+			continue
+		}
+		if scope, rule = c.way.ruleOf(string(rest)); rule != nil {
+			return c.pointer + "/" + string(element) + scope, rule
+		}
+	}
+	return "", nil
+}
+
+// wayTo is the way to one of two versions.
+func (c *Converter) wayTo(name string) *way {
+	v := c.version(name)
+	if v.fromHub != nil {
+		return v.fromHub
+	}
+	i := slices.IndexFunc(c.versions, func(other *version) bool { return other != v })
+	return c.versions[i].toHub
 }
 
 // fits reports whether a value is one that its field can have, then and now.
@@ -232,19 +397,8 @@ func (e *evolution) fits(version, pointer string, value any) bool {
 }
 
 // hasRule reports whether a rule computes a field, then or now.
-func (e *evolution) hasRule(name, pointer string) bool {
-	for _, c := range []*Converter{e.before, e.after} {
-		v := c.version(name)
-		way := v.fromHub
-		if way == nil {
-			i := slices.IndexFunc(c.versions, func(other *version) bool { return other != v })
-			way = c.versions[i].toHub
-		}
-		if way.computes([]byte(pointer)) {
-			return true
-		}
-	}
-	return false
+func (e *evolution) hasRule(version, pointer string) bool {
+	return e.before.wayTo(version).computes([]byte(pointer)) || e.after.wayTo(version).computes([]byte(pointer))
 }
 
 func (w *way) computes(pointer []byte) bool {
@@ -298,16 +452,11 @@ func isContainer(value any) bool {
 	return false
 }
 
-// entriesOf are the values that an object has preserved of a version.
-func entriesOf(t testing.TB, object, version string) map[string]any {
-	t.Helper()
-	annotations, _ := lookUp(decode(t, object), Path{"metadata", "annotations"}).(map[string]any)
-	text, found := annotations[AnnotationName("widgets.example.com", version)].(string)
-	if !found {
-		return nil
-	}
-	fields, _ := decode(t, text)["fields"].(map[string]any)
-	return fields
+// isEmpty reports whether a value is an object or a list with nothing in it.
+func isEmpty(value any) bool {
+	object, _ := value.(map[string]any)
+	list, _ := value.([]any)
+	return isContainer(value) && len(object)+len(list) == 0
 }
 
 // valueAt follows the pointer of an entry.

@@ -60,7 +60,7 @@ func (w *world) edited(t testing.TB, object, edit string) string {
 	t.Helper()
 	value := decode(t, object)
 	metadata := value["metadata"]
-	w.edit(value, decode(t, edit))
+	editor{w.Choices}.edit(value, decode(t, edit))
 	value["metadata"] = metadata
 	if w.Odd == 0 {
 		_, version, _ := strings.Cut(value["apiVersion"].(string), "/")
@@ -69,7 +69,11 @@ func (w *world) edited(t testing.TB, object, edit string) string {
 	return string(w.Text(value))
 }
 
-func (w *world) edit(object, edit map[string]any) {
+// editor edits objects.
+type editor struct{ *generate.Choices }
+
+// edit gives an object some of the fields of another one.
+func (w editor) edit(object, edit map[string]any) {
 	names := append(slices.Sorted(maps.Keys(object)), slices.Sorted(maps.Keys(edit))...)
 	for _, name := range names {
 		old, _ := object[name].(map[string]any)
@@ -89,7 +93,7 @@ func (w *world) edit(object, edit map[string]any) {
 
 // rearranged is an edited value. A list may have elements of the old one, in
 // another order, or edited.
-func (w *world) rearranged(old, value any) any {
+func (w editor) rearranged(old, value any) any {
 	before, _ := old.([]any)
 	after, _ := value.([]any)
 	if len(before) == 0 || w.IntN(2) == 0 {

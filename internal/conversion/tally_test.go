@@ -40,6 +40,8 @@ const (
 type tally struct {
 	start         time.Time
 	worlds, steps int
+	// number is that of the object in its world.
+	number uint64
 	// parts are what the law counts besides: what it has compared, and what it leaves out.
 	parts map[string]int
 }
@@ -87,18 +89,18 @@ func (c *tally) isOver() bool {
 // begins again from the seed and its number, so that it can be tried alone.
 func (c *tally) world(t *testing.T, seed uint64, choices *generate.Choices, step func()) {
 	c.worlds++
-	number := seed >> objectBits
+	c.number = seed >> objectBits
 	defer func() {
 		if t.Failed() {
-			t.Logf("this was the object %d of the world; try it alone with the seed %d", number, seed%(1<<objectBits)|number<<objectBits)
+			t.Logf("this was the object %d of the world: the seed %d begins with it", c.number, seed%(1<<objectBits)|c.number<<objectBits)
 		}
 	}()
 	for range *perWorld {
-		if number >= usualObjects {
-			choices.Restart(number)
+		if c.number >= usualObjects {
+			choices.Restart(c.number)
 		}
 		c.steps++
 		step()
-		number++
+		c.number++
 	}
 }
