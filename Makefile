@@ -41,6 +41,7 @@ FUZZTIME  ?= 30s
 FUZZ      ?= .
 SEEDS     ?= 100000
 FIRST     ?= 1000
+OBJECTS   ?= 400
 
 # How long `make soak` plays, and from which seed; without one, from a new one.
 SOAKTIME  ?= 1h
@@ -169,8 +170,8 @@ fuzz: ## Run each fuzzer for FUZZTIME=30s, and list them; FUZZ='Put$$' runs some
 	@internal/tools/fuzz.sh '$(FUZZTIME)' '$(FUZZ)'
 
 .PHONY: fuzz-seeds
-fuzz-seeds: ## Try the laws of conversion named by FUZZ='Forged$$' in SEEDS=100000 worlds from FIRST=1000 on, for FUZZTIME each
-	go test ./internal/conversion -run '^Fuzz.*($(FUZZ))' -timeout 0 -v -seeds '$(SEEDS)' -first '$(FIRST)' -for '$(FUZZTIME)' | grep -v -e '^=== ' -e '--- PASS: .*/'
+fuzz-seeds: ## Try the laws of conversion named by FUZZ='Forged$$' in SEEDS=100000 worlds from FIRST=1000 on, with OBJECTS=400 in each, for FUZZTIME each, and count worlds and steps
+	GOGC=400 go test ./internal/conversion -run '^Fuzz.*($(FUZZ))' -timeout 0 -v -seeds '$(SEEDS)' -first '$(FIRST)' -objects '$(OBJECTS)' -for '$(FUZZTIME)' | grep -v -e '^=== ' -e '--- PASS: .*/'
 
 .PHONY: fuzz-short
 fuzz-short: ## Run each fuzzer for a moment, all of them in less than a minute

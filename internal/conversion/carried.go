@@ -267,7 +267,7 @@ func (w *way) comes(pointer, value []byte) bool {
 		}
 	}
 	for i := range w.shared {
-		if w.shared[i].pointer == string(pointer) && isBare(value) {
+		if w.shared[i].pointer == string(pointer) && isBare(value) && (isNull(value) || value[0] == '{' || value[0] == '[') {
 			return true
 		}
 	}

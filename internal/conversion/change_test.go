@@ -135,7 +135,26 @@ func (e *evolution) change(t *testing.T) {
 	again.edited, home.edited = back.edited, back.edited
 	e.wantKept(t, again, home, e.after, from)
 	e.wantSame(t, back, again, home, from)
-	e.wantKept(t, home, e.read(t, convert(t, e.before, convert(t, e.after, home.text, to), from), from), nil, from)
+	middle := e.read(t, convert(t, e.after, home.text, to), from)
+	middle.edited = home.edited
+	e.wantKept(t, middle, e.read(t, convert(t, e.before, middle.text, from), from), e.before, from)
+	for _, left := range [][2]reading{{back, again}, {home, middle}} {
+		e.wantCarried(t, left[0], left[1], from)
+	}
+}
+
+// wantCarried holds what an object has preserved of its own version, which was carried on
+// so far, against the object at another version: it is still preserved, unless there is
+// live data that supersedes it.
+func (e *evolution) wantCarried(t *testing.T, here, there reading, version string) {
+	t.Helper()
+	for pointer := range here.entries {
+		_, live := valueAt(here.object, pointer)
+		if !carries(there.entries, pointer) && !live && !e.isPartOfLive(nil, here.object, version, pointer) {
+			t.Fatalf("%s is not carried on:\n%s\nbecame\n%s", pointer, here.text, there.text)
+		}
+		e.count("entries of their own version")
+	}
 }
 
 // object makes an object of a version, then (0) or now (1).
@@ -213,7 +232,7 @@ func (e *evolution) wantSame(t *testing.T, before, between, after reading, versi
 			continue
 		}
 		e.count("fields")
-		if got, found := valueAt(is, pointer); found && reference.Equal(value, got) {
+		if got, found := valueAt(is, pointer); found && has(got, value) {
 			continue
 		}
 		preserved := false
@@ -247,10 +266,11 @@ func leavesOf(value any, at string) map[string]any {
 // wantKept holds what was preserved of a version against the object at that version. An
 // entry is carried on; or is data now; or is superseded by live data, which the object has
 // at that version without anything preserved, too; or the object around it is gone. By is
-// what has converted the object, nil if there was more than one converter. What a rule
+// what has converted the object. What a rule
 // computes is superseded by live data of any field that the rule computes with it, or from
-// it, and what does not fit by any value in its place. An object with nothing in it may be
-// absent instead.
+// it, and what does not fit by any value in its place. A null, or an object with nothing in
+// it, may be absent instead. After an edit, the element may be another one, or the fields
+// be gone that a rule had computed, or the object around it, which rules may make again.
 func (e *evolution) wantKept(t *testing.T, there, back reading, by *Converter, version string) {
 	t.Helper()
 	bare := map[string]any(nil)
@@ -262,15 +282,17 @@ func (e *evolution) wantKept(t *testing.T, there, back reading, by *Converter, v
 			e.count("entries carried on")
 		case slices.ContainsFunc(anywhere(back.object, splitPointer([]byte(pointer))), isSame):
 			e.count("entries restored")
-		case !found && !e.isThere(back.object, pointer):
+		case !found && (!e.isThere(back.object, pointer) || there.edited && !e.isThere(there.object, pointer)):
 			e.count("entries whose object is gone")
 		case there.edited && there.isOfAnotherElement(t, pointer):
 			e.count("entries whose element was edited")
-		case !found && isEmpty(value):
+		case !found && (value == nil || isEmpty(value)):
 			e.count("left out: entries with nothing in them")
+		case !found && there.edited && e.lacksImages(there, version, pointer):
+			e.count("entries whose counterpart was removed")
 		case !found && !e.isPartOfLive(there.object, back.object, version, pointer):
 			t.Fatalf("%s is lost:\n%s\nat %s\n%s", pointer, there.text, version, back.text)
-		case !found || by == nil || e.hasRule(version, pointer) || !e.fits(version, pointer, value):
+		case !found || e.hasRule(version, pointer) || !e.fits(version, pointer, value):
 			e.count("entries superseded")
 		default:
 			if bare == nil {
@@ -309,6 +331,23 @@ func (r reading) isOfAnotherElement(t testing.TB, pointer string) bool {
 	return left < 0
 }
 
+// lacksImages reports whether an object has none of the fields that a rule computed from
+// what was preserved.
+func (e *evolution) lacksImages(there reading, version, pointer string) bool {
+	images, _ := there.images[pointer].([]any)
+	for _, c := range []*Converter{e.before, e.after} {
+		scope, rule := c.wayTo(version).ruleOf(pointer)
+		isLive := func(image any) bool {
+			_, live := valueAt(there.object, scope+image.(string))
+			return live
+		}
+		if rule != nil && len(images) > 0 && !slices.ContainsFunc(images, isLive) {
+			return true
+		}
+	}
+	return false
+}
+
 // carries reports whether an entry is among others, or its parts are.
 func carries(entries map[string]any, pointer string) bool {
 	for at := range entries {
@@ -319,10 +358,14 @@ func carries(entries map[string]any, pointer string) bool {
 	return false
 }
 
-// isThere reports whether the object directly around a place is there.
+// isThere reports whether the object, or list, directly around a place is there.
 func (e *evolution) isThere(object any, pointer string) bool {
-	parent, found := valueAt(object, pointer[:strings.LastIndex(pointer, "/")])
-	return found && parent != nil
+	at := strings.LastIndex(pointer, "/")
+	parent, found := valueAt(object, pointer[:at])
+	if _, isList := parent.([]any); isList {
+		return isIndex([]byte(pointer[at+1:])) || pointer[at+1] == '['
+	}
+	return found && isContainer(parent)
 }
 
 // isPartOfLive reports whether an object has a value, here or at the other version, in a
@@ -431,17 +474,28 @@ func anywhere(value any, path []string) (found []any) {
 
 // has reports whether a value has all that another one has.
 func has(value, other any) bool {
-	object, isObject := value.(map[string]any)
-	wanted, bothObjects := other.(map[string]any)
-	if !isObject || !bothObjects {
-		return reference.Equal(value, other)
-	}
-	for name := range wanted {
-		if got, found := object[name]; !found || !has(got, wanted[name]) {
+	switch other := other.(type) {
+	case map[string]any:
+		object, isObject := value.(map[string]any)
+		for name := range other {
+			if got, found := object[name]; !found || !has(got, other[name]) {
+				return false
+			}
+		}
+		return isObject
+	case []any:
+		list, isList := value.([]any)
+		if len(list) != len(other) {
 			return false
 		}
+		for i := range other {
+			if !has(list[i], other[i]) {
+				return false
+			}
+		}
+		return isList
 	}
-	return true
+	return reference.Equal(value, other)
 }
 
 func isContainer(value any) bool {

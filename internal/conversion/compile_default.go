@@ -98,7 +98,12 @@ func (n *node) is(s *schema.Structural) bool {
 	case s.Type == "array":
 		return n.kind == array && n.all(func(*node) *schema.Structural { return s.Items })
 	case s.Type == "object":
-		return n.kind == object && (s.XPreserveUnknownFields || n.all(func(m *node) *schema.Structural { return step(s, m.label()) }))
+		return n.kind == object && n.all(func(m *node) *schema.Structural {
+			if of := step(s, m.label()); of != nil || !s.XPreserveUnknownFields {
+				return of
+			}
+			return anything
+		})
 	}
 	return !n.isNull()
 }

@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -38,7 +39,10 @@ const (
 
 // tally counts what a law is tried with.
 type tally struct {
-	start         time.Time
+	f           *testing.F
+	start, told time.Time
+	// used is what the process had used of CPU before.
+	used          time.Duration
 	worlds, steps int
 	// number is that of the object in its world.
 	number uint64
@@ -49,7 +53,8 @@ type tally struct {
 // newTally adds the seeds of a law, and prints the counts at the end. The law must have
 // compared some of each of the parts.
 func newTally(f *testing.F, usualSeeds int, parts ...string) *tally {
-	c := &tally{start: time.Now(), parts: map[string]int{}} //nolint:forbidigo // how long a law is tried is not the law's
+	now := time.Now() //nolint:forbidigo // how long a law is tried is not the law's
+	c := &tally{f: f, start: now, told: now, used: processorTime(f), parts: map[string]int{}}
 	for seed := range uint64(max(usualSeeds, *seeds)) {
 		f.Add(*first+seed, []byte{})
 	}
@@ -65,11 +70,11 @@ func newTally(f *testing.F, usualSeeds int, parts ...string) *tally {
 	return c
 }
 
-// String is such as "100 worlds, 40000 steps in 10s, 4000/s; compared: 39990; left out: 10".
+// String is such as "100 worlds, 40000 steps in 20s, 4000/s of CPU; compared: 39990; left out: 10".
 func (c *tally) String() string {
-	took := time.Since(c.start) //nolint:forbidigo // as above
+	took, used := time.Since(c.start), processorTime(c.f)-c.used //nolint:forbidigo // as above
 	var text strings.Builder
-	fmt.Fprintf(&text, "%d worlds, %d steps in %s, %.0f/s", c.worlds, c.steps, took.Round(time.Second), float64(c.steps)/took.Seconds())
+	fmt.Fprintf(&text, "%d worlds, %d steps in %s, %.0f/s of CPU", c.worlds, c.steps, took.Round(time.Second), float64(c.steps)/used.Seconds())
 	for _, part := range slices.Sorted(maps.Keys(c.parts)) {
 		fmt.Fprintf(&text, "; %s: %d", part, c.parts[part])
 	}
@@ -78,6 +83,15 @@ func (c *tally) String() string {
 
 // count counts one of a part.
 func (c *tally) count(part string) { c.parts[part]++ }
+
+// tell prints the counts each minute while many worlds are tried.
+func (c *tally) tell() {
+	const often = time.Minute
+	if *seeds > 0 && time.Since(c.told) > often { //nolint:forbidigo // as above
+		c.told = c.told.Add(often)
+		fmt.Fprintf(os.Stderr, "%s: %s\n", c.f.Name(), c)
+	}
+}
 
 // isOver reports whether the time of the law is over.
 func (c *tally) isOver() bool {
@@ -101,6 +115,7 @@ func (c *tally) world(t *testing.T, seed uint64, choices *generate.Choices, step
 		}
 		c.steps++
 		step()
+		c.tell()
 		c.number++
 	}
 }

@@ -161,7 +161,7 @@ func (w *way) looksUp(at place, value any) bool {
 	exchanges := slices.ContainsFunc(w.exchanges, func(t trade) bool {
 		return (at.kind == aValue || t.arrange != nil) && slices.ContainsFunc(t.to, func(f field) bool { return is(f.Path) })
 	})
-	lends := slices.ContainsFunc(w.lenders, func(o lender) bool { return is(o.path) && bare(value) })
+	lends := slices.ContainsFunc(w.lenders, func(o lender) bool { return is(o.path) && bareObject(value) })
 	comes := slices.ContainsFunc(w.missing, func(l leaf) bool { return l.stands(at.pointer) && l.comesAs(value) })
 	found := slices.ContainsFunc(w.collections, func(e elements) bool { return e.looksUp(at, value) })
 	switch at.kind {

@@ -112,6 +112,12 @@ func bare(value any) bool {
 	return value != none && len(object)+len(list) == 0
 }
 
+// bareObject is a null, or an object or a list that has no members.
+func bareObject(value any) bool {
+	_, isList := value.([]any)
+	return bare(value) && (value == nil || isList || isObject(value))
+}
+
 func clone(value any) any {
 	switch value := value.(type) {
 	case map[string]any:

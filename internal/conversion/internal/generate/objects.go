@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 )
@@ -319,10 +320,21 @@ func textFits(text string, rules *schema.ValueValidation) bool {
 		return false
 	}
 	if rules.Pattern != "" {
-		matched, err := regexp.MatchString(rules.Pattern, text)
-		return err == nil && matched
+		return pattern(rules.Pattern).MatchString(text)
 	}
 	return true
+}
+
+// patterns are those that were compiled before, by their text.
+var patterns sync.Map
+
+func pattern(text string) *regexp.Regexp {
+	if known, found := patterns.Load(text); found {
+		return known.(*regexp.Regexp)
+	}
+	compiled := regexp.MustCompile(text)
+	patterns.Store(text, compiled)
+	return compiled
 }
 
 // decoded is a value of a schema, with its numbers as text.
