@@ -17,8 +17,8 @@ import (
 
 // carry decides about the entries that no rule has looked up. Those that are
 // carried on it returns, for the annotation of the version to which the hop leads.
-// Leaving are those of the version that it leaves, before is the object as it was there.
-func (h *hop) carry(root *node, to *version, w *way, leaving entries, before []byte) (*node, entries) {
+// Before is the object as it was at the version that it leaves.
+func (h *hop) carry(root *node, to *version, w *way, before []byte) (*node, entries) {
 	if len(h.restore)+len(h.merging) == 0 {
 		return root, nil
 	}
@@ -32,7 +32,7 @@ func (h *hop) carry(root *node, to *version, w *way, leaving entries, before []b
 			misfits = append(misfits, e)
 		case e.fate == unmatched, e.fate == unclaimed && !w.looksUp(e.pointer, e):
 			asked = append(asked, e)
-		case e.fate == unclaimed && leaving.around(e.pointer):
+		case e.fate == deferred, e.fate == unclaimed && (h.leaving.around(e.pointer) || h.leaving.beside(e.pointer)):
 			carried = append(carried, *e)
 		case e.fate == unclaimed:
 			gone = append(gone, e)
@@ -153,6 +153,13 @@ func (e entries) around(pointer []byte) bool {
 		}
 	}
 	return false
+}
+
+// beside reports whether something in the object directly around a place is among the
+// entries: then that object was not deleted.
+func (e entries) beside(pointer []byte) bool {
+	at := bytes.LastIndexByte(pointer, '/')
+	return at > 0 && len(e.below(pointer[:at+1])) > 0
 }
 
 // outlives are the entries of the version that the object leaves: its own, which

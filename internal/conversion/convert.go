@@ -273,13 +273,16 @@ func (c *Converter) hop(h *hop, root *node, from, to *version, w *way) (*node, e
 	}
 	leaving := h.take(metadata, from, nil)
 	leaving.entries = h.outlives(root, w, leaving.entries)
-	h.restore, h.others = arriving.entries, c.third(h, metadata, from, to, w)
+	h.restore, h.leaving, h.others = arriving.entries, leaving.entries, c.third(h, metadata, from, to, w)
+	if len(leaving.entries) > 0 {
+		h.others = append(h.others, leaving.entries)
+	}
 	h.scope(w, root, nil)
 	if h.meter.err != nil {
 		return root, h.meter.err
 	}
 	root.set(&nameAPIVersion, h.raw(to.apiVersion))
-	root, arriving.entries = h.carry(root, to, w, leaving.entries, before)
+	root, arriving.entries = h.carry(root, to, w, before)
 	if h.meter.err != nil {
 		return root, h.meter.err
 	}

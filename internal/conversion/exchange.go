@@ -148,7 +148,12 @@ func (h *hop) revive(e *exchange, n *node, at *place, values, images []*node, al
 			continue
 		}
 		entry.fate, found[i] = consumed, h.raw(entry.value)
-		imaged = imaged || h.isImage(entry.images, e.from)
+		if h.isImage(entry.images, e.from) {
+			imaged = true
+			if alone && h.leaves(e.from, at) {
+				entry.fate = deferred
+			}
+		}
 	}
 	switch {
 	case !some(found):
@@ -158,6 +163,14 @@ func (h *hop) revive(e *exchange, n *node, at *place, values, images []*node, al
 		return found
 	}
 	return images
+}
+
+// leaves reports whether one of some fields is preserved of the version that the object
+// leaves.
+func (h *hop) leaves(fields []slot, at *place) bool {
+	return len(h.leaving) > 0 && slices.ContainsFunc(fields, func(f slot) bool {
+		return h.leaving.find(h.pointer(at, f.pointer), aValue) != nil
+	})
 }
 
 // isImage reports whether one of some fields is an image of an entry.

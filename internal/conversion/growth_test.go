@@ -216,9 +216,15 @@ func work(t testing.TB, c *Converter, object []byte, to string) float64 {
 // processorTime is what this process has used: other processes are not in it.
 func processorTime(t testing.TB) time.Duration {
 	t.Helper()
-	var used syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
+	used, err := processorUsed()
+	if err != nil {
 		t.Fatal(err)
 	}
-	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
+	return used
+}
+
+func processorUsed() (time.Duration, error) {
+	var used syscall.Rusage
+	err := syscall.Getrusage(syscall.RUSAGE_SELF, &used)
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano()), err
 }

@@ -34,7 +34,9 @@ type hop struct {
 	// keyless are the pointers of lists whose elements lack the keys that they should
 	// have, and of lists that should be maps, or the other way round.
 	keyless [][]byte
-	// others are the sorted entries of third versions.
+	// leaving are the sorted entries of the version that the object leaves.
+	leaving entries
+	// others are those, and the sorted entries of third versions.
 	others []entries
 	// alone are the places in a scope of values that came back without an image, or of
 	// what such convert to: they hold the objects around them in place.
@@ -66,7 +68,7 @@ func (h *hop) release() {
 // begin forgets what was preserved.
 func (h *hop) begin() {
 	h.restore, h.keep, h.imaged, h.alone = h.restore[:0], h.keep[:0], h.imaged[:0], h.alone[:0]
-	h.merging, h.keyless, h.others = h.merging[:0], h.keyless[:0], nil
+	h.merging, h.keyless, h.leaving, h.others = h.merging[:0], h.keyless[:0], nil, nil
 }
 
 // scope converts one object in place. All is read before anything is written, so

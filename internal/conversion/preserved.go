@@ -51,6 +51,8 @@ const (
 	consumed
 	// refused is an entry whose value is none that its field can have.
 	refused
+	// deferred is an entry whose counterpart is preserved itself, and so was not removed.
+	deferred
 	// unmatched is an element of format 1 to which no element converts: one was edited,
 	// or rules have changed.
 	unmatched

@@ -39,7 +39,7 @@ const (
 
 // tally counts what a law is tried with.
 type tally struct {
-	f           *testing.F
+	law         string
 	start, told time.Time
 	// used is what the process had used of CPU before.
 	used          time.Duration
@@ -54,7 +54,7 @@ type tally struct {
 // compared some of each of the parts.
 func newTally(f *testing.F, usualSeeds int, parts ...string) *tally {
 	now := time.Now() //nolint:forbidigo // how long a law is tried is not the law's
-	c := &tally{f: f, start: now, told: now, used: processorTime(f), parts: map[string]int{}}
+	c := &tally{law: f.Name(), start: now, told: now, used: processorTime(f), parts: map[string]int{}}
 	for seed := range uint64(max(usualSeeds, *seeds)) {
 		f.Add(*first+seed, []byte{})
 	}
@@ -72,9 +72,13 @@ func newTally(f *testing.F, usualSeeds int, parts ...string) *tally {
 
 // String is such as "100 worlds, 40000 steps in 20s, 4000/s of CPU; compared: 39990; left out: 10".
 func (c *tally) String() string {
-	took, used := time.Since(c.start), processorTime(c.f)-c.used //nolint:forbidigo // as above
+	took := time.Since(c.start) //nolint:forbidigo // as above
+	used, err := processorUsed()
+	if err != nil {
+		return err.Error()
+	}
 	var text strings.Builder
-	fmt.Fprintf(&text, "%d worlds, %d steps in %s, %.0f/s of CPU", c.worlds, c.steps, took.Round(time.Second), float64(c.steps)/used.Seconds())
+	fmt.Fprintf(&text, "%d worlds, %d steps in %s, %.0f/s of CPU", c.worlds, c.steps, took.Round(time.Second), float64(c.steps)/(used-c.used).Seconds())
 	for _, part := range slices.Sorted(maps.Keys(c.parts)) {
 		fmt.Fprintf(&text, "; %s: %d", part, c.parts[part])
 	}
@@ -89,7 +93,7 @@ func (c *tally) tell() {
 	const often = time.Minute
 	if *seeds > 0 && time.Since(c.told) > often { //nolint:forbidigo // as above
 		c.told = c.told.Add(often)
-		fmt.Fprintf(os.Stderr, "%s: %s\n", c.f.Name(), c)
+		fmt.Fprintf(os.Stderr, "%s: %s\n", c.law, c)
 	}
 }
 

@@ -14,9 +14,8 @@ import (
 // look up they decide about; all else is merged into what they made, or carried on.
 
 // carry decides about all entries that no rule has claimed, and returns those that
-// are carried on. Leaving is what is preserved of the version of x, keep what x has
-// left behind.
-func (w *way) carry(x any, y map[string]any, s, leaving, keep *kept) *kept {
+// are carried on. Keep is what x has left behind.
+func (w *way) carry(x any, y map[string]any, s, keep *kept) *kept {
 	m := merger{root: y, way: w, schema: w.schema, lenient: s.lenient, refusesStatus: s.refusesStatus, partial: s.partial, became: map[string]int{}, left: newKept()}
 	m.left.unreadable = s.unreadable
 	var asked, gone, misfits []place
@@ -24,7 +23,8 @@ func (w *way) carry(x any, y map[string]any, s, leaving, keep *kept) *kept {
 		switch e := s.entries[at]; {
 		case e.fate == refused:
 			misfits = append(misfits, at)
-		case e.fate == unclaimed && !strings.HasPrefix(at.pointer, "/"), e.fate == unclaimed && w.looksUp(at, e.value) && leaving.around(at.pointer):
+		case e.fate == unclaimed && !strings.HasPrefix(at.pointer, "/"), e.fate == deferred,
+			e.fate == unclaimed && w.looksUp(at, e.value) && (s.leaving.around(at.pointer) || s.leaving.beside(at.pointer)):
 			m.left.entries[at] = e
 		case e.fate == unmatched, e.fate == unclaimed && (!w.looksUp(at, e.value) || s.isUnnamed(at.pointer) || e.anchored(x, at)):
 			asked = append(asked, at)

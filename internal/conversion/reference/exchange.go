@@ -81,7 +81,12 @@ func (t *trade) restored(image, values []any, x any, s *kept, at string) []any {
 			continue
 		}
 		e.fate, old[i] = settled, clone(e.value)
-		imaged = imaged || t.isImage(e.images)
+		if t.isImage(e.images) {
+			imaged = true
+			if !there && slices.ContainsFunc(t.from, func(f field) bool { return s.leaving.find(at+f.Path.pointer(), aValue) != nil }) {
+				e.fate = deferred
+			}
+		}
 	}
 	if some(old) && (!there && !imaged || Equal(t.backward(old), values)) {
 		return old

@@ -16,8 +16,10 @@ type kept struct {
 	entries map[place]*entry
 	// unreadable is text that was found in the place of the annotation, or none.
 	unreadable any
-	// others are preserved of versions that a hop neither leaves nor reaches.
-	others []*kept
+	// leaving is preserved of the version that a hop leaves, and others are that and what
+	// is preserved of versions that it neither leaves nor reaches.
+	leaving *kept
+	others  []*kept
 	// merging are elements without keys to which none converts any more, by the
 	// places of those that still are what they became.
 	merging []merging
@@ -69,6 +71,8 @@ const (
 	settled
 	// refused is a value that its field cannot have.
 	refused
+	// deferred is an entry whose counterpart is preserved itself.
+	deferred
 	// unmatched is an element of format 1 to which no element converts.
 	unmatched
 )
@@ -145,6 +149,12 @@ func (k *kept) under(pointer string) bool {
 		}
 	}
 	return false
+}
+
+// beside reports whether something in the object directly around a place is preserved.
+func (k *kept) beside(pointer string) bool {
+	at := strings.LastIndex(pointer, "/")
+	return at > 0 && k.under(pointer[:at])
 }
 
 // holds reports whether something below a place is preserved of a third version.

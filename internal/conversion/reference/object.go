@@ -114,12 +114,12 @@ func (c *Converter) hop(x map[string]any, from, to string, lenient bool) (any, e
 	}
 	leaving := takeKept(x, c.plan.CRD, from)
 	leaving.supersede(x, w)
-	s.others = c.others(x, from, to)
+	s.leaving, s.others = leaving, append(c.others(x, from, to), leaving)
 	s.lenient, s.partial, s.refusesStatus = lenient, !isWhole(x), c.plan.RefusesStatus
 	y, keep := w.convert(x, s, "")
 	object := y.(map[string]any)
 	object["apiVersion"] = c.plan.Group + "/" + to
-	if err := putKept(object, c.plan.CRD, to, w.carry(x, object, s, leaving, keep)); err != nil {
+	if err := putKept(object, c.plan.CRD, to, w.carry(x, object, s, keep)); err != nil {
 		return nil, err
 	}
 	if err := c.supersede(object, keep, w.back); err != nil {

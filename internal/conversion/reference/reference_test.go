@@ -247,7 +247,7 @@ func TestCarry(t *testing.T) {
 		"another format":                  {"v2", annotated{"v1": `{"format":3}`}, ``, "v1", annotated{"v1": `{"format":3}`}, ``},
 		"members of other types":          {"v2", annotated{"v1": `{"fields":[1]}`}, ``, "v1", annotated{"v1": `{"fields":[1]}`}, ``},
 		"text under the name":             {"v1", annotated{"v1": `{`}, `,"o":{"own":1}`, "v2", annotated{"v1": `{"fields":{"/o/own":1},"unreadable":"{"}`}, `,"o":{}`},
-		"text that was under the name":    {"v2", annotated{"v1": `{"fields":{"/o/own":1},"unreadable":"{"}`}, `,"o":{}`, "v1", annotated{"v1": `{"unreadable":"{"}`}, `,"o":{"own":1}`},
+		"text that was under the name":    {"v2", annotated{"v1": `{"fields":{"/o/own":1},"unreadable":"{"}`}, `,"o":{}`, "v1", annotated{"v1": `{`}, `,"o":{"own":1}`},
 		"compressed text that is damaged": {"v2", annotated{"v1": `{"deflate":"/w=="}`}, ``, "v1", annotated{"v1": `{"deflate":"/w=="}`}, ``},
 		"compressed text":                 {"v2", annotated{"v1": `{"deflate":"q1ZKyy/KTSxRsjLSUUrLTM1JKVayqlbSz9PPV7JSqlCqrQUA"}`}, ``, "v1", annotated{"v1": `{"fields":{"/n/o":"x"}}`}, ``},
 	} {
