@@ -291,7 +291,7 @@ func (e *evolution) wantKept(t *testing.T, there, back reading, by *Converter, v
 		case !found && there.edited && e.lacksImages(there, version, pointer):
 			e.count("entries whose counterpart was removed")
 		case !found && !e.isPartOfLive(there.object, back.object, version, pointer):
-			t.Fatalf("%s is lost:\n%s\nat %s\n%s", pointer, there.text, version, back.text)
+			t.Fatalf("%s is lost, edited: %v:\n%s\nat %s\n%s", pointer, there.edited, there.text, version, back.text)
 		case !found || e.hasRule(version, pointer) || !e.fits(version, pointer, value):
 			e.count("entries superseded")
 		default:
@@ -306,29 +306,31 @@ func (e *evolution) wantKept(t *testing.T, there, back reading, by *Converter, v
 	}
 }
 
-// isOfAnotherElement reports whether an entry is of an element without keys, and fewer
-// elements still are what it became than there are such entries.
+// isOfAnotherElement reports whether an entry is of an element without keys, of a list in
+// which fewer elements still are what they became than there are such entries: any of
+// those that are alike may have been taken for it.
 func (r reading) isOfAnotherElement(t testing.TB, pointer string) bool {
 	t.Helper()
-	image, isDigest := r.images[pointer].(string)
-	at := strings.LastIndex(pointer, "/")
-	if !isDigest || !isIndex([]byte(pointer[at+1:])) {
+	at := strings.LastIndex(pointer, "/") + 1
+	if _, isDigest := r.images[pointer].(string); !isDigest || !isIndex([]byte(pointer[at:])) {
 		return false
 	}
-	left := 0
-	list, _ := valueAt(r.object, pointer[:at])
+	list, _ := valueAt(r.object, pointer[:at-1])
 	elements, _ := list.([]any)
+	left := map[any]int{}
 	for _, element := range elements {
-		if read, err := parse([]byte(generate.Plain(element)), everything); err == nil && string(digestOf(canonical(read))) == generate.Plain(image) {
-			left++
+		if read, err := parse([]byte(generate.Plain(element)), everything); err == nil {
+			left[strings.Trim(string(digestOf(canonical(read))), `"`)]++
 		}
 	}
 	for other := range r.entries {
-		if r.images[other] == image && strings.HasPrefix(other, pointer[:at+1]) {
-			left--
+		if index, isBelow := strings.CutPrefix(other, pointer[:at]); isBelow && isIndex([]byte(index)) {
+			if left[r.images[other]]--; left[r.images[other]] < 0 {
+				return true
+			}
 		}
 	}
-	return left < 0
+	return false
 }
 
 // lacksImages reports whether an object has none of the fields that a rule computed from

@@ -273,7 +273,7 @@ func (w *waiting) leave(h *hop, matched [][]byte, texts []string, at *place) {
 func (h *hop) isUnedited(c *collection, preserved []byte, text string) bool {
 	element, errElement := h.parse(preserved, c.look)
 	live, errLive := h.parse([]byte(text), everything)
-	if errElement != nil || errLive != nil || !element.isObject() || !live.isObject() {
+	if errElement != nil || errLive != nil || element.kind == scalar || live.kind != element.kind {
 		return false
 	}
 	became := h.reversed(c.way.back, element)

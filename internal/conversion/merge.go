@@ -65,8 +65,8 @@ func (m *merger) merge(root *node, s *shape.Schema, e *entry, exact bool) {
 // into merges a value at what is left of its path below a node, whose own pointer is at.
 func (m *merger) into(n *node, s *shape.Schema, at string, path []string, value *node) {
 	switch {
-	case len(path) == 0 && m.whole.fate == unedited && value.kind == object:
-		n.kind, n.open, n.text, n.first, n.last = object, true, value.text, value.first, value.last
+	case len(path) == 0 && m.whole.fate == unedited && value.kind != scalar:
+		n.kind, n.open, n.text, n.first, n.last = value.kind, true, value.text, value.first, value.last
 	case len(path) == 0:
 		m.fill(n, s, at, value)
 	case s == nil:
@@ -221,8 +221,15 @@ func (m *merger) element(list *node, s *shape.Schema, path []string, value *node
 	return nil
 }
 
-// within reports whether an object has nothing but what another one has.
+// within reports whether an object has nothing but what another one has. Lists have as
+// many elements, and those nothing else.
 func (n *node) within(other *node) bool {
+	if n.kind == array && other.kind == array {
+		a, b := n.first, other.first
+		for ; a != nil && b != nil && a.within(b); a, b = a.next, b.next {
+		}
+		return a == b // both are at their ends
+	}
 	if n.kind != object || other.kind != object {
 		return canonical(n) == canonical(other)
 	}

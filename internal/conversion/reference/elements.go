@@ -165,7 +165,8 @@ func (e *elements) isUnedited(old, element any) bool {
 	became, _ := e.way.back.forward(old, nil, "")
 	here, _ := e.way.forward(became, nil, "")
 	there, _ := e.way.forward(element, nil, "")
-	return isObject(old) && isObject(element) && isObject(became) && within(became, element) && Equal(here, there)
+	isContainer := isObject(old) && isObject(element) || isList(old) && isList(element)
+	return isContainer && within(became, element) && Equal(here, there)
 }
 
 // becomes reports whether an element that is preserved is what an element was

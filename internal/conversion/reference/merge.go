@@ -58,6 +58,9 @@ func (m *merger) into(live any, s *shape.Schema, at string, rest []string, value
 		clear(live.(map[string]any))
 		maps.Copy(live.(map[string]any), clone(value).(map[string]any))
 		return
+	case len(rest) == 0 && m.whole && isList(live):
+		copy(live.([]any), clone(value).([]any)) // they have as many elements
+		return
 	case len(rest) == 0:
 		m.fill(live, s, at, value)
 		return

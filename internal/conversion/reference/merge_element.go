@@ -4,6 +4,7 @@
 package reference
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/conversion-operator/conversion-operator/internal/conversion/shape"
@@ -55,8 +56,12 @@ func (m *merger) digested(list []any, at, index string) any {
 	return none
 }
 
-// within reports whether a value has nothing else than another one.
+// within reports whether a value has nothing else than another one, and so has each
+// element of a list.
 func within(value, other any) bool {
+	if isList(value) && isList(other) {
+		return slices.EqualFunc(value.([]any), other.([]any), within)
+	}
 	members, isObject := value.(map[string]any)
 	others, areObjects := other.(map[string]any)
 	if !isObject || !areObjects {

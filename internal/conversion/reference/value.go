@@ -105,6 +105,11 @@ func isObject(value any) bool {
 	return is
 }
 
+func isList(value any) bool {
+	_, is := value.([]any)
+	return is
+}
+
 // bare is a value that has no members.
 func bare(value any) bool {
 	object, _ := value.(map[string]any)
@@ -114,8 +119,7 @@ func bare(value any) bool {
 
 // bareObject is a null, or an object or a list that has no members.
 func bareObject(value any) bool {
-	_, isList := value.([]any)
-	return bare(value) && (value == nil || isList || isObject(value))
+	return bare(value) && (value == nil || isList(value) || isObject(value))
 }
 
 func clone(value any) any {
