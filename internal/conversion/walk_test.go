@@ -32,11 +32,13 @@ func FuzzWalk(f *testing.F) {
 			fitted = fitted && w.fitsEverywhere(t, walked)
 		}
 		if !fitted {
+			w.count("left out: a version cannot have it")
 			return
 		}
 		others := slices.DeleteFunc(slices.Clone(w.plan.Versions), func(version string) bool { return version == at })
 		w.editWins(t, walked, at, generate.One(w.Choices, others...))
 		if !edited && w.givesNothingUp() {
+			w.count("came back unedited")
 			back := convert(t, w.converter, walked, start)
 			wantEqual(t, emptyAsNull(withoutKept(essence(t, object))), emptyAsNull(withoutKept(essence(t, back))), "%s\nwalked to %s\n%s", object, at, walked)
 		}

@@ -250,14 +250,17 @@ func wantEqual(t testing.TB, want, got any, format string, args ...any) {
 
 // surviving is an object without what the rules give up on the way to a version. An
 // object may be there for nothing but what is preserved in it of that version: on the
-// way back through the hub, that is what is there after the conversion.
+// way back through the hub, that is what is there after the conversion. What of that is
+// preserved in the end is not told here, but by FuzzReference.
 func (w *world) surviving(t testing.TB, object, from, to string) string {
 	t.Helper()
 	switch {
 	case from != w.plan.Hub && to != w.plan.Hub:
 		atHub := w.surviving(t, convert(t, w.converter, object, w.plan.Hub), w.plan.Hub, to)
-		wayBack := convert(t, w.converter, convert(t, w.converter, object, to), w.plan.Hub)
-		return convert(t, w.converter, w.withPreservedOf(t, to, atHub, wayBack), from)
+		there := convert(t, w.converter, object, to)
+		wayBack := convert(t, w.converter, there, w.plan.Hub)
+		survives := convert(t, w.converter, w.withPreservedOf(t, to, atHub, wayBack), from)
+		return w.withPreservedOf(t, to, survives, convert(t, w.converter, there, from))
 	case from == w.plan.Hub:
 		return generate.Plain(withoutDropped(&w.plan.spoke(to).Root, decode(t, object), false))
 	}
