@@ -109,3 +109,57 @@ func TestRefusedStatus(t *testing.T) {
 		}
 	}
 }
+
+// TestRolledBack converts an object by one set of rules, several times by another, and
+// again by the first, to its own version: it is as it was, whatever has a place then.
+func TestRolledBack(t *testing.T) {
+	for name, test := range map[string]struct {
+		before, after [3]string // v1, v2, rules
+		from, object  string
+	}{
+		"a value and what a rule computes of it have no place": {
+			before: [3]string{"c: {type: array, items: {type: string}}", "o: {type: object, properties: {f: {type: string}}}", "{wrap: {from: .c, to: .o.f}}"},
+			after:  [3]string{"c: {type: integer}", "o: {type: object, properties: {f: {type: integer}}}", ""},
+			from:   "v1", object: `"c":["1","2"]`,
+		},
+		"an object is there for what has no place": {
+			before: [3]string{"h: {type: string}, o: {type: object}", "o: {type: object, properties: {f: {type: string}, e: {type: string}}}", "{move: {from: .h, to: .o.f}}"},
+			after:  [3]string{"h: {type: string}, o: {type: object}", "o: {type: object, properties: {f: {type: string}, e: {type: integer}}}", "{move: {from: .h, to: .o.f}}"},
+			from:   "v2", object: `"o":{"f":"1","e":"x"}`,
+		},
+		"an object that is preserved, and a field of it": {
+			before: [3]string{"o: {type: object, x-kubernetes-preserve-unknown-fields: true, properties: {x: {type: integer}}}", "o: {type: object, x-kubernetes-preserve-unknown-fields: true, properties: {x: {type: string}}}", ""},
+			after:  [3]string{"p: {type: string}", "o: {type: integer}", ""},
+			from:   "v2", object: `"o":{"a":1,"x":"y"}`,
+		},
+		"lists in a list": {
+			before: [3]string{"l: {type: array, items: {type: array, items: {type: object, properties: {a: {type: array, items: {type: string}}, c: {type: string}}}}}", "l: {type: array, items: {type: array, items: {type: object, properties: {a: {type: string}, b: {type: string}, c: {type: string}}}}}", `{wrap: {from: ".l[*][*].a", to: ".l[*][*].a"}}`},
+			after:  [3]string{"l: {type: array, items: {type: array, items: {type: object, properties: {a: {type: array, items: {type: string}}, c: {type: string}}}}}", "l: {type: array, items: {type: array, items: {type: object, properties: {a: {type: string}, b: {type: string}, c: {type: string}}}}}", ""},
+			from:   "v2", object: `"l":[[{"a":"1","b":"2","c":"3"},{"c":"4"}]]`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before, after := converterOf(t, between(t, test.before[0], test.before[1], test.before[2])), converterOf(t, between(t, test.after[0], test.after[1], test.after[2]))
+			object, other := named(test.from, "", test.object), map[string]string{"v1": "v2", "v2": "v1"}[test.from]
+			at := object
+			for _, by := range []*Converter{before, after, after, before} {
+				at = convert(t, by, at, other)
+				at = convert(t, by, at, test.from)
+				t.Log(at)
+			}
+			if !sameJSON(t, object, at) {
+				t.Errorf("got %s, want %s", at, object)
+			}
+			at = convert(t, before, object, other)
+			for _, by := range []*Converter{after, after, before} {
+				at = convert(t, by, at, test.from)
+				t.Log(at)
+				at = convert(t, by, at, other)
+				t.Log(at)
+			}
+			if at = convert(t, before, at, test.from); !sameJSON(t, object, at) {
+				t.Errorf("by the rules of now first, got %s, want %s", at, object)
+			}
+		})
+	}
+}

@@ -169,7 +169,8 @@ func (h *hop) revive(e *exchange, n *node, at *place, values, images []*node, al
 // leaves.
 func (h *hop) leaves(fields []slot, at *place) bool {
 	return len(h.leaving) > 0 && slices.ContainsFunc(fields, func(f slot) bool {
-		return h.leaving.find(h.pointer(at, f.pointer), aValue) != nil
+		pointer := h.pointer(at, f.pointer)
+		return h.leaving.find(pointer, aValue) != nil || h.leaving.around(pointer)
 	})
 }
 

@@ -290,11 +290,14 @@ func (h *hop) restoreUnknown(leaf *coming, n *node, at *place) {
 // collection converts the elements of a list or map.
 func (h *hop) collection(c *collection, n *node, above *place) {
 	held := n.find(c.path)
-	if held == nil || held.first == nil || c.common != nil && !c.common.fits(&h.arena, h.bytes(held)) {
+	if held == nil || held.kind == scalar || c.common != nil && !c.common.fits(&h.arena, h.bytes(held)) {
 		return
 	}
 	if c.isMap != (held.kind == object) {
 		h.noteKeyless(h.pointer(above, c.pointer))
+		return
+	}
+	if held.first == nil {
 		return
 	}
 	at := h.places.one()

@@ -88,7 +88,7 @@ var theRich struct {
 func worldOf(t testing.TB, crd *apiextensionsv1.CustomResourceDefinition, rules *v1alpha1.DeclarativeConverter) *world {
 	t.Helper()
 	result := Compile(crd, rules)
-	w := &world{converter: converterOf(t, result), compiled: result, plan: result.Plan, rules: rules}
+	w := &world{tally: &tally{parts: map[string]int{}}, converter: converterOf(t, result), compiled: result, plan: result.Plan, rules: rules}
 	w.schemas, _ = structuralSchemas(crd)
 	text, err := w.plan.Marshal()
 	if err != nil {

@@ -14,7 +14,7 @@ func (e *elements) convert(x any, s *kept, at string) *kept {
 	at += e.path.pointer()
 	switch held := find(x, e.path).(type) {
 	case map[string]any:
-		s.unname(at, !e.isMap && len(held) > 0)
+		s.unname(at, !e.isMap)
 		for name := range held {
 			if e.isMap {
 				y, more := e.way.convert(held[name], s, at+"/"+escapes.Replace(name))
@@ -25,7 +25,7 @@ func (e *elements) convert(x any, s *kept, at string) *kept {
 	case []any:
 		switch {
 		case e.isMap || len(held) == 0:
-			s.unname(at, len(held) > 0)
+			s.unname(at, e.isMap)
 		case e.named(held) || !e.way.keeps():
 			for i := range held {
 				y, more := e.way.convert(held[i], s, at+"/"+selector(held[i], e.keys))

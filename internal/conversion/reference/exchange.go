@@ -83,7 +83,7 @@ func (t *trade) restored(image, values []any, x any, s *kept, at string) []any {
 		e.fate, old[i] = settled, clone(e.value)
 		if t.isImage(e.images) {
 			imaged = true
-			if !there && slices.ContainsFunc(t.from, func(f field) bool { return s.leaving.find(at+f.Path.pointer(), aValue) != nil }) {
+			if !there && slices.ContainsFunc(t.from, func(f field) bool { return s.leaving.has(at + f.Path.pointer()) }) {
 				e.fate = deferred
 			}
 		}

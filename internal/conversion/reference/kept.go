@@ -151,6 +151,9 @@ func (k *kept) under(pointer string) bool {
 	return false
 }
 
+// has reports whether a value is preserved, or an object around it.
+func (k *kept) has(pointer string) bool { return k.find(pointer, aValue) != nil || k.around(pointer) }
+
 // beside reports whether something in the object directly around a place is preserved.
 func (k *kept) beside(pointer string) bool {
 	at := strings.LastIndex(pointer, "/")
