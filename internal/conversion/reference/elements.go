@@ -63,7 +63,11 @@ func (e *elements) named(list []any) bool {
 func selector(element any, keys []string) string {
 	var parts []string
 	for _, key := range keys {
-		parts = append(parts, escapes.Replace(key)+"="+escapes.Replace(canonical(find(element, path{key}))))
+		part := escapes.Replace(key) + "="
+		if value := find(element, path{key}); value != none {
+			part += escapes.Replace(canonical(value))
+		}
+		parts = append(parts, part)
 	}
 	return "[" + strings.Join(parts, ",") + "]"
 }
