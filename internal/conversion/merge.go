@@ -73,7 +73,9 @@ func (m *merger) into(n *node, s *shape.Schema, at string, path []string, value 
 		m.carry(at, path, value)
 	case n.kind == object:
 		member := s.Field(unescapePointer(path[0]))
-		if next := m.member(n, path[0]); next != nil {
+		if next := m.member(n, path[0]); next != nil && len(path) == 1 && m.isFilled(next, at+"/"+path[0]) {
+			m.refill(next, member, at, path, value)
+		} else if next != nil {
 			m.into(next, member, at+"/"+path[0], path[1:], value)
 		} else {
 			m.add(n, member, at, path, value)
@@ -87,6 +89,24 @@ func (m *merger) into(n *node, s *shape.Schema, at string, path []string, value 
 	default:
 		m.carry(at, path, value)
 	}
+}
+
+// isFilled reports whether a member is a default that a rule has filled in: that is no
+// live data.
+func (m *merger) isFilled(n *node, pointer string) bool {
+	d := m.way.defaultAt([]byte(pointer), false)
+	return d != nil && m.kind == aValue && !m.added[n] && m.h.same(n, m.h.raw(d.value))
+}
+
+// refill puts a value in the place of a default.
+func (m *merger) refill(n *node, s *shape.Schema, at string, path []string, value *node) {
+	if s == nil || !m.h.fitsShape(s, m.h.bytes(value)) {
+		m.carry(at, path, value)
+		return
+	}
+	n.kind, n.open, n.untouched, n.text, n.first, n.last = value.kind, value.open, false, value.text, value.first, value.last
+	m.added[n] = true
+	delete(m.members, n)
 }
 
 // add makes a member, and those on the way to its place, where the schema knows them

@@ -72,7 +72,13 @@ func (m *merger) into(live any, s *shape.Schema, at string, rest []string, value
 	switch live := live.(type) {
 	case map[string]any:
 		name := unescapes.Replace(rest[0])
-		if next, found := live[name]; found {
+		if next, found := live[name]; found && len(rest) == 1 && m.isFilled(next, below) {
+			if member := s.Field(name); member != nil && (m.lenient || fits(member, value, !m.partial)) {
+				live[name], m.added = clone(value), append(m.added, below)
+			} else {
+				m.carry(at, rest, value)
+			}
+		} else if found {
 			m.into(next, s.Field(name), below, rest[1:], value)
 		} else {
 			m.add(live, s, at, rest, value)
@@ -88,6 +94,12 @@ func (m *merger) into(live any, s *shape.Schema, at string, rest []string, value
 	default:
 		m.carry(at, rest, value)
 	}
+}
+
+// isFilled reports whether a value is a default that a rule has filled in.
+func (m *merger) isFilled(live any, pointer string) bool {
+	filled := m.way.defaultAt(pointer, false)
+	return filled != nil && m.at.kind == aValue && !slices.Contains(m.added, pointer) && Equal(live, filled.value)
 }
 
 // add makes a member, with the objects on the way to it, but no element of a list.
