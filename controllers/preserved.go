@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -46,7 +47,7 @@ func newHeadCount(crd *apiextensionsv1.CustomResourceDefinition, rules *conversi
 // begin counts from nothing, in a list at a version.
 func (c *headCount) begin(version string) {
 	if c != nil {
-		c.held, c.usable = plan.Held{CRD: c.crd.UID, Ruleset: c.ruleset}, version == crds.StorageVersion(c.crd)
+		c.held, c.usable = plan.Held{CRD: c.crd.UID, Ruleset: c.ruleset, Since: time.Now()}, version == crds.StorageVersion(c.crd)
 	}
 }
 

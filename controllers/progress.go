@@ -38,7 +38,7 @@ func progressOf(run, text string) *plan.Progress {
 		progress.Aborted = record.Message
 	}
 	if record.Ruleset != "" {
-		progress.Held = &plan.Held{Ruleset: record.Ruleset}
+		progress.Held = &plan.Held{Ruleset: record.Ruleset, Since: record.CountedFrom().Time}
 		if record.Preserved != nil {
 			progress.Held.Holdings = *record.Preserved
 		}

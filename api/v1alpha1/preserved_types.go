@@ -55,7 +55,7 @@ type PreservedDataStatus struct {
 	// ruleset is the hash of the rules by which it was counted.
 	// +optional
 	Ruleset string `json:"ruleset,omitempty"`
-	// time at which it was counted. What was written since is not in it.
+	// time at which the count began. What was written since may not be in it.
 	// +required
 	Time metav1.Time `json:"time"`
 	// versions are those whose values are preserved.

@@ -4,6 +4,7 @@
 package migration
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -202,6 +203,19 @@ func (e *Engine) hold(r result, object *metav1.PartialObjectMetadata) result {
 	return r
 }
 
+// becameData reports whether values that had a place are held no more. A write that
+// changed what is stored may have done so for the storage version alone.
+func (i *Inventory) becameData(before, after *metav1.PartialObjectMetadata) bool {
+	left := i.held(after)
+	return slices.ContainsFunc(i.held(before), func(of conversion.Preserved) bool {
+		return slices.ContainsFunc(of.Values, func(field string) bool {
+			return i.places.Of(of.Version, field) != conversion.NoPlace && !slices.ContainsFunc(left, func(still conversion.Preserved) bool {
+				return still.Version == of.Version && slices.Contains(still.Values, field)
+			})
+		})
+	})
+}
+
 // countHeld adds what the objects of a page hold.
 func (r *Record) countHeld(page []result) {
 	for i := range page {
@@ -224,12 +238,19 @@ func (r *Record) countHeld(page []result) {
 }
 
 // forgetHeld begins to count from nothing.
-func (r *Record) forgetHeld() { r.Preserved, r.Placed, r.Unplaced, r.Refused = nil, 0, 0, nil }
+func (r *Record) forgetHeld() {
+	r.Preserved, r.PreservedSince, r.Placed, r.Unplaced, r.Refused = nil, nil, 0, 0, nil
+}
 
 // takeHeld goes on from what an earlier run has counted.
 func (r *Record) takeHeld(before *Record) {
 	r.Preserved, r.Placed, r.Unplaced, r.Refused = before.Preserved.Clone(), before.Placed, before.Unplaced, slices.Clone(before.Refused)
+	r.PreservedSince = before.CountedFrom()
 }
+
+// CountedFrom is when the count of what objects hold began: clients may have written
+// more since.
+func (r *Record) CountedFrom() *metav1.Time { return cmp.Or(r.PreservedSince, r.StartTime) }
 
 // agree has a run count by one ruleset from its beginning to its end, or not at all.
 func (e *Engine) agree(record *Record) {

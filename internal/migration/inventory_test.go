@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -77,6 +78,18 @@ func TestPlacing(t *testing.T) {
 	must(t, err)
 	if api.revision != revision || second.Rewritten != 0 || second.Placed != 0 {
 		t.Errorf("the second run wrote: %+v", second)
+	}
+}
+
+// TestPlacingOfWhatStays: a write for the storage version alone makes no value data.
+func TestPlacingOfWhatStays(t *testing.T) {
+	api, _, engine := holders(t)
+	api.restores = false
+	api.write(objectKey(1), "v1beta1")
+	record, err := engine.Run(t.Context())
+	must(t, err)
+	if !record.Complete() || record.Rewritten != 1 || record.Placed != 0 || record.Preserved.Objects != 3 {
+		t.Errorf("record is %+v", record)
 	}
 }
 
@@ -237,9 +250,13 @@ func TestCountOfRetry(t *testing.T) {
 	}
 	api.onPatch = nil
 	retry := newTestEngine(api, &fakeStore{})
+	must(t, retry.Clock.Sleep(t.Context(), time.Hour))
 	retry.Options.Run, retry.Earlier, retry.OldVersions, retry.Inventory = "run-2", store, engine.OldVersions, inventoryOf(t, placing1)
 	record, err := retry.Run(t.Context())
 	must(t, err)
+	if from := record.CountedFrom(); !from.Equal(first.StartTime) || !from.Before(record.StartTime) {
+		t.Errorf("the count is from %v, and the runs began at %v and %v", from, first.StartTime, record.StartTime)
+	}
 	if record.RetryOf != "run-1" || record.Preserved.Seen != 4 || record.Preserved.Objects != 1 || record.Placed != 2 {
 		t.Errorf("record is %+v, holdings %+v", record, record.Preserved)
 	}

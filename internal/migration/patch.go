@@ -48,6 +48,7 @@ func (e *Engine) migrateObject(ctx context.Context, object *metav1.PartialObject
 	}
 	if r.after != nil {
 		e.stay(&p, r.after)
+		p.placed = p.placed && e.Inventory.becameData(known, r.after)
 	}
 	r.placed, r.refused = p.placed, p.refused
 	return e.hold(r, p.object), nil

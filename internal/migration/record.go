@@ -110,6 +110,8 @@ type Record struct {
 	Ruleset string `json:"ruleset,omitempty"`
 	// Preserved is what the objects of all whole pages hold, those that failed aside.
 	Preserved *conversion.Holdings `json:"preserved,omitempty"`
+	// PreservedSince is when that count began, where it was in an earlier run.
+	PreservedSince *metav1.Time `json:"preservedSince,omitempty"`
 	// Placed objects held values that have become data. Unplaced ones hold some that have
 	// a place and are not there: the API server refuses the object at their version, or
 	// their field may not have them.

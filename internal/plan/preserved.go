@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -35,6 +36,8 @@ type Held struct {
 	CRD types.UID
 	// Ruleset is the hash of the rules by which it was counted.
 	Ruleset string
+	// Since is when the count began. What clients wrote from then on may not be in it.
+	Since time.Time
 	// All tells that all objects were looked at.
 	All bool
 }
@@ -56,7 +59,7 @@ func (s *state) notePreserved() {
 
 func (s *state) takeInquiry(asked *Inquiry, source v1alpha1.PreservedDataSource) {
 	if asked != nil && !asked.Asking && asked.Held != nil && asked.Held.CRD == s.CRD.UID {
-		s.takeCount(s.count(asked.Held, source, metav1.NewTime(asked.Ended)))
+		s.takeCount(s.count(asked.Held, source))
 	}
 }
 
@@ -66,7 +69,7 @@ func (s *state) noteRunCount(run Run) {
 	if progress == nil || progress.Held == nil {
 		return
 	}
-	counted := s.count(progress.Held, v1alpha1.PreservedDataByMigration, *s.second())
+	counted := s.count(progress.Held, v1alpha1.PreservedDataByMigration)
 	counted.Run, counted.Complete = run.ID, progress.Complete
 	s.takeCount(counted)
 	s.judgePreserved()
@@ -77,14 +80,24 @@ func (s *state) noteRunCount(run Run) {
 // more: small kinds are gone through, and cleaned, in less.
 func (s *state) takeCount(counted *v1alpha1.PreservedDataStatus) {
 	known := s.plan.Status.PreservedData
-	switch {
-	case known == nil:
-	case counted.Time.Before(&known.Time):
-		return
-	case !counted.Complete && known.Complete && !knowsMore(counted, known):
+	if known != nil && !saysMore(counted, known) {
 		return
 	}
 	s.plan.Status.PreservedData = counted
+}
+
+// saysMore reports whether one count says more than another: of two of all objects, or
+// of some, the later one. Beside one of all objects, one of some says more if it is
+// later and shows a field that the other does not know of.
+func saysMore(counted, known *v1alpha1.PreservedDataStatus) bool {
+	later := !counted.Time.Before(&known.Time)
+	switch {
+	case counted.Complete == known.Complete:
+		return later
+	case counted.Complete:
+		return later || !knowsMore(known, counted)
+	}
+	return later && knowsMore(counted, known)
 }
 
 // knowsMore reports whether a count shows a field that another one does not know of.
@@ -110,12 +123,11 @@ func preservedOf(counted *v1alpha1.PreservedDataStatus, version string) *v1alpha
 }
 
 // count writes what was counted as a status tells it.
-func (s *state) count(held *Held, source v1alpha1.PreservedDataSource, at metav1.Time) *v1alpha1.PreservedDataStatus {
+func (s *state) count(held *Held, source v1alpha1.PreservedDataSource) *v1alpha1.PreservedDataStatus {
 	counted := &v1alpha1.PreservedDataStatus{
 		Objects: held.Objects, Bytes: held.Bytes, LargestObject: held.Largest, LargestBytes: held.LargestBytes,
-		Seen: held.Seen, Complete: held.All, Source: source, Ruleset: held.Ruleset, Time: *at.DeepCopy(),
+		Seen: held.Seen, Complete: held.All, Source: source, Ruleset: held.Ruleset, Time: metav1.NewTime(held.Since).Rfc3339Copy(),
 	}
-	counted.Time = counted.Time.Rfc3339Copy()
 	for i := range held.Versions {
 		counted.Versions = append(counted.Versions, countOf(&held.Versions[i]))
 	}

@@ -6,6 +6,7 @@ package plan_test
 import (
 	"slices"
 	"strings"
+	"testing"
 	"time"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
@@ -32,7 +33,7 @@ func holdingOf(path string, objects int64) conversion.Holdings {
 
 // count is what a look at all objects finds.
 func (w *world) count(rules *conversion.Plan) *plan.Held {
-	return &plan.Held{Holdings: *w.held.Clone(), CRD: w.observed.CRD.UID, Ruleset: rules.Hash(), All: true}
+	return &plan.Held{Holdings: *w.held.Clone(), CRD: w.observed.CRD.UID, Ruleset: rules.Hash(), Since: w.observed.Now, All: true}
 }
 
 // clear counts what objects hold, and lets them forget what may be lost.
@@ -215,5 +216,23 @@ func (w *world) tellBlocks(version string) {
 				w.tell("  | %s is kept: %s: %s", version, block.Reason, block.Message)
 			}
 		}
+	}
+}
+
+// TestCountIsAsOldAsItsBeginning: clients may have written what a run has passed
+// already, so that its end says nothing of how old its count is.
+func TestCountIsAsOldAsItsBeginning(t *testing.T) {
+	w := newWorld(t, policyYAML)
+	w.holdingNotes()
+	w.observed.Policy.Spec.Migration.Trigger = "count"
+	w.settle()
+	began := w.observed.Policy.Status.Migration.StartTime
+	w.counts = false
+	w.later(time.Hour)
+	w.record(whole())
+	w.settle()
+	counted := w.observed.Policy.Status.PreservedData
+	if counted.Source != v1alpha1.PreservedDataByMigration || !counted.Time.Equal(began) {
+		t.Errorf("a run that began at %v counted %+v", began, counted)
 	}
 }

@@ -436,7 +436,7 @@ func (w *world) record(progress plan.Progress) {
 		w.t.Fatal("no migration runs")
 	}
 	if ruleset := w.observed.Policy.Status.Migration.Ruleset; progress.Finished && ruleset != "" && progress.Held == nil {
-		progress.Held = &plan.Held{Ruleset: ruleset, Holdings: *w.held.Clone()}
+		progress.Held = &plan.Held{Ruleset: ruleset, Since: w.observed.Policy.Status.Migration.StartTime.Time, Holdings: *w.held.Clone()}
 	}
 	w.observed.Runs[len(w.observed.Runs)-1].Progress = &progress
 }
