@@ -95,6 +95,22 @@ func TestDefaultOfFragment(t *testing.T) {
 	}
 }
 
+// TestDefaultInRestored has a field absent that a rule fills. The object around it has
+// nothing else at the other version, where it is one that was preserved.
+func TestDefaultInRestored(t *testing.T) {
+	c := converterOf(t, between(t, "image: {type: string}, box: {type: object, properties: {own: {type: string}}}",
+		"box: {type: object, properties: {image: {type: string}, lid: {type: string}}}",
+		"{move: {from: .image, to: .box.image}}, {default: {to: .box.lid, value: closed}}"))
+	object := named("v2", `v1 {"/box":{}}`, `"box":{"image":"1"}`)
+	there := convert(t, c, object, "v1")
+	if diff := cmp.Diff(named("v1", `v2 {"!/box/lid":true}`, `"image":"1","box":{}`), there); diff != "" {
+		t.Errorf("there (-want +got):\n%s", diff)
+	}
+	if back := convert(t, c, there, "v2"); !sameJSON(t, object, back) {
+		t.Errorf("back: %s, want %s", back, object)
+	}
+}
+
 func TestValues(t *testing.T) {
 	const fields = "l: {type: array, items: {type: object, properties: {p: {type: string}}}}, p: {type: string}"
 	const table = "table: [{from: Allow, to: Parallel}, {from: Forbid, to: Serial}, {from: Never, to: Serial}]"

@@ -60,7 +60,9 @@ func (s *shared) tidy(h *hop, n *node, at *place, since int) {
 		n.detach(s.path)
 		if e := h.preserved(at, s.pointer, aValue); e != nil && isBare(e.value) {
 			e.fate = consumed
-			h.put(n, s.path, h.raw(e.value))
+			bare := h.raw(e.value)
+			bare.open = bare.kind == object // a default may have its place in it
+			h.put(n, s.path, bare)
 		}
 	}
 	if s.bare != nil && !h.holdsAlone(s.path) && now.lent(s.entering) {
