@@ -62,6 +62,7 @@ func (h *hop) carry(root *node, to *version, w *way, before []byte) (*node, entr
 		return root, carried.sorted()
 	}
 	gone = slices.DeleteFunc(gone, func(e *entry) bool { return m.holder(whole, e) != nil && !h.restore.around(e.pointer) })
+	m.noteTaken(whole)
 	for i := range h.merging {
 		m.merge(whole, to.shape, &h.merging[i], true)
 	}

@@ -277,6 +277,7 @@ func (c *Converter) hop(h *hop, root *node, from, to *version, w *way) (*node, e
 	if len(leaving.entries) > 0 {
 		h.others = append(h.others, leaving.entries)
 	}
+	h.restoring = len(h.restore) > 0
 	h.scope(w, root, nil)
 	if h.meter.err != nil {
 		return root, h.meter.err

@@ -65,6 +65,11 @@ func (h *hop) exchange(e *exchange, from parents, at *place) []*node {
 	case !e.comesBack(h, images, values):
 		h.setAside(e, values, images, at)
 	}
+	for i := range images {
+		if there && images[i] == nil && h.restoring {
+			h.noteTaken(h.pointer(at, e.to[i].pointer), nil)
+		}
+	}
 	return images
 }
 

@@ -34,6 +34,10 @@ type hop struct {
 	// keyless are the pointers of lists whose elements lack the keys that they should
 	// have, and of lists that should be maps, or the other way round.
 	keyless [][]byte
+	// taken are fields that are absent at the version to which the hop leads, as it cannot
+	// have what they are at the version that it leaves. They are noted where restoring.
+	taken     []takenField
+	restoring bool
 	// leaving are the sorted entries of the version that the object leaves.
 	leaving entries
 	// others are those, and the sorted entries of third versions.
@@ -69,6 +73,7 @@ func (h *hop) release() {
 func (h *hop) begin() {
 	h.restore, h.keep, h.imaged, h.alone = h.restore[:0], h.keep[:0], h.imaged[:0], h.alone[:0]
 	h.merging, h.keyless, h.leaving, h.others = h.merging[:0], h.keyless[:0], nil, nil
+	h.taken, h.restoring = h.taken[:0], false
 }
 
 // scope converts one object in place. All is read before anything is written, so
@@ -177,6 +182,9 @@ func (h *hop) leave(of *holder, n *node, at *place) {
 			e.anchor = h.anchor(at, anchor)
 		}
 		h.keep = append(h.keep, e)
+		if leaves.when == nulled || leaves.when == unlikeCommon {
+			h.noteTaken(pointer, of.common.of(m))
+		}
 		return false
 	})
 }

@@ -35,10 +35,14 @@ type merger struct {
 	digests   map[*node]map[string][]*node
 	// keys are the names, as segments, by which elements were looked up.
 	keys map[string]bool
+	// lists are the elements of lists, by their indexes.
+	lists map[*node][]*node
+	// taken are the fields of objects that entries must not fill.
+	taken map[*node][]takenField
 }
 
 func newMerger(h *hop) *merger {
-	return &merger{h: h, added: map[*node]bool{}, members: map[*node]map[string]*node{}, selectors: map[*node]map[string]*node{}, digests: map[*node]map[string][]*node{}, keys: map[string]bool{}}
+	return &merger{h: h, added: map[*node]bool{}, members: map[*node]map[string]*node{}, selectors: map[*node]map[string]*node{}, digests: map[*node]map[string][]*node{}, keys: map[string]bool{}, lists: map[*node][]*node{}}
 }
 
 // merge brings one entry into the object.
@@ -67,6 +71,7 @@ func (m *merger) into(n *node, s *shape.Schema, at string, path []string, value 
 	switch {
 	case len(path) == 0 && m.whole.fate == unedited && value.kind != scalar:
 		n.kind, n.open, n.text, n.first, n.last = value.kind, true, value.text, value.first, value.last
+		delete(m.lists, n)
 	case len(path) == 0:
 		m.fill(n, s, at, value)
 	case s == nil:
@@ -131,7 +136,12 @@ func (m *merger) add(n *node, member *shape.Schema, at string, path []string, va
 	if err != nil {
 		child = m.h.raw(made)
 	}
+	if m.takes(n, path[0], child) {
+		m.carry(at, path, value)
+		return
+	}
 	m.added[child] = true
+	m.noteMade(n, path[0], child)
 	name := newName(unescapePointer(path[0]))
 	n.set(&name, child)
 	if known := m.members[n]; known != nil {
@@ -229,13 +239,13 @@ func (m *merger) element(list *node, s *shape.Schema, path []string, value *node
 	case !isIndex([]byte(segment)):
 		return nil
 	case m.exact:
-		return elementAt(list, segment)
+		return m.elementAt(list, segment)
 	case len(keys) > 0 && len(path) == 1:
 		return m.selected(list, keys, string(appendSelector(nil, value, keys)))
 	case m.digest != nil:
 		return m.digested(list, segment)
 	}
-	if element := elementAt(list, segment); m.kind == aValue && element != nil && element.within(value) {
+	if element := m.elementAt(list, segment); m.kind == aValue && element != nil && element.within(value) {
 		return element
 	}
 	return nil

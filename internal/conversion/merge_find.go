@@ -19,7 +19,7 @@ func (m *merger) follow(n *node, path []string) *node {
 		case n.kind == array && strings.HasPrefix(segment, "["):
 			n = m.selected(n, selectorKeys(segment), segment)
 		case n.kind == array:
-			n = elementAt(n, segment)
+			n = m.elementAt(n, segment)
 		default:
 			return nil
 		}
@@ -94,15 +94,19 @@ func (m *merger) digested(list *node, segment string) *node {
 }
 
 // elementAt is the element of a list at an index, nil where there is none.
-func elementAt(list *node, segment string) *node {
+func (m *merger) elementAt(list *node, segment string) *node {
 	if !isIndex([]byte(segment)) {
 		return nil
 	}
-	element := list.first
-	for i := 0; element != nil; element, i = element.next, i+1 {
-		if strconv.Itoa(i) == segment {
-			return element
+	known, found := m.lists[list]
+	if !found {
+		for element := list.first; element != nil; element = element.next {
+			known = append(known, element)
 		}
+		m.lists[list] = known
+	}
+	if index, err := strconv.Atoi(segment); err == nil && index < len(known) {
+		return known[index]
 	}
 	return nil
 }

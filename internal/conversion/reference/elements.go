@@ -85,6 +85,9 @@ func (e *elements) anonymous(list []any, s *kept, at string) *kept {
 		}
 		x := e.way.withoutAll(list[i])
 		y, more := e.way.convert(x, nil, "")
+		for _, t := range more.taken {
+			keep.taken = append(keep.taken, taken{at + "/" + strconv.Itoa(i) + t.pointer, t.common})
+		}
 		if list[i] = y; len(more.entries) > 0 {
 			keep.put(at+"/"+strconv.Itoa(i), aValue, x, digest(y))
 		}

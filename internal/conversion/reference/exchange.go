@@ -46,6 +46,23 @@ func (t *trade) convert(x any, y map[string]any, s *kept, at string) (alone, bes
 	return keep, newKept()
 }
 
+// taken are the fields without an image of the values of x.
+func (t *trade) taken(x any, s *kept, at string) (fields []taken) {
+	values := make([]any, len(t.from))
+	for i, f := range t.from {
+		values[i] = find(x, f.Path)
+	}
+	if !some(values) {
+		return nil
+	}
+	for i, value := range t.restored(t.forward(values), values, x, s, at) {
+		if value == none {
+			fields = append(fields, taken{at + t.to[i].Path.pointer(), nil})
+		}
+	}
+	return fields
+}
+
 // isImage reports whether one of the fields of x was an image of a value.
 func (t *trade) isImage(images any) bool {
 	list, _ := images.([]any)

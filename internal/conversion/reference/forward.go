@@ -31,6 +31,7 @@ func (w *way) forward(x any, s *kept, at string) (y any, keep *kept) {
 	}
 	copies := newKept()
 	for i := range w.exchanges {
+		keep.taken = append(keep.taken, w.exchanges[i].taken(x, s, at)...)
 		keepAlone, keepBesides := w.exchanges[i].convert(x, object, s, at)
 		keep.add(keepAlone)
 		copies.add(keepBesides)
@@ -61,6 +62,9 @@ func (w *way) take(x any, y map[string]any, keep *kept, at string) {
 		for _, field := range l.fields(x) {
 			keep.put(at+field.pointer(), aValue, find(x, field), nil)
 			keep.anchor(at, field, aValue, l.Anchor)
+			if l.Null || l.Common != nil {
+				keep.taken = append(keep.taken, taken{at + field.pointer(), l.Common})
+			}
 			remove(y, field)
 		}
 		if l.Shell && bare(find(y, l.Path)) {

@@ -32,6 +32,8 @@ type kept struct {
 	refusesStatus bool
 	// partial tells that the object is a fragment, which may lack what is required.
 	partial bool
+	// taken are fields of the other version.
+	taken []taken
 }
 
 // place is that of an entry: a pointer, and what is said of it.
@@ -98,7 +100,10 @@ func (k *kept) anchor(at string, of path, kind kind, length int) {
 	}
 }
 
-func (k *kept) add(other *kept) { maps.Copy(k.entries, other.entries) }
+func (k *kept) add(other *kept) {
+	maps.Copy(k.entries, other.entries)
+	k.taken = append(k.taken, other.taken...)
+}
 
 // unname notes a list whose elements entries cannot name.
 func (k *kept) unname(at string, so bool) {

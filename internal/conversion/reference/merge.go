@@ -33,6 +33,8 @@ type merger struct {
 	root  any
 	way   *way
 	added []string
+	// taken are fields that entries must not fill.
+	taken []taken
 	// left is what is carried on.
 	left *kept
 }
@@ -125,6 +127,8 @@ func (m *merger) add(live map[string]any, s *shape.Schema, at string, rest []str
 	name := unescapes.Replace(rest[0])
 	switch {
 	case m.at.kind == anAbsence, m.isPartOfLive(at + "/" + strings.Join(rest, "/")):
+	case m.isTaken(live, rest[0], made):
+		m.carry(at, rest, value)
 	case m.at.kind == aValue && (m.lenient || fits(s.Field(name), made, !m.partial)):
 		live[name] = clone(made)
 		m.added = append(m.added, at+"/"+strings.Join(rest, "/"))
