@@ -260,7 +260,12 @@ func TestCRDIsRecreated(t *testing.T) {
 	if status := getPolicy(t, armed.Name).Status; status.ArmedCRD != "" || status.Evidence != nil {
 		t.Errorf("of the one that is gone it is still said: armed %q, evidence %v", status.ArmedCRD, status.Evidence)
 	}
+	before := getDeployment(t, armed.Name).Generation
 	create(t, manifest(group, "v1beta1", "v1"), &apiextensionsv1.CustomResourceDefinition{})
+	eventually(t, "pods are asked for with a ruleset of its own", func() (bool, string) {
+		return getDeployment(t, armed.Name).Generation > before, "generation as before"
+	})
+	pods.run(t, armed.Name)
 	waitFor(t, armed.Name, v1alpha1.ConversionConfiguredCondition, metav1.ConditionTrue, v1alpha1.ReasonConfigured)
 	again := getCRD(t, armed.Name)
 	if status := getPolicy(t, armed.Name).Status; again.UID == armed.UID || status.ArmedCRD != again.UID || again.Generation != 2 {

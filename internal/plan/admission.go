@@ -157,12 +157,14 @@ func (s *state) mayLimitSize() bool {
 func (s *state) asksAboutSize() bool { return s.limitsSize() || s.mayLimitSize() && s.Admission != nil }
 
 // shortening is what the wanted ruleset may shorten. Where nothing is refused that is
-// nothing, and shortened forms that readers got before are refused all the same.
+// nothing, and shortened forms that readers got before are refused all the same: by
+// those of a policy that takes the place of another one, too, so that the key is that
+// of the CustomResourceDefinition.
 func (s *state) shortening() *conversion.Shortening {
 	if s.CRD == nil || s.Policy.Spec.Converter.Declarative == nil {
 		return nil
 	}
-	allowed := &conversion.Shortening{Key: hash("shortening", string(s.Policy.UID), string(s.CRD.UID))}
+	allowed := &conversion.Shortening{Key: hash("shortening", string(s.CRD.UID))}
 	if !s.limitsSize() {
 		allowed.RefuseOnly = true
 		return allowed
