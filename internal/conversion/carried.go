@@ -51,7 +51,7 @@ func (h *hop) carry(root *node, to *version, w *way, before []byte) (*node, entr
 		return root, carried.sorted()
 	}
 	m := newMerger(h)
-	m.root, m.way = whole, w
+	m.root, m.way, m.restore = whole, w, h.restore
 	for _, e := range misfits {
 		// A default that was filled in is no live data.
 		if w.defaultAt(e.pointer, false) != nil || !m.covers(m.follow(whole, splitPointer(e.pointer)), e) {

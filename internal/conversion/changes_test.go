@@ -70,6 +70,20 @@ func TestChanges(t *testing.T) {
 			back:   named("v1", "", `"ports":[{"name":"b"},{"name":"a","w":7}]`),
 			now:    named("v2", "", `"ports":[{"name":"b"},{"name":"a","w":7}]`),
 		},
+		"an element is one of two that are alike": {
+			before: [3]string{
+				"ports: {type: array, items: {type: object, properties: {name: {type: string}, w: {type: integer}}}}",
+				"ports: {type: array, items: {type: object, properties: {name: {type: string}}}}", "",
+			},
+			after: [3]string{
+				"ports: {type: array, items: {type: object, properties: {name: {type: string}, w: {type: integer}}}}",
+				"ports: {type: array, items: {type: object, properties: {name: {type: string}, x: {type: string}}}}", "{default: {to: '.ports[*].x', value: d}}",
+			},
+			object: `"ports":[{"name":"a"},{"name":"a","w":7}]`,
+			at:     named("v2", `v1 {"/ports/1":{"name":"a","w":7},"@/ports/1":`+string(digestOf(`{"name":"a"}`))+`}`, `"ports":[{"name":"a"},{"name":"a"}]`),
+			back:   named("v1", `v2 {"/ports/0":{"name":"a"},"@/ports/0":`+digest(`{"name":"a"}`)+`,"/ports/1":{"name":"a"},"@/ports/1":`+digest(`{"name":"a","w":7}`)+`}`, `"ports":[{"name":"a"},{"name":"a","w":7}]`),
+			now:    named("v2", `v1 {"/ports/1":{"name":"a","w":7},"@/ports/1":`+digest(`{"name":"a"}`)+`}`, `"ports":[{"name":"a"},{"name":"a"}]`),
+		},
 		"the field goes and comes": {
 			before: [3]string{note, bare, move}, after: [3]string{"spec: {type: object, properties: {a: {type: string}}}", bare, move},
 			object: object, at: named("v2", `v1 {"/spec/note":"precious"}`, `"spec":{"b":"1"}`),
@@ -88,6 +102,26 @@ func TestChanges(t *testing.T) {
 			}
 			if diff := cmp.Diff(test.now, convert(t, after, back, "v2")); diff != "" {
 				t.Errorf("there again (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestPartsOfARule has values of fields that a rule computes together, which were preserved
+// before there was that rule. Each comes back by itself.
+func TestPartsOfARule(t *testing.T) {
+	const rule = `{format: {from: '.metadata.labels["l"]', template: "{c}-{b}", to: {c: .c, b: .o.b}}}`
+	c := converterOf(t, between(t,
+		"o: {type: object, properties: {a: {type: string}}}",
+		"o: {type: object, properties: {a: {type: string}, b: {type: string}}}, c: {type: string}", rule))
+	for name, test := range map[string]struct{ kept, live, want string }{
+		"both":                           {`v2 {"/c":"1","/o/b":"2"}`, `"o":{"a":"3"}`, `"o":{"a":"3","b":"2"},"c":"1"`},
+		"the object around one is gone":  {`v2 {"/c":"1","/o/b":"2"}`, ``, `"c":"1"`},
+		"one is preserved in its object": {`v2 {"/c":"1","/o":{"b":"2"}}`, `"o":{"a":"3"}`, `"o":{"a":"3","b":"2"},"c":"1"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(named("v2", "", test.want), convert(t, c, named("v1", test.kept, test.live), "v2")); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
 	}

@@ -190,7 +190,8 @@ func (h *hop) reversed(w *way, element *node) string {
 }
 
 // match returns the preserved element for each element that has one. All that are
-// still at their index come first: an element that is alike must not take theirs.
+// still at their index come first, be it that rules of now make something else of them:
+// an element that is alike must not take theirs.
 func (w *waiting) match(h *hop, held *node, at *place) [][]byte {
 	if w == nil || len(w.all) == 0 {
 		return nil
@@ -201,13 +202,30 @@ func (w *waiting) match(h *hop, held *node, at *place) [][]byte {
 		text := h.canonical(element)
 		matched, texts = append(matched, w.takeAt(text, len(texts))), append(texts, text)
 	}
+	unchanged := w.unchanged(matched, texts)
 	for i, text := range texts {
-		if matched[i] == nil {
+		if matched[i] == nil && unchanged[i] < 0 {
 			matched[i] = w.takeFirst(text)
 		}
 	}
-	w.leave(h, matched, texts, at)
+	w.leave(h, matched, unchanged, texts, at)
 	return matched
+}
+
+// unchanged takes the elements that still are, at their index, what they became by rules
+// of then. For each element it has the number of the preserved one, -1 where there is none.
+func (w *waiting) unchanged(matched [][]byte, texts []string) []int {
+	found := slices.Repeat([]int{-1}, len(texts))
+	for i := range w.all {
+		waits := &w.all[i]
+		if waits.taken || waits.index >= len(texts) || matched[waits.index] != nil {
+			continue
+		}
+		if bytes.Equal(waits.images, digestOf(texts[waits.index])) {
+			found[waits.index], waits.taken = i, true
+		}
+	}
+	return found
 }
 
 // takeAt takes the element that converts to a text and was at an index.
@@ -237,34 +255,39 @@ func (w *waiting) takeFirst(text string) []byte {
 
 // leave notes for elements that still are what a preserved one became, by rules of
 // then, that it is to be merged into them. One of format 1 does not tell.
-func (w *waiting) leave(h *hop, matched [][]byte, texts []string, at *place) {
+func (w *waiting) leave(h *hop, matched [][]byte, unchanged []int, texts []string, at *place) {
 	byDigest := map[string][]int{}
 	for i := range w.all {
 		if waits := &w.all[i]; !waits.taken {
 			byDigest[string(waits.images)] = append(byDigest[string(waits.images)], i)
 		}
 	}
-	if len(byDigest) == 0 {
-		return
-	}
 	for index, text := range texts {
-		digest := string(digestOf(text))
-		alike := byDigest[digest]
-		if matched[index] != nil || len(alike) == 0 {
-			continue
+		i := unchanged[index]
+		if len(byDigest) > 0 && matched[index] == nil && i < 0 {
+			digest := string(digestOf(text))
+			if alike := byDigest[digest]; len(alike) > 0 {
+				i, byDigest[digest] = alike[0], alike[1:]
+			}
 		}
-		byDigest[digest] = alike[1:]
-		at.index = index
-		e := entry{pointer: h.pointer(at, ""), value: w.all[alike[0]].value, images: w.all[alike[0]].images}
-		if h.isUnedited(at.in, e.value, text) {
-			e.fate = unedited
+		if i >= 0 {
+			at.index = index
+			w.merge(h, i, text, at)
 		}
-		h.merging = append(h.merging, e)
 	}
 	at.index = 0
 	for _, i := range byDigest[""] {
 		w.all[i].fate = unmatched
 	}
+}
+
+// merge notes that a preserved element is to be merged into the one at a place.
+func (w *waiting) merge(h *hop, i int, text string, at *place) {
+	e := entry{pointer: h.pointer(at, ""), value: w.all[i].value, images: w.all[i].images}
+	if h.isUnedited(at.in, e.value, text) {
+		e.fate = unedited
+	}
+	h.merging = append(h.merging, e)
 }
 
 // isUnedited reports whether an element says all that a preserved one converts to, and

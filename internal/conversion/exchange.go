@@ -146,7 +146,7 @@ func (h *hop) revive(e *exchange, n *node, at *place, values, images []*node, al
 			continue
 		}
 		if alone && !n.holds(e.to[i].anchor) {
-			return images
+			continue
 		}
 		if !h.fits(&e.to[i], entry.value) {
 			entry.fate = refused

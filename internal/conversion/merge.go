@@ -25,6 +25,8 @@ type merger struct {
 	digest           []byte
 	whole            *entry
 	exact, unmatched bool
+	// restore are all entries of the version of the object.
+	restore entries
 	// left are the entries that are carried on, added what was made of others.
 	left  entries
 	added map[*node]bool
@@ -161,11 +163,17 @@ func (m *merger) isPartOfLive(pointer string) bool {
 			continue
 		}
 		live := m.follow(m.root, splitPointer([]byte(scope+fields[i].pointer)))
-		if live != nil && !m.added[live] {
+		if live != nil && !m.added[live] && !m.isRestored(live, scope+fields[i].pointer) {
 			return true
 		}
 	}
 	return false
+}
+
+// isRestored reports whether a value at a pointer is the one that was preserved of it.
+func (m *merger) isRestored(live *node, pointer string) bool {
+	e := m.restore.find([]byte(pointer), aValue)
+	return e != nil && e.fate == consumed && m.h.same(live, m.h.raw(e.value))
 }
 
 // fieldsWith are the fields that a rule computes together with one, and the place of

@@ -16,7 +16,7 @@ import (
 // carry decides about all entries that no rule has claimed, and returns those that
 // are carried on. Keep is what x has left behind.
 func (w *way) carry(x any, y map[string]any, s, keep *kept) *kept {
-	m := merger{root: y, way: w, schema: w.schema, lenient: s.lenient, refusesStatus: s.refusesStatus, partial: s.partial, became: map[string]int{}, left: newKept(), taken: keep.taken}
+	m := merger{root: y, way: w, schema: w.schema, lenient: s.lenient, refusesStatus: s.refusesStatus, partial: s.partial, became: map[string]int{}, left: newKept(), taken: keep.taken, restore: s}
 	m.left.unreadable = s.unreadable
 	var asked, gone, misfits []place
 	for _, at := range s.places() {

@@ -100,7 +100,7 @@ func (e *elements) anonymous(list []any, s *kept, at string) *kept {
 // take the first place.
 func (e *elements) matched(list []any, s *kept, at string) []*entry {
 	matched := make([]*entry, len(list))
-	var waiting, left []*entry
+	var waiting, left []waits
 	for _, index := range s.indexes(at) {
 		old := s.find(at+"/"+strconv.Itoa(index), aValue)
 		if !e.accepts(old.value, s) {
@@ -111,13 +111,17 @@ func (e *elements) matched(list []any, s *kept, at string) []*entry {
 		if index < len(list) && e.becomes(old.value, list[index]) {
 			matched[index] = old
 		} else {
-			waiting = append(waiting, old)
+			waiting = append(waiting, waits{old, index})
 		}
 	}
+	became := unchanged(waiting, list, matched)
 	for _, old := range waiting {
+		if became[old.index] == old.entry {
+			continue
+		}
 		place := -1
 		for i := range list {
-			if matched[i] == nil && e.becomes(old.value, list[i]) {
+			if matched[i] == nil && became[i] == nil && e.becomes(old.value, list[i]) {
 				place = i
 				break
 			}
@@ -125,11 +129,29 @@ func (e *elements) matched(list []any, s *kept, at string) []*entry {
 		if place < 0 {
 			left = append(left, old)
 		} else {
-			matched[place] = old
+			matched[place] = old.entry
 		}
 	}
-	s.leave(e, left, list, matched, at)
+	s.leave(e, left, list, matched, became, at)
 	return matched
+}
+
+// unchanged are those that still are what they became, at their indexes. They come before
+// others that an element was, too.
+func unchanged(waiting []waits, list []any, matched []*entry) map[int]*entry {
+	became := map[int]*entry{}
+	for _, old := range waiting {
+		if i := old.index; i < len(list) && matched[i] == nil && old.images == digest(list[i]) {
+			became[i] = old.entry
+		}
+	}
+	return became
+}
+
+// waits is an element that is preserved, and the index that it had.
+type waits struct {
+	*entry
+	index int
 }
 
 // accepts reports whether a list can have a preserved element. One of which rules give
@@ -149,19 +171,22 @@ func (e *elements) accepts(value any, s *kept) bool {
 
 // leave notes into which elements those are to be merged to which none converts:
 // into one that still is what they became. Format 1 does not tell what that was.
-func (k *kept) leave(e *elements, left []*entry, list []any, matched []*entry, at string) {
-	taken := map[int]bool{}
+func (k *kept) leave(e *elements, left []waits, list []any, matched []*entry, became map[int]*entry, at string) {
 	for _, old := range left {
 		if old.images == nil {
 			old.fate = unmatched
 			continue
 		}
 		for i := range list {
-			if matched[i] == nil && !taken[i] && old.images == digest(list[i]) {
-				taken[i] = true
-				k.merging = append(k.merging, merging{at + "/" + strconv.Itoa(i), old, e.isUnedited(old.value, list[i])})
+			if matched[i] == nil && became[i] == nil && old.images == digest(list[i]) {
+				became[i] = old.entry
 				break
 			}
+		}
+	}
+	for i := range list {
+		if old := became[i]; old != nil {
+			k.merging = append(k.merging, merging{at + "/" + strconv.Itoa(i), old, e.isUnedited(old.value, list[i])})
 		}
 	}
 }

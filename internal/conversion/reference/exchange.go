@@ -89,10 +89,8 @@ func (t *trade) restored(image, values []any, x any, s *kept, at string) []any {
 		f := &t.to[i]
 		e := s.find(at+f.Path.pointer(), aValue)
 		switch {
-		case e == nil, t.arrange != nil && legacyOrder(e.value) != nil:
+		case e == nil, t.arrange != nil && legacyOrder(e.value) != nil, !there && !isObject(find(x, f.Path[:f.Anchor])):
 			continue
-		case !there && !isObject(find(x, f.Path[:f.Anchor])):
-			return image
 		case !f.accepts(e.value, s):
 			e.fate = refused
 			continue

@@ -35,6 +35,8 @@ type merger struct {
 	added []string
 	// taken are fields that entries must not fill.
 	taken []taken
+	// restore is all that is preserved of the version of the object.
+	restore *kept
 	// left is what is carried on.
 	left *kept
 }
@@ -141,8 +143,15 @@ func (m *merger) add(live map[string]any, s *shape.Schema, at string, rest []str
 // live: the field would be absent by that.
 func (m *merger) isPartOfLive(pointer string) bool {
 	return slices.ContainsFunc(m.way.fieldsWith(pointer), func(at string) bool {
-		return at != pointer && follow(m.root, segments(at)) != none && !slices.Contains(m.added, at)
+		live := follow(m.root, segments(at))
+		return at != pointer && live != none && !slices.Contains(m.added, at) && !m.isRestored(live, at)
 	})
+}
+
+// isRestored reports whether a value at a pointer is the one that is preserved of it.
+func (m *merger) isRestored(live any, pointer string) bool {
+	e := m.restore.find(pointer, aValue)
+	return e != nil && e.fate == settled && Equal(live, e.value)
 }
 
 // fieldsWith are the places of the fields that a rule computes together with one.
