@@ -17,6 +17,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/conversion/internal/generate"
 	"github.com/conversion-operator/conversion-operator/internal/conversion/reference"
+	"github.com/conversion-operator/conversion-operator/internal/conversion/shape"
 )
 
 // FuzzChange: rules, schemas and hubs change while objects have preserved data.
@@ -223,7 +224,8 @@ func (e *evolution) asReference(t testing.TB, object reading, to string) string 
 
 // wantSame holds an object that came back against what it was: what is not there any
 // more is preserved, because the schema of now refuses it. A null may be gone: it says
-// no more than an absence.
+// no more than an absence. So may a default where something else was preserved of the field:
+// it is no live data.
 func (e *evolution) wantSame(t *testing.T, before, between, after reading, version string) {
 	t.Helper()
 	was, is := before.object, after.object
@@ -240,6 +242,8 @@ func (e *evolution) wantSame(t *testing.T, before, between, after reading, versi
 			e.count("fields preserved at their own version")
 		case !e.fits(version, pointer, value):
 			e.count("left out: fields that do not fit")
+		case covered(before.entries, pointer) && e.isDefault(version, pointer, value):
+			e.count("defaults in the place of something preserved")
 		default:
 			t.Fatalf("%s is lost:\n%s\nby the rules of now is at the other version\n%s\nand comes back as\n%s", pointer, before.text, between.text, after.text)
 		}
@@ -266,8 +270,12 @@ func leavesOf(value any, at string) map[string]any {
 // computes is superseded by live data of any field that the rule computes with it, or from
 // it, and what does not fit by any value in its place. A null, or an object with nothing in
 // it, may be absent instead. After an edit, the fields may be gone that a rule had computed, or the
-// object around it, which rules may make again. Left out are entries of elements without
-// keys after an edit: which element is which cannot be told.
+// object around it, which rules may make again; and so without an edit, where the schema of
+// now lacks those fields. Of entries around each other, the one has what the object had last,
+// and the other what did not fit. Where a list did not fit, and rules put a default in its
+// place, rules without that default take it for live data, in which there are no elements.
+// Left out are entries of elements without keys after an edit: which element is which cannot
+// be told.
 func (e *evolution) wantKept(t *testing.T, there, back reading, by *Converter, version string) {
 	t.Helper()
 	bare := map[string]any(nil)
@@ -285,12 +293,16 @@ func (e *evolution) wantKept(t *testing.T, there, back reading, by *Converter, v
 			e.count("left out: entries of elements after an edit")
 		case !found && (value == nil || isEmpty(value)):
 			e.count("left out: entries with nothing in them")
-		case !found && there.edited && e.lacksImages(there, version, pointer):
+		case !found && e.lacksImages(there, version, pointer) && (there.edited || !e.knowsImages(there, version, pointer)):
 			e.count("entries whose counterpart was removed")
+		case !found && e.isInDefault(t, there, version, pointer):
+			e.count("entries of lists in whose place there is a default")
 		case !found && !e.isPartOfLive(there.object, back.object, version, pointer):
 			t.Fatalf("%s is lost, edited: %v:\n%s\nat %s\n%s", pointer, there.edited, there.text, version, back.text)
 		case !found || e.hasRule(version, pointer) || !e.fits(version, pointer, value):
 			e.count("entries superseded")
+		case isOfOuter(there.entries, pointer, got):
+			e.count("entries superseded by those around them")
 		default:
 			if bare == nil {
 				bare = decode(t, convert(t, by, generate.Plain(withoutKept(decode(t, there.text))), version))
@@ -320,6 +332,66 @@ func (e *evolution) lacksImages(there reading, version, pointer string) bool {
 			return live
 		}
 		if rule != nil && len(images) > 0 && !slices.ContainsFunc(images, isLive) {
+			return true
+		}
+	}
+	return false
+}
+
+// knowsImages reports whether the schema of now has one of the fields that a rule computed
+// from what was preserved of a version.
+func (e *evolution) knowsImages(there reading, version, pointer string) bool {
+	images, _ := there.images[pointer].([]any)
+	for _, c := range []*Converter{e.before, e.after} {
+		scope, rule := c.wayTo(version).ruleOf(pointer)
+		if rule != nil && slices.ContainsFunc(images, func(image any) bool {
+			return schemaAt(e.after, other(version), scope+image.(string)) != nil
+		}) {
+			return true
+		}
+	}
+	return false
+}
+
+// other is the other one of the two versions.
+func other(version string) string {
+	if version == "v1" {
+		return "v2"
+	}
+	return "v1"
+}
+
+// isInDefault reports whether an entry is of a list that is preserved of the other version,
+// too, while an object has a default in its place.
+func (e *evolution) isInDefault(t testing.TB, there reading, version, pointer string) bool {
+	t.Helper()
+	preserved := e.read(t, there.text, other(version)).entries
+	for at := strings.LastIndexByte(pointer, '/'); at > 0; at = strings.LastIndexByte(pointer[:at], '/') {
+		live, _ := valueAt(there.object, pointer[:at])
+		if _, found := preserved[pointer[:at]]; found && e.isDefault(other(version), pointer[:at], live) {
+			return true
+		}
+	}
+	return false
+}
+
+// isDefault reports whether rules, then or now, put a value into a field of a version.
+func (e *evolution) isDefault(version, pointer string, value any) bool {
+	return slices.ContainsFunc([]*Converter{e.before, e.after}, func(c *Converter) bool {
+		filled := c.wayTo(version).defaultAt([]byte(pointer), false)
+		return filled != nil && string(filled.value) == generate.Plain(value)
+	})
+}
+
+// isOfOuter reports whether an object has, at the place of an entry, what another entry
+// around it has there.
+func isOfOuter(entries map[string]any, pointer string, got any) bool {
+	for at, value := range entries {
+		rest, below := strings.CutPrefix(pointer, at+"/")
+		if !below {
+			continue
+		}
+		if was, found := valueAt(value, "/"+rest); found && has(got, was) {
 			return true
 		}
 	}
@@ -407,21 +479,27 @@ func (c *Converter) wayTo(name string) *way {
 // fits reports whether a value is one that its field can have, then and now.
 func (e *evolution) fits(version, pointer string, value any) bool {
 	for _, c := range []*Converter{e.before, e.after} {
-		at := c.version(version).shape
-		for _, segment := range splitPointer([]byte(pointer)) {
-			switch {
-			case at == nil:
-			case at.IsList():
-				at = at.Items()
-			default:
-				at = at.Field(unescapePointer(segment))
-			}
-		}
+		at := schemaAt(c, version, pointer)
 		if at != nil && at.Fits([]byte(generate.Plain(value))) != nil {
 			return false
 		}
 	}
 	return true
+}
+
+// schemaAt is that of a field, nil where the schema of a version has none.
+func schemaAt(c *Converter, version, pointer string) *shape.Schema {
+	at := c.version(version).shape
+	for _, segment := range splitPointer([]byte(pointer)) {
+		switch {
+		case at == nil:
+		case at.IsList():
+			at = at.Items()
+		default:
+			at = at.Field(unescapePointer(segment))
+		}
+	}
+	return at
 }
 
 // hasRule reports whether a rule computes a field, then or now.
