@@ -17,13 +17,17 @@ var (
 )
 
 // Admit says why an object must not be stored, and nil if it may: it is a shortened
-// form, or it could not be converted as a whole to another version.
+// form, or it could not be converted as a whole to another version. One of a version
+// that the plan does not know is no matter of the plan: no form of it comes from here.
 func (c *Converter) Admit(text []byte, stop func() bool) error {
 	h := hops.Get().(*hop)
 	defer h.release()
 	h.start(stop)
 	root, from, err := c.parseWhole(h, text)
-	if err != nil {
+	switch {
+	case CauseOf(err) == CauseUnknownVersion:
+		return nil
+	case err != nil:
 		return err
 	}
 	if metadata := root.get(&nameMetadata); metadata != nil && metadata.get(&nameDeletion) != nil && !isHeld(metadata) {
