@@ -189,6 +189,35 @@ func (h *hop) outlives(root *node, w *way, leaving entries) (carried entries) {
 	return carried
 }
 
+// anchorAs gives entries that are carried on the anchors of those that were preserved beside
+// them, where those are further out: the version that the object comes to may lack the
+// object around them.
+func (e entries) anchorAs(preserved entries) {
+	anchors := map[string][]byte{}
+	for i := range preserved {
+		p := &preserved[i]
+		if holder := string(around(p.pointer)); p.anchor != nil && isFurtherOut(p.anchor, anchors[holder]) {
+			anchors[holder] = p.anchor
+		}
+	}
+	for i := range e {
+		if anchor := anchors[string(around(e[i].pointer))]; anchor != nil && isFurtherOut(anchor, e[i].anchor) {
+			e[i].anchor = anchor
+		}
+	}
+}
+
+// isFurtherOut reports whether an anchor is further out than another one, or than the
+// object directly around the place, which nil is.
+func isFurtherOut(anchor, other []byte) bool {
+	length, bad := strconv.Atoi(string(anchor))
+	than, err := strconv.Atoi(string(other))
+	return bad == nil && (other == nil || err == nil && length < than)
+}
+
+// around is the pointer of the object directly around a place.
+func around(pointer []byte) []byte { return pointer[:max(0, bytes.LastIndexByte(pointer, '/'))] }
+
 // covers reports whether live data has all that an entry has, be it other data.
 func (m *merger) covers(live *node, e *entry) bool {
 	if live == nil || e.kind != aValue {

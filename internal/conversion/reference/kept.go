@@ -100,6 +100,30 @@ func (k *kept) anchor(at string, of path, kind kind, length int) {
 	}
 }
 
+// anchorAs notes the anchors of what is carried on: those of what was preserved beside it,
+// where those are further out.
+func (k *kept) anchorAs(preserved *kept) {
+	for at, e := range k.entries {
+		for beside, p := range preserved.entries {
+			if directory(at.pointer) == directory(beside.pointer) && isFurtherOut(p.anchor, e.anchor) {
+				e.anchor = p.anchor
+			}
+		}
+	}
+}
+
+func directory(pointer string) string { return pointer[:max(0, strings.LastIndex(pointer, "/"))] }
+
+// isFurtherOut reports whether an anchor has fewer segments than another one. None has
+// most, and one that is no number has fewest.
+func isFurtherOut(anchor, other any) bool {
+	a, _ := anchor.(json.Number)
+	b, _ := other.(json.Number)
+	length, bad := strconv.Atoi(a.String())
+	than, err := strconv.Atoi(b.String())
+	return bad == nil && (other == nil || err == nil && length < than)
+}
+
 func (k *kept) add(other *kept) {
 	maps.Copy(k.entries, other.entries)
 	k.taken = append(k.taken, other.taken...)

@@ -125,6 +125,7 @@ func (c *Converter) hop(x map[string]any, from, to string, lenient bool) (any, e
 	if err := c.supersede(object, keep, w.back); err != nil {
 		return nil, err
 	}
+	leaving.anchorAs(keep)
 	leaving.add(keep)
 	return object, putKept(object, c.plan.CRD, from, leaving)
 }
