@@ -7,6 +7,8 @@ import (
 	"bytes"
 	"slices"
 	"strconv"
+
+	"github.com/conversion-operator/conversion-operator/internal/conversion/shape"
 )
 
 // Rules, schemas and hubs change while objects have preserved data. An entry whose
@@ -22,64 +24,81 @@ func (h *hop) carry(root *node, to *version, w *way, before []byte) (*node, entr
 	if len(h.restore)+len(h.merging) == 0 {
 		return root, nil
 	}
-	var carried entries
-	var asked, gone, misfits []*entry
-	for i := range h.restore {
-		switch e := &h.restore[i]; {
-		case e.fate == unclaimed && !bytes.HasPrefix(e.pointer, []byte("/")):
-			carried = append(carried, *e)
-		case e.fate == refused:
-			misfits = append(misfits, e)
-		case e.fate == unmatched, e.fate == unclaimed && !w.looksUp(e.pointer, e):
-			asked = append(asked, e)
-		case e.fate == deferred, e.fate == unclaimed && (h.leaving.around(e.pointer) || h.leaving.beside(e.pointer)):
-			carried = append(carried, *e)
-		case e.fate == unclaimed:
-			gone = append(gone, e)
-		}
+	u := h.undecided(w)
+	if len(u.asked)+len(u.gone)+len(u.misfits)+len(h.merging) == 0 {
+		return root, u.carried.sorted()
 	}
-	if len(asked)+len(gone)+len(misfits)+len(h.merging) == 0 {
-		return root, carried.sorted()
-	}
-	asked = append(asked, h.anchored(gone, before)...)
+	u.asked = append(u.asked, h.anchored(u.gone, before)...)
 	whole, err := h.parse(h.bytes(root), everything)
 	if err != nil {
 		// A name is twice in what the rules do not look into.
-		for _, e := range slices.Concat(asked, misfits, gone) {
-			carried = append(carried, *e)
+		for _, e := range slices.Concat(u.asked, u.misfits, u.gone) {
+			u.carried = append(u.carried, *e)
 		}
-		return root, carried.sorted()
+		return root, u.carried.sorted()
 	}
-	m := newMerger(h)
-	m.root, m.way, m.restore = whole, w, h.restore
-	for _, e := range misfits {
+	m := newMerger(h, whole, w, h.restore)
+	for _, e := range u.misfits {
 		// A default that was filled in is no live data.
 		if w.defaultAt(e.pointer, false) != nil || !m.covers(m.follow(whole, splitPointer(e.pointer)), e) {
-			carried = append(carried, *e)
+			u.carried = append(u.carried, *e)
 		}
 	}
-	if len(asked)+len(gone)+len(h.merging) == 0 {
-		return root, carried.sorted()
+	if len(u.asked)+len(u.gone)+len(h.merging) == 0 {
+		return root, u.carried.sorted()
 	}
-	gone = slices.DeleteFunc(gone, func(e *entry) bool { return m.holder(whole, e) != nil && !h.restore.around(e.pointer) })
-	m.noteTaken(whole)
+	carried := append(u.carried, h.mergeAll(m, to.shape, u)...)
+	h.digestAgain(m, whole)
+	return whole, carried.sorted()
+}
+
+// undecided are the entries that no rule has decided about.
+type undecided struct {
+	// carried are those to carry on. Asked are those that become data if they can, and
+	// gone those whose object seems to have been deleted. The fields of misfits cannot
+	// have their values.
+	carried              entries
+	asked, gone, misfits []*entry
+}
+
+func (h *hop) undecided(w *way) (u undecided) {
+	for i := range h.restore {
+		switch e := &h.restore[i]; {
+		case e.fate == unclaimed && !bytes.HasPrefix(e.pointer, []byte("/")):
+			u.carried = append(u.carried, *e)
+		case e.fate == refused:
+			u.misfits = append(u.misfits, e)
+		case e.fate == unmatched, e.fate == unclaimed && !w.looksUp(e.pointer, e):
+			u.asked = append(u.asked, e)
+		case e.fate == deferred, e.fate == unclaimed && (h.leaving.around(e.pointer) || h.leaving.beside(e.pointer)):
+			u.carried = append(u.carried, *e)
+		case e.fate == unclaimed:
+			u.gone = append(u.gone, e)
+		}
+	}
+	return u
+}
+
+// mergeAll makes data of what is undecided, where it can, and returns what is carried on.
+func (h *hop) mergeAll(m *merger, s *shape.Schema, u undecided) (carried entries) {
+	gone := slices.DeleteFunc(u.gone, func(e *entry) bool { return m.holder(e) != nil && !h.restore.around(e.pointer) })
+	m.noteTaken()
 	for i := range h.merging {
-		m.merge(whole, to.shape, &h.merging[i], true)
+		m.merge(s, &h.merging[i], true)
 	}
-	for _, e := range asked {
-		m.merge(whole, to.shape, e, false)
+	for _, e := range u.asked {
+		m.merge(s, e, false)
 	}
 	// What is around a place may not have been deleted, but preserved itself.
 	for _, e := range gone {
 		switch {
-		case m.holder(whole, e) != nil:
-			m.merge(whole, to.shape, e, false)
+		case m.holder(e) != nil:
+			m.merge(s, e, false)
 		case h.restore.around(e.pointer):
 			carried = append(carried, *e)
 		}
 	}
-	h.digestAgain(m, whole)
-	return whole, append(carried, m.left...).sorted()
+	return append(carried, m.left...)
 }
 
 // noteKeyless notes a list whose elements entries cannot name.
@@ -104,8 +123,8 @@ func (h *hop) anchored(gone []*entry, before []byte) (held []*entry) {
 	if len(gone) == 0 {
 		return nil
 	}
-	m := newMerger(h)
 	whole, err := h.parse(before, everything)
+	m := newMerger(h, whole, nil, nil)
 	for _, e := range gone {
 		if h.isInKeyless(e.pointer) {
 			held = append(held, e)
@@ -126,9 +145,9 @@ func (h *hop) anchored(gone []*entry, before []byte) (held []*entry) {
 }
 
 // holder is the object, or list, in which the place of an entry is.
-func (m *merger) holder(root *node, e *entry) *node {
+func (m *merger) holder(e *entry) *node {
 	path := splitPointer(e.pointer)
-	return m.follow(root, path[:len(path)-1])
+	return m.follow(m.root, path[:len(path)-1])
 }
 
 // digestAgain tells of preserved elements what they became, now that entries of the
@@ -171,8 +190,7 @@ func (h *hop) outlives(root *node, w *way, leaving entries) (carried entries) {
 		return nil
 	}
 	whole, err := h.parse(h.bytes(root), everything)
-	m := newMerger(h)
-	m.root, m.way = whole, w.back
+	m := newMerger(h, whole, w.back, nil)
 	for _, e := range leaving {
 		if err != nil || !bytes.HasPrefix(e.pointer, []byte("/")) {
 			carried = append(carried, e)
@@ -238,114 +256,4 @@ func (m *merger) has(live, value *node) bool {
 		}
 	}
 	return true
-}
-
-// looksUp reports whether a way looks an entry up where the objects around its place
-// are there. If it did not, they are gone, and what was preserved in them with them.
-func (w *way) looksUp(pointer []byte, e *entry) bool {
-	switch e.kind {
-	case anAbsence:
-		return w.fills(pointer) || w.looksInto(pointer, e)
-	case anOrder:
-		return w.exchangesTo(pointer, true) || w.looksInto(pointer, e)
-	}
-	return w.comes(pointer, e.value) || w.fills(pointer) || w.exchangesTo(pointer, false) || w.looksInto(pointer, e)
-}
-
-func (w *way) fills(pointer []byte) bool {
-	return slices.ContainsFunc(w.defaults, func(d filling) bool { return !d.leaves && d.pointer == string(pointer) })
-}
-
-// defaultAt is the default rule of a field, nil where there is none: of the side that
-// a way leaves, or of that to which it leads.
-func (w *way) defaultAt(pointer []byte, leaves bool) *filling {
-	for i := range w.defaults {
-		if d := &w.defaults[i]; d.leaves == leaves && d.pointer == string(pointer) {
-			return d
-		}
-	}
-	for i := range w.collections {
-		c := &w.collections[i]
-		if _, rest := c.inElement(pointer); rest != nil {
-			if d := c.way.defaultAt(rest, leaves); d != nil {
-				return d
-			}
-		}
-	}
-	return nil
-}
-
-func (w *way) exchangesTo(pointer []byte, order bool) bool {
-	for i := range w.exchanges {
-		e := &w.exchanges[i]
-		for j := range e.to {
-			if e.to[j].pointer == string(pointer) {
-				return !order || e.index != nil && e.toHub == e.index.Hub
-			}
-		}
-	}
-	return false
-}
-
-// comes reports whether a way restores a field that the other side lacks, or an
-// object that both sides have and that has nothing in it.
-func (w *way) comes(pointer, value []byte) bool {
-	for i := range w.coming {
-		c := &w.coming[i]
-		if c.known == nil {
-			if c.pointer == string(pointer) && c.comesAs(value) {
-				return true
-			}
-			continue
-		}
-		name, below := bytes.CutPrefix(pointer, []byte(c.pointer+"/"))
-		if below && bytes.IndexByte(name, '/') < 0 && !c.known.get(unescapePointer(string(name))) {
-			return true
-		}
-	}
-	for i := range w.shared {
-		if w.shared[i].pointer == string(pointer) && isBare(value) && (isNull(value) || value[0] == '{' || value[0] == '[') {
-			return true
-		}
-	}
-	return false
-}
-
-// inElement splits a pointer into the element of a list or map and the place in that,
-// nil where it leads to the element itself; both are nil where it leads elsewhere.
-func (c *collection) inElement(pointer []byte) (element, rest []byte) {
-	below, found := bytes.CutPrefix(pointer, []byte(c.pointer))
-	if !found || len(below) == 0 || below[0] != '/' {
-		return nil, nil
-	}
-	end := bytes.IndexByte(below[1:], '/') + 1
-	if end == 0 {
-		return below[1:], nil
-	}
-	return below[1:end], below[end:]
-}
-
-// looksInto reports whether a way looks an entry up in the elements of a list or map.
-func (w *way) looksInto(pointer []byte, e *entry) bool {
-	for i := range w.collections {
-		c := &w.collections[i]
-		element, rest := c.inElement(pointer)
-		switch {
-		case element == nil:
-		case rest == nil:
-			if !c.isMap && len(c.keys) == 0 && c.way.keeps && isIndex(element) {
-				return true
-			}
-		case c.isMap || len(c.keys) > 0 && selectorKeys(string(element)).equal(c.keys):
-			if c.way.looksUp(rest, e) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-func isIndex(segment []byte) bool {
-	index, err := strconv.Atoi(string(segment))
-	return err == nil && index >= 0 && strconv.Itoa(index) == string(segment)
 }

@@ -36,8 +36,9 @@ func (c *Converter) PreservedIn(annotations map[string]string) []Preserved {
 	for _, v := range c.versions {
 		found := Preserved{Version: v.name, Bytes: len(annotations[v.legacy.text]) + len(annotations[v.annotation.text])}
 		h := hops.Get().(*hop)
-		read, readable := h.held(annotations, v)
-		found.Unreadable = !readable
+		read, legacy := h.all(annotations, v)
+		_, hasLegacy := annotations[v.legacy.text]
+		found.Unreadable = read.unreadable != nil || hasLegacy != legacy
 		for _, e := range read.entries {
 			path := v.pathOf(e.pointer)
 			found.Fields = append(found.Fields, path)
@@ -52,19 +53,6 @@ func (c *Converter) PreservedIn(annotations map[string]string) []Preserved {
 		}
 	}
 	return all
-}
-
-// held reads what annotations hold of a version, of both formats. Readable is false
-// where one of them, or a part of it, is text in no known format.
-func (h *hop) held(annotations map[string]string, v *version) (read preserved, readable bool) {
-	readable = true
-	if text, there := annotations[v.legacy.text]; there {
-		readable = h.readLegacy([]byte(text), &read)
-	}
-	if text, there := annotations[v.annotation.text]; there {
-		readable = h.read([]byte(text), &read) && read.unreadable == nil && readable
-	}
-	return read, readable
 }
 
 // Unplaced is a field of which a value is preserved.
@@ -85,7 +73,7 @@ func (c *Converter) Unplaced(annotations map[string]string, version string) []Un
 	h := hops.Get().(*hop)
 	defer h.release()
 	var all []Unplaced
-	read, _ := h.held(annotations, v)
+	read, _ := h.all(annotations, v)
 	for _, e := range read.entries {
 		if e.kind != aValue || !bytes.HasPrefix(e.pointer, []byte("/")) {
 			continue

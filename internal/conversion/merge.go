@@ -43,12 +43,18 @@ type merger struct {
 	taken map[*node][]takenField
 }
 
-func newMerger(h *hop) *merger {
-	return &merger{h: h, added: map[*node]bool{}, members: map[*node]map[string]*node{}, selectors: map[*node]map[string]*node{}, digests: map[*node]map[string][]*node{}, keys: map[string]bool{}, lists: map[*node][]*node{}}
+// newMerger makes the merger of an object at the version to which a way leads, of which
+// some entries are restored.
+func newMerger(h *hop, root *node, w *way, restore entries) *merger {
+	return &merger{
+		h: h, root: root, way: w, restore: restore,
+		added: map[*node]bool{}, members: map[*node]map[string]*node{}, selectors: map[*node]map[string]*node{},
+		digests: map[*node]map[string][]*node{}, keys: map[string]bool{}, lists: map[*node][]*node{},
+	}
 }
 
 // merge brings one entry into the object.
-func (m *merger) merge(root *node, s *shape.Schema, e *entry, exact bool) {
+func (m *merger) merge(s *shape.Schema, e *entry, exact bool) {
 	m.whole, m.kind, m.digest, m.exact, m.unmatched = e, e.kind, e.images, exact, e.fate == unmatched
 	if !isString(m.digest) {
 		m.digest = nil // fields of a rule
@@ -60,11 +66,11 @@ func (m *merger) merge(root *node, s *shape.Schema, e *entry, exact bool) {
 	path := splitPointer(e.pointer)
 	switch {
 	case path[0] == "metadata":
-		m.metadata(root, path, value)
+		m.metadata(path, value)
 	case path[0] == "status" && m.h.refusesStatus, m.kind == aValue && len(path) == 1 && isEnvelope(path[0]):
 		m.carry("", path, value)
 	default:
-		m.into(root, s, "", path, value)
+		m.into(m.root, s, "", path, value)
 	}
 }
 
@@ -179,23 +185,12 @@ func (m *merger) isRestored(live *node, pointer string) bool {
 // fieldsWith are the fields that a rule computes together with one, and the place of
 // their scope.
 func (w *way) fieldsWith(pointer []byte) (scope string, fields []slot) {
-	if w == nil {
-		return "", nil
-	}
-	for i := range w.exchanges {
-		to := w.exchanges[i].to
-		if slices.ContainsFunc(to, func(f slot) bool { return f.pointer == string(pointer) }) {
-			return "", to
-		}
-	}
-	for i := range w.collections {
-		c := &w.collections[i]
-		element, rest := c.inElement(pointer)
-		if rest == nil {
-			continue
-		}
-		if scope, fields = c.way.fieldsWith(rest); fields != nil {
-			return c.pointer + "/" + string(element) + scope, fields
+	for in, rest := range w.scopesOf(pointer) {
+		for i := range in.exchanges {
+			to := in.exchanges[i].to
+			if slices.ContainsFunc(to, func(f slot) bool { return f.pointer == string(rest) }) {
+				return string(pointer[:len(pointer)-len(rest)]), to
+			}
 		}
 	}
 	return "", nil
@@ -281,7 +276,7 @@ func (n *node) within(other *node) bool {
 }
 
 // metadata merges a label or an annotation.
-func (m *merger) metadata(root *node, path []string, value *node) {
+func (m *merger) metadata(path []string, value *node) {
 	full := make(Path, len(path))
 	for i, segment := range path {
 		full[i] = unescapePointer(segment)
@@ -291,8 +286,8 @@ func (m *merger) metadata(root *node, path []string, value *node) {
 	case m.kind != aValue, checkMetadata(full) != nil, !isString(text),
 		isLabel(full) && len(validation.IsValidLabelValue(decodeString(text))) > 0:
 		m.carry("", path, value)
-	case root.find(full.steps()) == nil:
-		m.h.put(root, full.steps(), m.h.raw(text))
+	case m.root.find(full.steps()) == nil:
+		m.h.put(m.root, full.steps(), m.h.raw(text))
 	}
 }
 

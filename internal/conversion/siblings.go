@@ -128,15 +128,11 @@ func (c *Converter) holds(h *hop, annotations *node, sibling *version, one func(
 
 // shares reports whether an entry is of a field that a sibling has, too.
 func (w *way) shares(pointer []byte, sibling string) bool {
-	for i := range w.coming {
-		if w.coming[i].pointer == string(pointer) && slices.Contains(w.coming[i].siblings, sibling) {
-			return true
-		}
-	}
-	for i := range w.collections {
-		c := &w.collections[i]
-		if _, rest := c.inElement(pointer); rest != nil && c.way.shares(rest, sibling) {
-			return true
+	for scope, rest := range w.scopesOf(pointer) {
+		for i := range scope.coming {
+			if scope.coming[i].pointer == string(rest) && slices.Contains(scope.coming[i].siblings, sibling) {
+				return true
+			}
 		}
 	}
 	return false

@@ -21,11 +21,11 @@ func (h *hop) noteTaken(pointer []byte, common *Common) {
 }
 
 // noteTaken notes the fields of an object that are taken.
-func (m *merger) noteTaken(root *node) {
+func (m *merger) noteTaken() {
 	m.taken = map[*node][]takenField{}
 	for _, f := range m.h.taken {
 		f.path = splitPointer(f.pointer)
-		m.noteBelow(root, f)
+		m.noteBelow(m.root, f)
 	}
 }
 
