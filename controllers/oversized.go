@@ -36,10 +36,7 @@ const (
 func oversizedTold(told *webhook.Failures, now time.Time) []v1alpha1.OversizedObject {
 	var all []v1alpha1.OversizedObject
 	for _, seen := range told.Oversized {
-		known := slices.ContainsFunc(all, func(row v1alpha1.OversizedObject) bool {
-			return row.Object == seen.Object && row.Version == seen.Version
-		})
-		if known || len(all) == maxHeard || len(seen.Version) > maxVersion || len(seen.FieldsOf) > maxVersion || seen.Object == "" || len(seen.Object) > maxObject {
+		if hasOversized(all, seen.Object, seen.Version) || len(all) == maxHeard || len(seen.Version) > maxVersion || len(seen.FieldsOf) > maxVersion || seen.Object == "" || len(seen.Object) > maxObject {
 			continue
 		}
 		all = append(all, v1alpha1.OversizedObject{
@@ -54,6 +51,10 @@ func oversizedTold(told *webhook.Failures, now time.Time) []v1alpha1.OversizedOb
 func someFields(fields []string) []string {
 	some := slices.DeleteFunc(slices.Clone(fields), func(field string) bool { return len(field) > maxOversizedField })
 	return some[:min(len(some), maxOversizedFields)]
+}
+
+func hasOversized(rows []v1alpha1.OversizedObject, object, version string) bool {
+	return slices.ContainsFunc(rows, func(row v1alpha1.OversizedObject) bool { return row.Object == object && row.Version == version })
 }
 
 // sameOversized reports that nothing more was seen, but the same within a time.
@@ -88,8 +89,7 @@ func (c *oversizedCount) add(object string, omitted *conversion.Omitted) bool {
 	if omitted == nil {
 		return false
 	}
-	known := slices.ContainsFunc(c.found, func(row v1alpha1.OversizedObject) bool { return row.Object == object && row.Version == omitted.At })
-	if !known && len(c.found) < maxHeard {
+	if !hasOversized(c.found, object, omitted.At) && len(c.found) < maxHeard {
 		c.found = append(c.found, v1alpha1.OversizedObject{
 			Object: object, Version: omitted.At, FieldsOf: omitted.Version, Fields: someFields(omitted.Fields),
 			Bytes: int64(omitted.Bytes), LastTime: metav1.Now(),
@@ -117,12 +117,9 @@ func (r *reader) look(ctx context.Context, step plan.TakeSamples, c *oversizedCo
 		})
 	}
 	for _, row := range step.Oversized {
-		if slices.ContainsFunc(c.found, func(found v1alpha1.OversizedObject) bool {
-			return found.Object == row.Object && found.Version == row.Version
-		}) {
-			continue
+		if !hasOversized(c.found, row.Object, row.Version) {
+			c.readAgain(ctx, cluster, step, row)
 		}
-		c.readAgain(ctx, cluster, step, row)
 	}
 }
 

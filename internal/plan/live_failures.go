@@ -98,12 +98,11 @@ func (s *state) failuresOfPods() []v1alpha1.ConversionFailure {
 			if s.Now.Sub(told.LastTime.Time) >= s.failureWindow() {
 				continue
 			}
-			at := slices.IndexFunc(sum, func(row v1alpha1.ConversionFailure) bool { return compareFailures(row, told) == 0 })
-			if at < 0 {
+			if at := indexOf(sum, told); at >= 0 {
+				sum[at] = s.together(sum[at], told)
+			} else {
 				sum = append(sum, told)
-				continue
 			}
-			sum[at] = s.together(sum[at], told)
 		}
 	}
 	return sum
@@ -124,11 +123,15 @@ func (s *state) together(a, b v1alpha1.ConversionFailure) v1alpha1.ConversionFai
 }
 
 func find(rows []v1alpha1.ConversionFailure, like v1alpha1.ConversionFailure) (v1alpha1.ConversionFailure, bool) {
-	at := slices.IndexFunc(rows, func(row v1alpha1.ConversionFailure) bool { return compareFailures(row, like) == 0 })
+	at := indexOf(rows, like)
 	if at < 0 {
 		return v1alpha1.ConversionFailure{}, false
 	}
 	return rows[at], true
+}
+
+func indexOf(rows []v1alpha1.ConversionFailure, like v1alpha1.ConversionFailure) int {
+	return slices.IndexFunc(rows, func(row v1alpha1.ConversionFailure) bool { return compareFailures(row, like) == 0 })
 }
 
 // compareFailures orders kinds of failures.

@@ -116,7 +116,7 @@ func (s *state) heedResamples(known *v1alpha1.VerificationStatus, interval time.
 		s.report(v1alpha1.SamplesFailingCondition, outcome{status: metav1.ConditionTrue, reason: found.Reason, message: found.Message})
 		known.ResampledTime, known.Resampled = ended, new(int32(found.Objects)) //nolint:gosec // spec.verification.samples bounds it
 		interval = min(interval, resampleSoon)
-	case found.Reason != "": // nobody's fault that objects have: what was found before stays
+	case found.Reason != "": // no object is the cause: what was found before stays
 		interval = min(interval, resampleSoon)
 	default:
 		apimeta.RemoveStatusCondition(&s.plan.Status.Conditions, v1alpha1.SamplesFailingCondition)
