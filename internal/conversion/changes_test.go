@@ -84,6 +84,20 @@ func TestChanges(t *testing.T) {
 			back:   named("v1", `v2 {"/ports/0":{"name":"a"},"@/ports/0":`+digest(`{"name":"a"}`)+`,"/ports/1":{"name":"a"},"@/ports/1":`+digest(`{"name":"a","w":7}`)+`}`, `"ports":[{"name":"a"},{"name":"a","w":7}]`),
 			now:    named("v2", `v1 {"/ports/1":{"name":"a","w":7},"@/ports/1":`+digest(`{"name":"a"}`)+`}`, `"ports":[{"name":"a"},{"name":"a"}]`),
 		},
+		"the hub gets the field of an element that is one of two that are alike": {
+			before: [3]string{
+				"ports: {type: array, items: {type: object, properties: {name: {type: string}, w: {type: integer}}}}",
+				"ports: {type: array, items: {type: object, properties: {name: {type: string}}}}", "",
+			},
+			after: [3]string{
+				"ports: {type: array, items: {type: object, properties: {name: {type: string}, w: {type: integer}}}}",
+				"ports: {type: array, items: {type: object, properties: {name: {type: string}, w: {type: integer}}}}", "",
+			},
+			object: `"ports":[{"name":"a"},{"name":"a","w":7}]`,
+			at:     named("v2", `v1 {"/ports/1":{"name":"a","w":7},"@/ports/1":`+string(digestOf(`{"name":"a"}`))+`}`, `"ports":[{"name":"a"},{"name":"a"}]`),
+			back:   named("v1", "", `"ports":[{"name":"a"},{"name":"a","w":7}]`),
+			now:    named("v2", "", `"ports":[{"name":"a"},{"name":"a","w":7}]`),
+		},
 		"the field goes and comes": {
 			before: [3]string{note, bare, move}, after: [3]string{"spec: {type: object, properties: {a: {type: string}}}", bare, move},
 			object: object, at: named("v2", `v1 {"/spec/note":"precious"}`, `"spec":{"b":"1"}`),

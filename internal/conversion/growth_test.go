@@ -5,6 +5,8 @@ package conversion
 
 import (
 	"math"
+	"runtime"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"syscall"
@@ -164,9 +166,11 @@ var growths = map[string]growing{
 
 // TestGrowth: eight times as large an object takes little more than eight times the
 // work, in both directions. What is compared is the processor time of this process, as
-// the least of some tries: the square would be sixty-four times.
+// the least of some tries, without the garbage collector, which would come in the middle
+// of the larger ones alone: the square would be sixty-four times.
 func TestGrowth(t *testing.T) {
 	const size, factor, most, tries = 500, 8, 30.0, 6
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	for name, g := range growths {
 		c := converterOf(t, between(t, g.v1, g.v2, g.rules))
 		for direction, to := range map[string]string{" to the hub": "v2", " back": "v1"} {
@@ -199,6 +203,7 @@ func (g *growing) at(t testing.TB, c *Converter, n int, to string) []byte {
 func work(t testing.TB, c *Converter, object []byte, to string) float64 {
 	t.Helper()
 	const enough, long, runs = 2 * time.Millisecond, 0.5, 3
+	runtime.GC()
 	least := math.Inf(1)
 	for run := 0; run < runs && (run == 0 || least < long); run++ {
 		count, before := 0, processorTime(t)

@@ -34,7 +34,7 @@ type merger struct {
 	// their names, elements by their selectors, and by what they are.
 	members   map[*node]map[string]*node
 	selectors map[*node]map[string]*node
-	digests   map[*node]map[string][]*node
+	digests   map[*node]*digests
 	// keys are the names, as segments, by which elements were looked up.
 	keys map[string]bool
 	// lists are the elements of lists, by their indexes.
@@ -49,7 +49,7 @@ func newMerger(h *hop, root *node, w *way, restore entries) *merger {
 	return &merger{
 		h: h, root: root, way: w, restore: restore,
 		added: map[*node]bool{}, members: map[*node]map[string]*node{}, selectors: map[*node]map[string]*node{},
-		digests: map[*node]map[string][]*node{}, keys: map[string]bool{}, lists: map[*node][]*node{},
+		digests: map[*node]*digests{}, keys: map[string]bool{}, lists: map[*node][]*node{},
 	}
 }
 

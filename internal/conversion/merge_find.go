@@ -4,6 +4,7 @@
 package conversion
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -70,27 +71,52 @@ func (m *merger) selected(list *node, keys steps, selector string) *node {
 }
 
 // digested finds an element of a list that still is what the entry's element became,
-// the same for all entries of that element.
+// the same for all entries of that element: the one at its index, or else the first.
 func (m *merger) digested(list *node, segment string) *node {
 	known := m.digests[list]
 	if known == nil {
-		known = map[string][]*node{}
+		known = &digests{indexes: map[string][]int{}, taken: map[int]bool{}, of: map[string]int{}}
+		index := 0
 		for element := list.first; element != nil; element = element.next {
 			of := string(m.h.digest(element))
-			known[of] = append(known[of], element)
+			known.indexes[of] = append(known.indexes[of], index)
+			index++
 		}
 		m.digests[list] = known
 	}
-	digest := string(m.digest)
-	if found := known[digest+segment]; found != nil {
-		return found[0]
-	}
-	alike := known[digest]
-	if len(alike) == 0 {
+	index, found := known.take(string(m.digest), segment)
+	if !found {
 		return nil
 	}
-	known[digest], known[digest+segment] = alike[1:], alike[:1]
-	return alike[0]
+	return m.elementAt(list, strconv.Itoa(index))
+}
+
+// digests are the elements of a list by what they are.
+type digests struct {
+	// indexes are sorted, by digests.
+	indexes map[string][]int
+	taken   map[int]bool
+	// of has the index that was taken for an entry, by digest and segment.
+	of map[string]int
+}
+
+func (d *digests) take(digest, segment string) (index int, found bool) {
+	if index, found = d.of[digest+segment]; found {
+		return index, true
+	}
+	alike := d.indexes[digest]
+	own, err := strconv.Atoi(segment)
+	if _, found = slices.BinarySearch(alike, own); err != nil || !found || d.taken[own] {
+		for len(alike) > 0 && d.taken[alike[0]] {
+			alike = alike[1:]
+		}
+		if d.indexes[digest] = alike; len(alike) == 0 {
+			return 0, false
+		}
+		own = alike[0]
+	}
+	d.taken[own], d.of[digest+segment] = true, own
+	return own, true
 }
 
 // elementAt is the element of a list at an index, nil where there is none.

@@ -36,7 +36,7 @@ func (m *merger) element(list []any, s *shape.Schema, at string, rest []string, 
 }
 
 // digested finds an element that still is what the entry's element became. It is of
-// no other one.
+// no other one. The one at its index comes first.
 func (m *merger) digested(list []any, at, index string) any {
 	taken := map[int]bool{}
 	for pointer, i := range m.became {
@@ -47,7 +47,11 @@ func (m *merger) digested(list []any, at, index string) any {
 			taken[i] = true
 		}
 	}
+	own, _ := indexOf(index)
 	for i := range list {
+		if own < len(list) && !taken[own] && digest(list[own]) == m.entry.images {
+			i = own
+		}
 		if !taken[i] && digest(list[i]) == m.entry.images {
 			m.became[at+"/"+index] = i
 			return list[i]
