@@ -118,6 +118,7 @@ lint: bin/tools/golangci-lint ## Check the code's style, and that imports point 
 	@cd internal/test/realworld && ../../../bin/tools/golangci-lint run
 	@cd internal/test/certmanager && ../../../bin/tools/golangci-lint run
 	@cd internal/test/monitoring && ../../../bin/tools/golangci-lint run
+	@cd internal/test/licences && ../../../bin/tools/golangci-lint run
 	@cd internal/test/browser && ../../../bin/tools/golangci-lint run
 	@cd internal/test/compatibility/schema && ../../../../bin/tools/golangci-lint run
 	@cd internal/tools/bundle && ../../../bin/tools/golangci-lint run
@@ -133,7 +134,7 @@ verify: generate manifests api-reference cli-reference tidy bundle ## Check that
 
 .PHONY: licences
 licences: ## Check the licences of everything that is linked into the binary; part of unit
-	@go test -count=1 -v ./internal/test/licences
+	@go test -C internal/test/licences -count=1 -v .
 
 # Not part of test: it asks https://vuln.go.dev what is known by now, and a test must
 # not depend on the day on which it runs. It fails where that cannot be reached.
@@ -148,10 +149,11 @@ test: ## Run all of these: lint, verify, compatibility, unit, promtool, sbom, re
 	@internal/tools/test.sh
 
 .PHONY: unit
-unit: ## Test the packages alone, and alerts and dashboard with the engine of Prometheus
+unit: ## Test the packages alone, alerts and dashboard with the engine of Prometheus, and licences
 	@go test $(TESTFLAGS) ./...
 	@go test -C internal/tools/bundle $(TESTFLAGS) ./...
 	@go test -C internal/test/monitoring $(TESTFLAGS) ./...
+	@go test -C internal/test/licences $(TESTFLAGS) ./...
 
 .PHONY: compatibility
 compatibility: ## Check that policies of the revision PREVIOUS, and of earlier versions, stay valid
@@ -335,7 +337,7 @@ reproducible: ## Build binary and images twice, from copies of the sources, and 
 sbom: build bin/tools/cyclonedx-gomod ## Write what the binary is made of as bin/sbom.json, in the format of CycloneDX
 	@rm -f bin/sbom.json
 	@bin/tools/cyclonedx-gomod bin -json -std -noserial -version '$(VERSION)' -output bin/modules.json bin/conversion-operator
-	@go run ./internal/test/licences/sbom bin/conversion-operator bin/modules.json bin/sbom.json
+	@go run -C internal/test/licences ./sbom ../../../bin/conversion-operator ../../../bin/modules.json ../../../bin/sbom.json
 
 .PHONY: install-manifest
 install-manifest: bin/deploy ## Write everything that is installed, with the image IMG, as bin/install.yaml

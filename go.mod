@@ -3,14 +3,12 @@ module github.com/conversion-operator/conversion-operator
 go 1.26.0
 
 require (
-	github.com/CycloneDX/cyclonedx-go v0.9.3
 	github.com/cert-manager/cert-manager v1.21.2
 	github.com/fluxcd/cli-utils v1.3.0
 	github.com/go-json-experiment/json v0.0.0-20260820222146-c27c302e5fc3
 	github.com/go-logr/logr v1.4.4
 	github.com/google/cel-go v0.30.0
 	github.com/google/go-cmp v0.7.0
-	github.com/google/licensecheck v0.3.1
 	github.com/prometheus/client_golang v1.24.1
 	github.com/spf13/cobra v1.10.2
 	github.com/spf13/pflag v1.0.10

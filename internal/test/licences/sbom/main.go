@@ -5,7 +5,7 @@
 // binary of this checkout, writes the licences into it, and holds it against the
 // binary. What is wrong in any way is not written.
 //
-//	go run ./internal/test/licences/sbom BINARY FROM TO
+//	go run -C internal/test/licences ./sbom BINARY FROM TO
 package main
 
 import (
@@ -21,6 +21,9 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/internal/test/licences"
 )
+
+// root is that of the checkout, from the module of this command.
+const root = "../../.."
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -47,11 +50,11 @@ func run(ctx context.Context, path, from, to string) error {
 	if err != nil {
 		return err
 	}
-	directories, err := licences.Linked(ctx, ".", runtime.GOOS)
+	directories, err := licences.Linked(ctx, root, runtime.GOOS)
 	if err != nil {
 		return err
 	}
-	directories[made.name()] = "."
+	directories[made.name()] = root
 	if err := addLicences(bom, directories); err != nil {
 		return err
 	}
