@@ -37,6 +37,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/internal/pki"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/scheme"
 	"github.com/conversion-operator/conversion-operator/internal/webhook/probe"
 )
 
@@ -123,9 +124,9 @@ func run(m *testing.M) (int, error) {
 func startManager(ctx context.Context, kubeconfig *rest.Config) (<-chan error, error) {
 	kubeconfig.QPS = -1
 	direct = rest.CopyConfig(kubeconfig)
-	scheme := NewScheme()
+	kinds := scheme.New()
 	var err error
-	if cluster, err = client.New(kubeconfig, client.Options{Scheme: scheme}); err != nil {
+	if cluster, err = client.New(kubeconfig, client.Options{Scheme: kinds}); err != nil {
 		return nil, err
 	}
 	if err := cluster.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: system}}); err != nil {
@@ -137,7 +138,7 @@ func startManager(ctx context.Context, kubeconfig *rest.Config) (<-chan error, e
 	kubeconfig = managerConfig(kubeconfig)
 	kubeconfig.Wrap(sent.watch)
 	manager, err := ctrl.NewManager(kubeconfig, ctrl.Options{
-		Scheme: scheme, Cache: CacheOptions(system), Client: ClientOptions(), Metrics: metricsserver.Options{BindAddress: "0"}, NewClient: counting,
+		Scheme: kinds, Cache: CacheOptions(system), Client: ClientOptions(), Metrics: metricsserver.Options{BindAddress: "0"}, NewClient: counting,
 	})
 	if err != nil {
 		return nil, err

@@ -10,7 +10,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/conversion-operator/conversion-operator/controllers"
+	"github.com/conversion-operator/conversion-operator/internal/scheme"
 )
 
 // clusterFlags are kubectl's flags for how to reach a cluster, of a command that
@@ -44,7 +44,7 @@ func connect(config *genericclioptions.ConfigFlags) (client.WithWatch, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find the API server: %w", err)
 	}
-	api, err := client.NewWithWatch(found, client.Options{Scheme: controllers.NewScheme()})
+	api, err := client.NewWithWatch(found, client.Options{Scheme: scheme.New()})
 	if err != nil {
 		return nil, fmt.Errorf("cannot make a client: %w", err)
 	}

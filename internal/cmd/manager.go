@@ -25,6 +25,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/controllers"
 	"github.com/conversion-operator/conversion-operator/internal/pki"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/scheme"
 	"github.com/conversion-operator/conversion-operator/internal/tracing"
 )
 
@@ -153,7 +154,7 @@ func (o managerOptions) newManager(traces *tracing.Tracing) (ctrl.Manager, error
 	kubeconfig.Wrap(traces.Transport)
 	kubeconfig.QPS = -1 // priority and fairness on the API server is the better judge
 	manager, err := ctrl.NewManager(kubeconfig, ctrl.Options{
-		Scheme:                        controllers.NewScheme(),
+		Scheme:                        scheme.New(),
 		Cache:                         controllers.CacheOptions(o.namespace),
 		Client:                        controllers.ClientOptions(),
 		LeaderElection:                o.leaderElect,

@@ -24,7 +24,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
-	"github.com/conversion-operator/conversion-operator/controllers"
+	"github.com/conversion-operator/conversion-operator/internal/scheme"
 	"github.com/conversion-operator/conversion-operator/internal/verify"
 )
 
@@ -163,7 +163,7 @@ func startAPIServer(t *testing.T) (client.Client, string) {
 		}
 	})
 	config.QPS = -1
-	writer, err := client.New(config, client.Options{Scheme: controllers.NewScheme()})
+	writer, err := client.New(config, client.Options{Scheme: scheme.New()})
 	if err != nil {
 		t.Fatal(err)
 	}

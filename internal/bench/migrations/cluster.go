@@ -22,8 +22,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/config"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
-	"github.com/conversion-operator/conversion-operator/controllers"
 	"github.com/conversion-operator/conversion-operator/internal/crds"
+	"github.com/conversion-operator/conversion-operator/internal/scheme"
 	"github.com/conversion-operator/conversion-operator/internal/test/story"
 )
 
@@ -54,7 +54,7 @@ func connect() (*cluster, error) {
 	settings.QPS = -1
 	settings.WarningHandlerWithContext = rest.NoWarnings{}
 	c := &cluster{}
-	if c.client, err = client.New(settings, client.Options{Scheme: controllers.NewScheme()}); err != nil {
+	if c.client, err = client.New(settings, client.Options{Scheme: scheme.New()}); err != nil {
 		return nil, err
 	}
 	if c.objects, err = dynamic.NewForConfig(settings); err != nil {

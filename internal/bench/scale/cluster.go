@@ -22,8 +22,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
-	"github.com/conversion-operator/conversion-operator/controllers"
 	"github.com/conversion-operator/conversion-operator/internal/crds"
+	"github.com/conversion-operator/conversion-operator/internal/scheme"
 )
 
 // system is the operator's namespace.
@@ -67,7 +67,7 @@ func start(ctx context.Context, dir string) (*cluster, error) {
 func (c *cluster) fill(ctx context.Context, config *rest.Config) error {
 	config.QPS = -1
 	var err error
-	if c.client, err = client.NewWithWatch(config, client.Options{Scheme: controllers.NewScheme()}); err != nil {
+	if c.client, err = client.NewWithWatch(config, client.Options{Scheme: scheme.New()}); err != nil {
 		return err
 	}
 	if err := os.WriteFile(c.kubeconfig, c.environment.KubeConfig, 0o600); err != nil {

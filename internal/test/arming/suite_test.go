@@ -35,6 +35,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/controllers"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/scheme"
 )
 
 const (
@@ -143,7 +144,7 @@ func outsideAddress() string {
 func install(ctx context.Context, kubeconfig *rest.Config) error {
 	kubeconfig.QPS, kubeconfig.WarningHandler = -1, rest.NoWarnings{}
 	var err error
-	if cluster, err = client.New(kubeconfig, client.Options{Scheme: controllers.NewScheme()}); err != nil {
+	if cluster, err = client.New(kubeconfig, client.Options{Scheme: scheme.New()}); err != nil {
 		return err
 	}
 	if err := cluster.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: system}}); err != nil {
@@ -191,7 +192,7 @@ func startManager(kubeconfig *rest.Config) (*process, error) {
 	config.QPS, config.WarningHandler = -1, rest.NoWarnings{}
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &tapped{next: next} })
 	started, err := ctrl.NewManager(config, ctrl.Options{
-		Scheme: controllers.NewScheme(), Cache: controllers.CacheOptions(system), Metrics: metricsserver.Options{BindAddress: "0"},
+		Scheme: scheme.New(), Cache: controllers.CacheOptions(system), Metrics: metricsserver.Options{BindAddress: "0"},
 		Controller: ctrlconfig.Controller{SkipNameValidation: new(true)}, // one after the other has the name
 	})
 	if err != nil {

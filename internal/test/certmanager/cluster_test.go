@@ -27,6 +27,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/controllers"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/scheme"
 	"github.com/conversion-operator/conversion-operator/internal/webhook/probe"
 )
 
@@ -57,7 +58,7 @@ func start(t *testing.T) *cluster {
 	t.Cleanup(func() { _ = environment.Stop() })
 	kubeconfig.QPS = -1
 
-	c.Client, err = client.New(kubeconfig, client.Options{Scheme: controllers.NewScheme()})
+	c.Client, err = client.New(kubeconfig, client.Options{Scheme: scheme.New()})
 	c.must(err)
 	c.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: system}})
 
@@ -69,7 +70,7 @@ func start(t *testing.T) *cluster {
 	c.must(os.WriteFile(file, text, 0o600))
 	c.run("cert-manager", func(ctx context.Context) error { return Run(ctx, file, system) })
 
-	manager, err := ctrl.NewManager(kubeconfig, ctrl.Options{Scheme: controllers.NewScheme(), Cache: controllers.CacheOptions(system),
+	manager, err := ctrl.NewManager(kubeconfig, ctrl.Options{Scheme: scheme.New(), Cache: controllers.CacheOptions(system),
 		Client: controllers.ClientOptions(), Metrics: metricsserver.Options{BindAddress: "0"}})
 	c.must(err)
 	prover := controllers.NewProver(time.Minute)

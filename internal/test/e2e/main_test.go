@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/config"
 
-	"github.com/conversion-operator/conversion-operator/controllers"
+	"github.com/conversion-operator/conversion-operator/internal/scheme"
 	"github.com/conversion-operator/conversion-operator/internal/test/story"
 )
 
@@ -61,7 +61,7 @@ func connect() error {
 		return err
 	}
 	kubeconfig.QPS = -1
-	if cluster, err = client.NewWithWatch(kubeconfig, client.Options{Scheme: controllers.NewScheme()}); err != nil {
+	if cluster, err = client.NewWithWatch(kubeconfig, client.Options{Scheme: scheme.New()}); err != nil {
 		return err
 	}
 	teller = story.NewTeller(os.Stdout, root)

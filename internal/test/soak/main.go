@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/config"
 
-	"github.com/conversion-operator/conversion-operator/controllers"
+	"github.com/conversion-operator/conversion-operator/internal/scheme"
 	"github.com/conversion-operator/conversion-operator/internal/test/story"
 )
 
@@ -90,6 +90,6 @@ func newPlayer(out io.Writer) (*player, error) {
 	if p.dynamic, err = dynamic.NewForConfig(kubeconfig); err != nil {
 		return nil, err
 	}
-	p.cluster, err = client.New(kubeconfig, client.Options{Scheme: controllers.NewScheme()})
+	p.cluster, err = client.New(kubeconfig, client.Options{Scheme: scheme.New()})
 	return p, err
 }

@@ -1,7 +1,8 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package controllers
+// Package scheme has the kinds that clients of this project read and write.
+package scheme
 
 import (
 	cmv1 "github.com/cert-manager/cert-manager/pkg/apis/certmanager/v1"
@@ -13,10 +14,10 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 )
 
-// NewScheme has the kinds that the manager, and whoever looks at its work, reads and
+// New has the kinds that the manager, and whoever looks at its work, reads and
 // writes: policies and CustomResourceDefinitions, what converters and migrations are
 // made of, and cert-manager's certificates.
-func NewScheme() *runtime.Scheme {
+func New() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, cmv1.AddToScheme, v1alpha1.AddToScheme,
