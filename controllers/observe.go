@@ -70,9 +70,7 @@ func (r *ConversionPolicyReconciler) observeCRD(ctx context.Context, observed *p
 		return err
 	}
 	observed.CRD = crd
-	if declarative := observed.Policy.Spec.Converter.Declarative; declarative != nil {
-		observed.Rules = conversion.Compile(crd, declarative)
-	}
+	observed.Rules = r.rules.compile(observed.Policy, crd)
 	return nil
 }
 

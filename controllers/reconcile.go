@@ -41,6 +41,7 @@ type ConversionPolicyReconciler struct {
 	Tracer tracing.Tracer
 
 	orphans orphans
+	rules   compiledRules
 }
 
 // Reconcile brings one policy a step further:
@@ -64,6 +65,7 @@ func (r *ConversionPolicyReconciler) reconcile(ctx context.Context, request ctrl
 	err := r.Client.Get(ctx, request.NamespacedName, policy)
 	if apierrors.IsNotFound(err) {
 		r.Investigator.forget(request.Name)
+		r.rules.forget(request.Name)
 		r.Prover.keep(request.Name, nil)
 		return r.tendOrphan(ctx, request.Name)
 	}

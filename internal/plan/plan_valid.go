@@ -45,7 +45,8 @@ func planValid(s *state) outcome {
 	case s.Rules.Plan == nil:
 		return unknown(v1alpha1.ReasonVersionNotInCRD, describe(s.Rules.Missing)+"; nothing is changed until then")
 	}
-	s.plan.Status.Plan = &v1alpha1.PlanStatus{Hash: s.planHash, Verdicts: s.Rules.Verdicts}
+	plan := v1alpha1.PlanStatus{Hash: s.planHash, Verdicts: s.Rules.Verdicts}
+	s.plan.Status.Plan = plan.DeepCopy() // what rules compile to is not the status's to change
 	missing, retired := s.missingVersions()
 	if len(missing) > 0 {
 		says := describe(missing) + "; the webhook is armed ahead of it"
