@@ -47,9 +47,9 @@ func (h *hop) carry(root *node, to *version, w *way, before []byte) (*node, entr
 	if len(u.asked)+len(u.gone)+len(h.merging) == 0 {
 		return root, u.carried.sorted()
 	}
-	carried := append(u.carried, h.mergeAll(m, to.shape, u)...)
+	u.carried = append(u.carried, h.mergeAll(m, to.shape, u)...)
 	h.digestAgain(m, whole)
-	return whole, carried.sorted()
+	return whole, u.carried.sorted()
 }
 
 // undecided are the entries that no rule has decided about.

@@ -296,7 +296,7 @@ func (c *Converter) hop(h *hop, root *node, from, to *version, w *way) (*node, e
 		return root, err
 	}
 	if len(leaving.entries) > 0 {
-		leaving.entries.anchorAs(h.keep)
+		leaving.anchorAs(h.keep)
 		h.keep = append(leaving.entries, h.keep...).sorted()
 	}
 	return root, h.write(metadata, from, preserved{h.keep, leaving.unreadable})
