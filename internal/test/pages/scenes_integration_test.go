@@ -80,7 +80,7 @@ func newStage(t *testing.T) *stage {
 	return s
 }
 
-// files are what the README finds something wrong with, beside what is published.
+// files are what the page on audits finds something wrong with, beside what is published.
 var files = map[string]string{
 	"widgets.yaml":   widgets("shop.example.com", "false") + "---\n" + widgets("failed.example.com", "true"),
 	"migration.yaml": "{apiVersion: storagemigration.k8s.io/v1beta1, kind: StorageVersionMigration, metadata: {name: widgets}, spec: {resource: {group: failed.example.com, resource: widgets}}}",

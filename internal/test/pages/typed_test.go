@@ -30,7 +30,7 @@ var untyped = map[string]string{
 }
 
 // otherLanguages are those of blocks that have nothing to type.
-var otherLanguages = []string{"", "json", "lua", "text", "yaml"}
+var otherLanguages = []string{"", "json", "lua", "mermaid", "text", "yaml"}
 
 // TestEveryCommandIsTyped: each block with commands is part of a scene or a
 // symptom, or says why it is not.
