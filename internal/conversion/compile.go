@@ -70,7 +70,7 @@ func Compile(crd *apiextensionsv1.CustomResourceDefinition, rules *v1alpha1.Decl
 		Hub:        hub, Versions: slices.Sorted(maps.Keys(schemas)),
 		DropOverflow: rules.Overflow == v1alpha1.OverflowDrop, RefusesStatus: rules.PreservedStatus == v1alpha1.PreservedStatusRefuse,
 	}
-	result.Errors = append(result.Errors, plan.addSchemas(crd)...)
+	result.Errors = append(result.Errors, addSchemas(plan, crd)...)
 	for _, version := range plan.Versions {
 		if version != hub && hasHub {
 			compileSpoke(version, rules, schemas, plan, &result)
@@ -91,8 +91,8 @@ func Compile(crd *apiextensionsv1.CustomResourceDefinition, rules *v1alpha1.Decl
 	return result
 }
 
-// addSchemas adds what the versions' schemas say of values.
-func (p *Plan) addSchemas(crd *apiextensionsv1.CustomResourceDefinition) (errs field.ErrorList) {
+// addSchemas adds what the versions' schemas say of values to the plan.
+func addSchemas(p *Plan, crd *apiextensionsv1.CustomResourceDefinition) (errs field.ErrorList) {
 	p.Schemas = map[string]json.RawMessage{}
 	for i := range crd.Spec.Versions {
 		version := &crd.Spec.Versions[i]

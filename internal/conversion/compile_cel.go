@@ -128,7 +128,7 @@ func (c *compiler) celFields(s celSide) (fields []Field, cel []CELField, ok bool
 			c.errs = append(c.errs, field.InternalError(s.at(i), err))
 			return nil, nil, false
 		}
-		_, local := s.paths[i].scopePrefix()
+		_, local := splitScope(s.paths[i])
 		fields = append(fields, Field{Path: local})
 		cel = append(cel, CELField{Name: of.Name, Schema: shape, Expression: of.Expression})
 	}

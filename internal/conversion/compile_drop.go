@@ -23,7 +23,7 @@ func (c *compiler) addDrop(rule *v1alpha1.DropRule, at *field.Path) {
 	if !ok {
 		return
 	}
-	_, local := path.scopePrefix()
+	_, local := splitScope(path)
 	if ofHub {
 		scope.DropHub = append(scope.DropHub, local)
 	} else {

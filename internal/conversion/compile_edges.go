@@ -30,15 +30,12 @@ func anchorFields(above Path, fields []Field, other *schema.Structural, claims [
 	for i := range fields {
 		full := slices.Concat(above, fields[i].Path)
 		fields[i].Anchor = anchorOf(above, fields[i].Path, other, claims)
-		fields[i].Text, fields[i].Label = isText(full), isLabel(full)
+		fields[i].Text, fields[i].Label = isText(full), full.IsLabel()
 	}
 }
 
 // isText reports whether a path leads to a label or an annotation.
 func isText(path Path) bool { return path[0] == "metadata" }
-
-// isLabel reports whether a path leads to a label.
-func isLabel(path Path) bool { return isText(path) && path[1] == "labels" }
 
 // anchorOf is the length of the part of a path that the other side has too.
 func anchorOf(above, local Path, other *schema.Structural, claims []claim) int {
@@ -65,7 +62,7 @@ func (c *compiler) strays(claims, others []claim, other *schema.Structural, ofSp
 		if err != nil || !c.namesKey(other, path) || claimOf(others, path) != nil {
 			continue
 		}
-		prefix, local := path.scopePrefix()
+		prefix, local := splitScope(path)
 		at := spot{full: path, local: local, anchor: len(local) - 1, scope: c.scopeAt(prefix)}
 		if path[0] == "metadata" {
 			at.anchor = 1
@@ -82,8 +79,8 @@ func (c *compiler) scopeAt(prefix Path) *Scope {
 			continue
 		}
 		held, err := resolve(c.spoke, prefix[:i])
-		_, local := prefix[:i].scopePrefix()
-		scope = &scope.collection(local, err == nil && held.Items == nil).Scope
+		_, local := splitScope(prefix[:i])
+		scope = &collectionOf(scope, local, err == nil && held.Items == nil).Scope
 	}
 	return scope
 }

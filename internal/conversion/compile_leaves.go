@@ -222,7 +222,7 @@ func (c *compiler) elements(at spot, spoke, hub *schema.Structural) {
 			return
 		}
 	}
-	collection := at.scope.collection(at.local, spoke.Items == nil)
+	collection := collectionOf(at.scope, at.local, spoke.Items == nil)
 	element := spot{full: append(slices.Clip(at.full), each), scope: &collection.Scope}
 	if isStruct(elementsOf(spoke)) {
 		c.walk(element, elementsOf(spoke), elementsOf(hub))
@@ -315,7 +315,7 @@ func (c *compiler) oneSided(at spot, s *schema.Structural, ofSpoke bool) {
 }
 
 func (c *compiler) preserve(at spot, ofSpoke, shell bool) {
-	c.addLeaf(at, ofSpoke, Leaf{Path: at.local, Anchor: at.anchor, Shell: shell, Text: isText(at.full), Label: isLabel(at.full)})
+	c.addLeaf(at, ofSpoke, Leaf{Path: at.local, Anchor: at.anchor, Shell: shell, Text: isText(at.full), Label: at.full.IsLabel()})
 	if !shell {
 		c.notePreserved(at, ofSpoke)
 	}

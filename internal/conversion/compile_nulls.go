@@ -24,7 +24,7 @@ func (c *compiler) pairNulls(at spot, spoke, hub *schema.Structural) {
 	if !nullsDiffer(spoke, hub) {
 		return
 	}
-	if shape, _ := meet(spoke, hub); shape != nil && shape.Each.losesNulls() && len(at.local) > 0 {
+	if shape, _ := meet(spoke, hub); shape != nil && losesNulls(shape.Each) && len(at.local) > 0 {
 		c.pairShape(at, spoke, hub, shape) // the values of a map lose nulls
 		return
 	}
@@ -52,7 +52,7 @@ func (c *compiler) keepNulls(at spot, spoke, hub *schema.Structural) {
 }
 
 // losesNulls reports whether a value of the shape, or one in it, must not be null.
-func (s *Common) losesNulls() bool { return s != nil && (s.NotNull || s.Each.losesNulls()) }
+func losesNulls(s *Common) bool { return s != nil && (s.NotNull || losesNulls(s.Each)) }
 
 // nullsDiffer reports whether a null is lost somewhere in a value of one type.
 func nullsDiffer(a, b *schema.Structural) bool {

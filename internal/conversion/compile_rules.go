@@ -147,8 +147,8 @@ func (c *compiler) claimBoth(fromText, toText v1alpha1.Path, at *field.Path) (p 
 	}
 	c.mayCollide(to, c.spokeSide(), at.Child("to"), toText)
 	c.crossings = append(c.crossings, crossing{[]Path{from}, []Path{to}})
-	_, p.spoke = from.scopePrefix()
-	_, p.hub = to.scopePrefix()
+	_, p.spoke = splitScope(from)
+	_, p.hub = splitScope(to)
 	return p, true
 }
 
@@ -171,7 +171,7 @@ func (c *compiler) addFormat(rule *v1alpha1.FormatRule, at *field.Path) {
 		c.invalid(at.Child("template"), rule.Template, "%s", problem)
 		return
 	}
-	_, local := from.scopePrefix()
+	_, local := splitScope(from)
 	exchange := Exchange{Spoke: []Field{{Path: local}}, Format: &Format{Texts: texts}}
 	var scope *Scope
 	var to []Path
@@ -208,7 +208,7 @@ func (c *compiler) hole(rule *v1alpha1.FormatRule, name string, from Path, at *f
 		c.invalid(at, text, "is of type %s: a hole is a string or an integer", typeName(found))
 		return nil, false
 	}
-	_, local := path.scopePrefix()
+	_, local := splitScope(path)
 	exchange.Hub = append(exchange.Hub, Field{Path: local})
 	exchange.Format.Integer = append(exchange.Format.Integer, found.Type == "integer")
 	return c.scopeOf(from, path, at, text)
@@ -252,8 +252,8 @@ func firstHole(text string) string {
 // scopeOf finds the scope of a rule. Lists and maps that it goes through are the
 // same on both sides: their elements pair up one by one.
 func (c *compiler) scopeOf(from, to Path, at *field.Path, text v1alpha1.Path) (*Scope, bool) {
-	fromPrefix, _ := from.scopePrefix()
-	toPrefix, _ := to.scopePrefix()
+	fromPrefix, _ := splitScope(from)
+	toPrefix, _ := splitScope(to)
 	if !slices.Equal(fromPrefix, toPrefix) {
 		c.invalid(at, text, "must go through the same lists and maps as %s, at the same path: [*] pairs elements one by one", from)
 		return nil, false
@@ -263,20 +263,20 @@ func (c *compiler) scopeOf(from, to Path, at *field.Path, text v1alpha1.Path) (*
 		if segment != each {
 			continue
 		}
-		_, local := toPrefix[:i].scopePrefix()
+		_, local := splitScope(toPrefix[:i])
 		spoke, _ := resolve(c.spoke, toPrefix[:i])
 		hub, _ := resolve(c.hub, toPrefix[:i])
 		if (spoke.Items == nil) != (hub.Items == nil) {
 			c.invalid(at, text, "%s is a list in one version and a map in the other", toPrefix[:i])
 			return nil, false
 		}
-		scope = &scope.collection(local, spoke.Items == nil).Scope
+		scope = &collectionOf(scope, local, spoke.Items == nil).Scope
 	}
 	return scope, true
 }
 
-// collection finds or adds a list or map of the scope.
-func (s *Scope) collection(path Path, isMap bool) *Collection {
+// collectionOf finds or adds a list or map of a scope.
+func collectionOf(s *Scope, path Path, isMap bool) *Collection {
 	for i := range s.Collections {
 		if slices.Equal(s.Collections[i].Path, path) {
 			return &s.Collections[i]
@@ -318,3 +318,14 @@ func (c *compiler) sharedKeys(at Path, spoke, hub *schema.Structural) []string {
 }
 
 func isListMap(s *schema.Structural) bool { return s.XListType != nil && *s.XListType == "map" }
+
+// splitScope splits a path behind its last [*]: in front is the scope, behind it what
+// is local to it.
+func splitScope(p Path) (prefix, local Path) {
+	for i, segment := range slices.Backward(p) {
+		if segment == each {
+			return p[:i+1], p[i+1:]
+		}
+	}
+	return nil, p
+}

@@ -34,7 +34,7 @@ func (c *compiler) addValues(rule *v1alpha1.ValuesRule, at *field.Path) {
 			c.errs = append(c.errs, field.Duplicate(at.Child("from"), pair.From))
 			return
 		}
-		if !c.fits(appendQuoted(nil, pair.From), p.spokeSchema, at.Child("from")) || !c.fits(appendQuoted(nil, pair.To), p.hubSchema, at.Child("to")) {
+		if !c.fits(quoted(pair.From), p.spokeSchema, at.Child("from")) || !c.fits(quoted(pair.To), p.hubSchema, at.Child("to")) {
 			return
 		}
 		exchange.Table = append(exchange.Table, [2]string{pair.From, pair.To})

@@ -15,6 +15,17 @@ var everything = func() *look {
 	return all
 }()
 
+// Canonical writes a JSON text so that equal values have equal texts: the order of
+// members, white space and escapes mean nothing, and numbers are their text. The error
+// says what is wrong with the text, such as a name that is twice in an object.
+func Canonical(text []byte) (string, error) {
+	value, err := parse(text, everything)
+	if err != nil {
+		return "", err
+	}
+	return canonical(value), nil
+}
+
 // canonical writes a value so that equal values have equal texts: the order of
 // members, white space and escapes mean nothing, and numbers are their text.
 func canonical(n *node) string { return new(arena).canonical(n) }

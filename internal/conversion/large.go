@@ -105,7 +105,10 @@ func (s *sizes) condition() string {
 
 // scope adds the fields of one side that may be preserved.
 func (s *sizes) scope(of *Scope, ofHub bool, own *schema.Structural) {
-	only, _ := ends(!ofHub, of.OnlySpoke, of.OnlyHub)
+	only := of.OnlySpoke
+	if ofHub {
+		only = of.OnlyHub
+	}
 	for _, leaf := range only {
 		if leaf.Known != nil {
 			s.any, s.unbounded = true, true
@@ -114,7 +117,10 @@ func (s *sizes) scope(of *Scope, ofHub bool, own *schema.Structural) {
 		s.field(leaf.Path, own)
 	}
 	for i := range of.Exchanges {
-		fields, _ := ends(!ofHub, of.Exchanges[i].Spoke, of.Exchanges[i].Hub)
+		fields := of.Exchanges[i].Spoke
+		if ofHub {
+			fields = of.Exchanges[i].Hub
+		}
 		for _, f := range fields {
 			s.field(f.Path, own)
 		}

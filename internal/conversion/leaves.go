@@ -55,8 +55,3 @@ func hasFields(s *schema.Structural) bool {
 	}
 	return s.Type == "object" && len(s.Properties) > 0 && !s.XEmbeddedResource
 }
-
-// isEnvelope reports whether a field of an object is the API server's.
-func isEnvelope(name string) bool {
-	return name == "apiVersion" || name == "kind" || name == "metadata"
-}

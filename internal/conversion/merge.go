@@ -284,7 +284,7 @@ func (m *merger) metadata(path []string, value *node) {
 	text := value.text
 	switch {
 	case m.kind != aValue, checkMetadata(full) != nil, !isString(text),
-		isLabel(full) && len(validation.IsValidLabelValue(decodeString(text))) > 0:
+		full.IsLabel() && len(validation.IsValidLabelValue(decodeString(text))) > 0:
 		m.carry("", path, value)
 	case m.root.find(full.steps()) == nil:
 		m.h.put(m.root, full.steps(), m.h.raw(text))

@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 )
 
@@ -129,14 +128,4 @@ func (p Path) has(prefix Path) bool {
 		}
 	}
 	return true
-}
-
-// scopePrefix is the part of a path up to and including its last [*], and the rest.
-func (p Path) scopePrefix() (prefix, local Path) {
-	for i, segment := range slices.Backward(p) {
-		if segment == each {
-			return p[:i+1], p[i+1:]
-		}
-	}
-	return nil, p
 }

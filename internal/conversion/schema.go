@@ -4,16 +4,13 @@
 package conversion
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
-	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // structuralOf reads a version's schema. A version without one preserves everything.
@@ -52,28 +49,6 @@ func resolve(root *schema.Structural, path Path) (*schema.Structural, error) {
 		at = next
 	}
 	return at, nil
-}
-
-// checkMetadata allows single labels and annotations. One whose name the API
-// server refuses would make an object unreadable, and ours are not for rules.
-func checkMetadata(path Path) error {
-	if len(path) > 1 && path[1] != "labels" && path[1] != "annotations" {
-		return fmt.Errorf("%s is the API server's, and is the same in every version: remove the rule; of the metadata, only single labels and annotations convert", path)
-	}
-	if len(path) != 3 || path[2] == each {
-		return errors.New(`of the metadata, only single labels and annotations convert: write .metadata.labels["name"]`)
-	}
-	if strings.HasPrefix(path[2], KeptPrefix) {
-		return fmt.Errorf("%s is where conversion-operator keeps fields aside: use another name", path)
-	}
-	name := path[2]
-	if path[1] == "annotations" {
-		name = strings.ToLower(name) // as the API server does with those alone
-	}
-	if problems := validation.IsQualifiedName(name); len(problems) > 0 {
-		return fmt.Errorf("%s cannot be: %s: correct the name", path, strings.Join(problems, ", "))
-	}
-	return nil
 }
 
 func step(at *schema.Structural, segment string) *schema.Structural {

@@ -3,58 +3,7 @@
 
 package conversion
 
-import (
-	"slices"
-
-	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
-)
-
-// Two spokes may have a field that the hub lacks. It is one field, as every field
-// that two versions have: what one of them has preserved is what the other restores.
-// So that no value of before is left behind, it leaves the annotation of the one as
-// soon as the object is at the other.
-
-// pairSiblings notes for the fields of a spoke which other spokes have them.
-func pairSiblings(spokes []Spoke, schemas map[string]*schema.Structural) {
-	for i := range spokes {
-		for j := range spokes {
-			if i != j {
-				pairScopes(&spokes[i].Root, &spokes[j].Root, spokes[j].Version, schemas[spokes[i].Version], schemas[spokes[j].Version], nil)
-			}
-		}
-	}
-}
-
-func pairScopes(own, other *Scope, version string, ownSchema, otherSchema *schema.Structural, above Path) {
-	for i := range own.OnlySpoke {
-		leaf := &own.OnlySpoke[i]
-		if slices.ContainsFunc(other.OnlySpoke, leaf.isPlain) && sameField(ownSchema, otherSchema, slices.Concat(above, leaf.Path)) {
-			leaf.Siblings = append(leaf.Siblings, version)
-		}
-	}
-	for i := range own.Collections {
-		c := &own.Collections[i]
-		for j := range other.Collections {
-			o := &other.Collections[j]
-			if slices.Equal(c.Path, o.Path) && c.Map == o.Map && slices.Equal(c.Keys, o.Keys) && (c.Map || len(c.Keys) > 0) {
-				pairScopes(&c.Scope, &o.Scope, version, ownSchema, otherSchema, slices.Concat(above, c.Path, Path{each}))
-			}
-		}
-	}
-}
-
-// isPlain reports whether two fields are preserved as a whole, at one path.
-func (l *Leaf) isPlain(other Leaf) bool {
-	special := l.Shell || l.Null || l.Known != nil || l.Common != nil || other.Shell || other.Null || other.Known != nil || other.Common != nil
-	return !special && slices.Equal(l.Path, other.Path)
-}
-
-// sameField reports whether a field has the same type in two schemas.
-func sameField(a, b *schema.Structural, path Path) bool {
-	left, errLeft := resolve(a, path)
-	right, errRight := resolve(b, path)
-	return errLeft == nil && errRight == nil && difference(left, right, nil) == ""
-}
+import "slices"
 
 // adopt takes the entries of fields that the version to which a hop leads has in
 // common with others from their annotations. Its own count more.
