@@ -22,7 +22,7 @@ func TestAdmit(t *testing.T) {
 		t.Fatalf("got %v", err)
 	}
 	want := fmt.Sprintf("the object cannot be converted to v1 as a whole: the fields that only version v2 has take %s, and all annotations together may take 256 KiB: make .a, .list smaller, or the object's other annotations",
-		kibibytes(refused.Bytes))
+		Kibibytes(refused.Bytes))
 	if diff := cmp.Diff(want, err.Error()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

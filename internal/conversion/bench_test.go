@@ -23,10 +23,9 @@ func BenchmarkConvert(b *testing.B) {
 			managed + `]},"spec":{"cronSpec":"*/5 9 * * 1","image":"i","replicas":1,"owner":"data team"}}`)
 		b.Run(fmt.Sprintf("valid/%dKB", size>>10), func(b *testing.B) {
 			b.SetBytes(int64(len(object)))
-			h := new(arena)
+			scan := Scanner()
 			for b.Loop() {
-				h.reset()
-				if _, err := h.parse(object, nil); err != nil {
+				if err := scan(object); err != nil {
 					b.Fatal(err)
 				}
 			}

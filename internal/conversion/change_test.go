@@ -58,7 +58,7 @@ func newEvolution(t testing.TB, c *generate.Choices) *evolution {
 	for i := range e.crds {
 		e.schemas[i], _ = structuralSchemas(e.crds[i])
 	}
-	text, err := e.after.plan.Marshal()
+	text, err := e.after.Plan().Marshal()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -258,7 +258,7 @@ func leavesOf(value any, at string) map[string]any {
 	}
 	leaves := map[string]any{}
 	for name := range object {
-		maps.Copy(leaves, leavesOf(object[name], at+"/"+escapePointer(name)))
+		maps.Copy(leaves, leavesOf(object[name], at+"/"+EscapePointer(name)))
 	}
 	return leaves
 }
@@ -285,7 +285,7 @@ func (e *evolution) wantKept(t *testing.T, there, back reading, by *Converter, v
 		switch {
 		case carries(back.entries, pointer):
 			e.count("entries carried on")
-		case slices.ContainsFunc(anywhere(back.object, splitPointer([]byte(pointer))), isSame):
+		case slices.ContainsFunc(anywhere(back.object, SplitPointer([]byte(pointer))), isSame):
 			e.count("entries restored")
 		case !found && (!isThere(back.object, pointer) || there.edited && (!isThere(there.object, pointer) || isInList(there.object, pointer))):
 			e.count("entries whose object is gone")
@@ -318,7 +318,7 @@ func (e *evolution) wantKept(t *testing.T, there, back reading, by *Converter, v
 // isOfElement reports whether an entry is of an element without keys.
 func (r reading) isOfElement(pointer string) bool {
 	_, isDigest := r.images[pointer].(string)
-	return isDigest && isIndex([]byte(pointer[strings.LastIndex(pointer, "/")+1:]))
+	return isDigest && IsIndex([]byte(pointer[strings.LastIndex(pointer, "/")+1:]))
 }
 
 // lacksImages reports whether an object has none of the fields that a rule computed from
@@ -326,9 +326,9 @@ func (r reading) isOfElement(pointer string) bool {
 func (e *evolution) lacksImages(there reading, version, pointer string) bool {
 	images, _ := there.images[pointer].([]any)
 	for _, c := range []*Converter{e.before, e.after} {
-		scope, rule := c.wayTo(version).ruleOf(pointer)
+		rule := c.RuleTo(version, pointer)
 		isLive := func(image any) bool {
-			_, live := valueAt(there.object, scope+image.(string))
+			_, live := valueAt(there.object, rule.Scope+image.(string))
 			return live
 		}
 		if rule != nil && len(images) > 0 && !slices.ContainsFunc(images, isLive) {
@@ -343,9 +343,9 @@ func (e *evolution) lacksImages(there reading, version, pointer string) bool {
 func (e *evolution) knowsImages(there reading, version, pointer string) bool {
 	images, _ := there.images[pointer].([]any)
 	for _, c := range []*Converter{e.before, e.after} {
-		scope, rule := c.wayTo(version).ruleOf(pointer)
+		rule := c.RuleTo(version, pointer)
 		if rule != nil && slices.ContainsFunc(images, func(image any) bool {
-			return schemaAt(e.after, other(version), scope+image.(string)) != nil
+			return schemaAt(e.after, other(version), rule.Scope+image.(string)) != nil
 		}) {
 			return true
 		}
@@ -378,8 +378,8 @@ func (e *evolution) isInDefault(t testing.TB, there reading, version, pointer st
 // isDefault reports whether rules, then or now, put a value into a field of a version.
 func (e *evolution) isDefault(version, pointer string, value any) bool {
 	return slices.ContainsFunc([]*Converter{e.before, e.after}, func(c *Converter) bool {
-		filled := c.wayTo(version).defaultAt([]byte(pointer), false)
-		return filled != nil && string(filled.value) == generate.Plain(value)
+		filled := c.FilledAt(version, pointer)
+		return filled != nil && string(filled) == generate.Plain(value)
 	})
 }
 
@@ -413,7 +413,7 @@ func isThere(object any, pointer string) bool {
 	at := strings.LastIndex(pointer, "/")
 	parent, found := valueAt(object, pointer[:at])
 	if isInList(object, pointer) {
-		return isIndex([]byte(pointer[at+1:])) || pointer[at+1] == '['
+		return IsIndex([]byte(pointer[at+1:])) || pointer[at+1] == '['
 	}
 	return found && isContainer(parent)
 }
@@ -429,51 +429,21 @@ func isInList(object any, pointer string) bool {
 // field of a rule, then or now, that computes a field.
 func (e *evolution) isPartOfLive(there, here any, version, pointer string) bool {
 	for _, c := range []*Converter{e.before, e.after} {
-		scope, rule := c.wayTo(version).ruleOf(pointer)
+		rule := c.RuleTo(version, pointer)
 		if rule == nil {
 			continue
 		}
-		isLive := func(object any) func(slot) bool {
-			return func(f slot) bool {
-				_, live := valueAt(object, scope+f.pointer)
+		isLive := func(object any) func(string) bool {
+			return func(field string) bool {
+				_, live := valueAt(object, rule.Scope+field)
 				return live
 			}
 		}
-		if slices.ContainsFunc(rule.to, isLive(here)) || slices.ContainsFunc(rule.from, isLive(there)) {
+		if slices.ContainsFunc(rule.To, isLive(here)) || slices.ContainsFunc(rule.From, isLive(there)) {
 			return true
 		}
 	}
 	return false
-}
-
-// ruleOf is the rule that computes a field, and the place of its scope.
-func (w *way) ruleOf(pointer string) (scope string, rule *exchange) {
-	for i := range w.exchanges {
-		if slices.ContainsFunc(w.exchanges[i].to, func(f slot) bool { return f.pointer == pointer }) {
-			return "", &w.exchanges[i]
-		}
-	}
-	for i := range w.collections {
-		c := &w.collections[i]
-		element, rest := c.inElement([]byte(pointer))
-		if rest == nil {
-			continue
-		}
-		if scope, rule = c.way.ruleOf(string(rest)); rule != nil {
-			return c.pointer + "/" + string(element) + scope, rule
-		}
-	}
-	return "", nil
-}
-
-// wayTo is the way to one of two versions.
-func (c *Converter) wayTo(name string) *way {
-	v := c.version(name)
-	if v.fromHub != nil {
-		return v.fromHub
-	}
-	i := slices.IndexFunc(c.versions, func(other *version) bool { return other != v })
-	return c.versions[i].toHub
 }
 
 // fits reports whether a value is one that its field can have, then and now.
@@ -489,14 +459,14 @@ func (e *evolution) fits(version, pointer string, value any) bool {
 
 // schemaAt is that of a field, nil where the schema of a version has none.
 func schemaAt(c *Converter, version, pointer string) *shape.Schema {
-	at := c.version(version).shape
-	for _, segment := range splitPointer([]byte(pointer)) {
+	at := c.ShapeOf(version)
+	for _, segment := range SplitPointer([]byte(pointer)) {
 		switch {
 		case at == nil:
 		case at.IsList():
 			at = at.Items()
 		default:
-			at = at.Field(unescapePointer(segment))
+			at = at.Field(UnescapePointer(segment))
 		}
 	}
 	return at
@@ -504,17 +474,7 @@ func schemaAt(c *Converter, version, pointer string) *shape.Schema {
 
 // hasRule reports whether a rule computes a field, then or now.
 func (e *evolution) hasRule(version, pointer string) bool {
-	return e.before.wayTo(version).computes([]byte(pointer)) || e.after.wayTo(version).computes([]byte(pointer))
-}
-
-func (w *way) computes(pointer []byte) bool {
-	if w.exchangesTo(pointer, false) {
-		return true
-	}
-	return slices.ContainsFunc(w.collections, func(c collection) bool {
-		element, rest := c.inElement(pointer)
-		return element != nil && (rest == nil && len(c.way.exchanges) > 0 || rest != nil && c.way.computes(rest))
-	})
+	return e.before.Computes(version, pointer) || e.after.Computes(version, pointer)
 }
 
 // anywhere are the values at a pointer, whichever elements its indexes name.
@@ -523,7 +483,7 @@ func anywhere(value any, path []string) (found []any) {
 		return []any{value}
 	}
 	list, isList := value.([]any)
-	if isList && isIndex([]byte(path[0])) {
+	if isList && IsIndex([]byte(path[0])) {
 		for _, element := range list {
 			found = append(found, anywhere(element, path[1:])...)
 		}
@@ -584,17 +544,16 @@ func valueAt(value any, pointer string) (found any, there bool) {
 	for segment := range strings.SplitSeq(pointer[1:], "/") {
 		switch held := value.(type) {
 		case map[string]any:
-			next, found := held[unescapePointer(segment)]
+			next, found := held[UnescapePointer(segment)]
 			if !found {
 				return nil, false
 			}
 			value = next
 		case []any:
 			i := slices.IndexFunc(held, func(element any) bool {
-				text, _ := parse([]byte(generate.Plain(element)), everything)
-				return strings.HasPrefix(segment, "[") && string(appendSelector(nil, text, selectorKeys(segment))) == segment
+				return strings.HasPrefix(segment, "[") && SelectorOf(generate.Plain(element), segment) == segment
 			})
-			if isIndex([]byte(segment)) {
+			if IsIndex([]byte(segment)) {
 				i, _ = strconv.Atoi(segment)
 				if i >= len(held) {
 					i = -1

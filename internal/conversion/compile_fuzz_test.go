@@ -61,12 +61,7 @@ func (w *world) checkLeaf(t *testing.T, leaf LeafVerdict) {
 
 // fits reports whether an object, or a fragment of one, is such as its schema allows.
 func (w *world) fits(version, object string) bool {
-	h := &hop{}
-	root, err := h.parse([]byte(object), members)
-	if err == nil {
-		h.whole = isWhole(h.metadata(root))
-	}
-	return err == nil && h.fitsWhole(root, w.converter.version(version).shape)
+	return w.converter.FitsWhole(version, object)
 }
 
 // only is an object that has one field, and what it takes to have it. The field is

@@ -152,7 +152,7 @@ func TestCompileMissing(t *testing.T) {
 				missing = append(missing, err.BadValue.(string))
 			}
 			if result.Plan != nil {
-				planned = converterOf(t, result).plan.Versions
+				planned = converterOf(t, result).Plan().Versions
 			}
 			if diff := cmp.Diff(test.missing, missing); diff != "" {
 				t.Errorf("missing (-want +got):\n%s", diff)
@@ -214,8 +214,8 @@ func TestPlanIsDeterministic(t *testing.T) {
 	first := rich(t)
 	for range 10 {
 		again := rich(t)
-		if first.plan.Hash() != again.plan.Hash() || len(first.plan.Hash()) != 16 {
-			t.Fatalf("the hashes are %s and %s", first.plan.Hash(), again.plan.Hash())
+		if first.Plan().Hash() != again.Plan().Hash() || len(first.Plan().Hash()) != 16 {
+			t.Fatalf("the hashes are %s and %s", first.Plan().Hash(), again.Plan().Hash())
 		}
 	}
 }

@@ -115,7 +115,7 @@ func TestConvertRefuses(t *testing.T) {
 		"no JSON":          {`{"a":1,}`, "v2", "invalid JSON at byte 7"},
 		"no object":        {`[]`, "v2", "a Widget object was expected"},
 		"a name twice":     {widget("v1", `"a":"1","\u0061":"2"`), "v2", `the name "a" is there twice`},
-		"nested too deep":  {widget("v1", `"z":`+strings.Repeat("[", maxDepth)+strings.Repeat("]", maxDepth)), "v2", "nested deeper than 10000"},
+		"nested too deep":  {widget("v1", `"z":`+strings.Repeat("[", MaxDepth)+strings.Repeat("]", MaxDepth)), "v2", "nested deeper than 10000"},
 		"metadata a list":  {`{"apiVersion":"example.com/v1","kind":"Widget","metadata":[1]}`, "v2", "its metadata is not an object"},
 		"metadata a text":  {`{"metadata":"x","apiVersion":"example.com/v1","kind":"Widget"}`, "v1", "its metadata is not an object"},
 		"another kind":     {`{"apiVersion":"example.com/v1","kind":"Gadget"}`, "v2", `the object is "Gadget" of "example.com/v1"`},

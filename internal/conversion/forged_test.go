@@ -96,7 +96,7 @@ func (w *world) forge(t *testing.T, annotations map[string]any, from, to string)
 	t.Helper()
 	which := w.IntN(3)
 	if which != 0 {
-		annotations[legacyName(to)] = string(w.Text(w.forged(t, from, to)))
+		annotations[LegacyName(to)] = string(w.Text(w.forged(t, from, to)))
 	}
 	if which == 1 {
 		return
@@ -127,7 +127,7 @@ func (w *world) forgedFormat2(t *testing.T, from, to string) map[string]any {
 			images[pointer] = w.forgedImages(pointers)
 		}
 	}
-	preserved := map[string]any{"format": json.Number(preservedFormat), "fields": fields, "orders": orders, "absent": absent, "images": images}
+	preserved := map[string]any{"format": json.Number(PreservedFormat), "fields": fields, "orders": orders, "absent": absent, "images": images}
 	if w.Rarely(8) {
 		preserved[generate.One(w.Choices, slices.Sorted(maps.Keys(preserved))...)] = w.Anything(2)
 	}
@@ -192,13 +192,13 @@ func placesOf(value any, at string) map[string]any {
 	switch value := value.(type) {
 	case map[string]any:
 		for name := range value {
-			maps.Copy(places, placesOf(value[name], at+"/"+escapePointer(name)))
+			maps.Copy(places, placesOf(value[name], at+"/"+EscapePointer(name)))
 		}
 	case []any:
 		for i, element := range value {
 			key := generate.Plain(i)
 			if object, isObject := element.(map[string]any); isObject && object["name"] != nil {
-				key = "[name=" + escapePointer(generate.Plain(object["name"])) + "]"
+				key = "[name=" + EscapePointer(generate.Plain(object["name"])) + "]"
 			}
 			maps.Copy(places, placesOf(element, at+"/"+key))
 		}

@@ -141,7 +141,7 @@ func TestHoldings(t *testing.T) {
 	h.Add("ns/b", []Preserved{{Version: "v1", Bytes: 10, Fields: []string{".a", ".b"}}})
 	h.Add("ns/c", []Preserved{{Version: "v1", Bytes: 7, Fields: []string{".b"}}, {Version: "v0", Bytes: 5, Unreadable: true}})
 	before := h.Clone()
-	for i := range maxCounted + 1 {
+	for i := range MaxCounted + 1 {
 		h.Add("ns/d", []Preserved{{Version: "v2", Bytes: 1, Fields: []string{"." + strings.Repeat("x", i+1)}}})
 	}
 	want := &Holdings{Seen: 3, Objects: 2, Bytes: 22, Largest: "ns/c", LargestBytes: 12, Versions: []VersionHoldings{
@@ -151,10 +151,10 @@ func TestHoldings(t *testing.T) {
 	if diff := cmp.Diff(want, before); diff != "" {
 		t.Errorf("holdings (-want +got):\n%s", diff)
 	}
-	if last := h.Versions[2]; len(last.Fields) != maxCounted || !last.More {
+	if last := h.Versions[2]; len(last.Fields) != MaxCounted || !last.More {
 		t.Errorf("%d fields are counted, more: %t", len(last.Fields), last.More)
 	}
-	if got := shortPath(".spec" + strings.Repeat(".deeper", 100)); len(got) > maxPath || !strings.HasSuffix(got, ".deeper") {
+	if got := ShortPath(".spec" + strings.Repeat(".deeper", 100)); len(got) > MaxPath || !strings.HasSuffix(got, ".deeper") {
 		t.Errorf("a long path becomes %s", got)
 	}
 }

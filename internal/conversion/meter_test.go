@@ -85,7 +85,7 @@ func TestWorkHasALimit(t *testing.T) {
 	}
 	long := strings.Repeat("k", 300_000)
 	var exceeded *BudgetError
-	if _, err := c.Convert(nil, []byte(widget("v1", fields(long, 3000, `{"b":""}`))), "v2"); !errors.As(err, &exceeded) || exceeded.Limit != workLimit {
+	if _, err := c.Convert(nil, []byte(widget("v1", fields(long, 3000, `{"b":""}`))), "v2"); !errors.As(err, &exceeded) || exceeded.Limit != WorkLimit {
 		t.Errorf("leaving: error %.200v", err)
 	}
 	const kept = `v1 {"/m/k/in/1/b":"x"}`

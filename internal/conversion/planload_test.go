@@ -8,7 +8,7 @@ import "testing"
 // FuzzPlanLoad loads whatever is there instead of a plan, and converts by it.
 func FuzzPlanLoad(f *testing.F) {
 	c := rich(f)
-	text, err := c.plan.Marshal()
+	text, err := c.Plan().Marshal()
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -69,7 +69,7 @@ func TestPreserved(t *testing.T) {
 
 // under writes an object with one annotation.
 func under(annotation, version, text, fields string) string {
-	return strings.Replace(widget(version, fields), `"metadata":{}`, `"metadata":{"annotations":{"`+annotation+`":`+string(appendQuoted(nil, text))+`}}`, 1)
+	return strings.Replace(widget(version, fields), `"metadata":{}`, `"metadata":{"annotations":{"`+annotation+`":`+Quoted(text)+`}}`, 1)
 }
 
 // TestPreservedUnknown has text of format 2 that this version does not read: it
@@ -87,7 +87,7 @@ func TestPreservedUnknown(t *testing.T) {
 		"deflate of no object":          deflated(`[]`),
 		"deflate of a later format":     deflated(`{"format":3,"fields":{"/own":"1"}}`),
 		"deflate twice":                 deflated(deflated(`{"format":2,"fields":{"/own":"1"}}`)),
-		"a bomb":                        deflated(`{"format":2,"fields":{"/own":"` + strings.Repeat("a", maxPreserved) + `"}}`),
+		"a bomb":                        deflated(`{"format":2,"fields":{"/own":"` + strings.Repeat("a", MaxPreserved) + `"}}`),
 	} {
 		t.Run(name, func(t *testing.T) {
 			for to, from := range map[string]string{"v1": "v2", "v2": "v1"} {
@@ -256,7 +256,7 @@ func TestCompressed(t *testing.T) {
 		t.Errorf("back: %.200s, want %.200s", back, object)
 	}
 
-	short := strings.Repeat("a", readable/2)
+	short := strings.Repeat("a", Readable/2)
 	if diff := cmp.Diff(named("v2", `v1 {"/a":"`+short+`"}`, ""), convert(t, c, named("v1", "", `"a":"`+short+`"`), "v2")); diff != "" {
 		t.Errorf("short (-want +got):\n%s", diff)
 	}
@@ -297,8 +297,8 @@ func inflated(t testing.TB, text string) any {
 	if !isPacked {
 		return object
 	}
-	unpacked, err := io.ReadAll(io.LimitReader(flate.NewReader(base64.NewDecoder(base64.StdEncoding, strings.NewReader(packed))), maxPreserved+1))
-	if err != nil || len(unpacked) > maxPreserved {
+	unpacked, err := io.ReadAll(io.LimitReader(flate.NewReader(base64.NewDecoder(base64.StdEncoding, strings.NewReader(packed))), MaxPreserved+1))
+	if err != nil || len(unpacked) > MaxPreserved {
 		return text
 	}
 	return inflated(t, string(unpacked))

@@ -86,7 +86,7 @@ func mistyped(value any, s *schema.Structural, root bool) string {
 	case string:
 		ok = ok || s.Type == "string" || s.XIntOrString
 	case json.Number:
-		ok = ok || s.Type == "number" || (s.Type == "integer" || s.XIntOrString) && isIntegral([]byte(value))
+		ok = ok || s.Type == "number" || (s.Type == "integer" || s.XIntOrString) && IsIntegral([]byte(value))
 	case bool:
 		ok = ok || s.Type == "boolean"
 	case []any:

@@ -116,7 +116,7 @@ func widget(version, fields string) string {
 func annotated(version, preserved, fields string) string {
 	metadata := `{}`
 	if owner, values, found := strings.Cut(preserved, " "); found {
-		metadata = `{"annotations":{"` + AnnotationName("widgets.example.com", owner) + `":` + string(appendQuoted(nil, format2(values))) + `}}`
+		metadata = `{"annotations":{"` + AnnotationName("widgets.example.com", owner) + `":` + Quoted(PreservedText(values)) + `}}`
 	}
 	if fields != "" {
 		fields = "," + fields
@@ -129,46 +129,4 @@ func annotated(version, preserved, fields string) string {
 func digest(became string) string {
 	sum := sha256.Sum256([]byte(became))
 	return `"` + hex.EncodeToString(sum[:8]) + `"`
-}
-
-// format2 writes the value of an annotation; what is no object it leaves as it is.
-func format2(values string) string {
-	read, err := parse([]byte(values), one)
-	if err != nil || !read.isObject() {
-		return values
-	}
-	h := &hop{}
-	var p preserved
-	var dropped entries
-	for m := read.first; m != nil; m = m.next {
-		e := entry{pointer: []byte(m.label()), value: m.text}
-		switch e.pointer[0] {
-		case '!':
-			e.kind = anAbsence
-		case '#':
-			e.kind = anOrder
-		case '@':
-			for _, of := range []entryKind{aValue, anOrder} {
-				if found := p.find(e.pointer[1:], of); found != nil {
-					found.images = m.text
-				}
-			}
-			continue
-		case '&':
-			for _, of := range []entryKind{aValue, anAbsence} {
-				if found := p.find(e.pointer[1:], of); found != nil {
-					found.anchor = m.text
-				}
-			}
-			continue
-		case '-':
-			dropped = append(dropped, entry{pointer: e.pointer[1:]})
-			continue
-		}
-		if e.kind != aValue {
-			e.pointer = e.pointer[1:]
-		}
-		p.entries = append(p.entries, e)
-	}
-	return string(h.appendPreserved(p, dropped))
 }

@@ -109,7 +109,7 @@ func TestShortened(t *testing.T) {
 				t.Fatalf("back: got %v, want that a shortened form is refused", err)
 			}
 			want := fmt.Sprintf("the object was shortened when it was read at %s, because the fields that only version %s has take %s, and all annotations together may take 256 KiB: write it at %s, without the annotation %s, or make %s smaller there",
-				test.to, test.from, kibibytes(outcome.Omitted.Bytes), test.from, annotation, test.back)
+				test.to, test.from, Kibibytes(outcome.Omitted.Bytes), test.from, annotation, test.back)
 			if diff := cmp.Diff(want, err.Error()); diff != "" {
 				t.Errorf("back (-want +got):\n%s", diff)
 			}
@@ -160,7 +160,7 @@ func TestShortenedMany(t *testing.T) {
 			object := named("v2", "", `"m":{`+strings.Join(fields, ",")+`}`)
 			there, outcome := shortenedTo(t, c, object, "v1")
 			marker := markerOf(t, there, AnnotationName("widgets.example.com", "v2"))
-			if listed := marker["fields"].([]any); len(listed) > maxDropped || outcome.Omitted.Count < len(listed) {
+			if listed := marker["fields"].([]any); len(listed) > MaxDropped || outcome.Omitted.Count < len(listed) {
 				t.Errorf("got %d fields of %d", len(listed), outcome.Omitted.Count)
 			}
 		})

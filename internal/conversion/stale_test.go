@@ -35,7 +35,7 @@ func (w *world) withPreservedOf(t testing.TB, version, object, other string) str
 		annotations = map[string]any{}
 	}
 	others, _ := lookUp(decode(t, other), Path{"metadata", "annotations"}).(map[string]any)
-	for _, name := range []string{AnnotationName(w.plan.CRD, version), legacyName(version)} {
+	for _, name := range []string{AnnotationName(w.plan.CRD, version), LegacyName(version)} {
 		if delete(annotations, name); others[name] != nil {
 			annotations[name] = others[name]
 		}

@@ -86,7 +86,7 @@ func FuzzLeaf(f *testing.F) {
 		}
 		w.count(w.independent())
 		pointer := generate.One(w.Choices, pointers...)
-		setAt(object, splitPointer([]byte(pointer)), "edited")
+		setAt(object, SplitPointer([]byte(pointer)), "edited")
 		back := withoutKept(essence(t, convert(t, w.converter, generate.Plain(object), from)))
 		if changed := differing(unedited, back); len(changed) > 1 && w.oneToOne() {
 			t.Fatalf("%s\nwas edited at %s of %s, and %v differ:\n%s\n%s", there, pointer, to, changed, generate.Plain(unedited), generate.Plain(back))
@@ -97,9 +97,9 @@ func FuzzLeaf(f *testing.F) {
 // setAt sets a member of objects.
 func setAt(value any, path []string, to any) {
 	for _, segment := range path[:len(path)-1] {
-		value = value.(map[string]any)[unescapePointer(segment)]
+		value = value.(map[string]any)[UnescapePointer(segment)]
 	}
-	value.(map[string]any)[unescapePointer(path[len(path)-1])] = to
+	value.(map[string]any)[UnescapePointer(path[len(path)-1])] = to
 }
 
 // differing are the places of the fields that two objects do not share.

@@ -6,6 +6,7 @@ package conversion
 import (
 	"encoding/json"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -121,14 +122,16 @@ func randomWorld(t testing.TB, c *generate.Choices) (*apiextensionsv1.CustomReso
 	return crd, rules
 }
 
+// holes are those of a template.
+var holes = regexp.MustCompile(`\{[^}]*\}`)
+
 // hints are what the rules look for in objects.
 func hints(rules *v1alpha1.DeclarativeConverter) (words []string, values []any) {
 	for _, spoke := range rules.Spokes {
 		for _, rule := range spoke.Rules {
 			switch {
 			case rule.Format != nil:
-				texts, _, _ := parseTemplate(rule.Format.Template)
-				words = append(words, texts...)
+				words = append(words, holes.Split(rule.Format.Template, -1)...)
 			case rule.Values != nil:
 				for _, pair := range rule.Values.Table {
 					words = append(words, pair.From, pair.To)
@@ -169,7 +172,7 @@ func (w *world) fit(version string, object map[string]any) {
 		}
 		delete(object, name)
 	}
-	if s := w.converter.version(version).shape; s != nil {
+	if s := w.converter.ShapeOf(version); s != nil {
 		trim(s, object)
 	}
 	maps.Copy(object, envelope)
@@ -262,9 +265,14 @@ func (w *world) surviving(t testing.TB, object, from, to string) string {
 		survives := convert(t, w.converter, w.withPreservedOf(t, to, atHub, wayBack), from)
 		return w.withPreservedOf(t, to, survives, convert(t, w.converter, there, from))
 	case from == w.plan.Hub:
-		return generate.Plain(withoutDropped(&w.plan.spoke(to).Root, decode(t, object), false))
+		return generate.Plain(withoutDropped(w.rootOf(to), decode(t, object), false))
 	}
-	return generate.Plain(withoutDropped(&w.plan.spoke(from).Root, decode(t, object), true))
+	return generate.Plain(withoutDropped(w.rootOf(from), decode(t, object), true))
+}
+
+// rootOf is what is done with whole objects of a spoke.
+func (w *world) rootOf(version string) *Scope {
+	return &w.plan.Spokes[slices.IndexFunc(w.plan.Spokes, func(spoke Spoke) bool { return spoke.Version == version })].Root
 }
 
 func withoutDropped(s *Scope, value any, ofSpoke bool) any {

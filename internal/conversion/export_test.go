@@ -1,0 +1,152 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package conversion
+
+import (
+	"slices"
+
+	"github.com/conversion-operator/conversion-operator/internal/conversion/shape"
+)
+
+// Tests compile rules, and the compiler imports this package. So they are in a package
+// of their own, and this is what they know of the inside.
+
+// Limits of the engine.
+const (
+	MaxDepth     = maxDepth
+	MaxPreserved = maxPreserved
+	MaxDropped   = maxDropped
+	MaxCounted   = maxCounted
+	MaxPath      = maxPath
+	Readable     = readable
+	WorkLimit    = workLimit
+
+	PreservedFormat = preservedFormat
+)
+
+// How the engine writes things.
+var (
+	Kibibytes       = kibibytes
+	DigestOf        = digestOf
+	EscapePointer   = escapePointer
+	UnescapePointer = unescapePointer
+	SplitPointer    = splitPointer
+	LegacyName      = legacyName
+	ShortPath       = shortPath
+	IsIntegral      = isIntegral
+	IsIndex         = isIndex
+)
+
+// Quoted writes a text as JSON.
+func Quoted(text string) string { return string(appendQuoted(nil, text)) }
+
+// SelectorOf names an element of a list by the keys that are in another selector.
+func SelectorOf(element, like string) string {
+	value, _ := parse([]byte(element), everything)
+	return string(appendSelector(nil, value, selectorKeys(like)))
+}
+
+// Scanner returns a function that reads an object and looks into nothing, in memory
+// that it uses again.
+func Scanner() func(object []byte) error {
+	h := new(arena)
+	return func(object []byte) error {
+		h.reset()
+		_, err := h.parse(object, nil)
+		return err
+	}
+}
+
+// Plan is that of the converter.
+func (c *Converter) Plan() *Plan { return c.plan }
+
+// ShapeOf is what the schema of a version says of values.
+func (c *Converter) ShapeOf(version string) *shape.Schema { return c.version(version).shape }
+
+// FitsWhole reports whether an object, or a fragment of one, is such as its schema allows.
+func (c *Converter) FitsWhole(version, object string) bool {
+	h := &hop{}
+	root, err := h.parse([]byte(object), members)
+	if err == nil {
+		h.whole = isWhole(h.metadata(root))
+	}
+	return err == nil && h.fitsWhole(root, c.version(version).shape)
+}
+
+// Rule is one that computes a field: the place of its scope, and the pointers of the
+// fields that it computes, and of those from which it does, in the scope.
+type Rule struct {
+	Scope    string
+	To, From []string
+}
+
+// RuleTo is the rule that computes a field of one of two versions, nil where none does.
+func (c *Converter) RuleTo(version, pointer string) *Rule {
+	scope, rule := c.wayTo(version).ruleOf(pointer)
+	if rule == nil {
+		return nil
+	}
+	found := &Rule{Scope: scope}
+	for _, f := range rule.to {
+		found.To = append(found.To, f.pointer)
+	}
+	for _, f := range rule.from {
+		found.From = append(found.From, f.pointer)
+	}
+	return found
+}
+
+// Computes reports whether a rule computes a field of one of two versions.
+func (c *Converter) Computes(version, pointer string) bool {
+	return c.wayTo(version).computes([]byte(pointer))
+}
+
+// FilledAt is the value that rules put into a field of one of two versions, nil where
+// they put none there.
+func (c *Converter) FilledAt(version, pointer string) []byte {
+	if filled := c.wayTo(version).defaultAt([]byte(pointer), false); filled != nil {
+		return filled.value
+	}
+	return nil
+}
+
+// ruleOf is the rule that computes a field, and the place of its scope.
+func (w *way) ruleOf(pointer string) (scope string, rule *exchange) {
+	for i := range w.exchanges {
+		if slices.ContainsFunc(w.exchanges[i].to, func(f slot) bool { return f.pointer == pointer }) {
+			return "", &w.exchanges[i]
+		}
+	}
+	for i := range w.collections {
+		c := &w.collections[i]
+		element, rest := c.inElement([]byte(pointer))
+		if rest == nil {
+			continue
+		}
+		if scope, rule = c.way.ruleOf(string(rest)); rule != nil {
+			return c.pointer + "/" + string(element) + scope, rule
+		}
+	}
+	return "", nil
+}
+
+// wayTo is the way to one of two versions.
+func (c *Converter) wayTo(name string) *way {
+	v := c.version(name)
+	if v.fromHub != nil {
+		return v.fromHub
+	}
+	i := slices.IndexFunc(c.versions, func(other *version) bool { return other != v })
+	return c.versions[i].toHub
+}
+
+func (w *way) computes(pointer []byte) bool {
+	if w.exchangesTo(pointer, false) {
+		return true
+	}
+	return slices.ContainsFunc(w.collections, func(c collection) bool {
+		element, rest := c.inElement(pointer)
+		return element != nil && (rest == nil && len(c.way.exchanges) > 0 || rest != nil && c.way.computes(rest))
+	})
+}
