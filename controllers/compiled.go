@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
-	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
 )
 
 // compiledRules remembers what the rules of policies compile to: they are compiled once
@@ -24,7 +24,7 @@ type compiledRules struct {
 
 type compiled struct {
 	generations
-	result conversion.Result
+	result compile.Result
 }
 
 // generations say what was compiled: rules and schemas are in the specs alone.
@@ -33,10 +33,10 @@ type generations struct {
 	policyGeneration, crdGeneration int64
 }
 
-func (c *compiledRules) compile(policy *v1alpha1.ConversionPolicy, crd *apiextensionsv1.CustomResourceDefinition) conversion.Result {
+func (c *compiledRules) result(policy *v1alpha1.ConversionPolicy, crd *apiextensionsv1.CustomResourceDefinition) compile.Result {
 	declarative := policy.Spec.Converter.Declarative
 	if declarative == nil {
-		return conversion.Result{}
+		return compile.Result{}
 	}
 	of := generations{policy.UID, crd.UID, policy.Generation, crd.Generation}
 	c.mu.Lock()
@@ -45,7 +45,7 @@ func (c *compiledRules) compile(policy *v1alpha1.ConversionPolicy, crd *apiexten
 	if found && known.generations == of {
 		return known.result
 	}
-	result := conversion.Compile(crd, declarative)
+	result := compile.Compile(crd, declarative)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.of == nil {

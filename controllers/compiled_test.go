@@ -24,12 +24,12 @@ func TestRulesAreCompiledOnce(t *testing.T) {
 		Name: "v2", Served: true, Storage: true,
 		Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object"}},
 	}}
-	first := rules.compile(policy, crd)
+	first := rules.result(policy, crd)
 	if first.Plan == nil {
 		t.Fatalf("not compiled: %v", first.Errors)
 	}
 	crd.ResourceVersion, crd.Status.StoredVersions = "2", []string{"v2"} // another status
-	if again := rules.compile(policy, crd); again.Plan != first.Plan {
+	if again := rules.result(policy, crd); again.Plan != first.Plan {
 		t.Error("compiled again for the same generations")
 	}
 	for name, change := range map[string]func(){
@@ -39,13 +39,13 @@ func TestRulesAreCompiledOnce(t *testing.T) {
 		"another CustomResourceDefinition of the name":  func() { crd.UID = "d" },
 		"forgotten, as the policy was gone for a while": func() { rules.forget(policy.Name) },
 	} {
-		before := rules.compile(policy, crd)
-		if change(); rules.compile(policy, crd).Plan == before.Plan {
+		before := rules.result(policy, crd)
+		if change(); rules.result(policy, crd).Plan == before.Plan {
 			t.Errorf("%s: not compiled again", name)
 		}
 	}
 	policy.Spec.Converter.Declarative = nil
-	if result := rules.compile(policy, crd); result.Plan != nil {
+	if result := rules.result(policy, crd); result.Plan != nil {
 		t.Error("a policy without rules has the rules of before")
 	}
 }

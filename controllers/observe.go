@@ -70,7 +70,7 @@ func (r *ConversionPolicyReconciler) observeCRD(ctx context.Context, observed *p
 		return err
 	}
 	observed.CRD = crd
-	observed.Rules = r.rules.compile(observed.Policy, crd)
+	observed.Rules = r.rules.result(observed.Policy, crd)
 	return nil
 }
 

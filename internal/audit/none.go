@@ -12,6 +12,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
 	"github.com/conversion-operator/conversion-operator/internal/crds"
 	"github.com/conversion-operator/conversion-operator/internal/terminal"
 )
@@ -42,14 +43,14 @@ func (o *Observed) unpruned() bool {
 
 // noneWith compares one version with the storage version.
 func (o *Observed) noneWith(version, storage string) []Finding {
-	result := conversion.Compile(o.only(version, storage), &v1alpha1.DeclarativeConverter{Hub: v1alpha1.VersionName(storage)})
+	result := compile.Compile(o.only(version, storage), &v1alpha1.DeclarativeConverter{Hub: v1alpha1.VersionName(storage)})
 	if len(result.Errors) > 0 {
 		return o.incomparable(version, result.Errors)
 	}
 	var dropped, hidden []string
 	for _, leaf := range result.Leaves {
 		switch {
-		case leaf.Owner == conversion.OwnerExact, conversion.Accepted(o.acceptedLosses(), leaf.Path):
+		case leaf.Owner == compile.OwnerExact, conversion.Accepted(o.acceptedLosses(), leaf.Path):
 		case leaf.Version == version:
 			dropped = append(dropped, leaf.Root)
 		default:

@@ -26,6 +26,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
 	"github.com/conversion-operator/conversion-operator/internal/pki"
 	"github.com/conversion-operator/conversion-operator/internal/test/incompressible"
 	"github.com/conversion-operator/conversion-operator/internal/webhook"
@@ -133,7 +134,7 @@ func mountSample(t *testing.T) (directory, hash string) {
 			t.Fatal(err)
 		}
 	}
-	text, err := conversion.Compile(crd, policy.Spec.Converter.Declarative).Plan.Marshal()
+	text, err := compile.Compile(crd, policy.Spec.Converter.Declarative).Plan.Marshal()
 	if err != nil {
 		t.Fatal(err)
 	}

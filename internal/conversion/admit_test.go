@@ -1,7 +1,7 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package conversion
+package conversion_test
 
 import (
 	"errors"
@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/conversion-operator/conversion-operator/internal/conversion"
 )
 
 // TestAdmit refuses what could not be converted, and lets go what is to be deleted.
@@ -17,12 +19,12 @@ func TestAdmit(t *testing.T) {
 	c := shorteningOf(t, between(t, "b: {type: string}", "a: {type: string}, list: {type: array, items: {type: object, properties: {x: {type: string}}}}", ""), secret)
 	large := `"a":"` + noise(300<<10) + `","list":[{"x":"` + noise(400<<10) + `"}]`
 	err := c.Admit([]byte(named("v2", "", large)), nil)
-	var refused *TooLargeError
+	var refused *conversion.TooLargeError
 	if !errors.As(err, &refused) {
 		t.Fatalf("got %v", err)
 	}
 	want := fmt.Sprintf("the object cannot be converted to v1 as a whole: the fields that only version v2 has take %s, and all annotations together may take 256 KiB: make .a, .list smaller, or the object's other annotations",
-		Kibibytes(refused.Bytes))
+		conversion.Kibibytes(refused.Bytes))
 	if diff := cmp.Diff(want, err.Error()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -52,7 +54,7 @@ func TestAdmit(t *testing.T) {
 	for i := range 5000 {
 		members = append(members, fmt.Sprintf(`"%d":{"z":"1"}`, i))
 	}
-	if err := c.Admit([]byte(named("v2", "", `"m":{`+strings.Join(members, ",")+`}`)), func() bool { return true }); !errors.Is(err, ErrStopped) {
+	if err := c.Admit([]byte(named("v2", "", `"m":{`+strings.Join(members, ",")+`}`)), func() bool { return true }); !errors.Is(err, conversion.ErrStopped) {
 		t.Errorf("stopped: got %v", err)
 	}
 }

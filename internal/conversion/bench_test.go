@@ -1,7 +1,7 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package conversion
+package conversion_test
 
 import (
 	"encoding/json"
@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/conversion-operator/conversion-operator/internal/conversion"
 )
 
 // BenchmarkConvert converts objects of two sizes; most of a large one is
@@ -23,7 +25,7 @@ func BenchmarkConvert(b *testing.B) {
 			managed + `]},"spec":{"cronSpec":"*/5 9 * * 1","image":"i","replicas":1,"owner":"data team"}}`)
 		b.Run(fmt.Sprintf("valid/%dKB", size>>10), func(b *testing.B) {
 			b.SetBytes(int64(len(object)))
-			scan := Scanner()
+			scan := conversion.Scanner()
 			for b.Loop() {
 				if err := scan(object); err != nil {
 					b.Fatal(err)

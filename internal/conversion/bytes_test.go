@@ -1,13 +1,15 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package conversion
+package conversion_test
 
 import (
 	"encoding/json"
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/conversion-operator/conversion-operator/internal/conversion"
 )
 
 // FuzzBytes: what is converted is JSON, and all JSON is converted. Unlike
@@ -35,7 +37,7 @@ func FuzzBytes(f *testing.F) {
 	})
 }
 
-func readsJSON(t *testing.T, c *Converter, text, to string) {
+func readsJSON(t *testing.T, c *conversion.Converter, text, to string) {
 	t.Helper()
 	converted, err := c.Convert(nil, []byte(text), to)
 	valid := json.Valid([]byte(text)) && utf8.ValidString(text)

@@ -10,8 +10,9 @@ import (
 	"time"
 )
 
-// maxSeconds is the longest duration that Go can write.
-const maxSeconds = math.MaxInt64 / int64(time.Second)
+// MaxCastSeconds is the longest duration that Go can write, in seconds: a rule casts no
+// larger integer.
+const MaxCastSeconds = math.MaxInt64 / int64(time.Second)
 
 // convert reads a string, or writes an integer. What is neither has no image.
 func (c *Cast) convert(h *hop, value *node, toHub bool) *node {
@@ -27,7 +28,7 @@ func (c *Cast) convert(h *hop, value *node, toHub bool) *node {
 func (c *Cast) write(h *hop, text []byte) *node {
 	number, ok := readInteger(text)
 	switch {
-	case !ok || c.Seconds && (number > maxSeconds || number < -maxSeconds):
+	case !ok || c.Seconds && (number > MaxCastSeconds || number < -MaxCastSeconds):
 		return nil
 	case c.Seconds:
 		return h.quote([]byte((time.Duration(number) * time.Second).String()))

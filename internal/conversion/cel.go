@@ -35,7 +35,7 @@ func (w *way) compile(at Path) error {
 		w.exchanges[i].programs, w.back.exchanges[i].programs = compiled, compiled
 	}
 	for i := range w.collections {
-		in := append(slices.Concat(at, w.collections[i].path.names()), each)
+		in := append(slices.Concat(at, w.collections[i].path.names()), Each)
 		if err := w.collections[i].way.compile(in); err != nil {
 			return err
 		}

@@ -1,13 +1,15 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package conversion
+package conversion_test
 
 import (
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/conversion-operator/conversion-operator/internal/conversion"
 )
 
 // TestCEL packs two numbers into one, joins a list, makes a list of a map, and
@@ -65,12 +67,12 @@ func TestCELOfADamagedPlan(t *testing.T) {
 		"self.c": "undefined field 'c'",
 	} {
 		plan.Spokes[0].Root.Exchanges[0].CEL.Hub[0].Expression = damage
-		if _, err := NewConverter(plan); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := conversion.NewConverter(plan); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v, want %s", damage, err, want)
 		}
 	}
 	plan.Spokes[0].Root.Exchanges[0].CEL.Hub[0].Schema = []byte(`[]`)
-	if _, err := NewConverter(plan); err == nil || !strings.Contains(err.Error(), "the field b: the schema is not readable") {
+	if _, err := conversion.NewConverter(plan); err == nil || !strings.Contains(err.Error(), "the field b: the schema is not readable") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -79,9 +81,9 @@ func TestCELOfADamagedPlan(t *testing.T) {
 func TestCELInThePlan(t *testing.T) {
 	plan := between(t, "a: {type: string, maxLength: 7, description: text}", "b: {type: string, format: date-time}",
 		`{cel: {from: {a: .a}, to: {b: .b}, forward: {b: self.a}, backward: {a: string(self.b)}}}`).Plan
-	want := &CEL{
-		Spoke: []CELField{{Name: "a", Schema: []byte(`{"type":"string"}`), Expression: "string(self.b)"}},
-		Hub:   []CELField{{Name: "b", Schema: []byte(`{"type":"string","format":"date-time"}`), Expression: "self.a"}},
+	want := &conversion.CEL{
+		Spoke: []conversion.CELField{{Name: "a", Schema: []byte(`{"type":"string"}`), Expression: "string(self.b)"}},
+		Hub:   []conversion.CELField{{Name: "b", Schema: []byte(`{"type":"string","format":"date-time"}`), Expression: "self.a"}},
 	}
 	if diff := cmp.Diff(want, plan.Spokes[0].Root.Exchanges[0].CEL); diff != "" {
 		t.Errorf("plan (-want +got):\n%s", diff)

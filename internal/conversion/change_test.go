@@ -1,7 +1,7 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package conversion
+package conversion_test
 
 import (
 	"maps"
@@ -15,6 +15,8 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
 	"github.com/conversion-operator/conversion-operator/internal/conversion/internal/generate"
 	"github.com/conversion-operator/conversion-operator/internal/conversion/reference"
 	"github.com/conversion-operator/conversion-operator/internal/conversion/shape"
@@ -40,7 +42,7 @@ func FuzzChange(f *testing.F) {
 type evolution struct {
 	*generate.Objects
 	*tally
-	before, after *Converter
+	before, after *conversion.Converter
 	reference     *reference.Converter // by the rules of now
 	schemas       [2]map[string]*schema.Structural
 	rules         [2]*v1alpha1.DeclarativeConverter
@@ -54,7 +56,7 @@ func newEvolution(t testing.TB, c *generate.Choices) *evolution {
 	e.crds[0], e.rules[0] = ruled(t, c, v1, v2, "v2")
 	v1, v2 = c.Evolved(v1, v2)
 	e.crds[1], e.rules[1] = ruled(t, c, v1, v2, generate.One(c, "v2", "v2", "v1"))
-	e.before, e.after = converterOf(t, Compile(e.crds[0], e.rules[0])), converterOf(t, Compile(e.crds[1], e.rules[1]))
+	e.before, e.after = converterOf(t, compile.Compile(e.crds[0], e.rules[0])), converterOf(t, compile.Compile(e.crds[1], e.rules[1]))
 	for i := range e.crds {
 		e.schemas[i], _ = structuralSchemas(e.crds[i])
 	}
@@ -85,7 +87,7 @@ func ruled(t testing.TB, c *generate.Choices, v1, v2 *apiextensionsv1.JSONSchema
 			return false
 		}
 		rules.Spokes[0].Rules = some
-		return Compile(crd, rules).Plan != nil
+		return compile.Compile(crd, rules).Plan != nil
 	})
 	return crd, rules
 }
@@ -194,8 +196,8 @@ type reading struct {
 func (e *evolution) read(t testing.TB, text, preservedOf string) reading {
 	t.Helper()
 	r := reading{text: text, object: decode(t, text)}
-	annotations, _ := lookUp(r.object, Path{"metadata", "annotations"}).(map[string]any)
-	if text, found := annotations[AnnotationName("widgets.example.com", preservedOf)].(string); found {
+	annotations, _ := lookUp(r.object, conversion.Path{"metadata", "annotations"}).(map[string]any)
+	if text, found := annotations[conversion.AnnotationName("widgets.example.com", preservedOf)].(string); found {
 		preserved, _ := inflated(t, text).(map[string]any)
 		r.entries, _ = preserved["fields"].(map[string]any)
 		r.images, _ = preserved["images"].(map[string]any)
@@ -258,7 +260,7 @@ func leavesOf(value any, at string) map[string]any {
 	}
 	leaves := map[string]any{}
 	for name := range object {
-		maps.Copy(leaves, leavesOf(object[name], at+"/"+EscapePointer(name)))
+		maps.Copy(leaves, leavesOf(object[name], at+"/"+conversion.EscapePointer(name)))
 	}
 	return leaves
 }
@@ -276,7 +278,7 @@ func leavesOf(value any, at string) map[string]any {
 // place, rules without that default take it for live data, in which there are no elements.
 // Left out are entries of elements without keys after an edit: which element is which cannot
 // be told.
-func (e *evolution) wantKept(t *testing.T, there, back reading, by *Converter, version string) {
+func (e *evolution) wantKept(t *testing.T, there, back reading, by *conversion.Converter, version string) {
 	t.Helper()
 	bare := map[string]any(nil)
 	for pointer, value := range there.entries {
@@ -285,7 +287,7 @@ func (e *evolution) wantKept(t *testing.T, there, back reading, by *Converter, v
 		switch {
 		case carries(back.entries, pointer):
 			e.count("entries carried on")
-		case slices.ContainsFunc(anywhere(back.object, SplitPointer([]byte(pointer))), isSame):
+		case slices.ContainsFunc(anywhere(back.object, conversion.SplitPointer([]byte(pointer))), isSame):
 			e.count("entries restored")
 		case !found && (!isThere(back.object, pointer) || there.edited && (!isThere(there.object, pointer) || isInList(there.object, pointer))):
 			e.count("entries whose object is gone")
@@ -318,14 +320,14 @@ func (e *evolution) wantKept(t *testing.T, there, back reading, by *Converter, v
 // isOfElement reports whether an entry is of an element without keys.
 func (r reading) isOfElement(pointer string) bool {
 	_, isDigest := r.images[pointer].(string)
-	return isDigest && IsIndex([]byte(pointer[strings.LastIndex(pointer, "/")+1:]))
+	return isDigest && conversion.IsIndex([]byte(pointer[strings.LastIndex(pointer, "/")+1:]))
 }
 
 // lacksImages reports whether an object has none of the fields that a rule computed from
 // what was preserved.
 func (e *evolution) lacksImages(there reading, version, pointer string) bool {
 	images, _ := there.images[pointer].([]any)
-	for _, c := range []*Converter{e.before, e.after} {
+	for _, c := range []*conversion.Converter{e.before, e.after} {
 		rule := c.RuleTo(version, pointer)
 		isLive := func(image any) bool {
 			_, live := valueAt(there.object, rule.Scope+image.(string))
@@ -342,7 +344,7 @@ func (e *evolution) lacksImages(there reading, version, pointer string) bool {
 // from what was preserved of a version.
 func (e *evolution) knowsImages(there reading, version, pointer string) bool {
 	images, _ := there.images[pointer].([]any)
-	for _, c := range []*Converter{e.before, e.after} {
+	for _, c := range []*conversion.Converter{e.before, e.after} {
 		rule := c.RuleTo(version, pointer)
 		if rule != nil && slices.ContainsFunc(images, func(image any) bool {
 			return schemaAt(e.after, other(version), rule.Scope+image.(string)) != nil
@@ -377,7 +379,7 @@ func (e *evolution) isInDefault(t testing.TB, there reading, version, pointer st
 
 // isDefault reports whether rules, then or now, put a value into a field of a version.
 func (e *evolution) isDefault(version, pointer string, value any) bool {
-	return slices.ContainsFunc([]*Converter{e.before, e.after}, func(c *Converter) bool {
+	return slices.ContainsFunc([]*conversion.Converter{e.before, e.after}, func(c *conversion.Converter) bool {
 		filled := c.FilledAt(version, pointer)
 		return filled != nil && string(filled) == generate.Plain(value)
 	})
@@ -413,7 +415,7 @@ func isThere(object any, pointer string) bool {
 	at := strings.LastIndex(pointer, "/")
 	parent, found := valueAt(object, pointer[:at])
 	if isInList(object, pointer) {
-		return IsIndex([]byte(pointer[at+1:])) || pointer[at+1] == '['
+		return conversion.IsIndex([]byte(pointer[at+1:])) || pointer[at+1] == '['
 	}
 	return found && isContainer(parent)
 }
@@ -428,7 +430,7 @@ func isInList(object any, pointer string) bool {
 // isPartOfLive reports whether an object has a value, here or at the other version, in a
 // field of a rule, then or now, that computes a field.
 func (e *evolution) isPartOfLive(there, here any, version, pointer string) bool {
-	for _, c := range []*Converter{e.before, e.after} {
+	for _, c := range []*conversion.Converter{e.before, e.after} {
 		rule := c.RuleTo(version, pointer)
 		if rule == nil {
 			continue
@@ -448,7 +450,7 @@ func (e *evolution) isPartOfLive(there, here any, version, pointer string) bool 
 
 // fits reports whether a value is one that its field can have, then and now.
 func (e *evolution) fits(version, pointer string, value any) bool {
-	for _, c := range []*Converter{e.before, e.after} {
+	for _, c := range []*conversion.Converter{e.before, e.after} {
 		at := schemaAt(c, version, pointer)
 		if at != nil && at.Fits([]byte(generate.Plain(value))) != nil {
 			return false
@@ -458,15 +460,15 @@ func (e *evolution) fits(version, pointer string, value any) bool {
 }
 
 // schemaAt is that of a field, nil where the schema of a version has none.
-func schemaAt(c *Converter, version, pointer string) *shape.Schema {
+func schemaAt(c *conversion.Converter, version, pointer string) *shape.Schema {
 	at := c.ShapeOf(version)
-	for _, segment := range SplitPointer([]byte(pointer)) {
+	for _, segment := range conversion.SplitPointer([]byte(pointer)) {
 		switch {
 		case at == nil:
 		case at.IsList():
 			at = at.Items()
 		default:
-			at = at.Field(UnescapePointer(segment))
+			at = at.Field(conversion.UnescapePointer(segment))
 		}
 	}
 	return at
@@ -483,7 +485,7 @@ func anywhere(value any, path []string) (found []any) {
 		return []any{value}
 	}
 	list, isList := value.([]any)
-	if isList && IsIndex([]byte(path[0])) {
+	if isList && conversion.IsIndex([]byte(path[0])) {
 		for _, element := range list {
 			found = append(found, anywhere(element, path[1:])...)
 		}
@@ -544,16 +546,16 @@ func valueAt(value any, pointer string) (found any, there bool) {
 	for segment := range strings.SplitSeq(pointer[1:], "/") {
 		switch held := value.(type) {
 		case map[string]any:
-			next, found := held[UnescapePointer(segment)]
+			next, found := held[conversion.UnescapePointer(segment)]
 			if !found {
 				return nil, false
 			}
 			value = next
 		case []any:
 			i := slices.IndexFunc(held, func(element any) bool {
-				return strings.HasPrefix(segment, "[") && SelectorOf(generate.Plain(element), segment) == segment
+				return strings.HasPrefix(segment, "[") && conversion.SelectorOf(generate.Plain(element), segment) == segment
 			})
-			if IsIndex([]byte(segment)) {
+			if conversion.IsIndex([]byte(segment)) {
 				i, _ = strconv.Atoi(segment)
 				if i >= len(held) {
 					i = -1

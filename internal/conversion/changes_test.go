@@ -1,7 +1,7 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package conversion
+package conversion_test
 
 import (
 	"testing"
@@ -9,6 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
 )
 
 // TestChanges converts an object to v2 by one set of rules, edits nothing, and back by
@@ -52,7 +54,7 @@ func TestChanges(t *testing.T) {
 				"ports: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [name], items: {type: object, required: [name], properties: {name: {type: string}}}}", "",
 			},
 			object: `"ports":[{"name":"b"},{"name":"a","w":7}]`,
-			at:     named("v2", `v1 {"/ports/1":{"name":"a","w":7},"@/ports/1":`+string(DigestOf(`{"name":"a"}`))+`}`, `"ports":[{"name":"b"},{"name":"a"}]`),
+			at:     named("v2", `v1 {"/ports/1":{"name":"a","w":7},"@/ports/1":`+string(conversion.DigestOf(`{"name":"a"}`))+`}`, `"ports":[{"name":"b"},{"name":"a"}]`),
 			back:   named("v1", "", `"ports":[{"name":"b"},{"name":"a","w":7}]`),
 			now:    named("v2", `v1 {"/ports/[name=\"a\"]/w":7}`, `"ports":[{"name":"b"},{"name":"a"}]`),
 		},
@@ -66,7 +68,7 @@ func TestChanges(t *testing.T) {
 				"ports: {type: array, items: {type: object, properties: {name: {type: string}, w: {type: integer}, x: {type: string}}}}", "",
 			},
 			object: `"ports":[{"name":"b"},{"name":"a","w":7}]`,
-			at:     named("v2", `v1 {"/ports/1":{"name":"a","w":7},"@/ports/1":`+string(DigestOf(`{"name":"a"}`))+`}`, `"ports":[{"name":"b"},{"name":"a"}]`),
+			at:     named("v2", `v1 {"/ports/1":{"name":"a","w":7},"@/ports/1":`+string(conversion.DigestOf(`{"name":"a"}`))+`}`, `"ports":[{"name":"b"},{"name":"a"}]`),
 			back:   named("v1", "", `"ports":[{"name":"b"},{"name":"a","w":7}]`),
 			now:    named("v2", "", `"ports":[{"name":"b"},{"name":"a","w":7}]`),
 		},
@@ -80,7 +82,7 @@ func TestChanges(t *testing.T) {
 				"ports: {type: array, items: {type: object, properties: {name: {type: string}, x: {type: string}}}}", "{default: {to: '.ports[*].x', value: d}}",
 			},
 			object: `"ports":[{"name":"a"},{"name":"a","w":7}]`,
-			at:     named("v2", `v1 {"/ports/1":{"name":"a","w":7},"@/ports/1":`+string(DigestOf(`{"name":"a"}`))+`}`, `"ports":[{"name":"a"},{"name":"a"}]`),
+			at:     named("v2", `v1 {"/ports/1":{"name":"a","w":7},"@/ports/1":`+string(conversion.DigestOf(`{"name":"a"}`))+`}`, `"ports":[{"name":"a"},{"name":"a"}]`),
 			back:   named("v1", `v2 {"/ports/0":{"name":"a"},"@/ports/0":`+digest(`{"name":"a"}`)+`,"/ports/1":{"name":"a"},"@/ports/1":`+digest(`{"name":"a","w":7}`)+`}`, `"ports":[{"name":"a"},{"name":"a","w":7}]`),
 			now:    named("v2", `v1 {"/ports/1":{"name":"a","w":7},"@/ports/1":`+digest(`{"name":"a"}`)+`}`, `"ports":[{"name":"a"},{"name":"a"}]`),
 		},
@@ -94,7 +96,7 @@ func TestChanges(t *testing.T) {
 				"ports: {type: array, items: {type: object, properties: {name: {type: string}, w: {type: integer}}}}", "",
 			},
 			object: `"ports":[{"name":"a"},{"name":"a","w":7}]`,
-			at:     named("v2", `v1 {"/ports/1":{"name":"a","w":7},"@/ports/1":`+string(DigestOf(`{"name":"a"}`))+`}`, `"ports":[{"name":"a"},{"name":"a"}]`),
+			at:     named("v2", `v1 {"/ports/1":{"name":"a","w":7},"@/ports/1":`+string(conversion.DigestOf(`{"name":"a"}`))+`}`, `"ports":[{"name":"a"},{"name":"a"}]`),
 			back:   named("v1", "", `"ports":[{"name":"a"},{"name":"a","w":7}]`),
 			now:    named("v2", "", `"ports":[{"name":"a"},{"name":"a","w":7}]`),
 		},
@@ -152,7 +154,7 @@ func TestRefusedStatus(t *testing.T) {
 		"Refuse": named("v1", `v1 {"/status/phase":"Ready"}`, `"status":{}`),
 	} {
 		rules := from[v1alpha1.DeclarativeConverter](t, "{hub: v2, preservedStatus: "+setting+", spokes: [{version: v1}]}")
-		if diff := cmp.Diff(want, convert(t, converterOf(t, Compile(crd, rules)), object, "v1")); diff != "" {
+		if diff := cmp.Diff(want, convert(t, converterOf(t, compile.Compile(crd, rules)), object, "v1")); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", setting, diff)
 		}
 	}
@@ -190,7 +192,7 @@ func TestRolledBack(t *testing.T) {
 			before, after := converterOf(t, between(t, test.before[0], test.before[1], test.before[2])), converterOf(t, between(t, test.after[0], test.after[1], test.after[2]))
 			object, other := named(test.from, "", test.object), map[string]string{"v1": "v2", "v2": "v1"}[test.from]
 			at := object
-			for _, by := range []*Converter{before, after, after, before} {
+			for _, by := range []*conversion.Converter{before, after, after, before} {
 				at = convert(t, by, at, other)
 				at = convert(t, by, at, test.from)
 				t.Log(at)
@@ -199,7 +201,7 @@ func TestRolledBack(t *testing.T) {
 				t.Errorf("got %s, want %s", at, object)
 			}
 			at = convert(t, before, object, other)
-			for _, by := range []*Converter{after, after, before} {
+			for _, by := range []*conversion.Converter{after, after, before} {
 				at = convert(t, by, at, test.from)
 				t.Log(at)
 				at = convert(t, by, at, other)

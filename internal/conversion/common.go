@@ -15,8 +15,8 @@ type Common struct {
 	Each *Common `json:"each,omitempty"`
 }
 
-// shapeIntOrString is the type of a schema with x-kubernetes-int-or-string.
-const shapeIntOrString = "int-or-string"
+// IntOrString is the Type of a Common for a schema with x-kubernetes-int-or-string.
+const IntOrString = "int-or-string"
 
 // fits reports whether a value is of the shape. One with a name that is there twice
 // is not: readers differ in which of the two they take.
@@ -49,7 +49,7 @@ func (s *Common) isOfType(text []byte) bool {
 		return isString(text)
 	case "integer":
 		return isIntegral(text)
-	case shapeIntOrString:
+	case IntOrString:
 		return isString(text) || isIntegral(text)
 	case "number":
 		return isNumber(text)

@@ -1,7 +1,7 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package conversion
+package conversion_test
 
 import (
 	"strings"
@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
 )
 
 // TestCompileRefuses names the field of the policy and says what is wrong.
@@ -119,7 +120,7 @@ func TestCompileListAndMap(t *testing.T) {
 func TestCompileUnknownFields(t *testing.T) {
 	crd := widgets(t, map[string]string{"v1": "a: {type: string}"})
 	crd.Spec.PreserveUnknownFields = true
-	result := Compile(crd, &v1alpha1.DeclarativeConverter{Hub: "v1"})
+	result := compile.Compile(crd, &v1alpha1.DeclarativeConverter{Hub: "v1"})
 	if len(result.Errors) != 1 || !strings.Contains(result.Errors[0].Error(), "set it to false") {
 		t.Errorf("got %v", result.Errors)
 	}
@@ -146,7 +147,7 @@ func TestCompileMissing(t *testing.T) {
 			for _, version := range test.versions {
 				versions[version] = "a: {type: string}"
 			}
-			result := Compile(widgets(t, versions), from[v1alpha1.DeclarativeConverter](t, rules))
+			result := compile.Compile(widgets(t, versions), from[v1alpha1.DeclarativeConverter](t, rules))
 			var missing, planned []string
 			for _, err := range result.Missing {
 				missing = append(missing, err.BadValue.(string))

@@ -203,7 +203,7 @@ func (c *Converter) through(h *hop, root *node, from, hub, to *version) (*node, 
 func (h *hop) fitsWhole(root *node, s *shape.Schema) bool {
 	for m := root.first; m != nil && s != nil; m = m.next {
 		name := string(h.nameOf(m))
-		if isEnvelope(name) {
+		if IsEnvelope(name) {
 			continue
 		}
 		if field := s.Field(name); field == nil || h.judged(field).Fits(h.bytes(m)) != nil {

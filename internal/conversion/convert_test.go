@@ -1,13 +1,15 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package conversion
+package conversion_test
 
 import (
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/conversion-operator/conversion-operator/internal/conversion"
 )
 
 // TestConvert converts from v1 to v2 and back.
@@ -115,7 +117,7 @@ func TestConvertRefuses(t *testing.T) {
 		"no JSON":          {`{"a":1,}`, "v2", "invalid JSON at byte 7"},
 		"no object":        {`[]`, "v2", "a Widget object was expected"},
 		"a name twice":     {widget("v1", `"a":"1","\u0061":"2"`), "v2", `the name "a" is there twice`},
-		"nested too deep":  {widget("v1", `"z":`+strings.Repeat("[", MaxDepth)+strings.Repeat("]", MaxDepth)), "v2", "nested deeper than 10000"},
+		"nested too deep":  {widget("v1", `"z":`+strings.Repeat("[", conversion.MaxDepth)+strings.Repeat("]", conversion.MaxDepth)), "v2", "nested deeper than 10000"},
 		"metadata a list":  {`{"apiVersion":"example.com/v1","kind":"Widget","metadata":[1]}`, "v2", "its metadata is not an object"},
 		"metadata a text":  {`{"metadata":"x","apiVersion":"example.com/v1","kind":"Widget"}`, "v1", "its metadata is not an object"},
 		"another kind":     {`{"apiVersion":"example.com/v1","kind":"Gadget"}`, "v2", `the object is "Gadget" of "example.com/v1"`},
@@ -206,7 +208,7 @@ func TestAnswer(t *testing.T) {
 	if diff := cmp.Diff(want, string(out)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(Outcome{Read: len(object), From: "v1"}, outcome); diff != "" {
+	if diff := cmp.Diff(conversion.Outcome{Read: len(object), From: "v1"}, outcome); diff != "" {
 		t.Errorf("outcome (-want +got):\n%s", diff)
 	}
 }

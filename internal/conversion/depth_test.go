@@ -1,11 +1,13 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package conversion
+package conversion_test
 
 import (
 	"strings"
 	"testing"
+
+	"github.com/conversion-operator/conversion-operator/internal/conversion"
 )
 
 // nested is an empty list, or object, in so many of its kind.
@@ -33,7 +35,7 @@ func TestDeep(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := converterOf(t, between(t, test.v1, test.v2, test.rules))
 			for _, brackets := range [][2]string{{"[", "]"}, {`{"\u0061":[`, "]}"}} {
-				depth := (MaxDepth - 10) / len(brackets[1])
+				depth := (conversion.MaxDepth - 10) / len(brackets[1])
 				object := widget("v1", strings.Replace(test.fields, "DEEP", nested(brackets[0], brackets[1], depth), 1))
 				there := convert(t, c, object, "v2")
 				if back := convert(t, c, there, "v1"); !sameJSON(t, object, back) {
@@ -48,7 +50,7 @@ func TestDeep(t *testing.T) {
 // objects with.
 func TestDeeper(t *testing.T) {
 	c := converterOf(t, between(t, "a: {x-kubernetes-preserve-unknown-fields: true}", "b: {type: string}", ""))
-	for levels, says := range map[int]string{MaxDepth - 1: "", MaxDepth: "nested deeper than 10000", 2 << 20: "nested deeper than 10000"} {
+	for levels, says := range map[int]string{conversion.MaxDepth - 1: "", conversion.MaxDepth: "nested deeper than 10000", 2 << 20: "nested deeper than 10000"} {
 		_, err := c.Convert(nil, []byte(widget("v1", `"a":`+nested("[", "]", levels))), "v2")
 		if says == "" && err != nil || says != "" && (err == nil || !strings.Contains(err.Error(), says)) {
 			t.Errorf("%d levels: %v, want %q", levels, err, says)

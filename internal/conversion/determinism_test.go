@@ -1,11 +1,13 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package conversion
+package conversion_test
 
 import (
 	"sync"
 	"testing"
+
+	"github.com/conversion-operator/conversion-operator/internal/conversion"
 )
 
 // FuzzDeterminism: the same object gives the same bytes, whoever converts it,
@@ -15,7 +17,7 @@ func FuzzDeterminism(f *testing.F) {
 		from, to := w.pair()
 		object := w.object(from)
 		want := convert(t, w.converter, object, to)
-		another, err := NewConverter(w.plan)
+		another, err := conversion.NewConverter(w.plan)
 		if err != nil {
 			t.Fatal(err)
 		}

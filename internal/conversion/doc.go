@@ -4,14 +4,11 @@
 // Package conversion converts objects between the versions of one kind by
 // two-way rules. It is pure: no client, no context, no clock.
 //
-// Compile (compile*.go) holds the rules of a policy against the schemas of a
-// CustomResourceDefinition. Every field of both versions gets exactly one
-// owner: identity, a rule, or preservation. The result is a Plan (plan.go),
-// which knows no schema any more: a tree of scopes, the root of an object and
-// the elements of lists and maps, each with the rules and the one-sided fields
-// that are local to it. Besides, Compile says what the rules mean for people: who
-// owns every leaf (verdict.go, leaves.go), and what works and may surprise
-// (warnings.go with labels.go, required.go, kept_size.go and stricter.go).
+// Package compile holds the rules of a policy against the schemas of a
+// CustomResourceDefinition. The result is a Plan (plan.go), which knows no schema any
+// more: a tree of scopes, the root of an object and the elements of lists and maps,
+// each with the rules and the one-sided fields that are local to it. A converter pod
+// links this package and not the compiler, so this package imports no schema library.
 //
 // A Converter (convert.go) answers for a plan. It prepares the plan as ways
 // (way.go, prepare.go), one for each direction of each scope, and the names in it

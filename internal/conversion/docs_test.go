@@ -1,7 +1,7 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package conversion
+package conversion_test
 
 import (
 	"encoding/json"
@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
 )
 
 // The fields of the examples in the documentation.
@@ -32,7 +34,7 @@ func TestDocs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var c *Converter
+	var c *conversion.Converter
 	var first, firstVersion string
 	examples := 0
 	for _, block := range codeBlocks.FindAllStringSubmatch(string(text), -1) {
@@ -65,11 +67,11 @@ func TestDocs(t *testing.T) {
 	}
 }
 
-func docsConverter(t *testing.T, rules string) *Converter {
+func docsConverter(t *testing.T, rules string) *conversion.Converter {
 	t.Helper()
 	crd := widgets(t, map[string]string{"v1": strings.ReplaceAll(docsSpoke, "\t", ""), "v2": strings.ReplaceAll(docsHub, "\t", "")})
 	policy := &v1alpha1.DeclarativeConverter{Hub: "v2", Spokes: []v1alpha1.Spoke{{Version: "v1", Rules: *from[[]v1alpha1.Rule](t, rules)}}}
-	return converterOf(t, Compile(crd, policy))
+	return converterOf(t, compile.Compile(crd, policy))
 }
 
 // docsObject is an example as the API server would send it.

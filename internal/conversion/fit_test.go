@@ -1,7 +1,7 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package conversion
+package conversion_test
 
 import (
 	"testing"
@@ -9,6 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
 )
 
 // TestFits has a field of which one version allows more: what both allow is the same
@@ -79,7 +81,7 @@ func TestFitsVerdict(t *testing.T) {
 		"v1": "c: {type: object, x-kubernetes-preserve-unknown-fields: true}, p: {type: integer}",
 		"v2": "c: {type: object, x-kubernetes-preserve-unknown-fields: true, properties: {log: {type: object, properties: {level: {type: string}}}}}, p: {x-kubernetes-int-or-string: true}",
 	})
-	result := Compile(crd, from[v1alpha1.DeclarativeConverter](t, "{hub: v2, spokes: [{version: v1}]}"))
+	result := compile.Compile(crd, from[v1alpha1.DeclarativeConverter](t, "{hub: v2, spokes: [{version: v1}]}"))
 	want := []v1alpha1.Verdict{{Version: "v1", ToHub: v1alpha1.FidelityPreserved, FromHub: v1alpha1.FidelityExact, Preserved: []string{"v1:.c.log"}}}
 	if diff := cmp.Diff(want, result.Verdicts); diff != "" {
 		t.Errorf("verdict (-want +got):\n%s", diff)
@@ -91,7 +93,7 @@ func TestFitsVerdict(t *testing.T) {
 	if diff := cmp.Diff(map[string]bool{"v1:.c.log": true, "v1:.c[*]": false, "v1:.p": false, "v2:.c.log.level": false, "v2:.c[*]": false, "v2:.p": true}, odd); diff != "" {
 		t.Errorf("odd (-want +got):\n%s", diff)
 	}
-	result = Compile(crd, from[v1alpha1.DeclarativeConverter](t, "{hub: v2, require: Exact, spokes: [{version: v1}]}"))
+	result = compile.Compile(crd, from[v1alpha1.DeclarativeConverter](t, "{hub: v2, require: Exact, spokes: [{version: v1}]}"))
 	if len(result.Errors) != 1 || result.Plan != nil {
 		t.Errorf("with require: Exact there are the errors %v", result.Errors)
 	}
@@ -105,11 +107,11 @@ func TestMetadataBelongsToTheAPIServer(t *testing.T) {
 		".metadata.labels": `of the metadata, only single labels and annotations convert: write .metadata.labels["name"]`,
 		".metadata":        `of the metadata, only single labels and annotations convert: write .metadata.labels["name"]`,
 	} {
-		parsed, err := parsePath(path)
+		parsed, err := conversion.ParsePath(path)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := checkMetadata(parsed); err == nil || err.Error() != want {
+		if err := conversion.CheckMetadata(parsed); err == nil || err.Error() != want {
 			t.Errorf("%s: %v, want %s", path, err, want)
 		}
 	}

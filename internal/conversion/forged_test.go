@@ -1,7 +1,7 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package conversion
+package conversion_test
 
 import (
 	"encoding/json"
@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/conversion-operator/conversion-operator/internal/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/conversion/internal/generate"
 	"github.com/conversion-operator/conversion-operator/internal/conversion/reference"
 )
@@ -96,7 +97,7 @@ func (w *world) forge(t *testing.T, annotations map[string]any, from, to string)
 	t.Helper()
 	which := w.IntN(3)
 	if which != 0 {
-		annotations[LegacyName(to)] = string(w.Text(w.forged(t, from, to)))
+		annotations[conversion.LegacyName(to)] = string(w.Text(w.forged(t, from, to)))
 	}
 	if which == 1 {
 		return
@@ -105,7 +106,7 @@ func (w *world) forge(t *testing.T, annotations map[string]any, from, to string)
 	if w.Rarely(4) {
 		text = deflated(text)
 	}
-	annotations[AnnotationName(w.plan.CRD, to)] = text
+	annotations[conversion.AnnotationName(w.plan.CRD, to)] = text
 }
 
 // forgedFormat2 is what could be preserved of a version in format 2.
@@ -127,7 +128,7 @@ func (w *world) forgedFormat2(t *testing.T, from, to string) map[string]any {
 			images[pointer] = w.forgedImages(pointers)
 		}
 	}
-	preserved := map[string]any{"format": json.Number(PreservedFormat), "fields": fields, "orders": orders, "absent": absent, "images": images}
+	preserved := map[string]any{"format": json.Number(conversion.PreservedFormat), "fields": fields, "orders": orders, "absent": absent, "images": images}
 	if w.Rarely(8) {
 		preserved[generate.One(w.Choices, slices.Sorted(maps.Keys(preserved))...)] = w.Anything(2)
 	}
@@ -152,8 +153,8 @@ func (w *world) forged(t *testing.T, from, to string) map[string]any {
 	t.Helper()
 	source := w.object(to)
 	kept := map[string]any{}
-	annotations, _ := lookUp(decode(t, convert(t, w.converter, source, from)), Path{"metadata", "annotations"}).(map[string]any)
-	if text, isText := annotations[AnnotationName(w.plan.CRD, to)].(string); isText && w.Often(3) {
+	annotations, _ := lookUp(decode(t, convert(t, w.converter, source, from)), conversion.Path{"metadata", "annotations"}).(map[string]any)
+	if text, isText := annotations[conversion.AnnotationName(w.plan.CRD, to)].(string); isText && w.Often(3) {
 		preserved, _ := inflated(t, text).(map[string]any)
 		for _, member := range []string{"fields", "orders"} {
 			values, _ := preserved[member].(map[string]any)
@@ -192,13 +193,13 @@ func placesOf(value any, at string) map[string]any {
 	switch value := value.(type) {
 	case map[string]any:
 		for name := range value {
-			maps.Copy(places, placesOf(value[name], at+"/"+EscapePointer(name)))
+			maps.Copy(places, placesOf(value[name], at+"/"+conversion.EscapePointer(name)))
 		}
 	case []any:
 		for i, element := range value {
 			key := generate.Plain(i)
 			if object, isObject := element.(map[string]any); isObject && object["name"] != nil {
-				key = "[name=" + EscapePointer(generate.Plain(object["name"])) + "]"
+				key = "[name=" + conversion.EscapePointer(generate.Plain(object["name"])) + "]"
 			}
 			maps.Copy(places, placesOf(element, at+"/"+key))
 		}

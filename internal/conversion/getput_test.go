@@ -1,12 +1,13 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package conversion
+package conversion_test
 
 import (
 	"strings"
 	"testing"
 
+	"github.com/conversion-operator/conversion-operator/internal/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/conversion/internal/generate"
 )
 
@@ -59,8 +60,8 @@ func (w *world) wantSomewhere(t testing.TB, want map[string]any, got, version, w
 // preservedOf are the values that an object has preserved of a version.
 func (w *world) preservedOf(t testing.TB, object map[string]any, version string) map[string]any {
 	t.Helper()
-	annotations, _ := lookUp(object, Path{"metadata", "annotations"}).(map[string]any)
-	text, _ := annotations[AnnotationName(w.plan.CRD, version)].(string)
+	annotations, _ := lookUp(object, conversion.Path{"metadata", "annotations"}).(map[string]any)
+	text, _ := annotations[conversion.AnnotationName(w.plan.CRD, version)].(string)
 	preserved, _ := inflated(t, text).(map[string]any)
 	fields, _ := preserved["fields"].(map[string]any)
 	return fields

@@ -1,7 +1,7 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package conversion
+package conversion_test
 
 import (
 	"math"
@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/conversion-operator/conversion-operator/internal/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/conversion/internal/generate"
 )
 
@@ -189,7 +190,7 @@ func TestGrowth(t *testing.T) {
 }
 
 // at is an object that is converted to a version: of v1, or what becomes of that at v2.
-func (g *growing) at(t testing.TB, c *Converter, n int, to string) []byte {
+func (g *growing) at(t testing.TB, c *conversion.Converter, n int, to string) []byte {
 	t.Helper()
 	object := `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"w","uid":"u"},` + g.object(n) + `}`
 	if to == "v1" {
@@ -200,7 +201,7 @@ func (g *growing) at(t testing.TB, c *Converter, n int, to string) []byte {
 
 // work is what a conversion takes of the processor at least, in seconds. What is
 // soon done is done often enough to be seen.
-func work(t testing.TB, c *Converter, object []byte, to string) float64 {
+func work(t testing.TB, c *conversion.Converter, object []byte, to string) float64 {
 	t.Helper()
 	const enough, long, runs = 2 * time.Millisecond, 0.5, 3
 	runtime.GC()

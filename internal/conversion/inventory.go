@@ -194,7 +194,7 @@ func (c *Converter) elsewhere(h *hop, annotations map[string]string, v *version,
 func parsePaths(texts []string) ([]Path, error) {
 	var paths []Path
 	for _, text := range texts {
-		path, err := parsePath(text)
+		path, err := ParsePath(text)
 		if err != nil {
 			return nil, err
 		}
@@ -205,14 +205,14 @@ func parsePaths(texts []string) ([]Path, error) {
 
 // below reports whether a path is one of others, or leads into one.
 func (p Path) below(others []Path) bool {
-	return slices.ContainsFunc(others, func(other Path) bool { return len(other) <= len(p) && p.meets(other) })
+	return slices.ContainsFunc(others, func(other Path) bool { return len(other) <= len(p) && p.Meets(other) })
 }
 
 // Accepts reports whether paths accept the loss of a field that is preserved: one of
 // them is the field, or something above it.
 func Accepts(accepted []string, field string) bool {
 	paths, err := parsePaths(accepted)
-	path, other := parsePath(field)
+	path, other := ParsePath(field)
 	return err == nil && other == nil && path.below(paths)
 }
 
@@ -238,7 +238,7 @@ func (v *version) locate(pointer []byte) (Path, *shape.Schema) {
 		name := unescapePointer(segment)
 		switch {
 		case strings.HasPrefix(segment, "["), at != nil && (at.IsMap() || at.IsList()), at == nil && isIndex([]byte(segment)):
-			path, at = append(path, each), elementShape(at, nil)
+			path, at = append(path, Each), elementShape(at, nil)
 		default:
 			path, at = append(path, name), shapeAt(at, Path{name})
 		}

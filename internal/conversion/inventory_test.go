@@ -1,7 +1,7 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package conversion
+package conversion_test
 
 import (
 	"slices"
@@ -9,6 +9,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
 )
 
 const (
@@ -16,7 +19,7 @@ const (
 	oldV1  = "conversion-operator.io/v1"
 )
 
-func inventoried(t *testing.T) Result {
+func inventoried(t *testing.T) compile.Result {
 	return between(t,
 		"spec: {type: object, properties: {a: {type: string}, note: {type: string}, mode: {type: string}, size: {type: string}, both: {type: string}}},"+
 			" ports: {type: array, items: {type: object, properties: {name: {type: string}, w: {type: integer}}}},"+
@@ -28,21 +31,21 @@ func inventoried(t *testing.T) Result {
 }
 
 func TestPlaces(t *testing.T) {
-	places, err := NewPlaces(inventoried(t).Plan, "v2")
+	places, err := conversion.NewPlaces(inventoried(t).Plan, "v2")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for field, want := range map[string]Place{
-		".spec.a": WholePlace, ".spec.both": WholePlace, ".spec.note": NoPlace, ".spec.note.deep": NoPlace,
-		".spec.mode": SomePlace, ".spec.size": NoPlace, ".spec.gone": NoPlace, ".spec": SomePlace,
-		".ports[*]": SomePlace, ".ports[*].name": WholePlace, ".ports[*].w": NoPlace,
-		".pools[*].own": NoPlace, ".pools[*].cpu": WholePlace, `.metadata.labels["a"]`: WholePlace, "no path": NoPlace,
+	for field, want := range map[string]conversion.Place{
+		".spec.a": conversion.WholePlace, ".spec.both": conversion.WholePlace, ".spec.note": conversion.NoPlace, ".spec.note.deep": conversion.NoPlace,
+		".spec.mode": conversion.SomePlace, ".spec.size": conversion.NoPlace, ".spec.gone": conversion.NoPlace, ".spec": conversion.SomePlace,
+		".ports[*]": conversion.SomePlace, ".ports[*].name": conversion.WholePlace, ".ports[*].w": conversion.NoPlace,
+		".pools[*].own": conversion.NoPlace, ".pools[*].cpu": conversion.WholePlace, `.metadata.labels["a"]`: conversion.WholePlace, "no path": conversion.NoPlace,
 	} {
 		if got := places.Of("v1", field); got != want {
 			t.Errorf("%s has place %d, want %d", field, got, want)
 		}
 	}
-	if got := places.Of("v2", ".spec.kind"); got != WholePlace {
+	if got := places.Of("v2", ".spec.kind"); got != conversion.WholePlace {
 		t.Errorf("a field of the stored version itself has place %d", got)
 	}
 	for field, want := range map[string]bool{".spec.note": true, ".pools[*].own": true, ".spec.gone": false, "no path": false} {
@@ -53,7 +56,7 @@ func TestPlaces(t *testing.T) {
 	if !places.Has("v3", ".spec.gone") {
 		t.Error("a schema that is not known lacks a field")
 	}
-	if got := places.Of("v3", ".spec.a"); got != NoPlace {
+	if got := places.Of("v3", ".spec.a"); got != conversion.NoPlace {
 		t.Errorf("a field of an unknown version has place %d", got)
 	}
 }
@@ -61,7 +64,7 @@ func TestPlaces(t *testing.T) {
 func TestPreservedIn(t *testing.T) {
 	c := converterOf(t, inventoried(t))
 	text := `{"format":2,"fields":{"/spec/note":"precious","/ports/0":{"name":"a","w":7},"/pools/x~1y/own":"1","/pools/z/own":"2"},"absent":["/spec/mode"]}`
-	want := []Preserved{{
+	want := []conversion.Preserved{{
 		Version: "v1", Bytes: len(text) + len(`{"/spec/note":1}`),
 		Fields: []string{".pools[*].own", ".ports[*]", ".spec.mode", ".spec.note"}, Values: []string{".pools[*].own", ".ports[*]", ".spec.note"},
 	}}
@@ -136,25 +139,25 @@ func TestWithoutPreserved(t *testing.T) {
 }
 
 func TestHoldings(t *testing.T) {
-	var h Holdings
+	var h conversion.Holdings
 	h.Add("ns/a", nil)
-	h.Add("ns/b", []Preserved{{Version: "v1", Bytes: 10, Fields: []string{".a", ".b"}}})
-	h.Add("ns/c", []Preserved{{Version: "v1", Bytes: 7, Fields: []string{".b"}}, {Version: "v0", Bytes: 5, Unreadable: true}})
+	h.Add("ns/b", []conversion.Preserved{{Version: "v1", Bytes: 10, Fields: []string{".a", ".b"}}})
+	h.Add("ns/c", []conversion.Preserved{{Version: "v1", Bytes: 7, Fields: []string{".b"}}, {Version: "v0", Bytes: 5, Unreadable: true}})
 	before := h.Clone()
-	for i := range MaxCounted + 1 {
-		h.Add("ns/d", []Preserved{{Version: "v2", Bytes: 1, Fields: []string{"." + strings.Repeat("x", i+1)}}})
+	for i := range conversion.MaxCounted + 1 {
+		h.Add("ns/d", []conversion.Preserved{{Version: "v2", Bytes: 1, Fields: []string{"." + strings.Repeat("x", i+1)}}})
 	}
-	want := &Holdings{Seen: 3, Objects: 2, Bytes: 22, Largest: "ns/c", LargestBytes: 12, Versions: []VersionHoldings{
+	want := &conversion.Holdings{Seen: 3, Objects: 2, Bytes: 22, Largest: "ns/c", LargestBytes: 12, Versions: []conversion.VersionHoldings{
 		{Version: "v0", Objects: 1, Bytes: 5, Unreadable: 1},
-		{Version: "v1", Objects: 2, Bytes: 17, Fields: []FieldHoldings{{".a", 1}, {".b", 2}}},
+		{Version: "v1", Objects: 2, Bytes: 17, Fields: []conversion.FieldHoldings{{".a", 1}, {".b", 2}}},
 	}}
 	if diff := cmp.Diff(want, before); diff != "" {
 		t.Errorf("holdings (-want +got):\n%s", diff)
 	}
-	if last := h.Versions[2]; len(last.Fields) != MaxCounted || !last.More {
+	if last := h.Versions[2]; len(last.Fields) != conversion.MaxCounted || !last.More {
 		t.Errorf("%d fields are counted, more: %t", len(last.Fields), last.More)
 	}
-	if got := ShortPath(".spec" + strings.Repeat(".deeper", 100)); len(got) > MaxPath || !strings.HasSuffix(got, ".deeper") {
+	if got := conversion.ShortPath(".spec" + strings.Repeat(".deeper", 100)); len(got) > conversion.MaxPath || !strings.HasSuffix(got, ".deeper") {
 		t.Errorf("a long path becomes %s", got)
 	}
 }

@@ -67,7 +67,7 @@ func (m *merger) merge(s *shape.Schema, e *entry, exact bool) {
 	switch {
 	case path[0] == "metadata":
 		m.metadata(path, value)
-	case path[0] == "status" && m.h.refusesStatus, m.kind == aValue && len(path) == 1 && isEnvelope(path[0]):
+	case path[0] == "status" && m.h.refusesStatus, m.kind == aValue && len(path) == 1 && IsEnvelope(path[0]):
 		m.carry("", path, value)
 	default:
 		m.into(m.root, s, "", path, value)
@@ -283,7 +283,7 @@ func (m *merger) metadata(path []string, value *node) {
 	}
 	text := value.text
 	switch {
-	case m.kind != aValue, checkMetadata(full) != nil, !isString(text),
+	case m.kind != aValue, CheckMetadata(full) != nil, !isString(text),
 		full.IsLabel() && len(validation.IsValidLabelValue(decodeString(text))) > 0:
 		m.carry("", path, value)
 	case m.root.find(full.steps()) == nil:

@@ -1,13 +1,14 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package conversion
+package conversion_test
 
 import (
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/conversion-operator/conversion-operator/internal/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/conversion/reference"
 )
 
@@ -45,7 +46,7 @@ func unruled(value any) map[string]any {
 		texts = value.(map[string]any)
 	}
 	for name, text := range texts {
-		if !slices.Contains([]string{"l", "bottom", "other"}, name) && !strings.HasPrefix(name, KeptPrefix) {
+		if !slices.Contains([]string{"l", "bottom", "other"}, name) && !strings.HasPrefix(name, conversion.KeptPrefix) {
 			rest[name] = text
 		}
 	}

@@ -11,21 +11,22 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// isEnvelope reports whether a field of an object is the API server's.
-func isEnvelope(name string) bool {
+// IsEnvelope reports whether a field of an object is the API server's.
+func IsEnvelope(name string) bool {
 	return name == "apiVersion" || name == "kind" || name == "metadata"
 }
 
 // IsLabel reports whether a path leads to a label.
 func (p Path) IsLabel() bool { return len(p) > 1 && p[0] == "metadata" && p[1] == "labels" }
 
-// checkMetadata allows single labels and annotations. One whose name the API
+// CheckMetadata says why a rule cannot have a path into the metadata, nil where it can:
+// it allows single labels and annotations. One whose name the API
 // server refuses would make an object unreadable, and ours are not for rules.
-func checkMetadata(path Path) error {
+func CheckMetadata(path Path) error {
 	if len(path) > 1 && path[1] != "labels" && path[1] != "annotations" {
 		return fmt.Errorf("%s is the API server's, and is the same in every version: remove the rule; of the metadata, only single labels and annotations convert", path)
 	}
-	if len(path) != 3 || path[2] == each {
+	if len(path) != 3 || path[2] == Each {
 		return errors.New(`of the metadata, only single labels and annotations convert: write .metadata.labels["name"]`)
 	}
 	if strings.HasPrefix(path[2], KeptPrefix) {

@@ -1,7 +1,7 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package conversion
+package conversion_test
 
 import (
 	"errors"
@@ -9,12 +9,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/conversion-operator/conversion-operator/internal/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/conversion/expression"
 )
 
 // costly is a rule whose expression compares a text with itself, which costs much
 // and takes no time.
-func costly(t testing.TB) *Converter {
+func costly(t testing.TB) *conversion.Converter {
 	t.Helper()
 	compared := strings.Repeat("self.text == self.text && ", 99) + "true"
 	return converterOf(t, between(t,
@@ -36,7 +37,7 @@ func TestExpressionsHaveABudget(t *testing.T) {
 
 	tooMuch := widget("v1", longTexts(70, 9000))
 	_, err := c.Convert(nil, []byte(tooMuch), "v2")
-	var exceeded *BudgetError
+	var exceeded *conversion.BudgetError
 	if !errors.As(err, &exceeded) {
 		t.Fatalf("error %v", err)
 	}
@@ -54,7 +55,7 @@ func TestExpressionsHaveABudget(t *testing.T) {
 func TestForgedElementsHaveTheSameBudget(t *testing.T) {
 	c := costly(t)
 	kept := repeated("{", `"/l/%d":{"text":"`+strings.Repeat("a", 9000)+`"}`, "}")(70)
-	var exceeded *BudgetError
+	var exceeded *conversion.BudgetError
 	if _, err := c.Convert(nil, []byte(annotated("v2", "v1 "+kept, `"l":[{"same":true}]`)), "v1"); !errors.As(err, &exceeded) || exceeded.Field != ".l[*].same" {
 		t.Errorf("error %v", err)
 	}
@@ -69,7 +70,7 @@ func TestStop(t *testing.T) {
 		t.Errorf("asked %d times, error %v", asked, err)
 	}
 	out, _, err := c.Answer([]byte("["), []byte(widget("v1", longTexts(5000, 1))), "v2", stop)
-	if !errors.Is(err, ErrStopped) || asked != 3 || string(out) != "[" {
+	if !errors.Is(err, conversion.ErrStopped) || asked != 3 || string(out) != "[" {
 		t.Errorf("asked %d times, error %v, output %.20s", asked, err, out)
 	}
 }
@@ -84,8 +85,8 @@ func TestWorkHasALimit(t *testing.T) {
 		return `"m":{"` + name + `":{"in":` + repeated("{", `"%d":`+value, "}")(count) + `}}`
 	}
 	long := strings.Repeat("k", 300_000)
-	var exceeded *BudgetError
-	if _, err := c.Convert(nil, []byte(widget("v1", fields(long, 3000, `{"b":""}`))), "v2"); !errors.As(err, &exceeded) || exceeded.Limit != WorkLimit {
+	var exceeded *conversion.BudgetError
+	if _, err := c.Convert(nil, []byte(widget("v1", fields(long, 3000, `{"b":""}`))), "v2"); !errors.As(err, &exceeded) || exceeded.Limit != conversion.WorkLimit {
 		t.Errorf("leaving: error %.200v", err)
 	}
 	const kept = `v1 {"/m/k/in/1/b":"x"}`

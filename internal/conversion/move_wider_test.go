@@ -1,13 +1,15 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package conversion
+package conversion_test
 
 import (
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
 )
 
 // TestMoveWider moves a value between fields of which one allows more: what both allow
@@ -77,8 +79,8 @@ func TestMoveWiderIsOdd(t *testing.T) {
 	} {
 		a, b, _ := strings.Cut(rule, "/")
 		for _, leaf := range between(t, a, b, "{move: {from: .a, to: .b}}").Leaves {
-			if wanted := want[map[string]int{"v1": 0, "v2": 1}[leaf.Version]]; leaf.Odd != wanted || leaf.Owner != OwnerExact {
-				t.Errorf("%s: %s is %s, odd: %t; want %s, odd: %t", rule, leaf, leaf.Owner, leaf.Odd, OwnerExact, wanted)
+			if wanted := want[map[string]int{"v1": 0, "v2": 1}[leaf.Version]]; leaf.Odd != wanted || leaf.Owner != compile.OwnerExact {
+				t.Errorf("%s: %s is %s, odd: %t; want %s, odd: %t", rule, leaf, leaf.Owner, leaf.Odd, compile.OwnerExact, wanted)
 			}
 		}
 	}

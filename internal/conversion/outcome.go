@@ -37,7 +37,7 @@ type Omitted struct {
 // excess says what takes how much.
 func (o *Omitted) excess() string {
 	return fmt.Sprintf("the fields that only version %s has take %s, and all annotations together may take %s",
-		o.Version, kibibytes(o.Bytes), kibibytes(maxAnnotations))
+		o.Version, kibibytes(o.Bytes), kibibytes(MaxAnnotations))
 }
 
 // smaller says what to make smaller.
@@ -96,5 +96,5 @@ type OverflowError struct {
 
 func (e *OverflowError) Error() string {
 	return fmt.Sprintf("the fields that only version %s has take %d bytes, and all annotations together may take %d: shorten the object's annotations, of which the others take %d, or those fields, or set overflow to Drop in the ConversionPolicy",
-		e.Version, e.Kept, maxAnnotations, e.Others)
+		e.Version, e.Kept, MaxAnnotations, e.Others)
 }

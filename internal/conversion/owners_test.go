@@ -1,7 +1,7 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package conversion
+package conversion_test
 
 import (
 	"os"
@@ -14,11 +14,13 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
 )
 
 // checkOwners walks every schema by itself, down to its scalars, and looks for
 // the leaves that have each of them: there must be one.
-func checkOwners(t *testing.T, result Result, schemas map[string]*schema.Structural) {
+func checkOwners(t *testing.T, result compile.Result, schemas map[string]*schema.Structural) {
 	t.Helper()
 	leaves := map[[2]string]map[string]int{}
 	for _, leaf := range result.Leaves {
@@ -33,7 +35,7 @@ func checkOwners(t *testing.T, result Result, schemas map[string]*schema.Structu
 			of := leaves[[2]string{verdict.Version, version}]
 			for name, property := range schemas[version].Properties {
 				if name != "apiVersion" && name != "kind" && name != "metadata" {
-					checkOwner(t, of, version, Path{name}.String(), &property)
+					checkOwner(t, of, version, conversion.Path{name}.String(), &property)
 				}
 			}
 		}
@@ -43,7 +45,7 @@ func checkOwners(t *testing.T, result Result, schemas map[string]*schema.Structu
 func checkOwner(t *testing.T, leaves map[string]int, version, at string, s *schema.Structural) {
 	t.Helper()
 	for name, property := range s.Properties {
-		checkOwner(t, leaves, version, at+Path{name}.String(), &property)
+		checkOwner(t, leaves, version, at+conversion.Path{name}.String(), &property)
 	}
 	switch {
 	case s.Items != nil:
@@ -87,14 +89,14 @@ func TestEveryLeafHasOneOwner(t *testing.T) {
 	}
 	for name, crd := range crds {
 		t.Run(name, func(t *testing.T) {
-			schemas, errs := structuralSchemas(crd)
-			if len(errs) > 0 {
-				t.Fatal(errs)
+			schemas, err := structuralSchemas(crd)
+			if err != nil {
+				t.Fatal(err)
 			}
-			result := Compile(crd, rules[name])
+			result := compile.Compile(crd, rules[name])
 			converterOf(t, result)
 			checkOwners(t, result, schemas)
-			if again := Compile(crd, rules[name]); !cmp.Equal(result, again) {
+			if again := compile.Compile(crd, rules[name]); !cmp.Equal(result, again) {
 				t.Errorf("not the same twice:\n%s", cmp.Diff(result, again))
 			}
 		})

@@ -13,12 +13,13 @@ import (
 // Path leads from an object, or from an element of a list or map, to a field.
 type Path []string
 
-// each is the segment of a parsed API path that goes through all elements.
-const each = "[*]"
+// Each is the segment of a parsed path that goes through all elements.
+const Each = "[*]"
 
-// parsePath reads a path of the API: .spec.ports[*].name, .metadata.labels["a.b/c"].
-// The syntax is that of v1alpha1.Path; each is a segment of its own.
-func parsePath(text string) (Path, error) {
+// ParsePath reads a path of the API: .spec.ports[*].name, .metadata.labels["a.b/c"].
+// The syntax is that of v1alpha1.Path; Each is a segment of its own. The error says how
+// to write a path.
+func ParsePath(text string) (Path, error) {
 	var path Path
 	for rest := text; rest != ""; {
 		segment, after, err := nextSegment(rest)
@@ -27,28 +28,22 @@ func parsePath(text string) (Path, error) {
 		}
 		path, rest = append(path, segment), after
 	}
-	if len(path) == 0 || path[0] == each {
+	if len(path) == 0 || path[0] == Each {
 		return nil, errors.New("a path begins with a field: write it as .spec.ports[*].name")
 	}
 	return path, nil
 }
 
-// CheckPath says why a text is no path of the API, nil where it is one.
-func CheckPath(text string) error {
-	_, err := parsePath(text)
-	return err
-}
-
 func nextSegment(text string) (segment, rest string, err error) {
 	switch {
-	case strings.HasPrefix(text, each):
-		return each, text[len(each):], nil
+	case strings.HasPrefix(text, Each):
+		return Each, text[len(Each):], nil
 	case strings.HasPrefix(text, `["`):
 		name, rest, closed := strings.Cut(text[2:], `"]`)
 		if !closed || name == "" {
 			return "", "", errors.New("a quoted name is not closed")
 		}
-		if name == each {
+		if name == Each {
 			return "", "", errors.New("a quoted name cannot be [*]")
 		}
 		return name, rest, nil
@@ -70,8 +65,8 @@ func (p Path) String() string {
 	var text strings.Builder
 	for _, segment := range p {
 		switch {
-		case segment == each:
-			text.WriteString(each)
+		case segment == Each:
+			text.WriteString(Each)
 		case strings.ContainsAny(segment, ".[]/\"") || segment == "":
 			text.WriteString(`["` + segment + `"]`)
 		default:
@@ -81,8 +76,8 @@ func (p Path) String() string {
 	return text.String()
 }
 
-// pointer writes a path as a JSON Pointer, RFC 6901.
-func (p Path) pointer() string {
+// Pointer writes a path as a JSON Pointer, RFC 6901.
+func (p Path) Pointer() string {
 	var text strings.Builder
 	for _, segment := range p {
 		text.WriteString("/" + escapePointer(segment))
@@ -106,19 +101,19 @@ var pointerNames = strings.NewReplacer("~1", "/", "~0", "~")
 
 func unescapePointer(segment string) string { return pointerNames.Replace(segment) }
 
-// meets reports whether the paths can lead to the same field, or one of them into
+// Meets reports whether the paths can lead to the same field, or one of them into
 // the other: [*] leads to all elements, those that are named too.
-func (p Path) meets(other Path) bool {
+func (p Path) Meets(other Path) bool {
 	for i := range min(len(p), len(other)) {
-		if p[i] != other[i] && p[i] != each && other[i] != each {
+		if p[i] != other[i] && p[i] != Each && other[i] != Each {
 			return false
 		}
 	}
 	return true
 }
 
-// has reports whether p begins with prefix.
-func (p Path) has(prefix Path) bool {
+// HasPrefix reports whether p begins with prefix.
+func (p Path) HasPrefix(prefix Path) bool {
 	if len(p) < len(prefix) {
 		return false
 	}

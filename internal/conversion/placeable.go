@@ -94,7 +94,7 @@ func (o *oneSided) addScope(s *Scope, at Path, ofHub bool) {
 	}
 	for i := range s.Collections {
 		c := &s.Collections[i]
-		o.addScope(&c.Scope, append(below(at, c.Path), each), ofHub)
+		o.addScope(&c.Scope, append(below(at, c.Path), Each), ofHub)
 	}
 }
 
@@ -119,14 +119,14 @@ func (p *Places) Of(version, field string) Place {
 // not known may.
 func (p *Places) Has(version, field string) bool {
 	side := p.versions[version]
-	path, err := parsePath(field)
+	path, err := ParsePath(field)
 	return side == nil || side.shape == nil || err == nil && hasField(side.shape, path)
 }
 
 func (p *Places) find(version, field string) Place {
 	side, path := p.versions[version], Path(nil)
 	if side != nil {
-		path, _ = parsePath(field)
+		path, _ = ParsePath(field)
 	}
 	if path == nil || side.shape != nil && path[0] != "metadata" && !hasField(side.shape, path) {
 		return NoPlace
@@ -136,11 +136,11 @@ func (p *Places) find(version, field string) Place {
 		switch {
 		case leaf.has(path):
 			return NoPlace
-		case path.meets(leaf.Path) && !leaf.Shell:
+		case path.Meets(leaf.Path) && !leaf.Shell:
 			place = SomePlace
 		}
 	}
-	if slices.ContainsFunc(side.some, func(leaf Leaf) bool { return path.meets(leaf.Path) }) {
+	if slices.ContainsFunc(side.some, func(leaf Leaf) bool { return path.Meets(leaf.Path) }) {
 		place = SomePlace
 	}
 	return place
@@ -149,7 +149,7 @@ func (p *Places) find(version, field string) Place {
 // has reports whether a path is of what the other side lacks.
 func (l *Leaf) has(path Path) bool {
 	switch {
-	case len(path) < len(l.Path) || !path.meets(l.Path):
+	case len(path) < len(l.Path) || !path.Meets(l.Path):
 		return false
 	case l.Shell:
 		return len(path) == len(l.Path)
@@ -162,7 +162,7 @@ func (l *Leaf) has(path Path) bool {
 // hasField reports whether a schema has a field, or may hold it.
 func hasField(s *shape.Schema, path Path) bool {
 	for _, segment := range path {
-		if segment == each {
+		if segment == Each {
 			s = elementShape(s, nil)
 		} else {
 			s = s.Field(segment)

@@ -14,9 +14,9 @@ import (
 	"slices"
 )
 
-// planFormat changes when an older reader would misread a plan. One of format 2 has
+// PlanFormat is the format of a plan. It changes when an older reader would misread a plan. One of format 2 has
 // no schemas, and is read as it is: pods serve it until API servers ask for another.
-const planFormat = 3
+const PlanFormat = 3
 
 // Plan is what a policy's rules mean for the versions of one kind. It needs no
 // schema any more, and is small: a converter pod mounts it.
@@ -248,8 +248,8 @@ func Load(data []byte) (*Plan, error) {
 		return nil, fmt.Errorf("the conversion plan is not readable: %w", err)
 	}
 	switch {
-	case plan.Format != planFormat && plan.Format != planFormat-1:
-		return nil, fmt.Errorf("the conversion plan has format %d, this version of conversion-operator reads %d and %d", plan.Format, planFormat-1, planFormat)
+	case plan.Format != PlanFormat && plan.Format != PlanFormat-1:
+		return nil, fmt.Errorf("the conversion plan has format %d, this version of conversion-operator reads %d and %d", plan.Format, PlanFormat-1, PlanFormat)
 	case plan.Group == "" || plan.Kind == "" || len(plan.Versions) == 0:
 		return nil, errors.New("the conversion plan names no group, kind or version")
 	}

@@ -1,9 +1,13 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package conversion
+package conversion_test
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/conversion-operator/conversion-operator/internal/conversion"
+)
 
 // FuzzPlanLoad loads whatever is there instead of a plan, and converts by it.
 func FuzzPlanLoad(f *testing.F) {
@@ -16,14 +20,14 @@ func FuzzPlanLoad(f *testing.F) {
 	f.Add([]byte(`{"format":2,"group":"example.com","kind":"Widget","hub":"v2","versions":["v1","v2"],"spokes":[{"version":"v1","root":{"moves":[{"spoke":[],"hub":["a"]}]}}]}`))
 	f.Add([]byte(`{"format":2} {}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		plan, err := Load(text)
+		plan, err := conversion.Load(text)
 		if err != nil {
 			return
 		}
-		if again, err := Load(must(plan.Marshal())); err != nil || again.Hash() != plan.Hash() {
+		if again, err := conversion.Load(must(plan.Marshal())); err != nil || again.Hash() != plan.Hash() {
 			t.Fatalf("the plan %s is not loaded again: %v", text, err)
 		}
-		converter, err := NewConverter(plan)
+		converter, err := conversion.NewConverter(plan)
 		if err != nil {
 			return
 		}

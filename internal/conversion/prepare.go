@@ -18,7 +18,7 @@ func (s *Scope) ways(spoke, hub *shape.Schema) (toHub, fromHub *way) {
 	toHub, fromHub = s.way(true, hub), s.way(false, spoke)
 	for i := range s.Collections {
 		c := &s.Collections[i]
-		in := collection{path: c.Path.steps(), pointer: c.Path.pointer(), isMap: c.Map, keys: Path(c.Keys).steps(), look: newLook()}
+		in := collection{path: c.Path.steps(), pointer: c.Path.Pointer(), isMap: c.Map, keys: Path(c.Keys).steps(), look: newLook()}
 		in.common = s.commonOf(c.Path)
 		in.look.addScope(&c.Scope)
 		in.look.merge()

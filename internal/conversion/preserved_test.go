@@ -1,7 +1,7 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package conversion
+package conversion_test
 
 import (
 	"bytes"
@@ -18,6 +18,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
 	"github.com/conversion-operator/conversion-operator/internal/conversion/internal/generate"
 	"github.com/conversion-operator/conversion-operator/internal/conversion/reference"
 )
@@ -69,7 +71,7 @@ func TestPreserved(t *testing.T) {
 
 // under writes an object with one annotation.
 func under(annotation, version, text, fields string) string {
-	return strings.Replace(widget(version, fields), `"metadata":{}`, `"metadata":{"annotations":{"`+annotation+`":`+Quoted(text)+`}}`, 1)
+	return strings.Replace(widget(version, fields), `"metadata":{}`, `"metadata":{"annotations":{"`+annotation+`":`+conversion.Quoted(text)+`}}`, 1)
 }
 
 // TestPreservedUnknown has text of format 2 that this version does not read: it
@@ -87,7 +89,7 @@ func TestPreservedUnknown(t *testing.T) {
 		"deflate of no object":          deflated(`[]`),
 		"deflate of a later format":     deflated(`{"format":3,"fields":{"/own":"1"}}`),
 		"deflate twice":                 deflated(deflated(`{"format":2,"fields":{"/own":"1"}}`)),
-		"a bomb":                        deflated(`{"format":2,"fields":{"/own":"` + strings.Repeat("a", MaxPreserved) + `"}}`),
+		"a bomb":                        deflated(`{"format":2,"fields":{"/own":"` + strings.Repeat("a", conversion.MaxPreserved) + `"}}`),
 	} {
 		t.Run(name, func(t *testing.T) {
 			for to, from := range map[string]string{"v1": "v2", "v2": "v1"} {
@@ -193,16 +195,16 @@ func TestUnreadable(t *testing.T) {
 // compress it.
 func TestOverflow(t *testing.T) {
 	crd := widgets(t, map[string]string{"v1": "a: {type: string}, b: {type: string}, c: {type: string}", "v2": "x: {type: string}"})
-	compile := func(overflow v1alpha1.OverflowAction) *Converter {
+	converting := func(overflow v1alpha1.OverflowAction) *conversion.Converter {
 		rules := from[v1alpha1.DeclarativeConverter](t, "{hub: v2, spokes: [{version: v1}]}")
 		rules.Overflow = overflow
-		return converterOf(t, Compile(crd, rules))
+		return converterOf(t, compile.Compile(crd, rules))
 	}
 	large, larger := noise(250<<10), noise(300<<10)
 	object := named("v1", "", `"a":"`+large+`","b":"`+larger+`","c":"1"`)
-	_, err := compile(v1alpha1.OverflowFail).Convert(nil, []byte(object), "v2")
-	var overflow *OverflowError
-	if !errors.As(err, &overflow) || overflow.Version != "v1" || overflow.Kept <= maxAnnotations || overflow.Kept >= len(object) || overflow.Others != 0 {
+	_, err := converting(v1alpha1.OverflowFail).Convert(nil, []byte(object), "v2")
+	var overflow *conversion.OverflowError
+	if !errors.As(err, &overflow) || overflow.Version != "v1" || overflow.Kept <= conversion.MaxAnnotations || overflow.Kept >= len(object) || overflow.Others != 0 {
 		t.Fatalf("got %v, want that v1 has more than fits, compressed", err)
 	}
 	want := fmt.Sprintf("the fields that only version v1 has take %d bytes, and all annotations together may take 262144: shorten the object's annotations, of which the others take 0, or those fields, or set overflow to Drop in the ConversionPolicy", overflow.Kept)
@@ -210,7 +212,7 @@ func TestOverflow(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 
-	c := compile(v1alpha1.OverflowDrop)
+	c := converting(v1alpha1.OverflowDrop)
 	there, outcome, err := c.Answer(nil, []byte(object), "v2", nil)
 	if err != nil {
 		t.Fatal(err)
@@ -220,14 +222,14 @@ func TestOverflow(t *testing.T) {
 	if got := inflated(t, text); !reference.Equal(preserved, got) {
 		t.Errorf("there: got %.200s, want %.200s", generate.Plain(got), generate.Plain(preserved))
 	}
-	if diff := cmp.Diff(Outcome{Read: len(object), From: "v1", KeptBytes: len(text), DroppedValues: 1}, outcome); diff != "" {
+	if diff := cmp.Diff(conversion.Outcome{Read: len(object), From: "v1", KeptBytes: len(text), DroppedValues: 1}, outcome); diff != "" {
 		t.Errorf("outcome (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff(named("v1", "", `"a":"`+large+`","c":"1"`), convert(t, c, string(there), "v1")); diff != "" {
 		t.Errorf("back (-want +got):\n%s", diff)
 	}
 
-	crowded := strings.Replace(object, `"metadata":{`, `"metadata":{"annotations":{"other":"`+strings.Repeat("x", maxAnnotations-50)+`"},`, 1)
+	crowded := strings.Replace(object, `"metadata":{`, `"metadata":{"annotations":{"other":"`+strings.Repeat("x", conversion.MaxAnnotations-50)+`"},`, 1)
 	if _, err := c.Convert(nil, []byte(crowded), "v2"); err == nil || !strings.Contains(err.Error(), "of which the others take 262099") {
 		t.Errorf("no room at all: got %v", err)
 	}
@@ -249,14 +251,14 @@ func TestCompressed(t *testing.T) {
 	object := named("v1", "", `"a":"`+strings.Repeat(`0123456789 \u00e4\n`, 1<<16)+`"`)
 	there := convert(t, c, object, "v2")
 	text := annotationOf(t, there, ofV1)
-	if len(text) > maxAnnotations || !strings.HasPrefix(text, `{"format":2,"deflate":"`) {
+	if len(text) > conversion.MaxAnnotations || !strings.HasPrefix(text, `{"format":2,"deflate":"`) {
 		t.Errorf("got %d bytes, %.80s", len(text), text)
 	}
 	if back := convert(t, c, there, "v1"); back != object {
 		t.Errorf("back: %.200s, want %.200s", back, object)
 	}
 
-	short := strings.Repeat("a", Readable/2)
+	short := strings.Repeat("a", conversion.Readable/2)
 	if diff := cmp.Diff(named("v2", `v1 {"/a":"`+short+`"}`, ""), convert(t, c, named("v1", "", `"a":"`+short+`"`), "v2")); diff != "" {
 		t.Errorf("short (-want +got):\n%s", diff)
 	}
@@ -265,7 +267,7 @@ func TestCompressed(t *testing.T) {
 // annotationOf is the text of an annotation of an object.
 func annotationOf(t testing.TB, object, name string) string {
 	t.Helper()
-	text, isText := lookUp(decode(t, object), Path{"metadata", "annotations", name}).(string)
+	text, isText := lookUp(decode(t, object), conversion.Path{"metadata", "annotations", name}).(string)
 	if !isText {
 		t.Fatalf("there is no annotation %s in %.400s", name, object)
 	}
@@ -297,8 +299,8 @@ func inflated(t testing.TB, text string) any {
 	if !isPacked {
 		return object
 	}
-	unpacked, err := io.ReadAll(io.LimitReader(flate.NewReader(base64.NewDecoder(base64.StdEncoding, strings.NewReader(packed))), MaxPreserved+1))
-	if err != nil || len(unpacked) > MaxPreserved {
+	unpacked, err := io.ReadAll(io.LimitReader(flate.NewReader(base64.NewDecoder(base64.StdEncoding, strings.NewReader(packed))), conversion.MaxPreserved+1))
+	if err != nil || len(unpacked) > conversion.MaxPreserved {
 		return text
 	}
 	return inflated(t, string(unpacked))

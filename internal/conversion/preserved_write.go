@@ -12,10 +12,10 @@ import (
 )
 
 const (
-	// maxAnnotations is the API server's limit on all annotations of an object
+	// MaxAnnotations is the API server's limit on all annotations of an object
 	// together, names and values, in bytes. It checks the answer of a conversion:
 	// k8s.io/apimachinery/pkg/api/validation, TotalAnnotationSizeLimitB.
-	maxAnnotations = 256 << 10
+	MaxAnnotations = 256 << 10
 	// readable is how long an annotation may be that is not compressed, in bytes:
 	// most stay legible, and kubectl apply stores what it is given once more.
 	readable = 16 << 10
@@ -56,7 +56,7 @@ func (h *hop) write(metadata *node, v *version, p preserved) error {
 
 // hasRoom reports whether the API server accepts a text beside the other annotations.
 func (h *hop) hasRoom(annotations *node, v *version, text []byte) bool {
-	room := maxAnnotations - len(v.annotation.text) - len(text)
+	room := MaxAnnotations - len(v.annotation.text) - len(text)
 	return room >= 0 && (quotedSizeOf(annotations) <= room || sizeOf(annotations) <= room)
 }
 

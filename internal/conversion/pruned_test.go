@@ -1,7 +1,7 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package conversion
+package conversion_test
 
 import (
 	"encoding/json"
@@ -11,6 +11,7 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
 
+	"github.com/conversion-operator/conversion-operator/internal/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/conversion/internal/generate"
 	"github.com/conversion-operator/conversion-operator/internal/conversion/reference"
 )
@@ -86,7 +87,7 @@ func mistyped(value any, s *schema.Structural, root bool) string {
 	case string:
 		ok = ok || s.Type == "string" || s.XIntOrString
 	case json.Number:
-		ok = ok || s.Type == "number" || (s.Type == "integer" || s.XIntOrString) && IsIntegral([]byte(value))
+		ok = ok || s.Type == "number" || (s.Type == "integer" || s.XIntOrString) && conversion.IsIntegral([]byte(value))
 	case bool:
 		ok = ok || s.Type == "boolean"
 	case []any:
@@ -99,7 +100,7 @@ func mistyped(value any, s *schema.Structural, root bool) string {
 	case map[string]any:
 		ok = ok || s.Type == "object"
 		for name, member := range value {
-			if root && isEnvelope(name) || s.XEmbeddedResource && isEnvelope(name) {
+			if root && conversion.IsEnvelope(name) || s.XEmbeddedResource && conversion.IsEnvelope(name) {
 				continue
 			}
 			if of := step(s, name); of != nil {

@@ -1,12 +1,13 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package conversion
+package conversion_test
 
 import (
 	"strings"
 	"testing"
 
+	"github.com/conversion-operator/conversion-operator/internal/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/conversion/internal/generate"
 )
 
@@ -41,7 +42,7 @@ func legible(t testing.TB, text string) map[string]any {
 	metadata := object["metadata"].(map[string]any)
 	annotations, _ := metadata["annotations"].(map[string]any)
 	for name, value := range annotations {
-		if text, isText := value.(string); isText && strings.HasPrefix(name, KeptPrefix) {
+		if text, isText := value.(string); isText && strings.HasPrefix(name, conversion.KeptPrefix) {
 			annotations[name] = inflated(t, text)
 		}
 	}

@@ -1,7 +1,7 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package conversion
+package conversion_test
 
 import (
 	"strings"
@@ -10,6 +10,8 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
 )
 
 // rich has three versions that differ in every way that rules and preservation know.
@@ -81,7 +83,7 @@ func richWorld(t testing.TB) (*apiextensionsv1.CustomResourceDefinition, *v1alph
 	return crd, from[v1alpha1.DeclarativeConverter](t, strings.ReplaceAll(richRules, "\t", " "))
 }
 
-func rich(t testing.TB) *Converter {
+func rich(t testing.TB) *conversion.Converter {
 	t.Helper()
-	return converterOf(t, Compile(richWorld(t)))
+	return converterOf(t, compile.Compile(richWorld(t)))
 }

@@ -1,7 +1,7 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package conversion
+package conversion_test
 
 import (
 	"encoding/json"
@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
 )
 
 const (
@@ -41,7 +43,7 @@ func TestEveryKindOfRule(t *testing.T) {
 	spaces := strings.NewReplacer("\t", " ")
 	// v3 has none of the fields, and only keeps them.
 	crd := widgets(t, map[string]string{"v1": spaces.Replace(kindsSpoke), "v2": spaces.Replace(kindsHub), "v3": ""})
-	c := converterOf(t, Compile(crd, from[v1alpha1.DeclarativeConverter](t,
+	c := converterOf(t, compile.Compile(crd, from[v1alpha1.DeclarativeConverter](t,
 		"{hub: v2, spokes: [{version: v1, rules: ["+spaces.Replace(kindsRules)+"]}, {version: v3}]}")))
 	toHub, toSpoke := canaryAt(t, c, "v1", "v2"), canaryAt(t, c, "v2", "v1")
 	for _, exchange := range c.Plan().Spokes[0].Root.Exchanges {
@@ -55,7 +57,7 @@ func TestEveryKindOfRule(t *testing.T) {
 }
 
 // canaryAt is the canary of one version, converted to another.
-func canaryAt(t *testing.T, c *Converter, from, to string) map[string]json.RawMessage {
+func canaryAt(t *testing.T, c *conversion.Converter, from, to string) map[string]json.RawMessage {
 	t.Helper()
 	text, err := c.Convert(nil, c.Canary(from, to), to)
 	if err != nil {
@@ -69,7 +71,7 @@ func canaryAt(t *testing.T, c *Converter, from, to string) map[string]json.RawMe
 }
 
 // hasOne reports whether an object has one of the fields at its top.
-func hasOne(object map[string]json.RawMessage, fields []Field) bool {
+func hasOne(object map[string]json.RawMessage, fields []conversion.Field) bool {
 	for _, field := range fields {
 		if object[field.Path[0]] != nil {
 			return true

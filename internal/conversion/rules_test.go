@@ -1,20 +1,22 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package conversion
+package conversion_test
 
 import (
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/conversion-operator/conversion-operator/internal/conversion"
 )
 
 // there is one conversion from a version to the other one, and back.
 type there struct{ from, object, want string }
 
 // check converts between v1 and v2. The object has a name, so that it is whole.
-func (test there) check(t *testing.T, c *Converter) {
+func (test there) check(t *testing.T, c *conversion.Converter) {
 	t.Helper()
 	to := map[string]string{"v1": "v2", "v2": "v1"}[test.from]
 	object := named(test.from, "", test.object)
@@ -34,7 +36,7 @@ type misfit struct {
 	back string
 }
 
-func (test misfit) check(t *testing.T, c *Converter) {
+func (test misfit) check(t *testing.T, c *conversion.Converter) {
 	t.Helper()
 	to := map[string]string{"v1": "v2", "v2": "v1"}[test.from]
 	got := convert(t, c, named(test.from, "", test.object), to)

@@ -1,12 +1,14 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package conversion
+package conversion_test
 
 import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/conversion-operator/conversion-operator/internal/conversion"
 )
 
 // TestSamples converts objects of both samples there and back, byte for byte.
@@ -83,11 +85,11 @@ func TestSamples(t *testing.T) {
 // sameJSON compares but for the order of names.
 func sameJSON(t testing.TB, a, b string) bool {
 	t.Helper()
-	left, err := Canonical([]byte(a))
+	left, err := conversion.Canonical([]byte(a))
 	if err != nil {
 		t.Fatal(err)
 	}
-	right, err := Canonical([]byte(b))
+	right, err := conversion.Canonical([]byte(b))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,7 +1,7 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package conversion
+package conversion_test
 
 import (
 	"crypto/sha256"
@@ -12,10 +12,14 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	"sigs.k8s.io/yaml"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
 )
 
 // from reads YAML strictly.
@@ -36,9 +40,9 @@ func widgets(t testing.TB, versions map[string]string) *apiextensionsv1.CustomRe
 	crd.Name, crd.Spec.Group = "widgets.example.com", "example.com"
 	crd.Spec.Names.Kind, crd.Spec.Scope = "Widget", apiextensionsv1.NamespaceScoped
 	for version, properties := range versions {
-		schema := from[apiextensionsv1.JSONSchemaProps](t, "{type: object, properties: {"+properties+"}}")
+		structure := from[apiextensionsv1.JSONSchemaProps](t, "{type: object, properties: {"+properties+"}}")
 		crd.Spec.Versions = append(crd.Spec.Versions, apiextensionsv1.CustomResourceDefinitionVersion{
-			Name: version, Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: schema},
+			Name: version, Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: structure},
 		})
 	}
 	slices.SortFunc(crd.Spec.Versions, func(a, b apiextensionsv1.CustomResourceDefinitionVersion) int {
@@ -48,15 +52,15 @@ func widgets(t testing.TB, versions map[string]string) *apiextensionsv1.CustomRe
 }
 
 // between compiles rules between the spoke v1 and the hub v2.
-func between(t testing.TB, v1, v2, rules string) Result {
+func between(t testing.TB, v1, v2, rules string) compile.Result {
 	t.Helper()
-	return Compile(widgets(t, map[string]string{"v1": v1, "v2": v2}),
+	return compile.Compile(widgets(t, map[string]string{"v1": v1, "v2": v2}),
 		from[v1alpha1.DeclarativeConverter](t, "{hub: v2, spokes: [{version: v1, rules: ["+rules+"]}]}"))
 }
 
 // converterOf fails the test on what Compile refuses. The plan goes through its
 // file form, as it does on its way to a converter pod.
-func converterOf(t testing.TB, result Result) *Converter {
+func converterOf(t testing.TB, result compile.Result) *conversion.Converter {
 	t.Helper()
 	if len(result.Errors) > 0 || result.Plan == nil {
 		t.Fatalf("the rules are refused: %v, missing: %v", result.Errors, result.Missing)
@@ -65,11 +69,11 @@ func converterOf(t testing.TB, result Result) *Converter {
 	if err != nil {
 		t.Fatal(err)
 	}
-	plan, err := Load(text)
+	plan, err := conversion.Load(text)
 	if err != nil {
 		t.Fatal(err)
 	}
-	converter, err := NewConverter(plan)
+	converter, err := conversion.NewConverter(plan)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +81,7 @@ func converterOf(t testing.TB, result Result) *Converter {
 }
 
 // convert converts, and fails the test if that changed its input.
-func convert(t testing.TB, c *Converter, object, to string) string {
+func convert(t testing.TB, c *conversion.Converter, object, to string) string {
 	t.Helper()
 	input := []byte(object)
 	output, err := c.Convert(nil, input, to)
@@ -91,7 +95,7 @@ func convert(t testing.TB, c *Converter, object, to string) string {
 }
 
 // sample reads the rules and both versions of a sample.
-func sample(t testing.TB, name string) *Converter {
+func sample(t testing.TB, name string) *conversion.Converter {
 	t.Helper()
 	read := func(file string) string {
 		text, err := os.ReadFile(filepath.Join("..", "..", "config", "samples", name, file))
@@ -102,7 +106,7 @@ func sample(t testing.TB, name string) *Converter {
 	}
 	policy := from[v1alpha1.ConversionPolicy](t, read("2-policy.yaml"))
 	crd := from[apiextensionsv1.CustomResourceDefinition](t, read("3-crd-both.yaml"))
-	return converterOf(t, Compile(crd, policy.Spec.Converter.Declarative))
+	return converterOf(t, compile.Compile(crd, policy.Spec.Converter.Declarative))
 }
 
 // widget writes an object of the kind Widget. Its fields follow the metadata.
@@ -116,7 +120,7 @@ func widget(version, fields string) string {
 func annotated(version, preserved, fields string) string {
 	metadata := `{}`
 	if owner, values, found := strings.Cut(preserved, " "); found {
-		metadata = `{"annotations":{"` + AnnotationName("widgets.example.com", owner) + `":` + Quoted(PreservedText(values)) + `}}`
+		metadata = `{"annotations":{"` + conversion.AnnotationName("widgets.example.com", owner) + `":` + conversion.Quoted(conversion.PreservedText(values)) + `}}`
 	}
 	if fields != "" {
 		fields = "," + fields
@@ -129,4 +133,34 @@ func annotated(version, preserved, fields string) string {
 func digest(became string) string {
 	sum := sha256.Sum256([]byte(became))
 	return `"` + hex.EncodeToString(sum[:8]) + `"`
+}
+
+// structuralSchemas are the schemas of versions.
+func structuralSchemas(crd *apiextensionsv1.CustomResourceDefinition) (map[string]*schema.Structural, error) {
+	schemas := map[string]*schema.Structural{}
+	for _, version := range crd.Spec.Versions {
+		internal := &apiextensions.JSONSchemaProps{}
+		err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(version.Schema.OpenAPIV3Schema, internal, nil)
+		if err != nil {
+			return nil, err
+		}
+		if schemas[version.Name], err = schema.NewStructural(internal); err != nil {
+			return nil, err
+		}
+	}
+	return schemas, nil
+}
+
+// step is the schema of an element, a member or a field, nil where there is none.
+func step(at *schema.Structural, segment string) *schema.Structural {
+	if segment == conversion.Each && at.Items != nil {
+		return at.Items
+	}
+	if next, found := at.Properties[segment]; found && segment != conversion.Each {
+		return &next
+	}
+	if at.AdditionalProperties == nil {
+		return nil
+	}
+	return at.AdditionalProperties.Structural
 }

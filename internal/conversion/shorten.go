@@ -110,7 +110,7 @@ func (c *Converter) shorten(h *hop, root *node, from, to *version) {
 
 // withinLimit reports whether the API server accepts annotations.
 func withinLimit(annotations *node) bool {
-	return quotedSizeOf(annotations) <= maxAnnotations || sizeOf(annotations) <= maxAnnotations
+	return quotedSizeOf(annotations) <= MaxAnnotations || sizeOf(annotations) <= MaxAnnotations
 }
 
 // takeParts takes the annotations away in which something is preserved. The first
@@ -138,7 +138,7 @@ func (s *shortening) takeParts(versions []*version, from *version) {
 // makeRoom leaves other annotations out, the largest first, as long as there is no
 // room for markers.
 func (s *shortening) makeRoom() {
-	s.room = maxAnnotations - sizeOf(s.annotations)
+	s.room = MaxAnnotations - sizeOf(s.annotations)
 	for i := range s.parts {
 		s.room -= len(s.parts[i].annotation.text) + markerSize
 	}

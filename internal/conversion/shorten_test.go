@@ -1,7 +1,7 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package conversion
+package conversion_test
 
 import (
 	"errors"
@@ -13,10 +13,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
 )
 
 // shorteningOf is converterOf, of rules that may shorten what is read.
-func shorteningOf(t testing.TB, result Result, with Shortening) *Converter {
+func shorteningOf(t testing.TB, result compile.Result, with conversion.Shortening) *conversion.Converter {
 	t.Helper()
 	result.Plan.Shortening = &with
 	return converterOf(t, result)
@@ -50,7 +52,7 @@ func annotationBytes(t testing.TB, object string) (total int) {
 }
 
 // shortenedTo converts to a shortened form that the API server accepts.
-func shortenedTo(t testing.TB, c *Converter, object, to string) (string, Outcome) {
+func shortenedTo(t testing.TB, c *conversion.Converter, object, to string) (string, conversion.Outcome) {
 	t.Helper()
 	there, outcome, err := c.Answer(nil, []byte(object), to, nil)
 	if err != nil {
@@ -59,13 +61,13 @@ func shortenedTo(t testing.TB, c *Converter, object, to string) (string, Outcome
 	if outcome.Omitted == nil {
 		t.Fatalf("to %s: the object is whole: %.300s", to, there)
 	}
-	if size := annotationBytes(t, string(there)); size > maxAnnotations {
+	if size := annotationBytes(t, string(there)); size > conversion.MaxAnnotations {
 		t.Fatalf("to %s: the annotations take %d bytes", to, size)
 	}
 	return string(there), outcome
 }
 
-var secret = Shortening{Key: "a secret"}
+var secret = conversion.Shortening{Key: "a secret"}
 
 // TestShortened reads an object with more to preserve than fits, at either side, and
 // writes back what was read.
@@ -83,7 +85,7 @@ func TestShortened(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			object := named(test.from, "", test.fields)
 			there, outcome := shortenedTo(t, c, object, test.to)
-			annotation := AnnotationName("widgets.example.com", test.from)
+			annotation := conversion.AnnotationName("widgets.example.com", test.from)
 			value := decode(t, annotationOf(t, there, annotation))
 			marker := markerOf(t, there, annotation)
 			size := fmt.Sprint(marker["bytes"])
@@ -97,19 +99,19 @@ func TestShortened(t *testing.T) {
 			if both := decode(t, there)["both"]; both != "2" {
 				t.Errorf("live data: got %v", both)
 			}
-			if want := (&Omitted{Version: test.from, At: test.to, Count: 1, Bytes: outcome.Omitted.Bytes, Fields: []string{test.back}}); !cmp.Equal(want, outcome.Omitted) {
+			if want := (&conversion.Omitted{Version: test.from, At: test.to, Count: 1, Bytes: outcome.Omitted.Bytes, Fields: []string{test.back}}); !cmp.Equal(want, outcome.Omitted) {
 				t.Errorf("outcome: got %+v", outcome.Omitted)
 			}
-			if fmt.Sprint(outcome.Omitted.Bytes) != size || outcome.Omitted.Bytes <= maxAnnotations {
+			if fmt.Sprint(outcome.Omitted.Bytes) != size || outcome.Omitted.Bytes <= conversion.MaxAnnotations {
 				t.Errorf("bytes: %d in the outcome, %s in the marker", outcome.Omitted.Bytes, size)
 			}
 
 			_, err := c.Convert(nil, []byte(there), test.from)
-			if _, ok := errors.AsType[*ShortenedError](err); !ok {
+			if _, ok := errors.AsType[*conversion.ShortenedError](err); !ok {
 				t.Fatalf("back: got %v, want that a shortened form is refused", err)
 			}
 			want := fmt.Sprintf("the object was shortened when it was read at %s, because the fields that only version %s has take %s, and all annotations together may take 256 KiB: write it at %s, without the annotation %s, or make %s smaller there",
-				test.to, test.from, Kibibytes(outcome.Omitted.Bytes), test.from, annotation, test.back)
+				test.to, test.from, conversion.Kibibytes(outcome.Omitted.Bytes), test.from, annotation, test.back)
 			if diff := cmp.Diff(want, err.Error()); diff != "" {
 				t.Errorf("back (-want +got):\n%s", diff)
 			}
@@ -124,7 +126,7 @@ func TestShortened(t *testing.T) {
 // version is one budget, and the way back is refused from the end only.
 func TestShortenedThreeVersions(t *testing.T) {
 	crd := widgets(t, map[string]string{"v1": "a: {type: string}, one: {type: string}", "v2": "b: {type: string}", "v3": "c: {type: string}"})
-	c := shorteningOf(t, Compile(crd, from[v1alpha1.DeclarativeConverter](t, "{hub: v2, spokes: [{version: v1}, {version: v3}]}")), secret)
+	c := shorteningOf(t, compile.Compile(crd, from[v1alpha1.DeclarativeConverter](t, "{hub: v2, spokes: [{version: v1}, {version: v3}]}")), secret)
 	large := noise(300 << 10)
 
 	atHub := convert(t, c, named("v1", "", `"a":"`+large+`","one":"1"`), "v2")
@@ -133,13 +135,13 @@ func TestShortenedThreeVersions(t *testing.T) {
 	if outcome.Omitted.Count != 2 {
 		t.Errorf("got %+v, want that a value of each version is left out", outcome.Omitted)
 	}
-	markerOf(t, there, AnnotationName("widgets.example.com", "v1"))
-	markerOf(t, there, AnnotationName("widgets.example.com", "v2"))
+	markerOf(t, there, conversion.AnnotationName("widgets.example.com", "v1"))
+	markerOf(t, there, conversion.AnnotationName("widgets.example.com", "v2"))
 
 	direct, _ := shortenedTo(t, c, named("v1", "", `"a":"`+noise(600<<10)+`","one":"1"`), "v3")
 	for _, to := range []string{"v1", "v2"} {
 		for _, read := range []string{there, direct} {
-			var refused *ShortenedError
+			var refused *conversion.ShortenedError
 			if _, err := c.Convert(nil, []byte(read), to); !errors.As(err, &refused) {
 				t.Errorf("from v3 to %s: got %v", to, err)
 			}
@@ -159,8 +161,8 @@ func TestShortenedMany(t *testing.T) {
 			}
 			object := named("v2", "", `"m":{`+strings.Join(fields, ",")+`}`)
 			there, outcome := shortenedTo(t, c, object, "v1")
-			marker := markerOf(t, there, AnnotationName("widgets.example.com", "v2"))
-			if listed := marker["fields"].([]any); len(listed) > MaxDropped || outcome.Omitted.Count < len(listed) {
+			marker := markerOf(t, there, conversion.AnnotationName("widgets.example.com", "v2"))
+			if listed := marker["fields"].([]any); len(listed) > conversion.MaxDropped || outcome.Omitted.Count < len(listed) {
 				t.Errorf("got %d fields of %d", len(listed), outcome.Omitted.Count)
 			}
 		})
@@ -181,7 +183,7 @@ func noiseOf(seed, length int) string {
 func TestShortenedCrowded(t *testing.T) {
 	c := shorteningOf(t, between(t, "b: {type: string}", "a: {type: string}", ""), secret)
 	object := strings.Replace(named("v2", "", `"a":"1"`), `"metadata":{`,
-		`"metadata":{"annotations":{"small":"1","example.com/other":"`+strings.Repeat("x", maxAnnotations-30)+`"},`, 1)
+		`"metadata":{"annotations":{"small":"1","example.com/other":"`+strings.Repeat("x", conversion.MaxAnnotations-30)+`"},`, 1)
 	there, outcome := shortenedTo(t, c, object, "v1")
 	if annotationOf(t, there, "small") != "1" || strings.Contains(there, "xxxx") {
 		t.Errorf("got %.300s", there)
@@ -189,7 +191,7 @@ func TestShortenedCrowded(t *testing.T) {
 	if want := []string{`.metadata.annotations["example.com/other"]`}; !cmp.Equal(want, outcome.Omitted.Fields) {
 		t.Errorf("left out: got %q", outcome.Omitted.Fields)
 	}
-	var large *TooLargeError
+	var large *conversion.TooLargeError
 	if err := c.Admit([]byte(object), nil); !errors.As(err, &large) {
 		t.Errorf("admission: got %v", err)
 	}
@@ -199,7 +201,7 @@ func TestShortenedCrowded(t *testing.T) {
 func TestShortenedAnnotation(t *testing.T) {
 	c := shorteningOf(t, between(t, "b: {type: string}", "", `{move: {from: .b, to: '.metadata.annotations["b"]'}}`), secret)
 	there, _ := shortenedTo(t, c, named("v1", "", `"b":"`+noise(300<<10)+`"`), "v2")
-	if _, err := c.Convert(nil, []byte(there), "v1"); !errors.As(err, new(*ShortenedError)) {
+	if _, err := c.Convert(nil, []byte(there), "v1"); !errors.As(err, new(*conversion.ShortenedError)) {
 		t.Errorf("back: got %v", err)
 	}
 }
@@ -230,24 +232,24 @@ func TestShorteningIsAllowed(t *testing.T) {
 	there, _ := shortenedTo(t, shorteningOf(t, result, secret), object, "v1")
 
 	result.Plan.Shortening = nil
-	for name, c := range map[string]*Converter{
-		"refuses only": shorteningOf(t, result, Shortening{Key: secret.Key, RefuseOnly: true}),
-		"no key":       shorteningOf(t, result, Shortening{}),
-		"another key":  shorteningOf(t, result, Shortening{Key: "another"}),
+	for name, c := range map[string]*conversion.Converter{
+		"refuses only": shorteningOf(t, result, conversion.Shortening{Key: secret.Key, RefuseOnly: true}),
+		"no key":       shorteningOf(t, result, conversion.Shortening{}),
+		"another key":  shorteningOf(t, result, conversion.Shortening{Key: "another"}),
 	} {
-		var overflow *OverflowError
+		var overflow *conversion.OverflowError
 		if _, err := c.Convert(nil, []byte(object), "v1"); name != "another key" && !errors.As(err, &overflow) {
 			t.Errorf("%s: there: got %v", name, err)
 		}
 		back, err := c.Convert(nil, []byte(there), "v2")
-		if refused := errors.As(err, new(*ShortenedError)); refused != (name == "refuses only") {
+		if refused := errors.As(err, new(*conversion.ShortenedError)); refused != (name == "refuses only") {
 			t.Errorf("%s: back: got %v", name, err)
 		}
 		// What nobody has signed is text that is not readable, and is not destroyed.
 		if err == nil && !strings.Contains(string(back), "omitted") {
 			t.Errorf("%s: back: the marker is gone: %.300s", name, back)
 		}
-		if err := c.Admit([]byte(there), nil); !errors.As(err, new(*ShortenedError)) {
+		if err := c.Admit([]byte(there), nil); !errors.As(err, new(*conversion.ShortenedError)) {
 			t.Errorf("%s: admission: got %v", name, err)
 		}
 	}
@@ -265,14 +267,14 @@ func TestForgedMarker(t *testing.T) {
 	for i, marker := range []string{
 		`{"format":2,"omitted":{"count":1,"bytes":300000,"fields":["/a"],"token":"0123456789abcdef0123456789abcdef"}}`,
 		`{"format":2,"omitted":{}}`, `{"format":2,"omitted":7,"fields":{"/a":"1"}}`, `{"format":2,"omitted":{"bytes":-1,"count":1e3,"fields":[1,{}]}}`,
-		annotationOf(t, genuine, AnnotationName("widgets.example.com", "v2")), // of a form at v1, at v2
+		annotationOf(t, genuine, conversion.AnnotationName("widgets.example.com", "v2")), // of a form at v1, at v2
 	} {
 		for _, owner := range []string{"v1", "v2", "v9"} {
 			for from, to := range map[string]string{"v1": "v2", "v2": "v1"} {
 				if from == "v1" && i == 4 {
 					continue // that is no forgery
 				}
-				object := under(AnnotationName("widgets.example.com", owner), from, marker, `"b":"1","a":"1"`)
+				object := under(conversion.AnnotationName("widgets.example.com", owner), from, marker, `"b":"1","a":"1"`)
 				there := convert(t, c, object, to)
 				if !strings.Contains(there, "omitted") {
 					t.Errorf("%s of %s at %s: the text is gone: %s", marker, owner, from, there)
@@ -280,7 +282,7 @@ func TestForgedMarker(t *testing.T) {
 				if i < 4 {
 					convert(t, c, there, from)
 				} // but who copies a marker cannot write that object at v1
-				if err := c.Admit([]byte(object), nil); !errors.As(err, new(*ShortenedError)) {
+				if err := c.Admit([]byte(object), nil); !errors.As(err, new(*conversion.ShortenedError)) {
 					t.Errorf("%s of %s at %s: admission: got %v", marker, owner, from, err)
 				}
 			}
@@ -294,9 +296,9 @@ func TestForgedMarker(t *testing.T) {
 
 // TestShorteningExcept shortens nothing at a version to which it must not.
 func TestShorteningExcept(t *testing.T) {
-	c := shorteningOf(t, between(t, "b: {type: string}", "a: {type: string}", ""), Shortening{Key: secret.Key, Except: []string{"v2"}})
+	c := shorteningOf(t, between(t, "b: {type: string}", "a: {type: string}", ""), conversion.Shortening{Key: secret.Key, Except: []string{"v2"}})
 	shortenedTo(t, c, named("v2", "", `"a":"`+noise(500<<10)+`"`), "v1")
-	var overflow *OverflowError
+	var overflow *conversion.OverflowError
 	if _, err := c.Convert(nil, []byte(named("v1", "", `"b":"`+noise(500<<10)+`"`)), "v2"); !errors.As(err, &overflow) {
 		t.Errorf("got %v", err)
 	}
@@ -311,7 +313,7 @@ func FuzzShortened(f *testing.F) {
 	f.Add(uint64(3), 0, 0, 262100)
 	f.Add(uint64(4), 1, 400000, 261000)
 	f.Fuzz(func(t *testing.T, seed uint64, count, size, others int) {
-		if count < 0 || size < 0 || others < 0 || others > maxAnnotations-20 || count > 1<<14 || size > 1<<20 || count*size > 1<<20 {
+		if count < 0 || size < 0 || others < 0 || others > conversion.MaxAnnotations-20 || count > 1<<14 || size > 1<<20 || count*size > 1<<20 {
 			t.Skip()
 		}
 		fields := make([]string, count)
@@ -321,11 +323,11 @@ func FuzzShortened(f *testing.F) {
 		object := strings.Replace(named("v2", "", `"a":"1","m":{`+strings.Join(fields, ",")+`}`), `"metadata":{`,
 			`"metadata":{"annotations":{"o":"`+strings.Repeat(`x`, others)+`"},`, 1)
 		there, outcome, err := c.Answer(nil, []byte(object), "v1", nil)
-		if err != nil || annotationBytes(t, string(there)) > maxAnnotations {
+		if err != nil || annotationBytes(t, string(there)) > conversion.MaxAnnotations {
 			t.Fatalf("there: %v, %d bytes", err, annotationBytes(t, string(there)))
 		}
 		back, err := c.Convert(nil, there, "v2")
-		switch refused := errors.As(err, new(*ShortenedError)); {
+		switch refused := errors.As(err, new(*conversion.ShortenedError)); {
 		case refused != (outcome.Omitted != nil):
 			t.Fatalf("back: %v, left out: %+v", err, outcome.Omitted)
 		case !refused && !cmp.Equal(decode(t, object), decode(t, string(back))):

@@ -1,7 +1,7 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package conversion
+package conversion_test
 
 import (
 	"maps"
@@ -10,13 +10,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
 )
 
 // TestSiblings has a field that two spokes share and the hub lacks: it is one field.
 func TestSiblings(t *testing.T) {
 	list := "a: {type: string}, l: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [name], items: {type: object, properties: {name: {type: string}"
 	own, hub := list+", own: {type: string}}}}, own: {type: string}", list+"}}}"
-	c := converterOf(t, Compile(widgets(t, map[string]string{"v1": own, "v2": hub, "v3": own}),
+	c := converterOf(t, compile.Compile(widgets(t, map[string]string{"v1": own, "v2": hub, "v3": own}),
 		from[v1alpha1.DeclarativeConverter](t, "{hub: v2, spokes: [{version: v1}, {version: v3}]}")))
 	for name, steps := range map[string][]string{
 		"read directly":     {widget("v1", `"own":"1"`), widget("v3", `"own":"1"`)},
@@ -40,9 +42,9 @@ func TestSiblings(t *testing.T) {
 // same field, unless that one has a value of it.
 func TestBequest(t *testing.T) {
 	const fields, hub = "own: {type: string}, only: {type: string}", "b: {type: string}"
-	c := converterOf(t, Compile(widgets(t, map[string]string{"v1": fields, "v2": hub, "v3": "own: {type: string}", "v4": "own: {type: string}"}),
+	c := converterOf(t, compile.Compile(widgets(t, map[string]string{"v1": fields, "v2": hub, "v3": "own: {type: string}", "v4": "own: {type: string}"}),
 		from[v1alpha1.DeclarativeConverter](t, "{hub: v2, spokes: [{version: v1}, {version: v3}, {version: v4}]}")))
-	name := func(version string) string { return AnnotationName("widgets.example.com", version) }
+	name := func(version string) string { return conversion.AnnotationName("widgets.example.com", version) }
 	const going = `{"format":2,"fields":{"/only":"1","/own":"2"}}`
 	for what, test := range map[string]struct {
 		others map[string]string
@@ -52,7 +54,7 @@ func TestBequest(t *testing.T) {
 		"something else":   {map[string]string{name("v3"): `{"format":2,"fields":{"/x":1}}`}, map[string]string{name("v3"): `{"format":2,"fields":{"/own":"2","/x":1}}`}},
 		"its own":          {map[string]string{name("v3"): `{"format":2,"fields":{"/own":"3"}}`}, map[string]string{}},
 		"that of a third":  {map[string]string{name("v4"): `{"format":2,"fields":{"/own":"4"}}`}, map[string]string{}},
-		"format 1":         {map[string]string{LegacyName("v3"): `{"/x":1}`}, map[string]string{LegacyName("v3"): "(removed)", name("v3"): `{"format":2,"fields":{"/own":"2","/x":1}}`}},
+		"format 1":         {map[string]string{conversion.LegacyName("v3"): `{"/x":1}`}, map[string]string{conversion.LegacyName("v3"): "(removed)", name("v3"): `{"format":2,"fields":{"/own":"2","/x":1}}`}},
 		"text":             {map[string]string{name("v3"): "text"}, map[string]string{name("v3"): `{"format":2,"fields":{"/own":"2"},"unreadable":"text"}`}},
 	} {
 		t.Run(what, func(t *testing.T) {

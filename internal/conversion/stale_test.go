@@ -1,11 +1,12 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package conversion
+package conversion_test
 
 import (
 	"testing"
 
+	"github.com/conversion-operator/conversion-operator/internal/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/conversion/internal/generate"
 )
 
@@ -30,12 +31,12 @@ func FuzzStale(f *testing.F) {
 func (w *world) withPreservedOf(t testing.TB, version, object, other string) string {
 	t.Helper()
 	value := decode(t, object)
-	annotations, _ := lookUp(value, Path{"metadata", "annotations"}).(map[string]any)
+	annotations, _ := lookUp(value, conversion.Path{"metadata", "annotations"}).(map[string]any)
 	if annotations == nil {
 		annotations = map[string]any{}
 	}
-	others, _ := lookUp(decode(t, other), Path{"metadata", "annotations"}).(map[string]any)
-	for _, name := range []string{AnnotationName(w.plan.CRD, version), LegacyName(version)} {
+	others, _ := lookUp(decode(t, other), conversion.Path{"metadata", "annotations"}).(map[string]any)
+	for _, name := range []string{conversion.AnnotationName(w.plan.CRD, version), conversion.LegacyName(version)} {
 		if delete(annotations, name); others[name] != nil {
 			annotations[name] = others[name]
 		}

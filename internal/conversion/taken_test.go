@@ -1,12 +1,14 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package conversion
+package conversion_test
 
 import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/conversion-operator/conversion-operator/internal/conversion"
 )
 
 // TestTaken has live data at v2 that v1 cannot have, and a value of v1 in its place, which
@@ -57,8 +59,8 @@ func TestTaken(t *testing.T) {
 			c := converterOf(t, between(t, test.v1, test.v2, test.rules))
 			there := convert(t, c, named("v2", "v1 "+test.preserved, test.live), "v1")
 			object := decode(t, there)
-			annotations, _ := lookUp(object, Path{"metadata", "annotations"}).(map[string]any)
-			ofLive := AnnotationName("widgets.example.com", "v2")
+			annotations, _ := lookUp(object, conversion.Path{"metadata", "annotations"}).(map[string]any)
+			ofLive := conversion.AnnotationName("widgets.example.com", "v2")
 			if annotations[ofLive] == nil {
 				t.Fatalf("the live data is not preserved: %s", there)
 			}

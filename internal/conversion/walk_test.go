@@ -1,7 +1,7 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package conversion
+package conversion_test
 
 import (
 	"maps"
@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/conversion-operator/conversion-operator/internal/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/conversion/internal/generate"
 	"github.com/conversion-operator/conversion-operator/internal/conversion/reference"
 )
@@ -86,7 +87,7 @@ func FuzzLeaf(f *testing.F) {
 		}
 		w.count(w.independent())
 		pointer := generate.One(w.Choices, pointers...)
-		setAt(object, SplitPointer([]byte(pointer)), "edited")
+		setAt(object, conversion.SplitPointer([]byte(pointer)), "edited")
 		back := withoutKept(essence(t, convert(t, w.converter, generate.Plain(object), from)))
 		if changed := differing(unedited, back); len(changed) > 1 && w.oneToOne() {
 			t.Fatalf("%s\nwas edited at %s of %s, and %v differ:\n%s\n%s", there, pointer, to, changed, generate.Plain(unedited), generate.Plain(back))
@@ -97,9 +98,9 @@ func FuzzLeaf(f *testing.F) {
 // setAt sets a member of objects.
 func setAt(value any, path []string, to any) {
 	for _, segment := range path[:len(path)-1] {
-		value = value.(map[string]any)[UnescapePointer(segment)]
+		value = value.(map[string]any)[conversion.UnescapePointer(segment)]
 	}
-	value.(map[string]any)[UnescapePointer(path[len(path)-1])] = to
+	value.(map[string]any)[conversion.UnescapePointer(path[len(path)-1])] = to
 }
 
 // differing are the places of the fields that two objects do not share.

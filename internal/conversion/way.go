@@ -56,7 +56,7 @@ type slot struct {
 
 func newSlot(path Path, anchor int) slot {
 	prepared := path.steps()
-	return slot{path: prepared, pointer: path.pointer(), anchor: prepared[:anchor]}
+	return slot{path: prepared, pointer: path.Pointer(), anchor: prepared[:anchor]}
 }
 
 type move struct{ from, to slot }

@@ -1,7 +1,7 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package conversion
+package conversion_test
 
 import (
 	"encoding/json"
@@ -16,6 +16,8 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
 	"github.com/conversion-operator/conversion-operator/internal/conversion/internal/generate"
 	"github.com/conversion-operator/conversion-operator/internal/conversion/reference"
 	"github.com/conversion-operator/conversion-operator/internal/conversion/shape"
@@ -26,10 +28,10 @@ import (
 type world struct {
 	*generate.Objects
 	*tally
-	converter *Converter
+	converter *conversion.Converter
 	reference *reference.Converter
-	compiled  Result
-	plan      *Plan
+	compiled  compile.Result
+	plan      *conversion.Plan
 	schemas   map[string]*schema.Structural
 	rules     *v1alpha1.DeclarativeConverter
 }
@@ -88,7 +90,7 @@ var theRich struct {
 
 func worldOf(t testing.TB, crd *apiextensionsv1.CustomResourceDefinition, rules *v1alpha1.DeclarativeConverter) *world {
 	t.Helper()
-	result := Compile(crd, rules)
+	result := compile.Compile(crd, rules)
 	w := &world{tally: &tally{parts: map[string]int{}}, converter: converterOf(t, result), compiled: result, plan: result.Plan, rules: rules}
 	w.schemas, _ = structuralSchemas(crd)
 	text, err := w.plan.Marshal()
@@ -112,7 +114,7 @@ func randomWorld(t testing.TB, c *generate.Choices) (*apiextensionsv1.CustomReso
 	for i, s := range []*apiextensionsv1.JSONSchemaProps{spoke, other} {
 		rules.Spokes[i].Rules = c.Rules(s, hub, func(some []v1alpha1.Rule) bool {
 			rules.Spokes[i].Rules = some
-			result := Compile(crd, rules)
+			result := compile.Compile(crd, rules)
 			if (result.Plan == nil) == (len(result.Errors) == 0) {
 				t.Fatalf("there is a plan, and errors, or neither: %v", result.Errors)
 			}
@@ -236,7 +238,7 @@ func essence(t testing.TB, text string) map[string]any {
 func withoutKept(object map[string]any) map[string]any {
 	metadata, _ := object["metadata"].(map[string]any)
 	annotations, _ := metadata["annotations"].(map[string]any)
-	maps.DeleteFunc(annotations, func(name string, _ any) bool { return strings.HasPrefix(name, KeptPrefix) })
+	maps.DeleteFunc(annotations, func(name string, _ any) bool { return strings.HasPrefix(name, conversion.KeptPrefix) })
 	if len(annotations) == 0 {
 		delete(metadata, "annotations")
 	}
@@ -271,11 +273,11 @@ func (w *world) surviving(t testing.TB, object, from, to string) string {
 }
 
 // rootOf is what is done with whole objects of a spoke.
-func (w *world) rootOf(version string) *Scope {
-	return &w.plan.Spokes[slices.IndexFunc(w.plan.Spokes, func(spoke Spoke) bool { return spoke.Version == version })].Root
+func (w *world) rootOf(version string) *conversion.Scope {
+	return &w.plan.Spokes[slices.IndexFunc(w.plan.Spokes, func(spoke conversion.Spoke) bool { return spoke.Version == version })].Root
 }
 
-func withoutDropped(s *Scope, value any, ofSpoke bool) any {
+func withoutDropped(s *conversion.Scope, value any, ofSpoke bool) any {
 	drops := s.DropHub
 	if ofSpoke {
 		drops = s.DropSpoke
@@ -300,7 +302,7 @@ func withoutDropped(s *Scope, value any, ofSpoke bool) any {
 	return value
 }
 
-func lookUp(value any, at Path) any {
+func lookUp(value any, at conversion.Path) any {
 	for _, name := range at {
 		object, _ := value.(map[string]any)
 		value = object[name]

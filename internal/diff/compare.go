@@ -12,7 +12,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
-	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
 )
 
 // Format is raised when a reader of an older Report would misread it. New fields
@@ -84,12 +84,12 @@ type Direction struct {
 // compiled is a side with what its rules mean.
 type compiled struct {
 	Side
-	result conversion.Result
+	result compile.Result
 	errors []string
 	leaves map[key]*Leaf
 }
 
-func compile(side Side) compiled {
+func compileSide(side Side) compiled {
 	c := compiled{Side: side, leaves: map[key]*Leaf{}}
 	if side.Policy == nil {
 		return c
@@ -99,7 +99,7 @@ func compile(side Side) compiled {
 		c.errors = []string{"spec.converter.declarative: there are no rules to compare: only this kind of converter has any"}
 		return c
 	}
-	c.result = conversion.Compile(side.CRD, rules)
+	c.result = compile.Compile(side.CRD, rules)
 	for _, err := range c.result.Errors {
 		c.errors = append(c.errors, err.Error())
 	}
@@ -135,7 +135,7 @@ func (c compiled) versions() []string {
 // Compare says what a change does. It returns an error where there was nothing to
 // compare with: rules that did not fit before.
 func Compare(before, after Side) (Policy, error) {
-	old, next := compile(before), compile(after)
+	old, next := compileSide(before), compileSide(after)
 	policy := Policy{
 		Name: after.Policy.Name, New: before.Policy == nil, PlanBefore: old.hash(), PlanAfter: next.hash(),
 		VersionsAdded: missing(next.versions(), old.versions()), VersionsRemoved: missing(old.versions(), next.versions()),

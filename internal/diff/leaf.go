@@ -11,7 +11,7 @@ import (
 	"slices"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
-	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
 )
 
 // Field is one whose owner or rule is another one.
@@ -30,7 +30,7 @@ type Field struct {
 
 // Leaf says what becomes of a field in the other version.
 type Leaf struct {
-	Owner conversion.Owner `json:"owner"`
+	Owner compile.Owner `json:"owner"`
 	// Rule is the rule that has it, if there is one, and RuleAt where it stands in
 	// the policy.
 	Rule   json.RawMessage `json:"rule,omitempty"`
@@ -105,7 +105,7 @@ func (f *Field) judge() bool {
 	switch {
 	case f.After == nil:
 		f.Worse, f.Why = true, fmt.Sprintf("%s lacks the field: API servers prune what objects have there", f.Version)
-	case f.Before == nil && f.After.Owner == conversion.OwnerDropped:
+	case f.Before == nil && f.After.Owner == compile.OwnerDropped:
 		f.Worse, f.Why = true, "the field is new, and dropped"
 	case f.Before == nil:
 		f.Why = "the field is new"
@@ -122,11 +122,11 @@ func (f *Field) judge() bool {
 // owner judges a field that another one has.
 func (f *Field) owner() (worse bool, why string) {
 	switch {
-	case f.After.Owner == conversion.OwnerDropped:
+	case f.After.Owner == compile.OwnerDropped:
 		return true, "it is lost in " + f.Other
-	case f.Before.Owner == conversion.OwnerDropped:
+	case f.Before.Owner == compile.OwnerDropped:
 		return false, "it is lost no more"
-	case f.After.Owner == conversion.OwnerPreserved:
+	case f.After.Owner == compile.OwnerPreserved:
 		return true, "it cannot be seen in " + f.Other + " any more: it is kept aside"
 	}
 	return false, "it can be seen in " + f.Other

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
 	"github.com/conversion-operator/conversion-operator/internal/preserved"
 	"github.com/conversion-operator/conversion-operator/internal/terminal"
 )
@@ -87,9 +88,9 @@ func places(old, next compiled) map[field]*Preserved {
 				owner = old.throughHub(at, other)
 			}
 			switch {
-			case owner == conversion.OwnerPreserved && is[other] == conversion.OwnerExact:
+			case owner == compile.OwnerPreserved && is[other] == compile.OwnerExact:
 				one.Gains = append(one.Gains, Place{other, next.counterparts(at, other)})
-			case owner == conversion.OwnerExact && is[other] == conversion.OwnerPreserved:
+			case owner == compile.OwnerExact && is[other] == compile.OwnerPreserved:
 				one.Loses = append(one.Loses, Place{other, old.counterparts(at, other)})
 			}
 		}
@@ -101,12 +102,12 @@ func places(old, next compiled) map[field]*Preserved {
 }
 
 // owners of the fields of all versions, by the versions that they are converted to.
-func (c compiled) owners() map[field]map[string]conversion.Owner {
-	found := map[field]map[string]conversion.Owner{}
+func (c compiled) owners() map[field]map[string]compile.Owner {
+	found := map[field]map[string]compile.Owner{}
 	for at, leaf := range c.leaves {
 		is := field{at.version, at.path}
 		if found[is] == nil {
-			found[is] = map[string]conversion.Owner{}
+			found[is] = map[string]compile.Owner{}
 		}
 		found[is][at.other] = leaf.Owner
 	}
@@ -114,18 +115,18 @@ func (c compiled) owners() map[field]map[string]conversion.Owner {
 }
 
 // throughHub is who has a field of a spoke in another spoke.
-func (c compiled) throughHub(at field, other string) conversion.Owner {
-	if leaf := c.leaves[key{at.version, c.hub(), at.path}]; leaf == nil || leaf.Owner != conversion.OwnerExact {
-		return conversion.OwnerPreserved
+func (c compiled) throughHub(at field, other string) compile.Owner {
+	if leaf := c.leaves[key{at.version, c.hub(), at.path}]; leaf == nil || leaf.Owner != compile.OwnerExact {
+		return compile.OwnerPreserved
 	}
 	for _, path := range c.counterparts(at, c.hub()) {
 		for of, leaf := range c.leaves {
-			if of.version == c.hub() && of.other == other && leaf.Owner == conversion.OwnerPreserved && isIn(of.path, path) {
-				return conversion.OwnerPreserved
+			if of.version == c.hub() && of.other == other && leaf.Owner == compile.OwnerPreserved && isIn(of.path, path) {
+				return compile.OwnerPreserved
 			}
 		}
 	}
-	return conversion.OwnerExact
+	return compile.OwnerExact
 }
 
 // isIn reports whether a path is another one, or leads into it.

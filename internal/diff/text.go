@@ -9,7 +9,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
 	"github.com/conversion-operator/conversion-operator/internal/terminal"
 )
 
@@ -118,7 +118,7 @@ func (t Table) leaf(leaf *Leaf) string {
 		return "-"
 	}
 	owner := strings.ToLower(string(leaf.Owner))
-	if leaf.Owner == conversion.OwnerPreserved {
+	if leaf.Owner == compile.OwnerPreserved {
 		owner = "kept aside"
 	}
 	switch {

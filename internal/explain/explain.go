@@ -12,6 +12,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
 )
 
 // Format is raised when a reader of an older Report would misread it. New fields
@@ -84,7 +85,7 @@ type Field struct {
 	RuleText string `json:"ruleText,omitempty"`
 	// Owner is who has the field while the object is in the other version: a place
 	// there, the annotation, or nobody.
-	Owner conversion.Owner `json:"owner"`
+	Owner compile.Owner `json:"owner"`
 }
 
 // Source is a field that another one was made of.
@@ -107,13 +108,13 @@ type Kept struct {
 
 // Explainer explains objects by one policy's rules.
 type Explainer struct {
-	result    conversion.Result
+	result    compile.Result
 	rules     map[string]rule
 	converter *conversion.Converter
 }
 
 // New takes compiled rules, and the policy that they were compiled from.
-func New(policy *v1alpha1.ConversionPolicy, result conversion.Result) (*Explainer, error) {
+func New(policy *v1alpha1.ConversionPolicy, result compile.Result) (*Explainer, error) {
 	converter, err := conversion.NewConverter(result.Plan)
 	if err != nil {
 		return nil, err

@@ -16,6 +16,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
 	"github.com/conversion-operator/conversion-operator/internal/manifest"
 	"github.com/conversion-operator/conversion-operator/internal/test/golden"
 )
@@ -36,7 +37,7 @@ func explainer(t *testing.T, folder string) *Explainer {
 	policy, crd := &v1alpha1.ConversionPolicy{}, &apiextensionsv1.CustomResourceDefinition{}
 	load(t, policy, folder, "policy.yaml")
 	load(t, crd, folder, "crd.yaml")
-	result := conversion.Compile(crd, policy.Spec.Converter.Declarative)
+	result := compile.Compile(crd, policy.Spec.Converter.Declarative)
 	if len(result.Errors) > 0 {
 		t.Fatal(result.Errors)
 	}

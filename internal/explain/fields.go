@@ -7,7 +7,7 @@ import (
 	"bytes"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
-	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
 )
 
 // hop is a conversion that was done, and is to be explained.
@@ -26,7 +26,7 @@ type hop struct {
 func (h *hop) fields() []Field {
 	fields := []Field{}
 	for _, found := range h.leavesAfter.fieldsOf(h.after) {
-		field := Field{Path: found.path.String(), Value: encode(found.value), Owner: conversion.OwnerExact, How: Copied}
+		field := Field{Path: found.path.String(), Value: encode(found.value), Owner: compile.OwnerExact, How: Copied}
 		h.explain(&field, found)
 		fields = append(fields, field)
 	}
@@ -68,10 +68,10 @@ func (h *hop) explain(field *Field, found found) {
 		field.How = Restored
 	case ruled && rule.kind == "default":
 		field.How = Filled
-	case ruled && field.Owner == conversion.OwnerExact:
+	case ruled && field.Owner == compile.OwnerExact:
 		field.How = Computed
 		field.Sources = h.sourcesOf(rule, found)
-	case field.Owner == conversion.OwnerExact:
+	case field.Owner == compile.OwnerExact:
 		field.Sources = []Source{h.source(found.path)}
 	default:
 		// Only the annotation can have had it.
@@ -133,7 +133,7 @@ func (p path) inside(of path) (path, bool) {
 func (h *hop) dropped() []Kept {
 	dropped := []Kept{}
 	for _, found := range h.leavesBefore.fieldsOf(h.before) {
-		if found.leaf == nil || found.leaf.Owner != conversion.OwnerDropped {
+		if found.leaf == nil || found.leaf.Owner != compile.OwnerDropped {
 			continue
 		}
 		dropped = append(dropped, Kept{

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
 	"github.com/conversion-operator/conversion-operator/internal/preserved"
 )
 
@@ -104,9 +105,9 @@ func (h *hop) why(entry entry) (text, rule string) {
 	switch {
 	case entry.value == nil && h.leavesAfter.has(entry.path):
 		return h.to + " allows no null there", ""
-	case leaf != nil && leaf.Owner == conversion.OwnerPreserved && h.leavesAfter.has(entry.path):
+	case leaf != nil && leaf.Owner == compile.OwnerPreserved && h.leavesAfter.has(entry.path):
 		return h.to + " has another field of that name", ""
-	case leaf == nil || leaf.Owner == conversion.OwnerPreserved:
+	case leaf == nil || leaf.Owner == compile.OwnerPreserved:
 		return h.to + " has no such field", ""
 	}
 	return h.to + " cannot hold it as it is", ""

@@ -9,11 +9,12 @@ import (
 	"strings"
 
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
 )
 
 // leaf is a field of one version, and what becomes of it in the other one.
 type leaf struct {
-	conversion.LeafVerdict
+	compile.LeafVerdict
 	path path
 }
 
@@ -21,7 +22,7 @@ type leaf struct {
 type leaves []leaf
 
 // leavesOf are those of a version that a spoke's conversion is about.
-func leavesOf(all []conversion.LeafVerdict, spoke, version string) leaves {
+func leavesOf(all []compile.LeafVerdict, spoke, version string) leaves {
 	var found leaves
 	for _, verdict := range all {
 		if verdict.Spoke == spoke && verdict.Version == version {

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
 	"github.com/conversion-operator/conversion-operator/internal/terminal"
 )
 
@@ -97,9 +98,9 @@ func (t Table) how(how How) string {
 	return t.Colors.In(color, strings.ToLower(string(how)))
 }
 
-func (t Table) verdict(owner conversion.Owner) string {
-	color := map[conversion.Owner]terminal.Color{
-		conversion.OwnerExact: terminal.Green, conversion.OwnerPreserved: terminal.Yellow, conversion.OwnerDropped: terminal.Red,
+func (t Table) verdict(owner compile.Owner) string {
+	color := map[compile.Owner]terminal.Color{
+		compile.OwnerExact: terminal.Green, compile.OwnerPreserved: terminal.Yellow, compile.OwnerDropped: terminal.Red,
 	}[owner]
 	return t.Colors.In(color, string(owner))
 }

@@ -23,6 +23,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
 )
 
 // ruled converts as converter pods do, by rules that may change.
@@ -55,7 +56,7 @@ func (r *resource) ruleset(t *testing.T) []byte {
 	t.Helper()
 	crd := r.definition()
 	must(t, r.client.Get(t.Context(), client.ObjectKeyFromObject(crd), crd))
-	compiled := conversion.Compile(crd, &v1alpha1.DeclarativeConverter{Hub: "v1", Spokes: []v1alpha1.Spoke{{Version: "v1beta1"}}})
+	compiled := compile.Compile(crd, &v1alpha1.DeclarativeConverter{Hub: "v1", Spokes: []v1alpha1.Spoke{{Version: "v1beta1"}}})
 	if compiled.Plan == nil {
 		t.Fatalf("the rules do not compile: %v", compiled.Errors)
 	}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
 	"github.com/conversion-operator/conversion-operator/internal/crds"
 )
 
@@ -99,7 +100,7 @@ func AdmissionConfiguration(policy string, crd *apiextensionsv1.CustomResourceDe
 		}
 	}
 	for _, client := range clients {
-		add(admissionWebhook(&client, shortenedSuffix, conversion.MarkedCondition, admissionregistrationv1.Fail,
+		add(admissionWebhook(&client, shortenedSuffix, compile.MarkedCondition, admissionregistrationv1.Fail,
 			admissionRule(crd, all, append(written, admissionregistrationv1.Delete))))
 		add(admissionWebhook(&client, sizeSuffix, client.Condition, admissionregistrationv1.Fail, admissionRule(crd, converted, written)))
 		add(admissionWebhook(&client, storedSizeSuffix, client.Condition, admissionregistrationv1.Ignore, admissionRule(crd, stored, written)))

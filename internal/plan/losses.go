@@ -22,7 +22,7 @@ func (s *state) doubts(entry *v1alpha1.Retirement) string {
 	}
 	const field = "; its acceptedLosses in spec.retirement "
 	for _, path := range entry.AcceptedLosses {
-		if err := conversion.CheckPath(path); err != nil {
+		if _, err := conversion.ParsePath(path); err != nil {
 			return fmt.Sprintf("%shave %q, which is no path, and so nothing is accepted: %v", field, path, err)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
 	"github.com/conversion-operator/conversion-operator/internal/crds"
 )
 
@@ -41,14 +42,14 @@ func (s *state) equalSchemas() outcome {
 // losses are the fields that are lost without a converter where objects are
 // written in a version: those that the policy does not give up, and the others.
 func (s *state) losses(storage string) (lost, accepted []string, errors field.ErrorList) {
-	result := conversion.Compile(s.CRD, &v1alpha1.DeclarativeConverter{Hub: v1alpha1.VersionName(storage)})
+	result := compile.Compile(s.CRD, &v1alpha1.DeclarativeConverter{Hub: v1alpha1.VersionName(storage)})
 	if len(result.Errors) > 0 && !s.CRD.Spec.PreserveUnknownFields {
 		return nil, nil, result.Errors
 	}
 	inUse := crds.VersionsInUse(s.CRD)
 	for _, leaf := range result.Leaves {
 		switch {
-		case leaf.Owner == conversion.OwnerExact || !slices.Contains(inUse, leaf.Spoke):
+		case leaf.Owner == compile.OwnerExact || !slices.Contains(inUse, leaf.Spoke):
 		case conversion.Accepted(s.Policy.Spec.Converter.None.AcceptedLosses, leaf.Path):
 			accepted = append(accepted, leaf.String())
 		default:

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
-	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
 )
 
 // DefaultSettle is how long API servers may go on by a CustomResourceDefinition
@@ -71,7 +71,7 @@ type Observed struct {
 	// CRD is nil when it does not exist.
 	CRD *apiextensionsv1.CustomResourceDefinition
 	// Rules are the policy's rules compiled against the CRD.
-	Rules conversion.Result
+	Rules compile.Result
 
 	// Authority is the Secret of the certificate authority, Certificate the one that
 	// pods mount, Source the one of somebody else that SourceSecret names. Each is

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
-	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
 )
 
@@ -36,35 +36,35 @@ func TestPlanValidSays(t *testing.T) {
 		return lines
 	}
 	for name, test := range map[string]struct {
-		change func(*conversion.Result)
+		change func(*compile.Result)
 		want   string
 	}{
 		"verdicts": {
-			func(r *conversion.Result) { r.Verdicts = []v1alpha1.Verdict{verdict, dropped} },
+			func(r *compile.Result) { r.Verdicts = []v1alpha1.Verdict{verdict, dropped} },
 			"v1beta1: Lossy to the hub, Preserved back; v1beta1: Lossy to the hub, Preserved back, drops v1beta1:.a, keeps aside v1beta1:.b, v1:.c, v1:.d and more",
 		},
 		"a warning": {
-			func(r *conversion.Result) { r.Verdicts, r.Warnings = []v1alpha1.Verdict{verdict}, []string{"beware"} },
+			func(r *compile.Result) { r.Verdicts, r.Warnings = []v1alpha1.Verdict{verdict}, []string{"beware"} },
 			"v1beta1: Lossy to the hub, Preserved back; warning 1 of 1: beware",
 		},
 		"many warnings": {
-			func(r *conversion.Result) { r.Verdicts, r.Warnings = nil, numbered("w%d", 1, 7) },
+			func(r *compile.Result) { r.Verdicts, r.Warnings = nil, numbered("w%d", 1, 7) },
 			strings.Join(numbered("warning %[1]d of 7: w%[1]d", 1, 5), "; "),
 		},
 		"a long warning": {
-			func(r *conversion.Result) { r.Verdicts, r.Warnings = nil, []string{strings.Repeat("é", 400)} },
+			func(r *compile.Result) { r.Verdicts, r.Warnings = nil, []string{strings.Repeat("é", 400)} },
 			"warning 1 of 1: " + strings.Repeat("é", 298) + "...",
 		},
 		"many errors": {
-			func(r *conversion.Result) { r.Errors = invalid(12, "no") },
+			func(r *compile.Result) { r.Errors = invalid(12, "no") },
 			strings.Join(numbered(`spec[%d]: Invalid value: "x": no`, 0, 9), "; ") + "; and 2 more",
 		},
 		"a long error": {
-			func(r *conversion.Result) { r.Errors = invalid(1, strings.Repeat("n", 700)) },
+			func(r *compile.Result) { r.Errors = invalid(1, strings.Repeat("n", 700)) },
 			`spec[0]: Invalid value: "x": ` + strings.Repeat("n", 568) + "...",
 		},
 		"a version that is missing": {
-			func(r *conversion.Result) {
+			func(r *compile.Result) {
 				r.Verdicts, r.Warnings, r.Missing = []v1alpha1.Verdict{verdict}, []string{"beware"}, invalid(1, "no")
 			},
 			`spec[0]: Invalid value: "x": no; the webhook is armed ahead of it; v1beta1: Lossy to the hub, Preserved back; warning 1 of 1: beware`,

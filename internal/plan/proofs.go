@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
-	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
 )
 
 // Before the CustomResourceDefinition is written, two proofs are asked for that
@@ -74,7 +74,7 @@ type Inquiry struct {
 type TakeSamples struct {
 	Subject string
 	CRD     *apiextensionsv1.CustomResourceDefinition
-	Rules   conversion.Result
+	Rules   compile.Result
 	// Conversion is what the CustomResourceDefinition is to be given.
 	Conversion *apiextensionsv1.CustomResourceConversion
 	// Addresses are those of the ready converter pods, with their ports.

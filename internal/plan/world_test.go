@@ -25,6 +25,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
 )
 
@@ -198,9 +199,9 @@ func (w *world) carryOut(decided plan.Plan) {
 func (w *world) plan() plan.Plan {
 	w.t.Helper()
 	if declarative := w.observed.Policy.Spec.Converter.Declarative; w.observed.CRD == nil || declarative == nil {
-		w.observed.Rules = conversion.Result{}
+		w.observed.Rules = compile.Result{}
 	} else {
-		w.observed.Rules = conversion.Compile(w.observed.CRD, declarative)
+		w.observed.Rules = compile.Compile(w.observed.CRD, declarative)
 	}
 	w.verifyPods()
 	w.findLeftovers()

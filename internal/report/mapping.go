@@ -6,7 +6,7 @@ package report
 import (
 	"slices"
 
-	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
 )
 
 // mapping is what becomes of all fields between a spoke and the hub.
@@ -57,7 +57,7 @@ func (m *mapping) SameCount() int {
 	return n
 }
 
-func newMapping(spoke, hub string, all []conversion.LeafVerdict, rules []*rule, types map[string]fieldTypes) *mapping {
+func newMapping(spoke, hub string, all []compile.LeafVerdict, rules []*rule, types map[string]fieldTypes) *mapping {
 	m := &mapping{Spoke: spoke, Hub: hub}
 	links := map[string]*link{}
 	byPlace := map[string]*rule{}
@@ -67,7 +67,7 @@ func newMapping(spoke, hub string, all []conversion.LeafVerdict, rules []*rule, 
 	for _, leaf := range all {
 		switch {
 		case leaf.Spoke != spoke:
-		case leaf.Rule == "" && leaf.Owner == conversion.OwnerExact:
+		case leaf.Rule == "" && leaf.Owner == compile.OwnerExact:
 			m.addSame(leaf)
 		default:
 			m.link(links, leaf, byPlace).add(leaf, types[leaf.Version])
@@ -79,7 +79,7 @@ func newMapping(spoke, hub string, all []conversion.LeafVerdict, rules []*rule, 
 }
 
 // link is the one that a leaf belongs to.
-func (m *mapping) link(links map[string]*link, leaf conversion.LeafVerdict, rules map[string]*rule) *link {
+func (m *mapping) link(links map[string]*link, leaf compile.LeafVerdict, rules map[string]*rule) *link {
 	key := leaf.Version + ":" + leaf.Root
 	if leaf.Rule != "" {
 		key = leaf.Rule
@@ -98,7 +98,7 @@ func (m *mapping) link(links map[string]*link, leaf conversion.LeafVerdict, rule
 	return l
 }
 
-func (l *link) add(leaf conversion.LeafVerdict, types fieldTypes) {
+func (l *link) add(leaf compile.LeafVerdict, types fieldTypes) {
 	ends := &l.Hub
 	if leaf.Version == leaf.Spoke {
 		ends = &l.Spoke
@@ -112,7 +112,7 @@ func (l *link) add(leaf conversion.LeafVerdict, types fieldTypes) {
 }
 
 // addSame notes a field once, though both versions have it.
-func (m *mapping) addSame(leaf conversion.LeafVerdict) {
+func (m *mapping) addSame(leaf compile.LeafVerdict) {
 	in := split(leaf.Path)[0]
 	i := slices.IndexFunc(m.Same, func(same sameFields) bool { return same.In == in })
 	if i < 0 {

@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
-	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
 	"github.com/conversion-operator/conversion-operator/internal/verify"
 )
 
@@ -71,7 +71,7 @@ func newPage(in Input) *page {
 }
 
 // converted tells about a policy that has rules.
-func (p *page) converted(in Input, result conversion.Result, errs []verify.RuleError) {
+func (p *page) converted(in Input, result compile.Result, errs []verify.RuleError) {
 	p.Warnings = in.Tried.Warnings
 	if len(errs) > 0 {
 		p.Tone, p.Title, p.Errors = "bad", "The rules are not valid", errs
@@ -124,7 +124,7 @@ func (p *page) figures(found *verify.Report) {
 	p.Figures[4].Label += " tried"
 }
 
-func (p *page) facts(in Input, result conversion.Result) {
+func (p *page) facts(in Input, result compile.Result) {
 	add := func(name, value string, code bool) {
 		if value != "" {
 			p.Facts = append(p.Facts, fact{name, value, code})

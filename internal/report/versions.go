@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
-	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
 	"github.com/conversion-operator/conversion-operator/internal/crds"
 )
 
@@ -73,7 +73,7 @@ func (p *page) versions(in Input) {
 }
 
 // verdicts fills in what the rules do.
-func (p *page) verdicts(result conversion.Result) {
+func (p *page) verdicts(result compile.Result) {
 	for i := range p.Graph {
 		e := &p.Graph[i]
 		for _, verdict := range result.Verdicts {
@@ -93,14 +93,14 @@ func (p *page) verdicts(result conversion.Result) {
 	}
 }
 
-func (d *direction) add(leaf conversion.LeafVerdict) {
+func (d *direction) add(leaf compile.LeafVerdict) {
 	switch leaf.Owner {
-	case conversion.OwnerExact:
+	case compile.OwnerExact:
 		d.Exact++
-	case conversion.OwnerPreserved:
+	case compile.OwnerPreserved:
 		d.Kept++
 		d.KeptPaths = addOnce(d.KeptPaths, leaf.Root)
-	case conversion.OwnerDropped:
+	case compile.OwnerDropped:
 		d.Dropped++
 		d.DroppedPaths = addOnce(d.DroppedPaths, leaf.Root)
 	}

@@ -16,18 +16,19 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
 	"github.com/conversion-operator/conversion-operator/internal/manifest"
 )
 
 // Compile holds a policy's rules against a CustomResourceDefinition, and returns
 // an error for what the operator would refuse. There are at least two versions
 // in the plan, or there would be nothing to convert.
-func Compile(policy *v1alpha1.ConversionPolicy, crd *apiextensionsv1.CustomResourceDefinition) (conversion.Result, []RuleError) {
+func Compile(policy *v1alpha1.ConversionPolicy, crd *apiextensionsv1.CustomResourceDefinition) (compile.Result, []RuleError) {
 	rules := policy.Spec.Converter.Declarative
 	if rules == nil {
-		return conversion.Result{}, []RuleError{{"spec.converter.declarative", "there are no rules to try: only this kind of converter has any"}}
+		return compile.Result{}, []RuleError{{"spec.converter.declarative", "there are no rules to try: only this kind of converter has any"}}
 	}
-	result := conversion.Compile(crd, rules)
+	result := compile.Compile(crd, rules)
 	var errs []RuleError
 	for _, err := range result.Errors {
 		errs = append(errs, RuleError{err.Field, err.ErrorBody()})
@@ -104,7 +105,7 @@ func (c *Checker) readSchemas(crd *apiextensionsv1.CustomResourceDefinition) (er
 
 // fidelity of a way between two versions: the worse of the two steps that meet
 // in the hub.
-func fidelity(result conversion.Result, pair [2]string) v1alpha1.Fidelity {
+func fidelity(result compile.Result, pair [2]string) v1alpha1.Fidelity {
 	order := []v1alpha1.Fidelity{v1alpha1.FidelityExact, v1alpha1.FidelityPreserved, v1alpha1.FidelityLossy}
 	worst := 0
 	for _, verdict := range result.Verdicts {

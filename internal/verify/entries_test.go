@@ -16,6 +16,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
 	"github.com/conversion-operator/conversion-operator/internal/manifest"
 )
 
@@ -52,7 +53,7 @@ func forgetful(converter Convert, before, after func(from, to, of string) bool) 
 func TestVanished(t *testing.T) {
 	directory := filepath.Join("testdata", "preserved-data")
 	crd := from[apiextensionsv1.CustomResourceDefinition](t, directory, "crd.yaml")
-	rules := conversion.Compile(crd, from[v1alpha1.ConversionPolicy](t, directory, "policy.yaml").Spec.Converter.Declarative)
+	rules := compile.Compile(crd, from[v1alpha1.ConversionPolicy](t, directory, "policy.yaml").Spec.Converter.Declarative)
 	good, err := conversion.NewConverter(rules.Plan)
 	if err != nil {
 		t.Fatal(err)

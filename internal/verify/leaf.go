@@ -7,7 +7,7 @@ import (
 	"regexp"
 	"slices"
 
-	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
 )
 
 // Leaf is a field, and what becomes of it between a spoke and the hub. An object
@@ -20,7 +20,7 @@ type Leaf struct {
 	// Path is written as in a policy.
 	Path string `json:"path"`
 	// Owner is what becomes of it in the other version.
-	Owner conversion.Owner `json:"owner"`
+	Owner compile.Owner `json:"owner"`
 	// Rule is where the policy's rule for the field stands, if it has one.
 	Rule string `json:"rule,omitempty"`
 	// Root is the field, this or one above it, that the rule or the annotation has
@@ -28,7 +28,7 @@ type Leaf struct {
 	Root string `json:"root,omitempty"`
 }
 
-func leavesOf(result conversion.Result) []Leaf {
+func leavesOf(result compile.Result) []Leaf {
 	leaves := make([]Leaf, 0, len(result.Leaves))
 	for _, leaf := range result.Leaves {
 		leaves = append(leaves, Leaf{leaf.Spoke, leaf.Version, leaf.Path, leaf.Owner, leaf.Rule, leaf.Root})
@@ -43,7 +43,7 @@ func dropsOf(leaves []Leaf, hub, from, to string) []string {
 	for _, leaf := range leaves {
 		ofStart := leaf.Spoke == from && leaf.Version == from
 		ofHub := leaf.Spoke == to && leaf.Version == hub
-		if leaf.Owner == conversion.OwnerDropped && (ofStart || ofHub) && !slices.Contains(paths, leaf.Root) {
+		if leaf.Owner == compile.OwnerDropped && (ofStart || ofHub) && !slices.Contains(paths, leaf.Root) {
 			paths = append(paths, leaf.Root)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
 )
 
 // WriteText writes the report as Markdown that can be read as it is, too.
@@ -85,11 +85,11 @@ func (r *Report) writeDirections(out *strings.Builder) {
 // writeLeaves lists what the other version has no place for. The rest is counted.
 func (r *Report) writeLeaves(out *strings.Builder) {
 	out.WriteString("\n## Fields without a counterpart\n\n")
-	becomes := map[conversion.Owner]string{conversion.OwnerPreserved: "kept aside", conversion.OwnerDropped: "dropped"}
+	becomes := map[compile.Owner]string{compile.OwnerPreserved: "kept aside", compile.OwnerDropped: "dropped"}
 	rows := [][]string{{"field", "of", "in", "becomes"}}
 	with := 0
 	for _, leaf := range r.Leaves {
-		if leaf.Owner == conversion.OwnerExact {
+		if leaf.Owner == compile.OwnerExact {
 			with++
 			continue
 		}

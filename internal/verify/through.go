@@ -10,6 +10,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
 )
 
 // Convert appends an object, converted to a version, to dst.
@@ -18,7 +19,7 @@ type Convert func(dst, object []byte, toVersion string) ([]byte, error)
 // NewThrough returns a Checker of objects that something else converts, such as
 // a converter pod. The rules say what it may drop; without a plan it may drop
 // nothing, and converts between all versions of the CustomResourceDefinition.
-func NewThrough(crd *apiextensionsv1.CustomResourceDefinition, rules conversion.Result, convert Convert) (*Checker, error) {
+func NewThrough(crd *apiextensionsv1.CustomResourceDefinition, rules compile.Result, convert Convert) (*Checker, error) {
 	plan := rules.Plan
 	if plan == nil {
 		plan = &conversion.Plan{CRD: crd.Name, Group: crd.Spec.Group, Kind: crd.Spec.Names.Kind}

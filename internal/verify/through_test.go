@@ -14,6 +14,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
 )
 
 // TestLoss sends an object through converters that make mistakes.
@@ -21,7 +22,7 @@ func TestLoss(t *testing.T) {
 	directory := filepath.Join("testdata", "nothing-lost")
 	crd := from[apiextensionsv1.CustomResourceDefinition](t, directory, "crd.yaml")
 	policy := from[v1alpha1.ConversionPolicy](t, directory, "policy.yaml")
-	rules := conversion.Compile(crd, policy.Spec.Converter.Declarative)
+	rules := compile.Compile(crd, policy.Spec.Converter.Declarative)
 	good, err := conversion.NewConverter(rules.Plan)
 	if err != nil {
 		t.Fatal(err)
@@ -37,12 +38,12 @@ func TestLoss(t *testing.T) {
 		From, To, Path string
 	}
 	cases := map[string]struct {
-		rules   conversion.Result
+		rules   compile.Result
 		convert Convert
 		want    loss
 	}{
 		"none":                {rules, good.Convert, loss{}},
-		"none, without rules": {conversion.Result{}, good.Convert, loss{}},
+		"none, without rules": {compile.Result{}, good.Convert, loss{}},
 		"a value":             {rules, replacing(`"host":"a"`, `"host":"b"`), loss{Lost, "v1beta1", "v1", ".hostPort"}},
 		"a field too many":    {rules, replacing(`"host":"a"`, `"host":"a","more":1`), loss{Pruned, "v1beta1", "v1", ".more"}},
 		"refused": {rules, func([]byte, []byte, string) ([]byte, error) { return nil, errors.New("no") },

@@ -15,6 +15,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
 )
 
 // newSample serves the policy of the sample crontab-cronspec, by the engine that
@@ -34,7 +35,7 @@ func newSample(t testing.TB) *Handler {
 	var policy v1alpha1.ConversionPolicy
 	read("3-crd-both.yaml", &crd)
 	read("2-policy.yaml", &policy)
-	compiled := conversion.Compile(&crd, policy.Spec.Converter.Declarative)
+	compiled := compile.Compile(&crd, policy.Spec.Converter.Declarative)
 	if compiled.Plan == nil {
 		t.Fatalf("the sample's rules are refused: %v", compiled.Errors)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/internal/bench/measure"
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
 )
 
 // Leaves is the number of fields of a large plan.
@@ -20,7 +21,7 @@ const Leaves = 1000
 // the memory that its process, the binary's serve command, has while it waits.
 func Ready(ctx context.Context, progress io.Writer, binary string, leaves int, each time.Duration) ([]measure.Row, error) {
 	crd, rules := largeKind(leaves)
-	plan, err := compile(crd, rules)
+	plan, err := compileRules(crd, rules)
 	if err != nil {
 		return nil, err
 	}
@@ -31,7 +32,7 @@ func Ready(ctx context.Context, progress io.Writer, binary string, leaves int, e
 	name := fmt.Sprintf("ready with %d leaves", leaves)
 	fmt.Fprintf(progress, "%s: %s, a plan of %d bytes\n", Suite, name, len(text))
 	samples := measure.Run([]measure.Subject{
-		{Name: "compile the rules, in the manager", Call: func() { _ = conversion.Compile(crd, rules) }},
+		{Name: "compile the rules, in the manager", Call: func() { _ = compile.Compile(crd, rules) }},
 		{Name: "load the plan, in the converter", Call: func() { load(text) }},
 	}, each)
 	var rows []measure.Row

@@ -64,7 +64,7 @@ func TestNotReady(t *testing.T) {
 // The large plan has what its name says: a leaf is a rule, or is kept aside.
 func TestLargeKind(t *testing.T) {
 	crd, rules := largeKind(100)
-	plan, err := compile(crd, rules)
+	plan, err := compileRules(crd, rules)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
 )
 
 // group and kind of what is converted.
@@ -64,11 +65,11 @@ func newPlan() (*conversion.Plan, error) {
 	if err := yaml.UnmarshalStrict(rulesYAML, rules); err != nil {
 		return nil, fmt.Errorf("rules.yaml: %w", err)
 	}
-	return compile(crd, rules)
+	return compileRules(crd, rules)
 }
 
-func compile(crd *apiextensionsv1.CustomResourceDefinition, rules *v1alpha1.DeclarativeConverter) (*conversion.Plan, error) {
-	result := conversion.Compile(crd, rules)
+func compileRules(crd *apiextensionsv1.CustomResourceDefinition, rules *v1alpha1.DeclarativeConverter) (*conversion.Plan, error) {
+	result := compile.Compile(crd, rules)
 	if len(result.Errors) > 0 {
 		return nil, fmt.Errorf("the rules for %s are refused: %w", crd.Name, result.Errors.ToAggregate())
 	}

@@ -41,7 +41,7 @@ func (k *kind) evolve(t *testing.T, to age, storage string) {
 	must(t, err)
 	crd.Spec.Versions = versions
 	before := k.converter
-	k.converter = newConverter(t, compile(t, crd, to.rules))
+	k.converter = newConverter(t, compileRules(t, crd, to.rules))
 	k.change(t, func(crd *apiextensionsv1.CustomResourceDefinition) {
 		crd.Spec.Versions, crd.Spec.Conversion = versions, k.conversion()
 	})

@@ -27,6 +27,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
 )
 
 const (
@@ -58,7 +59,7 @@ func (s *apiServer) install(t *testing.T, name, versions, rules string) *kind {
 		},
 	}
 	must(t, yaml.UnmarshalStrict([]byte(versions), &crd.Spec.Versions))
-	k.converter = newConverter(t, compile(t, crd, rules))
+	k.converter = newConverter(t, compileRules(t, crd, rules))
 	crd.Spec.Conversion = k.conversion()
 	_, err := s.crds.Create(t.Context(), crd, metav1.CreateOptions{})
 	must(t, err)
@@ -70,11 +71,11 @@ func (s *apiServer) install(t *testing.T, name, versions, rules string) *kind {
 	return k
 }
 
-func compile(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition, rules string) *conversion.Plan {
+func compileRules(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition, rules string) *conversion.Plan {
 	t.Helper()
 	declarative := &v1alpha1.DeclarativeConverter{}
 	must(t, yaml.UnmarshalStrict([]byte(rules), declarative))
-	result := conversion.Compile(crd, declarative)
+	result := compile.Compile(crd, declarative)
 	if result.Plan == nil {
 		t.Fatalf("the rules are refused: %v, missing: %v", result.Errors, result.Missing)
 	}

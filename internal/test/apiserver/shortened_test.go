@@ -21,6 +21,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
 	"github.com/conversion-operator/conversion-operator/internal/crds"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
 	"github.com/conversion-operator/conversion-operator/internal/test/incompressible"
@@ -77,7 +78,7 @@ func (k *kind) admits(t *testing.T) {
 	rules := &v1alpha1.DeclarativeConverter{}
 	must(t, yaml.UnmarshalStrict([]byte(blobRules), rules))
 	configuration := plan.AdmissionConfiguration(k.crd, crd, crds.StorageVersion(crd), []plan.AdmissionClient{{
-		Hash: k.plan.Hash(), Condition: conversion.Compile(crd, rules).AdmissionCondition,
+		Hash: k.plan.Hash(), Condition: compile.Compile(crd, rules).AdmissionCondition,
 		Client: admissionregistrationv1.WebhookClientConfig{
 			URL: new("https://" + k.address() + plan.AdmitPath + "/" + k.plan.Hash()), CABundle: k.bundle,
 		},

@@ -26,6 +26,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
 )
 
 // rounds is how many objects are converted in each direction.
@@ -183,7 +184,7 @@ func (p *project) converter(t *testing.T, crd *apiextensionsv1.CustomResourceDef
 	if policy.Name != crd.Name {
 		t.Errorf("the policy is for %s, and the CustomResourceDefinition is %s", policy.Name, crd.Name)
 	}
-	result := conversion.Compile(crd, policy.Spec.Converter.Declarative)
+	result := compile.Compile(crd, policy.Spec.Converter.Declarative)
 	if len(result.Errors) > 0 || len(result.Missing) > 0 {
 		t.Fatalf("the policy is refused: %v, missing: %v", result.Errors, result.Missing)
 	}

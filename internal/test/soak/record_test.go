@@ -15,6 +15,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
 )
 
 // TestRecordsAreWhatTheRulesMake: the model of objects is written without the
@@ -82,7 +83,7 @@ func converterOfTheRun(t *testing.T) *conversion.Converter {
 	if err := yaml.UnmarshalStrict(policyManifest, policy); err != nil {
 		t.Fatal(err)
 	}
-	compiled := conversion.Compile(crd, policy.Spec.Converter.Declarative)
+	compiled := compile.Compile(crd, policy.Spec.Converter.Declarative)
 	if compiled.Plan == nil {
 		t.Fatalf("the policy does not fit the definition: %+v", compiled)
 	}

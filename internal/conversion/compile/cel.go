@@ -1,0 +1,137 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package compile
+
+import (
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/conversion/expression"
+)
+
+func (c *compiler) addCEL(rule *v1alpha1.CELRule, at *field.Path) {
+	spoke, spokeOK := c.celSide(c.spokeSide(), rule.From, rule.Backward, at.Child("from"), at.Child("backward"))
+	hub, hubOK := c.celSide(c.hubSide(), rule.To, rule.Forward, at.Child("to"), at.Child("forward"))
+	if !spokeOK || !hubOK {
+		return
+	}
+	scope, ok := c.celScope(spoke, hub)
+	if !ok || !c.checkExpressions(spoke, hub, at) {
+		return
+	}
+	exchange := conversion.Exchange{CEL: &conversion.CEL{}}
+	exchange.Spoke, exchange.CEL.Spoke, spokeOK = c.celFields(spoke)
+	exchange.Hub, exchange.CEL.Hub, hubOK = c.celFields(hub)
+	if spokeOK && hubOK {
+		scope.Exchanges = append(scope.Exchanges, exchange)
+	}
+	for i, path := range hub.paths {
+		c.mayCollide(path, c.spokeSide(), hub.at(i), hub.texts[i])
+	}
+	c.crossings = append(c.crossings, crossing{spoke.paths, hub.paths})
+}
+
+// celSide is one side of a cel rule: its fields, by their names.
+type celSide struct {
+	fields []expression.Field
+	paths  []conversion.Path
+	texts  []v1alpha1.Path
+	// named is where the rule names the fields.
+	named *field.Path
+}
+
+func (s *celSide) at(i int) *field.Path { return s.named.Key(s.fields[i].Name) }
+
+// celSide claims the fields, and pairs them with the expressions that compute them.
+func (c *compiler) celSide(
+	of side, fields map[string]v1alpha1.Path, expressions map[string]v1alpha1.CELExpression, named, computed *field.Path,
+) (s celSide, ok bool) {
+	s, ok = celSide{named: named}, len(fields) > 0
+	if !ok {
+		c.errs = append(c.errs, field.Required(named, "name the fields, for example {host: .spec.host}"))
+	}
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		if problem := expression.CheckName(name); problem != "" {
+			c.invalid(named.Key(name), name, "%s", problem)
+			ok = false
+			continue
+		}
+		if expressions[name] == "" {
+			c.errs = append(c.errs, field.Required(computed.Key(name), "write the expression that computes "+string(fields[name])))
+			ok = false
+		}
+		path, schema, claimed := c.claim(of, fields[name], named.Key(name))
+		ok = ok && claimed
+		s.fields = append(s.fields, expression.Field{Name: name, Schema: schema, Expression: string(expressions[name])})
+		s.paths, s.texts = append(s.paths, path), append(s.texts, fields[name])
+	}
+	for _, name := range slices.Sorted(maps.Keys(expressions)) {
+		if _, named := fields[name]; !named {
+			c.invalid(computed.Key(name), expressions[name], "computes a field that %s does not name: add the field there, or remove this expression", s.named)
+			ok = false
+		}
+	}
+	return s, ok
+}
+
+// celScope finds the scope that all fields of the rule are in.
+func (c *compiler) celScope(spoke, hub celSide) (scope *conversion.Scope, ok bool) {
+	for i, path := range spoke.paths {
+		if scope, ok = c.scopeOf(hub.paths[0], path, spoke.at(i), spoke.texts[i]); !ok {
+			return nil, false
+		}
+	}
+	for i, path := range hub.paths {
+		if scope, ok = c.scopeOf(spoke.paths[0], path, hub.at(i), hub.texts[i]); !ok {
+			return nil, false
+		}
+	}
+	return scope, true
+}
+
+func (c *compiler) checkExpressions(spoke, hub celSide, at *field.Path) bool {
+	problems := expression.Check(spoke.fields, hub.fields, c.elementsAround(spoke.paths[0]))
+	for _, problem := range problems {
+		direction, side := at.Child("forward"), hub
+		if problem.Backward {
+			direction, side = at.Child("backward"), spoke
+		}
+		i := slices.IndexFunc(side.fields, func(f expression.Field) bool { return f.Name == problem.Name })
+		c.invalid(direction.Key(problem.Name), side.fields[i].Expression, "%s", problem.Err)
+	}
+	return len(problems) == 0
+}
+
+// elementsAround is how many elements of lists and maps a path leads to.
+func (c *compiler) elementsAround(path conversion.Path) uint64 {
+	elements := uint64(1)
+	for i, segment := range path {
+		if segment != conversion.Each {
+			continue
+		}
+		if collection, err := resolve(c.spoke, path[:i]); err == nil {
+			elements *= expression.Elements(collection)
+		}
+	}
+	return elements
+}
+
+// celFields writes the side for the plan.
+func (c *compiler) celFields(s celSide) (fields []conversion.Field, cel []conversion.CELField, ok bool) {
+	for i, of := range s.fields {
+		shape, err := expression.Shape(of.Schema)
+		if err != nil {
+			c.errs = append(c.errs, field.InternalError(s.at(i), err))
+			return nil, nil, false
+		}
+		_, local := splitScope(s.paths[i])
+		fields = append(fields, conversion.Field{Path: local})
+		cel = append(cel, conversion.CELField{Name: of.Name, Schema: shape, Expression: of.Expression})
+	}
+	return fields, cel, true
+}

@@ -1,0 +1,206 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package compile
+
+import (
+	"regexp/syntax"
+	"slices"
+
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// warnLabels names the labels that get a value which may be none that a label can
+// have. The API server would not return an object with such a label, so that the
+// value is kept aside and the label left out.
+func (c *compiler) warnLabels() {
+	for _, ofHub := range []bool{true, false} {
+		target, source := c.sides(ofHub)
+		var labels []string
+		for _, to := range *target.claims {
+			if to.path[0] != "metadata" || to.path[1] != "labels" || to.rule.Drop != nil {
+				continue
+			}
+			if from := c.partner(to, *source.claims); from == nil || !c.fitsLabel(from, ofHub) {
+				labels = append(labels, to.path[2])
+			}
+		}
+		if len(labels) > 0 {
+			c.warn("objects at %s lack the label %s where its value from %s is none that a label can have: bound the field in %s by maxLength: 63 and a pattern such as ^[a-z0-9]([-a-z0-9]*[a-z0-9])?$, or use an annotation",
+				target.version, few(labels), source.version, source.version)
+		}
+	}
+}
+
+// moveIsOdd: not every value can be a label or an annotation, or is of the type that
+// the other side has.
+func (c *compiler) moveIsOdd(rule *ruleAt, ofHub bool) bool {
+	has, gets := c.schemaAt(rule.Move.From, rule.Move.To, ofHub), c.schemaAt(rule.Move.From, rule.Move.To, !ofHub)
+	if has != nil && gets != nil && isWider(has, gets) {
+		return true
+	}
+	own, other := c.sides(ofHub)
+	for _, from := range *own.claims {
+		if from.rule != rule {
+			continue
+		}
+		to := c.partner(from, *other.claims)
+		if to == nil || to.path[0] != "metadata" {
+			continue
+		}
+		s, err := resolve(own.schema, from.path)
+		return err != nil || s.Nullable || to.path[1] == "labels" && !c.fitsLabel(&from, !ofHub)
+	}
+	return false
+}
+
+// fitsLabel reports whether a rule gives a label nothing but what it can have.
+func (c *compiler) fitsLabel(from *claim, ofHub bool) bool {
+	_, source := c.sides(ofHub)
+	s, err := resolve(source.schema, from.path)
+	switch {
+	case err != nil || s.Nullable:
+		return false
+	case from.path[0] == "metadata" && from.path[1] == "labels":
+		return true
+	case from.rule.Values != nil:
+		return c.tableFitsLabel(from.rule, s, ofHub)
+	case from.rule.Cast != nil:
+		v := validationOf(s)
+		return s.Type == "integer" && v.Minimum != nil && *v.Minimum >= 0
+	case from.rule.Wrap != nil && s.Items != nil:
+		return !s.Items.Nullable && isLabelText(s.Items)
+	}
+	return from.rule.Move != nil && isLabelText(s)
+}
+
+func (c *compiler) tableFitsLabel(rule *ruleAt, s *schema.Structural, ofHub bool) bool {
+	for _, pair := range rule.Values.Table {
+		value := pair.From
+		if ofHub {
+			value = pair.To
+		}
+		if len(validation.IsValidLabelValue(value)) > 0 {
+			return false
+		}
+	}
+	return isLabelText(s)
+}
+
+// isLabelText reports whether every text that a schema allows can be a label's value.
+func isLabelText(s *schema.Structural) bool {
+	if values := enumOf(s); values != nil {
+		return !slices.ContainsFunc(values, func(value string) bool { return len(validation.IsValidLabelValue(value)) > 0 })
+	}
+	v := validationOf(s)
+	if v.Format == "k8s-short-name" || v.Format == "uuid" {
+		return true
+	}
+	if v.MaxLength == nil || *v.MaxLength > int64(validation.LabelValueMaxLength) || v.Pattern == "" {
+		return false
+	}
+	// The API server matches patterns with Go's regexp, too.
+	pattern, err := syntax.Parse(v.Pattern, syntax.Perl)
+	return err == nil && isLabelPattern(pattern.Simplify())
+}
+
+// isLabelPattern reports whether a pattern matches whole texts only, of the
+// characters that a label may have, with a letter or digit at both ends.
+func isLabelPattern(pattern *syntax.Regexp) bool {
+	parts := []*syntax.Regexp{pattern}
+	if pattern.Op == syntax.OpConcat {
+		parts = pattern.Sub
+	}
+	if len(parts) < 2 || parts[0].Op != syntax.OpBeginText || parts[len(parts)-1].Op != syntax.OpEndText {
+		return false
+	}
+	parts = parts[1 : len(parts)-1]
+	body := &syntax.Regexp{Op: syntax.OpConcat, Sub: parts}
+	return onlyRunes(body, isLabelRune) && edge(body, true) && edge(body, false)
+}
+
+func isAlphanumeric(r rune) bool {
+	return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9'
+}
+
+func isLabelRune(r rune) bool { return isAlphanumeric(r) || r == '-' || r == '_' || r == '.' }
+
+// onlyRunes reports whether a pattern matches no other characters, as far as it
+// is of the simple kind.
+func onlyRunes(pattern *syntax.Regexp, allowed func(rune) bool) bool {
+	switch pattern.Op {
+	case syntax.OpLiteral, syntax.OpCharClass:
+		return runesAre(pattern, allowed)
+	case syntax.OpEmptyMatch:
+		return true
+	case syntax.OpCapture, syntax.OpStar, syntax.OpPlus, syntax.OpQuest, syntax.OpRepeat, syntax.OpConcat, syntax.OpAlternate:
+		return !slices.ContainsFunc(pattern.Sub, func(sub *syntax.Regexp) bool { return !onlyRunes(sub, allowed) })
+	}
+	return false
+}
+
+// runesAre judges the characters of a literal, or the ranges of a class.
+func runesAre(pattern *syntax.Regexp, allowed func(rune) bool) bool {
+	if pattern.Op == syntax.OpLiteral {
+		return pattern.Flags&syntax.FoldCase == 0 && !slices.ContainsFunc(pattern.Rune, func(r rune) bool { return !allowed(r) })
+	}
+	for i := 0; i+1 < len(pattern.Rune); i += 2 {
+		for r := pattern.Rune[i]; r <= pattern.Rune[i+1]; r++ {
+			if !allowed(r) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// edge reports whether whatever a pattern matches begins, or ends, with a letter
+// or digit, or is empty.
+func edge(pattern *syntax.Regexp, first bool) bool {
+	switch pattern.Op {
+	case syntax.OpEmptyMatch:
+		return true
+	case syntax.OpLiteral:
+		if first {
+			return isAlphanumeric(pattern.Rune[0])
+		}
+		return isAlphanumeric(pattern.Rune[len(pattern.Rune)-1])
+	case syntax.OpCharClass:
+		return runesAre(pattern, isAlphanumeric)
+	case syntax.OpConcat:
+		return edgeOfMany(pattern.Sub, first)
+	}
+	return !slices.ContainsFunc(pattern.Sub, func(sub *syntax.Regexp) bool { return !edge(sub, first) })
+}
+
+// edgeOfMany looks at the outermost part, and behind it as long as a part may be empty.
+func edgeOfMany(parts []*syntax.Regexp, first bool) bool {
+	ordered := slices.Clone(parts)
+	if !first {
+		slices.Reverse(ordered)
+	}
+	for _, part := range ordered {
+		if !edge(part, first) {
+			return false
+		}
+		if !mayBeEmpty(part) {
+			return true
+		}
+	}
+	return true
+}
+
+func mayBeEmpty(pattern *syntax.Regexp) bool {
+	switch pattern.Op {
+	case syntax.OpEmptyMatch, syntax.OpStar, syntax.OpQuest:
+		return true
+	case syntax.OpLiteral, syntax.OpCharClass:
+		return false
+	case syntax.OpRepeat:
+		return pattern.Min == 0 || mayBeEmpty(pattern.Sub[0])
+	case syntax.OpAlternate:
+		return slices.ContainsFunc(pattern.Sub, mayBeEmpty)
+	}
+	return !slices.ContainsFunc(pattern.Sub, func(sub *syntax.Regexp) bool { return !mayBeEmpty(sub) })
+}

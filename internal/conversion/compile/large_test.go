@@ -1,0 +1,123 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package compile
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/cel-go/cel"
+	"k8s.io/apiserver/pkg/cel/environment"
+)
+
+// asks evaluates an admission condition as an API server does.
+func asks(t *testing.T, condition, operation, object, oldObject string) bool {
+	t.Helper()
+	base, err := environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()).Env(environment.NewExpressions)
+	if err != nil {
+		t.Fatal(err)
+	}
+	env, err := base.Extend(cel.Variable("object", cel.DynType), cel.Variable("oldObject", cel.DynType), cel.Variable("request", cel.DynType))
+	if err != nil {
+		t.Fatal(err)
+	}
+	compiled, issues := env.Compile(condition)
+	if issues.Err() != nil {
+		t.Fatalf("%v in %s", issues.Err(), condition)
+	}
+	program, err := env.Program(compiled)
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := func(text string) (value any) {
+		if err := json.Unmarshal([]byte(text), &value); err != nil {
+			t.Fatal(err)
+		}
+		return value
+	}
+	result, _, err := program.Eval(map[string]any{"object": read(object), "oldObject": read(oldObject), "request": map[string]any{"operation": operation}})
+	if err != nil {
+		t.Fatalf("%v of %s for %.300s", err, condition, object)
+	}
+	return result.Value() == true
+}
+
+// TestAdmissionCondition asks about what may be large, and about nothing else.
+func TestAdmissionCondition(t *testing.T) {
+	const text, short = "{type: string}", "{type: string, maxLength: 100}"
+	list := func(items string) string { return "{type: array, items: {type: object, properties: {" + items + "}}}" }
+	large, small := `"`+strings.Repeat("x", 20000)+`"`, `"x"`
+	for name, test := range map[string]struct {
+		v1, v2, rules string
+		fields        string
+		asks          bool
+	}{
+		"a short text":                    {"b: " + text, "a: " + text, "", `"a":` + small, false},
+		"no text":                         {"b: " + text, "a: " + text, "", ``, false},
+		"a long text":                     {"b: " + text, "a: " + text, "", `"a":` + large, true},
+		"a long text of both":             {"b: " + text + ", x: " + text, "a: " + text + ", x: " + text, "", `"x":` + large, false},
+		"a long text, deep":               {"b: " + text, `o: {type: object, properties: {"a-b": ` + text + "}}", "", `"o":{"a-b":` + large + `}`, true},
+		"of bounded fields":               {"b: " + short, "a: " + short + ", n: {type: integer}", "", `"a":` + small, false},
+		"an annotation of a rule":         {"b: " + text, "c: " + short, `{move: {from: .b, to: '.metadata.annotations["b"]'}}`, `"c":` + small, false},
+		"anything":                        {"b: " + text, "a: {type: object, x-kubernetes-preserve-unknown-fields: true}", "", `"a":{}`, true},
+		"a nullable text":                 {"b: " + text, "a: {type: string, nullable: true}", "", `"a":null`, true},
+		"a list":                          {"b: " + text, "a: " + list("x: "+text), "", `"a":[]`, true},
+		"elements of both":                {"l: " + list("x: "+text), "l: " + list("x: "+text+", z: "+text), "", `"l":[]`, true},
+		"bounded elements":                {"l: " + list("x: "+short), "l: {maxItems: 10, " + list("x: " + short + ", z: " + short)[1:], "", `"l":[]`, false},
+		"a map":                           {"b: " + text, "a: {type: object, additionalProperties: {type: integer}}", "", `"a":{}`, true},
+		"texts that a rule cannot print":  {"h: " + text, "x: " + text + ", z: " + text, `{format: {from: .h, template: "{x}:{z}", to: {x: .x, z: .z}}}`, `"x":` + large, true},
+		"short texts that it might print": {"h: " + text, "x: " + text + ", z: " + text, `{format: {from: .h, template: "{x}:{z}", to: {x: .x, z: .z}}}`, `"x":` + small, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			condition := between(t, test.v1, test.v2, test.rules).AdmissionCondition
+			if got := asks(t, condition, "UPDATE", widget(test.fields), "null"); got != test.asks {
+				t.Errorf("asks: %t for %.100s by %s", got, test.fields, condition)
+			}
+		})
+	}
+}
+
+// TestAdmissionConditionOfAnnotations asks where they are large, or, by another
+// condition, where they are marked.
+func TestAdmissionConditionOfAnnotations(t *testing.T) {
+	condition := between(t, "b: {type: string}", "a: {type: string}", "").AdmissionCondition
+	many := make([]string, quietCount+1)
+	for i := range many {
+		many[i] = fmt.Sprintf(`"k%d":"x"`, i)
+	}
+	for annotations, want := range map[string]struct{ large, marked bool }{
+		`"a":"b"`: {},
+		`"a":"` + strings.Repeat("x", quietAnnotations) + `"`:                             {large: true},
+		strings.Join(many, ","):                                                           {true, true},
+		`"conversion-operator.io/v1.widgets.example.com":"{\"format\":2,\"omitted\":{}}"`: {marked: true},
+		`"example.com/note":"\"omitted\""`:                                                {},
+	} {
+		object := `{"apiVersion":"example.com/v2","metadata":{"annotations":{` + annotations + `}}}`
+		if got := asks(t, condition, "CREATE", object, "null"); got != want.large {
+			t.Errorf("large: %t for %.100s", got, annotations)
+		}
+		for operation, objects := range map[string][2]string{"CREATE": {object, "null"}, "UPDATE": {object, object}, "DELETE": {"null", object}} {
+			if got := asks(t, MarkedCondition, operation, objects[0], objects[1]); got != want.marked {
+				t.Errorf("%s: marked: %t for %.100s", operation, got, annotations)
+			}
+		}
+	}
+	if asks(t, MarkedCondition, "CREATE", `{"metadata":{}}`, "null") || asks(t, MarkedCondition, "DELETE", "null", `{"metadata":{}}`) {
+		t.Error("an object without annotations is marked")
+	}
+	if exact := between(t, "a: {type: string}", "a: {type: string}", "").AdmissionCondition; exact != "" {
+		t.Errorf("where nothing is preserved: %s", exact)
+	}
+}
+
+// widget is an object at v2 with some fields.
+func widget(fields string) string {
+	object := `{"apiVersion":"example.com/v2","kind":"Widget","metadata":{"name":"a"}`
+	if fields != "" {
+		object += "," + fields
+	}
+	return object + "}"
+}

@@ -1,0 +1,81 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package compile
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+)
+
+// TestOdd says which rules may keep values aside, of the spoke and of the hub.
+func TestOdd(t *testing.T) {
+	const both = "spoke and hub"
+	for name, test := range map[string]struct{ v1, v2, rule, want string }{
+		"a move":                  {"a: {type: string}", "b: {type: string}", "{move: {from: .a, to: .b}}", ""},
+		"a move to a label":       {"a: {type: string}", "b: {type: string}", `{move: {from: .a, to: '.metadata.labels["l"]'}}`, "spoke"},
+		"a move from a label":     {"a: {type: string}", "b: {type: string}", `{move: {from: '.metadata.labels["l"]', to: .b}}`, "hub"},
+		"a move to an annotation": {"a: {type: string}", "b: {type: string}", `{move: {from: .a, to: '.metadata.annotations["l"]'}}`, ""},
+		"a null to an annotation": {"a: {type: string, nullable: true}", "b: {type: string}", `{move: {from: .a, to: '.metadata.annotations["l"]'}}`, "spoke"},
+		"a table of any text":     {"a: {type: string}", "b: {type: string}", "{values: {from: .a, to: .b, table: [{from: p, to: q}]}}", both},
+		"a table, one to one":     {"a: {type: string, enum: [p, r]}", "b: {type: string, enum: [q, r]}", "{values: {from: .a, to: .b, table: [{from: p, to: q}]}}", ""},
+		"a table, many to one":    {"a: {type: string, enum: [p, r]}", "b: {type: string, enum: [q]}", "{values: {from: .a, to: .b, table: [{from: p, to: q}, {from: r, to: q}]}}", "spoke"},
+		"a table that misses one": {"a: {type: string, enum: [p]}", "b: {type: string, enum: [p, q]}", "{values: {from: .a, to: .b, table: [{from: p, to: q}]}}", "hub"},
+		"a list":                  {"a: {type: string}", "b: {type: array, items: {type: string}}", "{wrap: {from: .a, to: .b}}", "hub"},
+		"a list of one":           {"a: {type: array, minItems: 1, maxItems: 1, items: {type: string}}", "b: {type: string}", "{wrap: {from: .a, to: .b}}", ""},
+		"a list of one or null":   {"a: {type: array, minItems: 1, maxItems: 1, items: {type: string, nullable: true}}", "b: {type: string, nullable: true}", "{wrap: {from: .a, to: .b}}", "spoke"},
+		"an integer":              {"a: {type: integer}", "b: {type: string}", "{cast: {from: .a, to: .b, as: Integer}}", both},
+		"an integer in range":     {"a: {type: integer, minimum: 0, maximum: 100}", "b: {type: string}", "{cast: {from: .a, to: .b, as: Integer}}", "hub"},
+		"seconds in range":        {"a: {type: string}", "b: {type: integer, minimum: 0, maximum: 9e9}", "{cast: {from: .a, to: .b, as: Seconds}}", "spoke"},
+		"seconds out of range":    {"a: {type: string}", "b: {type: integer, minimum: 0, maximum: 1e10}", "{cast: {from: .a, to: .b, as: Seconds}}", both},
+		"a template":              {"a: {type: string}", "b: {type: string}", `{format: {from: .a, template: "<{b}>", to: {b: .b}}}`, both},
+		"a list to a map":         {"a: {type: array, items: {type: object, properties: {k: {type: string}}}}", "b: {type: object, additionalProperties: {type: object, properties: {}}}", "{index: {from: .a, to: .b, key: k}}", "spoke"},
+		"a map to a list":         {"a: {type: object, additionalProperties: {type: object, properties: {}}}", "b: {type: array, items: {type: object, properties: {k: {type: integer}}}}", "{index: {from: .a, to: .b, key: k}}", both},
+		"a drop":                  {"a: {type: string}", "b: {type: string}", "{drop: {from: .a}}", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			result := between(t, test.v1, test.v2, test.rule)
+			converterOf(t, result)
+			odd := map[string]bool{}
+			for _, leaf := range result.Leaves {
+				odd[leaf.Version] = odd[leaf.Version] || leaf.Odd
+			}
+			got := map[[2]bool]string{{true, true}: both, {true, false}: "spoke", {false, true}: "hub"}[[2]bool{odd["v1"], odd["v2"]}]
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestStorageNote: with two versions, a conversion takes one step in any case.
+func TestStorageNote(t *testing.T) {
+	rules := from[v1alpha1.DeclarativeConverter](t, "{hub: v2, spokes: [{version: v1}, {version: v3}]}")
+	for name, test := range map[string]struct {
+		storage  string
+		versions []string
+		want     []string
+	}{
+		"the hub":                    {"v2", []string{"v1", "v2", "v3"}, nil},
+		"a spoke":                    {"v1", []string{"v1", "v2", "v3"}, []string{"objects are stored at v1, which is not the hub: between it and the other versions each conversion takes two steps, over v2"}},
+		"a spoke and nothing else":   {"v1", []string{"v1", "v2"}, nil},
+		"no version, as in a sketch": {"", []string{"v1", "v2", "v3"}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			versions := map[string]string{}
+			for _, version := range test.versions {
+				versions[version] = "a: {type: string}"
+			}
+			crd := widgets(t, versions)
+			for i := range crd.Spec.Versions {
+				crd.Spec.Versions[i].Storage = crd.Spec.Versions[i].Name == test.storage
+			}
+			if diff := cmp.Diff(test.want, Compile(crd, rules).Warnings); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}

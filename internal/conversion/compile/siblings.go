@@ -1,0 +1,59 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package compile
+
+import (
+	"slices"
+
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+
+	"github.com/conversion-operator/conversion-operator/internal/conversion"
+)
+
+// Two spokes may have a field that the hub lacks. It is one field, as every field
+// that two versions have: what one of them has preserved is what the other restores.
+// So that no value of before is left behind, it leaves the annotation of the one as
+// soon as the object is at the other.
+
+// pairSiblings notes for the fields of a spoke which other spokes have them.
+func pairSiblings(spokes []conversion.Spoke, schemas map[string]*schema.Structural) {
+	for i := range spokes {
+		for j := range spokes {
+			if i != j {
+				pairScopes(&spokes[i].Root, &spokes[j].Root, spokes[j].Version, schemas[spokes[i].Version], schemas[spokes[j].Version], nil)
+			}
+		}
+	}
+}
+
+func pairScopes(own, other *conversion.Scope, version string, ownSchema, otherSchema *schema.Structural, above conversion.Path) {
+	for i := range own.OnlySpoke {
+		leaf := &own.OnlySpoke[i]
+		if slices.ContainsFunc(other.OnlySpoke, func(o conversion.Leaf) bool { return arePlain(leaf, &o) }) && sameField(ownSchema, otherSchema, slices.Concat(above, leaf.Path)) {
+			leaf.Siblings = append(leaf.Siblings, version)
+		}
+	}
+	for i := range own.Collections {
+		c := &own.Collections[i]
+		for j := range other.Collections {
+			o := &other.Collections[j]
+			if slices.Equal(c.Path, o.Path) && c.Map == o.Map && slices.Equal(c.Keys, o.Keys) && (c.Map || len(c.Keys) > 0) {
+				pairScopes(&c.Scope, &o.Scope, version, ownSchema, otherSchema, slices.Concat(above, c.Path, conversion.Path{conversion.Each}))
+			}
+		}
+	}
+}
+
+// arePlain reports whether two fields are preserved as a whole, at one path.
+func arePlain(a, b *conversion.Leaf) bool {
+	special := a.Shell || a.Null || a.Known != nil || a.Common != nil || b.Shell || b.Null || b.Known != nil || b.Common != nil
+	return !special && slices.Equal(a.Path, b.Path)
+}
+
+// sameField reports whether a field has the same type in two schemas.
+func sameField(a, b *schema.Structural, path conversion.Path) bool {
+	left, errLeft := resolve(a, path)
+	right, errRight := resolve(b, path)
+	return errLeft == nil && errRight == nil && difference(left, right, nil) == ""
+}

@@ -1,0 +1,151 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package compile
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+)
+
+// statusTest is two versions, each with the properties of its status, and which of
+// them have the status subresource.
+type statusTest struct {
+	v1, v2, rules string
+	subresource   []string
+	warning       []string
+	refusal       string
+}
+
+var both = []string{"v1", "v2"}
+
+const (
+	rightsAndManifests = ": whoever may update objects may change and delete these fields there, without the right to update status, and replacing an object at "
+	manifests          = ": replacing an object at "
+)
+
+// statusTests have the warnings of a policy that allows preserved status, and the
+// refusal of the same that does not.
+var statusTests = map[string]statusTest{
+	"in both":      {"status: {type: object, properties: {a: {type: string}}}", "status: {type: object, properties: {a: {type: string}}}", "", both, nil, ""},
+	"in neither":   {"a: {type: string}", "b: {type: string}", "", both, nil, ""},
+	"moved":        {"status: {type: object, properties: {a: {type: string}}}", "status: {type: object, properties: {b: {type: string}}}", "{move: {from: .status.a, to: .status.b}}", both, nil, ""},
+	"dropped":      {"status: {type: object, properties: {a: {type: string}}}", "status: {type: object}", "{drop: {from: .status.a}}", both, nil, ""},
+	"another name": {"statuses: {type: string}", "a: {type: object, properties: {status: {type: string}}}", "", both, nil, ""},
+	"of the hub": {
+		"status: {type: object}", "status: {type: object, properties: {a: {type: string}, b: {type: string}}}", "", both,
+		[]string{"status preserved in an annotation of objects at v1: v2:.status.a, v2:.status.b" + rightsAndManifests + "v1 with an older manifest reverts or deletes them: give v1 the same fields"},
+		"preserved at v1: v2:.status.a, v2:.status.b: give v1 the same fields",
+	},
+	"of the spoke": {
+		"status: {type: object, properties: {a: {type: string}}}", "status: {type: object}", "", both,
+		[]string{"status preserved in an annotation of objects at v2: v1:.status.a" + rightsAndManifests + "v2 with an older manifest reverts or deletes them: give v2 the same fields"},
+		"preserved at v2: v1:.status.a: give v2 the same fields",
+	},
+	"all of it": {
+		"a: {type: string}", "a: {type: string}, status: {type: object, properties: {a: {type: string}}}", "", both,
+		[]string{"status preserved in an annotation of objects at v1: v2:.status" + rightsAndManifests + "v1 with an older manifest reverts or deletes them: give v1 the same fields"},
+		"preserved at v1: v2:.status: give v1 the same fields",
+	},
+	"of each, and one subresource": {
+		"status: {type: object, properties: {a: {type: string}}}", "status: {type: object, properties: {b: {type: string}}}", "", []string{"v2"},
+		[]string{
+			"status preserved in an annotation of objects at v1: v2:.status.b" + rightsAndManifests + "v1 with an older manifest reverts or deletes them: give v1 the same fields",
+			"status preserved in an annotation of objects at v2: v1:.status.a" + manifests + "v2 with an older manifest reverts or deletes them: give v2 the same fields",
+		},
+		"preserved at v1: v2:.status.b: give v1 the same fields; preserved at v2: v1:.status.a: give v2 the same fields",
+	},
+	"in elements": {
+		"status: {type: object, properties: {l: {type: object, additionalProperties: {type: object, properties: {x: {type: string}}}}}}",
+		"status: {type: object, properties: {l: {type: object, additionalProperties: {type: object, properties: {x: {type: string}, z: {type: string}}}}}}", "", nil,
+		[]string{"status preserved in an annotation of objects at v1: v2:.status.l[*].z" + manifests + "v1 with an older manifest reverts or deletes them: give v1 the same fields"},
+		"preserved at v1: v2:.status.l[*].z: give v1 the same fields",
+	},
+	"by a default": {
+		"status: {type: object}", "status: {type: object, properties: {a: {type: string}}}", "{default: {to: .status.a, value: x}}", nil,
+		[]string{"status preserved in an annotation of objects at v1: v2:.status.a" + manifests + "v1 with an older manifest reverts or deletes them: give v1 the same fields"},
+		"preserved at v1: v2:.status.a: give v1 the same fields",
+	},
+	"values that a rule cannot express": {
+		"status: {type: object, properties: {a: {type: string}}}", "status: {type: object, properties: {b: {type: integer, minimum: 0, maximum: 9}}}", "{cast: {from: .status.a, to: .status.b, as: Seconds}}", both,
+		[]string{"status preserved in an annotation of objects at v2: v1:.status.a (values that spokes[0].rules[0] cannot express)" + rightsAndManifests + "v2 with an older manifest reverts or deletes them: give v2 the same fields"},
+		"preserved at v2: v1:.status.a (values that spokes[0].rules[0] cannot express): give v2 the same fields",
+	},
+}
+
+func TestPreservedStatus(t *testing.T) {
+	for name, test := range statusTests {
+		t.Run(name, func(t *testing.T) {
+			for _, action := range []string{"", "Allow"} {
+				result := test.compile(t, action)
+				converterOf(t, result)
+				if diff := cmp.Diff(test.warning, result.Warnings); diff != "" {
+					t.Errorf("warnings with preservedStatus %q (-want +got):\n%s", action, diff)
+				}
+			}
+			want := test.refusal
+			if want != "" {
+				want = `spec.converter.declarative.preservedStatus: Invalid value: "Refuse": ` + want + "; or set preservedStatus to Allow"
+			}
+			result := test.compile(t, "Refuse")
+			got := ""
+			for _, err := range result.Errors {
+				got += err.Error()
+			}
+			if diff := cmp.Diff(want, got); diff != "" || (result.Plan == nil) != (want != "") {
+				t.Errorf("plan %v, (-want +got):\n%s", result.Plan, diff)
+			}
+		})
+	}
+}
+
+func (test *statusTest) compile(t *testing.T, action string) Result {
+	t.Helper()
+	crd := widgets(t, map[string]string{"v1": test.v1, "v2": test.v2})
+	for i := range crd.Spec.Versions {
+		version := &crd.Spec.Versions[i]
+		if version.Served = true; slices.Contains(test.subresource, version.Name) {
+			version.Subresources = &apiextensionsv1.CustomResourceSubresources{Status: &apiextensionsv1.CustomResourceSubresourceStatus{}}
+		}
+	}
+	rules := from[v1alpha1.DeclarativeConverter](t, "{hub: v2, spokes: [{version: v1, rules: ["+test.rules+"]}]}")
+	rules.PreservedStatus = v1alpha1.PreservedStatusAction(action)
+	return Compile(crd, rules)
+}
+
+// TestPreservedStatusOfSpokes: what several spokes have and the hub lacks is one
+// warning, but where the status of one is behind the status subresource.
+func TestPreservedStatusOfSpokes(t *testing.T) {
+	crd := widgets(t, map[string]string{
+		"v1": "status: {type: object, properties: {a: {type: string}}}",
+		"v2": "status: {type: object, properties: {b: {type: string}}}",
+		"v3": "status: {type: object, properties: {c: {type: string}}}",
+		"v4": "status: {type: object}",
+	})
+	crd.Spec.Versions[1].Subresources = &apiextensionsv1.CustomResourceSubresources{Status: &apiextensionsv1.CustomResourceSubresourceStatus{}}
+	result := Compile(crd, from[v1alpha1.DeclarativeConverter](t, "{hub: v4, spokes: [{version: v1}, {version: v2}, {version: v3}]}"))
+	const begin, end = "status preserved in an annotation of objects at v4: ", "v4 with an older manifest reverts or deletes them: give v4 the same fields"
+	want := []string{begin + "v1:.status.a, v3:.status.c" + manifests + end, begin + "v2:.status.b" + rightsAndManifests + end}
+	if diff := cmp.Diff(want, result.Warnings); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestPreservedStatusUnserved: at a spoke that is not served nobody writes. What the
+// hub lacks is at other spokes, too, whether the hub is served or not.
+func TestPreservedStatusUnserved(t *testing.T) {
+	crd := widgets(t, map[string]string{
+		"v1": "status: {type: object, properties: {a: {type: string}}}",
+		"v2": "status: {type: object, properties: {b: {type: string}}}",
+	})
+	rules := from[v1alpha1.DeclarativeConverter](t, "{hub: v2, spokes: [{version: v1}]}")
+	want := []string{"status preserved in an annotation of objects at v2: v1:.status.a" + manifests + "v2 with an older manifest reverts or deletes them: give v2 the same fields"}
+	if diff := cmp.Diff(want, Compile(crd, rules).Warnings); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

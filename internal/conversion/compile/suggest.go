@@ -1,0 +1,90 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package compile
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+
+	"github.com/conversion-operator/conversion-operator/internal/conversion"
+)
+
+// unknownField says that a schema has no such field, and which one may be meant.
+func unknownField(root *schema.Structural, at *schema.Structural, path conversion.Path) string {
+	where, name := path[:len(path)-1].String(), path[len(path)-1]
+	if where == "" {
+		where = "the object"
+	}
+	says := where + " has no field " + name + " in the schema"
+	if meant := suggest(root, path); meant != nil {
+		return says + ": did you mean " + meant.String() + "?"
+	}
+	if len(at.Properties) == 0 {
+		return says + ": correct the path"
+	}
+	return says + ", it has " + few(slices.Collect(maps.Keys(at.Properties))) + ": correct the path"
+}
+
+// suggest finds the field that a path may mean: one beside it whose name is
+// nearly the same, or else one of the same name elsewhere.
+func suggest(root *schema.Structural, path conversion.Path) conversion.Path {
+	name := path[len(path)-1]
+	var best conversion.Path
+	closest := 1 + min(3, len(name)/2)
+	elsewhere := 1 << 10
+	eachField(root, nil, func(candidate conversion.Path) {
+		last := candidate[len(candidate)-1]
+		if slices.Equal(candidate[:len(candidate)-1], path[:len(path)-1]) {
+			if edits := distance(strings.ToLower(last), strings.ToLower(name)); edits < closest {
+				best, closest, elsewhere = candidate, edits, 0
+			}
+			return
+		}
+		if strings.EqualFold(last, name) {
+			if edits := distance(candidate.String(), path.String()); edits < elsewhere {
+				best, elsewhere = candidate, edits
+			}
+		}
+	})
+	return best
+}
+
+// eachField calls found for every field of a schema that has a name.
+func eachField(s *schema.Structural, at conversion.Path, found func(conversion.Path)) {
+	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
+		if len(at) > 0 || !conversion.IsEnvelope(name) {
+			next, property := append(slices.Clip(at), name), s.Properties[name]
+			found(next)
+			eachField(&property, next, found)
+		}
+	}
+	if elements := elementsOf(s); elements != nil {
+		eachField(elements, append(slices.Clip(at), conversion.Each), found)
+	}
+}
+
+// distance is the number of letters to add, remove or replace to make one text
+// of the other: the Levenshtein distance.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			replaced := diagonal
+			if a[i] != b[j] {
+				replaced++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(replaced, diagonal+1, row[j]+1)
+		}
+	}
+	return row[len(b)]
+}

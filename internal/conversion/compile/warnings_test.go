@@ -1,0 +1,142 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package compile
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// required makes a field of an object required, in the text that widgets reads.
+func required(field, properties string) string {
+	return properties + "}, required: [" + field + "], example: {"
+}
+
+// TestWarnings is what is said of two versions and their rules, and nothing more.
+func TestWarnings(t *testing.T) {
+	const label = `{move: {from: .a, to: '.metadata.labels["l"]'}}`
+	lacks := []string{"objects at v2 lack the label l where its value from v1 is none that a label can have: bound the field in v1 by maxLength: 63 and a pattern such as ^[a-z0-9]([-a-z0-9]*[a-z0-9])?$, or use an annotation"}
+	const large = " may exceed the 256 KiB that all annotations of an object may take: "
+	const fails = ": beyond that the object cannot be converted: bound the fields in the schema, give them a place in the other version, or set overflow: Drop"
+	requires := func(version, from, fields string) string {
+		return version + " requires what an object from " + from + " may lack: " + fields + ": such an object can be read at " + version +
+			", and not be written there until it is set: give the field a default in the schema of " + version + ", or by a rule"
+	}
+	stricter := func(version, from, fields string) string {
+		return version + " allows less than " + from + ": " + fields + ": an object from " + from + " that goes beyond can be read at " + version +
+			", and not be written there: let the schema of " + version + " allow as much"
+	}
+	for name, test := range map[string]struct {
+		v1, v2, rules string
+		want          []string
+	}{
+		"nothing":             {"a: {type: string}", "a: {type: string}, b: {type: string}", "", nil},
+		"texts that are kept": {"a: {type: string}, o: {type: object, properties: {x: {type: string}, y: {type: integer}}}", "b: {type: string}", "", nil},
+
+		"a label of any text":       {"a: {type: string}", "b: {type: string}", label, lacks},
+		"a label that is too long":  {"a: {type: string, maxLength: 64, pattern: '^[a-z]*$'}", "b: {type: string}", label, lacks},
+		"a label with a dash last":  {"a: {type: string, maxLength: 63, pattern: '^[a-z][-a-z]*$'}", "b: {type: string}", label, lacks},
+		"a label with a dash first": {"a: {type: string, maxLength: 63, pattern: '^(-?[a-z])+$'}", "b: {type: string}", label, lacks},
+		"a label somewhere":         {"a: {type: string, maxLength: 63, pattern: '[a-z]'}", "b: {type: string}", label, lacks},
+		"a label with a slash":      {"a: {type: string, maxLength: 63, pattern: '^[a-z]/[a-z]$'}", "b: {type: string}", label, lacks},
+		"a label of any character":  {"a: {type: string, maxLength: 63, pattern: '^a.b$'}", "b: {type: string}", label, lacks},
+		"a label of either case":    {"a: {type: string, maxLength: 63, pattern: '(?i)^k$'}", "b: {type: string}", label, lacks},
+		"a label that is null":      {"a: {type: string, enum: [x], nullable: true}", "b: {type: string}", label, lacks},
+		"a label of an enum":        {"a: {type: string, enum: [x, '']}", "b: {type: string}", label, nil},
+		"a label of a bad enum":     {"a: {type: string, enum: [x, '-']}", "b: {type: string}", label, lacks},
+		"a label of a pattern":      {"a: {type: string, maxLength: 63, pattern: '^[a-z0-9]([-a-z0-9]*[a-z0-9])?$'}", "b: {type: string}", label, nil},
+		"a label of words":          {"a: {type: string, maxLength: 9, pattern: '^(high|low){1,2}$'}", "b: {type: string}", label, nil},
+		"a label of nothing":        {"a: {type: string, maxLength: 9, pattern: '^$'}", "b: {type: string}", label, nil},
+		"a label of a short name":   {"a: {type: string, format: k8s-short-name}", "b: {type: string}", label, nil},
+		"a label of a label":        {"a: {type: string}", "a: {type: string}", `{move: {from: '.metadata.labels["a"]', to: '.metadata.labels["l"]'}}`, nil},
+		"a label of a table":        {"a: {type: string, enum: [x, w]}", "b: {type: string}", `{values: {from: .a, to: '.metadata.labels["l"]', table: [{from: x, to: z}]}}`, nil},
+		"a label of a bad table":    {"a: {type: string, enum: [x, w]}", "b: {type: string}", `{values: {from: .a, to: '.metadata.labels["l"]', table: [{from: x, to: '/'}]}}`, lacks},
+		"a label of a number":       {"a: {type: integer, minimum: 0}", "b: {type: string}", `{cast: {from: .a, to: '.metadata.labels["l"]', as: Integer}}`, nil},
+		"a label of a negative":     {"a: {type: integer}", "b: {type: string}", `{cast: {from: .a, to: '.metadata.labels["l"]', as: Integer}}`, lacks},
+		"a label of a list":         {"a: {type: array, items: {type: string, enum: [x]}}", "b: {type: string}", `{wrap: {from: .a, to: '.metadata.labels["l"]'}}`, nil},
+		"a label of a part":         {"a: {type: string}", "b: {type: string}", `{format: {from: .a, template: "{l}", to: {l: '.metadata.labels["l"]'}}}`, lacks},
+		"an annotation":             {"a: {type: string}", "b: {type: string}", `{move: {from: .a, to: '.metadata.annotations["l"]'}}`, nil},
+
+		"a list that is kept":     {"a: {type: array, items: {type: string}}", "b: {type: string}", "", []string{"what is kept aside of v1 at v2" + large + ".a (no maxItems)" + fails}},
+		"a short list":            {"a: {type: array, maxItems: 10, items: {type: string}}", "b: {type: string}", "", nil},
+		"a long list":             {"b: {type: string}", "a: {type: array, maxItems: 2000, items: {type: string}}", "", []string{"what is kept aside of v2 at v1" + large + ".a (maxItems 2000)" + fails}},
+		"a map that is kept":      {"a: {type: object, additionalProperties: {type: string}}", "b: {type: string}", "", []string{"what is kept aside of v1 at v2" + large + ".a (no maxProperties)" + fails}},
+		"anything":                {"a: {type: object, x-kubernetes-preserve-unknown-fields: true}", "b: {type: string}", "", []string{"what is kept aside of v1 at v2" + large + ".a (anything)" + fails}},
+		"an open object":          {"a: {type: object, x-kubernetes-preserve-unknown-fields: true}", "a: {type: object, properties: {x: {type: string}}}", "", []string{"what is kept aside of v1 at v2" + large + ".a[*] (what its schema does not name)" + fails}},
+		"a list in an object":     {"o: {type: object, properties: {a: {type: array, items: {type: string}}}}", "b: {type: string}", "", []string{"what is kept aside of v1 at v2" + large + ".o (no maxItems in it)" + fails}},
+		"a long text":             {"a: {type: string, maxLength: 100000}", "b: {type: string}", "", []string{"what is kept aside of v1 at v2" + large + ".a (maxLength 100000)" + fails}},
+		"long texts":              {"a: {type: object, properties: {x: {type: string, maxLength: 40000}, y: {type: string, maxLength: 40000}}}", "b: {type: string}", "", []string{"what is kept aside of v1 at v2" + large + ".a (up to 312 KiB)" + fails}},
+		"a text in many elements": {"l: {type: array, maxItems: 100, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [k], items: {type: object, properties: {k: {type: string}, a: {type: string, maxLength: 1000}}}}", "l: {type: array, maxItems: 100, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [k], items: {type: object, properties: {k: {type: string}}}}", "", []string{"what is kept aside of v1 at v2" + large + ".l[*].a (maxLength 1000)" + fails}},
+
+		"elements without keys": {
+			"l: {type: array, items: {type: object, properties: {x: {type: string}, a: {type: string}}}}", "l: {type: array, items: {type: object, properties: {x: {type: string}, b: {type: string}}}}", "",
+			[]string{"the elements of .l have no keys: what is kept aside of one (v1:.l[*].a, v2:.l[*].b) is lost once that element is edited in the other version: give the list x-kubernetes-list-type: map and keys, in both versions"},
+		},
+		"of one shape no more": {
+			"a: {type: string}, o: {type: object, properties: {x: {type: array, items: {type: string}}}}", "a: {type: integer}, o: {type: object, additionalProperties: {type: string}}", "",
+			[]string{
+				"what is kept aside of v1 at v2" + large + ".o (no maxItems in it)" + fails, "what is kept aside of v2 at v1" + large + ".o (no maxProperties)" + fails,
+				"not copied between v1 and v2, each version keeps its own: .a is string on one side and integer on the other, .o is a list or map on one side only: write a rule where one can be made of the other",
+			},
+		},
+		"a namesake": {"a: {type: string}", "a: {type: integer}, b: {type: string}", `{move: {from: .a, to: .b}}`, []string{".a is another field at v2 than at v1, where spokes[0].rules[0] takes it elsewhere: each version keeps its own"}},
+
+		"required, and not there":     {"o: {type: object, properties: {a: {type: string}}}", "o: {type: object, required: [b], properties: {a: {type: string}, b: {type: string}}}", "", []string{requires("v2", "v1", ".o.b (v1 does not have it)")}},
+		"required, with a default":    {"a: {type: string}", required("b", "b: {type: string, default: x}"), "", nil},
+		"required on one side":        {"a: {type: string}", required("a", "a: {type: string}"), "", []string{requires("v2", "v1", ".a (v1 does not require it)")}},
+		"required on both sides":      {required("a", "a: {type: string}"), required("a", "a: {type: string}"), "", nil},
+		"defaulted on one side":       {"a: {type: string, default: x}", required("a", "a: {type: string}"), "", nil},
+		"required and dropped":        {required("b", "a: {type: string}, b: {type: string}"), "a: {type: string}", "{drop: {from: .b}}", []string{requires("v1", "v2", ".b (spokes[0].rules[0] drops it)")}},
+		"required and filled":         {"a: {type: string}", required("b", "a: {type: string}, b: {type: string}"), "{default: {to: .b, value: x}}", nil},
+		"required and moved":          {required("a", "a: {type: string}"), required("b", "b: {type: string}"), "{move: {from: .a, to: .b}}", nil},
+		"required where it comes":     {"a: {type: string}", required("b", "b: {type: string}"), "{move: {from: .a, to: .b}}", []string{requires("v2", "v1", ".b (v1 does not require .a, from which it comes)")}},
+		"moved out of an object":      {"o: {type: object, required: [a], properties: {a: {type: string}}}", required("b", "b: {type: string}"), "{move: {from: .o.a, to: .b}}", []string{requires("v2", "v1", ".b (v1 does not require .o, from which it comes)")}},
+		"moved within an object":      {"o: {type: object, required: [a], properties: {a: {type: string}}}", "o: {type: object, required: [b], properties: {b: {type: string}}}", "{move: {from: .o.a, to: .o.b}}", nil},
+		"from a label":                {"a: {type: string}", required("b", "a: {type: string}, b: {type: string}"), `{move: {from: '.metadata.labels["l"]', to: .b}}`, []string{"objects at v1 lack the label l where its value from v2 is none that a label can have: bound the field in v2 by maxLength: 63 and a pattern such as ^[a-z0-9]([-a-z0-9]*[a-z0-9])?$, or use an annotation", requires("v2", "v1", `.b (v1 does not require .metadata.labels.l, from which it comes)`)}},
+		"parsed":                      {required("a", "a: {type: string}"), required("h", "h: {type: string}, p: {type: string}"), `{format: {from: .a, template: "{h}:{p}", to: {h: .h, p: .p}}}`, []string{requires("v2", "v1", ".h (spokes[0].rules[0] leaves it out where it cannot express the value)")}},
+		"printed of nothing":          {required("a", "a: {type: string}"), "h: {type: string}, p: {type: string}", `{format: {from: .a, template: "{h}:{p}", to: {h: .h, p: .p}}}`, []string{requires("v1", "v2", ".a (v2 does not require .h, .p, from which it comes)")}},
+		"in a subtree that moves":     {"o: {type: object, properties: {x: {type: string}}}", "p: {type: object, required: [x], properties: {x: {type: string}}}", "{move: {from: .o, to: .p}}", []string{requires("v2", "v1", ".p.x (v1 does not require it)")}},
+		"in a list that moves":        {"o: {type: array, items: {type: object, properties: {x: {type: string}}}}", "p: {type: array, items: {type: object, required: [x], properties: {x: {type: string}}}}", "{move: {from: .o, to: .p}}", []string{requires("v2", "v1", ".p[*].x (v1 does not require it)")}},
+		"in what comes back whole":    {"a: {type: string}", "a: {type: string}, o: {type: object, required: [x], properties: {x: {type: string}}}", "", nil},
+		"in what rules have part of":  {"a: {type: string}", "o: {type: object, required: [x], properties: {x: {type: string}, w: {type: string}}}", "{move: {from: .a, to: .o.w}}", []string{requires("v2", "v1", ".o.x (v1 does not have it)")}},
+		"in elements":                 {"l: {type: array, items: {type: object, properties: {a: {type: string}}}}", "l: {type: array, items: {type: object, required: [a], properties: {a: {type: string}}}}", "", []string{requires("v2", "v1", ".l[*].a (v1 does not require it)")}},
+		"an object that rules fill":   {"a: {type: string}", required("o", "o: {type: object, properties: {x: {type: string}}}"), "{move: {from: .a, to: .o.x}}", nil},
+		"from a list that is empty":   {required("a", "a: {type: array, items: {type: string}}"), required("b", "b: {type: string}"), "{wrap: {from: .a, to: .b}}", []string{requires("v2", "v1", ".b (spokes[0].rules[0] leaves it out where it cannot express the value)")}},
+		"from a list that is not":     {required("a", "a: {type: array, minItems: 1, maxItems: 1, items: {type: string}}"), required("b", "b: {type: string}"), "{wrap: {from: .a, to: .b}}", nil},
+		"indexed by any key":          {required("a", "a: {type: array, items: {type: object, properties: {k: {type: string}}}}"), required("b", "b: {type: object, additionalProperties: {type: object}}"), "{index: {from: .a, to: .b, key: k}}", []string{requires("v2", "v1", ".b (spokes[0].rules[0] leaves it out where it cannot express the value)")}},
+		"indexed by its key":          {required("a", "a: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [k], items: {type: object, properties: {k: {type: string}}}}"), required("b", "b: {type: object, additionalProperties: {type: object}}"), "{index: {from: .a, to: .b, key: k}}", nil},
+		"from an integer in range":    {required("a", "a: {type: integer, minimum: 0, maximum: 9}"), required("b", "b: {type: string}"), "{cast: {from: .a, to: .b, as: Seconds}}", []string{requires("v1", "v2", ".a (spokes[0].rules[0] leaves it out where it cannot express the value)")}},
+		"translated and never absent": {required("a", "a: {type: string}"), required("b", "b: {type: string}"), "{values: {from: .a, to: .b, table: [{from: x, to: y}]}}", nil},
+
+		"shorter":                 {"a: {type: string, maxLength: 10, minLength: 1}", "a: {type: string, maxLength: 5, minLength: 2}", "", []string{stricter("v2", "v1", ".a has maxLength 5 (v1: 10), .a has minLength 2 (v1: 1)")}},
+		"bounded":                 {"a: {type: array, items: {type: string}}, m: {type: object, maxProperties: 2, additionalProperties: {type: string}}", "a: {type: array, maxItems: 5, items: {type: string, minLength: 1}}, m: {type: object, additionalProperties: {type: string}}", "", []string{stricter("v2", "v1", ".a has maxItems 5 (v1: none), .a[*] has minLength 1 (v1: none)"), stricter("v1", "v2", ".m has maxProperties 2 (v2: none)")}},
+		"smaller":                 {"a: {type: integer, maximum: 10}, b: {type: integer, minimum: 1}, c: {type: number}", "a: {type: integer, maximum: 10, exclusiveMaximum: true}, b: {type: integer, minimum: 2}, c: {type: number, minimum: 0, multipleOf: 0.5}", "", []string{stricter("v2", "v1", ".a has maximum 10 without 10 itself (v1: with it), .b has minimum 2 (v1: 1), .c has minimum 0 (v1: none), .c has multipleOf 0.5 (v1: none)")}},
+		"patterns":                {"a: {type: string}, b: {type: string, pattern: x}", "a: {type: string, pattern: x}, b: {type: string, pattern: x}", "", []string{stricter("v2", "v1", ".a has pattern x (v1: none)")}},
+		"a format":                {"a: {type: string, format: date}", "a: {type: string, format: uuid}", "", []string{stricter("v2", "v1", ".a has format uuid (v1: date)"), stricter("v1", "v2", ".a has format date (v2: uuid)")}},
+		"fewer values":            {"a: {type: string, enum: [x, w]}, b: {type: string}", "a: {type: string, enum: [x]}, b: {type: string, enum: [z]}", "", []string{stricter("v2", "v1", `.a has the enum "x" (v1: "w" too), .b has the enum "z" (v1: none)`)}},
+		"a list of another":       {"a: {type: array, items: {type: string}}", "a: {type: array, x-kubernetes-list-type: set, items: {type: string}}", "", []string{stricter("v2", "v1", ".a has the list type set (v1: atomic)")}},
+		"with keys":               {"a: {type: array, items: {type: object, properties: {k: {type: string}}}}", "a: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [k], items: {type: object, properties: {k: {type: string}}}}", "", []string{stricter("v2", "v1", ".a has the list type map by k (v1: atomic)")}},
+		"a validation":            {"a: {type: string}", "a: {type: string, x-kubernetes-validations: [{rule: 'self != \"\"'}]}", "", []string{stricter("v2", "v1", `.a has the validation self != "" (v1: none)`)}},
+		"a long validation":       {"a: {type: string}", "a: {type: string, x-kubernetes-validations: [{rule: 'self != \"0123456789012345678901234567890123456789012345678901234567890123456789\"'}]}", "", []string{stricter("v2", "v1", `.a has the validation self != "012345678901234567890123456789012345678901234567890... (v1: none)`)}},
+		"another condition":       {"a: {type: string}", "a: {type: string, anyOf: [{pattern: x}, {pattern: y}]}", "", []string{stricter("v2", "v1", ".a has anyOf (v1: another)")}},
+		"what moves":              {"a: {type: object, properties: {x: {type: string}}}", "b: {type: object, properties: {x: {type: string, maxLength: 1}}}", "{move: {from: .a, to: .b}}", []string{stricter("v2", "v1", ".b.x has maxLength 1 (v1: none)")}},
+		"what is wrapped":         {"a: {type: string}, c: {type: array, items: {type: string}}", "b: {type: array, items: {type: string, maxLength: 1}}, d: {type: string, maxLength: 2}", "{wrap: {from: .a, to: .b}}, {wrap: {from: .c, to: .d}}", []string{stricter("v2", "v1", ".b[*] has maxLength 1 (v1: none), .d has maxLength 2 (v1: none)")}},
+		"not what is apart":       {"a: {type: string}", "a: {type: string, maxLength: 1}, b: {type: string}", "{drop: {from: .a}}, {drop: {to: .a}}", nil},
+		"more than a few":         {"a: {type: string}, b: {type: string}, c: {type: string}", "a: {type: string, maxLength: 1, minLength: 1}, b: {type: string, maxLength: 1, minLength: 1}, c: {type: string, maxLength: 1, minLength: 1}", "", []string{stricter("v2", "v1", ".a has maxLength 1 (v1: none), .a has minLength 1 (v1: none), .b has maxLength 1 (v1: none), .b has minLength 1 (v1: none), .c has maxLength 1 (v1: none) and 1 more")}},
+		"no null":                 {"o: {type: object, properties: {a: {type: string, nullable: true}}}, b: {type: string, nullable: true}", "p: {type: object, properties: {a: {type: string}}}, b: {type: string, default: x}", "{move: {from: .o, to: .p}}", []string{"v2 has no null in .p.a, which may be null at v1: the API server takes it away there, as part of what a rule moves as a whole: make the field nullable in v2"}},
+		"a table of an enum":      {"a: {type: string, enum: [x, w]}", "b: {type: string, enum: [X, w]}", "{values: {from: .a, to: .b, table: [{from: x, to: X}]}}", nil},
+		"a value not in it":       {"a: {type: string, enum: [x, w]}", "b: {type: string, enum: [X]}", "{values: {from: .a, to: .b, table: [{from: x, to: X}]}}", []string{stricter("v2", "v1", `.b has the enum "X" (v1: "w" too, which the table does not translate)`)}},
+		"a table of any text":     {"a: {type: string}", "b: {type: string, enum: [X]}", "{values: {from: .a, to: .b, table: [{from: x, to: X}]}}", []string{stricter("v2", "v1", `.b has the enum "X" (v1: any text, and the table does not translate all)`)}},
+		"a table on the way back": {"a: {type: string, enum: [x]}", "b: {type: string, enum: [X, W]}", "{values: {from: .a, to: .b, table: [{from: x, to: X}]}}", []string{stricter("v1", "v2", `.a has the enum "x" (v2: "W" too, which the table does not translate)`)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			result := between(t, test.v1, test.v2, test.rules)
+			converterOf(t, result)
+			if diff := cmp.Diff(test.want, result.Warnings); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
