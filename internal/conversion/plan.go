@@ -14,8 +14,9 @@ import (
 	"slices"
 )
 
-// PlanFormat is the format of a plan. It changes when an older reader would misread a plan. One of format 2 has
-// no schemas, and is read as it is: pods serve it until API servers ask for another.
+// PlanFormat is the format of a plan. It changes when an older reader would misread a
+// plan. One of format 2 has no schemas, and is read as it is: pods serve it until API
+// servers ask for another.
 const PlanFormat = 3
 
 // Plan is what a policy's rules mean for the versions of one kind. It needs no
