@@ -176,7 +176,7 @@ fuzz-seeds: ## Try the laws of conversion named by FUZZ='Forged$$' in SEEDS=1000
 	GOGC=400 go test ./internal/conversion -run '^Fuzz.*($(FUZZ))' -timeout 0 -v -seeds '$(SEEDS)' -first '$(FIRST)' -objects '$(OBJECTS)' -for '$(FUZZTIME)' | grep -v -e '^=== ' -e '--- PASS: .*/'
 
 .PHONY: fuzz-short
-fuzz-short: ## Run each fuzzer for a moment, all of them in less than a minute
+fuzz-short: ## Run each fuzzer with a number of inputs, all of them in some three minutes
 	@internal/tools/fuzz.sh short
 
 .PHONY: browser

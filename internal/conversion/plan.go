@@ -253,6 +253,8 @@ func Load(data []byte) (*Plan, error) {
 		return nil, fmt.Errorf("the conversion plan has format %d, this version of conversion-operator reads %d and %d", plan.Format, PlanFormat-1, PlanFormat)
 	case plan.Group == "" || plan.Kind == "" || len(plan.Versions) == 0:
 		return nil, errors.New("the conversion plan names no group, kind or version")
+	case len(plan.Spokes) > 0 && !slices.Contains(plan.Versions, plan.Hub):
+		return nil, fmt.Errorf("the conversion plan is not readable: its hub %q is not one of its versions", plan.Hub)
 	}
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
 		return nil, errors.New("the conversion plan is not readable: there is something behind it")
