@@ -46,6 +46,6 @@ func TestRulesAreCompiledOnce(t *testing.T) {
 	}
 	policy.Spec.Converter.Declarative = nil
 	if result := rules.result(policy, crd); result.Plan != nil {
-		t.Error("a policy without rules has the rules of before")
+		t.Error("a policy without rules still has compiled rules")
 	}
 }

@@ -83,7 +83,7 @@ type Rule struct {
 
 // RuleTo is the rule that computes a field of one of two versions, nil where none does.
 func (c *Converter) RuleTo(version, pointer string) *Rule {
-	scope, rule := c.wayTo(version).ruleOf(pointer)
+	scope, rule := c.wayTo(version).ruleTo([]byte(pointer))
 	if rule == nil {
 		return nil
 	}
@@ -109,26 +109,6 @@ func (c *Converter) FilledAt(version, pointer string) []byte {
 		return filled.value
 	}
 	return nil
-}
-
-// ruleOf is the rule that computes a field, and the place of its scope.
-func (w *way) ruleOf(pointer string) (scope string, rule *exchange) {
-	for i := range w.exchanges {
-		if slices.ContainsFunc(w.exchanges[i].to, func(f slot) bool { return f.pointer == pointer }) {
-			return "", &w.exchanges[i]
-		}
-	}
-	for i := range w.collections {
-		c := &w.collections[i]
-		element, rest := c.inElement([]byte(pointer))
-		if rest == nil {
-			continue
-		}
-		if scope, rule = c.way.ruleOf(string(rest)); rule != nil {
-			return c.pointer + "/" + string(element) + scope, rule
-		}
-	}
-	return "", nil
 }
 
 // wayTo is the way to one of two versions.

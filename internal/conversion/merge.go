@@ -4,7 +4,6 @@
 package conversion
 
 import (
-	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -163,7 +162,11 @@ func (m *merger) add(n *node, member *shape.Schema, at string, path []string, va
 // isPartOfLive reports whether a rule computes a field together with others that are
 // live: the field would be absent by that.
 func (m *merger) isPartOfLive(pointer string) bool {
-	scope, fields := m.way.fieldsWith([]byte(pointer))
+	scope, rule := m.way.ruleTo([]byte(pointer))
+	if rule == nil {
+		return false
+	}
+	fields := rule.to
 	for i := range fields {
 		if scope+fields[i].pointer == pointer {
 			continue
@@ -180,20 +183,6 @@ func (m *merger) isPartOfLive(pointer string) bool {
 func (m *merger) isRestored(live *node, pointer string) bool {
 	e := m.restore.find([]byte(pointer), aValue)
 	return e != nil && e.fate == consumed && m.h.same(live, m.h.raw(e.value))
-}
-
-// fieldsWith are the fields that a rule computes together with one, and the place of
-// their scope.
-func (w *way) fieldsWith(pointer []byte) (scope string, fields []slot) {
-	for in, rest := range w.scopesOf(pointer) {
-		for i := range in.exchanges {
-			to := in.exchanges[i].to
-			if slices.ContainsFunc(to, func(f slot) bool { return f.pointer == string(rest) }) {
-				return string(pointer[:len(pointer)-len(rest)]), to
-			}
-		}
-	}
-	return "", nil
 }
 
 // reaches reports whether a schema has a field at the end of a path of names.

@@ -39,6 +39,19 @@ func (w *way) defaultAt(pointer []byte, leaves bool) *filling {
 	return nil
 }
 
+// ruleTo is the rule that computes a field, and the place of its scope; nil where no rule
+// does.
+func (w *way) ruleTo(pointer []byte) (scope string, rule *exchange) {
+	for in, rest := range w.scopesOf(pointer) {
+		for i := range in.exchanges {
+			if slices.ContainsFunc(in.exchanges[i].to, func(f slot) bool { return f.pointer == string(rest) }) {
+				return string(pointer[:len(pointer)-len(rest)]), &in.exchanges[i]
+			}
+		}
+	}
+	return "", nil
+}
+
 // scopesOf are the scopes in which a place may be, the outermost first, each with the
 // pointer of the place in it: those of the elements around the place.
 func (w *way) scopesOf(pointer []byte) iter.Seq2[*way, []byte] {

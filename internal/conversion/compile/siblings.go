@@ -13,8 +13,8 @@ import (
 
 // Two spokes may have a field that the hub lacks. It is one field, as every field
 // that two versions have: what one of them has preserved is what the other restores.
-// So that no value of before is left behind, it leaves the annotation of the one as
-// soon as the object is at the other.
+// The value leaves the annotation of the one version as soon as the object is at the
+// other version, so that no outdated copy stays.
 
 // pairSiblings notes for the fields of a spoke which other spokes have them.
 func pairSiblings(spokes []conversion.Spoke, schemas map[string]*schema.Structural) {
