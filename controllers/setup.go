@@ -39,7 +39,7 @@ import (
 // objects are not among them: only a migration's own ServiceAccount may touch those,
 // while a migration runs, and to read a sample of them the manager acts as another one
 // that is allowed to, for as long as it takes. What it takes to give them that right
-// is a role of its own, whose markers are in internal/plan (granted.go).
+// is a role of its own, whose markers are in internal/plan/rights.
 //
 // What is only ever read from caches takes list and watch, and no get.
 //

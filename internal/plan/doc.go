@@ -1,47 +1,42 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package plan decides. It is pure: what was observed goes in, what to do and
-// what to say comes out. It holds no client, no context and no clock, so every
-// decision of the operator can be read, and tested, here.
+// Package plan decides. It is pure: what was observed goes in, what to do and what to
+// say comes out. It holds no client, no context and no clock, so every decision of the
+// operator can be read, and tested, here.
 //
-// Make passes a policy through its gates in order:
+// Each thing that users name has a room, a package of its own, which looks at what was
+// observed and at what the rooms before it have found out:
 //
-//	PlanValid             plan_valid.go    the rules fit the schemas
-//	(ownership)           ownership.go     nobody else converts for this CustomResourceDefinition
-//	CertificatesReady     certificates.go  a serving certificate that the API server will accept, from a source (source.go)
-//	WebhookAvailable      webhook.go       converter pods run with the current plan
-//	(drift)               drift.go         nobody else has changed spec.conversion
-//	ConversionVerified    verified.go      each of them has proven it, live objects and an API server too (proofs.go); what if one goes wrong later (replace.go)
-//	ConversionConfigured  configured.go    the CustomResourceDefinition converts through them
-//	(rolling back)        retired.go       what a retirement had changed, and is not wanted any more, is undone
-//	(promotion)           promoted.go      the storage version is the wanted one
-//	StorageMigrated       migrated.go      every stored object is in the storage version
-//	VersionsRetired       retired.go       each version that is to go is as far as it may be
+//	converter      what converts, or is to convert, and the pods that do
+//	certificates   what these pods serve, and what API servers trust
+//	activation     when spec.conversion is written, and what others write there
+//	health         what goes wrong after that
+//	migration      when stored objects are rewritten, and what that proves
+//	retirement     which version objects are written in, and when one may go
+//	deletion       what a policy leaves when it goes
 //
-// The first gate that is not passed stops those behind it. A gate may add steps
-// (step.go), which the controller applies in order. A policy that is being
-// deleted takes another way: leaving.go. What is left of one that is gone: orphan.go.
+// A room says what it decides as values: outcomes of gates and steps (packages gate and
+// step), and its part of the status. It writes into no other room. What was observed is
+// in package observed, what everything is called in names, who may do what in rights.
 //
-// What converts is of several kinds (converter.go): compiled rules, an image
-// (image.go), what somebody else runs (external.go), or nothing (none.go). What is
-// deployed is rendered with the policy's patches (render.go, reassert.go).
+// Make composes them (plan.go). It passes a policy through its gates in order:
 //
-// A migration is a Job (migration_job.go) that records what it does; how that
-// reaches the status, and which events tell of it, is in run_status.go and
-// run_events.go. What others do to stored objects is in foreign_migration.go.
-// Versions are changed step by step (versions.go), by what is remembered of each
-// (retirement.go), by who still asks (requests.go), and when no object names them any
-// more (clear.go). What others take back is counted first (versions_drift.go).
+//	PlanValid             converter/kind.go             the policy can be followed
+//	(ownership)           activation/ownership.go       nobody else converts for this CustomResourceDefinition
+//	CertificatesReady     certificates/certificates.go  a serving certificate that the API server will accept
+//	WebhookAvailable      converter/kind.go             what converts is there
+//	(drift)               activation/drift.go           nobody else has changed spec.conversion
+//	ConversionVerified    activation/verified.go        each answerer has proven it, live objects and an API server too
+//	ConversionConfigured  activation/configured.go      the CustomResourceDefinition converts through them
+//	(rolling back)        retirement/retired.go         what a retirement had changed, and is not wanted any more, is undone
+//	(promotion)           retirement/promoted.go        the storage version is the wanted one
+//	StorageMigrated       migration/gate.go             every stored object is in the storage version
+//	VersionsRetired       retirement/retired.go         each version that is to go is as far as it may be
 //
-// Four things wait for no gate: evidence that no longer holds is dropped
-// (evidence.go), a migration that must not go on is stopped (guard.go), what a
-// CustomResourceDefinition depends on is kept alive (upkeep.go), certificates
-// among it (rotation.go), and what others write to spec.conversion is undone
-// (drift.go). Which plans the converter pods
-// carry while rules change is told in carried.go.
-//
-// Two conditions exist only while something is wrong, and hold nothing up: what
-// converter pods fail to convert (live_failures.go), and live objects that do not come
-// back as they were, of which samples are taken again and again (resample.go).
+// The first gate that is not passed stops those behind it. What must not wait for a gate
+// comes before them (keepUp): runs that must not go on are stopped, certificates renewed,
+// pods kept, foreign writes undone. report.go writes the status once, from what all rooms
+// have decided; events.go says which events follow from that; tidy.go takes away what
+// nothing uses any more.
 package plan

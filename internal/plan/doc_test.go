@@ -14,28 +14,38 @@ import (
 )
 
 var (
-	gateOf     = regexp.MustCompile(`(?m)^\t\{v1alpha1\.\w+Condition, (\w+)\},$`)
-	gateInTold = regexp.MustCompile(`(?m)^//\t[A-Z(][\w ]+\)? +(\w+\.go) `)
+	gateOf     = regexp.MustCompile(`(?m)^\t\{v1alpha1\.\w+Condition, (.*)\},$`)
+	roomOf     = regexp.MustCompile(`return p\.(\w+)\.(\w+)\(`)
+	gateInTold = regexp.MustCompile(`(?m)^//\t[A-Z(][\w ]+\)? +(\w+/\w+\.go) `)
 )
 
 // TestGatesAreTold: doc.go names the file of each gate, in the order of passing.
 func TestGatesAreTold(t *testing.T) {
-	files, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
 	sources := map[string]string{}
-	for _, file := range files {
-		text, err := os.ReadFile(file)
+	for _, pattern := range []string{"*.go", "*/*.go"} {
+		files, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)
 		}
-		sources[file] = string(text)
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sources[filepath.ToSlash(file)] = string(text)
+		}
 	}
 	var passed, told []string
 	for _, gate := range gateOf.FindAllStringSubmatch(sources["plan.go"], -1) {
+		decides := gate[1]
+		if _, body, found := strings.Cut(sources["plan.go"], "\nfunc "+decides+"(p *planner)"); found {
+			rooms := roomOf.FindAllString(body[:strings.Index(body, "\n}\n")], -1)
+			decides = rooms[len(rooms)-1]
+		}
+		room := roomOf.FindStringSubmatch(decides)
 		for file, text := range sources {
-			if strings.Contains(text, "\nfunc "+gate[1]+"(") {
+			if strings.HasPrefix(file, room[1]+"/") &&
+				regexp.MustCompile(`(?m)^func \(\w \*\w+\) `+room[2]+`\(`).MatchString(text) {
 				passed = append(passed, file)
 			}
 		}

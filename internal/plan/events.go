@@ -8,28 +8,17 @@ import (
 
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/plan/gate"
+	"github.com/conversion-operator/conversion-operator/internal/plan/migration"
 )
-
-// Event tells of one thing that happened.
-type Event struct {
-	// Reason of the condition that changed, or of what happened to a migration.
-	Reason string
-	// Action is the type of the condition, or "Migrate".
-	Action  string
-	Note    string
-	Warning bool
-	// CRD is the CustomResourceDefinition whose author is to see it too; empty for none.
-	CRD types.UID
-}
 
 // Events are what happened between two states of a policy: one for each condition
 // whose status or reason changed, and those of its migration. They follow from the
 // two states alone, so that no restart of a manager repeats one.
-func Events(before, after v1alpha1.ConversionPolicyStatus) []Event {
-	return slices.Concat(conditionEvents(before.Conditions, after), endings(before.Conditions, after.Conditions), runEvents(before, after))
+func Events(before, after v1alpha1.ConversionPolicyStatus) []gate.Event {
+	return slices.Concat(conditionEvents(before.Conditions, after), endings(before.Conditions, after.Conditions), migration.Events(before, after))
 }
 
 // recoveries are the reasons of events that tell of the end of a condition, which
@@ -40,18 +29,18 @@ var recoveries = []struct{ condition, reason, note string }{
 	{v1alpha1.OversizedObjectsCondition, v1alpha1.ReasonOversizedResolved, "OversizedObjects is over: no object is known that cannot be read as a whole at every version"},
 }
 
-func endings(before, after []metav1.Condition) []Event {
-	var events []Event
+func endings(before, after []metav1.Condition) []gate.Event {
+	var events []gate.Event
 	for _, end := range recoveries {
 		if apimeta.IsStatusConditionTrue(before, end.condition) && apimeta.FindStatusCondition(after, end.condition) == nil {
-			events = append(events, Event{Reason: end.reason, Action: end.condition, Note: end.note})
+			events = append(events, gate.Event{Reason: end.reason, Action: end.condition, Note: end.note})
 		}
 	}
 	return events
 }
 
-func conditionEvents(before []metav1.Condition, after v1alpha1.ConversionPolicyStatus) []Event {
-	var events []Event
+func conditionEvents(before []metav1.Condition, after v1alpha1.ConversionPolicyStatus) []gate.Event {
+	var events []gate.Event
 	for _, condition := range after.Conditions {
 		old := apimeta.FindStatusCondition(before, condition.Type)
 		changed := old == nil || old.Status != condition.Status || old.Reason != condition.Reason
@@ -59,7 +48,7 @@ func conditionEvents(before []metav1.Condition, after v1alpha1.ConversionPolicyS
 			continue
 		}
 		warning := isWarning(condition, after.Conditions)
-		event := Event{Reason: condition.Reason, Action: condition.Type, Note: note(condition), Warning: warning}
+		event := gate.Event{Reason: condition.Reason, Action: condition.Type, Note: note(condition), Warning: warning}
 		if after.CRD != nil && (warning || slices.Contains(onCRD, condition.Type)) {
 			event.CRD = after.CRD.UID
 		}
@@ -79,8 +68,8 @@ func repeats(condition metav1.Condition, all []metav1.Condition) bool {
 	case v1alpha1.ReconcilingCondition, v1alpha1.StalledCondition:
 		return true
 	case v1alpha1.ReadyCondition:
-		return slices.ContainsFunc(v1alpha1.Gates, func(gate string) bool {
-			found := apimeta.FindStatusCondition(all, gate)
+		return slices.ContainsFunc(v1alpha1.Gates, func(of string) bool {
+			found := apimeta.FindStatusCondition(all, of)
 			return found != nil && found.Reason == condition.Reason
 		})
 	}

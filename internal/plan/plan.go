@@ -4,222 +4,239 @@
 package plan
 
 import (
-	"slices"
 	"time"
 
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
-	"github.com/conversion-operator/conversion-operator/internal/conversion"
-	"github.com/conversion-operator/conversion-operator/internal/crds"
-	"github.com/conversion-operator/conversion-operator/internal/pki"
+	"github.com/conversion-operator/conversion-operator/internal/plan/activation"
+	"github.com/conversion-operator/conversion-operator/internal/plan/certificates"
+	"github.com/conversion-operator/conversion-operator/internal/plan/converter"
+	"github.com/conversion-operator/conversion-operator/internal/plan/deletion"
+	"github.com/conversion-operator/conversion-operator/internal/plan/gate"
+	"github.com/conversion-operator/conversion-operator/internal/plan/health"
+	"github.com/conversion-operator/conversion-operator/internal/plan/migration"
+	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
+	"github.com/conversion-operator/conversion-operator/internal/plan/retirement"
+	"github.com/conversion-operator/conversion-operator/internal/plan/step"
 )
 
 // Plan is what to do next and what to say now.
 type Plan struct {
 	// Steps in the order in which they are to be done.
-	Steps []Step
+	Steps []step.Step
 	// Status of the policy.
 	Status v1alpha1.ConversionPolicyStatus
 	// RecheckAfter is when to look again where no event will tell; zero for never.
 	RecheckAfter time.Duration
 }
 
-// gate decides one condition.
-type gate struct {
+// gates in the order of passing. Ownership comes before anything is created; drift after
+// the pods, which it takes to undo it. What a retirement had changed is taken back
+// before the storage version changes, which may need it. They speak through the
+// condition of the step that they guard.
+var gates = []struct {
 	condition string
-	pass      func(*state) outcome
-}
-
-// gates in the order of passing. Ownership comes before anything is created;
-// drift after the pods, which it takes to undo it. What a retirement had changed is
-// taken back before the storage version changes, which may need it. They speak
-// through the condition of the step that they guard.
-var gates = []gate{
-	{v1alpha1.PlanValidCondition, planValid},
-	{v1alpha1.ConversionConfiguredCondition, notOwnedByAnother},
+	pass      func(*planner) gate.Outcome
+}{
+	{v1alpha1.PlanValidCondition, func(p *planner) gate.Outcome { return p.converter.Valid(p.retirement.Removed()) }},
+	{v1alpha1.ConversionConfiguredCondition, func(p *planner) gate.Outcome { return p.activation.NotOwnedByAnother() }},
 	{v1alpha1.CertificatesReadyCondition, certificatesReady},
-	{v1alpha1.WebhookAvailableCondition, webhookAvailable},
-	{v1alpha1.ConversionConfiguredCondition, notDrifted},
-	{v1alpha1.ConversionVerifiedCondition, conversionVerified},
-	{v1alpha1.ConversionConfiguredCondition, conversionConfigured},
-	{v1alpha1.VersionsRetiredCondition, retirementTakenBack},
-	{v1alpha1.StorageMigratedCondition, storageVersionPromoted},
-	{v1alpha1.StorageMigratedCondition, storageMigrated},
-	{v1alpha1.VersionsRetiredCondition, versionsRetired},
+	{v1alpha1.WebhookAvailableCondition, func(p *planner) gate.Outcome { return p.converter.Available() }},
+	{v1alpha1.ConversionConfiguredCondition, func(p *planner) gate.Outcome { return p.activation.NotDrifted() }},
+	{v1alpha1.ConversionVerifiedCondition, func(p *planner) gate.Outcome { return p.activation.Verified() }},
+	{v1alpha1.ConversionConfiguredCondition, func(p *planner) gate.Outcome { return p.activation.Configured() }},
+	{v1alpha1.VersionsRetiredCondition, func(p *planner) gate.Outcome { return p.retirement.TakenBack() }},
+	{v1alpha1.StorageMigratedCondition, func(p *planner) gate.Outcome { return p.retirement.Promoted() }},
+	{v1alpha1.StorageMigratedCondition, func(p *planner) gate.Outcome { return p.migration.Migrated() }},
+	{v1alpha1.VersionsRetiredCondition, func(p *planner) gate.Outcome { return p.retirement.Retired() }},
 }
 
-// Make decides what to do about a policy. What must not wait for a gate comes
-// first: runs that the CustomResourceDefinition no longer bears (guard.go), and
-// the upkeep of what already serves (carried.go, upkeep.go).
-func Make(observed Observed) Plan {
-	s := newState(observed)
-	s.rememberArmed()
-	s.carry()
-	s.prepare()
-	s.judgeEvidence()
-	s.noticePruning()
-	s.noteVersions()
-	s.notePreserved()
-	s.guardRuns()
-	s.upkeep()
-	s.measureGap()
+func certificatesReady(p *planner) gate.Outcome {
+	if p.None() {
+		return converter.NotNeeded()
+	}
+	if !p.keepsCertificates {
+		p.certificates.Keep()
+	}
+	return p.certificates.Ready()
+}
+
+// Make decides what to do about a policy. What must not wait for a gate comes first.
+func Make(cluster observed.Cluster) Plan {
+	p := look(observed.InOrder(cluster))
+	p.keepUp()
 	switch {
-	case !s.Policy.DeletionTimestamp.IsZero():
-		s.leave()
-	case s.Policy.Spec.Suspend:
-		s.pause()
+	case p.IsDeleted():
+		p.leave()
+	case p.Policy.Spec.Suspend:
+		p.pause()
 	default:
-		s.reach()
+		p.passGates()
 	}
-	s.noteFailures()
-	s.noteOversized()
-	s.resample()
-	s.trust()
-	s.reportCertificates()
-	s.reportVersions()
-	s.tidy()
-	return s.plan
+	p.reportHealth()
+	p.trust()
+	p.tidy()
+	return p.plan()
 }
 
-// state is a plan in the making.
-type state struct {
-	Observed
-	plan Plan
-	// armed tells that the CRD converts through a converter of this policy.
-	armed bool
-	// engaged tells that it does, or did until somebody else changed it: objects
-	// may be unreadable, or wrong, without the converter.
-	engaged bool
-	// drifted tells that somebody else changed it since, and drift what was
-	// decided about that.
-	drifted bool
-	drift   outcome
-	// planHash is the wanted converter (converter.go), empty where there is none, and
-	// planText the compiled rules of the policy where that is what it is.
-	planText, planHash string
-	// carried are the hashes of all plans that converter pods must serve, sorted.
-	carried []string
-	// rendered is what to deploy for the converter, and renderErr why it cannot be.
-	rendered  workload
-	renderErr error
-	// endpoint is where the wanted image is to be found.
-	endpoint ImageEndpoint
-	// switched tells that the CRD is being pointed at the converter.
-	switched bool
-	// source is where certificates come from, and offered what it has.
-	source  source
-	offered offer
-	// serving is what pods mount, and trusted what the CRD trusts while it is armed.
-	serving serving
-	trusted pki.Bundle
-	// rotated tells that certificates were seen to.
-	rotated bool
-	// sampling tells that objects are being read, which takes rights, and clearing
-	// that their managedFields are being changed.
-	sampling, clearing bool
-	// reading tells that metrics are being read.
-	reading bool
-	// placesKnown tells which preserved fields have a place; nil until it was asked.
-	placesKnown *conversion.Places
-	// takenBack is what somebody else took back in spec.versions since the last look.
-	takenBack []string
+// planner composes what the rooms decide: their work in order, and their parts of the
+// status. A room reads what those before it have found out, and writes into none.
+type planner struct {
+	observed.Cluster
+	gate.Work
+	status v1alpha1.ConversionPolicyStatus
+
+	converter    *converter.Converter
+	certificates *certificates.Certificates
+	activation   *activation.Activation
+	health       *health.Health
+	migration    *migration.Migration
+	retirement   *retirement.Retirement
+	deletion     *deletion.Deletion
+
+	// keepsCertificates tells that certificates are seen to whatever the gates say.
+	keepsCertificates bool
 }
 
-func newState(observed Observed) *state {
-	s := &state{Observed: inOrder(observed)}
-	status := observed.Policy.Status.DeepCopy()
-	status.ObservedGeneration = observed.Policy.Generation
-	if observed.Policy.DeletionTimestamp.IsZero() {
-		apimeta.RemoveStatusCondition(&status.Conditions, v1alpha1.DeletionBlockedCondition)
+// look lets each room see what there is.
+func look(cluster observed.Cluster) *planner {
+	converts := converter.Look(cluster)
+	p := &planner{Cluster: converts.Cluster, converter: converts, status: *cluster.Policy.Status.DeepCopy()}
+	p.status.ObservedGeneration = p.Policy.Generation
+	p.certificates = certificates.Look(certificates.Input{
+		Cluster: p.Cluster, Active: converts.Active, EverActive: converts.EverActive, Answerers: converts.Answerers()})
+	p.activation = activation.Look(converts, p.certificates)
+	p.health = health.Look(converts, p.activation)
+	p.migration = migration.Look(migration.Input{
+		Cluster: p.Cluster, InForce: converts.InForce(), Drifted: converts.Drifted, InCharge: converts.InCharge(),
+		AnswersWrongly: converts.AnswersWrongly(), RefusesShortened: p.activation.RefusesShortened(),
+		Wanted: converts.Wanted, Ruleset: converts.Ruleset()})
+	p.retirement = retirement.Look(converts, p.migration, p.health.Rows())
+	p.deletion = deletion.Look(converts, p.migration.Status.Evidence)
+	p.keepsCertificates = (converts.EverActive || p.Certificate != nil && !p.None()) && !p.deletion.LetsGo()
+	return p
+}
+
+// take appends the work that rooms have added since the last time, in this order.
+func (p *planner) take() {
+	for _, room := range []*gate.Work{
+		&p.converter.Work, &p.migration.Work, &p.retirement.Work, &p.certificates.Work, &p.activation.Work, &p.health.Work, &p.deletion.Work,
+	} {
+		p.Add(room.Take())
 	}
-	status.CRD, status.VersionsEdit = nil, nil
-	s.choose()
-	if crd := observed.CRD; crd != nil {
-		s.armed = s.ours() && !s.adopts()
-		if s.armed {
-			status.ArmedCRD, status.ReleasedTime = crd.UID, nil
+}
+
+// keepUp does what waits for no gate: runs that must not go on are stopped, and what a
+// CustomResourceDefinition depends on is kept alive. A policy that is suspended, or whose
+// rules were broken by an edit, still has a converter that must not expire, vanish or be
+// bypassed.
+func (p *planner) keepUp() {
+	p.migration.NoticePruning()
+	p.take()
+	p.migration.Guard()
+	p.take()
+	if p.keepsCertificates {
+		p.certificates.Keep()
+		p.take()
+	}
+	if p.converter.EverActive && !p.Policy.Spec.Suspend {
+		p.converter.KeepUp()
+		p.take()
+		if !p.deletion.LetsGo() {
+			p.activation.TrustInAdmission()
+			p.activation.Repair(p.migration.Status.Evidence)
 		}
-		s.engaged = status.ArmedCRD == crd.UID
-		s.drifted = s.isDrifted()
-		status.CRD = &v1alpha1.CRDStatus{
-			UID:            crd.UID,
-			Generation:     crd.Generation,
-			Strategy:       string(crds.Strategy(crd)),
-			ServedVersions: crds.ServedVersions(crd),
-			StorageVersion: crds.StorageVersion(crd),
-			StoredVersions: slices.Clone(crd.Status.StoredVersions),
-		}
 	}
-	if !s.engaged {
-		status.ArmedCRD, status.Webhook, status.Drift = "", nil, nil
-	}
-	s.plan.Status = *status
-	s.readCertificates()
-	return s
+	p.activation.MeasureWindow()
+	p.take()
 }
 
 // pause stops what changes things and leaves alone what answers.
-func (s *state) pause() {
-	for _, run := range s.Runs {
-		s.suspend(run)
+func (p *planner) pause() {
+	p.migration.Suspend("spec.suspend is true")
+	p.take()
+	if p.converter.Drifted {
+		p.report(v1alpha1.ConversionConfiguredCondition, gate.Stalled(v1alpha1.ReasonConversionDrifted,
+			p.activation.WhatDrifted()+"; spec.suspend is true, so nothing is written: set it to false, and it is written back"))
 	}
-	s.standStill("spec.suspend is true")
-	if s.drifted {
-		s.report(v1alpha1.ConversionConfiguredCondition, stalled(v1alpha1.ReasonConversionDrifted,
-			s.whatDrifted()+"; spec.suspend is true, so nothing is written: set it to false, and it is written back"))
-	}
-	s.summarize(outcome{reason: v1alpha1.ReasonSuspended, stop: true,
-		message: "spec.suspend is true: nothing is changed; converter pods keep answering"})
+	p.summarize(gate.Outcome{Reason: v1alpha1.ReasonSuspended, Stop: true,
+		Message: "spec.suspend is true: nothing is changed; converter pods keep answering"})
 }
 
-// reach passes the gates until one stops, and reports all of them.
-func (s *state) reach() {
-	if !slices.Contains(s.Policy.Finalizers, Finalizer) {
-		s.do(Hold{})
+// leave does what is left to do for a policy that is being deleted. Its conditions go on
+// to say how that is, Ready among them; that it cannot go is DeletionBlocked's alone.
+func (p *planner) leave() {
+	if !p.deletion.Held() {
+		return
+	}
+	inUse := p.deletion.InUse()
+	switch {
+	case inUse.Reason == "" || p.deletion.Abandoned():
+		p.forget(v1alpha1.DeletionBlockedCondition)
+		last := p.deletion.Leave()
+		p.take()
+		p.summarize(last)
+		return
+	case p.Policy.Spec.Suspend:
+		p.pause()
+	default:
+		p.passGates()
+	}
+	p.report(v1alpha1.DeletionBlockedCondition, inUse)
+}
+
+// passGates passes the gates until one stops, and reports all of them.
+func (p *planner) passGates() {
+	if !p.deletion.Held() {
+		p.Do(step.Hold{})
 	}
 	reported := map[string]bool{}
-	last := outcome{}
+	last, stopped := gate.Outcome{}, ""
 	for _, gate := range gates {
-		last = gate.pass(s)
-		if last.reason != "" {
+		last = gate.pass(p)
+		p.take()
+		if last.Reason != "" {
 			reported[gate.condition] = true
-			s.report(gate.condition, last)
+			p.report(gate.condition, last)
 		}
-		if last.stop {
-			last.gate = gate.condition
+		if last.Stop {
+			stopped = gate.condition
 			break
 		}
 	}
-	if s.drifted && !reported[v1alpha1.ConversionConfiguredCondition] {
+	if p.converter.Drifted && !reported[v1alpha1.ConversionConfiguredCondition] {
 		reported[v1alpha1.ConversionConfiguredCondition] = true
-		s.report(v1alpha1.ConversionConfiguredCondition, notDrifted(s))
+		p.report(v1alpha1.ConversionConfiguredCondition, p.activation.NotDrifted())
 	}
-	s.reportRest(reported, last.gate)
-	s.summarize(last)
+	p.reportRest(reported, stopped)
+	p.summarize(last)
 }
 
-// reportRest says of the gates behind the one that stopped that they were not evaluated.
-func (s *state) reportRest(reported map[string]bool, stopped string) {
-	for _, condition := range v1alpha1.Gates {
-		if !reported[condition] {
-			s.report(condition, outcome{status: metav1.ConditionUnknown, reason: v1alpha1.ReasonNotEvaluated,
-				message: "waits for " + stopped})
+// trust writes the CustomResourceDefinition where all that changes is what it trusts.
+// What somebody else wrote there is theirs to repair.
+func (p *planner) trust() {
+	if !p.keepsCertificates || p.converter.Drifted || p.writesCRD() {
+		return
+	}
+	if conversion := p.certificates.Trust(); conversion != nil {
+		if p.Migrates() {
+			p.migration.SuspendAll()
+			p.take()
+		}
+		p.Do(step.SwitchCRD{Pin: step.PinOf(p.CRD), Conversion: conversion})
+	}
+}
+
+// writesCRD tells that the CustomResourceDefinition is written by this plan already.
+func (p *planner) writesCRD() bool {
+	return wants[step.SwitchCRD](p) || wants[step.RestoreCRD](p) || wants[step.EditVersions](p)
+}
+
+// wants tells that this plan has a step of a kind.
+func wants[S step.Step](p *planner) bool {
+	for _, one := range p.Steps {
+		if _, is := one.(S); is {
+			return true
 		}
 	}
-}
-
-func (s *state) do(step Step) { s.plan.Steps = append(s.plan.Steps, step) }
-
-// recheck asks for another look after the duration, or earlier.
-func (s *state) recheck(after time.Duration) {
-	after = max(after, time.Second)
-	if s.plan.RecheckAfter == 0 || after < s.plan.RecheckAfter {
-		s.plan.RecheckAfter = after
-	}
-}
-
-func (s *state) pin() Pin {
-	return Pin{Name: s.CRD.Name, UID: s.CRD.UID, ResourceVersion: s.CRD.ResourceVersion}
+	return false
 }

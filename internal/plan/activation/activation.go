@@ -1,0 +1,93 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package activation decides when a CustomResourceDefinition is pointed at a converter,
+// and keeps it so. Before it is written: nobody else owns spec.conversion (ownership.go),
+// every answerer has proven itself (verified.go), and so have live objects and an API
+// server (proofs.go); API servers refuse what is too large to be converted
+// (admission.go). Then it is written (configured.go). Afterwards what others write there
+// is undone (drift.go). What was written in a time without conversion is counted
+// (window.go).
+package activation
+
+import (
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/plan/certificates"
+	"github.com/conversion-operator/conversion-operator/internal/plan/converter"
+	"github.com/conversion-operator/conversion-operator/internal/plan/gate"
+	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
+	"github.com/conversion-operator/conversion-operator/internal/plan/step"
+)
+
+// Activation of a policy's converter.
+type Activation struct {
+	observed.Cluster
+	gate.Work
+	// Status is the activation's part of the policy's.
+	Status Status
+
+	converter    *converter.Converter
+	certificates *certificates.Certificates
+	// drift is what was decided about what somebody else wrote.
+	drift gate.Outcome
+	// repair is the converter that spec.conversion is pointed at without waiting for a
+	// gate; empty where nothing is repaired.
+	repair string
+}
+
+// Status is the activation's part of a policy's status.
+type Status struct {
+	Drift        *v1alpha1.DriftStatus
+	Gap          *v1alpha1.GapStatus
+	Verification *v1alpha1.VerificationStatus
+}
+
+// Look begins with what the status remembers.
+func Look(by *converter.Converter, with *certificates.Certificates) *Activation {
+	status := by.Policy.Status.DeepCopy()
+	a := &Activation{Cluster: by.Cluster, converter: by, certificates: with,
+		Status: Status{Drift: status.Drift, Gap: status.Gap, Verification: status.Verification}}
+	if !by.EverActive {
+		a.Status.Drift = nil
+	}
+	return a
+}
+
+// Repair points spec.conversion at a converter that answers, where it names none, or
+// where somebody else wrote it. Evidence of a migration is recorded with that, as the
+// repair changes the CustomResourceDefinition once more.
+func (a *Activation) Repair(evidence *v1alpha1.StorageEvidence) {
+	if a.Drifted() {
+		a.answerDrift(evidence)
+	} else {
+		a.reactivate()
+	}
+}
+
+// Drifted tells that somebody else changed spec.conversion since it was activated.
+func (a *Activation) Drifted() bool { return a.converter.Drifted }
+
+// reactivate names another ruleset where no pod has the one that is named any more, as
+// when rulesets were deleted.
+func (a *Activation) reactivate() {
+	c := a.converter
+	lost := c.Active && a.PointsHere() && !c.Answers(c.Named())
+	if a.None() || !lost || !a.CRD.DeletionTimestamp.IsZero() || !a.certificates.Usable() {
+		return
+	}
+	a.repairBy(c.Answerable())
+}
+
+// repairBy writes spec.conversion; not where the identity is empty.
+func (a *Activation) repairBy(identity string) {
+	if a.repair = identity; identity != "" {
+		a.point(identity)
+	}
+}
+
+// point points the CustomResourceDefinition at a converter.
+func (a *Activation) point(identity string) {
+	// A repair does not wait for that, and comes after it.
+	a.refuseTooLarge()
+	a.Do(step.SwitchCRD{Pin: step.PinOf(a.CRD), Conversion: a.converter.Conversion(identity)})
+}

@@ -1,0 +1,362 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package activation
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	admissionregistrationv1apply "k8s.io/client-go/applyconfigurations/admissionregistration/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
+	"github.com/conversion-operator/conversion-operator/internal/crds"
+	"github.com/conversion-operator/conversion-operator/internal/plan/gate"
+	"github.com/conversion-operator/conversion-operator/internal/plan/names"
+	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
+	"github.com/conversion-operator/conversion-operator/internal/plan/step"
+)
+
+const (
+	// AdmitPath is where converter pods answer AdmissionReviews: the hash of a plan
+	// follows it.
+	AdmitPath = "/admit"
+	// admissionTimeout bounds how long a write waits for a converter pod, in seconds.
+	// The conversion of an object of 1 MB takes less than a tenth of one.
+	admissionTimeout = 5
+	// admissionDelay is how long API servers may take to see a webhook configuration.
+	// They watch them all.
+	admissionDelay = 10 * time.Second
+	// sinceAnnotation is a hash of the webhooks of a configuration, without what they
+	// trust, and since when it has them.
+	sinceAnnotation = "conversion-operator.io/since"
+)
+
+// Suffixes of the names of webhooks, behind the hash of a ruleset.
+const (
+	// admissionSuffix ends all of them.
+	admissionSuffix = ".conversion-operator.io"
+	// shortenedSuffix is of the webhook that is asked about shortened forms.
+	shortenedSuffix = ".shortened" + admissionSuffix
+	// sizeSuffix is of the one that is asked about sizes, where the object is converted
+	// on its way to etcd, and storedSizeSuffix where it is not.
+	sizeSuffix       = ".size" + admissionSuffix
+	storedSizeSuffix = ".stored-size" + admissionSuffix
+)
+
+// AdmissionClient is where the ruleset of a hash answers AdmissionReviews.
+type AdmissionClient struct {
+	Hash   string
+	Client admissionregistrationv1.WebhookClientConfig
+	// Condition is a CEL expression: of objects for which it is false no API server asks
+	// whether they are too large.
+	Condition string
+}
+
+// AdmissionConfiguration makes API servers ask whether an object could be read as a
+// whole at every version before they store it. Each ruleset that an API server may
+// convert by is asked. Storage is the version that objects are stored at, empty while
+// that changes.
+//
+// A write that cannot be decided is refused where the API server may store a shortened
+// form of it: if it is one, and if it is converted on its way to etcd, which fails
+// without a converter anyway. At the storage version it is stored as it was sent, and
+// readers at other versions get a shortened form: no write of it waits for a converter.
+func AdmissionConfiguration(policy string, crd *apiextensionsv1.CustomResourceDefinition, storage string, clients []AdmissionClient) *admissionregistrationv1.ValidatingWebhookConfiguration {
+	configuration := &admissionregistrationv1.ValidatingWebhookConfiguration{
+		TypeMeta: metav1.TypeMeta{APIVersion: admissionregistrationv1.SchemeGroupVersion.String(), Kind: "ValidatingWebhookConfiguration"},
+		ObjectMeta: metav1.ObjectMeta{
+			Name: names.Admission(policy), Labels: names.Labels(policy, names.ConverterComponent), Annotations: map[string]string{names.PolicyAnnotation: policy},
+		},
+	}
+	if len(clients) == 0 {
+		return configuration
+	}
+	var all, converted, stored []string
+	for i := range crd.Spec.Versions {
+		name := crd.Spec.Versions[i].Name
+		all = append(all, name)
+		if name == storage {
+			stored = append(stored, name)
+		} else {
+			converted = append(converted, name)
+		}
+	}
+	written := []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update}
+	add := func(webhook admissionregistrationv1.ValidatingWebhook) {
+		if len(webhook.Rules[0].APIVersions) > 0 {
+			configuration.Webhooks = append(configuration.Webhooks, webhook)
+		}
+	}
+	for _, client := range clients {
+		add(admissionWebhook(&client, shortenedSuffix, compile.MarkedCondition, admissionregistrationv1.Fail,
+			admissionRule(crd, all, append(written, admissionregistrationv1.Delete))))
+		add(admissionWebhook(&client, sizeSuffix, client.Condition, admissionregistrationv1.Fail, admissionRule(crd, converted, written)))
+		add(admissionWebhook(&client, storedSizeSuffix, client.Condition, admissionregistrationv1.Ignore, admissionRule(crd, stored, written)))
+	}
+	return configuration
+}
+
+func admissionWebhook(client *AdmissionClient, suffix, condition string, unanswered admissionregistrationv1.FailurePolicyType,
+	rule admissionregistrationv1.RuleWithOperations,
+) admissionregistrationv1.ValidatingWebhook {
+	return admissionregistrationv1.ValidatingWebhook{
+		Name:         client.Hash + suffix,
+		ClientConfig: *client.Client.DeepCopy(),
+		Rules:        []admissionregistrationv1.RuleWithOperations{rule},
+		// With Equivalent an API server would convert before it asks: from the object as
+		// it was written one sees what its conversion loses.
+		MatchPolicy:             new(admissionregistrationv1.Exact),
+		MatchConditions:         []admissionregistrationv1.MatchCondition{{Name: "worth-asking", Expression: condition}},
+		NamespaceSelector:       &metav1.LabelSelector{},
+		ObjectSelector:          &metav1.LabelSelector{},
+		FailurePolicy:           &unanswered,
+		SideEffects:             new(admissionregistrationv1.SideEffectClassNone),
+		TimeoutSeconds:          new(int32(admissionTimeout)),
+		AdmissionReviewVersions: []string{"v1"},
+	}
+}
+
+// admissionRule is for the resource at some of its versions. An update of the status
+// writes the whole object, which was read at the same version, and so does a deletion
+// that waits for finalizers. A scale is an object of another kind.
+func admissionRule(crd *apiextensionsv1.CustomResourceDefinition, versions []string, operations []admissionregistrationv1.OperationType) admissionregistrationv1.RuleWithOperations {
+	return admissionregistrationv1.RuleWithOperations{
+		Operations: operations,
+		Rule: admissionregistrationv1.Rule{
+			APIGroups: []string{crd.Spec.Group}, APIVersions: versions,
+			Resources: []string{crd.Spec.Names.Plural, crd.Spec.Names.Plural + "/status"},
+			Scope:     new(admissionregistrationv1.ScopeType(crd.Spec.Scope)),
+		},
+	}
+}
+
+// asksAboutSize tells that API servers are to ask. With overflow: Drop they go on to,
+// where they did before: readers may still have shortened forms.
+func (a *Activation) asksAboutSize() bool {
+	return a.converter.LimitsSize() || a.converter.MayLimitSize() && a.Admission != nil
+}
+
+// refuseTooLarge makes API servers refuse what is too large for the wanted ruleset,
+// and for those that they may still convert by. It says what is to be waited for
+// before the CustomResourceDefinition names the wanted ruleset, or is stored at
+// another version; nothing where all API servers have had the time to see it.
+func (a *Activation) refuseTooLarge() gate.Outcome {
+	if !a.asksAboutSize() {
+		return gate.Outcome{}
+	}
+	wanted := a.admission(a.askedAboutSize())
+	sum := sumOfWebhooks(wanted)
+	before, since := a.admissionSince()
+	left := since.Add(admissionDelay).Sub(a.Now)
+	switch {
+	case a.asked(wanted.Webhooks) && !since.IsZero():
+		a.leaveOut(wanted, sum, since)
+		if left <= 0 {
+			return gate.Outcome{}
+		}
+		a.Recheck(left)
+		return gate.Waiting(v1alpha1.ReasonConfiguring, "waiting until all API servers refuse objects that are too large to be converted")
+	case before == sum && left > 0: // somebody else writes it again and again
+		a.Recheck(left)
+		return gate.Waiting(v1alpha1.ReasonAdmissionDrifted, a.whatAdmissionDrifted()+" again: it is written back in some seconds; let that writer leave it alone")
+	}
+	says := gate.Waiting(v1alpha1.ReasonConfiguring, "making API servers refuse objects that are too large to be converted")
+	if before == sum || a.Admission == nil && a.converter.InCharge() && a.repair == "" {
+		says = gate.Waiting(v1alpha1.ReasonAdmissionDrifted, a.whatAdmissionDrifted()+": writing it back")
+	}
+	a.applyAdmission(wanted, sum, a.Now)
+	a.Recheck(admissionDelay)
+	return says
+}
+
+// askedAboutSize are the rulesets that every converter pod has, or that API servers
+// convert by.
+func (a *Activation) askedAboutSize() []string {
+	return slices.DeleteFunc(a.converter.ServedRules(), func(hash string) bool {
+		return hash != a.converter.Named() && slices.ContainsFunc(a.Pods, func(pod observed.Pod) bool { return pod.Ready && !pod.Image && !slices.Contains(pod.Plans, hash) })
+	})
+}
+
+// leaveOut takes away what API servers need not ask any more. What is left has been
+// there before.
+func (a *Activation) leaveOut(wanted *admissionregistrationv1.ValidatingWebhookConfiguration, sum string, since time.Time) {
+	if !equality.Semantic.DeepEqual(untrusting(ownWebhooks(a.Admission)), untrusting(wanted.Webhooks)) {
+		a.applyAdmission(wanted, sum, since)
+	} else {
+		a.TrustInAdmission()
+	}
+}
+
+// whatAdmissionDrifted says what somebody else did.
+func (a *Activation) whatAdmissionDrifted() string {
+	did := "changed"
+	if a.Admission == nil {
+		did = "deleted"
+	}
+	return "somebody " + did + " ValidatingWebhookConfiguration " + names.Admission(a.Policy.Name) +
+		", by which API servers refuse objects that are too large to be converted"
+}
+
+// applyAdmission writes the webhook configuration, and since when it is as it is.
+func (a *Activation) applyAdmission(wanted *admissionregistrationv1.ValidatingWebhookConfiguration, sum string, since time.Time) {
+	wanted.Annotations[sinceAnnotation] = sum + " " + since.UTC().Format(time.RFC3339)
+	if object := AdmissionApply(wanted); object != nil {
+		a.Admission = wanted
+		a.Do(step.Apply{Object: object})
+	}
+}
+
+// TrustInAdmission has API servers verify converter pods as they do for conversions.
+// That changes nothing else, and waits for no gate: certificates do not wait either.
+func (a *Activation) TrustInAdmission() {
+	sum, since := a.admissionSince()
+	if since.IsZero() || len(a.CABundle()) == 0 {
+		return
+	}
+	wanted := AdmissionConfiguration(a.Policy.Name, nil, "", nil)
+	differs := false
+	for _, webhook := range ownWebhooks(a.Admission) {
+		if service := webhook.ClientConfig.Service; service == nil || service.Namespace != a.Settings.Namespace {
+			return // of an operator that was elsewhere: all of it is written with the conversion
+		}
+		differs = differs || !bytes.Equal(webhook.ClientConfig.CABundle, a.CABundle())
+		webhook.ClientConfig.CABundle = a.CABundle()
+		wanted.Webhooks = append(wanted.Webhooks, webhook)
+	}
+	if differs {
+		a.applyAdmission(wanted, sum, since)
+	}
+}
+
+// admission is the wanted webhook configuration for some rulesets. A ruleset that was
+// wanted before is asked about what it was asked about then.
+func (a *Activation) admission(hashes []string) *admissionregistrationv1.ValidatingWebhookConfiguration {
+	var clients []AdmissionClient
+	for _, hash := range hashes {
+		service := a.converter.OwnClient(AdmitPath + "/" + hash).Service
+		clients = append(clients, AdmissionClient{Hash: hash, Condition: a.conditionOf(hash), Client: admissionregistrationv1.WebhookClientConfig{
+			CABundle: a.CABundle(),
+			Service: &admissionregistrationv1.ServiceReference{
+				Namespace: service.Namespace, Name: service.Name, Path: service.Path, Port: service.Port,
+			},
+		}})
+	}
+	storage := crds.StorageVersion(a.CRD)
+	if promoted := string(a.Policy.Spec.StorageVersion); promoted != "" && promoted != storage {
+		storage = "" // it is about to change
+	}
+	return AdmissionConfiguration(a.Policy.Name, a.CRD, storage, clients)
+}
+
+// conditionOf is of which objects a ruleset is asked.
+func (a *Activation) conditionOf(hash string) string {
+	if hash != a.converter.Wanted && a.Admission != nil {
+		for _, webhook := range a.Admission.Webhooks {
+			asks := webhook.Name == hash+sizeSuffix || webhook.Name == hash+storedSizeSuffix
+			if asks && len(webhook.MatchConditions) == 1 {
+				return webhook.MatchConditions[0].Expression
+			}
+		}
+	}
+	return a.Rules.AdmissionCondition
+}
+
+// asked reports that API servers ask all of these webhooks, whatever they trust.
+func (a *Activation) asked(wanted []admissionregistrationv1.ValidatingWebhook) bool {
+	if a.Admission == nil {
+		return false
+	}
+	there := untrusting(a.Admission.Webhooks)
+	return !slices.ContainsFunc(untrusting(wanted), func(webhook admissionregistrationv1.ValidatingWebhook) bool {
+		return !slices.ContainsFunc(there, func(one admissionregistrationv1.ValidatingWebhook) bool { return covers(one, webhook) })
+	})
+}
+
+// covers reports that a webhook refuses all that is wanted of one of the same ruleset:
+// at other versions too, or where nobody answers.
+func covers(there, wanted admissionregistrationv1.ValidatingWebhook) bool {
+	absent := func(version string) bool { return !slices.Contains(there.Rules[0].APIVersions, version) }
+	if len(there.Rules) != 1 || slices.ContainsFunc(wanted.Rules[0].APIVersions, absent) {
+		return false
+	}
+	there.Rules = slices.Clone(there.Rules)
+	there.Name, there.Rules[0].APIVersions = wanted.Name, wanted.Rules[0].APIVersions
+	if ptr.Deref(there.FailurePolicy, "") == admissionregistrationv1.Fail {
+		there.FailurePolicy = wanted.FailurePolicy
+	}
+	return equality.Semantic.DeepEqual(there, wanted)
+}
+
+// RefusesShortened reports that API servers ask the ruleset that they convert by about
+// shortened forms: a migration reads objects at the version that it writes.
+func (a *Activation) RefusesShortened() bool {
+	if !a.asksAboutSize() || !a.converter.Active || a.converter.StoredImage(a.converter.Named()) != nil {
+		return true
+	}
+	wanted := a.admission([]string{a.converter.Named()}).Webhooks
+	return a.asked(slices.DeleteFunc(wanted, func(webhook admissionregistrationv1.ValidatingWebhook) bool {
+		return !strings.HasSuffix(webhook.Name, shortenedSuffix)
+	}))
+}
+
+// ownWebhooks are those that the operator wrote.
+func ownWebhooks(configuration *admissionregistrationv1.ValidatingWebhookConfiguration) []admissionregistrationv1.ValidatingWebhook {
+	return slices.DeleteFunc(slices.Clone(configuration.Webhooks), func(webhook admissionregistrationv1.ValidatingWebhook) bool {
+		return !strings.HasSuffix(webhook.Name, admissionSuffix)
+	})
+}
+
+// untrusting are webhooks without what they trust.
+func untrusting(webhooks []admissionregistrationv1.ValidatingWebhook) []admissionregistrationv1.ValidatingWebhook {
+	out := slices.Clone(webhooks)
+	for i := range out {
+		out[i].ClientConfig.CABundle = nil
+	}
+	return out
+}
+
+func sumOfWebhooks(wanted *admissionregistrationv1.ValidatingWebhookConfiguration) string {
+	text, err := json.Marshal(untrusting(wanted.Webhooks))
+	if err != nil {
+		return "" // cannot be: they are made of texts and numbers
+	}
+	return names.Hash(string(text))[:16]
+}
+
+// admissionSince is since when the webhook configuration is as it was written last, and
+// the sum of that; zero where there is none, or where that is not known.
+func (a *Activation) admissionSince() (sum string, since time.Time) {
+	if a.Admission == nil {
+		return "", time.Time{}
+	}
+	sum, text, _ := strings.Cut(a.Admission.Annotations[sinceAnnotation], " ")
+	since, err := time.Parse(time.RFC3339, text)
+	if err != nil || since.After(a.Now.Add(admissionDelay)) {
+		return "", time.Time{}
+	}
+	return sum, since
+}
+
+// AdmissionApply is a webhook configuration as it is applied.
+func AdmissionApply(wanted *admissionregistrationv1.ValidatingWebhookConfiguration) *admissionregistrationv1apply.ValidatingWebhookConfigurationApplyConfiguration {
+	text, err := json.Marshal(wanted)
+	object := &admissionregistrationv1apply.ValidatingWebhookConfigurationApplyConfiguration{}
+	if err != nil || json.Unmarshal(text, object) != nil {
+		return nil // cannot be: both are forms of the same
+	}
+	return object
+}
+
+// AdmissionLeft tells that API servers are asked about sizes, and need not be once no
+// API server converts by a ruleset that shortens.
+func (a *Activation) AdmissionLeft() bool { return a.Admission != nil && !a.asksAboutSize() }

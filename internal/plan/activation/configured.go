@@ -1,0 +1,68 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package activation
+
+import (
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/crds"
+	"github.com/conversion-operator/conversion-operator/internal/plan/gate"
+	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
+	"github.com/conversion-operator/conversion-operator/internal/plan/step"
+)
+
+// Configured: the CustomResourceDefinition converts through the
+// converter pods. It is written only when it differs: every write of its spec
+// makes every API server rebuild the storage of the kind.
+func (a *Activation) Configured() gate.Outcome {
+	if !a.CRD.DeletionTimestamp.IsZero() {
+		return gate.Unknown(v1alpha1.ReasonCRDTerminating,
+			"the CustomResourceDefinition is being deleted, which needs its webhook: the converter stays until it is gone")
+	}
+	if a.None() {
+		return a.strategyNone()
+	}
+	if waits := a.refuseTooLarge(); waits.Stop {
+		return waits
+	}
+	wanted := a.converter.Conversion(a.converter.Wanted)
+	if a.isConfigured(wanted) {
+		return gate.Passed(v1alpha1.ReasonConfigured, "the CustomResourceDefinition converts through "+observed.WebhookOf(a.CRD))
+	}
+	if a.repair == "" && crds.Condition(a.CRD, observed.StorageMigrating) {
+		return gate.Waiting(v1alpha1.ReasonForeignStorageMigration,
+			"a StorageVersionMigration of the CustomResourceDefinition is in flight: waits for its end before changing spec.conversion")
+	}
+	if a.repair == "" {
+		a.point(a.converter.Wanted)
+	}
+	return gate.Waiting(v1alpha1.ReasonConfiguring, "switching the CustomResourceDefinition to the webhook")
+}
+
+// isConfigured reports that nothing is left to do but what a rotation does in its
+// own time (rotation.go): to change what is trusted.
+func (a *Activation) isConfigured(wanted *apiextensionsv1.CustomResourceConversion) bool {
+	there := a.CRD.Spec.Conversion
+	if a.certificates.TrustsOther() {
+		there = there.DeepCopy()
+		there.Webhook.ClientConfig.CABundle = a.CABundle()
+	}
+	return equality.Semantic.DeepEqual(there, wanted)
+}
+
+// strategyNone: the CustomResourceDefinition calls nobody.
+func (a *Activation) strategyNone() gate.Outcome {
+	if a.Unconverted() {
+		a.Add(a.converter.DropUnused())
+		return gate.Passed(v1alpha1.ReasonConfigured, "the CustomResourceDefinition's conversion strategy is None")
+	}
+	if crds.Condition(a.CRD, observed.StorageMigrating) {
+		return gate.Waiting(v1alpha1.ReasonForeignStorageMigration,
+			"a StorageVersionMigration of the CustomResourceDefinition is in flight: waits for its end before changing spec.conversion")
+	}
+	a.Do(step.RestoreCRD{Pin: step.PinOf(a.CRD)})
+	return gate.Waiting(v1alpha1.ReasonConfiguring, "setting the CustomResourceDefinition's conversion strategy to None")
+}

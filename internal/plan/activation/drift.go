@@ -1,0 +1,126 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package activation
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/crds"
+	"github.com/conversion-operator/conversion-operator/internal/plan/gate"
+	"github.com/conversion-operator/conversion-operator/internal/plan/names"
+	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
+	"github.com/conversion-operator/conversion-operator/internal/plan/step"
+)
+
+// The budget of repairs. Each one makes every API server rebuild the storage of
+// the kind; a writer that does not give in within these is not won over by more.
+const (
+	repairsAtMost = 5
+	repairWindow  = 10 * time.Minute
+)
+
+// answerDrift writes spec.conversion back, or says why not. To write it back
+// takes one ready pod and no more: a conversion that fails is noticed, while
+// strategy None serves and stores wrong data and says nothing.
+func (a *Activation) answerDrift(evidence *v1alpha1.StorageEvidence) {
+	identity := a.converter.Answerable()
+	switch {
+	case a.Policy.Spec.Drift == v1alpha1.DriftReport:
+		a.recordDrift(v1alpha1.DriftReported, evidence)
+	case a.contested():
+		a.recordDrift(v1alpha1.DriftContested, evidence)
+		a.Recheck(a.Status.Drift.Repairs[0].Add(repairWindow).Sub(a.Now))
+	case identity != "" && a.certificates.Usable():
+		a.recordDrift(v1alpha1.DriftRepaired, evidence)
+		a.repairBy(identity)
+	}
+}
+
+// contested reports that it was repaired too often, too recently. A change of
+// the policy's spec is somebody who has looked at it: the count starts again.
+func (a *Activation) contested() bool {
+	drift := a.Status.Drift
+	if drift == nil || drift.PolicyGeneration != a.Policy.Generation || len(drift.Repairs) < repairsAtMost {
+		return false
+	}
+	repaired := drift.CRDGeneration == a.CRD.Generation && drift.Answer == v1alpha1.DriftRepaired
+	return !repaired && a.Now.Before(drift.Repairs[0].Add(repairWindow))
+}
+
+// recordDrift counts each foreign write once, however often it takes to answer it.
+func (a *Activation) recordDrift(answer v1alpha1.DriftAnswer, evidence *v1alpha1.StorageEvidence) {
+	a.drift = a.driftOutcome(answer)
+	before := a.Status.Drift
+	if before != nil && before.CRDGeneration == a.CRD.Generation && before.Answer == answer &&
+		before.PolicyGeneration == a.Policy.Generation {
+		return
+	}
+	now := *a.Second()
+	drift := v1alpha1.DriftStatus{
+		LastManager: crds.ConversionWriter(a.CRD, names.ManagedBy), LastTime: now,
+		CRDGeneration: a.CRD.Generation, PolicyGeneration: a.Policy.Generation, Answer: answer,
+	}
+	if before != nil && before.PolicyGeneration == a.Policy.Generation {
+		drift.Repairs = slices.Clone(before.Repairs)
+	}
+	if answer == v1alpha1.DriftRepaired {
+		drift.Repairs = append(drift.Repairs, now)
+		drift.Repairs = drift.Repairs[max(0, len(drift.Repairs)-repairsAtMost):]
+	}
+	a.Status.Drift = &drift
+	a.Do(step.RecordDrift{CRD: a.CRD.UID, Drift: drift, Evidence: evidence, Note: a.drift.Message})
+}
+
+// NotDrifted: nobody else changed spec.conversion since it was activated.
+func (a *Activation) NotDrifted() gate.Outcome {
+	if a.Drifted() && a.drift.Reason == "" {
+		return gate.Waiting(v1alpha1.ReasonConversionDrifted, a.WhatDrifted()+": it is written back once the converter is ready")
+	}
+	return a.drift
+}
+
+// driftOutcome says what was decided about a foreign write.
+func (a *Activation) driftOutcome(answer v1alpha1.DriftAnswer) gate.Outcome {
+	switch answer {
+	case v1alpha1.DriftReported:
+		return gate.Stalled(v1alpha1.ReasonConversionDrifted, a.WhatDrifted()+
+			"; spec.drift is Report, so nothing is written: set it to Repair, or delete this policy if another converter takes over")
+	case v1alpha1.DriftContested:
+		return gate.Stalled(v1alpha1.ReasonConversionContested, fmt.Sprintf(
+			"%s, and was undone %d times within %d minutes: %s; it is undone again when those are past, or when the spec of this policy changes",
+			a.WhatDrifted(), repairsAtMost, int(repairWindow.Minutes()), a.howToEndIt()))
+	default:
+		return gate.Waiting(v1alpha1.ReasonConversionDrifted, a.WhatDrifted()+": writing it back")
+	}
+}
+
+// WhatDrifted names who did what.
+func (a *Activation) WhatDrifted() string {
+	who := gate.FieldManager(crds.ConversionWriter(a.CRD, names.ManagedBy))
+	switch {
+	case crds.Strategy(a.CRD) == apiextensionsv1.NoneConverter:
+		return who + " set spec.conversion of the CustomResourceDefinition to strategy None"
+	case crds.ConversionIsBy(a.CRD, names.ManagedBy):
+		return "another installation of this operator pointed spec.conversion of the CustomResourceDefinition at " + observed.WebhookOf(a.CRD)
+	case !a.converter.Active:
+		return who + " pointed spec.conversion of the CustomResourceDefinition at " + observed.WebhookOf(a.CRD)
+	case !bytes.Equal(a.certificates.Bundle(), a.CABundle()):
+		return who + " changed caBundle in spec.conversion of the CustomResourceDefinition"
+	}
+	return who + " changed spec.conversion of the CustomResourceDefinition"
+}
+
+// howToEndIt is what ends a war of writers.
+func (a *Activation) howToEndIt() string {
+	if annotation := crds.Injector(a.CRD); annotation != "" {
+		return "remove the annotation " + annotation + " from the CustomResourceDefinition"
+	}
+	return "let that writer leave spec.conversion out, or set spec.drift to Report"
+}

@@ -1,0 +1,32 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package activation
+
+import (
+	"fmt"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/crds"
+	"github.com/conversion-operator/conversion-operator/internal/plan/gate"
+	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
+)
+
+// NotOwnedByAnother: nobody else converts, or writes caBundle, for this
+// CustomResourceDefinition. Two writers would each rebuild its storage on every
+// API server, in turn and for ever. Who comes after this policy is drift's
+// business (drift.go).
+func (a *Activation) NotOwnedByAnother() gate.Outcome {
+	if annotation := crds.Injector(a.CRD); annotation != "" && !a.Drifted() && !a.Injected() {
+		return gate.Stalled(v1alpha1.ReasonForeignInjector, fmt.Sprintf(
+			"the annotation %s on the CustomResourceDefinition makes somebody else write caBundle: remove the annotation, or set spec.certificates.injected in the policy", annotation))
+	}
+	adopted := a.converter.Adopts()
+	if crds.Strategy(a.CRD) == apiextensionsv1.WebhookConverter && !a.converter.Active && !a.Drifted() && !adopted {
+		return gate.Stalled(v1alpha1.ReasonForeignWebhook, fmt.Sprintf(
+			"the CustomResourceDefinition already converts through %s: remove spec.conversion there, or delete this policy", observed.WebhookOf(a.CRD)))
+	}
+	return gate.Outcome{}
+}

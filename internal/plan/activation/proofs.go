@@ -1,0 +1,212 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package activation
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/plan/gate"
+	"github.com/conversion-operator/conversion-operator/internal/plan/names"
+	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
+	"github.com/conversion-operator/conversion-operator/internal/plan/rights"
+	"github.com/conversion-operator/conversion-operator/internal/plan/step"
+)
+
+// Before the CustomResourceDefinition is written, two proofs are asked for that
+// take their time, and are had in the background: live objects go through the
+// converter pods, there and back; and an API server shows that it reaches them.
+// What they have proven is kept in status.verification, so that neither is asked
+// for again where the same is to be written once more, or by another manager.
+
+const (
+	defaultSamples = 100
+	// defaultTimeout is more than the 30 s after which an API server gives a call up.
+	defaultTimeout = 45 * time.Second
+)
+
+// prove asks for the proofs that the switch of the CustomResourceDefinition
+// waits for, one after the other.
+func (a *Activation) prove(wanted *apiextensionsv1.CustomResourceConversion) gate.Outcome {
+	known := a.Status.Verification
+	if subject := a.Subject(wanted); known == nil || known.Subject != subject {
+		known = &v1alpha1.VerificationStatus{Subject: subject}
+		a.Status.Verification = known
+	}
+	if known.Samples == nil {
+		if sampled := a.sample(known, wanted); sampled.Stop {
+			return sampled
+		}
+	}
+	if !known.APIServerProbe && a.wantsAPIServerProbe() {
+		return a.probeAPIServer(known, wanted)
+	}
+	return gate.Outcome{}
+}
+
+// recall takes what was found out into the status, also after the switch that it
+// led to: the status may not have been written then.
+func (a *Activation) recall(wanted *apiextensionsv1.CustomResourceConversion) {
+	subject, known := a.Subject(wanted), a.Status.Verification
+	sampled, reached := a.Samples.ProvenOf(subject), a.APIServer.ProvenOf(subject)
+	if !sampled && !reached {
+		return
+	}
+	if known == nil || known.Subject != subject {
+		known = &v1alpha1.VerificationStatus{Subject: subject}
+		a.Status.Verification = known
+	}
+	if sampled {
+		known.Samples = new(int32(a.Samples.Objects))
+	}
+	known.APIServerProbe = known.APIServerProbe || reached
+}
+
+// toSwitch reports whether the CustomResourceDefinition is to be written, and
+// nothing that waits for no gate writes it already. Another caBundle alone is the
+// business of who rotates certificates.
+func (a *Activation) toSwitch(wanted *apiextensionsv1.CustomResourceConversion) bool {
+	if a.repair != "" || !a.CRD.DeletionTimestamp.IsZero() {
+		return false
+	}
+	return !equality.Semantic.DeepEqual(withoutBundle(a.CRD.Spec.Conversion), withoutBundle(wanted))
+}
+
+func withoutBundle(of *apiextensionsv1.CustomResourceConversion) *apiextensionsv1.CustomResourceConversion {
+	if of = of.DeepCopy(); of != nil && of.Webhook != nil && of.Webhook.ClientConfig != nil {
+		of.Webhook.ClientConfig.CABundle = nil
+	}
+	return of
+}
+
+// Subject identifies what is proven: by which rules and where, as the client
+// configuration has the hash of the rules in its path; and behind a hyphen what is
+// trusted there.
+func (a *Activation) Subject(wanted *apiextensionsv1.CustomResourceConversion) string {
+	text, err := json.Marshal(withoutBundle(wanted))
+	if err != nil {
+		return "" // cannot be: it is made of texts and numbers
+	}
+	return names.Hash(string(a.CRD.UID), a.converter.Wanted, string(text))[:16] + "-" + names.Hash(string(wanted.Webhook.ClientConfig.CABundle))[:8]
+}
+
+// OfSameRules compares subjects whatever is trusted.
+func OfSameRules(a, b string) bool {
+	a, _, _ = strings.Cut(a, "-")
+	b, _, _ = strings.Cut(b, "-")
+	return a == b
+}
+
+func (a *Activation) sample(known *v1alpha1.VerificationStatus, wanted *apiextensionsv1.CustomResourceConversion) gate.Outcome {
+	most := SamplesOf(a.Policy)
+	if most == 0 || !a.converter.Convertible() {
+		known.Samples = new(int32)
+		return gate.Outcome{}
+	}
+	asked := a.Samples
+	switch {
+	case rights.MissingToRead(a.Cluster) != "":
+		a.Recheck(rights.Pause)
+		return gate.Waiting(v1alpha1.ReasonRightsNotGranted, rights.MissingToRead(a.Cluster)+a.converter.Meanwhile())
+	case asked == nil || asked.Subject != known.Subject || !asked.Asking && asked.Reason != "" && a.due(asked):
+		a.Add(TakeSamples(a.Cluster, a.SamplesStep(most, known.Subject, wanted)))
+	case asked.Asking:
+	case asked.Lost:
+		return gate.Stalled(asked.Reason, asked.Message+a.converter.Meanwhile())
+	default:
+		return gate.Waiting(asked.Reason, asked.Message+a.converter.Meanwhile())
+	}
+	return gate.Waiting(v1alpha1.ReasonSampling, fmt.Sprintf("converting up to %d live objects there and back through the converter pods", most)+a.converter.Meanwhile())
+}
+
+// TakeSamples lets objects be read, and reads them.
+func TakeSamples(cluster observed.Cluster, samples step.TakeSamples) gate.Work {
+	var work gate.Work
+	work.Do(rights.ToRead(cluster)...)
+	work.Do(samples)
+	return work
+}
+
+func (a *Activation) SamplesStep(most int, subject string, wanted *apiextensionsv1.CustomResourceConversion) step.TakeSamples {
+	var addresses []string
+	for _, pod := range a.converter.Answering() {
+		addresses = append(addresses, net.JoinHostPort(pod.IP, strconv.Itoa(int(pod.Port))))
+	}
+	return step.TakeSamples{
+		Subject: subject, CRD: a.CRD, Rules: a.Rules, Conversion: wanted, Addresses: addresses,
+		Reader: names.Reader(a.Policy.Name, a.Settings.Namespace), Most: most, Timeout: timeoutOf(a.Policy),
+	}
+}
+
+func (a *Activation) probeAPIServer(known *v1alpha1.VerificationStatus, wanted *apiextensionsv1.CustomResourceConversion) gate.Outcome {
+	asked := a.APIServer
+	switch {
+	case asked == nil || asked.Subject != known.Subject || !asked.Asking && asked.Reason != "" && a.due(asked):
+		ask := step.AskAPIServer{Subject: known.Subject, Conversion: wanted, Timeout: timeoutOf(a.Policy)}
+		if a.Policy.Spec.Converter.Declarative != nil {
+			ask.PlanHash = a.converter.Wanted
+		}
+		a.Do(ask)
+	case asked.Asking:
+	default:
+		return gate.Waiting(asked.Reason, "the API server does not reach the converter: "+asked.Message+a.converter.Meanwhile())
+	}
+	return gate.Waiting(v1alpha1.ReasonProbing, "the API server is asked to call the converter"+a.converter.Meanwhile())
+}
+
+// due reports whether it is time to ask once more, and else when to look again.
+func (a *Activation) due(asked *observed.Inquiry) bool {
+	left := asked.Due(a.Now)
+	if left > 0 {
+		a.Recheck(left)
+	}
+	return left <= 0
+}
+
+// proofs says what was proven before the switch, in words.
+func (a *Activation) proofs(wanted *apiextensionsv1.CustomResourceConversion) string {
+	known := a.Status.Verification
+	if known == nil || !OfSameRules(known.Subject, a.Subject(wanted)) || known.Samples == nil {
+		return ""
+	}
+	says := ""
+	switch {
+	case SamplesOf(a.Policy) == 0 || !a.converter.Convertible():
+	case *known.Samples == 0:
+		says = "; no objects yet to convert there and back"
+	default:
+		says = fmt.Sprintf("; %d live objects came back as they were", *known.Samples)
+	}
+	if known.APIServerProbe {
+		says += "; an API server reached them: one of them, where there are several"
+	}
+	return says
+}
+
+func (a *Activation) wantsAPIServerProbe() bool {
+	wanted := a.Policy.Spec.Verification.APIServerProbe
+	return wanted == nil || *wanted
+}
+
+func SamplesOf(policy *v1alpha1.ConversionPolicy) int {
+	if policy.Spec.Verification.Samples == nil {
+		return defaultSamples
+	}
+	return int(*policy.Spec.Verification.Samples)
+}
+
+func timeoutOf(policy *v1alpha1.ConversionPolicy) time.Duration {
+	if policy.Spec.Verification.Timeout == nil {
+		return defaultTimeout
+	}
+	return policy.Spec.Verification.Timeout.Duration
+}

@@ -1,0 +1,164 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package certificates decides what converter pods serve and what API servers trust,
+// and in which order both change (rotation.go, trust.go), whatever source the
+// certificates come from (source.go, and a file for each). Secrets that nothing needs
+// any more are in leftovers.go.
+package certificates
+
+import (
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/pki"
+	"github.com/conversion-operator/conversion-operator/internal/plan/gate"
+	"github.com/conversion-operator/conversion-operator/internal/plan/names"
+	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
+)
+
+// Input is what certificates depend on besides what was observed.
+type Input struct {
+	observed.Cluster
+	// Active tells that the CustomResourceDefinition converts through a converter of this
+	// policy, and EverActive that it does, or did until somebody else changed it.
+	Active, EverActive bool
+	// Answerers are the pods, or endpoints, that serve the certificate.
+	Answerers []observed.Pod
+}
+
+// Certificates of a policy.
+type Certificates struct {
+	Input
+	gate.Work
+
+	source  source
+	offered offer
+	// serving is what pods mount, and trusted what the CustomResourceDefinition trusts
+	// while it is active.
+	serving serving
+	trusted pki.Bundle
+}
+
+// Look reads what is served, trusted and offered.
+func Look(in Input) *Certificates {
+	c := &Certificates{Input: in}
+	c.source = c.newSource()
+	if c.Active {
+		c.trusted, _ = pki.ParseBundle(c.CRD.Spec.Conversion.Webhook.ClientConfig.CABundle) // unreadable is not trusted
+	}
+	c.offered = c.source.offer()
+	if c.Certificate == nil {
+		return c
+	}
+	c.serving = serving{pair: observed.KeyPair(c.Certificate), seen: c.Certificate.Annotations[TrustedAnnotation]}
+	bundle, err := pki.ParseBundle(c.Certificate.Data[observed.CAKey])
+	if err != nil {
+		// It was made before there was one, or damaged.
+		bundle = c.trusted.Unexpired(c.Now).With(c.offered.roots)
+	}
+	c.serving.bundle = bundle
+	return c
+}
+
+// Ready decides whether the converter pods have a serving certificate that the API
+// server will accept. Keeping it so waits for no gate (Keep).
+func (c *Certificates) Ready() gate.Outcome {
+	if wrong := c.offered.wrong; wrong != nil {
+		if c.Usable() {
+			wrong.Message += "; meanwhile converter pods serve the certificate of before, until it expires"
+		}
+		return *wrong
+	}
+	if c.Injected() {
+		if wrong := c.injectedWrong(); wrong != nil {
+			return *wrong
+		}
+	} else if !c.Usable() {
+		return gate.Waiting(v1alpha1.ReasonIssuing, "issuing a serving certificate for "+c.ServerName())
+	}
+	if c.Certificate == nil {
+		return gate.Waiting(v1alpha1.ReasonIssuing, "taking over the serving certificate for "+c.ServerName())
+	}
+	return gate.Passed(c.rotationReason())
+}
+
+// Usable reports whether who trusts caBundle accepts what pods have.
+func (c *Certificates) Usable() bool {
+	trusted, err := pki.ParseBundle(c.CABundle())
+	return err == nil && c.valid(c.serving.pair, trusted)
+}
+
+// rotationReason is how far the rotation is, as reason and message.
+func (c *Certificates) rotationReason() (reason, message string) {
+	serves := "the serving certificate is valid for " + c.ServerName()
+	if self, ok := c.source.(selfManaged); ok && self.awaitsMigration() {
+		return v1alpha1.ReasonAwaitingMigration, serves + "; its authority is replaced once the migration has ended"
+	}
+	switch state := c.rotationState(); state {
+	case v1alpha1.RotationTrusting:
+		return string(state), serves + "; the CustomResourceDefinition is to trust the next authority besides"
+	case v1alpha1.RotationSettling:
+		return string(state), fmt.Sprintf("%s; API servers have %s to trust the next authority before it is used", serves, c.Settings.Settle)
+	case v1alpha1.RotationProving:
+		return string(state), serves + "; waits until every converter pod serves it, and then stops trusting the authority of before"
+	case v1alpha1.RotationReleasing:
+		return string(state), serves + "; the CustomResourceDefinition is to stop trusting the authority of before"
+	}
+	return v1alpha1.ReasonIssued, serves
+}
+
+// rotationState is how far the change from one authority to another is.
+func (c *Certificates) rotationState() v1alpha1.RotationState {
+	switch {
+	case !c.Active || c.Injected() || c.offered.wrong != nil:
+		return v1alpha1.RotationServing
+	case c.servesOffered() && !c.serving.bundle.Same(c.offered.roots):
+		return v1alpha1.RotationProving
+	case c.servesOffered() && c.TrustsOther():
+		return v1alpha1.RotationReleasing
+	case c.servesOffered() || c.offered.signer != nil && c.valid(c.serving.pair, c.offered.roots):
+		return v1alpha1.RotationServing
+	case !c.offeredTrusted(c.trusted):
+		return v1alpha1.RotationTrusting
+	}
+	return v1alpha1.RotationSettling
+}
+
+// Status is what is served, and how far a rotation is.
+func (c *Certificates) Status() (*v1alpha1.CertificateStatus, *v1alpha1.RotationStatus) {
+	if c.None() && !c.EverActive {
+		return nil, nil
+	}
+	leaf, err := pki.ParseCertificate(c.serving.pair.Certificate)
+	if err != nil || len(c.serving.bundle) == 0 {
+		return nil, nil
+	}
+	certificate := &v1alpha1.CertificateStatus{
+		NotAfter: metav1.NewTime(leaf.NotAfter), CANotAfter: metav1.NewTime(c.serving.bundle.NotAfter())}
+	rotation := &v1alpha1.RotationStatus{State: c.rotationState(), Since: metav1.NewTime(c.Now), Next: c.nextRotation()}
+	if before := c.Policy.Status.Rotation; before != nil && before.State == rotation.State {
+		rotation.Since = before.Since
+	}
+	return certificate, rotation
+}
+
+// nextRotation is when time brings the next step; nil where something else does.
+func (c *Certificates) nextRotation() *metav1.Time {
+	switch c.rotationState() {
+	case v1alpha1.RotationSettling:
+		if since, known := c.seenSince(); known {
+			return &metav1.Time{Time: since.Add(c.Settings.Settle)}
+		}
+	case v1alpha1.RotationServing:
+		if self, ok := c.source.(selfManaged); ok && self.current() != nil {
+			return &metav1.Time{Time: self.replaceAt(self.current())}
+		}
+	}
+	return nil
+}
+
+// CertificateHash identifies a serving certificate.
+func CertificateHash(certificate []byte) string { return names.Hash(string(certificate))[:16] }

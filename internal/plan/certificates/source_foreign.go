@@ -1,0 +1,146 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package certificates
+
+import (
+	"fmt"
+	"net"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/pki"
+	"github.com/conversion-operator/conversion-operator/internal/plan/gate"
+	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
+)
+
+const (
+	// lookAtForeign is how often Secrets of others are read where no event tells of
+	// them: they may have expired.
+	lookAtForeign = 10 * time.Minute
+	// lookAtWrong is how often they are read while something is wrong with them.
+	lookAtWrong = 10 * time.Second
+)
+
+// foreignSecret is a Secret that somebody else keeps.
+type foreignSecret struct {
+	*Certificates
+	name string
+}
+
+func (f foreignSecret) keep() { f.lookAgain() }
+
+func (f foreignSecret) offer() offer {
+	if f.Source == nil {
+		return offer{wrong: new(gate.Stalled(v1alpha1.ReasonSecretNotFound, fmt.Sprintf(
+			"Secret %s/%s does not exist: create it with tls.crt and tls.key, valid for %s, and ca.crt; or correct spec.certificates.secret.name",
+			f.Settings.Namespace, f.name, f.ServerName())))}
+	}
+	return f.inspect(f.Source, "ca.crt must be the certificate of the authority that issued tls.crt")
+}
+
+// inspect checks a Secret of somebody else. An authority that is not in it is to
+// be had as the hint says.
+func (c *Certificates) inspect(secret *corev1.Secret, hint string) offer {
+	name := "Secret " + c.Settings.Namespace + "/" + secret.Name
+	if len(secret.Data[observed.CAKey]) == 0 {
+		return offer{wrong: new(gate.Stalled(v1alpha1.ReasonMissingCA, fmt.Sprintf("%s has no ca.crt: %s", name, hint)))}
+	}
+	roots, err := pki.ParseBundle(secret.Data[observed.CAKey])
+	if err != nil {
+		return offer{wrong: new(gate.Stalled(string(pki.NotAKeyPair), fmt.Sprintf("%s: ca.crt: %s: %s", name, err, hint)))}
+	}
+	roots = roots.Unexpired(c.Now)
+	pair := observed.KeyPair(secret)
+	if err := pki.CheckLeaf(pair, roots, c.ServerName(), c.Now); err != nil {
+		problem := pki.ProblemOf(err)
+		return offer{wrong: new(gate.Stalled(string(problem), fmt.Sprintf("%s: %s: %s", name, err, c.cure(problem))))}
+	}
+	return offer{roots: roots, pair: pair}
+}
+
+// cure says what to do about a certificate of somebody else.
+func (c *Certificates) cure(problem pki.Problem) string {
+	switch problem {
+	case pki.KeyMismatch:
+		return "put the key into tls.key that tls.crt was issued for"
+	case pki.NotYetValid:
+		return "wait, or correct the clock of whoever issued it"
+	case pki.Expired:
+		return "have it renewed"
+	case pki.WrongName:
+		if net.ParseIP(c.ServerName()) != nil {
+			return "have it issued for the IP address " + c.ServerName()
+		}
+		return "have it issued for the DNS name " + c.ServerName()
+	case pki.CAMismatch:
+		return "put the certificate of the authority that issued tls.crt into ca.crt, and those in between behind the first in tls.crt"
+	}
+	return "put a certificate for " + c.ServerName() + " into tls.crt and its key into tls.key, both in PEM"
+}
+
+// lookAgain reads Secrets of others from time to time, and soon where something is wrong.
+func (c *Certificates) lookAgain() {
+	if c.offered.wrong != nil {
+		c.Recheck(lookAtWrong)
+		return
+	}
+	c.Recheck(lookAtForeign)
+}
+
+// injection leaves caBundle to somebody else. What pods serve follows it.
+type injection struct {
+	*Certificates
+	name string
+}
+
+func (i injection) keep() { i.lookAgain() }
+
+func (i injection) offer() offer {
+	if i.Source == nil {
+		return offer{wrong: new(gate.Stalled(v1alpha1.ReasonSecretNotFound, fmt.Sprintf(
+			"Secret %s/%s does not exist: have it issued, with tls.crt and tls.key valid for %s; or correct spec.certificates.injected.secretName",
+			i.Settings.Namespace, i.name, i.ServerName())))}
+	}
+	// OpenShift's service-ca hands out no authority: until it has injected one, the
+	// certificate is all that can be verified.
+	text := i.Source.Data[observed.CAKey]
+	if len(text) == 0 {
+		text = i.Source.Data[corev1.TLSCertKey]
+	}
+	roots, err := pki.ParseBundle(text)
+	if err == nil {
+		err = pki.CheckLeaf(observed.KeyPair(i.Source), roots, i.ServerName(), i.Now)
+	}
+	if err != nil {
+		problem := pki.ProblemOf(err)
+		return offer{wrong: new(gate.Stalled(string(problem), fmt.Sprintf("Secret %s/%s: %s: %s", i.Settings.Namespace, i.name, err, i.cure(problem))))}
+	}
+	return offer{roots: roots, pair: observed.KeyPair(i.Source)}
+}
+
+// onlyItself reports that nothing is trusted but the certificate itself, which is
+// what caBundle begins with where nobody knows what is going to be injected.
+func (c *Certificates) onlyItself() bool {
+	itself, err := pki.ParseBundle(c.serving.pair.Certificate)
+	return err == nil && c.trusted.Same(itself) && c.Source != nil && len(c.Source.Data[observed.CAKey]) == 0
+}
+
+// injectedWrong says what is wrong with what somebody else wrote, or nil.
+func (c *Certificates) injectedWrong() *gate.Outcome {
+	if !c.Active {
+		return nil
+	}
+	if len(c.trusted) == 0 || c.onlyItself() {
+		return new(gate.Waiting(v1alpha1.ReasonNotInjected, "nobody has injected an authority into the CustomResourceDefinition: annotate it for whoever is to write it, "+
+			"with cert-manager.io/inject-ca-from: <namespace>/<Certificate> or service.beta.openshift.io/inject-cabundle: \"true\"; where it is annotated, see the injector's log"))
+	}
+	if err := pki.CheckLeaf(c.serving.pair, c.trusted, c.ServerName(), c.Now); err != nil {
+		return new(gate.Waiting(string(pki.ProblemOf(err)), fmt.Sprintf(
+			"what was injected into caBundle does not verify what converter pods serve: %s: let the injector take it from the authority that issued %s/%s",
+			err, c.Settings.Namespace, c.Policy.Spec.Certificates.Injected.SecretName)))
+	}
+	return nil
+}

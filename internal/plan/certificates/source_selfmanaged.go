@@ -1,0 +1,161 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package certificates
+
+import (
+	"cmp"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/pki"
+	"github.com/conversion-operator/conversion-operator/internal/plan/gate"
+	"github.com/conversion-operator/conversion-operator/internal/plan/names"
+	"github.com/conversion-operator/conversion-operator/internal/plan/step"
+)
+
+const (
+	// DefaultCADuration is how long an authority is valid where a policy does not say.
+	DefaultCADuration = 10 * 365 * 24 * time.Hour
+	// DefaultDuration is how long a serving certificate is valid where a policy does not say.
+	DefaultDuration = 90 * 24 * time.Hour
+
+	// NextCertificateKey is, in the Secret of an authority, the certificate of the
+	// one that is to follow it.
+	NextCertificateKey = "next.crt"
+	// NextKeyKey is the key of that one.
+	NextKeyKey = "next.key"
+
+	// TriggerAnnotation is, on that Secret, the rotationTrigger that it answers.
+	TriggerAnnotation = "conversion-operator.io/rotation-trigger"
+)
+
+// selfManaged issues certificates by an authority of the policy's own. While it
+// is being replaced there are two: the current one renews what is served until
+// API servers trust the next.
+type selfManaged struct {
+	*Certificates
+	spec v1alpha1.SelfManagedCertificates
+}
+
+// authority can sign certificates.
+type authority struct {
+	pair pki.KeyPair
+	// roots is its certificate.
+	roots pki.Bundle
+}
+
+func (m selfManaged) offer() offer {
+	signer := cmp.Or(m.next(), m.current())
+	if signer == nil {
+		return offer{wrong: new(gate.Waiting(v1alpha1.ReasonIssuing, "issuing a certificate authority"))}
+	}
+	return offer{roots: signer.roots, signer: &signer.pair}
+}
+
+// current is the authority, or nil where there is none that can sign.
+func (m selfManaged) current() *authority {
+	return m.authority(corev1.TLSCertKey, corev1.TLSPrivateKeyKey)
+}
+
+// next is the authority that is to follow, or nil.
+func (m selfManaged) next() *authority { return m.authority(NextCertificateKey, NextKeyKey) }
+
+func (m selfManaged) authority(certificate, key string) *authority {
+	if m.Authority == nil {
+		return nil
+	}
+	pair := pki.KeyPair{Certificate: m.Authority.Data[certificate], Key: m.Authority.Data[key]}
+	roots, err := pki.ParseBundle(pair.Certificate)
+	if err != nil || pki.CheckAuthority(pair, m.Now) != nil {
+		return nil
+	}
+	return &authority{pair, roots}
+}
+
+// keep sees to it that there is an authority, and another one when it is due.
+func (m selfManaged) keep() {
+	current, next := m.current(), m.next()
+	switch {
+	case m.Policy.Spec.Suspend:
+	case current == nil && next == nil:
+		m.Do(m.issue(false))
+	case next != nil && (current == nil || m.released(next)):
+		m.Do(step.PromoteAuthority{SecretName: m.Authority.Name, ResourceVersion: m.Authority.ResourceVersion, Authority: next.pair})
+	case next == nil && m.due(current) && m.mayReplace(current):
+		m.Do(m.issue(true))
+	}
+}
+
+func (m selfManaged) issue(next bool) step.IssueAuthority {
+	issue := step.IssueAuthority{SecretName: names.AuthoritySecret(m.Policy.Name), Next: next,
+		Lifetime: duration(m.spec.CADuration, DefaultCADuration), Trigger: m.spec.RotationTrigger}
+	if m.Authority != nil {
+		issue.ResourceVersion = m.Authority.ResourceVersion
+	}
+	return issue
+}
+
+// due reports whether an authority is to be replaced, and looks again when it is.
+func (m selfManaged) due(current *authority) bool {
+	if trigger := m.spec.RotationTrigger; trigger != "" && trigger != m.Authority.Annotations[TriggerAnnotation] {
+		return true
+	}
+	left := m.replaceAt(current).Sub(m.Now)
+	if left > 0 {
+		m.Recheck(min(left, longestWait))
+	}
+	return left <= 0
+}
+
+// replaceAt is when an authority is replaced.
+func (m selfManaged) replaceAt(current *authority) time.Time {
+	return pki.RenewalTime(current.roots[0], duration(m.spec.CADuration, DefaultCADuration), 0)
+}
+
+// mayReplace keeps a rotation from starting while a migration runs, which it
+// would end, unless there is no time left.
+func (m selfManaged) mayReplace(current *authority) bool {
+	return !m.EverActive || !m.Migrates() || pki.Urgent(current.roots[0], m.Now)
+}
+
+// awaitsMigration reports that the authority is due, and a migration in its way.
+func (m selfManaged) awaitsMigration() bool {
+	current := m.current()
+	return m.next() == nil && current != nil && m.due(current) && !m.mayReplace(current)
+}
+
+// older is the authority before the next one, where it can still issue what API
+// servers trust; or nil.
+func (m selfManaged) older() *authority {
+	current := m.current()
+	if m.next() == nil || current == nil || m.Active && !m.trusted.Contains(current.roots) {
+		return nil
+	}
+	return current
+}
+
+// released reports that the next authority is the only one in use.
+func (m selfManaged) released(next *authority) bool {
+	return m.serving.bundle.Same(next.roots) && (!m.Active || m.trusted.Same(next.roots)) && m.valid(m.serving.pair, next.roots)
+}
+
+// lifetime is how long a serving certificate is valid, and how long before its end
+// it is renewed; zero for a third of its life.
+func (c *Certificates) lifetime() (lasts, before time.Duration) {
+	spec := c.Policy.Spec.Certificates.SelfManaged
+	if spec == nil {
+		return DefaultDuration, 0
+	}
+	return duration(spec.Duration, DefaultDuration), duration(spec.RenewBefore, 0)
+}
+
+func duration(set *metav1.Duration, otherwise time.Duration) time.Duration {
+	if set == nil {
+		return otherwise
+	}
+	return set.Duration
+}

@@ -1,0 +1,114 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package certificates
+
+import (
+	"bytes"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"github.com/conversion-operator/conversion-operator/internal/pki"
+	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
+	"github.com/conversion-operator/conversion-operator/internal/plan/step"
+)
+
+// offeredTrusted reports whether who trusts the bundle can verify what is offered.
+func (c *Certificates) offeredTrusted(bundle pki.Bundle) bool {
+	if c.offered.signer != nil {
+		return bundle.Contains(c.offered.roots)
+	}
+	return c.valid(c.offered.pair, bundle)
+}
+
+// mayWriteBundle reports whether the CustomResourceDefinition may be written for
+// the sake of certificates.
+func (c *Certificates) mayWriteBundle() bool {
+	return !c.Policy.Spec.Suspend && (!c.Migrates() || c.urgent())
+}
+
+// urgent reports that certificates cannot wait for a migration to end.
+func (c *Certificates) urgent() bool {
+	leaf, err := pki.ParseCertificate(c.serving.pair.Certificate)
+	if err != nil || pki.Urgent(leaf, c.Now) || c.refused() {
+		return true
+	}
+	for _, root := range c.serving.bundle {
+		if c.valid(c.serving.pair, pki.Bundle{root}) {
+			return pki.Urgent(root, c.Now)
+		}
+	}
+	return true
+}
+
+// allProven reports whether every pod has shown that it serves what is offered,
+// by a handshake with who trusts nothing else.
+func (c *Certificates) allProven() bool {
+	for _, pod := range c.Answerers {
+		if pod.Scheduled && (pod.Proof == nil || !pod.Proof.Successor) {
+			c.Recheck(observed.ProbeAgain)
+			return false
+		}
+	}
+	for _, pod := range c.Ending {
+		if left := pod.Until.Sub(c.Now); left > 0 {
+			c.Recheck(left)
+			return false
+		}
+	}
+	return true
+}
+
+// Successor is what pods must prove besides caBundle: what it is going to be.
+func (c *Certificates) Successor() []byte {
+	if c.offered.wrong != nil || c.Injected() || !c.servesOffered() || c.serving.bundle.Same(c.offered.roots) {
+		return nil
+	}
+	return c.offered.roots.Encode()
+}
+
+// nudge lets the kubelets of pods that serve something else look at the Secret
+// now: on its own each would within a minute or two.
+func (c *Certificates) nudge() {
+	if c.Certificate == nil || c.Policy.Spec.Suspend {
+		return
+	}
+	wanted := CertificateHash(c.serving.pair.Certificate)
+	late := c.Successor() != nil
+	for _, pod := range c.Pods {
+		if pod.Ready && pod.Certificate != wanted && pod.Proof != nil &&
+			(late && !pod.Proof.Successor || pod.Proof.Reason == untrusted) {
+			c.Do(step.NudgePod{Name: pod.Name, Certificate: wanted})
+		}
+	}
+}
+
+// untrusted is the reason of a probe that refused the pod's certificate.
+const untrusted = "TLSVerificationFailed"
+
+// Trust is spec.conversion where all that is to change is what it trusts; nil where
+// nothing is. It comes after the gates: what they write has that in it.
+func (c *Certificates) Trust() *apiextensionsv1.CustomResourceConversion {
+	if !c.TrustsOther() || c.Injected() || !c.mayWriteBundle() {
+		return nil
+	}
+	conversion := c.CRD.Spec.Conversion.DeepCopy()
+	conversion.Webhook.ClientConfig.CABundle = c.CABundle()
+	return conversion
+}
+
+// TrustsOther reports that caBundle is as this policy has left it, and not what it is to be.
+func (c *Certificates) TrustsOther() bool {
+	wanted := c.CABundle()
+	if !c.Active || len(wanted) == 0 || bytes.Equal(c.Bundle(), wanted) {
+		return false
+	}
+	_, left := c.seenSince()
+	return left
+}
+
+// ChangedOver reports that nothing is served or trusted any more but what the source has.
+func (c *Certificates) ChangedOver() bool {
+	return c.offered.wrong == nil && c.servesOffered() && !c.TrustsOther() &&
+		(c.Injected() || c.serving.bundle.Same(c.offered.roots))
+}

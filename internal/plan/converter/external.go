@@ -1,0 +1,145 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package converter
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	appsv1apply "k8s.io/client-go/applyconfigurations/apps/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/crds"
+	"github.com/conversion-operator/conversion-operator/internal/plan/gate"
+	"github.com/conversion-operator/conversion-operator/internal/plan/names"
+	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
+)
+
+// externalAgain is when to look again at a converter that somebody else runs: no
+// event tells what becomes of it.
+const externalAgain = 30 * time.Second
+
+// external is a converter that somebody else runs: behind a Service, or at a URL.
+type external struct {
+	*Converter
+	at address
+}
+
+// address is where such a converter is to be found.
+type address interface {
+	// client is how API servers call it, but for caBundle.
+	client() *apiextensionsv1.WebhookClientConfig
+	reviewVersions() []v1alpha1.ReviewVersion
+	name() string
+	// available says what is known of it, given the number of its ready endpoints.
+	available(ready int32) gate.Outcome
+}
+
+// service is a Service of somebody else's.
+type service struct{ *v1alpha1.ServiceConverter }
+
+func (s service) client() *apiextensionsv1.WebhookClientConfig {
+	return &apiextensionsv1.WebhookClientConfig{Service: &apiextensionsv1.ServiceReference{
+		Namespace: s.Namespace, Name: s.Name, Path: new(string(s.Path)), Port: new(s.Port)}}
+}
+
+func (s service) reviewVersions() []v1alpha1.ReviewVersion { return s.ConversionReviewVersions }
+
+func (s service) name() string { return fmt.Sprintf("Service %s/%s", s.Namespace, s.Name) }
+
+func (s service) available(ready int32) gate.Outcome {
+	return gate.Passed(v1alpha1.ReasonExternal, fmt.Sprintf("%s has %d ready endpoints", s.name(), ready))
+}
+
+// url is an address outside the cluster.
+type url struct{ *v1alpha1.URLConverter }
+
+func (u url) client() *apiextensionsv1.WebhookClientConfig {
+	return &apiextensionsv1.WebhookClientConfig{URL: new(u.URL)}
+}
+
+func (u url) reviewVersions() []v1alpha1.ReviewVersion { return u.ConversionReviewVersions }
+
+func (u url) name() string { return u.URL }
+
+func (u url) available(int32) gate.Outcome {
+	return gate.Passed(v1alpha1.ReasonExternal, u.name()+" is outside the cluster: whether it answers is what the next gate asks")
+}
+
+func (e external) choose()  { e.Wanted = identityOf(e.at.client()) }
+func (e external) prepare() {}
+
+func (e external) client() (*apiextensionsv1.WebhookClientConfig, []string) {
+	return e.at.client(), reviewVersions(e.at.reviewVersions())
+}
+
+func (e external) answerers() []observed.Pod { return e.External.Endpoints }
+
+func (e external) answers() bool {
+	return slices.ContainsFunc(e.External.Endpoints, func(endpoint observed.Pod) bool { return endpoint.Ready })
+}
+
+func (e external) name(pod observed.Pod) string { return "endpoint " + pod.Name + " of " + e.at.name() }
+
+func (e external) deployment() *appsv1apply.DeploymentApplyConfiguration { return nil }
+
+func (e external) valid([]string) gate.Outcome { return e.withoutRules(e.at.name(), nil) }
+
+// available: there is something to call.
+func (e external) available() gate.Outcome {
+	e.Add(e.DropUnused())
+	e.Recheck(externalAgain)
+	var ready int32
+	for _, endpoint := range e.External.Endpoints {
+		if endpoint.Ready {
+			ready++
+		}
+	}
+	e.reportPods(int32(len(e.External.Endpoints)), ready) //nolint:gosec // a Service has not that many endpoints
+	switch {
+	case e.External.Reason != "":
+		e.Recheck(observed.ProbeAgain)
+		return gate.Waiting(e.External.Reason, e.External.Message+e.Meanwhile())
+	case ready == 0:
+		e.Recheck(observed.ProbeAgain)
+		return gate.Waiting(v1alpha1.ReasonWaitingForEndpoints, e.at.name()+" has no ready endpoint: see the pods that it selects"+e.Meanwhile())
+	}
+	return e.at.available(ready)
+}
+
+// Answered says which answerers have proven what.
+func (c *Converter) Answered(proven int) string {
+	versions := len(crds.VersionsInUse(c.CRD))
+	pairs := versions * (versions - 1)
+	if c.Rules.Plan != nil {
+		pairs = len(c.Rules.Plan.Pairs())
+	}
+	if e, is := c.kind.(external); is {
+		return fmt.Sprintf("%s answered over TLS at %d endpoints for %d version pairs", e.at.name(), proven, pairs)
+	}
+	return fmt.Sprintf("%d converter pods answered over TLS for %d version pairs", proven, pairs)
+}
+
+func reviewVersions(versions []v1alpha1.ReviewVersion) []string {
+	reviews := make([]string, 0, len(versions))
+	for _, version := range versions {
+		reviews = append(reviews, string(version))
+	}
+	return reviews
+}
+
+// identityOf is that of a converter that somebody else runs: where it is. What the
+// API server fills in makes no difference.
+func identityOf(client *apiextensionsv1.WebhookClientConfig) string {
+	var where any = ptr.Deref(client.URL, "")
+	if service := client.Service; service != nil {
+		where = []any{service.Namespace, service.Name, ptr.Deref(service.Path, ""), ptr.Deref(service.Port, servicePort)}
+	}
+	text, _ := json.Marshal(where) // cannot fail, of strings and a number
+	return names.Hash(string(text))[:identityLength]
+}

@@ -1,0 +1,277 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package converter
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	appsv1apply "k8s.io/client-go/applyconfigurations/apps/v1"
+	corev1apply "k8s.io/client-go/applyconfigurations/core/v1"
+	metav1apply "k8s.io/client-go/applyconfigurations/meta/v1"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/plan/gate"
+	"github.com/conversion-operator/conversion-operator/internal/plan/names"
+	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
+	"github.com/conversion-operator/conversion-operator/internal/plan/podspec"
+)
+
+// A converter image says nothing of which rules it has, and answers at one path.
+// So each has a Deployment of its own, named by the hash of all that shapes its
+// pods, and a port of its own in the one Service, which leads to those pods alone.
+// That makes of a change what served.go does with rules:
+//
+//  1. the new Deployment is created beside the one that serves
+//  2. every new pod has proven itself
+//  3. the CustomResourceDefinition is written, once, to name the new port
+//  4. when API servers have had the time to follow, the Deployment of before goes
+//
+// A bad image ends in the first or second of these, and changes nothing else.
+
+const (
+	// firstImagePort is the first of maxPlans ports of the Service.
+	firstImagePort = 444
+	// identityLength is that of a hash of rules too.
+	identityLength = 16
+)
+
+// image is a converter of the user's, in pods that the operator runs.
+type image struct {
+	*Converter
+	spec *v1alpha1.ImageConverter
+}
+
+func (i image) answerers() []observed.Pod    { return pods{i.Converter}.answerers() }
+func (i image) answers() bool                { return pods{i.Converter}.answers() }
+func (i image) name(pod observed.Pod) string { return pods{i.Converter}.name(pod) }
+
+func (i image) client() (*apiextensionsv1.WebhookClientConfig, []string) {
+	return i.ownClient(i.endpoint.Path, i.endpoint.Port), i.endpoint.ConversionReviewVersions
+}
+
+// prepare: what pods are like is known already, as their identity follows from it.
+func (i image) prepare() {
+	if i.Wanted != "" {
+		reassertService(i.rendered.service, i.Converter.service())
+		reassertBudget(i.rendered.budget, i.disruptionBudget())
+	}
+}
+
+func (i image) valid([]string) gate.Outcome {
+	if i.renderErr != nil {
+		return i.invalidPatch()
+	}
+	return i.withoutRules("image "+i.spec.Image, &v1alpha1.PlanStatus{Hash: i.Wanted})
+}
+
+// choose makes the pods of the policy's image the wanted converter.
+func (i image) choose() {
+	i.rendered, i.renderErr = i.render()
+	if i.renderErr == nil {
+		i.Wanted = i.identify(i.rendered.deployment)
+	}
+}
+
+// identify gives a Deployment, its pods and their port names from what shapes them.
+func (i image) identify(deployment *appsv1apply.DeploymentApplyConfiguration) string {
+	identity := names.Hash(shapeOf(deployment.Spec.Template))[:identityLength]
+	i.endpoint = i.endpointOf(identity)
+	endpoint, _ := json.Marshal(i.endpoint) // cannot fail, of strings and a number
+	mark := map[string]string{names.PlanLabel: identity}
+	deployment.WithName(names.Image(i.Policy.Name, identity)).WithLabels(mark).
+		WithAnnotations(map[string]string{names.EndpointAnnotation: string(endpoint)})
+	deployment.Spec.Selector = metav1apply.LabelSelector().WithMatchLabels(i.selector()).WithMatchLabels(mark)
+	deployment.Spec.Template.WithLabels(mark).WithAnnotations(map[string]string{names.PlansAnnotation: identity})
+	containerOf(deployment).Ports[0].WithName(imagePortName(identity))
+	return identity
+}
+
+// shapeOf is what shapes pods, as text. What is empty shapes nothing: whether it is
+// there depends on whether the Deployment has been through patches.
+func shapeOf(template *corev1apply.PodTemplateSpecApplyConfiguration) string {
+	var content any
+	text, _ := json.Marshal(template) // cannot fail: it was read from JSON, or is to become that
+	if json.Unmarshal(text, &content) != nil {
+		return ""
+	}
+	text, _ = json.Marshal(withoutEmpty(content))
+	return string(text)
+}
+
+// withoutEmpty is JSON without members that hold nothing.
+func withoutEmpty(value any) any {
+	members, ok := value.(map[string]any)
+	if !ok {
+		elements, _ := value.([]any)
+		for i := range elements {
+			elements[i] = withoutEmpty(elements[i])
+		}
+		return value
+	}
+	for name, member := range members {
+		members[name] = withoutEmpty(member)
+		switch member := members[name].(type) {
+		case nil:
+			delete(members, name)
+		case map[string]any:
+			if len(member) == 0 {
+				delete(members, name)
+			}
+		}
+	}
+	return members
+}
+
+// endpointOf is where the image is to be found: at its port of before, or at one
+// that no other image has. Its port is 0 where all are taken.
+func (i image) endpointOf(identity string) observed.ImageEndpoint {
+	endpoint := observed.ImageEndpoint{Path: string(i.spec.Path), ConversionReviewVersions: reviewVersions(i.spec.ConversionReviewVersions)}
+	if stored := i.StoredImage(identity); stored != nil {
+		endpoint.Port = stored.Port
+		return endpoint
+	}
+	for port := int32(firstImagePort); port < firstImagePort+maxPlans; port++ {
+		taken := slices.ContainsFunc(i.Plans, func(stored observed.StoredPlan) bool { return stored.Image != nil && stored.Image.Port == port })
+		if !taken {
+			endpoint.Port = port
+			return endpoint
+		}
+	}
+	return endpoint
+}
+
+// StoredImage is where an image with a Deployment is to be found, or nil.
+func (c *Converter) StoredImage(identity string) *observed.ImageEndpoint {
+	for _, stored := range c.Plans {
+		if stored.Hash == identity {
+			return stored.Image
+		}
+	}
+	return nil
+}
+
+// imageEndpoint is where an image is to be found, wanted or of before, or nil.
+func (c *Converter) imageEndpoint(identity string) *observed.ImageEndpoint {
+	if _, is := c.kind.(image); is && identity == c.Wanted {
+		return &c.endpoint
+	}
+	return c.StoredImage(identity)
+}
+
+// imagePortName is the name of the port that leads to one image's pods, at most 15
+// characters.
+func imagePortName(identity string) string { return "c" + identity[:14] }
+
+// available: the pods of the image are ready. Before the
+// CustomResourceDefinition depends on them, all of them; afterwards one is enough.
+func (i image) available() gate.Outcome {
+	i.Add(i.DropUnused())
+	if i.endpoint.Port == 0 {
+		return gate.Waiting(v1alpha1.ReasonRollingOut, fmt.Sprintf(
+			"what shapes the converter pods was changed %d times within %s: waits until no API server asks for the oldest", maxPlans, i.Settings.Settle)+i.Meanwhile())
+	}
+	i.applyWorkload()
+	desired, ready := replicas(i.Policy), i.readyWith(i.Wanted)
+	i.reportPods(desired, ready)
+	serves := i.Active && i.Named() == i.Wanted
+	switch {
+	case !serves && ready < desired:
+		return gate.Waiting(v1alpha1.ReasonRollingOut, fmt.Sprintf(
+			"%d of %d converter pods of image %s are ready", ready, desired, i.spec.Image)+i.troubles()+i.Meanwhile())
+	case ready == 0:
+		return gate.Waiting(v1alpha1.ReasonNoReadyPods, fmt.Sprintf(
+			"no converter pod is ready: objects that need a conversion cannot be read; see the pods of Deployment %s/%s",
+			i.Settings.Namespace, names.Image(i.Policy.Name, i.Wanted))+i.troubles())
+	case i.PortEndpoints[imagePortName(i.Wanted)] == 0:
+		i.Recheck(endpointLag)
+		return gate.Waiting(v1alpha1.ReasonWaitingForEndpoints, fmt.Sprintf(
+			"Service %s/%s has no ready endpoint yet for port %d", i.Settings.Namespace, names.Child(i.Policy.Name), i.endpoint.Port)+i.Meanwhile())
+	}
+	if ready < desired {
+		return gate.Passed(v1alpha1.ReasonSomePodsReady, fmt.Sprintf(
+			"%d of %d converter pods are ready: conversions work, with less to spare", ready, desired)+i.troubles())
+	}
+	return gate.Passed(v1alpha1.ReasonPodsReady, fmt.Sprintf("%d of %d converter pods are ready", ready, desired)+i.troubles())
+}
+
+func (c *Converter) readyWith(identity string) int32 {
+	var ready int32
+	for _, pod := range c.Pods {
+		if pod.Ready && slices.Contains(pod.Plans, identity) {
+			ready++
+		}
+	}
+	return ready
+}
+
+// troubles say what keeps pods from being created, or from starting.
+func (c *Converter) troubles() string {
+	// One pod is enough: the others have the same, more often than not.
+	i := slices.IndexFunc(c.Pods, func(pod observed.Pod) bool {
+		return pod.Trouble != "" && !pod.Ready && slices.Contains(pod.Plans, c.Wanted)
+	})
+	if i < 0 {
+		return c.podFailure()
+	}
+	return c.podFailure() + "; pod " + c.Pods[i].Name + ": " + gate.Cut(c.Pods[i].Trouble) + c.hostNetworkHint(c.Pods[i].Trouble)
+}
+
+func (i image) deployment() *appsv1apply.DeploymentApplyConfiguration {
+	return appsv1apply.Deployment(names.Child(i.Policy.Name), i.Settings.Namespace).
+		WithLabels(i.Labels(names.ConverterComponent)).WithAnnotations(i.Annotations()).
+		WithSpec(appsv1apply.DeploymentSpec().
+			WithReplicas(replicas(i.Policy)).
+			WithRevisionHistoryLimit(0). // its template never changes
+			WithSelector(metav1apply.LabelSelector().WithMatchLabels(i.selector())).
+			WithStrategy(i.rollingUpdate()).
+			WithTemplate(corev1apply.PodTemplateSpec().
+				WithLabels(i.Labels(names.ConverterComponent)).WithAnnotations(i.Annotations()).
+				WithSpec(i.pod())))
+}
+
+// pod satisfies the restricted observed.Pod Security Standard, which the operator's
+// namespace asks for, as whatever user the image has.
+func (i image) pod() *corev1apply.PodSpecApplyConfiguration {
+	account := cmp.Or(i.spec.ServiceAccountName, i.converterAccount())
+	return i.shape(corev1apply.PodSpec()).
+		WithServiceAccountName(account).
+		WithAutomountServiceAccountToken(i.spec.ServiceAccountName != "").
+		WithEnableServiceLinks(false).
+		WithTerminationGracePeriodSeconds(terminationSeconds).
+		WithSecurityContext(podspec.Restricted()).
+		WithContainers(i.container()).
+		WithVolumes(corev1apply.Volume().WithName("tls").WithSecret(corev1apply.SecretVolumeSource().
+			WithSecretName(names.CertificateSecret(i.Policy.Name))))
+}
+
+// container is ready once it listens: nothing else is known of it. It goes on
+// for a while when it is told to end, as API servers keep connections.
+func (i image) container() *corev1apply.ContainerApplyConfiguration {
+	container := corev1apply.Container().
+		WithName(converterContainer).
+		WithImage(i.spec.Image).
+		WithCommand(i.spec.Command...).
+		WithArgs(i.spec.Args...).
+		WithPorts(corev1apply.ContainerPort().WithName(portName).WithContainerPort(i.spec.Port).WithProtocol(corev1.ProtocolTCP)).
+		WithResources(resources(i.Policy.Spec.Workload.Resources)).
+		WithSecurityContext(corev1apply.SecurityContext().
+			WithAllowPrivilegeEscalation(false).
+			WithCapabilities(corev1apply.Capabilities().WithDrop("ALL"))).
+		WithReadinessProbe(corev1apply.Probe().
+			WithTCPSocket(corev1apply.TCPSocketAction().WithPort(intstr.FromInt32(i.spec.Port))).
+			WithPeriodSeconds(2).WithFailureThreshold(2)).
+		WithLifecycle(corev1apply.Lifecycle().WithPreStop(
+			corev1apply.LifecycleHandler().WithSleep(corev1apply.SleepAction().WithSeconds(drainSeconds)))).
+		WithVolumeMounts(corev1apply.VolumeMount().WithName("tls").WithMountPath(i.spec.CertificateMountPath).WithReadOnly(true))
+	for at := range i.spec.Env {
+		container.WithEnv(configOf[corev1apply.EnvVarApplyConfiguration](&i.spec.Env[at]))
+	}
+	return container
+}

@@ -1,0 +1,92 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package converter
+
+import (
+	"fmt"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	appsv1apply "k8s.io/client-go/applyconfigurations/apps/v1"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/plan/gate"
+	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
+)
+
+// kind is what there is to know of one kind of converter, of which each member of
+// spec.converter is one.
+type kind interface {
+	// choose makes the policy's converter the wanted one. There is a
+	// CustomResourceDefinition.
+	choose()
+	// prepare has ready what is deployed, once it is known which converters must answer.
+	prepare()
+	// valid is the gate RulesValid. The versions were removed by a retirement.
+	valid(removed []string) gate.Outcome
+	// available is the gate WebhookAvailable.
+	available() gate.Outcome
+	// client is how API servers call the wanted converter, but for caBundle, and the
+	// versions of ConversionReview that it understands.
+	client() (*apiextensionsv1.WebhookClientConfig, []string)
+	// answerers are the pods, or endpoints, that serve the certificate.
+	answerers() []observed.Pod
+	// answers reports whether one of those that are ready is the wanted converter.
+	answers() bool
+	// name is how messages call one of them.
+	name(observed.Pod) string
+	// deployment makes pods of it; nil where the operator runs none.
+	deployment() *appsv1apply.DeploymentApplyConfiguration
+}
+
+func (c *Converter) newKind() kind {
+	switch converter := c.Policy.Spec.Converter; {
+	case converter.Image != nil:
+		return image{c, converter.Image}
+	case converter.Service != nil:
+		return external{c, service{converter.Service}}
+	case converter.URL != nil:
+		return external{c, url{converter.URL}}
+	case converter.None != nil:
+		return none{c}
+	}
+	return rules{c}
+}
+
+// Valid decides whether the policy can be followed. The versions are those that a
+// retirement has removed: rules for them are rules too many, and none too few.
+func (c *Converter) Valid(removed []string) gate.Outcome {
+	switch {
+	case c.CRD == nil:
+		return gate.Unknown(v1alpha1.ReasonCRDNotFound, fmt.Sprintf(
+			"CustomResourceDefinition %q does not exist: create it, or give the policy the name <plural>.<group> of one that exists", c.Policy.Name))
+	case !c.CRD.DeletionTimestamp.IsZero() && !c.EverActive:
+		return gate.Unknown(v1alpha1.ReasonCRDTerminating,
+			"the CustomResourceDefinition is being deleted: nothing is changed")
+	}
+	return c.kind.valid(removed)
+}
+
+// Available decides whether what converts is there.
+func (c *Converter) Available() gate.Outcome { return c.kind.available() }
+
+// withoutRules: there is nothing to compile; what the converter does with fields is its
+// author's business, and what it answers is proven.
+func (c *Converter) withoutRules(name string, status *v1alpha1.PlanStatus) gate.Outcome {
+	if c.CRD.Spec.PreserveUnknownFields {
+		return gate.Stalled(v1alpha1.ReasonPreserveUnknownFields,
+			"the CustomResourceDefinition has spec.preserveUnknownFields: true, and the API server converts no objects of unknown structure: "+
+				"set it to false, and give each version a structural schema")
+	}
+	c.Status.Rules = status
+	return gate.Passed(v1alpha1.ReasonOwnConverter, "the converter is "+name)
+}
+
+// pods is part of the kinds whose pods the operator runs.
+type pods struct{ *Converter }
+
+func (p pods) answerers() []observed.Pod { return p.Pods }
+
+func (p pods) answers() bool { return p.podHas(p.Wanted) }
+
+func (p pods) name(pod observed.Pod) string { return "converter pod " + pod.Name }

@@ -1,0 +1,96 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package converter
+
+import (
+	"fmt"
+	"slices"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	appsv1apply "k8s.io/client-go/applyconfigurations/apps/v1"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
+	"github.com/conversion-operator/conversion-operator/internal/crds"
+	"github.com/conversion-operator/conversion-operator/internal/plan/gate"
+	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
+)
+
+// none converts nothing.
+type none struct{ *Converter }
+
+func (none) choose()  {}
+func (none) prepare() {}
+
+func (none) client() (*apiextensionsv1.WebhookClientConfig, []string) {
+	return &apiextensionsv1.WebhookClientConfig{}, nil
+}
+
+func (n none) answerers() []observed.Pod { return n.Pods }
+
+func (none) answers() bool { return false }
+
+func (none) name(pod observed.Pod) string { return "converter pod " + pod.Name }
+
+func (none) deployment() *appsv1apply.DeploymentApplyConfiguration { return nil }
+
+func (none) available() gate.Outcome { return NotNeeded() }
+
+// valid: without a conversion nothing is lost, or nothing that the policy does not give
+// up by name. Without rules, what rules would preserve is what the API server removes:
+// fields that one version has, and the storage version lacks.
+func (n none) valid([]string) gate.Outcome {
+	n.Status.Rules = nil
+	storage := crds.StorageVersion(n.CRD)
+	lost, accepted, errors := n.losses(storage)
+	if len(errors) > 0 {
+		return gate.Stalled(v1alpha1.ReasonSchemasDiffer, gate.Errors(errors))
+	}
+	if len(lost) > 0 {
+		return gate.Stalled(v1alpha1.ReasonSchemasDiffer, fmt.Sprintf(
+			"%d fields are not the same in the other versions and in the storage version %s, and would be lost without a word: %s. "+
+				"Choose another converter, make the schemas equal, or list what may be lost in spec.converter.none.acceptedLosses",
+			len(lost), storage, gate.FirstOf(lost, gate.MaxErrors)))
+	}
+	if len(accepted) > 0 {
+		return gate.Passed(v1alpha1.ReasonLossAccepted, fmt.Sprintf(
+			"nothing converts; %d fields are lost where a version lacks them, as the policy accepts: %s", len(accepted), gate.FirstOf(accepted, gate.MaxErrors)))
+	}
+	return gate.Passed(v1alpha1.ReasonSchemasEqual, "all versions have the same fields")
+}
+
+// LossAt says what would be lost without a converter if objects were written at a
+// version; empty where nothing would be.
+func (c *Converter) LossAt(storage string) string {
+	lost, _, errors := c.losses(storage)
+	if len(errors) > 0 {
+		return gate.Errors(errors)
+	}
+	if len(lost) > 0 {
+		return "without a converter fields would be lost: " + gate.FirstOf(lost, gate.MaxErrors)
+	}
+	return ""
+}
+
+// losses are the fields that are lost without a converter where objects are written at
+// a version: those that the policy does not give up, and the others.
+func (c *Converter) losses(storage string) (lost, accepted []string, errors field.ErrorList) {
+	result := compile.Compile(c.CRD, &v1alpha1.DeclarativeConverter{Hub: v1alpha1.VersionName(storage)})
+	if len(result.Errors) > 0 && !c.CRD.Spec.PreserveUnknownFields {
+		return nil, nil, result.Errors
+	}
+	inUse := crds.VersionsInUse(c.CRD)
+	for _, leaf := range result.Leaves {
+		switch {
+		case leaf.Owner == compile.OwnerExact || !slices.Contains(inUse, leaf.Spoke):
+		case conversion.Accepted(c.Policy.Spec.Converter.None.AcceptedLosses, leaf.Path):
+			accepted = append(accepted, leaf.String())
+		default:
+			lost = append(lost, leaf.String())
+		}
+	}
+	return lost, accepted, nil
+}

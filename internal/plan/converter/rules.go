@@ -1,0 +1,240 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package converter
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/plan/gate"
+	"github.com/conversion-operator/conversion-operator/internal/plan/names"
+	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
+)
+
+// endpointLag is when to look again for endpoints of pods that are ready.
+const endpointLag = 2 * time.Second
+
+// rules are those of the policy, compiled, in pods of the operator's own image.
+type rules struct{ *Converter }
+
+func (r rules) answerers() []observed.Pod    { return pods{r.Converter}.answerers() }
+func (r rules) answers() bool                { return pods{r.Converter}.answers() }
+func (r rules) name(pod observed.Pod) string { return pods{r.Converter}.name(pod) }
+
+func (r rules) client() (*apiextensionsv1.WebhookClientConfig, []string) {
+	return r.OwnClient(ConvertPath + "/" + r.Wanted), []string{"v1"}
+}
+
+func (r rules) prepare() { r.rendered, r.renderErr = r.render() }
+
+// choose makes the compiled rules the wanted ones.
+func (r rules) choose() {
+	if r.Rules.Plan == nil {
+		return
+	}
+	if shortening := r.shortening(); shortening != nil {
+		allowed := *r.Rules.Plan
+		allowed.Shortening = shortening
+		r.Rules.Plan = &allowed
+	}
+	text, err := r.Rules.Plan.Marshal()
+	if err != nil {
+		return // cannot be: a ruleset holds nothing that has no JSON form
+	}
+	r.ruleset, r.Wanted = string(text), r.Rules.Plan.Hash()
+}
+
+// valid: the rules compile against the schemas of the CustomResourceDefinition.
+func (r rules) valid(removed []string) gate.Outcome {
+	switch {
+	case len(r.Rules.Errors) > 0:
+		return gate.Stalled(v1alpha1.ReasonInvalidRules, gate.Errors(r.Rules.Errors))
+	case r.renderErr != nil:
+		return r.invalidPatch()
+	case r.Rules.Plan == nil:
+		return gate.Unknown(v1alpha1.ReasonVersionNotInCRD, gate.Errors(r.Rules.Missing)+"; nothing is changed until then")
+	}
+	plan := v1alpha1.PlanStatus{Hash: r.Wanted, Verdicts: r.Rules.Verdicts}
+	r.Status.Rules = plan.DeepCopy() // what rules compile to is not the status's to change
+	missing, retired := r.missingVersions(removed)
+	if len(missing) > 0 {
+		says := gate.Errors(missing) + "; the webhook is armed ahead of it"
+		if len(r.Rules.Verdicts) > 0 {
+			says += "; " + summary(r.Rules.Verdicts, r.Rules.Warnings)
+		}
+		return gate.Undecided(v1alpha1.ReasonVersionNotInCRD, says)
+	}
+	says := summary(r.Rules.Verdicts, r.Rules.Warnings)
+	if len(retired) > 0 {
+		says = strings.TrimPrefix(says+"; "+strings.Join(retired, ", ")+" was retired, and the rules for it may be removed", "; ")
+	}
+	return gate.Passed(v1alpha1.ReasonCompiled, says)
+}
+
+// missingVersions are those that the rules name and that the CustomResourceDefinition
+// does not have yet, and those that it does not have any more.
+func (r rules) missingVersions(removed []string) (missing field.ErrorList, retired []string) {
+	for _, err := range r.Rules.Missing {
+		if version := fmt.Sprint(err.BadValue); slices.Contains(removed, version) {
+			retired = append(retired, version)
+		} else {
+			missing = append(missing, err)
+		}
+	}
+	return missing, retired
+}
+
+// maxWarnings is how many warnings of the compiler a message has.
+const maxWarnings = 5
+
+// summary is what each spoke's conversion keeps, and then what may surprise.
+func summary(verdicts []v1alpha1.Verdict, warnings []string) string {
+	var lines []string
+	for _, verdict := range verdicts {
+		line := fmt.Sprintf("%s: %s to the hub, %s back", verdict.Version, verdict.ToHub, verdict.FromHub)
+		if len(verdict.Dropped) > 0 {
+			line += ", drops " + first(verdict.Dropped)
+		}
+		if len(verdict.Preserved) > 0 {
+			line += ", keeps aside " + first(verdict.Preserved)
+		}
+		lines = append(lines, line)
+	}
+	for i, warning := range warnings[:min(len(warnings), maxWarnings)] {
+		lines = append(lines, fmt.Sprintf("warning %d of %d: %s", i+1, len(warnings), gate.Cut(warning)))
+	}
+	return strings.Join(lines, "; ")
+}
+
+func first(fields []string) string {
+	if len(fields) > gate.MaxFields {
+		return strings.Join(fields[:gate.MaxFields], ", ") + " and more"
+	}
+	return strings.Join(fields, ", ")
+}
+
+// invalidPatch says why what is deployed cannot be made.
+func (c *Converter) invalidPatch() gate.Outcome {
+	return gate.Stalled(v1alpha1.ReasonInvalidPatch, gate.Cut(c.renderErr.Error())+"; nothing that runs is changed")
+}
+
+// podCount counts the converter pods by the rulesets that they serve.
+type podCount struct {
+	desired, current, old int32
+}
+
+// available: converter pods run with the wanted ruleset. Before the
+// CustomResourceDefinition depends on them, all of them; afterwards one is enough for
+// conversions to work, and the message tells the difference. A pod without it would
+// refuse calls for it, so that every such pod must be gone.
+func (r rules) available() gate.Outcome {
+	r.applyWorkload()
+	count := r.countPods()
+	r.reportPods(count.desired, count.current)
+	if missing := r.missing(); missing != nil && count.old > 0 {
+		return *missing
+	}
+	switch {
+	case count.old > 0 || r.fromElsewhere() && count.current < count.desired || r.replacing() && !r.RolledOut:
+		return gate.Waiting(v1alpha1.ReasonRollingOut, fmt.Sprintf(
+			"%d of %d converter pods are ready with the current plan", count.current, count.desired)+count.waits()+r.troubles()+r.Meanwhile())
+	case count.current == 0:
+		return gate.Waiting(v1alpha1.ReasonNoReadyPods, fmt.Sprintf(
+			"no converter pod is ready: objects that need a conversion cannot be read; see the pods of Deployment %s/%s",
+			r.Settings.Namespace, names.Child(r.Policy.Name))+r.troubles())
+	case r.Endpoints == 0:
+		r.Recheck(endpointLag)
+		return gate.Waiting(v1alpha1.ReasonWaitingForEndpoints, fmt.Sprintf(
+			"Service %s/%s has no ready endpoint yet", r.Settings.Namespace, names.Child(r.Policy.Name)))
+	}
+	r.Add(r.DropUnused())
+	if count.current < count.desired {
+		return gate.Passed(v1alpha1.ReasonSomePodsReady, fmt.Sprintf(
+			"%d of %d converter pods are ready: conversions work, with less to spare", count.current, count.desired)+r.troubles())
+	}
+	return gate.Passed(v1alpha1.ReasonPodsReady, fmt.Sprintf("%d of %d converter pods are ready", count.current, count.desired)+r.troubles())
+}
+
+// fromElsewhere tells that nobody depends on the pods with rules yet: nobody
+// converts, or something else than rules does.
+func (c *Converter) fromElsewhere() bool {
+	named := c.Named()
+	return !c.EverActive || c.replacing() && !slices.Contains(c.ServedRules(), named) && (c.Answers(named) || !c.PointsHere())
+}
+
+// waits says what is waited for once enough pods have the current plan.
+func (p podCount) waits() string {
+	if p.old == 0 || p.current < p.desired {
+		return ""
+	}
+	return fmt.Sprintf("; waits for the end of %d without it", p.old)
+}
+
+// podFailure says what keeps pods from being created, such as a quota.
+func (c *Converter) podFailure() string {
+	if c.PodFailure == "" {
+		return ""
+	}
+	return "; the Deployment cannot create pods: " + c.PodFailure + c.hostNetworkHint(c.PodFailure)
+}
+
+// hostNetworkHints say what to do about what keeps pods from the network of their
+// nodes, by what the scheduler, the kubelet and observed.Pod Security admission say of it.
+var hostNetworkHints = []struct{ says, hint string }{
+	{"PodSecurity", ": spec.workload.hostNetwork takes a namespace that admits it: kubectl label namespace %s --overwrite pod-security.kubernetes.io/enforce=privileged"},
+	{"free ports", ": with spec.workload.hostNetwork each pod takes its port on a node for itself: add nodes, lower spec.workload.replicas, or choose a port that no other policy has"},
+	{"ends as soon as it starts", ": with spec.workload.hostNetwork, something else may listen at its port on that node: choose another port"},
+}
+
+func (c *Converter) hostNetworkHint(trouble string) string {
+	if !c.Policy.Spec.Workload.HostNetwork {
+		return ""
+	}
+	for _, known := range hostNetworkHints {
+		if strings.Contains(trouble, known.says) {
+			return strings.ReplaceAll(known.hint, "%s", c.Settings.Namespace)
+		}
+	}
+	return ""
+}
+
+// countPods counts ready pods with the current plan, and all pods without it that
+// may be called: those that end too, until they are gone or killed.
+func (c *Converter) countPods() podCount {
+	count := podCount{desired: replicas(c.Policy)}
+	for _, pod := range c.Pods {
+		switch {
+		case pod.Image: // called at a port of its own
+		case !slices.Contains(pod.Plans, c.Wanted):
+			count.old++
+		case pod.Ready:
+			count.current++
+		}
+	}
+	for _, pod := range c.Ending {
+		if left := pod.Until.Sub(c.Now); left > 0 && !pod.Image && !slices.Contains(pod.Plans, c.Wanted) {
+			count.old++
+			c.Recheck(left)
+		}
+	}
+	return count
+}
+
+func replicas(policy *v1alpha1.ConversionPolicy) int32 {
+	if policy.Spec.Workload.Replicas == nil {
+		return defaultReplicas
+	}
+	return *policy.Spec.Workload.Replicas
+}
+
+// reportPods tells of pods, or endpoints, in the status.
+func (c *Converter) reportPods(desired, ready int32) {
+	c.Status.Webhook = &v1alpha1.WebhookStatus{Desired: desired, Ready: ready, Available: fmt.Sprintf("%d/%d", ready, desired)}
+}

@@ -1,0 +1,293 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package converter
+
+import (
+	"cmp"
+	"encoding/json"
+	"maps"
+	"strconv"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	appsv1apply "k8s.io/client-go/applyconfigurations/apps/v1"
+	corev1apply "k8s.io/client-go/applyconfigurations/core/v1"
+	metav1apply "k8s.io/client-go/applyconfigurations/meta/v1"
+	policyv1apply "k8s.io/client-go/applyconfigurations/policy/v1"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/plan/names"
+	"github.com/conversion-operator/conversion-operator/internal/plan/podspec"
+	"github.com/conversion-operator/conversion-operator/internal/plan/step"
+)
+
+const (
+	defaultReplicas = 2
+	// servicePort is where the API server calls; 443 is open in every network.
+	servicePort = 443
+	// portName of that port, in the Service and in converter pods: pods of before
+	// and after a change of spec.workload.port are both found by it.
+	portName = "https"
+	// ContainerPort is where converter pods listen, unless spec.workload.port says otherwise.
+	ContainerPort = 9443
+	// PlanKey is the key of a plan in its ConfigMap.
+	PlanKey = "plan.json"
+
+	plansMount       = "/etc/conversion-operator/plans"
+	certificateMount = "/etc/conversion-operator/tls"
+	// DefaultConverterAccount is the ServiceAccount of converter pods, which may nothing.
+	DefaultConverterAccount = "conversion-operator-converter"
+
+	// drainSeconds let endpoints and keep-alive connections go before a pod does.
+	drainSeconds       = 10
+	terminationSeconds = 45
+)
+
+// applyWorkload brings everything that converts to its wanted state: the wanted
+// plan, and the pods that serve it and others (served.go). Nothing of it has an
+// owner reference. Garbage collection knows no order, and the
+// CustomResourceDefinition must let go before the pods do. A patch that cannot be
+// applied leaves what is there as it is.
+func (c *Converter) applyWorkload() {
+	if c.renderErr == nil {
+		c.Do(step.Apply{Object: c.rendered.service})
+		c.Do(step.Apply{Object: c.rendered.budget})
+	}
+	if c.ruleset != "" {
+		c.Do(step.Apply{Object: c.rulesetConfigMap()})
+	}
+	if c.renderErr == nil && c.missing() == nil {
+		c.Do(step.Apply{Object: c.rendered.deployment})
+	}
+}
+
+func (c *Converter) rulesetConfigMap() *corev1apply.ConfigMapApplyConfiguration {
+	labels := c.Labels(names.ConverterComponent)
+	labels[names.PlanLabel] = c.Wanted
+	return corev1apply.ConfigMap(names.Ruleset(c.Policy.Name, c.Wanted), c.Settings.Namespace).
+		WithLabels(labels).WithAnnotations(c.Annotations()).
+		WithData(map[string]string{PlanKey: c.ruleset}).
+		WithImmutable(true)
+}
+
+func (c *Converter) service() *corev1apply.ServiceApplyConfiguration {
+	return corev1apply.Service(names.Child(c.Policy.Name), c.Settings.Namespace).
+		WithLabels(c.Labels(names.ConverterComponent)).WithAnnotations(c.Annotations()).
+		WithSpec(corev1apply.ServiceSpec().
+			WithSelector(c.selector()).
+			WithPorts(c.servicePorts()...))
+}
+
+// servicePorts are one for all compiled rules, and one for each image (image.go).
+func (c *Converter) servicePorts() []*corev1apply.ServicePortApplyConfiguration {
+	port := func(name string, number int32) *corev1apply.ServicePortApplyConfiguration {
+		return corev1apply.ServicePort().WithName(name).WithProtocol(corev1.ProtocolTCP).
+			WithPort(number).WithTargetPort(intstr.FromString(name))
+	}
+	var ports []*corev1apply.ServicePortApplyConfiguration
+	if _, is := c.kind.(image); !is || len(c.ServedRules()) > 0 {
+		ports = append(ports, port(portName, servicePort))
+	}
+	for _, identity := range c.Served {
+		if image := c.imageEndpoint(identity); image != nil {
+			ports = append(ports, port(imagePortName(identity), image.Port))
+		}
+	}
+	return ports
+}
+
+func (c *Converter) disruptionBudget() *policyv1apply.PodDisruptionBudgetApplyConfiguration {
+	return policyv1apply.PodDisruptionBudget(names.Child(c.Policy.Name), c.Settings.Namespace).
+		WithLabels(c.Labels(names.ConverterComponent)).WithAnnotations(c.Annotations()).
+		WithSpec(policyv1apply.PodDisruptionBudgetSpec().
+			WithMaxUnavailable(intstr.FromInt32(1)).
+			WithSelector(metav1apply.LabelSelector().WithMatchLabels(c.guarded())))
+}
+
+// guarded selects the pods of which one at most may be evicted. Of images, those
+// that serve: others, which may never become ready, must not count.
+func (c *Converter) guarded() map[string]string {
+	selector := c.selector()
+	if _, is := c.kind.(image); !is || c.CRD == nil {
+		return selector
+	}
+	selector[names.PlanLabel] = c.Wanted
+	if serving := c.Named(); c.Active && c.StoredImage(serving) != nil {
+		selector[names.PlanLabel] = serving
+	}
+	return selector
+}
+
+func (r rules) deployment() *appsv1apply.DeploymentApplyConfiguration {
+	return appsv1apply.Deployment(names.Child(r.Policy.Name), r.Settings.Namespace).
+		WithLabels(r.Labels(names.ConverterComponent)).WithAnnotations(r.Annotations()).
+		WithSpec(appsv1apply.DeploymentSpec().
+			WithReplicas(replicas(r.Policy)).
+			WithRevisionHistoryLimit(2).
+			WithSelector(metav1apply.LabelSelector().WithMatchLabels(r.selector())).
+			WithStrategy(r.rollingUpdate()).
+			WithTemplate(r.converterPod()))
+}
+
+func (c *Converter) converterPod() *corev1apply.PodTemplateSpecApplyConfiguration {
+	annotations := c.Annotations()
+	annotations[names.PlansAnnotation] = names.JoinPlans(c.ServedRules())
+	return corev1apply.PodTemplateSpec().
+		WithLabels(c.Labels(names.ConverterComponent)).WithAnnotations(annotations).
+		WithSpec(c.shape(corev1apply.PodSpec()).
+			WithServiceAccountName(c.converterAccount()).
+			WithAutomountServiceAccountToken(false).
+			WithEnableServiceLinks(false).
+			WithTerminationGracePeriodSeconds(terminationSeconds).
+			WithSecurityContext(podspec.Restricted()).
+			WithContainers(c.container()).
+			WithVolumes(
+				corev1apply.Volume().WithName("plans").WithProjected(c.plansVolume()),
+				corev1apply.Volume().WithName("tls").WithSecret(corev1apply.SecretVolumeSource().
+					WithSecretName(names.CertificateSecret(c.Policy.Name)))))
+}
+
+// plansVolume has each plan in a file of its own, whose name is the hash.
+func (c *Converter) plansVolume() *corev1apply.ProjectedVolumeSourceApplyConfiguration {
+	volume := corev1apply.ProjectedVolumeSource()
+	for _, hash := range c.ServedRules() {
+		volume.WithSources(corev1apply.VolumeProjection().WithConfigMap(corev1apply.ConfigMapProjection().
+			WithName(names.Ruleset(c.Policy.Name, hash)).
+			WithItems(corev1apply.KeyToPath().WithKey(PlanKey).WithPath(hash + ".json"))))
+	}
+	return volume
+}
+
+func (c *Converter) container() *corev1apply.ContainerApplyConfiguration {
+	port := c.port()
+	container := corev1apply.Container().
+		WithName(converterContainer).
+		WithImage(c.Settings.Image).
+		WithImagePullPolicy(corev1.PullIfNotPresent).
+		WithArgs("serve",
+			"--plans="+plansMount,
+			"--certificates="+certificateMount,
+			"--port="+strconv.Itoa(int(port)),
+			"--metrics-bind-address="+c.metricsAddress(),
+			"--drain="+seconds(drainSeconds)).
+		WithPorts(corev1apply.ContainerPort().WithName(portName).WithContainerPort(port).WithProtocol(corev1.ProtocolTCP)).
+		WithResources(resources(c.Policy.Spec.Workload.Resources)).
+		WithSecurityContext(podspec.RestrictedContainer()).
+		WithReadinessProbe(httpsProbe("/readyz", port).WithPeriodSeconds(2).WithFailureThreshold(2)).
+		WithLivenessProbe(httpsProbe("/healthz", port).WithPeriodSeconds(10).WithFailureThreshold(3)).
+		WithVolumeMounts(
+			corev1apply.VolumeMount().WithName("plans").WithMountPath(plansMount).WithReadOnly(true),
+			corev1apply.VolumeMount().WithName("tls").WithMountPath(certificateMount).WithReadOnly(true))
+	if !c.Policy.Spec.Workload.HostNetwork {
+		container.WithPorts(corev1apply.ContainerPort().WithName("metrics").WithContainerPort(podspec.MetricsPort).WithProtocol(corev1.ProtocolTCP))
+	}
+	return container
+}
+
+// metricsAddress is nowhere on the network of the nodes, where the converters of
+// all policies would want the same port.
+func (c *Converter) metricsAddress() string {
+	if c.Policy.Spec.Workload.HostNetwork {
+		return "0"
+	}
+	return ":" + strconv.Itoa(podspec.MetricsPort)
+}
+
+// port is where the operator's own converter listens.
+func (c *Converter) port() int32 {
+	if port := c.Policy.Spec.Workload.Port; port != 0 {
+		return port
+	}
+	return ContainerPort
+}
+
+func httpsProbe(path string, port int32) *corev1apply.ProbeApplyConfiguration {
+	return corev1apply.Probe().WithHTTPGet(corev1apply.HTTPGetAction().
+		WithScheme(corev1.URISchemeHTTPS).WithPath(path).WithPort(intstr.FromInt32(port)))
+}
+
+func (c *Converter) selector() map[string]string {
+	return map[string]string{names.InstanceLabel: names.Child(c.Policy.Name), names.ComponentLabel: names.ConverterComponent}
+}
+
+func resources(wanted v1alpha1.Resources) *corev1apply.ResourceRequirementsApplyConfiguration {
+	return corev1apply.ResourceRequirements().WithRequests(wanted.Requests).WithLimits(wanted.Limits)
+}
+
+// seconds prints whole seconds as time.ParseDuration reads them.
+func seconds(n int) string { return strconv.Itoa(n) + "s" }
+
+func (c *Converter) converterAccount() string {
+	return cmp.Or(c.Settings.ConverterAccount, DefaultConverterAccount)
+}
+
+// rollingUpdate takes no pod away before another is ready. On the network of the
+// nodes a new pod may find no node whose port is free: there one goes first.
+func (c *Converter) rollingUpdate() *appsv1apply.DeploymentStrategyApplyConfiguration {
+	unavailable := 0
+	if c.Policy.Spec.Workload.HostNetwork {
+		unavailable = 1
+	}
+	return appsv1apply.DeploymentStrategy().
+		WithType(appsv1.RollingUpdateDeploymentStrategyType).
+		WithRollingUpdate(appsv1apply.RollingUpdateDeployment().
+			WithMaxSurge(intstr.FromInt32(1)).WithMaxUnavailable(intstr.FromInt(unavailable)))
+}
+
+// shape does to a pod what spec.workload says.
+func (c *Converter) shape(pod *corev1apply.PodSpecApplyConfiguration) *corev1apply.PodSpecApplyConfiguration {
+	workload := c.Policy.Spec.Workload
+	nodes := maps.Clone(podspec.Linux)
+	maps.Copy(nodes, workload.NodeSelector)
+	pod.WithNodeSelector(nodes).WithTopologySpreadConstraints(c.spreads()...)
+	if class := cmp.Or(workload.PriorityClassName, c.Settings.PriorityClass); class != "" {
+		pod.WithPriorityClassName(class)
+	}
+	for i := range workload.Tolerations {
+		pod.WithTolerations(configOf[corev1apply.TolerationApplyConfiguration](&workload.Tolerations[i]))
+	}
+	if workload.Affinity != nil {
+		pod.WithAffinity(configOf[corev1apply.AffinityApplyConfiguration](workload.Affinity))
+	}
+	if workload.HostNetwork {
+		pod.WithHostNetwork(true)
+	}
+	return pod
+}
+
+// spreads are the policy's own, or else keep one lost node or zone from taking
+// every converter along.
+func (c *Converter) spreads() []*corev1apply.TopologySpreadConstraintApplyConfiguration {
+	wanted := c.Policy.Spec.Workload.TopologySpreadConstraints
+	if len(wanted) == 0 {
+		return []*corev1apply.TopologySpreadConstraintApplyConfiguration{
+			c.spread(corev1.LabelHostname), c.spread(corev1.LabelTopologyZone)}
+	}
+	var spreads []*corev1apply.TopologySpreadConstraintApplyConfiguration
+	for i := range wanted {
+		spread := configOf[corev1apply.TopologySpreadConstraintApplyConfiguration](&wanted[i])
+		if spread.LabelSelector == nil {
+			spread.WithLabelSelector(metav1apply.LabelSelector().WithMatchLabels(c.selector()))
+		}
+		spreads = append(spreads, spread)
+	}
+	return spreads
+}
+
+func (c *Converter) spread(topologyKey string) *corev1apply.TopologySpreadConstraintApplyConfiguration {
+	return corev1apply.TopologySpreadConstraint().
+		WithMaxSkew(1).WithTopologyKey(topologyKey).WithWhenUnsatisfiable(corev1.ScheduleAnyway).
+		WithLabelSelector(metav1apply.LabelSelector().WithMatchLabels(c.selector()))
+}
+
+// configOf is what to apply, of what the API server has accepted: both are the
+// same in JSON.
+func configOf[T any](value any) *T {
+	config := new(T)
+	if text, err := json.Marshal(value); err == nil {
+		_ = json.Unmarshal(text, config)
+	}
+	return config
+}

@@ -1,0 +1,168 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package deletion takes the operator out of the CustomResourceDefinition's way when a
+// policy is deleted: the CustomResourceDefinition first, then, once no API server calls
+// them any more, the pods, then the policy. While objects would become unreadable
+// without the converter, the policy works on as if it were not deleted: certificates are
+// renewed, and a migration may be what the deletion waits for. Where it is to be
+// abandoned, all that goes is the policy, and what still changes things in its name.
+//
+// What is left of a policy that is gone is in orphan.go.
+package deletion
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/crds"
+	"github.com/conversion-operator/conversion-operator/internal/plan/converter"
+	"github.com/conversion-operator/conversion-operator/internal/plan/gate"
+	"github.com/conversion-operator/conversion-operator/internal/plan/migration"
+	"github.com/conversion-operator/conversion-operator/internal/plan/names"
+	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
+	"github.com/conversion-operator/conversion-operator/internal/plan/rights"
+	"github.com/conversion-operator/conversion-operator/internal/plan/step"
+)
+
+// Deletion of a policy.
+type Deletion struct {
+	observed.Cluster
+	gate.Work
+	// Released is when the CustomResourceDefinition was first seen not to need the
+	// converter any more.
+	Released *metav1.Time
+
+	// active tells that it converts through the converter, and everActive that it does, or
+	// did until somebody else changed it.
+	active, everActive bool
+	evidence           *v1alpha1.StorageEvidence
+}
+
+// Look begins with what the converter is to the CustomResourceDefinition, and with
+// evidence of a migration.
+func Look(converts *converter.Converter, evidence *v1alpha1.StorageEvidence) *Deletion {
+	return &Deletion{Cluster: converts.Cluster, Released: converts.Status.Released, evidence: evidence,
+		active: converts.Active, everActive: converts.EverActive}
+}
+
+// Held reports that the policy is not gone before the operator lets it go.
+func (d *Deletion) Held() bool { return slices.Contains(d.Policy.Finalizers, names.Finalizer) }
+
+// EndsRuns reports that all rights on objects go with what uses them.
+func (d *Deletion) EndsRuns() bool { return d.Held() && d.Abandoned() }
+
+// Leave does what is next, where nothing needs the converter any more or it is abandoned.
+func (d *Deletion) Leave() gate.Outcome {
+	switch {
+	case d.Abandoned():
+		d.endRuns()
+		d.Do(step.Release{})
+		return gate.Unknown(v1alpha1.ReasonDeleting, "leaving the CustomResourceDefinition and its converter as they are")
+	case d.CRD != nil && d.active:
+		d.Do(step.RestoreCRD{Pin: step.PinOf(d.CRD)})
+		return gate.Unknown(v1alpha1.ReasonDeleting, "setting the CustomResourceDefinition's conversion strategy to None")
+	case d.draining():
+		return gate.Unknown(v1alpha1.ReasonDeleting,
+			"the CustomResourceDefinition does not need the converter any more: converter pods answer until no API server asks them")
+	}
+	d.Do(step.DeleteChildren{Policy: d.Policy.Name}, step.Release{})
+	return gate.Unknown(v1alpha1.ReasonDeleting, "removing the converter")
+}
+
+// Abandoned reports that the converter is to stay when the policy goes.
+func (d *Deletion) Abandoned() bool {
+	return d.IsDeleted() && d.Policy.Spec.DeletionPolicy == v1alpha1.DeletionAbandon
+}
+
+// LetsGo reports whether spec.conversion is, or is about to be, no business of this
+// policy any more.
+func (d *Deletion) LetsGo() bool {
+	return d.IsDeleted() && (d.Abandoned() || d.InUse().Reason == "")
+}
+
+// endRuns stops migrations for good, and takes all rights on objects away.
+func (d *Deletion) endRuns() {
+	for _, run := range d.Runs {
+		d.Do(step.DeleteRun{Name: names.Run(d.Policy.Name, run.ID)})
+	}
+	if d.Rights {
+		d.Do(rights.Withdraw(d.Cluster, names.MigrationRights(d.Policy.Name)))
+	}
+	if d.ReadRights {
+		d.Do(rights.Withdraw(d.Cluster, names.ReadRights(d.Policy.Name)))
+	}
+	if d.ClearRights {
+		d.Do(rights.Withdraw(d.Cluster, names.ClearRights(d.Policy.Name)))
+	}
+}
+
+// draining reports whether API servers may still call the converter, by a
+// CustomResourceDefinition as it was before.
+func (d *Deletion) draining() bool {
+	if d.CRD == nil || !d.everActive {
+		return false
+	}
+	if d.Released == nil {
+		d.Released = &metav1.Time{Time: d.Now}
+	}
+	left := d.Released.Add(d.Settings.Settle).Sub(d.Now)
+	if left > 0 {
+		d.Recheck(left)
+	}
+	return left > 0
+}
+
+// InUse says why the CustomResourceDefinition still needs the converter, or
+// nothing: also when somebody else dropped spec.conversion, which does not make
+// stored objects readable. Another webhook has taken over.
+func (d *Deletion) InUse() gate.Outcome {
+	if d.CRD == nil || !d.everActive || d.None() && d.Unconverted() || !d.active && crds.Strategy(d.CRD) == apiextensionsv1.WebhookConverter {
+		return gate.Outcome{}
+	}
+	if !d.CRD.DeletionTimestamp.IsZero() {
+		return gate.Abnormal(v1alpha1.ReasonCRDTerminating, "the CustomResourceDefinition is being deleted, which needs its webhook: waits until it is gone")
+	}
+	inUse := d.versionsInUse()
+	if inUse == "" {
+		return gate.Outcome{}
+	}
+	// The rules cover every version that there is.
+	identity := d.Rules.Plan != nil && d.Rules.Plan.Identity()
+	restorable := d.Policy.Spec.DeletionPolicy == v1alpha1.DeletionRestoreNone
+	switch {
+	case identity && restorable:
+		return gate.Outcome{}
+	case identity:
+		inUse += "; the versions differ in nothing, so that strategy None would give the same: set spec.deletionPolicy to RestoreNone"
+	default:
+		inUse += "; without the converter objects would be unreadable or wrong: serve and store one version only, " +
+			"delete the CustomResourceDefinition, or set spec.deletionPolicy to Abandon, which leaves the converter at work"
+	}
+	return gate.Abnormal(v1alpha1.ReasonVersionsInUse, inUse)
+}
+
+// versionsInUse names what still needs a conversion, or is empty.
+func (d *Deletion) versionsInUse() string {
+	if len(d.CRD.Spec.Versions) == 1 {
+		return "" // there is nothing to convert into
+	}
+	storage := crds.StorageVersion(d.CRD)
+	for _, served := range crds.ServedVersions(d.CRD) {
+		if served != storage {
+			return "version " + served + " is served, and objects are written at " + storage
+		}
+	}
+	if !crds.StoredOnlyIn(d.CRD, storage) {
+		return "objects may be stored at " + strings.Join(d.CRD.Status.StoredVersions, ", ")
+	}
+	if d.evidence == nil {
+		return fmt.Sprintf("no migration of this policy has proven that every object is stored at %s (%s)", storage, migration.HowToMigrate(d.Policy))
+	}
+	return ""
+}

@@ -1,0 +1,57 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package health tells what goes wrong after the activation: conversions that fail in
+// production (live_failures.go), live objects that do not come back as they were, of
+// which samples are taken again and again (resample.go), and objects that are too large
+// to be read as a whole at every version (oversized.go). Each has a condition that exists
+// only while something is wrong, and holds nothing up.
+package health
+
+import (
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/plan/activation"
+	"github.com/conversion-operator/conversion-operator/internal/plan/converter"
+	"github.com/conversion-operator/conversion-operator/internal/plan/gate"
+	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
+)
+
+// Health of a policy's conversions.
+type Health struct {
+	observed.Cluster
+	gate.Work
+	// Status is the health's part of the policy's.
+	Status Status
+
+	converter  *converter.Converter
+	activation *activation.Activation
+}
+
+// Status is the health's part of a policy's status.
+type Status struct {
+	ConversionFailures []v1alpha1.ConversionFailure
+	OversizedObjects   *v1alpha1.OversizedStatus
+	Verification       *v1alpha1.VerificationStatus
+	// Conditions that exist now, by their types.
+	Conditions map[string]gate.Outcome
+}
+
+// Look begins with what the status remembers.
+func Look(converts *converter.Converter, activates *activation.Activation) *Health {
+	h := &Health{Cluster: converts.Cluster, converter: converts, activation: activates,
+		Status: Status{OversizedObjects: converts.Policy.Status.OversizedObjects.DeepCopy(), Conditions: map[string]gate.Outcome{}}}
+	if before := apimeta.FindStatusCondition(h.Policy.Status.Conditions, v1alpha1.SamplesFailingCondition); before != nil {
+		h.Status.Conditions[before.Type] = gate.Outcome{Status: before.Status, Reason: before.Reason, Message: before.Message}
+	}
+	return h
+}
+
+// report sets a condition.
+func (h *Health) report(condition string, outcome gate.Outcome) {
+	h.Status.Conditions[condition] = outcome
+}
+
+// forget removes a condition.
+func (h *Health) forget(condition string) { delete(h.Status.Conditions, condition) }

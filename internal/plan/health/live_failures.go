@@ -1,0 +1,167 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package health
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/plan/gate"
+)
+
+// Converter pods tell which conversions failed in production. That is reported for as
+// long as it goes on, and changes nothing else: the gates are about what the operator
+// does, and an object that cannot be converted is for people to correct. What a pod
+// tells may have been made up by whoever reaches its port, so nothing depends on it.
+//
+// A kind may fail a thousand times in a second, and the status is written to etcd: a
+// kind of failure that is new is written at once, and counts and times of those that
+// are known once in half a window at most.
+
+// DefaultFailureWindow is how long failed conversions are reported after the last one.
+const DefaultFailureWindow = 10 * time.Minute
+
+// maxConversionFailures is how many kinds of failed conversions a status has.
+const maxConversionFailures = 10
+
+// failureWindow is long enough for pods to be asked again within half of it.
+func (h *Health) failureWindow() time.Duration {
+	return max(cmp.Or(h.Settings.FailureWindow, DefaultFailureWindow), 2*h.Settings.ProofLifetime)
+}
+
+// Failures reports failed conversions in status and condition.
+func (h *Health) Failures() {
+	status := &h.Status
+	if status.ConversionFailures = h.failures(); len(status.ConversionFailures) == 0 {
+		status.ConversionFailures = nil
+		return
+	}
+	h.report(v1alpha1.ConversionsFailingCondition, gate.Abnormal(v1alpha1.ReasonConversionFailed, describeFailures(status.ConversionFailures)))
+}
+
+// failures are those to report: what was reported before and goes on, and what is new.
+func (h *Health) failures() []v1alpha1.ConversionFailure {
+	if !h.converter.Active {
+		return nil
+	}
+	seen := h.failuresOfPods()
+	rows := h.failuresThatLast(seen)
+	for _, row := range seen {
+		if _, known := find(rows, row); !known && len(rows) < maxConversionFailures {
+			rows = append(rows, row)
+		}
+	}
+	for _, row := range rows {
+		h.Recheck(row.LastTime.Add(h.failureWindow()).Sub(h.Now))
+	}
+	slices.SortFunc(rows, compareFailures)
+	return rows
+}
+
+// failuresThatLast are those of the status within the window, as they are there; or all
+// as they are now, where one of them is behind by half a window.
+func (h *Health) failuresThatLast(seen []v1alpha1.ConversionFailure) []v1alpha1.ConversionFailure {
+	window, behind := h.failureWindow(), false
+	var before, now []v1alpha1.ConversionFailure
+	for _, row := range h.Policy.Status.ConversionFailures {
+		latest := row
+		if told, still := find(seen, row); still && told.LastTime.After(row.LastTime.Time) {
+			latest = told
+		}
+		if h.Now.Sub(latest.LastTime.Time) >= window {
+			continue
+		}
+		behind = behind || latest.LastTime.Sub(row.LastTime.Time) >= window/2
+		before, now = append(before, row), append(now, latest)
+	}
+	if behind {
+		return now
+	}
+	return before
+}
+
+// failuresOfPods adds up what pods tell, within the window. The example stays as long
+// as a pod names it.
+func (h *Health) failuresOfPods() []v1alpha1.ConversionFailure {
+	var sum []v1alpha1.ConversionFailure
+	for _, pod := range h.Pods {
+		for _, told := range pod.Failures {
+			told.LastTime = told.LastTime.Rfc3339Copy()
+			if h.Now.Sub(told.LastTime.Time) >= h.failureWindow() {
+				continue
+			}
+			if at := indexOf(sum, told); at >= 0 {
+				sum[at] = h.together(sum[at], told)
+			} else {
+				sum = append(sum, told)
+			}
+		}
+	}
+	return sum
+}
+
+// together is a kind of failure that two pods tell of.
+func (h *Health) together(a, b v1alpha1.ConversionFailure) v1alpha1.ConversionFailure {
+	known, _ := find(h.Policy.Status.ConversionFailures, a)
+	count, last := a.Count+b.Count, a.LastTime
+	if b.LastTime.After(last.Time) {
+		last = b.LastTime
+	}
+	if a.Object != known.Object && (b.Object == known.Object || b.Object < a.Object) {
+		a = b
+	}
+	a.Count, a.LastTime = count, last
+	return a
+}
+
+func find(rows []v1alpha1.ConversionFailure, like v1alpha1.ConversionFailure) (v1alpha1.ConversionFailure, bool) {
+	at := indexOf(rows, like)
+	if at < 0 {
+		return v1alpha1.ConversionFailure{}, false
+	}
+	return rows[at], true
+}
+
+func indexOf(rows []v1alpha1.ConversionFailure, like v1alpha1.ConversionFailure) int {
+	return slices.IndexFunc(rows, func(row v1alpha1.ConversionFailure) bool { return compareFailures(row, like) == 0 })
+}
+
+// compareFailures orders kinds of failures.
+func compareFailures(a, b v1alpha1.ConversionFailure) int {
+	return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To), cmp.Compare(a.Cause, b.Cause))
+}
+
+// describeFailures names the first, without counts and times: a condition is to
+// change when something happened.
+func describeFailures(rows []v1alpha1.ConversionFailure) string {
+	row := rows[0]
+	says := fmt.Sprintf("conversions from %s to %s fail: %s", row.From, row.To, row.Cause)
+	if row.Object != "" {
+		says += ", for example of object " + row.Object
+	}
+	says += ": " + gate.Cut(row.Message) + "; lists of the kind fail with it: " + cureOf(row.Cause)
+	if len(rows) > 1 {
+		says += "; status.conversionFailures has the others"
+	}
+	return says
+}
+
+// cures say what to do, by causes.
+var cures = map[string]string{
+	"Shortened":           "write the object at the version that has the large fields, or make them smaller",
+	"OverBudget":          "make the object's lists, maps and texts smaller, or the expressions cheaper",
+	"AnnotationsTooLarge": "shorten the object's annotations, or the fields that the other version lacks",
+	"InvalidJSON":         "check what stands between API servers and the converter, and the log of the converter pods",
+	"Panic":               "see the log of the converter pods, and report the bug",
+	"TooSlow":             "check the CPU limit of the converter pods, spec.workload.resources, and how large the object is",
+	"UnknownVersion":      "add the version to the policy's spokes, or remove it from the CustomResourceDefinition",
+	"WrongKind":           "check that only this CustomResourceDefinition names the converter",
+}
+
+func cureOf(cause string) string {
+	return cmp.Or(cures[cause], "correct the object or the rules, and see the log of the converter pods")
+}

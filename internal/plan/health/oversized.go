@@ -1,0 +1,145 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package health
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/plan/gate"
+	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
+)
+
+// An object that has no whole form at a version is found by converter pods, when API
+// servers fill their caches, and by samples, before the activation too. It is known
+// until it was read again, and is whole or gone. Where nothing is read again, it is
+// known for a day.
+
+const (
+	// maxOversizedExamples is how many the status has.
+	maxOversizedExamples = 20
+	// OversizedLag is by how much lastTime in the status may be behind.
+	OversizedLag = time.Hour
+	// oversizedLife is how long an object is known that is neither read again nor seen.
+	oversizedLife = 24 * time.Hour
+)
+
+// Oversized reports objects that have no whole form at a version.
+func (h *Health) Oversized() {
+	status := &h.Status
+	if h.CRD == nil || !h.Rulesets() || h.Rules.Plan != nil && !h.converter.LimitsSize() {
+		status.OversizedObjects = nil
+	} else {
+		status.OversizedObjects = h.oversizedStatus()
+	}
+	if status.OversizedObjects == nil {
+		return
+	}
+	h.report(v1alpha1.OversizedObjectsCondition, gate.Abnormal(v1alpha1.ReasonReadShortened, describeOversized(status.OversizedObjects)))
+}
+
+func (h *Health) oversizedStatus() *v1alpha1.OversizedStatus {
+	rows := h.Rows()
+	if len(rows) == 0 {
+		return nil
+	}
+	names := map[string]bool{}
+	for _, row := range rows {
+		names[row.Object] = true
+	}
+	return &v1alpha1.OversizedStatus{
+		Objects: int64(len(names)), CheckedTime: h.oversizedChecked(), Examples: rows[:min(len(rows), maxOversizedExamples)],
+	}
+}
+
+// oversizedChecked is when those that were known were read again, nil for never.
+func (h *Health) oversizedChecked() *metav1.Time {
+	checked := (*metav1.Time)(nil)
+	if known := h.Policy.Status.OversizedObjects; known != nil {
+		checked = known.CheckedTime
+	}
+	if found := h.Resampled; found != nil && !found.Asking && len(found.Whole)+len(found.Oversized) > 0 {
+		if ended := new(metav1.NewTime(found.Ended).Rfc3339Copy()); checked == nil || checked.Before(ended) {
+			checked = ended
+		}
+	}
+	return checked
+}
+
+// Rows are all that are known of: of the status, of converter pods and of samples,
+// but those that were read again since, and are whole or gone.
+func (h *Health) Rows() []v1alpha1.OversizedObject {
+	var rows []v1alpha1.OversizedObject
+	add := func(seen []v1alpha1.OversizedObject, life time.Duration) {
+		for _, row := range seen {
+			row.LastTime = row.LastTime.Rfc3339Copy()
+			if left := row.LastTime.Add(life).Sub(h.Now); left > 0 && !h.isWhole(row) {
+				rows = addOversized(rows, row)
+				h.Recheck(left)
+			}
+		}
+	}
+	if known := h.Policy.Status.OversizedObjects; known != nil {
+		add(known.Examples, oversizedLife)
+	}
+	for _, asked := range []*observed.Inquiry{h.Samples, h.Resampled} {
+		if asked != nil && !asked.Asking {
+			add(asked.Oversized, oversizedLife)
+		}
+	}
+	for i := range h.Pods {
+		add(h.Pods[i].Oversized, h.failureWindow())
+	}
+	slices.SortFunc(rows, compareOversized)
+	return rows
+}
+
+// isWhole tells that an object was read again since it was seen, and is whole, or gone.
+func (h *Health) isWhole(row v1alpha1.OversizedObject) bool {
+	found := h.Resampled
+	return found != nil && !found.Asking && !row.LastTime.After(found.Ended) &&
+		slices.ContainsFunc(found.Whole, func(whole v1alpha1.OversizedObject) bool { return compareOversized(whole, row) == 0 })
+}
+
+// addOversized adds an object, or what is new of one that is known.
+func addOversized(rows []v1alpha1.OversizedObject, row v1alpha1.OversizedObject) []v1alpha1.OversizedObject {
+	at := slices.IndexFunc(rows, func(known v1alpha1.OversizedObject) bool { return compareOversized(known, row) == 0 })
+	switch {
+	case at < 0:
+		return append(rows, row)
+	case row.LastTime.Sub(rows[at].LastTime.Time) >= OversizedLag:
+		rows[at] = row
+	}
+	return rows
+}
+
+func compareOversized(a, b v1alpha1.OversizedObject) int {
+	return cmp.Or(cmp.Compare(a.Object, b.Object), cmp.Compare(a.Version, b.Version))
+}
+
+// describeOversized names the first, and what to do.
+func describeOversized(known *v1alpha1.OversizedStatus) string {
+	row := known.Examples[0]
+	fields := "fields"
+	if len(row.Fields) > 0 {
+		fields = strings.Join(row.Fields, ", ")
+	}
+	says := fmt.Sprintf("object %s cannot be read as a whole at %s: %s, which only %s has, would take %d bytes of the %d that annotations have room for; "+
+		"reads at %s leave out what has no room, and writes at %s are refused: make these fields smaller at %s",
+		row.Object, row.Version, gate.Cut(fields), row.FieldsOf, row.Bytes, maxAnnotationBytes, row.Version, row.Version, row.FieldsOf)
+	if len(known.Examples) > 1 {
+		says += "; status.oversizedObjects has others"
+	}
+	return says
+}
+
+// maxAnnotationBytes is what the API server allows: TotalAnnotationSizeLimitB of
+// k8s.io/apimachinery, pkg/api/validation.
+const maxAnnotationBytes = 256 << 10

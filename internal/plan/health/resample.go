@@ -1,0 +1,152 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package health
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/plan/activation"
+	"github.com/conversion-operator/conversion-operator/internal/plan/gate"
+	"github.com/conversion-operator/conversion-operator/internal/plan/names"
+	"github.com/conversion-operator/conversion-operator/internal/plan/rights"
+)
+
+// Samples that came back as they were before the activation prove nothing of objects
+// that are written later. So they are taken again from time to time. What is found is
+// reported, in a condition that exists only then, and undoes nothing: without the
+// conversion, more would be lost. When samples are taken next is in the status, so
+// that managers that restart, and policies that were made together, do not all begin
+// at once.
+
+const (
+	// DefaultResampleInterval is between two times that samples are taken.
+	DefaultResampleInterval = 6 * time.Hour
+	// resampleSoon is between them while something is wrong, or objects were not read.
+	resampleSoon = 15 * time.Minute
+	// resampleBusy is when to look again where other policies take samples now.
+	resampleBusy = time.Minute
+	// jitter is the part of an interval by which it may be shorter, or longer.
+	jitter = 10
+)
+
+// Resample takes samples again where it is time, and reports what was found. What API
+// servers call is proven where Rested is true.
+func (h *Health) Resample(rested bool) {
+	h.Status.Verification = h.activation.Status.Verification
+
+	interval := resampleIntervalOf(h.Policy)
+	if h.CRD == nil || !h.converter.Active || h.None() || interval == 0 || activation.SamplesOf(h.Policy) == 0 || !h.converter.Convertible() {
+		h.forgetResamples()
+		return
+	}
+	if h.Policy.Spec.Suspend || h.IsDeleted() || !rested || !h.converter.InCharge() || h.converter.Drifted || !h.CRD.DeletionTimestamp.IsZero() || h.ForeignMigration != "" {
+		return
+	}
+	wanted := h.converter.Conversion(h.converter.Wanted)
+	known := h.Status.Verification
+	if known == nil || !activation.OfSameRules(known.Subject, h.activation.Subject(wanted)) {
+		known = &v1alpha1.VerificationStatus{Subject: h.activation.Subject(wanted)}
+		h.Status.Verification = known
+	}
+	if known.NextSampleTime == nil {
+		h.forget(v1alpha1.SamplesFailingCondition) // of other rules
+		known.NextSampleTime = h.after(time.Duration(h.fraction("") * float64(interval)))
+	}
+	if h.Status.OversizedObjects != nil {
+		interval = min(interval, resampleSoon)
+	}
+	h.heedResamples(known, interval)
+	if latest := h.Now.Add(interval + interval/jitter); known.NextSampleTime.After(latest) {
+		known.NextSampleTime = h.nextSample(known, interval) // the interval has become shorter
+	}
+	if left := known.NextSampleTime.Sub(h.Now); left > 0 {
+		h.Recheck(left)
+		return
+	}
+	h.takeSamplesAgain(known, wanted)
+}
+
+// forgetResamples says nothing any more of samples that are not taken.
+func (h *Health) forgetResamples() {
+	h.forget(v1alpha1.SamplesFailingCondition)
+	if known := h.Status.Verification; known != nil {
+		known.NextSampleTime = nil
+	}
+}
+
+func (h *Health) takeSamplesAgain(known *v1alpha1.VerificationStatus, wanted *apiextensionsv1.CustomResourceConversion) {
+	subject := resampleSubject(known)
+	asked := h.Resampled
+	switch {
+	case asked != nil && asked.Asking:
+	case rights.MissingToRead(h.Cluster) != "": // they are taken once that is granted
+		h.Recheck(rights.Pause)
+	case h.ResamplersBusy:
+		h.Recheck(resampleBusy)
+	default:
+		samples := h.activation.SamplesStep(activation.SamplesOf(h.Policy), subject, wanted)
+		samples.Again, samples.Oversized = true, h.Rows()
+		h.Add(activation.TakeSamples(h.Cluster, samples))
+	}
+}
+
+// resampleSubject is a time at which samples are taken.
+func resampleSubject(known *v1alpha1.VerificationStatus) string {
+	return known.Subject + " " + known.NextSampleTime.UTC().Format(time.RFC3339)
+}
+
+// heedResamples takes what was found into the status.
+func (h *Health) heedResamples(known *v1alpha1.VerificationStatus, interval time.Duration) {
+	found := h.Resampled
+	if found == nil || found.Asking || found.Subject != resampleSubject(known) {
+		return
+	}
+	ended := new(metav1.NewTime(found.Ended).Rfc3339Copy())
+	switch {
+	case found.Lost:
+		h.report(v1alpha1.SamplesFailingCondition, gate.Abnormal(found.Reason, found.Message))
+		known.ResampledTime, known.Resampled = ended, new(int32(found.Objects)) //nolint:gosec // spec.verification.samples bounds it
+		interval = min(interval, resampleSoon)
+	case found.Reason != "": // no object is the cause: what was found before stays
+		interval = min(interval, resampleSoon)
+	default:
+		h.forget(v1alpha1.SamplesFailingCondition)
+		known.ResampledTime, known.Resampled = ended, new(int32(found.Objects)) //nolint:gosec // spec.verification.samples bounds it
+	}
+	known.NextSampleTime = h.nextSample(known, interval)
+}
+
+// nextSample is after an interval, give or take a part of it.
+func (h *Health) nextSample(known *v1alpha1.VerificationStatus, interval time.Duration) *metav1.Time {
+	share := 2*h.fraction(known.NextSampleTime.UTC().Format(time.RFC3339)) - 1
+	return h.after(interval + time.Duration(share*float64(interval/jitter)))
+}
+
+func (h *Health) after(wait time.Duration) *metav1.Time {
+	return new(metav1.NewTime(h.Now.Add(wait)).Rfc3339Copy())
+}
+
+// fraction is a number from 0 to 1 that each policy has of its own for a text.
+func (h *Health) fraction(text string) float64 {
+	const bytes = 4
+	sum, err := hex.DecodeString(names.Hash(string(h.Policy.UID), h.Policy.Name, text)[:2*bytes])
+	if err != nil {
+		panic(fmt.Sprintf("a hash is not hexadecimal: %v", err)) // it is, by the line above
+	}
+	return float64(binary.BigEndian.Uint32(sum)) / (1 << (8 * bytes))
+}
+
+func resampleIntervalOf(policy *v1alpha1.ConversionPolicy) time.Duration {
+	if policy.Spec.Verification.ResampleInterval == nil {
+		return DefaultResampleInterval
+	}
+	return policy.Spec.Verification.ResampleInterval.Duration
+}

@@ -1,0 +1,251 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package migration
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/utils/ptr"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/crds"
+	"github.com/conversion-operator/conversion-operator/internal/plan/gate"
+	"github.com/conversion-operator/conversion-operator/internal/plan/names"
+	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
+	"github.com/conversion-operator/conversion-operator/internal/plan/rights"
+	"github.com/conversion-operator/conversion-operator/internal/plan/step"
+)
+
+// Migrated: every stored object is in the storage version, by our own
+// evidence. status.storedVersions is a hint only: it may have been pruned by
+// somebody who rewrote nothing.
+func (m *Migration) Migrated() gate.Outcome {
+	decided := m.decideMigration(m.wantedRun(), crds.StorageVersion(m.CRD))
+	if m.Rights && (m.UnderWay() == nil || m.rests()) {
+		m.Do(rights.Withdraw(m.Cluster, names.MigrationRights(m.Policy.Name)))
+	}
+	return decided
+}
+
+func (m *Migration) decideMigration(id, storage string) gate.Outcome {
+	switch {
+	case m.runs(id) || m.wantsRun(id):
+		if m.ending() {
+			return gate.Waiting(v1alpha1.ReasonMigrating, "waits for the end of the pods of a migration that was given up")
+		}
+		return m.migrate(id, storage)
+	case m.Status.Evidence != nil:
+		return m.proven(storage)
+	case m.failed(id):
+		return m.explainFailure()
+	case len(m.CRD.Spec.Versions) == 1:
+		return gate.Passed(v1alpha1.ReasonNothingToMigrate, "the CustomResourceDefinition has one version: "+storage)
+	case crds.StoredOnlyIn(m.CRD, storage):
+		return gate.Undecided(v1alpha1.ReasonStoredVersionsUntrusted, fmt.Sprintf(
+			"status.storedVersions names %s alone, but no migration of this policy has proven it, and others prune it without a proof: %s",
+			storage, HowToMigrate(m.Policy)))
+	}
+	return gate.Undecided(v1alpha1.ReasonNotRequested, fmt.Sprintf(
+		"objects may be stored at %s: %s", strings.Join(m.CRD.Status.StoredVersions, ", "), HowToMigrate(m.Policy)))
+}
+
+func HowToMigrate(policy *v1alpha1.ConversionPolicy) string {
+	if policy.Spec.Migration.Mode == v1alpha1.MigrationNever {
+		return "spec.migration.mode is Never: set it to Automatic to start a migration"
+	}
+	return "change spec.migration.trigger to start a migration"
+}
+
+// UnderWay is the run that goes on, or nil.
+func (m *Migration) UnderWay() *v1alpha1.MigrationStatus {
+	if last := m.Status.Migration; last != nil && last.State == v1alpha1.MigrationRunning {
+		return last
+	}
+	return nil
+}
+
+// rests reports that the run is paused and has no pod any more, which may last:
+// nobody needs its rights meanwhile.
+func (m *Migration) rests() bool {
+	job := m.run(m.UnderWay().Run).Job
+	return m.Policy.Spec.Migration.Paused && job != nil && ptr.Deref(job.Spec.Suspend, false) &&
+		job.Status.Active == 0 && ptr.Deref(job.Status.Terminating, 0) == 0
+}
+
+// runs reports whether the run is under way.
+func (m *Migration) runs(id string) bool {
+	last := m.UnderWay()
+	return last != nil && last.Run == id
+}
+
+func (m *Migration) failed(id string) bool {
+	last := m.Status.Migration
+	return last != nil && last.Run == id && last.State == v1alpha1.MigrationFailed
+}
+
+// wantsRun reports whether the policy asks for a run that was not made yet.
+func (m *Migration) wantsRun(id string) bool {
+	switch m.Policy.Spec.Migration.Mode {
+	case v1alpha1.MigrationNever:
+		return false
+	case v1alpha1.MigrationOnTrigger:
+		return m.triggered()
+	default:
+		return m.triggered() || m.Status.Evidence == nil && len(m.CRD.Spec.Versions) > 1 && !m.failed(id) || m.ToPlace()
+	}
+}
+
+// triggered reports that no run answers the trigger. One that was superseded was
+// not what was asked for; one that was cancelled was given up by who asked.
+func (m *Migration) triggered() bool {
+	trigger, last := m.Policy.Spec.Migration.Trigger, m.Status.Migration
+	answered := last != nil && last.Trigger == trigger && last.State != v1alpha1.MigrationSuperseded
+	return trigger != "" && !answered
+}
+
+// proven says what the evidence says.
+func (m *Migration) proven(storage string) gate.Outcome {
+	evidence := m.Status.Evidence
+	if evidence.Source == v1alpha1.EvidenceSingleVersion {
+		return gate.Passed(v1alpha1.ReasonNothingToMigrate, "objects were never stored in another version than "+storage+m.notYetPlaced())
+	}
+	return gate.Passed(v1alpha1.ReasonMigrated, fmt.Sprintf("every object is stored at %s: run %s saw %d%s", storage, evidence.Run, evidence.Objects, m.notYetPlaced()))
+}
+
+// migrate starts a run, follows it, and prunes after it.
+func (m *Migration) migrate(id, storage string) gate.Outcome {
+	run := m.run(id)
+	if wait := m.beforeRun(run, storage); wait.Reason != "" {
+		return wait
+	}
+	m.recordRun(run, storage)
+	switch {
+	case run.Progress != nil && run.Progress.Complete:
+		return m.prune(id, storage)
+	case run.Over():
+		m.endRun(v1alpha1.MigrationFailed)
+		failure := m.explainFailure()
+		failure.Stalled = !m.triggered() // the next run is asked for already
+		return failure
+	case m.Policy.Spec.Migration.Paused:
+		return m.paused()
+	case m.otherSettings(run, storage):
+		m.Do(step.DeleteJob{Name: run.Job.Name, UID: run.Job.UID})
+		return gate.Waiting(v1alpha1.ReasonMigrating, "run "+id+" goes on with other settings, once its pod has ended")
+	}
+	m.Do(m.startRun(run, storage)...)
+	return gate.Waiting(v1alpha1.ReasonMigrating, m.explainProgress())
+}
+
+// beforeRun says what keeps a run from being made, or looked at.
+func (m *Migration) beforeRun(run observed.Run, storage string) gate.Outcome {
+	foreign := m.foreignMigration()
+	switch {
+	case !crds.Serves(m.CRD, storage):
+		return gate.Stalled(v1alpha1.ReasonStorageVersionNotServed, fmt.Sprintf(
+			"the storage version %s is not served, so that objects cannot be rewritten: set served: true for it", storage))
+	case foreign != "":
+		m.Recheck(foreignPause)
+		return gate.Waiting(v1alpha1.ReasonForeignStorageMigration, "waits for the end of "+foreign+"; if it does not end, delete it")
+	case m.runs(run.ID):
+		return gate.Outcome{}
+	case rights.MissingToMigrate(m.Cluster) != "":
+		m.Recheck(rights.Pause)
+		return gate.Waiting(v1alpha1.ReasonRightsNotGranted, rights.MissingToMigrate(m.Cluster))
+	case run.Over() || run.Job != nil && !run.Job.DeletionTimestamp.IsZero():
+		// It was run before, for the same pins: what it proved then is not what is asked now.
+		m.Do(step.DeleteRun{Name: names.Run(m.Policy.Name, run.ID)})
+		return gate.Waiting(v1alpha1.ReasonMigrating, "waits for the end of the migration of before")
+	case m.Policy.Spec.Migration.Paused:
+		return gate.Waiting(v1alpha1.ReasonMigrationPaused, fmt.Sprintf(
+			"objects are to be migrated to %s: set spec.migration.paused to false, and it begins", storage))
+	}
+	return gate.Outcome{}
+}
+
+func (m *Migration) run(id string) observed.Run {
+	for _, run := range m.Runs {
+		if run.ID == id {
+			return run
+		}
+	}
+	return observed.Run{ID: id}
+}
+
+// prune reduces status.storedVersions once the run has rewritten everything,
+// and takes the run for evidence once the API server shows it.
+func (m *Migration) prune(id, storage string) gate.Outcome {
+	if !crds.StoredOnlyIn(m.CRD, storage) {
+		m.Do(step.PruneStoredVersions{Pin: step.PinOf(m.CRD), StorageVersion: storage})
+		return gate.Waiting(v1alpha1.ReasonPruning, "every object is stored at "+storage+": pruning status.storedVersions")
+	}
+	m.endRun(v1alpha1.MigrationSucceeded)
+	evidence := m.establish(v1alpha1.EvidenceMigration, storage)
+	evidence.Run, evidence.Objects = id, m.Status.Migration.Total
+	return m.proven(storage)
+}
+
+// paused says how far a run is that was told to stop.
+func (m *Migration) paused() gate.Outcome {
+	last := m.Status.Migration
+	how := "before its first object"
+	if last.Progress != "" {
+		how = fmt.Sprintf("at %d of %d objects", done(last), max(done(last), last.Total))
+	}
+	return gate.Waiting(v1alpha1.ReasonMigrationPaused, fmt.Sprintf(
+		"run %s is paused %s: set spec.migration.paused to false, and it goes on from there", last.Run, how))
+}
+
+// explainProgress says what a run does, without what changes while it does it.
+func (m *Migration) explainProgress() string {
+	last := m.Status.Migration
+	says := what(last)
+	if last.Waiting != "" {
+		says += "; it stands still: " + last.Waiting
+	}
+	if n := len(last.Predicted); n > 0 {
+		says += fmt.Sprintf("; the API server would refuse %d of the objects that were tried first, for example %s: %s",
+			n, last.Predicted[0].Object, last.Predicted[0].Message)
+	}
+	if trigger := m.Policy.Spec.Migration.Trigger; trigger != last.Trigger && trigger != "" {
+		says += fmt.Sprintf("; spec.migration.trigger %q is answered by another run after it", trigger)
+	}
+	return says
+}
+
+// what says which objects a run writes.
+func what(run *v1alpha1.MigrationStatus) string {
+	objects := "objects"
+	if run.RetryOf != "" {
+		objects = "what failed in run " + run.RetryOf
+	}
+	if run.Cause == v1alpha1.MigrationForPreservedData {
+		return fmt.Sprintf("run %s gives values that objects hold in annotations the place that they have now at %s", run.Run, run.StorageVersion)
+	}
+	return fmt.Sprintf("run %s rewrites %s at %s", run.Run, objects, run.StorageVersion)
+}
+
+// notYetPlaced says how values come to their place where no run does that by itself.
+func (m *Migration) notYetPlaced() string {
+	if m.Policy.Spec.Migration.Mode == v1alpha1.MigrationAutomatic || !m.ToPlace() {
+		return ""
+	}
+	return fmt.Sprintf("; %d objects hold values in annotations, of which some have a place now: %s", m.Status.PreservedData.Objects, HowToMigrate(m.Policy))
+}
+
+// explainFailure says what failed and what to do; nothing was pruned.
+func (m *Migration) explainFailure() gate.Outcome {
+	last := m.Status.Migration
+	const cure = "; nothing was pruned; change spec.migration.trigger to try again"
+	if last.Failed == 0 {
+		return gate.Stalled(v1alpha1.ReasonMigrationFailed, "run "+last.Run+": "+last.Message+cure)
+	}
+	var example string
+	if len(last.Failures) > 0 {
+		example = ", for example " + last.Failures[0].Object + ": " + last.Failures[0].Message
+	}
+	return gate.Stalled(v1alpha1.ReasonObjectsFailed, fmt.Sprintf("%d of %d objects could not be rewritten%s; ConfigMap %s has all of them%s",
+		last.Failed, last.Total, example, last.Record, cure))
+}

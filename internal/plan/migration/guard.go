@@ -1,0 +1,134 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package migration
+
+import (
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/crds"
+	"github.com/conversion-operator/conversion-operator/internal/plan/names"
+	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
+	"github.com/conversion-operator/conversion-operator/internal/plan/step"
+)
+
+// Guard stops the runs that must not go on, before anything else and
+// whatever the gates say: a run that is pinned to another state of the
+// CustomResourceDefinition is ended, and one whose conversion was dropped or
+// changed is suspended, since it would store what nobody has converted. (The
+// Job looks at its pin by itself too; this is for the gap in between.) So is one
+// that the policy pauses, whose converter answers wrongly, or that somebody else's
+// migration has come beside. A run that nobody asks for was begun by a manager that
+// had not read the evidence yet: it goes.
+func (m *Migration) Guard() {
+	wanted := m.wantedRun()
+	m.giveUp(wanted)
+	asked := wanted != "" && (m.runs(wanted) || m.wantsRun(wanted))
+	for _, run := range m.Runs {
+		switch {
+		case run.ID == wanted && asked && m.whyNot() == "":
+			continue
+		case run.ID == wanted && asked:
+			m.suspend(run)
+			m.StandStill(m.whyNot())
+		case run.Over() && (m.latest(run) || m.retried(run)):
+			// The latest run stays for its logs, and the one before for what failed there.
+		default:
+			m.Do(step.DeleteRun{Name: names.Run(m.Policy.Name, run.ID)})
+		}
+	}
+}
+
+// isPaused is why a paused run stands still.
+const isPaused = "spec.migration.paused is true"
+
+// whyNot says why the wanted run must not write now; empty where it may.
+func (m *Migration) whyNot() string {
+	switch foreign := m.foreignMigration(); {
+	case !m.InForce || m.Drifted:
+		return "the CustomResourceDefinition does not convert as this policy wants it"
+	case m.AnswersWrongly:
+		return "the converter answers wrongly"
+	case m.Policy.Spec.Migration.Paused:
+		return isPaused
+	case foreign != "":
+		return "it waits for the end of " + foreign
+	case !m.RefusesShortened:
+		return "API servers do not refuse objects that are too large to be converted"
+	}
+	return ""
+}
+
+// StandStill tells of a run that is suspended what it would not record itself.
+func (m *Migration) StandStill(why string) {
+	if last := m.UnderWay(); last != nil {
+		last.Waiting, last.RatePerSecond, last.EstimatedCompletion = why, 0, nil
+	}
+}
+
+// wantedRun is the only run that may be under way; empty where none may. One that
+// goes on is not given up for another trigger: what it does is what the next one
+// would begin with.
+func (m *Migration) wantedRun() string {
+	if m.CRD == nil || m.Policy.Spec.Migration.Mode == v1alpha1.MigrationNever {
+		return ""
+	}
+	storage, trigger := crds.StorageVersion(m.CRD), m.Policy.Spec.Migration.Trigger
+	if last := m.UnderWay(); last != nil && last.Run == names.RunID(m.CRD, storage, last.Trigger) {
+		return last.Run
+	}
+	return names.RunID(m.CRD, storage, trigger)
+}
+
+// giveUp says of a run that is not the wanted one that it proves nothing any more.
+func (m *Migration) giveUp(wanted string) {
+	last := m.UnderWay()
+	if last == nil || last.Run == wanted {
+		return
+	}
+	as := v1alpha1.MigrationSuperseded
+	if m.CRD != nil && last.CRDUID == m.CRD.UID && last.CRDGeneration == m.CRD.Generation {
+		as = v1alpha1.MigrationCancelled
+	}
+	last.Record = "" // goes with the Job
+	m.endRun(as)
+}
+
+// ending reports whether pods of another run may still write.
+func (m *Migration) ending() bool {
+	for _, run := range m.Runs {
+		if run.ID != m.wantedRun() && run.Job != nil && !run.Over() {
+			return true
+		}
+	}
+	return false
+}
+
+func (m *Migration) suspend(run observed.Run) {
+	if run.Job != nil && !run.Over() && !run.Suspended() {
+		m.Do(step.SuspendRun{Name: run.Job.Name, Suspend: true})
+	}
+}
+
+func (m *Migration) latest(run observed.Run) bool {
+	last := m.Status.Migration
+	return last != nil && last.Run == run.ID
+}
+
+// retried reports that the run that goes on needs the record of this one.
+func (m *Migration) retried(run observed.Run) bool {
+	last := m.UnderWay()
+	return last != nil && last.RetryOf == run.ID
+}
+
+// Suspend stops all runs, and says why of the one that goes on.
+func (m *Migration) Suspend(why string) {
+	m.SuspendAll()
+	m.StandStill(why)
+}
+
+// SuspendAll stops all runs.
+func (m *Migration) SuspendAll() {
+	for _, run := range m.Runs {
+		m.suspend(run)
+	}
+}

@@ -1,0 +1,259 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package migration
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	batchv1apply "k8s.io/client-go/applyconfigurations/batch/v1"
+	corev1apply "k8s.io/client-go/applyconfigurations/core/v1"
+	flowcontrolv1apply "k8s.io/client-go/applyconfigurations/flowcontrol/v1"
+	rbacv1apply "k8s.io/client-go/applyconfigurations/rbac/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/crds"
+	"github.com/conversion-operator/conversion-operator/internal/plan/names"
+	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
+	"github.com/conversion-operator/conversion-operator/internal/plan/podspec"
+	"github.com/conversion-operator/conversion-operator/internal/plan/rights"
+	"github.com/conversion-operator/conversion-operator/internal/plan/step"
+)
+
+// migrationRestarts is how often a migration pod may fail before the run is
+// given up: enough for node drains and API servers that restart.
+const migrationRestarts = 10
+
+// startRun gives a run its rights, its checkpoint and its Job. A Job that
+// exists is not touched, but for going on after a suspension.
+func (m *Migration) startRun(run observed.Run, storage string) []step.Step {
+	steps := []step.Step{step.Apply{Object: m.migrationAccount()}}
+	if m.Granted == nil {
+		steps = append(steps, step.Apply{Object: m.resourceRole()}, step.Apply{Object: m.resourceBinding()})
+	}
+	steps = append(steps,
+		step.Apply{Object: m.checkpointRole(run.ID)}, step.Apply{Object: m.checkpointBinding()},
+		step.Apply{Object: m.flowSchema()},
+		step.Apply{Object: m.checkpoint(run.ID)})
+	switch {
+	case run.Job == nil:
+		steps = append(steps, step.Create{Object: m.migrationJob(run.ID, storage)})
+	case run.Suspended():
+		steps = append(steps, step.SuspendRun{Name: run.Job.Name, Suspend: false})
+	}
+	return steps
+}
+
+// otherSettings reports that the run's pods were started with other flags than
+// the policy asks for now. Those of a Job cannot be changed.
+func (m *Migration) otherSettings(run observed.Run, storage string) bool {
+	if run.Job == nil || !run.Job.DeletionTimestamp.IsZero() || len(run.Job.Spec.Template.Spec.Containers) == 0 {
+		return false
+	}
+	return !slices.Equal(run.Job.Spec.Template.Spec.Containers[0].Args, m.migrationArgs(run.ID, storage))
+}
+
+func (m *Migration) migrationAccount() *corev1apply.ServiceAccountApplyConfiguration {
+	return corev1apply.ServiceAccount(names.MigrationRights(m.Policy.Name), m.Settings.Namespace).
+		WithLabels(m.Labels(names.MigrationComponent)).WithAnnotations(m.Annotations()).
+		WithAutomountServiceAccountToken(false)
+}
+
+// resourceRole grants list and patch on the one resource, a look at the
+// CustomResourceDefinition that the run is pinned to, and at where API servers
+// are, and nothing else.
+func (m *Migration) resourceRole() *rbacv1apply.ClusterRoleApplyConfiguration {
+	grant, _, _ := rights.Of(m.Cluster)
+	return rbacv1apply.ClusterRole(names.MigrationRights(m.Policy.Name)).
+		WithLabels(m.Labels(names.MigrationComponent)).WithAnnotations(m.Annotations()).
+		WithRules(rbacv1apply.PolicyRule().
+			WithAPIGroups(grant.Group).WithResources(grant.Resources...).WithVerbs(grant.Verbs...),
+			rbacv1apply.PolicyRule().
+				WithAPIGroups("apiextensions.k8s.io").WithResources("customresourcedefinitions").
+				WithResourceNames(m.CRD.Name).WithVerbs("get"),
+			// The addresses of the Service kubernetes, each of which is asked whether it
+			// writes at the storage version already.
+			rbacv1apply.PolicyRule().
+				WithAPIGroups("discovery.k8s.io").WithResources("endpointslices").WithVerbs("list"),
+			// Each API server holds one, so that they can be counted behind a load balancer.
+			rbacv1apply.PolicyRule().
+				WithAPIGroups("coordination.k8s.io").WithResources("leases").WithVerbs("list"))
+}
+
+func (m *Migration) resourceBinding() *rbacv1apply.ClusterRoleBindingApplyConfiguration {
+	name := names.MigrationRights(m.Policy.Name)
+	return rbacv1apply.ClusterRoleBinding(name).
+		WithLabels(m.Labels(names.MigrationComponent)).WithAnnotations(m.Annotations()).
+		WithRoleRef(rbacv1apply.RoleRef().WithAPIGroup("rbac.authorization.k8s.io").WithKind("ClusterRole").WithName(name)).
+		WithSubjects(m.migrationSubject())
+}
+
+// checkpointRole lets a run record its progress where only it can, and read what
+// failed in the run that it retries.
+func (m *Migration) checkpointRole(id string) *rbacv1apply.RoleApplyConfiguration {
+	configMap := func(id string) *rbacv1apply.PolicyRuleApplyConfiguration {
+		return rbacv1apply.PolicyRule().WithAPIGroups("").WithResources("configmaps").WithResourceNames(names.Run(m.Policy.Name, id))
+	}
+	role := rbacv1apply.Role(names.MigrationRights(m.Policy.Name), m.Settings.Namespace).
+		WithLabels(m.Labels(names.MigrationComponent)).WithAnnotations(m.Annotations()).
+		WithRules(configMap(id).WithVerbs("get", "patch"))
+	if retried := m.Status.Migration.RetryOf; retried != "" {
+		role.WithRules(configMap(retried).WithVerbs("get"))
+	}
+	if ruleset := m.Status.Migration.Ruleset; ruleset != "" {
+		role.WithRules(rbacv1apply.PolicyRule().WithAPIGroups("").WithResources("configmaps").
+			WithResourceNames(names.Ruleset(m.Policy.Name, ruleset)).WithVerbs("get"))
+	}
+	return role
+}
+
+func (m *Migration) checkpointBinding() *rbacv1apply.RoleBindingApplyConfiguration {
+	name := names.MigrationRights(m.Policy.Name)
+	return rbacv1apply.RoleBinding(name, m.Settings.Namespace).
+		WithLabels(m.Labels(names.MigrationComponent)).WithAnnotations(m.Annotations()).
+		WithRoleRef(rbacv1apply.RoleRef().WithAPIGroup("rbac.authorization.k8s.io").WithKind("Role").WithName(name)).
+		WithSubjects(m.migrationSubject())
+}
+
+func (m *Migration) migrationSubject() *rbacv1apply.SubjectApplyConfiguration {
+	return rbacv1apply.Subject().WithKind("ServiceAccount").
+		WithNamespace(m.Settings.Namespace).WithName(names.MigrationRights(m.Policy.Name))
+}
+
+// checkpoint has no data here: what the run recorded stays when it is applied again.
+func (m *Migration) checkpoint(id string) *corev1apply.ConfigMapApplyConfiguration {
+	return corev1apply.ConfigMap(names.Run(m.Policy.Name, id), m.Settings.Namespace).
+		WithLabels(m.runLabels(id)).WithAnnotations(m.Annotations())
+}
+
+func (m *Migration) migrationJob(id, storage string) *batchv1apply.JobApplyConfiguration {
+	return batchv1apply.Job(names.Run(m.Policy.Name, id), m.Settings.Namespace).
+		WithLabels(m.runLabels(id)).WithAnnotations(m.Annotations()).
+		WithSpec(batchv1apply.JobSpec().
+			WithBackoffLimit(migrationRestarts).
+			WithTemplate(corev1apply.PodTemplateSpec().
+				WithLabels(m.runLabels(id)).WithAnnotations(m.Annotations()).
+				WithSpec(corev1apply.PodSpec().
+					WithServiceAccountName(names.MigrationRights(m.Policy.Name)).
+					WithAutomountServiceAccountToken(true).
+					WithEnableServiceLinks(false).
+					WithRestartPolicy(corev1.RestartPolicyNever).
+					WithSecurityContext(podspec.Restricted()).
+					WithNodeSelector(podspec.Linux).
+					WithContainers(m.migrationContainer(id, storage)))))
+}
+
+func (m *Migration) migrationContainer(id, storage string) *corev1apply.ContainerApplyConfiguration {
+	return corev1apply.Container().
+		WithName("migrate").
+		WithImage(m.Settings.Image).
+		WithImagePullPolicy(corev1.PullIfNotPresent).
+		WithArgs(m.migrationArgs(id, storage)...).
+		WithPorts(corev1apply.ContainerPort().WithName("metrics").WithContainerPort(podspec.MetricsPort).WithProtocol(corev1.ProtocolTCP)).
+		WithResources(corev1apply.ResourceRequirements().
+			WithRequests(corev1.ResourceList{
+				corev1.ResourceCPU: resource.MustParse("50m"), corev1.ResourceMemory: resource.MustParse("64Mi")}).
+			WithLimits(corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("256Mi")})).
+		WithSecurityContext(podspec.RestrictedContainer())
+}
+
+// migrationArgs are what the run's pods are told. They are compared with those of
+// a Job that is there: the same settings must give the same text.
+func (m *Migration) migrationArgs(id, storage string) []string {
+	target, migration := crds.Resource(m.CRD, storage), m.Policy.Spec.Migration
+	args := []string{"migrate",
+		"--run=" + id,
+		"--crd=" + m.CRD.Name, "--crd-uid=" + string(m.CRD.UID), "--crd-generation=" + strconv.FormatInt(m.CRD.Generation, 10),
+		"--group=" + target.Group, "--version=" + target.Version, "--resource=" + target.Resource,
+		"--namespace=" + m.Settings.Namespace, "--checkpoint=" + names.Run(m.Policy.Name, id),
+		"--settle=" + m.Settings.Settle.String(),
+		fmt.Sprintf("--concurrency=%d", ptr.Deref(migration.Concurrency, defaultConcurrency)),
+		"--pace=" + string(cmp.Or(migration.Pace, v1alpha1.MigrationGentle)),
+		"--verify=" + string(cmp.Or(migration.Verify, v1alpha1.MigrationVerifySample)),
+	}
+	if retried := m.Status.Migration.RetryOf; retried != "" {
+		args = append(args, "--retry="+names.Run(m.Policy.Name, retried))
+	}
+	if ruleset := m.Status.Migration.Ruleset; ruleset != "" {
+		args = append(args, "--ruleset="+names.Ruleset(m.Policy.Name, ruleset))
+	}
+	if most := migration.MaxWritesPerSecond; most != nil {
+		args = append(args, fmt.Sprintf("--max-writes-per-second=%d", *most))
+	}
+	if to := m.Settings.TracingEndpoint; to != "" {
+		args = append(args, "--tracing-endpoint="+to)
+	}
+	old, ways := without(crds.ServedVersions(m.CRD), storage), migration.Fallback
+	if len(old) == 0 {
+		ways = without(ways, v1alpha1.MigrationFallbackOldVersion)
+	}
+	if len(ways) > 0 {
+		args = append(args, "--fallback="+join(ways))
+	}
+	if len(old) > 0 {
+		args = append(args, "--old-versions="+join(old))
+	}
+	return args
+}
+
+// defaultConcurrency is that of the API, for policies that were stored before it.
+const defaultConcurrency = 32
+
+func join[T ~string](texts []T) string {
+	joined := make([]string, 0, len(texts))
+	for _, text := range texts {
+		joined = append(joined, string(text))
+	}
+	return strings.Join(joined, ",")
+}
+
+func without[T comparable](all []T, one T) []T {
+	return slices.DeleteFunc(slices.Clone(all), func(each T) bool { return each == one })
+}
+
+func (m *Migration) runLabels(id string) map[string]string {
+	labels := m.Labels(names.MigrationComponent)
+	labels[names.RunLabel] = id
+	return labels
+}
+
+const (
+	// DefaultPriorityLevel is the PriorityLevelConfiguration of migrations, which is
+	// installed with the operator. Where it is missing, API servers pass over the
+	// FlowSchemas that name it, and migrations share the level of other
+	// ServiceAccounts.
+	DefaultPriorityLevel = "conversion-migrations"
+	// flowPrecedence comes before that of all ServiceAccounts, 9000, and after those
+	// of the cluster's own.
+	flowPrecedence = 8500
+)
+
+// flowSchema puts the requests of the policy's migrations, and of nobody else,
+// behind those of others.
+func (m *Migration) flowSchema() *flowcontrolv1apply.FlowSchemaApplyConfiguration {
+	name := names.MigrationRights(m.Policy.Name)
+	return flowcontrolv1apply.FlowSchema(name).
+		WithLabels(m.Labels(names.MigrationComponent)).WithAnnotations(m.Annotations()).
+		WithSpec(flowcontrolv1apply.FlowSchemaSpec().
+			WithPriorityLevelConfiguration(flowcontrolv1apply.PriorityLevelConfigurationReference().WithName(cmp.Or(m.Settings.PriorityLevel, DefaultPriorityLevel))).
+			WithMatchingPrecedence(flowPrecedence).
+			WithDistinguisherMethod(flowcontrolv1apply.FlowDistinguisherMethod().WithType(flowcontrolv1.FlowDistinguisherMethodByUserType)).
+			WithRules(flowcontrolv1apply.PolicyRulesWithSubjects().
+				WithSubjects(flowcontrolv1apply.Subject().
+					WithKind(flowcontrolv1.SubjectKindServiceAccount).
+					WithServiceAccount(flowcontrolv1apply.ServiceAccountSubject().WithNamespace(m.Settings.Namespace).WithName(name))).
+				WithResourceRules(flowcontrolv1apply.ResourcePolicyRule().
+					WithVerbs(rbacv1.VerbAll).WithAPIGroups(rbacv1.APIGroupAll).WithResources(rbacv1.ResourceAll).
+					WithClusterScope(true).WithNamespaces(flowcontrolv1.NamespaceEvery)).
+				WithNonResourceRules(flowcontrolv1apply.NonResourcePolicyRule().
+					WithVerbs(rbacv1.VerbAll).WithNonResourceURLs(rbacv1.NonResourceAll))))
+}

@@ -1,0 +1,70 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package migration decides when stored objects are rewritten, and what that proves. A
+// migration is a Job (job.go) that records what it does; guard.go stops one that must
+// not go on, gate.go starts, follows and prunes, and run_status.go and run_events.go
+// tell of it. What a run proves is evidence (evidence.go). What others do to stored
+// objects is in foreign.go. What objects hold in annotations, which a run may make data
+// of, is in preserved.go.
+package migration
+
+import (
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/crds"
+	"github.com/conversion-operator/conversion-operator/internal/plan/gate"
+	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
+)
+
+// Input is what a migration depends on besides what was observed.
+type Input struct {
+	observed.Cluster
+	// InForce tells that the CustomResourceDefinition converts as the policy wants it, or
+	// wanted it before; Drifted that somebody else changed that.
+	InForce, Drifted bool
+	// InCharge tells that API servers call the converter that is wanted.
+	InCharge bool
+	// AnswersWrongly tells that a converter that API servers call answers, and wrongly.
+	AnswersWrongly bool
+	// RefusesShortened tells that API servers refuse shortened forms, which a migration reads.
+	RefusesShortened bool
+	// Wanted is the identity of the wanted converter, and Ruleset the same where that is
+	// compiled rules.
+	Wanted, Ruleset string
+}
+
+// Migration of a policy's objects.
+type Migration struct {
+	Input
+	gate.Work
+	// Status is the migration's part of the policy's.
+	Status Status
+
+	places *conversion.Places
+}
+
+// Status is the migration's part of a policy's status.
+type Status struct {
+	Migration     *v1alpha1.MigrationStatus
+	Evidence      *v1alpha1.StorageEvidence
+	PreservedData *v1alpha1.PreservedDataStatus
+}
+
+// Look takes over what the status remembers, as far as it still holds, and what was
+// counted since.
+func Look(in Input) *Migration {
+	status := in.Policy.Status.DeepCopy()
+	m := &Migration{Input: in, Status: Status{Migration: status.Migration, Evidence: status.Evidence, PreservedData: status.PreservedData}}
+	if in.Rules.Plan != nil && in.CRD != nil {
+		if places, err := conversion.NewPlaces(in.Rules.Plan, crds.StorageVersion(in.CRD)); err == nil {
+			m.places = places
+		}
+	}
+	m.judgeEvidence()
+	m.notePreserved()
+	return m
+}
+
+// Places tells what has a place in the storage version, nil where that is not known.
+func (m *Migration) Places() *conversion.Places { return m.places }

@@ -1,0 +1,148 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package migration
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/plan/names"
+	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
+)
+
+// progressPause is the time between two writes of a policy's status that bring
+// nothing but counters. Everybody who watches policies gets each of them.
+const progressPause = 5 * time.Second
+
+// recordRun copies what the run recorded into the status: at once where it is at
+// another step, stands still, goes on or has ended, and otherwise now and then.
+func (m *Migration) recordRun(run observed.Run, storage string) {
+	last := m.UnderWay()
+	if last == nil || last.Run != run.ID {
+		m.Status.Migration = m.newRun(run, storage)
+		return
+	}
+	next := last.DeepCopy()
+	next.Step = m.stepOf(run)
+	fill(next, run)
+	if equality.Semantic.DeepEqual(last, next) {
+		return
+	}
+	news := next.Step != last.Step || (next.Waiting == "") != (last.Waiting == "") || run.Over()
+	if left := m.progressDue(last).Sub(m.Now); left > 0 && !news {
+		m.Recheck(left)
+		return
+	}
+	next.ProgressTime = m.Second()
+	m.Status.Migration = next
+}
+
+func (m *Migration) newRun(run observed.Run, storage string) *v1alpha1.MigrationStatus {
+	made := &v1alpha1.MigrationStatus{
+		Run: run.ID, State: v1alpha1.MigrationRunning, Step: m.stepOf(run), Trigger: m.Policy.Spec.Migration.Trigger,
+		StorageVersion: storage, CRDUID: m.CRD.UID, CRDGeneration: m.CRD.Generation,
+		StartTime: &metav1.Time{Time: m.Now}, RetryOf: m.retryOf(), Cause: m.causeOf(), Ruleset: m.Ruleset,
+		Record: m.Settings.Namespace + "/" + names.Run(m.Policy.Name, run.ID),
+	}
+	fill(made, run)
+	if run.Progress != nil {
+		made.ProgressTime = m.Second()
+	}
+	return made
+}
+
+// causeOf is why a run is made now.
+func (m *Migration) causeOf() v1alpha1.MigrationCause {
+	switch {
+	case m.triggered():
+		return v1alpha1.MigrationByTrigger
+	case m.Status.Evidence != nil && m.ToPlace():
+		return v1alpha1.MigrationForPreservedData
+	}
+	return v1alpha1.MigrationForStoredVersions
+}
+
+// retryOf is the run of before where all that is left to do is what failed there.
+// The run itself looks at that run's record whether that is so.
+func (m *Migration) retryOf() string {
+	before := m.Status.Migration
+	if before == nil || before.State != v1alpha1.MigrationFailed || before.Failed == 0 ||
+		before.CRDUID != m.CRD.UID || before.CRDGeneration != m.CRD.Generation {
+		return ""
+	}
+	return before.Run
+}
+
+// progressDue is when counters are worth a write of the status again.
+func (m *Migration) progressDue(last *v1alpha1.MigrationStatus) time.Time {
+	if last.ProgressTime == nil {
+		return m.Now
+	}
+	return last.ProgressTime.Add(progressPause)
+}
+
+// stepOf is what a run is at, or is about to be.
+func (m *Migration) stepOf(run observed.Run) v1alpha1.MigrationStep {
+	switch progress := run.Progress; {
+	case progress != nil && progress.Complete:
+		return v1alpha1.MigrationPruning
+	case m.Policy.Spec.Migration.Paused:
+		return v1alpha1.MigrationPaused
+	case progress == nil:
+		return v1alpha1.MigrationStarting
+	default:
+		return progress.Step
+	}
+}
+
+// fill writes what is known of a run over what was.
+func fill(status *v1alpha1.MigrationStatus, run observed.Run) {
+	if run.Progress != nil {
+		fillProgress(status, run.Progress)
+	}
+	switch {
+	case status.Step == v1alpha1.MigrationPaused:
+		status.Waiting, status.RatePerSecond, status.EstimatedCompletion = isPaused, 0, nil
+	case run.Trouble != "":
+		status.Waiting = run.Trouble
+	case run.Progress == nil:
+		status.Waiting = ""
+	}
+}
+
+func fillProgress(status *v1alpha1.MigrationStatus, p *observed.Progress) {
+	status.Total, status.Rewritten, status.Current, status.Gone, status.Failed = p.Total, p.Rewritten, p.Current, p.Gone, p.Failed
+	status.Verified, status.ByFallback = p.Verified, p.ByFallback
+	status.Placed, status.NotPlaced, status.Refused = p.Placed, p.NotPlaced, p.Refused
+	status.Predicted, status.Failures, status.Message = p.Predicted, p.Failures, p.Aborted
+	status.RatePerSecond, status.EstimatedCompletion = p.RatePerSecond, p.EstimatedCompletion
+	status.Waiting, status.Barrier = p.Waiting, p.Barrier
+	if p.Started != nil {
+		status.StartTime = p.Started
+	}
+	if p.Total > 0 || p.Finished {
+		status.Progress = fmt.Sprintf("%d/%d", done(status), max(done(status), status.Total))
+	}
+}
+
+func done(status *v1alpha1.MigrationStatus) int64 {
+	return status.Rewritten + status.Current + status.Gone + status.Failed
+}
+
+// endRun keeps of a run what stays true.
+func (m *Migration) endRun(as v1alpha1.MigrationState) {
+	last := m.Status.Migration
+	if as == v1alpha1.MigrationSucceeded || as == v1alpha1.MigrationFailed {
+		m.noteRunCount(m.run(last.Run))
+	}
+	last.State, last.CompletionTime = as, m.Second()
+	last.Step, last.Waiting, last.RatePerSecond, last.EstimatedCompletion, last.Predicted = "", "", 0, nil, nil
+	if as == v1alpha1.MigrationFailed && last.Failed == 0 && last.Message == "" {
+		last.Message = "the migration Job failed; see its pods' logs"
+	}
+}

@@ -1,0 +1,154 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package names says what everything is called that the operator creates, and how it is
+// labelled.
+package names
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strconv"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+)
+
+// Labels and annotations on everything that the operator creates.
+const (
+	// ManagedByLabel is on every child, with the value ManagedBy.
+	ManagedByLabel = "app.kubernetes.io/managed-by"
+	// ManagedBy is the value of ManagedByLabel and the field owner of every write.
+	ManagedBy = "conversion-operator"
+	// InstanceLabel holds Child of the policy.
+	InstanceLabel = "app.kubernetes.io/instance"
+	// ComponentLabel tells converter, migration and plan apart.
+	ComponentLabel = "app.kubernetes.io/component"
+	// PlanLabel is the hash of a ruleset, on its ConfigMap.
+	PlanLabel = "conversion-operator.io/plan"
+	// PlansAnnotation has the hashes of the plans that a converter pod serves, on the pod.
+	PlansAnnotation = "conversion-operator.io/plans"
+	// EndpointAnnotation is where the converter of an image is to be found, on its Deployment.
+	EndpointAnnotation = "conversion-operator.io/endpoint"
+	// CertificateAnnotation has the CertificateHash for which a converter pod was
+	// nudged, on the pod.
+	CertificateAnnotation = "conversion-operator.io/certificate"
+	// RunLabel is the identity of a migration run, on its Job and ConfigMap.
+	RunLabel = "conversion-operator.io/run"
+	// PolicyAnnotation is the policy's name, which may be too long for a label.
+	PolicyAnnotation = "conversion-operator.io/policy"
+	// Finalizer keeps a policy until its CustomResourceDefinition can do without it.
+	Finalizer = "conversion-operator.io/policy"
+
+	// ConverterComponent marks the converter's objects.
+	ConverterComponent = "converter"
+	// MigrationComponent marks a migration's objects.
+	MigrationComponent = "migration"
+	// VerificationComponent marks the rights to read live objects.
+	VerificationComponent = "verification"
+
+	nameLabel = "app.kubernetes.io/name"
+)
+
+// maxChildName leaves room for "-migrate-" and a run's identity within the 63
+// characters of a label, which a Job's name becomes.
+const maxChildName = 45
+
+// Child names everything that belongs to one policy: readable, at most 45
+// characters, a DNS label, and distinct for distinct policies.
+func Child(policy string) string {
+	sum := Hash(policy)[:8]
+	readable := strings.ReplaceAll(policy, ".", "-")
+	if longest := maxChildName - len(sum) - 1; len(readable) > longest {
+		readable = strings.TrimRight(readable[:longest], "-")
+	}
+	return readable + "-" + sum
+}
+
+// AuthoritySecret names the Secret of a policy's certificate authority.
+func AuthoritySecret(policy string) string { return Child(policy) + "-ca" }
+
+// CertificateSecret names the Secret of a policy's serving certificate.
+func CertificateSecret(policy string) string { return Child(policy) + "-tls" }
+
+// IssuedSecret names the Certificate that cert-manager is asked for, and its Secret.
+func IssuedSecret(policy string) string { return Child(policy) + "-issued" }
+
+// Ruleset names the ConfigMap of one plan of a policy.
+func Ruleset(policy, planHash string) string { return Child(policy) + "-plan-" + planHash }
+
+// Image names the Deployment of the pods of one image.
+func Image(policy, identity string) string { return Child(policy) + "-image-" + identity }
+
+// ExternalCertificateSecret names the Secret of a serving certificate for a
+// converter that somebody else runs. It is not that of the operator's own pods,
+// which need theirs for a while after the policy has changed from them.
+func ExternalCertificateSecret(policy string) string { return Child(policy) + "-external-tls" }
+
+// JoinPlans writes hashes of plans for PlansAnnotation.
+func JoinPlans(hashes []string) string { return strings.Join(hashes, ",") }
+
+// SplitPlans reads what JoinPlans wrote.
+func SplitPlans(text string) []string {
+	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' })
+}
+
+// Run names the Job and the ConfigMap of a migration run.
+func Run(policy, run string) string { return Child(policy) + "-migrate-" + run }
+
+// MigrationRights names the ServiceAccount, roles and bindings of a policy's migrations.
+func MigrationRights(policy string) string { return Child(policy) + "-migrate" }
+
+// ServerName is the DNS name that the API server verifies for a Service.
+func ServerName(policy, namespace string) string {
+	return Child(policy) + "." + namespace + ".svc"
+}
+
+// Labels are on every child of a policy.
+func Labels(policy, component string) map[string]string {
+	return map[string]string{
+		nameLabel:      ManagedBy,
+		ManagedByLabel: ManagedBy,
+		InstanceLabel:  Child(policy),
+		ComponentLabel: component,
+	}
+}
+
+// RunID identifies a migration run by what it is pinned to: a change of the
+// CustomResourceDefinition's spec, even there and back, makes another run.
+func RunID(crd *apiextensionsv1.CustomResourceDefinition, storageVersion, trigger string) string {
+	return Hash(string(crd.UID), strconv.FormatInt(crd.Generation, 10), storageVersion, trigger)[:8]
+}
+
+// Hash is the SHA-256 of some texts, in hexadecimal: 64 characters.
+func Hash(parts ...string) string {
+	sum := sha256.New()
+	for _, part := range parts {
+		sum.Write([]byte(part))
+		sum.Write([]byte{0})
+	}
+	return hex.EncodeToString(sum.Sum(nil))
+}
+
+// Admission names the webhook configuration of a policy. It is cluster-scoped.
+func Admission(policy string) string { return "conversion-operator-" + Child(policy) }
+
+// ReadRights names the ClusterRole and its binding by which the objects of a policy's
+// kind may be read, and the ServiceAccount that has them. There is no such
+// ServiceAccount: the manager may act as it, and nobody can log in as it.
+func ReadRights(policy string) string { return Child(policy) + "-read" }
+
+// Reader is the user that may read the objects of a policy's kind.
+func Reader(policy, namespace string) string { return serviceAccount(namespace, ReadRights(policy)) }
+
+// ClearRights names the ClusterRole and its binding by which the objects of a policy's
+// kind may be patched, and the ServiceAccount that has them. As with ReadRights, there
+// is no such ServiceAccount.
+func ClearRights(policy string) string { return Child(policy) + "-clear" }
+
+// Clearer is the user that may patch the objects of a policy's kind.
+func Clearer(policy, namespace string) string { return serviceAccount(namespace, ClearRights(policy)) }
+
+func serviceAccount(namespace, name string) string {
+	return "system:serviceaccount:" + namespace + ":" + name
+}

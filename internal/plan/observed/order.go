@@ -1,0 +1,29 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package observed
+
+import (
+	"cmp"
+	"slices"
+)
+
+// InOrder is what was observed with its lists sorted. Caches list what they hold in
+// any order, another one each time: what is decided, and what is said, must not
+// change with that.
+func InOrder(observed Cluster) Cluster {
+	observed.Leftovers = slices.Sorted(slices.Values(observed.Leftovers))
+	observed.Plans = sorted(observed.Plans, func(a, b StoredPlan) int { return cmp.Compare(a.Hash, b.Hash) })
+	observed.Pods = sorted(observed.Pods, byName)
+	observed.Ending = sorted(observed.Ending, func(a, b EndingPod) int { return a.Until.Compare(b.Until) })
+	observed.External.Endpoints = sorted(observed.External.Endpoints, byName)
+	observed.Runs = sorted(observed.Runs, func(a, b Run) int { return cmp.Compare(a.ID, b.ID) })
+	return observed
+}
+
+func byName(a, b Pod) int { return cmp.Compare(a.Name, b.Name) }
+
+// sorted is a copy: what was observed stays as it is.
+func sorted[T any](list []T, compare func(a, b T) int) []T {
+	return slices.SortedStableFunc(slices.Values(list), compare)
+}

@@ -1,0 +1,44 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"time"
+
+	"github.com/conversion-operator/conversion-operator/internal/plan/certificates"
+	"github.com/conversion-operator/conversion-operator/internal/plan/converter"
+	"github.com/conversion-operator/conversion-operator/internal/plan/deletion"
+	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
+)
+
+// Trust is what converter pods must be verified by, unless something else comes first.
+type Trust struct {
+	// Drifted tells that somebody else wrote spec.conversion since the policy did,
+	// which is to be undone without waiting for pods.
+	Drifted bool
+	// CABundle is, or will be, in the CustomResourceDefinition.
+	CABundle []byte
+	// Successor is what it is going to be next; empty where that is the same.
+	Successor []byte
+	// PlanHash is the ruleset that API servers ask for, or will; empty where there is none.
+	PlanHash string
+}
+
+// TrustOf returns what converter pods must be verified by.
+func TrustOf(cluster observed.Cluster) Trust {
+	converts := converter.Look(observed.InOrder(cluster))
+	keeps := certificates.Look(certificates.Input{Cluster: converts.Cluster, Active: converts.Active, EverActive: converts.EverActive, Answerers: converts.Answerers()})
+	trust := Trust{Drifted: converts.Drifted, CABundle: converts.CABundle(), Successor: keeps.Successor(), PlanHash: converts.Wanted}
+	if trust.PlanHash == "" && converts.Active {
+		trust.PlanHash = converts.Named()
+	}
+	return trust
+}
+
+// MakeOrphan decides what to do about what is left of a policy that is gone; see
+// deletion.Orphan.
+func MakeOrphan(cluster observed.Cluster, released time.Time) (Plan, bool) {
+	work, needed := deletion.Orphan(cluster, released)
+	return Plan{Steps: work.Steps, RecheckAfter: work.RecheckAfter}, needed
+}

@@ -1,0 +1,115 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/plan/gate"
+)
+
+// plan is all that was decided, with the rooms' parts of the status.
+func (p *planner) plan() Plan {
+	p.take()
+	status := &p.status
+	if !p.IsDeleted() {
+		p.forget(v1alpha1.DeletionBlockedCondition)
+	}
+	status.CRD = p.CRDStatus()
+	status.ArmedCRD, status.ArmedPlans = p.converter.Status.ActiveCRD, p.converter.Status.Active
+	status.Plan, status.Webhook = p.converter.Status.Rules, p.converter.Status.Webhook
+	status.Certificate, status.Rotation = p.certificates.Status()
+	status.Drift, status.Gap = p.activation.Status.Drift, p.activation.Status.Gap
+	status.Verification = p.health.Status.Verification
+	status.ConversionFailures, status.OversizedObjects = p.health.Status.ConversionFailures, p.health.Status.OversizedObjects
+	status.Migration, status.Evidence, status.PreservedData = p.migration.Status.Migration, p.migration.Status.Evidence, p.migration.Status.PreservedData
+	status.Retirement, status.Promotion = p.retirement.Status.Retirement, p.retirement.Status.Promotion
+	status.VersionsDrift, status.VersionsEdit = p.retirement.Status.VersionsDrift, p.retirement.Status.VersionsEdit
+	status.Versions, status.Removable = p.retirement.Versions()
+	status.ReleasedTime = p.deletion.Released
+	p.take()
+	return Plan{Steps: p.Steps, Status: *status, RecheckAfter: p.RecheckAfter}
+}
+
+// reportHealth tells what goes wrong after the activation.
+func (p *planner) reportHealth() {
+	proven := apimeta.IsStatusConditionTrue(p.status.Conditions, v1alpha1.ConversionVerifiedCondition) &&
+		apimeta.IsStatusConditionTrue(p.status.Conditions, v1alpha1.ConversionConfiguredCondition)
+	p.health.Failures()
+	p.health.Oversized()
+	p.health.Resample(proven && !p.writesCRD() && p.migration.UnderWay() == nil)
+	p.take()
+	for _, condition := range []string{v1alpha1.ConversionsFailingCondition, v1alpha1.OversizedObjectsCondition, v1alpha1.SamplesFailingCondition} {
+		if outcome, exists := p.health.Status.Conditions[condition]; exists {
+			p.report(condition, outcome)
+		} else {
+			p.forget(condition)
+		}
+	}
+}
+
+func (p *planner) report(condition string, o gate.Outcome) {
+	apimeta.SetStatusCondition(&p.status.Conditions, metav1.Condition{
+		Type: condition, Status: o.Status, Reason: o.Reason, Message: o.Message,
+		ObservedGeneration: p.Policy.Generation,
+		LastTransitionTime: metav1.NewTime(p.Now),
+	})
+}
+
+func (p *planner) forget(condition string) {
+	apimeta.RemoveStatusCondition(&p.status.Conditions, condition)
+}
+
+// reportRest says of the gates behind the one that stopped that they were not evaluated.
+func (p *planner) reportRest(reported map[string]bool, stopped string) {
+	for _, condition := range v1alpha1.Gates {
+		if !reported[condition] {
+			p.report(condition, gate.Outcome{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonNotEvaluated,
+				Message: "waits for " + stopped})
+		}
+	}
+}
+
+// summarize sets Ready, Reconciling and Stalled as kstatus reads them: at most
+// one of the last two is True, and both are False once Ready is True.
+func (p *planner) summarize(last gate.Outcome) {
+	ready := gate.Passed(v1alpha1.ReasonSucceeded, p.success())
+	if valid := apimeta.FindStatusCondition(p.status.Conditions, v1alpha1.PlanValidCondition); valid != nil &&
+		valid.Reason == v1alpha1.ReasonVersionNotInCRD {
+		ready.Reason, ready.Message = v1alpha1.ReasonArmedAhead, valid.Message
+	}
+	if last.Status == metav1.ConditionFalse && !last.Stop {
+		ready.Message += "; " + last.Message
+	}
+	if last.Stop {
+		ready = gate.Outcome{Status: metav1.ConditionFalse, Reason: last.Reason, Message: last.Message}
+	}
+	suspended := last.Reason == v1alpha1.ReasonSuspended
+	if suspended {
+		ready.Status = metav1.ConditionUnknown
+	}
+	p.report(v1alpha1.ReadyCondition, ready)
+	p.report(v1alpha1.ReconcilingCondition, flag(last.Stop && !last.Stalled && !suspended, ready))
+	p.report(v1alpha1.StalledCondition, flag(last.Stalled, ready))
+}
+
+func flag(set bool, ready gate.Outcome) gate.Outcome {
+	if set {
+		return gate.Outcome{Status: metav1.ConditionTrue, Reason: ready.Reason, Message: ready.Message}
+	}
+	return gate.Outcome{Status: metav1.ConditionFalse, Reason: ready.Reason}
+}
+
+func (p *planner) success() string {
+	crd := p.CRDStatus()
+	if crd == nil {
+		return ""
+	}
+	if p.None() {
+		return "nothing needs to be converted; objects are written at " + crd.StorageVersion
+	}
+	return "conversion is armed and proven; objects are written at " + crd.StorageVersion
+}

@@ -1,0 +1,75 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package retirement
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/plan/gate"
+	"github.com/conversion-operator/conversion-operator/internal/plan/names"
+	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
+	"github.com/conversion-operator/conversion-operator/internal/plan/rights"
+	"github.com/conversion-operator/conversion-operator/internal/plan/step"
+)
+
+// The managedFields of objects name the version at which they were written. Where
+// there is no such version any more, an API server refuses every server-side apply
+// of the object: it cannot convert it to tell what belongs to whom.
+
+// clear lets the objects forget a version, and says nothing once none names it. It
+// is kept in memory that none does: who removes the version has looked.
+func (r *Retirement) clear(record *v1alpha1.RetirementStatus) gate.Outcome {
+	discard := r.toDiscard(record)
+	subject := names.Hash(string(r.CRD.UID), record.Version, record.UnservedTime.UTC().Format(time.RFC3339), r.converter.Ruleset(), strings.Join(discard, "\n"))
+	asked := r.Cleared
+	switch {
+	case asked.ProvenOf(subject):
+		if record.ClearedTime == nil {
+			record.ClearedTime = r.Second()
+		}
+		record.Discarded = max(record.Discarded, asked.Discarded)
+		return gate.Outcome{}
+	case rights.MissingToClear(r.Cluster) != "":
+		r.Recheck(rights.Pause)
+		return gate.Pending(v1alpha1.ReasonRightsNotGranted, rights.MissingToClear(r.Cluster))
+	case asked == nil || asked.Subject != subject || !asked.Asking && r.due(asked):
+		r.Do(rights.ToClear(r.Cluster)...)
+		r.Do(step.ClearManagedFields{Subject: subject, CRD: r.CRD, Version: record.Version, Rules: r.Rules.Plan, Discard: discard,
+			User: names.Clearer(r.Policy.Name, r.Settings.Namespace)})
+	case !asked.Asking:
+		what := ""
+		if len(discard) > 0 {
+			what = ", or hold what spec.retirement accepts to lose of it"
+		}
+		return gate.Pending(v1alpha1.ReasonClearingFailed, fmt.Sprintf("objects still name %s in metadata.managedFields%s: %s", record.Version, what, gate.Cut(asked.Message)))
+	}
+	r.Clears = true
+	what := ""
+	if len(discard) > 0 {
+		what = ", and what spec.retirement accepts to lose of it from their annotations"
+	}
+	return gate.Pending(v1alpha1.ReasonClearing, fmt.Sprintf("removing %s from metadata.managedFields of the objects%s", record.Version, what))
+}
+
+// toDiscard are the fields that may be lost with a version, once it is certain that
+// nothing else keeps it: a count after it was unserved shows no other fields of it.
+func (r *Retirement) toDiscard(record *v1alpha1.RetirementStatus) []string {
+	entry, known := r.retirement(record.Version), r.migration.Status.PreservedData
+	if entry == nil || !reaches(entry.Action, v1alpha1.RetirementRemove) || len(r.strands(record.Version)) > 0 || known == nil {
+		return nil
+	}
+	return entry.AcceptedLosses
+}
+
+// due reports whether it is time to try once more, and else when to look again.
+func (r *Retirement) due(asked *observed.Inquiry) bool {
+	left := asked.Due(r.Now)
+	if left > 0 {
+		r.Recheck(left)
+	}
+	return left <= 0
+}

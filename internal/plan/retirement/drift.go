@@ -1,0 +1,114 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package retirement
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/crds"
+	"github.com/conversion-operator/conversion-operator/internal/plan/gate"
+	"github.com/conversion-operator/conversion-operator/internal/plan/names"
+	"github.com/conversion-operator/conversion-operator/internal/plan/step"
+)
+
+// The budget of repairs of spec.versions. Every manifest of a CustomResourceDefinition
+// has that list, other than spec.conversion: who applies it again says something
+// else of storage and served each time. One release that was forgotten is repaired;
+// against a tool that applies it every few minutes, people have to decide.
+const (
+	versionRepairsAtMost = 2
+	versionRepairWindow  = 24 * time.Hour
+)
+
+// noteVersions compares what this policy had reached in spec.versions with what
+// is there, and remembers both that and what somebody took back.
+func (r *Retirement) noteVersions() {
+	if r.CRD == nil || r.Recreated() {
+		r.Status.VersionsDrift = nil
+	}
+	r.notePromotion()
+	r.noteRetirement()
+	if len(r.takenBack) > 0 && crds.VersionsAreBy(r.CRD, names.ManagedBy) {
+		r.takenBack = nil // by this policy, as it was before
+	}
+	if len(r.takenBack) > 0 {
+		r.recordVersionsDrift()
+	}
+}
+
+// recordVersionsDrift counts a foreign write before it is answered, and answers it
+// at the next look: a repair is never uncounted.
+func (r *Retirement) recordVersionsDrift() {
+	before := r.Status.VersionsDrift
+	now := *r.Second()
+	drift := v1alpha1.DriftStatus{
+		LastManager: crds.VersionsWriter(r.CRD, names.ManagedBy), LastTime: now,
+		CRDGeneration: r.CRD.Generation, PolicyGeneration: r.Policy.Generation, Answer: v1alpha1.DriftRepaired,
+	}
+	if before != nil && before.PolicyGeneration == r.Policy.Generation {
+		drift.Repairs = slices.DeleteFunc(slices.Clone(before.Repairs), func(repair metav1.Time) bool {
+			return !r.Now.Before(repair.Add(versionRepairWindow))
+		})
+	}
+	switch {
+	case r.Policy.Spec.Drift == v1alpha1.DriftReport:
+		drift.Answer = v1alpha1.DriftReported
+	case len(drift.Repairs) >= versionRepairsAtMost:
+		drift.Answer = v1alpha1.DriftContested
+	default:
+		drift.Repairs = append(drift.Repairs, now)
+	}
+	r.Status.VersionsDrift = &drift
+	r.Do(step.Warn{CRD: r.CRD, Reason: versionsDriftReason(drift.Answer), Note: r.whoTookBack() + " " + strings.Join(r.takenBack, ", and ") + ", in spec.versions of the CustomResourceDefinition"})
+}
+
+// gaveIn: what somebody took back, and was left so, is there again. Nothing is held
+// back any more; the repairs stay counted.
+func (r *Retirement) gaveIn() {
+	if drift := r.Status.VersionsDrift; drift != nil {
+		drift.Answer = v1alpha1.DriftRepaired
+	}
+}
+
+func versionsDriftReason(answer v1alpha1.DriftAnswer) string {
+	if answer == v1alpha1.DriftContested {
+		return v1alpha1.ReasonVersionsContested
+	}
+	return v1alpha1.ReasonVersionsDrifted
+}
+
+func (r *Retirement) whoTookBack() string {
+	if drift := r.Status.VersionsDrift; drift != nil {
+		return gate.FieldManager(drift.LastManager)
+	}
+	return gate.FieldManager("")
+}
+
+// heldBack says why spec.versions is not written although it differs.
+func (r *Retirement) heldBack() gate.Outcome {
+	drift := r.Status.VersionsDrift
+	if drift == nil || drift.PolicyGeneration != r.Policy.Generation {
+		return gate.Outcome{}
+	}
+	const cure = "let its manifest say what this policy says of spec.versions, or change spec.storageVersion and spec.retirement here"
+	switch {
+	case len(r.takenBack) > 0 && drift.Answer == v1alpha1.DriftRepaired:
+		return gate.Waiting(v1alpha1.ReasonVersionsDrifted, r.whoTookBack()+" took back what this policy had changed in spec.versions: writing it again")
+	case drift.Answer == v1alpha1.DriftReported:
+		return gate.Stalled(v1alpha1.ReasonVersionsDrifted,
+			r.whoTookBack()+" took back what this policy had changed in spec.versions; spec.drift is Report, so nothing is written: "+cure)
+	case drift.Answer == v1alpha1.DriftContested && len(drift.Repairs) > 0 && r.Left(&drift.Repairs[0], versionRepairWindow) > 0:
+		r.Recheck(r.Left(&drift.Repairs[0], versionRepairWindow))
+		return gate.Stalled(v1alpha1.ReasonVersionsContested, fmt.Sprintf(
+			"%s takes back what this policy changes in spec.versions, and it was written again %d times within a day: %s; it is written again when the day is past, or when the spec of this policy changes",
+			r.whoTookBack(), versionRepairsAtMost, cure))
+	}
+	return gate.Outcome{}
+}

@@ -1,0 +1,178 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package retirement
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/crds"
+	"github.com/conversion-operator/conversion-operator/internal/plan/migration"
+)
+
+// strands is what would be lost with a version: values that cannot be read without it.
+func (r *Retirement) strands(name string) []v1alpha1.VersionBlock {
+	if !r.Rulesets() || len(r.CRD.Spec.Versions) < 2 {
+		return nil
+	}
+	known := r.migration.Status.PreservedData
+	if of := migration.PreservedOf(known, name); of != nil {
+		if what := r.unaccepted(of); what != "" {
+			return []v1alpha1.VersionBlock{{Reason: v1alpha1.BlockedPreservedData, Message: what}}
+		}
+	}
+	if why := r.notCounted(known, name); why != "" {
+		return []v1alpha1.VersionBlock{{Reason: v1alpha1.BlockedPreservedDataUnknown, Message: fmt.Sprintf(
+			"whether objects hold values of %s in annotations is not known: %s: %s", name, why, r.howToCount(name))}}
+	}
+	return nil
+}
+
+// unaccepted says what objects hold of a version besides what may be lost.
+func (r *Retirement) unaccepted(of *v1alpha1.PreservedVersion) string {
+	var fields []v1alpha1.PreservedField
+	for _, field := range of.Fields {
+		if !conversion.Accepts(r.acceptedLosses(of.Version), field.Path) {
+			fields = append(fields, field)
+		}
+	}
+	switch {
+	case len(fields) > 0:
+		return fmt.Sprintf("%d objects hold values of it in annotations, which cannot be read without it: %s: %s, or accept their loss in spec.retirement[].acceptedLosses",
+			of.Objects, someOf(fields, of.MoreFields), r.howToPlace(of.Version, fields))
+	case of.MoreFields:
+		return fmt.Sprintf("%d objects hold values of it in annotations, of more fields than status.preservedData lists: "+
+			"accept the loss of the objects above those fields in spec.retirement[].acceptedLosses", of.Objects)
+	case of.Unreadable > 0:
+		return fmt.Sprintf("%d objects have text in the annotation %s that cannot be read: look at it, and remove the annotation where nothing is lost by that",
+			of.Unreadable, conversion.AnnotationName(r.CRD.Name, of.Version))
+	}
+	return ""
+}
+
+func (r *Retirement) acceptedLosses(version string) []string {
+	if entry := r.retirement(version); entry != nil {
+		return entry.AcceptedLosses
+	}
+	return nil
+}
+
+// someOf names the first fields.
+func someOf(fields []v1alpha1.PreservedField, more bool) string {
+	const most = 3
+	var paths []string
+	for _, field := range fields[:min(most, len(fields))] {
+		paths = append(paths, field.Path)
+	}
+	shown := strings.Join(paths, ", ")
+	if more || len(fields) > most {
+		shown += " and others"
+	}
+	return shown
+}
+
+// howToPlace says how values of fields come to a place in the storage version.
+func (r *Retirement) howToPlace(version string, fields []v1alpha1.PreservedField) string {
+	storage, served := crds.StorageVersion(r.CRD), ""
+	if !crds.Serves(r.CRD, version) {
+		served = "serve " + version + " again, for example by its action in spec.retirement, and "
+	}
+	placeless := func(field v1alpha1.PreservedField) bool { return !field.HasPlace }
+	switch refused := r.refusedOf(version); {
+	case slices.ContainsFunc(fields, placeless):
+		return fmt.Sprintf("%sgive the fields a place in %s", served, storage)
+	case r.migration.ToPlace():
+		return fmt.Sprintf("the fields have a place in %s now, and a migration puts the values there: %s", storage, r.howMigrated())
+	case refused != nil:
+		return fmt.Sprintf("the fields have a place in %s, and run %s could not put all values there, for example of %s (%s; status.migration.refused has more): "+
+			"%scorrect the objects or change the schema, and then spec.migration.trigger", storage, r.migration.Status.Migration.Run, refused.Object, refused.Message, served)
+	}
+	return fmt.Sprintf("the fields have a place in %s: %schange spec.migration.trigger, and a migration puts the values there", storage, served)
+}
+
+// refusedOf is an object that kept values of a version in the last run, nil where there
+// is none.
+func (r *Retirement) refusedOf(version string) *v1alpha1.MigrationFailure {
+	last := r.migration.Status.Migration
+	if last == nil || last.Ruleset != r.converter.Wanted {
+		return nil
+	}
+	for i := range last.Refused {
+		if strings.HasPrefix(last.Refused[i].Message, "at "+version+": ") {
+			return &last.Refused[i]
+		}
+	}
+	return nil
+}
+
+// notCounted says why a count does not tell that no object holds values of a version.
+func (r *Retirement) notCounted(known *v1alpha1.PreservedDataStatus, name string) string {
+	record := r.record(name)
+	switch {
+	case known == nil:
+		return "they were never counted"
+	case known.Outdated:
+		return "rules or schemas have changed since they were counted"
+	case !known.Complete:
+		return fmt.Sprintf("only %d objects were looked at", known.Seen)
+	case record != nil && record.UnservedTime != nil && known.Time.Before(record.UnservedTime):
+		return "clients could write it after they were counted"
+	}
+	return ""
+}
+
+// howToCount says what to do about what is not known. Before it removes a version, the
+// operator counts by itself.
+func (r *Retirement) howToCount(name string) string {
+	entry, record := r.retirement(name), r.record(name)
+	switch {
+	case record != nil && record.UnservedTime != nil && reaches(entry.Action, v1alpha1.RetirementUnserve):
+		return "they are counted again when it has been unserved for long enough"
+	case r.Policy.Spec.Migration.Mode == v1alpha1.MigrationNever:
+		return "set spec.migration.mode to OnTrigger, and change spec.migration.trigger: a migration counts them"
+	}
+	return "change spec.migration.trigger: a migration counts them"
+}
+
+// doubts says what is wrong with the accepted losses of a version, to go on where
+// something was said of it: empty where nothing is.
+func (r *Retirement) doubts(entry *v1alpha1.Retirement) string {
+	name := string(entry.Version)
+	if version, _ := crds.Version(r.CRD, name); version == nil || len(entry.AcceptedLosses) == 0 {
+		return ""
+	}
+	const field = "; its acceptedLosses in spec.retirement "
+	for _, path := range entry.AcceptedLosses {
+		if _, err := conversion.ParsePath(path); err != nil {
+			return fmt.Sprintf("%shave %q, which is no path, and so nothing is accepted: %v", field, path, err)
+		}
+	}
+	var says string
+	if unknown := r.unknownLosses(name, entry.AcceptedLosses); len(unknown) > 0 {
+		says += fmt.Sprintf("%shave %s, but %s has no such field, and no object holds a value of it: correct the path", field, strings.Join(unknown, ", "), name)
+	}
+	if !reaches(entry.Action, v1alpha1.RetirementRemove) {
+		says += field + "take effect with the action Remove only"
+	}
+	return says
+}
+
+// unknownLosses are paths to nothing that a version has, or objects hold of it, as far
+// as that is known.
+func (r *Retirement) unknownLosses(version string, accepted []string) []string {
+	places, known := r.migration.Places(), migration.PreservedOf(r.migration.Status.PreservedData, version)
+	var unknown []string
+	for _, path := range accepted {
+		held := known != nil && (known.MoreFields || slices.ContainsFunc(known.Fields, func(field v1alpha1.PreservedField) bool {
+			return conversion.Accepts([]string{path}, field.Path)
+		}))
+		if places != nil && !held && !places.Has(version, path) {
+			unknown = append(unknown, path)
+		}
+	}
+	return unknown
+}

@@ -1,0 +1,137 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package retirement
+
+import (
+	"slices"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/crds"
+	"github.com/conversion-operator/conversion-operator/internal/plan/names"
+)
+
+// How far the retirement of a version is follows from what the
+// CustomResourceDefinition says of it. What that cannot tell is when it was first
+// seen so; status.retirement remembers it, whoever did it. So a manager that died
+// between a write and its report has lost a moment of the soak, and nothing else.
+
+// defaultAfter is the default of spec.retirement[].after.
+const defaultAfter = 168 * time.Hour
+
+// record is what is remembered of a version's retirement; nil where it was never
+// seen, or is not to be retired.
+func (r *Retirement) record(version string) *v1alpha1.RetirementStatus {
+	for i := range r.Status.Retirement {
+		if r.Status.Retirement[i].Version == version {
+			return &r.Status.Retirement[i]
+		}
+	}
+	return nil
+}
+
+// retirement is what the policy wants of a version; nil where it says nothing.
+func (r *Retirement) retirement(version string) *v1alpha1.Retirement {
+	for i := range r.Policy.Spec.Retirement {
+		if string(r.Policy.Spec.Retirement[i].Version) == version {
+			return &r.Policy.Spec.Retirement[i]
+		}
+	}
+	return nil
+}
+
+// reaches reports whether an action includes another one.
+func reaches(action, step v1alpha1.RetirementAction) bool {
+	order := []v1alpha1.RetirementAction{
+		v1alpha1.RetirementReport, v1alpha1.RetirementDeprecate, v1alpha1.RetirementUnserve, v1alpha1.RetirementRemove,
+	}
+	return slices.Index(order, action) >= slices.Index(order, step)
+}
+
+func afterOf(entry *v1alpha1.Retirement) time.Duration {
+	if entry == nil || entry.After == nil {
+		return defaultAfter
+	}
+	return entry.After.Duration
+}
+
+// soak is how long a version is unserved before anything else: an API server that
+// has not followed may serve it meanwhile.
+func (r *Retirement) soak(version string) time.Duration {
+	return max(afterOf(r.retirement(version)), r.Settings.Settle)
+}
+
+// noteRetirement brings what is remembered up to date.
+func (r *Retirement) noteRetirement() {
+	r.Status.Retirement = slices.DeleteFunc(r.Status.Retirement, func(record v1alpha1.RetirementStatus) bool {
+		return r.CRD == nil || record.CRDUID != r.CRD.UID || r.retirement(record.Version) == nil
+	})
+	if r.CRD == nil {
+		return
+	}
+	for i := range r.Policy.Spec.Retirement {
+		entry := &r.Policy.Spec.Retirement[i]
+		name := string(entry.Version)
+		version, _ := crds.Version(r.CRD, name)
+		if r.record(name) == nil && version != nil {
+			r.Status.Retirement = append(r.Status.Retirement, r.newRecord(version))
+		}
+		if record := r.record(name); record != nil {
+			r.note(entry, record, version)
+			r.countRequests(record)
+		}
+	}
+}
+
+// newRecord begins to remember. A version that is not served at that time was not
+// taken from its clients by this policy, whoever wrote spec.versions last.
+func (r *Retirement) newRecord(version *apiextensionsv1.CustomResourceDefinitionVersion) v1alpha1.RetirementStatus {
+	record := v1alpha1.RetirementStatus{Version: version.Name, CRDUID: r.CRD.UID}
+	if !version.Served {
+		record.UnservedTime = r.Second()
+	}
+	return record
+}
+
+// note remembers when a version was first seen as it is, and what of that is over.
+// What this policy wanted, and is over, somebody took back.
+func (r *Retirement) note(entry *v1alpha1.Retirement, record *v1alpha1.RetirementStatus, version *apiextensionsv1.CustomResourceDefinitionVersion) {
+	if version == nil {
+		if record.RemovedTime == nil {
+			record.RemovedTime = r.Second()
+		}
+		return
+	}
+	if record.RemovedTime != nil {
+		*record = v1alpha1.RetirementStatus{Version: record.Version, CRDUID: record.CRDUID, Requests: record.Requests, LastRequested: record.LastRequested}
+		r.tookBack(entry, v1alpha1.RetirementRemove, "added "+record.Version+" again")
+	}
+	switch {
+	case version.Deprecated && record.DeprecatedTime == nil:
+		r.gaveIn()
+		record.DeprecatedTime = r.Second()
+	case !version.Deprecated && record.DeprecatedTime != nil:
+		record.DeprecatedTime = nil
+		r.tookBack(entry, v1alpha1.RetirementDeprecate, "made "+record.Version+" a version that is not deprecated")
+	}
+	switch {
+	case !version.Served && record.UnservedTime == nil:
+		r.gaveIn()
+		record.UnservedTime, record.UnservedHere = r.Second(), crds.VersionsAreBy(r.CRD, names.ManagedBy)
+	case version.Served && record.UnservedTime != nil:
+		record.UnservedTime, record.UnservedHere, record.ClearedTime = nil, false, nil
+		if version.Deprecated {
+			record.DeprecatedTime = r.Second() // it may be asked for once more, and is waited for
+		}
+		r.tookBack(entry, v1alpha1.RetirementUnserve, "served "+record.Version+" again")
+	}
+}
+
+func (r *Retirement) tookBack(entry *v1alpha1.Retirement, step v1alpha1.RetirementAction, what string) {
+	if reaches(entry.Action, step) {
+		r.takenBack = append(r.takenBack, what)
+	}
+}

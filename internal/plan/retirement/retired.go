@@ -1,0 +1,186 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package retirement
+
+import (
+	"fmt"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	humanize "k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/crds"
+	"github.com/conversion-operator/conversion-operator/internal/plan/gate"
+	"github.com/conversion-operator/conversion-operator/internal/plan/step"
+)
+
+// TakenBack: what this policy did to a version beyond what it wants now
+// is undone. The gates before this one have proven that objects convert to it.
+func (r *Retirement) TakenBack() gate.Outcome {
+	for _, entry := range r.Policy.Spec.Retirement {
+		name := string(entry.Version)
+		version, _ := crds.Version(r.CRD, name)
+		record := r.record(name)
+		switch {
+		case version == nil || record == nil:
+		case !version.Served && record.UnservedHere && !reaches(entry.Action, v1alpha1.RetirementUnserve):
+			return r.edit("serving "+name+" again", r.change(name, "served", true))
+		case version.Deprecated && r.warnsInOurWords(version.DeprecationWarning) && !reaches(entry.Action, v1alpha1.RetirementDeprecate):
+			return r.edit("taking the deprecation of "+name+" back",
+				r.change(name, "deprecated", false), r.change(name, "deprecationWarning", nil))
+		}
+	}
+	return gate.Outcome{}
+}
+
+// Retired: each version of spec.retirement is where the policy wants it.
+// Each step is one write, and is taken when the one before it has lasted.
+func (r *Retirement) Retired() gate.Outcome {
+	if len(r.Policy.Spec.Retirement) == 0 {
+		return gate.Passed(v1alpha1.ReasonNothingToRetire, "spec.retirement is empty; status.versions says what may go")
+	}
+	r.askForRequests()
+	var last gate.Outcome
+	var said []string
+	for i := range r.Policy.Spec.Retirement {
+		o := r.retire(&r.Policy.Spec.Retirement[i])
+		if o.Stop {
+			return o
+		}
+		said = append(said, o.Message+r.doubts(&r.Policy.Spec.Retirement[i]))
+		if last.Reason == "" || last.Status == metav1.ConditionTrue {
+			last = o
+		}
+	}
+	last.Message = strings.Join(said, "; ")
+	return last
+}
+
+// retire takes a version one step further, or says what that waits for.
+func (r *Retirement) retire(entry *v1alpha1.Retirement) gate.Outcome {
+	name := string(entry.Version)
+	version, _ := crds.Version(r.CRD, name)
+	switch {
+	case version == nil:
+		return gate.Passed(v1alpha1.ReasonRetired, r.notThere(name))
+	case entry.Action == v1alpha1.RetirementReport:
+		return gate.Passed(v1alpha1.ReasonRetired, r.answer(name))
+	}
+	if blocks := r.holdsObjects(name); len(blocks) > 0 {
+		return gate.Pending(v1alpha1.ReasonBlocked, name+" stays: "+blocks[0].Message)
+	}
+	record := r.record(name)
+	switch {
+	case record.DeprecatedTime == nil:
+		return r.edit("deprecating "+name,
+			r.change(name, "deprecated", true), r.change(name, "deprecationWarning", r.warning(name)))
+	case !reaches(entry.Action, v1alpha1.RetirementUnserve):
+		return gate.Passed(v1alpha1.ReasonRetired, name+" is deprecated; "+r.answer(name))
+	case record.UnservedTime == nil && reaches(entry.Action, v1alpha1.RetirementRemove) && len(r.strands(name)) > 0:
+		// While it is served, what objects hold of it can still be given a place.
+		return gate.Pending(v1alpha1.ReasonBlocked, name+" stays: "+r.strands(name)[0].Message)
+	case record.UnservedTime == nil:
+		return r.unserve(entry, record)
+	case record.ClearedTime == nil || reaches(entry.Action, v1alpha1.RetirementRemove):
+		return r.remove(entry, record)
+	}
+	return gate.Passed(v1alpha1.ReasonRetired, name+" is not served; "+r.answer(name))
+}
+
+// notThere says that there is no such version, and what to do where there never was.
+func (r *Retirement) notThere(name string) string {
+	says := "the CustomResourceDefinition has no " + name
+	if r.record(name) == nil {
+		says += ": if another version is meant, correct its name in spec.retirement"
+	}
+	return says
+}
+
+// edit writes spec.versions once the status has the evidence for the
+// CustomResourceDefinition as it is. Evidence follows one change at a time: who
+// makes the next one before the last is written down loses it, and migrates again.
+func (r *Retirement) edit(note string, changes ...step.VersionChange) gate.Outcome {
+	kept := r.Policy.Status.Evidence
+	if r.migration.Status.Evidence != nil && (kept == nil || kept.CRDGeneration != r.CRD.Generation) {
+		return gate.Waiting(v1alpha1.ReasonRetiring, note)
+	}
+	return r.editVersions(v1alpha1.ReasonRetiring, note, changes...)
+}
+
+// answer is whether a version may be removed, in words.
+func (r *Retirement) answer(name string) string {
+	blocks := r.keeps(name)
+	if len(blocks) == 0 {
+		return name + " may be removed"
+	}
+	return fmt.Sprintf("%s may not be removed: %s", name, blocks[0].Message)
+}
+
+// unserve stops serving a version that was deprecated, and not asked for, for long enough.
+func (r *Retirement) unserve(entry *v1alpha1.Retirement, record *v1alpha1.RetirementStatus) gate.Outcome {
+	name, after := record.Version, afterOf(entry)
+	if r.onlyServed(name) {
+		return gate.Pending(v1alpha1.ReasonBlocked, fmt.Sprintf("%s stays: clients could use no other version: serve %s", name, crds.StorageVersion(r.CRD)))
+	}
+	if r.lately(name) {
+		r.Recheck(r.Left(record.LastRequested, after+lookAtRequests))
+		return gate.Pending(v1alpha1.ReasonRequested, fmt.Sprintf("%s is served until nobody has asked for it for %s", name, humanize.HumanDuration(after)))
+	}
+	left := r.Left(record.DeprecatedTime, after)
+	switch {
+	case left > 0:
+		r.Recheck(left)
+	case after > 0 && !r.looked(record.DeprecatedTime.Add(after)):
+		r.readRequests()
+	default:
+		return r.edit("setting served: false for "+name, r.change(name, "served", false))
+	}
+	return gate.Pending(v1alpha1.ReasonSoaking, fmt.Sprintf("%s is deprecated, and served until nobody has asked for it for %s%s", name, humanize.HumanDuration(after), r.blindness()))
+}
+
+// blindness says that the time is all there is to go by.
+func (r *Retirement) blindness() string {
+	if why := r.unreadable(); why != "" {
+		return "; whether anybody asks is not known: " + gate.Cut(why)
+	}
+	return ""
+}
+
+// remove takes a version out of the CustomResourceDefinition, once it has not been
+// served for long enough and no object names it. That is looked at right before.
+func (r *Retirement) remove(entry *v1alpha1.Retirement, record *v1alpha1.RetirementStatus) gate.Outcome {
+	name, soak := record.Version, r.soak(record.Version)
+	if left := r.Left(record.UnservedTime, soak); left > 0 {
+		r.Recheck(left)
+		return gate.Pending(v1alpha1.ReasonSoaking, fmt.Sprintf("%s is not served, and stays so for %s before anything else is done", name, humanize.HumanDuration(soak)))
+	}
+	if reaches(entry.Action, v1alpha1.RetirementRemove) && r.isHub(name) {
+		return gate.Pending(v1alpha1.ReasonBlocked, name+" stays: it is the hub of spec.converter.declarative, by way of which the other versions convert: write the rules with another hub")
+	}
+	if cleared := r.clear(record); cleared.Reason != "" {
+		return cleared
+	}
+	if !reaches(entry.Action, v1alpha1.RetirementRemove) {
+		return gate.Passed(v1alpha1.ReasonRetired, name+" is not served; "+r.answer(name))
+	}
+	if blocks := r.strands(name); len(blocks) > 0 {
+		return gate.Pending(v1alpha1.ReasonBlocked, name+" stays: "+blocks[0].Message)
+	}
+	return r.edit("removing "+name, r.change(name, "", nil))
+}
+
+// warning is what an API server sends to whoever uses a deprecated version.
+func (r *Retirement) warning(name string) string {
+	crd := r.CRD
+	return fmt.Sprintf("%s/%s %s is deprecated; use %s/%s %s%s", crd.Spec.Group, name, crd.Spec.Names.Kind,
+		crd.Spec.Group, crds.StorageVersion(crd), crd.Spec.Names.Kind, r.ourWords())
+}
+
+// ourWords end a warning of this policy's, by which it knows its own again.
+func (r *Retirement) ourWords() string { return fmt.Sprintf(" (ConversionPolicy %s)", r.Policy.Name) }
+
+func (r *Retirement) warnsInOurWords(warning *string) bool {
+	return warning != nil && strings.HasSuffix(*warning, r.ourWords())
+}

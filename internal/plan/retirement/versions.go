@@ -1,0 +1,169 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package retirement
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	humanize "k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/crds"
+	"github.com/conversion-operator/conversion-operator/internal/plan/gate"
+	"github.com/conversion-operator/conversion-operator/internal/plan/migration"
+	"github.com/conversion-operator/conversion-operator/internal/plan/names"
+	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
+	"github.com/conversion-operator/conversion-operator/internal/plan/step"
+)
+
+// spec.versions of a CustomResourceDefinition is one list, which server-side apply
+// gives to one owner. So the operator patches single fields of it, only where a
+// policy asks for that, and only as the list was when it decided.
+
+// change names a field of a version and what it is to be.
+func (r *Retirement) change(version, name string, value any) step.VersionChange {
+	_, index := crds.Version(r.CRD, version)
+	return step.VersionChange{Index: index, Name: version, Field: name, Value: value}
+}
+
+// editVersions writes spec.versions, or says what it waits for. One write at a
+// time: the next is decided by what comes of this one. Somebody who takes a write
+// back before it is seen has changed the CustomResourceDefinition once more: what
+// was to be written to one generation is still to be written two later.
+func (r *Retirement) editVersions(reason, note string, changes ...step.VersionChange) gate.Outcome {
+	if held := r.heldBack(); held.Reason != "" {
+		return held
+	}
+	if crds.Condition(r.CRD, observed.StorageMigrating) {
+		return gate.Waiting(v1alpha1.ReasonForeignStorageMigration,
+			"a StorageVersionMigration of the CustomResourceDefinition is in flight: waits for its end before changing spec.versions")
+	}
+	announced, generation := r.Policy.Status.VersionsEdit, r.CRD.Generation
+	r.Status.VersionsEdit = &v1alpha1.VersionsEdit{Note: note, CRDGeneration: generation}
+	switch {
+	case announced == nil || announced.Note != note || announced.CRDGeneration == generation-1:
+		// It is written down first.
+	case announced.CRDGeneration != generation && !crds.VersionsAreBy(r.CRD, names.ManagedBy):
+		r.takenBack = append(r.takenBack, "took back at once: "+note)
+		r.recordVersionsDrift()
+		return r.heldBack()
+	default:
+		r.Do(step.EditVersions{Pin: step.PinOf(r.CRD), Changes: changes, Note: note})
+	}
+	return gate.Waiting(reason, note)
+}
+
+// Versions says of each version whether it may go, and which may, in one line.
+func (r *Retirement) Versions() (versions []v1alpha1.VersionStatus, removableNames string) {
+	if r.CRD == nil {
+		return nil, ""
+	}
+	var removable []string
+	for _, version := range crds.ByPriority(r.CRD) {
+		is := r.versionStatus(version)
+		if is.SafeToRemove {
+			removable = append(removable, is.Name)
+		}
+		versions = append(versions, is)
+	}
+	if len(removable) == 0 {
+		return versions, "none"
+	}
+	return versions, strings.Join(removable, ",")
+}
+
+func (r *Retirement) versionStatus(version apiextensionsv1.CustomResourceDefinitionVersion) v1alpha1.VersionStatus {
+	keeps, blocks := r.keepsServed(version.Name), r.keeps(version.Name)
+	is := v1alpha1.VersionStatus{
+		Name: version.Name, Served: version.Served, Storage: version.Storage, Deprecated: version.Deprecated,
+		Stored:    slices.Contains(r.CRD.Status.StoredVersions, version.Name),
+		Requested: r.requested(version.Name), BlockedBy: blocks,
+		SafeToUnserve: len(keeps) == 0, SafeToRemove: len(blocks) == 0,
+	}
+	if record := r.record(version.Name); record != nil {
+		is.LastRequested = record.LastRequested
+	}
+	return is
+}
+
+// keepsServed is what keeps a version from being unserved.
+func (r *Retirement) keepsServed(name string) []v1alpha1.VersionBlock {
+	blocks := r.holdsObjects(name)
+	if r.onlyServed(name) {
+		blocks = append(blocks, v1alpha1.VersionBlock{Reason: v1alpha1.BlockedOnlyServed,
+			Message: "clients could use no other version: serve " + crds.StorageVersion(r.CRD)})
+	}
+	if r.lately(name) {
+		blocks = append(blocks, v1alpha1.VersionBlock{Reason: v1alpha1.BlockedRequested,
+			Message: "somebody asked for it a short time ago: let clients use " + crds.StorageVersion(r.CRD)})
+	}
+	return blocks
+}
+
+// keeps is what keeps a version from being removed, in the order in which it is
+// to be seen to.
+func (r *Retirement) keeps(name string) []v1alpha1.VersionBlock {
+	if name == crds.StorageVersion(r.CRD) {
+		return r.holdsObjects(name) // nothing else is of interest until then
+	}
+	blocks := r.keepsServed(name)
+	if len(r.holdsObjects(name)) == 0 {
+		blocks = append(blocks, r.strands(name)...) // a migration counts as well
+	}
+	add := func(reason v1alpha1.VersionBlockReason, message string) {
+		blocks = append(blocks, v1alpha1.VersionBlock{Reason: reason, Message: message})
+	}
+	if r.isHub(name) {
+		add(v1alpha1.BlockedHub, "the other versions convert by way of it: write the rules with another hub in spec.converter.declarative")
+	}
+	record := r.record(name)
+	switch {
+	case crds.Serves(r.CRD, name):
+		add(v1alpha1.BlockedServed, "clients may use it: set served: false, or its action in spec.retirement to Unserve or Remove")
+	case record != nil && record.UnservedTime != nil && r.Left(record.UnservedTime, r.soak(name)) > 0:
+		add(v1alpha1.BlockedSoaking, fmt.Sprintf("it is to be unserved for %s before it goes", humanize.HumanDuration(r.soak(name))))
+	}
+	if record == nil || record.ClearedTime == nil {
+		add(v1alpha1.BlockedManagedFields, "objects may name it in metadata.managedFields, and could not be applied server-side without it: "+
+			"set its action in spec.retirement to Unserve or Remove, and the operator clears that")
+	}
+	return blocks
+}
+
+// holdsObjects is what keeps objects in a version, or may.
+func (r *Retirement) holdsObjects(name string) []v1alpha1.VersionBlock {
+	switch storage := crds.StorageVersion(r.CRD); {
+	case name == storage:
+		return []v1alpha1.VersionBlock{{Reason: v1alpha1.BlockedStorageVersion,
+			Message: "objects are written in it: make another version the storage version, for example by spec.storageVersion"}}
+	case slices.Contains(r.CRD.Status.StoredVersions, name):
+		return []v1alpha1.VersionBlock{{Reason: v1alpha1.BlockedStored,
+			Message: "objects may be stored in it until a migration has rewritten all of them: " + r.howMigrated()}}
+	case r.migration.Status.Evidence == nil:
+		return []v1alpha1.VersionBlock{{Reason: v1alpha1.BlockedNotProven,
+			Message: fmt.Sprintf("no migration of this policy has proven that every object is stored in %s: %s", storage, r.howMigrated())}}
+	}
+	return nil
+}
+
+func (r *Retirement) howMigrated() string {
+	if r.Policy.Spec.Migration.Mode == v1alpha1.MigrationAutomatic {
+		return "see the condition " + v1alpha1.StorageMigratedCondition
+	}
+	return migration.HowToMigrate(r.Policy)
+}
+
+func (r *Retirement) onlyServed(name string) bool {
+	return slices.Equal(crds.ServedVersions(r.CRD), []string{name})
+}
+
+// isHub reports whether several other versions convert by way of this one: with
+// one other, nothing is left to convert without it.
+func (r *Retirement) isHub(name string) bool {
+	declarative := r.Policy.Spec.Converter.Declarative
+	return declarative != nil && string(declarative.Hub) == name && len(r.CRD.Spec.Versions) > 2
+}

@@ -1,0 +1,137 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package rights has what the operator lets ServiceAccounts do with the objects of a
+// policy's kind, and what somebody else may grant instead.
+package rights
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	rbacv1apply "k8s.io/client-go/applyconfigurations/rbac/v1"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/plan/names"
+	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
+	"github.com/conversion-operator/conversion-operator/internal/plan/step"
+)
+
+// What it takes to make the grants of this file. Confined by
+// config/rbac/confinement.yaml, and taken away by config/components/granted-rights.
+//
+// +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=clusterroles,verbs=create;patch;delete;escalate;bind
+// +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=clusterrolebindings,verbs=create;patch;delete
+
+// Pause is between two looks whether somebody has granted what is missing:
+// no event tells.
+const Pause = 30 * time.Second
+
+// Grant is what a ServiceAccount of the operator's namespace must be allowed.
+type Grant struct {
+	// Account is the name of the ServiceAccount, and of the role and binding.
+	Account string
+	Group   string
+	// Resources are plural names, with a subresource if there is one.
+	Resources []string
+	Verbs     []string
+}
+
+// Of are what a policy's migrations, samples and clearing take, in this order.
+func Of(cluster observed.Cluster) (migrate, read, clearing Grant) {
+	name, plural := cluster.Policy.Name, cluster.CRD.Spec.Names.Plural
+	to := func(account string, verbs ...string) Grant {
+		return Grant{Account: account, Group: cluster.CRD.Spec.Group, Resources: []string{plural}, Verbs: verbs}
+	}
+	migrate = to(names.MigrationRights(name), "list", "patch")
+	if slices.Contains(cluster.Policy.Spec.Migration.Fallback, v1alpha1.MigrationFallbackStatus) {
+		migrate.Resources = append(migrate.Resources, plural+"/status")
+	}
+	return migrate, to(names.ReadRights(name), "get", "list"), to(names.ClearRights(name), "list", "patch")
+}
+
+// Commands grant it.
+func (g Grant) Commands(namespace string) string {
+	resources := make([]string, 0, len(g.Resources))
+	for _, resource := range g.Resources {
+		plural, subresource, has := strings.Cut(resource, "/")
+		resource = plural + "." + g.Group
+		if has {
+			resource += "/" + subresource
+		}
+		resources = append(resources, resource)
+	}
+	return fmt.Sprintf(
+		"kubectl create clusterrole %[1]s --verb=%[2]s --resource=%[3]s; kubectl create clusterrolebinding %[1]s --clusterrole=%[1]s --serviceaccount=%[4]s:%[1]s",
+		g.Account, strings.Join(g.Verbs, ","), strings.Join(resources, ","), namespace)
+}
+
+// notGranted says what to grant, and what it is for.
+func notGranted(cluster observed.Cluster, what string, grant Grant) string {
+	return fmt.Sprintf("the operator may not %s, and is installed without the right to let itself: grant it with: %s", what, grant.Commands(cluster.Settings.Namespace))
+}
+
+// MissingToMigrate says what to grant before objects can be migrated; empty where
+// nothing is missing. No event tells of a grant: look again after Pause.
+func MissingToMigrate(cluster observed.Cluster) string {
+	if cluster.Granted == nil || cluster.Granted.Migrate {
+		return ""
+	}
+	migrate, _, _ := Of(cluster)
+	return notGranted(cluster, "rewrite "+cluster.CRD.Name, migrate)
+}
+
+// MissingToRead is MissingToMigrate for samples.
+func MissingToRead(cluster observed.Cluster) string {
+	if cluster.Granted == nil || cluster.Granted.Read {
+		return ""
+	}
+	_, read, _ := Of(cluster)
+	return notGranted(cluster, "read "+cluster.CRD.Name+" to convert a sample of them, which spec.verification.samples: 0 does without", read)
+}
+
+// MissingToClear is MissingToMigrate for changes of managedFields.
+func MissingToClear(cluster observed.Cluster) string {
+	if cluster.Granted == nil || cluster.Granted.Clear {
+		return ""
+	}
+	_, _, clearing := Of(cluster)
+	return notGranted(cluster, "change metadata.managedFields of "+cluster.CRD.Name, clearing)
+}
+
+// Withdraw takes the rights of a name away, those that are the operator's to take.
+func Withdraw(cluster observed.Cluster, name string) step.Step {
+	return step.DeleteRights{Name: name, Kept: cluster.Granted != nil}
+}
+
+// ToRead grants get and list on the one resource, and nothing else.
+func ToRead(cluster observed.Cluster) []step.Step {
+	_, read, _ := Of(cluster)
+	return grant(cluster, read)
+}
+
+// ToClear grants list and patch on the one resource, and nothing else.
+func ToClear(cluster observed.Cluster) []step.Step {
+	_, _, clearing := Of(cluster)
+	return grant(cluster, clearing)
+}
+
+// grant makes a role and its binding, unless somebody else makes them all.
+func grant(cluster observed.Cluster, grant Grant) []step.Step {
+	if cluster.Granted != nil {
+		return nil
+	}
+	name := grant.Account
+	return []step.Step{
+		step.Apply{Object: rbacv1apply.ClusterRole(name).
+			WithLabels(cluster.Labels(names.VerificationComponent)).WithAnnotations(cluster.Annotations()).
+			WithRules(rbacv1apply.PolicyRule().
+				WithAPIGroups(grant.Group).WithResources(grant.Resources...).WithVerbs(grant.Verbs...))},
+		step.Apply{Object: rbacv1apply.ClusterRoleBinding(name).
+			WithLabels(cluster.Labels(names.VerificationComponent)).WithAnnotations(cluster.Annotations()).
+			WithRoleRef(rbacv1apply.RoleRef().WithAPIGroup("rbac.authorization.k8s.io").WithKind("ClusterRole").WithName(name)).
+			WithSubjects(rbacv1apply.Subject().WithKind("ServiceAccount").WithNamespace(cluster.Settings.Namespace).WithName(name))},
+	}
+}

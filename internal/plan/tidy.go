@@ -1,0 +1,52 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"slices"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/plan/names"
+	"github.com/conversion-operator/conversion-operator/internal/plan/rights"
+	"github.com/conversion-operator/conversion-operator/internal/plan/step"
+)
+
+// tidy takes away rights that nothing uses any more, and what is left of a source of
+// certificates, or of a converter, that the policy had before.
+func (p *planner) tidy() {
+	if !p.deletion.EndsRuns() {
+		asking := p.Samples.InProgress() || p.Written.InProgress() || p.Resampled.InProgress()
+		if p.ReadRights && !asking && !wants[step.TakeSamples](p) && !wants[step.CountWrites](p) {
+			p.Do(rights.Withdraw(p.Cluster, names.ReadRights(p.Policy.Name)))
+		}
+		if p.ClearRights && !p.retirement.Clears {
+			p.Do(rights.Withdraw(p.Cluster, names.ClearRights(p.Policy.Name))) // which also stops what goes on
+		}
+	}
+	if !p.changedOver() {
+		return
+	}
+	for _, name := range p.Leftovers {
+		p.Do(step.DeleteSecret{Name: name})
+	}
+	if p.activation.AdmissionLeft() {
+		p.Do(step.DeleteAdmission{Name: p.Admission.Name})
+	}
+}
+
+// changedOver reports that the policy's converter and source of certificates are the only
+// ones in use, and that API servers have had the time to see that.
+func (p *planner) changedOver() bool {
+	switch {
+	case p.CRD == nil || p.Policy.Spec.Suspend || p.converter.Drifted || p.writesCRD() || p.IsDeleted():
+		return false
+	case slices.ContainsFunc(p.converter.Status.Active, func(active v1alpha1.ArmedPlan) bool { return active.ReplacedTime != nil }):
+		return false
+	case !p.Deploys() && len(p.Pods)+len(p.Ending) > 0:
+		return false
+	case p.None():
+		return p.Unconverted()
+	}
+	return p.converter.InCharge() && p.certificates.ChangedOver()
+}
