@@ -214,7 +214,8 @@ func testPreservedStatusHeld(t *testing.T, s *apiServer) {
 	}
 }
 
-// holdPreserved waits until the policy is at work.
+// holdPreserved waits until the policy is at work: until an annotation that is sent does
+// not arrive. One that was sent before that stays, as it was, for ever.
 func (k *kind) holdPreserved(t *testing.T) {
 	t.Helper()
 	clients, err := kubernetes.NewForConfig(k.config)
@@ -226,10 +227,11 @@ func (k *kind) holdPreserved(t *testing.T) {
 	must(t, err)
 	k.create(t, "v1", "marker", "{}")
 	eventually(t, "annotations are held", func(ctx context.Context) error {
-		patch := fmt.Appendf(nil, `{"metadata": {"annotations": {"%sv9": "%d"}}}`, preservedPrefix, time.Now().UnixNano())
+		sent := fmt.Sprint(time.Now().UnixNano())
+		patch := fmt.Appendf(nil, `{"metadata": {"annotations": {"%sv9": "%s"}}}`, preservedPrefix, sent)
 		object, err := k.at("v1").Patch(ctx, "marker", types.MergePatchType, patch, metav1.PatchOptions{})
-		if err == nil && len(preserved(object)) > 0 {
-			err = errors.New("the marker has one")
+		if err == nil && object.GetAnnotations()[preservedPrefix+"v9"] == sent {
+			err = errors.New("the annotation arrived")
 		}
 		return err
 	})

@@ -152,13 +152,17 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// eventually looks until it is so, and fails with what was last said.
+// eventually looks until it is so, and fails with what was last said. A look that the
+// end of the time interrupts says nothing.
 func eventually(t *testing.T, what string, so func(ctx context.Context) error) {
 	t.Helper()
 	var last error
 	err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
-		last = so(ctx)
-		return last == nil, nil
+		err := so(ctx)
+		if last == nil || ctx.Err() == nil {
+			last = err
+		}
+		return err == nil, nil
 	})
 	if err != nil {
 		t.Fatalf("waited in vain: %s: %v", what, last)
