@@ -26,6 +26,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/pki"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // armWith arms a policy whose certificates come from a source, with pods that
@@ -50,7 +51,7 @@ func ready(t *testing.T, name string) {
 // atRest waits until the policy's rotation is over, and all that is known is recorded.
 func atRest(t *testing.T, name string) {
 	t.Helper()
-	eventually(t, "the rotation is over", func() (bool, string) {
+	expect.Eventually(t, "the rotation is over", func() (bool, string) {
 		secret := getSecret(t, plan.CertificateName(name))
 		rotation := getPolicy(t, name).Status.Rotation
 		return rotation != nil && rotation.State == v1alpha1.RotationServing && secret.Annotations[plan.TrustedAnnotation] != "",
@@ -61,14 +62,14 @@ func atRest(t *testing.T, name string) {
 func getSecret(t *testing.T, name string) *corev1.Secret {
 	t.Helper()
 	secret := &corev1.Secret{}
-	must(t, cluster.Get(t.Context(), client.ObjectKey{Namespace: system, Name: name}, secret))
+	expect.NoError(t, cluster.Get(t.Context(), client.ObjectKey{Namespace: system, Name: name}, secret))
 	return secret
 }
 
 func trigger(t *testing.T, name, text string) {
 	t.Helper()
 	patch := fmt.Sprintf(`{"spec":{"certificates":{"selfManaged":{"rotationTrigger":%q}}}}`, text)
-	must(t, cluster.Patch(t.Context(), getPolicy(t, name), client.RawPatch(mergePatch, []byte(patch))))
+	expect.NoError(t, cluster.Patch(t.Context(), getPolicy(t, name), client.RawPatch(mergePatch, []byte(patch))))
 }
 
 // TestRotation replaces the authority of an armed policy, by a manager that lives
@@ -98,8 +99,8 @@ func TestRotation(t *testing.T) {
 	}
 
 	generation, leaf := getCRD(t, name).Generation, getSecret(t, plan.CertificateName(name))
-	must(t, cluster.Delete(t.Context(), leaf))
-	eventually(t, "there is another serving certificate", func() (bool, string) {
+	expect.NoError(t, cluster.Delete(t.Context(), leaf))
+	expect.Eventually(t, "there is another serving certificate", func() (bool, string) {
 		secret := &corev1.Secret{}
 		err := cluster.Get(t.Context(), client.ObjectKeyFromObject(leaf), secret)
 		return err == nil && string(secret.Data[corev1.TLSCertKey]) != string(leaf.Data[corev1.TLSCertKey]), fmt.Sprint(err)
@@ -119,11 +120,11 @@ func follow(t *testing.T, name string, authority []byte) []v1alpha1.RotationStat
 	t.Helper()
 	var states []v1alpha1.RotationState
 	serverName := plan.ServerName(name, system)
-	eventually(t, "the authority is replaced", func() (bool, string) {
+	expect.Eventually(t, "the authority is replaced", func() (bool, string) {
 		leaf, _ := pods.serves.Load(serverName)
 		bundle := getCRD(t, name).Spec.Conversion.Webhook.ClientConfig.CABundle
 		trusted, err := pki.ParseBundle(bundle)
-		must(t, err)
+		expect.NoError(t, err)
 		if err := pki.CheckLeaf(leaf.(pki.KeyPair), trusted, serverName, time.Now()); err != nil { //nolint:forcetypeassert // nothing else is stored
 			t.Fatalf("an API server would refuse what pods serve: %v", err)
 		}
@@ -145,8 +146,8 @@ func TestLostAuthority(t *testing.T) {
 	name := armWith(t, "lost.example.com", "{selfManaged: {}}")
 	ready(t, name)
 	authority := getSecret(t, plan.AuthorityName(name))
-	must(t, cluster.Delete(t.Context(), authority))
-	eventually(t, "there is another authority", func() (bool, string) {
+	expect.NoError(t, cluster.Delete(t.Context(), authority))
+	expect.Eventually(t, "there is another authority", func() (bool, string) {
 		err := cluster.Get(t.Context(), client.ObjectKeyFromObject(authority), &corev1.Secret{})
 		return err == nil, fmt.Sprint(err)
 	})
@@ -159,9 +160,9 @@ func TestLostAuthority(t *testing.T) {
 func theirs(t *testing.T, name, serverName string, labels map[string]string) *corev1.Secret {
 	t.Helper()
 	authority, err := pki.NewAuthority("theirs", time.Now(), time.Hour)
-	must(t, err)
+	expect.NoError(t, err)
 	leaf, err := pki.IssueLeaf(authority, serverName, time.Now(), time.Hour)
-	must(t, err)
+	expect.NoError(t, err)
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: name, Labels: labels},
 		Data: map[string][]byte{
@@ -174,7 +175,7 @@ func theirs(t *testing.T, name, serverName string, labels map[string]string) *co
 func TestSecretOfOthers(t *testing.T) {
 	name := armWith(t, "secret.example.com", "{secret: {name: theirs}}")
 	waitFor(t, name, v1alpha1.CertificatesReadyCondition, metav1.ConditionFalse, v1alpha1.ReasonSecretNotFound)
-	must(t, cluster.Create(t.Context(), theirs(t, "theirs", "elsewhere.svc", nil)))
+	expect.NoError(t, cluster.Create(t.Context(), theirs(t, "theirs", "elsewhere.svc", nil)))
 	condition := waitFor(t, name, v1alpha1.CertificatesReadyCondition, metav1.ConditionFalse, string(pki.WrongName))
 	if want := plan.ServerName(name, system); !strings.Contains(condition.Message, want) {
 		t.Errorf("the message lacks %q: %s", want, condition.Message)
@@ -205,7 +206,7 @@ func TestSecretOfOthers(t *testing.T) {
 	})
 	waitFor(t, name, v1alpha1.CertificatesReadyCondition, metav1.ConditionTrue, string(v1alpha1.RotationProving))
 	pods.mount(t, name)
-	eventually(t, "the key of the authority of before is deleted", func() (bool, string) {
+	expect.Eventually(t, "the key of the authority of before is deleted", func() (bool, string) {
 		err := cluster.Get(t.Context(), client.ObjectKey{Namespace: system, Name: plan.AuthorityName(name)}, &corev1.Secret{})
 		return apierrors.IsNotFound(err), fmt.Sprint(err)
 	})
@@ -215,7 +216,7 @@ func replace(t *testing.T, secret *corev1.Secret) {
 	t.Helper()
 	there := getSecret(t, secret.Name)
 	there.Data = secret.Data
-	must(t, cluster.Update(t.Context(), there))
+	expect.NoError(t, cluster.Update(t.Context(), there))
 }
 
 // TestCertManager: cert-manager is not installed, then it is, and a Certificate is
@@ -225,17 +226,17 @@ func TestCertManager(t *testing.T) {
 	waitFor(t, name, v1alpha1.CertificatesReadyCondition, metav1.ConditionFalse, v1alpha1.ReasonCertManagerNotInstalled)
 	installCertManager(t)
 	request := &cmv1.Certificate{}
-	eventually(t, "a Certificate is asked for", func() (bool, string) {
+	expect.Eventually(t, "a Certificate is asked for", func() (bool, string) {
 		err := cluster.Get(t.Context(), client.ObjectKey{Namespace: system, Name: plan.IssuedName(name)}, request)
 		return err == nil, fmt.Sprint(err)
 	})
 	request.Status.Conditions = []cmv1.CertificateCondition{{Type: cmv1.CertificateConditionReady, Status: "False", Message: "no such issuer"}}
-	must(t, cluster.Status().Update(t.Context(), request))
-	eventually(t, "the condition says why nothing was issued", func() (bool, string) {
+	expect.NoError(t, cluster.Status().Update(t.Context(), request))
+	expect.Eventually(t, "the condition says why nothing was issued", func() (bool, string) {
 		condition := apimeta.FindStatusCondition(getPolicy(t, name).Status.Conditions, v1alpha1.CertificatesReadyCondition)
 		return condition.Reason == v1alpha1.ReasonIssuing && strings.Contains(condition.Message, "no such issuer"), condition.Message
 	})
-	must(t, cluster.Create(t.Context(), theirs(t, request.Spec.SecretName, request.Spec.DNSNames[0], request.Spec.SecretTemplate.Labels)))
+	expect.NoError(t, cluster.Create(t.Context(), theirs(t, request.Spec.SecretName, request.Spec.DNSNames[0], request.Spec.SecretTemplate.Labels)))
 	ready(t, name)
 	if got := getCRD(t, name).Spec.Conversion.Webhook.ClientConfig.CABundle; string(got) != string(getSecret(t, request.Spec.SecretName).Data[plan.CAKey]) {
 		t.Error("caBundle is not what cert-manager issued by")
@@ -248,7 +249,7 @@ func TestCertManager(t *testing.T) {
 	waitFor(t, name, v1alpha1.CertificatesReadyCondition, metav1.ConditionTrue, string(v1alpha1.RotationProving))
 	pods.mount(t, name)
 	for _, left := range []client.Object{&cmv1.Certificate{}, &corev1.Secret{}} {
-		eventually(t, fmt.Sprintf("the %T of the source of before is deleted", left), func() (bool, string) {
+		expect.Eventually(t, fmt.Sprintf("the %T of the source of before is deleted", left), func() (bool, string) {
 			err := cluster.Get(t.Context(), client.ObjectKey{Namespace: system, Name: plan.IssuedName(name)}, left)
 			return apierrors.IsNotFound(err), fmt.Sprint(err)
 		})
@@ -261,20 +262,20 @@ func TestCertManager(t *testing.T) {
 func installCertManager(t *testing.T) {
 	t.Helper()
 	dir, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "github.com/cert-manager/cert-manager").Output()
-	must(t, err)
+	expect.NoError(t, err)
 	text, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(dir)), "deploy", "crds", "cert-manager.io_certificates.yaml"))
-	must(t, err)
+	expect.NoError(t, err)
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	unmarshal(t, string(text), crd)
 	if err := cluster.Create(t.Context(), crd); !apierrors.IsAlreadyExists(err) {
-		must(t, err)
+		expect.NoError(t, err)
 	}
 }
 
 // TestInjected: what somebody else injects is never overwritten.
 func TestInjected(t *testing.T) {
 	const name = "crontabs.injected.example.com"
-	must(t, cluster.Create(t.Context(), theirs(t, "injected", plan.ServerName(name, system), nil)))
+	expect.NoError(t, cluster.Create(t.Context(), theirs(t, "injected", plan.ServerName(name, system), nil)))
 	armWith(t, "injected.example.com", "{injected: {secretName: injected}}")
 	ready(t, name)
 	other := theirs(t, "other", plan.ServerName(name, system), nil)
@@ -282,7 +283,7 @@ func TestInjected(t *testing.T) {
 		crd := getCRD(t, name)
 		crd.Annotations = map[string]string{"cert-manager.io/inject-ca-from": system + "/injected"}
 		crd.Spec.Conversion.Webhook.ClientConfig.CABundle = bundle
-		must(t, cluster.Update(t.Context(), crd))
+		expect.NoError(t, cluster.Update(t.Context(), crd))
 		return crd.Generation
 	}
 	generation := inject(other.Data[plan.CAKey])

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // TestCertificatesAreValidated holds the API server's own answer to each mistake.
@@ -49,7 +50,7 @@ func TestCertificatesAreValidated(t *testing.T) {
 func TestCertificateDefaults(t *testing.T) {
 	policy := &v1alpha1.ConversionPolicy{}
 	unmarshal(t, "metadata: {name: defaults.example.com}\nspec: {converter: {declarative: {hub: v1, spokes: [{version: v1beta1}]}}}", policy)
-	must(t, cluster.Create(t.Context(), policy, client.DryRunAll))
+	expect.NoError(t, cluster.Create(t.Context(), policy, client.DryRunAll))
 	self := policy.Spec.Certificates.SelfManaged
 	if self == nil || self.CADuration.Duration != 87600*time.Hour || self.Duration.Duration != 2160*time.Hour || self.RenewBefore != nil {
 		t.Errorf("certificates are %+v", policy.Spec.Certificates)

@@ -30,6 +30,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/pki"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // confine installs what confines the manager, and its ServiceAccount, which it is
@@ -57,7 +58,7 @@ func confine(ctx context.Context) error {
 func asManager(t *testing.T) client.Client {
 	t.Helper()
 	confined, err := client.New(managerConfig(direct), client.Options{Scheme: cluster.Scheme()})
-	must(t, err)
+	expect.NoError(t, err)
 	return confined
 }
 
@@ -145,8 +146,8 @@ func TestSizeAdmission(t *testing.T) {
 		observed := plan.Observed{Policy: policy}
 		// The manager of other tests may take it for what is left of a policy, and delete it.
 		for tries := 0; observed.Admission == nil && tries < 100; tries++ {
-			must(t, r.do(t.Context(), policy, plan.Apply{Object: plan.AdmissionApply(wanted)}))
-			must(t, r.observeAdmission(t.Context(), &observed))
+			expect.NoError(t, r.do(t.Context(), policy, plan.Apply{Object: plan.AdmissionApply(wanted)}))
+			expect.NoError(t, r.observeAdmission(t.Context(), &observed))
 		}
 		if observed.Admission == nil {
 			t.Fatal("it is gone whenever it was applied")
@@ -155,9 +156,9 @@ func TestSizeAdmission(t *testing.T) {
 			t.Errorf("(-wanted +got):\n%s", diff)
 		}
 	}
-	must(t, r.do(t.Context(), policy, plan.DeleteAdmission{Name: plan.AdmissionName(confinedPolicy)}))
+	expect.NoError(t, r.do(t.Context(), policy, plan.DeleteAdmission{Name: plan.AdmissionName(confinedPolicy)}))
 	observed := plan.Observed{Policy: policy}
-	must(t, r.observeAdmission(t.Context(), &observed))
+	expect.NoError(t, r.observeAdmission(t.Context(), &observed))
 	if observed.Admission != nil {
 		t.Error("it is still there")
 	}
@@ -166,7 +167,7 @@ func TestSizeAdmission(t *testing.T) {
 func testAuthority(t *testing.T) string {
 	t.Helper()
 	authority, err := pki.NewAuthority("a test", time.Now(), time.Hour)
-	must(t, err)
+	expect.NoError(t, err)
 	return string(authority.Certificate)
 }
 
@@ -181,11 +182,11 @@ func changed[T client.Object](object T, change func(T)) T {
 func TestConfinement(t *testing.T) {
 	manager := asManager(t)
 	for _, object := range []client.Object{granted(), bound(), boundHere(), setBack(), sized()} {
-		must(t, manager.Create(t.Context(), object, client.DryRunAll))
+		expect.NoError(t, manager.Create(t.Context(), object, client.DryRunAll))
 	}
 	for name, object := range refusedGrants() {
 		t.Run("refused: "+name, func(t *testing.T) {
-			eventually(t, "it is refused", func() (bool, string) {
+			expect.Eventually(t, "it is refused", func() (bool, string) {
 				err := manager.Create(t.Context(), object.DeepCopyObject().(client.Object), client.DryRunAll) //nolint:forcetypeassert // a copy is of the same type
 				return apierrors.IsInvalid(err) && strings.Contains(err.Error(), "the operator may"), fmt.Sprint(err)
 			})
@@ -263,14 +264,14 @@ func kubernetesOwn(name string) *rbacv1.ClusterRole {
 func TestConfinementKeepsWhatOthersMade(t *testing.T) {
 	manager := asManager(t)
 	theirs := changed(granted(), func(r *rbacv1.ClusterRole) { r.Labels, r.Name = nil, "theirs-migrate" })
-	must(t, cluster.Create(t.Context(), theirs))
-	t.Cleanup(func() { must(t, cluster.Delete(context.WithoutCancel(t.Context()), theirs)) })
+	expect.NoError(t, cluster.Create(t.Context(), theirs))
+	t.Cleanup(func() { expect.NoError(t, cluster.Delete(context.WithoutCancel(t.Context()), theirs)) })
 	taken := changed(theirs.DeepCopy(), func(r *rbacv1.ClusterRole) { r.Labels = granted().Labels })
 	for name, write := range map[string]func() error{
 		"take over": func() error { return manager.Update(t.Context(), taken, client.DryRunAll) },
 		"delete":    func() error { return manager.Delete(t.Context(), theirs, client.DryRunAll) },
 	} {
-		eventually(t, "refused: "+name, func() (bool, string) {
+		expect.Eventually(t, "refused: "+name, func() (bool, string) {
 			err := write()
 			return apierrors.IsInvalid(err) && strings.Contains(err.Error(), "the operator may change only"), fmt.Sprint(err)
 		})
@@ -283,18 +284,20 @@ func TestConfinementKeepsWhatOthersMade(t *testing.T) {
 				return manager.Patch(t.Context(), account.DeepCopy(), client.RawPatch(mergePatch, []byte(`{"metadata":{"annotations":{"conversion-operator.io/priority-level":"exempt"}}}`)), client.DryRunAll)
 			},
 		} {
-			eventually(t, "refused: "+what+" "+name, func() (bool, string) {
+			expect.Eventually(t, "refused: "+what+" "+name, func() (bool, string) {
 				err := write()
 				return apierrors.IsInvalid(err) && strings.Contains(err.Error(), "the operator may"), fmt.Sprint(err)
 			})
 		}
 	}
 	policy := create(t, `{metadata: {name: "crontabs.spec.confined.example.com"}, spec: {suspend: true, converter: {none: {}}}}`, &v1alpha1.ConversionPolicy{})
-	t.Cleanup(func() { must(t, client.IgnoreNotFound(cluster.Delete(context.WithoutCancel(t.Context()), policy))) })
+	t.Cleanup(func() {
+		expect.NoError(t, client.IgnoreNotFound(cluster.Delete(context.WithoutCancel(t.Context()), policy)))
+	})
 	patch := client.RawPatch(mergePatch, []byte(`{"spec":{"suspend":false}}`))
-	eventually(t, "refused: the spec of a policy", func() (bool, string) {
+	expect.Eventually(t, "refused: the spec of a policy", func() (bool, string) {
 		err := manager.Patch(t.Context(), policy.DeepCopy(), patch, client.DryRunAll)
 		return apierrors.IsInvalid(err) && strings.Contains(err.Error(), "may not change the spec"), fmt.Sprint(err)
 	})
-	must(t, cluster.Patch(t.Context(), policy.DeepCopy(), patch, client.DryRunAll))
+	expect.NoError(t, cluster.Patch(t.Context(), policy.DeepCopy(), patch, client.DryRunAll))
 }

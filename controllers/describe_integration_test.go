@@ -15,6 +15,7 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/golden"
 )
 
@@ -42,7 +43,7 @@ func described(t *testing.T, policy string) string {
 		t.Fatalf("%v: %v", err, said)
 	}
 	all, err := io.ReadAll(answer)
-	must(t, err)
+	expect.NoError(t, err)
 	text := string(all)
 	for _, each := range changing {
 		text = each.what.ReplaceAllString(text, each.by)
@@ -64,7 +65,7 @@ var normal = regexp.MustCompile(`(?m)^  Normal  .*\n`)
 func checkDescription(t *testing.T, name, policy string) {
 	t.Run("kubectl describe: "+name, func(t *testing.T) {
 		got := ""
-		eventually(t, "the event is there", func() (bool, string) {
+		expect.Eventually(t, "the event is there", func() (bool, string) {
 			got = described(t, policy)
 			ready := apimeta.FindStatusCondition(getPolicy(t, policy).Status.Conditions, v1alpha1.ReadyCondition)
 			return strings.Contains(got, "  "+ready.Reason+"  AGE"), got

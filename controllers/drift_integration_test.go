@@ -27,6 +27,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/webhook/probe"
 )
 
@@ -38,7 +39,7 @@ func arm(t *testing.T, group string, change func(*v1alpha1.ConversionPolicy)) *a
 	wanted := &v1alpha1.ConversionPolicy{}
 	unmarshal(t, policy(group), wanted)
 	change(wanted)
-	must(t, cluster.Create(t.Context(), wanted))
+	expect.NoError(t, cluster.Create(t.Context(), wanted))
 	pods.run(t, name)
 	waitFor(t, name, v1alpha1.ConversionConfiguredCondition, metav1.ConditionTrue, v1alpha1.ReasonConfigured)
 	return getCRD(t, name)
@@ -52,7 +53,7 @@ func TestDrift(t *testing.T) {
 	for name, c := range foreign {
 		t.Run(name, func(t *testing.T) {
 			armed := arm(t, strings.NewReplacer(" ", "-", "'", "").Replace(strings.ToLower(name))+".drift.example.com", unchanged)
-			must(t, c.write(t, armed.DeepCopy()))
+			expect.NoError(t, c.write(t, armed.DeepCopy()))
 			written := time.Now()
 			waitForConversion(t, armed)
 			t.Logf("undone within %s", time.Since(written).Round(time.Millisecond))
@@ -74,7 +75,7 @@ func TestDrift(t *testing.T) {
 func TestNoDrift(t *testing.T) {
 	armed := arm(t, "none.drift.example.com", unchanged)
 	for _, write := range harmless {
-		must(t, write(t, getCRD(t, armed.Name)))
+		expect.NoError(t, write(t, getCRD(t, armed.Name)))
 	}
 	for name, write := range impossible {
 		if err := write(t, getCRD(t, armed.Name)); !apierrors.IsInvalid(err) {
@@ -133,7 +134,7 @@ func TestDriftStopsMigration(t *testing.T) {
 	})
 	before := waitForRun(t, armed.Name)
 	drop(t, armed.Name)
-	eventually(t, "the migration is ended", func() (bool, string) {
+	expect.Eventually(t, "the migration is ended", func() (bool, string) {
 		run := &batchv1.Job{}
 		err := cluster.Get(t.Context(), client.ObjectKeyFromObject(&before), run)
 		if err == nil && !run.DeletionTimestamp.IsZero() {
@@ -155,13 +156,13 @@ func TestDriftStopsMigration(t *testing.T) {
 // collectGarbage is what the garbage collector does once the pods of a Job are gone.
 func collectGarbage(t *testing.T, run *batchv1.Job) {
 	t.Helper()
-	must(t, cluster.Patch(t.Context(), run, client.RawPatch(mergePatch, []byte(`{"metadata":{"finalizers":null}}`))))
+	expect.NoError(t, cluster.Patch(t.Context(), run, client.RawPatch(mergePatch, []byte(`{"metadata":{"finalizers":null}}`))))
 }
 
 func waitForRun(t *testing.T, policy string) batchv1.Job {
 	t.Helper()
 	var runs []batchv1.Job
-	eventually(t, "a migration runs", func() (bool, string) {
+	expect.Eventually(t, "a migration runs", func() (bool, string) {
 		runs = runsOf(t, policy)
 		return len(runs) == 1, fmt.Sprintf("%d migrations", len(runs))
 	})
@@ -171,7 +172,7 @@ func waitForRun(t *testing.T, policy string) batchv1.Job {
 func runsOf(t *testing.T, policy string) []batchv1.Job {
 	t.Helper()
 	jobs := &batchv1.JobList{}
-	must(t, cluster.List(t.Context(), jobs, client.InNamespace(system), client.MatchingLabels{plan.InstanceLabel: plan.ChildName(policy)}))
+	expect.NoError(t, cluster.List(t.Context(), jobs, client.InNamespace(system), client.MatchingLabels{plan.InstanceLabel: plan.ChildName(policy)}))
 	return jobs.Items
 }
 
@@ -207,7 +208,7 @@ func TestDriftBehindAStaleCache(t *testing.T) {
 	checkRest(t, armed.Name)
 	dropped := getCRD(t, armed.Name)
 	lagging, err := client.NewWithWatch(direct, client.Options{Scheme: cluster.Scheme()})
-	must(t, err)
+	expect.NoError(t, err)
 	stale := newReconciler(t)
 	stale.Client = interceptor.NewClient(lagging, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
@@ -226,9 +227,9 @@ func TestDriftBehindAStaleCache(t *testing.T) {
 			return c.Get(ctx, key, object, options...)
 		},
 	})
-	eventually(t, "it goes to write, and loses", func() (bool, string) {
+	expect.Eventually(t, "it goes to write, and loses", func() (bool, string) {
 		result, err := stale.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: armed.Name}})
-		must(t, err)
+		expect.NoError(t, err)
 		return tries && result.RequeueAfter == conflictPause, fmt.Sprintf("tries to write: %t, %v", tries, result)
 	})
 	if got := getCRD(t, armed.Name); got.Generation != dropped.Generation {
@@ -240,7 +241,7 @@ func TestDriftBehindAStaleCache(t *testing.T) {
 func reconcileAnew(t *testing.T, policy string) {
 	t.Helper()
 	result, err := newReconciler(t).Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: policy}})
-	must(t, err)
+	expect.NoError(t, err)
 	if result.RequeueAfter <= 0 || result.RequeueAfter > 10*time.Minute {
 		t.Errorf("looks again after %s, want when the ten minutes are past", result.RequeueAfter)
 	}
@@ -261,17 +262,17 @@ func newReconciler(t *testing.T) *ConversionPolicyReconciler {
 
 func drop(t *testing.T, name string) {
 	t.Helper()
-	must(t, foreign["an upgrade by merge patch"].write(t, getCRD(t, name)))
+	expect.NoError(t, foreign["an upgrade by merge patch"].write(t, getCRD(t, name)))
 }
 
 func patchPolicy(t *testing.T, name, patch string) {
 	t.Helper()
-	must(t, cluster.Patch(t.Context(), getPolicy(t, name), client.RawPatch(mergePatch, []byte(patch))))
+	expect.NoError(t, cluster.Patch(t.Context(), getPolicy(t, name), client.RawPatch(mergePatch, []byte(patch))))
 }
 
 func waitForConversion(t *testing.T, armed *apiextensionsv1.CustomResourceDefinition) {
 	t.Helper()
-	eventually(t, "spec.conversion is what it was", func() (bool, string) {
+	expect.Eventually(t, "spec.conversion is what it was", func() (bool, string) {
 		diff := cmp.Diff(armed.Spec.Conversion, getCRD(t, armed.Name).Spec.Conversion)
 		return diff == "", diff
 	})
@@ -280,9 +281,9 @@ func waitForConversion(t *testing.T, armed *apiextensionsv1.CustomResourceDefini
 // checkDriftEvents: the policy has an event, and so has the CustomResourceDefinition.
 func checkDriftEvents(t *testing.T, name, reason, message string) {
 	t.Helper()
-	eventually(t, "events "+reason+" of both", func() (bool, string) {
+	expect.Eventually(t, "events "+reason+" of both", func() (bool, string) {
 		list := &eventsv1.EventList{}
-		must(t, cluster.List(t.Context(), list))
+		expect.NoError(t, cluster.List(t.Context(), list))
 		told := map[string]bool{}
 		for _, event := range list.Items {
 			if event.Regarding.Name == name && event.Reason == reason && strings.Contains(event.Note, message) {

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // TestFlow: requests with the token of a migration go to the level that is
@@ -30,7 +31,7 @@ func TestFlow(t *testing.T) {
 	name := migrating(t, "flow.runs.example.com")
 	waitForJob(t, name, "at work", goesOn)
 	schema := &flowcontrolv1.FlowSchema{}
-	must(t, cluster.Get(t.Context(), client.ObjectKey{Name: plan.MigrationRightsName(name)}, schema))
+	expect.NoError(t, cluster.Get(t.Context(), client.ObjectKey{Name: plan.MigrationRightsName(name)}, schema))
 	run, other := tokenOf(t, plan.MigrationRightsName(name)), tokenOf(t, "default")
 	list := fmt.Sprintf("/apis/flow.runs.example.com/v1/namespaces/%s/crontabs?limit=1", system)
 	if got := flowOf(t, run, list); got.schema == string(schema.UID) || got.schema == "" || got.code != http.StatusOK {
@@ -39,11 +40,11 @@ func TestFlow(t *testing.T) {
 
 	level := &flowcontrolv1.PriorityLevelConfiguration{}
 	text, err := os.ReadFile(filepath.Join("..", "config", "flowcontrol", "priority_level.yaml"))
-	must(t, err)
+	expect.NoError(t, err)
 	unmarshal(t, string(text), level)
-	must(t, cluster.Create(t.Context(), level))
+	expect.NoError(t, cluster.Create(t.Context(), level))
 	want := flow{schema: string(schema.UID), level: string(level.UID), code: http.StatusOK}
-	eventually(t, "a migration's request goes to the level that is installed", func() (bool, string) {
+	expect.Eventually(t, "a migration's request goes to the level that is installed", func() (bool, string) {
 		got := flowOf(t, run, list)
 		return got == want, fmt.Sprintf("%+v, want %+v", got, want)
 	})
@@ -60,14 +61,14 @@ type flow struct {
 
 func flowOf(t *testing.T, token, path string) flow {
 	t.Helper()
-	config := rest.AnonymousClientConfig(kubeconfig)
+	config := rest.AnonymousClientConfig(direct)
 	config.BearerToken = token
 	transport, err := rest.HTTPClientFor(config)
-	must(t, err)
+	expect.NoError(t, err)
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, strings.TrimSuffix(config.Host, "/")+path, http.NoBody)
-	must(t, err)
+	expect.NoError(t, err)
 	response, err := transport.Do(request)
-	must(t, err)
+	expect.NoError(t, err)
 	defer response.Body.Close()
 	return flow{response.Header.Get(flowcontrolv1.ResponseHeaderMatchedFlowSchemaUID),
 		response.Header.Get(flowcontrolv1.ResponseHeaderMatchedPriorityLevelConfigurationUID), response.StatusCode}
@@ -77,8 +78,8 @@ func flowOf(t *testing.T, token, path string) flow {
 func tokenOf(t *testing.T, account string) string {
 	t.Helper()
 	object := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: account}}
-	must(t, client.IgnoreAlreadyExists(cluster.Create(t.Context(), object.DeepCopy())))
+	expect.NoError(t, client.IgnoreAlreadyExists(cluster.Create(t.Context(), object.DeepCopy())))
 	request := &authenticationv1.TokenRequest{}
-	must(t, cluster.SubResource("token").Create(t.Context(), object, request))
+	expect.NoError(t, cluster.SubResource("token").Create(t.Context(), object, request))
 	return request.Status.Token
 }

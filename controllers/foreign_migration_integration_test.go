@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // TestForeignMigration: Kubernetes' own migration of the same objects is waited
@@ -42,7 +43,7 @@ func TestForeignMigration(t *testing.T) {
 	again := createMigration(t, "foreign-runs-again", name)
 	touch(t, name, 2)
 	waitForJob(t, name, "suspended", func(job *batchv1.Job) bool { return !goesOn(job) })
-	must(t, cluster.Delete(t.Context(), again))
+	expect.NoError(t, cluster.Delete(t.Context(), again))
 	touch(t, name, 3)
 	waitForJob(t, name, "at work again", goesOn)
 }
@@ -54,9 +55,9 @@ func TestPrunedByOthers(t *testing.T) {
 	waitUntilUnread(t, armed.Name)
 	for i, stored := range []string{`["v1beta1","v1"]`, `["v1"]`} {
 		patch := client.RawPatch(mergePatch, fmt.Appendf(nil, `{"status":{"storedVersions":%s}}`, stored))
-		must(t, cluster.Status().Patch(t.Context(), armed.DeepCopy(), patch, client.FieldOwner("somebody")))
+		expect.NoError(t, cluster.Status().Patch(t.Context(), armed.DeepCopy(), patch, client.FieldOwner("somebody")))
 		touch(t, armed.Name, i)
-		eventually(t, "it is seen", func() (bool, string) {
+		expect.Eventually(t, "it is seen", func() (bool, string) {
 			seen, err := json.Marshal(getPolicy(t, armed.Name).Status.CRD.StoredVersions)
 			return string(seen) == stored, fmt.Sprint(string(seen), err)
 		})
@@ -76,13 +77,13 @@ func createMigration(t *testing.T, name, crd string) *unstructured.Unstructured 
 	t.Helper()
 	resource, group, _ := strings.Cut(crd, ".")
 	mapping, err := cluster.RESTMapper().RESTMapping(migrators[0])
-	must(t, err)
+	expect.NoError(t, err)
 	object := &unstructured.Unstructured{Object: map[string]any{
 		"metadata": map[string]any{"name": name},
 		"spec":     map[string]any{"resource": map[string]any{"group": group, "resource": resource}},
 	}}
 	object.SetGroupVersionKind(mapping.GroupVersionKind)
-	must(t, cluster.Create(t.Context(), object))
+	expect.NoError(t, cluster.Create(t.Context(), object))
 	t.Cleanup(func() { _ = cluster.Delete(context.WithoutCancel(t.Context()), object) })
 	endMigration(t, object, "Running")
 	return object
@@ -93,11 +94,11 @@ func endMigration(t *testing.T, object *unstructured.Unstructured, state string)
 	t.Helper()
 	base := object.DeepCopy()
 	conditions, _, err := unstructured.NestedSlice(object.Object, "status", "conditions")
-	must(t, err)
-	must(t, unstructured.SetNestedMap(object.Object, map[string]any{
+	expect.NoError(t, err)
+	expect.NoError(t, unstructured.SetNestedMap(object.Object, map[string]any{
 		"resourceVersion": "1",
 		"conditions": append(conditions, map[string]any{"type": state, "status": "True", "reason": "Test", "message": "",
 			"lastTransitionTime": time.Now().UTC().Format(time.RFC3339)}),
 	}, "status"))
-	must(t, cluster.Status().Patch(t.Context(), object, client.MergeFrom(base)))
+	expect.NoError(t, cluster.Status().Patch(t.Context(), object, client.MergeFrom(base)))
 }

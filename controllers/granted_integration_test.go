@@ -31,6 +31,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // installAll creates what files of config/rbac have, and returns how to remove it.
@@ -39,17 +40,17 @@ func installAll(t *testing.T, files ...string) func() {
 	var installed []client.Object
 	for _, file := range files {
 		text, err := os.ReadFile(filepath.Join("..", "config", "rbac", file))
-		must(t, err)
+		expect.NoError(t, err)
 		for document := range strings.SplitSeq(strings.TrimPrefix(string(text), "---\n"), "\n---\n") {
 			object := &unstructured.Unstructured{}
-			must(t, yaml.UnmarshalStrict([]byte(document), &object.Object))
-			must(t, cluster.Create(t.Context(), object))
+			expect.NoError(t, yaml.UnmarshalStrict([]byte(document), &object.Object))
+			expect.NoError(t, cluster.Create(t.Context(), object))
 			installed = append(installed, object)
 		}
 	}
 	return func() {
 		for _, object := range installed {
-			must(t, cluster.Delete(t.Context(), object))
+			expect.NoError(t, cluster.Delete(t.Context(), object))
 		}
 	}
 }
@@ -60,7 +61,7 @@ func as(t *testing.T, user string, groups ...string) client.Client {
 	config := rest.CopyConfig(direct)
 	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: append(groups, "system:authenticated")}
 	theirs, err := client.New(config, client.Options{Scheme: cluster.Scheme()})
-	must(t, err)
+	expect.NoError(t, err)
 	return theirs
 }
 
@@ -78,7 +79,7 @@ func TestGrants(t *testing.T) {
 	authorizer := NewAuthorizer(asItself, func() time.Time { return now })
 	mayGrant := func(want bool) {
 		t.Helper()
-		eventually(t, fmt.Sprintf("that it may grant is %t", want), func() (bool, string) {
+		expect.Eventually(t, fmt.Sprintf("that it may grant is %t", want), func() (bool, string) {
 			now = now.Add(rightsAge)
 			may, err := authorizer.MayGrant(t.Context())
 			return err == nil && may == want, fmt.Sprint(may, err)
@@ -95,7 +96,7 @@ func TestGrants(t *testing.T) {
 				t.Fatalf("%s: %v: %s", command, err, why)
 			}
 		}
-		eventually(t, grant.Account+" has what was granted", func() (bool, string) {
+		expect.Eventually(t, grant.Account+" has what was granted", func() (bool, string) {
 			may, err := authorizer.May(t.Context(), system, grant)
 			return may && err == nil, fmt.Sprint(may, err)
 		})
@@ -122,14 +123,14 @@ func TestTwoManagers(t *testing.T) {
 	ours := map[string]string{plan.ManagedByLabel: plan.ManagedBy, plan.InstanceLabel: "two"}
 	for range 2 {
 		for _, object := range made(ours, "two-managers") {
-			eventually(t, fmt.Sprintf("%T is there", object), func() (bool, string) {
+			expect.Eventually(t, fmt.Sprintf("%T is there", object), func() (bool, string) {
 				err := first.createOnce(t.Context(), object.DeepCopyObject().(client.Object)) //nolint:forcetypeassert // a copy is of the same type
 				return err == nil, fmt.Sprint(err)
 			})
 		}
 	}
 	for i, object := range made(nil, "of-others") {
-		must(t, cluster.Create(t.Context(), object))
+		expect.NoError(t, cluster.Create(t.Context(), object))
 		if err := first.createOnce(t.Context(), made(ours, "of-others")[i]); err == nil || !strings.Contains(err.Error(), "exists without the labels") {
 			t.Errorf("%T of somebody else is taken: %v", object, err)
 		}
@@ -144,8 +145,8 @@ func TestPeople(t *testing.T) {
 	policy := &v1alpha1.ConversionPolicy{ObjectMeta: metav1.ObjectMeta{Name: "crontabs.people.example.com"}}
 	policy.Spec.Converter.None = &v1alpha1.NoneConverter{}
 	policy.Spec.Suspend = true
-	must(t, cluster.Create(t.Context(), policy))
-	defer func() { must(t, client.IgnoreNotFound(cluster.Delete(t.Context(), policy))) }()
+	expect.NoError(t, cluster.Create(t.Context(), policy))
+	defer func() { expect.NoError(t, client.IgnoreNotFound(cluster.Delete(t.Context(), policy))) }()
 	for role, may := range map[string]struct{ look, write, end bool }{
 		"view":  {look: true},
 		"edit":  {look: true, write: true},
@@ -158,10 +159,10 @@ func TestPeople(t *testing.T) {
 				RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
 				Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: role}},
 			}
-			must(t, cluster.Create(t.Context(), binding))
-			defer func() { must(t, cluster.Delete(t.Context(), binding)) }()
+			expect.NoError(t, cluster.Create(t.Context(), binding))
+			defer func() { expect.NoError(t, cluster.Delete(t.Context(), binding)) }()
 			them := as(t, role)
-			eventually(t, "the role is in force", func() (bool, string) {
+			expect.Eventually(t, "the role is in force", func() (bool, string) {
 				err := them.Get(t.Context(), client.ObjectKeyFromObject(policy), &v1alpha1.ConversionPolicy{})
 				return err == nil, fmt.Sprint(err)
 			})
@@ -185,16 +186,16 @@ func TestEventsRepeat(t *testing.T) {
 	itself.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:" + system + ":conversion-operator",
 		Groups: []string{"system:serviceaccounts", "system:authenticated"}}
 	api, err := eventsclient.NewForConfig(itself)
-	must(t, err)
+	expect.NoError(t, err)
 	broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: api})
 	broadcaster.StartRecordingToSink(t.Context().Done())
 	defer broadcaster.Shutdown()
 	recorder := broadcaster.NewRecorder(cluster.Scheme(), "repeats")
 	crd := create(t, manifest("repeats.grants.example.com", "v1"), &apiextensionsv1.CustomResourceDefinition{})
-	eventually(t, "the event is counted", func() (bool, string) {
+	expect.Eventually(t, "the event is counted", func() (bool, string) {
 		recorder.Eventf(crd, nil, corev1.EventTypeNormal, "Repeats", "Repeating", "again")
 		list := &eventsv1.EventList{}
-		must(t, cluster.List(t.Context(), list))
+		expect.NoError(t, cluster.List(t.Context(), list))
 		return slices.ContainsFunc(list.Items, func(event eventsv1.Event) bool {
 			return event.Reason == "Repeats" && event.Series != nil
 		}), fmt.Sprint(len(list.Items), " events")

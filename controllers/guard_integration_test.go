@@ -24,6 +24,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/crds"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // TestGuard: the ValidatingAdmissionPolicy that comes with the operator refuses
@@ -47,7 +48,7 @@ func TestGuard(t *testing.T) {
 		})
 	}
 	for name, write := range harmless {
-		t.Run("accepted: "+name, func(t *testing.T) { must(t, write(t, getCRD(t, armed.Name))) })
+		t.Run("accepted: "+name, func(t *testing.T) { expect.NoError(t, write(t, getCRD(t, armed.Name))) })
 	}
 	checkConversionMayChange(t, unguarded.Name, armed.Spec.Conversion)
 	checkGuardKnowsNoNames(t, armed)
@@ -65,9 +66,9 @@ func checkGuardKnowsNoNames(t *testing.T, armed *apiextensionsv1.CustomResourceD
 		t.Errorf("by the operator's field manager the write is not refused: %v", err)
 	}
 	strip := []byte(`[{"op":"replace","path":"/metadata/managedFields","value":[{}]}]`)
-	must(t, cluster.Patch(t.Context(), armed.DeepCopy(), client.RawPatch(types.JSONPatchType, strip)))
+	expect.NoError(t, cluster.Patch(t.Context(), armed.DeepCopy(), client.RawPatch(types.JSONPatchType, strip)))
 	waitForDryRun(t, armed.Name, false)
-	eventually(t, "the operator owns spec.conversion again", func() (bool, string) {
+	expect.Eventually(t, "the operator owns spec.conversion again", func() (bool, string) {
 		crd := getCRD(t, armed.Name)
 		return crds.ConversionIsBy(crd, plan.ManagedBy), fmt.Sprint(crd.ManagedFields)
 	})
@@ -87,15 +88,15 @@ func checkGuardLetsOperator(t *testing.T, armed *apiextensionsv1.CustomResourceD
 	t.Helper()
 	before := getCRD(t, armed.Name)
 	before.Spec.Versions = before.Spec.Versions[1:]
-	must(t, cluster.Update(t.Context(), before))
+	expect.NoError(t, cluster.Update(t.Context(), before))
 	waitFor(t, armed.Name, v1alpha1.WebhookAvailableCondition, metav1.ConditionFalse, v1alpha1.ReasonRollingOut)
 	pods.run(t, armed.Name)
-	eventually(t, "the new plan is in the path", func() (bool, string) {
+	expect.Eventually(t, "the new plan is in the path", func() (bool, string) {
 		path := *getCRD(t, armed.Name).Spec.Conversion.Webhook.ClientConfig.Service.Path
 		return path != *armed.Spec.Conversion.Webhook.ClientConfig.Service.Path, path
 	})
-	must(t, cluster.Delete(t.Context(), getPolicy(t, armed.Name)))
-	eventually(t, "the policy is gone", func() (bool, string) {
+	expect.NoError(t, cluster.Delete(t.Context(), getPolicy(t, armed.Name)))
+	expect.Eventually(t, "the policy is gone", func() (bool, string) {
 		err := cluster.Get(t.Context(), client.ObjectKey{Name: armed.Name}, &v1alpha1.ConversionPolicy{})
 		return apierrors.IsNotFound(err), "still there"
 	})
@@ -110,24 +111,24 @@ func checkConversionMayChange(t *testing.T, name string, conversion *apiextensio
 	t.Helper()
 	crd := getCRD(t, name)
 	crd.Spec.Conversion = conversion
-	must(t, cluster.Update(t.Context(), crd, client.DryRunAll))
+	expect.NoError(t, cluster.Update(t.Context(), crd, client.DryRunAll))
 }
 
 // installGuard installs what is in config, and returns how to remove it.
 func installGuard(t *testing.T, file string) func() {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "config", "components", "guard", file))
-	must(t, err)
+	expect.NoError(t, err)
 	var installed []*unstructured.Unstructured
 	for document := range strings.SplitSeq(string(text), "\n---\n") {
 		object := &unstructured.Unstructured{}
 		unmarshal(t, document, &object.Object)
-		must(t, cluster.Create(t.Context(), object))
+		expect.NoError(t, cluster.Create(t.Context(), object))
 		installed = append(installed, object)
 	}
 	return func() {
 		for _, object := range slices.Backward(installed) {
-			must(t, cluster.Delete(t.Context(), object))
+			expect.NoError(t, cluster.Delete(t.Context(), object))
 		}
 	}
 }
@@ -141,17 +142,17 @@ func TestUninstallGuard(t *testing.T) {
 		&apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "conversionpolicies.conversion-operator.io"}},
 	}
 	for _, object := range needed {
-		eventually(t, "the deletion is refused", func() (bool, string) {
+		expect.Eventually(t, "the deletion is refused", func() (bool, string) {
 			err := cluster.Delete(t.Context(), object, client.DryRunAll)
 			return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "Delete the ConversionPolicies first"), fmt.Sprint(err)
 		})
 	}
-	must(t, cluster.Delete(t.Context(), armed, client.DryRunAll))
+	expect.NoError(t, cluster.Delete(t.Context(), armed, client.DryRunAll))
 	another := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "not-" + system}}
-	must(t, cluster.Create(t.Context(), another))
-	must(t, cluster.Delete(t.Context(), another, client.DryRunAll))
+	expect.NoError(t, cluster.Create(t.Context(), another))
+	expect.NoError(t, cluster.Delete(t.Context(), another, client.DryRunAll))
 	remove()
-	eventually(t, "the deletion is accepted", func() (bool, string) {
+	expect.Eventually(t, "the deletion is accepted", func() (bool, string) {
 		err := cluster.Delete(t.Context(), needed[1], client.DryRunAll)
 		return err == nil, fmt.Sprint(err)
 	})
@@ -160,7 +161,7 @@ func TestUninstallGuard(t *testing.T) {
 // waitForDryRun waits until the API server has seen that the guard is there, or gone.
 func waitForDryRun(t *testing.T, name string, accepted bool) {
 	t.Helper()
-	eventually(t, "the guard is in force, or is not", func() (bool, string) {
+	expect.Eventually(t, "the guard is in force, or is not", func() (bool, string) {
 		crd := getCRD(t, name)
 		crd.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter}
 		err := cluster.Update(t.Context(), crd, client.DryRunAll)

@@ -29,6 +29,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/tracing"
 )
 
@@ -83,7 +84,7 @@ func TestIdle(t *testing.T) {
 	checkDescription(t, "missing-certificate", "crontabs.elsewhere.idle.example.com")
 	checkDescription(t, "no-converter", "crontabs.differs.idle.example.com")
 	for _, policy := range policies {
-		eventually(t, policy+" is at rest", func() (bool, string) {
+		expect.Eventually(t, policy+" is at rest", func() (bool, string) {
 			before := sent.count()
 			look(t, []string{policy})
 			wrote := sent.about([]string{policy}, before)
@@ -118,7 +119,7 @@ func settled(t *testing.T) []string {
 			pods.run(t, name)
 		}
 		names = append(names, name)
-		eventually(t, name+" is "+reason, func() (bool, string) {
+		expect.Eventually(t, name+" is "+reason, func() (bool, string) {
 			ready := apimeta.FindStatusCondition(getPolicy(t, name).Status.Conditions, v1alpha1.ReadyCondition)
 			return ready != nil && ready.Reason == reason, ready.String()
 		})
@@ -148,9 +149,9 @@ func look(t *testing.T, policies []string) {
 	before := reconciliations(t)
 	for _, name := range policies {
 		patch := fmt.Sprintf(`{"metadata":{"annotations":{"looked":"%d"}}}`, time.Now().UnixNano())
-		must(t, cluster.Patch(t.Context(), getPolicy(t, name), client.RawPatch(mergePatch, []byte(patch))))
+		expect.NoError(t, cluster.Patch(t.Context(), getPolicy(t, name), client.RawPatch(mergePatch, []byte(patch))))
 	}
-	eventually(t, "the manager has looked", func() (bool, string) {
+	expect.Eventually(t, "the manager has looked", func() (bool, string) {
 		now := reconciliations(t)
 		return now >= before+float64(len(policies)), fmt.Sprintf("%v reconciliations, before %v", now, before)
 	})
@@ -160,7 +161,7 @@ func look(t *testing.T, policies []string) {
 func reconciliations(t *testing.T) float64 {
 	t.Helper()
 	families, err := ctrlmetrics.Registry.Gather()
-	must(t, err)
+	expect.NoError(t, err)
 	at := slices.IndexFunc(families, func(family *dto.MetricFamily) bool { return family.GetName() == "controller_runtime_reconcile_total" })
 	if at < 0 {
 		return 0
@@ -186,7 +187,7 @@ func idleHour(t *testing.T, policies []string) {
 	config := rest.CopyConfig(direct)
 	config.Wrap(wrote.watch)
 	writer, err := client.New(config, client.Options{Scheme: cluster.Scheme()})
-	must(t, err)
+	expect.NoError(t, err)
 	now := time.Now()
 	clock := func() time.Time { return now }
 	prover := NewProver(time.Hour)
@@ -203,7 +204,7 @@ func idleHour(t *testing.T, policies []string) {
 	for end := now.Add(time.Hour); now.Before(end); now = now.Add(5 * time.Minute) {
 		for _, policy := range policies {
 			_, err := starts.Reconcile(ctx, ctrl.Request{NamespacedName: client.ObjectKey{Name: policy}})
-			must(t, err)
+			expect.NoError(t, err)
 		}
 	}
 	if wrote := wrote.about(policies, 0); len(wrote) > 0 {
@@ -216,9 +217,9 @@ func idleHour(t *testing.T, policies []string) {
 	// And that it would be seen: one policy is told to go on.
 	base := getPolicy(t, policies[0])
 	base.Finalizers = nil
-	must(t, cluster.Update(t.Context(), base))
+	expect.NoError(t, cluster.Update(t.Context(), base))
 	_, err = starts.Reconcile(ctx, ctrl.Request{NamespacedName: client.ObjectKey{Name: policies[0]}})
-	must(t, client.IgnoreNotFound(err))
+	expect.NoError(t, client.IgnoreNotFound(err))
 	if len(wrote.about(policies, 0))+len(sent.about(policies, seen)) == 0 {
 		t.Error("a write is not noticed")
 	}
@@ -230,7 +231,7 @@ func checkTrace(ctx context.Context, t *testing.T, reconciler *ConversionPolicyR
 	spans := tracetest.NewInMemoryExporter()
 	reconciler.Tracer = tracing.NewTracer(sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans)))
 	_, err := reconciler.Reconcile(ctx, ctrl.Request{NamespacedName: client.ObjectKey{Name: policy}})
-	must(t, err)
+	expect.NoError(t, err)
 	seen := map[string]int{}
 	for _, span := range spans.GetSpans() {
 		name, _, _ := strings.Cut(span.Name, " ")

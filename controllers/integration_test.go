@@ -22,6 +22,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/webhook/probe"
 )
 
@@ -59,21 +60,21 @@ func policyWith(group, declarative string) string {
 func getPolicy(t *testing.T, name string) *v1alpha1.ConversionPolicy {
 	t.Helper()
 	policy := &v1alpha1.ConversionPolicy{}
-	must(t, cluster.Get(t.Context(), client.ObjectKey{Name: name}, policy))
+	expect.NoError(t, cluster.Get(t.Context(), client.ObjectKey{Name: name}, policy))
 	return policy
 }
 
 func getCRD(t *testing.T, name string) *apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
 	crd := &apiextensionsv1.CustomResourceDefinition{}
-	must(t, cluster.Get(t.Context(), client.ObjectKey{Name: name}, crd))
+	expect.NoError(t, cluster.Get(t.Context(), client.ObjectKey{Name: name}, crd))
 	return crd
 }
 
 func waitFor(t *testing.T, policy, condition string, status metav1.ConditionStatus, reason string) metav1.Condition {
 	t.Helper()
 	var found metav1.Condition
-	eventually(t, fmt.Sprintf("%s is %s %s", condition, status, reason), func() (bool, string) {
+	expect.Eventually(t, fmt.Sprintf("%s is %s %s", condition, status, reason), func() (bool, string) {
 		current := apimeta.FindStatusCondition(getPolicy(t, policy).Status.Conditions, condition)
 		if current == nil {
 			return false, "no condition"
@@ -183,7 +184,7 @@ func checkConversion(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition
 		t.Fatalf("the conversion is %+v", conversion)
 	}
 	authority := &corev1.Secret{}
-	must(t, cluster.Get(t.Context(), client.ObjectKey{Namespace: system, Name: plan.AuthorityName(crd.Name)}, authority))
+	expect.NoError(t, cluster.Get(t.Context(), client.ObjectKey{Namespace: system, Name: plan.AuthorityName(crd.Name)}, authority))
 	if string(conversion.Webhook.ClientConfig.CABundle) != string(authority.Data[corev1.TLSCertKey]) {
 		t.Error("caBundle is not the authority that was proven")
 	}
@@ -195,9 +196,9 @@ func checkConversion(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition
 
 func checkEvents(t *testing.T, policy, reason string) {
 	t.Helper()
-	eventually(t, "an event "+reason, func() (bool, string) {
+	expect.Eventually(t, "an event "+reason, func() (bool, string) {
 		list := &eventsv1.EventList{}
-		must(t, cluster.List(t.Context(), list))
+		expect.NoError(t, cluster.List(t.Context(), list))
 		for _, event := range list.Items {
 			if event.Regarding.Name == policy && event.Reason == reason {
 				return true, ""
@@ -210,7 +211,7 @@ func checkEvents(t *testing.T, policy, reason string) {
 // checkRest: a policy that has arrived causes no write, however often it is looked at.
 func checkRest(t *testing.T, policy string) {
 	t.Helper()
-	eventually(t, "the manager is at rest", func() (bool, string) {
+	expect.Eventually(t, "the manager is at rest", func() (bool, string) {
 		before := writes.Load()
 		version := getPolicy(t, policy).ResourceVersion
 		for i := range 3 {
@@ -225,9 +226,9 @@ func touch(t *testing.T, policy string, i int) {
 	t.Helper()
 	service := &corev1.Service{}
 	key := client.ObjectKey{Namespace: system, Name: plan.ChildName(policy)}
-	must(t, cluster.Get(t.Context(), key, service))
+	expect.NoError(t, cluster.Get(t.Context(), key, service))
 	patch := fmt.Sprintf(`{"metadata":{"annotations":{"touched":"%d-%s"}}}`, i, service.ResourceVersion)
-	must(t, cluster.Patch(t.Context(), service, client.RawPatch(mergePatch, []byte(patch))))
+	expect.NoError(t, cluster.Patch(t.Context(), service, client.RawPatch(mergePatch, []byte(patch))))
 }
 
 // checkRepair: a write that drops spec.conversion, as kubectl replace does, is undone.
@@ -235,8 +236,8 @@ func checkRepair(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition) {
 	t.Helper()
 	dropped := getCRD(t, crd.Name)
 	dropped.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter}
-	must(t, cluster.Update(t.Context(), dropped))
-	eventually(t, "the conversion is repaired", func() (bool, string) {
+	expect.NoError(t, cluster.Update(t.Context(), dropped))
+	expect.Eventually(t, "the conversion is repaired", func() (bool, string) {
 		strategy := getCRD(t, crd.Name).Spec.Conversion.Strategy
 		return strategy == apiextensionsv1.WebhookConverter, string(strategy)
 	})
@@ -252,7 +253,7 @@ func checkNewVersion(t *testing.T, group string) {
 	next := &apiextensionsv1.CustomResourceDefinition{}
 	unmarshal(t, manifest(group, "v1", "v1beta1"), next)
 	crd.Spec.Versions = next.Spec.Versions
-	must(t, cluster.Update(t.Context(), crd))
+	expect.NoError(t, cluster.Update(t.Context(), crd))
 
 	waitFor(t, name, v1alpha1.PlanValidCondition, metav1.ConditionTrue, v1alpha1.ReasonCompiled)
 	waitFor(t, name, v1alpha1.WebhookAvailableCondition, metav1.ConditionFalse, v1alpha1.ReasonRollingOut)
@@ -260,20 +261,20 @@ func checkNewVersion(t *testing.T, group string) {
 	if after == before {
 		t.Fatal("the plan did not change with the version")
 	}
-	eventually(t, "the Deployment has the new plan", func() (bool, string) {
+	expect.Eventually(t, "the Deployment has the new plan", func() (bool, string) {
 		plans := &corev1.ConfigMapList{}
-		must(t, cluster.List(t.Context(), plans, client.MatchingLabels{plan.PlanLabel: after}))
+		expect.NoError(t, cluster.List(t.Context(), plans, client.MatchingLabels{plan.PlanLabel: after}))
 		return len(plans.Items) == 1, "no ConfigMap"
 	})
-	eventually(t, "the policy is ready again", func() (bool, string) {
+	expect.Eventually(t, "the policy is ready again", func() (bool, string) {
 		pods.run(t, name)
 		ready := apimeta.FindStatusCondition(getPolicy(t, name).Status.Conditions, v1alpha1.ReadyCondition)
 		return ready.Reason == v1alpha1.ReasonSucceeded, ready.Message
 	})
-	eventually(t, "the plan of before is deleted", func() (bool, string) {
+	expect.Eventually(t, "the plan of before is deleted", func() (bool, string) {
 		pods.run(t, name)
 		plans := &corev1.ConfigMapList{}
-		must(t, cluster.List(t.Context(), plans, client.MatchingLabels{plan.PlanLabel: before}))
+		expect.NoError(t, cluster.List(t.Context(), plans, client.MatchingLabels{plan.PlanLabel: before}))
 		return len(plans.Items) == 0, "still there"
 	})
 }
@@ -290,7 +291,7 @@ func TestForeignWebhook(t *testing.T) {
 			ClientConfig:             &apiextensionsv1.WebhookClientConfig{Service: &apiextensionsv1.ServiceReference{Namespace: "theirs", Name: "webhook"}},
 		},
 	}
-	must(t, cluster.Create(t.Context(), crd))
+	expect.NoError(t, cluster.Create(t.Context(), crd))
 	create(t, policy(group), &v1alpha1.ConversionPolicy{})
 	condition := waitFor(t, name, v1alpha1.ConversionConfiguredCondition, metav1.ConditionFalse, v1alpha1.ReasonForeignWebhook)
 	if !strings.Contains(condition.Message, "theirs/webhook") {
@@ -308,14 +309,14 @@ func TestPinnedWrites(t *testing.T) {
 	const group, name = "pinned.example.com", "crontabs.pinned.example.com"
 	crd := create(t, manifest(group, "v1beta1", "v1"), &apiextensionsv1.CustomResourceDefinition{})
 	stale := plan.Pin{Name: name, UID: crd.UID, ResourceVersion: crd.ResourceVersion}
-	eventually(t, "the API server has written the status", func() (bool, string) {
+	expect.Eventually(t, "the API server has written the status", func() (bool, string) {
 		return getCRD(t, name).ResourceVersion != stale.ResourceVersion, "unchanged"
 	})
 	other := plan.Pin{Name: name, UID: "another", ResourceVersion: getCRD(t, name).ResourceVersion}
 	suspended := &v1alpha1.ConversionPolicy{}
 	unmarshal(t, policy(group), suspended)
 	suspended.Spec.Suspend = true
-	must(t, cluster.Create(t.Context(), suspended))
+	expect.NoError(t, cluster.Create(t.Context(), suspended))
 	waitFor(t, name, v1alpha1.ReadyCondition, metav1.ConditionUnknown, v1alpha1.ReasonSuspended)
 	fresh := plan.Pin{Name: name, UID: crd.UID, ResourceVersion: getCRD(t, name).ResourceVersion}
 	known := getPolicy(t, name)

@@ -28,6 +28,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/crds"
 	"github.com/conversion-operator/conversion-operator/internal/migration"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // kind is a kind of two versions with the same fields, v1beta1 stored, whose
@@ -42,9 +43,9 @@ func newKind(t *testing.T, group string) *kind {
 	text := strings.ReplaceAll(manifest(group, "v1", "v1beta1"), "{hostPort: {type: string}", "{host: {type: string}, port: {type: string}")
 	create(t, text, &apiextensionsv1.CustomResourceDefinition{})
 	objects, err := dynamic.NewForConfig(direct)
-	must(t, err)
+	expect.NoError(t, err)
 	k := &kind{group: group, name: "crontabs." + group, objects: objects}
-	eventually(t, "objects can be created", func() (bool, string) {
+	expect.Eventually(t, "objects can be created", func() (bool, string) {
 		_, err := k.at("v1").List(t.Context(), metav1.ListOptions{})
 		return err == nil, fmt.Sprint(err)
 	})
@@ -70,11 +71,11 @@ func (k *kind) apply(t *testing.T, version, name, manager string, fields map[str
 func (k *kind) stored(t *testing.T) map[string]int {
 	t.Helper()
 	answer, err := etcd.Get(t.Context(), "/registry/"+k.group+"/crontabs/", clientv3.WithPrefix())
-	must(t, err)
+	expect.NoError(t, err)
 	versions := map[string]int{}
 	for _, entry := range answer.Kvs {
 		object := struct{ APIVersion string }{}
-		must(t, json.Unmarshal(entry.Value, &object))
+		expect.NoError(t, json.Unmarshal(entry.Value, &object))
 		versions[strings.TrimPrefix(object.APIVersion, k.group+"/")]++
 	}
 	return versions
@@ -85,7 +86,7 @@ func (k *kind) stored(t *testing.T) map[string]int {
 func (k *kind) migrate(t *testing.T, version string) {
 	t.Helper()
 	var job batchv1.Job
-	eventually(t, "the Job of the run is there", func() (bool, string) {
+	expect.Eventually(t, "the Job of the run is there", func() (bool, string) {
 		jobs := k.collect(t)
 		run := getPolicy(t, k.name).Status.Migration
 		at := slices.IndexFunc(jobs.Items, func(job batchv1.Job) bool {
@@ -97,10 +98,10 @@ func (k *kind) migrate(t *testing.T, version string) {
 		return at >= 0, fmt.Sprintf("%d Jobs, run %+v", len(jobs.Items), run)
 	})
 	list, err := k.at(version).List(t.Context(), metav1.ListOptions{})
-	must(t, err)
+	expect.NoError(t, err)
 	for _, object := range list.Items {
 		_, err := k.at(version).Patch(t.Context(), object.GetName(), types.MergePatchType, []byte("{}"), metav1.PatchOptions{})
-		must(t, err)
+		expect.NoError(t, err)
 	}
 	k.record(t, &job, int64(len(list.Items)))
 }
@@ -109,11 +110,11 @@ func (k *kind) migrate(t *testing.T, version string) {
 func (k *kind) collect(t *testing.T) *batchv1.JobList {
 	t.Helper()
 	jobs := &batchv1.JobList{}
-	must(t, cluster.List(t.Context(), jobs, client.InNamespace(system), childrenNamed(k.name)))
+	expect.NoError(t, cluster.List(t.Context(), jobs, client.InNamespace(system), childrenNamed(k.name)))
 	for i := range jobs.Items {
 		if !jobs.Items[i].DeletionTimestamp.IsZero() {
 			patch := client.RawPatch(mergePatch, []byte(`{"metadata":{"finalizers":null}}`))
-			must(t, client.IgnoreNotFound(cluster.Patch(t.Context(), &jobs.Items[i], patch)))
+			expect.NoError(t, client.IgnoreNotFound(cluster.Patch(t.Context(), &jobs.Items[i], patch)))
 		}
 	}
 	return jobs
@@ -126,9 +127,9 @@ func (k *kind) record(t *testing.T, job *batchv1.Job, objects int64) {
 		Format: 1, Run: job.Labels[plan.RunLabel], CRDUID: crd.UID, CRDGeneration: crd.Generation, State: migration.StateCompleted,
 		Barrier: "1", StartTime: &now, CompletionTime: &now, Counters: migration.Counters{Total: objects, Rewritten: objects},
 	})
-	must(t, err)
+	expect.NoError(t, err)
 	checkpoint := &corev1.ConfigMap{}
-	eventually(t, "the run's ConfigMap is written", func() (bool, string) {
+	expect.Eventually(t, "the run's ConfigMap is written", func() (bool, string) {
 		err := cluster.Get(t.Context(), client.ObjectKeyFromObject(job), checkpoint)
 		if err == nil {
 			checkpoint.Data = map[string]string{migration.RecordKey: string(text)}
@@ -147,7 +148,7 @@ func (k *kind) follow(t *testing.T, spec string) {
 // backdate lets what is remembered of a retirement have been long ago.
 func backdate(t *testing.T, policy string, change func(*v1alpha1.RetirementStatus, metav1.Time)) {
 	t.Helper()
-	eventually(t, "the status is written", func() (bool, string) {
+	expect.Eventually(t, "the status is written", func() (bool, string) {
 		current := getPolicy(t, policy)
 		if len(current.Status.Retirement) == 0 {
 			return false, "nothing is remembered"
@@ -161,12 +162,12 @@ func backdate(t *testing.T, policy string, change func(*v1alpha1.RetirementStatu
 // checkRest: however often the CustomResourceDefinition is looked at, nothing is written.
 func (k *kind) checkRest(t *testing.T) {
 	t.Helper()
-	eventually(t, "the manager is at rest", func() (bool, string) {
+	expect.Eventually(t, "the manager is at rest", func() (bool, string) {
 		before := writes.Load()
 		for range 3 {
 			crd := getCRD(t, k.name)
 			patch := fmt.Sprintf(`{"metadata":{"annotations":{"touched":%q}}}`, crd.ResourceVersion)
-			must(t, cluster.Patch(t.Context(), crd, client.RawPatch(mergePatch, []byte(patch))))
+			expect.NoError(t, cluster.Patch(t.Context(), crd, client.RawPatch(mergePatch, []byte(patch))))
 		}
 		return writes.Load() == before, fmt.Sprintf("%d writes", writes.Load()-before)
 	})
@@ -193,7 +194,7 @@ func (k *kind) status(t *testing.T, name string) v1alpha1.VersionStatus {
 func (k *kind) namedBy(t *testing.T, version string) []string {
 	t.Helper()
 	list, err := k.at("v1").List(t.Context(), metav1.ListOptions{})
-	must(t, err)
+	expect.NoError(t, err)
 	var names []string
 	for _, object := range list.Items {
 		for _, entry := range object.GetManagedFields() {

@@ -30,13 +30,14 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // TestRetain: blocked while two versions are served; then the CustomResourceDefinition
 // lets go first, the pods stay for a while, and nothing is left.
 func TestRetain(t *testing.T) {
 	armed := arm(t, "retain.leaving.example.com", unchanged)
-	must(t, cluster.Delete(t.Context(), getPolicy(t, armed.Name)))
+	expect.NoError(t, cluster.Delete(t.Context(), getPolicy(t, armed.Name)))
 	condition := waitFor(t, armed.Name, v1alpha1.DeletionBlockedCondition, metav1.ConditionTrue, v1alpha1.ReasonVersionsInUse)
 	if !strings.Contains(condition.Message, "v1beta1 is served") {
 		t.Errorf("the message does not name the version: %s", condition.Message)
@@ -45,7 +46,7 @@ func TestRetain(t *testing.T) {
 	checkRest(t, armed.Name)
 	crd := getCRD(t, armed.Name)
 	crd.Spec.Versions = crd.Spec.Versions[1:]
-	must(t, cluster.Update(t.Context(), crd))
+	expect.NoError(t, cluster.Update(t.Context(), crd))
 	waitForRelease(t, armed.Name)
 	waitUntilNothingIsLeft(t, armed.Name)
 }
@@ -57,10 +58,10 @@ func TestRestoreNone(t *testing.T) {
 	wanted := &v1alpha1.ConversionPolicy{}
 	unmarshal(t, policyWith(group, "{hub: v2, spokes: [{version: v1}]}"), wanted)
 	wanted.Spec.DeletionPolicy = v1alpha1.DeletionRestoreNone
-	must(t, cluster.Create(t.Context(), wanted))
+	expect.NoError(t, cluster.Create(t.Context(), wanted))
 	pods.run(t, name)
 	waitFor(t, name, v1alpha1.ConversionConfiguredCondition, metav1.ConditionTrue, v1alpha1.ReasonConfigured)
-	must(t, cluster.Delete(t.Context(), getPolicy(t, name)))
+	expect.NoError(t, cluster.Delete(t.Context(), getPolicy(t, name)))
 	waitForRelease(t, name)
 	waitUntilNothingIsLeft(t, name)
 }
@@ -68,7 +69,7 @@ func TestRestoreNone(t *testing.T) {
 // waitForRelease: the strategy is None, and for now the pods are still there.
 func waitForRelease(t *testing.T, name string) {
 	t.Helper()
-	eventually(t, "the CustomResourceDefinition is released before the pods go", func() (bool, string) {
+	expect.Eventually(t, "the CustomResourceDefinition is released before the pods go", func() (bool, string) {
 		strategy, left := getCRD(t, name).Spec.Conversion.Strategy, leftOf(t, name)
 		return strategy == apiextensionsv1.NoneConverter && left["Deployment"] == 1 && left["Service"] == 1, fmt.Sprint(strategy, left)
 	})
@@ -76,7 +77,7 @@ func waitForRelease(t *testing.T, name string) {
 
 func waitUntilGone(t *testing.T, policy string) {
 	t.Helper()
-	eventually(t, "the policy is gone", func() (bool, string) {
+	expect.Eventually(t, "the policy is gone", func() (bool, string) {
 		err := cluster.Get(t.Context(), client.ObjectKey{Name: policy}, &v1alpha1.ConversionPolicy{})
 		return apierrors.IsNotFound(err), "still there"
 	})
@@ -85,7 +86,7 @@ func waitUntilGone(t *testing.T, policy string) {
 func waitUntilNothingIsLeft(t *testing.T, policy string) {
 	t.Helper()
 	waitUntilGone(t, policy)
-	eventually(t, "nothing is left of the policy", func() (bool, string) {
+	expect.Eventually(t, "nothing is left of the policy", func() (bool, string) {
 		left := leftOf(t, policy)
 		return len(left) == 0, fmt.Sprint(left)
 	})
@@ -100,8 +101,8 @@ func leftOf(t *testing.T, policy string) map[string]int {
 		if meta.IsNoMatchError(err) {
 			continue // cert-manager is not installed
 		}
-		must(t, err)
-		must(t, meta.EachListItem(kind.list, func(item runtime.Object) error {
+		expect.NoError(t, err)
+		expect.NoError(t, meta.EachListItem(kind.list, func(item runtime.Object) error {
 			left[reflect.TypeOf(item).Elem().Name()]++
 			return nil
 		}))
@@ -112,7 +113,7 @@ func leftOf(t *testing.T, policy string) map[string]int {
 func abandon(t *testing.T, policy string) {
 	t.Helper()
 	patchPolicy(t, policy, `{"spec":{"deletionPolicy":"Abandon"}}`)
-	must(t, cluster.Delete(t.Context(), getPolicy(t, policy)))
+	expect.NoError(t, cluster.Delete(t.Context(), getPolicy(t, policy)))
 	waitUntilGone(t, policy)
 }
 
@@ -120,7 +121,7 @@ func abandon(t *testing.T, policy string) {
 // objects, and nobody may read them any more.
 func waitUntilUnread(t *testing.T, policy string) {
 	t.Helper()
-	eventually(t, "the right to read objects is taken back", func() (bool, string) {
+	expect.Eventually(t, "the right to read objects is taken back", func() (bool, string) {
 		if gap := getPolicy(t, policy).Status.Gap; gap == nil || gap.Written == nil {
 			return false, "what was written in the gap is not counted yet"
 		}
@@ -132,7 +133,7 @@ func waitUntilUnread(t *testing.T, policy string) {
 // force is what people do who are told that a finalizer is in their way.
 func force(t *testing.T, policy string) {
 	t.Helper()
-	must(t, cluster.Delete(t.Context(), getPolicy(t, policy)))
+	expect.NoError(t, cluster.Delete(t.Context(), getPolicy(t, policy)))
 	patchPolicy(t, policy, `{"metadata":{"finalizers":null}}`)
 	waitUntilGone(t, policy)
 }
@@ -167,15 +168,15 @@ func TestAPolicyIsGone(t *testing.T) {
 func getDeployment(t *testing.T, policy string) *appsv1.Deployment {
 	t.Helper()
 	deployment := &appsv1.Deployment{}
-	must(t, cluster.Get(t.Context(), client.ObjectKey{Namespace: system, Name: plan.ChildName(policy)}, deployment))
+	expect.NoError(t, cluster.Get(t.Context(), client.ObjectKey{Namespace: system, Name: plan.ChildName(policy)}, deployment))
 	return deployment
 }
 
 func waitForOrphanEvent(t *testing.T, crd string) {
 	t.Helper()
-	eventually(t, "an event of the CustomResourceDefinition", func() (bool, string) {
+	expect.Eventually(t, "an event of the CustomResourceDefinition", func() (bool, string) {
 		list := &eventsv1.EventList{}
-		must(t, cluster.List(t.Context(), list))
+		expect.NoError(t, cluster.List(t.Context(), list))
 		for _, event := range list.Items {
 			if event.Regarding.Kind == "CustomResourceDefinition" && event.Regarding.Name == crd && event.Reason == v1alpha1.ReasonOrphaned {
 				return true, ""
@@ -188,7 +189,7 @@ func waitForOrphanEvent(t *testing.T, crd string) {
 // checkRestOfOrphan: what is left is looked at, and causes no write.
 func checkRestOfOrphan(t *testing.T, policy string) {
 	t.Helper()
-	eventually(t, "the manager is at rest", func() (bool, string) {
+	expect.Eventually(t, "the manager is at rest", func() (bool, string) {
 		before := writes.Load()
 		for i := range 3 {
 			touch(t, policy, i)
@@ -202,7 +203,7 @@ func TestOrphansEnd(t *testing.T) {
 	cases := map[string]func(*testing.T, *apiextensionsv1.CustomResourceDefinition){
 		"dropped": func(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition) { drop(t, crd.Name) },
 		"deleted": func(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition) {
-			must(t, cluster.Delete(t.Context(), crd))
+			expect.NoError(t, cluster.Delete(t.Context(), crd))
 		},
 	}
 	for name, end := range cases {
@@ -211,8 +212,8 @@ func TestOrphansEnd(t *testing.T) {
 			force(t, armed.Name)
 			waitForOrphanEvent(t, armed.Name)
 			certificate := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: plan.CertificateName(armed.Name)}}
-			must(t, cluster.Delete(t.Context(), certificate))
-			eventually(t, "the certificate is issued again", func() (bool, string) {
+			expect.NoError(t, cluster.Delete(t.Context(), certificate))
+			expect.Eventually(t, "the certificate is issued again", func() (bool, string) {
 				return leftOf(t, armed.Name)["Secret"] == 2, "one Secret"
 			})
 			end(t, armed)
@@ -245,7 +246,7 @@ func TestAStaleCacheMakesNoOrphan(t *testing.T) {
 	stale.Investigator.start(t.Context())
 	stale.orphans.put(armed.Name, orphan{released: time.Unix(0, 0)})
 	_, err := stale.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: armed.Name}})
-	must(t, err)
+	expect.NoError(t, err)
 	if after := getDeployment(t, armed.Name); after.UID != before.UID {
 		t.Error("the Deployment was deleted, and made again")
 	}
@@ -255,14 +256,14 @@ func TestAStaleCacheMakesNoOrphan(t *testing.T) {
 func TestCRDIsRecreated(t *testing.T) {
 	const group = "recreated.leaving.example.com"
 	armed := arm(t, group, unchanged)
-	must(t, cluster.Delete(t.Context(), armed.DeepCopy()))
+	expect.NoError(t, cluster.Delete(t.Context(), armed.DeepCopy()))
 	waitFor(t, armed.Name, v1alpha1.PlanValidCondition, metav1.ConditionUnknown, v1alpha1.ReasonCRDNotFound)
 	if status := getPolicy(t, armed.Name).Status; status.ArmedCRD != "" || status.Evidence != nil {
 		t.Errorf("of the one that is gone it is still said: armed %q, evidence %v", status.ArmedCRD, status.Evidence)
 	}
 	before := getDeployment(t, armed.Name).Generation
 	create(t, manifest(group, "v1beta1", "v1"), &apiextensionsv1.CustomResourceDefinition{})
-	eventually(t, "pods are asked for with a ruleset of its own", func() (bool, string) {
+	expect.Eventually(t, "pods are asked for with a ruleset of its own", func() (bool, string) {
 		return getDeployment(t, armed.Name).Generation > before, "generation as before"
 	})
 	pods.run(t, armed.Name)
@@ -280,7 +281,7 @@ func TestNamespaceIsLost(t *testing.T) {
 	loseChildren(t, armed.Name)
 	waitFor(t, armed.Name, v1alpha1.WebhookAvailableCondition, metav1.ConditionFalse, v1alpha1.ReasonNoReadyPods)
 	pods.run(t, armed.Name)
-	eventually(t, "caBundle is another", func() (bool, string) {
+	expect.Eventually(t, "caBundle is another", func() (bool, string) {
 		before, after := armed.Spec.Conversion.Webhook.ClientConfig.CABundle, getCRD(t, armed.Name).Spec.Conversion.Webhook.ClientConfig.CABundle
 		return string(before) != string(after), "the same"
 	})
@@ -294,8 +295,8 @@ func loseChildren(t *testing.T, policy string) {
 	t.Helper()
 	here := []client.DeleteAllOfOption{client.InNamespace(system), childrenNamed(policy), client.GracePeriodSeconds(0)}
 	for _, kind := range []client.Object{&appsv1.Deployment{}, &corev1.Pod{}, &corev1.ConfigMap{}, &corev1.Secret{}} {
-		must(t, cluster.DeleteAllOf(t.Context(), kind, here...))
+		expect.NoError(t, cluster.DeleteAllOf(t.Context(), kind, here...))
 	}
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: plan.ChildName(policy)}}
-	must(t, cluster.Delete(t.Context(), service))
+	expect.NoError(t, cluster.Delete(t.Context(), service))
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/pki"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/webhook"
 	"github.com/conversion-operator/conversion-operator/internal/webhook/probe"
 )
@@ -101,13 +102,9 @@ func TestPatrolHears(t *testing.T) {
 // TestFailuresToken is what a pod expects that serves with the same key.
 func TestFailuresToken(t *testing.T) {
 	authority, err := pki.NewAuthority("test", time.Now(), time.Hour)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	leaf, err := pki.IssueLeaf(authority, "a.b.svc", time.Now(), time.Hour)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	secret := &corev1.Secret{Data: map[string][]byte{corev1.TLSCertKey: leaf.Certificate, corev1.TLSPrivateKeyKey: leaf.Key}}
 	token := failuresToken(secret)
 	if token == "" || strings.Contains(string(leaf.Key), token) || failuresToken(secret) != token {

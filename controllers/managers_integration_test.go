@@ -18,6 +18,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // TestAManagerOfBefore: a manager of another version, which should have ended, looks at
@@ -34,15 +35,15 @@ func TestAManagerOfBefore(t *testing.T) {
 
 	before := anotherManager(t, "conversion-operator:before")
 	_, err := before.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: name}})
-	must(t, client.IgnoreNotFound(err))
-	eventually(t, "the Deployment is as the leader wants it", func() (bool, string) {
+	expect.NoError(t, client.IgnoreNotFound(err))
+	expect.Eventually(t, "the Deployment is as the leader wants it", func() (bool, string) {
 		now := deploymentOf(t, name)
 		return now.Generation > deployment.Generation && imageOf(now) == imageOf(deployment), imageOf(now)
 	})
 	pods.run(t, name)
 	waitFor(t, name, v1alpha1.ReadyCondition, "True", v1alpha1.ReasonArmedAhead)
 
-	eventually(t, name+" is at rest", func() (bool, string) {
+	expect.Eventually(t, name+" is at rest", func() (bool, string) {
 		since := sent.count()
 		look(t, []string{name})
 		wrote := sent.about([]string{name}, since)
@@ -60,7 +61,7 @@ func TestAManagerOfBefore(t *testing.T) {
 func anotherManager(t *testing.T, image string) *ConversionPolicyReconciler {
 	t.Helper()
 	writer, err := client.New(direct, client.Options{Scheme: cluster.Scheme()})
-	must(t, err)
+	expect.NoError(t, err)
 	prover := NewProver(time.Hour)
 	prover.Probe, prover.Own = pods.probe, pods.own
 	another := &ConversionPolicyReconciler{
@@ -76,7 +77,7 @@ func anotherManager(t *testing.T, image string) *ConversionPolicyReconciler {
 func deploymentOf(t *testing.T, policy string) *appsv1.Deployment {
 	t.Helper()
 	deployment := &appsv1.Deployment{}
-	must(t, cluster.Get(t.Context(), client.ObjectKey{Namespace: system, Name: plan.ChildName(policy)}, deployment))
+	expect.NoError(t, cluster.Get(t.Context(), client.ObjectKey{Namespace: system, Name: plan.ChildName(policy)}, deployment))
 	return deployment
 }
 

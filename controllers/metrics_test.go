@@ -24,6 +24,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/config/crd"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/metricstable"
 )
 
@@ -176,9 +177,7 @@ func TestAllMigrationStatesAreTold(t *testing.T) {
 			}
 		}
 	}
-	if err := yaml.Unmarshal(crd.ConversionPolicies, &definition); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, yaml.Unmarshal(crd.ConversionPolicies, &definition))
 	status := definition.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["status"]
 	var want []string
 	for _, value := range status.Properties["migration"].Properties["state"].Enum {

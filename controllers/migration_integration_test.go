@@ -25,6 +25,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/migration"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // migrating arms a CustomResourceDefinition whose objects may be stored at its old
@@ -34,7 +35,7 @@ func migrating(t *testing.T, group string) string {
 	armed := arm(t, group, unchanged)
 	waitUntilUnread(t, armed.Name)
 	status := client.RawPatch(mergePatch, []byte(`{"status":{"storedVersions":["v1beta1","v1"]}}`))
-	must(t, cluster.Status().Patch(t.Context(), armed, status))
+	expect.NoError(t, cluster.Status().Patch(t.Context(), armed, status))
 	patchPolicy(t, armed.Name, `{"spec":{"migration":{"trigger":"first"}}}`)
 	waitFor(t, armed.Name, v1alpha1.StorageMigratedCondition, metav1.ConditionFalse, v1alpha1.ReasonMigrating)
 	return armed.Name
@@ -44,7 +45,7 @@ func migrating(t *testing.T, group string) string {
 func waitForJob(t *testing.T, policy, what string, so func(*batchv1.Job) bool) *batchv1.Job {
 	t.Helper()
 	job := &batchv1.Job{}
-	eventually(t, "the Job is "+what, func() (bool, string) {
+	expect.Eventually(t, "the Job is "+what, func() (bool, string) {
 		run := getPolicy(t, policy).Status.Migration
 		if run == nil {
 			return false, "no run"
@@ -72,17 +73,17 @@ func record(t *testing.T, policy string, change func(*migration.Record)) {
 		written.CompletionTime = &now
 	}
 	text, err := json.Marshal(written)
-	must(t, err)
+	expect.NoError(t, err)
 	patch, err := json.Marshal(map[string]any{"data": map[string]string{migration.RecordKey: string(text)}})
-	must(t, err)
-	must(t, cluster.Patch(t.Context(), checkpointOf(t, policy), client.RawPatch(mergePatch, patch)))
+	expect.NoError(t, err)
+	expect.NoError(t, cluster.Patch(t.Context(), checkpointOf(t, policy), client.RawPatch(mergePatch, patch)))
 }
 
 func checkpointOf(t *testing.T, policy string) *corev1.ConfigMap {
 	t.Helper()
 	checkpoint := &corev1.ConfigMap{}
 	namespace, name, _ := strings.Cut(getPolicy(t, policy).Status.Migration.Record, "/")
-	must(t, cluster.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, checkpoint))
+	expect.NoError(t, cluster.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, checkpoint))
 	return checkpoint
 }
 
@@ -102,13 +103,13 @@ func failing(written *migration.Record) {
 // collect does what the garbage collector does once a deleted Job's pods have ended.
 func collect(t *testing.T, job *batchv1.Job) {
 	t.Helper()
-	eventually(t, "the Job is gone", func() (bool, string) {
+	expect.Eventually(t, "the Job is gone", func() (bool, string) {
 		there := &batchv1.Job{}
 		err := cluster.Get(t.Context(), client.ObjectKeyFromObject(job), there)
 		if apierrors.IsNotFound(err) || err == nil && there.UID != job.UID {
 			return true, ""
 		}
-		must(t, err)
+		expect.NoError(t, err)
 		if there.DeletionTimestamp != nil {
 			err = cluster.Patch(t.Context(), there, client.RawPatch(mergePatch, []byte(`{"metadata":{"finalizers":null}}`)))
 		}
@@ -124,11 +125,11 @@ func TestAMigrationIsPaused(t *testing.T) {
 	record(t, name, half)
 	patchPolicy(t, name, `{"spec":{"migration":{"paused":true}}}`)
 	waitForJob(t, name, "suspended", func(job *batchv1.Job) bool { return !goesOn(job) })
-	eventually(t, "the condition says how far it is", func() (bool, string) {
+	expect.Eventually(t, "the condition says how far it is", func() (bool, string) {
 		condition := waitFor(t, name, v1alpha1.StorageMigratedCondition, metav1.ConditionFalse, v1alpha1.ReasonMigrationPaused)
 		return strings.Contains(condition.Message, "at 500 of 1000 objects"), condition.Message
 	})
-	eventually(t, "its rights are gone", func() (bool, string) {
+	expect.Eventually(t, "its rights are gone", func() (bool, string) {
 		left := leftOf(t, name)
 		return left["ClusterRole"]+left["FlowSchema"]+left["ServiceAccount"] == 0, fmt.Sprint(left)
 	})
@@ -160,7 +161,7 @@ func TestAMigrationIsPaused(t *testing.T) {
 	}
 	checkRunEvents(t, name, v1alpha1.ReasonMigrationStarted, v1alpha1.ReasonMigrationPaused, v1alpha1.ReasonMigrationResumed,
 		v1alpha1.ReasonMigrationCompleted, v1alpha1.ReasonStoredVersionsPruned)
-	must(t, cluster.Delete(t.Context(), slower))
+	expect.NoError(t, cluster.Delete(t.Context(), slower))
 	collect(t, slower)
 	checkRest(t, name)
 	if evidence := getPolicy(t, name).Status.Evidence; evidence == nil || evidence.Objects != 1000 {
@@ -173,9 +174,9 @@ func TestAMigrationIsPaused(t *testing.T) {
 func checkRunEvents(t *testing.T, name string, reasons ...string) {
 	t.Helper()
 	for _, kind := range []string{"ConversionPolicy", "CustomResourceDefinition"} {
-		eventually(t, "one event of each on the "+kind, func() (bool, string) {
+		expect.Eventually(t, "one event of each on the "+kind, func() (bool, string) {
 			list := &eventsv1.EventList{}
-			must(t, cluster.List(t.Context(), list))
+			expect.NoError(t, cluster.List(t.Context(), list))
 			seen := map[string]int{}
 			for _, event := range list.Items {
 				if event.Regarding.Kind == kind && event.Regarding.Name == name && event.Action == "Migrate" {
@@ -199,16 +200,16 @@ func TestAMigrationDoesNotStart(t *testing.T) {
 	spec := job.Spec.Template.Spec.DeepCopy()
 	spec.ServiceAccountName, spec.DeprecatedServiceAccount = "", ""
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: job.Name, Labels: job.Spec.Template.Labels}, Spec: *spec}
-	must(t, cluster.Create(t.Context(), pod))
+	expect.NoError(t, cluster.Create(t.Context(), pod))
 	pod.Status = corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{
 		{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: "0/1 nodes are available: 1 Insufficient memory."}}}
-	must(t, cluster.Status().Update(t.Context(), pod))
-	eventually(t, "it is said why", func() (bool, string) {
+	expect.NoError(t, cluster.Status().Update(t.Context(), pod))
+	expect.Eventually(t, "it is said why", func() (bool, string) {
 		condition := waitFor(t, name, v1alpha1.StorageMigratedCondition, metav1.ConditionFalse, v1alpha1.ReasonMigrating)
 		return strings.Contains(condition.Message, "1 Insufficient memory"), condition.Message
 	})
-	must(t, cluster.Delete(t.Context(), pod, client.GracePeriodSeconds(0)))
-	eventually(t, "it is said no more", func() (bool, string) {
+	expect.NoError(t, cluster.Delete(t.Context(), pod, client.GracePeriodSeconds(0)))
+	expect.Eventually(t, "it is said no more", func() (bool, string) {
 		waiting := getPolicy(t, name).Status.Migration.Waiting
 		return waiting == "", waiting
 	})
@@ -224,7 +225,7 @@ func TestAMigrationIsGivenUp(t *testing.T) {
 	collect(t, job)
 	waitFor(t, name, v1alpha1.StorageMigratedCondition, metav1.ConditionUnknown, v1alpha1.ReasonNotRequested)
 	checkRunEvents(t, name, v1alpha1.ReasonMigrationStarted, v1alpha1.ReasonMigrationCancelled)
-	eventually(t, "its rights are gone", func() (bool, string) {
+	expect.Eventually(t, "its rights are gone", func() (bool, string) {
 		left := leftOf(t, name)
 		return left["ClusterRole"]+left["FlowSchema"]+left["ServiceAccount"] == 0, fmt.Sprint(left)
 	})
@@ -243,7 +244,7 @@ func TestAMigrationIsTriggeredAgain(t *testing.T) {
 	first := waitForJob(t, name, "at work", goesOn)
 	record(t, name, half)
 	patchPolicy(t, name, `{"spec":{"migration":{"trigger":"second"}}}`)
-	eventually(t, "it is said that the other one waits", func() (bool, string) {
+	expect.Eventually(t, "it is said that the other one waits", func() (bool, string) {
 		condition := waitFor(t, name, v1alpha1.StorageMigratedCondition, metav1.ConditionFalse, v1alpha1.ReasonMigrating)
 		return strings.Contains(condition.Message, `"second" is answered by another run`), condition.Message
 	})
@@ -255,7 +256,7 @@ func TestAMigrationIsTriggeredAgain(t *testing.T) {
 	if args := second.Spec.Template.Spec.Containers[0].Args; !slices.Contains(args, "--retry="+first.Name) {
 		t.Errorf("the second run is not told what failed in the first: %v", args)
 	}
-	must(t, cluster.Get(t.Context(), client.ObjectKeyFromObject(first), &corev1.ConfigMap{}))
+	expect.NoError(t, cluster.Get(t.Context(), client.ObjectKeyFromObject(first), &corev1.ConfigMap{}))
 	record(t, name, complete)
 	waitFor(t, name, v1alpha1.StorageMigratedCondition, metav1.ConditionTrue, v1alpha1.ReasonMigrated)
 	collect(t, first)
@@ -288,7 +289,7 @@ func TestProgressIsNotNoise(t *testing.T) {
 	name := migrating(t, "noise.runs.example.com")
 	waitForJob(t, name, "at work", goesOn)
 	record(t, name, half)
-	eventually(t, "its first record is told", func() (bool, string) {
+	expect.Eventually(t, "its first record is told", func() (bool, string) {
 		progress := getPolicy(t, name).Status.Migration.Progress
 		return progress == "500/1000", progress
 	})
@@ -302,7 +303,7 @@ func TestProgressIsNotNoise(t *testing.T) {
 	if most := 2 + int(time.Since(began)/(5*time.Second)); len(versions) > most {
 		t.Errorf("the policy was written %d times in %s", len(versions)-1, time.Since(began))
 	}
-	eventually(t, "its last record is told", func() (bool, string) {
+	expect.Eventually(t, "its last record is told", func() (bool, string) {
 		progress := getPolicy(t, name).Status.Migration.Progress
 		return progress == "519/1000", progress
 	})

@@ -19,6 +19,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // lists answers with what it has of a kind, in another order each time, as caches do.
@@ -63,9 +64,7 @@ func TestObservedInAnyOrder(t *testing.T) {
 	look := func() plan.Observed {
 		observed := plan.Observed{Policy: &v1alpha1.ConversionPolicy{}}
 		runs := map[string]*plan.Run{"run": {ID: "run"}}
-		if err := errors.Join(r.observeImages(t.Context(), &observed), r.observePods(t.Context(), &observed), r.addTrouble(t.Context(), runs)); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, errors.Join(r.observeImages(t.Context(), &observed), r.observePods(t.Context(), &observed), r.addTrouble(t.Context(), runs)))
 		observed.Runs = []plan.Run{*runs["run"]}
 		return observed
 	}

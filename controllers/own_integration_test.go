@@ -23,6 +23,8 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
+	"github.com/conversion-operator/conversion-operator/internal/test/testenv"
 	"github.com/conversion-operator/conversion-operator/internal/webhook/probe"
 )
 
@@ -35,7 +37,7 @@ func ownPolicy(group, converter string) string {
 func deploymentsOf(t *testing.T, policy string) map[string]appsv1.Deployment {
 	t.Helper()
 	list := &appsv1.DeploymentList{}
-	must(t, cluster.List(t.Context(), list, client.InNamespace(system), client.MatchingLabels{plan.InstanceLabel: plan.ChildName(policy)}, client.HasLabels{plan.PlanLabel}))
+	expect.NoError(t, cluster.List(t.Context(), list, client.InNamespace(system), client.MatchingLabels{plan.InstanceLabel: plan.ChildName(policy)}, client.HasLabels{plan.PlanLabel}))
 	found := map[string]appsv1.Deployment{}
 	for _, deployment := range list.Items {
 		found[deployment.Spec.Template.Spec.Containers[0].Image] = deployment
@@ -47,23 +49,17 @@ func deploymentsOf(t *testing.T, policy string) map[string]appsv1.Deployment {
 func (k *kubelet) runImage(t *testing.T, policy, image string) {
 	t.Helper()
 	var deployment appsv1.Deployment
-	eventually(t, "there is a Deployment of "+image, func() (bool, string) {
+	expect.Eventually(t, "there is a Deployment of "+image, func() (bool, string) {
 		found, there := deploymentsOf(t, policy)[image]
 		deployment = found
 		return there, "none"
 	})
 	for i := range *deployment.Spec.Replicas {
-		k.start(t, &deployment, fmt.Sprintf("%s-%d", deployment.Name, i), i)
+		testenv.RunPod(t, cluster, &deployment, testenv.Pod{Name: fmt.Sprintf("%s-%d", deployment.Name, i), IP: fmt.Sprintf("10.1.2.%d", i+1), Node: "node"})
 	}
 	port := deployment.Spec.Template.Spec.Containers[0].Ports[0]
-	slice := &discoveryv1.EndpointSlice{
-		ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: deployment.Name, Labels: map[string]string{
-			discoveryv1.LabelServiceName: plan.ChildName(policy), plan.InstanceLabel: plan.ChildName(policy)}},
-		AddressType: discoveryv1.AddressTypeIPv4,
-		Ports:       []discoveryv1.EndpointPort{{Name: &port.Name, Port: &port.ContainerPort}},
-		Endpoints:   []discoveryv1.Endpoint{{Addresses: []string{"10.1.2.1"}, Conditions: discoveryv1.EndpointConditions{Ready: new(true)}}},
-	}
-	must(t, cluster.Create(t.Context(), slice))
+	testenv.Expose(t, cluster, client.ObjectKey{Namespace: system, Name: plan.ChildName(policy)}, map[string]string{plan.InstanceLabel: plan.ChildName(policy)},
+		"10.1.2.1", map[string]int32{port.Name: port.ContainerPort})
 }
 
 // TestImage arms a CustomResourceDefinition with an image, and changes it: a bad one
@@ -96,17 +92,17 @@ func TestImage(t *testing.T) {
 	}
 
 	pods.refuseOwn.Delete(serverName)
-	eventually(t, "the new image serves", func() (bool, string) {
+	expect.Eventually(t, "the new image serves", func() (bool, string) {
 		port := *getCRD(t, name).Spec.Conversion.Webhook.ClientConfig.Service.Port
 		return port == 445, fmt.Sprint(port)
 	})
-	eventually(t, "the old image is gone", func() (bool, string) {
+	expect.Eventually(t, "the old image is gone", func() (bool, string) {
 		_, there := deploymentsOf(t, name)["example.com/crontab:1"]
 		return !there, "still there"
 	})
 	budget := &policyv1.PodDisruptionBudget{}
-	eventually(t, "the PodDisruptionBudget is of the new pods", func() (bool, string) {
-		must(t, cluster.Get(t.Context(), client.ObjectKey{Namespace: system, Name: plan.ChildName(name)}, budget))
+	expect.Eventually(t, "the PodDisruptionBudget is of the new pods", func() (bool, string) {
+		expect.NoError(t, cluster.Get(t.Context(), client.ObjectKey{Namespace: system, Name: plan.ChildName(name)}, budget))
 		deployment := deploymentsOf(t, name)["example.com/crontab:2"]
 		return budget.Spec.Selector.MatchLabels[plan.PlanLabel] == deployment.Labels[plan.PlanLabel], budget.Spec.Selector.String()
 	})
@@ -123,13 +119,13 @@ func changePolicy(t *testing.T, name string, change func(*v1alpha1.ConversionPol
 	policy := getPolicy(t, name)
 	base := policy.DeepCopy()
 	change(&policy.Spec)
-	must(t, cluster.Patch(t.Context(), policy, client.MergeFrom(base)))
+	expect.NoError(t, cluster.Patch(t.Context(), policy, client.MergeFrom(base)))
 }
 
 // TestServiceOfOthers: what the operator does not run is proven endpoint by endpoint.
 func TestServiceOfOthers(t *testing.T) {
 	const group, name, theirs = "service.example.com", "crontabs.service.example.com", "crontab-system"
-	must(t, cluster.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: theirs}}))
+	expect.NoError(t, cluster.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: theirs}}))
 	pods.refuseOwn.Store("webhook.crontab-system.svc", &probe.Error{Reason: probe.ReasonTLSVerificationFailed, Message: "x509: certificate signed by unknown authority"})
 	create(t, manifest(group, "v1beta1", "v1"), &apiextensionsv1.CustomResourceDefinition{})
 	create(t, ownPolicy(group, "service: {namespace: crontab-system, name: webhook, port: 8443}"), &v1alpha1.ConversionPolicy{})
@@ -140,12 +136,12 @@ func TestServiceOfOthers(t *testing.T) {
 	checkDescription(t, "missing-service", name)
 
 	service := create(t, "metadata: {namespace: crontab-system, name: webhook}\nspec: {ports: [{name: https, port: 443}]}", &corev1.Service{})
-	eventually(t, "the port is missed", func() (bool, string) {
+	expect.Eventually(t, "the port is missed", func() (bool, string) {
 		told := waitFor(t, name, v1alpha1.WebhookAvailableCondition, metav1.ConditionFalse, v1alpha1.ReasonServiceNotFound)
 		return strings.Contains(told.Message, "has no port 8443: it has [443]"), told.Message
 	})
 	service.Spec.Ports[0].Port = 8443
-	must(t, cluster.Update(t.Context(), service))
+	expect.NoError(t, cluster.Update(t.Context(), service))
 	waitFor(t, name, v1alpha1.WebhookAvailableCondition, metav1.ConditionFalse, v1alpha1.ReasonWaitingForEndpoints)
 
 	create(t, `
@@ -229,18 +225,18 @@ patches:
 - target: {kind: PodDisruptionBudget}
   patch: '[{op: add, path: /spec/minAvailable, value: 1}]'
 `, &patched.Spec.Workload)
-	must(t, cluster.Create(t.Context(), patched))
+	expect.NoError(t, cluster.Create(t.Context(), patched))
 	pods.run(t, name)
 	waitFor(t, name, v1alpha1.ReadyCondition, metav1.ConditionTrue, v1alpha1.ReasonArmedAhead)
 	deployment := &appsv1.Deployment{}
 	key := client.ObjectKey{Namespace: system, Name: plan.ChildName(name)}
-	must(t, cluster.Get(t.Context(), key, deployment))
+	expect.NoError(t, cluster.Get(t.Context(), key, deployment))
 	spec := deployment.Spec.Template.Spec
 	if len(spec.Containers) != 2 || spec.Containers[0].Image != "conversion-operator:test" || len(spec.Containers[0].Env) != 1 || spec.PriorityClassName != "system-cluster-critical" {
 		t.Errorf("the pods are %+v", spec)
 	}
 	budget := &policyv1.PodDisruptionBudget{}
-	must(t, cluster.Get(t.Context(), key, budget))
+	expect.NoError(t, cluster.Get(t.Context(), key, budget))
 	if budget.Spec.MaxUnavailable != nil || budget.Spec.MinAvailable.IntValue() != 1 {
 		t.Errorf("the PodDisruptionBudget is %+v", budget.Spec)
 	}
@@ -255,7 +251,7 @@ patches:
 	}
 	checkRest(t, name)
 	after := &appsv1.Deployment{}
-	must(t, cluster.Get(t.Context(), key, after))
+	expect.NoError(t, cluster.Get(t.Context(), key, after))
 	if after.Generation != deployment.Generation {
 		t.Error("the Deployment was changed")
 	}
@@ -307,7 +303,7 @@ func TestDocumentedPolicies(t *testing.T) {
 	var blocks [][]string
 	for page, least := range map[string]int{"own-converter.md": 7, "retiring.md": 2} {
 		text, err := os.ReadFile("../api/docs/" + page)
-		must(t, err)
+		expect.NoError(t, err)
 		examples := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(string(text), -1)
 		if len(examples) < least {
 			t.Fatalf("found %d examples in %s", len(examples), page)
@@ -315,7 +311,7 @@ func TestDocumentedPolicies(t *testing.T) {
 		blocks = append(blocks, examples...)
 	}
 	sample, err := os.ReadFile("../config/samples/crontab-image/policy.yaml")
-	must(t, err)
+	expect.NoError(t, err)
 	for _, block := range append(blocks, []string{"", string(sample)}) {
 		policy := &v1alpha1.ConversionPolicy{}
 		unmarshal(t, block[1], policy)

@@ -20,6 +20,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/migration"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/verify/live"
 )
 
@@ -118,9 +119,7 @@ func TestDiscarding(t *testing.T) {
 		},
 		version: "v1beta1", discard: []string{".note"}, count: newHeadCount(crd, rules),
 	}
-	if err := c.run(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, c.run(t.Context()))
 	want := map[string]map[string]string{"all": {"other": "text"}, "some": {preservedName: `{"format":2,"fields":{"/mode":"x"}}`}, "nothing": nil}
 	if diff := cmp.Diff(want, annotations); diff != "" {
 		t.Errorf("annotations (-want +got):\n%s", diff)
@@ -145,9 +144,7 @@ func TestProgressOfPreserved(t *testing.T) {
 	for name, preserved := range map[string]*conversion.Holdings{"no objects": nil, "objects": {Seen: 4, Objects: 2}} {
 		record.Preserved = preserved
 		text, err := json.Marshal(record)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		got := progressOf(record.Run, string(text))
 		if got.Held == nil || got.Held.Ruleset != record.Ruleset || preserved != nil && got.Held.Objects != 2 || got.Placed != 3 || got.NotPlaced != 1 || len(got.Refused) != 1 {
 			t.Errorf("%s: progress is %+v", name, got)

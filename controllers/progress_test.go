@@ -14,6 +14,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/migration"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // recordOf is a run that is under way, with everything that a record can say.
@@ -61,9 +62,7 @@ func TestProgressOf(t *testing.T) {
 			written := recordOf()
 			c.change(&written)
 			text, err := json.Marshal(written)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			if diff := cmp.Diff(c.want, progressOf(c.run, string(text))); diff != "" {
 				t.Errorf("progress (-want +got):\n%s", diff)
 			}

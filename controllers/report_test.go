@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // TestExplain: what an API server refuses is seen in the status, and is tried again.
@@ -28,13 +29,9 @@ func TestExplain(t *testing.T) {
 		t.Errorf("Ready is %+v", ready)
 	}
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(policy)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	is, err := status.Compute(&unstructured.Unstructured{Object: content})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	if is.Status != status.InProgressStatus {
 		t.Errorf("kstatus reads %s, want InProgress: %s", is.Status, is.Message)
 	}

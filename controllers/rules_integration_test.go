@@ -19,6 +19,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/webhook/probe"
 )
 
@@ -29,7 +30,7 @@ func TestChangingRules(t *testing.T) {
 	const group, name = "changing.example.com", "crontabs.changing.example.com"
 	create(t, manifest(group, "v1beta1", "v1"), &apiextensionsv1.CustomResourceDefinition{})
 	create(t, policy(group), &v1alpha1.ConversionPolicy{})
-	eventually(t, "the policy is ready", func() (bool, string) {
+	expect.Eventually(t, "the policy is ready", func() (bool, string) {
 		if apimeta.IsStatusConditionTrue(getPolicy(t, name).Status.Conditions, v1alpha1.CertificatesReadyCondition) {
 			pods.run(t, name)
 		}
@@ -41,7 +42,7 @@ func TestChangingRules(t *testing.T) {
 		spec.Converter.Declarative.Spokes[0].Rules[0].Format.Template = "{host}/{port}"
 	})
 	carries(t, name, func(hashes []string) bool { return len(hashes) == 2 && slices.Contains(hashes, before) })
-	eventually(t, "the status names the new plan", func() (bool, string) {
+	expect.Eventually(t, "the status names the new plan", func() (bool, string) {
 		hash := getPolicy(t, name).Status.Plan.Hash
 		return hash != before, hash
 	})
@@ -64,10 +65,10 @@ func TestChangingRules(t *testing.T) {
 		t.Errorf("the CustomResourceDefinition names %s, want %s", got, want)
 	}
 	carries(t, name, func(hashes []string) bool { return slices.Equal(hashes, []string{after}) })
-	eventually(t, "the plan of before is deleted", func() (bool, string) {
+	expect.Eventually(t, "the plan of before is deleted", func() (bool, string) {
 		pods.run(t, name)
 		left := &corev1.ConfigMapList{}
-		must(t, cluster.List(t.Context(), left, client.MatchingLabels{plan.PlanLabel: before}))
+		expect.NoError(t, cluster.List(t.Context(), left, client.MatchingLabels{plan.PlanLabel: before}))
 		return len(left.Items) == 0, "still there"
 	})
 }
@@ -80,9 +81,9 @@ func namedPath(t *testing.T, name string) string {
 // carries waits until the Deployment's pods are to carry plans that are right.
 func carries(t *testing.T, policy string, right func([]string) bool) {
 	t.Helper()
-	eventually(t, "pods carry the right plans", func() (bool, string) {
+	expect.Eventually(t, "pods carry the right plans", func() (bool, string) {
 		deployment := &appsv1.Deployment{}
-		must(t, cluster.Get(t.Context(), client.ObjectKey{Namespace: system, Name: plan.ChildName(policy)}, deployment))
+		expect.NoError(t, cluster.Get(t.Context(), client.ObjectKey{Namespace: system, Name: plan.ChildName(policy)}, deployment))
 		carried := deployment.Spec.Template.Annotations[plan.PlansAnnotation]
 		return right(plan.SplitPlans(carried)), carried
 	})

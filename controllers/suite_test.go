@@ -11,19 +11,15 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
-	uberzap "go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
@@ -37,7 +33,8 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/internal/pki"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
-	"github.com/conversion-operator/conversion-operator/internal/scheme"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
+	"github.com/conversion-operator/conversion-operator/internal/test/testenv"
 	"github.com/conversion-operator/conversion-operator/internal/webhook/probe"
 )
 
@@ -46,8 +43,6 @@ const system = "conversion-system"
 var (
 	// cluster writes as users do, past the manager's cache.
 	cluster client.Client
-	// kubeconfig is where the API server is, and by whom it is administered.
-	kubeconfig *rest.Config
 	// writes counts what the manager wrote.
 	writes atomic.Int64
 	// killed makes the manager fail after every write that went through, as if it
@@ -66,79 +61,43 @@ var (
 )
 
 // TestMain starts a real kube-apiserver and etcd, and the manager's controller.
-// Nothing runs pods there: the kubelet of kubelet_test.go says of them what the
-// tests want, and the probe answers for them.
+// Nothing runs pods there: the kubelet below says of them what the tests want, and the
+// probe answers for them.
 func TestMain(m *testing.M) {
-	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
-		fmt.Fprintln(os.Stderr, "KUBEBUILDER_ASSETS is not set: run make integration")
-		os.Exit(1)
-	}
-	code, err := run(m)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "integration tests:", err)
-		code = 1
-	}
-	os.Exit(code)
+	ctrl.SetLogger(zap.New(zap.UseDevMode(true), zap.WriteTo(logged), zap.Level(zapcore.DebugLevel), zap.StacktraceLevel(zapcore.PanicLevel)))
+	testenv.Main(m, 0, testenv.Options{CRDs: []string{testenv.OperatorCRDs}, StorageMigrations: true}, prepare)
 }
 
-func run(m *testing.M) (int, error) {
-	ctrl.SetLogger(zap.New(zap.UseDevMode(true), zap.WriteTo(logged), zap.Level(zapcore.DebugLevel), zap.StacktraceLevel(zapcore.PanicLevel)))
-	environment := &envtest.Environment{
-		CRDDirectoryPaths: []string{filepath.Join("..", "config", "crd", "bases")}, ErrorIfCRDPathMissing: true,
-	}
-	// Kubernetes before 1.37 has its own migrations, and does not serve them by default.
-	environment.ControlPlane.GetAPIServer().Configure().
-		Append("feature-gates", "StorageVersionMigrator=true").Append("runtime-config", "storagemigration.k8s.io/v1beta1=true")
-	var err error
-	kubeconfig, err = environment.Start()
+func prepare(server *testenv.Server) (func() error, error) {
+	direct, cluster, etcd = server.Kubeconfig, server.Client, server.Etcd
+	administrator, err := server.AddUser(envtest.User{Name: "administrator", Groups: []string{"system:masters"}}, nil)
 	if err != nil {
-		return 1, err
-	}
-	defer func() { _ = environment.Stop() }()
-	administrator, err := environment.AddUser(envtest.User{Name: "administrator", Groups: []string{"system:masters"}}, nil)
-	if err != nil {
-		return 1, err
+		return nil, err
 	}
 	command, err := administrator.Kubectl()
 	if err != nil {
-		return 1, err
-	}
-	kubectl = command.Run
-	etcd, err = clientv3.New(clientv3.Config{
-		Endpoints: []string{environment.ControlPlane.Etcd.URL.String()}, DialTimeout: 10 * time.Second, Logger: uberzap.NewNop()})
-	if err != nil {
-		return 1, err
-	}
-	defer etcd.Close()
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	ended, err := startManager(ctx, kubeconfig)
-	if err != nil {
-		return 1, err
-	}
-	code := m.Run()
-	cancel()
-	return code, <-ended
-}
-
-func startManager(ctx context.Context, kubeconfig *rest.Config) (<-chan error, error) {
-	kubeconfig.QPS = -1
-	direct = rest.CopyConfig(kubeconfig)
-	kinds := scheme.New()
-	var err error
-	if cluster, err = client.New(kubeconfig, client.Options{Scheme: kinds}); err != nil {
 		return nil, err
 	}
+	kubectl = command.Run
+	ctx, cancel := context.WithCancel(context.Background())
+	ended, err := startManager(ctx)
+	return func() error {
+		cancel()
+		return <-ended
+	}, err
+}
+
+func startManager(ctx context.Context) (<-chan error, error) {
 	if err := cluster.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: system}}); err != nil {
 		return nil, err
 	}
 	if err := confine(ctx); err != nil {
 		return nil, err
 	}
-	kubeconfig = managerConfig(kubeconfig)
+	kubeconfig := managerConfig(direct)
 	kubeconfig.Wrap(sent.watch)
 	manager, err := ctrl.NewManager(kubeconfig, ctrl.Options{
-		Scheme: kinds, Cache: CacheOptions(system), Client: ClientOptions(), Metrics: metricsserver.Options{BindAddress: "0"}, NewClient: counting,
+		Scheme: cluster.Scheme(), Cache: CacheOptions(system), Client: ClientOptions(), Metrics: metricsserver.Options{BindAddress: "0"}, NewClient: counting,
 	})
 	if err != nil {
 		return nil, err
@@ -256,7 +215,7 @@ func (k *kubelet) probe(ctx context.Context, target probe.Target) (probe.Result,
 func (k *kubelet) mount(t *testing.T, policy string) {
 	t.Helper()
 	secret := &corev1.Secret{}
-	must(t, k.client.Get(t.Context(), client.ObjectKey{Namespace: system, Name: plan.CertificateName(policy)}, secret))
+	expect.NoError(t, k.client.Get(t.Context(), client.ObjectKey{Namespace: system, Name: plan.CertificateName(policy)}, secret))
 	k.serves.Store(plan.ServerName(policy, system), plan.KeyPair(secret))
 }
 
@@ -264,92 +223,27 @@ func (k *kubelet) mount(t *testing.T, policy string) {
 func (k *kubelet) run(t *testing.T, policy string) {
 	t.Helper()
 	deployment := &appsv1.Deployment{}
-	eventually(t, "the Deployment is there", func() (bool, string) {
+	expect.Eventually(t, "the Deployment is there", func() (bool, string) {
 		err := k.client.Get(t.Context(), client.ObjectKey{Namespace: system, Name: plan.ChildName(policy)}, deployment)
 		return err == nil, fmt.Sprint(err)
 	})
 	old := &corev1.PodList{}
-	must(t, k.client.List(t.Context(), old, client.InNamespace(system), client.MatchingLabels{plan.InstanceLabel: plan.ChildName(policy)}))
+	expect.NoError(t, k.client.List(t.Context(), old, client.InNamespace(system), client.MatchingLabels{plan.InstanceLabel: plan.ChildName(policy)}))
 	for i := range old.Items {
-		must(t, k.client.Delete(t.Context(), &old.Items[i], client.GracePeriodSeconds(0)))
+		expect.NoError(t, k.client.Delete(t.Context(), &old.Items[i], client.GracePeriodSeconds(0)))
 	}
 	for i := range *deployment.Spec.Replicas {
-		k.start(t, deployment, fmt.Sprintf("%s-%d-%d", deployment.Name, deployment.Generation, i), i)
+		testenv.RunPod(t, k.client, deployment, testenv.Pod{Name: fmt.Sprintf("%s-%d-%d", deployment.Name, deployment.Generation, i),
+			IP: fmt.Sprintf("10.1.2.%d", i+1), Node: "node"})
 	}
-	k.expose(t, deployment)
-	base := deployment.DeepCopy()
-	deployment.Status.ObservedGeneration = deployment.Generation
-	deployment.Status.Replicas, deployment.Status.UpdatedReplicas = *deployment.Spec.Replicas, *deployment.Spec.Replicas
-	must(t, k.client.Status().Patch(t.Context(), deployment, client.MergeFrom(base)))
-}
-
-func (k *kubelet) start(t *testing.T, deployment *appsv1.Deployment, name string, i int32) {
-	t.Helper()
-	spec := deployment.Spec.Template.Spec.DeepCopy()
-	spec.ServiceAccountName, spec.DeprecatedServiceAccount = "", ""
-	spec.NodeName = "node"
-	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: name,
-			Labels: deployment.Spec.Template.Labels, Annotations: deployment.Spec.Template.Annotations},
-		Spec: *spec,
-	}
-	err := k.client.Create(t.Context(), pod)
-	if apierrors.IsAlreadyExists(err) {
-		return
-	}
-	must(t, err)
-	pod.Status = corev1.PodStatus{
-		Phase: corev1.PodRunning, PodIP: fmt.Sprintf("10.1.2.%d", i+1), PodIPs: []corev1.PodIP{{IP: fmt.Sprintf("10.1.2.%d", i+1)}},
-		Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}},
-	}
-	must(t, k.client.Status().Update(t.Context(), pod))
-}
-
-func (k *kubelet) expose(t *testing.T, deployment *appsv1.Deployment) {
-	t.Helper()
-	slice := &discoveryv1.EndpointSlice{
-		ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: deployment.Name, Labels: map[string]string{
-			discoveryv1.LabelServiceName: deployment.Name, plan.InstanceLabel: deployment.Name}},
-		AddressType: discoveryv1.AddressTypeIPv4,
-		Endpoints: []discoveryv1.Endpoint{{
-			Addresses: []string{"10.1.2.1"}, Conditions: discoveryv1.EndpointConditions{Ready: new(true)}}},
-	}
-	if err := k.client.Create(t.Context(), slice); !apierrors.IsAlreadyExists(err) {
-		must(t, err)
-	}
+	testenv.Expose(t, k.client, client.ObjectKeyFromObject(deployment), map[string]string{plan.InstanceLabel: deployment.Name}, "10.1.2.1", nil)
+	testenv.RolledOut(t, k.client, deployment, *deployment.Spec.Replicas)
 }
 
 // create makes an object from a manifest.
 func create[T client.Object](t *testing.T, manifest string, object T) T {
 	t.Helper()
-	must(t, yaml.UnmarshalStrict([]byte(manifest), object))
-	must(t, cluster.Create(t.Context(), object))
+	expect.NoError(t, yaml.UnmarshalStrict([]byte(manifest), object))
+	expect.NoError(t, cluster.Create(t.Context(), object))
 	return object
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// eventually looks until it is so, and fails with what it last saw.
-func eventually(t *testing.T, what string, so func() (bool, string)) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	defer cancel()
-	ticker := time.NewTicker(20 * time.Millisecond)
-	defer ticker.Stop()
-	for {
-		done, seen := so()
-		if done {
-			return
-		}
-		select {
-		case <-ctx.Done():
-			t.Fatalf("waited in vain: %s; last seen: %s", what, seen)
-		case <-ticker.C:
-		}
-	}
 }

@@ -26,6 +26,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // diary keeps everything that is logged, and passes on what is not for debugging.
@@ -65,13 +66,13 @@ func TestSecretsAreNotTold(t *testing.T) {
 
 	secret := &corev1.Secret{Data: map[string][]byte{corev1.TLSCertKey: []byte(theirs), corev1.TLSPrivateKeyKey: []byte(theirs), "ca.crt": []byte(theirs)}}
 	secret.Namespace, secret.Name = system, "told"
-	must(t, cluster.Create(t.Context(), secret))
+	expect.NoError(t, cluster.Create(t.Context(), secret))
 	patchPolicy(t, name, `{"spec":{"certificates":{"selfManaged":null,"secret":{"name":"told"}}}}`)
 	waitFor(t, name, v1alpha1.CertificatesReadyCondition, metav1.ConditionFalse, "InvalidCertificate")
 
 	secrets := append(privateLines(t, before), theirs, "PRIVATE KEY", base64.StdEncoding.EncodeToString([]byte("-----BEGIN EC PRIVATE"))[:27])
 	list := &corev1.SecretList{}
-	must(t, cluster.List(t.Context(), list, client.InNamespace(system)))
+	expect.NoError(t, cluster.List(t.Context(), list, client.InNamespace(system)))
 	for i := range list.Items {
 		secrets = append(secrets, privateLines(t, &list.Items[i])...)
 	}
@@ -121,16 +122,16 @@ func everythingTold(t *testing.T) map[string]string {
 		t.Error("the logs are not at their most talkative")
 	}
 	policies, events := &v1alpha1.ConversionPolicyList{}, &eventsv1.EventList{}
-	must(t, cluster.List(t.Context(), policies))
-	must(t, cluster.List(t.Context(), events))
+	expect.NoError(t, cluster.List(t.Context(), policies))
+	expect.NoError(t, cluster.List(t.Context(), events))
 	for where, list := range map[string]client.ObjectList{"policies": policies, "events": events} {
 		text, err := json.Marshal(list)
-		must(t, err)
+		expect.NoError(t, err)
 		told[where] = string(text)
 	}
 	registries := prometheus.Gatherers{metrics.Registry}
 	families, err := registries.Gather()
-	must(t, err)
+	expect.NoError(t, err)
 	told["metrics"] = fmt.Sprint(slices.Clone(families))
 	return told
 }

@@ -14,11 +14,12 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 func unmarshal(t *testing.T, text string, into any) {
 	t.Helper()
-	must(t, yaml.UnmarshalStrict([]byte(text), into))
+	expect.NoError(t, yaml.UnmarshalStrict([]byte(text), into))
 }
 
 // TestAdmission holds every rule of the ConversionPolicy's schema against one
@@ -113,7 +114,7 @@ func checkRefusal(t *testing.T, policy client.Object, want string) {
 func TestDefaults(t *testing.T) {
 	policy := &v1alpha1.ConversionPolicy{}
 	unmarshal(t, "metadata: {name: defaults.example.com}\nspec: {converter: {declarative: {hub: v1, spokes: [{version: v1beta1}]}}}", policy)
-	must(t, cluster.Create(t.Context(), policy, client.DryRunAll))
+	expect.NoError(t, cluster.Create(t.Context(), policy, client.DryRunAll))
 	if policy.Spec.Migration.Mode != v1alpha1.MigrationAutomatic {
 		t.Errorf("migration.mode is %q, want Automatic", policy.Spec.Migration.Mode)
 	}

@@ -24,6 +24,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/crds"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // TestRetirement takes a version from being stored to being gone, with objects
@@ -31,10 +32,10 @@ import (
 func TestRetirement(t *testing.T) {
 	k := newKind(t, "whole.retired.example.com")
 	for i := range 5 {
-		must(t, k.apply(t, "v1beta1", fmt.Sprintf("old-%d", i), "old-tool", map[string]any{"host": "a", "port": "80"}))
+		expect.NoError(t, k.apply(t, "v1beta1", fmt.Sprintf("old-%d", i), "old-tool", map[string]any{"host": "a", "port": "80"}))
 	}
-	must(t, k.apply(t, "v1beta1", "both", "old-tool", map[string]any{"host": "a"}))
-	must(t, k.apply(t, "v1", "both", "new-tool", map[string]any{"port": "80"}))
+	expect.NoError(t, k.apply(t, "v1beta1", "both", "old-tool", map[string]any{"host": "a"}))
+	expect.NoError(t, k.apply(t, "v1", "both", "new-tool", map[string]any{"port": "80"}))
 	k.nameVersionThatGoes(t)
 	k.follow(t, "storageVersion: v1, retirement: [{version: v1beta1, action: Remove}]")
 
@@ -42,7 +43,7 @@ func TestRetirement(t *testing.T) {
 	k.checkDeprecated(t)
 	k.checkUnserved(t)
 	k.checkRemoved(t)
-	must(t, cluster.Delete(t.Context(), getPolicy(t, k.name)))
+	expect.NoError(t, cluster.Delete(t.Context(), getPolicy(t, k.name)))
 	waitUntilGone(t, k.name)
 }
 
@@ -58,14 +59,14 @@ func (k *kind) nameVersionThatGoes(t *testing.T) {
 	also := *k.version(t, "v1beta1")
 	also.Name, also.Storage = "v1alpha1", false
 	with.Spec.Versions = append(with.Spec.Versions, also)
-	must(t, cluster.Update(t.Context(), with))
-	eventually(t, "an object is applied at v1alpha1", func() (bool, string) {
+	expect.NoError(t, cluster.Update(t.Context(), with))
+	expect.Eventually(t, "an object is applied at v1alpha1", func() (bool, string) {
 		err := k.apply(t, "v1alpha1", "old-0", "oldest-tool", map[string]any{"host": "a"})
 		return err == nil, fmt.Sprint(err)
 	})
 	with.Spec.Versions = with.Spec.Versions[:len(with.Spec.Versions)-1]
-	must(t, cluster.Update(t.Context(), with))
-	eventually(t, "v1alpha1 is gone", func() (bool, string) {
+	expect.NoError(t, cluster.Update(t.Context(), with))
+	expect.Eventually(t, "v1alpha1 is gone", func() (bool, string) {
 		_, err := k.at("v1alpha1").List(t.Context(), metav1.ListOptions{})
 		return apierrors.IsNotFound(err), fmt.Sprint(err)
 	})
@@ -73,22 +74,22 @@ func (k *kind) nameVersionThatGoes(t *testing.T) {
 
 func atLeast137(t *testing.T) bool {
 	t.Helper()
-	disco, err := discovery.NewDiscoveryClientForConfig(kubeconfig)
-	must(t, err)
+	disco, err := discovery.NewDiscoveryClientForConfig(direct)
+	expect.NoError(t, err)
 	server, err := disco.ServerVersion()
-	must(t, err)
+	expect.NoError(t, err)
 	return utilversion.MustParseSemantic(server.GitVersion).AtLeast(utilversion.MustParseSemantic("v1.37.0-alpha.0"))
 }
 
 func (k *kind) checkPromoted(t *testing.T) {
 	t.Helper()
-	eventually(t, "v1 is the storage version", func() (bool, string) {
+	expect.Eventually(t, "v1 is the storage version", func() (bool, string) {
 		return crds.StorageVersion(getCRD(t, k.name)) == "v1", "v1beta1"
 	})
 	if got := k.stored(t); got["v1beta1"] != 6 {
 		t.Errorf("etcd has %v before the migration", got)
 	}
-	eventually(t, "v1beta1 may not go while objects are stored in it", func() (bool, string) {
+	expect.Eventually(t, "v1beta1 may not go while objects are stored in it", func() (bool, string) {
 		is := k.status(t, "v1beta1")
 		return len(is.BlockedBy) > 0 && is.BlockedBy[0].Reason == v1alpha1.BlockedStored && !is.SafeToUnserve, fmt.Sprintf("%+v", is)
 	})
@@ -120,11 +121,11 @@ func (k *kind) checkUnserved(t *testing.T) {
 	t.Helper()
 	backdate(t, k.name, func(record *v1alpha1.RetirementStatus, past metav1.Time) { record.LastRequested = &past })
 	waitFor(t, k.name, v1alpha1.VersionsRetiredCondition, metav1.ConditionFalse, v1alpha1.ReasonSoaking)
-	eventually(t, "v1beta1 is not served", func() (bool, string) {
+	expect.Eventually(t, "v1beta1 is not served", func() (bool, string) {
 		_, err := k.at("v1beta1").List(t.Context(), metav1.ListOptions{})
 		return apierrors.IsNotFound(err), fmt.Sprint(err)
 	})
-	must(t, k.apply(t, "v1", "both", "new-tool", map[string]any{"port": "81"}))
+	expect.NoError(t, k.apply(t, "v1", "both", "new-tool", map[string]any{"port": "81"}))
 	if got := k.namedBy(t, "v1beta1"); len(got) != 6 {
 		t.Errorf("%v name v1beta1: nothing is to be cleared while it soaks", got)
 	}
@@ -135,7 +136,7 @@ func (k *kind) checkUnserved(t *testing.T) {
 func (k *kind) checkRemoved(t *testing.T) {
 	t.Helper()
 	backdate(t, k.name, func(record *v1alpha1.RetirementStatus, past metav1.Time) { record.UnservedTime = &past })
-	eventually(t, "v1beta1 is removed", func() (bool, string) {
+	expect.Eventually(t, "v1beta1 is removed", func() (bool, string) {
 		left, _ := crds.Version(getCRD(t, k.name), "v1beta1")
 		return left == nil, fmt.Sprint(getPolicy(t, k.name).Status.Conditions)
 	})
@@ -149,7 +150,7 @@ func (k *kind) checkRemoved(t *testing.T) {
 	if got := k.stored(t); got["v1"] != 6 || len(got) != 1 {
 		t.Errorf("etcd has %v in the end", got)
 	}
-	eventually(t, "the right to patch objects is gone", func() (bool, string) {
+	expect.Eventually(t, "the right to patch objects is gone", func() (bool, string) {
 		err := cluster.Get(t.Context(), client.ObjectKey{Name: plan.ClearRightsName(k.name)}, &rbacv1.ClusterRole{})
 		return apierrors.IsNotFound(err), fmt.Sprint(err)
 	})
@@ -159,14 +160,14 @@ func (k *kind) checkRemoved(t *testing.T) {
 // still remove what it once set.
 func (k *kind) checkApplies(t *testing.T) {
 	t.Helper()
-	eventually(t, "objects can be applied", func() (bool, string) {
+	expect.Eventually(t, "objects can be applied", func() (bool, string) {
 		err := k.apply(t, "v1", "old-0", "old-tool", map[string]any{"host": "b", "port": "80"})
 		return err == nil, fmt.Sprint(err)
 	})
-	must(t, k.apply(t, "v1", "both", "new-tool", map[string]any{"port": "82"}))
-	must(t, k.apply(t, "v1", "old-0", "old-tool", map[string]any{"host": "b"}))
+	expect.NoError(t, k.apply(t, "v1", "both", "new-tool", map[string]any{"port": "82"}))
+	expect.NoError(t, k.apply(t, "v1", "old-0", "old-tool", map[string]any{"host": "b"}))
 	object, err := k.at("v1").Get(t.Context(), "old-0", metav1.GetOptions{})
-	must(t, err)
+	expect.NoError(t, err)
 	if _, left := object.Object["port"]; left || object.Object["host"] != "b" {
 		t.Errorf("port could not be removed: %v", object.Object)
 	}
@@ -184,17 +185,17 @@ func TestDowngrade(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			k := newKind(t, name+".retired.example.com")
 			k.follow(t, "storageVersion: v1")
-			must(t, k.apply(t, "v1beta1", "one", "old-tool", map[string]any{"host": "a"}))
-			eventually(t, "v1 is the storage version", func() (bool, string) { return crds.StorageVersion(getCRD(t, k.name)) == "v1", "v1beta1" })
+			expect.NoError(t, k.apply(t, "v1beta1", "one", "old-tool", map[string]any{"host": "a"}))
+			expect.Eventually(t, "v1 is the storage version", func() (bool, string) { return crds.StorageVersion(getCRD(t, k.name)) == "v1", "v1beta1" })
 			k.migrate(t, "v1")
 			waitFor(t, k.name, v1alpha1.StorageMigratedCondition, metav1.ConditionTrue, v1alpha1.ReasonMigrated)
 
 			killed.Store(dies)
 			defer killed.Store(false)
 			patchPolicy(t, k.name, `{"spec":{"storageVersion":"v1beta1","retirement":[{"version":"v1","action":"Remove","after":"0s"}]}}`)
-			eventually(t, "v1beta1 is the storage version", func() (bool, string) { return crds.StorageVersion(getCRD(t, k.name)) == "v1beta1", "v1" })
+			expect.Eventually(t, "v1beta1 is the storage version", func() (bool, string) { return crds.StorageVersion(getCRD(t, k.name)) == "v1beta1", "v1" })
 			k.migrate(t, "v1beta1")
-			eventually(t, "v1 is removed", func() (bool, string) {
+			expect.Eventually(t, "v1 is removed", func() (bool, string) {
 				k.collect(t)
 				return len(getCRD(t, k.name).Spec.Versions) == 1, fmt.Sprint(getPolicy(t, k.name).Status.Conditions)
 			})
@@ -215,7 +216,7 @@ func TestPromotion(t *testing.T) {
 	wanted := &v1alpha1.ConversionPolicy{}
 	unmarshal(t, policy(group), wanted)
 	wanted.Spec.StorageVersion = "v3"
-	must(t, cluster.Create(t.Context(), wanted))
+	expect.NoError(t, cluster.Create(t.Context(), wanted))
 	waitFor(t, name, v1alpha1.WebhookAvailableCondition, metav1.ConditionFalse, v1alpha1.ReasonRollingOut)
 	if got := crds.StorageVersion(getCRD(t, name)); got != "v1beta1" {
 		t.Errorf("the storage version is %s before anything is proven", got)
@@ -244,7 +245,7 @@ func TestStorageIsContested(t *testing.T) {
 	for range versionRepairs {
 		k.flipBack(t)
 	}
-	eventually(t, "v1 is the storage version", func() (bool, string) { return crds.StorageVersion(getCRD(t, k.name)) == "v1", "v1beta1" })
+	expect.Eventually(t, "v1 is the storage version", func() (bool, string) { return crds.StorageVersion(getCRD(t, k.name)) == "v1", "v1beta1" })
 	k.flipBack(t)
 	contested := waitFor(t, k.name, v1alpha1.StorageMigratedCondition, metav1.ConditionFalse, v1alpha1.ReasonVersionsContested)
 	if !strings.Contains(contested.Message, `field manager "gitops"`) {
@@ -262,12 +263,12 @@ const versionRepairs = 2
 // flipBack waits until v1 is the storage version, and takes that back.
 func (k *kind) flipBack(t *testing.T) {
 	t.Helper()
-	eventually(t, "v1 is the storage version, and the policy has seen it", func() (bool, string) {
+	expect.Eventually(t, "v1 is the storage version, and the policy has seen it", func() (bool, string) {
 		promotion := getPolicy(t, k.name).Status.Promotion
 		return crds.StorageVersion(getCRD(t, k.name)) == "v1" && promotion != nil, fmt.Sprint(promotion)
 	})
 	patch := []byte(`[{"op":"test","path":"/spec/versions/1/name","value":"v1beta1"},{"op":"replace","path":"/spec/versions/0/storage","value":false},{"op":"replace","path":"/spec/versions/1/storage","value":true}]`)
-	must(t, cluster.Patch(t.Context(), getCRD(t, k.name), client.RawPatch(types.JSONPatchType, patch), client.FieldOwner("gitops")))
+	expect.NoError(t, cluster.Patch(t.Context(), getCRD(t, k.name), client.RawPatch(types.JSONPatchType, patch), client.FieldOwner("gitops")))
 }
 
 // TestRequestsAreCounted on a real API server, of a version that is deprecated.
@@ -282,8 +283,8 @@ func TestRequestsAreCounted(t *testing.T) {
 		t.Fatalf("before anybody asked: %+v", before)
 	}
 	_, err := k.at("v1beta1").List(t.Context(), metav1.ListOptions{})
-	must(t, err)
-	eventually(t, "the request is counted", func() (bool, string) {
+	expect.NoError(t, err)
+	expect.Eventually(t, "the request is counted", func() (bool, string) {
 		after := look()
 		return after.Requests.Server == before.Requests.Server && after.Requests.Counts["v1beta1"] == 1, fmt.Sprintf("%+v", after.Requests)
 	})

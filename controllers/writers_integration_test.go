@@ -17,6 +17,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/internal/pki"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // foreign writes are made by others to a CustomResourceDefinition that converts;
@@ -43,7 +44,7 @@ var foreign = map[string]struct {
 	}, "to strategy None"},
 	"an injector of caBundle": {"cert-manager-cainjector", func(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition) error {
 		other, err := pki.NewAuthority("theirs", time.Now(), time.Hour)
-		must(t, err)
+		expect.NoError(t, err)
 		crd.Spec.Conversion.Webhook.ClientConfig.CABundle = other.Certificate
 		return cluster.Update(t.Context(), crd, client.FieldOwner("cert-manager-cainjector"))
 	}, "changed caBundle"},

@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/conversion-operator/conversion-operator/internal/audit"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // auditLive audits an API server with a definition whose versions differ, a
@@ -58,22 +59,16 @@ func auditLive(t *testing.T, kubeconfig string) {
 // but reads of objects is checked.
 func auditAsItsRole(t *testing.T, writer client.Client, kubeconfig string) {
 	text, err := os.ReadFile("../../config/rbac/audit/role.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	role := &rbacv1.ClusterRole{}
-	if err := yaml.UnmarshalStrict(text, role); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, yaml.UnmarshalStrict(text, role))
 	binding := &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: role.Name},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
 		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: "auditor"}},
 	}
 	for _, object := range []client.Object{role, binding} {
-		if err := writer.Create(t.Context(), object); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, writer.Create(t.Context(), object))
 	}
 	awaitRights(t, writer)
 	for _, test := range []struct {
@@ -103,7 +98,5 @@ func awaitRights(t *testing.T, writer client.Client) {
 		err := writer.Create(ctx, review)
 		return review.Status.Allowed, err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 }

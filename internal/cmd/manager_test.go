@@ -14,11 +14,11 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/conversion-operator/conversion-operator/internal/pki"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // serveMetrics serves as the manager does, until the test ends, and returns the address.
@@ -44,16 +44,8 @@ func serveMetrics(t *testing.T, manager managerOptions) string {
 	if !known {
 		t.Fatalf("%T does not tell where it listens", server)
 	}
-	eventually(t, "it listens", func() bool { return bound.GetBindAddr() != "" })
+	expect.Eventually(t, "it listens", func() (bool, string) { return bound.GetBindAddr() != "", "no address" })
 	return bound.GetBindAddr()
-}
-
-func eventually(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	err := wait.PollUntilContextTimeout(t.Context(), 5*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) { return holds(), nil })
-	if err != nil {
-		t.Fatalf("%s: %v", what, err)
-	}
 }
 
 // TestManagerMetricsSpeakModernTLS, as converters do.
@@ -123,7 +115,7 @@ func TestManagerMetricsCertificate(t *testing.T) {
 	}
 	first := served()
 	mount()
-	eventually(t, "the renewed certificate is served", func() bool { return served() != first })
+	expect.Eventually(t, "the renewed certificate is served", func() (bool, string) { return served() != first, "the first one" })
 }
 
 // TestManagerMetricsCertificateIsThere, or the manager does not start: another one

@@ -18,6 +18,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/overview"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 const crontabs = "crontabs.example.com"
@@ -32,7 +33,7 @@ func operateLive(t *testing.T, writer client.Client, kubeconfig string) {
 	policy := func() *v1alpha1.ConversionPolicy {
 		t.Helper()
 		policy := &v1alpha1.ConversionPolicy{}
-		must(t, writer.Get(t.Context(), client.ObjectKey{Name: crontabs}, policy))
+		expect.NoError(t, writer.Get(t.Context(), client.ObjectKey{Name: crontabs}, policy))
 		return policy
 	}
 	succeeds := func(want string, args ...string) {
@@ -73,8 +74,8 @@ func operateLive(t *testing.T, writer client.Client, kubeconfig string) {
 	applied := &unstructured.Unstructured{}
 	applied.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("ConversionPolicy"))
 	applied.SetName(crontabs)
-	must(t, unstructured.SetNestedField(applied.Object, false, "spec", "migration", "paused"))
-	must(t, writer.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(applied), client.FieldOwner("gitops"), client.ForceOwnership))
+	expect.NoError(t, unstructured.SetNestedField(applied.Object, false, "spec", "migration", "paused"))
+	expect.NoError(t, writer.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(applied), client.FieldOwner("gitops"), client.ForceOwnership))
 	fails(2, "spec.migration.paused is applied by the field manager gitops", "pause", crontabs)
 	succeeds("the manifest that gitops applied says otherwise", "pause", crontabs, "--force-conflicts")
 	succeeds("spec.migration.paused is false", "resume", crontabs, "--force-conflicts")
@@ -97,7 +98,7 @@ func followLive(
 				Type: condition, Status: status, Reason: reason, Message: "as the test says", ObservedGeneration: now.Generation,
 			})
 		}
-		must(t, writer.Status().Update(t.Context(), now))
+		expect.NoError(t, writer.Status().Update(t.Context(), now))
 	}
 	report(metav1.ConditionFalse, v1alpha1.ReasonObjectsFailed, metav1.ConditionTrue)
 	if _, stderr, err := plugin("status", "--until-ready"); ExitCode(err) != 1 || !strings.Contains(stderr, "does not become Ready by itself: ObjectsFailed") {
@@ -126,7 +127,7 @@ func followLive(
 
 	stdout, _, err := plugin("status", "--until-ready", "-o=json")
 	found := overview.Report{}
-	must(t, json.Unmarshal([]byte(stdout), &found))
+	expect.NoError(t, json.Unmarshal([]byte(stdout), &found))
 	if err != nil || len(found.Policies) != 1 || !found.Policies[0].Settled || found.Policies[0].Ready != metav1.ConditionTrue {
 		t.Errorf("%v; report is %s", err, stdout)
 	}

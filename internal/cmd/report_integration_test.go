@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // reportLive makes reports of a policy that is applied, with a status as the
@@ -20,15 +21,11 @@ import (
 func reportLive(t *testing.T, writer client.Client, kubeconfig string) {
 	t.Helper()
 	policy := &v1alpha1.ConversionPolicy{}
-	if err := writer.Get(t.Context(), client.ObjectKey{Name: "crontabs.example.com"}, policy); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, writer.Get(t.Context(), client.ObjectKey{Name: "crontabs.example.com"}, policy))
 	policy.Status.Conditions = []metav1.Condition{{
 		Type: v1alpha1.ReadyCondition, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonMigrating, LastTransitionTime: metav1.Now(),
 	}}
-	if err := writer.Status().Update(t.Context(), policy); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, writer.Status().Update(t.Context(), policy))
 	for name, test := range map[string]struct{ args, want []string }{
 		"of all objects": {
 			[]string{"--live", "--sample=7"},

@@ -28,6 +28,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
 	"github.com/conversion-operator/conversion-operator/internal/pki"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/incompressible"
 	"github.com/conversion-operator/conversion-operator/internal/webhook"
 )
@@ -60,6 +61,12 @@ func (d *diary) Write(line []byte) (int, error) {
 	return d.text.Write(line)
 }
 
+func (d *diary) String() string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.text.String()
+}
+
 func (d *diary) has(text string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -82,14 +89,14 @@ func TestServeTellsNoSecrets(t *testing.T) {
 	speakPlainly(t, address)
 	second := issued(t)
 	mountCertificate(t, certificates, pki.KeyPair{Certificate: second.Key, Key: second.Key})
-	eventually(t, "a broken certificate is noticed", func() bool { return logged.has("error re-reading certificate") })
+	expect.Eventually(t, "a broken certificate is noticed", func() (bool, string) { return logged.has("error re-reading certificate"), logged.String() })
 	mountCertificate(t, certificates, second)
-	eventually(t, "the next certificate is read", func() bool { return logged.has("Updated current TLS certificate") })
+	expect.Eventually(t, "the next certificate is read", func() (bool, string) { return logged.has("Updated current TLS certificate"), logged.String() })
 	stop()
 
 	for _, expected := range []string{"Conversion failed", `"level":"debug"`, "TLS handshake error", "default/too-large"} {
 		if !logged.has(expected) {
-			t.Errorf("the log lacks %q:\n%s", expected, logged.text.String())
+			t.Errorf("the log lacks %q:\n%s", expected, logged.String())
 		}
 	}
 	for _, secret := range append([]string{untold, "PRIVATE KEY"}, append(keyLines(first), keyLines(second)...)...) {
@@ -179,7 +186,7 @@ func serve(t *testing.T, plans, certificates string) (address string, logged *di
 	if err := program.Start(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "it serves", func() bool { return logged.has("Serving conversions") })
+	expect.Eventually(t, "it serves", func() (bool, string) { return logged.has("Serving conversions"), logged.String() })
 	return address, logged, func() {
 		if err := errors.Join(program.Process.Signal(syscall.SIGTERM), program.Wait()); err != nil {
 			t.Error(err)

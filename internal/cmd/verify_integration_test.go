@@ -20,11 +20,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/yaml"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
-	"github.com/conversion-operator/conversion-operator/internal/scheme"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
+	"github.com/conversion-operator/conversion-operator/internal/test/testenv"
 	"github.com/conversion-operator/conversion-operator/internal/verify"
 )
 
@@ -40,9 +40,7 @@ func TestLive(t *testing.T) {
 		args = append([]string{"verify", "--live", "--kubeconfig", kubeconfig, "--page-size=100", "-o=json"}, args...)
 		stdout, stderr, err := run(args...)
 		if stdout != "" {
-			if err := json.Unmarshal([]byte(stdout), &report); err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, json.Unmarshal([]byte(stdout), &report))
 		}
 		return report, stderr, err
 	}
@@ -51,9 +49,7 @@ func TestLive(t *testing.T) {
 
 	t.Run("before anything is applied", func(t *testing.T) {
 		report, stderr, err := check(files...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		if stderr != "320 objects read\n" {
 			t.Errorf("stderr is %q", stderr)
 		}
@@ -127,9 +123,7 @@ func TestLive(t *testing.T) {
 	t.Run("a policy that is operated", func(t *testing.T) { operateLive(t, writer, kubeconfig) })
 	t.Run("a schema that refuses", func(t *testing.T) {
 		text, err := os.ReadFile(sampleFile("3-crd-both.yaml"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		strict := write(t, "crd.yaml", strings.Replace(string(text), "port: {type: string}", "port: {type: string, maxLength: 1}", 1))
 		report, _, err := check("crontabs.example.com", "--crd", strict)
 		if ExitCode(err) != 1 || len(report.Findings) != 1 {
@@ -146,28 +140,10 @@ func TestLive(t *testing.T) {
 // startAPIServer returns a client that writes, and a kubeconfig.
 func startAPIServer(t *testing.T) (client.Client, string) {
 	t.Helper()
-	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
-		t.Fatal("KUBEBUILDER_ASSETS is not set: run make integration")
-	}
-	environment := &envtest.Environment{
-		CRDDirectoryPaths:     []string{filepath.Join("..", "..", "config", "crd", "bases"), sampleFile("1-crd-v1beta1.yaml")},
-		ErrorIfCRDPathMissing: true,
-	}
-	config, err := environment.Start()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := environment.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	config.QPS = -1
-	writer, err := client.New(config, client.Options{Scheme: scheme.New()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return writer, write(t, "kubeconfig", string(environment.KubeConfig))
+	sample, err := filepath.Abs(sampleFile("1-crd-v1beta1.yaml"))
+	expect.NoError(t, err)
+	server := testenv.For(t, testenv.Options{CRDs: []string{testenv.OperatorCRDs, sample}})
+	return server.Client, server.KubeconfigFile(t)
 }
 
 // fill writes objects into two namespaces. One third of them has a note, and
@@ -175,7 +151,7 @@ func startAPIServer(t *testing.T) (client.Client, string) {
 func fill(t *testing.T, writer client.Client) {
 	t.Helper()
 	for _, namespace := range []string{"a", "b"} {
-		must(t, writer.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}))
+		expect.NoError(t, writer.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}))
 		for i := range objectsEach {
 			object := &unstructured.Unstructured{Object: map[string]any{"replicas": int64(i), "hostPort": fmt.Sprintf("host:%d", i)}}
 			object.SetAPIVersion("example.com/v1beta1")
@@ -189,7 +165,7 @@ func fill(t *testing.T, writer client.Client) {
 			case 1:
 				object.Object["hostPort"] = "host01"
 			}
-			must(t, writer.Create(t.Context(), object))
+			expect.NoError(t, writer.Create(t.Context(), object))
 		}
 	}
 }
@@ -198,26 +174,19 @@ func fill(t *testing.T, writer client.Client) {
 func apply(t *testing.T, writer client.Client, file string, object client.Object) {
 	t.Helper()
 	text, err := os.ReadFile(file)
-	must(t, err)
-	must(t, yaml.UnmarshalStrict(text, object))
-	must(t, writer.Create(t.Context(), object))
+	expect.NoError(t, err)
+	expect.NoError(t, yaml.UnmarshalStrict(text, object))
+	expect.NoError(t, writer.Create(t.Context(), object))
 }
 
 // extend gives the CustomResourceDefinition its new version.
 func extend(t *testing.T, writer client.Client) {
 	t.Helper()
 	text, err := os.ReadFile(sampleFile("3-crd-both.yaml"))
-	must(t, err)
+	expect.NoError(t, err)
 	wanted, there := &apiextensionsv1.CustomResourceDefinition{}, &apiextensionsv1.CustomResourceDefinition{}
-	must(t, yaml.UnmarshalStrict(text, wanted))
-	must(t, writer.Get(t.Context(), client.ObjectKeyFromObject(wanted), there))
+	expect.NoError(t, yaml.UnmarshalStrict(text, wanted))
+	expect.NoError(t, writer.Get(t.Context(), client.ObjectKeyFromObject(wanted), there))
 	there.Spec.Versions = wanted.Spec.Versions
-	must(t, writer.Update(t.Context(), there))
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, writer.Update(t.Context(), there))
 }

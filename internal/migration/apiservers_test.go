@@ -16,6 +16,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 func endpoints(port int32, addresses ...string) discoveryv1.EndpointSlice {
@@ -64,16 +66,16 @@ func TestAddressesOfAPIServers(t *testing.T) {
 			}))
 			defer server.Close()
 			cluster, err := Connect(&rest.Config{Host: server.URL}, testResource, testPin.Name, types.NamespacedName{Namespace: "ns", Name: "run-1"})
-			must(t, err)
+			expect.NoError(t, err)
 			servers, err := cluster.APIServers()
-			must(t, err)
+			expect.NoError(t, err)
 			servers.clock = clock
 			addresses, held, err := servers.Addresses(t.Context())
 			if tt.wantError != "" {
 				wantError(t, err, tt.wantError)
 				return
 			}
-			must(t, err)
+			expect.NoError(t, err)
 			if diff := cmp.Diff([]string{"10.0.0.1:6443", "10.0.0.2:6443", "[fd00::1]:443"}, addresses); diff != "" {
 				t.Errorf("addresses (-want +got):\n%s", diff)
 			}

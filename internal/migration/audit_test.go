@@ -11,6 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // lagging answers patches as a server does that encodes at the old version: it
@@ -177,9 +179,9 @@ func TestSampleIsBoundedAndSpread(t *testing.T) {
 		}
 	}
 	data := map[string]string{}
-	must(t, s.write(data))
+	expect.NoError(t, s.write(data))
 	again, err := openSecondLook(data)
-	must(t, err)
+	expect.NoError(t, err)
 	if diff := cmp.Diff(s.Sample, again.Sample); diff != "" {
 		t.Errorf("sample (-want +got):\n%s", diff)
 	}

@@ -24,6 +24,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // setVerbs gives the Job these rights to the objects, and returns when the API
@@ -71,8 +73,8 @@ func (r *resource) convertBy(t *testing.T, change func(*unstructured.Unstructure
 			ClientConfig:             &apiextensionsv1.WebhookClientConfig{URL: &server.URL, CABundle: ca},
 		},
 	})
-	must(t, err)
-	must(t, r.change(t.Context(), `[{"op": "replace", "path": "/spec/conversion", "value": `+string(conversion)+`}]`))
+	expect.NoError(t, err)
+	expect.NoError(t, r.change(t.Context(), `[{"op": "replace", "path": "/spec/conversion", "value": `+string(conversion)+`}]`))
 	r.repin(t)
 }
 
@@ -80,7 +82,7 @@ func (r *resource) convertBy(t *testing.T, change func(*unstructured.Unstructure
 func (r *resource) repin(t *testing.T) {
 	t.Helper()
 	crd := r.definition()
-	must(t, r.client.Get(t.Context(), client.ObjectKeyFromObject(crd), crd))
+	expect.NoError(t, r.client.Get(t.Context(), client.ObjectKeyFromObject(crd), crd))
 	r.pin.Generation = crd.Generation
 }
 

@@ -10,7 +10,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
-	"os"
 	"path"
 	"testing"
 	"time"
@@ -24,15 +23,16 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
+	"github.com/conversion-operator/conversion-operator/internal/test/testenv"
 )
 
 const (
@@ -66,30 +66,10 @@ type resource struct {
 
 func startCluster(t *testing.T) *cluster {
 	t.Helper()
-	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
-		t.Fatal("KUBEBUILDER_ASSETS is not set: it names the directory of kube-apiserver and etcd, which make integration builds")
-	}
-	env := &envtest.Environment{}
 	// The API server must answer at the address that it advertises.
-	env.ControlPlane.GetAPIServer().Configure().Set("bind-address", "0.0.0.0")
-	config, err := env.Start()
-	must(t, err)
-	t.Cleanup(func() {
-		if err := env.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	config.QPS = -1
-
-	scheme := runtime.NewScheme()
-	must(t, clientgoscheme.AddToScheme(scheme))
-	must(t, apiextensionsv1.AddToScheme(scheme))
-	c, err := client.New(config, client.Options{Scheme: scheme})
-	must(t, err)
-	etcd, err := clientv3.New(clientv3.Config{Endpoints: []string{env.ControlPlane.Etcd.URL.String()}})
-	must(t, err)
-	t.Cleanup(func() { _ = etcd.Close() })
-	return &cluster{config: config, client: c, etcd: etcd, server: env.ControlPlane.GetAPIServer(), etcdURL: env.ControlPlane.Etcd.URL}
+	started := testenv.For(t, testenv.Options{Arguments: map[string]string{"bind-address": "0.0.0.0"}})
+	return &cluster{config: started.Kubeconfig, client: started.Client, etcd: started.Etcd,
+		server: started.ControlPlane.GetAPIServer(), etcdURL: started.ControlPlane.Etcd.URL}
 }
 
 func (c *cluster) newResource(t *testing.T, plural string, objects int) *resource {
@@ -104,7 +84,7 @@ func (c *cluster) newStored(t *testing.T, plural string, objects int) *resource 
 	t.Helper()
 	r := &resource{cluster: c, plural: plural, objects: objects}
 	crd := r.definition()
-	must(t, c.client.Create(t.Context(), crd))
+	expect.NoError(t, c.client.Create(t.Context(), crd))
 	waitFor(t, "the resource is served", func(ctx context.Context) (bool, error) {
 		err := c.client.List(ctx, r.list("v1beta1"))
 		return err == nil, nil
@@ -117,10 +97,10 @@ func (c *cluster) newStored(t *testing.T, plural string, objects int) *resource 
 func (r *resource) flip(t *testing.T) {
 	t.Helper()
 	crd := r.definition()
-	must(t, r.client.Get(t.Context(), client.ObjectKeyFromObject(crd), crd))
+	expect.NoError(t, r.client.Get(t.Context(), client.ObjectKeyFromObject(crd), crd))
 	before := crd.DeepCopy()
 	crd.Spec.Versions[0].Storage, crd.Spec.Versions[1].Storage = false, true
-	must(t, r.client.Patch(t.Context(), crd, client.MergeFrom(before)))
+	expect.NoError(t, r.client.Patch(t.Context(), crd, client.MergeFrom(before)))
 	r.pin = Pin{Name: crd.Name, UID: crd.UID, Generation: crd.Generation}
 }
 
@@ -177,7 +157,7 @@ func (r *resource) createObjects(t *testing.T) {
 	for i := range r.objects {
 		workers.Go(func() error { return r.client.Create(ctx, r.object("v1beta1", i)) })
 	}
-	must(t, workers.Wait())
+	expect.NoError(t, workers.Wait())
 }
 
 // engine is what the Job runs, with the rights that the Job has. The same run
@@ -193,9 +173,9 @@ func (r *resource) engine(t *testing.T, run string) *Engine {
 	}
 	gvr := r.resource()
 	c, err := Connect(config, gvr, r.pin.Name, checkpoint)
-	must(t, err)
+	expect.NoError(t, err)
 	servers, err := c.APIServers()
-	must(t, err)
+	expect.NoError(t, err)
 	return &Engine{
 		Options: Options{Run: run, Resource: gvr, Pin: r.pin, Settle: settle, Concurrency: 32, PageSize: 500, Preflight: 20, Verify: VerifyFull},
 		Lister:  c, Patcher: c, Definition: c, Discovery: c, Servers: servers, Checkpoints: c, Clock: SystemClock{},
@@ -246,7 +226,7 @@ func (r *resource) grant(t *testing.T, checkpoint types.NamespacedName) {
 func (r *resource) refuseUpdates(t *testing.T, name, version string) {
 	t.Helper()
 	metadata := metav1.ObjectMeta{Name: r.plural + ".hold"}
-	must(t, r.client.Create(t.Context(), &admissionv1.ValidatingAdmissionPolicy{
+	expect.NoError(t, r.client.Create(t.Context(), &admissionv1.ValidatingAdmissionPolicy{
 		ObjectMeta: metadata,
 		Spec: admissionv1.ValidatingAdmissionPolicySpec{
 			FailurePolicy: ptr.To(admissionv1.Fail),
@@ -259,7 +239,7 @@ func (r *resource) refuseUpdates(t *testing.T, name, version string) {
 			Validations: []admissionv1.Validation{{Expression: fmt.Sprintf("object.metadata.name != %q", name), Message: "this object is held back"}},
 		},
 	}))
-	must(t, r.client.Create(t.Context(), &admissionv1.ValidatingAdmissionPolicyBinding{
+	expect.NoError(t, r.client.Create(t.Context(), &admissionv1.ValidatingAdmissionPolicyBinding{
 		ObjectMeta: metadata,
 		Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
 			PolicyName: metadata.Name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
@@ -283,7 +263,7 @@ func (r *resource) stored(t *testing.T) map[string]int {
 	versions := map[string]int{}
 	for _, object := range r.raw(t).Kvs {
 		var head metav1.TypeMeta
-		must(t, json.Unmarshal(object.Value, &head))
+		expect.NoError(t, json.Unmarshal(object.Value, &head))
 		versions[path.Base(head.APIVersion)]++
 	}
 	return versions
@@ -312,7 +292,7 @@ func (r *resource) revisions(t *testing.T) map[string]int64 {
 func (r *resource) raw(t *testing.T) *clientv3.GetResponse {
 	t.Helper()
 	answer, err := r.etcd.Get(t.Context(), path.Join("/registry", testGroup, r.plural)+"/", clientv3.WithPrefix())
-	must(t, err)
+	expect.NoError(t, err)
 	return answer
 }
 
@@ -320,7 +300,7 @@ func (r *resource) raw(t *testing.T) *clientv3.GetResponse {
 func (r *resource) compact(t *testing.T) {
 	t.Helper()
 	_, err := r.etcd.Compact(t.Context(), r.raw(t).Header.Revision)
-	must(t, err)
+	expect.NoError(t, err)
 }
 
 func waitFor(t *testing.T, what string, condition wait.ConditionWithContextFunc) {

@@ -13,6 +13,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // All objects but the first fail, and the pod dies at a page in between.
@@ -36,7 +38,7 @@ func TestAllFailuresAreListed(t *testing.T) {
 	}
 	record := mustRun(t, newTestEngine(api, store))
 	failures, err := FailuresOf(store.data)
-	must(t, err)
+	expect.NoError(t, err)
 	if record.Failed != 899 || len(failures) != 899 {
 		t.Fatalf("%d failed, %d listed", record.Failed, len(failures))
 	}
@@ -56,7 +58,7 @@ func TestListOfFailuresIsBounded(t *testing.T) {
 	var l failureList
 	data := map[string]string{}
 	for i := range 5000 {
-		must(t, l.add([]Failure{{Object: fmt.Sprintf("ns/%d", i), Message: strings.Repeat("ä", 500)}}, data))
+		expect.NoError(t, l.add([]Failure{{Object: fmt.Sprintf("ns/%d", i), Message: strings.Repeat("ä", 500)}}, data))
 	}
 	size := 0
 	for _, text := range data {
@@ -66,7 +68,7 @@ func TestListOfFailuresIsBounded(t *testing.T) {
 		t.Errorf("%d bytes in %d keys", size, len(data))
 	}
 	failures, err := FailuresOf(data)
-	must(t, err)
+	expect.NoError(t, err)
 	if len(failures) < 1000 {
 		t.Errorf("%d listed", len(failures))
 	}

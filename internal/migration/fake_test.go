@@ -475,10 +475,3 @@ func newTestEngine(api *fakeAPI, store *fakeStore) *Engine {
 		Clock:       newFakeClock(),
 	}
 }
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}

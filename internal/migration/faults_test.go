@@ -23,6 +23,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // One object cannot be converted, and fails every list; another one grows by its
@@ -82,7 +84,7 @@ func testAway(t *testing.T, r *resource) {
 	r.wantStored(t, map[string]int{"v1": 60})
 	for _, object := range r.raw(t).Kvs {
 		var stored metav1.PartialObjectMetadata
-		must(t, json.Unmarshal(object.Value, &stored))
+		expect.NoError(t, json.Unmarshal(object.Value, &stored))
 		if len(stored.ManagedFields) != 1 || stored.ManagedFields[0].APIVersion != testGroup+"/v1beta1" || !strings.Contains(string(object.Value), `"converted"`) {
 			t.Errorf("%s is stored as %s", object.Key, object.Value)
 		}
@@ -101,7 +103,7 @@ func (s storeFunc) Save(ctx context.Context, data map[string]string) error {
 }
 
 func testStatus(t *testing.T, r *resource) {
-	must(t, r.change(t.Context(), `[{"op": "add", "path": "/spec/versions/0/subresources", "value": {"status": {}}},
+	expect.NoError(t, r.change(t.Context(), `[{"op": "add", "path": "/spec/versions/0/subresources", "value": {"status": {}}},
 		{"op": "add", "path": "/spec/versions/1/subresources", "value": {"status": {}}}]`))
 	r.repin(t)
 	r.refuseUpdates(t, objectName(7), "*")
@@ -126,7 +128,7 @@ func (r *resource) byFallback(t *testing.T, fallback ...Fallback) {
 		t.Errorf("record is %+v", record)
 	}
 	object := r.object("v1", 7)
-	must(t, r.client.Get(t.Context(), client.ObjectKeyFromObject(object), object))
+	expect.NoError(t, r.client.Get(t.Context(), client.ObjectKeyFromObject(object), object))
 	if diff := cmp.Diff(map[string]any{"host": host}, object.Object["spec"]); diff != "" {
 		t.Errorf("spec (-want +got):\n%s", diff)
 	}
@@ -201,7 +203,7 @@ func testChaos(t *testing.T, r *resource) {
 	}
 	r.wantStored(t, map[string]int{"v1": 600})
 	checkpoint := &corev1.ConfigMap{}
-	must(t, r.client.Get(t.Context(), types.NamespacedName{Namespace: "default", Name: r.plural + "-chaos"}, checkpoint))
+	expect.NoError(t, r.client.Get(t.Context(), types.NamespacedName{Namespace: "default", Name: r.plural + "-chaos"}, checkpoint))
 	if _, err := ParseRecord([]byte(checkpoint.Data[RecordKey])); err != nil {
 		t.Error(err)
 	}

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 func TestGateKeepsTheRate(t *testing.T) {
@@ -17,7 +19,7 @@ func TestGateKeepsTheRate(t *testing.T) {
 	g := newGate(clock, PaceFast, 8, 4)
 	start := clock.Now()
 	for range 9 {
-		must(t, g.enter(t.Context()))
+		expect.NoError(t, g.enter(t.Context()))
 		g.leave(clock.Now(), nil)
 	}
 	if took := clock.Now().Sub(start); took != 2*time.Second {
@@ -28,9 +30,9 @@ func TestGateKeepsTheRate(t *testing.T) {
 func TestGateWaitsAsLongAsTheServerAsks(t *testing.T) {
 	clock := newFakeClock()
 	g := newGate(clock, PaceFast, 8, 0)
-	must(t, g.enter(t.Context()))
+	expect.NoError(t, g.enter(t.Context()))
 	g.leave(clock.Now(), overloaded(7))
-	must(t, g.enter(t.Context()))
+	expect.NoError(t, g.enter(t.Context()))
 	if diff := cmp.Diff([]time.Duration{7 * time.Second}, clock.slept); diff != "" {
 		t.Errorf("waits (-want +got):\n%s", diff)
 	}
@@ -39,15 +41,15 @@ func TestGateWaitsAsLongAsTheServerAsks(t *testing.T) {
 func TestGateLetsNoMoreInThanTheLimit(t *testing.T) {
 	g := newGate(newFakeClock(), PaceFast, 2, 0)
 	g.limit.value = 2
-	must(t, g.enter(t.Context()))
-	must(t, g.enter(t.Context()))
+	expect.NoError(t, g.enter(t.Context()))
+	expect.NoError(t, g.enter(t.Context()))
 	if room, _ := g.take(); room {
 		t.Fatal("a third patch was let in")
 	}
 	entered := make(chan error)
 	go func() { entered <- g.enter(t.Context()) }()
 	g.leave(g.clock.Now(), nil)
-	must(t, <-entered)
+	expect.NoError(t, <-entered)
 }
 
 func TestGateEndsWithTheContext(t *testing.T) {
@@ -59,7 +61,7 @@ func TestGateEndsWithTheContext(t *testing.T) {
 	for name, prepare := range tests {
 		t.Run(name, func(t *testing.T) {
 			g := newGate(newFakeClock(), PaceFast, 1, 0)
-			must(t, prepare(g))
+			expect.NoError(t, prepare(g))
 			before := g.inFlight
 			ctx, cancel := context.WithCancel(t.Context())
 			cancel()

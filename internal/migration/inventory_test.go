@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/incompressible"
 )
 
@@ -51,14 +52,14 @@ func holders(t *testing.T) (*fakeAPI, *fakeStore, *Engine) {
 func inventoryOf(t *testing.T, ruleset string) *Inventory {
 	t.Helper()
 	inventory, err := NewInventory([]byte(ruleset), "v1")
-	must(t, err)
+	expect.NoError(t, err)
 	return inventory
 }
 
 func TestPlacing(t *testing.T) {
 	api, _, engine := holders(t)
 	record, err := engine.Run(t.Context())
-	must(t, err)
+	expect.NoError(t, err)
 	if diff := cmp.Diff(Counters{Total: 4, Rewritten: 2, Current: 2}, record.Counters); diff != "" {
 		t.Errorf("counters (-want +got):\n%s", diff)
 	}
@@ -75,7 +76,7 @@ func TestPlacing(t *testing.T) {
 	again := newTestEngine(api, &fakeStore{})
 	again.OldVersions, again.Inventory = engine.OldVersions, engine.Inventory
 	second, err := again.Run(t.Context())
-	must(t, err)
+	expect.NoError(t, err)
 	if api.revision != revision || second.Rewritten != 0 || second.Placed != 0 {
 		t.Errorf("the second run wrote: %+v", second)
 	}
@@ -87,7 +88,7 @@ func TestPlacingOfWhatStays(t *testing.T) {
 	api.restores = false
 	api.write(objectKey(1), "v1beta1")
 	record, err := engine.Run(t.Context())
-	must(t, err)
+	expect.NoError(t, err)
 	if !record.Complete() || record.Rewritten != 1 || record.Placed != 0 || record.Preserved.Objects != 3 {
 		t.Errorf("record is %+v", record)
 	}
@@ -122,7 +123,7 @@ func TestPlacingRefused(t *testing.T) {
 			test.change(api, engine)
 			api.write(objectKey(1), "v1beta1")
 			record, err := engine.Run(t.Context())
-			must(t, err)
+			expect.NoError(t, err)
 			if !record.Complete() || record.Rewritten != 2 || record.Placed != 1 || record.Unplaced != 1 || len(record.Refused) != 1 || len(api.oldKeys()) != 0 {
 				t.Fatalf("record is %+v", record)
 			}
@@ -140,7 +141,7 @@ func TestPlacingOfUnservedVersion(t *testing.T) {
 	_, _, engine := holders(t)
 	engine.OldVersions = nil
 	record, err := engine.Run(t.Context())
-	must(t, err)
+	expect.NoError(t, err)
 	if record.Unplaced != 2 || record.Refused[0].Reason != ReasonNotServed || !record.Complete() || record.Preserved.Objects != 3 {
 		t.Errorf("record is %+v", record)
 	}
@@ -151,7 +152,7 @@ func TestPlacingOfStorageVersion(t *testing.T) {
 	api, _, engine := holders(t)
 	api.hold(objectKey(0), "conversion-operator.io/v1.crontabs.example.com", holdsNote)
 	record, err := engine.Run(t.Context())
-	must(t, err)
+	expect.NoError(t, err)
 	if record.Placed != 3 || record.Unplaced != 0 {
 		t.Errorf("record is %+v", record)
 	}
@@ -166,7 +167,7 @@ func TestPlacingOfObjectThatGoes(t *testing.T) {
 		return nil
 	}
 	record, err := engine.Run(t.Context())
-	must(t, err)
+	expect.NoError(t, err)
 	if record.Gone != 1 || !record.Complete() || record.Preserved.Seen != 3 {
 		t.Errorf("record is %+v, holdings %+v", record, record.Preserved)
 	}
@@ -180,7 +181,7 @@ func TestPlacingIsReviewed(t *testing.T) {
 	paths := 0
 	api.onPath = func(Patch) error { paths++; return nil }
 	record, err := engine.Run(t.Context())
-	must(t, err)
+	expect.NoError(t, err)
 	if paths != 2 || record.Verified != 4 || record.Preserved.Objects != 3 || record.Placed != 0 || record.Unplaced != 2 {
 		t.Errorf("%d writes at another version, record is %+v", paths, record)
 	}
@@ -204,7 +205,7 @@ func TestCountAfterRestart(t *testing.T) {
 		if err != nil {
 			engine.Inventory = inventoryOf(t, placing1)
 			_, err = engine.Run(t.Context())
-			must(t, err)
+			expect.NoError(t, err)
 		}
 		records := store.records(t)
 		if last := records[len(records)-1]; last.Preserved == nil || last.Preserved.Seen != 4 || last.Preserved.Objects != 1 {
@@ -228,7 +229,7 @@ func TestCountByOneRuleset(t *testing.T) {
 	wantError(t, err, context.Canceled.Error())
 	engine.Inventory = inventoryOf(t, placing1)
 	record, err := engine.Run(t.Context())
-	must(t, err)
+	expect.NoError(t, err)
 	if record.Ruleset != "" || record.Preserved != nil || !record.Complete() {
 		t.Errorf("record is %+v", record)
 	}
@@ -244,16 +245,16 @@ func TestCountOfRetry(t *testing.T) {
 		return nil
 	}
 	first, err := engine.Run(t.Context())
-	must(t, err)
+	expect.NoError(t, err)
 	if first.Failed != 1 || first.Preserved.Seen != 3 || first.Preserved.Objects != 0 {
 		t.Fatalf("record is %+v", first)
 	}
 	api.onPatch = nil
 	retry := newTestEngine(api, &fakeStore{})
-	must(t, retry.Clock.Sleep(t.Context(), time.Hour))
+	expect.NoError(t, retry.Clock.Sleep(t.Context(), time.Hour))
 	retry.Options.Run, retry.Earlier, retry.OldVersions, retry.Inventory = "run-2", store, engine.OldVersions, inventoryOf(t, placing1)
 	record, err := retry.Run(t.Context())
-	must(t, err)
+	expect.NoError(t, err)
 	if from := record.CountedFrom(); !from.Equal(first.StartTime) || !from.Before(record.StartTime) {
 		t.Errorf("the count is from %v, and the runs began at %v and %v", from, first.StartTime, record.StartTime)
 	}
@@ -283,14 +284,14 @@ func TestReadInventory(t *testing.T) {
 func TestShortenedIsNotWritten(t *testing.T) {
 	ruleset := strings.Replace(placing1, `"hub"`, `"shortening":{"key":"of the test"},"hub"`, 1)
 	rules, err := conversion.Load([]byte(ruleset))
-	must(t, err)
+	expect.NoError(t, err)
 	converter, err := conversion.NewConverter(rules)
-	must(t, err)
+	expect.NoError(t, err)
 	object := `{"apiVersion":"example.com/v1beta1","kind":"CronTab","metadata":{"name":"a"},"spec":{"own":"` + incompressible.Text(400<<10) + `"}}`
 	converted, err := converter.Convert(nil, []byte(object), "v1")
-	must(t, err)
+	expect.NoError(t, err)
 	var shortened metav1.PartialObjectMetadata
-	must(t, json.Unmarshal(converted, &shortened))
+	expect.NoError(t, json.Unmarshal(converted, &shortened))
 	if omitted := converter.OmittedIn(converted); omitted == nil || omitted.Bytes < 400<<10 {
 		t.Fatalf("it is whole: %+v", omitted)
 	}
@@ -304,7 +305,7 @@ func TestShortenedIsNotWritten(t *testing.T) {
 		return nil
 	}
 	record, err := engine.Run(t.Context())
-	must(t, err)
+	expect.NoError(t, err)
 	if written[objectKey(2)] != 0 || len(written) != 3 {
 		t.Errorf("written are %v", written)
 	}

@@ -22,6 +22,8 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // lateServer is a second API server on the same etcd, which learns of changed
@@ -72,7 +74,7 @@ func testAuditCatches(t *testing.T, r *resource, late *lateServer) {
 	var stored []map[string]int
 	engine.Checkpoints = storeFunc{engine.Checkpoints, func(data map[string]string) {
 		record, err := ParseRecord([]byte(data[RecordKey]))
-		must(t, err)
+		expect.NoError(t, err)
 		if record.State == StateAuditing && record.Repeats == 0 && len(stored) == 0 {
 			if record.Current != 40 {
 				t.Errorf("the pass counts %+v", record.Counters)
@@ -95,7 +97,7 @@ func testAuditCatches(t *testing.T, r *resource, late *lateServer) {
 func (l *lateServer) flip(t *testing.T, r *resource) {
 	t.Helper()
 	crd := r.definition()
-	must(t, r.client.Get(t.Context(), client.ObjectKeyFromObject(crd), crd))
+	expect.NoError(t, r.client.Get(t.Context(), client.ObjectKeyFromObject(crd), crd))
 	r.pin = Pin{Name: crd.Name, UID: crd.UID, Generation: crd.Generation}
 	waitFor(t, "the late server serves the resource", func(ctx context.Context) (bool, error) {
 		shown, err := r.through(t, l.config).ServedResource(ctx)
@@ -133,7 +135,7 @@ func (s serverMap) ServedResourceAt(ctx context.Context, address string) (*metav
 func (r *resource) through(t *testing.T, config *rest.Config) *Cluster {
 	t.Helper()
 	c, err := Connect(config, r.resource(), r.pin.Name, types.NamespacedName{Namespace: "default", Name: r.plural})
-	must(t, err)
+	expect.NoError(t, err)
 	return c
 }
 
@@ -143,7 +145,7 @@ func (c *cluster) startLateServer(t *testing.T) *lateServer {
 	held.release()
 	server := &envtest.APIServer{Path: c.server.Path, EtcdURL: lateEtcd(t, c.etcdURL, held), StartTimeout: time.Minute, StopTimeout: time.Minute}
 	server.Configure().Set("endpoint-reconciler-type", "none")
-	must(t, server.Start())
+	expect.NoError(t, server.Start())
 	t.Cleanup(func() {
 		if err := server.Stop(); err != nil {
 			t.Error(err)
@@ -151,7 +153,7 @@ func (c *cluster) startLateServer(t *testing.T) *lateServer {
 	})
 	config := &rest.Config{Host: server.SecureServing.URL("https", "/").String(), QPS: -1, TLSClientConfig: rest.TLSClientConfig{CAData: server.CA}}
 	user, err := server.AddUser(envtest.User{Name: "admin", Groups: []string{"system:masters"}}, config)
-	must(t, err)
+	expect.NoError(t, err)
 	return &lateServer{config: user, held: held}
 }
 
@@ -192,7 +194,7 @@ func (h *hold) wait() {
 func lateEtcd(t *testing.T, etcd *url.URL, held *hold) *url.URL {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
+	expect.NoError(t, err)
 	t.Cleanup(func() { _ = listener.Close() })
 	go func() {
 		for {

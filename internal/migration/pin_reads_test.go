@@ -8,6 +8,8 @@ import (
 	"errors"
 	"testing"
 	"time"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 func TestDefinitionThatCannotBeRead(t *testing.T) {
@@ -103,8 +105,8 @@ func TestAwaitPinWaitsOnlyForALookThatIsNeeded(t *testing.T) {
 	api, clock := newFakeAPI(0), newFakeClock()
 	engine := newTestEngine(api, &fakeStore{})
 	engine.Clock = clock
-	must(t, engine.awaitPin(t.Context()))
-	must(t, clock.Sleep(t.Context(), pinInterval/2))
+	expect.NoError(t, engine.awaitPin(t.Context()))
+	expect.NoError(t, clock.Sleep(t.Context(), pinInterval/2))
 
 	asked, answer := make(chan bool), make(chan bool)
 	api.onLook = func() error {
@@ -115,9 +117,9 @@ func TestAwaitPinWaitsOnlyForALookThatIsNeeded(t *testing.T) {
 	looker := make(chan error)
 	go func() { looker <- engine.awaitPin(t.Context()) }()
 	<-asked
-	must(t, engine.awaitPin(t.Context()))
+	expect.NoError(t, engine.awaitPin(t.Context()))
 
-	must(t, clock.Sleep(t.Context(), pinInterval/2))
+	expect.NoError(t, clock.Sleep(t.Context(), pinInterval/2))
 	waiting := make(chan error)
 	go func() { waiting <- engine.awaitPin(t.Context()) }()
 	select {
@@ -127,9 +129,9 @@ func TestAwaitPinWaitsOnlyForALookThatIsNeeded(t *testing.T) {
 		answer <- true
 		<-asked // what the first look saw is too old for the second worker
 		answer <- true
-		must(t, <-waiting)
+		expect.NoError(t, <-waiting)
 	}
-	must(t, <-looker)
+	expect.NoError(t, <-looker)
 }
 
 func TestAwaitPinEndsWithTheContext(t *testing.T) {

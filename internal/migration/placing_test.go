@@ -24,6 +24,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // ruled converts as converter pods do, by rules that may change.
@@ -55,29 +56,29 @@ func (s *ruled) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 func (r *resource) ruleset(t *testing.T) []byte {
 	t.Helper()
 	crd := r.definition()
-	must(t, r.client.Get(t.Context(), client.ObjectKeyFromObject(crd), crd))
+	expect.NoError(t, r.client.Get(t.Context(), client.ObjectKeyFromObject(crd), crd))
 	compiled := compile.Compile(crd, &v1alpha1.DeclarativeConverter{Hub: "v1", Spokes: []v1alpha1.Spoke{{Version: "v1beta1"}}})
 	if compiled.Plan == nil {
 		t.Fatalf("the rules do not compile: %v", compiled.Errors)
 	}
 	text, err := compiled.Plan.Marshal()
-	must(t, err)
+	expect.NoError(t, err)
 	return text
 }
 
 func (s *ruled) use(t *testing.T, ruleset []byte) {
 	t.Helper()
 	plan, err := conversion.Load(ruleset)
-	must(t, err)
+	expect.NoError(t, err)
 	converter, err := conversion.NewConverter(plan)
-	must(t, err)
+	expect.NoError(t, err)
 	s.by.Store(converter)
 }
 
 // note lets a version have the field.
 func (r *resource) note(t *testing.T, index string) {
 	t.Helper()
-	must(t, r.change(t.Context(), `[{"op": "add", "path": "/spec/versions/`+index+`/schema/openAPIV3Schema/properties/spec/properties/note", "value": {"type": "string"}}]`))
+	expect.NoError(t, r.change(t.Context(), `[{"op": "add", "path": "/spec/versions/`+index+`/schema/openAPIV3Schema/properties/spec/properties/note", "value": {"type": "string"}}]`))
 }
 
 // holding counts the objects in etcd whose annotations hold a note, and whose spec has one.
@@ -88,7 +89,7 @@ func (r *resource) holding(t *testing.T) (annotated, data int) {
 			Metadata metav1.ObjectMeta `json:"metadata"`
 			Spec     map[string]string `json:"spec"`
 		}
-		must(t, json.Unmarshal(stored.Value, &object))
+		expect.NoError(t, json.Unmarshal(stored.Value, &object))
 		if strings.Contains(object.Metadata.Annotations[conversion.AnnotationName(r.pin.Name, "v1beta1")], "precious") {
 			annotated++
 		}
@@ -110,7 +111,7 @@ func testPlacing(t *testing.T, r *resource) {
 	for i := range notes {
 		object := r.object("v1beta1", r.objects+i)
 		object.Object["spec"] = map[string]any{"host": host, "note": "precious"}
-		must(t, r.client.Create(t.Context(), object))
+		expect.NoError(t, r.client.Create(t.Context(), object))
 	}
 	if annotated, data := r.holding(t); annotated != notes || data != 0 {
 		t.Fatalf("%d objects hold a note, %d have one: nothing is preserved", annotated, data)
@@ -169,8 +170,8 @@ func (r *resource) convertThrough(t *testing.T, handler http.Handler) {
 			ClientConfig:             &apiextensionsv1.WebhookClientConfig{URL: &server.URL, CABundle: ca},
 		},
 	})
-	must(t, err)
-	must(t, r.change(t.Context(), `[{"op": "replace", "path": "/spec/conversion", "value": `+string(text)+`}]`))
+	expect.NoError(t, err)
+	expect.NoError(t, r.change(t.Context(), `[{"op": "replace", "path": "/spec/conversion", "value": `+string(text)+`}]`))
 	r.repin(t)
 	probe := r.object("v1beta1", 9999)
 	probe.Object["spec"] = map[string]any{"note": "precious"}

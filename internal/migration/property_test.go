@@ -14,6 +14,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // misbehaviour is all that an API server and others do to one run, by a seed.
@@ -180,7 +182,7 @@ func (m *misbehaviour) check(t *testing.T, record Record) {
 		t.Errorf("%d patches were sent after the definition changed, with 4 in flight", after)
 	}
 	failures, err := FailuresOf(m.store.data)
-	must(t, err)
+	expect.NoError(t, err)
 	if int64(len(failures)) != record.Failed {
 		t.Errorf("%d objects failed, %d are listed", record.Failed, len(failures))
 	}

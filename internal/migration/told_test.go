@@ -15,6 +15,8 @@ import (
 	"github.com/go-logr/logr/funcr"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 const (
@@ -58,7 +60,7 @@ func testNothingTold(t *testing.T, c *cluster) {
 		t.Error("the logs are not at their most talkative, or no object has failed")
 	}
 	records := &corev1.ConfigMapList{}
-	must(t, c.client.List(t.Context(), records, client.InNamespace("default")))
+	expect.NoError(t, c.client.List(t.Context(), records, client.InNamespace("default")))
 	for i := range records.Items {
 		for key, text := range records.Items[i].Data {
 			told["ConfigMap "+records.Items[i].Name+" "+key] = text

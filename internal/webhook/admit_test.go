@@ -81,7 +81,7 @@ func TestAdmit(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			handler := admitting()
 			recorder := postTo(handler, AdmitPath+"/abc", admissionOf(test.object))
-			expect(t, "status", http.StatusOK, recorder.Code)
+			wantEqual(t, "status", http.StatusOK, recorder.Code)
 			var got admissionv1.AdmissionReview
 			if err := json.Unmarshal(recorder.Body.Bytes(), &got); err != nil {
 				t.Fatal(err)
@@ -146,7 +146,7 @@ func TestAdmitFails(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			handler := admitting()
 			recorder := postTo(handler, test.path, test.body)
-			expect(t, "status", test.code, recorder.Code)
+			wantEqual(t, "status", test.code, recorder.Code)
 			var status metav1.Status
 			if err := json.Unmarshal(recorder.Body.Bytes(), &status); err != nil || !strings.Contains(status.Message, test.says) || strings.Contains(status.Message, "secret") {
 				t.Errorf("got %s", recorder.Body)

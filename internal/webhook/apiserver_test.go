@@ -195,8 +195,8 @@ func TestAPIServerComesBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	expect[runtime.Object](t, "object", new(cronTab("v1", "one")), got)
-	expect(t, "statuses", []int{http.StatusTooManyRequests, http.StatusOK}, statuses)
+	wantEqual[runtime.Object](t, "object", new(cronTab("v1", "one")), got)
+	wantEqual(t, "statuses", []int{http.StatusTooManyRequests, http.StatusOK}, statuses)
 }
 
 func list(version string, items ...unstructured.Unstructured) *unstructured.UnstructuredList {

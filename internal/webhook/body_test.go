@@ -71,9 +71,9 @@ func TestReceive(t *testing.T) {
 				t.Errorf("error (-want +got):\n%s", diff)
 			}
 			others := tc.others[0] + tc.others[1]
-			expect(t, "held", tc.held, handler.gates.used()-others)
+			wantEqual(t, "held", tc.held, handler.gates.used()-others)
 			x.release()
-			expect(t, "held in the end", 0, handler.gates.used()-others)
+			wantEqual(t, "held in the end", 0, handler.gates.used()-others)
 		})
 	}
 }
@@ -88,10 +88,10 @@ func TestBusyConverter(t *testing.T) {
 		t.Errorf("the bytes in flight are not shown: %s", scraped)
 	}
 	recorder := post(handler, v1Review(`{}`))
-	expect(t, "status", http.StatusTooManyRequests, recorder.Code)
-	expect(t, "Retry-After", "1", recorder.Header().Get("Retry-After"))
-	expect(t, "Connection", "close", recorder.Header().Get("Connection"))
-	expect(t, "answer", `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"the converter is busy: the reviews that it holds fill the 10 bytes that it may use for them","reason":"TooManyRequests","details":{"retryAfterSeconds":1},"code":429}`, recorder.Body.String())
+	wantEqual(t, "status", http.StatusTooManyRequests, recorder.Code)
+	wantEqual(t, "Retry-After", "1", recorder.Header().Get("Retry-After"))
+	wantEqual(t, "Connection", "close", recorder.Header().Get("Connection"))
+	wantEqual(t, "answer", `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"the converter is busy: the reviews that it holds fill the 10 bytes that it may use for them","reason":"TooManyRequests","details":{"retryAfterSeconds":1},"code":429}`, recorder.Body.String())
 }
 
 func TestCallerGoesAwayWhileWaiting(t *testing.T) {
@@ -103,7 +103,7 @@ func TestCallerGoesAwayWhileWaiting(t *testing.T) {
 	cancel()
 	recorder := httptest.NewRecorder()
 	handler.ServeHTTP(recorder, requestWith(v1Review(`{}`), nil).WithContext(ctx))
-	expect(t, "status", http.StatusRequestTimeout, recorder.Code)
+	wantEqual(t, "status", http.StatusRequestTimeout, recorder.Code)
 }
 
 // TestCallerGoesAway stops between two objects of a review that nobody waits for.
@@ -120,7 +120,7 @@ func TestCallerGoesAway(t *testing.T) {
 	body := v1Review(`{"uid":"u","desiredAPIVersion":"example.com/v1","objects":[` + strings.Repeat(object+",", 9) + object + `]}`)
 	recorder := httptest.NewRecorder()
 	handler.ServeHTTP(recorder, requestWith(body, nil).WithContext(ctx))
-	expect(t, "converted", 2, count)
+	wantEqual(t, "converted", 2, count)
 	if got := recorder.Body.String(); !strings.Contains(got, "object 1 of the review cannot be converted from v1beta1 to v1: the API server gave the call up before it was answered") {
 		t.Error(got)
 	}

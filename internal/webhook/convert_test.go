@@ -20,6 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // convertFunc is a Converter by a function that wants an object alone.
@@ -178,7 +179,7 @@ func TestConvert(t *testing.T) {
 			if diff := cmp.Diff(http.StatusOK, got.Code); diff != "" {
 				t.Errorf("status (-want +got):\n%s", diff)
 			}
-			if diff := cmp.Diff(decode(t, tc.want), decode(t, got.Body.String())); diff != "" {
+			if diff := cmp.Diff(expect.JSON(t, tc.want), expect.JSON(t, got.Body.String())); diff != "" {
 				t.Errorf("answer (-want +got):\n%s", diff)
 			}
 			if want := fmt.Sprint(got.Body.Len()); got.Header().Get("Content-Length") != want {
@@ -303,15 +304,4 @@ func TestBuffersAreNotShared(t *testing.T) {
 			})
 		}
 	})
-}
-
-func decode(t *testing.T, document string) any {
-	t.Helper()
-	decoder := json.NewDecoder(strings.NewReader(document))
-	decoder.UseNumber()
-	var value any
-	if err := decoder.Decode(&value); err != nil {
-		t.Fatalf("%v in %s", err, document)
-	}
-	return value
 }

@@ -15,18 +15,18 @@ func TestGateWaitsForRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGate(10)
 		held, err := g.enter(t.Context(), 10)
-		expect(t, "the first call holds", 10, held)
-		expect(t, "error of the first call", nil, err)
+		wantEqual(t, "the first call holds", 10, held)
+		wantEqual(t, "error of the first call", nil, err)
 
 		var second int64
 		go func() { second, _ = g.enter(t.Context(), 4) }()
 		synctest.Wait()
-		expect(t, "the second call holds, before there is room", 0, second)
+		wantEqual(t, "the second call holds, before there is room", 0, second)
 
 		g.leave(held)
 		synctest.Wait()
-		expect(t, "the second call holds, with room", 4, second)
-		expect(t, "used", 4, g.used.Load())
+		wantEqual(t, "the second call holds, with room", 4, second)
+		wantEqual(t, "used", 4, g.used.Load())
 	})
 }
 
@@ -41,8 +41,8 @@ func TestGateLosesPatience(t *testing.T) {
 		if !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("error is %v", err)
 		}
-		expect(t, "waited", patience, time.Since(began))
-		expect(t, "held", 0, held)
+		wantEqual(t, "waited", patience, time.Since(began))
+		wantEqual(t, "held", 0, held)
 
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(time.Second, cancel)
@@ -50,30 +50,30 @@ func TestGateLosesPatience(t *testing.T) {
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("error is %v", err)
 		}
-		expect(t, "waited until the client went away", patience+time.Second, time.Since(began))
-		expect(t, "used", 10, g.used.Load())
+		wantEqual(t, "waited until the client went away", patience+time.Second, time.Since(began))
+		wantEqual(t, "used", 10, g.used.Load())
 	})
 }
 
 func TestGateLetsACallGoOnAlone(t *testing.T) {
 	g := newGate(10)
 	held, err := g.enter(t.Context(), 100)
-	expect(t, "error of a call that is larger than all room", nil, err)
-	expect(t, "held by it", 10, held)
+	wantEqual(t, "error of a call that is larger than all room", nil, err)
+	wantEqual(t, "held by it", 10, held)
 	g.leave(held)
-	expect(t, "used", 0, g.used.Load())
+	wantEqual(t, "used", 0, g.used.Load())
 }
 
 func TestGatesShareTheLimit(t *testing.T) {
 	for _, limit := range []int64{1, 10, 11} {
 		g := newGates(limit)
-		expect(t, "limit", limit, g.limit())
+		wantEqual(t, "limit", limit, g.limit())
 		if _, err := g.first.enter(t.Context(), limit); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := g.second.enter(t.Context(), limit); err != nil {
 			t.Fatal(err)
 		}
-		expect(t, "used", limit, g.used())
+		wantEqual(t, "used", limit, g.used())
 	}
 }

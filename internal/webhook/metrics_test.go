@@ -35,7 +35,7 @@ func scrape(t *testing.T, handler *Handler) string {
 	t.Helper()
 	recorder := httptest.NewRecorder()
 	handler.metrics.handler().ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, MetricsPath, nil))
-	expect(t, "status of a scrape", http.StatusOK, recorder.Code)
+	wantEqual(t, "status of a scrape", http.StatusOK, recorder.Code)
 	return recorder.Body.String()
 }
 
@@ -242,7 +242,7 @@ func TestMetricsAreThereFromTheStart(t *testing.T) {
 		post(handler, v1Review(`{"uid":"u","desiredAPIVersion":"example.com/`+version+`","objects":[{"name":"kept"},{"name":"bad"}]}`))
 	}
 	after := ours.FindAllString(scrape(t, handler), -1)
-	expect(t, "number of series", len(before), len(after))
+	wantEqual(t, "number of series", len(before), len(after))
 	for _, want := range []string{`plan_info{crd="crontabs.example.com",hash="abc"} 1`, `bytes_in_flight_limit{crd="crontabs.example.com"} 10000`} {
 		if !slices.Contains(before, namespace+"_"+want) {
 			t.Errorf("there is no %s", want)
@@ -257,7 +257,7 @@ func TestMetricsHandlerAnswersNothingElse(t *testing.T) {
 	for path, want := range map[string]int{"/metrics": 200, "/": 404, "/debug/pprof/": 404, "/plan": 404, "/convert": 404} {
 		recorder := httptest.NewRecorder()
 		newMeasured().metrics.handler().ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, path, nil))
-		expect(t, path, want, recorder.Code)
+		wantEqual(t, path, want, recorder.Code)
 	}
 }
 

@@ -34,8 +34,8 @@ func TestDescribe(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, version := describe([]byte(test.text))
-			expect(t, "name", test.want, got)
-			expect(t, "version", test.version, version)
+			wantEqual(t, "name", test.want, got)
+			wantEqual(t, "version", test.version, version)
 		})
 	}
 }

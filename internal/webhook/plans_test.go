@@ -60,7 +60,7 @@ func TestCallsAreAnsweredByThePlanThatTheyAskFor(t *testing.T) {
 	}
 	told := httptest.NewRecorder()
 	handler.ServeHTTP(told, httptest.NewRequest(http.MethodGet, PlanPath, nil))
-	expect(t, "plans", `{"hashes":["before","new"]}`, told.Body.String())
+	wantEqual(t, "plans", `{"hashes":["before","new"]}`, told.Body.String())
 
 	metrics := scrape(t, handler)
 	for _, want := range []string{
@@ -100,7 +100,7 @@ func TestAPIServerTurnsToAnotherPod(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	expect[runtime.Object](t, "object", new(cronTab("v1", "one")), got)
+	wantEqual[runtime.Object](t, "object", new(cronTab("v1", "one")), got)
 	if !strings.Contains(message, `does not have the rules "abc", it has def`) {
 		t.Errorf("the pod that was asked first said %q", message)
 	}

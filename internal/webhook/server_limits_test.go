@@ -63,10 +63,10 @@ func TestSlowClients(t *testing.T) {
 				t.Fatal(err)
 			}
 			reader := bufio.NewReader(connection)
-			expect(t, "status", tc.want, statusLine(reader))
+			wantEqual(t, "status", tc.want, statusLine(reader))
 			// The end of the connection: the server has let go of it.
 			_, _ = io.Copy(io.Discard, reader)
-			expect(t, "bytes in flight", 0, server.handler.gates.used())
+			wantEqual(t, "bytes in flight", 0, server.handler.gates.used())
 		})
 	}
 }
@@ -96,11 +96,11 @@ func TestHalfSentBodies(t *testing.T) {
 		if err := connection.CloseWrite(); err != nil {
 			t.Fatal(err)
 		}
-		expect(t, "status", "400 Bad Request", statusLine(bufio.NewReader(connection)))
+		wantEqual(t, "status", "400 Bad Request", statusLine(bufio.NewReader(connection)))
 		connection.Close()
 	}
 	server.end(t)
-	expect(t, "bytes in flight", 0, server.handler.gates.used())
+	wantEqual(t, "bytes in flight", 0, server.handler.gates.used())
 	want := namespace + `_requests_total{crd="",failure_type="canceled",result="failure"} 2`
 	if scraped := scrape(t, server.handler); !strings.Contains(scraped, want) {
 		t.Errorf("there is no %s in %s", want, scraped)
@@ -122,11 +122,11 @@ func TestServerSpeaksTLS(t *testing.T) {
 			for _, resumed := range []bool{false, true} {
 				connection := server.connect(t, tc.config.Clone())
 				state := connection.ConnectionState()
-				expect(t, "version", tls.VersionName(tc.want), tls.VersionName(state.Version))
-				expect(t, "resumed", resumed, state.DidResume)
+				wantEqual(t, "version", tls.VersionName(tc.want), tls.VersionName(state.Version))
+				wantEqual(t, "resumed", resumed, state.DidResume)
 				// A ticket comes with the first answer.
 				_, _ = io.WriteString(connection, "GET /readyz HTTP/1.1\r\nHost: a\r\n\r\n")
-				expect(t, "status", "200 OK", statusLine(bufio.NewReader(connection)))
+				wantEqual(t, "status", "200 OK", statusLine(bufio.NewReader(connection)))
 			}
 		})
 	}

@@ -204,12 +204,12 @@ func TestNewCertificatesDropNoConnection(t *testing.T) {
 		mount(t, directory, revision, leaf)
 		<-loaded
 		got := server.call(t, server.client(t, &tls.Config{}), http.MethodGet, ReadyPath, "")
-		expect(t, "a new connection", answer{200, "HTTP/1.1", false, false, leaf.NotAfter}, got)
+		wantEqual(t, "a new connection", answer{200, "HTTP/1.1", false, false, leaf.NotAfter}, got)
 	}
 	stop.Store(true)
 	calling.Wait()
 	for _, c := range all {
-		expect(t, "connections that the pod ended", 0, int(c.dropped.Load()))
+		wantEqual(t, "connections that the pod ended", 0, int(c.dropped.Load()))
 	}
 }
 
@@ -242,7 +242,7 @@ func TestServerKeepsItsCertificate(t *testing.T) {
 				t.Error("the broken certificate was read")
 			}
 			got := server.call(t, server.client(t, &tls.Config{}), http.MethodGet, ReadyPath, "")
-			expect(t, "a new connection", answer{200, "HTTP/1.1", false, false, first.NotAfter}, got)
+			wantEqual(t, "a new connection", answer{200, "HTTP/1.1", false, false, first.NotAfter}, got)
 		})
 	}
 }

@@ -50,7 +50,7 @@ func TestServerAnswersPrometheus(t *testing.T) {
 	if _, err := fmt.Sscan(line, &expiry); err != nil {
 		t.Fatalf("%v in %s", err, body)
 	}
-	expect(t, "expiry of the certificate", leaf.NotAfter.Unix(), int64(expiry))
+	wantEqual(t, "expiry of the certificate", leaf.NotAfter.Unix(), int64(expiry))
 
 	stop()
 	if err := <-result; err != nil {

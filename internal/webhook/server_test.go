@@ -170,7 +170,7 @@ func TestServerFinishesWhatItAccepted(t *testing.T) {
 	kept, other := server.client(t, &tls.Config{}), server.client(t, &tls.Config{})
 
 	got := server.call(t, kept, http.MethodGet, ReadyPath, "")
-	expect(t, "ready", answer{200, "HTTP/1.1", false, false, leaf.NotAfter}, got)
+	wantEqual(t, "ready", answer{200, "HTTP/1.1", false, false, leaf.NotAfter}, got)
 	inFlight := make(chan answer)
 	go func() {
 		inFlight <- server.call(t, other, http.MethodPost, testPath, body("slow"))
@@ -180,14 +180,14 @@ func TestServerFinishesWhatItAccepted(t *testing.T) {
 	server.stop()
 	<-server.draining
 	got = server.call(t, kept, http.MethodPost, testPath, body("kept"))
-	expect(t, "a call on a kept connection while draining", answer{200, "HTTP/1.1", true, true, leaf.NotAfter}, got)
+	wantEqual(t, "a call on a kept connection while draining", answer{200, "HTTP/1.1", true, true, leaf.NotAfter}, got)
 	got = server.call(t, kept, http.MethodGet, ReadyPath, "")
-	expect(t, "readiness while draining, on a new connection", answer{503, "HTTP/1.1", true, false, leaf.NotAfter}, got)
+	wantEqual(t, "readiness while draining, on a new connection", answer{503, "HTTP/1.1", true, false, leaf.NotAfter}, got)
 
 	close(server.drained)
 	<-server.closing
 	close(leave)
-	expect(t, "the call in flight", answer{200, "HTTP/1.1", true, false, leaf.NotAfter}, <-inFlight)
+	wantEqual(t, "the call in flight", answer{200, "HTTP/1.1", true, false, leaf.NotAfter}, <-inFlight)
 	if err := <-server.result; err != nil {
 		t.Errorf("serve: %v", err)
 	}
@@ -210,14 +210,14 @@ func TestServerRotatesCertificates(t *testing.T) {
 
 	kept := server.client(t, &tls.Config{})
 	got := server.call(t, kept, http.MethodGet, ReadyPath, "")
-	expect(t, "before", answer{200, "HTTP/1.1", false, false, first.NotAfter}, got)
+	wantEqual(t, "before", answer{200, "HTTP/1.1", false, false, first.NotAfter}, got)
 
 	mount(t, directory, "2", second)
 	<-loaded
 	got = server.call(t, kept, http.MethodGet, ReadyPath, "")
-	expect(t, "the kept connection", answer{200, "HTTP/1.1", false, true, first.NotAfter}, got)
+	wantEqual(t, "the kept connection", answer{200, "HTTP/1.1", false, true, first.NotAfter}, got)
 	got = server.call(t, server.client(t, &tls.Config{}), http.MethodGet, ReadyPath, "")
-	expect(t, "a new connection", answer{200, "HTTP/1.1", false, false, second.NotAfter}, got)
+	wantEqual(t, "a new connection", answer{200, "HTTP/1.1", false, false, second.NotAfter}, got)
 }
 
 // TestServerSpeaksModernTLS: 1.3 with who can, 1.2 with modern ciphers with who
@@ -262,14 +262,14 @@ func TestServerNeedsACertificate(t *testing.T) {
 	directory, authority := t.TempDir(), testca.New(t)
 	_, err := NewServer(newTestHandler(), ServerOptions{CertificateDirectory: directory})
 	want := fmt.Sprintf("loading the serving certificate from %[1]s: open %[1]s/tls.crt: no such file or directory", directory)
-	expect(t, "no certificate", want, text(err))
+	wantEqual(t, "no certificate", want, text(err))
 
 	leaf := authority.Issue(t, serviceName, hours(1))
 	leaf.Key = authority.Issue(t, serviceName, hours(1)).Key
 	mount(t, directory, "1", leaf)
 	_, err = NewServer(newTestHandler(), ServerOptions{CertificateDirectory: directory})
 	want = fmt.Sprintf("loading the serving certificate from %s: tls: private key does not match public key", directory)
-	expect(t, "a foreign key", want, text(err))
+	wantEqual(t, "a foreign key", want, text(err))
 }
 
 func TestServerReportsABusyPort(t *testing.T) {
@@ -307,7 +307,7 @@ func TestServerEndsWhenItsListenerFails(t *testing.T) {
 	}
 }
 
-func expect[T any](t *testing.T, what string, want, got T) {
+func wantEqual[T any](t *testing.T, what string, want, got T) {
 	t.Helper()
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("%s (-want +got):\n%s", what, diff)

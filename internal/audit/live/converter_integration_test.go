@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/conversion-operator/conversion-operator/internal/pki"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 const loopback = "127.0.0.1"
@@ -35,11 +36,11 @@ type converter struct {
 func newConverter(t *testing.T, valid time.Duration, answer http.HandlerFunc) converter {
 	t.Helper()
 	authority, err := pki.NewAuthority("converters of tests", time.Now(), 365*24*time.Hour)
-	must(t, err)
+	expect.NoError(t, err)
 	leaf, err := pki.IssueLeaf(authority, loopback, time.Now(), valid)
-	must(t, err)
+	expect.NoError(t, err)
 	pair, err := tls.X509KeyPair(leaf.Certificate, leaf.Key)
-	must(t, err)
+	expect.NoError(t, err)
 	server := httptest.NewUnstartedServer(answer)
 	server.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
 	server.Config.ErrorLog = log.New(io.Discard, "", 0) // who does not trust it says so elsewhere

@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/conversion-operator/conversion-operator/internal/crds"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 const year = 365 * 24 * time.Hour
@@ -138,7 +139,7 @@ func (c *cluster) service(t *testing.T, name string) {
 	t.Helper()
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 443}}}}
 	_, err := c.core.CoreV1().Services("default").Create(t.Context(), service, metav1.CreateOptions{})
-	must(t, err)
+	expect.NoError(t, err)
 }
 
 // migration is one that has ended; nobody else works on it here.
@@ -156,18 +157,18 @@ func (c *cluster) migrated(t *testing.T, crd *apiextensionsv1.CustomResourceDefi
 		"metadata": map[string]any{"name": name + "." + crd.Name},
 		"spec":     map[string]any{"resource": map[string]any{"group": crd.Spec.Group, "resource": "widgets"}},
 	}}, metav1.CreateOptions{})
-	must(t, err)
-	must(t, unstructured.SetNestedSlice(made.Object, []any{map[string]any{"type": string(ended), "status": "True", "reason": "Ended",
+	expect.NoError(t, err)
+	expect.NoError(t, unstructured.SetNestedSlice(made.Object, []any{map[string]any{"type": string(ended), "status": "True", "reason": "Ended",
 		"message": "1 object", "lastTransitionTime": time.Now().UTC().Format(time.RFC3339)}}, "status", "conditions"))
 	_, err = migrations.UpdateStatus(t.Context(), made, metav1.UpdateOptions{})
-	must(t, err)
+	expect.NoError(t, err)
 }
 
 // ownMigrations are Kubernetes' own, at the version that this one prefers.
 func (c *cluster) ownMigrations(t *testing.T) schema.GroupVersionResource {
 	t.Helper()
 	groups, err := c.core.Discovery().ServerGroups()
-	must(t, err)
+	expect.NoError(t, err)
 	for _, group := range groups.Groups {
 		if group.Name == storagemigrationv1.GroupName {
 			return schema.GroupVersionResource{Group: group.Name, Version: group.PreferredVersion.Version, Resource: "storageversionmigrations"}

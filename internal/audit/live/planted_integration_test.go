@@ -20,6 +20,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/crds"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // TestAudit audits a real API server.
@@ -127,7 +128,7 @@ var plants = map[string]struct {
 			Service: &apiextensionsv1.ServiceReference{Namespace: "default", Name: "kubernetes"}, CABundle: []byte("no bundle"),
 		})
 		_, err := c.crds.Create(t.Context(), crd, metav1.CreateOptions{})
-		must(t, err)
+		expect.NoError(t, err)
 		c.untilDefinition(t, crd.Name, func(crd *apiextensionsv1.CustomResourceDefinition) bool { return len(crd.Status.Conditions) > 1 })
 		return nil
 	}, []string{"Error Certain CABundleInvalid", "Error Certain NotEstablished"}},
@@ -200,7 +201,7 @@ var plants = map[string]struct {
 		planted(at("v1", "served storage"))(t, c, first)
 		crd.Spec.Versions = first.Spec.Versions
 		_, err := c.crds.Create(t.Context(), crd, metav1.CreateOptions{})
-		must(t, err)
+		expect.NoError(t, err)
 		c.untilDefinition(t, crd.Name, func(crd *apiextensionsv1.CustomResourceDefinition) bool { return len(crd.Status.Conditions) > 1 })
 		return nil
 	}, []string{"Error Certain NamesNotAccepted"}},
@@ -221,7 +222,7 @@ var plants = map[string]struct {
 	"deletion that is stuck": {func(t *testing.T, c *cluster, crd *apiextensionsv1.CustomResourceDefinition) func(*Options) {
 		planted(at("v1", "served storage", "a"))(t, c, crd)
 		c.object(t, crd, "v1", "example.com/nobody")
-		must(t, c.crds.Delete(t.Context(), crd.Name, metav1.DeleteOptions{}))
+		expect.NoError(t, c.crds.Delete(t.Context(), crd.Name, metav1.DeleteOptions{}))
 		return func(options *Options) { options.Now = options.Now.Add(time.Hour) }
 	}, []string{"Error Certain TerminatingStuck"}},
 
@@ -232,7 +233,7 @@ var plants = map[string]struct {
 		policy.SetKind("ConversionPolicy")
 		policy.SetName(crd.Name)
 		_, err := c.objects.Resource(v1alpha1.GroupVersion.WithResource("conversionpolicies")).Create(t.Context(), policy, metav1.CreateOptions{})
-		must(t, err)
+		expect.NoError(t, err)
 		return nil
 	}, []string{"Warning Certain PolicyNotReady"}},
 }

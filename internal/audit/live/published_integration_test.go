@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/conversion-operator/conversion-operator/internal/crds"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/golden"
 	"github.com/conversion-operator/conversion-operator/internal/test/published"
 )
@@ -38,7 +39,7 @@ func testPublished(t *testing.T, c *cluster) {
 	var definitions []*apiextensionsv1.CustomResourceDefinition
 	for _, project := range published.All {
 		all, err := published.Read(t.Context(), project)
-		must(t, err)
+		expect.NoError(t, err)
 		// Those with several versions first: there is more to say of them.
 		slices.SortStableFunc(all, func(a, b *apiextensionsv1.CustomResourceDefinition) int {
 			return len(b.Spec.Versions) - len(a.Spec.Versions)
@@ -85,7 +86,7 @@ func (c *cluster) install(t *testing.T, definitions []*apiextensionsv1.CustomRes
 			return err
 		})
 	}
-	must(t, group.Wait())
+	expect.NoError(t, group.Wait())
 	until(t, func(ctx context.Context) (bool, error) {
 		list, err := c.crds.List(ctx, metav1.ListOptions{})
 		if err != nil {
@@ -105,23 +106,23 @@ func (c *cluster) install(t *testing.T, definitions []*apiextensionsv1.CustomRes
 func (c *cluster) reader(t *testing.T, name string, groups []string) *rest.Config {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", "..", "api", "docs", "auditing.md"))
-	must(t, err)
+	expect.NoError(t, err)
 	_, block, _ := strings.Cut(string(text), "```yaml\n")
 	block, _, _ = strings.Cut(block, "```")
 	role := &rbacv1.ClusterRole{}
-	must(t, yaml.UnmarshalStrict([]byte(block), role))
+	expect.NoError(t, yaml.UnmarshalStrict([]byte(block), role))
 	role.Name = name
 	if len(groups) > 0 {
 		role.Rules = append(role.Rules, rbacv1.PolicyRule{APIGroups: groups, Resources: []string{"*"}, Verbs: []string{"get", "list"}})
 	}
 	_, err = c.core.RbacV1().ClusterRoles().Create(t.Context(), role, metav1.CreateOptions{})
-	must(t, err)
+	expect.NoError(t, err)
 	_, err = c.core.RbacV1().ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, Name: name, APIGroup: rbacv1.GroupName}},
 		RoleRef:    rbacv1.RoleRef{Kind: "ClusterRole", Name: name, APIGroup: rbacv1.GroupName},
 	}, metav1.CreateOptions{})
-	must(t, err)
+	expect.NoError(t, err)
 	config := rest.CopyConfig(c.config)
 	config.Impersonate = rest.ImpersonationConfig{UserName: name}
 	// Rights are known to the API server a moment after they are given.

@@ -7,9 +7,8 @@ package live
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -21,18 +20,15 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/conversion-operator/conversion-operator/internal/audit"
 	"github.com/conversion-operator/conversion-operator/internal/crds"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
+	"github.com/conversion-operator/conversion-operator/internal/test/testenv"
 )
-
-// patience is for an API server to follow a change, on a machine that has much to do.
-const patience = 2 * time.Minute
 
 // cluster is a real API server and the etcd behind it. No controllers run, so
 // nobody mends what is planted.
@@ -46,35 +42,15 @@ type cluster struct {
 
 func start(t *testing.T) *cluster {
 	t.Helper()
-	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
-		t.Fatal("KUBEBUILDER_ASSETS is not set: run make integration")
-	}
-	environment := &envtest.Environment{
-		CRDDirectoryPaths:     []string{filepath.Join("..", "..", "..", "config", "crd", "bases")},
-		ErrorIfCRDPathMissing: true,
-	}
-	// Kubernetes before 1.37 has its own migrations, and does not serve them by default.
-	environment.ControlPlane.GetAPIServer().Configure().
-		Append("feature-gates", "StorageVersionMigrator=true").Append("runtime-config", "storagemigration.k8s.io/v1beta1=true")
-	config, err := environment.Start()
-	must(t, err)
-	t.Cleanup(func() {
-		if err := environment.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	config.QPS, config.WarningHandler = -1, rest.NoWarnings{}
-	c := &cluster{config: config}
-	definitions, err := clientset.NewForConfig(config)
-	must(t, err)
+	server := testenv.For(t, testenv.Options{CRDs: []string{testenv.OperatorCRDs}, StorageMigrations: true})
+	c := &cluster{config: server.Kubeconfig, etcd: server.Etcd}
+	definitions, err := clientset.NewForConfig(c.config)
+	expect.NoError(t, err)
 	c.crds = definitions.CustomResourceDefinitions()
-	c.objects, err = dynamic.NewForConfig(config)
-	must(t, err)
-	c.core, err = kubernetes.NewForConfig(config)
-	must(t, err)
-	c.etcd, err = clientv3.New(clientv3.Config{Endpoints: []string{environment.ControlPlane.Etcd.URL.String()}})
-	must(t, err)
-	t.Cleanup(func() { _ = c.etcd.Close() })
+	c.objects, err = dynamic.NewForConfig(c.config)
+	expect.NoError(t, err)
+	c.core, err = kubernetes.NewForConfig(c.config)
+	expect.NoError(t, err)
 	return c
 }
 
@@ -86,7 +62,7 @@ func (c *cluster) audit(t *testing.T, config *rest.Config, change func(*Options)
 	}
 	change(&options)
 	report, err := Audit(t.Context(), config, options)
-	must(t, err)
+	expect.NoError(t, err)
 	return report
 }
 
@@ -104,7 +80,7 @@ func lines(findings []audit.Finding) []string {
 func (c *cluster) create(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition) {
 	t.Helper()
 	_, err := c.crds.Create(t.Context(), crd, metav1.CreateOptions{})
-	must(t, err)
+	expect.NoError(t, err)
 	c.untilDefinition(t, crd.Name, func(crd *apiextensionsv1.CustomResourceDefinition) bool {
 		return crds.Condition(crd, apiextensionsv1.Established)
 	})
@@ -164,14 +140,14 @@ func (c *cluster) object(t *testing.T, crd *apiextensionsv1.CustomResourceDefini
 	})
 }
 
+// until waits until it is so, whatever goes wrong before.
 func until(t *testing.T, is func(context.Context) (bool, error)) {
 	t.Helper()
-	must(t, wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, patience, true, is))
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.Success(t, "the cluster is as this test wants it", func(ctx context.Context) error {
+		done, err := is(ctx)
+		if err == nil && !done {
+			err = errors.New("it is not so yet")
+		}
+		return err
+	})
 }

@@ -15,6 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // applied is what a manager applies to the gadget "one", and what comes of it.
@@ -47,7 +49,7 @@ func (a applied) play(t *testing.T, k *kind) {
 		t.Fatalf("%s: %v", a.what, err)
 	case a.conflict == "":
 		again, err := k.apply(t, a.version, a.manager, a.fields, a.force)
-		must(t, err)
+		expect.NoError(t, err)
 		if again.GetResourceVersion() != got.GetResourceVersion() {
 			t.Errorf("%s: the same once more was written", a.what)
 		}
@@ -64,7 +66,7 @@ func wantOwners(t *testing.T, what string, object *unstructured.Unstructured, ow
 	got := map[string]any{}
 	for _, entry := range object.GetManagedFields() {
 		fields := map[string]any{}
-		must(t, json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields))
+		expect.NoError(t, json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields))
 		got[entry.Manager+" "+path.Base(entry.APIVersion)] = fields
 	}
 	if diff := cmp.Diff(fieldsOf(t, owners), got, cmpopts.EquateEmpty()); diff != "" {

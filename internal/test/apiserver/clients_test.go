@@ -13,6 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // testOldClients has fifty gadgets of the new version, and a client at each old
@@ -27,7 +29,7 @@ func testOldClients(t *testing.T, s *apiServer) {
 		object := k.gadget(t, "v1", name, "{}")
 		object.Object["spec"] = randomSpec(random)
 		created, err := k.at("v1").Create(t.Context(), object, metav1.CreateOptions{})
-		must(t, err)
+		expect.NoError(t, err)
 		want[name] = created.Object["spec"].(map[string]any)
 	}
 	for round, storage := range []string{"v1", "v1alpha1", "v1beta1"} {
@@ -52,10 +54,10 @@ func (k *kind) edit(t *testing.T, version, name, team string, replicas int64) {
 	t.Helper()
 	object := k.get(t, version, name)
 	field := map[string]string{"v1alpha1": "count", "v1beta1": "replicas"}[version]
-	must(t, unstructured.SetNestedField(object.Object, team, "spec", "team"))
-	must(t, unstructured.SetNestedField(object.Object, replicas, "spec", field))
+	expect.NoError(t, unstructured.SetNestedField(object.Object, team, "spec", "team"))
+	expect.NoError(t, unstructured.SetNestedField(object.Object, replicas, "spec", field))
 	_, err := k.at(version).Update(t.Context(), object, metav1.UpdateOptions{})
-	must(t, err)
+	expect.NoError(t, err)
 }
 
 // randomSpec is a spec of v1 with some of its fields. Some hosts cannot be told

@@ -22,6 +22,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/pki"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/webhook"
 )
 
@@ -43,11 +44,11 @@ type converter struct {
 func newConverter(t *testing.T, compiled *conversion.Plan) *converter {
 	t.Helper()
 	text, err := compiled.Marshal()
-	must(t, err)
+	expect.NoError(t, err)
 	plan, err := conversion.Load(text)
-	must(t, err)
+	expect.NoError(t, err)
 	engine, err := conversion.NewConverter(plan)
-	must(t, err)
+	expect.NoError(t, err)
 	c := &converter{plan: plan, engine: engine, directory: t.TempDir(), port: freePort(t)}
 	c.certify(t)
 	c.start(t)
@@ -58,19 +59,19 @@ func newConverter(t *testing.T, compiled *conversion.Plan) *converter {
 func (c *converter) certify(t *testing.T) {
 	t.Helper()
 	authority, err := pki.NewAuthority("converters of tests", time.Now(), time.Hour)
-	must(t, err)
+	expect.NoError(t, err)
 	leaf, err := pki.IssueLeaf(authority, host, time.Now(), time.Hour)
-	must(t, err)
+	expect.NoError(t, err)
 	c.bundle = authority.Certificate
-	must(t, os.WriteFile(filepath.Join(c.directory, corev1.TLSCertKey), leaf.Certificate, 0o600))
-	must(t, os.WriteFile(filepath.Join(c.directory, corev1.TLSPrivateKeyKey), leaf.Key, 0o600))
+	expect.NoError(t, os.WriteFile(filepath.Join(c.directory, corev1.TLSCertKey), leaf.Certificate, 0o600))
+	expect.NoError(t, os.WriteFile(filepath.Join(c.directory, corev1.TLSPrivateKeyKey), leaf.Key, 0o600))
 }
 
 // start starts the server, which runs until stop or the end of the test.
 func (c *converter) start(t *testing.T) {
 	t.Helper()
 	server, err := webhook.NewServer(c.handler(), webhook.ServerOptions{Port: c.port, CertificateDirectory: c.directory, Log: logr.Discard()})
-	must(t, err)
+	expect.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- server.Run(ctx) }()
@@ -81,7 +82,7 @@ func (c *converter) start(t *testing.T) {
 		}
 	})
 	t.Cleanup(c.stop)
-	eventually(t, "the converter listens", func(ctx context.Context) error {
+	expect.Success(t, "the converter listens", func(ctx context.Context) error {
 		connection, err := new(net.Dialer).DialContext(ctx, "tcp", c.address())
 		return errors.Join(err, closeIfOpen(connection))
 	})
@@ -122,7 +123,7 @@ func (c *converter) conversion() *apiextensionsv1.CustomResourceConversion {
 func freePort(t *testing.T) int {
 	t.Helper()
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", ":0")
-	must(t, err)
+	expect.NoError(t, err)
 	defer listener.Close()
 	return listener.Addr().(*net.TCPAddr).Port
 }

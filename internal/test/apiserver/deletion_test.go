@@ -16,6 +16,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // mix stores gadgets of all versions in a namespace.
@@ -26,7 +28,7 @@ func (k *kind) mix(t *testing.T, namespace string) {
 		for _, written := range versions {
 			object := k.gadget(t, written, storage+"-"+written, spec(written, "a"))
 			_, err := k.in(namespace, written).Create(t.Context(), object, metav1.CreateOptions{})
-			must(t, err)
+			expect.NoError(t, err)
 		}
 	}
 	for _, storage := range versions {
@@ -42,16 +44,16 @@ func testDeleteDefinition(t *testing.T, s *apiServer) {
 	k := s.installGadgets(t, "deleted")
 	k.mix(t, namespace)
 	k.mergePatch(t, "v1", "v1-v1", "metadata: {finalizers: [example.com/hold]}")
-	must(t, k.crds.Delete(t.Context(), k.crd, metav1.DeleteOptions{}))
+	expect.NoError(t, k.crds.Delete(t.Context(), k.crd, metav1.DeleteOptions{}))
 	held := []string{k.key(namespace, "v1-v1")}
-	eventually(t, "all gadgets but the held one are gone", func(context.Context) error {
+	expect.Success(t, "all gadgets but the held one are gone", func(context.Context) error {
 		if left := k.left(t); len(left) != len(held) || left[0] != held[0] {
 			return fmt.Errorf("etcd has %v", left)
 		}
 		return nil
 	})
 	k.mergePatch(t, "v1alpha1", "v1-v1", "metadata: {finalizers: null}")
-	eventually(t, "the definition is gone", func(ctx context.Context) error {
+	expect.Success(t, "the definition is gone", func(ctx context.Context) error {
 		_, err := k.crds.Get(ctx, k.crd, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			return nil
@@ -73,14 +75,14 @@ func testDeleteCollection(t *testing.T, s *apiServer) {
 		object := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace"}}
 		object.SetName(name)
 		_, err := namespaces.Create(t.Context(), object, metav1.CreateOptions{})
-		must(t, err)
+		expect.NoError(t, err)
 		k.mix(t, name)
-		must(t, namespaces.Delete(t.Context(), name, metav1.DeleteOptions{}))
+		expect.NoError(t, namespaces.Delete(t.Context(), name, metav1.DeleteOptions{}))
 		_, err = k.in(name, version).Create(t.Context(), k.gadget(t, version, "late", "{}"), metav1.CreateOptions{})
 		if !apierrors.IsForbidden(err) {
 			t.Errorf("creating in a namespace that is being deleted: %v", err)
 		}
-		must(t, k.in(name, version).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}))
+		expect.NoError(t, k.in(name, version).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}))
 		for _, key := range k.left(t) {
 			if strings.HasPrefix(key, k.key(name, "")+"/") {
 				t.Errorf("etcd still has %s after a deletion at %s", key, version)

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // age is what a kind is at one time: the schemas of spec in v1 and v2, and the rules.
@@ -36,9 +37,9 @@ func (a age) versions(storage string) string {
 func (k *kind) evolve(t *testing.T, to age, storage string) {
 	t.Helper()
 	var versions []apiextensionsv1.CustomResourceDefinitionVersion
-	must(t, yaml.UnmarshalStrict([]byte(to.versions(storage)), &versions))
+	expect.NoError(t, yaml.UnmarshalStrict([]byte(to.versions(storage)), &versions))
 	crd, err := k.crds.Get(t.Context(), k.crd, metav1.GetOptions{})
-	must(t, err)
+	expect.NoError(t, err)
 	crd.Spec.Versions = versions
 	before := k.converter
 	k.converter = newConverter(t, compileRules(t, crd, to.rules))
@@ -67,7 +68,7 @@ func storageOf(crd *apiextensionsv1.CustomResourceDefinition) string {
 // another one, by which preserved values become data that have a place now.
 func (k *kind) rewrite(t *testing.T, version, name string) {
 	t.Helper()
-	eventually(t, name+" is rewritten", func(ctx context.Context) error {
+	expect.Success(t, name+" is rewritten", func(ctx context.Context) error {
 		_, err := k.at(version).Patch(ctx, name, "application/merge-patch+json", []byte("{}"), metav1.PatchOptions{})
 		return err
 	})
@@ -77,7 +78,7 @@ func (k *kind) rewrite(t *testing.T, version, name string) {
 func (k *kind) preservedOf(t *testing.T, object *unstructured.Unstructured, version string) []string {
 	t.Helper()
 	converter, err := conversion.NewConverter(k.plan)
-	must(t, err)
+	expect.NoError(t, err)
 	for _, held := range converter.PreservedIn(object.GetAnnotations()) {
 		if held.Version == version {
 			return held.Fields

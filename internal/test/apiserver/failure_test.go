@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/incompressible"
 )
 
@@ -108,16 +109,16 @@ func testOverflow(t *testing.T, s *apiServer) {
 
 	k.store(t, "v1")
 	_, err = k.at("v1").Create(t.Context(), large, metav1.CreateOptions{})
-	must(t, err)
+	expect.NoError(t, err)
 	errs := k.attempts(t, "v1beta1", "large")
-	must(t, errs["create"])
+	expect.NoError(t, errs["create"])
 	delete(errs, "create")
 	_, errs["list"] = k.at("v1beta1").List(t.Context(), metav1.ListOptions{})
 	wantErrors(t, errs, words...)
 	wantFields(t, "another", k.get(t, "v1beta1", "small"), seen("v1", "v1beta1", "a"))
 
-	must(t, k.at("v1").Delete(t.Context(), "large", metav1.DeleteOptions{}))
-	eventually(t, "v1beta1 is listed again", func(ctx context.Context) error {
+	expect.NoError(t, k.at("v1").Delete(t.Context(), "large", metav1.DeleteOptions{}))
+	expect.Success(t, "v1beta1 is listed again", func(ctx context.Context) error {
 		_, err := k.at("v1beta1").List(ctx, metav1.ListOptions{})
 		return err
 	})
@@ -147,7 +148,7 @@ func testUnknownVersion(t *testing.T, s *apiServer) {
 		added.Name = "v2"
 		crd.Spec.Versions = append(crd.Spec.Versions, added)
 	})
-	eventually(t, "v2 is served", func(ctx context.Context) error {
+	expect.Success(t, "v2 is served", func(ctx context.Context) error {
 		_, err := k.at("v2").Get(ctx, "none", metav1.GetOptions{})
 		if err != nil && strings.Contains(err.Error(), `"none" not found`) {
 			return nil

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // testApplyPartial applies objects without spec, without fields in it, with
@@ -25,7 +26,7 @@ func testApplyPartial(t *testing.T, s *apiServer) {
 		for _, version := range versions {
 			for _, fields := range []string{"{}", "spec: {}", "spec: {ports: []}", "metadata: {labels: {a: b}}"} {
 				got, err := k.apply(t, version, "applier", fields, false)
-				must(t, err)
+				expect.NoError(t, err)
 				want := fieldsOf(t, fields)
 				delete(want, "metadata")
 				for _, read := range versions {
@@ -40,7 +41,7 @@ func testApplyPartial(t *testing.T, s *apiServer) {
 				if len(got.GetAnnotations()) > 0 {
 					t.Errorf("%s at %s: annotations %v", fields, version, got.GetAnnotations())
 				}
-				must(t, k.at("v1").Delete(t.Context(), "one", metav1.DeleteOptions{}))
+				expect.NoError(t, k.at("v1").Delete(t.Context(), "one", metav1.DeleteOptions{}))
 			}
 		}
 	}
@@ -52,12 +53,12 @@ func testUpdateManagers(t *testing.T, s *apiServer) {
 	k := s.installGadgets(t, "updates")
 	create := metav1.CreateOptions{FieldManager: "creator"}
 	_, err := k.at("v1").Create(t.Context(), k.gadget(t, "v1", "one", "spec: {tier: gold, endpoint: {host: a, port: 80}}"), create)
-	must(t, err)
+	expect.NoError(t, err)
 	update := func(version, manager string, edit func(spec map[string]any)) {
 		object := k.get(t, version, "one")
 		edit(object.Object["spec"].(map[string]any))
 		_, err := k.at(version).Update(t.Context(), object, metav1.UpdateOptions{FieldManager: manager})
-		must(t, err)
+		expect.NoError(t, err)
 	}
 	update("v1alpha1", "old", func(spec map[string]any) { spec["hostPort"] = "a:81" })
 	wantOwners(t, "a string that holds two fields", k.get(t, "v1", "one"),
@@ -118,7 +119,7 @@ func testApplyDefaults(t *testing.T, s *apiServer) {
 		},
 	} {
 		_, err := k.apply(t, step.version, step.manager, step.fields, false)
-		must(t, err)
+		expect.NoError(t, err)
 		one := k.get(t, "v2", "one")
 		wantFields(t, step.what, one, step.want)
 		wantOwners(t, step.what, one, step.owners)

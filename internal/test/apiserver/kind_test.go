@@ -28,6 +28,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 const (
@@ -58,11 +59,11 @@ func (s *apiServer) install(t *testing.T, name, versions, rules string) *kind {
 			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: plural, Kind: "Gadget", ListKind: "GadgetList"},
 		},
 	}
-	must(t, yaml.UnmarshalStrict([]byte(versions), &crd.Spec.Versions))
+	expect.NoError(t, yaml.UnmarshalStrict([]byte(versions), &crd.Spec.Versions))
 	k.converter = newConverter(t, compileRules(t, crd, rules))
 	crd.Spec.Conversion = k.conversion()
 	_, err := s.crds.Create(t.Context(), crd, metav1.CreateOptions{})
-	must(t, err)
+	expect.NoError(t, err)
 	for _, version := range crd.Spec.Versions {
 		if version.Served {
 			k.awaitServed(t, version.Name)
@@ -74,7 +75,7 @@ func (s *apiServer) install(t *testing.T, name, versions, rules string) *kind {
 func compileRules(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition, rules string) *conversion.Plan {
 	t.Helper()
 	declarative := &v1alpha1.DeclarativeConverter{}
-	must(t, yaml.UnmarshalStrict([]byte(rules), declarative))
+	expect.NoError(t, yaml.UnmarshalStrict([]byte(rules), declarative))
 	result := compile.Compile(crd, declarative)
 	if result.Plan == nil {
 		t.Fatalf("the rules are refused: %v, missing: %v", result.Errors, result.Missing)
@@ -84,7 +85,7 @@ func compileRules(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition, r
 
 func (k *kind) awaitServed(t *testing.T, version string) {
 	t.Helper()
-	eventually(t, version+" is served", func(ctx context.Context) error {
+	expect.Success(t, version+" is served", func(ctx context.Context) error {
 		_, err := k.at(version).List(ctx, metav1.ListOptions{})
 		return err
 	})
@@ -92,7 +93,7 @@ func (k *kind) awaitServed(t *testing.T, version string) {
 
 func (k *kind) awaitNotServed(t *testing.T, version string) {
 	t.Helper()
-	eventually(t, version+" is not served", func(ctx context.Context) error {
+	expect.Success(t, version+" is not served", func(ctx context.Context) error {
 		_, err := k.at(version).List(ctx, metav1.ListOptions{})
 		if apierrors.IsNotFound(err) {
 			return nil
@@ -122,23 +123,23 @@ func (k *kind) gadget(t *testing.T, version, name, fields string) *unstructured.
 func fieldsOf(t *testing.T, text string) map[string]any {
 	t.Helper()
 	encoded, err := yaml.YAMLToJSONStrict([]byte(text))
-	must(t, err)
+	expect.NoError(t, err)
 	fields := map[string]any{}
-	must(t, json.Unmarshal(encoded, &fields))
+	expect.NoError(t, json.Unmarshal(encoded, &fields))
 	return fields
 }
 
 func (k *kind) create(t *testing.T, version, name, fields string) *unstructured.Unstructured {
 	t.Helper()
 	created, err := k.at(version).Create(t.Context(), k.gadget(t, version, name, fields), metav1.CreateOptions{})
-	must(t, err)
+	expect.NoError(t, err)
 	return created
 }
 
 func (k *kind) get(t *testing.T, version, name string) *unstructured.Unstructured {
 	t.Helper()
 	object, err := k.at(version).Get(t.Context(), name, metav1.GetOptions{})
-	must(t, err)
+	expect.NoError(t, err)
 	return object
 }
 
@@ -146,9 +147,9 @@ func (k *kind) get(t *testing.T, version, name string) *unstructured.Unstructure
 func (k *kind) mergePatch(t *testing.T, version, name, patch string, subresources ...string) *unstructured.Unstructured {
 	t.Helper()
 	text, err := yaml.YAMLToJSONStrict([]byte(patch))
-	must(t, err)
+	expect.NoError(t, err)
 	object, err := k.at(version).Patch(t.Context(), name, types.MergePatchType, text, metav1.PatchOptions{}, subresources...)
-	must(t, err)
+	expect.NoError(t, err)
 	return object
 }
 
@@ -161,12 +162,12 @@ func (k *kind) stored(t *testing.T, name string) *unstructured.Unstructured {
 func (k *kind) storedIn(t *testing.T, namespace, name string) *unstructured.Unstructured {
 	t.Helper()
 	answer, err := k.etcd.Get(t.Context(), k.key(namespace, name))
-	must(t, err)
+	expect.NoError(t, err)
 	if len(answer.Kvs) != 1 {
 		t.Fatalf("etcd has %d values at %s", len(answer.Kvs), k.key(namespace, name))
 	}
 	object := &unstructured.Unstructured{}
-	must(t, object.UnmarshalJSON(answer.Kvs[0].Value))
+	expect.NoError(t, object.UnmarshalJSON(answer.Kvs[0].Value))
 	return object
 }
 
@@ -174,9 +175,9 @@ func (k *kind) storedIn(t *testing.T, namespace, name string) *unstructured.Unst
 func (k *kind) setStored(t *testing.T, object *unstructured.Unstructured) {
 	t.Helper()
 	text, err := object.MarshalJSON()
-	must(t, err)
+	expect.NoError(t, err)
 	_, err = k.etcd.Put(t.Context(), k.key(object.GetNamespace(), object.GetName()), string(text))
-	must(t, err)
+	expect.NoError(t, err)
 }
 
 func (k *kind) key(namespace, name string) string {
@@ -187,7 +188,7 @@ func (k *kind) key(namespace, name string) string {
 func (k *kind) left(t *testing.T) []string {
 	t.Helper()
 	answer, err := k.etcd.Get(t.Context(), path.Join("/registry", k.group)+"/", clientv3.WithPrefix(), clientv3.WithKeysOnly())
-	must(t, err)
+	expect.NoError(t, err)
 	var keys []string
 	for _, found := range answer.Kvs {
 		keys = append(keys, string(found.Key))
@@ -201,7 +202,7 @@ func versionOf(object *unstructured.Unstructured) string { return path.Base(obje
 // change edits the CustomResourceDefinition.
 func (k *kind) change(t *testing.T, edit func(*apiextensionsv1.CustomResourceDefinition)) {
 	t.Helper()
-	must(t, retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+	expect.NoError(t, retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		crd, err := k.crds.Get(t.Context(), k.crd, metav1.GetOptions{})
 		if err != nil {
 			return err
@@ -221,7 +222,7 @@ func (k *kind) store(t *testing.T, version string) {
 		}
 	})
 	turn := 0
-	eventually(t, "objects are stored at "+version, func(ctx context.Context) error {
+	expect.Success(t, "objects are stored at "+version, func(ctx context.Context) error {
 		turn++
 		if err := k.writeMarker(ctx, t, version, turn); err != nil {
 			return err

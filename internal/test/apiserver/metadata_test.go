@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 const labelVersions = `
@@ -92,7 +93,7 @@ func testMetadata(t *testing.T, s *apiServer) {
 			k.mergePatch(t, version, name, "{metadata: {labels: {by: "+version+"}}, spec: {limit: "+strconv.Itoa(len(version))+"}}")
 			k.wantMetadata(t, k.get(t, version, name))
 		}
-		must(t, k.at(written).Delete(t.Context(), name, metav1.DeleteOptions{}))
+		expect.NoError(t, k.at(written).Delete(t.Context(), name, metav1.DeleteOptions{}))
 		deleting := k.get(t, written, name)
 		if deleting.GetDeletionTimestamp() == nil {
 			t.Errorf("%s is not being deleted", name)
@@ -143,7 +144,7 @@ func testForged(t *testing.T, s *apiServer) {
 		object := k.gadget(t, "v1beta1", "forged", seen("v1", "v1beta1", "a"))
 		object.SetAnnotations(map[string]string{former: text})
 		created, err := k.at("v1beta1").Create(t.Context(), object, metav1.CreateOptions{})
-		must(t, err)
+		expect.NoError(t, err)
 		want := fieldsOf(t, seen("v1beta1", "v1", "a"))
 		var status any
 		spec := want["spec"].(map[string]any)
@@ -164,6 +165,6 @@ func testForged(t *testing.T, s *apiServer) {
 		if diff := cmp.Diff(left, read.GetAnnotations()); diff != "" || read.GetFinalizers() != nil {
 			t.Errorf("read at v1 with %s preserved: finalizers %v, annotations (-want +got):\n%s", text, read.GetFinalizers(), diff)
 		}
-		must(t, k.at("v1").Delete(t.Context(), created.GetName(), metav1.DeleteOptions{}))
+		expect.NoError(t, k.at("v1").Delete(t.Context(), created.GetName(), metav1.DeleteOptions{}))
 	}
 }

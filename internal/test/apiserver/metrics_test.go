@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/metricstable"
 )
 
@@ -41,8 +42,8 @@ func testOwnMetrics(t *testing.T, s *apiServer) {
 	config := rest.CopyConfig(s.config)
 	config.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
 	client, err := rest.UnversionedRESTClientFor(config)
-	must(t, err)
+	expect.NoError(t, err)
 	scraped, err := client.Get().AbsPath("/metrics").DoRaw(t.Context())
-	must(t, err)
+	expect.NoError(t, err)
 	metricstable.Table{Page: "../../../api/docs/metrics.md", Name: "API SERVER METRICS", Names: ownMetrics}.Check(t, string(scraped))
 }

@@ -26,6 +26,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // The hub v2 has a field of its status that v1 lacks. v1alpha1 lacks all of it, and the
@@ -96,7 +97,7 @@ func (k *kind) replaceAll(t *testing.T, version, name, fields string, annotation
 	object.SetAnnotations(annotations)
 	object.SetResourceVersion(k.get(t, version, name).GetResourceVersion())
 	_, err := k.at(version).Update(t.Context(), object, metav1.UpdateOptions{})
-	must(t, err)
+	expect.NoError(t, err)
 }
 
 // testPreservedStatus is what a writer of objects who does not write the status
@@ -120,9 +121,9 @@ func testPreservedStatus(t *testing.T, s *apiServer) {
 		k.mergePatch(t, "v2", name, "status: {phase: Forged, grant: all}")
 		k.wantGrant(t, "after its fields were written with the object", name, "{phase: Ready, grant: none}")
 		read.SetAnnotations(nil)
-		must(t, unstructured.SetNestedField(read.Object, "Running", "status", "phase"))
+		expect.NoError(t, unstructured.SetNestedField(read.Object, "Running", "status", "phase"))
 		_, err := k.at("v1").UpdateStatus(t.Context(), read, metav1.UpdateOptions{})
-		must(t, err)
+		expect.NoError(t, err)
 		k.wantGrant(t, "after a write of the status at v1, without the annotation", name, "{phase: Running, grant: none}")
 
 		k.forge(t, "v1", name, "none", "all")
@@ -153,7 +154,7 @@ func (k *kind) forgeAtBirth(t *testing.T, annotations map[string]string) {
 	object := k.gadget(t, "v1", "born", "spec: {size: 1}")
 	object.SetAnnotations(annotations)
 	_, err := k.at("v1").Create(t.Context(), object, metav1.CreateOptions{})
-	must(t, err)
+	expect.NoError(t, err)
 	k.mergePatch(t, "v1", "born", "status: {phase: Ready}", "status")
 	k.wantGrant(t, "of an object that was created with the annotation at v1", "born", "{phase: Ready, grant: none}")
 }
@@ -219,14 +220,14 @@ func testPreservedStatusHeld(t *testing.T, s *apiServer) {
 func (k *kind) holdPreserved(t *testing.T) {
 	t.Helper()
 	clients, err := kubernetes.NewForConfig(k.config)
-	must(t, err)
+	expect.NoError(t, err)
 	policy, binding := k.documentedPolicy(t)
 	_, err = clients.AdmissionregistrationV1().MutatingAdmissionPolicies().Create(t.Context(), policy, metav1.CreateOptions{})
-	must(t, err)
+	expect.NoError(t, err)
 	_, err = clients.AdmissionregistrationV1().MutatingAdmissionPolicyBindings().Create(t.Context(), binding, metav1.CreateOptions{})
-	must(t, err)
+	expect.NoError(t, err)
 	k.create(t, "v1", "marker", "{}")
-	eventually(t, "annotations are held", func(ctx context.Context) error {
+	expect.Success(t, "annotations are held", func(ctx context.Context) error {
 		sent := fmt.Sprint(time.Now().UnixNano())
 		patch := fmt.Appendf(nil, `{"metadata": {"annotations": {"%sv9": "%s"}}}`, preservedPrefix, sent)
 		object, err := k.at("v1").Patch(ctx, "marker", types.MergePatchType, patch, metav1.PatchOptions{})
@@ -241,14 +242,14 @@ func (k *kind) holdPreserved(t *testing.T) {
 func (k *kind) documentedPolicy(t *testing.T) (policy *admissionregistrationv1.MutatingAdmissionPolicy, binding *admissionregistrationv1.MutatingAdmissionPolicyBinding) {
 	t.Helper()
 	page, err := os.ReadFile("../../../api/docs/hardening.md")
-	must(t, err)
+	expect.NoError(t, err)
 	_, text, _ := strings.Cut(string(page), "## Preserved status")
 	_, text, _ = strings.Cut(text, "```yaml\n")
 	text, _, _ = strings.Cut(text, "```")
 	text = strings.NewReplacer("crontabs.example.com", k.crd, "[example.com]", "["+k.group+"]", "[crontabs]", "["+plural+"]").Replace(text)
 	first, second, _ := strings.Cut(text, "\n---\n")
-	must(t, yaml.UnmarshalStrict([]byte(first), &policy))
-	must(t, yaml.UnmarshalStrict([]byte(second), &binding))
+	expect.NoError(t, yaml.UnmarshalStrict([]byte(first), &policy))
+	expect.NoError(t, yaml.UnmarshalStrict([]byte(second), &binding))
 	return policy, binding
 }
 
@@ -260,15 +261,15 @@ func (k *kind) clientApply(t *testing.T, name, fields string, last, now map[stri
 		object := k.gadget(t, "v1", name, fields)
 		object.SetAnnotations(annotations)
 		encoded, err := json.Marshal(object.Object)
-		must(t, err)
+		expect.NoError(t, err)
 		return encoded
 	}
 	live, err := json.Marshal(k.get(t, "v1", name).Object)
-	must(t, err)
+	expect.NoError(t, err)
 	patch, err := jsonmergepatch.CreateThreeWayJSONMergePatch(text(last), text(now), live)
-	must(t, err)
+	expect.NoError(t, err)
 	_, err = k.at("v1").Patch(t.Context(), name, types.MergePatchType, patch, metav1.PatchOptions{})
-	must(t, err)
+	expect.NoError(t, err)
 }
 
 func (k *kind) serverApply(t *testing.T, name, fields string, annotations map[string]string) {
@@ -276,5 +277,5 @@ func (k *kind) serverApply(t *testing.T, name, fields string, annotations map[st
 	object := k.gadget(t, "v1", name, fields)
 	object.SetAnnotations(annotations)
 	_, err := k.at("v1").Apply(t.Context(), name, object, metav1.ApplyOptions{FieldManager: "kubectl", Force: true})
-	must(t, err)
+	expect.NoError(t, err)
 }

@@ -14,6 +14,8 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // testRetiredVersion retires a version that managers applied at. One of them
@@ -46,12 +48,12 @@ func testRetiredVersion(t *testing.T, s *apiServer) {
 	k.change(t, func(crd *apiextensionsv1.CustomResourceDefinition) { crd.Spec.Versions[0].Served = false })
 	k.awaitNotServed(t, "v1alpha1")
 	_, err := k.apply(t, "v1", "moving", "spec: {endpoint: {host: b, port: 80}}", false)
-	must(t, err)
+	expect.NoError(t, err)
 	_, err = k.apply(t, "v1", "moving", "spec: {endpoint: {host: b, port: 80}, scaling: {replicas: 2}}", false)
 	wantErrors(t, map[string]error{"apply": err}, `conflict with "staying": .spec.count`)
 
 	k.change(t, func(crd *apiextensionsv1.CustomResourceDefinition) { crd.Spec.Versions = crd.Spec.Versions[1:] })
-	eventually(t, "nobody can apply", func(context.Context) error {
+	expect.Success(t, "nobody can apply", func(context.Context) error {
 		_, err := k.apply(t, "v1", "moving", "spec: {endpoint: {host: c, port: 80}}", true)
 		if err == nil || !strings.Contains(err.Error(), "request to convert CR to an invalid group/version: "+k.group+"/v1alpha1") {
 			return fmt.Errorf("an apply was answered with: %w", err)
@@ -60,7 +62,7 @@ func testRetiredVersion(t *testing.T, s *apiServer) {
 	})
 	k.clearManagers(t, "v1alpha1")
 	_, err = k.apply(t, "v1", "moving", "spec: {endpoint: {host: d, port: 80}, scaling: {replicas: 2}}", true)
-	must(t, err)
+	expect.NoError(t, err)
 	one := k.get(t, "v1", "one")
 	wantFields(t, "in the end", one, "spec: {endpoint: {host: d, port: 80}, scaling: {replicas: 2}}")
 	wantOwners(t, "in the end", one, "{moving v1: {f:spec: {f:endpoint: {f:host: {}, f:port: {}}, f:scaling: {f:replicas: {}}}}}")
@@ -77,5 +79,5 @@ func (k *kind) clearManagers(t *testing.T, version string) {
 	}
 	text := []byte("[" + strings.Join(patch, ", ") + "]")
 	_, err := k.at("v1").Patch(t.Context(), "one", types.JSONPatchType, text, metav1.PatchOptions{})
-	must(t, err)
+	expect.NoError(t, err)
 }

@@ -22,6 +22,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // reviews counts what the API server sends to a handler.
@@ -71,7 +73,7 @@ func (k *kind) countReviews(t *testing.T) *reviews {
 	t.Helper()
 	counted := &reviews{Handler: k.handler()}
 	certificate, err := tls.LoadX509KeyPair(filepath.Join(k.directory, corev1.TLSCertKey), filepath.Join(k.directory, corev1.TLSPrivateKeyKey))
-	must(t, err)
+	expect.NoError(t, err)
 	server := httptest.NewUnstartedServer(counted)
 	server.TLS = &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12}
 	server.StartTLS()
@@ -80,7 +82,7 @@ func (k *kind) countReviews(t *testing.T) *reviews {
 	k.change(t, func(crd *apiextensionsv1.CustomResourceDefinition) {
 		crd.Spec.Conversion.Webhook.ClientConfig.URL = &address
 	})
-	eventually(t, "the API server comes here", func(ctx context.Context) error {
+	expect.Success(t, "the API server comes here", func(ctx context.Context) error {
 		if err := k.writeMarker(ctx, t, "v1beta1", 1); err != nil {
 			return err
 		}
@@ -142,7 +144,7 @@ func testReviews(t *testing.T, s *apiServer) {
 	} {
 		k.settle(t)
 		counted.taken()
-		must(t, e.do())
+		expect.NoError(t, e.do())
 		k.settle(t)
 		taken := counted.taken()
 		t.Logf("%s: %d reviews", e.what, taken)

@@ -10,6 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // testPruning writes fields that no schema has, through the API server and into
@@ -21,7 +23,7 @@ func testPruning(t *testing.T, s *apiServer) {
 		garbage := "garbage: 1, ports: [{name: http, garbage: 2}]}, garbage: 3"
 		object := k.gadget(t, written, name, "{spec: {"+own[written]+", "+garbage+"}")
 		created, err := k.at(written).Create(t.Context(), object, metav1.CreateOptions{FieldValidation: "Ignore"})
-		must(t, err)
+		expect.NoError(t, err)
 		pruned := "spec: {" + own[written] + ", ports: [{name: http}]}"
 		wantFields(t, name+" as created", created, pruned)
 
@@ -179,7 +181,7 @@ func (k *kind) testElements(t *testing.T) {
 	t.Helper()
 	k.create(t, "v1", "elements", `spec: {zones: {a: {old: x, weight: 1}, b: {old: w}},
 		ports: [{number: 1, old: x}, {number: 2, old: w}, {number: 2, protocol: UDP, old: z}]}`)
-	must(t, k.replace(t, "v2", "elements", `spec: {zones: {b: {new: u, share: 2}, c: {new: m}},
+	expect.NoError(t, k.replace(t, "v2", "elements", `spec: {zones: {b: {new: u, share: 2}, c: {new: m}},
 		ports: [{number: 2, protocol: UDP, new: u}, {number: 3}, {number: 1}]}`))
 	wantFields(t, "elements at v1", k.get(t, "v1", "elements"), `spec: {zones: {b: {old: w, weight: 2}, c: {}},
 		ports: [{number: 2, protocol: UDP, old: z}, {number: 3, protocol: TCP}, {number: 1, protocol: TCP, old: x}]}`)

@@ -24,6 +24,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
 	"github.com/conversion-operator/conversion-operator/internal/crds"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/incompressible"
 )
 
@@ -64,7 +65,7 @@ func (k *kind) shortens(t *testing.T) {
 	changed.Shortening = &conversion.Shortening{Key: "of the test"}
 	k.converter = newConverter(t, &changed)
 	k.change(t, func(crd *apiextensionsv1.CustomResourceDefinition) { crd.Spec.Conversion = k.conversion() })
-	eventually(t, "the API server asks the new converter", func(ctx context.Context) error {
+	expect.Success(t, "the API server asks the new converter", func(ctx context.Context) error {
 		_, err := k.at("v1").List(ctx, metav1.ListOptions{})
 		return err
 	})
@@ -74,9 +75,9 @@ func (k *kind) shortens(t *testing.T) {
 func (k *kind) admits(t *testing.T) {
 	t.Helper()
 	crd, err := k.crds.Get(t.Context(), k.crd, metav1.GetOptions{})
-	must(t, err)
+	expect.NoError(t, err)
 	rules := &v1alpha1.DeclarativeConverter{}
-	must(t, yaml.UnmarshalStrict([]byte(blobRules), rules))
+	expect.NoError(t, yaml.UnmarshalStrict([]byte(blobRules), rules))
 	configuration := plan.AdmissionConfiguration(k.crd, crd, crds.StorageVersion(crd), []plan.AdmissionClient{{
 		Hash: k.plan.Hash(), Condition: compile.Compile(crd, rules).AdmissionCondition,
 		Client: admissionregistrationv1.WebhookClientConfig{
@@ -84,10 +85,10 @@ func (k *kind) admits(t *testing.T) {
 		},
 	}})
 	clients, err := kubernetes.NewForConfig(k.config)
-	must(t, err)
+	expect.NoError(t, err)
 	_, err = clients.AdmissionregistrationV1().ValidatingWebhookConfigurations().Create(t.Context(), configuration, metav1.CreateOptions{})
-	must(t, err)
-	eventually(t, "admission is in force", func(ctx context.Context) error {
+	expect.NoError(t, err)
+	expect.Success(t, "admission is in force", func(ctx context.Context) error {
 		forged := k.gadget(t, "v2", "forged", `metadata: {annotations: {`+conversion.AnnotationName(k.crd, "v1")+`: '{"format":2,"omitted":{}}'}}`)
 		_, err := k.in(aside, "v2").Create(ctx, forged, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		if err != nil && strings.Contains(err.Error(), "denied the request") {
@@ -110,8 +111,8 @@ func (k *kind) writes(t *testing.T, version, name string) map[string]error { //n
 	errs["status"] = patch(`{"status": {"replicas": 3}}`, "status")
 	_, errs["apply"] = k.at(version).Apply(t.Context(), name, k.gadget(t, version, name, "spec: {team: c}"), metav1.ApplyOptions{FieldManager: "applier", Force: true})
 	read, err := k.at(version).Get(t.Context(), name, metav1.GetOptions{})
-	must(t, err)
-	must(t, setTeam(read.Object, "d"))
+	expect.NoError(t, err)
+	expect.NoError(t, setTeam(read.Object, "d"))
 	_, errs["update"] = k.at(version).Update(t.Context(), read, metav1.UpdateOptions{})
 	return errs
 }
@@ -136,7 +137,7 @@ func (k *kind) wantUntouched(t *testing.T, name string, before int64) { //nolint
 func (k *kind) revision(t *testing.T, name string) int64 {
 	t.Helper()
 	answer, err := k.etcd.Get(t.Context(), k.key(namespace, name))
-	must(t, err)
+	expect.NoError(t, err)
 	if len(answer.Kvs) != 1 {
 		t.Fatalf("etcd has %d values of %s", len(answer.Kvs), name)
 	}
@@ -154,10 +155,10 @@ func (k *kind) wantReads(t *testing.T, version, other, name string, names ...str
 	if diff := cmp.Diff(names, k.names(t, version, metav1.ListOptions{})); diff != "" {
 		t.Errorf("list at %s (-want +got):\n%s", version, diff)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), expect.Patience)
 	defer cancel()
 	watch, err := k.at(version).Watch(ctx, metav1.ListOptions{ResourceVersion: "0", FieldSelector: "metadata.name=" + name})
-	must(t, err)
+	expect.NoError(t, err)
 	defer watch.Stop()
 	if event, open := <-watch.ResultChan(); !open || event.Type != "ADDED" {
 		t.Errorf("watch at %s: got %v", version, event)
@@ -197,11 +198,11 @@ func testShortened(t *testing.T, s *apiServer) {
 	wantErrors(t, map[string]error{"marked": err}, "failed calling webhook")
 	k.start(t)
 	k.wantReads(t, "v1", "v2", "unasked", "large", "small", "unasked")
-	must(t, k.at("v2").Delete(t.Context(), "unasked", metav1.DeleteOptions{}))
+	expect.NoError(t, k.at("v2").Delete(t.Context(), "unasked", metav1.DeleteOptions{}))
 
 	k.mergePatch(t, "v2", "large", "spec: {blob: short}")
 	// A watch cache may have the shortened form for a moment longer.
-	eventually(t, "it can be written at v1", func(ctx context.Context) error {
+	expect.Success(t, "it can be written at v1", func(ctx context.Context) error {
 		_, err := k.at("v1").Patch(ctx, "large", types.MergePatchType, []byte(`{"spec": {"team": "z"}}`), metav1.PatchOptions{})
 		return err
 	})
@@ -235,7 +236,7 @@ func testShortenedFlip(t *testing.T, s *apiServer) {
 	k.wantReads(t, "v1", "v2", "large", "large")
 	wantErrors(t, k.writes(t, "v1", "large"), "the object was shortened when it was read at v1")
 	k.wantUntouched(t, "large", before)
-	must(t, k.at("v2").Delete(t.Context(), "large", metav1.DeleteOptions{}))
+	expect.NoError(t, k.at("v2").Delete(t.Context(), "large", metav1.DeleteOptions{}))
 }
 
 // testShortenedSpoke stores at the spoke, whose own text is as large.

@@ -14,6 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // testVersions writes a gadget at each version and reads it at each, whatever
@@ -57,7 +59,7 @@ func (k *kind) wantSeen(t *testing.T, written map[string]string) {
 			wantFields(t, name+" at "+read, k.get(t, read, name), seen(version, read, "a"))
 		}
 		list, err := k.at(read).List(t.Context(), metav1.ListOptions{})
-		must(t, err)
+		expect.NoError(t, err)
 		var names []string
 		for i := range list.Items {
 			item := &list.Items[i]
@@ -78,7 +80,7 @@ func (k *kind) wantMixed(t *testing.T) {
 	t.Helper()
 	stored := map[string]bool{}
 	list, err := k.at("v1").List(t.Context(), metav1.ListOptions{})
-	must(t, err)
+	expect.NoError(t, err)
 	for i := range list.Items {
 		stored[versionOf(k.stored(t, list.Items[i].GetName()))] = true
 	}

@@ -18,6 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // status is what every version shows of a phase and a number of ready replicas.
@@ -49,7 +51,7 @@ func testStatus(t *testing.T, s *apiServer) {
 			k.wantStatus(t, name, "Patched", 2)
 			applied := k.gadget(t, version, name, status(version, "Applied", 3))
 			_, err := k.at(version).ApplyStatus(t.Context(), name, applied, metav1.ApplyOptions{FieldManager: "applier", Force: true})
-			must(t, err)
+			expect.NoError(t, err)
 			k.wantStatus(t, name, "Applied", 3)
 			k.mergePatch(t, version, name, status(version, "Lost", 9))
 			k.wantStatus(t, name, "Applied", 3)
@@ -62,20 +64,20 @@ func (k *kind) replaceStatus(t *testing.T, version, name, status string) {
 	t.Helper()
 	object := k.gadget(t, version, name, "{spec: {team: lost}, "+status+"}")
 	read, err := k.at(version).Get(t.Context(), name, metav1.GetOptions{}, "status")
-	must(t, err)
+	expect.NoError(t, err)
 	object.Object["metadata"] = read.Object["metadata"]
 	if version == "v1" {
-		must(t, unstructured.SetNestedField(object.Object, "app=x", "status", "selector"))
+		expect.NoError(t, unstructured.SetNestedField(object.Object, "app=x", "status", "selector"))
 	}
 	_, err = k.at(version).UpdateStatus(t.Context(), object, metav1.UpdateOptions{})
-	must(t, err)
+	expect.NoError(t, err)
 }
 
 func (k *kind) jsonPatchStatus(t *testing.T, version, name string) {
 	t.Helper()
 	patch := `[{"op": "test", "path": "/status/phase", "value": "Updated"}, {"op": "replace", "path": "/status/phase", "value": "Patched"}]`
 	_, err := k.at(version).Patch(t.Context(), name, types.JSONPatchType, []byte(patch), metav1.PatchOptions{}, "status")
-	must(t, err)
+	expect.NoError(t, err)
 }
 
 // wantStatus reads the gadget at every version: its spec was never changed, and
@@ -84,7 +86,7 @@ func (k *kind) wantStatus(t *testing.T, name, phase string, ready int) {
 	t.Helper()
 	for _, read := range versions {
 		object, err := k.at(read).Get(t.Context(), name, metav1.GetOptions{}, "status")
-		must(t, err)
+		expect.NoError(t, err)
 		want := status(read, phase, ready)
 		if read == "v1" {
 			want = strings.TrimSuffix(want, "}") + ", selector: app=x}"
@@ -108,16 +110,16 @@ func testScale(t *testing.T, s *apiServer) {
 
 		replicas++
 		scale, err := k.at(version).Get(t.Context(), "one", metav1.GetOptions{}, "scale")
-		must(t, err)
-		must(t, unstructured.SetNestedField(scale.Object, replicas, "spec", "replicas"))
+		expect.NoError(t, err)
+		expect.NoError(t, unstructured.SetNestedField(scale.Object, replicas, "spec", "replicas"))
 		_, err = k.at(version).Update(t.Context(), scale, metav1.UpdateOptions{}, "scale")
-		must(t, err)
+		expect.NoError(t, err)
 		k.wantScale(t, replicas)
 
 		replicas++
 		patch := fmt.Sprintf(`[{"op": "replace", "path": "/spec/replicas", "value": %d}]`, replicas)
 		_, err = k.at(version).Patch(t.Context(), "one", types.JSONPatchType, []byte(patch), metav1.PatchOptions{}, "scale")
-		must(t, err)
+		expect.NoError(t, err)
 		k.wantScale(t, replicas)
 	}
 	want := strings.Replace(spec("v1", "a"), "replicas: 3", fmt.Sprintf("replicas: %d", replicas), 1)
@@ -128,7 +130,7 @@ func (k *kind) wantScale(t *testing.T, replicas int64) {
 	t.Helper()
 	for _, read := range versions {
 		scale, err := k.at(read).Get(t.Context(), "one", metav1.GetOptions{}, "scale")
-		must(t, err)
+		expect.NoError(t, err)
 		want := fmt.Sprintf("{spec: {replicas: %d}, status: {replicas: 2}}", replicas)
 		if read == "v1" {
 			want = strings.Replace(want, "replicas: 2", "replicas: 2, selector: app=x", 1)
@@ -158,18 +160,18 @@ func testTables(t *testing.T, s *apiServer) {
 func (k *kind) table(t *testing.T, version string) [][]any {
 	t.Helper()
 	client, err := rest.HTTPClientFor(k.config)
-	must(t, err)
+	expect.NoError(t, err)
 	address := fmt.Sprintf("%s/apis/%s/%s/namespaces/%s/%s", strings.TrimSuffix(k.config.Host, "/"), k.group, version, namespace, plural)
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil)
-	must(t, err)
+	expect.NoError(t, err)
 	request.Header.Set("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io")
 	response, err := client.Do(request)
-	must(t, err)
+	expect.NoError(t, err)
 	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)
-	must(t, err)
+	expect.NoError(t, err)
 	table := metav1.Table{}
-	must(t, json.Unmarshal(body, &table))
+	expect.NoError(t, json.Unmarshal(body, &table))
 	var heads []any
 	for _, column := range table.ColumnDefinitions {
 		heads = append(heads, column.Name)

@@ -6,25 +6,19 @@
 package apiserver
 
 import (
-	"context"
-	"flag"
-	"fmt"
 	"os"
 	"testing"
-	"time"
 
 	"github.com/go-logr/logr"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	clientset "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset/typed/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/controller-runtime/pkg/log"
-)
 
-// patience is for an API server to follow a change, on a machine that has much to do.
-const patience = 2 * time.Minute
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
+	"github.com/conversion-operator/conversion-operator/internal/test/testenv"
+)
 
 // apiServer is a real API server and the etcd behind it.
 type apiServer struct {
@@ -83,18 +77,11 @@ var scenarios = map[string]func(*testing.T, *apiServer){
 
 // atOnce is how many scenarios are played at once. They wait more than they work:
 // for two seconds after it is defined, a kind's objects are not created.
-const atOnce = "8"
+const atOnce = 8
 
 func TestMain(m *testing.M) {
-	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
-		fmt.Fprintln(os.Stderr, "KUBEBUILDER_ASSETS is not set: run make integration")
-		os.Exit(1)
-	}
 	log.SetLogger(logr.Discard())
-	flag.Parse()
-	if err := flag.Set("test.parallel", atOnce); err != nil {
-		panic(err) // the testing package has that flag
-	}
+	testenv.Parallel(atOnce)
 	os.Exit(m.Run())
 }
 
@@ -120,51 +107,12 @@ func playAll(t *testing.T, cached bool) {
 
 func start(t *testing.T, cached bool) *apiServer {
 	t.Helper()
-	environment := &envtest.Environment{}
-	arguments := environment.ControlPlane.GetAPIServer().Configure()
-	if !cached {
-		arguments.Set("watch-cache", "false")
-	}
-	config, err := environment.Start()
-	must(t, err)
-	t.Cleanup(func() {
-		if err := environment.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	config.QPS, config.WarningHandler = -1, rest.NoWarnings{}
-	server := &apiServer{config: config, cached: cached}
-	crds, err := clientset.NewForConfig(config)
-	must(t, err)
+	started := testenv.For(t, testenv.Options{NoWatchCache: !cached})
+	server := &apiServer{config: started.Kubeconfig, cached: cached, etcd: started.Etcd}
+	crds, err := clientset.NewForConfig(server.config)
+	expect.NoError(t, err)
 	server.crds = crds.CustomResourceDefinitions()
-	server.objects, err = dynamic.NewForConfig(config)
-	must(t, err)
-	server.etcd, err = clientv3.New(clientv3.Config{Endpoints: []string{environment.ControlPlane.Etcd.URL.String()}})
-	must(t, err)
-	t.Cleanup(func() { _ = server.etcd.Close() })
+	server.objects, err = dynamic.NewForConfig(server.config)
+	expect.NoError(t, err)
 	return server
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// eventually looks until it is so, and fails with what was last said. A look that the
-// end of the time interrupts says nothing.
-func eventually(t *testing.T, what string, so func(ctx context.Context) error) {
-	t.Helper()
-	var last error
-	err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
-		err := so(ctx)
-		if last == nil || ctx.Err() == nil {
-			last = err
-		}
-		return err == nil, nil
-	})
-	if err != nil {
-		t.Fatalf("waited in vain: %s: %v", what, last)
-	}
 }

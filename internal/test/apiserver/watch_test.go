@@ -16,6 +16,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // testWatch watches gadgets at each version while others write them.
@@ -31,9 +33,9 @@ func testWatch(t *testing.T, s *apiServer) {
 			name := "at-" + read + "-from-" + written
 			k.create(t, written, name, spec(written, "a"))
 			events.want(t, watch.Added, name, seen(written, read, "a"))
-			must(t, k.replace(t, written, name, spec(written, "b")))
+			expect.NoError(t, k.replace(t, written, name, spec(written, "b")))
 			events.want(t, watch.Modified, name, seen(written, read, "b"))
-			must(t, k.at(written).Delete(t.Context(), name, metav1.DeleteOptions{}))
+			expect.NoError(t, k.at(written).Delete(t.Context(), name, metav1.DeleteOptions{}))
 			events.want(t, watch.Deleted, name, seen(written, read, "b"))
 		}
 	}
@@ -58,7 +60,7 @@ type events struct {
 func (k *kind) watch(t *testing.T, version string, options metav1.ListOptions) *events {
 	t.Helper()
 	opened, err := k.at(version).Watch(t.Context(), options)
-	must(t, err)
+	expect.NoError(t, err)
 	t.Cleanup(opened.Stop)
 	return &events{version: version, Interface: opened}
 }
@@ -77,7 +79,7 @@ func (e *events) want(t *testing.T, event watch.EventType, name, fields string) 
 				e.version, object.GetName(), versionOf(object), got.Type, name, event)
 		}
 		wantFields(t, fmt.Sprintf("%s %s at %s", name, event, e.version), object, fields)
-	case <-time.After(patience):
+	case <-time.After(expect.Patience):
 		t.Fatalf("the watch of %s does not tell that %s is %s", e.version, name, event)
 	}
 }
@@ -117,13 +119,13 @@ func (k *kind) watchSelected(t *testing.T, selectors map[string]string) {
 	t.Helper()
 	for read, selector := range selectors {
 		list, err := k.at(read).List(t.Context(), metav1.ListOptions{})
-		must(t, err)
+		expect.NoError(t, err)
 		events := k.watch(t, read, metav1.ListOptions{FieldSelector: selector, ResourceVersion: list.GetResourceVersion()})
 		for _, written := range versions {
 			name := "a-" + written
-			must(t, k.replace(t, written, name, spec(written, "b")))
+			expect.NoError(t, k.replace(t, written, name, spec(written, "b")))
 			events.want(t, watch.Added, name, seen(written, read, "b"))
-			must(t, k.replace(t, written, name, spec(written, "a")))
+			expect.NoError(t, k.replace(t, written, name, spec(written, "a")))
 			events.want(t, watch.Deleted, name, seen(written, read, "b"))
 		}
 	}
@@ -133,7 +135,7 @@ func (k *kind) watchSelected(t *testing.T, selectors map[string]string) {
 func (k *kind) names(t *testing.T, version string, options metav1.ListOptions) []string {
 	t.Helper()
 	list, err := k.at(version).List(t.Context(), options)
-	must(t, err)
+	expect.NoError(t, err)
 	var names []string
 	for i := range list.Items {
 		names = append(names, list.Items[i].GetName())

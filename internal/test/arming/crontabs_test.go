@@ -26,6 +26,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/crds"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/webhook"
 )
 
@@ -42,7 +43,7 @@ func versionsOf(t *testing.T, names ...string) []apiextensionsv1.CustomResourceD
 		fmt.Fprintf(&list, "- {name: %s, served: true, storage: %t, schema: {openAPIV3Schema: {type: object, properties: {%s, replicas: {type: integer}}}}}\n", name, i == 0, fields)
 	}
 	var versions []apiextensionsv1.CustomResourceDefinitionVersion
-	must(t, yaml.UnmarshalStrict([]byte(list.String()), &versions))
+	expect.NoError(t, yaml.UnmarshalStrict([]byte(list.String()), &versions))
 	return versions
 }
 
@@ -56,13 +57,13 @@ func define(t *testing.T, group string, versions ...string) *apiextensionsv1.Cus
 			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: "crontabs", Singular: "crontab", Kind: "CronTab", ListKind: "CronTabList"},
 		},
 	}
-	must(t, cluster.Create(t.Context(), crd))
-	eventually(t, crd.Name+" is established, and its status at rest", func() (bool, string) {
+	expect.NoError(t, cluster.Create(t.Context(), crd))
+	expect.Eventually(t, crd.Name+" is established, and its status at rest", func() (bool, string) {
 		before := crd.ResourceVersion
 		crd = getCRD(t, crd.Name)
 		return crds.Condition(crd, apiextensionsv1.Established) && before == crd.ResourceVersion, "not yet"
 	})
-	eventually(t, crd.Name+" is served", func() (bool, string) {
+	expect.Eventually(t, crd.Name+" is served", func() (bool, string) {
 		list := &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": group + "/" + versions[0], "kind": "CronTabList"}}
 		err := cluster.List(t.Context(), list)
 		return err == nil, fmt.Sprint(err)
@@ -73,7 +74,7 @@ func define(t *testing.T, group string, versions ...string) *apiextensionsv1.Cus
 func getCRD(t *testing.T, name string) *apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
 	crd := &apiextensionsv1.CustomResourceDefinition{}
-	must(t, cluster.Get(t.Context(), client.ObjectKey{Name: name}, crd))
+	expect.NoError(t, cluster.Get(t.Context(), client.ObjectKey{Name: name}, crd))
 	return crd
 }
 
@@ -85,9 +86,9 @@ func createCronTab(t *testing.T, group, version, name, hostPort string) {
 		fields = fmt.Sprintf("host: %q\nport: %q", host, port)
 	}
 	object := &unstructured.Unstructured{}
-	must(t, yaml.Unmarshal(fmt.Appendf(nil, "apiVersion: %s/%s\nkind: CronTab\nmetadata: {name: %s, namespace: default, labels: {%s: x}}\nreplicas: 3\n%s\n",
+	expect.NoError(t, yaml.Unmarshal(fmt.Appendf(nil, "apiVersion: %s/%s\nkind: CronTab\nmetadata: {name: %s, namespace: default, labels: {%s: x}}\nreplicas: 3\n%s\n",
 		group, version, name, name, fields), object))
-	eventually(t, name+" is created", func() (bool, string) {
+	expect.Eventually(t, name+" is created", func() (bool, string) {
 		err := cluster.Create(t.Context(), object.DeepCopy())
 		return err == nil, fmt.Sprint(err)
 	})
@@ -96,7 +97,7 @@ func createCronTab(t *testing.T, group, version, name, hostPort string) {
 func createPolicy(t *testing.T, group string, change func(*v1alpha1.ConversionPolicy)) {
 	t.Helper()
 	policy := &v1alpha1.ConversionPolicy{}
-	must(t, yaml.UnmarshalStrict(fmt.Appendf(nil, `
+	expect.NoError(t, yaml.UnmarshalStrict(fmt.Appendf(nil, `
 metadata: {name: crontabs.%s}
 spec:
   converter: {declarative: {hub: v1, spokes: [{version: v1beta1, rules: [{format: {from: .hostPort, template: "{host}:{port}", to: {host: .host, port: .port}}}]}]}}
@@ -106,19 +107,19 @@ spec:
 	if change != nil {
 		change(policy)
 	}
-	must(t, cluster.Create(t.Context(), policy))
+	expect.NoError(t, cluster.Create(t.Context(), policy))
 }
 
 func getPolicy(t *testing.T, name string) *v1alpha1.ConversionPolicy {
 	t.Helper()
 	policy := &v1alpha1.ConversionPolicy{}
-	must(t, cluster.Get(t.Context(), client.ObjectKey{Name: name}, policy))
+	expect.NoError(t, cluster.Get(t.Context(), client.ObjectKey{Name: name}, policy))
 	return policy
 }
 
 func waitFor(t *testing.T, policy, condition string, status metav1.ConditionStatus, reason string, message []string) {
 	t.Helper()
-	eventually(t, fmt.Sprintf("%s of %s is %s %s and says %q", condition, policy, status, reason, message), func() (bool, string) {
+	expect.Eventually(t, fmt.Sprintf("%s of %s is %s %s and says %q", condition, policy, status, reason, message), func() (bool, string) {
 		found := apimeta.FindStatusCondition(getPolicy(t, policy).Status.Conditions, condition)
 		if found == nil {
 			return false, "no condition"
@@ -140,12 +141,12 @@ func waitReady(t *testing.T, policy, reason string) {
 // no converter and has no objects.
 func checkAtRest(t *testing.T, policy string) {
 	t.Helper()
-	eventually(t, "nobody may read objects any more", func() (bool, string) {
+	expect.Eventually(t, "nobody may read objects any more", func() (bool, string) {
 		err := cluster.Get(t.Context(), client.ObjectKey{Name: plan.ReadRightsName(policy)}, &rbacv1.ClusterRole{})
 		return client.IgnoreNotFound(err) == nil && err != nil, fmt.Sprint(err)
 	})
 	list := &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": webhook.ProbeGroup + "/v2", "kind": webhook.ProbeKind + "List"}}
-	must(t, cluster.List(t.Context(), list))
+	expect.NoError(t, cluster.List(t.Context(), list))
 	if len(list.Items) > 0 {
 		t.Errorf("%d objects of the operator's own kind are left", len(list.Items))
 	}
@@ -209,13 +210,13 @@ func nowMicro() metav1.MicroTime { return metav1.NowMicro() }
 
 func patch(t *testing.T, object client.Object, text string) {
 	t.Helper()
-	must(t, cluster.Patch(t.Context(), object, client.RawPatch(types.MergePatchType, []byte(text))))
+	expect.NoError(t, cluster.Patch(t.Context(), object, client.RawPatch(types.MergePatchType, []byte(text))))
 }
 
 // waitReadyThrough follows the Deployment until the policy is ready.
 func waitReadyThrough(t *testing.T, pod *converter) {
 	t.Helper()
-	eventually(t, pod.policy+" is ready", func() (bool, string) {
+	expect.Eventually(t, pod.policy+" is ready", func() (bool, string) {
 		pod.roll(t)
 		ready := apimeta.FindStatusCondition(getPolicy(t, pod.policy).Status.Conditions, v1alpha1.ReadyCondition)
 		return ready.Status == metav1.ConditionTrue && ready.Reason == v1alpha1.ReasonSucceeded, ready.Reason + ": " + ready.Message

@@ -15,6 +15,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/crds"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/webhook/probe"
 )
 
@@ -157,7 +158,7 @@ func TestAManagerDiedWhileItAsked(t *testing.T) {
 	createPolicy(t, group, nil)
 	startConverter(t, "crontabs."+group, behaviour{}, behaviour{})
 	waitReady(t, "crontabs."+group, v1alpha1.ReasonSucceeded)
-	eventually(t, "it is pointed back", func() (bool, string) {
+	expect.Eventually(t, "it is pointed back", func() (bool, string) {
 		strategy := crds.Strategy(getCRD(t, probe.Definition))
 		return strategy == apiextensionsv1.NoneConverter, string(strategy)
 	})

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/incompressible"
 )
 
@@ -33,7 +34,7 @@ func TestAnObjectThatFailsInProduction(t *testing.T) {
 	crd.Spec.Versions = versionsOf(t, "v1", "v1beta1")
 	crd.Spec.Versions[0].Subresources = &apiextensionsv1.CustomResourceSubresources{
 		Scale: &apiextensionsv1.CustomResourceSubresourceScale{SpecReplicasPath: ".spec.replicas", StatusReplicasPath: ".status.replicas"}}
-	must(t, cluster.Update(t.Context(), crd))
+	expect.NoError(t, cluster.Update(t.Context(), crd))
 	createPolicy(t, group, func(policy *v1alpha1.ConversionPolicy) {
 		policy.Spec.Migration.Mode = v1alpha1.MigrationNever
 		policy.Spec.Verification.Samples = new(int32)
@@ -60,16 +61,16 @@ func TestAnObjectThatFailsInProduction(t *testing.T) {
 
 	crd = getCRD(t, policy)
 	crd.Spec.Versions = versionsOf(t, "v1beta1", "v1")
-	must(t, cluster.Update(t.Context(), crd))
+	expect.NoError(t, cluster.Update(t.Context(), crd))
 	waitReadyThrough(t, pod)
 	patch(t, big, `{"hostPort":"a:1"}`)
-	eventually(t, "it is over", func() (bool, string) {
+	expect.Eventually(t, "it is over", func() (bool, string) {
 		is := getPolicy(t, policy)
 		found := apimeta.FindStatusCondition(is.Status.Conditions, v1alpha1.ConversionsFailingCondition)
 		return found == nil && len(is.Status.ConversionFailures) == 0, found.String()
 	})
 	waitEvent(t, policy, v1alpha1.ReasonConversionsRecovered)
-	must(t, readAt())
+	expect.NoError(t, readAt())
 }
 
 // writeTooMuch writes an object with a field that v1 lacks, and more in it than its
@@ -78,7 +79,7 @@ func writeTooMuch(t *testing.T, group, name string) *unstructured.Unstructured {
 	t.Helper()
 	object := &unstructured.Unstructured{Object: map[string]any{"apiVersion": group + "/v1beta1", "kind": "CronTab",
 		"metadata": map[string]any{"name": name, "namespace": "default"}, "hostPort": incompressible.Text(300_000)}}
-	eventually(t, name+" is created", func() (bool, string) {
+	expect.Eventually(t, name+" is created", func() (bool, string) {
 		err := cluster.Create(t.Context(), object)
 		return err == nil, fmt.Sprint(err)
 	})
@@ -98,11 +99,11 @@ func TestLiveObjectsAreSampledAgain(t *testing.T) {
 		"metadata": map[string]any{"name": "odd", "namespace": "default"}}}
 	patch(t, odd, `{"metadata":{"managedFields":[{}]}}`)
 	crd.Spec.Versions = versionsOf(t, "v1", "v1beta1")
-	must(t, cluster.Update(t.Context(), crd))
+	expect.NoError(t, cluster.Update(t.Context(), crd))
 	createPolicy(t, group, nil)
 	pod := startConverter(t, policy, behaviour{}, behaviour{})
 	waitFor(t, policy, v1alpha1.ConversionConfiguredCondition, metav1.ConditionTrue, v1alpha1.ReasonConfigured, nil)
-	eventually(t, "the next samples are planned", func() (bool, string) {
+	expect.Eventually(t, "the next samples are planned", func() (bool, string) {
 		is := getPolicy(t, policy).Status.Verification
 		return is != nil && is.NextSampleTime != nil, fmt.Sprintf("%+v", is)
 	})
@@ -118,7 +119,7 @@ func TestLiveObjectsAreSampledAgain(t *testing.T) {
 		minutes++ // another time for each, or what was found before would be the answer
 		due := time.Now().Add(-time.Duration(minutes) * time.Minute).UTC().Format(time.RFC3339)
 		patchStatus(t, policy, fmt.Sprintf(`{"status":{"verification":{"nextSampleTime":%q}}}`, due))
-		eventually(t, what, func() (bool, string) {
+		expect.Eventually(t, what, func() (bool, string) {
 			is := getPolicy(t, policy).Status
 			found := apimeta.FindStatusCondition(is.Conditions, v1alpha1.SamplesFailingCondition)
 			return is.Verification.NextSampleTime.After(time.Now()) && samples(is.Verification, found), fmt.Sprintf("%+v %v", is.Verification, found)
@@ -149,5 +150,5 @@ func TestLiveObjectsAreSampledAgain(t *testing.T) {
 
 func patchStatus(t *testing.T, policy, text string) {
 	t.Helper()
-	must(t, cluster.Status().Patch(t.Context(), getPolicy(t, policy), client.RawPatch("application/merge-patch+json", []byte(text))))
+	expect.NoError(t, cluster.Status().Patch(t.Context(), getPolicy(t, policy), client.RawPatch("application/merge-patch+json", []byte(text))))
 }

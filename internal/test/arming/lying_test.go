@@ -24,6 +24,8 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
+	"github.com/conversion-operator/conversion-operator/internal/test/testenv"
 )
 
 // lying is the group of a converter that lies.
@@ -55,7 +57,7 @@ func TestAPodThatLies(t *testing.T) {
 		t.Errorf("the pod was evicted although its PodDisruptionBudget allows none: %v", err)
 	}
 	allowEvictions(t, policy)
-	eventually(t, "the pod is evicted", func() (bool, string) {
+	expect.Eventually(t, "the pod is evicted", func() (bool, string) {
 		err := second.get(t.Context())
 		return err != nil && client.IgnoreNotFound(err) == nil, fmt.Sprint(err)
 	})
@@ -85,14 +87,14 @@ type companion struct {
 func (c *converter) another(t *testing.T, name string) companion {
 	t.Helper()
 	deployment := &appsv1.Deployment{}
-	must(t, cluster.Get(t.Context(), client.ObjectKey{Namespace: system, Name: plan.ChildName(c.policy)}, deployment))
+	expect.NoError(t, cluster.Get(t.Context(), client.ObjectKey{Namespace: system, Name: plan.ChildName(c.policy)}, deployment))
 	n, answered := pods.Add(1), &atomic.Int32{}
 	second := &converter{policy: c.policy, ip: fmt.Sprintf("127.0.%d.%d", 1+n/200, 1+n%200)}
 	second.load(t, deployment)
 	behaves := &atomic.Pointer[behaviour]{}
 	behaves.Store(&behaviour{answer: counting(answered)})
 	second.listen(t, net.JoinHostPort(second.ip, fmt.Sprint(plan.ContainerPort)), behaves)
-	second.createPod(t, name, deployment)
+	testenv.RunPod(t, cluster, deployment, testenv.Pod{Name: name, IP: second.ip})
 	return companion{name, behaves, answered}
 }
 
@@ -116,7 +118,7 @@ func (c companion) get(ctx context.Context) error {
 func waitRests(t *testing.T, policy string, asked companion) {
 	t.Helper()
 	rests, since := "", int32(0)
-	eventually(t, "the policy rests while the pod is asked three times", func() (bool, string) {
+	expect.Eventually(t, "the policy rests while the pod is asked three times", func() (bool, string) {
 		if is := getPolicy(t, policy).ResourceVersion; is != rests {
 			rests, since = is, asked.answered.Load()
 		}
@@ -127,9 +129,9 @@ func waitRests(t *testing.T, policy string, asked companion) {
 
 func waitSuspended(t *testing.T, want bool) {
 	t.Helper()
-	eventually(t, fmt.Sprintf("the migration is paused: %t", want), func() (bool, string) {
+	expect.Eventually(t, fmt.Sprintf("the migration is paused: %t", want), func() (bool, string) {
 		jobs := &batchv1.JobList{}
-		must(t, cluster.List(t.Context(), jobs, client.InNamespace(system), client.MatchingLabels{plan.InstanceLabel: plan.ChildName("crontabs." + lying)}))
+		expect.NoError(t, cluster.List(t.Context(), jobs, client.InNamespace(system), client.MatchingLabels{plan.InstanceLabel: plan.ChildName("crontabs." + lying)}))
 		return len(jobs.Items) == 1 && ptr.Deref(jobs.Items[0].Spec.Suspend, false) == want, fmt.Sprintf("%d Jobs", len(jobs.Items))
 	})
 }
@@ -138,17 +140,17 @@ func waitSuspended(t *testing.T, want bool) {
 func allowEvictions(t *testing.T, policy string) {
 	t.Helper()
 	budget := &policyv1.PodDisruptionBudget{}
-	must(t, cluster.Get(t.Context(), client.ObjectKey{Namespace: system, Name: plan.ChildName(policy)}, budget))
+	expect.NoError(t, cluster.Get(t.Context(), client.ObjectKey{Namespace: system, Name: plan.ChildName(policy)}, budget))
 	budget.Status = policyv1.PodDisruptionBudgetStatus{
 		ObservedGeneration: budget.Generation, DisruptionsAllowed: 2, CurrentHealthy: 2, DesiredHealthy: 1, ExpectedPods: 2}
-	must(t, cluster.Status().Update(t.Context(), budget))
+	expect.NoError(t, cluster.Status().Update(t.Context(), budget))
 }
 
 func waitEvent(t *testing.T, policy, reason string) {
 	t.Helper()
-	eventually(t, "an event "+reason, func() (bool, string) {
+	expect.Eventually(t, "an event "+reason, func() (bool, string) {
 		list := &eventsv1.EventList{}
-		must(t, cluster.List(t.Context(), list))
+		expect.NoError(t, cluster.List(t.Context(), list))
 		for _, event := range list.Items {
 			if event.Regarding.Name == policy && event.Reason == reason {
 				return true, ""

@@ -12,8 +12,6 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -35,6 +33,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/cmd"
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // noted is a kind whose v1beta1 has note and mode, whose v1alpha1 has legacy, and where
@@ -54,10 +53,10 @@ func newNoted(t *testing.T, group string, versions ...string) *noted {
 	crd := define(t, group, versions...)
 	for i := range crd.Spec.Versions {
 		var own map[string]apiextensionsv1.JSONSchemaProps
-		must(t, yaml.Unmarshal([]byte("{"+ownFields[crd.Spec.Versions[i].Name]+"}"), &own))
+		expect.NoError(t, yaml.Unmarshal([]byte("{"+ownFields[crd.Spec.Versions[i].Name]+"}"), &own))
 		maps.Copy(crd.Spec.Versions[i].Schema.OpenAPIV3Schema.Properties, own)
 	}
-	must(t, cluster.Update(t.Context(), crd))
+	expect.NoError(t, cluster.Update(t.Context(), crd))
 	return k
 }
 
@@ -82,7 +81,7 @@ func (k *noted) follow(t *testing.T, change func(*v1alpha1.ConversionPolicy)) {
 // rollUntil follows the Deployment until the policy is as it is to be.
 func (k *noted) rollUntil(t *testing.T, what string, so func(*v1alpha1.ConversionPolicy) bool) {
 	t.Helper()
-	eventually(t, what, func() (bool, string) {
+	expect.Eventually(t, what, func() (bool, string) {
 		k.pod.roll(t)
 		k.collect(t)
 		policy := getPolicy(t, k.policy)
@@ -104,14 +103,9 @@ func (k *noted) migrate(t *testing.T) {
 		return job != nil
 	})
 	spec := job.Spec.Template.Spec
-	user, err := server.AddUser(envtest.User{Name: "system:serviceaccount:" + system + ":" + spec.ServiceAccountName,
-		Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + system}}, nil)
-	must(t, err)
-	kubeconfig, err := user.KubeConfig()
-	must(t, err)
-	file := filepath.Join(t.TempDir(), "kubeconfig")
-	must(t, os.WriteFile(file, kubeconfig, 0o600))
-	eventually(t, "the run ends", func() (bool, string) {
+	file := server.KubeconfigFile(t, envtest.User{Name: "system:serviceaccount:" + system + ":" + spec.ServiceAccountName,
+		Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + system}})
+	expect.Eventually(t, "the run ends", func() (bool, string) {
 		command := cmd.NewRootCommand()
 		command.SetArgs(slices.Concat(spec.Containers[0].Args, []string{"--kubeconfig=" + file, "--metrics-bind-address=0"}))
 		err := command.ExecuteContext(t.Context())
@@ -139,11 +133,11 @@ func (k *noted) jobOf(t *testing.T, run *v1alpha1.MigrationStatus) *batchv1.Job 
 func (k *noted) collect(t *testing.T) *batchv1.JobList {
 	t.Helper()
 	jobs := &batchv1.JobList{}
-	must(t, cluster.List(t.Context(), jobs, client.InNamespace(system), client.MatchingLabels{plan.InstanceLabel: plan.ChildName(k.policy)}))
+	expect.NoError(t, cluster.List(t.Context(), jobs, client.InNamespace(system), client.MatchingLabels{plan.InstanceLabel: plan.ChildName(k.policy)}))
 	for i := range jobs.Items {
 		if !jobs.Items[i].DeletionTimestamp.IsZero() {
 			err := cluster.Patch(t.Context(), &jobs.Items[i], client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`)))
-			must(t, client.IgnoreNotFound(err))
+			expect.NoError(t, client.IgnoreNotFound(err))
 		}
 	}
 	return jobs
@@ -167,7 +161,7 @@ func (k *noted) allowNotes(t *testing.T) {
 	for i := range crd.Spec.Versions {
 		crd.Spec.Versions[i].Schema.OpenAPIV3Schema.Properties["note"] = apiextensionsv1.JSONSchemaProps{Type: "string", MaxLength: new(int64(10))}
 	}
-	must(t, cluster.Update(t.Context(), crd))
+	expect.NoError(t, cluster.Update(t.Context(), crd))
 }
 
 func (k *noted) object(version, name string) *unstructured.Unstructured {
@@ -178,8 +172,8 @@ func (k *noted) object(version, name string) *unstructured.Unstructured {
 func (k *noted) create(t *testing.T, version, name, fields string) {
 	t.Helper()
 	object := k.object(version, name)
-	must(t, yaml.Unmarshal([]byte(fields), &object.Object))
-	eventually(t, name+" is created", func() (bool, string) {
+	expect.NoError(t, yaml.Unmarshal([]byte(fields), &object.Object))
+	expect.Eventually(t, name+" is created", func() (bool, string) {
 		err := cluster.Create(t.Context(), object.DeepCopy())
 		return err == nil, fmt.Sprint(err)
 	})
@@ -199,11 +193,11 @@ type storedTab struct {
 func (k *noted) stored(t *testing.T) map[string]storedTab {
 	t.Helper()
 	answer, err := etcd.Get(t.Context(), "/registry/"+k.group+"/crontabs/", clientv3.WithPrefix())
-	must(t, err)
+	expect.NoError(t, err)
 	all := map[string]storedTab{}
 	for _, entry := range answer.Kvs {
 		one := storedTab{revision: entry.ModRevision}
-		must(t, json.Unmarshal(entry.Value, &one))
+		expect.NoError(t, json.Unmarshal(entry.Value, &one))
 		if one.APIVersion != k.group+"/v1" {
 			t.Errorf("%s is stored at %s", one.Metadata.Name, one.APIVersion)
 		}
@@ -246,7 +240,7 @@ func (k *noted) checkStored(t *testing.T, when string, annotated, data int) {
 func (k *noted) revision(t *testing.T) int64 {
 	t.Helper()
 	answer, err := etcd.Get(t.Context(), "/registry/"+k.group+"/", clientv3.WithPrefix(), clientv3.WithCountOnly())
-	must(t, err)
+	expect.NoError(t, err)
 	return answer.Header.Revision
 }
 
@@ -266,7 +260,7 @@ func (k *noted) writtenSince(t *testing.T, revision int64) []string {
 func (k *noted) waitCounted(t *testing.T, want string) {
 	t.Helper()
 	var seen string
-	eventually(t, "preserved data is counted: "+want, func() (bool, string) {
+	expect.Eventually(t, "preserved data is counted: "+want, func() (bool, string) {
 		counted := getPolicy(t, k.policy).Status.PreservedData
 		if counted == nil {
 			return false, "never counted"
@@ -305,7 +299,7 @@ func (k *noted) waitUnblocked(t *testing.T, reason v1alpha1.VersionBlockReason) 
 
 func (k *noted) rollUntilVersion(t *testing.T, what string, so func(v1alpha1.VersionStatus) bool) {
 	t.Helper()
-	eventually(t, what, func() (bool, string) {
+	expect.Eventually(t, what, func() (bool, string) {
 		k.pod.roll(t)
 		k.collect(t)
 		versions := getPolicy(t, k.policy).Status.Versions

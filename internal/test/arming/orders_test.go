@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // TestOrders applies a policy and the versions of its CustomResourceDefinition in
@@ -127,7 +128,7 @@ func replaced(t *testing.T, group string) {
 	nextSecond(t, group)
 	crd := getCRD(t, name)
 	crd.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter}
-	must(t, cluster.Update(t.Context(), crd))
+	expect.NoError(t, cluster.Update(t.Context(), crd))
 	createCronTab(t, group, "v1", "late", "c.example.com:3")
 	patch(t, getPolicy(t, name), `{"spec":{"suspend":false}}`)
 	waitReady(t, name, v1alpha1.ReasonSucceeded)
@@ -136,7 +137,7 @@ func replaced(t *testing.T, group string) {
 // serve changes the versions as kubectl apply does: spec.conversion stays.
 func serve(t *testing.T, group string, versions ...string) {
 	t.Helper()
-	eventually(t, "the versions are changed", func() (bool, string) {
+	expect.Eventually(t, "the versions are changed", func() (bool, string) {
 		crd := getCRD(t, "crontabs."+group)
 		crd.Spec.Versions = versionsOf(t, versions...)
 		err := cluster.Update(t.Context(), crd)
@@ -147,7 +148,7 @@ func serve(t *testing.T, group string, versions ...string) {
 // waitForServed waits until the operator has seen the versions that are served.
 func waitForServed(t *testing.T, group string, versions ...string) {
 	t.Helper()
-	eventually(t, "the operator has seen the versions", func() (bool, string) {
+	expect.Eventually(t, "the operator has seen the versions", func() (bool, string) {
 		crd := getPolicy(t, "crontabs."+group).Status.CRD
 		return crd != nil && slices.Equal(crd.ServedVersions, versions), fmt.Sprint(crd)
 	})
@@ -158,8 +159,8 @@ func waitForServed(t *testing.T, group string, versions ...string) {
 func nextSecond(t *testing.T, group string) {
 	t.Helper()
 	last := &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": group + "/v1beta1", "kind": "CronTabList"}}
-	must(t, cluster.List(t.Context(), last))
-	eventually(t, "the next second", func() (bool, string) {
+	expect.NoError(t, cluster.List(t.Context(), last))
+	expect.Eventually(t, "the next second", func() (bool, string) {
 		clock := &eventsv1.Event{}
 		clock.GenerateName, clock.Namespace = "clock-", "default"
 		clock.EventTime, clock.Action, clock.Reason, clock.ReportingController, clock.ReportingInstance, clock.Type = nowMicro(), "x", "x", "test/x", "x", "Normal"
@@ -178,7 +179,7 @@ func nextSecond(t *testing.T, group string) {
 // fails, or is right.
 func checkNeverWrong(t *testing.T, pod *converter, group string) {
 	t.Helper()
-	eventually(t, "the new version is read", func() (bool, string) {
+	expect.Eventually(t, "the new version is read", func() (bool, string) {
 		pod.roll(t)
 		object, err := read(t, group, "v1", "before")
 		if err != nil {
@@ -200,7 +201,7 @@ func read(t *testing.T, group, version, name string) (map[string]any, error) {
 
 func checkReads(t *testing.T, group, name, host, port string) {
 	t.Helper()
-	eventually(t, name+" is read at both versions", func() (bool, string) {
+	expect.Eventually(t, name+" is read at both versions", func() (bool, string) {
 		old, errOld := read(t, group, "v1beta1", name)
 		now, errNow := read(t, group, "v1", name)
 		got := fmt.Sprint(old["hostPort"], now["host"], now["port"], errOld, errNow)
@@ -221,7 +222,7 @@ func checkGap(t *testing.T, group string, written []string) {
 	t.Helper()
 	name := "crontabs." + group
 	var gap *v1alpha1.GapStatus
-	eventually(t, "the writes in the gap are counted", func() (bool, string) {
+	expect.Eventually(t, "the writes in the gap are counted", func() (bool, string) {
 		gap = getPolicy(t, name).Status.Gap
 		return gap != nil && gap.Written != nil, fmt.Sprintf("%+v", gap)
 	})
@@ -242,9 +243,9 @@ func checkGap(t *testing.T, group string, written []string) {
 func checkWarned(t *testing.T, name, reason string) {
 	t.Helper()
 	for _, kind := range []string{"ConversionPolicy", "CustomResourceDefinition"} {
-		eventually(t, fmt.Sprintf("a warning %s on the %s", reason, kind), func() (bool, string) {
+		expect.Eventually(t, fmt.Sprintf("a warning %s on the %s", reason, kind), func() (bool, string) {
 			list := &eventsv1.EventList{}
-			must(t, cluster.List(t.Context(), list))
+			expect.NoError(t, cluster.List(t.Context(), list))
 			return slices.ContainsFunc(list.Items, func(event eventsv1.Event) bool {
 				return event.Regarding.Name == name && event.Regarding.Kind == kind && event.Reason == reason && event.Type == "Warning"
 			}), fmt.Sprintf("%d events", len(list.Items))

@@ -21,13 +21,14 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
+	"github.com/conversion-operator/conversion-operator/internal/test/testenv"
 )
 
 // imagePort is where the image listens, at an address of its own.
@@ -57,9 +58,10 @@ func startImage(t *testing.T, group string) (made *ownConverter, spec string) {
 		c.mount(t)
 		c.listen(t, net.JoinHostPort(pod.ip, fmt.Sprint(imagePort)))
 		port := c.listen(t, net.JoinHostPort(outside, "0"))
-		deployment.Spec.Template.Spec.NodeName = "node" // who is nowhere has mounted nothing
-		pod.createPod(t, deployment.Name+"-0", deployment)
-		endpoints(t, system, plan.ChildName(policy), deployment.Spec.Template.Spec.Containers[0].Ports[0].Name, port)
+		testenv.RunPod(t, cluster, deployment, testenv.Pod{Name: deployment.Name + "-0", IP: pod.ip,
+			Node: "node"}) // who is nowhere has mounted nothing
+		testenv.Expose(t, cluster, client.ObjectKeyFromObject(deployment), nil, outside,
+			map[string]int32{deployment.Spec.Template.Spec.Containers[0].Ports[0].Name: port})
 	}
 	return c, fmt.Sprintf("image: {image: 'example.com/crontab:1', port: %d}", imagePort)
 }
@@ -67,8 +69,8 @@ func startImage(t *testing.T, group string) (made *ownConverter, spec string) {
 func imageDeployment(t *testing.T, policy string) *appsv1.Deployment {
 	t.Helper()
 	list := &appsv1.DeploymentList{}
-	eventually(t, "there is a Deployment of the image", func() (bool, string) {
-		must(t, cluster.List(t.Context(), list, client.InNamespace(system),
+	expect.Eventually(t, "there is a Deployment of the image", func() (bool, string) {
+		expect.NoError(t, cluster.List(t.Context(), list, client.InNamespace(system),
 			client.MatchingLabels{plan.InstanceLabel: plan.ChildName(policy)}, client.HasLabels{plan.PlanLabel}))
 		return len(list.Items) == 1, fmt.Sprintf("%d Deployments", len(list.Items))
 	})
@@ -80,12 +82,13 @@ func startService(t *testing.T, group string) (made *ownConverter, spec string) 
 	t.Helper()
 	policy, name := "crontabs."+group, strings.ReplaceAll(group, ".", "-")
 	c := &ownConverter{policy: policy, serverName: name + ".default.svc", secret: plan.ExternalCertificateName(policy)}
-	must(t, cluster.Create(t.Context(), &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name},
+	expect.NoError(t, cluster.Create(t.Context(), &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name},
 		Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: "https", Port: 443}}}}))
 	c.run = func(t *testing.T) {
 		t.Helper()
 		c.mount(t)
-		endpoints(t, "default", name, "https", c.listen(t, net.JoinHostPort(outside, "0")))
+		testenv.Expose(t, cluster, client.ObjectKey{Namespace: "default", Name: name}, nil, outside,
+			map[string]int32{"https": c.listen(t, net.JoinHostPort(outside, "0"))})
 	}
 	return c, "service: {namespace: default, name: " + name + "}"
 }
@@ -100,22 +103,11 @@ func startURL(t *testing.T, group string) (made *ownConverter, spec string) {
 	return c, fmt.Sprintf("url: {url: 'https://%s/crontabs'}", net.JoinHostPort(outside, fmt.Sprint(port)))
 }
 
-// endpoints puts a port of this machine behind a Service.
-func endpoints(t *testing.T, namespace, service, portName string, port int32) {
-	t.Helper()
-	must(t, cluster.Create(t.Context(), &discoveryv1.EndpointSlice{
-		ObjectMeta:  metav1.ObjectMeta{Namespace: namespace, Name: service, Labels: map[string]string{discoveryv1.LabelServiceName: service}},
-		AddressType: discoveryv1.AddressTypeIPv4,
-		Endpoints:   []discoveryv1.Endpoint{{Addresses: []string{outside}, Conditions: discoveryv1.EndpointConditions{Ready: new(true)}}},
-		Ports:       []discoveryv1.EndpointPort{{Name: &portName, Port: &port, Protocol: new(corev1.ProtocolTCP)}},
-	}))
-}
-
 // mount loads the certificate, and again when it has changed, as kubelets and whoever
 // copies Secrets do: a while later.
 func (c *ownConverter) mount(t *testing.T) {
 	t.Helper()
-	eventually(t, "there is a certificate to serve", func() (bool, string) {
+	expect.Eventually(t, "there is a certificate to serve", func() (bool, string) {
 		err := c.load(t)
 		return err == nil, fmt.Sprint(err)
 	})
@@ -151,7 +143,7 @@ func (c *ownConverter) load(t *testing.T) error {
 func (c *ownConverter) listen(t *testing.T, address string) int32 {
 	t.Helper()
 	listener, err := net.Listen("tcp", address)
-	must(t, err)
+	expect.NoError(t, err)
 	server := &http.Server{
 		Handler: http.HandlerFunc(convertByHand), ErrorLog: log.New(io.Discard, "", 0),
 		TLSConfig: &tls.Config{GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {

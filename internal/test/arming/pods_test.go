@@ -20,14 +20,13 @@ import (
 	"github.com/go-logr/logr"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/pki"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
+	"github.com/conversion-operator/conversion-operator/internal/test/testenv"
 	"github.com/conversion-operator/conversion-operator/internal/webhook"
 )
 
@@ -72,7 +71,7 @@ func (c *converter) roll(t *testing.T) {
 	t.Helper()
 	deployment := &appsv1.Deployment{}
 	key := client.ObjectKey{Namespace: system, Name: plan.ChildName(c.policy)}
-	eventually(t, "the Deployment of "+c.policy+" is there", func() (bool, string) {
+	expect.Eventually(t, "the Deployment of "+c.policy+" is there", func() (bool, string) {
 		err := cluster.Get(t.Context(), key, deployment)
 		return err == nil, fmt.Sprint(err)
 	})
@@ -85,9 +84,7 @@ func (c *converter) roll(t *testing.T) {
 	})
 	c.startPod(t, deployment)
 	c.expose(t, deployment)
-	base := deployment.DeepCopy()
-	deployment.Status.ObservedGeneration, deployment.Status.Replicas, deployment.Status.UpdatedReplicas = deployment.Generation, 1, 1
-	must(t, cluster.Status().Patch(t.Context(), deployment, client.MergeFrom(base)))
+	testenv.RolledOut(t, cluster, deployment, 1)
 }
 
 // load mounts plans and certificate.
@@ -97,11 +94,11 @@ func (c *converter) load(t *testing.T, deployment *appsv1.Deployment) {
 	group := ""
 	for _, hash := range plan.SplitPlans(deployment.Spec.Template.Annotations[plan.PlansAnnotation]) {
 		configMap := &corev1.ConfigMap{}
-		must(t, cluster.Get(t.Context(), client.ObjectKey{Namespace: system, Name: plan.PlanName(c.policy, hash)}, configMap))
+		expect.NoError(t, cluster.Get(t.Context(), client.ObjectKey{Namespace: system, Name: plan.PlanName(c.policy, hash)}, configMap))
 		loaded, err := conversion.Load([]byte(configMap.Data[plan.PlanKey]))
-		must(t, err)
+		expect.NoError(t, err)
 		converts, err := conversion.NewConverter(loaded)
-		must(t, err)
+		expect.NoError(t, err)
 		group = loaded.Group
 		plans = append(plans, webhook.Plan{Hash: hash, Pairs: loaded.Pairs(), Converter: converts})
 	}
@@ -109,9 +106,9 @@ func (c *converter) load(t *testing.T, deployment *appsv1.Deployment) {
 	handler.ServeFailures(func() (*tls.Certificate, error) { return c.certificate.Load(), nil })
 	c.handler.Store(handler)
 	secret := &corev1.Secret{}
-	must(t, cluster.Get(t.Context(), client.ObjectKey{Namespace: system, Name: plan.CertificateName(c.policy)}, secret))
+	expect.NoError(t, cluster.Get(t.Context(), client.ObjectKey{Namespace: system, Name: plan.CertificateName(c.policy)}, secret))
 	pair, err := tls.X509KeyPair(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey])
-	must(t, err)
+	expect.NoError(t, err)
 	c.certificate.Store(&pair)
 }
 
@@ -119,7 +116,7 @@ func (c *converter) load(t *testing.T, deployment *appsv1.Deployment) {
 func (c *converter) listen(t *testing.T, address string, behaves *atomic.Pointer[behaviour]) int32 {
 	t.Helper()
 	var listener net.Listener
-	eventually(t, "nobody else listens at "+address, func() (bool, string) {
+	expect.Eventually(t, "nobody else listens at "+address, func() (bool, string) {
 		var err error
 		listener, err = net.Listen("tcp", address)
 		return err == nil, fmt.Sprint(err)
@@ -149,35 +146,13 @@ func (c *converter) startPod(t *testing.T, deployment *appsv1.Deployment) {
 	t.Helper()
 	name := fmt.Sprintf("%s-%d", deployment.Name, deployment.Generation)
 	old := &corev1.PodList{}
-	must(t, cluster.List(t.Context(), old, client.InNamespace(system), client.MatchingLabels{plan.InstanceLabel: deployment.Name}))
+	expect.NoError(t, cluster.List(t.Context(), old, client.InNamespace(system), client.MatchingLabels{plan.InstanceLabel: deployment.Name}))
 	for i := range old.Items {
 		if old.Items[i].Name != name {
-			must(t, cluster.Delete(t.Context(), &old.Items[i], client.GracePeriodSeconds(0)))
+			expect.NoError(t, cluster.Delete(t.Context(), &old.Items[i], client.GracePeriodSeconds(0)))
 		}
 	}
-	c.createPod(t, name, deployment)
-}
-
-// createPod makes a pod that runs and is ready, unless there is one of that name.
-func (c *converter) createPod(t *testing.T, name string, deployment *appsv1.Deployment) {
-	t.Helper()
-	spec := deployment.Spec.Template.Spec.DeepCopy()
-	spec.ServiceAccountName, spec.DeprecatedServiceAccount = "", ""
-	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: name,
-			Labels: deployment.Spec.Template.Labels, Annotations: deployment.Spec.Template.Annotations},
-		Spec: *spec,
-	}
-	err := cluster.Create(t.Context(), pod)
-	if apierrors.IsAlreadyExists(err) {
-		return
-	}
-	must(t, err)
-	pod.Status = corev1.PodStatus{
-		Phase: corev1.PodRunning, PodIP: c.ip, PodIPs: []corev1.PodIP{{IP: c.ip}},
-		Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}},
-	}
-	must(t, cluster.Status().Update(t.Context(), pod))
+	testenv.RunPod(t, cluster, deployment, testenv.Pod{Name: name, IP: c.ip})
 }
 
 // expose puts the pod behind its Service, where the API server calls it.
@@ -187,19 +162,8 @@ func (c *converter) expose(t *testing.T, deployment *appsv1.Deployment) {
 	if c.toAPIServer.Load().refuses {
 		port = 1 // nothing listens there
 	}
-	slice := &discoveryv1.EndpointSlice{
-		ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: deployment.Name, Labels: map[string]string{
-			discoveryv1.LabelServiceName: deployment.Name, plan.InstanceLabel: deployment.Name}},
-		AddressType: discoveryv1.AddressTypeIPv4,
-		Endpoints: []discoveryv1.Endpoint{{
-			Addresses: []string{outside}, Conditions: discoveryv1.EndpointConditions{Ready: new(true)}}},
-		Ports: []discoveryv1.EndpointPort{{Name: new("https"), Port: &port, Protocol: new(corev1.ProtocolTCP)}},
-	}
-	err := cluster.Create(t.Context(), slice)
-	if apierrors.IsAlreadyExists(err) {
-		err = cluster.Patch(t.Context(), slice, client.Merge)
-	}
-	must(t, err)
+	testenv.Expose(t, cluster, client.ObjectKeyFromObject(deployment), map[string]string{plan.InstanceLabel: deployment.Name},
+		outside, map[string]int32{"https": port})
 }
 
 // behave changes what is in front of the converter.

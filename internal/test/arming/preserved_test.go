@@ -16,6 +16,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/crds"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 const held = 12
@@ -204,7 +205,7 @@ func TestACleanupThatEndsWithItsManager(t *testing.T) {
 	const some = 5
 	died := k.dieAfter(t, some)
 	k.changePolicy(t, `{"spec":{"retirement":[{"version":"v1beta1","action":"Remove","after":"0s","acceptedLosses":[".note"]}]}}`)
-	eventually(t, "the manager dies", func() (bool, string) {
+	expect.Eventually(t, "the manager dies", func() (bool, string) {
 		k.pod.roll(t)
 		return died(), fmt.Sprint(getPolicy(t, k.policy).Status.Conditions)
 	})

@@ -24,6 +24,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/crds"
 	"github.com/conversion-operator/conversion-operator/internal/migration"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // TestRetirement takes an old version out of use, by the rights that the operator
@@ -39,11 +40,11 @@ func TestRetirement(t *testing.T) {
 	})
 	pod := startConverter(t, name, behaviour{}, behaviour{})
 	waitReady(t, name, v1alpha1.ReasonArmedAhead)
-	must(t, applyCronTab(t, group, "v1beta1", "applied", "hostPort: 'a.example.com:1'\nreplicas: 2"))
+	expect.NoError(t, applyCronTab(t, group, "v1beta1", "applied", "hostPort: 'a.example.com:1'\nreplicas: 2"))
 	createCronTab(t, group, "v1beta1", "created", "b.example.com:2")
 	serve(t, group, "v1beta1", "v1")
 
-	eventually(t, "v1 is the storage version, once conversion is proven", func() (bool, string) {
+	expect.Eventually(t, "v1 is the storage version, once conversion is proven", func() (bool, string) {
 		pod.roll(t)
 		crd := getCRD(t, name)
 		if crds.StorageVersion(crd) == "v1" && crd.Spec.Conversion.Webhook == nil {
@@ -53,21 +54,21 @@ func TestRetirement(t *testing.T) {
 	})
 	checkReads(t, group, "applied", "a.example.com", "1")
 	migrate(t, group, name)
-	eventually(t, "v1beta1 is removed", func() (bool, string) {
+	expect.Eventually(t, "v1beta1 is removed", func() (bool, string) {
 		return len(getCRD(t, name).Spec.Versions) == 1, fmt.Sprint(getPolicy(t, name).Status.Conditions)
 	})
 	waitReadyThrough(t, pod)
-	eventually(t, "what was applied at v1beta1 is applied at v1", func() (bool, string) {
+	expect.Eventually(t, "what was applied at v1beta1 is applied at v1", func() (bool, string) {
 		err := applyCronTab(t, group, "v1", "applied", "host: c.example.com\nport: '3'")
 		return err == nil, fmt.Sprint(err)
 	})
 	object, err := read(t, group, "v1", "applied")
-	must(t, err)
+	expect.NoError(t, err)
 	if got := fmt.Sprintf("%v:%v", object["host"], object["port"]); got != "c.example.com:3" {
 		t.Errorf("host and port are %s", got)
 	}
-	must(t, cluster.Delete(t.Context(), getPolicy(t, name)))
-	eventually(t, "the policy may go, and nothing is left of it", func() (bool, string) {
+	expect.NoError(t, cluster.Delete(t.Context(), getPolicy(t, name)))
+	expect.Eventually(t, "the policy may go, and nothing is left of it", func() (bool, string) {
 		left := &v1alpha1.ConversionPolicy{}
 		err := cluster.Get(t.Context(), client.ObjectKey{Name: name}, left)
 		return apierrors.IsNotFound(err), fmt.Sprint(err, left.Status.Conditions)
@@ -77,7 +78,7 @@ func TestRetirement(t *testing.T) {
 func applyCronTab(t *testing.T, group, version, name, fields string) error {
 	t.Helper()
 	object := &unstructured.Unstructured{}
-	must(t, yaml.Unmarshal(fmt.Appendf(nil, "apiVersion: %s/%s\nkind: CronTab\nmetadata: {name: %s, namespace: default}\n%s\n", group, version, name, fields), object))
+	expect.NoError(t, yaml.Unmarshal(fmt.Appendf(nil, "apiVersion: %s/%s\nkind: CronTab\nmetadata: {name: %s, namespace: default}\n%s\n", group, version, name, fields), object))
 	return cluster.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(object), client.FieldOwner("tool"))
 }
 
@@ -86,9 +87,9 @@ func applyCronTab(t *testing.T, group, version, name, fields string) error {
 func migrate(t *testing.T, group, name string) {
 	t.Helper()
 	var job batchv1.Job
-	eventually(t, "a migration is to run", func() (bool, string) {
+	expect.Eventually(t, "a migration is to run", func() (bool, string) {
 		jobs := &batchv1.JobList{}
-		must(t, cluster.List(t.Context(), jobs, client.InNamespace(system), client.MatchingLabels{plan.InstanceLabel: plan.ChildName(name)}))
+		expect.NoError(t, cluster.List(t.Context(), jobs, client.InNamespace(system), client.MatchingLabels{plan.InstanceLabel: plan.ChildName(name)}))
 		run := getPolicy(t, name).Status.Migration
 		at := slices.IndexFunc(jobs.Items, func(job batchv1.Job) bool {
 			return run != nil && run.State == v1alpha1.MigrationRunning && run.StorageVersion == "v1" && job.Labels[plan.RunLabel] == run.Run
@@ -99,7 +100,7 @@ func migrate(t *testing.T, group, name string) {
 		return at >= 0, fmt.Sprintf("%d Jobs, %+v", len(jobs.Items), run)
 	})
 	list := &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": group + "/v1", "kind": "CronTabList"}}
-	must(t, cluster.List(t.Context(), list))
+	expect.NoError(t, cluster.List(t.Context(), list))
 	for i := range list.Items {
 		patch(t, &list.Items[i], "{}")
 	}
@@ -109,8 +110,8 @@ func migrate(t *testing.T, group, name string) {
 		Barrier: "1", StartTime: &now, CompletionTime: &now, Ruleset: getPolicy(t, name).Status.Migration.Ruleset,
 		Counters: migration.Counters{Total: int64(len(list.Items)), Rewritten: int64(len(list.Items))},
 	})
-	must(t, err)
+	expect.NoError(t, err)
 	checkpoint := &corev1.ConfigMap{}
-	must(t, cluster.Get(t.Context(), client.ObjectKeyFromObject(&job), checkpoint))
+	expect.NoError(t, cluster.Get(t.Context(), client.ObjectKeyFromObject(&job), checkpoint))
 	patch(t, checkpoint, fmt.Sprintf(`{"data":{%q:%q}}`, migration.RecordKey, strings.TrimSpace(string(text))))
 }

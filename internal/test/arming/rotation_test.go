@@ -23,6 +23,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/pki"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // rotations of each converter.
@@ -55,7 +56,7 @@ func TestRotationOfOwnConverters(t *testing.T) {
 			certificates := c.certificates
 			if certificates == secret {
 				certificates = fmt.Sprintf(secret, dns(name))
-				must(t, cluster.Create(t.Context(), theirs(t, dns(name), made.serverName)))
+				expect.NoError(t, cluster.Create(t.Context(), theirs(t, dns(name), made.serverName)))
 			}
 			createOwn(t, policy, spec, certificates)
 			made.run(t)
@@ -83,18 +84,18 @@ func TestRotationOfOwnConverters(t *testing.T) {
 func createOwn(t *testing.T, name, converter, certificates string) {
 	t.Helper()
 	policy := &v1alpha1.ConversionPolicy{}
-	must(t, yaml.UnmarshalStrict(fmt.Appendf(nil,
+	expect.NoError(t, yaml.UnmarshalStrict(fmt.Appendf(nil,
 		"metadata: {name: %s}\nspec: {converter: {%s}, certificates: %s, workload: {replicas: 1}, migration: {mode: OnTrigger}}", name, converter, certificates), policy))
-	must(t, cluster.Create(t.Context(), policy))
+	expect.NoError(t, cluster.Create(t.Context(), policy))
 }
 
 // theirs is a Secret that somebody else keeps, by an authority of its own.
 func theirs(t *testing.T, name, serverName string) *corev1.Secret {
 	t.Helper()
 	authority, err := pki.NewAuthority("theirs", time.Now(), time.Hour)
-	must(t, err)
+	expect.NoError(t, err)
 	leaf, err := pki.IssueLeaf(authority, serverName, time.Now(), time.Hour)
-	must(t, err)
+	expect.NoError(t, err)
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: name}, Data: map[string][]byte{
 		corev1.TLSCertKey: leaf.Certificate, corev1.TLSPrivateKeyKey: leaf.Key, plan.CAKey: authority.Certificate}}
 }
@@ -103,20 +104,20 @@ func theirs(t *testing.T, name, serverName string) *corev1.Secret {
 func exchange(t *testing.T, name, serverName string) {
 	t.Helper()
 	there := &corev1.Secret{}
-	must(t, cluster.Get(t.Context(), client.ObjectKey{Namespace: system, Name: name}, there))
+	expect.NoError(t, cluster.Get(t.Context(), client.ObjectKey{Namespace: system, Name: name}, there))
 	there.Data = theirs(t, name, serverName).Data
-	must(t, cluster.Update(t.Context(), there))
+	expect.NoError(t, cluster.Update(t.Context(), there))
 }
 
 // waitRotated waits until one authority is trusted, another one than before, and
 // nothing is left to do.
 func waitRotated(t *testing.T, policy string, before []byte) {
 	t.Helper()
-	eventually(t, "the authority is replaced", func() (bool, string) {
+	expect.Eventually(t, "the authority is replaced", func() (bool, string) {
 		is := getPolicy(t, policy)
 		bundle := getCRD(t, policy).Spec.Conversion.Webhook.ClientConfig.CABundle
 		secret := &corev1.Secret{}
-		must(t, cluster.Get(t.Context(), client.ObjectKey{Namespace: system, Name: plan.CertificateSecret(is)}, secret))
+		expect.NoError(t, cluster.Get(t.Context(), client.ObjectKey{Namespace: system, Name: plan.CertificateSecret(is)}, secret))
 		rests := is.Status.Rotation != nil && is.Status.Rotation.State == v1alpha1.RotationServing && secret.Annotations[plan.TrustedAnnotation] != ""
 		return rests && strings.Count(string(bundle), "BEGIN") == 1 && !bytes.Equal(bundle, before) && bytes.Equal(bundle, secret.Data[plan.CAKey]),
 			fmt.Sprintf("%+v", is.Status.Rotation)

@@ -25,6 +25,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/crds"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/incompressible"
 )
 
@@ -37,11 +38,11 @@ func defineSized(t *testing.T, group string) *sized {
 	k := &sized{group, "crontabs." + group}
 	crd := define(t, group, "v1")
 	crd.Spec.Versions = nil
-	must(t, yaml.Unmarshal([]byte(`
+	expect.NoError(t, yaml.Unmarshal([]byte(`
 - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {team: {type: string}, blob: {type: string}}}}}}}
 - {name: v1beta1, served: true, storage: false, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {team: {type: string}}}}}}}
 `), &crd.Spec.Versions))
-	must(t, cluster.Update(t.Context(), crd))
+	expect.NoError(t, cluster.Update(t.Context(), crd))
 	return k
 }
 
@@ -56,7 +57,7 @@ func (k *sized) object(version, name, team, blob string) *unstructured.Unstructu
 
 func (k *sized) create(t *testing.T, version, name, blob string) {
 	t.Helper()
-	eventually(t, name+" is created", func() (bool, string) {
+	expect.Eventually(t, name+" is created", func() (bool, string) {
 		err := cluster.Create(t.Context(), k.object(version, name, "a", blob))
 		return err == nil, fmt.Sprint(err)
 	})
@@ -82,12 +83,12 @@ func wantRefused(t *testing.T, what string, err error, parts ...string) {
 func (k *sized) wantReads(t *testing.T, version, name string) {
 	t.Helper()
 	read := k.object(version, name, "", "")
-	must(t, cluster.Get(t.Context(), client.ObjectKeyFromObject(read), read))
+	expect.NoError(t, cluster.Get(t.Context(), client.ObjectKeyFromObject(read), read))
 	if team, _, _ := unstructured.NestedString(read.Object, "spec", "team"); team != "a" || !strings.Contains(fmt.Sprint(read.GetAnnotations()), `"omitted":{"count":1,`) {
 		t.Errorf("%s at %s is %.300v", name, version, read.Object)
 	}
 	list := &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": k.group + "/" + version, "kind": "CronTabList"}}
-	must(t, cluster.List(t.Context(), list))
+	expect.NoError(t, cluster.List(t.Context(), list))
 	names := []string{}
 	for i := range list.Items {
 		names = append(names, list.Items[i].GetName())
@@ -95,11 +96,9 @@ func (k *sized) wantReads(t *testing.T, version, name string) {
 	if !slices.Contains(names, name) || !slices.Contains(names, "small") {
 		t.Errorf("a list at %s has %v", version, names)
 	}
-	watching, err := client.NewWithWatch(kubeconfig, client.Options{Scheme: cluster.Scheme()})
-	must(t, err)
 	list = &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": k.group + "/" + version, "kind": "CronTabList"}}
-	watch, err := watching.Watch(t.Context(), list, &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: "0", FieldSelector: "metadata.name=" + name}})
-	must(t, err)
+	watch, err := cluster.Watch(t.Context(), list, &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: "0", FieldSelector: "metadata.name=" + name}})
+	expect.NoError(t, err)
 	defer watch.Stop()
 	select {
 	case event := <-watch.ResultChan():
@@ -115,11 +114,11 @@ func (k *sized) wantReads(t *testing.T, version, name string) {
 func (k *sized) stored(t *testing.T) map[string]string {
 	t.Helper()
 	answer, err := etcd.Get(t.Context(), "/registry/"+k.group+"/", clientv3.WithPrefix())
-	must(t, err)
+	expect.NoError(t, err)
 	found := map[string]string{}
 	for _, each := range answer.Kvs {
 		object := &metav1.PartialObjectMetadata{}
-		must(t, json.Unmarshal(each.Value, object))
+		expect.NoError(t, json.Unmarshal(each.Value, object))
 		if bytes.Contains(each.Value, []byte("omitted")) {
 			t.Errorf("%s is stored as %.500s", object.Name, each.Value)
 		}
@@ -165,8 +164,8 @@ func TestObjectsTooLarge(t *testing.T) {
 		wantRefused(t, "a write at v1", k.write(t, "v1", "before"), "the object cannot be converted to v1beta1 as a whole", ".spec.blob")
 		wantRefused(t, "another one", cluster.Create(t.Context(), k.object("v1", "another", "a", incompressible.Text(300<<10))),
 			"denied the request", "the object cannot be converted to v1beta1 as a whole", "make .spec.blob smaller")
-		must(t, k.write(t, "v1beta1", "small"))
-		must(t, k.write(t, "v1", "small"))
+		expect.NoError(t, k.write(t, "v1beta1", "small"))
+		expect.NoError(t, k.write(t, "v1", "small"))
 		if now := k.stored(t); now["before"] != before || len(now) != 2 {
 			t.Errorf("%d objects are stored, and before as %.300s", len(now), now["before"])
 		}
@@ -175,7 +174,7 @@ func TestObjectsTooLarge(t *testing.T) {
 	store := func(version string) {
 		t.Helper()
 		patch(t, getPolicy(t, k.policy), fmt.Sprintf(`{"spec":{"storageVersion":%q}}`, version))
-		eventually(t, "objects are stored at "+version, func() (bool, string) {
+		expect.Eventually(t, "objects are stored at "+version, func() (bool, string) {
 			is := crds.StorageVersion(getCRD(t, k.policy))
 			return is == version, is
 		})
@@ -189,27 +188,27 @@ func TestObjectsTooLarge(t *testing.T) {
 
 	// The webhook configuration is the operator's, as is spec.conversion.
 	configuration := &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: plan.AdmissionName(k.policy)}}
-	must(t, cluster.Delete(t.Context(), configuration))
+	expect.NoError(t, cluster.Delete(t.Context(), configuration))
 	waitFor(t, k.policy, v1alpha1.ConversionConfiguredCondition, metav1.ConditionFalse, v1alpha1.ReasonAdmissionDrifted, []string{"somebody deleted"})
 	waitFor(t, k.policy, v1alpha1.ConversionConfiguredCondition, metav1.ConditionTrue, v1alpha1.ReasonConfigured, nil)
 	check()
 
 	// A converter that is away keeps nobody from writing at the storage version.
 	pod.toAPIServer.Store(&behaviour{answer: notFound})
-	must(t, k.write(t, "v1", "small"))
+	expect.NoError(t, k.write(t, "v1", "small"))
 	pod.toAPIServer.Store(&behaviour{})
 
-	must(t, cluster.Patch(t.Context(), k.object("v1", "before", "", ""), client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"blob":"short"}}`))))
+	expect.NoError(t, cluster.Patch(t.Context(), k.object("v1", "before", "", ""), client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"blob":"short"}}`))))
 	due := time.Now().Add(-time.Minute).UTC().Format(time.RFC3339)
-	eventually(t, "samples are planned", func() (bool, string) {
+	expect.Eventually(t, "samples are planned", func() (bool, string) {
 		is := getPolicy(t, k.policy).Status.Verification
 		return is != nil && is.NextSampleTime != nil, fmt.Sprint(is)
 	})
 	patchStatus(t, k.policy, fmt.Sprintf(`{"status":{"verification":{"nextSampleTime":%q}}}`, due))
-	eventually(t, "it is over", func() (bool, string) {
+	expect.Eventually(t, "it is over", func() (bool, string) {
 		known, condition := k.oversized(t)
 		return known == nil && condition == nil, fmt.Sprintf("%+v %v", known, condition)
 	})
 	waitEvent(t, k.policy, v1alpha1.ReasonOversizedResolved)
-	must(t, k.write(t, "v1beta1", "before"))
+	expect.NoError(t, k.write(t, "v1beta1", "before"))
 }

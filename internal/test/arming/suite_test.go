@@ -9,7 +9,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"net"
@@ -36,12 +35,14 @@ import (
 	"github.com/conversion-operator/conversion-operator/controllers"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
 	"github.com/conversion-operator/conversion-operator/internal/scheme"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
+	"github.com/conversion-operator/conversion-operator/internal/test/testenv"
 )
 
 const (
 	system = "conversion-system"
 	// atOnce is how many tests run at once: they wait more than they work.
-	atOnce = "8"
+	atOnce = 8
 	// proofLifetime is short, so that pods are asked again while a test waits.
 	proofLifetime = 2 * time.Second
 	// failureWindow is short, so that a test sees the end of it.
@@ -50,15 +51,13 @@ const (
 
 var (
 	// cluster writes as users do.
-	cluster client.Client
-	// kubeconfig is that of users.
-	kubeconfig *rest.Config
+	cluster client.WithWatch
 	// outside is an address of this machine that an EndpointSlice may have.
 	outside string
 	// etcd has what the API server stores.
 	etcd *clientv3.Client
 	// server starts what has to act as a user.
-	server *envtest.Environment
+	server *testenv.Server
 	// manager is the one that runs.
 	manager *process
 )
@@ -72,59 +71,32 @@ type process struct {
 }
 
 func TestMain(m *testing.M) {
-	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
-		fmt.Fprintln(os.Stderr, "KUBEBUILDER_ASSETS is not set: run make integration")
-		os.Exit(1)
-	}
 	ctrl.SetLogger(logr.Discard())
-	flag.Parse()
-	if err := flag.Set("test.parallel", atOnce); err != nil {
-		panic(err) // the testing package has that flag
-	}
-	code, err := run(m)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "integration tests:", err)
-		code = 1
-	}
-	os.Exit(code)
+	testenv.Main(m, atOnce, testenv.Options{
+		CRDs: []string{testenv.OperatorCRDs, "config/crd/conversionprobes.yaml"},
+		// The API server calls the endpoints of a Service: nothing forwards its address.
+		// A migration asks it at the address that it advertises.
+		Arguments: map[string]string{"enable-aggregator-routing": "true", "bind-address": "0.0.0.0"},
+	}, prepare)
 }
 
-func run(m *testing.M) (int, error) {
+func prepare(started *testenv.Server) (func() error, error) {
 	if outside = outsideAddress(); outside == "" {
-		return 1, errors.New("this machine has no IPv4 address but loopback: endpoints of a Service may not be at that")
+		return nil, errors.New("this machine has no IPv4 address but loopback: endpoints of a Service may not be at that")
 	}
-	crds := filepath.Join("..", "..", "..", "config", "crd")
-	environment := &envtest.Environment{
-		CRDDirectoryPaths:     []string{filepath.Join(crds, "bases"), filepath.Join(crds, "conversionprobes.yaml")},
-		ErrorIfCRDPathMissing: true,
-	}
-	// The API server calls the endpoints of a Service: nothing forwards its address.
-	// A migration asks it at the address that it advertises.
-	environment.ControlPlane.GetAPIServer().Configure().Set("enable-aggregator-routing", "true").Set("bind-address", "0.0.0.0")
-	var err error
-	kubeconfig, err = environment.Start()
+	server, cluster, etcd = started, started.Client, started.Etcd
+	user, err := server.AddUser(envtest.User{Name: "system:serviceaccount:" + system + ":conversion-operator"}, server.Kubeconfig)
 	if err != nil {
-		return 1, err
+		return nil, err
 	}
-	defer func() { _ = environment.Stop() }()
-	server = environment
-	if etcd, err = clientv3.New(clientv3.Config{Endpoints: []string{environment.ControlPlane.Etcd.URL.String()}}); err != nil {
-		return 1, err
+	if err := install(context.Background()); err != nil {
+		return nil, err
 	}
-	defer func() { _ = etcd.Close() }()
-	user, err := environment.AddUser(envtest.User{Name: "system:serviceaccount:" + system + ":conversion-operator"}, kubeconfig)
-	if err != nil {
-		return 1, err
-	}
-	if err := install(context.Background(), kubeconfig); err != nil {
-		return 1, err
-	}
-	if manager, err = startManager(user.Config()); err != nil {
-		return 1, err
-	}
-	code := m.Run()
-	manager.stop()
-	return code, <-manager.ended
+	manager, err = startManager(user.Config())
+	return func() error {
+		manager.stop()
+		return <-manager.ended
+	}, err
 }
 
 func outsideAddress() string {
@@ -141,12 +113,7 @@ func outsideAddress() string {
 }
 
 // install gives the manager the rights that it is installed with, and no others.
-func install(ctx context.Context, kubeconfig *rest.Config) error {
-	kubeconfig.QPS, kubeconfig.WarningHandler = -1, rest.NoWarnings{}
-	var err error
-	if cluster, err = client.New(kubeconfig, client.Options{Scheme: scheme.New()}); err != nil {
-		return err
-	}
+func install(ctx context.Context) error {
 	if err := cluster.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: system}}); err != nil {
 		return err
 	}
@@ -220,37 +187,10 @@ func startManager(kubeconfig *rest.Config) (*process, error) {
 func restart(t *testing.T) {
 	t.Helper()
 	manager.stop()
-	must(t, <-manager.ended)
+	expect.NoError(t, <-manager.ended)
 	next, err := startManager(manager.config)
-	must(t, err)
+	expect.NoError(t, err)
 	manager = next
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// eventually looks until it is so, and fails with what it last saw.
-func eventually(t *testing.T, what string, so func() (bool, string)) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 40*time.Second)
-	defer cancel()
-	ticker := time.NewTicker(50 * time.Millisecond)
-	defer ticker.Stop()
-	for {
-		done, seen := so()
-		if done {
-			return
-		}
-		select {
-		case <-ctx.Done():
-			t.Fatalf("waited in vain: %s; last seen: %s", what, seen)
-		case <-ticker.C:
-		}
-	}
 }
 
 func ignoreEOF(err error) error {

@@ -19,6 +19,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/pki"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 const name = "crontabs.example.com"
@@ -29,7 +30,7 @@ func TestCertManagerIssues(t *testing.T) {
 	c := start(t)
 	c.create(crd(name))
 	c.create(policy(name))
-	c.eventually("the condition says whom it waits for", func() (bool, string) {
+	expect.Eventually(c.T, "the condition says whom it waits for", func() (bool, string) {
 		condition := c.condition(v1alpha1.CertificatesReadyCondition)
 		return condition.Reason == v1alpha1.ReasonIssuing && strings.Contains(condition.Message, "by Issuer company: "), condition.Message
 	})
@@ -45,10 +46,10 @@ func TestCertManagerIssues(t *testing.T) {
 	before, second := c.crd().Generation, c.authority()
 	company := c.secret("company")
 	company.Data = keyPair(second)
-	c.must(c.Update(c.ctx, company))
+	expect.NoError(c.T, c.Update(c.ctx, company))
 	// cert-manager does not issue anew because its authority did.
-	c.must(c.Delete(c.ctx, c.secret(plan.IssuedName(name))))
-	c.eventually("API servers trust the other authority alone", func() (bool, string) {
+	expect.NoError(c.T, c.Delete(c.ctx, c.secret(plan.IssuedName(name))))
+	expect.Eventually(c.T, "API servers trust the other authority alone", func() (bool, string) {
 		return bytes.Equal(c.crd().Spec.Conversion.Webhook.ClientConfig.CABundle, second.Certificate), c.condition(v1alpha1.CertificatesReadyCondition).Message
 	})
 	c.waitReady()
@@ -67,7 +68,7 @@ func keyPair(pair pki.KeyPair) map[string][]byte {
 func (c *cluster) authority() pki.KeyPair {
 	c.Helper()
 	pair, err := pki.NewAuthority("company", time.Now(), 1000*time.Hour)
-	c.must(err)
+	expect.NoError(c.T, err)
 	return pair
 }
 
@@ -75,7 +76,7 @@ func (c *cluster) authority() pki.KeyPair {
 func (c *cluster) checkServed(authority pki.KeyPair) {
 	c.Helper()
 	trusted, err := pki.ParseBundle(authority.Certificate)
-	c.must(err)
+	expect.NoError(c.T, err)
 	served := c.secret(plan.CertificateName(name))
 	if err := pki.CheckLeaf(plan.KeyPair(served), trusted, plan.ServerName(name, system), time.Now()); err != nil {
 		c.Errorf("what pods serve: %v", err)
@@ -88,7 +89,7 @@ func (c *cluster) checkServed(authority pki.KeyPair) {
 func (c *cluster) condition(kind string) metav1.Condition {
 	c.Helper()
 	policy := &v1alpha1.ConversionPolicy{}
-	c.must(c.Get(c.ctx, client.ObjectKey{Name: name}, policy))
+	expect.NoError(c.T, c.Get(c.ctx, client.ObjectKey{Name: name}, policy))
 	if found := apimeta.FindStatusCondition(policy.Status.Conditions, kind); found != nil {
 		return *found
 	}
@@ -97,7 +98,7 @@ func (c *cluster) condition(kind string) metav1.Condition {
 
 func (c *cluster) waitReady() {
 	c.Helper()
-	c.eventually("the policy is ready", func() (bool, string) {
+	expect.Eventually(c.T, "the policy is ready", func() (bool, string) {
 		ready := c.condition(v1alpha1.ReadyCondition)
 		certificates := c.condition(v1alpha1.CertificatesReadyCondition)
 		return ready.Status == metav1.ConditionTrue && certificates.Reason == v1alpha1.ReasonIssued, fmt.Sprint(ready.Message, certificates.Message)

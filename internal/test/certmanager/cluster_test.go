@@ -14,7 +14,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -28,6 +27,8 @@ import (
 	"github.com/conversion-operator/conversion-operator/controllers"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
 	"github.com/conversion-operator/conversion-operator/internal/scheme"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
+	"github.com/conversion-operator/conversion-operator/internal/test/testenv"
 	"github.com/conversion-operator/conversion-operator/internal/webhook/probe"
 )
 
@@ -42,37 +43,19 @@ type cluster struct {
 
 func start(t *testing.T) *cluster {
 	t.Helper()
-	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
-		t.Fatal("KUBEBUILDER_ASSETS is not set: run make integration")
-	}
 	ctrl.SetLogger(zap.New(zap.WriteTo(os.Stderr)))
 	c := &cluster{T: t, ctx: t.Context()}
 	dir, err := exec.CommandContext(c.ctx, "go", "list", "-m", "-f", "{{.Dir}}", "github.com/cert-manager/cert-manager").Output()
-	c.must(err)
-	environment := &envtest.Environment{ErrorIfCRDPathMissing: true, CRDDirectoryPaths: []string{
-		filepath.Join("..", "..", "..", "config", "crd", "bases"),
-		filepath.Join(strings.TrimSpace(string(dir)), "deploy", "crds"),
-	}}
-	kubeconfig, err := environment.Start()
-	c.must(err)
-	t.Cleanup(func() { _ = environment.Stop() })
-	kubeconfig.QPS = -1
-
-	c.Client, err = client.New(kubeconfig, client.Options{Scheme: scheme.New()})
-	c.must(err)
+	expect.NoError(c.T, err)
+	server := testenv.For(t, testenv.Options{CRDs: []string{testenv.OperatorCRDs, filepath.Join(strings.TrimSpace(string(dir)), "deploy", "crds")}})
+	c.Client = server.Client
 	c.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: system}})
-
-	file := filepath.Join(t.TempDir(), "kubeconfig")
-	user, err := environment.AddUser(envtest.User{Name: "cert-manager", Groups: []string{"system:masters"}}, nil)
-	c.must(err)
-	text, err := user.KubeConfig()
-	c.must(err)
-	c.must(os.WriteFile(file, text, 0o600))
+	file := server.KubeconfigFile(t, envtest.User{Name: "cert-manager", Groups: []string{"system:masters"}})
 	c.run("cert-manager", func(ctx context.Context) error { return Run(ctx, file, system) })
 
-	manager, err := ctrl.NewManager(kubeconfig, ctrl.Options{Scheme: scheme.New(), Cache: controllers.CacheOptions(system),
+	manager, err := ctrl.NewManager(server.Kubeconfig, ctrl.Options{Scheme: scheme.New(), Cache: controllers.CacheOptions(system),
 		Client: controllers.ClientOptions(), Metrics: metricsserver.Options{BindAddress: "0"}})
-	c.must(err)
+	expect.NoError(c.T, err)
 	prover := controllers.NewProver(time.Minute)
 	prover.Probe = func(_ context.Context, target probe.Target) (probe.Result, error) {
 		return probe.Result{PlanHashes: []string{target.PlanHash}}, nil
@@ -81,9 +64,9 @@ func start(t *testing.T) *cluster {
 		Client: manager.GetClient(), Live: manager.GetAPIReader(), Recorder: manager.GetEventRecorder(plan.ManagedBy),
 		Settings: plan.Settings{Namespace: system, Image: "conversion-operator:test", Settle: 2 * time.Second},
 		Prover:   prover, Now: time.Now,
-		Investigator: controllers.NewInvestigator(kubeconfig, manager.GetClient(), manager.GetAPIReader(), time.Now),
+		Investigator: controllers.NewInvestigator(server.Kubeconfig, manager.GetClient(), manager.GetAPIReader(), time.Now),
 	}
-	c.must(reconciler.SetupWithManager(c.ctx, manager))
+	expect.NoError(c.T, reconciler.SetupWithManager(c.ctx, manager))
 	c.run("the operator", manager.Start)
 	return c
 }
@@ -106,27 +89,16 @@ func (c *cluster) run(what string, run func(context.Context) error) {
 func (c *cluster) runPods() {
 	c.Helper()
 	deployment := &appsv1.Deployment{}
-	c.eventually("the Deployment is there", func() (bool, string) {
+	expect.Eventually(c.T, "the Deployment is there", func() (bool, string) {
 		err := c.Get(c.ctx, client.ObjectKey{Namespace: system, Name: plan.ChildName(name)}, deployment)
 		return err == nil, c.condition(v1alpha1.CertificatesReadyCondition).Message
 	})
 	replicas := *deployment.Spec.Replicas
 	for i := range replicas {
-		pod := &corev1.Pod{ObjectMeta: deployment.Spec.Template.ObjectMeta, Spec: deployment.Spec.Template.Spec}
-		pod.Namespace, pod.Name = system, deployment.Name+"-"+string('a'+i)
-		pod.Spec.NodeName, pod.Spec.ServiceAccountName, pod.Spec.DeprecatedServiceAccount = "node", "", ""
-		c.create(pod)
-		pod.Status = corev1.PodStatus{Phase: corev1.PodRunning, PodIP: "10.1.2.3", PodIPs: []corev1.PodIP{{IP: "10.1.2.3"}},
-			Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}}
-		c.must(c.Status().Update(c.ctx, pod))
+		testenv.RunPod(c.T, c.Client, deployment, testenv.Pod{Name: deployment.Name + "-" + string('a'+i), IP: "10.1.2.3", Node: "node"})
 	}
-	c.create(&discoveryv1.EndpointSlice{
-		ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: deployment.Name, Labels: map[string]string{
-			discoveryv1.LabelServiceName: deployment.Name, plan.InstanceLabel: deployment.Name}},
-		AddressType: discoveryv1.AddressTypeIPv4, Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"10.1.2.3"}}},
-	})
-	deployment.Status = appsv1.DeploymentStatus{ObservedGeneration: deployment.Generation, Replicas: replicas, UpdatedReplicas: replicas}
-	c.must(c.Status().Update(c.ctx, deployment))
+	testenv.Expose(c.T, c.Client, client.ObjectKeyFromObject(deployment), map[string]string{plan.InstanceLabel: deployment.Name}, "10.1.2.3", nil)
+	testenv.RolledOut(c.T, c.Client, deployment, replicas)
 }
 
 func crd(name string) *apiextensionsv1.CustomResourceDefinition {
@@ -168,45 +140,18 @@ func read(manifest string, into client.Object) {
 func (c *cluster) crd() *apiextensionsv1.CustomResourceDefinition {
 	c.Helper()
 	crd := &apiextensionsv1.CustomResourceDefinition{}
-	c.must(c.Get(c.ctx, client.ObjectKey{Name: name}, crd))
+	expect.NoError(c.T, c.Get(c.ctx, client.ObjectKey{Name: name}, crd))
 	return crd
 }
 
 func (c *cluster) secret(name string) *corev1.Secret {
 	c.Helper()
 	secret := &corev1.Secret{}
-	c.must(c.Get(c.ctx, client.ObjectKey{Namespace: system, Name: name}, secret))
+	expect.NoError(c.T, c.Get(c.ctx, client.ObjectKey{Namespace: system, Name: name}, secret))
 	return secret
 }
 
 func (c *cluster) create(object client.Object) {
 	c.Helper()
-	c.must(c.Create(c.ctx, object))
-}
-
-func (c *cluster) must(err error) {
-	c.Helper()
-	if err != nil {
-		c.Fatal(err)
-	}
-}
-
-// eventually looks until it is so, and fails with what it last saw.
-func (c *cluster) eventually(what string, so func() (bool, string)) {
-	c.Helper()
-	ctx, cancel := context.WithTimeout(c.ctx, time.Minute)
-	defer cancel()
-	ticker := time.NewTicker(20 * time.Millisecond)
-	defer ticker.Stop()
-	for {
-		done, seen := so()
-		if done {
-			return
-		}
-		select {
-		case <-ctx.Done():
-			c.Fatalf("waited in vain: %s; last seen: %s", what, seen)
-		case <-ticker.C:
-		}
-	}
+	expect.NoError(c.T, c.Create(c.ctx, object))
 }

@@ -11,6 +11,8 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/yaml"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // kubernetesOwn are fields whose content is of Kubernetes' own types.
@@ -42,9 +44,7 @@ func TestFields(t *testing.T) {
 func unmarshal(t *testing.T, file string, into any) {
 	t.Helper()
 	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	if err := yaml.Unmarshal(text, into); err != nil {
 		t.Fatalf("%s: %v", file, err)
 	}

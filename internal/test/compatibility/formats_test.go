@@ -11,6 +11,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/migration"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // find lists what earlier versions have left, and fails where that is nothing.
@@ -29,13 +30,9 @@ func TestPlans(t *testing.T) {
 	for _, file := range find(t, "*/plans/*.json") {
 		t.Run(file, func(t *testing.T) {
 			text, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			plan, err := conversion.Load(text)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			if want := strings.TrimSuffix(filepath.Base(file), ".json"); plan.Hash() != want {
 				t.Errorf("the hash is %s, and was %s", plan.Hash(), want)
 			}
@@ -51,13 +48,9 @@ func TestRecords(t *testing.T) {
 	for _, file := range find(t, "*/records/*.json") {
 		t.Run(file, func(t *testing.T) {
 			text, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			record, err := migration.ParseRecord(text)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			if record.Done() == 0 {
 				t.Error("it has done nothing")
 			}

@@ -7,54 +7,35 @@ package compatibility
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/yaml"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
+	"github.com/conversion-operator/conversion-operator/internal/test/testenv"
 )
 
-// server is an API server on which nothing is installed, and who writes to it.
+// server is an API server on which nothing is installed.
 type server struct {
+	*testenv.Server
 	client.Client
-	kubeconfig *rest.Config
-	installed  int
+	installed int
 }
 
 func start(t *testing.T) *server {
 	t.Helper()
-	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
-		t.Fatal("KUBEBUILDER_ASSETS is not set: run make integration")
-	}
 	ctrl.SetLogger(logr.Discard())
-	environment := &envtest.Environment{}
-	kubeconfig, err := environment.Start()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := environment.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	kubeconfig.QPS, kubeconfig.WarningHandler = -1, rest.NoWarnings{}
-	cluster, err := client.New(kubeconfig, client.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &server{Client: cluster, kubeconfig: kubeconfig}
+	started := testenv.For(t, testenv.Options{})
+	return &server{Server: started, Client: started.Client}
 }
 
 // TestPolicies: policies of each earlier version, with their status, are read as they
@@ -89,9 +70,7 @@ func read(t *testing.T, file string) *unstructured.Unstructured {
 func (s *server) install(t *testing.T, folder string) {
 	t.Helper()
 	options := envtest.CRDInstallOptions{Paths: []string{folder}, ErrorIfPathMissing: true}
-	if err := envtest.ReadCRDFiles(&options); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, envtest.ReadCRDFiles(&options))
 	s.installed++
 	mark := fmt.Sprint("mark", s.installed)
 	for _, crd := range options.CRDs {
@@ -99,22 +78,15 @@ func (s *server) install(t *testing.T, folder string) {
 			version.Schema.OpenAPIV3Schema.Properties["spec"].Properties[mark] = apiextensionsv1.JSONSchemaProps{Type: "string"}
 		}
 	}
-	if _, err := envtest.InstallCRDs(s.kubeconfig, envtest.CRDInstallOptions{CRDs: options.CRDs}); err != nil {
+	if _, err := envtest.InstallCRDs(s.Kubeconfig, envtest.CRDInstallOptions{CRDs: options.CRDs}); err != nil {
 		t.Fatal(err)
 	}
 	marked := &unstructured.Unstructured{}
 	text := "apiVersion: conversion-operator.io/v1alpha1\nkind: ConversionPolicy\nmetadata: {name: marked.example.com}\nspec: {converter: {none: {}}, " + mark + ": here}"
-	if err := yaml.Unmarshal([]byte(text), &marked.Object); err != nil {
-		t.Fatal(err)
-	}
-	var last error
-	err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
-		last = s.Create(ctx, marked.DeepCopy(), client.DryRunAll, client.FieldValidation("Strict"))
-		return last == nil, nil
+	expect.NoError(t, yaml.Unmarshal([]byte(text), &marked.Object))
+	expect.Success(t, "the API server goes by "+folder, func(ctx context.Context) error {
+		return s.Create(ctx, marked.DeepCopy(), client.DryRunAll, client.FieldValidation("Strict"))
 	})
-	if err != nil {
-		t.Fatal(errors.Join(err, last))
-	}
 }
 
 // create makes a policy with its status, and returns it as the API server has it.
@@ -124,13 +96,9 @@ func (s *server) create(t *testing.T, policy *unstructured.Unstructured) *unstru
 	for _, field := range []string{"uid", "resourceVersion", "creationTimestamp", "generation"} {
 		unstructured.RemoveNestedField(created.Object, "metadata", field)
 	}
-	if err := s.Create(t.Context(), created, client.FieldValidation("Strict")); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, s.Create(t.Context(), created, client.FieldValidation("Strict")))
 	created.Object["status"] = policy.Object["status"]
-	if err := s.Status().Update(t.Context(), created, client.FieldValidation("Strict")); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, s.Status().Update(t.Context(), created, client.FieldValidation("Strict")))
 	if diff := cmp.Diff(policy.Object["status"], created.Object["status"]); diff != "" {
 		t.Errorf("the status is not what was written (-want +got):\n%s", diff)
 	}
@@ -140,23 +108,15 @@ func (s *server) create(t *testing.T, policy *unstructured.Unstructured) *unstru
 // check holds a policy of before against what the API server has now.
 func (s *server) check(t *testing.T, policy *unstructured.Unstructured) {
 	found := policy.DeepCopy()
-	if err := s.Get(t.Context(), client.ObjectKeyFromObject(policy), found); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, s.Get(t.Context(), client.ObjectKeyFromObject(policy), found))
 	compare(t, "is read", policy, found)
 	found.SetLabels(map[string]string{"touched": "true"})
-	if err := s.Update(t.Context(), found, client.FieldValidation("Strict")); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, s.Update(t.Context(), found, client.FieldValidation("Strict")))
 	compare(t, "is written", policy, found)
 	// The API server forgives an object what was wrong with it before. A new one it does not.
 	found.SetFinalizers(nil)
-	if err := s.Update(t.Context(), found); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Delete(t.Context(), found); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, s.Update(t.Context(), found))
+	expect.NoError(t, s.Delete(t.Context(), found))
 	compare(t, "is created", policy, s.create(t, policy))
 }
 

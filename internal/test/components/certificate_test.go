@@ -12,13 +12,15 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // TestMetricsCertificate: managers serve what cert-manager issues, for the name by
 // which Prometheus verifies them, whatever the Service is called and wherever it is.
 func TestMetricsCertificate(t *testing.T) {
 	folder, err := filepath.Abs(filepath.Join(config, "default"))
-	must(t, err)
+	expect.NoError(t, err)
 	renamed := kustomization(t, folder, "namespace: platform\nnamePrefix: my-\n", "cert-manager", "prometheus")
 	cases := map[string]struct {
 		objects           built

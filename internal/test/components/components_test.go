@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 const config = "../../../config"
@@ -31,7 +32,7 @@ type built map[string][]byte
 func build(t *testing.T, components ...string) built {
 	t.Helper()
 	folder, err := filepath.Abs(filepath.Join(config, "default"))
-	must(t, err)
+	expect.NoError(t, err)
 	return render(t, kustomization(t, folder, "", components...))
 }
 
@@ -41,7 +42,7 @@ func kustomization(t *testing.T, of, more string, components ...string) string {
 	folder := t.TempDir()
 	to := func(path string) string {
 		relative, err := filepath.Rel(folder, path)
-		must(t, err)
+		expect.NoError(t, err)
 		return relative
 	}
 	text := more + "resources:\n- " + to(of) + "\n"
@@ -50,10 +51,10 @@ func kustomization(t *testing.T, of, more string, components ...string) string {
 	}
 	for _, component := range components {
 		at, err := filepath.Abs(filepath.Join(config, "components", component))
-		must(t, err)
+		expect.NoError(t, err)
 		text += "- " + to(at) + "\n"
 	}
-	must(t, os.WriteFile(filepath.Join(folder, "kustomization.yaml"), []byte(text), 0o600))
+	expect.NoError(t, os.WriteFile(filepath.Join(folder, "kustomization.yaml"), []byte(text), 0o600))
 	return folder
 }
 
@@ -61,21 +62,14 @@ func kustomization(t *testing.T, of, more string, components ...string) string {
 func render(t *testing.T, folder string) built {
 	t.Helper()
 	resources, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), folder)
-	must(t, err)
+	expect.NoError(t, err)
 	all := built{}
 	for _, resource := range resources.Resources() {
 		object, err := resource.AsYAML()
-		must(t, err)
+		expect.NoError(t, err)
 		all[resource.GetKind()+" "+resource.GetName()] = object
 	}
 	return all
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 func (b built) read(t *testing.T, name string, into any) {
@@ -84,7 +78,7 @@ func (b built) read(t *testing.T, name string, into any) {
 	if !found {
 		t.Fatalf("there is no %s", name)
 	}
-	must(t, yaml.Unmarshal(text, into))
+	expect.NoError(t, yaml.Unmarshal(text, into))
 }
 
 // TestComponents lists what each of them adds, and that it changes nothing else.
@@ -147,7 +141,7 @@ type endpoint struct {
 func (m monitor) selects(t *testing.T, of map[string]string) bool {
 	t.Helper()
 	selector, err := metav1.LabelSelectorAsSelector(&m.Spec.Selector)
-	must(t, err)
+	expect.NoError(t, err)
 	return selector.Matches(labels.Set(of))
 }
 
@@ -212,7 +206,7 @@ func TestEverythingIsInTheNamespace(t *testing.T) {
 			continue
 		}
 		var meta metav1.PartialObjectMetadata
-		must(t, yaml.Unmarshal(object, &meta))
+		expect.NoError(t, yaml.Unmarshal(object, &meta))
 		if meta.Namespace != "conversion-system" {
 			t.Errorf("%s is in the namespace %q", name, meta.Namespace)
 		}

@@ -8,15 +8,17 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // TestEveryComponentIsDocumented: each has a row in the table of installing.md, which
 // says, too, whether there is an overlay of it.
 func TestEveryComponentIsDocumented(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join(config, "..", "api", "docs", "installing.md"))
-	must(t, err)
+	expect.NoError(t, err)
 	components, err := os.ReadDir(filepath.Join(config, "components"))
-	must(t, err)
+	expect.NoError(t, err)
 	for _, component := range components {
 		overlay := ""
 		if _, err := os.Stat(filepath.Join(config, "overlays", component.Name())); err == nil {

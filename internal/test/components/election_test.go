@@ -13,6 +13,8 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // TestManagersElect: whatever is installed, a rollout never lets two managers act at
@@ -53,7 +55,7 @@ func everyInstallation(t *testing.T) map[string]built {
 func namesIn(t *testing.T, folder string) []string {
 	t.Helper()
 	entries, err := os.ReadDir(filepath.Join(config, folder))
-	must(t, err)
+	expect.NoError(t, err)
 	names := make([]string, 0, len(entries))
 	for _, entry := range entries {
 		names = append(names, entry.Name())

@@ -22,6 +22,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/story"
 )
 
@@ -43,9 +44,7 @@ func TestAvailability(t *testing.T) {
 			applySample(ctx, t, crontab, crontab.CRDBoth)
 			applySample(ctx, t, crontab, crontab.Policy)
 			waitReady(ctx, t, crontab.CRD(), v1alpha1.ReasonSucceeded)
-			if err := fleet.Create(ctx, crontab.At(crontab.Old), 3, crontab.Object); err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, fleet.Create(ctx, crontab.At(crontab.Old), 3, crontab.Object))
 			var readers []*story.Reader
 			for i := range 3 {
 				want := crontab.Object(i)
@@ -83,7 +82,7 @@ func converters(ctx context.Context, t *testing.T, crontab story.CronTab) []core
 // waitConverters waits until two pods are ready, and none is ending.
 func waitConverters(ctx context.Context, t *testing.T, crontab story.CronTab) {
 	t.Helper()
-	eventually(ctx, t, "two converter pods are ready, and no other is left", func() (bool, string) {
+	expect.Eventually(t, "two converter pods are ready, and no other is left", func() (bool, string) {
 		found := converters(ctx, t, crontab)
 		for _, pod := range found {
 			if !ready(&pod) || !pod.DeletionTimestamp.IsZero() {
@@ -105,18 +104,14 @@ func ready(pod *corev1.Pod) bool {
 
 func deletePod(ctx context.Context, t *testing.T, crontab story.CronTab) {
 	t.Helper()
-	if err := cluster.Delete(ctx, &converters(ctx, t, crontab)[0]); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, cluster.Delete(ctx, &converters(ctx, t, crontab)[0]))
 }
 
 // deleteInTurn deletes every pod that there was, each when the one before is replaced.
 func deleteInTurn(ctx context.Context, t *testing.T, crontab story.CronTab) {
 	t.Helper()
 	for _, pod := range converters(ctx, t, crontab) {
-		if err := cluster.Delete(ctx, &pod); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, cluster.Delete(ctx, &pod))
 		waitConverters(ctx, t, crontab)
 	}
 }
@@ -130,10 +125,8 @@ func replacePods(ctx context.Context, t *testing.T, crontab story.CronTab) {
 	}
 	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: plan.ChildName(crontab.CRD())}}
 	patch := []byte(`{"spec":{"template":{"metadata":{"annotations":{"kubectl.kubernetes.io/restartedAt":"now"}}}}}`)
-	if err := cluster.Patch(ctx, deployment, client.RawPatch(types.MergePatchType, patch)); err != nil {
-		t.Fatal(err)
-	}
-	eventually(ctx, t, "no pod of before is left", func() (bool, string) {
+	expect.NoError(t, cluster.Patch(ctx, deployment, client.RawPatch(types.MergePatchType, patch)))
+	expect.Eventually(t, "no pod of before is left", func() (bool, string) {
 		for _, pod := range converters(ctx, t, crontab) {
 			if before[pod.UID] {
 				return false, pod.Name
@@ -150,10 +143,8 @@ func drain(ctx context.Context, t *testing.T, crontab story.CronTab) {
 	all := converters(ctx, t, crontab)
 	cordon(ctx, t, true)
 	defer cordon(ctx, t, false)
-	if err := evict(ctx, &all[0]); err != nil {
-		t.Fatal(err)
-	}
-	eventually(ctx, t, "the evicted pod is gone, and the other one stays", func() (bool, string) {
+	expect.NoError(t, evict(ctx, &all[0]))
+	expect.Eventually(t, "the evicted pod is gone, and the other one stays", func() (bool, string) {
 		if err := evict(ctx, &all[1]); !apierrors.IsTooManyRequests(err) {
 			t.Fatalf("the last converter pod may be evicted: %v", err)
 		}
@@ -162,7 +153,7 @@ func drain(ctx context.Context, t *testing.T, crontab story.CronTab) {
 	})
 	cordon(ctx, t, false)
 	waitConverters(ctx, t, crontab)
-	eventually(ctx, t, "the other one may go too", func() (bool, string) {
+	expect.Eventually(t, "the other one may go too", func() (bool, string) {
 		err := evict(ctx, &all[1])
 		return err == nil, fmt.Sprint(err)
 	})
@@ -176,13 +167,9 @@ func evict(ctx context.Context, pod *corev1.Pod) error {
 func cordon(ctx context.Context, t *testing.T, unschedulable bool) {
 	t.Helper()
 	nodes := &corev1.NodeList{}
-	if err := cluster.List(ctx, nodes); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, cluster.List(ctx, nodes))
 	patch := fmt.Appendf(nil, `{"spec":{"unschedulable":%t}}`, unschedulable)
 	for i := range nodes.Items {
-		if err := cluster.Patch(ctx, &nodes.Items[i], client.RawPatch(types.MergePatchType, patch)); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, cluster.Patch(ctx, &nodes.Items[i], client.RawPatch(types.MergePatchType, patch)))
 	}
 }

@@ -22,6 +22,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/story"
 )
 
@@ -37,9 +38,7 @@ func TestCertificatesAreReplaced(t *testing.T) {
 	applySample(ctx, t, crontab, crontab.CRDStorage)
 	applySample(ctx, t, crontab, crontab.Policy)
 	waitReady(ctx, t, crontab.CRD(), v1alpha1.ReasonSucceeded)
-	if err := fleet.Create(ctx, crontab.At(crontab.Old), 10, crontab.Object); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, fleet.Create(ctx, crontab.At(crontab.Old), 10, crontab.Object))
 	succeeded, failed := countConversions(ctx, t, crontab)
 	// Each reads 50 times a second where the machine is fast enough.
 	var readers []*story.Reader
@@ -78,14 +77,12 @@ func replaceAuthority(ctx context.Context, t *testing.T, crontab story.CronTab, 
 	t.Helper()
 	generation, authority := getCRD(ctx, t, crontab.CRD()).Generation, caBundle(ctx, t, crontab)
 	policy := getPolicy(ctx, t, crontab.CRD())
-	bounded, cancel := context.WithTimeout(ctx, patience)
+	bounded, cancel := context.WithTimeout(ctx, expect.Patience)
 	defer cancel()
 	seen, err := cluster.Watch(bounded, &v1alpha1.ConversionPolicyList{}, &client.ListOptions{
 		FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, policy.Name),
 		Raw:           &metav1.ListOptions{ResourceVersion: policy.ResourceVersion}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	defer seen.Stop()
 	// Each time by another text than the page's.
 	player := newPlayer(t, t.TempDir())
@@ -95,7 +92,7 @@ func replaceAuthority(ctx context.Context, t *testing.T, crontab story.CronTab, 
 		waitRotation(t, seen, killIn)
 		killManagers(ctx, t, crontab)
 	}
-	eventually(ctx, t, "another authority is the only one in use", func() (bool, string) {
+	expect.Eventually(t, "another authority is the only one in use", func() (bool, string) {
 		rotation, now := getPolicy(ctx, t, crontab.CRD()).Status.Rotation, caBundle(ctx, t, crontab)
 		return rotation.State == v1alpha1.RotationServing && !bytes.Equal(now, authority) && bytes.Count(now, []byte("BEGIN")) == 1, string(rotation.State)
 	})
@@ -126,14 +123,10 @@ func replaceCertificate(ctx context.Context, t *testing.T, crontab story.CronTab
 	t.Helper()
 	generation := getCRD(ctx, t, crontab.CRD()).Generation
 	secret, key := &corev1.Secret{}, client.ObjectKey{Namespace: system, Name: plan.CertificateName(crontab.CRD())}
-	if err := cluster.Get(ctx, key, secret); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, cluster.Get(ctx, key, secret))
 	gone := secret.UID
-	if err := cluster.Delete(ctx, secret); err != nil {
-		t.Fatal(err)
-	}
-	eventually(ctx, t, "there is another serving certificate", func() (bool, string) {
+	expect.NoError(t, cluster.Delete(ctx, secret))
+	expect.Eventually(t, "there is another serving certificate", func() (bool, string) {
 		err := cluster.Get(ctx, key, secret)
 		return err == nil && secret.UID != gone && len(secret.Data[corev1.TLSCertKey]) > 0, fmt.Sprint(err)
 	})

@@ -14,6 +14,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // TestConverterPodsHaveNoRights: conversions depend on no API access, so the
@@ -60,15 +61,11 @@ func TestDeletionIsBlockedWhileItWouldStrandObjects(t *testing.T) {
 	applySample(ctx, t, crontab, crontab.CRDBoth)
 	applySample(ctx, t, crontab, crontab.Policy)
 	waitReady(ctx, t, crontab.CRD(), v1alpha1.ReasonSucceeded)
-	if err := fleet.Create(ctx, crontab.At(crontab.Old), 10, crontab.Object); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, fleet.Create(ctx, crontab.At(crontab.Old), 10, crontab.Object))
 
 	policy := getPolicy(ctx, t, crontab.CRD())
-	if err := cluster.Delete(ctx, policy); err != nil {
-		t.Fatal(err)
-	}
-	eventually(ctx, t, "deletion is blocked", func() (bool, string) {
+	expect.NoError(t, cluster.Delete(ctx, policy))
+	expect.Eventually(t, "deletion is blocked", func() (bool, string) {
 		for _, condition := range getPolicy(ctx, t, crontab.CRD()).Status.Conditions {
 			if condition.Type == v1alpha1.DeletionBlockedCondition {
 				return condition.Reason == v1alpha1.ReasonVersionsInUse, condition.Message
@@ -81,7 +78,7 @@ func TestDeletionIsBlockedWhileItWouldStrandObjects(t *testing.T) {
 	}
 
 	applySample(ctx, t, crontab, crontab.CRDBefore)
-	eventually(ctx, t, "the policy is gone", func() (bool, string) {
+	expect.Eventually(t, "the policy is gone", func() (bool, string) {
 		err := cluster.Get(ctx, client.ObjectKey{Name: crontab.CRD()}, &v1alpha1.ConversionPolicy{})
 		return client.IgnoreNotFound(err) == nil && err != nil, "still there"
 	})
@@ -92,7 +89,7 @@ func TestDeletionIsBlockedWhileItWouldStrandObjects(t *testing.T) {
 	if err != nil || len(items) != 10 {
 		t.Errorf("%d objects are readable, want 10: %v", len(items), err)
 	}
-	eventually(ctx, t, "nothing of the converter is left", func() (bool, string) {
+	expect.Eventually(t, "nothing of the converter is left", func() (bool, string) {
 		left := pods(ctx, t, client.MatchingLabels{plan.InstanceLabel: plan.ChildName(crontab.CRD())})
 		return len(left) == 0, "pods"
 	})

@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -22,14 +21,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/story"
-)
-
-const (
-	// patience bounds every wait: what takes longer is broken.
-	patience = 3 * time.Minute
-	// pause between two looks.
-	pause = 50 * time.Millisecond
 )
 
 // inGroup is the hostPort story's CronTab under another group, so that a test
@@ -60,7 +53,7 @@ func remove(t *testing.T, name string) {
 		if err := client.IgnoreNotFound(cluster.Delete(ctx, object)); err != nil {
 			t.Error(err)
 		}
-		eventually(ctx, t, fmt.Sprintf("%T %s is gone", object, name), func() (bool, string) {
+		expect.Eventually(t, fmt.Sprintf("%T %s is gone", object, name), func() (bool, string) {
 			err := cluster.Get(ctx, client.ObjectKey{Name: name}, object)
 			return apierrors.IsNotFound(err), fmt.Sprint(err, object.GetFinalizers())
 		})
@@ -71,22 +64,16 @@ func remove(t *testing.T, name string) {
 func applySample(ctx context.Context, t *testing.T, crontab story.CronTab, file string) {
 	t.Helper()
 	object := &unstructuredObject{}
-	if err := yaml.Unmarshal([]byte(readSample(t, crontab, file)), object); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, yaml.Unmarshal([]byte(readSample(t, crontab, file)), object))
 	err := cluster.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner("author"), client.ForceOwnership)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 }
 
 // readSample reads a manifest of the samples under the CronTab's group.
 func readSample(t *testing.T, crontab story.CronTab, file string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(teller.Dir, crontab.Samples, file))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return strings.NewReplacer("crontabs.example.com", crontab.CRD(), "group: example.com", "group: "+crontab.Group,
 		"apiVersion: example.com/", "apiVersion: "+crontab.Group+"/", "shortNames: [ct]", "").Replace(string(text))
 }
@@ -94,45 +81,21 @@ func readSample(t *testing.T, crontab story.CronTab, file string) string {
 func getPolicy(ctx context.Context, t *testing.T, name string) *v1alpha1.ConversionPolicy {
 	t.Helper()
 	policy := &v1alpha1.ConversionPolicy{}
-	if err := cluster.Get(ctx, client.ObjectKey{Name: name}, policy); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, cluster.Get(ctx, client.ObjectKey{Name: name}, policy))
 	return policy
 }
 
 func getCRD(ctx context.Context, t *testing.T, name string) *apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
 	crd := &apiextensionsv1.CustomResourceDefinition{}
-	if err := cluster.Get(ctx, client.ObjectKey{Name: name}, crd); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, cluster.Get(ctx, client.ObjectKey{Name: name}, crd))
 	return crd
-}
-
-// eventually looks until it is so, and fails with what it last saw.
-func eventually(ctx context.Context, t *testing.T, what string, so func() (bool, string)) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	ticker := time.NewTicker(pause)
-	defer ticker.Stop()
-	for {
-		done, seen := so()
-		if done {
-			return
-		}
-		select {
-		case <-ctx.Done():
-			t.Fatalf("waited in vain: %s; last seen: %s", what, seen)
-		case <-ticker.C:
-		}
-	}
 }
 
 // waitReady waits until the policy's Ready is True for a reason.
 func waitReady(ctx context.Context, t *testing.T, name, reason string) {
 	t.Helper()
-	eventually(ctx, t, name+" is ready: "+reason, func() (bool, string) {
+	expect.Eventually(t, name+" is ready: "+reason, func() (bool, string) {
 		policy := getPolicy(ctx, t, name)
 		ready := apimeta.FindStatusCondition(policy.Status.Conditions, v1alpha1.ReadyCondition)
 		if ready == nil {

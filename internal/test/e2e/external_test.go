@@ -20,6 +20,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/story"
 )
 
@@ -41,14 +42,10 @@ func TestConverterOfOthers(t *testing.T) {
 			createTheirs(ctx, t, "theirs-"+kind)
 			policy := &v1alpha1.ConversionPolicy{ObjectMeta: metav1.ObjectMeta{Name: crontab.CRD()}}
 			policy.Spec.Converter = converter
-			if err := cluster.Create(ctx, policy); err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, cluster.Create(ctx, policy))
 			runTheirs(ctx, t, crontab, "theirs-"+kind, node)
 			waitReady(ctx, t, crontab.CRD(), v1alpha1.ReasonSucceeded)
-			if err := fleet.Create(ctx, crontab.At(crontab.Old), 5, crontab.Object); err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, fleet.Create(ctx, crontab.At(crontab.Old), 5, crontab.Object))
 			checkConverted(ctx, t, crontab, 5)
 			if ours := pods(ctx, t, client.MatchingLabels{plan.InstanceLabel: plan.ChildName(crontab.CRD()), plan.ComponentLabel: plan.ConverterComponent}); len(ours) > 0 {
 				t.Errorf("the operator runs %d converter pods", len(ours))
@@ -62,9 +59,7 @@ func TestConverterOfOthers(t *testing.T) {
 func anyNode(ctx context.Context, t *testing.T) (name, address string) {
 	t.Helper()
 	nodes := &corev1.NodeList{}
-	if err := cluster.List(ctx, nodes); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, cluster.List(ctx, nodes))
 	for _, node := range nodes.Items {
 		for _, known := range node.Status.Addresses {
 			if known.Type == corev1.NodeInternalIP {
@@ -87,9 +82,7 @@ func createTheirs(ctx context.Context, t *testing.T, namespace string) {
 			Ports: []corev1.ServicePort{{Name: "https", Port: 443, TargetPort: intstr.FromInt32(9443)}}},
 	}
 	for _, object := range []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, service} {
-		if err := cluster.Create(ctx, object); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, cluster.Create(ctx, object))
 	}
 }
 
@@ -98,7 +91,7 @@ func createTheirs(ctx context.Context, t *testing.T, namespace string) {
 func runTheirs(ctx context.Context, t *testing.T, crontab story.CronTab, namespace, node string) {
 	t.Helper()
 	issued := &corev1.Secret{}
-	eventually(ctx, t, "the certificate is issued", func() (bool, string) {
+	expect.Eventually(t, "the certificate is issued", func() (bool, string) {
 		err := cluster.Get(ctx, client.ObjectKey{Namespace: system, Name: plan.ExternalCertificateName(crontab.CRD())}, issued)
 		return err == nil, fmt.Sprint(err)
 	})
@@ -119,8 +112,6 @@ func runTheirs(ctx context.Context, t *testing.T, crontab story.CronTab, namespa
 			},
 		},
 	} {
-		if err := cluster.Create(ctx, object); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, cluster.Create(ctx, object))
 	}
 }

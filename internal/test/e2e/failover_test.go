@@ -16,6 +16,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/story"
 )
 
@@ -42,7 +43,7 @@ func failOver(ctx context.Context, t *testing.T) {
 		signal(t, process, syscall.SIGKILL)
 	}
 	var next *coordinationv1.Lease
-	eventually(ctx, t, "another leads", func() (bool, string) {
+	expect.Eventually(t, "another leads", func() (bool, string) {
 		next = getLease(ctx, t)
 		if holder := next.Spec.HolderIdentity; holder == nil || *holder == "" || *holder == *last.Spec.HolderIdentity {
 			last = latest(last, next)

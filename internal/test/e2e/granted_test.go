@@ -17,6 +17,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/story"
 )
 
@@ -31,16 +32,14 @@ func TestGrantedRights(t *testing.T) {
 	applySample(ctx, t, crontab, crontab.Policy)
 	applySample(ctx, t, crontab, crontab.CRDBefore)
 	waitReady(ctx, t, crontab.CRD(), v1alpha1.ReasonArmedAhead)
-	if err := fleet.Create(ctx, crontab.At(crontab.Old), 10, crontab.Object); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, fleet.Create(ctx, crontab.At(crontab.Old), 10, crontab.Object))
 	applySample(ctx, t, crontab, crontab.CRDBoth)
 	grantAsAsked(ctx, t, crontab, v1alpha1.ConversionVerifiedCondition)
 	waitReady(ctx, t, crontab.CRD(), v1alpha1.ReasonSucceeded)
 
 	applySample(ctx, t, crontab, crontab.CRDStorage)
 	grantAsAsked(ctx, t, crontab, v1alpha1.StorageMigratedCondition)
-	eventually(ctx, t, "all objects are migrated", func() (bool, string) {
+	expect.Eventually(t, "all objects are migrated", func() (bool, string) {
 		status := getPolicy(ctx, t, crontab.CRD()).Status
 		return status.Migration != nil && status.Migration.State == v1alpha1.MigrationSucceeded && status.Evidence != nil, fmt.Sprint(status.Conditions)
 	})

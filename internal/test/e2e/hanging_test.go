@@ -18,6 +18,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/story"
 )
 
@@ -32,9 +33,7 @@ func TestAHangingPod(t *testing.T) {
 	applySample(ctx, t, crontab, crontab.CRDBoth)
 	applySample(ctx, t, crontab, crontab.Policy)
 	waitReady(ctx, t, crontab.CRD(), v1alpha1.ReasonSucceeded)
-	if err := fleet.Create(ctx, crontab.At(crontab.Old), 1, crontab.Object); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, fleet.Create(ctx, crontab.At(crontab.Old), 1, crontab.Object))
 	all := converters(ctx, t, crontab)
 	victim := all[0]
 	process := processOf(t, &victim, "serve")
@@ -46,7 +45,7 @@ func TestAHangingPod(t *testing.T) {
 	} else {
 		signal(t, process, syscall.SIGSTOP)
 		t.Cleanup(func() { _ = syscall.Kill(process, syscall.SIGCONT) })
-		eventually(ctx, t, "the pod that hangs is not ready", func() (bool, string) {
+		expect.Eventually(t, "the pod that hangs is not ready", func() (bool, string) {
 			for _, pod := range converters(ctx, t, crontab) {
 				if pod.UID == victim.UID {
 					return !ready(&pod), "it is"
@@ -72,15 +71,13 @@ func TestAHangingPod(t *testing.T) {
 func readsUntilRight(ctx context.Context, t *testing.T, crontab story.CronTab, inARow int) (failures int) {
 	t.Helper()
 	want, right := crontab.Object(0), 0
-	eventually(ctx, t, "reads are answered", func() (bool, string) {
+	expect.Eventually(t, "reads are answered", func() (bool, string) {
 		object, err := fleet.Get(ctx, crontab.At(crontab.New), want.GetName())
 		if err != nil {
 			failures, right = failures+1, 0
 			return false, err.Error()
 		}
-		if err := readRight(object, want); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, readRight(object, want))
 		right++
 		return right == inARow, ""
 	})
@@ -93,9 +90,7 @@ func processOf(t *testing.T, pod *corev1.Pod, argument string) int {
 	t.Helper()
 	_, container, _ := strings.Cut(pod.Status.ContainerStatuses[0].ContainerID, "://")
 	found, err := filepath.Glob("/proc/[0-9]*/cgroup")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	for _, file := range found {
 		groups, err := os.ReadFile(file)
 		command, other := os.ReadFile(filepath.Join(filepath.Dir(file), "cmdline"))
@@ -103,9 +98,7 @@ func processOf(t *testing.T, pod *corev1.Pod, argument string) int {
 			continue
 		}
 		process, err := strconv.Atoi(filepath.Base(filepath.Dir(file)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		return process
 	}
 	return 0
@@ -113,7 +106,5 @@ func processOf(t *testing.T, pod *corev1.Pod, argument string) int {
 
 func signal(t *testing.T, process int, signal syscall.Signal) {
 	t.Helper()
-	if err := syscall.Kill(process, signal); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, syscall.Kill(process, signal))
 }

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/story"
 )
 
@@ -22,9 +23,7 @@ import (
 func TestHostNetwork(t *testing.T) {
 	ctx := t.Context()
 	nodes := &corev1.NodeList{}
-	if err := cluster.List(ctx, nodes); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, cluster.List(ctx, nodes))
 	crontab := inGroup(t, "hostnetwork.example.com")
 	applySample(ctx, t, crontab, crontab.Policy)
 	change(ctx, t, crontab, `{"spec":{"workload":{"hostNetwork":true,"port":10270,"replicas":1}}}`)
@@ -35,9 +34,7 @@ func TestHostNetwork(t *testing.T) {
 	admit(ctx, t, "privileged")
 	t.Cleanup(func() { admit(context.WithoutCancel(ctx), t, "restricted") })
 	waitReady(ctx, t, crontab.CRD(), v1alpha1.ReasonSucceeded)
-	if err := fleet.Create(ctx, crontab.At(crontab.Old), 1, crontab.Object); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, fleet.Create(ctx, crontab.At(crontab.Old), 1, crontab.Object))
 	for _, pod := range converters(ctx, t, crontab) {
 		if !pod.Spec.HostNetwork || pod.Status.PodIP != pod.Status.HostIP {
 			t.Errorf("the pod is at %s, its node at %s", pod.Status.PodIP, pod.Status.HostIP)

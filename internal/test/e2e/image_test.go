@@ -21,6 +21,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/story"
 )
 
@@ -29,9 +30,7 @@ import (
 func imagePolicy(t *testing.T, crontab story.CronTab) *v1alpha1.ConversionPolicy {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(teller.Dir, "config/samples/crontab-image/policy.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	image := os.Getenv("E2E_CONVERTER_IMAGE")
 	if image == "" {
 		t.Fatal("E2E_CONVERTER_IMAGE is not set: run make e2e")
@@ -39,9 +38,7 @@ func imagePolicy(t *testing.T, crontab story.CronTab) *v1alpha1.ConversionPolicy
 	changed := strings.NewReplacer("crontabs.example.com", crontab.CRD(), "--group=example.com", "--group="+crontab.Group,
 		"localhost/crontab-converter:dev", image).Replace(string(text))
 	policy := &v1alpha1.ConversionPolicy{}
-	if err := yaml.UnmarshalStrict([]byte(changed), policy); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, yaml.UnmarshalStrict([]byte(changed), policy))
 	return policy
 }
 
@@ -55,13 +52,9 @@ func TestConverterImage(t *testing.T) {
 	crontab := inGroup(t, "image.example.com")
 	applySample(ctx, t, crontab, crontab.CRDBoth)
 	policy := imagePolicy(t, crontab)
-	if err := cluster.Create(ctx, policy); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, cluster.Create(ctx, policy))
 	waitReady(ctx, t, crontab.CRD(), v1alpha1.ReasonSucceeded)
-	if err := fleet.Create(ctx, crontab.At(crontab.Old), 20, crontab.Object); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, fleet.Create(ctx, crontab.At(crontab.Old), 20, crontab.Object))
 	checkConverted(ctx, t, crontab, 20)
 
 	reader := fleet.Read(ctx, crontab.At(crontab.New), "job-0001", func(object *unstructuredObject) error {
@@ -74,13 +67,13 @@ func TestConverterImage(t *testing.T) {
 	if reads, err := reader.Stop(); err != nil {
 		t.Errorf("after %d reads: %v", reads, err)
 	}
-	eventually(ctx, t, "only the pods of the last image are left", func() (bool, string) {
+	expect.Eventually(t, "only the pods of the last image are left", func() (bool, string) {
 		left := pods(ctx, t, client.MatchingLabels{plan.ComponentLabel: plan.ConverterComponent, plan.InstanceLabel: plan.ChildName(crontab.CRD())})
 		return len(left) == 2, fmt.Sprintf("%d pods", len(left))
 	})
 
 	applySample(ctx, t, crontab, crontab.CRDStorage)
-	eventually(ctx, t, "everything is migrated", func() (bool, string) {
+	expect.Eventually(t, "everything is migrated", func() (bool, string) {
 		migrated := apimeta.FindStatusCondition(getPolicy(ctx, t, crontab.CRD()).Status.Conditions, v1alpha1.StorageMigratedCondition)
 		return migrated != nil && migrated.Reason == v1alpha1.ReasonMigrated, migrated.String()
 	})
@@ -126,15 +119,13 @@ func setImage(ctx context.Context, t *testing.T, crontab story.CronTab, image st
 func change(ctx context.Context, t *testing.T, crontab story.CronTab, patch string) {
 	t.Helper()
 	policy := getPolicy(ctx, t, crontab.CRD())
-	if err := cluster.Patch(ctx, policy, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, cluster.Patch(ctx, policy, client.RawPatch(types.MergePatchType, []byte(patch))))
 }
 
 // waitMessage waits until a condition has a reason, and a text in its message.
 func waitMessage(ctx context.Context, t *testing.T, name, condition, reason, text string) {
 	t.Helper()
-	eventually(ctx, t, condition+" is "+reason, func() (bool, string) {
+	expect.Eventually(t, condition+" is "+reason, func() (bool, string) {
 		found := apimeta.FindStatusCondition(getPolicy(ctx, t, name).Status.Conditions, condition)
 		if found == nil {
 			return false, "no condition"

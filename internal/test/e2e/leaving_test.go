@@ -18,6 +18,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/story"
 )
 
@@ -28,9 +29,7 @@ func convertedInGroup(ctx context.Context, t *testing.T, group string) story.Cro
 	applySample(ctx, t, crontab, crontab.CRDBoth)
 	applySample(ctx, t, crontab, crontab.Policy)
 	waitReady(ctx, t, crontab.CRD(), v1alpha1.ReasonSucceeded)
-	if err := fleet.Create(ctx, crontab.At(crontab.Old), 10, crontab.Object); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, fleet.Create(ctx, crontab.At(crontab.Old), 10, crontab.Object))
 	return crontab
 }
 
@@ -77,7 +76,7 @@ func TestOrphansAreFoundAtTheStart(t *testing.T) {
 		t.Fatal("the converter went with the policy")
 	}
 	run(ctx, t, "kubectl", "-n", system, "scale", "deployment", "conversion-operator", "--replicas=2")
-	eventually(ctx, t, "nothing of the converter is left", func() (bool, string) {
+	expect.Eventually(t, "nothing of the converter is left", func() (bool, string) {
 		out, err := teller.Run(ctx, "kubectl", "-n", system, "get", "deployments,services,secrets,configmaps,pods", "-o", "name",
 			"-l", plan.InstanceLabel+"="+plan.ChildName(crontab.CRD()))
 		return err == nil && out == "", out
@@ -86,7 +85,7 @@ func TestOrphansAreFoundAtTheStart(t *testing.T) {
 
 func waitUntilNoManager(ctx context.Context, t *testing.T) {
 	t.Helper()
-	eventually(ctx, t, "the manager is gone", func() (bool, string) {
+	expect.Eventually(t, "the manager is gone", func() (bool, string) {
 		left := pods(ctx, t, client.MatchingLabels{plan.ComponentLabel: "manager"})
 		return len(left) == 0, fmt.Sprintf("%d pods", len(left))
 	})
@@ -103,7 +102,7 @@ func TestTheNamespaceIsDeleted(t *testing.T) {
 		t.Error("objects convert without a converter")
 	}
 	reinstall(ctx, t)
-	eventually(ctx, t, "objects convert again", func() (bool, string) {
+	expect.Eventually(t, "objects convert again", func() (bool, string) {
 		err := bothVersions(ctx, crontab)
 		return err == nil, fmt.Sprint(err)
 	})
@@ -114,9 +113,7 @@ func TestTheNamespaceIsDeleted(t *testing.T) {
 // flag was set.
 func reinstall(ctx context.Context, t *testing.T) {
 	t.Helper()
-	if err := story.Install(ctx, teller); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, story.Install(ctx, teller))
 	waitTwoManagers(ctx, t)
 }
 
@@ -130,7 +127,7 @@ func restartManagers(ctx context.Context, t *testing.T) {
 
 func waitTwoManagers(ctx context.Context, t *testing.T) {
 	t.Helper()
-	eventually(ctx, t, "two managers are left", func() (bool, string) {
+	expect.Eventually(t, "two managers are left", func() (bool, string) {
 		left := pods(ctx, t, client.MatchingLabels{plan.ComponentLabel: "manager"})
 		return len(left) == 2, fmt.Sprintf("%d pods", len(left))
 	})

@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/story"
 )
 
@@ -100,14 +101,10 @@ var conversionsMetric = regexp.MustCompile(`(?m)^apiserver_crd_conversion_webhoo
 func countConversions(ctx context.Context, t *testing.T, crontab story.CronTab) (succeeded, failed int) {
 	t.Helper()
 	text, err := teller.Run(ctx, "kubectl", "get", "--raw", "/metrics")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	for _, found := range conversionsMetric.FindAllStringSubmatch(text, -1) {
 		count, err := strconv.Atoi(found[3])
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		switch {
 		case found[1] != crontab.CRD():
 		case found[2] == "true":
@@ -148,9 +145,7 @@ var leftOut = podNames{seen: map[string]bool{}}
 func (p *podNames) watch(ctx context.Context, t *testing.T, image string) {
 	t.Helper()
 	events, err := cluster.Watch(ctx, &corev1.PodList{}, client.InNamespace(system))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	p.image = image
 	go func() {
 		defer events.Stop()

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/config"
 
 	"github.com/conversion-operator/conversion-operator/internal/scheme"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/story"
 )
 
@@ -73,8 +74,6 @@ func connect() error {
 func pods(ctx context.Context, t *testing.T, labels client.MatchingLabels) []corev1.Pod {
 	t.Helper()
 	list := &corev1.PodList{}
-	if err := cluster.List(ctx, list, client.InNamespace(system), labels); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, cluster.List(ctx, list, client.InNamespace(system), labels))
 	return list.Items
 }

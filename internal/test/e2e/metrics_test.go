@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/metricstable"
 	"github.com/conversion-operator/conversion-operator/internal/test/story"
 )
@@ -30,9 +31,7 @@ func TestManagerMetrics(t *testing.T) {
 	const account, role = "metrics-reader", "conversion-operator-metrics-reader"
 	run(ctx, t, "kubectl", "-n", story.Namespace, "create", "serviceaccount", account)
 	token, err := teller.Run(ctx, "kubectl", "-n", story.Namespace, "create", "token", account)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	manager := pods(ctx, t, client.MatchingLabels{plan.ComponentLabel: "manager"})[0]
 	address := net.JoinHostPort(manager.Status.PodIP, "8443")
 
@@ -45,7 +44,7 @@ func TestManagerMetrics(t *testing.T) {
 	run(ctx, t, "kubectl", "create", "clusterrolebinding", account, "--clusterrole="+role, "--serviceaccount="+story.Namespace+":"+account)
 	want := `conversion_operator_policy_status_condition{condition="Ready",policy="` + crontab.CRD() + `",status="True"} 1`
 	// The manager remembers for half a minute whom it refused.
-	eventually(ctx, t, want, func() (bool, string) {
+	expect.Eventually(t, want, func() (bool, string) {
 		status, body := scrape(ctx, t, address, token)
 		return status == http.StatusOK && strings.Contains(body, want), http.StatusText(status)
 	})
@@ -65,7 +64,7 @@ func TestManagerMetrics(t *testing.T) {
 func scrapeLeader(ctx context.Context, t *testing.T, token string) string {
 	t.Helper()
 	var leader string
-	eventually(ctx, t, "a manager tells that it leads", func() (bool, string) {
+	expect.Eventually(t, "a manager tells that it leads", func() (bool, string) {
 		for _, manager := range pods(ctx, t, client.MatchingLabels{plan.ComponentLabel: "manager"}) {
 			_, body := scrape(ctx, t, net.JoinHostPort(manager.Status.PodIP, "8443"), token)
 			if strings.Contains(body, "\nleader_election_master_status{name=\"conversion-operator\"} 1\n") {
@@ -99,7 +98,7 @@ func checkMigrationTold(ctx context.Context, t *testing.T, crontab story.CronTab
 // tells waits until all of it is told at once.
 func tells(ctx context.Context, t *testing.T, metrics func() string, wants ...string) {
 	t.Helper()
-	eventually(ctx, t, wants[0], func() (bool, string) {
+	expect.Eventually(t, wants[0], func() (bool, string) {
 		told := metrics()
 		for _, want := range wants {
 			if !strings.Contains(told, "\n"+want) {
@@ -114,9 +113,7 @@ func tells(ctx context.Context, t *testing.T, metrics func() string, wants ...st
 func fetch(ctx context.Context, t *testing.T, url string) string {
 	t.Helper()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	answer, err := http.DefaultClient.Do(request)
 	if err != nil {
 		return ""
@@ -133,9 +130,7 @@ func fetch(ctx context.Context, t *testing.T, url string) string {
 func scrape(ctx context.Context, t *testing.T, address, token string) (status int, body string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+address+"/metrics", http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	if token != "" {
 		request.Header.Set("Authorization", "Bearer "+strings.TrimSpace(token))
 	}
@@ -143,13 +138,9 @@ func scrape(ctx context.Context, t *testing.T, address, token string) (status in
 	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}} //nolint:gosec // see above
 	defer transport.CloseIdleConnections()
 	answer, err := transport.RoundTrip(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	defer answer.Body.Close()
 	text, err := io.ReadAll(answer.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return answer.StatusCode, string(text)
 }

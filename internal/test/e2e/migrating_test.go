@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/pages"
 	"github.com/conversion-operator/conversion-operator/internal/test/story"
 )
@@ -37,9 +38,7 @@ func TestMigrating(t *testing.T) {
 	player := &pages.Player{Folder: operatorsFolder(t, crontab), Out: t.Output(), Environment: []string{
 		"HOME=" + home, "PATH=" + filepath.Join(home, ".local", "bin") + ":" + pathWithoutPlugins(),
 		"POLICY=" + crontab.CRD(), "NAME=job-0042", "NAMESPACE=" + story.Namespace}}
-	if err := os.MkdirAll(filepath.Join(home, ".local", "bin"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, os.MkdirAll(filepath.Join(home, ".local", "bin"), 0o700))
 	setScene(ctx, t, crontab, player.Folder)
 	for _, page := range parts(t, "migrating") {
 		if page.Blocks[0].Heading == "After" {
@@ -66,11 +65,9 @@ func pathWithoutPlugins() string {
 func waitPruned(ctx context.Context, t *testing.T, crontab story.CronTab) {
 	t.Helper()
 	policy := getPolicy(ctx, t, crontab.CRD())
-	eventually(ctx, t, "an event says that storedVersions was pruned", func() (bool, string) {
+	expect.Eventually(t, "an event says that storedVersions was pruned", func() (bool, string) {
 		events := &corev1.EventList{}
-		if err := cluster.List(ctx, events, client.InNamespace(story.Namespace)); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, cluster.List(ctx, events, client.InNamespace(story.Namespace)))
 		return slices.ContainsFunc(events.Items, func(event corev1.Event) bool {
 			return event.InvolvedObject.UID == policy.UID && event.Reason == v1alpha1.ReasonStoredVersionsPruned
 		}), fmt.Sprintf("%d events", len(events.Items))
@@ -84,16 +81,12 @@ func operatorsFolder(t *testing.T, crontab story.CronTab) string {
 	folder := t.TempDir()
 	write := func(name, from string, changes ...string) {
 		text, err := os.ReadFile(filepath.Join(teller.Dir, crontab.Samples, from))
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		changed := strings.NewReplacer(changes...).Replace(string(text))
 		if len(changes) > 0 && changed == string(text) {
 			t.Fatalf("%s has none of %q", from, changes)
 		}
-		if err := os.WriteFile(filepath.Join(folder, name), []byte(changed), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, os.WriteFile(filepath.Join(folder, name), []byte(changed), 0o600))
 	}
 	for _, name := range []string{crontab.CRDBoth, crontab.CRDStorage, crontab.Objects} {
 		write(name, name)
@@ -102,9 +95,7 @@ func operatorsFolder(t *testing.T, crontab story.CronTab) string {
 	write("policy.yaml", crontab.Policy, "        - format:", "        - drop: {from: .note}\n        - format:")
 	write("crd.yaml", crontab.CRDStorage, "          note: {type: string}\n", "")
 	program := filepath.Join(teller.Dir, "bin", "linux-"+runtime.GOARCH, "conversion-operator") // make image builds it
-	if err := os.Symlink(program, filepath.Join(folder, "conversion-operator")); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, os.Symlink(program, filepath.Join(folder, "conversion-operator")))
 	return folder
 }
 
@@ -121,22 +112,18 @@ func setScene(ctx context.Context, t *testing.T, crontab story.CronTab, folder s
 	apply(filepath.Join(folder, crontab.Policy))
 	waitReady(ctx, t, crontab.CRD(), v1alpha1.ReasonSucceeded)
 	apply(filepath.Join(folder, crontab.Objects))
-	if err := fleet.Create(ctx, crontab.At(crontab.Old), jobs, crontab.Object); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, fleet.Create(ctx, crontab.At(crontab.Old), jobs, crontab.Object))
 	patch := []byte(`{"metadata":{"labels":{"frozen":"until-the-audit"}}}`)
-	if err := cluster.Patch(ctx, crontab.Object(42), client.RawPatch(types.MergePatchType, patch)); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, cluster.Patch(ctx, crontab.Object(42), client.RawPatch(types.MergePatchType, patch)))
 	rule := filepath.Join(teller.Dir, "internal", "test", "e2e", "testdata", "frozen.yaml")
 	apply(rule)
 	t.Cleanup(func() { run(context.WithoutCancel(ctx), t, "kubectl", "delete", "-f", rule) })
-	eventually(ctx, t, "job-0042 is frozen", func() (bool, string) {
+	expect.Eventually(t, "job-0042 is frozen", func() (bool, string) {
 		err := cluster.Patch(ctx, crontab.Object(42), client.RawPatch(types.MergePatchType, []byte("{}")), client.DryRunAll)
 		return err != nil && strings.Contains(err.Error(), "is frozen until"), ""
 	})
 	apply(filepath.Join(folder, crontab.CRDStorage))
-	eventually(ctx, t, "a migration waits for its trigger", func() (bool, string) {
+	expect.Eventually(t, "a migration waits for its trigger", func() (bool, string) {
 		migrated := apimeta.FindStatusCondition(getPolicy(ctx, t, crontab.CRD()).Status.Conditions, v1alpha1.StorageMigratedCondition)
 		return migrated.Status == metav1.ConditionUnknown && migrated.Reason == v1alpha1.ReasonNotRequested, migrated.Reason
 	})

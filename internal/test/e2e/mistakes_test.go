@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/incompressible"
 	"github.com/conversion-operator/conversion-operator/internal/test/story"
 )
@@ -30,9 +31,7 @@ func TestMistakes(t *testing.T) {
 	applySample(ctx, t, crontab, crontab.CRDBoth)
 	run(ctx, t, "kubectl", "apply", "-f", cutNotes(t, crontab))
 	waitReady(ctx, t, crontab.CRD(), v1alpha1.ReasonSucceeded)
-	if err := fleet.Create(ctx, crontab.At(crontab.Old), 10, crontab.Object); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, fleet.Create(ctx, crontab.At(crontab.Old), 10, crontab.Object))
 
 	t.Run("an edit that breaks the rules", func(t *testing.T) { breakRules(t.Context(), t, crontab) })
 	t.Run("a replace that drops the conversion", func(t *testing.T) { dropConversion(t.Context(), t, crontab) })
@@ -44,9 +43,7 @@ func cutNotes(t *testing.T, crontab story.CronTab) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), crontab.Policy)
 	text := strings.Replace(readSample(t, crontab, crontab.Policy), "hub: v1\n", "hub: v1\n      overflow: Drop\n", 1)
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, os.WriteFile(file, []byte(text), 0o600))
 	return file
 }
 
@@ -54,9 +51,7 @@ func cutNotes(t *testing.T, crontab story.CronTab) string {
 func readRunbooks(ctx context.Context, t *testing.T, crontab story.CronTab) {
 	large := crontab.Object(11)
 	large.Object["note"] = incompressible.Text(300 << 10)
-	if err := cluster.Create(ctx, large); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, cluster.Create(ctx, large))
 	play(t, newPlayer(t, t.TempDir(), "POLICY="+crontab.CRD()), "mistakes")
 }
 
@@ -66,12 +61,10 @@ func breakRules(ctx context.Context, t *testing.T, crontab story.CronTab) {
 		policy := getPolicy(ctx, t, crontab.CRD())
 		base := policy.DeepCopy()
 		policy.Spec.Converter.Declarative.Spokes[0].Rules[0].Format.From = path
-		if err := cluster.Patch(ctx, policy, client.MergeFrom(base)); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, cluster.Patch(ctx, policy, client.MergeFrom(base)))
 	}
 	setFrom(".hostAndPort")
-	eventually(ctx, t, "the mistake is reported", func() (bool, string) {
+	expect.Eventually(t, "the mistake is reported", func() (bool, string) {
 		valid := apimeta.FindStatusCondition(getPolicy(ctx, t, crontab.CRD()).Status.Conditions, v1alpha1.PlanValidCondition)
 		return valid.Reason == v1alpha1.ReasonInvalidRules, valid.Message
 	})
@@ -84,14 +77,12 @@ func breakRules(ctx context.Context, t *testing.T, crontab story.CronTab) {
 func dropConversion(ctx context.Context, t *testing.T, crontab story.CronTab) {
 	crd := getCRD(ctx, t, crontab.CRD())
 	crd.Spec.Conversion = nil
-	if err := cluster.Update(ctx, crd); err != nil {
-		t.Fatal(err)
-	}
-	eventually(ctx, t, "the conversion is back", func() (bool, string) {
+	expect.NoError(t, cluster.Update(ctx, crd))
+	expect.Eventually(t, "the conversion is back", func() (bool, string) {
 		strategy := getCRD(ctx, t, crontab.CRD()).Spec.Conversion.Strategy
 		return strategy == apiextensionsv1.WebhookConverter, string(strategy)
 	})
-	eventually(ctx, t, "objects convert again", func() (bool, string) {
+	expect.Eventually(t, "objects convert again", func() (bool, string) {
 		err := bothVersions(ctx, crontab)
 		return err == nil, fmt.Sprint(err)
 	})

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/pages"
 	"github.com/conversion-operator/conversion-operator/internal/test/story"
 )
@@ -37,9 +38,7 @@ func TestRetiring(t *testing.T) {
 	applySample(ctx, t, crontab, crontab.CRDBoth)
 	for _, file := range []string{crontab.Policy, crontab.Objects} {
 		path := filepath.Join(folder, file)
-		if err := os.WriteFile(path, []byte(readSample(t, crontab, file)), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, os.WriteFile(path, []byte(readSample(t, crontab, file)), 0o600))
 		run(ctx, t, "kubectl", "apply", "-f", path)
 		waitReady(ctx, t, crontab.CRD(), v1alpha1.ReasonSucceeded)
 	}
@@ -49,18 +48,14 @@ func TestRetiring(t *testing.T) {
 		}
 		return nil
 	})
-	if err := os.WriteFile(filepath.Join(folder, "audit.log"), []byte(auditLog), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, os.WriteFile(filepath.Join(folder, "audit.log"), []byte(auditLog), 0o600))
 	player := newPlayer(t, folder, "POLICY="+crontab.CRD(), "VERSION="+crontab.Old)
 	play(t, player, "retiring")
 	if reads, err := reader.Stop(); err != nil || reads == 0 {
 		t.Errorf("%d reads, and then: %v", reads, err)
 	}
 	stored, err := story.ReadStored(ctx, crontab.Group, "crontabs")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	if stored == nil {
 		return // etcd cannot be read here
 	}
@@ -98,9 +93,7 @@ func playPart(t *testing.T, player *pages.Player, page *pages.Page) {
 	if strings.HasSuffix(page.Path, "/runbooks.md") {
 		player.Judge = hasAnswer
 	}
-	if err := player.Play(t.Context(), page); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, player.Play(t.Context(), page))
 }
 
 func hasAnswer(command, answer string) error {
@@ -113,8 +106,6 @@ func hasAnswer(command, answer string) error {
 func parts(t *testing.T, scene string) []*pages.Page {
 	t.Helper()
 	parts, err := pages.Scene(teller.Dir, scene)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return parts
 }

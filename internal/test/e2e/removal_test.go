@@ -18,6 +18,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/story"
 )
 
@@ -29,10 +30,8 @@ func TestTheOperatorIsRemoved(t *testing.T) {
 	crontab := convertedInGroup(ctx, t, "removed.example.com")
 	applySample(ctx, t, crontab, crontab.CRDStorage)
 	newer := writtenAtNew(crontab)
-	if err := cluster.Create(ctx, newer.DeepCopy()); err != nil {
-		t.Fatal(err)
-	}
-	eventually(ctx, t, "it is proven that all objects are stored at "+crontab.New, func() (bool, string) {
+	expect.NoError(t, cluster.Create(ctx, newer.DeepCopy()))
+	expect.Eventually(t, "it is proven that all objects are stored at "+crontab.New, func() (bool, string) {
 		policy := getPolicy(ctx, t, crontab.CRD())
 		return policy.Status.Evidence != nil && policy.Status.CRD.StorageVersion == crontab.New, fmt.Sprint(policy.Status.Conditions)
 	})
@@ -69,9 +68,7 @@ func serveNewOnly(ctx context.Context, t *testing.T, crontab story.CronTab) {
 	for i := range crd.Spec.Versions {
 		crd.Spec.Versions[i].Served = crd.Spec.Versions[i].Name == crontab.New
 	}
-	if err := cluster.Patch(ctx, crd, client.MergeFrom(base)); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, cluster.Patch(ctx, crd, client.MergeFrom(base)))
 }
 
 // uninstall types what the pages tell. Where they say what is to be when no policy is
@@ -83,14 +80,12 @@ func uninstall(ctx context.Context, t *testing.T, crontab story.CronTab) {
 	for i, part := range parts(t, "uninstalling") {
 		if player.Judge = nil; i == 1 {
 			player.Judge = hasNoAnswer
-			eventually(ctx, t, "the policy is gone", func() (bool, string) {
+			expect.Eventually(t, "the policy is gone", func() (bool, string) {
 				err := cluster.Get(ctx, client.ObjectKey{Name: crontab.CRD()}, &v1alpha1.ConversionPolicy{})
 				return apierrors.IsNotFound(err), fmt.Sprint(err)
 			})
 		}
-		if err := player.Play(ctx, part); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, player.Play(ctx, part))
 	}
 }
 
@@ -123,9 +118,7 @@ kubectl get --all-namespaces --ignore-not-found -o name "$kinds" `+which)
 func checkOnlyNew(ctx context.Context, t *testing.T, crontab story.CronTab, newer *unstructuredObject) {
 	t.Helper()
 	items, err := fleet.List(ctx, crontab.At(crontab.New))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	for i := range items {
 		want := crontab.Object(i)
 		if items[i].GetName() != want.GetName() {
@@ -139,9 +132,7 @@ func checkOnlyNew(ctx context.Context, t *testing.T, crontab story.CronTab, newe
 		t.Errorf("there are %d objects, want ten and %s", len(items), newer.GetName())
 	}
 	stored, err := story.ReadStored(ctx, crontab.Group, "crontabs")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	if stored != nil && !stored.Only(crontab.Group+"/"+crontab.New) {
 		t.Errorf("stored: %s, want all at %s", stored, crontab.New)
 	}

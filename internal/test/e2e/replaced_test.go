@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/story"
 )
 
@@ -31,13 +32,9 @@ func TestAPodThatGoesWrong(t *testing.T) {
 	askAgainAfter(ctx, t, "3s")
 	crontab := inGroup(t, "replaced.example.com")
 	applySample(ctx, t, crontab, crontab.CRDBoth)
-	if err := cluster.Create(ctx, imagePolicy(t, crontab)); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, cluster.Create(ctx, imagePolicy(t, crontab)))
 	waitReady(ctx, t, crontab.CRD(), v1alpha1.ReasonSucceeded)
-	if err := fleet.Create(ctx, crontab.At(crontab.Old), 1, crontab.Object); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, fleet.Create(ctx, crontab.At(crontab.Old), 1, crontab.Object))
 	generation := getCRD(ctx, t, crontab.CRD()).Generation
 	victim := converters(ctx, t, crontab)[0]
 	if process := processOf(t, &victim, "--group="+crontab.Group); process != 0 {
@@ -48,7 +45,7 @@ func TestAPodThatGoesWrong(t *testing.T) {
 	} else {
 		kill(ctx, t, []corev1.Pod{victim})
 	}
-	eventually(ctx, t, "another pod is in its place", func() (bool, string) {
+	expect.Eventually(t, "another pod is in its place", func() (bool, string) {
 		found := converters(ctx, t, crontab)
 		gone := !slices.ContainsFunc(found, func(pod corev1.Pod) bool { return pod.UID == victim.UID })
 		return gone && len(found) == 2, fmt.Sprintf("%d pods, the one that went wrong is gone: %t", len(found), gone)
@@ -62,11 +59,9 @@ func TestAPodThatGoesWrong(t *testing.T) {
 
 func waitEvicted(ctx context.Context, t *testing.T, crontab story.CronTab) {
 	t.Helper()
-	eventually(ctx, t, "an event tells of the eviction", func() (bool, string) {
+	expect.Eventually(t, "an event tells of the eviction", func() (bool, string) {
 		list := &eventsv1.EventList{}
-		if err := cluster.List(ctx, list); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, cluster.List(ctx, list))
 		told := slices.ContainsFunc(list.Items, func(event eventsv1.Event) bool {
 			return event.Regarding.Name == crontab.CRD() && event.Reason == v1alpha1.ReasonPodEvicted
 		})
@@ -87,18 +82,14 @@ func askAgainAfter(ctx context.Context, t *testing.T, lifetime string) {
 func changeManagers(ctx context.Context, t *testing.T, arguments ...string) []string {
 	t.Helper()
 	managers := &appsv1.Deployment{}
-	if err := cluster.Get(ctx, client.ObjectKey{Namespace: system, Name: "conversion-operator"}, managers); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, cluster.Get(ctx, client.ObjectKey{Namespace: system, Name: "conversion-operator"}, managers))
 	base := managers.DeepCopy()
 	container := &managers.Spec.Template.Spec.Containers[0]
 	before := container.Args
 	if container.Args = arguments; len(arguments) == 1 {
 		container.Args = append(slices.Clone(before), arguments...)
 	}
-	if err := cluster.Patch(ctx, managers, client.MergeFrom(base)); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, cluster.Patch(ctx, managers, client.MergeFrom(base)))
 	run(ctx, t, "kubectl", "-n", system, "rollout", "status", "deployment/conversion-operator", "--timeout=2m")
 	return before
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/migration"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/story"
 )
 
@@ -52,9 +53,7 @@ func armFleet(ctx context.Context, t *testing.T, crontab story.CronTab) {
 	applySample(ctx, t, crontab, crontab.Policy)
 	applySample(ctx, t, crontab, crontab.CRDBefore)
 	waitReady(ctx, t, crontab.CRD(), v1alpha1.ReasonArmedAhead)
-	if err := fleet.Create(ctx, crontab.At(crontab.Old), fleetSize, crontab.Object); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, fleet.Create(ctx, crontab.At(crontab.Old), fleetSize, crontab.Object))
 	applySample(ctx, t, crontab, crontab.CRDBoth)
 	waitReady(ctx, t, crontab.CRD(), v1alpha1.ReasonSucceeded)
 }
@@ -65,7 +64,7 @@ func migrateThroughRestart(t *testing.T, crontab story.CronTab, kill func(contex
 	change(ctx, t, crontab, `{"spec":{"migration":{"pace":"Fast"}}}`) // four of them share a node
 
 	applySample(ctx, t, crontab, crontab.CRDStorage)
-	eventually(ctx, t, "the migration is half done", func() (bool, string) {
+	expect.Eventually(t, "the migration is half done", func() (bool, string) {
 		record := findRecord(ctx, t, crontab)
 		if record == nil {
 			return false, "no record"
@@ -77,7 +76,7 @@ func migrateThroughRestart(t *testing.T, crontab story.CronTab, kill func(contex
 	})
 	kill(ctx, t, crontab)
 
-	eventually(ctx, t, "the migration has succeeded", func() (bool, string) {
+	expect.Eventually(t, "the migration has succeeded", func() (bool, string) {
 		migration := getPolicy(ctx, t, crontab.CRD()).Status.Migration
 		if migration == nil {
 			return false, "no migration"
@@ -101,16 +100,12 @@ func checkMigrated(ctx context.Context, t *testing.T, crontab story.CronTab) {
 		t.Errorf("status.storedVersions is %v, want %s only", stored, crontab.New)
 	}
 	stored, err := story.ReadStored(ctx, crontab.Group, "crontabs")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	if stored != nil && (!stored.Only(crontab.Group+"/"+crontab.New) || stored.Versions[crontab.Group+"/"+crontab.New] != fleetSize) {
 		t.Errorf("etcd holds %s, want %d at %s", stored, fleetSize, crontab.New)
 	}
 	items, err := fleet.List(ctx, crontab.At(crontab.Old))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	values := map[string]any{}
 	for _, item := range items {
 		values[item.GetName()] = item.Object["hostPort"]
@@ -129,9 +124,7 @@ func findRecord(ctx context.Context, t *testing.T, crontab story.CronTab) *migra
 	list := &corev1.ConfigMapList{}
 	err := cluster.List(ctx, list, client.InNamespace(system), client.HasLabels{plan.RunLabel},
 		client.MatchingLabels{plan.InstanceLabel: plan.ChildName(crontab.CRD())})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	for i := range list.Items {
 		if record := recordIn(t, &list.Items[i]); record != nil {
 			return record
@@ -148,9 +141,7 @@ func recordIn(t *testing.T, configMap *corev1.ConfigMap) *migration.Record {
 		return nil
 	}
 	record, err := migration.ParseRecord([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return &record
 }
 

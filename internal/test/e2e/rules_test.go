@@ -18,6 +18,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/story"
 )
 
@@ -33,9 +34,7 @@ func TestChangingRules(t *testing.T) {
 	applySample(ctx, t, crontab, crontab.Policy)
 	waitReady(ctx, t, crontab.CRD(), v1alpha1.ReasonSucceeded)
 	const objects = 50
-	if err := fleet.Create(ctx, crontab.At(crontab.Old), objects, crontab.Object); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, fleet.Create(ctx, crontab.At(crontab.Old), objects, crontab.Object))
 	waitCached(ctx, t, crontab, objects, ":")
 	all := allConvert(ctx, t, crontab)
 
@@ -52,7 +51,7 @@ func TestChangingRules(t *testing.T) {
 	waitCached(ctx, t, crontab, objects, "|")
 	splitAt(ctx, t, crontab, ":")
 	waitCached(ctx, t, crontab, objects, ":")
-	eventually(ctx, t, "pods carry the rules that are left, and no others", func() (bool, string) {
+	expect.Eventually(t, "pods carry the rules that are left, and no others", func() (bool, string) {
 		return carryOnly(pods(ctx, t, client.MatchingLabels{
 			plan.ComponentLabel: plan.ConverterComponent, plan.InstanceLabel: plan.ChildName(crontab.CRD())}), first)
 	})
@@ -74,10 +73,8 @@ func splitAt(ctx context.Context, t *testing.T, crontab story.CronTab, separator
 	policy := getPolicy(ctx, t, crontab.CRD())
 	base := policy.DeepCopy()
 	policy.Spec.Converter.Declarative.Spokes[0].Rules[0].Format.Template = "{host}" + separator + "{port}"
-	if err := cluster.Patch(ctx, policy, client.MergeFrom(base)); err != nil {
-		t.Fatal(err)
-	}
-	eventually(ctx, t, "the CustomResourceDefinition converts by the changed rules", func() (bool, string) {
+	expect.NoError(t, cluster.Patch(ctx, policy, client.MergeFrom(base)))
+	expect.Eventually(t, "the CustomResourceDefinition converts by the changed rules", func() (bool, string) {
 		now := getPolicy(ctx, t, crontab.CRD())
 		path := *getCRD(ctx, t, crontab.CRD()).Spec.Conversion.Webhook.ClientConfig.Service.Path
 		return now.Status.ObservedGeneration == policy.Generation && path == plan.ConvertPath+"/"+now.Status.Plan.Hash, path
@@ -88,7 +85,7 @@ func splitAt(ctx context.Context, t *testing.T, crontab story.CronTab, separator
 // the rules with the separator.
 func waitCached(ctx context.Context, t *testing.T, crontab story.CronTab, count int, separator string) {
 	t.Helper()
-	eventually(ctx, t, "what the API server has in memory is split at "+separator, func() (bool, string) {
+	expect.Eventually(t, "what the API server has in memory is split at "+separator, func() (bool, string) {
 		list := &unstructured.UnstructuredList{}
 		list.SetAPIVersion(crontab.Group + "/" + crontab.Old)
 		list.SetKind("CronTabList")

@@ -8,6 +8,7 @@ package e2e
 import (
 	"testing"
 
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/story"
 )
 
@@ -17,9 +18,7 @@ func TestStory(t *testing.T) {
 		t.Run(crontab.Group, func(t *testing.T) {
 			t.Cleanup(func() { remove(t, crontab.CRD()) }) // others use the name
 			play := &story.Play{Teller: teller, Fleet: fleet, CronTab: crontab, Count: 300}
-			if err := play.Tell(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, play.Tell(t.Context()))
 		})
 	}
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/migration"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/pages"
 	"github.com/conversion-operator/conversion-operator/internal/test/story"
 )
@@ -62,7 +63,7 @@ func TestUpgrade(t *testing.T) {
 func waitForgotten(ctx context.Context, t *testing.T, crontab story.CronTab) {
 	t.Helper()
 	hash := getPolicy(ctx, t, crontab.CRD()).Status.Plan.Hash
-	eventually(ctx, t, "converters have the rules for both versions, and no others", func() (bool, string) {
+	expect.Eventually(t, "converters have the rules for both versions, and no others", func() (bool, string) {
 		return carryOnly(converters(ctx, t, crontab), hash)
 	})
 }
@@ -87,9 +88,7 @@ func kustomize(t *testing.T, folder, config, image string, components ...string)
 	t.Helper()
 	to := func(path string) string {
 		relative, err := filepath.Rel(folder, filepath.Join(teller.Dir, path))
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		return relative
 	}
 	for i, name := range components {
@@ -103,12 +102,8 @@ patches:
 - target: {kind: Deployment, name: conversion-operator}
   patch: '[{"op": "add", "path": "/spec/template/spec/containers/0/args/-", "value": "--settle=5s"}]'
 `, to(config), strings.Join(components, ", "), image[:at], image[at+1:])
-	if err := os.MkdirAll(folder, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(folder, "kustomization.yaml"), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, os.MkdirAll(folder, 0o700))
+	expect.NoError(t, os.WriteFile(filepath.Join(folder, "kustomization.yaml"), []byte(text), 0o600))
 }
 
 // versionChange is what was there before another version was installed.
@@ -128,11 +123,11 @@ func install(ctx context.Context, t *testing.T, player *pages.Player, crontab st
 		deployment: converterDeployment(ctx, t, crontab).Generation, crd: getCRD(ctx, t, crontab.CRD()).Generation,
 	}
 	play(t, player, scene)
-	eventually(ctx, t, "a manager of "+image+" leads", func() (bool, string) {
+	expect.Eventually(t, "a manager of "+image+" leads", func() (bool, string) {
 		pod := leaderPod(ctx, t, getLease(ctx, t))
 		return pod != nil && pod.Spec.Containers[0].Image == image, fmt.Sprint(getLease(ctx, t).Spec.HolderIdentity)
 	})
-	eventually(ctx, t, "the converter is of "+image, func() (bool, string) {
+	expect.Eventually(t, "the converter is of "+image, func() (bool, string) {
 		found := converterDeployment(ctx, t, crontab).Spec.Template.Spec.Containers[0].Image
 		return found == image, found
 	})
@@ -160,9 +155,7 @@ func (c versionChange) check(ctx context.Context, t *testing.T, crontab story.Cr
 func converterDeployment(ctx context.Context, t *testing.T, crontab story.CronTab) *appsv1.Deployment {
 	t.Helper()
 	deployment := &appsv1.Deployment{}
-	if err := cluster.Get(ctx, client.ObjectKey{Namespace: system, Name: plan.ChildName(crontab.CRD())}, deployment); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, cluster.Get(ctx, client.ObjectKey{Namespace: system, Name: plan.ChildName(crontab.CRD())}, deployment))
 	return deployment
 }
 
@@ -173,7 +166,7 @@ func startSlowMigration(ctx context.Context, t *testing.T, crontab story.CronTab
 	change(ctx, t, crontab, `{"spec":{"migration":{"maxWritesPerSecond":10}}}`)
 	applySample(ctx, t, crontab, file)
 	var record migration.Record
-	eventually(ctx, t, "a migration to "+storage+" has begun", func() (bool, string) {
+	expect.Eventually(t, "a migration to "+storage+" has begun", func() (bool, string) {
 		last := getPolicy(ctx, t, crontab.CRD()).Status.Migration
 		if last == nil || last.StorageVersion != storage {
 			return false, "no migration"
@@ -230,9 +223,7 @@ func finishMigration(ctx context.Context, t *testing.T, crontab story.CronTab, b
 func getLease(ctx context.Context, t *testing.T) *coordinationv1.Lease {
 	t.Helper()
 	lease := &coordinationv1.Lease{}
-	if err := cluster.Get(ctx, client.ObjectKey{Namespace: system, Name: "conversion-operator"}, lease); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, cluster.Get(ctx, client.ObjectKey{Namespace: system, Name: "conversion-operator"}, lease))
 	return lease
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // TestWorkload shapes converter pods anew while an object is read all the time: they
@@ -25,9 +26,7 @@ func TestWorkload(t *testing.T) {
 	applySample(ctx, t, crontab, crontab.CRDBoth)
 	applySample(ctx, t, crontab, crontab.Policy)
 	waitReady(ctx, t, crontab.CRD(), v1alpha1.ReasonSucceeded)
-	if err := fleet.Create(ctx, crontab.At(crontab.Old), 5, crontab.Object); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, fleet.Create(ctx, crontab.At(crontab.Old), 5, crontab.Object))
 	reader := fleet.Read(ctx, crontab.At(crontab.New), "job-0001", func(object *unstructuredObject) error {
 		if host, _, _ := unstructured.NestedString(object.Object, "host"); host != "worker-1.example.com" {
 			return fmt.Errorf("host is %q", host)
@@ -36,7 +35,7 @@ func TestWorkload(t *testing.T) {
 	})
 	change(ctx, t, crontab, `{"spec":{"workload":{"port":10260,"priorityClassName":"system-cluster-critical","patches":[
 		{"target":{"kind":"Deployment"},"patch":"[{\"op\": \"add\", \"path\": \"/spec/template/metadata/labels/team\", \"value\": \"data\"}]"}]}}}`)
-	eventually(ctx, t, "all pods are of the new shape, and ready", func() (bool, string) {
+	expect.Eventually(t, "all pods are of the new shape, and ready", func() (bool, string) {
 		found := pods(ctx, t, client.MatchingLabels{plan.ComponentLabel: plan.ConverterComponent, plan.InstanceLabel: plan.ChildName(crontab.CRD())})
 		for _, pod := range found {
 			if pod.Labels["team"] != "data" || plan.PortOf(&pod.Spec) != 10260 || pod.Spec.PriorityClassName != "system-cluster-critical" {

@@ -22,9 +22,10 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/pages"
+	"github.com/conversion-operator/conversion-operator/internal/test/testenv"
 )
 
 const (
@@ -42,28 +43,10 @@ type kubectl struct {
 // start starts an API server on which nothing is installed.
 func start(t *testing.T) kubectl {
 	t.Helper()
-	assets := os.Getenv("KUBEBUILDER_ASSETS")
-	if assets == "" {
-		t.Fatal("KUBEBUILDER_ASSETS is not set: run make integration")
-	}
 	ctrl.SetLogger(logr.Discard())
-	server := &envtest.Environment{}
-	kubeconfig, err := server.Start()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := server.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	dir := t.TempDir()
-	file := filepath.Join(dir, "kubeconfig")
-	if err := os.WriteFile(file, server.KubeConfig, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return kubectl{program: filepath.Join(assets, "kubectl"), kubeconfig: kubeconfig,
-		environment: append(os.Environ(), "KUBECONFIG="+file, "KUBECACHEDIR="+filepath.Join(dir, "cache"))}
+	server := testenv.For(t, testenv.Options{})
+	return kubectl{program: filepath.Join(os.Getenv("KUBEBUILDER_ASSETS"), "kubectl"), kubeconfig: server.Kubeconfig,
+		environment: append(os.Environ(), "KUBECONFIG="+server.KubeconfigFile(t), "KUBECACHEDIR="+t.TempDir())}
 }
 
 func (k kubectl) run(t *testing.T, args ...string) string {
@@ -85,9 +68,7 @@ func (k kubectl) run(t *testing.T, args ...string) string {
 func (k kubectl) objects(t *testing.T, kustomization string) []unstructured.Unstructured {
 	t.Helper()
 	list := struct{ Items []unstructured.Unstructured }{}
-	if err := json.Unmarshal([]byte(k.run(t, "get", "-k", kustomization, "-o", "json")), &list); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, json.Unmarshal([]byte(k.run(t, "get", "-k", kustomization, "-o", "json")), &list))
 	return list.Items
 }
 
@@ -133,9 +114,7 @@ func TestApply(t *testing.T) {
 func scene(t *testing.T, name string) []*pages.Page {
 	t.Helper()
 	parts, err := pages.Scene(root, name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return parts
 }
 
@@ -150,9 +129,7 @@ func (k kubectl) play(t *testing.T, parts ...*pages.Page) {
 	player := &pages.Player{Folder: root, Out: t.Output(),
 		Environment: append(k.environment, "PATH="+filepath.Dir(k.program)+":"+os.Getenv("PATH"))}
 	for _, part := range parts {
-		if err := player.Play(t.Context(), part); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, player.Play(t.Context(), part))
 	}
 }
 
@@ -171,14 +148,10 @@ func checkRemoval(t *testing.T, kubectl kubectl, kustomization string) {
 func (k kubectl) endNamespaces(t *testing.T) {
 	t.Helper()
 	clients, err := kubernetes.NewForConfig(k.kubeconfig)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	namespaces := clients.CoreV1().Namespaces()
 	seen, err := namespaces.Watch(t.Context(), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -224,9 +197,7 @@ components: [`+from(t, above, "components/guard")+`, `+from(t, above, "component
 	var image, account, level string
 	for _, object := range kubectl.objects(t, above) {
 		text, err := object.MarshalJSON()
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		namespace := object.GetNamespace()
 		stripped := strings.ReplaceAll(string(text), "conversion-system.svc", "")
 		if strings.Contains(stripped, "conversion-system") || namespace != "" && namespace != "elsewhere" {
@@ -279,24 +250,16 @@ func TestOverlays(t *testing.T) {
 
 func write(t *testing.T, dir, kustomization string) {
 	t.Helper()
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(kustomization), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, os.MkdirAll(dir, 0o755))
+	expect.NoError(t, os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(kustomization), 0o600))
 }
 
 // from is the path of a folder of config/ from a directory: kustomize takes no absolute one.
 func from(t *testing.T, dir, folder string) string {
 	t.Helper()
 	target, err := filepath.Abs(filepath.Join(config, folder))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	relative, err := filepath.Rel(dir, target)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return relative
 }

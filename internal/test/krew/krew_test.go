@@ -22,6 +22,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/version"
 	"sigs.k8s.io/yaml"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // manifest is krew's kind Plugin, as krew reads it.
@@ -52,9 +54,7 @@ func pack(t *testing.T, text string) string {
 	folder := t.TempDir()
 	for at, name := range map[string]string{"linux-arm64": "kubectl-conversion", "windows-amd64": "kubectl-conversion.exe"} {
 		err := errors.Join(os.Mkdir(filepath.Join(folder, at), 0o700), os.WriteFile(filepath.Join(folder, at, name), []byte(text), 0o700)) //nolint:gosec // a program
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 	}
 	packing := exec.CommandContext(t.Context(), filepath.Join("..", "..", "tools", "krew.sh"), "v1.2.3-4-gabc", "https://example.com/v1.2.3/", folder)
 	packing.Env = append(os.Environ(), "SOURCE_DATE_EPOCH=1700000000")
@@ -68,13 +68,9 @@ func pack(t *testing.T, text string) string {
 func TestManifest(t *testing.T) {
 	folder := pack(t, "a program")
 	text, err := os.ReadFile(filepath.Join(folder, "conversion.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	var got manifest
-	if err := yaml.UnmarshalStrict(text, &got); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, yaml.UnmarshalStrict(text, &got))
 	if got.APIVersion != "krew.googlecontainertools.github.com/v1alpha2" || got.Kind != "Plugin" || got.Name != "conversion" {
 		t.Errorf("it is a %s of %s for %s", got.Kind, got.APIVersion, got.Name)
 	}
@@ -125,13 +121,9 @@ func TestArchives(t *testing.T) {
 func unpack(t *testing.T, file string) map[string]string {
 	t.Helper()
 	packed, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	unzipped, err := gzip.NewReader(bytes.NewReader(packed))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	files := map[string]string{}
 	archive := tar.NewReader(unzipped)
 	for {
@@ -139,13 +131,9 @@ func unpack(t *testing.T, file string) map[string]string {
 		if errors.Is(err, io.EOF) {
 			return files
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		text, err := io.ReadAll(archive)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		if head.Typeflag != tar.TypeReg || path.Clean(head.Name) != path.Base(head.Name) {
 			t.Errorf("%s is of type %c", head.Name, head.Typeflag)
 		}
@@ -159,9 +147,7 @@ func unpack(t *testing.T, file string) map[string]string {
 func sumOf(t *testing.T, file string) string {
 	t.Helper()
 	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:])
 }

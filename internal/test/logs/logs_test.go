@@ -17,6 +17,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // logging are the folders of the programs that run in clusters.
@@ -45,9 +47,7 @@ func TestLines(t *testing.T) {
 			}
 			return nil
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 	}
 	// Less than this, and the test does not see any more what it is for.
 	if lines < 40 {
@@ -75,9 +75,7 @@ func TestFaultsAreFound(t *testing.T) {
 	}
 	for source, want := range cases {
 		expression, err := parser.ParseExpr(source)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		lines := linesOf(expression)
 		if len(lines) != 1 {
 			t.Fatalf("%s: found %d lines", source, len(lines))

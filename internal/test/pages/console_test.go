@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 const samplePage = "# A `page` and more\n\n" +
@@ -34,9 +36,7 @@ const samplePage = "# A `page` and more\n\n" +
 
 func TestParse(t *testing.T) {
 	page, err := parse(samplePage)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	if diff := cmp.Diff(map[string]bool{"a-page-and-more": true, "a-page-and-more-1": true}, page.Anchors()); diff != "" {
 		t.Errorf("anchors (-want +got):\n%s", diff)
 	}
@@ -84,9 +84,7 @@ func TestCommandsWithoutAPrompt(t *testing.T) {
 
 func TestSection(t *testing.T) {
 	page, err := parse("# One\n\n```sh play\na\n```\n\n```sh play=two\nb\n```\n\n# Two\n\n```sh play=two\nc\n```\n")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	for name, want := range map[string]string{"One": "a\n", "two": "b\nc\n", "Two": ""} {
 		got := ""
 		for _, block := range page.Section(name).Blocks {
@@ -164,9 +162,7 @@ func TestPlay(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			page, err := parse(c.page)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			out := &bytes.Buffer{}
 			player := &Player{Folder: t.TempDir(), Environment: []string{"MINE=1"}, Out: out, Judge: tooLittle, Names: strings.NewReplacer("ours", "theirs")}
 			err = player.Play(t.Context(), page)

@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/conversion-operator/conversion-operator/internal/cmd"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // contributing is the page for who changes the code.
@@ -23,9 +24,7 @@ func contributing(t *testing.T) *Page {
 	t.Helper()
 	t.Chdir(filepath.Join("..", "..", ".."))
 	page, err := Read(".", "internal/README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return page
 }
 
@@ -127,9 +126,7 @@ func TestContributorsTests(t *testing.T) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	found := 0
 	for _, match := range chosen.FindAllStringSubmatch(text, -1) {
 		if match[1] == anyTest {
@@ -198,8 +195,6 @@ func TestContributorsPaths(t *testing.T) {
 func read(t *testing.T, path string) string {
 	t.Helper()
 	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return string(text)
 }

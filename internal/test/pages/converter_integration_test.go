@@ -23,6 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/conversion-operator/conversion-operator/internal/pki"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // converterOptions are how a converter goes wrong before it answers.
@@ -57,11 +58,11 @@ func (c *symptomCase) serve(t *testing.T, answer http.HandlerFunc, options ...co
 		option(&o)
 	}
 	authority, err := pki.NewAuthority("converters of tests", o.issued, 2*time.Hour)
-	must(t, err)
+	expect.NoError(t, err)
 	leaf, err := pki.IssueLeaf(authority, o.dnsName, o.issued, time.Hour)
-	must(t, err)
+	expect.NoError(t, err)
 	pair, err := tls.X509KeyPair(leaf.Certificate, leaf.Key)
-	must(t, err)
+	expect.NoError(t, err)
 	server := httptest.NewUnstartedServer(answer)
 	server.Config.ErrorLog = log.New(io.Discard, "", 0) // handshakes fail on purpose
 	server.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
@@ -72,7 +73,7 @@ func (c *symptomCase) serve(t *testing.T, answer http.HandlerFunc, options ...co
 	}
 	t.Cleanup(server.Close)
 	_, port, err := net.SplitHostPort(server.Listener.Addr().String())
-	must(t, err)
+	expect.NoError(t, err)
 	// A Service of this type leads out of the cluster, to where the converter is.
 	c.file(t, "service.yaml", `{apiVersion: v1, kind: Service, metadata: {name: crontab-converter, namespace: conversion-system},
   spec: {type: ExternalName, externalName: localhost}}`)

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 var root = filepath.Join("..", "..", "..")
@@ -16,9 +18,7 @@ var root = filepath.Join("..", "..", "..")
 func all(t *testing.T) []*Page {
 	t.Helper()
 	pages, err := All(root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	if len(pages) < 10 {
 		t.Fatalf("only %d pages were found", len(pages))
 	}
@@ -86,9 +86,7 @@ func TestIndex(t *testing.T) {
 func TestDecisions(t *testing.T) {
 	const folder = "internal/decisions"
 	list, err := Read(root, folder+"/README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	listed := map[string]bool{"README.md": true}
 	for _, link := range list.Links() {
 		listed[link.Text] = true

@@ -6,18 +6,19 @@
 package pages
 
 import (
-	"flag"
 	"os"
 	"path/filepath"
 	"slices"
 	"testing"
 
 	"github.com/conversion-operator/conversion-operator/internal/cmd"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
+	"github.com/conversion-operator/conversion-operator/internal/test/testenv"
 )
 
 // atOnce is how many symptoms are played at once. They wait more than they work:
 // for two seconds after it is defined, a kind's objects are not created.
-const atOnce = "8"
+const atOnce = 8
 
 // programs are the names under which people call the operator's program.
 var programs = []string{"conversion-operator", "kubectl-conversion"}
@@ -28,10 +29,7 @@ func TestMain(m *testing.M) {
 	if slices.Contains(programs, filepath.Base(os.Args[0])) {
 		os.Exit(cmd.ExitCode(cmd.NewCommand(os.Args).Execute()))
 	}
-	flag.Parse()
-	if err := flag.Set("test.parallel", atOnce); err != nil {
-		panic(err) // the testing package has that flag
-	}
+	testenv.Parallel(atOnce)
 	os.Exit(m.Run())
 }
 
@@ -39,10 +37,10 @@ func TestMain(m *testing.M) {
 func binaries(t *testing.T) string {
 	t.Helper()
 	self, err := os.Executable()
-	must(t, err)
+	expect.NoError(t, err)
 	folder := t.TempDir()
 	for _, name := range programs {
-		must(t, os.Symlink(self, filepath.Join(folder, name)))
+		expect.NoError(t, os.Symlink(self, filepath.Join(folder, name)))
 	}
 	return folder
 }

@@ -24,6 +24,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/cmd"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // others are names of other projects that the pages speak of.
@@ -219,9 +220,7 @@ func literalsOf(t *testing.T) map[string]bool {
 		})
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return literals
 }
 
@@ -230,9 +229,7 @@ func literalsOf(t *testing.T) map[string]bool {
 func metricsOf(t *testing.T) map[string]bool {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(root, Folder, "metrics.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	metrics := map[string]bool{}
 	for _, row := range regexp.MustCompile("(?m)^\\| `(\\w+)").FindAllStringSubmatch(string(text), -1) {
 		metrics[row[1]] = true

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 var betweenDocuments = regexp.MustCompile(`(?m)^---\n`)
@@ -50,22 +51,16 @@ func TestYAML(t *testing.T) {
 // TestRetirementIsTheSample: the page's policy is the sample's, for another group.
 func TestRetirementIsTheSample(t *testing.T) {
 	sample, err := os.ReadFile(filepath.Join(root, "config/samples/crontab-hostport/5-policy-retirement.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	page, err := Read(root, Folder+"/retiring.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	at := slices.IndexFunc(page.Blocks, func(block Block) bool { return block.File() == "policy.yaml" })
 	if at < 0 {
 		t.Fatal("the page has no policy.yaml")
 	}
 	var want, got v1alpha1.ConversionPolicy
 	for text, into := range map[string]*v1alpha1.ConversionPolicy{string(sample): &want, page.Blocks[at].Text: &got} {
-		if err := yaml.UnmarshalStrict([]byte(text), into); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, yaml.UnmarshalStrict([]byte(text), into))
 	}
 	if diff := cmp.Diff(want.Spec, got.Spec); diff != "" {
 		t.Errorf("the sample and the page (-sample +page):\n%s", diff)

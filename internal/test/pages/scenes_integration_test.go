@@ -15,6 +15,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/published"
 )
 
@@ -65,10 +66,10 @@ func newStage(t *testing.T) *stage {
 	s.player.Environment = append(s.player.Environment, "PATH="+strings.Join([]string{binaries(t), cluster.kubectl, os.Getenv("PATH")}, ":"),
 		"GIT_AUTHOR_NAME=reader", "GIT_AUTHOR_EMAIL=reader@example.com", "GIT_COMMITTER_NAME=reader", "GIT_COMMITTER_EMAIL=reader@example.com")
 	config, err := filepath.Abs(filepath.Join(root, "config"))
-	must(t, err)
-	must(t, os.Symlink(config, filepath.Join(folder, "config")))
+	expect.NoError(t, err)
+	expect.NoError(t, os.Symlink(config, filepath.Join(folder, "config")))
 	for name, text := range files {
-		must(t, os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600))
+		expect.NoError(t, os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600))
 	}
 	s.run("cp config/samples/crontab-hostport/*.yaml .",
 		"cp 2-policy.yaml policy.yaml", "cp 3-crd-both.yaml crd.yaml", "cp crd.yaml new-crd.yaml",
@@ -104,23 +105,23 @@ spec:
 func (s *stage) play(scene string) {
 	s.Helper()
 	pages, err := Scene(root, scene)
-	must(s.T, err)
+	expect.NoError(s.T, err)
 	for _, page := range pages {
-		must(s.T, s.player.Play(s.Context(), page))
+		expect.NoError(s.T, s.player.Play(s.Context(), page))
 	}
 }
 
 func (s *stage) run(commands ...string) {
 	s.Helper()
 	for _, command := range commands {
-		must(s.T, s.player.do(s.Context(), Command{Text: command + "\n"}))
+		expect.NoError(s.T, s.player.do(s.Context(), Command{Text: command + "\n"}))
 	}
 }
 
 func (s *stage) published(projects ...published.Project) []*apiextensionsv1.CustomResourceDefinition {
 	s.Helper()
 	definitions, err := published.Read(s.Context(), projects...)
-	must(s.T, err)
+	expect.NoError(s.T, err)
 	return definitions
 }
 
@@ -137,8 +138,8 @@ func (s *stage) write(name string, definitions ...*apiextensionsv1.CustomResourc
 	var documents []string
 	for _, definition := range definitions {
 		text, err := yaml.Marshal(definition)
-		must(s.T, err)
+		expect.NoError(s.T, err)
 		documents = append(documents, string(text))
 	}
-	must(s.T, os.WriteFile(filepath.Join(s.player.Folder, name), []byte(strings.Join(documents, "---\n")), 0o600))
+	expect.NoError(s.T, os.WriteFile(filepath.Join(s.player.Folder, name), []byte(strings.Join(documents, "---\n")), 0o600))
 }

@@ -15,15 +15,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"k8s.io/apimachinery/pkg/util/wait"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
-)
 
-// patience is for an API server on a machine that has much to do.
-const patience = 2 * time.Minute
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
+	"github.com/conversion-operator/conversion-operator/internal/test/testenv"
+)
 
 // TestSymptoms has a real API server say what the troubleshooting page says that
 // it says. A block of the page that has a symptom is played on a CronTab with
@@ -31,7 +28,7 @@ const patience = 2 * time.Minute
 func TestSymptoms(t *testing.T) {
 	t.Parallel()
 	page, err := Read(filepath.Join("..", "..", ".."), Folder+"/troubleshooting.md")
-	must(t, err)
+	expect.NoError(t, err)
 	symptoms := map[string]Block{}
 	for _, block := range page.Blocks {
 		if name := block.symptom(); name != "" {
@@ -66,28 +63,11 @@ type cluster struct {
 
 func start(t *testing.T) *cluster {
 	t.Helper()
-	assets := os.Getenv("KUBEBUILDER_ASSETS")
-	if assets == "" {
-		t.Fatal("KUBEBUILDER_ASSETS is not set: run make integration")
-	}
-	environment := &envtest.Environment{}
 	// Reads convert when somebody asks, so that all that is said is said to them.
-	arguments := environment.ControlPlane.GetAPIServer().Configure().Set("watch-cache", "false")
-	// Kubernetes before 1.37 has its own migrations, and does not serve them by default.
-	arguments.Append("feature-gates", "StorageVersionMigrator=true").Append("runtime-config", "storagemigration.k8s.io/v1beta1=true")
-	config, err := environment.Start()
-	must(t, err)
-	t.Cleanup(func() {
-		if err := environment.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-	must(t, os.WriteFile(kubeconfig, environment.KubeConfig, 0o600))
+	server := testenv.For(t, testenv.Options{NoWatchCache: true, StorageMigrations: true})
 	samples, err := filepath.Abs(filepath.Join("..", "..", "..", "config", "samples", "crontab-hostport"))
-	must(t, err)
-	c := &cluster{kubectl: assets, kubeconfig: kubeconfig, samples: samples, wording: wordingOf(t, config)}
-	return c
+	expect.NoError(t, err)
+	return &cluster{kubectl: os.Getenv("KUBEBUILDER_ASSETS"), kubeconfig: server.KubeconfigFile(t), samples: samples, wording: wordingOf(t, server.Kubeconfig)}
 }
 
 // install makes a CronTab with both versions in the group of each symptom, and
@@ -101,8 +81,8 @@ func (c *cluster) install(t *testing.T, names []string) {
 		definitions += "---\n" + one.own(one.definition(t))
 		objects += "---\n" + one.own(one.object(t))
 	}
-	must(t, os.WriteFile(filepath.Join(all.folder, "definitions.yaml"), []byte(definitions), 0o600))
-	must(t, os.WriteFile(filepath.Join(all.folder, "objects.yaml"), []byte(objects), 0o600))
+	expect.NoError(t, os.WriteFile(filepath.Join(all.folder, "definitions.yaml"), []byte(definitions), 0o600))
+	expect.NoError(t, os.WriteFile(filepath.Join(all.folder, "objects.yaml"), []byte(objects), 0o600))
 	all.run(t, "kubectl create namespace conversion-system")
 	all.run(t, "kubectl apply -f definitions.yaml && "+Established("-f definitions.yaml"))
 	all.run(t, "kubectl apply --server-side -f objects.yaml")
@@ -144,7 +124,7 @@ func (c *symptomCase) play(t *testing.T, block Block) {
 // try types a command until it answers what is expected.
 func (c *symptomCase) try(t *testing.T, command, answer string) {
 	t.Helper()
-	c.eventually(t, command, func(ctx context.Context) error {
+	expect.Success(t, command, func(ctx context.Context) error {
 		return c.player(t, c.folder, &strings.Builder{}).do(ctx, Command{Text: c.own(command), Answer: c.own(c.wording(answer))})
 	})
 }
@@ -155,25 +135,10 @@ func (c *symptomCase) run(t *testing.T, command string) {
 	c.try(t, command, "")
 }
 
-func (c *symptomCase) eventually(t *testing.T, what string, so func(ctx context.Context) error) {
-	t.Helper()
-	var last error
-	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
-		err := so(ctx)
-		if last == nil || ctx.Err() == nil { // else it was broken off, and says nothing
-			last = err
-		}
-		return err == nil, nil
-	})
-	if err != nil {
-		t.Fatalf("waited in vain: %s: %v", what, last)
-	}
-}
-
 // file saves a file of the samples, or a text, with the names of this case.
 func (c *symptomCase) file(t *testing.T, name, text string) {
 	t.Helper()
-	must(t, os.WriteFile(filepath.Join(c.folder, name), []byte(c.own(text)), 0o600))
+	expect.NoError(t, os.WriteFile(filepath.Join(c.folder, name), []byte(c.own(text)), 0o600))
 }
 
 // definition is the CronTab with both versions.
@@ -188,7 +153,7 @@ func (c *symptomCase) object(t *testing.T) string {
 func (c *symptomCase) sample(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(c.samples, name))
-	must(t, err)
+	expect.NoError(t, err)
 	return string(text)
 }
 
@@ -198,11 +163,4 @@ func (c *symptomCase) convertBy(t *testing.T, client string, bundle []byte) {
 	c.run(t, fmt.Sprintf(`kubectl patch crd crontabs.example.com --type=merge -p '
 		{"spec": {"conversion": {"strategy": "Webhook", "webhook": {"conversionReviewVersions": ["v1"], "clientConfig": {%s, "caBundle": "%s"}}}}}'`,
 		client, base64.StdEncoding.EncodeToString(bundle)))
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

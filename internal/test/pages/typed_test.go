@@ -17,6 +17,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // untyped is why no test types a block: untyped=REASON in its info string.
@@ -90,15 +92,11 @@ func part(page *Page, block Block) *Part {
 // TestScenesArePlayed: each scene is named by a test.
 func TestScenesArePlayed(t *testing.T) {
 	folders, err := filepath.Glob("../*/*_test.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	var tests []byte
 	for _, file := range folders {
 		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		if !strings.HasSuffix(file, "/typed_test.go") {
 			tests = append(tests, text...)
 		}

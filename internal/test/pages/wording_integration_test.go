@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // The page has the texts of Kubernetes 1.37, and says what API servers before it
@@ -29,11 +31,11 @@ var before137 = []struct {
 func wordingOf(t *testing.T, config *rest.Config) func(string) string {
 	t.Helper()
 	client, err := discovery.NewDiscoveryClientForConfig(config)
-	must(t, err)
+	expect.NoError(t, err)
 	server, err := client.ServerVersion()
-	must(t, err)
+	expect.NoError(t, err)
 	parsed, err := version.ParseSemantic(server.GitVersion)
-	must(t, err)
+	expect.NoError(t, err)
 	return func(text string) string {
 		if parsed.AtLeast(version.MustParseSemantic("v1.37.0-alpha.0")) {
 			return text

@@ -11,21 +11,19 @@ import (
 
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // TestCritical: manager and converters have the class for which there is a quota.
 func TestCritical(t *testing.T) {
 	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), filepath.Join(root, "internal/test/rights/testdata/critical"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	const class = "system-cluster-critical"
 	var found []string
 	for _, object := range built.Resources() {
 		text, err := object.AsYAML()
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		switch object.GetKind() {
 		case "Deployment":
 			if strings.Contains(string(text), "priorityClassName: "+class) && strings.Contains(string(text), "- --converter-priority-class="+class) {

@@ -13,6 +13,8 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // TestReadLeading: who writes without the lease is found, whatever the order of the
@@ -41,15 +43,11 @@ func TestReadLeading(t *testing.T) {
 		at(10, "one", "patch", "deployments", 409),
 	} {
 		text, err := json.Marshal(event)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		lines.Write(append(text, '\n'))
 	}
 	got, err := ReadLeading(strings.NewReader(lines.String()), "system")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	want := &Leading{Leaders: []string{"one", "two"},
 		Strangers: []string{`2026-01-01T00:00:09Z: pod one: patch deployments crontabs, while "two" led`}}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/golden"
 )
 
@@ -21,13 +22,9 @@ const root = "../../.."
 // TestEveryRightHasAReason, and every reason a right.
 func TestEveryRightHasAReason(t *testing.T) {
 	installed, err := Installed(root, "config/default")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	roles, err := Reasons()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	var explained []Right
 	for _, role := range roles {
 		if !strings.HasPrefix(role.Role, "<policy>") {
@@ -44,13 +41,9 @@ func TestEveryRightHasAReason(t *testing.T) {
 // roles, and everything else as before.
 func TestGrantedRights(t *testing.T) {
 	all, err := Installed(root, "config/default")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	fewer, err := Installed(root, "internal/test/rights/testdata/granted-rights")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	want := slices.DeleteFunc(slices.Clone(all), func(r Right) bool { return r.Role == "ClusterRole/conversion-operator-grants" })
 	const definitions = "ClusterRole/conversion-operator-definitions"
 	want = append(want, Right{definitions, "customresourcedefinitions.apiextensions.k8s.io", "get"},
@@ -70,14 +63,10 @@ func TestGrantedRights(t *testing.T) {
 // TestPage: the tables of the page are those of the reasons.
 func TestPage(t *testing.T) {
 	roles, err := Reasons()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	file := filepath.Join(root, "api/docs/rights.md")
 	page, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	begin, end := []byte("<!-- BEGIN RIGHTS -->\n"), []byte("<!-- END RIGHTS -->")
 	head, rest, _ := bytes.Cut(page, begin)
 	got, tail, found := bytes.Cut(rest, end)
@@ -86,9 +75,7 @@ func TestPage(t *testing.T) {
 	}
 	want := []byte(Tables(roles))
 	if golden.Update() {
-		if err := os.WriteFile(file, slices.Concat(head, begin, want, end, tail), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, os.WriteFile(file, slices.Concat(head, begin, want, end, tail), 0o600))
 		return
 	}
 	if diff := cmp.Diff(string(want), string(got)); diff != "" {
@@ -98,14 +85,10 @@ func TestPage(t *testing.T) {
 
 func TestReadLog(t *testing.T) {
 	file, err := os.Open("testdata/audit.log")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	defer func() { _ = file.Close() }()
 	log, err := ReadLog(file, "system", map[string]bool{"of-before": true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	const crds, roles = "customresourcedefinitions.apiextensions.k8s.io", "clusterroles.rbac.authorization.k8s.io"
 	want := &Log{
 		Used: map[Use]bool{
@@ -154,13 +137,9 @@ func TestUnused(t *testing.T) {
 // TestProofs: each proof is a test that there is.
 func TestProofs(t *testing.T) {
 	roles, err := Reasons()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	tests, err := Tests(root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	for _, role := range roles {
 		for _, reason := range role.Rules {
 			if reason.Proof != "" && !tests[reason.Proof] {
@@ -173,13 +152,9 @@ func TestProofs(t *testing.T) {
 // TestThreats: each threat names tests that there are, or says where its limit is.
 func TestThreats(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join(root, "api/docs/threat-model.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	tests, err := Tests(root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	threats := strings.Split(string(page), "\n### ")[1:]
 	if len(threats) < 15 {
 		t.Errorf("the page has %d threats", len(threats))

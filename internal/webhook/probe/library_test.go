@@ -11,6 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 func TestLibrary(t *testing.T) {
@@ -78,7 +80,7 @@ func decodedOrNil(t *testing.T, text string) any {
 	if text == "" {
 		return nil
 	}
-	return decoded(t, text)
+	return expect.JSON(t, text)
 }
 
 // libraryDefinition has a name of its own: the library counts by names.

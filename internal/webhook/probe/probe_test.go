@@ -23,6 +23,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/webhook"
 	"github.com/conversion-operator/conversion-operator/internal/webhook/internal/testca"
 )
@@ -185,7 +186,7 @@ func TestRequestIsThatOfAnAPIServer(t *testing.T) {
 	want := map[string]any{
 		"apiVersion": "apiextensions.k8s.io/v1",
 		"kind":       "ConversionReview",
-		"request":    map[string]any{"desiredAPIVersion": "example.com/v1", "objects": []any{decoded(t, original)}},
+		"request":    map[string]any{"desiredAPIVersion": "example.com/v1", "objects": []any{expect.JSON(t, original)}},
 	}
 	if diff := cmp.Diff(want, review); diff != "" {
 		t.Errorf("review (-want +got):\n%s", diff)
@@ -247,13 +248,4 @@ func TestPodFails(t *testing.T) {
 			}
 		})
 	}
-}
-
-func decoded(t *testing.T, document string) any {
-	t.Helper()
-	var value any
-	if err := json.Unmarshal([]byte(document), &value); err != nil {
-		t.Fatal(err)
-	}
-	return value
 }

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 func structural(t *testing.T, s *props) *schema.Structural {
@@ -48,9 +49,9 @@ func TestObjectsFit(t *testing.T) {
 			if errs := listtype.ValidateListSetsAndMaps(nil, s, object); len(errs) > 0 {
 				t.Errorf("seed %d: %v in %s", seed, errs, Plain(object))
 			}
-			pruned := read(t, Plain(object))
+			pruned := expect.JSON(t, Plain(object))
 			pruning.Prune(pruned, s, true)
-			if !reflect.DeepEqual(pruned, read(t, Plain(object))) {
+			if !reflect.DeepEqual(pruned, expect.JSON(t, Plain(object))) {
 				t.Errorf("seed %d: %s has more than its schema, the API server makes it %s", seed, Plain(object), Plain(pruned))
 			}
 		}
@@ -62,7 +63,7 @@ func TestText(t *testing.T) {
 	for seed := range uint64(200) {
 		g := Objects{Choices: Choose(seed, nil)}
 		value := g.Anything(4)
-		if text := string(g.Text(value)); !reflect.DeepEqual(read(t, text), value) {
+		if text := string(g.Text(value)); !reflect.DeepEqual(expect.JSON(t, text), value) {
 			t.Errorf("seed %d: %s is not %s", seed, text, Plain(value))
 		}
 	}
@@ -138,15 +139,4 @@ func TestMovesWiden(t *testing.T) {
 	if made[true] < 10 || made[false] < 10 {
 		t.Errorf("%d moves to a field that allows more, and %d from one: too few", made[true], made[false])
 	}
-}
-
-func read(t *testing.T, text string) any {
-	t.Helper()
-	decoder := json.NewDecoder(strings.NewReader(text))
-	decoder.UseNumber()
-	var value any
-	if err := decoder.Decode(&value); err != nil {
-		t.Fatalf("%v: %s", err, text)
-	}
-	return value
 }

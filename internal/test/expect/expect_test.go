@@ -1,0 +1,59 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package expect
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestWait(t *testing.T) {
+	looks := 0
+	if _, done, _ := wait(time.Minute, func() (bool, string) { looks++; return looks == 3, "" }); !done || looks != 3 {
+		t.Errorf("after %d looks done is %t", looks, done)
+	}
+	waited, done, seen := wait(30*time.Millisecond, func() (bool, string) { return false, "not yet" })
+	if done || seen != "not yet" || waited < 30*time.Millisecond {
+		t.Errorf("after %s done is %t, seen is %s", waited, done, seen)
+	}
+}
+
+// TestLastError: what the end of the time interrupts says nothing, unless it is all
+// there is.
+func TestLastError(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	errs := []error{errors.New("the first"), errors.New("the second"), context.Canceled, nil}
+	try := lastError(ctx, func(context.Context) error {
+		err := errs[0]
+		errs = errs[1:]
+		return err
+	})
+	var got []string
+	for i := range 4 {
+		if i == 2 {
+			cancel()
+		}
+		_, seen := try()
+		got = append(got, seen)
+	}
+	if diff := cmp.Diff([]string{"the first", "the second", "the second", "<nil>"}, got); diff != "" {
+		t.Errorf("errors (-want +got):\n%s", diff)
+	}
+	if _, seen := lastError(ctx, context.Context.Err)(); seen != "context canceled" {
+		t.Errorf("the only error is %s", seen)
+	}
+}
+
+func TestJSON(t *testing.T) {
+	want := map[string]any{"a": json.Number("1.0"), "b": []any{json.Number("12345678901234567890")}}
+	if diff := cmp.Diff(want, JSON(t, `{"a": 1.0, "b": [12345678901234567890]}`)); diff != "" {
+		t.Errorf("value (-want +got):\n%s", diff)
+	}
+}

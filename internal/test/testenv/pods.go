@@ -1,0 +1,78 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package testenv
+
+import (
+	"maps"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
+)
+
+// Pod says where a pod runs.
+type Pod struct {
+	Name, IP string
+	// Node is empty where deleted pods are to be gone at once: no kubelet ends them.
+	Node string
+}
+
+// RunPod plays Deployment controller and kubelet: it creates a pod of a Deployment, which
+// runs and is ready, unless there is one of that name.
+func RunPod(tb testing.TB, writer client.Client, deployment *appsv1.Deployment, as Pod) {
+	tb.Helper()
+	template := deployment.Spec.Template.DeepCopy()
+	pod := &corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}
+	pod.Namespace, pod.Name = deployment.Namespace, as.Name
+	pod.Spec.NodeName, pod.Spec.ServiceAccountName, pod.Spec.DeprecatedServiceAccount = as.Node, "", ""
+	err := writer.Create(tb.Context(), pod)
+	if apierrors.IsAlreadyExists(err) {
+		return
+	}
+	expect.NoError(tb, err)
+	pod.Status = corev1.PodStatus{
+		Phase: corev1.PodRunning, PodIP: as.IP, PodIPs: []corev1.PodIP{{IP: as.IP}},
+		Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}},
+	}
+	expect.NoError(tb, writer.Status().Update(tb.Context(), pod))
+}
+
+// RolledOut says of a Deployment that it has so many pods, all of them as it asks for.
+func RolledOut(tb testing.TB, writer client.Client, deployment *appsv1.Deployment, replicas int32) {
+	tb.Helper()
+	base := deployment.DeepCopy()
+	deployment.Status.ObservedGeneration = deployment.Generation
+	deployment.Status.Replicas, deployment.Status.UpdatedReplicas = replicas, replicas
+	expect.NoError(tb, writer.Status().Patch(tb.Context(), deployment, client.MergeFrom(base)))
+}
+
+// Expose puts an address, and the ports by which API servers call it, behind a Service.
+// The EndpointSlice has these labels besides.
+func Expose(tb testing.TB, writer client.Client, service client.ObjectKey, labels map[string]string, address string, ports map[string]int32) {
+	tb.Helper()
+	labels = maps.Clone(labels)
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[discoveryv1.LabelServiceName] = service.Name
+	slice := &discoveryv1.EndpointSlice{
+		ObjectMeta:  metav1.ObjectMeta{Namespace: service.Namespace, Name: service.Name, Labels: labels},
+		AddressType: discoveryv1.AddressTypeIPv4,
+		Endpoints:   []discoveryv1.Endpoint{{Addresses: []string{address}, Conditions: discoveryv1.EndpointConditions{Ready: new(true)}}},
+	}
+	for name, port := range ports {
+		slice.Ports = append(slice.Ports, discoveryv1.EndpointPort{Name: &name, Port: &port, Protocol: new(corev1.ProtocolTCP)})
+	}
+	err := writer.Create(tb.Context(), slice)
+	if apierrors.IsAlreadyExists(err) {
+		err = writer.Patch(tb.Context(), slice, client.Merge)
+	}
+	expect.NoError(tb, err)
+}

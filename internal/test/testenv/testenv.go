@@ -1,0 +1,191 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package testenv starts the API servers of integration tests: a real kube-apiserver and
+// the etcd behind it, and no controllers, so that only the test acts.
+package testenv
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"github.com/conversion-operator/conversion-operator/internal/scheme"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
+)
+
+// Options say how an API server is started. The zero value is an empty one.
+type Options struct {
+	// CRDs are files and folders with CustomResourceDefinitions that are created. Those
+	// of the operator are in OperatorCRDs. Relative paths start at the root of the
+	// repository.
+	CRDs []string
+	// NoWatchCache has every read come from etcd, and convert when somebody asks.
+	NoWatchCache bool
+	// StorageMigrations has Kubernetes before 1.37 serve its own migrations, which it does
+	// not by default.
+	StorageMigrations bool
+	// Arguments are further ones of kube-apiserver.
+	Arguments map[string]string
+}
+
+// OperatorCRDs is the folder with the CustomResourceDefinition of policies.
+const OperatorCRDs = "config/crd/bases"
+
+// Server is an API server that runs.
+type Server struct {
+	*envtest.Environment
+	// Kubeconfig is an administrator's. Its client waits for no quota and logs no warnings.
+	Kubeconfig *rest.Config
+	// Client is the administrator's, past all caches.
+	Client client.WithWatch
+	// Etcd holds what the API server stores.
+	Etcd *clientv3.Client
+}
+
+// Start starts an API server. Its caller stops it with Close.
+func Start(options Options) (*Server, error) {
+	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
+		return nil, errors.New("KUBEBUILDER_ASSETS is not set: run make integration")
+	}
+	environment, err := options.environment()
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{Environment: environment}
+	if s.Kubeconfig, err = environment.Start(); err != nil {
+		return nil, errors.Join(err, environment.Stop())
+	}
+	s.Kubeconfig.QPS, s.Kubeconfig.WarningHandler = -1, rest.NoWarnings{}
+	if s.Client, err = client.NewWithWatch(s.Kubeconfig, client.Options{Scheme: scheme.New()}); err != nil {
+		return nil, errors.Join(err, environment.Stop())
+	}
+	s.Etcd, err = clientv3.New(clientv3.Config{Endpoints: []string{environment.ControlPlane.Etcd.URL.String()}, Logger: zap.NewNop()})
+	if err != nil {
+		return nil, errors.Join(err, environment.Stop())
+	}
+	return s, nil
+}
+
+func (o Options) environment() (*envtest.Environment, error) {
+	environment := &envtest.Environment{ErrorIfCRDPathMissing: true}
+	for _, path := range o.CRDs {
+		if !filepath.IsAbs(path) {
+			root, err := Root()
+			if err != nil {
+				return nil, err
+			}
+			path = filepath.Join(root, path)
+		}
+		environment.CRDDirectoryPaths = append(environment.CRDDirectoryPaths, path)
+	}
+	arguments := environment.ControlPlane.GetAPIServer().Configure()
+	if o.NoWatchCache {
+		arguments.Set("watch-cache", "false")
+	}
+	if o.StorageMigrations {
+		arguments.Append("feature-gates", "StorageVersionMigrator=true").Append("runtime-config", "storagemigration.k8s.io/v1beta1=true")
+	}
+	for name, value := range o.Arguments {
+		arguments.Set(name, value)
+	}
+	return environment, nil
+}
+
+// Root is the root of the repository.
+func Root() (string, error) {
+	folder, err := os.Getwd()
+	for ; err == nil; folder = filepath.Dir(folder) {
+		if _, missing := os.Stat(filepath.Join(folder, OperatorCRDs)); missing == nil {
+			return folder, nil
+		}
+		if folder == filepath.Dir(folder) {
+			return "", errors.New("find the root of the repository: no folder above has " + OperatorCRDs)
+		}
+	}
+	return "", err
+}
+
+// Close stops the API server and its etcd.
+func (s *Server) Close() error {
+	return errors.Join(s.Etcd.Close(), s.Stop())
+}
+
+// For starts an API server for one test, which ends with it.
+func For(tb testing.TB, options Options) *Server {
+	tb.Helper()
+	s, err := Start(options)
+	expect.NoError(tb, err)
+	tb.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			tb.Error(err)
+		}
+	})
+	return s
+}
+
+// KubeconfigFile writes a kubeconfig for programs: the administrator's, or a user's.
+func (s *Server) KubeconfigFile(tb testing.TB, user ...envtest.User) string {
+	tb.Helper()
+	text := s.KubeConfig
+	for _, each := range user {
+		added, err := s.AddUser(each, nil)
+		expect.NoError(tb, err)
+		text, err = added.KubeConfig()
+		expect.NoError(tb, err)
+	}
+	file := filepath.Join(tb.TempDir(), "kubeconfig")
+	expect.NoError(tb, os.WriteFile(file, text, 0o600))
+	return file
+}
+
+// Main runs the tests of a package on one API server, atOnce of them at once, which is
+// more than there are processors where they wait more than they work; with 0 as many as
+// go test says. prepare makes what the tests have in common, and returns what ends it.
+func Main(m *testing.M, atOnce int, options Options, prepare func(*Server) (end func() error, err error)) {
+	Parallel(atOnce)
+	os.Exit(run(m, options, prepare))
+}
+
+func run(m *testing.M, options Options, prepare func(*Server) (func() error, error)) int {
+	s, err := Start(options)
+	if err != nil {
+		return failed(err)
+	}
+	defer func() { _ = s.Close() }()
+	end, err := prepare(s)
+	if err != nil {
+		return failed(err)
+	}
+	code := m.Run()
+	if err := end(); err != nil {
+		return failed(err)
+	}
+	return code
+}
+
+func failed(err error) int {
+	fmt.Fprintln(os.Stderr, "integration tests:", err)
+	return 1
+}
+
+// Parallel sets how many tests of this package run at once, for a TestMain.
+func Parallel(atOnce int) {
+	flag.Parse()
+	if atOnce == 0 {
+		return
+	}
+	if err := flag.Set("test.parallel", strconv.Itoa(atOnce)); err != nil {
+		panic(err) // the testing package has that flag
+	}
+}
