@@ -60,7 +60,7 @@ func startImage(t *testing.T, group string) (made *ownConverter, spec string) {
 		port := c.listen(t, net.JoinHostPort(outside, "0"))
 		testenv.RunPod(t, cluster, deployment, testenv.Pod{Name: deployment.Name + "-0", IP: pod.ip,
 			Node: "node"}) // who is nowhere has mounted nothing
-		testenv.Expose(t, cluster, client.ObjectKeyFromObject(deployment), nil, outside,
+		testenv.Expose(t, cluster, client.ObjectKey{Namespace: system, Name: plan.ChildName(policy)}, nil, outside,
 			map[string]int32{deployment.Spec.Template.Spec.Containers[0].Ports[0].Name: port})
 	}
 	return c, fmt.Sprintf("image: {image: 'example.com/crontab:1', port: %d}", imagePort)
