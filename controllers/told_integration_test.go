@@ -61,7 +61,7 @@ func TestSecretsAreNotTold(t *testing.T) {
 	name := armWith(t, "told.example.com", "{selfManaged: {}}")
 	ready(t, name)
 	before := getSecret(t, plan.AuthorityName(name))
-	trigger(t, name, "told")
+	patchPolicy(t, name, `{"spec":{"certificates":{"selfManaged":{"rotationTrigger":"told"}}}}`)
 	follow(t, name, before.Data[corev1.TLSCertKey])
 
 	secret := &corev1.Secret{Data: map[string][]byte{corev1.TLSCertKey: []byte(theirs), corev1.TLSPrivateKeyKey: []byte(theirs), "ca.crt": []byte(theirs)}}

@@ -178,34 +178,30 @@ func (k *kind) checkApplies(t *testing.T) {
 	}
 }
 
-// TestDowngrade: a release that brought v1 is undone, with a manager that works and
-// with one that is killed after every write.
+// TestDowngrade: a release that brought v1 is undone, with a manager that is killed after
+// every write.
 func TestDowngrade(t *testing.T) {
-	for name, dies := range map[string]bool{"downgraded": false, "killed": true} {
-		t.Run(name, func(t *testing.T) {
-			k := newKind(t, name+".retired.example.com")
-			k.follow(t, "storageVersion: v1")
-			expect.NoError(t, k.apply(t, "v1beta1", "one", "old-tool", map[string]any{"host": "a"}))
-			expect.Eventually(t, "v1 is the storage version", func() (bool, string) { return crds.StorageVersion(getCRD(t, k.name)) == "v1", "v1beta1" })
-			k.migrate(t, "v1")
-			waitFor(t, k.name, v1alpha1.StorageMigratedCondition, metav1.ConditionTrue, v1alpha1.ReasonMigrated)
+	k := newKind(t, "downgraded.retired.example.com")
+	k.follow(t, "storageVersion: v1")
+	expect.NoError(t, k.apply(t, "v1beta1", "one", "old-tool", map[string]any{"host": "a"}))
+	expect.Eventually(t, "v1 is the storage version", func() (bool, string) { return crds.StorageVersion(getCRD(t, k.name)) == "v1", "v1beta1" })
+	k.migrate(t, "v1")
+	waitFor(t, k.name, v1alpha1.StorageMigratedCondition, metav1.ConditionTrue, v1alpha1.ReasonMigrated)
 
-			killed.Store(dies)
-			defer killed.Store(false)
-			patchPolicy(t, k.name, `{"spec":{"storageVersion":"v1beta1","retirement":[{"version":"v1","action":"Remove","after":"0s"}]}}`)
-			expect.Eventually(t, "v1beta1 is the storage version", func() (bool, string) { return crds.StorageVersion(getCRD(t, k.name)) == "v1beta1", "v1" })
-			k.migrate(t, "v1beta1")
-			expect.Eventually(t, "v1 is removed", func() (bool, string) {
-				k.collect(t)
-				return len(getCRD(t, k.name).Spec.Versions) == 1, fmt.Sprint(getPolicy(t, k.name).Status.Conditions)
-			})
-			killed.Store(false)
-			if got := k.stored(t); got["v1beta1"] != 1 || len(got) != 1 {
-				t.Errorf("etcd has %v", got)
-			}
-			waitFor(t, k.name, v1alpha1.ReadyCondition, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
-		})
+	killed.Store(true)
+	defer killed.Store(false)
+	patchPolicy(t, k.name, `{"spec":{"storageVersion":"v1beta1","retirement":[{"version":"v1","action":"Remove","after":"0s"}]}}`)
+	expect.Eventually(t, "v1beta1 is the storage version", func() (bool, string) { return crds.StorageVersion(getCRD(t, k.name)) == "v1beta1", "v1" })
+	k.migrate(t, "v1beta1")
+	expect.Eventually(t, "v1 is removed", func() (bool, string) {
+		k.collect(t)
+		return len(getCRD(t, k.name).Spec.Versions) == 1, fmt.Sprint(getPolicy(t, k.name).Status.Conditions)
+	})
+	killed.Store(false)
+	if got := k.stored(t); got["v1beta1"] != 1 || len(got) != 1 {
+		t.Errorf("etcd has %v", got)
 	}
+	waitFor(t, k.name, v1alpha1.ReadyCondition, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
 }
 
 // TestPromotion: the storage version moves once conversion is armed, and what the

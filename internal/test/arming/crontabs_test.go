@@ -169,10 +169,6 @@ func garbage(converter http.Handler, w http.ResponseWriter, r *http.Request) {
 	fmt.Fprint(w, `"hello"`)
 }
 
-func otherPlan(_ http.Handler, w http.ResponseWriter, _ *http.Request) {
-	fmt.Fprint(w, `{"hashes":["ffffffffffffffff"]}`)
-}
-
 // replacing changes what the converter answers.
 func replacing(old, by string) func(http.Handler, http.ResponseWriter, *http.Request) {
 	return func(converter http.Handler, w http.ResponseWriter, r *http.Request) {

@@ -22,66 +22,54 @@ import (
 const held = 12
 
 // TestPreservedDataGetsItsPlace: objects hold notes of v1beta1 in annotations. When v1
-// gets the field, the manager has a run make data of them, by itself or by trigger. One
-// note does not fit, and keeps v1beta1 until it is corrected.
+// gets the field, the manager has a run make data of them. One note does not fit, and
+// keeps v1beta1 until it is corrected.
 func TestPreservedDataGetsItsPlace(t *testing.T) {
-	for name, mode := range map[string]v1alpha1.MigrationMode{"automatic": v1alpha1.MigrationAutomatic, "on trigger": v1alpha1.MigrationOnTrigger} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			k := newNoted(t, dns(name)+".places.example.com", "v1", "v1beta1")
-			k.follow(t, func(policy *v1alpha1.ConversionPolicy) {
-				policy.Spec.Migration.Mode, policy.Spec.Migration.Trigger = mode, "first"
-			})
-			k.migrate(t)
-			for i := range held {
-				k.create(t, "v1beta1", fmt.Sprint("noted-", i), "hostPort: 'a.example.com:1'\nnote: short")
-			}
-			k.create(t, "v1beta1", "long", "hostPort: 'a.example.com:1'\nnote: longer than the field will be")
-			k.checkStored(t, "before", held+1, 0)
-			k.changePolicy(t, `{"spec":{"migration":{"trigger":"count"}}}`)
-			k.migrate(t)
-			k.waitCounted(t, ".note: 13, has a place false")
-			k.waitBlocked(t, v1alpha1.BlockedPreservedData, "13 objects", ".note", "give", "v1", "acceptedLosses")
-
-			k.allowNotes(t)
-			if mode == v1alpha1.MigrationOnTrigger {
-				k.rollUntil(t, "a run is said to be worth it", func(policy *v1alpha1.ConversionPolicy) bool {
-					found := apimeta.FindStatusCondition(policy.Status.Conditions, v1alpha1.StorageMigratedCondition)
-					return found != nil && strings.Contains(found.Message, "13 objects hold values in annotations") && strings.Contains(found.Message, "spec.migration.trigger")
-				})
-				k.checkStored(t, "without a trigger", held+1, 0)
-				k.changePolicy(t, `{"spec":{"migration":{"trigger":"place"}}}`)
-			}
-			k.migrate(t)
-			k.waitCounted(t, ".note: 1, has a place true")
-			k.checkStored(t, "after the run", 1, held)
-			k.checkPlaced(t, mode)
-			k.waitBlocked(t, v1alpha1.BlockedPreservedData, "1 object", ".note", "default/long", "too long", "status.migration.refused")
-
-			revision := k.revision(t)
-			patch(t, k.object("v1beta1", "long"), `{"note":"short"}`)
-			k.changePolicy(t, `{"spec":{"migration":{"trigger":"again"}}}`)
-			k.migrate(t)
-			k.waitCounted(t, "")
-			k.checkStored(t, "when it is corrected", 0, held+1)
-			if wrote := k.writtenSince(t, revision); !cmp.Equal(wrote, []string{"long"}) {
-				t.Errorf("the last run wrote %v", wrote)
-			}
-			k.waitUnblocked(t, v1alpha1.BlockedPreservedData)
-			k.waitUnblocked(t, v1alpha1.BlockedPreservedDataUnknown)
-		})
+	t.Parallel()
+	k := newNoted(t, "places.example.com", "v1", "v1beta1")
+	k.follow(t, func(policy *v1alpha1.ConversionPolicy) {
+		policy.Spec.Migration.Mode, policy.Spec.Migration.Trigger = v1alpha1.MigrationAutomatic, "first"
+	})
+	k.migrate(t)
+	for i := range held {
+		k.create(t, "v1beta1", fmt.Sprint("noted-", i), "hostPort: 'a.example.com:1'\nnote: short")
 	}
+	k.create(t, "v1beta1", "long", "hostPort: 'a.example.com:1'\nnote: longer than the field will be")
+	k.checkStored(t, "before", held+1, 0)
+	k.changePolicy(t, `{"spec":{"migration":{"trigger":"count"}}}`)
+	k.migrate(t)
+	k.waitCounted(t, ".note: 13, has a place false")
+	k.waitBlocked(t, v1alpha1.BlockedPreservedData, "13 objects", ".note", "give", "v1", "acceptedLosses")
+
+	k.allowNotes(t)
+	k.migrate(t)
+	k.waitCounted(t, ".note: 1, has a place true")
+	k.checkStored(t, "after the run", 1, held)
+	k.checkPlaced(t)
+	k.waitBlocked(t, v1alpha1.BlockedPreservedData, "1 object", ".note", "default/long", "too long", "status.migration.refused")
+
+	revision := k.revision(t)
+	patch(t, k.object("v1beta1", "long"), `{"note":"short"}`)
+	k.changePolicy(t, `{"spec":{"migration":{"trigger":"again"}}}`)
+	k.migrate(t)
+	k.waitCounted(t, "")
+	k.checkStored(t, "when it is corrected", 0, held+1)
+	if wrote := k.writtenSince(t, revision); !cmp.Equal(wrote, []string{"long"}) {
+		t.Errorf("the last run wrote %v", wrote)
+	}
+	k.waitUnblocked(t, v1alpha1.BlockedPreservedData)
+	k.waitUnblocked(t, v1alpha1.BlockedPreservedDataUnknown)
 }
 
 // checkPlaced looks at what the status says of the run that gave notes their place.
-func (k *noted) checkPlaced(t *testing.T, mode v1alpha1.MigrationMode) {
+func (k *noted) checkPlaced(t *testing.T) {
 	t.Helper()
 	is := getPolicy(t, k.policy).Status
 	run := is.Migration
 	if run.State != v1alpha1.MigrationSucceeded || run.Placed != held || run.NotPlaced != 1 || len(run.Refused) != 1 {
 		t.Fatalf("status.migration is %+v", run)
 	}
-	if automatic := mode == v1alpha1.MigrationAutomatic; automatic != (run.Cause == v1alpha1.MigrationForPreservedData) {
+	if run.Cause != v1alpha1.MigrationForPreservedData {
 		t.Errorf("the cause of the run is %q", run.Cause)
 	}
 	if refused := run.Refused[0]; refused.Object != "default/long" || !strings.Contains(refused.Message, ".note") || !strings.Contains(refused.Message, "too long") {
