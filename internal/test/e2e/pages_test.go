@@ -109,3 +109,14 @@ func parts(t *testing.T, scene string) []*pages.Page {
 	expect.NoError(t, err)
 	return parts
 }
+
+// TestStory plays what `make demo` plays.
+func TestStory(t *testing.T) {
+	for _, crontab := range []story.CronTab{story.HostPort(), story.CronSpec()} {
+		t.Run(crontab.Group, func(t *testing.T) {
+			t.Cleanup(func() { remove(t, crontab.CRD()) }) // others use the name
+			play := &story.Play{Teller: teller, Fleet: fleet, CronTab: crontab, Count: 300}
+			expect.NoError(t, play.Tell(t.Context()))
+		})
+	}
+}

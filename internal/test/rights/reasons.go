@@ -6,7 +6,12 @@ package rights
 import (
 	_ "embed"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
+	"strings"
 
 	"sigs.k8s.io/yaml"
 )
@@ -51,4 +56,44 @@ func (r Role) Explained() []Right {
 	}
 	slices.SortFunc(rights, compare)
 	return rights
+}
+
+// Tables are for api/docs/rights.md: one for each role.
+func Tables(roles []Role) string {
+	var text strings.Builder
+	for _, role := range roles {
+		fmt.Fprintf(&text, "\n### %s\n\n%s\n\n| on | verbs | what for |\n| --- | --- | --- |\n", role.Role, role.Whose)
+		for _, reason := range role.Rules {
+			why := reason.For
+			if reason.Proof != "" {
+				why += " (" + reason.Proof + ")"
+			}
+			fmt.Fprintf(&text, "| `%s` | %s | %s |\n", reason.On, strings.Join(reason.Verbs, ", "), why)
+		}
+	}
+	text.WriteString("\n")
+	return text.String()
+}
+
+var testFunction = regexp.MustCompile(`(?m)^func (Test\w+)\(`)
+
+// Tests are the names of all tests below root, of whatever build.
+func Tests(root string) (map[string]bool, error) {
+	names := map[string]bool{}
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && (entry.Name() == "bin" || entry.Name() == ".git"):
+			return filepath.SkipDir
+		case !strings.HasSuffix(path, "_test.go"):
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		for _, match := range testFunction.FindAllSubmatch(text, -1) {
+			names[string(match[1])] = true
+		}
+		return err
+	})
+	return names, err
 }
