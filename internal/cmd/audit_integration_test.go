@@ -6,19 +6,16 @@
 package cmd
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -90,13 +87,12 @@ func auditAsItsRole(t *testing.T, writer client.Client, kubeconfig string) {
 // the role was bound.
 func awaitRights(t *testing.T, writer client.Client) {
 	t.Helper()
-	err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+	expect.Eventually(t, "the auditor may list policies", func() (bool, string) {
 		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 			User:               "auditor",
 			ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "list", Group: "conversion-operator.io", Resource: "conversionpolicies"},
 		}}
-		err := writer.Create(ctx, review)
-		return review.Status.Allowed, err
+		err := writer.Create(t.Context(), review)
+		return err == nil && review.Status.Allowed, fmt.Sprint(err, review.Status)
 	})
-	expect.NoError(t, err)
 }
