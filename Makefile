@@ -97,7 +97,7 @@ api-reference: bin/tools/crd-ref-docs ## Generate api/README.md from the API typ
 
 .PHONY: cli-reference
 cli-reference: ## Generate api/docs/commands.md from the commands
-	@mkdir -p bin && go run ./internal/test/pages/commands > bin/commands.md && mv bin/commands.md api/docs/commands.md
+	@mkdir -p bin && go run ./internal/test/docs/commands > bin/commands.md && mv bin/commands.md api/docs/commands.md
 
 .PHONY: bundle
 bundle: ## Generate bundle/ for OLM; of a release with BUNDLE_VERSION=, BUNDLE_IMG= and BUNDLE_REPLACES=

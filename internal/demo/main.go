@@ -15,7 +15,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client/config"
 
-	"github.com/conversion-operator/conversion-operator/internal/test/story"
+	"github.com/conversion-operator/conversion-operator/internal/test/scenarios"
 )
 
 // count is the number of objects of each story, besides the samples.
@@ -32,7 +32,7 @@ func main() {
 }
 
 func run(ctx context.Context) error {
-	dir, err := story.Root()
+	dir, err := scenarios.Root()
 	if err != nil {
 		return err
 	}
@@ -40,16 +40,16 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	fleet, err := story.NewFleet(kubeconfig)
+	fleet, err := scenarios.NewFleet(kubeconfig)
 	if err != nil {
 		return err
 	}
-	teller := story.NewTeller(os.Stdout, dir)
-	if err := story.Install(ctx, teller); err != nil {
+	teller := scenarios.NewTeller(os.Stdout, dir)
+	if err := scenarios.Install(ctx, teller); err != nil {
 		return err
 	}
-	for _, crontab := range []story.CronTab{story.HostPort(), story.CronSpec()} {
-		play := &story.Play{Teller: teller, Fleet: fleet, CronTab: crontab, Count: count}
+	for _, crontab := range []scenarios.CronTab{scenarios.HostPort(), scenarios.CronSpec()} {
+		play := &scenarios.Play{Teller: teller, Fleet: fleet, CronTab: crontab, Count: count}
 		if err := play.Tell(ctx); err != nil {
 			return err
 		}

@@ -24,7 +24,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/crds"
 	"github.com/conversion-operator/conversion-operator/internal/scheme"
-	"github.com/conversion-operator/conversion-operator/internal/test/story"
+	"github.com/conversion-operator/conversion-operator/internal/test/scenarios"
 )
 
 const (
@@ -170,12 +170,12 @@ func pause(ctx context.Context, span time.Duration) error {
 
 // storedAt looks at the bytes in etcd, where it can be reached.
 func (c *cluster) storedAt(ctx context.Context, s setup, version string, count int) error {
-	stored, err := story.ReadStored(ctx, s.group, plural)
+	stored, err := scenarios.ReadStored(ctx, s.group, plural)
 	if err != nil {
 		return err
 	}
 	if stored == nil {
-		return fmt.Errorf("etcd cannot be reached: %s is not set", story.EndpointVariable)
+		return fmt.Errorf("etcd cannot be reached: %s is not set", scenarios.EndpointVariable)
 	}
 	if found := stored.Versions[s.group+"/"+version]; found != count || len(stored.Versions) != 1 {
 		return fmt.Errorf("not all of %d objects are stored at %s: %s", count, version, stored)

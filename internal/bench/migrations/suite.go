@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/conversion-operator/conversion-operator/internal/bench/measure"
-	"github.com/conversion-operator/conversion-operator/internal/test/story"
+	"github.com/conversion-operator/conversion-operator/internal/test/scenarios"
 )
 
 // Suite is the name of what is measured here.
@@ -65,7 +65,7 @@ func Run(ctx context.Context, progress io.Writer, options Options) ([]measure.Ro
 }
 
 func install(ctx context.Context, name string, progress io.Writer, options Options) (*suite, error) {
-	dir, err := story.Root()
+	dir, err := scenarios.Root()
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +75,7 @@ func install(ctx context.Context, name string, progress io.Writer, options Optio
 	}
 	s := &suite{Options: options, cluster: c, name: name, progress: progress}
 	s.tell("installing the operator")
-	return s, story.Install(ctx, story.NewTeller(io.Discard, dir))
+	return s, scenarios.Install(ctx, scenarios.NewTeller(io.Discard, dir))
 }
 
 func (r *suite) tell(format string, args ...any) {

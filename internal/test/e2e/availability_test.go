@@ -23,14 +23,14 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
-	"github.com/conversion-operator/conversion-operator/internal/test/story"
+	"github.com/conversion-operator/conversion-operator/internal/test/scenarios"
 )
 
 // TestAvailability lets things happen to converter pods while somebody reads
 // objects that are converted each time. No read fails, and none is wrong.
 func TestAvailability(t *testing.T) {
 	t.Parallel()
-	cases := map[string]func(context.Context, *testing.T, story.CronTab){
+	cases := map[string]func(context.Context, *testing.T, scenarios.CronTab){
 		"a pod is deleted":     deletePod,
 		"a pod is killed":      killConverter,
 		"pods are replaced":    replacePods,
@@ -45,7 +45,7 @@ func TestAvailability(t *testing.T) {
 			applySample(ctx, t, crontab, crontab.Policy)
 			waitReady(ctx, t, crontab.CRD(), v1alpha1.ReasonSucceeded)
 			expect.NoError(t, fleet.Create(ctx, crontab.At(crontab.Old), 3, crontab.Object))
-			var readers []*story.Reader
+			var readers []*scenarios.Reader
 			for i := range 3 {
 				want := crontab.Object(i)
 				readers = append(readers, fleet.Read(ctx, crontab.At(crontab.New), want.GetName(), func(object *unstructured.Unstructured) error {
@@ -73,14 +73,14 @@ func readRight(object, want *unstructured.Unstructured) error {
 	return nil
 }
 
-func converters(ctx context.Context, t *testing.T, crontab story.CronTab) []corev1.Pod {
+func converters(ctx context.Context, t *testing.T, crontab scenarios.CronTab) []corev1.Pod {
 	t.Helper()
 	return pods(ctx, t, client.MatchingLabels{
 		plan.ComponentLabel: plan.ConverterComponent, plan.InstanceLabel: plan.ChildName(crontab.CRD())})
 }
 
 // waitConverters waits until two pods are ready, and none is ending.
-func waitConverters(ctx context.Context, t *testing.T, crontab story.CronTab) {
+func waitConverters(ctx context.Context, t *testing.T, crontab scenarios.CronTab) {
 	t.Helper()
 	expect.Eventually(t, "two converter pods are ready, and no other is left", func() (bool, string) {
 		found := converters(ctx, t, crontab)
@@ -102,13 +102,13 @@ func ready(pod *corev1.Pod) bool {
 	return false
 }
 
-func deletePod(ctx context.Context, t *testing.T, crontab story.CronTab) {
+func deletePod(ctx context.Context, t *testing.T, crontab scenarios.CronTab) {
 	t.Helper()
 	expect.NoError(t, cluster.Delete(ctx, &converters(ctx, t, crontab)[0]))
 }
 
 // deleteInTurn deletes every pod that there was, each when the one before is replaced.
-func deleteInTurn(ctx context.Context, t *testing.T, crontab story.CronTab) {
+func deleteInTurn(ctx context.Context, t *testing.T, crontab scenarios.CronTab) {
 	t.Helper()
 	for _, pod := range converters(ctx, t, crontab) {
 		expect.NoError(t, cluster.Delete(ctx, &pod))
@@ -117,7 +117,7 @@ func deleteInTurn(ctx context.Context, t *testing.T, crontab story.CronTab) {
 }
 
 // replacePods does what kubectl rollout restart does.
-func replacePods(ctx context.Context, t *testing.T, crontab story.CronTab) {
+func replacePods(ctx context.Context, t *testing.T, crontab scenarios.CronTab) {
 	t.Helper()
 	before := map[types.UID]bool{}
 	for _, pod := range converters(ctx, t, crontab) {
@@ -138,7 +138,7 @@ func replacePods(ctx context.Context, t *testing.T, crontab story.CronTab) {
 
 // drain takes all nodes out of service and evicts the converter pods, as kubectl
 // drain does: one may go, and the other one only when that is replaced.
-func drain(ctx context.Context, t *testing.T, crontab story.CronTab) {
+func drain(ctx context.Context, t *testing.T, crontab scenarios.CronTab) {
 	t.Helper()
 	all := converters(ctx, t, crontab)
 	cordon(ctx, t, true)

@@ -23,7 +23,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
-	"github.com/conversion-operator/conversion-operator/internal/test/story"
+	"github.com/conversion-operator/conversion-operator/internal/test/scenarios"
 )
 
 // TestCertificatesAreReplaced replaces authority and serving certificate, with all
@@ -41,7 +41,7 @@ func TestCertificatesAreReplaced(t *testing.T) {
 	expect.NoError(t, fleet.Create(ctx, crontab.At(crontab.Old), 10, crontab.Object))
 	succeeded, failed := countConversions(ctx, t, crontab)
 	// Each reads 50 times a second where the machine is fast enough.
-	var readers []*story.Reader
+	var readers []*scenarios.Reader
 	for i := range 2 {
 		readers = append(readers, fleet.Read(ctx, crontab.At(crontab.Old), crontab.Object(i).GetName(), func(*unstructured.Unstructured) error { return nil }))
 	}
@@ -71,7 +71,7 @@ func TestCertificatesAreReplaced(t *testing.T) {
 
 // replaceAuthority asks for another authority, kills the managers in a state on
 // the way, and waits until it is the only one in use. It asks as the page tells.
-func replaceAuthority(ctx context.Context, t *testing.T, crontab story.CronTab, trigger string, killIn v1alpha1.RotationState) {
+func replaceAuthority(ctx context.Context, t *testing.T, crontab scenarios.CronTab, trigger string, killIn v1alpha1.RotationState) {
 	t.Helper()
 	generation, authority := getCRD(ctx, t, crontab.CRD()).Generation, caBundle(ctx, t, crontab)
 	policy := getPolicy(ctx, t, crontab.CRD())
@@ -109,13 +109,13 @@ func waitRotation(t *testing.T, seen watch.Interface, state v1alpha1.RotationSta
 	t.Fatalf("the rotation was never %s", state)
 }
 
-func caBundle(ctx context.Context, t *testing.T, crontab story.CronTab) []byte {
+func caBundle(ctx context.Context, t *testing.T, crontab scenarios.CronTab) []byte {
 	t.Helper()
 	return getCRD(ctx, t, crontab.CRD()).Spec.Conversion.Webhook.ClientConfig.CABundle
 }
 
 // replaceCertificate deletes the Secret that converter pods mount.
-func replaceCertificate(ctx context.Context, t *testing.T, crontab story.CronTab) {
+func replaceCertificate(ctx context.Context, t *testing.T, crontab scenarios.CronTab) {
 	t.Helper()
 	generation := getCRD(ctx, t, crontab.CRD()).Generation
 	secret, key := &corev1.Secret{}, client.ObjectKey{Namespace: system, Name: plan.CertificateName(crontab.CRD())}

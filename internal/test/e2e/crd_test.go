@@ -22,14 +22,14 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
-	"github.com/conversion-operator/conversion-operator/internal/test/story"
+	"github.com/conversion-operator/conversion-operator/internal/test/scenarios"
 )
 
 // inGroup is the hostPort story's CronTab under another group, so that a test
 // has a CustomResourceDefinition of its own. In the end it makes room on the node.
-func inGroup(t *testing.T, group string) story.CronTab {
+func inGroup(t *testing.T, group string) scenarios.CronTab {
 	t.Helper()
-	crontab := story.HostPort()
+	crontab := scenarios.HostPort()
 	t.Cleanup(func() { remove(t, "crontabs."+group) })
 	inExample := crontab.Object
 	crontab.Group = group
@@ -61,7 +61,7 @@ func remove(t *testing.T, name string) {
 }
 
 // applySample applies a manifest of the samples under the CronTab's group.
-func applySample(ctx context.Context, t *testing.T, crontab story.CronTab, file string) {
+func applySample(ctx context.Context, t *testing.T, crontab scenarios.CronTab, file string) {
 	t.Helper()
 	object := &unstructuredObject{}
 	expect.NoError(t, yaml.Unmarshal([]byte(readSample(t, crontab, file)), object))
@@ -70,7 +70,7 @@ func applySample(ctx context.Context, t *testing.T, crontab story.CronTab, file 
 }
 
 // readSample reads a manifest of the samples under the CronTab's group.
-func readSample(t *testing.T, crontab story.CronTab, file string) string {
+func readSample(t *testing.T, crontab scenarios.CronTab, file string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(teller.Dir, crontab.Samples, file))
 	expect.NoError(t, err)

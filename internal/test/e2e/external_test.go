@@ -21,7 +21,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
-	"github.com/conversion-operator/conversion-operator/internal/test/story"
+	"github.com/conversion-operator/conversion-operator/internal/test/scenarios"
 )
 
 // TestConverterOfOthers: a converter that somebody else runs, in a namespace of
@@ -88,7 +88,7 @@ func createTheirs(ctx context.Context, t *testing.T, namespace string) {
 
 // runTheirs copies the certificate to them, and runs the sample's image with it, on
 // the network of a node.
-func runTheirs(ctx context.Context, t *testing.T, crontab story.CronTab, namespace, node string) {
+func runTheirs(ctx context.Context, t *testing.T, crontab scenarios.CronTab, namespace, node string) {
 	t.Helper()
 	issued := &corev1.Secret{}
 	expect.Eventually(t, "the certificate is issued", func() (bool, string) {

@@ -17,7 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
-	"github.com/conversion-operator/conversion-operator/internal/test/story"
+	"github.com/conversion-operator/conversion-operator/internal/test/scenarios"
 )
 
 // mostWithoutLeader is how long nobody may lead after a leader died.
@@ -34,7 +34,7 @@ func failOver(ctx context.Context, t *testing.T) {
 		t.Fatalf("the lease is of %v, which is not a pod's", last.Spec.HolderIdentity)
 	}
 	process := processOf(t, leader, "manager")
-	if process == 0 && os.Getenv(story.EndpointVariable) != "" {
+	if process == 0 && os.Getenv(scenarios.EndpointVariable) != "" {
 		t.Fatal("the leader's process is not found on the project's own cluster")
 	}
 	if process == 0 {

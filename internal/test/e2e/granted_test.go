@@ -18,7 +18,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
-	"github.com/conversion-operator/conversion-operator/internal/test/story"
+	"github.com/conversion-operator/conversion-operator/internal/test/scenarios"
 )
 
 // TestGrantedRights: where an administrator grants what the manager may not, a policy
@@ -83,7 +83,7 @@ var asked = regexp.MustCompile(`kubectl create clusterrole [^;]+; kubectl create
 // grantAsAsked waits until a condition names a right that is missing, and runs the
 // commands that it names. The manager looks again after half a minute, or when anything
 // changes, as the label of the policy does.
-func grantAsAsked(ctx context.Context, t *testing.T, crontab story.CronTab, condition string) {
+func grantAsAsked(ctx context.Context, t *testing.T, crontab scenarios.CronTab, condition string) {
 	t.Helper()
 	waitMessage(ctx, t, crontab.CRD(), condition, v1alpha1.ReasonRightsNotGranted, "grant it with: kubectl create clusterrole ")
 	message := apimeta.FindStatusCondition(getPolicy(ctx, t, crontab.CRD()).Status.Conditions, condition).Message

@@ -19,7 +19,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
-	"github.com/conversion-operator/conversion-operator/internal/test/story"
+	"github.com/conversion-operator/conversion-operator/internal/test/scenarios"
 )
 
 // TestAHangingPod stops the process of one of two converter pods. A call that it
@@ -37,7 +37,7 @@ func TestAHangingPod(t *testing.T) {
 	all := converters(ctx, t, crontab)
 	victim := all[0]
 	process := processOf(t, &victim, "serve")
-	if process == 0 && os.Getenv(story.EndpointVariable) != "" {
+	if process == 0 && os.Getenv(scenarios.EndpointVariable) != "" {
 		t.Fatal("the pod's process is not found on the project's own cluster")
 	}
 	if process == 0 {
@@ -68,7 +68,7 @@ func TestAHangingPod(t *testing.T) {
 
 // readsUntilRight reads until so many reads in a row are right, and returns how
 // many failed before. One that is wrong ends the test.
-func readsUntilRight(ctx context.Context, t *testing.T, crontab story.CronTab, inARow int) (failures int) {
+func readsUntilRight(ctx context.Context, t *testing.T, crontab scenarios.CronTab, inARow int) (failures int) {
 	t.Helper()
 	want, right := crontab.Object(0), 0
 	expect.Eventually(t, "reads are answered", func() (bool, string) {

@@ -22,12 +22,12 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
-	"github.com/conversion-operator/conversion-operator/internal/test/story"
+	"github.com/conversion-operator/conversion-operator/internal/test/scenarios"
 )
 
 // imagePolicy is the sample's policy under the CronTab's group, with the image that
 // was built for the tests.
-func imagePolicy(t *testing.T, crontab story.CronTab) *v1alpha1.ConversionPolicy {
+func imagePolicy(t *testing.T, crontab scenarios.CronTab) *v1alpha1.ConversionPolicy {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(teller.Dir, "config/samples/crontab-image/policy.yaml"))
 	expect.NoError(t, err)
@@ -82,7 +82,7 @@ func TestConverterImage(t *testing.T) {
 
 // changeImages tries two bad images, and goes back to the good one in pods of
 // another shape.
-func changeImages(ctx context.Context, t *testing.T, crontab story.CronTab) {
+func changeImages(ctx context.Context, t *testing.T, crontab scenarios.CronTab) {
 	t.Helper()
 	setImage(ctx, t, crontab, "localhost/there-is-none:1")
 	waitMessage(ctx, t, crontab.CRD(), v1alpha1.WebhookAvailableCondition, v1alpha1.ReasonRollingOut, "the image localhost/there-is-none:1 cannot be pulled")
@@ -96,7 +96,7 @@ func changeImages(ctx context.Context, t *testing.T, crontab story.CronTab) {
 }
 
 // checkConverted reads all objects in the new version.
-func checkConverted(ctx context.Context, t *testing.T, crontab story.CronTab, want int) {
+func checkConverted(ctx context.Context, t *testing.T, crontab scenarios.CronTab, want int) {
 	t.Helper()
 	items, err := fleet.List(ctx, crontab.At(crontab.New))
 	if err != nil || len(items) != want {
@@ -111,12 +111,12 @@ func checkConverted(ctx context.Context, t *testing.T, crontab story.CronTab, wa
 	}
 }
 
-func setImage(ctx context.Context, t *testing.T, crontab story.CronTab, image string) {
+func setImage(ctx context.Context, t *testing.T, crontab scenarios.CronTab, image string) {
 	t.Helper()
 	change(ctx, t, crontab, fmt.Sprintf(`{"spec":{"converter":{"image":{"image":%q}}}}`, image))
 }
 
-func change(ctx context.Context, t *testing.T, crontab story.CronTab, patch string) {
+func change(ctx context.Context, t *testing.T, crontab scenarios.CronTab, patch string) {
 	t.Helper()
 	policy := getPolicy(ctx, t, crontab.CRD())
 	expect.NoError(t, cluster.Patch(ctx, policy, client.RawPatch(types.MergePatchType, []byte(patch))))

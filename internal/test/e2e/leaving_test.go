@@ -19,11 +19,11 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
-	"github.com/conversion-operator/conversion-operator/internal/test/story"
+	"github.com/conversion-operator/conversion-operator/internal/test/scenarios"
 )
 
 // convertedInGroup is a CronTab that converts, with ten objects.
-func convertedInGroup(ctx context.Context, t *testing.T, group string) story.CronTab {
+func convertedInGroup(ctx context.Context, t *testing.T, group string) scenarios.CronTab {
 	t.Helper()
 	crontab := inGroup(t, group)
 	applySample(ctx, t, crontab, crontab.CRDBoth)
@@ -113,7 +113,7 @@ func TestTheNamespaceIsDeleted(t *testing.T) {
 // flag was set.
 func reinstall(ctx context.Context, t *testing.T) {
 	t.Helper()
-	expect.NoError(t, story.Install(ctx, teller))
+	expect.NoError(t, scenarios.Install(ctx, teller))
 	waitTwoManagers(ctx, t)
 }
 
@@ -141,7 +141,7 @@ func run(ctx context.Context, t *testing.T, words ...string) {
 }
 
 // uids are those of a policy's converter pods.
-func uids(ctx context.Context, t *testing.T, crontab story.CronTab) map[types.UID]bool {
+func uids(ctx context.Context, t *testing.T, crontab scenarios.CronTab) map[types.UID]bool {
 	t.Helper()
 	found := map[types.UID]bool{}
 	for _, pod := range converters(ctx, t, crontab) {

@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
-	"github.com/conversion-operator/conversion-operator/internal/test/story"
+	"github.com/conversion-operator/conversion-operator/internal/test/scenarios"
 )
 
 // load are clients that write at the old version and read at the new.
@@ -39,7 +39,7 @@ const (
 	loadPause = 50 * time.Millisecond
 )
 
-func startLoad(ctx context.Context, crontab story.CronTab) *load {
+func startLoad(ctx context.Context, crontab scenarios.CronTab) *load {
 	ctx, stop := context.WithCancel(ctx)
 	l := &load{stop: stop}
 	for i := range loadClients {
@@ -54,7 +54,7 @@ func startLoad(ctx context.Context, crontab story.CronTab) *load {
 
 // trip writes a number into an object at the old version, and reads it at the new one
 // with all that is converted, again and again until the context ends.
-func (l *load) trip(ctx context.Context, crontab story.CronTab, object *unstructuredObject) error {
+func (l *load) trip(ctx context.Context, crontab scenarios.CronTab, object *unstructuredObject) error {
 	ticker := time.NewTicker(loadPause)
 	defer ticker.Stop()
 	for n := int64(1); ; n++ {
@@ -98,7 +98,7 @@ var conversionsMetric = regexp.MustCompile(`(?m)^apiserver_crd_conversion_webhoo
 
 // countConversions asks the API server how many conversions succeeded, and how many
 // did not, whoever asked for them.
-func countConversions(ctx context.Context, t *testing.T, crontab story.CronTab) (succeeded, failed int) {
+func countConversions(ctx context.Context, t *testing.T, crontab scenarios.CronTab) (succeeded, failed int) {
 	t.Helper()
 	text, err := teller.Run(ctx, "kubectl", "get", "--raw", "/metrics")
 	expect.NoError(t, err)
@@ -118,7 +118,7 @@ func countConversions(ctx context.Context, t *testing.T, crontab story.CronTab) 
 
 // allConvert asks the API server whether from now on all conversions succeed, those
 // for its own caches among them.
-func allConvert(ctx context.Context, t *testing.T, crontab story.CronTab) (check func()) {
+func allConvert(ctx context.Context, t *testing.T, crontab scenarios.CronTab) (check func()) {
 	t.Helper()
 	succeeded, failed := countConversions(ctx, t, crontab)
 	return func() {

@@ -17,7 +17,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/internal/scheme"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
-	"github.com/conversion-operator/conversion-operator/internal/test/story"
+	"github.com/conversion-operator/conversion-operator/internal/test/scenarios"
 )
 
 // system is the operator's namespace.
@@ -25,8 +25,8 @@ const system = "conversion-system"
 
 // The cluster, and what reads and writes it.
 var (
-	teller  *story.Teller
-	fleet   *story.Fleet
+	teller  *scenarios.Teller
+	fleet   *scenarios.Fleet
 	cluster client.WithWatch
 )
 
@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, "end-to-end tests need a cluster, see make e2e:", err)
 		os.Exit(1)
 	}
-	if err := story.Install(context.Background(), teller); err != nil {
+	if err := scenarios.Install(context.Background(), teller); err != nil {
 		fmt.Fprintln(os.Stderr, "the operator could not be installed:", err)
 		os.Exit(1)
 	}
@@ -53,7 +53,7 @@ func TestMain(m *testing.M) {
 }
 
 func connect() error {
-	root, err := story.Root()
+	root, err := scenarios.Root()
 	if err != nil {
 		return err
 	}
@@ -65,8 +65,8 @@ func connect() error {
 	if cluster, err = client.NewWithWatch(kubeconfig, client.Options{Scheme: scheme.New()}); err != nil {
 		return err
 	}
-	teller = story.NewTeller(os.Stdout, root)
-	fleet, err = story.NewFleet(kubeconfig)
+	teller = scenarios.NewTeller(os.Stdout, root)
+	fleet, err = scenarios.NewFleet(kubeconfig)
 	return err
 }
 

@@ -19,7 +19,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/metricstable"
-	"github.com/conversion-operator/conversion-operator/internal/test/story"
+	"github.com/conversion-operator/conversion-operator/internal/test/scenarios"
 )
 
 // TestManagerMetrics: the manager tells of its policies, to who may know, and with
@@ -29,8 +29,8 @@ func TestManagerMetrics(t *testing.T) {
 	ctx := t.Context()
 	crontab := convertedInGroup(ctx, t, "metrics.example.com")
 	const account, role = "metrics-reader", "conversion-operator-metrics-reader"
-	run(ctx, t, "kubectl", "-n", story.Namespace, "create", "serviceaccount", account)
-	token, err := teller.Run(ctx, "kubectl", "-n", story.Namespace, "create", "token", account)
+	run(ctx, t, "kubectl", "-n", scenarios.Namespace, "create", "serviceaccount", account)
+	token, err := teller.Run(ctx, "kubectl", "-n", scenarios.Namespace, "create", "token", account)
 	expect.NoError(t, err)
 	manager := pods(ctx, t, client.MatchingLabels{plan.ComponentLabel: "manager"})[0]
 	address := net.JoinHostPort(manager.Status.PodIP, "8443")
@@ -41,7 +41,7 @@ func TestManagerMetrics(t *testing.T) {
 	if status, _ := scrape(ctx, t, address, token); status != http.StatusForbidden {
 		t.Errorf("without the right: %d, want 403", status)
 	}
-	run(ctx, t, "kubectl", "create", "clusterrolebinding", account, "--clusterrole="+role, "--serviceaccount="+story.Namespace+":"+account)
+	run(ctx, t, "kubectl", "create", "clusterrolebinding", account, "--clusterrole="+role, "--serviceaccount="+scenarios.Namespace+":"+account)
 	want := `conversion_operator_policy_status_condition{condition="Ready",policy="` + crontab.CRD() + `",status="True"} 1`
 	// The manager remembers for half a minute whom it refused.
 	expect.Eventually(t, want, func() (bool, string) {
@@ -77,7 +77,7 @@ func scrapeLeader(ctx context.Context, t *testing.T, token string) string {
 }
 
 // checkMigrationTold looks at a run from both sides while it waits for API servers.
-func checkMigrationTold(ctx context.Context, t *testing.T, crontab story.CronTab, manager func() string) {
+func checkMigrationTold(ctx context.Context, t *testing.T, crontab scenarios.CronTab, manager func() string) {
 	t.Helper()
 	label := `="` + crontab.CRD() + `"`
 	tells(ctx, t, manager,

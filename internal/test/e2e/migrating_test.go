@@ -22,9 +22,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/test/docs"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
-	"github.com/conversion-operator/conversion-operator/internal/test/pages"
-	"github.com/conversion-operator/conversion-operator/internal/test/story"
+	"github.com/conversion-operator/conversion-operator/internal/test/scenarios"
 )
 
 // TestMigrating types what the pages say of a migration: it is followed, paused
@@ -35,9 +35,9 @@ func TestMigrating(t *testing.T) {
 	ctx := t.Context()
 	crontab := inGroup(t, "example.com")
 	home := t.TempDir()
-	player := &pages.Player{Folder: operatorsFolder(t, crontab), Out: t.Output(), Environment: []string{
+	player := &docs.Player{Folder: operatorsFolder(t, crontab), Out: t.Output(), Environment: []string{
 		"HOME=" + home, "PATH=" + filepath.Join(home, ".local", "bin") + ":" + pathWithoutPlugins(),
-		"POLICY=" + crontab.CRD(), "NAME=job-0042", "NAMESPACE=" + story.Namespace}}
+		"POLICY=" + crontab.CRD(), "NAME=job-0042", "NAMESPACE=" + scenarios.Namespace}}
 	expect.NoError(t, os.MkdirAll(filepath.Join(home, ".local", "bin"), 0o700))
 	setScene(ctx, t, crontab, player.Folder)
 	for _, page := range parts(t, "migrating") {
@@ -62,12 +62,12 @@ func pathWithoutPlugins() string {
 
 // waitPruned waits for the last event of a migration: events are written behind the
 // status that the scene waits for.
-func waitPruned(ctx context.Context, t *testing.T, crontab story.CronTab) {
+func waitPruned(ctx context.Context, t *testing.T, crontab scenarios.CronTab) {
 	t.Helper()
 	policy := getPolicy(ctx, t, crontab.CRD())
 	expect.Eventually(t, "an event says that storedVersions was pruned", func() (bool, string) {
 		events := &corev1.EventList{}
-		expect.NoError(t, cluster.List(ctx, events, client.InNamespace(story.Namespace)))
+		expect.NoError(t, cluster.List(ctx, events, client.InNamespace(scenarios.Namespace)))
 		return slices.ContainsFunc(events.Items, func(event corev1.Event) bool {
 			return event.InvolvedObject.UID == policy.UID && event.Reason == v1alpha1.ReasonStoredVersionsPruned
 		}), fmt.Sprintf("%d events", len(events.Items))
@@ -76,7 +76,7 @@ func waitPruned(ctx context.Context, t *testing.T, crontab story.CronTab) {
 
 // operatorsFolder has the files that the pages name: the samples, of which the
 // policy migrates when it is told to, and those that diff is about.
-func operatorsFolder(t *testing.T, crontab story.CronTab) string {
+func operatorsFolder(t *testing.T, crontab scenarios.CronTab) string {
 	t.Helper()
 	folder := t.TempDir()
 	write := func(name, from string, changes ...string) {
@@ -105,7 +105,7 @@ const jobs = 210
 
 // setScene applies a policy that waits for a migration, and objects of which the
 // migration may not write one: job-0042.
-func setScene(ctx context.Context, t *testing.T, crontab story.CronTab, folder string) {
+func setScene(ctx context.Context, t *testing.T, crontab scenarios.CronTab, folder string) {
 	t.Helper()
 	apply := func(file string) { run(ctx, t, "kubectl", "apply", "-f", file) }
 	apply(filepath.Join(folder, crontab.CRDBoth))

@@ -20,7 +20,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/incompressible"
-	"github.com/conversion-operator/conversion-operator/internal/test/story"
+	"github.com/conversion-operator/conversion-operator/internal/test/scenarios"
 )
 
 // TestMistakes: what people do to a policy in use must not cost them an object.
@@ -39,7 +39,7 @@ func TestMistakes(t *testing.T) {
 }
 
 // cutNotes is a file with a policy that gives up what annotations have no room for.
-func cutNotes(t *testing.T, crontab story.CronTab) string {
+func cutNotes(t *testing.T, crontab scenarios.CronTab) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), crontab.Policy)
 	text := strings.Replace(readSample(t, crontab, crontab.Policy), "hub: v1\n", "hub: v1\n      overflow: Drop\n", 1)
@@ -48,7 +48,7 @@ func cutNotes(t *testing.T, crontab story.CronTab) string {
 }
 
 // readRunbooks looks at the drift, and at an object whose note had no room.
-func readRunbooks(ctx context.Context, t *testing.T, crontab story.CronTab) {
+func readRunbooks(ctx context.Context, t *testing.T, crontab scenarios.CronTab) {
 	large := crontab.Object(11)
 	large.Object["note"] = incompressible.Text(300 << 10)
 	expect.NoError(t, cluster.Create(ctx, large))
@@ -56,7 +56,7 @@ func readRunbooks(ctx context.Context, t *testing.T, crontab story.CronTab) {
 }
 
 // breakRules: the converter goes on with the rules of before.
-func breakRules(ctx context.Context, t *testing.T, crontab story.CronTab) {
+func breakRules(ctx context.Context, t *testing.T, crontab scenarios.CronTab) {
 	setFrom := func(path v1alpha1.Path) {
 		policy := getPolicy(ctx, t, crontab.CRD())
 		base := policy.DeepCopy()
@@ -74,7 +74,7 @@ func breakRules(ctx context.Context, t *testing.T, crontab story.CronTab) {
 }
 
 // dropConversion writes the CustomResourceDefinition as kubectl replace does.
-func dropConversion(ctx context.Context, t *testing.T, crontab story.CronTab) {
+func dropConversion(ctx context.Context, t *testing.T, crontab scenarios.CronTab) {
 	crd := getCRD(ctx, t, crontab.CRD())
 	crd.Spec.Conversion = nil
 	expect.NoError(t, cluster.Update(ctx, crd))
@@ -88,7 +88,7 @@ func dropConversion(ctx context.Context, t *testing.T, crontab story.CronTab) {
 	})
 }
 
-func checkBothVersions(ctx context.Context, t *testing.T, crontab story.CronTab) {
+func checkBothVersions(ctx context.Context, t *testing.T, crontab scenarios.CronTab) {
 	t.Helper()
 	if err := bothVersions(ctx, crontab); err != nil {
 		t.Error(err)
@@ -96,7 +96,7 @@ func checkBothVersions(ctx context.Context, t *testing.T, crontab story.CronTab)
 }
 
 // bothVersions reads all objects at both versions and compares them.
-func bothVersions(ctx context.Context, crontab story.CronTab) error {
+func bothVersions(ctx context.Context, crontab scenarios.CronTab) error {
 	for i := range 10 {
 		want := crontab.Object(i)
 		before, err := fleet.Get(ctx, crontab.At(crontab.Old), want.GetName())

@@ -15,9 +15,9 @@ import (
 	"testing"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/test/docs"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
-	"github.com/conversion-operator/conversion-operator/internal/test/pages"
-	"github.com/conversion-operator/conversion-operator/internal/test/story"
+	"github.com/conversion-operator/conversion-operator/internal/test/scenarios"
 )
 
 // TestGettingStarted does what the page of that name tells newcomers to do, and
@@ -54,7 +54,7 @@ func TestRetiring(t *testing.T) {
 	if reads, err := reader.Stop(); err != nil || reads == 0 {
 		t.Errorf("%d reads, and then: %v", reads, err)
 	}
-	stored, err := story.ReadStored(ctx, crontab.Group, "crontabs")
+	stored, err := scenarios.ReadStored(ctx, crontab.Group, "crontabs")
 	expect.NoError(t, err)
 	if stored == nil {
 		return // etcd cannot be read here
@@ -71,14 +71,14 @@ const auditLog = `{"objectRef":{"resource":"crontabs","apiGroup":"batch.example.
 `
 
 // newPlayer types commands, with the operator's own program on the PATH.
-func newPlayer(t *testing.T, folder string, environment ...string) *pages.Player {
+func newPlayer(t *testing.T, folder string, environment ...string) *docs.Player {
 	t.Helper()
 	program := filepath.Join(teller.Dir, "bin", "linux-"+runtime.GOARCH) // make image builds it
-	return &pages.Player{Folder: folder, Environment: append(environment, "PATH="+program+":"+os.Getenv("PATH")), Out: t.Output()}
+	return &docs.Player{Folder: folder, Environment: append(environment, "PATH="+program+":"+os.Getenv("PATH")), Out: t.Output()}
 }
 
 // play plays a scene.
-func play(t *testing.T, player *pages.Player, scene string) {
+func play(t *testing.T, player *docs.Player, scene string) {
 	t.Helper()
 	for _, page := range parts(t, scene) {
 		playPart(t, player, page)
@@ -87,7 +87,7 @@ func play(t *testing.T, player *pages.Player, scene string) {
 
 // playPart plays a part of a scene. Runbooks show no answers: what they look for has
 // to be there.
-func playPart(t *testing.T, player *pages.Player, page *pages.Page) {
+func playPart(t *testing.T, player *docs.Player, page *docs.Page) {
 	t.Helper()
 	player.Judge = nil
 	if strings.HasSuffix(page.Path, "/runbooks.md") {
@@ -103,19 +103,19 @@ func hasAnswer(command, answer string) error {
 	return nil
 }
 
-func parts(t *testing.T, scene string) []*pages.Page {
+func parts(t *testing.T, scene string) []*docs.Page {
 	t.Helper()
-	parts, err := pages.Scene(teller.Dir, scene)
+	parts, err := docs.Scene(teller.Dir, scene)
 	expect.NoError(t, err)
 	return parts
 }
 
 // TestStory plays what `make demo` plays.
 func TestStory(t *testing.T) {
-	for _, crontab := range []story.CronTab{story.HostPort(), story.CronSpec()} {
+	for _, crontab := range []scenarios.CronTab{scenarios.HostPort(), scenarios.CronSpec()} {
 		t.Run(crontab.Group, func(t *testing.T) {
 			t.Cleanup(func() { remove(t, crontab.CRD()) }) // others use the name
-			play := &story.Play{Teller: teller, Fleet: fleet, CronTab: crontab, Count: 300}
+			play := &scenarios.Play{Teller: teller, Fleet: fleet, CronTab: crontab, Count: 300}
 			expect.NoError(t, play.Tell(t.Context()))
 		})
 	}

@@ -19,7 +19,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
-	"github.com/conversion-operator/conversion-operator/internal/test/story"
+	"github.com/conversion-operator/conversion-operator/internal/test/scenarios"
 )
 
 // TestTheOperatorIsRemoved as the pages tell, after a policy has done its work: of
@@ -53,7 +53,7 @@ func TestTheOperatorIsRemoved(t *testing.T) {
 }
 
 // writtenAtNew is an object that never was at the old version.
-func writtenAtNew(crontab story.CronTab) *unstructuredObject {
+func writtenAtNew(crontab scenarios.CronTab) *unstructuredObject {
 	object := crontab.Object(10)
 	object.SetAPIVersion(crontab.Group + "/" + crontab.New)
 	delete(object.Object, "hostPort")
@@ -61,7 +61,7 @@ func writtenAtNew(crontab story.CronTab) *unstructuredObject {
 	return object
 }
 
-func serveNewOnly(ctx context.Context, t *testing.T, crontab story.CronTab) {
+func serveNewOnly(ctx context.Context, t *testing.T, crontab scenarios.CronTab) {
 	t.Helper()
 	crd := getCRD(ctx, t, crontab.CRD())
 	base := crd.DeepCopy()
@@ -73,7 +73,7 @@ func serveNewOnly(ctx context.Context, t *testing.T, crontab story.CronTab) {
 
 // uninstall types what the pages tell. Where they say what is to be when no policy is
 // left, it waits for that.
-func uninstall(ctx context.Context, t *testing.T, crontab story.CronTab) {
+func uninstall(ctx context.Context, t *testing.T, crontab scenarios.CronTab) {
 	t.Helper()
 	player := newPlayer(t, teller.Dir)
 	player.Names = strings.NewReplacer("crontabs.example.com", crontab.CRD())
@@ -98,7 +98,7 @@ func hasNoAnswer(_, answer string) error {
 
 // checkNothingIsLeft looks through all kinds that there are, events aside, for what the operator
 // has made, and for what it was installed with.
-func checkNothingIsLeft(ctx context.Context, t *testing.T, crontab story.CronTab) {
+func checkNothingIsLeft(ctx context.Context, t *testing.T, crontab scenarios.CronTab) {
 	t.Helper()
 	for _, which := range []string{"-l " + plan.ManagedByLabel + "=" + plan.ManagedBy, "| grep conversion || true"} {
 		left, err := teller.Run(ctx, "bash", "-euo", "pipefail", "-c", `kinds=$(kubectl api-resources --verbs=list,delete -o name | grep -v ^events | paste -sd,)
@@ -115,7 +115,7 @@ kubectl get --all-namespaces --ignore-not-found -o name "$kinds" `+which)
 }
 
 // checkOnlyNew reads all objects at the new version, and in etcd where that can be.
-func checkOnlyNew(ctx context.Context, t *testing.T, crontab story.CronTab, newer *unstructuredObject) {
+func checkOnlyNew(ctx context.Context, t *testing.T, crontab scenarios.CronTab, newer *unstructuredObject) {
 	t.Helper()
 	items, err := fleet.List(ctx, crontab.At(crontab.New))
 	expect.NoError(t, err)
@@ -131,7 +131,7 @@ func checkOnlyNew(ctx context.Context, t *testing.T, crontab story.CronTab, newe
 	if len(items) != 11 || items[10].GetName() != newer.GetName() {
 		t.Errorf("there are %d objects, want ten and %s", len(items), newer.GetName())
 	}
-	stored, err := story.ReadStored(ctx, crontab.Group, "crontabs")
+	stored, err := scenarios.ReadStored(ctx, crontab.Group, "crontabs")
 	expect.NoError(t, err)
 	if stored != nil && !stored.Only(crontab.Group+"/"+crontab.New) {
 		t.Errorf("stored: %s, want all at %s", stored, crontab.New)

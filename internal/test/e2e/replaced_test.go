@@ -21,7 +21,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
-	"github.com/conversion-operator/conversion-operator/internal/test/story"
+	"github.com/conversion-operator/conversion-operator/internal/test/scenarios"
 )
 
 // TestAPodThatGoesWrong stops the process in one of two pods of an image that were
@@ -40,7 +40,7 @@ func TestAPodThatGoesWrong(t *testing.T) {
 	if process := processOf(t, &victim, "--group="+crontab.Group); process != 0 {
 		signal(t, process, syscall.SIGSTOP)
 		waitEvicted(ctx, t, crontab)
-	} else if os.Getenv(story.EndpointVariable) != "" {
+	} else if os.Getenv(scenarios.EndpointVariable) != "" {
 		t.Fatal("the pod's process is not found on the project's own cluster")
 	} else {
 		kill(ctx, t, []corev1.Pod{victim})
@@ -57,7 +57,7 @@ func TestAPodThatGoesWrong(t *testing.T) {
 	}
 }
 
-func waitEvicted(ctx context.Context, t *testing.T, crontab story.CronTab) {
+func waitEvicted(ctx context.Context, t *testing.T, crontab scenarios.CronTab) {
 	t.Helper()
 	expect.Eventually(t, "an event tells of the eviction", func() (bool, string) {
 		list := &eventsv1.EventList{}

@@ -17,7 +17,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/migration"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
-	"github.com/conversion-operator/conversion-operator/internal/test/story"
+	"github.com/conversion-operator/conversion-operator/internal/test/scenarios"
 )
 
 type unstructuredObject = unstructured.Unstructured
@@ -28,11 +28,11 @@ const fleetSize = 2000
 // middle of a migration of 2,000 objects, one by one in a run of its own each,
 // and all at once. Nothing is lost and the end is the same.
 func TestRestarts(t *testing.T) {
-	cases := map[string]func(context.Context, *testing.T, story.CronTab){
+	cases := map[string]func(context.Context, *testing.T, scenarios.CronTab){
 		"manager":   killManagers,
 		"converter": killConverter,
 		"migration": killMigration,
-		"all": func(ctx context.Context, t *testing.T, crontab story.CronTab) {
+		"all": func(ctx context.Context, t *testing.T, crontab scenarios.CronTab) {
 			killMigration(ctx, t, crontab)
 			killManagers(ctx, t, crontab)
 			killConverter(ctx, t, crontab)
@@ -48,7 +48,7 @@ func TestRestarts(t *testing.T) {
 
 // armFleet fills the old version of a CronTab with objects, and adds the new one,
 // which they are converted to.
-func armFleet(ctx context.Context, t *testing.T, crontab story.CronTab) {
+func armFleet(ctx context.Context, t *testing.T, crontab scenarios.CronTab) {
 	t.Helper()
 	applySample(ctx, t, crontab, crontab.Policy)
 	applySample(ctx, t, crontab, crontab.CRDBefore)
@@ -58,7 +58,7 @@ func armFleet(ctx context.Context, t *testing.T, crontab story.CronTab) {
 	waitReady(ctx, t, crontab.CRD(), v1alpha1.ReasonSucceeded)
 }
 
-func migrateThroughRestart(t *testing.T, crontab story.CronTab, kill func(context.Context, *testing.T, story.CronTab)) {
+func migrateThroughRestart(t *testing.T, crontab scenarios.CronTab, kill func(context.Context, *testing.T, scenarios.CronTab)) {
 	ctx := t.Context()
 	armFleet(ctx, t, crontab)
 	change(ctx, t, crontab, `{"spec":{"migration":{"pace":"Fast"}}}`) // four of them share a node
@@ -89,7 +89,7 @@ func migrateThroughRestart(t *testing.T, crontab story.CronTab, kill func(contex
 
 // checkMigrated compares the end with what it must be: every object there, with
 // its value, in bytes of the new version, and the record saying so.
-func checkMigrated(ctx context.Context, t *testing.T, crontab story.CronTab) {
+func checkMigrated(ctx context.Context, t *testing.T, crontab scenarios.CronTab) {
 	t.Helper()
 	last := getPolicy(ctx, t, crontab.CRD()).Status.Migration
 	if last.Total != fleetSize || last.Rewritten+last.Current != fleetSize || last.Gone != 0 || last.Failed != 0 {
@@ -99,7 +99,7 @@ func checkMigrated(ctx context.Context, t *testing.T, crontab story.CronTab) {
 	if stored := getCRD(ctx, t, crontab.CRD()).Status.StoredVersions; len(stored) != 1 || stored[0] != crontab.New {
 		t.Errorf("status.storedVersions is %v, want %s only", stored, crontab.New)
 	}
-	stored, err := story.ReadStored(ctx, crontab.Group, "crontabs")
+	stored, err := scenarios.ReadStored(ctx, crontab.Group, "crontabs")
 	expect.NoError(t, err)
 	if stored != nil && (!stored.Only(crontab.Group+"/"+crontab.New) || stored.Versions[crontab.Group+"/"+crontab.New] != fleetSize) {
 		t.Errorf("etcd holds %s, want %d at %s", stored, fleetSize, crontab.New)
@@ -119,7 +119,7 @@ func checkMigrated(ctx context.Context, t *testing.T, crontab story.CronTab) {
 }
 
 // findRecord reads what the migration Job recorded, past the manager.
-func findRecord(ctx context.Context, t *testing.T, crontab story.CronTab) *migration.Record {
+func findRecord(ctx context.Context, t *testing.T, crontab scenarios.CronTab) *migration.Record {
 	t.Helper()
 	list := &corev1.ConfigMapList{}
 	err := cluster.List(ctx, list, client.InNamespace(system), client.HasLabels{plan.RunLabel},
@@ -145,17 +145,17 @@ func recordIn(t *testing.T, configMap *corev1.ConfigMap) *migration.Record {
 	return &record
 }
 
-func killManagers(ctx context.Context, t *testing.T, _ story.CronTab) {
+func killManagers(ctx context.Context, t *testing.T, _ scenarios.CronTab) {
 	kill(ctx, t, pods(ctx, t, client.MatchingLabels{plan.ComponentLabel: "manager"}))
 }
 
-func killConverter(ctx context.Context, t *testing.T, crontab story.CronTab) {
+func killConverter(ctx context.Context, t *testing.T, crontab scenarios.CronTab) {
 	all := pods(ctx, t, client.MatchingLabels{
 		plan.ComponentLabel: plan.ConverterComponent, plan.InstanceLabel: plan.ChildName(crontab.CRD())})
 	kill(ctx, t, all[:1])
 }
 
-func killMigration(ctx context.Context, t *testing.T, crontab story.CronTab) {
+func killMigration(ctx context.Context, t *testing.T, crontab scenarios.CronTab) {
 	kill(ctx, t, pods(ctx, t, client.MatchingLabels{
 		plan.ComponentLabel: plan.MigrationComponent, plan.InstanceLabel: plan.ChildName(crontab.CRD())}))
 }

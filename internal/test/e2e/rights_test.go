@@ -11,7 +11,7 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/conversion-operator/conversion-operator/internal/test/rights"
+	"github.com/conversion-operator/conversion-operator/internal/test/rbac"
 )
 
 // checkLeading holds what managers wrote against who held the lease: at each moment
@@ -27,7 +27,7 @@ func checkLeading() error {
 		return err
 	}
 	defer func() { _ = file.Close() }()
-	leading, err := rights.ReadLeading(file, system)
+	leading, err := rbac.ReadLeading(file, system)
 	if err != nil {
 		return err
 	}
@@ -56,7 +56,7 @@ func checkRights() error {
 		return err
 	}
 	defer func() { _ = file.Close() }()
-	log, err := rights.ReadLog(file, system, leftOut.names())
+	log, err := rbac.ReadLog(file, system, leftOut.names())
 	if err != nil {
 		return err
 	}
@@ -67,13 +67,13 @@ func checkRights() error {
 	if flag.Lookup("test.run").Value.String() != "" {
 		return errors.Join(wrong...) // not all stories were told
 	}
-	roles, err := rights.Reasons()
+	roles, err := rbac.Reasons()
 	if err != nil {
 		return err
 	}
 	for _, right := range log.Unused(roles) {
 		wrong = append(wrong, fmt.Errorf("a right is granted that no story used: %s: "+
-			"take it away, or name the test that needs it in internal/test/rights/reasons.yaml", right))
+			"take it away, or name the test that needs it in internal/test/rbac/reasons.yaml", right))
 	}
 	return errors.Join(wrong...)
 }

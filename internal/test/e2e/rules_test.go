@@ -19,7 +19,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
-	"github.com/conversion-operator/conversion-operator/internal/test/story"
+	"github.com/conversion-operator/conversion-operator/internal/test/scenarios"
 )
 
 // TestChangingRules changes the rules there and back while somebody reads. No
@@ -68,7 +68,7 @@ func TestChangingRules(t *testing.T) {
 
 // splitAt changes the separator in the policy's rule, and waits until the
 // CustomResourceDefinition converts by it.
-func splitAt(ctx context.Context, t *testing.T, crontab story.CronTab, separator string) {
+func splitAt(ctx context.Context, t *testing.T, crontab scenarios.CronTab, separator string) {
 	t.Helper()
 	policy := getPolicy(ctx, t, crontab.CRD())
 	base := policy.DeepCopy()
@@ -83,13 +83,13 @@ func splitAt(ctx context.Context, t *testing.T, crontab story.CronTab, separator
 
 // waitCached waits until a list from the API server's memory has all objects by
 // the rules with the separator.
-func waitCached(ctx context.Context, t *testing.T, crontab story.CronTab, count int, separator string) {
+func waitCached(ctx context.Context, t *testing.T, crontab scenarios.CronTab, count int, separator string) {
 	t.Helper()
 	expect.Eventually(t, "what the API server has in memory is split at "+separator, func() (bool, string) {
 		list := &unstructured.UnstructuredList{}
 		list.SetAPIVersion(crontab.Group + "/" + crontab.Old)
 		list.SetKind("CronTabList")
-		err := cluster.List(ctx, list, client.InNamespace(story.Namespace), &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: "0"}})
+		err := cluster.List(ctx, list, client.InNamespace(scenarios.Namespace), &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: "0"}})
 		if err != nil {
 			t.Fatalf("a list failed: %v", err)
 		}

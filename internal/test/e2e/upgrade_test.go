@@ -21,9 +21,9 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/migration"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/test/docs"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
-	"github.com/conversion-operator/conversion-operator/internal/test/pages"
-	"github.com/conversion-operator/conversion-operator/internal/test/story"
+	"github.com/conversion-operator/conversion-operator/internal/test/scenarios"
 )
 
 // TestUpgrade goes back to the version of before and forward again, as the page on
@@ -60,7 +60,7 @@ func TestUpgrade(t *testing.T) {
 // in spec.conversion an API server tried in vain to fill its cache of that version, and
 // went on for a second or two after they were exchanged, before it gave that cache up:
 // failures that it counts, and that no client sees.
-func waitForgotten(ctx context.Context, t *testing.T, crontab story.CronTab) {
+func waitForgotten(ctx context.Context, t *testing.T, crontab scenarios.CronTab) {
 	t.Helper()
 	hash := getPolicy(ctx, t, crontab.CRD()).Status.Plan.Hash
 	expect.Eventually(t, "converters have the rules for both versions, and no others", func() (bool, string) {
@@ -70,7 +70,7 @@ func waitForgotten(ctx context.Context, t *testing.T, crontab story.CronTab) {
 
 // installations are a folder with a kustomization of the version of before and one
 // of the version of now, as the page has them, and the images of both.
-func installations(t *testing.T) (player *pages.Player, before, now string) {
+func installations(t *testing.T) (player *docs.Player, before, now string) {
 	t.Helper()
 	before, now = os.Getenv("E2E_PREVIOUS_IMAGE"), os.Getenv("E2E_IMAGE")
 	if before == "" || now == "" {
@@ -79,7 +79,7 @@ func installations(t *testing.T) (player *pages.Player, before, now string) {
 	folder := t.TempDir()
 	kustomize(t, filepath.Join(folder, "before"), "bin/previous/config/default", before) // make previous-image puts it there
 	kustomize(t, filepath.Join(folder, "now"), "config/default", now)
-	return &pages.Player{Folder: folder, Out: t.Output()}, before, now
+	return &docs.Player{Folder: folder, Out: t.Output()}, before, now
 }
 
 // kustomize makes a folder with a kustomization of config, with an image, components
@@ -116,7 +116,7 @@ type versionChange struct {
 
 // install types a scene of the page, and waits until a manager of the image leads
 // and has told the converter's Deployment.
-func install(ctx context.Context, t *testing.T, player *pages.Player, crontab story.CronTab, scene, image string) versionChange {
+func install(ctx context.Context, t *testing.T, player *docs.Player, crontab scenarios.CronTab, scene, image string) versionChange {
 	t.Helper()
 	change := versionChange{
 		image: image, plan: getPolicy(ctx, t, crontab.CRD()).Status.Plan.Hash,
@@ -137,7 +137,7 @@ func install(ctx context.Context, t *testing.T, player *pages.Player, crontab st
 // check counts what two versions of the manager have written, one after the other:
 // the new image, once. Where they compile rules differently, pods get the new plan
 // with it, and the CustomResourceDefinition then names that.
-func (c versionChange) check(ctx context.Context, t *testing.T, crontab story.CronTab) {
+func (c versionChange) check(ctx context.Context, t *testing.T, crontab scenarios.CronTab) {
 	t.Helper()
 	most := int64(1)
 	if hash := getPolicy(ctx, t, crontab.CRD()).Status.Plan.Hash; hash != c.plan {
@@ -152,7 +152,7 @@ func (c versionChange) check(ctx context.Context, t *testing.T, crontab story.Cr
 	}
 }
 
-func converterDeployment(ctx context.Context, t *testing.T, crontab story.CronTab) *appsv1.Deployment {
+func converterDeployment(ctx context.Context, t *testing.T, crontab scenarios.CronTab) *appsv1.Deployment {
 	t.Helper()
 	deployment := &appsv1.Deployment{}
 	expect.NoError(t, cluster.Get(ctx, client.ObjectKey{Namespace: system, Name: plan.ChildName(crontab.CRD())}, deployment))
@@ -161,7 +161,7 @@ func converterDeployment(ctx context.Context, t *testing.T, crontab story.CronTa
 
 // startSlowMigration moves the storage version, and waits until the migration that
 // follows has written something. It would take minutes: another version comes before.
-func startSlowMigration(ctx context.Context, t *testing.T, crontab story.CronTab, file, storage string) migration.Record {
+func startSlowMigration(ctx context.Context, t *testing.T, crontab scenarios.CronTab, file, storage string) migration.Record {
 	t.Helper()
 	change(ctx, t, crontab, `{"spec":{"migration":{"maxWritesPerSecond":10}}}`)
 	applySample(ctx, t, crontab, file)
@@ -178,7 +178,7 @@ func startSlowMigration(ctx context.Context, t *testing.T, crontab story.CronTab
 }
 
 // getRecord reads what a run recorded; the zero Record where it has nothing yet.
-func getRecord(ctx context.Context, t *testing.T, crontab story.CronTab, run string) migration.Record {
+func getRecord(ctx context.Context, t *testing.T, crontab scenarios.CronTab, run string) migration.Record {
 	t.Helper()
 	configMap := &corev1.ConfigMap{}
 	err := cluster.Get(ctx, client.ObjectKey{Namespace: system, Name: plan.RunName(crontab.CRD(), run)}, configMap)
@@ -193,7 +193,7 @@ func getRecord(ctx context.Context, t *testing.T, crontab story.CronTab, run str
 
 // finishMigration lets a migration go on at full speed, in a pod that the manager of
 // now starts, and holds its end against its beginning in the version of before.
-func finishMigration(ctx context.Context, t *testing.T, crontab story.CronTab, began migration.Record, installed versionChange) {
+func finishMigration(ctx context.Context, t *testing.T, crontab scenarios.CronTab, began migration.Record, installed versionChange) {
 	t.Helper()
 	if record := getRecord(ctx, t, crontab, began.Run); record.Finished() {
 		t.Fatalf("the migration was over before %s was installed", installed.image)

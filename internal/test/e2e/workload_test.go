@@ -17,7 +17,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
-	"github.com/conversion-operator/conversion-operator/internal/test/story"
+	"github.com/conversion-operator/conversion-operator/internal/test/scenarios"
 )
 
 // TestWorkload shapes converter pods anew while an object is read all the time: they
@@ -101,7 +101,7 @@ func admit(ctx context.Context, t *testing.T, level string) {
 	run(ctx, t, "kubectl", "label", "namespace", system, "--overwrite", "pod-security.kubernetes.io/enforce="+level)
 }
 
-func changeReplicas(ctx context.Context, t *testing.T, crontab story.CronTab, replicas int32) {
+func changeReplicas(ctx context.Context, t *testing.T, crontab scenarios.CronTab, replicas int32) {
 	t.Helper()
 	change(ctx, t, crontab, fmt.Sprintf(`{"spec":{"workload":{"replicas":%d}}}`, replicas))
 }

@@ -23,8 +23,8 @@ import (
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/conversion-operator/conversion-operator/internal/test/docs"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
-	"github.com/conversion-operator/conversion-operator/internal/test/pages"
 	"github.com/conversion-operator/conversion-operator/internal/test/testenv"
 )
 
@@ -99,7 +99,7 @@ func TestApply(t *testing.T) {
 		"kubectl apply --server-side -f bin/install.yaml", "kubectl apply -k config/default", "kubectl apply --server-side -f bin/install.yaml")
 	for i, way := range ways {
 		kubectl.play(t, page(way))
-		kubectl.play(t, page(pages.Established("crd --all")))
+		kubectl.play(t, page(docs.Established("crd --all")))
 		before := kubectl.versions(t, kustomization)
 		kubectl.play(t, page(way))
 		if diff := cmp.Diff(before, kubectl.versions(t, kustomization)); diff != "" || len(before) == 0 {
@@ -111,22 +111,22 @@ func TestApply(t *testing.T) {
 }
 
 // scene are the parts of a scene of the documentation.
-func scene(t *testing.T, name string) []*pages.Page {
+func scene(t *testing.T, name string) []*docs.Page {
 	t.Helper()
-	parts, err := pages.Scene(root, name)
+	parts, err := docs.Scene(root, name)
 	expect.NoError(t, err)
 	return parts
 }
 
 // page has one command to play.
-func page(command string) *pages.Page {
-	return &pages.Page{Blocks: []pages.Block{{Language: "sh", Info: []string{"play"}, Text: strings.TrimSpace(command) + "\n"}}}
+func page(command string) *docs.Page {
+	return &docs.Page{Blocks: []docs.Block{{Language: "sh", Info: []string{"play"}, Text: strings.TrimSpace(command) + "\n"}}}
 }
 
 // play types what pages tell, at the root of the checkout.
-func (k kubectl) play(t *testing.T, parts ...*pages.Page) {
+func (k kubectl) play(t *testing.T, parts ...*docs.Page) {
 	t.Helper()
-	player := &pages.Player{Folder: root, Out: t.Output(),
+	player := &docs.Player{Folder: root, Out: t.Output(),
 		Environment: append(k.environment, "PATH="+filepath.Dir(k.program)+":"+os.Getenv("PATH"))}
 	for _, part := range parts {
 		expect.NoError(t, player.Play(t.Context(), part))

@@ -21,7 +21,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/internal/pki"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
-	"github.com/conversion-operator/conversion-operator/internal/test/story"
+	"github.com/conversion-operator/conversion-operator/internal/test/scenarios"
 )
 
 // What goes wrong.
@@ -91,7 +91,7 @@ func (p *player) fillDisk(ctx context.Context, s step) error {
 
 func (p *player) alarm(ctx context.Context, action etcdserverpb.AlarmRequest_AlarmAction) error {
 	etcd, err := clientv3.New(clientv3.Config{
-		Endpoints: []string{os.Getenv(story.EndpointVariable)}, DialTimeout: 5 * time.Second, Logger: zap.NewNop()})
+		Endpoints: []string{os.Getenv(scenarios.EndpointVariable)}, DialTimeout: 5 * time.Second, Logger: zap.NewNop()})
 	if err != nil {
 		return err
 	}

@@ -17,13 +17,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
-	"github.com/conversion-operator/conversion-operator/internal/test/story"
+	"github.com/conversion-operator/conversion-operator/internal/test/scenarios"
 )
 
 // objects of a subject as clients of a version see them.
 func (p *player) objects(subject, version string) dynamic.ResourceInterface {
 	resource := schema.GroupVersionResource{Group: groupOf(subject), Version: version, Resource: "crontabs"}
-	return p.dynamic.Resource(resource).Namespace(story.Namespace)
+	return p.dynamic.Resource(resource).Namespace(scenarios.Namespace)
 }
 
 // write lets all clients of a step write, each one object after the other. They try
@@ -68,7 +68,7 @@ func (p *player) putOnce(ctx context.Context, w write) error {
 	case apierrors.IsNotFound(err):
 		object = &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": groupOf(w.Subject) + "/" + w.Version, "kind": "CronTab",
-			"metadata": map[string]any{"name": w.Name, "namespace": story.Namespace}, "spec": spec,
+			"metadata": map[string]any{"name": w.Name, "namespace": scenarios.Namespace}, "spec": spec,
 		}}
 		_, err = objects.Create(ctx, object, metav1.CreateOptions{})
 	case err == nil && !reflect.DeepEqual(object.Object["spec"], any(spec)):

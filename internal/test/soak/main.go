@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/config"
 
 	"github.com/conversion-operator/conversion-operator/internal/scheme"
-	"github.com/conversion-operator/conversion-operator/internal/test/story"
+	"github.com/conversion-operator/conversion-operator/internal/test/scenarios"
 )
 
 func main() {
@@ -49,7 +49,7 @@ func run(ctx context.Context, out io.Writer, seed uint64, lasts time.Duration, l
 	if err != nil {
 		return err
 	}
-	if err := story.Install(ctx, story.NewTeller(out, p.dir)); err != nil {
+	if err := scenarios.Install(ctx, scenarios.NewTeller(out, p.dir)); err != nil {
 		return err
 	}
 	fmt.Fprintf(out, "\nseed %d, for %s\n", seed, lasts)
@@ -76,7 +76,7 @@ func (p *player) explain(seed uint64, violated error) error {
 const requestTimeout = 15 * time.Second
 
 func newPlayer(out io.Writer) (*player, error) {
-	root, err := story.Root()
+	root, err := scenarios.Root()
 	if err != nil {
 		return nil, err
 	}

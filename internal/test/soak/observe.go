@@ -22,7 +22,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/crds"
 	"github.com/conversion-operator/conversion-operator/internal/migration"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
-	"github.com/conversion-operator/conversion-operator/internal/test/story"
+	"github.com/conversion-operator/conversion-operator/internal/test/scenarios"
 )
 
 // seen is what was observed of a subject, and what is expected of it.
@@ -144,7 +144,7 @@ func (p *player) observePolicy(ctx context.Context, now *seen) error {
 
 // observeBytes reads etcd, and storedVersions after it.
 func (p *player) observeBytes(ctx context.Context, now *seen) error {
-	stored, err := story.ReadStored(ctx, now.Subject.group(), "crontabs")
+	stored, err := scenarios.ReadStored(ctx, now.Subject.group(), "crontabs")
 	if err != nil {
 		return err
 	}
@@ -155,7 +155,7 @@ func (p *player) observeBytes(ctx context.Context, now *seen) error {
 			return err
 		}
 		_, version, _ := strings.Cut(object.APIVersion, "/")
-		name := strings.TrimPrefix(key, story.Namespace+"/")
+		name := strings.TrimPrefix(key, scenarios.Namespace+"/")
 		now.Stored[name], now.Revisions[name] = version, stored.Revisions[key]
 		if now.Preserved[name], err = preservedIn(object.Annotations, crdOf(now.Subject.Name)); err != nil {
 			return fmt.Errorf("%s: %w", name, err)

@@ -1,0 +1,220 @@
+//go:build integration
+
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package activation
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/crds"
+	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
+	"github.com/conversion-operator/conversion-operator/internal/webhook"
+)
+
+// versionsOf is a list of versions, the first of them stored. v1 has host and port
+// where others have hostPort.
+func versionsOf(t *testing.T, names ...string) []apiextensionsv1.CustomResourceDefinitionVersion {
+	t.Helper()
+	var list strings.Builder
+	for i, name := range names {
+		fields := "hostPort: {type: string}"
+		if name == "v1" {
+			fields = "host: {type: string}, port: {type: string}"
+		}
+		fmt.Fprintf(&list, "- {name: %s, served: true, storage: %t, schema: {openAPIV3Schema: {type: object, properties: {%s, replicas: {type: integer}}}}}\n", name, i == 0, fields)
+	}
+	var versions []apiextensionsv1.CustomResourceDefinitionVersion
+	expect.NoError(t, yaml.UnmarshalStrict([]byte(list.String()), &versions))
+	return versions
+}
+
+// define creates a CustomResourceDefinition, and waits until it rests.
+func define(t *testing.T, group string, versions ...string) *apiextensionsv1.CustomResourceDefinition {
+	t.Helper()
+	crd := &apiextensionsv1.CustomResourceDefinition{
+		ObjectMeta: metav1.ObjectMeta{Name: "crontabs." + group},
+		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
+			Group: group, Scope: apiextensionsv1.NamespaceScoped, Versions: versionsOf(t, versions...),
+			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: "crontabs", Singular: "crontab", Kind: "CronTab", ListKind: "CronTabList"},
+		},
+	}
+	expect.NoError(t, cluster.Create(t.Context(), crd))
+	expect.Eventually(t, crd.Name+" is established, and its status at rest", func() (bool, string) {
+		before := crd.ResourceVersion
+		crd = getCRD(t, crd.Name)
+		return crds.Condition(crd, apiextensionsv1.Established) && before == crd.ResourceVersion, "not yet"
+	})
+	expect.Eventually(t, crd.Name+" is served", func() (bool, string) {
+		list := &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": group + "/" + versions[0], "kind": "CronTabList"}}
+		err := cluster.List(t.Context(), list)
+		return err == nil, fmt.Sprint(err)
+	})
+	return getCRD(t, crd.Name)
+}
+
+func getCRD(t *testing.T, name string) *apiextensionsv1.CustomResourceDefinition {
+	t.Helper()
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	expect.NoError(t, cluster.Get(t.Context(), client.ObjectKey{Name: name}, crd))
+	return crd
+}
+
+func createCronTab(t *testing.T, group, version, name, hostPort string) {
+	t.Helper()
+	fields := fmt.Sprintf("hostPort: %q", hostPort)
+	if version == "v1" {
+		host, port, _ := strings.Cut(hostPort, ":")
+		fields = fmt.Sprintf("host: %q\nport: %q", host, port)
+	}
+	object := &unstructured.Unstructured{}
+	expect.NoError(t, yaml.Unmarshal(fmt.Appendf(nil, "apiVersion: %s/%s\nkind: CronTab\nmetadata: {name: %s, namespace: default, labels: {%s: x}}\nreplicas: 3\n%s\n",
+		group, version, name, name, fields), object))
+	expect.Eventually(t, name+" is created", func() (bool, string) {
+		err := cluster.Create(t.Context(), object.DeepCopy())
+		return err == nil, fmt.Sprint(err)
+	})
+}
+
+func createPolicy(t *testing.T, group string, change func(*v1alpha1.ConversionPolicy)) {
+	t.Helper()
+	policy := &v1alpha1.ConversionPolicy{}
+	expect.NoError(t, yaml.UnmarshalStrict(fmt.Appendf(nil, `
+metadata: {name: crontabs.%s}
+spec:
+  converter: {declarative: {hub: v1, spokes: [{version: v1beta1, rules: [{format: {from: .hostPort, template: "{host}:{port}", to: {host: .host, port: .port}}}]}]}}
+  workload: {replicas: 1}
+  migration: {mode: OnTrigger}
+`, group), policy))
+	if change != nil {
+		change(policy)
+	}
+	expect.NoError(t, cluster.Create(t.Context(), policy))
+}
+
+func getPolicy(t *testing.T, name string) *v1alpha1.ConversionPolicy {
+	t.Helper()
+	policy := &v1alpha1.ConversionPolicy{}
+	expect.NoError(t, cluster.Get(t.Context(), client.ObjectKey{Name: name}, policy))
+	return policy
+}
+
+func waitFor(t *testing.T, policy, condition string, status metav1.ConditionStatus, reason string, message []string) {
+	t.Helper()
+	expect.Eventually(t, fmt.Sprintf("%s of %s is %s %s and says %q", condition, policy, status, reason, message), func() (bool, string) {
+		found := apimeta.FindStatusCondition(getPolicy(t, policy).Status.Conditions, condition)
+		if found == nil {
+			return false, "no condition"
+		}
+		says := found.Status == status && found.Reason == reason
+		for _, part := range message {
+			says = says && strings.Contains(found.Message, part)
+		}
+		return says, fmt.Sprintf("%s %s: %s", found.Status, found.Reason, found.Message)
+	})
+}
+
+func waitReady(t *testing.T, policy, reason string) {
+	t.Helper()
+	waitFor(t, policy, v1alpha1.ReadyCondition, metav1.ConditionTrue, reason, nil)
+}
+
+// checkAtRest: no right to read objects is left, and the operator's own kind calls
+// no converter and has no objects.
+func checkAtRest(t *testing.T, policy string) {
+	t.Helper()
+	expect.Eventually(t, "nobody may read objects any more", func() (bool, string) {
+		err := cluster.Get(t.Context(), client.ObjectKey{Name: plan.ReadRightsName(policy)}, &rbacv1.ClusterRole{})
+		return client.IgnoreNotFound(err) == nil && err != nil, fmt.Sprint(err)
+	})
+	list := &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": webhook.ProbeGroup + "/v2", "kind": webhook.ProbeKind + "List"}}
+	expect.NoError(t, cluster.List(t.Context(), list))
+	if len(list.Items) > 0 {
+		t.Errorf("%d objects of the operator's own kind are left", len(list.Items))
+	}
+}
+
+func hang(_ http.Handler, _ http.ResponseWriter, r *http.Request) {
+	_, _ = io.Copy(io.Discard, r.Body)
+	<-r.Context().Done()
+}
+
+func notFound(_ http.Handler, w http.ResponseWriter, r *http.Request) { http.NotFound(w, r) }
+
+// garbage answers reviews only.
+func garbage(converter http.Handler, w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodPost {
+		converter.ServeHTTP(w, r)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	fmt.Fprint(w, `"hello"`)
+}
+
+// replacing changes what the converter answers.
+func replacing(old, by string) func(http.Handler, http.ResponseWriter, *http.Request) {
+	return func(converter http.Handler, w http.ResponseWriter, r *http.Request) {
+		recorder := httptest.NewRecorder()
+		converter.ServeHTTP(recorder, r)
+		w.Header().Set("Content-Type", recorder.Header().Get("Content-Type"))
+		w.WriteHeader(recorder.Code)
+		fmt.Fprint(w, strings.ReplaceAll(recorder.Body.String(), old, by))
+	}
+}
+
+// refusing answers reviews that have a text in them with a failure.
+func refusing(text string) func(http.Handler, http.ResponseWriter, *http.Request) {
+	return func(converter http.Handler, w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		if !strings.Contains(string(body), text) {
+			again := r.Clone(r.Context())
+			again.Body = io.NopCloser(strings.NewReader(string(body)))
+			converter.ServeHTTP(w, again)
+			return
+		}
+		review := &apiextensionsv1.ConversionReview{}
+		_ = json.Unmarshal(body, review)
+		review.Response = &apiextensionsv1.ConversionResponse{UID: review.Request.UID, Result: metav1.Status{Status: metav1.StatusFailure, Message: "I will not"}}
+		review.Request = nil
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(review)
+	}
+}
+
+// dns makes a label of a test's name.
+func dns(name string) string { return strings.ReplaceAll(strings.ToLower(name), " ", "-") }
+
+func nowMicro() metav1.MicroTime { return metav1.NowMicro() }
+
+func patch(t *testing.T, object client.Object, text string) {
+	t.Helper()
+	expect.NoError(t, cluster.Patch(t.Context(), object, client.RawPatch(types.MergePatchType, []byte(text))))
+}
+
+// waitReadyThrough follows the Deployment until the policy is ready.
+func waitReadyThrough(t *testing.T, pod *converter) {
+	t.Helper()
+	expect.Eventually(t, pod.policy+" is ready", func() (bool, string) {
+		pod.roll(t)
+		ready := apimeta.FindStatusCondition(getPolicy(t, pod.policy).Status.Conditions, v1alpha1.ReadyCondition)
+		return ready.Status == metav1.ConditionTrue && ready.Reason == v1alpha1.ReasonSucceeded, ready.Reason + ": " + ready.Message
+	})
+}

@@ -1,0 +1,185 @@
+//go:build integration
+
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package activation
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/crds"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
+	"github.com/conversion-operator/conversion-operator/internal/webhook/probe"
+)
+
+// failing is a gate that does not open, and why.
+type failing struct {
+	// toManager and toAPIServer are how the converter behaves.
+	toManager, toAPIServer behaviour
+	// objects are there before, by their names with their hostPort.
+	objects map[string]string
+	// change the policy before it is created.
+	change func(*v1alpha1.ConversionPolicy)
+	// mend what else does not mend itself once the converter behaves.
+	mend func(t *testing.T, policy string)
+
+	condition, reason string
+	message           []string
+}
+
+func impatient(policy *v1alpha1.ConversionPolicy) {
+	policy.Spec.Verification.Timeout = &metav1.Duration{Duration: 2 * time.Second}
+}
+
+var gates = map[string]failing{
+	"nothing listens in the pod": {
+		toManager: behaviour{refuses: true},
+		condition: v1alpha1.ConversionVerifiedCondition, reason: "ConnectionRefused", message: []string{"converter pod", "nothing listens"},
+	},
+	"the pod hangs": {
+		toManager: behaviour{answer: hang},
+		condition: v1alpha1.ConversionVerifiedCondition, reason: "Timeout", message: []string{"converter pod", "timed out"},
+	},
+	"the pod converts wrongly": {
+		toManager: behaviour{answer: replacing(`"host":"`, `"host":"x`)},
+		condition: v1alpha1.ConversionVerifiedCondition, reason: "CanaryFailed", message: []string{".host"},
+	},
+	"a live object does not come back": {
+		toManager: behaviour{answer: replacing(`"host":"odd`, `"host":"even`)},
+		objects:   map[string]string{"good": "a.example.com:1", "odd": "odd.example.com:2"}, mend: mendRules,
+		condition: v1alpha1.ConversionVerifiedCondition, reason: v1alpha1.ReasonSampleLost,
+		message: []string{"object default/odd: .hostPort does not come back as it was from v1beta1 to v1 and back"},
+	},
+	"a live object is not converted": {
+		toManager: behaviour{answer: refusing("odd.example.com")},
+		objects:   map[string]string{"good": "a.example.com:1", "odd": "odd.example.com:2"}, mend: mendRules,
+		condition: v1alpha1.ConversionVerifiedCondition, reason: v1alpha1.ReasonSampleLost,
+		message: []string{"object default/odd cannot be converted from v1beta1 to v1: conversion webhook for ", "I will not"},
+	},
+	"a live object comes back without its labels": {
+		toManager: behaviour{answer: replacing(`"labels":{"odd"`, `"label":{"odd"`)},
+		objects:   map[string]string{"odd": "odd.example.com:2"}, mend: mendRules,
+		condition: v1alpha1.ConversionVerifiedCondition, reason: v1alpha1.ReasonSampleLost,
+		message: []string{"object default/odd: .metadata.labels does not come back"},
+	},
+	"the API server is refused": {
+		toAPIServer: behaviour{refuses: true},
+		condition:   v1alpha1.ConversionVerifiedCondition, reason: "ConnectionRefused", message: []string{"the API server does not reach the converter", "connection refused"},
+	},
+	"the API server gets no answer": {
+		toAPIServer: behaviour{answer: hang}, change: impatient,
+		condition: v1alpha1.ConversionVerifiedCondition, reason: "Timeout", message: []string{"no answer within 2s", "firewall", "NetworkPolicy"},
+	},
+	"the API server sees another certificate": {
+		toAPIServer: behaviour{untrusted: true},
+		condition:   v1alpha1.ConversionVerifiedCondition, reason: "TLSVerificationFailed", message: []string{"x509: certificate signed by unknown authority"},
+	},
+	"the API server is answered 404": {
+		toAPIServer: behaviour{answer: notFound},
+		condition:   v1alpha1.ConversionVerifiedCondition, reason: "UnexpectedAnswer", message: []string{"could not find the requested resource", "404"},
+	},
+	"the API server is answered garbage": {
+		toAPIServer: behaviour{answer: garbage},
+		condition:   v1alpha1.ConversionVerifiedCondition, reason: "UnexpectedAnswer", message: []string{"conversion webhook for probe.conversion-operator.io"},
+	},
+	"the API server is answered wrongly": {
+		toAPIServer: behaviour{answer: replacing("9007199254740993", "9007199254740992")},
+		condition:   v1alpha1.ConversionVerifiedCondition, reason: "CanaryFailed", message: []string{".spec.number"},
+	},
+	"the API server is refused by the converter": {
+		toAPIServer: behaviour{answer: refusing("ConversionProbe")},
+		condition:   v1alpha1.ConversionVerifiedCondition, reason: "UnexpectedAnswer", message: []string{"I will not"},
+	},
+}
+
+// TestGates lets gates fail, in each way that takes a real API server, and in some of
+// those that the tests of the probe go through: the condition names the cause, nothing is
+// written to the CustomResourceDefinition, and once the cause is gone, it is
+// written once.
+func TestGates(t *testing.T) {
+	for name, gate := range gates {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			group := dns(name) + ".gates.example.com"
+			policy := "crontabs." + group
+			before := define(t, group, "v1beta1", "v1")
+			for name, hostPort := range gate.objects {
+				createCronTab(t, group, "v1beta1", name, hostPort)
+			}
+			createPolicy(t, group, gate.change)
+			pod := startConverter(t, policy, gate.toManager, gate.toAPIServer)
+			waitFor(t, policy, gate.condition, metav1.ConditionFalse, gate.reason, gate.message)
+			after := getCRD(t, policy)
+			if after.ResourceVersion != before.ResourceVersion || after.Generation != 1 {
+				t.Errorf("the CustomResourceDefinition was written: generation %d, conversion %+v", after.Generation, after.Spec.Conversion)
+			}
+			if gate.mend != nil {
+				gate.mend(t, policy)
+			}
+			pod.behave(t, behaviour{}, behaviour{})
+			waitReadyThrough(t, pod)
+			if got := getCRD(t, policy).Generation; got != 2 {
+				t.Errorf("the CustomResourceDefinition has generation %d, want 2: one write", got)
+			}
+			checkAtRest(t, policy)
+		})
+	}
+}
+
+// TestAManagerDiedWhileItAsked, and left the operator's own kind pointed at a
+// converter that is gone. The next one asks as if nothing had been.
+func TestAManagerDiedWhileItAsked(t *testing.T) {
+	const group = "died.example.com"
+	patch(t, getCRD(t, probe.Definition), `{"spec":{"conversion":{"strategy":"Webhook","webhook":{"conversionReviewVersions":["v1"],`+
+		`"clientConfig":{"service":{"namespace":"gone","name":"gone","path":"/convert/gone","port":443}}}}}}`)
+	define(t, group, "v1beta1", "v1")
+	createPolicy(t, group, nil)
+	startConverter(t, "crontabs."+group, behaviour{}, behaviour{})
+	waitReady(t, "crontabs."+group, v1alpha1.ReasonSucceeded)
+	expect.Eventually(t, "it is pointed back", func() (bool, string) {
+		strategy := crds.Strategy(getCRD(t, probe.Definition))
+		return strategy == apiextensionsv1.NoneConverter, string(strategy)
+	})
+}
+
+// TestNoObjectsYet: with nothing to try, that is what is said.
+func TestNoObjectsYet(t *testing.T) {
+	const group = "empty.example.com"
+	define(t, group, "v1beta1", "v1")
+	createPolicy(t, group, nil)
+	startConverter(t, "crontabs."+group, behaviour{}, behaviour{})
+	waitReady(t, "crontabs."+group, v1alpha1.ReasonSucceeded)
+	waitFor(t, "crontabs."+group, v1alpha1.ConversionVerifiedCondition, metav1.ConditionTrue, v1alpha1.ReasonProven,
+		[]string{"no objects yet", "an API server reached them: one of them"})
+	checkAtRest(t, "crontabs."+group)
+}
+
+// TestEveryVersionPair: objects of several namespaces go through all of three
+// versions, and are read once.
+func TestEveryVersionPair(t *testing.T) {
+	const group = "three.example.com"
+	policy := "crontabs." + group
+	define(t, group, "v1alpha1", "v1beta1", "v1")
+	for i := range 7 {
+		createCronTab(t, group, "v1alpha1", fmt.Sprintf("cron-%d", i), fmt.Sprintf("a.example.com:%d", i))
+	}
+	createPolicy(t, group, func(policy *v1alpha1.ConversionPolicy) { policy.Spec.Verification.Samples = new(int32(5)) })
+	startConverter(t, policy, behaviour{}, behaviour{})
+	waitReady(t, policy, v1alpha1.ReasonSucceeded)
+	waitFor(t, policy, v1alpha1.ConversionVerifiedCondition, metav1.ConditionTrue, v1alpha1.ReasonProven,
+		[]string{"6 version pairs; 5 live objects came back as they were"})
+	checkAtRest(t, policy)
+}
+
+// mendRules changes the policy's rules, so that objects are tried again at once.
+func mendRules(t *testing.T, policy string) {
+	t.Helper()
+	patch(t, getPolicy(t, policy), `{"spec":{"converter":{"declarative":{"overflow":"Drop"}}}}`)
+}

@@ -1,0 +1,154 @@
+//go:build integration
+
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package activation
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
+	"github.com/conversion-operator/conversion-operator/internal/test/incompressible"
+)
+
+// TestAnObjectThatFailsInProduction cannot be converted to the version that is stored,
+// to which nothing is shortened, as it has a scale. The policy says so, with the object
+// and the cause, and says it no more once the object is corrected.
+func TestAnObjectThatFailsInProduction(t *testing.T) {
+	t.Parallel()
+	const group, policy = "failing.example.com", "crontabs.failing.example.com"
+	crd := define(t, group, "v1beta1", "v1")
+	big := writeTooMuch(t, group, "big")
+	crd.Spec.Versions = versionsOf(t, "v1", "v1beta1")
+	crd.Spec.Versions[0].Subresources = &apiextensionsv1.CustomResourceSubresources{
+		Scale: &apiextensionsv1.CustomResourceSubresourceScale{SpecReplicasPath: ".spec.replicas", StatusReplicasPath: ".status.replicas"}}
+	expect.NoError(t, cluster.Update(t.Context(), crd))
+	createPolicy(t, group, func(policy *v1alpha1.ConversionPolicy) {
+		policy.Spec.Migration.Mode = v1alpha1.MigrationNever
+		policy.Spec.Verification.Samples = new(int32)
+	})
+	pod := startConverter(t, policy, behaviour{}, behaviour{})
+	waitFor(t, policy, v1alpha1.ConversionConfiguredCondition, metav1.ConditionTrue, v1alpha1.ReasonConfigured, nil)
+	readAt := func() error {
+		list := &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": group + "/v1", "kind": "CronTabList"}}
+		return cluster.List(t.Context(), list)
+	}
+	if err := readAt(); err == nil || !strings.Contains(err.Error(), "default/big") {
+		t.Fatalf("the object is converted: %v", err)
+	}
+	waitFor(t, policy, v1alpha1.ConversionsFailingCondition, metav1.ConditionTrue, v1alpha1.ReasonConversionFailed,
+		[]string{"from v1beta1 to v1 fail: AnnotationsTooLarge", "default/big", "shorten the object's annotations"})
+	is := getPolicy(t, policy)
+	if rows := is.Status.ConversionFailures; len(rows) != 1 || rows[0].Count < 1 || rows[0].Object != "default/big" || rows[0].LastTime.IsZero() {
+		t.Errorf("status.conversionFailures is %+v", rows)
+	}
+	if !apimeta.IsStatusConditionTrue(is.Status.Conditions, v1alpha1.ConversionConfiguredCondition) {
+		t.Error("the conversion is undone")
+	}
+	waitEvent(t, policy, v1alpha1.ReasonConversionFailed)
+
+	crd = getCRD(t, policy)
+	crd.Spec.Versions = versionsOf(t, "v1beta1", "v1")
+	expect.NoError(t, cluster.Update(t.Context(), crd))
+	waitReadyThrough(t, pod)
+	patch(t, big, `{"hostPort":"a:1"}`)
+	expect.Eventually(t, "it is over", func() (bool, string) {
+		is := getPolicy(t, policy)
+		found := apimeta.FindStatusCondition(is.Status.Conditions, v1alpha1.ConversionsFailingCondition)
+		return found == nil && len(is.Status.ConversionFailures) == 0, found.String()
+	})
+	waitEvent(t, policy, v1alpha1.ReasonConversionsRecovered)
+	expect.NoError(t, readAt())
+}
+
+// writeTooMuch writes an object with a field that v1 lacks, and more in it than its
+// annotations could hold there.
+func writeTooMuch(t *testing.T, group, name string) *unstructured.Unstructured {
+	t.Helper()
+	object := &unstructured.Unstructured{Object: map[string]any{"apiVersion": group + "/v1beta1", "kind": "CronTab",
+		"metadata": map[string]any{"name": name, "namespace": "default"}, "hostPort": incompressible.Text(300_000)}}
+	expect.Eventually(t, name+" is created", func() (bool, string) {
+		err := cluster.Create(t.Context(), object)
+		return err == nil, fmt.Sprint(err)
+	})
+	return object
+}
+
+// TestLiveObjectsAreSampledAgain: what goes wrong after the activation is found out,
+// nothing is undone, and the right to read is given back each time.
+func TestLiveObjectsAreSampledAgain(t *testing.T) {
+	t.Parallel()
+	const group, policy = "resampled.example.com", "crontabs.resampled.example.com"
+	crd := define(t, group, "v1beta1", "v1")
+	createCronTab(t, group, "v1beta1", "good", "a.example.com:1")
+	createCronTab(t, group, "v1beta1", "odd", "odd.example.com:2")
+	// Nobody knows at which version that one is stored, so it is read at v1, and converted.
+	odd := &unstructured.Unstructured{Object: map[string]any{"apiVersion": group + "/v1beta1", "kind": "CronTab",
+		"metadata": map[string]any{"name": "odd", "namespace": "default"}}}
+	patch(t, odd, `{"metadata":{"managedFields":[{}]}}`)
+	crd.Spec.Versions = versionsOf(t, "v1", "v1beta1")
+	expect.NoError(t, cluster.Update(t.Context(), crd))
+	createPolicy(t, group, nil)
+	pod := startConverter(t, policy, behaviour{}, behaviour{})
+	waitFor(t, policy, v1alpha1.ConversionConfiguredCondition, metav1.ConditionTrue, v1alpha1.ReasonConfigured, nil)
+	expect.Eventually(t, "the next samples are planned", func() (bool, string) {
+		is := getPolicy(t, policy).Status.Verification
+		return is != nil && is.NextSampleTime != nil, fmt.Sprintf("%+v", is)
+	})
+	armed := getCRD(t, policy)
+
+	minutes := 0
+	sampled := func(what string, samples func(*v1alpha1.VerificationStatus, *metav1.Condition) bool) {
+		t.Helper()
+		before := getPolicy(t, policy).Status.Verification
+		if before == nil || before.NextSampleTime == nil || before.NextSampleTime.Before(&metav1.Time{Time: time.Now()}) {
+			t.Fatalf("the next samples are not to come: %+v", before)
+		}
+		minutes++ // another time for each, or what was found before would be the answer
+		due := time.Now().Add(-time.Duration(minutes) * time.Minute).UTC().Format(time.RFC3339)
+		patchStatus(t, policy, fmt.Sprintf(`{"status":{"verification":{"nextSampleTime":%q}}}`, due))
+		expect.Eventually(t, what, func() (bool, string) {
+			is := getPolicy(t, policy).Status
+			found := apimeta.FindStatusCondition(is.Conditions, v1alpha1.SamplesFailingCondition)
+			return is.Verification.NextSampleTime.After(time.Now()) && samples(is.Verification, found), fmt.Sprintf("%+v %v", is.Verification, found)
+		})
+		checkAtRest(t, policy)
+	}
+	sampled("both come back", func(is *v1alpha1.VerificationStatus, failing *metav1.Condition) bool {
+		return is.Resampled != nil && *is.Resampled == 2 && is.ResampledTime != nil && failing == nil
+	})
+	pod.toManager.Store(&behaviour{answer: replacing(`"host":"odd`, `"host":"even`)})
+	sampled("one is lost", func(_ *v1alpha1.VerificationStatus, failing *metav1.Condition) bool {
+		return failing != nil && failing.Reason == v1alpha1.ReasonRoundTripFailed && strings.Contains(failing.Message, "default/odd")
+	})
+	pod.toManager.Store(&behaviour{})
+	pod.toAPIServer.Store(&behaviour{answer: refusing("odd.example.com")})
+	sampled("one cannot be read", func(_ *v1alpha1.VerificationStatus, failing *metav1.Condition) bool {
+		return failing != nil && failing.Reason == v1alpha1.ReasonObjectUnreadable && strings.Contains(failing.Message, "I will not")
+	})
+	pod.toAPIServer.Store(&behaviour{})
+	sampled("all is well again", func(is *v1alpha1.VerificationStatus, failing *metav1.Condition) bool {
+		return *is.Resampled == 2 && failing == nil
+	})
+	waitEvent(t, policy, v1alpha1.ReasonSamplesRecovered)
+	if after := getCRD(t, policy); after.Generation != armed.Generation || !slices.Equal(after.Status.StoredVersions, armed.Status.StoredVersions) {
+		t.Errorf("the CustomResourceDefinition was written: generation %d, was %d", after.Generation, armed.Generation)
+	}
+}
+
+func patchStatus(t *testing.T, policy, text string) {
+	t.Helper()
+	expect.NoError(t, cluster.Status().Patch(t.Context(), getPolicy(t, policy), client.RawPatch("application/merge-patch+json", []byte(text))))
+}

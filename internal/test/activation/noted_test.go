@@ -1,0 +1,454 @@
+//go:build integration
+
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package activation
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	batchv1 "k8s.io/api/batch/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	"sigs.k8s.io/yaml"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/cmd"
+	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
+)
+
+// noted is a kind whose v1beta1 has note and mode, whose v1alpha1 has legacy, and where
+// both have color. v1 lacks all of that and is stored, and so objects hold such values in
+// annotations.
+type noted struct {
+	group, policy string
+	pod           *converter
+}
+
+// ownFields are those that v1 lacks.
+var ownFields = map[string]string{"v1beta1": "note: {type: string}, mode: {type: string}, color: {type: string}", "v1alpha1": "legacy: {type: string}, color: {type: string}"}
+
+func newNoted(t *testing.T, group string, versions ...string) *noted {
+	t.Helper()
+	k := &noted{group: group, policy: "crontabs." + group}
+	crd := define(t, group, versions...)
+	for i := range crd.Spec.Versions {
+		var own map[string]apiextensionsv1.JSONSchemaProps
+		expect.NoError(t, yaml.Unmarshal([]byte("{"+ownFields[crd.Spec.Versions[i].Name]+"}"), &own))
+		maps.Copy(crd.Spec.Versions[i].Schema.OpenAPIV3Schema.Properties, own)
+	}
+	expect.NoError(t, cluster.Update(t.Context(), crd))
+	return k
+}
+
+// follow makes a policy for the kind, and waits until it converts.
+func (k *noted) follow(t *testing.T, change func(*v1alpha1.ConversionPolicy)) {
+	t.Helper()
+	createPolicy(t, k.group, func(policy *v1alpha1.ConversionPolicy) {
+		rules := policy.Spec.Converter.Declarative
+		if len(getCRD(t, k.policy).Spec.Versions) == 3 {
+			old := *rules.Spokes[0].DeepCopy()
+			old.Version = "v1alpha1"
+			rules.Spokes = append(rules.Spokes, old)
+		}
+		policy.Spec.Migration.Trigger = "first"
+		if change != nil {
+			change(policy)
+		}
+	})
+	k.pod = startConverter(t, k.policy, behaviour{}, behaviour{})
+}
+
+// rollUntil follows the Deployment until the policy is as it is to be.
+func (k *noted) rollUntil(t *testing.T, what string, so func(*v1alpha1.ConversionPolicy) bool) {
+	t.Helper()
+	expect.Eventually(t, what, func() (bool, string) {
+		k.pod.roll(t)
+		k.collect(t)
+		policy := getPolicy(t, k.policy)
+		var says []string
+		for _, condition := range policy.Status.Conditions {
+			says = append(says, fmt.Sprintf("%s=%s %s: %s", condition.Type, condition.Status, condition.Reason, condition.Message))
+		}
+		return so(policy), strings.Join(says, "\n")
+	})
+}
+
+// migrate plays the Job of the run that is under way: the command that it names runs with
+// its arguments, and as its ServiceAccount. It returns when the manager has seen the end.
+func (k *noted) migrate(t *testing.T) {
+	t.Helper()
+	var job *batchv1.Job
+	k.rollUntil(t, "a migration is to run", func(policy *v1alpha1.ConversionPolicy) bool {
+		job = k.jobOf(t, policy.Status.Migration)
+		return job != nil
+	})
+	spec := job.Spec.Template.Spec
+	file := server.KubeconfigFile(t, envtest.User{Name: "system:serviceaccount:" + system + ":" + spec.ServiceAccountName,
+		Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + system}})
+	expect.Eventually(t, "the run ends", func() (bool, string) {
+		command := cmd.NewRootCommand()
+		command.SetArgs(slices.Concat(spec.Containers[0].Args, []string{"--kubeconfig=" + file, "--metrics-bind-address=0"}))
+		err := command.ExecuteContext(t.Context())
+		return err == nil, fmt.Sprint(err)
+	})
+	k.rollUntil(t, "the run's end is seen", func(policy *v1alpha1.ConversionPolicy) bool {
+		run := policy.Status.Migration
+		return run.Run == job.Labels[plan.RunLabel] && run.State == v1alpha1.MigrationSucceeded
+	})
+}
+
+func (k *noted) jobOf(t *testing.T, run *v1alpha1.MigrationStatus) *batchv1.Job {
+	t.Helper()
+	jobs := k.collect(t)
+	at := slices.IndexFunc(jobs.Items, func(job batchv1.Job) bool {
+		return run != nil && run.State == v1alpha1.MigrationRunning && job.Labels[plan.RunLabel] == run.Run && job.DeletionTimestamp.IsZero()
+	})
+	if at < 0 {
+		return nil
+	}
+	return &jobs.Items[at]
+}
+
+// collect plays the garbage collector for Jobs that are deleted, and returns all.
+func (k *noted) collect(t *testing.T) *batchv1.JobList {
+	t.Helper()
+	jobs := &batchv1.JobList{}
+	expect.NoError(t, cluster.List(t.Context(), jobs, client.InNamespace(system), client.MatchingLabels{plan.InstanceLabel: plan.ChildName(k.policy)}))
+	for i := range jobs.Items {
+		if !jobs.Items[i].DeletionTimestamp.IsZero() {
+			err := cluster.Patch(t.Context(), &jobs.Items[i], client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`)))
+			expect.NoError(t, client.IgnoreNotFound(err))
+		}
+	}
+	return jobs
+}
+
+func (k *noted) changePolicy(t *testing.T, text string) {
+	t.Helper()
+	patch(t, getPolicy(t, k.policy), text)
+}
+
+// accept accepts the loss of fields of v1beta1.
+func (k *noted) accept(t *testing.T, fields string) {
+	t.Helper()
+	k.changePolicy(t, `{"spec":{"retirement":[{"version":"v1beta1","action":"Remove","after":"0s","acceptedLosses":[`+fields+`]}]}}`)
+}
+
+// allowNotes gives v1 the field, of ten characters at most in both versions.
+func (k *noted) allowNotes(t *testing.T) {
+	t.Helper()
+	crd := getCRD(t, k.policy)
+	for i := range crd.Spec.Versions {
+		crd.Spec.Versions[i].Schema.OpenAPIV3Schema.Properties["note"] = apiextensionsv1.JSONSchemaProps{Type: "string", MaxLength: new(int64(10))}
+	}
+	expect.NoError(t, cluster.Update(t.Context(), crd))
+}
+
+func (k *noted) object(version, name string) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": k.group + "/" + version, "kind": "CronTab",
+		"metadata": map[string]any{"name": name, "namespace": "default"}}}
+}
+
+func (k *noted) create(t *testing.T, version, name, fields string) {
+	t.Helper()
+	object := k.object(version, name)
+	expect.NoError(t, yaml.Unmarshal([]byte(fields), &object.Object))
+	expect.Eventually(t, name+" is created", func() (bool, string) {
+		err := cluster.Create(t.Context(), object.DeepCopy())
+		return err == nil, fmt.Sprint(err)
+	})
+}
+
+// storedTab is an object as etcd has it.
+type storedTab struct {
+	APIVersion string            `json:"apiVersion"`
+	Metadata   metav1.ObjectMeta `json:"metadata"`
+	Host       string            `json:"host"`
+	Note       string            `json:"note"`
+	Replicas   int64             `json:"replicas"`
+	revision   int64
+}
+
+// stored are the objects in etcd's bytes, by their names.
+func (k *noted) stored(t *testing.T) map[string]storedTab {
+	t.Helper()
+	answer, err := etcd.Get(t.Context(), "/registry/"+k.group+"/crontabs/", clientv3.WithPrefix())
+	expect.NoError(t, err)
+	all := map[string]storedTab{}
+	for _, entry := range answer.Kvs {
+		one := storedTab{revision: entry.ModRevision}
+		expect.NoError(t, json.Unmarshal(entry.Value, &one))
+		if one.APIVersion != k.group+"/v1" {
+			t.Errorf("%s is stored at %s", one.Metadata.Name, one.APIVersion)
+		}
+		all[one.Metadata.Name] = one
+	}
+	return all
+}
+
+// annotations are what objects in etcd hold of a version, by their names.
+func (k *noted) annotations(t *testing.T, version string) map[string]string {
+	t.Helper()
+	held := map[string]string{}
+	for name, one := range k.stored(t) {
+		if text, there := one.Metadata.Annotations[conversion.AnnotationName(k.policy, version)]; there {
+			held[name] = text
+		}
+	}
+	return held
+}
+
+// checkStored counts the objects in etcd that hold a note in annotations, and those
+// that have one as data.
+func (k *noted) checkStored(t *testing.T, when string, annotated, data int) {
+	t.Helper()
+	are, have := 0, 0
+	for _, one := range k.stored(t) {
+		if strings.Contains(one.Metadata.Annotations[conversion.AnnotationName(k.policy, "v1beta1")], `"/note"`) {
+			are++
+		}
+		if one.Note != "" {
+			have++
+		}
+	}
+	if are != annotated || have != data {
+		t.Errorf("%s: %d objects hold a note in annotations, want %d; %d have one, want %d", when, are, annotated, have, data)
+	}
+}
+
+// revision is the one of etcd, and writtenSince are the objects written after it.
+func (k *noted) revision(t *testing.T) int64 {
+	t.Helper()
+	answer, err := etcd.Get(t.Context(), "/registry/"+k.group+"/", clientv3.WithPrefix(), clientv3.WithCountOnly())
+	expect.NoError(t, err)
+	return answer.Header.Revision
+}
+
+func (k *noted) writtenSince(t *testing.T, revision int64) []string {
+	t.Helper()
+	var names []string
+	for name, one := range k.stored(t) {
+		if one.revision > revision {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// waitCounted waits until status.preservedData has a complete count of these fields.
+func (k *noted) waitCounted(t *testing.T, want string) {
+	t.Helper()
+	var seen string
+	expect.Eventually(t, "preserved data is counted: "+want, func() (bool, string) {
+		counted := getPolicy(t, k.policy).Status.PreservedData
+		if counted == nil {
+			return false, "never counted"
+		}
+		var fields []string
+		for _, of := range counted.Versions {
+			for _, field := range of.Fields {
+				fields = append(fields, fmt.Sprintf("%s: %d, has a place %t", field.Path, field.Objects, field.HasPlace))
+			}
+		}
+		seen = strings.Join(fields, "; ")
+		return seen == want && counted.Complete && !counted.Outdated, fmt.Sprintf("%s of %+v", seen, counted)
+	})
+}
+
+// waitBlocked waits until v1beta1 is kept for a reason, and what is said has all parts.
+func (k *noted) waitBlocked(t *testing.T, reason v1alpha1.VersionBlockReason, parts ...string) {
+	t.Helper()
+	k.rollUntilVersion(t, fmt.Sprintf("v1beta1 is kept by %s, which says %q", reason, parts), func(is v1alpha1.VersionStatus) bool {
+		return slices.ContainsFunc(is.BlockedBy, func(block v1alpha1.VersionBlock) bool {
+			says := block.Reason == reason && !is.SafeToRemove
+			for _, part := range parts {
+				says = says && strings.Contains(block.Message, part)
+			}
+			return says
+		})
+	})
+}
+
+func (k *noted) waitUnblocked(t *testing.T, reason v1alpha1.VersionBlockReason) {
+	t.Helper()
+	k.rollUntilVersion(t, fmt.Sprintf("v1beta1 is not kept by %s", reason), func(is v1alpha1.VersionStatus) bool {
+		return !slices.ContainsFunc(is.BlockedBy, func(block v1alpha1.VersionBlock) bool { return block.Reason == reason })
+	})
+}
+
+func (k *noted) rollUntilVersion(t *testing.T, what string, so func(v1alpha1.VersionStatus) bool) {
+	t.Helper()
+	expect.Eventually(t, what, func() (bool, string) {
+		k.pod.roll(t)
+		k.collect(t)
+		versions := getPolicy(t, k.policy).Status.Versions
+		at := slices.IndexFunc(versions, func(is v1alpha1.VersionStatus) bool { return is.Name == "v1beta1" })
+		return at >= 0 && so(versions[at]), fmt.Sprintf("%+v", versions)
+	})
+}
+
+// watchRemoval tells how many objects held values of a version in etcd right before the
+// manager removed it: -1 as long as it has not.
+func (k *noted) watchRemoval(t *testing.T, version string) func() int {
+	t.Helper()
+	var left atomic.Int64
+	left.Store(-1)
+	setTap(t, k.group, func(r *http.Request, body string, pass func() (*http.Response, error)) (*http.Response, error) {
+		if strings.Contains(r.URL.Path, "/customresourcedefinitions/") && strings.Contains(body, `"op":"remove"`) && strings.Contains(body, "/spec/versions/") {
+			left.Store(int64(len(k.annotations(t, version))))
+		}
+		return pass()
+	})
+	return func() int { return int(left.Load()) }
+}
+
+// cleans tells a patch that takes values from an object's annotations.
+func cleans(r *http.Request, body string) bool {
+	return strings.Contains(r.URL.Path, "/crontabs/") && strings.Contains(body, "/metadata/annotations/conversion-operator.io~1")
+}
+
+// writeLate lets a client write an object right before the cleanup does, and counts how
+// often that was refused because of it.
+func (k *noted) writeLate(t *testing.T, name, annotation string) *atomic.Int64 {
+	t.Helper()
+	var conflicts atomic.Int64
+	var once sync.Once
+	setTap(t, k.group, func(r *http.Request, body string, pass func() (*http.Response, error)) (*http.Response, error) {
+		if !cleans(r, body) || !strings.HasSuffix(r.URL.Path, "/"+name) {
+			return pass()
+		}
+		first, late := false, error(nil)
+		once.Do(func() {
+			first = true
+			text, _ := json.Marshal(annotation) // a text can be encoded
+			change := fmt.Sprintf(`{"host":"late.example.com","metadata":{"labels":{"late":"yes"},"annotations":{%q:%s}}}`, conversion.AnnotationName(k.policy, "v1beta1"), text)
+			late = cluster.Patch(r.Context(), k.object("v1", name), client.RawPatch("application/merge-patch+json", []byte(change)))
+		})
+		if late != nil {
+			return nil, late
+		}
+		answer, err := pass()
+		if first && err == nil && answer.StatusCode == http.StatusConflict {
+			conflicts.Add(1)
+		}
+		return answer, err
+	})
+	return &conflicts
+}
+
+var errDead = errors.New("the manager is dead")
+
+// dieAfter lets nothing of the manager reach the API server any more after it has taken
+// values from so many objects, of which the last answers do not arrive.
+func (k *noted) dieAfter(t *testing.T, objects int64) func() bool {
+	t.Helper()
+	var done atomic.Int64
+	setTap(t, k.group, func(r *http.Request, body string, pass func() (*http.Response, error)) (*http.Response, error) {
+		switch {
+		case !cleans(r, body) && done.Load() < objects:
+			return pass()
+		case !cleans(r, body) || done.Add(1) > objects:
+			return nil, errDead
+		}
+		answer, err := pass()
+		if err == nil && done.Load() >= objects {
+			_ = answer.Body.Close()
+			return nil, errDead
+		}
+		return answer, err
+	})
+	return func() bool { return done.Load() > objects }
+}
+
+// writers write all objects in turn.
+type writers struct {
+	end   context.CancelFunc
+	group sync.WaitGroup
+	// turns are the last turns of objects, by version, that were answered well.
+	mu    sync.Mutex
+	turns map[string]map[string]int
+	first error
+}
+
+// writeAllTheTime has a client of each version write objects, one after the other. Each
+// object rests in between, as a cleanup gives up on one that is written all the time.
+func (k *noted) writeAllTheTime(t *testing.T, versions ...string) *writers {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	w := &writers{end: cancel, turns: map[string]map[string]int{}}
+	for _, version := range versions {
+		w.turns[version] = map[string]int{}
+		w.group.Go(func() {
+			ticker := time.NewTicker(20 * time.Millisecond)
+			defer ticker.Stop()
+			for turn := 1; ctx.Err() == nil; turn++ {
+				k.writeOne(ctx, w, version, fmt.Sprint("noted-", turn%(held-2)), turn)
+				<-ticker.C
+			}
+		})
+	}
+	return w
+}
+
+// writeOne notes a turn in a label.
+func (k *noted) writeOne(ctx context.Context, w *writers, version, name string, turn int) {
+	change := fmt.Sprintf(`{"metadata":{"labels":{"turn-%s":"%d"}}}`, version, turn)
+	err := cluster.Patch(ctx, k.object(version, name), client.RawPatch("application/merge-patch+json", []byte(change)))
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case err == nil:
+		w.turns[version][name] = turn
+	case ctx.Err() == nil && w.first == nil:
+		w.first = fmt.Errorf("turn %d of %s at %s: %w", turn, name, version, err)
+	}
+}
+
+func (w *writers) stop(t *testing.T) {
+	t.Helper()
+	w.end()
+	w.group.Wait()
+	if w.first != nil {
+		t.Errorf("a client could not write: %v", w.first)
+	}
+}
+
+// checkWritten: what clients wrote is there, and what they did not touch, too.
+func (k *noted) checkWritten(t *testing.T, w *writers) {
+	t.Helper()
+	stored := k.stored(t)
+	for version, turns := range w.turns {
+		for name, turn := range turns {
+			// A write whose answer was not awaited may be one turn on.
+			if got, err := strconv.Atoi(stored[name].Metadata.Labels["turn-"+version]); err != nil || got < turn {
+				t.Errorf("turn %d of %s at %s is lost: it is %d, %v", turn, name, version, got, err)
+			}
+		}
+	}
+	for name, one := range stored {
+		if strings.HasPrefix(name, "noted-") && (one.Host != "a.example.com" || one.Replicas != 1 || one.Metadata.Annotations["mine"] != "text") {
+			t.Errorf("%s has lost something: %+v", name, one)
+		}
+	}
+}

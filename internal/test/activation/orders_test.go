@@ -1,0 +1,254 @@
+//go:build integration
+
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package activation
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	eventsv1 "k8s.io/api/events/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
+)
+
+// TestOrders applies a policy and the versions of its CustomResourceDefinition in
+// each order that there is. What is read at the end is right where there was no
+// gap, and where there was one, it is told what was written in it.
+func TestOrders(t *testing.T) {
+	orders := map[string]struct {
+		play func(t *testing.T, group string)
+		// written are the objects that were written in the gap, nil for no gap.
+		written []string
+	}{
+		"policy first":                   {policyFirst, nil},
+		"rules for a version to come":    {rulesAhead, nil},
+		"version first":                  {versionFirst, []string{"default/at-new"}},
+		"version added and stored":       {storageAtOnce, []string{"default/at-new", "default/at-old"}},
+		"policy after the fact":          {policyAfter, []string{"default/at-new"}},
+		"nothing written in between":     {nothingWritten, []string{}},
+		"kubectl replace drops the rest": {replaced, []string{"default/late"}},
+	}
+	for name, order := range orders {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			group := dns(name) + ".orders.example.com"
+			order.play(t, group)
+			if order.written == nil {
+				checkNoGap(t, group)
+			} else {
+				checkGap(t, group, order.written)
+			}
+			checkAtRest(t, "crontabs."+group)
+		})
+	}
+}
+
+func policyFirst(t *testing.T, group string) {
+	createPolicy(t, group, nil)
+	define(t, group, "v1beta1")
+	createCronTab(t, group, "v1beta1", "before", "a.example.com:1")
+	pod := startConverter(t, "crontabs."+group, behaviour{}, behaviour{})
+	waitReady(t, "crontabs."+group, v1alpha1.ReasonArmedAhead)
+	serve(t, group, "v1beta1", "v1")
+	checkNeverWrong(t, pod, group)
+	waitReadyThrough(t, pod)
+	checkReads(t, group, "before", "a.example.com", "1")
+}
+
+// rulesAhead: the rules speak of a version that comes later than the others.
+func rulesAhead(t *testing.T, group string) {
+	define(t, group, "v1beta1")
+	createPolicy(t, group, nil)
+	pod := startConverter(t, "crontabs."+group, behaviour{}, behaviour{})
+	waitReady(t, "crontabs."+group, v1alpha1.ReasonArmedAhead)
+	createCronTab(t, group, "v1beta1", "before", "a.example.com:1")
+	serve(t, group, "v1", "v1beta1")
+	waitReadyThrough(t, pod)
+	checkReads(t, group, "before", "a.example.com", "1")
+}
+
+func versionFirst(t *testing.T, group string) {
+	define(t, group, "v1beta1")
+	createCronTab(t, group, "v1beta1", "before", "a.example.com:1")
+	createPolicy(t, group, nil)
+	waitForServed(t, group, "v1beta1")
+	nextSecond(t, group)
+	serve(t, group, "v1beta1", "v1")
+	createCronTab(t, group, "v1", "at-new", "b.example.com:2")
+	createCronTab(t, group, "v1beta1", "at-old", "c.example.com:3")
+	waitReadyThrough(t, startConverter(t, "crontabs."+group, behaviour{}, behaviour{}))
+	checkReads(t, group, "before", "a.example.com", "1")
+	checkReads(t, group, "at-old", "c.example.com", "3")
+}
+
+func storageAtOnce(t *testing.T, group string) {
+	define(t, group, "v1beta1")
+	createCronTab(t, group, "v1beta1", "before", "a.example.com:1")
+	createPolicy(t, group, nil)
+	waitForServed(t, group, "v1beta1")
+	nextSecond(t, group)
+	serve(t, group, "v1", "v1beta1")
+	createCronTab(t, group, "v1", "at-new", "b.example.com:2")
+	createCronTab(t, group, "v1beta1", "at-old", "c.example.com:3")
+	waitReadyThrough(t, startConverter(t, "crontabs."+group, behaviour{}, behaviour{}))
+	checkReads(t, group, "before", "a.example.com", "1")
+}
+
+func policyAfter(t *testing.T, group string) {
+	define(t, group, "v1beta1", "v1")
+	createCronTab(t, group, "v1beta1", "at-old", "a.example.com:1")
+	createCronTab(t, group, "v1", "at-new", "b.example.com:2")
+	createPolicy(t, group, nil)
+	waitReadyThrough(t, startConverter(t, "crontabs."+group, behaviour{}, behaviour{}))
+	checkReads(t, group, "at-old", "a.example.com", "1")
+}
+
+func nothingWritten(t *testing.T, group string) {
+	define(t, group, "v1beta1", "v1")
+	createPolicy(t, group, nil)
+	waitReadyThrough(t, startConverter(t, "crontabs."+group, behaviour{}, behaviour{}))
+}
+
+// replaced: what drops spec.conversion opens a gap, however short.
+func replaced(t *testing.T, group string) {
+	policyFirst(t, group)
+	name := "crontabs." + group
+	createCronTab(t, group, "v1beta1", "early", "b.example.com:2")
+	patch(t, getPolicy(t, name), `{"spec":{"suspend":true}}`)
+	waitFor(t, name, v1alpha1.ReadyCondition, "Unknown", v1alpha1.ReasonSuspended, nil)
+	nextSecond(t, group)
+	crd := getCRD(t, name)
+	crd.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter}
+	expect.NoError(t, cluster.Update(t.Context(), crd))
+	createCronTab(t, group, "v1", "late", "c.example.com:3")
+	patch(t, getPolicy(t, name), `{"spec":{"suspend":false}}`)
+	waitReady(t, name, v1alpha1.ReasonSucceeded)
+}
+
+// serve changes the versions as kubectl apply does: spec.conversion stays.
+func serve(t *testing.T, group string, versions ...string) {
+	t.Helper()
+	expect.Eventually(t, "the versions are changed", func() (bool, string) {
+		crd := getCRD(t, "crontabs."+group)
+		crd.Spec.Versions = versionsOf(t, versions...)
+		err := cluster.Update(t.Context(), crd)
+		return err == nil, fmt.Sprint(err)
+	})
+}
+
+// waitForServed waits until the operator has seen the versions that are served.
+func waitForServed(t *testing.T, group string, versions ...string) {
+	t.Helper()
+	expect.Eventually(t, "the operator has seen the versions", func() (bool, string) {
+		crd := getPolicy(t, "crontabs."+group).Status.CRD
+		return crd != nil && slices.Equal(crd.ServedVersions, versions), fmt.Sprint(crd)
+	})
+}
+
+// nextSecond waits until what is written now is later than all before: API servers
+// remember writes to the second.
+func nextSecond(t *testing.T, group string) {
+	t.Helper()
+	last := &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": group + "/v1beta1", "kind": "CronTabList"}}
+	expect.NoError(t, cluster.List(t.Context(), last))
+	expect.Eventually(t, "the next second", func() (bool, string) {
+		clock := &eventsv1.Event{}
+		clock.GenerateName, clock.Namespace = "clock-", "default"
+		clock.EventTime, clock.Action, clock.Reason, clock.ReportingController, clock.ReportingInstance, clock.Type = nowMicro(), "x", "x", "test/x", "x", "Normal"
+		err := cluster.Create(t.Context(), clock)
+		for _, item := range last.Items {
+			created := item.GetCreationTimestamp()
+			if err != nil || !clock.CreationTimestamp.After(created.Time) {
+				return false, fmt.Sprint(err)
+			}
+		}
+		return err == nil, fmt.Sprint(err)
+	})
+}
+
+// checkNeverWrong: at a version that the rules are not in force for yet, a read
+// fails, or is right.
+func checkNeverWrong(t *testing.T, pod *converter, group string) {
+	t.Helper()
+	expect.Eventually(t, "the new version is read", func() (bool, string) {
+		pod.roll(t)
+		object, err := read(t, group, "v1", "before")
+		if err != nil {
+			return false, err.Error()
+		}
+		if object["host"] != "a.example.com" {
+			t.Fatalf("read at v1 without its host: %v", object)
+		}
+		return true, ""
+	})
+}
+
+func read(t *testing.T, group, version, name string) (map[string]any, error) {
+	t.Helper()
+	object := &unstructured.Unstructured{Object: map[string]any{"apiVersion": group + "/" + version, "kind": "CronTab"}}
+	err := cluster.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: name}, object)
+	return object.Object, err
+}
+
+func checkReads(t *testing.T, group, name, host, port string) {
+	t.Helper()
+	expect.Eventually(t, name+" is read at both versions", func() (bool, string) {
+		old, errOld := read(t, group, "v1beta1", name)
+		now, errNow := read(t, group, "v1", name)
+		got := fmt.Sprint(old["hostPort"], now["host"], now["port"], errOld, errNow)
+		return got == fmt.Sprint(host+":"+port, host, port, nil, nil), got
+	})
+}
+
+func checkNoGap(t *testing.T, group string) {
+	t.Helper()
+	if gap := getPolicy(t, "crontabs."+group).Status.Gap; gap != nil {
+		t.Errorf("status.gap is %+v, want none", gap)
+	}
+}
+
+// checkGap: the status names the objects, and both the policy and the
+// CustomResourceDefinition have an event that warns.
+func checkGap(t *testing.T, group string, written []string) {
+	t.Helper()
+	name := "crontabs." + group
+	var gap *v1alpha1.GapStatus
+	expect.Eventually(t, "the writes in the gap are counted", func() (bool, string) {
+		gap = getPolicy(t, name).Status.Gap
+		return gap != nil && gap.Written != nil, fmt.Sprintf("%+v", gap)
+	})
+	if diff := cmp.Diff(written, append([]string{}, gap.Objects...)); diff != "" || *gap.Written != int64(len(written)) {
+		t.Errorf("%d objects in the gap (-want +got):\n%s", *gap.Written, diff)
+	}
+	if gap.Until.Before(&gap.Since) {
+		t.Errorf("the gap ends at %s, before it began at %s", gap.Until, gap.Since)
+	}
+	if getPolicy(t, name).Status.Drift == nil {
+		checkWarned(t, name, v1alpha1.ReasonServedUnconverted)
+	}
+	if len(written) > 0 {
+		checkWarned(t, name, v1alpha1.ReasonWrittenUnconverted)
+	}
+}
+
+func checkWarned(t *testing.T, name, reason string) {
+	t.Helper()
+	for _, kind := range []string{"ConversionPolicy", "CustomResourceDefinition"} {
+		expect.Eventually(t, fmt.Sprintf("a warning %s on the %s", reason, kind), func() (bool, string) {
+			list := &eventsv1.EventList{}
+			expect.NoError(t, cluster.List(t.Context(), list))
+			return slices.ContainsFunc(list.Items, func(event eventsv1.Event) bool {
+				return event.Regarding.Name == name && event.Regarding.Kind == kind && event.Reason == reason && event.Type == "Warning"
+			}), fmt.Sprintf("%d events", len(list.Items))
+		})
+	}
+}

@@ -1,0 +1,192 @@
+//go:build integration
+
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package activation
+
+import (
+	"crypto/tls"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/pki"
+	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
+	"github.com/conversion-operator/conversion-operator/internal/test/testenv"
+	"github.com/conversion-operator/conversion-operator/internal/webhook"
+)
+
+// behaviour is what is put in front of a converter; nothing in the zero value.
+type behaviour struct {
+	// answer answers in its place.
+	answer func(converter http.Handler, w http.ResponseWriter, r *http.Request)
+	// untrusted makes the certificate that of an authority that nobody trusts.
+	untrusted bool
+	// refuses makes nothing listen.
+	refuses bool
+}
+
+// converter is the one converter pod of a policy.
+type converter struct {
+	policy string
+	// ip is where the manager reaches it.
+	ip string
+	// toManager and toAPIServer are how it behaves to each.
+	toManager, toAPIServer atomic.Pointer[behaviour]
+	handler                atomic.Pointer[webhook.Handler]
+	certificate            atomic.Pointer[tls.Certificate]
+	started                sync.Once
+	port                   int32
+}
+
+var pods atomic.Int32
+
+// startConverter plays the policy's Deployment, with one pod.
+func startConverter(t *testing.T, policy string, toManager, toAPIServer behaviour) *converter {
+	t.Helper()
+	n := pods.Add(1)
+	c := &converter{policy: policy, ip: fmt.Sprintf("127.0.%d.%d", 1+n/200, 1+n%200)}
+	c.toManager.Store(&toManager)
+	c.toAPIServer.Store(&toAPIServer)
+	c.roll(t)
+	return c
+}
+
+// roll brings the pod to what the Deployment asks for.
+func (c *converter) roll(t *testing.T) {
+	t.Helper()
+	deployment := &appsv1.Deployment{}
+	key := client.ObjectKey{Namespace: system, Name: plan.ChildName(c.policy)}
+	expect.Eventually(t, "the Deployment of "+c.policy+" is there", func() (bool, string) {
+		err := cluster.Get(t.Context(), key, deployment)
+		return err == nil, fmt.Sprint(err)
+	})
+	c.load(t, deployment)
+	c.started.Do(func() {
+		if !c.toManager.Load().refuses {
+			c.listen(t, net.JoinHostPort(c.ip, fmt.Sprint(plan.ContainerPort)), &c.toManager)
+		}
+		c.port = c.listen(t, net.JoinHostPort(outside, "0"), &c.toAPIServer)
+	})
+	c.startPod(t, deployment)
+	c.expose(t, deployment)
+	testenv.RolledOut(t, cluster, deployment, 1)
+}
+
+// load mounts plans and certificate.
+func (c *converter) load(t *testing.T, deployment *appsv1.Deployment) {
+	t.Helper()
+	var plans []webhook.Plan
+	group := ""
+	for _, hash := range plan.SplitPlans(deployment.Spec.Template.Annotations[plan.PlansAnnotation]) {
+		configMap := &corev1.ConfigMap{}
+		expect.NoError(t, cluster.Get(t.Context(), client.ObjectKey{Namespace: system, Name: plan.PlanName(c.policy, hash)}, configMap))
+		loaded, err := conversion.Load([]byte(configMap.Data[plan.PlanKey]))
+		expect.NoError(t, err)
+		converts, err := conversion.NewConverter(loaded)
+		expect.NoError(t, err)
+		group = loaded.Group
+		plans = append(plans, webhook.Plan{Hash: hash, Pairs: loaded.Pairs(), Converter: converts})
+	}
+	handler := webhook.NewHandler(plans, webhook.HandlerOptions{CRD: c.policy, Group: group, Log: logr.Discard()})
+	handler.ServeFailures(func() (*tls.Certificate, error) { return c.certificate.Load(), nil })
+	c.handler.Store(handler)
+	secret := &corev1.Secret{}
+	expect.NoError(t, cluster.Get(t.Context(), client.ObjectKey{Namespace: system, Name: plan.CertificateName(c.policy)}, secret))
+	pair, err := tls.X509KeyPair(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey])
+	expect.NoError(t, err)
+	c.certificate.Store(&pair)
+}
+
+// listen serves as one of the two sides sees it, and returns the port.
+func (c *converter) listen(t *testing.T, address string, behaves *atomic.Pointer[behaviour]) int32 {
+	t.Helper()
+	var listener net.Listener
+	expect.Eventually(t, "nobody else listens at "+address, func() (bool, string) {
+		var err error
+		listener, err = net.Listen("tcp", address)
+		return err == nil, fmt.Sprint(err)
+	})
+	server := &http.Server{
+		ErrorLog: log.New(io.Discard, "", 0),
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if answer := behaves.Load().answer; answer != nil {
+				answer(c.handler.Load(), w, r)
+				return
+			}
+			c.handler.Load().ServeHTTP(w, r)
+		}),
+		TLSConfig: &tls.Config{GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+			if behaves.Load().untrusted {
+				return untrusted(plan.ServerName(c.policy, system))
+			}
+			return c.certificate.Load(), nil
+		}},
+	}
+	go func() { _ = server.ServeTLS(listener, "", "") }()
+	t.Cleanup(func() { _ = server.Close() })
+	return int32(listener.Addr().(*net.TCPAddr).Port)
+}
+
+func (c *converter) startPod(t *testing.T, deployment *appsv1.Deployment) {
+	t.Helper()
+	name := fmt.Sprintf("%s-%d", deployment.Name, deployment.Generation)
+	old := &corev1.PodList{}
+	expect.NoError(t, cluster.List(t.Context(), old, client.InNamespace(system), client.MatchingLabels{plan.InstanceLabel: deployment.Name}))
+	for i := range old.Items {
+		if old.Items[i].Name != name {
+			expect.NoError(t, cluster.Delete(t.Context(), &old.Items[i], client.GracePeriodSeconds(0)))
+		}
+	}
+	testenv.RunPod(t, cluster, deployment, testenv.Pod{Name: name, IP: c.ip})
+}
+
+// expose puts the pod behind its Service, where the API server calls it.
+func (c *converter) expose(t *testing.T, deployment *appsv1.Deployment) {
+	t.Helper()
+	port := c.port
+	if c.toAPIServer.Load().refuses {
+		port = 1 // nothing listens there
+	}
+	testenv.Expose(t, cluster, client.ObjectKeyFromObject(deployment), map[string]string{plan.InstanceLabel: deployment.Name},
+		outside, map[string]int32{"https": port})
+}
+
+// behave changes what is in front of the converter.
+func (c *converter) behave(t *testing.T, toManager, toAPIServer behaviour) {
+	t.Helper()
+	refused := c.toManager.Load().refuses
+	c.toManager.Store(&toManager)
+	c.toAPIServer.Store(&toAPIServer)
+	if refused && !toManager.refuses {
+		c.listen(t, net.JoinHostPort(c.ip, fmt.Sprint(plan.ContainerPort)), &c.toManager)
+	}
+	c.roll(t)
+}
+
+func untrusted(name string) (*tls.Certificate, error) {
+	authority, err := pki.NewAuthority("somebody else", time.Now(), time.Hour)
+	if err != nil {
+		return nil, err
+	}
+	leaf, err := pki.IssueLeaf(authority, name, time.Now(), time.Hour)
+	if err != nil {
+		return nil, err
+	}
+	pair, err := tls.X509KeyPair(leaf.Certificate, leaf.Key)
+	return &pair, err
+}

@@ -1,0 +1,220 @@
+//go:build integration
+
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package activation
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/crds"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
+)
+
+const held = 12
+
+// TestPreservedDataGetsItsPlace: objects hold notes of v1beta1 in annotations. When v1
+// gets the field, the manager has a run make data of them. One note does not fit, and
+// keeps v1beta1 until it is corrected.
+func TestPreservedDataGetsItsPlace(t *testing.T) {
+	t.Parallel()
+	k := newNoted(t, "places.example.com", "v1", "v1beta1")
+	k.follow(t, func(policy *v1alpha1.ConversionPolicy) {
+		policy.Spec.Migration.Mode, policy.Spec.Migration.Trigger = v1alpha1.MigrationAutomatic, "first"
+	})
+	k.migrate(t)
+	for i := range held {
+		k.create(t, "v1beta1", fmt.Sprint("noted-", i), "hostPort: 'a.example.com:1'\nnote: short")
+	}
+	k.create(t, "v1beta1", "long", "hostPort: 'a.example.com:1'\nnote: longer than the field will be")
+	k.checkStored(t, "before", held+1, 0)
+	k.changePolicy(t, `{"spec":{"migration":{"trigger":"count"}}}`)
+	k.migrate(t)
+	k.waitCounted(t, ".note: 13, has a place false")
+	k.waitBlocked(t, v1alpha1.BlockedPreservedData, "13 objects", ".note", "give", "v1", "acceptedLosses")
+
+	k.allowNotes(t)
+	k.migrate(t)
+	k.waitCounted(t, ".note: 1, has a place true")
+	k.checkStored(t, "after the run", 1, held)
+	k.checkPlaced(t)
+	k.waitBlocked(t, v1alpha1.BlockedPreservedData, "1 object", ".note", "default/long", "too long", "status.migration.refused")
+
+	revision := k.revision(t)
+	patch(t, k.object("v1beta1", "long"), `{"note":"short"}`)
+	k.changePolicy(t, `{"spec":{"migration":{"trigger":"again"}}}`)
+	k.migrate(t)
+	k.waitCounted(t, "")
+	k.checkStored(t, "when it is corrected", 0, held+1)
+	if wrote := k.writtenSince(t, revision); !cmp.Equal(wrote, []string{"long"}) {
+		t.Errorf("the last run wrote %v", wrote)
+	}
+	k.waitUnblocked(t, v1alpha1.BlockedPreservedData)
+	k.waitUnblocked(t, v1alpha1.BlockedPreservedDataUnknown)
+}
+
+// checkPlaced looks at what the status says of the run that gave notes their place.
+func (k *noted) checkPlaced(t *testing.T) {
+	t.Helper()
+	is := getPolicy(t, k.policy).Status
+	run := is.Migration
+	if run.State != v1alpha1.MigrationSucceeded || run.Placed != held || run.NotPlaced != 1 || len(run.Refused) != 1 {
+		t.Fatalf("status.migration is %+v", run)
+	}
+	if run.Cause != v1alpha1.MigrationForPreservedData {
+		t.Errorf("the cause of the run is %q", run.Cause)
+	}
+	if refused := run.Refused[0]; refused.Object != "default/long" || !strings.Contains(refused.Message, ".note") || !strings.Contains(refused.Message, "too long") {
+		t.Errorf("refused is %+v", refused)
+	}
+	if is.Evidence == nil || is.Evidence.Run != run.Run || is.Evidence.Objects != held+1 {
+		t.Errorf("status.evidence is %+v, run %s", is.Evidence, run.Run)
+	}
+	if counted := is.PreservedData; counted.Run != run.Run || counted.Source != v1alpha1.PreservedDataByMigration || !counted.Complete || counted.Outdated || counted.LargestObject != "default/long" {
+		t.Errorf("status.preservedData is %+v", counted)
+	}
+}
+
+// TestAcceptedLosses: what objects hold of a version keeps it, until each of its fields
+// is accepted. Then exactly these are taken from the objects, while clients write them,
+// and after that the version is removed.
+func TestAcceptedLosses(t *testing.T) {
+	t.Parallel()
+	k := newNoted(t, "accepted.example.com", "v1", "v1beta1", "v1alpha1")
+	k.follow(t, nil)
+	k.migrate(t)
+	for i := range held {
+		name := fmt.Sprint("noted-", i)
+		k.create(t, "v1beta1", name, "hostPort: 'a.example.com:1'\nnote: precious\nmode: x\nreplicas: 1")
+		patch(t, k.object("v1alpha1", name), `{"legacy":"old","metadata":{"annotations":{"mine":"text"}}}`)
+	}
+	k.create(t, "v1", "plain", "host: b.example.com\nport: '2'")
+	k.create(t, "v1beta1", "colored", "hostPort: 'c.example.com:3'\ncolor: red\nnote: precious")
+	before := k.annotations(t, "v1alpha1")
+	k.changePolicy(t, `{"spec":{"migration":{"trigger":"count"},"retirement":[{"version":"v1beta1","action":"Remove","after":"0s"}]}}`)
+	k.migrate(t)
+	k.waitCounted(t, ".legacy: 12, has a place false; .note: 13, has a place false; .mode: 12, has a place false; .color: 1, has a place false")
+	k.waitBlocked(t, v1alpha1.BlockedPreservedData, "13 objects", ".note, .mode, .color", "acceptedLosses")
+	waitFor(t, k.policy, v1alpha1.VersionsRetiredCondition, metav1.ConditionFalse, v1alpha1.ReasonBlocked, []string{"v1beta1 stays: 13 objects"})
+
+	revision := k.revision(t)
+	k.accept(t, `".note",".color"`)
+	k.waitBlocked(t, v1alpha1.BlockedPreservedData, "13 objects", ": .mode:")
+	if crd := getCRD(t, k.policy); !crds.Serves(crd, "v1beta1") || len(k.writtenSince(t, revision)) > 0 {
+		t.Errorf("something was done while a field is not accepted: %v", k.writtenSince(t, revision))
+	}
+
+	removed := k.watchRemoval(t, "v1beta1")
+	writers := k.writeAllTheTime(t, "v1", "v1alpha1")
+	k.accept(t, `".note",".color",".mode"`)
+	k.rollUntil(t, "v1beta1 is removed", func(*v1alpha1.ConversionPolicy) bool { return len(getCRD(t, k.policy).Spec.Versions) == 2 })
+	writers.stop(t)
+	if left := removed(); left != 0 {
+		t.Errorf("when v1beta1 was removed, %d objects held values of it", left)
+	}
+	if now := k.annotations(t, "v1beta1"); len(now) != 0 {
+		t.Errorf("etcd has values of v1beta1 still: %v", now)
+	}
+	before["colored"] = `{"format":2,"fields":{"/color":"red"}}` // v1alpha1 has the field, too
+	if diff := cmp.Diff(before, k.annotations(t, "v1alpha1")); diff != "" {
+		t.Errorf("values of v1alpha1 changed (-before +after):\n%s", diff)
+	}
+	k.checkWritten(t, writers)
+	if record := getPolicy(t, k.policy).Status.Retirement[0]; record.Discarded != held+1 {
+		t.Errorf("discarded from %d objects", record.Discarded)
+	}
+	revision = k.revision(t)
+	k.rollUntil(t, "the policy is ready, and says what was done", func(policy *v1alpha1.ConversionPolicy) bool {
+		found := apimeta.FindStatusCondition(policy.Status.Conditions, v1alpha1.VersionsRetiredCondition)
+		return found != nil && found.Status == metav1.ConditionTrue && apimeta.IsStatusConditionTrue(policy.Status.Conditions, v1alpha1.ReadyCondition)
+	})
+	if wrote := k.writtenSince(t, revision); len(wrote) > 0 {
+		t.Errorf("objects were written afterwards: %v", wrote)
+	}
+}
+
+// TestALossThatWasNotAccepted: what was counted while clients could write the version
+// says nothing, so objects are counted again. While accepted values are taken from them,
+// a late writer brings one of another field. It stays, and keeps the version.
+func TestALossThatWasNotAccepted(t *testing.T) {
+	t.Parallel()
+	k := newNoted(t, "late.example.com", "v1", "v1beta1", "v1alpha1")
+	k.follow(t, nil)
+	k.migrate(t)
+	for i := range held {
+		k.create(t, "v1beta1", fmt.Sprint("noted-", i), "hostPort: 'a.example.com:1'\nnote: precious")
+	}
+	conflicts := k.writeLate(t, "noted-3", `{"format":2,"fields":{"/mode":"late","/note":"late"}}`)
+	k.changePolicy(t, `{"spec":{"retirement":[{"version":"v1beta1","action":"Remove","after":"0s","acceptedLosses":[".note"]}]}}`)
+	k.waitBlocked(t, v1alpha1.BlockedPreservedDataUnknown, "clients could write it after they were counted", "unserved for long enough")
+	k.waitBlocked(t, v1alpha1.BlockedPreservedData, "1 object", ".mode", "serve v1beta1 again", "acceptedLosses")
+	k.waitCounted(t, ".mode: 1, has a place false")
+	if conflicts.Load() != 1 {
+		t.Errorf("%d late writers met the cleanup", conflicts.Load())
+	}
+	want := map[string]string{"noted-3": `{"format":2,"fields":{"/mode":"late"}}`}
+	if diff := cmp.Diff(want, k.annotations(t, "v1beta1")); diff != "" {
+		t.Errorf("what etcd has of v1beta1 (-want +got):\n%s", diff)
+	}
+	if stored := k.stored(t)["noted-3"]; stored.Metadata.Labels["late"] != "yes" || stored.Host != "late.example.com" {
+		t.Errorf("the late write is lost: %+v", stored)
+	}
+	if version, _ := crds.Version(getCRD(t, k.policy), "v1beta1"); version == nil || version.Served {
+		t.Errorf("v1beta1 is %+v", version)
+	}
+	k.accept(t, `".note",".mode"`)
+	k.rollUntil(t, "v1beta1 is removed", func(*v1alpha1.ConversionPolicy) bool { return len(getCRD(t, k.policy).Spec.Versions) == 2 })
+	if now := k.annotations(t, "v1beta1"); len(now) != 0 {
+		t.Errorf("etcd has values of v1beta1 still: %v", now)
+	}
+}
+
+// TestACleanupThatEndsWithItsManager: the manager dies after some objects, one of them
+// with an answer that it never gets. The next one goes on with those that are left, and
+// removes the version after that. It runs alone, as it has no manager for a moment.
+func TestACleanupThatEndsWithItsManager(t *testing.T) {
+	k := newNoted(t, "crash.example.com", "v1", "v1beta1")
+	k.follow(t, nil)
+	k.migrate(t)
+	for i := range held {
+		k.create(t, "v1beta1", fmt.Sprint("noted-", i), "hostPort: 'a.example.com:1'\nnote: precious")
+	}
+	k.changePolicy(t, `{"spec":{"migration":{"trigger":"count"}}}`)
+	k.migrate(t)
+	k.waitCounted(t, ".note: 12, has a place false")
+	const some = 5
+	died := k.dieAfter(t, some)
+	k.changePolicy(t, `{"spec":{"retirement":[{"version":"v1beta1","action":"Remove","after":"0s","acceptedLosses":[".note"]}]}}`)
+	expect.Eventually(t, "the manager dies", func() (bool, string) {
+		k.pod.roll(t)
+		return died(), fmt.Sprint(getPolicy(t, k.policy).Status.Conditions)
+	})
+	taps.Delete(k.group)
+	if left := len(k.annotations(t, "v1beta1")); left != held-some {
+		t.Fatalf("%d objects hold values still", left)
+	}
+	if len(getCRD(t, k.policy).Spec.Versions) != 2 {
+		t.Fatal("v1beta1 is removed while objects hold values of it")
+	}
+	revision := k.revision(t)
+	removed := k.watchRemoval(t, "v1beta1")
+	restart(t)
+	k.rollUntil(t, "v1beta1 is removed", func(*v1alpha1.ConversionPolicy) bool { return len(getCRD(t, k.policy).Spec.Versions) == 1 })
+	if left := removed(); left != 0 {
+		t.Errorf("when v1beta1 was removed, %d objects held values of it", left)
+	}
+	if now := k.annotations(t, "v1beta1"); len(now) != 0 {
+		t.Errorf("etcd has values of v1beta1 still: %v", now)
+	}
+	if wrote := k.writtenSince(t, revision); len(wrote) != held-some {
+		t.Errorf("the next manager wrote %v", wrote)
+	}
+}

@@ -1,0 +1,171 @@
+//go:build integration
+
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package activation
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/pki"
+	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
+)
+
+// TestRotationOfOwnConverters replaces the authority of converters that users bring,
+// while an object is read all the time through the API server, each time by a new
+// connection. No read fails, and the CustomResourceDefinition is written twice.
+func TestRotationOfOwnConverters(t *testing.T) {
+	const selfManaged, secret = "{selfManaged: {}}", "{secret: {name: %s}}"
+	cases := map[string]struct {
+		certificates string
+		start        func(t *testing.T, group string) (*ownConverter, string)
+	}{
+		"image":               {selfManaged, startImage},
+		"service by a Secret": {secret, startService},
+		"url":                 {selfManaged, startURL},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			group := dns(name) + ".rotating.example.com"
+			policy := "crontabs." + group
+			define(t, group, "v1beta1", "v1")
+			createCronTab(t, group, "v1beta1", "cron", "a.example.com:1")
+			made, spec := c.start(t, group)
+			certificates := c.certificates
+			if certificates == secret {
+				certificates = fmt.Sprintf(secret, dns(name))
+				expect.NoError(t, cluster.Create(t.Context(), theirs(t, dns(name), made.serverName)))
+			}
+			createOwn(t, policy, spec, certificates)
+			made.run(t)
+			waitReady(t, policy, v1alpha1.ReasonSucceeded)
+			waitRotated(t, policy, nil)
+
+			reader := startReading(t, group)
+			before := getCRD(t, policy)
+			if c.certificates == secret {
+				exchange(t, dns(name), made.serverName)
+			} else {
+				patch(t, getPolicy(t, policy), `{"spec":{"certificates":{"selfManaged":{"rotationTrigger":"now"}}}}`)
+			}
+			waitRotated(t, policy, before.Spec.Conversion.Webhook.ClientConfig.CABundle)
+			if got := getCRD(t, policy).Generation - before.Generation; got != 2 {
+				t.Errorf("the CustomResourceDefinition was written %d times, want 2", got)
+			}
+			reader.stop(t)
+		})
+	}
+}
+
+func createOwn(t *testing.T, name, converter, certificates string) {
+	t.Helper()
+	policy := &v1alpha1.ConversionPolicy{}
+	expect.NoError(t, yaml.UnmarshalStrict(fmt.Appendf(nil,
+		"metadata: {name: %s}\nspec: {converter: {%s}, certificates: %s, workload: {replicas: 1}, migration: {mode: OnTrigger}}", name, converter, certificates), policy))
+	expect.NoError(t, cluster.Create(t.Context(), policy))
+}
+
+// theirs is a Secret that somebody else keeps, by an authority of its own.
+func theirs(t *testing.T, name, serverName string) *corev1.Secret {
+	t.Helper()
+	authority, err := pki.NewAuthority("theirs", time.Now(), time.Hour)
+	expect.NoError(t, err)
+	leaf, err := pki.IssueLeaf(authority, serverName, time.Now(), time.Hour)
+	expect.NoError(t, err)
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: name}, Data: map[string][]byte{
+		corev1.TLSCertKey: leaf.Certificate, corev1.TLSPrivateKeyKey: leaf.Key, plan.CAKey: authority.Certificate}}
+}
+
+// exchange renews that Secret by another authority.
+func exchange(t *testing.T, name, serverName string) {
+	t.Helper()
+	there := &corev1.Secret{}
+	expect.NoError(t, cluster.Get(t.Context(), client.ObjectKey{Namespace: system, Name: name}, there))
+	there.Data = theirs(t, name, serverName).Data
+	expect.NoError(t, cluster.Update(t.Context(), there))
+}
+
+// waitRotated waits until one authority is trusted, another one than before, and
+// nothing is left to do.
+func waitRotated(t *testing.T, policy string, before []byte) {
+	t.Helper()
+	expect.Eventually(t, "the authority is replaced", func() (bool, string) {
+		is := getPolicy(t, policy)
+		bundle := getCRD(t, policy).Spec.Conversion.Webhook.ClientConfig.CABundle
+		secret := &corev1.Secret{}
+		expect.NoError(t, cluster.Get(t.Context(), client.ObjectKey{Namespace: system, Name: plan.CertificateSecret(is)}, secret))
+		rests := is.Status.Rotation != nil && is.Status.Rotation.State == v1alpha1.RotationServing && secret.Annotations[plan.TrustedAnnotation] != ""
+		return rests && strings.Count(string(bundle), "BEGIN") == 1 && !bytes.Equal(bundle, before) && bytes.Equal(bundle, secret.Data[plan.CAKey]),
+			fmt.Sprintf("%+v", is.Status.Rotation)
+	})
+}
+
+// reading is what reads one object again and again.
+type reading struct {
+	ends, ended   chan struct{}
+	reads, failed atomic.Int64
+	failures      sync.Map
+}
+
+func startReading(t *testing.T, group string) *reading {
+	t.Helper()
+	r := &reading{ends: make(chan struct{}), ended: make(chan struct{})}
+	go func() {
+		defer close(r.ended)
+		ticker := time.NewTicker(20 * time.Millisecond)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-r.ends:
+				return
+			case <-ticker.C:
+				r.read(t, group)
+			}
+		}
+	}()
+	return r
+}
+
+func (r *reading) read(t *testing.T, group string) {
+	object := &unstructured.Unstructured{Object: map[string]any{"apiVersion": group + "/v1", "kind": "CronTab"}}
+	err := cluster.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "cron"}, object)
+	host, _, _ := unstructured.NestedString(object.Object, "host")
+	if err == nil && host != "a.example.com" {
+		err = fmt.Errorf("host is %q", host)
+	}
+	r.reads.Add(1)
+	if err != nil {
+		r.failed.Add(1)
+		r.failures.Store(err.Error(), true)
+	}
+}
+
+// stop holds that no read has failed.
+func (r *reading) stop(t *testing.T) {
+	t.Helper()
+	close(r.ends)
+	<-r.ended
+	t.Logf("%d reads", r.reads.Load())
+	if failed := r.failed.Load(); failed > 0 || r.reads.Load() == 0 {
+		t.Errorf("%d of %d reads failed", failed, r.reads.Load())
+	}
+	for failure := range r.failures.Range {
+		t.Error(failure)
+	}
+}

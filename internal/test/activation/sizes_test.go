@@ -1,0 +1,214 @@
+//go:build integration
+
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package activation
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/crds"
+	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
+	"github.com/conversion-operator/conversion-operator/internal/test/incompressible"
+)
+
+// sized are two versions, of which the hub, which is stored, has a field without a limit
+// that the other one lacks.
+type sized struct{ group, policy string }
+
+func defineSized(t *testing.T, group string) *sized {
+	t.Helper()
+	k := &sized{group, "crontabs." + group}
+	crd := define(t, group, "v1")
+	crd.Spec.Versions = nil
+	expect.NoError(t, yaml.Unmarshal([]byte(`
+- {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {team: {type: string}, blob: {type: string}}}}}}}
+- {name: v1beta1, served: true, storage: false, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {team: {type: string}}}}}}}
+`), &crd.Spec.Versions))
+	expect.NoError(t, cluster.Update(t.Context(), crd))
+	return k
+}
+
+func (k *sized) object(version, name, team, blob string) *unstructured.Unstructured {
+	spec := map[string]any{"team": team}
+	if blob != "" {
+		spec["blob"] = blob
+	}
+	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": k.group + "/" + version, "kind": "CronTab",
+		"metadata": map[string]any{"name": name, "namespace": "default"}, "spec": spec}}
+}
+
+func (k *sized) create(t *testing.T, version, name, blob string) {
+	t.Helper()
+	expect.Eventually(t, name+" is created", func() (bool, string) {
+		err := cluster.Create(t.Context(), k.object(version, name, "a", blob))
+		return err == nil, fmt.Sprint(err)
+	})
+}
+
+// write sets the team of an object at a version.
+func (k *sized) write(t *testing.T, version, name string) error {
+	t.Helper()
+	return cluster.Patch(t.Context(), k.object(version, name, "", ""), client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"team":"b"}}`)))
+}
+
+// wantRefused expects an error with all parts.
+func wantRefused(t *testing.T, what string, err error, parts ...string) {
+	t.Helper()
+	for _, part := range parts {
+		if err == nil || !strings.Contains(err.Error(), part) {
+			t.Errorf("%s: got %v, want %q", what, err, part)
+		}
+	}
+}
+
+// wantReads gets and lists an object at a version at which it has no room.
+func (k *sized) wantReads(t *testing.T, version, name string) {
+	t.Helper()
+	read := k.object(version, name, "", "")
+	expect.NoError(t, cluster.Get(t.Context(), client.ObjectKeyFromObject(read), read))
+	if team, _, _ := unstructured.NestedString(read.Object, "spec", "team"); team != "a" || !strings.Contains(fmt.Sprint(read.GetAnnotations()), `"omitted":{"count":1,`) {
+		t.Errorf("%s at %s is %.300v", name, version, read.Object)
+	}
+	list := &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": k.group + "/" + version, "kind": "CronTabList"}}
+	expect.NoError(t, cluster.List(t.Context(), list))
+	names := []string{}
+	for i := range list.Items {
+		names = append(names, list.Items[i].GetName())
+	}
+	if !slices.Contains(names, name) || !slices.Contains(names, "small") {
+		t.Errorf("a list at %s has %v", version, names)
+	}
+	list = &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": k.group + "/" + version, "kind": "CronTabList"}}
+	watch, err := cluster.Watch(t.Context(), list, &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: "0", FieldSelector: "metadata.name=" + name}})
+	expect.NoError(t, err)
+	defer watch.Stop()
+	select {
+	case event := <-watch.ResultChan():
+		if event.Type != "ADDED" {
+			t.Errorf("a watch at %s: %v", version, event)
+		}
+	case <-time.After(10 * time.Second):
+		t.Errorf("a watch at %s says nothing", version)
+	}
+}
+
+// stored are the raw bytes in etcd, by the names of objects. None is a shortened form.
+func (k *sized) stored(t *testing.T) map[string]string {
+	t.Helper()
+	answer, err := etcd.Get(t.Context(), "/registry/"+k.group+"/", clientv3.WithPrefix())
+	expect.NoError(t, err)
+	found := map[string]string{}
+	for _, each := range answer.Kvs {
+		object := &metav1.PartialObjectMetadata{}
+		expect.NoError(t, json.Unmarshal(each.Value, object))
+		if bytes.Contains(each.Value, []byte("omitted")) {
+			t.Errorf("%s is stored as %.500s", object.Name, each.Value)
+		}
+		found[object.Name] = string(each.Value)
+	}
+	return found
+}
+
+func (k *sized) oversized(t *testing.T) (*v1alpha1.OversizedStatus, *metav1.Condition) {
+	t.Helper()
+	is := getPolicy(t, k.policy).Status
+	return is.OversizedObjects, apimeta.FindStatusCondition(is.Conditions, v1alpha1.OversizedObjectsCondition)
+}
+
+// TestObjectsTooLarge: an object from before the policy holds more than fits. All
+// versions can be read, the policy tells of the object before anybody asks, and what
+// would lose data is refused, also while the storage version moves to the version that
+// lacks the field and back. Nothing of that is ever stored.
+func TestObjectsTooLarge(t *testing.T) {
+	t.Parallel()
+	k := defineSized(t, "sized.example.com")
+	k.create(t, "v1", "before", incompressible.Text(400<<10))
+	k.create(t, "v1", "small", "small")
+	before := k.stored(t)["before"]
+	createPolicy(t, k.group, func(policy *v1alpha1.ConversionPolicy) {
+		policy.Spec.Converter.Declarative.Spokes[0].Rules = nil
+		policy.Spec.Migration.Mode = v1alpha1.MigrationNever
+	})
+	pod := startConverter(t, k.policy, behaviour{}, behaviour{})
+	waitFor(t, k.policy, v1alpha1.OversizedObjectsCondition, metav1.ConditionTrue, v1alpha1.ReasonReadShortened,
+		[]string{"object default/before cannot be read as a whole at v1beta1: .spec.blob, which only v1 has", "make these fields smaller at v1"})
+	waitFor(t, k.policy, v1alpha1.ConversionConfiguredCondition, metav1.ConditionTrue, v1alpha1.ReasonConfigured, nil)
+	known, _ := k.oversized(t)
+	if known == nil || known.Objects != 1 || len(known.Examples) != 1 || known.Examples[0].Bytes < 400<<10 {
+		t.Errorf("status.oversizedObjects is %+v", known)
+	}
+	waitEvent(t, k.policy, v1alpha1.ReasonReadShortened)
+
+	check := func() {
+		t.Helper()
+		k.wantReads(t, "v1beta1", "before")
+		wantRefused(t, "a write at v1beta1", k.write(t, "v1beta1", "before"), "the fields that only version v1 has take ", ".spec.blob")
+		wantRefused(t, "a write at v1", k.write(t, "v1", "before"), "the object cannot be converted to v1beta1 as a whole", ".spec.blob")
+		wantRefused(t, "another one", cluster.Create(t.Context(), k.object("v1", "another", "a", incompressible.Text(300<<10))),
+			"denied the request", "the object cannot be converted to v1beta1 as a whole", "make .spec.blob smaller")
+		expect.NoError(t, k.write(t, "v1beta1", "small"))
+		expect.NoError(t, k.write(t, "v1", "small"))
+		if now := k.stored(t); now["before"] != before || len(now) != 2 {
+			t.Errorf("%d objects are stored, and before as %.300s", len(now), now["before"])
+		}
+	}
+	check()
+	store := func(version string) {
+		t.Helper()
+		patch(t, getPolicy(t, k.policy), fmt.Sprintf(`{"spec":{"storageVersion":%q}}`, version))
+		expect.Eventually(t, "objects are stored at "+version, func() (bool, string) {
+			is := crds.StorageVersion(getCRD(t, k.policy))
+			return is == version, is
+		})
+	}
+	store("v1beta1")
+	check()
+	waitFor(t, k.policy, v1alpha1.ConversionConfiguredCondition, metav1.ConditionTrue, v1alpha1.ReasonConfigured, nil)
+	check()
+	store("v1")
+	check()
+
+	// The webhook configuration is the operator's, as is spec.conversion.
+	configuration := &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: plan.AdmissionName(k.policy)}}
+	expect.NoError(t, cluster.Delete(t.Context(), configuration))
+	waitFor(t, k.policy, v1alpha1.ConversionConfiguredCondition, metav1.ConditionFalse, v1alpha1.ReasonAdmissionDrifted, []string{"somebody deleted"})
+	waitFor(t, k.policy, v1alpha1.ConversionConfiguredCondition, metav1.ConditionTrue, v1alpha1.ReasonConfigured, nil)
+	check()
+
+	// A converter that is away keeps nobody from writing at the storage version.
+	pod.toAPIServer.Store(&behaviour{answer: notFound})
+	expect.NoError(t, k.write(t, "v1", "small"))
+	pod.toAPIServer.Store(&behaviour{})
+
+	expect.NoError(t, cluster.Patch(t.Context(), k.object("v1", "before", "", ""), client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"blob":"short"}}`))))
+	due := time.Now().Add(-time.Minute).UTC().Format(time.RFC3339)
+	expect.Eventually(t, "samples are planned", func() (bool, string) {
+		is := getPolicy(t, k.policy).Status.Verification
+		return is != nil && is.NextSampleTime != nil, fmt.Sprint(is)
+	})
+	patchStatus(t, k.policy, fmt.Sprintf(`{"status":{"verification":{"nextSampleTime":%q}}}`, due))
+	expect.Eventually(t, "it is over", func() (bool, string) {
+		known, condition := k.oversized(t)
+		return known == nil && condition == nil, fmt.Sprintf("%+v %v", known, condition)
+	})
+	waitEvent(t, k.policy, v1alpha1.ReasonOversizedResolved)
+	expect.NoError(t, k.write(t, "v1beta1", "before"))
+}

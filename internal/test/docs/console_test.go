@@ -1,0 +1,174 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package docs
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
+)
+
+const samplePage = "# A `page` and more\n\n" +
+	"See [that](other.md#part).\n\n" +
+	"```console play\n" +
+	"$ cat > file <<'EOF'\n" +
+	"one\n" +
+	"$ two\n" +
+	"EOF\n" +
+	"$ echo a \\\n" +
+	"  b\n" +
+	"a b\n" +
+	"$ cat kept.txt file\n" +
+	"...\n" +
+	"$ two\n" +
+	"$ false && true\n" +
+	"```\n\n" +
+	"# A page and more\n\n" +
+	"```yaml file=kept.txt\n" +
+	"kept: 12s\n" +
+	"```\n"
+
+func TestParse(t *testing.T) {
+	page, err := parse(samplePage)
+	expect.NoError(t, err)
+	if diff := cmp.Diff(map[string]bool{"a-page-and-more": true, "a-page-and-more-1": true}, page.Anchors()); diff != "" {
+		t.Errorf("anchors (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]Mention{{"other.md#part", 3}}, page.Links()); diff != "" {
+		t.Errorf("links (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]Mention{{"page", 1}}, page.CodeSpans()); diff != "" {
+		t.Errorf("code (-want +got):\n%s", diff)
+	}
+	want := []Block{
+		{Language: "console", Info: []string{"play"}, Line: 5, Text: page.Blocks[0].Text, Heading: "A `page` and more"},
+		{Language: "yaml", Info: []string{"file=kept.txt"}, Line: 21, Text: "kept: 12s\n", Heading: "A page and more"},
+	}
+	if diff := cmp.Diff(want, page.Blocks); diff != "" {
+		t.Errorf("blocks (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(&Page{Blocks: want[1:]}, page.Section("A page and more")); diff != "" {
+		t.Errorf("the second section (-want +got):\n%s", diff)
+	}
+	commands := []Command{
+		{Text: "cat > file <<'EOF'\none\n$ two\nEOF\n"},
+		{Text: "echo a \\\n  b\n", Answer: "a b\n"},
+		{Text: "cat kept.txt file\n", Answer: "...\n"},
+		{Text: "two\n"},
+		{Text: "false && true\n"},
+	}
+	if diff := cmp.Diff(commands, page.Blocks[0].Commands()); diff != "" {
+		t.Errorf("commands (-want +got):\n%s", diff)
+	}
+	if _, err := parse("```sh\nno end\n"); err == nil {
+		t.Error("a block without an end is read")
+	}
+}
+
+func TestCommandsWithoutAPrompt(t *testing.T) {
+	block := Block{Language: "sh", Text: "one \\\n  more\n\n  cat <<EOF\nx\nEOF\ntwo\n"}
+	want := []Command{{Text: "one \\\n  more\n"}, {Text: "  cat <<EOF\nx\nEOF\n"}, {Text: "two\n"}}
+	if diff := cmp.Diff(want, block.Commands()); diff != "" {
+		t.Errorf("commands (-want +got):\n%s", diff)
+	}
+	if got := (Block{Language: "yaml", Text: "a: b\n"}).Commands(); got != nil {
+		t.Errorf("YAML has the commands %v", got)
+	}
+}
+
+func TestSection(t *testing.T) {
+	page, err := parse("# One\n\n```sh play\na\n```\n\n```sh play=two\nb\n```\n\n# Two\n\n```sh play=two\nc\n```\n")
+	expect.NoError(t, err)
+	for name, want := range map[string]string{"One": "a\n", "two": "b\nc\n", "Two": ""} {
+		got := ""
+		for _, block := range page.Section(name).Blocks {
+			got += block.Text
+		}
+		if got != want {
+			t.Errorf("under %s there is %q, want %q", name, got, want)
+		}
+	}
+}
+
+func TestAnswers(t *testing.T) {
+	const shown = "NAME   AGE    HASH\na  12s  334e1b2339e89bf2\n...\nrun 9bed4684 at 2026-01-01T00:00:00Z\n"
+	for answer, want := range map[string]bool{
+		"NAME AGE HASH\na 3m9s 0123456789abcdef\nrun 01234567 at 2026-12-31T23:59:59Z\n":         true,
+		"NAME AGE HASH\na 2d4h 0123456789abcdef\nb\nc\nrun 01234567 at 2026-12-31T23:59:59Z\n\n": true,
+		"NAME AGE HASH\na 3m9s 0123456789abcdef\nrun 01234567 at 2027-01-01T05:29:59.5+05:30\n":  true,
+		"NAME AGE HASH\nb 3m9s 0123456789abcdef\nrun 01234567 at 2026-12-31T23:59:59Z\n":         false,
+		"NAME AGE HASH\na 3m9s 0123456789abcdef\nrun 01234567\n":                                 false,
+		"NAME AGE HASH\na 3m9s 0123456789abcdef\n":                                               false,
+		"": false,
+	} {
+		if got := Answers(shown, answer); got != want {
+			t.Errorf("%v, want %v, for\n%s", got, want, answer)
+		}
+	}
+}
+
+func TestMasks(t *testing.T) {
+	const shown = "pod a-d884ab8c-685d86c95f-sz2gf until 2027-02-20 (in 89d), its record a-migrate-27ff5cb5"
+	for answer, want := range map[string]bool{
+		"pod a-d884ab8c-7c9f4b5d6-x7k2p until 2030-01-01 (in 7d), its record a-migrate-01234567": true,
+		"pod a-d884ab8c-7c9f4b5d6-x7k2p until never, its record a-migrate-01234567":              false,
+		"pod a-d884ab8d-7c9f4b5d6-x7k2p until 2030-01-01 (in 7d), its record a-migrate-01234567": false,
+	} {
+		if got := Answers(shown, answer); got != want {
+			t.Errorf("%v, want %v, for %s", got, want, answer)
+		}
+	}
+}
+
+func TestPartsOfLines(t *testing.T) {
+	for shown, want := range map[string]bool{
+		"Error: … failed: … refused": true, "… refused": true, "Error: …": true, "Error: a failed: b refused": true, "…": true,
+		"… failed: … a …": false, "Error: … broken … refused": false, "… accepted": false, "Error": false,
+	} {
+		if got := Answers(shown, "Error: a failed: b refused"); got != want {
+			t.Errorf("%q: %v, want %v", shown, got, want)
+		}
+	}
+	if Answers("aba … aba", "aba") {
+		t.Error("one text is at the beginning and at the end")
+	}
+}
+
+func tooLittle(_, answer string) error {
+	if answer == "nothing\n" {
+		return errors.New("that is too little")
+	}
+	return nil
+}
+
+func TestPlay(t *testing.T) {
+	cases := map[string]struct{ page, err string }{
+		"files, environment, answers": {page: "```yaml file=a.txt\nx\n```\n```console play\n$ cat a.txt\nx\n$ echo $MINE\n1\n```\n"},
+		"a failure that is shown":     {page: "```console play\n$ echo no >&2; exit 3\nno\n```\n"},
+		"a failure that is not":       {page: "```console play\n$ echo no >&2; exit 3\n```\n", err: "exit status 3\nno"},
+		"another answer":              {page: "```console play\n$ echo no\nyes\n```\n", err: "echo no\nanswers\nno\n\nand not\nyes\n"},
+		"a name that is exchanged":    {page: "```console play\n$ test ours = theirs && echo theirs\nours\n```\n"},
+		"a command without a prompt":  {page: "```sh play\nfalse\n```\n", err: "exit status 1"},
+		"an answer that is judged":    {page: "```sh play\necho nothing\n```\n", err: "echo nothing\nthat is too little\nnothing"},
+		"a block that is not played":  {page: "```sh play=it\ntrue\n```\n```console\n$ false\n```\n"},
+		"nothing to play":             {page: "```console\n$ false\n```\n", err: "has no command to play"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			page, err := parse(c.page)
+			expect.NoError(t, err)
+			out := &bytes.Buffer{}
+			player := &Player{Folder: t.TempDir(), Environment: []string{"MINE=1"}, Out: out, Judge: tooLittle, Names: strings.NewReplacer("ours", "theirs")}
+			err = player.Play(t.Context(), page)
+			if (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
+				t.Errorf("got %v, want %q\n%s", err, c.err, out)
+			}
+		})
+	}
+}

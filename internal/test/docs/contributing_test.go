@@ -1,0 +1,200 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package docs
+
+import (
+	"bytes"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/conversion-operator/conversion-operator/internal/cmd"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
+)
+
+// contributing is the page for who changes the code.
+func contributing(t *testing.T) *Page {
+	t.Helper()
+	t.Chdir(filepath.Join("..", "..", ".."))
+	page, err := Read(".", "internal/README.md")
+	expect.NoError(t, err)
+	return page
+}
+
+// TestContributorsCommands: the commands of contributors name targets, variables,
+// packages and files that are there. Those of the operator itself are typed.
+func TestContributorsCommands(t *testing.T) {
+	page := contributing(t)
+	knows := makeKnows(t, ".")
+	var lines []string
+	for _, block := range page.Blocks {
+		if block.Language == "sh" {
+			lines = append(lines, strings.Split(block.Text, "\n")...)
+		}
+	}
+	for _, span := range page.CodeSpans() {
+		lines = append(lines, span.Text)
+	}
+	found := map[string]int{}
+	for _, line := range lines {
+		line, _, _ = strings.Cut(line, " #")
+		words := strings.Fields(quoted.ReplaceAllString(line, ""))
+		for len(words) > 1 && strings.Contains(words[0], "=") {
+			words = words[1:] // the environment
+		}
+		if len(words) < 2 {
+			continue
+		}
+		found[words[0]]++
+		switch words[0] {
+		case "make":
+			for _, word := range words[1:] {
+				if !knows(word) {
+					t.Errorf("%s: make knows no %s", line, word)
+				}
+			}
+		case "go":
+			checkGo(t, words[1:])
+		case "bin/conversion-operator":
+			typeCommand(t, words)
+		case "bin/localcluster":
+			if !strings.Contains(read(t, "internal/localcluster/cmd/main.go")+read(t, "internal/localcluster/cmd/verbs.go"), `"`+words[1]) {
+				t.Errorf("%s: bin/localcluster has no such command", line)
+			}
+		}
+	}
+	for _, program := range []string{"make", "go", "bin/conversion-operator", "bin/localcluster"} {
+		if found[program] == 0 {
+			t.Errorf("no command of %s was found", program)
+		}
+	}
+}
+
+// quoted is the value of a variable that has spaces in it.
+var quoted = regexp.MustCompile(`'[^']*'`)
+
+// checkGo looks for the packages that go is told to test or build.
+func checkGo(t *testing.T, words []string) {
+	t.Helper()
+	for _, word := range words {
+		if folder, ok := strings.CutPrefix(word, "./"); ok {
+			if sources, _ := filepath.Glob(filepath.Join(strings.TrimSuffix(folder, "/..."), "*.go")); len(sources) == 0 {
+				t.Errorf("go %s: there is no package %s", strings.Join(words, " "), word)
+			}
+		}
+	}
+}
+
+// typeCommand runs a command of the operator.
+func typeCommand(t *testing.T, words []string) {
+	t.Helper()
+	var out bytes.Buffer
+	command := cmd.NewCommand(words)
+	command.SetOut(&out)
+	command.SetErr(&out)
+	if err := command.ExecuteContext(t.Context()); err != nil {
+		t.Errorf("%s: %v\n%s", strings.Join(words, " "), err, out.String())
+	}
+}
+
+var (
+	// chosen is the name of a test, or the end of one of a fuzzer.
+	chosen = regexp.MustCompile(`-run (Test\w+)|FUZZ='(\w+)\$'`)
+	// tests are those of a file, and its fuzzers.
+	tests = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`)
+)
+
+// anyTest stands for the name of a test.
+const anyTest = "TestName"
+
+// TestContributorsTests: the tests that contributors are told to run by name are there.
+func TestContributorsTests(t *testing.T) {
+	text := read(t, filepath.Join(root, "internal/README.md"))
+	var names strings.Builder
+	err := filepath.WalkDir(filepath.Join(root, "internal"), func(path string, _ fs.DirEntry, err error) error {
+		if err == nil && strings.HasSuffix(path, "_test.go") {
+			for _, found := range tests.FindAllStringSubmatch(read(t, path), -1) {
+				names.WriteString(found[1] + "\n")
+			}
+		}
+		return err
+	})
+	expect.NoError(t, err)
+	found := 0
+	for _, match := range chosen.FindAllStringSubmatch(text, -1) {
+		if match[1] == anyTest {
+			continue
+		}
+		found++
+		// As go reads it: a test whose name has that in it.
+		if !regexp.MustCompile(`(?m)` + match[1] + match[2]).MatchString(names.String()) {
+			t.Errorf("%s: there is no such test", match[0])
+		}
+	}
+	if found < 4 {
+		t.Errorf("found %d names only", found)
+	}
+}
+
+var (
+	stagesTold = regexp.MustCompile(`(?m)^test: ## Run all of these: (.*)$`)
+	stagesRun  = regexp.MustCompile(`stages=\((lint [a-z0-9 -]+)\)`)
+)
+
+// TestStages: make tells the stages of make test that there are, in their order.
+func TestStages(t *testing.T) {
+	told := stagesTold.FindStringSubmatch(read(t, filepath.Join(root, "Makefile")))
+	run := stagesRun.FindStringSubmatch(read(t, filepath.Join(root, "internal/tools/test.sh")))
+	if told == nil || run == nil {
+		t.Fatal("they are not found")
+	}
+	if diff := cmp.Diff(strings.Fields(run[1]), strings.Split(told[1], ", ")); diff != "" {
+		t.Errorf("stages (-run +told):\n%s", diff)
+	}
+}
+
+// aPath is what can only be one in the tree.
+var aPath = regexp.MustCompile(`^[\w.*-]+(/[\w.*-]+)*(\.(go|md|yaml|txt|json|sh)|/[\w*-]+)$`)
+
+// TestContributorsPaths: files and folders that the map of the house names are there.
+// A name without a folder is in one that its line has named before.
+func TestContributorsPaths(t *testing.T) {
+	page := contributing(t)
+	found, line, folders := 0, 0, []string{}
+	for _, span := range page.CodeSpans() {
+		if span.Line != line {
+			line, folders = span.Line, []string{"."}
+		}
+		if !aPath.MatchString(span.Text) || span.Text == "doc.go" { // of which each package has one
+			continue
+		}
+		found++
+		at := slices.IndexFunc(folders, func(folder string) bool {
+			files, _ := filepath.Glob(filepath.Join(folder, span.Text))
+			return len(files) > 0
+		})
+		if at < 0 {
+			t.Errorf("%s:%d: there is no %s", page.Path, span.Line, span.Text)
+			continue
+		}
+		path := filepath.Join(folders[at], span.Text)
+		folders = append(folders, path, filepath.Dir(path))
+	}
+	if found < 100 {
+		t.Errorf("found %d paths only", found)
+	}
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	expect.NoError(t, err)
+	return string(text)
+}

@@ -1,0 +1,97 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package docs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// Established is a command that waits for definitions, named as for kubectl. `kubectl
+// wait` ends with an error where an API server has not said anything of one yet, as its
+// status.conditions is null.
+func Established(definitions string) string {
+	return "timeout 60 sh -c 'until kubectl wait --for=condition=Established " + definitions + "; do sleep 0.2; done'"
+}
+
+// Player does what a page tells.
+type Player struct {
+	// Folder is where files are saved and commands run.
+	Folder string
+	// Environment is added to that of the process, as in exec.Cmd.Env.
+	Environment []string
+	// Out is where commands and answers are told.
+	Out io.Writer
+	// Names exchanges names of the page for others, where they are taken.
+	Names *strings.Replacer
+	// Judge looks at what a command answers of which the page shows nothing. What
+	// it has looked at is not typed again.
+	Judge func(command, answer string) error
+
+	judged map[string]bool
+}
+
+// Play saves the page's files and types its commands, in order, and ends at the
+// first that answers something else than the page shows. A command may fail
+// where the page shows how: what it says then is compared.
+func (p *Player) Play(ctx context.Context, page *Page) error {
+	played := 0
+	for _, block := range page.Blocks {
+		if name := block.File(); name != "" {
+			if err := os.WriteFile(filepath.Join(p.Folder, name), []byte(block.Text), 0o600); err != nil {
+				return err
+			}
+		}
+		if !block.Played() {
+			continue
+		}
+		for _, command := range block.Commands() {
+			if p.Names != nil {
+				command = Command{Text: p.Names.Replace(command.Text), Answer: p.Names.Replace(command.Answer)}
+			}
+			if p.judged[command.Text] {
+				continue
+			}
+			if err := p.do(ctx, command); err != nil {
+				return fmt.Errorf("%s, line %d: %w", page.Path, block.Line, err)
+			}
+			played++
+		}
+	}
+	if played == 0 {
+		return fmt.Errorf("%s has no command to play", page.Path)
+	}
+	return nil
+}
+
+func (p *Player) do(ctx context.Context, command Command) error {
+	fmt.Fprint(p.Out, prompt, command.Text)
+	shell := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", command.Text) //nolint:gosec // the page's own words
+	shell.Dir, shell.Env = p.Folder, append(os.Environ(), p.Environment...)
+	answer, err := shell.CombinedOutput()
+	fmt.Fprintf(p.Out, "%s", answer)
+	var failed *exec.ExitError
+	if err != nil && (!errors.As(err, &failed) || command.Answer == "") {
+		return fmt.Errorf("%s%w\n%s", command.Text, err, answer)
+	}
+	if command.Answer == "" && p.Judge != nil {
+		if err := p.Judge(command.Text, string(answer)); err != nil {
+			return fmt.Errorf("%s%w\n%s", command.Text, err, answer)
+		}
+		if p.judged == nil {
+			p.judged = map[string]bool{}
+		}
+		p.judged[command.Text] = true
+	}
+	if command.Answer != "" && !Answers(command.Answer, string(answer)) {
+		return fmt.Errorf("%sanswers\n%s\nand not\n%s", command.Text, answer, command.Answer)
+	}
+	return nil
+}

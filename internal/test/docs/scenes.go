@@ -1,0 +1,89 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package docs
+
+import (
+	"fmt"
+	"path"
+)
+
+// Part is what is typed of one page.
+type Part struct {
+	// Page is its name in the folder of pages, or the path of another one.
+	Page string
+	// Under is a heading, or the name that blocks are played by. Without it, the part
+	// is all that the page has to play.
+	Under string
+}
+
+// scenes are what tests type, part after part. A test plays a scene by its name.
+var scenes = map[string][]Part{
+	"getting started": {{Page: "getting-started.md"}},
+	"retiring":        {{Page: "retiring.md"}, {"runbooks.md", "deprecated"}, {"runbooks.md", "audit-log"}},
+	"migrating": {
+		{"kubectl.md", "Install it"},
+		{"migrating.md", "Before"},
+		{"migrating.md", "During"},
+		{"migrating.md", "When something fails"},
+		{"kubectl.md", "status"},
+		{"kubectl.md", "explain"},
+		{"kubectl.md", "diff"},
+		{"runbooks.md", "failed"},
+		{"migrating.md", "Mend, and try again"},
+		{"kubectl.md", "mended"},
+		{"../../README.md", "What to watch"},
+		{"migrating.md", "After"},
+		{"migrating.md", "Rolling back"},
+	},
+	"mistakes":        {{"runbooks.md", "mistakes"}},
+	"replacing":       {{"certificates.md", "selfManaged"}},
+	"blocked":         {{"leaving.md", "Uninstall the operator"}, {"leaving.md", "blocked"}},
+	"installing":      {{"installing.md", "In four ways"}},
+	"downgrading":     {{"upgrading.md", "Downgrade"}},
+	"upgrading":       {{"upgrading.md", "Upgrade"}},
+	"refusing":        {{"gitops.md", "Refuse instead of undo"}},
+	"granting none":   {{"rights.md", "Who grants migrations their rights"}},
+	"uninstalling":    {{"leaving.md", "Uninstall the operator"}, {"leaving.md", "nothing-converts"}, {"installing.md", "Remove"}},
+	"removing":        {{"leaving.md", "nothing-converts"}, {"installing.md", "Remove"}},
+	"all is well":     {{"auditing.md", "Auditing a cluster"}, {"commands.md", "conversion-operator audit"}},
+	"not all is well": {{"auditing.md", "An example"}},
+	"rules": {
+		{"writing-rules.md", "Try rules before you apply them"},
+		{Page: "report.md"},
+		{"kubectl.md", "pipeline"},
+		{"commands.md", "conversion-operator convert"},
+		{"commands.md", "conversion-operator diff"},
+		{"commands.md", "conversion-operator explain"},
+		{"commands.md", "conversion-operator report"},
+		{"commands.md", "conversion-operator verify"},
+	},
+	"a policy": {
+		{"commands.md", "conversion-operator pause"},
+		{"commands.md", "conversion-operator resume"},
+		{"commands.md", "conversion-operator trigger"},
+	},
+	"a conflict": {{"kubectl.md", "conflict"}},
+}
+
+func (p Part) path() string { return path.Join(Folder, p.Page) }
+
+// Scene returns the parts of a scene, each as a page with the blocks to be played.
+func Scene(root, name string) ([]*Page, error) {
+	parts, found := scenes[name]
+	if !found {
+		return nil, fmt.Errorf("there is no scene %q", name)
+	}
+	var played []*Page
+	for _, part := range parts {
+		page, err := Read(root, part.path())
+		if err != nil {
+			return nil, err
+		}
+		if part.Under != "" {
+			page = page.Section(part.Under)
+		}
+		played = append(played, page)
+	}
+	return played, nil
+}

@@ -1,0 +1,145 @@
+//go:build integration
+
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package docs
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
+	"github.com/conversion-operator/conversion-operator/internal/test/published"
+)
+
+// stage is where scenes are played that need an API server and a repository of
+// manifests, and neither pods nor the operator.
+type stage struct {
+	*testing.T
+	player *Player
+}
+
+// TestScenes audits a cluster, tries the rules of the samples, operates a policy,
+// and audits again, when there is something to find.
+func TestScenes(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	well := []published.Project{published.CertManager, published.GatewayAPI}
+	s.define(s.published(well...)...)
+	s.write("new-crds.yaml", s.published(published.CertManager)...)
+	s.play("all is well")
+
+	s.run("kubectl apply -f crd.yaml && "+Established("-f crd.yaml"),
+		"kubectl create namespace team-a",
+		"kubectl apply -f policy.yaml -f objects.yaml && kubectl apply -n team-a -f objects.yaml")
+	s.play("rules")
+	s.play("a policy")
+	s.run("kubectl apply --server-side --force-conflicts --field-manager=flux -f policy-paused.yaml")
+	s.play("a conflict")
+	s.run("kubectl delete -f policy.yaml -f crd.yaml")
+
+	for _, crd := range s.published(published.Karpenter, published.Tekton) {
+		if slices.Contains([]string{"nodepools.karpenter.sh", "tasks.tekton.dev"}, crd.Name) {
+			s.define(crd)
+		}
+	}
+	s.run("kubectl apply -f widgets.yaml && "+Established("-f widgets.yaml"),
+		`kubectl patch crd widgets.shop.example.com --subresource=status --type=merge -p '{"status":{"storedVersions":["v1beta1","v1"]}}'`,
+		"kubectl apply -f migration.yaml",
+		`kubectl patch storageversionmigrations widgets --subresource=status --type=merge -p '{"status":{"conditions":[
+			{"type":"Failed","status":"True","reason":"Failed","message":"a webhook refuses","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}'`)
+	s.play("not all is well")
+}
+
+// newStage has the kind ConversionPolicy, and the files that the pages name.
+func newStage(t *testing.T) *stage {
+	t.Helper()
+	cluster, folder := start(t), t.TempDir()
+	s := &stage{t, cluster.player(t, folder, &strings.Builder{})}
+	s.player.Environment = append(s.player.Environment, "PATH="+strings.Join([]string{binaries(t), cluster.kubectl, os.Getenv("PATH")}, ":"),
+		"GIT_AUTHOR_NAME=reader", "GIT_AUTHOR_EMAIL=reader@example.com", "GIT_COMMITTER_NAME=reader", "GIT_COMMITTER_EMAIL=reader@example.com")
+	config, err := filepath.Abs(filepath.Join(root, "config"))
+	expect.NoError(t, err)
+	expect.NoError(t, os.Symlink(config, filepath.Join(folder, "config")))
+	for name, text := range files {
+		expect.NoError(t, os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600))
+	}
+	s.run("cp config/samples/crontab-hostport/*.yaml .",
+		"cp 2-policy.yaml policy.yaml", "cp 3-crd-both.yaml crd.yaml", "cp crd.yaml new-crd.yaml",
+		"sed 's/mode: Automatic/&\\n    paused: false/' policy.yaml > policy-paused.yaml",
+		"mkdir old new && cp policy.yaml crd.yaml old && cp policy.yaml crd.yaml new",
+		"conversion-operator report --policy policy.yaml --crd crd.yaml -f objects.yaml --timeless > report.html",
+		"git init --quiet --initial-branch=main && git add policy.yaml report.html && git commit --quiet --message=first",
+		"kubectl apply --server-side -f config/crd/bases && "+Established("-f config/crd/bases"))
+	return s
+}
+
+// files are what the page on audits finds something wrong with, beside what is published.
+var files = map[string]string{
+	"widgets.yaml":   widgets("shop.example.com", "false") + "---\n" + widgets("failed.example.com", "true"),
+	"migration.yaml": "{apiVersion: storagemigration.k8s.io/v1beta1, kind: StorageVersionMigration, metadata: {name: widgets}, spec: {resource: {group: failed.example.com, resource: widgets}}}",
+}
+
+// widgets is a kind with two versions, of which the old one is served or not.
+func widgets(group, served string) string {
+	return `apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.` + group + `}
+spec:
+  group: ` + group + `
+  scope: Namespaced
+  names: {kind: Widget, plural: widgets}
+  versions:
+  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}
+  - {name: v1beta1, served: ` + served + `, storage: false, schema: {openAPIV3Schema: {type: object}}}
+`
+}
+
+func (s *stage) play(scene string) {
+	s.Helper()
+	pages, err := Scene(root, scene)
+	expect.NoError(s.T, err)
+	for _, page := range pages {
+		expect.NoError(s.T, s.player.Play(s.Context(), page))
+	}
+}
+
+func (s *stage) run(commands ...string) {
+	s.Helper()
+	for _, command := range commands {
+		expect.NoError(s.T, s.player.do(s.Context(), Command{Text: command + "\n"}))
+	}
+}
+
+func (s *stage) published(projects ...published.Project) []*apiextensionsv1.CustomResourceDefinition {
+	s.Helper()
+	definitions, err := published.Read(s.Context(), projects...)
+	expect.NoError(s.T, err)
+	return definitions
+}
+
+// define applies definitions.
+func (s *stage) define(definitions ...*apiextensionsv1.CustomResourceDefinition) {
+	s.Helper()
+	s.write("definitions.yaml", definitions...)
+	s.run("kubectl apply --server-side -f definitions.yaml && " + Established("-f definitions.yaml"))
+}
+
+// write saves definitions in a file.
+func (s *stage) write(name string, definitions ...*apiextensionsv1.CustomResourceDefinition) {
+	s.Helper()
+	var documents []string
+	for _, definition := range definitions {
+		text, err := yaml.Marshal(definition)
+		expect.NoError(s.T, err)
+		documents = append(documents, string(text))
+	}
+	expect.NoError(s.T, os.WriteFile(filepath.Join(s.player.Folder, name), []byte(strings.Join(documents, "---\n")), 0o600))
+}

@@ -1,0 +1,187 @@
+//go:build integration
+
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package docs
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/conversion-operator/conversion-operator/internal/pki"
+)
+
+// troubles make what symptoms are of.
+var troubles = map[string]func(*testing.T, *symptomCase){
+	"connection-refused": converter(nil, func(o *converterOptions) { o.down = true }),
+	"service-not-found":  serviceNotFound,
+	"unknown-authority":  converter(nil, func(o *converterOptions) { o.bundle = anotherAuthority() }),
+	"wrong-name":         converter(nil, func(o *converterOptions) { o.dnsName = "converter.conversion-system.svc" }),
+	"expired":            converter(nil, func(o *converterOptions) { o.issued = time.Now().Add(-90 * time.Minute) }),
+	"not-yet-valid":      converter(nil, func(o *converterOptions) { o.issued = time.Now().Add(time.Hour) }),
+	"plain-http":         converter(nil, func(o *converterOptions) { o.plain = true }),
+	"not-found":          converter(http.NotFound),
+	"not-a-review": converter(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte("<html>Sign in</html>"))
+	}),
+	"refused": converter(refuse),
+	"too-few": converter(review(func(string, []unstructured.Unstructured) ([]unstructured.Unstructured, metav1.Status) {
+		return nil, success
+	})),
+	"wrong-version": converter(each(func(*unstructured.Unstructured, string) {})),
+	"another-name": converter(each(func(object *unstructured.Unstructured, version string) {
+		object.SetAPIVersion(version)
+		object.SetName("somebody-else")
+	})),
+	"bad-label": converter(each(func(object *unstructured.Unstructured, version string) {
+		object.SetAPIVersion(version)
+		object.SetLabels(map[string]string{"team": "no label at all"})
+	})),
+	"timeout": converter(hang),
+	"list":    converter(refuse),
+
+	"stored-version-removed": storedVersionRemoved,
+	"no-storage-version":     manifest(strings.NewReplacer("storage: true", "storage: false")),
+	"two-storage-versions":   manifest(strings.NewReplacer("storage: false", "storage: true")),
+	"none-over-webhook":      noneOverWebhook,
+	"no-strategy":            manifest(strings.NewReplacer("spec:\n  group", "spec:\n  conversion: {}\n  group")),
+	"bad-bundle":             manifest(webhookManifest("Cg==", "v1")),
+	"review-versions":        manifest(webhookManifest("", "v2")),
+	"version-gone":           versionGone,
+	"not-served":             notServed,
+	"unknown-field":          unknownField,
+	"definition-terminating": definitionTerminating,
+	"large-manifest":         manifest(strings.NewReplacer("where the job runs", strings.Repeat("where the job runs ", 14<<10))),
+	"versions-owned":         versionsOwned,
+	"silent-loss":            func(*testing.T, *symptomCase) {},
+}
+
+var refuse = review(func(string, []unstructured.Unstructured) ([]unstructured.Unstructured, metav1.Status) {
+	return nil, metav1.Status{Status: metav1.StatusFailure, Message: "hostPort of local has no port"}
+})
+
+var success = metav1.Status{Status: metav1.StatusSuccess}
+
+// hang answers nobody. Only what has read a request hears that its caller gave up.
+func hang(_ http.ResponseWriter, request *http.Request) {
+	_, _ = io.Copy(io.Discard, request.Body)
+	<-request.Context().Done()
+}
+
+// converter is the trouble with a converter that answers so.
+func converter(answer http.HandlerFunc, options ...converterOption) func(*testing.T, *symptomCase) {
+	return func(t *testing.T, c *symptomCase) {
+		c.serve(t, answer, options...)
+	}
+}
+
+// each answers with what it makes of each object.
+func each(change func(object *unstructured.Unstructured, version string)) http.HandlerFunc {
+	return review(func(version string, objects []unstructured.Unstructured) ([]unstructured.Unstructured, metav1.Status) {
+		for i := range objects {
+			change(&objects[i], version)
+		}
+		return objects, success
+	})
+}
+
+func anotherAuthority() []byte {
+	authority, err := pki.NewAuthority("somebody else", time.Now(), time.Hour)
+	if err != nil {
+		panic(err) // there is no reason for that
+	}
+	return authority.Certificate
+}
+
+func serviceNotFound(t *testing.T, c *symptomCase) {
+	c.convertBy(t, `"service": {"namespace": "conversion-system", "name": "crontab-converter", "path": "/convert"}`, anotherAuthority())
+}
+
+// manifest is the trouble with a manifest of the definition, crd.yaml, with
+// something exchanged.
+func manifest(exchange *strings.Replacer) func(*testing.T, *symptomCase) {
+	return func(t *testing.T, c *symptomCase) { c.file(t, "crd.yaml", exchange.Replace(c.definition(t))) }
+}
+
+// webhookManifest puts a webhook into a manifest.
+func webhookManifest(bundle, reviewVersion string) *strings.Replacer {
+	return strings.NewReplacer("spec:\n  group", `spec:
+  conversion:
+    strategy: Webhook
+    webhook:
+      conversionReviewVersions: [`+reviewVersion+`]
+      clientConfig:
+        caBundle: "`+bundle+`"
+        service: {namespace: conversion-system, name: crontab-converter}
+  group`)
+}
+
+// store has the definition with the storage version v1.
+func (c *symptomCase) store(t *testing.T) string { return c.sample(t, "4-crd-storage-v1.yaml") }
+
+// without removes v1beta1 from a definition.
+func without(definition string) string {
+	before, rest, _ := strings.Cut(definition, "  - name: v1beta1\n")
+	_, after, _ := strings.Cut(rest, "  - name: v1\n")
+	return before + "  - name: v1\n" + after
+}
+
+func storedVersionRemoved(t *testing.T, c *symptomCase) {
+	c.file(t, "crd.yaml", c.store(t))
+	c.run(t, "kubectl apply -f crd.yaml")
+	c.file(t, "crd.yaml", without(c.store(t)))
+}
+
+func noneOverWebhook(t *testing.T, c *symptomCase) {
+	c.serve(t, refuse)
+	manifest(strings.NewReplacer("spec:\n  group", "spec:\n  conversion: {strategy: None}\n  group"))(t, c)
+}
+
+// prune makes v1 the storage version, and removes v1beta1 as who does not
+// migrate does.
+func (c *symptomCase) prune(t *testing.T) {
+	t.Helper()
+	c.file(t, "crd.yaml", c.store(t))
+	c.run(t, "kubectl apply -f crd.yaml")
+	c.run(t, `kubectl patch crd crontabs.example.com --subresource=status --type=merge -p '{"status": {"storedVersions": ["v1"]}}'`)
+}
+
+func versionGone(t *testing.T, c *symptomCase) {
+	c.prune(t)
+	c.run(t, `kubectl patch crontabs.v1.example.com local --type=merge -p '{}'`)
+	c.file(t, "crd.yaml", without(c.store(t)))
+	c.run(t, "kubectl apply -f crd.yaml")
+	c.file(t, "local.yaml", "{apiVersion: example.com/v1, kind: CronTab, metadata: {name: local}, host: localhost}")
+}
+
+func notServed(t *testing.T, c *symptomCase) {
+	c.file(t, "crd.yaml", strings.Replace(c.store(t), "served: true", "served: false", 1))
+	c.run(t, "kubectl apply -f crd.yaml")
+	c.file(t, "local.yaml", c.object(t))
+}
+
+func unknownField(t *testing.T, c *symptomCase) {
+	c.file(t, "local.yaml", strings.Replace(c.object(t), "example.com/v1beta1", "example.com/v1", 1))
+}
+
+func definitionTerminating(t *testing.T, c *symptomCase) {
+	c.serve(t, refuse)
+	c.run(t, `kubectl patch crd crontabs.example.com --type=json -p '[
+		{"op": "replace", "path": "/spec/versions/0/storage", "value": false}, {"op": "replace", "path": "/spec/versions/1/storage", "value": true}]'`)
+	c.run(t, "kubectl delete crd crontabs.example.com --wait=false")
+}
+
+func versionsOwned(t *testing.T, c *symptomCase) {
+	c.file(t, "crd.yaml", c.definition(t))
+	c.run(t, "kubectl apply --server-side --force-conflicts -f crd.yaml")
+	c.run(t, `kubectl patch crd crontabs.example.com --field-manager=conversion-operator --type=json -p '[
+		{"op": "add", "path": "/spec/versions/0/deprecated", "value": true}]'`)
+	c.file(t, "crd.yaml", strings.ReplaceAll(c.definition(t), "replicas: {type: integer", "replicas: {minimum: 0, type: integer"))
+}

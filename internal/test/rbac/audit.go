@@ -1,0 +1,219 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rbac
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
+)
+
+// Account is a ServiceAccount of the operator's: the manager's by its name, and
+// those that are made for a policy by what they are for.
+type Account string
+
+// The accounts that ask API servers for something.
+const (
+	Manager Account = "manager"
+	Migrate Account = "migrate"
+	Read    Account = "read"
+	Clear   Account = "clear"
+)
+
+// Use is what an account asked for.
+type Use struct {
+	By Account
+	// Namespace is empty for what is in none, and for a list over all.
+	Namespace string
+	On, Verb  string
+}
+
+// Log is what an audit log says.
+type Log struct {
+	// Used has everything that was asked for and not forbidden.
+	Used map[Use]bool
+	// Forbidden are requests that no right allowed, but for those that wait for one to
+	// come. What admission forbade is not here.
+	Forbidden []string
+}
+
+// managerAccount is the name of the manager's ServiceAccount.
+const managerAccount = "conversion-operator"
+
+// ReadLog reads an audit log: one event of the operator's accounts a line. Requests
+// of the named pods, which are of another version, are left out.
+func ReadLog(from io.Reader, namespace string, without map[string]bool) (*Log, error) {
+	log := &Log{Used: map[Use]bool{}}
+	waiting := map[string]string{}
+	err := readEvents(from, func(event *auditv1.Event) {
+		if !without[podOf(event)] {
+			log.add(event, namespace, waiting)
+		}
+	})
+	for _, request := range waiting {
+		log.Forbidden = append(log.Forbidden, request)
+	}
+	slices.Sort(log.Forbidden)
+	return log, err
+}
+
+func readEvents(from io.Reader, each func(*auditv1.Event)) error {
+	lines := bufio.NewScanner(from)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		event := &auditv1.Event{}
+		if err := json.Unmarshal(lines.Bytes(), event); err != nil {
+			return fmt.Errorf("the audit log has %q: %w", lines.Text(), err)
+		}
+		each(event)
+	}
+	return lines.Err()
+}
+
+// podOf is the name of the pod whose token a request came with; empty where it came
+// with none of a pod's.
+func podOf(event *auditv1.Event) string {
+	if names := event.User.Extra["authentication.kubernetes.io/pod-name"]; len(names) == 1 {
+		return names[0]
+	}
+	return ""
+}
+
+// add takes an event down. An API server learns of a new role a moment after it was
+// made, and the manager asks again until then: what was forbidden to an account that
+// it acts as, and allowed later, lacked nothing.
+func (l *Log) add(event *auditv1.Event, namespace string, waiting map[string]string) {
+	user := event.User.Username
+	if event.ImpersonatedUser != nil {
+		user = event.ImpersonatedUser.Username
+	}
+	by, ours := accountOf(user, namespace)
+	if !ours {
+		return
+	}
+	use := useOf(event, by)
+	request := fmt.Sprintf("%s: %s %s in %q", user, use.Verb, use.On, use.Namespace)
+	switch {
+	case event.ResponseStatus == nil:
+		return
+	case event.Annotations["authorization.k8s.io/decision"] == "forbid":
+		waiting[request] = request + ": " + event.ResponseStatus.Message
+		return
+	}
+	if by != Manager {
+		delete(waiting, request)
+	}
+	l.Used[use] = true
+	for _, more := range l.implied(event, use) {
+		l.Used[more] = true
+	}
+}
+
+// implied is what else it took to be allowed that.
+func (l *Log) implied(event *auditv1.Event, use Use) []Use {
+	with := func(verb string) Use { return Use{use.By, use.Namespace, use.On, verb} }
+	var more []Use
+	if use.Verb == "patch" && event.ResponseStatus.Code == http.StatusCreated {
+		more = append(more, with("create")) // a server-side apply of what was not there
+	}
+	if address, err := url.Parse(event.RequestURI); err == nil && address.Query().Get("sendInitialEvents") == "true" {
+		more = append(more, with("list")) // a watch that begins with the list
+	}
+	if event.ImpersonatedUser != nil {
+		account := event.ImpersonatedUser.Username
+		more = append(more, Use{Manager, strings.Split(account, ":")[2], "serviceaccounts", "impersonate"})
+	}
+	if use.By == Manager && use.Verb == "patch" {
+		switch use.On {
+		case "clusterroles.rbac.authorization.k8s.io": // with rights that the manager does not have
+			more = append(more, with("escalate"))
+		case "clusterrolebindings.rbac.authorization.k8s.io":
+			more = append(more, Use{use.By, "", "clusterroles.rbac.authorization.k8s.io", "bind"})
+		case "roles.rbac.authorization.k8s.io": // with rights that the manager has to have
+			more = append(more, Use{use.By, use.Namespace, "configmaps", "get"})
+		}
+	}
+	return more
+}
+
+func useOf(event *auditv1.Event, by Account) Use {
+	use := Use{By: by, Verb: event.Verb}
+	reference := event.ObjectRef
+	if reference == nil || reference.Resource == "" {
+		use.On, _, _ = strings.Cut(event.RequestURI, "?")
+		return use
+	}
+	resource := reference.Resource
+	if reference.Subresource != "" {
+		resource += "/" + reference.Subresource
+	}
+	use.On, use.Namespace = of(resource, reference.APIGroup), reference.Namespace
+	return use
+}
+
+func accountOf(user, namespace string) (Account, bool) {
+	name, ours := strings.CutPrefix(user, "system:serviceaccount:"+namespace+":")
+	if !ours {
+		return "", false
+	}
+	if name == managerAccount {
+		return Manager, true
+	}
+	for _, account := range []Account{Migrate, Read, Clear} {
+		if strings.HasSuffix(name, "-"+string(account)) {
+			return account, true
+		}
+	}
+	return Account(name), true
+}
+
+// Unused are the rights that nobody used and that have no proof either, sorted.
+func (l *Log) Unused(roles []Role) []Right {
+	var unused []Right
+	for _, role := range roles {
+		for _, reason := range role.Rules {
+			if reason.Proof != "" {
+				continue
+			}
+			for _, verb := range reason.Verbs {
+				if right := (Right{role.Role, reason.On, verb}); !l.used(right) {
+					unused = append(unused, right)
+				}
+			}
+		}
+	}
+	slices.SortFunc(unused, compare)
+	return unused
+}
+
+// used reports whether somebody who has the right used it, where it holds.
+func (l *Log) used(right Right) bool {
+	account, made := strings.CutPrefix(right.Role, "<policy>-")
+	_, namespace, namespaced := strings.Cut(right.Role, " in ")
+	for use := range l.Used {
+		switch {
+		case use.Verb != right.Verb:
+		case made && use.By != Account(account):
+		case right.On == "<objects>" && isObject(use.On):
+			return true
+		case use.On != right.On:
+		case namespaced && use.Namespace == namespace:
+			return true
+		case !namespaced && (made || use.Namespace != "conversion-system"):
+			return true
+		}
+	}
+	return false
+}
+
+// isObject reports whether it is of a kind that a CustomResourceDefinition defines:
+// all of those that the stories convert.
+func isObject(resource string) bool { return strings.HasSuffix(resource, ".example.com") }

@@ -1,0 +1,175 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rbac
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
+	"github.com/conversion-operator/conversion-operator/internal/test/golden"
+)
+
+const root = "../../.."
+
+// TestEveryRightHasAReason, and every reason a right.
+func TestEveryRightHasAReason(t *testing.T) {
+	installed, err := Installed(root, "config/default")
+	expect.NoError(t, err)
+	roles, err := Reasons()
+	expect.NoError(t, err)
+	var explained []Right
+	for _, role := range roles {
+		if !strings.HasPrefix(role.Role, "<policy>") {
+			explained = append(explained, role.Explained()...)
+		}
+	}
+	slices.SortFunc(explained, compare)
+	if diff := cmp.Diff(installed, explained); diff != "" {
+		t.Errorf("reasons.yaml is not about what config/default has (-installed +explained):\n%s", diff)
+	}
+}
+
+// TestGrantedRights: with the component, the manager has no right to write cluster
+// roles, and everything else as before.
+func TestGrantedRights(t *testing.T) {
+	all, err := Installed(root, "config/default")
+	expect.NoError(t, err)
+	fewer, err := Installed(root, "internal/test/rbac/testdata/granted-rights")
+	expect.NoError(t, err)
+	want := slices.DeleteFunc(slices.Clone(all), func(r Right) bool { return r.Role == "ClusterRole/conversion-operator-grants" })
+	const definitions = "ClusterRole/conversion-operator-definitions"
+	want = append(want, Right{definitions, "customresourcedefinitions.apiextensions.k8s.io", "get"},
+		Right{definitions, "endpointslices.discovery.k8s.io", "list"}, Right{definitions, "leases.coordination.k8s.io", "list"})
+	slices.SortFunc(want, compare)
+	if diff := cmp.Diff(want, fewer); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	for _, right := range fewer {
+		writes := slices.Contains([]string{"create", "patch", "delete", "update", "escalate", "bind", "*"}, right.Verb)
+		if writes && strings.HasPrefix(right.On, "clusterrole") {
+			t.Errorf("the component leaves %s", right)
+		}
+	}
+}
+
+// TestPage: the tables of the page are those of the reasons.
+func TestPage(t *testing.T) {
+	roles, err := Reasons()
+	expect.NoError(t, err)
+	file := filepath.Join(root, "api/docs/rights.md")
+	page, err := os.ReadFile(file)
+	expect.NoError(t, err)
+	begin, end := []byte("<!-- BEGIN RIGHTS -->\n"), []byte("<!-- END RIGHTS -->")
+	head, rest, _ := bytes.Cut(page, begin)
+	got, tail, found := bytes.Cut(rest, end)
+	if !found {
+		t.Fatalf("%s has no place for the tables", file)
+	}
+	want := []byte(Tables(roles))
+	if golden.Update() {
+		expect.NoError(t, os.WriteFile(file, slices.Concat(head, begin, want, end, tail), 0o600))
+		return
+	}
+	if diff := cmp.Diff(string(want), string(got)); diff != "" {
+		t.Errorf("%s (-want +got), which go test ./internal/test/rbac -update rewrites:\n%s", file, diff)
+	}
+}
+
+func TestReadLog(t *testing.T) {
+	file, err := os.Open("testdata/audit.log")
+	expect.NoError(t, err)
+	defer func() { _ = file.Close() }()
+	log, err := ReadLog(file, "system", map[string]bool{"of-before": true})
+	expect.NoError(t, err)
+	const crds, roles = "customresourcedefinitions.apiextensions.k8s.io", "clusterroles.rbac.authorization.k8s.io"
+	want := &Log{
+		Used: map[Use]bool{
+			{Manager, "", crds, "watch"}: true, {Manager, "", crds, "list"}: true,
+			{Manager, "", "clusterrolebindings.rbac.authorization.k8s.io", "create"}: true,
+			{Manager, "", roles, "patch"}:                                            true, {Manager, "", roles, "create"}: true, {Manager, "", roles, "escalate"}: true,
+			{Manager, "", "/metrics", "get"}:                      true,
+			{Manager, "system", "serviceaccounts", "impersonate"}: true,
+			{Read, "", "crontabs.example.com", "list"}:            true,
+			{Migrate, "default", "crontabs.example.com", "patch"}: true,
+		},
+		Forbidden: []string{
+			`system:serviceaccount:system:a-migrate: patch crontabs/status.example.com in "default": no`,
+			`system:serviceaccount:system:conversion-operator: get nodes in "": not you`,
+		},
+	}
+	if diff := cmp.Diff(want, log); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestUnused: a right that neither a log nor a proof has is told.
+func TestUnused(t *testing.T) {
+	roles := []Role{
+		{Role: "ClusterRole/conversion-operator", Rules: []Reason{
+			{On: "a", Verbs: []string{"get", "list"}}, {On: "b", Verbs: []string{"get"}, Proof: "TestB"}}},
+		{Role: "Role/conversion-operator in conversion-system", Rules: []Reason{{On: "a", Verbs: []string{"get"}}}},
+		{Role: "<policy>-read", Rules: []Reason{{On: "<objects>", Verbs: []string{"get", "list"}}}},
+		{Role: "ClusterRole/for-people", Rules: []Reason{{On: "a", Verbs: []string{"get"}, Proof: "TestA"}}},
+	}
+	log := &Log{Used: map[Use]bool{
+		{Manager, "", "a", "get"}:                    true,
+		{Read, "", "crontabs.example.com", "list"}:   true,
+		{Manager, "conversion-system", "a", "watch"}: true,
+	}}
+	want := []Right{
+		{"<policy>-read", "<objects>", "get"},
+		{"ClusterRole/conversion-operator", "a", "list"},
+		{"Role/conversion-operator in conversion-system", "a", "get"},
+	}
+	if diff := cmp.Diff(want, log.Unused(roles)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestProofs: each proof is a test that there is.
+func TestProofs(t *testing.T) {
+	roles, err := Reasons()
+	expect.NoError(t, err)
+	tests, err := Tests(root)
+	expect.NoError(t, err)
+	for _, role := range roles {
+		for _, reason := range role.Rules {
+			if reason.Proof != "" && !tests[reason.Proof] {
+				t.Errorf("%s: %s: there is no test %s", role.Role, reason.On, reason.Proof)
+			}
+		}
+	}
+}
+
+// TestThreats: each threat names tests that there are, or says where its limit is.
+func TestThreats(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join(root, "api/docs/threat-model.md"))
+	expect.NoError(t, err)
+	tests, err := Tests(root)
+	expect.NoError(t, err)
+	threats := strings.Split(string(page), "\n### ")[1:]
+	if len(threats) < 15 {
+		t.Errorf("the page has %d threats", len(threats))
+	}
+	for _, threat := range threats {
+		title, text, _ := strings.Cut(threat, "\n")
+		_, named, found := strings.Cut(text, "\nTest: ")
+		if !found && !strings.Contains(text, "\nLimit: ") {
+			t.Errorf("%s: names no test and no limit", title)
+		}
+		named, _, _ = strings.Cut(named, "\n")
+		for name := range strings.SplitSeq(named, ", ") {
+			if found && !tests[name] {
+				t.Errorf("%s: there is no test %q", title, name)
+			}
+		}
+	}
+}

@@ -1,0 +1,99 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package scenarios
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+
+	"github.com/conversion-operator/conversion-operator/internal/localcluster"
+)
+
+// EndpointVariable names etcd where it can be reached. Elsewhere, on a cluster
+// that is not the project's own, stored bytes are not shown.
+const EndpointVariable = localcluster.EtcdVariable
+
+// Stored is what etcd holds of a resource.
+type Stored struct {
+	// Versions counts objects by the apiVersion in their bytes.
+	Versions map[string]int
+	// Bytes are the objects' bytes by namespace/name.
+	Bytes map[string]string
+	// Revisions are those of etcd in which the bytes were written, by namespace/name.
+	Revisions map[string]int64
+}
+
+// ReadStored reads the bytes of all objects of a resource; nil without etcd.
+func ReadStored(ctx context.Context, group, resource string) (*Stored, error) {
+	endpoint := os.Getenv(EndpointVariable)
+	if endpoint == "" {
+		return nil, nil //nolint:nilnil // no etcd to read is an answer
+	}
+	client, err := clientv3.New(clientv3.Config{
+		Endpoints: []string{endpoint}, DialTimeout: 5 * time.Second, Logger: zap.NewNop()})
+	if err != nil {
+		return nil, err
+	}
+	defer client.Close()
+	prefix := "/registry/" + group + "/" + resource + "/"
+	answer, err := client.Get(ctx, prefix, clientv3.WithPrefix())
+	if err != nil {
+		return nil, fmt.Errorf("read etcd: %w", err)
+	}
+	stored := &Stored{Versions: map[string]int{}, Bytes: map[string]string{}, Revisions: map[string]int64{}}
+	for _, entry := range answer.Kvs {
+		object := struct{ APIVersion string }{}
+		if err := json.Unmarshal(entry.Value, &object); err != nil {
+			return nil, fmt.Errorf("%s: %w", entry.Key, err)
+		}
+		stored.Versions[object.APIVersion]++
+		key := strings.TrimPrefix(string(entry.Key), prefix)
+		stored.Bytes[key], stored.Revisions[key] = string(entry.Value), entry.ModRevision
+	}
+	return stored, nil
+}
+
+// String counts the versions: "1003 objects at example.com/v1".
+func (s *Stored) String() string {
+	var counts []string
+	for _, version := range slices.Sorted(maps.Keys(s.Versions)) {
+		counts = append(counts, fmt.Sprintf("%d objects at %s", s.Versions[version], version))
+	}
+	return strings.Join(counts, ", ")
+}
+
+// Only reports whether all objects are stored at one version.
+func (s *Stored) Only(apiVersion string) bool {
+	return len(s.Versions) == 1 && s.Versions[apiVersion] > 0
+}
+
+// WithoutManagedFields shortens an object's bytes for people.
+func WithoutManagedFields(text string) string {
+	object := map[string]any{}
+	if err := json.Unmarshal([]byte(text), &object); err != nil {
+		return text
+	}
+	if metadata, ok := object["metadata"].(map[string]any); ok {
+		for _, noise := range []string{"managedFields", "uid", "creationTimestamp", "generation"} {
+			delete(metadata, noise)
+		}
+		if annotations, ok := metadata["annotations"].(map[string]any); ok {
+			delete(annotations, "kubectl.kubernetes.io/last-applied-configuration")
+		}
+	}
+	short, err := json.Marshal(object)
+	if err != nil {
+		return text
+	}
+	return string(short)
+}
