@@ -80,11 +80,11 @@ func scrapeLeader(ctx context.Context, t *testing.T, token string) string {
 func checkMigrationTold(ctx context.Context, t *testing.T, crontab scenarios.CronTab, manager func() string) {
 	t.Helper()
 	label := `="` + crontab.CRD() + `"`
-	tells(ctx, t, manager,
+	tells(t, manager,
 		`conversion_operator_policy_migration_state{policy`+label+`,state="Running"} 1`,
 		`conversion_operator_policy_migration_step_info{policy`+label+`,step="Settling"} 1`,
 		`conversion_operator_policy_migration_start_timestamp_seconds{policy`+label+`} `)
-	tells(ctx, t, func() string {
+	tells(t, func() string {
 		running := pods(ctx, t, client.MatchingLabels{plan.ComponentLabel: plan.MigrationComponent, plan.InstanceLabel: plan.ChildName(crontab.CRD())})
 		if len(running) == 0 || running[0].Status.PodIP == "" {
 			return ""
@@ -96,7 +96,7 @@ func checkMigrationTold(ctx context.Context, t *testing.T, crontab scenarios.Cro
 }
 
 // tells waits until all of it is told at once.
-func tells(ctx context.Context, t *testing.T, metrics func() string, wants ...string) {
+func tells(t *testing.T, metrics func() string, wants ...string) {
 	t.Helper()
 	expect.Eventually(t, wants[0], func() (bool, string) {
 		told := metrics()
