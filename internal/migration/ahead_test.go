@@ -10,6 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 )
 
 // The first patch of each page waits for the list of the next one.
@@ -87,7 +89,7 @@ func TestPageAheadEndsWithTheRun(t *testing.T) {
 	engine.prepare()
 	engine.allowTwo()
 	engine.readAhead(t.Context(), "112|ns/a004")
-	if record := mustRun(t, engine); record.State != StateAborted {
+	if record := mustRun(t, engine); record.State != contract.StateAborted {
 		t.Errorf("record is %+v", record)
 	}
 	select {

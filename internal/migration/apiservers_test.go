@@ -14,7 +14,6 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 )
 
@@ -63,7 +62,7 @@ func TestAddressesOfAPIServers(t *testing.T) {
 				}
 			}))
 			defer server.Close()
-			cluster, err := Connect(&rest.Config{Host: server.URL}, testResource, testPin.Name, types.NamespacedName{Namespace: "ns", Name: "run-1"})
+			cluster, err := Connect(&rest.Config{Host: server.URL}, &testSpec)
 			must(t, err)
 			servers, err := cluster.APIServers()
 			must(t, err)

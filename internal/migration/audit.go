@@ -30,7 +30,7 @@ func (e *Engine) audit(ctx context.Context, j *journal) error {
 	if len(j.again.Early) == 0 {
 		return nil
 	}
-	if rest := j.again.Until.Add(e.settleTime(j)).Sub(e.Clock.Now()); rest > 0 {
+	if rest := j.again.Until.Add(e.propagationDelay(j)).Sub(e.Clock.Now()); rest > 0 {
 		log.Info("Waiting before objects that were found current are audited", "objects", len(j.again.Early), "wait", rest.Round(time.Second).String())
 		if err := e.Clock.Sleep(ctx, rest); err != nil {
 			return err
@@ -88,5 +88,7 @@ func (e *Engine) reviewObject(ctx context.Context, object *metav1.PartialObjectM
 	return r, err
 }
 
-// settleTime doubles with every repeat.
-func (e *Engine) settleTime(j *journal) time.Duration { return e.Settle << j.record.Repeats }
+// propagationDelay doubles with every repeat.
+func (e *Engine) propagationDelay(j *journal) time.Duration {
+	return e.PropagationDelay.Duration << j.record.Repeats
+}

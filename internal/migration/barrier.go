@@ -36,7 +36,7 @@ func (e *Engine) passBarrier(ctx context.Context, j *journal) error {
 	if err := e.awaitServers(ctx, j); err != nil {
 		return err
 	}
-	settle := e.settleTime(j)
+	settle := e.propagationDelay(j)
 	log.Info("Waiting for writes at the old version to drain", "settle", settle.String())
 	if err := e.Clock.Sleep(ctx, settle); err != nil {
 		return err
@@ -47,13 +47,13 @@ func (e *Engine) passBarrier(ctx context.Context, j *journal) error {
 	list, err := e.listAnywhere(ctx, "", metav1.ListOptions{Limit: 1})
 	if unreadable(err) {
 		return abortf("cannot list %s: the first object cannot be read at any served version: "+
-			"serve the version that it is stored at, or repair its conversion: %v", e.Resource.GroupResource(), err)
+			"serve the version that it is stored at, or repair its conversion: %v", e.GroupResource(), err)
 	}
 	if err != nil {
 		return err
 	}
 	if list.ResourceVersion == "" {
-		return abortf("the list of %s has no resourceVersion, so there is no telling which objects are current", e.Resource.GroupResource())
+		return abortf("the list of %s has no resourceVersion, so there is no telling which objects are current", e.GroupResource())
 	}
 	log.Info("Barrier passed: writes at the old version have drained", "barrier", list.ResourceVersion, "kind", j.record.BarrierKind)
 	return j.passBarrier(ctx, list.ResourceVersion)
@@ -67,7 +67,7 @@ func (e *Engine) passBarrier(ctx context.Context, j *journal) error {
 func (e *Engine) awaitStorageVersion(ctx context.Context) error {
 	var shown *metav1.APIResource
 	seen := false
-	for range max(discoveryReads, int(e.Settle/discoveryInterval)) {
+	for range max(discoveryReads, int(e.PropagationDelay.Duration/discoveryInterval)) {
 		var err error
 		if shown, err = e.servedResource(ctx); err != nil {
 			return err
@@ -101,7 +101,7 @@ func (e *Engine) expectedHash(shown *metav1.APIResource) string {
 }
 
 func (e *Engine) otherStorageVersion(shown *metav1.APIResource) error {
-	resource, version := e.Resource.GroupResource(), e.Resource.Version
+	resource, version := e.GroupResource(), e.Resource.Version
 	if shown == nil {
 		return abortf("discovery does not show %s at version %s: check that the CustomResourceDefinition serves it", resource, version)
 	}

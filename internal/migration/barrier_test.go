@@ -10,6 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 )
 
 // seen is one answer of discovery.
@@ -98,7 +100,7 @@ func TestStorageVersionHash(t *testing.T) {
 func TestOldStorageVersionIsNotMigratedTo(t *testing.T) {
 	api, store := newFakeAPI(3), &fakeStore{}
 	engine := newTestEngine(api, store)
-	engine.Settle = 10 * time.Minute
+	engine.PropagationDelay.Duration = 10 * time.Minute
 	looks := 0
 	engine.Discovery = seeFunc(func() seen {
 		looks++
@@ -106,7 +108,7 @@ func TestOldStorageVersionIsNotMigratedTo(t *testing.T) {
 	})
 	record := mustRun(t, engine)
 	wantError(t, errorString(record.Message), "does not steadily show v1 as the storage version")
-	if record.State != StateAborted || len(api.patched) != 0 || looks != 1200 {
+	if record.State != contract.StateAborted || len(api.patched) != 0 || looks != 1200 {
 		t.Errorf("record is %+v after %d looks, patched %v", record, looks, api.patched)
 	}
 }
@@ -133,11 +135,11 @@ func TestBarrierIsReadAfterSettling(t *testing.T) {
 	if record.Barrier != "103" {
 		t.Errorf("barrier is %q", record.Barrier)
 	}
-	var states []State
+	var states []contract.State
 	for _, r := range store.records(t) {
 		states = append(states, r.State)
 	}
-	if diff := cmp.Diff([]State{StateSettling, StateRunning, StateAuditing, StateCompleted}, states); diff != "" {
+	if diff := cmp.Diff([]contract.State{contract.StateSettling, contract.StateRunning, contract.StateAuditing, contract.StateCompleted}, states); diff != "" {
 		t.Errorf("states (-want +got):\n%s", diff)
 	}
 }
@@ -165,7 +167,7 @@ func TestResumedRunKeepsItsBarrier(t *testing.T) {
 	if record.Barrier != "103" || len(clock.slept) != 0 {
 		t.Errorf("barrier is %q after waiting %v", record.Barrier, clock.slept)
 	}
-	want := Counters{Total: 4, Rewritten: 4}
+	want := contract.Counters{Total: 4, Rewritten: 4}
 	if diff := cmp.Diff(want, record.Counters); diff != "" {
 		t.Errorf("counters (-want +got):\n%s", diff)
 	}
@@ -175,7 +177,7 @@ func TestBarrierNeedsAResourceVersion(t *testing.T) {
 	engine := newTestEngine(newFakeAPI(1), &fakeStore{})
 	engine.Lister = listFunc(func() (*metav1.PartialObjectMetadataList, error) { return &metav1.PartialObjectMetadataList{}, nil })
 	record, err := engine.Run(t.Context())
-	if err != nil || record.State != StateAborted {
+	if err != nil || record.State != contract.StateAborted {
 		t.Errorf("state is %s, error %v", record.State, err)
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 )
 
 func webhookAway() error {
@@ -98,7 +100,7 @@ func TestDefinitionThatChangesDuringAnOutageAbortsTheRun(t *testing.T) {
 	api.onPatch = func(string) error { return webhookAway() }
 	api.onTry = func(string) error { api.definition.Generation++; return webhookAway() }
 	record := mustRun(t, newTestEngine(api, &fakeStore{}))
-	if record.State != StateAborted || len(api.tried) != 1 {
+	if record.State != contract.StateAborted || len(api.tried) != 1 {
 		t.Errorf("record is %+v after %d tries", record, len(api.tried))
 	}
 }

@@ -11,6 +11,9 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 )
 
 // saveInterval spaces the writes that only show progress inside a page.
@@ -19,7 +22,7 @@ const saveInterval = time.Second
 // journal keeps the run's record and what belongs to it: the list of all
 // failures, and the objects to look at again. One goroutine uses it.
 type journal struct {
-	record   Record
+	record   contract.Record
 	failures failureList
 	again    secondLook
 	store    Checkpoints
@@ -33,7 +36,7 @@ type journal struct {
 }
 
 // openJournal reads the record of the run, or starts one.
-func openJournal(ctx context.Context, o Options, ruleset string, store Checkpoints, clock Clock) (*journal, error) {
+func openJournal(ctx context.Context, spec *contract.Spec, ruleset string, store Checkpoints, clock Clock) (*journal, error) {
 	j := &journal{store: store, clock: clock}
 	var data map[string]string
 	err := patiently(ctx, clock, func() (err error) {
@@ -43,27 +46,27 @@ func openJournal(ctx context.Context, o Options, ruleset string, store Checkpoin
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the checkpoint: %w", err)
 	}
-	if data[RecordKey] == "" {
-		j.record = Record{
-			Format: recordFormat, Run: o.Run, CRDUID: o.Pin.UID, CRDGeneration: o.Pin.Generation,
-			State: StatePreflight, StartTime: j.now(), Ruleset: ruleset,
+	if data[contract.RecordKey] == "" {
+		j.record = contract.Record{
+			Format: contract.RecordFormat, Run: spec.Run, CRDUID: spec.Pin.UID, CRDGeneration: spec.Pin.Generation,
+			State: contract.StatePreflight, StartTime: j.now(), Ruleset: ruleset,
 		}
-		if o.Preflight == 0 {
-			j.record.State = StateSettling
+		if spec.Preflight == 0 {
+			j.record.State = contract.StateSettling
 		}
 		j.progress = newProgress(clock, 0)
 		return j, j.save(ctx)
 	}
-	return j, j.resume(o, data)
+	return j, j.resume(spec, data)
 }
 
 // resume goes on with what an earlier pod saved. A record of the format before
 // becomes one of this format with the next write.
-func (j *journal) resume(o Options, data map[string]string) (err error) {
-	if j.record, err = ParseRecord([]byte(data[RecordKey])); err != nil {
+func (j *journal) resume(spec *contract.Spec, data map[string]string) (err error) {
+	if j.record, err = contract.ParseRecord([]byte(data[contract.RecordKey])); err != nil {
 		return err
 	}
-	if err = j.record.belongsTo(o); err != nil {
+	if err = belongsTo(j.record, spec); err != nil {
 		return err
 	}
 	if j.failures, err = openFailures(data); err != nil {
@@ -74,16 +77,16 @@ func (j *journal) resume(o Options, data map[string]string) (err error) {
 	}
 	j.progress = newProgress(j.clock, j.record.Checkpoint.Done())
 	if !j.record.Finished() {
-		j.record.Format = recordFormat
+		j.record.Format = contract.RecordFormat
 	}
-	if j.record.State == StateRunning {
+	if j.record.State == contract.StateRunning {
 		j.reopenPage()
 	}
 	return nil
 }
 
 // enter records that the run is in another state.
-func (j *journal) enter(ctx context.Context, state State) error {
+func (j *journal) enter(ctx context.Context, state contract.State) error {
 	j.record.State = state
 	return j.save(ctx)
 }
@@ -92,7 +95,7 @@ func (j *journal) enter(ctx context.Context, state State) error {
 func (j *journal) passBarrier(ctx context.Context, barrier string) error {
 	j.record.Barrier = barrier
 	j.progress = newProgress(j.clock, 0)
-	return j.enter(ctx, StateRunning)
+	return j.enter(ctx, contract.StateRunning)
 }
 
 // reopenPage forgets what was counted of a page that was not finished: the lists
@@ -118,7 +121,7 @@ func (j *journal) openPage(page *metav1.PartialObjectMetadataList) {
 
 // note counts one object and shows the progress now and then.
 func (j *journal) note(ctx context.Context, r result) error {
-	j.record.add(r)
+	count(&j.record.Counters, r)
 	j.page = append(j.page, r)
 	return j.show(ctx)
 }
@@ -146,7 +149,7 @@ func (j *journal) closePage(ctx context.Context, token string) error {
 	if err != nil {
 		return err
 	}
-	j.record.Checkpoint = Checkpoint{Pages: j.record.Checkpoint.Pages + 1, Continue: token, Counters: j.record.Counters}
+	j.record.Checkpoint = contract.Checkpoint{Pages: j.record.Checkpoint.Pages + 1, Continue: token, Counters: j.record.Counters}
 	return j.saveWith(ctx, data)
 }
 
@@ -154,7 +157,7 @@ func (j *journal) closePage(ctx context.Context, token string) error {
 // between looks like the start of a pass.
 func (j *journal) endPass(ctx context.Context) error {
 	j.record.Total = j.record.Done()
-	j.record.State = StateAuditing
+	j.record.State = contract.StateAuditing
 	return j.closePage(ctx, "")
 }
 
@@ -167,32 +170,32 @@ func (j *journal) restart(ctx context.Context) error {
 		return err
 	}
 	j.page = nil
-	j.record.Checkpoint = Checkpoint{}
-	j.record.Counters = Counters{}
+	j.record.Checkpoint = contract.Checkpoint{}
+	j.record.Counters = contract.Counters{}
 	j.record.Failures = nil
-	j.record.forgetHeld()
+	forgetPreserved(&j.record)
 	j.record.Verified, j.record.Verification = 0, ""
 	j.progress = newProgress(j.clock, 0)
 	return j.saveWith(ctx, data)
 }
 
 // retry takes over what an earlier run has done, its barrier among it.
-func (j *journal) retry(ctx context.Context, before Record) error {
+func (j *journal) retry(ctx context.Context, before contract.Record) error {
 	j.record.RetryOf = before.Run
 	j.record.Barrier, j.record.BarrierKind, j.record.APIServers = before.Barrier, before.BarrierKind, before.APIServers
 	j.record.Counters = before.Counters
 	j.record.Failed = 0
-	j.record.takeHeld(&before)
-	j.record.Checkpoint = Checkpoint{Counters: j.record.Counters}
+	takePreserved(&j.record, &before)
+	j.record.Checkpoint = contract.Checkpoint{Counters: j.record.Counters}
 	j.progress = newProgress(j.clock, j.record.Done())
-	return j.enter(ctx, StateRunning)
+	return j.enter(ctx, contract.StateRunning)
 }
 
 // repeat begins the run again, because its barrier was none.
 func (j *journal) repeat(ctx context.Context) error {
 	j.record.RetryOf = ""
 	j.record.Repeats++
-	j.record.State = StateSettling
+	j.record.State = contract.StateSettling
 	j.record.Barrier = ""
 	return j.restart(ctx)
 }
@@ -200,7 +203,7 @@ func (j *journal) repeat(ctx context.Context) error {
 // complete ends the run.
 func (j *journal) complete(ctx context.Context) error {
 	j.record.CompletionTime = j.now()
-	return j.enter(ctx, StateCompleted)
+	return j.enter(ctx, contract.StateCompleted)
 }
 
 // abort ends the run for good.
@@ -209,7 +212,7 @@ func (j *journal) abort(ctx context.Context, reason string) error {
 	if err != nil {
 		return err
 	}
-	j.record.State = StateAborted
+	j.record.State = contract.StateAborted
 	j.record.Message = shorten(reason, maxMessage)
 	j.record.CompletionTime = j.now()
 	return j.saveWith(ctx, data)
@@ -219,16 +222,16 @@ func (j *journal) abort(ctx context.Context, reason string) error {
 // of them is to be saved.
 func (j *journal) settlePage() (map[string]string, error) {
 	data := map[string]string{}
-	var failures []Failure
+	var failures []v1alpha1.MigrationFailure
 	for i, r := range j.page {
 		if r.outcome == failed {
 			failures = append(failures, r.failure())
 		}
 		j.again.add(j.record.Run, r, j.record.Checkpoint.Done()+int64(i), j.clock.Now())
 	}
-	j.record.countHeld(j.page)
+	countPreserved(&j.record, j.page)
 	j.page = nil
-	room := maxFailures - len(j.record.Failures)
+	room := contract.MaxFailures - len(j.record.Failures)
 	j.record.Failures = append(j.record.Failures, failures[:min(room, len(failures))]...)
 	if err := j.failures.add(failures, data); err != nil {
 		return nil, err
@@ -251,7 +254,7 @@ func (j *journal) saveWith(ctx context.Context, data map[string]string) error {
 	if err != nil {
 		return fmt.Errorf("cannot encode the migration record: %w", err)
 	}
-	all := map[string]string{RecordKey: string(text)}
+	all := map[string]string{contract.RecordKey: string(text)}
 	maps.Copy(all, data)
 	if err := patiently(ctx, j.clock, func() error { return j.store.Save(ctx, all) }); err != nil {
 		return fmt.Errorf("cannot write the checkpoint: %w", err)
@@ -264,4 +267,35 @@ func (j *journal) saveWith(ctx context.Context, data map[string]string) error {
 func (j *journal) now() *metav1.Time {
 	now := metav1.NewTime(j.clock.Now()).Rfc3339Copy()
 	return &now
+}
+
+// belongsTo refuses a run that the record is not of. The record of another run
+// may be the only proof of what that run did; the record of another state of the
+// CustomResourceDefinition proves nothing about this one.
+func belongsTo(r contract.Record, spec *contract.Spec) error {
+	switch {
+	case r.Run != spec.Run:
+		return fmt.Errorf("the checkpoint holds the record of run %q, this is run %q: every run needs a ConfigMap of its own", r.Run, spec.Run)
+	case r.CRDUID != spec.Pin.UID || r.CRDGeneration != spec.Pin.Generation:
+		return fmt.Errorf("the record of run %q is of CustomResourceDefinition uid %s, generation %d, this run is for %s, uid %s, generation %d: start another run",
+			r.Run, r.CRDUID, r.CRDGeneration, spec.Pin.Name, spec.Pin.UID, spec.Pin.Generation)
+	}
+	return nil
+}
+
+// count counts one more object.
+func count(c *contract.Counters, r result) {
+	if r.path != "" {
+		c.ByFallback++
+	}
+	switch r.outcome {
+	case rewritten:
+		c.Rewritten++
+	case current:
+		c.Current++
+	case gone:
+		c.Gone++
+	case failed:
+		c.Failed++
+	}
 }

@@ -11,7 +11,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 )
 
@@ -28,7 +27,7 @@ func TestPatchIsSentOnceHoweverSoonTheServerAsksForItAgain(t *testing.T) {
 		w.WriteHeader(http.StatusTooManyRequests)
 	}))
 	defer server.Close()
-	cluster, err := Connect(&rest.Config{Host: server.URL}, testResource, testPin.Name, types.NamespacedName{Namespace: "ns", Name: "run-1"})
+	cluster, err := Connect(&rest.Config{Host: server.URL}, &testSpec)
 	if err != nil {
 		t.Fatal(err)
 	}

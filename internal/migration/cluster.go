@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -43,9 +44,9 @@ type Cluster struct {
 	checkpoint string
 }
 
-// Connect makes the clients for one resource, the CustomResourceDefinition of
-// that name, and one checkpoint ConfigMap, which must exist.
-func Connect(config *rest.Config, resource schema.GroupVersionResource, definition string, checkpoint types.NamespacedName) (*Cluster, error) {
+// Connect makes the clients for the resource, the CustomResourceDefinition and the
+// ConfigMap of a run.
+func Connect(config *rest.Config, spec *contract.Spec) (*Cluster, error) {
 	config = rest.CopyConfig(config)
 	config.UserAgent = userAgent
 	// The number of objects in flight is the limit, and the API server's
@@ -59,7 +60,7 @@ func Connect(config *rest.Config, resource schema.GroupVersionResource, definiti
 	if err != nil {
 		return nil, fmt.Errorf("cannot make a metadata client: %w", err)
 	}
-	patches, err := patchClient(config, resource.GroupVersion())
+	patches, err := patchClient(config, spec.GroupVersionResource().GroupVersion())
 	if err != nil {
 		return nil, fmt.Errorf("cannot make a client for patches: %w", err)
 	}
@@ -73,13 +74,13 @@ func Connect(config *rest.Config, resource schema.GroupVersionResource, definiti
 	}
 	return &Cluster{
 		config:     config,
-		resource:   resource,
-		definition: definition,
+		resource:   spec.GroupVersionResource(),
+		definition: spec.Pin.Name,
 		metadata:   objects,
 		patches:    patches,
 		discovery:  disco,
-		configMaps: core.ConfigMaps(checkpoint.Namespace),
-		checkpoint: checkpoint.Name,
+		configMaps: core.ConfigMaps(spec.Namespace),
+		checkpoint: spec.RecordConfigMap,
 	}, nil
 }
 

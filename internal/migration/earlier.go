@@ -10,20 +10,22 @@ import (
 
 	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 )
 
 // earlier is what an earlier run for the same state of the definition has left
 // to do. Nothing was stored at an old version since the barrier of that run,
 // because the storage version is the same: what it counted still holds.
 type earlier struct {
-	record Record
+	record contract.Record
 	failed []metav1.PartialObjectMetadata
 }
 
 // openEarlier reads the data of an earlier run's ConfigMap. An error says why
 // another run cannot go on from there.
-func openEarlier(data map[string]string, pin Pin) (*earlier, error) {
-	record, err := ParseRecord([]byte(data[RecordKey]))
+func openEarlier(data map[string]string, pin contract.Pin) (*earlier, error) {
+	record, err := contract.ParseRecord([]byte(data[contract.RecordKey]))
 	if err != nil {
 		return nil, err
 	}
@@ -31,7 +33,7 @@ func openEarlier(data map[string]string, pin Pin) (*earlier, error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case record.State != StateCompleted:
+	case record.State != contract.StateCompleted:
 		return nil, fmt.Errorf("run %s is %s", record.Run, record.State)
 	case record.CRDUID != pin.UID || record.CRDGeneration != pin.Generation:
 		return nil, fmt.Errorf("the CustomResourceDefinition changed since run %s", record.Run)

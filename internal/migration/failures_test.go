@@ -8,11 +8,14 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 )
 
 // All objects but the first fail, and the pod dies at a page in between.
@@ -56,7 +59,7 @@ func TestListOfFailuresIsBounded(t *testing.T) {
 	var l failureList
 	data := map[string]string{}
 	for i := range 5000 {
-		must(t, l.add([]Failure{{Object: fmt.Sprintf("ns/%d", i), Message: strings.Repeat("ä", 500)}}, data))
+		must(t, l.add([]v1alpha1.MigrationFailure{{Object: fmt.Sprintf("ns/%d", i), Message: strings.Repeat("ä", 500)}}, data))
 	}
 	size := 0
 	for _, text := range data {
@@ -92,7 +95,7 @@ func TestReasons(t *testing.T) {
 	internal := func(text string) error { return apierrors.NewInternalError(errors.New(text)) }
 	tests := map[string]struct {
 		err  error
-		want Reason
+		want string
 	}{
 		"converter refuses":           {unconvertible(), ReasonConversionFailed},
 		"converter returns nonsense":  {internal("conversion webhook for example.com/v1beta1, Kind=CronTab returned 0 objects, expected 1"), ReasonConversionFailed},
@@ -143,5 +146,14 @@ func TestCommands(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("commands (-want +got):\n%s", diff)
+	}
+}
+
+func TestShortenKeepsWholeCharacters(t *testing.T) {
+	for _, text := range []string{"short", strings.Repeat("x", maxMessage), strings.Repeat("ä", maxMessage), "x" + strings.Repeat("ä", maxMessage)} {
+		got := shorten(text, maxMessage)
+		if len(got) > maxMessage || !utf8.ValidString(got) || (len(text) <= maxMessage && got != text) {
+			t.Errorf("shorten made %d bytes of %d: %q", len(got), len(text), got)
+		}
 	}
 }

@@ -10,6 +10,8 @@ import (
 
 	"golang.org/x/time/rate"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 )
 
 // gate lets as many patches through as the API server takes: no more in flight
@@ -32,7 +34,7 @@ type gate struct {
 
 // newGate makes a gate for so many patches in flight at most, and so many in a
 // second; 0 means any number of them.
-func newGate(clock Clock, pace Pace, concurrency, perSecond int) *gate {
+func newGate(clock Clock, pace v1alpha1.MigrationPace, concurrency, perSecond int) *gate {
 	limiter := rate.NewLimiter(rate.Inf, 1)
 	if perSecond > 0 {
 		limiter = rate.NewLimiter(rate.Limit(perSecond), 1)

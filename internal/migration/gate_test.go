@@ -10,11 +10,13 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 )
 
 func TestGateKeepsTheRate(t *testing.T) {
 	clock := newFakeClock()
-	g := newGate(clock, PaceFast, 8, 4)
+	g := newGate(clock, v1alpha1.MigrationFast, 8, 4)
 	start := clock.Now()
 	for range 9 {
 		must(t, g.enter(t.Context()))
@@ -27,7 +29,7 @@ func TestGateKeepsTheRate(t *testing.T) {
 
 func TestGateWaitsAsLongAsTheServerAsks(t *testing.T) {
 	clock := newFakeClock()
-	g := newGate(clock, PaceFast, 8, 0)
+	g := newGate(clock, v1alpha1.MigrationFast, 8, 0)
 	must(t, g.enter(t.Context()))
 	g.leave(clock.Now(), overloaded(7))
 	must(t, g.enter(t.Context()))
@@ -37,7 +39,7 @@ func TestGateWaitsAsLongAsTheServerAsks(t *testing.T) {
 }
 
 func TestGateLetsNoMoreInThanTheLimit(t *testing.T) {
-	g := newGate(newFakeClock(), PaceFast, 2, 0)
+	g := newGate(newFakeClock(), v1alpha1.MigrationFast, 2, 0)
 	g.limit.value = 2
 	must(t, g.enter(t.Context()))
 	must(t, g.enter(t.Context()))
@@ -58,7 +60,7 @@ func TestGateEndsWithTheContext(t *testing.T) {
 	}
 	for name, prepare := range tests {
 		t.Run(name, func(t *testing.T) {
-			g := newGate(newFakeClock(), PaceFast, 1, 0)
+			g := newGate(newFakeClock(), v1alpha1.MigrationFast, 1, 0)
 			must(t, prepare(g))
 			before := g.inFlight
 			ctx, cancel := context.WithCancel(t.Context())

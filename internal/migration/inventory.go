@@ -4,7 +4,6 @@
 package migration
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -12,7 +11,9 @@ import (
 	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 )
 
 // What one version of an object cannot express, converters preserve in its
@@ -131,7 +132,7 @@ type placing struct {
 	// written are the versions at which the API server accepts it, and refused those at
 	// which it does not. What it holds of these stays where it is.
 	written []string
-	refused []Failure
+	refused []v1alpha1.MigrationFailure
 }
 
 // place writes an object at each version of which it holds values that have a place.
@@ -173,7 +174,7 @@ func (e *Engine) place(ctx context.Context, object *metav1.PartialObjectMetadata
 func (e *Engine) stay(p *placing, object *metav1.PartialObjectMetadata) {
 	for _, version := range p.written {
 		if why := e.Inventory.unplaced(object, version); why != "" {
-			p.refused = append(p.refused, Failure{Object: keyOf(object), Reason: ReasonDoesNotFit,
+			p.refused = append(p.refused, v1alpha1.MigrationFailure{Object: keyOf(object), Reason: ReasonDoesNotFit,
 				Message: shorten(why, maxMessage), Command: e.suggest(ReasonDoesNotFit, object)})
 		}
 	}
@@ -181,14 +182,14 @@ func (e *Engine) stay(p *placing, object *metav1.PartialObjectMetadata) {
 
 // roundTrip is the version at which a write restores data of a version: that one, or
 // any other if objects are stored in it, as only a conversion restores anything.
-func (e *Engine) roundTrip(version string) (at string, unserved *Failure) {
+func (e *Engine) roundTrip(version string) (at string, unserved *v1alpha1.MigrationFailure) {
 	switch {
 	case slices.Contains(e.OldVersions, version):
 		return version, nil
 	case version == e.Resource.Version && len(e.OldVersions) > 0:
 		return e.OldVersions[0], nil
 	}
-	return "", &Failure{Reason: ReasonNotServed, Message: fmt.Sprintf("version %s is not served, so that nothing can be restored there", version)}
+	return "", &v1alpha1.MigrationFailure{Reason: ReasonNotServed, Message: fmt.Sprintf("version %s is not served, so that nothing can be restored there", version)}
 }
 
 // hold notes what an object holds in the end: as the API server showed it last at the
@@ -216,8 +217,8 @@ func (i *Inventory) becameData(before, after *metav1.PartialObjectMetadata) bool
 	})
 }
 
-// countHeld adds what the objects of a page hold.
-func (r *Record) countHeld(page []result) {
+// countPreserved adds what the objects of a page hold.
+func countPreserved(r *contract.Record, page []result) {
 	for i := range page {
 		one := &page[i]
 		if one.counted {
@@ -231,32 +232,28 @@ func (r *Record) countHeld(page []result) {
 		}
 		if len(one.refused) > 0 {
 			r.Unplaced++
-			room := maxFailures - len(r.Refused)
+			room := contract.MaxFailures - len(r.Refused)
 			r.Refused = append(r.Refused, one.refused[:min(room, len(one.refused))]...)
 		}
 	}
 }
 
-// forgetHeld begins to count from nothing.
-func (r *Record) forgetHeld() {
+// forgetPreserved sets the count back to zero.
+func forgetPreserved(r *contract.Record) {
 	r.Preserved, r.PreservedSince, r.Placed, r.Unplaced, r.Refused = nil, nil, 0, 0, nil
 }
 
-// takeHeld goes on from what an earlier run has counted.
-func (r *Record) takeHeld(before *Record) {
-	r.Preserved, r.Placed, r.Unplaced, r.Refused = before.Preserved.Clone(), before.Placed, before.Unplaced, slices.Clone(before.Refused)
-	r.PreservedSince = before.CountedFrom()
+// takePreserved continues the count of an earlier run.
+func takePreserved(r, earlier *contract.Record) {
+	r.Preserved, r.Placed, r.Unplaced, r.Refused = earlier.Preserved.Clone(), earlier.Placed, earlier.Unplaced, slices.Clone(earlier.Refused)
+	r.PreservedSince = earlier.CountedFrom()
 }
 
-// CountedFrom is when the count of what objects hold began: clients may have written
-// more since.
-func (r *Record) CountedFrom() *metav1.Time { return cmp.Or(r.PreservedSince, r.StartTime) }
-
 // agree has a run count by one ruleset from its beginning to its end, or not at all.
-func (e *Engine) agree(record *Record) {
+func (e *Engine) agree(record *contract.Record) {
 	if record.Ruleset == e.Inventory.hash() {
 		return
 	}
 	record.Ruleset, e.Inventory = "", nil
-	record.forgetHeld()
+	forgetPreserved(record)
 }

@@ -6,6 +6,8 @@ package migration
 import (
 	"math"
 	"time"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 )
 
 const (
@@ -29,22 +31,11 @@ const (
 	longRespite = 128
 )
 
-// Pace is what counts more while objects are rewritten.
-type Pace string
-
-const (
-	// PaceGentle counts other clients: more patches are in flight while each is
-	// answered as soon as one alone.
-	PaceGentle Pace = "Gentle"
-	// PaceFast counts the run: more are in flight while that gets more done.
-	PaceFast Pace = "Fast"
-)
-
 // worth is what more patches in flight must bring: twice as many in flight must
 // mean that 2^worth as many are done in a second, since there was one in flight.
 // An API server without a free processor gives nothing, one with many gives 1.
-func (p Pace) worth() float64 {
-	if p == PaceFast {
+func worth(pace v1alpha1.MigrationPace) float64 {
+	if pace == v1alpha1.MigrationFast {
 		return 0.1
 	}
 	return 1
@@ -90,8 +81,8 @@ type limit struct {
 	troubled bool
 }
 
-func newLimit(pace Pace, maximum int, now time.Time) *limit {
-	return &limit{worth: pace.worth(), maximum: float64(maximum), value: 1, respite: respite, measuring: true, resumed: 1, began: now}
+func newLimit(pace v1alpha1.MigrationPace, maximum int, now time.Time) *limit {
+	return &limit{worth: worth(pace), maximum: float64(maximum), value: 1, respite: respite, measuring: true, resumed: 1, began: now}
 }
 
 // allowed is at least 1 and never more than the maximum.

@@ -7,6 +7,8 @@ import (
 	"math"
 	"testing"
 	"time"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 )
 
 // server is an API server that answers at once as many patches as it has hands,
@@ -53,7 +55,7 @@ func TestLimitFollowsTheServer(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			for pace, want := range map[Pace]span{PaceGentle: tt.gentle, PaceFast: tt.fast} {
+			for pace, want := range map[v1alpha1.MigrationPace]span{v1alpha1.MigrationGentle: tt.gentle, v1alpha1.MigrationFast: tt.fast} {
 				now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 				l := newLimit(pace, tt.most, now)
 				if got := drive(l, &now, 100, tt.server); got < want.low || got > want.high {
@@ -66,7 +68,7 @@ func TestLimitFollowsTheServer(t *testing.T) {
 
 func TestLimitFallsWhenTheServerSlowsDownAndComesBack(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	l := newLimit(PaceFast, 32, now)
+	l := newLimit(v1alpha1.MigrationFast, 32, now)
 	fast := server{hands: 1000, latency: 5 * time.Millisecond}
 	drive(l, &now, 20, fast)
 	if got := drive(l, &now, 5, server{hands: 1, latency: 10 * time.Millisecond}); got > 12 {
@@ -79,7 +81,7 @@ func TestLimitFallsWhenTheServerSlowsDownAndComesBack(t *testing.T) {
 
 func TestLimitHalvesOnTroubleOnceInAWindow(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	l := newLimit(PaceFast, 32, now)
+	l := newLimit(v1alpha1.MigrationFast, 32, now)
 	drive(l, &now, 20, server{hands: 1000, latency: time.Millisecond})
 	for range 10 {
 		l.failed(now)
@@ -98,7 +100,7 @@ func TestLimitHalvesOnTroubleOnceInAWindow(t *testing.T) {
 
 func TestLimitThatHoldsNothingBackDoesNotGrow(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	l := newLimit(PaceFast, 32, now)
+	l := newLimit(v1alpha1.MigrationFast, 32, now)
 	for range 1000 {
 		now = now.Add(minWindow)
 		l.succeeded(time.Millisecond, 1, now)
@@ -114,7 +116,7 @@ func TestLimitThatHoldsNothingBackDoesNotGrow(t *testing.T) {
 // A limit that was too high is tried again, but not all the time.
 func TestGentleLimitRarelyTriesWhatWasTooMuch(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	l := newLimit(PaceGentle, 32, now)
+	l := newLimit(v1alpha1.MigrationGentle, 32, now)
 	tooMuch := 0
 	for range 100 {
 		if drive(l, &now, 1, server{hands: 1, latency: 50 * time.Millisecond}) > 1 {

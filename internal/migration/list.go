@@ -47,13 +47,13 @@ func (e *Engine) listWithin(ctx context.Context, tries int, place Place, options
 	case status == nil || expired(err) || unreadable(err):
 		return nil, err
 	case status.Code == http.StatusNotFound:
-		return nil, abortf("the API server does not serve %s at version %s any more: %v", e.Resource.GroupResource(), e.Resource.Version, err)
+		return nil, abortf("the API server does not serve %s at version %s any more: %v", e.GroupResource(), e.Resource.Version, err)
 	case status.Code == http.StatusUnauthorized || status.Code == http.StatusForbidden:
-		return nil, fmt.Errorf("not allowed to list %s: %w", e.Resource.GroupResource(), err)
+		return nil, fmt.Errorf("not allowed to list %s: %w", e.GroupResource(), err)
 	case !transient(err):
-		return nil, abortf("cannot list %s: %v", e.Resource.GroupResource(), err)
+		return nil, abortf("cannot list %s: %v", e.GroupResource(), err)
 	}
-	return nil, fmt.Errorf("cannot list %s: %w", e.Resource.GroupResource(), err)
+	return nil, fmt.Errorf("cannot list %s: %w", e.GroupResource(), err)
 }
 
 // lookUp reads one object anew, and returns nil if it is gone. The Job may list

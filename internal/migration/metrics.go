@@ -14,6 +14,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 )
 
 const (
@@ -27,7 +29,7 @@ const (
 
 var outcomeNames = map[outcome]string{rewritten: "rewritten", current: "current", gone: "gone", failed: "failed"}
 
-var reasons = []Reason{
+var reasons = []string{
 	ReasonConversionFailed, ReasonInvalid, ReasonAdmissionDenied, ReasonTooLarge, ReasonNamespaceTerminating,
 	ReasonConflict, ReasonNotFound, ReasonUnavailable, ReasonUnreadable, ReasonRefused,
 }
@@ -42,7 +44,7 @@ type Metrics struct {
 	registry *prometheus.Registry
 
 	objects   map[outcome]prometheus.Counter
-	failures  map[Reason]prometheus.Counter
+	failures  map[string]prometheus.Counter
 	patches   *prometheus.CounterVec
 	latency   prometheus.Histogram
 	inFlight  prometheus.Gauge
@@ -50,7 +52,7 @@ type Metrics struct {
 	throttled prometheus.Counter
 
 	// What the record says.
-	states  map[State]prometheus.Gauge
+	states  map[contract.State]prometheus.Gauge
 	found   prometheus.Gauge
 	done    prometheus.Gauge
 	waiting prometheus.Gauge
@@ -61,7 +63,7 @@ type Metrics struct {
 func NewMetrics(crd, buildVersion string) *Metrics {
 	m := &Metrics{
 		registry: prometheus.NewRegistry(),
-		objects:  map[outcome]prometheus.Counter{}, failures: map[Reason]prometheus.Counter{}, states: map[State]prometheus.Gauge{},
+		objects:  map[outcome]prometheus.Counter{}, failures: map[string]prometheus.Counter{}, states: map[contract.State]prometheus.Gauge{},
 	}
 	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	build := m.gauges("build_info", "What is running. Always 1.", nil, "version", "goversion")
@@ -78,7 +80,7 @@ func (m *Metrics) registerWork(crd prometheus.Labels) {
 	}
 	failures := m.counters("object_failures_total", "Objects that this pod could not rewrite, by the reason that the record gives.", crd, "reason")
 	for _, reason := range reasons {
-		m.failures[reason] = failures.WithLabelValues(string(reason))
+		m.failures[reason] = failures.WithLabelValues(reason)
 	}
 	m.patches = m.counters("patches_total", "Patches that this pod sent, dry runs excepted, by the HTTP status of the answer; none without an answer.", crd, "code")
 	for _, code := range []int{http.StatusOK, http.StatusConflict, http.StatusTooManyRequests} {
@@ -94,7 +96,7 @@ func (m *Metrics) registerWork(crd prometheus.Labels) {
 
 func (m *Metrics) registerRecord(crd prometheus.Labels) {
 	all := m.gauges("state", "How far the run is: 1 for the state that it is in, 0 for the others.", crd, "state")
-	for _, state := range states {
+	for _, state := range contract.States {
 		m.states[state] = all.WithLabelValues(string(state))
 	}
 	m.found = m.gauges("objects_found", "Objects of the run, those done by pods of before included: an estimate until it has listed all.", crd).WithLabelValues()
@@ -170,7 +172,7 @@ func (c toldCheckpoints) Save(ctx context.Context, data map[string]string) error
 // show tells what the record says. One that cannot be read ends the run, which
 // says so.
 func (m *Metrics) show(data map[string]string) {
-	record, err := ParseRecord([]byte(data[RecordKey]))
+	record, err := contract.ParseRecord([]byte(data[contract.RecordKey]))
 	if err != nil {
 		return
 	}

@@ -104,7 +104,7 @@ func (e *Engine) readElsewhere(ctx context.Context, token string, cause error) (
 		return page, err
 	}
 	return nil, abortf("cannot list %s: the object after %q cannot be read at any served version: "+
-		"serve the version that it is stored at, or repair its conversion: %v", e.Resource.GroupResource(), e.lastRead, cause)
+		"serve the version that it is stored at, or repair its conversion: %v", e.GroupResource(), e.lastRead, cause)
 }
 
 // listElsewhere lists at the first of the other served versions that can, or

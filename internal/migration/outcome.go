@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 )
 
@@ -32,7 +33,7 @@ type result struct {
 	object  string
 	outcome outcome
 	// reason and message say why the object failed, and command shows it.
-	reason  Reason
+	reason  string
 	message string
 	command string
 	// edited is set when the patch changed more than the encoding: an admission
@@ -46,10 +47,10 @@ type result struct {
 	// placed tells that a value that it held has become data, and refused are the
 	// versions at which that is not possible.
 	placed  bool
-	refused []Failure
+	refused []v1alpha1.MigrationFailure
 	// path is how the API server accepted the object in the end, if it refused it
 	// at the storage version.
-	path Fallback
+	path v1alpha1.MigrationFallback
 }
 
 func resultOf(object *metav1.PartialObjectMetadata, o outcome) result {
@@ -69,8 +70,8 @@ func (e *Engine) tooLarge(object *metav1.PartialObjectMetadata, cause error) res
 	return result{object: keyOf(object), outcome: failed, reason: ReasonTooLarge, message: cause.Error(), command: e.suggest(ReasonTooLarge, object)}
 }
 
-func (r result) failure() Failure {
-	return Failure{Object: r.object, Reason: r.reason, Message: shorten(r.message, maxMessage), Command: r.command}
+func (r result) failure() v1alpha1.MigrationFailure {
+	return v1alpha1.MigrationFailure{Object: r.object, Reason: r.reason, Message: shorten(r.message, maxMessage), Command: r.command}
 }
 
 func keyOf(object *metav1.PartialObjectMetadata) string {

@@ -13,6 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 )
 
 func TestPassReadsConsistentPages(t *testing.T) {
@@ -27,11 +29,11 @@ func TestPassReadsConsistentPages(t *testing.T) {
 	if diff := cmp.Diff(want, api.lists); diff != "" {
 		t.Errorf("lists (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(Counters{Total: 12, Rewritten: 12}, record.Counters); diff != "" {
+	if diff := cmp.Diff(contract.Counters{Total: 12, Rewritten: 12}, record.Counters); diff != "" {
 		t.Errorf("counters (-want +got):\n%s", diff)
 	}
 	for i, r := range store.records(t) {
-		if running := r.State == StateRunning && i > 1; running && r.Total != 12 {
+		if running := r.State == contract.StateRunning && i > 1; running && r.Total != 12 {
 			t.Errorf("record %d estimates %d objects, want 12", i, r.Total)
 		}
 	}
@@ -54,7 +56,7 @@ func TestExpiredListGoesOnWithTheOfferedToken(t *testing.T) {
 		return nil
 	}
 	record := mustRun(t, newTestEngine(api, &fakeStore{}))
-	if diff := cmp.Diff(Counters{Total: 13, Rewritten: 12, Current: 1}, record.Counters); diff != "" {
+	if diff := cmp.Diff(contract.Counters{Total: 13, Rewritten: 12, Current: 1}, record.Counters); diff != "" {
 		t.Errorf("counters (-want +got):\n%s", diff)
 	}
 	if len(api.patched) != 14 {
@@ -73,7 +75,7 @@ func TestExpiredListWithoutATokenStartsThePassAgain(t *testing.T) {
 	}
 	record := mustRun(t, newTestEngine(api, &fakeStore{}))
 	// The first page is met again: four are stored anew by now.
-	if diff := cmp.Diff(Counters{Total: 12, Rewritten: 7, Current: 4, Failed: 1}, record.Counters); diff != "" {
+	if diff := cmp.Diff(contract.Counters{Total: 12, Rewritten: 7, Current: 4, Failed: 1}, record.Counters); diff != "" {
 		t.Errorf("counters (-want +got):\n%s", diff)
 	}
 	if len(record.Failures) != 1 || record.Failures[0].Object != "ns/a001" {
@@ -118,16 +120,16 @@ func TestListThatAlwaysExpiresIsLeftToTheNextPod(t *testing.T) {
 func TestListErrors(t *testing.T) {
 	tests := map[string]struct {
 		err     error
-		want    State
+		want    contract.State
 		message string
 		calls   int
 	}{
-		"unauthorized":   {err: unauthorized(), want: StateRunning, calls: 1},
-		"forbidden":      {err: withoutRight("list", ""), want: StateRunning, calls: 1},
-		"endpoint gone":  {err: generic(http.StatusNotFound, ""), want: StateAborted, message: "does not serve crontabs.example.com at version v1 any more", calls: 1},
-		"bad request":    {err: apierrors.NewBadRequest("continue is not valid"), want: StateAborted, message: "not valid", calls: 1},
-		"cannot convert": {err: unconvertible(), want: StateAborted, message: "port is missing", calls: 5},
-		"unreachable":    {err: unreachable(), want: StateRunning, calls: patience},
+		"unauthorized":   {err: unauthorized(), want: contract.StateRunning, calls: 1},
+		"forbidden":      {err: withoutRight("list", ""), want: contract.StateRunning, calls: 1},
+		"endpoint gone":  {err: generic(http.StatusNotFound, ""), want: contract.StateAborted, message: "does not serve crontabs.example.com at version v1 any more", calls: 1},
+		"bad request":    {err: apierrors.NewBadRequest("continue is not valid"), want: contract.StateAborted, message: "not valid", calls: 1},
+		"cannot convert": {err: unconvertible(), want: contract.StateAborted, message: "port is missing", calls: 5},
+		"unreachable":    {err: unreachable(), want: contract.StateRunning, calls: patience},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -144,7 +146,7 @@ func TestListErrors(t *testing.T) {
 				return tt.err
 			}
 			_, err := engine.Run(t.Context())
-			if ended := tt.want == StateAborted; ended != (err == nil) {
+			if ended := tt.want == contract.StateAborted; ended != (err == nil) {
 				t.Errorf("error is %v", err)
 			}
 			records := store.records(t)
@@ -185,7 +187,7 @@ func TestAsManyAreInFlightAsTheLimitAllows(t *testing.T) {
 	}
 }
 
-func mustRun(t *testing.T, engine *Engine) Record {
+func mustRun(t *testing.T, engine *Engine) contract.Record {
 	t.Helper()
 	record, err := engine.Run(t.Context())
 	if err != nil {

@@ -108,9 +108,9 @@ func (e *Engine) persist(ctx context.Context, object *metav1.PartialObjectMetada
 // runEnds says why no object can be patched: for good, or by this pod.
 func (e *Engine) runEnds(cure remedy, object *metav1.PartialObjectMetadata, cause error) error {
 	if cure == stopRun {
-		return abortf("cannot patch %s %s: %v", e.Resource.GroupResource(), keyOf(object), cause)
+		return abortf("cannot patch %s %s: %v", e.GroupResource(), keyOf(object), cause)
 	}
-	return fmt.Errorf("not allowed to patch %s %s: %w", e.Resource.GroupResource(), keyOf(object), cause)
+	return fmt.Errorf("not allowed to patch %s %s: %w", e.GroupResource(), keyOf(object), cause)
 }
 
 // tries counts those of one object.

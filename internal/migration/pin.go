@@ -12,27 +12,15 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 )
 
 // pinInterval is how long one look at the CustomResourceDefinition is good for.
 const pinInterval = 200 * time.Millisecond
 
-// Pin is the one state of a CustomResourceDefinition that a run is made for.
-// Every change of its spec gives it another generation: a conversion that is
-// dropped or moved, another storage version, another schema. Objects that are
-// rewritten under such a change may lose data, so the run ends instead.
-type Pin struct {
-	// Name of the CustomResourceDefinition.
-	Name string
-	// UID tells it from one of the same name that was created later.
-	UID types.UID
-	// Generation of its spec, at least 1.
-	Generation int64
-}
-
-// check aborts the run if the definition is not in the state of the pin.
-func (p Pin) check(definition *metav1.PartialObjectMetadata) error {
+// checkDefinition aborts the run if the definition is not in the state of the pin.
+func checkDefinition(p contract.Pin, definition *metav1.PartialObjectMetadata) error {
 	changed := func(how string) error {
 		return abortf("CustomResourceDefinition %s changed under the run (%s): nothing more was rewritten", p.Name, how)
 	}
@@ -122,7 +110,7 @@ func (e *Engine) look(ctx context.Context) error {
 	if err != nil {
 		err = e.unread(err)
 	} else {
-		err = e.Pin.check(definition)
+		err = checkDefinition(e.Pin, definition)
 	}
 	if err == nil || errors.As(err, new(abortedError)) {
 		e.watcher.note(began, err)

@@ -15,40 +15,38 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Reason is one word for why an object failed.
-type Reason string
-
+// Why an object failed, in one word.
 const (
 	// ReasonConversionFailed is an object that the converter refuses.
-	ReasonConversionFailed Reason = "ConversionFailed"
+	ReasonConversionFailed = "ConversionFailed"
 	// ReasonInvalid is an object that the schema refuses.
-	ReasonInvalid Reason = "Invalid"
+	ReasonInvalid = "Invalid"
 	// ReasonAdmissionDenied is an object that an admission webhook, an admission
 	// policy, or another admission plugin refuses.
-	ReasonAdmissionDenied Reason = "AdmissionDenied"
+	ReasonAdmissionDenied = "AdmissionDenied"
 	// ReasonTooLarge is an object that etcd or the API server does not take.
-	ReasonTooLarge Reason = "TooLarge"
+	ReasonTooLarge = "TooLarge"
 	// ReasonNamespaceTerminating is an object whose namespace is being deleted.
-	ReasonNamespaceTerminating Reason = "NamespaceTerminating"
+	ReasonNamespaceTerminating = "NamespaceTerminating"
 	// ReasonConflict is an object that others wrote at every try.
-	ReasonConflict Reason = "Conflict"
+	ReasonConflict = "Conflict"
 	// ReasonNotFound is an object that is listed but cannot be patched.
-	ReasonNotFound Reason = "NotFound"
+	ReasonNotFound = "NotFound"
 	// ReasonUnavailable is an object for which a webhook, etcd or the API server
 	// did not answer, while they answered for others.
-	ReasonUnavailable Reason = "Unavailable"
+	ReasonUnavailable = "Unavailable"
 	// ReasonUnreadable is an object that cannot be listed.
-	ReasonUnreadable Reason = "Unreadable"
+	ReasonUnreadable = "Unreadable"
 	// ReasonNotServed is preserved data of a version that is not served.
-	ReasonNotServed Reason = "NotServed"
+	ReasonNotServed = "NotServed"
 	// ReasonDoesNotFit is a preserved value that its field may not have.
-	ReasonDoesNotFit Reason = "DoesNotFit"
+	ReasonDoesNotFit = "DoesNotFit"
 	// ReasonRefused is everything else.
-	ReasonRefused Reason = "Refused"
+	ReasonRefused = "Refused"
 )
 
 // reasonsByCode are those that the HTTP status alone tells.
-var reasonsByCode = map[int32]Reason{
+var reasonsByCode = map[int32]string{
 	http.StatusConflict:              ReasonConflict,
 	http.StatusNotFound:              ReasonNotFound,
 	http.StatusUnprocessableEntity:   ReasonInvalid,
@@ -59,7 +57,7 @@ var reasonsByCode = map[int32]Reason{
 // reasonOf reads an answer to a patch. The messages are those of k8s.io/apiserver
 // pkg/admission/plugin/webhook/errors, of etcd, and of
 // k8s.io/apiextensions-apiserver pkg/apiserver/conversion.
-func reasonOf(err error) Reason {
+func reasonOf(err error) string {
 	status := statusOf(err)
 	switch {
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
@@ -104,7 +102,7 @@ func infrastructure(err error) bool {
 }
 
 // suggest is a command that shows the fault to a person.
-func (e *Engine) suggest(reason Reason, object *metav1.PartialObjectMetadata) string {
+func (e *Engine) suggest(reason string, object *metav1.PartialObjectMetadata) string {
 	target := fmt.Sprintf("%s.%s.%s %s", e.Resource.Resource, e.Resource.Version, e.Resource.Group, object.Name)
 	if object.Namespace != "" {
 		target += " --namespace " + object.Namespace

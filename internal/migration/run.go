@@ -9,52 +9,19 @@ import (
 	"fmt"
 	"slices"
 	"sync/atomic"
-	"time"
 
 	"github.com/go-logr/logr"
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
 
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 	"github.com/conversion-operator/conversion-operator/internal/tracing"
 )
-
-// Options of a run.
-type Options struct {
-	// Run identifies the run, and with it the record that it may continue.
-	Run string
-	// Resource to migrate; its version is the storage version.
-	Resource schema.GroupVersionResource
-	// Pin is the state of the CustomResourceDefinition that the run is made for.
-	Pin Pin
-	// Preflight is the number of objects that are tried without writing before the
-	// first write.
-	Preflight int
-	// Settle is how long writes at the old version may take to drain.
-	Settle time.Duration
-	// Concurrency is the most objects in flight, at least 1. The run adapts to the
-	// API server below it.
-	Concurrency int
-	// Pace is what counts more.
-	Pace Pace
-	// MaxWritesPerSecond bounds the patches that are sent, whatever becomes of
-	// them; 0 is no bound.
-	MaxWritesPerSecond int
-	// Verify is how much is proven by a second look.
-	Verify Verify
-	// Fallback are the paths that may be tried, in this order, for an object that
-	// is refused at the storage version.
-	Fallback []Fallback
-	// OldVersions are the served versions that FallbackOldVersion tries, in this
-	// order.
-	OldVersions []string
-	// PageSize is the number of objects listed at once, at least 1. Memory
-	// grows with it, and not with the number of objects.
-	PageSize int64
-}
 
 // Engine does one run. All exported fields but Earlier, Tracer, Metrics and
 // Inventory are required.
 type Engine struct {
-	Options
+	contract.Spec
 	Lister      Lister
 	Patcher     Patcher
 	Definition  Definition
@@ -93,25 +60,50 @@ type Engine struct {
 	ahead    *ahead
 }
 
+// NewEngine connects a run to its cluster. Metrics may be nil.
+func NewEngine(ctx context.Context, config *rest.Config, spec *contract.Spec, tracer tracing.Tracer, metrics *Metrics) (*Engine, error) {
+	cluster, err := Connect(config, spec)
+	if err != nil {
+		return nil, err
+	}
+	servers, err := cluster.APIServers()
+	if err != nil {
+		return nil, err
+	}
+	e := &Engine{
+		Spec: *spec, Lister: cluster, Patcher: metrics.Patcher(cluster), Definition: cluster, Discovery: cluster,
+		Servers: servers, Checkpoints: metrics.Checkpoints(cluster), Clock: SystemClock{}, Tracer: tracer, Metrics: metrics,
+	}
+	if spec.RulesetConfigMap != "" {
+		if e.Inventory, err = ReadInventory(ctx, cluster, spec.RulesetConfigMap, spec.Resource.Version, e.Clock); err != nil {
+			return nil, err
+		}
+	}
+	if spec.RetryConfigMap != "" {
+		e.Earlier = cluster.Earlier(spec.RetryConfigMap)
+	}
+	return e, nil
+}
+
 // Run does the run, or what is left of it, and returns its record. A run that
 // ended returns no error, whatever its end: the record tells. An error means
 // that the run has not ended, and that another try goes on from the checkpoint.
-func (e *Engine) Run(ctx context.Context) (Record, error) {
-	log := logr.FromContextOrDiscard(ctx).WithValues("policy", e.Pin.Name, "run", e.Options.Run)
+func (e *Engine) Run(ctx context.Context) (contract.Record, error) {
+	log := logr.FromContextOrDiscard(ctx).WithValues("policy", e.Pin.Name, "run", e.Spec.Run)
 	ctx = logr.NewContext(ctx, log)
-	j, err := openJournal(ctx, e.Options, e.Inventory.hash(), e.Checkpoints, e.Clock)
+	j, err := openJournal(ctx, &e.Spec, e.Inventory.hash(), e.Checkpoints, e.Clock)
 	if err != nil {
-		return Record{}, err
+		return contract.Record{}, err
 	}
 	if j.record.Finished() {
 		log.Info("The run has ended before; nothing to do", "state", j.record.State, "message", j.record.Message)
 		return j.record, nil
 	}
 	e.agree(&j.record)
-	log.Info("Migrating stored objects", "resource", e.Resource.GroupResource().String(), "version", e.Resource.Version, "state", j.record.State)
+	log.Info("Migrating stored objects", "resource", e.GroupResource().String(), "version", e.Resource.Version, "state", j.record.State)
 	e.prepare()
 	defer e.dropAhead()
-	e.unconvertible.Store(slices.ContainsFunc(j.record.Failures, func(f Failure) bool { return f.Reason == ReasonConversionFailed }))
+	e.unconvertible.Store(slices.ContainsFunc(j.record.Failures, func(f v1alpha1.MigrationFailure) bool { return f.Reason == ReasonConversionFailed }))
 	err = e.finish(ctx, j, e.traced(ctx, j))
 	if err == nil {
 		summarize(log, j.record)
@@ -157,12 +149,12 @@ func (e *Engine) rewrite(ctx context.Context, j *journal) error {
 	if err := phase(ctx, "barrier", j, e.passBarrier); err != nil {
 		return err
 	}
-	if j.record.State == StateRunning {
+	if j.record.State == contract.StateRunning {
 		if err := phase(ctx, "pages", j, e.pass); err != nil {
 			return err
 		}
 	}
-	if j.record.State == StateAuditing {
+	if j.record.State == contract.StateAuditing {
 		if err := phase(ctx, "audit", j, e.audit); err != nil {
 			return err
 		}
@@ -176,11 +168,11 @@ func (e *Engine) rewrite(ctx context.Context, j *journal) error {
 // repeat begins again after the barrier was proven to be none, a few times.
 func (e *Engine) repeat(ctx context.Context, j *journal, lag lagError) error {
 	if j.record.Repeats == maxRepeats {
-		return abortf("%v, also after waiting %s: check that all API servers run and agree on the storage version", lag, e.settleTime(j))
+		return abortf("%v, also after waiting %s: check that all API servers run and agree on the storage version", lag, e.propagationDelay(j))
 	}
 	e.earlier = nil
 	err := j.repeat(ctx)
-	logr.FromContextOrDiscard(ctx).Info("Beginning again with a longer wait", "example", string(lag), "settle", e.settleTime(j).String())
+	logr.FromContextOrDiscard(ctx).Info("Beginning again with a longer wait", "example", string(lag), "settle", e.propagationDelay(j).String())
 	return err
 }
 
@@ -196,7 +188,7 @@ func (e *Engine) finish(ctx context.Context, j *journal, err error) error {
 	return err
 }
 
-func summarize(log logr.Logger, r Record) {
+func summarize(log logr.Logger, r contract.Record) {
 	took := r.CompletionTime.Sub(r.StartTime.Time)
 	log = log.WithValues("total", r.Total, "rewritten", r.Rewritten, "current", r.Current, "gone", r.Gone, "failed", r.Failed, "byFallback", r.ByFallback, "verified", r.Verified, "took", took.String())
 	if len(r.Failures) > 0 {
@@ -206,7 +198,7 @@ func summarize(log logr.Logger, r Record) {
 		log = log.WithValues("holdPreserved", held.Objects, "preservedBytes", held.Bytes, "placed", r.Placed, "notPlaced", r.Unplaced)
 	}
 	switch {
-	case r.State == StateAborted:
+	case r.State == contract.StateAborted:
 		log.Info("Migration aborted", "cause", r.Message)
 	case r.Complete():
 		log.Info("Migration complete: every object is stored at the storage version")

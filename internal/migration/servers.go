@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 )
 
 const (
@@ -37,7 +39,7 @@ func (e *Engine) awaitServers(ctx context.Context, j *journal) error {
 			return ctx.Err()
 		}
 		if doubt == nil {
-			j.record.BarrierKind, j.record.APIServers = BarrierAllServers, len(addresses)
+			j.record.BarrierKind, j.record.APIServers = v1alpha1.BarrierAllServers, int32(len(addresses)) //nolint:gosec // no cluster has as many
 			log.Info("Every API server shows the storage version", "apiServers", len(addresses))
 			return nil
 		}
@@ -48,7 +50,7 @@ func (e *Engine) awaitServers(ctx context.Context, j *journal) error {
 			return err
 		}
 	}
-	j.record.BarrierKind, j.record.APIServers = BarrierTime, 0
+	j.record.BarrierKind, j.record.APIServers = v1alpha1.BarrierTime, 0
 	log.Info("Not every API server can be asked: the barrier is the settle time alone", "cause", doubt.Error())
 	return nil
 }

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 )
 
 // fakeServers are API servers that show the storage version from a round on.
@@ -41,20 +43,20 @@ func (f *fakeServers) ServedResourceAt(_ context.Context, address string) (*meta
 func TestAwaitServers(t *testing.T) {
 	tests := map[string]struct {
 		servers fakeServers
-		want    BarrierKind
-		number  int
+		want    v1alpha1.BarrierKind
+		number  int32
 		rounds  int
 	}{
-		"one":                       {fakeServers{since: map[string]int{"a": 0}, leases: 1}, BarrierAllServers, 1, 2},
-		"three":                     {fakeServers{since: map[string]int{"a": 0, "b": 0, "c": 0}, leases: 3}, BarrierAllServers, 3, 2},
-		"one that lags behind":      {fakeServers{since: map[string]int{"a": 0, "b": 7}}, BarrierAllServers, 2, 8},
-		"one that never follows":    {fakeServers{since: map[string]int{"a": 0, "b": 1000}}, BarrierTime, 0, serverPatience},
-		"some behind one address":   {fakeServers{since: map[string]int{"a": 0}, leases: 3}, BarrierTime, 0, serverPatience},
-		"no addresses":              {fakeServers{}, BarrierTime, 0, serverPatience},
-		"addresses may not be read": {fakeServers{err: fmt.Errorf("endpoints: %w", forbidden("kubernetes"))}, BarrierTime, 0, 1},
-		"addresses not readable":    {fakeServers{err: unavailable()}, BarrierTime, 0, serverPatience},
-		"discovery forbidden":       {fakeServers{since: map[string]int{"a": 0}, refuse: unauthorized()}, BarrierTime, 0, 1},
-		"address unreachable":       {fakeServers{since: map[string]int{"a": 0}, refuse: unreachable()}, BarrierTime, 0, serverPatience},
+		"one":                       {fakeServers{since: map[string]int{"a": 0}, leases: 1}, v1alpha1.BarrierAllServers, 1, 2},
+		"three":                     {fakeServers{since: map[string]int{"a": 0, "b": 0, "c": 0}, leases: 3}, v1alpha1.BarrierAllServers, 3, 2},
+		"one that lags behind":      {fakeServers{since: map[string]int{"a": 0, "b": 7}}, v1alpha1.BarrierAllServers, 2, 8},
+		"one that never follows":    {fakeServers{since: map[string]int{"a": 0, "b": 1000}}, v1alpha1.BarrierTime, 0, serverPatience},
+		"some behind one address":   {fakeServers{since: map[string]int{"a": 0}, leases: 3}, v1alpha1.BarrierTime, 0, serverPatience},
+		"no addresses":              {fakeServers{}, v1alpha1.BarrierTime, 0, serverPatience},
+		"addresses may not be read": {fakeServers{err: fmt.Errorf("endpoints: %w", forbidden("kubernetes"))}, v1alpha1.BarrierTime, 0, 1},
+		"addresses not readable":    {fakeServers{err: unavailable()}, v1alpha1.BarrierTime, 0, serverPatience},
+		"discovery forbidden":       {fakeServers{since: map[string]int{"a": 0}, refuse: unauthorized()}, v1alpha1.BarrierTime, 0, 1},
+		"address unreachable":       {fakeServers{since: map[string]int{"a": 0}, refuse: unreachable()}, v1alpha1.BarrierTime, 0, serverPatience},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

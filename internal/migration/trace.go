@@ -12,7 +12,7 @@ import (
 // traced does what is left of the run as one trace.
 func (e *Engine) traced(ctx context.Context, j *journal) error {
 	return e.Tracer.Trace(ctx, "migrate", func(ctx context.Context) error { return e.migrate(ctx, j) },
-		tracing.Policy.String(e.Pin.Name), tracing.Run.String(e.Options.Run),
+		tracing.Policy.String(e.Pin.Name), tracing.Run.String(e.Spec.Run),
 		tracing.CRD.String(e.Pin.Name), tracing.CRDGeneration.Int64(e.Pin.Generation))
 }
 

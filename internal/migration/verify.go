@@ -7,32 +7,23 @@ import (
 	"context"
 
 	"github.com/go-logr/logr"
-)
 
-// Verify is how much of a finished pass is proven by a second look.
-type Verify string
-
-const (
-	// VerifyNone trusts the pass, and the audit after it.
-	VerifyNone Verify = "None"
-	// VerifySample looks at 300 objects again.
-	VerifySample Verify = "Sample"
-	// VerifyFull looks at every object again.
-	VerifyFull Verify = "Full"
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 )
 
 // verify patches objects once more, of which none may change.
 func (e *Engine) verify(ctx context.Context, j *journal) error {
-	if e.Verify == VerifyNone {
+	if e.Verify == v1alpha1.MigrationVerifyNone {
 		return nil
 	}
-	if err := j.enter(ctx, StateVerifying); err != nil {
+	if err := j.enter(ctx, contract.StateVerifying); err != nil {
 		return err
 	}
 	log := logr.FromContextOrDiscard(ctx)
 	log.Info("Verifying: no object may change any more", "verify", e.Verify)
 	var err error
-	if e.Verify == VerifyFull {
+	if e.Verify == v1alpha1.MigrationVerifyFull {
 		err = e.verifyAll(ctx, j)
 	} else {
 		j.record.Verified, err = e.review(ctx, j, objectsOf(j.again.Sample))

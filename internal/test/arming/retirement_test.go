@@ -22,7 +22,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/crds"
-	"github.com/conversion-operator/conversion-operator/internal/migration"
+	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
 )
 
@@ -104,13 +104,13 @@ func migrate(t *testing.T, group, name string) {
 		patch(t, &list.Items[i], "{}")
 	}
 	crd, now := getCRD(t, name), metav1.Now()
-	text, err := json.Marshal(migration.Record{
-		Format: 1, Run: job.Labels[plan.RunLabel], CRDUID: crd.UID, CRDGeneration: crd.Generation, State: migration.StateCompleted,
+	text, err := json.Marshal(contract.Record{
+		Format: 1, Run: job.Labels[plan.RunLabel], CRDUID: crd.UID, CRDGeneration: crd.Generation, State: contract.StateCompleted,
 		Barrier: "1", StartTime: &now, CompletionTime: &now, Ruleset: getPolicy(t, name).Status.Migration.Ruleset,
-		Counters: migration.Counters{Total: int64(len(list.Items)), Rewritten: int64(len(list.Items))},
+		Counters: contract.Counters{Total: int64(len(list.Items)), Rewritten: int64(len(list.Items))},
 	})
 	must(t, err)
 	checkpoint := &corev1.ConfigMap{}
 	must(t, cluster.Get(t.Context(), client.ObjectKeyFromObject(&job), checkpoint))
-	patch(t, checkpoint, fmt.Sprintf(`{"data":{%q:%q}}`, migration.RecordKey, strings.TrimSpace(string(text))))
+	patch(t, checkpoint, fmt.Sprintf(`{"data":{%q:%q}}`, contract.RecordKey, strings.TrimSpace(string(text))))
 }

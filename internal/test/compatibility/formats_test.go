@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
-	"github.com/conversion-operator/conversion-operator/internal/migration"
+	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 )
 
 // find lists what earlier versions have left, and fails where that is nothing.
@@ -54,7 +54,7 @@ func TestRecords(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			record, err := migration.ParseRecord(text)
+			record, err := contract.ParseRecord(text)
 			if err != nil {
 				t.Fatal(err)
 			}

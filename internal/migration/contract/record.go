@@ -1,9 +1,10 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package migration
+package contract
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 )
 
@@ -19,12 +21,16 @@ import (
 const RecordKey = "record.json"
 
 const (
-	// recordFormat changes when an older reader would misread the record.
-	recordFormat = 2
+	// RecordFormat changes when an older reader would misread the record.
+	RecordFormat = 2
 	// oldFormat knew no audit, no verification and no reasons. It is read: what it
 	// says still holds.
 	oldFormat = 1
 )
+
+// MaxFailures bounds the lists of objects in a record, which become lists of the
+// policy's status.
+const MaxFailures = 10
 
 // State is how far a run is.
 type State string
@@ -47,16 +53,6 @@ const (
 	StateAborted State = "Aborted"
 )
 
-// BarrierKind is what the barrier of a run rests on.
-type BarrierKind string
-
-const (
-	// BarrierAllServers has seen every API server show the storage version.
-	BarrierAllServers BarrierKind = "AllServers"
-	// BarrierTime has waited only: not every API server could be asked.
-	BarrierTime BarrierKind = "Time"
-)
-
 // Record is all that is known of a run. It outlives the Job.
 type Record struct {
 	// Format is the version of this layout.
@@ -75,9 +71,9 @@ type Record struct {
 	// Waiting says why a run stands still that will go on by itself.
 	Waiting string `json:"waiting,omitempty"`
 	// BarrierKind is what the barrier rests on.
-	BarrierKind BarrierKind `json:"barrierKind,omitempty"`
+	BarrierKind v1alpha1.BarrierKind `json:"barrierKind,omitempty"`
 	// APIServers is the number of API servers that showed the storage version.
-	APIServers int `json:"apiServers,omitempty"`
+	APIServers int32 `json:"apiServers,omitempty"`
 	// Barrier is the resourceVersion at which writes at the old version had
 	// drained.
 	Barrier string `json:"barrier,omitempty"`
@@ -101,10 +97,10 @@ type Record struct {
 	EstimatedCompletion *metav1.Time `json:"estimatedCompletion,omitempty"`
 	// Predicted are objects that the API server refused before the first write:
 	// at most ten.
-	Predicted []Failure `json:"predicted,omitempty"`
+	Predicted []v1alpha1.MigrationFailure `json:"predicted,omitempty"`
 	// Failures are the first ten objects that failed. Failed counts them all, and
 	// further keys of the ConfigMap list them all: see FailuresOf.
-	Failures []Failure `json:"failures,omitempty"`
+	Failures []v1alpha1.MigrationFailure `json:"failures,omitempty"`
 	// Ruleset is the hash of the rules by which it is told what objects hold in
 	// annotations; empty where that is not told.
 	Ruleset string `json:"ruleset,omitempty"`
@@ -118,7 +114,7 @@ type Record struct {
 	Placed   int64 `json:"placed,omitempty"`
 	Unplaced int64 `json:"unplaced,omitempty"`
 	// Refused says why, of the first ten.
-	Refused []Failure `json:"refused,omitempty"`
+	Refused []v1alpha1.MigrationFailure `json:"refused,omitempty"`
 	// StartTime is when the run started, restarts not counted.
 	StartTime *metav1.Time `json:"startTime,omitempty"`
 	// CompletionTime is when the run completed or aborted.
@@ -148,23 +144,6 @@ type Counters struct {
 // Done is the number of objects with an outcome.
 func (c Counters) Done() int64 { return c.Rewritten + c.Current + c.Gone + c.Failed }
 
-// add counts one more object.
-func (c *Counters) add(r result) {
-	if r.path != "" {
-		c.ByFallback++
-	}
-	switch r.outcome {
-	case rewritten:
-		c.Rewritten++
-	case current:
-		c.Current++
-	case gone:
-		c.Gone++
-	case failed:
-		c.Failed++
-	}
-}
-
 // Checkpoint is the end of the last page that is wholly done. A page that was
 // half done is done again from these counters, so no object counts twice.
 type Checkpoint struct {
@@ -188,6 +167,19 @@ func ParseRecord(data []byte) (Record, error) {
 	return r, nil
 }
 
+// ReadRecord reads the record of a run for the manager. A record that cannot be read,
+// or that is of another run, proves nothing: it reads as that of an aborted run.
+func ReadRecord(run, text string) *Record {
+	record, err := ParseRecord([]byte(text))
+	switch {
+	case err != nil:
+		return &Record{Run: run, State: StateAborted, Message: err.Error()}
+	case record.Run != run:
+		return &Record{Run: run, State: StateAborted, Message: "the record is of run " + record.Run}
+	}
+	return &record
+}
+
 // Finished reports whether the run has ended: nothing will be written any more.
 func (r Record) Finished() bool { return r.State == StateCompleted || r.State == StateAborted }
 
@@ -195,16 +187,21 @@ func (r Record) Finished() bool { return r.State == StateCompleted || r.State ==
 // storage version.
 func (r Record) Complete() bool { return r.State == StateCompleted && r.Failed == 0 }
 
-var states = []State{StatePreflight, StateSettling, StateRunning, StateAuditing, StateVerifying, StateCompleted, StateAborted}
+// States are all of them, in the order of a run.
+var States = []State{StatePreflight, StateSettling, StateRunning, StateAuditing, StateVerifying, StateCompleted, StateAborted}
+
+// CountedFrom is when the count in Preserved began. What clients wrote from then on may
+// not be in it.
+func (r Record) CountedFrom() *metav1.Time { return cmp.Or(r.PreservedSince, r.StartTime) }
 
 func (r Record) validate() error {
-	if !slices.Contains(states, r.State) {
+	if !slices.Contains(States, r.State) {
 		return fmt.Errorf("state %q is unknown", r.State)
 	}
 	passing := r.State != StatePreflight && r.State != StateSettling && r.State != StateAborted
 	switch {
-	case r.Format != recordFormat && r.Format != oldFormat:
-		return fmt.Errorf("format is %d, this version of conversion-operator reads %d and %d", r.Format, oldFormat, recordFormat)
+	case r.Format != RecordFormat && r.Format != oldFormat:
+		return fmt.Errorf("format is %d, this version of conversion-operator reads %d and %d", r.Format, oldFormat, RecordFormat)
 	case r.Run == "":
 		return errors.New("run is empty")
 	case r.CRDUID == "":
@@ -223,22 +220,10 @@ func (r Record) validate() error {
 		return fmt.Errorf("state is Completed but %d of %d objects are done", r.Done(), r.Total)
 	case r.ByFallback > r.Rewritten+r.Current:
 		return fmt.Errorf("it counts %d objects by fallback, and %d that were accepted", r.ByFallback, r.Rewritten+r.Current)
+	case max(len(r.Failures), len(r.Predicted), len(r.Refused)) > MaxFailures:
+		return fmt.Errorf("it lists more than %d failures", MaxFailures)
 	case int64(len(r.Failures)) > r.Failed:
 		return fmt.Errorf("it lists %d failures but counts %d", len(r.Failures), r.Failed)
-	}
-	return nil
-}
-
-// belongsTo refuses a run that the record is not of. The record of another run
-// may be the only proof of what that run did; the record of another state of the
-// CustomResourceDefinition proves nothing about this one.
-func (r Record) belongsTo(o Options) error {
-	switch {
-	case r.Run != o.Run:
-		return fmt.Errorf("the checkpoint holds the record of run %q, this is run %q: every run needs a ConfigMap of its own", r.Run, o.Run)
-	case r.CRDUID != o.Pin.UID || r.CRDGeneration != o.Pin.Generation:
-		return fmt.Errorf("the record of run %q is of CustomResourceDefinition uid %s, generation %d, this run is for %s, uid %s, generation %d: start another run",
-			r.Run, r.CRDUID, r.CRDGeneration, o.Pin.Name, o.Pin.UID, o.Pin.Generation)
 	}
 	return nil
 }
