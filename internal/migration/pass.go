@@ -8,6 +8,7 @@ import (
 	"errors"
 
 	"github.com/go-logr/logr"
+	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -98,3 +99,115 @@ func report(ctx context.Context, r result) {
 		log.Info("Object accepted by fallback", "object", r.object, "fallback", r.path)
 	}
 }
+
+// work is what is done to one object.
+type work func(ctx context.Context, object *metav1.PartialObjectMetadata) (result, error)
+
+// each does the work on several objects at a time, and has the results taken by
+// the goroutine that calls it. When it returns, nothing is in flight. An error
+// of a taker goes before those of the work that it ends.
+func (e *Engine) each(ctx context.Context, j *journal, objects []metav1.PartialObjectMetadata, do work, take func(result) error) error {
+	inFlight, cancel := context.WithCancel(ctx)
+	defer cancel()
+	e.canaries.open(objects)
+	results, finished := e.start(inFlight, objects, do)
+	var takeErr error
+	for results != nil {
+		var err error
+		select {
+		case <-e.notice.news:
+			err = j.wait(ctx, e.notice.get())
+		case r, ok := <-results:
+			if !ok {
+				results = nil
+				break
+			}
+			err = take(r)
+		}
+		if err != nil && takeErr == nil {
+			takeErr = err
+			cancel()
+		}
+		if takeErr != nil {
+			take = func(result) error { return nil }
+		}
+	}
+	if takeErr != nil {
+		return takeErr
+	}
+	return finished()
+}
+
+// start begins the work. Results never block a worker, so an early end needs no
+// draining.
+func (e *Engine) start(ctx context.Context, objects []metav1.PartialObjectMetadata, do work) (<-chan result, func() error) {
+	workers, ctx := errgroup.WithContext(ctx)
+	workers.SetLimit(e.Concurrency)
+	results := make(chan result, len(objects))
+	var workErr error
+	go func() {
+		defer close(results)
+		for i := range objects {
+			workers.Go(func() error {
+				r, err := do(ctx, &objects[i])
+				if err == nil {
+					results <- r
+				}
+				return err
+			})
+		}
+		workErr = workers.Wait()
+	}()
+	return results, func() error { return workErr }
+}
+
+// ahead is the page after the one that was read last. It is read while the objects
+// of that one are patched, which else would wait for it. What goes wrong with it
+// does not matter: then it is read again when its turn comes.
+type ahead struct {
+	options metav1.ListOptions
+	page    chan *metav1.PartialObjectMetadataList
+	end     context.CancelFunc
+}
+
+// readAhead begins to read the page that the token names, unless one request at a
+// time is all that the API server answers as it should: a list takes as much of it as
+// a hundred patches.
+func (e *Engine) readAhead(ctx context.Context, token string) {
+	if token == "" || !e.gate.several() {
+		return
+	}
+	ctx, end := context.WithCancel(ctx)
+	next := &ahead{options: e.pageOptions(token), page: make(chan *metav1.PartialObjectMetadataList, 1), end: end}
+	e.ahead = next
+	go func() {
+		page, err := e.Lister.List(ctx, Place{}, next.options)
+		if err != nil {
+			page = nil
+		}
+		next.page <- page
+	}()
+}
+
+// takeAhead returns the page if that is the one that was read ahead, or else nil.
+// Nothing is read ahead any more when it returns.
+func (e *Engine) takeAhead(options metav1.ListOptions) *metav1.PartialObjectMetadataList {
+	next := e.ahead
+	if next == nil {
+		return nil
+	}
+	e.ahead = nil
+	wanted := next.options.Continue == options.Continue && next.options.Limit == options.Limit
+	if !wanted {
+		next.end()
+	}
+	page := <-next.page
+	next.end()
+	if !wanted {
+		return nil
+	}
+	return page
+}
+
+// dropAhead ends what is read ahead, since nobody is going to take it.
+func (e *Engine) dropAhead() { e.takeAhead(metav1.ListOptions{}) }

@@ -26,7 +26,7 @@ const objectTries = 5
 // only if the bytes differ.
 //
 // One that holds preserved values that have a place now is written at their versions
-// before (inventory.go).
+// before (preserved.go).
 func (e *Engine) migrateObject(ctx context.Context, object *metav1.PartialObjectMetadata, barrier string) (result, error) {
 	known, err := e.known(ctx, object)
 	if known == nil || err != nil {

@@ -15,11 +15,14 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
+	"github.com/conversion-operator/conversion-operator/internal/tracing"
 )
 
 // The pod dies at every patch in turn: before the write, after it, and with the
@@ -304,5 +307,20 @@ func (d *dice) interfere(api *fakeAPI, key string) {
 		api.write(key, "v1beta1")
 	default:
 		api.write(key, "v1")
+	}
+}
+
+// TestARunIsTraced: a span for each phase, and none for an object.
+func TestARunIsTraced(t *testing.T) {
+	spans := tracetest.NewInMemoryExporter()
+	engine := newTestEngine(newFakeAPI(12), &fakeStore{})
+	engine.Tracer = tracing.NewTracer(sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans)))
+	mustRun(t, engine)
+	var got []string
+	for _, span := range spans.GetSpans() {
+		got = append(got, span.Name)
+	}
+	if diff := cmp.Diff([]string{"preflight", "barrier", "pages", "audit", "verify", "migrate"}, got); diff != "" {
+		t.Errorf("spans (-want +got):\n%s", diff)
 	}
 }

@@ -5,12 +5,100 @@ package migration
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"strings"
+	"time"
 
 	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 )
+
+// maxRepeats is how often a run begins again before it is aborted.
+const maxRepeats = 3
+
+// lagError says that an object was stored at the old version after the barrier.
+type lagError string
+
+func (l lagError) Error() string {
+	return fmt.Sprintf("%s was stored at an old version after the barrier: an API server still wrote at that version", string(l))
+}
+
+// audit patches once more what was found current early. Patches that found
+// nothing to do may have met an API server that encoded at the old version
+// itself; the settle time later none does.
+func (e *Engine) audit(ctx context.Context, j *journal) error {
+	log := logr.FromContextOrDiscard(ctx)
+	if len(j.again.Early) == 0 {
+		return nil
+	}
+	if rest := j.again.Until.Add(e.propagationDelay(j)).Sub(e.Clock.Now()); rest > 0 {
+		log.Info("Waiting before objects that were found current are audited", "objects", len(j.again.Early), "wait", rest.Round(time.Second).String())
+		if err := e.Clock.Sleep(ctx, rest); err != nil {
+			return err
+		}
+	}
+	if _, err := e.review(ctx, j, objectsOf(j.again.Early)); err != nil {
+		return err
+	}
+	log.Info("Audit passed: objects that were found current are", "objects", len(j.again.Early))
+	return nil
+}
+
+// review patches objects once more, and returns how many it found unchanged. One
+// that changes although nothing but its encoding could is a lagError.
+func (e *Engine) review(ctx context.Context, j *journal, objects []metav1.PartialObjectMetadata) (unchanged int64, err error) {
+	barrier := j.record.Barrier
+	again := func(ctx context.Context, object *metav1.PartialObjectMetadata) (result, error) {
+		return e.reviewObject(ctx, object, barrier)
+	}
+	for len(objects) > 0 {
+		n := min(int64(len(objects)), e.PageSize)
+		err := e.each(ctx, j, objects[:n], again, func(r result) error {
+			switch {
+			case r.outcome == rewritten:
+				return lagError(r.object)
+			case r.outcome == failed && j.record.Failed == 0:
+				return abortf("cannot verify %s: %s", r.object, r.message)
+			case r.outcome == current:
+				unchanged++
+			}
+			return nil
+		})
+		if err != nil {
+			return unchanged, err
+		}
+		objects = objects[n:]
+	}
+	return unchanged, nil
+}
+
+// reviewObject patches one object at the storage version, as the pass does. An admission webhook that
+// changes objects at every write leaves more of a trace than a resourceVersion.
+func (e *Engine) reviewObject(ctx context.Context, object *metav1.PartialObjectMetadata, barrier string) (result, error) {
+	known, err := e.known(ctx, object)
+	if known == nil || err != nil {
+		return resultOf(object, gone), err
+	}
+	if cause := e.Inventory.shortened(known, e.Resource.Version); cause != nil {
+		return e.tooLarge(known, cause), nil
+	}
+	r, err := e.persist(ctx, known, Patch{}, barrier)
+	if r.outcome == rewritten && r.edited {
+		r.outcome = current
+	}
+	return r, err
+}
+
+// propagationDelay doubles with every repeat.
+func (e *Engine) propagationDelay(j *journal) time.Duration {
+	return e.PropagationDelay.Duration << j.record.Repeats
+}
 
 // verify patches objects once more, of which none may change.
 func (e *Engine) verify(ctx context.Context, j *journal) error {
@@ -61,4 +149,91 @@ func (e *Engine) verifyAll(ctx context.Context, j *journal) error {
 			return err
 		}
 	}
+}
+
+const (
+	// againKey is the key of the objects to look at again.
+	againKey = "again.json"
+	// maxEarly and maxSample bound them. A name with its namespace has up to 317
+	// bytes, so all of them leave room in a ConfigMap.
+	maxEarly  = 200
+	maxSample = 300
+)
+
+// secondLook are the objects that are patched once more when the pass is over.
+type secondLook struct {
+	// Early are the first that were found current. An API server that still
+	// encoded at the old version would have said the same of objects that are
+	// stored at it.
+	Early []string `json:"early,omitempty"`
+	// Until is when the last of them was found current.
+	Until *metav1.Time `json:"until,omitempty"`
+	// Sample is spread evenly over all objects.
+	Sample []string `json:"sample,omitempty"`
+
+	changed bool
+}
+
+func openSecondLook(data map[string]string) (secondLook, error) {
+	var s secondLook
+	if text := data[againKey]; text != "" {
+		if err := json.Unmarshal([]byte(text), &s); err != nil {
+			return s, fmt.Errorf("the list of objects to look at again is not readable: %w", err)
+		}
+	}
+	return s, nil
+}
+
+// add takes the result of the object with this index in the pass.
+func (s *secondLook) add(run string, r result, index int64, now time.Time) {
+	if r.outcome == current && len(s.Early) < maxEarly {
+		s.Early = append(s.Early, r.object)
+		until := metav1.NewTime(now)
+		s.Until, s.changed = &until, true
+	}
+	if r.outcome != current && r.outcome != rewritten {
+		return
+	}
+	if len(s.Sample) < maxSample {
+		s.Sample = append(s.Sample, r.object)
+		s.changed = true
+		return
+	}
+	if place := draw(run, index); place < maxSample {
+		s.Sample[place], s.changed = r.object, true
+	}
+}
+
+// draw is a number from 0 to index, the same whenever a page is done again: with
+// it every object has the same chance to be in the sample (reservoir sampling).
+func draw(run string, index int64) uint64 {
+	hash := fnv.New64a()
+	_, _ = hash.Write([]byte(run))
+	return rand.New(rand.NewPCG(hash.Sum64(), uint64(index))).Uint64N(uint64(index + 1))
+}
+
+// write puts what changed since the last write into data.
+func (s *secondLook) write(data map[string]string) error {
+	if !s.changed {
+		return nil
+	}
+	text, err := json.Marshal(s)
+	if err != nil {
+		return fmt.Errorf("cannot encode the list of objects to look at again: %w", err)
+	}
+	data[againKey], s.changed = string(text), false
+	return nil
+}
+
+// objectsOf are objects of which nothing but the name is known.
+func objectsOf(keys []string) []metav1.PartialObjectMetadata {
+	objects := make([]metav1.PartialObjectMetadata, len(keys))
+	for i, key := range keys {
+		namespace, name, found := strings.Cut(key, "/")
+		if !found {
+			namespace, name = "", key
+		}
+		objects[i].Namespace, objects[i].Name = namespace, name
+	}
+	return objects
 }
