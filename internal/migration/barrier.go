@@ -47,7 +47,7 @@ func (e *Engine) passBarrier(ctx context.Context, j *journal) error {
 	if err := e.checkPin(ctx); err != nil {
 		return err
 	}
-	list, err := e.listAnywhere(ctx, "", metav1.ListOptions{Limit: 1})
+	list, err := e.listAtAnyVersion(ctx, "", metav1.ListOptions{Limit: 1})
 	if unreadable(err) {
 		return abortf("cannot list %s: the first object cannot be read at any served version: "+
 			"serve the version that it is stored at, or repair its conversion: %v", e.GroupResource(), err)
@@ -152,7 +152,7 @@ func (e *Engine) awaitServers(ctx context.Context, j *journal) error {
 			log.Info("Every API server shows the storage version", "apiServers", len(addresses))
 			return nil
 		}
-		if final(doubt) {
+		if permanent(doubt) {
 			break
 		}
 		if err := e.Clock.Sleep(ctx, discoveryInterval); err != nil {
@@ -203,8 +203,8 @@ func (e *Engine) askServer(ctx context.Context, address string) error {
 	return nil
 }
 
-// final reports an answer that does not change by asking again.
-func final(err error) bool {
+// permanent reports an answer that does not change by asking again.
+func permanent(err error) bool {
 	status := statusOf(err)
 	return status != nil && !transient(err)
 }

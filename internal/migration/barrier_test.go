@@ -186,7 +186,7 @@ func TestBarrierNeedsAResourceVersion(t *testing.T) {
 
 type listFunc func() (*metav1.PartialObjectMetadataList, error)
 
-func (f listFunc) List(context.Context, Place, metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
+func (f listFunc) List(context.Context, ListScope, metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
 	return f()
 }
 

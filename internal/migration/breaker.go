@@ -31,11 +31,11 @@ type breaker struct {
 	suspects []metav1.PartialObjectMetadata
 	// outages counts those that a probe of another object has seen, and ended how
 	// often patches were let through again.
-	outages, ended int
+	outages, closed int
 }
 
-// note takes the end of a patch, and reports whether all patches wait after it.
-func (b *breaker) note(object *metav1.PartialObjectMetadata, err error) (open bool) {
+// record takes the end of a patch, and reports whether all patches wait after it.
+func (b *breaker) record(object *metav1.PartialObjectMetadata, err error) (open bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if err == nil || !infrastructure(err) {
@@ -69,7 +69,7 @@ func (b *breaker) outage() {
 	b.outages++
 }
 
-func (b *breaker) seen() int {
+func (b *breaker) outageCount() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.outages
@@ -80,15 +80,15 @@ func (b *breaker) close() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.reset()
-	b.ended++
+	b.closed++
 }
 
 func (b *breaker) reset() { b.inRow, b.cause, b.suspects = 0, nil, nil }
 
-func (b *breaker) endings() int {
+func (b *breaker) closeCount() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.ended
+	return b.closed
 }
 
 // awaitBreaker returns when patches may go on. One worker probes with a patch
@@ -111,7 +111,7 @@ func (e *Engine) awaitBreaker(ctx context.Context) error {
 func (e *Engine) probeUntilAnswered(ctx context.Context, cause error) error {
 	log, away := logr.FromContextOrDiscard(ctx), 0
 	log.Info("Waiting: patches fail for reasons that are no object's", "cause", cause.Error())
-	e.notice.set("patches wait: " + shorten(cause.Error(), maxMessage))
+	e.waitReason.set("patches wait: " + shorten(cause.Error(), maxMessage))
 	for n := 1; ; n++ {
 		if err := e.Clock.Sleep(ctx, delay(min(n, patience), cause)); err != nil {
 			return err
@@ -133,7 +133,7 @@ func (e *Engine) probeUntilAnswered(ctx context.Context, cause error) error {
 		}
 	}
 	e.breaker.close()
-	e.notice.set("")
+	e.waitReason.set("")
 	log.Info("Patches are answered again; going on")
 	return nil
 }
@@ -142,18 +142,18 @@ func (e *Engine) probeUntilAnswered(ctx context.Context, cause error) error {
 // tried: when they are answered, it is over. After a while, or when it is always
 // the same object that failed, another object tells whose fault it is.
 func (e *Engine) probe(ctx context.Context, n int) error {
-	suspects := e.breaker.suspected()
-	object, other := e.canaries.next(suspects), true
+	suspects := e.breaker.suspectedObjects()
+	object, other := e.probeCandidates.next(suspects), true
 	if n <= patience && len(suspects) > 0 && (len(suspects) > 1 || object == nil) {
 		object, other = &suspects[n%len(suspects)], false
 	}
 	if object == nil {
-		_, err := e.Lister.List(ctx, Place{}, metav1.ListOptions{Limit: 1})
+		_, err := e.Lister.List(ctx, ListScope{}, metav1.ListOptions{Limit: 1})
 		return err
 	}
-	patch := Patch{Namespace: object.Namespace, Name: object.Name, DryRun: true, Body: []byte("{}"), owners: object.ManagedFields}
-	if !other && len(patch.owners) > 0 {
-		patch.Body = patch.givingBack("")
+	patch := Patch{Namespace: object.Namespace, Name: object.Name, DryRun: true, Body: []byte("{}"), managedFields: object.ManagedFields}
+	if !other && len(patch.managedFields) > 0 {
+		patch.Body = patch.restoringBody("")
 	}
 	_, err := e.patch(ctx, patch)
 	if other && err != nil && infrastructure(err) {
@@ -162,28 +162,28 @@ func (e *Engine) probe(ctx context.Context, n int) error {
 	return err
 }
 
-func (b *breaker) suspected() []metav1.PartialObjectMetadata {
+func (b *breaker) suspectedObjects() []metav1.PartialObjectMetadata {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.Clone(b.suspects)
 }
 
-// canaries are the objects of the open page. They are used from its end, where
+// probeCandidates are the objects of the open page. They are used from its end, where
 // they were not patched yet.
-type canaries struct {
+type probeCandidates struct {
 	mu   sync.Mutex
 	page []metav1.PartialObjectMetadata
 	used int
 }
 
-func (c *canaries) open(page []metav1.PartialObjectMetadata) {
+func (c *probeCandidates) open(page []metav1.PartialObjectMetadata) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.page, c.used = page, 0
 }
 
 // next is an object that is not suspected, or nil.
-func (c *canaries) next(suspects []metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata {
+func (c *probeCandidates) next(suspects []metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for range c.page {
@@ -196,18 +196,18 @@ func (c *canaries) next(suspects []metav1.PartialObjectMetadata) *metav1.Partial
 	return nil
 }
 
-// notice carries why the run stands still from the workers to the goroutine that
+// waitReason carries why the run stands still from the workers to the goroutine that
 // keeps the record.
-type notice struct {
-	mu   sync.Mutex
-	text string
-	news chan struct{}
+type waitReason struct {
+	mu      sync.Mutex
+	text    string
+	changed chan struct{}
 }
 
-func newNotice() *notice { return &notice{news: make(chan struct{}, 1)} }
+func newWaitReason() *waitReason { return &waitReason{changed: make(chan struct{}, 1)} }
 
 // set tells the text. Empty means that the run goes on.
-func (n *notice) set(text string) {
+func (n *waitReason) set(text string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.text == text {
@@ -215,12 +215,12 @@ func (n *notice) set(text string) {
 	}
 	n.text = text
 	select {
-	case n.news <- struct{}{}:
+	case n.changed <- struct{}{}:
 	default:
 	}
 }
 
-func (n *notice) get() string {
+func (n *waitReason) get() string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.text

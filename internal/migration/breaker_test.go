@@ -135,10 +135,10 @@ func TestLateAnswerEndsAnOutage(t *testing.T) {
 	engine.prepare()
 	object := api.metadata(objectKey(0))
 	for range breakAfter {
-		engine.breaker.note(&object, webhookAway())
+		engine.breaker.record(&object, webhookAway())
 	}
 	api.onLook = func() error {
-		engine.breaker.note(&object, nil)
+		engine.breaker.record(&object, nil)
 		return nil
 	}
 	must(t, engine.awaitBreaker(t.Context()))

@@ -24,7 +24,7 @@ const saveInterval = time.Second
 type journal struct {
 	record   contract.Record
 	failures failureList
-	again    secondLook
+	reverify reverifyList
 	store    Checkpoints
 	clock    Clock
 	progress *progress
@@ -72,7 +72,7 @@ func (j *journal) resume(spec *contract.Spec, data map[string]string) (err error
 	if j.failures, err = openFailures(data); err != nil {
 		return err
 	}
-	if j.again, err = openSecondLook(data); err != nil {
+	if j.reverify, err = openReverifyList(data); err != nil {
 		return err
 	}
 	j.progress = newProgress(j.clock, j.record.Checkpoint.Done())
@@ -80,13 +80,13 @@ func (j *journal) resume(spec *contract.Spec, data map[string]string) (err error
 		j.record.Format = contract.RecordFormat
 	}
 	if j.record.State == contract.StateRunning {
-		j.reopenPage()
+		j.resetPage()
 	}
 	return nil
 }
 
-// enter records that the run is in another state.
-func (j *journal) enter(ctx context.Context, state contract.State) error {
+// setState records that the run is in another state.
+func (j *journal) setState(ctx context.Context, state contract.State) error {
 	j.record.State = state
 	return j.save(ctx)
 }
@@ -95,12 +95,12 @@ func (j *journal) enter(ctx context.Context, state contract.State) error {
 func (j *journal) passBarrier(ctx context.Context, barrier string) error {
 	j.record.Barrier = barrier
 	j.progress = newProgress(j.clock, 0)
-	return j.enter(ctx, contract.StateRunning)
+	return j.setState(ctx, contract.StateRunning)
 }
 
-// reopenPage forgets what was counted of a page that was not finished: the lists
+// resetPage forgets what was counted of a page that was not finished: the lists
 // have nothing of it. The total stays, as an estimate.
-func (j *journal) reopenPage() {
+func (j *journal) resetPage() {
 	total := j.record.Total
 	j.record.Counters = j.record.Checkpoint.Counters
 	j.record.Total = total
@@ -108,7 +108,7 @@ func (j *journal) reopenPage() {
 
 // openPage starts counting a page, from where the last whole page ended.
 func (j *journal) openPage(page *metav1.PartialObjectMetadataList) {
-	j.reopenPage()
+	j.resetPage()
 	known := j.record.Done() + int64(len(page.Items))
 	switch {
 	case page.RemainingItemCount != nil:
@@ -119,23 +119,23 @@ func (j *journal) openPage(page *metav1.PartialObjectMetadataList) {
 	j.record.Total = known
 }
 
-// note counts one object and shows the progress now and then.
-func (j *journal) note(ctx context.Context, r result) error {
+// add counts one object and shows the progress now and then.
+func (j *journal) add(ctx context.Context, r result) error {
 	count(&j.record.Counters, r)
 	j.page = append(j.page, r)
-	return j.show(ctx)
+	return j.saveProgress(ctx)
 }
 
-// show saves the progress, unless it did so a moment ago.
-func (j *journal) show(ctx context.Context) error {
+// saveProgress saves the progress, unless it did so a moment ago.
+func (j *journal) saveProgress(ctx context.Context) error {
 	if j.clock.Now().Sub(j.saved) < saveInterval {
 		return nil
 	}
 	return j.save(ctx)
 }
 
-// wait shows why the run stands still, or that it goes on.
-func (j *journal) wait(ctx context.Context, text string) error {
+// setWaiting shows why the run stands still, or that it goes on.
+func (j *journal) setWaiting(ctx context.Context, text string) error {
 	if j.record.Waiting == text {
 		return nil
 	}
@@ -145,7 +145,7 @@ func (j *journal) wait(ctx context.Context, text string) error {
 
 // closePage makes a finished page the base that a restarted pod starts from.
 func (j *journal) closePage(ctx context.Context, token string) error {
-	data, err := j.settlePage()
+	data, err := j.flushPage()
 	if err != nil {
 		return err
 	}
@@ -165,8 +165,8 @@ func (j *journal) endPass(ctx context.Context) error {
 func (j *journal) restart(ctx context.Context) error {
 	data := map[string]string{}
 	j.failures.clear(data)
-	j.again = secondLook{changed: true}
-	if err := j.again.write(data); err != nil {
+	j.reverify = reverifyList{changed: true}
+	if err := j.reverify.write(data); err != nil {
 		return err
 	}
 	j.page = nil
@@ -179,8 +179,8 @@ func (j *journal) restart(ctx context.Context) error {
 	return j.saveWith(ctx, data)
 }
 
-// retry takes over what an earlier run has done, its barrier among it.
-func (j *journal) retry(ctx context.Context, before contract.Record) error {
+// continueFrom takes over what an earlier run has done, its barrier among it.
+func (j *journal) continueFrom(ctx context.Context, before contract.Record) error {
 	j.record.RetryOf = before.Run
 	j.record.Barrier, j.record.BarrierKind, j.record.APIServers = before.Barrier, before.BarrierKind, before.APIServers
 	j.record.Counters = before.Counters
@@ -188,7 +188,7 @@ func (j *journal) retry(ctx context.Context, before contract.Record) error {
 	takePreserved(&j.record, &before)
 	j.record.Checkpoint = contract.Checkpoint{Counters: j.record.Counters}
 	j.progress = newProgress(j.clock, j.record.Done())
-	return j.enter(ctx, contract.StateRunning)
+	return j.setState(ctx, contract.StateRunning)
 }
 
 // repeat begins the run again, because its barrier was none.
@@ -203,12 +203,12 @@ func (j *journal) repeat(ctx context.Context) error {
 // complete ends the run.
 func (j *journal) complete(ctx context.Context) error {
 	j.record.CompletionTime = j.now()
-	return j.enter(ctx, contract.StateCompleted)
+	return j.setState(ctx, contract.StateCompleted)
 }
 
 // abort ends the run for good.
 func (j *journal) abort(ctx context.Context, reason string) error {
-	data, err := j.settlePage()
+	data, err := j.flushPage()
 	if err != nil {
 		return err
 	}
@@ -218,16 +218,16 @@ func (j *journal) abort(ctx context.Context, reason string) error {
 	return j.saveWith(ctx, data)
 }
 
-// settlePage takes the results of the open page into the lists, and returns what
+// flushPage takes the results of the open page into the lists, and returns what
 // of them is to be saved.
-func (j *journal) settlePage() (map[string]string, error) {
+func (j *journal) flushPage() (map[string]string, error) {
 	data := map[string]string{}
 	var failures []v1alpha1.MigrationFailure
 	for i, r := range j.page {
 		if r.outcome == failed {
 			failures = append(failures, r.failure())
 		}
-		j.again.add(j.record.Run, r, j.record.Checkpoint.Done()+int64(i), j.clock.Now())
+		j.reverify.add(j.record.Run, r, j.record.Checkpoint.Done()+int64(i), j.clock.Now())
 	}
 	countPreserved(&j.record, j.page)
 	j.page = nil
@@ -236,7 +236,7 @@ func (j *journal) settlePage() (map[string]string, error) {
 	if err := j.failures.add(failures, data); err != nil {
 		return nil, err
 	}
-	return data, j.again.write(data)
+	return data, j.reverify.write(data)
 }
 
 func (j *journal) save(ctx context.Context) error {

@@ -85,7 +85,7 @@ func TestProgressInsideAPage(t *testing.T) {
 			}
 			j.openPage(&metav1.PartialObjectMetadataList{Items: make([]metav1.PartialObjectMetadata, 5)})
 			for range 5 {
-				if err := j.note(t.Context(), result{outcome: rewritten}); err != nil {
+				if err := j.add(t.Context(), result{outcome: rewritten}); err != nil {
 					t.Fatal(err)
 				}
 			}

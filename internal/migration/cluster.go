@@ -93,8 +93,8 @@ func Connect(config *rest.Config, spec *contract.Spec) (*Cluster, error) {
 }
 
 // List implements Lister.
-func (c *Cluster) List(ctx context.Context, place Place, options metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
-	return c.metadata.Resource(c.at(place.Version)).Namespace(place.Namespace).List(ctx, options)
+func (c *Cluster) List(ctx context.Context, scope ListScope, options metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
+	return c.metadata.Resource(c.at(scope.Version)).Namespace(scope.Namespace).List(ctx, options)
 }
 
 // at is the resource at a served version; empty is the storage version.
@@ -172,8 +172,8 @@ func (c *Cluster) servedResource(ctx context.Context, client *discovery.Discover
 	return nil, nil
 }
 
-// Earlier is the ConfigMap of an earlier run, in the same namespace.
-func (c *Cluster) Earlier(name string) Checkpoints {
+// PreviousRun is the ConfigMap of an earlier run, in the same namespace.
+func (c *Cluster) PreviousRun(name string) Checkpoints {
 	other := *c
 	other.checkpoint = name
 	return &other
@@ -248,13 +248,13 @@ func (s *APIServers) Addresses(ctx context.Context) (addresses []string, leases 
 		return nil, 0, err
 	}
 	if err == nil {
-		leases = s.heldNow(held.Items)
+		leases = s.activeLeases(held.Items)
 	}
 	return addressesOf(endpoints.Items), leases, nil
 }
 
-// heldNow counts the leases that did not expire.
-func (s *APIServers) heldNow(leases []coordinationv1.Lease) int {
+// activeLeases counts the leases that did not expire.
+func (s *APIServers) activeLeases(leases []coordinationv1.Lease) int {
 	count := 0
 	for _, lease := range leases {
 		spec := lease.Spec

@@ -167,7 +167,7 @@ func (r *resource) list(version string) *unstructured.UnstructuredList {
 
 func (r *resource) object(version string, i int) *unstructured.Unstructured {
 	object := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"host": host}}}
-	object.SetAnnotations(map[string]string{"conversion-operator.io/v1alpha1": `{"/spec/note":"` + keptAside + `"}`})
+	object.SetAnnotations(map[string]string{"conversion-operator.io/v1alpha1": `{"/spec/note":"` + preservedValue + `"}`})
 	object.SetGroupVersionKind(schema.GroupVersionKind{Group: testGroup, Version: version, Kind: r.plural})
 	object.SetNamespace("default")
 	object.SetName(objectName(i))

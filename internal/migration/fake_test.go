@@ -164,7 +164,7 @@ func (f *fakeAPI) all() []metav1.PartialObjectMetadata {
 
 // List answers with the snapshot that the token names. The token "latest" goes
 // on in the newest state.
-func (f *fakeAPI) List(ctx context.Context, place Place, options metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
+func (f *fakeAPI) List(ctx context.Context, scope ListScope, options metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if ctx.Err() != nil {
@@ -177,13 +177,13 @@ func (f *fakeAPI) List(ctx context.Context, place Place, options metav1.ListOpti
 		}
 	}
 	if name, ok := strings.CutPrefix(options.FieldSelector, "metadata.name="); ok {
-		return f.readable(f.one(place.Namespace+"/"+name), place.Version)
+		return f.readable(f.one(scope.Namespace+"/"+name), scope.Version)
 	}
 	list, err := f.page(options)
 	if err != nil {
 		return nil, err
 	}
-	return f.readable(list, place.Version)
+	return f.readable(list, scope.Version)
 }
 
 // readable fails the whole list if an object of it cannot be converted.

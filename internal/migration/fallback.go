@@ -64,11 +64,11 @@ func (e *Engine) migrateBy(ctx context.Context, object *metav1.PartialObjectMeta
 		case got.cause == nil:
 			return proof(object, got.after), nil
 		case got.after != nil:
-			return e.giveBack(ctx, object, path.Version, got)
-		case n == objectTries || reasonOf(got.cause) != ReasonConflict:
+			return e.restoreManagedFields(ctx, object, path.Version, got)
+		case n == objectAttempts || reasonOf(got.cause) != ReasonConflict:
 			return e.failure(object, got.cause), nil
 		}
-		latest, err := e.prepareRetry(ctx, object, n, lookAgain, got.cause)
+		latest, err := e.prepareRetry(ctx, object, n, refetch, got.cause)
 		if err != nil {
 			return result{}, err
 		}

@@ -41,7 +41,7 @@ func TestIntegration(t *testing.T) {
 	t.Run("a storage version that is another aborts the run", func(t *testing.T) { testOtherStorage(t, c.newResource(t, "others", 10)) })
 	t.Run("lost rights end the pod and not the run", func(t *testing.T) { testRightsLost(t, c.newResource(t, "revokeds", 60)) })
 	t.Run("a version that goes away aborts the run", func(t *testing.T) { testRemoved(t, c.newResource(t, "removeds", 60)) })
-	t.Run("nothing of objects was told", func(t *testing.T) { testNothingTold(t, c) })
+	t.Run("nothing of objects was told", func(t *testing.T) { testNothingLeaks(t, c) })
 }
 
 func testRewritten(t *testing.T, r *resource) {

@@ -19,13 +19,13 @@ import (
 // would get, too; an expired token, and an object that fails the list, are the
 // caller's; an API server that stays away, and rights that were lost, are worth a
 // restart of the pod.
-func (e *Engine) list(ctx context.Context, place Place, options metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
-	return e.listWithin(ctx, patience, place, options)
+func (e *Engine) list(ctx context.Context, scope ListScope, options metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
+	return e.listWithin(ctx, patience, scope, options)
 }
 
 // listWithin is list with so many tries while the API server answers that it, or
 // a converter, is in trouble.
-func (e *Engine) listWithin(ctx context.Context, tries int, place Place, options metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
+func (e *Engine) listWithin(ctx context.Context, tries int, scope ListScope, options metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
 	var list *metav1.PartialObjectMetadataList
 	worth := func(n int, err error) bool {
 		switch {
@@ -39,7 +39,7 @@ func (e *Engine) listWithin(ctx context.Context, tries int, place Place, options
 		return n < patience
 	}
 	err := patientlyWhile(ctx, e.Clock, worth, func() (err error) {
-		list, err = e.Lister.List(ctx, place, options)
+		list, err = e.Lister.List(ctx, scope, options)
 		return err
 	})
 	status := statusOf(err)
@@ -58,11 +58,11 @@ func (e *Engine) listWithin(ctx context.Context, tries int, place Place, options
 	return nil, fmt.Errorf("cannot list %s: %w", e.GroupResource(), err)
 }
 
-// lookUp reads one object anew, and returns nil if it is gone. The Job may list
+// getLatest reads one object anew, and returns nil if it is gone. The Job may list
 // but not get; the API server turns this list into a get. An object that cannot
 // be read at any version is there: what it was is returned.
-func (e *Engine) lookUp(ctx context.Context, object *metav1.PartialObjectMetadata) (*metav1.PartialObjectMetadata, error) {
-	list, err := e.listAnywhere(ctx, object.Namespace, metav1.ListOptions{
+func (e *Engine) getLatest(ctx context.Context, object *metav1.PartialObjectMetadata) (*metav1.PartialObjectMetadata, error) {
+	list, err := e.listAtAnyVersion(ctx, object.Namespace, metav1.ListOptions{
 		FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, object.Name).String(),
 	})
 	if unreadable(err) {
@@ -124,12 +124,12 @@ func (e *Engine) readPage(ctx context.Context, j *journal, token string) (*metav
 	for {
 		page, err := e.listPage(ctx, e.pageOptions(token))
 		if statusOf(err) != nil && infrastructure(err) {
-			if err := e.waitToList(ctx, j, err); err != nil {
+			if err := e.awaitListable(ctx, j, err); err != nil {
 				return nil, err
 			}
 			continue
 		}
-		if waitErr := j.wait(ctx, ""); waitErr != nil {
+		if waitErr := j.setWaiting(ctx, ""); waitErr != nil {
 			return nil, waitErr
 		}
 		switch {
@@ -138,12 +138,12 @@ func (e *Engine) readPage(ctx context.Context, j *journal, token string) (*metav
 			if n := len(page.Items); n > 0 {
 				e.lastRead = keyOf(&page.Items[n-1])
 			}
-			e.readAhead(ctx, page.Continue)
+			e.startPrefetch(ctx, page.Continue)
 			return page, nil
 		case !unreadable(err):
 			return nil, err
 		case e.pageSize == 1:
-			return e.readElsewhere(ctx, token, err)
+			return e.readAtOtherVersions(ctx, token, err)
 		}
 		e.pageSize /= 2
 	}
@@ -154,19 +154,19 @@ func (e *Engine) pageOptions(token string) metav1.ListOptions {
 }
 
 func (e *Engine) listPage(ctx context.Context, options metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
-	if page := e.takeAhead(options); page != nil {
+	if page := e.takePrefetched(options); page != nil {
 		return page, nil
 	}
-	return e.listWithin(ctx, pageTries, Place{}, options)
+	return e.listWithin(ctx, pageTries, ListScope{}, options)
 }
 
-// waitToList shows why no page can be read, and returns when it is worth another
+// awaitListable shows why no page can be read, and returns when it is worth another
 // look.
-func (e *Engine) waitToList(ctx context.Context, j *journal, cause error) error {
+func (e *Engine) awaitListable(ctx context.Context, j *journal, cause error) error {
 	if j.record.Waiting == "" {
 		logr.FromContextOrDiscard(ctx).Info("Waiting: objects cannot be listed for a reason that is no object's", "cause", cause.Error())
 	}
-	if err := j.wait(ctx, "objects cannot be listed: "+shorten(cause.Error(), maxMessage)); err != nil {
+	if err := j.setWaiting(ctx, "objects cannot be listed: "+shorten(cause.Error(), maxMessage)); err != nil {
 		return err
 	}
 	if err := e.Clock.Sleep(ctx, maxDelay); err != nil {
@@ -175,10 +175,10 @@ func (e *Engine) waitToList(ctx context.Context, j *journal, cause error) error 
 	return e.checkPin(ctx)
 }
 
-// readElsewhere reads the one object that the token names at the other served
+// readAtOtherVersions reads the one object that the token names at the other served
 // versions. Tokens hold for all versions of a resource: they are stored together.
-func (e *Engine) readElsewhere(ctx context.Context, token string, cause error) (*metav1.PartialObjectMetadataList, error) {
-	page, err := e.listElsewhere(ctx, "", metav1.ListOptions{Limit: 1, Continue: token})
+func (e *Engine) readAtOtherVersions(ctx context.Context, token string, cause error) (*metav1.PartialObjectMetadataList, error) {
+	page, err := e.listAtOtherVersions(ctx, "", metav1.ListOptions{Limit: 1, Continue: token})
 	if err != nil || page != nil {
 		for i := range itemsOf(page) {
 			logr.FromContextOrDiscard(ctx).V(1).Info("The list fails because of one object", "object", keyOf(&page.Items[i]), "message", cause.Error())
@@ -189,11 +189,11 @@ func (e *Engine) readElsewhere(ctx context.Context, token string, cause error) (
 		"serve the version that it is stored at, or repair its conversion: %v", e.GroupResource(), e.lastRead, cause)
 }
 
-// listElsewhere lists at the first of the other served versions that can, or
+// listAtOtherVersions lists at the first of the other served versions that can, or
 // returns nil.
-func (e *Engine) listElsewhere(ctx context.Context, namespace string, options metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
+func (e *Engine) listAtOtherVersions(ctx context.Context, namespace string, options metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
 	for _, version := range e.OldVersions {
-		page, err := e.list(ctx, Place{Version: version, Namespace: namespace}, options)
+		page, err := e.list(ctx, ListScope{Version: version, Namespace: namespace}, options)
 		if err == nil || expired(err) || ctx.Err() != nil || statusOf(err) == nil && !errors.As(err, new(abortedError)) {
 			return page, err
 		}
@@ -201,19 +201,19 @@ func (e *Engine) listElsewhere(ctx context.Context, namespace string, options me
 	return nil, nil
 }
 
-// listAnywhere lists at the storage version, or at another one if an object
+// listAtAnyVersion lists at the storage version, or at another one if an object
 // fails the list there, or is known to.
-func (e *Engine) listAnywhere(ctx context.Context, namespace string, options metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
+func (e *Engine) listAtAnyVersion(ctx context.Context, namespace string, options metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
 	if e.unconvertible.Load() {
-		if list, err := e.listElsewhere(ctx, namespace, options); list != nil || err != nil {
+		if list, err := e.listAtOtherVersions(ctx, namespace, options); list != nil || err != nil {
 			return list, err
 		}
 	}
-	list, err := e.list(ctx, Place{Namespace: namespace}, options)
+	list, err := e.list(ctx, ListScope{Namespace: namespace}, options)
 	if !unreadable(err) {
 		return list, err
 	}
-	elsewhere, otherErr := e.listElsewhere(ctx, namespace, options)
+	elsewhere, otherErr := e.listAtOtherVersions(ctx, namespace, options)
 	if elsewhere != nil || otherErr != nil {
 		return elsewhere, otherErr
 	}

@@ -135,36 +135,38 @@ func (m *Metrics) finished(r result) {
 	}
 }
 
-// flying tells how many patches are in flight, and may be.
-func (m *Metrics) flying(inFlight, limit int) {
+// setInFlight tells how many patches are in flight, and may be.
+func (m *Metrics) setInFlight(inFlight, limit int) {
 	if m != nil {
 		m.inFlight.Set(float64(inFlight))
 		m.limit.Set(float64(limit))
 	}
 }
 
-// heldBack counts the time that a patch waits.
-func (m *Metrics) heldBack(pause time.Duration) {
+// addThrottled counts the time that a patch waits.
+func (m *Metrics) addThrottled(pause time.Duration) {
 	if m != nil {
 		m.throttled.Add(pause.Seconds())
 	}
 }
 
 // Checkpoints tells what is saved as the record of the run, and saves it.
-func (m *Metrics) Checkpoints(store Checkpoints) Checkpoints { return toldCheckpoints{store, m} }
+func (m *Metrics) Checkpoints(store Checkpoints) Checkpoints {
+	return instrumentedCheckpoints{store, m}
+}
 
-type toldCheckpoints struct {
+type instrumentedCheckpoints struct {
 	Checkpoints
 	metrics *Metrics
 }
 
-func (c toldCheckpoints) Load(ctx context.Context) (map[string]string, error) {
+func (c instrumentedCheckpoints) Load(ctx context.Context) (map[string]string, error) {
 	data, err := c.Checkpoints.Load(ctx)
 	c.metrics.show(data)
 	return data, err
 }
 
-func (c toldCheckpoints) Save(ctx context.Context, data map[string]string) error {
+func (c instrumentedCheckpoints) Save(ctx context.Context, data map[string]string) error {
 	c.metrics.show(data)
 	return c.Checkpoints.Save(ctx, data)
 }
@@ -193,14 +195,14 @@ func oneIf(so bool) float64 {
 }
 
 // Patcher counts the patches that are sent.
-func (m *Metrics) Patcher(patcher Patcher) Patcher { return toldPatcher{patcher, m} }
+func (m *Metrics) Patcher(patcher Patcher) Patcher { return instrumentedPatcher{patcher, m} }
 
-type toldPatcher struct {
+type instrumentedPatcher struct {
 	Patcher
 	metrics *Metrics
 }
 
-func (p toldPatcher) Patch(ctx context.Context, patch Patch) (*metav1.PartialObjectMetadata, error) {
+func (p instrumentedPatcher) Patch(ctx context.Context, patch Patch) (*metav1.PartialObjectMetadata, error) {
 	if patch.DryRun {
 		return p.Patcher.Patch(ctx, patch)
 	}

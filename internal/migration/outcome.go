@@ -45,8 +45,8 @@ type result struct {
 	// after is the object as the API server answered, if it did.
 	after *metav1.PartialObjectMetadata
 	// counted tells that held is what the object holds in annotations.
-	counted bool
-	held    []conversion.Preserved
+	counted   bool
+	preserved []conversion.Preserved
 	// placed tells that a value that it held has become data, and refused are the
 	// versions at which that is not possible.
 	placed  bool
@@ -121,8 +121,8 @@ const (
 	tryAgain
 	// awaitServer before another try: the fault may not be the object's.
 	awaitServer
-	// lookAgain at the object: it was written or deleted meanwhile.
-	lookAgain
+	// refetch at the object: it was written or deleted meanwhile.
+	refetch
 	// stopRun: no object can be patched this way.
 	stopRun
 	// restartPod: no object can be patched until the pod has its rights back.
@@ -134,10 +134,10 @@ const (
 // the object's.
 var remedies = map[int32]remedy{
 	http.StatusUnauthorized:        restartPod,
-	http.StatusNotFound:            lookAgain,
+	http.StatusNotFound:            refetch,
 	http.StatusMethodNotAllowed:    stopRun,
 	http.StatusRequestTimeout:      awaitServer,
-	http.StatusConflict:            lookAgain,
+	http.StatusConflict:            refetch,
 	http.StatusTooManyRequests:     awaitServer,
 	http.StatusInternalServerError: tryAgain,
 	http.StatusBadGateway:          awaitServer,
@@ -274,7 +274,7 @@ var (
 func infrastructure(err error) bool {
 	status := statusOf(err)
 	switch {
-	case status == nil || errors.Is(err, errOwnersDropped):
+	case status == nil || errors.Is(err, errManagedFieldsDropped):
 		return true
 	case status.Code == http.StatusInternalServerError:
 		return unanswered.MatchString(status.Message) && !tooLargeForEtcd.MatchString(status.Message)

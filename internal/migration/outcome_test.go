@@ -85,9 +85,9 @@ func TestRemedyFor(t *testing.T) {
 		err  error
 		want remedy
 	}{
-		"conflict":                              {conflict("a"), lookAgain},
-		"object not found":                      {apierrors.NewNotFound(group, "a"), lookAgain},
-		"object not found, wrapped":             {fmt.Errorf("patch: %w", apierrors.NewNotFound(group, "a")), lookAgain},
+		"conflict":                              {conflict("a"), refetch},
+		"object not found":                      {apierrors.NewNotFound(group, "a"), refetch},
+		"object not found, wrapped":             {fmt.Errorf("patch: %w", apierrors.NewNotFound(group, "a")), refetch},
 		"another object not found":              {apierrors.NewNotFound(group, "b"), stopRun},
 		"page not found":                        {generic(http.StatusNotFound, ""), stopRun},
 		"page not found with the object's name": {generic(http.StatusNotFound, "a"), stopRun},

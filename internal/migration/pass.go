@@ -39,8 +39,8 @@ func (e *Engine) pass(ctx context.Context, j *journal) error {
 
 // nextPage lists the page after the last whole one.
 func (e *Engine) nextPage(ctx context.Context, j *journal) (*metav1.PartialObjectMetadataList, error) {
-	if e.earlier != nil {
-		return e.earlier.page(j.record.Checkpoint.Continue, e.PageSize)
+	if e.previous != nil {
+		return e.previous.page(j.record.Checkpoint.Continue, e.PageSize)
 	}
 	return e.pageAfter(ctx, j, j.record.Checkpoint.Continue, func() error { return j.restart(ctx) })
 }
@@ -79,7 +79,7 @@ func (e *Engine) migratePage(ctx context.Context, j *journal, page *metav1.Parti
 		if r.reason == ReasonConversionFailed {
 			e.unconvertible.Store(true)
 		}
-		if err := j.note(ctx, r); err != nil {
+		if err := j.add(ctx, r); err != nil {
 			return err
 		}
 		j.progress.log(ctx, j.record.Counters)
@@ -109,14 +109,14 @@ type work func(ctx context.Context, object *metav1.PartialObjectMetadata) (resul
 func (e *Engine) each(ctx context.Context, j *journal, objects []metav1.PartialObjectMetadata, do work, take func(result) error) error {
 	inFlight, cancel := context.WithCancel(ctx)
 	defer cancel()
-	e.canaries.open(objects)
+	e.probeCandidates.open(objects)
 	results, finished := e.start(inFlight, objects, do)
 	var takeErr error
 	for results != nil {
 		var err error
 		select {
-		case <-e.notice.news:
-			err = j.wait(ctx, e.notice.get())
+		case <-e.waitReason.changed:
+			err = j.setWaiting(ctx, e.waitReason.get())
 		case r, ok := <-results:
 			if !ok {
 				results = nil
@@ -161,27 +161,27 @@ func (e *Engine) start(ctx context.Context, objects []metav1.PartialObjectMetada
 	return results, func() error { return workErr }
 }
 
-// ahead is the page after the one that was read last. It is read while the objects
+// prefetch is the page after the one that was read last. It is read while the objects
 // of that one are patched, which else would wait for it. What goes wrong with it
 // does not matter: then it is read again when its turn comes.
-type ahead struct {
+type prefetch struct {
 	options metav1.ListOptions
 	page    chan *metav1.PartialObjectMetadataList
-	end     context.CancelFunc
+	cancel  context.CancelFunc
 }
 
-// readAhead begins to read the page that the token names, unless one request at a
+// startPrefetch begins to read the page that the token names, unless one request at a
 // time is all that the API server answers as it should: a list takes as much of it as
 // a hundred patches.
-func (e *Engine) readAhead(ctx context.Context, token string) {
-	if token == "" || !e.gate.several() {
+func (e *Engine) startPrefetch(ctx context.Context, token string) {
+	if token == "" || !e.throttle.allowsSeveral() {
 		return
 	}
 	ctx, end := context.WithCancel(ctx)
-	next := &ahead{options: e.pageOptions(token), page: make(chan *metav1.PartialObjectMetadataList, 1), end: end}
-	e.ahead = next
+	next := &prefetch{options: e.pageOptions(token), page: make(chan *metav1.PartialObjectMetadataList, 1), cancel: end}
+	e.prefetched = next
 	go func() {
-		page, err := e.Lister.List(ctx, Place{}, next.options)
+		page, err := e.Lister.List(ctx, ListScope{}, next.options)
 		if err != nil {
 			page = nil
 		}
@@ -189,25 +189,25 @@ func (e *Engine) readAhead(ctx context.Context, token string) {
 	}()
 }
 
-// takeAhead returns the page if that is the one that was read ahead, or else nil.
+// takePrefetched returns the page if that is the one that was read ahead, or else nil.
 // Nothing is read ahead any more when it returns.
-func (e *Engine) takeAhead(options metav1.ListOptions) *metav1.PartialObjectMetadataList {
-	next := e.ahead
+func (e *Engine) takePrefetched(options metav1.ListOptions) *metav1.PartialObjectMetadataList {
+	next := e.prefetched
 	if next == nil {
 		return nil
 	}
-	e.ahead = nil
+	e.prefetched = nil
 	wanted := next.options.Continue == options.Continue && next.options.Limit == options.Limit
 	if !wanted {
-		next.end()
+		next.cancel()
 	}
 	page := <-next.page
-	next.end()
+	next.cancel()
 	if !wanted {
 		return nil
 	}
 	return page
 }
 
-// dropAhead ends what is read ahead, since nobody is going to take it.
-func (e *Engine) dropAhead() { e.takeAhead(metav1.ListOptions{}) }
+// cancelPrefetch ends what is read ahead, since nobody is going to take it.
+func (e *Engine) cancelPrefetch() { e.takePrefetched(metav1.ListOptions{}) }

@@ -178,7 +178,7 @@ func TestAsManyAreInFlightAsTheLimitAllows(t *testing.T) {
 	gate := &gatedPatcher{Patcher: api, want: want, full: make(chan struct{})}
 	engine.Patcher = gate
 	engine.prepare()
-	engine.gate.limit.value = want
+	engine.throttle.limit.value = want
 	migrate := func(ctx context.Context, object *metav1.PartialObjectMetadata) (result, error) {
 		return engine.migrateObject(ctx, object, "108")
 	}
@@ -228,12 +228,12 @@ func TestPagesAreReadAhead(t *testing.T) {
 	begun := map[string]chan struct{}{"112|ns/a004": second, "112|ns/a009": third}
 	engine := newTestEngine(api, &fakeStore{})
 	engine.Concurrency = 2
-	engine.Lister = listerFunc(func(ctx context.Context, place Place, options metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
+	engine.Lister = listerFunc(func(ctx context.Context, scope ListScope, options metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
 		engine.allowTwo()
 		if page := begun[options.Continue]; page != nil {
 			close(page)
 		}
-		return api.List(ctx, place, options)
+		return api.List(ctx, scope, options)
 	})
 	engine.Patcher = patcherFunc(func(ctx context.Context, patch Patch) (*metav1.PartialObjectMetadata, error) {
 		switch patch.Name {
@@ -264,7 +264,7 @@ func TestNoPageIsReadAheadBesideASinglePatch(t *testing.T) {
 	api := newFakeAPI(12)
 	engine := newTestEngine(api, &fakeStore{})
 	engine.Patcher = patcherFunc(func(ctx context.Context, patch Patch) (*metav1.PartialObjectMetadata, error) {
-		if engine.ahead != nil {
+		if engine.prefetched != nil {
 			t.Errorf("a page is read beside the patch of %s", patch.Name)
 		}
 		return api.Patch(ctx, patch)
@@ -276,9 +276,9 @@ func TestNoPageIsReadAheadBesideASinglePatch(t *testing.T) {
 
 // allowTwo lets two patches be in flight.
 func (e *Engine) allowTwo() {
-	e.gate.mu.Lock()
-	defer e.gate.mu.Unlock()
-	e.gate.limit.set(2)
+	e.throttle.mu.Lock()
+	defer e.throttle.mu.Unlock()
+	e.throttle.limit.set(2)
 }
 
 // Nothing reads any more when a run has ended.
@@ -287,7 +287,7 @@ func TestPageAheadEndsWithTheRun(t *testing.T) {
 	api.definition.Generation++
 	ended := make(chan error, 1)
 	engine := newTestEngine(api, &fakeStore{})
-	engine.Lister = listerFunc(func(ctx context.Context, _ Place, _ metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
+	engine.Lister = listerFunc(func(ctx context.Context, _ ListScope, _ metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
 		<-ctx.Done()
 		ended <- ctx.Err()
 		return nil, ctx.Err()
@@ -295,7 +295,7 @@ func TestPageAheadEndsWithTheRun(t *testing.T) {
 	engine.Concurrency = 2
 	engine.prepare()
 	engine.allowTwo()
-	engine.readAhead(t.Context(), "112|ns/a004")
+	engine.startPrefetch(t.Context(), "112|ns/a004")
 	if record := mustRun(t, engine); record.State != contract.StateAborted {
 		t.Errorf("record is %+v", record)
 	}
@@ -309,10 +309,10 @@ func TestPageAheadEndsWithTheRun(t *testing.T) {
 	}
 }
 
-type listerFunc func(context.Context, Place, metav1.ListOptions) (*metav1.PartialObjectMetadataList, error)
+type listerFunc func(context.Context, ListScope, metav1.ListOptions) (*metav1.PartialObjectMetadataList, error)
 
-func (f listerFunc) List(ctx context.Context, place Place, options metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
-	return f(ctx, place, options)
+func (f listerFunc) List(ctx context.Context, scope ListScope, options metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
+	return f(ctx, scope, options)
 }
 
 type patcherFunc func(context.Context, Patch) (*metav1.PartialObjectMetadata, error)

@@ -35,70 +35,70 @@ func checkDefinition(p contract.Pin, definition *metav1.PartialObjectMetadata) e
 	return nil
 }
 
-// watcher remembers the last look at the pin. The workers share it: one of them
+// pinCache remembers the last look at the pin. The workers share it: one of them
 // looks, and the others wait for what it sees once the last look is good no more.
-type watcher struct {
-	// looking is held by who looks.
-	looking sync.Mutex
+type pinCache struct {
+	// reading is held by who looks.
+	reading sync.Mutex
 
 	// mu is for what is below, which only who looks writes.
 	mu sync.Mutex
-	// looked is when the last look that found the pin as it was began.
-	looked time.Time
+	// readTime is when the last look that found the pin as it was began.
+	readTime time.Time
 	// changed is why no look will ever find it so again.
 	changed error
 }
 
-func (w *watcher) note(began time.Time, changed error) {
+func (w *pinCache) store(began time.Time, changed error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if changed != nil {
 		w.changed = changed
 		return
 	}
-	w.looked = began
+	w.readTime = began
 }
 
 // checkPin looks at the CustomResourceDefinition now.
 func (e *Engine) checkPin(ctx context.Context) error {
-	e.watcher.looking.Lock()
-	defer e.watcher.looking.Unlock()
-	return e.look(ctx)
+	e.pinCache.reading.Lock()
+	defer e.pinCache.reading.Unlock()
+	return e.readPin(ctx)
 }
 
 // awaitPin lets a patch pass if the last look began less than pinInterval ago. One
 // worker looks again when half of that is over, so that the others need not wait
 // for it. While the API server does not answer it holds all patches back.
 func (e *Engine) awaitPin(ctx context.Context) error {
-	if e.pinFor(pinInterval / 2) {
+	if e.pinReadWithin(pinInterval / 2) {
 		return ctx.Err()
 	}
-	if !e.watcher.looking.TryLock() {
-		if e.pinFor(pinInterval) {
+	if !e.pinCache.reading.TryLock() {
+		if e.pinReadWithin(pinInterval) {
 			return ctx.Err()
 		}
-		e.watcher.looking.Lock()
+		e.pinCache.reading.Lock()
 	}
-	defer e.watcher.looking.Unlock()
-	if ctx.Err() != nil || e.pinFor(pinInterval/2) {
+	defer e.pinCache.reading.Unlock()
+	if ctx.Err() != nil || e.pinReadWithin(pinInterval/2) {
 		return ctx.Err()
 	}
-	return e.look(ctx)
+	return e.readPin(ctx)
 }
 
-// pinFor reports whether the last look that found the pin as it was is more recent
+// pinReadWithin reports whether the last look that found the pin as it was is more recent
 // than that.
-func (e *Engine) pinFor(age time.Duration) bool {
-	e.watcher.mu.Lock()
-	defer e.watcher.mu.Unlock()
-	return e.watcher.changed == nil && e.Clock.Now().Sub(e.watcher.looked) < age
+func (e *Engine) pinReadWithin(age time.Duration) bool {
+	e.pinCache.mu.Lock()
+	defer e.pinCache.mu.Unlock()
+	return e.pinCache.changed == nil && e.Clock.Now().Sub(e.pinCache.readTime) < age
 }
 
-// look reads the CustomResourceDefinition, patiently. Only its metadata is
+// readPin reads the CustomResourceDefinition, patiently. Only its metadata is
 // read, which tells of every change of its spec.
-func (e *Engine) look(ctx context.Context) error {
-	if e.watcher.changed != nil {
-		return e.watcher.changed
+func (e *Engine) readPin(ctx context.Context) error {
+	if e.pinCache.changed != nil {
+		return e.pinCache.changed
 	}
 	var began time.Time
 	var definition *metav1.PartialObjectMetadata
@@ -108,18 +108,18 @@ func (e *Engine) look(ctx context.Context) error {
 		return err
 	})
 	if err != nil {
-		err = e.unread(err)
+		err = e.pinReadError(err)
 	} else {
 		err = checkDefinition(e.Pin, definition)
 	}
 	if err == nil || errors.As(err, new(abortedError)) {
-		e.watcher.note(began, err)
+		e.pinCache.store(began, err)
 	}
 	return err
 }
 
-// unread says what it means that the CustomResourceDefinition was not read.
-func (e *Engine) unread(err error) error {
+// pinReadError says what it means that the CustomResourceDefinition was not read.
+func (e *Engine) pinReadError(err error) error {
 	if status := statusOf(err); status != nil && status.Code == http.StatusNotFound {
 		return abortf("CustomResourceDefinition %s does not exist any more: nothing more was rewritten", e.Pin.Name)
 	}

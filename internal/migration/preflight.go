@@ -39,7 +39,7 @@ func (e *Engine) preflight(ctx context.Context, j *journal) error {
 	if len(refused) >= minPreflight && len(refused) == len(sample) && len(e.Fallback) == 0 {
 		return abortf("the API server refuses all %d objects of a sample, nothing was rewritten: %s: %s", len(refused), refused[0].Object, refused[0].Message)
 	}
-	return j.enter(ctx, contract.StateSettling)
+	return j.setState(ctx, contract.StateSettling)
 }
 
 // preflightSample spreads over the first page.
@@ -71,30 +71,30 @@ func (e *Engine) tryAll(ctx context.Context, j *journal, sample []metav1.Partial
 // about the object counts: not that it was written or deleted meanwhile, and not
 // that a webhook takes no part in tries.
 func (e *Engine) tryObject(ctx context.Context, object *metav1.PartialObjectMetadata) (result, error) {
-	spent := e.newTries()
+	tried := e.newAttempts()
 	for {
-		patch := Patch{Namespace: object.Namespace, Name: object.Name, DryRun: true, Body: []byte("{}"), owners: object.ManagedFields}
+		patch := Patch{Namespace: object.Namespace, Name: object.Name, DryRun: true, Body: []byte("{}"), managedFields: object.ManagedFields}
 		got, err := e.attempt(ctx, patch)
 		switch {
 		case err != nil:
 			return result{}, err
 		case got.cause == nil:
 			return resultOf(object, current), nil
-		case spent.free(got):
+		case tried.uncounted(got):
 			continue
 		}
 		cause, cure := got.cause, remedyFor(got.cause, object.Name)
 		switch {
 		case cure == stopRun || cure == restartPod:
 			return result{}, e.runEnds(cure, object, cause)
-		case cure == lookAgain || strings.Contains(cause.Error(), "does not support dry run"):
+		case cure == refetch || strings.Contains(cause.Error(), "does not support dry run"):
 			return resultOf(object, gone), nil
-		case spent.count == objectTries && got.after != nil:
+		case tried.count == objectAttempts && got.after != nil:
 			return resultOf(object, current), nil
-		case cure == giveUp || spent.count == objectTries:
+		case cure == giveUp || tried.count == objectAttempts:
 			return e.failure(object, cause), nil
 		}
-		if err := e.Clock.Sleep(ctx, delay(spent.count, cause)); err != nil {
+		if err := e.Clock.Sleep(ctx, delay(tried.count, cause)); err != nil {
 			return result{}, err
 		}
 	}

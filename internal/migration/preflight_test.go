@@ -43,7 +43,7 @@ func TestPreflight(t *testing.T) {
 		"no objects":                {objects: 0, want: contract.StateCompleted},
 		"fewer than a sample":       {objects: 2, want: contract.StateCompleted, tried: 2},
 		"one refused":               {objects: 12, onTry: few(invalid("a003")), want: contract.StateCompleted, tried: 4, predicted: 1},
-		"one cannot be converted":   {objects: 12, onTry: few(unconvertible()), want: contract.StateCompleted, tried: 4 + objectTries - 1, predicted: 1},
+		"one cannot be converted":   {objects: 12, onTry: few(unconvertible()), want: contract.StateCompleted, tried: 4 + objectAttempts - 1, predicted: 1},
 		"one is gone":               {objects: 12, onTry: few(apierrors.NewNotFound(testResource.GroupResource(), "a003")), want: contract.StateCompleted, tried: 4},
 		"webhooks take no part":     {objects: 12, onTry: all(noDryRun()), want: contract.StateCompleted, tried: 4},
 		"all refused":               {objects: 12, onTry: all(invalid("x")), want: contract.StateAborted, tried: 4, predicted: 4, message: "refuses all 4 objects of a sample, nothing was rewritten: ns/a000"},

@@ -64,16 +64,16 @@ func ReadInventory(ctx context.Context, rulesets Rulesets, name, storage string,
 	return inventory, nil
 }
 
-// hash identifies the ruleset; empty where there is none.
-func (i *Inventory) hash() string {
+// rulesetHash identifies the ruleset; empty where there is none.
+func (i *Inventory) rulesetHash() string {
 	if i == nil {
 		return ""
 	}
 	return i.ruleset
 }
 
-// held is what an object holds.
-func (i *Inventory) held(object *metav1.PartialObjectMetadata) []conversion.Preserved {
+// preservedIn is what an object holds.
+func (i *Inventory) preservedIn(object *metav1.PartialObjectMetadata) []conversion.Preserved {
 	if i == nil || len(object.Annotations) == 0 {
 		return nil
 	}
@@ -96,7 +96,7 @@ func (i *Inventory) shortened(object *metav1.PartialObjectMetadata, version stri
 // placeable are the versions of which an object holds values that have a place now.
 func (i *Inventory) placeable(object *metav1.PartialObjectMetadata) []string {
 	var versions []string
-	for _, held := range i.held(object) {
+	for _, held := range i.preservedIn(object) {
 		hasPlace := func(field string) bool { return i.places.Of(held.Version, field) != conversion.NoPlace }
 		if slices.ContainsFunc(held.Values, hasPlace) {
 			versions = append(versions, held.Version)
@@ -169,9 +169,9 @@ func (e *Engine) place(ctx context.Context, object *metav1.PartialObjectMetadata
 	return p, nil
 }
 
-// stay notes what an object holds in the end of versions at which it was written: values
+// noteUnplaced notes what an object holds in the end of versions at which it was written: values
 // that do not fit are not restored, and the API server does not say so.
-func (e *Engine) stay(p *placing, object *metav1.PartialObjectMetadata) {
+func (e *Engine) noteUnplaced(p *placing, object *metav1.PartialObjectMetadata) {
 	for _, version := range p.written {
 		if why := e.Inventory.unplaced(object, version); why != "" {
 			p.refused = append(p.refused, v1alpha1.MigrationFailure{Object: keyOf(object), Reason: ReasonDoesNotFit,
@@ -192,23 +192,23 @@ func (e *Engine) roundTrip(version string) (at string, unserved *v1alpha1.Migrat
 	return "", &v1alpha1.MigrationFailure{Reason: ReasonNotServed, Message: fmt.Sprintf("version %s is not served, so that nothing can be restored there", version)}
 }
 
-// hold notes what an object holds in the end: as the API server showed it last at the
+// notePreserved notes what an object holds in the end: as the API server showed it last at the
 // storage version. What a failed object holds is not known, as it is not stored there.
-func (e *Engine) hold(r result, object *metav1.PartialObjectMetadata) result {
+func (e *Engine) notePreserved(r result, object *metav1.PartialObjectMetadata) result {
 	if r.after != nil {
 		object, r.after = r.after, nil
 	}
 	if e.Inventory != nil && (r.outcome == rewritten || r.outcome == current) {
-		r.counted, r.held = true, e.Inventory.held(object)
+		r.counted, r.preserved = true, e.Inventory.preservedIn(object)
 	}
 	return r
 }
 
-// becameData reports whether values that had a place are held no more. A write that
+// wasPlaced reports whether values that had a place are held no more. A write that
 // changed what is stored may have done so for the storage version alone.
-func (i *Inventory) becameData(before, after *metav1.PartialObjectMetadata) bool {
-	left := i.held(after)
-	return slices.ContainsFunc(i.held(before), func(of conversion.Preserved) bool {
+func (i *Inventory) wasPlaced(before, after *metav1.PartialObjectMetadata) bool {
+	left := i.preservedIn(after)
+	return slices.ContainsFunc(i.preservedIn(before), func(of conversion.Preserved) bool {
 		return slices.ContainsFunc(of.Values, func(field string) bool {
 			return i.places.Of(of.Version, field) != conversion.NoPlace && !slices.ContainsFunc(left, func(still conversion.Preserved) bool {
 				return still.Version == of.Version && slices.Contains(still.Values, field)
@@ -225,7 +225,7 @@ func countPreserved(r *contract.Record, page []result) {
 			if r.Preserved == nil {
 				r.Preserved = &conversion.Holdings{}
 			}
-			r.Preserved.Add(one.object, one.held)
+			r.Preserved.Add(one.object, one.preserved)
 		}
 		if one.placed {
 			r.Placed++
@@ -249,9 +249,9 @@ func takePreserved(r, earlier *contract.Record) {
 	r.PreservedSince = earlier.CountedFrom()
 }
 
-// agree has a run count by one ruleset from its beginning to its end, or not at all.
-func (e *Engine) agree(record *contract.Record) {
-	if record.Ruleset == e.Inventory.hash() {
+// matchRuleset has a run count by one ruleset from its beginning to its end, or not at all.
+func (e *Engine) matchRuleset(record *contract.Record) {
+	if record.Ruleset == e.Inventory.rulesetHash() {
 		return
 	}
 	record.Ruleset, e.Inventory = "", nil

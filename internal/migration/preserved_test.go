@@ -253,7 +253,7 @@ func TestCountOfRetry(t *testing.T) {
 	api.onPatch = nil
 	retry := newTestEngine(api, &fakeStore{})
 	must(t, retry.Clock.Sleep(t.Context(), time.Hour))
-	retry.Spec.Run, retry.Earlier, retry.OldVersions, retry.Inventory = "run-2", store, engine.OldVersions, inventoryOf(t, placing1)
+	retry.Spec.Run, retry.PreviousRun, retry.OldVersions, retry.Inventory = "run-2", store, engine.OldVersions, inventoryOf(t, placing1)
 	record, err := retry.Run(t.Context())
 	must(t, err)
 	if from := record.CountedFrom(); !from.Equal(first.StartTime) || !from.Before(record.StartTime) {

@@ -35,7 +35,7 @@ func failedRun(t *testing.T) (*fakeAPI, *fakeStore) {
 
 func retryOf(api *fakeAPI, before, store *fakeStore) *Engine {
 	engine := newTestEngine(api, store)
-	engine.Spec.Run, engine.Earlier, engine.Verify = "run-2", before, v1alpha1.MigrationVerifySample
+	engine.Spec.Run, engine.PreviousRun, engine.Verify = "run-2", before, v1alpha1.MigrationVerifySample
 	return engine
 }
 

@@ -29,9 +29,9 @@ type Engine struct {
 	Servers     Servers
 	Checkpoints Checkpoints
 	Clock       Clock
-	// Earlier is what an earlier run saved, of which only the failed objects are to
+	// PreviousRun is what an earlier run saved, of which only the failed objects are to
 	// be migrated, if that is possible.
-	Earlier Checkpoints
+	PreviousRun Checkpoints
 	// Tracer of the run and its phases.
 	Tracer tracing.Tracer
 	// Metrics are told of every object and of the patches in flight. What else they
@@ -41,12 +41,12 @@ type Engine struct {
 	// neither counted, nor given the place that it has.
 	Inventory *Inventory
 
-	earlier  *earlier
-	watcher  watcher
-	breaker  breaker
-	canaries canaries
-	gate     *gate
-	notice   *notice
+	previous        *previousRun
+	pinCache        pinCache
+	breaker         breaker
+	probeCandidates probeCandidates
+	throttle        *throttle
+	waitReason      *waitReason
 
 	// unconvertible is set when an object could not be converted to the storage
 	// version: the API server cannot fill its cache of that version any more, and
@@ -55,9 +55,9 @@ type Engine struct {
 
 	// pageSize is the size of the next page, which an object that fails its list
 	// makes smaller, and lastRead is the last object of the page before.
-	pageSize int64
-	lastRead string
-	ahead    *ahead
+	pageSize   int64
+	lastRead   string
+	prefetched *prefetch
 }
 
 // NewEngine connects a run to its cluster. Metrics may be nil.
@@ -80,7 +80,7 @@ func NewEngine(ctx context.Context, config *rest.Config, spec *contract.Spec, tr
 		}
 	}
 	if spec.RetryConfigMap != "" {
-		e.Earlier = cluster.Earlier(spec.RetryConfigMap)
+		e.PreviousRun = cluster.PreviousRun(spec.RetryConfigMap)
 	}
 	return e, nil
 }
@@ -91,7 +91,7 @@ func NewEngine(ctx context.Context, config *rest.Config, spec *contract.Spec, tr
 func (e *Engine) Run(ctx context.Context) (contract.Record, error) {
 	log := logr.FromContextOrDiscard(ctx).WithValues("policy", e.Pin.Name, "run", e.Spec.Run)
 	ctx = logr.NewContext(ctx, log)
-	j, err := openJournal(ctx, &e.Spec, e.Inventory.hash(), e.Checkpoints, e.Clock)
+	j, err := openJournal(ctx, &e.Spec, e.Inventory.rulesetHash(), e.Checkpoints, e.Clock)
 	if err != nil {
 		return contract.Record{}, err
 	}
@@ -99,10 +99,10 @@ func (e *Engine) Run(ctx context.Context) (contract.Record, error) {
 		log.Info("The run has ended before; nothing to do", "state", j.record.State, "message", j.record.Message)
 		return j.record, nil
 	}
-	e.agree(&j.record)
+	e.matchRuleset(&j.record)
 	log.Info("Migrating stored objects", "resource", e.GroupResource().String(), "version", e.Resource.Version, "state", j.record.State)
 	e.prepare()
-	defer e.dropAhead()
+	defer e.cancelPrefetch()
 	e.unconvertible.Store(slices.ContainsFunc(j.record.Failures, func(f v1alpha1.MigrationFailure) bool { return f.Reason == ReasonConversionFailed }))
 	err = e.finish(ctx, j, e.traced(ctx, j))
 	if err == nil {
@@ -113,9 +113,9 @@ func (e *Engine) Run(ctx context.Context) (contract.Record, error) {
 
 // prepare makes what the workers share.
 func (e *Engine) prepare() {
-	e.gate = newGate(e.Clock, e.Pace, e.Concurrency, e.MaxWritesPerSecond)
-	e.gate.metrics = e.Metrics
-	e.notice = newNotice()
+	e.throttle = newThrottle(e.Clock, e.Pace, e.Concurrency, e.MaxWritesPerSecond)
+	e.throttle.metrics = e.Metrics
+	e.waitReason = newWaitReason()
 	e.pageSize = e.PageSize
 }
 
@@ -125,7 +125,7 @@ func (e *Engine) migrate(ctx context.Context, j *journal) error {
 	if err := e.checkPin(ctx); err != nil {
 		return err
 	}
-	if err := e.goOnFromEarlier(ctx, j); err != nil {
+	if err := e.continuePreviousRun(ctx, j); err != nil {
 		return err
 	}
 	if err := phase(ctx, "preflight", j, e.preflight); err != nil {
@@ -170,7 +170,7 @@ func (e *Engine) repeat(ctx context.Context, j *journal, lag lagError) error {
 	if j.record.Repeats == maxRepeats {
 		return abortf("%v, also after waiting %s: check that all API servers run and agree on the storage version", lag, e.propagationDelay(j))
 	}
-	e.earlier = nil
+	e.previous = nil
 	err := j.repeat(ctx)
 	logr.FromContextOrDiscard(ctx).Info("Beginning again with a longer wait", "example", string(lag), "settle", e.propagationDelay(j).String())
 	return err

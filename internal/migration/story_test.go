@@ -131,7 +131,7 @@ var stories = map[string]func(s *stage){
 		s.pod(func(e *Engine, _ context.CancelFunc) { e.Checkpoints = before })
 		s.pod(func(e *Engine, _ context.CancelFunc) {
 			s.api.onPatch = nil
-			e.Spec.Run, e.Earlier = "run-2", before
+			e.Spec.Run, e.PreviousRun = "run-2", before
 		})
 	},
 }

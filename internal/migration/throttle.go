@@ -15,38 +15,38 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 )
 
-// gate lets as many patches through as the API server takes: no more in flight
+// throttle lets as many patches through as the API server takes: no more in flight
 // than the limit, no more in a second than allowed, and none before the time
 // that a server in trouble asked for.
-type gate struct {
+type throttle struct {
 	clock Clock
 	// rate counts every patch that is sent, whatever becomes of it.
 	rate    *rate.Limiter
 	metrics *Metrics
 
 	mu       sync.Mutex
-	limit    *limit
+	limit    *concurrencyLimit
 	inFlight int
-	// freed is closed, and made anew, when there may be room.
-	freed chan struct{}
-	// held is until when nothing is sent.
-	held time.Time
+	// released is closed, and made anew, when there may be room.
+	released chan struct{}
+	// notBefore is until when nothing is sent.
+	notBefore time.Time
 }
 
-// newGate makes a gate for so many patches in flight at most, and so many in a
+// newThrottle makes a gate for so many patches in flight at most, and so many in a
 // second; 0 means any number of them.
-func newGate(clock Clock, pace v1alpha1.MigrationPace, concurrency, perSecond int) *gate {
+func newThrottle(clock Clock, pace v1alpha1.MigrationPace, concurrency, perSecond int) *throttle {
 	limiter := rate.NewLimiter(rate.Inf, 1)
 	if perSecond > 0 {
 		limiter = rate.NewLimiter(rate.Limit(perSecond), 1)
 	}
-	return &gate{clock: clock, rate: limiter, limit: newLimit(pace, concurrency, clock.Now()), freed: make(chan struct{})}
+	return &throttle{clock: clock, rate: limiter, limit: newConcurrencyLimit(pace, concurrency, clock.Now()), released: make(chan struct{})}
 }
 
-// enter waits for room. Who enters must leave.
-func (g *gate) enter(ctx context.Context) error {
+// acquire waits for room. Who enters must leave.
+func (t *throttle) acquire(ctx context.Context) error {
 	for {
-		room, freed := g.take()
+		room, freed := t.tryAcquire()
 		if room {
 			break
 		}
@@ -56,68 +56,68 @@ func (g *gate) enter(ctx context.Context) error {
 		case <-freed:
 		}
 	}
-	if err := g.wait(ctx); err != nil {
-		g.free()
+	if err := t.awaitTurn(ctx); err != nil {
+		t.release()
 		return err
 	}
 	return nil
 }
 
-// several reports whether more than one patch may be in flight.
-func (g *gate) several() bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.limit.allowed() > 1
+// allowsSeveral reports whether more than one patch may be in flight.
+func (t *throttle) allowsSeveral() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.limit.allowed() > 1
 }
 
-func (g *gate) take() (room bool, freed <-chan struct{}) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.inFlight >= g.limit.allowed() {
-		return false, g.freed
+func (t *throttle) tryAcquire() (room bool, freed <-chan struct{}) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.inFlight >= t.limit.allowed() {
+		return false, t.released
 	}
-	g.inFlight++
-	g.metrics.flying(g.inFlight, g.limit.allowed())
+	t.inFlight++
+	t.metrics.setInFlight(t.inFlight, t.limit.allowed())
 	return true, nil
 }
 
-// wait is for the server that asked for time, and for the rate.
-func (g *gate) wait(ctx context.Context) error {
-	g.mu.Lock()
-	now := g.clock.Now()
-	pause := max(g.held.Sub(now), g.rate.ReserveN(now, 1).DelayFrom(now))
-	g.mu.Unlock()
+// awaitTurn is for the server that asked for time, and for the rate.
+func (t *throttle) awaitTurn(ctx context.Context) error {
+	t.mu.Lock()
+	now := t.clock.Now()
+	pause := max(t.notBefore.Sub(now), t.rate.ReserveN(now, 1).DelayFrom(now))
+	t.mu.Unlock()
 	if pause <= 0 {
 		return ctx.Err()
 	}
-	g.metrics.heldBack(pause)
-	return g.clock.Sleep(ctx, pause)
+	t.metrics.addThrottled(pause)
+	return t.clock.Sleep(ctx, pause)
 }
 
-// leave gives the room back, and learns from how the patch went.
-func (g *gate) leave(began time.Time, err error) {
-	g.mu.Lock()
-	now := g.clock.Now()
+// releaseAfter gives the room back, and learns from how the patch went.
+func (t *throttle) releaseAfter(began time.Time, err error) {
+	t.mu.Lock()
+	now := t.clock.Now()
 	switch {
 	case err == nil:
-		g.limit.succeeded(now.Sub(began), g.inFlight, now)
+		t.limit.succeeded(now.Sub(began), t.inFlight, now)
 	case infrastructure(err):
-		g.limit.failed(now)
+		t.limit.failed(now)
 		if seconds, asked := apierrors.SuggestsClientDelay(err); asked {
-			g.held = later(g.held, now.Add(time.Duration(seconds)*time.Second))
+			t.notBefore = later(t.notBefore, now.Add(time.Duration(seconds)*time.Second))
 		}
 	}
-	g.mu.Unlock()
-	g.free()
+	t.mu.Unlock()
+	t.release()
 }
 
-func (g *gate) free() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.inFlight--
-	g.metrics.flying(g.inFlight, g.limit.allowed())
-	close(g.freed)
-	g.freed = make(chan struct{})
+func (t *throttle) release() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.inFlight--
+	t.metrics.setInFlight(t.inFlight, t.limit.allowed())
+	close(t.released)
+	t.released = make(chan struct{})
 }
 
 func later(a, b time.Time) time.Time {
@@ -128,37 +128,37 @@ func later(a, b time.Time) time.Time {
 }
 
 const (
-	// calmInterval is how often the latency of a single patch in flight is measured
+	// baselineInterval is how often the latency of a single patch in flight is measured
 	// anew: it changes for other reasons, too.
-	calmInterval = 30 * time.Second
+	baselineInterval = 30 * time.Second
 	// minSamples and minWindow bound how soon the limit moves again: it follows
 	// averages, and not single patches.
 	minSamples = 16
 	minWindow  = 250 * time.Millisecond
-	// slack is for latencies that vary by themselves: the calm latency is the least
+	// tolerance is for latencies that vary by themselves: the calm latency is the least
 	// average that was seen.
-	slack = 1.2
+	tolerance = 1.2
 	// shrink is the most that one window takes from the limit, and what trouble does.
 	shrink = 0.5
-	// grow is the part that a window adds, at least one.
-	grow = 1.0 / 8
-	// respite is how many windows pass before a limit that has shrunk grows again:
+	// growth is the part that a window adds, at least one.
+	growth = 1.0 / 8
+	// cooldown is how many windows pass before a limit that has shrunk grows again:
 	// each try costs others. Each that is in vain doubles it, up to longRespite.
-	respite     = 8
-	longRespite = 128
+	cooldown    = 8
+	maxCooldown = 128
 )
 
-// worth is what more patches in flight must bring: twice as many in flight must
+// requiredGain is what more patches in flight must bring: twice as many in flight must
 // mean that 2^worth as many are done in a second, since there was one in flight.
 // An API server without a free processor gives nothing, one with many gives 1.
-func worth(pace v1alpha1.MigrationPace) float64 {
+func requiredGain(pace v1alpha1.MigrationPace) float64 {
 	if pace == v1alpha1.MigrationFast {
 		return 0.1
 	}
 	return 1
 }
 
-// limit is the number of patches that may be in flight. It grows while more in
+// concurrencyLimit is the number of patches that may be in flight. It grows while more in
 // flight are worth it, and shrinks by the ratio of the latency that would be to
 // that of the last window: the gradient of Netflix's concurrency-limits, with the
 // measurement in calm that Envoy's adaptive concurrency adds. It halves on
@@ -167,131 +167,131 @@ func worth(pace v1alpha1.MigrationPace) float64 {
 // By Little's law n patches in flight of latency r are n/r patches a second: they
 // are worth it while r is at most n^(1-worth) times what it is in calm. Patches
 // beyond that only wait in the API server, and everybody else with them.
-type limit struct {
-	worth   float64
+type concurrencyLimit struct {
+	gain    float64
 	maximum float64
 	value   float64
 	// shrunk is set once the limit was too high: until then it doubles, as it begins
 	// far from where it is going to be. holding is for how many windows it stays,
 	// respite for how many after the next that is too high, and trying is set in the
 	// first window of a higher one. slow is set after a window that was too slow.
-	shrunk  bool
-	holding int
-	respite int
-	trying  bool
-	slow    bool
+	shrunk       bool
+	cooldownLeft int
+	cooldown     int
+	probing      bool
+	slow         bool
 
 	// baseline is the calm latency, in seconds.
 	baseline float64
 	// measuring is set while it is measured, after which the limit is resumed.
-	measuring bool
-	resumed   float64
-	measured  time.Time
+	measuring    bool
+	resumeValue  float64
+	baselineTime time.Time
 
 	// The open window: when it began, the patches that do not count because they
 	// were sent before, and those that do.
-	began    time.Time
-	stale    int
-	samples  int
-	total    time.Duration
-	peak     int
-	troubled bool
+	windowStart time.Time
+	ignored     int
+	samples     int
+	total       time.Duration
+	peak        int
+	troubled    bool
 }
 
-func newLimit(pace v1alpha1.MigrationPace, maximum int, now time.Time) *limit {
-	return &limit{worth: worth(pace), maximum: float64(maximum), value: 1, respite: respite, measuring: true, resumed: 1, began: now}
+func newConcurrencyLimit(pace v1alpha1.MigrationPace, maximum int, now time.Time) *concurrencyLimit {
+	return &concurrencyLimit{gain: requiredGain(pace), maximum: float64(maximum), value: 1, cooldown: cooldown, measuring: true, resumeValue: 1, windowStart: now}
 }
 
 // allowed is at least 1 and never more than the maximum.
-func (l *limit) allowed() int { return int(l.value) }
+func (l *concurrencyLimit) allowed() int { return int(l.value) }
 
 // succeeded takes note of a patch that was answered as it should be, while so
 // many were in flight.
-func (l *limit) succeeded(latency time.Duration, inFlight int, now time.Time) {
-	if l.stale > 0 {
-		l.stale--
+func (l *concurrencyLimit) succeeded(latency time.Duration, inFlight int, now time.Time) {
+	if l.ignored > 0 {
+		l.ignored--
 		return
 	}
 	l.samples++
 	l.total += latency
 	l.peak = max(l.peak, inFlight)
-	if l.samples < max(minSamples, 2*l.allowed()) || now.Sub(l.began) < minWindow {
+	if l.samples < max(minSamples, 2*l.allowed()) || now.Sub(l.windowStart) < minWindow {
 		return
 	}
 	average := l.total.Seconds() / float64(l.samples)
 	if l.measuring {
-		l.measuring, l.measured = false, now
+		l.measuring, l.baselineTime = false, now
 		l.baseline = average
-		l.set(l.resumed)
+		l.set(l.resumeValue)
 	} else {
 		l.adapt(average)
 	}
-	l.open(now)
-	if now.Sub(l.measured) >= calmInterval {
-		l.measure()
+	l.openWindow(now)
+	if now.Sub(l.baselineTime) >= baselineInterval {
+		l.measureBaseline()
 	}
 }
 
-// measure has the next window show the calm latency.
-func (l *limit) measure() {
-	l.stale = l.allowed()
-	l.measuring, l.resumed = true, l.value
+// measureBaseline has the next window show the calm latency.
+func (l *concurrencyLimit) measureBaseline() {
+	l.ignored = l.allowed()
+	l.measuring, l.resumeValue = true, l.value
 	l.set(1)
 }
 
 // failed takes note of an API server in trouble: overloaded, away, or timing out.
-func (l *limit) failed(now time.Time) {
-	if l.troubled && now.Sub(l.began) < minWindow {
+func (l *concurrencyLimit) failed(now time.Time) {
+	if l.troubled && now.Sub(l.windowStart) < minWindow {
 		return
 	}
 	l.lower(l.value * shrink)
-	l.resumed = l.value
-	l.open(now)
+	l.resumeValue = l.value
+	l.openWindow(now)
 	l.troubled = true
 }
 
 // adapt leaves a limit alone that is not what holds patches back. One slow window of
 // a limit that was borne before says little: a page was read, or garbage collected.
-func (l *limit) adapt(average float64) {
+func (l *concurrencyLimit) adapt(average float64) {
 	l.baseline = min(l.baseline, average)
-	bearable := slack * l.baseline * math.Pow(float64(l.allowed()), 1-l.worth)
-	slow, tried := average > bearable && l.value >= 2, l.trying
+	bearable := tolerance * l.baseline * math.Pow(float64(l.allowed()), 1-l.gain)
+	slow, tried := average > bearable && l.value >= 2, l.probing
 	if slow && !l.slow && !tried {
 		l.slow = true
 		return
 	}
-	l.slow, l.trying = false, false
+	l.slow, l.probing = false, false
 	switch {
 	case slow:
 		l.lower(min(l.value-1, l.value*max(shrink, bearable/average)))
 	case l.peak < l.allowed():
-	case l.holding > 0:
-		l.holding--
+	case l.cooldownLeft > 0:
+		l.cooldownLeft--
 	case l.shrunk:
-		l.raise(l.value + max(1, l.value*grow))
+		l.raise(l.value + max(1, l.value*growth))
 	default:
 		l.raise(2 * l.value)
 	}
 	switch {
 	case tried && slow:
-		l.respite = min(2*l.respite, longRespite)
+		l.cooldown = min(2*l.cooldown, maxCooldown)
 	case tried:
-		l.respite = respite
+		l.cooldown = cooldown
 	}
 }
 
-func (l *limit) raise(value float64) {
-	l.trying = l.value < l.maximum
+func (l *concurrencyLimit) raise(value float64) {
+	l.probing = l.value < l.maximum
 	l.set(value)
 }
 
-func (l *limit) lower(value float64) {
-	l.shrunk, l.holding = true, l.respite
+func (l *concurrencyLimit) lower(value float64) {
+	l.shrunk, l.cooldownLeft = true, l.cooldown
 	l.set(value)
 }
 
-func (l *limit) set(value float64) { l.value = min(max(value, 1), l.maximum) }
+func (l *concurrencyLimit) set(value float64) { l.value = min(max(value, 1), l.maximum) }
 
-func (l *limit) open(now time.Time) {
-	l.began, l.stale, l.samples, l.total, l.peak, l.troubled = now, 0, 0, 0, 0, false
+func (l *concurrencyLimit) openWindow(now time.Time) {
+	l.windowStart, l.ignored, l.samples, l.total, l.peak, l.troubled = now, 0, 0, 0, 0, false
 }

@@ -34,28 +34,28 @@ func (l lagError) Error() string {
 // itself; the settle time later none does.
 func (e *Engine) audit(ctx context.Context, j *journal) error {
 	log := logr.FromContextOrDiscard(ctx)
-	if len(j.again.Early) == 0 {
+	if len(j.reverify.Early) == 0 {
 		return nil
 	}
-	if rest := j.again.Until.Add(e.propagationDelay(j)).Sub(e.Clock.Now()); rest > 0 {
-		log.Info("Waiting before objects that were found current are audited", "objects", len(j.again.Early), "wait", rest.Round(time.Second).String())
+	if rest := j.reverify.Until.Add(e.propagationDelay(j)).Sub(e.Clock.Now()); rest > 0 {
+		log.Info("Waiting before objects that were found current are audited", "objects", len(j.reverify.Early), "wait", rest.Round(time.Second).String())
 		if err := e.Clock.Sleep(ctx, rest); err != nil {
 			return err
 		}
 	}
-	if _, err := e.review(ctx, j, objectsOf(j.again.Early)); err != nil {
+	if _, err := e.reverify(ctx, j, objectsOf(j.reverify.Early)); err != nil {
 		return err
 	}
-	log.Info("Audit passed: objects that were found current are", "objects", len(j.again.Early))
+	log.Info("Audit passed: objects that were found current are", "objects", len(j.reverify.Early))
 	return nil
 }
 
-// review patches objects once more, and returns how many it found unchanged. One
+// reverify patches objects once more, and returns how many it found unchanged. One
 // that changes although nothing but its encoding could is a lagError.
-func (e *Engine) review(ctx context.Context, j *journal, objects []metav1.PartialObjectMetadata) (unchanged int64, err error) {
+func (e *Engine) reverify(ctx context.Context, j *journal, objects []metav1.PartialObjectMetadata) (unchanged int64, err error) {
 	barrier := j.record.Barrier
 	again := func(ctx context.Context, object *metav1.PartialObjectMetadata) (result, error) {
-		return e.reviewObject(ctx, object, barrier)
+		return e.reverifyObject(ctx, object, barrier)
 	}
 	for len(objects) > 0 {
 		n := min(int64(len(objects)), e.PageSize)
@@ -78,10 +78,10 @@ func (e *Engine) review(ctx context.Context, j *journal, objects []metav1.Partia
 	return unchanged, nil
 }
 
-// reviewObject patches one object at the storage version, as the pass does. An admission webhook that
+// reverifyObject patches one object at the storage version, as the pass does. An admission webhook that
 // changes objects at every write leaves more of a trace than a resourceVersion.
-func (e *Engine) reviewObject(ctx context.Context, object *metav1.PartialObjectMetadata, barrier string) (result, error) {
-	known, err := e.known(ctx, object)
+func (e *Engine) reverifyObject(ctx context.Context, object *metav1.PartialObjectMetadata, barrier string) (result, error) {
+	known, err := e.resolve(ctx, object)
 	if known == nil || err != nil {
 		return resultOf(object, gone), err
 	}
@@ -105,7 +105,7 @@ func (e *Engine) verify(ctx context.Context, j *journal) error {
 	if e.Verify == v1alpha1.MigrationVerifyNone {
 		return nil
 	}
-	if err := j.enter(ctx, contract.StateVerifying); err != nil {
+	if err := j.setState(ctx, contract.StateVerifying); err != nil {
 		return err
 	}
 	log := logr.FromContextOrDiscard(ctx)
@@ -114,7 +114,7 @@ func (e *Engine) verify(ctx context.Context, j *journal) error {
 	if e.Verify == v1alpha1.MigrationVerifyFull {
 		err = e.verifyAll(ctx, j)
 	} else {
-		j.record.Verified, err = e.review(ctx, j, objectsOf(j.again.Sample))
+		j.record.Verified, err = e.reverify(ctx, j, objectsOf(j.reverify.Sample))
 	}
 	if err == nil {
 		log.Info("Verified", "objects", j.record.Verified)
@@ -136,7 +136,7 @@ func (e *Engine) verifyAll(ctx context.Context, j *journal) error {
 		if err != nil {
 			return err
 		}
-		unchanged, err := e.review(ctx, j, page.Items)
+		unchanged, err := e.reverify(ctx, j, page.Items)
 		if err != nil {
 			return err
 		}
@@ -152,16 +152,16 @@ func (e *Engine) verifyAll(ctx context.Context, j *journal) error {
 }
 
 const (
-	// againKey is the key of the objects to look at again.
-	againKey = "again.json"
+	// reverifyKey is the key of the objects to look at again.
+	reverifyKey = "again.json"
 	// maxEarly and maxSample bound them. A name with its namespace has up to 317
 	// bytes, so all of them leave room in a ConfigMap.
 	maxEarly  = 200
 	maxSample = 300
 )
 
-// secondLook are the objects that are patched once more when the pass is over.
-type secondLook struct {
+// reverifyList are the objects that are patched once more when the pass is over.
+type reverifyList struct {
 	// Early are the first that were found current. An API server that still
 	// encoded at the old version would have said the same of objects that are
 	// stored at it.
@@ -174,9 +174,9 @@ type secondLook struct {
 	changed bool
 }
 
-func openSecondLook(data map[string]string) (secondLook, error) {
-	var s secondLook
-	if text := data[againKey]; text != "" {
+func openReverifyList(data map[string]string) (reverifyList, error) {
+	var s reverifyList
+	if text := data[reverifyKey]; text != "" {
 		if err := json.Unmarshal([]byte(text), &s); err != nil {
 			return s, fmt.Errorf("the list of objects to look at again is not readable: %w", err)
 		}
@@ -185,7 +185,7 @@ func openSecondLook(data map[string]string) (secondLook, error) {
 }
 
 // add takes the result of the object with this index in the pass.
-func (s *secondLook) add(run string, r result, index int64, now time.Time) {
+func (s *reverifyList) add(run string, r result, index int64, now time.Time) {
 	if r.outcome == current && len(s.Early) < maxEarly {
 		s.Early = append(s.Early, r.object)
 		until := metav1.NewTime(now)
@@ -213,7 +213,7 @@ func draw(run string, index int64) uint64 {
 }
 
 // write puts what changed since the last write into data.
-func (s *secondLook) write(data map[string]string) error {
+func (s *reverifyList) write(data map[string]string) error {
 	if !s.changed {
 		return nil
 	}
@@ -221,7 +221,7 @@ func (s *secondLook) write(data map[string]string) error {
 	if err != nil {
 		return fmt.Errorf("cannot encode the list of objects to look at again: %w", err)
 	}
-	data[againKey], s.changed = string(text), false
+	data[reverifyKey], s.changed = string(text), false
 	return nil
 }
 

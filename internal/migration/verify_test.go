@@ -160,7 +160,7 @@ func TestWhatFailedIsNotVerified(t *testing.T) {
 }
 
 func TestSampleIsBoundedAndSpread(t *testing.T) {
-	var s secondLook
+	var s reverifyList
 	const objects = 100_000
 	now := newFakeClock().Now()
 	for i := range int64(objects) {
@@ -181,7 +181,7 @@ func TestSampleIsBoundedAndSpread(t *testing.T) {
 	}
 	data := map[string]string{}
 	must(t, s.write(data))
-	again, err := openSecondLook(data)
+	again, err := openReverifyList(data)
 	must(t, err)
 	if diff := cmp.Diff(s.Sample, again.Sample); diff != "" {
 		t.Errorf("sample (-want +got):\n%s", diff)
