@@ -47,8 +47,8 @@ type Patcher interface {
 	Patch(ctx context.Context, patch Patch) (*metav1.PartialObjectMetadata, error)
 }
 
-// Definition reads the metadata of the CustomResourceDefinition that the run is
-// pinned to, as it is now: never from a cache.
+// Definition reads the current metadata of the CustomResourceDefinition that the run
+// is pinned to, never from a cache.
 type Definition interface {
 	DefinitionMetadata(ctx context.Context) (*metav1.PartialObjectMetadata, error)
 }

@@ -17,10 +17,10 @@ import (
 )
 
 const (
-	// discoveryInterval is the time between two looks at discovery.
+	// discoveryInterval is the time between two reads of discovery.
 	discoveryInterval = time.Second / 2
-	// discoveryReads is how often a run looks, at least, before it takes the
-	// storage version for another one: two minutes.
+	// discoveryReads is how often a run reads discovery, at least, before it concludes
+	// that another version is the storage version: two minutes.
 	discoveryReads = 240
 )
 
@@ -39,9 +39,9 @@ func (e *Engine) passBarrier(ctx context.Context, j *journal) error {
 	if err := e.awaitServers(ctx, j); err != nil {
 		return err
 	}
-	settle := e.propagationDelay(j)
-	log.Info("Waiting for writes at the old version to drain", "settle", settle.String())
-	if err := e.Clock.Sleep(ctx, settle); err != nil {
+	delay := e.propagationDelay(j)
+	log.Info("Waiting for writes at the old version to drain", "propagationDelay", delay.String())
+	if err := e.Clock.Sleep(ctx, delay); err != nil {
 		return err
 	}
 	if err := e.checkPin(ctx); err != nil {
@@ -62,11 +62,11 @@ func (e *Engine) passBarrier(ctx context.Context, j *journal) error {
 	return j.passBarrier(ctx, list.ResourceVersion)
 }
 
-// awaitStorageVersion waits until two looks in a row show the version of the run
-// as the storage version: API servers behind one address agree, as far as can be
-// seen through it. A server may still encode at the old version for a moment
-// (kubernetes#130235), which the settle time is for. Servers that show another
-// version for longer than that do not lag behind.
+// awaitStorageVersion waits until two reads in a row show the version of the run as
+// the storage version: API servers behind one address agree, as far as a client can
+// see. A server may still encode at the old version for a moment (kubernetes#130235),
+// which the propagation delay covers. Servers that show another version for longer
+// than that do not lag behind.
 func (e *Engine) awaitStorageVersion(ctx context.Context) error {
 	var shown *metav1.APIResource
 	seen := false
@@ -135,7 +135,7 @@ const (
 )
 
 // awaitServers waits until every API server shows the version of the run as the
-// storage version. Where they cannot all be asked, the barrier is the settle time
+// storage version. Where not all can be asked, the barrier is the propagation delay
 // alone, and the record says so.
 func (e *Engine) awaitServers(ctx context.Context, j *journal) error {
 	log := logr.FromContextOrDiscard(ctx)
@@ -160,7 +160,7 @@ func (e *Engine) awaitServers(ctx context.Context, j *journal) error {
 		}
 	}
 	j.record.BarrierKind, j.record.APIServers = v1alpha1.BarrierTime, 0
-	log.Info("Not every API server can be asked: the barrier is the settle time alone", "cause", doubt.Error())
+	log.Info("Not every API server can be asked: the barrier is the propagation delay alone", "cause", doubt.Error())
 	return nil
 }
 
@@ -203,7 +203,7 @@ func (e *Engine) askServer(ctx context.Context, address string) error {
 	return nil
 }
 
-// permanent reports an answer that does not change by asking again.
+// permanent reports an error that a retry does not change.
 func permanent(err error) bool {
 	status := statusOf(err)
 	return status != nil && !transient(err)

@@ -89,7 +89,7 @@ func TestServerThatStaysAwayEndsThePod(t *testing.T) {
 	api.onPatch = func(string) error { return badGateway() }
 	api.onTry = func(string) error { return unreachable() }
 	record, err := newTestEngine(api, &fakeStore{}).Run(t.Context())
-	wantError(t, err, "the API server stays away: dial tcp")
+	wantError(t, err, "the API server remains unreachable: dial tcp")
 	if record.Finished() || record.Failed != 0 {
 		t.Errorf("record is %+v", record)
 	}

@@ -19,8 +19,8 @@ import (
 // saveInterval spaces the writes that only show progress inside a page.
 const saveInterval = time.Second
 
-// journal keeps the run's record and what belongs to it: the list of all
-// failures, and the objects to look at again. One goroutine uses it.
+// journal writes the run's record and what belongs to it: the list of all failures,
+// and the objects to verify again. One goroutine uses it.
 type journal struct {
 	record   contract.Record
 	failures failureList
@@ -29,8 +29,8 @@ type journal struct {
 	clock    Clock
 	progress *progress
 
-	// page are the results of the open page that the lists above take in when it
-	// is closed, so that a page done again does not enter them twice.
+	// page are the results of the open page. The lists above take them when it is
+	// closed, so that a page that is repeated does not enter them twice.
 	page  []result
 	saved time.Time
 }
@@ -60,8 +60,8 @@ func openJournal(ctx context.Context, spec *contract.Spec, ruleset string, store
 	return j, j.resume(spec, data)
 }
 
-// resume goes on with what an earlier pod saved. A record of the format before
-// becomes one of this format with the next write.
+// resume continues what an earlier pod saved. A record of the previous format becomes
+// one of this format with the next write.
 func (j *journal) resume(spec *contract.Spec, data map[string]string) (err error) {
 	if j.record, err = contract.ParseRecord([]byte(data[contract.RecordKey])); err != nil {
 		return err
@@ -98,8 +98,8 @@ func (j *journal) passBarrier(ctx context.Context, barrier string) error {
 	return j.setState(ctx, contract.StateRunning)
 }
 
-// resetPage forgets what was counted of a page that was not finished: the lists
-// have nothing of it. The total stays, as an estimate.
+// resetPage drops the counts of a page that was not finished: the lists have nothing
+// of it. The total stays, as an estimate.
 func (j *journal) resetPage() {
 	total := j.record.Total
 	j.record.Counters = j.record.Checkpoint.Counters
@@ -119,14 +119,14 @@ func (j *journal) openPage(page *metav1.PartialObjectMetadataList) {
 	j.record.Total = known
 }
 
-// add counts one object and shows the progress now and then.
+// add counts one object, and saves the progress from time to time.
 func (j *journal) add(ctx context.Context, r result) error {
 	count(&j.record.Counters, r)
 	j.page = append(j.page, r)
 	return j.saveProgress(ctx)
 }
 
-// saveProgress saves the progress, unless it did so a moment ago.
+// saveProgress saves the record, unless it was saved less than saveInterval ago.
 func (j *journal) saveProgress(ctx context.Context) error {
 	if j.clock.Now().Sub(j.saved) < saveInterval {
 		return nil
@@ -134,7 +134,7 @@ func (j *journal) saveProgress(ctx context.Context) error {
 	return j.save(ctx)
 }
 
-// setWaiting shows why the run stands still, or that it goes on.
+// setWaiting records why the run waits, or, with an empty text, that it continues.
 func (j *journal) setWaiting(ctx context.Context, text string) error {
 	if j.record.Waiting == text {
 		return nil
@@ -179,7 +179,7 @@ func (j *journal) restart(ctx context.Context) error {
 	return j.saveWith(ctx, data)
 }
 
-// continueFrom takes over what an earlier run has done, its barrier among it.
+// continueFrom takes over the counts and the barrier of a previous run.
 func (j *journal) continueFrom(ctx context.Context, before contract.Record) error {
 	j.record.RetryOf = before.Run
 	j.record.Barrier, j.record.BarrierKind, j.record.APIServers = before.Barrier, before.BarrierKind, before.APIServers
@@ -191,7 +191,8 @@ func (j *journal) continueFrom(ctx context.Context, before contract.Record) erro
 	return j.setState(ctx, contract.StateRunning)
 }
 
-// repeat begins the run again, because its barrier was none.
+// repeat starts the run again, because writes at the old version came after its
+// barrier.
 func (j *journal) repeat(ctx context.Context) error {
 	j.record.RetryOf = ""
 	j.record.Repeats++
@@ -218,8 +219,8 @@ func (j *journal) abort(ctx context.Context, reason string) error {
 	return j.saveWith(ctx, data)
 }
 
-// flushPage takes the results of the open page into the lists, and returns what
-// of them is to be saved.
+// flushPage moves the results of the open page into the lists, and returns the data to
+// save.
 func (j *journal) flushPage() (map[string]string, error) {
 	data := map[string]string{}
 	var failures []v1alpha1.MigrationFailure

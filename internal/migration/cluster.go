@@ -172,7 +172,7 @@ func (c *Cluster) servedResource(ctx context.Context, client *discovery.Discover
 	return nil, nil
 }
 
-// PreviousRun is the ConfigMap of an earlier run, in the same namespace.
+// PreviousRun is the checkpoint of a previous run, in the same namespace.
 func (c *Cluster) PreviousRun(name string) Checkpoints {
 	other := *c
 	other.checkpoint = name

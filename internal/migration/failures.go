@@ -52,7 +52,7 @@ type failureList struct {
 	size  int
 }
 
-// openFailures goes on with a list that was saved.
+// openFailures continues a list that was saved.
 func openFailures(data map[string]string) (failureList, error) {
 	var l failureList
 	for l.chunk < maxChunks-1 && data[chunkKey(l.chunk+1)] != "" {
@@ -116,7 +116,7 @@ func (l *failureList) clear(data map[string]string) {
 	*l = failureList{}
 }
 
-// shorten cuts a message to so many bytes.
+// shorten cuts a message to at most that many bytes.
 func shorten(message string, most int) string {
 	if len(message) <= most {
 		return message

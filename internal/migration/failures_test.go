@@ -81,7 +81,7 @@ func TestListThatIsNotReadable(t *testing.T) {
 	data := map[string]string{chunkKey(0): "{"}
 	wantError(t, second(FailuresOf(data)), "failures-0.json is not readable")
 	wantError(t, second(openFailures(data)), "failures-0.json is not readable")
-	wantError(t, second(openReverifyList(map[string]string{reverifyKey: "{"})), "look at again is not readable")
+	wantError(t, second(openReverifyList(map[string]string{reverifyKey: "{"})), "verify again is not readable")
 }
 
 func TestShortenKeepsWholeCharacters(t *testing.T) {

@@ -156,7 +156,7 @@ func (r *resource) abortsUnder(t *testing.T, change string) {
 		t.Errorf("record is %+v", record)
 	}
 	wantError(t, errors.New(record.Message), fmt.Sprintf(
-		"CustomResourceDefinition %s changed under the run (generation %d, was %d): nothing more was rewritten", r.pin.Name, r.pin.Generation+1, r.pin.Generation))
+		"CustomResourceDefinition %s changed during the run (generation %d, was %d): nothing more was rewritten", r.pin.Name, r.pin.Generation+1, r.pin.Generation))
 	after := r.revisions(t)
 	for i := 200; i < r.objects; i++ {
 		if name := objectName(i); after[name] != before[name] {

@@ -15,16 +15,16 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 )
 
-// list reads metadata, patiently. It aborts the run on answers that another pod
-// would get, too; an expired token, and an object that fails the list, are the
-// caller's; an API server that stays away, and rights that were lost, are worth a
-// restart of the pod.
+// list reads metadata, with retries. It aborts the run on answers that another pod
+// would get, too. An expired token, and an object that fails the list, are left to the
+// caller. An API server that remains unavailable, and lost rights, end the pod, so
+// that its successor tries again.
 func (e *Engine) list(ctx context.Context, scope ListScope, options metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
 	return e.listWithin(ctx, patience, scope, options)
 }
 
-// listWithin is list with so many tries while the API server answers that it, or
-// a converter, is in trouble.
+// listWithin is list with another number of attempts while the API server, or a
+// converter, answers with errors.
 func (e *Engine) listWithin(ctx context.Context, tries int, scope ListScope, options metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
 	var list *metav1.PartialObjectMetadataList
 	worth := func(n int, err error) bool {
@@ -58,9 +58,9 @@ func (e *Engine) listWithin(ctx context.Context, tries int, scope ListScope, opt
 	return nil, fmt.Errorf("cannot list %s: %w", e.GroupResource(), err)
 }
 
-// getLatest reads one object anew, and returns nil if it is gone. The Job may list
-// but not get; the API server turns this list into a get. An object that cannot
-// be read at any version is there: what it was is returned.
+// getLatest reads one object, and returns nil if it is gone. The Job may list but not
+// get; the API server turns this list into a get. For an object that cannot be read at
+// any version, it returns the object as it was.
 func (e *Engine) getLatest(ctx context.Context, object *metav1.PartialObjectMetadata) (*metav1.PartialObjectMetadata, error) {
 	list, err := e.listAtAnyVersion(ctx, object.Namespace, metav1.ListOptions{
 		FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, object.Name).String(),
@@ -84,9 +84,9 @@ func expired(err error) bool {
 	return apierrors.IsResourceExpired(err) || apierrors.IsGone(err)
 }
 
-// nextToken is the token that an expired list offers instead. It goes on from
-// the same object in a newer state, and misses only objects written after the
-// first page, hence after the barrier. Empty when the server offers none.
+// nextToken is the token that the API server offers instead of an expired one. It
+// continues at the same object in a newer state, and misses only objects written after
+// the first page, hence after the barrier. Empty when the server offers none.
 func nextToken(err error) string {
 	if status := statusOf(err); status != nil {
 		return status.Continue
@@ -160,11 +160,10 @@ func (e *Engine) listPage(ctx context.Context, options metav1.ListOptions) (*met
 	return e.listWithin(ctx, pageTries, ListScope{}, options)
 }
 
-// awaitListable shows why no page can be read, and returns when it is worth another
-// look.
+// awaitListable records why no page can be read, and waits until the next attempt.
 func (e *Engine) awaitListable(ctx context.Context, j *journal, cause error) error {
 	if j.record.Waiting == "" {
-		logr.FromContextOrDiscard(ctx).Info("Waiting: objects cannot be listed for a reason that is no object's", "cause", cause.Error())
+		logr.FromContextOrDiscard(ctx).Info("Waiting: objects cannot be listed because of infrastructure errors", "cause", cause.Error())
 	}
 	if err := j.setWaiting(ctx, "objects cannot be listed: "+shorten(cause.Error(), maxMessage)); err != nil {
 		return err
@@ -176,7 +175,7 @@ func (e *Engine) awaitListable(ctx context.Context, j *journal, cause error) err
 }
 
 // readAtOtherVersions reads the one object that the token names at the other served
-// versions. Tokens hold for all versions of a resource: they are stored together.
+// versions. A token is valid for all versions of a resource: they are stored together.
 func (e *Engine) readAtOtherVersions(ctx context.Context, token string, cause error) (*metav1.PartialObjectMetadataList, error) {
 	page, err := e.listAtOtherVersions(ctx, "", metav1.ListOptions{Limit: 1, Continue: token})
 	if err != nil || page != nil {

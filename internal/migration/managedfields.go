@@ -15,21 +15,22 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// errManagedFieldsDropped is a patch that was stored at a price. With every patch an API
-// server converts the object to each version that metadata.managedFields names.
-// Where no converter does that, API servers before Kubernetes 1.37 store the object
-// without managedFields (k8s.io/apimachinery pkg/util/managedfields,
-// UpdateNoErrors). All of its fields then belong to nobody who could ever remove
-// one by applying it. That there is no converter to convert what is stored does not
-// stop them, if they have converted it before.
+// errManagedFieldsDropped is a patch that was stored without metadata.managedFields.
+// With every patch an API server converts the object to each version that
+// managedFields names. Where no converter does that, API servers before Kubernetes
+// 1.37 store the object without managedFields (k8s.io/apimachinery
+// pkg/util/managedfields, UpdateNoErrors). Then no field manager owns its fields, and
+// none can remove one by applying it. API servers also do this without a converter for
+// what is stored, if they have converted the object before.
 var errManagedFieldsDropped = &apierrors.StatusError{ErrStatus: metav1.Status{
 	Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Reason: metav1.StatusReasonInternalError,
 	Message: "the API server stores objects without metadata.managedFields, as no converter converts them to the versions that are named there; they get it back when one does",
 }}
 
-// droppedManagedFields tells whether a patch cost an object its owners because no converter
-// answered. An API server drops them as well when one of them names a version that
-// it does not have any more (kubernetes#111937): nobody can give those back.
+// droppedManagedFields reports whether a patch cost an object its managedFields
+// because no converter answered. An API server also drops them when an entry names a
+// version that the definition no longer has (kubernetes#111937): those cannot be
+// restored.
 func (e *Engine) droppedManagedFields(before, after []metav1.ManagedFieldsEntry) bool {
 	return len(before) > 0 && len(after) == 0 &&
 		!slices.ContainsFunc(before, func(owner metav1.ManagedFieldsEntry) bool { return !e.serves(owner.APIVersion) })
@@ -40,10 +41,10 @@ func (e *Engine) serves(apiVersion string) bool {
 	return ofGroup && (version == e.Resource.Version || slices.Contains(e.OldVersions, version))
 }
 
-// restoreManagedFields has an object own again what it did before a patch at that version,
-// which got this answer. It is stored at the storage version by now. What others
-// wrote since stays theirs, too. Given up is an object that cannot be converted to
-// the version of an owner: every write costs it all of them.
+// restoreManagedFields gives an object the managedFields back that it had before a
+// patch at that version, which got this answer. It is stored at the storage version by
+// now. Entries that were written since stay. It gives up on an object that cannot be
+// converted to the version of an entry: every write drops all of them.
 func (e *Engine) restoreManagedFields(ctx context.Context, object *metav1.PartialObjectMetadata, version string, got attempted) (result, error) {
 	done := resultOf(object, rewritten)
 	done.edited = true
@@ -77,7 +78,7 @@ func (e *Engine) restoreManagedFields(ctx context.Context, object *metav1.Partia
 	return done, nil
 }
 
-// managedFieldsPatch adds owners to those that an object has.
+// managedFieldsPatch adds entries to the managedFields of an object.
 func managedFieldsPatch(object *metav1.PartialObjectMetadata, version string, owners []metav1.ManagedFieldsEntry) Patch {
 	all := slices.Clone(object.ManagedFields)
 	for _, owner := range owners {
@@ -94,8 +95,8 @@ func sameManager(a, b metav1.ManagedFieldsEntry) bool {
 	return a.Manager == b.Manager && a.Operation == b.Operation && a.APIVersion == b.APIVersion && a.Subresource == b.Subresource
 }
 
-// restoringBody is the body that has the owners written; with a resourceVersion, of
-// that object alone.
+// restoringBody is the body that writes the managedFields; with a resourceVersion,
+// only to that state of the object.
 func (p Patch) restoringBody(resourceVersion string) []byte {
 	// Entries were read as JSON: they can be written as that.
 	body, _ := json.Marshal(metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{ResourceVersion: resourceVersion, ManagedFields: p.managedFields}})

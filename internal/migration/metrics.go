@@ -38,8 +38,8 @@ var reasons = []string{
 // end with the time after which it gives up.
 var patchBuckets = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60}
 
-// Metrics are what a migration pod tells of its work while it lives, which may be
-// for seconds: what outlives it is in the record. Without Metrics nothing is told.
+// Metrics are what a migration pod exposes while it lives, which may be for seconds:
+// what outlives it is in the record. A nil Metrics counts nothing.
 type Metrics struct {
 	registry *prometheus.Registry
 
@@ -74,7 +74,7 @@ func NewMetrics(crd, buildVersion string) *Metrics {
 }
 
 func (m *Metrics) registerWork(crd prometheus.Labels) {
-	objects := m.counters("objects_total", "Objects that this pod brought to their end, by what became of them.", crd, "outcome")
+	objects := m.counters("objects_total", "Objects that this pod has finished, by outcome.", crd, "outcome")
 	for outcome, name := range outcomeNames {
 		m.objects[outcome] = objects.WithLabelValues(name)
 	}
@@ -90,7 +90,7 @@ func (m *Metrics) registerWork(crd prometheus.Labels) {
 		Help: "Time from sending a patch to its answer.", Buckets: patchBuckets, ConstLabels: crd})
 	m.registry.MustRegister(m.latency)
 	m.inFlight = m.gauges("patches_in_flight", "Patches that are in flight, or are about to be sent.", crd).WithLabelValues()
-	m.limit = m.gauges("patches_in_flight_limit", "Patches that may be in flight: as many as are worth it by the latency of the API server and spec.migration.pace, spec.migration.concurrency at most.", crd).WithLabelValues()
+	m.limit = m.gauges("patches_in_flight_limit", "Patches that may be in flight, which follows from the latency of the API server and spec.migration.pace, and is at most spec.migration.concurrency.", crd).WithLabelValues()
 	m.throttled = m.counters("throttled_seconds_total", "Time that patches were held back, together, because the API server asked for it or by spec.migration.maxWritesPerSecond.", crd).WithLabelValues()
 }
 
@@ -99,9 +99,9 @@ func (m *Metrics) registerRecord(crd prometheus.Labels) {
 	for _, state := range contract.States {
 		m.states[state] = all.WithLabelValues(string(state))
 	}
-	m.found = m.gauges("objects_found", "Objects of the run, those done by pods of before included: an estimate until it has listed all.", crd).WithLabelValues()
-	m.done = m.gauges("objects_done", "Objects of the run that have come to their end, whatever it was.", crd).WithLabelValues()
-	m.waiting = m.gauges("waiting", "1 while the run stands still and goes on by itself, as while patches fail for reasons that are no object's; else 0.", crd).WithLabelValues()
+	m.found = m.gauges("objects_found", "Objects of the run, including those of earlier pods: an estimate until it has listed all.", crd).WithLabelValues()
+	m.done = m.gauges("objects_done", "Objects of the run that are finished, with any outcome.", crd).WithLabelValues()
+	m.waiting = m.gauges("waiting", "1 while the run waits and will continue by itself, as while patches fail because of infrastructure errors; else 0.", crd).WithLabelValues()
 	m.started = m.gauges("start_timestamp_seconds", "When the run started, in seconds of Unix time.", crd).WithLabelValues()
 }
 
@@ -135,7 +135,7 @@ func (m *Metrics) finished(r result) {
 	}
 }
 
-// setInFlight tells how many patches are in flight, and may be.
+// setInFlight exposes how many patches are in flight, and how many may be.
 func (m *Metrics) setInFlight(inFlight, limit int) {
 	if m != nil {
 		m.inFlight.Set(float64(inFlight))
@@ -150,7 +150,7 @@ func (m *Metrics) addThrottled(pause time.Duration) {
 	}
 }
 
-// Checkpoints tells what is saved as the record of the run, and saves it.
+// Checkpoints saves the record of the run, and exposes what it says.
 func (m *Metrics) Checkpoints(store Checkpoints) Checkpoints {
 	return instrumentedCheckpoints{store, m}
 }
@@ -171,8 +171,8 @@ func (c instrumentedCheckpoints) Save(ctx context.Context, data map[string]strin
 	return c.Checkpoints.Save(ctx, data)
 }
 
-// show tells what the record says. One that cannot be read ends the run, which
-// says so.
+// show exposes what the record says. A record that cannot be read ends the run, which
+// reports it.
 func (m *Metrics) show(data map[string]string) {
 	record, err := contract.ParseRecord([]byte(data[contract.RecordKey]))
 	if err != nil {

@@ -226,7 +226,7 @@ const (
 	ReasonRefused = "Refused"
 )
 
-// reasonsByCode are those that the HTTP status alone tells.
+// reasonsByCode are the reasons that follow from the HTTP status alone.
 var reasonsByCode = map[int32]string{
 	http.StatusConflict:              ReasonConflict,
 	http.StatusNotFound:              ReasonNotFound,

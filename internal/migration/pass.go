@@ -55,7 +55,7 @@ func (e *Engine) pageAfter(ctx context.Context, j *journal, token string, restar
 			return page, err
 		}
 		if token = nextToken(err); token != "" {
-			log.Info("The list expired; going on in a newer state of it")
+			log.Info("The list expired; continuing in a newer state of it")
 			continue
 		}
 		log.Info("The list expired; starting the pass again")
@@ -87,9 +87,8 @@ func (e *Engine) migratePage(ctx context.Context, j *journal, page *metav1.Parti
 	})
 }
 
-// report logs every failed object, and what was done in another way than usual.
-// There may be millions, so only those who ask for details are told; the record
-// has the first of them, and what they are for.
+// report logs every failed object, and every object that took a fallback. There may be
+// millions, so it logs at debug level; the record names the first of them.
 func report(ctx context.Context, r result) {
 	log := logr.FromContextOrDiscard(ctx).V(1)
 	switch {
@@ -162,17 +161,17 @@ func (e *Engine) start(ctx context.Context, objects []metav1.PartialObjectMetada
 }
 
 // prefetch is the page after the one that was read last. It is read while the objects
-// of that one are patched, which else would wait for it. What goes wrong with it
-// does not matter: then it is read again when its turn comes.
+// of that page are patched. Errors do not matter: the page is then read again when its
+// turn comes.
 type prefetch struct {
 	options metav1.ListOptions
 	page    chan *metav1.PartialObjectMetadataList
 	cancel  context.CancelFunc
 }
 
-// startPrefetch begins to read the page that the token names, unless one request at a
-// time is all that the API server answers as it should: a list takes as much of it as
-// a hundred patches.
+// startPrefetch begins to read the page that the token names, unless the throttle
+// allows only one request at a time: a list takes as much of an API server as a
+// hundred patches.
 func (e *Engine) startPrefetch(ctx context.Context, token string) {
 	if token == "" || !e.throttle.allowsSeveral() {
 		return
@@ -189,8 +188,8 @@ func (e *Engine) startPrefetch(ctx context.Context, token string) {
 	}()
 }
 
-// takePrefetched returns the page if that is the one that was read ahead, or else nil.
-// Nothing is read ahead any more when it returns.
+// takePrefetched returns the page if it is the one that was read ahead, or nil. When
+// it returns, no page is being read ahead.
 func (e *Engine) takePrefetched(options metav1.ListOptions) *metav1.PartialObjectMetadataList {
 	next := e.prefetched
 	if next == nil {
@@ -209,5 +208,5 @@ func (e *Engine) takePrefetched(options metav1.ListOptions) *metav1.PartialObjec
 	return page
 }
 
-// cancelPrefetch ends what is read ahead, since nobody is going to take it.
+// cancelPrefetch stops reading ahead.
 func (e *Engine) cancelPrefetch() { e.takePrefetched(metav1.ListOptions{}) }

@@ -14,19 +14,19 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// objectAttempts bounds the tries of one object.
+// objectAttempts bounds the attempts of one object.
 const objectAttempts = 5
 
-// migrateObject has one object stored at the storage version, or says why it
-// is not. Of the object, its name may be all that is known. An error means that
-// the run cannot go on, not that the object failed.
+// migrateObject has one object stored at the storage version, or says why it is not.
+// Of the object, its name may be all that is known. An error means that the run cannot
+// continue, not that the object failed.
 //
-// Objects newer than the barrier are patched, too: one of them may be a write
-// that began on the old storage and ended late. It costs a request, and a write
-// only if the bytes differ.
+// Objects newer than the barrier are patched, too: one of them may be a write that
+// began on the old storage and ended late. It costs a request, and a write only if the
+// bytes differ.
 //
-// One that holds preserved values that have a place now is written at their versions
-// before (preserved.go).
+// An object with preserved values that have a field now is first written at the
+// versions of those values (preserved.go).
 func (e *Engine) migrateObject(ctx context.Context, object *metav1.PartialObjectMetadata, barrier string) (result, error) {
 	known, err := e.resolve(ctx, object)
 	if known == nil || err != nil {
@@ -54,7 +54,7 @@ func (e *Engine) migrateObject(ctx context.Context, object *metav1.PartialObject
 	return e.notePreserved(r, p.object), nil
 }
 
-// resolve is an object of which the name may be all that is known, or nil if it is gone.
+// resolve reads an object of which only the name is known; nil if it is gone.
 func (e *Engine) resolve(ctx context.Context, object *metav1.PartialObjectMetadata) (*metav1.PartialObjectMetadata, error) {
 	if object.ResourceVersion != "" {
 		return object, nil
@@ -124,8 +124,8 @@ func (e *Engine) newAttempts() attempts {
 	return attempts{breaker: &e.breaker, outages: e.breaker.outageCount()}
 }
 
-// uncounted reports whether a failed try does not count. Tries from before an outage
-// that has ended count no more, either.
+// uncounted reports whether a failed attempt does not count. Attempts from before an
+// outage that has ended no longer count, either.
 func (t *attempts) uncounted(failed attempted) bool {
 	if outages := t.breaker.outageCount(); outages != t.outages {
 		t.count, t.outages = 0, outages
@@ -137,27 +137,27 @@ func (t *attempts) uncounted(failed attempted) bool {
 	return false
 }
 
-// patchOf asks for the object to be encoded anew. The body names no field but
-// the resourceVersion, which makes the API server refuse it if the object was
-// written since; apiVersion and kind follow from the address.
+// patchOf asks the API server to encode the object again. The body names no field but
+// the resourceVersion, which makes the API server refuse it if the object was written
+// since; apiVersion and kind follow from the address.
 func patchOf(object *metav1.PartialObjectMetadata) Patch {
 	// A resourceVersion is a word without quotes: %q makes JSON of it.
 	body := fmt.Appendf(nil, `{"metadata":{"resourceVersion":%q}}`, object.ResourceVersion)
 	return Patch{Namespace: object.Namespace, Name: object.Name, Body: body, managedFields: object.ManagedFields}
 }
 
-// attempted is what became of a patch: the object as it is now, or the API server's
-// refusal, and whether that came while all patches failed. Both, when the object was
-// stored and its owners were dropped.
+// attempted is the result of a patch: the object that the API server returned, or its
+// error, and whether that came during an outage. Both, when the object was stored
+// without its managedFields.
 type attempted struct {
 	after  *metav1.PartialObjectMetadata
 	cause  error
 	outage bool
 }
 
-// attempt sends a patch when it may be sent. An error means that the run cannot go
-// on. A refusal that was on its way while an outage ended is of that outage: the
-// patch is sent again.
+// attempt sends a patch as soon as it may be sent. An error means that the run cannot
+// continue. An error that was on its way while an outage ended belongs to that outage:
+// the patch is sent again.
 func (e *Engine) attempt(ctx context.Context, patch Patch) (attempted, error) {
 	object := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: patch.Namespace, Name: patch.Name}}
 	for {
@@ -182,8 +182,8 @@ func (e *Engine) attempt(ctx context.Context, patch Patch) (attempted, error) {
 	}
 }
 
-// send sends a patch through the gate. The first error is the API server's answer,
-// the second means that the run cannot go on.
+// send sends a patch through the throttle. The first error is the API server's answer,
+// the second means that the run cannot continue.
 func (e *Engine) send(ctx context.Context, patch Patch) (after *metav1.PartialObjectMetadata, cause, err error) {
 	if err := e.throttle.acquire(ctx); err != nil {
 		return nil, nil, err
@@ -219,13 +219,13 @@ func (e *Engine) patch(ctx context.Context, patch Patch) (*metav1.PartialObjectM
 var errNoVersion = apierrors.NewGenericServerResponse(http.StatusInternalServerError, "patch", schema.GroupResource{}, "",
 	"the answer to the patch has no resourceVersion, so there is no telling what was stored", 0, false)
 
-// prepareRetry waits before try n+1, and returns the object to try, or nil if it
-// is gone. It looks after it has waited, so that an object that others write all
-// the time is patched before they write again.
+// prepareRetry waits before attempt n+1, and returns the object to try, or nil if it
+// is gone. It reads the object after the wait, so that an object that clients write
+// all the time is patched before they write again.
 //
-// A server in trouble is given time by listing one object until that works, so
-// that an outage costs no object its tries; what fails while the server answers
-// is the object's fault.
+// While the API server fails, it lists one object until that works, so that an outage
+// costs no object its attempts; what fails while the API server answers is the
+// object's fault.
 func (e *Engine) prepareRetry(ctx context.Context, object *metav1.PartialObjectMetadata, n int, cure remedy, cause error) (*metav1.PartialObjectMetadata, error) {
 	if err := e.Clock.Sleep(ctx, delay(n, cause)); err != nil {
 		return nil, err
@@ -241,9 +241,9 @@ func (e *Engine) prepareRetry(ctx context.Context, object *metav1.PartialObjectM
 	return object, nil
 }
 
-// finalOutcome decides about an object whose last try met a conflict or nothing at
-// all. One that is newer than the barrier and was written again since the last
-// look was written when no old storage was left.
+// finalOutcome decides about an object whose last attempt met a conflict, or no
+// object. One that is newer than the barrier and was written again since the last read
+// was written when no server used the old storage.
 func (e *Engine) finalOutcome(ctx context.Context, object *metav1.PartialObjectMetadata, barrier string, cause error) (result, error) {
 	latest, err := e.getLatest(ctx, object)
 	switch {

@@ -16,13 +16,14 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 )
 
-// pinInterval is how long one look at the CustomResourceDefinition is good for.
+// pinInterval is how long the workers may rely on one read of the
+// CustomResourceDefinition.
 const pinInterval = 200 * time.Millisecond
 
 // checkDefinition aborts the run if the definition is not in the state of the pin.
 func checkDefinition(p contract.Pin, definition *metav1.PartialObjectMetadata) error {
 	changed := func(how string) error {
-		return abortf("CustomResourceDefinition %s changed under the run (%s): nothing more was rewritten", p.Name, how)
+		return abortf("CustomResourceDefinition %s changed during the run (%s): nothing more was rewritten", p.Name, how)
 	}
 	switch {
 	case definition.UID != p.UID:
@@ -35,17 +36,18 @@ func checkDefinition(p contract.Pin, definition *metav1.PartialObjectMetadata) e
 	return nil
 }
 
-// pinCache remembers the last look at the pin. The workers share it: one of them
-// looks, and the others wait for what it sees once the last look is good no more.
+// pinCache remembers the last read of the CustomResourceDefinition. The workers share
+// it: one of them reads, and the others wait for the result when the last read is too
+// old.
 type pinCache struct {
-	// reading is held by who looks.
+	// reading is held by the worker that reads.
 	reading sync.Mutex
 
-	// mu is for what is below, which only who looks writes.
+	// mu guards the fields below, which only the worker that reads writes.
 	mu sync.Mutex
-	// readTime is when the last look that found the pin as it was began.
+	// readTime is when the last read that found the definition unchanged began.
 	readTime time.Time
-	// changed is why no look will ever find it so again.
+	// changed is why the run cannot continue: the definition differs from the pin.
 	changed error
 }
 
@@ -59,16 +61,16 @@ func (w *pinCache) store(began time.Time, changed error) {
 	w.readTime = began
 }
 
-// checkPin looks at the CustomResourceDefinition now.
+// checkPin reads the CustomResourceDefinition now.
 func (e *Engine) checkPin(ctx context.Context) error {
 	e.pinCache.reading.Lock()
 	defer e.pinCache.reading.Unlock()
 	return e.readPin(ctx)
 }
 
-// awaitPin lets a patch pass if the last look began less than pinInterval ago. One
-// worker looks again when half of that is over, so that the others need not wait
-// for it. While the API server does not answer it holds all patches back.
+// awaitPin lets a patch pass if the last read began less than pinInterval ago. One
+// worker reads again after half of that, so that the others need not wait for it.
+// While the API server does not answer, all patches wait.
 func (e *Engine) awaitPin(ctx context.Context) error {
 	if e.pinReadWithin(pinInterval / 2) {
 		return ctx.Err()
@@ -86,16 +88,16 @@ func (e *Engine) awaitPin(ctx context.Context) error {
 	return e.readPin(ctx)
 }
 
-// pinReadWithin reports whether the last look that found the pin as it was is more recent
-// than that.
+// pinReadWithin reports whether a read not older than age found the definition
+// unchanged.
 func (e *Engine) pinReadWithin(age time.Duration) bool {
 	e.pinCache.mu.Lock()
 	defer e.pinCache.mu.Unlock()
 	return e.pinCache.changed == nil && e.Clock.Now().Sub(e.pinCache.readTime) < age
 }
 
-// readPin reads the CustomResourceDefinition, patiently. Only its metadata is
-// read, which tells of every change of its spec.
+// readPin reads the CustomResourceDefinition, with retries. It reads the metadata
+// only, which shows every change of the spec.
 func (e *Engine) readPin(ctx context.Context) error {
 	if e.pinCache.changed != nil {
 		return e.pinCache.changed
@@ -118,7 +120,8 @@ func (e *Engine) readPin(ctx context.Context) error {
 	return err
 }
 
-// pinReadError says what it means that the CustomResourceDefinition was not read.
+// pinReadError says what it means for the run that the CustomResourceDefinition could
+// not be read.
 func (e *Engine) pinReadError(err error) error {
 	if status := statusOf(err); status != nil && status.Code == http.StatusNotFound {
 		return abortf("CustomResourceDefinition %s does not exist any more: nothing more was rewritten", e.Pin.Name)

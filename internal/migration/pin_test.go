@@ -18,7 +18,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 )
 
-const changedByGeneration = "CustomResourceDefinition crontabs.example.com changed under the run (generation 4, was 3): nothing more was rewritten"
+const changedByGeneration = "CustomResourceDefinition crontabs.example.com changed during the run (generation 4, was 3): nothing more was rewritten"
 
 // changes are all ways in which the definition may leave the pin.
 var changes = map[string]struct {
@@ -28,11 +28,11 @@ var changes = map[string]struct {
 	"generation": {func(f *fakeAPI) { f.definition.Generation = 4 }, changedByGeneration},
 	"recreated, same generation": {
 		func(f *fakeAPI) { f.definition.UID = "crd-2" },
-		"CustomResourceDefinition crontabs.example.com changed under the run (uid crd-2, was crd-1): nothing more was rewritten",
+		"CustomResourceDefinition crontabs.example.com changed during the run (uid crd-2, was crd-1): nothing more was rewritten",
 	},
 	"being deleted": {
 		func(f *fakeAPI) { f.definition.DeletionTimestamp = new(metav1.Now()) },
-		"CustomResourceDefinition crontabs.example.com changed under the run (it is being deleted): nothing more was rewritten",
+		"CustomResourceDefinition crontabs.example.com changed during the run (it is being deleted): nothing more was rewritten",
 	},
 	"deleted": {
 		func(f *fakeAPI) { f.onLook = noDefinition },

@@ -35,7 +35,7 @@ func (e *Engine) preflight(ctx context.Context, j *journal) error {
 		return err
 	}
 	j.record.Predicted = refused[:min(len(refused), contract.MaxFailures)]
-	logr.FromContextOrDiscard(ctx).Info("Preflight: tried without writing", "objects", len(sample), "refused", len(refused))
+	logr.FromContextOrDiscard(ctx).Info("Preflight done: objects were tried without writing", "objects", len(sample), "refused", len(refused))
 	if len(refused) >= minPreflight && len(refused) == len(sample) && len(e.Fallback) == 0 {
 		return abortf("the API server refuses all %d objects of a sample, nothing was rewritten: %s: %s", len(refused), refused[0].Object, refused[0].Message)
 	}

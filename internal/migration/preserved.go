@@ -16,13 +16,12 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 )
 
-// What one version of an object cannot express, converters preserve in its
-// annotations. When rules or schemas change so that it has a place in the storage
-// version, a write at the version that it belongs to makes it data: the API server
-// reads the object at that version, where converters restore what was preserved, and
-// stores what they make of that.
+// Converters preserve in annotations what a version of an object cannot express. When
+// rules or schemas change so that such a value has a field in the storage version, a
+// write at the version of the value restores it: the API server reads the object at
+// that version, where converters restore preserved values, and stores the result.
 
-// Inventory reads what objects hold in annotations.
+// Inventory reads the values that converters preserved in annotations.
 type Inventory struct {
 	converter *conversion.Converter
 	places    *conversion.Places
@@ -45,8 +44,8 @@ func NewInventory(ruleset []byte, storage string) (*Inventory, error) {
 	return i, err
 }
 
-// ReadInventory reads the ruleset of a ConfigMap. A run goes on without one that is gone,
-// or of no use: nil, and the log says why nothing is counted.
+// ReadInventory reads the ruleset of a ConfigMap. If the ruleset is gone or unusable,
+// it returns nil and logs why: the run continues and does not count preserved values.
 func ReadInventory(ctx context.Context, rulesets Rulesets, name, storage string, clock Clock) (*Inventory, error) {
 	var text []byte
 	err := patiently(ctx, clock, func() (err error) {
@@ -58,7 +57,7 @@ func ReadInventory(ctx context.Context, rulesets Rulesets, name, storage string,
 	}
 	inventory, err := NewInventory(text, storage)
 	if err != nil {
-		logr.FromContextOrDiscard(ctx).Info("What objects hold in annotations is not counted: there are no rules to read it by", "configMap", name, "cause", err.Error())
+		logr.FromContextOrDiscard(ctx).Info("Preserved values are not counted: the ruleset cannot be read", "configMap", name, "cause", err.Error())
 		return nil, nil
 	}
 	return inventory, nil
@@ -72,7 +71,7 @@ func (i *Inventory) rulesetHash() string {
 	return i.ruleset
 }
 
-// preservedIn is what an object holds.
+// preservedIn are the values that the annotations of an object preserve.
 func (i *Inventory) preservedIn(object *metav1.PartialObjectMetadata) []conversion.Preserved {
 	if i == nil || len(object.Annotations) == 0 {
 		return nil
@@ -80,9 +79,9 @@ func (i *Inventory) preservedIn(object *metav1.PartialObjectMetadata) []conversi
 	return i.converter.PreservedIn(object.Annotations)
 }
 
-// shortened says why an object must not be written at the version at which it was read:
-// it lacks what its annotations have no room for, which is still in etcd. API servers
-// refuse such a write, too, unless somebody keeps them from it.
+// shortened says why an object must not be written at the version at which it was
+// read: it lacks values that had no room in its annotations and are still in etcd. API
+// servers also refuse such a write, unless the check was removed.
 func (i *Inventory) shortened(object *metav1.PartialObjectMetadata, version string) error {
 	if i == nil || len(object.Annotations) == 0 {
 		return nil
@@ -93,7 +92,8 @@ func (i *Inventory) shortened(object *metav1.PartialObjectMetadata, version stri
 	return nil
 }
 
-// placeable are the versions of which an object holds values that have a place now.
+// placeable are the versions of which an object preserves values that have a field
+// now.
 func (i *Inventory) placeable(object *metav1.PartialObjectMetadata) []string {
 	var versions []string
 	for _, held := range i.preservedIn(object) {
@@ -105,8 +105,8 @@ func (i *Inventory) placeable(object *metav1.PartialObjectMetadata) []string {
 	return versions
 }
 
-// unplaced says which value that an object holds of a version has a place and is not
-// there, though the object was written at that version: empty where there is none.
+// unplaced names a value that has a field and is still in the annotation, though the
+// object was written at its version; empty where there is none.
 func (i *Inventory) unplaced(object *metav1.PartialObjectMetadata, version string) string {
 	for _, one := range i.converter.Unplaced(object.Annotations, version) {
 		if i.places.Of(version, one.Field) != conversion.WholePlace {
@@ -122,20 +122,21 @@ func (i *Inventory) unplaced(object *metav1.PartialObjectMetadata, version strin
 	return ""
 }
 
-// placing is what became of the values that an object held.
+// placing is the result of restoring the preserved values of an object.
 type placing struct {
 	// object has the resourceVersion that the writes left.
 	object *metav1.PartialObjectMetadata
-	// placed tells that a write changed what is stored, and gone that there is no
-	// such object any more.
+	// placed tells that a write changed what is stored, and gone that the object was
+	// deleted.
 	placed, gone bool
-	// written are the versions at which the API server accepts it, and refused those at
-	// which it does not. What it holds of these stays where it is.
+	// written are the versions at which the API server accepted the object. The values
+	// of the versions in refused stay in the annotations.
 	written []string
 	refused []v1alpha1.MigrationFailure
 }
 
-// place writes an object at each version of which it holds values that have a place.
+// place writes an object at each version of which it preserves values that have a
+// field.
 func (e *Engine) place(ctx context.Context, object *metav1.PartialObjectMetadata, barrier string) (placing, error) {
 	p := placing{object: object}
 	for _, version := range e.Inventory.placeable(object) {
@@ -153,7 +154,7 @@ func (e *Engine) place(ctx context.Context, object *metav1.PartialObjectMetadata
 			p.gone = true
 			return p, nil
 		case r.outcome == failed:
-			logr.FromContextOrDiscard(ctx).V(1).Info("Preserved data has no way to its place", "object", r.object, "version", at, "message", r.message)
+			logr.FromContextOrDiscard(ctx).V(1).Info("Preserved values cannot be restored", "object", r.object, "version", at, "message", r.message)
 			r.message = "at " + at + ": " + r.message
 			p.refused = append(p.refused, r.failure())
 			continue
@@ -169,8 +170,8 @@ func (e *Engine) place(ctx context.Context, object *metav1.PartialObjectMetadata
 	return p, nil
 }
 
-// noteUnplaced notes what an object holds in the end of versions at which it was written: values
-// that do not fit are not restored, and the API server does not say so.
+// noteUnplaced adds the values that were not restored although the object was written
+// at their version: they do not fit, and the API server does not report that.
 func (e *Engine) noteUnplaced(p *placing, object *metav1.PartialObjectMetadata) {
 	for _, version := range p.written {
 		if why := e.Inventory.unplaced(object, version); why != "" {
@@ -180,8 +181,8 @@ func (e *Engine) noteUnplaced(p *placing, object *metav1.PartialObjectMetadata) 
 	}
 }
 
-// roundTrip is the version at which a write restores data of a version: that one, or
-// any other if objects are stored in it, as only a conversion restores anything.
+// roundTrip is the version at which a write restores values of a version: that one, or
+// any other if objects are stored in it, as only a conversion restores values.
 func (e *Engine) roundTrip(version string) (at string, unserved *v1alpha1.MigrationFailure) {
 	switch {
 	case slices.Contains(e.OldVersions, version):
@@ -192,8 +193,9 @@ func (e *Engine) roundTrip(version string) (at string, unserved *v1alpha1.Migrat
 	return "", &v1alpha1.MigrationFailure{Reason: ReasonNotServed, Message: fmt.Sprintf("version %s is not served, so that nothing can be restored there", version)}
 }
 
-// notePreserved notes what an object holds in the end: as the API server showed it last at the
-// storage version. What a failed object holds is not known, as it is not stored there.
+// notePreserved adds what the annotations of an object preserve after the write, as
+// the API server returned it last at the storage version. For a failed object that is
+// not known: it is not stored there.
 func (e *Engine) notePreserved(r result, object *metav1.PartialObjectMetadata) result {
 	if r.after != nil {
 		object, r.after = r.after, nil
@@ -204,8 +206,8 @@ func (e *Engine) notePreserved(r result, object *metav1.PartialObjectMetadata) r
 	return r
 }
 
-// wasPlaced reports whether values that had a place are held no more. A write that
-// changed what is stored may have done so for the storage version alone.
+// wasPlaced reports whether values that had a field are no longer preserved. A write
+// that changed what is stored may have done so for the storage version alone.
 func (i *Inventory) wasPlaced(before, after *metav1.PartialObjectMetadata) bool {
 	left := i.preservedIn(after)
 	return slices.ContainsFunc(i.preservedIn(before), func(of conversion.Preserved) bool {
@@ -217,7 +219,7 @@ func (i *Inventory) wasPlaced(before, after *metav1.PartialObjectMetadata) bool 
 	})
 }
 
-// countPreserved adds what the objects of a page hold.
+// countPreserved adds what the objects of a page preserve.
 func countPreserved(r *contract.Record, page []result) {
 	for i := range page {
 		one := &page[i]
@@ -249,7 +251,7 @@ func takePreserved(r, earlier *contract.Record) {
 	r.PreservedSince = earlier.CountedFrom()
 }
 
-// matchRuleset has a run count by one ruleset from its beginning to its end, or not at all.
+// matchRuleset makes a run count by one ruleset from beginning to end, or not at all.
 func (e *Engine) matchRuleset(record *contract.Record) {
 	if record.Ruleset == e.Inventory.rulesetHash() {
 		return

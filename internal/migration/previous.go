@@ -14,16 +14,16 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 )
 
-// previousRun is what an earlier run for the same state of the definition has left
-// to do. Nothing was stored at an old version since the barrier of that run,
-// because the storage version is the same: what it counted still holds.
+// previousRun is what a run of the same state of the definition left to do. API
+// servers stored nothing at an old version since the barrier of that run, because the
+// storage version is the same: its counts are still true.
 type previousRun struct {
 	record contract.Record
 	failed []metav1.PartialObjectMetadata
 }
 
-// openPreviousRun reads the data of an earlier run's ConfigMap. An error says why
-// another run cannot go on from there.
+// openPreviousRun reads the data of the ConfigMap of a previous run. The error says
+// why this run cannot continue from there.
 func openPreviousRun(data map[string]string, pin contract.Pin) (*previousRun, error) {
 	record, err := contract.ParseRecord([]byte(data[contract.RecordKey]))
 	if err != nil {
@@ -47,8 +47,8 @@ func openPreviousRun(data map[string]string, pin contract.Pin) (*previousRun, er
 	return &previousRun{record: record, failed: objectsOf(keys)}, nil
 }
 
-// continuePreviousRun takes over what an earlier run has done, if one is named. One
-// that is of no use costs a full run.
+// continuePreviousRun takes over what the previous run has done, if the specification
+// names one. If that run cannot be continued, every object is migrated.
 func (e *Engine) continuePreviousRun(ctx context.Context, j *journal) error {
 	fresh := j.record.Barrier == "" && j.record.Repeats == 0
 	if e.PreviousRun == nil || !fresh && j.record.RetryOf == "" {
@@ -62,11 +62,11 @@ func (e *Engine) continuePreviousRun(ctx context.Context, j *journal) error {
 	case err != nil && !fresh:
 		return fmt.Errorf("cannot read what run %s has left to do: %w", j.record.RetryOf, err)
 	case err != nil:
-		log.Info("Every object is migrated: the earlier run is of no use", "cause", err.Error())
+		log.Info("Migrating every object: the previous run cannot be continued", "cause", err.Error())
 		return nil
 	}
 	e.previous = before
-	log.Info("Only what failed in an earlier run is migrated", "earlier", before.record.Run, "objects", len(before.failed))
+	log.Info("Migrating only the objects that failed in the previous run", "previousRun", before.record.Run, "objects", len(before.failed))
 	if !fresh {
 		return nil
 	}

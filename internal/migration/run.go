@@ -29,16 +29,16 @@ type Engine struct {
 	Servers     Servers
 	Checkpoints Checkpoints
 	Clock       Clock
-	// PreviousRun is what an earlier run saved, of which only the failed objects are to
-	// be migrated, if that is possible.
+	// PreviousRun is the checkpoint of a run of which only the failed objects are
+	// migrated, if that is possible.
 	PreviousRun Checkpoints
 	// Tracer of the run and its phases.
 	Tracer tracing.Tracer
-	// Metrics are told of every object and of the patches in flight. What else they
-	// tell they have of the Patcher and the Checkpoints that they wrap.
+	// Metrics count every object and the patches in flight. They also wrap Patcher and
+	// Checkpoints.
 	Metrics *Metrics
-	// Inventory reads what objects hold in annotations. Without it, what they hold is
-	// neither counted, nor given the place that it has.
+	// Inventory reads the values that annotations preserve. Without it, they are neither
+	// counted nor restored.
 	Inventory *Inventory
 
 	previous        *previousRun
@@ -60,7 +60,7 @@ type Engine struct {
 	prefetched *prefetch
 }
 
-// NewEngine connects a run to its cluster. Metrics may be nil.
+// NewEngine connects a run to its cluster.
 func NewEngine(ctx context.Context, config *rest.Config, spec *contract.Spec, tracer tracing.Tracer, metrics *Metrics) (*Engine, error) {
 	cluster, err := Connect(config, spec)
 	if err != nil {
@@ -85,9 +85,9 @@ func NewEngine(ctx context.Context, config *rest.Config, spec *contract.Spec, tr
 	return e, nil
 }
 
-// Run does the run, or what is left of it, and returns its record. A run that
-// ended returns no error, whatever its end: the record tells. An error means
-// that the run has not ended, and that another try goes on from the checkpoint.
+// Run does the run, or the rest of it, and returns its record. It returns no error for
+// a run that ended, however it ended: the record says how. An error means that the run
+// has not ended, and that another attempt continues from the checkpoint.
 func (e *Engine) Run(ctx context.Context) (contract.Record, error) {
 	log := logr.FromContextOrDiscard(ctx).WithValues("policy", e.Pin.Name, "run", e.Spec.Run)
 	ctx = logr.NewContext(ctx, log)
@@ -96,7 +96,7 @@ func (e *Engine) Run(ctx context.Context) (contract.Record, error) {
 		return contract.Record{}, err
 	}
 	if j.record.Finished() {
-		log.Info("The run has ended before; nothing to do", "state", j.record.State, "message", j.record.Message)
+		log.Info("The run has already ended; nothing to do", "state", j.record.State, "message", j.record.Message)
 		return j.record, nil
 	}
 	e.matchRuleset(&j.record)
@@ -119,8 +119,8 @@ func (e *Engine) prepare() {
 	e.pageSize = e.PageSize
 }
 
-// migrate looks at the pin once more at the end, because a record that says
-// Completed is a promise about the definition as it is then.
+// migrate checks the pin again at the end, because a record that says Completed is a
+// promise about the definition at that moment.
 func (e *Engine) migrate(ctx context.Context, j *journal) error {
 	if err := e.checkPin(ctx); err != nil {
 		return err
@@ -143,8 +143,8 @@ func (e *Engine) migrate(ctx context.Context, j *journal) error {
 	}
 }
 
-// rewrite passes the barrier, rewrites every object, and looks again, or does
-// what is left of that.
+// rewrite passes the barrier, rewrites every object, and verifies that, or does the
+// rest of that.
 func (e *Engine) rewrite(ctx context.Context, j *journal) error {
 	if err := phase(ctx, "barrier", j, e.passBarrier); err != nil {
 		return err
@@ -165,18 +165,19 @@ func (e *Engine) rewrite(ctx context.Context, j *journal) error {
 	return e.checkPin(ctx)
 }
 
-// repeat begins again after the barrier was proven to be none, a few times.
+// repeat starts the run again after objects were written at the old version behind its
+// barrier, at most maxRepeats times.
 func (e *Engine) repeat(ctx context.Context, j *journal, lag lagError) error {
 	if j.record.Repeats == maxRepeats {
 		return abortf("%v, also after waiting %s: check that all API servers run and agree on the storage version", lag, e.propagationDelay(j))
 	}
 	e.previous = nil
 	err := j.repeat(ctx)
-	logr.FromContextOrDiscard(ctx).Info("Beginning again with a longer wait", "example", string(lag), "settle", e.propagationDelay(j).String())
+	logr.FromContextOrDiscard(ctx).Info("Repeating the run with a longer propagation delay", "example", string(lag), "propagationDelay", e.propagationDelay(j).String())
 	return err
 }
 
-// finish records how the run ended. A run that was interrupted stays as it is.
+// finish records how the run ended. The record of an interrupted run does not change.
 func (e *Engine) finish(ctx context.Context, j *journal, err error) error {
 	var reason abortedError
 	switch {
@@ -195,7 +196,7 @@ func summarize(log logr.Logger, r contract.Record) {
 		log = log.WithValues("example", r.Failures[0].Object, "reason", r.Failures[0].Reason, "message", r.Failures[0].Message)
 	}
 	if held := r.Preserved; held != nil {
-		log = log.WithValues("holdPreserved", held.Objects, "preservedBytes", held.Bytes, "placed", r.Placed, "notPlaced", r.Unplaced)
+		log = log.WithValues("withPreserved", held.Objects, "preservedBytes", held.Bytes, "placed", r.Placed, "notPlaced", r.Unplaced)
 	}
 	switch {
 	case r.State == contract.StateAborted:
@@ -207,14 +208,14 @@ func summarize(log logr.Logger, r contract.Record) {
 	}
 }
 
-// abortedError is why a run cannot go on, now or after a restart of the pod.
+// abortedError is why the run cannot continue, now or after a restart of the pod.
 type abortedError string
 
 func (a abortedError) Error() string { return string(a) }
 
 func abortf(format string, args ...any) error { return abortedError(fmt.Sprintf(format, args...)) }
 
-// traced does what is left of the run as one trace.
+// traced does the rest of the run as one trace.
 func (e *Engine) traced(ctx context.Context, j *journal) error {
 	return e.Tracer.Trace(ctx, "migrate", func(ctx context.Context) error { return e.migrate(ctx, j) },
 		tracing.Policy.String(e.Pin.Name), tracing.Run.String(e.Spec.Run),

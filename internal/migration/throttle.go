@@ -15,9 +15,9 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 )
 
-// throttle lets as many patches through as the API server takes: no more in flight
-// than the limit, no more in a second than allowed, and none before the time
-// that a server in trouble asked for.
+// throttle limits the patches that are sent: no more in flight than concurrencyLimit
+// allows, no more per second than the policy allows, and none before the time that an
+// overloaded API server asked for.
 type throttle struct {
 	clock Clock
 	// rate counts every patch that is sent, whatever becomes of it.
@@ -27,14 +27,14 @@ type throttle struct {
 	mu       sync.Mutex
 	limit    *concurrencyLimit
 	inFlight int
-	// released is closed, and made anew, when there may be room.
+	// released is closed, and replaced, when there may be room.
 	released chan struct{}
-	// notBefore is until when nothing is sent.
+	// notBefore is the time before which nothing is sent.
 	notBefore time.Time
 }
 
-// newThrottle makes a gate for so many patches in flight at most, and so many in a
-// second; 0 means any number of them.
+// newThrottle allows at most that many patches in flight, and per second; perSecond 0
+// means no limit.
 func newThrottle(clock Clock, pace v1alpha1.MigrationPace, concurrency, perSecond int) *throttle {
 	limiter := rate.NewLimiter(rate.Inf, 1)
 	if perSecond > 0 {
@@ -43,7 +43,7 @@ func newThrottle(clock Clock, pace v1alpha1.MigrationPace, concurrency, perSecon
 	return &throttle{clock: clock, rate: limiter, limit: newConcurrencyLimit(pace, concurrency, clock.Now()), released: make(chan struct{})}
 }
 
-// acquire waits for room. Who enters must leave.
+// acquire waits until a patch may be sent. The caller must release it.
 func (t *throttle) acquire(ctx context.Context) error {
 	for {
 		room, freed := t.tryAcquire()
@@ -81,7 +81,7 @@ func (t *throttle) tryAcquire() (room bool, freed <-chan struct{}) {
 	return true, nil
 }
 
-// awaitTurn is for the server that asked for time, and for the rate.
+// awaitTurn waits for the time that an API server asked for, and for the rate.
 func (t *throttle) awaitTurn(ctx context.Context) error {
 	t.mu.Lock()
 	now := t.clock.Now()
@@ -94,7 +94,8 @@ func (t *throttle) awaitTurn(ctx context.Context) error {
 	return t.clock.Sleep(ctx, pause)
 }
 
-// releaseAfter gives the room back, and learns from how the patch went.
+// releaseAfter releases a patch that was sent at that time, and adapts the limit to
+// its latency or error.
 func (t *throttle) releaseAfter(began time.Time, err error) {
 	t.mu.Lock()
 	now := t.clock.Now()
@@ -128,29 +129,30 @@ func later(a, b time.Time) time.Time {
 }
 
 const (
-	// baselineInterval is how often the latency of a single patch in flight is measured
-	// anew: it changes for other reasons, too.
+	// baselineInterval is how often the latency of a single patch in flight is measured:
+	// it changes for other reasons, too.
 	baselineInterval = 30 * time.Second
-	// minSamples and minWindow bound how soon the limit moves again: it follows
-	// averages, and not single patches.
+	// minSamples and minWindow bound how soon the limit changes: it follows averages,
+	// and not single patches.
 	minSamples = 16
 	minWindow  = 250 * time.Millisecond
-	// tolerance is for latencies that vary by themselves: the calm latency is the least
-	// average that was seen.
+	// tolerance is for latencies that vary by themselves: the baseline is the lowest
+	// average that was measured.
 	tolerance = 1.2
-	// shrink is the most that one window takes from the limit, and what trouble does.
+	// shrink is the most that one window, or an error, takes from the limit.
 	shrink = 0.5
 	// growth is the part that a window adds, at least one.
 	growth = 1.0 / 8
-	// cooldown is how many windows pass before a limit that has shrunk grows again:
-	// each try costs others. Each that is in vain doubles it, up to longRespite.
+	// cooldown is how many windows pass before a limit that has shrunk grows again: each
+	// attempt costs other clients. Each attempt that fails doubles it, up to
+	// maxCooldown.
 	cooldown    = 8
 	maxCooldown = 128
 )
 
 // requiredGain is what more patches in flight must bring: twice as many in flight must
-// mean that 2^worth as many are done in a second, since there was one in flight.
-// An API server without a free processor gives nothing, one with many gives 1.
+// mean that 2^gain as many are done per second. An API server without a free processor
+// gives 0, one with many gives 1.
 func requiredGain(pace v1alpha1.MigrationPace) float64 {
 	if pace == v1alpha1.MigrationFast {
 		return 0.1
@@ -158,32 +160,33 @@ func requiredGain(pace v1alpha1.MigrationPace) float64 {
 	return 1
 }
 
-// concurrencyLimit is the number of patches that may be in flight. It grows while more in
-// flight are worth it, and shrinks by the ratio of the latency that would be to
-// that of the last window: the gradient of Netflix's concurrency-limits, with the
-// measurement in calm that Envoy's adaptive concurrency adds. It halves on
-// trouble, once in a window.
+// concurrencyLimit is the number of patches that may be in flight. It grows while more
+// in flight bring the required gain, and shrinks by the ratio of the acceptable
+// latency to that of the last window: the gradient of Netflix's concurrency-limits,
+// with the baseline measurement that Envoy's adaptive concurrency adds. It halves on
+// errors, once per window.
 //
-// By Little's law n patches in flight of latency r are n/r patches a second: they
-// are worth it while r is at most n^(1-worth) times what it is in calm. Patches
-// beyond that only wait in the API server, and everybody else with them.
+// By Little's law n patches in flight of latency r are n/r patches per second: the
+// gain is reached while r is at most n^(1-gain) times the baseline. Patches beyond
+// that only wait in the API server, and delay all other clients.
 type concurrencyLimit struct {
 	gain    float64
 	maximum float64
 	value   float64
-	// shrunk is set once the limit was too high: until then it doubles, as it begins
-	// far from where it is going to be. holding is for how many windows it stays,
-	// respite for how many after the next that is too high, and trying is set in the
-	// first window of a higher one. slow is set after a window that was too slow.
+	// shrunk is set once the limit was too high. Until then it doubles, because it
+	// starts far from where it ends. cooldownLeft is for how many windows it does not
+	// grow, cooldown for how many after the next window that is too slow. probing is set
+	// in the first window of a higher limit, and slow after a window that was too slow.
 	shrunk       bool
 	cooldownLeft int
 	cooldown     int
 	probing      bool
 	slow         bool
 
-	// baseline is the calm latency, in seconds.
+	// baseline is the latency of a single patch in flight, in seconds.
 	baseline float64
-	// measuring is set while it is measured, after which the limit is resumed.
+	// measuring is set while the baseline is measured, after which the limit becomes
+	// resumeValue.
 	measuring    bool
 	resumeValue  float64
 	baselineTime time.Time
@@ -205,8 +208,8 @@ func newConcurrencyLimit(pace v1alpha1.MigrationPace, maximum int, now time.Time
 // allowed is at least 1 and never more than the maximum.
 func (l *concurrencyLimit) allowed() int { return int(l.value) }
 
-// succeeded takes note of a patch that was answered as it should be, while so
-// many were in flight.
+// succeeded records a patch that was answered without an error, while so many were in
+// flight.
 func (l *concurrencyLimit) succeeded(latency time.Duration, inFlight int, now time.Time) {
 	if l.ignored > 0 {
 		l.ignored--
@@ -232,14 +235,14 @@ func (l *concurrencyLimit) succeeded(latency time.Duration, inFlight int, now ti
 	}
 }
 
-// measureBaseline has the next window show the calm latency.
+// measureBaseline makes the next window measure the baseline.
 func (l *concurrencyLimit) measureBaseline() {
 	l.ignored = l.allowed()
 	l.measuring, l.resumeValue = true, l.value
 	l.set(1)
 }
 
-// failed takes note of an API server in trouble: overloaded, away, or timing out.
+// failed records an API server that is overloaded, unreachable, or timing out.
 func (l *concurrencyLimit) failed(now time.Time) {
 	if l.troubled && now.Sub(l.windowStart) < minWindow {
 		return
@@ -250,8 +253,9 @@ func (l *concurrencyLimit) failed(now time.Time) {
 	l.troubled = true
 }
 
-// adapt leaves a limit alone that is not what holds patches back. One slow window of
-// a limit that was borne before says little: a page was read, or garbage collected.
+// adapt changes the limit after a window, unless something else limits the patches.
+// One slow window says little about a limit that was acceptable before: a page was
+// read, or garbage was collected.
 func (l *concurrencyLimit) adapt(average float64) {
 	l.baseline = min(l.baseline, average)
 	bearable := tolerance * l.baseline * math.Pow(float64(l.allowed()), 1-l.gain)

@@ -19,7 +19,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 )
 
-// maxRepeats is how often a run begins again before it is aborted.
+// maxRepeats is how often a run is repeated before it is aborted.
 const maxRepeats = 3
 
 // lagError says that an object was stored at the old version after the barrier.
@@ -29,16 +29,16 @@ func (l lagError) Error() string {
 	return fmt.Sprintf("%s was stored at an old version after the barrier: an API server still wrote at that version", string(l))
 }
 
-// audit patches once more what was found current early. Patches that found
-// nothing to do may have met an API server that encoded at the old version
-// itself; the settle time later none does.
+// audit patches again the objects that were found current first. Their patches may
+// have reached an API server that itself still encoded at the old version; after
+// another propagation delay none does.
 func (e *Engine) audit(ctx context.Context, j *journal) error {
 	log := logr.FromContextOrDiscard(ctx)
 	if len(j.reverify.Early) == 0 {
 		return nil
 	}
 	if rest := j.reverify.Until.Add(e.propagationDelay(j)).Sub(e.Clock.Now()); rest > 0 {
-		log.Info("Waiting before objects that were found current are audited", "objects", len(j.reverify.Early), "wait", rest.Round(time.Second).String())
+		log.Info("Waiting before the audit of objects that were found current", "objects", len(j.reverify.Early), "wait", rest.Round(time.Second).String())
 		if err := e.Clock.Sleep(ctx, rest); err != nil {
 			return err
 		}
@@ -46,12 +46,12 @@ func (e *Engine) audit(ctx context.Context, j *journal) error {
 	if _, err := e.reverify(ctx, j, objectsOf(j.reverify.Early)); err != nil {
 		return err
 	}
-	log.Info("Audit passed: objects that were found current are", "objects", len(j.reverify.Early))
+	log.Info("Audit passed: objects that were found current are current", "objects", len(j.reverify.Early))
 	return nil
 }
 
-// reverify patches objects once more, and returns how many it found unchanged. One
-// that changes although nothing but its encoding could is a lagError.
+// reverify patches objects again, and returns how many did not change. One that
+// changes although only its encoding could is a lagError.
 func (e *Engine) reverify(ctx context.Context, j *journal, objects []metav1.PartialObjectMetadata) (unchanged int64, err error) {
 	barrier := j.record.Barrier
 	again := func(ctx context.Context, object *metav1.PartialObjectMetadata) (result, error) {
@@ -78,8 +78,9 @@ func (e *Engine) reverify(ctx context.Context, j *journal, objects []metav1.Part
 	return unchanged, nil
 }
 
-// reverifyObject patches one object at the storage version, as the pass does. An admission webhook that
-// changes objects at every write leaves more of a trace than a resourceVersion.
+// reverifyObject patches one object at the storage version, as the pass does. An
+// admission webhook that changes objects at every write changes more than the
+// resourceVersion.
 func (e *Engine) reverifyObject(ctx context.Context, object *metav1.PartialObjectMetadata, barrier string) (result, error) {
 	known, err := e.resolve(ctx, object)
 	if known == nil || err != nil {
@@ -100,7 +101,7 @@ func (e *Engine) propagationDelay(j *journal) time.Duration {
 	return e.PropagationDelay.Duration << j.record.Repeats
 }
 
-// verify patches objects once more, of which none may change.
+// verify patches objects again, of which none may change.
 func (e *Engine) verify(ctx context.Context, j *journal) error {
 	if e.Verify == v1alpha1.MigrationVerifyNone {
 		return nil
@@ -109,7 +110,7 @@ func (e *Engine) verify(ctx context.Context, j *journal) error {
 		return err
 	}
 	log := logr.FromContextOrDiscard(ctx)
-	log.Info("Verifying: no object may change any more", "verify", e.Verify)
+	log.Info("Verifying: patching objects again must not change them", "verify", e.Verify)
 	var err error
 	if e.Verify == v1alpha1.MigrationVerifyFull {
 		err = e.verifyAll(ctx, j)
@@ -122,8 +123,7 @@ func (e *Engine) verify(ctx context.Context, j *journal) error {
 	return err
 }
 
-// verifyAll is a second pass, which goes on after the last whole page like the
-// first.
+// verifyAll is a second pass. Like the first, it continues after the last whole page.
 func (e *Engine) verifyAll(ctx context.Context, j *journal) error {
 	for {
 		if err := e.checkPin(ctx); err != nil {
@@ -152,7 +152,7 @@ func (e *Engine) verifyAll(ctx context.Context, j *journal) error {
 }
 
 const (
-	// reverifyKey is the key of the objects to look at again.
+	// reverifyKey is the key of the objects that are patched again.
 	reverifyKey = "again.json"
 	// maxEarly and maxSample bound them. A name with its namespace has up to 317
 	// bytes, so all of them leave room in a ConfigMap.
@@ -160,7 +160,7 @@ const (
 	maxSample = 300
 )
 
-// reverifyList are the objects that are patched once more when the pass is over.
+// reverifyList are the objects that are patched again after the pass.
 type reverifyList struct {
 	// Early are the first that were found current. An API server that still
 	// encoded at the old version would have said the same of objects that are
@@ -178,7 +178,7 @@ func openReverifyList(data map[string]string) (reverifyList, error) {
 	var s reverifyList
 	if text := data[reverifyKey]; text != "" {
 		if err := json.Unmarshal([]byte(text), &s); err != nil {
-			return s, fmt.Errorf("the list of objects to look at again is not readable: %w", err)
+			return s, fmt.Errorf("the list of objects to verify again is not readable: %w", err)
 		}
 	}
 	return s, nil
@@ -204,8 +204,8 @@ func (s *reverifyList) add(run string, r result, index int64, now time.Time) {
 	}
 }
 
-// draw is a number from 0 to index, the same whenever a page is done again: with
-// it every object has the same chance to be in the sample (reservoir sampling).
+// draw is a number from 0 to index, the same when a page is repeated: with it every
+// object has the same chance to be in the sample (reservoir sampling).
 func draw(run string, index int64) uint64 {
 	hash := fnv.New64a()
 	_, _ = hash.Write([]byte(run))
@@ -219,7 +219,7 @@ func (s *reverifyList) write(data map[string]string) error {
 	}
 	text, err := json.Marshal(s)
 	if err != nil {
-		return fmt.Errorf("cannot encode the list of objects to look at again: %w", err)
+		return fmt.Errorf("cannot encode the list of objects to verify again: %w", err)
 	}
 	data[reverifyKey], s.changed = string(text), false
 	return nil

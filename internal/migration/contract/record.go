@@ -43,13 +43,13 @@ const (
 	StateSettling State = "Settling"
 	// StateRunning rewrites objects.
 	StateRunning State = "Running"
-	// StateAuditing looks again at objects that were found current early.
+	// StateAuditing patches again the objects that were found current first.
 	StateAuditing State = "Auditing"
-	// StateVerifying looks again at a sample, or at every object.
+	// StateVerifying patches a sample, or every object, again.
 	StateVerifying State = "Verifying"
 	// StateCompleted has seen every object. Some of them may have failed.
 	StateCompleted State = "Completed"
-	// StateAborted cannot go on; the record's message says why.
+	// StateAborted cannot continue; the record's message says why.
 	StateAborted State = "Aborted"
 )
 
@@ -66,9 +66,9 @@ type Record struct {
 	CRDGeneration int64 `json:"crdGeneration"`
 	// State is how far the run is.
 	State State `json:"state"`
-	// Message says why an aborted run could not go on.
+	// Message says why an aborted run cannot continue.
 	Message string `json:"message,omitempty"`
-	// Waiting says why a run stands still that will go on by itself.
+	// Waiting says why a run makes no progress, while it waits for something.
 	Waiting string `json:"waiting,omitempty"`
 	// BarrierKind is what the barrier rests on.
 	BarrierKind v1alpha1.BarrierKind `json:"barrierKind,omitempty"`
@@ -79,41 +79,44 @@ type Record struct {
 	Barrier string `json:"barrier,omitempty"`
 	// Counters show the progress, objects of an unfinished page included.
 	Counters
-	// Checkpoint is where a restarted pod goes on.
+	// Checkpoint is where a restarted pod continues.
 	Checkpoint Checkpoint `json:"checkpoint"`
-	// RetryOf is the earlier run whose failed objects alone this one migrates: it
-	// counts what that one has done as its own.
+	// RetryOf is the previous run of which this one migrates only the failed objects:
+	// its counts include those of that run.
 	RetryOf string `json:"retryOf,omitempty"`
-	// Repeats is how often the run began anew with a longer settle time, because
-	// a second look found objects that were not current after all.
+	// Repeats is how often the run was repeated with a longer propagation delay, because
+	// the verification found objects that were stored at an old version after the
+	// barrier.
 	Repeats int `json:"repeats,omitempty"`
-	// Verification is where a full second pass goes on.
+	// Verification is where a full verification continues.
 	Verification string `json:"verification,omitempty"`
-	// Verified is the number of objects that a second look found unchanged.
+	// Verified is the number of objects that did not change when they were patched
+	// again.
 	Verified int64 `json:"verified,omitempty"`
 	// RatePerSecond is how many objects came to their end per second, recently.
 	RatePerSecond float64 `json:"ratePerSecond,omitempty"`
 	// EstimatedCompletion is when all objects are done at that rate.
 	EstimatedCompletion *metav1.Time `json:"estimatedCompletion,omitempty"`
-	// Predicted are objects that the API server refused before the first write:
-	// at most ten.
+	// Predicted are objects that the API server refused before the first write: at most
+	// ten.
 	Predicted []v1alpha1.MigrationFailure `json:"predicted,omitempty"`
 	// Failures are the first ten objects that failed. Failed counts them all, and
 	// further keys of the ConfigMap list them all: see FailuresOf.
 	Failures []v1alpha1.MigrationFailure `json:"failures,omitempty"`
-	// Ruleset is the hash of the rules by which it is told what objects hold in
-	// annotations; empty where that is not told.
+	// Ruleset is the hash of the ruleset by which preserved values were counted; empty
+	// where they were not.
 	Ruleset string `json:"ruleset,omitempty"`
-	// Preserved is what the objects of all whole pages hold, those that failed aside.
+	// Preserved is what the annotations of the objects of all whole pages preserve,
+	// without the failed objects.
 	Preserved *conversion.Holdings `json:"preserved,omitempty"`
-	// PreservedSince is when that count began, where it was in an earlier run.
+	// PreservedSince is when that count began, if that was in a previous run.
 	PreservedSince *metav1.Time `json:"preservedSince,omitempty"`
-	// Placed objects held values that have become data. Unplaced ones hold some that have
-	// a place and are not there: the API server refuses the object at their version, or
-	// their field may not have them.
+	// Placed objects had preserved values that were restored. Unplaced objects still
+	// have some that have a field: the API server refuses the object at their version,
+	// or the field does not allow them.
 	Placed   int64 `json:"placed,omitempty"`
 	Unplaced int64 `json:"unplaced,omitempty"`
-	// Refused says why, of the first ten.
+	// Refused says why, for the first ten of the unplaced objects.
 	Refused []v1alpha1.MigrationFailure `json:"refused,omitempty"`
 	// StartTime is when the run started, restarts not counted.
 	StartTime *metav1.Time `json:"startTime,omitempty"`
@@ -126,11 +129,11 @@ type Counters struct {
 	// Total is the objects done plus what the list said was left: an estimate
 	// until the run completes.
 	Total int64 `json:"total"`
-	// Rewritten objects were stored anew by this run.
+	// Rewritten objects were encoded again by this run.
 	Rewritten int64 `json:"rewritten"`
-	// Current objects needed no write: stored at the storage version already,
-	// or written by others again and again while the run tried. An object that was
-	// rewritten just before the pod crashed is found current by the next pod.
+	// Current objects needed no write: stored at the storage version already, or written
+	// by clients several times while the run tried. An object that was rewritten just
+	// before the pod crashed is found current by the next pod.
 	Current int64 `json:"current"`
 	// Gone objects were deleted meanwhile.
 	Gone int64 `json:"gone"`
@@ -144,8 +147,8 @@ type Counters struct {
 // Done is the number of objects with an outcome.
 func (c Counters) Done() int64 { return c.Rewritten + c.Current + c.Gone + c.Failed }
 
-// Checkpoint is the end of the last page that is wholly done. A page that was
-// half done is done again from these counters, so no object counts twice.
+// Checkpoint is the end of the last whole page. A page that was interrupted is
+// repeated from these counters, so no object counts twice.
 type Checkpoint struct {
 	// Pages is the number of pages done.
 	Pages int64 `json:"pages"`
