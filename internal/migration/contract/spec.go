@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -18,9 +19,9 @@ import (
 )
 
 const (
-	// Command is the subcommand that migration pods run, and SpecFlag the name of its
-	// flag that takes the Spec as JSON.
-	Command  = "migrate"
+	// Command is the subcommand that migration pods run.
+	Command = "migrate"
+	// SpecFlag is the name of its flag that takes the Spec as JSON.
 	SpecFlag = "spec"
 
 	// SpecFormat changes when a pod would misread the Spec. A pod refuses a Spec of
@@ -198,10 +199,8 @@ func (s *Spec) validateChoices() field.ErrorList {
 }
 
 func oneOf[T ~string](path *field.Path, value T, allowed ...T) field.ErrorList {
-	for _, one := range allowed {
-		if value == one {
-			return nil
-		}
+	if slices.Contains(allowed, value) {
+		return nil
 	}
 	return field.ErrorList{field.NotSupported(path, value, allowed)}
 }
