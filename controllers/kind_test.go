@@ -26,7 +26,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/crds"
-	"github.com/conversion-operator/conversion-operator/internal/migration"
+	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
@@ -123,16 +123,16 @@ func (k *kind) collect(t *testing.T) *batchv1.JobList {
 func (k *kind) record(t *testing.T, job *batchv1.Job, objects int64) {
 	t.Helper()
 	crd, now := getCRD(t, k.name), metav1.Now()
-	text, err := json.Marshal(migration.Record{
-		Format: 1, Run: job.Labels[plan.RunLabel], CRDUID: crd.UID, CRDGeneration: crd.Generation, State: migration.StateCompleted,
-		Barrier: "1", StartTime: &now, CompletionTime: &now, Counters: migration.Counters{Total: objects, Rewritten: objects},
+	text, err := json.Marshal(contract.Record{
+		Format: 1, Run: job.Labels[plan.RunLabel], CRDUID: crd.UID, CRDGeneration: crd.Generation, State: contract.StateCompleted,
+		Barrier: "1", StartTime: &now, CompletionTime: &now, Counters: contract.Counters{Total: objects, Rewritten: objects},
 	})
 	expect.NoError(t, err)
 	checkpoint := &corev1.ConfigMap{}
 	expect.Eventually(t, "the run's ConfigMap is written", func() (bool, string) {
 		err := cluster.Get(t.Context(), client.ObjectKeyFromObject(job), checkpoint)
 		if err == nil {
-			checkpoint.Data = map[string]string{migration.RecordKey: string(text)}
+			checkpoint.Data = map[string]string{contract.RecordKey: string(text)}
 			err = cluster.Update(t.Context(), checkpoint)
 		}
 		return err == nil, fmt.Sprint(err)

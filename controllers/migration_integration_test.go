@@ -8,7 +8,6 @@ package controllers
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -23,7 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
-	"github.com/conversion-operator/conversion-operator/internal/migration"
+	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
@@ -62,19 +61,19 @@ func goesOn(job *batchv1.Job) bool {
 }
 
 // record does what a run's pod does.
-func record(t *testing.T, policy string, change func(*migration.Record)) {
+func record(t *testing.T, policy string, change func(*contract.Record)) {
 	t.Helper()
 	run, crd := getPolicy(t, policy).Status.Migration, getCRD(t, policy)
 	now := metav1.Now()
-	written := migration.Record{Format: 1, Run: run.Run, CRDUID: crd.UID, CRDGeneration: crd.Generation,
-		State: migration.StateRunning, Barrier: "7", StartTime: &now}
+	written := contract.Record{Format: 1, Run: run.Run, CRDUID: crd.UID, CRDGeneration: crd.Generation,
+		State: contract.StateRunning, Barrier: "7", StartTime: &now}
 	change(&written)
 	if written.Finished() {
 		written.CompletionTime = &now
 	}
 	text, err := json.Marshal(written)
 	expect.NoError(t, err)
-	patch, err := json.Marshal(map[string]any{"data": map[string]string{migration.RecordKey: string(text)}})
+	patch, err := json.Marshal(map[string]any{"data": map[string]string{contract.RecordKey: string(text)}})
 	expect.NoError(t, err)
 	expect.NoError(t, cluster.Patch(t.Context(), checkpointOf(t, policy), client.RawPatch(mergePatch, patch)))
 }
@@ -87,17 +86,26 @@ func checkpointOf(t *testing.T, policy string) *corev1.ConfigMap {
 	return checkpoint
 }
 
-func half(written *migration.Record) {
-	written.Counters = migration.Counters{Total: 1000, Rewritten: 490, Current: 10}
+// specOf is what the pods of a Job are told.
+func specOf(t *testing.T, job *batchv1.Job) contract.Spec {
+	t.Helper()
+	args := job.Spec.Template.Spec.Containers[0].Args
+	spec, err := contract.ParseSpec(strings.TrimPrefix(args[len(args)-1], "--spec="))
+	expect.NoError(t, err)
+	return spec
 }
 
-func complete(written *migration.Record) {
-	written.State, written.Counters = migration.StateCompleted, migration.Counters{Total: 1000, Rewritten: 990, Current: 10}
+func half(written *contract.Record) {
+	written.Counters = contract.Counters{Total: 1000, Rewritten: 490, Current: 10}
 }
 
-func failing(written *migration.Record) {
-	written.State, written.Counters = migration.StateCompleted, migration.Counters{Total: 1000, Rewritten: 999, Failed: 1}
-	written.Failures = []migration.Failure{{Object: "default/bad", Message: "denied the request: no"}}
+func complete(written *contract.Record) {
+	written.State, written.Counters = contract.StateCompleted, contract.Counters{Total: 1000, Rewritten: 990, Current: 10}
+}
+
+func failing(written *contract.Record) {
+	written.State, written.Counters = contract.StateCompleted, contract.Counters{Total: 1000, Rewritten: 999, Failed: 1}
+	written.Failures = []v1alpha1.MigrationFailure{{Object: "default/bad", Message: "denied the request: no"}}
 }
 
 // collect does what the garbage collector does once a deleted Job's pods have ended.
@@ -147,8 +155,8 @@ func TestAMigrationIsPaused(t *testing.T) {
 	waitForJob(t, name, "being replaced", func(job *batchv1.Job) bool { return job.DeletionTimestamp != nil })
 	collect(t, first)
 	slower := waitForJob(t, name, "another one", goesOn)
-	if args := slower.Spec.Template.Spec.Containers[0].Args; slower.UID == first.UID || !slices.Contains(args, "--max-writes-per-second=50") {
-		t.Errorf("the Job is not told to be slower: %v", args)
+	if spec := specOf(t, slower); slower.UID == first.UID || spec.MaxWritesPerSecond != 50 {
+		t.Errorf("the Job is not told to be slower: %+v", spec)
 	}
 	if again := checkpointOf(t, name); again.UID != checkpoint.UID || !cmp.Equal(again.Data, checkpoint.Data) {
 		t.Error("the record was lost on the way")
@@ -253,8 +261,8 @@ func TestAMigrationIsTriggeredAgain(t *testing.T) {
 	}
 	record(t, name, failing)
 	second := waitForJob(t, name, "the second", func(job *batchv1.Job) bool { return goesOn(job) && job.UID != first.UID })
-	if args := second.Spec.Template.Spec.Containers[0].Args; !slices.Contains(args, "--retry="+first.Name) {
-		t.Errorf("the second run is not told what failed in the first: %v", args)
+	if spec := specOf(t, second); spec.RetryConfigMap != first.Name {
+		t.Errorf("the second run is not told what failed in the first: %+v", spec)
 	}
 	expect.NoError(t, cluster.Get(t.Context(), client.ObjectKeyFromObject(first), &corev1.ConfigMap{}))
 	record(t, name, complete)
@@ -296,7 +304,7 @@ func TestProgressIsNotNoise(t *testing.T) {
 	before, began := getPolicy(t, name).ResourceVersion, time.Now()
 	versions := map[string]bool{before: true}
 	for i := range 20 {
-		record(t, name, func(written *migration.Record) { half(written); written.Current += int64(i) })
+		record(t, name, func(written *contract.Record) { half(written); written.Current += int64(i) })
 		now := getPolicy(t, name)
 		versions[now.ResourceVersion] = true
 	}

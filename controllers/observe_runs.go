@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/conversion-operator/conversion-operator/internal/migration"
+	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
 )
 
@@ -34,7 +34,7 @@ func (r *ConversionPolicyReconciler) observeRuns(ctx context.Context, observed *
 	runs := map[string]*plan.Run{}
 	for i := range records.Items {
 		id := records.Items[i].Labels[plan.RunLabel]
-		runs[id] = &plan.Run{ID: id, Progress: progressIn(&records.Items[i])}
+		runs[id] = &plan.Run{ID: id, Record: recordIn(&records.Items[i])}
 	}
 	for i := range jobs.Items {
 		if err := r.addJob(ctx, runs, &jobs.Items[i]); err != nil {
@@ -60,14 +60,14 @@ func (r *ConversionPolicyReconciler) addJob(ctx context.Context, runs map[string
 		runs[id] = run
 	}
 	run.Job = job
-	if !plan.JobEnded(job) || run.Progress != nil && run.Progress.Finished {
+	if !plan.JobEnded(job) || run.Record != nil && run.Record.Finished() {
 		return nil
 	}
 	record := &corev1.ConfigMap{}
 	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(job), record); err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	run.Progress = progressIn(record)
+	run.Record = recordIn(record)
 	return nil
 }
 
@@ -88,13 +88,13 @@ func (r *ConversionPolicyReconciler) addTrouble(ctx context.Context, runs map[st
 	return nil
 }
 
-// progressIn is what a run's ConfigMap holds; nil where that is nothing yet.
-func progressIn(record *corev1.ConfigMap) *plan.Progress {
-	text, recorded := record.Data[migration.RecordKey]
+// recordIn is the record in a run's ConfigMap; nil while the run has not written any.
+func recordIn(configMap *corev1.ConfigMap) *contract.Record {
+	text, recorded := configMap.Data[contract.RecordKey]
 	if !recorded {
 		return nil
 	}
-	return progressOf(record.Labels[plan.RunLabel], text)
+	return contract.ReadRecord(configMap.Labels[plan.RunLabel], text)
 }
 
 func (r *ConversionPolicyReconciler) observeRights(ctx context.Context, observed *plan.Observed) error {

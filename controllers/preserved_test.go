@@ -18,7 +18,6 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
-	"github.com/conversion-operator/conversion-operator/internal/migration"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/verify/live"
@@ -132,22 +131,6 @@ func TestDiscarding(t *testing.T) {
 	for _, patch := range patches {
 		if len(patches) != 2 || patch[:len(first)] != first {
 			t.Errorf("patches are %v", patches)
-		}
-	}
-}
-
-// TestProgressOfPreserved reads what a run has counted.
-func TestProgressOfPreserved(t *testing.T) {
-	record := recordOf()
-	record.Ruleset, record.Placed, record.Unplaced = "0123456789abcdef", 3, 1
-	record.Refused = []migration.Failure{{Object: "ns/a", Reason: migration.ReasonInvalid, Message: "at v1beta1: no"}}
-	for name, preserved := range map[string]*conversion.Holdings{"no objects": nil, "objects": {Seen: 4, Objects: 2}} {
-		record.Preserved = preserved
-		text, err := json.Marshal(record)
-		expect.NoError(t, err)
-		got := progressOf(record.Run, string(text))
-		if got.Held == nil || got.Held.Ruleset != record.Ruleset || preserved != nil && got.Held.Objects != 2 || got.Placed != 3 || got.NotPlaced != 1 || len(got.Refused) != 1 {
-			t.Errorf("%s: progress is %+v", name, got)
 		}
 	}
 }

@@ -4,163 +4,62 @@
 package cmd
 
 import (
+	"cmp"
 	"context"
-	"errors"
-	"fmt"
-	"time"
+	"os"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/conversion-operator/conversion-operator/internal/migration"
+	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 	"github.com/conversion-operator/conversion-operator/internal/tracing"
 )
 
 // migrateOptions are the flags of the migrate command.
 type migrateOptions struct {
-	migration  migration.Options
-	checkpoint types.NamespacedName
+	spec       string
 	kubeconfig string
-	pace       string
-	verify     string
-	fallback   []string
-	retry      string
-	ruleset    string
-	tracing    string
 	metrics    string
 }
 
 func newMigrateCommand() *cobra.Command {
 	var o migrateOptions
 	cmd := &cobra.Command{
-		Use:   "migrate",
+		Use:   contract.Command,
 		Short: "Rewrite every stored object of one resource at its storage version",
 		Long: `Rewrite every stored object of one resource at its storage version.
 
-The manager starts this command in a Job. It keeps a record of the run in a
-ConfigMap, and goes on from there when it is started again.
+The manager starts this command in a Job, with a specification of the run. The
+command keeps a record of the run in a ConfigMap, and continues from that record
+when it is started again.
 
 It exits with 0 when the run has ended and its record says how: also when
 objects failed, or when the run was aborted because it cannot succeed. Another
 exit code means that it is worth starting again.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			o.migration.Pace, o.migration.Verify = migration.Pace(o.pace), migration.Verify(o.verify)
-			for _, fallback := range o.fallback {
-				o.migration.Fallback = append(o.migration.Fallback, migration.Fallback(fallback))
-			}
-			if err := o.validate(); err != nil {
+			spec, err := contract.ParseSpec(o.spec)
+			if err != nil {
 				return err
 			}
-			return o.run(cmd.Context())
+			return o.run(cmd.Context(), &spec)
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&o.migration.Run, "run", "", "identity of the run; a record of another run is refused")
-	flags.StringVar(&o.migration.Resource.Group, "group", "", "API group of the resource")
-	flags.StringVar(&o.migration.Resource.Version, "version", "", "storage version of the resource")
-	flags.StringVar(&o.migration.Resource.Resource, "resource", "", "plural name of the resource")
-	flags.StringVar(&o.migration.Pin.Name, "crd", "", "name of the CustomResourceDefinition of the resource")
-	flags.StringVar((*string)(&o.migration.Pin.UID), "crd-uid", "", "uid of the CustomResourceDefinition; the run is aborted when it is another")
-	flags.Int64Var(&o.migration.Pin.Generation, "crd-generation", 0, "generation of the CustomResourceDefinition; the run is aborted when it is another")
-	flags.StringVar(&o.checkpoint.Namespace, "namespace", "", "namespace of the checkpoint ConfigMap")
-	flags.StringVar(&o.checkpoint.Name, "checkpoint", "", "name of the ConfigMap that keeps the record of the run; it must exist")
-	// Twice the API server's request timeout, a minute: its tearDown in
-	// k8s.io/apiextensions-apiserver pkg/apiserver/customresource_handler.go keeps
-	// the old storage that long for the requests in flight.
-	flags.DurationVar(&o.migration.Settle, "settle", 2*time.Minute, "time for writes at the old version to drain before the first object is listed")
-	flags.IntVar(&o.migration.Concurrency, "concurrency", 32, "most objects in flight; the run adapts to the API server below it")
-	flags.StringVar(&o.pace, "pace", string(migration.PaceGentle), "what counts more: Gentle, that other clients hardly notice the run, or Fast, that it ends soon")
-	flags.IntVar(&o.migration.MaxWritesPerSecond, "max-writes-per-second", 0, "most patches sent in a second, whatever becomes of them; 0 means no limit")
-	flags.IntVar(&o.migration.Preflight, "preflight", 20, "objects that are tried without writing before the first write; 0 means none")
-	flags.StringVar(&o.verify, "verify", string(migration.VerifySample), "second look at objects that are done: None, Sample, or Full")
-	flags.StringSliceVar(&o.fallback, "fallback", nil, "paths to try, in this order, for an object that is refused at the storage version: Status, OldVersion")
-	flags.StringSliceVar(&o.migration.OldVersions, "old-versions", nil, "other served versions, for the fallback OldVersion and to find objects that cannot be listed")
-	flags.Int64Var(&o.migration.PageSize, "page-size", 500, "objects listed at once")
-	flags.StringVar(&o.retry, "retry", "", "name of the ConfigMap of an earlier run, of which only the failed objects are migrated; everything is, if the definition changed since")
-	flags.StringVar(&o.ruleset, "ruleset", "", "name of the ConfigMap of the rules by which objects convert: what objects hold in annotations is counted, and given the place that it has; nothing is, without")
-	tracingFlag(flags, &o.tracing)
+	flags.StringVar(&o.spec, contract.SpecFlag, "", "specification of the run as JSON, which the manager writes")
+	_ = cmd.MarkFlagRequired(contract.SpecFlag) // the flag is there
 	flags.StringVar(&o.metrics, "metrics-bind-address", defaultMetricsAddress, "address to answer Prometheus at, without TLS; 0 answers it nowhere")
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "path to a kubeconfig; empty means the pod's own ServiceAccount")
 	return cmd
 }
 
-func (o *migrateOptions) validate() error {
-	required := []struct{ flag, value string }{
-		{"run", o.migration.Run},
-		{"group", o.migration.Resource.Group},
-		{"version", o.migration.Resource.Version},
-		{"resource", o.migration.Resource.Resource},
-		{"crd", o.migration.Pin.Name},
-		{"crd-uid", string(o.migration.Pin.UID)},
-		{"namespace", o.checkpoint.Namespace},
-		{"checkpoint", o.checkpoint.Name},
-	}
-	var errs []error
-	for _, r := range required {
-		if r.value == "" {
-			errs = append(errs, fmt.Errorf("--%s is required", r.flag))
-		}
-	}
-	errs = append(errs, o.validateNumbers()...)
-	return errors.Join(append(errs, o.validateChoices()...)...)
-}
-
-func (o *migrateOptions) validateNumbers() []error {
-	m := o.migration
-	numbers := []struct {
-		ok   bool
-		want string
-		is   any
-	}{
-		{m.Pin.Generation >= 1, "--crd-generation is required and must be at least 1", m.Pin.Generation},
-		{m.Settle >= 0, "--settle must not be negative", m.Settle},
-		{m.Concurrency >= 1, "--concurrency must be at least 1", m.Concurrency},
-		{m.MaxWritesPerSecond >= 0, "--max-writes-per-second must not be negative", m.MaxWritesPerSecond},
-		{m.Preflight >= 0, "--preflight must not be negative", m.Preflight},
-		{m.PageSize >= 1, "--page-size must be at least 1", m.PageSize},
-	}
-	var errs []error
-	for _, n := range numbers {
-		if !n.ok {
-			errs = append(errs, fmt.Errorf("%s, is %v", n.want, n.is))
-		}
-	}
-	return errs
-}
-
-func (o *migrateOptions) validateChoices() []error {
-	var errs []error
-	switch o.migration.Pace {
-	case migration.PaceGentle, migration.PaceFast:
-	default:
-		errs = append(errs, fmt.Errorf("--pace must be Gentle or Fast, is %q", o.pace))
-	}
-	switch o.migration.Verify {
-	case migration.VerifyNone, migration.VerifySample, migration.VerifyFull:
-	default:
-		errs = append(errs, fmt.Errorf("--verify must be None, Sample or Full, is %q", o.verify))
-	}
-	for _, fallback := range o.migration.Fallback {
-		switch fallback {
-		case migration.FallbackStatus:
-		case migration.FallbackOldVersion:
-			if len(o.migration.OldVersions) == 0 {
-				errs = append(errs, errors.New("--fallback OldVersion needs --old-versions"))
-			}
-		default:
-			errs = append(errs, fmt.Errorf("--fallback must be of Status and OldVersion, is %q", fallback))
-		}
-	}
-	return errs
-}
-
-func (o *migrateOptions) run(ctx context.Context) error {
+func (o *migrateOptions) run(ctx context.Context, spec *contract.Spec) error {
 	limitMemory()
 	collectEarly()
-	traces, err := tracing.Start(ctx, tracing.Options{Endpoint: o.tracing, Service: "conversion-operator-migrate", Version: versionText()})
+	endpoint := cmp.Or(spec.TracingEndpoint, tracing.Endpoint(os.Getenv))
+	traces, err := tracing.Start(ctx, tracing.Options{Endpoint: endpoint, Service: "conversion-operator-migrate", Version: versionText()})
 	if err != nil {
 		return err
 	}
@@ -169,35 +68,11 @@ func (o *migrateOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	cluster, err := migration.Connect(config, o.migration.Resource, o.migration.Pin.Name, o.checkpoint)
-	if err != nil {
-		return err
-	}
-	servers, err := cluster.APIServers()
-	if err != nil {
-		return err
-	}
-	metrics := migration.NewMetrics(o.migration.Pin.Name, versionText())
+	metrics := migration.NewMetrics(spec.Pin.Name, versionText())
 	defer tellPrometheus(ctx, o.metrics, metrics.Handler())()
-	engine := migration.Engine{
-		Options:     o.migration,
-		Lister:      cluster,
-		Patcher:     metrics.Patcher(cluster),
-		Definition:  cluster,
-		Discovery:   cluster,
-		Servers:     servers,
-		Checkpoints: metrics.Checkpoints(cluster),
-		Clock:       migration.SystemClock{},
-		Tracer:      traces.Tracer,
-		Metrics:     metrics,
-	}
-	if o.ruleset != "" {
-		if engine.Inventory, err = migration.ReadInventory(ctx, cluster, o.ruleset, o.migration.Resource.Version, engine.Clock); err != nil {
-			return err
-		}
-	}
-	if o.retry != "" {
-		engine.Earlier = cluster.Earlier(o.retry)
+	engine, err := migration.NewEngine(ctx, config, spec, traces.Tracer, metrics)
+	if err != nil {
+		return err
 	}
 	_, err = engine.Run(ctx)
 	return err

@@ -10,9 +10,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Place is where objects are listed: at one version, the storage version if it
+// ListScope is where objects are listed: at one version, the storage version if it
 // is empty, and in one namespace, or everywhere if that is empty.
-type Place struct {
+type ListScope struct {
 	Version   string
 	Namespace string
 }
@@ -20,7 +20,7 @@ type Place struct {
 // Lister lists the metadata of the migrated resource. Reads are consistent: the
 // engine never asks for a cached resourceVersion.
 type Lister interface {
-	List(ctx context.Context, place Place, options metav1.ListOptions) (*metav1.PartialObjectMetadataList, error)
+	List(ctx context.Context, scope ListScope, options metav1.ListOptions) (*metav1.PartialObjectMetadataList, error)
 }
 
 // Patch is a JSON merge patch of one object.
@@ -36,9 +36,9 @@ type Patch struct {
 	DryRun bool
 	Body   []byte
 
-	// owners are what the object has in metadata.managedFields, if that is known: an
+	// managedFields are what the object has in metadata.managedFields, if that is known: an
 	// answer without any is taken for a refusal.
-	owners []metav1.ManagedFieldsEntry
+	managedFields []metav1.ManagedFieldsEntry
 }
 
 // Patcher sends a patch once and returns the metadata that the API server
@@ -47,8 +47,8 @@ type Patcher interface {
 	Patch(ctx context.Context, patch Patch) (*metav1.PartialObjectMetadata, error)
 }
 
-// Definition reads the metadata of the CustomResourceDefinition that the run is
-// pinned to, as it is now: never from a cache.
+// Definition reads the current metadata of the CustomResourceDefinition that the run
+// is pinned to, never from a cache.
 type Definition interface {
 	DefinitionMetadata(ctx context.Context) (*metav1.PartialObjectMetadata, error)
 }

@@ -7,17 +7,20 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
+	"fmt"
 	"time"
 
 	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 )
 
 const (
-	// discoveryInterval is the time between two looks at discovery.
+	// discoveryInterval is the time between two reads of discovery.
 	discoveryInterval = time.Second / 2
-	// discoveryReads is how often a run looks, at least, before it takes the
-	// storage version for another one: two minutes.
+	// discoveryReads is how often a run reads discovery, at least, before it concludes
+	// that another version is the storage version: two minutes.
 	discoveryReads = 240
 )
 
@@ -36,38 +39,38 @@ func (e *Engine) passBarrier(ctx context.Context, j *journal) error {
 	if err := e.awaitServers(ctx, j); err != nil {
 		return err
 	}
-	settle := e.settleTime(j)
-	log.Info("Waiting for writes at the old version to drain", "settle", settle.String())
-	if err := e.Clock.Sleep(ctx, settle); err != nil {
+	delay := e.propagationDelay(j)
+	log.Info("Waiting for writes at the old version to drain", "propagationDelay", delay.String())
+	if err := e.Clock.Sleep(ctx, delay); err != nil {
 		return err
 	}
 	if err := e.checkPin(ctx); err != nil {
 		return err
 	}
-	list, err := e.listAnywhere(ctx, "", metav1.ListOptions{Limit: 1})
+	list, err := e.listAtAnyVersion(ctx, "", metav1.ListOptions{Limit: 1})
 	if unreadable(err) {
 		return abortf("cannot list %s: the first object cannot be read at any served version: "+
-			"serve the version that it is stored at, or repair its conversion: %v", e.Resource.GroupResource(), err)
+			"serve the version that it is stored at, or repair its conversion: %v", e.GroupResource(), err)
 	}
 	if err != nil {
 		return err
 	}
 	if list.ResourceVersion == "" {
-		return abortf("the list of %s has no resourceVersion, so there is no telling which objects are current", e.Resource.GroupResource())
+		return abortf("the list of %s has no resourceVersion, so there is no telling which objects are current", e.GroupResource())
 	}
 	log.Info("Barrier passed: writes at the old version have drained", "barrier", list.ResourceVersion, "kind", j.record.BarrierKind)
 	return j.passBarrier(ctx, list.ResourceVersion)
 }
 
-// awaitStorageVersion waits until two looks in a row show the version of the run
-// as the storage version: API servers behind one address agree, as far as can be
-// seen through it. A server may still encode at the old version for a moment
-// (kubernetes#130235), which the settle time is for. Servers that show another
-// version for longer than that do not lag behind.
+// awaitStorageVersion waits until two reads in a row show the version of the run as
+// the storage version: API servers behind one address agree, as far as a client can
+// see. A server may still encode at the old version for a moment (kubernetes#130235),
+// which the propagation delay covers. Servers that show another version for longer
+// than that do not lag behind.
 func (e *Engine) awaitStorageVersion(ctx context.Context) error {
 	var shown *metav1.APIResource
 	seen := false
-	for range max(discoveryReads, int(e.Settle/discoveryInterval)) {
+	for range max(discoveryReads, int(e.PropagationDelay.Duration/discoveryInterval)) {
 		var err error
 		if shown, err = e.servedResource(ctx); err != nil {
 			return err
@@ -101,7 +104,7 @@ func (e *Engine) expectedHash(shown *metav1.APIResource) string {
 }
 
 func (e *Engine) otherStorageVersion(shown *metav1.APIResource) error {
-	resource, version := e.Resource.GroupResource(), e.Resource.Version
+	resource, version := e.GroupResource(), e.Resource.Version
 	if shown == nil {
 		return abortf("discovery does not show %s at version %s: check that the CustomResourceDefinition serves it", resource, version)
 	}
@@ -117,4 +120,91 @@ func (e *Engine) otherStorageVersion(shown *metav1.APIResource) error {
 func storageVersionHash(group, version, kind string) string {
 	sum := sha256.Sum256([]byte(group + "/" + version + "/" + kind))
 	return base64.StdEncoding.EncodeToString(sum[:8])
+}
+
+const (
+	// serverReads is how often in a row every API server must show the storage
+	// version.
+	serverReads = 2
+	// serverPatience is how often API servers are asked until the barrier rests on
+	// time: one that has ended stays among the addresses for some seconds.
+	serverPatience = 60
+	// serverTimeout is for one answer: packets to an address that cannot be reached
+	// may vanish.
+	serverTimeout = 5 * time.Second
+)
+
+// awaitServers waits until every API server shows the version of the run as the
+// storage version. Where not all can be asked, the barrier is the propagation delay
+// alone, and the record says so.
+func (e *Engine) awaitServers(ctx context.Context, j *journal) error {
+	log := logr.FromContextOrDiscard(ctx)
+	seen := map[string]int{}
+	var doubt error
+	for range serverPatience {
+		var addresses []string
+		addresses, doubt = e.askServers(ctx, seen)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if doubt == nil {
+			j.record.BarrierKind, j.record.APIServers = v1alpha1.BarrierAllServers, int32(len(addresses)) //nolint:gosec // no cluster has as many
+			log.Info("Every API server shows the storage version", "apiServers", len(addresses))
+			return nil
+		}
+		if permanent(doubt) {
+			break
+		}
+		if err := e.Clock.Sleep(ctx, discoveryInterval); err != nil {
+			return err
+		}
+	}
+	j.record.BarrierKind, j.record.APIServers = v1alpha1.BarrierTime, 0
+	log.Info("Not every API server can be asked: the barrier is the propagation delay alone", "cause", doubt.Error())
+	return nil
+}
+
+// askServers asks each API server once, and returns their addresses. An error
+// says which of them does not show the storage version yet, or cannot be asked.
+func (e *Engine) askServers(ctx context.Context, seen map[string]int) ([]string, error) {
+	addresses, leases, err := e.Servers.Addresses(ctx)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("cannot read the addresses of the API servers: %w", err)
+	case len(addresses) == 0:
+		return nil, fmt.Errorf("the kubernetes Service has no addresses of API servers")
+	case leases > len(addresses):
+		return nil, fmt.Errorf("%d API servers hold leases, and there are %d addresses: some are behind another", leases, len(addresses))
+	}
+	var doubt error
+	for _, address := range addresses {
+		if err := e.askServer(ctx, address); err != nil {
+			seen[address] = 0
+			doubt = err
+			continue
+		}
+		if seen[address]++; seen[address] < serverReads && doubt == nil {
+			doubt = fmt.Errorf("API server %s shows the storage version for the first time", address)
+		}
+	}
+	return addresses, doubt
+}
+
+func (e *Engine) askServer(ctx context.Context, address string) error {
+	ctx, cancel := context.WithTimeout(ctx, serverTimeout)
+	defer cancel()
+	shown, err := e.Servers.ServedResourceAt(ctx, address)
+	switch {
+	case err != nil:
+		return fmt.Errorf("API server %s: %w", address, err)
+	case !e.storesVersion(shown):
+		return fmt.Errorf("API server %s does not show %s as the storage version", address, e.Resource.Version)
+	}
+	return nil
+}
+
+// permanent reports an error that a retry does not change.
+func permanent(err error) bool {
+	status := statusOf(err)
+	return status != nil && !transient(err)
 }

@@ -5,11 +5,15 @@ package migration
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 )
 
 // seen is one answer of discovery.
@@ -98,7 +102,7 @@ func TestStorageVersionHash(t *testing.T) {
 func TestOldStorageVersionIsNotMigratedTo(t *testing.T) {
 	api, store := newFakeAPI(3), &fakeStore{}
 	engine := newTestEngine(api, store)
-	engine.Settle = 10 * time.Minute
+	engine.PropagationDelay.Duration = 10 * time.Minute
 	looks := 0
 	engine.Discovery = seeFunc(func() seen {
 		looks++
@@ -106,7 +110,7 @@ func TestOldStorageVersionIsNotMigratedTo(t *testing.T) {
 	})
 	record := mustRun(t, engine)
 	wantError(t, errorString(record.Message), "does not steadily show v1 as the storage version")
-	if record.State != StateAborted || len(api.patched) != 0 || looks != 1200 {
+	if record.State != contract.StateAborted || len(api.patched) != 0 || looks != 1200 {
 		t.Errorf("record is %+v after %d looks, patched %v", record, looks, api.patched)
 	}
 }
@@ -133,11 +137,11 @@ func TestBarrierIsReadAfterSettling(t *testing.T) {
 	if record.Barrier != "103" {
 		t.Errorf("barrier is %q", record.Barrier)
 	}
-	var states []State
+	var states []contract.State
 	for _, r := range store.records(t) {
 		states = append(states, r.State)
 	}
-	if diff := cmp.Diff([]State{StateSettling, StateRunning, StateAuditing, StateCompleted}, states); diff != "" {
+	if diff := cmp.Diff([]contract.State{contract.StateSettling, contract.StateRunning, contract.StateAuditing, contract.StateCompleted}, states); diff != "" {
 		t.Errorf("states (-want +got):\n%s", diff)
 	}
 }
@@ -165,7 +169,7 @@ func TestResumedRunKeepsItsBarrier(t *testing.T) {
 	if record.Barrier != "103" || len(clock.slept) != 0 {
 		t.Errorf("barrier is %q after waiting %v", record.Barrier, clock.slept)
 	}
-	want := Counters{Total: 4, Rewritten: 4}
+	want := contract.Counters{Total: 4, Rewritten: 4}
 	if diff := cmp.Diff(want, record.Counters); diff != "" {
 		t.Errorf("counters (-want +got):\n%s", diff)
 	}
@@ -175,13 +179,75 @@ func TestBarrierNeedsAResourceVersion(t *testing.T) {
 	engine := newTestEngine(newFakeAPI(1), &fakeStore{})
 	engine.Lister = listFunc(func() (*metav1.PartialObjectMetadataList, error) { return &metav1.PartialObjectMetadataList{}, nil })
 	record, err := engine.Run(t.Context())
-	if err != nil || record.State != StateAborted {
+	if err != nil || record.State != contract.StateAborted {
 		t.Errorf("state is %s, error %v", record.State, err)
 	}
 }
 
 type listFunc func() (*metav1.PartialObjectMetadataList, error)
 
-func (f listFunc) List(context.Context, Place, metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
+func (f listFunc) List(context.Context, ListScope, metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
 	return f()
+}
+
+// fakeServers are API servers that show the storage version from a round on.
+type fakeServers struct {
+	// since is the round from which each address shows the storage version.
+	since  map[string]int
+	leases int
+	err    error
+	refuse error
+	round  int
+}
+
+func (f *fakeServers) Addresses(context.Context) ([]string, int, error) {
+	f.round++
+	var addresses []string
+	for address := range f.since {
+		addresses = append(addresses, address)
+	}
+	return addresses, f.leases, f.err
+}
+
+func (f *fakeServers) ServedResourceAt(_ context.Context, address string) (*metav1.APIResource, error) {
+	version := "v1beta1"
+	if f.round >= f.since[address] {
+		version = "v1"
+	}
+	return shownWith(storageVersionHash("example.com", version, "CronTab")), f.refuse
+}
+
+func TestAwaitServers(t *testing.T) {
+	tests := map[string]struct {
+		servers fakeServers
+		want    v1alpha1.BarrierKind
+		number  int32
+		rounds  int
+	}{
+		"one":                       {fakeServers{since: map[string]int{"a": 0}, leases: 1}, v1alpha1.BarrierAllServers, 1, 2},
+		"three":                     {fakeServers{since: map[string]int{"a": 0, "b": 0, "c": 0}, leases: 3}, v1alpha1.BarrierAllServers, 3, 2},
+		"one that lags behind":      {fakeServers{since: map[string]int{"a": 0, "b": 7}}, v1alpha1.BarrierAllServers, 2, 8},
+		"one that never follows":    {fakeServers{since: map[string]int{"a": 0, "b": 1000}}, v1alpha1.BarrierTime, 0, serverPatience},
+		"some behind one address":   {fakeServers{since: map[string]int{"a": 0}, leases: 3}, v1alpha1.BarrierTime, 0, serverPatience},
+		"no addresses":              {fakeServers{}, v1alpha1.BarrierTime, 0, serverPatience},
+		"addresses may not be read": {fakeServers{err: fmt.Errorf("endpoints: %w", forbidden("kubernetes"))}, v1alpha1.BarrierTime, 0, 1},
+		"addresses not readable":    {fakeServers{err: unavailable()}, v1alpha1.BarrierTime, 0, serverPatience},
+		"discovery forbidden":       {fakeServers{since: map[string]int{"a": 0}, refuse: unauthorized()}, v1alpha1.BarrierTime, 0, 1},
+		"address unreachable":       {fakeServers{since: map[string]int{"a": 0}, refuse: unreachable()}, v1alpha1.BarrierTime, 0, serverPatience},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			store := &fakeStore{}
+			engine := newTestEngine(newFakeAPI(1), store)
+			engine.Servers = &tt.servers
+			record := mustRun(t, engine)
+			if record.BarrierKind != tt.want || record.APIServers != tt.number || tt.servers.round != tt.rounds {
+				t.Errorf("barrier is %s over %d after %d rounds, want %s over %d after %d",
+					record.BarrierKind, record.APIServers, tt.servers.round, tt.want, tt.number, tt.rounds)
+			}
+			if !record.Complete() {
+				t.Errorf("record is %+v", record)
+			}
+		})
+	}
 }

@@ -13,29 +13,29 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// breakAfter is how many patches in a row, of any object, must fail for reasons
-// that are no object's before all of them wait.
+// breakAfter is how many patches in a row, of any object, must fail because of
+// infrastructure errors before all patches wait.
 const breakAfter = 5
 
-// breaker stops all patches while a webhook, etcd or the API server is away, so
-// that an outage costs no object its tries.
+// breaker stops all patches while a webhook, etcd or the API server is unavailable, so
+// that an outage costs no object its attempts.
 type breaker struct {
-	// probing is held by the worker that finds out when it is over.
+	// probing is held by the worker that finds out when the outage is over.
 	probing sync.Mutex
 
 	mu    sync.Mutex
 	inRow int
 	cause error
-	// suspects are the objects that failed in that row, with the owners that they
+	// suspects are the objects that failed in that row, with the managedFields that they
 	// lost.
 	suspects []metav1.PartialObjectMetadata
-	// outages counts those that a probe of another object has seen, and ended how
-	// often patches were let through again.
-	outages, ended int
+	// outages counts those that a probe of another object confirmed, and closed how
+	// often patches were let through after an outage.
+	outages, closed int
 }
 
-// note takes the end of a patch, and reports whether all patches wait after it.
-func (b *breaker) note(object *metav1.PartialObjectMetadata, err error) (open bool) {
+// record takes the result of a patch, and reports whether all patches wait after it.
+func (b *breaker) record(object *metav1.PartialObjectMetadata, err error) (open bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if err == nil || !infrastructure(err) {
@@ -62,37 +62,37 @@ func (b *breaker) open() error {
 	return b.cause
 }
 
-// outage counts an outage, once it is certain that there is one.
+// outage counts an outage that a probe confirmed.
 func (b *breaker) outage() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.outages++
 }
 
-func (b *breaker) seen() int {
+func (b *breaker) outageCount() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.outages
 }
 
-// close lets patches through again.
+// close ends the outage: patches are sent again.
 func (b *breaker) close() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.reset()
-	b.ended++
+	b.closed++
 }
 
 func (b *breaker) reset() { b.inRow, b.cause, b.suspects = 0, nil, nil }
 
-func (b *breaker) endings() int {
+func (b *breaker) closeCount() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.ended
+	return b.closed
 }
 
-// awaitBreaker returns when patches may go on. One worker probes with a patch
-// that is not written, and the others wait for what it finds.
+// awaitBreaker returns when patches may be sent. One worker probes with dry runs, and
+// the others wait for its result.
 func (e *Engine) awaitBreaker(ctx context.Context) error {
 	if e.breaker.open() == nil {
 		return ctx.Err()
@@ -110,8 +110,8 @@ func (e *Engine) awaitBreaker(ctx context.Context) error {
 // meanwhile: the first probe then finds the same.
 func (e *Engine) probeUntilAnswered(ctx context.Context, cause error) error {
 	log, away := logr.FromContextOrDiscard(ctx), 0
-	log.Info("Waiting: patches fail for reasons that are no object's", "cause", cause.Error())
-	e.notice.set("patches wait: " + shorten(cause.Error(), maxMessage))
+	log.Info("Waiting: patches fail because of infrastructure errors", "cause", cause.Error())
+	e.waitReason.set("patches wait: " + shorten(cause.Error(), maxMessage))
 	for n := 1; ; n++ {
 		if err := e.Clock.Sleep(ctx, delay(min(n, patience), cause)); err != nil {
 			return err
@@ -129,31 +129,31 @@ func (e *Engine) probeUntilAnswered(ctx context.Context, cause error) error {
 			away = 0
 		}
 		if away == patience {
-			return fmt.Errorf("the API server stays away: %w", cause)
+			return fmt.Errorf("the API server remains unreachable: %w", cause)
 		}
 	}
 	e.breaker.close()
-	e.notice.set("")
-	log.Info("Patches are answered again; going on")
+	e.waitReason.set("")
+	log.Info("Patches succeed again; continuing")
 	return nil
 }
 
-// probe tries a patch without writing it. First the objects that failed are
-// tried: when they are answered, it is over. After a while, or when it is always
-// the same object that failed, another object tells whose fault it is.
+// probe sends a dry run. First it tries the objects that failed: when they succeed,
+// the outage is over. After a while, or when the same object fails each time, it tries
+// another object to tell an outage from a bad object.
 func (e *Engine) probe(ctx context.Context, n int) error {
-	suspects := e.breaker.suspected()
-	object, other := e.canaries.next(suspects), true
+	suspects := e.breaker.suspectedObjects()
+	object, other := e.probeCandidates.next(suspects), true
 	if n <= patience && len(suspects) > 0 && (len(suspects) > 1 || object == nil) {
 		object, other = &suspects[n%len(suspects)], false
 	}
 	if object == nil {
-		_, err := e.Lister.List(ctx, Place{}, metav1.ListOptions{Limit: 1})
+		_, err := e.Lister.List(ctx, ListScope{}, metav1.ListOptions{Limit: 1})
 		return err
 	}
-	patch := Patch{Namespace: object.Namespace, Name: object.Name, DryRun: true, Body: []byte("{}"), owners: object.ManagedFields}
-	if !other && len(patch.owners) > 0 {
-		patch.Body = patch.givingBack("")
+	patch := Patch{Namespace: object.Namespace, Name: object.Name, DryRun: true, Body: []byte("{}"), managedFields: object.ManagedFields}
+	if !other && len(patch.managedFields) > 0 {
+		patch.Body = patch.restoringBody("")
 	}
 	_, err := e.patch(ctx, patch)
 	if other && err != nil && infrastructure(err) {
@@ -162,28 +162,28 @@ func (e *Engine) probe(ctx context.Context, n int) error {
 	return err
 }
 
-func (b *breaker) suspected() []metav1.PartialObjectMetadata {
+func (b *breaker) suspectedObjects() []metav1.PartialObjectMetadata {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.Clone(b.suspects)
 }
 
-// canaries are the objects of the open page. They are used from its end, where
-// they were not patched yet.
-type canaries struct {
+// probeCandidates are the objects of the open page. They are used from its end, where
+// objects were not patched yet.
+type probeCandidates struct {
 	mu   sync.Mutex
 	page []metav1.PartialObjectMetadata
 	used int
 }
 
-func (c *canaries) open(page []metav1.PartialObjectMetadata) {
+func (c *probeCandidates) open(page []metav1.PartialObjectMetadata) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.page, c.used = page, 0
 }
 
 // next is an object that is not suspected, or nil.
-func (c *canaries) next(suspects []metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata {
+func (c *probeCandidates) next(suspects []metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for range c.page {
@@ -194,4 +194,34 @@ func (c *canaries) next(suspects []metav1.PartialObjectMetadata) *metav1.Partial
 		}
 	}
 	return nil
+}
+
+// waitReason passes the reason why the run waits from the workers to the goroutine
+// that writes the record.
+type waitReason struct {
+	mu      sync.Mutex
+	text    string
+	changed chan struct{}
+}
+
+func newWaitReason() *waitReason { return &waitReason{changed: make(chan struct{}, 1)} }
+
+// set stores the reason. Empty means that the run continues.
+func (n *waitReason) set(text string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.text == text {
+		return
+	}
+	n.text = text
+	select {
+	case n.changed <- struct{}{}:
+	default:
+	}
+}
+
+func (n *waitReason) get() string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.text
 }

@@ -12,6 +12,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
@@ -89,7 +90,7 @@ func TestServerThatStaysAwayEndsThePod(t *testing.T) {
 	api.onPatch = func(string) error { return badGateway() }
 	api.onTry = func(string) error { return unreachable() }
 	record, err := newTestEngine(api, &fakeStore{}).Run(t.Context())
-	wantError(t, err, "the API server stays away: dial tcp")
+	wantError(t, err, "the API server remains unreachable: dial tcp")
 	if record.Finished() || record.Failed != 0 {
 		t.Errorf("record is %+v", record)
 	}
@@ -100,7 +101,7 @@ func TestDefinitionThatChangesDuringAnOutageAbortsTheRun(t *testing.T) {
 	api.onPatch = func(string) error { return webhookAway() }
 	api.onTry = func(string) error { api.definition.Generation++; return webhookAway() }
 	record := mustRun(t, newTestEngine(api, &fakeStore{}))
-	if record.State != StateAborted || len(api.tried) != 1 {
+	if record.State != contract.StateAborted || len(api.tried) != 1 {
 		t.Errorf("record is %+v after %d tries", record, len(api.tried))
 	}
 }
@@ -135,10 +136,10 @@ func TestLateAnswerEndsAnOutage(t *testing.T) {
 	engine.prepare()
 	object := api.metadata(objectKey(0))
 	for range breakAfter {
-		engine.breaker.note(&object, webhookAway())
+		engine.breaker.record(&object, webhookAway())
 	}
 	api.onLook = func() error {
-		engine.breaker.note(&object, nil)
+		engine.breaker.record(&object, nil)
 		return nil
 	}
 	expect.NoError(t, engine.awaitBreaker(t.Context()))

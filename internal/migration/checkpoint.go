@@ -11,29 +11,32 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 )
 
 // saveInterval spaces the writes that only show progress inside a page.
 const saveInterval = time.Second
 
-// journal keeps the run's record and what belongs to it: the list of all
-// failures, and the objects to look at again. One goroutine uses it.
+// journal writes the run's record and what belongs to it: the list of all failures,
+// and the objects to verify again. One goroutine uses it.
 type journal struct {
-	record   Record
+	record   contract.Record
 	failures failureList
-	again    secondLook
+	reverify reverifyList
 	store    Checkpoints
 	clock    Clock
 	progress *progress
 
-	// page are the results of the open page that the lists above take in when it
-	// is closed, so that a page done again does not enter them twice.
+	// page are the results of the open page. The lists above take them when it is
+	// closed, so that a page that is repeated does not enter them twice.
 	page  []result
 	saved time.Time
 }
 
 // openJournal reads the record of the run, or starts one.
-func openJournal(ctx context.Context, o Options, ruleset string, store Checkpoints, clock Clock) (*journal, error) {
+func openJournal(ctx context.Context, spec *contract.Spec, ruleset string, store Checkpoints, clock Clock) (*journal, error) {
 	j := &journal{store: store, clock: clock}
 	var data map[string]string
 	err := patiently(ctx, clock, func() (err error) {
@@ -43,47 +46,47 @@ func openJournal(ctx context.Context, o Options, ruleset string, store Checkpoin
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the checkpoint: %w", err)
 	}
-	if data[RecordKey] == "" {
-		j.record = Record{
-			Format: recordFormat, Run: o.Run, CRDUID: o.Pin.UID, CRDGeneration: o.Pin.Generation,
-			State: StatePreflight, StartTime: j.now(), Ruleset: ruleset,
+	if data[contract.RecordKey] == "" {
+		j.record = contract.Record{
+			Format: contract.RecordFormat, Run: spec.Run, CRDUID: spec.Pin.UID, CRDGeneration: spec.Pin.Generation,
+			State: contract.StatePreflight, StartTime: j.now(), Ruleset: ruleset,
 		}
-		if o.Preflight == 0 {
-			j.record.State = StateSettling
+		if spec.Preflight == 0 {
+			j.record.State = contract.StateSettling
 		}
 		j.progress = newProgress(clock, 0)
 		return j, j.save(ctx)
 	}
-	return j, j.resume(o, data)
+	return j, j.resume(spec, data)
 }
 
-// resume goes on with what an earlier pod saved. A record of the format before
-// becomes one of this format with the next write.
-func (j *journal) resume(o Options, data map[string]string) (err error) {
-	if j.record, err = ParseRecord([]byte(data[RecordKey])); err != nil {
+// resume continues what an earlier pod saved. A record of the previous format becomes
+// one of this format with the next write.
+func (j *journal) resume(spec *contract.Spec, data map[string]string) (err error) {
+	if j.record, err = contract.ParseRecord([]byte(data[contract.RecordKey])); err != nil {
 		return err
 	}
-	if err = j.record.belongsTo(o); err != nil {
+	if err = belongsTo(j.record, spec); err != nil {
 		return err
 	}
 	if j.failures, err = openFailures(data); err != nil {
 		return err
 	}
-	if j.again, err = openSecondLook(data); err != nil {
+	if j.reverify, err = openReverifyList(data); err != nil {
 		return err
 	}
 	j.progress = newProgress(j.clock, j.record.Checkpoint.Done())
 	if !j.record.Finished() {
-		j.record.Format = recordFormat
+		j.record.Format = contract.RecordFormat
 	}
-	if j.record.State == StateRunning {
-		j.reopenPage()
+	if j.record.State == contract.StateRunning {
+		j.resetPage()
 	}
 	return nil
 }
 
-// enter records that the run is in another state.
-func (j *journal) enter(ctx context.Context, state State) error {
+// setState records that the run is in another state.
+func (j *journal) setState(ctx context.Context, state contract.State) error {
 	j.record.State = state
 	return j.save(ctx)
 }
@@ -92,12 +95,12 @@ func (j *journal) enter(ctx context.Context, state State) error {
 func (j *journal) passBarrier(ctx context.Context, barrier string) error {
 	j.record.Barrier = barrier
 	j.progress = newProgress(j.clock, 0)
-	return j.enter(ctx, StateRunning)
+	return j.setState(ctx, contract.StateRunning)
 }
 
-// reopenPage forgets what was counted of a page that was not finished: the lists
-// have nothing of it. The total stays, as an estimate.
-func (j *journal) reopenPage() {
+// resetPage drops the counts of a page that was not finished: the lists have nothing
+// of it. The total stays, as an estimate.
+func (j *journal) resetPage() {
 	total := j.record.Total
 	j.record.Counters = j.record.Checkpoint.Counters
 	j.record.Total = total
@@ -105,7 +108,7 @@ func (j *journal) reopenPage() {
 
 // openPage starts counting a page, from where the last whole page ended.
 func (j *journal) openPage(page *metav1.PartialObjectMetadataList) {
-	j.reopenPage()
+	j.resetPage()
 	known := j.record.Done() + int64(len(page.Items))
 	switch {
 	case page.RemainingItemCount != nil:
@@ -116,23 +119,23 @@ func (j *journal) openPage(page *metav1.PartialObjectMetadataList) {
 	j.record.Total = known
 }
 
-// note counts one object and shows the progress now and then.
-func (j *journal) note(ctx context.Context, r result) error {
-	j.record.add(r)
+// add counts one object, and saves the progress from time to time.
+func (j *journal) add(ctx context.Context, r result) error {
+	count(&j.record.Counters, r)
 	j.page = append(j.page, r)
-	return j.show(ctx)
+	return j.saveProgress(ctx)
 }
 
-// show saves the progress, unless it did so a moment ago.
-func (j *journal) show(ctx context.Context) error {
+// saveProgress saves the record, unless it was saved less than saveInterval ago.
+func (j *journal) saveProgress(ctx context.Context) error {
 	if j.clock.Now().Sub(j.saved) < saveInterval {
 		return nil
 	}
 	return j.save(ctx)
 }
 
-// wait shows why the run stands still, or that it goes on.
-func (j *journal) wait(ctx context.Context, text string) error {
+// setWaiting records why the run waits, or, with an empty text, that it continues.
+func (j *journal) setWaiting(ctx context.Context, text string) error {
 	if j.record.Waiting == text {
 		return nil
 	}
@@ -142,11 +145,11 @@ func (j *journal) wait(ctx context.Context, text string) error {
 
 // closePage makes a finished page the base that a restarted pod starts from.
 func (j *journal) closePage(ctx context.Context, token string) error {
-	data, err := j.settlePage()
+	data, err := j.flushPage()
 	if err != nil {
 		return err
 	}
-	j.record.Checkpoint = Checkpoint{Pages: j.record.Checkpoint.Pages + 1, Continue: token, Counters: j.record.Counters}
+	j.record.Checkpoint = contract.Checkpoint{Pages: j.record.Checkpoint.Pages + 1, Continue: token, Counters: j.record.Counters}
 	return j.saveWith(ctx, data)
 }
 
@@ -154,7 +157,7 @@ func (j *journal) closePage(ctx context.Context, token string) error {
 // between looks like the start of a pass.
 func (j *journal) endPass(ctx context.Context) error {
 	j.record.Total = j.record.Done()
-	j.record.State = StateAuditing
+	j.record.State = contract.StateAuditing
 	return j.closePage(ctx, "")
 }
 
@@ -162,37 +165,38 @@ func (j *journal) endPass(ctx context.Context) error {
 func (j *journal) restart(ctx context.Context) error {
 	data := map[string]string{}
 	j.failures.clear(data)
-	j.again = secondLook{changed: true}
-	if err := j.again.write(data); err != nil {
+	j.reverify = reverifyList{changed: true}
+	if err := j.reverify.write(data); err != nil {
 		return err
 	}
 	j.page = nil
-	j.record.Checkpoint = Checkpoint{}
-	j.record.Counters = Counters{}
+	j.record.Checkpoint = contract.Checkpoint{}
+	j.record.Counters = contract.Counters{}
 	j.record.Failures = nil
-	j.record.forgetHeld()
+	forgetPreserved(&j.record)
 	j.record.Verified, j.record.Verification = 0, ""
 	j.progress = newProgress(j.clock, 0)
 	return j.saveWith(ctx, data)
 }
 
-// retry takes over what an earlier run has done, its barrier among it.
-func (j *journal) retry(ctx context.Context, before Record) error {
+// continueFrom takes over the counts and the barrier of a previous run.
+func (j *journal) continueFrom(ctx context.Context, before contract.Record) error {
 	j.record.RetryOf = before.Run
 	j.record.Barrier, j.record.BarrierKind, j.record.APIServers = before.Barrier, before.BarrierKind, before.APIServers
 	j.record.Counters = before.Counters
 	j.record.Failed = 0
-	j.record.takeHeld(&before)
-	j.record.Checkpoint = Checkpoint{Counters: j.record.Counters}
+	takePreserved(&j.record, &before)
+	j.record.Checkpoint = contract.Checkpoint{Counters: j.record.Counters}
 	j.progress = newProgress(j.clock, j.record.Done())
-	return j.enter(ctx, StateRunning)
+	return j.setState(ctx, contract.StateRunning)
 }
 
-// repeat begins the run again, because its barrier was none.
+// repeat starts the run again, because writes at the old version came after its
+// barrier.
 func (j *journal) repeat(ctx context.Context) error {
 	j.record.RetryOf = ""
 	j.record.Repeats++
-	j.record.State = StateSettling
+	j.record.State = contract.StateSettling
 	j.record.Barrier = ""
 	return j.restart(ctx)
 }
@@ -200,40 +204,40 @@ func (j *journal) repeat(ctx context.Context) error {
 // complete ends the run.
 func (j *journal) complete(ctx context.Context) error {
 	j.record.CompletionTime = j.now()
-	return j.enter(ctx, StateCompleted)
+	return j.setState(ctx, contract.StateCompleted)
 }
 
 // abort ends the run for good.
 func (j *journal) abort(ctx context.Context, reason string) error {
-	data, err := j.settlePage()
+	data, err := j.flushPage()
 	if err != nil {
 		return err
 	}
-	j.record.State = StateAborted
+	j.record.State = contract.StateAborted
 	j.record.Message = shorten(reason, maxMessage)
 	j.record.CompletionTime = j.now()
 	return j.saveWith(ctx, data)
 }
 
-// settlePage takes the results of the open page into the lists, and returns what
-// of them is to be saved.
-func (j *journal) settlePage() (map[string]string, error) {
+// flushPage moves the results of the open page into the lists, and returns the data to
+// save.
+func (j *journal) flushPage() (map[string]string, error) {
 	data := map[string]string{}
-	var failures []Failure
+	var failures []v1alpha1.MigrationFailure
 	for i, r := range j.page {
 		if r.outcome == failed {
 			failures = append(failures, r.failure())
 		}
-		j.again.add(j.record.Run, r, j.record.Checkpoint.Done()+int64(i), j.clock.Now())
+		j.reverify.add(j.record.Run, r, j.record.Checkpoint.Done()+int64(i), j.clock.Now())
 	}
-	j.record.countHeld(j.page)
+	countPreserved(&j.record, j.page)
 	j.page = nil
-	room := maxFailures - len(j.record.Failures)
+	room := contract.MaxFailures - len(j.record.Failures)
 	j.record.Failures = append(j.record.Failures, failures[:min(room, len(failures))]...)
 	if err := j.failures.add(failures, data); err != nil {
 		return nil, err
 	}
-	return data, j.again.write(data)
+	return data, j.reverify.write(data)
 }
 
 func (j *journal) save(ctx context.Context) error {
@@ -251,7 +255,7 @@ func (j *journal) saveWith(ctx context.Context, data map[string]string) error {
 	if err != nil {
 		return fmt.Errorf("cannot encode the migration record: %w", err)
 	}
-	all := map[string]string{RecordKey: string(text)}
+	all := map[string]string{contract.RecordKey: string(text)}
 	maps.Copy(all, data)
 	if err := patiently(ctx, j.clock, func() error { return j.store.Save(ctx, all) }); err != nil {
 		return fmt.Errorf("cannot write the checkpoint: %w", err)
@@ -264,4 +268,35 @@ func (j *journal) saveWith(ctx context.Context, data map[string]string) error {
 func (j *journal) now() *metav1.Time {
 	now := metav1.NewTime(j.clock.Now()).Rfc3339Copy()
 	return &now
+}
+
+// belongsTo refuses a run that the record is not of. The record of another run
+// may be the only proof of what that run did; the record of another state of the
+// CustomResourceDefinition proves nothing about this one.
+func belongsTo(r contract.Record, spec *contract.Spec) error {
+	switch {
+	case r.Run != spec.Run:
+		return fmt.Errorf("the checkpoint holds the record of run %q, this is run %q: every run needs a ConfigMap of its own", r.Run, spec.Run)
+	case r.CRDUID != spec.Pin.UID || r.CRDGeneration != spec.Pin.Generation:
+		return fmt.Errorf("the record of run %q is of CustomResourceDefinition uid %s, generation %d, this run is for %s, uid %s, generation %d: start another run",
+			r.Run, r.CRDUID, r.CRDGeneration, spec.Pin.Name, spec.Pin.UID, spec.Pin.Generation)
+	}
+	return nil
+}
+
+// count counts one more object.
+func count(c *contract.Counters, r result) {
+	if r.path != "" {
+		c.ByFallback++
+	}
+	switch r.outcome {
+	case rewritten:
+		c.Rewritten++
+	case current:
+		c.Current++
+	case gone:
+		c.Gone++
+	case failed:
+		c.Failed++
+	}
 }

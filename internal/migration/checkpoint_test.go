@@ -16,6 +16,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
@@ -33,25 +35,25 @@ func TestRecordOfEveryPage(t *testing.T) {
 	mustRun(t, newTestEngine(api, store))
 
 	start := completedRecord().StartTime
-	first := Counters{Total: 12, Rewritten: 4, Gone: 1}
-	second := Counters{Total: 12, Rewritten: 8, Gone: 1, Failed: 1}
-	third := Counters{Total: 12, Rewritten: 10, Gone: 1, Failed: 1}
-	failures := []Failure{{
+	first := contract.Counters{Total: 12, Rewritten: 4, Gone: 1}
+	second := contract.Counters{Total: 12, Rewritten: 8, Gone: 1, Failed: 1}
+	third := contract.Counters{Total: 12, Rewritten: 10, Gone: 1, Failed: 1}
+	failures := []v1alpha1.MigrationFailure{{
 		Object: "ns/a006", Reason: ReasonInvalid, Message: invalid("a006").Error(),
 		Command: "kubectl patch crontabs.v1.example.com a006 --namespace ns --type merge --patch '{}' --dry-run=server",
 	}}
-	want := []Record{
-		{State: StateSettling},
-		{State: StateRunning, Barrier: "112"},
-		{State: StateRunning, Barrier: "112", Counters: first, Checkpoint: Checkpoint{Pages: 1, Continue: "112|ns/a004", Counters: first}},
-		{State: StateRunning, Barrier: "112", Counters: second, Checkpoint: Checkpoint{Pages: 2, Continue: "112|ns/a009", Counters: second}, Failures: failures},
-		{State: StateAuditing, Barrier: "112", Counters: third, Checkpoint: Checkpoint{Pages: 3, Counters: third}, Failures: failures},
-		{State: StateCompleted, Barrier: "112", Counters: third, Checkpoint: Checkpoint{Pages: 3, Counters: third}, Failures: failures},
+	want := []contract.Record{
+		{State: contract.StateSettling},
+		{State: contract.StateRunning, Barrier: "112"},
+		{State: contract.StateRunning, Barrier: "112", Counters: first, Checkpoint: contract.Checkpoint{Pages: 1, Continue: "112|ns/a004", Counters: first}},
+		{State: contract.StateRunning, Barrier: "112", Counters: second, Checkpoint: contract.Checkpoint{Pages: 2, Continue: "112|ns/a009", Counters: second}, Failures: failures},
+		{State: contract.StateAuditing, Barrier: "112", Counters: third, Checkpoint: contract.Checkpoint{Pages: 3, Counters: third}, Failures: failures},
+		{State: contract.StateCompleted, Barrier: "112", Counters: third, Checkpoint: contract.Checkpoint{Pages: 3, Counters: third}, Failures: failures},
 	}
 	for i := range want {
-		want[i].Format, want[i].Run, want[i].StartTime = recordFormat, "run-1", start
+		want[i].Format, want[i].Run, want[i].StartTime = contract.RecordFormat, "run-1", start
 		if i > 0 {
-			want[i].BarrierKind, want[i].APIServers = BarrierAllServers, 1
+			want[i].BarrierKind, want[i].APIServers = v1alpha1.BarrierAllServers, 1
 		}
 		want[i].CRDUID, want[i].CRDGeneration = testPin.UID, testPin.Generation
 	}
@@ -75,7 +77,7 @@ func TestProgressInsideAPage(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			store := &fakeStore{}
 			engine := newTestEngine(newFakeAPI(5), store)
-			j, err := openJournal(t.Context(), engine.Options, "", store, steppingClock(tt.step))
+			j, err := openJournal(t.Context(), &engine.Spec, "", store, steppingClock(tt.step))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -84,13 +86,13 @@ func TestProgressInsideAPage(t *testing.T) {
 			}
 			j.openPage(&metav1.PartialObjectMetadataList{Items: make([]metav1.PartialObjectMetadata, 5)})
 			for range 5 {
-				if err := j.note(t.Context(), result{outcome: rewritten}); err != nil {
+				if err := j.add(t.Context(), result{outcome: rewritten}); err != nil {
 					t.Fatal(err)
 				}
 			}
 			shown := 0
 			for _, r := range store.records(t) {
-				if r.State == StateRunning && r.Done() > 0 {
+				if r.State == contract.StateRunning && r.Done() > 0 {
 					shown++
 					if r.Checkpoint.Done() != 0 || r.Total != 5 {
 						t.Errorf("record inside the page: %+v", r)
@@ -123,7 +125,7 @@ func TestFailuresAreKeptToTen(t *testing.T) {
 		return apierrors.NewInvalid(schema.GroupKind{Kind: strings.Repeat("x", 5000)}, "a", nil)
 	}
 	record := mustRun(t, newTestEngine(api, &fakeStore{}))
-	if record.Complete() || record.Failed != 23 || len(record.Failures) != maxFailures {
+	if record.Complete() || record.Failed != 23 || len(record.Failures) != contract.MaxFailures {
 		t.Errorf("%d failed, %d listed", record.Failed, len(record.Failures))
 	}
 	for i, f := range record.Failures {
@@ -272,8 +274,8 @@ func TestRecordThatIsNotOursIsLeftAlone(t *testing.T) {
 func TestFinishedRunIsNotRunAgain(t *testing.T) {
 	withFailed, aborted := completedRecord(), completedRecord()
 	withFailed.Failed, withFailed.Total = 1, 7
-	aborted.State, aborted.Message = StateAborted, "the endpoint is gone"
-	for name, r := range map[string]Record{"completed": completedRecord(), "completed with failed": withFailed, "aborted": aborted} {
+	aborted.State, aborted.Message = contract.StateAborted, "the endpoint is gone"
+	for name, r := range map[string]contract.Record{"completed": completedRecord(), "completed with failed": withFailed, "aborted": aborted} {
 		t.Run(name, func(t *testing.T) {
 			api, store := newFakeAPI(3), &fakeStore{saved: [][]byte{mustMarshal(t, r)}}
 			got := mustRun(t, newTestEngine(api, store))
@@ -287,7 +289,7 @@ func TestFinishedRunIsNotRunAgain(t *testing.T) {
 	}
 }
 
-func mustMarshal(t *testing.T, r Record) []byte {
+func mustMarshal(t *testing.T, r contract.Record) []byte {
 	t.Helper()
 	data, err := json.Marshal(r)
 	if err != nil {
@@ -324,7 +326,27 @@ func TestAbortedRunListsWhatItCounts(t *testing.T) {
 	record := mustRun(t, newTestEngine(api, store))
 	failures, err := FailuresOf(store.data)
 	expect.NoError(t, err)
-	if record.State != StateAborted || record.Failed != 1 || len(failures) != 1 || record.Total != 12 {
+	if record.State != contract.StateAborted || record.Failed != 1 || len(failures) != 1 || record.Total != 12 {
 		t.Errorf("%d failures are listed, and the record is %+v", len(failures), record)
+	}
+}
+
+func TestRunOfTheFormatBeforeGoesOn(t *testing.T) {
+	api, store := newFakeAPI(12), &fakeStore{}
+	ctx, cancel := context.WithCancel(t.Context())
+	api.onPatch = func(key string) error {
+		if key == objectKey(7) {
+			cancel()
+		}
+		return ctx.Err()
+	}
+	if _, err := newTestEngine(api, store).Run(ctx); err == nil {
+		t.Fatal("the run did not stop")
+	}
+	api.onPatch = nil
+	store.edit(t, func(r *contract.Record) { r.Format, r.BarrierKind, r.APIServers = 1, "", 0 })
+	record := mustRun(t, newTestEngine(api, store))
+	if !record.Complete() || record.Format != contract.RecordFormat || record.Rewritten+record.Current != 12 {
+		t.Errorf("record is %+v", record)
 	}
 }

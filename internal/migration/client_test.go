@@ -4,15 +4,21 @@
 package migration
 
 import (
+	"encoding/json"
 	"net/http"
 	"net/http/httptest"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // A client that sends the patch again by itself would send it on an old look
@@ -28,7 +34,7 @@ func TestPatchIsSentOnceHoweverSoonTheServerAsksForItAgain(t *testing.T) {
 		w.WriteHeader(http.StatusTooManyRequests)
 	}))
 	defer server.Close()
-	cluster, err := Connect(&rest.Config{Host: server.URL}, testResource, testPin.Name, types.NamespacedName{Namespace: "ns", Name: "run-1"})
+	cluster, err := Connect(&rest.Config{Host: server.URL}, &testSpec)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,5 +42,92 @@ func TestPatchIsSentOnceHoweverSoonTheServerAsksForItAgain(t *testing.T) {
 	seconds, _ := apierrors.SuggestsClientDelay(err)
 	if diff := cmp.Diff([]int{1, 7}, []int{int(requests.Load()), seconds}); diff != "" {
 		t.Errorf("requests and seconds to wait (-want +got):\n%s\nerror is %v", diff, err)
+	}
+}
+
+func endpoints(port int32, addresses ...string) discoveryv1.EndpointSlice {
+	slice := discoveryv1.EndpointSlice{Ports: []discoveryv1.EndpointPort{{Port: &port}}}
+	for _, address := range addresses {
+		slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{Addresses: []string{address}})
+	}
+	return slice
+}
+
+func heldUntil(t time.Time) coordinationv1.Lease {
+	renewed := metav1.NewMicroTime(t.Add(-time.Hour))
+	return coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{RenewTime: &renewed, LeaseDurationSeconds: new(int32(3600))}}
+}
+
+func TestAddressesOfAPIServers(t *testing.T) {
+	clock := newFakeClock()
+	slices := discoveryv1.EndpointSliceList{Items: []discoveryv1.EndpointSlice{
+		endpoints(6443, "10.0.0.2", "10.0.0.1"), endpoints(6443, "10.0.0.1"), endpoints(443, "fd00::1"), {Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"10.0.0.9"}}}},
+	}}
+	leases := coordinationv1.LeaseList{Items: []coordinationv1.Lease{heldUntil(clock.now.Add(time.Minute)), heldUntil(clock.now.Add(-time.Minute)), {}}}
+	tests := map[string]struct {
+		leases     int
+		slices     int
+		wantLeases int
+		wantError  string
+	}{
+		"all readable":             {http.StatusOK, http.StatusOK, 1, ""},
+		"leases may not be read":   {http.StatusForbidden, http.StatusOK, 0, ""},
+		"addresses may not":        {http.StatusOK, http.StatusForbidden, 0, "unknown"},
+		"leases cannot be read":    {http.StatusTeapot, http.StatusOK, 0, "status code 418"},
+		"addresses cannot be read": {http.StatusOK, http.StatusTeapot, 0, "status code 418"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				answer, code := any(slices), tt.slices
+				if r.URL.Path == "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases" {
+					answer, code = leases, tt.leases
+				}
+				w.Header().Set("Content-Type", "application/json")
+				w.WriteHeader(code)
+				if code == http.StatusOK {
+					_ = json.NewEncoder(w).Encode(answer)
+				}
+			}))
+			defer server.Close()
+			cluster, err := Connect(&rest.Config{Host: server.URL}, &testSpec)
+			expect.NoError(t, err)
+			servers, err := cluster.APIServers()
+			expect.NoError(t, err)
+			servers.clock = clock
+			addresses, held, err := servers.Addresses(t.Context())
+			if tt.wantError != "" {
+				wantError(t, err, tt.wantError)
+				return
+			}
+			expect.NoError(t, err)
+			if diff := cmp.Diff([]string{"10.0.0.1:6443", "10.0.0.2:6443", "[fd00::1]:443"}, addresses); diff != "" {
+				t.Errorf("addresses (-want +got):\n%s", diff)
+			}
+			if held != tt.wantLeases {
+				t.Errorf("%d leases, want %d", held, tt.wantLeases)
+			}
+		})
+	}
+}
+
+func TestHostOf(t *testing.T) {
+	tests := map[string]struct{ address, want, fails string }{
+		"URL":            {address: "https://10.96.0.1:443", want: "10.96.0.1"},
+		"URL of a name":  {address: "https://api.example.com/prefix", want: "api.example.com"},
+		"URL of IPv6":    {address: "https://[fd00::1]:443", want: "fd00::1"},
+		"host and port":  {address: "10.96.0.1:443", want: "10.96.0.1"},
+		"IPv6 and port":  {address: "[fd00::1]:443", want: "fd00::1"},
+		"nothing at all": {address: "", fails: `the address "" of the API server has no host`},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			got, err := hostOf(tt.address)
+			if tt.fails != "" {
+				wantError(t, err, tt.fails)
+			} else if err != nil || got != tt.want {
+				t.Errorf("hostOf(%q) = %q, %v, want %q", tt.address, got, err, tt.want)
+			}
+		})
 	}
 }

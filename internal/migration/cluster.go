@@ -7,16 +7,25 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net"
+	"net/url"
+	"slices"
+	"strconv"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/kubernetes"
 	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
+
+	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 )
 
 const (
@@ -43,9 +52,9 @@ type Cluster struct {
 	checkpoint string
 }
 
-// Connect makes the clients for one resource, the CustomResourceDefinition of
-// that name, and one checkpoint ConfigMap, which must exist.
-func Connect(config *rest.Config, resource schema.GroupVersionResource, definition string, checkpoint types.NamespacedName) (*Cluster, error) {
+// Connect makes the clients for the resource, the CustomResourceDefinition and the
+// ConfigMap of a run.
+func Connect(config *rest.Config, spec *contract.Spec) (*Cluster, error) {
 	config = rest.CopyConfig(config)
 	config.UserAgent = userAgent
 	// The number of objects in flight is the limit, and the API server's
@@ -59,7 +68,7 @@ func Connect(config *rest.Config, resource schema.GroupVersionResource, definiti
 	if err != nil {
 		return nil, fmt.Errorf("cannot make a metadata client: %w", err)
 	}
-	patches, err := patchClient(config, resource.GroupVersion())
+	patches, err := patchClient(config, spec.GroupVersionResource().GroupVersion())
 	if err != nil {
 		return nil, fmt.Errorf("cannot make a client for patches: %w", err)
 	}
@@ -73,19 +82,19 @@ func Connect(config *rest.Config, resource schema.GroupVersionResource, definiti
 	}
 	return &Cluster{
 		config:     config,
-		resource:   resource,
-		definition: definition,
+		resource:   spec.GroupVersionResource(),
+		definition: spec.Pin.Name,
 		metadata:   objects,
 		patches:    patches,
 		discovery:  disco,
-		configMaps: core.ConfigMaps(checkpoint.Namespace),
-		checkpoint: checkpoint.Name,
+		configMaps: core.ConfigMaps(spec.Namespace),
+		checkpoint: spec.RecordConfigMap,
 	}, nil
 }
 
 // List implements Lister.
-func (c *Cluster) List(ctx context.Context, place Place, options metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
-	return c.metadata.Resource(c.at(place.Version)).Namespace(place.Namespace).List(ctx, options)
+func (c *Cluster) List(ctx context.Context, scope ListScope, options metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
+	return c.metadata.Resource(c.at(scope.Version)).Namespace(scope.Namespace).List(ctx, options)
 }
 
 // at is the resource at a served version; empty is the storage version.
@@ -163,8 +172,8 @@ func (c *Cluster) servedResource(ctx context.Context, client *discovery.Discover
 	return nil, nil
 }
 
-// Earlier is the ConfigMap of an earlier run, in the same namespace.
-func (c *Cluster) Earlier(name string) Checkpoints {
+// PreviousRun is the checkpoint of a previous run, in the same namespace.
+func (c *Cluster) PreviousRun(name string) Checkpoints {
 	other := *c
 	other.checkpoint = name
 	return &other
@@ -202,4 +211,109 @@ func (c *Cluster) Save(ctx context.Context, data map[string]string) error {
 	}
 	_, err = c.configMaps.Patch(ctx, c.checkpoint, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: userAgent})
 	return err
+}
+
+// serverLeases are those that every API server renews. From k8s.io/kubernetes
+// pkg/controlplane/apiserver, which names the label.
+const serverLeases = "apiserver.kubernetes.io/identity=kube-apiserver"
+
+// APIServers implements Servers: it asks each API server behind the kubernetes
+// Service by its own address.
+type APIServers struct {
+	cluster *Cluster
+	config  *rest.Config
+	client  kubernetes.Interface
+	clock   Clock
+}
+
+// APIServers returns the API servers of the cluster.
+func (c *Cluster) APIServers() (*APIServers, error) {
+	client, err := kubernetes.NewForConfig(c.config)
+	if err != nil {
+		return nil, fmt.Errorf("cannot make a client for the addresses of API servers: %w", err)
+	}
+	return &APIServers{cluster: c, config: c.config, client: client, clock: SystemClock{}}, nil
+}
+
+// Addresses implements Servers. Whoever may not read the leases knows of none.
+func (s *APIServers) Addresses(ctx context.Context) (addresses []string, leases int, err error) {
+	endpoints, err := s.client.DiscoveryV1().EndpointSlices(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{
+		LabelSelector: discoveryv1.LabelServiceName + "=kubernetes",
+	})
+	if err != nil {
+		return nil, 0, err
+	}
+	held, err := s.client.CoordinationV1().Leases(metav1.NamespaceSystem).List(ctx, metav1.ListOptions{LabelSelector: serverLeases})
+	if err != nil && !apierrors.IsForbidden(err) {
+		return nil, 0, err
+	}
+	if err == nil {
+		leases = s.activeLeases(held.Items)
+	}
+	return addressesOf(endpoints.Items), leases, nil
+}
+
+// activeLeases counts the leases that did not expire.
+func (s *APIServers) activeLeases(leases []coordinationv1.Lease) int {
+	count := 0
+	for _, lease := range leases {
+		spec := lease.Spec
+		if spec.RenewTime == nil || spec.LeaseDurationSeconds == nil {
+			continue
+		}
+		if s.clock.Now().Before(spec.RenewTime.Add(time.Duration(*spec.LeaseDurationSeconds) * time.Second)) {
+			count++
+		}
+	}
+	return count
+}
+
+func addressesOf(endpoints []discoveryv1.EndpointSlice) []string {
+	var addresses []string
+	for _, slice := range endpoints {
+		for _, port := range slice.Ports {
+			if port.Port == nil {
+				continue
+			}
+			for _, endpoint := range slice.Endpoints {
+				for _, address := range endpoint.Addresses {
+					addresses = append(addresses, net.JoinHostPort(address, strconv.Itoa(int(*port.Port))))
+				}
+			}
+		}
+	}
+	slices.Sort(addresses)
+	return slices.Compact(addresses)
+}
+
+// ServedResourceAt implements Servers. The API server is asked with the same
+// credentials, and must prove to be who the configured address belongs to.
+func (s *APIServers) ServedResourceAt(ctx context.Context, address string) (*metav1.APIResource, error) {
+	config := rest.CopyConfig(s.config)
+	if config.ServerName == "" {
+		name, err := hostOf(config.Host)
+		if err != nil {
+			return nil, err
+		}
+		config.ServerName = name
+	}
+	config.Host = "https://" + address
+	client, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	return s.cluster.servedResource(ctx, client)
+}
+
+// hostOf is the name or IP of an API server's address, which may be a URL.
+func hostOf(address string) (string, error) {
+	parsed, err := url.Parse(address)
+	if err == nil && parsed.Hostname() != "" {
+		return parsed.Hostname(), nil
+	}
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return "", fmt.Errorf("the address %q of the API server has no host: %w", address, err)
+	}
+	return host, nil
 }

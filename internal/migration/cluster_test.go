@@ -31,15 +31,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/testenv"
+	"github.com/conversion-operator/conversion-operator/internal/tracing"
 )
 
 const (
 	testGroup = "migration.example.com"
-	// settle covers the moment in which an API server encodes at the old
+	// propagationDelay covers the moment in which an API server encodes at the old
 	// version although it shows the new one.
-	settle = 2 * time.Second
+	propagationDelay = 2 * time.Second
 	// patienceOfTests is for the API server to follow a change.
 	patienceOfTests = 30 * time.Second
 )
@@ -61,7 +64,7 @@ type resource struct {
 	plural  string
 	objects int
 	// pin is the definition as it was when the storage version had moved.
-	pin Pin
+	pin contract.Pin
 }
 
 func startCluster(t *testing.T) *cluster {
@@ -101,7 +104,7 @@ func (r *resource) flip(t *testing.T) {
 	before := crd.DeepCopy()
 	crd.Spec.Versions[0].Storage, crd.Spec.Versions[1].Storage = false, true
 	expect.NoError(t, r.client.Patch(t.Context(), crd, client.MergeFrom(before)))
-	r.pin = Pin{Name: crd.Name, UID: crd.UID, Generation: crd.Generation}
+	r.pin = contract.Pin{Name: crd.Name, UID: crd.UID, Generation: crd.Generation}
 }
 
 func (r *resource) definition() *apiextensionsv1.CustomResourceDefinition {
@@ -143,7 +146,7 @@ func (r *resource) list(version string) *unstructured.UnstructuredList {
 
 func (r *resource) object(version string, i int) *unstructured.Unstructured {
 	object := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"host": host}}}
-	object.SetAnnotations(map[string]string{"conversion-operator.io/v1alpha1": `{"/spec/note":"` + keptAside + `"}`})
+	object.SetAnnotations(map[string]string{"conversion-operator.io/v1alpha1": `{"/spec/note":"` + preservedValue + `"}`})
 	object.SetGroupVersionKind(schema.GroupVersionKind{Group: testGroup, Version: version, Kind: r.plural})
 	object.SetNamespace("default")
 	object.SetName(objectName(i))
@@ -171,14 +174,17 @@ func (r *resource) engine(t *testing.T, run string) *Engine {
 		UserName: "system:serviceaccount:default:" + checkpoint.Name,
 		Groups:   []string{"system:serviceaccounts", "system:authenticated"},
 	}
-	gvr := r.resource()
-	c, err := Connect(config, gvr, r.pin.Name, checkpoint)
+	engine, err := NewEngine(t.Context(), config, r.spec(run), tracing.Tracer{}, NewMetrics(r.pin.Name, "test"))
 	expect.NoError(t, err)
-	servers, err := c.APIServers()
-	expect.NoError(t, err)
-	return &Engine{
-		Options: Options{Run: run, Resource: gvr, Pin: r.pin, Settle: settle, Concurrency: 32, PageSize: 500, Preflight: 20, Verify: VerifyFull},
-		Lister:  c, Patcher: c, Definition: c, Discovery: c, Servers: servers, Checkpoints: c, Clock: SystemClock{},
+	return engine
+}
+
+func (r *resource) spec(run string) *contract.Spec {
+	return &contract.Spec{
+		FormatVersion: contract.SpecFormat, Run: run, Resource: metav1.GroupVersionResource(r.resource()), Pin: r.pin,
+		Namespace: "default", RecordConfigMap: r.plural + "-" + run, PropagationDelay: metav1.Duration{Duration: propagationDelay},
+		Concurrency: contract.DefaultConcurrency, PageSize: contract.DefaultPageSize, Preflight: contract.DefaultPreflight,
+		Pace: v1alpha1.MigrationGentle, Verify: v1alpha1.MigrationVerifyFull,
 	}
 }
 

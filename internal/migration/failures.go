@@ -7,11 +7,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 )
 
 const (
-	// maxFailures keeps the record small.
-	maxFailures = 10
 	// maxMessage is in bytes. Validation messages can repeat a whole object,
 	// and ten of them must fit into a status.
 	maxMessage = 1024
@@ -24,28 +24,16 @@ const (
 	maxChunks = 8
 )
 
-// Failure is one object that could not be rewritten.
-type Failure struct {
-	// Object is its name, or namespace/name.
-	Object string `json:"object"`
-	// Reason is one word for what Message says.
-	Reason Reason `json:"reason,omitempty"`
-	// Message is the API server's answer.
-	Message string `json:"message"`
-	// Command is what to type to see more of it.
-	Command string `json:"command,omitempty"`
-}
-
 // FailuresOf reads the failed objects that the data of a run's ConfigMap lists:
 // all of them, unless they are more than about half a MiB.
-func FailuresOf(data map[string]string) ([]Failure, error) {
-	var all []Failure
+func FailuresOf(data map[string]string) ([]v1alpha1.MigrationFailure, error) {
+	var all []v1alpha1.MigrationFailure
 	for i := range maxChunks {
 		text := data[chunkKey(i)]
 		if text == "" {
 			return all, nil
 		}
-		var chunk []Failure
+		var chunk []v1alpha1.MigrationFailure
 		if err := json.Unmarshal([]byte(text), &chunk); err != nil {
 			return nil, fmt.Errorf("the list of failed objects in %s is not readable: %w", chunkKey(i), err)
 		}
@@ -60,11 +48,11 @@ func chunkKey(i int) string { return fmt.Sprintf("failures-%d.json", i) }
 // chunk only.
 type failureList struct {
 	chunk int
-	last  []Failure
+	last  []v1alpha1.MigrationFailure
 	size  int
 }
 
-// openFailures goes on with a list that was saved.
+// openFailures continues a list that was saved.
 func openFailures(data map[string]string) (failureList, error) {
 	var l failureList
 	for l.chunk < maxChunks-1 && data[chunkKey(l.chunk+1)] != "" {
@@ -82,7 +70,7 @@ func openFailures(data map[string]string) (failureList, error) {
 }
 
 // add lists failures and writes the keys that changed into data, each once.
-func (l *failureList) add(failures []Failure, data map[string]string) error {
+func (l *failureList) add(failures []v1alpha1.MigrationFailure, data map[string]string) error {
 	written := true
 	for _, f := range failures {
 		f.Message = shorten(f.Message, maxListedMessage)
@@ -128,7 +116,7 @@ func (l *failureList) clear(data map[string]string) {
 	*l = failureList{}
 }
 
-// shorten cuts a message to so many bytes.
+// shorten cuts a message to at most that many bytes.
 func shorten(message string, most int) string {
 	if len(message) <= most {
 		return message

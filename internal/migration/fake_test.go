@@ -19,13 +19,23 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 )
 
 var testResource = schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "crontabs"}
 
+// testSpec is that of a run without anything that is not necessary.
+var testSpec = contract.Spec{
+	FormatVersion: contract.SpecFormat, Run: "run-1", Resource: metav1.GroupVersionResource(testResource), Pin: testPin,
+	Namespace: "ns", RecordConfigMap: "run-1", PropagationDelay: metav1.Duration{Duration: time.Minute},
+	Concurrency: 1, PageSize: 5, Pace: v1alpha1.MigrationGentle, Verify: v1alpha1.MigrationVerifyNone,
+}
+
 var testKind = schema.GroupKind{Group: "example.com", Kind: "CronTab"}
 
-var testPin = Pin{Name: "crontabs.example.com", UID: "crd-1", Generation: 3}
+var testPin = contract.Pin{Name: "crontabs.example.com", UID: "crd-1", Generation: 3}
 
 // stored is one object as etcd holds it.
 type stored struct {
@@ -154,7 +164,7 @@ func (f *fakeAPI) all() []metav1.PartialObjectMetadata {
 
 // List answers with the snapshot that the token names. The token "latest" goes
 // on in the newest state.
-func (f *fakeAPI) List(ctx context.Context, place Place, options metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
+func (f *fakeAPI) List(ctx context.Context, scope ListScope, options metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if ctx.Err() != nil {
@@ -167,13 +177,13 @@ func (f *fakeAPI) List(ctx context.Context, place Place, options metav1.ListOpti
 		}
 	}
 	if name, ok := strings.CutPrefix(options.FieldSelector, "metadata.name="); ok {
-		return f.readable(f.one(place.Namespace+"/"+name), place.Version)
+		return f.readable(f.one(scope.Namespace+"/"+name), scope.Version)
 	}
 	list, err := f.page(options)
 	if err != nil {
 		return nil, err
 	}
-	return f.readable(list, place.Version)
+	return f.readable(list, scope.Version)
 }
 
 // readable fails the whole list if an object of it cannot be converted.
@@ -391,7 +401,7 @@ func (s *fakeStore) Load(ctx context.Context) (map[string]string, error) {
 	data := map[string]string{}
 	maps.Copy(data, s.data)
 	if len(s.saved) > 0 {
-		data[RecordKey] = string(s.saved[len(s.saved)-1])
+		data[contract.RecordKey] = string(s.saved[len(s.saved)-1])
 	}
 	return data, ctx.Err()
 }
@@ -409,19 +419,19 @@ func (s *fakeStore) Save(ctx context.Context, data map[string]string) error {
 		s.data = map[string]string{}
 	}
 	maps.Copy(s.data, data)
-	s.saved = append(s.saved, []byte(data[RecordKey]))
+	s.saved = append(s.saved, []byte(data[contract.RecordKey]))
 	if s.afterSave != nil {
-		s.afterSave(data[RecordKey])
+		s.afterSave(data[contract.RecordKey])
 	}
 	return nil
 }
 
 // records parses all that was saved, so every test proves that it is readable.
-func (s *fakeStore) records(t *testing.T) []Record {
+func (s *fakeStore) records(t *testing.T) []contract.Record {
 	t.Helper()
-	var records []Record
+	var records []contract.Record
 	for _, data := range s.saved {
-		r, err := ParseRecord(data)
+		r, err := contract.ParseRecord(data)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -465,7 +475,7 @@ func (c *fakeClock) Sleep(ctx context.Context, d time.Duration) error {
 
 func newTestEngine(api *fakeAPI, store *fakeStore) *Engine {
 	return &Engine{
-		Options:     Options{Run: "run-1", Resource: testResource, Pin: testPin, Settle: time.Minute, Concurrency: 1, PageSize: 5, Verify: VerifyNone},
+		Spec:        testSpec,
 		Lister:      api,
 		Patcher:     api,
 		Definition:  api,
@@ -473,5 +483,24 @@ func newTestEngine(api *fakeAPI, store *fakeStore) *Engine {
 		Servers:     api,
 		Checkpoints: store,
 		Clock:       newFakeClock(),
+	}
+}
+
+func completedRecord() contract.Record {
+	now := metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC).Local())
+	counters := contract.Counters{Total: 6, Rewritten: 3, Current: 2, Gone: 1}
+	return contract.Record{
+		Format: contract.RecordFormat, Run: "run-1", CRDUID: testPin.UID, CRDGeneration: testPin.Generation,
+		State: contract.StateCompleted, Barrier: "7", Counters: counters,
+		Checkpoint: contract.Checkpoint{Pages: 2, Counters: counters}, StartTime: &now, CompletionTime: &now,
+	}
+}
+
+func second[T any](_ T, err error) error { return err }
+
+func wantError(t *testing.T, err error, part string) {
+	t.Helper()
+	if err == nil || !strings.Contains(err.Error(), part) {
+		t.Errorf("error is %v, want one with %q", err, part)
 	}
 }

@@ -8,24 +8,12 @@ import (
 
 	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-)
 
-// Fallback is another path to have an object stored at the storage version,
-// which the API server refuses there. None of them changes the object.
-type Fallback string
-
-const (
-	// FallbackStatus patches through the status subresource, where the spec is not
-	// validated and admission is seldom asked.
-	FallbackStatus Fallback = "Status"
-	// FallbackOldVersion patches at another served version: the API server then
-	// validates against the schema of that version, and stores the object at the
-	// storage version all the same.
-	FallbackOldVersion Fallback = "OldVersion"
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 )
 
 // curable are the refusals that another path may not meet.
-var curable = map[Reason]bool{ReasonInvalid: true, ReasonAdmissionDenied: true, ReasonRefused: true, ReasonUnavailable: true}
+var curable = map[string]bool{ReasonInvalid: true, ReasonAdmissionDenied: true, ReasonRefused: true, ReasonUnavailable: true}
 
 // fallBack tries the paths that are allowed, in their order, for an object that
 // the API server refuses. The object failed if none of them is open.
@@ -52,8 +40,8 @@ func (e *Engine) fallBack(ctx context.Context, object *metav1.PartialObjectMetad
 	return e.failure(object, cause), nil
 }
 
-func (e *Engine) paths(fallback Fallback) []Patch {
-	if fallback == FallbackStatus {
+func (e *Engine) paths(fallback v1alpha1.MigrationFallback) []Patch {
+	if fallback == v1alpha1.MigrationFallbackStatus {
 		return []Patch{{Subresource: "status"}}
 	}
 	var paths []Patch
@@ -76,11 +64,11 @@ func (e *Engine) migrateBy(ctx context.Context, object *metav1.PartialObjectMeta
 		case got.cause == nil:
 			return proof(object, got.after), nil
 		case got.after != nil:
-			return e.giveBack(ctx, object, path.Version, got)
-		case n == objectTries || reasonOf(got.cause) != ReasonConflict:
+			return e.restoreManagedFields(ctx, object, path.Version, got)
+		case n == objectAttempts || reasonOf(got.cause) != ReasonConflict:
 			return e.failure(object, got.cause), nil
 		}
-		latest, err := e.prepareRetry(ctx, object, n, lookAgain, got.cause)
+		latest, err := e.prepareRetry(ctx, object, n, refetch, got.cause)
 		if err != nil {
 			return result{}, err
 		}

@@ -8,33 +8,36 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 )
 
 // The object is refused at the storage version; paths are those that were tried.
 func TestFallback(t *testing.T) {
 	noSubresource := apierrors.NewNotFound(testResource.GroupResource(), "a000")
-	both := []Fallback{FallbackStatus, FallbackOldVersion}
+	both := []v1alpha1.MigrationFallback{v1alpha1.MigrationFallbackStatus, v1alpha1.MigrationFallbackOldVersion}
 	tests := map[string]struct {
 		refusal  error
-		fallback []Fallback
+		fallback []v1alpha1.MigrationFallback
 		// answers by path; none accepts.
 		answers map[string]error
-		want    Counters
+		want    contract.Counters
 		paths   []string
-		reason  Reason
+		reason  string
 	}{
-		"none allowed":              {refusal: invalid("a000"), want: Counters{Total: 1, Failed: 1}, reason: ReasonInvalid},
-		"status":                    {refusal: invalid("a000"), fallback: both, want: Counters{Total: 1, Rewritten: 1, ByFallback: 1}, paths: []string{"v1/status"}},
-		"denied by admission":       {refusal: forbidden("a000"), fallback: both, want: Counters{Total: 1, Rewritten: 1, ByFallback: 1}, paths: []string{"v1/status"}},
-		"no status, an old version": {refusal: invalid("a000"), fallback: both, answers: map[string]error{"v1/status": noSubresource}, want: Counters{Total: 1, Rewritten: 1, ByFallback: 1}, paths: []string{"v1/status", "v1beta1/"}},
-		"the other order":           {refusal: invalid("a000"), fallback: []Fallback{FallbackOldVersion, FallbackStatus}, want: Counters{Total: 1, Rewritten: 1, ByFallback: 1}, paths: []string{"v1beta1/"}},
-		"the older of two versions": {refusal: invalid("a000"), fallback: []Fallback{FallbackOldVersion}, answers: map[string]error{"v1beta1/": invalid("a000")}, want: Counters{Total: 1, Rewritten: 1, ByFallback: 1}, paths: []string{"v1beta1/", "v1alpha1/"}},
+		"none allowed":              {refusal: invalid("a000"), want: contract.Counters{Total: 1, Failed: 1}, reason: ReasonInvalid},
+		"status":                    {refusal: invalid("a000"), fallback: both, want: contract.Counters{Total: 1, Rewritten: 1, ByFallback: 1}, paths: []string{"v1/status"}},
+		"denied by admission":       {refusal: forbidden("a000"), fallback: both, want: contract.Counters{Total: 1, Rewritten: 1, ByFallback: 1}, paths: []string{"v1/status"}},
+		"no status, an old version": {refusal: invalid("a000"), fallback: both, answers: map[string]error{"v1/status": noSubresource}, want: contract.Counters{Total: 1, Rewritten: 1, ByFallback: 1}, paths: []string{"v1/status", "v1beta1/"}},
+		"the other order":           {refusal: invalid("a000"), fallback: []v1alpha1.MigrationFallback{v1alpha1.MigrationFallbackOldVersion, v1alpha1.MigrationFallbackStatus}, want: contract.Counters{Total: 1, Rewritten: 1, ByFallback: 1}, paths: []string{"v1beta1/"}},
+		"the older of two versions": {refusal: invalid("a000"), fallback: []v1alpha1.MigrationFallback{v1alpha1.MigrationFallbackOldVersion}, answers: map[string]error{"v1beta1/": invalid("a000")}, want: contract.Counters{Total: 1, Rewritten: 1, ByFallback: 1}, paths: []string{"v1beta1/", "v1alpha1/"}},
 		"all refuse": {
 			refusal: invalid("a000"), fallback: both, answers: map[string]error{"v1/status": noSubresource, "v1beta1/": forbidden("a000"), "v1alpha1/": invalid("a000")},
-			want: Counters{Total: 1, Failed: 1}, paths: []string{"v1/status", "v1beta1/", "v1alpha1/"}, reason: ReasonInvalid,
+			want: contract.Counters{Total: 1, Failed: 1}, paths: []string{"v1/status", "v1beta1/", "v1alpha1/"}, reason: ReasonInvalid,
 		},
-		"none helps a conversion":    {refusal: unconvertible(), fallback: both, want: Counters{Total: 1, Failed: 1}, reason: ReasonConversionFailed},
-		"none helps what is too big": {refusal: tooLarge(), fallback: both, want: Counters{Total: 1, Failed: 1}, reason: ReasonTooLarge},
+		"none helps a conversion":    {refusal: unconvertible(), fallback: both, want: contract.Counters{Total: 1, Failed: 1}, reason: ReasonConversionFailed},
+		"none helps what is too big": {refusal: tooLarge(), fallback: both, want: contract.Counters{Total: 1, Failed: 1}, reason: ReasonTooLarge},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -69,12 +72,12 @@ func TestFallback(t *testing.T) {
 func TestFallbackMeetsOtherWriters(t *testing.T) {
 	tests := map[string]struct {
 		meanwhile func(*fakeAPI)
-		want      Counters
+		want      contract.Counters
 	}{
-		"written":            {func(f *fakeAPI) { f.write("ns/a000", "v1") }, Counters{Total: 1, Current: 1, ByFallback: 1}},
-		"written, by an old": {func(f *fakeAPI) { f.write("ns/a000", "v1beta1") }, Counters{Total: 1, Rewritten: 1, ByFallback: 1}},
-		"created again":      {func(f *fakeAPI) { f.recreate("ns/a000", "v1") }, Counters{Total: 1, Current: 1, ByFallback: 1}},
-		"deleted":            {func(f *fakeAPI) { f.remove("ns/a000") }, Counters{Total: 1, Gone: 1}},
+		"written":            {func(f *fakeAPI) { f.write("ns/a000", "v1") }, contract.Counters{Total: 1, Current: 1, ByFallback: 1}},
+		"written, by an old": {func(f *fakeAPI) { f.write("ns/a000", "v1beta1") }, contract.Counters{Total: 1, Rewritten: 1, ByFallback: 1}},
+		"created again":      {func(f *fakeAPI) { f.recreate("ns/a000", "v1") }, contract.Counters{Total: 1, Current: 1, ByFallback: 1}},
+		"deleted":            {func(f *fakeAPI) { f.remove("ns/a000") }, contract.Counters{Total: 1, Gone: 1}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -88,7 +91,7 @@ func TestFallbackMeetsOtherWriters(t *testing.T) {
 				return conflict("a000")
 			}
 			engine := newTestEngine(api, &fakeStore{})
-			engine.Fallback = []Fallback{FallbackStatus}
+			engine.Fallback = []v1alpha1.MigrationFallback{v1alpha1.MigrationFallbackStatus}
 			record := mustRun(t, engine)
 			if diff := cmp.Diff(tt.want, record.Counters); diff != "" {
 				t.Errorf("counters (-want +got):\n%s", diff)

@@ -24,6 +24,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
@@ -40,15 +42,15 @@ func testFaulty(t *testing.T, r *resource) {
 		return nil
 	})
 	engine := r.engine(t, "faulty")
-	engine.PageSize, engine.Verify, engine.OldVersions = 16, VerifySample, []string{"v1beta1"}
+	engine.PageSize, engine.Verify, engine.OldVersions = 16, v1alpha1.MigrationVerifySample, []string{"v1beta1"}
 	record := r.mustRun(t, "rewritten but two", engine)
-	r.wantCounters(t, record, Counters{Total: 60, Rewritten: 58, Failed: 2})
+	r.wantCounters(t, record, contract.Counters{Total: 60, Rewritten: 58, Failed: 2})
 	r.wantStored(t, map[string]int{"v1": 58, "v1beta1": 2})
-	got := map[string]Reason{}
+	got := map[string]string{}
 	for _, f := range record.Failures {
 		got[f.Object] = f.Reason
 	}
-	want := map[string]Reason{"default/" + objectName(7): ReasonConversionFailed, "default/" + objectName(31): ReasonTooLarge}
+	want := map[string]string{"default/" + objectName(7): ReasonConversionFailed, "default/" + objectName(31): ReasonTooLarge}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("failures (-want +got):\n%s\n%+v", diff, record.Failures)
 	}
@@ -71,7 +73,7 @@ func testAway(t *testing.T, r *resource) {
 	store := engine.Checkpoints
 	waited := ""
 	engine.Checkpoints = storeFunc{store, func(data map[string]string) {
-		if record, err := ParseRecord([]byte(data[RecordKey])); err == nil && record.Waiting != "" {
+		if record, err := contract.ParseRecord([]byte(data[contract.RecordKey])); err == nil && record.Waiting != "" {
 			waited = record.Waiting
 			away.Store(false)
 		}
@@ -107,22 +109,22 @@ func testStatus(t *testing.T, r *resource) {
 		{"op": "add", "path": "/spec/versions/1/subresources", "value": {"status": {}}}]`))
 	r.repin(t)
 	r.refuseUpdates(t, objectName(7), "*")
-	r.byFallback(t, FallbackStatus)
+	r.byFallback(t, v1alpha1.MigrationFallbackStatus)
 }
 
 func testOldVersion(t *testing.T, r *resource) {
 	r.refuseUpdates(t, objectName(7), "v1")
-	r.byFallback(t, FallbackStatus, FallbackOldVersion)
+	r.byFallback(t, v1alpha1.MigrationFallbackStatus, v1alpha1.MigrationFallbackOldVersion)
 }
 
 // byFallback expects one object to be rewritten on another path, unchanged but
 // for its version.
-func (r *resource) byFallback(t *testing.T, fallback ...Fallback) {
+func (r *resource) byFallback(t *testing.T, fallback ...v1alpha1.MigrationFallback) {
 	t.Helper()
 	engine := r.engine(t, "fallback")
 	engine.Fallback, engine.OldVersions = fallback, []string{"v1beta1"}
 	record := r.mustRun(t, "rewritten", engine)
-	r.wantCounters(t, record, Counters{Total: 30, Rewritten: 30, ByFallback: 1})
+	r.wantCounters(t, record, contract.Counters{Total: 30, Rewritten: 30, ByFallback: 1})
 	r.wantStored(t, map[string]int{"v1": 30})
 	if len(record.Predicted) != 1 || record.Verified != 30 {
 		t.Errorf("record is %+v", record)
@@ -204,7 +206,7 @@ func testChaos(t *testing.T, r *resource) {
 	r.wantStored(t, map[string]int{"v1": 600})
 	checkpoint := &corev1.ConfigMap{}
 	expect.NoError(t, r.client.Get(t.Context(), types.NamespacedName{Namespace: "default", Name: r.plural + "-chaos"}, checkpoint))
-	if _, err := ParseRecord([]byte(checkpoint.Data[RecordKey])); err != nil {
+	if _, err := contract.ParseRecord([]byte(checkpoint.Data[contract.RecordKey])); err != nil {
 		t.Error(err)
 	}
 }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
@@ -41,13 +42,13 @@ func TestIntegration(t *testing.T) {
 	t.Run("a storage version that is another aborts the run", func(t *testing.T) { testOtherStorage(t, c.newResource(t, "others", 10)) })
 	t.Run("lost rights end the pod and not the run", func(t *testing.T) { testRightsLost(t, c.newResource(t, "revokeds", 60)) })
 	t.Run("a version that goes away aborts the run", func(t *testing.T) { testRemoved(t, c.newResource(t, "removeds", 60)) })
-	t.Run("nothing of objects was told", func(t *testing.T) { testNothingTold(t, c) })
+	t.Run("nothing of objects was told", func(t *testing.T) { testNothingLeaks(t, c) })
 }
 
 func testRewritten(t *testing.T, r *resource) {
 	r.wantStored(t, map[string]int{"v1beta1": r.objects})
 	record := r.mustRun(t, "rewritten", r.engine(t, "first"))
-	r.wantCounters(t, record, Counters{Total: 1200, Rewritten: 1200})
+	r.wantCounters(t, record, contract.Counters{Total: 1200, Rewritten: 1200})
 	r.wantStored(t, map[string]int{"v1": r.objects})
 	if !record.Complete() {
 		t.Errorf("record is %+v", record)
@@ -55,7 +56,7 @@ func testRewritten(t *testing.T, r *resource) {
 
 	before := r.revision(t)
 	record = r.mustRun(t, "found current", r.engine(t, "second"))
-	r.wantCounters(t, record, Counters{Total: 1200, Current: 1200})
+	r.wantCounters(t, record, contract.Counters{Total: 1200, Current: 1200})
 	if after := r.revision(t); after != before {
 		t.Errorf("the second run wrote: the newest object is of revision %d, was %d", after, before)
 	}
@@ -64,9 +65,9 @@ func testRewritten(t *testing.T, r *resource) {
 func testRefused(t *testing.T, r *resource) {
 	r.refuseUpdates(t, objectName(7), "*")
 	record := r.mustRun(t, "rewritten but one", r.engine(t, "guarded"))
-	r.wantCounters(t, record, Counters{Total: 60, Rewritten: 59, Failed: 1})
+	r.wantCounters(t, record, contract.Counters{Total: 60, Rewritten: 59, Failed: 1})
 	r.wantStored(t, map[string]int{"v1": 59, "v1beta1": 1})
-	if record.State != StateCompleted || record.Complete() {
+	if record.State != contract.StateCompleted || record.Complete() {
 		t.Errorf("record is %+v", record)
 	}
 	if len(record.Failures) != 1 || record.Failures[0].Object != "default/"+objectName(7) {
@@ -112,7 +113,7 @@ func testRemoved(t *testing.T, r *resource) {
 		}
 	})
 	record := r.mustRun(t, "rewritten before the end", engine)
-	if record.State != StateAborted || record.Complete() || record.Failed != 0 {
+	if record.State != contract.StateAborted || record.Complete() || record.Failed != 0 {
 		t.Errorf("record is %+v", record)
 	}
 	wantError(t, errors.New(record.Message), "removeds.migration.example.com")
@@ -152,11 +153,11 @@ func (r *resource) abortsUnder(t *testing.T, change string) {
 	})
 	before := r.revisions(t)
 	record := r.mustRun(t, "rewritten before the change", engine)
-	if record.State != StateAborted || record.Complete() || record.Failed != 0 || record.Checkpoint.Pages > 2 {
+	if record.State != contract.StateAborted || record.Complete() || record.Failed != 0 || record.Checkpoint.Pages > 2 {
 		t.Errorf("record is %+v", record)
 	}
 	wantError(t, errors.New(record.Message), fmt.Sprintf(
-		"CustomResourceDefinition %s changed under the run (generation %d, was %d): nothing more was rewritten", r.pin.Name, r.pin.Generation+1, r.pin.Generation))
+		"CustomResourceDefinition %s changed during the run (generation %d, was %d): nothing more was rewritten", r.pin.Name, r.pin.Generation+1, r.pin.Generation))
 	after := r.revisions(t)
 	for i := 200; i < r.objects; i++ {
 		if name := objectName(i); after[name] != before[name] {
@@ -173,7 +174,7 @@ func testRecreated(t *testing.T, r *resource) {
 		}
 	})
 	record := r.mustRun(t, "rewritten before the end", engine)
-	if record.State != StateAborted || record.Complete() || record.Failed != 0 {
+	if record.State != contract.StateAborted || record.Complete() || record.Failed != 0 {
 		t.Errorf("record is %+v", record)
 	}
 	// A patch may meet the missing endpoint before the pin is read.
@@ -186,7 +187,7 @@ func testOtherStorage(t *testing.T, r *resource) {
 	engine.Resource.Version = "v1beta1"
 	engine.Clock = newFakeClock()
 	record := r.mustRun(t, "rewritten", engine)
-	if record.State != StateAborted || record.Done() != 0 {
+	if record.State != contract.StateAborted || record.Done() != 0 {
 		t.Errorf("record is %+v", record)
 	}
 	wantError(t, errors.New(record.Message), "does not steadily show v1beta1 as the storage version of others.migration.example.com")
@@ -215,7 +216,7 @@ func testRightsLost(t *testing.T, r *resource) {
 
 // mustRun runs the engine, and tells how fast it was: a figure to read, on a
 // machine that does other things, too.
-func (r *resource) mustRun(t *testing.T, what string, engine *Engine) Record {
+func (r *resource) mustRun(t *testing.T, what string, engine *Engine) contract.Record {
 	t.Helper()
 	start := time.Now()
 	record, err := engine.Run(logTo(t))
@@ -223,13 +224,13 @@ func (r *resource) mustRun(t *testing.T, what string, engine *Engine) Record {
 		t.Fatal(err)
 	}
 	took := time.Since(start)
-	if wait := engine.Settle + discoveryInterval; took > wait {
+	if wait := engine.PropagationDelay.Duration + discoveryInterval; took > wait {
 		t.Logf("%s: %.0f objects/s without the wait for the barrier", what, float64(record.Done())/(took-wait).Seconds())
 	}
 	return record
 }
 
-func (r *resource) wantCounters(t *testing.T, record Record, want Counters) {
+func (r *resource) wantCounters(t *testing.T, record contract.Record, want contract.Counters) {
 	t.Helper()
 	if diff := cmp.Diff(want, record.Counters); diff != "" {
 		t.Errorf("counters (-want +got):\n%s", diff)

@@ -18,11 +18,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
@@ -54,7 +55,7 @@ func testBarrierWaits(t *testing.T, r *resource, late *lateServer) {
 	})}
 	engine.Preflight = 0
 	record := r.mustRun(t, "rewritten through the late server", engine)
-	if record.BarrierKind != BarrierAllServers || record.APIServers != 2 || record.Repeats != 0 || record.Rewritten != 40 {
+	if record.BarrierKind != v1alpha1.BarrierAllServers || record.APIServers != 2 || record.Repeats != 0 || record.Rewritten != 40 {
 		t.Errorf("record is %+v", record)
 	}
 	if asked < 4 {
@@ -70,12 +71,12 @@ func testAuditCatches(t *testing.T, r *resource, late *lateServer) {
 	engine := r.engine(t, "audited")
 	engine.Patcher = r.through(t, late.config)
 	engine.Servers = serverMap{}
-	engine.Preflight, engine.Verify = 0, VerifyNone
+	engine.Preflight, engine.Verify = 0, v1alpha1.MigrationVerifyNone
 	var stored []map[string]int
 	engine.Checkpoints = storeFunc{engine.Checkpoints, func(data map[string]string) {
-		record, err := ParseRecord([]byte(data[RecordKey]))
+		record, err := contract.ParseRecord([]byte(data[contract.RecordKey]))
 		expect.NoError(t, err)
-		if record.State == StateAuditing && record.Repeats == 0 && len(stored) == 0 {
+		if record.State == contract.StateAuditing && record.Repeats == 0 && len(stored) == 0 {
 			if record.Current != 40 {
 				t.Errorf("the pass counts %+v", record.Counters)
 			}
@@ -87,7 +88,7 @@ func testAuditCatches(t *testing.T, r *resource, late *lateServer) {
 	if diff := cmp.Diff([]map[string]int{{"v1beta1": 40}}, stored); diff != "" {
 		t.Errorf("versions in etcd after the first pass (-want +got):\n%s", diff)
 	}
-	if record.BarrierKind != BarrierTime || record.Repeats != 1 || !record.Complete() {
+	if record.BarrierKind != v1alpha1.BarrierTime || record.Repeats != 1 || !record.Complete() {
 		t.Errorf("record is %+v", record)
 	}
 	r.wantStored(t, map[string]int{"v1": 40})
@@ -98,7 +99,7 @@ func (l *lateServer) flip(t *testing.T, r *resource) {
 	t.Helper()
 	crd := r.definition()
 	expect.NoError(t, r.client.Get(t.Context(), client.ObjectKeyFromObject(crd), crd))
-	r.pin = Pin{Name: crd.Name, UID: crd.UID, Generation: crd.Generation}
+	r.pin = contract.Pin{Name: crd.Name, UID: crd.UID, Generation: crd.Generation}
 	waitFor(t, "the late server serves the resource", func(ctx context.Context) (bool, error) {
 		shown, err := r.through(t, l.config).ServedResource(ctx)
 		return shown != nil && err == nil, nil
@@ -134,7 +135,7 @@ func (s serverMap) ServedResourceAt(ctx context.Context, address string) (*metav
 // through is the resource as one API server serves it.
 func (r *resource) through(t *testing.T, config *rest.Config) *Cluster {
 	t.Helper()
-	c, err := Connect(config, r.resource(), r.pin.Name, types.NamespacedName{Namespace: "default", Name: r.plural})
+	c, err := Connect(config, r.spec(""))
 	expect.NoError(t, err)
 	return c
 }

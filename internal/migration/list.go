@@ -5,25 +5,27 @@ package migration
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 
+	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 )
 
-// list reads metadata, patiently. It aborts the run on answers that another pod
-// would get, too; an expired token, and an object that fails the list, are the
-// caller's; an API server that stays away, and rights that were lost, are worth a
-// restart of the pod.
-func (e *Engine) list(ctx context.Context, place Place, options metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
-	return e.listWithin(ctx, patience, place, options)
+// list reads metadata, with retries. It aborts the run on answers that another pod
+// would get, too. An expired token, and an object that fails the list, are left to the
+// caller. An API server that remains unavailable, and lost rights, end the pod, so
+// that its successor tries again.
+func (e *Engine) list(ctx context.Context, scope ListScope, options metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
+	return e.listWithin(ctx, patience, scope, options)
 }
 
-// listWithin is list with so many tries while the API server answers that it, or
-// a converter, is in trouble.
-func (e *Engine) listWithin(ctx context.Context, tries int, place Place, options metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
+// listWithin is list with another number of attempts while the API server, or a
+// converter, answers with errors.
+func (e *Engine) listWithin(ctx context.Context, tries int, scope ListScope, options metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
 	var list *metav1.PartialObjectMetadataList
 	worth := func(n int, err error) bool {
 		switch {
@@ -37,7 +39,7 @@ func (e *Engine) listWithin(ctx context.Context, tries int, place Place, options
 		return n < patience
 	}
 	err := patientlyWhile(ctx, e.Clock, worth, func() (err error) {
-		list, err = e.Lister.List(ctx, place, options)
+		list, err = e.Lister.List(ctx, scope, options)
 		return err
 	})
 	status := statusOf(err)
@@ -47,20 +49,20 @@ func (e *Engine) listWithin(ctx context.Context, tries int, place Place, options
 	case status == nil || expired(err) || unreadable(err):
 		return nil, err
 	case status.Code == http.StatusNotFound:
-		return nil, abortf("the API server does not serve %s at version %s any more: %v", e.Resource.GroupResource(), e.Resource.Version, err)
+		return nil, abortf("the API server does not serve %s at version %s any more: %v", e.GroupResource(), e.Resource.Version, err)
 	case status.Code == http.StatusUnauthorized || status.Code == http.StatusForbidden:
-		return nil, fmt.Errorf("not allowed to list %s: %w", e.Resource.GroupResource(), err)
+		return nil, fmt.Errorf("not allowed to list %s: %w", e.GroupResource(), err)
 	case !transient(err):
-		return nil, abortf("cannot list %s: %v", e.Resource.GroupResource(), err)
+		return nil, abortf("cannot list %s: %v", e.GroupResource(), err)
 	}
-	return nil, fmt.Errorf("cannot list %s: %w", e.Resource.GroupResource(), err)
+	return nil, fmt.Errorf("cannot list %s: %w", e.GroupResource(), err)
 }
 
-// lookUp reads one object anew, and returns nil if it is gone. The Job may list
-// but not get; the API server turns this list into a get. An object that cannot
-// be read at any version is there: what it was is returned.
-func (e *Engine) lookUp(ctx context.Context, object *metav1.PartialObjectMetadata) (*metav1.PartialObjectMetadata, error) {
-	list, err := e.listAnywhere(ctx, object.Namespace, metav1.ListOptions{
+// getLatest reads one object, and returns nil if it is gone. The Job may list but not
+// get; the API server turns this list into a get. For an object that cannot be read at
+// any version, it returns the object as it was.
+func (e *Engine) getLatest(ctx context.Context, object *metav1.PartialObjectMetadata) (*metav1.PartialObjectMetadata, error) {
+	list, err := e.listAtAnyVersion(ctx, object.Namespace, metav1.ListOptions{
 		FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, object.Name).String(),
 	})
 	if unreadable(err) {
@@ -82,12 +84,144 @@ func expired(err error) bool {
 	return apierrors.IsResourceExpired(err) || apierrors.IsGone(err)
 }
 
-// nextToken is the token that an expired list offers instead. It goes on from
-// the same object in a newer state, and misses only objects written after the
-// first page, hence after the barrier. Empty when the server offers none.
+// nextToken is the token that the API server offers instead of an expired one. It
+// continues at the same object in a newer state, and misses only objects written after
+// the first page, hence after the barrier. Empty when the server offers none.
 func nextToken(err error) string {
 	if status := statusOf(err); status != nil {
 		return status.Continue
 	}
 	return ""
+}
+
+// unreadableTries is how often a list is tried that fails because of an object:
+// its converter may have been restarted just then. It is certain once the search
+// for the object has begun.
+func (e *Engine) unreadableTries() int {
+	if e.pageSize < e.PageSize {
+		return 1
+	}
+	return 3
+}
+
+// pageTries is how often a page is tried before the record says that the run
+// waits: it shows after some seconds.
+const pageTries = 5
+
+// unreadable reports a list that fails because one of its objects cannot be
+// converted: the API server then returns none of them.
+func unreadable(err error) bool {
+	status := statusOf(err)
+	return status != nil && status.Code == http.StatusInternalServerError && !infrastructure(err)
+}
+
+// readPage lists the page that the token names. If one object fails the whole
+// list, it reads smaller pages until that object is alone, and then reads it at
+// the other versions: the one that it is stored at needs no conversion. What the
+// API server says about the object is left to its patch. While converters are
+// away, it waits for them.
+func (e *Engine) readPage(ctx context.Context, j *journal, token string) (*metav1.PartialObjectMetadataList, error) {
+	for {
+		page, err := e.listPage(ctx, e.pageOptions(token))
+		if statusOf(err) != nil && infrastructure(err) {
+			if err := e.awaitListable(ctx, j, err); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		if waitErr := j.setWaiting(ctx, ""); waitErr != nil {
+			return nil, waitErr
+		}
+		switch {
+		case err == nil:
+			e.pageSize = min(2*e.pageSize, e.PageSize)
+			if n := len(page.Items); n > 0 {
+				e.lastRead = keyOf(&page.Items[n-1])
+			}
+			e.startPrefetch(ctx, page.Continue)
+			return page, nil
+		case !unreadable(err):
+			return nil, err
+		case e.pageSize == 1:
+			return e.readAtOtherVersions(ctx, token, err)
+		}
+		e.pageSize /= 2
+	}
+}
+
+func (e *Engine) pageOptions(token string) metav1.ListOptions {
+	return metav1.ListOptions{Limit: e.pageSize, Continue: token}
+}
+
+func (e *Engine) listPage(ctx context.Context, options metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
+	if page := e.takePrefetched(options); page != nil {
+		return page, nil
+	}
+	return e.listWithin(ctx, pageTries, ListScope{}, options)
+}
+
+// awaitListable records why no page can be read, and waits until the next attempt.
+func (e *Engine) awaitListable(ctx context.Context, j *journal, cause error) error {
+	if j.record.Waiting == "" {
+		logr.FromContextOrDiscard(ctx).Info("Waiting: objects cannot be listed because of infrastructure errors", "cause", cause.Error())
+	}
+	if err := j.setWaiting(ctx, "objects cannot be listed: "+shorten(cause.Error(), maxMessage)); err != nil {
+		return err
+	}
+	if err := e.Clock.Sleep(ctx, maxDelay); err != nil {
+		return err
+	}
+	return e.checkPin(ctx)
+}
+
+// readAtOtherVersions reads the one object that the token names at the other served
+// versions. A token is valid for all versions of a resource: they are stored together.
+func (e *Engine) readAtOtherVersions(ctx context.Context, token string, cause error) (*metav1.PartialObjectMetadataList, error) {
+	page, err := e.listAtOtherVersions(ctx, "", metav1.ListOptions{Limit: 1, Continue: token})
+	if err != nil || page != nil {
+		for i := range itemsOf(page) {
+			logr.FromContextOrDiscard(ctx).V(1).Info("The list fails because of one object", "object", keyOf(&page.Items[i]), "message", cause.Error())
+		}
+		return page, err
+	}
+	return nil, abortf("cannot list %s: the object after %q cannot be read at any served version: "+
+		"serve the version that it is stored at, or repair its conversion: %v", e.GroupResource(), e.lastRead, cause)
+}
+
+// listAtOtherVersions lists at the first of the other served versions that can, or
+// returns nil.
+func (e *Engine) listAtOtherVersions(ctx context.Context, namespace string, options metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
+	for _, version := range e.OldVersions {
+		page, err := e.list(ctx, ListScope{Version: version, Namespace: namespace}, options)
+		if err == nil || expired(err) || ctx.Err() != nil || statusOf(err) == nil && !errors.As(err, new(abortedError)) {
+			return page, err
+		}
+	}
+	return nil, nil
+}
+
+// listAtAnyVersion lists at the storage version, or at another one if an object
+// fails the list there, or is known to.
+func (e *Engine) listAtAnyVersion(ctx context.Context, namespace string, options metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
+	if e.unconvertible.Load() {
+		if list, err := e.listAtOtherVersions(ctx, namespace, options); list != nil || err != nil {
+			return list, err
+		}
+	}
+	list, err := e.list(ctx, ListScope{Namespace: namespace}, options)
+	if !unreadable(err) {
+		return list, err
+	}
+	elsewhere, otherErr := e.listAtOtherVersions(ctx, namespace, options)
+	if elsewhere != nil || otherErr != nil {
+		return elsewhere, otherErr
+	}
+	return nil, err
+}
+
+func itemsOf(page *metav1.PartialObjectMetadataList) []metav1.PartialObjectMetadata {
+	if page == nil {
+		return nil
+	}
+	return page.Items
 }

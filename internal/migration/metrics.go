@@ -14,6 +14,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 )
 
 const (
@@ -27,7 +29,7 @@ const (
 
 var outcomeNames = map[outcome]string{rewritten: "rewritten", current: "current", gone: "gone", failed: "failed"}
 
-var reasons = []Reason{
+var reasons = []string{
 	ReasonConversionFailed, ReasonInvalid, ReasonAdmissionDenied, ReasonTooLarge, ReasonNamespaceTerminating,
 	ReasonConflict, ReasonNotFound, ReasonUnavailable, ReasonUnreadable, ReasonRefused,
 }
@@ -36,13 +38,13 @@ var reasons = []Reason{
 // end with the time after which it gives up.
 var patchBuckets = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60}
 
-// Metrics are what a migration pod tells of its work while it lives, which may be
-// for seconds: what outlives it is in the record. Without Metrics nothing is told.
+// Metrics are what a migration pod exposes while it lives, which may be for seconds:
+// what outlives it is in the record. A nil Metrics counts nothing.
 type Metrics struct {
 	registry *prometheus.Registry
 
 	objects   map[outcome]prometheus.Counter
-	failures  map[Reason]prometheus.Counter
+	failures  map[string]prometheus.Counter
 	patches   *prometheus.CounterVec
 	latency   prometheus.Histogram
 	inFlight  prometheus.Gauge
@@ -50,7 +52,7 @@ type Metrics struct {
 	throttled prometheus.Counter
 
 	// What the record says.
-	states  map[State]prometheus.Gauge
+	states  map[contract.State]prometheus.Gauge
 	found   prometheus.Gauge
 	done    prometheus.Gauge
 	waiting prometheus.Gauge
@@ -61,7 +63,7 @@ type Metrics struct {
 func NewMetrics(crd, buildVersion string) *Metrics {
 	m := &Metrics{
 		registry: prometheus.NewRegistry(),
-		objects:  map[outcome]prometheus.Counter{}, failures: map[Reason]prometheus.Counter{}, states: map[State]prometheus.Gauge{},
+		objects:  map[outcome]prometheus.Counter{}, failures: map[string]prometheus.Counter{}, states: map[contract.State]prometheus.Gauge{},
 	}
 	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	build := m.gauges("build_info", "What is running. Always 1.", nil, "version", "goversion")
@@ -72,13 +74,13 @@ func NewMetrics(crd, buildVersion string) *Metrics {
 }
 
 func (m *Metrics) registerWork(crd prometheus.Labels) {
-	objects := m.counters("objects_total", "Objects that this pod brought to their end, by what became of them.", crd, "outcome")
+	objects := m.counters("objects_total", "Objects that this pod has finished, by outcome.", crd, "outcome")
 	for outcome, name := range outcomeNames {
 		m.objects[outcome] = objects.WithLabelValues(name)
 	}
 	failures := m.counters("object_failures_total", "Objects that this pod could not rewrite, by the reason that the record gives.", crd, "reason")
 	for _, reason := range reasons {
-		m.failures[reason] = failures.WithLabelValues(string(reason))
+		m.failures[reason] = failures.WithLabelValues(reason)
 	}
 	m.patches = m.counters("patches_total", "Patches that this pod sent, dry runs excepted, by the HTTP status of the answer; none without an answer.", crd, "code")
 	for _, code := range []int{http.StatusOK, http.StatusConflict, http.StatusTooManyRequests} {
@@ -88,18 +90,18 @@ func (m *Metrics) registerWork(crd prometheus.Labels) {
 		Help: "Time from sending a patch to its answer.", Buckets: patchBuckets, ConstLabels: crd})
 	m.registry.MustRegister(m.latency)
 	m.inFlight = m.gauges("patches_in_flight", "Patches that are in flight, or are about to be sent.", crd).WithLabelValues()
-	m.limit = m.gauges("patches_in_flight_limit", "Patches that may be in flight: as many as are worth it by the latency of the API server and spec.migration.pace, spec.migration.concurrency at most.", crd).WithLabelValues()
+	m.limit = m.gauges("patches_in_flight_limit", "Patches that may be in flight, which follows from the latency of the API server and spec.migration.pace, and is at most spec.migration.concurrency.", crd).WithLabelValues()
 	m.throttled = m.counters("throttled_seconds_total", "Time that patches were held back, together, because the API server asked for it or by spec.migration.maxWritesPerSecond.", crd).WithLabelValues()
 }
 
 func (m *Metrics) registerRecord(crd prometheus.Labels) {
 	all := m.gauges("state", "How far the run is: 1 for the state that it is in, 0 for the others.", crd, "state")
-	for _, state := range states {
+	for _, state := range contract.States {
 		m.states[state] = all.WithLabelValues(string(state))
 	}
-	m.found = m.gauges("objects_found", "Objects of the run, those done by pods of before included: an estimate until it has listed all.", crd).WithLabelValues()
-	m.done = m.gauges("objects_done", "Objects of the run that have come to their end, whatever it was.", crd).WithLabelValues()
-	m.waiting = m.gauges("waiting", "1 while the run stands still and goes on by itself, as while patches fail for reasons that are no object's; else 0.", crd).WithLabelValues()
+	m.found = m.gauges("objects_found", "Objects of the run, including those of earlier pods: an estimate until it has listed all.", crd).WithLabelValues()
+	m.done = m.gauges("objects_done", "Objects of the run that are finished, with any outcome.", crd).WithLabelValues()
+	m.waiting = m.gauges("waiting", "1 while the run waits and will continue by itself, as while patches fail because of infrastructure errors; else 0.", crd).WithLabelValues()
 	m.started = m.gauges("start_timestamp_seconds", "When the run started, in seconds of Unix time.", crd).WithLabelValues()
 }
 
@@ -133,44 +135,46 @@ func (m *Metrics) finished(r result) {
 	}
 }
 
-// flying tells how many patches are in flight, and may be.
-func (m *Metrics) flying(inFlight, limit int) {
+// setInFlight exposes how many patches are in flight, and how many may be.
+func (m *Metrics) setInFlight(inFlight, limit int) {
 	if m != nil {
 		m.inFlight.Set(float64(inFlight))
 		m.limit.Set(float64(limit))
 	}
 }
 
-// heldBack counts the time that a patch waits.
-func (m *Metrics) heldBack(pause time.Duration) {
+// addThrottled counts the time that a patch waits.
+func (m *Metrics) addThrottled(pause time.Duration) {
 	if m != nil {
 		m.throttled.Add(pause.Seconds())
 	}
 }
 
-// Checkpoints tells what is saved as the record of the run, and saves it.
-func (m *Metrics) Checkpoints(store Checkpoints) Checkpoints { return toldCheckpoints{store, m} }
+// Checkpoints saves the record of the run, and exposes what it says.
+func (m *Metrics) Checkpoints(store Checkpoints) Checkpoints {
+	return instrumentedCheckpoints{store, m}
+}
 
-type toldCheckpoints struct {
+type instrumentedCheckpoints struct {
 	Checkpoints
 	metrics *Metrics
 }
 
-func (c toldCheckpoints) Load(ctx context.Context) (map[string]string, error) {
+func (c instrumentedCheckpoints) Load(ctx context.Context) (map[string]string, error) {
 	data, err := c.Checkpoints.Load(ctx)
 	c.metrics.show(data)
 	return data, err
 }
 
-func (c toldCheckpoints) Save(ctx context.Context, data map[string]string) error {
+func (c instrumentedCheckpoints) Save(ctx context.Context, data map[string]string) error {
 	c.metrics.show(data)
 	return c.Checkpoints.Save(ctx, data)
 }
 
-// show tells what the record says. One that cannot be read ends the run, which
-// says so.
+// show exposes what the record says. A record that cannot be read ends the run, which
+// reports it.
 func (m *Metrics) show(data map[string]string) {
-	record, err := ParseRecord([]byte(data[RecordKey]))
+	record, err := contract.ParseRecord([]byte(data[contract.RecordKey]))
 	if err != nil {
 		return
 	}
@@ -191,14 +195,14 @@ func oneIf(so bool) float64 {
 }
 
 // Patcher counts the patches that are sent.
-func (m *Metrics) Patcher(patcher Patcher) Patcher { return toldPatcher{patcher, m} }
+func (m *Metrics) Patcher(patcher Patcher) Patcher { return instrumentedPatcher{patcher, m} }
 
-type toldPatcher struct {
+type instrumentedPatcher struct {
 	Patcher
 	metrics *Metrics
 }
 
-func (p toldPatcher) Patch(ctx context.Context, patch Patch) (*metav1.PartialObjectMetadata, error) {
+func (p instrumentedPatcher) Patch(ctx context.Context, patch Patch) (*metav1.PartialObjectMetadata, error) {
 	if patch.DryRun {
 		return p.Patcher.Patch(ctx, patch)
 	}

@@ -5,14 +5,18 @@ package migration
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"regexp"
+	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 )
 
@@ -32,7 +36,7 @@ type result struct {
 	object  string
 	outcome outcome
 	// reason and message say why the object failed, and command shows it.
-	reason  Reason
+	reason  string
 	message string
 	command string
 	// edited is set when the patch changed more than the encoding: an admission
@@ -41,15 +45,15 @@ type result struct {
 	// after is the object as the API server answered, if it did.
 	after *metav1.PartialObjectMetadata
 	// counted tells that held is what the object holds in annotations.
-	counted bool
-	held    []conversion.Preserved
+	counted   bool
+	preserved []conversion.Preserved
 	// placed tells that a value that it held has become data, and refused are the
 	// versions at which that is not possible.
 	placed  bool
-	refused []Failure
+	refused []v1alpha1.MigrationFailure
 	// path is how the API server accepted the object in the end, if it refused it
 	// at the storage version.
-	path Fallback
+	path v1alpha1.MigrationFallback
 }
 
 func resultOf(object *metav1.PartialObjectMetadata, o outcome) result {
@@ -69,8 +73,8 @@ func (e *Engine) tooLarge(object *metav1.PartialObjectMetadata, cause error) res
 	return result{object: keyOf(object), outcome: failed, reason: ReasonTooLarge, message: cause.Error(), command: e.suggest(ReasonTooLarge, object)}
 }
 
-func (r result) failure() Failure {
-	return Failure{Object: r.object, Reason: r.reason, Message: shorten(r.message, maxMessage), Command: r.command}
+func (r result) failure() v1alpha1.MigrationFailure {
+	return v1alpha1.MigrationFailure{Object: r.object, Reason: r.reason, Message: shorten(r.message, maxMessage), Command: r.command}
 }
 
 func keyOf(object *metav1.PartialObjectMetadata) string {
@@ -117,8 +121,8 @@ const (
 	tryAgain
 	// awaitServer before another try: the fault may not be the object's.
 	awaitServer
-	// lookAgain at the object: it was written or deleted meanwhile.
-	lookAgain
+	// refetch at the object: it was written or deleted meanwhile.
+	refetch
 	// stopRun: no object can be patched this way.
 	stopRun
 	// restartPod: no object can be patched until the pod has its rights back.
@@ -130,10 +134,10 @@ const (
 // the object's.
 var remedies = map[int32]remedy{
 	http.StatusUnauthorized:        restartPod,
-	http.StatusNotFound:            lookAgain,
+	http.StatusNotFound:            refetch,
 	http.StatusMethodNotAllowed:    stopRun,
 	http.StatusRequestTimeout:      awaitServer,
-	http.StatusConflict:            lookAgain,
+	http.StatusConflict:            refetch,
 	http.StatusTooManyRequests:     awaitServer,
 	http.StatusInternalServerError: tryAgain,
 	http.StatusBadGateway:          awaitServer,
@@ -190,4 +194,109 @@ func statusOf(err error) *metav1.Status {
 	}
 	status := answer.Status()
 	return &status
+}
+
+// Why an object failed, in one word.
+const (
+	// ReasonConversionFailed is an object that the converter refuses.
+	ReasonConversionFailed = "ConversionFailed"
+	// ReasonInvalid is an object that the schema refuses.
+	ReasonInvalid = "Invalid"
+	// ReasonAdmissionDenied is an object that an admission webhook, an admission
+	// policy, or another admission plugin refuses.
+	ReasonAdmissionDenied = "AdmissionDenied"
+	// ReasonTooLarge is an object that etcd or the API server does not take.
+	ReasonTooLarge = "TooLarge"
+	// ReasonNamespaceTerminating is an object whose namespace is being deleted.
+	ReasonNamespaceTerminating = "NamespaceTerminating"
+	// ReasonConflict is an object that others wrote at every try.
+	ReasonConflict = "Conflict"
+	// ReasonNotFound is an object that is listed but cannot be patched.
+	ReasonNotFound = "NotFound"
+	// ReasonUnavailable is an object for which a webhook, etcd or the API server
+	// did not answer, while they answered for others.
+	ReasonUnavailable = "Unavailable"
+	// ReasonUnreadable is an object that cannot be listed.
+	ReasonUnreadable = "Unreadable"
+	// ReasonNotServed is preserved data of a version that is not served.
+	ReasonNotServed = "NotServed"
+	// ReasonDoesNotFit is a preserved value that its field may not have.
+	ReasonDoesNotFit = "DoesNotFit"
+	// ReasonRefused is everything else.
+	ReasonRefused = "Refused"
+)
+
+// reasonsByCode are the reasons that follow from the HTTP status alone.
+var reasonsByCode = map[int32]string{
+	http.StatusConflict:              ReasonConflict,
+	http.StatusNotFound:              ReasonNotFound,
+	http.StatusUnprocessableEntity:   ReasonInvalid,
+	http.StatusRequestEntityTooLarge: ReasonTooLarge,
+	http.StatusForbidden:             ReasonAdmissionDenied,
+}
+
+// reasonOf reads an answer to a patch. The messages are those of k8s.io/apiserver
+// pkg/admission/plugin/webhook/errors, of etcd, and of
+// k8s.io/apiextensions-apiserver pkg/apiserver/conversion.
+func reasonOf(err error) string {
+	status := statusOf(err)
+	switch {
+	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		return ReasonNamespaceTerminating
+	case status != nil && tooLargeForEtcd.MatchString(status.Message):
+		return ReasonTooLarge
+	case infrastructure(err):
+		return ReasonUnavailable
+	case strings.Contains(status.Message, "conversion webhook for "):
+		return ReasonConversionFailed
+	case denied.MatchString(status.Message):
+		return ReasonAdmissionDenied
+	}
+	if reason, ok := reasonsByCode[status.Code]; ok {
+		return reason
+	}
+	return ReasonRefused
+}
+
+var (
+	// denied matches admission webhooks, and admission policies of which some answer
+	// as the schema does.
+	denied          = regexp.MustCompile(`denied (the )?request: `)
+	tooLargeForEtcd = regexp.MustCompile(`etcdserver: request is too large|trying to send message larger than max`)
+	// unanswered matches the 500 of a webhook, or an etcd, that is away. What a
+	// converter itself answers follows on "failed:" without these words.
+	unanswered = regexp.MustCompile(`failed calling webhook|etcdserver: |` +
+		`conversion webhook for .* failed: (Post "|an error on the server|the server )`)
+)
+
+// infrastructure reports whether an error says nothing about the object: the API
+// server, etcd or a webhook is away or overloaded.
+func infrastructure(err error) bool {
+	status := statusOf(err)
+	switch {
+	case status == nil || errors.Is(err, errManagedFieldsDropped):
+		return true
+	case status.Code == http.StatusInternalServerError:
+		return unanswered.MatchString(status.Message) && !tooLargeForEtcd.MatchString(status.Message)
+	}
+	return remedies[status.Code] == awaitServer
+}
+
+// suggest is a command that shows the fault to a person.
+func (e *Engine) suggest(reason string, object *metav1.PartialObjectMetadata) string {
+	target := fmt.Sprintf("%s.%s.%s %s", e.Resource.Resource, e.Resource.Version, e.Resource.Group, object.Name)
+	if object.Namespace != "" {
+		target += " --namespace " + object.Namespace
+	}
+	switch reason {
+	case ReasonNamespaceTerminating:
+		return "kubectl get namespace " + object.Namespace + " --output yaml"
+	case ReasonConflict, ReasonNotFound:
+		return "kubectl get " + target + " --watch --output yaml --show-managed-fields"
+	case ReasonTooLarge:
+		return "kubectl get " + target + " --output json --show-managed-fields | wc --bytes"
+	case ReasonConversionFailed, ReasonUnreadable, ReasonDoesNotFit:
+		return "kubectl get " + target + " --output yaml"
+	}
+	return "kubectl patch " + target + " --type merge --patch '{}' --dry-run=server"
 }

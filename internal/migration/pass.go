@@ -8,6 +8,7 @@ import (
 	"errors"
 
 	"github.com/go-logr/logr"
+	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -38,8 +39,8 @@ func (e *Engine) pass(ctx context.Context, j *journal) error {
 
 // nextPage lists the page after the last whole one.
 func (e *Engine) nextPage(ctx context.Context, j *journal) (*metav1.PartialObjectMetadataList, error) {
-	if e.earlier != nil {
-		return e.earlier.page(j.record.Checkpoint.Continue, e.PageSize)
+	if e.previous != nil {
+		return e.previous.page(j.record.Checkpoint.Continue, e.PageSize)
 	}
 	return e.pageAfter(ctx, j, j.record.Checkpoint.Continue, func() error { return j.restart(ctx) })
 }
@@ -54,7 +55,7 @@ func (e *Engine) pageAfter(ctx context.Context, j *journal, token string, restar
 			return page, err
 		}
 		if token = nextToken(err); token != "" {
-			log.Info("The list expired; going on in a newer state of it")
+			log.Info("The list expired; continuing in a newer state of it")
 			continue
 		}
 		log.Info("The list expired; starting the pass again")
@@ -78,7 +79,7 @@ func (e *Engine) migratePage(ctx context.Context, j *journal, page *metav1.Parti
 		if r.reason == ReasonConversionFailed {
 			e.unconvertible.Store(true)
 		}
-		if err := j.note(ctx, r); err != nil {
+		if err := j.add(ctx, r); err != nil {
 			return err
 		}
 		j.progress.log(ctx, j.record.Counters)
@@ -86,9 +87,8 @@ func (e *Engine) migratePage(ctx context.Context, j *journal, page *metav1.Parti
 	})
 }
 
-// report logs every failed object, and what was done in another way than usual.
-// There may be millions, so only those who ask for details are told; the record
-// has the first of them, and what they are for.
+// report logs every failed object, and every object that took a fallback. There may be
+// millions, so it logs at debug level; the record names the first of them.
 func report(ctx context.Context, r result) {
 	log := logr.FromContextOrDiscard(ctx).V(1)
 	switch {
@@ -98,3 +98,115 @@ func report(ctx context.Context, r result) {
 		log.Info("Object accepted by fallback", "object", r.object, "fallback", r.path)
 	}
 }
+
+// work is what is done to one object.
+type work func(ctx context.Context, object *metav1.PartialObjectMetadata) (result, error)
+
+// each does the work on several objects at a time, and has the results taken by
+// the goroutine that calls it. When it returns, nothing is in flight. An error
+// of a taker goes before those of the work that it ends.
+func (e *Engine) each(ctx context.Context, j *journal, objects []metav1.PartialObjectMetadata, do work, take func(result) error) error {
+	inFlight, cancel := context.WithCancel(ctx)
+	defer cancel()
+	e.probeCandidates.open(objects)
+	results, finished := e.start(inFlight, objects, do)
+	var takeErr error
+	for results != nil {
+		var err error
+		select {
+		case <-e.waitReason.changed:
+			err = j.setWaiting(ctx, e.waitReason.get())
+		case r, ok := <-results:
+			if !ok {
+				results = nil
+				break
+			}
+			err = take(r)
+		}
+		if err != nil && takeErr == nil {
+			takeErr = err
+			cancel()
+		}
+		if takeErr != nil {
+			take = func(result) error { return nil }
+		}
+	}
+	if takeErr != nil {
+		return takeErr
+	}
+	return finished()
+}
+
+// start begins the work. Results never block a worker, so an early end needs no
+// draining.
+func (e *Engine) start(ctx context.Context, objects []metav1.PartialObjectMetadata, do work) (<-chan result, func() error) {
+	workers, ctx := errgroup.WithContext(ctx)
+	workers.SetLimit(e.Concurrency)
+	results := make(chan result, len(objects))
+	var workErr error
+	go func() {
+		defer close(results)
+		for i := range objects {
+			workers.Go(func() error {
+				r, err := do(ctx, &objects[i])
+				if err == nil {
+					results <- r
+				}
+				return err
+			})
+		}
+		workErr = workers.Wait()
+	}()
+	return results, func() error { return workErr }
+}
+
+// prefetch is the page after the one that was read last. It is read while the objects
+// of that page are patched. Errors do not matter: the page is then read again when its
+// turn comes.
+type prefetch struct {
+	options metav1.ListOptions
+	page    chan *metav1.PartialObjectMetadataList
+	cancel  context.CancelFunc
+}
+
+// startPrefetch begins to read the page that the token names, unless the throttle
+// allows only one request at a time: a list takes as much of an API server as a
+// hundred patches.
+func (e *Engine) startPrefetch(ctx context.Context, token string) {
+	if token == "" || !e.throttle.allowsSeveral() {
+		return
+	}
+	ctx, end := context.WithCancel(ctx)
+	next := &prefetch{options: e.pageOptions(token), page: make(chan *metav1.PartialObjectMetadataList, 1), cancel: end}
+	e.prefetched = next
+	go func() {
+		page, err := e.Lister.List(ctx, ListScope{}, next.options)
+		if err != nil {
+			page = nil
+		}
+		next.page <- page
+	}()
+}
+
+// takePrefetched returns the page if it is the one that was read ahead, or nil. When
+// it returns, no page is being read ahead.
+func (e *Engine) takePrefetched(options metav1.ListOptions) *metav1.PartialObjectMetadataList {
+	next := e.prefetched
+	if next == nil {
+		return nil
+	}
+	e.prefetched = nil
+	wanted := next.options.Continue == options.Continue && next.options.Limit == options.Limit
+	if !wanted {
+		next.cancel()
+	}
+	page := <-next.page
+	next.cancel()
+	if !wanted {
+		return nil
+	}
+	return page
+}
+
+// cancelPrefetch stops reading ahead.
+func (e *Engine) cancelPrefetch() { e.takePrefetched(metav1.ListOptions{}) }

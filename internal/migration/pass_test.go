@@ -5,6 +5,7 @@ package migration
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -14,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
@@ -29,11 +31,11 @@ func TestPassReadsConsistentPages(t *testing.T) {
 	if diff := cmp.Diff(want, api.lists); diff != "" {
 		t.Errorf("lists (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(Counters{Total: 12, Rewritten: 12}, record.Counters); diff != "" {
+	if diff := cmp.Diff(contract.Counters{Total: 12, Rewritten: 12}, record.Counters); diff != "" {
 		t.Errorf("counters (-want +got):\n%s", diff)
 	}
 	for i, r := range store.records(t) {
-		if running := r.State == StateRunning && i > 1; running && r.Total != 12 {
+		if running := r.State == contract.StateRunning && i > 1; running && r.Total != 12 {
 			t.Errorf("record %d estimates %d objects, want 12", i, r.Total)
 		}
 	}
@@ -56,7 +58,7 @@ func TestExpiredListGoesOnWithTheOfferedToken(t *testing.T) {
 		return nil
 	}
 	record := mustRun(t, newTestEngine(api, &fakeStore{}))
-	if diff := cmp.Diff(Counters{Total: 13, Rewritten: 12, Current: 1}, record.Counters); diff != "" {
+	if diff := cmp.Diff(contract.Counters{Total: 13, Rewritten: 12, Current: 1}, record.Counters); diff != "" {
 		t.Errorf("counters (-want +got):\n%s", diff)
 	}
 	if len(api.patched) != 14 {
@@ -75,7 +77,7 @@ func TestExpiredListWithoutATokenStartsThePassAgain(t *testing.T) {
 	}
 	record := mustRun(t, newTestEngine(api, &fakeStore{}))
 	// The first page is met again: four are stored anew by now.
-	if diff := cmp.Diff(Counters{Total: 12, Rewritten: 7, Current: 4, Failed: 1}, record.Counters); diff != "" {
+	if diff := cmp.Diff(contract.Counters{Total: 12, Rewritten: 7, Current: 4, Failed: 1}, record.Counters); diff != "" {
 		t.Errorf("counters (-want +got):\n%s", diff)
 	}
 	if len(record.Failures) != 1 || record.Failures[0].Object != "ns/a001" {
@@ -120,16 +122,16 @@ func TestListThatAlwaysExpiresIsLeftToTheNextPod(t *testing.T) {
 func TestListErrors(t *testing.T) {
 	tests := map[string]struct {
 		err     error
-		want    State
+		want    contract.State
 		message string
 		calls   int
 	}{
-		"unauthorized":   {err: unauthorized(), want: StateRunning, calls: 1},
-		"forbidden":      {err: withoutRight("list", ""), want: StateRunning, calls: 1},
-		"endpoint gone":  {err: generic(http.StatusNotFound, ""), want: StateAborted, message: "does not serve crontabs.example.com at version v1 any more", calls: 1},
-		"bad request":    {err: apierrors.NewBadRequest("continue is not valid"), want: StateAborted, message: "not valid", calls: 1},
-		"cannot convert": {err: unconvertible(), want: StateAborted, message: "port is missing", calls: 5},
-		"unreachable":    {err: unreachable(), want: StateRunning, calls: patience},
+		"unauthorized":   {err: unauthorized(), want: contract.StateRunning, calls: 1},
+		"forbidden":      {err: withoutRight("list", ""), want: contract.StateRunning, calls: 1},
+		"endpoint gone":  {err: generic(http.StatusNotFound, ""), want: contract.StateAborted, message: "does not serve crontabs.example.com at version v1 any more", calls: 1},
+		"bad request":    {err: apierrors.NewBadRequest("continue is not valid"), want: contract.StateAborted, message: "not valid", calls: 1},
+		"cannot convert": {err: unconvertible(), want: contract.StateAborted, message: "port is missing", calls: 5},
+		"unreachable":    {err: unreachable(), want: contract.StateRunning, calls: patience},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -146,7 +148,7 @@ func TestListErrors(t *testing.T) {
 				return tt.err
 			}
 			_, err := engine.Run(t.Context())
-			if ended := tt.want == StateAborted; ended != (err == nil) {
+			if ended := tt.want == contract.StateAborted; ended != (err == nil) {
 				t.Errorf("error is %v", err)
 			}
 			records := store.records(t)
@@ -177,7 +179,7 @@ func TestAsManyAreInFlightAsTheLimitAllows(t *testing.T) {
 	gate := &gatedPatcher{Patcher: api, want: want, full: make(chan struct{})}
 	engine.Patcher = gate
 	engine.prepare()
-	engine.gate.limit.value = want
+	engine.throttle.limit.value = want
 	migrate := func(ctx context.Context, object *metav1.PartialObjectMetadata) (result, error) {
 		return engine.migrateObject(ctx, object, "108")
 	}
@@ -187,7 +189,7 @@ func TestAsManyAreInFlightAsTheLimitAllows(t *testing.T) {
 	}
 }
 
-func mustRun(t *testing.T, engine *Engine) Record {
+func mustRun(t *testing.T, engine *Engine) contract.Record {
 	t.Helper()
 	record, err := engine.Run(t.Context())
 	if err != nil {
@@ -218,4 +220,104 @@ func (g *gatedPatcher) Patch(ctx context.Context, patch Patch) (*metav1.PartialO
 	}
 	<-g.full
 	return g.Patcher.Patch(ctx, patch)
+}
+
+// The first patch of each page waits for the list of the next one.
+func TestPagesAreReadAhead(t *testing.T) {
+	api := newFakeAPI(12)
+	second, third := make(chan struct{}), make(chan struct{})
+	begun := map[string]chan struct{}{"112|ns/a004": second, "112|ns/a009": third}
+	engine := newTestEngine(api, &fakeStore{})
+	engine.Concurrency = 2
+	engine.Lister = listerFunc(func(ctx context.Context, scope ListScope, options metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
+		engine.allowTwo()
+		if page := begun[options.Continue]; page != nil {
+			close(page)
+		}
+		return api.List(ctx, scope, options)
+	})
+	engine.Patcher = patcherFunc(func(ctx context.Context, patch Patch) (*metav1.PartialObjectMetadata, error) {
+		switch patch.Name {
+		case "a000":
+			<-second
+		case "a005":
+			<-third
+		}
+		return api.Patch(ctx, patch)
+	})
+	if record := mustRun(t, engine); !record.Complete() || record.Rewritten != 12 {
+		t.Errorf("record is %+v", record)
+	}
+	var pages []string
+	for _, options := range api.lists {
+		if options.Limit > 1 {
+			pages = append(pages, options.Continue)
+		}
+	}
+	if diff := cmp.Diff([]string{"", "112|ns/a004", "112|ns/a009"}, pages); diff != "" {
+		t.Errorf("pages that were listed (-want +got):\n%s", diff)
+	}
+}
+
+// A list beside a patch is as much as two patches: none is read ahead where those are
+// too many.
+func TestNoPageIsReadAheadBesideASinglePatch(t *testing.T) {
+	api := newFakeAPI(12)
+	engine := newTestEngine(api, &fakeStore{})
+	engine.Patcher = patcherFunc(func(ctx context.Context, patch Patch) (*metav1.PartialObjectMetadata, error) {
+		if engine.prefetched != nil {
+			t.Errorf("a page is read beside the patch of %s", patch.Name)
+		}
+		return api.Patch(ctx, patch)
+	})
+	if record := mustRun(t, engine); !record.Complete() || record.Rewritten != 12 {
+		t.Errorf("record is %+v", record)
+	}
+}
+
+// allowTwo lets two patches be in flight.
+func (e *Engine) allowTwo() {
+	e.throttle.mu.Lock()
+	defer e.throttle.mu.Unlock()
+	e.throttle.limit.set(2)
+}
+
+// Nothing reads any more when a run has ended.
+func TestPageAheadEndsWithTheRun(t *testing.T) {
+	api := newFakeAPI(12)
+	api.definition.Generation++
+	ended := make(chan error, 1)
+	engine := newTestEngine(api, &fakeStore{})
+	engine.Lister = listerFunc(func(ctx context.Context, _ ListScope, _ metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
+		<-ctx.Done()
+		ended <- ctx.Err()
+		return nil, ctx.Err()
+	})
+	engine.Concurrency = 2
+	engine.prepare()
+	engine.allowTwo()
+	engine.startPrefetch(t.Context(), "112|ns/a004")
+	if record := mustRun(t, engine); record.State != contract.StateAborted {
+		t.Errorf("record is %+v", record)
+	}
+	select {
+	case err := <-ended:
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("the list ended with %v", err)
+		}
+	default:
+		t.Error("the list goes on")
+	}
+}
+
+type listerFunc func(context.Context, ListScope, metav1.ListOptions) (*metav1.PartialObjectMetadataList, error)
+
+func (f listerFunc) List(ctx context.Context, scope ListScope, options metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
+	return f(ctx, scope, options)
+}
+
+type patcherFunc func(context.Context, Patch) (*metav1.PartialObjectMetadata, error)
+
+func (f patcherFunc) Patch(ctx context.Context, patch Patch) (*metav1.PartialObjectMetadata, error) {
+	return f(ctx, patch)
 }

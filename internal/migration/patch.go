@@ -14,21 +14,21 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// objectTries bounds the tries of one object.
-const objectTries = 5
+// objectAttempts bounds the attempts of one object.
+const objectAttempts = 5
 
-// migrateObject has one object stored at the storage version, or says why it
-// is not. Of the object, its name may be all that is known. An error means that
-// the run cannot go on, not that the object failed.
+// migrateObject has one object stored at the storage version, or says why it is not.
+// Of the object, its name may be all that is known. An error means that the run cannot
+// continue, not that the object failed.
 //
-// Objects newer than the barrier are patched, too: one of them may be a write
-// that began on the old storage and ended late. It costs a request, and a write
-// only if the bytes differ.
+// Objects newer than the barrier are patched, too: one of them may be a write that
+// began on the old storage and ended late. It costs a request, and a write only if the
+// bytes differ.
 //
-// One that holds preserved values that have a place now is written at their versions
-// before (inventory.go).
+// An object with preserved values that have a field now is first written at the
+// versions of those values (preserved.go).
 func (e *Engine) migrateObject(ctx context.Context, object *metav1.PartialObjectMetadata, barrier string) (result, error) {
-	known, err := e.known(ctx, object)
+	known, err := e.resolve(ctx, object)
 	if known == nil || err != nil {
 		return resultOf(object, gone), err
 	}
@@ -47,25 +47,25 @@ func (e *Engine) migrateObject(ctx context.Context, object *metav1.PartialObject
 		r.outcome = rewritten
 	}
 	if r.after != nil {
-		e.stay(&p, r.after)
-		p.placed = p.placed && e.Inventory.becameData(known, r.after)
+		e.noteUnplaced(&p, r.after)
+		p.placed = p.placed && e.Inventory.wasPlaced(known, r.after)
 	}
 	r.placed, r.refused = p.placed, p.refused
-	return e.hold(r, p.object), nil
+	return e.notePreserved(r, p.object), nil
 }
 
-// known is an object of which the name may be all that is known, or nil if it is gone.
-func (e *Engine) known(ctx context.Context, object *metav1.PartialObjectMetadata) (*metav1.PartialObjectMetadata, error) {
+// resolve reads an object of which only the name is known; nil if it is gone.
+func (e *Engine) resolve(ctx context.Context, object *metav1.PartialObjectMetadata) (*metav1.PartialObjectMetadata, error) {
 	if object.ResourceVersion != "" {
 		return object, nil
 	}
-	return e.lookUp(ctx, object)
+	return e.getLatest(ctx, object)
 }
 
 // persist patches an object until it has an outcome: at the storage version, or on
 // another path. What is refused on another path has failed there.
 func (e *Engine) persist(ctx context.Context, object *metav1.PartialObjectMetadata, path Patch, barrier string) (result, error) {
-	spent, elsewhere := e.newTries(), path.Version != ""
+	tried, elsewhere := e.newAttempts(), path.Version != ""
 	for {
 		patch := patchOf(object)
 		patch.Version = path.Version
@@ -77,24 +77,24 @@ func (e *Engine) persist(ctx context.Context, object *metav1.PartialObjectMetada
 			return proof(object, got.after), nil
 		}
 		if got.after != nil {
-			return e.giveBack(ctx, object, path.Version, got)
+			return e.restoreManagedFields(ctx, object, path.Version, got)
 		}
-		if spent.free(got) {
+		if tried.uncounted(got) {
 			continue
 		}
-		cause, last := got.cause, spent.count == objectTries
+		cause, last := got.cause, tried.count == objectAttempts
 		cure := remedyFor(cause, object.Name)
 		switch {
 		case elsewhere && (cure == stopRun || cure == giveUp || last):
 			return e.failure(object, cause), nil
 		case cure == stopRun || cure == restartPod:
 			return result{}, e.runEnds(cure, object, cause)
-		case cure == lookAgain && last:
-			return e.lastLook(ctx, object, barrier, cause)
+		case cure == refetch && last:
+			return e.finalOutcome(ctx, object, barrier, cause)
 		case cure == giveUp || last:
 			return e.fallBack(ctx, object, cause)
 		}
-		latest, err := e.prepareRetry(ctx, object, spent.count, cure, cause)
+		latest, err := e.prepareRetry(ctx, object, tried.count, cure, cause)
 		if err != nil {
 			return result{}, err
 		}
@@ -108,24 +108,26 @@ func (e *Engine) persist(ctx context.Context, object *metav1.PartialObjectMetada
 // runEnds says why no object can be patched: for good, or by this pod.
 func (e *Engine) runEnds(cure remedy, object *metav1.PartialObjectMetadata, cause error) error {
 	if cure == stopRun {
-		return abortf("cannot patch %s %s: %v", e.Resource.GroupResource(), keyOf(object), cause)
+		return abortf("cannot patch %s %s: %v", e.GroupResource(), keyOf(object), cause)
 	}
-	return fmt.Errorf("not allowed to patch %s %s: %w", e.Resource.GroupResource(), keyOf(object), cause)
+	return fmt.Errorf("not allowed to patch %s %s: %w", e.GroupResource(), keyOf(object), cause)
 }
 
-// tries counts those of one object.
-type tries struct {
+// attempts counts those of one object.
+type attempts struct {
 	breaker *breaker
 	count   int
 	outages int
 }
 
-func (e *Engine) newTries() tries { return tries{breaker: &e.breaker, outages: e.breaker.seen()} }
+func (e *Engine) newAttempts() attempts {
+	return attempts{breaker: &e.breaker, outages: e.breaker.outageCount()}
+}
 
-// free reports whether a failed try does not count. Tries from before an outage
-// that has ended count no more, either.
-func (t *tries) free(failed attempted) bool {
-	if outages := t.breaker.seen(); outages != t.outages {
+// uncounted reports whether a failed attempt does not count. Attempts from before an
+// outage that has ended no longer count, either.
+func (t *attempts) uncounted(failed attempted) bool {
+	if outages := t.breaker.outageCount(); outages != t.outages {
 		t.count, t.outages = 0, outages
 	}
 	if failed.outage {
@@ -135,34 +137,34 @@ func (t *tries) free(failed attempted) bool {
 	return false
 }
 
-// patchOf asks for the object to be encoded anew. The body names no field but
-// the resourceVersion, which makes the API server refuse it if the object was
-// written since; apiVersion and kind follow from the address.
+// patchOf asks the API server to encode the object again. The body names no field but
+// the resourceVersion, which makes the API server refuse it if the object was written
+// since; apiVersion and kind follow from the address.
 func patchOf(object *metav1.PartialObjectMetadata) Patch {
 	// A resourceVersion is a word without quotes: %q makes JSON of it.
 	body := fmt.Appendf(nil, `{"metadata":{"resourceVersion":%q}}`, object.ResourceVersion)
-	return Patch{Namespace: object.Namespace, Name: object.Name, Body: body, owners: object.ManagedFields}
+	return Patch{Namespace: object.Namespace, Name: object.Name, Body: body, managedFields: object.ManagedFields}
 }
 
-// attempted is what became of a patch: the object as it is now, or the API server's
-// refusal, and whether that came while all patches failed. Both, when the object was
-// stored and its owners were dropped.
+// attempted is the result of a patch: the object that the API server returned, or its
+// error, and whether that came during an outage. Both, when the object was stored
+// without its managedFields.
 type attempted struct {
 	after  *metav1.PartialObjectMetadata
 	cause  error
 	outage bool
 }
 
-// attempt sends a patch when it may be sent. An error means that the run cannot go
-// on. A refusal that was on its way while an outage ended is of that outage: the
-// patch is sent again.
+// attempt sends a patch as soon as it may be sent. An error means that the run cannot
+// continue. An error that was on its way while an outage ended belongs to that outage:
+// the patch is sent again.
 func (e *Engine) attempt(ctx context.Context, patch Patch) (attempted, error) {
 	object := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: patch.Namespace, Name: patch.Name}}
 	for {
 		if err := e.awaitBreaker(ctx); err != nil {
 			return attempted{}, err
 		}
-		ended := e.breaker.endings()
+		ended := e.breaker.closeCount()
 		after, cause, err := e.send(ctx, patch)
 		if err == nil {
 			err = ctx.Err()
@@ -172,18 +174,18 @@ func (e *Engine) attempt(ctx context.Context, patch Patch) (attempted, error) {
 		}
 		switch {
 		case cause != nil && after != nil:
-			object.ManagedFields = patch.owners
-		case cause != nil && infrastructure(cause) && e.breaker.endings() != ended:
+			object.ManagedFields = patch.managedFields
+		case cause != nil && infrastructure(cause) && e.breaker.closeCount() != ended:
 			continue
 		}
-		return attempted{after, cause, e.breaker.note(object, cause)}, nil
+		return attempted{after, cause, e.breaker.record(object, cause)}, nil
 	}
 }
 
-// send sends a patch through the gate. The first error is the API server's answer,
-// the second means that the run cannot go on.
+// send sends a patch through the throttle. The first error is the API server's answer,
+// the second means that the run cannot continue.
 func (e *Engine) send(ctx context.Context, patch Patch) (after *metav1.PartialObjectMetadata, cause, err error) {
-	if err := e.gate.enter(ctx); err != nil {
+	if err := e.throttle.acquire(ctx); err != nil {
 		return nil, nil, err
 	}
 	began := e.Clock.Now()
@@ -192,9 +194,9 @@ func (e *Engine) send(ctx context.Context, patch Patch) (after *metav1.PartialOb
 		after, cause = e.patch(ctx, patch)
 	}
 	if failed := errors.Join(cause, err); failed == nil && patch.DryRun {
-		e.gate.free() // how fast that was says nothing about writes
+		e.throttle.release() // how fast that was says nothing about writes
 	} else {
-		e.gate.leave(began, failed)
+		e.throttle.releaseAfter(began, failed)
 	}
 	return after, cause, err
 }
@@ -207,8 +209,8 @@ func (e *Engine) patch(ctx context.Context, patch Patch) (*metav1.PartialObjectM
 	if after.ResourceVersion == "" {
 		return nil, errNoVersion
 	}
-	if e.dropped(patch.owners, after.ManagedFields) {
-		return after, errOwnersDropped
+	if e.droppedManagedFields(patch.managedFields, after.ManagedFields) {
+		return after, errManagedFieldsDropped
 	}
 	return after, nil
 }
@@ -217,33 +219,33 @@ func (e *Engine) patch(ctx context.Context, patch Patch) (*metav1.PartialObjectM
 var errNoVersion = apierrors.NewGenericServerResponse(http.StatusInternalServerError, "patch", schema.GroupResource{}, "",
 	"the answer to the patch has no resourceVersion, so there is no telling what was stored", 0, false)
 
-// prepareRetry waits before try n+1, and returns the object to try, or nil if it
-// is gone. It looks after it has waited, so that an object that others write all
-// the time is patched before they write again.
+// prepareRetry waits before attempt n+1, and returns the object to try, or nil if it
+// is gone. It reads the object after the wait, so that an object that clients write
+// all the time is patched before they write again.
 //
-// A server in trouble is given time by listing one object until that works, so
-// that an outage costs no object its tries; what fails while the server answers
-// is the object's fault.
+// While the API server fails, it lists one object until that works, so that an outage
+// costs no object its attempts; what fails while the API server answers is the
+// object's fault.
 func (e *Engine) prepareRetry(ctx context.Context, object *metav1.PartialObjectMetadata, n int, cure remedy, cause error) (*metav1.PartialObjectMetadata, error) {
 	if err := e.Clock.Sleep(ctx, delay(n, cause)); err != nil {
 		return nil, err
 	}
 	switch cure {
-	case lookAgain:
-		return e.lookUp(ctx, object)
+	case refetch:
+		return e.getLatest(ctx, object)
 	case awaitServer:
-		if _, err := e.list(ctx, Place{}, metav1.ListOptions{Limit: 1}); !unreadable(err) {
+		if _, err := e.list(ctx, ListScope{}, metav1.ListOptions{Limit: 1}); !unreadable(err) {
 			return object, err
 		}
 	}
 	return object, nil
 }
 
-// lastLook decides about an object whose last try met a conflict or nothing at
-// all. One that is newer than the barrier and was written again since the last
-// look was written when no old storage was left.
-func (e *Engine) lastLook(ctx context.Context, object *metav1.PartialObjectMetadata, barrier string, cause error) (result, error) {
-	latest, err := e.lookUp(ctx, object)
+// finalOutcome decides about an object whose last attempt met a conflict, or no
+// object. One that is newer than the barrier and was written again since the last read
+// was written when no server used the old storage.
+func (e *Engine) finalOutcome(ctx context.Context, object *metav1.PartialObjectMetadata, barrier string, cause error) (result, error) {
+	latest, err := e.getLatest(ctx, object)
 	switch {
 	case err != nil:
 		return result{}, err

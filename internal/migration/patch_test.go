@@ -23,7 +23,7 @@ func answers(err error) answer { return func(*fakeAPI) error { return err } }
 
 // always repeats an answer for more tries than any object gets.
 func always(a answer) []answer {
-	script := make([]answer, 10*objectTries)
+	script := make([]answer, 10*objectAttempts)
 	for i := range script {
 		script[i] = a
 	}
@@ -47,7 +47,7 @@ func TestMigrateObject(t *testing.T) {
 		"stored at the version already":    {prepare: func(f *fakeAPI) { f.objects[key] = stored{uid: "u", revision: 101, version: "v1"} }, want: current, tries: 1},
 		"newer than the barrier":           {prepare: func(f *fakeAPI) { f.write(key, "v1") }, want: current, tries: 1},
 		"newer, but by an old write":       {prepare: func(f *fakeAPI) { f.write(key, "v1beta1") }, want: rewritten, tries: 1},
-		"answer without a resourceVersion": {script: always(answers(errNoVersion)), want: failed, message: "no resourceVersion", tries: objectTries},
+		"answer without a resourceVersion": {script: always(answers(errNoVersion)), want: failed, message: "no resourceVersion", tries: objectAttempts},
 
 		"conflict, written after the barrier":    {script: []answer{func(f *fakeAPI) error { f.write(key, "v1"); return nil }}, want: current, tries: 2},
 		"conflict, written late by an old write": {script: []answer{func(f *fakeAPI) error { f.write(key, "v1beta1"); return nil }}, want: rewritten, tries: 2},
@@ -60,26 +60,26 @@ func TestMigrateObject(t *testing.T) {
 		}}, want: rewritten, tries: 2},
 		"conflict, resourceVersion not a number": {script: []answer{answers(conflict(name))}, prepare: func(f *fakeAPI) { f.objects[key] = stored{uid: "u", version: "v1beta1"} }, want: rewritten, tries: 2},
 		"conflict at the last try, then newer": {
-			script: append(always(answers(conflict(name)))[:objectTries-1], func(f *fakeAPI) error { f.write(key, "v1"); return nil }), want: current, tries: objectTries,
+			script: append(always(answers(conflict(name)))[:objectAttempts-1], func(f *fakeAPI) error { f.write(key, "v1"); return nil }), want: current, tries: objectAttempts,
 		},
-		"conflict at every try, newer every time": {script: always(func(f *fakeAPI) error { f.write(key, "v1"); return nil }), want: current, tries: objectTries},
-		"conflict without a cause, newer":         {prepare: func(f *fakeAPI) { f.write(key, "v1beta1") }, script: always(answers(conflict(name))), want: failed, message: "has been modified", tries: objectTries},
+		"conflict at every try, newer every time": {script: always(func(f *fakeAPI) error { f.write(key, "v1"); return nil }), want: current, tries: objectAttempts},
+		"conflict without a cause, newer":         {prepare: func(f *fakeAPI) { f.write(key, "v1beta1") }, script: always(answers(conflict(name))), want: failed, message: "has been modified", tries: objectAttempts},
 		"conflict at the last try, then gone": {
-			script: append(always(answers(conflict(name)))[:objectTries-1], func(f *fakeAPI) error { f.remove(key); return conflict(name) }), want: gone, tries: objectTries,
+			script: append(always(answers(conflict(name)))[:objectAttempts-1], func(f *fakeAPI) error { f.remove(key); return conflict(name) }), want: gone, tries: objectAttempts,
 		},
-		"conflict without end":   {script: always(answers(conflict(name))), want: failed, message: "has been modified", tries: objectTries},
+		"conflict without end":   {script: always(answers(conflict(name))), want: failed, message: "has been modified", tries: objectAttempts},
 		"conflict, look fails":   {script: []answer{answers(conflict(name))}, onList: refuse(unconvertible()), want: rewritten, tries: 2},
 		"conflict, may not look": {script: []answer{answers(conflict(name))}, onList: refuse(withoutRight("list", "")), stop: "not allowed to list", tries: 1},
 
 		"deleted":                           {script: []answer{func(f *fakeAPI) error { f.remove(key); return nil }}, want: gone, tries: 1},
 		"not found, but it is there":        {script: []answer{answers(apierrors.NewNotFound(group, name))}, want: rewritten, tries: 2},
-		"not found, but it is always there": {script: always(answers(apierrors.NewNotFound(group, name))), want: failed, message: "not found", tries: objectTries},
+		"not found, but it is always there": {script: always(answers(apierrors.NewNotFound(group, name))), want: failed, message: "not found", tries: objectAttempts},
 		"not found, endpoint gone":          {script: []answer{answers(apierrors.NewNotFound(group, name))}, onList: refuse(generic(http.StatusNotFound, "")), stop: "does not serve", tries: 1},
 		"not found, another name":           {script: []answer{answers(apierrors.NewNotFound(group, "b"))}, stop: "cannot patch", tries: 1},
 		"not found, no Status":              {script: []answer{answers(generic(http.StatusNotFound, name))}, stop: "cannot patch", tries: 1},
 
-		"cannot convert":             {script: always(answers(unconvertible())), want: failed, message: "port is missing", tries: objectTries},
-		"converter recovers":         {script: always(answers(unconvertible()))[:objectTries-1], want: rewritten, tries: objectTries},
+		"cannot convert":             {script: always(answers(unconvertible())), want: failed, message: "port is missing", tries: objectAttempts},
+		"converter recovers":         {script: always(answers(unconvertible()))[:objectAttempts-1], want: rewritten, tries: objectAttempts},
 		"forbidden":                  {script: always(answers(forbidden(name))), want: failed, message: "denied by policy", tries: 1},
 		"invalid":                    {script: always(answers(invalid(name))), want: failed, message: "is invalid", tries: 1},
 		"too large":                  {script: always(answers(tooLarge())), want: failed, message: "limit is 3145728", tries: 1},
@@ -89,7 +89,7 @@ func TestMigrateObject(t *testing.T) {
 		"unavailable":                {script: []answer{answers(unavailable())}, want: rewritten, tries: 2},
 		"timeout after the write":    {script: []answer{func(f *fakeAPI) error { f.write(key, "v1"); return gatewayTimeout() }}, want: current, tries: 3},
 		"connection lost":            {script: []answer{answers(unreachable())}, want: rewritten, tries: 2},
-		"only this object times out": {script: always(answers(gatewayTimeout())), want: failed, message: "did not complete", tries: objectTries + 1},
+		"only this object times out": {script: always(answers(gatewayTimeout())), want: failed, message: "did not complete", tries: objectAttempts + 1},
 		"server stays away":          {script: always(answers(unreachable())), onList: refuse(unreachable()), stop: "connection refused", tries: 1},
 	}
 	for name, tt := range tests {

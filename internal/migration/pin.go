@@ -12,29 +12,18 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 )
 
-// pinInterval is how long one look at the CustomResourceDefinition is good for.
+// pinInterval is how long the workers may rely on one read of the
+// CustomResourceDefinition.
 const pinInterval = 200 * time.Millisecond
 
-// Pin is the one state of a CustomResourceDefinition that a run is made for.
-// Every change of its spec gives it another generation: a conversion that is
-// dropped or moved, another storage version, another schema. Objects that are
-// rewritten under such a change may lose data, so the run ends instead.
-type Pin struct {
-	// Name of the CustomResourceDefinition.
-	Name string
-	// UID tells it from one of the same name that was created later.
-	UID types.UID
-	// Generation of its spec, at least 1.
-	Generation int64
-}
-
-// check aborts the run if the definition is not in the state of the pin.
-func (p Pin) check(definition *metav1.PartialObjectMetadata) error {
+// checkDefinition aborts the run if the definition is not in the state of the pin.
+func checkDefinition(p contract.Pin, definition *metav1.PartialObjectMetadata) error {
 	changed := func(how string) error {
-		return abortf("CustomResourceDefinition %s changed under the run (%s): nothing more was rewritten", p.Name, how)
+		return abortf("CustomResourceDefinition %s changed during the run (%s): nothing more was rewritten", p.Name, how)
 	}
 	switch {
 	case definition.UID != p.UID:
@@ -47,70 +36,71 @@ func (p Pin) check(definition *metav1.PartialObjectMetadata) error {
 	return nil
 }
 
-// watcher remembers the last look at the pin. The workers share it: one of them
-// looks, and the others wait for what it sees once the last look is good no more.
-type watcher struct {
-	// looking is held by who looks.
-	looking sync.Mutex
+// pinCache remembers the last read of the CustomResourceDefinition. The workers share
+// it: one of them reads, and the others wait for the result when the last read is too
+// old.
+type pinCache struct {
+	// reading is held by the worker that reads.
+	reading sync.Mutex
 
-	// mu is for what is below, which only who looks writes.
+	// mu guards the fields below, which only the worker that reads writes.
 	mu sync.Mutex
-	// looked is when the last look that found the pin as it was began.
-	looked time.Time
-	// changed is why no look will ever find it so again.
+	// readTime is when the last read that found the definition unchanged began.
+	readTime time.Time
+	// changed is why the run cannot continue: the definition differs from the pin.
 	changed error
 }
 
-func (w *watcher) note(began time.Time, changed error) {
+func (w *pinCache) store(began time.Time, changed error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if changed != nil {
 		w.changed = changed
 		return
 	}
-	w.looked = began
+	w.readTime = began
 }
 
-// checkPin looks at the CustomResourceDefinition now.
+// checkPin reads the CustomResourceDefinition now.
 func (e *Engine) checkPin(ctx context.Context) error {
-	e.watcher.looking.Lock()
-	defer e.watcher.looking.Unlock()
-	return e.look(ctx)
+	e.pinCache.reading.Lock()
+	defer e.pinCache.reading.Unlock()
+	return e.readPin(ctx)
 }
 
-// awaitPin lets a patch pass if the last look began less than pinInterval ago. One
-// worker looks again when half of that is over, so that the others need not wait
-// for it. While the API server does not answer it holds all patches back.
+// awaitPin lets a patch pass if the last read began less than pinInterval ago. One
+// worker reads again after half of that, so that the others need not wait for it.
+// While the API server does not answer, all patches wait.
 func (e *Engine) awaitPin(ctx context.Context) error {
-	if e.pinFor(pinInterval / 2) {
+	if e.pinReadWithin(pinInterval / 2) {
 		return ctx.Err()
 	}
-	if !e.watcher.looking.TryLock() {
-		if e.pinFor(pinInterval) {
+	if !e.pinCache.reading.TryLock() {
+		if e.pinReadWithin(pinInterval) {
 			return ctx.Err()
 		}
-		e.watcher.looking.Lock()
+		e.pinCache.reading.Lock()
 	}
-	defer e.watcher.looking.Unlock()
-	if ctx.Err() != nil || e.pinFor(pinInterval/2) {
+	defer e.pinCache.reading.Unlock()
+	if ctx.Err() != nil || e.pinReadWithin(pinInterval/2) {
 		return ctx.Err()
 	}
-	return e.look(ctx)
+	return e.readPin(ctx)
 }
 
-// pinFor reports whether the last look that found the pin as it was is more recent
-// than that.
-func (e *Engine) pinFor(age time.Duration) bool {
-	e.watcher.mu.Lock()
-	defer e.watcher.mu.Unlock()
-	return e.watcher.changed == nil && e.Clock.Now().Sub(e.watcher.looked) < age
+// pinReadWithin reports whether a read not older than age found the definition
+// unchanged.
+func (e *Engine) pinReadWithin(age time.Duration) bool {
+	e.pinCache.mu.Lock()
+	defer e.pinCache.mu.Unlock()
+	return e.pinCache.changed == nil && e.Clock.Now().Sub(e.pinCache.readTime) < age
 }
 
-// look reads the CustomResourceDefinition, patiently. Only its metadata is
-// read, which tells of every change of its spec.
-func (e *Engine) look(ctx context.Context) error {
-	if e.watcher.changed != nil {
-		return e.watcher.changed
+// readPin reads the CustomResourceDefinition, with retries. It reads the metadata
+// only, which shows every change of the spec.
+func (e *Engine) readPin(ctx context.Context) error {
+	if e.pinCache.changed != nil {
+		return e.pinCache.changed
 	}
 	var began time.Time
 	var definition *metav1.PartialObjectMetadata
@@ -120,18 +110,19 @@ func (e *Engine) look(ctx context.Context) error {
 		return err
 	})
 	if err != nil {
-		err = e.unread(err)
+		err = e.pinReadError(err)
 	} else {
-		err = e.Pin.check(definition)
+		err = checkDefinition(e.Pin, definition)
 	}
 	if err == nil || errors.As(err, new(abortedError)) {
-		e.watcher.note(began, err)
+		e.pinCache.store(began, err)
 	}
 	return err
 }
 
-// unread says what it means that the CustomResourceDefinition was not read.
-func (e *Engine) unread(err error) error {
+// pinReadError says what it means for the run that the CustomResourceDefinition could
+// not be read.
+func (e *Engine) pinReadError(err error) error {
 	if status := statusOf(err); status != nil && status.Code == http.StatusNotFound {
 		return abortf("CustomResourceDefinition %s does not exist any more: nothing more was rewritten", e.Pin.Name)
 	}

@@ -14,9 +14,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 )
 
-const changedByGeneration = "CustomResourceDefinition crontabs.example.com changed under the run (generation 4, was 3): nothing more was rewritten"
+const changedByGeneration = "CustomResourceDefinition crontabs.example.com changed during the run (generation 4, was 3): nothing more was rewritten"
 
 // changes are all ways in which the definition may leave the pin.
 var changes = map[string]struct {
@@ -26,11 +28,11 @@ var changes = map[string]struct {
 	"generation": {func(f *fakeAPI) { f.definition.Generation = 4 }, changedByGeneration},
 	"recreated, same generation": {
 		func(f *fakeAPI) { f.definition.UID = "crd-2" },
-		"CustomResourceDefinition crontabs.example.com changed under the run (uid crd-2, was crd-1): nothing more was rewritten",
+		"CustomResourceDefinition crontabs.example.com changed during the run (uid crd-2, was crd-1): nothing more was rewritten",
 	},
 	"being deleted": {
 		func(f *fakeAPI) { f.definition.DeletionTimestamp = new(metav1.Now()) },
-		"CustomResourceDefinition crontabs.example.com changed under the run (it is being deleted): nothing more was rewritten",
+		"CustomResourceDefinition crontabs.example.com changed during the run (it is being deleted): nothing more was rewritten",
 	},
 	"deleted": {
 		func(f *fakeAPI) { f.onLook = noDefinition },
@@ -54,7 +56,7 @@ func wantAborted(t *testing.T, api *fakeAPI, store *fakeStore, message string) {
 	if diff := cmp.Diff(message, last.Message); diff != "" {
 		t.Errorf("message (-want +got):\n%s", diff)
 	}
-	if last.State != StateAborted || last.Complete() || last.Failed != 0 {
+	if last.State != contract.StateAborted || last.Complete() || last.Failed != 0 {
 		t.Errorf("record is %+v", last)
 	}
 	patches := len(api.patched)
@@ -137,7 +139,7 @@ func TestDefinitionThatChangesAtTheEnd(t *testing.T) {
 			mustRun(t, newTestEngine(api, store))
 			wantAborted(t, api, store, tt.want)
 			for _, r := range store.records(t) {
-				if r.State == StateCompleted {
+				if r.State == contract.StateCompleted {
 					t.Error("the record said Completed")
 				}
 			}

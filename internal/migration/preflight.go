@@ -9,6 +9,9 @@ import (
 
 	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 )
 
 // minPreflight is the least number of refusals that says something about all
@@ -20,7 +23,7 @@ const minPreflight = 3
 // expected ends before it begins. While webhooks or the API server are away, it
 // waits for them.
 func (e *Engine) preflight(ctx context.Context, j *journal) error {
-	if j.record.State != StatePreflight {
+	if j.record.State != contract.StatePreflight {
 		return nil
 	}
 	sample, err := e.preflightSample(ctx, j)
@@ -31,12 +34,12 @@ func (e *Engine) preflight(ctx context.Context, j *journal) error {
 	if err != nil {
 		return err
 	}
-	j.record.Predicted = refused[:min(len(refused), maxFailures)]
-	logr.FromContextOrDiscard(ctx).Info("Preflight: tried without writing", "objects", len(sample), "refused", len(refused))
+	j.record.Predicted = refused[:min(len(refused), contract.MaxFailures)]
+	logr.FromContextOrDiscard(ctx).Info("Preflight done: objects were tried without writing", "objects", len(sample), "refused", len(refused))
 	if len(refused) >= minPreflight && len(refused) == len(sample) && len(e.Fallback) == 0 {
 		return abortf("the API server refuses all %d objects of a sample, nothing was rewritten: %s: %s", len(refused), refused[0].Object, refused[0].Message)
 	}
-	return j.enter(ctx, StateSettling)
+	return j.setState(ctx, contract.StateSettling)
 }
 
 // preflightSample spreads over the first page.
@@ -52,8 +55,8 @@ func (e *Engine) preflightSample(ctx context.Context, j *journal) ([]metav1.Part
 	return sample, nil
 }
 
-func (e *Engine) tryAll(ctx context.Context, j *journal, sample []metav1.PartialObjectMetadata) ([]Failure, error) {
-	var refused []Failure
+func (e *Engine) tryAll(ctx context.Context, j *journal, sample []metav1.PartialObjectMetadata) ([]v1alpha1.MigrationFailure, error) {
+	var refused []v1alpha1.MigrationFailure
 	err := e.each(ctx, j, sample, e.tryObject, func(r result) error {
 		if r.outcome == failed {
 			refused = append(refused, r.failure())
@@ -68,30 +71,30 @@ func (e *Engine) tryAll(ctx context.Context, j *journal, sample []metav1.Partial
 // about the object counts: not that it was written or deleted meanwhile, and not
 // that a webhook takes no part in tries.
 func (e *Engine) tryObject(ctx context.Context, object *metav1.PartialObjectMetadata) (result, error) {
-	spent := e.newTries()
+	tried := e.newAttempts()
 	for {
-		patch := Patch{Namespace: object.Namespace, Name: object.Name, DryRun: true, Body: []byte("{}"), owners: object.ManagedFields}
+		patch := Patch{Namespace: object.Namespace, Name: object.Name, DryRun: true, Body: []byte("{}"), managedFields: object.ManagedFields}
 		got, err := e.attempt(ctx, patch)
 		switch {
 		case err != nil:
 			return result{}, err
 		case got.cause == nil:
 			return resultOf(object, current), nil
-		case spent.free(got):
+		case tried.uncounted(got):
 			continue
 		}
 		cause, cure := got.cause, remedyFor(got.cause, object.Name)
 		switch {
 		case cure == stopRun || cure == restartPod:
 			return result{}, e.runEnds(cure, object, cause)
-		case cure == lookAgain || strings.Contains(cause.Error(), "does not support dry run"):
+		case cure == refetch || strings.Contains(cause.Error(), "does not support dry run"):
 			return resultOf(object, gone), nil
-		case spent.count == objectTries && got.after != nil:
+		case tried.count == objectAttempts && got.after != nil:
 			return resultOf(object, current), nil
-		case cure == giveUp || spent.count == objectTries:
+		case cure == giveUp || tried.count == objectAttempts:
 			return e.failure(object, cause), nil
 		}
-		if err := e.Clock.Sleep(ctx, delay(spent.count, cause)); err != nil {
+		if err := e.Clock.Sleep(ctx, delay(tried.count, cause)); err != nil {
 			return result{}, err
 		}
 	}

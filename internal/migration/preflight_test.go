@@ -11,6 +11,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 )
 
 func noDryRun() error {
@@ -30,23 +33,23 @@ func TestPreflight(t *testing.T) {
 	tests := map[string]struct {
 		objects   int
 		onTry     func(string) error
-		fallback  []Fallback
-		want      State
+		fallback  []v1alpha1.MigrationFallback
+		want      contract.State
 		tried     int
 		predicted int
 		message   string
 	}{
-		"nothing refused":           {objects: 12, want: StateCompleted, tried: 4},
-		"no objects":                {objects: 0, want: StateCompleted},
-		"fewer than a sample":       {objects: 2, want: StateCompleted, tried: 2},
-		"one refused":               {objects: 12, onTry: few(invalid("a003")), want: StateCompleted, tried: 4, predicted: 1},
-		"one cannot be converted":   {objects: 12, onTry: few(unconvertible()), want: StateCompleted, tried: 4 + objectTries - 1, predicted: 1},
-		"one is gone":               {objects: 12, onTry: few(apierrors.NewNotFound(testResource.GroupResource(), "a003")), want: StateCompleted, tried: 4},
-		"webhooks take no part":     {objects: 12, onTry: all(noDryRun()), want: StateCompleted, tried: 4},
-		"all refused":               {objects: 12, onTry: all(invalid("x")), want: StateAborted, tried: 4, predicted: 4, message: "refuses all 4 objects of a sample, nothing was rewritten: ns/a000"},
-		"all, but there are two":    {objects: 2, onTry: all(invalid("x")), want: StateCompleted, tried: 2, predicted: 2},
-		"all, but there is a way":   {objects: 12, onTry: all(invalid("x")), fallback: []Fallback{FallbackStatus}, want: StateCompleted, tried: 4, predicted: 4},
-		"the endpoint is not there": {objects: 12, onTry: all(generic(404, "")), want: StateAborted, tried: 1, message: "cannot patch crontabs.example.com ns/a000"},
+		"nothing refused":           {objects: 12, want: contract.StateCompleted, tried: 4},
+		"no objects":                {objects: 0, want: contract.StateCompleted},
+		"fewer than a sample":       {objects: 2, want: contract.StateCompleted, tried: 2},
+		"one refused":               {objects: 12, onTry: few(invalid("a003")), want: contract.StateCompleted, tried: 4, predicted: 1},
+		"one cannot be converted":   {objects: 12, onTry: few(unconvertible()), want: contract.StateCompleted, tried: 4 + objectAttempts - 1, predicted: 1},
+		"one is gone":               {objects: 12, onTry: few(apierrors.NewNotFound(testResource.GroupResource(), "a003")), want: contract.StateCompleted, tried: 4},
+		"webhooks take no part":     {objects: 12, onTry: all(noDryRun()), want: contract.StateCompleted, tried: 4},
+		"all refused":               {objects: 12, onTry: all(invalid("x")), want: contract.StateAborted, tried: 4, predicted: 4, message: "refuses all 4 objects of a sample, nothing was rewritten: ns/a000"},
+		"all, but there are two":    {objects: 2, onTry: all(invalid("x")), want: contract.StateCompleted, tried: 2, predicted: 2},
+		"all, but there is a way":   {objects: 12, onTry: all(invalid("x")), fallback: []v1alpha1.MigrationFallback{v1alpha1.MigrationFallbackStatus}, want: contract.StateCompleted, tried: 4, predicted: 4},
+		"the endpoint is not there": {objects: 12, onTry: all(generic(404, "")), want: contract.StateAborted, tried: 1, message: "cannot patch crontabs.example.com ns/a000"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -61,10 +64,10 @@ func TestPreflight(t *testing.T) {
 			if tt.message != "" {
 				wantError(t, errors.New(record.Message), tt.message)
 			}
-			if tt.want == StateAborted && len(api.patched) != 0 {
+			if tt.want == contract.StateAborted && len(api.patched) != 0 {
 				t.Errorf("patched %v", api.patched)
 			}
-			if first := store.records(t)[0].State; first != StatePreflight {
+			if first := store.records(t)[0].State; first != contract.StatePreflight {
 				t.Errorf("the first state is %s", first)
 			}
 		})

@@ -10,6 +10,8 @@ import (
 
 	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 )
 
 const (
@@ -53,8 +55,8 @@ func (p *progress) rate(done int64) float64 {
 
 // forecast returns the rate, and when the rest is done at that rate; nothing
 // unless objects are being rewritten.
-func (p *progress) forecast(r Record) (float64, *metav1.Time) {
-	if r.State != StateRunning {
+func (p *progress) forecast(r contract.Record) (float64, *metav1.Time) {
+	if r.State != contract.StateRunning {
 		return 0, nil
 	}
 	rate := p.rate(r.Done())
@@ -67,7 +69,7 @@ func (p *progress) forecast(r Record) (float64, *metav1.Time) {
 }
 
 // log writes a line of progress when it is time for one.
-func (p *progress) log(ctx context.Context, c Counters) {
+func (p *progress) log(ctx context.Context, c contract.Counters) {
 	now := p.clock.Now()
 	tenth := 10 * c.Done() / max(c.Total, 1)
 	if now.Sub(p.logged) < logInterval && (c.Total < logTenths || tenth == p.loggedTenth) {

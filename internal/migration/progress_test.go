@@ -35,7 +35,7 @@ func TestLogTellsTheStory(t *testing.T) {
 	want := []string{
 		`"level"=0 "msg"="Migrating stored objects" "policy"="crontabs.example.com" "run"="run-1" "resource"="crontabs.example.com" "version"="v1" "state"="Settling"`,
 		`"level"=0 "msg"="Every API server shows the storage version" "policy"="crontabs.example.com" "run"="run-1" "apiServers"=1`,
-		`"level"=0 "msg"="Waiting for writes at the old version to drain" "policy"="crontabs.example.com" "run"="run-1" "settle"="1m0s"`,
+		`"level"=0 "msg"="Waiting for writes at the old version to drain" "policy"="crontabs.example.com" "run"="run-1" "propagationDelay"="1m0s"`,
 		`"level"=0 "msg"="Barrier passed: writes at the old version have drained" "policy"="crontabs.example.com" "run"="run-1" "barrier"="108" "kind"="AllServers"`,
 		`"level"=0 "msg"="Migrating" "policy"="crontabs.example.com" "run"="run-1" "done"=5 "total"=8 "rewritten"=5 "current"=0 "gone"=0 "failed"=0 "perSecond"=0.5`,
 		`"level"=1 "msg"="Object failed" "policy"="crontabs.example.com" "run"="run-1" "object"="ns/a005" "reason"="AdmissionDenied" "message"="crontabs.example.com \"a005\" is forbidden: denied by policy" "command"="kubectl patch crontabs.v1.example.com a005 --namespace ns --type merge --patch '{}' --dry-run=server"`,

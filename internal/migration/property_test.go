@@ -15,6 +15,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
@@ -130,10 +132,10 @@ func (m *misbehaviour) onPath(patch Patch) error {
 func (m *misbehaviour) engine() *Engine {
 	engine := newTestEngine(m.api, m.store)
 	engine.Concurrency, engine.PageSize, engine.Preflight = 4, 16, 5
-	engine.Verify = []Verify{VerifyNone, VerifySample, VerifyFull}[m.seed%3]
+	engine.Verify = []v1alpha1.MigrationVerification{v1alpha1.MigrationVerifyNone, v1alpha1.MigrationVerifySample, v1alpha1.MigrationVerifyFull}[m.seed%3]
 	engine.OldVersions = []string{"v1beta1"}
 	if m.seed%4 < 2 {
-		engine.Fallback = []Fallback{FallbackStatus, FallbackOldVersion}
+		engine.Fallback = []v1alpha1.MigrationFallback{v1alpha1.MigrationFallbackStatus, v1alpha1.MigrationFallbackOldVersion}
 	}
 	// Every patch is sent on a new look at the definition.
 	engine.Clock = steppingClock(300 * time.Millisecond)
@@ -141,7 +143,7 @@ func (m *misbehaviour) engine() *Engine {
 }
 
 // run restarts the pod as a Job does, until the run has ended.
-func (m *misbehaviour) run(t *testing.T) Record {
+func (m *misbehaviour) run(t *testing.T) contract.Record {
 	t.Helper()
 	for range 200 {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -154,7 +156,7 @@ func (m *misbehaviour) run(t *testing.T) Record {
 		}
 	}
 	t.Fatal("the run never ended")
-	return Record{}
+	return contract.Record{}
 }
 
 // However the API server misbehaves, whoever writes meanwhile, and whenever pods
@@ -176,7 +178,7 @@ func TestWhatARunSaysIsTrue(t *testing.T) {
 	}
 }
 
-func (m *misbehaviour) check(t *testing.T, record Record) {
+func (m *misbehaviour) check(t *testing.T, record contract.Record) {
 	t.Helper()
 	if after := len(m.api.patched) - m.changed; m.changed > 0 && after > 4 {
 		t.Errorf("%d patches were sent after the definition changed, with 4 in flight", after)
@@ -186,7 +188,7 @@ func (m *misbehaviour) check(t *testing.T, record Record) {
 	if int64(len(failures)) != record.Failed {
 		t.Errorf("%d objects failed, %d are listed", record.Failed, len(failures))
 	}
-	if record.State != StateCompleted {
+	if record.State != contract.StateCompleted {
 		return
 	}
 	if record.Done() != record.Total || record.ByFallback > record.Rewritten+record.Current || record.Verified > record.Total {

@@ -29,8 +29,8 @@ func patiently(ctx context.Context, clock Clock, try func() error) error {
 	return patientlyWhile(ctx, clock, func(n int, err error) bool { return n < patience && transient(err) }, try)
 }
 
-// patientlyWhile is patiently for as long as worth says so of the last error, and
-// of the number of tries.
+// patientlyWhile is patiently for as long as worth accepts the last error and the
+// number of attempts.
 func patientlyWhile(ctx context.Context, clock Clock, worth func(n int, err error) bool, try func() error) error {
 	for n := 1; ; n++ {
 		err := try()

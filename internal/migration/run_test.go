@@ -15,8 +15,14 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
+	"github.com/conversion-operator/conversion-operator/internal/tracing"
 )
 
 // The pod dies at every patch in turn: before the write, after it, and with the
@@ -76,7 +82,7 @@ func TestResumeAfterACrashAtEveryObject(t *testing.T) {
 
 // checkResumed expects all objects done but the sixth, at most as many of them
 // found current as the crashed page had rewritten.
-func checkResumed(t *testing.T, record Record, api *fakeAPI, again int) {
+func checkResumed(t *testing.T, record contract.Record, api *fakeAPI, again int) {
 	t.Helper()
 	if record.Total != 12 || record.Done() != 12 || record.Failed != 1 || record.Gone != 0 || record.Complete() {
 		t.Errorf("counters are %+v", record.Counters)
@@ -84,7 +90,7 @@ func checkResumed(t *testing.T, record Record, api *fakeAPI, again int) {
 	if record.Current > int64(again) {
 		t.Errorf("%d objects are current, the crashed page had rewritten %d", record.Current, again)
 	}
-	want := []Failure{{
+	want := []v1alpha1.MigrationFailure{{
 		Object: "ns/a006", Reason: ReasonAdmissionDenied, Message: forbidden("a006").Error(),
 		Command: "kubectl patch crontabs.v1.example.com a006 --namespace ns --type merge --patch '{}' --dry-run=server",
 	}}
@@ -120,7 +126,7 @@ func TestResumeAfterACrashAtEveryPage(t *testing.T) {
 				}
 				record := mustRun(t, newTestEngine(api, store))
 				again := record.Current
-				if diff := cmp.Diff(Counters{Total: 12, Rewritten: 12 - again, Current: again}, record.Counters); diff != "" {
+				if diff := cmp.Diff(contract.Counters{Total: 12, Rewritten: 12 - again, Current: again}, record.Counters); diff != "" {
 					t.Errorf("counters (-want +got):\n%s", diff)
 				}
 				if again > 5 || !record.Complete() || len(api.oldKeys()) > 0 {
@@ -136,7 +142,7 @@ func TestSecondRunFindsAllCurrent(t *testing.T) {
 	mustRun(t, newTestEngine(api, &fakeStore{}))
 	revision := api.revision
 	record := mustRun(t, newTestEngine(api, &fakeStore{}))
-	if diff := cmp.Diff(Counters{Total: 12, Current: 12}, record.Counters); diff != "" {
+	if diff := cmp.Diff(contract.Counters{Total: 12, Current: 12}, record.Counters); diff != "" {
 		t.Errorf("counters (-want +got):\n%s", diff)
 	}
 	if api.revision != revision {
@@ -168,7 +174,7 @@ func TestRunIsAborted(t *testing.T) {
 			records := store.records(t)
 			last := records[len(records)-1]
 			wantError(t, errors.New(last.Message), tt.want)
-			if last.State != StateAborted || last.Complete() || last.CompletionTime == nil || len(last.Failures) != 1 {
+			if last.State != contract.StateAborted || last.Complete() || last.CompletionTime == nil || len(last.Failures) != 1 {
 				t.Errorf("record is %+v", last)
 			}
 			patches := len(api.patched)
@@ -250,7 +256,7 @@ func TestRunUnderRandomTrouble(t *testing.T) {
 }
 
 // runUntilFinished restarts the pod as a Job does.
-func runUntilFinished(t *testing.T, api *fakeAPI, store *fakeStore) Record {
+func runUntilFinished(t *testing.T, api *fakeAPI, store *fakeStore) contract.Record {
 	t.Helper()
 	for range 20 {
 		engine := newTestEngine(api, store)
@@ -262,7 +268,7 @@ func runUntilFinished(t *testing.T, api *fakeAPI, store *fakeStore) Record {
 		}
 	}
 	t.Fatal("the run never ended")
-	return Record{}
+	return contract.Record{}
 }
 
 // dice is safe for the workers and for the goroutine that saves.
@@ -301,5 +307,20 @@ func (d *dice) interfere(api *fakeAPI, key string) {
 		api.write(key, "v1beta1")
 	default:
 		api.write(key, "v1")
+	}
+}
+
+// TestARunIsTraced: a span for each phase, and none for an object.
+func TestARunIsTraced(t *testing.T) {
+	spans := tracetest.NewInMemoryExporter()
+	engine := newTestEngine(newFakeAPI(12), &fakeStore{})
+	engine.Tracer = tracing.NewTracer(sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans)))
+	mustRun(t, engine)
+	var got []string
+	for _, span := range spans.GetSpans() {
+		got = append(got, span.Name)
+	}
+	if diff := cmp.Diff([]string{"preflight", "barrier", "pages", "audit", "verify", "migrate"}, got); diff != "" {
+		t.Errorf("spans (-want +got):\n%s", diff)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/test/golden"
 )
 
@@ -32,10 +33,10 @@ type stage struct {
 // testdata/stories.
 var stories = map[string]func(s *stage){
 	"complete": func(s *stage) {
-		s.pod(func(e *Engine, _ context.CancelFunc) { e.Preflight, e.Verify = 4, VerifySample })
+		s.pod(func(e *Engine, _ context.CancelFunc) { e.Preflight, e.Verify = 4, v1alpha1.MigrationVerifySample })
 	},
 	"everything-verified": func(s *stage) {
-		s.pod(func(e *Engine, _ context.CancelFunc) { e.Verify = VerifyFull })
+		s.pod(func(e *Engine, _ context.CancelFunc) { e.Verify = v1alpha1.MigrationVerifyFull })
 	},
 	"refused-by-admission": func(s *stage) {
 		refuse := s.refuse(objectKey(3), forbidden("a003"))
@@ -45,7 +46,9 @@ var stories = map[string]func(s *stage){
 	"accepted-by-fallback": func(s *stage) {
 		s.api.onPatch = s.refuse(objectKey(5), invalid("a005"))
 		s.api.onPath = func(Patch) error { return nil }
-		s.pod(func(e *Engine, _ context.CancelFunc) { e.Fallback = []Fallback{FallbackStatus} })
+		s.pod(func(e *Engine, _ context.CancelFunc) {
+			e.Fallback = []v1alpha1.MigrationFallback{v1alpha1.MigrationFallbackStatus}
+		})
 	},
 	"cannot-be-converted": func(s *stage) {
 		s.api.broken = map[string]string{objectKey(5): "v1 "}
@@ -128,7 +131,7 @@ var stories = map[string]func(s *stage){
 		s.pod(func(e *Engine, _ context.CancelFunc) { e.Checkpoints = before })
 		s.pod(func(e *Engine, _ context.CancelFunc) {
 			s.api.onPatch = nil
-			e.Options.Run, e.Earlier = "run-2", before
+			e.Spec.Run, e.PreviousRun = "run-2", before
 		})
 	},
 }

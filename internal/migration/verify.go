@@ -5,37 +5,117 @@ package migration
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"strings"
+	"time"
 
 	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 )
 
-// Verify is how much of a finished pass is proven by a second look.
-type Verify string
+// maxRepeats is how often a run is repeated before it is aborted.
+const maxRepeats = 3
 
-const (
-	// VerifyNone trusts the pass, and the audit after it.
-	VerifyNone Verify = "None"
-	// VerifySample looks at 300 objects again.
-	VerifySample Verify = "Sample"
-	// VerifyFull looks at every object again.
-	VerifyFull Verify = "Full"
-)
+// lagError says that an object was stored at the old version after the barrier.
+type lagError string
 
-// verify patches objects once more, of which none may change.
-func (e *Engine) verify(ctx context.Context, j *journal) error {
-	if e.Verify == VerifyNone {
+func (l lagError) Error() string {
+	return fmt.Sprintf("%s was stored at an old version after the barrier: an API server still wrote at that version", string(l))
+}
+
+// audit patches again the objects that were found current first. Their patches may
+// have reached an API server that itself still encoded at the old version; after
+// another propagation delay none does.
+func (e *Engine) audit(ctx context.Context, j *journal) error {
+	log := logr.FromContextOrDiscard(ctx)
+	if len(j.reverify.Early) == 0 {
 		return nil
 	}
-	if err := j.enter(ctx, StateVerifying); err != nil {
+	if rest := j.reverify.Until.Add(e.propagationDelay(j)).Sub(e.Clock.Now()); rest > 0 {
+		log.Info("Waiting before the audit of objects that were found current", "objects", len(j.reverify.Early), "wait", rest.Round(time.Second).String())
+		if err := e.Clock.Sleep(ctx, rest); err != nil {
+			return err
+		}
+	}
+	if _, err := e.reverify(ctx, j, objectsOf(j.reverify.Early)); err != nil {
+		return err
+	}
+	log.Info("Audit passed: objects that were found current are current", "objects", len(j.reverify.Early))
+	return nil
+}
+
+// reverify patches objects again, and returns how many did not change. One that
+// changes although only its encoding could is a lagError.
+func (e *Engine) reverify(ctx context.Context, j *journal, objects []metav1.PartialObjectMetadata) (unchanged int64, err error) {
+	barrier := j.record.Barrier
+	again := func(ctx context.Context, object *metav1.PartialObjectMetadata) (result, error) {
+		return e.reverifyObject(ctx, object, barrier)
+	}
+	for len(objects) > 0 {
+		n := min(int64(len(objects)), e.PageSize)
+		err := e.each(ctx, j, objects[:n], again, func(r result) error {
+			switch {
+			case r.outcome == rewritten:
+				return lagError(r.object)
+			case r.outcome == failed && j.record.Failed == 0:
+				return abortf("cannot verify %s: %s", r.object, r.message)
+			case r.outcome == current:
+				unchanged++
+			}
+			return nil
+		})
+		if err != nil {
+			return unchanged, err
+		}
+		objects = objects[n:]
+	}
+	return unchanged, nil
+}
+
+// reverifyObject patches one object at the storage version, as the pass does. An
+// admission webhook that changes objects at every write changes more than the
+// resourceVersion.
+func (e *Engine) reverifyObject(ctx context.Context, object *metav1.PartialObjectMetadata, barrier string) (result, error) {
+	known, err := e.resolve(ctx, object)
+	if known == nil || err != nil {
+		return resultOf(object, gone), err
+	}
+	if cause := e.Inventory.shortened(known, e.Resource.Version); cause != nil {
+		return e.tooLarge(known, cause), nil
+	}
+	r, err := e.persist(ctx, known, Patch{}, barrier)
+	if r.outcome == rewritten && r.edited {
+		r.outcome = current
+	}
+	return r, err
+}
+
+// propagationDelay doubles with every repeat.
+func (e *Engine) propagationDelay(j *journal) time.Duration {
+	return e.PropagationDelay.Duration << j.record.Repeats
+}
+
+// verify patches objects again, of which none may change.
+func (e *Engine) verify(ctx context.Context, j *journal) error {
+	if e.Verify == v1alpha1.MigrationVerifyNone {
+		return nil
+	}
+	if err := j.setState(ctx, contract.StateVerifying); err != nil {
 		return err
 	}
 	log := logr.FromContextOrDiscard(ctx)
-	log.Info("Verifying: no object may change any more", "verify", e.Verify)
+	log.Info("Verifying: patching objects again must not change them", "verify", e.Verify)
 	var err error
-	if e.Verify == VerifyFull {
+	if e.Verify == v1alpha1.MigrationVerifyFull {
 		err = e.verifyAll(ctx, j)
 	} else {
-		j.record.Verified, err = e.review(ctx, j, objectsOf(j.again.Sample))
+		j.record.Verified, err = e.reverify(ctx, j, objectsOf(j.reverify.Sample))
 	}
 	if err == nil {
 		log.Info("Verified", "objects", j.record.Verified)
@@ -43,8 +123,7 @@ func (e *Engine) verify(ctx context.Context, j *journal) error {
 	return err
 }
 
-// verifyAll is a second pass, which goes on after the last whole page like the
-// first.
+// verifyAll is a second pass. Like the first, it continues after the last whole page.
 func (e *Engine) verifyAll(ctx context.Context, j *journal) error {
 	for {
 		if err := e.checkPin(ctx); err != nil {
@@ -57,7 +136,7 @@ func (e *Engine) verifyAll(ctx context.Context, j *journal) error {
 		if err != nil {
 			return err
 		}
-		unchanged, err := e.review(ctx, j, page.Items)
+		unchanged, err := e.reverify(ctx, j, page.Items)
 		if err != nil {
 			return err
 		}
@@ -70,4 +149,91 @@ func (e *Engine) verifyAll(ctx context.Context, j *journal) error {
 			return err
 		}
 	}
+}
+
+const (
+	// reverifyKey is the key of the objects that are patched again.
+	reverifyKey = "again.json"
+	// maxEarly and maxSample bound them. A name with its namespace has up to 317
+	// bytes, so all of them leave room in a ConfigMap.
+	maxEarly  = 200
+	maxSample = 300
+)
+
+// reverifyList are the objects that are patched again after the pass.
+type reverifyList struct {
+	// Early are the first that were found current. An API server that still
+	// encoded at the old version would have said the same of objects that are
+	// stored at it.
+	Early []string `json:"early,omitempty"`
+	// Until is when the last of them was found current.
+	Until *metav1.Time `json:"until,omitempty"`
+	// Sample is spread evenly over all objects.
+	Sample []string `json:"sample,omitempty"`
+
+	changed bool
+}
+
+func openReverifyList(data map[string]string) (reverifyList, error) {
+	var s reverifyList
+	if text := data[reverifyKey]; text != "" {
+		if err := json.Unmarshal([]byte(text), &s); err != nil {
+			return s, fmt.Errorf("the list of objects to verify again is not readable: %w", err)
+		}
+	}
+	return s, nil
+}
+
+// add takes the result of the object with this index in the pass.
+func (s *reverifyList) add(run string, r result, index int64, now time.Time) {
+	if r.outcome == current && len(s.Early) < maxEarly {
+		s.Early = append(s.Early, r.object)
+		until := metav1.NewTime(now)
+		s.Until, s.changed = &until, true
+	}
+	if r.outcome != current && r.outcome != rewritten {
+		return
+	}
+	if len(s.Sample) < maxSample {
+		s.Sample = append(s.Sample, r.object)
+		s.changed = true
+		return
+	}
+	if place := draw(run, index); place < maxSample {
+		s.Sample[place], s.changed = r.object, true
+	}
+}
+
+// draw is a number from 0 to index, the same when a page is repeated: with it every
+// object has the same chance to be in the sample (reservoir sampling).
+func draw(run string, index int64) uint64 {
+	hash := fnv.New64a()
+	_, _ = hash.Write([]byte(run))
+	return rand.New(rand.NewPCG(hash.Sum64(), uint64(index))).Uint64N(uint64(index + 1))
+}
+
+// write puts what changed since the last write into data.
+func (s *reverifyList) write(data map[string]string) error {
+	if !s.changed {
+		return nil
+	}
+	text, err := json.Marshal(s)
+	if err != nil {
+		return fmt.Errorf("cannot encode the list of objects to verify again: %w", err)
+	}
+	data[reverifyKey], s.changed = string(text), false
+	return nil
+}
+
+// objectsOf are objects of which nothing but the name is known.
+func objectsOf(keys []string) []metav1.PartialObjectMetadata {
+	objects := make([]metav1.PartialObjectMetadata, len(keys))
+	for i, key := range keys {
+		namespace, name, found := strings.Cut(key, "/")
+		if !found {
+			namespace, name = "", key
+		}
+		objects[i].Namespace, objects[i].Name = namespace, name
+	}
+	return objects
 }

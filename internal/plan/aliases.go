@@ -48,7 +48,6 @@ type (
 	Observed            = observed.Cluster
 	Pin                 = step.Pin
 	Pod                 = observed.Pod
-	Progress            = observed.Progress
 	PromoteAuthority    = step.PromoteAuthority
 	Proof               = observed.Proof
 	PruneStoredVersions = step.PruneStoredVersions

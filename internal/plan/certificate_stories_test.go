@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
 )
 
@@ -53,21 +54,21 @@ func rotationDuringMigration(w *world) {
 	w.armedBy(v1alpha1.Certificates{SelfManaged: &v1alpha1.SelfManagedCertificates{}})
 	w.observed.Policy.Spec.Migration.Trigger = "now"
 	w.settle()
-	w.record(plan.Progress{Total: 1000, Rewritten: 10})
+	w.record(contract.Record{State: contract.StateRunning, Counters: contract.Counters{Total: 1000, Rewritten: 10}})
 	w.observed.Policy.Spec.Certificates.SelfManaged.RotationTrigger = "now"
 	w.settle()
 	w.say("The migration is done.")
-	w.record(plan.Progress{Finished: true, Complete: true, Total: 1000, Rewritten: 1000})
+	w.record(contract.Record{State: contract.StateCompleted, Counters: contract.Counters{Total: 1000, Rewritten: 1000}})
 	w.settle()
 	w.wait(w.observed.Settings.Settle)
 	w.say("Another migration runs, and takes until the authority is about to expire: it is stopped, and made anew.")
 	w.observed.Policy.Spec.Migration.Trigger = "again"
 	w.settle()
-	w.record(plan.Progress{Total: 1000, Rewritten: 10})
+	w.record(contract.Record{State: contract.StateRunning, Counters: contract.Counters{Total: 1000, Rewritten: 10}})
 	w.wait(plan.DefaultCADuration * 9 / 10)
 	w.wait(w.observed.Settings.Settle)
 	w.say("It is done, and the authority of before can go.")
-	w.record(plan.Progress{Finished: true, Complete: true, Total: 1000, Rewritten: 1000})
+	w.record(contract.Record{State: contract.StateCompleted, Counters: contract.Counters{Total: 1000, Rewritten: 1000}})
 	w.settle()
 }
 

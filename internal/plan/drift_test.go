@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
 )
 
@@ -232,13 +233,13 @@ func driftRepaired(w *world) {
 	w.say("Everything is armed, and a migration runs.")
 	w.applyCRD(bothStoredNew)
 	w.settle()
-	w.record(plan.Progress{Total: 1000, Rewritten: 490, Current: 10})
+	w.record(contract.Record{State: contract.StateRunning, Counters: contract.Counters{Total: 1000, Rewritten: 490, Current: 10}})
 	w.settle()
 	w.say("Somebody replaces the CustomResourceDefinition with a manifest that has no spec.conversion.")
 	w.drop("kubectl-replace")
 	w.settle()
 	w.say("The migration of the new generation is done.")
-	w.record(plan.Progress{Finished: true, Complete: true, Total: 1000, Current: 1000})
+	w.record(contract.Record{State: contract.StateCompleted, Counters: contract.Counters{Total: 1000, Current: 1000}})
 	w.settle()
 	w.say("An installer points it at its own webhook.")
 	w.change("olm", func(client *apiextensionsv1.WebhookClientConfig) { client.Service.Name = "theirs" })

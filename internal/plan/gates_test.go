@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 	"github.com/conversion-operator/conversion-operator/internal/pki"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
 )
@@ -27,7 +28,7 @@ func armed(t *testing.T) *world {
 	w := newWorld(t, policyYAML)
 	w.applyCRD(bothStoredNew)
 	w.settle()
-	w.record(plan.Progress{Finished: true, Complete: true, Total: 3, Rewritten: 3})
+	w.record(contract.Record{State: contract.StateCompleted, Counters: contract.Counters{Total: 3, Rewritten: 3}})
 	w.settle()
 	return w
 }
@@ -317,7 +318,7 @@ func TestRunsAreGuarded(t *testing.T) {
 			w := newWorld(t, policyYAML)
 			w.applyCRD(bothStoredNew)
 			w.settle()
-			w.record(plan.Progress{Total: 3, Rewritten: 1})
+			w.record(contract.Record{State: contract.StateRunning, Counters: contract.Counters{Total: 3, Rewritten: 1}})
 			w.settle()
 			c.change(w)
 			steps := w.plan().Steps

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
 )
 
@@ -209,7 +210,7 @@ func recreatedCRD(w *world) {
 	w.say("Everything is armed, and a migration has proven that all is stored at v1.")
 	w.applyCRD(bothStoredNew)
 	w.settle()
-	w.record(plan.Progress{Finished: true, Complete: true, Total: 3, Rewritten: 3})
+	w.record(contract.Record{State: contract.StateCompleted, Counters: contract.Counters{Total: 3, Rewritten: 3}})
 	w.settle()
 	w.say("The CustomResourceDefinition is being deleted: to list its objects takes the converter.")
 	w.observed.CRD.DeletionTimestamp = &metav1.Time{Time: w.observed.Now}

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
 )
 
@@ -102,7 +103,7 @@ func sampledAgain(w *world) {
 	w.pass(2 * time.Hour)
 	w.settle()
 	w.observed.Policy.Spec.Suspend = true
-	w.record(plan.Progress{Finished: true, Complete: true, Total: 3, Rewritten: 3})
+	w.record(contract.Record{State: contract.StateCompleted, Counters: contract.Counters{Total: 3, Rewritten: 3}})
 	w.settle()
 	w.say("It goes on, while other policies take samples.")
 	w.observed.Policy.Spec.Suspend = false

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
 )
 
@@ -213,7 +214,7 @@ func TestMigrationWithoutConversion(t *testing.T) {
 	w := newWorld(t, noneYAML)
 	w.applyCRD(equalVersions)
 	w.settle()
-	w.record(plan.Progress{Total: 3, Rewritten: 1})
+	w.record(contract.Record{State: contract.StateRunning, Counters: contract.Counters{Total: 3, Rewritten: 1}})
 	w.settle()
 	if steps := kinds(w.plan().Steps); slices.Contains(steps, "SuspendRun") || slices.Contains(steps, "DeleteRun") {
 		t.Errorf("the run is stopped: %v", steps)

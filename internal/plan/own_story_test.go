@@ -9,6 +9,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
 )
 
@@ -246,7 +247,7 @@ func noneStory(w *world) {
 	w.say("All of them may be lost.")
 	w.observed.Policy.Spec.Converter.None.AcceptedLosses = []string{".hostPort", ".host", ".port"}
 	w.settle()
-	w.record(plan.Progress{Finished: true, Complete: true, Total: 2, Rewritten: 2})
+	w.record(contract.Record{State: contract.StateCompleted, Counters: contract.Counters{Total: 2, Rewritten: 2}})
 	w.settle()
 	w.say("The CustomResourceDefinition gets other fields.")
 	w.applyCRD(bothStoredOld)

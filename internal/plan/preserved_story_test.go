@@ -11,6 +11,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
 )
 
@@ -93,7 +94,7 @@ func preservedData(w *world) {
 	w.settle()
 	w.held = holding(1)
 	refused := []v1alpha1.MigrationFailure{{Object: "default/odd", Reason: "DoesNotFit", Message: "at v1beta1: the value of .note stays in the annotation conversion-operator.io/v1beta1.crontabs.example.com: the schema does not allow it: the value is too long"}}
-	w.record(plan.Progress{Finished: true, Complete: true, Total: 1000, Rewritten: 39, Current: 961, Placed: 39, NotPlaced: 1, Refused: refused})
+	w.record(contract.Record{State: contract.StateCompleted, Counters: contract.Counters{Total: 1000, Rewritten: 39, Current: 961}, Placed: 39, Unplaced: 1, Refused: refused})
 	w.settle()
 	w.tellPreserved()
 	w.tellBlocks("v1beta1")

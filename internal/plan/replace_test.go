@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
 )
 
@@ -81,7 +82,7 @@ func TestReplacing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := armedBy(t, c.policy)
 			if c.policy == policyYAML {
-				w.record(plan.Progress{Finished: true, Complete: true, Total: 3, Rewritten: 3})
+				w.record(contract.Record{State: contract.StateCompleted, Counters: contract.Counters{Total: 3, Rewritten: 3}})
 				w.settle()
 			}
 			c.change(w)

@@ -11,10 +11,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	batchv1 "k8s.io/api/batch/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	rbacv1 "k8s.io/client-go/applyconfigurations/rbac/v1"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/crds"
+	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
 )
 
@@ -65,10 +67,10 @@ func TestProgressIsToldNowAndThen(t *testing.T) {
 	if diff := cmp.Diff(before, w.look(time.Minute).Status); diff != "" {
 		t.Errorf("nothing changed but the time, and the status did (-before +after):\n%s", diff)
 	}
-	progress.Step = v1alpha1.MigrationVerifying
+	progress.State = contract.StateVerifying
 	w.record(progress)
 	w.look(0)
-	progress.Step = v1alpha1.MigrationAuditing
+	progress.State = contract.StateAuditing
 	w.record(progress)
 	if got := w.look(0).Status.Migration.Step; got != v1alpha1.MigrationAuditing {
 		t.Errorf("another step is told as %s, want Auditing at once", got)
@@ -79,12 +81,51 @@ func TestProgressIsToldNowAndThen(t *testing.T) {
 	}
 }
 
+// TestStatusOfARecord: all that a record says of a run that goes on is in the status.
+func TestStatusOfARecord(t *testing.T) {
+	w := running(t)
+	start := metav1.NewTime(w.observed.Now.Add(-time.Minute))
+	end := metav1.NewTime(w.observed.Now.Add(time.Hour))
+	predicted := []v1alpha1.MigrationFailure{{Object: "ns/b", Reason: "TooLarge", Message: "big", Command: "wc"}}
+	failures := []v1alpha1.MigrationFailure{{Object: "ns/a", Reason: "Invalid", Message: "no", Command: "kubectl get"}}
+	refused := []v1alpha1.MigrationFailure{{Object: "ns/c", Reason: "Invalid", Message: "at v1beta1: no"}}
+	w.record(contract.Record{
+		State: contract.StateRunning, BarrierKind: v1alpha1.BarrierAllServers, APIServers: 3, Waiting: "patches wait",
+		Counters: contract.Counters{Total: 10, Rewritten: 3, Current: 2, Gone: 1, Failed: 1, ByFallback: 1},
+		Verified: 4, RatePerSecond: 0.25, EstimatedCompletion: &end, StartTime: &start, Placed: 3, Unplaced: 1,
+		Predicted: predicted, Failures: failures, Refused: refused,
+	})
+	before := w.observed.Policy.Status.Migration
+	want := before.DeepCopy()
+	want.Step, want.Waiting, want.Barrier = v1alpha1.MigrationRewriting, "patches wait", &v1alpha1.MigrationBarrier{Kind: v1alpha1.BarrierAllServers, APIServers: 3}
+	want.Total, want.Rewritten, want.Current, want.Gone, want.Failed, want.ByFallback, want.Progress = 10, 3, 2, 1, 1, 1, "7/10"
+	want.Verified, want.RatePerSecond, want.EstimatedCompletion, want.StartTime = 4, 1, &end, &start
+	want.Placed, want.NotPlaced, want.Predicted, want.Failures, want.Refused = 3, 1, predicted, failures, refused
+	got := w.look(time.Minute).Status.Migration
+	want.ProgressTime = got.ProgressTime
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("status (-want +got):\n%s", diff)
+	}
+}
+
+// TestStatesHaveSteps: the status names what a run does in every state but the last.
+func TestStatesHaveSteps(t *testing.T) {
+	for _, state := range contract.States {
+		w := running(t)
+		record := contract.Record{State: state}
+		w.record(record)
+		if step := w.look(time.Minute).Status.Migration.Step; (step == "") != (state == contract.StateAborted) {
+			t.Errorf("a run in state %s is at step %q", state, step)
+		}
+	}
+}
+
 // TestWhatEndsIsNotGoingOn: a run that has ended has no rate and no step.
 func TestWhatEndsIsNotGoingOn(t *testing.T) {
 	w := running(t)
 	done := whole()
 	done.RatePerSecond, done.Waiting, done.ByFallback = 100, "the API server asks to wait", 3
-	done.Barrier = &v1alpha1.MigrationBarrier{Kind: v1alpha1.BarrierAllServers, APIServers: 3}
+	done.BarrierKind, done.APIServers = v1alpha1.BarrierAllServers, 3
 	w.record(done)
 	w.settle()
 	got := w.observed.Policy.Status.Migration
@@ -147,27 +188,64 @@ func TestSuspendedRunsHaveNoRate(t *testing.T) {
 func TestSettingsOfRuns(t *testing.T) {
 	cases := map[string]struct {
 		settings v1alpha1.Migration
-		want     []string
+		want     contract.Spec
 	}{
-		"none": {v1alpha1.Migration{}, []string{"--concurrency=32", "--pace=Gentle", "--verify=Sample", "--old-versions=v1beta1"}},
+		"none": {v1alpha1.Migration{}, contract.Spec{Concurrency: 32, Pace: v1alpha1.MigrationGentle, Verify: v1alpha1.MigrationVerifySample}},
 		"all": {v1alpha1.Migration{
 			MaxWritesPerSecond: new(int32(7)), Concurrency: new(int32(3)), Pace: v1alpha1.MigrationFast, Verify: v1alpha1.MigrationVerifyFull,
 			Fallback: []v1alpha1.MigrationFallback{v1alpha1.MigrationFallbackOldVersion, v1alpha1.MigrationFallbackStatus},
-		}, []string{"--concurrency=3", "--pace=Fast", "--verify=Full", "--max-writes-per-second=7", "--fallback=OldVersion,Status", "--old-versions=v1beta1"}},
+		}, contract.Spec{Concurrency: 3, Pace: v1alpha1.MigrationFast, Verify: v1alpha1.MigrationVerifyFull, MaxWritesPerSecond: 7,
+			Fallback: []v1alpha1.MigrationFallback{v1alpha1.MigrationFallbackOldVersion, v1alpha1.MigrationFallbackStatus}}},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, policyYAML)
 			w.observed.Policy.Spec.Migration = c.settings
 			w.migrating()
-			args := w.observed.Runs[0].Job.Spec.Template.Spec.Containers[0].Args
-			from := slices.IndexFunc(args, func(arg string) bool { return strings.HasPrefix(arg, "--concurrency") })
-			ruleset := "--ruleset=" + plan.PlanName(crontabs, w.observed.Policy.Status.Plan.Hash)
-			want := slices.Insert(slices.Clone(c.want), 3, ruleset)
-			if diff := cmp.Diff(want, args[from:]); diff != "" {
-				t.Errorf("flags (-want +got):\n%s", diff)
+			run, crd, want := w.observed.Runs[0], w.observed.CRD, c.want
+			want.FormatVersion, want.Run, want.Pin = contract.SpecFormat, run.ID, contract.Pin{Name: crd.Name, UID: crd.UID, Generation: crd.Generation}
+			want.Resource = metav1.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "crontabs"}
+			want.Namespace, want.RecordConfigMap = w.observed.Settings.Namespace, plan.RunName(crontabs, run.ID)
+			want.RulesetConfigMap = plan.PlanName(crontabs, w.observed.Policy.Status.Plan.Hash)
+			want.PropagationDelay.Duration, want.Preflight, want.PageSize, want.OldVersions = w.observed.Settings.Settle, 20, 500, []string{"v1beta1"}
+			if diff := cmp.Diff(want, specOf(t, run)); diff != "" {
+				t.Errorf("specification (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// specOf is what the pods of a run are told.
+func specOf(t *testing.T, run plan.Run) contract.Spec {
+	t.Helper()
+	args := run.Job.Spec.Template.Spec.Containers[0].Args
+	spec, err := contract.ParseSpec(strings.TrimPrefix(args[len(args)-1], "--spec="))
+	if err != nil {
+		t.Fatalf("arguments are %q: %v", args, err)
+	}
+	return spec
+}
+
+// TestJobOfAnOlderManager: the pods of a Job that an older version made with flags are
+// told the same in the way of now. What they have recorded stays.
+func TestJobOfAnOlderManager(t *testing.T) {
+	w := running(t)
+	run := &w.observed.Runs[0]
+	old, record := run.Job, run.Record
+	old.Spec.Template.Spec.Containers[0].Args = []string{"migrate", "--run=" + run.ID, "--concurrency=32"}
+	decided := w.look(time.Second)
+	if want := plan.Step(plan.DeleteJob{Name: old.Name, UID: old.UID}); !slices.Contains(decided.Steps, want) {
+		t.Errorf("the steps are %v; expected %v", decided.Steps, want)
+	}
+	w.settle()
+	run = &w.observed.Runs[0]
+	if len(w.observed.Runs) != 1 || run.Job == nil || run.Record != record || specOf(t, *run).Run != run.ID {
+		t.Fatalf("the run is %+v", run)
+	}
+	w.record(whole())
+	w.settle()
+	if is := w.observed.Policy.Status; is.Evidence == nil || is.Evidence.Run != run.ID {
+		t.Errorf("the evidence is %+v", is.Evidence)
 	}
 }
 
@@ -200,13 +278,13 @@ func TestRunThatNobodyAskedFor(t *testing.T) {
 // read its record, which stays as long; unless what failed is not all there is to do.
 func TestRetries(t *testing.T) {
 	cases := map[string]struct {
-		end  plan.Progress
+		end  contract.Record
 		then func(*world)
 		want bool
 	}{
-		"objects failed": {plan.Progress{Finished: true, Total: 3, Rewritten: 2, Failed: 1}, func(*world) {}, true},
-		"it was aborted": {plan.Progress{Finished: true, Total: 3, Rewritten: 2, Aborted: "no such version"}, func(*world) {}, false},
-		"the definition is another": {plan.Progress{Finished: true, Total: 3, Rewritten: 2, Failed: 1},
+		"objects failed": {contract.Record{State: contract.StateCompleted, Counters: contract.Counters{Total: 3, Rewritten: 2, Failed: 1}}, func(*world) {}, true},
+		"it was aborted": {contract.Record{State: contract.StateAborted, Counters: contract.Counters{Total: 3, Rewritten: 2}, Message: "no such version"}, func(*world) {}, false},
+		"the definition is another": {contract.Record{State: contract.StateCompleted, Counters: contract.Counters{Total: 3, Rewritten: 2, Failed: 1}},
 			func(w *world) { w.observed.CRD.Generation++ }, false},
 	}
 	for name, c := range cases {
@@ -219,13 +297,13 @@ func TestRetries(t *testing.T) {
 			c.then(w)
 			w.settle()
 			second := w.observed.Runs[len(w.observed.Runs)-1]
-			if told := slices.Contains(second.Job.Spec.Template.Spec.Containers[0].Args, "--retry="+first); told != c.want {
+			if told := specOf(t, second).RetryConfigMap == first; told != c.want {
 				t.Errorf("it is told to retry: %t, want %t", told, c.want)
 			}
 			if kept := len(w.observed.Runs) == 2; kept != c.want {
 				t.Errorf("the first run is kept: %t, want %t", kept, c.want)
 			}
-			second.Progress = &plan.Progress{Finished: true, Complete: true, Total: 3, Rewritten: 3}
+			second.Record = &contract.Record{State: contract.StateCompleted, Counters: contract.Counters{Total: 3, Rewritten: 3}}
 			w.observed.Runs[len(w.observed.Runs)-1] = second
 			w.settle()
 			if len(w.observed.Runs) != 1 || w.observed.Policy.Status.Migration.State != v1alpha1.MigrationSucceeded {

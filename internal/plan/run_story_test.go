@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
-	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 )
 
 // migrating arms everything in silence, and starts a migration.
@@ -26,12 +26,12 @@ func (w *world) migrating() {
 }
 
 // half is a run that is half done.
-func half() plan.Progress {
-	return plan.Progress{Step: v1alpha1.MigrationRewriting, Total: 1000, Rewritten: 490, Current: 10, RatePerSecond: 250}
+func half() contract.Record {
+	return contract.Record{State: contract.StateRunning, Counters: contract.Counters{Total: 1000, Rewritten: 490, Current: 10}, RatePerSecond: 250}
 }
 
-func whole() plan.Progress {
-	return plan.Progress{Finished: true, Complete: true, Total: 1000, Rewritten: 990, Current: 10, Verified: 100}
+func whole() contract.Record {
+	return contract.Record{State: contract.StateCompleted, Counters: contract.Counters{Total: 1000, Rewritten: 990, Current: 10}, Verified: 100}
 }
 
 func migrationPaused(w *world) {
@@ -89,10 +89,10 @@ func migrationTriggeredAgain(w *world) {
 	w.settle()
 	bad := []v1alpha1.MigrationFailure{{Object: "default/bad", Reason: "Refused", Message: "denied the request: no", Command: "kubectl get crontabs.v1.example.com -n default bad -o yaml"}}
 	w.say("It expects an object to fail.")
-	w.record(plan.Progress{Step: v1alpha1.MigrationSettling, Total: 1000, Rewritten: 490, Current: 10, Predicted: bad})
+	w.record(contract.Record{State: contract.StateSettling, Counters: contract.Counters{Total: 1000, Rewritten: 490, Current: 10}, Predicted: bad})
 	w.settle()
 	w.say("It ends, with that object, and the other run begins.")
-	w.record(plan.Progress{Finished: true, Total: 1000, Rewritten: 989, Current: 10, Failed: 1, Predicted: bad, Failures: bad})
+	w.record(contract.Record{State: contract.StateCompleted, Counters: contract.Counters{Total: 1000, Rewritten: 989, Current: 10, Failed: 1}, Predicted: bad, Failures: bad})
 	w.settle()
 	w.record(whole())
 	w.settle()

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
-	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 	"github.com/conversion-operator/conversion-operator/internal/test/golden"
 )
 
@@ -145,10 +145,10 @@ func policyFirst(w *world) {
 	w.applyCRD(bothStoredNew)
 	w.settle()
 	w.say("The migration is half done.")
-	w.record(plan.Progress{Total: 1000, Rewritten: 490, Current: 10})
+	w.record(contract.Record{State: contract.StateRunning, Counters: contract.Counters{Total: 1000, Rewritten: 490, Current: 10}})
 	w.settle()
 	w.say("The migration is done.")
-	w.record(plan.Progress{Finished: true, Complete: true, Total: 1000, Rewritten: 990, Current: 10})
+	w.record(contract.Record{State: contract.StateCompleted, Counters: contract.Counters{Total: 1000, Rewritten: 990, Current: 10}})
 	w.settle()
 	w.say("The old version is removed.")
 	w.applyCRD(onlyNew)
@@ -160,7 +160,7 @@ func existingCRD(w *world) {
 	w.applyCRD(bothStoredNew)
 	w.settle()
 	w.say("The migration finds everything in place.")
-	w.record(plan.Progress{Finished: true, Complete: true, Total: 3, Current: 3})
+	w.record(contract.Record{State: contract.StateCompleted, Counters: contract.Counters{Total: 3, Current: 3}})
 	w.settle()
 }
 
@@ -168,13 +168,13 @@ func failedObjects(w *world) {
 	w.say("A migration cannot rewrite one object.")
 	w.applyCRD(bothStoredNew)
 	w.settle()
-	w.record(plan.Progress{Finished: true, Total: 3, Rewritten: 2, Failed: 1,
+	w.record(contract.Record{State: contract.StateCompleted, Counters: contract.Counters{Total: 3, Rewritten: 2, Failed: 1},
 		Failures: []v1alpha1.MigrationFailure{{Object: "default/bad", Message: "denied the request: no"}}})
 	w.settle()
 	w.say("Nothing happens by itself. The object is mended, and the trigger changed.")
 	w.observed.Policy.Spec.Migration.Trigger = "again"
 	w.settle()
-	w.record(plan.Progress{Finished: true, Complete: true, Total: 3, Rewritten: 1, Current: 2})
+	w.record(contract.Record{State: contract.StateCompleted, Counters: contract.Counters{Total: 3, Rewritten: 1, Current: 2}})
 	w.settle()
 }
 
@@ -182,7 +182,7 @@ func supersededMigration(w *world) {
 	w.say("A migration runs.")
 	w.applyCRD(bothStoredOld)
 	w.settle()
-	w.record(plan.Progress{Total: 1000, Rewritten: 0, Current: 1})
+	w.record(contract.Record{State: contract.StateRunning, Counters: contract.Counters{Total: 1000, Rewritten: 0, Current: 1}})
 	w.settle()
 	w.say("The storage version changes under it: what it proved is void.")
 	w.applyCRD(bothStoredNew)
@@ -191,7 +191,7 @@ func supersededMigration(w *world) {
 	w.applyCRD(bothStoredOld)
 	w.applyCRD(bothStoredNew)
 	w.settle()
-	w.record(plan.Progress{Finished: true, Complete: true, Total: 1000, Rewritten: 1000})
+	w.record(contract.Record{State: contract.StateCompleted, Counters: contract.Counters{Total: 1000, Rewritten: 1000}})
 	w.settle()
 }
 
@@ -203,7 +203,7 @@ func onTrigger(w *world) {
 	w.say("The trigger is pulled.")
 	w.observed.Policy.Spec.Migration.Trigger = "now"
 	w.settle()
-	w.record(plan.Progress{Finished: true, Complete: true, Total: 5, Rewritten: 5})
+	w.record(contract.Record{State: contract.StateCompleted, Counters: contract.Counters{Total: 5, Rewritten: 5}})
 	w.settle()
 	w.say("It is pulled once.")
 	w.settle()

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
 )
 
@@ -184,7 +185,7 @@ func versionKept(w *world) {
 	w.observed.Policy.Spec.Migration.Mode = v1alpha1.MigrationAutomatic
 	w.settle()
 	w.observed.Policy.Spec.Suspend = true
-	w.record(plan.Progress{Finished: true, Complete: true, Total: 1000, Rewritten: 1000})
+	w.record(contract.Record{State: contract.StateCompleted, Counters: contract.Counters{Total: 1000, Rewritten: 1000}})
 	w.settle()
 	w.observed.Policy.Spec.Suspend = false
 	w.settle()

@@ -11,6 +11,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/crds"
+	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
 )
 
@@ -93,7 +94,7 @@ func (w *world) ask(version string, requests int64) {
 // migrated lets the migration that runs end well.
 func (w *world) migrated() {
 	w.t.Helper()
-	w.record(plan.Progress{Finished: true, Complete: true, Total: 1000, Rewritten: 1000})
+	w.record(contract.Record{State: contract.StateCompleted, Counters: contract.Counters{Total: 1000, Rewritten: 1000}})
 	w.settle()
 }
 

@@ -26,6 +26,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
+	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
 )
 
@@ -430,14 +431,14 @@ func (w *world) created(object runtime.ApplyConfiguration) {
 	w.observed.Runs = append(w.observed.Runs, plan.Run{ID: id, Job: job})
 }
 
-// record lets the latest migration Job record its progress.
-func (w *world) record(progress plan.Progress) {
+// record lets the latest migration Job write its record.
+func (w *world) record(record contract.Record) {
 	w.t.Helper()
 	if len(w.observed.Runs) == 0 {
 		w.t.Fatal("no migration runs")
 	}
-	if ruleset := w.observed.Policy.Status.Migration.Ruleset; progress.Finished && ruleset != "" && progress.Held == nil {
-		progress.Held = &plan.Held{Ruleset: ruleset, Since: w.observed.Policy.Status.Migration.StartTime.Time, Holdings: *w.held.Clone()}
+	if run := w.observed.Policy.Status.Migration; record.Finished() && record.Ruleset == "" {
+		record.Ruleset, record.StartTime, record.Preserved = run.Ruleset, run.StartTime, w.held.Clone()
 	}
-	w.observed.Runs[len(w.observed.Runs)-1].Progress = &progress
+	w.observed.Runs[len(w.observed.Runs)-1].Record = &record
 }

@@ -12,8 +12,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/bench/measure"
-	"github.com/conversion-operator/conversion-operator/internal/migration"
+	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 )
 
 // GrowthSuite is the name of what RunGrowth measures.
@@ -39,7 +40,7 @@ func RunGrowth(ctx context.Context, progress io.Writer, options Options) ([]meas
 		return nil, err
 	}
 	g := &growth{suite: r, setup: s, began: time.Now()}
-	if _, err := r.migrate(ctx, r.Binary, s, migration.PaceFast, g.look); err != nil {
+	if _, err := r.migrate(ctx, r.Binary, s, v1alpha1.MigrationFast, g.look); err != nil {
 		return nil, err
 	}
 	return r.rows, r.storedAt(ctx, s, newVersion, r.Objects)
@@ -62,7 +63,7 @@ func (g *growth) look(ctx context.Context, run string, memory measure.Memory) {
 	if err := g.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: run}, checkpoint); err != nil {
 		return // the next look sees it
 	}
-	record, err := migration.ParseRecord([]byte(checkpoint.Data[migration.RecordKey]))
+	record, err := contract.ParseRecord([]byte(checkpoint.Data[contract.RecordKey]))
 	if err != nil || record.Done()*parts/int64(g.Objects) == g.before*parts/int64(g.Objects) {
 		return
 	}

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"strconv"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -24,8 +23,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/bench/measure"
-	"github.com/conversion-operator/conversion-operator/internal/migration"
+	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 )
 
 // subject rewrites all objects of a kind at the new version.
@@ -36,7 +36,7 @@ type subject struct {
 
 func (c *cluster) subjects(binary string) []subject {
 	var all []subject
-	for _, pace := range []migration.Pace{migration.PaceFast, migration.PaceGentle} {
+	for _, pace := range []v1alpha1.MigrationPace{v1alpha1.MigrationFast, v1alpha1.MigrationGentle} {
 		all = append(all, subject{fmt.Sprintf("conversion-operator migrate, %s", pace), func(ctx context.Context, s setup) (measure.Memory, error) {
 			return c.migrate(ctx, binary, s, pace, nil)
 		}})
@@ -55,7 +55,7 @@ type look func(ctx context.Context, run string, memory measure.Memory)
 
 // migrate runs the migrator as its Job does, but for the time that writes get to
 // drain, which nobody else waits for here either.
-func (c *cluster) migrate(ctx context.Context, binary string, s setup, pace migration.Pace, seen look) (measure.Memory, error) {
+func (c *cluster) migrate(ctx context.Context, binary string, s setup, pace v1alpha1.MigrationPace, seen look) (measure.Memory, error) {
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	if err := c.client.Get(ctx, client.ObjectKey{Name: s.definitionName()}, crd); err != nil {
 		return measure.Memory{}, err
@@ -65,10 +65,14 @@ func (c *cluster) migrate(ctx context.Context, binary string, s setup, pace migr
 	if err := c.client.Create(ctx, checkpoint); err != nil {
 		return measure.Memory{}, err
 	}
-	command := exec.CommandContext(ctx, binary, "migrate", "--settle=0s", "--pace="+string(pace), "--kubeconfig="+os.Getenv("KUBECONFIG"),
-		"--run="+run, "--namespace="+namespace, "--checkpoint="+run,
-		"--crd="+crd.Name, "--crd-uid="+string(crd.UID), "--crd-generation="+strconv.FormatInt(crd.Generation, 10),
-		"--group="+s.group, "--version="+newVersion, "--resource="+plural)
+	spec := contract.Spec{
+		FormatVersion: contract.SpecFormat, Run: run, Namespace: namespace, RecordConfigMap: run,
+		Pin:       contract.Pin{Name: crd.Name, UID: crd.UID, Generation: crd.Generation},
+		Resource:  metav1.GroupVersionResource{Group: s.group, Version: newVersion, Resource: plural},
+		Preflight: contract.DefaultPreflight, PageSize: contract.DefaultPageSize, Concurrency: contract.DefaultConcurrency,
+		Pace: pace, Verify: v1alpha1.MigrationVerifySample,
+	}
+	command := exec.CommandContext(ctx, binary, append(spec.Args(), "--kubeconfig="+os.Getenv("KUBECONFIG"))...)
 	memory, err := watched(command, func(memory measure.Memory) {
 		if seen != nil {
 			seen(ctx, run, memory)
@@ -80,7 +84,7 @@ func (c *cluster) migrate(ctx context.Context, binary string, s setup, pace migr
 	if err := c.client.Get(ctx, client.ObjectKeyFromObject(checkpoint), checkpoint); err != nil {
 		return memory, err
 	}
-	record, err := migration.ParseRecord([]byte(checkpoint.Data[migration.RecordKey]))
+	record, err := contract.ParseRecord([]byte(checkpoint.Data[contract.RecordKey]))
 	if err == nil && !record.Complete() {
 		err = fmt.Errorf("the run did not complete: %+v", record)
 	}

@@ -63,8 +63,8 @@ func (m *Migration) pruned() bool {
 	if last == nil {
 		return false
 	}
-	progress := m.run(last.Run).Progress
-	return progress != nil && progress.Complete
+	record := m.run(last.Run).Record
+	return record != nil && record.Complete()
 }
 
 func (m *Migration) whoPruned() string {

@@ -122,7 +122,7 @@ func (m *Migration) migrate(id, storage string) gate.Outcome {
 	}
 	m.recordRun(run, storage)
 	switch {
-	case run.Progress != nil && run.Progress.Complete:
+	case run.Record != nil && run.Record.Complete():
 		return m.prune(id, storage)
 	case run.Over():
 		m.endRun(v1alpha1.MigrationFailed)

@@ -5,15 +5,13 @@ package migration
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	batchv1apply "k8s.io/client-go/applyconfigurations/batch/v1"
 	corev1apply "k8s.io/client-go/applyconfigurations/core/v1"
 	flowcontrolv1apply "k8s.io/client-go/applyconfigurations/flowcontrol/v1"
@@ -22,6 +20,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/crds"
+	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 	"github.com/conversion-operator/conversion-operator/internal/plan/podspec"
@@ -53,13 +52,15 @@ func (m *Migration) startRun(run observed.Run, storage string) []step.Step {
 	return steps
 }
 
-// otherSettings reports that the run's pods were started with other flags than
-// the policy asks for now. Those of a Job cannot be changed.
+// otherSettings reports that the run's pods are told something else than the policy
+// asks for now, or in another way. The arguments of a Job cannot be changed. The Job
+// of an older manager is made again as well: its record stays, and the run continues
+// from there.
 func (m *Migration) otherSettings(run observed.Run, storage string) bool {
 	if run.Job == nil || !run.Job.DeletionTimestamp.IsZero() || len(run.Job.Spec.Template.Spec.Containers) == 0 {
 		return false
 	}
-	return !slices.Equal(run.Job.Spec.Template.Spec.Containers[0].Args, m.migrationArgs(run.ID, storage))
+	return !slices.Equal(run.Job.Spec.Template.Spec.Containers[0].Args, m.runSpec(run.ID, storage).Args())
 }
 
 func (m *Migration) migrationAccount() *corev1apply.ServiceAccountApplyConfiguration {
@@ -157,7 +158,7 @@ func (m *Migration) migrationContainer(id, storage string) *corev1apply.Containe
 		WithName("migrate").
 		WithImage(m.Settings.Image).
 		WithImagePullPolicy(corev1.PullIfNotPresent).
-		WithArgs(m.migrationArgs(id, storage)...).
+		WithArgs(m.runSpec(id, storage).Args()...).
 		WithPorts(corev1apply.ContainerPort().WithName("metrics").WithContainerPort(podspec.MetricsPort).WithProtocol(corev1.ProtocolTCP)).
 		WithResources(corev1apply.ResourceRequirements().
 			WithRequests(corev1.ResourceList{
@@ -166,54 +167,39 @@ func (m *Migration) migrationContainer(id, storage string) *corev1apply.Containe
 		WithSecurityContext(podspec.RestrictedContainer())
 }
 
-// migrationArgs are what the run's pods are told. They are compared with those of
-// a Job that is there: the same settings must give the same text.
-func (m *Migration) migrationArgs(id, storage string) []string {
-	target, migration := crds.Resource(m.CRD, storage), m.Policy.Spec.Migration
-	args := []string{"migrate",
-		"--run=" + id,
-		"--crd=" + m.CRD.Name, "--crd-uid=" + string(m.CRD.UID), "--crd-generation=" + strconv.FormatInt(m.CRD.Generation, 10),
-		"--group=" + target.Group, "--version=" + target.Version, "--resource=" + target.Resource,
-		"--namespace=" + m.Settings.Namespace, "--checkpoint=" + names.Run(m.Policy.Name, id),
-		"--settle=" + m.Settings.Settle.String(),
-		fmt.Sprintf("--concurrency=%d", ptr.Deref(migration.Concurrency, defaultConcurrency)),
-		"--pace=" + string(cmp.Or(migration.Pace, v1alpha1.MigrationGentle)),
-		"--verify=" + string(cmp.Or(migration.Verify, v1alpha1.MigrationVerifySample)),
-	}
-	if retried := m.Status.Migration.RetryOf; retried != "" {
-		args = append(args, "--retry="+names.Run(m.Policy.Name, retried))
-	}
-	if ruleset := m.Status.Migration.Ruleset; ruleset != "" {
-		args = append(args, "--ruleset="+names.Ruleset(m.Policy.Name, ruleset))
-	}
-	if most := migration.MaxWritesPerSecond; most != nil {
-		args = append(args, fmt.Sprintf("--max-writes-per-second=%d", *most))
-	}
-	if to := m.Settings.TracingEndpoint; to != "" {
-		args = append(args, "--tracing-endpoint="+to)
-	}
-	old, ways := without(crds.ServedVersions(m.CRD), storage), migration.Fallback
+// runSpec is what the run's pods are told.
+func (m *Migration) runSpec(id, storage string) *contract.Spec {
+	asked, status := m.Policy.Spec.Migration, m.Status.Migration
+	old := without(crds.ServedVersions(m.CRD), storage)
+	fallback := asked.Fallback
 	if len(old) == 0 {
-		ways = without(ways, v1alpha1.MigrationFallbackOldVersion)
+		fallback = without(fallback, v1alpha1.MigrationFallbackOldVersion)
 	}
-	if len(ways) > 0 {
-		args = append(args, "--fallback="+join(ways))
+	spec := &contract.Spec{
+		FormatVersion:      contract.SpecFormat,
+		Run:                id,
+		Pin:                contract.Pin{Name: m.CRD.Name, UID: m.CRD.UID, Generation: m.CRD.Generation},
+		Resource:           metav1.GroupVersionResource(crds.Resource(m.CRD, storage)),
+		Namespace:          m.Settings.Namespace,
+		RecordConfigMap:    names.Run(m.Policy.Name, id),
+		PropagationDelay:   metav1.Duration{Duration: m.Settings.Settle},
+		Preflight:          contract.DefaultPreflight,
+		PageSize:           contract.DefaultPageSize,
+		Concurrency:        int(ptr.Deref(asked.Concurrency, contract.DefaultConcurrency)),
+		Pace:               cmp.Or(asked.Pace, v1alpha1.MigrationGentle),
+		MaxWritesPerSecond: int(ptr.Deref(asked.MaxWritesPerSecond, 0)),
+		Verify:             cmp.Or(asked.Verify, v1alpha1.MigrationVerifySample),
+		Fallback:           fallback,
+		OldVersions:        old,
+		TracingEndpoint:    m.Settings.TracingEndpoint,
 	}
-	if len(old) > 0 {
-		args = append(args, "--old-versions="+join(old))
+	if status.RetryOf != "" {
+		spec.RetryConfigMap = names.Run(m.Policy.Name, status.RetryOf)
 	}
-	return args
-}
-
-// defaultConcurrency is that of the API, for policies that were stored before it.
-const defaultConcurrency = 32
-
-func join[T ~string](texts []T) string {
-	joined := make([]string, 0, len(texts))
-	for _, text := range texts {
-		joined = append(joined, string(text))
+	if status.Ruleset != "" {
+		spec.RulesetConfigMap = names.Ruleset(m.Policy.Name, status.Ruleset)
 	}
-	return strings.Join(joined, ",")
+	return spec
 }
 
 func without[T comparable](all []T, one T) []T {

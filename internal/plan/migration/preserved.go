@@ -48,12 +48,16 @@ func (m *Migration) takeInquiry(asked *observed.Inquiry, source v1alpha1.Preserv
 
 // noteRunCount takes what a run counted into the status, when it has ended.
 func (m *Migration) noteRunCount(run observed.Run) {
-	progress := run.Progress
-	if progress == nil || progress.Held == nil {
+	record := run.Record
+	if record == nil || record.Ruleset == "" {
 		return
 	}
-	counted := m.count(progress.Held, v1alpha1.PreservedDataByMigration)
-	counted.Run, counted.Complete = run.ID, progress.Complete
+	held := &observed.Held{Ruleset: record.Ruleset, Since: record.CountedFrom().Time, All: record.Complete()}
+	if record.Preserved != nil {
+		held.Holdings = *record.Preserved
+	}
+	counted := m.count(held, v1alpha1.PreservedDataByMigration)
+	counted.Run = run.ID
 	m.takeCount(counted)
 	m.judgePreserved()
 }

@@ -5,12 +5,14 @@ package migration
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 )
@@ -50,7 +52,7 @@ func (m *Migration) newRun(run observed.Run, storage string) *v1alpha1.Migration
 		Record: m.Settings.Namespace + "/" + names.Run(m.Policy.Name, run.ID),
 	}
 	fill(made, run)
-	if run.Progress != nil {
+	if run.Record != nil {
 		made.ProgressTime = m.Second()
 	}
 	return made
@@ -88,44 +90,58 @@ func (m *Migration) progressDue(last *v1alpha1.MigrationStatus) time.Time {
 
 // stepOf is what a run is at, or is about to be.
 func (m *Migration) stepOf(run observed.Run) v1alpha1.MigrationStep {
-	switch progress := run.Progress; {
-	case progress != nil && progress.Complete:
+	switch record := run.Record; {
+	case record != nil && record.Complete():
 		return v1alpha1.MigrationPruning
 	case m.Policy.Spec.Migration.Paused:
 		return v1alpha1.MigrationPaused
-	case progress == nil:
+	case record == nil:
 		return v1alpha1.MigrationStarting
 	default:
-		return progress.Step
+		return steps[record.State]
 	}
+}
+
+// steps are what a run is at by the states of its record. A run that has ended is at
+// none.
+var steps = map[contract.State]v1alpha1.MigrationStep{
+	contract.StatePreflight: v1alpha1.MigrationTrying,
+	contract.StateSettling:  v1alpha1.MigrationSettling,
+	contract.StateRunning:   v1alpha1.MigrationRewriting,
+	contract.StateAuditing:  v1alpha1.MigrationAuditing,
+	contract.StateVerifying: v1alpha1.MigrationVerifying,
 }
 
 // fill writes what is known of a run over what was.
 func fill(status *v1alpha1.MigrationStatus, run observed.Run) {
-	if run.Progress != nil {
-		fillProgress(status, run.Progress)
+	if run.Record != nil {
+		fillRecord(status, run.Record)
 	}
 	switch {
 	case status.Step == v1alpha1.MigrationPaused:
 		status.Waiting, status.RatePerSecond, status.EstimatedCompletion = isPaused, 0, nil
 	case run.Trouble != "":
 		status.Waiting = run.Trouble
-	case run.Progress == nil:
+	case run.Record == nil:
 		status.Waiting = ""
 	}
 }
 
-func fillProgress(status *v1alpha1.MigrationStatus, p *observed.Progress) {
-	status.Total, status.Rewritten, status.Current, status.Gone, status.Failed = p.Total, p.Rewritten, p.Current, p.Gone, p.Failed
-	status.Verified, status.ByFallback = p.Verified, p.ByFallback
-	status.Placed, status.NotPlaced, status.Refused = p.Placed, p.NotPlaced, p.Refused
-	status.Predicted, status.Failures, status.Message = p.Predicted, p.Failures, p.Aborted
-	status.RatePerSecond, status.EstimatedCompletion = p.RatePerSecond, p.EstimatedCompletion
-	status.Waiting, status.Barrier = p.Waiting, p.Barrier
-	if p.Started != nil {
-		status.StartTime = p.Started
+func fillRecord(status *v1alpha1.MigrationStatus, record *contract.Record) {
+	status.Total, status.Rewritten, status.Current, status.Gone, status.Failed = record.Total, record.Rewritten, record.Current, record.Gone, record.Failed
+	status.Verified, status.ByFallback = record.Verified, record.ByFallback
+	status.Placed, status.NotPlaced, status.Refused = record.Placed, record.Unplaced, record.Refused
+	status.Predicted, status.Failures, status.Message = record.Predicted, record.Failures, record.Message
+	// A run that rewrites one object in some seconds is not stalled.
+	status.RatePerSecond, status.EstimatedCompletion = int64(math.Ceil(record.RatePerSecond)), record.EstimatedCompletion
+	status.Waiting, status.Barrier = record.Waiting, nil
+	if record.BarrierKind != "" {
+		status.Barrier = &v1alpha1.MigrationBarrier{Kind: record.BarrierKind, APIServers: record.APIServers}
 	}
-	if p.Total > 0 || p.Finished {
+	if record.StartTime != nil {
+		status.StartTime = record.StartTime
+	}
+	if record.Total > 0 || record.Finished() {
 		status.Progress = fmt.Sprintf("%d/%d", done(status), max(done(status), status.Total))
 	}
 }

@@ -12,11 +12,11 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
+	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 )
 
 // DefaultSettle is how long API servers may go on by a CustomResourceDefinition
@@ -217,46 +217,10 @@ type Run struct {
 	// Job is nil where there is only the record: before the Job is made, and while
 	// it is made anew.
 	Job *batchv1.Job
-	// Progress is nil until the Job recorded any.
-	Progress *Progress
+	// Record is nil until the Job wrote one.
+	Record *contract.Record
 	// Trouble is what keeps its pod from starting; empty where nothing is known to.
 	Trouble string
-}
-
-// Progress is what a migration Job recorded about itself.
-type Progress struct {
-	// Finished means that the Job will do nothing more.
-	Finished bool
-	// Complete means that every object is proven to be in the storage version.
-	Complete bool
-	// Aborted says why a finished run could not go through all objects; empty otherwise.
-	Aborted string
-	// Step is what the run is at.
-	Step v1alpha1.MigrationStep
-	// Waiting says why it stands still; empty where it does not.
-	Waiting string
-
-	Total, Rewritten, Current, Gone, Failed int64
-	// Verified objects were written again and did not change, ByFallback are those
-	// of Rewritten that took another way.
-	Verified, ByFallback int64
-
-	// RatePerSecond is in objects; zero where it is not known.
-	RatePerSecond       int64
-	EstimatedCompletion *metav1.Time
-	Barrier             *v1alpha1.MigrationBarrier
-
-	// Held is what objects hold in annotations, nil where that was not counted;
-	// Placed objects held values that have become data, and NotPlaced ones still hold
-	// some for the reasons in Refused.
-	Held              *Held
-	Placed, NotPlaced int64
-	Refused           []v1alpha1.MigrationFailure
-
-	// Predicted objects were refused when they were tried without writing.
-	Predicted, Failures []v1alpha1.MigrationFailure
-
-	Started *metav1.Time
 }
 
 // External is a converter that somebody else runs.

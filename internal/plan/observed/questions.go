@@ -115,7 +115,7 @@ func (c Cluster) Migrates() bool {
 }
 
 // Over reports that no pod of the run writes any more.
-func (r Run) Over() bool { return r.Progress != nil && r.Progress.Finished || JobEnded(r.Job) }
+func (r Run) Over() bool { return r.Record != nil && r.Record.Finished() || JobEnded(r.Job) }
 
 // Suspended reports that the run's Job is told to have no pods. There must be one.
 func (r Run) Suspended() bool { return ptr.Deref(r.Job.Spec.Suspend, false) }

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
-	"github.com/conversion-operator/conversion-operator/internal/migration"
+	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
@@ -48,9 +48,13 @@ func TestRecords(t *testing.T) {
 	for _, file := range find(t, "*/records/*.json") {
 		t.Run(file, func(t *testing.T) {
 			text, err := os.ReadFile(file)
-			expect.NoError(t, err)
-			record, err := migration.ParseRecord(text)
-			expect.NoError(t, err)
+			if err != nil {
+				t.Fatal(err)
+			}
+			record, err := contract.ParseRecord(text)
+			if err != nil {
+				t.Fatal(err)
+			}
 			if record.Done() == 0 {
 				t.Error("it has done nothing")
 			}

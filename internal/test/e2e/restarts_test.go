@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
-	"github.com/conversion-operator/conversion-operator/internal/migration"
+	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/scenarios"
@@ -119,7 +119,7 @@ func checkMigrated(ctx context.Context, t *testing.T, crontab scenarios.CronTab)
 }
 
 // findRecord reads what the migration Job recorded, past the manager.
-func findRecord(ctx context.Context, t *testing.T, crontab scenarios.CronTab) *migration.Record {
+func findRecord(ctx context.Context, t *testing.T, crontab scenarios.CronTab) *contract.Record {
 	t.Helper()
 	list := &corev1.ConfigMapList{}
 	err := cluster.List(ctx, list, client.InNamespace(system), client.HasLabels{plan.RunLabel},
@@ -134,14 +134,16 @@ func findRecord(ctx context.Context, t *testing.T, crontab scenarios.CronTab) *m
 }
 
 // recordIn is what a migration recorded in a ConfigMap, or nil.
-func recordIn(t *testing.T, configMap *corev1.ConfigMap) *migration.Record {
+func recordIn(t *testing.T, configMap *corev1.ConfigMap) *contract.Record {
 	t.Helper()
-	text, found := configMap.Data[migration.RecordKey]
+	text, found := configMap.Data[contract.RecordKey]
 	if !found {
 		return nil
 	}
-	record, err := migration.ParseRecord([]byte(text))
-	expect.NoError(t, err)
+	record, err := contract.ParseRecord([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
 	return &record
 }
 

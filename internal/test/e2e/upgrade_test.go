@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
-	"github.com/conversion-operator/conversion-operator/internal/migration"
+	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
 	"github.com/conversion-operator/conversion-operator/internal/test/docs"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
@@ -161,24 +161,24 @@ func converterDeployment(ctx context.Context, t *testing.T, crontab scenarios.Cr
 
 // startSlowMigration moves the storage version, and waits until the migration that
 // follows has written something. It would take minutes: another version comes before.
-func startSlowMigration(ctx context.Context, t *testing.T, crontab scenarios.CronTab, file, storage string) migration.Record {
+func startSlowMigration(ctx context.Context, t *testing.T, crontab scenarios.CronTab, file, storage string) contract.Record {
 	t.Helper()
 	change(ctx, t, crontab, `{"spec":{"migration":{"maxWritesPerSecond":10}}}`)
 	applySample(ctx, t, crontab, file)
-	var record migration.Record
+	var record contract.Record
 	expect.Eventually(t, "a migration to "+storage+" has begun", func() (bool, string) {
 		last := getPolicy(ctx, t, crontab.CRD()).Status.Migration
 		if last == nil || last.StorageVersion != storage {
 			return false, "no migration"
 		}
 		record = getRecord(ctx, t, crontab, last.Run)
-		return record.State == migration.StateRunning && record.Done() > 0, string(record.State)
+		return record.State == contract.StateRunning && record.Done() > 0, string(record.State)
 	})
 	return record
 }
 
 // getRecord reads what a run recorded; the zero Record where it has nothing yet.
-func getRecord(ctx context.Context, t *testing.T, crontab scenarios.CronTab, run string) migration.Record {
+func getRecord(ctx context.Context, t *testing.T, crontab scenarios.CronTab, run string) contract.Record {
 	t.Helper()
 	configMap := &corev1.ConfigMap{}
 	err := cluster.Get(ctx, client.ObjectKey{Namespace: system, Name: plan.RunName(crontab.CRD(), run)}, configMap)
@@ -188,12 +188,12 @@ func getRecord(ctx context.Context, t *testing.T, crontab scenarios.CronTab, run
 	if record := recordIn(t, configMap); record != nil {
 		return *record
 	}
-	return migration.Record{}
+	return contract.Record{}
 }
 
 // finishMigration lets a migration go on at full speed, in a pod that the manager of
 // now starts, and holds its end against its beginning in the version of before.
-func finishMigration(ctx context.Context, t *testing.T, crontab scenarios.CronTab, began migration.Record, installed versionChange) {
+func finishMigration(ctx context.Context, t *testing.T, crontab scenarios.CronTab, began contract.Record, installed versionChange) {
 	t.Helper()
 	if record := getRecord(ctx, t, crontab, began.Run); record.Finished() {
 		t.Fatalf("the migration was over before %s was installed", installed.image)

@@ -19,7 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/conversion-operator/conversion-operator/internal/migration"
+	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 	"github.com/conversion-operator/conversion-operator/internal/pki"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
 )
@@ -71,7 +71,7 @@ func (p *player) observeChildren(ctx context.Context, now *seen) error {
 		for _, item := range list.Items {
 			pods, _, _ := unstructured.NestedInt64(item.Object, "status", "active")
 			now.Children = append(now.Children, child{kind.Kind, item.GetName(), item.GetLabels()[plan.RunLabel], kind.Kind == "Job" && pods > 0})
-			record, found, _ := unstructured.NestedString(item.Object, "data", migration.RecordKey)
+			record, found, _ := unstructured.NestedString(item.Object, "data", contract.RecordKey)
 			if found && kind.Kind == "ConfigMap" {
 				records = append(records, record)
 			}

@@ -15,7 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
-	"github.com/conversion-operator/conversion-operator/internal/migration"
+	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
 )
 
@@ -127,7 +127,7 @@ func prunedWithoutEvidence(now, before seen) []string {
 		return nil
 	}
 	for _, record := range now.Records {
-		if record.CRDUID == now.UID && record.State == migration.StateCompleted && record.Failed == 0 {
+		if record.CRDUID == now.UID && record.State == contract.StateCompleted && record.Failed == 0 {
 			return nil
 		}
 	}

@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
-	"github.com/conversion-operator/conversion-operator/internal/migration"
+	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
 )
 
@@ -45,7 +45,7 @@ func healthy() seen {
 		Conversion: &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.WebhookConverter},
 		Listed:     []string{hub}, ListedAfter: []string{hub},
 		Policy:    policy,
-		Records:   []migration.Record{{CRDUID: "uid", State: migration.StateCompleted}},
+		Records:   []contract.Record{{CRDUID: "uid", State: contract.StateCompleted}},
 		Children:  []child{{Kind: "Secret", Name: "a-tls"}, {Kind: "Job", Name: "a-migrate-run", Run: "run"}},
 		Stored:    map[string]string{"job": hub},
 		Revisions: map[string]int64{"job": 100},
@@ -108,7 +108,7 @@ var violations = []violation{
 	}},
 	{"storedVersions is pruned with evidence", "[v1] went from", func(now, before *seen) {
 		before.Listed = []string{hub, joined}
-		now.Policy.Status.Evidence, now.Records[0].State = nil, migration.StateRunning
+		now.Policy.Status.Evidence, now.Records[0].State = nil, contract.StateRunning
 	}},
 	{"what the status says of stored bytes is true", "the evidence says that all are at v1beta1", func(now, _ *seen) {
 		evidence := now.Policy.Status.Evidence

@@ -20,7 +20,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/crds"
-	"github.com/conversion-operator/conversion-operator/internal/migration"
+	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
 	"github.com/conversion-operator/conversion-operator/internal/test/scenarios"
 )
@@ -46,7 +46,7 @@ type seen struct {
 	// Listed is status.storedVersions before all else was read, ListedAfter after it.
 	Listed, ListedAfter []string
 	Policy              *v1alpha1.ConversionPolicy
-	Records             []migration.Record
+	Records             []contract.Record
 	Children            []child
 	// Stored are the versions of the bytes in etcd, by name, and Revisions when they
 	// were written.
@@ -248,10 +248,10 @@ func asRead(object *unstructured.Unstructured, err error) read {
 }
 
 // sortedRecords reads what migrations recorded of themselves.
-func sortedRecords(texts []string) ([]migration.Record, error) {
-	var records []migration.Record
+func sortedRecords(texts []string) ([]contract.Record, error) {
+	var records []contract.Record
 	for _, text := range slices.Sorted(slices.Values(texts)) {
-		record, err := migration.ParseRecord([]byte(text))
+		record, err := contract.ParseRecord([]byte(text))
 		if err != nil {
 			return nil, err
 		}

@@ -22,17 +22,17 @@ import (
 const (
 	// host is in every object, and keptAside in the annotation of what a conversion
 	// has kept aside: migrations rewrite them, and nobody is to read them elsewhere.
-	host      = "a-host-that-is-not-to-be-told"
-	keptAside = "a-value-that-is-not-to-be-told"
+	host           = "a-host-that-is-not-to-be-told"
+	preservedValue = "a-value-that-is-not-to-be-told"
 )
 
-// diary keeps everything that is logged.
-type diary struct {
+// logRecorder keeps everything that is logged.
+type logRecorder struct {
 	mu   sync.Mutex
 	text strings.Builder
 }
 
-func (d *diary) read() string {
+func (d *logRecorder) read() string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.text.String()
@@ -40,7 +40,7 @@ func (d *diary) read() string {
 
 // logged is what all runs of the tests have logged so far, at their most talkative: by
 // --log-level=debug.
-var logged diary
+var logged logRecorder
 
 func logTo(t *testing.T) context.Context {
 	return logr.NewContext(t.Context(), funcr.New(func(_, line string) {
@@ -54,7 +54,7 @@ func logTo(t *testing.T) context.Context {
 // testNothingTold: of all runs before, among them some with failures of every kind,
 // neither logs nor records have anything of objects but their names, nor of the key
 // with which the API server was asked.
-func testNothingTold(t *testing.T, c *cluster) {
+func testNothingLeaks(t *testing.T, c *cluster) {
 	told := map[string]string{"the logs": logged.read()}
 	if !strings.Contains(told["the logs"], "Object failed") {
 		t.Error("the logs are not at their most talkative, or no object has failed")
@@ -69,7 +69,7 @@ func testNothingTold(t *testing.T, c *cluster) {
 	if len(told) < 4 {
 		t.Errorf("there are only %d records", len(told)-1)
 	}
-	secrets := []string{host, keptAside}
+	secrets := []string{host, preservedValue}
 	for line := range strings.Lines(string(c.config.KeyData)) {
 		if line = strings.TrimSpace(line); len(line) == 64 {
 			secrets = append(secrets, line)

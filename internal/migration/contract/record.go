@@ -1,9 +1,10 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package migration
+package contract
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 )
 
@@ -19,12 +21,16 @@ import (
 const RecordKey = "record.json"
 
 const (
-	// recordFormat changes when an older reader would misread the record.
-	recordFormat = 2
+	// RecordFormat changes when an older reader would misread the record.
+	RecordFormat = 2
 	// oldFormat knew no audit, no verification and no reasons. It is read: what it
 	// says still holds.
 	oldFormat = 1
 )
+
+// MaxFailures bounds the lists of objects in a record, which become lists of the
+// policy's status.
+const MaxFailures = 10
 
 // State is how far a run is.
 type State string
@@ -37,24 +43,14 @@ const (
 	StateSettling State = "Settling"
 	// StateRunning rewrites objects.
 	StateRunning State = "Running"
-	// StateAuditing looks again at objects that were found current early.
+	// StateAuditing patches again the objects that were found current first.
 	StateAuditing State = "Auditing"
-	// StateVerifying looks again at a sample, or at every object.
+	// StateVerifying patches a sample, or every object, again.
 	StateVerifying State = "Verifying"
 	// StateCompleted has seen every object. Some of them may have failed.
 	StateCompleted State = "Completed"
-	// StateAborted cannot go on; the record's message says why.
+	// StateAborted cannot continue; the record's message says why.
 	StateAborted State = "Aborted"
-)
-
-// BarrierKind is what the barrier of a run rests on.
-type BarrierKind string
-
-const (
-	// BarrierAllServers has seen every API server show the storage version.
-	BarrierAllServers BarrierKind = "AllServers"
-	// BarrierTime has waited only: not every API server could be asked.
-	BarrierTime BarrierKind = "Time"
 )
 
 // Record is all that is known of a run. It outlives the Job.
@@ -70,55 +66,58 @@ type Record struct {
 	CRDGeneration int64 `json:"crdGeneration"`
 	// State is how far the run is.
 	State State `json:"state"`
-	// Message says why an aborted run could not go on.
+	// Message says why an aborted run cannot continue.
 	Message string `json:"message,omitempty"`
-	// Waiting says why a run stands still that will go on by itself.
+	// Waiting says why a run makes no progress, while it waits for something.
 	Waiting string `json:"waiting,omitempty"`
 	// BarrierKind is what the barrier rests on.
-	BarrierKind BarrierKind `json:"barrierKind,omitempty"`
+	BarrierKind v1alpha1.BarrierKind `json:"barrierKind,omitempty"`
 	// APIServers is the number of API servers that showed the storage version.
-	APIServers int `json:"apiServers,omitempty"`
+	APIServers int32 `json:"apiServers,omitempty"`
 	// Barrier is the resourceVersion at which writes at the old version had
 	// drained.
 	Barrier string `json:"barrier,omitempty"`
 	// Counters show the progress, objects of an unfinished page included.
 	Counters
-	// Checkpoint is where a restarted pod goes on.
+	// Checkpoint is where a restarted pod continues.
 	Checkpoint Checkpoint `json:"checkpoint"`
-	// RetryOf is the earlier run whose failed objects alone this one migrates: it
-	// counts what that one has done as its own.
+	// RetryOf is the previous run of which this one migrates only the failed objects:
+	// its counts include those of that run.
 	RetryOf string `json:"retryOf,omitempty"`
-	// Repeats is how often the run began anew with a longer settle time, because
-	// a second look found objects that were not current after all.
+	// Repeats is how often the run was repeated with a longer propagation delay, because
+	// the verification found objects that were stored at an old version after the
+	// barrier.
 	Repeats int `json:"repeats,omitempty"`
-	// Verification is where a full second pass goes on.
+	// Verification is where a full verification continues.
 	Verification string `json:"verification,omitempty"`
-	// Verified is the number of objects that a second look found unchanged.
+	// Verified is the number of objects that did not change when they were patched
+	// again.
 	Verified int64 `json:"verified,omitempty"`
 	// RatePerSecond is how many objects came to their end per second, recently.
 	RatePerSecond float64 `json:"ratePerSecond,omitempty"`
 	// EstimatedCompletion is when all objects are done at that rate.
 	EstimatedCompletion *metav1.Time `json:"estimatedCompletion,omitempty"`
-	// Predicted are objects that the API server refused before the first write:
-	// at most ten.
-	Predicted []Failure `json:"predicted,omitempty"`
+	// Predicted are objects that the API server refused before the first write: at most
+	// ten.
+	Predicted []v1alpha1.MigrationFailure `json:"predicted,omitempty"`
 	// Failures are the first ten objects that failed. Failed counts them all, and
 	// further keys of the ConfigMap list them all: see FailuresOf.
-	Failures []Failure `json:"failures,omitempty"`
-	// Ruleset is the hash of the rules by which it is told what objects hold in
-	// annotations; empty where that is not told.
+	Failures []v1alpha1.MigrationFailure `json:"failures,omitempty"`
+	// Ruleset is the hash of the ruleset by which preserved values were counted; empty
+	// where they were not.
 	Ruleset string `json:"ruleset,omitempty"`
-	// Preserved is what the objects of all whole pages hold, those that failed aside.
+	// Preserved is what the annotations of the objects of all whole pages preserve,
+	// without the failed objects.
 	Preserved *conversion.Holdings `json:"preserved,omitempty"`
-	// PreservedSince is when that count began, where it was in an earlier run.
+	// PreservedSince is when that count began, if that was in a previous run.
 	PreservedSince *metav1.Time `json:"preservedSince,omitempty"`
-	// Placed objects held values that have become data. Unplaced ones hold some that have
-	// a place and are not there: the API server refuses the object at their version, or
-	// their field may not have them.
+	// Placed objects had preserved values that were restored. Unplaced objects still
+	// have some that have a field: the API server refuses the object at their version,
+	// or the field does not allow them.
 	Placed   int64 `json:"placed,omitempty"`
 	Unplaced int64 `json:"unplaced,omitempty"`
-	// Refused says why, of the first ten.
-	Refused []Failure `json:"refused,omitempty"`
+	// Refused says why, for the first ten of the unplaced objects.
+	Refused []v1alpha1.MigrationFailure `json:"refused,omitempty"`
 	// StartTime is when the run started, restarts not counted.
 	StartTime *metav1.Time `json:"startTime,omitempty"`
 	// CompletionTime is when the run completed or aborted.
@@ -130,11 +129,11 @@ type Counters struct {
 	// Total is the objects done plus what the list said was left: an estimate
 	// until the run completes.
 	Total int64 `json:"total"`
-	// Rewritten objects were stored anew by this run.
+	// Rewritten objects were encoded again by this run.
 	Rewritten int64 `json:"rewritten"`
-	// Current objects needed no write: stored at the storage version already,
-	// or written by others again and again while the run tried. An object that was
-	// rewritten just before the pod crashed is found current by the next pod.
+	// Current objects needed no write: stored at the storage version already, or written
+	// by clients several times while the run tried. An object that was rewritten just
+	// before the pod crashed is found current by the next pod.
 	Current int64 `json:"current"`
 	// Gone objects were deleted meanwhile.
 	Gone int64 `json:"gone"`
@@ -148,25 +147,8 @@ type Counters struct {
 // Done is the number of objects with an outcome.
 func (c Counters) Done() int64 { return c.Rewritten + c.Current + c.Gone + c.Failed }
 
-// add counts one more object.
-func (c *Counters) add(r result) {
-	if r.path != "" {
-		c.ByFallback++
-	}
-	switch r.outcome {
-	case rewritten:
-		c.Rewritten++
-	case current:
-		c.Current++
-	case gone:
-		c.Gone++
-	case failed:
-		c.Failed++
-	}
-}
-
-// Checkpoint is the end of the last page that is wholly done. A page that was
-// half done is done again from these counters, so no object counts twice.
+// Checkpoint is the end of the last whole page. A page that was interrupted is
+// repeated from these counters, so no object counts twice.
 type Checkpoint struct {
 	// Pages is the number of pages done.
 	Pages int64 `json:"pages"`
@@ -188,6 +170,19 @@ func ParseRecord(data []byte) (Record, error) {
 	return r, nil
 }
 
+// ReadRecord reads the record of a run for the manager. A record that cannot be read,
+// or that is of another run, proves nothing: it reads as that of an aborted run.
+func ReadRecord(run, text string) *Record {
+	record, err := ParseRecord([]byte(text))
+	switch {
+	case err != nil:
+		return &Record{Run: run, State: StateAborted, Message: err.Error()}
+	case record.Run != run:
+		return &Record{Run: run, State: StateAborted, Message: "the record is of run " + record.Run}
+	}
+	return &record
+}
+
 // Finished reports whether the run has ended: nothing will be written any more.
 func (r Record) Finished() bool { return r.State == StateCompleted || r.State == StateAborted }
 
@@ -195,16 +190,21 @@ func (r Record) Finished() bool { return r.State == StateCompleted || r.State ==
 // storage version.
 func (r Record) Complete() bool { return r.State == StateCompleted && r.Failed == 0 }
 
-var states = []State{StatePreflight, StateSettling, StateRunning, StateAuditing, StateVerifying, StateCompleted, StateAborted}
+// States are all of them, in the order of a run.
+var States = []State{StatePreflight, StateSettling, StateRunning, StateAuditing, StateVerifying, StateCompleted, StateAborted}
+
+// CountedFrom is when the count in Preserved began. What clients wrote from then on may
+// not be in it.
+func (r Record) CountedFrom() *metav1.Time { return cmp.Or(r.PreservedSince, r.StartTime) }
 
 func (r Record) validate() error {
-	if !slices.Contains(states, r.State) {
+	if !slices.Contains(States, r.State) {
 		return fmt.Errorf("state %q is unknown", r.State)
 	}
 	passing := r.State != StatePreflight && r.State != StateSettling && r.State != StateAborted
 	switch {
-	case r.Format != recordFormat && r.Format != oldFormat:
-		return fmt.Errorf("format is %d, this version of conversion-operator reads %d and %d", r.Format, oldFormat, recordFormat)
+	case r.Format != RecordFormat && r.Format != oldFormat:
+		return fmt.Errorf("format is %d, this version of conversion-operator reads %d and %d", r.Format, oldFormat, RecordFormat)
 	case r.Run == "":
 		return errors.New("run is empty")
 	case r.CRDUID == "":
@@ -223,22 +223,10 @@ func (r Record) validate() error {
 		return fmt.Errorf("state is Completed but %d of %d objects are done", r.Done(), r.Total)
 	case r.ByFallback > r.Rewritten+r.Current:
 		return fmt.Errorf("it counts %d objects by fallback, and %d that were accepted", r.ByFallback, r.Rewritten+r.Current)
+	case max(len(r.Failures), len(r.Predicted), len(r.Refused)) > MaxFailures:
+		return fmt.Errorf("it lists more than %d failures", MaxFailures)
 	case int64(len(r.Failures)) > r.Failed:
 		return fmt.Errorf("it lists %d failures but counts %d", len(r.Failures), r.Failed)
-	}
-	return nil
-}
-
-// belongsTo refuses a run that the record is not of. The record of another run
-// may be the only proof of what that run did; the record of another state of the
-// CustomResourceDefinition proves nothing about this one.
-func (r Record) belongsTo(o Options) error {
-	switch {
-	case r.Run != o.Run:
-		return fmt.Errorf("the checkpoint holds the record of run %q, this is run %q: every run needs a ConfigMap of its own", r.Run, o.Run)
-	case r.CRDUID != o.Pin.UID || r.CRDGeneration != o.Pin.Generation:
-		return fmt.Errorf("the record of run %q is of CustomResourceDefinition uid %s, generation %d, this run is for %s, uid %s, generation %d: start another run",
-			r.Run, r.CRDUID, r.CRDGeneration, o.Pin.Name, o.Pin.UID, o.Pin.Generation)
 	}
 	return nil
 }

@@ -12,6 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
@@ -24,15 +26,15 @@ func lagging(api *fakeAPI, clock *fakeClock, behind time.Duration) {
 
 func TestAuditCatchesAServerThatLags(t *testing.T) {
 	tests := map[string]struct {
-		verify  Verify
+		verify  v1alpha1.MigrationVerification
 		behind  time.Duration
 		repeats int
-		state   State
+		state   contract.State
 	}{
-		"within the settle time":               {VerifyNone, 30 * time.Second, 0, StateCompleted},
-		"a moment longer, nothing verified":    {VerifyNone, 90 * time.Second, 1, StateCompleted},
-		"a moment longer, a sample verified":   {VerifySample, 90 * time.Second, 1, StateCompleted},
-		"a moment longer, everything verified": {VerifyFull, 90 * time.Second, 1, StateCompleted},
+		"within the settle time":               {v1alpha1.MigrationVerifyNone, 30 * time.Second, 0, contract.StateCompleted},
+		"a moment longer, nothing verified":    {v1alpha1.MigrationVerifyNone, 90 * time.Second, 1, contract.StateCompleted},
+		"a moment longer, a sample verified":   {v1alpha1.MigrationVerifySample, 90 * time.Second, 1, contract.StateCompleted},
+		"a moment longer, everything verified": {v1alpha1.MigrationVerifyFull, 90 * time.Second, 1, contract.StateCompleted},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -54,7 +56,7 @@ func TestAuditCatchesAServerThatLags(t *testing.T) {
 // A server at which every patch is followed by a write at the old version, as if
 // two took turns, ends the run.
 func TestServersThatNeverAgreeAbortTheRun(t *testing.T) {
-	for _, verify := range []Verify{VerifySample, VerifyFull} {
+	for _, verify := range []v1alpha1.MigrationVerification{v1alpha1.MigrationVerifySample, v1alpha1.MigrationVerifyFull} {
 		t.Run(string(verify), func(t *testing.T) {
 			api := newFakeAPI(12)
 			api.onList = func(metav1.ListOptions) error {
@@ -64,7 +66,7 @@ func TestServersThatNeverAgreeAbortTheRun(t *testing.T) {
 			engine := newTestEngine(api, &fakeStore{})
 			engine.Verify = verify
 			record := mustRun(t, engine)
-			if record.State != StateAborted || record.Repeats != maxRepeats {
+			if record.State != contract.StateAborted || record.Repeats != maxRepeats {
 				t.Errorf("record is %+v", record)
 			}
 			wantError(t, errors.New(record.Message), "ns/a004 was stored at an old version after the barrier")
@@ -75,7 +77,7 @@ func TestServersThatNeverAgreeAbortTheRun(t *testing.T) {
 
 // The pod dies at every save; the next ones find what the first knew.
 func TestSecondLookSurvivesEveryCrash(t *testing.T) {
-	for _, verify := range []Verify{VerifyNone, VerifySample, VerifyFull} {
+	for _, verify := range []v1alpha1.MigrationVerification{v1alpha1.MigrationVerifyNone, v1alpha1.MigrationVerifySample, v1alpha1.MigrationVerifyFull} {
 		for save := range 16 {
 			t.Run(fmt.Sprintf("%s, save %d", verify, save), func(t *testing.T) {
 				api, store, clock, saves := newFakeAPI(12), &fakeStore{}, newFakeClock(), 0
@@ -99,7 +101,7 @@ func TestSecondLookSurvivesEveryCrash(t *testing.T) {
 				if !record.Complete() || len(api.oldKeys()) != 0 || record.Total != 12 {
 					t.Errorf("record is %+v, old objects %v", record, api.oldKeys())
 				}
-				if verify != VerifyNone && record.Verified != 12 {
+				if verify != v1alpha1.MigrationVerifyNone && record.Verified != 12 {
 					t.Errorf("%d verified, want 12", record.Verified)
 				}
 			})
@@ -114,7 +116,7 @@ func TestObjectThatAnAdmissionWebhookEditsIsNoLag(t *testing.T) {
 		return nil
 	}
 	engine := newTestEngine(api, &fakeStore{})
-	engine.Verify = VerifyFull
+	engine.Verify = v1alpha1.MigrationVerifyFull
 	record := mustRun(t, engine)
 	if !record.Complete() || record.Verified != 3 || record.Repeats != 0 {
 		t.Errorf("record is %+v", record)
@@ -130,16 +132,16 @@ func TestObjectThatCannotBeVerifiedAbortsTheRun(t *testing.T) {
 		return nil
 	}
 	engine := newTestEngine(api, &fakeStore{})
-	engine.Verify = VerifySample
+	engine.Verify = v1alpha1.MigrationVerifySample
 	record := mustRun(t, engine)
-	if record.State != StateAborted {
+	if record.State != contract.StateAborted {
 		t.Errorf("record is %+v", record)
 	}
 	wantError(t, errors.New(record.Message), "cannot verify ns/a003: ")
 }
 
 func TestWhatFailedIsNotVerified(t *testing.T) {
-	for _, verify := range []Verify{VerifySample, VerifyFull} {
+	for _, verify := range []v1alpha1.MigrationVerification{v1alpha1.MigrationVerifySample, v1alpha1.MigrationVerifyFull} {
 		t.Run(string(verify), func(t *testing.T) {
 			api := newFakeAPI(12)
 			api.onPatch = func(key string) error {
@@ -151,7 +153,7 @@ func TestWhatFailedIsNotVerified(t *testing.T) {
 			engine := newTestEngine(api, &fakeStore{})
 			engine.Verify = verify
 			record := mustRun(t, engine)
-			if record.State != StateCompleted || record.Failed != 1 || record.Verified != 11 {
+			if record.State != contract.StateCompleted || record.Failed != 1 || record.Verified != 11 {
 				t.Errorf("record is %+v", record)
 			}
 		})
@@ -159,7 +161,7 @@ func TestWhatFailedIsNotVerified(t *testing.T) {
 }
 
 func TestSampleIsBoundedAndSpread(t *testing.T) {
-	var s secondLook
+	var s reverifyList
 	const objects = 100_000
 	now := newFakeClock().Now()
 	for i := range int64(objects) {
@@ -180,7 +182,7 @@ func TestSampleIsBoundedAndSpread(t *testing.T) {
 	}
 	data := map[string]string{}
 	expect.NoError(t, s.write(data))
-	again, err := openSecondLook(data)
+	again, err := openReverifyList(data)
 	expect.NoError(t, err)
 	if diff := cmp.Diff(s.Sample, again.Sample); diff != "" {
 		t.Errorf("sample (-want +got):\n%s", diff)

@@ -4,7 +4,6 @@
 package migration
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -12,16 +11,17 @@ import (
 	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 )
 
-// What one version of an object cannot express, converters preserve in its
-// annotations. When rules or schemas change so that it has a place in the storage
-// version, a write at the version that it belongs to makes it data: the API server
-// reads the object at that version, where converters restore what was preserved, and
-// stores what they make of that.
+// Converters preserve in annotations what a version of an object cannot express. When
+// rules or schemas change so that such a value has a field in the storage version, a
+// write at the version of the value restores it: the API server reads the object at
+// that version, where converters restore preserved values, and stores the result.
 
-// Inventory reads what objects hold in annotations.
+// Inventory reads the values that converters preserved in annotations.
 type Inventory struct {
 	converter *conversion.Converter
 	places    *conversion.Places
@@ -44,8 +44,8 @@ func NewInventory(ruleset []byte, storage string) (*Inventory, error) {
 	return i, err
 }
 
-// ReadInventory reads the ruleset of a ConfigMap. A run goes on without one that is gone,
-// or of no use: nil, and the log says why nothing is counted.
+// ReadInventory reads the ruleset of a ConfigMap. If the ruleset is gone or unusable,
+// it returns nil and logs why: the run continues and does not count preserved values.
 func ReadInventory(ctx context.Context, rulesets Rulesets, name, storage string, clock Clock) (*Inventory, error) {
 	var text []byte
 	err := patiently(ctx, clock, func() (err error) {
@@ -57,31 +57,31 @@ func ReadInventory(ctx context.Context, rulesets Rulesets, name, storage string,
 	}
 	inventory, err := NewInventory(text, storage)
 	if err != nil {
-		logr.FromContextOrDiscard(ctx).Info("What objects hold in annotations is not counted: there are no rules to read it by", "configMap", name, "cause", err.Error())
+		logr.FromContextOrDiscard(ctx).Info("Preserved values are not counted: the ruleset cannot be read", "configMap", name, "cause", err.Error())
 		return nil, nil
 	}
 	return inventory, nil
 }
 
-// hash identifies the ruleset; empty where there is none.
-func (i *Inventory) hash() string {
+// rulesetHash identifies the ruleset; empty where there is none.
+func (i *Inventory) rulesetHash() string {
 	if i == nil {
 		return ""
 	}
 	return i.ruleset
 }
 
-// held is what an object holds.
-func (i *Inventory) held(object *metav1.PartialObjectMetadata) []conversion.Preserved {
+// preservedIn are the values that the annotations of an object preserve.
+func (i *Inventory) preservedIn(object *metav1.PartialObjectMetadata) []conversion.Preserved {
 	if i == nil || len(object.Annotations) == 0 {
 		return nil
 	}
 	return i.converter.PreservedIn(object.Annotations)
 }
 
-// shortened says why an object must not be written at the version at which it was read:
-// it lacks what its annotations have no room for, which is still in etcd. API servers
-// refuse such a write, too, unless somebody keeps them from it.
+// shortened says why an object must not be written at the version at which it was
+// read: it lacks values that had no room in its annotations and are still in etcd. API
+// servers also refuse such a write, unless the check was removed.
 func (i *Inventory) shortened(object *metav1.PartialObjectMetadata, version string) error {
 	if i == nil || len(object.Annotations) == 0 {
 		return nil
@@ -92,10 +92,11 @@ func (i *Inventory) shortened(object *metav1.PartialObjectMetadata, version stri
 	return nil
 }
 
-// placeable are the versions of which an object holds values that have a place now.
+// placeable are the versions of which an object preserves values that have a field
+// now.
 func (i *Inventory) placeable(object *metav1.PartialObjectMetadata) []string {
 	var versions []string
-	for _, held := range i.held(object) {
+	for _, held := range i.preservedIn(object) {
 		hasPlace := func(field string) bool { return i.places.Of(held.Version, field) != conversion.NoPlace }
 		if slices.ContainsFunc(held.Values, hasPlace) {
 			versions = append(versions, held.Version)
@@ -104,8 +105,8 @@ func (i *Inventory) placeable(object *metav1.PartialObjectMetadata) []string {
 	return versions
 }
 
-// unplaced says which value that an object holds of a version has a place and is not
-// there, though the object was written at that version: empty where there is none.
+// unplaced names a value that has a field and is still in the annotation, though the
+// object was written at its version; empty where there is none.
 func (i *Inventory) unplaced(object *metav1.PartialObjectMetadata, version string) string {
 	for _, one := range i.converter.Unplaced(object.Annotations, version) {
 		if i.places.Of(version, one.Field) != conversion.WholePlace {
@@ -121,20 +122,21 @@ func (i *Inventory) unplaced(object *metav1.PartialObjectMetadata, version strin
 	return ""
 }
 
-// placing is what became of the values that an object held.
+// placing is the result of restoring the preserved values of an object.
 type placing struct {
 	// object has the resourceVersion that the writes left.
 	object *metav1.PartialObjectMetadata
-	// placed tells that a write changed what is stored, and gone that there is no
-	// such object any more.
+	// placed tells that a write changed what is stored, and gone that the object was
+	// deleted.
 	placed, gone bool
-	// written are the versions at which the API server accepts it, and refused those at
-	// which it does not. What it holds of these stays where it is.
+	// written are the versions at which the API server accepted the object. The values
+	// of the versions in refused stay in the annotations.
 	written []string
-	refused []Failure
+	refused []v1alpha1.MigrationFailure
 }
 
-// place writes an object at each version of which it holds values that have a place.
+// place writes an object at each version of which it preserves values that have a
+// field.
 func (e *Engine) place(ctx context.Context, object *metav1.PartialObjectMetadata, barrier string) (placing, error) {
 	p := placing{object: object}
 	for _, version := range e.Inventory.placeable(object) {
@@ -152,7 +154,7 @@ func (e *Engine) place(ctx context.Context, object *metav1.PartialObjectMetadata
 			p.gone = true
 			return p, nil
 		case r.outcome == failed:
-			logr.FromContextOrDiscard(ctx).V(1).Info("Preserved data has no way to its place", "object", r.object, "version", at, "message", r.message)
+			logr.FromContextOrDiscard(ctx).V(1).Info("Preserved values cannot be restored", "object", r.object, "version", at, "message", r.message)
 			r.message = "at " + at + ": " + r.message
 			p.refused = append(p.refused, r.failure())
 			continue
@@ -168,46 +170,47 @@ func (e *Engine) place(ctx context.Context, object *metav1.PartialObjectMetadata
 	return p, nil
 }
 
-// stay notes what an object holds in the end of versions at which it was written: values
-// that do not fit are not restored, and the API server does not say so.
-func (e *Engine) stay(p *placing, object *metav1.PartialObjectMetadata) {
+// noteUnplaced adds the values that were not restored although the object was written
+// at their version: they do not fit, and the API server does not report that.
+func (e *Engine) noteUnplaced(p *placing, object *metav1.PartialObjectMetadata) {
 	for _, version := range p.written {
 		if why := e.Inventory.unplaced(object, version); why != "" {
-			p.refused = append(p.refused, Failure{Object: keyOf(object), Reason: ReasonDoesNotFit,
+			p.refused = append(p.refused, v1alpha1.MigrationFailure{Object: keyOf(object), Reason: ReasonDoesNotFit,
 				Message: shorten(why, maxMessage), Command: e.suggest(ReasonDoesNotFit, object)})
 		}
 	}
 }
 
-// roundTrip is the version at which a write restores data of a version: that one, or
-// any other if objects are stored in it, as only a conversion restores anything.
-func (e *Engine) roundTrip(version string) (at string, unserved *Failure) {
+// roundTrip is the version at which a write restores values of a version: that one, or
+// any other if objects are stored in it, as only a conversion restores values.
+func (e *Engine) roundTrip(version string) (at string, unserved *v1alpha1.MigrationFailure) {
 	switch {
 	case slices.Contains(e.OldVersions, version):
 		return version, nil
 	case version == e.Resource.Version && len(e.OldVersions) > 0:
 		return e.OldVersions[0], nil
 	}
-	return "", &Failure{Reason: ReasonNotServed, Message: fmt.Sprintf("version %s is not served, so that nothing can be restored there", version)}
+	return "", &v1alpha1.MigrationFailure{Reason: ReasonNotServed, Message: fmt.Sprintf("version %s is not served, so that nothing can be restored there", version)}
 }
 
-// hold notes what an object holds in the end: as the API server showed it last at the
-// storage version. What a failed object holds is not known, as it is not stored there.
-func (e *Engine) hold(r result, object *metav1.PartialObjectMetadata) result {
+// notePreserved adds what the annotations of an object preserve after the write, as
+// the API server returned it last at the storage version. For a failed object that is
+// not known: it is not stored there.
+func (e *Engine) notePreserved(r result, object *metav1.PartialObjectMetadata) result {
 	if r.after != nil {
 		object, r.after = r.after, nil
 	}
 	if e.Inventory != nil && (r.outcome == rewritten || r.outcome == current) {
-		r.counted, r.held = true, e.Inventory.held(object)
+		r.counted, r.preserved = true, e.Inventory.preservedIn(object)
 	}
 	return r
 }
 
-// becameData reports whether values that had a place are held no more. A write that
-// changed what is stored may have done so for the storage version alone.
-func (i *Inventory) becameData(before, after *metav1.PartialObjectMetadata) bool {
-	left := i.held(after)
-	return slices.ContainsFunc(i.held(before), func(of conversion.Preserved) bool {
+// wasPlaced reports whether values that had a field are no longer preserved. A write
+// that changed what is stored may have done so for the storage version alone.
+func (i *Inventory) wasPlaced(before, after *metav1.PartialObjectMetadata) bool {
+	left := i.preservedIn(after)
+	return slices.ContainsFunc(i.preservedIn(before), func(of conversion.Preserved) bool {
 		return slices.ContainsFunc(of.Values, func(field string) bool {
 			return i.places.Of(of.Version, field) != conversion.NoPlace && !slices.ContainsFunc(left, func(still conversion.Preserved) bool {
 				return still.Version == of.Version && slices.Contains(still.Values, field)
@@ -216,47 +219,43 @@ func (i *Inventory) becameData(before, after *metav1.PartialObjectMetadata) bool
 	})
 }
 
-// countHeld adds what the objects of a page hold.
-func (r *Record) countHeld(page []result) {
+// countPreserved adds what the objects of a page preserve.
+func countPreserved(r *contract.Record, page []result) {
 	for i := range page {
 		one := &page[i]
 		if one.counted {
 			if r.Preserved == nil {
 				r.Preserved = &conversion.Holdings{}
 			}
-			r.Preserved.Add(one.object, one.held)
+			r.Preserved.Add(one.object, one.preserved)
 		}
 		if one.placed {
 			r.Placed++
 		}
 		if len(one.refused) > 0 {
 			r.Unplaced++
-			room := maxFailures - len(r.Refused)
+			room := contract.MaxFailures - len(r.Refused)
 			r.Refused = append(r.Refused, one.refused[:min(room, len(one.refused))]...)
 		}
 	}
 }
 
-// forgetHeld begins to count from nothing.
-func (r *Record) forgetHeld() {
+// forgetPreserved sets the count back to zero.
+func forgetPreserved(r *contract.Record) {
 	r.Preserved, r.PreservedSince, r.Placed, r.Unplaced, r.Refused = nil, nil, 0, 0, nil
 }
 
-// takeHeld goes on from what an earlier run has counted.
-func (r *Record) takeHeld(before *Record) {
-	r.Preserved, r.Placed, r.Unplaced, r.Refused = before.Preserved.Clone(), before.Placed, before.Unplaced, slices.Clone(before.Refused)
-	r.PreservedSince = before.CountedFrom()
+// takePreserved continues the count of an earlier run.
+func takePreserved(r, earlier *contract.Record) {
+	r.Preserved, r.Placed, r.Unplaced, r.Refused = earlier.Preserved.Clone(), earlier.Placed, earlier.Unplaced, slices.Clone(earlier.Refused)
+	r.PreservedSince = earlier.CountedFrom()
 }
 
-// CountedFrom is when the count of what objects hold began: clients may have written
-// more since.
-func (r *Record) CountedFrom() *metav1.Time { return cmp.Or(r.PreservedSince, r.StartTime) }
-
-// agree has a run count by one ruleset from its beginning to its end, or not at all.
-func (e *Engine) agree(record *Record) {
-	if record.Ruleset == e.Inventory.hash() {
+// matchRuleset makes a run count by one ruleset from beginning to end, or not at all.
+func (e *Engine) matchRuleset(record *contract.Record) {
+	if record.Ruleset == e.Inventory.rulesetHash() {
 		return
 	}
 	record.Ruleset, e.Inventory = "", nil
-	record.forgetHeld()
+	forgetPreserved(record)
 }

@@ -1,25 +1,25 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package migration
+package contract
 
 import (
-	"context"
 	"encoding/json"
 	"strings"
 	"testing"
 	"time"
-	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 )
 
 func completedRecord() Record {
 	now := metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC).Local())
 	counters := Counters{Total: 6, Rewritten: 3, Current: 2, Gone: 1}
 	return Record{
-		Format: recordFormat, Run: "run-1", CRDUID: testPin.UID, CRDGeneration: testPin.Generation,
+		Format: RecordFormat, Run: "run-1", CRDUID: "crd-1", CRDGeneration: 3,
 		State: StateCompleted, Barrier: "7", Counters: counters,
 		Checkpoint: Checkpoint{Pages: 2, Counters: counters}, StartTime: &now, CompletionTime: &now,
 	}
@@ -49,33 +49,13 @@ func TestParseRecordReadsTheFormatBefore(t *testing.T) {
 	want.Format = oldFormat
 	want.Counters = Counters{Total: 6, Rewritten: 3, Current: 2, Failed: 1}
 	want.Checkpoint.Counters = want.Counters
-	want.Failures = []Failure{{Object: "ns/a", Message: "no"}}
+	want.Failures = []v1alpha1.MigrationFailure{{Object: "ns/a", Message: "no"}}
 	got, err := ParseRecord([]byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("record (-want +got):\n%s", diff)
-	}
-}
-
-func TestRunOfTheFormatBeforeGoesOn(t *testing.T) {
-	api, store := newFakeAPI(12), &fakeStore{}
-	ctx, cancel := context.WithCancel(t.Context())
-	api.onPatch = func(key string) error {
-		if key == objectKey(7) {
-			cancel()
-		}
-		return ctx.Err()
-	}
-	if _, err := newTestEngine(api, store).Run(ctx); err == nil {
-		t.Fatal("the run did not stop")
-	}
-	api.onPatch = nil
-	store.edit(t, func(r *Record) { r.Format, r.BarrierKind, r.APIServers = oldFormat, "", 0 })
-	record := mustRun(t, newTestEngine(api, store))
-	if !record.Complete() || record.Format != recordFormat || record.Rewritten+record.Current != 12 {
-		t.Errorf("record is %+v", record)
 	}
 }
 
@@ -96,7 +76,7 @@ func TestParseRecordRefuses(t *testing.T) {
 		"a completed run without its end":   {func(r *Record) { r.CompletionTime = nil }, "completionTime is empty"},
 		"an aborted run without a message":  {func(r *Record) { r.State = StateAborted }, "message is empty"},
 		"a completed run with objects left": {func(r *Record) { r.Total++ }, "6 of 7 objects are done"},
-		"failures that were not counted":    {func(r *Record) { r.Failures = []Failure{{Object: "a"}} }, "lists 1 failures but counts 0"},
+		"failures that were not counted":    {func(r *Record) { r.Failures = []v1alpha1.MigrationFailure{{Object: "a"}} }, "lists 1 failures but counts 0"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -106,7 +86,9 @@ func TestParseRecordRefuses(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			wantError(t, second(ParseRecord(data)), tt.want)
+			if _, err := ParseRecord(data); err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("error is %v, want one with %q", err, tt.want)
+			}
 		})
 	}
 	for _, text := range []string{"", "{", "null", "{}", "[]", `{"state":"Completed"}`} {
@@ -140,20 +122,30 @@ func TestRecordEnd(t *testing.T) {
 	}
 }
 
-func TestShortenKeepsWholeCharacters(t *testing.T) {
-	for _, text := range []string{"short", strings.Repeat("x", maxMessage), strings.Repeat("ä", maxMessage), "x" + strings.Repeat("ä", maxMessage)} {
-		got := shorten(text, maxMessage)
-		if len(got) > maxMessage || !utf8.ValidString(got) || (len(text) <= maxMessage && got != text) {
-			t.Errorf("shorten made %d bytes of %d: %q", len(got), len(text), got)
-		}
+func TestReadRecord(t *testing.T) {
+	text, err := json.Marshal(completedRecord())
+	if err != nil {
+		t.Fatal(err)
 	}
-}
-
-func second[T any](_ T, err error) error { return err }
-
-func wantError(t *testing.T, err error, part string) {
-	t.Helper()
-	if err == nil || !strings.Contains(err.Error(), part) {
-		t.Errorf("error is %v, want one with %q", err, part)
+	cases := map[string]struct {
+		run, text string
+		want      State
+		message   string
+	}{
+		"of the run":         {"run-1", string(text), StateCompleted, ""},
+		"of another run":     {"run-2", string(text), StateAborted, "the record is of run run-1"},
+		"of a newer version": {"run-1", strings.Replace(string(text), `"format":2`, `"format":99`, 1), StateAborted, `the migration record of run "run-1" is not usable: format is 99, this version of conversion-operator reads 1 and 2`},
+		"unreadable":         {"run-1", "{", StateAborted, "the migration record is not readable: unexpected end of JSON input"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := ReadRecord(c.run, c.text)
+			if !got.Finished() || got.State != c.want || got.Message != c.message || got.Run != c.run {
+				t.Errorf("record is %+v, want state %s and message %q", got, c.want, c.message)
+			}
+			if got.Complete() != (c.want == StateCompleted) {
+				t.Errorf("Complete() = %t", got.Complete())
+			}
+		})
 	}
 }

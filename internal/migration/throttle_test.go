@@ -4,10 +4,78 @@
 package migration
 
 import (
+	"context"
+	"errors"
 	"math"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
+
+func TestGateKeepsTheRate(t *testing.T) {
+	clock := newFakeClock()
+	g := newThrottle(clock, v1alpha1.MigrationFast, 8, 4)
+	start := clock.Now()
+	for range 9 {
+		expect.NoError(t, g.acquire(t.Context()))
+		g.releaseAfter(clock.Now(), nil)
+	}
+	if took := clock.Now().Sub(start); took != 2*time.Second {
+		t.Errorf("9 patches took %s at 4 in a second, want 2s after the first", took)
+	}
+}
+
+func TestGateWaitsAsLongAsTheServerAsks(t *testing.T) {
+	clock := newFakeClock()
+	g := newThrottle(clock, v1alpha1.MigrationFast, 8, 0)
+	expect.NoError(t, g.acquire(t.Context()))
+	g.releaseAfter(clock.Now(), overloaded(7))
+	expect.NoError(t, g.acquire(t.Context()))
+	if diff := cmp.Diff([]time.Duration{7 * time.Second}, clock.slept); diff != "" {
+		t.Errorf("waits (-want +got):\n%s", diff)
+	}
+}
+
+func TestGateLetsNoMoreInThanTheLimit(t *testing.T) {
+	g := newThrottle(newFakeClock(), v1alpha1.MigrationFast, 2, 0)
+	g.limit.value = 2
+	expect.NoError(t, g.acquire(t.Context()))
+	expect.NoError(t, g.acquire(t.Context()))
+	if room, _ := g.tryAcquire(); room {
+		t.Fatal("a third patch was let in")
+	}
+	entered := make(chan error)
+	go func() { entered <- g.acquire(t.Context()) }()
+	g.releaseAfter(g.clock.Now(), nil)
+	expect.NoError(t, <-entered)
+}
+
+func TestGateEndsWithTheContext(t *testing.T) {
+	tests := map[string]func(*throttle) error{
+		"no room": func(g *throttle) error { _, _ = g.tryAcquire(); return nil },
+		"held":    func(g *throttle) error { g.notBefore = g.clock.Now().Add(time.Hour); return nil },
+		"free":    func(*throttle) error { return nil },
+	}
+	for name, prepare := range tests {
+		t.Run(name, func(t *testing.T) {
+			g := newThrottle(newFakeClock(), v1alpha1.MigrationFast, 1, 0)
+			expect.NoError(t, prepare(g))
+			before := g.inFlight
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			if err := g.acquire(ctx); !errors.Is(err, context.Canceled) {
+				t.Errorf("error is %v", err)
+			}
+			if g.inFlight != before {
+				t.Errorf("%d in flight, were %d", g.inFlight, before)
+			}
+		})
+	}
+}
 
 // server is an API server that answers at once as many patches as it has hands,
 // and makes the others wait.
@@ -22,7 +90,7 @@ func (s server) latencyAt(inFlight int) time.Duration {
 
 // drive sends patches for as many windows, each with as many in flight as the
 // limit allows, and returns the limit.
-func drive(l *limit, now *time.Time, windows int, s server) int {
+func drive(l *concurrencyLimit, now *time.Time, windows int, s server) int {
 	for range windows {
 		*now = now.Add(minWindow)
 		inFlight := l.allowed()
@@ -53,9 +121,9 @@ func TestLimitFollowsTheServer(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			for pace, want := range map[Pace]span{PaceGentle: tt.gentle, PaceFast: tt.fast} {
+			for pace, want := range map[v1alpha1.MigrationPace]span{v1alpha1.MigrationGentle: tt.gentle, v1alpha1.MigrationFast: tt.fast} {
 				now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-				l := newLimit(pace, tt.most, now)
+				l := newConcurrencyLimit(pace, tt.most, now)
 				if got := drive(l, &now, 100, tt.server); got < want.low || got > want.high {
 					t.Errorf("%s: limit is %d, want %d to %d", pace, got, want.low, want.high)
 				}
@@ -66,7 +134,7 @@ func TestLimitFollowsTheServer(t *testing.T) {
 
 func TestLimitFallsWhenTheServerSlowsDownAndComesBack(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	l := newLimit(PaceFast, 32, now)
+	l := newConcurrencyLimit(v1alpha1.MigrationFast, 32, now)
 	fast := server{hands: 1000, latency: 5 * time.Millisecond}
 	drive(l, &now, 20, fast)
 	if got := drive(l, &now, 5, server{hands: 1, latency: 10 * time.Millisecond}); got > 12 {
@@ -79,7 +147,7 @@ func TestLimitFallsWhenTheServerSlowsDownAndComesBack(t *testing.T) {
 
 func TestLimitHalvesOnTroubleOnceInAWindow(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	l := newLimit(PaceFast, 32, now)
+	l := newConcurrencyLimit(v1alpha1.MigrationFast, 32, now)
 	drive(l, &now, 20, server{hands: 1000, latency: time.Millisecond})
 	for range 10 {
 		l.failed(now)
@@ -98,7 +166,7 @@ func TestLimitHalvesOnTroubleOnceInAWindow(t *testing.T) {
 
 func TestLimitThatHoldsNothingBackDoesNotGrow(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	l := newLimit(PaceFast, 32, now)
+	l := newConcurrencyLimit(v1alpha1.MigrationFast, 32, now)
 	for range 1000 {
 		now = now.Add(minWindow)
 		l.succeeded(time.Millisecond, 1, now)
@@ -114,7 +182,7 @@ func TestLimitThatHoldsNothingBackDoesNotGrow(t *testing.T) {
 // A limit that was too high is tried again, but not all the time.
 func TestGentleLimitRarelyTriesWhatWasTooMuch(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	l := newLimit(PaceGentle, 32, now)
+	l := newConcurrencyLimit(v1alpha1.MigrationGentle, 32, now)
 	tooMuch := 0
 	for range 100 {
 		if drive(l, &now, 1, server{hands: 1, latency: 50 * time.Millisecond}) > 1 {

@@ -11,6 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 )
 
 func owner(manager, version string) metav1.ManagedFieldsEntry {
@@ -49,7 +51,7 @@ func (f *fakeAPI) ownersOf(i int) string {
 // what is patched meanwhile: the run waits, and gives them back.
 func TestOwnersThatAnAPIServerDropsAreGivenBack(t *testing.T) {
 	for _, concurrency := range []int{1, 4} {
-		for _, verify := range []Verify{VerifyNone, VerifyFull} {
+		for _, verify := range []v1alpha1.MigrationVerification{v1alpha1.MigrationVerifyNone, v1alpha1.MigrationVerifyFull} {
 			t.Run(fmt.Sprintf("%d in flight, verify %s", concurrency, verify), func(t *testing.T) {
 				api, store, clock := newOwnedAPI(12), &fakeStore{}, newFakeClock()
 				from, over := 4, clock.Now().Add(30*time.Minute)
@@ -129,7 +131,7 @@ func TestOwnersThatCannotBeKept(t *testing.T) {
 	api := newOwnedAPI(12)
 	api.drops = func(key string) bool { return key == objectKey(7) }
 	engine := newOwnedEngine(api, &fakeStore{})
-	engine.Preflight, engine.Verify = 12, VerifyFull
+	engine.Preflight, engine.Verify = 12, v1alpha1.MigrationVerifyFull
 	record := mustRun(t, engine)
 	if !record.Complete() || record.Rewritten != 12 || len(record.Predicted) != 0 {
 		t.Errorf("record is %+v", record)
@@ -150,7 +152,7 @@ func TestOwnersAreGivenBackWhereTheObjectIsAccepted(t *testing.T) {
 	}
 	api.drops = func(string) bool { return len(versions) == 1 }
 	engine := newOwnedEngine(api, &fakeStore{})
-	engine.Fallback, engine.OldVersions = []Fallback{FallbackOldVersion}, []string{"v1beta1"}
+	engine.Fallback, engine.OldVersions = []v1alpha1.MigrationFallback{v1alpha1.MigrationFallbackOldVersion}, []string{"v1beta1"}
 	if record := mustRun(t, engine); !record.Complete() || record.ByFallback != 1 {
 		t.Errorf("record is %+v", record)
 	}
@@ -171,7 +173,7 @@ func TestOwnersAtAVersionThatIsGone(t *testing.T) {
 	}
 	api.drops = func(string) bool { return true }
 	engine := newOwnedEngine(api, &fakeStore{})
-	engine.Preflight, engine.Verify = 12, VerifyFull
+	engine.Preflight, engine.Verify = 12, v1alpha1.MigrationVerifyFull
 	record := mustRun(t, engine)
 	if !record.Complete() || record.Rewritten != 12 || len(record.Predicted) != 0 || len(api.patched) != 24 {
 		t.Errorf("record is %+v after %d patches", record, len(api.patched))

@@ -15,7 +15,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/incompressible"
 )
@@ -60,7 +62,7 @@ func TestPlacing(t *testing.T) {
 	api, _, engine := holders(t)
 	record, err := engine.Run(t.Context())
 	expect.NoError(t, err)
-	if diff := cmp.Diff(Counters{Total: 4, Rewritten: 2, Current: 2}, record.Counters); diff != "" {
+	if diff := cmp.Diff(contract.Counters{Total: 4, Rewritten: 2, Current: 2}, record.Counters); diff != "" {
 		t.Errorf("counters (-want +got):\n%s", diff)
 	}
 	want := &conversion.Holdings{Seen: 4, Objects: 1, Bytes: int64(len(holdsOwn)), Largest: "ns/a002", LargestBytes: int64(len(holdsOwn)), Versions: []conversion.VersionHoldings{
@@ -98,7 +100,7 @@ func TestPlacingOfWhatStays(t *testing.T) {
 func TestPlacingRefused(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*fakeAPI, *Engine)
-		reason Reason
+		reason string
 		says   string
 	}{
 		"by the schema": {func(api *fakeAPI, _ *Engine) {
@@ -177,7 +179,7 @@ func TestPlacingOfObjectThatGoes(t *testing.T) {
 func TestPlacingIsReviewed(t *testing.T) {
 	api, _, engine := holders(t)
 	api.restores = false // what they hold does not fit
-	engine.Verify = VerifyFull
+	engine.Verify = v1alpha1.MigrationVerifyFull
 	paths := 0
 	api.onPath = func(Patch) error { paths++; return nil }
 	record, err := engine.Run(t.Context())
@@ -252,7 +254,7 @@ func TestCountOfRetry(t *testing.T) {
 	api.onPatch = nil
 	retry := newTestEngine(api, &fakeStore{})
 	expect.NoError(t, retry.Clock.Sleep(t.Context(), time.Hour))
-	retry.Options.Run, retry.Earlier, retry.OldVersions, retry.Inventory = "run-2", store, engine.OldVersions, inventoryOf(t, placing1)
+	retry.Spec.Run, retry.PreviousRun, retry.OldVersions, retry.Inventory = "run-2", store, engine.OldVersions, inventoryOf(t, placing1)
 	record, err := retry.Run(t.Context())
 	expect.NoError(t, err)
 	if from := record.CountedFrom(); !from.Equal(first.StartTime) || !from.Before(record.StartTime) {
@@ -298,7 +300,7 @@ func TestShortenedIsNotWritten(t *testing.T) {
 
 	api, _, engine := holders(t)
 	api.hold(objectKey(2), annotation, shortened.Annotations[annotation])
-	engine.Inventory, engine.Verify = inventoryOf(t, ruleset), VerifyFull
+	engine.Inventory, engine.Verify = inventoryOf(t, ruleset), v1alpha1.MigrationVerifyFull
 	written := map[string]int{}
 	api.onPatch = func(key string) error {
 		written[key]++

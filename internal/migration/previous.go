@@ -10,20 +10,22 @@ import (
 
 	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 )
 
-// earlier is what an earlier run for the same state of the definition has left
-// to do. Nothing was stored at an old version since the barrier of that run,
-// because the storage version is the same: what it counted still holds.
-type earlier struct {
-	record Record
+// previousRun is what a run of the same state of the definition left to do. API
+// servers stored nothing at an old version since the barrier of that run, because the
+// storage version is the same: its counts are still true.
+type previousRun struct {
+	record contract.Record
 	failed []metav1.PartialObjectMetadata
 }
 
-// openEarlier reads the data of an earlier run's ConfigMap. An error says why
-// another run cannot go on from there.
-func openEarlier(data map[string]string, pin Pin) (*earlier, error) {
-	record, err := ParseRecord([]byte(data[RecordKey]))
+// openPreviousRun reads the data of the ConfigMap of a previous run. The error says
+// why this run cannot continue from there.
+func openPreviousRun(data map[string]string, pin contract.Pin) (*previousRun, error) {
+	record, err := contract.ParseRecord([]byte(data[contract.RecordKey]))
 	if err != nil {
 		return nil, err
 	}
@@ -31,7 +33,7 @@ func openEarlier(data map[string]string, pin Pin) (*earlier, error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case record.State != StateCompleted:
+	case record.State != contract.StateCompleted:
 		return nil, fmt.Errorf("run %s is %s", record.Run, record.State)
 	case record.CRDUID != pin.UID || record.CRDGeneration != pin.Generation:
 		return nil, fmt.Errorf("the CustomResourceDefinition changed since run %s", record.Run)
@@ -42,49 +44,49 @@ func openEarlier(data map[string]string, pin Pin) (*earlier, error) {
 	for i, f := range failures {
 		keys[i] = f.Object
 	}
-	return &earlier{record: record, failed: objectsOf(keys)}, nil
+	return &previousRun{record: record, failed: objectsOf(keys)}, nil
 }
 
-// goOnFromEarlier takes over what an earlier run has done, if one is named. One
-// that is of no use costs a full run.
-func (e *Engine) goOnFromEarlier(ctx context.Context, j *journal) error {
+// continuePreviousRun takes over what the previous run has done, if the specification
+// names one. If that run cannot be continued, every object is migrated.
+func (e *Engine) continuePreviousRun(ctx context.Context, j *journal) error {
 	fresh := j.record.Barrier == "" && j.record.Repeats == 0
-	if e.Earlier == nil || !fresh && j.record.RetryOf == "" {
+	if e.PreviousRun == nil || !fresh && j.record.RetryOf == "" {
 		return nil
 	}
 	log := logr.FromContextOrDiscard(ctx)
-	before, err := e.loadEarlier(ctx)
+	before, err := e.loadPreviousRun(ctx)
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case err != nil && !fresh:
 		return fmt.Errorf("cannot read what run %s has left to do: %w", j.record.RetryOf, err)
 	case err != nil:
-		log.Info("Every object is migrated: the earlier run is of no use", "cause", err.Error())
+		log.Info("Migrating every object: the previous run cannot be continued", "cause", err.Error())
 		return nil
 	}
-	e.earlier = before
-	log.Info("Only what failed in an earlier run is migrated", "earlier", before.record.Run, "objects", len(before.failed))
+	e.previous = before
+	log.Info("Migrating only the objects that failed in the previous run", "previousRun", before.record.Run, "objects", len(before.failed))
 	if !fresh {
 		return nil
 	}
-	return j.retry(ctx, before.record)
+	return j.continueFrom(ctx, before.record)
 }
 
-func (e *Engine) loadEarlier(ctx context.Context) (*earlier, error) {
+func (e *Engine) loadPreviousRun(ctx context.Context) (*previousRun, error) {
 	var data map[string]string
 	err := patiently(ctx, e.Clock, func() (err error) {
-		data, err = e.Earlier.Load(ctx)
+		data, err = e.PreviousRun.Load(ctx)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	return openEarlier(data, e.Pin)
+	return openPreviousRun(data, e.Pin)
 }
 
 // page is the part of the failed objects that the token names.
-func (b *earlier) page(token string, size int64) (*metav1.PartialObjectMetadataList, error) {
+func (b *previousRun) page(token string, size int64) (*metav1.PartialObjectMetadataList, error) {
 	var from int64
 	if token != "" {
 		var err error

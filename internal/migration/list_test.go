@@ -12,6 +12,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 )
 
 // Some objects fail every list that they are part of. They are named, and the
@@ -29,14 +32,14 @@ func TestListThatFailsIsNarrowed(t *testing.T) {
 		"at all but one version":  {objectKey(11): atV1 + atOld},
 	}
 	for name, broken := range tests {
-		for _, verify := range []Verify{VerifySample, VerifyFull} {
+		for _, verify := range []v1alpha1.MigrationVerification{v1alpha1.MigrationVerifySample, v1alpha1.MigrationVerifyFull} {
 			t.Run(fmt.Sprintf("%s, %s", name, verify), func(t *testing.T) {
 				api, store := newFakeAPI(40), &fakeStore{}
 				api.broken = broken
 				engine := newTestEngine(api, store)
 				engine.PageSize, engine.Verify, engine.OldVersions, engine.Preflight = 16, verify, []string{"v1beta1", "v1alpha1"}, 4
 				record := mustRun(t, engine)
-				want := Counters{Total: 40}
+				want := contract.Counters{Total: 40}
 				for _, versions := range broken {
 					if versions != atOld {
 						want.Failed++
@@ -46,7 +49,7 @@ func TestListThatFailsIsNarrowed(t *testing.T) {
 				if diff := cmp.Diff(want, record.Counters); diff != "" {
 					t.Errorf("counters (-want +got):\n%s", diff)
 				}
-				if record.State != StateCompleted || record.Verified != want.Rewritten {
+				if record.State != contract.StateCompleted || record.Verified != want.Rewritten {
 					t.Errorf("record is %+v", record)
 				}
 				for _, f := range record.Failures {
@@ -76,7 +79,7 @@ func TestObjectThatNoServedVersionReadsIsPlaced(t *testing.T) {
 			engine := newTestEngine(api, &fakeStore{})
 			engine.OldVersions = tt.old
 			record := mustRun(t, engine)
-			if record.State != StateAborted || record.Complete() {
+			if record.State != contract.StateAborted || record.Complete() {
 				t.Errorf("record is %+v", record)
 			}
 			wantError(t, errors.New(record.Message), tt.message)

@@ -9,6 +9,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 )
 
 // failedRun is a run of 40 objects of which every third failed.
@@ -32,7 +35,7 @@ func failedRun(t *testing.T) (*fakeAPI, *fakeStore) {
 
 func retryOf(api *fakeAPI, before, store *fakeStore) *Engine {
 	engine := newTestEngine(api, store)
-	engine.Options.Run, engine.Earlier, engine.Verify = "run-2", before, VerifySample
+	engine.Spec.Run, engine.PreviousRun, engine.Verify = "run-2", before, v1alpha1.MigrationVerifySample
 	return engine
 }
 
@@ -46,10 +49,10 @@ func TestRetryPatchesOnlyWhatFailed(t *testing.T) {
 		return nil
 	}
 	record := mustRun(t, retryOf(api, before, &fakeStore{}))
-	if diff := cmp.Diff(Counters{Total: 40, Rewritten: 38, Gone: 1, Failed: 1}, record.Counters); diff != "" {
+	if diff := cmp.Diff(contract.Counters{Total: 40, Rewritten: 38, Gone: 1, Failed: 1}, record.Counters); diff != "" {
 		t.Errorf("counters (-want +got):\n%s", diff)
 	}
-	if record.RetryOf != "run-1" || record.Barrier != "140" || record.BarrierKind != BarrierAllServers || record.Verified != 12 {
+	if record.RetryOf != "run-1" || record.Barrier != "140" || record.BarrierKind != v1alpha1.BarrierAllServers || record.Verified != 12 {
 		t.Errorf("record is %+v", record)
 	}
 	// Thirteen are there, and twelve of them are verified.
@@ -88,11 +91,11 @@ func TestRetrySurvivesEveryCrash(t *testing.T) {
 func TestEarlierRunOfNoUseCostsAFullRun(t *testing.T) {
 	tests := map[string]func(*testing.T, *fakeStore){
 		"gone":               func(_ *testing.T, s *fakeStore) { s.onLoad = func() error { return forbidden("run-1") } },
-		"without a record":   func(_ *testing.T, s *fakeStore) { s.saved = nil; delete(s.data, RecordKey) },
-		"another definition": func(t *testing.T, s *fakeStore) { s.edit(t, func(r *Record) { r.CRDUID = "crd-0" }) },
-		"another generation": func(t *testing.T, s *fakeStore) { s.edit(t, func(r *Record) { r.CRDGeneration++ }) },
+		"without a record":   func(_ *testing.T, s *fakeStore) { s.saved = nil; delete(s.data, contract.RecordKey) },
+		"another definition": func(t *testing.T, s *fakeStore) { s.edit(t, func(r *contract.Record) { r.CRDUID = "crd-0" }) },
+		"another generation": func(t *testing.T, s *fakeStore) { s.edit(t, func(r *contract.Record) { r.CRDGeneration++ }) },
 		"aborted": func(t *testing.T, s *fakeStore) {
-			s.edit(t, func(r *Record) { r.State, r.Message = StateAborted, "no" })
+			s.edit(t, func(r *contract.Record) { r.State, r.Message = contract.StateAborted, "no" })
 		},
 		"not all listed":    func(_ *testing.T, s *fakeStore) { s.data[chunkKey(0)] = "" },
 		"list not readable": func(_ *testing.T, s *fakeStore) { s.data[chunkKey(0)] = "{" },
@@ -123,7 +126,7 @@ func TestEarlierRunThatIsGoneWhenThePodIsRestarted(t *testing.T) {
 }
 
 // edit changes the last record.
-func (s *fakeStore) edit(t *testing.T, change func(*Record)) {
+func (s *fakeStore) edit(t *testing.T, change func(*contract.Record)) {
 	t.Helper()
 	records := s.records(t)
 	last := records[len(records)-1]

@@ -1,0 +1,104 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package migration
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// errManagedFieldsDropped is a patch that was stored without metadata.managedFields.
+// With every patch an API server converts the object to each version that
+// managedFields names. Where no converter does that, API servers before Kubernetes
+// 1.37 store the object without managedFields (k8s.io/apimachinery
+// pkg/util/managedfields, UpdateNoErrors). Then no field manager owns its fields, and
+// none can remove one by applying it. API servers also do this without a converter for
+// what is stored, if they have converted the object before.
+var errManagedFieldsDropped = &apierrors.StatusError{ErrStatus: metav1.Status{
+	Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Reason: metav1.StatusReasonInternalError,
+	Message: "the API server stores objects without metadata.managedFields, as no converter converts them to the versions that are named there; they get it back when one does",
+}}
+
+// droppedManagedFields reports whether a patch cost an object its managedFields
+// because no converter answered. An API server also drops them when an entry names a
+// version that the definition no longer has (kubernetes#111937): those cannot be
+// restored.
+func (e *Engine) droppedManagedFields(before, after []metav1.ManagedFieldsEntry) bool {
+	return len(before) > 0 && len(after) == 0 &&
+		!slices.ContainsFunc(before, func(owner metav1.ManagedFieldsEntry) bool { return !e.serves(owner.APIVersion) })
+}
+
+func (e *Engine) serves(apiVersion string) bool {
+	version, ofGroup := strings.CutPrefix(apiVersion, e.Resource.Group+"/")
+	return ofGroup && (version == e.Resource.Version || slices.Contains(e.OldVersions, version))
+}
+
+// restoreManagedFields gives an object the managedFields back that it had before a
+// patch at that version, which got this answer. It is stored at the storage version by
+// now. Entries that were written since stay. It gives up on an object that cannot be
+// converted to the version of an entry: every write drops all of them.
+func (e *Engine) restoreManagedFields(ctx context.Context, object *metav1.PartialObjectMetadata, version string, got attempted) (result, error) {
+	done := resultOf(object, rewritten)
+	done.edited = true
+	owners, tried := object.ManagedFields, e.newAttempts()
+	for got.cause != nil {
+		if got.after != nil {
+			object = got.after
+		}
+		if !tried.uncounted(got) {
+			cure := remedyFor(got.cause, object.Name)
+			switch {
+			case cure == stopRun || cure == restartPod:
+				return result{}, e.runEnds(cure, object, got.cause)
+			case cure == giveUp || tried.count == objectAttempts:
+				logr.FromContextOrDiscard(ctx).V(1).Info("Object lost its managedFields", "object", done.object, "message", got.cause.Error())
+				done.after = object
+				return done, nil
+			}
+			latest, err := e.prepareRetry(ctx, object, tried.count, cure, got.cause)
+			if err != nil || latest == nil {
+				return resultOf(object, gone), err
+			}
+			object = latest
+		}
+		var err error
+		if got, err = e.attempt(ctx, managedFieldsPatch(object, version, owners)); err != nil {
+			return result{}, err
+		}
+	}
+	done.after = got.after
+	return done, nil
+}
+
+// managedFieldsPatch adds entries to the managedFields of an object.
+func managedFieldsPatch(object *metav1.PartialObjectMetadata, version string, owners []metav1.ManagedFieldsEntry) Patch {
+	all := slices.Clone(object.ManagedFields)
+	for _, owner := range owners {
+		if !slices.ContainsFunc(object.ManagedFields, func(present metav1.ManagedFieldsEntry) bool { return sameManager(present, owner) }) {
+			all = append(all, owner)
+		}
+	}
+	patch := Patch{Namespace: object.Namespace, Name: object.Name, Version: version, managedFields: all}
+	patch.Body = patch.restoringBody(object.ResourceVersion)
+	return patch
+}
+
+func sameManager(a, b metav1.ManagedFieldsEntry) bool {
+	return a.Manager == b.Manager && a.Operation == b.Operation && a.APIVersion == b.APIVersion && a.Subresource == b.Subresource
+}
+
+// restoringBody is the body that writes the managedFields; with a resourceVersion,
+// only to that state of the object.
+func (p Patch) restoringBody(resourceVersion string) []byte {
+	// Entries were read as JSON: they can be written as that.
+	body, _ := json.Marshal(metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{ResourceVersion: resourceVersion, ManagedFields: p.managedFields}})
+	return body
+}

@@ -1,0 +1,301 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package migration
+
+import (
+	"context"
+	"math"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+)
+
+// throttle limits the patches that are sent: no more in flight than concurrencyLimit
+// allows, no more per second than the policy allows, and none before the time that an
+// overloaded API server asked for.
+type throttle struct {
+	clock Clock
+	// rate counts every patch that is sent, whatever becomes of it.
+	rate    *rate.Limiter
+	metrics *Metrics
+
+	mu       sync.Mutex
+	limit    *concurrencyLimit
+	inFlight int
+	// released is closed, and replaced, when there may be room.
+	released chan struct{}
+	// notBefore is the time before which nothing is sent.
+	notBefore time.Time
+}
+
+// newThrottle allows at most that many patches in flight, and per second; perSecond 0
+// means no limit.
+func newThrottle(clock Clock, pace v1alpha1.MigrationPace, concurrency, perSecond int) *throttle {
+	limiter := rate.NewLimiter(rate.Inf, 1)
+	if perSecond > 0 {
+		limiter = rate.NewLimiter(rate.Limit(perSecond), 1)
+	}
+	return &throttle{clock: clock, rate: limiter, limit: newConcurrencyLimit(pace, concurrency, clock.Now()), released: make(chan struct{})}
+}
+
+// acquire waits until a patch may be sent. The caller must release it.
+func (t *throttle) acquire(ctx context.Context) error {
+	for {
+		room, freed := t.tryAcquire()
+		if room {
+			break
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-freed:
+		}
+	}
+	if err := t.awaitTurn(ctx); err != nil {
+		t.release()
+		return err
+	}
+	return nil
+}
+
+// allowsSeveral reports whether more than one patch may be in flight.
+func (t *throttle) allowsSeveral() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.limit.allowed() > 1
+}
+
+func (t *throttle) tryAcquire() (room bool, freed <-chan struct{}) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.inFlight >= t.limit.allowed() {
+		return false, t.released
+	}
+	t.inFlight++
+	t.metrics.setInFlight(t.inFlight, t.limit.allowed())
+	return true, nil
+}
+
+// awaitTurn waits for the time that an API server asked for, and for the rate.
+func (t *throttle) awaitTurn(ctx context.Context) error {
+	t.mu.Lock()
+	now := t.clock.Now()
+	pause := max(t.notBefore.Sub(now), t.rate.ReserveN(now, 1).DelayFrom(now))
+	t.mu.Unlock()
+	if pause <= 0 {
+		return ctx.Err()
+	}
+	t.metrics.addThrottled(pause)
+	return t.clock.Sleep(ctx, pause)
+}
+
+// releaseAfter releases a patch that was sent at that time, and adapts the limit to
+// its latency or error.
+func (t *throttle) releaseAfter(began time.Time, err error) {
+	t.mu.Lock()
+	now := t.clock.Now()
+	switch {
+	case err == nil:
+		t.limit.succeeded(now.Sub(began), t.inFlight, now)
+	case infrastructure(err):
+		t.limit.failed(now)
+		if seconds, asked := apierrors.SuggestsClientDelay(err); asked {
+			t.notBefore = later(t.notBefore, now.Add(time.Duration(seconds)*time.Second))
+		}
+	}
+	t.mu.Unlock()
+	t.release()
+}
+
+func (t *throttle) release() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.inFlight--
+	t.metrics.setInFlight(t.inFlight, t.limit.allowed())
+	close(t.released)
+	t.released = make(chan struct{})
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+const (
+	// baselineInterval is how often the latency of a single patch in flight is measured:
+	// it changes for other reasons, too.
+	baselineInterval = 30 * time.Second
+	// minSamples and minWindow bound how soon the limit changes: it follows averages,
+	// and not single patches.
+	minSamples = 16
+	minWindow  = 250 * time.Millisecond
+	// tolerance is for latencies that vary by themselves: the baseline is the lowest
+	// average that was measured.
+	tolerance = 1.2
+	// shrink is the most that one window, or an error, takes from the limit.
+	shrink = 0.5
+	// growth is the part that a window adds, at least one.
+	growth = 1.0 / 8
+	// cooldown is how many windows pass before a limit that has shrunk grows again: each
+	// attempt costs other clients. Each attempt that fails doubles it, up to
+	// maxCooldown.
+	cooldown    = 8
+	maxCooldown = 128
+)
+
+// requiredGain is what more patches in flight must bring: twice as many in flight must
+// mean that 2^gain as many are done per second. An API server without a free processor
+// gives 0, one with many gives 1.
+func requiredGain(pace v1alpha1.MigrationPace) float64 {
+	if pace == v1alpha1.MigrationFast {
+		return 0.1
+	}
+	return 1
+}
+
+// concurrencyLimit is the number of patches that may be in flight. It grows while more
+// in flight bring the required gain, and shrinks by the ratio of the acceptable
+// latency to that of the last window: the gradient of Netflix's concurrency-limits,
+// with the baseline measurement that Envoy's adaptive concurrency adds. It halves on
+// errors, once per window.
+//
+// By Little's law n patches in flight of latency r are n/r patches per second: the
+// gain is reached while r is at most n^(1-gain) times the baseline. Patches beyond
+// that only wait in the API server, and delay all other clients.
+type concurrencyLimit struct {
+	gain    float64
+	maximum float64
+	value   float64
+	// shrunk is set once the limit was too high. Until then it doubles, because it
+	// starts far from where it ends. cooldownLeft is for how many windows it does not
+	// grow, cooldown for how many after the next window that is too slow. probing is set
+	// in the first window of a higher limit, and slow after a window that was too slow.
+	shrunk       bool
+	cooldownLeft int
+	cooldown     int
+	probing      bool
+	slow         bool
+
+	// baseline is the latency of a single patch in flight, in seconds.
+	baseline float64
+	// measuring is set while the baseline is measured, after which the limit becomes
+	// resumeValue.
+	measuring    bool
+	resumeValue  float64
+	baselineTime time.Time
+
+	// The open window: when it began, the patches that do not count because they
+	// were sent before, and those that do.
+	windowStart time.Time
+	ignored     int
+	samples     int
+	total       time.Duration
+	peak        int
+	troubled    bool
+}
+
+func newConcurrencyLimit(pace v1alpha1.MigrationPace, maximum int, now time.Time) *concurrencyLimit {
+	return &concurrencyLimit{gain: requiredGain(pace), maximum: float64(maximum), value: 1, cooldown: cooldown, measuring: true, resumeValue: 1, windowStart: now}
+}
+
+// allowed is at least 1 and never more than the maximum.
+func (l *concurrencyLimit) allowed() int { return int(l.value) }
+
+// succeeded records a patch that was answered without an error, while so many were in
+// flight.
+func (l *concurrencyLimit) succeeded(latency time.Duration, inFlight int, now time.Time) {
+	if l.ignored > 0 {
+		l.ignored--
+		return
+	}
+	l.samples++
+	l.total += latency
+	l.peak = max(l.peak, inFlight)
+	if l.samples < max(minSamples, 2*l.allowed()) || now.Sub(l.windowStart) < minWindow {
+		return
+	}
+	average := l.total.Seconds() / float64(l.samples)
+	if l.measuring {
+		l.measuring, l.baselineTime = false, now
+		l.baseline = average
+		l.set(l.resumeValue)
+	} else {
+		l.adapt(average)
+	}
+	l.openWindow(now)
+	if now.Sub(l.baselineTime) >= baselineInterval {
+		l.measureBaseline()
+	}
+}
+
+// measureBaseline makes the next window measure the baseline.
+func (l *concurrencyLimit) measureBaseline() {
+	l.ignored = l.allowed()
+	l.measuring, l.resumeValue = true, l.value
+	l.set(1)
+}
+
+// failed records an API server that is overloaded, unreachable, or timing out.
+func (l *concurrencyLimit) failed(now time.Time) {
+	if l.troubled && now.Sub(l.windowStart) < minWindow {
+		return
+	}
+	l.lower(l.value * shrink)
+	l.resumeValue = l.value
+	l.openWindow(now)
+	l.troubled = true
+}
+
+// adapt changes the limit after a window, unless something else limits the patches.
+// One slow window says little about a limit that was acceptable before: a page was
+// read, or garbage was collected.
+func (l *concurrencyLimit) adapt(average float64) {
+	l.baseline = min(l.baseline, average)
+	bearable := tolerance * l.baseline * math.Pow(float64(l.allowed()), 1-l.gain)
+	slow, tried := average > bearable && l.value >= 2, l.probing
+	if slow && !l.slow && !tried {
+		l.slow = true
+		return
+	}
+	l.slow, l.probing = false, false
+	switch {
+	case slow:
+		l.lower(min(l.value-1, l.value*max(shrink, bearable/average)))
+	case l.peak < l.allowed():
+	case l.cooldownLeft > 0:
+		l.cooldownLeft--
+	case l.shrunk:
+		l.raise(l.value + max(1, l.value*growth))
+	default:
+		l.raise(2 * l.value)
+	}
+	switch {
+	case tried && slow:
+		l.cooldown = min(2*l.cooldown, maxCooldown)
+	case tried:
+		l.cooldown = cooldown
+	}
+}
+
+func (l *concurrencyLimit) raise(value float64) {
+	l.probing = l.value < l.maximum
+	l.set(value)
+}
+
+func (l *concurrencyLimit) lower(value float64) {
+	l.shrunk, l.cooldownLeft = true, l.cooldown
+	l.set(value)
+}
+
+func (l *concurrencyLimit) set(value float64) { l.value = min(max(value, 1), l.maximum) }
+
+func (l *concurrencyLimit) openWindow(now time.Time) {
+	l.windowStart, l.ignored, l.samples, l.total, l.peak, l.troubled = now, 0, 0, 0, 0, false
+}
