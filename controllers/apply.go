@@ -76,7 +76,7 @@ func (r *ConversionPolicyReconciler) do(ctx context.Context, policy *v1alpha1.Co
 	case plan.SuspendRun:
 		return r.suspendRun(ctx, step)
 	case plan.TakeSamples, plan.AskAPIServer, plan.CountWrites, plan.ReadRequests, plan.ClearManagedFields:
-		r.Investigator.do(policy.Name, step)
+		r.Checks.do(policy.Name, step)
 		return nil
 	case plan.Warn:
 		return nil // it is told once the status remembers that it was (report.go)

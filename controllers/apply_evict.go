@@ -5,7 +5,6 @@ package controllers
 
 import (
 	"context"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -17,23 +16,19 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan"
 )
 
-// evictTimeout bounds what an eviction may take.
-const evictTimeout = 2 * time.Second
-
 // evict asks for the end of one pod, and no other of its name. The API server counts
-// what its PodDisruptionBudget allows, with the evictions of everybody else: where
-// that is nothing any more, clients wait to ask again, and the next look does instead.
+// what its PodDisruptionBudget allows, with the evictions of everybody else. Where it
+// answers that the client is to ask again in some seconds, clients wait for that by
+// default; here the next reconciliation asks again instead.
 func (r *ConversionPolicyReconciler) evict(ctx context.Context, policy *v1alpha1.ConversionPolicy, step plan.EvictPod) error {
-	bounded, cancel := context.WithTimeout(ctx, evictTimeout)
-	defer cancel()
-	pod := &corev1.Pod{ObjectMeta: r.named(step.Name)}
 	eviction := &policyv1.Eviction{ObjectMeta: r.named(step.Name),
 		DeleteOptions: &metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(step.UID))}}
-	err := r.Client.SubResource("eviction").Create(bounded, pod, eviction)
+	err := r.pods.Post().MaxRetries(0).Namespace(eviction.Namespace).Resource("pods").Name(eviction.Name).SubResource("eviction").
+		Body(eviction).Do(ctx).Error()
 	switch {
 	case apierrors.IsNotFound(err) || apierrors.IsConflict(err):
 		return nil // it is gone already
-	case apierrors.IsTooManyRequests(err) || bounded.Err() != nil && ctx.Err() == nil:
+	case apierrors.IsTooManyRequests(err):
 		ctrl.LoggerFrom(ctx).Info("A converter pod that answers wrongly may not be evicted for now", "pod", step.Name, "reason", err.Error())
 		return nil
 	case err != nil:

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -29,10 +30,10 @@ type ConversionPolicyReconciler struct {
 	Recorder events.EventRecorder
 	// Settings that are the same for every policy.
 	Settings plan.Settings
-	// Prover asks converter pods for proof.
-	Prover *Prover
-	// Investigator finds out what takes its time.
-	Investigator *Investigator
+	// Prober probes converter pods.
+	Prober *Prober
+	// Checks do in the background what takes too long for a reconciliation.
+	Checks *BackgroundChecks
 	// Authorizer tells what may be done; nil where the operator grants every right itself.
 	Authorizer Authorizer
 	// Now is the clock.
@@ -40,13 +41,17 @@ type ConversionPolicyReconciler struct {
 	// Tracer of reconciliations and their steps.
 	Tracer tracing.Tracer
 
-	orphans orphans
-	rules   compiledRules
+	background *background
+	orphans    orphans
+	rules      compiledRules
+	// pods sends requests that controller-runtime's client has no options for.
+	pods rest.Interface
 }
 
 // Reconcile brings one policy a step further:
 //
-//  1. observe everything that a decision depends on
+//  1. observe everything that a decision depends on; where a converter pod is probed for
+//     the first time, its answer brings the next reconciliation about
 //  2. plan: decide the steps and the status
 //  3. apply the steps in order
 //  4. report the status, and events of what changed in it
@@ -64,24 +69,30 @@ func (r *ConversionPolicyReconciler) reconcile(ctx context.Context, request ctrl
 	policy := &v1alpha1.ConversionPolicy{}
 	err := r.Client.Get(ctx, request.NamespacedName, policy)
 	if apierrors.IsNotFound(err) {
-		r.Investigator.forget(request.Name)
-		r.rules.forget(request.Name)
-		r.Prover.keep(request.Name, nil)
+		r.forget(request.Name)
 		return r.tendOrphan(ctx, request.Name)
 	}
 	if err != nil {
 		return ctrl.Result{}, err
 	}
 	r.orphans.put(policy.Name, orphan{})
-	observed, err := r.observe(ctx, policy)
-	if err != nil {
-		return ctrl.Result{}, err
+	observed, pending, err := r.observe(ctx, policy)
+	if err != nil || pending > 0 {
+		return ctrl.Result{RequeueAfter: pending}, err
 	}
 	decided := decide(ctx, observed)
 	applyErr := r.apply(ctx, policy, decided.Steps)
 	reportErr := r.report(ctx, policy, decided, applyErr)
 
 	return afterWrites(decided, applyErr, reportErr)
+}
+
+// forget a policy that is gone, and cancel what goes on for it.
+func (r *ConversionPolicyReconciler) forget(policy string) {
+	r.Checks.forget(policy)
+	r.Prober.forget(policy)
+	r.background.end(policy)
+	r.rules.forget(policy)
 }
 
 // afterWrites is what follows from writes that ended so. Where somebody else wrote in

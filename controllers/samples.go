@@ -48,10 +48,14 @@ func (e *unreadError) Error() string { return e.what }
 
 // takeSamples converts live objects there and back until one does not come back.
 func (r *reader) takeSamples(ctx context.Context, step plan.TakeSamples) plan.Inquiry {
-	if !enter(ctx, r.slots) {
-		return plan.Inquiry{Reason: v1alpha1.ReasonSamplesUnreadable, Message: "the manager ends"}
+	free := r.samples
+	if step.Again {
+		free = r.resamples
 	}
-	defer func() { <-r.slots }()
+	if !free.enter(ctx) {
+		return plan.Inquiry{Reason: v1alpha1.ReasonSamplesUnreadable, Message: "the manager is shutting down"}
+	}
+	defer free.leave()
 	bounded, cancel := context.WithTimeout(ctx, step.Timeout)
 	defer cancel()
 	held := newHeadCount(step.CRD, step.Rules.Plan)
@@ -60,7 +64,7 @@ func (r *reader) takeSamples(ctx context.Context, step plan.TakeSamples) plan.In
 	inquiry := r.outcomeOf(ctx, step, taken, err)
 	if oversized != nil {
 		if step.Again {
-			r.look(ctx, step, oversized)
+			r.gatherOversized(ctx, step, oversized)
 		}
 		inquiry.Oversized, inquiry.Whole = oversized.found, oversized.whole
 	}

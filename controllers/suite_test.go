@@ -144,12 +144,12 @@ func startManager(ctx context.Context, kubeconfig *rest.Config) (<-chan error, e
 		return nil, err
 	}
 	pods = &kubelet{client: cluster}
-	prover := NewProver(time.Hour)
-	prover.Probe, prover.Own = pods.probe, pods.own
+	prober := NewProber(time.Hour)
+	prober.Probe, prober.Own = pods.probe, pods.own
 	reconciler := &ConversionPolicyReconciler{
 		Client: manager.GetClient(), Live: manager.GetAPIReader(), Recorder: manager.GetEventRecorder(plan.ManagedBy),
 		Settings: plan.Settings{Namespace: system, Image: "conversion-operator:test", Settle: 2 * time.Second},
-		Prover:   prover, Now: time.Now, Investigator: trusting(),
+		Prober:   prober, Now: time.Now, Checks: trusting(),
 	}
 	if err := reconciler.SetupWithManager(ctx, manager); err != nil {
 		return nil, err
@@ -170,9 +170,9 @@ func managerConfig(kubeconfig *rest.Config) *rest.Config {
 
 // trusting takes everything for proven that takes its time and that converters
 // would have to answer for: nothing answers here.
-func trusting() *Investigator {
-	does := NewInvestigator(direct, cluster, cluster, time.Now)
-	return &Investigator{
+func trusting() *BackgroundChecks {
+	does := NewBackgroundChecks(direct, cluster, cluster, time.Now)
+	return &BackgroundChecks{
 		TakeSamples:  func(context.Context, plan.TakeSamples) plan.Inquiry { return plan.Inquiry{} },
 		AskAPIServer: func(context.Context, plan.AskAPIServer) plan.Inquiry { return plan.Inquiry{} },
 		CountWrites:  func(context.Context, plan.CountWrites) plan.Inquiry { return plan.Inquiry{} },
@@ -316,6 +316,21 @@ func (k *kubelet) expose(t *testing.T, deployment *appsv1.Deployment) {
 	}
 	if err := k.client.Create(t.Context(), slice); !apierrors.IsAlreadyExists(err) {
 		must(t, err)
+	}
+}
+
+// reconcileNow reconciles a policy by a reconciler without a manager: again after each
+// answer of pods that are probed for the first time.
+func reconcileNow(ctx context.Context, r *ConversionPolicyReconciler, policy string) (ctrl.Result, error) {
+	for {
+		result, err := r.Reconcile(ctx, ctrl.Request{NamespacedName: client.ObjectKey{Name: policy}})
+		if err != nil || result.RequeueAfter <= 0 || result.RequeueAfter > probePatience {
+			return result, err
+		}
+		select {
+		case <-r.background.woken:
+		case <-time.After(result.RequeueAfter):
+		}
 	}
 }
 

@@ -274,7 +274,7 @@ func (k *kind) flipBack(t *testing.T) {
 func TestRequestsAreCounted(t *testing.T) {
 	k := newKind(t, "counted.retired.example.com")
 	look := func() plan.Inquiry {
-		metrics := &meter{config: direct, now: time.Now}
+		metrics := &requestMetricsReader{config: direct, now: time.Now}
 		return metrics.requests(t.Context(), plan.ReadRequests{Group: k.group, Resource: "crontabs"})
 	}
 	before := look()

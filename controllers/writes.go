@@ -25,10 +25,10 @@ const (
 
 // countWrites reads the metadata of all objects of a kind.
 func (r *reader) countWrites(ctx context.Context, step plan.CountWrites) plan.Inquiry {
-	if !enter(ctx, r.slots) {
-		return plan.Inquiry{Reason: v1alpha1.ReasonSamplesUnreadable, Message: "the manager ends"}
+	if !r.counts.enter(ctx) {
+		return plan.Inquiry{Reason: v1alpha1.ReasonSamplesUnreadable, Message: "the manager is shutting down"}
 	}
-	defer func() { <-r.slots }()
+	defer r.counts.leave()
 	ctx, cancel := context.WithTimeout(ctx, countTimeout)
 	defer cancel()
 	found, err := r.writesIn(ctx, step)

@@ -43,9 +43,9 @@ const (
 	startGauge      = "process_start_time_seconds"
 )
 
-// meter reads from an API server's metrics what it was asked for. One look serves
+// requestMetricsReader reads from an API server's metrics what it was asked for. One reading serves
 // all policies.
-type meter struct {
+type requestMetricsReader struct {
 	config *rest.Config
 	now    func() time.Time
 
@@ -56,11 +56,11 @@ type meter struct {
 }
 
 // requests says what was asked for of one resource, by its versions.
-func (m *meter) requests(ctx context.Context, step plan.ReadRequests) plan.Inquiry {
+func (m *requestMetricsReader) requests(ctx context.Context, step plan.ReadRequests) plan.Inquiry {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.counts == nil || m.read.Before(step.Since) || m.now().Sub(m.read) > metricsAge {
-		if err := m.look(ctx); err != nil {
+		if err := m.gather(ctx); err != nil {
 			return plan.Inquiry{Reason: "MetricsUnreadable", Message: err.Error()}
 		}
 	}
@@ -73,7 +73,7 @@ func (m *meter) requests(ctx context.Context, step plan.ReadRequests) plan.Inqui
 	return plan.Inquiry{Requests: found}
 }
 
-func (m *meter) look(ctx context.Context) error {
+func (m *requestMetricsReader) gather(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, metricsTimeout)
 	defer cancel()
 	began := m.now()

@@ -40,7 +40,7 @@ func TestMeter(t *testing.T) {
 	}))
 	defer server.Close()
 	now := time.Unix(0, 0)
-	metrics := &meter{config: &rest.Config{Host: server.URL}, now: func() time.Time { return now }}
+	metrics := &requestMetricsReader{config: &rest.Config{Host: server.URL}, now: func() time.Time { return now }}
 	ask := func() plan.Inquiry {
 		return metrics.requests(t.Context(), plan.ReadRequests{Group: "example.com", Resource: "crontabs"})
 	}
