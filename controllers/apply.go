@@ -24,17 +24,28 @@ import (
 // fieldOwner of every server-side apply.
 const fieldOwner = client.FieldOwner(plan.ManagedBy)
 
-// apply does the steps in order and stops at the first error. Every step can be
-// done twice: a manager that dies between two of them starts again from what it
-// observes.
-func (r *ConversionPolicyReconciler) apply(ctx context.Context, policy *v1alpha1.ConversionPolicy, steps []plan.Step) error {
-	for _, step := range steps {
-		err := tracing.Span(ctx, spanOf(step), func(ctx context.Context) error { return r.do(ctx, policy, step) })
-		if err != nil {
-			return fmt.Errorf("%s: %w", describe(step), err)
+// errNotNow is returned by a step that is left to a later reconciliation.
+var errNotNow = errors.New("not now")
+
+// apply does the steps of a plan in order and stops at the first error. It returns those
+// that are done. Every step can be done twice: a manager that dies between two of them
+// starts again from what it observes.
+func (r *ConversionPolicyReconciler) apply(ctx context.Context, policy *v1alpha1.ConversionPolicy, decided plan.Plan) (done []plan.Step, err error) {
+	for _, step := range decided.Steps {
+		err := tracing.Span(ctx, spanOf(step), func(ctx context.Context) error {
+			if drift, isDrift := step.(plan.RecordDrift); isDrift {
+				return r.recordDrift(ctx, policy, drift, decided.Status)
+			}
+			return r.do(ctx, policy, step)
+		})
+		switch {
+		case err == nil:
+			done = append(done, step)
+		case !errors.Is(err, errNotNow):
+			return done, fmt.Errorf("%s: %w", describe(step), err)
 		}
 	}
-	return nil
+	return done, nil
 }
 
 func (r *ConversionPolicyReconciler) do(ctx context.Context, policy *v1alpha1.ConversionPolicy, step plan.Step) error {
@@ -62,9 +73,7 @@ func (r *ConversionPolicyReconciler) do(ctx context.Context, policy *v1alpha1.Co
 	case plan.NudgePod:
 		return r.nudge(ctx, step)
 	case plan.EvictPod:
-		return r.evict(ctx, policy, step)
-	case plan.RecordDrift:
-		return r.recordDrift(ctx, policy, step)
+		return r.evict(ctx, step)
 	case plan.SwitchCRD:
 		return r.switchCRD(ctx, step)
 	case plan.RestoreCRD:
@@ -72,14 +81,14 @@ func (r *ConversionPolicyReconciler) do(ctx context.Context, policy *v1alpha1.Co
 	case plan.PruneStoredVersions:
 		return r.pruneStoredVersions(ctx, step)
 	case plan.EditVersions:
-		return r.editVersions(ctx, policy, step)
+		return r.editVersions(ctx, step)
 	case plan.SuspendRun:
 		return r.suspendRun(ctx, step)
 	case plan.TakeSamples, plan.AskAPIServer, plan.CountWrites, plan.ReadRequests, plan.ClearManagedFields:
 		r.Checks.do(policy.Name, step)
 		return nil
 	case plan.Warn:
-		return nil // it is told once the status remembers that it was (report.go)
+		return nil // an event, once the status remembers it (report.go)
 	case plan.DeleteRun, plan.DeleteJob, plan.DeleteRights, plan.DeletePlan, plan.DeleteDeployment, plan.DeleteService, plan.DeleteSecret, plan.DeleteAdmission, plan.DeleteChildren:
 		return r.delete(ctx, step)
 	}

@@ -6,13 +6,11 @@ package controllers
 import (
 	"context"
 
-	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
 )
 
@@ -20,20 +18,17 @@ import (
 // what its PodDisruptionBudget allows, with the evictions of everybody else. Where it
 // answers that the client is to ask again in some seconds, clients wait for that by
 // default; here the next reconciliation asks again instead.
-func (r *ConversionPolicyReconciler) evict(ctx context.Context, policy *v1alpha1.ConversionPolicy, step plan.EvictPod) error {
+func (r *ConversionPolicyReconciler) evict(ctx context.Context, step plan.EvictPod) error {
 	eviction := &policyv1.Eviction{ObjectMeta: r.named(step.Name),
 		DeleteOptions: &metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(step.UID))}}
 	err := r.pods.Post().MaxRetries(0).Namespace(eviction.Namespace).Resource("pods").Name(eviction.Name).SubResource("eviction").
 		Body(eviction).Do(ctx).Error()
 	switch {
 	case apierrors.IsNotFound(err) || apierrors.IsConflict(err):
-		return nil // it is gone already
+		return errNotNow // it is gone already
 	case apierrors.IsTooManyRequests(err):
 		ctrl.LoggerFrom(ctx).Info("A converter pod that answers wrongly may not be evicted for now", "pod", step.Name, "reason", err.Error())
-		return nil
-	case err != nil:
-		return err
+		return errNotNow
 	}
-	r.Recorder.Eventf(policy, nil, corev1.EventTypeWarning, v1alpha1.ReasonPodEvicted, "Evict", "%s", shorten(step.Note))
-	return nil
+	return err
 }

@@ -54,7 +54,7 @@ type ConversionPolicyReconciler struct {
 //     the first time, its answer brings the next reconciliation about
 //  2. plan: decide the steps and the status
 //  3. apply the steps in order
-//  4. report the status, and events of what changed in it
+//  4. report: write the status once, and then events of what changed in it and of what was done
 //
 // Of a policy that is gone something may be left: that is tended (orphan.go).
 func (r *ConversionPolicyReconciler) Reconcile(ctx context.Context, request ctrl.Request) (result ctrl.Result, err error) {
@@ -80,10 +80,10 @@ func (r *ConversionPolicyReconciler) reconcile(ctx context.Context, request ctrl
 	if err != nil || pending > 0 {
 		return ctrl.Result{RequeueAfter: pending}, err
 	}
+	before := policy.Status.DeepCopy()
 	decided := decide(ctx, observed)
-	applyErr := r.apply(ctx, policy, decided.Steps)
-	reportErr := r.report(ctx, policy, decided, applyErr)
-
+	done, applyErr := r.apply(ctx, policy, decided)
+	reportErr := r.report(ctx, policy, *before, decided, done, applyErr)
 	return afterWrites(decided, applyErr, reportErr)
 }
 
