@@ -20,7 +20,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
-	"github.com/conversion-operator/conversion-operator/internal/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
 	"github.com/conversion-operator/conversion-operator/internal/tracing"
 )
@@ -84,21 +83,17 @@ func (r *ConversionPolicyReconciler) observeCRD(ctx context.Context, observed *p
 	return nil
 }
 
-// observePlans reads which plans there are. One that this version of the operator
-// cannot read, or that is not what its name says, is of no use to pods either.
+// observePlans reads which rulesets there are. One that this version of the operator
+// cannot read, or that is not what its name says, is of no use to pods either. A ruleset
+// may be large, so that it is read where it is in the cache, and not copied.
 func (r *ConversionPolicyReconciler) observePlans(ctx context.Context, observed *plan.Observed) error {
 	plans := &corev1.ConfigMapList{}
-	if err := r.Client.List(ctx, plans, r.childrenOf(observed.Policy), client.HasLabels{plan.PlanLabel}); err != nil {
+	err := r.Client.List(ctx, plans, r.childrenOf(observed.Policy), client.HasLabels{plan.PlanLabel}, client.UnsafeDisableDeepCopy)
+	if err != nil {
 		return err
 	}
-	for _, configMap := range plans.Items {
-		hash, text := configMap.Labels[plan.PlanLabel], []byte(configMap.Data[plan.PlanKey])
-		readable := configMap.DeletionTimestamp.IsZero() && conversion.HashOf(text) == hash
-		if readable {
-			_, err := conversion.Load(text)
-			readable = err == nil
-		}
-		observed.Plans = append(observed.Plans, plan.StoredPlan{Hash: hash, Readable: readable})
+	for i, readable := range r.rulesets.readable(observed.Policy.Name, plans.Items) {
+		observed.Plans = append(observed.Plans, plan.StoredPlan{Hash: plans.Items[i].Labels[plan.PlanLabel], Readable: readable})
 	}
 	return nil
 }

@@ -44,6 +44,7 @@ type ConversionPolicyReconciler struct {
 	background *background
 	orphans    orphans
 	rules      compiledRules
+	rulesets   storedRulesets
 	// pods sends requests that controller-runtime's client has no options for.
 	pods rest.Interface
 }
@@ -93,6 +94,7 @@ func (r *ConversionPolicyReconciler) forget(policy string) {
 	r.Prober.forget(policy)
 	r.background.end(policy)
 	r.rules.forget(policy)
+	r.rulesets.forget(policy)
 }
 
 // afterWrites is what follows from writes that ended so. Where somebody else wrote in
