@@ -5,8 +5,12 @@ package controllers
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -232,4 +236,56 @@ func (r *ConversionPolicyReconciler) createOnce(ctx context.Context, object clie
 func (r *ConversionPolicyReconciler) suspendRun(ctx context.Context, step plan.SuspendRun) error {
 	patch := fmt.Appendf(nil, `{"spec":{"suspend":%t}}`, step.Suspend)
 	return client.IgnoreNotFound(r.Client.Patch(ctx, r.job(step.Name), client.RawPatch(mergePatch, patch), fieldOwner))
+}
+
+// contentAnnotation holds a hash of what was applied, so that a field which is
+// no longer wanted is noticed although the rest still matches.
+const contentAnnotation = "conversion-operator.io/content"
+
+func toUnstructured(object runtime.ApplyConfiguration) (*unstructured.Unstructured, error) {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	if err != nil {
+		return nil, err
+	}
+	return &unstructured.Unstructured{Object: content}, nil
+}
+
+func contentHash(object *unstructured.Unstructured) (string, error) {
+	text, err := json.Marshal(object.Object)
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:8]), nil
+}
+
+// contains reports whether all that is wanted is there. It may say no where the
+// API server would see no difference, a quantity written in another way for
+// example; applying then changes nothing.
+func contains(there, wanted any) bool {
+	switch wanted := wanted.(type) {
+	case map[string]any:
+		members, ok := there.(map[string]any)
+		if !ok {
+			return false
+		}
+		for key, value := range wanted {
+			if !contains(members[key], value) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		elements, ok := there.([]any)
+		if !ok || len(elements) != len(wanted) {
+			return false
+		}
+		for i := range wanted {
+			if !contains(elements[i], wanted[i]) {
+				return false
+			}
+		}
+		return true
+	}
+	return reflect.DeepEqual(there, wanted)
 }

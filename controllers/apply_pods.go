@@ -5,11 +5,14 @@ package controllers
 
 import (
 	"context"
+	"encoding/json"
 
+	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/conversion-operator/conversion-operator/internal/plan"
 )
@@ -31,4 +34,16 @@ func (r *ConversionPolicyReconciler) evict(ctx context.Context, step plan.EvictP
 		return errNotNow
 	}
 	return err
+}
+
+// nudge changes an annotation of a pod, upon which its kubelet brings what it has
+// mounted up to date.
+func (r *ConversionPolicyReconciler) nudge(ctx context.Context, step plan.NudgePod) error {
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"annotations": map[string]string{plan.CertificateAnnotation: step.Certificate}},
+	})
+	if err != nil {
+		return err
+	}
+	return client.IgnoreNotFound(r.Client.Patch(ctx, &corev1.Pod{ObjectMeta: r.named(step.Name)}, client.RawPatch(mergePatch, patch), fieldOwner))
 }
