@@ -60,9 +60,9 @@ func (r *ConversionPolicyReconciler) do(ctx context.Context, policy *v1alpha1.Co
 		}
 	}
 	switch step := step.(type) {
-	case plan.Hold:
+	case plan.AddFinalizer:
 		return r.setFinalizer(ctx, policy, controllerutil.AddFinalizer)
-	case plan.Release:
+	case plan.RemoveFinalizer:
 		return r.setFinalizer(ctx, policy, controllerutil.RemoveFinalizer)
 	case plan.Apply:
 		return r.applyObject(ctx, step.Object)
@@ -74,8 +74,8 @@ func (r *ConversionPolicyReconciler) do(ctx context.Context, policy *v1alpha1.Co
 		return r.promoteAuthority(ctx, policy, step)
 	case plan.WriteCertificate:
 		return r.writeCertificate(ctx, policy, step)
-	case plan.NudgePod:
-		return r.nudge(ctx, step)
+	case plan.RefreshPod:
+		return r.refreshPod(ctx, step)
 	case plan.EvictPod:
 		return r.evict(ctx, step)
 	case plan.SwitchCRD:
@@ -88,7 +88,7 @@ func (r *ConversionPolicyReconciler) do(ctx context.Context, policy *v1alpha1.Co
 		return r.editVersions(ctx, step)
 	case plan.SuspendRun:
 		return r.suspendRun(ctx, step)
-	case plan.TakeSamples, plan.AskAPIServer, plan.CountWrites, plan.ReadRequests, plan.ClearManagedFields:
+	case plan.TakeSamples, plan.ProbeAPIServer, plan.CountWrites, plan.ReadRequests, plan.ClearManagedFields:
 		r.Checks.do(policy.Name, step)
 		return nil
 	case plan.Warn:

@@ -36,9 +36,9 @@ func (r *ConversionPolicyReconciler) evict(ctx context.Context, step plan.EvictP
 	return err
 }
 
-// nudge changes an annotation of a pod, upon which its kubelet brings what it has
+// refreshPod changes an annotation of a pod, upon which its kubelet brings what it has
 // mounted up to date.
-func (r *ConversionPolicyReconciler) nudge(ctx context.Context, step plan.NudgePod) error {
+func (r *ConversionPolicyReconciler) refreshPod(ctx context.Context, step plan.RefreshPod) error {
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"annotations": map[string]string{plan.CertificateAnnotation: step.Certificate}},
 	})

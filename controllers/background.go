@@ -112,15 +112,15 @@ type checks struct {
 	now        func() time.Time
 
 	mu    sync.Mutex
-	known map[string]*plan.Inquiry
+	known map[string]*plan.BackgroundCheck
 }
 
 func newChecks(b *background, now func() time.Time) *checks {
-	return &checks{background: b, now: now, known: map[string]*plan.Inquiry{}}
+	return &checks{background: b, now: now, known: map[string]*plan.BackgroundCheck{}}
 }
 
 // of returns the latest check of a policy; nil where there was none.
-func (c *checks) of(policy string) *plan.Inquiry {
+func (c *checks) of(policy string) *plan.BackgroundCheck {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	check, found := c.known[policy]
@@ -137,7 +137,7 @@ func (c *checks) running() int {
 	defer c.mu.Unlock()
 	count := 0
 	for _, check := range c.known {
-		if check.Asking {
+		if check.Running {
 			count++
 		}
 	}
@@ -145,19 +145,19 @@ func (c *checks) running() int {
 }
 
 // start begins a check, unless one of the policy is under way.
-func (c *checks) start(policy, subject string, run func(context.Context) plan.Inquiry) {
+func (c *checks) start(policy, subject string, run func(context.Context) plan.BackgroundCheck) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	attempts := 1
 	if last := c.known[policy]; last != nil {
-		if last.Asking {
+		if last.Running {
 			return
 		}
 		if last.Subject == subject {
 			attempts += last.Attempts
 		}
 	}
-	started := &plan.Inquiry{Subject: subject, Asking: true, Attempts: attempts}
+	started := &plan.BackgroundCheck{Subject: subject, Running: true, Attempts: attempts}
 	c.known[policy] = started
 	c.background.run(policy, func(life lifetime) {
 		result := run(life)
@@ -169,7 +169,7 @@ func (c *checks) start(policy, subject string, run func(context.Context) plan.In
 }
 
 // finish records a result, unless the policy was gone meanwhile.
-func (c *checks) finish(policy string, started *plan.Inquiry, result plan.Inquiry) bool {
+func (c *checks) finish(policy string, started *plan.BackgroundCheck, result plan.BackgroundCheck) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.known[policy] != started {

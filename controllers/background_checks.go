@@ -20,13 +20,13 @@ import (
 // (writes.go), who still requests which version (request_metrics.go). They also remove
 // a version from managedFields of objects (managed_fields.go).
 type BackgroundChecks struct {
-	// TakeSamples, AskAPIServer, CountWrites, ReadRequests and ClearManagedFields do the work.
-	TakeSamples  func(context.Context, plan.TakeSamples) plan.Inquiry
-	AskAPIServer func(context.Context, plan.AskAPIServer) plan.Inquiry
-	CountWrites  func(context.Context, plan.CountWrites) plan.Inquiry
-	ReadRequests func(context.Context, plan.ReadRequests) plan.Inquiry
+	// TakeSamples, ProbeAPIServer, CountWrites, ReadRequests and ClearManagedFields do the work.
+	TakeSamples    func(context.Context, plan.TakeSamples) plan.BackgroundCheck
+	ProbeAPIServer func(context.Context, plan.ProbeAPIServer) plan.BackgroundCheck
+	CountWrites    func(context.Context, plan.CountWrites) plan.BackgroundCheck
+	ReadRequests   func(context.Context, plan.ReadRequests) plan.BackgroundCheck
 	// ClearManagedFields changes objects, as the user that may.
-	ClearManagedFields func(context.Context, plan.ClearManagedFields) plan.Inquiry
+	ClearManagedFields func(context.Context, plan.ClearManagedFields) plan.BackgroundCheck
 	// Tidy restores what a manager left behind that died during an API server probe; may be nil.
 	Tidy func(context.Context) error
 	// Now is the clock.
@@ -43,7 +43,7 @@ func NewBackgroundChecks(config *rest.Config, writer client.Writer, direct clien
 	prober := &apiServerProber{client: writer, live: direct, turn: make(slots, 1)}
 	metrics := &requestMetricsReader{config: config, now: now}
 	return &BackgroundChecks{
-		TakeSamples: read.takeSamples, AskAPIServer: prober.probe, CountWrites: read.countWrites,
+		TakeSamples: read.takeSamples, ProbeAPIServer: prober.probe, CountWrites: read.countWrites,
 		ReadRequests: metrics.requests, ClearManagedFields: read.cleanManagedFields, Tidy: prober.tidy, Now: now,
 	}
 }
@@ -72,15 +72,15 @@ func (c *BackgroundChecks) do(policy string, step plan.Step) {
 		if step.Again {
 			samples = c.resamples
 		}
-		samples.start(policy, step.Subject, func(ctx context.Context) plan.Inquiry { return c.TakeSamples(ctx, step) })
-	case plan.AskAPIServer:
-		c.apiServer.start(policy, step.Subject, func(ctx context.Context) plan.Inquiry { return c.AskAPIServer(ctx, step) })
+		samples.start(policy, step.Subject, func(ctx context.Context) plan.BackgroundCheck { return c.TakeSamples(ctx, step) })
+	case plan.ProbeAPIServer:
+		c.apiServer.start(policy, step.Subject, func(ctx context.Context) plan.BackgroundCheck { return c.ProbeAPIServer(ctx, step) })
 	case plan.CountWrites:
-		c.writes.start(policy, step.Subject, func(ctx context.Context) plan.Inquiry { return c.CountWrites(ctx, step) })
+		c.writes.start(policy, step.Subject, func(ctx context.Context) plan.BackgroundCheck { return c.CountWrites(ctx, step) })
 	case plan.ReadRequests:
-		c.requests.start(policy, step.Subject, func(ctx context.Context) plan.Inquiry { return c.ReadRequests(ctx, step) })
+		c.requests.start(policy, step.Subject, func(ctx context.Context) plan.BackgroundCheck { return c.ReadRequests(ctx, step) })
 	case plan.ClearManagedFields:
-		c.cleanings.start(policy, step.Subject, func(ctx context.Context) plan.Inquiry { return c.ClearManagedFields(ctx, step) })
+		c.cleanings.start(policy, step.Subject, func(ctx context.Context) plan.BackgroundCheck { return c.ClearManagedFields(ctx, step) })
 	}
 }
 

@@ -28,27 +28,27 @@ func TestChecks(t *testing.T) {
 	if got := samples.of("a"); got != nil {
 		t.Fatalf("known before anything was started: %+v", got)
 	}
-	results := make(chan plan.Inquiry)
-	find := func(context.Context) plan.Inquiry { return <-results }
+	results := make(chan plan.BackgroundCheck)
+	find := func(context.Context) plan.BackgroundCheck { return <-results }
 	samples.start("a", "one", find)
 	samples.start("a", "two", find) // not while the first goes on
-	check(t, samples, plan.Inquiry{Subject: "one", Asking: true, Attempts: 1})
+	check(t, samples, plan.BackgroundCheck{Subject: "one", Running: true, Attempts: 1})
 
-	for _, next := range []plan.Inquiry{
-		{Subject: "one", Asking: true, Attempts: 2},
-		{Subject: "another", Asking: true, Attempts: 1},
+	for _, next := range []plan.BackgroundCheck{
+		{Subject: "one", Running: true, Attempts: 2},
+		{Subject: "another", Running: true, Attempts: 1},
 	} {
-		results <- plan.Inquiry{Objects: 3}
+		results <- plan.BackgroundCheck{Objects: 3}
 		if woken := <-b.woken; woken.Object.GetName() != "a" {
 			t.Errorf("wakes %s, want a", woken.Object.GetName())
 		}
-		if last := samples.of("a"); last.Asking || last.Objects != 3 || !last.Ended.Equal(now) {
+		if last := samples.of("a"); last.Running || last.Objects != 3 || !last.Ended.Equal(now) {
 			t.Errorf("after the result it is %+v", last)
 		}
 		samples.start("a", next.Subject, find)
 		check(t, samples, next)
 	}
-	results <- plan.Inquiry{}
+	results <- plan.BackgroundCheck{}
 	<-b.woken
 	samples.forget("a")
 	if got := samples.of("a"); got != nil {
@@ -56,7 +56,7 @@ func TestChecks(t *testing.T) {
 	}
 }
 
-func check(t *testing.T, samples *checks, want plan.Inquiry) {
+func check(t *testing.T, samples *checks, want plan.BackgroundCheck) {
 	t.Helper()
 	if diff := cmp.Diff(&want, samples.of("a")); diff != "" {
 		t.Errorf("check (-want +got):\n%s", diff)
@@ -69,15 +69,15 @@ func TestCheckOfAPolicyThatGoes(t *testing.T) {
 	b := newBackground(t.Context())
 	samples := newChecks(b, time.Now)
 	cancelled := make(chan struct{})
-	samples.start("a", "one", func(ctx context.Context) plan.Inquiry {
+	samples.start("a", "one", func(ctx context.Context) plan.BackgroundCheck {
 		<-ctx.Done()
 		close(cancelled)
-		return plan.Inquiry{Reason: "Cancelled"}
+		return plan.BackgroundCheck{Reason: "Cancelled"}
 	})
 	samples.forget("a")
 	b.end("a")
 	<-cancelled
-	samples.start("a", "two", func(context.Context) plan.Inquiry { return plan.Inquiry{Objects: 1} })
+	samples.start("a", "two", func(context.Context) plan.BackgroundCheck { return plan.BackgroundCheck{Objects: 1} })
 	<-b.woken
 	if got := samples.of("a"); got.Subject != "two" || got.Objects != 1 || got.Reason != "" {
 		t.Errorf("the check of the new policy is %+v", got)
@@ -121,7 +121,9 @@ func TestCleaningStarvesNobody(t *testing.T) {
 	t.Cleanup(stop)
 	b := newBackground(ctx)
 	c := NewBackgroundChecks(&rest.Config{Host: server.URL}, nil, nil, time.Now)
-	c.AskAPIServer = func(context.Context, plan.AskAPIServer) plan.Inquiry { return plan.Inquiry{Message: "answered"} }
+	c.ProbeAPIServer = func(context.Context, plan.ProbeAPIServer) plan.BackgroundCheck {
+		return plan.BackgroundCheck{Message: "answered"}
+	}
 	c.start(b)
 
 	for policy := range strings.SplitSeq("abcdefghijklmnopqrst", "") {
@@ -136,7 +138,7 @@ func TestCleaningStarvesNobody(t *testing.T) {
 	c.do(policy, plan.TakeSamples{Subject: "s", CRD: fresh, Conversion: conversion, Timeout: time.Minute})
 	c.do(policy, plan.TakeSamples{Subject: "s", CRD: fresh, Conversion: conversion, Timeout: time.Minute, Again: true})
 	c.do(policy, plan.CountWrites{Subject: "s", CRD: fresh})
-	c.do(policy, plan.AskAPIServer{Subject: "s"})
+	c.do(policy, plan.ProbeAPIServer{Subject: "s"})
 	deadline := time.After(time.Minute)
 	for range 4 {
 		select {

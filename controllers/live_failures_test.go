@@ -122,9 +122,9 @@ func TestFailuresToken(t *testing.T) {
 // TestResamplersAreFew: all that are under way count, whatever they find.
 func TestResamplersAreFew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		i := &BackgroundChecks{Now: time.Now, TakeSamples: func(ctx context.Context, _ plan.TakeSamples) plan.Inquiry {
+		i := &BackgroundChecks{Now: time.Now, TakeSamples: func(ctx context.Context, _ plan.TakeSamples) plan.BackgroundCheck {
 			<-ctx.Done()
-			return plan.Inquiry{}
+			return plan.BackgroundCheck{}
 		}}
 		ctx, cancel := context.WithCancel(t.Context())
 		i.start(newBackground(ctx))
@@ -134,7 +134,7 @@ func TestResamplersAreFew(t *testing.T) {
 				t.Errorf("busy before %s", policy)
 			}
 			i.do(policy, plan.TakeSamples{Subject: "x", Again: true})
-			if i.observe(&observed); observed.Resampled == nil || !observed.Resampled.Asking || observed.Samples != nil {
+			if i.observe(&observed); observed.Resampled == nil || !observed.Resampled.Running || observed.Samples != nil {
 				t.Errorf("of %s is known: %+v, and before the activation %+v", policy, observed.Resampled, observed.Samples)
 			}
 		}

@@ -67,9 +67,9 @@ type managedFieldsCleaner struct {
 
 // cleanManagedFields goes through all objects until no object names the version. It
 // acts as a user that may do this and nothing else.
-func (r *reader) cleanManagedFields(ctx context.Context, step plan.ClearManagedFields) plan.Inquiry {
+func (r *reader) cleanManagedFields(ctx context.Context, step plan.ClearManagedFields) plan.BackgroundCheck {
 	if !r.cleanings.enter(ctx) {
-		return plan.Inquiry{Reason: v1alpha1.ReasonClearingFailed, Message: "the manager is shutting down"}
+		return plan.BackgroundCheck{Reason: v1alpha1.ReasonClearingFailed, Message: "the manager is shutting down"}
 	}
 	defer r.cleanings.leave()
 	config := rest.CopyConfig(r.config)
@@ -77,7 +77,7 @@ func (r *reader) cleanManagedFields(ctx context.Context, step plan.ClearManagedF
 	config.QPS = -1
 	client, err := metadata.NewForConfig(config)
 	if err != nil {
-		return plan.Inquiry{Reason: v1alpha1.ReasonClearingFailed, Message: err.Error()}
+		return plan.BackgroundCheck{Reason: v1alpha1.ReasonClearingFailed, Message: err.Error()}
 	}
 	storage := crds.StorageVersion(step.CRD)
 	all := client.Resource(crds.Resource(step.CRD, storage))
@@ -92,9 +92,9 @@ func (r *reader) cleanManagedFields(ctx context.Context, step plan.ClearManagedF
 		},
 	}
 	if err := c.run(ctx); err != nil {
-		return plan.Inquiry{Reason: v1alpha1.ReasonClearingFailed, Message: err.Error()}
+		return plan.BackgroundCheck{Reason: v1alpha1.ReasonClearingFailed, Message: err.Error()}
 	}
-	return plan.Inquiry{Held: c.count.counted(), Discarded: c.discarded}
+	return plan.BackgroundCheck{Held: c.count.counted(), Discarded: c.discarded}
 }
 
 // without are the group and versions of a definition but the one that goes.

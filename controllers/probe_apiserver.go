@@ -46,21 +46,21 @@ type apiServerProber struct {
 }
 
 // probe points the operator's own kind at a converter, asks, and points it back.
-func (a *apiServerProber) probe(ctx context.Context, step plan.AskAPIServer) plan.Inquiry {
+func (a *apiServerProber) probe(ctx context.Context, step plan.ProbeAPIServer) plan.BackgroundCheck {
 	if !a.turn.enter(ctx) {
-		return plan.Inquiry{Reason: string(probe.ReasonTimeout), Message: "the manager is shutting down"}
+		return plan.BackgroundCheck{Reason: string(probe.ReasonTimeout), Message: "the manager is shutting down"}
 	}
 	defer a.turn.leave()
 	bounded, cancel := context.WithTimeout(ctx, step.Timeout)
 	defer cancel()
 	err := a.probePointed(bounded, step)
 	if failure, ok := errors.AsType[*probe.Error](err); ok {
-		return plan.Inquiry{Reason: string(failure.Reason), Message: failure.Message}
+		return plan.BackgroundCheck{Reason: string(failure.Reason), Message: failure.Message}
 	}
 	if err != nil {
-		return plan.Inquiry{Reason: string(probe.ReasonUnexpectedAnswer), Message: shorten(err.Error())}
+		return plan.BackgroundCheck{Reason: string(probe.ReasonUnexpectedAnswer), Message: shorten(err.Error())}
 	}
-	return plan.Inquiry{}
+	return plan.BackgroundCheck{}
 }
 
 // tidy points the operator's own kind back, if a manager died during a probe.
@@ -74,7 +74,7 @@ func (a *apiServerProber) tidy(ctx context.Context) error {
 	return a.pointBack(bounded)
 }
 
-func (a *apiServerProber) probePointed(ctx context.Context, step plan.AskAPIServer) error {
+func (a *apiServerProber) probePointed(ctx context.Context, step plan.ProbeAPIServer) error {
 	if err := a.pointBack(ctx); err != nil {
 		return err
 	}
@@ -119,7 +119,7 @@ func (a *apiServerProber) point(ctx context.Context, conversion *apiextensionsv1
 }
 
 // untilAnswered asks until the API server has called the converter, or has tried to.
-func (a *apiServerProber) untilAnswered(ctx context.Context, step plan.AskAPIServer) error {
+func (a *apiServerProber) untilAnswered(ctx context.Context, step plan.ProbeAPIServer) error {
 	var last, verdict error
 	began := time.Now()
 	err := wait.PollUntilContextCancel(ctx, probePause, true, func(ctx context.Context) (bool, error) {

@@ -56,12 +56,12 @@ type requestMetricsReader struct {
 }
 
 // requests says what was asked for of one resource, by its versions.
-func (m *requestMetricsReader) requests(ctx context.Context, step plan.ReadRequests) plan.Inquiry {
+func (m *requestMetricsReader) requests(ctx context.Context, step plan.ReadRequests) plan.BackgroundCheck {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.counts == nil || m.read.Before(step.Since) || m.now().Sub(m.read) > metricsAge {
 		if err := m.gather(ctx); err != nil {
-			return plan.Inquiry{Reason: "MetricsUnreadable", Message: err.Error()}
+			return plan.BackgroundCheck{Reason: "MetricsUnreadable", Message: err.Error()}
 		}
 	}
 	found := &plan.Requests{Server: m.server, Counts: map[string]int64{}}
@@ -70,7 +70,7 @@ func (m *requestMetricsReader) requests(ctx context.Context, step plan.ReadReque
 			found.Counts[resource.Version] = count
 		}
 	}
-	return plan.Inquiry{Requests: found}
+	return plan.BackgroundCheck{Requests: found}
 }
 
 func (m *requestMetricsReader) gather(ctx context.Context) error {

@@ -173,10 +173,10 @@ func managerConfig(kubeconfig *rest.Config) *rest.Config {
 func trusting() *BackgroundChecks {
 	does := NewBackgroundChecks(direct, cluster, cluster, time.Now)
 	return &BackgroundChecks{
-		TakeSamples:  func(context.Context, plan.TakeSamples) plan.Inquiry { return plan.Inquiry{} },
-		AskAPIServer: func(context.Context, plan.AskAPIServer) plan.Inquiry { return plan.Inquiry{} },
-		CountWrites:  func(context.Context, plan.CountWrites) plan.Inquiry { return plan.Inquiry{} },
-		ReadRequests: does.ReadRequests, ClearManagedFields: does.ClearManagedFields,
+		TakeSamples:    func(context.Context, plan.TakeSamples) plan.BackgroundCheck { return plan.BackgroundCheck{} },
+		ProbeAPIServer: func(context.Context, plan.ProbeAPIServer) plan.BackgroundCheck { return plan.BackgroundCheck{} },
+		CountWrites:    func(context.Context, plan.CountWrites) plan.BackgroundCheck { return plan.BackgroundCheck{} },
+		ReadRequests:   does.ReadRequests, ClearManagedFields: does.ClearManagedFields,
 		Now: time.Now,
 	}
 }
