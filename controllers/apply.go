@@ -5,8 +5,12 @@ package controllers
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -24,17 +28,28 @@ import (
 // fieldOwner of every server-side apply.
 const fieldOwner = client.FieldOwner(plan.ManagedBy)
 
-// apply does the steps in order and stops at the first error. Every step can be
-// done twice: a manager that dies between two of them starts again from what it
-// observes.
-func (r *ConversionPolicyReconciler) apply(ctx context.Context, policy *v1alpha1.ConversionPolicy, steps []plan.Step) error {
-	for _, step := range steps {
-		err := tracing.Span(ctx, spanOf(step), func(ctx context.Context) error { return r.do(ctx, policy, step) })
-		if err != nil {
-			return fmt.Errorf("%s: %w", describe(step), err)
+// errNotNow is returned by a step that is left to a later reconciliation.
+var errNotNow = errors.New("not now")
+
+// apply does the steps of a plan in order and stops at the first error. It returns those
+// that are done. Every step can be done twice: a manager that dies between two of them
+// starts again from what it observes.
+func (r *ConversionPolicyReconciler) apply(ctx context.Context, policy *v1alpha1.ConversionPolicy, decided plan.Plan) (done []plan.Step, err error) {
+	for _, step := range decided.Steps {
+		err := tracing.Span(ctx, spanOf(step), func(ctx context.Context) error {
+			if drift, isDrift := step.(plan.RecordDrift); isDrift {
+				return r.recordDrift(ctx, policy, drift, decided.Status)
+			}
+			return r.do(ctx, policy, step)
+		})
+		switch {
+		case err == nil:
+			done = append(done, step)
+		case !errors.Is(err, errNotNow):
+			return done, fmt.Errorf("%s: %w", describe(step), err)
 		}
 	}
-	return nil
+	return done, nil
 }
 
 func (r *ConversionPolicyReconciler) do(ctx context.Context, policy *v1alpha1.ConversionPolicy, step plan.Step) error {
@@ -45,9 +60,9 @@ func (r *ConversionPolicyReconciler) do(ctx context.Context, policy *v1alpha1.Co
 		}
 	}
 	switch step := step.(type) {
-	case plan.Hold:
+	case plan.AddFinalizer:
 		return r.setFinalizer(ctx, policy, controllerutil.AddFinalizer)
-	case plan.Release:
+	case plan.RemoveFinalizer:
 		return r.setFinalizer(ctx, policy, controllerutil.RemoveFinalizer)
 	case plan.Apply:
 		return r.applyObject(ctx, step.Object)
@@ -59,12 +74,10 @@ func (r *ConversionPolicyReconciler) do(ctx context.Context, policy *v1alpha1.Co
 		return r.promoteAuthority(ctx, policy, step)
 	case plan.WriteCertificate:
 		return r.writeCertificate(ctx, policy, step)
-	case plan.NudgePod:
-		return r.nudge(ctx, step)
+	case plan.RefreshPod:
+		return r.refreshPod(ctx, step)
 	case plan.EvictPod:
-		return r.evict(ctx, policy, step)
-	case plan.RecordDrift:
-		return r.recordDrift(ctx, policy, step)
+		return r.evict(ctx, step)
 	case plan.SwitchCRD:
 		return r.switchCRD(ctx, step)
 	case plan.RestoreCRD:
@@ -72,14 +85,14 @@ func (r *ConversionPolicyReconciler) do(ctx context.Context, policy *v1alpha1.Co
 	case plan.PruneStoredVersions:
 		return r.pruneStoredVersions(ctx, step)
 	case plan.EditVersions:
-		return r.editVersions(ctx, policy, step)
+		return r.editVersions(ctx, step)
 	case plan.SuspendRun:
 		return r.suspendRun(ctx, step)
-	case plan.TakeSamples, plan.AskAPIServer, plan.CountWrites, plan.ReadRequests, plan.ClearManagedFields:
-		r.Investigator.do(policy.Name, step)
+	case plan.TakeSamples, plan.ProbeAPIServer, plan.CountWrites, plan.ReadRequests, plan.ClearManagedFields:
+		r.Checks.do(policy.Name, step)
 		return nil
 	case plan.Warn:
-		return nil // it is told once the status remembers that it was (report.go)
+		return nil // an event, once the status remembers it (report.go)
 	case plan.DeleteRun, plan.DeleteJob, plan.DeleteRights, plan.DeletePlan, plan.DeleteDeployment, plan.DeleteService, plan.DeleteSecret, plan.DeleteAdmission, plan.DeleteChildren:
 		return r.delete(ctx, step)
 	}
@@ -223,4 +236,56 @@ func (r *ConversionPolicyReconciler) createOnce(ctx context.Context, object clie
 func (r *ConversionPolicyReconciler) suspendRun(ctx context.Context, step plan.SuspendRun) error {
 	patch := fmt.Appendf(nil, `{"spec":{"suspend":%t}}`, step.Suspend)
 	return client.IgnoreNotFound(r.Client.Patch(ctx, r.job(step.Name), client.RawPatch(mergePatch, patch), fieldOwner))
+}
+
+// contentAnnotation holds a hash of what was applied, so that a field which is
+// no longer wanted is noticed although the rest still matches.
+const contentAnnotation = "conversion-operator.io/content"
+
+func toUnstructured(object runtime.ApplyConfiguration) (*unstructured.Unstructured, error) {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	if err != nil {
+		return nil, err
+	}
+	return &unstructured.Unstructured{Object: content}, nil
+}
+
+func contentHash(object *unstructured.Unstructured) (string, error) {
+	text, err := json.Marshal(object.Object)
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:8]), nil
+}
+
+// contains reports whether all that is wanted is there. It may say no where the
+// API server would see no difference, a quantity written in another way for
+// example; applying then changes nothing.
+func contains(there, wanted any) bool {
+	switch wanted := wanted.(type) {
+	case map[string]any:
+		members, ok := there.(map[string]any)
+		if !ok {
+			return false
+		}
+		for key, value := range wanted {
+			if !contains(members[key], value) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		elements, ok := there.([]any)
+		if !ok || len(elements) != len(wanted) {
+			return false
+		}
+		for i := range wanted {
+			if !contains(elements[i], wanted[i]) {
+				return false
+			}
+		}
+		return true
+	}
+	return reflect.DeepEqual(there, wanted)
 }

@@ -102,15 +102,3 @@ func (r *ConversionPolicyReconciler) writeSecret(ctx context.Context, policy *v1
 	}
 	return r.Client.Patch(ctx, secret, client.RawPatch(mergePatch, patch), fieldOwner)
 }
-
-// nudge changes an annotation of a pod, upon which its kubelet brings what it has
-// mounted up to date.
-func (r *ConversionPolicyReconciler) nudge(ctx context.Context, step plan.NudgePod) error {
-	patch, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"annotations": map[string]string{plan.CertificateAnnotation: step.Certificate}},
-	})
-	if err != nil {
-		return err
-	}
-	return client.IgnoreNotFound(r.Client.Patch(ctx, &corev1.Pod{ObjectMeta: r.named(step.Name)}, client.RawPatch(mergePatch, patch), fieldOwner))
-}

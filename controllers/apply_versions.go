@@ -8,36 +8,23 @@ import (
 	"encoding/json"
 	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
 )
-
-// reasonVersionsChanged is the reason of the event on a CustomResourceDefinition
-// whose spec.versions was changed.
-const reasonVersionsChanged = "VersionsChanged"
 
 // editVersions changes single fields of the one list that spec.versions is. Each
 // place in it is tested for the name that is expected there, and all of it for
 // the resourceVersion.
-func (r *ConversionPolicyReconciler) editVersions(ctx context.Context, policy *v1alpha1.ConversionPolicy, step plan.EditVersions) error {
+func (r *ConversionPolicyReconciler) editVersions(ctx context.Context, step plan.EditVersions) error {
 	patch, err := json.Marshal(versionsPatch(step))
 	if err != nil {
 		return err
 	}
 	ctrl.LoggerFrom(ctx).Info("Changing spec.versions of the CustomResourceDefinition", "change", step.Note)
-	if err := r.Client.Patch(ctx, pinned(step.Pin), client.RawPatch(types.JSONPatchType, patch), fieldOwner); err != nil {
-		return err
-	}
-	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: step.Pin.Name, UID: step.Pin.UID}}
-	r.Recorder.Eventf(crd, policy, corev1.EventTypeNormal, reasonVersionsChanged, "EditVersions", "ConversionPolicy %s: %s", policy.Name, step.Note)
-	return nil
+	return r.Client.Patch(ctx, pinned(step.Pin), client.RawPatch(types.JSONPatchType, patch), fieldOwner)
 }
 
 func versionsPatch(step plan.EditVersions) []map[string]any {

@@ -6,10 +6,13 @@ package controllers
 import (
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/plan"
 )
 
 // TestRulesAreCompiledOnce for each generation of a policy and of its
@@ -47,5 +50,44 @@ func TestRulesAreCompiledOnce(t *testing.T) {
 	policy.Spec.Converter.Declarative = nil
 	if result := rules.result(policy, crd); result.Plan != nil {
 		t.Error("a policy without rules still has compiled rules")
+	}
+}
+
+// TestRulesetsAreLoadedOnce for each resourceVersion of their ConfigMap. That nothing is
+// loaded is seen by the answer, which stays although the text was damaged.
+func TestRulesetsAreLoadedOnce(t *testing.T) {
+	rules := &conversion.Plan{Format: conversion.PlanFormat, CRD: "widgets.example.com", Group: "example.com", Kind: "Widget",
+		Hub: "v2", Versions: []string{"v1", "v2"}, Spokes: []conversion.Spoke{{Version: "v1"}}}
+	text, err := rules.Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	configMap := corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "widgets", UID: "c", ResourceVersion: "1",
+		Labels: map[string]string{plan.PlanLabel: conversion.HashOf(text)}}, Data: map[string]string{plan.PlanKey: string(text)}}
+	var rulesets storedRulesets
+	is := func() bool { return rulesets.readable("policy", []corev1.ConfigMap{configMap})[0] }
+	if !is() {
+		t.Fatal("it cannot be read")
+	}
+	configMap.Data = map[string]string{plan.PlanKey: "damaged"}
+	if !is() {
+		t.Error("it was loaded again")
+	}
+	configMap.ResourceVersion = "2"
+	if is() {
+		t.Error("what was changed was not loaded again")
+	}
+	configMap.Data, configMap.UID = map[string]string{plan.PlanKey: string(text)}, "d"
+	if !is() {
+		t.Error("another ConfigMap of the name was not loaded")
+	}
+	if got := len(rulesets.of["policy"]); got != 1 {
+		t.Errorf("%d are remembered, want the one that there is", got)
+	}
+	rulesets.forget("policy")
+	configMap.DeletionTimestamp = &metav1.Time{}
+	*configMap.DeletionTimestamp = metav1.Unix(1, 0)
+	if is() {
+		t.Error("one that is being deleted is readable")
 	}
 }

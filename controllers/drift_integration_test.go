@@ -240,7 +240,7 @@ func TestDriftBehindAStaleCache(t *testing.T) {
 // reconcileAnew is what a manager does that was just started, and remembers nothing.
 func reconcileAnew(t *testing.T, policy string) {
 	t.Helper()
-	result, err := newReconciler(t).Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: policy}})
+	result, err := reconcileNow(t.Context(), newReconciler(t), policy)
 	expect.NoError(t, err)
 	if result.RequeueAfter <= 0 || result.RequeueAfter > 10*time.Minute {
 		t.Errorf("looks again after %s, want when the ten minutes are past", result.RequeueAfter)
@@ -249,14 +249,14 @@ func reconcileAnew(t *testing.T, policy string) {
 
 func newReconciler(t *testing.T) *ConversionPolicyReconciler {
 	t.Helper()
-	prover := NewProver(time.Hour)
-	prover.Probe = pods.probe
+	prober := NewProber(time.Hour)
+	prober.Probe = pods.probe
 	fresh := &ConversionPolicyReconciler{
-		Client: cluster, Live: cluster, Recorder: events.NewFakeRecorder(100), Prover: prover, Now: time.Now,
-		Investigator: trusting(),
-		Settings:     plan.Settings{Namespace: system, Image: "conversion-operator:test", Settle: time.Minute},
+		Client: cluster, Live: cluster, Recorder: events.NewFakeRecorder(100), Prober: prober, Now: time.Now,
+		Checks:   trusting(),
+		Settings: plan.Settings{Namespace: system, Image: "conversion-operator:test", Settle: time.Minute},
 	}
-	fresh.Investigator.start(t.Context())
+	fresh.start(t.Context())
 	return fresh
 }
 

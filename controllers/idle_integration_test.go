@@ -23,7 +23,6 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
@@ -190,20 +189,20 @@ func idleHour(t *testing.T, policies []string) {
 	expect.NoError(t, err)
 	now := time.Now()
 	clock := func() time.Time { return now }
-	prover := NewProver(time.Hour)
-	prover.Probe, prover.Own = pods.probe, pods.own
+	prober := NewProber(time.Hour)
+	prober.Probe, prober.Own = pods.probe, pods.own
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	events := &recorder{}
 	starts := &ConversionPolicyReconciler{
-		Client: writer, Live: writer, Recorder: events, Now: clock, Prover: prover, Investigator: trusting(),
+		Client: writer, Live: writer, Recorder: events, Now: clock, Prober: prober, Checks: trusting(),
 		Settings: plan.Settings{Namespace: system, Image: "conversion-operator:test", Settle: 2 * time.Second},
 	}
-	starts.Investigator.start(ctx)
+	starts.start(ctx)
 	seen := sent.count()
 	for end := now.Add(time.Hour); now.Before(end); now = now.Add(5 * time.Minute) {
 		for _, policy := range policies {
-			_, err := starts.Reconcile(ctx, ctrl.Request{NamespacedName: client.ObjectKey{Name: policy}})
+			_, err := reconcileNow(ctx, starts, policy)
 			expect.NoError(t, err)
 		}
 	}
@@ -218,7 +217,7 @@ func idleHour(t *testing.T, policies []string) {
 	base := getPolicy(t, policies[0])
 	base.Finalizers = nil
 	expect.NoError(t, cluster.Update(t.Context(), base))
-	_, err = starts.Reconcile(ctx, ctrl.Request{NamespacedName: client.ObjectKey{Name: policies[0]}})
+	_, err = reconcileNow(ctx, starts, policies[0])
 	expect.NoError(t, client.IgnoreNotFound(err))
 	if len(wrote.about(policies, 0))+len(sent.about(policies, seen)) == 0 {
 		t.Error("a write is not noticed")
@@ -230,7 +229,7 @@ func checkTrace(ctx context.Context, t *testing.T, reconciler *ConversionPolicyR
 	t.Helper()
 	spans := tracetest.NewInMemoryExporter()
 	reconciler.Tracer = tracing.NewTracer(sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans)))
-	_, err := reconciler.Reconcile(ctx, ctrl.Request{NamespacedName: client.ObjectKey{Name: policy}})
+	_, err := reconcileNow(ctx, reconciler, policy)
 	expect.NoError(t, err)
 	seen := map[string]int{}
 	for _, span := range spans.GetSpans() {

@@ -241,9 +241,9 @@ func TestAStaleCacheMakesNoOrphan(t *testing.T) {
 	before := getDeployment(t, armed.Name)
 	stale := &ConversionPolicyReconciler{
 		Client: blind{cluster}, Live: cluster, Recorder: events.NewFakeRecorder(1), Now: time.Now,
-		Settings: plan.Settings{Namespace: system, Settle: time.Minute}, Prover: NewProver(time.Hour), Investigator: trusting(),
+		Settings: plan.Settings{Namespace: system, Settle: time.Minute}, Prober: NewProber(time.Hour), Checks: trusting(),
 	}
-	stale.Investigator.start(t.Context())
+	stale.start(t.Context())
 	stale.orphans.put(armed.Name, orphan{released: time.Unix(0, 0)})
 	_, err := stale.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: armed.Name}})
 	expect.NoError(t, err)

@@ -38,7 +38,7 @@ var causeWord = regexp.MustCompile(`^[A-Z][A-Za-z]{0,62}$`)
 
 // hear remembers what a pod tells. Nothing new is heard where nothing more has failed:
 // the clocks of pods differ by a little each time.
-func (p *Prover) hear(policy string, pod types.UID, told *webhook.Failures, now time.Time) {
+func (p *Prober) hear(policy string, pod types.UID, told *webhook.Failures, now time.Time) {
 	const most = 10_000
 	if told == nil {
 		return
@@ -55,14 +55,14 @@ func (p *Prover) hear(policy string, pod types.UID, told *webhook.Failures, now 
 	p.heard[pod] = heard{policy, failures, oversized}
 }
 
-func (p *Prover) heardOf(pod types.UID) heard {
+func (p *Prober) heardOf(pod types.UID) heard {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.heard[pod]
 }
 
 // tell fills in what pods have told.
-func (p *Prover) tell(observed *plan.Observed) {
+func (p *Prober) tell(observed *plan.Observed) {
 	for i := range observed.Pods {
 		told := p.heardOf(observed.Pods[i].UID)
 		observed.Pods[i].Failures, observed.Pods[i].Oversized = told.failures, told.oversized

@@ -57,12 +57,13 @@ func TestFailuresTold(t *testing.T) {
 	}
 }
 
-// TestPatrolHears: a policy is looked at when more conversions have failed in one of
+// TestReprobeHears: a policy is woken when more conversions have failed in one of
 // its pods, and not when the same have.
-func TestPatrolHears(t *testing.T) {
+func TestReprobeHears(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var count, asked atomic.Int64
-		p := NewProver(5 * time.Minute)
+		p := NewProber(5 * time.Minute)
+		p.background = newBackground(t.Context())
 		p.Probe = func(context.Context, probe.Target) (probe.Result, error) {
 			asked.Add(1)
 			told := &webhook.Failures{Now: time.Now()}
@@ -71,20 +72,20 @@ func TestPatrolHears(t *testing.T) {
 			}
 			return probe.Result{Failures: told}, nil
 		}
-		p.take(t.Context(), p.ofPlan(plan.Pod{UID: "1"}, probe.Target{}, topic{policy: "one", lasts: p.lifetime})(nil))
-		go func() { _ = p.patrol(t.Context()) }()
+		p.take(t.Context(), p.ofRules(plan.Pod{UID: "1"}, probe.Target{}, probeScope{policy: "one", lasts: p.lifetime})(nil))
+		go func() { _ = p.reprobe(t.Context()) }()
 		quiet := func() {
 			t.Helper()
 			select {
-			case about := <-p.doubted:
-				t.Errorf("policy %s is looked at", about.Object.GetName())
+			case about := <-p.background.woken:
+				t.Errorf("policy %s is woken", about.Object.GetName())
 			case <-time.After(11 * time.Minute):
 			}
 		}
 		quiet()
 		count.Store(1)
-		if about := <-p.doubted; about.Object.GetName() != "one" {
-			t.Errorf("policy %s is looked at", about.Object.GetName())
+		if about := <-p.background.woken; about.Object.GetName() != "one" {
+			t.Errorf("policy %s is woken", about.Object.GetName())
 		}
 		observed := &plan.Observed{Pods: []plan.Pod{{UID: "1"}, {UID: "2"}}}
 		p.tell(observed)
@@ -118,19 +119,19 @@ func TestFailuresToken(t *testing.T) {
 // TestResamplersAreFew: all that are under way count, whatever they find.
 func TestResamplersAreFew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		i := &Investigator{Now: time.Now, TakeSamples: func(ctx context.Context, _ plan.TakeSamples) plan.Inquiry {
+		i := &BackgroundChecks{Now: time.Now, TakeSamples: func(ctx context.Context, _ plan.TakeSamples) plan.BackgroundCheck {
 			<-ctx.Done()
-			return plan.Inquiry{}
+			return plan.BackgroundCheck{}
 		}}
 		ctx, cancel := context.WithCancel(t.Context())
-		i.start(ctx)
+		i.start(newBackground(ctx))
 		for _, policy := range []string{"a", "b"} {
 			observed := plan.Observed{Policy: &v1alpha1.ConversionPolicy{ObjectMeta: metav1.ObjectMeta{Name: policy}}}
 			if i.observe(&observed); observed.ResamplersBusy {
 				t.Errorf("busy before %s", policy)
 			}
 			i.do(policy, plan.TakeSamples{Subject: "x", Again: true})
-			if i.observe(&observed); observed.Resampled == nil || !observed.Resampled.Asking || observed.Samples != nil {
+			if i.observe(&observed); observed.Resampled == nil || !observed.Resampled.Running || observed.Samples != nil {
 				t.Errorf("of %s is known: %+v, and before the activation %+v", policy, observed.Resampled, observed.Samples)
 			}
 		}

@@ -27,13 +27,13 @@ import (
 )
 
 const (
-	// clearPage is the number of objects whose metadata are in memory at once.
-	clearPage = 500
-	// clearsAtOnce bounds the patches under way.
-	clearsAtOnce = 4
-	// clearPasses bounds how often all objects are gone through: each time there are
+	// cleanPage is the number of objects whose metadata are in memory at once.
+	cleanPage = 500
+	// patchesAtOnce bounds the patches under way.
+	patchesAtOnce = 4
+	// cleanPasses bounds how often all objects are gone through: each time there are
 	// only those left that were written in between.
-	clearPasses = 5
+	cleanPasses = 5
 	// keepTries and keepPause bound the waiting for a converter that is away.
 	keepTries = 15
 	keepPause = 2 * time.Second
@@ -41,8 +41,8 @@ const (
 	rightsTimeout = 30 * time.Second
 )
 
-// clearer removes a version's name from managedFields.
-type clearer struct {
+// managedFieldsCleaner removes a version's name from managedFields.
+type managedFieldsCleaner struct {
 	objects metadata.ResourceInterface
 	at      func(namespace string) metadata.ResourceInterface
 	// storage is the group and version that objects are stored at, and others are
@@ -65,23 +65,23 @@ type clearer struct {
 	first           error
 }
 
-// clearManagedFields goes through all objects until no object names the version. It
+// cleanManagedFields goes through all objects until no object names the version. It
 // acts as a user that may do this and nothing else.
-func (r *reader) clearManagedFields(ctx context.Context, step plan.ClearManagedFields) plan.Inquiry {
-	if !enter(ctx, r.slots) {
-		return plan.Inquiry{Reason: v1alpha1.ReasonClearingFailed, Message: "the manager ends"}
+func (r *reader) cleanManagedFields(ctx context.Context, step plan.ClearManagedFields) plan.BackgroundCheck {
+	if !r.cleanings.enter(ctx) {
+		return plan.BackgroundCheck{Reason: v1alpha1.ReasonClearingFailed, Message: "the manager is shutting down"}
 	}
-	defer func() { <-r.slots }()
+	defer r.cleanings.leave()
 	config := rest.CopyConfig(r.config)
 	config.Impersonate = rest.ImpersonationConfig{UserName: step.User}
 	config.QPS = -1
 	client, err := metadata.NewForConfig(config)
 	if err != nil {
-		return plan.Inquiry{Reason: v1alpha1.ReasonClearingFailed, Message: err.Error()}
+		return plan.BackgroundCheck{Reason: v1alpha1.ReasonClearingFailed, Message: err.Error()}
 	}
 	storage := crds.StorageVersion(step.CRD)
 	all := client.Resource(crds.Resource(step.CRD, storage))
-	c := &clearer{
+	c := &managedFieldsCleaner{
 		objects: all, storage: step.CRD.Spec.Group + "/" + storage, others: without(step),
 		version: step.Version, discard: step.Discard, count: newHeadCount(step.CRD, step.Rules),
 		at: func(namespace string) metadata.ResourceInterface {
@@ -92,9 +92,9 @@ func (r *reader) clearManagedFields(ctx context.Context, step plan.ClearManagedF
 		},
 	}
 	if err := c.run(ctx); err != nil {
-		return plan.Inquiry{Reason: v1alpha1.ReasonClearingFailed, Message: err.Error()}
+		return plan.BackgroundCheck{Reason: v1alpha1.ReasonClearingFailed, Message: err.Error()}
 	}
-	return plan.Inquiry{Held: c.count.counted(), Discarded: c.discarded}
+	return plan.BackgroundCheck{Held: c.count.counted(), Discarded: c.discarded}
 }
 
 // without are the group and versions of a definition but the one that goes.
@@ -110,11 +110,11 @@ func without(step plan.ClearManagedFields) []string {
 
 // run ends when a pass through all objects finds nothing to do: what was written
 // in between is seen by the next.
-func (c *clearer) run(ctx context.Context) error {
+func (c *managedFieldsCleaner) run(ctx context.Context) error {
 	if err := c.allowed(ctx); err != nil {
 		return err
 	}
-	for range clearPasses {
+	for range cleanPasses {
 		c.written, c.failed, c.first = 0, 0, nil
 		if err := c.pass(ctx); err != nil {
 			return err
@@ -130,7 +130,7 @@ func (c *clearer) run(ctx context.Context) error {
 }
 
 // allowed waits for the right to come, which may be taken away again to stop this.
-func (c *clearer) allowed(ctx context.Context) error {
+func (c *managedFieldsCleaner) allowed(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, rightsTimeout)
 	defer cancel()
 	return onceAllowed(ctx, func() error {
@@ -140,8 +140,8 @@ func (c *clearer) allowed(ctx context.Context) error {
 }
 
 // pass goes through all objects, page by page.
-func (c *clearer) pass(ctx context.Context) error {
-	options := metav1.ListOptions{Limit: clearPage}
+func (c *managedFieldsCleaner) pass(ctx context.Context) error {
+	options := metav1.ListOptions{Limit: cleanPage}
 	_, storage, _ := strings.Cut(c.storage, "/")
 	c.count.begin(storage)
 	for {
@@ -154,8 +154,8 @@ func (c *clearer) pass(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		workers, clearing := errgroup.WithContext(ctx)
-		workers.SetLimit(clearsAtOnce)
+		workers, cleaning := errgroup.WithContext(ctx)
+		workers.SetLimit(patchesAtOnce)
 		for i := range page.Items {
 			c.count.seen(&page.Items[i])
 			if c.count.isShortened(&page.Items[i], storage) {
@@ -168,9 +168,9 @@ func (c *clearer) pass(ctx context.Context) error {
 			case err != nil:
 				return err
 			case len(changes) > 0:
-				workers.Go(func() error { return c.discardFrom(clearing, &page.Items[i], changes) })
+				workers.Go(func() error { return c.discardFrom(cleaning, &page.Items[i], changes) })
 			case c.names(&page.Items[i]):
-				workers.Go(func() error { return c.clear(clearing, &page.Items[i]) })
+				workers.Go(func() error { return c.clean(cleaning, &page.Items[i]) })
 			}
 		}
 		if err := workers.Wait(); err != nil {
@@ -183,24 +183,24 @@ func (c *clearer) pass(ctx context.Context) error {
 	}
 }
 
-func (c *clearer) names(object *metav1.PartialObjectMetadata) bool {
+func (c *managedFieldsCleaner) names(object *metav1.PartialObjectMetadata) bool {
 	return slices.ContainsFunc(object.ManagedFields, c.isOld)
 }
 
 // isOld is an entry of the version that goes, or of one that went before. As long as
 // an object has one of those, API servers keep all of its entries as they are.
-func (c *clearer) isOld(entry metav1.ManagedFieldsEntry) bool {
+func (c *managedFieldsCleaner) isOld(entry metav1.ManagedFieldsEntry) bool {
 	return !slices.Contains(c.others, entry.APIVersion)
 }
 
-// clear writes one object, as it was read. Who wrote it in between is seen in the
+// clean writes one object, as it was read. Who wrote it in between is seen in the
 // next pass.
-func (c *clearer) clear(ctx context.Context, object *metav1.PartialObjectMetadata) error {
+func (c *managedFieldsCleaner) clean(ctx context.Context, object *metav1.PartialObjectMetadata) error {
 	return c.noted(ctx, object, c.keep(ctx, object, c.left(object.ManagedFields)))
 }
 
 // noted counts what became of an object.
-func (c *clearer) noted(ctx context.Context, object *metav1.PartialObjectMetadata, err error) error {
+func (c *managedFieldsCleaner) noted(ctx context.Context, object *metav1.PartialObjectMetadata, err error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
@@ -226,7 +226,7 @@ var errKept = errors.New("the API server keeps metadata.managedFields as they ar
 // the version of one, an API server keeps what there was, and before Kubernetes 1.37
 // drops all of them. In the end an object without any gets ours alone, which needs no
 // conversion.
-func (c *clearer) keep(ctx context.Context, object *metav1.PartialObjectMetadata, entries []metav1.ManagedFieldsEntry) error {
+func (c *managedFieldsCleaner) keep(ctx context.Context, object *metav1.PartialObjectMetadata, entries []metav1.ManagedFieldsEntry) error {
 	version, tries, dropped := object.ResourceVersion, 0, false
 	return wait.PollUntilContextCancel(ctx, keepPause, true, func(ctx context.Context) (bool, error) {
 		if tries++; dropped && tries == keepTries {
@@ -255,7 +255,7 @@ func (c *clearer) keep(ctx context.Context, object *metav1.PartialObjectMetadata
 // left are the entries of other versions. Without any, the next server-side apply
 // would give all fields to a manager that nobody is, and nobody could remove one
 // any more: so one entry says that we own nothing.
-func (c *clearer) left(entries []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
+func (c *managedFieldsCleaner) left(entries []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
 	left := slices.DeleteFunc(slices.Clone(entries), c.isOld)
 	if len(left) > 0 {
 		return left

@@ -30,7 +30,7 @@ var errDropped, errKeeps = errors.New("dropped"), errors.New("keeps")
 
 // objectsOf is a cluster whose objects name the given versions in managedFields.
 // What is patched is answered by answer, and changed where that has no error.
-func objectsOf(t *testing.T, objects map[string][]string, answer func(name string) error) (*clearer, func() map[string][]string) {
+func objectsOf(t *testing.T, objects map[string][]string, answer func(name string) error) (*managedFieldsCleaner, func() map[string][]string) {
 	t.Helper()
 	client := fake.NewSimpleMetadataClient(runtime.NewScheme())
 	var mu sync.Mutex
@@ -58,7 +58,7 @@ func objectsOf(t *testing.T, objects map[string][]string, answer func(name strin
 		}
 		return true, head(patch.GetName(), objects[patch.GetName()]), err
 	})
-	c := &clearer{objects: client.Resource(cronTabs), storage: "example.com/v1", others: []string{"example.com/v1", "example.com/v1alpha1"}}
+	c := &managedFieldsCleaner{objects: client.Resource(cronTabs), storage: "example.com/v1", others: []string{"example.com/v1", "example.com/v1alpha1"}}
 	c.at = func(namespace string) metadata.ResourceInterface {
 		return client.Resource(cronTabs).Namespace(namespace)
 	}

@@ -13,7 +13,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
@@ -34,7 +33,7 @@ func TestAManagerOfBefore(t *testing.T) {
 	deployment, crd := deploymentOf(t, name), getCRD(t, name)
 
 	before := anotherManager(t, "conversion-operator:before")
-	_, err := before.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: name}})
+	_, err := reconcileNow(t.Context(), before, name)
 	expect.NoError(t, client.IgnoreNotFound(err))
 	expect.Eventually(t, "the Deployment is as the leader wants it", func() (bool, string) {
 		now := deploymentOf(t, name)
@@ -62,15 +61,15 @@ func anotherManager(t *testing.T, image string) *ConversionPolicyReconciler {
 	t.Helper()
 	writer, err := client.New(direct, client.Options{Scheme: cluster.Scheme()})
 	expect.NoError(t, err)
-	prover := NewProver(time.Hour)
-	prover.Probe, prover.Own = pods.probe, pods.own
+	prober := NewProber(time.Hour)
+	prober.Probe, prober.Own = pods.probe, pods.own
 	another := &ConversionPolicyReconciler{
-		Client: writer, Live: writer, Recorder: &recorder{}, Now: time.Now, Prover: prover, Investigator: trusting(),
+		Client: writer, Live: writer, Recorder: &recorder{}, Now: time.Now, Prober: prober, Checks: trusting(),
 		Settings: plan.Settings{Namespace: system, Image: image, Settle: 2 * time.Second},
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(cancel)
-	another.Investigator.start(ctx)
+	another.start(ctx)
 	return another
 }
 

@@ -6,6 +6,7 @@ package controllers
 import (
 	"context"
 	"fmt"
+	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
@@ -19,23 +20,27 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
-	"github.com/conversion-operator/conversion-operator/internal/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
 	"github.com/conversion-operator/conversion-operator/internal/tracing"
 )
 
-// observe reads everything that a decision depends on.
-func (r *ConversionPolicyReconciler) observe(ctx context.Context, policy *v1alpha1.ConversionPolicy) (observed plan.Observed, err error) {
+// observe reads everything that a decision depends on. Where a converter pod is probed
+// for the first time, pending is for how long it is worth to wait for its answer.
+func (r *ConversionPolicyReconciler) observe(
+	ctx context.Context, policy *v1alpha1.ConversionPolicy,
+) (observed plan.Observed, pending time.Duration, err error) {
 	err = tracing.Span(ctx, "observe", func(ctx context.Context) error {
-		observed, err = r.look(ctx, policy)
+		if observed, err = r.gather(ctx, policy); err == nil {
+			pending = r.observeProofs(&observed)
+		}
 		return err
 	})
 	noteObserved(ctx, observed)
-	return observed, err
+	return observed, pending, err
 }
 
-// look reads, and asks the converter pods.
-func (r *ConversionPolicyReconciler) look(ctx context.Context, policy *v1alpha1.ConversionPolicy) (plan.Observed, error) {
+// gather reads.
+func (r *ConversionPolicyReconciler) gather(ctx context.Context, policy *v1alpha1.ConversionPolicy) (plan.Observed, error) {
 	observed := plan.Observed{Settings: r.Settings, Now: r.Now(), Policy: policy}
 	for _, read := range []func(context.Context, *plan.Observed) error{
 		r.observeCRD, r.observeCertificates, r.observePlans, r.observeDeployment, r.observeImages,
@@ -46,16 +51,20 @@ func (r *ConversionPolicyReconciler) look(ctx context.Context, policy *v1alpha1.
 			return observed, fmt.Errorf("observe policy %s: %w", policy.Name, err)
 		}
 	}
-	r.Investigator.observe(&observed)
-	defer r.Prover.tell(&observed)
-	// Proof takes its time where a pod hangs, and is not asked for to undo drift.
-	if policy.Spec.Suspend {
-		return observed, nil
-	}
-	if trust := plan.TrustOf(observed); !trust.Drifted {
-		r.prove(ctx, &observed, trust)
-	}
 	return observed, nil
+}
+
+// observeProofs fills in what was found out in the background.
+func (r *ConversionPolicyReconciler) observeProofs(observed *plan.Observed) (pending time.Duration) {
+	r.Checks.observe(observed)
+	// To undo a foreign write takes no proof, and waits for none.
+	if !observed.Policy.Spec.Suspend {
+		if trust := plan.TrustOf(*observed); !trust.Drifted {
+			pending = r.Prober.observe(observed, trust)
+		}
+	}
+	r.Prober.tell(observed)
+	return pending
 }
 
 // observeCRD reads the CustomResourceDefinition live: every write to it is
@@ -74,21 +83,17 @@ func (r *ConversionPolicyReconciler) observeCRD(ctx context.Context, observed *p
 	return nil
 }
 
-// observePlans reads which plans there are. One that this version of the operator
-// cannot read, or that is not what its name says, is of no use to pods either.
+// observePlans reads which rulesets there are. One that this version of the operator
+// cannot read, or that is not what its name says, is of no use to pods either. A ruleset
+// may be large, so that it is read where it is in the cache, and not copied.
 func (r *ConversionPolicyReconciler) observePlans(ctx context.Context, observed *plan.Observed) error {
 	plans := &corev1.ConfigMapList{}
-	if err := r.Client.List(ctx, plans, r.childrenOf(observed.Policy), client.HasLabels{plan.PlanLabel}); err != nil {
+	err := r.Client.List(ctx, plans, r.childrenOf(observed.Policy), client.HasLabels{plan.PlanLabel}, client.UnsafeDisableDeepCopy)
+	if err != nil {
 		return err
 	}
-	for _, configMap := range plans.Items {
-		hash, text := configMap.Labels[plan.PlanLabel], []byte(configMap.Data[plan.PlanKey])
-		readable := configMap.DeletionTimestamp.IsZero() && conversion.HashOf(text) == hash
-		if readable {
-			_, err := conversion.Load(text)
-			readable = err == nil
-		}
-		observed.Plans = append(observed.Plans, plan.StoredPlan{Hash: hash, Readable: readable})
+	for i, readable := range r.rulesets.readable(observed.Policy.Name, plans.Items) {
+		observed.Plans = append(observed.Plans, plan.StoredPlan{Hash: plans.Items[i].Labels[plan.PlanLabel], Readable: readable})
 	}
 	return nil
 }

@@ -9,8 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
-
-	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // TestMigrates reads migrations of Kubernetes' own, and of the one that was there before it.
@@ -32,7 +30,9 @@ func TestMigrates(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			object := &unstructured.Unstructured{}
-			expect.NoError(t, yaml.Unmarshal([]byte(c.object), &object.Object))
+			if err := yaml.Unmarshal([]byte(c.object), &object.Object); err != nil {
+				t.Fatal(err)
+			}
 			if got := migrates(object, crontabs); got != c.want {
 				t.Errorf("it migrates: %t, want %t", got, c.want)
 			}

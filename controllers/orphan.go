@@ -10,8 +10,6 @@ import (
 	"time"
 
 	cmv1 "github.com/cert-manager/cert-manager/pkg/apis/certmanager/v1"
-	corev1 "k8s.io/api/core/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -95,7 +93,8 @@ func (r *ConversionPolicyReconciler) tendOrphan(ctx context.Context, name string
 		}
 	}
 	decided := r.decideOrphan(ctx, observed)
-	return afterWrites(decided, r.apply(ctx, observed.Policy, decided.Steps))
+	_, err = r.apply(ctx, observed.Policy, decided)
+	return afterWrites(decided, err)
 }
 
 func (r *ConversionPolicyReconciler) decideOrphan(ctx context.Context, observed plan.Observed) plan.Plan {
@@ -107,21 +106,13 @@ func (r *ConversionPolicyReconciler) decideOrphan(ctx context.Context, observed 
 	decided, needed := plan.MakeOrphan(observed, known.released)
 	if needed {
 		if !known.announced {
-			r.announceOrphan(ctx, observed.CRD)
+			ctrl.LoggerFrom(ctx).Info("The CustomResourceDefinition converts through a converter whose policy is gone")
+			r.announceOrphan(observed.CRD)
 		}
 		known = orphan{announced: true}
 	}
 	r.orphans.put(name, known)
 	return decided
-}
-
-// announceOrphan tells where the CustomResourceDefinition's author looks.
-func (r *ConversionPolicyReconciler) announceOrphan(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition) {
-	ctrl.LoggerFrom(ctx).Info("The CustomResourceDefinition converts through a converter whose policy is gone")
-	r.Recorder.Eventf(crd, nil, corev1.EventTypeWarning, v1alpha1.ReasonOrphaned, "Keep",
-		"converts through the Service %s/%s, whose ConversionPolicy is gone: it is kept, with its certificate, and does not change any more. "+
-			"Create a ConversionPolicy %s, which takes it over; or point spec.conversion elsewhere, and it is deleted",
-		r.Settings.Namespace, plan.ChildName(crd.Name), crd.Name)
 }
 
 // anyChild reports whether the cache has anything that was made for a policy.

@@ -98,9 +98,9 @@ func (c *oversizedCount) add(object string, omitted *conversion.Omitted) bool {
 	return true
 }
 
-// look reads the metadata of objects at the versions at which they may be shortened, and
+// gatherOversized reads the metadata of objects at the versions at which they may be shortened, and
 // those again that are known and were not among them. What cannot be read stays known.
-func (r *reader) look(ctx context.Context, step plan.TakeSamples, c *oversizedCount) {
+func (r *reader) gatherOversized(ctx context.Context, step plan.TakeSamples, c *oversizedCount) {
 	ctx, cancel := context.WithTimeout(ctx, step.Timeout)
 	defer cancel()
 	cluster, err := r.connect(step.Reader)

@@ -126,7 +126,7 @@ spec: {group: example.com, names: {kind: CronTab}, versions: [{name: v1, served:
 func TestAskOwn(t *testing.T) {
 	asked := 0
 	failing := errors.New("no")
-	p := NewProver(time.Hour)
+	p := NewProber(time.Hour)
 	p.Own = func(context.Context, probe.OwnTarget) ([]string, error) {
 		if asked++; asked == 1 {
 			return nil, failing
@@ -151,7 +151,7 @@ func TestAskOwn(t *testing.T) {
 	}
 	for i, step := range steps {
 		target.Path = step.path
-		got := p.take(t.Context(), p.ofOwn(pod, target, topic{leaf: []byte(step.leaf), lasts: step.lasts})(nil))
+		got := p.take(t.Context(), p.ofOwn(pod, target, probeScope{leaf: []byte(step.leaf), lasts: step.lasts})(nil))
 		if diff := cmp.Diff(&step.want, got); diff != "" || asked != step.asked {
 			t.Errorf("step %d: asked %d times, want %d; proof (-want +got):\n%s", i, asked, step.asked, diff)
 		}
@@ -159,7 +159,7 @@ func TestAskOwn(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	asked = 0
-	if got := p.take(ended, p.ofOwn(pod, target, topic{lasts: time.Hour})(nil)); got != nil {
+	if got := p.take(ended, p.ofOwn(pod, target, probeScope{lasts: time.Hour})(nil)); got != nil {
 		t.Errorf("a probe that was cut short says %v", got)
 	}
 }

@@ -87,7 +87,7 @@ func (c *headCount) isShortened(object *metav1.PartialObjectMetadata, version st
 
 // discards is how an object's annotations are to change, so that they hold nothing more
 // of what may be lost with the version that goes.
-func (c *clearer) discards(object *metav1.PartialObjectMetadata) (map[string]*string, error) {
+func (c *managedFieldsCleaner) discards(object *metav1.PartialObjectMetadata) (map[string]*string, error) {
 	if c.count == nil || len(c.discard) == 0 {
 		return nil, nil
 	}
@@ -99,7 +99,7 @@ var pointerNames = strings.NewReplacer("~", "~0", "/", "~1")
 
 // discardFrom changes an object's annotations, as it was read. Who wrote it in between
 // is seen in the next pass.
-func (c *clearer) discardFrom(ctx context.Context, object *metav1.PartialObjectMetadata, changes map[string]*string) error {
+func (c *managedFieldsCleaner) discardFrom(ctx context.Context, object *metav1.PartialObjectMetadata, changes map[string]*string) error {
 	var operations []map[string]any
 	for _, name := range slices.Sorted(maps.Keys(changes)) {
 		operation := map[string]any{"op": "remove", "path": "/metadata/annotations/" + pointerNames.Replace(name)}

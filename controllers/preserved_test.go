@@ -111,7 +111,7 @@ func TestDiscarding(t *testing.T) {
 		return true, object(patch.GetName()), nil
 	})
 	crd, rules := ruling()
-	c := &clearer{
+	c := &managedFieldsCleaner{
 		objects: client.Resource(cronTabs), storage: "example.com/v1", others: []string{"example.com/v1"},
 		at: func(namespace string) metadata.ResourceInterface {
 			return client.Resource(cronTabs).Namespace(namespace)

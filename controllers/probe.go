@@ -14,11 +14,9 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
@@ -28,37 +26,36 @@ import (
 const (
 	// probeTimeout bounds the probe of one pod, all its version pairs included.
 	probeTimeout = 5 * time.Second
-	// probesAtOnce bounds the pods that are probed at the same time.
+	// probesAtOnce bounds the pods of a policy that are probed at the same time.
 	probesAtOnce = 8
 )
 
-// Prover asks converter pods for proof, and remembers the pods that gave it. A
-// pod that has proven a plan under a certificate is asked again in the background
-// only (patrol.go).
-type Prover struct {
+// Prober probes converter pods in the background, and remembers the pods that have
+// proven themselves. One that has proven a ruleset under a certificate is re-probed
+// only at the end of the proof's lifetime (reprobe.go).
+type Prober struct {
 	// Probe asks one pod.
 	Probe func(context.Context, probe.Target) (probe.Result, error)
 	// Own asks a converter that a user brings.
 	Own func(context.Context, probe.OwnTarget) ([]string, error)
 
-	// lifetime is that of a proof: after it, the pod is asked again.
-	lifetime time.Duration
+	// lifetime is that of a proof: after it, the pod is probed again.
+	lifetime   time.Duration
+	background *background
 
 	mu     sync.Mutex
 	proven map[types.UID]proven
 	// heard is what pods told of failed conversions (live_failures.go).
 	heard map[types.UID]heard
-	// canaries are those of plans, by their hashes.
+	// canaries are those of rulesets, by their hashes.
 	canaries map[string][]probe.Canary
-
-	questions questions
-	// doubted are the policies of pods that have failed when they were asked again.
-	doubted chan event.GenericEvent
+	// answers are those of probes that have proven nothing that is remembered (probe_answers.go).
+	answers map[probeKey]*podProbe
 }
 
-// proven is what a pod has proven, and what is to be said of it.
+// proven is what a pod has proven, and the warning about it.
 type proven struct {
-	exam
+	probeRequest
 	warning string
 	// since is when it was proven last.
 	since time.Time
@@ -67,49 +64,43 @@ type proven struct {
 // fingerprint is all that a proof depends on.
 type fingerprint [sha256.Size]byte
 
-// NewProver returns a Prover that asks over the network, and again after the lifetime
+// NewProber returns a Prober that asks over the network, and again after the lifetime
 // of a proof.
-func NewProver(lifetime time.Duration) *Prover {
-	return &Prover{Probe: probe.Pod, Own: probe.Own, lifetime: lifetime, proven: map[types.UID]proven{},
-		canaries: map[string][]probe.Canary{}, doubted: make(chan event.GenericEvent)}
+func NewProber(lifetime time.Duration) *Prober {
+	return &Prober{Probe: probe.Pod, Own: probe.Own, lifetime: lifetime, proven: map[types.UID]proven{},
+		canaries: map[string][]probe.Canary{}, answers: map[probeKey]*podProbe{}}
 }
 
-// prove fills in the proofs of the ready pods that have the current plan.
-func (r *ConversionPolicyReconciler) prove(ctx context.Context, observed *plan.Observed, trust plan.Trust) {
-	r.Prover.keep(observed.Policy.Name, observed.Pods)
+// observe fills in the proofs of the ready pods that have the current ruleset, as far
+// as they are known, and has the others probed in the background. It returns for how
+// long it is worth to wait for a pod that is probed for the first time.
+func (p *Prober) observe(observed *plan.Observed, trust plan.Trust) (pending time.Duration) {
+	p.keep(observed.Policy.Name, observed.Pods)
 	if observed.Policy.Spec.Converter.Declarative == nil {
-		r.proveOwn(ctx, observed, trust)
-		return
+		return p.observeOwn(observed, trust)
 	}
 	if trust.PlanHash == "" || observed.Certificate == nil {
-		return
+		return 0
 	}
-	target, err := r.Prover.target(observed, trust)
-	about := r.Prover.about(observed)
-	current := trust.PlanHash
-	var group errgroup.Group
-	group.SetLimit(probesAtOnce)
+	target, err := p.target(observed, trust)
+	about := p.about(observed)
 	for i := range observed.Pods {
 		pod := &observed.Pods[i]
 		switch {
-		case !pod.Ready || !slices.Contains(pod.Plans, current):
+		case !pod.Ready || !slices.Contains(pod.Plans, trust.PlanHash):
 		case err != nil:
 			pod.Proof = &plan.Proof{Reason: string(probe.ReasonCanaryFailed), Message: err.Error()}
 		default:
-			by := r.Prover.ofPlan(*pod, target, about)
-			group.Go(func() error {
-				pod.Proof = r.Prover.examine(ctx, pod.Name, trust, by)
-				return nil
-			})
+			pending = max(pending, p.proofOf(pod, trust, p.ofRules(*pod, target, about)))
 		}
 	}
-	_ = group.Wait() // no probe returns an error: it becomes the pod's proof
+	return pending
 }
 
 // target is what every converter pod of a policy must answer: the bytes that are,
-// or will be, in caBundle, and the canaries of its plan. While the rules are broken
-// there are none, and pods show that they answer by the rules of before.
-func (p *Prover) target(observed *plan.Observed, trust plan.Trust) (probe.Target, error) {
+// or will be, in caBundle, and the canaries of its ruleset. While the rules are broken
+// there are none, and pods show that they answer by the previous ruleset.
+func (p *Prober) target(observed *plan.Observed, trust plan.Trust) (probe.Target, error) {
 	target := probe.Target{
 		CABundle:   trust.CABundle,
 		ServerName: plan.ServerName(observed.Policy.Name, observed.Settings.Namespace),
@@ -126,46 +117,46 @@ func (p *Prover) target(observed *plan.Observed, trust plan.Trust) (probe.Target
 	return target, err
 }
 
-// exam is what a pod, or an endpoint, is asked by who trusts one caBundle.
-type exam struct {
-	topic
+// probeRequest is what a pod, or an endpoint, is asked by a client that trusts one caBundle.
+type probeRequest struct {
+	probeScope
 	pod types.UID
 	// proof is all that the answer depends on.
 	proof fingerprint
-	// ask returns what is to be said of who passes.
-	ask func(context.Context) (warning string, err error)
+	// send returns a warning about a pod that passes.
+	send func(context.Context) (warning string, err error)
 }
 
-// topic is what the exams of a policy's pods have in common.
-type topic struct {
+// probeScope is what the probe requests to a policy's pods have in common.
+type probeScope struct {
 	policy string
 	// leaf is the certificate that pods are to serve.
 	leaf []byte
-	// lasts is the time after which who has passed is asked again; zero where that is
-	// each time.
+	// lasts is the time after which a pod that has passed is probed again; zero where
+	// every reconciliation has it probed.
 	lasts time.Duration
 }
 
 // about makes proofs last, and less so during a migration: what is converted
 // wrongly then is stored.
-func (p *Prover) about(observed *plan.Observed) topic {
+func (p *Prober) about(observed *plan.Observed) probeScope {
 	lasts := p.lifetime
 	if slices.ContainsFunc(observed.Runs, func(run plan.Run) bool { return !plan.JobEnded(run.Job) }) {
-		lasts /= watchful
+		lasts /= migrationFactor
 	}
-	return topic{policy: observed.Policy.Name, leaf: observed.Certificate.Data[corev1.TLSCertKey], lasts: lasts}
+	return probeScope{policy: observed.Policy.Name, leaf: observed.Certificate.Data[corev1.TLSCertKey], lasts: lasts}
 }
 
-// exams are those of one pod, by caBundle.
-type exams func(caBundle []byte) exam
+// probeRequests are those to one pod, by caBundle.
+type probeRequests func(caBundle []byte) probeRequest
 
-// ofPlan are those of a converter pod with rules, which passes without more words.
-func (p *Prover) ofPlan(pod plan.Pod, target probe.Target, about topic) exams {
+// ofRules are those to a converter pod with rules, which passes without a warning.
+func (p *Prober) ofRules(pod plan.Pod, target probe.Target, about probeScope) probeRequests {
 	target.Address = net.JoinHostPort(pod.IP, strconv.Itoa(int(pod.Port)))
-	return func(caBundle []byte) exam {
+	return func(caBundle []byte) probeRequest {
 		to := target
 		to.CABundle = caBundle
-		return exam{topic: about, pod: pod.UID, proof: fingerprintOf(to, about.leaf), ask: func(ctx context.Context) (string, error) {
+		return probeRequest{probeScope: about, pod: pod.UID, proof: fingerprintOf(to, about.leaf), send: func(ctx context.Context) (string, error) {
 			result, err := p.Probe(ctx, to)
 			if err == nil {
 				p.hear(about.policy, pod.UID, result.Failures, time.Now())
@@ -175,16 +166,32 @@ func (p *Prover) ofPlan(pod plan.Pod, target probe.Target, about topic) exams {
 	}
 }
 
-// examine waits for a moment for what verify finds out.
-func (p *Prover) examine(ctx context.Context, name string, trust plan.Trust, by exams) *plan.Proof {
+// proofOf fills in what is known of a pod, and has the rest found out in the background.
+func (p *Prober) proofOf(pod *plan.Pod, trust plan.Trust, by probeRequests) (pending time.Duration) {
 	current, next := by(trust.CABundle), by(trust.Successor)
-	asked := question{current.pod, sha256.Sum256(slices.Concat(current.proof[:], next.proof[:]))}
-	return p.questions.ask(ctx, asked, func() *plan.Proof { return p.verify(ctx, name, trust, by) })
+	wanted := current
+	if len(trust.Successor) > 0 {
+		wanted = next
+	}
+	if warning, known := p.recall(wanted); known {
+		pod.Proof = &plan.Proof{Warning: warning, Successor: len(trust.Successor) > 0}
+		return 0
+	}
+	key := probeKey{current.pod, sha256.Sum256(slices.Concat(current.proof[:], next.proof[:]))}
+	name := pod.Name
+	pod.Proof, pending = p.ask(current.policy, key, func(life lifetime) *plan.Proof {
+		if !life.probes.enter(life) {
+			return nil
+		}
+		defer life.probes.leave()
+		return p.verify(life, name, trust, by)
+	})
+	return pending
 }
 
 // verify asks by what caBundle is going to be next, where that is something else,
 // and by what it is now where the pod is not that far.
-func (p *Prover) verify(ctx context.Context, name string, trust plan.Trust, by exams) *plan.Proof {
+func (p *Prober) verify(ctx context.Context, name string, trust plan.Trust, by probeRequests) *plan.Proof {
 	if len(trust.Successor) > 0 {
 		proof := p.take(ctx, by(trust.Successor))
 		if proof == nil || proof.Reason != string(probe.ReasonTLSVerificationFailed) {
@@ -201,28 +208,28 @@ func (p *Prover) verify(ctx context.Context, name string, trust plan.Trust, by e
 	return proof
 }
 
-// take asks, unless the same was proven before and lasts. A probe that was cut
-// short by the manager's own end says nothing.
-func (p *Prover) take(ctx context.Context, e exam) *plan.Proof {
-	if warning, known := p.recall(e); known {
+// take sends a request, unless the same was proven before and lasts. A probe that was
+// cancelled says nothing.
+func (p *Prober) take(ctx context.Context, request probeRequest) *plan.Proof {
+	if warning, known := p.recall(request); known {
 		return &plan.Proof{Warning: warning}
 	}
 	bounded, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
-	warning, err := e.ask(bounded)
+	warning, err := request.send(bounded)
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil
 		}
 		return &plan.Proof{Reason: reasonOf(err), Message: err.Error()}
 	}
-	p.remember(e, warning)
+	p.remember(request, warning)
 	return &plan.Proof{Warning: warning}
 }
 
-// canariesOf remembers what newCanaries made: to compile a plan's expressions takes
-// milliseconds, and policies are looked at again and again.
-func (p *Prover) canariesOf(rules *conversion.Plan) ([]probe.Canary, error) {
+// canariesOf remembers what newCanaries made: to compile a ruleset's expressions
+// takes milliseconds, and policies are reconciled again and again.
+func (p *Prober) canariesOf(rules *conversion.Plan) ([]probe.Canary, error) {
 	const most = 1000
 	hash := rules.Hash()
 	p.mu.Lock()

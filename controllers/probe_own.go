@@ -11,8 +11,8 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
 
-	"golang.org/x/sync/errgroup"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
@@ -21,36 +21,29 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/webhook/probe"
 )
 
-// proveOwn fills in the proofs of converters that users bring. Pods of an image
+// observeOwn fills in the proofs of converters that users bring. Pods of an image
 // are remembered, as they do not change; whoever runs another converter may change
-// it at any time, so it is asked each time.
-func (r *ConversionPolicyReconciler) proveOwn(ctx context.Context, observed *plan.Observed, trust plan.Trust) {
+// it at any time, so every reconciliation has it probed.
+func (p *Prober) observeOwn(observed *plan.Observed, trust plan.Trust) (pending time.Duration) {
 	if observed.CRD == nil || observed.Certificate == nil {
-		return
+		return 0
 	}
 	target, pods := ownTarget(observed), observed.Pods
 	image := observed.Policy.Spec.Converter.Image != nil
 	if !image {
 		pods = observed.External.Endpoints
 	}
-	about := r.Prover.about(observed)
+	about := p.about(observed)
 	if !image {
 		about.lasts = 0
 	}
-	var group errgroup.Group
-	group.SetLimit(probesAtOnce)
 	for i := range pods {
 		pod := &pods[i]
-		if !pod.Ready || image && !pod.Image {
-			continue
+		if pod.Ready && (!image || pod.Image) {
+			pending = max(pending, p.proofOf(pod, trust, p.ofOwn(*pod, target, about)))
 		}
-		by := r.Prover.ofOwn(*pod, target, about)
-		group.Go(func() error {
-			pod.Proof = r.Prover.examine(ctx, pod.Name, trust, by)
-			return nil
-		})
 	}
-	_ = group.Wait() // no probe returns an error: it becomes the pod's proof
+	return pending
 }
 
 // ownTarget is what a converter that a user brings must answer.
@@ -95,13 +88,13 @@ func ownCanaries(crd *apiextensionsv1.CustomResourceDefinition) []probe.OwnCanar
 	return canaries
 }
 
-// ofOwn are the exams of a converter that a user brings.
-func (p *Prover) ofOwn(pod plan.Pod, target probe.OwnTarget, about topic) exams {
+// ofOwn are the probe requests to a converter that a user brings.
+func (p *Prober) ofOwn(pod plan.Pod, target probe.OwnTarget, about probeScope) probeRequests {
 	target.Address = net.JoinHostPort(pod.IP, strconv.Itoa(int(pod.Port)))
-	return func(caBundle []byte) exam {
+	return func(caBundle []byte) probeRequest {
 		to := target
 		to.CABundle = caBundle
-		return exam{topic: about, pod: pod.UID, proof: ownFingerprint(to, about.leaf), ask: func(ctx context.Context) (string, error) {
+		return probeRequest{probeScope: about, pod: pod.UID, proof: ownFingerprint(to, about.leaf), send: func(ctx context.Context) (string, error) {
 			warnings, err := p.Own(ctx, to)
 			return strings.Join(warnings, "; "), err
 		}}

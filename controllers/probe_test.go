@@ -15,7 +15,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/webhook/probe"
 )
 
-// A plan's canaries are made once, and another plan has others.
+// A ruleset's canaries are made once, and another ruleset has others.
 func TestCanariesOf(t *testing.T) {
 	widgets := func() *conversion.Plan {
 		return &conversion.Plan{CRD: "widgets.example.com", Group: "example.com", Kind: "Widget",
@@ -23,7 +23,7 @@ func TestCanariesOf(t *testing.T) {
 	}
 	gadgets := widgets()
 	gadgets.Kind = "Gadget"
-	p := NewProver(time.Hour)
+	p := NewProber(time.Hour)
 	first, err := p.canariesOf(widgets())
 	if err != nil || len(first) == 0 {
 		t.Fatalf("%d canaries, error %v", len(first), err)
@@ -34,17 +34,17 @@ func TestCanariesOf(t *testing.T) {
 	}
 	other, err := p.canariesOf(gadgets)
 	if err != nil || cmp.Equal(first, other) {
-		t.Errorf("another plan has the same canaries, error %v", err)
+		t.Errorf("another ruleset has the same canaries, error %v", err)
 	}
 }
 
-// A plan that cannot be followed is no plan the next time either.
-func TestCanariesOfADamagedPlan(t *testing.T) {
+// A ruleset that cannot be used has no canaries the next time either.
+func TestCanariesOfADamagedRuleset(t *testing.T) {
 	damaged := &conversion.Plan{CRD: "widgets.example.com", Group: "example.com", Kind: "Widget", Hub: "v2", Versions: []string{"v1", "v2"}}
-	p := NewProver(time.Hour)
+	p := NewProber(time.Hour)
 	for range 2 {
 		if _, err := p.canariesOf(damaged); err == nil {
-			t.Error("there are canaries of a plan without rules")
+			t.Error("there are canaries of a ruleset without rules")
 		}
 	}
 }
@@ -73,7 +73,7 @@ func TestVerify(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			var asked []string
-			p := NewProver(time.Hour)
+			p := NewProber(time.Hour)
 			p.Probe = func(_ context.Context, target probe.Target) (probe.Result, error) {
 				asked = append(asked, string(target.CABundle))
 				if reason := c.accepts[string(target.CABundle)]; reason != "" {
@@ -81,7 +81,7 @@ func TestVerify(t *testing.T) {
 				}
 				return probe.Result{}, nil
 			}
-			by := p.ofPlan(plan.Pod{UID: "pod"}, probe.Target{}, topic{leaf: []byte("leaf"), lasts: time.Hour})
+			by := p.ofRules(plan.Pod{UID: "pod"}, probe.Target{}, probeScope{leaf: []byte("leaf"), lasts: time.Hour})
 			got := p.verify(t.Context(), "pod", plan.Trust{CABundle: []byte("A"), Successor: []byte(c.successor)}, by)
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("proof (-want +got):\n%s", diff)

@@ -6,10 +6,13 @@ package controllers
 import (
 	"context"
 	"errors"
+	"reflect"
 	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -29,10 +32,10 @@ type ConversionPolicyReconciler struct {
 	Recorder events.EventRecorder
 	// Settings that are the same for every policy.
 	Settings plan.Settings
-	// Prover asks converter pods for proof.
-	Prover *Prover
-	// Investigator finds out what takes its time.
-	Investigator *Investigator
+	// Prober probes converter pods.
+	Prober *Prober
+	// Checks do in the background what takes too long for a reconciliation.
+	Checks *BackgroundChecks
 	// Authorizer tells what may be done; nil where the operator grants every right itself.
 	Authorizer Authorizer
 	// Now is the clock.
@@ -40,16 +43,21 @@ type ConversionPolicyReconciler struct {
 	// Tracer of reconciliations and their steps.
 	Tracer tracing.Tracer
 
-	orphans orphans
-	rules   compiledRules
+	background *background
+	orphans    orphans
+	rules      compiledRules
+	rulesets   storedRulesets
+	// pods sends requests that controller-runtime's client has no options for.
+	pods rest.Interface
 }
 
 // Reconcile brings one policy a step further:
 //
-//  1. observe everything that a decision depends on
+//  1. observe everything that a decision depends on; where a converter pod is probed for
+//     the first time, its answer brings the next reconciliation about
 //  2. plan: decide the steps and the status
 //  3. apply the steps in order
-//  4. report the status, and events of what changed in it
+//  4. report: write the status once, and then events of what changed in it and of what was done
 //
 // Of a policy that is gone something may be left: that is tended (orphan.go).
 func (r *ConversionPolicyReconciler) Reconcile(ctx context.Context, request ctrl.Request) (result ctrl.Result, err error) {
@@ -64,24 +72,31 @@ func (r *ConversionPolicyReconciler) reconcile(ctx context.Context, request ctrl
 	policy := &v1alpha1.ConversionPolicy{}
 	err := r.Client.Get(ctx, request.NamespacedName, policy)
 	if apierrors.IsNotFound(err) {
-		r.Investigator.forget(request.Name)
-		r.rules.forget(request.Name)
-		r.Prover.keep(request.Name, nil)
+		r.forget(request.Name)
 		return r.tendOrphan(ctx, request.Name)
 	}
 	if err != nil {
 		return ctrl.Result{}, err
 	}
 	r.orphans.put(policy.Name, orphan{})
-	observed, err := r.observe(ctx, policy)
-	if err != nil {
-		return ctrl.Result{}, err
+	observed, pending, err := r.observe(ctx, policy)
+	if err != nil || pending > 0 {
+		return ctrl.Result{RequeueAfter: pending}, err
 	}
+	before := policy.Status.DeepCopy()
 	decided := decide(ctx, observed)
-	applyErr := r.apply(ctx, policy, decided.Steps)
-	reportErr := r.report(ctx, policy, decided, applyErr)
-
+	done, applyErr := r.apply(ctx, policy, decided)
+	reportErr := r.report(ctx, policy, *before, decided, done, applyErr)
 	return afterWrites(decided, applyErr, reportErr)
+}
+
+// forget a policy that is gone, and cancel what goes on for it.
+func (r *ConversionPolicyReconciler) forget(policy string) {
+	r.Checks.forget(policy)
+	r.Prober.forget(policy)
+	r.background.end(policy)
+	r.rules.forget(policy)
+	r.rulesets.forget(policy)
 }
 
 // afterWrites is what follows from writes that ended so. Where somebody else wrote in
@@ -98,3 +113,26 @@ func afterWrites(decided plan.Plan, errs ...error) (ctrl.Result, error) {
 
 // conflictPause lets the cache see the write that we lost against.
 const conflictPause = 200 * time.Millisecond
+
+// decide makes the plan.
+func decide(ctx context.Context, observed plan.Observed) (decided plan.Plan) {
+	_ = tracing.Span(ctx, "plan", func(ctx context.Context) error { // to decide never fails
+		decided = plan.Make(observed)
+		if ready := apimeta.FindStatusCondition(decided.Status.Conditions, v1alpha1.ReadyCondition); ready != nil {
+			tracing.Note(ctx, tracing.Ready.String(ready.Reason), tracing.Steps.Int(len(decided.Steps)))
+		}
+		return nil
+	})
+	return decided
+}
+
+// noteObserved lets a trace tell which state of the world it is about.
+func noteObserved(ctx context.Context, observed plan.Observed) {
+	tracing.Note(ctx, tracing.PolicyGeneration.Int64(observed.Policy.Generation))
+	if crd := observed.CRD; crd != nil {
+		tracing.Note(ctx, tracing.CRD.String(crd.Name), tracing.CRDGeneration.Int64(crd.Generation))
+	}
+}
+
+// spanOf names a step in a trace: by its kind, of which there are few.
+func spanOf(step plan.Step) string { return "apply " + reflect.TypeOf(step).Name() }

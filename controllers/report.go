@@ -5,6 +5,7 @@ package controllers
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,6 +14,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
@@ -21,36 +24,46 @@ import (
 )
 
 // report writes the status once, where it changed, and then an event for every
-// condition that did. A conflict is no news for users: the next look decides anew.
+// condition that did. A conflict is no news for users: the next reconciliation decides
+// anew. All events are written here.
 func (r *ConversionPolicyReconciler) report(
-	ctx context.Context, policy *v1alpha1.ConversionPolicy, decided plan.Plan, applyErr error,
-) error {
-	return tracing.Span(ctx, "report", func(ctx context.Context) error { return r.writeStatus(ctx, policy, decided, applyErr) })
-}
-
-func (r *ConversionPolicyReconciler) writeStatus(
-	ctx context.Context, policy *v1alpha1.ConversionPolicy, decided plan.Plan, applyErr error,
+	ctx context.Context, policy *v1alpha1.ConversionPolicy, before v1alpha1.ConversionPolicyStatus, decided plan.Plan, done []plan.Step, applyErr error,
 ) error {
 	status := decided.Status
-	if applyErr != nil && !apierrors.IsConflict(applyErr) {
-		explain(&status, policy, applyErr, metav1.NewTime(r.Now()))
-	}
+	return tracing.Span(ctx, "report", func(ctx context.Context) error {
+		for _, step := range done {
+			r.announceStep(policy, step)
+		}
+		recorded := slices.ContainsFunc(done, func(step plan.Step) bool { _, drift := step.(plan.RecordDrift); return drift })
+		if !recorded {
+			if applyErr != nil && !apierrors.IsConflict(applyErr) {
+				explain(&status, policy, applyErr, metav1.NewTime(r.Now()))
+			}
+			if err := r.writeStatus(ctx, policy, status); err != nil {
+				return client.IgnoreNotFound(err)
+			}
+		}
+		if equality.Semantic.DeepEqual(before, status) {
+			return nil
+		}
+		r.announce(policy, plan.Events(before, status))
+		for _, step := range decided.Steps {
+			if warning, found := step.(plan.Warn); found {
+				r.warn(policy, warning)
+			}
+		}
+		return nil
+	})
+}
+
+// writeStatus writes what has changed.
+func (r *ConversionPolicyReconciler) writeStatus(ctx context.Context, policy *v1alpha1.ConversionPolicy, status v1alpha1.ConversionPolicyStatus) error {
 	if equality.Semantic.DeepEqual(policy.Status, status) {
 		return nil
 	}
-	before := policy.DeepCopy()
+	base := policy.DeepCopy()
 	policy.Status = status
-	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-	if err := r.Client.Status().Patch(ctx, policy, patch); err != nil {
-		return client.IgnoreNotFound(err)
-	}
-	r.announce(policy, plan.Events(before.Status, status))
-	for _, step := range decided.Steps {
-		if warning, found := step.(plan.Warn); found {
-			r.warn(policy, warning)
-		}
-	}
-	return nil
+	return r.Client.Status().Patch(ctx, policy, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}))
 }
 
 // announce tells what happened, on the policy and, where it concerns the author of
@@ -63,10 +76,47 @@ func (r *ConversionPolicyReconciler) announce(policy *v1alpha1.ConversionPolicy,
 		}
 		r.Recorder.Eventf(policy, nil, kind, event.Reason, event.Action, "%s", shorten(event.Note))
 		if event.CRD != "" {
-			crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: policy.Name, UID: event.CRD}}
-			r.Recorder.Eventf(crd, policy, kind, event.Reason, event.Action, "%s", shorten(event.Note))
+			r.Recorder.Eventf(definition(policy.Name, event.CRD), policy, kind, event.Reason, event.Action, "%s", shorten(event.Note))
 		}
 	}
+}
+
+// driftAction names, in events, what is done about each answer.
+var driftAction = map[v1alpha1.DriftAnswer]struct{ reason, action string }{
+	v1alpha1.DriftRepaired:  {v1alpha1.ReasonConversionDrifted, "Repair"},
+	v1alpha1.DriftReported:  {v1alpha1.ReasonConversionDrifted, "Report"},
+	v1alpha1.DriftContested: {v1alpha1.ReasonConversionContested, "Stall"},
+}
+
+// reasonVersionsChanged is the reason of the event on a CustomResourceDefinition
+// whose spec.versions was changed.
+const reasonVersionsChanged = "VersionsChanged"
+
+// announceStep tells what was done, where no condition does.
+func (r *ConversionPolicyReconciler) announceStep(policy *v1alpha1.ConversionPolicy, step plan.Step) {
+	switch step := step.(type) {
+	case plan.EvictPod:
+		r.announce(policy, []plan.Event{{Reason: v1alpha1.ReasonPodEvicted, Action: "Evict", Note: step.Note, Warning: true}})
+	case plan.RecordDrift:
+		does := driftAction[step.Drift.Answer]
+		r.announce(policy, []plan.Event{{Reason: does.reason, Action: does.action, Note: step.Note, Warning: true, CRD: step.CRD}})
+	case plan.EditVersions:
+		r.Recorder.Eventf(definition(step.Pin.Name, step.Pin.UID), policy, corev1.EventTypeNormal, reasonVersionsChanged, "EditVersions",
+			"ConversionPolicy %s: %s", policy.Name, step.Note)
+	}
+}
+
+// announceOrphan tells where the CustomResourceDefinition's author looks.
+func (r *ConversionPolicyReconciler) announceOrphan(crd *apiextensionsv1.CustomResourceDefinition) {
+	r.Recorder.Eventf(crd, nil, corev1.EventTypeWarning, v1alpha1.ReasonOrphaned, "Keep",
+		"converts through the Service %s/%s, whose ConversionPolicy is gone: it is kept, with its certificate, and does not change any more. "+
+			"Create a ConversionPolicy %s, which takes it over; or point spec.conversion elsewhere, and it is deleted",
+		r.Settings.Namespace, plan.ChildName(crd.Name), crd.Name)
+}
+
+// definition names a CustomResourceDefinition for events.
+func definition(name string, uid types.UID) *apiextensionsv1.CustomResourceDefinition {
+	return &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: name, UID: uid}}
 }
 
 // explain lets an error of a step show up where users look.
@@ -99,4 +149,18 @@ func shorten(text string) string {
 		return text
 	}
 	return strings.ToValidUTF8(text[:maxNote-len("...")], "") + "..."
+}
+
+// recordDrift writes the policy's status before the CustomResourceDefinition is
+// touched, so that no repair goes uncounted: not when the manager dies in between, nor
+// when it decided by a status that was stale. It is the status write of this
+// reconciliation: what a later step fails of is reported by the next.
+func (r *ConversionPolicyReconciler) recordDrift(
+	ctx context.Context, policy *v1alpha1.ConversionPolicy, step plan.RecordDrift, status v1alpha1.ConversionPolicyStatus,
+) error {
+	if err := r.writeStatus(ctx, policy, status); err != nil {
+		return err
+	}
+	ctrl.LoggerFrom(ctx).Info("Somebody else wrote spec.conversion", "manager", step.Drift.LastManager, "answer", step.Drift.Answer)
+	return nil
 }

@@ -4,18 +4,25 @@
 package controllers
 
 import (
+	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
+	"github.com/google/go-cmp/cmp"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/plan"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
@@ -34,6 +41,84 @@ func TestExplain(t *testing.T) {
 	expect.NoError(t, err)
 	if is.Status != status.InProgressStatus {
 		t.Errorf("kstatus reads %s, want InProgress: %s", is.Status, is.Message)
+	}
+}
+
+// statusWrites is an API server of one policy that refuses to change anything but status,
+// and counts how often that is written.
+type statusWrites struct {
+	client.Client
+	count int
+}
+
+func (w *statusWrites) Status() client.SubResourceWriter { return statusWriter{writes: w} }
+
+func (w *statusWrites) Get(context.Context, client.ObjectKey, client.Object, ...client.GetOption) error {
+	return errors.New("the API server is away")
+}
+
+type statusWriter struct {
+	client.SubResourceWriter
+	writes *statusWrites
+}
+
+func (w statusWriter) Patch(context.Context, client.Object, client.Patch, ...client.SubResourcePatchOption) error {
+	w.writes.count++
+	return nil
+}
+
+// TestOneStatusWrite: the status is written once by each reconciliation, before the
+// CustomResourceDefinition is touched where a foreign write is undone. Then there are events of all
+// that has happened, even though a later step fails.
+func TestOneStatusWrite(t *testing.T) {
+	before := v1alpha1.ConversionPolicyStatus{}
+	decided := plan.Plan{
+		Status: v1alpha1.ConversionPolicyStatus{
+			Drift:      &v1alpha1.DriftStatus{Answer: v1alpha1.DriftRepaired},
+			Conditions: []metav1.Condition{{Type: v1alpha1.ConversionVerifiedCondition, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonProven}},
+		},
+		Steps: []plan.Step{
+			plan.RecordDrift{CRD: "uid", Drift: v1alpha1.DriftStatus{Answer: v1alpha1.DriftRepaired}, Note: "somebody wrote"},
+			plan.SwitchCRD{},
+			plan.Warn{CRD: &apiextensionsv1.CustomResourceDefinition{}, Reason: "Beware", Note: "of this"},
+		},
+	}
+	drift := []string{"Warning ConversionDrifted somebody wrote", "Warning ConversionDrifted somebody wrote"}
+	told := []string{"Normal Proven ConversionVerified is True", "Warning Beware of this", "Warning Beware of this"}
+	cases := map[string]struct {
+		decided plan.Plan
+		failed  bool
+		want    []string
+	}{
+		"nothing changed":   {plan.Plan{}, false, nil},
+		"the status":        {plan.Plan{Status: decided.Status}, false, told[:1]},
+		"drift":             {plan.Plan{Status: decided.Status, Steps: decided.Steps[:1]}, false, slices.Concat(drift, told[:1])},
+		"drift, not undone": {decided, true, slices.Concat(drift, told)},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			writes, recorder := &statusWrites{}, events.NewFakeRecorder(100)
+			r := &ConversionPolicyReconciler{Client: writes, Live: writes, Recorder: recorder, Now: time.Now}
+			policy := &v1alpha1.ConversionPolicy{ObjectMeta: metav1.ObjectMeta{Name: "crontabs.example.com"}}
+			done, applyErr := r.apply(t.Context(), policy, c.decided)
+			if (applyErr != nil) != c.failed {
+				t.Fatalf("error %v", applyErr)
+			}
+			if err := r.report(t.Context(), policy, before, c.decided, done, applyErr); err != nil {
+				t.Fatal(err)
+			}
+			if want := min(1, len(c.want)); writes.count != want {
+				t.Errorf("%d status writes, want %d", writes.count, want)
+			}
+			close(recorder.Events)
+			var got []string
+			for event := range recorder.Events {
+				got = append(got, event)
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("events (-want +got):\n%s", diff)
+			}
+		})
 	}
 }
 

@@ -47,11 +47,15 @@ type unreadError struct{ what string }
 func (e *unreadError) Error() string { return e.what }
 
 // takeSamples converts live objects there and back until one does not come back.
-func (r *reader) takeSamples(ctx context.Context, step plan.TakeSamples) plan.Inquiry {
-	if !enter(ctx, r.slots) {
-		return plan.Inquiry{Reason: v1alpha1.ReasonSamplesUnreadable, Message: "the manager ends"}
+func (r *reader) takeSamples(ctx context.Context, step plan.TakeSamples) plan.BackgroundCheck {
+	free := r.samples
+	if step.Again {
+		free = r.resamples
 	}
-	defer func() { <-r.slots }()
+	if !free.enter(ctx) {
+		return plan.BackgroundCheck{Reason: v1alpha1.ReasonSamplesUnreadable, Message: "the manager is shutting down"}
+	}
+	defer free.leave()
 	bounded, cancel := context.WithTimeout(ctx, step.Timeout)
 	defer cancel()
 	held := newHeadCount(step.CRD, step.Rules.Plan)
@@ -60,7 +64,7 @@ func (r *reader) takeSamples(ctx context.Context, step plan.TakeSamples) plan.In
 	inquiry := r.outcomeOf(ctx, step, taken, err)
 	if oversized != nil {
 		if step.Again {
-			r.look(ctx, step, oversized)
+			r.gatherOversized(ctx, step, oversized)
 		}
 		inquiry.Oversized, inquiry.Whole = oversized.found, oversized.whole
 	}
@@ -71,7 +75,7 @@ func (r *reader) takeSamples(ctx context.Context, step plan.TakeSamples) plan.In
 }
 
 // outcomeOf says what became of samples.
-func (r *reader) outcomeOf(ctx context.Context, step plan.TakeSamples, taken int, err error) plan.Inquiry {
+func (r *reader) outcomeOf(ctx context.Context, step plan.TakeSamples, taken int, err error) plan.BackgroundCheck {
 	var failed *readError
 	var unread *unreadError
 	lost := v1alpha1.ReasonSampleLost
@@ -80,15 +84,15 @@ func (r *reader) outcomeOf(ctx context.Context, step plan.TakeSamples, taken int
 	}
 	switch {
 	case errors.As(err, &unread):
-		return plan.Inquiry{Reason: v1alpha1.ReasonObjectUnreadable, Message: unread.Error(), Lost: true, Objects: taken}
+		return plan.BackgroundCheck{Reason: v1alpha1.ReasonObjectUnreadable, Message: unread.Error(), Lost: true, Objects: taken}
 	case errors.As(err, &failed):
 		ctrl.LoggerFrom(ctx).Info("Live objects could not be read, or converted", "again", step.Again, "reason", failed.Error())
-		return plan.Inquiry{Reason: failed.reason, Message: failed.Error()}
+		return plan.BackgroundCheck{Reason: failed.reason, Message: failed.Error()}
 	case err != nil:
-		return plan.Inquiry{Reason: lost, Message: err.Error(), Lost: true, Objects: taken}
+		return plan.BackgroundCheck{Reason: lost, Message: err.Error(), Lost: true, Objects: taken}
 	}
 	ctrl.LoggerFrom(ctx).Info("Converted live objects there and back", "objects", taken)
-	return plan.Inquiry{Objects: taken}
+	return plan.BackgroundCheck{Objects: taken}
 }
 
 func (r *reader) sample(ctx context.Context, step plan.TakeSamples, held *headCount, oversized *oversizedCount) (int, error) {

@@ -20,12 +20,13 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/types"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -66,7 +67,7 @@ import (
 // +kubebuilder:rbac:groups=discovery.k8s.io,namespace=conversion-system,resources=endpointslices,verbs=list;watch
 // +kubebuilder:rbac:groups=rbac.authorization.k8s.io,namespace=conversion-system,resources=roles;rolebindings,verbs=list;watch;create;patch;delete
 
-// reconcilesAtOnce keeps one policy whose pods do not answer from holding up the others.
+// reconcilesAtOnce keeps one policy that the API server is slow about from holding up the others.
 const reconcilesAtOnce = 4
 
 // byChild finds the policy of a child by its instance label.
@@ -152,17 +153,25 @@ func (r *ConversionPolicyReconciler) SetupWithManager(ctx context.Context, mgr c
 		return err
 	}
 	policies = policies.WatchesRawSource(secrets)
-	r.Investigator.start(ctx)
-	if err := mgr.Add(manager.RunnableFunc(r.tidy)); err != nil {
+	core, err := corev1client.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
 		return err
 	}
-	if err := mgr.Add(manager.RunnableFunc(r.Prover.patrol)); err != nil {
-		return err
+	r.pods = core.RESTClient()
+	r.start(ctx)
+	for _, runs := range []manager.RunnableFunc{r.tidy, r.Prober.reprobe, r.background.drain} {
+		if err := mgr.Add(runs); err != nil {
+			return err
+		}
 	}
-	for _, news := range []chan event.GenericEvent{r.Investigator.done, r.Prover.doubted} {
-		policies = policies.WatchesRawSource(source.Channel(news, &handler.EnqueueRequestForObject{}))
-	}
-	return policies.Complete(r)
+	return policies.WatchesRawSource(source.Channel(r.background.woken, &handler.EnqueueRequestForObject{})).Complete(r)
+}
+
+// start prepares for work in the background.
+func (r *ConversionPolicyReconciler) start(ctx context.Context) {
+	r.background = newBackground(ctx)
+	r.Prober.background = r.background
+	r.Checks.start(r.background)
 }
 
 // logOf puts the policy on every line of its reconciliations.
@@ -175,10 +184,10 @@ func logOf(log logr.Logger, request *reconcile.Request) logr.Logger {
 
 // tidy runs once, in the manager that leads. That it fails keeps nobody from work.
 func (r *ConversionPolicyReconciler) tidy(ctx context.Context) error {
-	if r.Investigator.Tidy == nil {
+	if r.Checks.Tidy == nil {
 		return nil
 	}
-	if err := r.Investigator.Tidy(ctx); err != nil {
+	if err := r.Checks.Tidy(ctx); err != nil {
 		ctrl.LoggerFrom(ctx).Info("What was left of an API server's probe stays for now", "reason", err.Error())
 	}
 	return nil
@@ -202,6 +211,55 @@ func (r *ConversionPolicyReconciler) policyOf(ctx context.Context, child client.
 	if gone := child.GetAnnotations()[plan.PolicyAnnotation]; len(requests) == 0 && plan.ChildName(gone) == name {
 		r.orphans.see(gone)
 		requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Name: gone}})
+	}
+	return requests
+}
+
+// bySource finds the policies whose certificates come from a Secret.
+const bySource = "sourceSecret"
+
+// watchSources tells of changes of Secrets that somebody else keeps. They carry none
+// of the operator's labels, and so are in no cache; to see that one of them has
+// changed, its metadata is enough.
+func (r *ConversionPolicyReconciler) watchSources(ctx context.Context, mgr ctrl.Manager) (source.Source, error) {
+	err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.ConversionPolicy{}, bySource, func(object client.Object) []string {
+		policy, _ := object.(*v1alpha1.ConversionPolicy)
+		return []string{plan.SourceSecret(policy)}
+	})
+	if err != nil {
+		return nil, err
+	}
+	others, err := labels.NewRequirement(plan.ManagedByLabel, selection.NotEquals, []string{plan.ManagedBy})
+	if err != nil {
+		return nil, err
+	}
+	metadata, err := cache.New(mgr.GetConfig(), cache.Options{
+		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
+		DefaultNamespaces:    map[string]cache.Config{r.Settings.Namespace: {}},
+		DefaultLabelSelector: labels.NewSelector().Add(*others),
+		DefaultTransform:     withoutAnnotations,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := mgr.Add(metadata); err != nil {
+		return nil, err
+	}
+	secret := &metav1.PartialObjectMetadata{}
+	secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
+	return source.Kind(metadata, secret, handler.TypedEnqueueRequestsFromMapFunc(r.policiesFrom)), nil
+}
+
+// policiesFrom maps a Secret of somebody else to the policies whose certificates come from it.
+func (r *ConversionPolicyReconciler) policiesFrom(ctx context.Context, secret *metav1.PartialObjectMetadata) []reconcile.Request {
+	policies := &v1alpha1.ConversionPolicyList{}
+	if err := r.Client.List(ctx, policies, client.MatchingFields{bySource: secret.Name}); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Mapping a Secret to its policies failed", "secret", secret.Name)
+		return nil
+	}
+	requests := make([]reconcile.Request, 0, len(policies.Items))
+	for _, policy := range policies.Items {
+		requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Name: policy.Name}})
 	}
 	return requests
 }

@@ -103,12 +103,12 @@ func startManager(ctx context.Context) (<-chan error, error) {
 		return nil, err
 	}
 	pods = &kubelet{client: cluster}
-	prover := NewProver(time.Hour)
-	prover.Probe, prover.Own = pods.probe, pods.own
+	prober := NewProber(time.Hour)
+	prober.Probe, prober.Own = pods.probe, pods.own
 	reconciler := &ConversionPolicyReconciler{
 		Client: manager.GetClient(), Live: manager.GetAPIReader(), Recorder: manager.GetEventRecorder(plan.ManagedBy),
 		Settings: plan.Settings{Namespace: system, Image: "conversion-operator:test", Settle: 2 * time.Second},
-		Prover:   prover, Now: time.Now, Investigator: trusting(),
+		Prober:   prober, Now: time.Now, Checks: trusting(),
 	}
 	if err := reconciler.SetupWithManager(ctx, manager); err != nil {
 		return nil, err
@@ -129,13 +129,13 @@ func managerConfig(kubeconfig *rest.Config) *rest.Config {
 
 // trusting takes everything for proven that takes its time and that converters
 // would have to answer for: nothing answers here.
-func trusting() *Investigator {
-	does := NewInvestigator(direct, cluster, cluster, time.Now)
-	return &Investigator{
-		TakeSamples:  func(context.Context, plan.TakeSamples) plan.Inquiry { return plan.Inquiry{} },
-		AskAPIServer: func(context.Context, plan.AskAPIServer) plan.Inquiry { return plan.Inquiry{} },
-		CountWrites:  func(context.Context, plan.CountWrites) plan.Inquiry { return plan.Inquiry{} },
-		ReadRequests: does.ReadRequests, ClearManagedFields: does.ClearManagedFields,
+func trusting() *BackgroundChecks {
+	does := NewBackgroundChecks(direct, cluster, cluster, time.Now)
+	return &BackgroundChecks{
+		TakeSamples:    func(context.Context, plan.TakeSamples) plan.BackgroundCheck { return plan.BackgroundCheck{} },
+		ProbeAPIServer: func(context.Context, plan.ProbeAPIServer) plan.BackgroundCheck { return plan.BackgroundCheck{} },
+		CountWrites:    func(context.Context, plan.CountWrites) plan.BackgroundCheck { return plan.BackgroundCheck{} },
+		ReadRequests:   does.ReadRequests, ClearManagedFields: does.ClearManagedFields,
 		Now: time.Now,
 	}
 }
@@ -238,6 +238,21 @@ func (k *kubelet) run(t *testing.T, policy string) {
 	}
 	testenv.Expose(t, k.client, client.ObjectKeyFromObject(deployment), map[string]string{plan.InstanceLabel: deployment.Name}, "10.1.2.1", nil)
 	testenv.RolledOut(t, k.client, deployment, *deployment.Spec.Replicas)
+}
+
+// reconcileNow reconciles a policy by a reconciler without a manager: again after each
+// answer of pods that are probed for the first time.
+func reconcileNow(ctx context.Context, r *ConversionPolicyReconciler, policy string) (ctrl.Result, error) {
+	for {
+		result, err := r.Reconcile(ctx, ctrl.Request{NamespacedName: client.ObjectKey{Name: policy}})
+		if err != nil || result.RequeueAfter <= 0 || result.RequeueAfter > probePatience {
+			return result, err
+		}
+		select {
+		case <-r.background.woken:
+		case <-time.After(result.RequeueAfter):
+		}
+	}
 }
 
 // create makes an object from a manifest.

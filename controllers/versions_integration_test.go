@@ -270,8 +270,8 @@ func (k *kind) flipBack(t *testing.T) {
 // TestRequestsAreCounted on a real API server, of a version that is deprecated.
 func TestRequestsAreCounted(t *testing.T) {
 	k := newKind(t, "counted.retired.example.com")
-	look := func() plan.Inquiry {
-		metrics := &meter{config: direct, now: time.Now}
+	look := func() plan.BackgroundCheck {
+		metrics := &requestMetricsReader{config: direct, now: time.Now}
 		return metrics.requests(t.Context(), plan.ReadRequests{Group: k.group, Resource: "crontabs"})
 	}
 	before := look()

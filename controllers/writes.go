@@ -24,37 +24,37 @@ const (
 )
 
 // countWrites reads the metadata of all objects of a kind.
-func (r *reader) countWrites(ctx context.Context, step plan.CountWrites) plan.Inquiry {
-	if !enter(ctx, r.slots) {
-		return plan.Inquiry{Reason: v1alpha1.ReasonSamplesUnreadable, Message: "the manager ends"}
+func (r *reader) countWrites(ctx context.Context, step plan.CountWrites) plan.BackgroundCheck {
+	if !r.counts.enter(ctx) {
+		return plan.BackgroundCheck{Reason: v1alpha1.ReasonSamplesUnreadable, Message: "the manager is shutting down"}
 	}
-	defer func() { <-r.slots }()
+	defer r.counts.leave()
 	ctx, cancel := context.WithTimeout(ctx, countTimeout)
 	defer cancel()
 	found, err := r.writesIn(ctx, step)
 	if err != nil {
-		return plan.Inquiry{Reason: v1alpha1.ReasonSamplesUnreadable, Message: err.Error()}
+		return plan.BackgroundCheck{Reason: v1alpha1.ReasonSamplesUnreadable, Message: err.Error()}
 	}
 	return found
 }
 
-func (r *reader) writesIn(ctx context.Context, step plan.CountWrites) (plan.Inquiry, error) {
+func (r *reader) writesIn(ctx context.Context, step plan.CountWrites) (plan.BackgroundCheck, error) {
 	cluster, err := r.connect(step.Reader)
 	if err != nil {
-		return plan.Inquiry{}, err
+		return plan.BackgroundCheck{}, err
 	}
 	version, _, err := live.VersionToRead(step.CRD)
 	if err != nil {
-		return plan.Inquiry{}, err
+		return plan.BackgroundCheck{}, err
 	}
 	// Writes at the version in which all is stored are right.
 	right := step.CRD.Spec.Group + "/" + step.Storage
 	doubtful := func(write live.Write) bool {
 		return step.Storage == "" || write.APIVersion != right && write.APIVersion != ""
 	}
-	var found plan.Inquiry
+	var found plan.BackgroundCheck
 	err = onceAllowed(ctx, func() error {
-		found = plan.Inquiry{}
+		found = plan.BackgroundCheck{}
 		return cluster.Heads(ctx, crds.Resource(step.CRD, version), func(head live.Head) bool {
 			if head.Between(step.Since, step.Until.Add(followTime), doubtful) {
 				found.Objects++

@@ -115,8 +115,8 @@ func (o managerOptions) run(ctx context.Context) error {
 		Live:     manager.GetAPIReader(),
 		Recorder: manager.GetEventRecorder(plan.ManagedBy),
 		Settings: o.settings(),
-		Prover:   controllers.NewProver(o.proofLasts),
-		Investigator: controllers.NewInvestigator(
+		Prober:   controllers.NewProber(o.proofLasts),
+		Checks: controllers.NewBackgroundChecks(
 			manager.GetConfig(), manager.GetClient(), manager.GetAPIReader(), time.Now),
 		Authorizer: controllers.NewAuthorizer(manager.GetClient(), time.Now),
 		Now:        time.Now,

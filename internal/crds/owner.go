@@ -4,17 +4,25 @@
 package crds
 
 import (
-	"encoding/json"
+	"bytes"
 	"slices"
-	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// clientConfig is where the fields of a webhook's client configuration are.
-const clientConfig = "webhook/clientConfig/"
+// Paths as metadata.managedFields has them.
+var (
+	conversionPath = fieldpath.MakePathOrDie("spec", "conversion")
+	versionsPath   = fieldpath.MakePathOrDie("spec", "versions")
+	// expectedPaths are those of a converter behind a Service that may be removed.
+	expectedPaths = []fieldpath.Path{
+		fieldpath.MakePathOrDie("spec", "conversion", "webhook", "clientConfig", "caBundle"),
+		fieldpath.MakePathOrDie("spec", "conversion", "webhook", "clientConfig", "service", "path"),
+	}
+)
 
 // ConversionIsBy reports whether this field manager applied every field of
 // spec.conversion, and nobody changed or removed one since. The API server keeps
@@ -24,22 +32,18 @@ const clientConfig = "webhook/clientConfig/"
 // Who removes a field leaves no owner behind. A converter behind a Service is
 // therefore also asked for the two fields that may be removed: path and caBundle.
 func ConversionIsBy(crd *apiextensionsv1.CustomResourceDefinition, manager string) bool {
-	var owned []string
+	owned := &fieldpath.Set{}
 	for _, entry := range crd.ManagedFields {
 		if entry.Manager == manager && entry.Operation == metav1.ManagedFieldsOperationApply {
-			owned = append(owned, conversionFields(entry)...)
+			owned = owned.Union(ownedBy(entry))
 		}
 	}
-	for _, field := range append(presentFields(crd.Spec.Conversion), "strategy") {
-		if !slices.Contains(owned, field) {
-			return false
-		}
-	}
+	expected := append(presentFields(crd.Spec.Conversion), fieldpath.MakePathOrDie("spec", "conversion", "strategy"))
 	conversion := crd.Spec.Conversion
-	if conversion == nil || conversion.Webhook == nil || conversion.Webhook.ClientConfig == nil || conversion.Webhook.ClientConfig.Service == nil {
-		return true
+	if conversion != nil && conversion.Webhook != nil && conversion.Webhook.ClientConfig != nil && conversion.Webhook.ClientConfig.Service != nil {
+		expected = append(expected, expectedPaths...)
 	}
-	return slices.Contains(owned, clientConfig+"caBundle") && slices.Contains(owned, clientConfig+"service/path")
+	return !slices.ContainsFunc(expected, func(path fieldpath.Path) bool { return !owned.Has(path) })
 }
 
 // ConversionWriter returns the field manager that wrote a field of
@@ -47,11 +51,10 @@ func ConversionIsBy(crd *apiextensionsv1.CustomResourceDefinition, manager strin
 // where all it did was to remove one.
 func ConversionWriter(crd *apiextensionsv1.CustomResourceDefinition, other string) string {
 	present := presentFields(crd.Spec.Conversion)
-	isPresent := func(field string) bool { return slices.Contains(present, field) }
 	return lastManager(crd, func(entry metav1.ManagedFieldsEntry) bool {
 		// Whose fields were all taken over may still own the blocks around them.
 		applied := entry.Manager == other && entry.Operation == metav1.ManagedFieldsOperationApply
-		return !applied && slices.ContainsFunc(conversionFields(entry), isPresent)
+		return !applied && slices.ContainsFunc(present, ownedBy(entry).Has)
 	})
 }
 
@@ -73,8 +76,17 @@ func lastManager(crd *apiextensionsv1.CustomResourceDefinition, counts func(meta
 	return writer
 }
 
-// presentFields are the fields that a conversion has, as paths below spec.conversion.
-func presentFields(conversion *apiextensionsv1.CustomResourceConversion) []string {
+// ownedBy are the fields that an entry owns.
+func ownedBy(entry metav1.ManagedFieldsEntry) *fieldpath.Set {
+	owned := &fieldpath.Set{}
+	if entry.Subresource != "" || entry.FieldsV1 == nil || owned.FromJSON(bytes.NewReader(entry.FieldsV1.GetRawBytes())) != nil {
+		return &fieldpath.Set{}
+	}
+	return owned
+}
+
+// presentFields are the fields that a conversion has.
+func presentFields(conversion *apiextensionsv1.CustomResourceConversion) []fieldpath.Path {
 	if conversion == nil {
 		return nil
 	}
@@ -82,46 +94,18 @@ func presentFields(conversion *apiextensionsv1.CustomResourceConversion) []strin
 	if err != nil {
 		return nil // cannot be: it came out of JSON
 	}
-	return leaves(content, "", func(key string) string { return key })
+	return leafFields(content, conversionPath)
 }
 
-// conversionFields are the fields of spec.conversion that an entry owns. The
-// form is that of sigs.k8s.io/structured-merge-diff: "f:" before a field's
-// name, "." for the object itself.
-func conversionFields(entry metav1.ManagedFieldsEntry) []string {
-	if entry.Subresource != "" || entry.FieldsV1 == nil {
-		return nil
-	}
-	var owned struct {
-		Spec struct {
-			Conversion map[string]any `json:"f:conversion"`
-		} `json:"f:spec"`
-	}
-	if json.Unmarshal(entry.FieldsV1.GetRawBytes(), &owned) != nil {
-		return nil
-	}
-	return leaves(owned.Spec.Conversion, "", func(key string) string {
-		name, isField := strings.CutPrefix(key, "f:")
-		if !isField {
-			return ""
-		}
-		return name
-	})
-}
-
-// leaves are the paths to all that has no fields of its own, joined by "/". A
-// key without a name leads to none.
-func leaves(content map[string]any, prefix string, name func(key string) string) []string {
-	var paths []string
-	for key, value := range content {
-		field := name(key)
-		if field == "" {
-			continue
-		}
+// leafFields are the paths to all that has no fields of its own.
+func leafFields(content map[string]any, at fieldpath.Path) []fieldpath.Path {
+	var paths []fieldpath.Path
+	for name, value := range content {
+		path := append(slices.Clip(at), fieldpath.FieldNameElement(name))
 		if below, isMap := value.(map[string]any); isMap && len(below) > 0 {
-			paths = append(paths, leaves(below, prefix+field+"/", name)...)
+			paths = append(paths, leafFields(below, path)...)
 		} else {
-			paths = append(paths, prefix+field)
+			paths = append(paths, path)
 		}
 	}
 	return paths

@@ -4,7 +4,6 @@
 package crds
 
 import (
-	"encoding/json"
 	"slices"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -35,26 +34,14 @@ func ByPriority(crd *apiextensionsv1.CustomResourceDefinition) []apiextensionsv1
 // and takes it from those who wrote another one.
 func VersionsAreBy(crd *apiextensionsv1.CustomResourceDefinition, manager string) bool {
 	return slices.ContainsFunc(crd.ManagedFields, func(entry metav1.ManagedFieldsEntry) bool {
-		return entry.Manager == manager && ownsVersions(entry)
+		return entry.Manager == manager && ownedBy(entry).Has(versionsPath)
 	})
 }
 
 // VersionsWriter returns the field manager that wrote spec.versions last, the
 // given one aside; "" where none is known.
 func VersionsWriter(crd *apiextensionsv1.CustomResourceDefinition, other string) string {
-	return lastManager(crd, func(entry metav1.ManagedFieldsEntry) bool { return entry.Manager != other && ownsVersions(entry) })
-}
-
-func ownsVersions(entry metav1.ManagedFieldsEntry) bool {
-	if entry.Subresource != "" || entry.FieldsV1 == nil {
-		return false
-	}
-	var owned struct {
-		Spec map[string]json.RawMessage `json:"f:spec"`
-	}
-	if json.Unmarshal(entry.FieldsV1.GetRawBytes(), &owned) != nil {
-		return false
-	}
-	_, owns := owned.Spec["f:versions"]
-	return owns
+	return lastManager(crd, func(entry metav1.ManagedFieldsEntry) bool {
+		return entry.Manager != other && ownedBy(entry).Has(versionsPath)
+	})
 }

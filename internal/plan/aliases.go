@@ -19,7 +19,7 @@ import (
 type (
 	AdmissionClient     = activation.AdmissionClient
 	Apply               = step.Apply
-	AskAPIServer        = step.AskAPIServer
+	ProbeAPIServer      = step.ProbeAPIServer
 	ClearManagedFields  = step.ClearManagedFields
 	CountWrites         = step.CountWrites
 	Create              = step.Create
@@ -40,11 +40,11 @@ type (
 	Grant               = rights.Grant
 	Granted             = observed.Granted
 	Held                = observed.Held
-	Hold                = step.Hold
+	AddFinalizer        = step.AddFinalizer
 	ImageEndpoint       = observed.ImageEndpoint
-	Inquiry             = observed.Inquiry
+	BackgroundCheck     = observed.BackgroundCheck
 	IssueAuthority      = step.IssueAuthority
-	NudgePod            = step.NudgePod
+	RefreshPod          = step.RefreshPod
 	Observed            = observed.Cluster
 	Pin                 = step.Pin
 	Pod                 = observed.Pod
@@ -53,7 +53,7 @@ type (
 	PruneStoredVersions = step.PruneStoredVersions
 	ReadRequests        = step.ReadRequests
 	RecordDrift         = step.RecordDrift
-	Release             = step.Release
+	RemoveFinalizer     = step.RemoveFinalizer
 	Request             = observed.Request
 	Requests            = observed.Requests
 	RestoreCRD          = step.RestoreCRD

@@ -43,7 +43,7 @@ func (w *world) certify(step plan.Step) {
 		w.observed.Certificate = w.patched(w.observed.Certificate, step.SecretName, step.ResourceVersion, map[string][]byte{
 			corev1.TLSCertKey: pair.Certificate, corev1.TLSPrivateKeyKey: pair.Key, plan.CAKey: step.CABundle,
 		}, map[string]string{plan.TrustedAnnotation: step.Trusted})
-	case plan.NudgePod:
+	case plan.RefreshPod:
 		for i := range w.observed.Pods {
 			if pod := &w.observed.Pods[i]; pod.Name == step.Name {
 				pod.Certificate = step.Certificate

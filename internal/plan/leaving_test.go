@@ -90,7 +90,7 @@ func TestDeletion(t *testing.T) {
 				}
 			}
 			leaves := decided.Status.ReleasedTime != nil ||
-				slices.ContainsFunc(kinds(decided.Steps), func(kind string) bool { return kind == "RestoreCRD" || kind == "Release" })
+				slices.ContainsFunc(kinds(decided.Steps), func(kind string) bool { return kind == "RestoreCRD" || kind == "RemoveFinalizer" })
 			if leaves == c.blocked {
 				t.Errorf("leaves: %t, want %t: %v", leaves, !c.blocked, kinds(decided.Steps))
 			}
@@ -115,8 +115,8 @@ func TestAbandonedIsLeftAsItIs(t *testing.T) {
 	w.drop("kubectl-replace")
 	w.observed.Policy.Spec.DeletionPolicy = v1alpha1.DeletionAbandon
 	w.delete()
-	if got := kinds(w.plan().Steps); !slices.Equal(got, []string{"Release"}) {
-		t.Errorf("steps are %v, want Release and no other", got)
+	if got := kinds(w.plan().Steps); !slices.Equal(got, []string{"RemoveFinalizer"}) {
+		t.Errorf("steps are %v, want RemoveFinalizer and no other", got)
 	}
 }
 

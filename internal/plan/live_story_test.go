@@ -77,23 +77,23 @@ func sampledAgain(w *world) {
 	w.say("Everything is armed, and an hour passes.")
 	w.observed.Policy.Spec.Migration.Mode = v1alpha1.MigrationOnTrigger
 	w.observed.Policy.Spec.Verification.ResampleInterval = &metav1.Duration{Duration: time.Hour}
-	w.resampled = plan.Inquiry{Objects: 3}
+	w.resampled = plan.BackgroundCheck{Objects: 3}
 	w.applyCRD(bothStoredOld)
 	w.settle()
 	w.pass(66 * time.Minute)
 	w.settle()
 	w.tellSampled()
 	w.say("Another hour later, an object does not come back as it was. Nothing is undone.")
-	w.resampled = plan.Inquiry{Objects: 1, Lost: true, Reason: v1alpha1.ReasonRoundTripFailed,
+	w.resampled = plan.BackgroundCheck{Objects: 1, Lost: true, Reason: v1alpha1.ReasonRoundTripFailed,
 		Message: "object default/odd: .hostPort does not come back as it was from v1beta1 to v1 and back"}
 	w.pass(66 * time.Minute)
 	w.settle()
 	w.say("Then it cannot be read at all, because its conversion fails.")
-	w.resampled = plan.Inquiry{Lost: true, Reason: v1alpha1.ReasonObjectUnreadable, Message: "object default/odd cannot be read at v1: conversion webhook failed"}
+	w.resampled = plan.BackgroundCheck{Lost: true, Reason: v1alpha1.ReasonObjectUnreadable, Message: "object default/odd cannot be read at v1: conversion webhook failed"}
 	w.pass(20 * time.Minute)
 	w.settle()
 	w.say("Objects cannot be read for a reason that is not theirs: what was found stays.")
-	w.resampled = plan.Inquiry{Reason: v1alpha1.ReasonSamplesUnreadable, Message: "a timeout"}
+	w.resampled = plan.BackgroundCheck{Reason: v1alpha1.ReasonSamplesUnreadable, Message: "a timeout"}
 	w.pass(20 * time.Minute)
 	w.settle()
 	w.say("Nothing is sampled during a migration, nor while the policy is suspended.")
@@ -111,7 +111,7 @@ func sampledAgain(w *world) {
 	w.settle()
 	w.say("They have ended. The object is corrected.")
 	w.observed.ResamplersBusy = false
-	w.resampled = plan.Inquiry{Objects: 3}
+	w.resampled = plan.BackgroundCheck{Objects: 3}
 	w.settle()
 	w.tellSampled()
 	w.say("Samples are given up.")

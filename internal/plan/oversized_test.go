@@ -72,7 +72,7 @@ func TestOversizedObjects(t *testing.T) {
 
 	w.observed.Policy.Spec.Verification.ResampleInterval = &metav1.Duration{Duration: 6 * time.Hour}
 	asked := 0
-	w.resampled = plan.Inquiry{Objects: 3}
+	w.resampled = plan.BackgroundCheck{Objects: 3}
 	for range 200 {
 		w.observed.Now = w.observed.Now.Add(10 * time.Second)
 		decided := w.plan()
@@ -83,7 +83,7 @@ func TestOversizedObjects(t *testing.T) {
 					t.Fatalf("to be read again are %+v", again.Oversized)
 				}
 				told := w.huge("told")
-				w.resampled = plan.Inquiry{Objects: 3, Whole: again.Oversized[:1], Oversized: []v1alpha1.OversizedObject{told}}
+				w.resampled = plan.BackgroundCheck{Objects: 3, Whole: again.Oversized[:1], Oversized: []v1alpha1.OversizedObject{told}}
 			}
 		}
 		w.carryOut(decided)

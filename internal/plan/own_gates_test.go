@@ -242,7 +242,7 @@ func TestLeavingOwnConverters(t *testing.T) {
 			w.observed.Policy.DeletionTimestamp = &metav1.Time{Time: w.observed.Now}
 			decided := w.plan()
 			if c.want == "" {
-				if diff := cmp.Diff([]string{"DeleteChildren", "Release"}, kinds(decided.Steps)); diff != "" {
+				if diff := cmp.Diff([]string{"DeleteChildren", "RemoveFinalizer"}, kinds(decided.Steps)); diff != "" {
 					t.Errorf("steps (-want +got):\n%s", diff)
 				}
 				return
@@ -267,7 +267,7 @@ func TestAdoptionIsNoDrift(t *testing.T) {
 		t.Errorf("the conversion was changed (-want +got):\n%s", diff)
 	}
 	w.observed.Policy.DeletionTimestamp = &metav1.Time{Time: w.observed.Now}
-	if diff := cmp.Diff([]string{"DeleteChildren", "Release"}, kinds(w.plan().Steps)); diff != "" {
+	if diff := cmp.Diff([]string{"DeleteChildren", "RemoveFinalizer"}, kinds(w.plan().Steps)); diff != "" {
 		t.Errorf("steps of leaving (-want +got):\n%s", diff)
 	}
 }

@@ -187,7 +187,7 @@ func (p *planner) leave() {
 // passGates passes the gates until one stops, and reports all of them.
 func (p *planner) passGates() {
 	if !p.deletion.Held() {
-		p.Do(step.Hold{})
+		p.Do(step.AddFinalizer{})
 	}
 	reported := map[string]bool{}
 	last, stopped := gate.Outcome{}, ""

@@ -38,13 +38,13 @@ func (w *world) count(rules *conversion.Plan) *plan.Held {
 }
 
 // clear counts what objects hold, and lets them forget what may be lost.
-func (w *world) clear(step plan.ClearManagedFields) plan.Inquiry {
+func (w *world) clear(step plan.ClearManagedFields) plan.BackgroundCheck {
 	answer := w.cleared
 	if step.Rules == nil {
 		return answer
 	}
 	if w.denied && len(step.Discard) > 0 {
-		return plan.Inquiry{Reason: v1alpha1.ReasonClearingFailed, Message: "1 objects could not be changed, for example default/a: denied the request: no"}
+		return plan.BackgroundCheck{Reason: v1alpha1.ReasonClearingFailed, Message: "1 objects could not be changed, for example default/a: denied the request: no"}
 	}
 	if slices.Contains(step.Discard, ".note") {
 		answer.Discarded, w.held = w.held.Objects, holding(0)

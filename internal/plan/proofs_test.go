@@ -82,7 +82,7 @@ func checkTakenAway(t *testing.T, w *world) {
 		}
 	}
 	w.observed.Policy.Spec.Suspend = false
-	w.observed.Samples = &plan.Inquiry{Subject: "x", Asking: true}
+	w.observed.Samples = &plan.BackgroundCheck{Subject: "x", Running: true}
 	if taken(w.plan().Steps) {
 		t.Error("the rights go while objects are read")
 	}

@@ -215,7 +215,7 @@ func TestRotation(t *testing.T) {
 					t.Errorf("caBundle was written %d times, want %d; states %v", r.writes, c.writes, r.states)
 				}
 				r.broken = false
-				r.meet(plan.Hold{})
+				r.meet(plan.AddFinalizer{})
 				r.rest()
 			})
 		}

@@ -120,7 +120,7 @@ func TestWhatIsFoundOut(t *testing.T) {
 	} {
 		t.Run(reason, func(t *testing.T) {
 			w := newWorld(t, policyYAML)
-			w.apiServer = plan.Inquiry{Reason: reason, Message: "it said so"}
+			w.apiServer = plan.BackgroundCheck{Reason: reason, Message: "it said so"}
 			w.applyCRD(bothStoredNew)
 			w.settle()
 			expectCondition(t, w.observed.Policy.Status, v1alpha1.ConversionVerifiedCondition, "False", reason, "it said so")
@@ -128,7 +128,7 @@ func TestWhatIsFoundOut(t *testing.T) {
 	}
 	t.Run("objects that cannot be read", func(t *testing.T) {
 		w := newWorld(t, policyYAML)
-		w.samples = plan.Inquiry{Reason: v1alpha1.ReasonSamplesUnreadable, Message: "the server is overloaded"}
+		w.samples = plan.BackgroundCheck{Reason: v1alpha1.ReasonSamplesUnreadable, Message: "the server is overloaded"}
 		w.applyCRD(bothStoredNew)
 		w.settle()
 		expectCondition(t, w.observed.Policy.Status, v1alpha1.ConversionVerifiedCondition, "False", v1alpha1.ReasonSamplesUnreadable, "overloaded")

@@ -108,7 +108,7 @@ func versionStillAsked(w *world) {
 
 func versionByTimeAlone(w *world) {
 	w.say("Metrics cannot be read: time is all there is to go by.")
-	w.requested = plan.Inquiry{Reason: "MetricsUnreadable", Message: "the operator may not get /metrics of the API server"}
+	w.requested = plan.BackgroundCheck{Reason: "MetricsUnreadable", Message: "the operator may not get /metrics of the API server"}
 	w.retire("v1beta1", v1alpha1.RetirementUnserve)
 	promoted(w)
 	w.tellVersions()
@@ -201,10 +201,10 @@ func versionKept(w *world) {
 	w.writeVersions("kubectl", versions)
 	w.settle()
 	w.later(time.Hour)
-	w.cleared = plan.Inquiry{Reason: v1alpha1.ReasonClearingFailed, Message: "1 objects could not be changed, for example default/bad: denied"}
+	w.cleared = plan.BackgroundCheck{Reason: v1alpha1.ReasonClearingFailed, Message: "1 objects could not be changed, for example default/bad: denied"}
 	w.later(week)
 	w.tellVersions()
-	w.cleared = plan.Inquiry{}
+	w.cleared = plan.BackgroundCheck{}
 	w.later(time.Hour)
 	w.tellVersions()
 }

@@ -44,9 +44,9 @@ type world struct {
 	// lies keeps pods as they are where their Deployment does not change.
 	lies bool
 	// samples, apiServer, written, requested and cleared are what is found out in the background.
-	samples, apiServer, written, requested, cleared plan.Inquiry
+	samples, apiServer, written, requested, cleared plan.BackgroundCheck
 	// resampled is what is found when samples are taken again.
-	resampled plan.Inquiry
+	resampled plan.BackgroundCheck
 	// held is what objects hold in annotations.
 	held conversion.Holdings
 	// counts has samples tell of it, too.
@@ -275,7 +275,7 @@ func (w *world) name(step plan.Step) string {
 		if step.Next {
 			return kind + ", the next"
 		}
-	case plan.NudgePod:
+	case plan.RefreshPod:
 		return kind + " " + step.Name
 	case plan.EvictPod:
 		return kind + " " + step.Note
@@ -325,11 +325,11 @@ func (w *world) do(step plan.Step) {
 	w.t.Helper()
 	observed := &w.observed
 	switch step := step.(type) {
-	case plan.Hold:
+	case plan.AddFinalizer:
 		observed.Policy.Finalizers = append(observed.Policy.Finalizers, plan.Finalizer)
-	case plan.Release:
+	case plan.RemoveFinalizer:
 		observed.Policy.Finalizers = nil
-	case plan.IssueAuthority, plan.PromoteAuthority, plan.WriteCertificate, plan.NudgePod:
+	case plan.IssueAuthority, plan.PromoteAuthority, plan.WriteCertificate, plan.RefreshPod:
 		w.certify(step)
 	case plan.Apply:
 		w.applied(step.Object)
@@ -374,7 +374,7 @@ func (w *world) do(step plan.Step) {
 			answer.Held = w.count(step.Rules.Plan)
 		}
 		observed.Samples = w.inquire(observed.Samples, step.Subject, answer)
-	case plan.AskAPIServer:
+	case plan.ProbeAPIServer:
 		observed.APIServer = w.inquire(observed.APIServer, step.Subject, w.apiServer)
 	case plan.CountWrites:
 		observed.Written = w.inquire(observed.Written, step.Subject, w.written)
@@ -403,7 +403,7 @@ func (w *world) do(step plan.Step) {
 }
 
 // inquire answers at once what takes its time elsewhere.
-func (w *world) inquire(last *plan.Inquiry, subject string, answer plan.Inquiry) *plan.Inquiry {
+func (w *world) inquire(last *plan.BackgroundCheck, subject string, answer plan.BackgroundCheck) *plan.BackgroundCheck {
 	answer.Subject, answer.Ended, answer.Attempts = subject, w.observed.Now, 1
 	if last != nil && last.Subject == subject {
 		answer.Attempts = last.Attempts + 1

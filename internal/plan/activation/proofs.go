@@ -117,9 +117,9 @@ func (a *Activation) sample(known *v1alpha1.VerificationStatus, wanted *apiexten
 	case rights.MissingToRead(a.Cluster) != "":
 		a.Recheck(rights.Pause)
 		return gate.Waiting(v1alpha1.ReasonRightsNotGranted, rights.MissingToRead(a.Cluster)+a.converter.Meanwhile())
-	case asked == nil || asked.Subject != known.Subject || !asked.Asking && asked.Reason != "" && a.due(asked):
+	case asked == nil || asked.Subject != known.Subject || !asked.Running && asked.Reason != "" && a.due(asked):
 		a.Add(TakeSamples(a.Cluster, a.SamplesStep(most, known.Subject, wanted)))
-	case asked.Asking:
+	case asked.Running:
 	case asked.Lost:
 		return gate.Stalled(asked.Reason, asked.Message+a.converter.Meanwhile())
 	default:
@@ -150,13 +150,13 @@ func (a *Activation) SamplesStep(most int, subject string, wanted *apiextensions
 func (a *Activation) probeAPIServer(known *v1alpha1.VerificationStatus, wanted *apiextensionsv1.CustomResourceConversion) gate.Outcome {
 	asked := a.APIServer
 	switch {
-	case asked == nil || asked.Subject != known.Subject || !asked.Asking && asked.Reason != "" && a.due(asked):
-		ask := step.AskAPIServer{Subject: known.Subject, Conversion: wanted, Timeout: timeoutOf(a.Policy)}
+	case asked == nil || asked.Subject != known.Subject || !asked.Running && asked.Reason != "" && a.due(asked):
+		ask := step.ProbeAPIServer{Subject: known.Subject, Conversion: wanted, Timeout: timeoutOf(a.Policy)}
 		if a.Policy.Spec.Converter.Declarative != nil {
 			ask.PlanHash = a.converter.Wanted
 		}
 		a.Do(ask)
-	case asked.Asking:
+	case asked.Running:
 	default:
 		return gate.Waiting(asked.Reason, "the API server does not reach the converter: "+asked.Message+a.converter.Meanwhile())
 	}
@@ -164,7 +164,7 @@ func (a *Activation) probeAPIServer(known *v1alpha1.VerificationStatus, wanted *
 }
 
 // due reports whether it is time to ask once more, and else when to look again.
-func (a *Activation) due(asked *observed.Inquiry) bool {
+func (a *Activation) due(asked *observed.BackgroundCheck) bool {
 	left := asked.Due(a.Now)
 	if left > 0 {
 		a.Recheck(left)

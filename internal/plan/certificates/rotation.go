@@ -64,7 +64,7 @@ func (c *Certificates) Keep() {
 	if c.differs(&write) {
 		c.Do(write)
 	}
-	c.nudge()
+	c.refreshPods()
 }
 
 // differs reports whether there is anything to write. Where there is nothing to

@@ -67,9 +67,9 @@ func (c *Certificates) Successor() []byte {
 	return c.offered.roots.Encode()
 }
 
-// nudge lets the kubelets of pods that serve something else look at the Secret
+// refreshPods lets the kubelets of pods that serve something else look at the Secret
 // now: on its own each would within a minute or two.
-func (c *Certificates) nudge() {
+func (c *Certificates) refreshPods() {
 	if c.Certificate == nil || c.Policy.Spec.Suspend {
 		return
 	}
@@ -78,7 +78,7 @@ func (c *Certificates) nudge() {
 	for _, pod := range c.Pods {
 		if pod.Ready && pod.Certificate != wanted && pod.Proof != nil &&
 			(late && !pod.Proof.Successor || pod.Proof.Reason == untrusted) {
-			c.Do(step.NudgePod{Name: pod.Name, Certificate: wanted})
+			c.Do(step.RefreshPod{Name: pod.Name, Certificate: wanted})
 		}
 	}
 }

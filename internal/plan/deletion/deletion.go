@@ -62,7 +62,7 @@ func (d *Deletion) Leave() gate.Outcome {
 	switch {
 	case d.Abandoned():
 		d.endRuns()
-		d.Do(step.Release{})
+		d.Do(step.RemoveFinalizer{})
 		return gate.Unknown(v1alpha1.ReasonDeleting, "leaving the CustomResourceDefinition and its converter as they are")
 	case d.CRD != nil && d.active:
 		d.Do(step.RestoreCRD{Pin: step.PinOf(d.CRD)})
@@ -71,7 +71,7 @@ func (d *Deletion) Leave() gate.Outcome {
 		return gate.Unknown(v1alpha1.ReasonDeleting,
 			"the CustomResourceDefinition does not need the converter any more: converter pods answer until no API server asks them")
 	}
-	d.Do(step.DeleteChildren{Policy: d.Policy.Name}, step.Release{})
+	d.Do(step.DeleteChildren{Policy: d.Policy.Name}, step.RemoveFinalizer{})
 	return gate.Unknown(v1alpha1.ReasonDeleting, "removing the converter")
 }
 

@@ -65,7 +65,7 @@ func (h *Health) oversizedChecked() *metav1.Time {
 	if known := h.Policy.Status.OversizedObjects; known != nil {
 		checked = known.CheckedTime
 	}
-	if found := h.Resampled; found != nil && !found.Asking && len(found.Whole)+len(found.Oversized) > 0 {
+	if found := h.Resampled; found != nil && !found.Running && len(found.Whole)+len(found.Oversized) > 0 {
 		if ended := new(metav1.NewTime(found.Ended).Rfc3339Copy()); checked == nil || checked.Before(ended) {
 			checked = ended
 		}
@@ -89,8 +89,8 @@ func (h *Health) Rows() []v1alpha1.OversizedObject {
 	if known := h.Policy.Status.OversizedObjects; known != nil {
 		add(known.Examples, oversizedLife)
 	}
-	for _, asked := range []*observed.Inquiry{h.Samples, h.Resampled} {
-		if asked != nil && !asked.Asking {
+	for _, asked := range []*observed.BackgroundCheck{h.Samples, h.Resampled} {
+		if asked != nil && !asked.Running {
 			add(asked.Oversized, oversizedLife)
 		}
 	}
@@ -104,7 +104,7 @@ func (h *Health) Rows() []v1alpha1.OversizedObject {
 // isWhole tells that an object was read again since it was seen, and is whole, or gone.
 func (h *Health) isWhole(row v1alpha1.OversizedObject) bool {
 	found := h.Resampled
-	return found != nil && !found.Asking && !row.LastTime.After(found.Ended) &&
+	return found != nil && !found.Running && !row.LastTime.After(found.Ended) &&
 		slices.ContainsFunc(found.Whole, func(whole v1alpha1.OversizedObject) bool { return compareOversized(whole, row) == 0 })
 }
 

@@ -86,7 +86,7 @@ func (h *Health) takeSamplesAgain(known *v1alpha1.VerificationStatus, wanted *ap
 	subject := resampleSubject(known)
 	asked := h.Resampled
 	switch {
-	case asked != nil && asked.Asking:
+	case asked != nil && asked.Running:
 	case rights.MissingToRead(h.Cluster) != "": // they are taken once that is granted
 		h.Recheck(rights.Pause)
 	case h.ResamplersBusy:
@@ -106,7 +106,7 @@ func resampleSubject(known *v1alpha1.VerificationStatus) string {
 // heedResamples takes what was found into the status.
 func (h *Health) heedResamples(known *v1alpha1.VerificationStatus, interval time.Duration) {
 	found := h.Resampled
-	if found == nil || found.Asking || found.Subject != resampleSubject(known) {
+	if found == nil || found.Running || found.Subject != resampleSubject(known) {
 		return
 	}
 	ended := new(metav1.NewTime(found.Ended).Rfc3339Copy())

@@ -40,8 +40,8 @@ func (m *Migration) notePreserved() {
 	m.judgePreserved()
 }
 
-func (m *Migration) takeInquiry(asked *observed.Inquiry, source v1alpha1.PreservedDataSource) {
-	if asked != nil && !asked.Asking && asked.Held != nil && asked.Held.CRD == m.CRD.UID {
+func (m *Migration) takeInquiry(asked *observed.BackgroundCheck, source v1alpha1.PreservedDataSource) {
+	if asked != nil && !asked.Running && asked.Held != nil && asked.Held.CRD == m.CRD.UID {
 		m.takeCount(m.count(asked.Held, source))
 	}
 }

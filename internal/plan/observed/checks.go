@@ -12,12 +12,12 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 )
 
-// Inquiry is a proof that is had in the background.
-type Inquiry struct {
+// BackgroundCheck is what was found out in the background.
+type BackgroundCheck struct {
 	// Subject is what it was asked about.
 	Subject string
-	// Asking tells that there is no answer yet.
-	Asking bool
+	// Running tells that there is no answer yet.
+	Running bool
 	// Reason is empty when it is proven, and otherwise a condition reason.
 	Reason string
 	// Message names the cause.
@@ -67,11 +67,11 @@ type Held struct {
 }
 
 // ProvenOf reports whether the subject was proven.
-func (i *Inquiry) ProvenOf(subject string) bool {
-	return i != nil && i.Subject == subject && !i.Asking && i.Reason == ""
+func (i *BackgroundCheck) ProvenOf(subject string) bool {
+	return i != nil && i.Subject == subject && !i.Running && i.Reason == ""
 }
 
-func (i *Inquiry) InProgress() bool { return i != nil && i.Asking }
+func (i *BackgroundCheck) InProgress() bool { return i != nil && i.Running }
 
 // Samples are taken, and an API server is asked, again: where something has to
 // change first, after lookAgain; where something may only be slow, soon, and then
@@ -82,7 +82,7 @@ const (
 )
 
 // Due is how long not to ask once more yet.
-func (i *Inquiry) Due(now time.Time) time.Duration {
+func (i *BackgroundCheck) Due(now time.Time) time.Duration {
 	wait := lookAgain
 	if !i.Lost {
 		wait = min(askAgain<<min(i.Attempts-1, 10), lookAgain)

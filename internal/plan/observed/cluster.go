@@ -130,12 +130,12 @@ type Cluster struct {
 
 	// Samples, APIServer, Written, Requested, Cleared and Resampled are what was asked, or done, in
 	// the background; nil where nothing was.
-	Samples   *Inquiry
-	APIServer *Inquiry
-	Written   *Inquiry
-	Requested *Inquiry
-	Cleared   *Inquiry
-	Resampled *Inquiry
+	Samples   *BackgroundCheck
+	APIServer *BackgroundCheck
+	Written   *BackgroundCheck
+	Requested *BackgroundCheck
+	Cleared   *BackgroundCheck
+	Resampled *BackgroundCheck
 	// ResamplersBusy tells that as many policies take samples again as may at once.
 	ResamplersBusy bool
 	// ReadRights tells whether rights to read the objects of this policy's kind exist,

@@ -36,11 +36,11 @@ func (r *Retirement) clear(record *v1alpha1.RetirementStatus) gate.Outcome {
 	case rights.MissingToClear(r.Cluster) != "":
 		r.Recheck(rights.Pause)
 		return gate.Pending(v1alpha1.ReasonRightsNotGranted, rights.MissingToClear(r.Cluster))
-	case asked == nil || asked.Subject != subject || !asked.Asking && r.due(asked):
+	case asked == nil || asked.Subject != subject || !asked.Running && r.due(asked):
 		r.Do(rights.ToClear(r.Cluster)...)
 		r.Do(step.ClearManagedFields{Subject: subject, CRD: r.CRD, Version: record.Version, Rules: r.Rules.Plan, Discard: discard,
 			User: names.Clearer(r.Policy.Name, r.Settings.Namespace)})
-	case !asked.Asking:
+	case !asked.Running:
 		what := ""
 		if len(discard) > 0 {
 			what = ", or hold what spec.retirement accepts to lose of it"
@@ -66,7 +66,7 @@ func (r *Retirement) toDiscard(record *v1alpha1.RetirementStatus) []string {
 }
 
 // due reports whether it is time to try once more, and else when to look again.
-func (r *Retirement) due(asked *observed.Inquiry) bool {
+func (r *Retirement) due(asked *observed.BackgroundCheck) bool {
 	left := asked.Due(r.Now)
 	if left > 0 {
 		r.Recheck(left)

@@ -39,9 +39,9 @@ func (r *Retirement) askForRequests() {
 	if !served || r.Policy.Spec.Suspend {
 		return
 	}
-	if asked := r.Requested; asked == nil || !asked.Asking && !r.Now.Before(asked.Ended.Add(lookAtRequests)) {
+	if asked := r.Requested; asked == nil || !asked.Running && !r.Now.Before(asked.Ended.Add(lookAtRequests)) {
 		r.readRequests()
-	} else if !asked.Asking {
+	} else if !asked.Running {
 		r.Recheck(asked.Ended.Add(lookAtRequests).Sub(r.Now))
 	}
 }
@@ -77,7 +77,7 @@ func (r *Retirement) countsSince() time.Time {
 // lately: not by a manager of before.
 func (r *Retirement) looked(after time.Time) bool {
 	asked := r.Requested
-	return asked != nil && !asked.Asking && !asked.Ended.Before(after) && r.Now.Before(asked.Ended.Add(lookAtRequests))
+	return asked != nil && !asked.Running && !asked.Ended.Before(after) && r.Now.Before(asked.Ended.Add(lookAtRequests))
 }
 
 // countRequests compares what was read with what is remembered. A server that was
@@ -127,7 +127,7 @@ func (r *Retirement) requested(version string) v1alpha1.Requested {
 
 // unreadable is why metrics cannot be read; empty where they can, or were not yet.
 func (r *Retirement) unreadable() string {
-	if r.Requested == nil || r.Requested.Asking || r.Requested.Reason == "" {
+	if r.Requested == nil || r.Requested.Running || r.Requested.Reason == "" {
 		return ""
 	}
 	return r.Requested.Message

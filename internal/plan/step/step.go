@@ -66,8 +66,8 @@ type WriteCertificate struct {
 	Trusted string
 }
 
-// NudgePod makes the pod's kubelet look at the pod's Secret again.
-type NudgePod struct {
+// RefreshPod makes the pod's kubelet look at the pod's Secret again.
+type RefreshPod struct {
 	Name string
 	// Certificate is the CertificateHash that the pod is to serve.
 	Certificate string
@@ -168,11 +168,11 @@ type DeleteAdmission struct{ Name string }
 // DeleteChildren deletes everything that was made for a policy.
 type DeleteChildren struct{ Policy string }
 
-// Hold adds the policy's finalizer.
-type Hold struct{}
+// AddFinalizer adds the policy's finalizer.
+type AddFinalizer struct{}
 
-// Release removes the policy's finalizer.
-type Release struct{}
+// RemoveFinalizer removes the policy's finalizer.
+type RemoveFinalizer struct{}
 
 // CountWrites lists the metadata of all objects and counts those that were
 // written in a gap.
@@ -214,8 +214,8 @@ type TakeSamples struct {
 	Oversized []v1alpha1.OversizedObject
 }
 
-// AskAPIServer lets an API server call the converter.
-type AskAPIServer struct {
+// ProbeAPIServer lets an API server call the converter.
+type ProbeAPIServer struct {
 	Subject string
 	// PlanHash is the plan that the converter is to mark its answer with; empty for
 	// a converter that knows of no such mark.
@@ -271,7 +271,7 @@ func (Create) step()              {}
 func (IssueAuthority) step()      {}
 func (PromoteAuthority) step()    {}
 func (WriteCertificate) step()    {}
-func (NudgePod) step()            {}
+func (RefreshPod) step()          {}
 func (EvictPod) step()            {}
 func (SwitchCRD) step()           {}
 func (RecordDrift) step()         {}
@@ -287,12 +287,12 @@ func (DeleteSecret) step()        {}
 func (DeleteService) step()       {}
 func (DeleteAdmission) step()     {}
 func (DeleteChildren) step()      {}
-func (Hold) step()                {}
-func (Release) step()             {}
+func (AddFinalizer) step()        {}
+func (RemoveFinalizer) step()     {}
 func (CountWrites) step()         {}
 func (Warn) step()                {}
 func (TakeSamples) step()         {}
-func (AskAPIServer) step()        {}
+func (ProbeAPIServer) step()      {}
 func (ClearManagedFields) step()  {}
 func (ReadRequests) step()        {}
 func (EditVersions) step()        {}

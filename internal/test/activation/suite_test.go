@@ -169,10 +169,10 @@ func startManager(kubeconfig *rest.Config) (*process, error) {
 	}
 	reconciler := &controllers.ConversionPolicyReconciler{
 		Client: started.GetClient(), Live: started.GetAPIReader(), Recorder: started.GetEventRecorder(plan.ManagedBy),
-		Settings:     plan.Settings{Namespace: system, Image: "conversion-operator:test", Settle: 2 * time.Second, ProofLifetime: proofLifetime, FailureWindow: failureWindow, SizeAdmission: true},
-		Prover:       controllers.NewProver(proofLifetime),
-		Investigator: controllers.NewInvestigator(config, started.GetClient(), started.GetAPIReader(), time.Now),
-		Now:          time.Now,
+		Settings: plan.Settings{Namespace: system, Image: "conversion-operator:test", Settle: 2 * time.Second, ProofLifetime: proofLifetime, FailureWindow: failureWindow, SizeAdmission: true},
+		Prober:   controllers.NewProber(proofLifetime),
+		Checks:   controllers.NewBackgroundChecks(config, started.GetClient(), started.GetAPIReader(), time.Now),
+		Now:      time.Now,
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	if err := reconciler.SetupWithManager(ctx, started); err != nil {

@@ -56,15 +56,15 @@ func start(t *testing.T) *cluster {
 	manager, err := ctrl.NewManager(server.Kubeconfig, ctrl.Options{Scheme: scheme.New(), Cache: controllers.CacheOptions(system),
 		Client: controllers.ClientOptions(), Metrics: metricsserver.Options{BindAddress: "0"}})
 	expect.NoError(c.T, err)
-	prover := controllers.NewProver(time.Minute)
-	prover.Probe = func(_ context.Context, target probe.Target) (probe.Result, error) {
+	prober := controllers.NewProber(time.Minute)
+	prober.Probe = func(_ context.Context, target probe.Target) (probe.Result, error) {
 		return probe.Result{PlanHashes: []string{target.PlanHash}}, nil
 	}
 	reconciler := &controllers.ConversionPolicyReconciler{
 		Client: manager.GetClient(), Live: manager.GetAPIReader(), Recorder: manager.GetEventRecorder(plan.ManagedBy),
 		Settings: plan.Settings{Namespace: system, Image: "conversion-operator:test", Settle: 2 * time.Second},
-		Prover:   prover, Now: time.Now,
-		Investigator: controllers.NewInvestigator(server.Kubeconfig, manager.GetClient(), manager.GetAPIReader(), time.Now),
+		Prober:   prober, Now: time.Now,
+		Checks: controllers.NewBackgroundChecks(server.Kubeconfig, manager.GetClient(), manager.GetAPIReader(), time.Now),
 	}
 	expect.NoError(c.T, reconciler.SetupWithManager(c.ctx, manager))
 	c.run("the operator", manager.Start)

@@ -24,8 +24,8 @@ import (
 // +kubebuilder:rbac:groups=probe.conversion-operator.io,resources=conversionprobes,verbs=create
 
 const (
-	// askPause is between two questions while the API server does not follow yet.
-	askPause = 250 * time.Millisecond
+	// probePause is between two requests while the API server does not follow yet.
+	probePause = 250 * time.Millisecond
 	// restoreTimeout bounds the writing of what is written in any case.
 	restoreTimeout = 10 * time.Second
 	// unmarked is how long an answer without a mark is asked for again: a converter
@@ -36,45 +36,45 @@ const (
 // none is the conversion of the operator's own kind while nobody asks.
 var none = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter}
 
-// asker lets API servers call converters for an object of the operator's own kind,
+// apiServerProber lets API servers call converters for an object of the operator's own kind,
 // for one policy at a time. Nothing is stored: the object is created in dry runs.
-type asker struct {
+type apiServerProber struct {
 	client client.Writer
 	// live reads from the API server: nothing here is worth a cache.
 	live client.Reader
-	turn chan struct{}
+	turn slots
 }
 
-// ask points the operator's own kind at a converter, asks, and points it back.
-func (a *asker) ask(ctx context.Context, step plan.AskAPIServer) plan.Inquiry {
-	if !enter(ctx, a.turn) {
-		return plan.Inquiry{Reason: string(probe.ReasonTimeout), Message: "the manager ends"}
+// probe points the operator's own kind at a converter, asks, and points it back.
+func (a *apiServerProber) probe(ctx context.Context, step plan.ProbeAPIServer) plan.BackgroundCheck {
+	if !a.turn.enter(ctx) {
+		return plan.BackgroundCheck{Reason: string(probe.ReasonTimeout), Message: "the manager is shutting down"}
 	}
-	defer func() { <-a.turn }()
+	defer a.turn.leave()
 	bounded, cancel := context.WithTimeout(ctx, step.Timeout)
 	defer cancel()
-	err := a.askPointed(bounded, step)
+	err := a.probePointed(bounded, step)
 	if failure, ok := errors.AsType[*probe.Error](err); ok {
-		return plan.Inquiry{Reason: string(failure.Reason), Message: failure.Message}
+		return plan.BackgroundCheck{Reason: string(failure.Reason), Message: failure.Message}
 	}
 	if err != nil {
-		return plan.Inquiry{Reason: string(probe.ReasonUnexpectedAnswer), Message: shorten(err.Error())}
+		return plan.BackgroundCheck{Reason: string(probe.ReasonUnexpectedAnswer), Message: shorten(err.Error())}
 	}
-	return plan.Inquiry{}
+	return plan.BackgroundCheck{}
 }
 
-// rest points the operator's own kind back, if a manager died while it asked.
-func (a *asker) rest(ctx context.Context) error {
-	if !enter(ctx, a.turn) {
+// tidy points the operator's own kind back, if a manager died during a probe.
+func (a *apiServerProber) tidy(ctx context.Context) error {
+	if !a.turn.enter(ctx) {
 		return ctx.Err()
 	}
-	defer func() { <-a.turn }()
+	defer a.turn.leave()
 	bounded, cancel := context.WithTimeout(ctx, restoreTimeout)
 	defer cancel()
 	return a.pointBack(bounded)
 }
 
-func (a *asker) askPointed(ctx context.Context, step plan.AskAPIServer) error {
+func (a *apiServerProber) probePointed(ctx context.Context, step plan.ProbeAPIServer) error {
 	if err := a.pointBack(ctx); err != nil {
 		return err
 	}
@@ -90,7 +90,7 @@ func (a *asker) askPointed(ctx context.Context, step plan.AskAPIServer) error {
 }
 
 // pointBack makes sure that no converter of before is called.
-func (a *asker) pointBack(ctx context.Context) error {
+func (a *apiServerProber) pointBack(ctx context.Context) error {
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	err := a.live.Get(ctx, client.ObjectKey{Name: probe.Definition}, crd)
 	if apierrors.IsNotFound(err) {
@@ -102,14 +102,14 @@ func (a *asker) pointBack(ctx context.Context) error {
 	if err := a.point(ctx, none); err != nil {
 		return err
 	}
-	return wait.PollUntilContextCancel(ctx, askPause, true, func(ctx context.Context) (bool, error) {
+	return wait.PollUntilContextCancel(ctx, probePause, true, func(ctx context.Context) (bool, error) {
 		answer := probe.Question()
 		err := a.client.Create(ctx, answer, client.DryRunAll)
 		return err == nil && !probe.Answered(answer), nil
 	})
 }
 
-func (a *asker) point(ctx context.Context, conversion *apiextensionsv1.CustomResourceConversion) error {
+func (a *apiServerProber) point(ctx context.Context, conversion *apiextensionsv1.CustomResourceConversion) error {
 	patch, err := json.Marshal([]map[string]any{{"op": "replace", "path": "/spec/conversion", "value": conversion}})
 	if err != nil {
 		return err
@@ -119,10 +119,10 @@ func (a *asker) point(ctx context.Context, conversion *apiextensionsv1.CustomRes
 }
 
 // untilAnswered asks until the API server has called the converter, or has tried to.
-func (a *asker) untilAnswered(ctx context.Context, step plan.AskAPIServer) error {
+func (a *apiServerProber) untilAnswered(ctx context.Context, step plan.ProbeAPIServer) error {
 	var last, verdict error
 	began := time.Now()
-	err := wait.PollUntilContextCancel(ctx, askPause, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextCancel(ctx, probePause, true, func(ctx context.Context) (bool, error) {
 		answer := probe.Question()
 		last = a.client.Create(ctx, answer, client.DryRunAll)
 		switch {
@@ -143,7 +143,7 @@ func (a *asker) untilAnswered(ctx context.Context, step plan.AskAPIServer) error
 	case err == nil:
 		return verdict
 	case last != nil && !errors.Is(last, context.DeadlineExceeded):
-		return fmt.Errorf("the API server does not take the question: %w", last)
+		return fmt.Errorf("the API server rejected the probe: %w", last)
 	case last != nil:
 		return probe.NoAnswer(step.Timeout)
 	}

@@ -40,11 +40,11 @@ func TestMeter(t *testing.T) {
 	}))
 	defer server.Close()
 	now := time.Unix(0, 0)
-	metrics := &meter{config: &rest.Config{Host: server.URL}, now: func() time.Time { return now }}
-	ask := func() plan.Inquiry {
+	metrics := &requestMetricsReader{config: &rest.Config{Host: server.URL}, now: func() time.Time { return now }}
+	ask := func() plan.BackgroundCheck {
 		return metrics.requests(t.Context(), plan.ReadRequests{Group: "example.com", Resource: "crontabs"})
 	}
-	want := plan.Inquiry{Requests: &plan.Requests{Server: "1795123456", Counts: map[string]int64{"v1": 40, "v1beta1": 3, "v1alpha1": 1}}}
+	want := plan.BackgroundCheck{Requests: &plan.Requests{Server: "1795123456", Counts: map[string]int64{"v1": 40, "v1beta1": 3, "v1alpha1": 1}}}
 	for range 2 {
 		if diff := cmp.Diff(want, ask()); diff != "" {
 			t.Errorf("requests (-want +got):\n%s", diff)

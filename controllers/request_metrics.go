@@ -43,9 +43,9 @@ const (
 	startGauge      = "process_start_time_seconds"
 )
 
-// meter reads from an API server's metrics what it was asked for. One look serves
+// requestMetricsReader reads from an API server's metrics what it was asked for. One reading serves
 // all policies.
-type meter struct {
+type requestMetricsReader struct {
 	config *rest.Config
 	now    func() time.Time
 
@@ -56,12 +56,12 @@ type meter struct {
 }
 
 // requests says what was asked for of one resource, by its versions.
-func (m *meter) requests(ctx context.Context, step plan.ReadRequests) plan.Inquiry {
+func (m *requestMetricsReader) requests(ctx context.Context, step plan.ReadRequests) plan.BackgroundCheck {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.counts == nil || m.read.Before(step.Since) || m.now().Sub(m.read) > metricsAge {
-		if err := m.look(ctx); err != nil {
-			return plan.Inquiry{Reason: "MetricsUnreadable", Message: err.Error()}
+		if err := m.gather(ctx); err != nil {
+			return plan.BackgroundCheck{Reason: "MetricsUnreadable", Message: err.Error()}
 		}
 	}
 	found := &plan.Requests{Server: m.server, Counts: map[string]int64{}}
@@ -70,10 +70,10 @@ func (m *meter) requests(ctx context.Context, step plan.ReadRequests) plan.Inqui
 			found.Counts[resource.Version] = count
 		}
 	}
-	return plan.Inquiry{Requests: found}
+	return plan.BackgroundCheck{Requests: found}
 }
 
-func (m *meter) look(ctx context.Context) error {
+func (m *requestMetricsReader) gather(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, metricsTimeout)
 	defer cancel()
 	began := m.now()

@@ -39,28 +39,29 @@ func (f *fickle) own(context.Context, probe.OwnTarget) ([]string, error) {
 	return nil, nil
 }
 
-// patrolled lets three pods of two policies be proven, and asked again.
-func patrolled(t *testing.T, test func(p *Prover, f *fickle, prove func(about topic, pod types.UID) *plan.Proof)) {
+// reprobed lets three pods of two policies be proven, and probed again.
+func reprobed(t *testing.T, test func(p *Prober, f *fickle, prove func(about probeScope, pod types.UID) *plan.Proof)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		f, p := &fickle{}, NewProver(5*time.Minute)
+		f, p := &fickle{}, NewProber(5*time.Minute)
+		p.background = newBackground(t.Context())
 		p.Own = f.own
-		prove := func(about topic, pod types.UID) *plan.Proof {
+		prove := func(about probeScope, pod types.UID) *plan.Proof {
 			return p.take(t.Context(), p.ofOwn(plan.Pod{UID: pod}, probe.OwnTarget{}, about)(nil))
 		}
-		about := topic{policy: "one", lasts: p.lifetime}
+		about := probeScope{policy: "one", lasts: p.lifetime}
 		prove(about, "1")
 		prove(about, "2")
-		prove(topic{policy: "two", lasts: p.lifetime}, "3")
-		go func() { _ = p.patrol(t.Context()) }()
+		prove(probeScope{policy: "two", lasts: p.lifetime}, "3")
+		go func() { _ = p.reprobe(t.Context()) }()
 		test(p, f, prove)
 	})
 }
 
-// TestPatrol: who was proven is asked again at the end of a proof's life, and nobody
-// hears of it while nothing changes.
-func TestPatrol(t *testing.T) {
-	patrolled(t, func(_ *Prover, f *fickle, _ func(topic, types.UID) *plan.Proof) {
+// TestReprobe: a pod is probed again at the end of a proof's lifetime, and no policy is
+// woken while nothing changes.
+func TestReprobe(t *testing.T) {
+	reprobed(t, func(_ *Prober, f *fickle, _ func(probeScope, types.UID) *plan.Proof) {
 		for _, want := range []int32{3, 6, 9} {
 			if got := f.asked.Load(); got != want {
 				t.Errorf("asked %d times, want %d", got, want)
@@ -71,14 +72,14 @@ func TestPatrol(t *testing.T) {
 	})
 }
 
-// TestPatrolFails: a pod that fails makes all pods of its policy be asked anew, and
-// the policy be looked at. Those of others are taken for proven as before.
-func TestPatrolFails(t *testing.T) {
-	patrolled(t, func(p *Prover, f *fickle, _ func(topic, types.UID) *plan.Proof) {
+// TestReprobeFails: a pod that fails makes all pods of its policy be probed again, and
+// wakes the policy. Those of others are taken for proven as before.
+func TestReprobeFails(t *testing.T) {
+	reprobed(t, func(p *Prober, f *fickle, _ func(probeScope, types.UID) *plan.Proof) {
 		p.keep("two", nil)
 		f.fails.Store(true)
-		if doubted := (<-p.doubted).Object.GetName(); doubted != "one" {
-			t.Errorf("policy %s is looked at", doubted)
+		if woken := (<-p.background.woken).Object.GetName(); woken != "one" {
+			t.Errorf("policy %s is woken", woken)
 		}
 		p.mu.Lock()
 		defer p.mu.Unlock()
@@ -88,24 +89,24 @@ func TestPatrolFails(t *testing.T) {
 	})
 }
 
-// TestPatrolWarns: what is to be said of a pod may change.
-func TestPatrolWarns(t *testing.T) {
-	patrolled(t, func(p *Prover, f *fickle, prove func(topic, types.UID) *plan.Proof) {
+// TestReprobeWarns: the warning about a pod may change.
+func TestReprobeWarns(t *testing.T) {
+	reprobed(t, func(p *Prober, f *fickle, prove func(probeScope, types.UID) *plan.Proof) {
 		p.keep("one", nil)
 		f.warning.Store(new(".spec.note is gone"))
-		if doubted := (<-p.doubted).Object.GetName(); doubted != "two" {
-			t.Errorf("policy %s is looked at", doubted)
+		if woken := (<-p.background.woken).Object.GetName(); woken != "two" {
+			t.Errorf("policy %s is woken", woken)
 		}
-		if got := prove(topic{policy: "two", lasts: p.lifetime}, "3"); got.Warning != ".spec.note is gone" {
+		if got := prove(probeScope{policy: "two", lasts: p.lifetime}, "3"); got.Warning != ".spec.note is gone" {
 			t.Errorf("proof is %v", got)
 		}
 	})
 }
 
-// TestPatrolDuringAMigration: pods are asked ten times as often from the next look
-// at their policy on.
-func TestPatrolDuringAMigration(t *testing.T) {
-	patrolled(t, func(p *Prover, f *fickle, prove func(topic, types.UID) *plan.Proof) {
+// TestReprobeDuringAMigration: pods are probed ten times as often from the next
+// reconciliation of their policy on.
+func TestReprobeDuringAMigration(t *testing.T) {
+	reprobed(t, func(p *Prober, f *fickle, prove func(probeScope, types.UID) *plan.Proof) {
 		p.keep("two", nil)
 		about := p.about(&plan.Observed{Policy: &v1alpha1.ConversionPolicy{ObjectMeta: metav1.ObjectMeta{Name: "one"}},
 			Certificate: &corev1.Secret{}, Runs: []plan.Run{{Job: &batchv1.Job{}}}})
@@ -121,9 +122,9 @@ func TestPatrolDuringAMigration(t *testing.T) {
 	})
 }
 
-// TestForgetting: pods that are gone are not asked again.
+// TestForgetting: pods that are gone are not probed again.
 func TestForgetting(t *testing.T) {
-	patrolled(t, func(p *Prover, f *fickle, _ func(topic, types.UID) *plan.Proof) {
+	reprobed(t, func(p *Prober, f *fickle, _ func(probeScope, types.UID) *plan.Proof) {
 		p.keep("one", []plan.Pod{{UID: "2"}})
 		<-time.After(5*time.Minute + time.Second)
 		synctest.Wait()

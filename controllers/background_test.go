@@ -1,0 +1,164 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/conversion-operator/conversion-operator/internal/plan"
+)
+
+// TestChecks: one check at a time for each policy, whose result wakes the policy.
+func TestChecks(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	b := newBackground(t.Context())
+	samples := newChecks(b, func() time.Time { return now })
+	if got := samples.of("a"); got != nil {
+		t.Fatalf("known before anything was started: %+v", got)
+	}
+	results := make(chan plan.BackgroundCheck)
+	find := func(context.Context) plan.BackgroundCheck { return <-results }
+	samples.start("a", "one", find)
+	samples.start("a", "two", find) // not while the first goes on
+	check(t, samples, plan.BackgroundCheck{Subject: "one", Running: true, Attempts: 1})
+
+	for _, next := range []plan.BackgroundCheck{
+		{Subject: "one", Running: true, Attempts: 2},
+		{Subject: "another", Running: true, Attempts: 1},
+	} {
+		results <- plan.BackgroundCheck{Objects: 3}
+		if woken := <-b.woken; woken.Object.GetName() != "a" {
+			t.Errorf("wakes %s, want a", woken.Object.GetName())
+		}
+		if last := samples.of("a"); last.Running || last.Objects != 3 || !last.Ended.Equal(now) {
+			t.Errorf("after the result it is %+v", last)
+		}
+		samples.start("a", next.Subject, find)
+		check(t, samples, next)
+	}
+	results <- plan.BackgroundCheck{}
+	<-b.woken
+	samples.forget("a")
+	if got := samples.of("a"); got != nil {
+		t.Errorf("still known after it was forgotten: %+v", got)
+	}
+}
+
+func check(t *testing.T, samples *checks, want plan.BackgroundCheck) {
+	t.Helper()
+	if diff := cmp.Diff(&want, samples.of("a")); diff != "" {
+		t.Errorf("check (-want +got):\n%s", diff)
+	}
+}
+
+// TestCheckOfAPolicyThatGoes: a check ends with its policy and says nothing any more, and
+// a policy of that name begins anew.
+func TestCheckOfAPolicyThatGoes(t *testing.T) {
+	b := newBackground(t.Context())
+	samples := newChecks(b, time.Now)
+	cancelled := make(chan struct{})
+	samples.start("a", "one", func(ctx context.Context) plan.BackgroundCheck {
+		<-ctx.Done()
+		close(cancelled)
+		return plan.BackgroundCheck{Reason: "Cancelled"}
+	})
+	samples.forget("a")
+	b.end("a")
+	<-cancelled
+	samples.start("a", "two", func(context.Context) plan.BackgroundCheck { return plan.BackgroundCheck{Objects: 1} })
+	<-b.woken
+	if got := samples.of("a"); got.Subject != "two" || got.Objects != 1 || got.Reason != "" {
+		t.Errorf("the check of the new policy is %+v", got)
+	}
+}
+
+// TestDrain: a manager that is shutting down cancels checks and waits for them, and
+// starts no others.
+func TestDrain(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	b := newBackground(context.WithoutCancel(ctx))
+	restored := false
+	b.run("a", func(life lifetime) {
+		<-life.Done()
+		restored = true
+	})
+	stop()
+	if err := b.drain(ctx); err != nil || !restored {
+		t.Errorf("restored %t, error %v", restored, err)
+	}
+	b.run("a", func(lifetime) { t.Error("started after the manager's end") })
+	b.running.Wait()
+}
+
+// TestCleaningStarvesNobody: however many objects of other policies never get clean, a
+// policy's samples are read, its writes counted, and its API server is probed.
+func TestCleaningStarvesNobody(t *testing.T) {
+	cleaning := make(chan struct{}, 100)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if !strings.HasSuffix(request.URL.Path, "/cleaned") {
+			w.WriteHeader(http.StatusInternalServerError)
+			_ = json.NewEncoder(w).Encode(metav1.Status{Status: metav1.StatusFailure, Message: "answered"})
+			return
+		}
+		cleaning <- struct{}{}
+		<-request.Context().Done()
+	}))
+	t.Cleanup(server.Close)
+	ctx, stop := context.WithCancel(t.Context())
+	t.Cleanup(stop)
+	b := newBackground(ctx)
+	c := NewBackgroundChecks(&rest.Config{Host: server.URL}, nil, nil, time.Now)
+	c.ProbeAPIServer = func(context.Context, plan.ProbeAPIServer) plan.BackgroundCheck {
+		return plan.BackgroundCheck{Message: "answered"}
+	}
+	c.start(b)
+
+	for policy := range strings.SplitSeq("abcdefghijklmnopqrst", "") {
+		c.do(policy, plan.ClearManagedFields{Subject: "s", CRD: definitionOf("cleaned"), Version: "v0"})
+	}
+	for range cleaningsAtOnce {
+		<-cleaning
+	}
+	fresh, policy := definitionOf("fresh"), "a new policy"
+	conversion := &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.WebhookConverter, Webhook: &apiextensionsv1.WebhookConversion{
+		ClientConfig: &apiextensionsv1.WebhookClientConfig{}, ConversionReviewVersions: []string{"v1"}}}
+	c.do(policy, plan.TakeSamples{Subject: "s", CRD: fresh, Conversion: conversion, Timeout: time.Minute})
+	c.do(policy, plan.TakeSamples{Subject: "s", CRD: fresh, Conversion: conversion, Timeout: time.Minute, Again: true})
+	c.do(policy, plan.CountWrites{Subject: "s", CRD: fresh})
+	c.do(policy, plan.ProbeAPIServer{Subject: "s"})
+	deadline := time.After(time.Minute)
+	for range 4 {
+		select {
+		case woken := <-b.woken:
+			if got := woken.Object.GetName(); got != policy {
+				t.Errorf("policy %q is woken", got)
+			}
+		case <-deadline:
+			t.Fatalf("no turn for samples %+v, resamples %+v, counts %+v, API server %+v",
+				c.samples.of(policy), c.resamples.of(policy), c.writes.of(policy), c.apiServer.of(policy))
+		}
+	}
+	if len(cleaning) > 0 {
+		t.Errorf("%d kinds are cleaned at the same time, want %d", cleaningsAtOnce+len(cleaning), cleaningsAtOnce)
+	}
+}
+
+func definitionOf(plural string) *apiextensionsv1.CustomResourceDefinition {
+	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: plural + ".example.com"}}
+	crd.Spec.Group, crd.Spec.Names.Plural, crd.Spec.Names.Kind = "example.com", plural, "Widget"
+	crd.Spec.Versions = []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v1", Served: true, Storage: true}}
+	return crd
+}

@@ -1,0 +1,154 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/webhook/probe"
+)
+
+// asking lets one pod be probed, which answers with what pod returns.
+func asking(t *testing.T, lasts time.Duration, answer func(context.Context) (probe.Result, error), test func(p *Prober, ask func() (*plan.Proof, time.Duration))) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		p := NewProber(time.Hour)
+		p.background = newBackground(ctx)
+		p.Probe = func(ctx context.Context, _ probe.Target) (probe.Result, error) { return answer(ctx) }
+		test(p, func() (*plan.Proof, time.Duration) {
+			began := time.Now()
+			pod := plan.Pod{Name: "pod", UID: "pod"}
+			pending := p.proofOf(&pod, plan.Trust{CABundle: []byte("A")},
+				p.ofRules(pod, probe.Target{}, probeScope{policy: "one", leaf: []byte("leaf"), lasts: lasts}))
+			if waited := time.Since(began); waited > 0 {
+				t.Errorf("a reconciliation waited %s", waited)
+			}
+			return pod.Proof, pending
+		})
+		stop()
+	})
+}
+
+func fails(reason probe.Reason) (probe.Result, error) {
+	return probe.Result{}, &probe.Error{Reason: reason, Message: "no"}
+}
+
+// woken reports whether the policy is woken within a time.
+func woken(p *Prober, within time.Duration) bool {
+	select {
+	case <-p.background.woken:
+		return true
+	case <-time.After(within):
+		return false
+	}
+}
+
+// TestProbeWaitsForNobody: a pod is probed beside all reconciliations, which have the
+// previous answer meanwhile, and are woken by another one only.
+func TestProbeWaitsForNobody(t *testing.T) {
+	probes, reason := 0, probe.ReasonTimeout
+	slowly := func(context.Context) (probe.Result, error) {
+		probes++
+		<-time.After(4500 * time.Millisecond)
+		return fails(reason)
+	}
+	timeout := &plan.Proof{Reason: "Timeout", Message: "no"}
+	asking(t, time.Hour, slowly, func(p *Prober, ask func() (*plan.Proof, time.Duration)) {
+		for _, left := range []time.Duration{probePatience, 400 * time.Millisecond, 0} {
+			if proof, pending := ask(); proof != nil || pending != left {
+				t.Errorf("proof %v, pending for %s, want %s", proof, pending, left)
+			}
+			<-time.After(600 * time.Millisecond)
+		}
+		if !woken(p, 5*time.Second) {
+			t.Error("the answer wakes nobody")
+		}
+		for range 2 { // the answer, and then the same while the next probe is under way
+			if proof, pending := ask(); pending != 0 || !cmp.Equal(timeout, proof) {
+				t.Errorf("proof %v, pending for %s", proof, pending)
+			}
+		}
+		if woken(p, 10*time.Second) {
+			t.Error("the same answer wakes the policy")
+		}
+		reason = probe.ReasonConnectionRefused
+		ask()
+		if !woken(p, 10*time.Second) {
+			t.Error("another answer wakes nobody")
+		}
+		if proof, _ := ask(); proof == nil || proof.Reason != "ConnectionRefused" {
+			t.Errorf("proof is %v", proof)
+		}
+		if probes != 3 {
+			t.Errorf("%d probes, want 3", probes)
+		}
+	})
+}
+
+// TestProvenIsNotProbed: after an answer that is a proof there are no more probes.
+func TestProvenIsNotProbed(t *testing.T) {
+	probes := 0
+	well := func(context.Context) (probe.Result, error) { probes++; return probe.Result{}, nil }
+	asking(t, time.Hour, well, func(p *Prober, ask func() (*plan.Proof, time.Duration)) {
+		ask()
+		for woken(p, time.Second) {
+			if proof, pending := ask(); proof == nil || proof.Reason != "" || pending != 0 {
+				t.Errorf("proof %v, pending for %s", proof, pending)
+			}
+		}
+		if probes != 1 {
+			t.Errorf("%d probes, want 1", probes)
+		}
+		p.forget("one")
+		if proof, pending := ask(); proof != nil || pending == 0 {
+			t.Errorf("forgotten, and the proof is %v, pending for %s", proof, pending)
+		}
+		woken(p, time.Second)
+	})
+}
+
+// TestOldAnswers: who was not asked for long is not taken for what it was.
+func TestOldAnswers(t *testing.T) {
+	well := func(context.Context) (probe.Result, error) { return probe.Result{}, nil }
+	asking(t, 0, well, func(p *Prober, ask func() (*plan.Proof, time.Duration)) {
+		ask()
+		woken(p, time.Second)
+		ask()
+		<-time.After(answerAge + time.Second)
+		if proof, pending := ask(); proof != nil || pending == 0 {
+			t.Errorf("proof %v, pending for %s", proof, pending)
+		}
+		if !woken(p, time.Second) {
+			t.Error("the answer wakes nobody, although the policy waits for it")
+		}
+	})
+}
+
+// TestProbeOfAPolicyThatGoes: it is cancelled, and wakes nobody.
+func TestProbeOfAPolicyThatGoes(t *testing.T) {
+	hangs := func(ctx context.Context) (probe.Result, error) {
+		<-ctx.Done()
+		return fails(probe.ReasonTimeout)
+	}
+	asking(t, time.Hour, hangs, func(p *Prober, ask func() (*plan.Proof, time.Duration)) {
+		ask()
+		p.forget("one")
+		p.background.end("one")
+		began := time.Now()
+		p.background.running.Wait()
+		if took := time.Since(began); took > 0 {
+			t.Errorf("the probe goes on for %s", took)
+		}
+		if woken(p, time.Minute) {
+			t.Error("a policy that is gone is woken")
+		}
+	})
+}
