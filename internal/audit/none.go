@@ -21,7 +21,7 @@ const cureConvert = "convert between the versions (a ConversionPolicy with rules
 
 // noneBetween looks at versions between which nothing converts. The API server
 // changes apiVersion then, and takes away what the other version does not know,
-// without a word. What rules would keep aside is what it takes away.
+// without a word. What rules would preserve is what it takes away.
 func noneBetween(o *Observed) []Finding {
 	storage, inUse := crds.StorageVersion(o.CRD), crds.VersionsInUse(o.CRD)
 	if crds.Strategy(o.CRD) != apiextensionsv1.NoneConverter || len(inUse) < 2 || o.unpruned() {

@@ -39,7 +39,7 @@ type Observed struct {
 
 	// Now is the time of the audit.
 	Now time.Time
-	// Soon is how long before its end a certificate is reported.
+	// Soon is report certificates that expire within this time.
 	Soon time.Duration
 }
 

@@ -26,7 +26,7 @@ import (
 )
 
 // auditLive audits an API server with a definition whose versions differ, a
-// policy for it, and nobody who reconciles that.
+// policy for it, and no manager that reconciles it.
 func auditLive(t *testing.T, kubeconfig string) {
 	stdout, stderr, err := run("audit", "--kubeconfig", kubeconfig, "-o=json")
 	report := audit.Report{}
@@ -54,7 +54,7 @@ func auditLive(t *testing.T, kubeconfig string) {
 	}
 }
 
-// auditAsItsRole audits as somebody who has the role for it and nothing else: all
+// auditAsItsRole audits as a user with the audit role and nothing else: all
 // but reads of objects is checked.
 func auditAsItsRole(t *testing.T, writer client.Client, kubeconfig string) {
 	text, err := os.ReadFile("../../config/rbac/audit/role.yaml")

@@ -125,7 +125,7 @@ func TestConvertFailures(t *testing.T) {
 		"two arguments":       {[]string{"a", "b"}, "", 2, "accepts at most 1 arg(s), received 2"},
 		"a wrong log level":   {[]string{"--log-level=loud"}, "", 2, `--log-level must be debug, info or error, is "loud"`},
 		"no file":             {[]string{"--policy", "nowhere.yaml", "--crd", crd, "--to=v1"}, "", 2, "stat nowhere.yaml: no such file or directory"},
-		"a policy from stdin": {[]string{"--policy", "-", "--crd", crd, "--to=v1"}, "", 2, "a ConversionPolicy or CustomResourceDefinition is not read from stdin: pass a file"},
+		"a policy from stdin": {[]string{"--policy", "-", "--crd", crd, "--to=v1"}, "", 2, "a ConversionPolicy or CustomResourceDefinition cannot come from stdin: pass a file"},
 		"no policy in it":     {[]string{"--policy", none, "--crd", crd, "--to=v1"}, "", 2, none + " has no ConversionPolicy, of the group conversion-operator.io"},
 		"no such policy":      {[]string{"--policy", policy, "--crd", crd, "--to=v1", "x"}, "", 2, policy + " has no ConversionPolicy x, only: crontabs.example.com"},
 		"another CRD":         {[]string{"--policy", other, "--crd", crd, "--to=v1"}, "", 2, crd + " has no CustomResourceDefinition crontabs.stable.example.com, only: crontabs.example.com"},

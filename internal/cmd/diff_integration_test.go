@@ -29,7 +29,7 @@ func diffLive(t *testing.T, kubeconfig string) {
 	noNote := changed("no-note.yaml", crd, "          note: {type: string}\n", "")
 	unserved := changed("unserved.yaml", crd, "- name: v1beta1\n    served: true\n    storage: true", "- name: v1beta1\n    served: false\n    storage: true")
 	another := write(t, "another.yaml", strings.NewReplacer("crontabs", "jobs", "CronTab", "Job").Replace(readFile(t, policy)+"---\n"+readFile(t, crd)))
-	const worse = "Error: something gets worse: the report says what\n"
+	const worse = "Error: something gets worse; see the report\n"
 	for name, test := range map[string]struct {
 		args           []string
 		code           int
@@ -38,7 +38,7 @@ func diffLive(t *testing.T, kubeconfig string) {
 		"a policy as it is":    {[]string{"-f", policy}, 0, "crontabs.example.com: conversions stay as they are\n", ""},
 		"both as they are":     {[]string{"-f", policy, "-f", crd}, 0, "crontabs.example.com: conversions stay as they are\n", ""},
 		"a version not served": {[]string{"-f", unserved}, 0, "crontabs.example.com: conversions stay as they are\n", ""},
-		"the revision of before": {[]string{"-f", sampleFile("1-crd-v1beta1.yaml")}, 0, `crontabs.example.com: nothing gets worse
+		"the previous revision": {[]string{"-f", sampleFile("1-crd-v1beta1.yaml")}, 0, `crontabs.example.com: nothing gets worse
   1 version removed: v1
 `, ""},
 		"a policy that drops": {[]string{"-f", lossy}, 1, `crontabs.example.com: something gets worse
@@ -47,7 +47,7 @@ CONVERSION     BEFORE      AFTER
 v1beta1 → v1   Preserved   Lossy
 
 FIELD           IN   BEFORE       AFTER                              WHAT FOLLOWS
-v1beta1:.note   v1   kept aside   dropped, spokes[0].rules[0] drop   it is lost in v1
+v1beta1:.note   v1   preserved   dropped, spokes[0].rules[0] drop   it is lost in v1
 `, worse},
 		"a definition without a field": {[]string{"-f", noNote}, 1, `crontabs.example.com: something gets worse
 
@@ -55,7 +55,7 @@ CONVERSION     BEFORE      AFTER
 v1beta1 → v1   Preserved   Exact
 
 FIELD           IN   BEFORE       AFTER   WHAT FOLLOWS
-v1beta1:.note   v1   kept aside   -       v1beta1 lacks the field: API servers prune what objects have there
+v1beta1:.note   v1   preserved   -       v1beta1 lacks the field: API servers prune what objects have there
 `, worse},
 		"rules that do not fit": {[]string{"-f", renamed}, 1, `crontabs.example.com: the rules do not fit any more
   spec.converter.declarative.spokes[0].rules[0].format.to[port]: Invalid value: ".ports": version v1: the object has no field ports in the schema: did you mean .port?
@@ -66,9 +66,9 @@ FIELD                IN        BEFORE   AFTER                              WHAT 
 v1:.host             v1beta1   -        exact, spokes[0].rules[0] format   the policy is new
 v1:.port             v1beta1   -        exact, spokes[0].rules[0] format   the policy is new
 v1:.replicas         v1beta1   -        exact                              the policy is new
-v1:.timeoutSeconds   v1beta1   -        kept aside                         the policy is new
+v1:.timeoutSeconds   v1beta1   -        preserved                         the policy is new
 v1beta1:.hostPort    v1        -        exact, spokes[0].rules[0] format   the policy is new
-v1beta1:.note        v1        -        kept aside                         the policy is new
+v1beta1:.note        v1        -        preserved                         the policy is new
 v1beta1:.replicas    v1        -        exact                              the policy is new
 `, ""},
 		"without the right to read": {[]string{"-f", policy, "--as=nobody"}, 2, "",

@@ -39,12 +39,12 @@ func newMigrateCommand() *cobra.Command {
 		Short: "Rewrite every stored object of one resource at its storage version",
 		Long: `Rewrite every stored object of one resource at its storage version.
 
-The manager starts this command in a Job. It keeps a record of the run in a
-ConfigMap, and goes on from there when it is started again.
+The manager starts this command in a Job. The command keeps a record of the run in
+a ConfigMap, and continues from there when it starts again.
 
-It exits with 0 when the run has ended and its record says how: also when
-objects failed, or when the run was aborted because it cannot succeed. Another
-exit code means that it is worth starting again.`,
+It exits with 0 when the run has ended and its record has the result, even if
+objects failed, or if the run was aborted because it cannot succeed. Any other
+exit code means that the manager should start it again.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.migration.Pace, o.migration.Verify = migration.Pace(o.pace), migration.Verify(o.verify)
@@ -58,31 +58,31 @@ exit code means that it is worth starting again.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&o.migration.Run, "run", "", "identity of the run; a record of another run is refused")
+	flags.StringVar(&o.migration.Run, "run", "", "identity of the run; the command refuses the record of another run")
 	flags.StringVar(&o.migration.Resource.Group, "group", "", "API group of the resource")
 	flags.StringVar(&o.migration.Resource.Version, "version", "", "storage version of the resource")
 	flags.StringVar(&o.migration.Resource.Resource, "resource", "", "plural name of the resource")
 	flags.StringVar(&o.migration.Pin.Name, "crd", "", "name of the CustomResourceDefinition of the resource")
-	flags.StringVar((*string)(&o.migration.Pin.UID), "crd-uid", "", "uid of the CustomResourceDefinition; the run is aborted when it is another")
-	flags.Int64Var(&o.migration.Pin.Generation, "crd-generation", 0, "generation of the CustomResourceDefinition; the run is aborted when it is another")
+	flags.StringVar((*string)(&o.migration.Pin.UID), "crd-uid", "", "uid of the CustomResourceDefinition; the run aborts if it differs")
+	flags.Int64Var(&o.migration.Pin.Generation, "crd-generation", 0, "generation of the CustomResourceDefinition; the run aborts if it differs")
 	flags.StringVar(&o.checkpoint.Namespace, "namespace", "", "namespace of the checkpoint ConfigMap")
-	flags.StringVar(&o.checkpoint.Name, "checkpoint", "", "name of the ConfigMap that keeps the record of the run; it must exist")
+	flags.StringVar(&o.checkpoint.Name, "checkpoint", "", "name of the ConfigMap with the record of the run; it must exist")
 	// Twice the API server's request timeout, a minute: its tearDown in
 	// k8s.io/apiextensions-apiserver pkg/apiserver/customresource_handler.go keeps
 	// the old storage that long for the requests in flight.
-	flags.DurationVar(&o.migration.Settle, "settle", 2*time.Minute, "time for writes at the old version to drain before the first object is listed")
-	flags.IntVar(&o.migration.Concurrency, "concurrency", 32, "most objects in flight; the run adapts to the API server below it")
-	flags.StringVar(&o.pace, "pace", string(migration.PaceGentle), "what counts more: Gentle, that other clients hardly notice the run, or Fast, that it ends soon")
-	flags.IntVar(&o.migration.MaxWritesPerSecond, "max-writes-per-second", 0, "most patches sent in a second, whatever becomes of them; 0 means no limit")
-	flags.IntVar(&o.migration.Preflight, "preflight", 20, "objects that are tried without writing before the first write; 0 means none")
-	flags.StringVar(&o.verify, "verify", string(migration.VerifySample), "second look at objects that are done: None, Sample, or Full")
-	flags.StringSliceVar(&o.fallback, "fallback", nil, "paths to try, in this order, for an object that is refused at the storage version: Status, OldVersion")
-	flags.StringSliceVar(&o.migration.OldVersions, "old-versions", nil, "other served versions, for the fallback OldVersion and to find objects that cannot be listed")
-	flags.Int64Var(&o.migration.PageSize, "page-size", 500, "objects listed at once")
-	flags.StringVar(&o.retry, "retry", "", "name of the ConfigMap of an earlier run, of which only the failed objects are migrated; everything is, if the definition changed since")
-	flags.StringVar(&o.ruleset, "ruleset", "", "name of the ConfigMap of the rules by which objects convert: what objects hold in annotations is counted, and given the place that it has; nothing is, without")
+	flags.DurationVar(&o.migration.Settle, "settle", 2*time.Minute, "propagation delay: time for writes at the old version to finish before the run lists the first object")
+	flags.IntVar(&o.migration.Concurrency, "concurrency", 32, "maximum number of objects in flight; the run adapts to the API server below it")
+	flags.StringVar(&o.pace, "pace", string(migration.PaceGentle), "Gentle limits the effect on other clients; Fast finishes as soon as possible")
+	flags.IntVar(&o.migration.MaxWritesPerSecond, "max-writes-per-second", 0, "maximum number of patches per second, including failed ones; 0 means no limit")
+	flags.IntVar(&o.migration.Preflight, "preflight", 20, "number of objects to try in a dry run before the first write; 0 means none")
+	flags.StringVar(&o.verify, "verify", string(migration.VerifySample), "verification of rewritten objects: None, Sample, or Full")
+	flags.StringSliceVar(&o.fallback, "fallback", nil, "paths to try, in this order, for an object that an API server refuses at the storage version: Status, OldVersion")
+	flags.StringSliceVar(&o.migration.OldVersions, "old-versions", nil, "other served versions, for the fallback OldVersion and to find objects that lists cannot return")
+	flags.Int64Var(&o.migration.PageSize, "page-size", 500, "objects to list in one request")
+	flags.StringVar(&o.retry, "retry", "", "name of the ConfigMap of an earlier run: migrate only its failed objects, or all objects if the definition has changed since")
+	flags.StringVar(&o.ruleset, "ruleset", "", "name of the ConfigMap of the ruleset: the run counts preserved data, and moves values into fields that have a place for them; empty to do neither")
 	tracingFlag(flags, &o.tracing)
-	flags.StringVar(&o.metrics, "metrics-bind-address", defaultMetricsAddress, "address to answer Prometheus at, without TLS; 0 answers it nowhere")
+	flags.StringVar(&o.metrics, "metrics-bind-address", defaultMetricsAddress, "address of /metrics for Prometheus, without TLS; 0 for none")
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "path to a kubeconfig; empty means the pod's own ServiceAccount")
 	return cmd
 }
@@ -151,7 +151,7 @@ func (o *migrateOptions) validateChoices() []error {
 				errs = append(errs, errors.New("--fallback OldVersion needs --old-versions"))
 			}
 		default:
-			errs = append(errs, fmt.Errorf("--fallback must be of Status and OldVersion, is %q", fallback))
+			errs = append(errs, fmt.Errorf("--fallback must be Status or OldVersion, is %q", fallback))
 		}
 	}
 	return errs

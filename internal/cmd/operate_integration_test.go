@@ -22,8 +22,8 @@ import (
 
 const crontabs = "crontabs.example.com"
 
-// operateLive follows and changes the policy of a real API server. Nobody
-// reconciles it but this test.
+// operateLive follows and changes the policy of a real API server. Only this test
+// reconciles it.
 func operateLive(t *testing.T, writer client.Client, kubeconfig string) {
 	plugin := func(args ...string) (stdout, stderr string, err error) {
 		t.Helper()
@@ -57,7 +57,7 @@ func operateLive(t *testing.T, writer client.Client, kubeconfig string) {
 
 	succeeds("spec.migration.paused is true", "pause", crontabs)
 	succeeds("spec.migration.paused was already true", "pause", crontabs)
-	succeeds("migrations are paused: it begins after conversion-operator resume crontabs.example.com", "trigger", crontabs, "--text=first")
+	succeeds("migrations are paused: it starts after conversion-operator resume crontabs.example.com", "trigger", crontabs, "--text=first")
 	succeeds("spec.migration.paused is false", "resume", crontabs)
 	succeeds("spec.suspend is true", "pause", crontabs, "--everything")
 	succeeds("spec.suspend is false", "resume", crontabs, "--everything")

@@ -198,7 +198,7 @@ func directions(old, next compiled) []Direction {
 		}
 		changed = append(changed, Direction{
 			From: pair[0], To: pair[1], Before: before, After: is[pair],
-			// More is kept aside, and nothing is lost: that is a change, and no harm.
+			// More is preserved, and nothing is lost: that is a change, and no harm.
 			Worse: is[pair] == v1alpha1.FidelityLossy && slices.Index(worst, is[pair]) > slices.Index(worst, before),
 		})
 	}

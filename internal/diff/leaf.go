@@ -127,7 +127,7 @@ func (f *Field) owner() (worse bool, why string) {
 	case f.Before.Owner == compile.OwnerDropped:
 		return false, "it is lost no more"
 	case f.After.Owner == compile.OwnerPreserved:
-		return true, "it cannot be seen in " + f.Other + " any more: it is kept aside"
+		return true, "it cannot be seen in " + f.Other + " any more: it is preserved"
 	}
 	return false, "it can be seen in " + f.Other
 }

@@ -119,7 +119,7 @@ func (t Table) leaf(leaf *Leaf) string {
 	}
 	owner := strings.ToLower(string(leaf.Owner))
 	if leaf.Owner == compile.OwnerPreserved {
-		owner = "kept aside"
+		owner = "preserved"
 	}
 	switch {
 	case leaf.RuleAt == "":

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package explain says how an object becomes one of another version: which rule
-// made each of its fields, of what, and what is kept aside and why. It is pure:
+// made each of its fields, of what, and what is preserved and why. It is pure:
 // the rules, the schemas and the object go in.
 //
 // An Object is really converted (explain.go), by the engine that converter pods

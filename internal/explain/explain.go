@@ -46,7 +46,7 @@ type Hop struct {
 	To   string `json:"to"`
 	// Fields of the object at To, by their paths.
 	Fields []Field `json:"fields"`
-	// Kept is what is kept aside while the object is at To.
+	// Kept is what is preserved while the object is at To.
 	Kept []Kept `json:"kept"`
 	// Carried is what was preserved of To, and stays in the annotation.
 	Carried []Kept `json:"carried,omitempty"`
@@ -63,7 +63,7 @@ const (
 	Copied How = "Copied"
 	// Computed is what a rule made.
 	Computed How = "Computed"
-	// Restored was kept aside while the object was in the other version.
+	// Restored was preserved while the object was in the other version.
 	Restored How = "Restored"
 	// Filled is what a default rule gives.
 	Filled How = "Filled"

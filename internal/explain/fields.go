@@ -18,7 +18,7 @@ type hop struct {
 	fromSpoke                 bool
 	before, after             any
 	leavesBefore, leavesAfter leaves
-	// restorable is what was kept aside for the version that the object goes to.
+	// restorable is what was preserved for the version that the object goes to.
 	restorable []entry
 }
 
@@ -106,7 +106,7 @@ func (h *hop) source(at path) Source {
 	return source
 }
 
-// restored reports whether a value is one that was kept aside.
+// restored reports whether a value is one that was preserved.
 func (h *hop) restored(at path, value []byte) bool {
 	for _, entry := range h.restorable {
 		if !entry.absent && at.begins(entry.path) && len(at) == len(entry.path) && bytes.Equal(encode(entry.value), value) {

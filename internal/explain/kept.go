@@ -93,7 +93,7 @@ func (e entry) kept(version string) Kept {
 	return one
 }
 
-// why says why a value is kept aside, and by which rule.
+// why says why a value is preserved, and by which rule.
 func (h *hop) why(entry entry) (text, rule string) {
 	leaf := h.leavesBefore.about(entry.path)
 	if entry.absent {

@@ -57,7 +57,7 @@ func (t Table) write(w io.Writer, hop Hop, resource string) error {
 	if err := terminal.WriteTable(w, rows); err != nil {
 		return err
 	}
-	if err := t.writeKept(w, hop.Kept, "Kept aside in the annotation "+conversion.AnnotationName(resource, hop.From), hop.From); err != nil {
+	if err := t.writeKept(w, hop.Kept, "Preserved in the annotation "+conversion.AnnotationName(resource, hop.From), hop.From); err != nil {
 		return err
 	}
 	if err := t.writeKept(w, hop.Carried, "Carried on in the annotation "+conversion.AnnotationName(resource, hop.To), hop.To); err != nil {

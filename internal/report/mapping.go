@@ -14,7 +14,7 @@ type mapping struct {
 	Spoke, Hub string
 	// Ruled are the links of rules, by their place, drops and defaults among them.
 	Ruled []*link
-	// Kept are the fields that are kept aside without a rule.
+	// Kept are the fields that are preserved without a rule.
 	Kept []*link
 	// Same are the fields that both versions have, by the field of the object that
 	// they are in.
@@ -34,7 +34,7 @@ type link struct {
 	// Rule is nil where there is none.
 	Rule       *rule
 	Spoke, Hub []end
-	// Odd tells that single values are kept aside.
+	// Odd tells that single values are preserved.
 	Odd bool
 	// key tells links apart.
 	key string

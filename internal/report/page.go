@@ -119,7 +119,7 @@ func (p *page) figures(found *verify.Report) {
 		_, label, _ := strings.Cut(count(f.n, f.what), " ")
 		p.Figures = append(p.Figures, figure{number(f.n), label})
 	}
-	p.Figures[2].Label += " kept aside"
+	p.Figures[2].Label += " preserved"
 	p.Figures[3].Label += " dropped"
 	p.Figures[4].Label += " tried"
 }

@@ -16,7 +16,7 @@ type kind struct {
 	Name string
 	// Class is the line with which it is drawn, for several kinds have one.
 	Class string
-	// Does says it in words, and Keeps what is kept aside all the same.
+	// Does says it in words, and Keeps what is preserved all the same.
 	Does, Keeps string
 }
 
@@ -31,7 +31,7 @@ var kinds = map[string]kind{
 	"cel":     {"cel", "computed", "Computed by an expression for each direction.", "whatever would not come back as it was"},
 	"default": {"default", "kept", "Filled in where the other version has no such field.", "any other value than the one that is filled in"},
 	"drop":    {"drop", "dropped", "Given up: it does not come back.", ""},
-	"kept":    {"kept aside", "kept", "The other version has no such field: an annotation keeps it until the object comes back.", ""},
+	"kept":    {"preserved", "kept", "The other version has no such field: an annotation keeps it until the object comes back.", ""},
 	"same":    {"same", "same", "The same field in both versions.", ""},
 }
 

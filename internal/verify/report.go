@@ -58,7 +58,7 @@ type Report struct {
 	Canaries int `json:"canaries"`
 	// Directions are all ordered pairs of versions, and what became of objects there.
 	Directions []Direction `json:"directions"`
-	// Kept are the fields that were kept aside.
+	// Kept are the fields that were preserved.
 	Kept []Kept `json:"kept"`
 	// Preserving are the objects that had preserved data as they were given, and
 	// Preserved is what becomes of it when they are rewritten, as a migration does.
@@ -88,9 +88,9 @@ type Direction struct {
 	Rules v1alpha1.Fidelity `json:"rules"`
 	// Objects that went this way.
 	Objects int `json:"objects"`
-	// Exact came back as they were, and nothing was kept aside.
+	// Exact came back as they were, and nothing was preserved.
 	Exact int `json:"exact"`
-	// Kept came back as they were, because something was kept aside.
+	// Kept came back as they were, because something was preserved.
 	Kept int `json:"kept"`
 	// Dropped lack what a drop rule gives up, and nothing else.
 	Dropped int `json:"dropped"`
@@ -107,7 +107,7 @@ type Direction struct {
 	MaxKeptBytes int   `json:"maxKeptBytes"`
 }
 
-// Kept is a field that was kept aside.
+// Kept is a field that was preserved.
 type Kept struct {
 	From string `json:"from"`
 	To   string `json:"to"`

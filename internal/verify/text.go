@@ -41,7 +41,7 @@ func (r *Report) Title() string {
 	case r.Outcome == Invalid:
 		return "the rules are not valid"
 	case r.Outcome == Failed:
-		return "not all is well"
+		return "problems found"
 	case slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Kind == Dropped }):
 		return "nothing is lost but what the rules drop"
 	}
@@ -72,7 +72,7 @@ func (r *Report) writeSummary(out *strings.Builder) {
 
 func (r *Report) writeDirections(out *strings.Builder) {
 	out.WriteString("\n## There and back\n\n")
-	rows := [][]string{{"from", "to", "rules", "objects", "exact", "kept aside", "dropped", "lost", "failed", "invalid there", "most bytes kept"}}
+	rows := [][]string{{"from", "to", "rules", "objects", "exact", "preserved", "dropped", "lost", "failed", "invalid there", "most bytes preserved"}}
 	for _, d := range r.Directions {
 		rows = append(rows, []string{
 			d.From, d.To, string(d.Rules), number(d.Objects), number(d.Exact), number(d.Kept), number(d.Dropped),
@@ -85,7 +85,7 @@ func (r *Report) writeDirections(out *strings.Builder) {
 // writeLeaves lists what the other version has no place for. The rest is counted.
 func (r *Report) writeLeaves(out *strings.Builder) {
 	out.WriteString("\n## Fields without a counterpart\n\n")
-	becomes := map[compile.Owner]string{compile.OwnerPreserved: "kept aside", compile.OwnerDropped: "dropped"}
+	becomes := map[compile.Owner]string{compile.OwnerPreserved: "preserved", compile.OwnerDropped: "dropped"}
 	rows := [][]string{{"field", "of", "in", "becomes"}}
 	with := 0
 	for _, leaf := range r.Leaves {
@@ -114,7 +114,7 @@ func (r *Report) writeKept(out *strings.Builder) {
 	if len(r.Kept) == 0 {
 		return
 	}
-	out.WriteString("\n## What was kept aside\n\n")
+	out.WriteString("\n## Values preserved in conversions\n\n")
 	rows := [][]string{{"field", "from", "to", "objects", "most bytes"}}
 	for _, kept := range r.Kept {
 		rows = append(rows, []string{code(kept.Path), kept.From, kept.To, number(kept.Objects), number(kept.MaxBytes)})

@@ -28,7 +28,7 @@ type Options struct {
 	Next map[string]*apiextensionsv1.CustomResourceDefinition
 	// NoReads leaves out what needs the right to read objects.
 	NoReads bool
-	// Soon is how long before its end a certificate is reported.
+	// Soon is report certificates that expire within this time.
 	Soon time.Duration
 	// AtOnce is the number of definitions that are looked at, and in memory, at
 	// once; a page of as many is read ahead.

@@ -47,7 +47,7 @@ var scenes = map[string][]Part{
 	"uninstalling":    {{"leaving.md", "Uninstall the operator"}, {"leaving.md", "nothing-converts"}, {"installing.md", "Remove"}},
 	"removing":        {{"leaving.md", "nothing-converts"}, {"installing.md", "Remove"}},
 	"all is well":     {{"auditing.md", "Auditing a cluster"}, {"commands.md", "conversion-operator audit"}},
-	"not all is well": {{"auditing.md", "An example"}},
+	"problems found": {{"auditing.md", "An example"}},
 	"rules": {
 		{"writing-rules.md", "Try rules before you apply them"},
 		{Page: "report.md"},

@@ -44,7 +44,7 @@ func Client(config *rest.Config, userAgent string) (rest.Interface, error) {
 	config.WarningHandlerWithContext = rest.NoWarnings{}
 	client, err := rest.UnversionedRESTClientFor(config)
 	if err != nil {
-		return nil, fmt.Errorf("cannot make a client: %w", err)
+		return nil, fmt.Errorf("create a client: %w", err)
 	}
 	return client, nil
 }
