@@ -46,7 +46,7 @@ func TestReportExitCodes(t *testing.T) {
 		report string
 		want   string
 	}{
-		"something dropped": {with("drops", "-f", filepath.Join(cases, "drops", "objects.yaml")), 0, "Nothing is lost but what the rules drop", ""},
+		"something dropped": {with("drops", "-f", filepath.Join(cases, "drops", "objects.yaml")), 0, "Nothing is lost except what the rules drop", ""},
 		"something lost":    {with("pruned", "-f", filepath.Join(cases, "pruned", "objects.yaml")), 1, "Problems found", "problems found; see the report"},
 		"invalid rules":     {with("invalid-rules"), 1, "The rules are not valid", "problems found; see the report"},
 		"own converter":     {[]string{"--policy", image, "--crd", sampleFile("3-crd-both.yaml")}, 0, "Not converted by rules", ""},
