@@ -32,7 +32,7 @@ type DeclarativeConverter struct {
 	Overflow OverflowAction `json:"overflow,omitempty"`
 
 	// preservedStatus says whether fields below status may be preserved. They are
-	// preserved in an annotation, which whoever may write objects may write, the
+	// preserved in an annotation, which every client that may write objects may write, the
 	// right to write their status or not. Allow preserves them, and a warning names
 	// them. Refuse makes a policy invalid that would preserve one, or single values
 	// of one, and it changes nothing: every field below status then has a place in

@@ -90,7 +90,7 @@ type FormatRule struct {
 }
 
 // DefaultRule fills a field that only one of the two versions has. Only a whole
-// object is filled, never a fragment that somebody applies, and only where the
+// object is filled, never a fragment that a client applies, and only where the
 // object above the field, as far as both versions have it, is there. On the way
 // back the value is taken away; any other value, an explicit null, and a field
 // that was absent are preserved and come back as they were.
@@ -151,7 +151,7 @@ const (
 // CastRule writes an integer as a string, and reads the string; which of the two
 // is the string, the schemas say. A missing value stays missing, and a null a
 // null. A string that is read and not written that way, such as a duration of
-// "90s", is preserved besides, and one that is not read at all, such as "007" or
+// "90s", is also preserved, and one that cannot be read, such as "007" or
 // "1.5s", is preserved alone: the other version has no value then.
 type CastRule struct {
 	// from is the path in the spoke.
@@ -167,8 +167,8 @@ type CastRule struct {
 }
 
 // ValuesRule translates a string by a table, and back by the same table. A value
-// that the table does not have, null among them, is copied as it is; a missing
-// one stays missing. What would not come back as it was is preserved.
+// that the table does not have, null among them, is copied unchanged; a missing
+// one stays missing. A value that would not come back unchanged is preserved.
 type ValuesRule struct {
 	// from is the path of the string in the spoke.
 	// +required
@@ -227,7 +227,7 @@ type IndexRule struct {
 // null or optional.none(), gives no value: cond ? optional.of(self.a) :
 // optional.none(). Results are held against the field's type, those in dyn() where
 // their type is known, and each time. Where all of its fields are missing nothing
-// is computed. Whatever would not come back as it was is preserved.
+// is computed. A value that would not come back unchanged is preserved.
 type CELRule struct {
 	// from names the spoke's fields. The names are those in the expressions:
 	// letters, digits and _.

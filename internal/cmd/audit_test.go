@@ -33,14 +33,14 @@ spec:
 func TestAuditExitCodes(t *testing.T) {
 	bad, good := write(t, "bad.yaml", lossy), sampleFile("1-crd-v1beta1.yaml")
 	old := write(t, "old.yaml", strings.Replace(lossy, "k8s.io/v1", "k8s.io/v1beta1", 1))
-	const notWell = "1 definition: 1 error, 0 warnings, 0 notes; 1 milder not shown: --severity=note\nError: problems found; see the report\n"
+	const notWell = "1 definition: 1 error, 0 warnings, 0 notes; 1 less severe not shown: --severity=note\nError: problems found; see the report\n"
 	for name, test := range map[string]struct {
 		args   []string
 		code   int
 		stderr string
 	}{
 		"all is well":       {[]string{"-f", good}, 0, "1 definition: 0 errors, 0 warnings, 0 notes\n"},
-		"problems found":   {[]string{"-f", bad}, 1, notWell},
+		"problems found":    {[]string{"-f", bad}, 1, notWell},
 		"two files":         {[]string{"-f", good, "-f", bad}, 1, strings.Replace(notWell, "1 definition", "2 definitions", 1)},
 		"every note":        {[]string{"-f", bad, "--severity", "NOTE"}, 1, "1 definition: 1 error, 0 warnings, 1 note\nError: problems found; see the report\n"},
 		"no definition":     {[]string{"-f", sampleFile("2-policy.yaml")}, 2, "Error: " + sampleFile("2-policy.yaml") + ": no CustomResourceDefinition found\n"},
@@ -54,7 +54,7 @@ func TestAuditExitCodes(t *testing.T) {
 		"files and upgrade": {[]string{"-f", good, "--upgrade", bad}, 2, "Error: -f and --upgrade exclude each other: --upgrade compares files with the cluster\n"},
 		"files and names":   {[]string{"-f", good, "a.example.com"}, 2, "Error: name definitions, or pass files: with files, the command examines the definitions in them\n"},
 		"a kubeconfig":      {[]string{"--kubeconfig=nowhere"}, 2, "Error: find the API server: stat nowhere: no such file or directory\n"},
-		"no server":          {[]string{"--server=http://127.0.0.1:1"}, 2, "Error: reading ConversionPolicies: Get \"http://127.0.0.1:1/apis/conversion-operator.io/v1alpha1/conversionpolicies\": dial tcp 127.0.0.1:1: connect: connection refused\n"},
+		"no server":         {[]string{"--server=http://127.0.0.1:1"}, 2, "Error: read ConversionPolicies: Get \"http://127.0.0.1:1/apis/conversion-operator.io/v1alpha1/conversionpolicies\": dial tcp 127.0.0.1:1: connect: connection refused\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, stderr, err := run(append([]string{"audit"}, test.args...)...)

@@ -139,7 +139,7 @@ func TestConvertFailures(t *testing.T) {
 			"  spec.converter.declarative.spokes[0].rules[0].format.template: Required value"},
 		"nothing":    {[]string{"--policy", policy, "--crd", crd, "--to=v1"}, "# nothing", 2, "there are no objects in stdin"},
 		"no YAML":    {[]string{"--policy", policy, "--crd", crd, "--to=v1"}, "a: [", 2, "stdin, document 1: yaml: line 1: did not find expected node content"},
-		"no objects": {[]string{"--policy", policy, "--crd", crd, "--to=v1"}, "- a", 2, "stdin, document 1: an object was expected, with apiVersion and kind"},
+		"no objects": {[]string{"--policy", policy, "--crd", crd, "--to=v1"}, "- a", 2, "stdin, document 1: expected an object, with apiVersion and kind"},
 		"all that fail": {
 			[]string{"--policy", both, "--crd", crd, "--to=v1"}, twoBad, 1,
 			"stdin, document 1, items[0] (n/a): version \"v2\" is not in the conversion plan of crontabs.example.com, which has v1, v1beta1: a version that was just added is converted once its plan is rolled out\n" +

@@ -35,9 +35,9 @@ func diffLive(t *testing.T, kubeconfig string) {
 		code           int
 		stdout, stderr string
 	}{
-		"a policy as it is":    {[]string{"-f", policy}, 0, "crontabs.example.com: conversions stay as they are\n", ""},
-		"both as they are":     {[]string{"-f", policy, "-f", crd}, 0, "crontabs.example.com: conversions stay as they are\n", ""},
-		"a version not served": {[]string{"-f", unserved}, 0, "crontabs.example.com: conversions stay as they are\n", ""},
+		"a policy as it is":    {[]string{"-f", policy}, 0, "crontabs.example.com: conversions do not change\n", ""},
+		"both as they are":     {[]string{"-f", policy, "-f", crd}, 0, "crontabs.example.com: conversions do not change\n", ""},
+		"a version not served": {[]string{"-f", unserved}, 0, "crontabs.example.com: conversions do not change\n", ""},
 		"the previous revision": {[]string{"-f", sampleFile("1-crd-v1beta1.yaml")}, 0, `crontabs.example.com: nothing gets worse
   1 version removed: v1
 `, ""},
@@ -46,7 +46,7 @@ func diffLive(t *testing.T, kubeconfig string) {
 CONVERSION     BEFORE      AFTER
 v1beta1 → v1   Preserved   Lossy
 
-FIELD           IN   BEFORE       AFTER                              WHAT FOLLOWS
+FIELD           IN   BEFORE       AFTER                              CONSEQUENCE
 v1beta1:.note   v1   preserved   dropped, spokes[0].rules[0] drop   it is lost in v1
 `, worse},
 		"a definition without a field": {[]string{"-f", noNote}, 1, `crontabs.example.com: something gets worse
@@ -54,15 +54,15 @@ v1beta1:.note   v1   preserved   dropped, spokes[0].rules[0] drop   it is lost i
 CONVERSION     BEFORE      AFTER
 v1beta1 → v1   Preserved   Exact
 
-FIELD           IN   BEFORE       AFTER   WHAT FOLLOWS
+FIELD           IN   BEFORE       AFTER   CONSEQUENCE
 v1beta1:.note   v1   preserved   -       v1beta1 lacks the field: API servers prune what objects have there
 `, worse},
-		"rules that do not fit": {[]string{"-f", renamed}, 1, `crontabs.example.com: the rules do not fit any more
+		"rules that do not fit": {[]string{"-f", renamed}, 1, `crontabs.example.com: the rules are no longer valid
   spec.converter.declarative.spokes[0].rules[0].format.to[port]: Invalid value: ".ports": version v1: the object has no field ports in the schema: did you mean .port?
 `, worse},
 		"what the cluster lacks": {[]string{"-f", another}, 0, `jobs.example.com: a new policy
 
-FIELD                IN        BEFORE   AFTER                              WHAT FOLLOWS
+FIELD                IN        BEFORE   AFTER                              CONSEQUENCE
 v1:.host             v1beta1   -        exact, spokes[0].rules[0] format   the policy is new
 v1:.port             v1beta1   -        exact, spokes[0].rules[0] format   the policy is new
 v1:.replicas         v1beta1   -        exact                              the policy is new

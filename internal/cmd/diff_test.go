@@ -19,7 +19,7 @@ func TestDiff(t *testing.T) {
 		stdout string
 		stderr string
 	}{
-		"the same":       {[]string{"--before", policy, "-f", policy, "-f", crd}, 0, "crontabs.example.com: conversions stay as they are\n", ""},
+		"the same":       {[]string{"--before", policy, "-f", policy, "-f", crd}, 0, "crontabs.example.com: conversions do not change\n", ""},
 		"another policy": {[]string{"--before", policy, "-f", changed, "-f", crd}, 1, "crontabs.example.com: something gets worse\n", "Error: something gets worse; see the report\n"},
 		"the way back":   {[]string{"--before", changed, "-f", policy, "-f", crd}, 0, "crontabs.example.com: nothing gets worse\n", ""},
 		"another schema": {[]string{"--before", sampleFile("1-crd-v1beta1.yaml"), "--before", policy, "-f", crd}, 0, "crontabs.example.com: nothing gets worse\n", ""},

@@ -77,7 +77,7 @@ func TestFilesAreReadAsDeepAsTheyConvert(t *testing.T) {
 	if err := explain(levels); err != nil {
 		t.Errorf("%d levels: %v", levels, err)
 	}
-	const want = "stdin, document 1: line 3: nested deeper than 10000 levels of objects and lists, which is the most that API servers accept"
+	const want = "stdin, document 1: line 3: nested deeper than 10000 levels of objects and lists, which is the maximum of API servers"
 	if err := explain(levels + 1); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("%d levels: %v, want %s", levels+1, err, want)
 	}

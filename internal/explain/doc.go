@@ -6,8 +6,8 @@
 // the rules, the schemas and the object go in.
 //
 // An Object is really converted (explain.go), by the engine that converter pods
-// run. Between a spoke and the hub there is one hop, between two spokes there are
-// two. Each field of the result (fields.go) has a leaf of the compiled rules
+// run. Between a spoke and the hub there is one step, between two spokes there are
+// two. Each field of the result (fields.go) has a leaf field of the ruleset
 // (leaf.go, path.go), and that a rule (rule.go); what the annotation holds has a
 // reason (kept.go).
 package explain

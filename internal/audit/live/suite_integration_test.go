@@ -35,7 +35,7 @@ import (
 const patience = 2 * time.Minute
 
 // cluster is a real API server and the etcd behind it. No controllers run, so
-// nobody mends what is planted.
+// no controller repairs what a test plants.
 type cluster struct {
 	config  *rest.Config
 	crds    clientset.CustomResourceDefinitionInterface
