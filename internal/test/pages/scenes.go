@@ -30,7 +30,7 @@ var scenes = map[string][]Part{
 		{"kubectl.md", "explain"},
 		{"kubectl.md", "diff"},
 		{"runbooks.md", "failed"},
-		{"migrating.md", "Mend, and try again"},
+		{"migrating.md", "Fix, and try again"},
 		{"kubectl.md", "mended"},
 		{"../../README.md", "What to watch"},
 		{"migrating.md", "After"},
