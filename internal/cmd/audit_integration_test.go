@@ -46,7 +46,7 @@ func auditLive(t *testing.T, kubeconfig string) {
 		t.Errorf("findings (-want +got):\n%s; exit code %d, not checked: %v", diff, ExitCode(err), report.NotChecked)
 	}
 	if stdout, stderr, err := run("audit", "--kubeconfig", kubeconfig, "crontabs.example.com", "--severity=error", "--no-reads"); ExitCode(err) != 1 ||
-		!strings.Contains(stdout, "NoneLosesFields") || !strings.HasPrefix(stderr, "1 definition: 1 error, 0 warnings, 0 notes; 2 milder not shown") {
+		!strings.Contains(stdout, "NoneLosesFields") || !strings.HasPrefix(stderr, "1 definition: 1 error, 0 warnings, 0 notes; 2 less severe not shown") {
 		t.Errorf("%v; stdout is\n%s\nstderr is\n%s", err, stdout, stderr)
 	}
 	if _, stderr, err := run("audit", "--kubeconfig", kubeconfig, "--as=nobody"); ExitCode(err) != 2 || !strings.Contains(stderr, `cannot list resource "customresourcedefinitions"`) {

@@ -46,7 +46,7 @@ func diffLive(t *testing.T, kubeconfig string) {
 CONVERSION     BEFORE      AFTER
 v1beta1 → v1   Preserved   Lossy
 
-FIELD           IN   BEFORE       AFTER                              CONSEQUENCE
+FIELD           IN   BEFORE      AFTER                              CONSEQUENCE
 v1beta1:.note   v1   preserved   dropped, spokes[0].rules[0] drop   it is lost in v1
 `, worse},
 		"a definition without a field": {[]string{"-f", noNote}, 1, `crontabs.example.com: something gets worse
@@ -54,7 +54,7 @@ v1beta1:.note   v1   preserved   dropped, spokes[0].rules[0] drop   it is lost i
 CONVERSION     BEFORE      AFTER
 v1beta1 → v1   Preserved   Exact
 
-FIELD           IN   BEFORE       AFTER   CONSEQUENCE
+FIELD           IN   BEFORE      AFTER   CONSEQUENCE
 v1beta1:.note   v1   preserved   -       v1beta1 lacks the field: API servers prune what objects have there
 `, worse},
 		"rules that do not fit": {[]string{"-f", renamed}, 1, `crontabs.example.com: the rules are no longer valid
@@ -66,13 +66,13 @@ FIELD                IN        BEFORE   AFTER                              CONSE
 v1:.host             v1beta1   -        exact, spokes[0].rules[0] format   the policy is new
 v1:.port             v1beta1   -        exact, spokes[0].rules[0] format   the policy is new
 v1:.replicas         v1beta1   -        exact                              the policy is new
-v1:.timeoutSeconds   v1beta1   -        preserved                         the policy is new
+v1:.timeoutSeconds   v1beta1   -        preserved                          the policy is new
 v1beta1:.hostPort    v1        -        exact, spokes[0].rules[0] format   the policy is new
-v1beta1:.note        v1        -        preserved                         the policy is new
+v1beta1:.note        v1        -        preserved                          the policy is new
 v1beta1:.replicas    v1        -        exact                              the policy is new
 `, ""},
 		"without the right to read": {[]string{"-f", policy, "--as=nobody"}, 2, "",
-			`Error: cannot read crontabs.example.com of the cluster: conversionpolicies.conversion-operator.io "crontabs.example.com" is forbidden: ` +
+			`Error: read crontabs.example.com of the cluster: conversionpolicies.conversion-operator.io "crontabs.example.com" is forbidden: ` +
 				`User "nobody" cannot get resource "conversionpolicies" in API group "conversion-operator.io" at the cluster scope` + "\n"},
 	} {
 		t.Run(name, func(t *testing.T) {

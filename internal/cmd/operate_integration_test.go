@@ -61,7 +61,7 @@ func operateLive(t *testing.T, writer client.Client, kubeconfig string) {
 	succeeds("spec.migration.paused is false", "resume", crontabs)
 	succeeds("spec.suspend is true", "pause", crontabs, "--everything")
 	succeeds("spec.suspend is false", "resume", crontabs, "--everything")
-	fails(2, `spec.migration.trigger is "first" already`, "trigger", crontabs, "--text=first")
+	fails(2, `spec.migration.trigger is already "first"`, "trigger", crontabs, "--text=first")
 	now := policy()
 	if now.Spec.Migration.Trigger != "first" || now.Spec.Migration.Paused || now.Spec.Suspend {
 		t.Errorf("spec is %+v", now.Spec)
@@ -76,7 +76,7 @@ func operateLive(t *testing.T, writer client.Client, kubeconfig string) {
 	must(t, unstructured.SetNestedField(applied.Object, false, "spec", "migration", "paused"))
 	must(t, writer.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(applied), client.FieldOwner("gitops"), client.ForceOwnership))
 	fails(2, "spec.migration.paused is applied by the field manager gitops", "pause", crontabs)
-	succeeds("the manifest that gitops applied says otherwise", "pause", crontabs, "--force-conflicts")
+	succeeds("the manifest that gitops applied has another value", "pause", crontabs, "--force-conflicts")
 	succeeds("spec.migration.paused is false", "resume", crontabs, "--force-conflicts")
 
 	followLive(t, writer, kubeconfig, plugin, policy)
