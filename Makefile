@@ -72,6 +72,13 @@ ARCHES    ?= amd64 arm64
 # of the whole binary would compile all of Kubernetes' libraries anew.
 PROFILED := -gcflags='$(MODULE)/...=-pgoprofile=internal/conversion/serving.pgo'
 
+# What `make prose` checks: a list that only grows, until it is the whole tree. Packages
+# whose names and messages are still changing join it when they have the new words.
+PROSE := README.md api config bundle internal/README.md internal/decisions \
+	$(addprefix internal/,audit cmd crds demo diff explain localcluster manifest overview pki report terminal verify)
+# Pages with tables that tests write from messages of packages outside of that list.
+PROSE_LATER := api/docs/metrics.md
+
 # Everything that a command of this file writes and that is committed.
 GENERATED := api/README.md api/docs/commands.md bundle '*zz_generated.*' config/crd/bases config/rbac/role.yaml config/rbac/grants/role.yaml config/rbac/audit/role.yaml '*go.mod' '*go.sum'
 
@@ -113,7 +120,7 @@ fmt: bin/tools/golangci-lint ## Format the code
 	@bin/tools/golangci-lint fmt
 
 .PHONY: lint
-lint: bin/tools/golangci-lint ## Check the code's style, and that imports point one way
+lint: bin/tools/golangci-lint prose ## Check the code's style, its language, and that imports point one way
 	@bin/tools/golangci-lint run
 	@cd internal/test/realworld && ../../../bin/tools/golangci-lint run
 	@cd internal/test/certmanager && ../../../bin/tools/golangci-lint run
@@ -122,6 +129,12 @@ lint: bin/tools/golangci-lint ## Check the code's style, and that imports point 
 	@cd internal/test/browser && ../../../bin/tools/golangci-lint run
 	@cd internal/test/compatibility/schema && ../../../../bin/tools/golangci-lint run
 	@cd internal/tools/bundle && ../../../bin/tools/golangci-lint run
+
+# The linter knows phrases, and cannot tell good prose: each row of its rules is a
+# phrase that readers stumbled over.
+.PHONY: prose
+prose: bin/tools/vale ## Check the language of pages, comments and messages; part of lint
+	@bin/tools/vale --output=line --glob='!{**/testdata/**,$(PROSE_LATER)}' $(PROSE)
 
 .PHONY: verify
 verify: generate manifests api-reference cli-reference tidy bundle ## Check that everything generated is up to date and committed
@@ -412,6 +425,13 @@ package.kustomize      := sigs.k8s.io/kustomize/kustomize/v5
 bin/tools/%: internal/tools/go.mod
 	@echo 'building $*'
 	@CGO_ENABLED=0 go build -C internal/tools -trimpath -ldflags='-s -w' -o ../../$@ $(package.$*)
+
+# A module of its own: its dependencies are not those of the other tools. The grammars
+# by which it reads Go files are C.
+bin/tools/vale: internal/tools/vale/go.mod
+	@internal/tools/deps.sh cc
+	@echo 'building vale'
+	@CGO_ENABLED=1 go build -C internal/tools/vale -trimpath -ldflags='-s -w' -o ../../../$@ github.com/vale-cli/vale/v3/cmd/vale
 
 # A module of its own: its dependencies are not those of the other tools.
 bin/tools/govulncheck: internal/tools/vulncheck/go.mod

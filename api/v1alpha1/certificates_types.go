@@ -18,11 +18,11 @@ type Certificates struct {
 	// +optional
 	CertManager *CertManagerCertificates `json:"certManager,omitempty"`
 
-	// secret takes them from a Secret that somebody else keeps.
+	// secret takes them from a Secret that you or another tool maintains.
 	// +optional
 	Secret *SecretCertificates `json:"secret,omitempty"`
 
-	// injected leaves caBundle of the CustomResourceDefinition to somebody else,
+	// injected leaves caBundle of the CustomResourceDefinition to an injector,
 	// such as cert-manager's cainjector or OpenShift's service-ca.
 	// +optional
 	Injected *InjectedCertificates `json:"injected,omitempty"`
@@ -109,7 +109,7 @@ type IssuerReference struct {
 	Group string `json:"group,omitempty"`
 }
 
-// SecretCertificates are kept by somebody else. Converter pods mount a copy, so
+// SecretCertificates are maintained by you or another tool. Converter pods mount a copy, so
 // that a change reaches them only once API servers trust it.
 type SecretCertificates struct {
 	// name of a Secret in the operator's namespace with tls.crt, tls.key and
@@ -121,8 +121,8 @@ type SecretCertificates struct {
 	Name string `json:"name"`
 }
 
-// InjectedCertificates leave caBundle of the CustomResourceDefinition to somebody
-// else. The operator verifies what is there against what converter pods serve.
+// InjectedCertificates leave caBundle of the CustomResourceDefinition to an
+// injector. The operator verifies the injected authority against what converter pods serve.
 type InjectedCertificates struct {
 	// secretName is a Secret in the operator's namespace with the tls.crt and
 	// tls.key that converter pods are to serve, and, where it is known, the ca.crt

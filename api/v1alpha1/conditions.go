@@ -10,7 +10,7 @@ const (
 	ReadyCondition = "Ready"
 	// ReconcilingCondition is True while the operator works or waits for something that it expects.
 	ReconcilingCondition = "Reconciling"
-	// StalledCondition is True when nothing goes on until somebody changes something.
+	// StalledCondition is True when the operator needs a change by a user to continue.
 	StalledCondition = "Stalled"
 
 	// PlanValidCondition: the rules compile against the schemas of the CustomResourceDefinition.
@@ -65,7 +65,7 @@ const (
 	ReasonApplyFailed = "ApplyFailed"
 	// ReasonNotNeeded: nothing is to be converted.
 	ReasonNotNeeded = "NotNeeded"
-	// ReasonForeignStorageMigration: somebody else's migration is in flight; the CustomResourceDefinition is left alone meanwhile.
+	// ReasonForeignStorageMigration: another migration is in flight; the operator does not change the CustomResourceDefinition until it ends.
 	ReasonForeignStorageMigration = "ForeignStorageMigration"
 )
 
@@ -79,7 +79,7 @@ const (
 
 // Reasons of several conditions.
 const (
-	// ReasonRightsNotGranted: somebody else grants the rights to objects, and some are missing; the message has the commands.
+	// ReasonRightsNotGranted: an administrator grants the rights to objects, and some are missing; the message has the commands.
 	ReasonRightsNotGranted = "RightsNotGranted"
 )
 
@@ -111,7 +111,7 @@ const (
 
 // Reasons of CertificatesReady. While the authority is being replaced, the state
 // of the rotation is the reason: Trusting, Settling, Proving, Releasing. Where
-// somebody else's certificate cannot be used, it is what is wrong: KeyMismatch,
+// a certificate of another issuer cannot be used, it is the problem: KeyMismatch,
 // NotYetValid, Expired, WrongName, CAMismatch, InvalidCertificate.
 const (
 	// ReasonIssued: the serving certificate is valid, and the CustomResourceDefinition is to trust its authority.
@@ -120,13 +120,13 @@ const (
 	ReasonIssuing = "Issuing"
 	// ReasonAwaitingMigration: the authority is due to be replaced once the migration has ended.
 	ReasonAwaitingMigration = "AwaitingMigration"
-	// ReasonSecretNotFound: the Secret that somebody else keeps does not exist.
+	// ReasonSecretNotFound: the Secret of certificates.secret does not exist.
 	ReasonSecretNotFound = "SecretNotFound"
 	// ReasonMissingCA: the certificate comes without the certificate of its authority.
 	ReasonMissingCA = "MissingCA"
 	// ReasonCertManagerNotInstalled: the API server does not know cert-manager's Certificate.
 	ReasonCertManagerNotInstalled = "CertManagerNotInstalled"
-	// ReasonNotInjected: nobody has written caBundle.
+	// ReasonNotInjected: no injector has written caBundle.
 	ReasonNotInjected = "NotInjected"
 )
 
@@ -144,7 +144,7 @@ const (
 	ReasonWaitingForEndpoints = "WaitingForEndpoints"
 	// ReasonNoReadyPods: no converter pod is ready, conversions fail.
 	ReasonNoReadyPods = "NoReadyPods"
-	// ReasonExternal: somebody else runs the converter, and there is something to call.
+	// ReasonExternal: the operator does not run the converter, and its Service or URL exists.
 	ReasonExternal = "External"
 	// ReasonServiceNotFound: the Service of converter.service does not exist, or lacks the port.
 	ReasonServiceNotFound = "ServiceNotFound"
@@ -156,7 +156,7 @@ const (
 const (
 	// ReasonProven: every converter pod answered for every version pair.
 	ReasonProven = "Proven"
-	// ReasonProbing: a converter pod, or the API server's way to it, is still to be probed.
+	// ReasonProbing: the probe of a converter pod, or of the path from the API server, is pending.
 	ReasonProbing = "Probing"
 	// ReasonSampling: live objects are being converted there and back.
 	ReasonSampling = "Sampling"
@@ -174,13 +174,13 @@ const (
 	ReasonConfiguring = "Configuring"
 	// ReasonForeignWebhook: the CustomResourceDefinition already converts through another webhook.
 	ReasonForeignWebhook = "ForeignWebhook"
-	// ReasonForeignInjector: an annotation makes somebody else write caBundle.
+	// ReasonForeignInjector: an annotation makes an injector write caBundle.
 	ReasonForeignInjector = "ForeignInjector"
-	// ReasonConversionDrifted: somebody else changed spec.conversion of a CustomResourceDefinition that converted through the converter pods.
+	// ReasonConversionDrifted: another client changed spec.conversion of a CustomResourceDefinition that converted through the converter pods.
 	ReasonConversionDrifted = "ConversionDrifted"
-	// ReasonConversionContested: somebody else changes spec.conversion again and again; it is written back no more for now.
+	// ReasonConversionContested: another client keeps changing spec.conversion; the operator has stopped writing it back.
 	ReasonConversionContested = "ConversionContested"
-	// ReasonAdmissionDrifted: somebody else changed or deleted the ValidatingWebhookConfiguration by which API servers refuse objects that are too large to be converted.
+	// ReasonAdmissionDrifted: another client changed or deleted the ValidatingWebhookConfiguration by which API servers refuse objects that are too large to be converted.
 	ReasonAdmissionDrifted = "AdmissionDrifted"
 )
 
@@ -218,9 +218,9 @@ const (
 	ReasonPromoting = "Promoting"
 	// ReasonPromotionRefused: spec.storageVersion cannot be the storage version; the message says why.
 	ReasonPromotionRefused = "PromotionRefused"
-	// ReasonVersionsDrifted: somebody else took back what the policy had changed in spec.versions.
+	// ReasonVersionsDrifted: another client reverted a change of the policy in spec.versions.
 	ReasonVersionsDrifted = "VersionsDrifted"
-	// ReasonVersionsContested: somebody else takes it back again and again; it is written no more for now.
+	// ReasonVersionsContested: another client keeps reverting it; the operator has stopped writing it.
 	ReasonVersionsContested = "VersionsContested"
 )
 
@@ -240,7 +240,7 @@ const (
 	ReasonMigrationCancelled = "MigrationCancelled"
 	// ReasonStoredVersionsPruned: status.storedVersions names the storage version alone, after a run that proved it.
 	ReasonStoredVersionsPruned = "StoredVersionsPruned"
-	// ReasonPrunedByOthers: somebody else removed versions from status.storedVersions.
+	// ReasonPrunedByOthers: another client removed versions from status.storedVersions.
 	ReasonPrunedByOthers = "PrunedByOthers"
 )
 
@@ -258,7 +258,7 @@ const (
 	ReasonClearingFailed = "ClearingFailed"
 	// ReasonSoaking: the next step waits until its time has come.
 	ReasonSoaking = "Soaking"
-	// ReasonRequested: the next step waits until nobody asks for the version any more.
+	// ReasonRequested: the next step waits until clients stop requesting the version.
 	ReasonRequested = "Requested"
 	// ReasonBlocked: the next step waits for what the message says.
 	ReasonBlocked = "Blocked"

@@ -83,7 +83,7 @@ type ConversionPolicySpec struct {
 	Verification Verification `json:"verification,omitempty,omitzero"`
 
 	// storageVersion is the version in which objects are to be written to etcd. The
-	// operator makes it the storage version once conversion is armed and proven;
+	// operator makes it the storage version once conversion is active and verified;
 	// the migration follows. Without it the storage version is the business of who
 	// writes the CustomResourceDefinition, whose manifest must say the same.
 	// +optional
@@ -119,7 +119,7 @@ type ConversionPolicySpec struct {
 	// converter at work, while more than one version is served or may be stored.
 	// RestoreNone also lets go of versions that differ in nothing. Both set
 	// strategy None first, and remove the converter once no API server asks it any
-	// more. Abandon lets go at once and leaves everything as it is: the converter
+	// more. Abandon releases the policy immediately and leaves everything in place: the converter
 	// goes on, and a later policy of the same name takes it over. It may be changed
 	// while this policy is being deleted.
 	// +optional
@@ -137,7 +137,7 @@ const (
 	DeletionRetain DeletionPolicy = "Retain"
 	// DeletionRestoreNone also lets go where a conversion changes nothing.
 	DeletionRestoreNone DeletionPolicy = "RestoreNone"
-	// DeletionAbandon lets go at once, and leaves everything as it is.
+	// DeletionAbandon releases the policy immediately, and leaves everything in place.
 	DeletionAbandon DeletionPolicy = "Abandon"
 )
 
@@ -169,7 +169,7 @@ type ConversionPolicyStatus struct {
 	Plan *PlanStatus `json:"plan,omitempty"`
 
 	// armedPlans are the compiled rules by which the CustomResourceDefinition
-	// converts, and those of before that API servers may still ask for. Converter
+	// converts, and the previous ones that API servers may still request. Converter
 	// pods serve all of them, and the one of plan.
 	// +optional
 	// +listType=map
@@ -196,7 +196,7 @@ type ConversionPolicyStatus struct {
 	// +optional
 	OversizedObjects *OversizedStatus `json:"oversizedObjects,omitempty"`
 
-	// gap is the time in which the CustomResourceDefinition served several versions
+	// gap is the unconverted window: the time in which the CustomResourceDefinition served several versions
 	// and converted nothing, before it was pointed at the converter.
 	// +optional
 	Gap *GapStatus `json:"gap,omitempty"`
@@ -267,7 +267,7 @@ type ConversionPolicyStatus struct {
 	Retirement []RetirementStatus `json:"retirement,omitempty"`
 
 	// versionsEdit is the change of spec.versions that is made next. It is written
-	// down before, so that one that is taken back at once is not made for ever.
+	// down before, so that a promotion that is reverted immediately is not repeated forever.
 	// +optional
 	VersionsEdit *VersionsEdit `json:"versionsEdit,omitempty"`
 
@@ -317,7 +317,7 @@ type PlanStatus struct {
 // ArmedPlan is a converter that the CustomResourceDefinition names, or named.
 type ArmedPlan struct {
 	// hash identifies it: the compiled rules, where it is the last segment of the
-	// webhook's path; the pods of an image; or where somebody else's converter is.
+	// webhook's path; the pods of an image; or where an external converter is.
 	// +required
 	Hash string `json:"hash"`
 	// replacedTime is when the CustomResourceDefinition was seen to name others;
@@ -327,7 +327,7 @@ type ArmedPlan struct {
 }
 
 // WebhookStatus is the state of the converter pods, or of the endpoints of a
-// converter that somebody else runs.
+// converter that the operator does not run.
 type WebhookStatus struct {
 	// desired is the number of converter pods wanted.
 	// +required

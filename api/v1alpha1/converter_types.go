@@ -193,7 +193,7 @@ type NoneConverter struct {
 	// those that one version has and the storage version lacks, or the other way
 	// round. A path stands for all that is below it, too. Without a conversion, the
 	// API server removes such a field without a word when an object is read, or
-	// written, in the version that lacks it. Where the versions differ in a field
+	// written, in the version that lacks it. If the versions differ in a field
 	// that is not listed, the policy is not valid.
 	// +optional
 	// +listType=set

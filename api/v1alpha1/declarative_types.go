@@ -6,7 +6,7 @@ package v1alpha1
 // DeclarativeConverter is a star of two-way rules: every version converts to
 // and from the hub. A version of the CustomResourceDefinition that is neither
 // hub nor spoke converts by preservation alone: same path and type on both
-// sides is copied, the rest is kept aside.
+// sides is copied, the rest is preserved.
 //
 // +kubebuilder:validation:XValidation:rule="self.spokes.all(s, s.version != self.hub)",message="a spoke's version must differ from the hub: rules convert between a spoke and the hub"
 type DeclarativeConverter struct {
@@ -17,14 +17,14 @@ type DeclarativeConverter struct {
 	// require is the least that every conversion must keep. A policy whose rules
 	// and schemas give less is not valid, and changes nothing. Exact: every field
 	// has a place in the other version, and only single values that a rule cannot
-	// express are kept aside. Preserved: nothing is dropped. Lossy: anything.
+	// express are preserved. Preserved: nothing is dropped. Lossy: anything.
 	// +optional
 	// +kubebuilder:default=Lossy
 	// +kubebuilder:validation:Enum=Exact;Preserved;Lossy
 	Require Fidelity `json:"require,omitempty"`
 
 	// overflow says what becomes of an object whose annotations, with what is
-	// kept aside, would exceed the 256 KiB that the API server allows. Fail
+	// preserved, would exceed the 256 KiB that the API server allows. Fail
 	// refuses to convert it, and nothing is lost. Drop gives up the largest of the
 	// kept values until the rest fits, and names them in the annotation.
 	// +optional
@@ -32,7 +32,7 @@ type DeclarativeConverter struct {
 	Overflow OverflowAction `json:"overflow,omitempty"`
 
 	// preservedStatus says whether fields below status may be preserved. They are
-	// preserved in an annotation, which whoever may write objects may write, the
+	// preserved in an annotation, which every client that may write objects may write, the
 	// right to write their status or not. Allow preserves them, and a warning names
 	// them. Refuse makes a policy invalid that would preserve one, or single values
 	// of one, and it changes nothing: every field below status then has a place in
@@ -51,7 +51,7 @@ type DeclarativeConverter struct {
 	Spokes []Spoke `json:"spokes"`
 }
 
-// OverflowAction says what becomes of an object that has more to keep aside than
+// OverflowAction says what becomes of an object that has more to preserve than
 // its annotations may hold.
 //
 // +kubebuilder:validation:Enum=Fail;Drop
@@ -84,7 +84,7 @@ type Spoke struct {
 
 	// rules are written from the spoke to the hub; the way back is derived.
 	// A field that no rule names is copied where both versions have it, and
-	// otherwise kept aside in an annotation until the object comes back.
+	// otherwise preserved in an annotation until the object comes back.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=256
@@ -99,7 +99,7 @@ type Fidelity string
 const (
 	// FidelityExact means that every field has a place in the other version.
 	FidelityExact Fidelity = "Exact"
-	// FidelityPreserved means that some fields have none and are kept aside.
+	// FidelityPreserved means that some fields have none and are preserved.
 	FidelityPreserved Fidelity = "Preserved"
 	// FidelityLossy means that some fields are dropped, as the policy says.
 	FidelityLossy Fidelity = "Lossy"

@@ -15,7 +15,7 @@ type DriftAction string
 const (
 	// DriftRepair writes spec.conversion back, within a budget.
 	DriftRepair DriftAction = "Repair"
-	// DriftReport leaves it as it is, and reports.
+	// DriftReport leaves the change in place, and reports it.
 	DriftReport DriftAction = "Report"
 )
 
@@ -36,7 +36,7 @@ const (
 // DriftStatus is the latest foreign write to what this policy had written.
 type DriftStatus struct {
 	// lastManager is the field manager that wrote, as metadata.managedFields of
-	// the CustomResourceDefinition has it; empty where it left no trace there.
+	// the CustomResourceDefinition has it; empty if the field manager is unknown.
 	// +optional
 	LastManager string `json:"lastManager,omitempty"`
 	// lastTime is when the write was noticed.
@@ -48,7 +48,7 @@ type DriftStatus struct {
 	// answer is what was done about it.
 	// +required
 	Answer DriftAnswer `json:"answer"`
-	// repairs are the times of the latest repairs, the oldest first. Where there
+	// repairs are the times of the latest repairs, the oldest first. If there
 	// are five of spec.conversion within ten minutes, or two of spec.versions within
 	// a day, there is no other until they are past, or until the spec of this policy
 	// changes.

@@ -90,7 +90,7 @@ type Migration struct {
 	// pace says what counts more: Gentle, that other clients hardly notice the run,
 	// which has more writes in flight only while API servers answer each as soon as
 	// one alone; or Fast, that it ends soon, which has more in flight as long as that
-	// gets more done, whoever waits for it. A change takes effect at once: the run
+	// finishes earlier, at the expense of other clients. A change takes effect immediately: the run
 	// goes on where it is.
 	// +optional
 	// +kubebuilder:default=Gentle
@@ -159,7 +159,7 @@ const (
 	MigrationSettling MigrationStep = "Settling"
 	// MigrationRewriting goes through all objects.
 	MigrationRewriting MigrationStep = "Rewriting"
-	// MigrationAuditing looks once more at objects of which the API server said that they were current.
+	// MigrationAuditing checks objects again that the API server reported as current.
 	MigrationAuditing MigrationStep = "Auditing"
 	// MigrationVerifying writes objects again, which must change nothing.
 	MigrationVerifying MigrationStep = "Verifying"
@@ -216,7 +216,7 @@ type MigrationStatus struct {
 	// step is what the run is at, while it goes on.
 	// +optional
 	Step MigrationStep `json:"step,omitempty"`
-	// waiting says why the run stands still, while it does.
+	// waiting says why the run is stalled, while it is.
 	// +optional
 	Waiting string `json:"waiting,omitempty"`
 	// cause is why the run was made.
@@ -294,7 +294,7 @@ type MigrationStatus struct {
 	Record string `json:"record,omitempty"`
 	// predicted are objects that the API server refused before the first write, when
 	// the run tried some without writing: at most ten, while the run goes on.
-	// Mending them now spares another run.
+	// Fixing them now avoids another run.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=10
@@ -356,7 +356,7 @@ type StorageEvidence struct {
 	// +required
 	CRDUID types.UID `json:"crdUID"`
 	// crdGeneration is the generation up to which it holds. It follows the
-	// CustomResourceDefinition step by step: whoever misses a step cannot know
+	// CustomResourceDefinition step by step: a client that misses a step cannot know
 	// that the storage version did not move there and back.
 	// +required
 	CRDGeneration int64 `json:"crdGeneration"`

@@ -78,7 +78,7 @@ type PreservedVersion struct {
 	// +required
 	Bytes int64 `json:"bytes"`
 	// unreadable is the number of objects whose annotation, or a part of it, is no
-	// text that the operator can read. It is left as it is.
+	// text that the operator can read. The operator does not change it.
 	// +optional
 	Unreadable int64 `json:"unreadable,omitempty"`
 	// fields are the first twenty fields that most objects hold.

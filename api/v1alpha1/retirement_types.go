@@ -16,9 +16,9 @@ type RetirementAction string
 const (
 	// RetirementReport changes nothing, and takes back what this policy had changed.
 	RetirementReport RetirementAction = "Report"
-	// RetirementDeprecate lets the API server warn whoever uses the version.
+	// RetirementDeprecate lets the API server warn clients that use the version.
 	RetirementDeprecate RetirementAction = "Deprecate"
-	// RetirementUnserve also stops serving it, once nobody asked for it for long enough.
+	// RetirementUnserve also stops serving it, once no client has requested it for long enough.
 	RetirementUnserve RetirementAction = "Unserve"
 	// RetirementRemove also removes it from the CustomResourceDefinition.
 	RetirementRemove RetirementAction = "Remove"
@@ -41,9 +41,9 @@ type Retirement struct {
 	Action RetirementAction `json:"action,omitempty"`
 
 	// after is how long each step lasts before the next: a version is unserved
-	// when it has been deprecated for so long and nobody was seen to ask for it
+	// when it has been deprecated for this time and no client requested it
 	// during that time, and it may be removed when it has been unserved for so
-	// long. With 0s nothing is waited for, and nobody is asked.
+	// long. With 0s the operator does not wait, and does not look for requests.
 	// +optional
 	// +kubebuilder:default="168h"
 	// +kubebuilder:validation:Type=string
@@ -72,11 +72,11 @@ type Retirement struct {
 type Requested string
 
 const (
-	// RequestedYes means that somebody asked for it, latest at lastRequested.
+	// RequestedYes means that a client requested it, latest at lastRequested.
 	RequestedYes Requested = "Yes"
-	// RequestedNo means that nobody was seen to, by the API servers that were looked at.
+	// RequestedNo means that the API servers that were read report no request.
 	RequestedNo Requested = "No"
-	// RequestedUnknown means that nobody looked, or that metrics cannot be read.
+	// RequestedUnknown means that the operator has not looked, or that metrics cannot be read.
 	RequestedUnknown Requested = "Unknown"
 )
 
@@ -103,13 +103,13 @@ type VersionStatus struct {
 	// the versions of spec.retirement only.
 	// +required
 	Requested Requested `json:"requested"`
-	// lastRequested is the hour in which it was last noticed that somebody had
+	// lastRequested is the hour in which the operator last noticed that a client had
 	// asked for it. That is up to an hour, or the time that the operator was away,
 	// after the request.
 	// +optional
 	LastRequested *metav1.Time `json:"lastRequested,omitempty"`
 	// safeToUnserve tells that served may be set to false: objects are proven to be
-	// stored in another version, and nobody was seen to ask for this one lately.
+	// stored in another version, and no client requested this one lately.
 	// +required
 	SafeToUnserve bool `json:"safeToUnserve"`
 	// safeToRemove tells that it may be removed from the CustomResourceDefinition:
@@ -135,7 +135,7 @@ const (
 	BlockedStorageVersion VersionBlockReason = "StorageVersion"
 	// BlockedStored means that objects may be stored in it.
 	BlockedStored VersionBlockReason = "Stored"
-	// BlockedNotProven means that no evidence says where objects are stored.
+	// BlockedNotProven means that there is no migration evidence of where objects are stored.
 	BlockedNotProven VersionBlockReason = "NotProven"
 	// BlockedPreservedData means that objects hold values of it, which cannot be read without it.
 	BlockedPreservedData VersionBlockReason = "PreservedData"
@@ -143,9 +143,9 @@ const (
 	BlockedPreservedDataUnknown VersionBlockReason = "PreservedDataUnknown"
 	// BlockedOnlyServed means that clients could use no other version.
 	BlockedOnlyServed VersionBlockReason = "OnlyServed"
-	// BlockedHub means that several other versions convert by way of it.
+	// BlockedHub means that several other versions convert through it.
 	BlockedHub VersionBlockReason = "Hub"
-	// BlockedRequested means that somebody asked for it a short time ago.
+	// BlockedRequested means that a client requested it a short time ago.
 	BlockedRequested VersionBlockReason = "Requested"
 	// BlockedServed means that clients may use it.
 	BlockedServed VersionBlockReason = "Served"
@@ -166,7 +166,7 @@ type VersionBlock struct {
 }
 
 // RetirementStatus is how far the retirement of a version is. A step that
-// somebody takes back starts anew.
+// another client reverts starts again.
 type RetirementStatus struct {
 	// version that is retired.
 	// +required
@@ -193,7 +193,7 @@ type RetirementStatus struct {
 	// removedTime is when the CustomResourceDefinition was seen without it.
 	// +optional
 	RemovedTime *metav1.Time `json:"removedTime,omitempty"`
-	// lastRequested is the hour in which it was last noticed that somebody had asked for it.
+	// lastRequested is the hour in which the operator last noticed that a client had asked for it.
 	// +optional
 	LastRequested *metav1.Time `json:"lastRequested,omitempty"`
 	// requests are what API servers have counted, of each as much as was last seen.

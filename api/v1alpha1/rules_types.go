@@ -90,10 +90,10 @@ type FormatRule struct {
 }
 
 // DefaultRule fills a field that only one of the two versions has. Only a whole
-// object is filled, never a fragment that somebody applies, and only where the
+// object is filled, never a fragment that a client applies, and only where the
 // object above the field, as far as both versions have it, is there. On the way
 // back the value is taken away; any other value, an explicit null, and a field
-// that was absent are kept aside and come back as they were.
+// that was absent are preserved and come back as they were.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.from) != has(self.to)",message="set from, for a field that only the spoke has, or to, for one that only the hub has"
 type DefaultRule struct {
@@ -110,8 +110,8 @@ type DefaultRule struct {
 
 // DropRule gives up a field that the other version does not have: whatever it
 // holds, a null or a whole subtree too, is gone once the object was converted.
-// Without any rule such a field is kept aside. A field of the other version that
-// has the same path is kept aside there.
+// Without any rule such a field is preserved. A field of the other version that
+// has the same path is preserved there.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.from) != has(self.to)",message="set from, for a field of the spoke, or to, for one of the hub"
 type DropRule struct {
@@ -126,7 +126,7 @@ type DropRule struct {
 // WrapRule makes a value the one element of a list, and the first element of a
 // list the value; which of the two is the list, the schemas say. A missing value
 // is a missing list, and a null a null. A list that has no element, more than
-// one, or a null, is kept aside and comes back whole.
+// one, or a null, is preserved and comes back whole.
 type WrapRule struct {
 	// from is the path in the spoke.
 	// +required
@@ -151,8 +151,8 @@ const (
 // CastRule writes an integer as a string, and reads the string; which of the two
 // is the string, the schemas say. A missing value stays missing, and a null a
 // null. A string that is read and not written that way, such as a duration of
-// "90s", is kept aside besides, and one that is not read at all, such as "007" or
-// "1.5s", is kept aside alone: the other version has no value then.
+// "90s", is also preserved, and one that cannot be read, such as "007" or
+// "1.5s", is preserved alone: the other version has no value then.
 type CastRule struct {
 	// from is the path in the spoke.
 	// +required
@@ -167,8 +167,8 @@ type CastRule struct {
 }
 
 // ValuesRule translates a string by a table, and back by the same table. A value
-// that the table does not have, null among them, is copied as it is; a missing
-// one stays missing. What would not come back as it was is kept aside.
+// that the table does not have, null among them, is copied unchanged; a missing
+// one stays missing. A value that would not come back unchanged is preserved.
 type ValuesRule struct {
 	// from is the path of the string in the spoke.
 	// +required
@@ -201,9 +201,9 @@ type ValuePair struct {
 // IndexRule makes a list of objects a map whose keys are one field of the
 // objects, and a map such a list; which of the two is the list, the schemas say.
 // A missing list is a missing map, and a null a null. A list that is not sorted
-// by its keys has their order kept aside, and elements that come new stand
+// by its keys has their order preserved, and elements that come new stand
 // behind those that it knows. A list with a key that is there twice, or an
-// element without one, is kept aside whole: the other version has no value then.
+// element without one, is preserved whole: the other version has no value then.
 type IndexRule struct {
 	// from is the path in the spoke.
 	// +required
@@ -227,7 +227,7 @@ type IndexRule struct {
 // null or optional.none(), gives no value: cond ? optional.of(self.a) :
 // optional.none(). Results are held against the field's type, those in dyn() where
 // their type is known, and each time. Where all of its fields are missing nothing
-// is computed. Whatever would not come back as it was is kept aside.
+// is computed. A value that would not come back unchanged is preserved.
 type CELRule struct {
 	// from names the spoke's fields. The names are those in the expressions:
 	// letters, digits and _.

@@ -53,7 +53,7 @@ type VerificationStatus struct {
 	// +required
 	Subject string `json:"subject"`
 	// samples is the number of live objects that came back as they were; absent
-	// while they are still to be tried.
+	// while they are pending.
 	// +optional
 	Samples *int32 `json:"samples,omitempty"`
 	// apiServerProbe is true once an API server has reached the converter.
@@ -76,7 +76,7 @@ type VerificationStatus struct {
 // was read at another one, without a conversion.
 type GapStatus struct {
 	// since is when it began at the latest: when the second version was served, or
-	// where nobody has seen that, when the CustomResourceDefinition was created.
+	// if that is unknown, when the CustomResourceDefinition was created.
 	// +required
 	Since metav1.Time `json:"since"`
 	// until is when the CustomResourceDefinition was seen to convert; absent before.

@@ -1,7 +1,7 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package crd holds the CustomResourceDefinition of ConversionPolicy, as it is
+// Package crd holds the CustomResourceDefinition of ConversionPolicy, as
 // installed: so that a policy can be validated where there is no cluster.
 package crd
 

@@ -3,13 +3,13 @@
 
 package audit
 
-// checks are made in this order, each by itself.
+// checks run in this order, independent of each other.
 var checks = []func(*Observed) []Finding{
 	storedVersions, upgrade, noneBetween, caBundle, handshake, service, reviewVersions, reads,
 	pruned, deprecated, established, structural, terminating, policy,
 }
 
-// Look returns what there is to say of a definition.
+// Look returns the findings of a definition.
 func Look(observed *Observed) []Finding {
 	if observed.CRD == nil {
 		return withoutDefinition(observed)

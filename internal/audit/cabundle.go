@@ -16,8 +16,8 @@ import (
 
 const cureBundle = "write the certificate authority of the webhook's certificate into spec.conversion.webhook.clientConfig.caBundle"
 
-// caBundle looks at what API servers trust. One whose certificates have all
-// expired verifies nothing: API servers check the time of an authority, too.
+// caBundle checks what API servers trust. A bundle whose certificates have all
+// expired verifies nothing: API servers also check the expiry of an authority.
 func caBundle(o *Observed) []Finding {
 	config := o.clientConfig()
 	if config == nil {
@@ -25,7 +25,7 @@ func caBundle(o *Observed) []Finding {
 	}
 	if len(bytes.TrimSpace(config.CABundle)) == 0 {
 		if config.Service == nil {
-			return nil // at a URL, a certificate of a public authority is what one expects
+			return nil // at a URL, a certificate of a public authority is normal
 		}
 		return o.emptyBundle()
 	}
@@ -43,14 +43,14 @@ func caBundle(o *Observed) []Finding {
 	return nil
 }
 
-// emptyBundle is milder where the webhook works, or where a file only awaits
-// those who fill it in.
+// emptyBundle is less severe if the webhook works, or if a file has yet to be filled
+// in by an injector.
 func (o *Observed) emptyBundle() []Finding {
 	finding := o.certain(CABundleEmpty, "",
-		"caBundle is empty: API servers verify the webhook by public authorities, which issue no certificates for Services", o.curedByInjector(cureBundle))
+		"caBundle is empty: API servers verify the webhook with public authorities, which issue no certificates for Services", o.curedByInjector(cureBundle))
 	switch {
 	case o.proven():
-		finding.Evidence = "caBundle is empty, and the webhook converts all the same, by an authority that this API server has among its own"
+		finding.Evidence = "caBundle is empty, but the webhook works, because this API server trusts its authority in another way"
 		return []Finding{finding.as(SeverityNote, Certain)}
 	case !o.Live && crds.Injector(o.CRD) != "":
 		return nil
@@ -60,25 +60,25 @@ func (o *Observed) emptyBundle() []Finding {
 	return []Finding{finding}
 }
 
-// curedByInjector names who should have done it.
+// curedByInjector names the injector that should have done it.
 func (o *Observed) curedByInjector(cure string) string {
 	if injector := crds.Injector(o.CRD); injector != "" {
-		return fmt.Sprintf("the annotation %s=%s asks somebody else to do it: see that it runs, and that the source exists. Or %s", injector, o.CRD.Annotations[injector], cure)
+		return fmt.Sprintf("the annotation %s=%s asks an injector to do it: check that the injector runs, and that the source exists. Or %s", injector, o.CRD.Annotations[injector], cure)
 	}
 	return cure
 }
 
-// handshake holds the certificate that was served against caBundle.
+// handshake checks the served certificate against caBundle.
 func handshake(o *Observed) []Finding {
 	switch {
 	case o.Handshake == nil:
 		return nil
 	case o.Handshake.Refused != "":
 		return []Finding{o.certain(CABundleForeign, "",
-			fmt.Sprintf("the certificate that %s serves is not verified by caBundle: %s", o.Handshake.Address, o.Handshake.Refused), o.curedByInjector(cureBundle))}
+			fmt.Sprintf("caBundle does not verify the certificate that %s serves: %s", o.Handshake.Address, o.Handshake.Refused), o.curedByInjector(cureBundle))}
 	case o.Handshake.NotAfter.Before(o.Now.Add(o.Soon)):
 		return []Finding{o.certain(CertificateExpiring, "",
-			fmt.Sprintf("the certificate that %s serves expires at %s", o.Handshake.Address, day(o.Handshake.NotAfter)), "renew the webhook's certificate, and see that it is loaded")}
+			fmt.Sprintf("the certificate that %s serves expires at %s", o.Handshake.Address, day(o.Handshake.NotAfter)), "renew the webhook's certificate, and check that the webhook loads it")}
 	}
 	return nil
 }

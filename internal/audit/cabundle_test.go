@@ -29,7 +29,7 @@ func TestCABundle(t *testing.T) {
 	inFile := func(o *Observed) { o.Live = false }
 	atURL := func(o *Observed) { *o.clientConfig() = apiextensionsv1.WebhookClientConfig{URL: new(string)} }
 	works := func(o *Observed) { o.Reads = []Read{{Version: "v1", Object: "o"}, {Version: "v2", Object: "o"}} }
-	const empty = "Warning Certain CABundleEmpty -: caBundle is empty: API servers verify the webhook by public authorities, which issue no certificates for Services"
+	const empty = "Warning Certain CABundleEmpty -: caBundle is empty: API servers verify the webhook with public authorities, which issue no certificates for Services"
 	run(t, map[string]check{
 		"valid":               {crd: converts, observe: trusting(authority(t, 31))},
 		"expires soon":        {crd: converts, observe: trusting(authority(t, 29)), want: []string{"Warning Certain CABundleExpiring -: the last certificate of caBundle expires at 2026-01-30T00:00:00Z"}},
@@ -43,7 +43,7 @@ func TestCABundle(t *testing.T) {
 		"to be injected":      {crd: converts, observe: trusting(nil, inFile, injected)},
 		"empty at a URL":      {crd: converts, observe: trusting(nil, atURL)},
 		"empty, and it works": {crd: converts, observe: trusting(nil, works), want: []string{
-			"Note Certain CABundleEmpty -: caBundle is empty, and the webhook converts all the same, by an authority that this API server has among its own"}},
+			"Note Certain CABundleEmpty -: caBundle is empty, but the webhook works, because this API server trusts its authority in another way"}},
 	})
 }
 
@@ -56,7 +56,7 @@ func TestHandshake(t *testing.T) {
 		"expires soon": {crd: converts, observe: shook(Handshake{Address: "svc.ns.svc:443", NotAfter: now.Add(29 * 24 * time.Hour)}), want: []string{
 			"Warning Certain CertificateExpiring -: the certificate that svc.ns.svc:443 serves expires at 2026-01-30T00:00:00Z"}},
 		"refused": {crd: converts, observe: shook(Handshake{Address: "svc.ns.svc:443", Refused: "x509: unknown"}), want: []string{
-			"Error Certain CABundleForeign -: the certificate that svc.ns.svc:443 serves is not verified by caBundle: x509: unknown"}},
+			"Error Certain CABundleForeign -: caBundle does not verify the certificate that svc.ns.svc:443 serves: x509: unknown"}},
 	})
 }
 

@@ -11,11 +11,11 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// stuckAfter is how long a definition may take to go: the API server deletes its
-// objects first, and tries for a minute at a time.
+// stuckAfter is how long the deletion of a definition may take: the API server deletes
+// its objects first, and tries for a minute at a time.
 const stuckAfter = 5 * time.Minute
 
-const cureStructure = "mend the schema: without structure nothing is pruned, defaulted or checked"
+const cureStructure = "fix the schema: without structure the API server prunes, defaults and validates nothing"
 
 func (o *Observed) condition(kind apiextensionsv1.CustomResourceDefinitionConditionType, status apiextensionsv1.ConditionStatus) *apiextensionsv1.CustomResourceDefinitionCondition {
 	i := slices.IndexFunc(o.CRD.Status.Conditions, func(condition apiextensionsv1.CustomResourceDefinitionCondition) bool {
@@ -27,26 +27,26 @@ func (o *Observed) condition(kind apiextensionsv1.CustomResourceDefinitionCondit
 	return &o.CRD.Status.Conditions[i]
 }
 
-// established: names that are taken keep a definition from being served, too, and
-// are the cause then.
+// established: if names are already taken, the definition is not served either, and
+// the names are the cause.
 func established(o *Observed) []Finding {
 	if refused := o.condition(apiextensionsv1.NamesAccepted, apiextensionsv1.ConditionFalse); refused != nil {
 		return []Finding{o.certain(NamesNotAccepted, "", fmt.Sprintf("NamesAccepted is False (%s): %s", refused.Reason, refused.Message),
-			"remove the definition that has the names, or choose others")}
+			"remove the other definition with these names, or choose other names")}
 	}
 	if refused := o.condition(apiextensionsv1.Established, apiextensionsv1.ConditionFalse); refused != nil {
 		return []Finding{o.certain(NotEstablished, "", fmt.Sprintf("Established is False (%s): %s", refused.Reason, refused.Message),
-			"mend what the message names; no version is served until then")}
+			"fix what the message names; the API server serves no version until then")}
 	}
 	return nil
 }
 
-// structural: without pruning no schema counts as structural, whatever it says.
+// structural: without pruning, no schema counts as structural.
 func structural(o *Observed) []Finding {
 	if o.CRD.Spec.PreserveUnknownFields {
 		return []Finding{o.certain(PreservesUnknownFields, "",
-			"spec.preserveUnknownFields is true: fields that no schema knows are stored, and conversion webhooks are not allowed",
-			"give every version a structural schema, and set it to false; fields that a schema does not name are pruned from then on")}
+			"spec.preserveUnknownFields is true: the API server stores unknown fields, and allows no conversion webhook",
+			"give every version a structural schema, and set the field to false; the API server then prunes fields that a schema lacks")}
 	}
 	if violates := o.condition(apiextensionsv1.NonStructuralSchema, apiextensionsv1.ConditionTrue); violates != nil {
 		return []Finding{o.certain(NonStructuralSchema, "", "NonStructuralSchema is True: "+violates.Message,
@@ -59,10 +59,10 @@ func terminating(o *Observed) []Finding {
 	if o.CRD.DeletionTimestamp == nil || o.Now.Sub(o.CRD.DeletionTimestamp.Time) < stuckAfter {
 		return nil
 	}
-	why := "the API server does not say why"
+	why := "the API server gives no reason"
 	if condition := o.condition(apiextensionsv1.Terminating, apiextensionsv1.ConditionTrue); condition != nil {
 		why = condition.Message
 	}
-	return []Finding{o.certain(TerminatingStuck, "", fmt.Sprintf("it is being deleted since %s: %s", day(o.CRD.DeletionTimestamp.Time), why),
-		"see which objects are left and what their finalizers wait for; objects that are stored in another version need their conversion webhook to go")}
+	return []Finding{o.certain(TerminatingStuck, "", fmt.Sprintf("it has been terminating since %s: %s", day(o.CRD.DeletionTimestamp.Time), why),
+		"check which objects remain and what their finalizers wait for; the deletion of objects in another stored version needs the conversion webhook")}
 }

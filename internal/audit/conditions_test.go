@@ -23,9 +23,9 @@ func TestConditions(t *testing.T) {
 			"Warning Certain NonStructuralSchema -: NonStructuralSchema is True: type is required"}},
 		"just deleted": {crd: one + "metadata: {deletionTimestamp: 2025-12-31T23:59:00Z}"},
 		"stuck": {crd: one + "metadata: {deletionTimestamp: 2025-12-31T23:00:00Z}\nstatus: {conditions: [{type: Terminating, status: 'True', message: 1 object left}]}", want: []string{
-			"Error Certain TerminatingStuck -: it is being deleted since 2025-12-31T23:00:00Z: 1 object left"}},
+			"Error Certain TerminatingStuck -: it has been terminating since 2025-12-31T23:00:00Z: 1 object left"}},
 		"stuck without a word": {crd: one + "metadata: {deletionTimestamp: 2025-12-31T23:00:00Z}", want: []string{
-			"Error Certain TerminatingStuck -: it is being deleted since 2025-12-31T23:00:00Z: the API server does not say why"}},
+			"Error Certain TerminatingStuck -: it has been terminating since 2025-12-31T23:00:00Z: the API server gives no reason"}},
 	})
 }
 
@@ -34,9 +34,9 @@ func TestDeprecated(t *testing.T) {
 	run(t, map[string]check{
 		"not served": {crd: "versions: {v1 deprecated: {}, v2 served storage: {}}"},
 		"served": {crd: "versions: {v1 served deprecated: {}, v2 served storage: {}}", observe: func(o *Observed) { o.CRD.Spec.Versions[0].DeprecationWarning = &warning }, want: []string{
-			"Note Certain DeprecatedVersionServed v1: v1 is deprecated, and served: use v2"}},
+			"Note Certain DeprecatedVersionServed v1: v1 is deprecated and still served: use v2"}},
 		"stored": {crd: "versions: {v1 served storage deprecated: {}, v2 served: {}}", want: []string{
-			"Warning Certain DeprecatedVersionServed v1: v1 is deprecated and is the storage version: all objects are stored in it"}},
+			"Warning Certain DeprecatedVersionServed v1: v1 is deprecated and is the storage version: the API server stores all objects in it"}},
 	})
 }
 
@@ -50,13 +50,13 @@ func TestPolicies(t *testing.T) {
 	}
 	run(t, map[string]check{
 		"ready": {crd: one, observe: ready(metav1.Condition{Type: "Ready", Status: "True"})},
-		"not ready": {crd: one, observe: ready(metav1.Condition{Type: "Ready", Status: "False", Reason: "PlanInvalid", Message: "mend it"}), want: []string{
-			"Warning Certain PolicyNotReady -: its ConversionPolicy is not Ready (PlanInvalid): mend it"}},
+		"not ready": {crd: one, observe: ready(metav1.Condition{Type: "Ready", Status: "False", Reason: "PlanInvalid", Message: "fix it"}), want: []string{
+			"Warning Certain PolicyNotReady -: its ConversionPolicy is not Ready (PlanInvalid): fix it"}},
 		"not seen": {crd: one, observe: ready(), want: []string{
 			"Warning Certain PolicyNotReady -: its ConversionPolicy has no condition Ready yet"}},
 		"without a definition": {crd: one, observe: func(o *Observed) {
 			o.CRD, o.Policy = nil, &v1alpha1.ConversionPolicy{ObjectMeta: metav1.ObjectMeta{Name: "widgets.example.com"}}
 		}, want: []string{
-			"Warning Certain PolicyWithoutDefinition -: there is a ConversionPolicy of this name, and no CustomResourceDefinition"}},
+			"Warning Certain PolicyWithoutDefinition -: there is a ConversionPolicy of this name, but no CustomResourceDefinition"}},
 	})
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/crds"
 )
 
-// deprecated looks for versions that clients should leave. Objects that are
-// stored in one bind the cluster to it, so that is worse.
+// deprecated finds versions that clients should leave. A deprecated storage version
+// is worse, because the cluster cannot leave it without a migration.
 func deprecated(o *Observed) []Finding {
 	var found []Finding
 	for _, version := range o.CRD.Spec.Versions {
@@ -23,13 +23,13 @@ func deprecated(o *Observed) []Finding {
 		}
 		if version.Name == crds.StorageVersion(o.CRD) {
 			found = append(found, o.certain(DeprecatedVersionServed, version.Name,
-				fmt.Sprintf("%s is deprecated and is the storage version: all objects are stored in it%s", version.Name, warning),
+				fmt.Sprintf("%s is deprecated and is the storage version: the API server stores all objects in it%s", version.Name, warning),
 				"make another version the storage version, and migrate").as(SeverityWarning, Certain))
 			continue
 		}
 		found = append(found, o.certain(DeprecatedVersionServed, version.Name,
-			fmt.Sprintf("%s is deprecated, and served%s", version.Name, warning),
-			fmt.Sprintf("move clients and manifests to %s; the API server's metric apiserver_requested_deprecated_apis tells whether anybody still asks for it", crds.StorageVersion(o.CRD))))
+			fmt.Sprintf("%s is deprecated and still served%s", version.Name, warning),
+			fmt.Sprintf("move clients and manifests to %s; the API server's metric apiserver_requested_deprecated_apis shows whether clients still request it", crds.StorageVersion(o.CRD))))
 	}
 	return found
 }

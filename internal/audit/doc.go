@@ -1,9 +1,9 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package audit looks for what endangers the objects of CustomResourceDefinitions,
-// whoever converts them. It is pure: what was observed of one definition goes in
-// (observed.go), findings come out (finding.go). No operator is needed.
+// Package audit finds risks for the objects of CustomResourceDefinitions, with any
+// converter. It is pure: the observed state of one definition goes in (observed.go),
+// findings come out (finding.go). It needs no operator.
 //
 // Each check has a file of its own:
 //
@@ -11,10 +11,10 @@
 //	none.go        strategy None between versions that differ
 //	cabundle.go    what API servers trust of a conversion webhook
 //	webhook.go     where its calls go, and whether they arrive
-//	reads.go       objects that were read at each served version
+//	reads.go       objects that the audit read at each served version
 //	pruned.go      status.storedVersions that may not be true
 //	deprecated.go  deprecated versions that are served
-//	conditions.go  what the API server itself complains of
+//	conditions.go  conditions of the definition that report an error
 //	policies.go    ConversionPolicies that are not ready
 //
 // The Report (report.go) holds the findings of all definitions, the worst first.

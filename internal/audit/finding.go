@@ -19,14 +19,14 @@ const (
 	// SeverityWarning means that a next step will fail or lose something: an
 	// upgrade, a renewal, a write at another version.
 	SeverityWarning Severity = "Warning"
-	// SeverityNote is for those who want to know everything.
+	// SeverityNote is additional information.
 	SeverityNote Severity = "Note"
 )
 
-// Severities are all of them, the worst first.
+// Severities are all severities, the worst first.
 var Severities = []Severity{SeverityError, SeverityWarning, SeverityNote}
 
-// AtLeast reports whether a severity is as bad as another, or worse.
+// AtLeast reports whether a severity is at least as bad as another.
 func (s Severity) AtLeast(other Severity) bool {
 	return slices.Index(Severities, s) <= slices.Index(Severities, other)
 }
@@ -36,11 +36,11 @@ type Confidence string
 
 // The confidences.
 const (
-	// Certain is what was seen.
+	// Certain findings were observed.
 	Certain Confidence = "Certain"
-	// Likely is what follows from what was seen, but for exceptions.
+	// Likely findings follow from an observation, with exceptions.
 	Likely Confidence = "Likely"
-	// Possible is what cannot be ruled out, and has a hint.
+	// Possible findings cannot be ruled out, and have a hint.
 	Possible Confidence = "Possible"
 )
 
@@ -85,21 +85,21 @@ const (
 // Kind is what all findings of an ID have in common.
 type Kind struct {
 	ID ID
-	// Severity of most of them; single ones may be milder.
+	// Severity of most findings; single ones may be less severe.
 	Severity Severity
-	// Means says in a few words what it is.
+	// Means describes the kind in a few words.
 	Means string
 }
 
-// Kinds are all of them, in the order of the checks.
+// Kinds are all kinds, in the order of the checks.
 var Kinds = []Kind{
 	{StoredVersionUnknown, SeverityError, "objects may be stored in a version that the definition does not have"},
 	{StoredVersionUnserved, SeverityWarning, "objects may be stored in a version that is not served"},
-	{StoredVersionOld, SeverityWarning, "objects may be stored in another version than the storage version: an upgrade that drops it is refused"},
+	{StoredVersionOld, SeverityWarning, "objects may be stored in another version than the storage version: the API server refuses an upgrade that drops it"},
 	{UpgradeDropsStoredVersion, SeverityError, "a manifest of --upgrade lacks a version in which objects may be stored: the API server will refuse it"},
 	{NoneTypesDiffer, SeverityError, "strategy None, and a field has another type in another version"},
-	{NoneLosesFields, SeverityError, "strategy None, and a served version has fields that the storage version lacks: they are dropped when they are written"},
-	{NoneHidesFields, SeverityWarning, "strategy None, and the storage version has fields that another version lacks: who writes there drops them"},
+	{NoneLosesFields, SeverityError, "strategy None, and a served version has fields that the storage version lacks: the API server drops them on each write"},
+	{NoneHidesFields, SeverityWarning, "strategy None, and the storage version has fields that another version lacks: a client that writes there drops them"},
 	{CABundleInvalid, SeverityError, "the caBundle of a conversion webhook cannot be read"},
 	{CABundleExpired, SeverityError, "the caBundle of a conversion webhook has expired"},
 	{CABundleExpiring, SeverityWarning, "the caBundle of a conversion webhook expires soon"},
@@ -108,42 +108,42 @@ var Kinds = []Kind{
 	{CertificateExpiring, SeverityWarning, "the certificate that a conversion webhook serves expires soon"},
 	{ServiceMissing, SeverityError, "the Service of a conversion webhook does not exist"},
 	{ServicePortMissing, SeverityError, "the Service of a conversion webhook lacks the port that is called"},
-	{ServiceWithoutEndpoints, SeverityError, "nothing that is ready stands behind the Service of a conversion webhook"},
-	{ReviewVersionOld, SeverityWarning, "a conversion webhook takes no ConversionReview v1"},
+	{ServiceWithoutEndpoints, SeverityError, "the Service of a conversion webhook has no ready endpoint"},
+	{ReviewVersionOld, SeverityWarning, "a conversion webhook does not accept ConversionReview v1"},
 	{ConversionFails, SeverityError, "an object cannot be read at a served version, because its conversion fails"},
 	{ReadFails, SeverityError, "an object cannot be read at a served version, for another reason"},
-	{ConversionUnproven, SeverityNote, "there is no object by which a conversion webhook can be tried"},
-	{PrunedAfterFailure, SeverityWarning, "status.storedVersions lists the storage version alone, although a StorageVersionMigration has failed"},
-	{StoredVersionsDoubtful, SeverityNote, "status.storedVersions lists the storage version alone, although objects have last been written at other versions, before spec.versions changed"},
+	{ConversionUnproven, SeverityNote, "there is no object to test a conversion webhook"},
+	{PrunedAfterFailure, SeverityWarning, "status.storedVersions lists only the storage version, although a StorageVersionMigration has failed"},
+	{StoredVersionsDoubtful, SeverityNote, "status.storedVersions lists only the storage version, although some objects were last written at other versions, before spec.versions changed"},
 	{MigrationFailed, SeverityWarning, "a StorageVersionMigration has failed"},
 	{DeprecatedVersionServed, SeverityNote, "a deprecated version is served"},
 	{NotEstablished, SeverityError, "the API server does not serve the definition"},
 	{NamesNotAccepted, SeverityError, "the API server does not accept the names of the definition"},
 	{NonStructuralSchema, SeverityWarning, "a version has no structural schema"},
-	{PreservesUnknownFields, SeverityWarning, "spec.preserveUnknownFields is true: nothing is pruned, and no webhook can convert"},
-	{TerminatingStuck, SeverityError, "the definition is being deleted, and does not go"},
+	{PreservesUnknownFields, SeverityWarning, "spec.preserveUnknownFields is true: the API server prunes nothing, and no webhook can convert"},
+	{TerminatingStuck, SeverityError, "the deletion of the definition does not finish"},
 	{PolicyNotReady, SeverityWarning, "the definition's ConversionPolicy is not Ready"},
-	{PolicyWithoutDefinition, SeverityWarning, "a ConversionPolicy has no definition"},
+	{PolicyWithoutDefinition, SeverityWarning, "a ConversionPolicy has no CustomResourceDefinition"},
 }
 
-// Finding is something about one definition that its keepers should know.
+// Finding is a risk of one definition.
 type Finding struct {
 	ID         ID         `json:"id"`
 	Severity   Severity   `json:"severity"`
 	Confidence Confidence `json:"confidence"`
 	// CRD is the name of the definition.
 	CRD string `json:"crd"`
-	// Version is the one that it is about, empty where it is about all.
+	// Version is the affected version, empty if all are affected.
 	Version string `json:"version,omitempty"`
-	// Evidence is what was seen, and what follows.
+	// Evidence is the observation and its consequence.
 	Evidence string `json:"evidence"`
-	// Fields are those that it is about, as a policy names them.
+	// Fields are the affected fields, in the format of a policy.
 	Fields []string `json:"fields,omitempty"`
 	// Cure says what to do.
 	Cure string `json:"cure"`
 }
 
-// certain makes a finding of the severity that its kind has.
+// certain returns a finding with the severity of its kind.
 func (o *Observed) certain(id ID, version, evidence, cure string) Finding {
 	kind := Kinds[slices.IndexFunc(Kinds, func(kind Kind) bool { return kind.ID == id })]
 	return Finding{ID: id, Severity: kind.Severity, Confidence: Certain, CRD: o.name(), Version: version, Evidence: evidence, Cure: cure}

@@ -17,11 +17,11 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/terminal"
 )
 
-const cureConvert = "convert between the versions (a ConversionPolicy with rules keeps such fields aside, and brings them back), make the schemas equal, or stop serving %s"
+const cureConvert = "convert between the versions (a ConversionPolicy with rules preserves such fields), make the schemas equal, or stop serving %s"
 
-// noneBetween looks at versions between which nothing converts. The API server
-// changes apiVersion then, and takes away what the other version does not know,
-// without a word. What rules would keep aside is what it takes away.
+// noneBetween compares versions without a conversion. The API server then changes only
+// apiVersion, and silently prunes fields that the other version lacks. Rules would
+// preserve exactly those fields.
 func noneBetween(o *Observed) []Finding {
 	storage, inUse := crds.StorageVersion(o.CRD), crds.VersionsInUse(o.CRD)
 	if crds.Strategy(o.CRD) != apiextensionsv1.NoneConverter || len(inUse) < 2 || o.unpruned() {
@@ -36,7 +36,7 @@ func noneBetween(o *Observed) []Finding {
 	return found
 }
 
-// unpruned reports that nothing is taken away from objects, whatever a schema lacks.
+// unpruned reports that the API server prunes nothing, whatever a schema lacks.
 func (o *Observed) unpruned() bool {
 	return o.CRD.Spec.PreserveUnknownFields || o.condition(apiextensionsv1.NonStructuralSchema, apiextensionsv1.ConditionTrue) != nil
 }
@@ -58,7 +58,7 @@ func (o *Observed) noneWith(version, storage string) []Finding {
 		}
 	}
 	dropped, hidden = slices.Compact(dropped), slices.Compact(hidden)
-	// What both have, and neither has a place for, is not of the same shape.
+	// Fields that both versions have, with incompatible types.
 	inBoth := func(path string) bool { return slices.Contains(dropped, path) && slices.Contains(hidden, path) }
 	differ := slices.DeleteFunc(slices.Clone(dropped), func(path string) bool { return !inBoth(path) })
 	oneSided := func(paths []string) []string {
@@ -67,12 +67,12 @@ func (o *Observed) noneWith(version, storage string) []Finding {
 	return slices.Concat(o.differsFrom(version, storage, differ), o.lostWith(version, storage, oneSided(dropped)), o.hiddenFrom(version, storage, oneSided(hidden)))
 }
 
-// incomparable: a schema of a file that no API server would take.
+// incomparable: a schema in a file that no API server would accept.
 func (o *Observed) incomparable(version string, errs field.ErrorList) []Finding {
-	return []Finding{o.certain(NonStructuralSchema, version, "nothing converts, and the fields of the versions cannot be compared: "+errs.ToAggregate().Error(), cureStructure)}
+	return []Finding{o.certain(NonStructuralSchema, version, "there is no conversion, and the fields of the versions cannot be compared: "+errs.ToAggregate().Error(), cureStructure)}
 }
 
-// acceptedLosses are the fields that a policy of ours gives up by name.
+// acceptedLosses are the fields that the ConversionPolicy gives up by name.
 func (o *Observed) acceptedLosses() []string {
 	if o.Policy == nil || o.Policy.Spec.Converter.None == nil {
 		return nil
@@ -80,31 +80,31 @@ func (o *Observed) acceptedLosses() []string {
 	return o.Policy.Spec.Converter.None.AcceptedLosses
 }
 
-// differsFrom: fields that come to clients in a shape that they do not expect,
-// and that the schema refuses when they are written back.
+// differsFrom: fields that clients receive with an unexpected type, and that the schema
+// refuses when they write them.
 func (o *Observed) differsFrom(version, storage string, fields []string) []Finding {
 	if len(fields) == 0 {
 		return nil
 	}
 	finding := o.certain(NoneTypesDiffer, version,
-		fmt.Sprintf("nothing converts, and in %s the type of %s is another one than in the storage version %s: values written at one are invalid at the other: %s",
+		fmt.Sprintf("there is no conversion, and in %s the type of %s differs from the storage version %s: values written at one are invalid at the other: %s",
 			version, terminal.Count(len(fields), "field"), storage, few(fields)),
 		fmt.Sprintf(cureConvert, version))
 	finding.Fields = fields
 	return []Finding{finding}
 }
 
-// lostWith: fields that can be written at a version, and are not stored.
+// lostWith: fields that clients can write at a version, but the API server does not store.
 func (o *Observed) lostWith(version, storage string, fields []string) []Finding {
 	if len(fields) == 0 {
 		return nil
 	}
-	lacks := fmt.Sprintf("nothing converts, and the storage version %s lacks %s of %s", storage, terminal.Count(len(fields), "field"), version)
+	lacks := fmt.Sprintf("there is no conversion, and the storage version %s lacks %s of %s", storage, terminal.Count(len(fields), "field"), version)
 	finding := o.certain(NoneLosesFields, version,
-		lacks+": what is written to them is dropped without a word: "+few(fields), fmt.Sprintf(cureConvert, version))
+		lacks+": the API server silently drops values written to them: "+few(fields), fmt.Sprintf(cureConvert, version))
 	if !crds.Serves(o.CRD, version) {
-		finding.Evidence = lacks + ", in which objects may still be stored: they are dropped when such an object is written: " + few(fields)
-		finding.Cure = "convert before objects are written or migrated: a ConversionPolicy with rules keeps such fields aside"
+		finding.Evidence = lacks + ", in which objects may still be stored: a write of such an object drops them: " + few(fields)
+		finding.Cure = "convert before objects are written or migrated: a ConversionPolicy with rules preserves such fields"
 	}
 	finding.Fields = fields
 	return []Finding{finding}
@@ -117,14 +117,14 @@ func (o *Observed) hiddenFrom(version, storage string, fields []string) []Findin
 		return nil
 	}
 	finding := o.certain(NoneHidesFields, version,
-		fmt.Sprintf("nothing converts, and %s lacks %s of the storage version %s: who replaces an object at %s drops them without a word: %s",
+		fmt.Sprintf("there is no conversion, and %s lacks %s of the storage version %s: a client that replaces an object at %s silently drops them: %s",
 			version, terminal.Count(len(fields), "field"), storage, version, few(fields)),
 		fmt.Sprintf(cureConvert, version))
 	finding.Fields = fields
 	return []Finding{finding}
 }
 
-// only is the definition with two of its versions.
+// only returns the definition with two of its versions.
 func (o *Observed) only(versions ...string) *apiextensionsv1.CustomResourceDefinition {
 	crd := *o.CRD
 	crd.Spec.Versions = slices.DeleteFunc(slices.Clone(crd.Spec.Versions), func(version apiextensionsv1.CustomResourceDefinitionVersion) bool {

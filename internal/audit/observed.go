@@ -13,91 +13,91 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/crds"
 )
 
-// Observed is all that is known of one definition. What was not looked at is nil,
+// Observed is the observed state of one definition. A part that was not read is nil,
 // and the checks that need it find nothing.
 type Observed struct {
-	// CRD is nil where a policy has none.
+	// CRD is nil if a policy has none.
 	CRD *apiextensionsv1.CustomResourceDefinition
-	// Live is false for a definition in a file: what others fill in may be
-	// missing there.
+	// Live is false for a definition in a file: it may lack what the cluster or an
+	// injector fills in.
 	Live bool
 	// Next is the manifest that is about to replace CRD.
 	Next *apiextensionsv1.CustomResourceDefinition
-	// Policy of ours, of the same name.
+	// Policy is the ConversionPolicy of the same name.
 	Policy *v1alpha1.ConversionPolicy
-	// Service that the webhook is behind.
+	// Service of the webhook.
 	Service *Service
 	// Handshake with the webhook, from where the audit runs.
 	Handshake *Handshake
 	// Reads of an object, at most one at each served version; empty, and not nil,
-	// where there is no object.
+	// if there is no object.
 	Reads []Read
 	// Migrations are the StorageVersionMigrations of the resource.
 	Migrations []Migration
-	// Objects are some of those that there are.
+	// Objects are a sample of the objects.
 	Objects []Object
 
 	// Now is the time of the audit.
 	Now time.Time
-	// Soon is how long before its end a certificate is reported.
+	// Soon is how long before its expiry a certificate is reported.
 	Soon time.Duration
 }
 
-// Service is what was found of the Service of a webhook.
+// Service is the observed Service of a webhook.
 type Service struct {
-	// Found is false where there is no such Service.
+	// Found is false if there is no such Service.
 	Found bool
-	// ExternalName is the host that it stands for; API servers call none such.
+	// ExternalName is its target host; API servers do not call such Services.
 	ExternalName string
 	// Ports that it has.
 	Ports []int32
-	// Ready is the number of endpoints that are; -1 where nobody could tell.
+	// Ready is the number of ready endpoints; -1 if unknown.
 	Ready int
 }
 
-// Handshake is what became of an attempt to speak TLS with a webhook.
+// Handshake is the result of a TLS handshake with a webhook.
 type Handshake struct {
-	// Address that was called.
+	// Address of the webhook.
 	Address string
-	// Refused says why its certificate is not trusted, empty where it is.
+	// Refused is why its certificate is not trusted, empty if it is.
 	Refused string
-	// NotAfter is when the certificate that it serves expires.
+	// NotAfter is when its certificate expires.
 	NotAfter time.Time
 }
 
-// Read is an object that was read through the API server.
+// Read is the read of an object through the API server.
 type Read struct {
 	Version string
 	// Object is its name, or namespace/name.
 	Object string
-	// Failure is what the API server said, empty where it sent the object.
+	// Failure is the error of the API server, empty for a success.
 	Failure string
-	// Converting tells that the failure is that of a conversion webhook.
+	// Converting reports that a conversion webhook caused the failure.
 	Converting bool
-	// Untrusted tells that the API server does not accept the webhook's certificate.
+	// Untrusted reports that the API server does not accept the webhook's certificate.
 	Untrusted bool
-	// Hint says what to look at, empty where nobody knows.
+	// Hint says what to check, empty if unknown.
 	Hint string
 }
 
 // Migration is a StorageVersionMigration.
 type Migration struct {
 	Name string
-	// Failed is the message of its condition, where it has failed.
+	// Failed is the message of its condition, if it failed.
 	Failed string
-	// Succeeded tells that it has ended well, at Ended.
+	// Succeeded reports that it succeeded, at Ended.
 	Succeeded bool
-	// Ended is when its condition became so.
+	// Ended is the transition time of its condition.
 	Ended time.Time
 }
 
-// Object is what metadata.managedFields tell of an object.
+// Object is the information in metadata.managedFields of an object.
 type Object struct {
 	// Name, or namespace/name.
 	Name string
-	// Written is the time of the last write that they remember.
+	// Written is the time of the last recorded write.
 	Written time.Time
-	// Versions at which they remember writes.
+	// Versions of the recorded writes.
 	Versions []string
 }
 
@@ -108,7 +108,7 @@ func (o *Observed) name() string {
 	return o.CRD.Name
 }
 
-// webhook is what the definition calls, or nil.
+// webhook returns the webhook of the definition, or nil.
 func (o *Observed) webhook() *apiextensionsv1.WebhookConversion {
 	if crds.Strategy(o.CRD) != apiextensionsv1.WebhookConverter || o.CRD.Spec.Conversion.Webhook == nil {
 		return nil
@@ -116,7 +116,7 @@ func (o *Observed) webhook() *apiextensionsv1.WebhookConversion {
 	return o.CRD.Spec.Conversion.Webhook
 }
 
-// clientConfig is how the webhook is called, or nil.
+// clientConfig returns how API servers call the webhook, or nil.
 func (o *Observed) clientConfig() *apiextensionsv1.WebhookClientConfig {
 	if webhook := o.webhook(); webhook != nil {
 		return webhook.ClientConfig
@@ -124,7 +124,7 @@ func (o *Observed) clientConfig() *apiextensionsv1.WebhookClientConfig {
 	return nil
 }
 
-// proven reports whether the webhook has converted before our eyes.
+// proven reports whether the webhook has converted an object in this audit.
 func (o *Observed) proven() bool {
 	storage := crds.StorageVersion(o.CRD)
 	return slices.ContainsFunc(o.Reads, func(read Read) bool { return read.Failure == "" && read.Version != storage })

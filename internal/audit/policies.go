@@ -19,7 +19,7 @@ func policy(o *Observed) []Finding {
 	ready := meta.FindStatusCondition(o.Policy.Status.Conditions, v1alpha1.ReadyCondition)
 	switch {
 	case ready == nil:
-		return []Finding{o.certain(PolicyNotReady, "", "its ConversionPolicy has no condition Ready yet", "see that the operator runs")}
+		return []Finding{o.certain(PolicyNotReady, "", "its ConversionPolicy has no condition Ready yet", "check that the operator runs")}
 	case ready.Status != metav1.ConditionTrue:
 		return []Finding{o.certain(PolicyNotReady, "", fmt.Sprintf("its ConversionPolicy is not Ready (%s): %s", ready.Reason, ready.Message),
 			"kubectl describe conversionpolicy "+o.name())}
@@ -28,6 +28,6 @@ func policy(o *Observed) []Finding {
 }
 
 func withoutDefinition(o *Observed) []Finding {
-	return []Finding{o.certain(PolicyWithoutDefinition, "", "there is a ConversionPolicy of this name, and no CustomResourceDefinition",
+	return []Finding{o.certain(PolicyWithoutDefinition, "", "there is a ConversionPolicy of this name, but no CustomResourceDefinition",
 		"apply the CustomResourceDefinition, or delete the policy")}
 }

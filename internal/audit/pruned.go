@@ -14,12 +14,12 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/crds"
 )
 
-const curePruned = "do not drop a version from spec.versions before every object was rewritten: migrate again, and see that nothing failed. " +
+const curePruned = "do not drop a version from spec.versions before every object is rewritten: migrate again, and check that no object failed. " +
 	"A ConversionPolicy with migration.mode Automatic proves it"
 
-// pruned looks for status.storedVersions that say less than the truth. Kubernetes'
-// own migration of stored versions takes the old ones out even when it has failed,
-// and so do people who want to get on with an upgrade.
+// pruned finds incomplete status.storedVersions. Kubernetes' own migration of stored
+// versions removes the old ones even if it has failed, and so do users who want to
+// continue with an upgrade.
 func pruned(o *Observed) []Finding {
 	storage := crds.StorageVersion(o.CRD)
 	alone := crds.StoredOnlyIn(o.CRD, storage)
@@ -29,11 +29,11 @@ func pruned(o *Observed) []Finding {
 	if failed := o.failedMigration(); failed != nil {
 		if alone {
 			return []Finding{o.certain(PrunedAfterFailure, "",
-				fmt.Sprintf("status.storedVersions lists %s alone, although StorageVersionMigration %s has failed (%s): objects that it did not rewrite are still stored in another version",
+				fmt.Sprintf("status.storedVersions lists only %s, although StorageVersionMigration %s has failed (%s): objects that it did not rewrite are still stored in another version",
 					storage, failed.Name, failed.Failed), curePruned).as(SeverityWarning, Likely)}
 		}
 		return []Finding{o.certain(MigrationFailed, "",
-			fmt.Sprintf("StorageVersionMigration %s has failed: %s", failed.Name, failed.Failed), "mend what it names, and migrate again")}
+			fmt.Sprintf("StorageVersionMigration %s has failed: %s", failed.Name, failed.Failed), "fix what it names, and migrate again")}
 	}
 	if alone && o.CRD.Generation > 1 {
 		return o.doubtful(storage)
@@ -51,7 +51,7 @@ func (o *Observed) evident(storage string) bool {
 	return evidence.CRDUID == o.CRD.UID && evidence.StorageVersion == storage
 }
 
-// failedMigration is one that no later one has made good, the first by name.
+// failedMigration returns a failed migration without a later success, the first by name.
 func (o *Observed) failedMigration() *Migration {
 	for i := range o.Migrations {
 		failed := &o.Migrations[i]
@@ -63,10 +63,9 @@ func (o *Observed) failedMigration() *Migration {
 	return nil
 }
 
-// doubtful looks for objects that may be from a time in which another version
-// was the storage version: written last before spec.versions was, and never at
-// the storage version of now. At which version an object was written does not
-// tell in which it was stored, so this is a hint.
+// doubtful finds objects that may be from a time when another version was the storage
+// version: last written before spec.versions changed, and never at the current storage
+// version. The version of a write does not prove the stored version, so this is a hint.
 func (o *Observed) doubtful(storage string) []Finding {
 	changed := versionsWritten(o.CRD.ManagedFields)
 	mended := func(migration Migration) bool { return migration.Succeeded && migration.Ended.After(changed) }
@@ -85,12 +84,12 @@ func (o *Observed) doubtful(storage string) []Finding {
 	slices.Sort(names)
 	slices.Sort(versions)
 	return []Finding{o.certain(StoredVersionsDoubtful, "",
-		fmt.Sprintf("status.storedVersions lists %s alone, and %d of %d objects that were looked at have last been written at %s only, before spec.versions last changed: they may be stored in an older version (%s)",
+		fmt.Sprintf("status.storedVersions lists only %s, and %d of %d checked objects were last written only at %s, before spec.versions last changed: they may be stored in an older version (%s)",
 			storage, len(names), len(o.Objects), few(slices.Compact(versions)), few(names)), curePruned).as(SeverityNote, Possible)}
 }
 
-// versionsWritten is when spec.versions was last written, by anybody who is still
-// remembered; zero where nobody is.
+// versionsWritten returns when spec.versions was last written, by any recorded field
+// manager; zero if there is none.
 func versionsWritten(entries []metav1.ManagedFieldsEntry) time.Time {
 	var last time.Time
 	for _, entry := range entries {

@@ -27,8 +27,8 @@ func TestPruned(t *testing.T) {
 		policy.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ReadyCondition, Status: metav1.ConditionTrue}}
 		return policy
 	}
-	const likely = "Warning Likely PrunedAfterFailure -: status.storedVersions lists v1 alone, although StorageVersionMigration m has failed (7 of 10): objects that it did not rewrite are still stored in another version"
-	const possible = "Note Possible StoredVersionsDoubtful -: status.storedVersions lists v1 alone, and 1 of 1 objects that were looked at have last been written at v2 only, before spec.versions last changed: they may be stored in an older version (n/o)"
+	const likely = "Warning Likely PrunedAfterFailure -: status.storedVersions lists only v1, although StorageVersionMigration m has failed (7 of 10): objects that it did not rewrite are still stored in another version"
+	const possible = "Note Possible StoredVersionsDoubtful -: status.storedVersions lists only v1, and 1 of 1 checked objects were last written only at v2, before spec.versions last changed: they may be stored in an older version (n/o)"
 	run(t, map[string]check{
 		"no migration":          {crd: one},
 		"one that succeeded":    {crd: one, observe: migrated(Migration{Name: "m", Succeeded: true, Ended: day(28)})},
@@ -37,7 +37,7 @@ func TestPruned(t *testing.T) {
 		"one that failed later": {crd: one, observe: migrated(failed, Migration{Name: "l", Succeeded: true, Ended: day(27)}), want: []string{likely}},
 		"one that runs":         {crd: one, observe: migrated(Migration{Name: "m"})},
 		"failed, but not pruned": {crd: "versions: {v1 served storage: {a: string}, v2 served: {a: string}}\nstatus: {storedVersions: [v2, v1]}", observe: migrated(failed), want: []string{
-			"Warning Certain StoredVersionOld v2: status.storedVersions lists v2 beside the storage version v1: an upgrade that drops v2 is refused",
+			"Warning Certain StoredVersionOld v2: status.storedVersions lists v2 beside the storage version v1: the API server refuses an upgrade that drops v2",
 			"Warning Certain MigrationFailed -: StorageVersionMigration m has failed: 7 of 10"}},
 		"failed, with evidence of ours":    {crd: changed, observe: func(o *Observed) { migrated(failed)(o); o.Policy = proven("v1") }},
 		"failed, with evidence of another": {crd: changed, observe: func(o *Observed) { migrated(failed)(o); o.Policy = proven("v2") }, want: []string{likely}},

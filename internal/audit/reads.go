@@ -9,8 +9,8 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/crds"
 )
 
-// reads are the proof that an object passes through the API server at each
-// served version, or does not.
+// reads report whether an object passes through the API server at each served
+// version.
 func reads(o *Observed) []Finding {
 	var found []Finding
 	for _, read := range o.Reads {
@@ -19,10 +19,10 @@ func reads(o *Observed) []Finding {
 		case !read.Converting:
 			found = append(found, o.certain(ReadFails, read.Version,
 				fmt.Sprintf("%s cannot be read at %s: %s", read.Object, read.Version, read.Failure),
-				"where the message names a version that is not in spec.versions, put it back, with served: false, and migrate; otherwise see the API server's log"))
+				"if the message names a version that is not in spec.versions, add it again with served: false, and migrate; otherwise read the API server's log"))
 		case read.Untrusted:
 			found = append(found, o.certain(CABundleForeign, read.Version,
-				fmt.Sprintf("%s cannot be read at %s, for the API server does not trust the webhook: %s", read.Object, read.Version, read.Failure),
+				fmt.Sprintf("%s cannot be read at %s, because the API server does not trust the webhook: %s", read.Object, read.Version, read.Failure),
 				o.curedByInjector(cureBundle)))
 		default:
 			found = append(found, o.certain(ConversionFails, read.Version,
@@ -31,7 +31,7 @@ func reads(o *Observed) []Finding {
 	}
 	if o.Live && o.webhook() != nil && o.Reads != nil && len(o.Reads) == 0 && len(crds.ServedVersions(o.CRD)) > 1 {
 		found = append(found, o.certain(ConversionUnproven, "",
-			"there is no object of this kind, so nothing was converted", "create one, and audit again, or try the converter by other means"))
+			"there is no object of this kind, so the audit converted nothing", "create one and audit again, or test the converter in another way"))
 	}
 	return found
 }
@@ -39,7 +39,7 @@ func reads(o *Observed) []Finding {
 func (r Read) cure() string {
 	const intact = "; the object is intact: do not delete it as corrupt"
 	if r.Hint == "" {
-		return "see what the webhook says of it in its log" + intact
+		return "read the webhook's log" + intact
 	}
 	return r.Hint + intact
 }

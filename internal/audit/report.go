@@ -12,30 +12,30 @@ import (
 // fields, and new kinds of findings, do not raise it.
 const ReportFormat = 1
 
-// Report is what was found in a cluster, or in files. Its JSON form is stable.
+// Report is the result for a cluster, or for files. Its JSON form is stable.
 type Report struct {
 	// Format is ReportFormat.
 	Format int `json:"format"`
-	// Definitions that were looked at.
+	// Definitions is the number of examined definitions.
 	Definitions int `json:"definitions"`
 	// Findings, the worst first, then by definition, kind and version.
 	Findings []Finding `json:"findings"`
-	// Milder findings were made, and left out.
+	// Milder is the number of less severe findings that were left out.
 	Milder int `json:"milder,omitempty"`
-	// NotChecked is what could not be looked at. Nothing is said of that.
+	// NotChecked is what the audit could not check, and has no findings for.
 	NotChecked []NotChecked `json:"notChecked,omitempty"`
 }
 
-// NotChecked is something that could not be looked at.
+// NotChecked is something that the audit could not check.
 type NotChecked struct {
-	// CRD is empty where it is about all.
+	// CRD is empty if it concerns all.
 	CRD string `json:"crd,omitempty"`
-	// What was to be looked at, and why it could not be.
+	// What could not be checked, and why.
 	What string `json:"what"`
 	Why  string `json:"why"`
 }
 
-// NewReport sorts what was found, and leaves out what is milder than a threshold.
+// NewReport sorts findings, and leaves out those below a threshold.
 func NewReport(definitions int, findings []Finding, notChecked []NotChecked, threshold Severity) *Report {
 	report := &Report{Format: ReportFormat, Definitions: definitions, Findings: []Finding{}, NotChecked: slices.Clone(notChecked)}
 	for _, finding := range findings {
@@ -55,7 +55,7 @@ func NewReport(definitions int, findings []Finding, notChecked []NotChecked, thr
 	return report
 }
 
-// Count is the number of findings of a severity.
+// Count returns the number of findings of a severity.
 func (r *Report) Count(severity Severity) int {
 	n := 0
 	for _, finding := range r.Findings {

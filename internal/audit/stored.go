@@ -10,11 +10,11 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/crds"
 )
 
-const cureMigrate = "rewrite all objects in %s, by a ConversionPolicy with migration.mode Automatic or a StorageVersionMigration; " +
-	"take %s out of status.storedVersions only when every object is rewritten"
+const cureMigrate = "rewrite all objects in %s, with a ConversionPolicy with migration.mode Automatic or a StorageVersionMigration; " +
+	"remove %s from status.storedVersions only when every object is rewritten"
 
-// storedVersions looks at versions in which objects may still be, and that stand
-// in the way of an upgrade: the API server refuses a definition without them.
+// storedVersions finds versions in which objects may still be stored, and which block
+// an upgrade: the API server refuses a definition without them.
 func storedVersions(o *Observed) []Finding {
 	var found []Finding
 	storage := crds.StorageVersion(o.CRD)
@@ -27,16 +27,16 @@ func storedVersions(o *Observed) []Finding {
 				fmt.Sprintf("put %s back into spec.versions, with served: false; then ", name)+fmt.Sprintf(cureMigrate, storage, name)))
 		case name == storage && !version.Served:
 			found = append(found, o.certain(StoredVersionUnserved, name,
-				fmt.Sprintf("%s is the storage version and is not served: no client reads objects as they are stored", name),
+				fmt.Sprintf("%s is the storage version and is not served: clients cannot read objects as they are stored", name),
 				"serve it, or make a served version the storage version and migrate").as(SeverityNote, Certain))
 		case name == storage:
 		case !version.Served:
 			found = append(found, o.certain(StoredVersionUnserved, name,
-				fmt.Sprintf("status.storedVersions lists %s, which is not served: objects may still be stored in it, and removing it from spec.versions is refused", name),
+				fmt.Sprintf("status.storedVersions lists %s, which is not served: objects may still be stored in it, and the API server refuses to remove it from spec.versions", name),
 				fmt.Sprintf(cureMigrate, storage, name)))
 		default:
 			found = append(found, o.certain(StoredVersionOld, name,
-				fmt.Sprintf("status.storedVersions lists %s beside the storage version %s: an upgrade that drops %s is refused%s", name, storage, name, orDeprecated(version.Deprecated)),
+				fmt.Sprintf("status.storedVersions lists %s beside the storage version %s: the API server refuses an upgrade that drops %s%s", name, storage, name, orDeprecated(version.Deprecated)),
 				fmt.Sprintf(cureMigrate, storage, name)))
 		}
 	}
@@ -45,12 +45,12 @@ func storedVersions(o *Observed) []Finding {
 
 func orDeprecated(deprecated bool) string {
 	if deprecated {
-		return "; it is deprecated, so one may come"
+		return "; it is deprecated, so an upgrade may drop it"
 	}
 	return ""
 }
 
-// upgrade holds a manifest against the versions in which objects may be stored.
+// upgrade compares a manifest with the versions in which objects may be stored.
 func upgrade(o *Observed) []Finding {
 	if o.Next == nil {
 		return nil
@@ -63,7 +63,7 @@ func upgrade(o *Observed) []Finding {
 	for _, name := range o.CRD.Status.StoredVersions {
 		if !slices.Contains(has, name) {
 			found = append(found, o.certain(UpgradeDropsStoredVersion, name,
-				fmt.Sprintf("the new manifest has %s only, and status.storedVersions lists %s: the API server will refuse the manifest", few(has), name),
+				fmt.Sprintf("the new manifest has only %s, and status.storedVersions lists %s: the API server will refuse the manifest", few(has), name),
 				"before the upgrade, "+fmt.Sprintf(cureMigrate, "a version that stays", name)))
 		}
 	}

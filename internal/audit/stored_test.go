@@ -11,17 +11,17 @@ func TestStoredVersions(t *testing.T) {
 		"the storage version alone": {crd: both + "status: {storedVersions: [v1]}"},
 		"no status, as in a file":   {crd: both},
 		"an old one": {crd: both + "status: {storedVersions: [v1beta1, v1]}", want: []string{
-			"Warning Certain StoredVersionOld v1beta1: status.storedVersions lists v1beta1 beside the storage version v1: an upgrade that drops v1beta1 is refused"}},
+			"Warning Certain StoredVersionOld v1beta1: status.storedVersions lists v1beta1 beside the storage version v1: the API server refuses an upgrade that drops v1beta1"}},
 		"an old one that is deprecated": {
 			crd: "versions: {v1 served storage: {a: string}, v1beta1 served deprecated: {a: string}}\nstatus: {storedVersions: [v1beta1, v1]}", want: []string{
-				"Warning Certain StoredVersionOld v1beta1: status.storedVersions lists v1beta1 beside the storage version v1: an upgrade that drops v1beta1 is refused; it is deprecated, so one may come",
-				"Note Certain DeprecatedVersionServed v1beta1: v1beta1 is deprecated, and served"}},
+				"Warning Certain StoredVersionOld v1beta1: status.storedVersions lists v1beta1 beside the storage version v1: the API server refuses an upgrade that drops v1beta1; it is deprecated, so an upgrade may drop it",
+				"Note Certain DeprecatedVersionServed v1beta1: v1beta1 is deprecated and still served"}},
 		"one that is not served": {
 			crd: "versions: {v1 served storage: {a: string}, v1beta1: {a: string}}\nstatus: {storedVersions: [v1beta1, v1]}", want: []string{
-				"Warning Certain StoredVersionUnserved v1beta1: status.storedVersions lists v1beta1, which is not served: objects may still be stored in it, and removing it from spec.versions is refused"}},
+				"Warning Certain StoredVersionUnserved v1beta1: status.storedVersions lists v1beta1, which is not served: objects may still be stored in it, and the API server refuses to remove it from spec.versions"}},
 		"a storage version that is not served": {
 			crd: "versions: {v1 storage: {a: string}, v1beta1 served: {a: string}}\nstatus: {storedVersions: [v1]}", want: []string{
-				"Note Certain StoredVersionUnserved v1: v1 is the storage version and is not served: no client reads objects as they are stored"}},
+				"Note Certain StoredVersionUnserved v1: v1 is the storage version and is not served: clients cannot read objects as they are stored"}},
 		"one that is gone": {crd: both + "status: {storedVersions: [v1alpha1, v1]}", want: []string{
 			"Error Certain StoredVersionUnknown v1alpha1: status.storedVersions lists v1alpha1, which is not in spec.versions: objects that are stored in it cannot be read"}},
 		"an upgrade that keeps all": {crd: both + "status: {storedVersions: [v1]}", observe: func(o *Observed) {
@@ -30,6 +30,6 @@ func TestStoredVersions(t *testing.T) {
 		"an upgrade that drops one": {crd: both + "status: {storedVersions: [v1]}", observe: func(o *Observed) {
 			o.Next = definition(t, "versions: {v2 served storage: {}, v3 served: {}}")
 		}, want: []string{
-			"Error Certain UpgradeDropsStoredVersion v1: the new manifest has v2, v3 only, and status.storedVersions lists v1: the API server will refuse the manifest"}},
+			"Error Certain UpgradeDropsStoredVersion v1: the new manifest has only v2, v3, and status.storedVersions lists v1: the API server will refuse the manifest"}},
 	})
 }

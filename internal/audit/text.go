@@ -11,9 +11,9 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/terminal"
 )
 
-// Table says how a report is written for people.
+// Table configures the text form of a report.
 type Table struct {
-	// Wide adds how sure a finding is, its fields and its cure.
+	// Wide adds the confidence of a finding, its fields and its cure.
 	Wide bool
 	// Color marks severities for terminals.
 	Color bool
@@ -21,7 +21,7 @@ type Table struct {
 
 var colors = map[Severity]terminal.Color{SeverityError: terminal.Red, SeverityWarning: terminal.Yellow, SeverityNote: terminal.Cyan}
 
-// WriteTable writes the findings, one a line. Nothing is written of none.
+// WriteTable writes the findings, one a line, and nothing if there are none.
 func (r *Report) WriteTable(w io.Writer, table Table) error {
 	head := []string{"SEVERITY", "DEFINITION", "FINDING", "VERSION", "EVIDENCE"}
 	if table.Wide {
@@ -42,13 +42,13 @@ func (t Table) row(f Finding) []string {
 	return []string{severity, string(f.Confidence), f.CRD, string(f.ID), terminal.OrDash(f.Version), terminal.OneLine(f.Evidence), terminal.OrDash(strings.Join(f.Fields, ",")), terminal.OneLine(f.Cure)}
 }
 
-// WriteSummary says in a few lines what was looked at, and what could not be.
+// WriteSummary writes the counts of a report, and what the audit could not check.
 func (r *Report) WriteSummary(w io.Writer) error {
 	var out strings.Builder
 	fmt.Fprintf(&out, "%s: %s, %s, %s", terminal.Count(r.Definitions, "definition"),
 		terminal.Count(r.Count(SeverityError), "error"), terminal.Count(r.Count(SeverityWarning), "warning"), terminal.Count(r.Count(SeverityNote), "note"))
 	if r.Milder > 0 {
-		fmt.Fprintf(&out, "; %d milder not shown: --severity=note", r.Milder)
+		fmt.Fprintf(&out, "; %d less severe not shown: --severity=note", r.Milder)
 	}
 	out.WriteString("\n")
 	const most = 5

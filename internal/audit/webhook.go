@@ -12,11 +12,11 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/crds"
 )
 
-// defaultPort of a Service, where the definition names none.
+// defaultPort of a Service, if the definition names none.
 const defaultPort = 443
 
-// service looks at what stands between API servers and the webhook. One that
-// nobody has asked yet is missed with the first object of another version.
+// service checks the Service between API servers and the webhook. A Service without
+// any call so far will fail with the first object of another version.
 func service(o *Observed) []Finding {
 	config := o.clientConfig()
 	if o.Service == nil || config == nil || config.Service == nil {
@@ -31,9 +31,9 @@ func service(o *Observed) []Finding {
 	switch {
 	case !o.Service.Found:
 		return []Finding{o.certain(ServiceMissing, "", fmt.Sprintf("spec.conversion calls Service %s, which does not exist: %s", name, breaks),
-			"install what converts again, or point spec.conversion at what does. Set strategy None only where nothing is lost by it")}
+			"install the converter again, or point spec.conversion at another one. Set strategy None only if nothing is lost")}
 	case o.Service.ExternalName != "":
-		return []Finding{o.certain(ServicePortMissing, "", fmt.Sprintf("Service %s is of type ExternalName, for %s: API servers call none such: %s", name, o.Service.ExternalName, breaks),
+		return []Finding{o.certain(ServicePortMissing, "", fmt.Sprintf("Service %s is of type ExternalName, for %s, which API servers do not call: %s", name, o.Service.ExternalName, breaks),
 			"use clientConfig.url for a webhook outside the cluster")}
 	case !slices.Contains(o.Service.Ports, port):
 		return []Finding{o.certain(ServicePortMissing, "", fmt.Sprintf("spec.conversion calls port %d of Service %s, which has %s: %s", port, name, list(o.Service.Ports), breaks),
@@ -45,12 +45,12 @@ func service(o *Observed) []Finding {
 	return nil
 }
 
-// breaks says what a webhook that does not answer does to objects.
+// breaks says how a webhook that does not answer affects objects.
 func (o *Observed) breaks() string {
 	if len(crds.VersionsInUse(o.CRD)) > 1 {
 		return "objects that are stored in one version cannot be read or written at another"
 	}
-	return "with one version nothing is converted yet; what a second one brings cannot be read"
+	return "with one version there is no conversion yet; objects of a second version cannot be read"
 }
 
 func list(ports []int32) string {
@@ -64,13 +64,13 @@ func list(ports []int32) string {
 	return few(names)
 }
 
-// reviewVersions: v1beta1 is the form of old converters, and will not be sent for ever.
+// reviewVersions: v1beta1 is the format of old converters, which API servers will stop sending.
 func reviewVersions(o *Observed) []Finding {
 	webhook := o.webhook()
 	if webhook == nil || slices.Contains(webhook.ConversionReviewVersions, apiextensionsv1.SchemeGroupVersion.Version) {
 		return nil
 	}
 	return []Finding{o.certain(ReviewVersionOld, "",
-		fmt.Sprintf("conversionReviewVersions has %s, and not v1: these are versions of ConversionReview, not of this kind, and v1 is the one that API servers will go on sending", few(webhook.ConversionReviewVersions)),
-		"list v1, once what converts takes ConversionReview v1")}
+		fmt.Sprintf("conversionReviewVersions has %s, and not v1: these are versions of ConversionReview, not of this kind, and future API servers send only v1", few(webhook.ConversionReviewVersions)),
+		"list v1, once the converter accepts ConversionReview v1")}
 }

@@ -20,9 +20,9 @@ func TestService(t *testing.T) {
 		"nobody could tell": {crd: converts, observe: behind(&Service{Found: true, Ports: []int32{443}, Ready: -1})},
 		"missing":           {crd: converts, observe: behind(&Service{}), want: []string{"Error Certain ServiceMissing -: spec.conversion calls Service ns/svc, which does not exist: " + breaks}},
 		"missing, one version": {crd: strings.Replace(converts, ", v2 served: {b: string}", "", 1), observe: behind(&Service{}), want: []string{
-			"Error Certain ServiceMissing -: spec.conversion calls Service ns/svc, which does not exist: with one version nothing is converted yet; what a second one brings cannot be read"}},
+			"Error Certain ServiceMissing -: spec.conversion calls Service ns/svc, which does not exist: with one version there is no conversion yet; objects of a second version cannot be read"}},
 		"outside": {crd: converts, observe: behind(&Service{Found: true, ExternalName: "example.org"}), want: []string{
-			"Error Certain ServicePortMissing -: Service ns/svc is of type ExternalName, for example.org: API servers call none such: " + breaks}},
+			"Error Certain ServicePortMissing -: Service ns/svc is of type ExternalName, for example.org, which API servers do not call: " + breaks}},
 		"another port": {crd: converts, observe: behind(&Service{Found: true, Ports: []int32{80, 8443}, Ready: 1}), want: []string{
 			"Error Certain ServicePortMissing -: spec.conversion calls port 443 of Service ns/svc, which has 80, 8443: " + breaks}},
 		"the port that is named": {crd: strings.Replace(converts, "name: svc", "name: svc, port: 8443", 1), observe: behind(&Service{Found: true, Ports: []int32{8443}, Ready: 1})},
@@ -42,6 +42,6 @@ func TestReviewVersions(t *testing.T) {
 	run(t, map[string]check{
 		"both": {crd: reviews("[v1beta1, v1]"), observe: trusted},
 		"old": {crd: reviews("[v1alpha1, v1beta1]"), observe: trusted, want: []string{
-			"Warning Certain ReviewVersionOld -: conversionReviewVersions has v1alpha1, v1beta1, and not v1: these are versions of ConversionReview, not of this kind, and v1 is the one that API servers will go on sending"}},
+			"Warning Certain ReviewVersionOld -: conversionReviewVersions has v1alpha1, v1beta1, and not v1: these are versions of ConversionReview, not of this kind, and future API servers send only v1"}},
 	})
 }

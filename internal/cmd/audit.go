@@ -37,18 +37,18 @@ func newAuditCommand() *cobra.Command {
 	options := auditOptions{}
 	command := &cobra.Command{
 		Use:   "audit [CUSTOMRESOURCEDEFINITION...]",
-		Short: "Look for what endangers objects of CustomResourceDefinitions, in any cluster",
-		Long: `Look for what endangers objects of CustomResourceDefinitions, in any cluster:
-stored versions that block an upgrade, versions between which fields are lost,
-conversion webhooks that do not answer or are not trusted, and more. No operator
-is needed, and nothing is written.
+		Short: "Find risks for objects of CustomResourceDefinitions, in any cluster",
+		Long: `Find risks for objects of CustomResourceDefinitions, in any cluster: stored
+versions that block an upgrade, versions between which fields are lost, conversion
+webhooks that do not answer or are not trusted, and more. The command needs no
+operator, and writes nothing.
 
-Whether a conversion webhook works is seen by reading one object of each kind at
-each served version, its metadata alone. --no-reads leaves that out. What may not
-be read is reported as not checked.
+To check conversion webhooks, the command reads one object of each kind at each
+served version, metadata only. --no-reads skips that. The report lists as not
+checked what the command may not read.
 
-With -f, the definitions are those in files, and no cluster is asked. With
---upgrade, the definitions of the cluster are held against manifests that are
+With -f, the command examines the definitions in files and reads no cluster. With
+--upgrade, it compares the definitions of the cluster with manifests that are
 about to replace them.
 
 Rights: get and list of customresourcedefinitions, conversionpolicies,
@@ -56,9 +56,9 @@ storageversionmigrations, services and endpointslices, and of the custom
 resources themselves unless --no-reads.
 
 Exit codes:
-  0  nothing was found that is as bad as --severity, or worse
-  1  something was
-  2  it could not be looked at: a flag is wrong, a file or the cluster cannot
+  0  no finding of at least the severity --severity
+  1  findings of at least that severity
+  2  the audit could not run: a flag is wrong, or a file or the cluster cannot
      be read`,
 		Example: `  conversion-operator audit
   conversion-operator audit certificates.cert-manager.io --severity note -o wide
@@ -79,13 +79,13 @@ func (o *auditOptions) addFlags(command *cobra.Command) {
 	o.output.add(command, formTable, formWide, formJSON, formYAML)
 	command.ValidArgsFunction = namesIn(o.config, definitionKind)
 	flags := command.Flags()
-	flags.StringArrayVarP(&o.files, "filename", "f", nil, "file or directory of CustomResourceDefinitions, - for stdin; can be given several times; no cluster is asked")
-	flags.StringArrayVar(&o.upgrade, "upgrade", nil, "file or directory of CustomResourceDefinitions that are about to be applied; can be given several times; only these are looked at")
-	flags.StringVar(&o.severity, "severity", "warning", "mildest finding that is shown and counts: error, warning or note")
+	flags.StringArrayVarP(&o.files, "filename", "f", nil, "file or directory of CustomResourceDefinitions, - for stdin; can be given several times; the command reads no cluster")
+	flags.StringArrayVar(&o.upgrade, "upgrade", nil, "file or directory of CustomResourceDefinitions that you are about to apply; can be given several times; the command examines only these")
+	flags.StringVar(&o.severity, "severity", "warning", "minimum severity to report: error, warning or note")
 	complete(command, "severity", "error", "warning", "note")
-	flags.BoolVar(&o.noReads, "no-reads", false, "read no custom resources: whether conversion webhooks work is not seen then")
-	flags.DurationVar(&o.soon, "expires-within", 30*24*time.Hour, "how long before its end a certificate is reported")
-	flags.IntVar(&o.atOnce, "at-once", 8, "definitions that are looked at, and in memory, at once")
+	flags.BoolVar(&o.noReads, "no-reads", false, "read no custom resources; the command then does not check whether conversion webhooks work")
+	flags.DurationVar(&o.soon, "expires-within", 30*24*time.Hour, "report certificates that expire within this time")
+	flags.IntVar(&o.atOnce, "at-once", 8, "number of definitions to examine, and hold in memory, at the same time")
 }
 
 func (o *auditOptions) validate(names []string) error {
@@ -100,14 +100,14 @@ func (o *auditOptions) validate(names []string) error {
 	case o.soon < 0:
 		return fmt.Errorf("--expires-within must not be negative, is %s", o.soon)
 	case len(o.files) > 0 && len(o.upgrade) > 0:
-		return errors.New("-f and --upgrade exclude each other: an upgrade is held against what a cluster has")
+		return errors.New("-f and --upgrade exclude each other: --upgrade compares files with the cluster")
 	case len(names) > 0 && len(o.files)+len(o.upgrade) > 0:
-		return errors.New("name definitions, or pass files: with files, those in them are looked at")
+		return errors.New("name definitions, or pass files: with files, the command examines the definitions in them")
 	}
 	return nil
 }
 
-// threshold is the flag, which people may write as they like.
+// threshold is the flag, in any case.
 func (o *auditOptions) threshold() audit.Severity {
 	return audit.Severity(strings.ToUpper(o.severity[:min(1, len(o.severity))]) + strings.ToLower(o.severity[min(1, len(o.severity)):]))
 }
@@ -121,7 +121,7 @@ func (o *auditOptions) run(command *cobra.Command, names []string) error {
 		return err
 	}
 	if len(report.Findings) > 0 {
-		return &exitError{exitFound, errors.New("not all is well: the report says what")}
+		return &exitError{exitFound, errors.New("problems found; see the report")}
 	}
 	return nil
 }
@@ -172,7 +172,7 @@ func (o *auditOptions) lookAtCluster(
 	return report, err
 }
 
-// definitionsIn are those in files, whatever else is there.
+// definitionsIn returns the definitions in files, and ignores other documents.
 func definitionsIn(files []string, stdin io.Reader) ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	documents, err := manifest.ReadAll(files, stdin)
 	if err != nil {
@@ -196,7 +196,7 @@ func definitionsIn(files []string, stdin io.Reader) ([]*apiextensionsv1.CustomRe
 		}
 	}
 	if len(found) == 0 {
-		return nil, fmt.Errorf("%s: no CustomResourceDefinition is there", sourcesOf(files))
+		return nil, fmt.Errorf("%s: no CustomResourceDefinition found", sourcesOf(files))
 	}
 	return found, nil
 }

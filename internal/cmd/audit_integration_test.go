@@ -24,7 +24,7 @@ import (
 )
 
 // auditLive audits an API server with a definition whose versions differ, a
-// policy for it, and nobody who reconciles that.
+// policy for it, and no manager that reconciles it.
 func auditLive(t *testing.T, kubeconfig string) {
 	stdout, stderr, err := run("audit", "--kubeconfig", kubeconfig, "-o=json")
 	report := audit.Report{}
@@ -44,7 +44,7 @@ func auditLive(t *testing.T, kubeconfig string) {
 		t.Errorf("findings (-want +got):\n%s; exit code %d, not checked: %v", diff, ExitCode(err), report.NotChecked)
 	}
 	if stdout, stderr, err := run("audit", "--kubeconfig", kubeconfig, "crontabs.example.com", "--severity=error", "--no-reads"); ExitCode(err) != 1 ||
-		!strings.Contains(stdout, "NoneLosesFields") || !strings.HasPrefix(stderr, "1 definition: 1 error, 0 warnings, 0 notes; 2 milder not shown") {
+		!strings.Contains(stdout, "NoneLosesFields") || !strings.HasPrefix(stderr, "1 definition: 1 error, 0 warnings, 0 notes; 2 less severe not shown") {
 		t.Errorf("%v; stdout is\n%s\nstderr is\n%s", err, stdout, stderr)
 	}
 	if _, stderr, err := run("audit", "--kubeconfig", kubeconfig, "--as=nobody"); ExitCode(err) != 2 || !strings.Contains(stderr, `cannot list resource "customresourcedefinitions"`) {
@@ -52,7 +52,7 @@ func auditLive(t *testing.T, kubeconfig string) {
 	}
 }
 
-// auditAsItsRole audits as somebody who has the role for it and nothing else: all
+// auditAsItsRole audits as a user with the audit role and nothing else: all
 // but reads of objects is checked.
 func auditAsItsRole(t *testing.T, writer client.Client, kubeconfig string) {
 	text, err := os.ReadFile("../../config/rbac/audit/role.yaml")

@@ -33,17 +33,17 @@ spec:
 func TestAuditExitCodes(t *testing.T) {
 	bad, good := write(t, "bad.yaml", lossy), sampleFile("1-crd-v1beta1.yaml")
 	old := write(t, "old.yaml", strings.Replace(lossy, "k8s.io/v1", "k8s.io/v1beta1", 1))
-	const notWell = "1 definition: 1 error, 0 warnings, 0 notes; 1 milder not shown: --severity=note\nError: not all is well: the report says what\n"
+	const notWell = "1 definition: 1 error, 0 warnings, 0 notes; 1 less severe not shown: --severity=note\nError: problems found; see the report\n"
 	for name, test := range map[string]struct {
 		args   []string
 		code   int
 		stderr string
 	}{
 		"all is well":       {[]string{"-f", good}, 0, "1 definition: 0 errors, 0 warnings, 0 notes\n"},
-		"not all is well":   {[]string{"-f", bad}, 1, notWell},
+		"problems found":    {[]string{"-f", bad}, 1, notWell},
 		"two files":         {[]string{"-f", good, "-f", bad}, 1, strings.Replace(notWell, "1 definition", "2 definitions", 1)},
-		"every note":        {[]string{"-f", bad, "--severity", "NOTE"}, 1, "1 definition: 1 error, 0 warnings, 1 note\nError: not all is well: the report says what\n"},
-		"no definition":     {[]string{"-f", sampleFile("2-policy.yaml")}, 2, "Error: " + sampleFile("2-policy.yaml") + ": no CustomResourceDefinition is there\n"},
+		"every note":        {[]string{"-f", bad, "--severity", "NOTE"}, 1, "1 definition: 1 error, 0 warnings, 1 note\nError: problems found; see the report\n"},
+		"no definition":     {[]string{"-f", sampleFile("2-policy.yaml")}, 2, "Error: " + sampleFile("2-policy.yaml") + ": no CustomResourceDefinition found\n"},
 		"an old definition": {[]string{"-f", old}, 2, "Error: " + old + ", document 1 (widgets.example.com): apiVersion is apiextensions.k8s.io/v1beta1, only apiextensions.k8s.io/v1 is read: write it in that version\n"},
 		"a missing file":    {[]string{"-f", "nowhere"}, 2, "Error: stat nowhere: no such file or directory\n"},
 		"a wrong form":      {[]string{"-o", "xml"}, 2, "Error: --output must be table, wide, json or yaml, is \"xml\"\n"},
@@ -51,10 +51,10 @@ func TestAuditExitCodes(t *testing.T) {
 		"no severity":       {[]string{"--severity", ""}, 2, "Error: --severity must be error, warning or note, is \"\"\n"},
 		"none at once":      {[]string{"--at-once", "0"}, 2, "Error: --at-once must be at least 1, is 0\n"},
 		"a negative time":   {[]string{"--expires-within", "-1h"}, 2, "Error: --expires-within must not be negative, is -1h0m0s\n"},
-		"files and upgrade": {[]string{"-f", good, "--upgrade", bad}, 2, "Error: -f and --upgrade exclude each other: an upgrade is held against what a cluster has\n"},
-		"files and names":   {[]string{"-f", good, "a.example.com"}, 2, "Error: name definitions, or pass files: with files, those in them are looked at\n"},
+		"files and upgrade": {[]string{"-f", good, "--upgrade", bad}, 2, "Error: -f and --upgrade exclude each other: --upgrade compares files with the cluster\n"},
+		"files and names":   {[]string{"-f", good, "a.example.com"}, 2, "Error: name definitions, or pass files: with files, the command examines the definitions in them\n"},
 		"a kubeconfig":      {[]string{"--kubeconfig=nowhere"}, 2, "Error: find the API server: stat nowhere: no such file or directory\n"},
-		"nobody answers":    {[]string{"--server=http://127.0.0.1:1"}, 2, "Error: reading ConversionPolicies: Get \"http://127.0.0.1:1/apis/conversion-operator.io/v1alpha1/conversionpolicies\": dial tcp 127.0.0.1:1: connect: connection refused\n"},
+		"no server":         {[]string{"--server=http://127.0.0.1:1"}, 2, "Error: read ConversionPolicies: Get \"http://127.0.0.1:1/apis/conversion-operator.io/v1alpha1/conversionpolicies\": dial tcp 127.0.0.1:1: connect: connection refused\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, stderr, err := run(append([]string{"audit"}, test.args...)...)
@@ -78,7 +78,7 @@ func TestAuditForms(t *testing.T) {
 		if ExitCode(err) != 1 || len(report.Findings) != 1 || report.Findings[0].ID != audit.NoneLosesFields || report.Format != audit.ReportFormat || report.Milder != 1 {
 			t.Errorf("%s: %v; report is %+v", form, err, report)
 		}
-		if want := "Error: not all is well: the report says what\n"; stderr != want {
+		if want := "Error: problems found; see the report\n"; stderr != want {
 			t.Errorf("%s: stderr is %q, want %q", form, stderr, want)
 		}
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/scheme"
 )
 
-// clusterFlags are kubectl's flags for how to reach a cluster, of a command that
-// asks for objects without a namespace.
+// clusterFlags are kubectl's flags for how to reach a cluster, for a command that
+// reads objects without a namespace.
 func clusterFlags(command *cobra.Command) *genericclioptions.ConfigFlags {
 	config := genericclioptions.NewConfigFlags(true)
 	config.Namespace = nil
@@ -32,13 +32,13 @@ func namespacedFlags(command *cobra.Command, usage string) *genericclioptions.Co
 }
 
 func addClusterFlags(command *cobra.Command, config *genericclioptions.ConfigFlags) {
-	// What is discovered is little, and asked once: nothing is cached.
+	// Discovery is small, and happens once: nothing is cached.
 	config.CacheDir = nil
 	config.AddFlags(command.Flags())
 	_ = command.RegisterFlagCompletionFunc("context", contextsOf(config)) // the flag is there
 }
 
-// connect makes a client for policies and what belongs to them. Nothing is sent yet.
+// connect returns a client for policies and related objects. It sends nothing yet.
 func connect(config *genericclioptions.ConfigFlags) (client.WithWatch, error) {
 	found, err := config.ToRESTConfig()
 	if err != nil {
@@ -46,7 +46,7 @@ func connect(config *genericclioptions.ConfigFlags) (client.WithWatch, error) {
 	}
 	api, err := client.NewWithWatch(found, client.Options{Scheme: scheme.New()})
 	if err != nil {
-		return nil, fmt.Errorf("cannot make a client: %w", err)
+		return nil, fmt.Errorf("create a client: %w", err)
 	}
 	return api, nil
 }

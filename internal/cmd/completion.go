@@ -20,19 +20,19 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 )
 
-// completionTimeout is how long a person waits for a list after pressing a key.
+// completionTimeout is how long a user waits for a list after pressing a key.
 const completionTimeout = 3 * time.Second
 
-// complete lets a flag be completed by the values that it may have.
+// complete offers fixed values for a flag.
 func complete(command *cobra.Command, flag string, values ...string) {
 	_ = command.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)) // the flag is there
 }
 
-// completion suggests what begins with what was typed.
+// completion suggests values that begin with the typed text.
 type completion = func(command *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective)
 
-// namesIn returns the names of all objects of a kind in the cluster, but for
-// those that were typed already.
+// namesIn returns the names of all objects of a kind in the cluster, except
+// those that the user has already typed.
 func namesIn(config *genericclioptions.ConfigFlags, kind schemaKind) completion {
 	return func(command *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 		ctx, cancel := context.WithTimeout(command.Context(), completionTimeout)
@@ -66,7 +66,7 @@ var (
 	namespaceKind  = schemaKind{APIVersion: corev1.SchemeGroupVersion.String(), Kind: "NamespaceList"}
 )
 
-// listNames reads names alone. Whatever goes wrong, there is nothing to suggest.
+// listNames reads only names. On any error, there is nothing to suggest.
 func listNames(ctx context.Context, config *genericclioptions.ConfigFlags, kind schemaKind) []string {
 	api, err := connect(config)
 	if err != nil {
@@ -86,7 +86,7 @@ func listNames(ctx context.Context, config *genericclioptions.ConfigFlags, kind 
 	return names
 }
 
-// contextsOf are those of the kubeconfig.
+// contextsOf returns the contexts of the kubeconfig.
 func contextsOf(config *genericclioptions.ConfigFlags) completion {
 	return func(_ *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 		raw, err := config.ToRawKubeConfigLoader().RawConfig()

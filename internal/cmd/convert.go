@@ -34,14 +34,13 @@ func newConvertCommand() *cobra.Command {
 		Long: `Convert objects in files to another version, as the converter pods of a policy would.
 
 Objects come from files, directories and stdin, in YAML or JSON, several in a
-file, and as items of lists. They leave in the form in which they came: JSON
-keeps its bytes where no rule touches them, numbers keep their text. Comments of
-YAML are lost. Where a file has several policies, POLICY is the name of the one
-that is meant.
+file, and as items of lists. The output has the format of the input: JSON keeps
+its bytes where no rule changes them, numbers keep their text. Comments of YAML
+are lost. If a file has several policies, POLICY is the name of one of them.
 
 Exit codes:
   0  all objects were converted
-  1  an object cannot be converted; nothing was written to stdout
+  1  an object cannot be converted; the command wrote nothing to stdout
   2  a flag is wrong, a file cannot be read, or the policy is not valid`,
 		Example: `  conversion-operator convert --policy policy.yaml --crd crd.yaml --to v1 -f objects.yaml
   kubectl get crontabs -A -o json | conversion-operator convert --policy policy.yaml --crd crd.yaml --to v1`,
@@ -50,7 +49,7 @@ Exit codes:
 	options.definitions.addFlags(flags)
 	flags.StringVar(&options.to, "to", "", "version to convert to, for example v1")
 	flags.StringArrayVarP(&options.files, "filename", "f", nil, "file or directory of objects, - for stdin; can be given several times; default stdin")
-	flags.StringVarP(&options.output, "output", "o", "", "form of the output: yaml or json; default that of the input")
+	flags.StringVarP(&options.output, "output", "o", "", "output format: yaml or json; default that of the input")
 	return forPeople(command, cobra.MaximumNArgs(1), func(command *cobra.Command, args []string) error {
 		return options.run(command.Context(), strings.Join(args, ""), command.InOrStdin(), command.OutOrStdout())
 	})
@@ -102,7 +101,7 @@ func (o *convertOptions) validate(stdin io.Reader) error {
 	return nil
 }
 
-// convert replaces all objects, and returns the errors of all that cannot be converted.
+// convert replaces all objects, and returns the errors of all that it cannot convert.
 func (o *convertOptions) convert(converter *conversion.Converter, plan *conversion.Plan, documents []manifest.Document) error {
 	var errs []error
 	for i, document := range documents {
@@ -110,7 +109,7 @@ func (o *convertOptions) convert(converter *conversion.Converter, plan *conversi
 			return converter.Convert(nil, object.JSON, o.to)
 		})
 		if err == nil && document.IsList() && manifest.NewObject("", document.JSON).Kind == plan.Kind+"List" {
-			// The list of one kind is of its items' version.
+			// The list of one kind has the version of its items.
 			converted, err = converted.SetAPIVersion(plan.Group + "/" + o.to)
 		}
 		documents[i] = converted
@@ -119,7 +118,7 @@ func (o *convertOptions) convert(converter *conversion.Converter, plan *conversi
 	return errors.Join(errs...)
 }
 
-// sourcesOf files is what to call them together.
+// sourcesOf returns one name for all files, for messages.
 func sourcesOf(files []string) string {
 	names := slices.Clone(files)
 	for i, name := range names {

@@ -125,7 +125,7 @@ func TestConvertFailures(t *testing.T) {
 		"two arguments":       {[]string{"a", "b"}, "", 2, "accepts at most 1 arg(s), received 2"},
 		"a wrong log level":   {[]string{"--log-level=loud"}, "", 2, `--log-level must be debug, info or error, is "loud"`},
 		"no file":             {[]string{"--policy", "nowhere.yaml", "--crd", crd, "--to=v1"}, "", 2, "stat nowhere.yaml: no such file or directory"},
-		"a policy from stdin": {[]string{"--policy", "-", "--crd", crd, "--to=v1"}, "", 2, "a ConversionPolicy or CustomResourceDefinition is not read from stdin: pass a file"},
+		"a policy from stdin": {[]string{"--policy", "-", "--crd", crd, "--to=v1"}, "", 2, "a ConversionPolicy or CustomResourceDefinition cannot come from stdin: pass a file"},
 		"no policy in it":     {[]string{"--policy", none, "--crd", crd, "--to=v1"}, "", 2, none + " has no ConversionPolicy, of the group conversion-operator.io"},
 		"no such policy":      {[]string{"--policy", policy, "--crd", crd, "--to=v1", "x"}, "", 2, policy + " has no ConversionPolicy x, only: crontabs.example.com"},
 		"another CRD":         {[]string{"--policy", other, "--crd", crd, "--to=v1"}, "", 2, crd + " has no CustomResourceDefinition crontabs.stable.example.com, only: crontabs.example.com"},
@@ -139,7 +139,7 @@ func TestConvertFailures(t *testing.T) {
 			"  spec.converter.declarative.spokes[0].rules[0].format.template: Required value"},
 		"nothing":    {[]string{"--policy", policy, "--crd", crd, "--to=v1"}, "# nothing", 2, "there are no objects in stdin"},
 		"no YAML":    {[]string{"--policy", policy, "--crd", crd, "--to=v1"}, "a: [", 2, "stdin, document 1: yaml: line 1: did not find expected node content"},
-		"no objects": {[]string{"--policy", policy, "--crd", crd, "--to=v1"}, "- a", 2, "stdin, document 1: an object was expected, with apiVersion and kind"},
+		"no objects": {[]string{"--policy", policy, "--crd", crd, "--to=v1"}, "- a", 2, "stdin, document 1: expected an object, with apiVersion and kind"},
 		"all that fail": {
 			[]string{"--policy", both, "--crd", crd, "--to=v1"}, twoBad, 1,
 			"stdin, document 1, items[0] (n/a): version \"v2\" is not in the conversion plan of crontabs.example.com, which has v1, v1beta1: a version that was just added is converted once its plan is rolled out\n" +

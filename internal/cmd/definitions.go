@@ -19,18 +19,18 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/verify"
 )
 
-// definitions are the flags that name the rules and the schemas.
+// definitions are the flags for the rules and the schemas.
 type definitions struct {
 	policy string
 	crd    string
 }
 
 func (d *definitions) addFlags(flags *pflag.FlagSet) {
-	flags.StringVar(&d.policy, "policy", "", "file of the ConversionPolicy; other documents in it are left alone")
-	flags.StringVar(&d.crd, "crd", "", "file of the CustomResourceDefinition; other documents in it are left alone")
+	flags.StringVar(&d.policy, "policy", "", "file of the ConversionPolicy; other documents in it are ignored")
+	flags.StringVar(&d.crd, "crd", "", "file of the CustomResourceDefinition; other documents in it are ignored")
 }
 
-// cluster is where definitions are that no file has.
+// cluster provides definitions that are not in files.
 type cluster interface {
 	Policy(ctx context.Context, name string) (*v1alpha1.ConversionPolicy, error)
 	Definition(ctx context.Context, name string) (*apiextensionsv1.CustomResourceDefinition, error)
@@ -82,7 +82,7 @@ func (d *definitions) readPolicy(ctx context.Context, name string, crds []manife
 		return nil, err
 	}
 	if name == "" && len(policies) > 1 {
-		// The one whose CustomResourceDefinition was passed is meant.
+		// The policy whose CustomResourceDefinition was passed.
 		policies = slices.DeleteFunc(slices.Clone(policies), func(policy manifest.Object) bool {
 			return len(crds) > 0 && !slices.Contains(namesOf(crds), policy.Name)
 		})
@@ -100,10 +100,10 @@ func (d *definitions) readPolicy(ctx context.Context, name string, crds []manife
 	return policyOf(ctx, policies[0])
 }
 
-// definedIn are the objects of one kind in a file.
+// definedIn returns the objects of one kind in a file.
 func definedIn(file, group, kind string) ([]manifest.Object, error) {
 	if file == manifest.Stdin {
-		return nil, errors.New("a ConversionPolicy or CustomResourceDefinition is not read from stdin: pass a file")
+		return nil, errors.New("a ConversionPolicy or CustomResourceDefinition cannot come from stdin: pass a file")
 	}
 	documents, err := manifest.ReadAll([]string{file}, nil)
 	if err != nil {
@@ -162,7 +162,7 @@ func definitionOf(file string, objects []manifest.Object, name string) (*apiexte
 	return decodeDefinition(object)
 }
 
-// decodeDefinition reads a CustomResourceDefinition that has what all of them have.
+// decodeDefinition reads a CustomResourceDefinition, and checks that its required fields are set.
 func decodeDefinition(object manifest.Object) (*apiextensionsv1.CustomResourceDefinition, error) {
 	if object.APIVersion != apiextensionsv1.SchemeGroupVersion.String() {
 		return nil, fmt.Errorf("%s: apiVersion is %s, only %s is read: write it in that version", object, object.APIVersion, apiextensionsv1.SchemeGroupVersion)
@@ -181,7 +181,7 @@ func decodeDefinition(object manifest.Object) (*apiextensionsv1.CustomResourceDe
 	return crd, nil
 }
 
-// listOf errors has a line for each.
+// listOf returns a line for each error.
 func listOf(found []verify.RuleError) string {
 	var lines []string
 	for _, err := range found {

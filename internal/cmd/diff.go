@@ -36,28 +36,28 @@ func newDiffCommand() *cobra.Command {
 	options := diffOptions{}
 	command := &cobra.Command{
 		Use:   "diff -f FILE... [--before FILE...]",
-		Short: "Say what a change of policies or CustomResourceDefinitions does to conversions",
-		Long: `Say what a change of policies, or of CustomResourceDefinitions, does to
-conversions: which fields have another owner or another rule, which are lost or
-hidden that were not, and whether the rules still fit.
+		Short: "Show what a change of policies or CustomResourceDefinitions does to conversions",
+		Long: `Show what a change of policies, or of CustomResourceDefinitions, does to
+conversions: fields that get another verdict or another rule, fields that become
+lost or hidden, and rules that no longer fit.
 
--f has what is to be applied: policies, CustomResourceDefinitions, or both.
-They are held against those of the cluster, which is only read, or against
-those in files (--before). What only one side has is the same on the other side.
+-f has the state after the change: policies, CustomResourceDefinitions, or both.
+The command compares it with the cluster, which it only reads, or with files
+(--before). A definition that only one side has is the same on the other side.
 
-It says, too, which fields of which objects may preserve values in annotations
-get a place by the change: such a value becomes data when its object is
-rewritten, as by a migration run. -f may have objects as well, as kubectl get
-writes them: of these it says how many. verify --live does so for a cluster.
+The command also lists fields for which objects may preserve values in annotations
+and which get a place through the change. Such a value becomes data when a client
+or a migration rewrites its object. -f may also have objects, in the format of
+kubectl get: then the command counts them. verify --live does so for a cluster.
 
-Something gets worse when a field is dropped, kept aside or pruned that was not,
-and when rules do not fit any more. A policy that is new is only listed.
+A change makes something worse if a field is newly dropped, preserved or pruned,
+or if rules no longer fit. A new policy is only listed.
 
 Exit codes:
   0  nothing gets worse
-  1  something does
-  2  it could not be compared: a flag is wrong, or a file or the cluster cannot
-     be read`,
+  1  something gets worse
+  2  the comparison could not run: a flag is wrong, or a file or the cluster
+     cannot be read`,
 		Example: `  conversion-operator diff -f new-crd.yaml
   conversion-operator diff --before old/ -f new/ -o wide
   git show main:policy.yaml | conversion-operator diff --before - -f policy.yaml -f crd.yaml`,
@@ -66,7 +66,7 @@ Exit codes:
 	options.output.add(command, formTable, formWide, formJSON, formYAML)
 	flags := command.Flags()
 	flags.StringArrayVarP(&options.files, "filename", "f", nil, "file or directory of policies and CustomResourceDefinitions after the change, - for stdin; can be given several times")
-	flags.StringArrayVar(&options.before, "before", nil, "file or directory of those before it, - for stdin; can be given several times; default those of the cluster")
+	flags.StringArrayVar(&options.before, "before", nil, "file or directory of policies and CustomResourceDefinitions before the change, - for stdin; can be given several times; default those of the cluster")
 	return forPeople(command, cobra.NoArgs, func(command *cobra.Command, _ []string) error {
 		if err := options.validate(); err != nil {
 			return err
@@ -83,7 +83,7 @@ func (o *diffOptions) validate() error {
 		return errors.New("what changes? Pass policies or CustomResourceDefinitions with -f")
 	}
 	if slices.Contains(o.files, manifest.Stdin) && slices.Contains(o.before, manifest.Stdin) {
-		return errors.New("stdin is read once: -f or --before must be a file")
+		return errors.New("only one of -f and --before can read stdin")
 	}
 	return nil
 }
@@ -107,7 +107,7 @@ func (o *diffOptions) run(command *cobra.Command) error {
 		return report.WriteTables(w, diff.Table{Wide: o.output.form == formWide, Colors: colorsOf(stdout)})
 	})
 	if err == nil && report.Worse() {
-		return &exitError{exitFound, errors.New("something gets worse: the report says what")}
+		return &exitError{exitFound, errors.New("something gets worse; see the report")}
 	}
 	return err
 }
@@ -130,7 +130,7 @@ func (r revision) names() []string {
 	return slices.Compact(names)
 }
 
-// readRevision reads what is in files.
+// readRevision reads the definitions and objects in files.
 func readRevision(ctx context.Context, files []string, stdin io.Reader) (revision, error) {
 	found := newRevision()
 	documents, err := manifest.ReadAll(files, stdin)
@@ -149,7 +149,7 @@ func readRevision(ctx context.Context, files []string, stdin io.Reader) (revisio
 		}
 	}
 	if len(found.names()) == 0 {
-		return found, fmt.Errorf("%s: neither a ConversionPolicy nor a CustomResourceDefinition is there", sourcesOf(files))
+		return found, fmt.Errorf("%s: neither a ConversionPolicy nor a CustomResourceDefinition found", sourcesOf(files))
 	}
 	return found, nil
 }
@@ -169,8 +169,8 @@ func (r *revision) add(ctx context.Context, object manifest.Object) (err error) 
 	return err
 }
 
-// readBefore reads the other side, from files, or of the cluster what the change
-// is about.
+// readBefore reads the state before the change: from files, or from the cluster
+// for the definitions that change.
 func (o *diffOptions) readBefore(ctx context.Context, after revision, stdin io.Reader) (revision, error) {
 	if len(o.before) > 0 {
 		return readRevision(ctx, o.before, stdin)
@@ -185,7 +185,7 @@ func (o *diffOptions) readBefore(ctx context.Context, after revision, stdin io.R
 		for _, object := range []client.Object{policy, crd} {
 			err := api.Get(ctx, client.ObjectKey{Name: name}, object)
 			if err != nil && !apierrors.IsNotFound(err) && !meta.IsNoMatchError(err) {
-				return before, fmt.Errorf("cannot read %s of the cluster: %w", name, err)
+				return before, fmt.Errorf("read %s of the cluster: %w", name, err)
 			}
 		}
 		if policy.Name != "" {
@@ -198,8 +198,8 @@ func (o *diffOptions) readBefore(ctx context.Context, after revision, stdin io.R
 	return before, nil
 }
 
-// compare holds the sides against each other, for each name that has a policy.
-// Files may leave out what does not change; a cluster has what there is.
+// compare compares both sides, for each name that has a policy. Files may leave
+// out unchanged definitions; a cluster has all of them.
 func compare(before, after revision, fromFiles bool, stderr io.Writer) (*diff.Report, error) {
 	report := &diff.Report{Format: diff.Format, Policies: []diff.Policy{}}
 	for _, name := range after.names() {
@@ -209,11 +209,11 @@ func compare(before, after revision, fromFiles bool, stderr io.Writer) (*diff.Re
 			old.Policy = cmp.Or(old.Policy, next.Policy)
 		}
 		if next.Policy == nil {
-			fmt.Fprintf(stderr, "%s: there is no ConversionPolicy for it\n", name)
+			fmt.Fprintf(stderr, "%s: no ConversionPolicy found\n", name)
 			continue
 		}
 		if next.CRD == nil {
-			return nil, fmt.Errorf("%s: there is no CustomResourceDefinition for it: pass it with -f", name)
+			return nil, fmt.Errorf("%s: no CustomResourceDefinition found: pass it with -f", name)
 		}
 		policy, err := diff.Compare(old, next)
 		if err != nil {

@@ -19,15 +19,15 @@ func TestDiff(t *testing.T) {
 		stdout string
 		stderr string
 	}{
-		"the same":       {[]string{"--before", policy, "-f", policy, "-f", crd}, 0, "crontabs.example.com: conversions stay as they are\n", ""},
-		"another policy": {[]string{"--before", policy, "-f", changed, "-f", crd}, 1, "crontabs.example.com: something gets worse\n", "Error: something gets worse: the report says what\n"},
+		"the same":       {[]string{"--before", policy, "-f", policy, "-f", crd}, 0, "crontabs.example.com: conversions do not change\n", ""},
+		"another policy": {[]string{"--before", policy, "-f", changed, "-f", crd}, 1, "crontabs.example.com: something gets worse\n", "Error: something gets worse; see the report\n"},
 		"the way back":   {[]string{"--before", changed, "-f", policy, "-f", crd}, 0, "crontabs.example.com: nothing gets worse\n", ""},
 		"another schema": {[]string{"--before", sampleFile("1-crd-v1beta1.yaml"), "--before", policy, "-f", crd}, 0, "crontabs.example.com: nothing gets worse\n", ""},
-		"no policy":      {[]string{"--before", crd, "-f", crd}, 2, "", "crontabs.example.com: there is no ConversionPolicy for it\nError: there is nothing to compare: pass a ConversionPolicy with -f\n"},
-		"no schema":      {[]string{"--before", policy, "-f", policy}, 2, "", "Error: crontabs.example.com: there is no CustomResourceDefinition for it: pass it with -f\n"},
+		"no policy":      {[]string{"--before", crd, "-f", crd}, 2, "", "crontabs.example.com: no ConversionPolicy found\nError: there is nothing to compare: pass a ConversionPolicy with -f\n"},
+		"no schema":      {[]string{"--before", policy, "-f", policy}, 2, "", "Error: crontabs.example.com: no CustomResourceDefinition found: pass it with -f\n"},
 		"nothing":        {nil, 2, "", "Error: what changes? Pass policies or CustomResourceDefinitions with -f\n"},
-		"stdin twice":    {[]string{"--before", "-", "-f", "-"}, 2, "", "Error: stdin is read once: -f or --before must be a file\n"},
-		"other files":    {[]string{"-f", sampleFile("objects.yaml")}, 2, "", "Error: " + sampleFile("objects.yaml") + ": neither a ConversionPolicy nor a CustomResourceDefinition is there\n"},
+		"stdin twice":    {[]string{"--before", "-", "-f", "-"}, 2, "", "Error: only one of -f and --before can read stdin\n"},
+		"other files":    {[]string{"-f", sampleFile("objects.yaml")}, 2, "", "Error: " + sampleFile("objects.yaml") + ": neither a ConversionPolicy nor a CustomResourceDefinition found\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			stdout, stderr, err := run(append([]string{"diff"}, test.args...)...)

@@ -9,16 +9,16 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// The exit codes of the commands that people and their pipelines run. Any other
+// The exit codes of the commands for users and their pipelines. Any other
 // command ends with 1 when it fails.
 const (
-	// exitFound means that the command did its work, and that not all is well.
+	// exitFound means that the command did its work and found problems.
 	exitFound = 1
 	// exitUnable means that it could not do its work.
 	exitUnable = 2
 )
 
-// exitError is an error that wants an exit code of its own.
+// exitError is an error with its own exit code.
 type exitError struct {
 	code int
 	error
@@ -26,7 +26,7 @@ type exitError struct {
 
 func (e *exitError) Unwrap() error { return e.error }
 
-// ExitCode is the one with which the process ends.
+// ExitCode returns the exit code of the process.
 func ExitCode(err error) int {
 	if err == nil {
 		return 0
@@ -38,7 +38,7 @@ func ExitCode(err error) int {
 }
 
 // unable gives an error the exit code of a command that could not do its work,
-// unless it has one.
+// unless the error already has an exit code.
 func unable(err error) error {
 	if _, ok := errors.AsType[*exitError](err); ok || err == nil {
 		return err

@@ -40,21 +40,21 @@ func newExplainCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "explain (TYPE/NAME | TYPE NAME | -f FILE [POLICY])",
 		Short: "Explain which rule made each field of an object at another version",
-		Long: `Explain how an object becomes one of another version: of each field of that
-version, of which fields and by which rule it was made, or that it was kept
-aside and came back; and what is kept aside in the annotation, and why.
+		Long: `Explain how an object becomes one of another version: for each field of that
+version, the fields and the rule that made it, or that it was preserved and came
+back; and for each value that the annotation preserves, the reason.
 
-The object comes from a cluster, which is only read, or from files (-f). Where
-files have neither policy nor CustomResourceDefinition, those of the cluster
-are taken. An object of the cluster is read at its storage version, or at --from.
+The object comes from a cluster, which the command only reads, or from files (-f).
+If files have no policy or CustomResourceDefinition, the command reads those of the
+cluster. It reads an object of the cluster at its storage version, or at --from.
 
-VERDICT says who has the field while the object is at the version that it came
-from: a place there (Exact), the annotation (Preserved) or nobody (Dropped).
+VERDICT says where the value is while the object is at the other version: in a
+field (Exact), in the annotation (Preserved), or nowhere (Dropped).
 
 Exit codes:
   0  the object was explained
-  1  it cannot be converted
-  2  it could not be explained: a flag is wrong, a file or the cluster cannot
+  1  the object cannot be converted
+  2  the explanation could not run: a flag is wrong, a file or the cluster cannot
      be read, or the policy is not valid`,
 		Example: `  conversion-operator explain crontab/local --to v1
   conversion-operator explain crontabs.example.com local -n team-a --field host -o wide
@@ -75,10 +75,10 @@ func (o *explainOptions) addFlags(command *cobra.Command) {
 	flags := command.Flags()
 	o.definitions.addFlags(flags)
 	flags.StringArrayVarP(&o.files, "filename", "f", nil, "file or directory of objects, - for stdin; can be given several times")
-	flags.StringVar(&o.to, "to", "", "version to convert to; default each other one")
+	flags.StringVar(&o.to, "to", "", "version to convert to; default every other version")
 	flags.StringVar(&o.from, "from", "", "version to read an object of the cluster at; default the storage version")
 	flags.StringVar(&o.field, "field", "", "explain this field only, and what is above and below it, for example spec.host")
-	flags.BoolVar(&o.all, "all", false, "explain fields, too, that the version has and the object has not")
+	flags.BoolVar(&o.all, "all", false, "also explain fields of the version that the object does not have")
 	command.ValidArgsFunction = namesIn(o.config, policyKind)
 }
 
@@ -90,11 +90,11 @@ func (o *explainOptions) validate(args []string) error {
 	case len(o.files) > 0 && len(args) > 1:
 		return errors.New("name an object of the cluster, or pass files with -f: with files, the argument is the name of a policy")
 	case len(o.files) > 0 && o.from != "":
-		return errors.New("--from says at which version to read an object of the cluster: an object of a file is at the version that it says")
+		return errors.New("--from is the version at which to read an object of the cluster: an object of a file has its own version")
 	case len(o.files) == 0 && len(args) == 0:
 		return errors.New("which object? Name it as TYPE/NAME, for example crontab/local, or pass files with -f")
 	case len(o.files) == 0 && len(args) == 1 && strings.Count(args[0], "/") != 1:
-		return fmt.Errorf("%q is no object: name it as TYPE/NAME, for example crontab/local", args[0])
+		return fmt.Errorf("%q is not an object: name it as TYPE/NAME, for example crontab/local", args[0])
 	}
 	return nil
 }
@@ -129,10 +129,10 @@ func (o *explainOptions) run(command *cobra.Command, args []string) error {
 	})
 }
 
-// connect returns nil where everything is in files.
+// connect returns nil if everything is in files.
 func (o *explainOptions) connect() (*live.Cluster, error) {
 	if len(o.files) > 0 && o.definitions.policy != "" && o.definitions.crd != "" {
-		return nil, nil //nolint:nilnil // There is no cluster then, and nothing went wrong.
+		return nil, nil //nolint:nilnil // The command needs no cluster then, and there is no error.
 	}
 	config, err := o.config.ToRESTConfig()
 	if err != nil {
@@ -178,7 +178,7 @@ func (o *explainOptions) inCluster(ctx context.Context, connected *live.Cluster,
 	return crd.Name, []manifest.Object{object}, err
 }
 
-// object reads an object of a kind at the version that is asked for.
+// object reads an object of a kind at the requested version.
 func (o *explainOptions) object(
 	ctx context.Context, connected *live.Cluster, crd *apiextensionsv1.CustomResourceDefinition, name string,
 ) (object manifest.Object, err error) {
@@ -195,7 +195,7 @@ func (o *explainOptions) object(
 	object, there, err := connected.Object(ctx, crds.Resource(crd, version), namespace, name)
 	switch {
 	case err != nil:
-		return object, fmt.Errorf("reading %s %s at version %s: %w", crd.Name, name, version, err)
+		return object, fmt.Errorf("read %s %s at version %s: %w", crd.Name, name, version, err)
 	case !there:
 		return object, fmt.Errorf("the cluster has no %s %s: is it in another --namespace?", crd.Name, name)
 	}
@@ -237,7 +237,7 @@ func (o *explainOptions) explainer(ctx context.Context, name string, connected *
 	return explainer, explainer.Report(), nil
 }
 
-// explain adds each object at each version that is asked for.
+// explain adds each object at each requested version.
 func (o *explainOptions) explain(explainer *explain.Explainer, report *explain.Report, objects []manifest.Object) error {
 	for _, object := range objects {
 		_, own, _ := strings.Cut(object.APIVersion, "/")
@@ -253,10 +253,10 @@ func (o *explainOptions) explain(explainer *explain.Explainer, report *explain.R
 		}
 	}
 	if len(report.Objects) == 0 {
-		return fmt.Errorf("there is nothing to convert: every object is at %s already", o.to)
+		return fmt.Errorf("nothing to convert: every object is already at %s", o.to)
 	}
 	if o.field != "" && !report.Only(o.field) {
-		return fmt.Errorf("no object has anything at %s: --all explains fields that objects do not have", o.field)
+		return fmt.Errorf("no object has a value at %s: --all explains fields that objects do not have", o.field)
 	}
 	return nil
 }

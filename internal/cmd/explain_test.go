@@ -25,7 +25,7 @@ FIELD OF v1   VALUE              FROM v1beta1   RULE                            
 .host         "h"     computed   .hostPort      spokes[0].rules[0] format "{host}:{port}"   Exact
 .port         "1"     computed   .hostPort      spokes[0].rules[0] format "{host}:{port}"   Exact
 
-Kept aside in the annotation conversion-operator.io/v1beta1.crontabs.example.com
+Preserved in the annotation conversion-operator.io/v1beta1.crontabs.example.com
 FIELD OF v1beta1   VALUE   WHY                    RULE
 .note              "n"     v1 has no such field   -
 `},
@@ -34,11 +34,11 @@ FIELD OF v1beta1   VALUE   WHY                    RULE
 FIELD OF v1   VALUE              FROM v1beta1   RULE                                        VERDICT
 .port         "1"     computed   .hostPort      spokes[0].rules[0] format "{host}:{port}"   Exact
 `},
-		"a field that is not there": {[]string{"--field", "replicas"}, object, 2, "Error: no object has anything at replicas: --all explains fields that objects do not have\n"},
+		"a field that is not there": {[]string{"--field", "replicas"}, object, 2, "Error: no object has a value at replicas: --all explains fields that objects do not have\n"},
 		"an unknown version":        {[]string{"--to", "v7"}, object, 2, "Error: --to must be one of v1, v1beta1, is \"v7\"\n"},
-		"its own version":           {[]string{"--to", "v1beta1"}, object, 2, "Error: there is nothing to convert: every object is at v1beta1 already\n"},
+		"its own version":           {[]string{"--to", "v1beta1"}, object, 2, "Error: nothing to convert: every object is already at v1beta1\n"},
 		"another kind":              {nil, strings.Replace(object, "CronTab", "Job", 1), 1, "Error: stdin, document 1 (a): the object is \"Job\" of \"example.com/v1beta1\", and the conversion plan is for CronTab of example.com\n"},
-		"a version to read":         {[]string{"--from", "v1"}, object, 2, "Error: --from says at which version to read an object of the cluster: an object of a file is at the version that it says\n"},
+		"a version to read":         {[]string{"--from", "v1"}, object, 2, "Error: --from is the version at which to read an object of the cluster: an object of a file has its own version\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			stdout, stderr, err := runWith(test.stdin, append(files, test.args...)...)
@@ -52,7 +52,7 @@ FIELD OF v1   VALUE              FROM v1beta1   RULE                            
 		want string
 	}{
 		"no object": {nil, "which object? Name it as TYPE/NAME, for example crontab/local, or pass files with -f"},
-		"no name":   {[]string{"crontab"}, `"crontab" is no object: name it as TYPE/NAME, for example crontab/local`},
+		"no name":   {[]string{"crontab"}, `"crontab" is not an object: name it as TYPE/NAME, for example crontab/local`},
 		"both":      {[]string{"crontab", "x", "-f", "x"}, "name an object of the cluster, or pass files with -f: with files, the argument is the name of a policy"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -77,7 +77,7 @@ func TestFilesAreReadAsDeepAsTheyConvert(t *testing.T) {
 	if err := explain(levels); err != nil {
 		t.Errorf("%d levels: %v", levels, err)
 	}
-	const want = "stdin, document 1: line 3: nested deeper than 10000 levels of objects and lists, which is the most that API servers accept"
+	const want = "stdin, document 1: line 3: nested deeper than 10000 levels of objects and lists, which is the maximum of API servers"
 	if err := explain(levels + 1); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("%d levels: %v, want %s", levels+1, err, want)
 	}

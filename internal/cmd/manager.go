@@ -51,8 +51,8 @@ func newManagerCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "manager",
 		Short: "Reconcile ConversionPolicies",
-		Long: "Reconcile ConversionPolicies. Conversions do not depend on it: while it is down, converter pods\n" +
-			"go on answering and migrations go on rewriting; only changes wait.",
+		Long: "Reconcile ConversionPolicies. Conversions do not depend on the manager: while it is down, converter\n" +
+			"pods continue to answer and migrations continue to rewrite objects; only changes wait.",
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error { return options.run(command.Context()) },
 	}
@@ -62,26 +62,26 @@ func newManagerCommand() *cobra.Command {
 	flags.StringVar(&options.image, "image", os.Getenv("CONVERSION_OPERATOR_IMAGE"),
 		"image of converter and migration pods, the operator's own; default $CONVERSION_OPERATOR_IMAGE")
 	flags.StringVar(&options.account, "converter-service-account", cmp.Or(os.Getenv("CONVERTER_SERVICE_ACCOUNT"), plan.DefaultConverterAccount),
-		"ServiceAccount of converter pods, which nothing is bound to; default $CONVERTER_SERVICE_ACCOUNT")
+		"ServiceAccount of converter pods, which has no rights; default $CONVERTER_SERVICE_ACCOUNT")
 	flags.StringVar(&options.level, "migration-priority-level", cmp.Or(os.Getenv("MIGRATION_PRIORITY_LEVEL"), plan.DefaultPriorityLevel),
-		"PriorityLevelConfiguration where requests of migrations queue; default $MIGRATION_PRIORITY_LEVEL")
+		"PriorityLevelConfiguration in which requests of migrations queue; default $MIGRATION_PRIORITY_LEVEL")
 	flags.StringVar(&options.priority, "converter-priority-class", "",
 		"PriorityClass of converter pods whose policy names none in spec.workload.priorityClassName; default that of the cluster")
 	flags.BoolVar(&options.leaderElect, "leader-elect", true,
-		"let one of several managers act at a time, as each rollout has several; false only where nothing ever starts a second one before the first has ended")
+		"let only one of several managers act at a time (each rollout runs several); set to false only if a second manager never starts before the first one has ended")
 	flags.StringVar(&options.probeAddress, "health-probe-bind-address", ":8081", "address of /healthz and /readyz")
 	flags.StringVar(&options.metrics, "metrics-bind-address", "0",
-		"address of /metrics, with TLS, for who has a token that may read it; 0 for none")
+		"address of /metrics, with TLS, for clients with a token that may read it; 0 for none")
 	flags.StringVar(&options.metricsCerts, "metrics-cert-path", "",
-		"directory of tls.crt and tls.key, with which /metrics is served, and which are read anew when they change; default a certificate that is made at each start")
+		"directory of tls.crt and tls.key for /metrics, which the manager reloads when they change; default a certificate that the manager creates at each start")
 	flags.DurationVar(&options.settle, "settle", plan.DefaultSettle,
-		"how long API servers may go on by a CustomResourceDefinition as it was before a change: a migration waits for writes in the old storage version, "+
-			"converter pods keep the rules of before, and the next certificate authority is trusted before it is used; shorter only where nobody else writes")
+		"propagation delay: how long API servers may still use a CustomResourceDefinition as it was before a change. A migration waits for writes in the old storage version, "+
+			"converter pods keep the previous rules, and the next certificate authority is trusted before it is used; shorten it only if no other client writes")
 	flags.DurationVar(&options.proofLasts, "proof-lifetime", plan.DefaultProofLifetime,
-		"how long a converter pod that has proven itself is taken to answer as it did then: it is asked again after that, ten times as often during a migration")
+		"how long the result of a converter pod's last probe is valid: the manager probes the pod again after that time, ten times as often during a migration")
 	flags.BoolVar(&options.sizeAdmission, "size-admission", true,
-		"make API servers refuse objects that hold more for one version than their annotations have room for at another, by a ValidatingWebhookConfiguration for each policy; "+
-			"false where the operator may not write those: then one such object makes lists at the other version fail")
+		"make API servers refuse objects whose preserved data does not fit into the annotations of another version, with a ValidatingWebhookConfiguration for each policy; "+
+			"set to false if the operator may not write those: then one such object makes lists at the other version fail")
 	tracingFlag(flags, &options.tracing)
 	return command
 }
@@ -94,7 +94,7 @@ func (o managerOptions) run(ctx context.Context) error {
 		return errors.New("--image is empty: set it, or the environment variable CONVERSION_OPERATOR_IMAGE")
 	}
 	if o.proofLasts < time.Second {
-		return fmt.Errorf("--proof-lifetime is %s: it must be a second at least", o.proofLasts)
+		return fmt.Errorf("--proof-lifetime is %s: it must be at least 1s", o.proofLasts)
 	}
 	if err := o.checkMetricsCerts(); err != nil {
 		return err
@@ -136,10 +136,11 @@ func (o managerOptions) settings() plan.Settings {
 		Settle: o.settle, ProofLifetime: o.proofLasts, TracingEndpoint: o.tracing, SizeAdmission: o.sizeAdmission}
 }
 
-// A leader that is gone without a word is succeeded within 20 seconds. The others see
-// its last renewal up to one try late, wait for as long as a lease lasts, and try
-// again; a try comes up to 2.2 retryPeriods after the one before. A leader that cannot
-// renew ends well before another begins, so that two never act at once.
+// If a leader disappears without releasing its lease, another one leads within 20
+// seconds. The others see its last renewal up to one try late, wait for as long as a
+// lease lasts, and try again; a try comes up to 2.2 retryPeriods after the one before.
+// A leader that cannot renew ends well before another begins, so that two never act at
+// the same time.
 const (
 	leaseDuration = 13 * time.Second
 	renewDeadline = 9 * time.Second
@@ -175,8 +176,8 @@ func (o managerOptions) newManager(traces *tracing.Tracing) (ctrl.Manager, error
 		manager.AddReadyzCheck("ping", healthz.Ping))
 }
 
-// checkMetricsCerts refuses to start without the certificate that somebody expects:
-// the server would make one of its own, that nobody can verify.
+// checkMetricsCerts refuses to start without the configured certificate:
+// the server would create its own, which no client can verify.
 func (o managerOptions) checkMetricsCerts() error {
 	if o.metricsCerts == "" {
 		return nil
@@ -188,8 +189,8 @@ func (o managerOptions) checkMetricsCerts() error {
 	return nil
 }
 
-// metricsOptions say who is answered. Without a certificate one is made at each start:
-// what keeps others away is the token. Nobody who asks for metrics needs HTTP/2.
+// metricsOptions configure the metrics server. Without a certificate, it creates one
+// at each start: the token keeps unauthorized clients away. Metrics do not need HTTP/2.
 func (o managerOptions) metricsOptions() metricsserver.Options {
 	return metricsserver.Options{
 		BindAddress: o.metrics, SecureServing: true, FilterProvider: filters.WithAuthenticationAndAuthorization,

@@ -26,7 +26,7 @@ func serveMetrics(t *testing.T, manager managerOptions) string {
 	t.Helper()
 	manager.metrics = "127.0.0.1:0"
 	options := manager.metricsOptions()
-	options.FilterProvider = nil // without an API server, there is nobody to ask who may
+	options.FilterProvider = nil // without an API server, no authorization is possible
 	server, err := metricsserver.NewServer(options, &rest.Config{}, http.DefaultClient)
 	if err != nil {
 		t.Fatal(err)

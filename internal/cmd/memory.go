@@ -10,33 +10,32 @@ import (
 	"strings"
 )
 
-// containerMemory is where a container reads how much memory it may use.
+// containerMemory is the file with the memory limit of a container.
 const containerMemory = "/sys/fs/cgroup/memory.max"
 
-// earlyPercent is by how much the heap may grow before garbage is collected,
-// where memory counts and time does not: manager and migrations mostly wait for
-// API servers. Go's default of 100 keeps as much free for garbage as is in use.
+// earlyPercent is by how much the heap may grow before a garbage collection, in
+// processes that should save memory rather than time: manager and migrations mostly
+// wait for API servers. Go's default of 100 keeps as much free for garbage as is in use.
 const earlyPercent = 50
 
-// limitMemory keeps the process under what its container may use, if nobody
-// set GOMEMLIMIT.
+// limitMemory keeps the process below the memory limit of its container, unless
+// GOMEMLIMIT is set.
 func limitMemory() {
 	if limit := memoryLimit(containerMemory); limit > 0 && os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(limit)
 	}
 }
 
-// collectEarly has garbage collected before there is much of it, if nobody set
-// GOGC.
+// collectEarly collects garbage before it accumulates, unless GOGC is set.
 func collectEarly() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(earlyPercent)
 	}
 }
 
-// memoryLimit is from where on the garbage collector works harder, in bytes:
-// nine tenths of what the container may use, or 0 if that has no limit. Without
-// it, the collector lets the heap grow to twice of what is in use, and Linux ends
+// memoryLimit is the heap size from which the garbage collector works harder, in
+// bytes: nine tenths of the container's limit, or 0 if there is no limit. Without
+// it, the collector lets the heap grow to twice the memory in use, and Linux kills
 // the process in the middle of its calls.
 func memoryLimit(file string) int64 {
 	text, err := os.ReadFile(file)

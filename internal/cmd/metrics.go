@@ -13,12 +13,12 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// readTimeout is more than a scraper takes to say what it wants.
+// readTimeout is how long a scraper may take to send its request.
 const readTimeout = 10 * time.Second
 
-// tellPrometheus serves metrics at the address, 0 for nowhere, until the function
-// that it returns is called. Nobody's objects depend on metrics: where they cannot
-// be served, the log says so, and that is all.
+// tellPrometheus serves metrics at the address (0 for none) until the caller calls
+// the returned function. No conversion depends on metrics: if they cannot be served,
+// tellPrometheus only logs that.
 func tellPrometheus(ctx context.Context, address string, metrics http.Handler) (stop func()) {
 	log := logr.FromContextOrDiscard(ctx)
 	if address == "" || address == "0" {
@@ -35,11 +35,11 @@ func tellPrometheus(ctx context.Context, address string, metrics http.Handler) (
 	go func() {
 		defer close(ended)
 		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-			log.Error(err, "Metrics are served no more")
+			log.Error(err, "Metrics server stopped")
 		}
 	}()
 	return func() {
-		_ = server.Close() // nobody is kept waiting for a scrape
+		_ = server.Close() // do not wait for a scrape
 		<-ended
 	}
 }

@@ -46,7 +46,7 @@ func ask(t *testing.T, url string) (status int, err error) {
 	return answer.StatusCode, answer.Body.Close()
 }
 
-// Whoever has the port keeps nobody from migrating.
+// A used port does not stop a migration.
 func TestWhereMetricsAreNotServed(t *testing.T) {
 	taken, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {

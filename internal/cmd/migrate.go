@@ -35,9 +35,9 @@ The manager starts this command in a Job, with a specification of the run. The
 command keeps a record of the run in a ConfigMap, and continues from that record
 when it is started again.
 
-It exits with 0 when the run has ended and its record says how: also when
-objects failed, or when the run was aborted because it cannot succeed. Another
-exit code means that it is worth starting again.`,
+It exits with 0 when the run has ended and its record has the result, even if
+objects failed, or if the run was aborted because it cannot succeed. Any other
+exit code means that the manager should start it again.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			spec, err := contract.ParseSpec(o.spec)
@@ -50,7 +50,7 @@ exit code means that it is worth starting again.`,
 	flags := cmd.Flags()
 	flags.StringVar(&o.spec, contract.SpecFlag, "", "specification of the run as JSON, which the manager writes")
 	_ = cmd.MarkFlagRequired(contract.SpecFlag) // the flag is there
-	flags.StringVar(&o.metrics, "metrics-bind-address", defaultMetricsAddress, "address to answer Prometheus at, without TLS; 0 answers it nowhere")
+	flags.StringVar(&o.metrics, "metrics-bind-address", defaultMetricsAddress, "address of /metrics for Prometheus, without TLS; 0 for none")
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "path to a kubeconfig; empty means the pod's own ServiceAccount")
 	return cmd
 }

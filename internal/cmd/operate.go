@@ -22,22 +22,22 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 )
 
-// fieldManager is what metadata.managedFields of a policy says of changes made here.
+// fieldManager identifies changes of these commands in metadata.managedFields of a policy.
 const fieldManager = "kubectl-conversion"
 
 // edit is a change of one field of a policy's spec. Its JSON form is stable.
 type edit struct {
 	Policy string `json:"policy"`
-	// Field is its path, and Value what it is to be.
+	// Field is its path, and Value its new value.
 	Field string `json:"field"`
 	Value any    `json:"value"`
-	// Changed tells that it was something else before.
+	// Changed reports whether it had another value before.
 	Changed bool `json:"changed"`
-	// Says is what follows from it, a sentence each.
+	// Says are the consequences, one sentence each.
 	Says []string `json:"says,omitempty"`
 }
 
-// decide says what to change of a policy, or why nothing may be.
+// decide returns the change of a policy, or an error if the policy must not change.
 type decide func(policy *v1alpha1.ConversionPolicy) (*edit, error)
 
 // operateOptions are the flags of the commands that change a policy.
@@ -51,10 +51,10 @@ func (o *operateOptions) addFlags(command *cobra.Command) {
 	o.config = clusterFlags(command)
 	o.output.add(command, formText, formJSON, formYAML)
 	command.ValidArgsFunction = namesIn(o.config, policyKind)
-	command.Flags().BoolVar(&o.force, "force-conflicts", false, "change the field although another field manager applies it, and may write back what it has")
+	command.Flags().BoolVar(&o.force, "force-conflicts", false, "change the field even if another field manager applies it, which may revert the change")
 }
 
-// run changes each of the policies, and goes on behind one that cannot be changed.
+// run changes each of the policies, and continues after an error.
 func (o *operateOptions) run(command *cobra.Command, names []string, decide decide) error {
 	if err := o.output.validate(); err != nil {
 		return err
@@ -79,8 +79,8 @@ func (o *operateOptions) run(command *cobra.Command, names []string, decide deci
 	return errors.Join(errs...)
 }
 
-// change decides by the policy as it is, and writes only if it still is that:
-// otherwise it looks again.
+// change decides by the current policy, and writes only if the policy has not
+// changed since. Otherwise it reads the policy again.
 func (o *operateOptions) change(ctx context.Context, api client.Client, name string, decide decide) (*edit, error) {
 	var made *edit
 	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
@@ -103,7 +103,7 @@ func (o *operateOptions) change(ctx context.Context, api client.Client, name str
 	return made, nil
 }
 
-// patch is a merge patch that is refused if the policy is another one by now.
+// patch is a merge patch that the API server refuses if the policy has changed.
 func (e *edit) patch(resourceVersion string) []byte {
 	value := e.Value
 	for _, name := range slices.Backward(strings.Split(e.Field, ".")) {
@@ -115,19 +115,19 @@ func (e *edit) patch(resourceVersion string) []byte {
 	return text
 }
 
-// mayWrite returns an error where somebody applies the field server-side, as a
-// GitOps tool does: it would write back what it has. Of a manifest that was
-// applied by kubectl, which writes it back with the next apply, it only warns.
+// mayWrite returns an error if another field manager applies the field server-side,
+// as a GitOps tool does: it would revert the change. For a manifest that kubectl
+// applied, which reverts the change with the next apply, it only warns.
 func (o *operateOptions) mayWrite(policy *v1alpha1.ConversionPolicy, made *edit) error {
 	for _, entry := range policy.ManagedFields {
 		if entry.Manager == fieldManager || !owns(entry, made.Field) {
 			continue
 		}
 		if entry.Operation == metav1.ManagedFieldsOperationApply && !o.force {
-			return fmt.Errorf("%s is applied by the field manager %s, which may write back what it has: change it there, or add --force-conflicts", made.Field, entry.Manager)
+			return fmt.Errorf("%s is applied by the field manager %s, which may revert the change: change it there, or add --force-conflicts", made.Field, entry.Manager)
 		}
 		if entry.Operation == metav1.ManagedFieldsOperationApply || entry.Manager == "kubectl-client-side-apply" {
-			made.Says = append(made.Says, fmt.Sprintf("the manifest that %s applied says otherwise: change %s there, too", entry.Manager, made.Field))
+			made.Says = append(made.Says, fmt.Sprintf("the manifest that %s applied has another value: change %s there, too", entry.Manager, made.Field))
 		}
 	}
 	return nil
@@ -167,10 +167,10 @@ func writeEdits(w io.Writer, edits []*edit) error {
 	return nil
 }
 
-// leaving returns an error for a policy of which nothing is done any more.
+// leaving returns an error for a policy that is being deleted.
 func leaving(policy *v1alpha1.ConversionPolicy) error {
 	if policy.DeletionTimestamp.IsZero() {
 		return nil
 	}
-	return errors.New("it is being deleted: migrations neither begin nor go on")
+	return errors.New("the policy is being deleted: migrations neither start nor continue")
 }

@@ -23,8 +23,8 @@ import (
 
 const crontabs = "crontabs.example.com"
 
-// operateLive follows and changes the policy of a real API server. Nobody
-// reconciles it but this test.
+// operateLive follows and changes the policy of a real API server. Only this test
+// reconciles it.
 func operateLive(t *testing.T, writer client.Client, kubeconfig string) {
 	plugin := func(args ...string) (stdout, stderr string, err error) {
 		t.Helper()
@@ -58,11 +58,11 @@ func operateLive(t *testing.T, writer client.Client, kubeconfig string) {
 
 	succeeds("spec.migration.paused is true", "pause", crontabs)
 	succeeds("spec.migration.paused was already true", "pause", crontabs)
-	succeeds("migrations are paused: it begins after conversion-operator resume crontabs.example.com", "trigger", crontabs, "--text=first")
+	succeeds("migrations are paused: it starts after conversion-operator resume crontabs.example.com", "trigger", crontabs, "--text=first")
 	succeeds("spec.migration.paused is false", "resume", crontabs)
 	succeeds("spec.suspend is true", "pause", crontabs, "--everything")
 	succeeds("spec.suspend is false", "resume", crontabs, "--everything")
-	fails(2, `spec.migration.trigger is "first" already`, "trigger", crontabs, "--text=first")
+	fails(2, `spec.migration.trigger is already "first"`, "trigger", crontabs, "--text=first")
 	now := policy()
 	if now.Spec.Migration.Trigger != "first" || now.Spec.Migration.Paused || now.Spec.Suspend {
 		t.Errorf("spec is %+v", now.Spec)
@@ -77,7 +77,7 @@ func operateLive(t *testing.T, writer client.Client, kubeconfig string) {
 	expect.NoError(t, unstructured.SetNestedField(applied.Object, false, "spec", "migration", "paused"))
 	expect.NoError(t, writer.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(applied), client.FieldOwner("gitops"), client.ForceOwnership))
 	fails(2, "spec.migration.paused is applied by the field manager gitops", "pause", crontabs)
-	succeeds("the manifest that gitops applied says otherwise", "pause", crontabs, "--force-conflicts")
+	succeeds("the manifest that gitops applied has another value", "pause", crontabs, "--force-conflicts")
 	succeeds("spec.migration.paused is false", "resume", crontabs, "--force-conflicts")
 
 	followLive(t, writer, kubeconfig, plugin, policy)

@@ -47,39 +47,39 @@ func TestDecide(t *testing.T) {
 		want   string
 	}{
 		"trigger": {trigger, func(*v1alpha1.ConversionPolicy) {},
-			"p: spec.migration.trigger is now\n  a migration begins\n  follow it: kubectl conversion status p --watch\n"},
+			"p: spec.migration.trigger is now\n  a migration starts\n  follow it: kubectl conversion status p --watch\n"},
 		"trigger during a run": {trigger, running,
-			"p: spec.migration.trigger is now\n  run r1 goes on: another one begins after its end\n  follow it: kubectl conversion status p --watch\n"},
+			"p: spec.migration.trigger is now\n  run r1 is running: the next one starts after it\n  follow it: kubectl conversion status p --watch\n"},
 		"trigger after failures": {trigger, func(policy *v1alpha1.ConversionPolicy) {
 			policy.Status.Migration = &v1alpha1.MigrationStatus{Run: "r1", State: v1alpha1.MigrationFailed, Failed: 3}
-		}, "p: spec.migration.trigger is now\n  a migration begins\n  it writes what failed in run r1 alone (3 objects), unless the CustomResourceDefinition has changed since\n  follow it: kubectl conversion status p --watch\n"},
+		}, "p: spec.migration.trigger is now\n  a migration starts\n  it writes only what failed in run r1 (3 objects), unless the CustomResourceDefinition has changed since\n  follow it: kubectl conversion status p --watch\n"},
 		"trigger before the conversion": {trigger, func(policy *v1alpha1.ConversionPolicy) {
 			policy.Status.Conditions = []metav1.Condition{{Type: "PlanValid", Status: "Unknown"}, {Type: "WebhookAvailable", Status: "False"}, {Type: "StorageMigrated", Status: "False"}}
-		}, "p: spec.migration.trigger is now\n  it begins once WebhookAvailable is True\n  follow it: kubectl conversion status p --watch\n"},
+		}, "p: spec.migration.trigger is now\n  it starts when WebhookAvailable is True\n  follow it: kubectl conversion status p --watch\n"},
 		"trigger while paused": {trigger, func(policy *v1alpha1.ConversionPolicy) { policy.Spec.Migration.Paused = true },
-			"p: spec.migration.trigger is now\n  migrations are paused: it begins after kubectl conversion resume p\n  follow it: kubectl conversion status p --watch\n"},
+			"p: spec.migration.trigger is now\n  migrations are paused: it starts after kubectl conversion resume p\n  follow it: kubectl conversion status p --watch\n"},
 		"trigger while suspended": {trigger, func(policy *v1alpha1.ConversionPolicy) { policy.Spec.Suspend = true },
-			"p: spec.migration.trigger is now\n  the operator is suspended: the migration begins after kubectl conversion resume p --everything\n  follow it: kubectl conversion status p --watch\n"},
+			"p: spec.migration.trigger is now\n  the operator is suspended: the migration starts after kubectl conversion resume p --everything\n  follow it: kubectl conversion status p --watch\n"},
 		"trigger with mode Never": {trigger, func(policy *v1alpha1.ConversionPolicy) { policy.Spec.Migration.Mode = v1alpha1.MigrationNever },
-			"Error: spec.migration.mode is Never: set it to Automatic or OnTrigger, and a migration may begin"},
+			"Error: spec.migration.mode is Never: set it to Automatic or OnTrigger to allow migrations"},
 		"trigger with the same text": {trigger, func(policy *v1alpha1.ConversionPolicy) { policy.Spec.Migration.Trigger = "now" },
-			"Error: spec.migration.trigger is \"now\" already, which starts nothing: choose another text"},
+			"Error: spec.migration.trigger is already \"now\", so nothing starts: choose another text"},
 		"trigger of one that goes": {trigger, func(policy *v1alpha1.ConversionPolicy) {
 			policy.DeletionTimestamp = &metav1.Time{Time: metav1.Now().Time}
 		},
-			"Error: it is being deleted: migrations neither begin nor go on"},
+			"Error: the policy is being deleted: migrations neither start nor continue"},
 		"pause": {pause, func(*v1alpha1.ConversionPolicy) {},
-			"p: spec.migration.paused is true\n  no migration begins before kubectl conversion resume p\n"},
+			"p: spec.migration.paused is true\n  no migration starts before kubectl conversion resume p\n"},
 		"pause a run": {pause, running,
-			"p: spec.migration.paused is true\n  run r1 stops at 10/20: resume it by kubectl conversion resume p\n"},
+			"p: spec.migration.paused is true\n  run r1 stops at 10/20: resume it with kubectl conversion resume p\n"},
 		"pause twice": {pause, func(policy *v1alpha1.ConversionPolicy) { policy.Spec.Migration.Paused = true },
-			"p: spec.migration.paused was already true\n  no migration begins before kubectl conversion resume p\n"},
+			"p: spec.migration.paused was already true\n  no migration starts before kubectl conversion resume p\n"},
 		"resume": {resume, func(policy *v1alpha1.ConversionPolicy) { policy.Spec.Migration.Paused = true; running(policy) },
-			"p: spec.migration.paused is false\n  run r1 goes on from where it was\n  follow it: kubectl conversion status p --watch\n"},
+			"p: spec.migration.paused is false\n  run r1 continues from its checkpoint\n  follow it: kubectl conversion status p --watch\n"},
 		"resume a suspended one": {resume, func(policy *v1alpha1.ConversionPolicy) { policy.Spec.Suspend = true },
 			"p: spec.migration.paused was already false\n  the operator is still suspended: kubectl conversion resume p --everything\n"},
 		"suspend": {suspend, func(*v1alpha1.ConversionPolicy) {},
-			"p: spec.suspend is true\n  the operator changes nothing, converter pods go on answering; let it go on by kubectl conversion resume p --everything\n"},
+			"p: spec.suspend is true\n  the operator changes nothing, converter pods continue to answer; resume it with kubectl conversion resume p --everything\n"},
 		"unsuspend": {unsuspend, func(policy *v1alpha1.ConversionPolicy) {
 			policy.Spec.Suspend = true
 			policy.Spec.Migration.Paused = true
@@ -124,9 +124,9 @@ func TestWhoElseWrites(t *testing.T) {
 		"nobody":           {by("argocd", "Apply", other), false, "", nil},
 		"ourselves":        {by(fieldManager, "Apply", mine), false, "", nil},
 		"kubectl edit":     {by("kubectl-edit", "Update", mine), false, "", nil},
-		"kubectl apply":    {by("kubectl-client-side-apply", "Update", mine), false, "", []string{"the manifest that kubectl-client-side-apply applied says otherwise: change spec.migration.paused there, too"}},
-		"a GitOps tool":    {by("argocd", "Apply", mine), false, "spec.migration.paused is applied by the field manager argocd, which may write back what it has: change it there, or add --force-conflicts", nil},
-		"against a tool":   {by("argocd", "Apply", mine), true, "", []string{"the manifest that argocd applied says otherwise: change spec.migration.paused there, too"}},
+		"kubectl apply":    {by("kubectl-client-side-apply", "Update", mine), false, "", []string{"the manifest that kubectl-client-side-apply applied has another value: change spec.migration.paused there, too"}},
+		"a GitOps tool":    {by("argocd", "Apply", mine), false, "spec.migration.paused is applied by the field manager argocd, which may revert the change: change it there, or add --force-conflicts", nil},
+		"against a tool":   {by("argocd", "Apply", mine), true, "", []string{"the manifest that argocd applied has another value: change spec.migration.paused there, too"}},
 		"unreadable":       {by("argocd", "Apply", `[]`), false, "", nil},
 		"all of migration": {by("argocd", "Apply", `{"f:spec":{"f:migration":{}}}`), false, "", nil},
 	} {
@@ -151,9 +151,9 @@ func TestStatusFlags(t *testing.T) {
 		args []string
 		want string
 	}{
-		"an end without a way": {[]string{"status", "--timeout=1s"}, "--timeout says how long to follow: add --watch or --until-ready"},
+		"an end without a way": {[]string{"status", "--timeout=1s"}, "--timeout limits how long to follow: add --watch or --until-ready"},
 		"a negative end":       {[]string{"status", "-w", "--timeout=-1s"}, "--timeout must not be negative, is -1s"},
-		"JSON without an end":  {[]string{"status", "-w", "-o=json"}, "--output=json is written once, in the end: add --until-ready, or leave out --watch"},
+		"JSON without an end":  {[]string{"status", "-w", "-o=json"}, "--output=json is written once, at the end: add --until-ready, or leave out --watch"},
 		"a wrong form":         {[]string{"status", "-o=text"}, `--output must be table, wide, json or yaml, is "text"`},
 		"a kubeconfig":         {[]string{"status", "--kubeconfig=nowhere"}, "find the API server: stat nowhere: no such file or directory"},
 		"whom to trigger":      {[]string{"trigger"}, "requires at least 1 arg(s), only received 0"},

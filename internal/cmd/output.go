@@ -18,7 +18,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/terminal"
 )
 
-// The forms of what a command writes to stdout.
+// The formats in which a command writes to stdout.
 const (
 	formTable = "table"
 	formWide  = "wide"
@@ -27,16 +27,16 @@ const (
 	formText  = "text"
 )
 
-// output is the flag that says in which form a command writes.
+// output is the flag for the format of a command's result.
 type output struct {
 	form  string
 	forms []string
 }
 
-// add makes the flag, with the forms that there are, the default first.
+// add adds the flag, with the formats of the command, the default first.
 func (o *output) add(command *cobra.Command, forms ...string) {
 	o.forms = forms
-	command.Flags().StringVarP(&o.form, "output", "o", forms[0], "form of the output: "+o.list())
+	command.Flags().StringVarP(&o.form, "output", "o", forms[0], "output format: "+o.list())
 	complete(command, "output", forms...)
 }
 
@@ -52,10 +52,10 @@ func (o *output) validate() error {
 	return nil
 }
 
-// forPrograms tells JSON and YAML from what people read.
+// forPrograms distinguishes JSON and YAML from the formats for users.
 func (o *output) forPrograms() bool { return o.form == formJSON || o.form == formYAML }
 
-// write writes what is found as JSON or YAML, and lets people do the rest.
+// write writes the result as JSON or YAML, and calls the function for other formats.
 func (o *output) write(w io.Writer, report any, people func(io.Writer) error) error {
 	switch o.form {
 	case formJSON:
@@ -71,7 +71,7 @@ func (o *output) write(w io.Writer, report any, people func(io.Writer) error) er
 	return people(w)
 }
 
-// writeJSON writes what programs read, and people may.
+// writeJSON writes indented JSON.
 func writeJSON(w io.Writer, report any) error {
 	encoder := json.NewEncoder(w)
 	encoder.SetIndent("", "  ")
@@ -79,14 +79,14 @@ func writeJSON(w io.Writer, report any) error {
 	return encoder.Encode(report)
 }
 
-// isTerminal reports whether a person sits at the other end.
+// isTerminal reports whether the output is a terminal.
 func isTerminal(end any) bool {
 	file, ok := end.(*os.File)
 	return ok && term.IsTerminal(int(file.Fd()))
 }
 
-// colorsOf are there for a person who sits at the other end and does not want
-// none (https://no-color.org).
+// colorsOf returns colors for a terminal whose user has not disabled them
+// (https://no-color.org).
 func colorsOf(end any) terminal.Colors {
 	return terminal.Colors(isTerminal(end) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb")
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// The names under which kubectl finds the program as its plugin, and asks it how
-// to complete what a person types
+// The names under which kubectl finds the program as its plugin, and runs it to
+// complete what a user types
 // (k8s.io/kubectl/pkg/cmd/plugin, plugin_completion.go).
 const (
 	programName    = "conversion-operator"
@@ -20,9 +20,8 @@ const (
 	pluginName     = "kubectl conversion"
 )
 
-// NewCommand returns the command for the arguments with which the process was
-// started: the first of them, the program's name, tells kubectl's plugin from
-// conversion-operator itself.
+// NewCommand returns the command for the arguments of the process. The first one,
+// the program's name, distinguishes kubectl's plugin from conversion-operator.
 func NewCommand(args []string) *cobra.Command {
 	switch strings.TrimSuffix(filepath.Base(args[0]), ".exe") {
 	case pluginFile:
@@ -35,24 +34,24 @@ func NewCommand(args []string) *cobra.Command {
 	return root
 }
 
-// newPluginCommand returns kubectl's plugin: the commands for people.
+// newPluginCommand returns kubectl's plugin: the commands for users.
 func newPluginCommand(args []string) *cobra.Command {
 	root := newPeoplesCommand()
 	root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: pluginName}
 	root.Short = "See and operate the conversion of custom resources"
 	root.Long = `See and operate the conversion of custom resources.
 
-A ConversionPolicy says how the objects of the versions of a
-CustomResourceDefinition correspond. These commands show how far the operator is
-with it, and how objects are converted; they try rules before they are applied,
-and look for what endangers objects in any cluster.`
+A ConversionPolicy describes how the objects of the versions of a
+CustomResourceDefinition correspond. These commands show the progress of the
+operator, and how objects convert; they test rules before you apply them, and find
+risks for objects in any cluster.`
 	sayAs(root, pluginName)
 	root.SetArgs(args)
 	return root
 }
 
-// sayAs lets all texts of a command, and of those below it, call the program by
-// another name.
+// sayAs lets all texts of a command, and of its subcommands, use another name for
+// the program.
 func sayAs(command *cobra.Command, name string) {
 	for _, text := range []*string{&command.Long, &command.Example} {
 		*text = strings.ReplaceAll(*text, programName+" ", name+" ")
@@ -62,5 +61,5 @@ func sayAs(command *cobra.Command, name string) {
 	}
 }
 
-// calledAs is how a person calls the program that a command belongs to.
+// calledAs returns the name by which the user called the program.
 func calledAs(command *cobra.Command) string { return command.Root().DisplayName() }

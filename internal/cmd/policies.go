@@ -17,8 +17,8 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 )
 
-// findPolicies reads the policies of the names, or all of them, sorted by name.
-// One that is not there is an error.
+// findPolicies reads the policies with these names, or all of them, sorted by name.
+// A missing policy is an error.
 func findPolicies(ctx context.Context, api client.Client, names []string) ([]*v1alpha1.ConversionPolicy, error) {
 	list := &v1alpha1.ConversionPolicyList{}
 	if err := api.List(ctx, list, ofNames(names)...); err != nil {
@@ -41,7 +41,7 @@ func findPolicies(ctx context.Context, api client.Client, names []string) ([]*v1
 
 func byName(a, b *v1alpha1.ConversionPolicy) int { return cmp.Compare(a.Name, b.Name) }
 
-// ofNames asks for a single policy alone: somebody may have the right to no other.
+// ofNames reads single policies: the user may have no right to others.
 func ofNames(names []string) []client.ListOption {
 	if len(names) != 1 {
 		return nil
@@ -61,7 +61,7 @@ func getPolicy(ctx context.Context, api client.Client, name string) (*v1alpha1.C
 
 func noPolicy(name string) error { return fmt.Errorf("the cluster has no ConversionPolicy %s", name) }
 
-// sayPolicies makes an error about policies one that says what to do.
+// sayPolicies turns an error about policies into one that says what to do.
 func sayPolicies(err error) error {
 	switch {
 	case err == nil:
@@ -69,5 +69,5 @@ func sayPolicies(err error) error {
 	case meta.IsNoMatchError(err):
 		return errors.New("the cluster does not know ConversionPolicies: install the operator, or choose another cluster with --context")
 	}
-	return fmt.Errorf("cannot read ConversionPolicies: %w", err)
+	return fmt.Errorf("read ConversionPolicies: %w", err)
 }

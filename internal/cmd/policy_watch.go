@@ -22,15 +22,15 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 )
 
-// policyWatch follows policies. It is taken up again where it breaks.
+// policyWatch follows policies. It restarts its watch when that breaks.
 type policyWatch struct {
 	api   client.WithWatch
 	names []string
 	known map[string]*v1alpha1.ConversionPolicy
 }
 
-// newPolicyWatch follows the policies of the names, or all of them, from what is
-// known of them.
+// newPolicyWatch follows the policies with these names, or all of them, from their
+// current state.
 func newPolicyWatch(api client.WithWatch, names []string, policies []*v1alpha1.ConversionPolicy) *policyWatch {
 	w := &policyWatch{api: api, names: names, known: map[string]*v1alpha1.ConversionPolicy{}}
 	for _, policy := range policies {
@@ -39,9 +39,9 @@ func newPolicyWatch(api client.WithWatch, names []string, policies []*v1alpha1.C
 	return w
 }
 
-// run calls see with the policies at once, with each tick, and each time that one
-// of them changes, until see reports that it is over. Its error is that of see, of
-// the context, or says that a policy that was named is gone.
+// run calls see with the policies immediately, with each tick, and after each change
+// of one of them, until see returns true. It returns the error of see or of the
+// context, or an error if a named policy was deleted.
 func (w *policyWatch) run(ctx context.Context, see func([]*v1alpha1.ConversionPolicy) (over bool, err error), ticks <-chan time.Time) error {
 	if over, err := see(w.policies()); over || err != nil {
 		return err
@@ -65,14 +65,14 @@ func (w *policyWatch) run(ctx context.Context, see func([]*v1alpha1.ConversionPo
 	}
 }
 
-// next waits for an event or a tick, and reports whether it is news.
+// next waits for an event or a tick, and reports whether the policies changed.
 func (w *policyWatch) next(ctx context.Context, changes <-chan watch.Event, ticks <-chan time.Time) (news bool, err error) {
 	select {
 	case <-ctx.Done():
 		return false, ctx.Err()
 	case event, open := <-changes:
 		if !open {
-			return false, errors.New("policies cannot be watched any more")
+			return false, errors.New("the watch of policies ended")
 		}
 		return w.note(event)
 	case <-ticks:
@@ -84,7 +84,7 @@ func (w *policyWatch) policies() []*v1alpha1.ConversionPolicy {
 	return slices.SortedFunc(maps.Values(w.known), byName)
 }
 
-// note takes an event in, and reports whether it is news.
+// note stores an event, and reports whether the policy changed.
 func (w *policyWatch) note(event watch.Event) (news bool, err error) {
 	policy, ok := event.Object.(*v1alpha1.ConversionPolicy)
 	if !ok || len(w.names) > 0 && !slices.Contains(w.names, policy.Name) {
@@ -102,7 +102,7 @@ func (w *policyWatch) note(event watch.Event) (news bool, err error) {
 	return before == nil || before.ResourceVersion != policy.ResourceVersion, nil
 }
 
-// source is asked with the context of who watches: it ends with the watch, in order.
+// source uses the context of the watcher: it ends together with the watch.
 func (w *policyWatch) source() cache.ListerWatcher {
 	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {

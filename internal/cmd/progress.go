@@ -8,7 +8,7 @@ import (
 	"io"
 )
 
-// progress tells a person how far a command is, and a log how it ended.
+// progress shows a terminal how far a command is, and a log the final count.
 type progress struct {
 	to     io.Writer
 	person bool
@@ -20,7 +20,7 @@ type progress struct {
 func (p *progress) page(done, remaining int64) {
 	p.done = done
 	if p.person {
-		// Back to the start of the line, and away with what was there.
+		// Return to the start of the line and clear it.
 		fmt.Fprintf(p.to, "\r\x1b[K%d of %d %s", done, done+remaining, p.what)
 	}
 }

@@ -34,25 +34,25 @@ func newReportCommand() *cobra.Command {
 		Short: "Show a policy as one HTML file, to read, review and keep",
 		Long: `Show a policy as one HTML file, to read, review and keep.
 
-The file, on stdout, has the versions, which field of one is which of another, the
-rules, what becomes of objects, and what the operator has done. It needs no network
-and no script. The same input makes the same file but for one line, which says when
-it was made.
+The file, on stdout, shows the versions, how their fields correspond, the rules,
+the results for objects, and the history of the operator. It needs no network and
+no script. The same input makes the same file, except for one line with the time of
+creation.
 
-Policy and CustomResourceDefinition come from files, or from a cluster where there
-is no flag for them; a policy of a cluster tells of its conditions, migration and
-history, too. Objects are tried as by verify: those in files (-f), or those of a
-cluster (--live). A cluster is only read. POLICY is the name of the policy, where
-there is no file or several in it.
+The policy and the CustomResourceDefinition come from files, or from a cluster if
+their flag is missing. For a policy of a cluster, the report includes its conditions,
+migration and history. The command tests objects like verify: those in files (-f), or
+those of a cluster (--live). It only reads the cluster. POLICY is the name of the
+policy, if there is no file or a file has several.
 
-Where an object loses something, the report shows the value, unless --hide-values
+If an object loses something, the report shows the value, unless --hide-values
 is set.
 
 Exit codes:
-  0  the report is written, and nothing is lost but what a drop rule gives up
-  1  the report is written, and tells of rules that are not valid, or objects that
-     lose something, cannot be converted, or not be written
-  2  there is no report: a flag is wrong, or a file or the cluster cannot be read`,
+  0  the report is written, and nothing is lost except what a drop rule gives up
+  1  the report is written, and has problems: rules are not valid, or objects lose
+     something, cannot be converted, or cannot be written
+  2  no report: a flag is wrong, or a file or the cluster cannot be read`,
 		Example: `  conversion-operator report --policy policy.yaml --crd crd.yaml -f objects.yaml > report.html
   conversion-operator report crontabs.example.com > report.html
   conversion-operator report crontabs.example.com --live --hide-values > report.html`,
@@ -61,8 +61,8 @@ Exit codes:
 	options.definitions.addFlags(flags)
 	flags.StringArrayVarP(&options.files, "filename", "f", nil, "file or directory of objects, - for stdin; can be given several times")
 	flags.BoolVar(&options.live, "live", false, "try the rules on the objects in a cluster")
-	flags.BoolVar(&options.hideValues, "hide-values", false, "leave out values of objects, and messages that may have some")
-	flags.BoolVar(&options.timeless, "timeless", false, "leave out when it was made: the same input makes the same file, to the byte")
+	flags.BoolVar(&options.hideValues, "hide-values", false, "leave out values of objects, and messages that may contain values")
+	flags.BoolVar(&options.timeless, "timeless", false, "leave out the time of creation: the same input makes the same file, byte for byte")
 	options.liveOptions.addFlags(command)
 	command.ValidArgsFunction = only(namesIn(options.liveOptions.config, policyKind))
 	return forPeople(command, cobra.MaximumNArgs(1), func(command *cobra.Command, args []string) error {
@@ -76,7 +76,7 @@ Exit codes:
 func (o *reportOptions) validate(stdout io.Writer) error {
 	switch {
 	case isTerminal(stdout):
-		return errors.New("the report is HTML, and this is a terminal: send it to a file, for example with > report.html")
+		return errors.New("the report is HTML and cannot be shown in a terminal: send it to a file, for example with > report.html")
 	case o.live && len(o.files) > 0:
 		return errors.New("-f and --live exclude each other: objects come from files, or from a cluster")
 	case !o.live:
@@ -107,13 +107,13 @@ func (o *reportOptions) run(command *cobra.Command, name string) error {
 		return fmt.Errorf("write the report: %w", err)
 	}
 	if policy.Spec.Converter.Declarative != nil && tried.Outcome != verify.Passed {
-		return &exitError{exitFound, errors.New("not all is well: the report says what")}
+		return &exitError{exitFound, errors.New("problems found; see the report")}
 	}
 	return nil
 }
 
-// sources are where the policy and the CustomResourceDefinition are, and where the
-// objects are.
+// sources returns the source of the policy and the CustomResourceDefinition, and of
+// the objects.
 func (o *reportOptions) sources(command *cobra.Command) (definitions, objects source, err error) {
 	files := fileSource{o.files, command.InOrStdin()}
 	if !o.live && o.definitions.policy != "" && o.definitions.crd != "" {
@@ -126,7 +126,7 @@ func (o *reportOptions) sources(command *cobra.Command) (definitions, objects so
 	return cluster, files, err
 }
 
-// from says for people where the policy and the CustomResourceDefinition were read.
+// from describes where the policy and the CustomResourceDefinition come from.
 func (o *reportOptions) from() string {
 	var places []string
 	for _, file := range []string{o.definitions.policy, o.definitions.crd} {

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 )
 
-// logOptions are the flags that all subcommands share.
+// logOptions are flags of all subcommands.
 type logOptions struct {
 	level  string
 	format string
@@ -28,7 +28,7 @@ func NewRootCommand() *cobra.Command {
 	return command
 }
 
-// newPeoplesCommand returns the command with what people use.
+// newPeoplesCommand returns the command with the subcommands for users.
 func newPeoplesCommand() *cobra.Command {
 	options := logOptions{}
 	command := &cobra.Command{
@@ -36,13 +36,13 @@ func newPeoplesCommand() *cobra.Command {
 		Short: "Change the schema of a CustomResourceDefinition safely",
 		Long: `Change the schema of a CustomResourceDefinition safely.
 
-A ConversionPolicy says how the objects of two versions correspond. From it,
-conversion-operator runs a conversion webhook, switches the
-CustomResourceDefinition to it once it is proven, and rewrites the stored
-objects, each step in the safe order.
+A ConversionPolicy describes how the objects of two versions correspond.
+conversion-operator runs a conversion webhook for it, tests the webhook, points the
+CustomResourceDefinition at it, and rewrites the stored objects, each step in a safe
+order.
 
-Its parts are subcommands of one binary. Some run in pods, from one image; the
-others are for people and their pipelines, and are kubectl's plugin, too.`,
+Its parts are subcommands of one binary. Some run in pods, from one image. The
+others are for users and their pipelines, and are also a plugin of kubectl.`,
 		Version:           versionText(),
 		SilenceUsage:      true,
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
@@ -51,11 +51,11 @@ others are for people and their pipelines, and are kubectl's plugin, too.`,
 		},
 	}
 	flags := command.PersistentFlags()
-	flags.StringVar(&options.level, "log-level", "info", "least severe messages that are logged: debug, info or error")
-	flags.StringVar(&options.format, "log-format", "json", "form of the log: json or text")
+	flags.StringVar(&options.level, "log-level", "info", "minimum severity to log: debug, info or error")
+	flags.StringVar(&options.format, "log-format", "json", "log format: json or text")
 	complete(command, "log-level", "debug", "info", "error")
 	complete(command, "log-format", "json", "text")
-	addGroup(command, groupPeople, "Commands for people and their pipelines:",
+	addGroup(command, groupPeople, "Commands for users and their pipelines:",
 		newAuditCommand(), newConvertCommand(), newDiffCommand(), newExplainCommand(), newPauseCommand(), newReportCommand(),
 		newResumeCommand(), newStatusCommand(), newTriggerCommand(), newVerifyCommand(), newVersionCommand())
 	return command
@@ -75,7 +75,7 @@ func addGroup(root *cobra.Command, id, title string, commands ...*cobra.Command)
 	}
 }
 
-// install gives the logger to everything that logs: to the command through its
+// install passes the logger to everything that logs: to the command through its
 // context, to controller-runtime, and to client-go.
 func (o *logOptions) install(command *cobra.Command) error {
 	log, err := o.newLogger(command.ErrOrStderr())
@@ -99,8 +99,8 @@ func (o *logOptions) newLogger(to io.Writer) (logr.Logger, error) {
 	if !ok {
 		return logr.Discard(), fmt.Errorf("--log-format must be json or text, is %q", o.format)
 	}
-	// The place of a log call says nothing about an error that came from afar.
-	// Panics carry their stack as a value.
+	// The position of a log call does not help with an error from another place.
+	// Panics have their stack as a value.
 	return zap.New(zap.WriteTo(to), zap.Level(level), zap.StacktraceLevel(zapcore.PanicLevel), format), nil
 }
 

@@ -18,7 +18,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/webhook"
 )
 
-// defaultMetricsAddress is what a Prometheus expects of most programs.
+// defaultMetricsAddress is the port that Prometheus configurations commonly use.
 const defaultMetricsAddress = ":8080"
 
 // serveOptions are the flags of the serve subcommand.
@@ -40,13 +40,13 @@ func newServeCommand() *cobra.Command {
 		Long: `Answer the API server's ConversionReviews.
 
 The manager starts this command in converter pods. It needs two mounted
-directories, the compiled rules and a serving certificate, and nothing else: no
-access to the API. A new certificate is taken up while it runs.
+directories, the rulesets and a serving certificate, and no access to the API. It
+reloads the certificate when that changes.
 
-Each set of rules is asked for at a path of its own. There is more than one while
-rules change: API servers go on asking for those of before until they know.
+Each ruleset has its own path. A pod has more than one ruleset while rules change:
+API servers use the previous one until they see the change.
 
-When it is told to stop, it reports itself as not ready, goes on answering for
+On a stop signal, the command reports that it is not ready, continues to answer for
 the drain period, finishes the calls in flight, and ends.`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
@@ -57,17 +57,17 @@ the drain period, finishes the calls in flight, and ends.`,
 		},
 	}
 	flags := command.Flags()
-	flags.StringVar(&options.plans, "plans", "/etc/conversion-operator/plans", "directory of the compiled rules, *.json, all of which are served")
+	flags.StringVar(&options.plans, "plans", "/etc/conversion-operator/plans", "directory of the rulesets, *.json, all of which the command serves")
 	flags.StringVar(&options.certificates, "certificates", "/etc/conversion-operator/tls", "directory of tls.crt and tls.key")
-	flags.IntVar(&options.port, "port", webhook.DefaultPort, "port to listen at")
+	flags.IntVar(&options.port, "port", webhook.DefaultPort, "port to listen on")
 	flags.DurationVar(&options.drain, "drain", webhook.DefaultDrainPeriod,
-		"how long to go on answering after being told to stop, so that API servers can turn to other pods")
+		"how long to continue to answer after a stop signal, so that API servers can use other pods")
 	flags.StringVar(&options.metrics, "metrics-bind-address", defaultMetricsAddress,
-		"address to answer Prometheus at, without TLS; 0 answers it nowhere")
-	flags.Int64Var(&options.maxBody, "max-body-bytes", webhook.DefaultMaxBodyBytes, "size of the largest ConversionReview that is accepted")
+		"address of /metrics for Prometheus, without TLS; 0 for none")
+	flags.Int64Var(&options.maxBody, "max-body-bytes", webhook.DefaultMaxBodyBytes, "maximum size of a ConversionReview")
 	flags.Int64Var(&options.maxInFlight, "max-bytes-in-flight", webhook.DefaultMaxBytesInFlight,
-		"memory for all ConversionReviews at a time and their answers; those beyond it wait. "+
-			"The default is half of a converter pod's default memory limit: the other half is for garbage that is not collected yet")
+		"memory for all ConversionReviews in flight and their answers; further ones wait. "+
+			"The default is half of a converter pod's default memory limit: the other half is for uncollected garbage")
 	return command
 }
 
@@ -107,16 +107,16 @@ func (o *serveOptions) run(ctx context.Context) error {
 	return server.Run(ctx)
 }
 
-// newHandler compiles the plans. Nothing listens before all of that is done, so a
-// pod that answers at all is ready for each of them. The log gets to know whose
-// objects they convert.
+// newHandler compiles the rulesets. It does so before the server listens, so a pod
+// that answers at all is ready for each of them. The log includes the name of the
+// CustomResourceDefinition.
 func (o *serveOptions) newHandler(log logr.Logger) (*webhook.Handler, logr.Logger, error) {
 	files, err := filepath.Glob(filepath.Join(o.plans, "*.json"))
 	if err != nil {
-		return nil, log, fmt.Errorf("looking for plans in %s: %w", o.plans, err)
+		return nil, log, fmt.Errorf("find rulesets in %s: %w", o.plans, err)
 	}
 	if len(files) == 0 {
-		return nil, log, fmt.Errorf("there is no plan in %s, no file *.json: mount the compiled rules there, or correct --plans", o.plans)
+		return nil, log, fmt.Errorf("no ruleset (*.json) found in %s: mount the rulesets there, or correct --plans", o.plans)
 	}
 	var first *conversion.Plan
 	var served []webhook.Plan
@@ -126,7 +126,7 @@ func (o *serveOptions) newHandler(log logr.Logger) (*webhook.Handler, logr.Logge
 			return nil, log, err
 		}
 		if first = cmp.Or(first, plan); plan.CRD != first.CRD {
-			return nil, log, fmt.Errorf("the plan %s is for %s, and another in %s for %s: a pod converts for one CustomResourceDefinition",
+			return nil, log, fmt.Errorf("ruleset %s is for %s, and another one in %s is for %s: a pod converts for one CustomResourceDefinition",
 				file, plan.CRD, o.plans, first.CRD)
 		}
 		served = append(served, one)
@@ -145,15 +145,15 @@ func (o *serveOptions) newHandler(log logr.Logger) (*webhook.Handler, logr.Logge
 func loadPlan(file string) (*conversion.Plan, webhook.Plan, error) {
 	document, err := os.ReadFile(file)
 	if err != nil {
-		return nil, webhook.Plan{}, fmt.Errorf("reading the plan: %w", err)
+		return nil, webhook.Plan{}, fmt.Errorf("read the ruleset: %w", err)
 	}
 	plan, err := conversion.Load(document)
 	if err != nil {
-		return nil, webhook.Plan{}, fmt.Errorf("loading the plan %s: %w", file, err)
+		return nil, webhook.Plan{}, fmt.Errorf("load the ruleset %s: %w", file, err)
 	}
 	converter, err := conversion.NewConverter(plan)
 	if err != nil {
-		return nil, webhook.Plan{}, fmt.Errorf("compiling the plan %s: %w", file, err)
+		return nil, webhook.Plan{}, fmt.Errorf("compile the ruleset %s: %w", file, err)
 	}
 	return plan, webhook.Plan{Hash: conversion.HashOf(document), Pairs: plan.Pairs(), Converter: converter}, nil
 }

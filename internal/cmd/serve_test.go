@@ -48,10 +48,10 @@ func TestServeNeedsEveryPlan(t *testing.T) {
 		plans map[string][]byte
 		want  string
 	}{
-		"none":                 {nil, "there is no plan in DIRECTORY, no file *.json: mount the compiled rules there, or correct --plans"},
-		"one of two is broken": {map[string][]byte{"a.json": good, "b.json": []byte("{")}, "loading the plan DIRECTORY/b.json: "},
+		"none":                 {nil, "no ruleset (*.json) found in DIRECTORY: mount the rulesets there, or correct --plans"},
+		"one of two is broken": {map[string][]byte{"a.json": good, "b.json": []byte("{")}, "load the ruleset DIRECTORY/b.json: "},
 		"of two definitions": {map[string][]byte{"a.json": good, "b.json": planText(t, "jobs.example.com", "v1")},
-			"the plan DIRECTORY/b.json is for jobs.example.com, and another in DIRECTORY for crontabs.example.com: "},
+			"ruleset DIRECTORY/b.json is for jobs.example.com, and another one in DIRECTORY is for crontabs.example.com: "},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

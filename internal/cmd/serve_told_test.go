@@ -74,8 +74,8 @@ func (d *diary) has(text string) bool {
 }
 
 // TestServeTellsNoSecrets: the log of a converter at its most talkative has nothing of
-// objects but their names, nothing of its key, and nothing of a token that somebody
-// sends it, whatever goes wrong.
+// objects but their names, nothing of its key, and nothing of a token that a client
+// sends, whatever goes wrong.
 func TestServeTellsNoSecrets(t *testing.T) {
 	plans, hash := mountSample(t)
 	certificates, first := t.TempDir(), issued(t)

@@ -31,7 +31,7 @@ type statusOptions struct {
 	untilReady bool
 	timeout    time.Duration
 
-	// program is how the person calls this one.
+	// program is the name by which the user called the program.
 	program string
 	now     func() time.Time
 }
@@ -40,22 +40,22 @@ func newStatusCommand() *cobra.Command {
 	options := statusOptions{now: time.Now}
 	command := &cobra.Command{
 		Use:   "status [POLICY...]",
-		Short: "Show how far the operator is with policies",
-		Long: `Show how far the operator is with policies: one with everything that there is to
-say of it, and what to do next; several, or all, as a table.
+		Short: "Show the progress and the problems of policies",
+		Long: `Show the progress and the problems of policies: one policy with all details and the
+next steps; several, or all, as a table.
 
-With --watch, the picture is renewed as things change; where the output is no
-terminal, there is a line for each change instead. --until-ready ends that once
-all of the policies are Ready, and fails as soon as one is stalled: nothing goes
-on then until somebody changes something.
+With --watch, the command updates the picture as things change; if the output is not
+a terminal, it prints a line for each change instead. --until-ready ends when all of
+the policies are Ready, and fails when one is stalled, because a stalled policy needs
+a change by a user.
 
 Rights: get, list and watch of conversionpolicies, and list of pods in the
-operator's namespace. Without the latter, the pods are left out.
+operator's namespace. Without the latter, the output has no pods.
 
 Exit codes:
   0  the policies were shown; with --until-ready: they are Ready
   1  with --until-ready: one is stalled, suspended or deleted, or --timeout is over
-  2  they could not be shown: a flag is wrong, or the cluster cannot be read`,
+  2  the policies could not be shown: a flag is wrong, or the cluster cannot be read`,
 		Example: `  conversion-operator status
   conversion-operator status crontabs.example.com
   conversion-operator status crontabs.example.com --watch
@@ -77,9 +77,9 @@ func (o *statusOptions) addFlags(command *cobra.Command) {
 	command.ValidArgsFunction = namesIn(o.config, policyKind)
 	flags := command.Flags()
 	flags.StringVar(&o.namespace, "operator-namespace", "conversion-system", "namespace of the operator and of the converter pods")
-	flags.BoolVarP(&o.watch, "watch", "w", false, "follow what changes")
-	flags.BoolVar(&o.untilReady, "until-ready", false, "follow what changes until all of the policies are Ready, or one of them is stalled")
-	flags.DurationVar(&o.timeout, "timeout", 0, "with --watch or --until-ready: how long to follow at most; 0 is without an end")
+	flags.BoolVarP(&o.watch, "watch", "w", false, "follow changes")
+	flags.BoolVar(&o.untilReady, "until-ready", false, "follow changes until all of the policies are Ready, or one of them is stalled")
+	flags.DurationVar(&o.timeout, "timeout", 0, "with --watch or --until-ready: maximum time to follow; 0 means no limit")
 	_ = command.RegisterFlagCompletionFunc("operator-namespace", namesIn(o.config, namespaceKind)) // the flag is there
 }
 
@@ -92,9 +92,9 @@ func (o *statusOptions) validate() error {
 	case o.timeout < 0:
 		return fmt.Errorf("--timeout must not be negative, is %s", o.timeout)
 	case o.timeout > 0 && !follows:
-		return errors.New("--timeout says how long to follow: add --watch or --until-ready")
+		return errors.New("--timeout limits how long to follow: add --watch or --until-ready")
 	case o.watch && !o.untilReady && o.output.forPrograms():
-		return fmt.Errorf("--output=%s is written once, in the end: add --until-ready, or leave out --watch", o.output.form)
+		return fmt.Errorf("--output=%s is written once, at the end: add --until-ready, or leave out --watch", o.output.form)
 	}
 	return nil
 }
@@ -110,7 +110,7 @@ func (o *statusOptions) run(command *cobra.Command, names []string) error {
 		return err
 	}
 	if len(policies) == 0 {
-		fmt.Fprintln(command.ErrOrStderr(), "There are no ConversionPolicies.")
+		fmt.Fprintln(command.ErrOrStderr(), "No ConversionPolicies found.")
 		return nil
 	}
 	if o.watch || o.untilReady {
@@ -119,8 +119,8 @@ func (o *statusOptions) run(command *cobra.Command, names []string) error {
 	return o.write(command.OutOrStdout(), o.overviews(command.Context(), api, policies), len(names) == 1)
 }
 
-// overviews says of each policy how far the operator is. Pods are looked for
-// where all is said of a policy.
+// overviews returns the overview of each policy. It reads pods only if the output
+// shows all details.
 func (o *statusOptions) overviews(ctx context.Context, api client.Client, policies []*v1alpha1.ConversionPolicy) []*overview.Overview {
 	all := make([]*overview.Overview, 0, len(policies))
 	for _, policy := range policies {
@@ -135,7 +135,7 @@ func (o *statusOptions) overviews(ctx context.Context, api client.Client, polici
 	return all
 }
 
-// pods are those of a policy's converter, or why they cannot be read.
+// pods returns the pods of a policy's converter, or why they cannot be read.
 func (o *statusOptions) pods(ctx context.Context, api client.Client, policy *v1alpha1.ConversionPolicy) ([]corev1.Pod, string) {
 	pods := &corev1.PodList{}
 	labels := client.MatchingLabels(plan.Labels(policy.Name, plan.ConverterComponent))
@@ -155,8 +155,8 @@ func (o *statusOptions) write(w io.Writer, all []*overview.Overview, one bool) e
 	})
 }
 
-// judge returns an error for what --until-ready does not wait for, and whether
-// there is anything left to wait for.
+// judge reports whether there is anything left to wait for, and returns an error for
+// a state that --until-ready does not wait for.
 func (o *statusOptions) judge(all []*overview.Overview) (ready bool, err error) {
 	if !o.untilReady {
 		return false, nil
@@ -164,7 +164,7 @@ func (o *statusOptions) judge(all []*overview.Overview) (ready bool, err error) 
 	ready = true
 	for _, one := range all {
 		if one.Settled && one.Ready != metav1.ConditionTrue {
-			return false, &exitError{exitFound, fmt.Errorf("%s does not become Ready by itself: %s: %s status %s says what to do", one.Name, one.Reason, o.program, one.Name)}
+			return false, &exitError{exitFound, fmt.Errorf("%s does not become Ready by itself: %s: run %s status %s to see what to do", one.Name, one.Reason, o.program, one.Name)}
 		}
 		ready = ready && one.Settled
 	}

@@ -22,11 +22,11 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/terminal"
 )
 
-// redrawEvery is how often a picture is renewed while nothing happens: it says how
-// long things last.
+// redrawEvery is how often the screen is updated while nothing changes: it shows
+// durations.
 const redrawEvery = time.Second
 
-// follow shows the policies, and again each time that one changes.
+// follow shows the policies, and again after each change of one of them.
 func (o *statusOptions) follow(command *cobra.Command, api client.WithWatch, names []string, policies []*v1alpha1.ConversionPolicy) error {
 	ctx := command.Context()
 	if o.timeout > 0 {
@@ -54,8 +54,8 @@ func (o *statusOptions) follow(command *cobra.Command, api client.WithWatch, nam
 	return o.ended(command.Context(), last)
 }
 
-// ended says how it ended before what was waited for: the person went away, or
-// the time is over.
+// ended returns the reason why the command ended early: the user interrupted it, or
+// the timeout is over.
 func (o *statusOptions) ended(asked context.Context, last []*overview.Overview) error {
 	if !o.untilReady {
 		return nil
@@ -72,10 +72,10 @@ func (o *statusOptions) ended(asked context.Context, last []*overview.Overview) 
 	return &exitError{exitFound, errors.New(how)}
 }
 
-// view shows the policies anew.
+// view shows the policies again.
 type view interface {
 	show(all []*overview.Overview) error
-	// ticks come when there is something to show although nothing happened.
+	// ticks come when the view changes without an event.
 	ticks() <-chan time.Time
 	stop()
 }
@@ -103,18 +103,18 @@ func (nothing) show([]*overview.Overview) error { return nil }
 func (nothing) ticks() <-chan time.Time         { return nil }
 func (nothing) stop()                           {}
 
-// screen draws over what it drew before.
+// screen draws over its previous content.
 type screen struct {
 	w     io.Writer
 	write func(io.Writer, []*overview.Overview) error
-	// size of the screen, in characters.
+	// size returns the size of the terminal, in characters.
 	size   func() (width, height int, err error)
 	ticker *time.Ticker
 	drawn  bool
 }
 
 // The escape sequences that go to the first line, clear the screen, and clear
-// what is right of and below the cursor.
+// the rest of the line and everything below the cursor.
 const (
 	toTop      = "\x1b[H"
 	clearAll   = "\x1b[2J"
@@ -142,7 +142,7 @@ func (s *screen) show(all []*overview.Overview) error {
 func (s *screen) ticks() <-chan time.Time { return s.ticker.C }
 func (s *screen) stop()                   { s.ticker.Stop() }
 
-// log has a line for each thing that changed.
+// log has a line for each change.
 type log struct {
 	w    io.Writer
 	now  func() time.Time

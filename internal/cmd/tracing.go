@@ -11,9 +11,9 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/tracing"
 )
 
-// tracingFlag says where traces go. Only commands that nobody waits for have it.
+// tracingFlag says where traces go. Only long-running commands have it.
 func tracingFlag(flags *pflag.FlagSet, endpoint *string) {
 	flags.StringVar(endpoint, "tracing-endpoint", tracing.Endpoint(os.Getenv),
-		"URL of an OpenTelemetry receiver that speaks OTLP over gRPC, http:// or, with TLS, https://, to send traces to; "+
+		"URL of an OpenTelemetry receiver (OTLP over gRPC; http://, or https:// for TLS) for traces; "+
 			"default $OTEL_EXPORTER_OTLP_ENDPOINT; empty for none")
 }

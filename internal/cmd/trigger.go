@@ -25,24 +25,25 @@ func newTriggerCommand() *cobra.Command {
 		Short: "Start a migration of stored objects",
 		Long: `Start a migration of stored objects, by a change of spec.migration.trigger.
 
-After a run in which objects failed, those alone are written again, unless the
-CustomResourceDefinition has changed since. While a run goes on, the next one
-begins after its end. A policy whose migrations are paused, or whose mode is
-Never, starts none.
+After a run in which objects failed, the next run writes only those, unless the
+CustomResourceDefinition has changed since. While a run is active, the next one
+waits for its end. A policy whose migrations are paused, or whose mode is Never,
+starts none.
 
-Whoever manages policies in Git changes the field there instead: a field that
-somebody applies server-side is left alone without --force-conflicts.
+If you manage policies in Git, change the field there instead: without
+--force-conflicts, the command does not change a field that another field manager
+applies server-side.
 
 Rights: get and patch of conversionpolicies.
 
 Exit codes:
-  0  the migration was asked for
-  2  it could not be`,
+  0  the migration is requested
+  2  the request failed`,
 		Example: `  conversion-operator trigger crontabs.example.com
   conversion-operator trigger crontabs.example.com --text="after the audit"`,
 	}
 	options.addFlags(command)
-	command.Flags().StringVar(&text, "text", "", "what spec.migration.trigger is to be; default the time")
+	command.Flags().StringVar(&text, "text", "", "new value of spec.migration.trigger; default the time")
 	return forPeople(command, cobra.MinimumNArgs(1), func(command *cobra.Command, names []string) error {
 		if len(text) > maxTrigger {
 			return fmt.Errorf("--text must be of %d characters at most, has %d", maxTrigger, len(text))
@@ -56,7 +57,7 @@ Exit codes:
 	})
 }
 
-// decideTrigger asks for a run, and says when it is going to be.
+// decideTrigger requests a run, and says when it starts.
 func decideTrigger(policy *v1alpha1.ConversionPolicy, text, program string) (*edit, error) {
 	migration := policy.Spec.Migration
 	if err := leaving(policy); err != nil {
@@ -64,39 +65,39 @@ func decideTrigger(policy *v1alpha1.ConversionPolicy, text, program string) (*ed
 	}
 	switch {
 	case migration.Mode == v1alpha1.MigrationNever:
-		return nil, fmt.Errorf("spec.migration.mode is Never: set it to Automatic or OnTrigger, and a migration may begin")
+		return nil, fmt.Errorf("spec.migration.mode is Never: set it to Automatic or OnTrigger to allow migrations")
 	case migration.Trigger == text:
-		return nil, fmt.Errorf("spec.migration.trigger is %q already, which starts nothing: choose another text", text)
+		return nil, fmt.Errorf("spec.migration.trigger is already %q, so nothing starts: choose another text", text)
 	}
 	made := &edit{Policy: policy.Name, Field: "spec.migration.trigger", Value: text, Changed: true}
 	made.Says = append(whenTriggered(policy, program), "follow it: "+program+" status "+policy.Name+" --watch")
 	return made, nil
 }
 
-// whenTriggered says what a run waits for, and what it is going to write.
+// whenTriggered says what a run waits for, and what it writes.
 func whenTriggered(policy *v1alpha1.ConversionPolicy, program string) []string {
 	last := policy.Status.Migration
 	var says []string
 	switch {
 	case policy.Spec.Suspend:
-		says = append(says, "the operator is suspended: the migration begins after "+program+" resume "+policy.Name+" --everything")
+		says = append(says, "the operator is suspended: the migration starts after "+program+" resume "+policy.Name+" --everything")
 	case policy.Spec.Migration.Paused:
-		says = append(says, "migrations are paused: it begins after "+program+" resume "+policy.Name)
+		says = append(says, "migrations are paused: it starts after "+program+" resume "+policy.Name)
 	case last != nil && last.State == v1alpha1.MigrationRunning:
-		return append(says, "run "+last.Run+" goes on: another one begins after its end")
+		return append(says, "run "+last.Run+" is running: the next one starts after it")
 	case closedGate(policy) != "":
-		says = append(says, "it begins once "+closedGate(policy)+" is True")
+		says = append(says, "it starts when "+closedGate(policy)+" is True")
 	default:
-		says = append(says, "a migration begins")
+		says = append(says, "a migration starts")
 	}
 	if last != nil && last.State == v1alpha1.MigrationFailed && last.Failed > 0 {
-		says = append(says, fmt.Sprintf("it writes what failed in run %s alone (%s), unless the CustomResourceDefinition has changed since",
+		says = append(says, fmt.Sprintf("it writes only what failed in run %s (%s), unless the CustomResourceDefinition has changed since",
 			last.Run, terminal.Count(int(last.Failed), "object")))
 	}
 	return says
 }
 
-// closedGate is the first gate before the migration that is not passed.
+// closedGate returns the first condition before the migration that is not True.
 func closedGate(policy *v1alpha1.ConversionPolicy) string {
 	for _, gate := range v1alpha1.Gates {
 		if gate == v1alpha1.StorageMigratedCondition {
@@ -113,15 +114,15 @@ func newPauseCommand() *cobra.Command {
 	return newSwitchCommand(&cobra.Command{
 		Use:   "pause POLICY...",
 		Short: "Stop a migration until it is resumed",
-		Long: `Stop a migration until it is resumed: spec.migration.paused. Its pod ends, its
-record stays, and no other run begins. With --everything the operator changes
-nothing at all for the policy: spec.suspend. Converter pods go on answering.
+		Long: `Stop a migration until it is resumed, with spec.migration.paused. Its pod ends, its
+record stays, and no other run starts. With --everything, the operator changes
+nothing for the policy, with spec.suspend. Converter pods continue to answer.
 
 Rights: get and patch of conversionpolicies.
 
 Exit codes:
-  0  it is paused
-  2  it could not be`,
+  0  the migration is paused
+  2  the change failed`,
 		Example: `  conversion-operator pause crontabs.example.com
   conversion-operator pause crontabs.example.com --everything`,
 	}, true)
@@ -130,25 +131,25 @@ Exit codes:
 func newResumeCommand() *cobra.Command {
 	return newSwitchCommand(&cobra.Command{
 		Use:   "resume POLICY...",
-		Short: "Let a migration go on that was paused",
-		Long: `Let a migration go on that was paused, from where it was: spec.migration.paused.
-With --everything the operator goes on with the policy: spec.suspend.
+		Short: "Resume a paused migration",
+		Long: `Resume a paused migration from its checkpoint, with spec.migration.paused.
+With --everything, the operator resumes all work for the policy, with spec.suspend.
 
 Rights: get and patch of conversionpolicies.
 
 Exit codes:
-  0  it is resumed
-  2  it could not be`,
+  0  the migration is resumed
+  2  the change failed`,
 		Example: `  conversion-operator resume crontabs.example.com
   conversion-operator resume crontabs.example.com --everything`,
 	}, false)
 }
 
-// newSwitchCommand sets what stops a policy, or takes it back.
+// newSwitchCommand sets or clears a field that stops a policy.
 func newSwitchCommand(command *cobra.Command, on bool) *cobra.Command {
 	options, everything := operateOptions{}, false
 	options.addFlags(command)
-	command.Flags().BoolVar(&everything, "everything", false, "all that the operator does for the policy, and not its migration alone")
+	command.Flags().BoolVar(&everything, "everything", false, "everything that the operator does for the policy, not only its migration")
 	return forPeople(command, cobra.MinimumNArgs(1), func(command *cobra.Command, names []string) error {
 		return options.run(command, names, func(policy *v1alpha1.ConversionPolicy) (*edit, error) {
 			if everything {
@@ -168,13 +169,13 @@ func decidePause(policy *v1alpha1.ConversionPolicy, on bool, program string) (*e
 	runs := last != nil && last.State == v1alpha1.MigrationRunning
 	switch {
 	case on && runs:
-		made.Says = append(made.Says, strings.TrimSpace("run "+last.Run+" stops at "+last.Progress)+": resume it by "+program+" resume "+policy.Name)
+		made.Says = append(made.Says, strings.TrimSpace("run "+last.Run+" stops at "+last.Progress)+": resume it with "+program+" resume "+policy.Name)
 	case on:
-		made.Says = append(made.Says, "no migration begins before "+program+" resume "+policy.Name)
+		made.Says = append(made.Says, "no migration starts before "+program+" resume "+policy.Name)
 	case policy.Spec.Suspend:
 		made.Says = append(made.Says, "the operator is still suspended: "+program+" resume "+policy.Name+" --everything")
 	case runs:
-		made.Says = append(made.Says, "run "+last.Run+" goes on from where it was", "follow it: "+program+" status "+policy.Name+" --watch")
+		made.Says = append(made.Says, "run "+last.Run+" continues from its checkpoint", "follow it: "+program+" status "+policy.Name+" --watch")
 	}
 	return made, nil
 }
@@ -183,7 +184,7 @@ func decideSuspend(policy *v1alpha1.ConversionPolicy, on bool, program string) *
 	made := &edit{Policy: policy.Name, Field: "spec.suspend", Value: on, Changed: policy.Spec.Suspend != on}
 	switch {
 	case on:
-		made.Says = append(made.Says, "the operator changes nothing, converter pods go on answering; let it go on by "+program+" resume "+policy.Name+" --everything")
+		made.Says = append(made.Says, "the operator changes nothing, converter pods continue to answer; resume it with "+program+" resume "+policy.Name+" --everything")
 	case policy.Spec.Migration.Paused:
 		made.Says = append(made.Says, "migrations are still paused: "+program+" resume "+policy.Name)
 	default:

@@ -32,24 +32,24 @@ func newVerifyCommand() *cobra.Command {
 	options := verifyOptions{}
 	command := &cobra.Command{
 		Use:   "verify [POLICY]",
-		Short: "Try a policy's rules on objects, and report what is lost",
-		Long: `Try a policy's rules on objects, and report what is lost.
+		Short: "Test a policy's rules on objects, and report what is lost",
+		Long: `Test a policy's rules on objects, and report what is lost.
 
-Each object is converted from every version to every other one and back, is
-compared with what it was, and is held against the schema of each version, as an
-API server would. The report, on stdout, is Markdown. It shows values of objects.
+The command converts each object from every version to every other one and back,
+compares it with the original, and validates it against the schema of each version,
+as an API server would. The report, on stdout, is Markdown. It shows values of objects.
 
-Objects come from files and directories (-f), or from a cluster (--live), which
-is only read. With --live, a policy or CustomResourceDefinition for which there
-is no flag is read from the cluster, too: pass files to try what is not applied
-yet. POLICY is the name of the policy, where there is no file or several in it.
-Without objects, the rules are checked, and tried on objects made up from them.
+Objects come from files and directories (-f), or from a cluster (--live), which the
+command only reads. With --live, a policy or CustomResourceDefinition without a flag
+comes from the cluster, too: pass files to test what is not applied yet. POLICY is
+the name of the policy, if there is no file or a file has several. Without objects,
+the command checks the rules, and tests them on objects made up from them.
 
 Exit codes:
-  0  nothing is lost but what a drop rule gives up
-  1  something is lost, or an object cannot be converted, or not be written
-     at a version whose schema it does not fit
-  2  it could not be tried: a flag is wrong, a file or the cluster cannot be
+  0  nothing is lost except what a drop rule gives up
+  1  something is lost, or an object cannot be converted, or does not fit the schema
+     of a version
+  2  the test could not run: a flag is wrong, a file or the cluster cannot be
      read, or the policy is not valid`,
 		Example: `  conversion-operator verify --policy policy.yaml --crd crd.yaml -f objects.yaml
   conversion-operator verify --policy policy.yaml --crd crd.yaml --live
@@ -102,14 +102,14 @@ func (o *verifyOptions) run(command *cobra.Command, name string) error {
 	}
 	switch report.Outcome {
 	case verify.Failed:
-		return &exitError{exitFound, errors.New("not all is well: the report says what")}
+		return &exitError{exitFound, errors.New("problems found; see the report")}
 	case verify.Invalid:
-		return errors.New("the policy is not valid: the report says why")
+		return errors.New("the policy is not valid; see the report")
 	}
 	return nil
 }
 
-// try holds the rules against the CustomResourceDefinition, and tries them on
+// try compiles the rules against the CustomResourceDefinition, and tests them on
 // objects made up from them, and on those of the source.
 func try(ctx context.Context, policy *v1alpha1.ConversionPolicy, crd *apiextensionsv1.CustomResourceDefinition, objects source) (*verify.Report, error) {
 	checker, err := verify.New(policy, crd, time.Now)
@@ -126,12 +126,12 @@ func try(ctx context.Context, policy *v1alpha1.ConversionPolicy, crd *apiextensi
 	return checker.Report(from), nil
 }
 
-// source is where the objects are.
+// source provides the objects.
 type source interface {
-	// cluster is nil where everything is in files.
+	// cluster is nil if everything is in files.
 	cluster() cluster
 	// check passes all objects of the CustomResourceDefinition to the checker, and
-	// says where they were.
+	// returns where they come from.
 	check(ctx context.Context, checker *verify.Checker, crd string) (from string, err error)
 }
 

@@ -21,7 +21,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/verify/live"
 )
 
-// liveOptions are the flags that say which objects of which cluster.
+// liveOptions are the flags that select objects of a cluster.
 type liveOptions struct {
 	config   *genericclioptions.ConfigFlags
 	sample   int64
@@ -30,18 +30,18 @@ type liveOptions struct {
 }
 
 func (o *liveOptions) addFlags(command *cobra.Command) {
-	o.config = namespacedFlags(command, "with --live: try the objects of this namespace only; default all namespaces")
+	o.config = namespacedFlags(command, "with --live: try only the objects of this namespace; default all namespaces")
 	flags := command.Flags()
-	flags.StringVarP(&o.selector, "selector", "l", "", "with --live: try the objects with these labels only")
-	flags.Int64Var(&o.sample, "sample", 0, "with --live: try so many objects only, the first by namespace and name")
-	flags.Int64Var(&o.pageSize, "page-size", 500, "with --live: objects that are read at once")
+	flags.StringVarP(&o.selector, "selector", "l", "", "with --live: try only the objects with these labels")
+	flags.Int64Var(&o.sample, "sample", 0, "with --live: try only this number of objects, the first by namespace and name")
+	flags.Int64Var(&o.pageSize, "page-size", 500, "with --live: objects to read in one request")
 }
 
 // unused returns an error for a flag that has no meaning without --live.
 func (o *liveOptions) unused() error {
 	for flag, used := range map[string]bool{"namespace": *o.config.Namespace != "", "selector": o.selector != "", "sample": o.sample != 0} {
 		if used {
-			return fmt.Errorf("--%s chooses among the objects of a cluster: add --live", flag)
+			return fmt.Errorf("--%s selects objects of a cluster: add --live", flag)
 		}
 	}
 	return nil
@@ -82,7 +82,7 @@ type liveSource struct {
 func (s *liveSource) cluster() cluster { return s.live }
 
 func (s *liveSource) check(ctx context.Context, checker *verify.Checker, name string) (string, error) {
-	// The one of the cluster, whatever is in a file: it says how objects are stored.
+	// The definition of the cluster, even if a file has one: it says how objects are stored.
 	crd, err := s.live.Definition(ctx, name)
 	if err != nil {
 		return "", err
@@ -95,7 +95,7 @@ func (s *liveSource) check(ctx context.Context, checker *verify.Checker, name st
 		return "", err
 	}
 	if !asStored || len(crd.Status.StoredVersions) > 1 {
-		checker.Warn(fmt.Sprintf("some objects are stored in another version than %s, in which they were read (stored: %s): these came through the conversion that the cluster has now, which is %s",
+		checker.Warn(fmt.Sprintf("some objects are stored in another version than %s, in which the command read them (stored: %s): they passed through the current conversion of the cluster, which is %s",
 			version, strings.Join(crd.Status.StoredVersions, ", "), crds.Strategy(crd)))
 	}
 	query := live.Query{
@@ -107,10 +107,10 @@ func (s *liveSource) check(ctx context.Context, checker *verify.Checker, name st
 	return s.describe(version), err
 }
 
-// fits returns an error where the objects of the cluster cannot be what is meant.
+// fits returns an error if the objects of the cluster cannot be the intended ones.
 func (s *liveSource) fits(checker *verify.Checker, crd *apiextensionsv1.CustomResourceDefinition, version string) error {
 	if !slices.Contains(checker.Versions(), version) {
-		return fmt.Errorf("the cluster has objects of version %s, and the policy converts %s only: add the version to the CustomResourceDefinition of --crd",
+		return fmt.Errorf("the cluster has objects of version %s, but the policy converts only %s: add the version to the CustomResourceDefinition of --crd",
 			version, strings.Join(checker.Versions(), ", "))
 	}
 	if *s.options.config.Namespace != "" && crd.Spec.Scope == apiextensionsv1.ClusterScoped {
@@ -119,7 +119,7 @@ func (s *liveSource) fits(checker *verify.Checker, crd *apiextensionsv1.CustomRe
 	return nil
 }
 
-// describe says for people which objects were read.
+// describe says which objects were read.
 func (s *liveSource) describe(version string) string {
 	text := "the cluster, at version " + version
 	if namespace := *s.options.config.Namespace; namespace != "" {

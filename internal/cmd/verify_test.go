@@ -16,7 +16,7 @@ import (
 )
 
 // timed is the one line of a report that is another one each time.
-var timed = regexp.MustCompile(`(?m)^([0-9,]+ conversions), .* in the mean\.$`)
+var timed = regexp.MustCompile(`(?m)^([0-9,]+ conversions), .* on average\.$`)
 
 func TestVerify(t *testing.T) {
 	stdout, stderr, err := run("verify", "--policy", sampleFile("2-policy.yaml"), "--crd", sampleFile("3-crd-both.yaml"), "-f", sampleFile("objects.yaml"))
@@ -25,11 +25,11 @@ func TestVerify(t *testing.T) {
 	}
 	want := `# crontabs.example.com: nothing is lost
 
-Hub v1, versions v1, v1beta1, plan ` + "`HASH`" + `.
+Hub v1, versions v1, v1beta1, ruleset ` + "`HASH`" + `.
 3 objects from FILE.
 25 conversions.
 
-## There and back
+## Round trips
 `
 	got := timed.ReplaceAllString(stdout, "$1.")
 	got = regexp.MustCompile("`[0-9a-f]{16}`").ReplaceAllString(got, "`HASH`")
@@ -67,15 +67,15 @@ func TestVerifyExitCodes(t *testing.T) {
 		want   string
 	}{
 		"only rules":      {[]string{"--policy", policy, "--crd", crd}, 0, "nothing is lost", ""},
-		"something lost":  {[]string{"--policy", filepath.Join(cases, "pruned", "policy.yaml"), "--crd", filepath.Join(cases, "pruned", "crd.yaml"), "-f", filepath.Join(cases, "pruned", "objects.yaml")}, 1, "not all is well", "not all is well: the report says what"},
-		"something drops": {[]string{"--policy", filepath.Join(cases, "drops", "policy.yaml"), "--crd", filepath.Join(cases, "drops", "crd.yaml"), "-f", filepath.Join(cases, "drops", "objects.yaml")}, 0, "nothing is lost but what the rules drop", ""},
-		"wrong rules":     {[]string{"--policy", filepath.Join(cases, "invalid-rules", "policy.yaml"), "--crd", filepath.Join(cases, "invalid-rules", "crd.yaml")}, 2, "the rules are not valid", "the policy is not valid: the report says why"},
+		"something lost":  {[]string{"--policy", filepath.Join(cases, "pruned", "policy.yaml"), "--crd", filepath.Join(cases, "pruned", "crd.yaml"), "-f", filepath.Join(cases, "pruned", "objects.yaml")}, 1, "problems found", "problems found; see the report"},
+		"something drops": {[]string{"--policy", filepath.Join(cases, "drops", "policy.yaml"), "--crd", filepath.Join(cases, "drops", "crd.yaml"), "-f", filepath.Join(cases, "drops", "objects.yaml")}, 0, "nothing is lost except what the rules drop", ""},
+		"wrong rules":     {[]string{"--policy", filepath.Join(cases, "invalid-rules", "policy.yaml"), "--crd", filepath.Join(cases, "invalid-rules", "crd.yaml")}, 2, "the rules are not valid", "the policy is not valid; see the report"},
 		"a missing file":  {[]string{"--policy", policy, "--crd", crd, "-f", "nowhere"}, 2, "", "stat nowhere: no such file or directory"},
 		"no policy":       {[]string{"--crd", crd}, 2, "", "--policy is required: the file of the ConversionPolicy"},
 		"which policy":    {[]string{"--live"}, 2, "", "which policy? Name it as the argument, for example crontabs.example.com, or pass a file with --policy"},
 		"a wrong form":    {[]string{"-o", "table"}, 2, "", `--output must be text, json or yaml, is "table"`},
 		"both":            {[]string{"--live", "-f", "x"}, 2, "", "-f and --live exclude each other: objects come from files, or from a cluster"},
-		"a selector":      {[]string{"-l", "a=b"}, 2, "", "--selector chooses among the objects of a cluster: add --live"},
+		"a selector":      {[]string{"-l", "a=b"}, 2, "", "--selector selects objects of a cluster: add --live"},
 		"no selector":     {[]string{"--live", "-l", "a=(b"}, 2, "", "--selector is not a label selector: unable to parse requirement: found '(', expected: identifier"},
 		"a sample":        {[]string{"--live", "--sample=-1"}, 2, "", "--sample must not be negative, is -1"},
 		"a page":          {[]string{"--live", "--page-size=0"}, 2, "", "--page-size must be at least 1, is 0"},

@@ -18,12 +18,12 @@ import (
 // -ldflags "-X github.com/conversion-operator/conversion-operator/internal/cmd.version=v1.2.3".
 var version, commit string
 
-// unknown is what is said where neither the linker nor Go knows.
+// unknown is the version if neither the linker nor Go knows it.
 const unknown = "(unknown)"
 
-// build is what a binary knows of itself.
+// build is the build information of the binary.
 type build struct {
-	// Version is that of the release, and Revision the commit that it was built from.
+	// Version is that of the release, and Revision the commit of its source.
 	Version  string `json:"version"`
 	Revision string `json:"revision"`
 	Go       string `json:"go"`
@@ -32,7 +32,7 @@ type build struct {
 	Source   string `json:"source"`
 }
 
-// thisBuild prefers what the linker was told to what Go has found out.
+// thisBuild prefers the values of the linker to those of Go.
 func thisBuild() build {
 	found := build{Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
 		Licence: "Apache-2.0", Source: "https://github.com/conversion-operator/conversion-operator"}
@@ -54,13 +54,13 @@ func newVersionCommand() *cobra.Command {
 	var output string
 	command := &cobra.Command{
 		Use:   "version",
-		Short: "Say which version this is, and what it was built from",
+		Short: "Show the version of this program, and what it was built from",
 		Args:  cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			return unable(thisBuild().write(command.OutOrStdout(), output))
 		},
 	}
-	command.Flags().StringVarP(&output, "output", "o", "text", "form of the answer: text or json")
+	command.Flags().StringVarP(&output, "output", "o", "text", "output format: text or json")
 	complete(command, "output", "text", "json")
 	return command
 }

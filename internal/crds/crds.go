@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// InjectorAnnotations make somebody else write caBundle: cert-manager's
+// InjectorAnnotations make an injector write caBundle: cert-manager's
 // cainjector and OpenShift's service-ca.
 var InjectorAnnotations = []string{
 	"cert-manager.io/inject-ca-from",
@@ -86,7 +86,7 @@ func Condition(crd *apiextensionsv1.CustomResourceDefinition, kind apiextensions
 	return false
 }
 
-// Injector returns the annotation that makes somebody else write caBundle, or "".
+// Injector returns the annotation that makes an injector write caBundle, or "".
 func Injector(crd *apiextensionsv1.CustomResourceDefinition) string {
 	for _, annotation := range InjectorAnnotations {
 		if value := crd.Annotations[annotation]; value != "" && value != "false" {

@@ -25,11 +25,11 @@ var (
 )
 
 // ConversionIsBy reports whether this field manager applied every field of
-// spec.conversion, and nobody changed or removed one since. The API server keeps
+// spec.conversion, and no other manager changed or removed one since. The API server keeps
 // the account in metadata.managedFields, in the same write as the fields. An
 // update under the manager's name is not its own: it only applies.
 //
-// Who removes a field leaves no owner behind. A converter behind a Service is
+// A removed field has no owner. A converter behind a Service is
 // therefore also asked for the two fields that may be removed: path and caBundle.
 func ConversionIsBy(crd *apiextensionsv1.CustomResourceDefinition, manager string) bool {
 	owned := &fieldpath.Set{}

@@ -22,7 +22,7 @@ const onlyBundle = `{"f:spec":{"f:conversion":{"f:webhook":{"f:clientConfig":{"f
 
 const onlyStrategy = `{"f:spec":{"f:conversion":{"f:strategy":{}}}}`
 
-// author is what is left to who created the CustomResourceDefinition: the block, and no field in it.
+// author is the entry of the client that created the CustomResourceDefinition: the block, and no field in it.
 const author = `{"f:spec":{"f:conversion":{".":{},"f:webhook":{".":{},"f:clientConfig":{}}},"f:group":{}}}`
 
 func viaService() *apiextensionsv1.CustomResourceConversion {
@@ -58,7 +58,7 @@ func TestConversionOwners(t *testing.T) {
 		writer     string
 	}{
 		"ours":                    {viaService(), []metav1.ManagedFieldsEntry{entry("author", author, 1), entry("ours", allFields, 2)}, true, ""},
-		"ours, and somebody's":    {viaService(), []metav1.ManagedFieldsEntry{entry("ours", allFields, 2), entry("theirs", onlyBundle, 3)}, true, "theirs"},
+		"ours, and another's":     {viaService(), []metav1.ManagedFieldsEntry{entry("ours", allFields, 2), entry("theirs", onlyBundle, 3)}, true, "theirs"},
 		"in two entries":          {viaService(), []metav1.ManagedFieldsEntry{entry("ours", withoutBundle, 2), entry("ours", onlyBundle, 3)}, true, ""},
 		"dropped":                 {none, []metav1.ManagedFieldsEntry{entry("author", author, 5), entry("theirs", onlyStrategy, 3)}, false, "theirs"},
 		"updated under our name":  {viaService(), []metav1.ManagedFieldsEntry{forged}, false, "ours"},

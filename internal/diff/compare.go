@@ -50,7 +50,7 @@ type Policy struct {
 	// any more.
 	Worse bool `json:"worse"`
 	// PlanBefore and PlanAfter identify the compiled rules, where there are any.
-	// Where they are the same, converter pods stay as they are.
+	// If they are equal, converter pods do not change.
 	PlanBefore string `json:"planBefore,omitempty"`
 	PlanAfter  string `json:"planAfter,omitempty"`
 	// Errors are why the rules do not fit after the change.
@@ -96,7 +96,7 @@ func compileSide(side Side) compiled {
 	}
 	rules := side.Policy.Spec.Converter.Declarative
 	if rules == nil {
-		c.errors = []string{"spec.converter.declarative: there are no rules to compare: only this kind of converter has any"}
+		c.errors = []string{"spec.converter.declarative: the policy has no rules to compare: only this kind of converter has rules"}
 		return c
 	}
 	c.result = compile.Compile(side.CRD, rules)
@@ -142,7 +142,7 @@ func Compare(before, after Side) (Policy, error) {
 		Errors: next.errors, Worse: len(next.errors) > 0,
 	}
 	if len(old.errors) > 0 {
-		return policy, fmt.Errorf("%s: the rules did not fit before: %s", policy.Name, old.errors[0])
+		return policy, fmt.Errorf("%s: the previous rules are not valid: %s", policy.Name, old.errors[0])
 	}
 	if len(next.errors) > 0 {
 		return policy, nil
@@ -198,7 +198,7 @@ func directions(old, next compiled) []Direction {
 		}
 		changed = append(changed, Direction{
 			From: pair[0], To: pair[1], Before: before, After: is[pair],
-			// More is kept aside, and nothing is lost: that is a change, and no harm.
+			// More is preserved, and nothing is lost: that is a change, and no harm.
 			Worse: is[pair] == v1alpha1.FidelityLossy && slices.Index(worst, is[pair]) > slices.Index(worst, before),
 		})
 	}

@@ -117,7 +117,7 @@ func TestJSON(t *testing.T) {
 // TestNothingToCompareWith: what did not fit before cannot get worse.
 func TestNothingToCompareWith(t *testing.T) {
 	if _, err := Compare(side(t, "does-not-fit", "after"), side(t, "does-not-fit", "before")); err == nil ||
-		!strings.HasPrefix(err.Error(), "crontabs.example.com: the rules did not fit before: spec.converter.declarative.spokes[0]") {
+		!strings.HasPrefix(err.Error(), "crontabs.example.com: the previous rules are not valid: spec.converter.declarative.spokes[0]") {
 		t.Errorf("error is %v", err)
 	}
 	image := side(t, "same", "after")
@@ -141,7 +141,7 @@ func TestWithoutObjects(t *testing.T) {
 		got = append(got, one.Says()...)
 	}
 	want := []string{
-		".spec.mode of v1 has no place in v2 any more: it is preserved in an annotation while an object is there",
+		".spec.mode of v1 no longer has a place in v2: it is preserved in an annotation while an object is there",
 		"objects that preserve .spec.note of v1: it becomes data in v2 (.spec.note) by a migration run",
 		"objects that preserve .spec.owner of v1: it becomes data in v2 (.spec.leader) by a migration run",
 	}
@@ -166,12 +166,12 @@ func TestAnotherHub(t *testing.T) {
 		got = append(got, one.Says()...)
 	}
 	want := []string{
-		".spec.a of v1 has no place in v2 any more: it is preserved in an annotation while an object is there",
-		".spec.a of v1 has no place in v3 any more: it is preserved in an annotation while an object is there",
-		".spec.owner of v1 has no place in v2 any more: it is preserved in an annotation while an object is there",
-		".spec.b of v2 has no place in v1 any more: it is preserved in an annotation while an object is there",
-		".spec.leader of v2 has no place in v1 any more: it is preserved in an annotation while an object is there",
-		".spec.b of v3 has no place in v1 any more: it is preserved in an annotation while an object is there",
+		".spec.a of v1 no longer has a place in v2: it is preserved in an annotation while an object is there",
+		".spec.a of v1 no longer has a place in v3: it is preserved in an annotation while an object is there",
+		".spec.owner of v1 no longer has a place in v2: it is preserved in an annotation while an object is there",
+		".spec.b of v2 no longer has a place in v1: it is preserved in an annotation while an object is there",
+		".spec.leader of v2 no longer has a place in v1: it is preserved in an annotation while an object is there",
+		".spec.b of v3 no longer has a place in v1: it is preserved in an annotation while an object is there",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("sentences (-want +got):\n%s", diff)

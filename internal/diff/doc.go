@@ -3,9 +3,9 @@
 
 // Package diff says what a change of a policy, or of its CustomResourceDefinition,
 // does to conversions: which fields have another owner or another rule, and
-// whether something gets worse. It is pure: both sides go in as they are.
+// whether something gets worse. It is pure: both sides are its input.
 //
-// Compare (compare.go) compiles both sides as the operator does, and holds the
-// leaves against each other (leaf.go). A Report is written as text (text.go), or
+// Compare (compare.go) compiles both sides like the operator, and compares their
+// fields with each other (leaf.go). A Report is written as text (text.go), or
 // as JSON.
 package diff

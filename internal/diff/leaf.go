@@ -92,7 +92,7 @@ func fields(old, next compiled) []Field {
 	return changed
 }
 
-// converts reports whether there are rules between the versions of a leaf.
+// converts reports whether there are rules between the versions of a leaf field.
 func (c compiled) converts(at key) bool {
 	return slices.ContainsFunc(c.result.Verdicts, func(verdict v1alpha1.Verdict) bool {
 		return c.hub() == at.version && verdict.Version == at.other || c.hub() == at.other && verdict.Version == at.version
@@ -112,7 +112,7 @@ func (f *Field) judge() bool {
 	case f.Before.Owner != f.After.Owner:
 		f.Worse, f.Why = f.owner()
 	case string(f.Before.Rule) != string(f.After.Rule):
-		f.Why = "the rule is another one"
+		f.Why = "another rule"
 	default:
 		return false
 	}
@@ -125,9 +125,9 @@ func (f *Field) owner() (worse bool, why string) {
 	case f.After.Owner == compile.OwnerDropped:
 		return true, "it is lost in " + f.Other
 	case f.Before.Owner == compile.OwnerDropped:
-		return false, "it is lost no more"
+		return false, "it is no longer lost"
 	case f.After.Owner == compile.OwnerPreserved:
-		return true, "it cannot be seen in " + f.Other + " any more: it is kept aside"
+		return true, "" + f.Other + " no longer shows it: it is preserved"
 	}
-	return false, "it can be seen in " + f.Other
+	return false, f.Other + " shows it"
 }

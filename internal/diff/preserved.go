@@ -269,7 +269,7 @@ func (p Preserved) Says() (sentences []string) {
 		sentences = append(sentences, preserve(p.CarriedOn, what)+": it stays in the annotation, because "+p.Why)
 	}
 	for _, place := range p.Loses {
-		sentences = append(sentences, what+" has no place in "+place.Version+" any more: it is preserved in an annotation while an object is there")
+		sentences = append(sentences, what+" no longer has a place in "+place.Version+": it is preserved in an annotation while an object is there")
 	}
 	return sentences
 }

@@ -45,7 +45,7 @@ func (t Table) write(w io.Writer, p Policy) error {
 		fmt.Fprintf(w, "  %s removed: %s\n", terminal.Count(len(p.VersionsRemoved), "version"), strings.Join(p.VersionsRemoved, ", "))
 	}
 	if p.HubBefore != p.HubAfter {
-		fmt.Fprintf(w, "  the hub is %s, and was %s\n", p.HubAfter, p.HubBefore)
+		fmt.Fprintf(w, "  the hub was %s, and is %s\n", p.HubBefore, p.HubAfter)
 	}
 	if len(p.Directions) > 0 {
 		fmt.Fprintln(w)
@@ -64,7 +64,7 @@ func (t Table) writeFields(w io.Writer, p Policy) error {
 	if len(p.Fields) > 0 {
 		fmt.Fprintln(w)
 	}
-	rows := [][]string{{"FIELD", "IN", "BEFORE", "AFTER", "WHAT FOLLOWS"}}
+	rows := [][]string{{"FIELD", "IN", "BEFORE", "AFTER", "CONSEQUENCE"}}
 	for _, field := range p.Fields {
 		rows = append(rows, []string{
 			field.Version + ":" + field.Path, field.Other, t.leaf(field.Before), t.leaf(field.After),
@@ -94,13 +94,13 @@ func (t Table) writeFields(w io.Writer, p Policy) error {
 func (t Table) title(p Policy) string {
 	switch {
 	case len(p.Errors) > 0:
-		return t.bad(true, "the rules do not fit any more")
+		return t.bad(true, "the rules are no longer valid")
 	case p.New:
 		return "a new policy"
 	case p.Worse:
 		return t.bad(true, "something gets worse")
 	case p.PlanBefore == p.PlanAfter:
-		return "conversions stay as they are"
+		return "conversions do not change"
 	}
 	return "nothing gets worse"
 }
@@ -119,7 +119,7 @@ func (t Table) leaf(leaf *Leaf) string {
 	}
 	owner := strings.ToLower(string(leaf.Owner))
 	if leaf.Owner == compile.OwnerPreserved {
-		owner = "kept aside"
+		owner = "preserved"
 	}
 	switch {
 	case leaf.RuleAt == "":

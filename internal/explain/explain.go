@@ -36,17 +36,17 @@ type Object struct {
 	Name string `json:"name"`
 	From string `json:"from"`
 	To   string `json:"to"`
-	// Hops is one between a spoke and the hub, and two between spokes.
-	Hops []Hop `json:"hops"`
+	// Steps is one between a spoke and the hub, and two between spokes.
+	Steps []Step `json:"steps"`
 }
 
-// Hop is a conversion between a spoke and the hub.
-type Hop struct {
+// Step is a conversion between a spoke and the hub.
+type Step struct {
 	From string `json:"from"`
 	To   string `json:"to"`
 	// Fields of the object at To, by their paths.
 	Fields []Field `json:"fields"`
-	// Kept is what is kept aside while the object is at To.
+	// Kept is what is preserved while the object is at To.
 	Kept []Kept `json:"kept"`
 	// Carried is what was preserved of To, and stays in the annotation.
 	Carried []Kept `json:"carried,omitempty"`
@@ -63,7 +63,7 @@ const (
 	Copied How = "Copied"
 	// Computed is what a rule made.
 	Computed How = "Computed"
-	// Restored was kept aside while the object was in the other version.
+	// Restored was preserved while the object was in the other version.
 	Restored How = "Restored"
 	// Filled is what a default rule gives.
 	Filled How = "Filled"
@@ -84,7 +84,7 @@ type Field struct {
 	Rule     string `json:"rule,omitempty"`
 	RuleText string `json:"ruleText,omitempty"`
 	// Owner is who has the field while the object is in the other version: a place
-	// there, the annotation, or nobody.
+	// there, the annotation, or nothing.
 	Owner compile.Owner `json:"owner"`
 }
 
@@ -153,23 +153,23 @@ func (e *Explainer) Object(name string, text []byte, to string, all bool) (Objec
 		if err != nil {
 			return Object{}, fmt.Errorf("%s: %w", name, err)
 		}
-		object.Hops = append(object.Hops, e.hop(way[i], way[i+1], before, after, all))
+		object.Steps = append(object.Steps, e.step(way[i], way[i+1], before, after, all))
 		before = after
 	}
 	return object, nil
 }
 
-func (e *Explainer) hop(from, to string, before, after any, all bool) Hop {
+func (e *Explainer) step(from, to string, before, after any, all bool) Step {
 	spoke := from
 	if from == e.result.Plan.Hub {
 		spoke = to
 	}
-	h := hop{
+	h := step{
 		Explainer: e, from: from, to: to, fromSpoke: from == spoke, before: before, after: after,
 		leavesBefore: leavesOf(e.result.Leaves, spoke, from), leavesAfter: leavesOf(e.result.Leaves, spoke, to),
 		restorable: e.keptIn(before, to),
 	}
-	explained := Hop{From: from, To: to, Fields: h.fields(), Kept: h.kept(), Carried: h.carried(), Dropped: h.dropped()}
+	explained := Step{From: from, To: to, Fields: h.fields(), Kept: h.kept(), Carried: h.carried(), Dropped: h.dropped()}
 	if all {
 		explained.Fields = append(explained.Fields, h.absent()...)
 	}

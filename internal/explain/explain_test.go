@@ -88,7 +88,7 @@ func TestTables(t *testing.T) {
 		"odd-all.txt":     {"odd", "v2", true, Table{}},
 		"back.txt":        {"back", "v1", false, Table{}},
 		"carried.txt":     {"carried", "v1", false, Table{}},
-		"two-hops.txt":    {"odd", "v3", false, Table{}},
+		"two-steps.txt":   {"odd", "v3", false, Table{}},
 		"same-object.txt": {"fits", "v3", false, Table{Wide: true}},
 	} {
 		t.Run(file, func(t *testing.T) {
@@ -124,7 +124,7 @@ func TestOnly(t *testing.T) {
 			report := explain(t, "fits", "v2", false)
 			there := report.Only(field)
 			var got []string
-			for _, field := range report.Objects[0].Hops[0].Fields {
+			for _, field := range report.Objects[0].Steps[0].Fields {
 				got = append(got, field.Path)
 			}
 			if diff := cmp.Diff(want, got); diff != "" || there != (len(want) > 0) {
@@ -137,7 +137,7 @@ func TestOnly(t *testing.T) {
 // TestOverflow: what the annotation had no room for is not forgotten.
 func TestOverflow(t *testing.T) {
 	e := explainer(t, "rules")
-	h := hop{
+	h := step{
 		Explainer: e, from: "v1", to: "v2",
 		after: map[string]any{"metadata": map[string]any{"annotations": map[string]any{
 			conversion.AnnotationName("jobs.example.com", "v1"): `{"format":2,"fields":{"/spec/size":"big"},"dropped":["/spec/note"]}`,

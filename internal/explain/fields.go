@@ -10,20 +10,20 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
 )
 
-// hop is a conversion that was done, and is to be explained.
-type hop struct {
+// step is a conversion that was done, and is to be explained.
+type step struct {
 	*Explainer
 	from, to string
 	// fromSpoke tells the way to the hub from the way back.
 	fromSpoke                 bool
 	before, after             any
 	leavesBefore, leavesAfter leaves
-	// restorable is what was kept aside for the version that the object goes to.
+	// restorable is what was preserved for the version that the object goes to.
 	restorable []entry
 }
 
 // fields says of each field of the converted object where it comes from.
-func (h *hop) fields() []Field {
+func (h *step) fields() []Field {
 	fields := []Field{}
 	for _, found := range h.leavesAfter.fieldsOf(h.after) {
 		field := Field{Path: found.path.String(), Value: encode(found.value), Owner: compile.OwnerExact, How: Copied}
@@ -34,7 +34,7 @@ func (h *hop) fields() []Field {
 }
 
 // absent are the fields that the version has, and the object has not.
-func (h *hop) absent() []Field {
+func (h *step) absent() []Field {
 	there := h.leavesAfter.fieldsOf(h.after)
 	var fields []Field
 	for i := range h.leavesAfter {
@@ -54,7 +54,7 @@ func (h *hop) absent() []Field {
 	return fields
 }
 
-func (h *hop) explain(field *Field, found found) {
+func (h *step) explain(field *Field, found found) {
 	restored := h.restored(found.path, field.Value)
 	if found.leaf != nil {
 		field.Owner, field.Rule = found.leaf.Owner, found.leaf.Rule
@@ -81,7 +81,7 @@ func (h *hop) explain(field *Field, found found) {
 
 // sourcesOf are the fields that a rule made a field of. Below the field of a rule
 // that moves a subtree, fields have the same names.
-func (h *hop) sourcesOf(rule rule, found found) []Source {
+func (h *step) sourcesOf(rule rule, found found) []Source {
 	others := rule.hub
 	if h.fromSpoke {
 		others = rule.spoke
@@ -98,7 +98,7 @@ func (h *hop) sourcesOf(rule rule, found found) []Source {
 	return sources
 }
 
-func (h *hop) source(at path) Source {
+func (h *step) source(at path) Source {
 	source := Source{Path: at.String()}
 	if value, there := at.in(h.before); there {
 		source.Value = encode(value)
@@ -106,8 +106,8 @@ func (h *hop) source(at path) Source {
 	return source
 }
 
-// restored reports whether a value is one that was kept aside.
-func (h *hop) restored(at path, value []byte) bool {
+// restored reports whether a value is one that was preserved.
+func (h *step) restored(at path, value []byte) bool {
 	for _, entry := range h.restorable {
 		if !entry.absent && at.begins(entry.path) && len(at) == len(entry.path) && bytes.Equal(encode(entry.value), value) {
 			return true
@@ -121,7 +121,7 @@ func (h *hop) restored(at path, value []byte) bool {
 	return false
 }
 
-// inside is what is left of a path behind one that it begins with.
+// inside returns the rest of a path after its prefix.
 func (p path) inside(of path) (path, bool) {
 	if len(p) <= len(of) || !p.begins(of) {
 		return nil, false
@@ -129,8 +129,8 @@ func (p path) inside(of path) (path, bool) {
 	return p[len(of):], true
 }
 
-// dropped is what the object had, and nobody has any more.
-func (h *hop) dropped() []Kept {
+// dropped returns the values of the object that are lost.
+func (h *step) dropped() []Kept {
 	dropped := []Kept{}
 	for _, found := range h.leavesBefore.fieldsOf(h.before) {
 		if found.leaf == nil || found.leaf.Owner != compile.OwnerDropped {

@@ -51,7 +51,7 @@ func (e *Explainer) overflowIn(tree any, version string) []string {
 }
 
 // kept says of all that is preserved of the version that the object left why.
-func (h *hop) kept() []Kept {
+func (h *step) kept() []Kept {
 	kept := []Kept{}
 	before := h.keptIn(h.before, h.from)
 	for _, e := range h.keptIn(h.after, h.from) {
@@ -70,7 +70,7 @@ func (e entry) among(others []entry) bool {
 
 // carried says of all that stays in the annotation of the version that the object
 // has reached why it is no data there.
-func (h *hop) carried() []Kept {
+func (h *step) carried() []Kept {
 	var carried []Kept
 	for _, e := range h.keptIn(h.after, h.to) {
 		one := e.kept(h.to)
@@ -81,7 +81,7 @@ func (h *hop) carried() []Kept {
 }
 
 // obstacle says why an entry is no data in an object of its version.
-func (h *hop) obstacle(e entry, version string, object any) string {
+func (h *step) obstacle(e entry, version string, object any) string {
 	return preserved.Obstacle(h.result.Plan, version, e.Entry, object)
 }
 
@@ -93,11 +93,11 @@ func (e entry) kept(version string) Kept {
 	return one
 }
 
-// why says why a value is kept aside, and by which rule.
-func (h *hop) why(entry entry) (text, rule string) {
+// why says why a value is preserved, and by which rule.
+func (h *step) why(entry entry) (text, rule string) {
 	leaf := h.leavesBefore.about(entry.path)
 	if entry.absent {
-		return "there was none: " + h.from + " would be given one on the way back", ruleAt(leaf)
+		return "the field was absent: " + h.from + " would get a default on the way back", ruleAt(leaf)
 	}
 	if leaf != nil && leaf.Rule != "" {
 		return h.rules[leaf.Rule].odd, leaf.Rule
@@ -110,7 +110,7 @@ func (h *hop) why(entry entry) (text, rule string) {
 	case leaf == nil || leaf.Owner == compile.OwnerPreserved:
 		return h.to + " has no such field", ""
 	}
-	return h.to + " cannot hold it as it is", ""
+	return h.to + " cannot store the value unchanged", ""
 }
 
 func ruleAt(leaf *leaf) string {

@@ -32,7 +32,7 @@ func leavesOf(all []compile.LeafVerdict, spoke, version string) leaves {
 	return found
 }
 
-// of is the leaf that a field belongs to: the one that names most of it. It is
+// of returns the leaf field that contains a field: the one that names most of it. It is
 // nil where there is none.
 func (l leaves) of(p path) *leaf {
 	var best *leaf
@@ -45,7 +45,7 @@ func (l leaves) of(p path) *leaf {
 	return best
 }
 
-// about is the leaf that a field belongs to, or where the field is above leaves,
+// about returns the leaf field that contains a field, or where the field is above leaves,
 // one that a rule has as a whole with it.
 func (l leaves) about(p path) *leaf {
 	if leaf := l.of(p); leaf != nil {
@@ -68,7 +68,7 @@ func (l leaves) has(p path) bool {
 	return slices.ContainsFunc(l, func(leaf leaf) bool { return leaf.path.begins(p) || p.begins(leaf.path) })
 }
 
-// found is a field of an object, with its leaf where it has one.
+// found is a field of an object, with its leaf field if it has one.
 type found struct {
 	path  path
 	value any

@@ -46,18 +46,18 @@ func ruleOf(r *v1alpha1.Rule) rule {
 		return rule{"move", "", one(r.Move.From), one(r.Move.To), "the other version cannot hold this value"}
 	case r.Format != nil:
 		return rule{"format", quote(r.Format.Template), one(r.Format.From), sorted(r.Format.To),
-			"it is not as " + quote(r.Format.Template) + " prints it"}
+			"it differs from what " + quote(r.Format.Template) + " prints"}
 	case r.Values != nil:
 		return rule{"values", "", one(r.Values.From), one(r.Values.To), "by the table, it would come back as another value"}
 	case r.Wrap != nil:
-		return rule{"wrap", "", one(r.Wrap.From), one(r.Wrap.To), "the list has not exactly one element"}
+		return rule{"wrap", "", one(r.Wrap.From), one(r.Wrap.To), "the list does not have exactly one element"}
 	case r.Cast != nil:
-		return rule{"cast", "as " + string(r.Cast.As), one(r.Cast.From), one(r.Cast.To), "it is not as a cast to " + string(r.Cast.As) + " writes it"}
+		return rule{"cast", "as " + string(r.Cast.As), one(r.Cast.From), one(r.Cast.To), "it differs from what a cast to " + string(r.Cast.As) + " writes"}
 	case r.Index != nil:
 		return rule{"index", "by " + r.Index.Key, one(r.Index.From), one(r.Index.To),
-			"the list is not in the order of " + r.Index.Key + ", or has one twice or without"}
+			"the list is not in the order of " + r.Index.Key + ", or has a duplicate or missing key"}
 	case r.CEL != nil:
-		return rule{"cel", "", sorted(r.CEL.From), sorted(r.CEL.To), "computed there and back, it would not be as it is"}
+		return rule{"cel", "", sorted(r.CEL.From), sorted(r.CEL.To), "the expressions would not restore the same value"}
 	case r.Default != nil:
 		return rule{"default", string(r.Default.Value.Raw), one(r.Default.From), one(r.Default.To), "it is not the default, " + string(r.Default.Value.Raw)}
 	case r.Drop != nil:

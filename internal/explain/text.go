@@ -16,7 +16,7 @@ import (
 
 // Table says how a Report is written for people.
 type Table struct {
-	// Wide writes values as they are, those of the sources too, and rules by where
+	// Wide writes whole values, including those of the sources, and rules by where
 	// they stand in the policy.
 	Wide   bool
 	Colors terminal.Colors
@@ -25,18 +25,18 @@ type Table struct {
 // longest is how many characters of a value a table has that is not wide.
 const longest = 40
 
-// WriteTables writes the objects, with a table for each hop.
+// WriteTables writes the objects, with a table for each step.
 func (r *Report) WriteTables(w io.Writer, table Table) error {
 	for i, object := range r.Objects {
 		if i > 0 {
 			fmt.Fprintln(w)
 		}
 		fmt.Fprintf(w, "%s\n", table.Colors.In(terminal.Bold, object.Name+": "+object.From+" → "+object.To))
-		for _, hop := range object.Hops {
-			if len(object.Hops) > 1 {
-				fmt.Fprintf(w, "\n%s → %s\n", hop.From, hop.To)
+		for _, step := range object.Steps {
+			if len(object.Steps) > 1 {
+				fmt.Fprintf(w, "\n%s → %s\n", step.From, step.To)
 			}
-			if err := table.write(w, hop, r.Policy); err != nil {
+			if err := table.write(w, step, r.Policy); err != nil {
 				return err
 			}
 		}
@@ -44,12 +44,12 @@ func (r *Report) WriteTables(w io.Writer, table Table) error {
 	return nil
 }
 
-func (t Table) write(w io.Writer, hop Hop, resource string) error {
-	if len(hop.Fields) > 0 {
+func (t Table) write(w io.Writer, step Step, resource string) error {
+	if len(step.Fields) > 0 {
 		fmt.Fprintln(w)
 	}
-	rows := [][]string{{"FIELD OF " + hop.To, "VALUE", "", "FROM " + hop.From, "RULE", "VERDICT"}}
-	for _, field := range hop.Fields {
+	rows := [][]string{{"FIELD OF " + step.To, "VALUE", "", "FROM " + step.From, "RULE", "VERDICT"}}
+	for _, field := range step.Fields {
 		rows = append(rows, []string{
 			field.Path, t.value(field.Value), t.how(field.How), t.sources(field), t.rule(field.Rule, field.RuleText), t.verdict(field.Owner),
 		})
@@ -57,13 +57,13 @@ func (t Table) write(w io.Writer, hop Hop, resource string) error {
 	if err := terminal.WriteTable(w, rows); err != nil {
 		return err
 	}
-	if err := t.writeKept(w, hop.Kept, "Kept aside in the annotation "+conversion.AnnotationName(resource, hop.From), hop.From); err != nil {
+	if err := t.writeKept(w, step.Kept, "Preserved in the annotation "+conversion.AnnotationName(resource, step.From), step.From); err != nil {
 		return err
 	}
-	if err := t.writeKept(w, hop.Carried, "Carried on in the annotation "+conversion.AnnotationName(resource, hop.To), hop.To); err != nil {
+	if err := t.writeKept(w, step.Carried, "Stays in the annotation "+conversion.AnnotationName(resource, step.To), step.To); err != nil {
 		return err
 	}
-	return t.writeKept(w, hop.Dropped, "Dropped", hop.From)
+	return t.writeKept(w, step.Dropped, "Dropped", step.From)
 }
 
 func (t Table) writeKept(w io.Writer, all []Kept, title, version string) error {
@@ -143,15 +143,15 @@ func (r *Report) Only(text string) bool {
 		return path.begins(wanted) || wanted.begins(path)
 	}
 	for i := range r.Objects {
-		for j := range r.Objects[i].Hops {
-			hop := &r.Objects[i].Hops[j]
-			hop.Fields = slices.DeleteFunc(hop.Fields, func(field Field) bool {
+		for j := range r.Objects[i].Steps {
+			step := &r.Objects[i].Steps[j]
+			step.Fields = slices.DeleteFunc(step.Fields, func(field Field) bool {
 				return !matches(field.Path) && !slices.ContainsFunc(field.Sources, func(source Source) bool { return matches(source.Path) })
 			})
-			hop.Kept = slices.DeleteFunc(hop.Kept, func(kept Kept) bool { return !matches(kept.Path) })
-			hop.Carried = slices.DeleteFunc(hop.Carried, func(kept Kept) bool { return !matches(kept.Path) })
-			hop.Dropped = slices.DeleteFunc(hop.Dropped, func(kept Kept) bool { return !matches(kept.Path) })
-			there = there || len(hop.Fields)+len(hop.Kept)+len(hop.Carried)+len(hop.Dropped) > 0
+			step.Kept = slices.DeleteFunc(step.Kept, func(kept Kept) bool { return !matches(kept.Path) })
+			step.Carried = slices.DeleteFunc(step.Carried, func(kept Kept) bool { return !matches(kept.Path) })
+			step.Dropped = slices.DeleteFunc(step.Dropped, func(kept Kept) bool { return !matches(kept.Path) })
+			there = there || len(step.Fields)+len(step.Kept)+len(step.Carried)+len(step.Dropped) > 0
 		}
 	}
 	return there

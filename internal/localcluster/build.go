@@ -48,7 +48,7 @@ type builder struct {
 }
 
 // build compiles what is missing. It looks twice: once without the lock, which
-// is the usual case and waits for nobody, and again under the lock, because
+// is the usual case and does not wait, and again under the lock, because
 // another build may have done the work meanwhile.
 func (b builder) build(ctx context.Context, needed []target) error {
 	if len(b.missing(needed)) == 0 {
@@ -90,7 +90,7 @@ func (b builder) missing(needed []target) []target {
 	return missing
 }
 
-// one builds a target beside its final name. Renaming it is atomic, so nobody
+// one builds a target beside its final name. Renaming it is atomic, so no process
 // ever runs half a binary, and the stamp comes last, so an interrupted build is
 // repeated.
 func (b builder) one(ctx context.Context, t target, count string) error {

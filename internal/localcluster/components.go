@@ -77,7 +77,7 @@ func (s spec) controllerManager() component {
 		"--kube-api-burst=1000",
 	}
 	if s.ControlPlaneOnly {
-		// Its own port would collide between clusters, and nobody reads it.
+		// Its own port would collide between clusters, and nothing reads it.
 		args = append(args, "--secure-port=0")
 	}
 	return component{"kube-controller-manager", args}

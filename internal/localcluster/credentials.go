@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// credentials are all the secrets of one cluster, made anew for each start.
+// credentials are all the secrets of one cluster, created for each start.
 type credentials struct {
 	ca         []byte // PEM: signed the API server's certificate
 	serverCert []byte // PEM

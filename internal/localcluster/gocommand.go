@@ -16,7 +16,7 @@ import (
 
 // runGo runs the go command in a directory and returns what it printed. A
 // workspace or flags of the user's own do not apply: the module sets are
-// complete as they are.
+// complete without changes.
 func runGo(ctx context.Context, dir string, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = dir

@@ -91,7 +91,7 @@ func dockerNames(content io.Reader) ([]string, error) {
 }
 
 // ociNames expects names with a registry: unlike those of the docker format,
-// containerd takes them as they are, and pods only ever ask for full names.
+// containerd accepts them unchanged, and pods only ever ask for full names.
 func ociNames(content io.Reader) ([]string, error) {
 	var index struct {
 		Manifests []struct{ Annotations map[string]string }

@@ -56,7 +56,7 @@ func supervise(dir string) int {
 	// A component is killed when the thread that started it ends.
 	runtime.LockOSThread()
 	// That of services: containerd's and the kubelet's folders are for containers to
-	// read, whoever they run as.
+	// read, whatever user they run as.
 	syscall.Umask(0o022)
 	syscall.CloseOnExec(reportFD)
 	ctx, stop := context.WithCancelCause(context.Background())
@@ -113,7 +113,7 @@ func (v *supervisor) run(ctx context.Context) error {
 }
 
 // startAll starts the components in the order in which they need each other.
-// What takes long and needs nobody starts first.
+// Slow components without dependencies start first.
 func (v *supervisor) startAll(ctx context.Context) error {
 	if !v.spec.ControlPlaneOnly {
 		if err := v.enterNode(ctx); err != nil {
@@ -225,7 +225,7 @@ func (v *supervisor) command(ctx context.Context, logName, program string, args 
 	}
 }
 
-// tell writes a message to whoever started the supervisor, if still there.
+// tell writes a message to the process that started the supervisor, if it still runs.
 func (v *supervisor) tell(r report) {
 	_ = json.NewEncoder(v.reports).Encode(r)
 }

@@ -12,7 +12,7 @@ import (
 
 const csv = "conversion-operator.clusterserviceversion.yaml"
 
-// TestSupportedVersionsAreSaidAlike: whoever installs the operator reads in each
+// TestSupportedVersionsAreSaidAlike: a user who installs the operator reads in each
 // of these places which versions of Kubernetes it supports. What decides is on
 // which make test and make test-oldest run.
 func TestSupportedVersionsAreSaidAlike(t *testing.T) {

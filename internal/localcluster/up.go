@@ -22,7 +22,7 @@ import (
 // control plane only, when its API server is ready. It builds what is missing
 // first. The cluster outlives the calling program; Down stops it.
 //
-// A cluster of that name that already runs is returned as it is, provided that
+// A cluster of that name that already runs is returned unchanged, provided that
 // it is of the same kind and version. If the start fails, the error quotes the
 // log of the component to blame, everything is stopped, and all logs stay in
 // the cluster's directory until the next start.
@@ -119,7 +119,7 @@ func prepare(o Options) (spec, error) {
 	return s, errors.Join(c.write(filepath.Join(s.Dir, "pki")), s.writeConfig(c), s.write())
 }
 
-// freePorts returns ports of the loopback interface that nobody listens on. All
+// freePorts returns ports of the loopback interface without a listener. All
 // are held until the last is found, so they differ.
 func freePorts() ([3]int, error) {
 	var ports [3]int

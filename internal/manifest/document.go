@@ -96,7 +96,7 @@ func readFile(path string, stdin io.Reader) ([]Document, error) {
 	if path == Stdin {
 		text, err := io.ReadAll(stdin)
 		if err != nil {
-			return nil, fmt.Errorf("reading stdin: %w", err)
+			return nil, fmt.Errorf("read stdin: %w", err)
 		}
 		return Parse("stdin", text)
 	}
@@ -171,7 +171,7 @@ func parseYAML(source string, text []byte) ([]Document, error) {
 }
 
 // understood is an error of encoding/json or yaml, or, where it is about the depth, one
-// that says so: that of encoding/json begins with "invalid character". Neither package
+// that says so: that of encoding/json begins with "invalid character". No package
 // has a type for it.
 func understood(err error) error {
 	if strings.Contains(err.Error(), "exceeded max depth") {
@@ -182,7 +182,7 @@ func understood(err error) error {
 
 func (d Document) check() error {
 	if d.JSON[0] != '{' {
-		return errors.New("an object was expected, with apiVersion and kind")
+		return errors.New("expected an object, with apiVersion and kind")
 	}
 	return nil
 }

@@ -174,7 +174,7 @@ func elements(decoder *json.Decoder) ([]span, error) {
 	return spans, err
 }
 
-// SetAPIVersion returns the document with another apiVersion, all else as it is.
+// SetAPIVersion returns the document with another apiVersion, and everything else unchanged.
 func (d Document) SetAPIVersion(apiVersion string) (Document, error) {
 	var at span
 	err := members(d.JSON, func(decoder *json.Decoder, name string) error {

@@ -117,7 +117,7 @@ func textNode(text string) *yaml.Node {
 	return node
 }
 
-// isBlock reports whether several lines can stand as they are. With white space
+// isBlock reports whether several lines can be written unchanged. With white space
 // where a reader may take it for indentation, or see none, they are quoted.
 func isBlock(text string) bool {
 	for line := range strings.Lines(text) {

@@ -25,7 +25,7 @@ const (
 )
 
 // errTooDeep is about a document that no API server takes.
-var errTooDeep = fmt.Errorf("nested deeper than %d levels of objects and lists, which is the most that API servers accept", maxDepth)
+var errTooDeep = fmt.Errorf("nested deeper than %d levels of objects and lists, which is the maximum of API servers", maxDepth)
 
 // jsonNumber is a number as JSON writes it, RFC 8259. YAML writes most of them so.
 var jsonNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$`)
@@ -153,7 +153,7 @@ func (w *jsonWriter) membersOf(n *yaml.Node, depth int) ([]yamlMember, error) {
 			return nil, err
 		}
 		if names[name] {
-			return nil, fmt.Errorf("line %d: the name %q is there twice", key.Line, name)
+			return nil, fmt.Errorf("line %d: duplicate name %q", key.Line, name)
 		}
 		names[name] = true
 		members = append(members, yamlMember{name, value})
@@ -185,7 +185,7 @@ func (w *jsonWriter) mergedBy(value *yaml.Node, depth int) ([]yamlMember, error)
 		}
 		return members, nil
 	}
-	return nil, fmt.Errorf("line %d: << merges mappings only", value.Line)
+	return nil, fmt.Errorf("line %d: << can merge only mappings", value.Line)
 }
 
 // nameOf a member. Numbers and booleans are names, too, by their text.
@@ -206,7 +206,7 @@ func nameOf(key *yaml.Node) (string, error) {
 	return key.Value, nil
 }
 
-// scalar writes a scalar as JSON: a number as it is, all else as kubectl reads it.
+// scalar writes a scalar as JSON: a number unchanged, everything else like kubectl.
 func scalar(n *yaml.Node) ([]byte, error) {
 	tag := n.ShortTag()
 	switch {
@@ -219,7 +219,7 @@ func scalar(n *yaml.Node) ([]byte, error) {
 	}
 	text, err := kubernetesyaml.YAMLToJSON([]byte(n.Value))
 	if err != nil {
-		return nil, fmt.Errorf("line %d: %q has no form in JSON: %w", n.Line, n.Value, err)
+		return nil, fmt.Errorf("line %d: %q cannot be converted to JSON: %w", n.Line, n.Value, err)
 	}
 	return bytes.TrimSpace(text), nil
 }

@@ -60,7 +60,7 @@ func TestYAML(t *testing.T) {
 	}
 }
 
-// nested is a value within so many objects or lists.
+// nested is a value inside a number of objects or lists.
 func nested(before, opening, closing string, depth int) string {
 	return before + strings.Repeat(opening, depth) + "1" + strings.Repeat(closing, depth)
 }
@@ -104,17 +104,17 @@ func TestYAMLErrors(t *testing.T) {
 	for i := range 60 {
 		merges += fmt.Sprintf("a%d: &a%d {<<: [*a%d, *a%d]}\n", i+1, i+1, i, i)
 	}
-	const tooDeep = "nested deeper than 10000 levels of objects and lists, which is the most that API servers accept"
+	const tooDeep = "nested deeper than 10000 levels of objects and lists, which is the maximum of API servers"
 	for name, test := range map[string]struct{ yaml, want string }{
-		"no object":        {"- a", "f, document 1: an object was expected, with apiVersion and kind"},
-		"the second":       {"a: 1\n---\n3", "f, document 2: an object was expected, with apiVersion and kind"},
+		"no object":        {"- a", "f, document 1: expected an object, with apiVersion and kind"},
+		"the second":       {"a: 1\n---\n3", "f, document 2: expected an object, with apiVersion and kind"},
 		"not closed":       {"a: [", "f, document 1: yaml: line 1: did not find expected node content"},
-		"twice":            {"a: 1\nb: 2\na: 3", `f, document 1: line 3: the name "a" is there twice`},
-		"twice the same":   {"true: a\nyes: b", `f, document 1: line 2: the name "true" is there twice`},
-		"infinity":         {"a: .inf", `f, document 1: line 1: ".inf" has no form in JSON: `},
+		"twice":            {"a: 1\nb: 2\na: 3", `f, document 1: line 3: duplicate name "a"`},
+		"twice the same":   {"true: a\nyes: b", `f, document 1: line 2: duplicate name "true"`},
+		"infinity":         {"a: .inf", `f, document 1: line 1: ".inf" cannot be converted to JSON: `},
 		"a tag":            {"a: !!binary aGk=", "f, document 1: line 1: the tag !!binary has no meaning in JSON: remove it"},
 		"a name":           {"[a]: 1", "f, document 1: line 1: a name must be text"},
-		"a merged scalar":  {"<<: 1", "f, document 1: line 1: << merges mappings only"},
+		"a merged scalar":  {"<<: 1", "f, document 1: line 1: << can merge only mappings"},
 		"a loop":           {"a: &x [*x]", "f, document 1: line 1: " + tooDeep},
 		"a loop of merges": {"a: &x {<<: *x}", "f, document 1: line 1: " + tooDeep},
 		"a list too deep":  {nested("a: ", "[", "]", 10_000), "f, document 1: line 1: " + tooDeep},

@@ -12,7 +12,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 )
 
-// Advice is something to do.
+// Advice is a recommended action.
 type Advice struct {
 	Text string `json:"text"`
 	// Command does it, or shows what is wrong; empty where there is none. PROGRAM,
@@ -35,32 +35,32 @@ const (
 // advices say what to do about a reason, where there is more to say than its
 // message, which says what is wrong and names the cure.
 var advices = map[string][]Advice{
-	v1alpha1.ReasonSuspended:               {{"let the operator go on, once it may", resume + " --everything"}},
+	v1alpha1.ReasonSuspended:               {{"resume the operator when you are ready", resume + " --everything"}},
 	v1alpha1.ReasonCRDNotFound:             {{"apply the CustomResourceDefinition, or delete this policy", ""}},
 	v1alpha1.ReasonVersionNotInCRD:         {{"add the version to the CustomResourceDefinition, served and not stored: the converter waits for it", readVersions}},
-	v1alpha1.ReasonInvalidRules:            {{"mend the rules, and try them before they are applied", "PROGRAM verify NAME --live --policy FILE"}},
-	v1alpha1.ReasonInvalidPatch:            {{"mend spec.workload.patches", editPolicy}},
-	v1alpha1.ReasonNoReadyPods:             {{"see why no converter pod is ready: objects cannot be read at other versions meanwhile", seePods}},
-	v1alpha1.ReasonSomePodsReady:           {{"see why not all converter pods are ready", seePods}},
-	v1alpha1.ReasonRollingOut:              {{"converter pods are being started; if that takes long, see why", seePods}},
-	v1alpha1.ReasonWaitingForEndpoints:     {{"converter pods are being started; if that takes long, see why", seePods}},
-	v1alpha1.ReasonSampleLost:              {{"see which objects do not come back as they were, and mend the rules", tryRules}},
-	"CanaryFailed":                         {{"see what the rules cannot convert, and mend them", tryRules}},
-	v1alpha1.ReasonForeignWebhook:          {{"see who converts now, and remove that first", seeConversion}},
-	v1alpha1.ReasonConversionDrifted:       {{"see what was written", seeConversion}},
-	v1alpha1.ReasonConversionContested:     {{"stop who writes spec.conversion, then change this policy's spec", seeConversion}},
-	v1alpha1.ReasonMigrating:               {{"nothing: the migration goes on by itself", follow}},
-	v1alpha1.ReasonMigrationPaused:         {{"let the migration go on, once it may", resume}},
-	v1alpha1.ReasonObjectsFailed:           {{"see what is wrong with the objects that failed: their commands above write nothing", ""}, {"mend them, or what refuses them; then write those alone", migrateAgain}},
-	v1alpha1.ReasonMigrationFailed:         {{"see what the run said last", seeMigration}, {"then start another", migrateAgain}},
-	v1alpha1.ReasonNotRequested:            {{"start the migration, when it may be", migrateAgain}},
-	v1alpha1.ReasonStoredVersionsUntrusted: {{"let a migration prove where objects are stored", migrateAgain}},
+	v1alpha1.ReasonInvalidRules:            {{"fix the rules, and test them before you apply them", "PROGRAM verify NAME --live --policy FILE"}},
+	v1alpha1.ReasonInvalidPatch:            {{"fix spec.workload.patches", editPolicy}},
+	v1alpha1.ReasonNoReadyPods:             {{"find out why no converter pod is ready: until then, objects cannot be read at other versions", seePods}},
+	v1alpha1.ReasonSomePodsReady:           {{"find out why some converter pods are not ready", seePods}},
+	v1alpha1.ReasonRollingOut:              {{"converter pods are starting; if that takes long, find out why", seePods}},
+	v1alpha1.ReasonWaitingForEndpoints:     {{"converter pods are starting; if that takes long, find out why", seePods}},
+	v1alpha1.ReasonSampleLost:              {{"find the objects that change in a round trip, and fix the rules", tryRules}},
+	"CanaryFailed":                         {{"find out what the rules cannot convert, and fix them", tryRules}},
+	v1alpha1.ReasonForeignWebhook:          {{"find the current converter, and remove it first", seeConversion}},
+	v1alpha1.ReasonConversionDrifted:       {{"check what was written", seeConversion}},
+	v1alpha1.ReasonConversionContested:     {{"stop the client that writes spec.conversion, then change this policy's spec", seeConversion}},
+	v1alpha1.ReasonMigrating:               {{"nothing: the migration continues by itself", follow}},
+	v1alpha1.ReasonMigrationPaused:         {{"resume the migration when you are ready", resume}},
+	v1alpha1.ReasonObjectsFailed:           {{"find out what is wrong with the failed objects: the commands above write nothing", ""}, {"fix them, or what refuses them; then migrate only those", migrateAgain}},
+	v1alpha1.ReasonMigrationFailed:         {{"read the last messages of the run", seeMigration}, {"then start another run", migrateAgain}},
+	v1alpha1.ReasonNotRequested:            {{"start the migration when you are ready", migrateAgain}},
+	v1alpha1.ReasonStoredVersionsUntrusted: {{"start a migration to prove where objects are stored", migrateAgain}},
 	v1alpha1.ReasonStorageVersionNotServed: {{"set served: true for the storage version", readVersions}},
-	v1alpha1.ReasonConversionFailed:        {{"correct the objects that cannot be converted, or the rules; see which objects fail", tryRules}},
-	v1alpha1.ReasonRoundTripFailed:         {{"see which objects do not come back as they were, and correct the rules, or the objects", tryRules}},
-	v1alpha1.ReasonObjectUnreadable:        {{"see why objects cannot be read: their conversion fails", seePods}},
-	v1alpha1.ReasonReadShortened:           {{"make the fields smaller that the message names, at the version that has them, or keep their content elsewhere", ""}},
-	v1alpha1.ReasonVersionsInUse:           {{"a version other than the storage version is in use: see what keeps each, or set spec.deletionPolicy", editPolicy}},
+	v1alpha1.ReasonConversionFailed:        {{"fix the objects that cannot be converted, or the rules; find the failing objects", tryRules}},
+	v1alpha1.ReasonRoundTripFailed:         {{"find the objects that change in a round trip, and fix the rules or the objects", tryRules}},
+	v1alpha1.ReasonObjectUnreadable:        {{"find out why objects cannot be read: their conversion fails", seePods}},
+	v1alpha1.ReasonReadShortened:           {{"shorten the fields that the message names, at the version that has them, or store their content elsewhere", ""}},
+	v1alpha1.ReasonVersionsInUse:           {{"a version other than the storage version is in use: check what keeps each version, or set spec.deletionPolicy", editPolicy}},
 }
 
 // advise says what to do, the first thing first.
@@ -68,7 +68,7 @@ func (o *Overview) advise(observed Observed) []Advice {
 	var all []Advice
 	switch {
 	case o.Reason == notSeen:
-		all = []Advice{{"wait a moment; if nothing happens, see whether the operator runs", "kubectl -n NAMESPACE get pods"}}
+		all = []Advice{{"wait a moment; if nothing happens, check whether the operator runs", "kubectl -n NAMESPACE get pods"}}
 	case o.Deleting && o.gate(v1alpha1.DeletionBlockedCondition) != nil:
 		all = advices[o.gate(v1alpha1.DeletionBlockedCondition).Reason]
 	case o.Ready == metav1.ConditionTrue:
@@ -104,7 +104,7 @@ func (o *Overview) adviseReady() []Advice {
 		}
 	}
 	if o.Removable != "" && o.Removable != "none" {
-		all = append(all, Advice{"no object needs " + o.Removable + " any more: remove it from spec.versions of the CustomResourceDefinition, or let spec.retirement do that", editPolicy})
+		all = append(all, Advice{"no object needs " + o.Removable + " any longer: remove it from spec.versions of the CustomResourceDefinition, or let spec.retirement do that", editPolicy})
 	}
 	return all
 }
@@ -114,7 +114,7 @@ func (o *Overview) adviseUnready() []Advice {
 		return known
 	}
 	if o.Stalled {
-		return []Advice{{"nothing goes on until what the message says is done", ""}}
+		return []Advice{{"the operator continues after you do what the message says", ""}}
 	}
-	return []Advice{{"nothing: it goes on by itself", follow}}
+	return []Advice{{"nothing: the operator continues by itself", follow}}
 }

@@ -1,7 +1,7 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package overview says for people how far the operator is with a policy. It is
+// Package overview describes the progress of a policy for users. It is
 // pure: the policy, its pods and the time go in, text comes out.
 //
 // Of (overview.go) reads a policy's status: its gates in order, its versions, its

@@ -33,25 +33,25 @@ type Observed struct {
 	Program string
 }
 
-// Report is how far the operator is with some policies. Its JSON form is stable.
+// Report describes the progress of some policies. Its JSON form is stable.
 type Report struct {
 	// Format is the constant of that name.
 	Format   int         `json:"format"`
 	Policies []*Overview `json:"policies"`
 }
 
-// Overview is how far the operator is with one policy.
+// Overview describes the progress of one policy.
 type Overview struct {
 	Name string `json:"name"`
-	// Settled tells that the operator has seen the policy as it is, and that
-	// nothing goes on until somebody changes something.
+	// Settled reports that the operator has processed the current policy, and that
+	// nothing happens until a user changes something.
 	Settled bool `json:"settled"`
 	// Ready is True when every requested step is done and proven. It is Unknown
 	// while the operator has not seen the latest change of the policy.
 	Ready   metav1.ConditionStatus `json:"ready"`
 	Reason  string                 `json:"reason"`
 	Message string                 `json:"message,omitempty"`
-	// Stalled tells that nothing goes on until somebody changes something.
+	// Stalled reports that the operator needs a change by a user to continue.
 	Stalled bool `json:"stalled,omitempty"`
 	// Suspended and Deleting are what the policy asks for.
 	Suspended bool `json:"suspended,omitempty"`
@@ -107,7 +107,7 @@ type Pod struct {
 	Started  metav1.Time `json:"started,omitzero"`
 }
 
-// notSeen is the reason where the operator has not looked at a policy as it is.
+// notSeen is the reason for a policy that the operator has not processed.
 const notSeen = "NotSeen"
 
 // Of makes the Overview of a policy.
@@ -116,7 +116,7 @@ func Of(observed Observed) *Overview {
 	status := &policy.Status
 	o := &Overview{
 		Name: policy.Name, Ready: metav1.ConditionUnknown, Reason: notSeen,
-		Message: "the operator has not looked at this policy yet", Converter: policy.Spec.Converter.Kind(),
+		Message: "the operator has not processed this policy yet", Converter: policy.Spec.Converter.Kind(),
 		Suspended: policy.Spec.Suspend, Deleting: !policy.DeletionTimestamp.IsZero(), Paused: policy.Spec.Migration.Paused,
 		CRD: status.CRD, Plan: status.Plan, Versions: status.Versions, Removable: status.Removable,
 		Webhook: status.Webhook, PodsUnknown: observed.PodsUnknown, Certificate: status.Certificate, Rotation: status.Rotation,
@@ -136,7 +136,7 @@ func Of(observed Observed) *Overview {
 	return o
 }
 
-// readReady reads the summary, as long as it is about the policy as it is.
+// readReady reads the summary, if it is about the current policy.
 func (o *Overview) readReady(policy *v1alpha1.ConversionPolicy) {
 	conditions := policy.Status.Conditions
 	ready := apimeta.FindStatusCondition(conditions, v1alpha1.ReadyCondition)
@@ -144,7 +144,7 @@ func (o *Overview) readReady(policy *v1alpha1.ConversionPolicy) {
 		return
 	}
 	if policy.Status.ObservedGeneration < policy.Generation {
-		o.Message = "the operator has not looked at the latest change of this policy yet"
+		o.Message = "the operator has not processed the latest change of this policy yet"
 		return
 	}
 	o.Ready, o.Reason, o.Message = ready.Status, ready.Reason, ready.Message

@@ -110,7 +110,7 @@ func TestSettled(t *testing.T) {
 		"ready": true, "objects-failed": true, "invalid-rules": true, "suspended": true,
 	} {
 		if got := read(t, folder).Settled; got != want {
-			t.Errorf("%s: settled is %t, want %t", folder, got, want)
+			t.Errorf("%s: Settled is %t, want %t", folder, got, want)
 		}
 	}
 }

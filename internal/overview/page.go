@@ -84,7 +84,7 @@ func (w *writer) head(o *Overview) {
 	}
 	switch {
 	case o.Plan != nil:
-		w.line("Converter:  %s, plan %s", o.Converter, o.Plan.Hash)
+		w.line("Converter:  %s, ruleset %s", o.Converter, o.Plan.Hash)
 	default:
 		w.line("Converter:  %s", o.Converter)
 	}
@@ -137,7 +137,7 @@ func (w *writer) versions(o *Overview) {
 		return
 	}
 	w.title("Versions")
-	rows := [][]string{{"  NAME", "SERVED", "STORAGE", "STORED", "DEPRECATED", "REQUESTED", "UNSERVE", "REMOVE", "WHAT KEEPS IT"}}
+	rows := [][]string{{"  NAME", "SERVED", "STORAGE", "STORED", "DEPRECATED", "REQUESTED", "UNSERVE", "REMOVE", "BLOCKED BY"}}
 	for _, version := range o.Versions {
 		kept := "-"
 		if len(version.BlockedBy) > 0 {
@@ -178,7 +178,7 @@ func (w *writer) converter(o *Overview) {
 	}
 	w.title("Converter")
 	if o.Webhook != nil {
-		w.line("  %d of %d are ready and proven", o.Webhook.Ready, o.Webhook.Desired)
+		w.line("  %d of %d are ready and verified", o.Webhook.Ready, o.Webhook.Desired)
 	}
 	rows := [][]string{{"  POD", "READY", "STATE", "RESTARTS", "AGE"}}
 	if w.page.Wide {

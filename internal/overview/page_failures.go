@@ -16,7 +16,7 @@ func (w *writer) failures(o *Overview) {
 	if len(o.ConversionFailures) == 0 {
 		return
 	}
-	w.title("Conversions that fail")
+	w.title("Failing conversions")
 	rows := [][]string{{"  FROM", "TO", "CAUSE", "COUNT", "LAST", "EXAMPLE", "MESSAGE"}}
 	for _, row := range o.ConversionFailures {
 		rows = append(rows, []string{"  " + row.From, row.To, row.Cause, fmt.Sprint(row.Count), ago(o.now.Sub(row.LastTime.Time)) + " ago",

@@ -25,7 +25,7 @@ func (w *writer) migration(o *Overview) {
 		w.run(o, run)
 	}
 	if e := o.Evidence; e != nil {
-		proof := "there was no other version"
+		proof := "there is no other version"
 		if e.Source == v1alpha1.EvidenceMigration {
 			proof = fmt.Sprintf("run %s saw %d objects", e.Run, e.Objects)
 		}
@@ -42,7 +42,7 @@ func (w *writer) run(o *Overview, run *v1alpha1.MigrationStatus) {
 	w.line("%s", progress)
 	w.line("  %s", countsOf(run))
 	if run.Waiting != "" && !o.Paused {
-		w.line("  stands still: %s", terminal.OneLine(run.Waiting))
+		w.line("  stalled: %s", terminal.OneLine(run.Waiting))
 	}
 	if run.Message != "" {
 		w.line("  %s", terminal.OneLine(run.Message))
@@ -57,7 +57,7 @@ func (w *writer) run(o *Overview, run *v1alpha1.MigrationStatus) {
 		w.line("  and %d more: see ConfigMap %s", more, run.Record)
 	}
 	if run.NotPlaced > 0 {
-		w.line("  %d objects are migrated, and keep values in annotations that have a place:", run.NotPlaced)
+		w.line("  %d migrated objects preserve values in annotations that have a place now:", run.NotPlaced)
 	}
 	for _, refused := range run.Refused {
 		w.line("  %s %s: %s", w.page.Colors.In(terminal.Yellow, terminal.OrDash(refused.Reason)), refused.Object, terminal.OneLine(refused.Message))
@@ -87,7 +87,7 @@ func (w *writer) stateOf(o *Overview, run *v1alpha1.MigrationStatus) string {
 		state += "; because preserved data has a place now"
 	}
 	if run.RetryOf != "" {
-		state += "; writes what failed in run " + run.RetryOf
+		state += "; retries the failed objects of run " + run.RetryOf
 	}
 	return state
 }
@@ -102,7 +102,7 @@ func countsOf(run *v1alpha1.MigrationStatus) string {
 		counts = append(counts, fmt.Sprintf("%d by a fallback", run.ByFallback))
 	}
 	if run.Placed > 0 {
-		counts = append(counts, fmt.Sprintf("%d whose preserved data became data", run.Placed))
+		counts = append(counts, fmt.Sprintf("%d with preserved data that became data", run.Placed))
 	}
 	if run.Verified > 0 {
 		counts = append(counts, fmt.Sprintf("%d verified", run.Verified))

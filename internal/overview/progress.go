@@ -50,8 +50,8 @@ func bar(run *v1alpha1.MigrationStatus, colors terminal.Colors) string {
 	return "[" + colors.In(color, strings.Repeat("#", filled)) + strings.Repeat("-", barWidth-filled) + "]"
 }
 
-// speed says how fast a run is, and when it ends at that rate; nothing once it
-// has ended, or while nobody knows.
+// speed returns the rate of a run, and its expected end; empty if it
+// has ended, or if unknown.
 func speed(run *v1alpha1.MigrationStatus, now time.Time) string {
 	if run.State != v1alpha1.MigrationRunning {
 		return ""
@@ -66,7 +66,7 @@ func speed(run *v1alpha1.MigrationStatus, now time.Time) string {
 	return strings.Join(said, ", ")
 }
 
-// eta is how long a run still takes at its rate, empty where nobody knows.
+// eta returns how long a run still takes at its rate, empty if unknown.
 func eta(run *v1alpha1.MigrationStatus, now time.Time) string {
 	if run == nil || run.State != v1alpha1.MigrationRunning || run.EstimatedCompletion == nil {
 		return ""

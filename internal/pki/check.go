@@ -54,7 +54,7 @@ func ProblemOf(err error) Problem {
 	return NotAKeyPair
 }
 
-// ParseCertificate returns the first certificate of a PEM text: the leaf, where
+// ParseCertificate returns the first certificate of a PEM text: the serving certificate, if
 // the certificates of its issuers follow.
 func ParseCertificate(text []byte) (*x509.Certificate, error) {
 	bundle, err := ParseBundle(text)

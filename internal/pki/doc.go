@@ -5,8 +5,8 @@
 //
 // Each policy has a certificate authority of its own, whose certificate goes
 // into the CustomResourceDefinition's caBundle and whose key stays in a Secret
-// that no pod mounts, and a leaf that the policy's converter pods serve. The
-// API server verifies the leaf for the name <service>.<namespace>.svc.
+// that no pod mounts, and a serving certificate for the policy's converter pods. The
+// API server verifies it for the name <service>.<namespace>.svc.
 //
 // The package reads no clock: callers pass the time.
 package pki

@@ -49,7 +49,7 @@ func TestCheckAuthority(t *testing.T) {
 		"clock behind":     {authority, now.Add(-backdate / 2), "", ""},
 		"not yet valid":    {authority, now.Add(-2 * backdate), NotYetValid, "is not valid before"},
 		"expired":          {authority, now.Add(tenYears + time.Second), Expired, "expired at"},
-		"a leaf":           {newLeaf(t, authority), now, NotAnAuthority, "not a certificate authority"},
+		"a serving one":    {newLeaf(t, authority), now, NotAnAuthority, "not a certificate authority"},
 		"foreign key":      {KeyPair{authority.Certificate, newAuthority(t).Key}, now, KeyMismatch, "does not belong"},
 		"no certificate":   {KeyPair{nil, authority.Key}, now, NotAKeyPair, "no PEM block of type CERTIFICATE"},
 		"no key":           {KeyPair{authority.Certificate, nil}, now, NotAKeyPair, "no PEM block of type EC PRIVATE KEY"},
@@ -91,8 +91,8 @@ func TestCheckLeaf(t *testing.T) {
 }
 
 // TestRotationMatrix: on the way from one authority to the other, what API servers
-// trust and what pods serve must fit in every combination of before and after that
-// is possible. Only the first and the last step of a rotation may meet as strangers.
+// trust and what pods serve must fit in every possible combination of
+// previous and next state. Only the first and the last step of a rotation may not fit.
 func TestRotationMatrix(t *testing.T) {
 	before, after := newAuthority(t), newAuthority(t)
 	trusts := map[string]Bundle{"A": bundle(t, before), "A and B": bundle(t, before, after), "B": bundle(t, after)}

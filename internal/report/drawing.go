@@ -10,14 +10,14 @@ import (
 )
 
 // drawing shows both versions as trees, and their links as curves between them.
-// Rows are all of one height, so a curve knows where its rows are without a
-// script: its coordinates are rows from above, and hundredths from the left.
+// All rows have the same height, so that curves need no script: their coordinates
+// are rows from the top, and hundredths from the left.
 type drawing struct {
 	Spoke, Hub []row
 	Curves     []curve
 	// Height is that of the taller side, in rows.
 	Height int
-	// Kinds are those that are drawn, for the legend.
+	// Kinds are the kinds of links in the drawing, for the legend.
 	Kinds []kind
 }
 
@@ -27,9 +27,9 @@ type row struct {
 	Depth int
 	Label string
 	Note  string
-	// Links have an end in this row; none has an object that only holds others.
+	// Links end in this row; an object that only contains others has none.
 	Links []*link
-	// Same tells a row for fields that are the same in both versions.
+	// Same marks a row for fields that are the same in both versions.
 	Same bool
 }
 
@@ -39,8 +39,8 @@ const maxDepth = 7
 type curve struct {
 	Kind kind
 	Path string
-	// From and To are the rows that it joins, counted from 0; -1 where it ends
-	// between the sides. Tests in a browser hold the curve against them.
+	// From and To are the rows that the curve connects, counted from 0; -1 if it ends
+	// between the sides. Browser tests compare the curve with them.
 	From, To int
 }
 
@@ -51,9 +51,9 @@ type node struct {
 	children []*node
 	links    []*link
 	end      *end
-	// same are the fields in it, itself included, that are the same in both versions.
+	// same is the number of fields in it, itself included, that are the same in both versions.
 	same []string
-	// other counts the fields in it that are not.
+	// other is the number of its other fields.
 	other int
 }
 
@@ -69,7 +69,7 @@ func (n *node) at(path string) *node {
 	return n
 }
 
-// count sums up what is in each field.
+// count computes the counts of each field.
 func (n *node) count() {
 	for _, child := range n.children {
 		child.count()
@@ -81,7 +81,7 @@ func (n *node) count() {
 	slices.SortFunc(n.children, func(a, b *node) int { return strings.Compare(a.name, b.name) })
 }
 
-// find is the field of that path, nil where there is none.
+// find returns the field at the path, or nil.
 func (n *node) find(path string) *node {
 	for n != nil && n.path != path {
 		i := slices.IndexFunc(n.children, func(c *node) bool {
@@ -129,8 +129,8 @@ func plant(side *node, l *link, ends []end) {
 	}
 }
 
-// rowsOf are those of a field's own fields. All that are the same in both versions
-// share one row, behind the others.
+// rowsOf returns the rows of a field's own fields. Fields that are the same in both
+// versions share one row, after the others.
 func rowsOf(n, other *node, depth int, rows []row) []row {
 	var same []*node
 	for _, child := range n.children {
@@ -149,7 +149,7 @@ func rowsOf(n, other *node, depth int, rows []row) []row {
 	return rows
 }
 
-// only is the field that a field has, and so on, while there is one: they share a row.
+// only returns the chain of fields with only one field each: they share a row.
 func only(n, other *node) *node {
 	for len(n.links) == 0 && len(n.children) == 1 && !alike(n.children[0], other.find(n.children[0].path)) {
 		n = n.children[0]
@@ -167,7 +167,7 @@ func noteOf(n *node) string {
 	return n.end.Type
 }
 
-// sameNames is how many names a row has for fields that are the same.
+// sameNames is the number of names in a row for fields that are the same.
 const sameNames = 8
 
 func sameRow(same []*node, depth int) row {
@@ -183,8 +183,8 @@ func sameRow(same []*node, depth int) row {
 	return row{Depth: min(depth, maxDepth), Label: strings.Join(names, " "), Note: count(fields, "field"), Same: true}
 }
 
-// curves join the rows of each link. Where a link has several fields on both
-// sides, its curves meet half way.
+// curves returns the curves of each link. If a link has several fields on both
+// sides, its curves meet in the middle.
 func (d *drawing) curves(links []*link) {
 	d.Curves = append(d.Curves, d.sameCurves()...)
 	drawn := []kind{}
@@ -240,8 +240,8 @@ func curvesOf(of kind, from, to []int) []curve {
 	return curves
 }
 
-// sameCurves join the rows of fields that are the same: those of one place in the
-// object come in one order on both sides.
+// sameCurves returns the curves between rows of fields that are the same: within one
+// object, they have the same order on both sides.
 func (d *drawing) sameCurves() []curve {
 	var left, right []int
 	for i, r := range d.Spoke {
@@ -261,7 +261,7 @@ func (d *drawing) sameCurves() []curve {
 	return curves
 }
 
-// middle of a row, counted in halves so that it needs no rounding.
+// middle returns the middle of a row, in halves to avoid rounding.
 func middle(row int) string { return fmt.Sprintf("%d.5", row) }
 
 func middleOf(rows []int) string {
@@ -272,7 +272,7 @@ func middleOf(rows []int) string {
 	return fmt.Sprintf("%.2f", float64(sum)/float64(2*len(rows)))
 }
 
-// bend is a curve that leaves and arrives level.
+// bend returns a curve that starts and ends horizontally.
 func bend(x1 int, y1 string, x2 int, y2 string) string {
 	half := (x1 + x2) / 2
 	return fmt.Sprintf("M%d %s C%d %s %d %s %d %s", x1, y1, half, y1, half, y2, x2, y2)

@@ -12,22 +12,22 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 )
 
-// event is something that happened, as the status remembers it.
+// event is an event that the status records.
 type event struct {
 	At   metav1.Time
 	Says string
 }
 
-// historyOf are the events of a status, the oldest first.
+// historyOf returns the events of a status, the oldest first.
 func historyOf(of *v1alpha1.ConversionPolicyStatus) []event {
 	var h history
 	h.conversion(of)
 	h.migration(of)
 	for _, version := range of.Retirement {
 		h.add(version.DeprecatedTime, "Version `%s` was deprecated", version.Version)
-		h.add(version.UnservedTime, "Version `%s` was not served any more", version.Version)
-		h.add(version.ClearedTime, "No object named version `%s` in its managed fields any more", version.Version)
-		h.add(version.RemovedTime, "Version `%s` was gone from the CustomResourceDefinition", version.Version)
+		h.add(version.UnservedTime, "Version `%s` was no longer served", version.Version)
+		h.add(version.ClearedTime, "No object named version `%s` in its managed fields", version.Version)
+		h.add(version.RemovedTime, "Version `%s` was removed from the CustomResourceDefinition", version.Version)
 	}
 	slices.SortStableFunc(h, func(a, b event) int { return a.At.Compare(b.At.Time) })
 	return h
@@ -35,7 +35,7 @@ func historyOf(of *v1alpha1.ConversionPolicyStatus) []event {
 
 type history []event
 
-// add notes what has a time.
+// add records an event that has a time.
 func (h *history) add(at *metav1.Time, format string, args ...any) {
 	if !at.IsZero() {
 		*h = append(*h, event{*at, fmt.Sprintf(format, args...)})
@@ -44,15 +44,15 @@ func (h *history) add(at *metav1.Time, format string, args ...any) {
 
 func (h *history) conversion(of *v1alpha1.ConversionPolicyStatus) {
 	if gap := of.Gap; gap != nil {
-		h.add(&gap.Since, "Several versions were served, and nothing was converted")
-		h.add(gap.Until, "The CustomResourceDefinition was seen to convert")
+		h.add(&gap.Since, "Several versions were served without a conversion")
+		h.add(gap.Until, "The CustomResourceDefinition converted objects")
 	}
 	for _, armed := range of.ArmedPlans {
-		h.add(armed.ReplacedTime, "The CustomResourceDefinition converted by plan `%s` no more", armed.Hash)
+		h.add(armed.ReplacedTime, "The CustomResourceDefinition stopped using ruleset `%s`", armed.Hash)
 	}
 	h.drift("spec.conversion", of.Drift)
 	h.drift("spec.versions", of.VersionsDrift)
-	h.add(of.ReleasedTime, "The CustomResourceDefinition was seen to convert through this policy no more")
+	h.add(of.ReleasedTime, "The CustomResourceDefinition stopped converting through this policy")
 }
 
 func (h *history) drift(field string, drift *v1alpha1.DriftStatus) {

@@ -52,7 +52,7 @@ func TestHostileText(t *testing.T) {
 	}
 }
 
-// TestHiddenValues has objects whose values are nobody's business.
+// TestHiddenValues has objects with confidential values.
 func TestHiddenValues(t *testing.T) {
 	files := worlds["hostile"]
 	in := read(t, files.policy, files.crd, files.objects)

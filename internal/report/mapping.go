@@ -9,15 +9,15 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
 )
 
-// mapping is what becomes of all fields between a spoke and the hub.
+// mapping describes all fields between a spoke and the hub.
 type mapping struct {
 	Spoke, Hub string
-	// Ruled are the links of rules, by their place, drops and defaults among them.
+	// Ruled are the links of rules, by their position, including drops and defaults.
 	Ruled []*link
-	// Kept are the fields that are kept aside without a rule.
+	// Kept are the fields that are preserved without a rule.
 	Kept []*link
-	// Same are the fields that both versions have, by the field of the object that
-	// they are in.
+	// Same are the fields that both versions have, grouped by the field that contains
+	// them.
 	Same  []sameFields
 	Drawn drawing
 }
@@ -28,23 +28,23 @@ type sameFields struct {
 	Paths []string
 }
 
-// link is a rule's fields in both versions, or a field that only one has.
+// link connects a rule's fields in both versions, or is a field that only one has.
 type link struct {
 	Kind kind
-	// Rule is nil where there is none.
+	// Rule is nil if there is none.
 	Rule       *rule
 	Spoke, Hub []end
-	// Odd tells that single values are kept aside.
+	// Odd reports whether single values are preserved.
 	Odd bool
-	// key tells links apart.
+	// key identifies the link.
 	key string
 }
 
-// end is a field of one version that a link has as a whole.
+// end is a field of one version that a link covers as a whole.
 type end struct {
 	Path string
 	Type string
-	// Leaves is how many fields of its own it has, and 1 where it has none.
+	// Leaves is the number of its leaf fields, and 1 if it is one.
 	Leaves int
 }
 
@@ -78,7 +78,7 @@ func newMapping(spoke, hub string, all []compile.LeafVerdict, rules []*rule, typ
 	return m
 }
 
-// link is the one that a leaf belongs to.
+// link returns the link of a leaf field.
 func (m *mapping) link(links map[string]*link, leaf compile.LeafVerdict, rules map[string]*rule) *link {
 	key := leaf.Version + ":" + leaf.Root
 	if leaf.Rule != "" {
@@ -111,7 +111,7 @@ func (l *link) add(leaf compile.LeafVerdict, types fieldTypes) {
 	*ends = append(*ends, end{leaf.Root, types[leaf.Root], 1})
 }
 
-// addSame notes a field once, though both versions have it.
+// addSame records a field once, although both versions have it.
 func (m *mapping) addSame(leaf compile.LeafVerdict) {
 	in := split(leaf.Path)[0]
 	i := slices.IndexFunc(m.Same, func(same sameFields) bool { return same.In == in })

@@ -15,14 +15,14 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/verify"
 )
 
-// page is what the templates show.
+// page is the input of the templates.
 type page struct {
 	Name, Kind string
-	// Tone is good, warning or bad, and Title says why.
+	// Tone is good, warning or bad, and Title is the reason.
 	Tone, Title string
 	Figures     []figure
 	Facts       []fact
-	// Converter says who converts.
+	// Converter describes the converter.
 	Converter string
 	From      string
 	Tool      string
@@ -40,12 +40,12 @@ type page struct {
 	Status   *status
 }
 
-// figure is a number that stands out.
+// figure is a number at the top of the page.
 type figure struct {
 	Number, Label string
 }
 
-// fact is a line of what the report was made from.
+// fact is a row about the sources of the report.
 type fact struct {
 	Name, Value string
 	Code        bool
@@ -70,7 +70,7 @@ func newPage(in Input) *page {
 	return p
 }
 
-// converted tells about a policy that has rules.
+// converted fills in the page of a policy with rules.
 func (p *page) converted(in Input, result compile.Result, errs []verify.RuleError) {
 	p.Warnings = in.Tried.Warnings
 	if len(errs) > 0 {
@@ -102,7 +102,7 @@ func (p *page) rulesFor(spoke string) []*rule {
 	return nil
 }
 
-// figures count what a reader wants to know first.
+// figures counts what a reader wants to know first.
 func (p *page) figures(found *verify.Report) {
 	rules, kept, dropped := 0, 0, 0
 	for _, of := range p.Rules {
@@ -119,9 +119,9 @@ func (p *page) figures(found *verify.Report) {
 		_, label, _ := strings.Cut(count(f.n, f.what), " ")
 		p.Figures = append(p.Figures, figure{number(f.n), label})
 	}
-	p.Figures[2].Label += " kept aside"
+	p.Figures[2].Label += " preserved"
 	p.Figures[3].Label += " dropped"
-	p.Figures[4].Label += " tried"
+	p.Figures[4].Label += " tested"
 }
 
 func (p *page) facts(in Input, result compile.Result) {
@@ -136,14 +136,14 @@ func (p *page) facts(in Input, result compile.Result) {
 		add("Plan", result.Plan.Hash(), true)
 	}
 	if served := in.Policy.Status.Plan; served != nil && (result.Plan == nil || served.Hash != result.Plan.Hash()) {
-		add("Plan in status", served.Hash, true)
+		add("Ruleset in status", served.Hash, true)
 	}
 	add("Converter", p.Converter, false)
 	add("Read from", p.From, false)
 	add("Tool", "conversion-operator "+p.Tool, false)
 }
 
-// generation is what to add to a name; a file that nobody applied has none.
+// generation returns a suffix for a name; an object of a file has no generation.
 func generation(n int64) string {
 	if n == 0 {
 		return ", as in a file"
@@ -151,7 +151,7 @@ func generation(n int64) string {
 	return fmt.Sprintf(", generation %d", n)
 }
 
-// converterOf says who converts.
+// converterOf describes the converter.
 func converterOf(converter *v1alpha1.Converter) string {
 	switch {
 	case converter.Declarative != nil:
@@ -167,9 +167,9 @@ func converterOf(converter *v1alpha1.Converter) string {
 	case converter.URL != nil:
 		return "the webhook at " + converter.URL.URL
 	case converter.None != nil && len(converter.None.AcceptedLosses) > 0:
-		return "nobody: the API server changes apiVersion alone, and drops " + strings.Join(slices.Sorted(slices.Values(converter.None.AcceptedLosses)), ", ")
+		return "none: the API server changes only apiVersion, and drops " + strings.Join(slices.Sorted(slices.Values(converter.None.AcceptedLosses)), ", ")
 	}
-	return "nobody: the API server changes apiVersion alone"
+	return "none: the API server changes only apiVersion"
 }
 
 func sentence(text string) string {

@@ -18,20 +18,19 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/verify"
 )
 
-// Input is what a report is made of.
+// Input is the input of a report.
 type Input struct {
 	Policy *v1alpha1.ConversionPolicy
 	CRD    *apiextensionsv1.CustomResourceDefinition
-	// Tried is what verify found out about the two.
+	// Tried is the result of verify.
 	Tried *verify.Report
-	// From says for people where policy and CustomResourceDefinition come from.
+	// From describes the source of policy and CustomResourceDefinition.
 	From string
 	// Tool is the version of the program.
 	Tool string
-	// Made is the time that the report tells of itself, on a line of its own; it
-	// tells none where that is zero.
+	// Made is the time of creation, on a line of its own; zero leaves it out.
 	Made time.Time
-	// HideValues leaves out the values of objects, and messages that may have some.
+	// HideValues leaves out the values of objects, and messages that may contain values.
 	HideValues bool
 }
 
@@ -41,14 +40,14 @@ var files embed.FS
 //go:embed style.css
 var style string
 
-// contentPolicy is what a browser may load for the file: the style sheet that is in it.
+// contentPolicy returns what a browser may load: only the style sheet inside the file.
 var contentPolicy = func() string {
 	sum := sha256.Sum256([]byte(style))
 	return "default-src 'none'; img-src data:; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
 }()
 
 var pages = template.Must(template.New("").Funcs(template.FuncMap{
-	"style":         func() template.CSS { return template.CSS(style) }, //nolint:gosec // it is ours, and its hash is in the file
+	"style":         func() template.CSS { return template.CSS(style) }, //nolint:gosec // it is our own file, and its hash is in the report
 	"contentPolicy": func() string { return contentPolicy },
 	"path":          breakable,
 	"prose":         prose,
@@ -58,7 +57,7 @@ var pages = template.Must(template.New("").Funcs(template.FuncMap{
 	"moment":        moment,
 }).ParseFS(files, "templates/*.html"))
 
-// Write writes the report, or nothing.
+// Write writes the whole report, or nothing.
 func Write(w io.Writer, in Input) error {
 	var out bytes.Buffer
 	if err := pages.ExecuteTemplate(&out, "page.html", newPage(in)); err != nil {

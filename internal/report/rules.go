@@ -11,46 +11,46 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 )
 
-// kind of a link: that of its rule, or what becomes of a field without one.
+// kind of a link: the kind of its rule, or the result for a field without one.
 type kind struct {
 	Name string
-	// Class is the line with which it is drawn, for several kinds have one.
+	// Class is the style of its line, which several kinds share.
 	Class string
-	// Does says it in words, and Keeps what is kept aside all the same.
+	// Does describes it, and Keeps the values that it nevertheless preserves.
 	Does, Keeps string
 }
 
 var kinds = map[string]kind{
-	"":        {"unknown", "computed", "A newer version of conversion-operator knows it.", ""},
+	"":        {"unknown", "computed", "A newer version of conversion-operator has this rule.", ""},
 	"move":    {"move", "copied", "The same value at another path.", "a value that cannot stand at the other path, such as a null"},
-	"format":  {"format", "translated", "One text of the spoke that is several fields of the hub, by a template.", "a text that the template does not parse, or would print otherwise"},
-	"values":  {"values", "translated", "A word for a word, by a table.", "a word that would not come back as it was"},
-	"wrap":    {"wrap", "translated", "One value that is a list with one element.", "a list that has no element, or more than one"},
-	"cast":    {"cast", "translated", "An integer that is a text.", "a text that is no integer, or writes it otherwise"},
-	"index":   {"index", "translated", "A list of objects that is a map by one of their fields.", "the order of the list, and a list that has a key twice"},
-	"cel":     {"cel", "computed", "Computed by an expression for each direction.", "whatever would not come back as it was"},
-	"default": {"default", "kept", "Filled in where the other version has no such field.", "any other value than the one that is filled in"},
-	"drop":    {"drop", "dropped", "Given up: it does not come back.", ""},
-	"kept":    {"kept aside", "kept", "The other version has no such field: an annotation keeps it until the object comes back.", ""},
+	"format":  {"format", "translated", "One string of the spoke is several fields of the hub, by a template.", "a string that the template does not parse, or would print differently"},
+	"values":  {"values", "translated", "A table maps one word to another.", "a word that would come back as another one"},
+	"wrap":    {"wrap", "translated", "One value is a list with one element.", "a list with no element, or with more than one"},
+	"cast":    {"cast", "translated", "An integer is a string.", "a string that is not an integer, or has another format"},
+	"index":   {"index", "translated", "A list of objects is a map, keyed by one of their fields.", "the order of the list, and a list with duplicate keys"},
+	"cel":     {"cel", "computed", "An expression computes the fields in each direction.", "every value that would not come back unchanged"},
+	"default": {"default", "kept", "The rule fills in a field that the other version lacks.", "any other value than the default"},
+	"drop":    {"drop", "dropped", "Given up: the field does not come back.", ""},
+	"kept":    {"preserved", "kept", "The other version lacks the field: an annotation preserves it until the object comes back.", ""},
 	"same":    {"same", "same", "The same field in both versions.", ""},
 }
 
-// rule is one of the policy.
+// rule is a rule of the policy.
 type rule struct {
 	Kind  kind
 	Spoke string
-	// Number counts the rules of a spoke from 1, as people do.
+	// Number counts the rules of a spoke from 1.
 	number int
 	// Place is the field of the policy.
 	Place string
-	// Text is the rule as a policy has it, in YAML.
+	// Text is the rule in YAML.
 	Text string
 }
 
-// Label is what the rule is called in drawings.
+// Label is the name of the rule in drawings.
 func (r *rule) Label() string { return fmt.Sprint(r.number) }
 
-// ID is that of the rule's element.
+// ID is the ID of the rule's HTML element.
 func (r *rule) ID() string { return fmt.Sprintf("rule-%s-%d", r.Spoke, r.number) }
 
 // spokeRules are the rules of one spoke.

@@ -9,17 +9,17 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 )
 
-// status is what the operator has done, as a cluster tells.
+// status is the status of a policy in a cluster.
 type status struct {
 	*v1alpha1.ConversionPolicyStatus
 	Conditions []condition
-	// Ready is the one of the conditions that sums the others up, nil where it is not there.
+	// Ready is that condition, or nil.
 	Ready   *condition
 	Run     *run
 	History []event
 }
 
-// condition is one of the status, with a tone.
+// condition is a condition of the status, with a tone.
 type condition struct {
 	metav1.Condition
 	Tone string
@@ -29,20 +29,19 @@ type condition struct {
 type run struct {
 	*v1alpha1.MigrationStatus
 	Tone string
-	// Parts are the objects of the run by what became of them; those that are left
-	// come last.
+	// Parts are the objects of the run by their result; the remaining ones come last.
 	Parts []part
 }
 
-// part of all objects of a run.
+// part is a part of all objects of a run.
 type part struct {
 	Name, Class string
 	Objects     int64
-	// X and Width are its place in a bar of 1000.
+	// X and Width are its position in a bar of 1000.
 	X, Width int64
 }
 
-// statusOf is nil where the operator has not said anything yet.
+// statusOf returns nil if the operator has not written a status yet.
 func statusOf(of *v1alpha1.ConversionPolicyStatus) *status {
 	if len(of.Conditions) == 0 {
 		return nil
@@ -60,8 +59,8 @@ func statusOf(of *v1alpha1.ConversionPolicyStatus) *status {
 	return s
 }
 
-// toneOf a condition: that of the truth, for most of them, and of the opposite for
-// those that are true when something is wrong.
+// toneOf returns the tone of a condition: for most of them True is good, for some
+// True is bad.
 func toneOf(c metav1.Condition) string {
 	switch {
 	case c.Status == metav1.ConditionUnknown:
@@ -89,9 +88,9 @@ func runOf(of *v1alpha1.MigrationStatus) *run {
 	whole := max(done+left, 1)
 	x := int64(0)
 	for _, p := range []part{
-		{Name: "rewritten", Class: "rewritten", Objects: of.Rewritten}, {Name: "current before", Class: "current", Objects: of.Current},
-		{Name: "deleted meanwhile", Class: "gone", Objects: of.Gone}, {Name: "failed", Class: "failed", Objects: of.Failed},
-		{Name: "left", Class: "left", Objects: left},
+		{Name: "rewritten", Class: "rewritten", Objects: of.Rewritten}, {Name: "already current", Class: "current", Objects: of.Current},
+		{Name: "deleted during the run", Class: "gone", Objects: of.Gone}, {Name: "failed", Class: "failed", Objects: of.Failed},
+		{Name: "remaining", Class: "left", Objects: left},
 	} {
 		p.X, p.Width = x*1000/whole, (x+p.Objects)*1000/whole-x*1000/whole
 		x += p.Objects

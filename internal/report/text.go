@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// number is written with thin spaces that no line breaks at: 1 234 567.
+// number formats n with thin spaces that do not break lines: 1 234 567.
 func number[N int | int64](n N) string {
 	text := fmt.Sprint(n)
 	for at := len(text) - 3; at > 0 && text[at-1] != '-'; at -= 3 {
@@ -22,7 +22,7 @@ func number[N int | int64](n N) string {
 	return text
 }
 
-// count is a number of things.
+// count formats a number of things.
 func count(n int, what string) string {
 	if n != 1 {
 		what += "s"
@@ -33,7 +33,7 @@ func count(n int, what string) string {
 var segments = regexp.MustCompile(`\.[^.\[]+|\["[^"]*"\]|\[\*\]`)
 
 // split cuts a path where a line may break: .spec .steps[*] .name. A [*] stays
-// with the list that it goes through.
+// with its list.
 func split(path string) []string {
 	if strings.Join(segments.FindAllString(path, -1), "") != path {
 		return []string{path}
@@ -49,7 +49,7 @@ func split(path string) []string {
 	return parts
 }
 
-// breakable is a path that a line may break in between two names.
+// breakable formats a path with line breaks between names.
 func breakable(path string) template.HTML {
 	parts := split(path)
 	for i, part := range parts {
@@ -58,7 +58,7 @@ func breakable(path string) template.HTML {
 	return template.HTML(strings.Join(parts, "<wbr>")) //nolint:gosec // each part is escaped
 }
 
-// prose marks what stands between backticks, or double ones, as code.
+// prose formats text between single or double backticks as code.
 func prose(text string) template.HTML {
 	var out strings.Builder
 	for text != "" {
@@ -82,7 +82,7 @@ func prose(text string) template.HTML {
 	return template.HTML(out.String()) //nolint:gosec // each part is escaped
 }
 
-// moment is a time for people, and for machines.
+// moment formats a time for users, and for machines.
 func moment(at metav1.Time) template.HTML {
 	utc := at.UTC()
 	return template.HTML(`<time datetime="` + utc.Format(time.RFC3339) + `">` + utc.Format("2006-01-02 15:04:05 UTC") + `</time>`) //nolint:gosec // digits

@@ -9,13 +9,13 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/verify"
 )
 
-// tried is what became of objects.
+// tried is the result of tested objects.
 type tried struct {
 	*verify.Report
 	Errors, Carried, Notes []finding
 }
 
-// finding is one of verify, in words.
+// finding is a finding of verify, in words.
 type finding struct {
 	verify.Finding
 	Says, Example string
@@ -43,7 +43,7 @@ func triedOf(found *verify.Report, hideValues bool) *tried {
 	return t
 }
 
-// Bad reports whether a direction lost something, or has objects that cannot go it.
+// Bad reports whether a direction lost something, or has objects that cannot be converted.
 func (t *tried) Bad(d verify.Direction) bool { return d.Lost+d.Failed+d.Invalid > 0 }
 
 // MostKept is the size of the largest annotation, in bytes.

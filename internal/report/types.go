@@ -11,8 +11,8 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 )
 
-// fieldTypes has what to call the type of each field of a version, by its path as
-// a policy writes it.
+// fieldTypes has the type of each field of a version, by its path in the format of a
+// policy.
 type fieldTypes map[string]string
 
 func typesOf(crd *apiextensionsv1.CustomResourceDefinition) map[string]fieldTypes {
@@ -38,7 +38,7 @@ func (t fieldTypes) add(of *apiextensionsv1.JSONSchemaProps, at conversion.Path)
 	}
 }
 
-// elementsOf are those of a list or map.
+// elementsOf returns the schema of the elements of a list or map.
 func elementsOf(of *apiextensionsv1.JSONSchemaProps) *apiextensionsv1.JSONSchemaProps {
 	switch {
 	case of.Items != nil:

@@ -11,34 +11,34 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/crds"
 )
 
-// version is one of the CustomResourceDefinition.
+// version is a version of the CustomResourceDefinition.
 type version struct {
 	Name string
-	// Hub tells the one that all others convert to and from.
+	// Hub marks the hub.
 	Hub, Served, Storage, Deprecated bool
-	// Stored is Yes, No, or empty where the CustomResourceDefinition is a manifest,
-	// which says nothing of that.
+	// Stored is Yes, No, or empty if the CustomResourceDefinition is a manifest, which
+	// has no stored versions.
 	Stored string
-	// Status is what the policy's status says of it, nil where it says nothing.
+	// Status is the policy's status of the version, or nil.
 	Status *v1alpha1.VersionStatus
 }
 
-// edge is the way between a spoke and the hub.
+// edge connects a spoke and the hub.
 type edge struct {
 	Spoke version
 	Hub   string
-	// To leads to the hub, and From from there.
+	// To leads to the hub, and From back.
 	To, From direction
 }
 
-// direction is what becomes of a version's fields in another one.
+// direction describes what happens to a version's fields in another one.
 type direction struct {
 	From, To string
-	// Fidelity is empty where there are no rules.
+	// Fidelity is empty if there are no rules.
 	Fidelity v1alpha1.Fidelity
 	// Exact, Kept and Dropped count the fields.
 	Exact, Kept, Dropped int
-	// KeptPaths and DroppedPaths are those that are kept or dropped as a whole.
+	// KeptPaths and DroppedPaths are preserved or dropped as a whole.
 	KeptPaths, DroppedPaths []string
 }
 
@@ -72,7 +72,7 @@ func (p *page) versions(in Input) {
 	}
 }
 
-// verdicts fills in what the rules do.
+// verdicts fills in the verdicts of the rules.
 func (p *page) verdicts(result compile.Result) {
 	for i := range p.Graph {
 		e := &p.Graph[i]
@@ -113,7 +113,7 @@ func addOnce(paths []string, path string) []string {
 	return append(paths, path)
 }
 
-// HasStatus reports whether the policy's status says something of the versions.
+// HasStatus reports whether the policy's status describes the versions.
 func (p *page) HasStatus() bool {
 	return slices.ContainsFunc(p.Versions, func(v version) bool { return v.Status != nil })
 }

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// gap is what stands between two columns.
+// gap separates two columns.
 const gap = "   "
 
 // WriteTable writes rows in columns, the first row being the head. Nothing is

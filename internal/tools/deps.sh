@@ -9,7 +9,7 @@ set -euo pipefail
 here=$(dirname "$0")
 
 # What Debian calls the package of a program.
-declare -A package=([runc]=runc [ip]=iproute2 [image-builder]=buildah [chromium]=chromium-headless-shell [jq]=jq)
+declare -A package=([runc]=runc [ip]=iproute2 [image-builder]=buildah [chromium]=chromium-headless-shell [jq]=jq [cc]=build-essential)
 
 present() {
   case $1 in

@@ -20,13 +20,13 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/manifest"
 )
 
-// Compile holds a policy's rules against a CustomResourceDefinition, and returns
-// an error for what the operator would refuse. There are at least two versions
-// in the plan, or there would be nothing to convert.
+// Compile compiles a policy's rules against a CustomResourceDefinition, and returns
+// the errors for which the operator would refuse it. The plan has at least two
+// versions, because otherwise there would be nothing to convert.
 func Compile(policy *v1alpha1.ConversionPolicy, crd *apiextensionsv1.CustomResourceDefinition) (compile.Result, []RuleError) {
 	rules := policy.Spec.Converter.Declarative
 	if rules == nil {
-		return compile.Result{}, []RuleError{{"spec.converter.declarative", "there are no rules to try: only this kind of converter has any"}}
+		return compile.Result{}, []RuleError{{"spec.converter.declarative", "the policy has no rules to test: only this kind of converter has rules"}}
 	}
 	result := compile.Compile(crd, rules)
 	var errs []RuleError
@@ -38,16 +38,16 @@ func Compile(policy *v1alpha1.ConversionPolicy, crd *apiextensionsv1.CustomResou
 			errs = append(errs, RuleError{err.Field, err.ErrorBody()})
 		}
 		if len(errs) == 0 {
-			errs = append(errs, RuleError{"spec.converter.declarative", "the CustomResourceDefinition has one version only: there is nothing to convert"})
+			errs = append(errs, RuleError{"spec.converter.declarative", "the CustomResourceDefinition has only one version: there is nothing to convert"})
 		}
 	}
 	return result, errs
 }
 
-// Checker sends objects from version to version. It is used by one goroutine.
+// Checker converts objects from version to version. Only one goroutine may use it.
 type Checker struct {
 	plan *conversion.Plan
-	// converter is nil where something else converts.
+	// converter is nil if something else converts.
 	converter *conversion.Converter
 	convertBy Convert
 	versions  map[string]*version
@@ -59,9 +59,8 @@ type Checker struct {
 	elapsed    time.Duration
 }
 
-// New holds a policy's rules against a CustomResourceDefinition. A Checker whose
-// rules do not fit has a Report, and checks nothing. The clock is for the timing
-// alone.
+// New compiles a policy's rules against a CustomResourceDefinition. A Checker with
+// invalid rules has a Report, and checks nothing. The clock is only for the timing.
 func New(policy *v1alpha1.ConversionPolicy, crd *apiextensionsv1.CustomResourceDefinition, now func() time.Time) (*Checker, error) {
 	result, ruleErrors := Compile(policy, crd)
 	c := &Checker{now: now, tally: newTally(), versions: map[string]*version{}, directions: map[[2]string]*Direction{}}
@@ -103,8 +102,8 @@ func (c *Checker) readSchemas(crd *apiextensionsv1.CustomResourceDefinition) (er
 	return nil
 }
 
-// fidelity of a way between two versions: the worse of the two steps that meet
-// in the hub.
+// fidelity returns the fidelity of a conversion between two versions: the worse of
+// its two steps through the hub.
 func fidelity(result compile.Result, pair [2]string) v1alpha1.Fidelity {
 	order := []v1alpha1.Fidelity{v1alpha1.FidelityExact, v1alpha1.FidelityPreserved, v1alpha1.FidelityLossy}
 	worst := 0
@@ -119,17 +118,17 @@ func fidelity(result compile.Result, pair [2]string) v1alpha1.Fidelity {
 	return order[worst]
 }
 
-// Valid tells whether the rules fit, and objects can be checked.
+// Valid reports whether the rules are valid, so that objects can be checked.
 func (c *Checker) Valid() bool { return len(c.report.Errors) == 0 }
 
-// Versions are those that can be converted.
+// Versions returns the versions that can be converted.
 func (c *Checker) Versions() []string { return c.report.Versions }
 
 // Warn adds a warning to the report.
 func (c *Checker) Warn(text string) { c.report.Warnings = append(c.report.Warnings, text) }
 
-// Check sends an object from every version to every other one and back. Objects
-// of other kinds are counted, and left alone.
+// Check converts an object from every version to every other one and back. It counts
+// objects of other kinds, and does not check them.
 func (c *Checker) Check(ctx context.Context, object manifest.Object) {
 	group, version, _ := strings.Cut(object.APIVersion, "/")
 	if group != c.plan.Group || object.Kind != c.plan.Kind {
@@ -142,19 +141,19 @@ func (c *Checker) Check(ctx context.Context, object manifest.Object) {
 		c.tally.find(NotConverted, version, "", Example{Object: object.String(), Message: err.Error()})
 		return
 	}
-	c.strangers(traveller)
+	c.foreignAnnotations(traveller)
 	if c.holdsEntries(traveller.start.tree) {
 		c.report.Preserving++
 	}
 	c.everywhere(ctx, traveller)
 }
 
-// depart treats an object as an API server does that gets it from a user.
+// depart treats an object like an API server that receives it from a client.
 func (c *Checker) depart(ctx context.Context, object manifest.Object, own string) (traveller, error) {
 	t := traveller{name: object.String(), own: own}
 	of := c.versions[own]
 	if of == nil || !slices.Contains(c.plan.Versions, own) {
-		return t, fmt.Errorf("version %q is none of those that the policy converts: %s", own, strings.Join(c.plan.Versions, ", "))
+		return t, fmt.Errorf("the policy does not convert version %q, only %s", own, strings.Join(c.plan.Versions, ", "))
 	}
 	x, pruned, err := of.create(object.JSON)
 	if err != nil {
@@ -171,8 +170,8 @@ func (c *Checker) depart(ctx context.Context, object manifest.Object, own string
 	return t, nil
 }
 
-// Canaries sends objects that are made up from the rules. No schema is held
-// against them, for their values know none.
+// Canaries converts canary objects, which are made up from the rules. It does not
+// validate them, because their values come from no schema.
 func (c *Checker) Canaries(ctx context.Context) {
 	for _, spoke := range c.plan.Spokes {
 		c.canary(ctx, spoke.Version, c.plan.Hub)
@@ -185,14 +184,14 @@ func (c *Checker) canary(ctx context.Context, version, to string) {
 	text := c.converter.Canary(version, to)
 	tree, err := decode(text)
 	if err != nil {
-		err = errors.Join(errors.New("the canary is not JSON"), err)
+		err = errors.Join(errors.New("the canary object is not JSON"), err)
 		c.tally.find(NotConverted, version, to, Example{Object: "canary", Message: err.Error()})
 		return
 	}
-	c.everywhere(ctx, traveller{name: "canary of " + version, own: version, start: value{text, tree}, canary: true})
+	c.everywhere(ctx, traveller{name: "canary object of " + version, own: version, start: value{text, tree}, canary: true})
 }
 
-// Report is what is known by now. Where the objects came from is for people.
+// Report returns the current result. The argument describes the source of the objects.
 func (c *Checker) Report(objectsFrom string) *Report {
 	report := c.report
 	report.ObjectsFrom = objectsFrom

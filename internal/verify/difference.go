@@ -12,11 +12,11 @@ import (
 	"strconv"
 )
 
-// difference is a field whose values differ.
+// difference is a field with two different values.
 type difference struct {
-	// Path is written as in a policy, with the index of a list's element.
+	// Path has the format of a policy, with the index of a list's element.
 	Path string
-	// Before and After are the values as JSON, empty where there is none.
+	// Before and After are the values as JSON, empty if there is none.
 	Before, After string
 }
 
@@ -34,12 +34,12 @@ func encode(value any) []byte {
 	var out bytes.Buffer
 	encoder := json.NewEncoder(&out)
 	encoder.SetEscapeHTML(false)
-	_ = encoder.Encode(value) // what was decoded can be encoded
+	_ = encoder.Encode(value) // every decoded value can be encoded
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n"))
 }
 
-// differences are the fields in which two values differ, by their paths. The
-// order of names means nothing; all else does, the text of a number too.
+// differences returns the fields in which two values differ, by their paths. It
+// ignores the order of names, and compares everything else, including the text of numbers.
 func differences(before, after any) []difference {
 	var found []difference
 	compare("", before, after, func(d difference) { found = append(found, d) })
@@ -107,7 +107,7 @@ func orRoot(path string) string {
 
 var plainName = regexp.MustCompile(`^[A-Za-z_$][A-Za-z0-9_$-]*$`)
 
-// member writes a name as a part of a path.
+// member formats a name as a part of a path.
 func member(name string) string {
 	if plainName.MatchString(name) {
 		return "." + name
@@ -117,5 +117,5 @@ func member(name string) string {
 
 var index = regexp.MustCompile(`\[[0-9]+\]`)
 
-// general is a path without the indexes of elements, so that alike findings meet.
+// general returns a path without the indexes of elements, so that equal findings are counted together.
 func general(path string) string { return index.ReplaceAllString(path, "[*]") }

@@ -10,18 +10,18 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/preserved"
 )
 
-// What an object preserves must not vanish. A value of the version to which an object
-// is converted becomes data there, is superseded by live data, was deleted with the
-// object around it, or is carried on in the annotation. A value of any other version
-// is still there, or has become the same in a conversion to its version.
+// Preserved values must not vanish. A value of the version to which an object is
+// converted becomes data there, is superseded by live data, was deleted with the
+// object around it, or stays in the annotation. A value of any other version is still
+// there, or has become the same in a conversion to its version.
 
-// resource is the one whose preserved data is looked at.
+// resource is the one whose preserved data is checked.
 func (c *Checker) resource() preserved.Resource {
 	return preserved.Resource{Name: c.plan.CRD, Versions: c.plan.Versions}
 }
 
-// station is an object at a version on its way, and what it is at others, which nil
-// stands for where it cannot be converted.
+// station is an object at a version on its way, and its conversions to other versions,
+// which are nil if they fail.
 type station struct {
 	value
 	at map[string]*value
@@ -43,9 +43,9 @@ func (c *Checker) atVersion(t traveller, s *station, version string) *value {
 	return s.at[version]
 }
 
-// vanished finds the entries that an object has lost on its way there and back, and
-// reports whether there are any that no rule drops. Of what was preserved on the way
-// there, what comes back tells more.
+// vanished finds the entries that an object has lost in a round trip, and reports
+// whether there are any that no rule drops. What was preserved on the way there is
+// checked by the comparison of the returned object.
 func (c *Checker) vanished(t traveller, from, to string, there, home value) (lost bool) {
 	start, away, back := newStation(t.start, from), newStation(there, to), newStation(home, from)
 	for _, version := range c.plan.Versions {
@@ -67,7 +67,7 @@ func (c *Checker) vanished(t traveller, from, to string, there, home value) (los
 	return lost
 }
 
-// lose notes an entry that was lost, unless a rule drops its field.
+// lose records a lost entry, unless a rule drops its field.
 func (c *Checker) lose(t traveller, e conversion.Entry, version, from, to string) bool {
 	if c.isDropped(e, version, from, to) {
 		return false
@@ -78,8 +78,8 @@ func (c *Checker) lose(t traveller, e conversion.Entry, version, from, to string
 	return true
 }
 
-// isLost reports whether an entry of a version is lost on the way from x to y, which
-// is at the version to.
+// isLost reports whether an entry of a version is lost in a conversion from x to y,
+// which is at the version to.
 func (c *Checker) isLost(t traveller, e conversion.Entry, version, to string, x, y *station) bool {
 	of := c.resource()
 	if version == to {
@@ -90,12 +90,12 @@ func (c *Checker) isLost(t traveller, e conversion.Entry, version, to string, x,
 	}
 	before, after := c.atVersion(t, x, version), c.atVersion(t, y, version)
 	if before == nil || after == nil {
-		return false // the trip there says so
+		return false // the trip there reports it
 	}
 	return of.Arrived(e, version, x.tree, before.tree) == preserved.Lost || !of.Alike(e, version, before.tree, after.tree)
 }
 
-// isDropped reports whether a rule gives the field of an entry up.
+// isDropped reports whether a rule drops the field of an entry.
 func (c *Checker) isDropped(e conversion.Entry, version, from, to string) bool {
 	at := segment.FindAllString(preserved.Path(e.Pointer), -1)
 	for _, path := range append(dropsOf(c.report.Leaves, c.plan.Hub, from, to), dropsOf(c.report.Leaves, c.plan.Hub, version, to)...) {
@@ -106,9 +106,9 @@ func (c *Checker) isDropped(e conversion.Entry, version, from, to string) bool {
 	return false
 }
 
-// withoutGains is what comes back without the data that was preserved before, and has
-// got a place since: what the object without its annotations becomes, if all that the
-// object has beyond that was added.
+// withoutGains returns the converted object without the data that was preserved before
+// and has a place now: the conversion of the object without its annotations, if the
+// object only adds to that.
 func (c *Checker) withoutGains(t traveller, from, to string, home value) value {
 	if !c.holdsEntries(t.start.tree) || len(c.compare(t, home)) == 0 {
 		return home
@@ -129,8 +129,8 @@ func (c *Checker) withoutGains(t traveller, from, to string, home value) value {
 	return bare
 }
 
-// strangers notes the annotations of an object as it was given that no converter reads.
-func (c *Checker) strangers(t traveller) {
+// foreignAnnotations records annotations of the original object that no converter reads.
+func (c *Checker) foreignAnnotations(t traveller) {
 	of := c.resource()
 	for _, version := range of.Unreadable(t.start.tree) {
 		c.tally.find(Unreadable, version, "", Example{
@@ -141,16 +141,16 @@ func (c *Checker) strangers(t traveller) {
 	for _, name := range of.Foreign(t.start.tree) {
 		c.tally.find(Foreign, t.own, "", Example{
 			Object: t.name, Path: annotation(name),
-			Message: "it is of another resource, or of a version that the rules do not have",
+			Message: "the annotation belongs to another resource, or to a version that the rules do not have",
 		})
 	}
 }
 
 func annotation(name string) string { return ".metadata.annotations" + member(name) }
 
-// foretell counts what becomes of the entries of an object, as it was given, when it
-// is rewritten: of those of another version by a trip there and back, of those of its
-// own version by the first trip.
+// foretell counts what happens to the entries of the original object when a client
+// rewrites it: to those of another version in a round trip, to those of its own
+// version in the first conversion.
 func (c *Checker) foretell(t traveller, to string, there, home value) {
 	for _, version := range []string{to, t.own} {
 		at := there
@@ -171,7 +171,7 @@ func (c *Checker) foretell(t traveller, to string, there, home value) {
 	}
 }
 
-// firstOther is the first version that is not this one.
+// firstOther returns the first version that is not this one.
 func (c *Checker) firstOther(version string) string {
 	for _, other := range c.plan.Versions {
 		if other != version {

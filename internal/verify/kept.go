@@ -8,15 +8,15 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/preserved"
 )
 
-// keptPart is a value that an annotation keeps for another version.
+// keptPart is a value that an annotation preserves for another version.
 type keptPart struct {
 	// Path is general.
 	Path string
-	// Bytes is the size of its value, and 4 for an absence: that of a word.
+	// Bytes is the size of its value, and 4 for an absent field.
 	Bytes int
 }
 
-// keptIn is what the annotations of an object keep for the versions, and the
+// keptIn returns what the annotations of an object preserve for the versions, and the
 // size of those annotations in bytes: names and values, as the API server counts.
 func keptIn(tree any, of preserved.Resource, versions []string) (parts []keptPart, size int) {
 	const word = 4

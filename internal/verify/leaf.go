@@ -10,21 +10,21 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
 )
 
-// Leaf is a field, and what becomes of it between a spoke and the hub. An object
-// has none of its own: its fields are leaves.
+// Leaf is a leaf field, and what happens to it between a spoke and the hub. Objects
+// are not leaf fields, but their fields are.
 type Leaf struct {
 	// Spoke is the version that is converted to and from the hub.
 	Spoke string `json:"spoke"`
 	// Version has the field: the spoke, or the hub.
 	Version string `json:"version"`
-	// Path is written as in a policy.
+	// Path has the format of a policy.
 	Path string `json:"path"`
-	// Owner is what becomes of it in the other version.
+	// Owner says where the value is while the object is in the other version.
 	Owner compile.Owner `json:"owner"`
-	// Rule is where the policy's rule for the field stands, if it has one.
+	// Rule is the position of the policy's rule for the field, if it has one.
 	Rule string `json:"rule,omitempty"`
-	// Root is the field, this or one above it, that the rule or the annotation has
-	// as a whole, if there is one.
+	// Root is this field or one above it: the one that the rule or the annotation
+	// covers as a whole, if there is one.
 	Root string `json:"root,omitempty"`
 }
 
@@ -36,8 +36,8 @@ func leavesOf(result compile.Result) []Leaf {
 	return leaves
 }
 
-// dropsOf are the paths that a drop rule may make an object of a version lose on
-// its way to another one and back.
+// dropsOf returns the paths that a drop rule may remove from an object of a version
+// in a round trip to another one.
 func dropsOf(leaves []Leaf, hub, from, to string) []string {
 	var paths []string
 	for _, leaf := range leaves {
@@ -50,8 +50,8 @@ func dropsOf(leaves []Leaf, hub, from, to string) []string {
 	return paths
 }
 
-// onlyDropped reports whether two objects are the same but for dropped fields,
-// and for objects that had nothing else.
+// onlyDropped reports whether two objects differ only in dropped fields, and in
+// objects that had no other fields.
 func onlyDropped(before, after any, paths []string) bool {
 	if len(paths) == 0 {
 		return false
@@ -75,8 +75,8 @@ const each = "[*]"
 // segment of a path: all elements, a quoted name, or a name.
 var segment = regexp.MustCompile(`\[\*\]|\["[^"]+"\]|\.[^.\[]+`)
 
-// without returns a value without what lies at the paths, which are relative to
-// it; tidy takes away what has nothing else.
+// without returns a value without the values at the paths, which are relative to
+// it; tidy also removes objects that become empty.
 func without(tree any, paths [][]string, tidy bool) (left any, there bool) {
 	switch tree := tree.(type) {
 	case map[string]any:
@@ -102,7 +102,7 @@ func without(tree any, paths [][]string, tidy bool) (left any, there bool) {
 	return tree, true
 }
 
-// follow is what is left of the paths that go through a member or element, and
+// follow returns the remaining paths that go through a member or element, and
 // whether one of them ends there.
 func follow(paths [][]string, through string) (below [][]string, ends bool) {
 	for _, path := range paths {

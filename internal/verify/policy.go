@@ -14,9 +14,9 @@ import (
 	"github.com/conversion-operator/conversion-operator/config/crd"
 )
 
-// ReadPolicy reads a ConversionPolicy from JSON as an API server does: with
-// defaults filled in. The errors are those for which kubectl apply would refuse
-// it, unknown fields among them.
+// ReadPolicy reads a ConversionPolicy from JSON like an API server, with defaults
+// filled in. The errors are those for which kubectl apply would refuse it, including
+// unknown fields.
 func ReadPolicy(ctx context.Context, text []byte) (*v1alpha1.ConversionPolicy, []RuleError, error) {
 	definition := &apiextensionsv1.CustomResourceDefinition{}
 	if err := yaml.Unmarshal(crd.ConversionPolicies, definition); err != nil {

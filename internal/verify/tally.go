@@ -11,14 +11,14 @@ import (
 )
 
 const (
-	// maxFindings and maxKept bound a report, whatever the number of objects.
+	// maxFindings and maxKept limit a report, for any number of objects.
 	maxFindings = 100
 	maxKept     = 200
-	// maxValue bounds the text of a value, in bytes.
+	// maxValue limits the text of a value, in bytes.
 	maxValue = 200
 )
 
-// tally counts alike findings together.
+// tally counts equal findings together.
 type tally struct {
 	findings map[findingKey]*Finding
 	more     int
@@ -30,7 +30,7 @@ type tally struct {
 type findingKey struct {
 	kind           Kind
 	from, to, path string
-	// message tells failures apart, which have no path.
+	// message distinguishes failures, which have no path.
 	message string
 	// preserved is the version of a preserved value.
 	preserved string
@@ -42,7 +42,7 @@ func newTally() tally {
 	return tally{findings: map[findingKey]*Finding{}, kept: map[keptKey]*Kept{}, preserved: map[[2]string]*Preserved{}}
 }
 
-// find counts a finding, which has no path of its own yet.
+// find counts a finding without a path.
 func (t *tally) find(kind Kind, from, to string, example Example) {
 	key := findingKey{kind: kind, from: from, to: to, path: general(example.Path), preserved: example.Preserved}
 	if key.path == "" {
@@ -61,7 +61,7 @@ func (t *tally) find(kind Kind, from, to string, example Example) {
 	}
 }
 
-// keep counts what one object keeps.
+// keep counts what annotations preserve of one object.
 func (t *tally) keep(from, to string, parts []keptPart) {
 	for _, part := range parts {
 		key := keptKey{from, to, part.Path}
@@ -76,7 +76,7 @@ func (t *tally) keep(from, to string, parts []keptPart) {
 	}
 }
 
-// preserve counts what becomes of what one object preserves.
+// preserve counts what happens to the preserved data of one object.
 func (t *tally) preserve(version, path string, fate preserved.Fate) {
 	key := [2]string{version, path}
 	if t.preserved[key] == nil {
@@ -99,7 +99,7 @@ func (t *tally) sortedPreserved() []Preserved {
 	return sorted
 }
 
-// sortedFindings has errors before warnings and notes, and what is about many objects first.
+// sortedFindings returns errors before warnings and notes, and then by the number of objects.
 func (t *tally) sortedFindings() []Finding {
 	sorted := []Finding{}
 	for _, finding := range t.findings {
@@ -125,14 +125,14 @@ func (t *tally) sortedKept() []Kept {
 	return sorted
 }
 
-// exampleOf shows the first of the differences, and how many there are.
+// exampleOf returns the first of the differences, and their number.
 func exampleOf(object string, found []difference) Example {
 	return Example{
 		Object: object, Path: found[0].Path, Before: shown(found[0].Before), After: shown(found[0].After), Fields: len(found),
 	}
 }
 
-// shown is a value cut to what can be read at a glance, nil where there is none.
+// shown returns a value cut to a readable length, nil if there is none.
 func shown(text string) *string {
 	if text == "" {
 		return nil

@@ -14,7 +14,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
 )
 
-// WriteText writes the report as Markdown that can be read as it is, too.
+// WriteText writes the report as Markdown that is also readable as plain text.
 func (r *Report) WriteText(w io.Writer) error {
 	var out strings.Builder
 	fmt.Fprintf(&out, "# %s: %s\n\n", r.Policy, r.Title())
@@ -23,7 +23,7 @@ func (r *Report) WriteText(w io.Writer) error {
 	} else {
 		r.writeSummary(&out)
 		r.writeFindings(&out, SeverityError, "Errors")
-		r.writeFindings(&out, SeverityWarning, "Carried on")
+		r.writeFindings(&out, SeverityWarning, "Stays in annotations")
 		r.writeDirections(&out)
 		r.writeLeaves(&out)
 		r.writeKept(&out)
@@ -35,15 +35,15 @@ func (r *Report) WriteText(w io.Writer) error {
 	return err
 }
 
-// Title is the outcome in a few words, which begin no sentence.
+// Title is the outcome in a few lower-case words.
 func (r *Report) Title() string {
 	switch {
 	case r.Outcome == Invalid:
 		return "the rules are not valid"
 	case r.Outcome == Failed:
-		return "not all is well"
+		return "problems found"
 	case slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Kind == Dropped }):
-		return "nothing is lost but what the rules drop"
+		return "nothing is lost except what the rules drop"
 	}
 	return "nothing is lost"
 }
@@ -57,22 +57,22 @@ func (r *Report) writeErrors(out *strings.Builder) {
 }
 
 func (r *Report) writeSummary(out *strings.Builder) {
-	fmt.Fprintf(out, "Hub %s, versions %s, plan `%s`.\n", r.Hub, strings.Join(r.Versions, ", "), r.PlanHash)
+	fmt.Fprintf(out, "Hub %s, versions %s, ruleset `%s`.\n", r.Hub, strings.Join(r.Versions, ", "), r.PlanHash)
 	switch {
 	case r.ObjectsFrom == "":
-		out.WriteString("No objects were given: only the rules were checked, and objects made up from them.\n")
+		out.WriteString("No objects were given: only the rules and their canary objects were checked.\n")
 	case r.Skipped > 0:
-		fmt.Fprintf(out, "%s from %s; %s of other kinds left alone.\n", count(r.Objects, "object"), r.ObjectsFrom, count(r.Skipped, "object"))
+		fmt.Fprintf(out, "%s from %s; %s of other kinds ignored.\n", count(r.Objects, "object"), r.ObjectsFrom, count(r.Skipped, "object"))
 	default:
 		fmt.Fprintf(out, "%s from %s.\n", count(r.Objects, "object"), r.ObjectsFrom)
 	}
 	mean := time.Duration(r.Timing.MeanNanoseconds)
-	fmt.Fprintf(out, "%s, %s in the mean.\n", count(r.Timing.Conversions, "conversion"), mean.Round(10*time.Nanosecond))
+	fmt.Fprintf(out, "%s, %s on average.\n", count(r.Timing.Conversions, "conversion"), mean.Round(10*time.Nanosecond))
 }
 
 func (r *Report) writeDirections(out *strings.Builder) {
-	out.WriteString("\n## There and back\n\n")
-	rows := [][]string{{"from", "to", "rules", "objects", "exact", "kept aside", "dropped", "lost", "failed", "invalid there", "most bytes kept"}}
+	out.WriteString("\n## Round trips\n\n")
+	rows := [][]string{{"from", "to", "rules", "objects", "exact", "preserved", "dropped", "lost", "failed", "invalid at target", "most bytes preserved"}}
 	for _, d := range r.Directions {
 		rows = append(rows, []string{
 			d.From, d.To, string(d.Rules), number(d.Objects), number(d.Exact), number(d.Kept), number(d.Dropped),
@@ -82,10 +82,10 @@ func (r *Report) writeDirections(out *strings.Builder) {
 	writeTable(out, rows, 3)
 }
 
-// writeLeaves lists what the other version has no place for. The rest is counted.
+// writeLeaves lists leaf fields without a place in the other version, and counts the others.
 func (r *Report) writeLeaves(out *strings.Builder) {
 	out.WriteString("\n## Fields without a counterpart\n\n")
-	becomes := map[compile.Owner]string{compile.OwnerPreserved: "kept aside", compile.OwnerDropped: "dropped"}
+	becomes := map[compile.Owner]string{compile.OwnerPreserved: "preserved", compile.OwnerDropped: "dropped"}
 	rows := [][]string{{"field", "of", "in", "becomes"}}
 	with := 0
 	for _, leaf := range r.Leaves {
@@ -103,18 +103,18 @@ func (r *Report) writeLeaves(out *strings.Builder) {
 		}
 	}
 	if len(rows) == 1 {
-		fmt.Fprintf(out, "None: all %d have one.\n", len(r.Leaves))
+		fmt.Fprintf(out, "None: all %d fields have one.\n", len(r.Leaves))
 		return
 	}
 	writeTable(out, rows, len(rows[0]))
-	fmt.Fprintf(out, "\nThe other %d have one.\n", with)
+	fmt.Fprintf(out, "\nThe other %d fields have one.\n", with)
 }
 
 func (r *Report) writeKept(out *strings.Builder) {
 	if len(r.Kept) == 0 {
 		return
 	}
-	out.WriteString("\n## What was kept aside\n\n")
+	out.WriteString("\n## Values preserved in conversions\n\n")
 	rows := [][]string{{"field", "from", "to", "objects", "most bytes"}}
 	for _, kept := range r.Kept {
 		rows = append(rows, []string{code(kept.Path), kept.From, kept.To, number(kept.Objects), number(kept.MaxBytes)})
@@ -122,7 +122,7 @@ func (r *Report) writeKept(out *strings.Builder) {
 	writeTable(out, rows, 3)
 }
 
-// writePreserved says what becomes of what the objects preserve as they are now.
+// writePreserved lists what happens to the preserved data of the objects.
 func (r *Report) writePreserved(out *strings.Builder) {
 	if len(r.Preserved) == 0 {
 		return
@@ -132,7 +132,7 @@ func (r *Report) writePreserved(out *strings.Builder) {
 		verb = "holds"
 	}
 	fmt.Fprintf(out, "\n## Preserved data of the objects\n\n%s %s preserved data.\n\n", count(r.Preserving, "object"), verb)
-	rows := [][]string{{"field", "of", "objects", "become data", "carried on"}}
+	rows := [][]string{{"field", "of", "objects", "become data", "stay"}}
 	become := false
 	for _, p := range r.Preserved {
 		rows = append(rows, []string{code(p.Path), p.Version, number(p.Objects), number(p.BecomeData), number(p.CarriedOn)})
@@ -140,7 +140,7 @@ func (r *Report) writePreserved(out *strings.Builder) {
 	}
 	writeTable(out, rows, 2)
 	if become {
-		out.WriteString("\nA field that has a place now becomes data when its object is rewritten, as by a migration run.\n")
+		out.WriteString("\nA field that has a place now becomes data when a client or a migration rewrites its object.\n")
 	}
 }
 
@@ -152,33 +152,33 @@ func (r *Report) writeFindings(out *strings.Builder, severity Severity, title st
 		}
 	}
 	if severity == SeverityError && r.MoreFindings > 0 {
-		lines = append(lines, fmt.Sprintf("… and %s more, at other fields: mend these first", number(r.MoreFindings)))
+		lines = append(lines, fmt.Sprintf("… and %s more, at other fields: fix these first", number(r.MoreFindings)))
 	}
 	writeList(out, title, lines)
 }
 
-// said is what a finding says of a field.
+// said are the messages of findings about a field.
 var said = map[Kind]string{
 	NotConverted:    "FROM → TO: cannot be converted",
-	Lost:            "FROM → TO → FROM: FIELD comes back otherwise",
-	Pruned:          "FROM → TO: FIELD is pruned, for the schema of TO does not allow it",
+	Lost:            "FROM → TO → FROM: FIELD changes",
+	Pruned:          "FROM → TO: FIELD is pruned, because the schema of TO does not allow it",
 	InvalidAtTarget: "FROM → TO: FIELD is refused by the schema of TO",
 	Carried:         "FROM: FIELD is preserved, and stays in the annotation even at FROM",
-	Dropped:         "FROM → TO → FROM: FIELD is dropped, as the rules say",
-	Unknown:         "FROM: FIELD is not allowed by the schema, and was left out",
+	Dropped:         "FROM → TO → FROM: FIELD is dropped by a rule",
+	Unknown:         "FROM: FIELD is not allowed by the schema, and was ignored",
 	InvalidBefore:   "FROM: FIELD is refused by the schema before any conversion",
-	Unreadable:      "FROM: FIELD cannot be read as preserved data, and is left as it is",
-	Foreign:         "FROM: FIELD is not preserved data of these versions, and is left as it is",
+	Unreadable:      "FROM: FIELD is not readable preserved data, and stays unchanged",
+	Foreign:         "FROM: FIELD is not preserved data of these versions, and stays unchanged",
 }
 
-// saidOfPreserved is what is said of a preserved value that vanishes.
+// saidOfPreserved is the message for a preserved value that vanishes.
 const saidOfPreserved = "FROM → TO: FIELD of OWNER, which the object preserves in an annotation, vanishes"
 
 func (f Finding) text() string {
 	return "**" + string(f.Kind) + "** " + f.Says() + ".\n  For example " + f.ExampleSays()
 }
 
-// Says is what was found, in a few words, with code between backticks.
+// Says is the finding in a few words, with code between backticks.
 func (f Finding) Says() string {
 	saying := said[f.Kind]
 	if f.Example.Preserved != "" {
@@ -195,8 +195,8 @@ func (f Finding) Says() string {
 	return text
 }
 
-// ExampleSays is the object that it was found at, and what is there, with code
-// between backticks.
+// ExampleSays describes the example object and its values, with code between
+// backticks.
 func (f Finding) ExampleSays() string {
 	e := f.Example
 	text := e.Object
@@ -224,7 +224,7 @@ func orNothing(value *string) string {
 	return code(*value)
 }
 
-// code marks text that stands for itself.
+// code formats text as code.
 func code(text string) string {
 	if strings.Contains(text, "`") {
 		return "`` " + text + " ``"
@@ -239,7 +239,7 @@ func count(n int, what string) string {
 	return number(n) + " " + what
 }
 
-// number is written with commas: 1,234,567.
+// number formats n with commas: 1,234,567.
 func number(n int) string {
 	text := fmt.Sprint(n)
 	for at := len(text) - 3; at > 0; at -= 3 {
@@ -261,8 +261,8 @@ func writeList(out *strings.Builder, title string, lines []string) {
 	}
 }
 
-// writeTable writes rows, the first of them the head. Columns behind the first
-// few are numbers, and end at the same place.
+// writeTable writes rows, the first of them the head. Columns after the first words
+// columns are numbers, aligned to the right.
 func writeTable(out *strings.Builder, rows [][]string, words int) {
 	widths := make([]int, len(rows[0]))
 	for _, row := range rows {

@@ -16,8 +16,8 @@ import (
 // Convert appends an object, converted to a version, to dst.
 type Convert func(dst, object []byte, toVersion string) ([]byte, error)
 
-// NewThrough returns a Checker of objects that something else converts, such as
-// a converter pod. The rules say what it may drop; without a plan it may drop
+// NewThrough returns a Checker of objects that something else converts, such as a
+// converter pod. The plan says what the converter may drop; without one it may drop
 // nothing, and converts between all versions of the CustomResourceDefinition.
 func NewThrough(crd *apiextensionsv1.CustomResourceDefinition, rules compile.Result, convert Convert) (*Checker, error) {
 	plan := rules.Plan
@@ -39,8 +39,8 @@ func NewThrough(crd *apiextensionsv1.CustomResourceDefinition, rules compile.Res
 	return c, c.readSchemas(crd)
 }
 
-// Loss is what did not come back as it was, or could not be converted; nil where
-// there is no such thing. What a target's schema refuses is none: it can be read.
+// Loss returns the finding if the object came back changed, or could not be converted;
+// otherwise nil. A violation of a target's schema is not a loss: clients can read the object.
 func (c *Checker) Loss() *Finding {
 	for _, finding := range c.tally.sortedFindings() {
 		if finding.Severity == SeverityError && finding.Kind != InvalidAtTarget {

@@ -8,26 +8,26 @@ import (
 	"strings"
 )
 
-// traveller is an object on its way through all versions.
+// traveller is an object to convert through all versions.
 type traveller struct {
 	name string
-	// own is the version that it was given in.
+	// own is its original version.
 	own   string
 	start value
-	// validate tells whether the schemas of other versions are held against it.
+	// validate reports whether to validate the object against the schemas of other versions.
 	validate bool
 	canary   bool
 }
 
-// everywhere sends an object from each version to each other one. It starts at a
-// version that is not its own as what its conversion there gives.
+// everywhere converts an object from each version to each other one. At a version
+// that is not its own, it starts with its conversion to there.
 func (c *Checker) everywhere(ctx context.Context, t traveller) {
 	for _, from := range c.plan.Versions {
 		at := t
 		if from != t.own {
 			text, err := c.convert(t.start.text, from)
 			if err != nil {
-				continue // the trip from its own version says so
+				continue // the trip from its own version reports it
 			}
 			if at.start, _, err = c.arrive(t, from, text); err != nil {
 				continue
@@ -41,11 +41,11 @@ func (c *Checker) everywhere(ctx context.Context, t traveller) {
 	}
 }
 
-// trip sends an object there and back, and counts what became of it.
+// trip makes a round trip with an object, and counts the result.
 func (c *Checker) trip(ctx context.Context, t traveller, from, to string) {
 	direction := c.directions[[2]string{from, to}]
 	if t.canary {
-		direction = &Direction{} // made up, so not counted among the objects
+		direction = &Direction{} // a canary object is not counted
 	}
 	direction.Objects++
 	there, pruned, err := c.leg(t, t.start, to)
@@ -83,7 +83,7 @@ func (c *Checker) trip(ctx context.Context, t traveller, from, to string) {
 	}
 }
 
-// leg converts an object, and hands it over as an API server does.
+// leg converts an object, and treats the result like an API server.
 func (c *Checker) leg(t traveller, x value, to string) (value, []difference, error) {
 	text, err := c.convert(x.text, to)
 	if err != nil {
@@ -110,8 +110,8 @@ func (c *Checker) convert(text []byte, to string) ([]byte, error) {
 	return out, err
 }
 
-// kept counts what an object keeps while it is in another version. On the way
-// through the hub, the hub may have something to keep, too.
+// kept counts what annotations preserve while an object is in another version. In a
+// conversion through the hub, the hub may preserve values, too.
 func (c *Checker) kept(t traveller, from, to string, there value) (parts, size int) {
 	origins := []string{from}
 	if from != c.plan.Hub && to != c.plan.Hub {
@@ -124,8 +124,8 @@ func (c *Checker) kept(t traveller, from, to string, there value) (parts, size i
 	return len(kept), size
 }
 
-// invalid holds a converted object against the target's schema. What it gives at
-// the target is the same from whichever version it started, so it is looked at once.
+// invalid validates a converted object against the target's schema. The result at the
+// target does not depend on the starting version, so it is checked once.
 func (c *Checker) invalid(ctx context.Context, t traveller, from, to string, there value) bool {
 	if !t.validate || from != t.own {
 		return false
@@ -137,8 +137,8 @@ func (c *Checker) invalid(ctx context.Context, t traveller, from, to string, the
 	return len(errs) > 0
 }
 
-// lost looks for what was pruned at the target, and for what came back otherwise
-// than it left, but for what was to be dropped.
+// lost finds what was pruned at the target, and what came back changed, except what
+// a rule drops.
 func (c *Checker) lost(t traveller, from, to string, home value, pruned []difference) bool {
 	for _, d := range pruned {
 		c.tally.find(Pruned, from, to, Example{Object: t.name, Path: d.Path, Before: shown(d.Before), Fields: len(pruned)})
@@ -154,7 +154,7 @@ func (c *Checker) lost(t traveller, from, to string, home value, pruned []differ
 	return true
 }
 
-// dropped looks for what came back otherwise as it was to be.
+// dropped finds what a rule drops.
 func (c *Checker) dropped(t traveller, from, to string, home value) bool {
 	found := c.compare(t, home)
 	if len(found) > 0 && !t.canary {
@@ -163,8 +163,8 @@ func (c *Checker) dropped(t traveller, from, to string, home value) bool {
 	return len(found) > 0
 }
 
-// compare leaves the annotations with preserved data out: they are no data of the
-// version that the object is in, and an old one may rightly go.
+// compare ignores the annotations with preserved data: they are not data of the
+// object's version, and an old one may correctly disappear.
 func (c *Checker) compare(t traveller, home value) []difference {
 	return differences(c.resource().Without(t.start.tree), c.resource().Without(home.tree))
 }
@@ -174,7 +174,7 @@ func (c *Checker) onlyDropped(t traveller, from, to string, home value) bool {
 	return onlyDropped(c.resource().Without(t.start.tree), c.resource().Without(home.tree), drops)
 }
 
-// pathOfField writes a path as the API server does as a path in a policy.
+// pathOfField converts a path of the API server into a path of a policy.
 func pathOfField(text string) string {
 	if text == "" || text == "<nil>" {
 		return "."

@@ -22,7 +22,7 @@ import (
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 )
 
-// version treats objects of one version as an API server does.
+// version treats objects of one version like an API server.
 type version struct {
 	structural  *schema.Structural
 	validator   validation.SchemaValidator
@@ -57,9 +57,9 @@ type value struct {
 	tree any
 }
 
-// accept does what an API server does with an object that it reads: it prunes
-// what the schema does not know, and nulls that it does not allow. The object
-// without them is returned, and what was pruned.
+// accept treats an object like an API server that reads it: it prunes unknown fields,
+// and nulls that the schema does not allow. It returns the object without them, and
+// what was pruned.
 func (v *version) accept(text []byte) (value, []difference, error) {
 	tree, err := decode(text)
 	if err != nil {
@@ -82,22 +82,22 @@ func (v *version) accept(text []byte) (value, []difference, error) {
 	return value{text, tree}, lost, nil
 }
 
-// create does what an API server does with an object that is new to it: besides,
-// it fills in the defaults of the schema.
+// create treats an object like an API server that creates it: it also fills in the
+// defaults of the schema.
 func (v *version) create(text []byte) (value, []difference, error) {
 	x, pruned, err := v.accept(text)
 	if err != nil {
 		return x, pruned, err
 	}
 	defaulting.Default(x.tree, v.structural)
-	// Defaults are values of Go; decoded they are like all others.
+	// Defaults are Go values; decoding makes them equal to all others.
 	x.text = encode(x.tree)
 	x.tree, err = decode(x.text)
 	return x, pruned, err
 }
 
-// validate holds an object against the schema, as an API server does on the
-// next write: with the defaults filled in, and by the schema's expressions too.
+// validate validates an object against the schema, like an API server on the next
+// write: with defaults filled in, and with the schema's expressions.
 func (v *version) validate(ctx context.Context, x value) field.ErrorList {
 	object := map[string]any{}
 	if err := utiljson.Unmarshal(x.text, &object); err != nil {
@@ -107,7 +107,7 @@ func (v *version) validate(ctx context.Context, x value) field.ErrorList {
 	errs := validation.ValidateCustomResource(nil, object, v.validator)
 	errs = append(errs, objectmeta.Validate(ctx, nil, object, v.structural, false)...)
 	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, v.structural, object)...)
-	// Expressions may rely on what the schema says.
+	// Expressions may depend on a valid structure.
 	if len(errs) == 0 && v.expressions != nil {
 		errs, _ = v.expressions.Validate(ctx, nil, v.structural, object, nil, celconfig.RuntimeCELCostBudget)
 	}

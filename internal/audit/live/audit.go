@@ -20,25 +20,25 @@ import (
 // userAgent names the reader in audit logs.
 const userAgent = "conversion-operator-audit"
 
-// Options say what to look at.
+// Options of an audit.
 type Options struct {
 	// Names of the definitions, none for all.
 	Names []string
-	// Next are manifests that are about to be applied, by name.
+	// Next are manifests that the user is about to apply, by name.
 	Next map[string]*apiextensionsv1.CustomResourceDefinition
-	// NoReads leaves out what needs the right to read objects.
+	// NoReads skips the checks that need the right to read objects.
 	NoReads bool
-	// Soon is how long before its end a certificate is reported.
+	// Soon is how long before its expiry a certificate is reported.
 	Soon time.Duration
-	// AtOnce is the number of definitions that are looked at, and in memory, at
-	// once; a page of as many is read ahead.
+	// AtOnce is the number of definitions to examine, and hold in memory, at the same
+	// time; the audit reads ahead a page of this size.
 	AtOnce int
-	// Threshold leaves out what is milder.
+	// Threshold leaves out less severe findings.
 	Threshold audit.Severity
 	// Now is the time.
 	Now time.Time
-	// Progress is told, one call after the other, how many definitions are done,
-	// of how many there are as far as the API server tells.
+	// Progress receives, one call after the other, the number of examined definitions,
+	// and the total if the API server reports it.
 	Progress func(done, of int)
 }
 
@@ -56,7 +56,7 @@ type auditor struct {
 	of         int
 }
 
-// Audit looks over a cluster. The error is about what nothing can be said without.
+// Audit examines a cluster. It returns an error if there cannot be any result.
 func Audit(ctx context.Context, config *rest.Config, options Options) (*audit.Report, error) {
 	client, err := verify.Client(config, userAgent)
 	if err != nil {
@@ -67,7 +67,7 @@ func Audit(ctx context.Context, config *rest.Config, options Options) (*audit.Re
 		return nil, err
 	}
 	group, inGroup := errgroup.WithContext(ctx)
-	// The one more reads the list.
+	// One more goroutine reads the list.
 	group.SetLimit(a.AtOnce + 1)
 	look := func(crd *apiextensionsv1.CustomResourceDefinition) {
 		group.Go(func() error { return a.look(inGroup, crd) })
@@ -80,8 +80,8 @@ func Audit(ctx context.Context, config *rest.Config, options Options) (*audit.Re
 	return audit.NewReport(len(a.seen), a.findings, a.missed(), a.Threshold), nil
 }
 
-// look observes one definition, and keeps what there is to say of it. It fails
-// only where the audit is given up.
+// look observes one definition, and stores its findings. It fails only if the audit
+// is cancelled.
 func (a *auditor) look(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition) error {
 	observed := a.observe(ctx, crd)
 	if ctx.Err() != nil {
@@ -114,7 +114,7 @@ func (a *auditor) observe(ctx context.Context, crd *apiextensionsv1.CustomResour
 	return o
 }
 
-// policiesAlone are those that no definition belongs to.
+// policiesAlone returns findings for policies without a definition.
 func (a *auditor) policiesAlone() {
 	if len(a.Names) > 0 {
 		return
@@ -126,7 +126,7 @@ func (a *auditor) policiesAlone() {
 	}
 }
 
-// skip notes what could not be looked at.
+// skip records what the audit could not check.
 func (a *auditor) skip(crd, what string, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -148,7 +148,7 @@ func clientConfig(crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv
 	return crd.Spec.Conversion.Webhook.ClientConfig
 }
 
-// notFound is the error where a definition that was asked for does not exist.
+// notFound is the error for a requested definition that does not exist.
 func notFound(name string) error {
 	return fmt.Errorf("the cluster has no CustomResourceDefinition %s: name it <plural>.<group>, for example crontabs.example.com", name)
 }

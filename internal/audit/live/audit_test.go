@@ -120,9 +120,9 @@ func TestAuditOfAPIServer(t *testing.T) {
 				crdsAt + "?continue=x&limit=2": expired,
 				crdsAt + "?continue=y&limit=2": expired,
 			},
-			err: "listing CustomResourceDefinitions: too old",
+			err: "list CustomResourceDefinitions: too old",
 		},
-		"no right to list":         {answers: map[string]string{crdsAt + "?limit=2": forbidden}, err: "listing CustomResourceDefinitions: not for you"},
+		"no right to list":         {answers: map[string]string{crdsAt + "?limit=2": forbidden}, err: "list CustomResourceDefinitions: not for you"},
 		"a name":                   {answers: map[string]string{crdsAt + "/" + one: "200 " + plainCRD(one)}, options: Options{Names: []string{one}}, want: []string{found}},
 		"a name that is not there": {options: Options{Names: []string{one}}, err: "the cluster has no CustomResourceDefinition a.example.com: name it <plural>.<group>, for example crontabs.example.com"},
 		"a name that is to come": {

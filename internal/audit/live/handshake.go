@@ -18,12 +18,12 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/webhook/probe"
 )
 
-// handshakeTimeout is short: from most places a webhook cannot be reached.
+// handshakeTimeout is short: most webhooks cannot be reached from outside the cluster.
 const handshakeTimeout = 3 * time.Second
 
-// shakeHands asks the webhook for its certificate; nil where that says nothing,
-// because the webhook is not reached from here, or API servers trust what this
-// machine need not trust.
+// shakeHands asks the webhook for its certificate; it returns nil if there is no
+// result, because the webhook cannot be reached from here, or because API servers trust
+// authorities that this machine does not trust.
 func shakeHands(ctx context.Context, config *apiextensionsv1.WebhookClientConfig) *audit.Handshake {
 	address, name := addressOf(config)
 	if address == "" || len(bytes.TrimSpace(config.CABundle)) == 0 {
@@ -41,8 +41,8 @@ func shakeHands(ctx context.Context, config *apiextensionsv1.WebhookClientConfig
 	return &audit.Handshake{Address: address, NotAfter: notAfter}
 }
 
-// addressOf is where a webhook listens, and the name that its certificate needs.
-// The name of a Service leads somewhere inside a cluster only.
+// addressOf returns where a webhook listens, and the name that its certificate needs.
+// The name of a Service resolves only inside a cluster.
 func addressOf(config *apiextensionsv1.WebhookClientConfig) (address, name string) {
 	if service := config.Service; service != nil {
 		port := int32(443)

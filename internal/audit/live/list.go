@@ -16,8 +16,8 @@ import (
 
 const definitionsPath = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
-// definitions passes on those that were asked for, or all. Definitions are large,
-// so they are read in small pages, and the next one when there is room.
+// definitions passes on the requested definitions, or all. Definitions are large, so
+// it reads small pages, and the next one when there is room.
 func (a *auditor) definitions(ctx context.Context, look func(*apiextensionsv1.CustomResourceDefinition)) error {
 	if len(a.Names) == 0 {
 		return a.all(ctx, look)
@@ -33,7 +33,7 @@ func (a *auditor) definitions(ctx context.Context, look func(*apiextensionsv1.Cu
 			return notFound(name)
 		}
 		if err != nil {
-			return fmt.Errorf("reading CustomResourceDefinition %s: %w", name, err)
+			return fmt.Errorf("read CustomResourceDefinition %s: %w", name, err)
 		}
 		look(crd)
 	}
@@ -54,12 +54,12 @@ func (a *auditor) all(ctx context.Context, look func(*apiextensionsv1.CustomReso
 			continue
 		}
 		if err != nil {
-			return fmt.Errorf("listing CustomResourceDefinitions: %w", err)
+			return fmt.Errorf("list CustomResourceDefinitions: %w", err)
 		}
 		done += len(list.Items)
 		a.total(done + remaining(list.ListMeta))
 		for i := range list.Items {
-			crd := list.Items[i] // a copy: one that is not done yet keeps no page in memory
+			crd := list.Items[i] // a copy, so that an unfinished one does not hold the page in memory
 			look(&crd)
 		}
 		if token = list.Continue; token == "" {

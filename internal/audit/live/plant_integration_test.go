@@ -142,7 +142,7 @@ func (c *cluster) service(t *testing.T, name string) {
 	expect.NoError(t, err)
 }
 
-// migration is one that has ended; nobody else works on it here.
+// migration is one that has ended; no controller works on it here.
 func (c *cluster) migration(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition, ended storagemigrationv1.MigrationConditionType) {
 	t.Helper()
 	c.migrated(t, crd, "first", ended)

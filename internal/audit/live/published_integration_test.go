@@ -101,7 +101,7 @@ func (c *cluster) install(t *testing.T, definitions []*apiextensionsv1.CustomRes
 	})
 }
 
-// reader is somebody with the rights that are documented, and those to read
+// reader is a user with the rights that are documented, and those to read
 // objects of some groups.
 func (c *cluster) reader(t *testing.T, name string, groups []string) *rest.Config {
 	t.Helper()

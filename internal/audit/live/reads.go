@@ -25,21 +25,21 @@ import (
 )
 
 const (
-	// readTimeout is more than API servers allow a conversion webhook, 30 seconds,
-	// so that it is they who say what is wrong.
+	// readTimeout is longer than the 30 seconds that API servers allow a conversion
+	// webhook, so that the API server reports the error.
 	readTimeout = 40 * time.Second
-	// manyObjects are looked at where they may tell of another storage version.
+	// manyObjects are read if they may reveal another storage version.
 	manyObjects = 100
 )
 
-// What is asked for is metadata: all else would be sent for nothing.
+// The audit requests metadata: it does not need anything else.
 const (
 	oneAsMetadata  = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 	listAsMetadata = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 )
 
-// reads the first object at each served version. A list may come out of a cache;
-// a single object is read from etcd, and converted before our eyes.
+// reads the first object at each served version. A list may come from a cache; a
+// single object is read from etcd, and converted by the webhook.
 func (a *auditor) reads(ctx context.Context, o *audit.Observed) {
 	served := crds.ServedVersions(o.CRD)
 	if len(served) == 0 || unchanged(o.CRD) || !crds.Condition(o.CRD, apiextensionsv1.Established) {
@@ -66,7 +66,7 @@ func (a *auditor) reads(ctx context.Context, o *audit.Observed) {
 }
 
 // unchanged reports that a definition never had another version, and converts
-// nothing: an object tells nothing about it.
+// nothing: reading an object has no result.
 func unchanged(crd *apiextensionsv1.CustomResourceDefinition) bool {
 	return len(crd.Spec.Versions) == 1 && crd.Generation == 1 && clientConfig(crd) == nil
 }
@@ -92,12 +92,12 @@ func (a *auditor) read(ctx context.Context, o *audit.Observed, version string, o
 	switch {
 	case err == nil:
 		o.Reads = append(o.Reads, audit.Read{Version: version, Object: fullName(object)})
-	case !apierrors.IsNotFound(err): // gone meanwhile
+	case !apierrors.IsNotFound(err): // deleted since the list
 		a.failed(o, version, fullName(object), err)
 	}
 }
 
-// bounded asks once: an API server that cannot convert offers to be asked again.
+// bounded asks once: an API server that cannot convert offers a retry.
 func (a *auditor) bounded(ctx context.Context, request *rest.Request, into any) error {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
@@ -124,7 +124,7 @@ func isInternal(err error) bool {
 	return errors.As(err, &status) && status.Status().Code == http.StatusInternalServerError
 }
 
-// answered reports whether the API server has told if it reaches the webhook.
+// answered reports whether the API server has shown that it reaches the webhook.
 func answered(reads []audit.Read, crd *apiextensionsv1.CustomResourceDefinition) bool {
 	storage := crds.StorageVersion(crd)
 	return slices.ContainsFunc(reads, func(read audit.Read) bool { return read.Converting || read.Failure == "" && read.Version != storage })

@@ -3,8 +3,8 @@
 
 package live
 
-// What an audit reads, but for objects: of each kind one, at each version, by the
-// rights of whoever asks. What may not be read is reported as not checked.
+// The rights of an audit, without those for objects: it reads one of each kind, at each
+// version, with the rights of the user. It reports as not checked what it may not read.
 //
 // +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,verbs=get;list
 // +kubebuilder:rbac:groups=conversion-operator.io,resources=conversionpolicies,verbs=list

@@ -17,10 +17,10 @@ import (
 	verify "github.com/conversion-operator/conversion-operator/internal/verify/live"
 )
 
-// services are read once, for a project's definitions share one.
+// services are read once, because definitions of a project share one.
 type services struct{ known sync.Map }
 
-// service reads a Service, and what stands behind it; nil where it may not be read.
+// service reads a Service, and its endpoints; nil if the audit may not read them.
 func (a *auditor) service(ctx context.Context, crd string, reference *apiextensionsv1.ServiceReference) *audit.Service {
 	name := types.NamespacedName{Namespace: reference.Namespace, Name: reference.Name}
 	once, _ := a.services.known.LoadOrStore(name, sync.OnceValues(func() (*audit.Service, error) { return a.readService(ctx, name) }))
@@ -57,7 +57,7 @@ func (a *auditor) readService(ctx context.Context, name types.NamespacedName) (*
 	return found, err
 }
 
-// ready counts the endpoints that are. One that does not say so is.
+// ready counts the ready endpoints. An endpoint without that field is ready.
 func ready(slices []discoveryv1.EndpointSlice) int {
 	n := 0
 	for _, slice := range slices {

@@ -31,7 +31,7 @@ import (
 )
 
 // cluster is a real API server and the etcd behind it. No controllers run, so
-// nobody mends what is planted.
+// no controller repairs what a test plants.
 type cluster struct {
 	config  *rest.Config
 	crds    clientset.CustomResourceDefinitionInterface

@@ -17,14 +17,14 @@ import (
 	verify "github.com/conversion-operator/conversion-operator/internal/verify/live"
 )
 
-// surroundings are what belongs to definitions, by their names.
+// surroundings are objects that belong to definitions, by their names.
 type surroundings struct {
 	policies   map[string]*v1alpha1.ConversionPolicy
 	migrations map[string][]audit.Migration
 }
 
-// surroundings reads what there may be beside definitions. A kind that the
-// cluster does not have, it has no objects of.
+// surroundings reads optional objects of definitions. If the cluster does not have a
+// kind, there are none.
 func (a *auditor) surroundings(ctx context.Context) error {
 	a.surround = surroundings{map[string]*v1alpha1.ConversionPolicy{}, map[string][]audit.Migration{}}
 	policies := v1alpha1.ConversionPolicyList{}
@@ -38,8 +38,8 @@ func (a *auditor) surroundings(ctx context.Context) error {
 	return a.readMigrations(ctx)
 }
 
-// optional reads a list that need not be there, nor be readable. It fails where
-// there is no API server to speak with.
+// optional reads a list whose kind may be missing or forbidden. It fails only if it
+// cannot reach an API server.
 func (a *auditor) optional(ctx context.Context, what string, into any, path ...string) error {
 	err := verify.Send(ctx, a.client.Get().AbsPath(path...), into)
 	switch {
@@ -49,18 +49,18 @@ func (a *auditor) optional(ctx context.Context, what string, into any, path ...s
 		a.skip("", what, err)
 		return nil
 	}
-	return fmt.Errorf("reading %s: %w", what, err)
+	return fmt.Errorf("read %s: %w", what, err)
 }
 
-// isAnswer reports whether an error is what an API server said, to somebody whom
-// it knows.
+// isAnswer reports whether an error is an answer of an API server to an authenticated
+// client.
 func isAnswer(err error) bool {
 	var status apierrors.APIStatus
 	return errors.As(err, &status) && !apierrors.IsUnauthorized(err)
 }
 
 // migrationVersions of storagemigration.k8s.io, of which a cluster has one or two.
-// In all of them these fields are the same.
+// All of them have these fields.
 var migrationVersions = []string{"v1", "v1beta1", "v1alpha1"}
 
 type migration struct {
@@ -100,7 +100,7 @@ func (m *migration) told() audit.Migration {
 	if failed := meta.FindStatusCondition(m.Status.Conditions, "Failed"); failed != nil && failed.Status == metav1.ConditionTrue {
 		told.Failed, told.Ended = failed.Message, failed.LastTransitionTime.Time
 		if told.Failed == "" {
-			told.Failed = "it does not say why"
+			told.Failed = "it gives no reason"
 		}
 	}
 	if succeeded := meta.FindStatusCondition(m.Status.Conditions, "Succeeded"); succeeded != nil && succeeded.Status == metav1.ConditionTrue {

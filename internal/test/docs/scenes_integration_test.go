@@ -55,7 +55,7 @@ func TestScenes(t *testing.T) {
 		"kubectl apply -f migration.yaml",
 		`kubectl patch storageversionmigrations widgets --subresource=status --type=merge -p '{"status":{"conditions":[
 			{"type":"Failed","status":"True","reason":"Failed","message":"a webhook refuses","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}'`)
-	s.play("not all is well")
+	s.play("problems found")
 }
 
 // newStage has the kind ConversionPolicy, and the files that the pages name.

@@ -16,10 +16,10 @@ type Choice struct {
 	Version string
 }
 
-// Choose takes a sample of objects. Each is to be read at the versions in which it
-// may be stored, as far as its managedFields tell, or else at the fallback: an API
-// server does not say in which version an object is stored. Of each version and
-// namespace there are some in the sample, the oldest and the newest first.
+// Choose takes a sample of objects. Each is read at the versions in which it may be
+// stored, according to its managedFields, or at the fallback: an API server does not
+// say in which version an object is stored. The sample has some of each version and
+// namespace, the oldest and the newest first.
 func Choose(heads []Head, group string, stored []string, fallback string, most int) []Choice {
 	sets := map[[2]string][]Choice{}
 	for _, head := range heads {
@@ -53,7 +53,7 @@ func take(set []Choice, oldest bool) (next Choice, left []Choice) {
 	return set[len(set)-1], set[:len(set)-1]
 }
 
-// versionsOf are those at which an object was written, and may be stored.
+// versionsOf returns the versions at which an object was written, and may be stored.
 func versionsOf(head Head, group string, stored []string, fallback string) []string {
 	var versions []string
 	for _, write := range head.Writes {

@@ -19,10 +19,10 @@ import (
 // userAgent names the reader in audit logs.
 const userAgent = "conversion-operator-verify"
 
-// Cluster is an API server that is only read from.
+// Cluster is a read-only client of an API server.
 type Cluster struct{ client rest.Interface }
 
-// Connect makes a client. Nothing is sent yet.
+// Connect creates a client. It sends nothing yet.
 func Connect(config *rest.Config) (*Cluster, error) {
 	client, err := Client(config, userAgent)
 	if err != nil {
@@ -31,8 +31,8 @@ func Connect(config *rest.Config) (*Cluster, error) {
 	return &Cluster{client}, nil
 }
 
-// Client makes one for who only reads, and reads what the API server sends byte
-// by byte. It waits for nobody: its users bound what they ask for at once.
+// Client creates a read-only client that returns the bytes of the API server. It has
+// no rate limit: its users limit their concurrent requests.
 func Client(config *rest.Config, userAgent string) (rest.Interface, error) {
 	config = rest.CopyConfig(config)
 	config.UserAgent = userAgent
@@ -44,7 +44,7 @@ func Client(config *rest.Config, userAgent string) (rest.Interface, error) {
 	config.WarningHandlerWithContext = rest.NoWarnings{}
 	client, err := rest.UnversionedRESTClientFor(config)
 	if err != nil {
-		return nil, fmt.Errorf("cannot make a client: %w", err)
+		return nil, fmt.Errorf("create a client: %w", err)
 	}
 	return client, nil
 }
@@ -74,8 +74,8 @@ func (c *Cluster) get(ctx context.Context, into any, path ...string) error {
 	return Send(ctx, c.client.Get().AbsPath(path...), into)
 }
 
-// Send reads the bytes of an answer, for a decoder of Kubernetes would not keep
-// them. Of a failure it reads what the API server says about it.
+// Send returns the bytes of an answer, because a decoder of Kubernetes would not preserve
+// them. For a failure it returns the message of the API server.
 func Send(ctx context.Context, request *rest.Request, into any) error {
 	result := request.Do(ctx)
 	if err := result.Error(); err != nil {
@@ -92,5 +92,5 @@ func wrap(err error, kind, name string) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("reading %s %s from the cluster: %w", kind, name, err)
+	return fmt.Errorf("read %s %s from the cluster: %w", kind, name, err)
 }

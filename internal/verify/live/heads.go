@@ -21,25 +21,25 @@ import (
 // headsAtOnce is the number of objects whose metadata are in memory at once.
 const headsAtOnce = 200
 
-// metadataOnly lets the API server send a list without anything but metadata.
+// metadataOnly asks the API server for a list of metadata only.
 const metadataOnly = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 
-// Head is what an object's metadata tell of its history.
+// Head is the metadata of an object that describes its history.
 type Head struct {
 	Namespace string      `json:"namespace"`
 	Name      string      `json:"name"`
 	Created   metav1.Time `json:"creationTimestamp"`
-	// Writes are those that managedFields remember: the latest of each manager.
+	// Writes are the entries of managedFields: the latest write of each manager.
 	Writes []Write `json:"managedFields"`
-	// Annotations may have 256 KiB: keep what is needed of them, and not all.
+	// Annotations may have 256 KiB: do not store all of them.
 	Annotations map[string]string `json:"annotations"`
 }
 
-// Write is what is remembered of a manager's writes.
+// Write is the last write of a manager.
 type Write struct {
-	// APIVersion is the group and version at which it was made.
+	// APIVersion is its group and version.
 	APIVersion string `json:"apiVersion"`
-	// Time is the latest, to the second.
+	// Time is accurate to the second.
 	Time metav1.Time `json:"time"`
 }
 
@@ -51,7 +51,7 @@ func (h Head) String() string {
 	return h.Namespace + "/" + h.Name
 }
 
-// Between reports whether a write, or the object's creation, lies in a time.
+// Between reports whether a write, or the object's creation, lies in a time range.
 func (h Head) Between(since, until time.Time, is func(Write) bool) bool {
 	for _, write := range h.Writes {
 		if !write.Time.Time.Before(since) && !write.Time.After(until) && is(write) {
@@ -96,7 +96,7 @@ func (c *Cluster) Heads(ctx context.Context, resource schema.GroupVersionResourc
 	}
 }
 
-// RenewedToken is the one that an API server offers for one that has expired.
+// RenewedToken returns the token that an API server offers for an expired one.
 func RenewedToken(err error) string {
 	var status apierrors.APIStatus
 	if apierrors.IsResourceExpired(err) && errors.As(err, &status) {
@@ -105,7 +105,7 @@ func RenewedToken(err error) string {
 	return ""
 }
 
-// Object reads one object, as the API server sends it; false where it is gone.
+// Object reads one object, as the API server sends it; it returns false if the object is gone.
 func (c *Cluster) Object(ctx context.Context, resource schema.GroupVersionResource, namespace, name string) (manifest.Object, bool, error) {
 	at := path.Join("/apis", resource.Group, resource.Version)
 	if namespace != "" {

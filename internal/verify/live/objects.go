@@ -24,22 +24,22 @@ type Query struct {
 	Namespace string
 	// Selector of labels, empty for all.
 	Selector string
-	// Sample is the number of objects to read at most, 0 for all.
+	// Sample is the maximum number of objects to read, 0 for all.
 	Sample int64
 	// PageSize is the number of objects that are in memory at once.
 	PageSize int64
 }
 
-// VersionToRead is the version at which to ask for a kind's objects.
+// VersionToRead is the version at which to read a kind's objects.
 //
-// It is the storage version, if that is served: then the objects come as they
-// are stored, and what happens to them is the doing of the rules on trial alone.
-// At any other version they would have passed through the conversion that is in
-// the CustomResourceDefinition now. With the strategy None that takes away all
-// that the version does not know, before anybody could see that it is lost; and
-// with a webhook that is not there yet, nothing could be read.
+// It is the storage version, if that is served: then the API server sends the objects
+// as they are stored, and only the tested rules convert them. At any other version,
+// the current conversion of the CustomResourceDefinition would convert them first.
+// With the strategy None, it prunes unknown fields, so that the test could not see
+// the loss; with a webhook that does not exist yet, all reads fail.
 //
-// Objects that are still stored in an older version pass through that conversion
+// Objects that are still stored in an older version pass through that conversion in
+// any case; only a migration ends that.
 // all the same; only a migration ends that.
 func VersionToRead(crd *apiextensionsv1.CustomResourceDefinition) (version string, asStored bool, err error) {
 	if storage := crds.StorageVersion(crd); crds.Serves(crd, storage) {
@@ -58,8 +58,8 @@ type page struct {
 }
 
 // Objects reads objects in the order of namespaces and names, and calls visit
-// for each. After each page it calls progress with the number of objects read,
-// and with that of those still to come where the API server knows it.
+// for each. After each page it calls progress with the number of objects read, and
+// with the number of remaining objects if the API server knows it.
 func (c *Cluster) Objects(ctx context.Context, query Query, visit func(manifest.Object), progress func(done, remaining int64)) error {
 	var done int64
 	next := ""
@@ -90,15 +90,15 @@ func (c *Cluster) Objects(ctx context.Context, query Query, visit func(manifest.
 	}
 }
 
-// list reads one page. A token that has expired is exchanged: the pages are of
-// different moments then, and that does not matter here.
+// list reads one page. It replaces an expired token: the pages are then of different
+// points in time, which does not matter here.
 func (c *Cluster) list(ctx context.Context, query Query, limit int64, token string) (*page, error) {
 	list, err := c.listOnce(ctx, query, limit, token)
 	if renewed := RenewedToken(err); renewed != "" {
 		list, err = c.listOnce(ctx, query, limit, renewed)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("listing %s at version %s: %w", query.Resource.GroupResource(), query.Resource.Version, err)
+		return nil, fmt.Errorf("list %s at version %s: %w", query.Resource.GroupResource(), query.Resource.Version, err)
 	}
 	return list, nil
 }

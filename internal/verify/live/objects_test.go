@@ -88,14 +88,14 @@ func TestObjects(t *testing.T) {
 			Query{PageSize: 2}, map[string]string{
 				at + "2": list(`"continue":"x"`, "a"),
 				"/apis/example.com/v1/crontabs?continue=x&limit=2": gone + "}",
-			}, []string{"a"}, []string{"1 of 1"}, "listing crontabs.example.com at version v1: too old",
+			}, []string{"a"}, []string{"1 of 1"}, "list crontabs.example.com at version v1: too old",
 		},
 		"a namespace and labels": {
 			Query{PageSize: 5, Namespace: "n", Selector: "a=b"}, map[string]string{
 				"/apis/example.com/v1/namespaces/n/crontabs?labelSelector=a%3Db&limit=5": list(``),
 			}, nil, []string{"0 of 0"}, "",
 		},
-		"not there": {Query{PageSize: 5}, nil, nil, nil, "listing crontabs.example.com at version v1: no such thing"},
+		"not there": {Query{PageSize: 5}, nil, nil, nil, "list crontabs.example.com at version v1: no such thing"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			answers := map[string]string{}
@@ -148,7 +148,7 @@ func TestDefinitions(t *testing.T) {
 			t.Errorf("CustomResourceDefinition %s: %v", name, err)
 		}
 		policy, err := cluster.Policy(t.Context(), name)
-		want = map[string]string{"b": "the cluster has no ConversionPolicy b: pass one with --policy", "c": "reading ConversionPolicy c from the cluster: not for you"}[name]
+		want = map[string]string{"b": "the cluster has no ConversionPolicy b: pass one with --policy", "c": "read ConversionPolicy c from the cluster: not for you"}[name]
 		if err == nil && policy.Name != name || err != nil && err.Error() != want {
 			t.Errorf("ConversionPolicy %s: %v", name, err)
 		}
