@@ -39,7 +39,8 @@ func TestGatesAreTold(t *testing.T) {
 	for _, gate := range gateOf.FindAllStringSubmatch(sources["plan.go"], -1) {
 		decides := gate[1]
 		if _, body, found := strings.Cut(sources["plan.go"], "\nfunc "+decides+"(p *planner)"); found {
-			rooms := roomOf.FindAllString(body[:strings.Index(body, "\n}\n")], -1)
+			body, _, _ = strings.Cut(body, "\n}\n")
+			rooms := roomOf.FindAllString(body, -1)
 			decides = rooms[len(rooms)-1]
 		}
 		room := roomOf.FindStringSubmatch(decides)

@@ -191,15 +191,15 @@ func (p *planner) passGates() {
 	}
 	reported := map[string]bool{}
 	last, stopped := gate.Outcome{}, ""
-	for _, gate := range gates {
-		last = gate.pass(p)
+	for _, one := range gates {
+		last = one.pass(p)
 		p.take()
 		if last.Reason != "" {
-			reported[gate.condition] = true
-			p.report(gate.condition, last)
+			reported[one.condition] = true
+			p.report(one.condition, last)
 		}
 		if last.Stop {
-			stopped = gate.condition
+			stopped = one.condition
 			break
 		}
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan/step"
 )
 
-// Configured: the CustomResourceDefinition converts through the
+// Configured decides whether the CustomResourceDefinition converts through the
 // converter pods. It is written only when it differs: every write of its spec
 // makes every API server rebuild the storage of the kind.
 func (a *Activation) Configured() gate.Outcome {

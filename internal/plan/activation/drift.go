@@ -78,7 +78,7 @@ func (a *Activation) recordDrift(answer v1alpha1.DriftAnswer, evidence *v1alpha1
 	a.Do(step.RecordDrift{CRD: a.CRD.UID, Drift: drift, Evidence: evidence, Note: a.drift.Message})
 }
 
-// NotDrifted: nobody else changed spec.conversion since it was activated.
+// NotDrifted decides whether nobody else changed spec.conversion since it was activated.
 func (a *Activation) NotDrifted() gate.Outcome {
 	if a.Drifted() && a.drift.Reason == "" {
 		return gate.Waiting(v1alpha1.ReasonConversionDrifted, a.WhatDrifted()+": it is written back once the converter is ready")

@@ -14,7 +14,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 )
 
-// NotOwnedByAnother: nobody else converts, or writes caBundle, for this
+// NotOwnedByAnother decides whether nobody else converts, or writes caBundle, for this
 // CustomResourceDefinition. Two writers would each rebuild its storage on every
 // API server, in turn and for ever. Who comes after this policy is drift's
 // business (drift.go).

@@ -136,6 +136,7 @@ func TakeSamples(cluster observed.Cluster, samples step.TakeSamples) gate.Work {
 	return work
 }
 
+// SamplesStep converts up to so many live objects there and back.
 func (a *Activation) SamplesStep(most int, subject string, wanted *apiextensionsv1.CustomResourceConversion) step.TakeSamples {
 	var addresses []string
 	for _, pod := range a.converter.Answering() {
@@ -197,6 +198,7 @@ func (a *Activation) wantsAPIServerProbe() bool {
 	return wanted == nil || *wanted
 }
 
+// SamplesOf is how many live objects a policy wants to be converted there and back.
 func SamplesOf(policy *v1alpha1.ConversionPolicy) int {
 	if policy.Spec.Verification.Samples == nil {
 		return defaultSamples

@@ -13,7 +13,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 )
 
-// Verified: every ready converter pod answered a TLS handshake against the exact bytes
+// Verified decides whether every ready converter pod answered a TLS handshake against the exact bytes
 // of caBundle, and a conversion of each version pair. And what takes longer, where the
 // CustomResourceDefinition is to be written: proofs.go.
 func (a *Activation) Verified() gate.Outcome {

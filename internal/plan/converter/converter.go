@@ -197,7 +197,7 @@ func (c *Converter) isDrifted() bool {
 	return !c.ConvertsAsWanted() || !seen && c.Policy.Spec.Drift != v1alpha1.DriftReport
 }
 
-// ConvertsAsWanted: whoever wrote spec.conversion, it names the converter that it is
+// ConvertsAsWanted tells that spec.conversion, whoever wrote it, names the converter that it is
 // to name, or the one that it named before somebody else wrote.
 func (c *Converter) ConvertsAsWanted() bool {
 	var right []string

@@ -59,7 +59,7 @@ func (i image) client() (*apiextensionsv1.WebhookClientConfig, []string) {
 // prepare: what pods are like is known already, as their identity follows from it.
 func (i image) prepare() {
 	if i.Wanted != "" {
-		reassertService(i.rendered.service, i.Converter.service())
+		reassertService(i.rendered.service, i.service())
 		reassertBudget(i.rendered.budget, i.disruptionBudget())
 	}
 }

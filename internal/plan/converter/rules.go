@@ -24,9 +24,9 @@ const endpointLag = 2 * time.Second
 // rules are those of the policy, compiled, in pods of the operator's own image.
 type rules struct{ *Converter }
 
-func (r rules) answerers() []observed.Pod    { return pods{r.Converter}.answerers() }
-func (r rules) answers() bool                { return pods{r.Converter}.answers() }
-func (r rules) name(pod observed.Pod) string { return pods{r.Converter}.name(pod) }
+func (r rules) answerers() []observed.Pod    { return pods(r).answerers() }
+func (r rules) answers() bool                { return pods(r).answers() }
+func (r rules) name(pod observed.Pod) string { return pods(r).name(pod) }
 
 func (r rules) client() (*apiextensionsv1.WebhookClientConfig, []string) {
 	return r.OwnClient(ConvertPath + "/" + r.Wanted), []string{"v1"}

@@ -18,7 +18,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan/step"
 )
 
-// Migrated: every stored object is in the storage version, by our own
+// Migrated decides whether every stored object is in the storage version, by our own
 // evidence. status.storedVersions is a hint only: it may have been pruned by
 // somebody who rewrote nothing.
 func (m *Migration) Migrated() gate.Outcome {
@@ -51,6 +51,7 @@ func (m *Migration) decideMigration(id, storage string) gate.Outcome {
 		"objects may be stored at %s: %s", strings.Join(m.CRD.Status.StoredVersions, ", "), HowToMigrate(m.Policy)))
 }
 
+// HowToMigrate says how a migration is started.
 func HowToMigrate(policy *v1alpha1.ConversionPolicy) string {
 	if policy.Spec.Migration.Mode == v1alpha1.MigrationNever {
 		return "spec.migration.mode is Never: set it to Automatic to start a migration"

@@ -71,6 +71,7 @@ func (i *BackgroundCheck) ProvenOf(subject string) bool {
 	return i != nil && i.Subject == subject && !i.Running && i.Reason == ""
 }
 
+// InProgress tells that there is no answer yet.
 func (i *BackgroundCheck) InProgress() bool { return i != nil && i.Running }
 
 // Samples are taken, and an API server is asked, again: where something has to

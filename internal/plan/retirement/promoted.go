@@ -13,7 +13,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan/gate"
 )
 
-// Promoted: objects are written in spec.storageVersion. The gates
+// Promoted decides whether objects are written in spec.storageVersion. The gates
 // before this one have proven that they convert to that version and back. What
 // was known of stored objects holds no more after that: the migration follows.
 func (r *Retirement) Promoted() gate.Outcome {

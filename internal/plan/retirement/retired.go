@@ -16,8 +16,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan/step"
 )
 
-// TakenBack: what this policy did to a version beyond what it wants now
-// is undone. The gates before this one have proven that objects convert to it.
+// TakenBack undoes what this policy did to a version beyond what it wants now. The gates before this one have proven that objects convert to it.
 func (r *Retirement) TakenBack() gate.Outcome {
 	for _, entry := range r.Policy.Spec.Retirement {
 		name := string(entry.Version)
@@ -35,7 +34,7 @@ func (r *Retirement) TakenBack() gate.Outcome {
 	return gate.Outcome{}
 }
 
-// Retired: each version of spec.retirement is where the policy wants it.
+// Retired decides whether each version of spec.retirement is where the policy wants it.
 // Each step is one write, and is taken when the one before it has lasted.
 func (r *Retirement) Retired() gate.Outcome {
 	if len(r.Policy.Spec.Retirement) == 0 {
