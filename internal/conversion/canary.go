@@ -159,8 +159,8 @@ func (f *filler) values(e *Exchange) ([]Field, []*node) {
 func (f *filler) samples(fields []CELField) []*node {
 	values := make([]*node, len(fields))
 	for i := range fields {
-		if read, err := expression.ReadShape(fields[i].Schema); err == nil {
-			values[i] = f.raw(expression.Sample(read))
+		if read, err := expression.ReadSchema(fields[i].Schema); err == nil {
+			values[i] = f.raw(read.Sample())
 		}
 	}
 	return values

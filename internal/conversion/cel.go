@@ -63,7 +63,7 @@ func (c *CEL) compile() (*programs, error) {
 func expressionFields(fields []CELField) ([]expression.Field, error) {
 	read := make([]expression.Field, len(fields))
 	for i, field := range fields {
-		schema, err := expression.ReadShape(field.Schema)
+		schema, err := expression.ReadSchema(field.Schema)
 		if err != nil {
 			return nil, fmt.Errorf("the field %s: %w", field.Name, err)
 		}

@@ -38,7 +38,7 @@ func evaluate(from, to []celField) func([]any) []any {
 func read(fields []celField) []expression.Field {
 	var all []expression.Field
 	for _, f := range fields {
-		schema, err := expression.ReadShape(f.Schema)
+		schema, err := expression.ReadSchema(f.Schema)
 		if err != nil {
 			panic(fmt.Sprintf("the plan was compiled with this schema: %v", err))
 		}

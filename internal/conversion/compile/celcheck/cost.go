@@ -1,25 +1,21 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package expression
+package celcheck
 
 import (
+	"maps"
+	"slices"
+
 	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/ast"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
-	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	"k8s.io/apiserver/pkg/cel/library"
+
+	"github.com/conversion-operator/conversion-operator/internal/conversion/expression"
 )
 
 const (
-	// evaluationLimit is the most that one evaluation may cost: a tenth of what the
-	// API server allows a validation rule (PerCallLimit). A unit takes about 100 ns,
-	// and several times that in loops over thousands of elements.
-	evaluationLimit = celconfig.PerCallLimit / 10
-	// objectLimit is the most that an expression may cost for all elements of one
-	// object: what the API server allows the match conditions of an admission
-	// webhook, for they too are in the way of every request.
-	objectLimit = celconfig.RuntimeCELCostBudgetMatchConditions
-
 	// Estimates are for values that are at most so large, a text in characters, a
 	// list or map in elements, or less where the schema says so. The API server
 	// estimates for values as large as a request, and so refuses most expressions
@@ -30,12 +26,12 @@ const (
 )
 
 // checkCost estimates the cost, which is to be well below the limit of an evaluation.
-func (s *side) checkCost(compiled *cel.Ast, from []Field, elements uint64) error {
-	estimate, err := s.env.EstimateCost(compiled, &library.CostEstimator{SizeEstimator: newSizes(s.self, compiled.NativeRep())})
+func (s scope) checkCost(compiled *cel.Ast, from []Field, elements uint64) error {
+	estimate, err := s.Env.EstimateCost(compiled, &library.CostEstimator{SizeEstimator: newSizes(s.Self, compiled.NativeRep())})
 	if err != nil {
-		return &CompileError{Messages: []string{"its cost cannot be estimated: " + err.Error()}}
+		return &expression.CompileError{Messages: []string{"its cost cannot be estimated: " + err.Error()}}
 	}
-	failed := &CostError{Estimate: estimate.Max, Limit: min(evaluationLimit, objectLimit/max(elements, 1)), Elements: elements}
+	failed := &CostError{Estimate: estimate.Max, Limit: min(expression.EvaluationLimit, expression.ObjectLimit/max(elements, 1)), Elements: elements}
 	if estimate.Max <= failed.Limit {
 		return nil
 	}
@@ -46,6 +42,23 @@ func (s *side) checkCost(compiled *cel.Ast, from []Field, elements uint64) error
 		}
 	}
 	return failed
+}
+
+// reads are the fields of self that an expression names.
+func reads(compiled *cel.Ast) map[string]bool {
+	names := map[string]bool{}
+	ast.PreOrderVisit(compiled.NativeRep().Expr(), ast.NewExprVisitor(func(e ast.Expr) {
+		switch e.Kind() {
+		case ast.SelectKind:
+			names[e.AsSelect().FieldName()] = true
+		case ast.LiteralKind:
+			// self.?name is a call with the name as its argument.
+			if name, isText := e.AsLiteral().Value().(string); isText {
+				names[name] = true
+			}
+		}
+	}))
+	return names
 }
 
 // Elements is how many elements a list or map has, for the estimates of costs.
@@ -106,11 +119,11 @@ func unbounded(s *schema.Structural, path string, names map[string]bool) []strin
 		}
 		return append(lacks, unbounded(s.AdditionalProperties.Structural, path+"[*]", names)...)
 	case s.Type == "string" || s.XIntOrString:
-		if bounds.MaxLength == nil && len(bounds.Enum) == 0 && formatOf(s) == "" {
+		if bounds.MaxLength == nil && len(bounds.Enum) == 0 && (s.Type != "string" || bounds.Format == "") {
 			lacks = append(lacks, "maxLength of "+path)
 		}
 	}
-	for _, name := range sortedNames(s.Properties) {
+	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
 		if field := s.Properties[name]; names[name] {
 			lacks = append(lacks, unbounded(&field, path+"."+name, names)...)
 		}

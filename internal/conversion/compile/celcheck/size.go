@@ -1,7 +1,7 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package expression
+package celcheck
 
 import (
 	"math"
@@ -14,6 +14,8 @@ import (
 	"github.com/google/cel-go/common/operators"
 	"github.com/google/cel-go/common/types"
 	apiservercel "k8s.io/apiserver/pkg/cel"
+
+	"github.com/conversion-operator/conversion-operator/internal/conversion/expression"
 )
 
 // sizes tells the estimator how large values are. It implements checker.CostEstimator.
@@ -50,7 +52,7 @@ func newSizes(self *apiservercel.DeclType, typed *ast.AST) *sizes {
 func (z *sizes) EstimateSize(element checker.AstNode) *checker.SizeEstimate {
 	path := element.Path()
 	switch {
-	case len(path) > 0 && path[0] == selfName:
+	case len(path) > 0 && path[0] == expression.Self:
 		at := z.self
 		for _, name := range path[1:] {
 			at = down(at, name)
@@ -147,7 +149,7 @@ func (z *sizes) sizeOfFormat(target, list ast.Expr) uint64 {
 func (z *sizes) typeOf(e ast.Expr) *apiservercel.DeclType {
 	switch e.Kind() {
 	case ast.IdentKind:
-		if e.AsIdent() == selfName {
+		if e.AsIdent() == expression.Self {
 			return z.self
 		}
 		if of := z.ranges[e.AsIdent()]; of != nil {

@@ -1,23 +1,23 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package expression
+package celcheck
 
 import (
 	"cmp"
-	"strings"
 
 	"github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/operators"
 	"github.com/google/cel-go/common/types"
-	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	apiservercel "k8s.io/apiserver/pkg/cel"
+
+	"github.com/conversion-operator/conversion-operator/internal/conversion/expression"
 )
 
 // checkResult holds the results of an expression against what the field holds.
 // It looks through what makes them dyn, or optional: each branch of a choice, what
 // is put in dyn(), or in optional.of(). So a wrong one is found among them.
-func (s *side) checkResult(typed *ast.AST, e ast.Expr, field *schema.Structural) error {
+func (s scope) checkResult(typed *ast.AST, e ast.Expr, field *expression.Schema) error {
 	switch e.Kind() {
 	case ast.ComprehensionKind:
 		return s.checkResult(typed, e.AsComprehension().Result(), field) // of optMap; of a loop it has the type of the whole
@@ -42,14 +42,14 @@ func (s *side) checkResult(typed *ast.AST, e ast.Expr, field *schema.Structural)
 
 // checkType holds the type of a result against what the field holds. What cannot
 // be known before it runs, the members of a map for one, is checked then.
-func (s *side) checkType(result *types.Type, field *schema.Structural) error {
+func (s scope) checkType(result *types.Type, field *expression.Schema) error {
 	result = inOptional(result)
 	if result.Kind() == types.NullTypeKind ||
-		s.gives(result, field) && (result.Kind() != types.DynKind || untyped(field) || field.XIntOrString) {
+		s.gives(result, field) && (result.Kind() != types.DynKind || field.Untyped() || field.IsXIntOrString()) {
 		return nil
 	}
-	failed := &TypeError{Result: strings.ReplaceAll(result.String(), selfType, selfName), Field: typeOf(field)}
-	convert, scalar := conversions[field.Type]
+	failed := &TypeError{Result: expression.Readable(result.String()), Field: typeOf(field)}
+	convert, scalar := conversions[field.Type()]
 	switch {
 	case scalar && result.Kind() != types.ListKind && result.Kind() != types.MapKind:
 		failed.Hint = "convert it with " + convert
@@ -72,26 +72,26 @@ var conversions = map[string]string{"integer": "int()", "number": "double()", "s
 
 // gives reports whether a value of a type can be one of a field. Dyn can be
 // anything: inside of a map it is how an expression writes members of several types.
-func (s *side) gives(result *types.Type, field *schema.Structural) bool {
+func (s scope) gives(result *types.Type, field *expression.Schema) bool {
 	switch result.Kind() {
 	case types.DynKind:
 		return true
 	case types.NullTypeKind:
-		return field.Nullable || untyped(field)
+		return field.Nullable() || field.Untyped()
 	case types.BoolKind:
-		return field.Type == "boolean" || untyped(field)
+		return field.Type() == "boolean" || field.Untyped()
 	case types.IntKind:
-		return field.Type == "integer" || field.Type == "number" || field.XIntOrString || untyped(field)
+		return field.Type() == "integer" || field.Type() == "number" || field.IsXIntOrString() || field.Untyped()
 	case types.DoubleKind:
-		return field.Type == "number" || untyped(field)
+		return field.Type() == "number" || field.Untyped()
 	case types.StringKind:
-		return field.Type == "string" || field.XIntOrString || untyped(field)
+		return field.Type() == "string" || field.IsXIntOrString() || field.Untyped()
 	case types.BytesKind:
-		return formatOf(field) == "byte" || untyped(field)
+		return field.Format() == "byte" || field.Untyped()
 	case types.DurationKind:
-		return formatOf(field) == "duration" || untyped(field)
+		return field.Format() == "duration" || field.Untyped()
 	case types.TimestampKind:
-		return formatOf(field) == "date" || formatOf(field) == "date-time" || untyped(field)
+		return field.Format() == "date" || field.Format() == "date-time" || field.Untyped()
 	case types.ListKind:
 		return s.givesList(result.Parameters()[0], field)
 	case types.MapKind:
@@ -102,39 +102,39 @@ func (s *side) gives(result *types.Type, field *schema.Structural) bool {
 	return false
 }
 
-func (s *side) givesList(element *types.Type, field *schema.Structural) bool {
-	if field.Type == "array" && field.Items != nil {
-		return s.gives(element, field.Items)
+func (s scope) givesList(element *types.Type, field *expression.Schema) bool {
+	if field.Type() == "array" && field.Element() != nil {
+		return s.gives(element, field.Element())
 	}
-	return s.gives(element, anything) && (untyped(field) || field.Type == "array" && field.XPreserveUnknownFields)
+	return s.gives(element, expression.Anything) && (field.Untyped() || field.Type() == "array" && field.IsXPreserveUnknownFields())
 }
 
 // givesMap lets a map be an object whose fields the values can be, one at least:
 // which of them there are, the type does not say.
-func (s *side) givesMap(key, value *types.Type, field *schema.Structural) bool {
-	if key.Kind() != types.StringKind && key.Kind() != types.DynKind || field.Type != "object" && !untyped(field) {
+func (s scope) givesMap(key, value *types.Type, field *expression.Schema) bool {
+	if key.Kind() != types.StringKind && key.Kind() != types.DynKind || field.Type() != "object" && !field.Untyped() {
 		return false
 	}
-	for _, member := range field.Properties {
-		if s.gives(value, &member) {
+	for name := range field.Properties() {
+		if s.gives(value, field.Member(name)) {
 			return true
 		}
 	}
-	other := memberOf(field, "")
+	other := field.Member("")
 	return other != nil && s.gives(value, other)
 }
 
 // givesObject lets an object of the source be one of a field that has all of its members.
-func (s *side) givesObject(name string, field *schema.Structural) bool {
-	declared := apiservercel.FieldTypeMap(selfType, s.self)[name]
-	if declared == nil || field.Type != "object" && !untyped(field) {
+func (s scope) givesObject(name string, field *expression.Schema) bool {
+	declared := s.Declared(name)
+	if declared == nil || field.Type() != "object" && !field.Untyped() {
 		return false
 	}
 	for escaped, member := range declared.Fields {
 		name, _ := apiservercel.Unescape(escaped)
-		of := anything
-		if !untyped(field) {
-			of = memberOf(field, name)
+		of := expression.Anything
+		if !field.Untyped() {
+			of = field.Member(name)
 		}
 		if of == nil || !s.gives(member.Type.CelType(), of) {
 			return false
@@ -144,18 +144,18 @@ func (s *side) givesObject(name string, field *schema.Structural) bool {
 }
 
 // typeOf names what a field holds.
-func typeOf(s *schema.Structural) string {
+func typeOf(s *expression.Schema) string {
 	switch {
-	case s.XIntOrString:
+	case s.IsXIntOrString():
 		return "integer or string"
-	case untyped(s):
+	case s.Untyped():
 		return "anything"
-	case s.Type == "array" && s.Items != nil:
-		return "array of " + typeOf(s.Items)
-	case s.AdditionalProperties != nil && s.AdditionalProperties.Structural != nil:
-		return "map of " + typeOf(s.AdditionalProperties.Structural)
-	case formatOf(s) != "":
-		return s.Type + " of format " + formatOf(s)
+	case s.Type() == "array" && s.Element() != nil:
+		return "array of " + typeOf(s.Element())
+	case s.Value() != nil:
+		return "map of " + typeOf(s.Value())
+	case s.Format() != "":
+		return s.Type() + " of format " + s.Format()
 	}
-	return s.Type
+	return s.Type()
 }

@@ -1,12 +1,61 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package expression
+package celcheck
 
 import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"sigs.k8s.io/yaml"
+
+	"github.com/conversion-operator/conversion-operator/internal/conversion/expression"
+)
+
+// structural reads a schema as it stands in a CustomResourceDefinition.
+func structural(t testing.TB, text string) *schema.Structural {
+	t.Helper()
+	props, internal := &apiextensionsv1.JSONSchemaProps{}, &apiextensions.JSONSchemaProps{}
+	if err := yaml.UnmarshalStrict([]byte(text), props); err != nil {
+		t.Fatal(err)
+	}
+	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(props, internal, nil); err != nil {
+		t.Fatal(err)
+	}
+	s, err := schema.NewStructural(internal)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// podFields are the fields as a converter pod has them.
+func podFields(t testing.TB, fields []Field) []expression.Field {
+	t.Helper()
+	var read []expression.Field
+	for _, field := range fields {
+		s, err := shapeOf(field.Schema)
+		if err != nil {
+			t.Fatal(err)
+		}
+		read = append(read, expression.Field{Name: field.Name, Schema: s, Expression: field.Expression})
+	}
+	return read
+}
+
+const (
+	integer = `{type: integer}`
+	double  = `{type: number}`
+	boolean = `{type: boolean}`
+	text    = `{type: string, maxLength: 64}`
+	texts   = `{type: array, maxItems: 16, items: {type: string, maxLength: 64}}`
+	textMap = `{type: object, maxProperties: 16, additionalProperties: {type: string, maxLength: 64}}`
+	open    = `{x-kubernetes-preserve-unknown-fields: true}`
+	either  = `{x-kubernetes-int-or-string: true, maxLength: 64}`
+	port    = `{type: object, properties: {name: {type: string}, port: {type: integer}, tags: {type: array, items: {type: string}}}}`
 )
 
 // problems of one expression over the fields a, b, c, for a field x.
@@ -132,7 +181,7 @@ func TestCheckBothDirections(t *testing.T) {
 	}
 	want := []Problem{
 		{Name: "low", Err: &TypeError{Result: "string", Field: "integer", Hint: "convert it with int()"}},
-		{Backward: true, Name: "packed", Err: &CompileError{
+		{Backward: true, Name: "packed", Err: &expression.CompileError{
 			Messages: []string{"undefined field 'lo' (line 1, column 25)"}, Fields: []string{"all", "high", "low"}}},
 	}
 	if diff := cmp.Diff(want, Check(from, to, 1)); diff != "" {
@@ -140,7 +189,7 @@ func TestCheckBothDirections(t *testing.T) {
 	}
 }
 
-func TestCheckName(t *testing.T) {
+func TestName(t *testing.T) {
 	for name, want := range map[string]string{
 		"packed": "", "_x9": "", "namespace": "", "a__b": "",
 		"":     "expressions call the field self.name: write the name with letters, digits and _, and no digit first",
@@ -149,28 +198,28 @@ func TestCheckName(t *testing.T) {
 		"in":   "true, false, null and in are no names in expressions, and without quotes YAML reads y, n, yes, no, on and off as one of them: choose another name",
 		"null": "true, false, null and in are no names in expressions, and without quotes YAML reads y, n, yes, no, on and off as one of them: choose another name",
 	} {
-		if got := CheckName(name); got != want {
-			t.Errorf("CheckName(%q) = %q, want %q", name, got, want)
+		if got := Name(name); got != want {
+			t.Errorf("Name(%q) = %q, want %q", name, got, want)
 		}
 	}
 }
 
-// Every name that CheckName accepts is one that an expression can read.
+// Every name that Name accepts is one that an expression can read.
 func TestNamesCanBeRead(t *testing.T) {
 	for _, name := range []string{"as", "break", "const", "continue", "else", "for", "function", "if", "import", "let", "loop",
 		"package", "namespace", "return", "var", "void", "while", "a__b", "__a", "self", "size", "type", "dyn", "int"} {
 		from := []Field{{Name: name, Schema: structural(t, integer), Expression: "self.x"}}
 		to := []Field{{Name: "x", Schema: structural(t, integer), Expression: "has(self." + name + ") ? self." + name + " : self.?" + name + ".orValue(0)"}}
-		if found := Check(from, to, 1); CheckName(name) != "" || len(found) > 0 {
-			t.Errorf("%s: %s %v", name, CheckName(name), found)
+		if found := Check(from, to, 1); Name(name) != "" || len(found) > 0 {
+			t.Errorf("%s: %s %v", name, Name(name), found)
 			continue
 		}
-		program, err := New(from, to)
+		program, err := expression.New(podFields(t, from), podFields(t, to))
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		if got := program.Evaluate([][]byte{[]byte("7")}, new(Budget)); string(got[0]) != "7" {
+		if got := program.Evaluate([][]byte{[]byte("7")}, new(expression.Budget)); string(got[0]) != "7" {
 			t.Errorf("%s: %q", name, got)
 		}
 	}

@@ -1,14 +1,18 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package expression
+package celcheck
 
 import (
 	"strings"
 	"testing"
 
 	"github.com/google/cel-go/cel"
+	schemacel "k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	"k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apiserver/pkg/cel/library"
+
+	"github.com/conversion-operator/conversion-operator/internal/conversion/expression"
 )
 
 // TestSizes estimates what expressions cost over a list of objects, and holds that
@@ -20,8 +24,11 @@ func TestSizes(t *testing.T) {
 	long := strings.Repeat("t", assumedLength)
 	element := `{"text":"` + long + `","num":-9223372036854775808,"float":-1.2345678901234567e-300,"flag":false,"either":"` + long + `",
 		"at":"2024-10-11T12:13:14.123456789Z","for":"2540400h10m10.000000001s"}`
-	value := "[" + element + strings.Repeat(","+element, assumedItems-1) + "]"
-	for expression, atMost := range map[string]uint64{
+	var elements any
+	if err := json.Unmarshal([]byte("["+element+strings.Repeat(","+element, assumedItems-1)+"]"), &elements); err != nil {
+		t.Fatal(err)
+	}
+	for text, atMost := range map[string]uint64{
 		`string(c.num) + "s"`:                      3,
 		`string(c.float) + "s"`:                    3,
 		`string(c.flag) + "s"`:                     3,
@@ -40,28 +47,28 @@ func TestSizes(t *testing.T) {
 		`string(c.flag ? c.text : c.text) + "s"`:   3,
 		`(c.flag ? dyn(c.num) : dyn(c.text)) == 1`: 9,
 	} {
-		side, err := newSide([]Field{{Name: "l", Schema: bounded(structural(t, schema))}}, newExpressions)
+		scope, err := newScope([]Field{{Name: "l", Schema: structural(t, schema)}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		compiled, err := side.compile("self.l.map(c, " + expression + ")")
+		compiled, err := scope.Compile("self.l.map(c, " + text + ")")
 		if err != nil {
 			t.Fatal(err)
 		}
-		estimate, err := side.env.EstimateCost(compiled, &library.CostEstimator{SizeEstimator: newSizes(side.self, compiled.NativeRep())})
+		estimate, err := scope.Env.EstimateCost(compiled, &library.CostEstimator{SizeEstimator: newSizes(scope.Self, compiled.NativeRep())})
 		if err != nil {
 			t.Fatal(err)
 		}
-		program, err := side.env.Program(compiled, cel.CostLimit(1<<40))
+		program, err := scope.Env.Program(compiled, cel.CostLimit(1<<40))
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, details, err := program.Eval(map[string]any{selfName: map[string]any{"l": read([]byte(value), structural(t, schema))}})
+		_, details, err := program.Eval(map[string]any{expression.Self: map[string]any{"l": schemacel.UnstructuredToVal(elements, structural(t, schema))}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if cost := *details.ActualCost(); cost > estimate.Max || estimate.Max > cost*atMost {
-			t.Errorf("%s is estimated at %d, and costs %d", expression, estimate.Max, cost)
+			t.Errorf("%s is estimated at %d, and costs %d", text, estimate.Max, cost)
 		}
 	}
 }
@@ -75,21 +82,21 @@ func TestComparisons(t *testing.T) {
 		{Name: "at", Schema: structural(t, `{type: string, format: date-time}`)},
 		{Name: "text", Schema: structural(t, `{type: string, nullable: true}`)},
 	}
-	for _, expression := range []string{
+	for _, text := range []string{
 		`type(self.either) == int`, `type(self.either) == type(self.num)`, `type(self.either) == int ? optional.of(int(self.either)) : optional.none()`,
 		`self.either == self.num`, `self.num == 3`, `self.?num == optional.of(3)`, `self.at == timestamp("2026-01-02T03:04:05Z")`,
 		`self.either == dyn("x")`, `(self.num > 3) == true`,
 	} {
-		side, err := newSide(fields, newExpressions)
+		scope, err := newScope(fields)
 		if err != nil {
 			t.Fatal(err)
 		}
-		compiled, err := side.compile(expression)
+		compiled, err := scope.Compile(text)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := side.checkCost(compiled, fields, 1); err != nil {
-			t.Errorf("%s %v", expression, err)
+		if err := scope.checkCost(compiled, fields, 1); err != nil {
+			t.Errorf("%s %v", text, err)
 		}
 	}
 }
