@@ -13,7 +13,7 @@
 //     place. Coming back with something preserved, s is restored where it
 //     converts to what is there now, or had nothing there; otherwise a client
 //     has edited that, and the edit wins.
-//   - convert (convert.go) preserves what is not the same in x and in what y
+//   - convert, also there, preserves what is not the same in x and in what y
 //     converts back to.
 //   - carry (carry.go) merges into y what is preserved and no rule looks up
 //     (merge.go), and carries on what cannot be merged.
