@@ -25,11 +25,11 @@ func TestRulesAreCompiledOnce(t *testing.T) {
 		Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object"}},
 	}}
 	first := rules.result(policy, crd)
-	if first.Plan == nil {
+	if first.Ruleset == nil {
 		t.Fatalf("not compiled: %v", first.Errors)
 	}
 	crd.ResourceVersion, crd.Status.StoredVersions = "2", []string{"v2"} // another status
-	if again := rules.result(policy, crd); again.Plan != first.Plan {
+	if again := rules.result(policy, crd); again.Ruleset != first.Ruleset {
 		t.Error("compiled again for the same generations")
 	}
 	for name, change := range map[string]func(){
@@ -40,12 +40,12 @@ func TestRulesAreCompiledOnce(t *testing.T) {
 		"forgotten, as the policy was gone for a while": func() { rules.forget(policy.Name) },
 	} {
 		before := rules.result(policy, crd)
-		if change(); rules.result(policy, crd).Plan == before.Plan {
+		if change(); rules.result(policy, crd).Ruleset == before.Ruleset {
 			t.Errorf("%s: not compiled again", name)
 		}
 	}
 	policy.Spec.Converter.Declarative = nil
-	if result := rules.result(policy, crd); result.Plan != nil {
+	if result := rules.result(policy, crd); result.Ruleset != nil {
 		t.Error("a policy without rules still has compiled rules")
 	}
 }

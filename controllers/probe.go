@@ -113,16 +113,16 @@ func (p *Prover) target(observed *plan.Observed, trust plan.Trust) (probe.Target
 	target := probe.Target{
 		CABundle:   trust.CABundle,
 		ServerName: plan.ServerName(observed.Policy.Name, observed.Settings.Namespace),
-		PlanHash:   trust.PlanHash,
+		RulesetHash:   trust.PlanHash,
 
 		FailuresToken: failuresToken(observed.Certificate),
 		APIVersion:    observed.CRD.Spec.Group + "/" + observed.CRD.Spec.Versions[0].Name,
 	}
-	if observed.Rules.Plan == nil {
+	if observed.Rules.Ruleset == nil {
 		return target, nil
 	}
 	var err error
-	target.Canaries, err = p.canariesOf(observed.Rules.Plan)
+	target.Canaries, err = p.canariesOf(observed.Rules.Ruleset)
 	return target, err
 }
 
@@ -222,7 +222,7 @@ func (p *Prover) take(ctx context.Context, e exam) *plan.Proof {
 
 // canariesOf remembers what newCanaries made: to compile a plan's expressions takes
 // milliseconds, and policies are looked at again and again.
-func (p *Prover) canariesOf(rules *conversion.Plan) ([]probe.Canary, error) {
+func (p *Prover) canariesOf(rules *conversion.Ruleset) ([]probe.Canary, error) {
 	const most = 1000
 	hash := rules.Hash()
 	p.mu.Lock()
@@ -246,7 +246,7 @@ func (p *Prover) canariesOf(rules *conversion.Plan) ([]probe.Canary, error) {
 
 // newCanaries makes one for each version pair, with the operator's own answer,
 // that the pods' are compared with.
-func newCanaries(rules *conversion.Plan) ([]probe.Canary, error) {
+func newCanaries(rules *conversion.Ruleset) ([]probe.Canary, error) {
 	converter, err := conversion.NewConverter(rules)
 	if err != nil {
 		return nil, err
@@ -266,7 +266,7 @@ func newCanaries(rules *conversion.Plan) ([]probe.Canary, error) {
 
 func fingerprintOf(target probe.Target, leaf []byte) fingerprint {
 	return sha256.Sum256(fmt.Appendf(nil, "%q", []string{
-		target.Address, target.ServerName, target.PlanHash, string(target.CABundle), string(leaf)}))
+		target.Address, target.ServerName, target.RulesetHash, string(target.CABundle), string(leaf)}))
 }
 
 // reasonOf is the condition reason of a failed probe.

@@ -54,7 +54,7 @@ func (r *reader) takeSamples(ctx context.Context, step plan.TakeSamples) plan.In
 	defer func() { <-r.slots }()
 	bounded, cancel := context.WithTimeout(ctx, step.Timeout)
 	defer cancel()
-	held := newHeadCount(step.CRD, step.Rules.Plan)
+	held := newHeadCount(step.CRD, step.Rules.Ruleset)
 	oversized := newOversizedCount(step)
 	taken, err := r.sample(bounded, step, held, oversized)
 	inquiry := r.outcomeOf(ctx, step, taken, err)

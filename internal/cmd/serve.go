@@ -118,8 +118,8 @@ func (o *serveOptions) newHandler(log logr.Logger) (*webhook.Handler, logr.Logge
 	if len(files) == 0 {
 		return nil, log, fmt.Errorf("there is no plan in %s, no file *.json: mount the compiled rules there, or correct --plans", o.plans)
 	}
-	var first *conversion.Plan
-	var served []webhook.Plan
+	var first *conversion.Ruleset
+	var served []webhook.Ruleset
 	for _, file := range files {
 		plan, one, err := loadPlan(file)
 		if err != nil {
@@ -142,18 +142,18 @@ func (o *serveOptions) newHandler(log logr.Logger) (*webhook.Handler, logr.Logge
 	}), log, nil
 }
 
-func loadPlan(file string) (*conversion.Plan, webhook.Plan, error) {
+func loadPlan(file string) (*conversion.Ruleset, webhook.Ruleset, error) {
 	document, err := os.ReadFile(file)
 	if err != nil {
-		return nil, webhook.Plan{}, fmt.Errorf("reading the plan: %w", err)
+		return nil, webhook.Ruleset{}, fmt.Errorf("reading the plan: %w", err)
 	}
 	plan, err := conversion.Load(document)
 	if err != nil {
-		return nil, webhook.Plan{}, fmt.Errorf("loading the plan %s: %w", file, err)
+		return nil, webhook.Ruleset{}, fmt.Errorf("loading the plan %s: %w", file, err)
 	}
 	converter, err := conversion.NewConverter(plan)
 	if err != nil {
-		return nil, webhook.Plan{}, fmt.Errorf("compiling the plan %s: %w", file, err)
+		return nil, webhook.Ruleset{}, fmt.Errorf("compiling the plan %s: %w", file, err)
 	}
-	return plan, webhook.Plan{Hash: conversion.HashOf(document), Pairs: plan.Pairs(), Converter: converter}, nil
+	return plan, webhook.Ruleset{Hash: conversion.HashOf(document), Pairs: plan.Pairs(), Converter: converter}, nil
 }

@@ -23,7 +23,7 @@ import (
 // planText is a plan without rules.
 func planText(t *testing.T, crd string, versions ...string) []byte {
 	t.Helper()
-	text, err := (&conversion.Plan{Format: 2, CRD: crd, Group: "example.com", Kind: "CronTab", Hub: versions[0], Versions: versions}).Marshal()
+	text, err := (&conversion.Ruleset{Format: 2, CRD: crd, Group: "example.com", Kind: "CronTab", Hub: versions[0], Versions: versions}).Marshal()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,8 +73,8 @@ func TestServeHasEveryPlan(t *testing.T) {
 		t.Fatal(err)
 	}
 	recorder := httptest.NewRecorder()
-	handler.ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, webhook.PlanPath, nil))
-	var got webhook.Plans
+	handler.ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, webhook.RulesetsPath, nil))
+	var got webhook.Rulesets
 	if err := json.Unmarshal(recorder.Body.Bytes(), &got); err != nil {
 		t.Fatal(err)
 	}

@@ -141,7 +141,7 @@ func mountSample(t *testing.T) (directory, hash string) {
 			t.Fatal(err)
 		}
 	}
-	text, err := compile.Compile(crd, policy.Spec.Converter.Declarative).Plan.Marshal()
+	text, err := compile.Compile(crd, policy.Spec.Converter.Declarative).Ruleset.Marshal()
 	if err != nil {
 		t.Fatal(err)
 	}

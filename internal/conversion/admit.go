@@ -75,7 +75,7 @@ func (c *Converter) OmittedIn(text []byte) *Omitted {
 // OmittedBy is OmittedIn for an object of which a version and annotations are known.
 func (c *Converter) OmittedBy(version string, annotations map[string]string) *Omitted {
 	text, err := json.Marshal(map[string]any{
-		"apiVersion": c.plan.Group + "/" + version, "kind": c.plan.Kind, "metadata": map[string]any{"annotations": annotations},
+		"apiVersion": c.ruleset.Group + "/" + version, "kind": c.ruleset.Kind, "metadata": map[string]any{"annotations": annotations},
 	})
 	if err != nil {
 		return nil // cannot be: annotations are texts
@@ -146,7 +146,7 @@ func (c *Converter) refuseMarked(h *hop, root *node, from *version) error {
 // isOurs tells the annotations of the resource from those of other kinds. One of a
 // version that the ruleset does not have, and whose name is cut, is not recognised.
 func (c *Converter) isOurs(annotation string) bool {
-	if !strings.HasPrefix(annotation, KeptPrefix) {
+	if !strings.HasPrefix(annotation, PreservedPrefix) {
 		return false
 	}
 	for _, v := range c.versions {
@@ -154,7 +154,7 @@ func (c *Converter) isOurs(annotation string) bool {
 			return true
 		}
 	}
-	return strings.HasSuffix(annotation, "."+c.plan.CRD)
+	return strings.HasSuffix(annotation, "."+c.ruleset.CRD)
 }
 
 // shortenedError reads the marker of a shortened form.

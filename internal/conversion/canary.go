@@ -17,21 +17,21 @@ import (
 // only preserve: an object for all of them would leave rules out. It has no value that
 // its field cannot have where it would be preserved: that would not come back.
 func (c *Converter) Canary(version, to string) []byte {
-	filler := filler{hub: version == c.plan.Hub}
+	filler := filler{hub: version == c.ruleset.Hub}
 	spoke := version
 	if filler.hub {
 		spoke = to
 	}
 	root, metadata := filler.newObject(), filler.newObject()
 	root.set(&nameAPIVersion, filler.raw(c.version(version).apiVersion))
-	root.set(&nameKind, filler.quote([]byte(c.plan.Kind)))
+	root.set(&nameKind, filler.quote([]byte(c.ruleset.Kind)))
 	metadata.set(&nameName, filler.quote([]byte("conversion-canary")))
-	if c.plan.Namespaced {
+	if c.ruleset.Namespaced {
 		metadata.set(&nameNamespace, filler.quote([]byte("conversion-canary")))
 	}
 	metadata.set(&nameUID, filler.quote([]byte("00000000-0000-0000-0000-000000000001")))
 	root.set(&nameMetadata, metadata)
-	if rules := c.plan.spoke(spoke); rules != nil {
+	if rules := c.ruleset.spoke(spoke); rules != nil {
 		filler.scope(&rules.Root, root, c.version(version).shape)
 	}
 	return c.comingBack(root.append(nil), version, to)

@@ -61,7 +61,7 @@ func TestCEL(t *testing.T) {
 // A plan whose expressions do not compile is refused before any object is converted.
 func TestCELOfADamagedPlan(t *testing.T) {
 	plan := between(t, "a: {type: integer}", "b: {type: integer}",
-		`{cel: {from: {a: .a}, to: {b: .b}, forward: {b: self.a + 1}, backward: {a: self.b - 1}}}`).Plan
+		`{cel: {from: {a: .a}, to: {b: .b}, forward: {b: self.a + 1}, backward: {a: self.b - 1}}}`).Ruleset
 	for damage, want := range map[string]string{
 		"self.":  "Syntax error",
 		"self.c": "undefined field 'c'",
@@ -80,7 +80,7 @@ func TestCELOfADamagedPlan(t *testing.T) {
 // The plan has what the run time needs of the schemas, and no more.
 func TestCELInThePlan(t *testing.T) {
 	plan := between(t, "a: {type: string, maxLength: 7, description: text}", "b: {type: string, format: date-time}",
-		`{cel: {from: {a: .a}, to: {b: .b}, forward: {b: self.a}, backward: {a: string(self.b)}}}`).Plan
+		`{cel: {from: {a: .a}, to: {b: .b}, forward: {b: self.a}, backward: {a: string(self.b)}}}`).Ruleset
 	want := &conversion.CEL{
 		Spoke: []conversion.CELField{{Name: "a", Schema: []byte(`{"type":"string"}`), Expression: "string(self.b)"}},
 		Hub:   []conversion.CELField{{Name: "b", Schema: []byte(`{"type":"string","format":"date-time"}`), Expression: "self.a"}},

@@ -99,8 +99,8 @@ func TestCompileRefuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			result := between(t, v1, v2, test.rules)
-			if result.Plan != nil || len(result.Errors) == 0 {
-				t.Fatalf("the rules are accepted: %+v", result.Plan)
+			if result.Ruleset != nil || len(result.Errors) == 0 {
+				t.Fatalf("the rules are accepted: %+v", result.Ruleset)
 			}
 			if got := result.Errors[0]; got.Field != "spec.converter.declarative.spokes[0]."+test.at || !strings.Contains(got.Error(), test.says) {
 				t.Errorf("got %v, want %q at %s", got, test.says, test.at)
@@ -152,7 +152,7 @@ func TestCompileMissing(t *testing.T) {
 			for _, err := range result.Missing {
 				missing = append(missing, err.BadValue.(string))
 			}
-			if result.Plan != nil {
+			if result.Ruleset != nil {
 				planned = converterOf(t, result).Plan().Versions
 			}
 			if diff := cmp.Diff(test.missing, missing); diff != "" {

@@ -15,7 +15,7 @@ import (
 // Converter converts objects by a plan. It never changes and may be used by
 // many goroutines at once.
 type Converter struct {
-	plan *Plan
+	ruleset *Ruleset
 	// look is wherever the plan has something to do, in any version.
 	look *look
 	// kind is what objects say, a JSON string.
@@ -41,8 +41,8 @@ type version struct {
 }
 
 // NewConverter prepares a plan.
-func NewConverter(plan *Plan) (*Converter, error) {
-	c := &Converter{plan: plan, look: newLook(), kind: appendQuoted(nil, plan.Kind)}
+func NewConverter(plan *Ruleset) (*Converter, error) {
+	c := &Converter{ruleset: plan, look: newLook(), kind: appendQuoted(nil, plan.Kind)}
 	c.look.path(Path{"metadata", "annotations"})
 	for _, name := range plan.Versions {
 		v, err := newVersion(plan, name)
@@ -68,7 +68,7 @@ func NewConverter(plan *Plan) (*Converter, error) {
 	return c, nil
 }
 
-func newVersion(plan *Plan, name string) (*version, error) {
+func newVersion(plan *Ruleset, name string) (*version, error) {
 	v := &version{
 		name: name, apiVersion: appendQuoted(nil, plan.Group+"/"+name),
 		annotation: newName(AnnotationName(plan.CRD, name)), legacy: newName(legacyName(name)),
@@ -113,8 +113,8 @@ func (c *Converter) convert(dst, text []byte, toVersion string, stop func() bool
 	h := hops.Get().(*hop)
 	defer h.release()
 	h.start(stop)
-	h.refusesStatus = c.plan.RefusesStatus
-	h.dropsOverflow, h.shortens, h.outcome = c.plan.DropOverflow, c.plan.shortens(toVersion), Outcome{}
+	h.refusesStatus = c.ruleset.RefusesStatus
+	h.dropsOverflow, h.shortens, h.outcome = c.ruleset.DropOverflow, c.ruleset.shortens(toVersion), Outcome{}
 	root, end, err := h.parseFirst(text, c.look)
 	if err != nil {
 		return dst, Outcome{}, err
@@ -162,7 +162,7 @@ func (c *Converter) version(name string) *version {
 // hub on the way is there for the rules alone, and need not be what a hub can have.
 // But if the spoke at the end cannot have what becomes of it, it does not come back.
 func (c *Converter) path(h *hop, root *node, from, to *version) (*node, error) {
-	hub := c.version(c.plan.Hub)
+	hub := c.version(c.ruleset.Hub)
 	h.lenient, h.stretched = false, false
 	switch {
 	case from.toHub == nil:
@@ -216,7 +216,7 @@ func (h *hop) fitsWhole(root *node, s *shape.Schema) bool {
 // versionOf holds an object's group and kind against the plan's.
 func (c *Converter) versionOf(root *node) (*version, error) {
 	if root.kind != object {
-		return nil, failf(CauseWrongKind, "a %s object was expected", c.plan.Kind)
+		return nil, failf(CauseWrongKind, "a %s object was expected", c.ruleset.Kind)
 	}
 	if metadata := root.get(&nameMetadata); metadata != nil && !metadata.isObject() && !metadata.isNull() {
 		return nil, errors.New("its metadata is not an object")
@@ -226,8 +226,8 @@ func (c *Converter) versionOf(root *node) (*version, error) {
 	}
 	apiVersion, kind := textOf(root.get(&nameAPIVersion)), textOf(root.get(&nameKind))
 	group, name, _ := strings.Cut(apiVersion, "/")
-	if group != c.plan.Group || kind != c.plan.Kind {
-		return nil, failf(CauseWrongKind, "the object is %q of %q, and the conversion plan is for %s of %s", kind, apiVersion, c.plan.Kind, c.plan.Group)
+	if group != c.ruleset.Group || kind != c.ruleset.Kind {
+		return nil, failf(CauseWrongKind, "the object is %q of %q, and the conversion plan is for %s of %s", kind, apiVersion, c.ruleset.Kind, c.ruleset.Group)
 	}
 	if v := c.version(name); v != nil {
 		return v, nil
@@ -258,7 +258,7 @@ func textOf(n *node) string {
 
 func (c *Converter) unknown(version string) error {
 	return failf(CauseUnknownVersion, "version %q is not in the conversion plan of %s, which has %s: a version that was just added is converted once its plan is rolled out",
-		version, c.plan.CRD, strings.Join(c.plan.Versions, ", "))
+		version, c.ruleset.CRD, strings.Join(c.ruleset.Versions, ", "))
 }
 
 // hop converts between a spoke and the hub, mostly in place.

@@ -95,7 +95,7 @@ func TestFitsVerdict(t *testing.T) {
 		t.Errorf("odd (-want +got):\n%s", diff)
 	}
 	result = compile.Compile(crd, from[v1alpha1.DeclarativeConverter](t, "{hub: v2, require: Exact, spokes: [{version: v1}]}"))
-	if len(result.Errors) != 1 || result.Plan != nil {
+	if len(result.Errors) != 1 || result.Ruleset != nil {
 		t.Errorf("with require: Exact there are the errors %v", result.Errors)
 	}
 }

@@ -181,7 +181,7 @@ func unruled(value any) map[string]any {
 		texts = value.(map[string]any)
 	}
 	for name, text := range texts {
-		if !slices.Contains([]string{"l", "bottom", "other"}, name) && !strings.HasPrefix(name, conversion.KeptPrefix) {
+		if !slices.Contains([]string{"l", "bottom", "other"}, name) && !strings.HasPrefix(name, conversion.PreservedPrefix) {
 			rest[name] = text
 		}
 	}

@@ -123,7 +123,7 @@ func legible(t testing.TB, text string) map[string]any {
 	metadata := object["metadata"].(map[string]any)
 	annotations, _ := metadata["annotations"].(map[string]any)
 	for name, value := range annotations {
-		if text, isText := value.(string); isText && strings.HasPrefix(name, conversion.KeptPrefix) {
+		if text, isText := value.(string); isText && strings.HasPrefix(name, conversion.PreservedPrefix) {
 			annotations[name] = inflated(t, text)
 		}
 	}
@@ -154,7 +154,7 @@ func FuzzCompile(f *testing.F) {
 
 // checkLeaf converts an object that has one field: it does what is said of it.
 // What a rule computes is another matter.
-func (w *world) checkLeaf(t *testing.T, leaf compile.LeafVerdict) {
+func (w *world) checkLeaf(t *testing.T, leaf compile.FieldVerdict) {
 	t.Helper()
 	path, err := conversion.ParsePath(leaf.Path)
 	if err != nil || path[0] == "metadata" || leaf.Rule != "" && leaf.Owner != compile.OwnerDropped {

@@ -15,7 +15,7 @@ import (
 // TestCauses: every way in which an object is refused has a cause, whatever is
 // wrapped around the error.
 func TestCauses(t *testing.T) {
-	converter, err := conversion.NewConverter(&conversion.Plan{Group: "example.com", Kind: "CronTab", CRD: "crontabs.example.com", Hub: "v1", Versions: []string{"v1"}})
+	converter, err := conversion.NewConverter(&conversion.Ruleset{Group: "example.com", Kind: "CronTab", CRD: "crontabs.example.com", Hub: "v1", Versions: []string{"v1"}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -146,7 +146,7 @@ func CheckMetadata(path Path) error {
 	if len(path) != 3 || path[2] == Each {
 		return errors.New(`of the metadata, only single labels and annotations convert: write .metadata.labels["name"]`)
 	}
-	if strings.HasPrefix(path[2], KeptPrefix) {
+	if strings.HasPrefix(path[2], PreservedPrefix) {
 		return fmt.Errorf("%s is where conversion-operator keeps fields aside: use another name", path)
 	}
 	name := path[2]

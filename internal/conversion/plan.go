@@ -18,11 +18,11 @@ import (
 // PlanFormat is the format of a plan. It changes when an older reader would misread a
 // plan. One of format 2 has no schemas, and is read as it is: pods serve it until API
 // servers ask for another.
-const PlanFormat = 3
+const RulesetFormat = 3
 
 // Plan is what a policy's rules mean for the versions of one kind. It needs no
 // schema any more, and is small: a converter pod mounts it.
-type Plan struct {
+type Ruleset struct {
 	Format int    `json:"format"`
 	CRD    string `json:"crd"`
 	Group  string `json:"group"`
@@ -63,8 +63,8 @@ type Scope struct {
 	DropSpoke []Path `json:"dropSpoke,omitempty"`
 	DropHub   []Path `json:"dropHub,omitempty"`
 	// OnlySpoke and OnlyHub are the fields that the other side lacks.
-	OnlySpoke []Leaf `json:"onlySpoke,omitempty"`
-	OnlyHub   []Leaf `json:"onlyHub,omitempty"`
+	OnlySpoke []LeafField `json:"onlySpoke,omitempty"`
+	OnlyHub   []LeafField `json:"onlyHub,omitempty"`
 	// Shared are objects on both sides that values leave or enter.
 	Shared []Shared `json:"shared,omitempty"`
 	// Lists and maps whose elements are scopes of their own; they have the same
@@ -73,7 +73,7 @@ type Scope struct {
 }
 
 // Leaf is a field, with all below it, that one side lacks.
-type Leaf struct {
+type LeafField struct {
 	Path Path `json:"path"`
 	// Anchor is the number of segments of the object above it that both sides
 	// have. Without that object the leaf is not restored.
@@ -223,10 +223,10 @@ type Default struct {
 }
 
 // Marshal writes the plan; equal plans give equal bytes.
-func (p *Plan) Marshal() ([]byte, error) { return json.Marshal(p) }
+func (p *Ruleset) Marshal() ([]byte, error) { return json.Marshal(p) }
 
 // Hash identifies the plan: 16 hexadecimal characters.
-func (p *Plan) Hash() string {
+func (p *Ruleset) Hash() string {
 	text, err := p.Marshal()
 	if err != nil {
 		return "" // cannot be: a plan holds nothing that has no JSON form
@@ -242,16 +242,16 @@ func HashOf(text []byte) string {
 }
 
 // Load reads a plan that Marshal wrote.
-func Load(data []byte) (*Plan, error) {
+func Load(data []byte) (*Ruleset, error) {
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.DisallowUnknownFields()
-	plan := &Plan{}
+	plan := &Ruleset{}
 	if err := decoder.Decode(plan); err != nil {
 		return nil, fmt.Errorf("the conversion plan is not readable: %w", err)
 	}
 	switch {
-	case plan.Format != PlanFormat && plan.Format != PlanFormat-1:
-		return nil, fmt.Errorf("the conversion plan has format %d, this version of conversion-operator reads %d and %d", plan.Format, PlanFormat-1, PlanFormat)
+	case plan.Format != RulesetFormat && plan.Format != RulesetFormat-1:
+		return nil, fmt.Errorf("the conversion plan has format %d, this version of conversion-operator reads %d and %d", plan.Format, RulesetFormat-1, RulesetFormat)
 	case plan.Group == "" || plan.Kind == "" || len(plan.Versions) == 0:
 		return nil, errors.New("the conversion plan names no group, kind or version")
 	case len(plan.Spokes) > 0 && !slices.Contains(plan.Versions, plan.Hub):
@@ -324,7 +324,7 @@ func (e *Exchange) sound() bool {
 func (p Path) reaches(anchor int) bool { return 0 <= anchor && anchor <= len(p) }
 
 // Pairs are the ordered pairs of versions that the plan converts.
-func (p *Plan) Pairs() [][2]string {
+func (p *Ruleset) Pairs() [][2]string {
 	var pairs [][2]string
 	for _, from := range p.Versions {
 		for _, to := range p.Versions {
@@ -336,7 +336,7 @@ func (p *Plan) Pairs() [][2]string {
 	return pairs
 }
 
-func (p *Plan) spoke(version string) *Spoke {
+func (p *Ruleset) spoke(version string) *Spoke {
 	i := slices.IndexFunc(p.Spokes, func(spoke Spoke) bool { return spoke.Version == version })
 	if i < 0 {
 		return nil
@@ -348,7 +348,7 @@ func (p *Plan) spoke(version string) *Spoke {
 // version aside: the versions have the same fields, and no rule touches one.
 // Strategy None gives the same then. What rules of before have kept aside in an
 // annotation is not looked at: strategy None leaves it there.
-func (p *Plan) Identity() bool {
+func (p *Ruleset) Identity() bool {
 	return !slices.ContainsFunc(p.Spokes, func(spoke Spoke) bool { return !spoke.Root.identity() })
 }
 

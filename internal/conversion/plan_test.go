@@ -34,11 +34,11 @@ func TestIdentity(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			result := between(t, c.v1, c.v2, c.rules)
-			if result.Plan == nil {
+			if result.Ruleset == nil {
 				t.Fatalf("the rules are refused: %v", result.Errors)
 			}
-			if got := result.Plan.Identity(); got != c.want {
-				t.Errorf("identity: %t, want %t: %+v", got, c.want, result.Plan.Spokes)
+			if got := result.Ruleset.Identity(); got != c.want {
+				t.Errorf("identity: %t, want %t: %+v", got, c.want, result.Ruleset.Spokes)
 			}
 		})
 	}

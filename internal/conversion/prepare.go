@@ -216,7 +216,7 @@ func (w *way) numberParents() {
 }
 
 // leave groups the one-sided fields by the object that holds them.
-func (w *way) leave(leaves []Leaf) {
+func (w *way) leave(leaves []LeafField) {
 	at := map[string]int{}
 	of := func(path Path) *holder {
 		f := newSlot(path, 0)

@@ -15,7 +15,7 @@ import (
 
 // KeptPrefix begins the annotations in which a version's values are preserved
 // while the object is in another version.
-const KeptPrefix = "conversion-operator.io/"
+const PreservedPrefix = "conversion-operator.io/"
 
 // preservedFormat is that of the annotation's value. A higher one was written by a
 // later version of conversion-operator: it is left as it is.
@@ -37,11 +37,11 @@ func AnnotationName(resource, version string) string {
 		sum := sha256.Sum256([]byte(name))
 		name = name[:longest-digits-len("-")] + "-" + hex.EncodeToString(sum[:])[:digits]
 	}
-	return KeptPrefix + name
+	return PreservedPrefix + name
 }
 
 // legacyName is that of format 1, which names no resource.
-func legacyName(version string) string { return KeptPrefix + version }
+func legacyName(version string) string { return PreservedPrefix + version }
 
 // one looks into the members of an object.
 var one = &look{}

@@ -42,10 +42,10 @@ func between(t testing.TB, v1, v2, rules string) compile.Result {
 // converterOf fails the test on what Compile refuses.
 func converterOf(t testing.TB, result compile.Result) *conversion.Converter {
 	t.Helper()
-	if len(result.Errors) > 0 || result.Plan == nil {
+	if len(result.Errors) > 0 || result.Ruleset == nil {
 		t.Fatalf("the rules are refused: %v, missing: %v", result.Errors, result.Missing)
 	}
-	return kindtest.Converter(t, result.Plan)
+	return kindtest.Converter(t, result.Ruleset)
 }
 
 // convert converts, and fails the test if that changed its input.

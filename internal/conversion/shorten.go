@@ -55,7 +55,7 @@ func (s *Shortening) token(resource, version string) []byte {
 }
 
 // shortens reports whether conversions to a version may answer with shortened forms.
-func (p *Plan) shortens(version string) bool {
+func (p *Ruleset) shortens(version string) bool {
 	s := p.Shortening
 	return s != nil && s.Key != "" && !s.RefuseOnly && !p.DropOverflow && !slices.Contains(s.Except, version)
 }
@@ -280,4 +280,4 @@ func (c *Converter) refuseShortened(h *hop, root *node, from *version) error {
 	return nil
 }
 
-var quotedPrefix = []byte(`"` + KeptPrefix)
+var quotedPrefix = []byte(`"` + PreservedPrefix)

@@ -31,7 +31,7 @@ type world struct {
 	converter *conversion.Converter
 	reference *reference.Converter
 	compiled  compile.Result
-	plan      *conversion.Plan
+	plan      *conversion.Ruleset
 	schemas   map[string]*schema.Structural
 	rules     *v1alpha1.DeclarativeConverter
 }
@@ -91,7 +91,7 @@ var theRich struct {
 func worldOf(t testing.TB, crd *apiextensionsv1.CustomResourceDefinition, rules *v1alpha1.DeclarativeConverter) *world {
 	t.Helper()
 	result := compile.Compile(crd, rules)
-	w := &world{tally: &tally{parts: map[string]int{}}, converter: converterOf(t, result), compiled: result, plan: result.Plan, rules: rules}
+	w := &world{tally: &tally{parts: map[string]int{}}, converter: converterOf(t, result), compiled: result, plan: result.Ruleset, rules: rules}
 	w.schemas, _ = structuralSchemas(crd)
 	text, err := w.plan.Marshal()
 	if err != nil {
@@ -115,10 +115,10 @@ func randomWorld(t testing.TB, c *generate.Choices) (*apiextensionsv1.CustomReso
 		rules.Spokes[i].Rules = c.Rules(s, hub, func(some []v1alpha1.Rule) bool {
 			rules.Spokes[i].Rules = some
 			result := compile.Compile(crd, rules)
-			if (result.Plan == nil) == (len(result.Errors) == 0) {
+			if (result.Ruleset == nil) == (len(result.Errors) == 0) {
 				t.Fatalf("there is a plan, and errors, or neither: %v", result.Errors)
 			}
-			return result.Plan != nil
+			return result.Ruleset != nil
 		})
 	}
 	return crd, rules
@@ -238,7 +238,7 @@ func essence(t testing.TB, text string) map[string]any {
 func withoutKept(object map[string]any) map[string]any {
 	metadata, _ := object["metadata"].(map[string]any)
 	annotations, _ := metadata["annotations"].(map[string]any)
-	maps.DeleteFunc(annotations, func(name string, _ any) bool { return strings.HasPrefix(name, conversion.KeptPrefix) })
+	maps.DeleteFunc(annotations, func(name string, _ any) bool { return strings.HasPrefix(name, conversion.PreservedPrefix) })
 	if len(annotations) == 0 {
 		delete(metadata, "annotations")
 	}

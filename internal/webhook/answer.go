@@ -83,7 +83,7 @@ func refuse(w http.ResponseWriter, own *refusal) {
 		Reason:   reasons[own.code],
 		Code:     int32(own.code),
 	}
-	if own.failure == failureOverloaded || own.failure == failureUnknownPlan {
+	if own.failure == failureOverloaded || own.failure == failureUnknownRuleset {
 		status.Details = &metav1.StatusDetails{RetryAfterSeconds: retryAfterSeconds}
 		w.Header().Set("Retry-After", strconv.Itoa(retryAfterSeconds))
 		// The next connection may lead to a pod that is less busy, or has the plan.

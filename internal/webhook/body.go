@@ -76,7 +76,7 @@ func acceptable(header http.Header) *refusal {
 
 // pass waits at a gate until there is room for so many bytes of a body and its
 // answer.
-func (x *exchange) pass(ctx context.Context, g *gate, bytes int64) *refusal {
+func (x *exchange) pass(ctx context.Context, g *limiter, bytes int64) *refusal {
 	held, err := g.enter(ctx, memoryPerByte*bytes)
 	switch {
 	case err == nil:

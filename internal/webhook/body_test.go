@@ -50,7 +50,7 @@ func TestReceive(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			handler := NewHandler(only(convertFunc(rename)), HandlerOptions{MaxBodyBytes: 8 * firstBytes, MaxBytesInFlight: 4 * unit})
-			for i, gate := range []*gate{handler.gates.first, handler.gates.second} {
+			for i, gate := range []*limiter{handler.gates.first, handler.gates.second} {
 				gate.patience = 0
 				if _, err := gate.enter(t.Context(), tc.others[i]); err != nil {
 					t.Fatal(err)

@@ -27,7 +27,7 @@ const (
 )
 
 // probeConverter answers for the kind of the operator's own.
-type probeConverter struct{ planHash string }
+type probeConverter struct{ rulesetHash string }
 
 // Answer implements Converter.
 func (c probeConverter) Answer(dst, text []byte, toVersion string, _ func() bool) ([]byte, conversion.Outcome, error) {
@@ -46,7 +46,7 @@ func (c probeConverter) Answer(dst, text []byte, toVersion string, _ func() bool
 	outcome.From = from
 	object["apiVersion"] = ProbeGroup + "/" + toVersion
 	if spec, ok := object["spec"].(map[string]any); ok {
-		spec[ProbeMark] = c.planHash
+		spec[ProbeMark] = c.rulesetHash
 	}
 	converted, err := json.Marshal(object)
 	return append(dst, converted...), outcome, err
@@ -60,5 +60,5 @@ func (r *review) isProbe() bool {
 // answerProbe lets the exchange answer for that kind.
 func (x *exchange) answerProbe() {
 	_, version, _ := strings.Cut(string(x.review.desired), "/")
-	x.converter, x.target = probeConverter{x.plan}, x.handler.metrics.unknownTarget(version)
+	x.converter, x.target = probeConverter{x.ruleset}, x.handler.metrics.unknownTarget(version)
 }

@@ -16,7 +16,7 @@ import (
 // TestConversionProbe: whatever kind a pod has rules for, it answers for that of
 // the operator's own, and leaves the plan's mark.
 func TestConversionProbe(t *testing.T) {
-	handler := NewHandler([]Plan{labelled("abc")}, HandlerOptions{CRD: "crontabs.example.com", Group: "example.com", Log: logr.Discard()})
+	handler := NewHandler([]Ruleset{labelled("abc")}, HandlerOptions{CRD: "crontabs.example.com", Group: "example.com", Log: logr.Discard()})
 	const (
 		object = `{"apiVersion":"probe.conversion-operator.io/v1","kind":"ConversionProbe","metadata":{"name":"a","uid":"1"},"spec":{"number":9007199254740993}}`
 		failed = `{"kind":"ConversionReview","apiVersion":"apiextensions.k8s.io/v1","response":{"uid":"u","convertedObjects":[],"result":{"status":"Failure","message":"%"}}}`

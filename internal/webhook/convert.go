@@ -37,7 +37,7 @@ var errStopped = errors.New("stopped")
 type exchange struct {
 	handler *Handler
 	// plan is the hash that the path names, and converter that of the plan.
-	plan      string
+	ruleset      string
 	converter Converter
 	// agent is what the caller calls itself.
 	agent string
@@ -68,7 +68,7 @@ type exchange struct {
 
 // passage is a gate and what is to be given back there.
 type passage struct {
-	gate *gate
+	gate *limiter
 	held int64
 }
 
@@ -134,11 +134,11 @@ func (h *Handler) convert(w http.ResponseWriter, r *http.Request, hash string) {
 // replaced may lack it while others have it: an API server is told to try again.
 func (x *exchange) choose(hash string) *refusal {
 	var found bool
-	x.plan = hash
+	x.ruleset = hash
 	if x.converter, found = x.handler.converters[hash]; found {
 		return nil
 	}
-	return &refusal{http.StatusServiceUnavailable, failureUnknownPlan, fmt.Sprintf(
+	return &refusal{http.StatusServiceUnavailable, failureUnknownRuleset, fmt.Sprintf(
 		"this converter pod does not have the rules %q, it has %s: see the conditions of the ConversionPolicy %s",
 		hash, strings.Join(x.handler.hashes, " and "), x.handler.options.CRD)}
 }

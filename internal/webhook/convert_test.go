@@ -68,8 +68,8 @@ func rename(dst, object []byte, toVersion string) ([]byte, error) {
 const testPath = ConvertPath + "/abc"
 
 // only is the plan of the tests, and no other.
-func only(converter Converter, pairs ...[2]string) []Plan {
-	return []Plan{{Hash: "abc", Pairs: pairs, Converter: converter}}
+func only(converter Converter, pairs ...[2]string) []Ruleset {
+	return []Ruleset{{Hash: "abc", Pairs: pairs, Converter: converter}}
 }
 
 func newTestHandler() *Handler {

@@ -17,21 +17,21 @@ const patience = 10 * time.Second
 
 // gate bounds the memory of all calls together. Those that find no room wait,
 // first come, first served.
-type gate struct {
+type limiter struct {
 	limit    int64
 	patience time.Duration
 	room     *semaphore.Weighted
 	used     atomic.Int64
 }
 
-func newGate(limit int64) *gate {
-	return &gate{limit: limit, patience: patience, room: semaphore.NewWeighted(limit)}
+func newLimiter(limit int64) *limiter {
+	return &limiter{limit: limit, patience: patience, room: semaphore.NewWeighted(limit)}
 }
 
 // enter takes so many bytes, or what there is in all if that is less: a call may
 // always go on alone. It waits for them, but neither beyond the end of ctx nor
 // longer than its patience. It returns what is to be given back to leave.
-func (g *gate) enter(ctx context.Context, bytes int64) (int64, error) {
+func (g *limiter) enter(ctx context.Context, bytes int64) (int64, error) {
 	bytes = min(bytes, g.limit)
 	if !g.room.TryAcquire(bytes) {
 		ctx, cancel := context.WithTimeout(ctx, g.patience)
@@ -44,7 +44,7 @@ func (g *gate) enter(ctx context.Context, bytes int64) (int64, error) {
 	return bytes, nil
 }
 
-func (g *gate) leave(held int64) {
+func (g *limiter) leave(held int64) {
 	g.used.Add(-held)
 	g.room.Release(held)
 }
@@ -54,13 +54,13 @@ func (g *gate) leave(held int64) {
 // nothing that somebody behind it needs, so calls never wait for each other. And
 // a client that promises a large body and does not send it is in the way of
 // large bodies only.
-type gates struct{ first, second *gate }
+type limiters struct{ first, second *limiter }
 
 // newGates shares a limit between the two.
-func newGates(limit int64) *gates {
-	return &gates{first: newGate(limit - limit/2), second: newGate(limit / 2)}
+func newLimiters(limit int64) *limiters {
+	return &limiters{first: newLimiter(limit - limit/2), second: newLimiter(limit / 2)}
 }
 
-func (g *gates) limit() int64 { return g.first.limit + g.second.limit }
+func (g *limiters) limit() int64 { return g.first.limit + g.second.limit }
 
-func (g *gates) used() int64 { return g.first.used.Load() + g.second.used.Load() }
+func (g *limiters) used() int64 { return g.first.used.Load() + g.second.used.Load() }

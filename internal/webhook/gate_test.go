@@ -13,7 +13,7 @@ import (
 
 func TestGateWaitsForRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := newGate(10)
+		g := newLimiter(10)
 		held, err := g.enter(t.Context(), 10)
 		wantEqual(t, "the first call holds", 10, held)
 		wantEqual(t, "error of the first call", nil, err)
@@ -32,7 +32,7 @@ func TestGateWaitsForRoom(t *testing.T) {
 
 func TestGateLosesPatience(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := newGate(10)
+		g := newLimiter(10)
 		if _, err := g.enter(t.Context(), 10); err != nil {
 			t.Fatal(err)
 		}
@@ -56,7 +56,7 @@ func TestGateLosesPatience(t *testing.T) {
 }
 
 func TestGateLetsACallGoOnAlone(t *testing.T) {
-	g := newGate(10)
+	g := newLimiter(10)
 	held, err := g.enter(t.Context(), 100)
 	wantEqual(t, "error of a call that is larger than all room", nil, err)
 	wantEqual(t, "held by it", 10, held)
@@ -66,7 +66,7 @@ func TestGateLetsACallGoOnAlone(t *testing.T) {
 
 func TestGatesShareTheLimit(t *testing.T) {
 	for _, limit := range []int64{1, 10, 11} {
-		g := newGates(limit)
+		g := newLimiters(limit)
 		wantEqual(t, "limit", limit, g.limit())
 		if _, err := g.first.enter(t.Context(), limit); err != nil {
 			t.Fatal(err)

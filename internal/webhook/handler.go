@@ -25,7 +25,7 @@ const (
 	// at another path, and forgets what it has cached of conversions by the former.
 	ConvertPath = "/convert"
 	// PlanPath answers a GET with the Plans that the pod serves.
-	PlanPath = "/plan"
+	RulesetsPath = "/plan"
 	// HealthPath answers a GET as long as the process serves at all.
 	HealthPath = "/healthz"
 	// ReadyPath answers a GET with 200 while the pod wants calls, and with 503
@@ -63,7 +63,7 @@ type Converter interface {
 
 // Plan is one set of compiled rules. While rules change, a pod serves those of
 // before too: API servers go on asking for them until they know of the change.
-type Plan struct {
+type Ruleset struct {
 	// Hash identifies the plan in the path of a call.
 	Hash string
 	// Pairs are the ordered pairs of versions, from and to, that the plan has.
@@ -74,7 +74,7 @@ type Plan struct {
 }
 
 // Plans is the answer at PlanPath.
-type Plans struct {
+type Rulesets struct {
 	// Hashes identify the plans that the pod serves, sorted.
 	Hashes []string `json:"hashes"`
 }
@@ -106,7 +106,7 @@ type Handler struct {
 	converters map[string]Converter
 	hashes     []string
 	options    HandlerOptions
-	gates      *gates
+	gates      *limiters
 	metrics    *metrics
 	// targets are the versions of all plans by group and version.
 	targets  map[string]*target
@@ -119,10 +119,10 @@ type Handler struct {
 }
 
 // NewHandler returns a Handler that converts by the plan that a call's path names.
-func NewHandler(plans []Plan, options HandlerOptions) *Handler {
+func NewHandler(plans []Ruleset, options HandlerOptions) *Handler {
 	options.MaxBodyBytes = cmp.Or(options.MaxBodyBytes, DefaultMaxBodyBytes)
 	options.MaxBytesInFlight = cmp.Or(options.MaxBytesInFlight, DefaultMaxBytesInFlight)
-	h := &Handler{converters: map[string]Converter{}, options: options, gates: newGates(options.MaxBytesInFlight), mux: http.NewServeMux(),
+	h := &Handler{converters: map[string]Converter{}, options: options, gates: newLimiters(options.MaxBytesInFlight), mux: http.NewServeMux(),
 		failures: newFailureLog(time.Now)}
 	for _, plan := range plans {
 		h.converters[plan.Hash] = plan.Converter
@@ -132,7 +132,7 @@ func NewHandler(plans []Plan, options HandlerOptions) *Handler {
 	h.targets = h.metrics.newTargets(&h.options, plans)
 	h.mux.HandleFunc("POST "+ConvertPath+"/{plan}", func(w http.ResponseWriter, r *http.Request) { h.convert(w, r, r.PathValue("plan")) })
 	h.mux.HandleFunc("POST "+AdmitPath+"/{plan}", func(w http.ResponseWriter, r *http.Request) { h.admit(w, r, r.PathValue("plan")) })
-	h.mux.HandleFunc("GET "+PlanPath, h.plans)
+	h.mux.HandleFunc("GET "+RulesetsPath, h.rulesets)
 	h.mux.HandleFunc("GET "+FailuresPath, h.tellFailures)
 	h.mux.HandleFunc("GET "+HealthPath, healthy)
 	h.mux.HandleFunc("GET "+ReadyPath, h.ready)
@@ -160,8 +160,8 @@ func (h *Handler) Drain() {
 	h.draining.Store(true)
 }
 
-func (h *Handler) plans(w http.ResponseWriter, _ *http.Request) {
-	writeJSON(w, http.StatusOK, Plans{Hashes: h.hashes})
+func (h *Handler) rulesets(w http.ResponseWriter, _ *http.Request) {
+	writeJSON(w, http.StatusOK, Rulesets{Hashes: h.hashes})
 }
 
 func healthy(w http.ResponseWriter, _ *http.Request) {

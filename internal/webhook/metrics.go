@@ -38,7 +38,7 @@ const (
 	failureBodyTooLarge
 	failureCanceled
 	failureOverloaded
-	failureUnknownPlan
+	failureUnknownRuleset
 	failurePanic
 	failures
 )
@@ -56,7 +56,7 @@ var failureTypes = [failures]string{
 	failureBodyTooLarge:   "body_too_large",
 	failureCanceled:       "canceled",
 	failureOverloaded:     "overloaded",
-	failureUnknownPlan:    "unknown_plan",
+	failureUnknownRuleset:    "unknown_plan",
 	failurePanic:          "panic",
 }
 
@@ -158,7 +158,7 @@ func (m *metrics) unknownTarget(version string) *target {
 }
 
 // newMetrics registers all that a handler counts.
-func newMetrics(options *HandlerOptions, bytes *gates, hashes []string) *metrics {
+func newMetrics(options *HandlerOptions, bytes *limiters, hashes []string) *metrics {
 	m := &metrics{registry: prometheus.NewRegistry(), certificateExpiry: func() float64 { return 0 }}
 	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	crd := prometheus.Labels{"crd": options.CRD}
@@ -190,7 +190,7 @@ func newMetrics(options *HandlerOptions, bytes *gates, hashes []string) *metrics
 
 // newTargets registers what is counted for the pairs of versions of all plans
 // together, and returns it by group and version.
-func (m *metrics) newTargets(options *HandlerOptions, plans []Plan) map[string]*target {
+func (m *metrics) newTargets(options *HandlerOptions, plans []Ruleset) map[string]*target {
 	crd := prometheus.Labels{"crd": options.CRD}
 	duration := m.histogram("conversion_duration_seconds", "Time that the conversion of one object took.", latencyBuckets, crd, "from", "to")
 	failed := m.counter("conversion_failures_total", "Objects that could not be converted. Each fails its whole ConversionReview.", crd, "from", "to", "failure_type")
@@ -221,7 +221,7 @@ func (m *metrics) newTargets(options *HandlerOptions, plans []Plan) map[string]*
 }
 
 // pairsOf returns the pairs of versions that any plan has, each once.
-func pairsOf(plans []Plan) [][2]string {
+func pairsOf(plans []Ruleset) [][2]string {
 	var all [][2]string
 	for _, plan := range plans {
 		for _, pair := range plan.Pairs {

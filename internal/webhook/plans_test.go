@@ -19,15 +19,15 @@ import (
 )
 
 // labelled renames as the rules of a plan that leave its hash in the object.
-func labelled(hash string) Plan {
-	return Plan{Hash: hash, Pairs: [][2]string{{"v1beta1", "v1"}}, Converter: convertFunc(func(dst, object []byte, toVersion string) ([]byte, error) {
+func labelled(hash string) Ruleset {
+	return Ruleset{Hash: hash, Pairs: [][2]string{{"v1beta1", "v1"}}, Converter: convertFunc(func(dst, object []byte, toVersion string) ([]byte, error) {
 		return rename(dst, []byte(strings.Replace(string(object), `"name":"one"`, `"name":"one","by":"`+hash+`"`, 1)), toVersion)
 	})}
 }
 
 // TestCallsAreAnsweredByThePlanThatTheyAskFor, and by no other.
 func TestCallsAreAnsweredByThePlanThatTheyAskFor(t *testing.T) {
-	handler := NewHandler([]Plan{labelled("new"), labelled("before")}, HandlerOptions{
+	handler := NewHandler([]Ruleset{labelled("new"), labelled("before")}, HandlerOptions{
 		CRD: "crontabs.example.com", Group: "example.com", Log: logr.Discard()})
 	body := v1Review(`{"uid":"u","desiredAPIVersion":"example.com/v1","objects":[{"apiVersion":"example.com/v1beta1","name":"one"}]}`)
 	const head = `{"kind":"ConversionReview","apiVersion":"apiextensions.k8s.io/v1","response":{"uid":"u","convertedObjects":[`
@@ -59,7 +59,7 @@ func TestCallsAreAnsweredByThePlanThatTheyAskFor(t *testing.T) {
 		})
 	}
 	told := httptest.NewRecorder()
-	handler.ServeHTTP(told, httptest.NewRequest(http.MethodGet, PlanPath, nil))
+	handler.ServeHTTP(told, httptest.NewRequest(http.MethodGet, RulesetsPath, nil))
 	wantEqual(t, "plans", `{"hashes":["before","new"]}`, told.Body.String())
 
 	metrics := scrape(t, handler)
@@ -78,7 +78,7 @@ func TestCallsAreAnsweredByThePlanThatTheyAskFor(t *testing.T) {
 // TestAPIServerTurnsToAnotherPod where the first does not have the plan, so that
 // nobody notices a pod that a change of the rules has left behind.
 func TestAPIServerTurnsToAnotherPod(t *testing.T) {
-	behind := NewHandler([]Plan{labelled("def")}, HandlerOptions{Group: "example.com", Log: logr.Discard()})
+	behind := NewHandler([]Ruleset{labelled("def")}, HandlerOptions{Group: "example.com", Log: logr.Discard()})
 	var message string
 	pods := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if message != "" {

@@ -36,15 +36,15 @@ func newSample(t testing.TB) *Handler {
 	read("3-crd-both.yaml", &crd)
 	read("2-policy.yaml", &policy)
 	compiled := compile.Compile(&crd, policy.Spec.Converter.Declarative)
-	if compiled.Plan == nil {
+	if compiled.Ruleset == nil {
 		t.Fatalf("the sample's rules are refused: %v", compiled.Errors)
 	}
-	converter, err := conversion.NewConverter(compiled.Plan)
+	converter, err := conversion.NewConverter(compiled.Ruleset)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return NewHandler(only(converter, compiled.Plan.Pairs()...), HandlerOptions{
-		CRD: compiled.Plan.CRD, Group: compiled.Plan.Group, Log: logr.Discard(),
+	return NewHandler(only(converter, compiled.Ruleset.Pairs()...), HandlerOptions{
+		CRD: compiled.Ruleset.CRD, Group: compiled.Ruleset.Group, Log: logr.Discard(),
 	})
 }
 

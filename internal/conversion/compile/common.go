@@ -136,7 +136,7 @@ func openedAll(s, other *schema.Structural) *schema.Structural {
 func (c *compiler) pairShape(at spot, spoke, hub *schema.Structural, shape *conversion.Common) {
 	if len(at.local) > 0 {
 		for _, ofSpoke := range []bool{true, false} {
-			c.addLeaf(at, ofSpoke, conversion.Leaf{Path: at.local, Anchor: at.anchor, Common: shape})
+			c.addLeaf(at, ofSpoke, conversion.LeafField{Path: at.local, Anchor: at.anchor, Common: shape})
 		}
 	}
 	c.noteOdd(at, spoke, hub)

@@ -22,11 +22,11 @@ import (
 // Result is what a policy's rules mean for a CustomResourceDefinition.
 type Result struct {
 	// Plan is nil where there are errors, and where nothing can be converted yet.
-	Plan *conversion.Plan
+	Ruleset *conversion.Ruleset
 	// Leaves say of every field of both versions what becomes of it, for each
 	// spoke that the CustomResourceDefinition has: by spoke, those of the spoke
 	// before those of the hub, by path.
-	Leaves []LeafVerdict
+	Leaves []FieldVerdict
 	// Verdicts are those of the leaves in short, by spoke.
 	Verdicts []v1alpha1.Verdict
 	// Missing are the versions that it does not have, yet. That is no error.
@@ -65,8 +65,8 @@ func Compile(crd *apiextensionsv1.CustomResourceDefinition, rules *v1alpha1.Decl
 	if len(result.Errors) > 0 || !hasHub && (len(schemas) != 1 || !names(rules, schemas)) {
 		return result
 	}
-	plan := &conversion.Plan{
-		Format: conversion.PlanFormat, CRD: crd.Name, Group: crd.Spec.Group, Kind: crd.Spec.Names.Kind,
+	plan := &conversion.Ruleset{
+		Format: conversion.RulesetFormat, CRD: crd.Name, Group: crd.Spec.Group, Kind: crd.Spec.Names.Kind,
 		Namespaced: crd.Spec.Scope == apiextensionsv1.NamespaceScoped,
 		Hub:        hub, Versions: slices.Sorted(maps.Keys(schemas)),
 		DropOverflow: rules.Overflow == v1alpha1.OverflowDrop, RefusesStatus: rules.PreservedStatus == v1alpha1.PreservedStatusRefuse,
@@ -86,14 +86,14 @@ func Compile(crd *apiextensionsv1.CustomResourceDefinition, rules *v1alpha1.Decl
 		result.Errors = append(result.Errors, checkStatus(rules.PreservedStatus, crd, hub, result.Leaves)...)
 	}
 	if len(result.Errors) == 0 {
-		result.Plan = plan
+		result.Ruleset = plan
 		result.AdmissionCondition = result.admissionCondition(schemas)
 	}
 	return result
 }
 
 // addSchemas adds what the versions' schemas say of values to the plan.
-func addSchemas(p *conversion.Plan, crd *apiextensionsv1.CustomResourceDefinition) (errs field.ErrorList) {
+func addSchemas(p *conversion.Ruleset, crd *apiextensionsv1.CustomResourceDefinition) (errs field.ErrorList) {
 	p.Schemas = map[string]json.RawMessage{}
 	for i := range crd.Spec.Versions {
 		version := &crd.Spec.Versions[i]
@@ -159,7 +159,7 @@ func names(rules *v1alpha1.DeclarativeConverter, schemas map[string]*schema.Stru
 
 // compileSpoke adds one spoke to the plan, and what there is to say of it to the result.
 func compileSpoke(
-	version string, rules *v1alpha1.DeclarativeConverter, schemas map[string]*schema.Structural, plan *conversion.Plan, result *Result,
+	version string, rules *v1alpha1.DeclarativeConverter, schemas map[string]*schema.Structural, plan *conversion.Ruleset, result *Result,
 ) {
 	c := &compiler{spokeVersion: version, hubVersion: plan.Hub, spoke: schemas[version], hub: schemas[plan.Hub]}
 	for i, spoke := range rules.Spokes {

@@ -170,7 +170,7 @@ func (c *compiler) unknownFields(at spot, spoke, hub *schema.Structural) {
 }
 
 func (c *compiler) preserveUnknown(at spot, ofSpoke bool, known []string) {
-	c.addLeaf(at, ofSpoke, conversion.Leaf{Path: at.local, Anchor: at.anchor, Known: append([]string{}, known...)})
+	c.addLeaf(at, ofSpoke, conversion.LeafField{Path: at.local, Anchor: at.anchor, Known: append([]string{}, known...)})
 	at.full = append(slices.Clip(at.full), conversion.Each)
 	c.notePreserved(at, ofSpoke)
 }
@@ -316,13 +316,13 @@ func (c *compiler) oneSided(at spot, s *schema.Structural, ofSpoke bool) {
 }
 
 func (c *compiler) preserve(at spot, ofSpoke, shell bool) {
-	c.addLeaf(at, ofSpoke, conversion.Leaf{Path: at.local, Anchor: at.anchor, Shell: shell, Text: isText(at.full), Label: at.full.IsLabel()})
+	c.addLeaf(at, ofSpoke, conversion.LeafField{Path: at.local, Anchor: at.anchor, Shell: shell, Text: isText(at.full), Label: at.full.IsLabel()})
 	if !shell {
 		c.notePreserved(at, ofSpoke)
 	}
 }
 
-func (c *compiler) addLeaf(at spot, ofSpoke bool, leaf conversion.Leaf) {
+func (c *compiler) addLeaf(at spot, ofSpoke bool, leaf conversion.LeafField) {
 	if ofSpoke {
 		at.scope.OnlySpoke = append(at.scope.OnlySpoke, leaf)
 	} else {

@@ -48,7 +48,7 @@ func (c *compiler) keepNulls(at spot, spoke, hub *schema.Structural) {
 	if losesNull(spoke, hub) || losesNull(hub, spoke) {
 		c.noteOdd(at, spoke, hub)
 		for _, ofSpoke := range []bool{true, false} {
-			c.addLeaf(at, ofSpoke, conversion.Leaf{Path: at.local, Anchor: at.anchor, Null: true})
+			c.addLeaf(at, ofSpoke, conversion.LeafField{Path: at.local, Anchor: at.anchor, Null: true})
 		}
 	}
 }

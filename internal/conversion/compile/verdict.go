@@ -31,7 +31,7 @@ const (
 // between a spoke and the hub. A leaf is a scalar, a list or map of scalars, or
 // what a schema says nothing about; the fields of an object, and of the elements
 // of a list or map, are leaves of their own.
-type LeafVerdict struct {
+type FieldVerdict struct {
 	// Spoke is the version that is converted to and from the hub.
 	Spoke string
 	// Version has the field: the spoke, or the hub.
@@ -53,7 +53,7 @@ type LeafVerdict struct {
 }
 
 // String is how messages name a leaf.
-func (l LeafVerdict) String() string { return l.Version + ":" + l.Path }
+func (l FieldVerdict) String() string { return l.Version + ":" + l.Path }
 
 // ruleAt is a rule and where it stands in the policy.
 type ruleAt struct {
@@ -62,14 +62,14 @@ type ruleAt struct {
 }
 
 // leaves gives every leaf of both sides to its one owner.
-func (c *compiler) leaves() []LeafVerdict {
+func (c *compiler) leaves() []FieldVerdict {
 	return slices.Concat(c.leavesOf(false), c.leavesOf(true))
 }
 
 // leavesOf are those of one side. Single keys of maps, labels and annotations are
 // not in a schema, and neither is what an open object may hold: they are leaves
 // where a rule names them, on this side or on the other one.
-func (c *compiler) leavesOf(ofHub bool) []LeafVerdict {
+func (c *compiler) leavesOf(ofHub bool) []FieldVerdict {
 	own, _ := c.sides(ofHub)
 	owned := slices.Concat(c.kept(ofHub), c.odd(ofHub))
 	for _, claim := range *own.claims {
@@ -86,11 +86,11 @@ func (c *compiler) leavesOf(ofHub bool) []LeafVerdict {
 			paths = append(paths, path)
 		}
 	}
-	leaves := make([]LeafVerdict, 0, len(paths))
+	leaves := make([]FieldVerdict, 0, len(paths))
 	for _, path := range paths {
 		leaves = append(leaves, c.leafVerdict(path, ofHub))
 	}
-	slices.SortFunc(leaves, func(a, b LeafVerdict) int { return cmp.Compare(a.Path, b.Path) })
+	slices.SortFunc(leaves, func(a, b FieldVerdict) int { return cmp.Compare(a.Path, b.Path) })
 	return slices.Compact(leaves)
 }
 
@@ -102,9 +102,9 @@ func (c *compiler) kept(ofHub bool) []conversion.Path {
 	return c.keptSpoke
 }
 
-func (c *compiler) leafVerdict(path conversion.Path, ofHub bool) LeafVerdict {
+func (c *compiler) leafVerdict(path conversion.Path, ofHub bool) FieldVerdict {
 	own, _ := c.sides(ofHub)
-	leaf := LeafVerdict{Spoke: c.spokeVersion, Version: own.version, Path: path.String(), Owner: OwnerExact}
+	leaf := FieldVerdict{Spoke: c.spokeVersion, Version: own.version, Path: path.String(), Owner: OwnerExact}
 	if claim := claimOf(*own.claims, path); claim != nil {
 		leaf.Rule, leaf.Root = claim.rule.at.String(), claim.path.String()
 		leaf.Owner, leaf.Odd = claim.rule.owner(), c.isOdd(claim.rule, ofHub)
@@ -140,7 +140,7 @@ func (r *ruleAt) owner() Owner {
 
 // verdicts are the leaves in short. Of a field that is kept or dropped as a
 // whole, they name the field.
-func verdicts(leaves []LeafVerdict) []v1alpha1.Verdict {
+func verdicts(leaves []FieldVerdict) []v1alpha1.Verdict {
 	var all []v1alpha1.Verdict
 	for _, leaf := range leaves {
 		if len(all) == 0 || all[len(all)-1].Version != leaf.Spoke {
@@ -179,7 +179,7 @@ func firstOf(paths []string) []string {
 }
 
 // checkRequired holds the leaves against what the policy requires at least.
-func checkRequired(required v1alpha1.Fidelity, leaves []LeafVerdict) field.ErrorList {
+func checkRequired(required v1alpha1.Fidelity, leaves []FieldVerdict) field.ErrorList {
 	var kept, dropped []string
 	for _, leaf := range leaves {
 		switch {

@@ -16,7 +16,7 @@ import (
 )
 
 // warnAll looks for what works and may surprise: what hurts most comes first.
-func (c *compiler) warnAll(leaves []LeafVerdict, overflow v1alpha1.OverflowAction) {
+func (c *compiler) warnAll(leaves []FieldVerdict, overflow v1alpha1.OverflowAction) {
 	c.warnLabels()
 	c.warnRequired()
 	c.warnKeptSize(overflow)
@@ -44,7 +44,7 @@ func unlike(path conversion.Path, differs string) string {
 
 // warnNameless names the lists whose elements have no keys and something that is
 // kept aside: an element that is edited on the other side is another one.
-func (c *compiler) warnNameless(leaves []LeafVerdict) {
+func (c *compiler) warnNameless(leaves []FieldVerdict) {
 	byList := map[string][]string{}
 	var lists []string
 	for _, leaf := range leaves {

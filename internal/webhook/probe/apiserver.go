@@ -34,7 +34,7 @@ var Resource = schema.GroupVersionResource{Group: webhook.ProbeGroup, Version: a
 const ReasonNoEndpoints Reason = "NoEndpoints"
 
 // Question is the object to create in a dry run.
-func Question() *unstructured.Unstructured {
+func ProbeRequest() *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": webhook.ProbeGroup + "/" + asked,
 		"kind":       webhook.ProbeKind,
@@ -56,9 +56,9 @@ func mark(answer *unstructured.Unstructured) string {
 // a plan, in an *Error, or nil.
 func CheckAnswer(answer *unstructured.Unstructured, planHash string) error {
 	if got := mark(answer); got != planHash {
-		return failf(ReasonWrongPlan, "the API server's call was answered by plan %s, not %s", quote(got), quote(planHash))
+		return failf(ReasonWrongRuleset, "the API server's call was answered by plan %s, not %s", quote(got), quote(planHash))
 	}
-	want, got := Question().Object["spec"], answer.DeepCopy().Object["spec"]
+	want, got := ProbeRequest().Object["spec"], answer.DeepCopy().Object["spec"]
 	if spec, ok := got.(map[string]any); ok {
 		delete(spec, webhook.ProbeMark)
 	}

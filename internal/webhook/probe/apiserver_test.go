@@ -66,7 +66,7 @@ func TestCalledWebhook(t *testing.T) {
 
 func TestCheckAnswer(t *testing.T) {
 	answered := func(change func(spec map[string]any)) *unstructured.Unstructured {
-		answer := Question()
+		answer := ProbeRequest()
 		spec := answer.Object["spec"].(map[string]any)
 		spec[webhook.ProbeMark] = "abc"
 		change(spec)
@@ -96,7 +96,7 @@ func TestCheckAnswer(t *testing.T) {
 			}
 		})
 	}
-	if Answered(Question()) {
+	if Answered(ProbeRequest()) {
 		t.Error("what no converter has seen is taken for an answer")
 	}
 }

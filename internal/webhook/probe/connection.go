@@ -61,7 +61,7 @@ func dial(ctx context.Context, target *Target) (*connection, error) {
 	}
 	d.first.Store(first)
 	return &connection{
-		path: webhook.ConvertPath + "/" + target.PlanHash, version: apiextensionsv1.SchemeGroupVersion.Version,
+		path: webhook.ConvertPath + "/" + target.RulesetHash, version: apiextensionsv1.SchemeGroupVersion.Version,
 		base:     "https://" + net.JoinHostPort(target.ServerName, port),
 		notAfter: first.ConnectionState().PeerCertificates[0].NotAfter,
 		dialer:   d,

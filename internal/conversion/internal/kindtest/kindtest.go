@@ -47,7 +47,7 @@ func Widgets(t testing.TB, versions map[string]string) *apiextensionsv1.CustomRe
 
 // Converter converts by a plan that went through its file form, as it does on its way to
 // a converter pod.
-func Converter(t testing.TB, plan *conversion.Plan) *conversion.Converter {
+func Converter(t testing.TB, plan *conversion.Ruleset) *conversion.Converter {
 	t.Helper()
 	text, err := plan.Marshal()
 	if err != nil {
