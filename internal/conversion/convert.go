@@ -37,7 +37,7 @@ type version struct {
 	// shape is what the schema of the version says, nil where that is not known.
 	shape *shape.Schema
 	// toHub and fromHub are nil for the hub.
-	toHub, fromHub *way
+	toHub, fromHub *direction
 }
 
 // NewConverter prepares a plan.
@@ -110,7 +110,7 @@ func (c *Converter) Answer(dst, text []byte, toVersion string, stop func() bool)
 }
 
 func (c *Converter) convert(dst, text []byte, toVersion string, stop func() bool, lean bool) ([]byte, Outcome, error) {
-	h := hops.Get().(*hop)
+	h := stepPool.Get().(*step)
 	defer h.release()
 	h.start(stop)
 	h.refusesStatus = c.ruleset.RefusesStatus
@@ -161,14 +161,14 @@ func (c *Converter) version(name string) *version {
 // path converts from spoke to hub, from hub to spoke, or both. What comes back at the
 // hub on the way is there for the rules alone, and need not be what a hub can have.
 // But if the spoke at the end cannot have what becomes of it, it does not come back.
-func (c *Converter) path(h *hop, root *node, from, to *version) (*node, error) {
+func (c *Converter) path(h *step, root *node, from, to *version) (*node, error) {
 	hub := c.version(c.ruleset.Hub)
 	h.lenient, h.stretched = false, false
 	switch {
 	case from.toHub == nil:
-		return c.hop(h, root, from, to, to.fromHub)
+		return c.takeStep(h, root, from, to, to.fromHub)
 	case to.fromHub == nil:
-		return c.hop(h, root, from, hub, from.toHub)
+		return c.takeStep(h, root, from, hub, from.toHub)
 	}
 	text := root.text
 	h.lenient = true
@@ -183,8 +183,8 @@ func (c *Converter) path(h *hop, root *node, from, to *version) (*node, error) {
 	return c.through(h, root, from, hub, to)
 }
 
-func (c *Converter) through(h *hop, root *node, from, hub, to *version) (*node, error) {
-	root, err := c.hop(h, root, from, hub, from.toHub)
+func (c *Converter) through(h *step, root *node, from, hub, to *version) (*node, error) {
+	root, err := c.takeStep(h, root, from, hub, from.toHub)
 	if err != nil {
 		return root, err
 	}
@@ -194,13 +194,13 @@ func (c *Converter) through(h *hop, root *node, from, hub, to *version) (*node, 
 		return root, err
 	}
 	stretched := h.stretched
-	root, err = c.hop(h, root, hub, to, to.fromHub)
+	root, err = c.takeStep(h, root, hub, to, to.fromHub)
 	h.stretched = stretched
 	return root, err
 }
 
 // fitsWhole reports whether an object is one that its schema allows.
-func (h *hop) fitsWhole(root *node, s *shape.Schema) bool {
+func (h *step) fitsWhole(root *node, s *shape.Schema) bool {
 	for m := root.first; m != nil && s != nil; m = m.next {
 		name := string(h.nameOf(m))
 		if IsEnvelope(name) {
@@ -262,7 +262,7 @@ func (c *Converter) unknown(version string) error {
 }
 
 // hop converts between a spoke and the hub, mostly in place.
-func (c *Converter) hop(h *hop, root *node, from, to *version, w *way) (*node, error) {
+func (c *Converter) takeStep(h *step, root *node, from, to *version, w *direction) (*node, error) {
 	h.begin()
 	before := root.text
 	metadata := h.metadata(root)
@@ -303,7 +303,7 @@ func (c *Converter) hop(h *hop, root *node, from, to *version, w *way) (*node, e
 }
 
 // metadata is that of an object, which is made where there is none.
-func (h *hop) metadata(root *node) *node {
+func (h *step) metadata(root *node) *node {
 	metadata := root.get(&nameMetadata)
 	if metadata == nil || !metadata.isObject() {
 		metadata = h.newObject()
@@ -314,7 +314,7 @@ func (h *hop) metadata(root *node) *node {
 
 // third are the entries of the versions that a hop neither leaves nor reaches. It
 // must leave the objects in place without which they would not come back.
-func (c *Converter) third(h *hop, metadata *node, from, to *version, w *way) (all []entries) {
+func (c *Converter) third(h *step, metadata *node, from, to *version, w *direction) (all []entries) {
 	annotations := metadata.get(&nameAnnotations)
 	if annotations == nil || len(c.versions) < 3 || !w.tidies {
 		return nil

@@ -5,16 +5,16 @@
 // two-way rules. It is pure: no client, no context, no clock.
 //
 // Package compile checks the rules of a policy against the schemas of a
-// CustomResourceDefinition. The result is a Plan (plan.go): a tree of scopes, the root
+// CustomResourceDefinition. The result is a Plan (ruleset.go): a tree of scopes, the root
 // of an object and the elements of lists and maps, each with its rules and with the
 // fields that one side only has. A converter pod links this package and not the
 // compiler, so this package imports no schema library.
 //
 // A Converter (convert.go) converts objects by a plan. It prepares the plan as
-// ways, one for each direction of each scope (way.go, prepare.go), with a lookup of
+// ways, one for each direction of each scope (direction.go, prepare.go), with a lookup of
 // names (name.go). It parses an object as far as the plan looks into it (parse.go,
 // scan.go); everything else stays bytes. Then each scope moves values and preserves
-// what the other version cannot express (hop.go, parents.go, exchange.go with
+// what the other version cannot express (step.go, parents.go, exchange.go with
 // values.go, index.go, cel.go and default.go, and elements.go for lists and maps).
 // All of it uses memory that is reused for the next object (arena.go): the usual
 // conversion allocates nothing.

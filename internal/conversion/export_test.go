@@ -66,7 +66,7 @@ func (c *Converter) ShapeOf(version string) *shape.Schema { return c.version(ver
 
 // FitsWhole reports whether an object, or a fragment of one, is such as its schema allows.
 func (c *Converter) FitsWhole(version, object string) bool {
-	h := &hop{}
+	h := &step{}
 	root, err := h.parse([]byte(object), members)
 	if err == nil {
 		h.whole = isWhole(h.metadata(root))
@@ -112,7 +112,7 @@ func (c *Converter) FilledAt(version, pointer string) []byte {
 }
 
 // wayTo is the way to one of two versions.
-func (c *Converter) wayTo(name string) *way {
+func (c *Converter) wayTo(name string) *direction {
 	v := c.version(name)
 	if v.fromHub != nil {
 		return v.fromHub
@@ -121,7 +121,7 @@ func (c *Converter) wayTo(name string) *way {
 	return c.versions[i].toHub
 }
 
-func (w *way) computes(pointer []byte) bool {
+func (w *direction) computes(pointer []byte) bool {
 	if w.exchangesTo(pointer, false) {
 		return true
 	}
@@ -138,7 +138,7 @@ func PreservedText(values string) string {
 	if err != nil || !read.isObject() {
 		return values
 	}
-	h := &hop{}
+	h := &step{}
 	var p preserved
 	var dropped entries
 	for m := read.first; m != nil; m = m.next {

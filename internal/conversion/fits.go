@@ -29,11 +29,11 @@ func (l *coming) comesAs(value []byte) bool {
 // Users can write what is preserved: a label that is no string would make the object
 // unreadable, and a value that the schema refuses one that cannot be written. On the
 // way through the hub, it is the object at its end that must fit.
-func (h *hop) fits(f *slot, value []byte) bool {
+func (h *step) fits(f *slot, value []byte) bool {
 	return f.legal(value) && h.fitsShape(f.shape, value)
 }
 
-func (h *hop) fitsShape(s *shape.Schema, value []byte) bool {
+func (h *step) fitsShape(s *shape.Schema, value []byte) bool {
 	if s == nil || h.judged(s).Fits(value) == nil {
 		return true
 	}
@@ -43,7 +43,7 @@ func (h *hop) fitsShape(s *shape.Schema, value []byte) bool {
 
 // judged is the schema that a value must fit. That of a fragment may lack what the
 // value as a whole must have.
-func (h *hop) judged(s *shape.Schema) *shape.Schema {
+func (h *step) judged(s *shape.Schema) *shape.Schema {
 	if h.whole {
 		return s
 	}

@@ -26,13 +26,13 @@ func TestListInPlaceOfAnObject(t *testing.T) {
 		paths = append(paths, Path{name})
 		of.members.set(name, leaver{when: always})
 	}
-	var h hop
+	var h step
 	h.leave(&of, root, nil)
 	if got := string(root.append(nil)); got != text || len(h.keep) > 0 {
 		t.Errorf("%s is left, and %d values are kept; want %s and none", got, len(h.keep), text)
 	}
 	a := newName("a")
-	if root.get(&a).lent(trieOf(paths, 0)) {
+	if root.get(&a).holdsOnlyShared(trieOf(paths, 0)) {
 		t.Error("a list is taken for an object that has lent values")
 	}
 }

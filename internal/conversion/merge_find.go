@@ -42,7 +42,7 @@ func (m *merger) member(n *node, segment string) *node {
 }
 
 // selected returns the only element of a list that has the keys of a selector.
-func (m *merger) selected(list *node, keys steps, selector string) *node {
+func (m *merger) selected(list *node, keys segments, selector string) *node {
 	known := m.selectors[list]
 	if known == nil {
 		known = map[string]*node{}
@@ -139,7 +139,7 @@ func (m *merger) elementAt(list *node, segment string) *node {
 
 // selectorKeys are the names of the keys in [name="http",protocol="TCP"]. Values are
 // JSON, so that a comma between two keys stands outside quotes and brackets.
-func selectorKeys(selector string) steps {
+func selectorKeys(selector string) segments {
 	inner, closed := strings.CutSuffix(strings.TrimPrefix(selector, "["), "]")
 	if !closed {
 		return nil
@@ -165,11 +165,11 @@ func selectorKeys(selector string) steps {
 			depth--
 		}
 	}
-	return keys.steps()
+	return keys.segments()
 }
 
 // equal reports whether two paths have the same names.
-func (s steps) equal(other steps) bool { return len(s) == len(other) && s.has(other) }
+func (s segments) equal(other segments) bool { return len(s) == len(other) && s.has(other) }
 
 // splitPointer are the segments of a pointer, escaped as they are in it.
 func splitPointer(pointer []byte) []string { return strings.Split(string(pointer[1:]), "/") }
@@ -185,7 +185,7 @@ type takenField struct {
 	common *Common
 }
 
-func (h *hop) noteTaken(pointer []byte, common *Common) {
+func (h *step) noteTaken(pointer []byte, common *Common) {
 	if h.restoring {
 		h.taken = append(h.taken, takenField{pointer: pointer, common: common})
 	}

@@ -56,10 +56,10 @@ func markOf(quoted []byte) mark {
 func (m mark) before(other mark) bool { return m>>32 < other>>32 }
 
 // steps is a Path, prepared for being followed.
-type steps []name
+type segments []name
 
-func (p Path) steps() steps {
-	prepared := make(steps, len(p))
+func (p Path) segments() segments {
+	prepared := make(segments, len(p))
 	for i, text := range p {
 		prepared[i] = newName(text)
 	}
@@ -67,7 +67,7 @@ func (p Path) steps() steps {
 }
 
 // names are the path.
-func (s steps) names() Path {
+func (s segments) names() Path {
 	path := make(Path, len(s))
 	for i := range s {
 		path[i] = s[i].text
@@ -76,10 +76,10 @@ func (s steps) names() Path {
 }
 
 // split is the path of the object that holds a field, and the field's name.
-func (s steps) split() (parent steps, last *name) { return s[:len(s)-1], &s[len(s)-1] }
+func (s segments) split() (parent segments, last *name) { return s[:len(s)-1], &s[len(s)-1] }
 
 // has is that of Path.
-func (s steps) has(prefix steps) bool {
+func (s segments) has(prefix segments) bool {
 	if len(s) < len(prefix) {
 		return false
 	}

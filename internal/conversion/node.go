@@ -94,7 +94,7 @@ func (n *node) get(name *name) *node {
 }
 
 // find follows a path of names.
-func (n *node) find(path steps) *node {
+func (n *node) find(path segments) *node {
 	for i := range path {
 		if n == nil {
 			return nil
@@ -105,7 +105,7 @@ func (n *node) find(path steps) *node {
 }
 
 // holds reports whether there is an object at a path that can get new members.
-func (n *node) holds(path steps) bool {
+func (n *node) holds(path segments) bool {
 	found := n.find(path)
 	return found != nil && found.isObject()
 }
@@ -188,7 +188,7 @@ func (n *node) keepOnly(fits func(*node) bool) {
 }
 
 // detach takes the value at a path away and returns it, nil where there is none.
-func (n *node) detach(path steps) *node {
+func (n *node) detach(path segments) *node {
 	parent, name := path.split()
 	held := n.find(parent)
 	if held == nil {

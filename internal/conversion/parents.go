@@ -8,7 +8,7 @@ package conversion
 // scope's own.
 type parents []*node
 
-func (h *hop) parents(w *way, n *node) parents {
+func (h *step) parents(w *direction, n *node) parents {
 	p := parents(h.lists.take(w.parents))
 	p[0] = n
 	return p
@@ -30,7 +30,7 @@ func (p parents) take(field *slot) *node {
 }
 
 // put sets the value of a field and makes the objects on the way.
-func (p parents) put(h *hop, field *slot, value *node) {
+func (p parents) put(h *step, field *slot, value *node) {
 	above, name := field.path.split()
 	if p[field.parent] == nil {
 		p[field.parent] = h.makeObject(p[0], above)
@@ -56,12 +56,12 @@ type shared struct {
 }
 
 // shared looks at the shared objects of a scope before they change.
-func (h *hop) shared(w *way, n *node) []shared {
+func (h *step) shared(w *direction, n *node) []shared {
 	all := h.sharings.take(len(w.shared))
 	for i := range w.shared {
 		all[i].sharing = &w.shared[i]
 		if found := n.find(w.shared[i].path); found != nil {
-			if all[i].lent = found.lent(w.shared[i].leaving); found.first == nil {
+			if all[i].lent = found.holdsOnlyShared(w.shared[i].leaving); found.first == nil {
 				all[i].bare = h.bytes(found)
 			}
 		}
@@ -70,13 +70,13 @@ func (h *hop) shared(w *way, n *node) []shared {
 }
 
 // lent reports whether an object has something, and nothing but values at the paths.
-func (n *node) lent(paths *trie) bool {
+func (n *node) holdsOnlyShared(paths *trie) bool {
 	if !n.isObject() {
 		return false
 	}
 	for m := n.first; m != nil; m = m.next {
 		path := paths.member(m)
-		if path == nil || !path.end && !m.lent(path) {
+		if path == nil || !path.end && !m.holdsOnlyShared(path) {
 			return false
 		}
 	}
@@ -93,7 +93,7 @@ func (t *trie) member(m *node) *trie {
 // tidy takes an object away that was there for values alone that are elsewhere
 // now, and preserves one that this would take away on the way back. Deeper objects
 // come first. Since counts the entries before those of the scope.
-func (s *shared) tidy(h *hop, n *node, at *place, since int) {
+func (s *shared) tidy(h *step, n *node, at *pathContext, since int) {
 	now := n.find(s.path)
 	if now == nil || !now.isObject() {
 		return
@@ -107,13 +107,13 @@ func (s *shared) tidy(h *hop, n *node, at *place, since int) {
 			h.put(n, s.path, bare)
 		}
 	}
-	if s.bare != nil && !h.holdsAlone(s.path) && now.lent(s.entering) {
+	if s.bare != nil && !h.isOnlyHolder(s.path) && now.holdsOnlyShared(s.entering) {
 		h.keep = append(h.keep, entry{pointer: h.pointer(at, s.pointer), value: s.bare})
 	}
 }
 
 // holdsAlone reports whether a value in an object came back without an image.
-func (h *hop) holdsAlone(path steps) bool {
+func (h *step) isOnlyHolder(path segments) bool {
 	for _, alone := range h.alone {
 		if alone.has(path) {
 			return true

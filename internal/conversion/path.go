@@ -161,8 +161,8 @@ func CheckMetadata(path Path) error {
 
 // place is where a scope stands in an object: the element of a list or map. The
 // root's is nil. It is written as a JSON Pointer only where something is kept.
-type place struct {
-	above *place
+type pathContext struct {
+	above *pathContext
 	in    *collection
 	// element is named by its key in a map, and by its keys in a list that has
 	// such. Without an element there is an index.
@@ -172,7 +172,7 @@ type place struct {
 
 // width is about how long the place of a list or map is, without its elements', as
 // far as places are looked up at all: each element's is as long.
-func (h *hop) width(at *place) int {
+func (h *step) width(at *pathContext) int {
 	if len(h.restore) == 0 {
 		return 0
 	}
@@ -193,7 +193,7 @@ func (h *hop) width(at *place) int {
 }
 
 // append writes a place as a JSON Pointer.
-func (p *place) append(dst []byte) []byte {
+func (p *pathContext) append(dst []byte) []byte {
 	if p == nil {
 		return dst
 	}

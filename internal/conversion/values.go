@@ -12,7 +12,7 @@ import (
 
 // translate looks a string up in the table: the first pair that has it counts. A
 // value that is not in the table stays as it is.
-func translate(h *hop, table []quotedPair, value *node, toHub bool) *node {
+func translate(h *step, table []quotedPair, value *node, toHub bool) *node {
 	if len(table) == 0 || !value.isText() {
 		return value
 	}
@@ -48,7 +48,7 @@ var elements = &look{each: &look{}}
 
 // convert makes a value a list, or takes the first element of one. What is no
 // list where there should be one has no image.
-func (w *Wrap) convert(h *hop, value *node, toHub bool) *node {
+func (w *Wrap) convert(h *step, value *node, toHub bool) *node {
 	if toHub == w.Hub {
 		list := h.node()
 		list.kind, list.open = array, true
@@ -67,7 +67,7 @@ func (w *Wrap) convert(h *hop, value *node, toHub bool) *node {
 const MaxCastSeconds = math.MaxInt64 / int64(time.Second)
 
 // convert reads a string, or writes an integer. What is neither has no image.
-func (c *Cast) convert(h *hop, value *node, toHub bool) *node {
+func (c *Cast) convert(h *step, value *node, toHub bool) *node {
 	if toHub == c.Hub {
 		return c.write(h, value.text)
 	}
@@ -77,7 +77,7 @@ func (c *Cast) convert(h *hop, value *node, toHub bool) *node {
 	return c.read(h, h.decode(value.text))
 }
 
-func (c *Cast) write(h *hop, text []byte) *node {
+func (c *Cast) write(h *step, text []byte) *node {
 	number, ok := readInteger(text)
 	switch {
 	case !ok || c.Seconds && (number > MaxCastSeconds || number < -MaxCastSeconds):
@@ -88,7 +88,7 @@ func (c *Cast) write(h *hop, text []byte) *node {
 	return h.quote(text)
 }
 
-func (c *Cast) read(h *hop, text []byte) *node {
+func (c *Cast) read(h *step, text []byte) *node {
 	if c.Seconds {
 		duration, err := time.ParseDuration(string(text))
 		if err != nil || duration%time.Second != 0 {
@@ -145,7 +145,7 @@ func newFormatting(f *Format) *formatting {
 // parse reads a string by the template: a hole takes what comes before the first
 // place where the next text stands, and the last hole what is left. Nothing is
 // read of a string that does not fit. A hole that takes nothing gives no field.
-func (f *formatting) parse(h *hop, value *node) []*node {
+func (f *formatting) parse(h *step, value *node) []*node {
 	parts := h.lists.take(len(f.Integer))
 	if value == nil || !value.isText() {
 		return parts
@@ -178,7 +178,7 @@ func cutHole(text, next []byte, last bool) (part, rest []byte, fits bool) {
 
 // holeValue writes a part as the hub's field has it. An integer must be as it
 // would be printed: 7, not 007. A part of plain text needs no escapes.
-func holeValue(h *hop, part []byte, integer, plain bool) (*node, bool) {
+func holeValue(h *step, part []byte, integer, plain bool) (*node, bool) {
 	switch {
 	case !integer && plain:
 		return h.enclose(part), true
@@ -193,7 +193,7 @@ func holeValue(h *hop, part []byte, integer, plain bool) (*node, bool) {
 
 // write prints the fields by the template, nil where there are none, or where
 // one of them is not of the hole's type.
-func (f *formatting) write(h *hop, parts []*node) *node {
+func (f *formatting) write(h *step, parts []*node) *node {
 	if !some(parts) {
 		return nil
 	}
@@ -212,7 +212,7 @@ func (f *formatting) write(h *hop, parts []*node) *node {
 	return h.quote(text)
 }
 
-func holeText(h *hop, part *node, integer bool) ([]byte, bool) {
+func holeText(h *step, part *node, integer bool) ([]byte, bool) {
 	if integer {
 		return part.text, isInteger(part.text)
 	}

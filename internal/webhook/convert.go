@@ -37,7 +37,7 @@ var errStopped = errors.New("stopped")
 type exchange struct {
 	handler *Handler
 	// plan is the hash that the path names, and converter that of the plan.
-	ruleset      string
+	ruleset   string
 	converter Converter
 	// agent is what the caller calls itself.
 	agent string

@@ -56,7 +56,7 @@ var failureTypes = [failures]string{
 	failureBodyTooLarge:   "body_too_large",
 	failureCanceled:       "canceled",
 	failureOverloaded:     "overloaded",
-	failureUnknownRuleset:    "unknown_plan",
+	failureUnknownRuleset: "unknown_plan",
 	failurePanic:          "panic",
 }
 

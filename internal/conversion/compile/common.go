@@ -139,7 +139,7 @@ func (c *compiler) pairShape(at spot, spoke, hub *schema.Structural, shape *conv
 			c.addLeaf(at, ofSpoke, conversion.LeafField{Path: at.local, Anchor: at.anchor, Common: shape})
 		}
 	}
-	c.noteOdd(at, spoke, hub)
+	c.noteNotRoundTrippable(at, spoke, hub)
 	spoke, hub = openedAll(spoke, hub), openedAll(hub, spoke)
 	switch {
 	case isStruct(spoke) && isStruct(hub):
@@ -152,13 +152,13 @@ func (c *compiler) pairShape(at spot, spoke, hub *schema.Structural, shape *conv
 // noteOdd writes down for the verdict which side has values that the other cannot
 // have. If one side does not name a field, no user expects that it is pruned, so it
 // counts as kept aside.
-func (c *compiler) noteOdd(at spot, spoke, hub *schema.Structural) {
+func (c *compiler) noteNotRoundTrippable(at spot, spoke, hub *schema.Structural) {
 	for _, ofSpoke := range []bool{true, false} {
-		own, other, odd := hub, spoke, &c.oddHub
+		own, other, odd := hub, spoke, &c.partlyPreservedHub
 		if ofSpoke {
-			own, other, odd = spoke, hub, &c.oddSpoke
+			own, other, odd = spoke, hub, &c.partlyPreservedSpoke
 		}
-		if !allowsMore(own, other) || c.keptWithin(at.full, ofSpoke) {
+		if !allowsMore(own, other) || c.preservedWithin(at.full, ofSpoke) {
 			continue
 		}
 		if saysNothing(own) {
@@ -170,8 +170,8 @@ func (c *compiler) noteOdd(at spot, spoke, hub *schema.Structural) {
 
 // keptWithin reports whether a path is in a field that one side says nothing of: the
 // verdict has that as a whole.
-func (c *compiler) keptWithin(path conversion.Path, ofSpoke bool) bool {
-	return slices.ContainsFunc(c.kept(!ofSpoke), func(kept conversion.Path) bool { return path.HasPrefix(kept) && c.hasOdd(kept, !ofSpoke) })
+func (c *compiler) preservedWithin(path conversion.Path, ofSpoke bool) bool {
+	return slices.ContainsFunc(c.preserved(!ofSpoke), func(kept conversion.Path) bool { return path.HasPrefix(kept) && c.isPartlyPreserved(kept, !ofSpoke) })
 }
 
 // allowsMore reports whether a schema has values that the other one has not.
@@ -190,14 +190,14 @@ func saysNothing(s *schema.Structural) bool {
 }
 
 // odd are the fields of a side that have values which are kept aside, without a rule.
-func (c *compiler) odd(ofHub bool) []conversion.Path {
+func (c *compiler) partlyPreserved(ofHub bool) []conversion.Path {
 	if ofHub {
-		return c.oddHub
+		return c.partlyPreservedHub
 	}
-	return c.oddSpoke
+	return c.partlyPreservedSpoke
 }
 
 // hasOdd reports whether such a field is the one at a path.
-func (c *compiler) hasOdd(path conversion.Path, ofHub bool) bool {
-	return slices.ContainsFunc(c.odd(ofHub), func(odd conversion.Path) bool { return slices.Equal(path, odd) })
+func (c *compiler) isPartlyPreserved(path conversion.Path, ofHub bool) bool {
+	return slices.ContainsFunc(c.partlyPreserved(ofHub), func(odd conversion.Path) bool { return slices.Equal(path, odd) })
 }

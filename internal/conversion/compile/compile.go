@@ -190,10 +190,10 @@ type compiler struct {
 	// claims are the fields that rules read and write, on either side.
 	spokeClaims, hubClaims []claim
 	// keptSpoke and keptHub are the fields that are kept aside without a rule.
-	keptSpoke, keptHub []conversion.Path
+	preservedSpoke, preservedHub []conversion.Path
 	// oddSpoke and oddHub are the fields of which some values are kept aside without a
 	// rule, and all others copied.
-	oddSpoke, oddHub []conversion.Path
+	partlyPreservedSpoke, partlyPreservedHub []conversion.Path
 	// strangers are fields that have one name on both sides and are not the same.
 	strangers []claim
 	// unlike says what differs, where that is all that there is to say of a field.

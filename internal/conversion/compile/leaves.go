@@ -115,9 +115,9 @@ func (c *compiler) walk(at spot, spoke, hub *schema.Structural) {
 		switch {
 		case left != nil && right != nil:
 			c.pair(next, left, right)
-		case namesAlone(spoke, hub, name):
+		case onlyOneNames(spoke, hub, name):
 			c.unnamed(next, left, true)
-		case namesAlone(hub, spoke, name):
+		case onlyOneNames(hub, spoke, name):
 			c.unnamed(next, right, false)
 		case left != nil:
 			c.oneSided(next, left, true)
@@ -130,7 +130,7 @@ func (c *compiler) walk(at spot, spoke, hub *schema.Structural) {
 
 // namesAlone reports whether a side names a field that the other side may hold
 // without naming it.
-func namesAlone(own, other *schema.Structural, name string) bool {
+func onlyOneNames(own, other *schema.Structural, name string) bool {
 	_, named := own.Properties[name]
 	_, both := other.Properties[name]
 	return named && !both && other.XPreserveUnknownFields
@@ -332,12 +332,12 @@ func (c *compiler) addLeaf(at spot, ofSpoke bool, leaf conversion.LeafField) {
 
 // notePreserved writes a field down for the verdict.
 func (c *compiler) notePreserved(at spot, ofSpoke bool) {
-	if c.keptWithin(at.full, ofSpoke) {
+	if c.preservedWithin(at.full, ofSpoke) {
 		return
 	}
 	if ofSpoke {
-		c.keptSpoke = append(c.keptSpoke, at.full)
+		c.preservedSpoke = append(c.preservedSpoke, at.full)
 	} else {
-		c.keptHub = append(c.keptHub, at.full)
+		c.preservedHub = append(c.preservedHub, at.full)
 	}
 }

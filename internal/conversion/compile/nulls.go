@@ -46,7 +46,7 @@ func (c *compiler) keepNulls(at spot, spoke, hub *schema.Structural) {
 		return // an element of a list, of which the API server takes none away
 	}
 	if losesNull(spoke, hub) || losesNull(hub, spoke) {
-		c.noteOdd(at, spoke, hub)
+		c.noteNotRoundTrippable(at, spoke, hub)
 		for _, ofSpoke := range []bool{true, false} {
 			c.addLeaf(at, ofSpoke, conversion.LeafField{Path: at.local, Anchor: at.anchor, Null: true})
 		}

@@ -71,7 +71,7 @@ func (c *compiler) leaves() []FieldVerdict {
 // where a rule names them, on this side or on the other one.
 func (c *compiler) leavesOf(ofHub bool) []FieldVerdict {
 	own, _ := c.sides(ofHub)
-	owned := slices.Concat(c.kept(ofHub), c.odd(ofHub))
+	owned := slices.Concat(c.preserved(ofHub), c.partlyPreserved(ofHub))
 	for _, claim := range *own.claims {
 		owned = append(owned, claim.path)
 	}
@@ -95,11 +95,11 @@ func (c *compiler) leavesOf(ofHub bool) []FieldVerdict {
 }
 
 // kept are the fields of a side that are kept aside without a rule.
-func (c *compiler) kept(ofHub bool) []conversion.Path {
+func (c *compiler) preserved(ofHub bool) []conversion.Path {
 	if ofHub {
-		return c.keptHub
+		return c.preservedHub
 	}
-	return c.keptSpoke
+	return c.preservedSpoke
 }
 
 func (c *compiler) leafVerdict(path conversion.Path, ofHub bool) FieldVerdict {
@@ -107,11 +107,11 @@ func (c *compiler) leafVerdict(path conversion.Path, ofHub bool) FieldVerdict {
 	leaf := FieldVerdict{Spoke: c.spokeVersion, Version: own.version, Path: path.String(), Owner: OwnerExact}
 	if claim := claimOf(*own.claims, path); claim != nil {
 		leaf.Rule, leaf.Root = claim.rule.at.String(), claim.path.String()
-		leaf.Owner, leaf.Odd = claim.rule.owner(), c.isOdd(claim.rule, ofHub)
+		leaf.Owner, leaf.Odd = claim.rule.owner(), c.notRoundTrippable(claim.rule, ofHub)
 		return leaf
 	}
-	leaf.Odd = c.hasOdd(path, ofHub)
-	for _, kept := range c.kept(ofHub) {
+	leaf.Odd = c.isPartlyPreserved(path, ofHub)
+	for _, kept := range c.preserved(ofHub) {
 		if path.HasPrefix(kept) {
 			leaf.Owner, leaf.Root = OwnerPreserved, kept.String()
 		}

@@ -19,7 +19,7 @@ import (
 func (c *compiler) warnAll(leaves []FieldVerdict, overflow v1alpha1.OverflowAction) {
 	c.warnLabels()
 	c.warnRequired()
-	c.warnKeptSize(overflow)
+	c.warnPreservedSize(overflow)
 	c.warnNameless(leaves)
 	c.warnStricter()
 	c.warnUnlike()
@@ -96,7 +96,7 @@ func (c *compiler) warnNamesakes() {
 			continue
 		}
 		is := func(path conversion.Path) bool { return slices.Equal(path, from.path) }
-		if _, err := resolve(c.hub, from.path); err == nil && slices.ContainsFunc(c.keptHub, is) {
+		if _, err := resolve(c.hub, from.path); err == nil && slices.ContainsFunc(c.preservedHub, is) {
 			c.warn("%s is another field at %s than at %s, where %s takes it elsewhere: each version keeps its own",
 				from.path, c.hubVersion, c.spokeVersion, shortRule(from.rule.at.String()))
 		}

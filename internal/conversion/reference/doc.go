@@ -6,7 +6,7 @@
 // which it imports nothing of: tests of that package convert the same objects by
 // both and compare the results.
 //
-// A plan is read into ways, one for each direction (plan.go, way.go), so that all
+// A plan is read into ways, one for each direction (ruleset.go, direction.go), so that all
 // the rest knows no hub and no spoke. A way states the law of package conversion:
 //
 //   - forward (forward.go) writes y, which has what was taken from x at its new

@@ -11,7 +11,7 @@ import (
 
 // convert writes to y what the values of x are there. What would not convert
 // back is preserved: alone where y has nothing of it, besides y's values otherwise.
-func (t *trade) convert(x any, y map[string]any, s *kept, at string) (alone, besides *kept) {
+func (t *trade) convert(x any, y map[string]any, s *preserved, at string) (alone, besides *preserved) {
 	values := make([]any, len(t.from))
 	for i, f := range t.from {
 		values[i] = find(x, f.Path)
@@ -23,9 +23,9 @@ func (t *trade) convert(x any, y map[string]any, s *kept, at string) (alone, bes
 		}
 	}
 	if Equal(t.backward(image), values) {
-		return newKept(), newKept()
+		return newPreserved(), newPreserved()
 	}
-	keep := newKept()
+	keep := newPreserved()
 	var images any
 	if some(image) {
 		images = pointers(t.to)
@@ -42,16 +42,16 @@ func (t *trade) convert(x any, y map[string]any, s *kept, at string) (alone, bes
 		}
 	}
 	if some(image) {
-		return newKept(), keep
+		return newPreserved(), keep
 	}
 	for _, f := range t.from {
 		keep.anchor(at, f.Path, aValue, f.Anchor)
 	}
-	return keep, newKept()
+	return keep, newPreserved()
 }
 
 // taken are the fields without an image of the values of x.
-func (t *trade) taken(x any, s *kept, at string) (fields []taken) {
+func (t *trade) taken(x any, s *preserved, at string) (fields []taken) {
 	values := make([]any, len(t.from))
 	for i, f := range t.from {
 		values[i] = find(x, f.Path)
@@ -85,7 +85,7 @@ func pointers(fields []field) any {
 // restored is what is preserved, if that converts to the values that are there now,
 // and image otherwise. If none are there, the objects above it must be, and the
 // values must have had no images that are gone now.
-func (t *trade) restored(image, values []any, x any, s *kept, at string) []any {
+func (t *trade) restored(image, values []any, x any, s *preserved, at string) []any {
 	image = t.arranged(image, s, at)
 	old := slices.Repeat([]any{none}, len(t.to))
 	there, imaged := some(values), false
@@ -115,7 +115,7 @@ func (t *trade) restored(image, values []any, x any, s *kept, at string) []any {
 
 // arranged is a list in the order that is preserved of it. In format 1 that is
 // where a value would be.
-func (t *trade) arranged(image []any, s *kept, at string) []any {
+func (t *trade) arranged(image []any, s *preserved, at string) []any {
 	if t.arrange == nil {
 		return image
 	}
@@ -220,7 +220,7 @@ func (f *field) allows(value any) bool {
 }
 
 // accepts reports whether a value that is preserved may be that of the field.
-func (f *field) accepts(value any, s *kept) bool {
+func (f *field) accepts(value any, s *preserved) bool {
 	return f.allows(value) && s.accepts(f.schema, value)
 }
 
@@ -246,10 +246,10 @@ func single(f func(any) any) func([]any) []any {
 // tidy takes an object away that was there in x for values alone that are
 // elsewhere in y. One that holds the place of a value that is preserved stays, be it
 // of a third version.
-func (o *lender) tidy(x any, y map[string]any, s, keep *kept, at string) {
+func (o *sharedObject) tidy(x any, y map[string]any, s, keep *preserved, at string) {
 	pointer := at + o.path.pointer()
 	now := find(y, o.path)
-	if !isObject(now) || !bare(now) || !o.lends(find(x, o.path), o.path) || keep.under(pointer) || s.holds(pointer) {
+	if !isObject(now) || !bare(now) || !o.holdsOnlyShared(find(x, o.path), o.path) || keep.under(pointer) || s.holds(pointer) {
 		return
 	}
 	remove(y, o.path)
@@ -261,13 +261,13 @@ func (o *lender) tidy(x any, y map[string]any, s, keep *kept, at string) {
 
 // lends reports whether an object has something, and only what has its place
 // elsewhere in y.
-func (o *lender) lends(value any, at path) bool {
+func (o *sharedObject) holdsOnlyShared(value any, at path) bool {
 	object, _ := value.(map[string]any)
 	for name := range object {
 		member := append(slices.Clip(at), name)
 		leaves := slices.ContainsFunc(o.out, func(p path) bool { return slices.Equal(p, member) })
 		holds := slices.ContainsFunc(o.out, func(p path) bool { return p.has(member) })
-		if !leaves && (!holds || !o.lends(object[name], member)) {
+		if !leaves && (!holds || !o.holdsOnlyShared(object[name], member)) {
 			return false
 		}
 	}

@@ -72,7 +72,7 @@ func elementSchema(s *shape.Schema, at path) *shape.Schema {
 }
 
 // accepts reports whether a preserved value may come back.
-func (k *kept) accepts(s *shape.Schema, value any) bool {
+func (k *preserved) accepts(s *shape.Schema, value any) bool {
 	return k != nil && k.lenient || fits(s, value, k == nil || !k.partial)
 }
 

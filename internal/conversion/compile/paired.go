@@ -14,7 +14,7 @@ import (
 
 // twin is a field of the spoke and one of the hub that have the same value: by
 // their path, or by a rule.
-type twin struct {
+type pairedSubtree struct {
 	spokePath, hubPath conversion.Path
 	spoke, hub         *schema.Structural
 	ruled              bool
@@ -22,14 +22,14 @@ type twin struct {
 
 // twins are all fields whose values are copied, the objects above them first.
 // Labels and annotations have no schema to compare.
-func (c *compiler) twins() []twin {
-	twins := c.twinsIn(twin{spoke: c.spoke, hub: c.hub}, nil)
+func (c *compiler) pairedSubtrees() []pairedSubtree {
+	twins := c.pairedSubtreesIn(pairedSubtree{spoke: c.spoke, hub: c.hub}, nil)
 	for _, from := range c.spokeClaims {
 		to := c.partner(from, c.hubClaims)
 		if to == nil || from.path[0] == "metadata" || to.path[0] == "metadata" {
 			continue
 		}
-		t := twin{spokePath: from.path, hubPath: to.path, ruled: true}
+		t := pairedSubtree{spokePath: from.path, hubPath: to.path, ruled: true}
 		t.spoke, _ = resolve(c.spoke, from.path)
 		t.hub, _ = resolve(c.hub, to.path)
 		switch {
@@ -40,7 +40,7 @@ func (c *compiler) twins() []twin {
 		case from.rule.Move == nil:
 			continue
 		}
-		twins = c.twinsIn(t, twins)
+		twins = c.pairedSubtreesIn(t, twins)
 	}
 	return twins
 }
@@ -59,7 +59,7 @@ func (c *compiler) partner(of claim, others []claim) *claim {
 	return found
 }
 
-func (c *compiler) twinsIn(t twin, twins []twin) []twin {
+func (c *compiler) pairedSubtreesIn(t pairedSubtree, twins []pairedSubtree) []pairedSubtree {
 	if !t.ruled && c.ownedApart(t.spokePath) || typeName(t.spoke) != typeName(t.hub) {
 		return twins
 	}
@@ -68,17 +68,17 @@ func (c *compiler) twinsIn(t twin, twins []twin) []twin {
 		hub, both := t.hub.Properties[name]
 		if both && (len(t.spokePath) > 0 || !conversion.IsEnvelope(name)) {
 			spoke := t.spoke.Properties[name]
-			twins = c.twinsIn(t.down(name, &spoke, &hub), twins)
+			twins = c.pairedSubtreesIn(t.down(name, &spoke, &hub), twins)
 		}
 	}
 	if spoke, hub := elementsOf(t.spoke), elementsOf(t.hub); spoke != nil && hub != nil {
-		twins = c.twinsIn(t.down(conversion.Each, spoke, hub), twins)
+		twins = c.pairedSubtreesIn(t.down(conversion.Each, spoke, hub), twins)
 	}
 	return twins
 }
 
-func (t twin) down(name string, spoke, hub *schema.Structural) twin {
-	return twin{append(slices.Clip(t.spokePath), name), append(slices.Clip(t.hubPath), name), spoke, hub, t.ruled}
+func (t pairedSubtree) down(name string, spoke, hub *schema.Structural) pairedSubtree {
+	return pairedSubtree{append(slices.Clip(t.spokePath), name), append(slices.Clip(t.hubPath), name), spoke, hub, t.ruled}
 }
 
 // ownedApart reports whether a path that both sides have is not one field: on one
@@ -86,5 +86,5 @@ func (t twin) down(name string, spoke, hub *schema.Structural) twin {
 func (c *compiler) ownedApart(path conversion.Path) bool {
 	is := func(other conversion.Path) bool { return slices.Equal(path, other) }
 	return exactly(c.spokeClaims, path) || exactly(c.hubClaims, path) ||
-		slices.ContainsFunc(c.keptSpoke, is) || slices.ContainsFunc(c.keptHub, is)
+		slices.ContainsFunc(c.preservedSpoke, is) || slices.ContainsFunc(c.preservedHub, is)
 }

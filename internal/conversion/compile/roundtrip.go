@@ -14,21 +14,21 @@ import (
 
 // isOdd reports whether a rule has values of a side that it cannot express on
 // the other side: it keeps those aside, and the others not.
-func (c *compiler) isOdd(rule *ruleAt, ofHub bool) bool {
+func (c *compiler) notRoundTrippable(rule *ruleAt, ofHub bool) bool {
 	switch {
 	case rule.Drop != nil, rule.Default != nil:
 		return false
 	case rule.Move != nil:
-		return c.moveIsOdd(rule, ofHub)
+		return c.moveNotRoundTrippable(rule, ofHub)
 	case rule.Values != nil:
-		return c.tableIsOdd(rule.Values, ofHub)
+		return c.tableNotRoundTrippable(rule.Values, ofHub)
 	case rule.Wrap != nil:
 		list := c.schemaAt(rule.Wrap.From, rule.Wrap.To, ofHub)
 		return list != nil && list.Items != nil && !isOneItem(list)
 	case rule.Cast != nil:
-		return c.castIsOdd(rule.Cast, ofHub)
+		return c.castNotRoundTrippable(rule.Cast, ofHub)
 	case rule.Index != nil:
-		return c.indexIsOdd(rule.Index, ofHub)
+		return c.indexNotRoundTrippable(rule.Index, ofHub)
 	}
 	return true
 }
@@ -36,7 +36,7 @@ func (c *compiler) isOdd(rule *ruleAt, ofHub bool) bool {
 // indexIsOdd: a list is odd that is not sorted by its keys. A map is odd that has
 // a name which is no integer where the key is one, or a null, or something that
 // its schema does not name: it may be the key.
-func (c *compiler) indexIsOdd(rule *v1alpha1.IndexRule, ofHub bool) bool {
+func (c *compiler) indexNotRoundTrippable(rule *v1alpha1.IndexRule, ofHub bool) bool {
 	values := valuesOf(c.schemaAt(rule.From, rule.To, ofHub))
 	list := c.schemaAt(rule.From, rule.To, !ofHub)
 	if values == nil || list.Items == nil {
@@ -59,7 +59,7 @@ func (c *compiler) mayLeaveOut(rule *ruleAt, ofHub bool) bool {
 			return !isListMap(s) || !slices.Equal(s.XListMapKeys, []string{rule.Index.Key}) || s.Items.Nullable
 		}
 	}
-	return c.isOdd(rule, ofHub)
+	return c.notRoundTrippable(rule, ofHub)
 }
 
 // schemaAt is the schema of a rule's field on one side.
@@ -81,7 +81,7 @@ func (c *compiler) schemaAt(from, to v1alpha1.Path, ofHub bool) *schema.Structur
 
 // tableIsOdd: a value is odd that does not come back through the table. Without
 // an enum every string is possible.
-func (c *compiler) tableIsOdd(rule *v1alpha1.ValuesRule, ofHub bool) bool {
+func (c *compiler) tableNotRoundTrippable(rule *v1alpha1.ValuesRule, ofHub bool) bool {
 	values := enumOf(c.schemaAt(rule.From, rule.To, ofHub))
 	if values == nil {
 		return true
@@ -129,7 +129,7 @@ func isOneItem(list *schema.Structural) bool {
 
 // castIsOdd: a text is odd that is not written as an integer would be, and an
 // integer that is out of range: in JSON it may have any size.
-func (c *compiler) castIsOdd(rule *v1alpha1.CastRule, ofHub bool) bool {
+func (c *compiler) castNotRoundTrippable(rule *v1alpha1.CastRule, ofHub bool) bool {
 	s := c.schemaAt(rule.From, rule.To, ofHub)
 	if s == nil || s.Type != "integer" || s.ValueValidation == nil {
 		return true

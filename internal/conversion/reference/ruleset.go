@@ -12,7 +12,7 @@ import (
 )
 
 // plan is the file form of conversion.Plan.
-type plan struct {
+type ruleset struct {
 	Format     int      `json:"format"`
 	CRD        string   `json:"crd"`
 	Group      string   `json:"group"`
@@ -147,10 +147,10 @@ type collection struct {
 
 // readPlan reads what Plan.Marshal wrote. Whatever it does not know is an error:
 // the reference would be wrong without it.
-func readPlan(text []byte) (*plan, error) {
+func readRuleset(text []byte) (*ruleset, error) {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.DisallowUnknownFields()
-	read := &plan{}
+	read := &ruleset{}
 	if err := decoder.Decode(read); err != nil {
 		return nil, fmt.Errorf("the reference does not know this plan: %w", err)
 	}

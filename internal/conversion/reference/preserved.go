@@ -12,14 +12,14 @@ import (
 )
 
 // kept is what is preserved of one version.
-type kept struct {
-	entries map[place]*entry
+type preserved struct {
+	entries map[pathContext]*entry
 	// unreadable is text that was found in the place of the annotation, or none.
 	unreadable any
 	// leaving is preserved of the version that a hop leaves, and others are that and what
 	// is preserved of versions that it neither leaves nor reaches.
-	leaving *kept
-	others  []*kept
+	leaving *preserved
+	others  []*preserved
 	// merging are elements without keys to which none converts any more, by the
 	// places of those that still are what they became.
 	merging []merging
@@ -37,7 +37,7 @@ type kept struct {
 }
 
 // place is that of an entry: a pointer, and what is said of it.
-type place struct {
+type pathContext struct {
 	pointer string
 	kind    kind
 }
@@ -86,23 +86,25 @@ type merging struct {
 	whole bool
 }
 
-func newKept() *kept { return &kept{entries: map[place]*entry{}, unreadable: none} }
+func newPreserved() *preserved {
+	return &preserved{entries: map[pathContext]*entry{}, unreadable: none}
+}
 
-func (k *kept) put(pointer string, kind kind, value, images any) {
-	k.entries[place{pointer, kind}] = &entry{value: value, images: images}
+func (k *preserved) put(pointer string, kind kind, value, images any) {
+	k.entries[pathContext{pointer, kind}] = &entry{value: value, images: images}
 }
 
 // anchor notes the anchor of an entry: an object at so many segments of a path below
 // a place.
-func (k *kept) anchor(at string, of path, kind kind, length int) {
-	if e := k.entries[place{at + of.pointer(), kind}]; e != nil && length < len(of)-1 {
+func (k *preserved) anchor(at string, of path, kind kind, length int) {
+	if e := k.entries[pathContext{at + of.pointer(), kind}]; e != nil && length < len(of)-1 {
 		e.anchor = json.Number(strconv.Itoa(strings.Count(at, "/") + length))
 	}
 }
 
 // anchorAs notes the anchors of what is carried on: those of what was preserved beside it,
 // where those are further out.
-func (k *kept) anchorAs(preserved *kept) {
+func (k *preserved) anchorAs(preserved *preserved) {
 	for at, e := range k.entries {
 		for beside, p := range preserved.entries {
 			if directory(at.pointer) == directory(beside.pointer) && isFurtherOut(p.anchor, e.anchor) {
@@ -124,26 +126,26 @@ func isFurtherOut(anchor, other any) bool {
 	return bad == nil && (other == nil || err == nil && length < than)
 }
 
-func (k *kept) add(other *kept) {
+func (k *preserved) add(other *preserved) {
 	maps.Copy(k.entries, other.entries)
 	k.taken = append(k.taken, other.taken...)
 }
 
 // unname notes a list whose elements entries cannot name.
-func (k *kept) unname(at string, so bool) {
+func (k *preserved) unname(at string, so bool) {
 	if k != nil && so {
 		k.unnamed = append(k.unnamed, at)
 	}
 }
 
 // isUnnamed reports whether a place is in such a list.
-func (k *kept) isUnnamed(pointer string) bool {
+func (k *preserved) isUnnamed(pointer string) bool {
 	return slices.ContainsFunc(k.unnamed, func(list string) bool { return strings.HasPrefix(pointer, list+"/") })
 }
 
 // around reports whether an object around a place is preserved: then it was not
 // deleted.
-func (k *kept) around(pointer string) bool {
+func (k *preserved) around(pointer string) bool {
 	for at := range k.entries {
 		if at.kind == aValue && at.pointer != "" && strings.HasPrefix(pointer, at.pointer+"/") {
 			return true
@@ -153,16 +155,16 @@ func (k *kept) around(pointer string) bool {
 }
 
 // find returns an entry, nil where there is none.
-func (k *kept) find(pointer string, kind kind) *entry {
+func (k *preserved) find(pointer string, kind kind) *entry {
 	if k == nil {
 		return nil
 	}
-	return k.entries[place{pointer, kind}]
+	return k.entries[pathContext{pointer, kind}]
 }
 
 // places are those of all entries, sorted.
-func (k *kept) places() []place {
-	return slices.SortedFunc(maps.Keys(k.entries), func(a, b place) int {
+func (k *preserved) places() []pathContext {
+	return slices.SortedFunc(maps.Keys(k.entries), func(a, b pathContext) int {
 		if a.pointer != b.pointer {
 			return strings.Compare(a.pointer, b.pointer)
 		}
@@ -171,7 +173,7 @@ func (k *kept) places() []place {
 }
 
 // under reports whether something below a place is preserved.
-func (k *kept) under(pointer string) bool {
+func (k *preserved) under(pointer string) bool {
 	for at := range k.entries {
 		if strings.HasPrefix(at.pointer, pointer+"/") {
 			return true
@@ -181,21 +183,23 @@ func (k *kept) under(pointer string) bool {
 }
 
 // has reports whether a value is preserved, or an object around it.
-func (k *kept) has(pointer string) bool { return k.find(pointer, aValue) != nil || k.around(pointer) }
+func (k *preserved) has(pointer string) bool {
+	return k.find(pointer, aValue) != nil || k.around(pointer)
+}
 
 // beside reports whether something in the object directly around a place is preserved.
-func (k *kept) beside(pointer string) bool {
+func (k *preserved) beside(pointer string) bool {
 	at := strings.LastIndex(pointer, "/")
 	return at > 0 && k.under(pointer[:at])
 }
 
 // holds reports whether something below a place is preserved of a third version.
-func (k *kept) holds(pointer string) bool {
-	return k != nil && slices.ContainsFunc(k.others, func(other *kept) bool { return other.under(pointer) })
+func (k *preserved) holds(pointer string) bool {
+	return k != nil && slices.ContainsFunc(k.others, func(other *preserved) bool { return other.under(pointer) })
 }
 
 // members are the names of the values directly below a place.
-func (k *kept) members(at string) []string {
+func (k *preserved) members(at string) []string {
 	var names []string
 	for _, place := range k.below(at) {
 		names = append(names, unescapes.Replace(place))
@@ -204,7 +208,7 @@ func (k *kept) members(at string) []string {
 }
 
 // indexes are those of the elements that are preserved of a list, sorted.
-func (k *kept) indexes(at string) []int {
+func (k *preserved) indexes(at string) []int {
 	var indexes []int
 	for _, segment := range k.below(at) {
 		if index, is := indexOf(segment); is {
@@ -216,7 +220,7 @@ func (k *kept) indexes(at string) []int {
 }
 
 // below are the segments by which values directly below a place are known, sorted.
-func (k *kept) below(at string) []string {
+func (k *preserved) below(at string) []string {
 	if k == nil {
 		return nil
 	}

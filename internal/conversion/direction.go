@@ -14,13 +14,13 @@ import (
 
 // way is a scope of a plan in one direction, prepared: what leaves one side, and
 // what comes to the other.
-type way struct {
+type direction struct {
 	// back is the way of the other direction.
-	back      *way
+	back      *direction
 	moves     []move
 	exchanges []exchange
 	defaults  []filling
-	drops     []steps
+	drops     []segments
 	// shells are objects that only the side left behind has, holders those that
 	// have one-sided fields, the deepest first.
 	shells  []slot
@@ -45,13 +45,13 @@ type way struct {
 
 // slot is a path, and the same as a JSON Pointer.
 type slot struct {
-	path    steps
+	path    segments
 	pointer string
 	// parent is the number of the object that holds a field of a rule. That of the
 	// scope's own fields is 0.
 	parent int
 	// anchor is the path of the object without which nothing comes back.
-	anchor steps
+	anchor segments
 	// text and label tell what is legal, notNull what a rule must not make: see
 	// Leaf and Field.
 	text, label, notNull bool
@@ -62,7 +62,7 @@ type slot struct {
 }
 
 func newSlot(path Path, anchor int) slot {
-	prepared := path.steps()
+	prepared := path.segments()
 	return slot{path: prepared, pointer: path.Pointer(), anchor: prepared[:anchor]}
 }
 
@@ -148,11 +148,11 @@ type sharing struct {
 
 // collection is a Collection in one direction.
 type collection struct {
-	path    steps
+	path    segments
 	pointer string
 	isMap   bool
-	keys    steps
-	way     *way
+	keys    segments
+	way     *direction
 	// look is into an element.
 	look *look
 	// fits is the shape without which all of it is one-sided, and is left as it is.
@@ -168,7 +168,7 @@ type trie struct {
 
 // looksUp reports whether a way looks an entry up where the objects around its place
 // are there. If it did not, they are gone, and what was preserved in them with them.
-func (w *way) looksUp(pointer []byte, e *entry) bool {
+func (w *direction) looksUp(pointer []byte, e *entry) bool {
 	switch e.kind {
 	case anAbsence:
 		return w.fills(pointer) || w.looksInto(pointer, e)
@@ -178,13 +178,13 @@ func (w *way) looksUp(pointer []byte, e *entry) bool {
 	return w.comes(pointer, e.value) || w.fills(pointer) || w.exchangesTo(pointer, false) || w.looksInto(pointer, e)
 }
 
-func (w *way) fills(pointer []byte) bool {
+func (w *direction) fills(pointer []byte) bool {
 	return slices.ContainsFunc(w.defaults, func(d filling) bool { return !d.leaves && d.pointer == string(pointer) })
 }
 
 // defaultAt is the default rule of a field, nil where there is none: of the side that
 // a way leaves, or of that to which it leads.
-func (w *way) defaultAt(pointer []byte, leaves bool) *filling {
+func (w *direction) defaultAt(pointer []byte, leaves bool) *filling {
 	for scope, rest := range w.scopesOf(pointer) {
 		for i := range scope.defaults {
 			if d := &scope.defaults[i]; d.leaves == leaves && d.pointer == string(rest) {
@@ -197,7 +197,7 @@ func (w *way) defaultAt(pointer []byte, leaves bool) *filling {
 
 // ruleTo is the rule that computes a field, and the place of its scope; nil where no rule
 // does.
-func (w *way) ruleTo(pointer []byte) (scope string, rule *exchange) {
+func (w *direction) ruleTo(pointer []byte) (scope string, rule *exchange) {
 	for in, rest := range w.scopesOf(pointer) {
 		for i := range in.exchanges {
 			if slices.ContainsFunc(in.exchanges[i].to, func(f slot) bool { return f.pointer == string(rest) }) {
@@ -210,11 +210,11 @@ func (w *way) ruleTo(pointer []byte) (scope string, rule *exchange) {
 
 // scopesOf are the scopes in which a place may be, the outermost first, each with the
 // pointer of the place in it: those of the elements around the place.
-func (w *way) scopesOf(pointer []byte) iter.Seq2[*way, []byte] {
-	return func(yield func(*way, []byte) bool) { w.visit(pointer, yield) }
+func (w *direction) scopesOf(pointer []byte) iter.Seq2[*direction, []byte] {
+	return func(yield func(*direction, []byte) bool) { w.visit(pointer, yield) }
 }
 
-func (w *way) visit(pointer []byte, yield func(*way, []byte) bool) (goesOn bool) {
+func (w *direction) visit(pointer []byte, yield func(*direction, []byte) bool) (goesOn bool) {
 	if w == nil {
 		return true
 	}
@@ -230,7 +230,7 @@ func (w *way) visit(pointer []byte, yield func(*way, []byte) bool) (goesOn bool)
 	return true
 }
 
-func (w *way) exchangesTo(pointer []byte, order bool) bool {
+func (w *direction) exchangesTo(pointer []byte, order bool) bool {
 	for i := range w.exchanges {
 		e := &w.exchanges[i]
 		for j := range e.to {
@@ -244,7 +244,7 @@ func (w *way) exchangesTo(pointer []byte, order bool) bool {
 
 // comes reports whether a way restores a field that the other side lacks, or an
 // object that both sides have and that has nothing in it.
-func (w *way) comes(pointer, value []byte) bool {
+func (w *direction) comes(pointer, value []byte) bool {
 	for i := range w.coming {
 		c := &w.coming[i]
 		if c.known == nil {
@@ -281,7 +281,7 @@ func (c *collection) inElement(pointer []byte) (element, rest []byte) {
 }
 
 // looksInto reports whether a way looks an entry up in the elements of a list or map.
-func (w *way) looksInto(pointer []byte, e *entry) bool {
+func (w *direction) looksInto(pointer []byte, e *entry) bool {
 	for i := range w.collections {
 		c := &w.collections[i]
 		element, rest := c.inElement(pointer)

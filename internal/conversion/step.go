@@ -10,7 +10,7 @@ import (
 )
 
 // hop is one conversion between a spoke and the hub, and its memory.
-type hop struct {
+type step struct {
 	arena
 	// whole tells an object from a fragment of one, such as somebody applies.
 	whole bool
@@ -44,7 +44,7 @@ type hop struct {
 	others []entries
 	// alone are the places in a scope of values that came back without an image, or of
 	// what such convert to: they hold the objects around them in place.
-	alone []steps
+	alone []segments
 	// restorable are the fields of a scope that may come back.
 	restorable []*coming
 	// sharings and defaults are more memory, as that of the arena.
@@ -57,20 +57,20 @@ type hop struct {
 	outcome Outcome
 }
 
-var hops = sync.Pool{New: func() any { return new(hop) }}
+var stepPool = sync.Pool{New: func() any { return new(step) }}
 
-func (h *hop) release() {
+func (h *step) release() {
 	h.begin()
 	h.meter, h.own = nil, meter{}
 	h.sharings.reset()
 	h.defaults.reset()
 	if h.reset() {
-		hops.Put(h)
+		stepPool.Put(h)
 	}
 }
 
 // begin forgets what was preserved.
-func (h *hop) begin() {
+func (h *step) begin() {
 	h.restore, h.keep, h.imaged, h.alone = h.restore[:0], h.keep[:0], h.imaged[:0], h.alone[:0]
 	h.merging, h.keyless, h.leaving, h.others = h.merging[:0], h.keyless[:0], nil, nil
 	h.taken, h.restoring = h.taken[:0], false
@@ -79,7 +79,7 @@ func (h *hop) begin() {
 // scope converts one object in place. All is read before anything is written, so
 // that rules do not depend on their order. The element of a list of lists is a
 // list: it has collections only.
-func (h *hop) scope(w *way, n *node, at *place) {
+func (h *step) scope(w *direction, n *node, at *pathContext) {
 	if h.spend(scopeUnits) {
 		return
 	}
@@ -125,7 +125,7 @@ func (h *hop) scope(w *way, n *node, at *place) {
 	}
 }
 
-func (h *hop) takeMoved(w *way, from parents) []*node {
+func (h *step) takeMoved(w *direction, from parents) []*node {
 	moved := h.lists.take(len(w.moves))
 	for i := range moved {
 		moved[i] = from.take(&w.moves[i].from)
@@ -133,7 +133,7 @@ func (h *hop) takeMoved(w *way, from parents) []*node {
 	return moved
 }
 
-func (h *hop) putMoved(w *way, to parents, moved []*node) {
+func (h *step) putMoved(w *direction, to parents, moved []*node) {
 	for i, value := range moved {
 		if value != nil {
 			to.put(h, &w.moves[i].to, value)
@@ -143,7 +143,7 @@ func (h *hop) putMoved(w *way, to parents, moved []*node) {
 
 // keepShells keeps objects that only this side has where they are empty.
 // Otherwise what is in them says that they are there. The outer ones come first.
-func (h *hop) keepShells(w *way, n *node, at *place) {
+func (h *step) keepShells(w *direction, n *node, at *pathContext) {
 	for i := range slices.Backward(w.shells) {
 		shell := n.find(w.shells[i].path)
 		if shell != nil && shell.first == nil {
@@ -153,7 +153,7 @@ func (h *hop) keepShells(w *way, n *node, at *place) {
 }
 
 // leave takes away what the other side lacks, and the shells that are empty now.
-func (h *hop) leave(of *holder, n *node, at *place) {
+func (h *step) leave(of *holder, n *node, at *pathContext) {
 	held := n.find(of.path)
 	if held == nil || !held.isObject() {
 		return
@@ -191,7 +191,7 @@ func (h *hop) leave(of *holder, n *node, at *place) {
 
 // openNulls makes the nulls objects again that server-side apply leaves of objects
 // without fields, where something comes back into them.
-func (h *hop) openNulls(w *way, n *node, at *place) {
+func (h *step) openNulls(w *direction, n *node, at *pathContext) {
 	if len(h.restore) == 0 {
 		return
 	}
@@ -208,7 +208,7 @@ func (h *hop) openNulls(w *way, n *node, at *place) {
 	}
 }
 
-func (h *hop) openNull(s *slot, n *node, at *place) {
+func (h *step) openNull(s *slot, n *node, at *pathContext) {
 	if s.nullAnchor || len(s.anchor) == 0 {
 		return
 	}
@@ -220,7 +220,7 @@ func (h *hop) openNull(s *slot, n *node, at *place) {
 
 // findRestorable notes the fields that may come back: the object above them is
 // still there. One that rules make on the way does not count.
-func (h *hop) findRestorable(w *way, n *node) {
+func (h *step) findRestorable(w *direction, n *node) {
 	h.restorable = h.restorable[:0]
 	if len(h.restore) == 0 {
 		return
@@ -233,7 +233,7 @@ func (h *hop) findRestorable(w *way, n *node) {
 }
 
 // restoreLeaves brings back what the other side lacked and has no value now.
-func (h *hop) restoreLeaves(n *node, at *place) {
+func (h *step) restoreLeaves(n *node, at *pathContext) {
 	for _, leaf := range h.restorable {
 		if leaf.known != nil {
 			h.restoreUnknown(leaf, n, at)
@@ -256,7 +256,7 @@ func (h *hop) restoreLeaves(n *node, at *place) {
 }
 
 // restoreUnknown brings the fields back that the schema allows without naming them.
-func (h *hop) restoreUnknown(leaf *coming, n *node, at *place) {
+func (h *step) restoreUnknown(leaf *coming, n *node, at *pathContext) {
 	holder := n.find(leaf.path)
 	if holder != nil && !n.holds(leaf.path) {
 		h.noteKeyless(h.pointer(at, leaf.pointer))
@@ -296,7 +296,7 @@ func (h *hop) restoreUnknown(leaf *coming, n *node, at *place) {
 }
 
 // collection converts the elements of a list or map.
-func (h *hop) collection(c *collection, n *node, above *place) {
+func (h *step) collection(c *collection, n *node, above *pathContext) {
 	held := n.find(c.path)
 	if held == nil || held.kind == scalar || c.common != nil && !c.common.fits(&h.arena, h.bytes(held)) {
 		return

@@ -28,16 +28,16 @@ const unbounded = math.MaxInt64
 
 // warnKeptSize names the fields that are kept aside and may be too large for an
 // object's annotations.
-func (c *compiler) warnKeptSize(overflow v1alpha1.OverflowAction) {
+func (c *compiler) warnPreservedSize(overflow v1alpha1.OverflowAction) {
 	for _, ofHub := range []bool{false, true} {
 		own, other := c.sides(ofHub)
 		var fields []string
 		total := int64(0)
-		for _, path := range c.kept(ofHub) {
-			if path[0] == "metadata" || c.hasOdd(path, ofHub) {
+		for _, path := range c.preserved(ofHub) {
+			if path[0] == "metadata" || c.isPartlyPreserved(path, ofHub) {
 				continue // it is an annotation before, too, or as small as a label; or hardly ever kept
 			}
-			size, cause := keptSize(own.schema, path)
+			size, cause := preservedSize(own.schema, path)
 			if total = plus(total, size); size > largeField {
 				fields = append(fields, path.String()+" ("+cause+")")
 			}
@@ -56,7 +56,7 @@ func (c *compiler) warnKeptSize(overflow v1alpha1.OverflowAction) {
 
 // keptSize is how large a field may be, in bytes, and what makes it so large.
 // Elements of lists and maps count as often as there can be elements.
-func keptSize(root *schema.Structural, path conversion.Path) (size int64, cause string) {
+func preservedSize(root *schema.Structural, path conversion.Path) (size int64, cause string) {
 	at, count := root, int64(1)
 	for _, segment := range path {
 		if segment == conversion.Each && at.Items != nil {

@@ -11,7 +11,7 @@ import (
 
 // way is a scope in one direction: what is taken from one side, and put on the
 // other. The value that is converted is called x, and what it becomes y.
-type way struct {
+type direction struct {
 	// whole tells an object from a fragment, which gets no defaults.
 	whole bool
 	moves []move
@@ -25,10 +25,10 @@ type way struct {
 	// lost are fields of x that y lacks, missing those of y that x lacks.
 	lost, missing []leaf
 	// lenders are objects that x and y have.
-	lenders []lender
+	shared []sharedObject
 	// lists and maps that x and y have.
 	collections []elements
-	back        *way
+	back        *direction
 	// schema is what that of y says of the scope, nil where that is not known.
 	schema *shape.Schema
 }
@@ -45,7 +45,7 @@ type fill struct {
 
 // lender is an object that both sides have. The values at out have their place
 // elsewhere in y: an object that has nothing else is not there in y.
-type lender struct {
+type sharedObject struct {
 	path path
 	out  []path
 }
@@ -54,14 +54,14 @@ type elements struct {
 	path  path
 	isMap bool
 	keys  []string
-	way   *way
+	way   *direction
 	// common is the shape without which the list or map is kept as a whole.
 	common *common
 }
 
 // ways reads a scope in both directions.
-func ways(s *scope, whole bool) (toHub, toSpoke *way) {
-	toHub, toSpoke = &way{whole: whole, schema: s.hub}, &way{whole: whole, schema: s.spoke}
+func directions(s *scope, whole bool) (toHub, toSpoke *direction) {
+	toHub, toSpoke = &direction{whole: whole, schema: s.hub}, &direction{whole: whole, schema: s.spoke}
 	toHub.back, toSpoke.back = toSpoke, toHub
 	for _, m := range s.Moves {
 		toHub.moves = append(toHub.moves, move{m.Spoke, m.Hub})
@@ -85,12 +85,12 @@ func ways(s *scope, whole bool) (toHub, toSpoke *way) {
 		without.emptied = append(without.emptied, fill{d.Path, d.Anchor, d.NullAnchor, value, d.schema})
 	}
 	for _, o := range s.Shared {
-		toHub.lenders = append(toHub.lenders, lender{o.Path, o.Spoke})
-		toSpoke.lenders = append(toSpoke.lenders, lender{o.Path, o.Hub})
+		toHub.shared = append(toHub.shared, sharedObject{o.Path, o.Spoke})
+		toSpoke.shared = append(toSpoke.shared, sharedObject{o.Path, o.Hub})
 	}
 	for i := range s.Collections {
 		c := &s.Collections[i]
-		there, back := ways(&c.Scope, whole)
+		there, back := directions(&c.Scope, whole)
 		shared := s.commonOf(c.Path)
 		toHub.collections = append(toHub.collections, elements{c.Path, c.Map, c.Keys, there, shared})
 		toSpoke.collections = append(toSpoke.collections, elements{c.Path, c.Map, c.Keys, back, shared})
@@ -102,8 +102,8 @@ func ways(s *scope, whole bool) (toHub, toSpoke *way) {
 }
 
 // keeps reports whether anything in a scope may be preserved.
-func (w *way) keeps() bool {
-	return len(w.exchanges)+len(w.emptied)+len(w.filled)+len(w.lost)+len(w.missing)+len(w.lenders) > 0 ||
+func (w *direction) keeps() bool {
+	return len(w.exchanges)+len(w.emptied)+len(w.filled)+len(w.lost)+len(w.missing)+len(w.shared) > 0 ||
 		slices.ContainsFunc(w.collections, func(e elements) bool { return e.way.keeps() })
 }
 
