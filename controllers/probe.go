@@ -111,9 +111,9 @@ func (r *ConversionPolicyReconciler) prove(ctx context.Context, observed *plan.O
 // there are none, and pods show that they answer by the rules of before.
 func (p *Prover) target(observed *plan.Observed, trust plan.Trust) (probe.Target, error) {
 	target := probe.Target{
-		CABundle:   trust.CABundle,
-		ServerName: plan.ServerName(observed.Policy.Name, observed.Settings.Namespace),
-		RulesetHash:   trust.PlanHash,
+		CABundle:    trust.CABundle,
+		ServerName:  plan.ServerName(observed.Policy.Name, observed.Settings.Namespace),
+		RulesetHash: trust.PlanHash,
 
 		FailuresToken: failuresToken(observed.Certificate),
 		APIVersion:    observed.CRD.Spec.Group + "/" + observed.CRD.Spec.Versions[0].Name,

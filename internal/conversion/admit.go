@@ -18,7 +18,7 @@ var (
 
 // Admit says why an object must not be stored, and nil if it may: it is a shortened
 // form, or it could not be converted as a whole to another version. One of a version
-// that the plan does not know is no matter of the plan: no form of it comes from here.
+// that the ruleset does not know is no matter of the ruleset: no form of it comes from here.
 func (c *Converter) Admit(text []byte, stop func() bool) error {
 	h := stepPool.Get().(*step)
 	defer h.release()

@@ -11,7 +11,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion/shape"
 )
 
-// Canary returns an object at a version that has a value wherever the plan does
+// Canary returns an object at a version that has a value wherever the ruleset does
 // something between that version and the other, or the hub that is between them, so
 // that its conversion exercises all of that. What one spoke converts, another may
 // only preserve: an object for all of them would leave rules out. It has no value that

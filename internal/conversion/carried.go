@@ -18,7 +18,7 @@ import (
 // value the schema refuses.
 
 // carry decides about the entries that no rule has looked up. Those that are
-// carried on it returns, for the annotation of the version to which the hop leads.
+// carried on it returns, for the annotation of the version to which the step leads.
 // Before is the object as it was at the version that it leaves.
 func (h *step) carry(root *node, to *version, w *direction, before []byte) (*node, entries) {
 	if len(h.restore)+len(h.merging) == 0 {

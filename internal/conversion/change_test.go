@@ -60,7 +60,7 @@ func newEvolution(t testing.TB, c *generate.Choices) *evolution {
 	for i := range e.crds {
 		e.schemas[i], _ = structuralSchemas(e.crds[i])
 	}
-	text, err := e.after.Plan().Marshal()
+	text, err := e.after.Ruleset().Marshal()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,19 +12,19 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion/shape"
 )
 
-// Converter converts objects by a plan. It never changes and may be used by
+// Converter converts objects by a ruleset. It never changes and may be used by
 // many goroutines at once.
 type Converter struct {
 	ruleset *Ruleset
-	// look is wherever the plan has something to do, in any version.
+	// look is wherever the ruleset has something to do, in any version.
 	look *look
 	// kind is what objects say, a JSON string.
 	kind []byte
-	// versions are those of the plan.
+	// versions are those of the ruleset.
 	versions []*version
 }
 
-// version is one that the plan covers.
+// version is one that the ruleset covers.
 type version struct {
 	name string
 	// apiVersion is what objects say, a JSON string.
@@ -40,47 +40,47 @@ type version struct {
 	toHub, fromHub *direction
 }
 
-// NewConverter prepares a plan.
-func NewConverter(plan *Ruleset) (*Converter, error) {
-	c := &Converter{ruleset: plan, look: newLook(), kind: appendQuoted(nil, plan.Kind)}
+// NewConverter prepares a ruleset.
+func NewConverter(ruleset *Ruleset) (*Converter, error) {
+	c := &Converter{ruleset: ruleset, look: newLook(), kind: appendQuoted(nil, ruleset.Kind)}
 	c.look.path(Path{"metadata", "annotations"})
-	for _, name := range plan.Versions {
-		v, err := newVersion(plan, name)
+	for _, name := range ruleset.Versions {
+		v, err := newVersion(ruleset, name)
 		if err != nil {
 			return nil, err
 		}
 		c.versions = append(c.versions, v)
 	}
 	for _, v := range c.versions {
-		name, spoke := v.name, plan.spoke(v.name)
+		name, spoke := v.name, ruleset.spoke(v.name)
 		switch {
 		case spoke != nil:
 			c.look.addScope(&spoke.Root)
-			v.toHub, v.fromHub = spoke.Root.ways(v.shape, c.version(plan.Hub).shape)
+			v.toHub, v.fromHub = spoke.Root.ways(v.shape, c.version(ruleset.Hub).shape)
 			if err := v.toHub.compile(nil); err != nil {
-				return nil, fmt.Errorf("the conversion plan of %s has a rule for the version %s that cannot be followed: %w", plan.CRD, name, err)
+				return nil, fmt.Errorf("the ruleset of %s has a rule for the version %s that cannot be followed: %w", ruleset.CRD, name, err)
 			}
-		case name != plan.Hub && len(plan.Versions) > 1:
-			return nil, fmt.Errorf("the conversion plan of %s covers the version %s and has no rules for it", plan.CRD, name)
+		case name != ruleset.Hub && len(ruleset.Versions) > 1:
+			return nil, fmt.Errorf("the ruleset of %s covers the version %s and has no rules for it", ruleset.CRD, name)
 		}
 	}
 	c.look.merge()
 	return c, nil
 }
 
-func newVersion(plan *Ruleset, name string) (*version, error) {
+func newVersion(ruleset *Ruleset, name string) (*version, error) {
 	v := &version{
-		name: name, apiVersion: appendQuoted(nil, plan.Group+"/"+name),
-		annotation: newName(AnnotationName(plan.CRD, name)), legacy: newName(legacyName(name)),
-		token: plan.Shortening.token(plan.CRD, name),
+		name: name, apiVersion: appendQuoted(nil, ruleset.Group+"/"+name),
+		annotation: newName(AnnotationName(ruleset.CRD, name)), legacy: newName(legacyName(name)),
+		token: ruleset.Shortening.token(ruleset.CRD, name),
 	}
-	text, known := plan.Schemas[name]
+	text, known := ruleset.Schemas[name]
 	if !known {
 		return v, nil
 	}
 	var err error
 	if v.shape, err = shape.Read(text); err != nil {
-		return nil, fmt.Errorf("the conversion plan of %s has a schema of the version %s that is not readable: %w", plan.CRD, name, err)
+		return nil, fmt.Errorf("the ruleset of %s has a schema of the version %s that is not readable: %w", ruleset.CRD, name, err)
 	}
 	return v, nil
 }
@@ -213,7 +213,7 @@ func (h *step) fitsWhole(root *node, s *shape.Schema) bool {
 	return true
 }
 
-// versionOf holds an object's group and kind against the plan's.
+// versionOf holds an object's group and kind against the ruleset's.
 func (c *Converter) versionOf(root *node) (*version, error) {
 	if root.kind != object {
 		return nil, failf(CauseWrongKind, "a %s object was expected", c.ruleset.Kind)
@@ -227,7 +227,7 @@ func (c *Converter) versionOf(root *node) (*version, error) {
 	apiVersion, kind := textOf(root.get(&nameAPIVersion)), textOf(root.get(&nameKind))
 	group, name, _ := strings.Cut(apiVersion, "/")
 	if group != c.ruleset.Group || kind != c.ruleset.Kind {
-		return nil, failf(CauseWrongKind, "the object is %q of %q, and the conversion plan is for %s of %s", kind, apiVersion, c.ruleset.Kind, c.ruleset.Group)
+		return nil, failf(CauseWrongKind, "the object is %q of %q, and the ruleset is for %s of %s", kind, apiVersion, c.ruleset.Kind, c.ruleset.Group)
 	}
 	if v := c.version(name); v != nil {
 		return v, nil
@@ -257,11 +257,11 @@ func textOf(n *node) string {
 }
 
 func (c *Converter) unknown(version string) error {
-	return failf(CauseUnknownVersion, "version %q is not in the conversion plan of %s, which has %s: a version that was just added is converted once its plan is rolled out",
+	return failf(CauseUnknownVersion, "version %q is not in the ruleset of %s, which has %s: a version that was just added is converted once its ruleset is rolled out",
 		version, c.ruleset.CRD, strings.Join(c.ruleset.Versions, ", "))
 }
 
-// hop converts between a spoke and the hub, mostly in place.
+// step converts between a spoke and the hub, mostly in place.
 func (c *Converter) takeStep(h *step, root *node, from, to *version, w *direction) (*node, error) {
 	h.begin()
 	before := root.text
@@ -312,7 +312,7 @@ func (h *step) metadata(root *node) *node {
 	return metadata
 }
 
-// third are the entries of the versions that a hop neither leaves nor reaches. It
+// third are the entries of the versions that a step neither leaves nor reaches. It
 // must leave the objects in place without which they would not come back.
 func (c *Converter) third(h *step, metadata *node, from, to *version, w *direction) (all []entries) {
 	annotations := metadata.get(&nameAnnotations)

@@ -3,13 +3,13 @@
 
 package conversion
 
-// defaulted is a default rule during a hop.
+// defaulted is a default rule during a step.
 type defaulted struct {
 	*filling
 	// was is what was there, nil where the field was absent.
 	was *node
 	// there tells, where the field has its place on the other side, that the
-	// object above it was there before the hop.
+	// object above it was there before the step.
 	there bool
 }
 

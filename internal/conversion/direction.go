@@ -12,7 +12,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion/shape"
 )
 
-// way is a scope of a plan in one direction, prepared: what leaves one side, and
+// direction is a scope of a ruleset in one direction, prepared: what leaves one side, and
 // what comes to the other.
 type direction struct {
 	// back is the way of the other direction.
@@ -128,7 +128,7 @@ const (
 	unlikeCommon
 )
 
-// coming is a Leaf of the side that a hop leads to.
+// coming is a Leaf of the side that a step leads to.
 type coming struct {
 	slot
 	shell, null bool

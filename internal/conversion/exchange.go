@@ -73,7 +73,7 @@ func (h *step) exchange(e *exchange, from parents, at *pathContext) []*node {
 	return images
 }
 
-// forth computes the values of the side that the hop leads to, nil where there
+// forth computes the values of the side that the step leads to, nil where there
 // is none; back those of the side that it leaves.
 func (e *exchange) forth(h *step, values []*node) []*node { return e.convert(h, values, e.toHub, e.to) }
 

@@ -58,8 +58,8 @@ func Scanner() func(object []byte) error {
 	}
 }
 
-// Plan is that of the converter.
-func (c *Converter) Plan() *Ruleset { return c.ruleset }
+// Ruleset is that of the converter.
+func (c *Converter) Ruleset() *Ruleset { return c.ruleset }
 
 // ShapeOf is what the schema of a version says of values.
 func (c *Converter) ShapeOf(version string) *shape.Schema { return c.version(version).shape }

@@ -15,7 +15,7 @@ import (
 )
 
 // TestFits has a field of which one version allows more: what both allow is the same
-// in both, and all else is kept aside. FuzzPruned tries the rest.
+// in both, and all else is preserved. FuzzPruned tries the rest.
 func TestFits(t *testing.T) {
 	const open = "{type: object, x-kubernetes-preserve-unknown-fields: true"
 	logs := func(log string) string { return "c: " + open + ", properties: {log: " + log + "}}" }

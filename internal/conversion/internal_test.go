@@ -12,7 +12,7 @@ import (
 	"unicode/utf8"
 )
 
-// Where a plan expects an object there may be a list, whose elements have no names.
+// Where a ruleset expects an object there may be a list, whose elements have no names.
 func TestListInPlaceOfAnObject(t *testing.T) {
 	const text = `{"a":[1,{"b":2}]}`
 	root, err := parse([]byte(text), everything)

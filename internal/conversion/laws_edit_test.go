@@ -40,7 +40,7 @@ func (w *world) withPreservedOf(t testing.TB, version, object, other string) str
 		annotations = map[string]any{}
 	}
 	others, _ := lookUp(decode(t, other), conversion.Path{"metadata", "annotations"}).(map[string]any)
-	for _, name := range []string{conversion.AnnotationName(w.plan.CRD, version), conversion.LegacyName(version)} {
+	for _, name := range []string{conversion.AnnotationName(w.ruleset.CRD, version), conversion.LegacyName(version)} {
 		if delete(annotations, name); others[name] != nil {
 			annotations[name] = others[name]
 		}
@@ -107,8 +107,8 @@ func (w *world) thin(value any) {
 // oneToOne reports whether every value of one version is at most one value of the
 // other, so that values do not depend on each other.
 func (w *world) oneToOne() bool {
-	plan, err := w.plan.Marshal()
-	return err == nil && !strings.Contains(string(plan), `"exchanges"`)
+	ruleset, err := w.ruleset.Marshal()
+	return err == nil && !strings.Contains(string(ruleset), `"exchanges"`)
 }
 
 const (

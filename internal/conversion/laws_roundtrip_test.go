@@ -47,7 +47,7 @@ func (w *world) roundTrip(t testing.TB, object, from, to string) {
 func (w *world) wantSomewhere(t testing.TB, want map[string]any, got, version, where string) {
 	t.Helper()
 	object := decode(t, got)
-	own, ofHub := w.preservedOf(t, object, version), w.preservedOf(t, object, w.plan.Hub)
+	own, ofHub := w.preservedOf(t, object, version), w.preservedOf(t, object, w.ruleset.Hub)
 	is := withoutKept(essence(t, got))
 	for pointer, value := range leavesOf(withoutKept(want), "") {
 		if same, found := valueAt(is, pointer); found && has(same, value) || value == nil || isEmpty(value) {
@@ -63,7 +63,7 @@ func (w *world) wantSomewhere(t testing.TB, want map[string]any, got, version, w
 func (w *world) preservedOf(t testing.TB, object map[string]any, version string) map[string]any {
 	t.Helper()
 	annotations, _ := lookUp(object, conversion.Path{"metadata", "annotations"}).(map[string]any)
-	text, _ := annotations[conversion.AnnotationName(w.plan.CRD, version)].(string)
+	text, _ := annotations[conversion.AnnotationName(w.ruleset.CRD, version)].(string)
 	preserved, _ := inflated(t, text).(map[string]any)
 	fields, _ := preserved["fields"].(map[string]any)
 	return fields

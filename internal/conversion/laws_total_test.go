@@ -74,7 +74,7 @@ func FuzzDeterminism(f *testing.F) {
 		from, to := w.pair()
 		object := w.object(from)
 		want := convert(t, w.converter, object, to)
-		another, err := conversion.NewConverter(w.plan)
+		another, err := conversion.NewConverter(w.ruleset)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -142,7 +142,7 @@ func FuzzSpelling(f *testing.F) {
 	})
 }
 
-// FuzzCompile: every leaf has one owner, and does what is said of it.
+// FuzzCompile: every leaf field has one owner, and does what is said of it.
 func FuzzCompile(f *testing.F) {
 	fuzzWorlds(f, func(t *testing.T, w *world) {
 		checkOwners(t, w.compiled, w.schemas)
@@ -161,13 +161,13 @@ func (w *world) checkLeaf(t *testing.T, leaf compile.FieldVerdict) {
 		return
 	}
 	fields := generate.Plain(w.only(w.schemas[leaf.Version], path))
-	other := w.plan.Hub
+	other := w.ruleset.Hub
 	if leaf.Version == other {
 		other = leaf.Spoke
 	}
 	object := widget(leaf.Version, fields[1:len(fields)-1])
 	there := convert(t, w.converter, object, other)
-	kept := strings.Contains(there, conversion.AnnotationName(w.plan.CRD, leaf.Version))
+	kept := strings.Contains(there, conversion.AnnotationName(w.ruleset.CRD, leaf.Version))
 	back := sameJSON(t, object, convert(t, w.converter, there, leaf.Version))
 	copied := sameJSON(t, strings.Replace(object, "/"+leaf.Version, "/"+other, 1), there)
 	if !w.fits(leaf.Version, object) && leaf.Owner != compile.OwnerDropped {

@@ -71,7 +71,7 @@ func (h *step) start(stop func() bool) {
 	h.meter = &h.own
 }
 
-// another is a hop for something that is converted on the way, on the same
+// another is a step for something that is converted on the way, on the same
 // account. It is to be released.
 func (h *step) another() *step {
 	other := stepPool.Get().(*step)

@@ -30,11 +30,11 @@ func kindOf(text []byte) kind {
 	return scalar
 }
 
-// node is a JSON value. One that the plan does not look into is its text; an
+// node is a JSON value. One that the ruleset does not look into is its text; an
 // open one has members or elements. It is in one list of siblings at most.
 type node struct {
 	kind kind
-	// open tells that the plan looks into the value.
+	// open tells that the ruleset looks into the value.
 	open bool
 	// escaped tells that the key has escapes.
 	escaped bool

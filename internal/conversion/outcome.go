@@ -15,7 +15,7 @@ type Outcome struct {
 	Read int
 	// From is the version that the object was at, empty where that is unknown.
 	From string
-	// KeptBytes is the size of what was kept aside, in bytes of the annotation's text.
+	// KeptBytes is the size of what was preserved, in bytes of the annotation's text.
 	KeptBytes int
 	// DroppedValues counts the values for which the annotation had no room.
 	DroppedValues int
@@ -85,12 +85,12 @@ func (e *TooLargeError) Error() string {
 	return fmt.Sprintf("the object cannot be converted to %s as a whole: %s: make %s smaller, or the object's other annotations", e.At, e.excess(), e.smaller())
 }
 
-// OverflowError refuses an object that has more to keep aside than its
+// OverflowError refuses an object that has more to preserve than its
 // annotations have room for. Its text is for the person who asked for the object.
 type OverflowError struct {
 	// Version is the one that the object leaves.
 	Version string
-	// Kept is the size of what would be kept aside of it, and Others that of all
+	// Kept is the size of what would be preserved of it, and Others that of all
 	// other annotations, in bytes.
 	Kept, Others int
 }

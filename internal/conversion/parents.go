@@ -45,7 +45,7 @@ func (p parents) lose(gone *node) {
 	}
 }
 
-// shared is a shared object before a hop has changed it.
+// shared is a shared object before a step has changed it.
 type shared struct {
 	*sharing
 	// bare is the text of one that was there with nothing in it.

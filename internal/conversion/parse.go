@@ -198,7 +198,7 @@ func (p *parser) next(at int, end byte) (behind int, more bool, err error) {
 	return at, false, invalid(at, "a comma or an end was expected")
 }
 
-// look is where a plan looks into an object. A nil look sees one value of bytes.
+// look is where a ruleset looks into an object. A nil look sees one value of bytes.
 type look struct {
 	members byName[*look]
 	// each looks into the elements of a list, or the values of a map.

@@ -56,17 +56,17 @@ func nested(open, end string, depth int) string {
 }
 
 // TestDeep converts what the API server accepts under
-// x-kubernetes-preserve-unknown-fields, be it copied, kept aside, compared, or an
+// x-kubernetes-preserve-unknown-fields, be it copied, preserved, compared, or an
 // element of a list whose elements are known by what they are.
 func TestDeep(t *testing.T) {
 	const open = "{x-kubernetes-preserve-unknown-fields: true}"
 	item := "{type: object, properties: {a: {type: string}, x: " + open + "}}"
 	for name, test := range map[string]struct{ v1, v2, rules, fields string }{
-		"copied":     {"a: " + open, "a: " + open, "", `"a":DEEP`},
-		"moved":      {"a: " + open, "b: " + open, "{move: {from: .a, to: .b}}", `"a":DEEP`},
-		"kept aside": {"a: " + open, "b: {type: string}", "", `"a":DEEP`},
-		"in a list":  {"l: {type: array, items: " + item + "}", "l: {type: array, items: {type: object, properties: {a: {type: string}}}}", "", `"l":[{"a":"1","x":DEEP},{"a":"1"}]`},
-		"compared":   {"w: " + open, "l: {type: array, items: " + open + "}", "{wrap: {from: .w, to: .l}}", `"w":DEEP`},
+		"copied":    {"a: " + open, "a: " + open, "", `"a":DEEP`},
+		"moved":     {"a: " + open, "b: " + open, "{move: {from: .a, to: .b}}", `"a":DEEP`},
+		"preserved": {"a: " + open, "b: {type: string}", "", `"a":DEEP`},
+		"in a list": {"l: {type: array, items: " + item + "}", "l: {type: array, items: {type: object, properties: {a: {type: string}}}}", "", `"l":[{"a":"1","x":DEEP},{"a":"1"}]`},
+		"compared":  {"w: " + open, "l: {type: array, items: " + open + "}", "{wrap: {from: .w, to: .l}}", `"w":DEEP`},
 		"a key": {
 			"l: {type: array, items: " + item + "}", "m: {type: object, additionalProperties: {type: object, properties: {x: " + open + "}}}",
 			"{index: {from: .l, to: .m, key: a}}", `"l":[{"a":"2","x":DEEP},{"a":"1"}]`,

@@ -147,7 +147,7 @@ func CheckMetadata(path Path) error {
 		return errors.New(`of the metadata, only single labels and annotations convert: write .metadata.labels["name"]`)
 	}
 	if strings.HasPrefix(path[2], PreservedPrefix) {
-		return fmt.Errorf("%s is where conversion-operator keeps fields aside: use another name", path)
+		return fmt.Errorf("%s is where conversion-operator preserves fields: use another name", path)
 	}
 	name := path[2]
 	if path[1] == "annotations" {
@@ -159,7 +159,7 @@ func CheckMetadata(path Path) error {
 	return nil
 }
 
-// place is where a scope stands in an object: the element of a list or map. The
+// pathContext is where a scope stands in an object: the element of a list or map. The
 // root's is nil. It is written as a JSON Pointer only where something is kept.
 type pathContext struct {
 	above *pathContext

@@ -44,19 +44,19 @@ type oneSided struct {
 }
 
 // NewPlaces returns the places in objects that are stored at a version.
-func NewPlaces(plan *Ruleset, stored string) (*Places, error) {
+func NewPlaces(ruleset *Ruleset, stored string) (*Places, error) {
 	p := &Places{versions: map[string]*oneSided{}, known: map[string]Place{}}
-	for _, name := range plan.Versions {
+	for _, name := range ruleset.Versions {
 		side := &oneSided{}
-		if text := plan.Schemas[name]; text != nil {
+		if text := ruleset.Schemas[name]; text != nil {
 			var err error
 			if side.shape, err = shape.Read(text); err != nil {
 				return nil, err
 			}
 		}
-		spoke, ofHub := plan.spoke(name), name == plan.Hub
+		spoke, ofHub := ruleset.spoke(name), name == ruleset.Hub
 		if ofHub {
-			spoke = plan.spoke(stored)
+			spoke = ruleset.spoke(stored)
 		}
 		if spoke != nil && name != stored {
 			side.addScope(&spoke.Root, nil, ofHub)

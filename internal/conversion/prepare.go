@@ -37,7 +37,7 @@ func (s *Scope) ways(spoke, hub *shape.Schema) (toHub, fromHub *direction) {
 	return toHub, fromHub
 }
 
-// mayTidy reports whether a hop may take objects away that rules have emptied.
+// mayTidy reports whether a step may take objects away that rules have emptied.
 func (w *direction) mayTidy() bool {
 	return len(w.shared) > 0 || slices.ContainsFunc(w.collections, func(c collection) bool { return c.way.tidies })
 }
@@ -75,7 +75,7 @@ func (s *Scope) commonOf(path Path) *Common {
 	return nil
 }
 
-// mayKeep reports whether a hop may keep something aside.
+// mayKeep reports whether a step may keep something aside.
 func (w *direction) mayKeep() bool {
 	return len(w.exchanges)+len(w.defaults)+len(w.shells)+len(w.holders)+len(w.shared) > 0 ||
 		slices.ContainsFunc(w.collections, func(c collection) bool { return c.way.keeps })

@@ -163,7 +163,7 @@ func (h *step) holdsPlace(at *pathContext, pointer string, since int) bool {
 	return slices.ContainsFunc(h.keep[since:], under) || slices.ContainsFunc(h.others, func(other entries) bool { return len(other.below(prefix)) > 0 })
 }
 
-// adopt takes the entries of fields that the version to which a hop leads has in
+// adopt takes the entries of fields that the version to which a step leads has in
 // common with others from their annotations. Its own count more.
 func (c *Converter) adopt(h *step, metadata *node, w *direction, arriving *preserved) error {
 	annotations := metadata.get(&nameAnnotations)
@@ -194,7 +194,7 @@ func (c *Converter) adopt(h *step, metadata *node, w *direction, arriving *prese
 	return nil
 }
 
-// supersede takes from the annotations of others the fields that the version that a hop
+// supersede takes from the annotations of others the fields that the version that a step
 // leaves has in common with them, where it had a value of its own.
 func (c *Converter) supersede(h *step, metadata *node, w *direction) error {
 	annotations := metadata.get(&nameAnnotations)

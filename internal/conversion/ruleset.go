@@ -15,12 +15,12 @@ import (
 	"strings"
 )
 
-// PlanFormat is the format of a plan. It changes when an older reader would misread a
-// plan. One of format 2 has no schemas, and is read as it is: pods serve it until API
+// PlanFormat is the format of a ruleset. It changes when an older reader would misread a
+// ruleset. One of format 2 has no schemas, and is read as it is: pods serve it until API
 // servers ask for another.
 const RulesetFormat = 3
 
-// Plan is what a policy's rules mean for the versions of one kind. It needs no
+// Ruleset is what a policy's rules mean for the versions of one kind. It needs no
 // schema any more, and is small: a converter pod mounts it.
 type Ruleset struct {
 	Format int    `json:"format"`
@@ -30,7 +30,7 @@ type Ruleset struct {
 	// Namespaced tells whether objects have a namespace.
 	Namespaced bool   `json:"namespaced,omitempty"`
 	Hub        string `json:"hub"`
-	// Versions are those that the plan covers, sorted.
+	// Versions are those that the ruleset covers, sorted.
 	Versions []string `json:"versions"`
 	// DropOverflow gives kept values up that have no room, instead of failing.
 	DropOverflow bool `json:"dropOverflow,omitempty"`
@@ -76,7 +76,7 @@ type Scope struct {
 type LeafField struct {
 	Path Path `json:"path"`
 	// Anchor is the number of segments of the object above it that both sides
-	// have. Without that object the leaf is not restored.
+	// have. Without that object the leaf field is not restored.
 	Anchor int `json:"anchor"`
 	// Shell marks an object that is kept only where it is empty: its fields have
 	// owners of their own.
@@ -151,7 +151,7 @@ type Exchange struct {
 // Field is one of an Exchange.
 type Field struct {
 	Path Path `json:"path"`
-	// Anchor is that of Leaf, for a value that was kept aside.
+	// Anchor is that of Leaf, for a value that was preserved.
 	Anchor int `json:"anchor,omitempty"`
 	// Text, Label and NullAnchor are those of Leaf.
 	Text       bool `json:"text,omitempty"`
@@ -222,53 +222,53 @@ type Default struct {
 	NullAnchor bool `json:"nullAnchor,omitempty"`
 }
 
-// Marshal writes the plan; equal plans give equal bytes.
+// Marshal writes the ruleset; equal rulesets give equal bytes.
 func (p *Ruleset) Marshal() ([]byte, error) { return json.Marshal(p) }
 
-// Hash identifies the plan: 16 hexadecimal characters.
+// Hash identifies the ruleset: 16 hexadecimal characters.
 func (p *Ruleset) Hash() string {
 	text, err := p.Marshal()
 	if err != nil {
-		return "" // cannot be: a plan holds nothing that has no JSON form
+		return "" // cannot be: a ruleset holds nothing that has no JSON form
 	}
 	return HashOf(text)
 }
 
-// HashOf is the hash of the plan that Marshal wrote as text. It stays the same
-// for a program of another version, which would write the plan differently.
+// HashOf is the hash of the ruleset that Marshal wrote as text. It stays the same
+// for a program of another version, which would write the ruleset differently.
 func HashOf(text []byte) string {
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:8])
 }
 
-// Load reads a plan that Marshal wrote.
+// Load reads a ruleset that Marshal wrote.
 func Load(data []byte) (*Ruleset, error) {
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.DisallowUnknownFields()
-	plan := &Ruleset{}
-	if err := decoder.Decode(plan); err != nil {
-		return nil, fmt.Errorf("the conversion plan is not readable: %w", err)
+	ruleset := &Ruleset{}
+	if err := decoder.Decode(ruleset); err != nil {
+		return nil, fmt.Errorf("the ruleset is not readable: %w", err)
 	}
 	switch {
-	case plan.Format != RulesetFormat && plan.Format != RulesetFormat-1:
-		return nil, fmt.Errorf("the conversion plan has format %d, this version of conversion-operator reads %d and %d", plan.Format, RulesetFormat-1, RulesetFormat)
-	case plan.Group == "" || plan.Kind == "" || len(plan.Versions) == 0:
-		return nil, errors.New("the conversion plan names no group, kind or version")
-	case len(plan.Spokes) > 0 && !slices.Contains(plan.Versions, plan.Hub):
-		return nil, fmt.Errorf("the conversion plan is not readable: its hub %q is not one of its versions", plan.Hub)
+	case ruleset.Format != RulesetFormat && ruleset.Format != RulesetFormat-1:
+		return nil, fmt.Errorf("the ruleset has format %d, this version of conversion-operator reads %d and %d", ruleset.Format, RulesetFormat-1, RulesetFormat)
+	case ruleset.Group == "" || ruleset.Kind == "" || len(ruleset.Versions) == 0:
+		return nil, errors.New("the ruleset names no group, kind or version")
+	case len(ruleset.Spokes) > 0 && !slices.Contains(ruleset.Versions, ruleset.Hub):
+		return nil, fmt.Errorf("the ruleset is not readable: its hub %q is not one of its versions", ruleset.Hub)
 	}
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("the conversion plan is not readable: there is something behind it")
+		return nil, errors.New("the ruleset is not readable: there is something behind it")
 	}
-	for i := range plan.Spokes {
-		if !plan.Spokes[i].Root.sound() {
-			return nil, fmt.Errorf("the conversion plan is not readable: its rules for version %s are damaged", plan.Spokes[i].Version)
+	for i := range ruleset.Spokes {
+		if !ruleset.Spokes[i].Root.sound() {
+			return nil, fmt.Errorf("the ruleset is not readable: its rules for version %s are damaged", ruleset.Spokes[i].Version)
 		}
 	}
-	return plan, nil
+	return ruleset, nil
 }
 
-// sound reports whether a converter can follow a scope: a plan is a file, which
+// sound reports whether a converter can follow a scope: a ruleset is a file, which
 // may be cut or edited.
 func (s *Scope) sound() bool {
 	for _, move := range s.Moves {
@@ -323,7 +323,7 @@ func (e *Exchange) sound() bool {
 // reaches reports whether a path has so many segments.
 func (p Path) reaches(anchor int) bool { return 0 <= anchor && anchor <= len(p) }
 
-// Pairs are the ordered pairs of versions that the plan converts.
+// Pairs are the ordered pairs of versions that the ruleset converts.
 func (p *Ruleset) Pairs() [][2]string {
 	var pairs [][2]string
 	for _, from := range p.Versions {
@@ -346,7 +346,7 @@ func (p *Ruleset) spoke(version string) *Spoke {
 
 // Identity reports whether every conversion leaves every object as it is, its
 // version aside: the versions have the same fields, and no rule touches one.
-// Strategy None gives the same then. What rules of before have kept aside in an
+// Strategy None gives the same then. What rules of before have preserved in an
 // annotation is not looked at: strategy None leaves it there.
 func (p *Ruleset) Identity() bool {
 	return !slices.ContainsFunc(p.Spokes, func(spoke Spoke) bool { return !spoke.Root.identity() })

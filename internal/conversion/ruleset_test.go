@@ -44,10 +44,10 @@ func TestIdentity(t *testing.T) {
 	}
 }
 
-// FuzzPlanLoad loads whatever is there instead of a plan, and converts by it.
-func FuzzPlanLoad(f *testing.F) {
+// FuzzRulesetLoad loads whatever is there instead of a ruleset, and converts by it.
+func FuzzRulesetLoad(f *testing.F) {
 	c := rich(f)
-	text, err := c.Plan().Marshal()
+	text, err := c.Ruleset().Marshal()
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -55,18 +55,18 @@ func FuzzPlanLoad(f *testing.F) {
 	f.Add([]byte(`{"format":2,"group":"example.com","kind":"Widget","hub":"v2","versions":["v1","v2"],"spokes":[{"version":"v1","root":{"moves":[{"spoke":[],"hub":["a"]}]}}]}`))
 	f.Add([]byte(`{"format":2} {}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		plan, err := conversion.Load(text)
+		ruleset, err := conversion.Load(text)
 		if err != nil {
 			return
 		}
-		if again, err := conversion.Load(must(plan.Marshal())); err != nil || again.Hash() != plan.Hash() {
-			t.Fatalf("the plan %s is not loaded again: %v", text, err)
+		if again, err := conversion.Load(must(ruleset.Marshal())); err != nil || again.Hash() != ruleset.Hash() {
+			t.Fatalf("the ruleset %s is not loaded again: %v", text, err)
 		}
-		converter, err := conversion.NewConverter(plan)
+		converter, err := conversion.NewConverter(ruleset)
 		if err != nil {
 			return
 		}
-		for _, pair := range plan.Pairs() {
+		for _, pair := range ruleset.Pairs() {
 			if _, err := converter.Convert(nil, converter.Canary(pair[0], pair[1]), pair[1]); err != nil {
 				continue
 			}

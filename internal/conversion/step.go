@@ -9,7 +9,7 @@ import (
 	"sync"
 )
 
-// hop is one conversion between a spoke and the hub, and its memory.
+// step is one conversion between a spoke and the hub, and its memory.
 type step struct {
 	arena
 	// whole tells an object from a fragment of one, such as somebody applies.
@@ -29,12 +29,12 @@ type step struct {
 	// lenient lets preserved values come back that their fields cannot have, and
 	// stretched tells that there was one.
 	lenient, stretched bool
-	// refusesStatus is that of the Plan.
+	// refusesStatus is that of the Ruleset.
 	refusesStatus bool
 	// keyless are the pointers of lists whose elements lack the keys that they should
 	// have, and of lists that should be maps, or the other way round.
 	keyless [][]byte
-	// taken are fields that are absent at the version to which the hop leads, as it cannot
+	// taken are fields that are absent at the version to which the step leads, as it cannot
 	// have what they are at the version that it leaves. They are noted where restoring.
 	taken     []takenField
 	restoring bool
@@ -50,7 +50,7 @@ type step struct {
 	// sharings and defaults are more memory, as that of the arena.
 	sharings bump[shared]
 	defaults bump[defaulted]
-	// meter counts the work, own where the hop is not part of another.
+	// meter counts the work, own where the step is not part of another.
 	meter *meter
 	own   meter
 

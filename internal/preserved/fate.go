@@ -157,10 +157,10 @@ func isContainer(value any) bool {
 
 // Obstacle says why an entry of a version stays in the annotation though the object
 // is at that version. It goes on where a field was named: "v1 has no such field".
-func Obstacle(plan *conversion.Ruleset, version string, e conversion.Entry, object any) string {
+func Obstacle(ruleset *conversion.Ruleset, version string, e conversion.Entry, object any) string {
 	var schema *shape.Schema
-	if plan != nil {
-		schema, _ = shape.Read(plan.Schemas[version]) // a converter has read it before
+	if ruleset != nil {
+		schema, _ = shape.Read(ruleset.Schemas[version]) // a converter has read it before
 	}
 	if schema == nil {
 		return "the rules know no place for it"

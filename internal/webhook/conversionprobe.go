@@ -15,14 +15,14 @@ import (
 // Before a CustomResourceDefinition depends on a converter, a real API server is
 // asked to reach it: for an object of a kind of the operator's own, which every
 // converter pod answers for besides the one that it has rules for. Both versions
-// of that kind are the same, but for a mark of the plan that the call named. So
+// of that kind are the same, but for a mark of the ruleset that the call named. So
 // whoever asked knows which webhook the API server has called.
 const (
 	// ProbeGroup is the API group of the kind.
 	ProbeGroup = "probe.conversion-operator.io"
 	// ProbeKind is the kind.
 	ProbeKind = "ConversionProbe"
-	// ProbeMark is the member of spec that the hash of the plan is written to.
+	// ProbeMark is the member of spec that the hash of the ruleset is written to.
 	ProbeMark = "converter"
 )
 

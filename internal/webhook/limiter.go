@@ -15,7 +15,7 @@ import (
 // after 30 s, and tries again before if it is told to: by then, at another pod.
 const patience = 10 * time.Second
 
-// gate bounds the memory of all calls together. Those that find no room wait,
+// limiter bounds the memory of all calls together. Those that find no room wait,
 // first come, first served.
 type limiter struct {
 	limit    int64
@@ -49,7 +49,7 @@ func (g *limiter) leave(held int64) {
 	g.room.Release(held)
 }
 
-// gates are passed one after the other: the first by every call for the beginning
+// limiters are passed one after the other: the first by every call for the beginning
 // of its body, the second by those that have more. Who waits at the second holds
 // nothing that somebody behind it needs, so calls never wait for each other. And
 // a client that promises a large body and does not send it is in the way of

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-func TestGateWaitsForRoom(t *testing.T) {
+func TestLimiterWaitsForRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newLimiter(10)
 		held, err := g.enter(t.Context(), 10)
@@ -30,7 +30,7 @@ func TestGateWaitsForRoom(t *testing.T) {
 	})
 }
 
-func TestGateLosesPatience(t *testing.T) {
+func TestLimiterLosesPatience(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newLimiter(10)
 		if _, err := g.enter(t.Context(), 10); err != nil {
@@ -55,7 +55,7 @@ func TestGateLosesPatience(t *testing.T) {
 	})
 }
 
-func TestGateLetsACallGoOnAlone(t *testing.T) {
+func TestLimiterLetsACallGoOnAlone(t *testing.T) {
 	g := newLimiter(10)
 	held, err := g.enter(t.Context(), 100)
 	wantEqual(t, "error of a call that is larger than all room", nil, err)
@@ -64,7 +64,7 @@ func TestGateLetsACallGoOnAlone(t *testing.T) {
 	wantEqual(t, "used", 0, g.used.Load())
 }
 
-func TestGatesShareTheLimit(t *testing.T) {
+func TestLimitersShareTheLimit(t *testing.T) {
 	for _, limit := range []int64{1, 10, 11} {
 		g := newLimiters(limit)
 		wantEqual(t, "limit", limit, g.limit())

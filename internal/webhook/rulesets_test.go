@@ -18,15 +18,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// labelled renames as the rules of a plan that leave its hash in the object.
+// labelled renames as the rules of a ruleset that leave its hash in the object.
 func labelled(hash string) Ruleset {
 	return Ruleset{Hash: hash, Pairs: [][2]string{{"v1beta1", "v1"}}, Converter: convertFunc(func(dst, object []byte, toVersion string) ([]byte, error) {
 		return rename(dst, []byte(strings.Replace(string(object), `"name":"one"`, `"name":"one","by":"`+hash+`"`, 1)), toVersion)
 	})}
 }
 
-// TestCallsAreAnsweredByThePlanThatTheyAskFor, and by no other.
-func TestCallsAreAnsweredByThePlanThatTheyAskFor(t *testing.T) {
+// TestCallsAreAnsweredByTheRulesetThatTheyAskFor, and by no other.
+func TestCallsAreAnsweredByTheRulesetThatTheyAskFor(t *testing.T) {
 	handler := NewHandler([]Ruleset{labelled("new"), labelled("before")}, HandlerOptions{
 		CRD: "crontabs.example.com", Group: "example.com", Log: logr.Discard()})
 	body := v1Review(`{"uid":"u","desiredAPIVersion":"example.com/v1","objects":[{"apiVersion":"example.com/v1beta1","name":"one"}]}`)
@@ -60,7 +60,7 @@ func TestCallsAreAnsweredByThePlanThatTheyAskFor(t *testing.T) {
 	}
 	told := httptest.NewRecorder()
 	handler.ServeHTTP(told, httptest.NewRequest(http.MethodGet, RulesetsPath, nil))
-	wantEqual(t, "plans", `{"hashes":["before","new"]}`, told.Body.String())
+	wantEqual(t, "rulesets", `{"hashes":["before","new"]}`, told.Body.String())
 
 	metrics := scrape(t, handler)
 	for _, want := range []string{
@@ -75,7 +75,7 @@ func TestCallsAreAnsweredByThePlanThatTheyAskFor(t *testing.T) {
 	}
 }
 
-// TestAPIServerTurnsToAnotherPod where the first does not have the plan, so that
+// TestAPIServerTurnsToAnotherPod where the first does not have the ruleset, so that
 // nobody notices a pod that a change of the rules has left behind.
 func TestAPIServerTurnsToAnotherPod(t *testing.T) {
 	behind := NewHandler([]Ruleset{labelled("def")}, HandlerOptions{Group: "example.com", Log: logr.Discard()})

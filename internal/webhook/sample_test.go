@@ -49,7 +49,7 @@ func newSample(t testing.TB) *Handler {
 }
 
 // sampleReview asks for objects of some 10 KB, most of it managedFields, and a
-// value that has to be kept aside.
+// value that has to be preserved.
 func sampleReview(count int) []byte {
 	const entry = `{"manager":"kubectl","operation":"Apply","fieldsV1":{"f:spec":{"f:cronSpec":{},"f:image":{},"f:replicas":{}}}}`
 	object := `{"apiVersion":"stable.example.com/v1","kind":"CronTab","metadata":{"name":"a","namespace":"b","uid":"c","managedFields":[` +

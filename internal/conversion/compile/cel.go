@@ -121,7 +121,7 @@ func (c *compiler) elementsAround(path conversion.Path) uint64 {
 	return elements
 }
 
-// celFields writes the side for the plan.
+// celFields writes the side for the ruleset.
 func (c *compiler) celFields(s celSide) (fields []conversion.Field, cel []conversion.CELField, ok bool) {
 	for i, of := range s.fields {
 		shape, err := celcheck.Shape(of.Schema)

@@ -13,7 +13,7 @@ import (
 
 // A field of which one side allows more than the other, such as an integer and an
 // integer or a string, is the same as far as its values are those of both. All other
-// values are kept aside while the object is at the side that cannot have them.
+// values are preserved while the object is at the side that cannot have them.
 
 // anything is the schema of what an object may hold without naming it, be it null.
 var anything = &schema.Structural{Generic: schema.Generic{Nullable: true}, Extensions: schema.Extensions{XPreserveUnknownFields: true}}
@@ -151,7 +151,7 @@ func (c *compiler) pairShape(at spot, spoke, hub *schema.Structural, shape *conv
 
 // noteOdd writes down for the verdict which side has values that the other cannot
 // have. If one side does not name a field, no user expects that it is pruned, so it
-// counts as kept aside.
+// counts as preserved.
 func (c *compiler) noteNotRoundTrippable(at spot, spoke, hub *schema.Structural) {
 	for _, ofSpoke := range []bool{true, false} {
 		own, other, odd := hub, spoke, &c.partlyPreservedHub
@@ -189,7 +189,7 @@ func saysNothing(s *schema.Structural) bool {
 	return isAnything(s) || elements != nil && saysNothing(elements)
 }
 
-// odd are the fields of a side that have values which are kept aside, without a rule.
+// odd are the fields of a side that have values which are preserved, without a rule.
 func (c *compiler) partlyPreserved(ofHub bool) []conversion.Path {
 	if ofHub {
 		return c.partlyPreservedHub

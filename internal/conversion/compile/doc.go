@@ -10,7 +10,7 @@
 // The remaining fields are copied where both versions have the same, and preserved
 // where they differ (leaves.go with common.go, nulls.go and paired.go). edges.go decides
 // about the objects around them, siblings.go which spokes share a field that the
-// hub lacks. The result is a conversion.Plan, which knows no schema.
+// hub lacks. The result is a conversion.Ruleset, which knows no schema.
 //
 // Compile also says what the rules mean for people: who owns every leaf field
 // (verdict.go), what works and may surprise (warnings.go with labels.go, required.go,

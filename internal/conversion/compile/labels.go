@@ -13,7 +13,7 @@ import (
 
 // warnLabels names the labels that get a value which may be none that a label can
 // have. The API server would not return an object with such a label, so that the
-// value is kept aside and the label left out.
+// value is preserved and the label left out.
 func (c *compiler) warnLabels() {
 	for _, ofHub := range []bool{true, false} {
 		target, source := c.sides(ofHub)

@@ -12,7 +12,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 )
 
-// twin is a field of the spoke and one of the hub that have the same value: by
+// paired subtree is a field of the spoke and one of the hub that have the same value: by
 // their path, or by a rule.
 type pairedSubtree struct {
 	spokePath, hubPath conversion.Path
@@ -20,7 +20,7 @@ type pairedSubtree struct {
 	ruled              bool
 }
 
-// twins are all fields whose values are copied, the objects above them first.
+// paired subtrees are all fields whose values are copied, the objects above them first.
 // Labels and annotations have no schema to compare.
 func (c *compiler) pairedSubtrees() []pairedSubtree {
 	twins := c.pairedSubtreesIn(pairedSubtree{spoke: c.spoke, hub: c.hub}, nil)
@@ -82,7 +82,7 @@ func (t pairedSubtree) down(name string, spoke, hub *schema.Structural) pairedSu
 }
 
 // ownedApart reports whether a path that both sides have is not one field: on one
-// side at least it belongs to a rule, or is kept aside.
+// side at least it belongs to a rule, or is preserved.
 func (c *compiler) ownedApart(path conversion.Path) bool {
 	is := func(other conversion.Path) bool { return slices.Equal(path, other) }
 	return exactly(c.spokeClaims, path) || exactly(c.hubClaims, path) ||

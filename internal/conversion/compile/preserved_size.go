@@ -26,7 +26,7 @@ const (
 // unbounded is the size of what a schema does not bound.
 const unbounded = math.MaxInt64
 
-// warnKeptSize names the fields that are kept aside and may be too large for an
+// warnKeptSize names the fields that are preserved and may be too large for an
 // object's annotations.
 func (c *compiler) warnPreservedSize(overflow v1alpha1.OverflowAction) {
 	for _, ofHub := range []bool{false, true} {
@@ -49,7 +49,7 @@ func (c *compiler) warnPreservedSize(overflow v1alpha1.OverflowAction) {
 		if overflow == v1alpha1.OverflowDrop {
 			does = "the largest of them is given up"
 		}
-		c.warn("what is kept aside of %s at %s may exceed the 256 KiB that all annotations of an object may take: %s: beyond that %s",
+		c.warn("what is preserved of %s at %s may exceed the 256 KiB that all annotations of an object may take: %s: beyond that %s",
 			own.version, other.version, few(fields), does)
 	}
 }

@@ -161,7 +161,7 @@ func unionOf(a, b map[string]schema.Structural) []string {
 	return slices.Compact(names)
 }
 
-// leafWalker goes through a schema to its leaves. What would be one leaf is
+// leafWalker goes through a schema to its leaves. What would be one leaf field is
 // looked into where part of it has an owner of its own.
 type leafWalker struct {
 	owned []conversion.Path
@@ -180,7 +180,7 @@ func (w leafWalker) value(s *schema.Structural, at conversion.Path) {
 	}
 }
 
-// object has its fields, and one leaf for all that its schema does not name.
+// object has its fields, and one leaf field for all that its schema does not name.
 func (w leafWalker) object(s *schema.Structural, at conversion.Path) {
 	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
 		if len(at) == 0 && conversion.IsEnvelope(name) {

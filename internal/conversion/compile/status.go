@@ -51,7 +51,7 @@ func exposedStatus(crd *apiextensionsv1.CustomResourceDefinition, hub string, le
 	return all
 }
 
-// preservedStatus is how messages name a leaf below .status that is preserved, or of
+// preservedStatus is how messages name a leaf field below .status that is preserved, or of
 // which single values are. It is empty for all others.
 func preservedStatus(leaf FieldVerdict) string {
 	path, err := conversion.ParsePath(leaf.Root)

@@ -98,7 +98,7 @@ func TestPreservedStatus(t *testing.T) {
 				got += err.Error()
 			}
 			if diff := cmp.Diff(want, got); diff != "" || (result.Ruleset == nil) != (want != "") {
-				t.Errorf("plan %v, (-want +got):\n%s", result.Ruleset, diff)
+				t.Errorf("ruleset %v, (-want +got):\n%s", result.Ruleset, diff)
 			}
 		})
 	}

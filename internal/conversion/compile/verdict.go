@@ -21,7 +21,7 @@ type Owner string
 const (
 	// OwnerExact is a place of the other version: the same, or one that a rule names.
 	OwnerExact Owner = "Exact"
-	// OwnerPreserved is the annotation in which fields are kept aside.
+	// OwnerPreserved is the annotation in which fields are preserved.
 	OwnerPreserved Owner = "Preserved"
 	// OwnerDropped is nobody: a rule gives the field up.
 	OwnerDropped Owner = "Dropped"
@@ -43,7 +43,7 @@ type FieldVerdict struct {
 	// Rule is the field of the policy at which the field's rule stands, and empty
 	// where it has none.
 	Rule string
-	// Odd tells that some values are kept aside, and all others are not: a text that
+	// Odd tells that some values are preserved, and all others are not: a text that
 	// does not fit the template of its rule, a list of two, or without a rule a text
 	// where the other version has an integer.
 	Odd bool
@@ -52,7 +52,7 @@ type FieldVerdict struct {
 	Root string
 }
 
-// String is how messages name a leaf.
+// String is how messages name a leaf field.
 func (l FieldVerdict) String() string { return l.Version + ":" + l.Path }
 
 // ruleAt is a rule and where it stands in the policy.
@@ -61,7 +61,7 @@ type ruleAt struct {
 	at *field.Path
 }
 
-// leaves gives every leaf of both sides to its one owner.
+// leaves gives every leaf field of both sides to its one owner.
 func (c *compiler) leaves() []FieldVerdict {
 	return slices.Concat(c.leavesOf(false), c.leavesOf(true))
 }
@@ -94,7 +94,7 @@ func (c *compiler) leavesOf(ofHub bool) []FieldVerdict {
 	return slices.Compact(leaves)
 }
 
-// kept are the fields of a side that are kept aside without a rule.
+// kept are the fields of a side that are preserved without a rule.
 func (c *compiler) preserved(ofHub bool) []conversion.Path {
 	if ofHub {
 		return c.preservedHub
@@ -195,10 +195,10 @@ func checkRequired(required v1alpha1.Fidelity, leaves []FieldVerdict) field.Erro
 	var says []string
 	lower := v1alpha1.FidelityLossy
 	if len(kept) > 0 {
-		says = append(says, "kept aside: "+few(kept)+": write rules that give them a place in the other version")
+		says = append(says, "preserved: "+few(kept)+": write rules that give them a place in the other version")
 	}
 	if len(dropped) > 0 {
-		says = append(says, "dropped: "+few(dropped)+": remove those rules, and the fields are kept aside")
+		says = append(says, "dropped: "+few(dropped)+": remove those rules, and the fields are preserved")
 	} else {
 		lower = v1alpha1.FidelityPreserved
 	}

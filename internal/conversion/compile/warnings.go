@@ -43,7 +43,7 @@ func unlike(path conversion.Path, differs string) string {
 }
 
 // warnNameless names the lists whose elements have no keys and something that is
-// kept aside: an element that is edited on the other side is another one.
+// preserved: an element that is edited on the other side is another one.
 func (c *compiler) warnNameless(leaves []FieldVerdict) {
 	byList := map[string][]string{}
 	var lists []string
@@ -63,7 +63,7 @@ func (c *compiler) warnNameless(leaves []FieldVerdict) {
 		}
 	}
 	for _, at := range lists {
-		c.warn("the elements of %s have no keys: what is kept aside of one (%s) is lost once that element is edited in the other version: give the list x-kubernetes-list-type: map and keys, in both versions",
+		c.warn("the elements of %s have no keys: what is preserved of one (%s) is lost once that element is edited in the other version: give the list x-kubernetes-list-type: map and keys, in both versions",
 			at, few(byList[at]))
 	}
 }
@@ -89,7 +89,7 @@ func (c *compiler) nameless(path conversion.Path) string {
 
 // warnNamesakes names the fields of the hub whose name is that of a field of the
 // spoke that a rule takes elsewhere. Nothing is lost: the hub's field has no place
-// in the spoke, and is kept aside. But it is easily taken for the other one.
+// in the spoke, and is preserved. But it is easily taken for the other one.
 func (c *compiler) warnNamesakes() {
 	for _, from := range c.spokeClaims {
 		if from.rule.Drop != nil || from.path[0] == "metadata" {

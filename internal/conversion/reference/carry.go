@@ -173,7 +173,7 @@ func (w *direction) looksUp(at pathContext, value any) bool {
 	return fills || exchanges || lends || comes || found
 }
 
-// stands reports whether a leaf stands for the field at a pointer.
+// stands reports whether a leaf field stands for the field at a pointer.
 func (l *leaf) stands(pointer string) bool {
 	if l.Known == nil {
 		return l.Path.pointer() == pointer

@@ -9,7 +9,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion/shape"
 )
 
-// way is a scope in one direction: what is taken from one side, and put on the
+// direction is a scope in one direction: what is taken from one side, and put on the
 // other. The value that is converted is called x, and what it becomes y.
 type direction struct {
 	// whole tells an object from a fragment, which gets no defaults.
@@ -75,7 +75,7 @@ func directions(s *scope, whole bool) (toHub, toSpoke *direction) {
 	for _, d := range s.Defaults {
 		value, err := Decode(d.Value)
 		if err != nil {
-			panic(err) // the plan was read, so it is JSON
+			panic(err) // the ruleset was read, so it is JSON
 		}
 		with, without := toSpoke, toHub
 		if d.Hub {

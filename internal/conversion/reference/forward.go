@@ -5,8 +5,8 @@ package reference
 
 import "slices"
 
-// convert converts x, with s that was kept aside when it left the other side.
-// What y would not convert back to is kept aside: that is the law. At is the
+// convert converts x, with s that was preserved when it left the other side.
+// What y would not convert back to is preserved: that is the law. At is the
 // place of x.
 func (w *direction) convert(x any, s *preserved, at string) (y any, keep *preserved) {
 	y, keep = w.forward(x, s, at)
@@ -132,7 +132,7 @@ func (w *direction) take(x any, y map[string]any, keep *preserved, at string) {
 	}
 }
 
-// fields are those in x that a leaf stands for.
+// fields are those in x that a leaf field stands for.
 func (l *leaf) fields(x any) []path {
 	switch {
 	case l.Shell:

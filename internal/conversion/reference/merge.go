@@ -24,7 +24,7 @@ type merger struct {
 	exact bool
 	// whole tells that the entry takes the place of what is live.
 	whole bool
-	// lenient and partial are those of kept, refusesStatus that of the plan.
+	// lenient and partial are those of kept, refusesStatus that of the ruleset.
 	lenient, partial, refusesStatus bool
 	// became has the indexes of elements that are found by their digests.
 	became map[string]int

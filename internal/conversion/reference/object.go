@@ -24,9 +24,9 @@ type directionKey struct {
 	toHub, whole bool
 }
 
-// New reads a plan that conversion.Plan.Marshal wrote.
-func New(plan []byte) (*Converter, error) {
-	read, err := readRuleset(plan)
+// New reads a ruleset that conversion.Ruleset.Marshal wrote.
+func New(ruleset []byte) (*Converter, error) {
+	read, err := readRuleset(ruleset)
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +54,7 @@ func (c *Converter) Convert(object any, to string) (any, error) {
 		return nil, err
 	}
 	if !slices.Contains(c.ruleset.Versions, from) || !slices.Contains(c.ruleset.Versions, to) {
-		return nil, fmt.Errorf("the plan does not convert %s to %s", from, to)
+		return nil, fmt.Errorf("the ruleset does not convert %s to %s", from, to)
 	}
 	switch {
 	case from == to:
@@ -94,12 +94,12 @@ func (c *Converter) versionOf(object any) (string, error) {
 	apiVersion, _ := find(object, path{"apiVersion"}).(string)
 	group, version, _ := strings.Cut(apiVersion, "/")
 	if group != c.ruleset.Group || find(object, path{"kind"}) != c.ruleset.Kind {
-		return "", fmt.Errorf("the plan is not for %s of %s", find(object, path{"kind"}), apiVersion)
+		return "", fmt.Errorf("the ruleset is not for %s of %s", find(object, path{"kind"}), apiVersion)
 	}
 	return version, nil
 }
 
-// hop converts between a spoke and the hub.
+// step converts between a spoke and the hub.
 func (c *Converter) step(x map[string]any, from, to string, lenient bool) (any, error) {
 	if !isObject(x["metadata"]) {
 		x["metadata"] = map[string]any{}

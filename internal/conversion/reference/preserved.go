@@ -16,7 +16,7 @@ type preserved struct {
 	entries map[pathContext]*entry
 	// unreadable is text that was found in the place of the annotation, or none.
 	unreadable any
-	// leaving is preserved of the version that a hop leaves, and others are that and what
+	// leaving is preserved of the version that a step leaves, and others are that and what
 	// is preserved of versions that it neither leaves nor reaches.
 	leaving *preserved
 	others  []*preserved
@@ -28,7 +28,7 @@ type preserved struct {
 	unnamed []string
 	// lenient lets values come back that their fields cannot have.
 	lenient bool
-	// refusesStatus is that of the plan.
+	// refusesStatus is that of the ruleset.
 	refusesStatus bool
 	// partial tells that the object is a fragment, which may lack what is required.
 	partial bool
@@ -36,7 +36,7 @@ type preserved struct {
 	taken []taken
 }
 
-// place is that of an entry: a pointer, and what is said of it.
+// pathContext is that of an entry: a pointer, and what is said of it.
 type pathContext struct {
 	pointer string
 	kind    kind

@@ -11,7 +11,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion/shape"
 )
 
-// plan is the file form of conversion.Plan.
+// ruleset is the file form of conversion.Ruleset.
 type ruleset struct {
 	Format     int      `json:"format"`
 	CRD        string   `json:"crd"`
@@ -84,7 +84,7 @@ type celField struct {
 }
 
 // field of an exchange. Without the object above it, which is so many segments
-// of its path, a value that was kept aside alone does not come back.
+// of its path, a value that was preserved alone does not come back.
 type field struct {
 	Path   path `json:"path"`
 	Anchor int  `json:"anchor"`
@@ -145,17 +145,17 @@ type collection struct {
 	Scope scope    `json:"scope"`
 }
 
-// readPlan reads what Plan.Marshal wrote. Whatever it does not know is an error:
+// readPlan reads what Ruleset.Marshal wrote. Whatever it does not know is an error:
 // the reference would be wrong without it.
 func readRuleset(text []byte) (*ruleset, error) {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.DisallowUnknownFields()
 	read := &ruleset{}
 	if err := decoder.Decode(read); err != nil {
-		return nil, fmt.Errorf("the reference does not know this plan: %w", err)
+		return nil, fmt.Errorf("the reference does not know this ruleset: %w", err)
 	}
 	if read.Format != 2 && read.Format != 3 {
-		return nil, fmt.Errorf("the reference does not know a plan of format %d", read.Format)
+		return nil, fmt.Errorf("the reference does not know a ruleset of format %d", read.Format)
 	}
 	return read, nil
 }

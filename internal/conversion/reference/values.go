@@ -155,7 +155,7 @@ func readSeconds(value any) any {
 func evaluate(from, to []celField) func([]any) []any {
 	program, err := expression.New(read(from), read(to))
 	if err != nil {
-		panic(fmt.Sprintf("the plan was compiled with these expressions: %v", err))
+		panic(fmt.Sprintf("the ruleset was compiled with these expressions: %v", err))
 	}
 	return func(values []any) []any {
 		texts := make([][]byte, len(values))
@@ -181,7 +181,7 @@ func read(fields []celField) []expression.Field {
 	for _, f := range fields {
 		schema, err := expression.ReadSchema(f.Schema)
 		if err != nil {
-			panic(fmt.Sprintf("the plan was compiled with this schema: %v", err))
+			panic(fmt.Sprintf("the ruleset was compiled with this schema: %v", err))
 		}
 		all = append(all, expression.Field{Name: f.Name, Schema: schema, Expression: f.Expression})
 	}

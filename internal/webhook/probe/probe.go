@@ -26,7 +26,7 @@ type Target struct {
 	// ServerName is the name that the certificate must be valid for,
 	// <service>.<namespace>.svc.
 	ServerName string
-	// PlanHash is the plan that the pod must serve, and convert the canaries by.
+	// PlanHash is the ruleset that the pod must serve, and convert the canaries by.
 	RulesetHash string
 	// APIVersion is any group and version of the kind. A review without objects
 	// asks for it if there are no canaries.
@@ -54,7 +54,7 @@ type Canary struct {
 type Result struct {
 	// NotAfter is when the certificate that the pod serves expires.
 	NotAfter time.Time
-	// PlanHashes are the plans that the pod serves.
+	// PlanHashes are the rulesets that the pod serves.
 	RulesetHashes []string
 	// Failures are the conversions that have failed in the pod; nil where it did not tell.
 	Failures *webhook.Failures
@@ -75,7 +75,7 @@ func Pod(ctx context.Context, target Target) (Result, error) {
 		return result, err
 	}
 	if !slices.Contains(result.RulesetHashes, target.RulesetHash) {
-		return result, failf(ReasonWrongRuleset, "the pod serves plan %s, not %s", quote(strings.Join(result.RulesetHashes, ", ")), quote(target.RulesetHash))
+		return result, failf(ReasonWrongRuleset, "the pod serves ruleset %s, not %s", quote(strings.Join(result.RulesetHashes, ", ")), quote(target.RulesetHash))
 	}
 	if err := connection.convertAll(ctx, &target); err != nil {
 		return result, err
@@ -89,11 +89,11 @@ func (c *connection) rulesets(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	var plans webhook.Rulesets
-	if err := json.Unmarshal(body, &plans); err != nil || len(plans.Hashes) == 0 {
-		return nil, failf(ReasonUnexpectedAnswer, "GET %s answered %s, not the plans that the pod serves", webhook.RulesetsPath, quote(string(body)))
+	var rulesets webhook.Rulesets
+	if err := json.Unmarshal(body, &rulesets); err != nil || len(rulesets.Hashes) == 0 {
+		return nil, failf(ReasonUnexpectedAnswer, "GET %s answered %s, not the rulesets that the pod serves", webhook.RulesetsPath, quote(string(body)))
 	}
-	return plans.Hashes, nil
+	return rulesets.Hashes, nil
 }
 
 func (c *connection) convertAll(ctx context.Context, target *Target) error {

@@ -217,22 +217,22 @@ func TestPodFails(t *testing.T) {
 		want    *Error
 		known   Result
 	}{
-		"no CA bundle":        {options: []func(*testca.Authority, *pod){target(func(t *Target) { t.CABundle = nil })}, want: &Error{ReasonInvalidCABundle, "the CA bundle holds no certificate in PEM"}},
-		"whitespace bundle":   {options: []func(*testca.Authority, *pod){target(func(t *Target) { t.CABundle = []byte("\n") })}, want: &Error{ReasonInvalidCABundle, "the CA bundle holds no certificate in PEM"}},
-		"another CA":          {options: []func(*testca.Authority, *pod){target(func(t *Target) { t.CABundle = foreign.Bundle })}, want: &Error{ReasonTLSVerificationFailed, `TLS handshake with ADDRESS as crontabs.conversion-system.svc: x509: certificate signed by unknown authority (possibly because of "x509: ECDSA verification failure" while trying to verify candidate authority certificate "authority")`}},
-		"another name":        {options: []func(*testca.Authority, *pod){leaf("other.conversion-system.svc", -time.Hour)}, want: &Error{ReasonTLSVerificationFailed, "TLS handshake with ADDRESS as crontabs.conversion-system.svc: x509: certificate is valid for other.conversion-system.svc, not crontabs.conversion-system.svc"}},
-		"expired":             {options: []func(*testca.Authority, *pod){leaf(serverName, time.Hour)}, want: &Error{ReasonTLSVerificationFailed, `TLS handshake with ADDRESS as crontabs.conversion-system.svc: the certificate "CN=crontabs.conversion-system.svc" is not valid now: it is valid from NOTBEFORE to NOTAFTER`}},
-		"not valid yet":       {options: []func(*testca.Authority, *pod){leaf(serverName, -48*time.Hour)}, want: &Error{ReasonTLSVerificationFailed, `TLS handshake with ADDRESS as crontabs.conversion-system.svc: the certificate "CN=crontabs.conversion-system.svc" is not valid now: it is valid from NOTBEFORE to NOTAFTER`}},
-		"no plan":             {options: []func(*testca.Authority, *pod){answers(404, "404 page not found\n")}, want: &Error{ReasonUnexpectedAnswer, `GET /plan answered HTTP status 404: "404 page not found"`}},
-		"a redirect":          {options: []func(*testca.Authority, *pod){answers(302, "")}, want: &Error{ReasonUnexpectedAnswer, `GET /plan answered HTTP status 302: ""`}},
-		"a Status":            {options: []func(*testca.Authority, *pod){answers(500, `{"kind":"Status","message":"out of order"}`)}, want: &Error{ReasonUnexpectedAnswer, `GET /plan answered HTTP status 500: out of order`}},
-		"a long text":         {options: []func(*testca.Authority, *pod){answers(500, strings.Repeat("ä", 400))}, want: &Error{ReasonUnexpectedAnswer, `GET /plan answered HTTP status 500: "` + strings.Repeat("ä", 250) + `…"`}},
-		"no plan in JSON":     {options: []func(*testca.Authority, *pod){answers(200, `{}`)}, want: &Error{ReasonUnexpectedAnswer, `GET /plan answered "{}", not the plans that the pod serves`}},
-		"garbage for a plan":  {options: []func(*testca.Authority, *pod){answers(200, `<html>`)}, want: &Error{ReasonUnexpectedAnswer, `GET /plan answered "<html>", not the plans that the pod serves`}},
-		"an endless plan":     {options: []func(*testca.Authority, *pod){answers(200, strings.Repeat(" ", maxAnswerBytes+1))}, want: &Error{ReasonUnexpectedAnswer, `GET /plan answered more than 16777216 bytes`}},
-		"another plan":        {options: []func(*testca.Authority, *pod){converter, target(func(t *Target) { t.RulesetHash = "def" })}, want: &Error{ReasonWrongRuleset, `the pod serves plan "abc", not "def"`}, known: Result{RulesetHashes: []string{"abc"}}},
-		"a canary that fails": {options: []func(*testca.Authority, *pod){converter, target(func(t *Target) { t.Canaries[0].DesiredAPIVersion = "example.com/v2" })}, want: &Error{ReasonCanaryFailed, "converting to example.com/v2: default/one cannot be converted from v1beta1 to v2: there is no version v2"}, known: Result{RulesetHashes: []string{"abc"}}},
-		"another group":       {options: []func(*testca.Authority, *pod){converter, target(func(t *Target) { t.Canaries = nil; t.APIVersion = "example.org/v1" })}, want: &Error{ReasonCanaryFailed, "converting to example.org/v1: this converter serves example.com, but the request is for example.org/v1: the CustomResourceDefinition refers to the wrong webhook"}, known: Result{RulesetHashes: []string{"abc"}}},
+		"no CA bundle":          {options: []func(*testca.Authority, *pod){target(func(t *Target) { t.CABundle = nil })}, want: &Error{ReasonInvalidCABundle, "the CA bundle holds no certificate in PEM"}},
+		"whitespace bundle":     {options: []func(*testca.Authority, *pod){target(func(t *Target) { t.CABundle = []byte("\n") })}, want: &Error{ReasonInvalidCABundle, "the CA bundle holds no certificate in PEM"}},
+		"another CA":            {options: []func(*testca.Authority, *pod){target(func(t *Target) { t.CABundle = foreign.Bundle })}, want: &Error{ReasonTLSVerificationFailed, `TLS handshake with ADDRESS as crontabs.conversion-system.svc: x509: certificate signed by unknown authority (possibly because of "x509: ECDSA verification failure" while trying to verify candidate authority certificate "authority")`}},
+		"another name":          {options: []func(*testca.Authority, *pod){leaf("other.conversion-system.svc", -time.Hour)}, want: &Error{ReasonTLSVerificationFailed, "TLS handshake with ADDRESS as crontabs.conversion-system.svc: x509: certificate is valid for other.conversion-system.svc, not crontabs.conversion-system.svc"}},
+		"expired":               {options: []func(*testca.Authority, *pod){leaf(serverName, time.Hour)}, want: &Error{ReasonTLSVerificationFailed, `TLS handshake with ADDRESS as crontabs.conversion-system.svc: the certificate "CN=crontabs.conversion-system.svc" is not valid now: it is valid from NOTBEFORE to NOTAFTER`}},
+		"not valid yet":         {options: []func(*testca.Authority, *pod){leaf(serverName, -48*time.Hour)}, want: &Error{ReasonTLSVerificationFailed, `TLS handshake with ADDRESS as crontabs.conversion-system.svc: the certificate "CN=crontabs.conversion-system.svc" is not valid now: it is valid from NOTBEFORE to NOTAFTER`}},
+		"no ruleset":            {options: []func(*testca.Authority, *pod){answers(404, "404 page not found\n")}, want: &Error{ReasonUnexpectedAnswer, `GET /plan answered HTTP status 404: "404 page not found"`}},
+		"a redirect":            {options: []func(*testca.Authority, *pod){answers(302, "")}, want: &Error{ReasonUnexpectedAnswer, `GET /plan answered HTTP status 302: ""`}},
+		"a Status":              {options: []func(*testca.Authority, *pod){answers(500, `{"kind":"Status","message":"out of order"}`)}, want: &Error{ReasonUnexpectedAnswer, `GET /plan answered HTTP status 500: out of order`}},
+		"a long text":           {options: []func(*testca.Authority, *pod){answers(500, strings.Repeat("ä", 400))}, want: &Error{ReasonUnexpectedAnswer, `GET /plan answered HTTP status 500: "` + strings.Repeat("ä", 250) + `…"`}},
+		"no ruleset in JSON":    {options: []func(*testca.Authority, *pod){answers(200, `{}`)}, want: &Error{ReasonUnexpectedAnswer, `GET /plan answered "{}", not the rulesets that the pod serves`}},
+		"garbage for a ruleset": {options: []func(*testca.Authority, *pod){answers(200, `<html>`)}, want: &Error{ReasonUnexpectedAnswer, `GET /plan answered "<html>", not the rulesets that the pod serves`}},
+		"an endless ruleset":    {options: []func(*testca.Authority, *pod){answers(200, strings.Repeat(" ", maxAnswerBytes+1))}, want: &Error{ReasonUnexpectedAnswer, `GET /plan answered more than 16777216 bytes`}},
+		"another ruleset":       {options: []func(*testca.Authority, *pod){converter, target(func(t *Target) { t.RulesetHash = "def" })}, want: &Error{ReasonWrongRuleset, `the pod serves ruleset "abc", not "def"`}, known: Result{RulesetHashes: []string{"abc"}}},
+		"a canary that fails":   {options: []func(*testca.Authority, *pod){converter, target(func(t *Target) { t.Canaries[0].DesiredAPIVersion = "example.com/v2" })}, want: &Error{ReasonCanaryFailed, "converting to example.com/v2: default/one cannot be converted from v1beta1 to v2: there is no version v2"}, known: Result{RulesetHashes: []string{"abc"}}},
+		"another group":         {options: []func(*testca.Authority, *pod){converter, target(func(t *Target) { t.Canaries = nil; t.APIVersion = "example.org/v1" })}, want: &Error{ReasonCanaryFailed, "converting to example.org/v1: this converter serves example.com, but the request is for example.org/v1: the CustomResourceDefinition refers to the wrong webhook"}, known: Result{RulesetHashes: []string{"abc"}}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -245,7 +245,7 @@ func TestPodFails(t *testing.T) {
 			).Replace(tc.want.Message)
 			expectError(t, tc.want, err)
 			if diff := cmp.Diff(tc.known.RulesetHashes, got.RulesetHashes); diff != "" {
-				t.Errorf("plan (-want +got):\n%s", diff)
+				t.Errorf("ruleset (-want +got):\n%s", diff)
 			}
 		})
 	}

@@ -20,7 +20,7 @@ const (
 	// list or map in elements, or less where the schema says so. The API server
 	// estimates for values as large as a request, and so refuses most expressions
 	// over what has no bounds. Here a value that is too large for its expression
-	// does no harm: the evaluation ends at its limit, and the value is set aside.
+	// does no harm: the evaluation ends at its limit, and the value is preserved.
 	assumedLength = 128
 	assumedItems  = 128
 )
