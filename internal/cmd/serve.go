@@ -23,7 +23,7 @@ const defaultMetricsAddress = ":8080"
 
 // serveOptions are the flags of the serve subcommand.
 type serveOptions struct {
-	plans        string
+	rulesets     string
 	certificates string
 	port         int
 	drain        time.Duration
@@ -57,7 +57,7 @@ the drain period, finishes the calls in flight, and ends.`,
 		},
 	}
 	flags := command.Flags()
-	flags.StringVar(&options.plans, "plans", "/etc/conversion-operator/plans", "directory of the compiled rules, *.json, all of which are served")
+	flags.StringVar(&options.rulesets, "rulesets", "/etc/conversion-operator/rulesets", "directory of the compiled rules, *.json, all of which are served")
 	flags.StringVar(&options.certificates, "certificates", "/etc/conversion-operator/tls", "directory of tls.crt and tls.key")
 	flags.IntVar(&options.port, "port", webhook.DefaultPort, "port to listen at")
 	flags.DurationVar(&options.drain, "drain", webhook.DefaultDrainPeriod,
@@ -111,12 +111,12 @@ func (o *serveOptions) run(ctx context.Context) error {
 // pod that answers at all is ready for each of them. The log gets to know whose
 // objects they convert.
 func (o *serveOptions) newHandler(log logr.Logger) (*webhook.Handler, logr.Logger, error) {
-	files, err := filepath.Glob(filepath.Join(o.plans, "*.json"))
+	files, err := filepath.Glob(filepath.Join(o.rulesets, "*.json"))
 	if err != nil {
-		return nil, log, fmt.Errorf("looking for plans in %s: %w", o.plans, err)
+		return nil, log, fmt.Errorf("looking for rulesets in %s: %w", o.rulesets, err)
 	}
 	if len(files) == 0 {
-		return nil, log, fmt.Errorf("there is no plan in %s, no file *.json: mount the compiled rules there, or correct --plans", o.plans)
+		return nil, log, fmt.Errorf("there is no ruleset in %s, no file *.json: mount the compiled rules there, or correct --rulesets", o.rulesets)
 	}
 	var first *conversion.Ruleset
 	var served []webhook.Ruleset
@@ -127,7 +127,7 @@ func (o *serveOptions) newHandler(log logr.Logger) (*webhook.Handler, logr.Logge
 		}
 		if first = cmp.Or(first, plan); plan.CRD != first.CRD {
 			return nil, log, fmt.Errorf("the plan %s is for %s, and another in %s for %s: a pod converts for one CustomResourceDefinition",
-				file, plan.CRD, o.plans, first.CRD)
+				file, plan.CRD, o.rulesets, first.CRD)
 		}
 		served = append(served, one)
 	}

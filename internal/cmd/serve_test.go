@@ -48,7 +48,7 @@ func TestServeNeedsEveryPlan(t *testing.T) {
 		plans map[string][]byte
 		want  string
 	}{
-		"none":                 {nil, "there is no plan in DIRECTORY, no file *.json: mount the compiled rules there, or correct --plans"},
+		"none":                 {nil, "there is no ruleset in DIRECTORY, no file *.json: mount the compiled rules there, or correct --rulesets"},
 		"one of two is broken": {map[string][]byte{"a.json": good, "b.json": []byte("{")}, "loading the plan DIRECTORY/b.json: "},
 		"of two definitions": {map[string][]byte{"a.json": good, "b.json": planText(t, "jobs.example.com", "v1")},
 			"the plan DIRECTORY/b.json is for jobs.example.com, and another in DIRECTORY for crontabs.example.com: "},
@@ -56,7 +56,7 @@ func TestServeNeedsEveryPlan(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			directory := mountPlans(t, tc.plans)
-			_, _, err := run("serve", "--plans="+directory, "--certificates="+directory)
+			_, _, err := run("serve", "--rulesets="+directory, "--certificates="+directory)
 			if want := strings.ReplaceAll(tc.want, "DIRECTORY", directory); err == nil || !strings.HasPrefix(err.Error(), want) {
 				t.Errorf("error is %v, want %s", err, want)
 			}
@@ -67,7 +67,7 @@ func TestServeNeedsEveryPlan(t *testing.T) {
 // TestServeHasEveryPlan by the hash of its text, whatever its file is called.
 func TestServeHasEveryPlan(t *testing.T) {
 	first, second := planText(t, "crontabs.example.com", "v1"), planText(t, "crontabs.example.com", "v2")
-	options := serveOptions{plans: mountPlans(t, map[string][]byte{"a.json": first, "b.json": second, "c.txt": []byte("no plan")})}
+	options := serveOptions{rulesets: mountPlans(t, map[string][]byte{"a.json": first, "b.json": second, "c.txt": []byte("no plan")})}
 	handler, _, err := options.newHandler(logr.Discard())
 	if err != nil {
 		t.Fatal(err)
