@@ -28,11 +28,11 @@ func TestRulesAreCompiledOnce(t *testing.T) {
 		Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object"}},
 	}}
 	first := rules.result(policy, crd)
-	if first.Plan == nil {
+	if first.Ruleset == nil {
 		t.Fatalf("not compiled: %v", first.Errors)
 	}
 	crd.ResourceVersion, crd.Status.StoredVersions = "2", []string{"v2"} // another status
-	if again := rules.result(policy, crd); again.Plan != first.Plan {
+	if again := rules.result(policy, crd); again.Ruleset != first.Ruleset {
 		t.Error("compiled again for the same generations")
 	}
 	for name, change := range map[string]func(){
@@ -43,12 +43,12 @@ func TestRulesAreCompiledOnce(t *testing.T) {
 		"forgotten, as the policy was gone for a while": func() { rules.forget(policy.Name) },
 	} {
 		before := rules.result(policy, crd)
-		if change(); rules.result(policy, crd).Plan == before.Plan {
+		if change(); rules.result(policy, crd).Ruleset == before.Ruleset {
 			t.Errorf("%s: not compiled again", name)
 		}
 	}
 	policy.Spec.Converter.Declarative = nil
-	if result := rules.result(policy, crd); result.Plan != nil {
+	if result := rules.result(policy, crd); result.Ruleset != nil {
 		t.Error("a policy without rules still has compiled rules")
 	}
 }
@@ -56,7 +56,7 @@ func TestRulesAreCompiledOnce(t *testing.T) {
 // TestRulesetsAreLoadedOnce for each resourceVersion of their ConfigMap. That nothing is
 // loaded is seen by the answer, which stays although the text was damaged.
 func TestRulesetsAreLoadedOnce(t *testing.T) {
-	rules := &conversion.Plan{Format: conversion.PlanFormat, CRD: "widgets.example.com", Group: "example.com", Kind: "Widget",
+	rules := &conversion.Ruleset{Format: conversion.RulesetFormat, CRD: "widgets.example.com", Group: "example.com", Kind: "Widget",
 		Hub: "v2", Versions: []string{"v1", "v2"}, Spokes: []conversion.Spoke{{Version: "v1"}}}
 	text, err := rules.Marshal()
 	if err != nil {

@@ -73,7 +73,7 @@ type oversizedCount struct {
 
 // newOversizedCount is nil where nothing is shortened.
 func newOversizedCount(step plan.TakeSamples) *oversizedCount {
-	rules := step.Rules.Plan
+	rules := step.Rules.Ruleset
 	if rules == nil || rules.Shortening == nil || rules.Shortening.RefuseOnly {
 		return nil
 	}

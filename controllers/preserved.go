@@ -33,7 +33,7 @@ type headCount struct {
 	usable  bool
 }
 
-func newHeadCount(crd *apiextensionsv1.CustomResourceDefinition, rules *conversion.Plan) *headCount {
+func newHeadCount(crd *apiextensionsv1.CustomResourceDefinition, rules *conversion.Ruleset) *headCount {
 	if rules == nil {
 		return nil
 	}

@@ -26,11 +26,11 @@ import (
 const preservedName = "conversion-operator.io/v1beta1.crontabs.example.com"
 
 // ruling has v1beta1 hold values of two fields that v1 lacks.
-func ruling() (*apiextensionsv1.CustomResourceDefinition, *conversion.Plan) {
+func ruling() (*apiextensionsv1.CustomResourceDefinition, *conversion.Ruleset) {
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	crd.Name, crd.UID = "crontabs.example.com", "crd-1"
 	crd.Spec.Versions = []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v1beta1", Served: true}, {Name: "v1", Served: true, Storage: true}}
-	return crd, &conversion.Plan{
+	return crd, &conversion.Ruleset{
 		Format: 3, CRD: crd.Name, Group: "example.com", Kind: "CronTab", Hub: "v1", Versions: []string{"v1", "v1beta1"},
 		Spokes: []conversion.Spoke{{Version: "v1beta1"}},
 	}

@@ -102,18 +102,18 @@ func (p *Prober) observe(observed *plan.Observed, trust plan.Trust) (pending tim
 // there are none, and pods show that they answer by the previous ruleset.
 func (p *Prober) target(observed *plan.Observed, trust plan.Trust) (probe.Target, error) {
 	target := probe.Target{
-		CABundle:   trust.CABundle,
-		ServerName: plan.ServerName(observed.Policy.Name, observed.Settings.Namespace),
-		PlanHash:   trust.PlanHash,
+		CABundle:    trust.CABundle,
+		ServerName:  plan.ServerName(observed.Policy.Name, observed.Settings.Namespace),
+		RulesetHash: trust.PlanHash,
 
 		FailuresToken: failuresToken(observed.Certificate),
 		APIVersion:    observed.CRD.Spec.Group + "/" + observed.CRD.Spec.Versions[0].Name,
 	}
-	if observed.Rules.Plan == nil {
+	if observed.Rules.Ruleset == nil {
 		return target, nil
 	}
 	var err error
-	target.Canaries, err = p.canariesOf(observed.Rules.Plan)
+	target.Canaries, err = p.canariesOf(observed.Rules.Ruleset)
 	return target, err
 }
 
@@ -229,7 +229,7 @@ func (p *Prober) take(ctx context.Context, request probeRequest) *plan.Proof {
 
 // canariesOf remembers what newCanaries made: to compile a ruleset's expressions
 // takes milliseconds, and policies are reconciled again and again.
-func (p *Prober) canariesOf(rules *conversion.Plan) ([]probe.Canary, error) {
+func (p *Prober) canariesOf(rules *conversion.Ruleset) ([]probe.Canary, error) {
 	const most = 1000
 	hash := rules.Hash()
 	p.mu.Lock()
@@ -253,7 +253,7 @@ func (p *Prober) canariesOf(rules *conversion.Plan) ([]probe.Canary, error) {
 
 // newCanaries makes one for each version pair, with the operator's own answer,
 // that the pods' are compared with.
-func newCanaries(rules *conversion.Plan) ([]probe.Canary, error) {
+func newCanaries(rules *conversion.Ruleset) ([]probe.Canary, error) {
 	converter, err := conversion.NewConverter(rules)
 	if err != nil {
 		return nil, err
@@ -273,7 +273,7 @@ func newCanaries(rules *conversion.Plan) ([]probe.Canary, error) {
 
 func fingerprintOf(target probe.Target, leaf []byte) fingerprint {
 	return sha256.Sum256(fmt.Appendf(nil, "%q", []string{
-		target.Address, target.ServerName, target.PlanHash, string(target.CABundle), string(leaf)}))
+		target.Address, target.ServerName, target.RulesetHash, string(target.CABundle), string(leaf)}))
 }
 
 // reasonOf is the condition reason of a failed probe.

@@ -103,7 +103,7 @@ func (a *apiServerProber) pointBack(ctx context.Context) error {
 		return err
 	}
 	return wait.PollUntilContextCancel(ctx, probePause, true, func(ctx context.Context) (bool, error) {
-		answer := probe.Question()
+		answer := probe.ProbeRequest()
 		err := a.client.Create(ctx, answer, client.DryRunAll)
 		return err == nil && !probe.Answered(answer), nil
 	})
@@ -123,7 +123,7 @@ func (a *apiServerProber) untilAnswered(ctx context.Context, step plan.ProbeAPIS
 	var last, verdict error
 	began := time.Now()
 	err := wait.PollUntilContextCancel(ctx, probePause, true, func(ctx context.Context) (bool, error) {
-		answer := probe.Question()
+		answer := probe.ProbeRequest()
 		last = a.client.Create(ctx, answer, client.DryRunAll)
 		switch {
 		case last == nil && probe.Answered(answer):

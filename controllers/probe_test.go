@@ -17,8 +17,8 @@ import (
 
 // A ruleset's canaries are made once, and another ruleset has others.
 func TestCanariesOf(t *testing.T) {
-	widgets := func() *conversion.Plan {
-		return &conversion.Plan{CRD: "widgets.example.com", Group: "example.com", Kind: "Widget",
+	widgets := func() *conversion.Ruleset {
+		return &conversion.Ruleset{CRD: "widgets.example.com", Group: "example.com", Kind: "Widget",
 			Hub: "v2", Versions: []string{"v1", "v2"}, Spokes: []conversion.Spoke{{Version: "v1"}}}
 	}
 	gadgets := widgets()
@@ -40,7 +40,7 @@ func TestCanariesOf(t *testing.T) {
 
 // A ruleset that cannot be used has no canaries the next time either.
 func TestCanariesOfADamagedRuleset(t *testing.T) {
-	damaged := &conversion.Plan{CRD: "widgets.example.com", Group: "example.com", Kind: "Widget", Hub: "v2", Versions: []string{"v1", "v2"}}
+	damaged := &conversion.Ruleset{CRD: "widgets.example.com", Group: "example.com", Kind: "Widget", Hub: "v2", Versions: []string{"v1", "v2"}}
 	p := NewProber(time.Hour)
 	for range 2 {
 		if _, err := p.canariesOf(damaged); err == nil {

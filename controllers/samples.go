@@ -58,7 +58,7 @@ func (r *reader) takeSamples(ctx context.Context, step plan.TakeSamples) plan.Ba
 	defer free.leave()
 	bounded, cancel := context.WithTimeout(ctx, step.Timeout)
 	defer cancel()
-	held := newHeadCount(step.CRD, step.Rules.Plan)
+	held := newHeadCount(step.CRD, step.Rules.Ruleset)
 	oversized := newOversizedCount(step)
 	taken, err := r.sample(bounded, step, held, oversized)
 	inquiry := r.outcomeOf(ctx, step, taken, err)

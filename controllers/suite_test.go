@@ -208,7 +208,7 @@ func (k *kubelet) probe(ctx context.Context, target probe.Target) (probe.Result,
 			return probe.Result{}, &probe.Error{Reason: probe.ReasonTLSVerificationFailed, Message: err.Error()}
 		}
 	}
-	return probe.Result{PlanHashes: []string{target.PlanHash}}, nil
+	return probe.Result{RulesetHashes: []string{target.RulesetHash}}, nil
 }
 
 // mount lets a policy's pods load the certificate that they mount.

@@ -67,10 +67,10 @@ func (o *convertOptions) run(ctx context.Context, name string, stdin io.Reader, 
 	if len(found) > 0 {
 		return fmt.Errorf("the rules of %s are not valid:\n%s", policy.Name, listOf(found))
 	}
-	if !slices.Contains(result.Plan.Versions, o.to) {
-		return fmt.Errorf("--to must be one of %s, is %q", strings.Join(result.Plan.Versions, ", "), o.to)
+	if !slices.Contains(result.Ruleset.Versions, o.to) {
+		return fmt.Errorf("--to must be one of %s, is %q", strings.Join(result.Ruleset.Versions, ", "), o.to)
 	}
-	converter, err := conversion.NewConverter(result.Plan)
+	converter, err := conversion.NewConverter(result.Ruleset)
 	if err != nil {
 		return err
 	}
@@ -81,7 +81,7 @@ func (o *convertOptions) run(ctx context.Context, name string, stdin io.Reader, 
 	if len(documents) == 0 {
 		return fmt.Errorf("there are no objects in %s", sourcesOf(o.files))
 	}
-	if err := o.convert(converter, result.Plan, documents); err != nil {
+	if err := o.convert(converter, result.Ruleset, documents); err != nil {
 		return &exitError{exitFound, err}
 	}
 	return manifest.Write(stdout, manifest.Form(o.output), documents)
@@ -102,7 +102,7 @@ func (o *convertOptions) validate(stdin io.Reader) error {
 }
 
 // convert replaces all objects, and returns the errors of all that it cannot convert.
-func (o *convertOptions) convert(converter *conversion.Converter, plan *conversion.Plan, documents []manifest.Document) error {
+func (o *convertOptions) convert(converter *conversion.Converter, plan *conversion.Ruleset, documents []manifest.Document) error {
 	var errs []error
 	for i, document := range documents {
 		converted, err := document.Replace(func(object manifest.Object) ([]byte, error) {

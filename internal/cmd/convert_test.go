@@ -142,8 +142,8 @@ func TestConvertFailures(t *testing.T) {
 		"no objects": {[]string{"--policy", policy, "--crd", crd, "--to=v1"}, "- a", 2, "stdin, document 1: expected an object, with apiVersion and kind"},
 		"all that fail": {
 			[]string{"--policy", both, "--crd", crd, "--to=v1"}, twoBad, 1,
-			"stdin, document 1, items[0] (n/a): version \"v2\" is not in the conversion plan of crontabs.example.com, which has v1, v1beta1: a version that was just added is converted once its plan is rolled out\n" +
-				"stdin, document 1, items[1]: the object is \"Pod\" of \"v1\", and the conversion plan is for CronTab of example.com",
+			"stdin, document 1, items[0] (n/a): version \"v2\" is not in the ruleset of crontabs.example.com, which has v1, v1beta1: a version that was just added is converted once its ruleset is rolled out\n" +
+				"stdin, document 1, items[1]: the object is \"Pod\" of \"v1\", and the ruleset is for CronTab of example.com",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -23,7 +23,7 @@ const defaultMetricsAddress = ":8080"
 
 // serveOptions are the flags of the serve subcommand.
 type serveOptions struct {
-	plans        string
+	rulesets     string
 	certificates string
 	port         int
 	drain        time.Duration
@@ -57,7 +57,7 @@ the drain period, finishes the calls in flight, and ends.`,
 		},
 	}
 	flags := command.Flags()
-	flags.StringVar(&options.plans, "plans", "/etc/conversion-operator/plans", "directory of the rulesets, *.json, all of which the command serves")
+	flags.StringVar(&options.rulesets, "rulesets", "/etc/conversion-operator/rulesets", "directory of the rulesets, *.json, all of which the command serves")
 	flags.StringVar(&options.certificates, "certificates", "/etc/conversion-operator/tls", "directory of tls.crt and tls.key")
 	flags.IntVar(&options.port, "port", webhook.DefaultPort, "port to listen on")
 	flags.DurationVar(&options.drain, "drain", webhook.DefaultDrainPeriod,
@@ -111,15 +111,15 @@ func (o *serveOptions) run(ctx context.Context) error {
 // that answers at all is ready for each of them. The log includes the name of the
 // CustomResourceDefinition.
 func (o *serveOptions) newHandler(log logr.Logger) (*webhook.Handler, logr.Logger, error) {
-	files, err := filepath.Glob(filepath.Join(o.plans, "*.json"))
+	files, err := filepath.Glob(filepath.Join(o.rulesets, "*.json"))
 	if err != nil {
-		return nil, log, fmt.Errorf("find rulesets in %s: %w", o.plans, err)
+		return nil, log, fmt.Errorf("find rulesets in %s: %w", o.rulesets, err)
 	}
 	if len(files) == 0 {
-		return nil, log, fmt.Errorf("no ruleset (*.json) found in %s: mount the rulesets there, or correct --plans", o.plans)
+		return nil, log, fmt.Errorf("no ruleset (*.json) found in %s: mount the rulesets there, or correct --rulesets", o.rulesets)
 	}
-	var first *conversion.Plan
-	var served []webhook.Plan
+	var first *conversion.Ruleset
+	var served []webhook.Ruleset
 	for _, file := range files {
 		plan, one, err := loadPlan(file)
 		if err != nil {
@@ -127,7 +127,7 @@ func (o *serveOptions) newHandler(log logr.Logger) (*webhook.Handler, logr.Logge
 		}
 		if first = cmp.Or(first, plan); plan.CRD != first.CRD {
 			return nil, log, fmt.Errorf("ruleset %s is for %s, and another one in %s is for %s: a pod converts for one CustomResourceDefinition",
-				file, plan.CRD, o.plans, first.CRD)
+				file, plan.CRD, o.rulesets, first.CRD)
 		}
 		served = append(served, one)
 	}
@@ -142,18 +142,18 @@ func (o *serveOptions) newHandler(log logr.Logger) (*webhook.Handler, logr.Logge
 	}), log, nil
 }
 
-func loadPlan(file string) (*conversion.Plan, webhook.Plan, error) {
+func loadPlan(file string) (*conversion.Ruleset, webhook.Ruleset, error) {
 	document, err := os.ReadFile(file)
 	if err != nil {
-		return nil, webhook.Plan{}, fmt.Errorf("read the ruleset: %w", err)
+		return nil, webhook.Ruleset{}, fmt.Errorf("read the ruleset: %w", err)
 	}
 	plan, err := conversion.Load(document)
 	if err != nil {
-		return nil, webhook.Plan{}, fmt.Errorf("load the ruleset %s: %w", file, err)
+		return nil, webhook.Ruleset{}, fmt.Errorf("load the ruleset %s: %w", file, err)
 	}
 	converter, err := conversion.NewConverter(plan)
 	if err != nil {
-		return nil, webhook.Plan{}, fmt.Errorf("compile the ruleset %s: %w", file, err)
+		return nil, webhook.Ruleset{}, fmt.Errorf("compile the ruleset %s: %w", file, err)
 	}
-	return plan, webhook.Plan{Hash: conversion.HashOf(document), Pairs: plan.Pairs(), Converter: converter}, nil
+	return plan, webhook.Ruleset{Hash: conversion.HashOf(document), Pairs: plan.Pairs(), Converter: converter}, nil
 }

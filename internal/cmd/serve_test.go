@@ -23,7 +23,7 @@ import (
 // planText is a plan without rules.
 func planText(t *testing.T, crd string, versions ...string) []byte {
 	t.Helper()
-	text, err := (&conversion.Plan{Format: 2, CRD: crd, Group: "example.com", Kind: "CronTab", Hub: versions[0], Versions: versions}).Marshal()
+	text, err := (&conversion.Ruleset{Format: 2, CRD: crd, Group: "example.com", Kind: "CronTab", Hub: versions[0], Versions: versions}).Marshal()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +48,7 @@ func TestServeNeedsEveryPlan(t *testing.T) {
 		plans map[string][]byte
 		want  string
 	}{
-		"none":                 {nil, "no ruleset (*.json) found in DIRECTORY: mount the rulesets there, or correct --plans"},
+		"none":                 {nil, "no ruleset (*.json) found in DIRECTORY: mount the rulesets there, or correct --rulesets"},
 		"one of two is broken": {map[string][]byte{"a.json": good, "b.json": []byte("{")}, "load the ruleset DIRECTORY/b.json: "},
 		"of two definitions": {map[string][]byte{"a.json": good, "b.json": planText(t, "jobs.example.com", "v1")},
 			"ruleset DIRECTORY/b.json is for jobs.example.com, and another one in DIRECTORY is for crontabs.example.com: "},
@@ -56,7 +56,7 @@ func TestServeNeedsEveryPlan(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			directory := mountPlans(t, tc.plans)
-			_, _, err := run("serve", "--plans="+directory, "--certificates="+directory)
+			_, _, err := run("serve", "--rulesets="+directory, "--certificates="+directory)
 			if want := strings.ReplaceAll(tc.want, "DIRECTORY", directory); err == nil || !strings.HasPrefix(err.Error(), want) {
 				t.Errorf("error is %v, want %s", err, want)
 			}
@@ -67,14 +67,14 @@ func TestServeNeedsEveryPlan(t *testing.T) {
 // TestServeHasEveryPlan by the hash of its text, whatever its file is called.
 func TestServeHasEveryPlan(t *testing.T) {
 	first, second := planText(t, "crontabs.example.com", "v1"), planText(t, "crontabs.example.com", "v2")
-	options := serveOptions{plans: mountPlans(t, map[string][]byte{"a.json": first, "b.json": second, "c.txt": []byte("no plan")})}
+	options := serveOptions{rulesets: mountPlans(t, map[string][]byte{"a.json": first, "b.json": second, "c.txt": []byte("no plan")})}
 	handler, _, err := options.newHandler(logr.Discard())
 	if err != nil {
 		t.Fatal(err)
 	}
 	recorder := httptest.NewRecorder()
-	handler.ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, webhook.PlanPath, nil))
-	var got webhook.Plans
+	handler.ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, webhook.RulesetsPath, nil))
+	var got webhook.Rulesets
 	if err := json.Unmarshal(recorder.Body.Bytes(), &got); err != nil {
 		t.Fatal(err)
 	}

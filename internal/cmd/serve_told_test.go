@@ -141,7 +141,7 @@ func mountSample(t *testing.T) (directory, hash string) {
 			t.Fatal(err)
 		}
 	}
-	text, err := compile.Compile(crd, policy.Spec.Converter.Declarative).Plan.Marshal()
+	text, err := compile.Compile(crd, policy.Spec.Converter.Declarative).Ruleset.Marshal()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -180,7 +180,7 @@ func serve(t *testing.T, plans, certificates string) (address string, logged *di
 	address, logged = listener.Addr().String(), &diary{}
 	_, port, _ := net.SplitHostPort(address) // it was made so
 	listener.Close()
-	program := exec.CommandContext(t.Context(), os.Args[0], "serve", "--plans="+plans, "--certificates="+certificates, "--port="+port,
+	program := exec.CommandContext(t.Context(), os.Args[0], "serve", "--rulesets="+plans, "--certificates="+certificates, "--port="+port,
 		"--drain=0s", "--metrics-bind-address=0", "--log-level=debug")
 	program.Env, program.Stderr = append(os.Environ(), asProgram+"=yes"), logged
 	if err := program.Start(); err != nil {

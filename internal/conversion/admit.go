@@ -18,9 +18,9 @@ var (
 
 // Admit says why an object must not be stored, and nil if it may: it is a shortened
 // form, or it could not be converted as a whole to another version. One of a version
-// that the plan does not know is no matter of the plan: no form of it comes from here.
+// that the ruleset does not know is no matter of the ruleset: no form of it comes from here.
 func (c *Converter) Admit(text []byte, stop func() bool) error {
-	h := hops.Get().(*hop)
+	h := stepPool.Get().(*step)
 	defer h.release()
 	h.start(stop)
 	root, from, err := c.parseWhole(h, text)
@@ -43,7 +43,7 @@ func (c *Converter) Admit(text []byte, stop func() bool) error {
 // form there, and it would be stored, with a deletion timestamp, until finalizers are
 // gone. Waits tells that the deletion itself adds one.
 func (c *Converter) AdmitDeletion(text []byte, waits bool) error {
-	h := hops.Get().(*hop)
+	h := stepPool.Get().(*step)
 	defer h.release()
 	h.start(nil)
 	root, from, err := c.parseWhole(h, text)
@@ -59,7 +59,7 @@ func (c *Converter) AdmitDeletion(text []byte, waits bool) error {
 // OmittedIn says what an object lacks that this or another converter with the same key
 // has shortened, nil where that is nothing, or where it cannot be told.
 func (c *Converter) OmittedIn(text []byte) *Omitted {
-	h := hops.Get().(*hop)
+	h := stepPool.Get().(*step)
 	defer h.release()
 	h.start(nil)
 	root, from, err := c.parseWhole(h, text)
@@ -75,7 +75,7 @@ func (c *Converter) OmittedIn(text []byte) *Omitted {
 // OmittedBy is OmittedIn for an object of which a version and annotations are known.
 func (c *Converter) OmittedBy(version string, annotations map[string]string) *Omitted {
 	text, err := json.Marshal(map[string]any{
-		"apiVersion": c.plan.Group + "/" + version, "kind": c.plan.Kind, "metadata": map[string]any{"annotations": annotations},
+		"apiVersion": c.ruleset.Group + "/" + version, "kind": c.ruleset.Kind, "metadata": map[string]any{"annotations": annotations},
 	})
 	if err != nil {
 		return nil // cannot be: annotations are texts
@@ -84,7 +84,7 @@ func (c *Converter) OmittedBy(version string, annotations map[string]string) *Om
 }
 
 // parseWhole parses a text that is one object of the kind.
-func (c *Converter) parseWhole(h *hop, text []byte) (*node, *version, error) {
+func (c *Converter) parseWhole(h *step, text []byte) (*node, *version, error) {
 	root, end, err := h.parseFirst(text, c.look)
 	if err != nil {
 		return nil, nil, err
@@ -126,7 +126,7 @@ func (c *Converter) convertible(text []byte, from *version, stop func() bool) er
 
 // refuseMarked refuses an object in which an annotation of the resource says that it
 // is a shortened form, whoever has written that.
-func (c *Converter) refuseMarked(h *hop, root *node, from *version) error {
+func (c *Converter) refuseMarked(h *step, root *node, from *version) error {
 	annotations := root.find(annotationsPath)
 	if annotations == nil {
 		return nil
@@ -146,7 +146,7 @@ func (c *Converter) refuseMarked(h *hop, root *node, from *version) error {
 // isOurs tells the annotations of the resource from those of other kinds. One of a
 // version that the ruleset does not have, and whose name is cut, is not recognised.
 func (c *Converter) isOurs(annotation string) bool {
-	if !strings.HasPrefix(annotation, KeptPrefix) {
+	if !strings.HasPrefix(annotation, PreservedPrefix) {
 		return false
 	}
 	for _, v := range c.versions {
@@ -154,11 +154,11 @@ func (c *Converter) isOurs(annotation string) bool {
 			return true
 		}
 	}
-	return strings.HasSuffix(annotation, "."+c.plan.CRD)
+	return strings.HasSuffix(annotation, "."+c.ruleset.CRD)
 }
 
 // shortenedError reads the marker of a shortened form.
-func (c *Converter) shortenedError(h *hop, annotation *node, at *version) error {
+func (c *Converter) shortenedError(h *step, annotation *node, at *version) error {
 	refused := &ShortenedError{Annotation: annotation.label()}
 	var owner *version
 	for _, v := range c.versions {

@@ -17,7 +17,7 @@ const (
 type arena struct {
 	nodes  bump[node]
 	lists  bump[*node]
-	places bump[place]
+	places bump[pathContext]
 	keyed  bump[keyed]
 	// text is what was written newly. It is only appended to, so that slices of it stay.
 	text []byte
@@ -138,14 +138,14 @@ func (a *arena) decode(quoted []byte) []byte {
 }
 
 // put sets the value at a path of an object and makes the objects on the way.
-func (a *arena) put(n *node, path steps, value *node) {
+func (a *arena) put(n *node, path segments, value *node) {
 	parent, name := path.split()
 	a.makeObject(n, parent).set(name, value)
 }
 
 // makeObject makes the object at a path, where there is none, and those on the
 // way. A value of another kind that is in the way is replaced.
-func (a *arena) makeObject(n *node, path steps) *node {
+func (a *arena) makeObject(n *node, path segments) *node {
 	for i := range path {
 		next := n.get(&path[i])
 		if next == nil || !next.isObject() {

@@ -15,7 +15,7 @@ import (
 )
 
 // BenchmarkConvert converts objects of two sizes; most of a large one is
-// managedFields, into which no plan looks.
+// managedFields, into which no ruleset looks.
 func BenchmarkConvert(b *testing.B) {
 	c := sample(b, "crontab-cronspec")
 	for _, size := range []int{2 << 10, 10 << 10} {

@@ -11,27 +11,27 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion/shape"
 )
 
-// Canary returns an object at a version that has a value wherever the plan does
+// Canary returns an object at a version that has a value wherever the ruleset does
 // something between that version and the other, or the hub that is between them, so
 // that its conversion exercises all of that. What one spoke converts, another may
 // only preserve: an object for all of them would leave rules out. It has no value that
 // its field cannot have where it would be preserved: that would not come back.
 func (c *Converter) Canary(version, to string) []byte {
-	filler := filler{hub: version == c.plan.Hub}
+	filler := filler{hub: version == c.ruleset.Hub}
 	spoke := version
 	if filler.hub {
 		spoke = to
 	}
 	root, metadata := filler.newObject(), filler.newObject()
 	root.set(&nameAPIVersion, filler.raw(c.version(version).apiVersion))
-	root.set(&nameKind, filler.quote([]byte(c.plan.Kind)))
+	root.set(&nameKind, filler.quote([]byte(c.ruleset.Kind)))
 	metadata.set(&nameName, filler.quote([]byte("conversion-canary")))
-	if c.plan.Namespaced {
+	if c.ruleset.Namespaced {
 		metadata.set(&nameNamespace, filler.quote([]byte("conversion-canary")))
 	}
 	metadata.set(&nameUID, filler.quote([]byte("00000000-0000-0000-0000-000000000001")))
 	root.set(&nameMetadata, metadata)
-	if rules := c.plan.spoke(spoke); rules != nil {
+	if rules := c.ruleset.spoke(spoke); rules != nil {
 		filler.scope(&rules.Root, root, c.version(version).shape)
 	}
 	return c.comingBack(root.append(nil), version, to)
@@ -65,7 +65,7 @@ func (c *Converter) comingBack(object []byte, version, to string) []byte {
 
 // filler writes values that differ from each other.
 type filler struct {
-	hop
+	step
 	hub   bool
 	count int
 }
@@ -96,20 +96,20 @@ func (f *filler) scope(scope *Scope, n *node, s *shape.Schema) {
 	for _, leaf := range leaves {
 		switch {
 		case leaf.Known != nil:
-			f.put(n, append(slices.Clip(leaf.Path), "canary").steps(), f.next())
+			f.put(n, append(slices.Clip(leaf.Path), "canary").segments(), f.next())
 		case leaf.Text:
-			f.put(n, leaf.Path.steps(), f.next())
+			f.put(n, leaf.Path.segments(), f.next())
 		case !leaf.Shell:
 			if value := f.fitting(shapeAt(s, leaf.Path)); value != nil {
-				f.put(n, leaf.Path.steps(), value)
+				f.put(n, leaf.Path.segments(), value)
 			}
 		}
 	}
 	for _, move := range scope.Moves {
 		if f.hub {
-			f.put(n, move.Hub.steps(), f.next())
+			f.put(n, move.Hub.segments(), f.next())
 		} else {
-			f.put(n, move.Spoke.steps(), f.next())
+			f.put(n, move.Spoke.segments(), f.next())
 		}
 	}
 	for i := range scope.Exchanges {
@@ -120,11 +120,11 @@ func (f *filler) scope(scope *Scope, n *node, s *shape.Schema) {
 		dropped = scope.DropHub
 	}
 	for _, path := range dropped {
-		f.put(n, path.steps(), f.next())
+		f.put(n, path.segments(), f.next())
 	}
 	for _, d := range scope.Defaults {
 		if value := f.fitting(shapeAt(s, d.Path)); d.Hub == f.hub && value != nil {
-			f.put(n, d.Path.steps(), value)
+			f.put(n, d.Path.segments(), value)
 		}
 	}
 	for i := range scope.Collections {
@@ -137,7 +137,7 @@ func (f *filler) exchange(e *Exchange, n *node) {
 	fields, values := f.values(e)
 	for i, value := range values {
 		if value != nil {
-			f.put(n, fields[i].Path.steps(), value)
+			f.put(n, fields[i].Path.segments(), value)
 		}
 	}
 }
@@ -150,7 +150,7 @@ func (f *filler) values(e *Exchange) ([]Field, []*node) {
 	case e.CEL != nil:
 		return e.Spoke, f.samples(e.CEL.Spoke)
 	case f.hub:
-		return e.Hub, toHub.forth(&f.hop, f.spokeValues(&toHub))
+		return e.Hub, toHub.forth(&f.step, f.spokeValues(&toHub))
 	}
 	return e.Spoke, f.spokeValues(&toHub)
 }
@@ -159,8 +159,8 @@ func (f *filler) values(e *Exchange) ([]Field, []*node) {
 func (f *filler) samples(fields []CELField) []*node {
 	values := make([]*node, len(fields))
 	for i := range fields {
-		if read, err := expression.ReadShape(fields[i].Schema); err == nil {
-			values[i] = f.raw(expression.Sample(read))
+		if read, err := expression.ReadSchema(fields[i].Schema); err == nil {
+			values[i] = f.raw(read.Sample())
 		}
 	}
 	return values
@@ -172,16 +172,16 @@ func (f *filler) spokeValues(e *exchange) []*node {
 	case e.Format != nil:
 		parts := make([]*node, len(e.Hub))
 		for i, integer := range e.Format.Integer {
-			parts[i], _ = holeValue(&f.hop, fmt.Append(nil, f.count+i), integer, true)
+			parts[i], _ = holeValue(&f.step, fmt.Append(nil, f.count+i), integer, true)
 		}
 		f.count += len(parts)
-		return e.back(&f.hop, parts)
+		return e.back(&f.step, parts)
 	case e.Wrap != nil && !e.Wrap.Hub:
 		value = f.listOf([]*node{value})
 	case e.Cast != nil && e.Cast.Hub:
 		value = f.raw([]byte("80"))
 	case e.Cast != nil:
-		value = e.Cast.write(&f.hop, []byte("80"))
+		value = e.Cast.write(&f.step, []byte("80"))
 	case e.Common != nil && e.Common.Type == "integer":
 		value = f.raw([]byte("80"))
 	case e.Table != nil:
@@ -199,7 +199,7 @@ func (f *filler) objects(x *indexing) *node {
 	if x.Hub {
 		return held
 	}
-	return x.list(&f.hop, held)
+	return x.list(&f.step, held)
 }
 
 func (f *filler) collection(collection *Collection, n *node, s *shape.Schema) {
@@ -207,14 +207,14 @@ func (f *filler) collection(collection *Collection, n *node, s *shape.Schema) {
 	if collection.nested() {
 		element = f.node()
 	}
-	for _, key := range Path(collection.Keys).steps() {
+	for _, key := range Path(collection.Keys).segments() {
 		element.set(&key, f.next())
 	}
 	f.scope(&collection.Scope, element, elementShape(s, collection.Path))
 	var held *node
 	if collection.Map {
 		held = f.newObject()
-		f.put(held, Path{"canary"}.steps(), element)
+		f.put(held, Path{"canary"}.segments(), element)
 	} else {
 		held = f.listOf([]*node{element})
 	}
@@ -222,7 +222,7 @@ func (f *filler) collection(collection *Collection, n *node, s *shape.Schema) {
 		*n = *held
 		return
 	}
-	f.put(n, collection.Path.steps(), held)
+	f.put(n, collection.Path.segments(), held)
 }
 
 // nested reports whether the elements are lists or maps themselves.

@@ -18,9 +18,9 @@ import (
 // value the schema refuses.
 
 // carry decides about the entries that no rule has looked up. Those that are
-// carried on it returns, for the annotation of the version to which the hop leads.
+// carried on it returns, for the annotation of the version to which the step leads.
 // Before is the object as it was at the version that it leaves.
-func (h *hop) carry(root *node, to *version, w *way, before []byte) (*node, entries) {
+func (h *step) carry(root *node, to *version, w *direction, before []byte) (*node, entries) {
 	if len(h.restore)+len(h.merging) == 0 {
 		return root, nil
 	}
@@ -61,7 +61,7 @@ type undecided struct {
 	asked, gone, misfits []*entry
 }
 
-func (h *hop) undecided(w *way) (u undecided) {
+func (h *step) undecided(w *direction) (u undecided) {
 	for i := range h.restore {
 		switch e := &h.restore[i]; {
 		case e.fate == unclaimed && !bytes.HasPrefix(e.pointer, []byte("/")):
@@ -80,7 +80,7 @@ func (h *hop) undecided(w *way) (u undecided) {
 }
 
 // mergeAll makes data of what is undecided, where it can, and returns what is carried on.
-func (h *hop) mergeAll(m *merger, s *shape.Schema, u undecided) (carried entries) {
+func (h *step) mergeAll(m *merger, s *shape.Schema, u undecided) (carried entries) {
 	gone := slices.DeleteFunc(u.gone, func(e *entry) bool { return m.holder(e) != nil && !h.restore.around(e.pointer) })
 	m.noteTaken()
 	for i := range h.merging {
@@ -102,14 +102,14 @@ func (h *hop) mergeAll(m *merger, s *shape.Schema, u undecided) (carried entries
 }
 
 // noteKeyless notes a list whose elements entries cannot name.
-func (h *hop) noteKeyless(pointer []byte) {
+func (h *step) noteKeyless(pointer []byte) {
 	if len(h.restore) > 0 {
 		h.keyless = append(h.keyless, pointer)
 	}
 }
 
 // isInKeyless reports whether a place is in a list whose elements entries cannot name.
-func (h *hop) isInKeyless(pointer []byte) bool {
+func (h *step) isInKeyless(pointer []byte) bool {
 	return slices.ContainsFunc(h.keyless, func(list []byte) bool {
 		below, found := bytes.CutPrefix(pointer, list)
 		return found && bytes.HasPrefix(below, []byte("/"))
@@ -119,7 +119,7 @@ func (h *hop) isInKeyless(pointer []byte) bool {
 // anchored are the entries whose anchor was there before the conversion: other rules
 // gave the object around their place another anchor, or none, and it was not deleted.
 // So it is in a list whose elements lack their keys.
-func (h *hop) anchored(gone []*entry, before []byte) (held []*entry) {
+func (h *step) anchored(gone []*entry, before []byte) (held []*entry) {
 	if len(gone) == 0 {
 		return nil
 	}
@@ -152,7 +152,7 @@ func (m *merger) holder(e *entry) *node {
 
 // digestAgain tells of preserved elements what they became, now that entries of the
 // other version were merged into them.
-func (h *hop) digestAgain(m *merger, whole *node) {
+func (h *step) digestAgain(m *merger, whole *node) {
 	for i := range h.keep {
 		e := &h.keep[i]
 		if !isString(e.images) {
@@ -185,7 +185,7 @@ func (e entries) beside(pointer []byte) bool {
 // outlives are the entries of the version that the object leaves: its own, which
 // were carried on so far. One is superseded where the object has live data for all of
 // it now.
-func (h *hop) outlives(root *node, w *way, leaving entries) (carried entries) {
+func (h *step) outlives(root *node, w *direction, leaving entries) (carried entries) {
 	if len(leaving) == 0 {
 		return nil
 	}

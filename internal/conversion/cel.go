@@ -20,7 +20,7 @@ type programs struct {
 
 // compile compiles the expressions of a scope and of those in it, once for both
 // ways. The path leads to the scope.
-func (w *way) compile(at Path) error {
+func (w *direction) compile(at Path) error {
 	for i := range w.exchanges {
 		cel := w.exchanges[i].CEL
 		if cel == nil {
@@ -63,7 +63,7 @@ func (c *CEL) compile() (*programs, error) {
 func expressionFields(fields []CELField) ([]expression.Field, error) {
 	read := make([]expression.Field, len(fields))
 	for i, field := range fields {
-		schema, err := expression.ReadShape(field.Schema)
+		schema, err := expression.ReadSchema(field.Schema)
 		if err != nil {
 			return nil, fmt.Errorf("the field %s: %w", field.Name, err)
 		}
@@ -74,7 +74,7 @@ func expressionFields(fields []CELField) ([]expression.Field, error) {
 
 // convert computes the fields of the other side. Where that costs more than an
 // object may, the conversion ends.
-func (p *programs) convert(h *hop, values []*node, toHub bool) []*node {
+func (p *programs) convert(h *step, values []*node, toHub bool) []*node {
 	program, field := p.backward, p.spoke
 	if toHub {
 		program, field = p.forward, p.hub
@@ -96,7 +96,7 @@ func (p *programs) convert(h *hop, values []*node, toHub bool) []*node {
 }
 
 // evaluate spends of the object's budget. It has no results once that is exhausted.
-func (h *hop) evaluate(program *expression.Program, texts [][]byte, field string) [][]byte {
+func (h *step) evaluate(program *expression.Program, texts [][]byte, field string) [][]byte {
 	budget := &h.meter.expressions
 	before := budget.Spent()
 	results := program.Evaluate(texts, budget)

@@ -58,34 +58,34 @@ func TestCEL(t *testing.T) {
 	}
 }
 
-// A plan whose expressions do not compile is refused before any object is converted.
-func TestCELOfADamagedPlan(t *testing.T) {
-	plan := between(t, "a: {type: integer}", "b: {type: integer}",
-		`{cel: {from: {a: .a}, to: {b: .b}, forward: {b: self.a + 1}, backward: {a: self.b - 1}}}`).Plan
+// A ruleset whose expressions do not compile is refused before any object is converted.
+func TestCELOfADamagedRuleset(t *testing.T) {
+	ruleset := between(t, "a: {type: integer}", "b: {type: integer}",
+		`{cel: {from: {a: .a}, to: {b: .b}, forward: {b: self.a + 1}, backward: {a: self.b - 1}}}`).Ruleset
 	for damage, want := range map[string]string{
 		"self.":  "Syntax error",
 		"self.c": "undefined field 'c'",
 	} {
-		plan.Spokes[0].Root.Exchanges[0].CEL.Hub[0].Expression = damage
-		if _, err := conversion.NewConverter(plan); err == nil || !strings.Contains(err.Error(), want) {
+		ruleset.Spokes[0].Root.Exchanges[0].CEL.Hub[0].Expression = damage
+		if _, err := conversion.NewConverter(ruleset); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v, want %s", damage, err, want)
 		}
 	}
-	plan.Spokes[0].Root.Exchanges[0].CEL.Hub[0].Schema = []byte(`[]`)
-	if _, err := conversion.NewConverter(plan); err == nil || !strings.Contains(err.Error(), "the field b: the schema is not readable") {
+	ruleset.Spokes[0].Root.Exchanges[0].CEL.Hub[0].Schema = []byte(`[]`)
+	if _, err := conversion.NewConverter(ruleset); err == nil || !strings.Contains(err.Error(), "the field b: the schema is not readable") {
 		t.Errorf("error %v", err)
 	}
 }
 
-// The plan has what the run time needs of the schemas, and no more.
-func TestCELInThePlan(t *testing.T) {
-	plan := between(t, "a: {type: string, maxLength: 7, description: text}", "b: {type: string, format: date-time}",
-		`{cel: {from: {a: .a}, to: {b: .b}, forward: {b: self.a}, backward: {a: string(self.b)}}}`).Plan
+// The ruleset has what the run time needs of the schemas, and no more.
+func TestCELInTheRuleset(t *testing.T) {
+	ruleset := between(t, "a: {type: string, maxLength: 7, description: text}", "b: {type: string, format: date-time}",
+		`{cel: {from: {a: .a}, to: {b: .b}, forward: {b: self.a}, backward: {a: string(self.b)}}}`).Ruleset
 	want := &conversion.CEL{
 		Spoke: []conversion.CELField{{Name: "a", Schema: []byte(`{"type":"string"}`), Expression: "string(self.b)"}},
 		Hub:   []conversion.CELField{{Name: "b", Schema: []byte(`{"type":"string","format":"date-time"}`), Expression: "self.a"}},
 	}
-	if diff := cmp.Diff(want, plan.Spokes[0].Root.Exchanges[0].CEL); diff != "" {
-		t.Errorf("plan (-want +got):\n%s", diff)
+	if diff := cmp.Diff(want, ruleset.Spokes[0].Root.Exchanges[0].CEL); diff != "" {
+		t.Errorf("ruleset (-want +got):\n%s", diff)
 	}
 }

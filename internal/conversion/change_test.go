@@ -60,7 +60,7 @@ func newEvolution(t testing.TB, c *generate.Choices) *evolution {
 	for i := range e.crds {
 		e.schemas[i], _ = structuralSchemas(e.crds[i])
 	}
-	text, err := e.after.Plan().Marshal()
+	text, err := e.after.Ruleset().Marshal()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +87,7 @@ func ruled(t testing.TB, c *generate.Choices, v1, v2 *apiextensionsv1.JSONSchema
 			return false
 		}
 		rules.Spokes[0].Rules = some
-		return compile.Compile(crd, rules).Plan != nil
+		return compile.Compile(crd, rules).Ruleset != nil
 	})
 	return crd, rules
 }

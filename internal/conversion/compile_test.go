@@ -92,15 +92,15 @@ func TestCompileRefuses(t *testing.T) {
 		"below a ruled field":  {`{move: {from: .o, to: .p}}, {move: {from: .o.i, to: .b}}`, "rules[1].move.from", "is in .o, which already belongs to spec.converter.declarative.spokes[0].rules[0].move.from: give every field to one rule"},
 		"around a ruled field": {`{drop: {to: .p.i}}, {drop: {to: .p}}`, "rules[1].drop.to", "has .p.i in it, which already belongs to"},
 		"a key twice":          {`{move: {from: '.m["k"]', to: .b}}, {move: {from: '.m["k"]', to: .c}}`, "rules[1].move.from", ".m.k already belongs to"},
-		"our own annotation":   {`{move: {from: .a, to: '.metadata.annotations["conversion-operator.io/v1"]'}}`, "rules[0].move.to", "is where conversion-operator keeps fields aside: use another name"},
+		"our own annotation":   {`{move: {from: .a, to: '.metadata.annotations["conversion-operator.io/v1"]'}}`, "rules[0].move.to", "is where conversion-operator preserves fields: use another name"},
 		"no label at all":      {`{move: {from: .a, to: '.metadata.labels["a b"]'}}`, "rules[0].move.to", "cannot be: name part must consist of"},
 		"no prefix of a label": {`{move: {from: .a, to: '.metadata.labels["A/b"]'}}`, "rules[0].move.to", "cannot be: prefix part a lowercase RFC 1123 subdomain"},
 		"default in no list":   {`{default: {to: ".lm[*].x", value: x}}`, "rules[0].default.to", "which version v1 does not have"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			result := between(t, v1, v2, test.rules)
-			if result.Plan != nil || len(result.Errors) == 0 {
-				t.Fatalf("the rules are accepted: %+v", result.Plan)
+			if result.Ruleset != nil || len(result.Errors) == 0 {
+				t.Fatalf("the rules are accepted: %+v", result.Ruleset)
 			}
 			if got := result.Errors[0]; got.Field != "spec.converter.declarative.spokes[0]."+test.at || !strings.Contains(got.Error(), test.says) {
 				t.Errorf("got %v, want %q at %s", got, test.says, test.at)
@@ -152,8 +152,8 @@ func TestCompileMissing(t *testing.T) {
 			for _, err := range result.Missing {
 				missing = append(missing, err.BadValue.(string))
 			}
-			if result.Plan != nil {
-				planned = converterOf(t, result).Plan().Versions
+			if result.Ruleset != nil {
+				planned = converterOf(t, result).Ruleset().Versions
 			}
 			if diff := cmp.Diff(test.missing, missing); diff != "" {
 				t.Errorf("missing (-want +got):\n%s", diff)
@@ -211,12 +211,12 @@ func TestCompileEqualSchemas(t *testing.T) {
 	}
 }
 
-func TestPlanIsDeterministic(t *testing.T) {
+func TestRulesetIsDeterministic(t *testing.T) {
 	first := rich(t)
 	for range 10 {
 		again := rich(t)
-		if first.Plan().Hash() != again.Plan().Hash() || len(first.Plan().Hash()) != 16 {
-			t.Fatalf("the hashes are %s and %s", first.Plan().Hash(), again.Plan().Hash())
+		if first.Ruleset().Hash() != again.Ruleset().Hash() || len(first.Ruleset().Hash()) != 16 {
+			t.Fatalf("the hashes are %s and %s", first.Ruleset().Hash(), again.Ruleset().Hash())
 		}
 	}
 }

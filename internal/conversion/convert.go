@@ -12,19 +12,19 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion/shape"
 )
 
-// Converter converts objects by a plan. It never changes and may be used by
+// Converter converts objects by a ruleset. It never changes and may be used by
 // many goroutines at once.
 type Converter struct {
-	plan *Plan
-	// look is wherever the plan has something to do, in any version.
+	ruleset *Ruleset
+	// look is wherever the ruleset has something to do, in any version.
 	look *look
 	// kind is what objects say, a JSON string.
 	kind []byte
-	// versions are those of the plan.
+	// versions are those of the ruleset.
 	versions []*version
 }
 
-// version is one that the plan covers.
+// version is one that the ruleset covers.
 type version struct {
 	name string
 	// apiVersion is what objects say, a JSON string.
@@ -37,50 +37,50 @@ type version struct {
 	// shape is what the schema of the version says, nil where that is not known.
 	shape *shape.Schema
 	// toHub and fromHub are nil for the hub.
-	toHub, fromHub *way
+	toHub, fromHub *direction
 }
 
-// NewConverter prepares a plan.
-func NewConverter(plan *Plan) (*Converter, error) {
-	c := &Converter{plan: plan, look: newLook(), kind: appendQuoted(nil, plan.Kind)}
+// NewConverter prepares a ruleset.
+func NewConverter(ruleset *Ruleset) (*Converter, error) {
+	c := &Converter{ruleset: ruleset, look: newLook(), kind: appendQuoted(nil, ruleset.Kind)}
 	c.look.path(Path{"metadata", "annotations"})
-	for _, name := range plan.Versions {
-		v, err := newVersion(plan, name)
+	for _, name := range ruleset.Versions {
+		v, err := newVersion(ruleset, name)
 		if err != nil {
 			return nil, err
 		}
 		c.versions = append(c.versions, v)
 	}
 	for _, v := range c.versions {
-		name, spoke := v.name, plan.spoke(v.name)
+		name, spoke := v.name, ruleset.spoke(v.name)
 		switch {
 		case spoke != nil:
 			c.look.addScope(&spoke.Root)
-			v.toHub, v.fromHub = spoke.Root.ways(v.shape, c.version(plan.Hub).shape)
+			v.toHub, v.fromHub = spoke.Root.ways(v.shape, c.version(ruleset.Hub).shape)
 			if err := v.toHub.compile(nil); err != nil {
-				return nil, fmt.Errorf("the conversion plan of %s has a rule for the version %s that cannot be followed: %w", plan.CRD, name, err)
+				return nil, fmt.Errorf("the ruleset of %s has a rule for the version %s that cannot be followed: %w", ruleset.CRD, name, err)
 			}
-		case name != plan.Hub && len(plan.Versions) > 1:
-			return nil, fmt.Errorf("the conversion plan of %s covers the version %s and has no rules for it", plan.CRD, name)
+		case name != ruleset.Hub && len(ruleset.Versions) > 1:
+			return nil, fmt.Errorf("the ruleset of %s covers the version %s and has no rules for it", ruleset.CRD, name)
 		}
 	}
 	c.look.merge()
 	return c, nil
 }
 
-func newVersion(plan *Plan, name string) (*version, error) {
+func newVersion(ruleset *Ruleset, name string) (*version, error) {
 	v := &version{
-		name: name, apiVersion: appendQuoted(nil, plan.Group+"/"+name),
-		annotation: newName(AnnotationName(plan.CRD, name)), legacy: newName(legacyName(name)),
-		token: plan.Shortening.token(plan.CRD, name),
+		name: name, apiVersion: appendQuoted(nil, ruleset.Group+"/"+name),
+		annotation: newName(AnnotationName(ruleset.CRD, name)), legacy: newName(legacyName(name)),
+		token: ruleset.Shortening.token(ruleset.CRD, name),
 	}
-	text, known := plan.Schemas[name]
+	text, known := ruleset.Schemas[name]
 	if !known {
 		return v, nil
 	}
 	var err error
 	if v.shape, err = shape.Read(text); err != nil {
-		return nil, fmt.Errorf("the conversion plan of %s has a schema of the version %s that is not readable: %w", plan.CRD, name, err)
+		return nil, fmt.Errorf("the ruleset of %s has a schema of the version %s that is not readable: %w", ruleset.CRD, name, err)
 	}
 	return v, nil
 }
@@ -110,11 +110,11 @@ func (c *Converter) Answer(dst, text []byte, toVersion string, stop func() bool)
 }
 
 func (c *Converter) convert(dst, text []byte, toVersion string, stop func() bool, lean bool) ([]byte, Outcome, error) {
-	h := hops.Get().(*hop)
+	h := stepPool.Get().(*step)
 	defer h.release()
 	h.start(stop)
-	h.refusesStatus = c.plan.RefusesStatus
-	h.dropsOverflow, h.shortens, h.outcome = c.plan.DropOverflow, c.plan.shortens(toVersion), Outcome{}
+	h.refusesStatus = c.ruleset.RefusesStatus
+	h.dropsOverflow, h.shortens, h.outcome = c.ruleset.DropOverflow, c.ruleset.shortens(toVersion), Outcome{}
 	root, end, err := h.parseFirst(text, c.look)
 	if err != nil {
 		return dst, Outcome{}, err
@@ -161,14 +161,14 @@ func (c *Converter) version(name string) *version {
 // path converts from spoke to hub, from hub to spoke, or both. What comes back at the
 // hub on the way is there for the rules alone, and need not be what a hub can have.
 // But if the spoke at the end cannot have what becomes of it, it does not come back.
-func (c *Converter) path(h *hop, root *node, from, to *version) (*node, error) {
-	hub := c.version(c.plan.Hub)
+func (c *Converter) path(h *step, root *node, from, to *version) (*node, error) {
+	hub := c.version(c.ruleset.Hub)
 	h.lenient, h.stretched = false, false
 	switch {
 	case from.toHub == nil:
-		return c.hop(h, root, from, to, to.fromHub)
+		return c.takeStep(h, root, from, to, to.fromHub)
 	case to.fromHub == nil:
-		return c.hop(h, root, from, hub, from.toHub)
+		return c.takeStep(h, root, from, hub, from.toHub)
 	}
 	text := root.text
 	h.lenient = true
@@ -183,8 +183,8 @@ func (c *Converter) path(h *hop, root *node, from, to *version) (*node, error) {
 	return c.through(h, root, from, hub, to)
 }
 
-func (c *Converter) through(h *hop, root *node, from, hub, to *version) (*node, error) {
-	root, err := c.hop(h, root, from, hub, from.toHub)
+func (c *Converter) through(h *step, root *node, from, hub, to *version) (*node, error) {
+	root, err := c.takeStep(h, root, from, hub, from.toHub)
 	if err != nil {
 		return root, err
 	}
@@ -194,13 +194,13 @@ func (c *Converter) through(h *hop, root *node, from, hub, to *version) (*node, 
 		return root, err
 	}
 	stretched := h.stretched
-	root, err = c.hop(h, root, hub, to, to.fromHub)
+	root, err = c.takeStep(h, root, hub, to, to.fromHub)
 	h.stretched = stretched
 	return root, err
 }
 
 // fitsWhole reports whether an object is one that its schema allows.
-func (h *hop) fitsWhole(root *node, s *shape.Schema) bool {
+func (h *step) fitsWhole(root *node, s *shape.Schema) bool {
 	for m := root.first; m != nil && s != nil; m = m.next {
 		name := string(h.nameOf(m))
 		if IsEnvelope(name) {
@@ -213,10 +213,10 @@ func (h *hop) fitsWhole(root *node, s *shape.Schema) bool {
 	return true
 }
 
-// versionOf holds an object's group and kind against the plan's.
+// versionOf holds an object's group and kind against the ruleset's.
 func (c *Converter) versionOf(root *node) (*version, error) {
 	if root.kind != object {
-		return nil, failf(CauseWrongKind, "a %s object was expected", c.plan.Kind)
+		return nil, failf(CauseWrongKind, "a %s object was expected", c.ruleset.Kind)
 	}
 	if metadata := root.get(&nameMetadata); metadata != nil && !metadata.isObject() && !metadata.isNull() {
 		return nil, errors.New("its metadata is not an object")
@@ -226,8 +226,8 @@ func (c *Converter) versionOf(root *node) (*version, error) {
 	}
 	apiVersion, kind := textOf(root.get(&nameAPIVersion)), textOf(root.get(&nameKind))
 	group, name, _ := strings.Cut(apiVersion, "/")
-	if group != c.plan.Group || kind != c.plan.Kind {
-		return nil, failf(CauseWrongKind, "the object is %q of %q, and the conversion plan is for %s of %s", kind, apiVersion, c.plan.Kind, c.plan.Group)
+	if group != c.ruleset.Group || kind != c.ruleset.Kind {
+		return nil, failf(CauseWrongKind, "the object is %q of %q, and the ruleset is for %s of %s", kind, apiVersion, c.ruleset.Kind, c.ruleset.Group)
 	}
 	if v := c.version(name); v != nil {
 		return v, nil
@@ -257,12 +257,12 @@ func textOf(n *node) string {
 }
 
 func (c *Converter) unknown(version string) error {
-	return failf(CauseUnknownVersion, "version %q is not in the conversion plan of %s, which has %s: a version that was just added is converted once its plan is rolled out",
-		version, c.plan.CRD, strings.Join(c.plan.Versions, ", "))
+	return failf(CauseUnknownVersion, "version %q is not in the ruleset of %s, which has %s: a version that was just added is converted once its ruleset is rolled out",
+		version, c.ruleset.CRD, strings.Join(c.ruleset.Versions, ", "))
 }
 
-// hop converts between a spoke and the hub, mostly in place.
-func (c *Converter) hop(h *hop, root *node, from, to *version, w *way) (*node, error) {
+// step converts between a spoke and the hub, mostly in place.
+func (c *Converter) takeStep(h *step, root *node, from, to *version, w *direction) (*node, error) {
 	h.begin()
 	before := root.text
 	metadata := h.metadata(root)
@@ -303,7 +303,7 @@ func (c *Converter) hop(h *hop, root *node, from, to *version, w *way) (*node, e
 }
 
 // metadata is that of an object, which is made where there is none.
-func (h *hop) metadata(root *node) *node {
+func (h *step) metadata(root *node) *node {
 	metadata := root.get(&nameMetadata)
 	if metadata == nil || !metadata.isObject() {
 		metadata = h.newObject()
@@ -312,9 +312,9 @@ func (h *hop) metadata(root *node) *node {
 	return metadata
 }
 
-// third are the entries of the versions that a hop neither leaves nor reaches. It
+// third are the entries of the versions that a step neither leaves nor reaches. It
 // must leave the objects in place without which they would not come back.
-func (c *Converter) third(h *hop, metadata *node, from, to *version, w *way) (all []entries) {
+func (c *Converter) third(h *step, metadata *node, from, to *version, w *direction) (all []entries) {
 	annotations := metadata.get(&nameAnnotations)
 	if annotations == nil || len(c.versions) < 3 || !w.tidies {
 		return nil

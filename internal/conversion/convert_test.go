@@ -122,8 +122,8 @@ func TestConvertRefuses(t *testing.T) {
 		"metadata a text":  {`{"metadata":"x","apiVersion":"example.com/v1","kind":"Widget"}`, "v1", "its metadata is not an object"},
 		"another kind":     {`{"apiVersion":"example.com/v1","kind":"Gadget"}`, "v2", `the object is "Gadget" of "example.com/v1"`},
 		"another group":    {`{"apiVersion":"other.com/v1","kind":"Widget"}`, "v2", "is for Widget of example.com"},
-		"from a version":   {widget("v7", ""), "v2", `version "v7" is not in the conversion plan of widgets.example.com`},
-		"to a version":     {widget("v1", ""), "v8", `version "v8" is not in the conversion plan of widgets.example.com`},
+		"from a version":   {widget("v7", ""), "v2", `version "v7" is not in the ruleset of widgets.example.com`},
+		"to a version":     {widget("v1", ""), "v8", `version "v8" is not in the ruleset of widgets.example.com`},
 		"annotations full": {annotated("v1", "v9 "+strings.Repeat("x", 262000), `"own":"`+strings.Repeat("x", 1000)+`"`), "v2", "shorten the object's annotations"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -142,7 +142,7 @@ func TestConvertRefuses(t *testing.T) {
 func TestCanary(t *testing.T) {
 	crd, rules := richWorld(t)
 	w := worldOf(t, crd, rules)
-	for _, pair := range w.plan.Pairs() {
+	for _, pair := range w.ruleset.Pairs() {
 		w.roundTrip(t, string(w.converter.Canary(pair[0], pair[1])), pair[0], pair[1])
 	}
 }

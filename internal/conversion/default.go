@@ -3,20 +3,20 @@
 
 package conversion
 
-// defaulted is a default rule during a hop.
+// defaulted is a default rule during a step.
 type defaulted struct {
 	*filling
 	// was is what was there, nil where the field was absent.
 	was *node
 	// there tells, where the field has its place on the other side, that the
-	// object above it was there before the hop.
+	// object above it was there before the step.
 	there bool
 }
 
 // takeDefaults takes the fields away that have no place on the other side, and
 // looks which will be filled: an object that is there for nothing but what the
 // rules put into it gets no defaults.
-func (h *hop) takeDefaults(w *way, n *node) []defaulted {
+func (h *step) takeDefaults(w *direction, n *node) []defaulted {
 	all := h.defaults.take(len(w.defaults))
 	for i := range w.defaults {
 		d := &w.defaults[i]
@@ -32,7 +32,7 @@ func (h *hop) takeDefaults(w *way, n *node) []defaulted {
 
 // fill brings back what was preserved, be it that there was nothing, and fills
 // a field otherwise.
-func (d *defaulted) fill(h *hop, n *node, at *place) {
+func (d *defaulted) fill(h *step, n *node, at *pathContext) {
 	if d.leaves || !d.there || n.find(d.path) != nil {
 		return
 	}
@@ -56,7 +56,7 @@ func (d *defaulted) fill(h *hop, n *node, at *place) {
 
 // keep sets aside what coming back would not fill in by itself. The object must
 // be as the other side will see it.
-func (d *defaulted) keep(h *hop, n *node, at *place) {
+func (d *defaulted) keep(h *step, n *node, at *pathContext) {
 	if !d.leaves {
 		return
 	}

@@ -17,7 +17,7 @@ import (
 
 // haveKeys reports whether keys tell all elements of a list apart. The API server
 // sees to that when it writes, and leaves objects that it wrote before as they are.
-func (h *hop) haveKeys(keys []name, held *node) bool {
+func (h *step) haveKeys(keys []name, held *node) bool {
 	if len(keys) == 0 {
 		return false
 	}
@@ -47,7 +47,7 @@ func (h *hop) haveKeys(keys []name, held *node) bool {
 var keySeed = maphash.MakeSeed()
 
 // hashKeys reports whether an element has all keys, too.
-func (h *hop) hashKeys(keys []name, element *node) (hash uint64, all bool) {
+func (h *step) hashKeys(keys []name, element *node) (hash uint64, all bool) {
 	for i := range keys {
 		value := element.get(&keys[i])
 		if value == nil {
@@ -65,7 +65,7 @@ func (h *hop) hashKeys(keys []name, element *node) (hash uint64, all bool) {
 	return hash, true
 }
 
-func (h *hop) sameKeys(keys []name, a, b *node) bool {
+func (h *step) sameKeys(keys []name, a, b *node) bool {
 	for i := range keys {
 		if !h.same(a.get(&keys[i]), b.get(&keys[i])) {
 			return false
@@ -79,7 +79,7 @@ func (h *hop) sameKeys(keys []name, a, b *node) bool {
 // one that it converts to: at its index, or else at the first other one. Where rules
 // have changed since, none converts to it: then the one that still is what it became
 // gets what it lacks (carried.go).
-func (h *hop) anonymous(c *collection, held *node, at *place) {
+func (h *step) anonymous(c *collection, held *node, at *pathContext) {
 	restored := h.waiting(c, at).match(h, held, at)
 	restore := h.restore
 	h.restore = nil
@@ -102,7 +102,7 @@ func (h *hop) anonymous(c *collection, held *node, at *place) {
 }
 
 // dropAll drops in all of an element, before it is kept whole for other reasons.
-func (w *way) dropAll(n *node) (dropped bool) {
+func (w *direction) dropAll(n *node) (dropped bool) {
 	for i := range w.collections {
 		held := n.find(w.collections[i].path)
 		if held == nil {
@@ -131,7 +131,7 @@ type waiter struct {
 	taken bool
 }
 
-func (h *hop) waiting(c *collection, at *place) *waiting {
+func (h *step) waiting(c *collection, at *pathContext) *waiting {
 	if len(h.restore) == 0 {
 		return nil
 	}
@@ -165,7 +165,7 @@ func (h *hop) waiting(c *collection, at *place) *waiting {
 
 // fitsElement reports whether a list can have an element. One of which rules give
 // something up may lack what is required.
-func (h *hop) fitsElement(s *shape.Schema, element *node, value []byte) bool {
+func (h *step) fitsElement(s *shape.Schema, element *node, value []byte) bool {
 	if s == nil || element.kind != object {
 		return h.fitsShape(s, value)
 	}
@@ -182,7 +182,7 @@ func (h *hop) fitsElement(s *shape.Schema, element *node, value []byte) bool {
 }
 
 // reversed is what an element converts to the other way, with nothing preserved.
-func (h *hop) reversed(w *way, element *node) string {
+func (h *step) reversed(w *direction, element *node) string {
 	other := h.another()
 	defer other.release()
 	other.scope(w, element, nil)
@@ -192,7 +192,7 @@ func (h *hop) reversed(w *way, element *node) string {
 // match returns the preserved element for each element that has one. All that are
 // still at their index come first, be it that rules of now make something else of them:
 // an element that is alike must not take theirs.
-func (w *waiting) match(h *hop, held *node, at *place) [][]byte {
+func (w *waiting) match(h *step, held *node, at *pathContext) [][]byte {
 	if w == nil || len(w.all) == 0 {
 		return nil
 	}
@@ -255,7 +255,7 @@ func (w *waiting) takeFirst(text string) []byte {
 
 // leave notes for elements that still are what a preserved one became, by rules of
 // then, that it is to be merged into them. One of format 1 does not tell.
-func (w *waiting) leave(h *hop, matched [][]byte, unchanged []int, texts []string, at *place) {
+func (w *waiting) leave(h *step, matched [][]byte, unchanged []int, texts []string, at *pathContext) {
 	byDigest := map[string][]int{}
 	for i := range w.all {
 		if waits := &w.all[i]; !waits.taken {
@@ -282,7 +282,7 @@ func (w *waiting) leave(h *hop, matched [][]byte, unchanged []int, texts []strin
 }
 
 // merge notes that a preserved element is to be merged into the one at a place.
-func (w *waiting) merge(h *hop, i int, text string, at *place) {
+func (w *waiting) merge(h *step, i int, text string, at *pathContext) {
 	e := entry{pointer: h.pointer(at, ""), value: w.all[i].value, images: w.all[i].images}
 	if h.isUnedited(at.in, e.value, text) {
 		e.fate = unedited
@@ -293,7 +293,7 @@ func (w *waiting) merge(h *hop, i int, text string, at *place) {
 // isUnedited reports whether an element says all that a preserved one converts to, and
 // whether what it says besides, which was merged into it, has no place on the other
 // side. Then the preserved one is what it is there: anybody could have preserved it.
-func (h *hop) isUnedited(c *collection, preserved []byte, text string) bool {
+func (h *step) isUnedited(c *collection, preserved []byte, text string) bool {
 	element, errElement := h.parse(preserved, c.look)
 	live, errLive := h.parse([]byte(text), everything)
 	if errElement != nil || errLive != nil || element.kind == scalar || live.kind != element.kind {
@@ -308,7 +308,7 @@ func (h *hop) isUnedited(c *collection, preserved []byte, text string) bool {
 }
 
 // again is what the text of an element converts to, with nothing preserved.
-func (h *hop) again(c *collection, text string) string {
+func (h *step) again(c *collection, text string) string {
 	element, err := h.parse([]byte(text), c.look)
 	if err != nil {
 		return ""
@@ -318,7 +318,7 @@ func (h *hop) again(c *collection, text string) string {
 
 // digest tells later whether an element still is what it is now: a JSON string of
 // the first 16 hexadecimal digits of the SHA-256 of its canonical text.
-func (h *hop) digest(element *node) []byte { return digestOf(h.canonical(element)) }
+func (h *step) digest(element *node) []byte { return digestOf(h.canonical(element)) }
 
 func digestOf(canonical string) []byte {
 	sum := sha256.Sum256([]byte(canonical))

@@ -10,7 +10,7 @@ import (
 
 // exchanges takes the values of one side away and computes those of the other,
 // those of one exchange behind those of another.
-func (h *hop) exchanges(w *way, from parents, at *place) []*node {
+func (h *step) exchanges(w *direction, from parents, at *pathContext) []*node {
 	count := 0
 	for i := range w.exchanges {
 		count += len(w.exchanges[i].to)
@@ -22,7 +22,7 @@ func (h *hop) exchanges(w *way, from parents, at *place) []*node {
 	return all
 }
 
-func (h *hop) putImages(w *way, to parents, images []*node) {
+func (h *step) putImages(w *direction, to parents, images []*node) {
 	for i := range w.exchanges {
 		fields := w.exchanges[i].to
 		for j, image := range images[:len(fields)] {
@@ -37,7 +37,7 @@ func (h *hop) putImages(w *way, to parents, images []*node) {
 // exchange takes the values of one side away and computes those of the other, or
 // restores what was preserved if that is what the values are now. What would not
 // come back the same is preserved.
-func (h *hop) exchange(e *exchange, from parents, at *place) []*node {
+func (h *step) exchange(e *exchange, from parents, at *pathContext) []*node {
 	values := h.lists.take(len(e.from))
 	for i := range e.from {
 		values[i] = from.take(&e.from[i])
@@ -58,9 +58,9 @@ func (h *hop) exchange(e *exchange, from parents, at *place) []*node {
 		// They were preserved: they will be again, or they convert to values that were
 		// not there, which then hold the objects around them in place.
 		if back := e.back(h, images); some(back) {
-			h.leaveAlone(e.from, back)
+			h.preserveAlone(e.from, back)
 		} else {
-			h.leaveAlone(e.to, images)
+			h.preserveAlone(e.to, images)
 		}
 	case !e.comesBack(h, images, values):
 		h.setAside(e, values, images, at)
@@ -73,17 +73,17 @@ func (h *hop) exchange(e *exchange, from parents, at *place) []*node {
 	return images
 }
 
-// forth computes the values of the side that the hop leads to, nil where there
+// forth computes the values of the side that the step leads to, nil where there
 // is none; back those of the side that it leaves.
-func (e *exchange) forth(h *hop, values []*node) []*node { return e.convert(h, values, e.toHub, e.to) }
+func (e *exchange) forth(h *step, values []*node) []*node { return e.convert(h, values, e.toHub, e.to) }
 
-func (e *exchange) back(h *hop, images []*node) []*node {
+func (e *exchange) back(h *step, images []*node) []*node {
 	return e.convert(h, images, !e.toHub, e.from)
 }
 
 // comesBack reports whether images convert to the values. What a table translates
 // becomes another node; all else stays the one that it was.
-func (e *exchange) comesBack(h *hop, images, values []*node) bool {
+func (e *exchange) comesBack(h *step, images, values []*node) bool {
 	if e.oneToOne && images[0] != nil && images[0] != values[0] {
 		return true
 	}
@@ -92,7 +92,7 @@ func (e *exchange) comesBack(h *hop, images, values []*node) bool {
 
 // convert computes values for the fields. One that the API server would refuse
 // there is none.
-func (e *exchange) convert(h *hop, values []*node, toHub bool, fields []slot) []*node {
+func (e *exchange) convert(h *step, values []*node, toHub bool, fields []slot) []*node {
 	var images []*node
 	switch {
 	case e.format != nil && toHub:
@@ -112,7 +112,7 @@ func (e *exchange) convert(h *hop, values []*node, toHub bool, fields []slot) []
 }
 
 // convertOne computes a single value. Null means no value everywhere.
-func (e *exchange) convertOne(h *hop, values []*node, toHub bool) *node {
+func (e *exchange) convertOne(h *step, values []*node, toHub bool) *node {
 	if e.format != nil {
 		return e.format.write(h, values)
 	}
@@ -135,7 +135,7 @@ func (e *exchange) convertOne(h *hop, values []*node, toHub bool) *node {
 // revive returns what was preserved of the fields of an exchange where it is what
 // the values are now, and what they convert to otherwise. Alone tells that there
 // are none: then the objects above the fields must be there.
-func (h *hop) revive(e *exchange, n *node, at *place, values, images []*node, alone bool) []*node {
+func (h *step) revive(e *exchange, n *node, at *pathContext, values, images []*node, alone bool) []*node {
 	if e.index != nil && e.toHub == e.index.Hub {
 		images[0] = h.reordered(e, at, images[0])
 	}
@@ -172,7 +172,7 @@ func (h *hop) revive(e *exchange, n *node, at *place, values, images []*node, al
 
 // leaves reports whether one of some fields is preserved of the version that the object
 // leaves.
-func (h *hop) leaves(fields []slot, at *place) bool {
+func (h *step) leaves(fields []slot, at *pathContext) bool {
 	return len(h.leaving) > 0 && slices.ContainsFunc(fields, func(f slot) bool {
 		pointer := h.pointer(at, f.pointer)
 		return h.leaving.find(pointer, aValue) != nil || h.leaving.around(pointer)
@@ -180,7 +180,7 @@ func (h *hop) leaves(fields []slot, at *place) bool {
 }
 
 // isImage reports whether one of some fields is an image of an entry.
-func (h *hop) isImage(images []byte, fields []slot) bool {
+func (h *step) isImage(images []byte, fields []slot) bool {
 	if images == nil {
 		return false
 	}
@@ -197,7 +197,7 @@ func (h *hop) isImage(images []byte, fields []slot) bool {
 }
 
 // reordered is a list in the order that was preserved of it.
-func (h *hop) reordered(e *exchange, at *place, list *node) *node {
+func (h *step) reordered(e *exchange, at *pathContext, list *node) *node {
 	order := h.preserved(at, e.to[0].pointer, anOrder)
 	keys := []byte(nil)
 	if order != nil {
@@ -216,7 +216,7 @@ func (h *hop) reordered(e *exchange, at *place, list *node) *node {
 }
 
 // legacyOrder is the order in a value of format 1, nil where it is a value.
-func (h *hop) legacyOrder(value []byte) []byte {
+func (h *step) legacyOrder(value []byte) []byte {
 	held, err := h.parse(value, one)
 	if err != nil {
 		return nil
@@ -228,7 +228,7 @@ func (h *hop) legacyOrder(value []byte) []byte {
 }
 
 // leaveAlone notes where there will be values that have no image on the other side now.
-func (h *hop) leaveAlone(fields []slot, values []*node) {
+func (h *step) preserveAlone(fields []slot, values []*node) {
 	for i, value := range values {
 		if value != nil {
 			h.alone = append(h.alone, fields[i].path)
@@ -239,7 +239,7 @@ func (h *hop) leaveAlone(fields []slot, values []*node) {
 // setAside preserves values that would not come back as they are. Those that have an
 // image on the other side come back with it, and need no object there to come
 // back to. Of a list that has a map for an image, its order is all that is lost.
-func (h *hop) setAside(x *exchange, values, images []*node, at *place) {
+func (h *step) setAside(x *exchange, values, images []*node, at *pathContext) {
 	for i, value := range values {
 		if value == nil {
 			continue
@@ -263,10 +263,10 @@ func some(values []*node) bool {
 	return slices.ContainsFunc(values, func(value *node) bool { return value != nil })
 }
 
-func (h *hop) sameAll(a, b []*node) bool { return slices.EqualFunc(a, b, h.same) }
+func (h *step) sameAll(a, b []*node) bool { return slices.EqualFunc(a, b, h.same) }
 
 // same compares two values, or their absence.
-func (h *hop) same(a, b *node) bool {
+func (h *step) same(a, b *node) bool {
 	switch {
 	case a == nil || b == nil:
 		return a == b

@@ -58,15 +58,15 @@ func Scanner() func(object []byte) error {
 	}
 }
 
-// Plan is that of the converter.
-func (c *Converter) Plan() *Plan { return c.plan }
+// Ruleset is that of the converter.
+func (c *Converter) Ruleset() *Ruleset { return c.ruleset }
 
 // ShapeOf is what the schema of a version says of values.
 func (c *Converter) ShapeOf(version string) *shape.Schema { return c.version(version).shape }
 
 // FitsWhole reports whether an object, or a fragment of one, is such as its schema allows.
 func (c *Converter) FitsWhole(version, object string) bool {
-	h := &hop{}
+	h := &step{}
 	root, err := h.parse([]byte(object), members)
 	if err == nil {
 		h.whole = isWhole(h.metadata(root))
@@ -112,7 +112,7 @@ func (c *Converter) FilledAt(version, pointer string) []byte {
 }
 
 // wayTo is the way to one of two versions.
-func (c *Converter) wayTo(name string) *way {
+func (c *Converter) wayTo(name string) *direction {
 	v := c.version(name)
 	if v.fromHub != nil {
 		return v.fromHub
@@ -121,7 +121,7 @@ func (c *Converter) wayTo(name string) *way {
 	return c.versions[i].toHub
 }
 
-func (w *way) computes(pointer []byte) bool {
+func (w *direction) computes(pointer []byte) bool {
 	if w.exchangesTo(pointer, false) {
 		return true
 	}
@@ -129,4 +129,47 @@ func (w *way) computes(pointer []byte) bool {
 		element, rest := c.inElement(pointer)
 		return element != nil && (rest == nil && len(c.way.exchanges) > 0 || rest != nil && c.way.computes(rest))
 	})
+}
+
+// PreservedText writes the value of an annotation of preserved values, of which values
+// has a text by their pointers; what is no object it leaves as it is.
+func PreservedText(values string) string {
+	read, err := parse([]byte(values), one)
+	if err != nil || !read.isObject() {
+		return values
+	}
+	h := &step{}
+	var p preserved
+	var dropped entries
+	for m := read.first; m != nil; m = m.next {
+		e := entry{pointer: []byte(m.label()), value: m.text}
+		switch e.pointer[0] {
+		case '!':
+			e.kind = anAbsence
+		case '#':
+			e.kind = anOrder
+		case '@':
+			for _, of := range []entryKind{aValue, anOrder} {
+				if found := p.find(e.pointer[1:], of); found != nil {
+					found.images = m.text
+				}
+			}
+			continue
+		case '&':
+			for _, of := range []entryKind{aValue, anAbsence} {
+				if found := p.find(e.pointer[1:], of); found != nil {
+					found.anchor = m.text
+				}
+			}
+			continue
+		case '-':
+			dropped = append(dropped, entry{pointer: e.pointer[1:]})
+			continue
+		}
+		if e.kind != aValue {
+			e.pointer = e.pointer[1:]
+		}
+		p.entries = append(p.entries, e)
+	}
+	return string(h.appendPreserved(p, dropped))
 }

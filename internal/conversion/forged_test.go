@@ -106,7 +106,7 @@ func (w *world) forge(t *testing.T, annotations map[string]any, from, to string)
 	if w.Rarely(4) {
 		text = deflated(text)
 	}
-	annotations[conversion.AnnotationName(w.plan.CRD, to)] = text
+	annotations[conversion.AnnotationName(w.ruleset.CRD, to)] = text
 }
 
 // forgedFormat2 is what could be preserved of a version in format 2.
@@ -154,7 +154,7 @@ func (w *world) forged(t *testing.T, from, to string) map[string]any {
 	source := w.object(to)
 	kept := map[string]any{}
 	annotations, _ := lookUp(decode(t, convert(t, w.converter, source, from)), conversion.Path{"metadata", "annotations"}).(map[string]any)
-	if text, isText := annotations[conversion.AnnotationName(w.plan.CRD, to)].(string); isText && w.Often(3) {
+	if text, isText := annotations[conversion.AnnotationName(w.ruleset.CRD, to)].(string); isText && w.Often(3) {
 		preserved, _ := inflated(t, text).(map[string]any)
 		for _, member := range []string{"fields", "orders"} {
 			values, _ := preserved[member].(map[string]any)

@@ -31,7 +31,7 @@ func TestFound(t *testing.T) {
 			v2:   "b: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [name], items: {type: object, properties: {name: {type: string}}}}",
 			from: "v1", to: "v2", object: `"b":[{"name":"a","x":"1"},{"name":"a","x":"2"},{"name":"b","x":"3"}]`,
 		},
-		"a key behind what is kept": {
+		"a key behind what is preserved": {
 			v1:   "b: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [name], items: {type: object, properties: {name: {type: string}, x: {type: string}}}}",
 			v2:   "b: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [name], items: {type: object, properties: {name: {type: string}}}}",
 			from: "v1", to: "v2", object: `"b":[{"x":"1","name":"a"},{"x":"2","name":"b"}]`,

@@ -39,7 +39,7 @@ func FuzzNoGrowth(f *testing.F) {
 	})
 }
 
-// growing is a plan between v1 and v2, and an object of v1 of a size.
+// growing is a ruleset between v1 and v2, and an object of v1 of a size.
 type growing struct {
 	v1, v2, rules string
 	// object writes the fields of an object with n of what its name says.

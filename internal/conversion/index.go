@@ -20,7 +20,7 @@ var objects = &look{each: one}
 
 // convert makes a list a map, or a map a list that is sorted by its keys. Where
 // the other side cannot have the same objects there is no image.
-func (x *indexing) convert(h *hop, value *node, toHub bool) *node {
+func (x *indexing) convert(h *step, value *node, toHub bool) *node {
 	held, err := h.parse(h.bytes(value), objects)
 	switch {
 	case err != nil:
@@ -32,7 +32,7 @@ func (x *indexing) convert(h *hop, value *node, toHub bool) *node {
 }
 
 // toMap takes the key out of every object of a list.
-func (x *indexing) toMap(h *hop, list *node) *node {
+func (x *indexing) toMap(h *step, list *node) *node {
 	if list.kind != array {
 		return nil
 	}
@@ -57,7 +57,7 @@ func (x *indexing) toMap(h *hop, list *node) *node {
 
 // keyOf is the key of an object of the list as the name of a member, with its
 // quotes; nil where it has none.
-func (x *indexing) keyOf(h *hop, element *node) []byte {
+func (x *indexing) keyOf(h *step, element *node) []byte {
 	if !element.isObject() {
 		return nil
 	}
@@ -76,7 +76,7 @@ func (x *indexing) keyOf(h *hop, element *node) []byte {
 }
 
 // list puts the key into every object of a map, in front.
-func (x *indexing) list(h *hop, held *node) *node {
+func (x *indexing) list(h *step, held *node) *node {
 	if held.kind != object {
 		return nil
 	}
@@ -121,7 +121,7 @@ func (k keyed) compare(other keyed) int {
 }
 
 // keyValue is the name of a member as a value.
-func (h *hop) keyValue(name []byte, integer bool) *node {
+func (h *step) keyValue(name []byte, integer bool) *node {
 	if !integer {
 		return h.quote(name)
 	}
@@ -135,7 +135,7 @@ func (h *hop) keyValue(name []byte, integer bool) *node {
 var orderName = newName("order")
 
 // order writes the keys of a list as they follow each other, as a list.
-func (x *indexing) order(h *hop, list []byte) []byte {
+func (x *indexing) order(h *step, list []byte) []byte {
 	held, err := h.parse(list, objects)
 	if err != nil {
 		return list // cannot be: it has an image
@@ -149,7 +149,7 @@ func (x *indexing) order(h *hop, list []byte) []byte {
 
 // reorder makes the elements of a list, whose keys are in front, follow each
 // other as their keys do in what was preserved. New ones stand behind them.
-func (x *indexing) reorder(h *hop, list *node, order []byte) *node {
+func (x *indexing) reorder(h *step, list *node, order []byte) *node {
 	keys, err := h.parse(order, elements)
 	if err != nil || keys.kind != array {
 		return list
@@ -177,7 +177,7 @@ func (x *indexing) reorder(h *hop, list *node, order []byte) *node {
 }
 
 // membersOf are the members of an object or the elements of a list.
-func (h *hop) membersOf(n *node) []*node {
+func (h *step) membersOf(n *node) []*node {
 	count := 0
 	for m := n.first; m != nil; m = m.next {
 		count++
@@ -190,7 +190,7 @@ func (h *hop) membersOf(n *node) []*node {
 }
 
 // listOf makes a list of values that are in no other.
-func (h *hop) listOf(elements []*node) *node {
+func (h *step) listOf(elements []*node) *node {
 	list := h.node()
 	list.kind, list.open = array, true
 	for _, element := range elements {

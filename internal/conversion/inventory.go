@@ -35,7 +35,7 @@ func (c *Converter) PreservedIn(annotations map[string]string) []Preserved {
 	var all []Preserved
 	for _, v := range c.versions {
 		found := Preserved{Version: v.name, Bytes: len(annotations[v.legacy.text]) + len(annotations[v.annotation.text])}
-		h := hops.Get().(*hop)
+		h := stepPool.Get().(*step)
 		read, legacy := h.all(annotations, v)
 		_, hasLegacy := annotations[v.legacy.text]
 		found.Unreadable = read.unreadable != nil || hasLegacy != legacy
@@ -70,7 +70,7 @@ func (c *Converter) Unplaced(annotations map[string]string, version string) []Un
 	if v == nil {
 		return nil
 	}
-	h := hops.Get().(*hop)
+	h := stepPool.Get().(*step)
 	defer h.release()
 	var all []Unplaced
 	read, _ := h.all(annotations, v)
@@ -107,7 +107,7 @@ func (c *Converter) WithoutPreserved(annotations map[string]string, version stri
 	if err != nil {
 		return nil, err
 	}
-	h := hops.Get().(*hop)
+	h := stepPool.Get().(*step)
 	defer h.release()
 	read, legacy := h.all(annotations, v)
 	var gone entries
@@ -129,7 +129,7 @@ func (c *Converter) WithoutPreserved(annotations map[string]string, version stri
 
 // all is what annotations hold of a version, in the order in which it is written, with
 // the text that cannot be read. Legacy tells that some of it is in format 1.
-func (h *hop) all(annotations map[string]string, v *version) (read preserved, legacy bool) {
+func (h *step) all(annotations map[string]string, v *version) (read preserved, legacy bool) {
 	text, there := annotations[v.legacy.text]
 	legacy = there && h.readLegacy([]byte(text), &read)
 	if text, there := annotations[v.annotation.text]; there && !h.read([]byte(text), &read) {
@@ -140,7 +140,7 @@ func (h *hop) all(annotations map[string]string, v *version) (read preserved, le
 }
 
 // change notes how annotations are to change to hold this of a version.
-func (h *hop) change(changes map[string]*string, annotations map[string]string, v *version, to preserved, legacy bool) {
+func (h *step) change(changes map[string]*string, annotations map[string]string, v *version, to preserved, legacy bool) {
 	if legacy {
 		changes[v.legacy.text] = nil
 	}
@@ -153,7 +153,7 @@ func (h *hop) change(changes map[string]*string, annotations map[string]string, 
 
 // bequeath leaves entries of a version that goes to a version that has the field, too,
 // unless one of those holds a value of it: that one counts more (siblings.go).
-func (c *Converter) bequeath(h *hop, changes map[string]*string, annotations map[string]string, v *version, gone entries) {
+func (c *Converter) bequeath(h *step, changes map[string]*string, annotations map[string]string, v *version, gone entries) {
 	if v.fromHub == nil {
 		return
 	}
@@ -180,7 +180,7 @@ func (c *Converter) bequeath(h *hop, changes map[string]*string, annotations map
 
 // elsewhere reports whether another version than these two holds a value of a field
 // that it shares with the first.
-func (c *Converter) elsewhere(h *hop, annotations map[string]string, v *version, e entry, but string) bool {
+func (c *Converter) elsewhere(h *step, annotations map[string]string, v *version, e entry, but string) bool {
 	return slices.ContainsFunc(v.fromHub.siblings, func(name string) bool {
 		other := c.version(name)
 		if other == nil || name == but || !v.fromHub.shares(e.pointer, name) {
@@ -285,7 +285,7 @@ func AnnotationNames(resource, version string) []string {
 // (plural.group), sorted by pointer and kind, of both formats. Readable is false where
 // an annotation, or a part of it, is text in no known format.
 func Entries(annotations map[string]string, resource, version string) (all []Entry, readable bool) {
-	h := hops.Get().(*hop)
+	h := stepPool.Get().(*step)
 	defer h.release()
 	var read preserved
 	readable = true
@@ -319,7 +319,7 @@ func Entries(annotations map[string]string, resource, version string) (all []Ent
 // Dropped are the pointers of values that overflow: Drop gave up, as far as the
 // annotations of an object name them.
 func Dropped(annotations map[string]string, resource, version string) (pointers []string) {
-	h := hops.Get().(*hop)
+	h := stepPool.Get().(*step)
 	defer h.release()
 	for _, name := range AnnotationNames(resource, version) {
 		value, err := h.parse([]byte(annotations[name]), members)
@@ -343,7 +343,7 @@ func Dropped(annotations map[string]string, resource, version string) (pointers 
 
 // Digest is how an annotation tells what an element without keys became, given as JSON.
 func Digest(element []byte) string {
-	h := hops.Get().(*hop)
+	h := stepPool.Get().(*step)
 	defer h.release()
 	value, err := h.parse(element, everything)
 	if err != nil {

@@ -31,7 +31,7 @@ func inventoried(t *testing.T) compile.Result {
 }
 
 func TestPlaces(t *testing.T) {
-	places, err := conversion.NewPlaces(inventoried(t).Plan, "v2")
+	places, err := conversion.NewPlaces(inventoried(t).Ruleset, "v2")
 	if err != nil {
 		t.Fatal(err)
 	}

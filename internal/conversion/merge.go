@@ -14,9 +14,9 @@ import (
 // merger brings entries into an object that rules have converted, parsed as a whole.
 // Live data stays as it is.
 type merger struct {
-	h    *hop
+	h    *step
 	root *node
-	way  *way
+	way  *direction
 	// whole is the entry, kind and digest are those of the entry that is merged. Exact tells that its
 	// pointer names an element by the index that it has now.
 	// Unmatched is that of an element that was edited if it is not found.
@@ -44,7 +44,7 @@ type merger struct {
 
 // newMerger makes the merger of an object at the version to which a way leads, of which
 // some entries are restored.
-func newMerger(h *hop, root *node, w *way, restore entries) *merger {
+func newMerger(h *step, root *node, w *direction, restore entries) *merger {
 	return &merger{
 		h: h, root: root, way: w, restore: restore,
 		added: map[*node]bool{}, members: map[*node]map[string]*node{}, selectors: map[*node]map[string]*node{},
@@ -209,7 +209,7 @@ func (m *merger) fill(n *node, s *shape.Schema, at string, value *node) {
 			member = next
 		}
 	case n.kind == array && value.kind == array && s.Keys() != nil:
-		keys := Path(s.Keys()).steps()
+		keys := Path(s.Keys()).segments()
 		for element := value.first; element != nil; element = element.next {
 			selector := string(appendSelector(nil, element, keys))
 			if live := m.selected(n, keys, selector); live != nil {
@@ -225,7 +225,7 @@ func (m *merger) fill(n *node, s *shape.Schema, at string, value *node) {
 // nothing but what the element had.
 func (m *merger) element(list *node, s *shape.Schema, path []string, value *node) *node {
 	segment := path[0]
-	switch keys := Path(s.Keys()).steps(); {
+	switch keys := Path(s.Keys()).segments(); {
 	case strings.HasPrefix(segment, "["):
 		return m.selected(list, selectorKeys(segment), segment)
 	case !isIndex([]byte(segment)):
@@ -275,8 +275,8 @@ func (m *merger) metadata(path []string, value *node) {
 	case m.kind != aValue, CheckMetadata(full) != nil, !isString(text),
 		full.IsLabel() && len(validation.IsValidLabelValue(decodeString(text))) > 0:
 		m.carry("", path, value)
-	case m.root.find(full.steps()) == nil:
-		m.h.put(m.root, full.steps(), m.h.raw(text))
+	case m.root.find(full.segments()) == nil:
+		m.h.put(m.root, full.segments(), m.h.raw(text))
 	}
 }
 

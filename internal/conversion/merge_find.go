@@ -42,7 +42,7 @@ func (m *merger) member(n *node, segment string) *node {
 }
 
 // selected returns the only element of a list that has the keys of a selector.
-func (m *merger) selected(list *node, keys steps, selector string) *node {
+func (m *merger) selected(list *node, keys segments, selector string) *node {
 	known := m.selectors[list]
 	if known == nil {
 		known = map[string]*node{}
@@ -139,7 +139,7 @@ func (m *merger) elementAt(list *node, segment string) *node {
 
 // selectorKeys are the names of the keys in [name="http",protocol="TCP"]. Values are
 // JSON, so that a comma between two keys stands outside quotes and brackets.
-func selectorKeys(selector string) steps {
+func selectorKeys(selector string) segments {
 	inner, closed := strings.CutSuffix(strings.TrimPrefix(selector, "["), "]")
 	if !closed {
 		return nil
@@ -165,11 +165,75 @@ func selectorKeys(selector string) steps {
 			depth--
 		}
 	}
-	return keys.steps()
+	return keys.segments()
 }
 
 // equal reports whether two paths have the same names.
-func (s steps) equal(other steps) bool { return len(s) == len(other) && s.has(other) }
+func (s segments) equal(other segments) bool { return len(s) == len(other) && s.has(other) }
 
 // splitPointer are the segments of a pointer, escaped as they are in it.
 func splitPointer(pointer []byte) []string { return strings.Split(string(pointer[1:]), "/") }
+
+// takenField is a field that is absent at one version, as that cannot have the live data
+// that the field, or those that a rule computes it from, has at the other. An entry in
+// its place would win over that data on the way back.
+type takenField struct {
+	// pointer is its place, and path what is left of that below an object that is there.
+	pointer []byte
+	path    []string
+	// common is the shape of values that are those of the other version, nil for all.
+	common *Common
+}
+
+func (h *step) noteTaken(pointer []byte, common *Common) {
+	if h.restoring {
+		h.taken = append(h.taken, takenField{pointer: pointer, common: common})
+	}
+}
+
+// noteTaken notes the fields of an object that are taken.
+func (m *merger) noteTaken() {
+	m.taken = map[*node][]takenField{}
+	for _, f := range m.h.taken {
+		f.path = splitPointer(f.pointer)
+		m.noteBelow(m.root, f)
+	}
+}
+
+// noteBelow notes a field at the innermost object around it.
+func (m *merger) noteBelow(n *node, f takenField) {
+	for len(f.path) > 1 {
+		next := m.follow(n, f.path[:1])
+		if next == nil {
+			break
+		}
+		n, f.path = next, f.path[1:]
+	}
+	if n.kind == object {
+		m.taken[n] = append(m.taken[n], f)
+	}
+}
+
+// takes reports whether a member that is made would be, or have, a field that is taken.
+func (m *merger) takes(n *node, segment string, made *node) bool {
+	for _, f := range m.taken[n] {
+		if f.path[0] != segment {
+			continue
+		}
+		value := m.follow(made, f.path[1:])
+		if value != nil && (f.common == nil || f.common.fits(&m.h.arena, m.h.bytes(value))) {
+			return true
+		}
+	}
+	return false
+}
+
+// noteMade notes the fields that are taken in a member that was made.
+func (m *merger) noteMade(n *node, segment string, made *node) {
+	for _, f := range m.taken[n] {
+		if f.path[0] == segment && len(f.path) > 1 {
+			f.path = f.path[1:]
+			m.noteBelow(made, f)
+		}
+	}
+}

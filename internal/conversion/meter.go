@@ -66,22 +66,22 @@ type meter struct {
 }
 
 // start begins to count.
-func (h *hop) start(stop func() bool) {
+func (h *step) start(stop func() bool) {
 	h.own = meter{left: stopUnits, stop: stop}
 	h.meter = &h.own
 }
 
-// another is a hop for something that is converted on the way, on the same
+// another is a step for something that is converted on the way, on the same
 // account. It is to be released.
-func (h *hop) another() *hop {
-	other := hops.Get().(*hop)
+func (h *step) another() *step {
+	other := stepPool.Get().(*step)
 	other.meter, other.whole = h.meter, h.whole
 	return other
 }
 
 // spend counts work, and reports whether the conversion has ended: what it does
 // from then on is for nothing, and should not be much.
-func (h *hop) spend(units int) (ended bool) {
+func (h *step) spend(units int) (ended bool) {
 	m := h.meter
 	if m.left -= int64(units); m.left > 0 {
 		return false

@@ -3,7 +3,10 @@
 
 package conversion
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"slices"
+)
 
 // mark is a part of a name.
 type mark uint64
@@ -53,10 +56,10 @@ func markOf(quoted []byte) mark {
 func (m mark) before(other mark) bool { return m>>32 < other>>32 }
 
 // steps is a Path, prepared for being followed.
-type steps []name
+type segments []name
 
-func (p Path) steps() steps {
-	prepared := make(steps, len(p))
+func (p Path) segments() segments {
+	prepared := make(segments, len(p))
 	for i, text := range p {
 		prepared[i] = newName(text)
 	}
@@ -64,7 +67,7 @@ func (p Path) steps() steps {
 }
 
 // names are the path.
-func (s steps) names() Path {
+func (s segments) names() Path {
 	path := make(Path, len(s))
 	for i := range s {
 		path[i] = s[i].text
@@ -73,10 +76,10 @@ func (s steps) names() Path {
 }
 
 // split is the path of the object that holds a field, and the field's name.
-func (s steps) split() (parent steps, last *name) { return s[:len(s)-1], &s[len(s)-1] }
+func (s segments) split() (parent segments, last *name) { return s[:len(s)-1], &s[len(s)-1] }
 
 // has is that of Path.
-func (s steps) has(prefix steps) bool {
+func (s segments) has(prefix segments) bool {
 	if len(s) < len(prefix) {
 		return false
 	}
@@ -86,4 +89,144 @@ func (s steps) has(prefix steps) bool {
 		}
 	}
 	return true
+}
+
+// byName is what belongs to the members of an object. The zero one has nothing.
+type byName[T any] struct {
+	entries []belonging[T]
+	// index is where the entries are that are many: of a few, it is faster to
+	// compare marks.
+	index map[string]int
+	// spots has the entries of a few names whose marks tell them apart, each where
+	// its mark times the factor leads to.
+	spots  []byte
+	factor mark
+}
+
+type belonging[T any] struct {
+	name
+	value T
+}
+
+const (
+	// fewNames is the most entries that have no index.
+	fewNames = 12
+	// spotBits leave most spots free, so that a factor is soon found.
+	spotBits = 6
+)
+
+// set gives a name a value, in the place of the one that it had.
+func (b *byName[T]) set(text string, value T) {
+	if at := b.position(text); at >= 0 {
+		b.entries[at].value = value
+		return
+	}
+	b.entries = append(b.entries, belonging[T]{newName(text), value})
+	switch count := len(b.entries); {
+	case count == fewNames+1:
+		b.index = map[string]int{}
+		for i := range b.entries {
+			b.index[b.entries[i].text] = i
+		}
+	case count > fewNames:
+		b.index[text] = count - 1
+	}
+	b.spread()
+}
+
+// spread looks for a factor that leads each mark to a spot of its own. There is
+// none where two marks are the same.
+func (b *byName[T]) spread() {
+	const tries = 100
+	b.spots = nil
+	if len(b.entries) < 2 || b.index != nil {
+		return
+	}
+	for try := range mark(tries) {
+		// The golden ratio, from which factors are in no order.
+		if b.factor = (2*try + 1) * 0x9e3779b97f4a7c15; b.settle() {
+			return
+		}
+	}
+	b.spots = nil
+}
+
+// settle gives every entry its spot, and reports whether none is taken. At a free
+// one is the first entry, whose mark is another.
+func (b *byName[T]) settle() bool {
+	b.spots = make([]byte, 1<<spotBits)
+	var taken [1 << spotBits]bool
+	for i := range b.entries {
+		spot := b.spotOf(b.entries[i].mark)
+		if taken[spot] {
+			return false
+		}
+		taken[spot], b.spots[spot] = true, byte(i)
+	}
+	return true
+}
+
+func (b *byName[T]) spotOf(m mark) mark { return m * b.factor >> (64 - spotBits) }
+
+// position is where the entry of a name is, and negative where there is none.
+func (b *byName[T]) position(text string) int {
+	if b.index != nil {
+		at, found := b.index[text]
+		if !found {
+			return -1
+		}
+		return at
+	}
+	return slices.IndexFunc(b.entries, func(e belonging[T]) bool { return e.text == text })
+}
+
+// of is the value of a member's name, and zero where it has none.
+func (b *byName[T]) of(m *node) (value T) {
+	if b.spots != nil {
+		if e := &b.entries[b.spots[b.spotOf(m.mark)]]; m.named(&e.name) {
+			return e.value
+		}
+		return value
+	}
+	if b.index != nil {
+		return b.among(m)
+	}
+	for i := range b.entries {
+		if m.named(&b.entries[i].name) {
+			return b.entries[i].value
+		}
+	}
+	return value
+}
+
+// among is of for many entries.
+func (b *byName[T]) among(m *node) (value T) {
+	at, found := b.index[string(m.key[1:len(m.key)-1])]
+	if m.escaped {
+		at, found = b.index[m.label()]
+	}
+	if found {
+		value = b.entries[at].value
+	}
+	return value
+}
+
+// get is the value of a name, and zero where it has none.
+func (b *byName[T]) get(text string) (value T) {
+	if at := b.position(text); at >= 0 {
+		value = b.entries[at].value
+	}
+	return value
+}
+
+// setOf is nil for nil.
+func setOf(names []string) *byName[bool] {
+	if names == nil {
+		return nil
+	}
+	set := &byName[bool]{}
+	for _, text := range names {
+		set.set(text, true)
+	}
+	return set
 }

@@ -3,7 +3,11 @@
 
 package conversion
 
-import "bytes"
+import (
+	"bytes"
+	"slices"
+	"strings"
+)
 
 // kind of a JSON value.
 type kind byte
@@ -26,11 +30,11 @@ func kindOf(text []byte) kind {
 	return scalar
 }
 
-// node is a JSON value. One that the plan does not look into is its text; an
+// node is a JSON value. One that the ruleset does not look into is its text; an
 // open one has members or elements. It is in one list of siblings at most.
 type node struct {
 	kind kind
-	// open tells that the plan looks into the value.
+	// open tells that the ruleset looks into the value.
 	open bool
 	// escaped tells that the key has escapes.
 	escaped bool
@@ -90,7 +94,7 @@ func (n *node) get(name *name) *node {
 }
 
 // find follows a path of names.
-func (n *node) find(path steps) *node {
+func (n *node) find(path segments) *node {
 	for i := range path {
 		if n == nil {
 			return nil
@@ -101,7 +105,7 @@ func (n *node) find(path steps) *node {
 }
 
 // holds reports whether there is an object at a path that can get new members.
-func (n *node) holds(path steps) bool {
+func (n *node) holds(path segments) bool {
 	found := n.find(path)
 	return found != nil && found.isObject()
 }
@@ -184,7 +188,7 @@ func (n *node) keepOnly(fits func(*node) bool) {
 }
 
 // detach takes the value at a path away and returns it, nil where there is none.
-func (n *node) detach(path steps) *node {
+func (n *node) detach(path segments) *node {
 	parent, name := path.split()
 	held := n.find(parent)
 	if held == nil {
@@ -225,4 +229,66 @@ func (n *node) append(dst []byte) []byte {
 		}
 	}
 	return append(dst, '}')
+}
+
+// everything looks into all of a value.
+var everything = func() *look {
+	all := &look{}
+	all.each = all
+	return all
+}()
+
+// Canonical writes a JSON text so that equal values have equal texts: the order of
+// members, white space and escapes mean nothing, and numbers are their text. The error
+// says what is wrong with the text, such as a name that is twice in an object.
+func Canonical(text []byte) (string, error) {
+	value, err := parse(text, everything)
+	if err != nil {
+		return "", err
+	}
+	return canonical(value), nil
+}
+
+// canonical writes a value so that equal values have equal texts: the order of
+// members, white space and escapes mean nothing, and numbers are their text.
+func canonical(n *node) string { return new(arena).canonical(n) }
+
+// canonical uses the memory of an arena.
+func (a *arena) canonical(n *node) string {
+	if n.isText() {
+		return string(appendQuoted(nil, decodeString(n.text)))
+	}
+	if n.kind == scalar {
+		return string(n.text)
+	}
+	all, err := a.parse(n.append(nil), everything)
+	if err != nil {
+		return string(n.append(nil)) // a name is twice in it: only its bytes tell
+	}
+	all.sort()
+	return string(all.append(nil))
+}
+
+// sort orders all members by the bytes of their names, and writes all text in one way.
+func (n *node) sort() {
+	if n.isText() {
+		n.text = appendQuoted(nil, decodeString(n.text))
+	}
+	var children []*node
+	for child := n.first; child != nil; child = child.next {
+		child.sort()
+		children = append(children, child)
+	}
+	if n.kind == object {
+		names := map[*node]string{}
+		for _, child := range children {
+			names[child] = child.label()
+			child.key, child.untouched = appendQuoted(nil, names[child]), false
+		}
+		slices.SortFunc(children, func(a, b *node) int { return strings.Compare(names[a], names[b]) })
+	}
+	n.first, n.last = nil, nil
+	for _, child := range children {
+		n.add(child)
+	}
 }

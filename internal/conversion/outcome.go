@@ -4,6 +4,7 @@
 package conversion
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 )
@@ -14,7 +15,7 @@ type Outcome struct {
 	Read int
 	// From is the version that the object was at, empty where that is unknown.
 	From string
-	// KeptBytes is the size of what was kept aside, in bytes of the annotation's text.
+	// KeptBytes is the size of what was preserved, in bytes of the annotation's text.
 	KeptBytes int
 	// DroppedValues counts the values for which the annotation had no room.
 	DroppedValues int
@@ -84,12 +85,12 @@ func (e *TooLargeError) Error() string {
 	return fmt.Sprintf("the object cannot be converted to %s as a whole: %s: make %s smaller, or the object's other annotations", e.At, e.excess(), e.smaller())
 }
 
-// OverflowError refuses an object that has more to keep aside than its
+// OverflowError refuses an object that has more to preserve than its
 // annotations have room for. Its text is for the person who asked for the object.
 type OverflowError struct {
 	// Version is the one that the object leaves.
 	Version string
-	// Kept is the size of what would be kept aside of it, and Others that of all
+	// Kept is the size of what would be preserved of it, and Others that of all
 	// other annotations, in bytes.
 	Kept, Others int
 }
@@ -97,4 +98,55 @@ type OverflowError struct {
 func (e *OverflowError) Error() string {
 	return fmt.Sprintf("the fields that only version %s has take %d bytes, and all annotations together may take %d: shorten the object's annotations, of which the others take %d, or those fields, or set overflow to Drop in the ConversionPolicy",
 		e.Version, e.Kept, MaxAnnotations, e.Others)
+}
+
+// Cause says in one word why an object cannot be converted. Status and metrics tell
+// failures apart by it.
+type Cause string
+
+const (
+	// CauseInvalidJSON means: the text is not valid JSON.
+	CauseInvalidJSON Cause = "InvalidJSON"
+	// CauseWrongKind means: it is not an object of the kind that the rules are for.
+	CauseWrongKind Cause = "WrongKind"
+	// CauseUnknownVersion means: the object has, or is to get, a version that the rules do not have.
+	CauseUnknownVersion Cause = "UnknownVersion"
+	// CauseAnnotationsTooLarge means: the object's annotations have no room for what is to be preserved.
+	CauseAnnotationsTooLarge Cause = "AnnotationsTooLarge"
+	// CauseShortened means: the object was shortened when it was read, so that writing it would lose data.
+	CauseShortened Cause = "Shortened"
+	// CauseOverBudget means: the conversion takes more work than one object may.
+	CauseOverBudget Cause = "OverBudget"
+	// CauseOther means: none of the above.
+	CauseOther Cause = "Other"
+)
+
+// CauseOf returns the cause of an error that a Converter returned. It looks at the
+// error's type only, never at its text.
+func CauseOf(err error) Cause {
+	if failure, ok := errors.AsType[*failure](err); ok {
+		return failure.cause
+	}
+	if _, ok := errors.AsType[*OverflowError](err); ok {
+		return CauseAnnotationsTooLarge
+	}
+	if _, ok := errors.AsType[*ShortenedError](err); ok {
+		return CauseShortened
+	}
+	if _, ok := errors.AsType[*BudgetError](err); ok {
+		return CauseOverBudget
+	}
+	return CauseOther
+}
+
+// failure is an error with its cause.
+type failure struct {
+	cause Cause
+	text  string
+}
+
+func (f *failure) Error() string { return f.text }
+
+func failf(cause Cause, format string, args ...any) error {
+	return &failure{cause, fmt.Sprintf(format, args...)}
 }

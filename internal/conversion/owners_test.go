@@ -31,7 +31,7 @@ func checkOwners(t *testing.T, result compile.Result, schemas map[string]*schema
 		leaves[of][leaf.Path]++
 	}
 	for _, verdict := range result.Verdicts {
-		for _, version := range []string{verdict.Version, result.Plan.Hub} {
+		for _, version := range []string{verdict.Version, result.Ruleset.Hub} {
 			of := leaves[[2]string{verdict.Version, version}]
 			for name, property := range schemas[version].Properties {
 				if name != "apiVersion" && name != "kind" && name != "metadata" {

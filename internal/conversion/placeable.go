@@ -40,23 +40,23 @@ type oneSided struct {
 	// shape is nil where the schema is not known.
 	shape *shape.Schema
 	// none have no place, and some have one for some values.
-	none, some []Leaf
+	none, some []LeafField
 }
 
 // NewPlaces returns the places in objects that are stored at a version.
-func NewPlaces(plan *Plan, stored string) (*Places, error) {
+func NewPlaces(ruleset *Ruleset, stored string) (*Places, error) {
 	p := &Places{versions: map[string]*oneSided{}, known: map[string]Place{}}
-	for _, name := range plan.Versions {
+	for _, name := range ruleset.Versions {
 		side := &oneSided{}
-		if text := plan.Schemas[name]; text != nil {
+		if text := ruleset.Schemas[name]; text != nil {
 			var err error
 			if side.shape, err = shape.Read(text); err != nil {
 				return nil, err
 			}
 		}
-		spoke, ofHub := plan.spoke(name), name == plan.Hub
+		spoke, ofHub := ruleset.spoke(name), name == ruleset.Hub
 		if ofHub {
-			spoke = plan.spoke(stored)
+			spoke = ruleset.spoke(stored)
 		}
 		if spoke != nil && name != stored {
 			side.addScope(&spoke.Root, nil, ofHub)
@@ -79,17 +79,17 @@ func (o *oneSided) addScope(s *Scope, at Path, ofHub bool) {
 		}
 	}
 	for _, path := range dropped {
-		o.none = append(o.none, Leaf{Path: below(at, path)})
+		o.none = append(o.none, LeafField{Path: below(at, path)})
 	}
 	for _, d := range s.Defaults {
 		if d.Hub == ofHub {
-			o.none = append(o.none, Leaf{Path: below(at, d.Path)})
+			o.none = append(o.none, LeafField{Path: below(at, d.Path)})
 		}
 	}
 	for i := range s.Exchanges {
 		_, fields := ends(ofHub, s.Exchanges[i].Spoke, s.Exchanges[i].Hub)
 		for _, f := range fields {
-			o.some = append(o.some, Leaf{Path: below(at, f.Path)})
+			o.some = append(o.some, LeafField{Path: below(at, f.Path)})
 		}
 	}
 	for i := range s.Collections {
@@ -140,14 +140,14 @@ func (p *Places) find(version, field string) Place {
 			place = SomePlace
 		}
 	}
-	if slices.ContainsFunc(side.some, func(leaf Leaf) bool { return path.Meets(leaf.Path) }) {
+	if slices.ContainsFunc(side.some, func(leaf LeafField) bool { return path.Meets(leaf.Path) }) {
 		place = SomePlace
 	}
 	return place
 }
 
 // has reports whether a path is of what the other side lacks.
-func (l *Leaf) has(path Path) bool {
+func (l *LeafField) has(path Path) bool {
 	switch {
 	case len(path) < len(l.Path) || !path.Meets(l.Path):
 		return false

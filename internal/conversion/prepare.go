@@ -14,11 +14,11 @@ import (
 
 // ways prepares both directions of a scope: to the hub, and from it. The schemas are
 // those of the scope on either side, nil where they are not known.
-func (s *Scope) ways(spoke, hub *shape.Schema) (toHub, fromHub *way) {
+func (s *Scope) ways(spoke, hub *shape.Schema) (toHub, fromHub *direction) {
 	toHub, fromHub = s.way(true, hub), s.way(false, spoke)
 	for i := range s.Collections {
 		c := &s.Collections[i]
-		in := collection{path: c.Path.steps(), pointer: c.Path.Pointer(), isMap: c.Map, keys: Path(c.Keys).steps(), look: newLook()}
+		in := collection{path: c.Path.segments(), pointer: c.Path.Pointer(), isMap: c.Map, keys: Path(c.Keys).segments(), look: newLook()}
 		in.common = s.commonOf(c.Path)
 		in.look.addScope(&c.Scope)
 		in.look.merge()
@@ -37,8 +37,8 @@ func (s *Scope) ways(spoke, hub *shape.Schema) (toHub, fromHub *way) {
 	return toHub, fromHub
 }
 
-// mayTidy reports whether a hop may take objects away that rules have emptied.
-func (w *way) mayTidy() bool {
+// mayTidy reports whether a step may take objects away that rules have emptied.
+func (w *direction) mayTidy() bool {
 	return len(w.shared) > 0 || slices.ContainsFunc(w.collections, func(c collection) bool { return c.way.tidies })
 }
 
@@ -75,15 +75,15 @@ func (s *Scope) commonOf(path Path) *Common {
 	return nil
 }
 
-// mayKeep reports whether a hop may keep something aside.
-func (w *way) mayKeep() bool {
+// mayKeep reports whether a step may keep something aside.
+func (w *direction) mayKeep() bool {
 	return len(w.exchanges)+len(w.defaults)+len(w.shells)+len(w.holders)+len(w.shared) > 0 ||
 		slices.ContainsFunc(w.collections, func(c collection) bool { return c.way.keeps })
 }
 
 // way prepares one direction, without the collections.
-func (s *Scope) way(toHub bool, to *shape.Schema) *way {
-	w := &way{shape: to}
+func (s *Scope) way(toHub bool, to *shape.Schema) *direction {
+	w := &direction{shape: to}
 	for _, m := range s.Moves {
 		from, to := ends(toHub, m.Spoke, m.Hub)
 		w.moves = append(w.moves, move{newSlot(from, 0), newSlot(to, 0)})
@@ -104,7 +104,7 @@ func (s *Scope) way(toHub bool, to *shape.Schema) *way {
 	}
 	drops, _ := ends(toHub, s.DropSpoke, s.DropHub)
 	for _, path := range drops {
-		w.drops = append(w.drops, path.steps())
+		w.drops = append(w.drops, path.segments())
 	}
 	leaving, arriving := ends(toHub, s.OnlySpoke, s.OnlyHub)
 	w.leave(leaving)
@@ -191,7 +191,7 @@ func slotsOf(fields []Field) []slot {
 	return prepared
 }
 
-func (w *way) numberParents() {
+func (w *direction) numberParents() {
 	var slots []*slot
 	for i := range w.moves {
 		slots = append(slots, &w.moves[i].from, &w.moves[i].to)
@@ -216,7 +216,7 @@ func (w *way) numberParents() {
 }
 
 // leave groups the one-sided fields by the object that holds them.
-func (w *way) leave(leaves []Leaf) {
+func (w *direction) leave(leaves []LeafField) {
 	at := map[string]int{}
 	of := func(path Path) *holder {
 		f := newSlot(path, 0)

@@ -112,13 +112,13 @@ func (e entries) sorted() entries {
 
 // preserve notes a value of a scope that has no image in the other version. Anchor is
 // that of Leaf.
-func (h *hop) preserve(at *place, f *slot, value []byte) {
+func (h *step) preserve(at *pathContext, f *slot, value []byte) {
 	h.keep = append(h.keep, entry{pointer: h.pointer(at, f.pointer), value: value, anchor: h.anchorOf(at, f.path, len(f.anchor))})
 	h.spend(placeUnits * len(h.keep[len(h.keep)-1].pointer))
 }
 
 // anchorOf writes the anchor of an entry, where it is not the object directly around it.
-func (h *hop) anchorOf(at *place, path steps, anchor int) []byte {
+func (h *step) anchorOf(at *pathContext, path segments, anchor int) []byte {
 	if anchor >= len(path)-1 {
 		return nil
 	}
@@ -126,7 +126,7 @@ func (h *hop) anchorOf(at *place, path steps, anchor int) []byte {
 }
 
 // anchor writes how many segments of a pointer lead to a place of a scope.
-func (h *hop) anchor(at *place, length int) []byte {
+func (h *step) anchor(at *pathContext, length int) []byte {
 	start := len(h.text)
 	h.text = at.append(h.text)
 	length += bytes.Count(h.text[start:], []byte("/"))
@@ -135,14 +135,14 @@ func (h *hop) anchor(at *place, length int) []byte {
 }
 
 // pointer writes a place in a scope.
-func (h *hop) pointer(at *place, pointer string) []byte {
+func (h *step) pointer(at *pathContext, pointer string) []byte {
 	start := len(h.text)
 	h.text = append(at.append(h.text), pointer...)
 	return h.since(start)
 }
 
 // preserved looks up what was preserved of a place in a scope, nil where there is nothing.
-func (h *hop) preserved(at *place, pointer string, kind entryKind) *entry {
+func (h *step) preserved(at *pathContext, pointer string, kind entryKind) *entry {
 	if len(h.restore) == 0 {
 		return nil
 	}
@@ -155,10 +155,92 @@ func (h *hop) preserved(at *place, pointer string, kind entryKind) *entry {
 // holdsPlace reports whether something below an object of a scope is preserved,
 // which comes back only where the object is still there: in this conversion since
 // a count of entries, or of a third version in one before.
-func (h *hop) holdsPlace(at *place, pointer string, since int) bool {
+func (h *step) holdsPlace(at *pathContext, pointer string, since int) bool {
 	start := len(h.text)
 	prefix := append(h.pointer(at, pointer), '/')
 	defer func() { h.text = h.text[:start] }()
 	under := func(e entry) bool { return bytes.HasPrefix(e.pointer, prefix) }
 	return slices.ContainsFunc(h.keep[since:], under) || slices.ContainsFunc(h.others, func(other entries) bool { return len(other.below(prefix)) > 0 })
+}
+
+// adopt takes the entries of fields that the version to which a step leads has in
+// common with others from their annotations. Its own count more.
+func (c *Converter) adopt(h *step, metadata *node, w *direction, arriving *preserved) error {
+	annotations := metadata.get(&nameAnnotations)
+	if annotations == nil {
+		return nil
+	}
+	own := arriving.entries
+	for _, name := range w.siblings {
+		sibling := c.version(name)
+		if sibling == nil || !c.holds(h, annotations, sibling, func(e entry) bool { return e.kind == aValue && w.shares(e.pointer, name) }) {
+			continue
+		}
+		other := h.take(metadata, sibling, nil)
+		rest := other.entries[:0:0]
+		for _, e := range other.entries {
+			switch {
+			case e.kind != aValue || !w.shares(e.pointer, name):
+				rest = append(rest, e)
+			case own.find(e.pointer, e.kind) == nil:
+				arriving.entries = append(arriving.entries, e)
+			}
+		}
+		if err := h.write(metadata, sibling, preserved{rest, other.unreadable}); err != nil {
+			return err
+		}
+	}
+	arriving.entries = arriving.sorted()
+	return nil
+}
+
+// supersede takes from the annotations of others the fields that the version that a step
+// leaves has in common with them, where it had a value of its own.
+func (c *Converter) supersede(h *step, metadata *node, w *direction) error {
+	annotations := metadata.get(&nameAnnotations)
+	if annotations == nil || len(h.keep) == 0 {
+		return nil
+	}
+	for _, name := range w.back.siblings {
+		sibling := c.version(name)
+		if sibling == nil || !c.holds(h, annotations, sibling, func(e entry) bool { return h.isLive(w.back, &e, name) }) {
+			continue
+		}
+		other := h.take(metadata, sibling, nil)
+		other.entries = slices.DeleteFunc(other.entries, func(e entry) bool {
+			return h.isLive(w.back, &e, name)
+		})
+		if err := h.write(metadata, sibling, other); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// isLive reports whether an entry of a sibling is of a field of which this conversion
+// has preserved a value.
+func (h *step) isLive(back *direction, e *entry, sibling string) bool {
+	return e.kind == aValue && back.shares(e.pointer, sibling) && h.keep.find(e.pointer, aValue) != nil
+}
+
+// holds reports whether the annotations of a sibling hold one of some entries. If they
+// do not, they stay as they were written.
+func (c *Converter) holds(h *step, annotations *node, sibling *version, one func(entry) bool) bool {
+	if annotations.get(&sibling.annotation) == nil && annotations.get(&sibling.legacy) == nil {
+		return false
+	}
+	other := h.peek(annotations, sibling)
+	return slices.ContainsFunc(other.entries, one)
+}
+
+// shares reports whether an entry is of a field that a sibling has, too.
+func (w *direction) shares(pointer []byte, sibling string) bool {
+	for scope, rest := range w.scopesOf(pointer) {
+		for i := range scope.coming {
+			if scope.coming[i].pointer == string(rest) && slices.Contains(scope.coming[i].siblings, sibling) {
+				return true
+			}
+		}
+	}
+	return false
 }

@@ -15,7 +15,7 @@ import (
 
 // KeptPrefix begins the annotations in which a version's values are preserved
 // while the object is in another version.
-const KeptPrefix = "conversion-operator.io/"
+const PreservedPrefix = "conversion-operator.io/"
 
 // preservedFormat is that of the annotation's value. A higher one was written by a
 // later version of conversion-operator: it is left as it is.
@@ -37,11 +37,11 @@ func AnnotationName(resource, version string) string {
 		sum := sha256.Sum256([]byte(name))
 		name = name[:longest-digits-len("-")] + "-" + hex.EncodeToString(sum[:])[:digits]
 	}
-	return KeptPrefix + name
+	return PreservedPrefix + name
 }
 
 // legacyName is that of format 1, which names no resource.
-func legacyName(version string) string { return KeptPrefix + version }
+func legacyName(version string) string { return PreservedPrefix + version }
 
 // one looks into the members of an object.
 var one = &look{}
@@ -72,7 +72,7 @@ type preserved struct {
 // take takes the annotations of a version away, and returns what they hold. What
 // cannot be read stays as it is: users can write annotations, other kinds may have
 // one of the former name, and later versions of this program write other formats.
-func (h *hop) take(metadata *node, v *version, into entries) preserved {
+func (h *step) take(metadata *node, v *version, into entries) preserved {
 	p := preserved{entries: into}
 	annotations := metadata.get(&nameAnnotations)
 	if annotations == nil {
@@ -97,7 +97,7 @@ func (h *hop) take(metadata *node, v *version, into entries) preserved {
 }
 
 // peek reads what the annotations of a version hold, and leaves them as they are.
-func (h *hop) peek(annotations *node, v *version) (p preserved) {
+func (h *step) peek(annotations *node, v *version) (p preserved) {
 	if text := h.annotation(annotations, &v.legacy); text != nil {
 		h.readLegacy(text, &p)
 	}
@@ -118,7 +118,7 @@ func (a *arena) annotation(annotations *node, name *name) []byte {
 
 // read reads the value of an annotation of this format, and reports whether it could:
 // all of it must be as this version of the program writes it.
-func (h *hop) read(text []byte, into *preserved) bool {
+func (h *step) read(text []byte, into *preserved) bool {
 	value := h.format2(text)
 	if packed := value.get(&nameDeflate); packed != nil && value.first.next == value.last {
 		if text = h.inflate(packed); text == nil {
@@ -162,7 +162,7 @@ func (h *hop) read(text []byte, into *preserved) bool {
 
 // format2 parses a text of the format, and returns an object without members for
 // any other one.
-func (h *hop) format2(text []byte) *node {
+func (h *step) format2(text []byte) *node {
 	value, err := h.parse(text, members)
 	if err != nil || !value.isObject() || !isFormat(value.get(&nameFormat)) {
 		return h.newObject()
@@ -171,7 +171,7 @@ func (h *hop) format2(text []byte) *node {
 }
 
 // readMember reads a member of the format, and reports whether it knows it.
-func (h *hop) readMember(m *node, into entries) (read entries, known bool) {
+func (h *step) readMember(m *node, into entries) (read entries, known bool) {
 	switch {
 	case m.named(&nameFields):
 		return h.readValues(m, aValue, into), m.isObject()
@@ -189,14 +189,14 @@ func (h *hop) readMember(m *node, into entries) (read entries, known bool) {
 
 func isFormat(n *node) bool { return n != nil && string(n.text) == preservedFormat }
 
-func (h *hop) readValues(of *node, kind entryKind, into entries) entries {
+func (h *step) readValues(of *node, kind entryKind, into entries) entries {
 	for m := of.first; m != nil; m = m.next {
 		into = append(into, entry{pointer: h.nameOf(m), kind: kind, value: m.text})
 	}
 	return into
 }
 
-func (h *hop) readAbsent(list *node, into entries) (read entries, good bool) {
+func (h *step) readAbsent(list *node, into entries) (read entries, good bool) {
 	pointers, err := h.parse(list.text, elements)
 	if err != nil || pointers.kind != array {
 		return into, false
@@ -211,7 +211,7 @@ func (h *hop) readAbsent(list *node, into entries) (read entries, good bool) {
 }
 
 // readOf reads what an object says of entries, by their pointers. A null says nothing.
-func (h *hop) readOf(of *node, sorted entries, set func(*entry, []byte)) {
+func (h *step) readOf(of *node, sorted entries, set func(*entry, []byte)) {
 	if of == nil {
 		return
 	}
@@ -230,7 +230,7 @@ func (h *hop) readOf(of *node, sorted entries, set func(*entry, []byte)) {
 // readLegacy reads format 1: an object of values by their pointers, in which a !
 // before a pointer told an absence, and an object with one list called order was
 // the order of a list. It told nothing of images.
-func (h *hop) readLegacy(text []byte, into *preserved) bool {
+func (h *step) readLegacy(text []byte, into *preserved) bool {
 	values, err := h.parse(text, members)
 	if err != nil || !values.isObject() {
 		return false
@@ -249,7 +249,7 @@ func (h *hop) readLegacy(text []byte, into *preserved) bool {
 }
 
 // inflate unpacks what pack has compressed, nil where it is something else.
-func (h *hop) inflate(packed *node) []byte {
+func (h *step) inflate(packed *node) []byte {
 	if !packed.isText() {
 		return nil
 	}

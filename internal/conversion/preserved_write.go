@@ -24,7 +24,7 @@ const (
 )
 
 // write sets the annotation of a version, where there is something to preserve.
-func (h *hop) write(metadata *node, v *version, p preserved) error {
+func (h *step) write(metadata *node, v *version, p preserved) error {
 	if len(p.entries) == 0 && p.unreadable == nil {
 		return nil
 	}
@@ -55,13 +55,13 @@ func (h *hop) write(metadata *node, v *version, p preserved) error {
 }
 
 // hasRoom reports whether the API server accepts a text beside the other annotations.
-func (h *hop) hasRoom(annotations *node, v *version, text []byte) bool {
+func (h *step) hasRoom(annotations *node, v *version, text []byte) bool {
 	room := MaxAnnotations - len(v.annotation.text) - len(text)
 	return room >= 0 && (quotedSizeOf(annotations) <= room || sizeOf(annotations) <= room)
 }
 
 // appendPreserved writes the value of an annotation: format 2.
-func (h *hop) appendPreserved(p preserved, dropped entries) []byte {
+func (h *step) appendPreserved(p preserved, dropped entries) []byte {
 	start := len(h.text)
 	h.text = append(h.text, `{"format":`+preservedFormat...)
 	h.appendValues(&nameFields, p.entries, aValue)
@@ -80,11 +80,11 @@ func (h *hop) appendPreserved(p preserved, dropped entries) []byte {
 	return h.since(start)
 }
 
-func (h *hop) appendName(name *name) {
+func (h *step) appendName(name *name) {
 	h.text = append(append(append(h.text, ','), name.quoted...), ':')
 }
 
-func (h *hop) appendValues(name *name, of entries, kind entryKind) {
+func (h *step) appendValues(name *name, of entries, kind entryKind) {
 	separator := byte('{')
 	for _, e := range of {
 		if e.kind != kind {
@@ -101,7 +101,7 @@ func (h *hop) appendValues(name *name, of entries, kind entryKind) {
 	}
 }
 
-func (h *hop) appendList(name *name, of entries, kind entryKind) {
+func (h *step) appendList(name *name, of entries, kind entryKind) {
 	separator := byte('[')
 	for _, e := range of {
 		if e.kind != kind {
@@ -119,7 +119,7 @@ func (h *hop) appendList(name *name, of entries, kind entryKind) {
 
 // appendOf writes what there is to say of sorted entries, by their pointers: once, where
 // two kinds of entries have the same one.
-func (h *hop) appendOf(name *name, of entries, part func(*entry) []byte) {
+func (h *step) appendOf(name *name, of entries, part func(*entry) []byte) {
 	separator := byte('{')
 	for i := range of {
 		said := part(&of[i])
@@ -139,7 +139,7 @@ func (h *hop) appendOf(name *name, of entries, part func(*entry) []byte) {
 }
 
 // pack compresses a text that is long, where that makes it shorter.
-func (h *hop) pack(text []byte) []byte {
+func (h *step) pack(text []byte) []byte {
 	if len(text) <= readable {
 		return text
 	}
@@ -162,7 +162,7 @@ func (h *hop) pack(text []byte) []byte {
 
 // dropLargest gives the largest values up until the rest fits, and returns the text
 // of that. The first of them are named in it.
-func (h *hop) dropLargest(annotations *node, v *version, p preserved) []byte {
+func (h *step) dropLargest(annotations *node, v *version, p preserved) []byte {
 	order := make([]int, len(p.entries))
 	for i := range order {
 		order[i] = i

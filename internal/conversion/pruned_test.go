@@ -35,7 +35,7 @@ func FuzzPruned(f *testing.F) {
 		case w.fits(from, object) && !w.fits(from, want):
 			w.count(inPart)
 			w.wantSomewhere(t, essence(t, want), got, from, object+"\nis at "+to+"\n"+there)
-		case from != w.plan.Hub && to != w.plan.Hub && !reference.Equal(essence(t, want), essence(t, got)) &&
+		case from != w.ruleset.Hub && to != w.ruleset.Hub && !reference.Equal(essence(t, want), essence(t, got)) &&
 			reference.Equal(withoutNullMembers(essence(t, want)), withoutNullMembers(essence(t, got))):
 			w.count("left out: nulls by way of a hub with a default")
 		default:

@@ -46,7 +46,7 @@ func TestEveryKindOfRule(t *testing.T) {
 	c := converterOf(t, compile.Compile(crd, from[v1alpha1.DeclarativeConverter](t,
 		"{hub: v2, spokes: [{version: v1, rules: ["+spaces.Replace(kindsRules)+"]}, {version: v3}]}")))
 	toHub, toSpoke := canaryAt(t, c, "v1", "v2"), canaryAt(t, c, "v2", "v1")
-	for _, exchange := range c.Plan().Spokes[0].Root.Exchanges {
+	for _, exchange := range c.Ruleset().Spokes[0].Root.Exchanges {
 		if !hasOne(toHub, exchange.Hub) {
 			t.Errorf("the canary of v1 has nothing that becomes a value of %v: see canary.go", exchange.Hub[0].Path)
 		}

@@ -163,11 +163,11 @@ func (p *parser) textEnd(start int) (int, error) {
 		}
 		at += plain.Word
 	}
-	return p.oddText(start+1, at)
+	return p.escapedText(start+1, at)
 }
 
 // oddText reads what is left of a string that begins at start.
-func (p *parser) oddText(start, at int) (end int, err error) {
+func (p *parser) escapedText(start, at int) (end int, err error) {
 	for at < len(p.src) {
 		switch c := p.src[at]; {
 		case c == '"':

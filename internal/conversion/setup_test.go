@@ -42,10 +42,10 @@ func between(t testing.TB, v1, v2, rules string) compile.Result {
 // converterOf fails the test on what Compile refuses.
 func converterOf(t testing.TB, result compile.Result) *conversion.Converter {
 	t.Helper()
-	if len(result.Errors) > 0 || result.Plan == nil {
+	if len(result.Errors) > 0 || result.Ruleset == nil {
 		t.Fatalf("the rules are refused: %v, missing: %v", result.Errors, result.Missing)
 	}
-	return kindtest.Converter(t, result.Plan)
+	return kindtest.Converter(t, result.Ruleset)
 }
 
 // convert converts, and fails the test if that changed its input.
@@ -131,4 +131,78 @@ func step(at *schema.Structural, segment string) *schema.Structural {
 		return nil
 	}
 	return at.AdditionalProperties.Structural
+}
+
+// rich has three versions that differ in every way that rules and preservation know.
+const richHub = `spec: {type: object, properties: {
+	host: {type: string}, port: {type: integer}, same: {type: string}, tz: {type: string},
+	box: {type: object, properties: {image: {type: string}, size: {type: integer}, lid: {type: string}, count: {type: integer}, policy: {type: string}}},
+	left: {type: string}, right: {type: string}, ip: {type: string}, time: {type: string}, nodes: {type: array, items: {type: object, properties: {a: {type: string}}}},
+	kind2: {type: integer},
+	moved: {type: object, properties: {a: {type: string}, b: {type: array, items: {type: string}}}},
+	ports: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [name], items: {type: object, properties: {
+		name: {type: string}, title: {type: string}, weight: {type: integer}, mode: {type: string}, gone: {type: string}, w: {type: string}, n1: {type: string}, b: {type: boolean}, t: {type: string}}}},
+	rows: {type: array, items: {type: object, properties: {x: {type: string}, hubOnly: {type: integer}, p: {type: string}, q: {type: string}, policy: {type: string}, gone: {type: string}, w: {type: array, items: {type: integer}}, n2: {type: integer}}}},
+	grid: {type: array, items: {type: array, items: {type: object, properties: {yy: {type: string}, h: {type: string}, gone: {type: string}}}}},
+	byName: {type: object, additionalProperties: {type: object, properties: {to: {type: string}, h: {type: string}}}},
+	open: {type: object, properties: {o: {type: string}}},
+	hi: {type: integer}, lo: {type: integer}, parts: {type: array, items: {type: string}}, pairs: {type: array, items: {type: object, properties: {k: {type: string}, v: {type: string}}}},
+	cpu: {type: string}, mode: {type: string}, fresh: {type: object, properties: {level: {type: integer}, more: {type: string}}},
+	quota: {type: object, additionalProperties: {type: string}}}}, top: {type: string}`
+
+const richSpoke = `spec: {type: object, properties: {
+	hostPort: {type: string}, same: {type: string}, owner: {type: string}, size: {type: string}, gone: {type: string}, node: {type: object, properties: {a: {type: string}}},
+	image: {type: string}, policy: {type: string},
+	box: {type: object, properties: {size: {type: integer}, shape: {type: string}, ips: {type: array, items: {type: string}}, time: {type: integer}}},
+	left: {type: string}, right: {type: string},
+	kind2: {type: string},
+	deep: {type: object, properties: {er: {type: object, properties: {a: {type: string}, b: {type: array, items: {type: string}}}}, own: {type: string}, gone: {type: string}}},
+	ports: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [name], items: {type: object, properties: {
+		name: {type: string}, label: {type: string}, note: {type: string}, prio: {type: integer}, policy: {type: string}, w: {type: array, items: {type: string}}, n1: {type: integer}, e: {type: string}}}},
+	rows: {type: array, items: {type: object, properties: {x: {type: string}, only: {type: integer}, pq: {type: string}, d: {type: string}, policy: {type: string}, w: {type: integer}, n1: {type: string}}}},
+	grid: {type: array, items: {type: array, items: {type: object, properties: {z: {type: string}, s: {type: string}}}}},
+	byName: {type: object, additionalProperties: {type: object, properties: {from: {type: string}, s: {type: string}}}},
+	open: {type: object, x-kubernetes-preserve-unknown-fields: true},
+	packed: {type: integer}, joined: {type: string}, pairs: {type: object, additionalProperties: {type: string}},
+	quota: {type: object, additionalProperties: {type: string}}}}, bottom: {type: string}`
+
+const richOther = `spec: {type: object, properties: {same: {type: string}, address: {type: object, properties: {host: {type: string}, port: {type: integer}}}}}`
+
+const richRules = `{hub: v2, spokes: [{version: v1, rules: [
+	{format: {from: .spec.hostPort, template: "{h}:{p}", to: {h: .spec.host, p: .spec.port}}},
+	{move: {from: .spec.image, to: .spec.box.image}},
+	{move: {from: .spec.left, to: .spec.right}}, {move: {from: .spec.right, to: .spec.left}},
+	{move: {from: .spec.deep.er, to: .spec.moved}},
+	{move: {from: ".spec.ports[*].label", to: ".spec.ports[*].title"}},
+	{format: {from: ".spec.rows[*].pq", template: "<{p}-{q}>", to: {p: ".spec.rows[*].p", q: ".spec.rows[*].q"}}},
+	{move: {from: ".spec.grid[*][*].z", to: ".spec.grid[*][*].yy"}},
+	{move: {from: ".spec.byName[*].from", to: ".spec.byName[*].to"}},
+	{move: {from: '.spec.quota["cpu"]', to: .spec.cpu}},
+	{values: {from: .spec.policy, to: .spec.box.policy, table: [{from: a, to: b}, {from: b, to: a}, {from: "", to: ":"}, {from: ":", to: ":"}]}},
+	{values: {from: ".spec.ports[*].policy", to: ".spec.ports[*].mode", table: [{from: a, to: b}, {from: x, to: b}]}},
+	{values: {from: ".spec.rows[*].policy", to: ".spec.rows[*].policy", table: [{from: a, to: b}, {from: b, to: c}]}},
+	{wrap: {from: .spec.node, to: .spec.nodes}}, {wrap: {from: .spec.box.ips, to: .spec.ip}}, {wrap: {from: ".spec.rows[*].w", to: ".spec.rows[*].w"}},
+	{wrap: {from: ".spec.ports[*].w", to: ".spec.ports[*].w"}},
+	{cast: {from: .spec.size, to: .spec.box.count, as: Integer}}, {cast: {from: .spec.box.time, to: .spec.time, as: Seconds}}, {cast: {from: ".spec.rows[*].n1", to: ".spec.rows[*].n2", as: Seconds}},
+	{cast: {from: ".spec.ports[*].n1", to: ".spec.ports[*].n1", as: Integer}},
+	{drop: {from: .spec.gone}}, {drop: {from: .spec.deep.gone}}, {drop: {to: ".spec.ports[*].gone"}}, {drop: {to: ".spec.grid[*][*].gone"}}, {drop: {to: ".spec.rows[*].gone"}},
+	{default: {to: .spec.mode, value: a}}, {default: {to: .spec.box.lid, value: b}}, {default: {to: .spec.fresh.level, value: 80}},
+	{default: {from: ".spec.ports[*].prio", value: 1}}, {default: {from: ".spec.rows[*].d", value: a}},
+	{cel: {from: {p: .spec.packed}, to: {hi: .spec.hi, lo: .spec.lo}, forward: {hi: self.p / 100, lo: self.p % 100}, backward: {p: "self.?hi.orValue(0) * 100 + self.lo"}}},
+	{cel: {from: {j: .spec.joined}, to: {p: .spec.parts, l: '.metadata.labels["other"]'}, forward: {p: "self.j.split(':')", l: "self.j.startsWith('a') ? optional.of('l') : optional.none()"},
+		backward: {j: "has(self.l) && !has(self.p) ? 'a' : self.p.join(':')"}}},
+	{cel: {from: {m: .spec.pairs}, to: {l: .spec.pairs}, forward: {l: "self.m.transformList(k, v, {'k': k, 'v': v})"}, backward: {m: "self.l.transformMapEntry(i, e, {e.k: e.v})"}}},
+	{cel: {from: {e: ".spec.ports[*].e"}, to: {b: ".spec.ports[*].b", t: ".spec.ports[*].t"}, forward: {b: "self.e.startsWith('a')", t: "self.e.upperAscii()"}, backward: {e: "self.?t.orValue(string(self.b)).lowerAscii()"}}},
+	{move: {from: .bottom, to: '.metadata.labels["bottom"]'}}
+	]}, {version: v3, rules: [{move: {from: .spec.address.host, to: .spec.host}}, {move: {from: .spec.address.port, to: .spec.port}}]}]}`
+
+func richWorld(t testing.TB) (*apiextensionsv1.CustomResourceDefinition, *v1alpha1.DeclarativeConverter) {
+	t.Helper()
+	crd := widgets(t, map[string]string{"v1": strings.ReplaceAll(richSpoke, "\t", " "), "v2": strings.ReplaceAll(richHub, "\t", " "), "v3": richOther})
+	return crd, from[v1alpha1.DeclarativeConverter](t, strings.ReplaceAll(richRules, "\t", " "))
+}
+
+func rich(t testing.TB) *conversion.Converter {
+	t.Helper()
+	return converterOf(t, compile.Compile(richWorld(t)))
 }

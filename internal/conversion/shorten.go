@@ -23,7 +23,7 @@ import (
 const (
 	// keptOfLarge bounds what a shortened form preserves, in bytes: small values are
 	// of use to a reader, and all of them are not needed.
-	keptOfLarge = 64 << 10
+	preservedOfLarge = 64 << 10
 	// markerSize bounds a marker, and markedFields what the fields take that it names.
 	markerSize   = 1536
 	markedFields = 1024
@@ -55,7 +55,7 @@ func (s *Shortening) token(resource, version string) []byte {
 }
 
 // shortens reports whether conversions to a version may answer with shortened forms.
-func (p *Plan) shortens(version string) bool {
+func (p *Ruleset) shortens(version string) bool {
 	s := p.Shortening
 	return s != nil && s.Key != "" && !s.RefuseOnly && !p.DropOverflow && !slices.Contains(s.Except, version)
 }
@@ -65,12 +65,12 @@ var (
 	nameCount   = newName("count")
 	nameBytes   = newName("bytes")
 
-	annotationsPath = Path{"metadata", "annotations"}.steps()
+	annotationsPath = Path{"metadata", "annotations"}.segments()
 )
 
 // shortening is what is left out of one object.
 type shortening struct {
-	*hop
+	*step
 	annotations *node
 	parts       []shortened
 	// room is what is left for the values of all parts.
@@ -93,12 +93,12 @@ type shortened struct {
 
 // shorten leaves out what the annotations of a converted object have no room for,
 // where that is allowed. From is the version that the object was at.
-func (c *Converter) shorten(h *hop, root *node, from, to *version) {
+func (c *Converter) shorten(h *step, root *node, from, to *version) {
 	annotations := root.find(annotationsPath)
 	if !h.shortens || annotations == nil || withinLimit(annotations) {
 		return
 	}
-	s := &shortening{hop: h, annotations: annotations}
+	s := &shortening{step: h, annotations: annotations}
 	s.takeParts(c.versions, from)
 	s.makeRoom()
 	s.choose()
@@ -175,7 +175,7 @@ func (s *shortening) choose() {
 		}
 	}
 	slices.SortStableFunc(items, func(a, b item) int { return cmp.Compare(a.size, b.size) })
-	left := min(s.room, keptOfLarge)
+	left := min(s.room, preservedOfLarge)
 	for _, each := range items {
 		left -= each.size
 		switch part := &s.parts[each.part]; {
@@ -264,7 +264,7 @@ func (s *shortening) mark(text []byte, part *shortened, omitted entries, to *ver
 
 // refuseShortened refuses to convert a shortened form. One without a valid
 // token is text that cannot be read, and stays in its annotation.
-func (c *Converter) refuseShortened(h *hop, root *node, from *version) error {
+func (c *Converter) refuseShortened(h *step, root *node, from *version) error {
 	if len(from.token) == 0 {
 		return nil
 	}
@@ -280,4 +280,4 @@ func (c *Converter) refuseShortened(h *hop, root *node, from *version) error {
 	return nil
 }
 
-var quotedPrefix = []byte(`"` + KeptPrefix)
+var quotedPrefix = []byte(`"` + PreservedPrefix)

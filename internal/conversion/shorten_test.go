@@ -20,7 +20,7 @@ import (
 // shorteningOf is converterOf, of rules that may shorten what is read.
 func shorteningOf(t testing.TB, result compile.Result, with conversion.Shortening) *conversion.Converter {
 	t.Helper()
-	result.Plan.Shortening = &with
+	result.Ruleset.Shortening = &with
 	return converterOf(t, result)
 }
 
@@ -231,7 +231,7 @@ func TestShorteningIsAllowed(t *testing.T) {
 	object := named("v2", "", `"a":"`+noise(500<<10)+`"`)
 	there, _ := shortenedTo(t, shorteningOf(t, result, secret), object, "v1")
 
-	result.Plan.Shortening = nil
+	result.Ruleset.Shortening = nil
 	for name, c := range map[string]*conversion.Converter{
 		"refuses only": shorteningOf(t, result, conversion.Shortening{Key: secret.Key, RefuseOnly: true}),
 		"no key":       shorteningOf(t, result, conversion.Shortening{}),
@@ -253,7 +253,7 @@ func TestShorteningIsAllowed(t *testing.T) {
 			t.Errorf("%s: admission: got %v", name, err)
 		}
 	}
-	result.Plan.DropOverflow = true
+	result.Ruleset.DropOverflow = true
 	if _, err := shorteningOf(t, result, secret).Convert(nil, []byte(object), "v1"); err != nil {
 		t.Errorf("overflow: Drop: got %v", err)
 	}

@@ -21,12 +21,12 @@ import (
 // and counted as left out.
 func FuzzWalk(f *testing.F) {
 	fuzzWorlds(f, func(t *testing.T, w *world) {
-		start := generate.One(w.Choices, w.plan.Versions...)
+		start := generate.One(w.Choices, w.ruleset.Versions...)
 		object := w.object(start)
 		at, walked, edits, edited := start, object, w.IntN(2) == 0, false
 		fitted := w.fitsEverywhere(t, object)
 		for range 3 + w.IntN(4) {
-			at = generate.One(w.Choices, w.plan.Versions...)
+			at = generate.One(w.Choices, w.ruleset.Versions...)
 			walked = w.asReference(t, walked, at)
 			if edits && w.IntN(3) == 0 {
 				walked, edited = w.edited(t, walked, w.object(at)), true
@@ -37,7 +37,7 @@ func FuzzWalk(f *testing.F) {
 			w.count("left out: a version cannot have it")
 			return
 		}
-		others := slices.DeleteFunc(slices.Clone(w.plan.Versions), func(version string) bool { return version == at })
+		others := slices.DeleteFunc(slices.Clone(w.ruleset.Versions), func(version string) bool { return version == at })
 		w.editWins(t, walked, at, generate.One(w.Choices, others...))
 		if !edited && w.givesNothingUp() {
 			w.count("came back unedited")
@@ -50,7 +50,7 @@ func FuzzWalk(f *testing.F) {
 // fitsEverywhere reports whether an object is one that each version can have.
 func (w *world) fitsEverywhere(t testing.TB, object string) bool {
 	t.Helper()
-	return !slices.ContainsFunc(w.plan.Versions, func(version string) bool {
+	return !slices.ContainsFunc(w.ruleset.Versions, func(version string) bool {
 		return !w.fits(version, convert(t, w.converter, object, version))
 	})
 }

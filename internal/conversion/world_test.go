@@ -31,7 +31,7 @@ type world struct {
 	converter *conversion.Converter
 	reference *reference.Converter
 	compiled  compile.Result
-	plan      *conversion.Plan
+	ruleset   *conversion.Ruleset
 	schemas   map[string]*schema.Structural
 	rules     *v1alpha1.DeclarativeConverter
 }
@@ -91,9 +91,9 @@ var theRich struct {
 func worldOf(t testing.TB, crd *apiextensionsv1.CustomResourceDefinition, rules *v1alpha1.DeclarativeConverter) *world {
 	t.Helper()
 	result := compile.Compile(crd, rules)
-	w := &world{tally: &tally{parts: map[string]int{}}, converter: converterOf(t, result), compiled: result, plan: result.Plan, rules: rules}
+	w := &world{tally: &tally{parts: map[string]int{}}, converter: converterOf(t, result), compiled: result, ruleset: result.Ruleset, rules: rules}
 	w.schemas, _ = structuralSchemas(crd)
-	text, err := w.plan.Marshal()
+	text, err := w.ruleset.Marshal()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,10 +115,10 @@ func randomWorld(t testing.TB, c *generate.Choices) (*apiextensionsv1.CustomReso
 		rules.Spokes[i].Rules = c.Rules(s, hub, func(some []v1alpha1.Rule) bool {
 			rules.Spokes[i].Rules = some
 			result := compile.Compile(crd, rules)
-			if (result.Plan == nil) == (len(result.Errors) == 0) {
-				t.Fatalf("there is a plan, and errors, or neither: %v", result.Errors)
+			if (result.Ruleset == nil) == (len(result.Errors) == 0) {
+				t.Fatalf("there is a ruleset, and errors, or neither: %v", result.Errors)
 			}
-			return result.Plan != nil
+			return result.Ruleset != nil
 		})
 	}
 	return crd, rules
@@ -150,7 +150,7 @@ func hints(rules *v1alpha1.DeclarativeConverter) (words []string, values []any) 
 
 // pair returns two versions.
 func (w *world) pair() (from, to string) {
-	pair := generate.One(w.Choices, w.plan.Pairs()...)
+	pair := generate.One(w.Choices, w.ruleset.Pairs()...)
 	return pair[0], pair[1]
 }
 
@@ -238,7 +238,7 @@ func essence(t testing.TB, text string) map[string]any {
 func withoutKept(object map[string]any) map[string]any {
 	metadata, _ := object["metadata"].(map[string]any)
 	annotations, _ := metadata["annotations"].(map[string]any)
-	maps.DeleteFunc(annotations, func(name string, _ any) bool { return strings.HasPrefix(name, conversion.KeptPrefix) })
+	maps.DeleteFunc(annotations, func(name string, _ any) bool { return strings.HasPrefix(name, conversion.PreservedPrefix) })
 	if len(annotations) == 0 {
 		delete(metadata, "annotations")
 	}
@@ -260,13 +260,13 @@ func wantEqual(t testing.TB, want, got any, format string, args ...any) {
 func (w *world) surviving(t testing.TB, object, from, to string) string {
 	t.Helper()
 	switch {
-	case from != w.plan.Hub && to != w.plan.Hub:
-		atHub := w.surviving(t, convert(t, w.converter, object, w.plan.Hub), w.plan.Hub, to)
+	case from != w.ruleset.Hub && to != w.ruleset.Hub:
+		atHub := w.surviving(t, convert(t, w.converter, object, w.ruleset.Hub), w.ruleset.Hub, to)
 		there := convert(t, w.converter, object, to)
-		wayBack := convert(t, w.converter, there, w.plan.Hub)
+		wayBack := convert(t, w.converter, there, w.ruleset.Hub)
 		survives := convert(t, w.converter, w.withPreservedOf(t, to, atHub, wayBack), from)
 		return w.withPreservedOf(t, to, survives, convert(t, w.converter, there, from))
-	case from == w.plan.Hub:
+	case from == w.ruleset.Hub:
 		return generate.Plain(withoutDropped(w.rootOf(to), decode(t, object), false))
 	}
 	return generate.Plain(withoutDropped(w.rootOf(from), decode(t, object), true))
@@ -274,7 +274,7 @@ func (w *world) surviving(t testing.TB, object, from, to string) string {
 
 // rootOf is what is done with whole objects of a spoke.
 func (w *world) rootOf(version string) *conversion.Scope {
-	return &w.plan.Spokes[slices.IndexFunc(w.plan.Spokes, func(spoke conversion.Spoke) bool { return spoke.Version == version })].Root
+	return &w.ruleset.Spokes[slices.IndexFunc(w.ruleset.Spokes, func(spoke conversion.Spoke) bool { return spoke.Version == version })].Root
 }
 
 func withoutDropped(s *conversion.Scope, value any, ofSpoke bool) any {

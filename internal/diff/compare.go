@@ -116,10 +116,10 @@ func (c compiled) hub() string {
 }
 
 func (c compiled) hash() string {
-	if c.result.Plan == nil {
+	if c.result.Ruleset == nil {
 		return ""
 	}
-	return c.result.Plan.Hash()
+	return c.result.Ruleset.Hash()
 }
 
 // versions are those of the CustomResourceDefinition.

@@ -51,7 +51,7 @@ type field struct{ version, path string }
 // and that become data, or cannot.
 func preserving(old, next compiled, objects []any) ([]Preserved, error) {
 	found := map[field]*Preserved{}
-	if old.result.Plan != nil {
+	if old.result.Ruleset != nil {
 		maps.Copy(found, places(old, next))
 	}
 	if err := next.count(objects, found); err != nil {
@@ -80,7 +80,7 @@ func places(old, next compiled) map[field]*Preserved {
 		}
 		one := &Preserved{Version: at.version, Path: at.path}
 		for _, other := range slices.Sorted(maps.Keys(is)) {
-			if !slices.Contains(old.result.Plan.Versions, other) {
+			if !slices.Contains(old.result.Ruleset.Versions, other) {
 				continue // nothing was converted to it
 			}
 			owner, known := before[other]
@@ -157,14 +157,14 @@ func (c compiled) counterparts(at field, other string) []string {
 // count converts objects by the rules after the change, each to the versions of which
 // it preserves something and back, and counts what becomes of that.
 func (c compiled) count(objects []any, found map[field]*Preserved) error {
-	if len(objects) == 0 || c.result.Plan == nil {
+	if len(objects) == 0 || c.result.Ruleset == nil {
 		return nil
 	}
-	converter, err := conversion.NewConverter(c.result.Plan)
+	converter, err := conversion.NewConverter(c.result.Ruleset)
 	if err != nil {
 		return err
 	}
-	of := preserved.Resource{Name: c.result.Plan.CRD, Versions: c.result.Plan.Versions}
+	of := preserved.Resource{Name: c.result.Ruleset.CRD, Versions: c.result.Ruleset.Versions}
 	for _, object := range objects {
 		own, ours := c.versionOf(object)
 		if !ours {
@@ -175,9 +175,9 @@ func (c compiled) count(objects []any, found map[field]*Preserved) error {
 			if len(entries) == 0 {
 				continue
 			}
-			at, back, err := thereAndBack(converter, object, own, version, c.result.Plan)
+			at, back, err := thereAndBack(converter, object, own, version, c.result.Ruleset)
 			if err != nil {
-				return fmt.Errorf("an object of %s cannot be converted to %s and back: %w", c.result.Plan.CRD, version, err)
+				return fmt.Errorf("an object of %s cannot be converted to %s and back: %w", c.result.Ruleset.CRD, version, err)
 			}
 			for _, e := range entries {
 				c.add(found, e, version, of.Foretold(e, version, object, at, back), at)
@@ -199,7 +199,7 @@ func (c compiled) add(found map[field]*Preserved, e conversion.Entry, version st
 		one.BecomeData++
 	case preserved.CarriedOn:
 		one.CarriedOn++
-		one.Why = cmp.Or(one.Why, preserved.Obstacle(c.result.Plan, version, e, at))
+		one.Why = cmp.Or(one.Why, preserved.Obstacle(c.result.Ruleset, version, e, at))
 	}
 }
 
@@ -208,13 +208,13 @@ func (c compiled) versionOf(object any) (version string, ours bool) {
 	members, _ := object.(map[string]any)
 	apiVersion, _ := members["apiVersion"].(string)
 	group, version, _ := strings.Cut(apiVersion, "/")
-	plan := c.result.Plan
+	plan := c.result.Ruleset
 	return version, group == plan.Group && members["kind"] == plan.Kind && slices.Contains(plan.Versions, version)
 }
 
 // thereAndBack converts an object to a version and back to its own. What is of its own
 // version is looked at once it has come back from another one.
-func thereAndBack(converter *conversion.Converter, object any, own, version string, plan *conversion.Plan) (at, back any, err error) {
+func thereAndBack(converter *conversion.Converter, object any, own, version string, plan *conversion.Ruleset) (at, back any, err error) {
 	through := version
 	if version == own {
 		through = otherThan(own, append([]string{plan.Hub}, plan.Versions...))

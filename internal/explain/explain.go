@@ -115,7 +115,7 @@ type Explainer struct {
 
 // New takes compiled rules, and the policy that they were compiled from.
 func New(policy *v1alpha1.ConversionPolicy, result compile.Result) (*Explainer, error) {
-	converter, err := conversion.NewConverter(result.Plan)
+	converter, err := conversion.NewConverter(result.Ruleset)
 	if err != nil {
 		return nil, err
 	}
@@ -123,11 +123,11 @@ func New(policy *v1alpha1.ConversionPolicy, result compile.Result) (*Explainer, 
 }
 
 // Versions are those that objects can be converted to.
-func (e *Explainer) Versions() []string { return e.result.Plan.Versions }
+func (e *Explainer) Versions() []string { return e.result.Ruleset.Versions }
 
 // Report begins a report about objects of the policy.
 func (e *Explainer) Report() *Report {
-	plan := e.result.Plan
+	plan := e.result.Ruleset
 	return &Report{Format: Format, Policy: plan.CRD, Hub: plan.Hub, PlanHash: plan.Hash(), Objects: []Object{}}
 }
 
@@ -140,8 +140,8 @@ func (e *Explainer) Object(name string, text []byte, to string, all bool) (Objec
 	}
 	from := versionOf(before)
 	object := Object{Name: name, From: from, To: to}
-	way := []string{from, e.result.Plan.Hub, to}
-	if from == e.result.Plan.Hub || to == e.result.Plan.Hub {
+	way := []string{from, e.result.Ruleset.Hub, to}
+	if from == e.result.Ruleset.Hub || to == e.result.Ruleset.Hub {
 		way = []string{from, to}
 	}
 	for i := range way[1:] {
@@ -161,7 +161,7 @@ func (e *Explainer) Object(name string, text []byte, to string, all bool) (Objec
 
 func (e *Explainer) step(from, to string, before, after any, all bool) Step {
 	spoke := from
-	if from == e.result.Plan.Hub {
+	if from == e.result.Ruleset.Hub {
 		spoke = to
 	}
 	h := step{

@@ -25,7 +25,7 @@ type entry struct {
 // keptIn are the values that an object preserves for a version, by their places.
 func (e *Explainer) keptIn(tree any, version string) []entry {
 	var entries []entry
-	found, _ := conversion.Entries(preserved.Annotations(tree), e.result.Plan.CRD, version)
+	found, _ := conversion.Entries(preserved.Annotations(tree), e.result.Ruleset.CRD, version)
 	for _, each := range found {
 		one := entry{
 			Entry: each, path: parse(preserved.Path(each.Pointer)), shown: preserved.Place(each.Pointer), absent: each.Kind == conversion.EntryAbsence,
@@ -44,7 +44,7 @@ func (e *Explainer) keptIn(tree any, version string) []entry {
 // overflowIn are the places of values that an object has lost for want of room.
 func (e *Explainer) overflowIn(tree any, version string) []string {
 	var paths []string
-	for _, pointer := range conversion.Dropped(preserved.Annotations(tree), e.result.Plan.CRD, version) {
+	for _, pointer := range conversion.Dropped(preserved.Annotations(tree), e.result.Ruleset.CRD, version) {
 		paths = append(paths, preserved.Path(pointer))
 	}
 	return paths
@@ -82,7 +82,7 @@ func (h *step) carried() []Kept {
 
 // obstacle says why an entry is no data in an object of its version.
 func (h *step) obstacle(e entry, version string, object any) string {
-	return preserved.Obstacle(h.result.Plan, version, e.Entry, object)
+	return preserved.Obstacle(h.result.Ruleset, version, e.Entry, object)
 }
 
 func (e entry) kept(version string) Kept {

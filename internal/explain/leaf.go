@@ -14,7 +14,7 @@ import (
 
 // leaf is a field of one version, and what becomes of it in the other one.
 type leaf struct {
-	compile.LeafVerdict
+	compile.FieldVerdict
 	path path
 }
 
@@ -22,7 +22,7 @@ type leaf struct {
 type leaves []leaf
 
 // leavesOf are those of a version that a spoke's conversion is about.
-func leavesOf(all []compile.LeafVerdict, spoke, version string) leaves {
+func leavesOf(all []compile.FieldVerdict, spoke, version string) leaves {
 	var found leaves
 	for _, verdict := range all {
 		if verdict.Spoke == spoke && verdict.Version == version {
@@ -113,7 +113,7 @@ func (l leaves) isEnvelope(at path) bool {
 	case "apiVersion", "kind":
 		return true
 	case "metadata":
-		kept := len(at) > 2 && at[1] == "annotations" && strings.HasPrefix(at[2], conversion.KeptPrefix)
+		kept := len(at) > 2 && at[1] == "annotations" && strings.HasPrefix(at[2], conversion.PreservedPrefix)
 		return kept || !l.has(at)
 	}
 	return false

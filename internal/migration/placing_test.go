@@ -58,10 +58,10 @@ func (r *resource) ruleset(t *testing.T) []byte {
 	crd := r.definition()
 	expect.NoError(t, r.client.Get(t.Context(), client.ObjectKeyFromObject(crd), crd))
 	compiled := compile.Compile(crd, &v1alpha1.DeclarativeConverter{Hub: "v1", Spokes: []v1alpha1.Spoke{{Version: "v1beta1"}}})
-	if compiled.Plan == nil {
+	if compiled.Ruleset == nil {
 		t.Fatalf("the rules do not compile: %v", compiled.Errors)
 	}
-	text, err := compiled.Plan.Marshal()
+	text, err := compiled.Ruleset.Marshal()
 	expect.NoError(t, err)
 	return text
 }

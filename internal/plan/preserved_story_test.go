@@ -33,7 +33,7 @@ func holdingOf(path string, objects int64) conversion.Holdings {
 }
 
 // count is what a look at all objects finds.
-func (w *world) count(rules *conversion.Plan) *plan.Held {
+func (w *world) count(rules *conversion.Ruleset) *plan.Held {
 	return &plan.Held{Holdings: *w.held.Clone(), CRD: w.observed.CRD.UID, Ruleset: rules.Hash(), Since: w.observed.Now, All: true}
 }
 

@@ -96,7 +96,7 @@ hostNetwork: true
 		t.Errorf("pod (-want +got):\n%s", diff)
 	}
 	container := got.Containers[0]
-	if diff := cmp.Diff([]string{"serve", "--plans=/etc/conversion-operator/plans", "--certificates=/etc/conversion-operator/tls",
+	if diff := cmp.Diff([]string{"serve", "--rulesets=/etc/conversion-operator/rulesets", "--certificates=/etc/conversion-operator/tls",
 		"--port=10250", "--metrics-bind-address=0", "--drain=10s"}, container.Args); diff != "" {
 		t.Errorf("arguments (-want +got):\n%s", diff)
 	}

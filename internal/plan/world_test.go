@@ -370,8 +370,8 @@ func (w *world) do(step plan.Step) {
 			return
 		}
 		answer := w.samples
-		if step.Rules.Plan != nil && w.counts {
-			answer.Held = w.count(step.Rules.Plan)
+		if step.Rules.Ruleset != nil && w.counts {
+			answer.Held = w.count(step.Rules.Ruleset)
 		}
 		observed.Samples = w.inquire(observed.Samples, step.Subject, answer)
 	case plan.ProbeAPIServer:

@@ -9,5 +9,5 @@
 // An Object (object.go) has the entries of its annotations. An entry is about a
 // place (place.go). Its fate (fate.go) shows in what a conversion gives: it is
 // data, or was deleted, or is carried on in the annotation, or is lost. A value
-// that is carried on has an obstacle (obstacle.go).
+// that is carried on has an obstacle, which is also told there.
 package preserved

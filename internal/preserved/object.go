@@ -71,7 +71,7 @@ func (r Resource) Unreadable(object any) (versions []string) {
 // and are of another resource or of a version that the resource does not have.
 func (r Resource) Foreign(object any) (names []string) {
 	for _, name := range slices.Sorted(maps.Keys(Annotations(object))) {
-		if strings.HasPrefix(name, conversion.KeptPrefix) && !slices.Contains(r.names(), name) {
+		if strings.HasPrefix(name, conversion.PreservedPrefix) && !slices.Contains(r.names(), name) {
 			names = append(names, name)
 		}
 	}

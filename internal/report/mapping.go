@@ -57,7 +57,7 @@ func (m *mapping) SameCount() int {
 	return n
 }
 
-func newMapping(spoke, hub string, all []compile.LeafVerdict, rules []*rule, types map[string]fieldTypes) *mapping {
+func newMapping(spoke, hub string, all []compile.FieldVerdict, rules []*rule, types map[string]fieldTypes) *mapping {
 	m := &mapping{Spoke: spoke, Hub: hub}
 	links := map[string]*link{}
 	byPlace := map[string]*rule{}
@@ -79,7 +79,7 @@ func newMapping(spoke, hub string, all []compile.LeafVerdict, rules []*rule, typ
 }
 
 // link returns the link of a leaf field.
-func (m *mapping) link(links map[string]*link, leaf compile.LeafVerdict, rules map[string]*rule) *link {
+func (m *mapping) link(links map[string]*link, leaf compile.FieldVerdict, rules map[string]*rule) *link {
 	key := leaf.Version + ":" + leaf.Root
 	if leaf.Rule != "" {
 		key = leaf.Rule
@@ -98,7 +98,7 @@ func (m *mapping) link(links map[string]*link, leaf compile.LeafVerdict, rules m
 	return l
 }
 
-func (l *link) add(leaf compile.LeafVerdict, types fieldTypes) {
+func (l *link) add(leaf compile.FieldVerdict, types fieldTypes) {
 	ends := &l.Hub
 	if leaf.Version == leaf.Spoke {
 		ends = &l.Spoke
@@ -112,7 +112,7 @@ func (l *link) add(leaf compile.LeafVerdict, types fieldTypes) {
 }
 
 // addSame records a field once, although both versions have it.
-func (m *mapping) addSame(leaf compile.LeafVerdict) {
+func (m *mapping) addSame(leaf compile.FieldVerdict) {
 	in := split(leaf.Path)[0]
 	i := slices.IndexFunc(m.Same, func(same sameFields) bool { return same.In == in })
 	if i < 0 {

@@ -132,10 +132,10 @@ func (p *page) facts(in Input, result compile.Result) {
 	}
 	add("Policy", in.Policy.Name+generation(in.Policy.Generation), false)
 	add("CustomResourceDefinition", in.CRD.Name+generation(in.CRD.Generation), false)
-	if result.Plan != nil {
-		add("Plan", result.Plan.Hash(), true)
+	if result.Ruleset != nil {
+		add("Plan", result.Ruleset.Hash(), true)
 	}
-	if served := in.Policy.Status.Plan; served != nil && (result.Plan == nil || served.Hash != result.Plan.Hash()) {
+	if served := in.Policy.Status.Plan; served != nil && (result.Ruleset == nil || served.Hash != result.Ruleset.Hash()) {
 		add("Ruleset in status", served.Hash, true)
 	}
 	add("Converter", p.Converter, false)

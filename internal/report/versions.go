@@ -93,7 +93,7 @@ func (p *page) verdicts(result compile.Result) {
 	}
 }
 
-func (d *direction) add(leaf compile.LeafVerdict) {
+func (d *direction) add(leaf compile.FieldVerdict) {
 	switch leaf.Owner {
 	case compile.OwnerExact:
 		d.Exact++

@@ -33,7 +33,7 @@ func Compile(policy *v1alpha1.ConversionPolicy, crd *apiextensionsv1.CustomResou
 	for _, err := range result.Errors {
 		errs = append(errs, RuleError{err.Field, err.ErrorBody()})
 	}
-	if len(errs) == 0 && (result.Plan == nil || len(result.Plan.Versions) < 2) {
+	if len(errs) == 0 && (result.Ruleset == nil || len(result.Ruleset.Versions) < 2) {
 		for _, err := range result.Missing {
 			errs = append(errs, RuleError{err.Field, err.ErrorBody()})
 		}
@@ -46,7 +46,7 @@ func Compile(policy *v1alpha1.ConversionPolicy, crd *apiextensionsv1.CustomResou
 
 // Checker converts objects from version to version. Only one goroutine may use it.
 type Checker struct {
-	plan *conversion.Plan
+	plan *conversion.Ruleset
 	// converter is nil if something else converts.
 	converter *conversion.Converter
 	convertBy Convert
@@ -77,7 +77,7 @@ func New(policy *v1alpha1.ConversionPolicy, crd *apiextensionsv1.CustomResourceD
 	for _, missing := range result.Missing {
 		c.report.Warnings = append(c.report.Warnings, missing.Error())
 	}
-	c.plan, c.report.Versions, c.report.PlanHash, c.report.Leaves = result.Plan, result.Plan.Versions, result.Plan.Hash(), leavesOf(result)
+	c.plan, c.report.Versions, c.report.PlanHash, c.report.Leaves = result.Ruleset, result.Ruleset.Versions, result.Ruleset.Hash(), leavesOf(result)
 	for _, pair := range c.plan.Pairs() {
 		c.directions[pair] = &Direction{From: pair[0], To: pair[1], Rules: fidelity(result, pair)}
 	}

@@ -29,7 +29,7 @@ func forgetful(converter Convert, before, after func(from, to, of string) bool) 
 		metadata := tree["metadata"].(map[string]any)
 		annotations, _ := metadata["annotations"].(map[string]any)
 		maps.DeleteFunc(annotations, func(name string, _ any) bool {
-			of, _, _ := strings.Cut(strings.TrimPrefix(name, conversion.KeptPrefix), ".")
+			of, _, _ := strings.Cut(strings.TrimPrefix(name, conversion.PreservedPrefix), ".")
 			return forgets(of)
 		})
 		if len(annotations) == 0 {
@@ -54,7 +54,7 @@ func TestVanished(t *testing.T) {
 	directory := filepath.Join("testdata", "preserved-data")
 	crd := from[apiextensionsv1.CustomResourceDefinition](t, directory, "crd.yaml")
 	rules := compile.Compile(crd, from[v1alpha1.ConversionPolicy](t, directory, "policy.yaml").Spec.Converter.Declarative)
-	good, err := conversion.NewConverter(rules.Plan)
+	good, err := conversion.NewConverter(rules.Ruleset)
 	if err != nil {
 		t.Fatal(err)
 	}

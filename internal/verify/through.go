@@ -20,9 +20,9 @@ type Convert func(dst, object []byte, toVersion string) ([]byte, error)
 // converter pod. The plan says what the converter may drop; without one it may drop
 // nothing, and converts between all versions of the CustomResourceDefinition.
 func NewThrough(crd *apiextensionsv1.CustomResourceDefinition, rules compile.Result, convert Convert) (*Checker, error) {
-	plan := rules.Plan
+	plan := rules.Ruleset
 	if plan == nil {
-		plan = &conversion.Plan{CRD: crd.Name, Group: crd.Spec.Group, Kind: crd.Spec.Names.Kind}
+		plan = &conversion.Ruleset{CRD: crd.Name, Group: crd.Spec.Group, Kind: crd.Spec.Names.Kind}
 		for _, version := range crd.Spec.Versions {
 			plan.Versions = append(plan.Versions, version.Name)
 		}

@@ -23,7 +23,7 @@ func TestLoss(t *testing.T) {
 	crd := from[apiextensionsv1.CustomResourceDefinition](t, directory, "crd.yaml")
 	policy := from[v1alpha1.ConversionPolicy](t, directory, "policy.yaml")
 	rules := compile.Compile(crd, policy.Spec.Converter.Declarative)
-	good, err := conversion.NewConverter(rules.Plan)
+	good, err := conversion.NewConverter(rules.Ruleset)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,7 +21,7 @@ import (
 )
 
 // AdmitPath is where, with one segment behind it, a pod answers a POST of an AdmissionReview by the
-// plan whose hash the segment is: it refuses objects that could not be read as a
+// ruleset whose hash the segment is: it refuses objects that could not be read as a
 // whole at another version.
 const AdmitPath = "/admit"
 

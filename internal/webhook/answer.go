@@ -14,7 +14,7 @@ import (
 )
 
 // retryAfterSeconds is when a call may come again that found the pod busy, or
-// without the plan that it asks for.
+// without the ruleset that it asks for.
 // An API server then repeats even a POST, as long as its own time is not over.
 const retryAfterSeconds = 1
 
@@ -83,10 +83,10 @@ func refuse(w http.ResponseWriter, own *refusal) {
 		Reason:   reasons[own.code],
 		Code:     int32(own.code),
 	}
-	if own.failure == failureOverloaded || own.failure == failureUnknownPlan {
+	if own.failure == failureOverloaded || own.failure == failureUnknownRuleset {
 		status.Details = &metav1.StatusDetails{RetryAfterSeconds: retryAfterSeconds}
 		w.Header().Set("Retry-After", strconv.Itoa(retryAfterSeconds))
-		// The next connection may lead to a pod that is less busy, or has the plan.
+		// The next connection may lead to a pod that is less busy, or has the ruleset.
 		w.Header().Set("Connection", "close")
 	}
 	writeJSON(w, own.code, status)

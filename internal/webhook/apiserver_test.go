@@ -144,7 +144,7 @@ func TestAPIServerShowsFailures(t *testing.T) {
 			options: HandlerOptions{Group: "example.org"},
 			want:    `conversion webhook for example.com/v1beta1, Kind=CronTab failed: this converter serves example.org, but the request is for example.com/v1: the CustomResourceDefinition refers to the wrong webhook`,
 		},
-		"kept data without room": {
+		"preserved data without room": {
 			object:  cronTab("v1beta1", "overflow"),
 			options: HandlerOptions{Group: "example.com"},
 			want:    `conversion webhook for example.com/v1beta1, Kind=CronTab failed: default/overflow cannot be converted from v1beta1 to v1: the fields that only version v1beta1 has take 300000 bytes, and all annotations together may take 262144: shorten the object's annotations, of which the others take 100, or those fields, or set overflow to Drop in the ConversionPolicy`,

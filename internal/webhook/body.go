@@ -14,7 +14,7 @@ import (
 	"slices"
 )
 
-// firstBytes is what of a body passes the first gate. Most reviews are smaller.
+// firstBytes is what of a body passes the first limiter. Most reviews are smaller.
 const firstBytes = 64 << 10
 
 // memoryPerByte is what a call holds for each byte of its body: that byte, and
@@ -74,9 +74,9 @@ func acceptable(header http.Header) *refusal {
 	return nil
 }
 
-// pass waits at a gate until there is room for so many bytes of a body and its
+// pass waits at a limiter until there is room for so many bytes of a body and its
 // answer.
-func (x *exchange) pass(ctx context.Context, g *gate, bytes int64) *refusal {
+func (x *exchange) pass(ctx context.Context, g *limiter, bytes int64) *refusal {
 	held, err := g.enter(ctx, memoryPerByte*bytes)
 	switch {
 	case err == nil:

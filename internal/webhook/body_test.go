@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestReceive takes bodies through gates, part of which others hold. The first
+// TestReceive takes bodies through limiters, part of which others hold. The first
 // has room for the beginnings of two bodies, the second for twice that.
 func TestReceive(t *testing.T) {
 	const unit = memoryPerByte * firstBytes
@@ -24,10 +24,10 @@ func TestReceive(t *testing.T) {
 	cases := map[string]struct {
 		body    string
 		chunked bool
-		// others hold something of the two gates.
+		// others hold something of the two limiters.
 		others [2]int64
 		want   string
-		// held by the call in the end, of both gates.
+		// held by the call in the end, of both limiters.
 		held int64
 	}{
 		"nothing":                               {body: "", others: [2]int64{2 * unit, 2 * unit}},
@@ -50,7 +50,7 @@ func TestReceive(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			handler := NewHandler(only(convertFunc(rename)), HandlerOptions{MaxBodyBytes: 8 * firstBytes, MaxBytesInFlight: 4 * unit})
-			for i, gate := range []*gate{handler.gates.first, handler.gates.second} {
+			for i, gate := range []*limiter{handler.gates.first, handler.gates.second} {
 				gate.patience = 0
 				if _, err := gate.enter(t.Context(), tc.others[i]); err != nil {
 					t.Fatal(err)

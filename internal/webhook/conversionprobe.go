@@ -15,19 +15,19 @@ import (
 // Before a CustomResourceDefinition depends on a converter, a real API server is
 // asked to reach it: for an object of a kind of the operator's own, which every
 // converter pod answers for besides the one that it has rules for. Both versions
-// of that kind are the same, but for a mark of the plan that the call named. So
+// of that kind are the same, but for a mark of the ruleset that the call named. So
 // whoever asked knows which webhook the API server has called.
 const (
 	// ProbeGroup is the API group of the kind.
 	ProbeGroup = "probe.conversion-operator.io"
 	// ProbeKind is the kind.
 	ProbeKind = "ConversionProbe"
-	// ProbeMark is the member of spec that the hash of the plan is written to.
+	// ProbeMark is the member of spec that the hash of the ruleset is written to.
 	ProbeMark = "converter"
 )
 
 // probeConverter answers for the kind of the operator's own.
-type probeConverter struct{ planHash string }
+type probeConverter struct{ rulesetHash string }
 
 // Answer implements Converter.
 func (c probeConverter) Answer(dst, text []byte, toVersion string, _ func() bool) ([]byte, conversion.Outcome, error) {
@@ -46,7 +46,7 @@ func (c probeConverter) Answer(dst, text []byte, toVersion string, _ func() bool
 	outcome.From = from
 	object["apiVersion"] = ProbeGroup + "/" + toVersion
 	if spec, ok := object["spec"].(map[string]any); ok {
-		spec[ProbeMark] = c.planHash
+		spec[ProbeMark] = c.rulesetHash
 	}
 	converted, err := json.Marshal(object)
 	return append(dst, converted...), outcome, err
@@ -60,5 +60,5 @@ func (r *review) isProbe() bool {
 // answerProbe lets the exchange answer for that kind.
 func (x *exchange) answerProbe() {
 	_, version, _ := strings.Cut(string(x.review.desired), "/")
-	x.converter, x.target = probeConverter{x.plan}, x.handler.metrics.unknownTarget(version)
+	x.converter, x.target = probeConverter{x.ruleset}, x.handler.metrics.unknownTarget(version)
 }

@@ -14,17 +14,17 @@ import (
 )
 
 // TestConversionProbe: whatever kind a pod has rules for, it answers for that of
-// the operator's own, and leaves the plan's mark.
+// the operator's own, and leaves the ruleset's mark.
 func TestConversionProbe(t *testing.T) {
-	handler := NewHandler([]Plan{labelled("abc")}, HandlerOptions{CRD: "crontabs.example.com", Group: "example.com", Log: logr.Discard()})
+	handler := NewHandler([]Ruleset{labelled("abc")}, HandlerOptions{CRD: "crontabs.example.com", Group: "example.com", Log: logr.Discard()})
 	const (
 		object = `{"apiVersion":"probe.conversion-operator.io/v1","kind":"ConversionProbe","metadata":{"name":"a","uid":"1"},"spec":{"number":9007199254740993}}`
 		failed = `{"kind":"ConversionReview","apiVersion":"apiextensions.k8s.io/v1","response":{"uid":"u","convertedObjects":[],"result":{"status":"Failure","message":"%"}}}`
 	)
 	cases := map[string]struct {
-		plan, desired, objects string
-		code                   int
-		want                   string
+		ruleset, desired, objects string
+		code                      int
+		want                      string
 	}{
 		"it is marked": {"abc", "probe.conversion-operator.io/v2", object, 200,
 			`{"kind":"ConversionReview","apiVersion":"apiextensions.k8s.io/v1","response":{"uid":"u","convertedObjects":[{"apiVersion":"probe.conversion-operator.io/v2","kind":"ConversionProbe","metadata":{"name":"a","uid":"1"},"spec":{"converter":"abc","number":9007199254740993}}],"result":{"status":"Success"}}}`},
@@ -32,12 +32,12 @@ func TestConversionProbe(t *testing.T) {
 			`{"kind":"ConversionReview","apiVersion":"apiextensions.k8s.io/v1","response":{"uid":"u","convertedObjects":[{"apiVersion":"probe.conversion-operator.io/v2","kind":"ConversionProbe","metadata":{}}],"result":{"status":"Success"}}}`},
 		"another kind": {"abc", "probe.conversion-operator.io/v2", `{"apiVersion":"probe.conversion-operator.io/v1","kind":"Other","metadata":{"name":"a"}}`, 200,
 			strings.Replace(failed, "%", `a cannot be converted from v1 to v2: it is a Other of \"probe.conversion-operator.io/v1\", not a ConversionProbe of probe.conversion-operator.io`, 1)},
-		"a plan that the pod has not": {"other", "probe.conversion-operator.io/v2", object, 503, ""},
+		"a ruleset that the pod has not": {"other", "probe.conversion-operator.io/v2", object, 503, ""},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			body := v1Review(`{"uid":"u","desiredAPIVersion":"` + c.desired + `","objects":[` + c.objects + `]}`)
-			request := httptest.NewRequest(http.MethodPost, ConvertPath+"/"+c.plan, strings.NewReader(body))
+			request := httptest.NewRequest(http.MethodPost, ConvertPath+"/"+c.ruleset, strings.NewReader(body))
 			request.Header.Set("Content-Type", "application/json")
 			recorder := httptest.NewRecorder()
 			handler.ServeHTTP(recorder, request)

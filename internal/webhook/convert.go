@@ -36,8 +36,8 @@ var errStopped = errors.New("stopped")
 // exchange is one call: the memory that it uses, and how far it has come.
 type exchange struct {
 	handler *Handler
-	// plan is the hash that the path names, and converter that of the plan.
-	plan      string
+	// ruleset is the hash that the path names, and converter that of the ruleset.
+	ruleset   string
 	converter Converter
 	// agent is what the caller calls itself.
 	agent string
@@ -48,7 +48,7 @@ type exchange struct {
 	stop func() bool
 	// in is the body, and out the answer.
 	in, out []byte
-	// passed are the gates that the call has passed.
+	// passed are the limiters that the call has passed.
 	passed  []passage
 	scanner scanner
 	review  review
@@ -66,9 +66,9 @@ type exchange struct {
 	cause   error
 }
 
-// passage is a gate and what is to be given back there.
+// passage is a limiter and what is to be given back there.
 type passage struct {
-	gate *gate
+	gate *limiter
 	held int64
 }
 
@@ -130,15 +130,15 @@ func (h *Handler) convert(w http.ResponseWriter, r *http.Request, hash string) {
 	h.metrics.request(x)
 }
 
-// choose takes the plan that the path names. A pod that is about to end or to be
+// choose takes the ruleset that the path names. A pod that is about to end or to be
 // replaced may lack it while others have it: an API server is told to try again.
 func (x *exchange) choose(hash string) *refusal {
 	var found bool
-	x.plan = hash
+	x.ruleset = hash
 	if x.converter, found = x.handler.converters[hash]; found {
 		return nil
 	}
-	return &refusal{http.StatusServiceUnavailable, failureUnknownPlan, fmt.Sprintf(
+	return &refusal{http.StatusServiceUnavailable, failureUnknownRuleset, fmt.Sprintf(
 		"this converter pod does not have the rules %q, it has %s: see the conditions of the ConversionPolicy %s",
 		hash, strings.Join(x.handler.hashes, " and "), x.handler.options.CRD)}
 }

@@ -64,12 +64,12 @@ func rename(dst, object []byte, toVersion string) ([]byte, error) {
 	return dst, errors.New("unknown version")
 }
 
-// testPath is where the plan of the tests is asked for.
+// testPath is where the ruleset of the tests is asked for.
 const testPath = ConvertPath + "/abc"
 
-// only is the plan of the tests, and no other.
-func only(converter Converter, pairs ...[2]string) []Plan {
-	return []Plan{{Hash: "abc", Pairs: pairs, Converter: converter}}
+// only is the ruleset of the tests, and no other.
+func only(converter Converter, pairs ...[2]string) []Ruleset {
+	return []Ruleset{{Hash: "abc", Pairs: pairs, Converter: converter}}
 }
 
 func newTestHandler() *Handler {

@@ -11,7 +11,7 @@
 //
 //	server.go   accepts a TLS connection with the certificate that is on disk now
 //	handler.go  routes: /convert, /plan, /healthz, /readyz and nothing else
-//	gate.go     lets it wait until there is memory for it
+//	limiter.go   lets it wait until there is memory for it
 //	body.go     takes the body, within its limits
 //	convert.go  makes an exchange of it: body in, answer out
 //	review.go   walks once through the body, on the scanner of scanner.go, and

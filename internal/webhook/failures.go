@@ -153,7 +153,7 @@ func (x *exchange) remember(pair *pair, failure failure, object string, cause er
 	case failure == failureCanceled && clock()-x.began < slowAfter:
 		return
 	}
-	key := failureKey{x.plan, pair.from, x.target.version, word}
+	key := failureKey{x.ruleset, pair.from, x.target.version, word}
 	if pair == x.target.unknown {
 		key.to = otherVersion
 	}

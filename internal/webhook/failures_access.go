@@ -64,23 +64,23 @@ func (h *Handler) tellFailures(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusOK, h.failures.read())
 }
 
-var errStranger = errors.New("only the manager of conversion-operator may read which objects failed: read status.conversionFailures of the ConversionPolicy")
+var errNotManager = errors.New("only the manager of conversion-operator may read which objects failed: read status.conversionFailures of the ConversionPolicy")
 
 func (h *Handler) authorize(r *http.Request) error {
 	if h.certificate == nil {
-		return errStranger
+		return errNotManager
 	}
 	served, err := h.certificate()
 	if err != nil || served == nil {
-		return errStranger
+		return errNotManager
 	}
 	want, err := FailuresToken(served.PrivateKey)
 	if err != nil {
-		return errStranger
+		return errNotManager
 	}
 	got, found := strings.CutPrefix(r.Header.Get("Authorization"), bearer)
 	if !found || !hmac.Equal([]byte(got), []byte(want)) {
-		return errStranger
+		return errNotManager
 	}
 	return nil
 }

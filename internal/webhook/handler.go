@@ -21,11 +21,11 @@ import (
 // The paths that a converter pod answers at.
 const (
 	// ConvertPath, and one segment behind it, answers a POST of a ConversionReview
-	// by the plan whose hash the segment is. With another plan an API server asks
+	// by the ruleset whose hash the segment is. With another ruleset an API server asks
 	// at another path, and forgets what it has cached of conversions by the former.
 	ConvertPath = "/convert"
-	// PlanPath answers a GET with the Plans that the pod serves.
-	PlanPath = "/plan"
+	// PlanPath answers a GET with the Rulesets that the pod serves.
+	RulesetsPath = "/plan"
 	// HealthPath answers a GET as long as the process serves at all.
 	HealthPath = "/healthz"
 	// ReadyPath answers a GET with 200 while the pod wants calls, and with 503
@@ -61,21 +61,21 @@ type Converter interface {
 	Answer(dst, text []byte, toVersion string, stop func() bool) ([]byte, conversion.Outcome, error)
 }
 
-// Plan is one set of compiled rules. While rules change, a pod serves those of
+// Ruleset is one set of compiled rules. While rules change, a pod serves those of
 // before too: API servers go on asking for them until they know of the change.
-type Plan struct {
-	// Hash identifies the plan in the path of a call.
+type Ruleset struct {
+	// Hash identifies the ruleset in the path of a call.
 	Hash string
-	// Pairs are the ordered pairs of versions, from and to, that the plan has.
+	// Pairs are the ordered pairs of versions, from and to, that the ruleset has.
 	// Metrics tell them apart; all others are counted together.
 	Pairs [][2]string
-	// Converter converts by the plan.
+	// Converter converts by the ruleset.
 	Converter Converter
 }
 
-// Plans is the answer at PlanPath.
-type Plans struct {
-	// Hashes identify the plans that the pod serves, sorted.
+// Rulesets is the answer at PlanPath.
+type Rulesets struct {
+	// Hashes identify the rulesets that the pod serves, sorted.
 	Hashes []string `json:"hashes"`
 }
 
@@ -102,13 +102,13 @@ type HandlerOptions struct {
 // Handler answers ConversionReviews, and the questions of kubelet and operator
 // about the pod. It is ready as soon as it exists.
 type Handler struct {
-	// converters are the plans' by their hashes, which hashes has sorted.
+	// converters are the rulesets' by their hashes, which hashes has sorted.
 	converters map[string]Converter
 	hashes     []string
 	options    HandlerOptions
-	gates      *gates
+	gates      *limiters
 	metrics    *metrics
-	// targets are the versions of all plans by group and version.
+	// targets are the versions of all rulesets by group and version.
 	targets  map[string]*target
 	mux      *http.ServeMux
 	draining atomic.Bool
@@ -118,21 +118,21 @@ type Handler struct {
 	certificate func() (*tls.Certificate, error)
 }
 
-// NewHandler returns a Handler that converts by the plan that a call's path names.
-func NewHandler(plans []Plan, options HandlerOptions) *Handler {
+// NewHandler returns a Handler that converts by the ruleset that a call's path names.
+func NewHandler(rulesets []Ruleset, options HandlerOptions) *Handler {
 	options.MaxBodyBytes = cmp.Or(options.MaxBodyBytes, DefaultMaxBodyBytes)
 	options.MaxBytesInFlight = cmp.Or(options.MaxBytesInFlight, DefaultMaxBytesInFlight)
-	h := &Handler{converters: map[string]Converter{}, options: options, gates: newGates(options.MaxBytesInFlight), mux: http.NewServeMux(),
+	h := &Handler{converters: map[string]Converter{}, options: options, gates: newLimiters(options.MaxBytesInFlight), mux: http.NewServeMux(),
 		failures: newFailureLog(time.Now)}
-	for _, plan := range plans {
-		h.converters[plan.Hash] = plan.Converter
+	for _, ruleset := range rulesets {
+		h.converters[ruleset.Hash] = ruleset.Converter
 	}
 	h.hashes = slices.Sorted(maps.Keys(h.converters))
 	h.metrics = newMetrics(&h.options, h.gates, h.hashes)
-	h.targets = h.metrics.newTargets(&h.options, plans)
-	h.mux.HandleFunc("POST "+ConvertPath+"/{plan}", func(w http.ResponseWriter, r *http.Request) { h.convert(w, r, r.PathValue("plan")) })
-	h.mux.HandleFunc("POST "+AdmitPath+"/{plan}", func(w http.ResponseWriter, r *http.Request) { h.admit(w, r, r.PathValue("plan")) })
-	h.mux.HandleFunc("GET "+PlanPath, h.plans)
+	h.targets = h.metrics.newTargets(&h.options, rulesets)
+	h.mux.HandleFunc("POST "+ConvertPath+"/{ruleset}", func(w http.ResponseWriter, r *http.Request) { h.convert(w, r, r.PathValue("ruleset")) })
+	h.mux.HandleFunc("POST "+AdmitPath+"/{ruleset}", func(w http.ResponseWriter, r *http.Request) { h.admit(w, r, r.PathValue("ruleset")) })
+	h.mux.HandleFunc("GET "+RulesetsPath, h.rulesets)
 	h.mux.HandleFunc("GET "+FailuresPath, h.tellFailures)
 	h.mux.HandleFunc("GET "+HealthPath, healthy)
 	h.mux.HandleFunc("GET "+ReadyPath, h.ready)
@@ -160,8 +160,8 @@ func (h *Handler) Drain() {
 	h.draining.Store(true)
 }
 
-func (h *Handler) plans(w http.ResponseWriter, _ *http.Request) {
-	writeJSON(w, http.StatusOK, Plans{Hashes: h.hashes})
+func (h *Handler) rulesets(w http.ResponseWriter, _ *http.Request) {
+	writeJSON(w, http.StatusOK, Rulesets{Hashes: h.hashes})
 }
 
 func healthy(w http.ResponseWriter, _ *http.Request) {

@@ -18,7 +18,7 @@ import (
 // namespace begins the names of all metrics that are our own.
 const namespace = "conversion_operator_webhook"
 
-// otherVersion stands in labels for every version that no plan has, so
+// otherVersion stands in labels for every version that no ruleset has, so
 // that no request can make up label values.
 const otherVersion = "other"
 
@@ -38,7 +38,7 @@ const (
 	failureBodyTooLarge
 	failureCanceled
 	failureOverloaded
-	failureUnknownPlan
+	failureUnknownRuleset
 	failurePanic
 	failures
 )
@@ -56,7 +56,7 @@ var failureTypes = [failures]string{
 	failureBodyTooLarge:   "body_too_large",
 	failureCanceled:       "canceled",
 	failureOverloaded:     "overloaded",
-	failureUnknownPlan:    "unknown_plan",
+	failureUnknownRuleset: "unknown_plan",
 	failurePanic:          "panic",
 }
 
@@ -97,7 +97,7 @@ type metrics struct {
 	converting prometheus.Observer
 	inFlight   prometheus.Gauge
 	admissions map[admission]prometheus.Counter
-	// unknown counts for all pairs of versions that no plan has.
+	// unknown counts for all pairs of versions that no ruleset has.
 	unknown pair
 	// certificateExpiry is the Server's to set.
 	certificateExpiry func() float64
@@ -130,7 +130,7 @@ func (t *target) pair(from string) *pair {
 	return t.unknown
 }
 
-// kept counts what a conversion had to keep aside.
+// kept counts what a conversion had to preserve.
 func (p *pair) kept(outcome *conversion.Outcome) {
 	if outcome.KeptBytes > 0 {
 		p.size.Observe(float64(outcome.KeptBytes))
@@ -152,13 +152,13 @@ func (m *metrics) request(x *exchange) {
 	}
 }
 
-// unknownTarget is a version that no plan has.
+// unknownTarget is a version that no ruleset has.
 func (m *metrics) unknownTarget(version string) *target {
 	return &target{version: version, unknown: &m.unknown}
 }
 
 // newMetrics registers all that a handler counts.
-func newMetrics(options *HandlerOptions, bytes *gates, hashes []string) *metrics {
+func newMetrics(options *HandlerOptions, bytes *limiters, hashes []string) *metrics {
 	m := &metrics{registry: prometheus.NewRegistry(), certificateExpiry: func() float64 { return 0 }}
 	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	crd := prometheus.Labels{"crd": options.CRD}
@@ -188,13 +188,13 @@ func newMetrics(options *HandlerOptions, bytes *gates, hashes []string) *metrics
 	return m
 }
 
-// newTargets registers what is counted for the pairs of versions of all plans
+// newTargets registers what is counted for the pairs of versions of all rulesets
 // together, and returns it by group and version.
-func (m *metrics) newTargets(options *HandlerOptions, plans []Plan) map[string]*target {
+func (m *metrics) newTargets(options *HandlerOptions, rulesets []Ruleset) map[string]*target {
 	crd := prometheus.Labels{"crd": options.CRD}
 	duration := m.histogram("conversion_duration_seconds", "Time that the conversion of one object took.", latencyBuckets, crd, "from", "to")
 	failed := m.counter("conversion_failures_total", "Objects that could not be converted. Each fails its whole ConversionReview.", crd, "from", "to", "failure_type")
-	size := m.histogram("kept_bytes", "Size of what was kept aside in an annotation, of objects that had something to keep.", sizeBuckets, crd, "from", "to")
+	size := m.histogram("kept_bytes", "Size of what was preserved in an annotation, of objects that had something to preserve.", sizeBuckets, crd, "from", "to")
 	dropped := m.counter("kept_values_dropped_total", "Values that were given up because an object's annotations had no room for them.", crd, "from", "to")
 	shortened := m.counter("shortened_objects_total", "Answers in which values are left out because an object's annotations had no room for them. Such objects cannot be written at this version.", crd, "from", "to")
 	newPair := func(from, to string) pair {
@@ -209,7 +209,7 @@ func (m *metrics) newTargets(options *HandlerOptions, plans []Plan) map[string]*
 	}
 	m.unknown = newPair(otherVersion, otherVersion)
 	targets := map[string]*target{}
-	for _, versions := range pairsOf(plans) {
+	for _, versions := range pairsOf(rulesets) {
 		from, to := versions[0], versions[1]
 		key := options.Group + "/" + to
 		if targets[key] == nil {
@@ -220,11 +220,11 @@ func (m *metrics) newTargets(options *HandlerOptions, plans []Plan) map[string]*
 	return targets
 }
 
-// pairsOf returns the pairs of versions that any plan has, each once.
-func pairsOf(plans []Plan) [][2]string {
+// pairsOf returns the pairs of versions that any ruleset has, each once.
+func pairsOf(rulesets []Ruleset) [][2]string {
 	var all [][2]string
-	for _, plan := range plans {
-		for _, pair := range plan.Pairs {
+	for _, ruleset := range rulesets {
+		for _, pair := range ruleset.Pairs {
 			if !slices.Contains(all, pair) {
 				all = append(all, pair)
 			}

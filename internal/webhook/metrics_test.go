@@ -87,7 +87,7 @@ func TestMetricsCount(t *testing.T) {
 				`requests_total` + crd + `,failure_type="",result="success"} 1`,
 			},
 		},
-		"kept data": {
+		"preserved data": {
 			body: review("v1", object("kept"), object("a"), object("kept")),
 			want: []string{
 				`conversion_duration_seconds_count` + fromTo + `} 3`,
@@ -151,7 +151,7 @@ func TestMetricsCount(t *testing.T) {
 				`requests_total` + crd + `,failure_type="panic",result="failure"} 1`,
 			},
 		},
-		"versions that the plan does not have": {
+		"versions that the ruleset does not have": {
 			body: review("v9", object("a"), object("elsewhere")),
 			want: []string{
 				`conversion_duration_seconds_count` + crd + `,from="other",to="other"} 2`,

@@ -7,17 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	apiextensionsv1beta1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1beta1"
 )
 
-const reviewKind = "ConversionReview"
-
-// The versions of reviews. Both have the same shape.
-var (
-	reviewV1      = apiextensionsv1.SchemeGroupVersion.String()
-	reviewV1beta1 = apiextensionsv1beta1.SchemeGroupVersion.String()
+// The kind of reviews, and its versions. Both have the same shape. They are spelled
+// out so that a converter pod does not link the API of definitions.
+const (
+	reviewKind    = "ConversionReview"
+	reviewV1      = "apiextensions.k8s.io/v1"
+	reviewV1beta1 = "apiextensions.k8s.io/v1beta1"
 )
 
 // members is a set of those members of a review that the server reads.

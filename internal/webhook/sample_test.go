@@ -36,20 +36,20 @@ func newSample(t testing.TB) *Handler {
 	read("3-crd-both.yaml", &crd)
 	read("2-policy.yaml", &policy)
 	compiled := compile.Compile(&crd, policy.Spec.Converter.Declarative)
-	if compiled.Plan == nil {
+	if compiled.Ruleset == nil {
 		t.Fatalf("the sample's rules are refused: %v", compiled.Errors)
 	}
-	converter, err := conversion.NewConverter(compiled.Plan)
+	converter, err := conversion.NewConverter(compiled.Ruleset)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return NewHandler(only(converter, compiled.Plan.Pairs()...), HandlerOptions{
-		CRD: compiled.Plan.CRD, Group: compiled.Plan.Group, Log: logr.Discard(),
+	return NewHandler(only(converter, compiled.Ruleset.Pairs()...), HandlerOptions{
+		CRD: compiled.Ruleset.CRD, Group: compiled.Ruleset.Group, Log: logr.Discard(),
 	})
 }
 
 // sampleReview asks for objects of some 10 KB, most of it managedFields, and a
-// value that has to be kept aside.
+// value that has to be preserved.
 func sampleReview(count int) []byte {
 	const entry = `{"manager":"kubectl","operation":"Apply","fieldsV1":{"f:spec":{"f:cronSpec":{},"f:image":{},"f:replicas":{}}}}`
 	object := `{"apiVersion":"stable.example.com/v1","kind":"CronTab","metadata":{"name":"a","namespace":"b","uid":"c","managedFields":[` +

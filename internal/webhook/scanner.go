@@ -120,11 +120,11 @@ func (s *scanner) text() []byte {
 		s.pos += length + len(`""`)
 		return inner[:length:length]
 	}
-	return s.oddText()
+	return s.escapedText()
 }
 
 // oddText is a string that is not plain.
-func (s *scanner) oddText() []byte {
+func (s *scanner) escapedText() []byte {
 	span := s.value()
 	if s.err != nil {
 		return nil

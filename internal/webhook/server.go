@@ -170,7 +170,7 @@ func (s *Server) watchCertificates(ctx context.Context) error {
 }
 
 func (s *Server) accept(listener net.Listener) error {
-	s.options.Log.Info("Serving conversions", "address", listener.Addr().String(), "planHashes", s.handler.hashes)
+	s.options.Log.Info("Serving conversions", "address", listener.Addr().String(), "rulesetHashes", s.handler.hashes)
 	if err := s.http.ServeTLS(listener, "", ""); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serving conversion requests: %w", err)
 	}

@@ -56,7 +56,7 @@ func serve(ctx context.Context, binary string, plan []byte) (idle, error) {
 	defer cancel()
 	var log bytes.Buffer
 	command := exec.CommandContext(ctx, binary, "serve", "--drain=0s", "--port="+strconv.Itoa(port),
-		"--plans="+dir, "--certificates="+dir)
+		"--rulesets="+dir, "--certificates="+dir)
 	command.Stdout, command.Stderr = &log, &log
 	start := time.Now()
 	if err := command.Start(); err != nil {

@@ -45,7 +45,7 @@ func subjects() ([]subject, error) {
 		return nil, fmt.Errorf("making the handler of controller-runtime: %w", err)
 	}
 	all := []subject{
-		{ours, webhook.NewHandler([]webhook.Plan{{Hash: planHash, Pairs: plan.Pairs(), Converter: converter}}, webhook.HandlerOptions{CRD: plan.CRD, Group: plan.Group}), true},
+		{ours, webhook.NewHandler([]webhook.Ruleset{{Hash: planHash, Pairs: plan.Pairs(), Converter: converter}}, webhook.HandlerOptions{CRD: plan.CRD, Group: plan.Group}), true},
 		{typed, typedHandler, true},
 		{"unstructured, edits of maps", http.HandlerFunc(unstructuredHandler), true},
 	}

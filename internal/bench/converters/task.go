@@ -57,7 +57,7 @@ var crdYAML []byte
 var rulesYAML []byte
 
 // newPlan compiles the rules.
-func newPlan() (*conversion.Plan, error) {
+func newPlan() (*conversion.Ruleset, error) {
 	crd, rules := &apiextensionsv1.CustomResourceDefinition{}, &v1alpha1.DeclarativeConverter{}
 	if err := yaml.UnmarshalStrict(crdYAML, crd); err != nil {
 		return nil, fmt.Errorf("crd.yaml: %w", err)
@@ -68,13 +68,13 @@ func newPlan() (*conversion.Plan, error) {
 	return compileRules(crd, rules)
 }
 
-func compileRules(crd *apiextensionsv1.CustomResourceDefinition, rules *v1alpha1.DeclarativeConverter) (*conversion.Plan, error) {
+func compileRules(crd *apiextensionsv1.CustomResourceDefinition, rules *v1alpha1.DeclarativeConverter) (*conversion.Ruleset, error) {
 	result := compile.Compile(crd, rules)
 	if len(result.Errors) > 0 {
 		return nil, fmt.Errorf("the rules for %s are refused: %w", crd.Name, result.Errors.ToAggregate())
 	}
-	if result.Plan == nil {
+	if result.Ruleset == nil {
 		return nil, fmt.Errorf("the rules for %s name versions that it does not have: %w", crd.Name, result.Missing.ToAggregate())
 	}
-	return result.Plan, nil
+	return result.Ruleset, nil
 }

@@ -99,7 +99,7 @@ func (c *converters) handler(ctx context.Context, name string) (http.Handler, er
 	if made := c.handlers[name]; made != nil {
 		return made, nil
 	}
-	var plans []webhook.Plan
+	var plans []webhook.Ruleset
 	options := webhook.HandlerOptions{}
 	for i := range list.Items {
 		text := []byte(list.Items[i].Data[plan.PlanKey])
@@ -112,7 +112,7 @@ func (c *converters) handler(ctx context.Context, name string) (http.Handler, er
 			return nil, err
 		}
 		options.CRD, options.Group = rules.CRD, rules.Group
-		plans = append(plans, webhook.Plan{Hash: conversion.HashOf(text), Pairs: rules.Pairs(), Converter: converter})
+		plans = append(plans, webhook.Ruleset{Hash: conversion.HashOf(text), Pairs: rules.Pairs(), Converter: converter})
 	}
 	c.handlers[name] = webhook.NewHandler(plans, options)
 	return c.handlers[name], nil

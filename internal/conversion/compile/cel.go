@@ -11,7 +11,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
-	"github.com/conversion-operator/conversion-operator/internal/conversion/expression"
+	"github.com/conversion-operator/conversion-operator/internal/conversion/compile/celcheck"
 )
 
 func (c *compiler) addCEL(rule *v1alpha1.CELRule, at *field.Path) {
@@ -38,7 +38,7 @@ func (c *compiler) addCEL(rule *v1alpha1.CELRule, at *field.Path) {
 
 // celSide is one side of a cel rule: its fields, by their names.
 type celSide struct {
-	fields []expression.Field
+	fields []celcheck.Field
 	paths  []conversion.Path
 	texts  []v1alpha1.Path
 	// named is where the rule names the fields.
@@ -56,7 +56,7 @@ func (c *compiler) celSide(
 		c.errs = append(c.errs, field.Required(named, "name the fields, for example {host: .spec.host}"))
 	}
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
-		if problem := expression.CheckName(name); problem != "" {
+		if problem := celcheck.Name(name); problem != "" {
 			c.invalid(named.Key(name), name, "%s", problem)
 			ok = false
 			continue
@@ -67,7 +67,7 @@ func (c *compiler) celSide(
 		}
 		path, schema, claimed := c.claim(of, fields[name], named.Key(name))
 		ok = ok && claimed
-		s.fields = append(s.fields, expression.Field{Name: name, Schema: schema, Expression: string(expressions[name])})
+		s.fields = append(s.fields, celcheck.Field{Name: name, Schema: schema, Expression: string(expressions[name])})
 		s.paths, s.texts = append(s.paths, path), append(s.texts, fields[name])
 	}
 	for _, name := range slices.Sorted(maps.Keys(expressions)) {
@@ -95,13 +95,13 @@ func (c *compiler) celScope(spoke, hub celSide) (scope *conversion.Scope, ok boo
 }
 
 func (c *compiler) checkExpressions(spoke, hub celSide, at *field.Path) bool {
-	problems := expression.Check(spoke.fields, hub.fields, c.elementsAround(spoke.paths[0]))
+	problems := celcheck.Check(spoke.fields, hub.fields, c.elementsAround(spoke.paths[0]))
 	for _, problem := range problems {
 		direction, side := at.Child("forward"), hub
 		if problem.Backward {
 			direction, side = at.Child("backward"), spoke
 		}
-		i := slices.IndexFunc(side.fields, func(f expression.Field) bool { return f.Name == problem.Name })
+		i := slices.IndexFunc(side.fields, func(f celcheck.Field) bool { return f.Name == problem.Name })
 		c.invalid(direction.Key(problem.Name), side.fields[i].Expression, "%s", problem.Err)
 	}
 	return len(problems) == 0
@@ -115,16 +115,16 @@ func (c *compiler) elementsAround(path conversion.Path) uint64 {
 			continue
 		}
 		if collection, err := resolve(c.spoke, path[:i]); err == nil {
-			elements *= expression.Elements(collection)
+			elements *= celcheck.Elements(collection)
 		}
 	}
 	return elements
 }
 
-// celFields writes the side for the plan.
+// celFields writes the side for the ruleset.
 func (c *compiler) celFields(s celSide) (fields []conversion.Field, cel []conversion.CELField, ok bool) {
 	for i, of := range s.fields {
-		shape, err := expression.Shape(of.Schema)
+		shape, err := celcheck.Shape(of.Schema)
 		if err != nil {
 			c.errs = append(c.errs, field.InternalError(s.at(i), err))
 			return nil, nil, false

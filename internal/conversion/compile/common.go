@@ -13,7 +13,7 @@ import (
 
 // A field of which one side allows more than the other, such as an integer and an
 // integer or a string, is the same as far as its values are those of both. All other
-// values are kept aside while the object is at the side that cannot have them.
+// values are preserved while the object is at the side that cannot have them.
 
 // anything is the schema of what an object may hold without naming it, be it null.
 var anything = &schema.Structural{Generic: schema.Generic{Nullable: true}, Extensions: schema.Extensions{XPreserveUnknownFields: true}}
@@ -136,10 +136,10 @@ func openedAll(s, other *schema.Structural) *schema.Structural {
 func (c *compiler) pairShape(at spot, spoke, hub *schema.Structural, shape *conversion.Common) {
 	if len(at.local) > 0 {
 		for _, ofSpoke := range []bool{true, false} {
-			c.addLeaf(at, ofSpoke, conversion.Leaf{Path: at.local, Anchor: at.anchor, Common: shape})
+			c.addLeaf(at, ofSpoke, conversion.LeafField{Path: at.local, Anchor: at.anchor, Common: shape})
 		}
 	}
-	c.noteOdd(at, spoke, hub)
+	c.noteNotRoundTrippable(at, spoke, hub)
 	spoke, hub = openedAll(spoke, hub), openedAll(hub, spoke)
 	switch {
 	case isStruct(spoke) && isStruct(hub):
@@ -151,14 +151,14 @@ func (c *compiler) pairShape(at spot, spoke, hub *schema.Structural, shape *conv
 
 // noteOdd writes down for the verdict which side has values that the other cannot
 // have. If one side does not name a field, no user expects that it is pruned, so it
-// counts as kept aside.
-func (c *compiler) noteOdd(at spot, spoke, hub *schema.Structural) {
+// counts as preserved.
+func (c *compiler) noteNotRoundTrippable(at spot, spoke, hub *schema.Structural) {
 	for _, ofSpoke := range []bool{true, false} {
-		own, other, odd := hub, spoke, &c.oddHub
+		own, other, odd := hub, spoke, &c.partlyPreservedHub
 		if ofSpoke {
-			own, other, odd = spoke, hub, &c.oddSpoke
+			own, other, odd = spoke, hub, &c.partlyPreservedSpoke
 		}
-		if !allowsMore(own, other) || c.keptWithin(at.full, ofSpoke) {
+		if !allowsMore(own, other) || c.preservedWithin(at.full, ofSpoke) {
 			continue
 		}
 		if saysNothing(own) {
@@ -170,8 +170,8 @@ func (c *compiler) noteOdd(at spot, spoke, hub *schema.Structural) {
 
 // keptWithin reports whether a path is in a field that one side says nothing of: the
 // verdict has that as a whole.
-func (c *compiler) keptWithin(path conversion.Path, ofSpoke bool) bool {
-	return slices.ContainsFunc(c.kept(!ofSpoke), func(kept conversion.Path) bool { return path.HasPrefix(kept) && c.hasOdd(kept, !ofSpoke) })
+func (c *compiler) preservedWithin(path conversion.Path, ofSpoke bool) bool {
+	return slices.ContainsFunc(c.preserved(!ofSpoke), func(kept conversion.Path) bool { return path.HasPrefix(kept) && c.isPartlyPreserved(kept, !ofSpoke) })
 }
 
 // allowsMore reports whether a schema has values that the other one has not.
@@ -189,15 +189,15 @@ func saysNothing(s *schema.Structural) bool {
 	return isAnything(s) || elements != nil && saysNothing(elements)
 }
 
-// odd are the fields of a side that have values which are kept aside, without a rule.
-func (c *compiler) odd(ofHub bool) []conversion.Path {
+// odd are the fields of a side that have values which are preserved, without a rule.
+func (c *compiler) partlyPreserved(ofHub bool) []conversion.Path {
 	if ofHub {
-		return c.oddHub
+		return c.partlyPreservedHub
 	}
-	return c.oddSpoke
+	return c.partlyPreservedSpoke
 }
 
 // hasOdd reports whether such a field is the one at a path.
-func (c *compiler) hasOdd(path conversion.Path, ofHub bool) bool {
-	return slices.ContainsFunc(c.odd(ofHub), func(odd conversion.Path) bool { return slices.Equal(path, odd) })
+func (c *compiler) isPartlyPreserved(path conversion.Path, ofHub bool) bool {
+	return slices.ContainsFunc(c.partlyPreserved(ofHub), func(odd conversion.Path) bool { return slices.Equal(path, odd) })
 }

@@ -21,12 +21,12 @@ import (
 
 // Result is what a policy's rules mean for a CustomResourceDefinition.
 type Result struct {
-	// Plan is nil where there are errors, and where nothing can be converted yet.
-	Plan *conversion.Plan
+	// Ruleset is nil where there are errors, and where nothing can be converted yet.
+	Ruleset *conversion.Ruleset
 	// Leaves say of every field of both versions what becomes of it, for each
 	// spoke that the CustomResourceDefinition has: by spoke, those of the spoke
 	// before those of the hub, by path.
-	Leaves []LeafVerdict
+	Leaves []FieldVerdict
 	// Verdicts are those of the leaves in short, by spoke.
 	Verdicts []v1alpha1.Verdict
 	// Missing are the versions that it does not have, yet. That is no error.
@@ -46,7 +46,7 @@ var declarativePath = field.NewPath("spec", "converter", "declarative")
 
 // Compile holds the rules against the schemas of the CustomResourceDefinition's versions.
 //
-// Versions that it does not have are Missing. There is a Plan all the same where
+// Versions that it does not have are Missing. There is a Ruleset all the same where
 // it covers every version that there is: with one version, which is the hub or a
 // spoke, or with several, one of them the hub.
 func Compile(crd *apiextensionsv1.CustomResourceDefinition, rules *v1alpha1.DeclarativeConverter) Result {
@@ -65,19 +65,19 @@ func Compile(crd *apiextensionsv1.CustomResourceDefinition, rules *v1alpha1.Decl
 	if len(result.Errors) > 0 || !hasHub && (len(schemas) != 1 || !names(rules, schemas)) {
 		return result
 	}
-	plan := &conversion.Plan{
-		Format: conversion.PlanFormat, CRD: crd.Name, Group: crd.Spec.Group, Kind: crd.Spec.Names.Kind,
+	ruleset := &conversion.Ruleset{
+		Format: conversion.RulesetFormat, CRD: crd.Name, Group: crd.Spec.Group, Kind: crd.Spec.Names.Kind,
 		Namespaced: crd.Spec.Scope == apiextensionsv1.NamespaceScoped,
 		Hub:        hub, Versions: slices.Sorted(maps.Keys(schemas)),
 		DropOverflow: rules.Overflow == v1alpha1.OverflowDrop, RefusesStatus: rules.PreservedStatus == v1alpha1.PreservedStatusRefuse,
 	}
-	result.Errors = append(result.Errors, addSchemas(plan, crd)...)
-	for _, version := range plan.Versions {
+	result.Errors = append(result.Errors, addSchemas(ruleset, crd)...)
+	for _, version := range ruleset.Versions {
 		if version != hub && hasHub {
-			compileSpoke(version, rules, schemas, plan, &result)
+			compileSpoke(version, rules, schemas, ruleset, &result)
 		}
 	}
-	pairSiblings(plan.Spokes, schemas)
+	pairSiblings(ruleset.Spokes, schemas)
 	result.Verdicts = verdicts(result.Leaves)
 	result.Warnings = append(warnStatus(crd, hub, result.Leaves), result.Warnings...)
 	result.Warnings = append(result.Warnings, storageNote(crd, hub, schemas)...)
@@ -86,14 +86,14 @@ func Compile(crd *apiextensionsv1.CustomResourceDefinition, rules *v1alpha1.Decl
 		result.Errors = append(result.Errors, checkStatus(rules.PreservedStatus, crd, hub, result.Leaves)...)
 	}
 	if len(result.Errors) == 0 {
-		result.Plan = plan
+		result.Ruleset = ruleset
 		result.AdmissionCondition = result.admissionCondition(schemas)
 	}
 	return result
 }
 
-// addSchemas adds what the versions' schemas say of values to the plan.
-func addSchemas(p *conversion.Plan, crd *apiextensionsv1.CustomResourceDefinition) (errs field.ErrorList) {
+// addSchemas adds what the versions' schemas say of values to the ruleset.
+func addSchemas(p *conversion.Ruleset, crd *apiextensionsv1.CustomResourceDefinition) (errs field.ErrorList) {
 	p.Schemas = map[string]json.RawMessage{}
 	for i := range crd.Spec.Versions {
 		version := &crd.Spec.Versions[i]
@@ -157,11 +157,11 @@ func names(rules *v1alpha1.DeclarativeConverter, schemas map[string]*schema.Stru
 	return false
 }
 
-// compileSpoke adds one spoke to the plan, and what there is to say of it to the result.
+// compileSpoke adds one spoke to the ruleset, and what there is to say of it to the result.
 func compileSpoke(
-	version string, rules *v1alpha1.DeclarativeConverter, schemas map[string]*schema.Structural, plan *conversion.Plan, result *Result,
+	version string, rules *v1alpha1.DeclarativeConverter, schemas map[string]*schema.Structural, ruleset *conversion.Ruleset, result *Result,
 ) {
-	c := &compiler{spokeVersion: version, hubVersion: plan.Hub, spoke: schemas[version], hub: schemas[plan.Hub]}
+	c := &compiler{spokeVersion: version, hubVersion: ruleset.Hub, spoke: schemas[version], hub: schemas[ruleset.Hub]}
 	for i, spoke := range rules.Spokes {
 		if string(spoke.Version) == version {
 			c.addRules(spoke.Rules, declarativePath.Child("spokes").Index(i).Child("rules"))
@@ -172,7 +172,7 @@ func compileSpoke(
 		c.assignLeaves()
 	}
 	if len(c.errs) == 0 {
-		plan.Spokes = append(plan.Spokes, conversion.Spoke{Version: version, Root: c.root})
+		ruleset.Spokes = append(ruleset.Spokes, conversion.Spoke{Version: version, Root: c.root})
 		leaves := c.leaves()
 		result.Leaves = append(result.Leaves, leaves...)
 		c.warnAll(leaves, rules.Overflow)
@@ -189,11 +189,11 @@ type compiler struct {
 	root conversion.Scope
 	// claims are the fields that rules read and write, on either side.
 	spokeClaims, hubClaims []claim
-	// keptSpoke and keptHub are the fields that are kept aside without a rule.
-	keptSpoke, keptHub []conversion.Path
-	// oddSpoke and oddHub are the fields of which some values are kept aside without a
+	// keptSpoke and keptHub are the fields that are preserved without a rule.
+	preservedSpoke, preservedHub []conversion.Path
+	// oddSpoke and oddHub are the fields of which some values are preserved without a
 	// rule, and all others copied.
-	oddSpoke, oddHub []conversion.Path
+	partlyPreservedSpoke, partlyPreservedHub []conversion.Path
 	// strangers are fields that have one name on both sides and are not the same.
 	strangers []claim
 	// unlike says what differs, where that is all that there is to say of a field.

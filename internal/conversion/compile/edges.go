@@ -12,7 +12,7 @@ import (
 )
 
 // anchorRules tells the rules of a scope without which objects nothing that was
-// kept aside comes back, and nothing is filled.
+// preserved comes back, and nothing is filled.
 func (c *compiler) anchorRules(scope *conversion.Scope, above conversion.Path) {
 	for _, exchange := range scope.Exchanges {
 		anchorFields(above, exchange.Spoke, c.hub, c.hubClaims)

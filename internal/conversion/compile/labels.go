@@ -13,7 +13,7 @@ import (
 
 // warnLabels names the labels that get a value which may be none that a label can
 // have. The API server would not return an object with such a label, so that the
-// value is kept aside and the label left out.
+// value is preserved and the label left out.
 func (c *compiler) warnLabels() {
 	for _, ofHub := range []bool{true, false} {
 		target, source := c.sides(ofHub)
@@ -35,7 +35,7 @@ func (c *compiler) warnLabels() {
 
 // moveIsOdd: not every value can be a label or an annotation, or is of the type that
 // the other side has.
-func (c *compiler) moveIsOdd(rule *ruleAt, ofHub bool) bool {
+func (c *compiler) moveNotRoundTrippable(rule *ruleAt, ofHub bool) bool {
 	has, gets := c.schemaAt(rule.Move.From, rule.Move.To, ofHub), c.schemaAt(rule.Move.From, rule.Move.To, !ofHub)
 	if has != nil && gets != nil && isWider(has, gets) {
 		return true

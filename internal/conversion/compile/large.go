@@ -43,7 +43,7 @@ var MarkedCondition = "request.operation == 'DELETE' ? " + isMarked("oldObject")
 func isMarked(object string) string {
 	const template = `has(OBJECT.metadata.annotations) && (size(OBJECT.metadata.annotations) > COUNT || ` +
 		`OBJECT.metadata.annotations.exists(k, k.startsWith('PREFIX') && OBJECT.metadata.annotations[k].contains('"omitted"')))`
-	return strings.NewReplacer("OBJECT", object, "COUNT", strconv.Itoa(quietCount), "PREFIX", conversion.KeptPrefix).Replace(template)
+	return strings.NewReplacer("OBJECT", object, "COUNT", strconv.Itoa(quietCount), "PREFIX", conversion.PreservedPrefix).Replace(template)
 }
 
 // admissionCondition is a CEL expression that is true for each object, at any of the
@@ -51,13 +51,13 @@ func isMarked(object string) string {
 // empty where nothing is preserved.
 func (r *Result) admissionCondition(schemas map[string]*schema.Structural) string {
 	found := map[string]*sizes{}
-	for i := range r.Plan.Spokes {
-		spoke := &r.Plan.Spokes[i]
-		for _, version := range []string{spoke.Version, r.Plan.Hub} {
+	for i := range r.Ruleset.Spokes {
+		spoke := &r.Ruleset.Spokes[i]
+		for _, version := range []string{spoke.Version, r.Ruleset.Hub} {
 			if found[version] == nil {
 				found[version] = &sizes{texts: map[string]string{}}
 			}
-			found[version].scope(&spoke.Root, version == r.Plan.Hub, schemas[version])
+			found[version].scope(&spoke.Root, version == r.Ruleset.Hub, schemas[version])
 		}
 	}
 	conditions := []string{largeAnnotations}
@@ -65,7 +65,7 @@ func (r *Result) admissionCondition(schemas map[string]*schema.Structural) strin
 	for _, version := range slices.Sorted(maps.Keys(found)) {
 		preserves = preserves || found[version].any
 		if large := found[version].condition(); large != "" {
-			conditions = append(conditions, fmt.Sprintf("object.apiVersion == '%s/%s' && (%s)", r.Plan.Group, version, large))
+			conditions = append(conditions, fmt.Sprintf("object.apiVersion == '%s/%s' && (%s)", r.Ruleset.Group, version, large))
 		}
 	}
 	if !preserves {

@@ -115,9 +115,9 @@ func (c *compiler) walk(at spot, spoke, hub *schema.Structural) {
 		switch {
 		case left != nil && right != nil:
 			c.pair(next, left, right)
-		case namesAlone(spoke, hub, name):
+		case onlyOneNames(spoke, hub, name):
 			c.unnamed(next, left, true)
-		case namesAlone(hub, spoke, name):
+		case onlyOneNames(hub, spoke, name):
 			c.unnamed(next, right, false)
 		case left != nil:
 			c.oneSided(next, left, true)
@@ -130,7 +130,7 @@ func (c *compiler) walk(at spot, spoke, hub *schema.Structural) {
 
 // namesAlone reports whether a side names a field that the other side may hold
 // without naming it.
-func namesAlone(own, other *schema.Structural, name string) bool {
+func onlyOneNames(own, other *schema.Structural, name string) bool {
 	_, named := own.Properties[name]
 	_, both := other.Properties[name]
 	return named && !both && other.XPreserveUnknownFields
@@ -170,7 +170,7 @@ func (c *compiler) unknownFields(at spot, spoke, hub *schema.Structural) {
 }
 
 func (c *compiler) preserveUnknown(at spot, ofSpoke bool, known []string) {
-	c.addLeaf(at, ofSpoke, conversion.Leaf{Path: at.local, Anchor: at.anchor, Known: append([]string{}, known...)})
+	c.addLeaf(at, ofSpoke, conversion.LeafField{Path: at.local, Anchor: at.anchor, Known: append([]string{}, known...)})
 	at.full = append(slices.Clip(at.full), conversion.Each)
 	c.notePreserved(at, ofSpoke)
 }
@@ -316,13 +316,13 @@ func (c *compiler) oneSided(at spot, s *schema.Structural, ofSpoke bool) {
 }
 
 func (c *compiler) preserve(at spot, ofSpoke, shell bool) {
-	c.addLeaf(at, ofSpoke, conversion.Leaf{Path: at.local, Anchor: at.anchor, Shell: shell, Text: isText(at.full), Label: at.full.IsLabel()})
+	c.addLeaf(at, ofSpoke, conversion.LeafField{Path: at.local, Anchor: at.anchor, Shell: shell, Text: isText(at.full), Label: at.full.IsLabel()})
 	if !shell {
 		c.notePreserved(at, ofSpoke)
 	}
 }
 
-func (c *compiler) addLeaf(at spot, ofSpoke bool, leaf conversion.Leaf) {
+func (c *compiler) addLeaf(at spot, ofSpoke bool, leaf conversion.LeafField) {
 	if ofSpoke {
 		at.scope.OnlySpoke = append(at.scope.OnlySpoke, leaf)
 	} else {
@@ -332,12 +332,12 @@ func (c *compiler) addLeaf(at spot, ofSpoke bool, leaf conversion.Leaf) {
 
 // notePreserved writes a field down for the verdict.
 func (c *compiler) notePreserved(at spot, ofSpoke bool) {
-	if c.keptWithin(at.full, ofSpoke) {
+	if c.preservedWithin(at.full, ofSpoke) {
 		return
 	}
 	if ofSpoke {
-		c.keptSpoke = append(c.keptSpoke, at.full)
+		c.preservedSpoke = append(c.preservedSpoke, at.full)
 	} else {
-		c.keptHub = append(c.keptHub, at.full)
+		c.preservedHub = append(c.preservedHub, at.full)
 	}
 }

@@ -14,7 +14,7 @@ import (
 // The API server takes nulls away from fields that are not nullable and have no
 // default (k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting,
 // PruneNonNullableNullsWithoutDefaults), also from what a conversion returns. So a
-// null that only one side may have is kept aside.
+// null that only one side may have is preserved.
 
 // losesNull reports whether a null of one side would be taken away on the other.
 func losesNull(from, to *schema.Structural) bool {
@@ -46,9 +46,9 @@ func (c *compiler) keepNulls(at spot, spoke, hub *schema.Structural) {
 		return // an element of a list, of which the API server takes none away
 	}
 	if losesNull(spoke, hub) || losesNull(hub, spoke) {
-		c.noteOdd(at, spoke, hub)
+		c.noteNotRoundTrippable(at, spoke, hub)
 		for _, ofSpoke := range []bool{true, false} {
-			c.addLeaf(at, ofSpoke, conversion.Leaf{Path: at.local, Anchor: at.anchor, Null: true})
+			c.addLeaf(at, ofSpoke, conversion.LeafField{Path: at.local, Anchor: at.anchor, Null: true})
 		}
 	}
 }
@@ -100,7 +100,7 @@ func (c *compiler) markNulls(scope *conversion.Scope, above conversion.Path) {
 
 // markNullFields tells the fields of a rule on one side. Where a null may come and
 // is not allowed, none is made. An object that is wrapped is never made null: that
-// null would be one of an emptied object, which is opened for what is kept in it,
+// null would be one of an emptied object, which is opened for what is preserved in it,
 // and an object is an element where the null was of a list.
 func markNullFields(above conversion.Path, fields []conversion.Field, own *schema.Structural, others []conversion.Field, other *schema.Structural, wrap bool) {
 	comes := slices.ContainsFunc(others, func(f conversion.Field) bool { return nullable(other, above, f.Path) })

@@ -15,7 +15,7 @@ import (
 
 // warnRequired names the fields that one side requires and an object from the
 // other side may lack: it can be read then, and not be written back as it is.
-// That counts for a field that is dropped, or kept aside, too: what was created
+// That counts for a field that is dropped, or preserved, too: what was created
 // on the other side has none.
 func (c *compiler) warnRequired() {
 	for _, ofHub := range []bool{true, false} {
@@ -69,9 +69,9 @@ func fieldOf(s *schema.Structural, name string) *schema.Structural {
 	return nil
 }
 
-// value goes into a field. What the source has by that name may be another. One that is kept aside as a whole comes back as a whole.
+// value goes into a field. What the source has by that name may be another. One that is preserved as a whole comes back as a whole.
 func (w *requiredWalker) value(target, source *schema.Structural, at conversion.Path) {
-	if slices.ContainsFunc(w.c.kept(w.ofHub), func(path conversion.Path) bool { return slices.Equal(path, at) }) {
+	if slices.ContainsFunc(w.c.preserved(w.ofHub), func(path conversion.Path) bool { return slices.Equal(path, at) }) {
 		return
 	}
 	if claim := claimOf(*w.target.claims, at); claim != nil {
@@ -122,7 +122,7 @@ func (w *requiredWalker) cause(path conversion.Path, name string, source *schema
 		return w.causeInRule(claim)
 	case inside(claims, path):
 		return "" // it is there where rules fill something in it
-	case other == nil, slices.ContainsFunc(w.c.kept(w.ofHub), func(kept conversion.Path) bool { return slices.Equal(kept, path) }):
+	case other == nil, slices.ContainsFunc(w.c.preserved(w.ofHub), func(kept conversion.Path) bool { return slices.Equal(kept, path) }):
 		return w.source.version + " does not have it"
 	case !alwaysThere(source, name):
 		return w.source.version + " does not require it"

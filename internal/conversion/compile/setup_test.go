@@ -33,8 +33,8 @@ func between(t testing.TB, v1, v2, rules string) Result {
 // converterOf fails the test on what Compile refuses.
 func converterOf(t testing.TB, result Result) {
 	t.Helper()
-	if len(result.Errors) > 0 || result.Plan == nil {
+	if len(result.Errors) > 0 || result.Ruleset == nil {
 		t.Fatalf("the rules are refused: %v, missing: %v", result.Errors, result.Missing)
 	}
-	kindtest.Converter(t, result.Plan)
+	kindtest.Converter(t, result.Ruleset)
 }

@@ -30,7 +30,7 @@ func pairSiblings(spokes []conversion.Spoke, schemas map[string]*schema.Structur
 func pairScopes(own, other *conversion.Scope, version string, ownSchema, otherSchema *schema.Structural, above conversion.Path) {
 	for i := range own.OnlySpoke {
 		leaf := &own.OnlySpoke[i]
-		if slices.ContainsFunc(other.OnlySpoke, func(o conversion.Leaf) bool { return arePlain(leaf, &o) }) && sameField(ownSchema, otherSchema, slices.Concat(above, leaf.Path)) {
+		if slices.ContainsFunc(other.OnlySpoke, func(o conversion.LeafField) bool { return arePlain(leaf, &o) }) && sameField(ownSchema, otherSchema, slices.Concat(above, leaf.Path)) {
 			leaf.Siblings = append(leaf.Siblings, version)
 		}
 	}
@@ -46,7 +46,7 @@ func pairScopes(own, other *conversion.Scope, version string, ownSchema, otherSc
 }
 
 // arePlain reports whether two fields are preserved as a whole, at one path.
-func arePlain(a, b *conversion.Leaf) bool {
+func arePlain(a, b *conversion.LeafField) bool {
 	special := a.Shell || a.Null || a.Known != nil || a.Common != nil || b.Shell || b.Null || b.Known != nil || b.Common != nil
 	return !special && slices.Equal(a.Path, b.Path)
 }

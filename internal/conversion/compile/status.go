@@ -28,7 +28,7 @@ type exposed struct {
 }
 
 // exposedStatus finds them, by the version that lacks them.
-func exposedStatus(crd *apiextensionsv1.CustomResourceDefinition, hub string, leaves []LeafVerdict) []exposed {
+func exposedStatus(crd *apiextensionsv1.CustomResourceDefinition, hub string, leaves []FieldVerdict) []exposed {
 	var all []exposed
 	for _, leaf := range leaves {
 		name := preservedStatus(leaf)
@@ -51,9 +51,9 @@ func exposedStatus(crd *apiextensionsv1.CustomResourceDefinition, hub string, le
 	return all
 }
 
-// preservedStatus is how messages name a leaf below .status that is preserved, or of
+// preservedStatus is how messages name a leaf field below .status that is preserved, or of
 // which single values are. It is empty for all others.
-func preservedStatus(leaf LeafVerdict) string {
+func preservedStatus(leaf FieldVerdict) string {
 	path, err := conversion.ParsePath(leaf.Root)
 	switch name := leaf.Version + ":" + leaf.Root; {
 	case err != nil || path[0] != "status":
@@ -67,7 +67,7 @@ func preservedStatus(leaf LeafVerdict) string {
 }
 
 // warnStatus names the fields below .status that are preserved.
-func warnStatus(crd *apiextensionsv1.CustomResourceDefinition, hub string, leaves []LeafVerdict) []string {
+func warnStatus(crd *apiextensionsv1.CustomResourceDefinition, hub string, leaves []FieldVerdict) []string {
 	var warnings []string
 	for _, status := range exposedStatus(crd, hub, leaves) {
 		rights := ""
@@ -95,7 +95,7 @@ func isServed(crd *apiextensionsv1.CustomResourceDefinition, name string) bool {
 
 // checkStatus holds the leaves against a policy that has no status preserved.
 func checkStatus(
-	action v1alpha1.PreservedStatusAction, crd *apiextensionsv1.CustomResourceDefinition, hub string, leaves []LeafVerdict,
+	action v1alpha1.PreservedStatusAction, crd *apiextensionsv1.CustomResourceDefinition, hub string, leaves []FieldVerdict,
 ) field.ErrorList {
 	if action != v1alpha1.PreservedStatusRefuse {
 		return nil

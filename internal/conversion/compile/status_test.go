@@ -97,8 +97,8 @@ func TestPreservedStatus(t *testing.T) {
 			for _, err := range result.Errors {
 				got += err.Error()
 			}
-			if diff := cmp.Diff(want, got); diff != "" || (result.Plan == nil) != (want != "") {
-				t.Errorf("plan %v, (-want +got):\n%s", result.Plan, diff)
+			if diff := cmp.Diff(want, got); diff != "" || (result.Ruleset == nil) != (want != "") {
+				t.Errorf("ruleset %v, (-want +got):\n%s", result.Ruleset, diff)
 			}
 		})
 	}

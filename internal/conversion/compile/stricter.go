@@ -21,7 +21,7 @@ func (c *compiler) warnStricter() {
 	for _, ofHub := range []bool{true, false} {
 		target, source := c.sides(ofHub)
 		var fields, nulls []string
-		for _, t := range c.twins() {
+		for _, t := range c.pairedSubtrees() {
 			path, from, to := t.spokePath, t.hub, t.spoke
 			if ofHub {
 				path, from, to = t.hubPath, t.spoke, t.hub

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/conversion"
 )
 
 func (c *compiler) addValues(rule *v1alpha1.ValuesRule, at *field.Path) {
@@ -40,4 +41,74 @@ func (c *compiler) addValues(rule *v1alpha1.ValuesRule, at *field.Path) {
 		exchange.Table = append(exchange.Table, [2]string{pair.From, pair.To})
 	}
 	p.scope.Exchanges = append(p.scope.Exchanges, exchange)
+}
+
+func (c *compiler) addWrap(rule *v1alpha1.WrapRule, at *field.Path) {
+	p, ok := c.claimBoth(rule.From, rule.To, at)
+	if !ok {
+		return
+	}
+	one, list := p.spokeSchema, p.hubSchema
+	ofHub := list.Items != nil
+	if !ofHub {
+		one, list = list, one
+	}
+	switch {
+	case one.Items != nil || list.Items == nil:
+		c.invalid(at.Child("to"), rule.To, "is of type %s, and %s of type %s: one of them is a list, and the other one of its elements",
+			typeName(p.hubSchema), rule.From, typeName(p.spokeSchema))
+		return
+	case difference(one, list.Items, nil) != "":
+		c.invalid(at.Child("to"), rule.To, "cannot be wrapped with %s: %s: the list's elements are of the value's type",
+			rule.From, difference(one, list.Items, nil))
+		return
+	}
+	exchange := p.exchange()
+	exchange.Wrap = &conversion.Wrap{Hub: ofHub}
+	p.scope.Exchanges = append(p.scope.Exchanges, exchange)
+}
+
+func (c *compiler) addCast(rule *v1alpha1.CastRule, at *field.Path) {
+	p, ok := c.claimBoth(rule.From, rule.To, at)
+	if !ok {
+		return
+	}
+	spoke, hub := typeName(p.spokeSchema), typeName(p.hubSchema)
+	known := []v1alpha1.CastType{v1alpha1.CastInteger, v1alpha1.CastSeconds}
+	switch {
+	case !slices.Contains(known, rule.As):
+		c.errs = append(c.errs, field.NotSupported(at.Child("as"), rule.As, known))
+		return
+	case spoke != "string" && spoke != "integer":
+		c.invalid(at.Child("from"), rule.From, "is of type %s: a cast is between a string and an integer", spoke)
+		return
+	case hub != "string" && hub != "integer" || spoke == hub:
+		c.invalid(at.Child("to"), rule.To, "is of type %s, and %s of type %s: a cast is between a string and an integer", hub, rule.From, spoke)
+		return
+	}
+	exchange := p.exchange()
+	exchange.Cast = &conversion.Cast{Hub: hub == "string", Seconds: rule.As == v1alpha1.CastSeconds}
+	p.scope.Exchanges = append(p.scope.Exchanges, exchange)
+}
+
+func (c *compiler) addDrop(rule *v1alpha1.DropRule, at *field.Path) {
+	text, ofHub, at, ok := c.oneOf(rule.From, rule.To, at)
+	if !ok {
+		return
+	}
+	own, other := c.sides(ofHub)
+	path, _, ok := c.claim(own, text, at)
+	if !ok {
+		return
+	}
+	scope, ok := c.scopeOfOne(path, other, at, text)
+	if !ok {
+		return
+	}
+	_, local := splitScope(path)
+	if ofHub {
+		scope.DropHub = append(scope.DropHub, local)
+	} else {
+		scope.DropSpoke = append(scope.DropSpoke, local)
+	}
 }

@@ -21,17 +21,17 @@ type Owner string
 const (
 	// OwnerExact is a place of the other version: the same, or one that a rule names.
 	OwnerExact Owner = "Exact"
-	// OwnerPreserved is the annotation in which fields are kept aside.
+	// OwnerPreserved is the annotation in which fields are preserved.
 	OwnerPreserved Owner = "Preserved"
 	// OwnerDropped is nobody: a rule gives the field up.
 	OwnerDropped Owner = "Dropped"
 )
 
-// LeafVerdict says what becomes of one field of one version in a conversion
+// FieldVerdict says what becomes of one field of one version in a conversion
 // between a spoke and the hub. A leaf is a scalar, a list or map of scalars, or
 // what a schema says nothing about; the fields of an object, and of the elements
 // of a list or map, are leaves of their own.
-type LeafVerdict struct {
+type FieldVerdict struct {
 	// Spoke is the version that is converted to and from the hub.
 	Spoke string
 	// Version has the field: the spoke, or the hub.
@@ -43,7 +43,7 @@ type LeafVerdict struct {
 	// Rule is the field of the policy at which the field's rule stands, and empty
 	// where it has none.
 	Rule string
-	// Odd tells that some values are kept aside, and all others are not: a text that
+	// Odd tells that some values are preserved, and all others are not: a text that
 	// does not fit the template of its rule, a list of two, or without a rule a text
 	// where the other version has an integer.
 	Odd bool
@@ -52,8 +52,8 @@ type LeafVerdict struct {
 	Root string
 }
 
-// String is how messages name a leaf.
-func (l LeafVerdict) String() string { return l.Version + ":" + l.Path }
+// String is how messages name a leaf field.
+func (l FieldVerdict) String() string { return l.Version + ":" + l.Path }
 
 // ruleAt is a rule and where it stands in the policy.
 type ruleAt struct {
@@ -61,17 +61,17 @@ type ruleAt struct {
 	at *field.Path
 }
 
-// leaves gives every leaf of both sides to its one owner.
-func (c *compiler) leaves() []LeafVerdict {
+// leaves gives every leaf field of both sides to its one owner.
+func (c *compiler) leaves() []FieldVerdict {
 	return slices.Concat(c.leavesOf(false), c.leavesOf(true))
 }
 
 // leavesOf are those of one side. Single keys of maps, labels and annotations are
 // not in a schema, and neither is what an open object may hold: they are leaves
 // where a rule names them, on this side or on the other one.
-func (c *compiler) leavesOf(ofHub bool) []LeafVerdict {
+func (c *compiler) leavesOf(ofHub bool) []FieldVerdict {
 	own, _ := c.sides(ofHub)
-	owned := slices.Concat(c.kept(ofHub), c.odd(ofHub))
+	owned := slices.Concat(c.preserved(ofHub), c.partlyPreserved(ofHub))
 	for _, claim := range *own.claims {
 		owned = append(owned, claim.path)
 	}
@@ -86,32 +86,32 @@ func (c *compiler) leavesOf(ofHub bool) []LeafVerdict {
 			paths = append(paths, path)
 		}
 	}
-	leaves := make([]LeafVerdict, 0, len(paths))
+	leaves := make([]FieldVerdict, 0, len(paths))
 	for _, path := range paths {
 		leaves = append(leaves, c.leafVerdict(path, ofHub))
 	}
-	slices.SortFunc(leaves, func(a, b LeafVerdict) int { return cmp.Compare(a.Path, b.Path) })
+	slices.SortFunc(leaves, func(a, b FieldVerdict) int { return cmp.Compare(a.Path, b.Path) })
 	return slices.Compact(leaves)
 }
 
-// kept are the fields of a side that are kept aside without a rule.
-func (c *compiler) kept(ofHub bool) []conversion.Path {
+// kept are the fields of a side that are preserved without a rule.
+func (c *compiler) preserved(ofHub bool) []conversion.Path {
 	if ofHub {
-		return c.keptHub
+		return c.preservedHub
 	}
-	return c.keptSpoke
+	return c.preservedSpoke
 }
 
-func (c *compiler) leafVerdict(path conversion.Path, ofHub bool) LeafVerdict {
+func (c *compiler) leafVerdict(path conversion.Path, ofHub bool) FieldVerdict {
 	own, _ := c.sides(ofHub)
-	leaf := LeafVerdict{Spoke: c.spokeVersion, Version: own.version, Path: path.String(), Owner: OwnerExact}
+	leaf := FieldVerdict{Spoke: c.spokeVersion, Version: own.version, Path: path.String(), Owner: OwnerExact}
 	if claim := claimOf(*own.claims, path); claim != nil {
 		leaf.Rule, leaf.Root = claim.rule.at.String(), claim.path.String()
-		leaf.Owner, leaf.Odd = claim.rule.owner(), c.isOdd(claim.rule, ofHub)
+		leaf.Owner, leaf.Odd = claim.rule.owner(), c.notRoundTrippable(claim.rule, ofHub)
 		return leaf
 	}
-	leaf.Odd = c.hasOdd(path, ofHub)
-	for _, kept := range c.kept(ofHub) {
+	leaf.Odd = c.isPartlyPreserved(path, ofHub)
+	for _, kept := range c.preserved(ofHub) {
 		if path.HasPrefix(kept) {
 			leaf.Owner, leaf.Root = OwnerPreserved, kept.String()
 		}
@@ -140,7 +140,7 @@ func (r *ruleAt) owner() Owner {
 
 // verdicts are the leaves in short. Of a field that is kept or dropped as a
 // whole, they name the field.
-func verdicts(leaves []LeafVerdict) []v1alpha1.Verdict {
+func verdicts(leaves []FieldVerdict) []v1alpha1.Verdict {
 	var all []v1alpha1.Verdict
 	for _, leaf := range leaves {
 		if len(all) == 0 || all[len(all)-1].Version != leaf.Spoke {
@@ -179,7 +179,7 @@ func firstOf(paths []string) []string {
 }
 
 // checkRequired holds the leaves against what the policy requires at least.
-func checkRequired(required v1alpha1.Fidelity, leaves []LeafVerdict) field.ErrorList {
+func checkRequired(required v1alpha1.Fidelity, leaves []FieldVerdict) field.ErrorList {
 	var kept, dropped []string
 	for _, leaf := range leaves {
 		switch {
@@ -195,10 +195,10 @@ func checkRequired(required v1alpha1.Fidelity, leaves []LeafVerdict) field.Error
 	var says []string
 	lower := v1alpha1.FidelityLossy
 	if len(kept) > 0 {
-		says = append(says, "kept aside: "+few(kept)+": write rules that give them a place in the other version")
+		says = append(says, "preserved: "+few(kept)+": write rules that give them a place in the other version")
 	}
 	if len(dropped) > 0 {
-		says = append(says, "dropped: "+few(dropped)+": remove those rules, and the fields are kept aside")
+		says = append(says, "dropped: "+few(dropped)+": remove those rules, and the fields are preserved")
 	} else {
 		lower = v1alpha1.FidelityPreserved
 	}

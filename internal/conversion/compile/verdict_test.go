@@ -78,9 +78,9 @@ func TestRequire(t *testing.T) {
 		"nothing":                 {v1, v2, `""`, drop, ""},
 		"exact":                   {"a: {type: string}", "b: {type: string}", "Exact", "{move: {from: .a, to: .b}}", ""},
 		"kept":                    {v1, v2, "Preserved", "", ""},
-		"kept and dropped":        {v1, v2, "Exact", drop, `"Exact": kept aside: v1:.own.z, v2:.more: write rules that give them a place in the other version; dropped: v1:.old (spokes[0].rules[0]), v1:.own.x (spokes[0].rules[1]): remove those rules, and the fields are kept aside; or lower require to Lossy`},
-		"kept where it is exact":  {v1, v2, "Exact", "", `"Exact": kept aside: v1:.old, v1:.own, v2:.more: write rules that give them a place in the other version; or lower require to Preserved`},
-		"dropped where it's kept": {v1, v2, "Preserved", drop, `"Preserved": dropped: v1:.old (spokes[0].rules[0]), v1:.own.x (spokes[0].rules[1]): remove those rules, and the fields are kept aside; or lower require to Lossy`},
+		"kept and dropped":        {v1, v2, "Exact", drop, `"Exact": preserved: v1:.own.z, v2:.more: write rules that give them a place in the other version; dropped: v1:.old (spokes[0].rules[0]), v1:.own.x (spokes[0].rules[1]): remove those rules, and the fields are preserved; or lower require to Lossy`},
+		"kept where it is exact":  {v1, v2, "Exact", "", `"Exact": preserved: v1:.old, v1:.own, v2:.more: write rules that give them a place in the other version; or lower require to Preserved`},
+		"dropped where it's kept": {v1, v2, "Preserved", drop, `"Preserved": dropped: v1:.old (spokes[0].rules[0]), v1:.own.x (spokes[0].rules[1]): remove those rules, and the fields are preserved; or lower require to Lossy`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			rules := from[v1alpha1.DeclarativeConverter](t, "{hub: v2, require: "+test.require+", spokes: [{version: v1, rules: ["+test.rules+"]}]}")
@@ -93,8 +93,8 @@ func TestRequire(t *testing.T) {
 			for _, err := range result.Errors {
 				got += err.Error()
 			}
-			if diff := cmp.Diff(want, got); diff != "" || (result.Plan == nil) != (want != "") {
-				t.Errorf("plan %v, (-want +got):\n%s", result.Plan, diff)
+			if diff := cmp.Diff(want, got); diff != "" || (result.Ruleset == nil) != (want != "") {
+				t.Errorf("ruleset %v, (-want +got):\n%s", result.Ruleset, diff)
 			}
 		})
 	}

@@ -16,10 +16,10 @@ import (
 )
 
 // warnAll looks for what works and may surprise: what hurts most comes first.
-func (c *compiler) warnAll(leaves []LeafVerdict, overflow v1alpha1.OverflowAction) {
+func (c *compiler) warnAll(leaves []FieldVerdict, overflow v1alpha1.OverflowAction) {
 	c.warnLabels()
 	c.warnRequired()
-	c.warnKeptSize(overflow)
+	c.warnPreservedSize(overflow)
 	c.warnNameless(leaves)
 	c.warnStricter()
 	c.warnUnlike()
@@ -43,8 +43,8 @@ func unlike(path conversion.Path, differs string) string {
 }
 
 // warnNameless names the lists whose elements have no keys and something that is
-// kept aside: an element that is edited on the other side is another one.
-func (c *compiler) warnNameless(leaves []LeafVerdict) {
+// preserved: an element that is edited on the other side is another one.
+func (c *compiler) warnNameless(leaves []FieldVerdict) {
 	byList := map[string][]string{}
 	var lists []string
 	for _, leaf := range leaves {
@@ -63,7 +63,7 @@ func (c *compiler) warnNameless(leaves []LeafVerdict) {
 		}
 	}
 	for _, at := range lists {
-		c.warn("the elements of %s have no keys: what is kept aside of one (%s) is lost once that element is edited in the other version: give the list x-kubernetes-list-type: map and keys, in both versions",
+		c.warn("the elements of %s have no keys: what is preserved of one (%s) is lost once that element is edited in the other version: give the list x-kubernetes-list-type: map and keys, in both versions",
 			at, few(byList[at]))
 	}
 }
@@ -89,14 +89,14 @@ func (c *compiler) nameless(path conversion.Path) string {
 
 // warnNamesakes names the fields of the hub whose name is that of a field of the
 // spoke that a rule takes elsewhere. Nothing is lost: the hub's field has no place
-// in the spoke, and is kept aside. But it is easily taken for the other one.
+// in the spoke, and is preserved. But it is easily taken for the other one.
 func (c *compiler) warnNamesakes() {
 	for _, from := range c.spokeClaims {
 		if from.rule.Drop != nil || from.path[0] == "metadata" {
 			continue
 		}
 		is := func(path conversion.Path) bool { return slices.Equal(path, from.path) }
-		if _, err := resolve(c.hub, from.path); err == nil && slices.ContainsFunc(c.keptHub, is) {
+		if _, err := resolve(c.hub, from.path); err == nil && slices.ContainsFunc(c.preservedHub, is) {
 			c.warn("%s is another field at %s than at %s, where %s takes it elsewhere: each version keeps its own",
 				from.path, c.hubVersion, c.spokeVersion, shortRule(from.rule.at.String()))
 		}

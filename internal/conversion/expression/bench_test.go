@@ -24,25 +24,25 @@ func BenchmarkEvaluate(b *testing.B) {
 			strings.ReplaceAll(longList, `"a"`, `1`)},
 	} {
 		b.Run(name, func(b *testing.B) {
-			from := []Field{{Name: "a", Schema: structural(b, tc.from)}}
-			side, err := newSide(from, storedExpressions)
+			from := []Field{{Name: "a", Schema: schemaOf(b, tc.from)}}
+			scope, err := NewScope(typesOf(from), StoredExpressions)
 			if err != nil {
 				b.Fatal(err)
 			}
-			compiled, err := side.compile(tc.expression)
+			compiled, err := scope.Compile(tc.expression)
 			if err != nil {
 				b.Fatal(err)
 			}
-			program, err := side.env.Program(compiled, cel.CostLimit(1<<40), cel.CustomDecoratorV2(inOrder(compiled.NativeRep())))
+			program, err := scope.Env.Program(compiled, cel.CostLimit(1<<40), cel.CustomDecoratorV2(inOrder(compiled.NativeRep())))
 			if err != nil {
 				b.Fatal(err)
 			}
-			self := map[string]any{selfName: map[string]any{"a": read([]byte(tc.value), from[0].Schema)}}
+			self := map[string]any{Self: map[string]any{"a": read([]byte(tc.value), from[0].Schema)}}
 			_, details, err := program.Eval(self)
 			if err != nil {
 				b.Fatal(err)
 			}
-			p := &Program{sources: from, targets: []target{{program, structural(b, tc.to)}}}
+			p := &Program{sources: from, targets: []target{{program, schemaOf(b, tc.to)}}}
 			b.ReportAllocs()
 			for b.Loop() {
 				p.Evaluate([][]byte{[]byte(tc.value)}, new(Budget))

@@ -3,15 +3,26 @@
 
 package expression
 
-import "github.com/google/cel-go/cel"
+import (
+	"github.com/google/cel-go/cel"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+)
 
 const (
+	// EvaluationLimit is the most that one evaluation may cost: a tenth of what the
+	// API server allows a validation rule (PerCallLimit). A unit takes about 100 ns,
+	// and several times that in loops over thousands of elements.
+	EvaluationLimit = celconfig.PerCallLimit / 10
+	// ObjectLimit is the most that an expression may cost for all elements of one
+	// object: what the API server allows the match conditions of an admission
+	// webhook, for they too are in the way of every request.
+	ObjectLimit = celconfig.RuntimeCELCostBudgetMatchConditions
 	// BudgetLimit is the most that all evaluations for one object may cost together:
 	// what a rule may by its estimate, there and back. An expression that takes a
 	// text apart, or puts one together, for each element of a list, gets by in any
 	// object that etcd stores. It is one to four seconds of a core at worst, of the
 	// 30 that an API server waits.
-	BudgetLimit = 2 * objectLimit
+	BudgetLimit = 2 * ObjectLimit
 	// evaluationCost is what an evaluation costs besides its expression, whose own
 	// cost counts the steps only.
 	evaluationCost = 10
@@ -41,8 +52,8 @@ func (b *Budget) read(values [][]byte) {
 func (b *Budget) evaluated(details *cel.EvalDetails) {
 	b.spent += evaluationCost
 	if details == nil || details.ActualCost() == nil {
-		b.spent += evaluationLimit
+		b.spent += EvaluationLimit
 		return
 	}
-	b.spent += int64(min(*details.ActualCost(), evaluationLimit))
+	b.spent += int64(min(*details.ActualCost(), EvaluationLimit))
 }

@@ -6,13 +6,16 @@
 // rules that the API server has for validation rules. It is pure, and knows
 // values as JSON text only.
 //
-// Both sides of a rule are Fields. Check (check.go) says what is wrong with
-// their expressions, before anybody relies on them: it compiles them (env.go),
-// holds the type of the result against the field's schema (types.go), and
-// estimates the cost (cost.go, size.go; guard.go for what costs do not cover). New makes a Program of one direction, and
-// Program.Evaluate (expression.go) reads the values (value.go), evaluates, and
-// writes the results (result.go). Shape (schema.go) makes a schema small enough
-// to travel in a plan.
+// Both sides of a rule are Fields, each with a Schema (schema.go): the small form
+// that a ruleset has of a definition's schema. New compiles the expressions of
+// one direction over the fields of the other side (env.go, guard.go), and
+// Program.Evaluate (expression.go) reads the values (value.go), evaluates, and writes
+// the results (result.go), within a Budget (budget.go).
+//
+// Converter pods link this package, and no library of schemas with it. What is wrong
+// with an expression, its type or its cost, says the compiler:
+// internal/conversion/compile/celcheck, which compiles it in a Scope of this package
+// too.
 //
 // An expression never fails an object. Where it has no result, because it reads
 // a field that is missing, overflows, costs too much, or gives what the field

@@ -5,74 +5,92 @@ package expression
 
 import (
 	"fmt"
-	"regexp"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/operators"
-	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/model"
 	apiservercel "k8s.io/apiserver/pkg/cel"
+	"k8s.io/apiserver/pkg/cel/common"
 	"k8s.io/apiserver/pkg/cel/environment"
 )
 
 const (
-	// selfName is the one variable of expressions.
-	selfName = "self"
+	// Self is the one variable of expressions.
+	Self = "self"
 	// selfType is the type of self. No expression can write that name.
 	selfType = "@self"
 )
 
-// newExpressions has what the release of Kubernetes before this one had already,
+// NewExpressions has what the release of Kubernetes before this one had already,
 // so that an operator that is one release older can run what this one accepts.
-// storedExpressions has all there is. The API server divides them the same way.
-func newExpressions(set *environment.EnvSet) *cel.Env { return set.NewExpressionsEnv() }
+// StoredExpressions has all there is. The API server divides them the same way.
+func NewExpressions(set *environment.EnvSet) *cel.Env { return set.NewExpressionsEnv() }
 
-func storedExpressions(set *environment.EnvSet) *cel.Env { return set.StoredExpressionsEnv() }
+// StoredExpressions is the environment in which expressions are evaluated.
+func StoredExpressions(set *environment.EnvSet) *cel.Env { return set.StoredExpressionsEnv() }
 
-// side is one side's fields as the expressions of the other side see them.
-type side struct {
-	env  *cel.Env
-	self *apiservercel.DeclType
+// Scope compiles expressions over the fields of one side. The compiler makes one
+// of its schemas, with all bounds, and a converter pod one of the ruleset's.
+type Scope struct {
+	Env *cel.Env
+	// Self is the type of the variable that has the fields.
+	Self *apiservercel.DeclType
 }
 
-// newSide extends the environment of all expressions by self.
-func newSide(fields []Field, choose func(*environment.EnvSet) *cel.Env) (*side, error) {
+// NewScope extends an environment by self. A field without a type, because its
+// schema does not say what it holds, is not in it.
+func NewScope(fields map[string]*apiservercel.DeclType, choose func(*environment.EnvSet) *cel.Env) (*Scope, error) {
 	set, err := environments()
 	if err != nil {
 		return nil, err
 	}
-	base := choose(set)
-	self := declare(fields)
+	base, self := choose(set), declareSelf(fields)
 	provider := apiservercel.NewDeclTypeProvider(self)
 	provider.SetRecognizeKeywordAsFieldName(true) // self.ref.namespace, as in validation rules since Kubernetes 1.31
 	options, err := provider.EnvOptions(base.CELTypeProvider())
 	if err != nil {
 		return nil, err
 	}
-	env, err := base.Extend(append(options, cel.Variable(selfName, self.CelType()))...)
+	env, err := base.Extend(append(options, cel.Variable(Self, self.CelType()))...)
 	if err != nil {
 		return nil, err
 	}
-	return &side{env, self}, nil
+	return &Scope{env, self}, nil
 }
 
-// declare gives the fields' types to an object type. A field whose schema does
-// not say what it holds has no type, and is not in it.
-func declare(fields []Field) *apiservercel.DeclType {
+func declareSelf(fields map[string]*apiservercel.DeclType) *apiservercel.DeclType {
 	declared := map[string]*apiservercel.DeclField{}
-	for _, field := range fields {
-		if of := model.SchemaDeclType(field.Schema, field.Schema.XEmbeddedResource); of != nil {
-			of = of.MaybeAssignTypeName(selfType + "." + field.Name)
-			declared[field.Name] = apiservercel.NewDeclField(field.Name, of, false, nil, nil)
+	for name, of := range fields {
+		if of != nil {
+			declared[name] = apiservercel.NewDeclField(name, of.MaybeAssignTypeName(selfType+"."+name), false, nil, nil)
 		}
 	}
 	return apiservercel.NewObjectType(selfType, declared)
 }
 
-// compile parses an expression and checks its types.
-func (s *side) compile(expression string) (*cel.Ast, error) {
-	compiled, issues := s.env.Compile(expression)
+// typesOf declares the types of fields.
+func typesOf(fields []Field) map[string]*apiservercel.DeclType {
+	declared := map[string]*apiservercel.DeclType{}
+	for _, field := range fields {
+		declared[field.Name] = common.SchemaDeclType(field.Schema, field.Schema.IsXEmbeddedResource())
+	}
+	return declared
+}
+
+// Declared is an object type below self, by the name that results have; nil where there is none.
+func (s *Scope) Declared(name string) *apiservercel.DeclType {
+	return apiservercel.FieldTypeMap(selfType, s.Self)[name]
+}
+
+// Readable writes a type, or a message with types, as users know them.
+func Readable(text string) string { return strings.ReplaceAll(text, selfType, Self) }
+
+// Compile parses an expression and checks its types. It fails with a *CompileError.
+func (s *Scope) Compile(expression string) (*cel.Ast, error) {
+	compiled, issues := s.Env.Compile(expression)
 	if issues != nil && issues.Err() != nil {
 		return nil, s.compileError(issues)
 	}
@@ -100,13 +118,29 @@ func refused(compiled *ast.AST) string {
 	return problem
 }
 
-func (s *side) compileError(issues *cel.Issues) *CompileError {
+// CompileError says that an expression is none, or not one over these fields.
+type CompileError struct {
+	Messages []string
+	// Fields are those that self has, where the expression names another one.
+	Fields []string
+}
+
+// Error implements error.
+func (e *CompileError) Error() string {
+	text := strings.Join(e.Messages[:min(len(e.Messages), 3)], "; ")
+	if len(e.Fields) > 0 {
+		text += "; self has " + strings.Join(e.Fields, ", ")
+	}
+	return text
+}
+
+func (s *Scope) compileError(issues *cel.Issues) *CompileError {
 	failed := &CompileError{}
 	for _, issue := range issues.Errors() {
 		failed.Messages = append(failed.Messages, fmt.Sprintf("%s (line %d, column %d)%s",
-			strings.ReplaceAll(issue.Message, selfType, selfName), issue.Location.Line(), issue.Location.Column()+1, branches(issue.Message)))
+			Readable(issue.Message), issue.Location.Line(), issue.Location.Column()+1, branches(issue.Message)))
 		if strings.HasPrefix(issue.Message, "undefined field") {
-			failed.Fields = sortedNames(s.self.Fields)
+			failed.Fields = slices.Sorted(maps.Keys(s.Self.Fields))
 		}
 	}
 	return failed
@@ -124,38 +158,7 @@ func branches(message string) string {
 	return ": where the field can hold both, put each of them in dyn()"
 }
 
-// program makes a compiled expression ready to run.
-func (s *side) program(compiled *cel.Ast) (cel.Program, error) {
-	return s.env.Program(compiled, cel.CostLimit(evaluationLimit), cel.CustomDecoratorV2(inOrder(compiled.NativeRep())))
-}
-
-// reads are the fields of self that an expression names.
-func reads(compiled *cel.Ast) map[string]bool {
-	names := map[string]bool{}
-	ast.PreOrderVisit(compiled.NativeRep().Expr(), ast.NewExprVisitor(func(e ast.Expr) {
-		switch e.Kind() {
-		case ast.SelectKind:
-			names[e.AsSelect().FieldName()] = true
-		case ast.LiteralKind:
-			// self.?name is a call with the name as its argument.
-			if name, isText := e.AsLiteral().Value().(string); isText {
-				names[name] = true
-			}
-		}
-	}))
-	return names
-}
-
-var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
-
-// CheckName says what is wrong with the name of a field; empty where nothing is.
-func CheckName(name string) string {
-	switch name {
-	case "true", "false", "null", "in":
-		return "true, false, null and in are no names in expressions, and without quotes YAML reads y, n, yes, no, on and off as one of them: choose another name"
-	}
-	if !identifier.MatchString(name) {
-		return "expressions call the field self.name: write the name with letters, digits and _, and no digit first"
-	}
-	return ""
+// Program makes a compiled expression ready to run, within the limit of one evaluation.
+func (s *Scope) Program(compiled *cel.Ast) (cel.Program, error) {
+	return s.Env.Program(compiled, cel.CostLimit(EvaluationLimit), cel.CustomDecoratorV2(inOrder(compiled.NativeRep())))
 }

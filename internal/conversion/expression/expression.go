@@ -7,7 +7,6 @@ import (
 	"fmt"
 
 	"github.com/google/cel-go/cel"
-	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 )
 
 // Field is a field of one side.
@@ -15,7 +14,7 @@ type Field struct {
 	// Name is what the expressions of the other side call it: self.name.
 	Name string
 	// Schema says what it may hold.
-	Schema *schema.Structural
+	Schema *Schema
 	// Expression computes it from the fields of the other side.
 	Expression string
 }
@@ -30,23 +29,23 @@ type Program struct {
 // target is a field that is computed.
 type target struct {
 	program cel.Program
-	schema  *schema.Structural
+	schema  *Schema
 }
 
-// New compiles the expressions of the target fields. It fails only where Check
-// found something wrong, or was not asked.
+// New compiles the expressions of the target fields. It fails only where the
+// compiler found something wrong, or was not asked.
 func New(from, to []Field) (*Program, error) {
-	side, err := newSide(from, storedExpressions)
+	scope, err := NewScope(typesOf(from), StoredExpressions)
 	if err != nil {
 		return nil, err
 	}
 	p := &Program{sources: from}
 	for _, field := range to {
-		compiled, err := side.compile(field.Expression)
+		compiled, err := scope.Compile(field.Expression)
 		if err != nil {
 			return nil, fmt.Errorf("the expression of %s: %w", field.Name, err)
 		}
-		program, err := side.program(compiled)
+		program, err := scope.Program(compiled)
 		if err != nil {
 			return nil, fmt.Errorf("the expression of %s: %w", field.Name, err)
 		}
@@ -74,7 +73,7 @@ func (p *Program) Evaluate(values [][]byte, budget *Budget) [][]byte {
 	if len(self) == 0 {
 		return results
 	}
-	variables := map[string]any{selfName: self}
+	variables := map[string]any{Self: self}
 	for i := range p.targets {
 		results[i] = p.targets[i].evaluate(variables, budget)
 		if budget.Exhausted() {

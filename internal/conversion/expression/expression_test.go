@@ -13,23 +13,17 @@ import (
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/go-cmp/cmp"
-	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	"sigs.k8s.io/yaml"
 )
 
-// structural reads a schema as it stands in a CustomResourceDefinition.
-func structural(t testing.TB, text string) *schema.Structural {
+// schemaOf reads a schema as it stands in a CustomResourceDefinition.
+func schemaOf(t testing.TB, text string) *Schema {
 	t.Helper()
-	props, internal := &apiextensionsv1.JSONSchemaProps{}, &apiextensions.JSONSchemaProps{}
-	if err := yaml.UnmarshalStrict([]byte(text), props); err != nil {
+	read, err := yaml.YAMLToJSONStrict([]byte(text))
+	if err != nil {
 		t.Fatal(err)
 	}
-	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(props, internal, nil); err != nil {
-		t.Fatal(err)
-	}
-	s, err := schema.NewStructural(internal)
+	s, err := ReadSchema(read)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,13 +37,13 @@ func evaluate(t testing.TB, expression, to string, from, values []string) string
 	var fields []Field
 	var texts [][]byte
 	for i, text := range from {
-		fields = append(fields, Field{Name: string(rune('a' + i)), Schema: structural(t, text), Expression: "0"})
+		fields = append(fields, Field{Name: string(rune('a' + i)), Schema: schemaOf(t, text), Expression: "0"})
 		texts = append(texts, nil)
 		if values[i] != "" {
 			texts[i] = []byte(values[i])
 		}
 	}
-	program, err := New(fields, []Field{{Name: "x", Schema: structural(t, to), Expression: expression}})
+	program, err := New(fields, []Field{{Name: "x", Schema: schemaOf(t, to), Expression: expression}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -216,20 +210,20 @@ func TestEvaluateTooMuch(t *testing.T) {
 		"sets.intersects(self.a, self.a)":                         {list, numbers, "sets.intersects would do too much"},
 		"lists.range(self.a[4999] * 10000000)":                    {list, numbers, "exceeds maximum allowed"},
 	} {
-		of := structural(t, tc.of)
-		side, err := newSide([]Field{{Name: "a", Schema: of}}, storedExpressions)
+		of := schemaOf(t, tc.of)
+		scope, err := NewScope(typesOf([]Field{{Name: "a", Schema: of}}), StoredExpressions)
 		if err != nil {
 			t.Fatal(err)
 		}
-		compiled, err := side.compile(expression)
+		compiled, err := scope.Compile(expression)
 		if err != nil {
 			t.Fatal(err)
 		}
-		program, err := side.env.Program(compiled, cel.CostLimit(1<<60)) // so that only the guards are in the way
+		program, err := scope.Env.Program(compiled, cel.CostLimit(1<<60)) // so that only the guards are in the way
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, _, err = program.Eval(map[string]any{selfName: map[string]any{"a": read([]byte(tc.value), of)}})
+		_, _, err = program.Eval(map[string]any{Self: map[string]any{"a": read([]byte(tc.value), of)}})
 		if err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: error %v, want %s", expression, err, tc.want)
 		}
@@ -254,10 +248,10 @@ func TestEvaluateSeveralFields(t *testing.T) {
 // unpacker computes three fields, one of them never.
 func unpacker(t testing.TB) *Program {
 	t.Helper()
-	program, err := New([]Field{{Name: "packed", Schema: structural(t, integer)}}, []Field{
-		{Name: "high", Schema: structural(t, integer), Expression: "self.packed / 65536"},
-		{Name: "low", Schema: structural(t, integer), Expression: "self.packed % 65536"},
-		{Name: "never", Schema: structural(t, text), Expression: "self.packed > 0 ? string(1 / 0) : ''"},
+	program, err := New([]Field{{Name: "packed", Schema: schemaOf(t, integer)}}, []Field{
+		{Name: "high", Schema: schemaOf(t, integer), Expression: "self.packed / 65536"},
+		{Name: "low", Schema: schemaOf(t, integer), Expression: "self.packed % 65536"},
+		{Name: "never", Schema: schemaOf(t, text), Expression: "self.packed > 0 ? string(1 / 0) : ''"},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -287,7 +281,7 @@ func TestEvaluateAtOnce(t *testing.T) {
 }
 
 func TestNewRefuses(t *testing.T) {
-	_, err := New([]Field{{Name: "a", Schema: structural(t, integer)}}, []Field{{Name: "x", Schema: structural(t, integer), Expression: "self.b"}})
+	_, err := New([]Field{{Name: "a", Schema: schemaOf(t, integer)}}, []Field{{Name: "x", Schema: schemaOf(t, integer), Expression: "self.b"}})
 	var failed *CompileError
 	if !errors.As(err, &failed) || err.Error() != "the expression of x: undefined field 'b' (line 1, column 5); self has a" {
 		t.Errorf("error %v", err)
@@ -297,12 +291,12 @@ func TestNewRefuses(t *testing.T) {
 // Expressions that depend on when or where they run would make another object
 // of the same one, in every pod and at every call.
 func TestNoClockAndNoChance(t *testing.T) {
-	side, err := newSide(nil, storedExpressions)
+	scope, err := NewScope(nil, StoredExpressions)
 	if err != nil {
 		t.Fatal(err)
 	}
 	pure := regexp.MustCompile(`(?i)now|today|clock|rand|uuid|shuffle|env|file|http|lookup`)
-	for name := range side.env.Functions() {
+	for name := range scope.Env.Functions() {
 		if name != "format.uuid" && pure.MatchString(name) { // which is the format of UUIDs
 			t.Errorf("there is a function %s", name)
 		}

@@ -32,10 +32,10 @@ func FuzzEvaluate(f *testing.F) {
 	}
 	fields := make([]Field, len(schemas))
 	for i, text := range schemas {
-		fields[i] = Field{Name: string(rune('a' + i)), Schema: structural(f, text)}
+		fields[i] = Field{Name: string(rune('a' + i)), Schema: schemaOf(f, text)}
 	}
 	f.Fuzz(func(t *testing.T, expression, values string, target uint8) {
-		to := []Field{{Name: "x", Schema: anything, Expression: expression}, {Name: "y", Schema: fields[int(target)%len(fields)].Schema, Expression: expression}}
+		to := []Field{{Name: "x", Schema: Anything, Expression: expression}, {Name: "y", Schema: fields[int(target)%len(fields)].Schema, Expression: expression}}
 		var raw []json.RawMessage
 		if json.Unmarshal([]byte(values), &raw) != nil || len(raw) > len(fields) {
 			return
@@ -61,7 +61,7 @@ func FuzzEvaluate(f *testing.F) {
 				t.Errorf("%s gives %s", expression, result)
 			}
 			// A text may break its format, and an integer be too large for a double.
-			if s := to[i].Schema; i > 0 && formatOf(s) == "" && s.Type != "number" && types.IsError(read(result, s)) {
+			if s := to[i].Schema; i > 0 && s.Format() == "" && s.Type() != "number" && types.IsError(read(result, s)) {
 				t.Errorf("%s gives %s, which the field cannot hold", expression, result)
 			}
 		}

@@ -50,10 +50,10 @@ var guards = []guard{
 	{"replace", "string_replace_string_string_int", replaced, largestResult},
 	{"join", "list_join", joined, largestResult},
 	{"join", "list_join_string", joined, largestResult},
-	{"distinct", "list_distinct", compared, evaluationLimit},
-	{"sets.contains", "list_sets_contains_list", compared, evaluationLimit},
-	{"sets.equivalent", "list_sets_equivalent_list", compared, evaluationLimit},
-	{"sets.intersects", "list_sets_intersects_list", compared, evaluationLimit},
+	{"distinct", "list_distinct", compared, EvaluationLimit},
+	{"sets.contains", "list_sets_contains_list", compared, EvaluationLimit},
+	{"sets.equivalent", "list_sets_equivalent_list", compared, EvaluationLimit},
+	{"sets.intersects", "list_sets_intersects_list", compared, EvaluationLimit},
 }
 
 // option declares the function once more, with the guard before what it did.

@@ -13,7 +13,6 @@ import (
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/common/types/traits"
-	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 )
 
 const (
@@ -27,7 +26,7 @@ const (
 // write gives the JSON text of a result: members sorted by name, integers exact,
 // doubles in the shortest form that is exact, nothing escaped that need not be.
 // A result that the field cannot hold is no value, and so are null and none.
-func write(result ref.Val, s *schema.Structural) []byte {
+func write(result ref.Val, s *Schema) []byte {
 	if optional, is := result.(*types.Optional); is {
 		if !optional.HasValue() {
 			return nil
@@ -51,19 +50,16 @@ func write(result ref.Val, s *schema.Structural) []byte {
 // writer makes values that JSON has of a result.
 type writer struct{ left int }
 
-// anything is the schema of what no schema describes.
-var anything = &schema.Structural{Extensions: schema.Extensions{XPreserveUnknownFields: true}}
-
 // fit gives a value as the field's schema has it. Objects that come from the
 // source as they are hold plain values; what an expression makes holds values of
 // expressions.
-func (w *writer) fit(value any, s *schema.Structural, depth int) (any, bool) {
+func (w *writer) fit(value any, s *Schema, depth int) (any, bool) {
 	if w.left--; w.left < 0 || depth > deepestResult {
 		return nil, false
 	}
 	switch value := value.(type) {
 	case nil, types.Null:
-		return nil, depth == 0 || s.Nullable || untyped(s)
+		return nil, depth == 0 || s.nullable || s.Untyped()
 	case traits.Lister:
 		return w.fitList(elementsOf(value), s, depth)
 	case traits.Mapper:
@@ -78,27 +74,27 @@ func (w *writer) fit(value any, s *schema.Structural, depth int) (any, bool) {
 	return w.fitScalar(value, s)
 }
 
-func (w *writer) fitScalar(value any, s *schema.Structural) (any, bool) {
+func (w *writer) fitScalar(value any, s *Schema) (any, bool) {
 	switch value := value.(type) {
 	case bool:
-		return value, s.Type == "boolean" || untyped(s)
+		return value, s.kind == "boolean" || s.Untyped()
 	case int64:
-		return value, s.Type == "integer" || s.Type == "number" || s.XIntOrString || untyped(s)
+		return value, s.kind == "integer" || s.kind == "number" || s.intOrString || s.Untyped()
 	case float64:
-		return value, !math.IsNaN(value) && !math.IsInf(value, 0) && (s.Type == "number" || untyped(s))
+		return value, !math.IsNaN(value) && !math.IsInf(value, 0) && (s.kind == "number" || s.Untyped())
 	case string:
 		w.left -= len(value)
-		return value, w.left >= 0 && (s.Type == "string" || s.XIntOrString || untyped(s))
+		return value, w.left >= 0 && (s.kind == "string" || s.intOrString || s.Untyped())
 	case []byte:
 		w.left -= len(value)
-		return base64.StdEncoding.EncodeToString(value), w.left >= 0 && (formatOf(s) == "byte" || untyped(s))
+		return base64.StdEncoding.EncodeToString(value), w.left >= 0 && (s.Format() == "byte" || s.Untyped())
 	case time.Duration:
-		return value.String(), formatOf(s) == "duration" || untyped(s)
+		return value.String(), s.Format() == "duration" || s.Untyped()
 	case time.Time:
-		if formatOf(s) == "date" {
+		if s.Format() == "date" {
 			return value.UTC().Format(time.DateOnly), true
 		}
-		return value.UTC().Format(time.RFC3339Nano), formatOf(s) == "date-time" || untyped(s)
+		return value.UTC().Format(time.RFC3339Nano), s.Format() == "date-time" || s.Untyped()
 	}
 	return nil, false
 }
@@ -111,12 +107,12 @@ func elementsOf(list traits.Lister) []any {
 	return elements
 }
 
-func (w *writer) fitList(list []any, s *schema.Structural, depth int) (any, bool) {
-	of := s.Items
+func (w *writer) fitList(list []any, s *Schema, depth int) (any, bool) {
+	of := s.items
 	switch {
-	case untyped(s) || s.Type == "array" && of == nil && s.XPreserveUnknownFields:
-		of = anything
-	case s.Type != "array" || of == nil:
+	case s.Untyped() || s.kind == "array" && of == nil && s.preserves:
+		of = Anything
+	case s.kind != "array" || of == nil:
 		return nil, false
 	}
 	elements := make([]any, len(list))
@@ -147,14 +143,14 @@ func membersOf(m traits.Mapper) map[string]any {
 	return members
 }
 
-func (w *writer) fitMap(m map[string]any, s *schema.Structural, depth int) (any, bool) {
-	if m == nil || s.Type != "object" && !untyped(s) {
+func (w *writer) fitMap(m map[string]any, s *Schema, depth int) (any, bool) {
+	if m == nil || s.kind != "object" && !s.Untyped() {
 		return nil, false
 	}
 	members := make(map[string]any, len(m))
 	for name, value := range m {
 		w.left -= len(name)
-		of := memberOf(s, name)
+		of := s.Member(name)
 		if of == nil {
 			return nil, false
 		}
@@ -164,32 +160,4 @@ func (w *writer) fitMap(m map[string]any, s *schema.Structural, depth int) (any,
 		}
 	}
 	return members, true
-}
-
-// memberOf is the schema of an object's member, nil where it has no such member:
-// the API server would take it away.
-func memberOf(s *schema.Structural, name string) *schema.Structural {
-	if field, named := s.Properties[name]; named {
-		return &field
-	}
-	if s.AdditionalProperties != nil && s.AdditionalProperties.Structural != nil {
-		return s.AdditionalProperties.Structural
-	}
-	if s.XPreserveUnknownFields || s.AdditionalProperties != nil && s.AdditionalProperties.Bool ||
-		s.XEmbeddedResource && (name == "apiVersion" || name == "kind" || name == "metadata") {
-		return anything
-	}
-	return nil
-}
-
-// untyped reports whether a field may hold whatever JSON has.
-func untyped(s *schema.Structural) bool {
-	return s.Type == "" && s.XPreserveUnknownFields && !s.XIntOrString
-}
-
-func formatOf(s *schema.Structural) string {
-	if s.Type != "string" || s.ValueValidation == nil {
-		return ""
-	}
-	return s.ValueValidation.Format
 }

@@ -13,8 +13,7 @@ import (
 
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
-	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
-	schemacel "k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	"k8s.io/apiserver/pkg/cel/common"
 )
 
 // errUnreadable is what an expression meets that reads a value which is not what
@@ -24,7 +23,7 @@ var errUnreadable = errors.New("the value is not of the type that the schema say
 // read makes a value of a JSON text, with the meaning that validation rules give
 // it: equality of lists by their keys, dates and durations. Nil is no value; so
 // is null, as a nullable field that is null counts as missing in validation rules.
-func read(text []byte, s *schema.Structural) ref.Val {
+func read(text []byte, s *Schema) ref.Val {
 	if text == nil {
 		return nil
 	}
@@ -39,7 +38,7 @@ func read(text []byte, s *schema.Structural) ref.Val {
 	if !exact || !readable(value, s) {
 		return types.WrapErr(errUnreadable)
 	}
-	return schemacel.UnstructuredToVal(value, s)
+	return common.UnstructuredToVal(value, s)
 }
 
 func decode(text []byte) (any, error) {
@@ -91,27 +90,27 @@ func number(text string) (any, bool) {
 // readable reports whether a value is what the schema says, all through. The
 // values of validation rules find that out as they are used, and with equality
 // it depends on the order of a map whether they do.
-func readable(value any, s *schema.Structural) bool {
+func readable(value any, s *Schema) bool {
 	switch value := value.(type) {
 	case nil:
-		return s.Nullable
+		return s.nullable
 	case int64:
-		if s.Type == "number" && !exactDouble(value) {
+		if s.kind == "number" && !exactDouble(value) {
 			return false
 		}
 	case []any:
-		if s.Type == "array" && s.Items != nil {
-			return allReadable(value, s.Items)
+		if s.kind == "array" && s.items != nil {
+			return allReadable(value, s.items)
 		}
 	case map[string]any:
-		if s.Type == "object" {
+		if s.kind == "object" {
 			return readableMembers(value, s)
 		}
 	}
-	return !types.IsError(schemacel.UnstructuredToVal(value, s))
+	return !types.IsError(common.UnstructuredToVal(value, s))
 }
 
-func allReadable(elements []any, s *schema.Structural) bool {
+func allReadable(elements []any, s *Schema) bool {
 	for _, element := range elements {
 		if !readable(element, s) {
 			return false
@@ -122,16 +121,14 @@ func allReadable(elements []any, s *schema.Structural) bool {
 
 // readableMembers passes over null, which is a missing field, and over members
 // that the schema does not name: no expression reads them.
-func readableMembers(members map[string]any, s *schema.Structural) bool {
+func readableMembers(members map[string]any, s *Schema) bool {
 	for name, member := range members {
-		if field, named := s.Properties[name]; named {
-			if member != nil && !readable(member, &field) {
+		if field, named := s.properties[name]; named {
+			if member != nil && !readable(member, field.(*Schema)) {
 				return false
 			}
-		} else if s.AdditionalProperties != nil && s.AdditionalProperties.Structural != nil {
-			if !readable(member, s.AdditionalProperties.Structural) {
-				return false
-			}
+		} else if s.Value() != nil && !readable(member, s.Value()) {
+			return false
 		}
 	}
 	return true

@@ -38,9 +38,9 @@ func annotationName(resource, version string) string {
 
 // readKept returns what is preserved of a version, and the annotations that tell
 // so. Of both formats, that of now counts more.
-func readKept(object any, resource, version string) (k *kept, names []string) {
-	k = newKept()
-	read := func(name string, read func(string, *kept) bool) {
+func readPreserved(object any, resource, version string) (k *preserved, names []string) {
+	k = newPreserved()
+	read := func(name string, read func(string, *preserved) bool) {
 		text, isText := find(object, append(annotations[:2:2], name)).(string)
 		if isText && read(text, k) {
 			names = append(names, name)
@@ -52,8 +52,8 @@ func readKept(object any, resource, version string) (k *kept, names []string) {
 }
 
 // takeKept takes away what readKept reads. What is not readable stays.
-func takeKept(object any, resource, version string) *kept {
-	k, names := readKept(object, resource, version)
+func takePreserved(object any, resource, version string) *preserved {
+	k, names := readPreserved(object, resource, version)
 	for _, name := range names {
 		if remove(object, append(annotations[:2:2], name)); bare(find(object, annotations)) {
 			remove(object, annotations)
@@ -64,7 +64,7 @@ func takeKept(object any, resource, version string) *kept {
 
 // readLegacy reads format 1. An order in it is an object that no list can be taken
 // for, and stays that here.
-func readLegacy(text string, into *kept) bool {
+func readLegacy(text string, into *preserved) bool {
 	values, isObject := decodeObject(text)
 	for pointer, value := range values {
 		if absent, found := strings.CutPrefix(pointer, "!"); found {
@@ -77,7 +77,7 @@ func readLegacy(text string, into *kept) bool {
 }
 
 // readFormat reads format 2. What has another type than it should is none of it.
-func readFormat(text string, into *kept) bool {
+func readFormat(text string, into *preserved) bool {
 	members, _ := decodeObject(text)
 	if packed, is := members["deflate"].(string); is && members["format"] == format && len(members) == 2 {
 		members, _ = decodeObject(inflate(packed))
@@ -160,7 +160,7 @@ func inflate(packed string) string {
 
 // putKept writes the annotation of a version, if there is anything to preserve.
 // Text that is there could not be read.
-func putKept(object map[string]any, resource, version string, k *kept) error {
+func putPreserved(object map[string]any, resource, version string, k *preserved) error {
 	if len(k.entries) == 0 && k.unreadable == none {
 		return nil
 	}
@@ -185,7 +185,7 @@ func putKept(object map[string]any, resource, version string, k *kept) error {
 }
 
 // written is the value of the annotation.
-func (k *kept) written() map[string]any {
+func (k *preserved) written() map[string]any {
 	fields, orders, images, anchors, absent := map[string]any{}, map[string]any{}, map[string]any{}, map[string]any{}, []any{}
 	for _, at := range k.places() {
 		e := k.entries[at]

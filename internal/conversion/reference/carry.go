@@ -15,10 +15,10 @@ import (
 
 // carry decides about all entries that no rule has claimed, and returns those that
 // are carried on. Keep is what x has left behind.
-func (w *way) carry(x any, y map[string]any, s, keep *kept) *kept {
-	m := merger{root: y, way: w, schema: w.schema, lenient: s.lenient, refusesStatus: s.refusesStatus, partial: s.partial, became: map[string]int{}, left: newKept(), taken: keep.taken, restore: s}
+func (w *direction) carry(x any, y map[string]any, s, keep *preserved) *preserved {
+	m := merger{root: y, way: w, schema: w.schema, lenient: s.lenient, refusesStatus: s.refusesStatus, partial: s.partial, became: map[string]int{}, left: newPreserved(), taken: keep.taken, restore: s}
 	m.left.unreadable = s.unreadable
-	var asked, gone, misfits []place
+	var asked, gone, misfits []pathContext
 	for _, at := range s.places() {
 		switch e := s.entries[at]; {
 		case e.fate == refused:
@@ -43,7 +43,7 @@ func (w *way) carry(x any, y map[string]any, s, keep *kept) *kept {
 	}
 	for _, each := range s.merging {
 		m.whole = each.whole
-		m.merge(y, place{each.pointer, aValue}, each.entry, true)
+		m.merge(y, pathContext{each.pointer, aValue}, each.entry, true)
 		m.whole = false
 	}
 	for _, at := range asked {
@@ -63,14 +63,14 @@ func (w *way) carry(x any, y map[string]any, s, keep *kept) *kept {
 }
 
 // holder is the value in which a place is, or none.
-func holder(object any, at place) any {
+func holder(object any, at pathContext) any {
 	full := segments(at.pointer)
 	return follow(object, full[:len(full)-1])
 }
 
 // anchored reports whether the object is there without which an entry does not come
 // back, and which is not the one around its place: then that was not deleted.
-func (e *entry) anchored(x any, at place) bool {
+func (e *entry) anchored(x any, at pathContext) bool {
 	number, is := e.anchor.(json.Number)
 	length, err := strconv.Atoi(number.String())
 	full := segments(at.pointer)
@@ -88,7 +88,7 @@ func (e *entry) anchored(x any, at place) bool {
 }
 
 // digestAgain tells of elements what they became, now that others were merged in.
-func (k *kept) digestAgain(y any) {
+func (k *preserved) digestAgain(y any) {
 	for at, e := range k.entries {
 		if _, isDigest := e.images.(string); isDigest {
 			if element := follow(y, segments(at.pointer)); element != none {
@@ -99,7 +99,7 @@ func (k *kept) digestAgain(y any) {
 }
 
 // defaultAt is the default of a field, nil where there is none: of x, or of y.
-func (w *way) defaultAt(pointer string, ofX bool) *fill {
+func (w *direction) defaultAt(pointer string, ofX bool) *fill {
 	fills := w.filled
 	if ofX {
 		fills = w.emptied
@@ -122,7 +122,7 @@ func (w *way) defaultAt(pointer string, ofX bool) *fill {
 
 // supersede takes the entries away for all of which there is live data, be it other
 // data, or for what a rule converts together with them, in an object of their version. A default that was filled in is none.
-func (k *kept) supersede(object any, w *way) {
+func (k *preserved) supersede(object any, w *direction) {
 	for at, e := range k.entries {
 		if !strings.HasPrefix(at.pointer, "/") {
 			continue
@@ -155,13 +155,13 @@ func covers(live, value any) bool {
 
 // looksUp reports whether a way looks a value up where the objects around its place
 // are there. If it did not, they are gone, and what is preserved in them with them.
-func (w *way) looksUp(at place, value any) bool {
+func (w *direction) looksUp(at pathContext, value any) bool {
 	is := func(p path) bool { return p.pointer() == at.pointer }
 	fills := slices.ContainsFunc(w.filled, func(f fill) bool { return is(f.path) })
 	exchanges := slices.ContainsFunc(w.exchanges, func(t trade) bool {
 		return (at.kind == aValue || t.arrange != nil) && slices.ContainsFunc(t.to, func(f field) bool { return is(f.Path) })
 	})
-	lends := slices.ContainsFunc(w.lenders, func(o lender) bool { return is(o.path) && bareObject(value) })
+	lends := slices.ContainsFunc(w.shared, func(o sharedObject) bool { return is(o.path) && bareObject(value) })
 	comes := slices.ContainsFunc(w.missing, func(l leaf) bool { return l.stands(at.pointer) && l.comesAs(value) })
 	found := slices.ContainsFunc(w.collections, func(e elements) bool { return e.looksUp(at, value) })
 	switch at.kind {
@@ -173,7 +173,7 @@ func (w *way) looksUp(at place, value any) bool {
 	return fills || exchanges || lends || comes || found
 }
 
-// stands reports whether a leaf stands for the field at a pointer.
+// stands reports whether a leaf field stands for the field at a pointer.
 func (l *leaf) stands(pointer string) bool {
 	if l.Known == nil {
 		return l.Path.pointer() == pointer
@@ -182,7 +182,7 @@ func (l *leaf) stands(pointer string) bool {
 	return below && !strings.Contains(name, "/") && !slices.Contains(l.Known, unescapes.Replace(name))
 }
 
-func (e *elements) looksUp(at place, value any) bool {
+func (e *elements) looksUp(at pathContext, value any) bool {
 	below, found := strings.CutPrefix(at.pointer, e.path.pointer()+"/")
 	element, rest, deeper := strings.Cut(below, "/")
 	_, isIndex := indexOf(element)
@@ -192,13 +192,13 @@ func (e *elements) looksUp(at place, value any) bool {
 	case !deeper:
 		return !e.isMap && len(e.keys) == 0 && isIndex && e.way.keeps()
 	case e.isMap:
-		return e.way.looksUp(place{"/" + rest, at.kind}, value)
+		return e.way.looksUp(pathContext{"/" + rest, at.kind}, value)
 	}
-	return len(e.keys) > 0 && slices.Equal(selectorKeys(element), e.keys) && e.way.looksUp(place{"/" + rest, at.kind}, value)
+	return len(e.keys) > 0 && slices.Equal(selectorKeys(element), e.keys) && e.way.looksUp(pathContext{"/" + rest, at.kind}, value)
 }
 
 // siblings are the versions that share a field with y, and x lacks it.
-func (w *way) siblings() []string {
+func (w *direction) siblings() []string {
 	var versions []string
 	for _, l := range w.missing {
 		versions = append(versions, l.Siblings...)
@@ -211,7 +211,7 @@ func (w *way) siblings() []string {
 }
 
 // shares reports whether a version shares the field at a pointer.
-func (w *way) shares(pointer, version string) bool {
+func (w *direction) shares(pointer, version string) bool {
 	shared := slices.ContainsFunc(w.missing, func(l leaf) bool {
 		return l.Path.pointer() == pointer && slices.Contains(l.Siblings, version)
 	})

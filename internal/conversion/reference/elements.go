@@ -9,8 +9,8 @@ import (
 )
 
 // convert converts the elements of a list or map of x, in place.
-func (e *elements) convert(x any, s *kept, at string) *kept {
-	keep := newKept()
+func (e *elements) convert(x any, s *preserved, at string) *preserved {
+	keep := newPreserved()
 	at += e.path.pointer()
 	switch held := find(x, e.path).(type) {
 	case map[string]any:
@@ -75,8 +75,8 @@ func selector(element any, keys []string) string {
 // anonymous converts elements that have no keys. They obey the law as a whole:
 // one of which something would be preserved is preserved whole, by its index, and
 // is restored in the place of an element that it converts to.
-func (e *elements) anonymous(list []any, s *kept, at string) *kept {
-	keep := newKept()
+func (e *elements) anonymous(list []any, s *preserved, at string) *preserved {
+	keep := newPreserved()
 	restored := e.matched(list, s, at)
 	for i := range list {
 		if restored[i] != nil {
@@ -98,7 +98,7 @@ func (e *elements) anonymous(list []any, s *kept, at string) *kept {
 // matched finds for each element what is preserved of it, or nil. An element that
 // is still at its index comes first; of all others, those that were preserved first
 // take the first place.
-func (e *elements) matched(list []any, s *kept, at string) []*entry {
+func (e *elements) matched(list []any, s *preserved, at string) []*entry {
 	matched := make([]*entry, len(list))
 	var waiting, left []waits
 	for _, index := range s.indexes(at) {
@@ -156,7 +156,7 @@ type waits struct {
 
 // accepts reports whether a list can have a preserved element. One of which rules give
 // something up may lack what is required.
-func (e *elements) accepts(value any, s *kept) bool {
+func (e *elements) accepts(value any, s *preserved) bool {
 	object, isObject := value.(map[string]any)
 	if e.way.schema == nil || !isObject {
 		return s.accepts(e.way.schema, value)
@@ -171,7 +171,7 @@ func (e *elements) accepts(value any, s *kept) bool {
 
 // leave notes into which elements those are to be merged to which none converts:
 // into one that still is what they became. Format 1 does not tell what that was.
-func (k *kept) leave(e *elements, left []waits, list []any, matched []*entry, became map[int]*entry, at string) {
+func (k *preserved) leave(e *elements, left []waits, list []any, matched []*entry, became map[int]*entry, at string) {
 	for _, old := range left {
 		if old.images == nil {
 			old.fate = unmatched
@@ -209,7 +209,7 @@ func (e *elements) becomes(old, element any) bool {
 }
 
 // withoutAll is x without what is given up in it and in all elements below it.
-func (w *way) withoutAll(x any) any {
+func (w *direction) withoutAll(x any) any {
 	x = w.without(x)
 	for i := range w.collections {
 		e := &w.collections[i]

@@ -3,11 +3,15 @@
 
 package reference
 
-import "slices"
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+)
 
 // convert writes to y what the values of x are there. What would not convert
 // back is preserved: alone where y has nothing of it, besides y's values otherwise.
-func (t *trade) convert(x any, y map[string]any, s *kept, at string) (alone, besides *kept) {
+func (t *trade) convert(x any, y map[string]any, s *preserved, at string) (alone, besides *preserved) {
 	values := make([]any, len(t.from))
 	for i, f := range t.from {
 		values[i] = find(x, f.Path)
@@ -19,9 +23,9 @@ func (t *trade) convert(x any, y map[string]any, s *kept, at string) (alone, bes
 		}
 	}
 	if Equal(t.backward(image), values) {
-		return newKept(), newKept()
+		return newPreserved(), newPreserved()
 	}
-	keep := newKept()
+	keep := newPreserved()
 	var images any
 	if some(image) {
 		images = pointers(t.to)
@@ -38,16 +42,16 @@ func (t *trade) convert(x any, y map[string]any, s *kept, at string) (alone, bes
 		}
 	}
 	if some(image) {
-		return newKept(), keep
+		return newPreserved(), keep
 	}
 	for _, f := range t.from {
 		keep.anchor(at, f.Path, aValue, f.Anchor)
 	}
-	return keep, newKept()
+	return keep, newPreserved()
 }
 
 // taken are the fields without an image of the values of x.
-func (t *trade) taken(x any, s *kept, at string) (fields []taken) {
+func (t *trade) taken(x any, s *preserved, at string) (fields []taken) {
 	values := make([]any, len(t.from))
 	for i, f := range t.from {
 		values[i] = find(x, f.Path)
@@ -81,7 +85,7 @@ func pointers(fields []field) any {
 // restored is what is preserved, if that converts to the values that are there now,
 // and image otherwise. If none are there, the objects above it must be, and the
 // values must have had no images that are gone now.
-func (t *trade) restored(image, values []any, x any, s *kept, at string) []any {
+func (t *trade) restored(image, values []any, x any, s *preserved, at string) []any {
 	image = t.arranged(image, s, at)
 	old := slices.Repeat([]any{none}, len(t.to))
 	there, imaged := some(values), false
@@ -111,7 +115,7 @@ func (t *trade) restored(image, values []any, x any, s *kept, at string) []any {
 
 // arranged is a list in the order that is preserved of it. In format 1 that is
 // where a value would be.
-func (t *trade) arranged(image []any, s *kept, at string) []any {
+func (t *trade) arranged(image []any, s *preserved, at string) []any {
 	if t.arrange == nil {
 		return image
 	}
@@ -139,4 +143,133 @@ func legacyOrder(value any) any {
 // some reports whether there is any value.
 func some(values []any) bool {
 	return slices.ContainsFunc(values, func(value any) bool { return value != none })
+}
+
+// trade is an exchange in one direction.
+type trade struct {
+	from, to []field
+	// forward computes the values at to from those at from, and backward those at
+	// from. A value that is missing is none.
+	forward, backward func(values []any) []any
+	// order is that of a list that is a map in y, and arrange brings it back.
+	order   func(list any) any
+	arrange func(list, order any) any
+}
+
+// trades are both directions of an exchange.
+func trades(e *exchange) (toHub, toSpoke trade) {
+	same := func(values []any) []any { return values }
+	toHub = trade{from: e.Spoke, to: e.Hub, forward: same, backward: same}
+	switch {
+	case e.Format != nil:
+		f := template{e.Format.Texts, e.Format.Integer}
+		toHub.forward, toHub.backward = f.parse, f.print
+	case e.Table != nil:
+		toHub.forward, toHub.backward = single(translate(e.Table, 0, 1)), single(translate(e.Table, 1, 0))
+	case e.Wrap != nil:
+		toHub.forward, toHub.backward = ordered(e.Wrap.Hub, single(wrap), single(unwrap))
+	case e.Cast != nil && e.Cast.Seconds:
+		toHub.forward, toHub.backward = ordered(e.Cast.Hub, single(printSeconds), single(readSeconds))
+	case e.Common != nil:
+		shared := single(func(value any) any {
+			if e.Common.fits(value) {
+				return value
+			}
+			return none
+		})
+		toHub.forward, toHub.backward = shared, shared
+	case e.CEL != nil:
+		toHub.forward, toHub.backward = evaluate(e.CEL.Spoke, e.CEL.Hub), evaluate(e.CEL.Hub, e.CEL.Spoke)
+	case e.Cast != nil:
+		toHub.forward, toHub.backward = ordered(e.Cast.Hub, single(printInteger), single(readInteger))
+	}
+	toSpoke = trade{from: e.Hub, to: e.Spoke, forward: toHub.backward, backward: toHub.forward}
+	if e.Index != nil {
+		i := index{e.Index.Key, e.Index.Integer}
+		list := trade{forward: single(i.toMap), backward: single(i.toList), order: i.order}
+		object := trade{forward: single(i.toList), backward: single(i.toMap), arrange: i.arrange}
+		toHub, toSpoke = ordered(e.Index.Hub, object, list)
+		toHub.from, toHub.to, toSpoke.from, toSpoke.to = e.Spoke, e.Hub, e.Hub, e.Spoke
+	}
+	return toHub.legal(), toSpoke.legal()
+}
+
+// legal is the trade with no values that the API server would refuse.
+func (t trade) legal() trade {
+	forward, backward := t.forward, t.backward
+	t.forward = func(values []any) []any { return allowed(t.to, forward(values)) }
+	t.backward = func(values []any) []any { return allowed(t.from, backward(values)) }
+	return t
+}
+
+func allowed(fields []field, values []any) []any {
+	values = slices.Clone(values)
+	for i := range values {
+		if values[i] != none && (!fields[i].allows(values[i]) || fields[i].NotNull && values[i] == nil) {
+			values[i] = none
+		}
+	}
+	return values
+}
+
+// allows reports whether there can be a value: a label is a short text, and an
+// annotation any text.
+func (f *field) allows(value any) bool {
+	text, isText := value.(string)
+	return (!f.Text || isText) && (!f.Label || len(validation.IsValidLabelValue(text)) == 0)
+}
+
+// accepts reports whether a value that is preserved may be that of the field.
+func (f *field) accepts(value any, s *preserved) bool {
+	return f.allows(value) && s.accepts(f.schema, value)
+}
+
+// ordered returns what leads to the hub, where makesHub leads to what the flag
+// says that the hub has, and then the other one.
+func ordered[T any](ofHub bool, makesHub, makesSpoke T) (toHub, toSpoke T) {
+	if ofHub {
+		return makesHub, makesSpoke
+	}
+	return makesSpoke, makesHub
+}
+
+// single is a function of one value. No value gives none, and a null a null.
+func single(f func(any) any) func([]any) []any {
+	return func(values []any) []any {
+		if values[0] == none || values[0] == nil {
+			return values
+		}
+		return []any{f(values[0])}
+	}
+}
+
+// tidy takes an object away that was there in x for values alone that are
+// elsewhere in y. One that holds the place of a value that is preserved stays, be it
+// of a third version.
+func (o *sharedObject) tidy(x any, y map[string]any, s, keep *preserved, at string) {
+	pointer := at + o.path.pointer()
+	now := find(y, o.path)
+	if !isObject(now) || !bare(now) || !o.holdsOnlyShared(find(x, o.path), o.path) || keep.under(pointer) || s.holds(pointer) {
+		return
+	}
+	remove(y, o.path)
+	if e := s.find(pointer, aValue); e != nil && bare(e.value) {
+		e.fate = settled
+		put(y, o.path, clone(e.value))
+	}
+}
+
+// lends reports whether an object has something, and only what has its place
+// elsewhere in y.
+func (o *sharedObject) holdsOnlyShared(value any, at path) bool {
+	object, _ := value.(map[string]any)
+	for name := range object {
+		member := append(slices.Clip(at), name)
+		leaves := slices.ContainsFunc(o.out, func(p path) bool { return slices.Equal(p, member) })
+		holds := slices.ContainsFunc(o.out, func(p path) bool { return p.has(member) })
+		if !leaves && (!holds || !o.holdsOnlyShared(object[name], member)) {
+			return false
+		}
+	}
+	return len(object) > 0
 }

@@ -5,12 +5,71 @@ package reference
 
 import "slices"
 
+// convert converts x, with s that was preserved when it left the other side.
+// What y would not convert back to is preserved: that is the law. At is the
+// place of x.
+func (w *direction) convert(x any, s *preserved, at string) (y any, keep *preserved) {
+	y, keep = w.forward(x, s, at)
+	if !isObject(x) {
+		return y, keep
+	}
+	x = w.opened(w.without(x), s, at)
+	w.keepFilled(x, y, keep, at)
+	w.keepBare(x, y, keep, at)
+	return y, keep
+}
+
+// keepFilled keeps fields that would be filled in otherwise than they were.
+func (w *direction) keepFilled(x, y any, keep *preserved, at string) {
+	again, _ := w.back.forward(y, keep, at)
+	for _, f := range w.emptied {
+		pointer := at + f.path.pointer()
+		switch value := find(x, f.path); {
+		case Equal(value, find(again, f.path)):
+		case value == none:
+			keep.put(pointer, anAbsence, nil, nil)
+			keep.anchor(at, f.path, anAbsence, f.anchor)
+		default:
+			keep.put(pointer, aValue, value, nil)
+			keep.anchor(at, f.path, aValue, f.anchor)
+		}
+	}
+}
+
+// keepBare keeps objects that have nothing in them and would not come back, and lists
+// where there should be such. One that comes back with something in it has its value.
+func (w *direction) keepBare(x, y any, keep *preserved, at string) {
+	again, _ := w.back.forward(y, keep, at)
+	for _, l := range w.lost {
+		if value := find(x, l.Path); l.Shell && bare(value) && !Equal(value, find(again, l.Path)) {
+			keep.put(at+l.Path.pointer(), aValue, value, nil)
+			keep.anchor(at, l.Path, aValue, l.Anchor)
+		}
+	}
+	for _, o := range w.shared {
+		now := find(again, o.path)
+		value := find(x, o.path)
+		if _, isList := value.([]any); (isList || bare(value)) && !Equal(value, now) && (now == none || bare(now)) {
+			keep.put(at+o.path.pointer(), aValue, value, nil)
+		}
+	}
+}
+
+// without is x without what is given up in it.
+func (w *direction) without(x any) any {
+	x = clone(x)
+	for _, drop := range w.drops {
+		remove(x, drop)
+	}
+	return x
+}
+
 // forward converts x and restores of s what the law allows. In keep is only what
 // has no image in y, or one that does not convert back.
 //
 // All is read from x and written to y, so that rules do not depend on their order.
-func (w *way) forward(x any, s *kept, at string) (y any, keep *kept) {
-	keep = newKept()
+func (w *direction) forward(x any, s *preserved, at string) (y any, keep *preserved) {
+	keep = newPreserved()
 	x = clone(x)
 	for i := range w.collections {
 		if e := &w.collections[i]; e.common.fits(find(x, e.path)) {
@@ -29,7 +88,7 @@ func (w *way) forward(x any, s *kept, at string) (y any, keep *kept) {
 			put(object, m.to, value)
 		}
 	}
-	copies := newKept()
+	copies := newPreserved()
 	for i := range w.exchanges {
 		keep.taken = append(keep.taken, w.exchanges[i].taken(x, s, at)...)
 		keepAlone, keepBesides := w.exchanges[i].convert(x, object, s, at)
@@ -38,7 +97,7 @@ func (w *way) forward(x any, s *kept, at string) (y any, keep *kept) {
 	}
 	w.restore(x, object, s, at)
 	w.fill(x, object, s, at)
-	for _, o := range w.lenders {
+	for _, o := range w.shared {
 		o.tidy(x, object, s, keep, at)
 	}
 	keep.add(copies)
@@ -46,7 +105,7 @@ func (w *way) forward(x any, s *kept, at string) (y any, keep *kept) {
 }
 
 // take takes away from y all that has its place elsewhere in y, or none.
-func (w *way) take(x any, y map[string]any, keep *kept, at string) {
+func (w *direction) take(x any, y map[string]any, keep *preserved, at string) {
 	for _, m := range w.moves {
 		remove(y, m.from)
 	}
@@ -73,7 +132,7 @@ func (w *way) take(x any, y map[string]any, keep *kept, at string) {
 	}
 }
 
-// fields are those in x that a leaf stands for.
+// fields are those in x that a leaf field stands for.
 func (l *leaf) fields(x any) []path {
 	switch {
 	case l.Shell:
@@ -99,7 +158,7 @@ func (l *leaf) fields(x any) []path {
 
 // restore brings back fields that x lacks. The object above, as far as x has it,
 // must still be there, and y must have no value.
-func (w *way) restore(x any, y map[string]any, s *kept, at string) {
+func (w *direction) restore(x any, y map[string]any, s *preserved, at string) {
 	for _, l := range w.missing {
 		if !isObject(find(x, l.Path[:l.Anchor])) {
 			continue
@@ -134,14 +193,14 @@ func (l *leaf) comesAs(value any) bool {
 	return (!l.Shell || bare(value)) && (!l.Null || value == nil) && (l.Common == nil || !l.Common.fits(value))
 }
 
-func (l *leaf) accepts(value any, s *kept) bool {
+func (l *leaf) accepts(value any, s *preserved) bool {
 	place := field{Text: l.Text, Label: l.Label, schema: l.schema}
 	return place.accepts(value, s)
 }
 
 // opened is x with objects where it has nulls that nobody wrote, and something
 // comes back into them.
-func (w *way) opened(x any, s *kept, at string) any {
+func (w *direction) opened(x any, s *preserved, at string) any {
 	x = clone(x)
 	open := func(full, above path, isNull bool) {
 		if s.find(at+full.pointer(), aValue) != nil && len(above) > 0 && !isNull && find(x, above) == nil {
@@ -162,7 +221,7 @@ func (w *way) opened(x any, s *kept, at string) any {
 	return x
 }
 
-func (l *leaf) restoreUnknown(y map[string]any, s *kept, at string) {
+func (l *leaf) restoreUnknown(y map[string]any, s *preserved, at string) {
 	if holder := find(y, l.Path); holder != none && !isObject(holder) {
 		s.unname(at+l.Path.pointer(), true)
 		return
@@ -175,7 +234,7 @@ func (l *leaf) restoreUnknown(y map[string]any, s *kept, at string) {
 	}
 }
 
-func (l *leaf) acceptsUnknown(name string, value any, s *kept) bool {
+func (l *leaf) acceptsUnknown(name string, value any, s *preserved) bool {
 	if l.schema == nil {
 		return true
 	}
@@ -184,7 +243,7 @@ func (l *leaf) acceptsUnknown(name string, value any, s *kept) bool {
 }
 
 // fill fills the fields that x lacks, unless y is known to have had none.
-func (w *way) fill(x any, y map[string]any, s *kept, at string) {
+func (w *direction) fill(x any, y map[string]any, s *preserved, at string) {
 	for _, f := range w.filled {
 		if !isObject(find(x, f.path[:f.anchor])) || find(y, f.path) != none {
 			continue

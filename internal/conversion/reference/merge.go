@@ -19,29 +19,29 @@ type merger struct {
 	schema *shape.Schema
 	// at and entry are what is merged; exact tells that an index in its place is that
 	// of now.
-	at    place
+	at    pathContext
 	entry *entry
 	exact bool
 	// whole tells that the entry takes the place of what is live.
 	whole bool
-	// lenient and partial are those of kept, refusesStatus that of the plan.
+	// lenient and partial are those of kept, refusesStatus that of the ruleset.
 	lenient, partial, refusesStatus bool
 	// became has the indexes of elements that are found by their digests.
 	became map[string]int
 	// root is the object, way the one that made it, added are the places of what was
 	// merged into it.
 	root  any
-	way   *way
+	way   *direction
 	added []string
 	// taken are fields that entries must not fill.
 	taken []taken
 	// restore is all that is preserved of the version of the object.
-	restore *kept
+	restore *preserved
 	// left is what is carried on.
-	left *kept
+	left *preserved
 }
 
-func (m *merger) merge(root map[string]any, at place, e *entry, exact bool) {
+func (m *merger) merge(root map[string]any, at pathContext, e *entry, exact bool) {
 	m.at, m.entry, m.exact = at, e, exact
 	full := segments(at.pointer)
 	switch {
@@ -155,7 +155,7 @@ func (m *merger) isRestored(live any, pointer string) bool {
 }
 
 // fieldsWith are the places of the fields that a rule computes together with one.
-func (w *way) fieldsWith(pointer string) (places []string) {
+func (w *direction) fieldsWith(pointer string) (places []string) {
 	for _, t := range w.exchanges {
 		if slices.ContainsFunc(t.to, func(f field) bool { return f.Path.pointer() == pointer }) {
 			for _, f := range t.to {
@@ -239,5 +239,5 @@ func (m *merger) carry(at string, rest []string, value any) {
 		images = nil
 	}
 	m.left.put(at, m.at.kind, value, images)
-	m.left.entries[place{at, m.at.kind}].anchor = m.entry.anchor
+	m.left.entries[pathContext{at, m.at.kind}].anchor = m.entry.anchor
 }

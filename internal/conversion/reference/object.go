@@ -13,20 +13,20 @@ import (
 
 // Converter converts decoded objects.
 type Converter struct {
-	plan *plan
+	ruleset *ruleset
 	// ways lead to the hub, or from it.
-	ways    map[direction]*way
+	ways    map[directionKey]*direction
 	schemas map[string]*shape.Schema
 }
 
-type direction struct {
+type directionKey struct {
 	spoke        string
 	toHub, whole bool
 }
 
-// New reads a plan that conversion.Plan.Marshal wrote.
-func New(plan []byte) (*Converter, error) {
-	read, err := readPlan(plan)
+// New reads a ruleset that conversion.Ruleset.Marshal wrote.
+func New(ruleset []byte) (*Converter, error) {
+	read, err := readRuleset(ruleset)
 	if err != nil {
 		return nil, err
 	}
@@ -36,12 +36,12 @@ func New(plan []byte) (*Converter, error) {
 			return nil, err
 		}
 	}
-	c := &Converter{read, map[direction]*way{}, schemas}
+	c := &Converter{read, map[directionKey]*direction{}, schemas}
 	for i := range read.Spokes {
 		spoke := &read.Spokes[i]
 		spoke.Root.know(schemas[spoke.Version], schemas[read.Hub])
 		for _, whole := range []bool{false, true} {
-			c.ways[direction{spoke.Version, true, whole}], c.ways[direction{spoke.Version, false, whole}] = ways(&spoke.Root, whole)
+			c.ways[directionKey{spoke.Version, true, whole}], c.ways[directionKey{spoke.Version, false, whole}] = directions(&spoke.Root, whole)
 		}
 	}
 	return c, nil
@@ -53,14 +53,14 @@ func (c *Converter) Convert(object any, to string) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !slices.Contains(c.plan.Versions, from) || !slices.Contains(c.plan.Versions, to) {
-		return nil, fmt.Errorf("the plan does not convert %s to %s", from, to)
+	if !slices.Contains(c.ruleset.Versions, from) || !slices.Contains(c.ruleset.Versions, to) {
+		return nil, fmt.Errorf("the ruleset does not convert %s to %s", from, to)
 	}
 	switch {
 	case from == to:
 		return clone(object), nil
-	case from == c.plan.Hub || to == c.plan.Hub:
-		return c.hop(clone(object).(map[string]any), from, to, false)
+	case from == c.ruleset.Hub || to == c.ruleset.Hub:
+		return c.step(clone(object).(map[string]any), from, to, false)
 	}
 	// What comes back at the hub on the way need not be what a hub can have, if what
 	// becomes of it is what the spoke at the end can have.
@@ -71,11 +71,11 @@ func (c *Converter) Convert(object any, to string) (any, error) {
 }
 
 func (c *Converter) through(object any, from, to string, lenient bool) (any, error) {
-	atHub, err := c.hop(clone(object).(map[string]any), from, c.plan.Hub, lenient)
+	atHub, err := c.step(clone(object).(map[string]any), from, c.ruleset.Hub, lenient)
 	if err != nil {
 		return nil, err
 	}
-	return c.hop(atHub.(map[string]any), c.plan.Hub, to, false)
+	return c.step(atHub.(map[string]any), c.ruleset.Hub, to, false)
 }
 
 // fitsWhole reports whether an object is one that the schema of its version allows.
@@ -93,33 +93,33 @@ func (c *Converter) fitsWhole(object any, version string) bool {
 func (c *Converter) versionOf(object any) (string, error) {
 	apiVersion, _ := find(object, path{"apiVersion"}).(string)
 	group, version, _ := strings.Cut(apiVersion, "/")
-	if group != c.plan.Group || find(object, path{"kind"}) != c.plan.Kind {
-		return "", fmt.Errorf("the plan is not for %s of %s", find(object, path{"kind"}), apiVersion)
+	if group != c.ruleset.Group || find(object, path{"kind"}) != c.ruleset.Kind {
+		return "", fmt.Errorf("the ruleset is not for %s of %s", find(object, path{"kind"}), apiVersion)
 	}
 	return version, nil
 }
 
-// hop converts between a spoke and the hub.
-func (c *Converter) hop(x map[string]any, from, to string, lenient bool) (any, error) {
+// step converts between a spoke and the hub.
+func (c *Converter) step(x map[string]any, from, to string, lenient bool) (any, error) {
 	if !isObject(x["metadata"]) {
 		x["metadata"] = map[string]any{}
 	}
-	w := c.ways[direction{to, false, isWhole(x)}]
-	if to == c.plan.Hub {
-		w = c.ways[direction{from, true, isWhole(x)}]
+	w := c.ways[directionKey{to, false, isWhole(x)}]
+	if to == c.ruleset.Hub {
+		w = c.ways[directionKey{from, true, isWhole(x)}]
 	}
-	s := takeKept(x, c.plan.CRD, to)
+	s := takePreserved(x, c.ruleset.CRD, to)
 	if err := c.adopt(x, s, w); err != nil {
 		return nil, err
 	}
-	leaving := takeKept(x, c.plan.CRD, from)
+	leaving := takePreserved(x, c.ruleset.CRD, from)
 	leaving.supersede(x, w)
 	s.leaving, s.others = leaving, append(c.others(x, from, to), leaving)
-	s.lenient, s.partial, s.refusesStatus = lenient, !isWhole(x), c.plan.RefusesStatus
+	s.lenient, s.partial, s.refusesStatus = lenient, !isWhole(x), c.ruleset.RefusesStatus
 	y, keep := w.convert(x, s, "")
 	object := y.(map[string]any)
-	object["apiVersion"] = c.plan.Group + "/" + to
-	if err := putKept(object, c.plan.CRD, to, w.carry(x, object, s, keep)); err != nil {
+	object["apiVersion"] = c.ruleset.Group + "/" + to
+	if err := putPreserved(object, c.ruleset.CRD, to, w.carry(x, object, s, keep)); err != nil {
 		return nil, err
 	}
 	if err := c.supersede(object, keep, w.back); err != nil {
@@ -127,15 +127,15 @@ func (c *Converter) hop(x map[string]any, from, to string, lenient bool) (any, e
 	}
 	leaving.anchorAs(keep)
 	leaving.add(keep)
-	return object, putKept(object, c.plan.CRD, from, leaving)
+	return object, putPreserved(object, c.ruleset.CRD, from, leaving)
 }
 
 // others are what is preserved of third versions.
-func (c *Converter) others(x any, from, to string) []*kept {
-	var others []*kept
-	for _, version := range c.plan.Versions {
+func (c *Converter) others(x any, from, to string) []*preserved {
+	var others []*preserved
+	for _, version := range c.ruleset.Versions {
 		if version != from && version != to {
-			other, _ := readKept(x, c.plan.CRD, version)
+			other, _ := readPreserved(x, c.ruleset.CRD, version)
 			others = append(others, other)
 		}
 	}
@@ -144,11 +144,11 @@ func (c *Converter) others(x any, from, to string) []*kept {
 
 // adopt takes what is preserved of fields that other versions have too from their
 // annotations. Its own counts more.
-func (c *Converter) adopt(x map[string]any, s *kept, w *way) error {
-	adopted := newKept()
+func (c *Converter) adopt(x map[string]any, s *preserved, w *direction) error {
+	adopted := newPreserved()
 	for _, version := range w.siblings() {
-		other, _ := readKept(x, c.plan.CRD, version)
-		common := newKept()
+		other, _ := readPreserved(x, c.ruleset.CRD, version)
+		common := newPreserved()
 		for at, e := range other.entries {
 			if at.kind == aValue && w.shares(at.pointer, version) {
 				common.entries[at] = e
@@ -159,8 +159,8 @@ func (c *Converter) adopt(x map[string]any, s *kept, w *way) error {
 			continue
 		}
 		adopted.add(common)
-		takeKept(x, c.plan.CRD, version)
-		if err := putKept(x, c.plan.CRD, version, other); err != nil {
+		takePreserved(x, c.ruleset.CRD, version)
+		if err := putPreserved(x, c.ruleset.CRD, version, other); err != nil {
 			return err
 		}
 	}
@@ -171,9 +171,9 @@ func (c *Converter) adopt(x map[string]any, s *kept, w *way) error {
 
 // supersede takes away what siblings have preserved of fields of which keep has the
 // values that x had.
-func (c *Converter) supersede(object map[string]any, keep *kept, back *way) error {
+func (c *Converter) supersede(object map[string]any, keep *preserved, back *direction) error {
 	for _, version := range back.siblings() {
-		other, _ := readKept(object, c.plan.CRD, version)
+		other, _ := readPreserved(object, c.ruleset.CRD, version)
 		before := len(other.entries)
 		for at := range other.entries {
 			if at.kind == aValue && back.shares(at.pointer, version) && keep.entries[at] != nil {
@@ -183,8 +183,8 @@ func (c *Converter) supersede(object map[string]any, keep *kept, back *way) erro
 		if len(other.entries) == before {
 			continue
 		}
-		takeKept(object, c.plan.CRD, version)
-		if err := putKept(object, c.plan.CRD, version, other); err != nil {
+		takePreserved(object, c.ruleset.CRD, version)
+		if err := putPreserved(object, c.ruleset.CRD, version, other); err != nil {
 			return err
 		}
 	}

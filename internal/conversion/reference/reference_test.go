@@ -14,7 +14,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion/shape/strip"
 )
 
-// policy has a rule of each sort, as conversion.Plan.Marshal writes it: a move that
+// policy has a rule of each sort, as conversion.Ruleset.Marshal writes it: a move that
 // empties an object, a table, a format, a list without an order, fields that only the
 // spoke has, one that another spoke shares, lists with keys and without, and a default.
 const policy = `{"format": 3, "crd": "widgets.example.com", "group": "example.com", "kind": "Widget", "hub": "v2", "versions": ["v1", "v2", "v3"],
@@ -285,9 +285,9 @@ func TestAnnotationName(t *testing.T) {
 }
 
 func TestNewRefuses(t *testing.T) {
-	for _, plan := range []string{`{"format":3,"spokes":[{"root":{"unheardOf":[]}}]}`, `{"format":4}`} {
-		if _, err := New([]byte(plan)); err == nil {
-			t.Errorf("a plan that says more than the reference knows is not refused: %s", plan)
+	for _, ruleset := range []string{`{"format":3,"spokes":[{"root":{"unheardOf":[]}}]}`, `{"format":4}`} {
+		if _, err := New([]byte(ruleset)); err == nil {
+			t.Errorf("a ruleset that says more than the reference knows is not refused: %s", ruleset)
 		}
 	}
 }

@@ -3,7 +3,12 @@
 
 package reference
 
-import "github.com/conversion-operator/conversion-operator/internal/conversion/shape"
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/conversion-operator/conversion-operator/internal/conversion/shape"
+)
 
 // know notes what the schemas of both sides say of a scope and its fields. What
 // values they accept is the business of package shape, and no part of the law.
@@ -67,7 +72,7 @@ func elementSchema(s *shape.Schema, at path) *shape.Schema {
 }
 
 // accepts reports whether a preserved value may come back.
-func (k *kept) accepts(s *shape.Schema, value any) bool {
+func (k *preserved) accepts(s *shape.Schema, value any) bool {
 	return k != nil && k.lenient || fits(s, value, k == nil || !k.partial)
 }
 
@@ -78,4 +83,54 @@ func fits(s *shape.Schema, value any, whole bool) bool {
 		s = s.Part()
 	}
 	return s == nil || s.Fits([]byte(marshal(value))) == nil
+}
+
+// common is what values have in common that both sides can hold. Each is that of the
+// elements of a list, or the values of a map.
+type common struct {
+	Type    string  `json:"type"`
+	NotNull bool    `json:"notNull"`
+	Each    *common `json:"each"`
+}
+
+// fits reports whether a value is of the shape. Any value is of none.
+func (s *common) fits(value any) bool {
+	if s == nil {
+		return true
+	}
+	switch value := value.(type) {
+	case nil:
+		return !s.NotNull
+	case []any:
+		for _, element := range value {
+			if !s.Each.fits(element) {
+				return false
+			}
+		}
+	case map[string]any:
+		for _, member := range value {
+			if s.Each != nil && !s.Each.fits(member) {
+				return false
+			}
+		}
+	}
+	return s.Type == "" || strings.Contains(typesOf(value), " "+s.Type+" ")
+}
+
+// typesOf are the types that a value can have, with a space around each.
+func typesOf(value any) string {
+	switch value := value.(type) {
+	case bool:
+		return " boolean "
+	case string:
+		return " string int-or-string "
+	case json.Number:
+		if strings.ContainsAny(value.String(), ".eE") {
+			return " number "
+		}
+		return " number integer int-or-string "
+	case []any:
+		return " array "
+	}
+	return " object "
 }

@@ -5,11 +5,14 @@ package reference
 
 import (
 	"encoding/json"
+	"fmt"
 	"math/big"
 	"regexp"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/conversion-operator/conversion-operator/internal/conversion/expression"
 )
 
 var decimal = regexp.MustCompile(`^(0|-?[1-9][0-9]*)$`)
@@ -145,4 +148,42 @@ func readSeconds(value any) any {
 		return none
 	}
 	return json.Number(big.NewInt(int64(duration / time.Second)).String())
+}
+
+// evaluate computes fields by expressions. What expressions are is the business of
+// package expression, and no part of the law.
+func evaluate(from, to []celField) func([]any) []any {
+	program, err := expression.New(read(from), read(to))
+	if err != nil {
+		panic(fmt.Sprintf("the ruleset was compiled with these expressions: %v", err))
+	}
+	return func(values []any) []any {
+		texts := make([][]byte, len(values))
+		for i, value := range values {
+			if value != none {
+				texts[i] = []byte(marshal(value))
+			}
+		}
+		var images []any
+		for _, text := range program.Evaluate(texts, new(expression.Budget)) {
+			image, err := Decode(text)
+			if text == nil || err != nil {
+				image = none
+			}
+			images = append(images, image)
+		}
+		return images
+	}
+}
+
+func read(fields []celField) []expression.Field {
+	var all []expression.Field
+	for _, f := range fields {
+		schema, err := expression.ReadSchema(f.Schema)
+		if err != nil {
+			panic(fmt.Sprintf("the ruleset was compiled with this schema: %v", err))
+		}
+		all = append(all, expression.Field{Name: f.Name, Schema: schema, Expression: f.Expression})
+	}
+	return all
 }

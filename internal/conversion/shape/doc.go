@@ -8,12 +8,11 @@
 //
 // A schema arrives stripped (package strip), is read once (read.go) and walked by
 // field and element (schema.go). Fits looks at the bytes first (scan.go, members.go):
-// type, null, unknown and duplicate members, and the usual limits of strings
-// (text.go). Most values are done then. Where a
-// schema that was passed limits its values, they are decoded once, as the API
-// server decodes them, filled with defaults (fill.go) and validated (valid.go,
-// lists.go, embedded.go), one value at a time with the API server's own validator,
-// so that the first misfit ends it.
+// type, null, unknown and duplicate members, and the usual limits of strings.
+// That is enough for most values. Where a schema on the path limits its values, they
+// are decoded once, as the API server decodes them, filled with defaults and
+// validated (valid.go, lists.go, embedded.go), one value at a time with the API
+// server's own validator, so that the first misfit ends it.
 //
 // The result is the API server's but for this: CEL rules are not evaluated; a
 // member that is written twice, and text that is not UTF-8, do not fit; and a list

@@ -52,7 +52,7 @@ func (m *MisfitError) inElement(i int) *MisfitError { return m.in("[" + strconv.
 
 func (m *MisfitError) inMember(name []byte) *MisfitError {
 	text := shortened(string(name))
-	if text == "" || strings.ContainsFunc(text, odd) {
+	if text == "" || strings.ContainsFunc(text, needsEscape) {
 		return m.in("[" + strconv.Quote(text) + "]")
 	}
 	return m.in("." + text)
@@ -71,7 +71,7 @@ func shortened(text string) string {
 }
 
 // odd characters need quotes in a path.
-func odd(c rune) bool {
+func needsEscape(c rune) bool {
 	return ('a' > c || c > 'z') && ('A' > c || c > 'Z') && ('0' > c || c > '9') && c != '_' && c != '-' && c != '…'
 }
 

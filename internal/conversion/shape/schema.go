@@ -4,7 +4,10 @@
 package shape
 
 import (
+	"encoding/json"
 	"regexp"
+	"slices"
+	"strconv"
 
 	"k8s.io/kube-openapi/pkg/validation/validate"
 
@@ -112,3 +115,59 @@ func (s *Schema) IsNullable() bool { return s.node.Nullable }
 
 // HoldsAnything reports whether members fit that the schema does not name.
 func (s *Schema) HoldsAnything() bool { return s.preserve }
+
+// Part is the schema of a fragment of the value, such as server-side apply sends:
+// whatever may be missing may be missing. What is there must be as the schema says.
+func (s *Schema) Part() *Schema { return s.part() }
+
+func (s *Schema) newPart() *Schema {
+	part := newSchema(partOf(s.node))
+	if s.element {
+		part.ofList(s.preserve)
+	}
+	return part
+}
+
+// partOf takes away what a value must have. AnyOf, oneOf and not may ask for it, too.
+func partOf(node *form.Node) *form.Node {
+	if node == nil {
+		return nil
+	}
+	if node.Embedded {
+		node = embedded(node)
+	}
+	part := *node
+	part.Embedded, part.Required, part.MinItems, part.MinMembers = false, nil, nil, nil
+	part.AnyOf, part.OneOf, part.Not = nil, nil, nil
+	part.Additional, part.Items = partOf(node.Additional), partOf(node.Items)
+	part.AllOf = slices.Clone(node.AllOf)
+	for i, each := range node.AllOf {
+		part.AllOf[i] = partOf(each)
+	}
+	if node.Properties != nil {
+		part.Properties = make(map[string]*form.Node, len(node.Properties))
+	}
+	for name, member := range node.Properties {
+		part.Properties[name] = partOf(member)
+	}
+	return &part
+}
+
+// Sample is a value that fits: the text as a JSON string if that does, else one that
+// the schema names or its type suggests; nil where none of these fits.
+func (s *Schema) Sample(text json.RawMessage) json.RawMessage {
+	candidates := append([]json.RawMessage{text, s.node.Default}, s.node.Enum...)
+	for _, limit := range []*float64{s.node.Minimum, s.node.Maximum} {
+		if limit != nil {
+			candidates = append(candidates, strconv.AppendFloat(nil, *limit, 'f', -1, 64))
+		}
+	}
+	for _, usual := range []string{"1", "true", "{}", "[]", `"a"`, `"1"`, `"1s"`, `"2006-01-02T15:04:05Z"`, `"192.0.2.1"`} {
+		candidates = append(candidates, json.RawMessage(usual))
+	}
+	at := slices.IndexFunc(candidates, func(value json.RawMessage) bool { return value != nil && s.Fits(value) == nil })
+	if at < 0 {
+		return nil
+	}
+	return candidates[at]
+}

@@ -123,7 +123,7 @@ func (c *Converter) replacing() bool { return c.Active && c.Named() != c.Wanted 
 // KeepUp keeps pods alive that the CustomResourceDefinition depends on, where rules were
 // broken by an edit.
 func (c *Converter) KeepUp() {
-	if c.Rulesets() && c.Rules.Plan == nil && len(c.Served) > 0 && c.Certificate != nil {
+	if c.Rulesets() && c.Rules.Ruleset == nil && len(c.Served) > 0 && c.Certificate != nil {
 		c.applyWorkload()
 	}
 }
@@ -256,8 +256,8 @@ func (c *Converter) Name(pod observed.Pod) string { return c.kind.name(pod) }
 
 // Convertible reports whether there are two versions to convert between.
 func (c *Converter) Convertible() bool {
-	if c.Rules.Plan != nil {
-		return len(c.Rules.Plan.Pairs()) > 0
+	if c.Rules.Ruleset != nil {
+		return len(c.Rules.Ruleset.Pairs()) > 0
 	}
 	return len(c.CRD.Spec.Versions) > 1
 }

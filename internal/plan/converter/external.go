@@ -116,8 +116,8 @@ func (e external) available() gate.Outcome {
 func (c *Converter) Answered(proven int) string {
 	versions := len(crds.VersionsInUse(c.CRD))
 	pairs := versions * (versions - 1)
-	if c.Rules.Plan != nil {
-		pairs = len(c.Rules.Plan.Pairs())
+	if c.Rules.Ruleset != nil {
+		pairs = len(c.Rules.Ruleset.Pairs())
 	}
 	if e, is := c.kind.(external); is {
 		return fmt.Sprintf("%s answered over TLS at %d endpoints for %d version pairs", e.at.name(), proven, pairs)

@@ -36,19 +36,19 @@ func (r rules) prepare() { r.rendered, r.renderErr = r.render() }
 
 // choose makes the compiled rules the wanted ones.
 func (r rules) choose() {
-	if r.Rules.Plan == nil {
+	if r.Rules.Ruleset == nil {
 		return
 	}
 	if shortening := r.shortening(); shortening != nil {
-		allowed := *r.Rules.Plan
+		allowed := *r.Rules.Ruleset
 		allowed.Shortening = shortening
-		r.Rules.Plan = &allowed
+		r.Rules.Ruleset = &allowed
 	}
-	text, err := r.Rules.Plan.Marshal()
+	text, err := r.Rules.Ruleset.Marshal()
 	if err != nil {
 		return // cannot be: a ruleset holds nothing that has no JSON form
 	}
-	r.ruleset, r.Wanted = string(text), r.Rules.Plan.Hash()
+	r.ruleset, r.Wanted = string(text), r.Rules.Ruleset.Hash()
 }
 
 // valid: the rules compile against the schemas of the CustomResourceDefinition.
@@ -58,7 +58,7 @@ func (r rules) valid(removed []string) gate.Outcome {
 		return gate.Stalled(v1alpha1.ReasonInvalidRules, gate.Errors(r.Rules.Errors))
 	case r.renderErr != nil:
 		return r.invalidPatch()
-	case r.Rules.Plan == nil:
+	case r.Rules.Ruleset == nil:
 		return gate.Unknown(v1alpha1.ReasonVersionNotInCRD, gate.Errors(r.Rules.Missing)+"; nothing is changed until then")
 	}
 	plan := v1alpha1.PlanStatus{Hash: r.Wanted, Verdicts: r.Rules.Verdicts}

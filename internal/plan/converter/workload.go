@@ -35,7 +35,7 @@ const (
 	// PlanKey is the key of a plan in its ConfigMap.
 	PlanKey = "plan.json"
 
-	plansMount       = "/etc/conversion-operator/plans"
+	plansMount       = "/etc/conversion-operator/rulesets"
 	certificateMount = "/etc/conversion-operator/tls"
 	// DefaultConverterAccount is the ServiceAccount of converter pods, which may nothing.
 	DefaultConverterAccount = "conversion-operator-converter"
@@ -167,7 +167,7 @@ func (c *Converter) container() *corev1apply.ContainerApplyConfiguration {
 		WithImage(c.Settings.Image).
 		WithImagePullPolicy(corev1.PullIfNotPresent).
 		WithArgs("serve",
-			"--plans="+plansMount,
+			"--rulesets="+plansMount,
 			"--certificates="+certificateMount,
 			"--port="+strconv.Itoa(int(port)),
 			"--metrics-bind-address="+c.metricsAddress(),

@@ -133,7 +133,7 @@ func (d *Deletion) InUse() gate.Outcome {
 		return gate.Outcome{}
 	}
 	// The rules cover every version that there is.
-	identity := d.Rules.Plan != nil && d.Rules.Plan.Identity()
+	identity := d.Rules.Ruleset != nil && d.Rules.Ruleset.Identity()
 	restorable := d.Policy.Spec.DeletionPolicy == v1alpha1.DeletionRestoreNone
 	switch {
 	case identity && restorable:

@@ -34,7 +34,7 @@ const (
 // Oversized reports objects that have no whole form at a version.
 func (h *Health) Oversized() {
 	status := &h.Status
-	if h.CRD == nil || !h.Rulesets() || h.Rules.Plan != nil && !h.converter.LimitsSize() {
+	if h.CRD == nil || !h.Rulesets() || h.Rules.Ruleset != nil && !h.converter.LimitsSize() {
 		status.OversizedObjects = nil
 	} else {
 		status.OversizedObjects = h.oversizedStatus()

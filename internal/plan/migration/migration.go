@@ -56,8 +56,8 @@ type Status struct {
 func Look(in Input) *Migration {
 	status := in.Policy.Status.DeepCopy()
 	m := &Migration{Input: in, Status: Status{Migration: status.Migration, Evidence: status.Evidence, PreservedData: status.PreservedData}}
-	if in.Rules.Plan != nil && in.CRD != nil {
-		if places, err := conversion.NewPlaces(in.Rules.Plan, crds.StorageVersion(in.CRD)); err == nil {
+	if in.Rules.Ruleset != nil && in.CRD != nil {
+		if places, err := conversion.NewPlaces(in.Rules.Ruleset, crds.StorageVersion(in.CRD)); err == nil {
 			m.places = places
 		}
 	}

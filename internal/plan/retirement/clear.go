@@ -38,7 +38,7 @@ func (r *Retirement) clear(record *v1alpha1.RetirementStatus) gate.Outcome {
 		return gate.Pending(v1alpha1.ReasonRightsNotGranted, rights.MissingToClear(r.Cluster))
 	case asked == nil || asked.Subject != subject || !asked.Running && r.due(asked):
 		r.Do(rights.ToClear(r.Cluster)...)
-		r.Do(step.ClearManagedFields{Subject: subject, CRD: r.CRD, Version: record.Version, Rules: r.Rules.Plan, Discard: discard,
+		r.Do(step.ClearManagedFields{Subject: subject, CRD: r.CRD, Version: record.Version, Rules: r.Rules.Ruleset, Discard: discard,
 			User: names.Clearer(r.Policy.Name, r.Settings.Namespace)})
 	case !asked.Running:
 		what := ""

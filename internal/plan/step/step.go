@@ -231,7 +231,7 @@ type ClearManagedFields struct {
 	CRD     *apiextensionsv1.CustomResourceDefinition
 	Version string
 	// Rules read what objects hold; nil where there are none.
-	Rules *conversion.Plan
+	Rules *conversion.Ruleset
 	// Discard are the fields of the version of which nothing is to be left in the
 	// annotations.
 	Discard []string

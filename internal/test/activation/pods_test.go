@@ -90,7 +90,7 @@ func (c *converter) roll(t *testing.T) {
 // load mounts plans and certificate.
 func (c *converter) load(t *testing.T, deployment *appsv1.Deployment) {
 	t.Helper()
-	var plans []webhook.Plan
+	var plans []webhook.Ruleset
 	group := ""
 	for _, hash := range plan.SplitPlans(deployment.Spec.Template.Annotations[plan.PlansAnnotation]) {
 		configMap := &corev1.ConfigMap{}
@@ -100,7 +100,7 @@ func (c *converter) load(t *testing.T, deployment *appsv1.Deployment) {
 		converts, err := conversion.NewConverter(loaded)
 		expect.NoError(t, err)
 		group = loaded.Group
-		plans = append(plans, webhook.Plan{Hash: hash, Pairs: loaded.Pairs(), Converter: converts})
+		plans = append(plans, webhook.Ruleset{Hash: hash, Pairs: loaded.Pairs(), Converter: converts})
 	}
 	handler := webhook.NewHandler(plans, webhook.HandlerOptions{CRD: c.policy, Group: group, Log: logr.Discard()})
 	handler.ServeFailures(func() (*tls.Certificate, error) { return c.certificate.Load(), nil })

@@ -31,7 +31,7 @@ const host = "localhost"
 
 // converter is what runs in a converter pod.
 type converter struct {
-	plan      *conversion.Plan
+	plan      *conversion.Ruleset
 	engine    *conversion.Converter
 	bundle    []byte
 	directory string
@@ -41,7 +41,7 @@ type converter struct {
 
 // newConverter starts a converter for a plan. The plan goes through its file
 // form, as it does on its way to a converter pod.
-func newConverter(t *testing.T, compiled *conversion.Plan) *converter {
+func newConverter(t *testing.T, compiled *conversion.Ruleset) *converter {
 	t.Helper()
 	text, err := compiled.Marshal()
 	expect.NoError(t, err)
@@ -90,7 +90,7 @@ func (c *converter) start(t *testing.T) {
 
 // handler answers by the converter's plan.
 func (c *converter) handler() *webhook.Handler {
-	return webhook.NewHandler([]webhook.Plan{{Hash: c.plan.Hash(), Pairs: c.plan.Pairs(), Converter: c.engine}},
+	return webhook.NewHandler([]webhook.Ruleset{{Hash: c.plan.Hash(), Pairs: c.plan.Pairs(), Converter: c.engine}},
 		webhook.HandlerOptions{CRD: c.plan.CRD, Group: c.plan.Group, Log: logr.Discard()})
 }
 

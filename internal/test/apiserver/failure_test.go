@@ -155,7 +155,7 @@ func testUnknownVersion(t *testing.T, s *apiServer) {
 		}
 		return fmt.Errorf("a get of what is not there was answered with: %w", err)
 	})
-	wantErrors(t, k.attempts(t, "v2", "one"), "default/one", "cannot be converted ", `version "v2" is not in the conversion plan of `+k.crd+", which has v1, v1alpha1, v1beta1")
+	wantErrors(t, k.attempts(t, "v2", "one"), "default/one", "cannot be converted ", `version "v2" is not in the ruleset of `+k.crd+", which has v1, v1alpha1, v1beta1")
 	wantFields(t, "at v1beta1", k.get(t, "v1beta1", "one"), seen("v1", "v1beta1", "a"))
 	wantNoErrors(t, k.attempts(t, "v1beta1", "one"))
 }

@@ -72,15 +72,15 @@ func (s *apiServer) install(t *testing.T, name, versions, rules string) *kind {
 	return k
 }
 
-func compileRules(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition, rules string) *conversion.Plan {
+func compileRules(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition, rules string) *conversion.Ruleset {
 	t.Helper()
 	declarative := &v1alpha1.DeclarativeConverter{}
 	expect.NoError(t, yaml.UnmarshalStrict([]byte(rules), declarative))
 	result := compile.Compile(crd, declarative)
-	if result.Plan == nil {
+	if result.Ruleset == nil {
 		t.Fatalf("the rules are refused: %v, missing: %v", result.Errors, result.Missing)
 	}
-	return result.Plan
+	return result.Ruleset
 }
 
 func (k *kind) awaitServed(t *testing.T, version string) {

@@ -121,7 +121,7 @@ func (k *kind) wantMetadata(t *testing.T, object *unstructured.Unstructured) {
 func metadataOf(object *unstructured.Unstructured) map[string]any {
 	metadata := object.DeepCopy().Object["metadata"].(map[string]any)
 	annotations := metadata["annotations"].(map[string]any)
-	maps.DeleteFunc(annotations, func(name string, _ any) bool { return strings.HasPrefix(name, conversion.KeptPrefix) })
+	maps.DeleteFunc(annotations, func(name string, _ any) bool { return strings.HasPrefix(name, conversion.PreservedPrefix) })
 	return metadata
 }
 
@@ -132,7 +132,7 @@ func testForged(t *testing.T, s *apiServer) {
 	k := s.installGadgets(t, "forged")
 	forged := `{"/spec/tier": "forged", "/spec/endpoint/host": "evil", "/spec/mode": "Standard", "/metadata/name": "other",
 		"/metadata/finalizers": ["evil"], "/spec/ports/[name=\"http\"]/weight": 7, "/spec/ports/[name=\"new\"]/weight": 8, "/status/phase": "evil"}`
-	former, own := conversion.KeptPrefix+"v1", conversion.AnnotationName(k.crd, "v1")
+	former, own := conversion.PreservedPrefix+"v1", conversion.AnnotationName(k.crd, "v1")
 	for text, left := range map[string]map[string]string{
 		forged:                         {own: `{"format":2,"fields":{"/metadata/finalizers":["evil"],"/metadata/name":"other"}}`},
 		`{"/spec": {"tier": "whole"}}`: nil,

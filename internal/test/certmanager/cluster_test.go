@@ -58,7 +58,7 @@ func start(t *testing.T) *cluster {
 	expect.NoError(c.T, err)
 	prober := controllers.NewProber(time.Minute)
 	prober.Probe = func(_ context.Context, target probe.Target) (probe.Result, error) {
-		return probe.Result{PlanHashes: []string{target.PlanHash}}, nil
+		return probe.Result{RulesetHashes: []string{target.RulesetHash}}, nil
 	}
 	reconciler := &controllers.ConversionPolicyReconciler{
 		Client: manager.GetClient(), Live: manager.GetAPIReader(), Recorder: manager.GetEventRecorder(plan.ManagedBy),

@@ -67,7 +67,7 @@ func (o *objects) mix(most, some map[string]any) map[string]any {
 func withoutKept(object any) any {
 	metadata := asMap(asMap(object)["metadata"])
 	annotations := asMap(metadata["annotations"])
-	maps.DeleteFunc(annotations, func(name string, _ any) bool { return strings.HasPrefix(name, conversion.KeptPrefix) })
+	maps.DeleteFunc(annotations, func(name string, _ any) bool { return strings.HasPrefix(name, conversion.PreservedPrefix) })
 	if annotations != nil && len(annotations) == 0 {
 		delete(metadata, "annotations")
 	}

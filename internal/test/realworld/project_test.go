@@ -194,7 +194,7 @@ func (p *project) converter(t *testing.T, crd *apiextensionsv1.CustomResourceDef
 	for _, warning := range result.Warnings {
 		t.Log(warning)
 	}
-	converter, err := conversion.NewConverter(result.Plan)
+	converter, err := conversion.NewConverter(result.Ruleset)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -84,10 +84,10 @@ func converterOfTheRun(t *testing.T) *conversion.Converter {
 		t.Fatal(err)
 	}
 	compiled := compile.Compile(crd, policy.Spec.Converter.Declarative)
-	if compiled.Plan == nil {
+	if compiled.Ruleset == nil {
 		t.Fatalf("the policy does not fit the definition: %+v", compiled)
 	}
-	converter, err := conversion.NewConverter(compiled.Plan)
+	converter, err := conversion.NewConverter(compiled.Ruleset)
 	if err != nil {
 		t.Fatal(err)
 	}

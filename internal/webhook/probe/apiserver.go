@@ -34,7 +34,7 @@ var Resource = schema.GroupVersionResource{Group: webhook.ProbeGroup, Version: a
 const ReasonNoEndpoints Reason = "NoEndpoints"
 
 // Question is the object to create in a dry run.
-func Question() *unstructured.Unstructured {
+func ProbeRequest() *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": webhook.ProbeGroup + "/" + asked,
 		"kind":       webhook.ProbeKind,
@@ -44,21 +44,21 @@ func Question() *unstructured.Unstructured {
 }
 
 // Answered reports whether a converter has had its hands on an answer, by
-// whatever plan.
+// whatever ruleset.
 func Answered(answer *unstructured.Unstructured) bool { return mark(answer) != "" }
 
 func mark(answer *unstructured.Unstructured) string {
-	plan, _, _ := unstructured.NestedString(answer.Object, "spec", webhook.ProbeMark)
-	return plan
+	ruleset, _, _ := unstructured.NestedString(answer.Object, "spec", webhook.ProbeMark)
+	return ruleset
 }
 
 // CheckAnswer says what is wrong with the answer of a converter that was asked by
-// a plan, in an *Error, or nil.
-func CheckAnswer(answer *unstructured.Unstructured, planHash string) error {
-	if got := mark(answer); got != planHash {
-		return failf(ReasonWrongPlan, "the API server's call was answered by plan %s, not %s", quote(got), quote(planHash))
+// a ruleset, in an *Error, or nil.
+func CheckAnswer(answer *unstructured.Unstructured, rulesetHash string) error {
+	if got := mark(answer); got != rulesetHash {
+		return failf(ReasonWrongRuleset, "the API server's call was answered by ruleset %s, not %s", quote(got), quote(rulesetHash))
 	}
-	want, got := Question().Object["spec"], answer.DeepCopy().Object["spec"]
+	want, got := ProbeRequest().Object["spec"], answer.DeepCopy().Object["spec"]
 	if spec, ok := got.(map[string]any); ok {
 		delete(spec, webhook.ProbeMark)
 	}

@@ -66,7 +66,7 @@ func TestCalledWebhook(t *testing.T) {
 
 func TestCheckAnswer(t *testing.T) {
 	answered := func(change func(spec map[string]any)) *unstructured.Unstructured {
-		answer := Question()
+		answer := ProbeRequest()
 		spec := answer.Object["spec"].(map[string]any)
 		spec[webhook.ProbeMark] = "abc"
 		change(spec)
@@ -76,11 +76,11 @@ func TestCheckAnswer(t *testing.T) {
 		answer *unstructured.Unstructured
 		want   string
 	}{
-		"as it was":        {answered(func(map[string]any) {}), ""},
-		"by another plan":  {answered(func(spec map[string]any) { spec[webhook.ProbeMark] = "other" }), `the API server's call was answered by plan "other", not "abc"`},
-		"another text":     {answered(func(spec map[string]any) { spec["text"] = "x" }), "an object that the API server had converted there and back is not the same: .spec.text has another value"},
-		"a rounded number": {answered(func(spec map[string]any) { spec["number"] = int64(9007199254740992) }), "an object that the API server had converted there and back is not the same: .spec.number has another value"},
-		"a field too many": {answered(func(spec map[string]any) { spec["more"] = "x" }), "an object that the API server had converted there and back is not the same: .spec.more should not be there"},
+		"as it was":          {answered(func(map[string]any) {}), ""},
+		"by another ruleset": {answered(func(spec map[string]any) { spec[webhook.ProbeMark] = "other" }), `the API server's call was answered by ruleset "other", not "abc"`},
+		"another text":       {answered(func(spec map[string]any) { spec["text"] = "x" }), "an object that the API server had converted there and back is not the same: .spec.text has another value"},
+		"a rounded number":   {answered(func(spec map[string]any) { spec["number"] = int64(9007199254740992) }), "an object that the API server had converted there and back is not the same: .spec.number has another value"},
+		"a field too many":   {answered(func(spec map[string]any) { spec["more"] = "x" }), "an object that the API server had converted there and back is not the same: .spec.more should not be there"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -96,7 +96,7 @@ func TestCheckAnswer(t *testing.T) {
 			}
 		})
 	}
-	if Answered(Question()) {
+	if Answered(ProbeRequest()) {
 		t.Error("what no converter has seen is taken for an answer")
 	}
 }

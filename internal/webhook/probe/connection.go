@@ -61,7 +61,7 @@ func dial(ctx context.Context, target *Target) (*connection, error) {
 	}
 	d.first.Store(first)
 	return &connection{
-		path: webhook.ConvertPath + "/" + target.PlanHash, version: apiextensionsv1.SchemeGroupVersion.Version,
+		path: webhook.ConvertPath + "/" + target.RulesetHash, version: apiextensionsv1.SchemeGroupVersion.Version,
 		base:     "https://" + net.JoinHostPort(target.ServerName, port),
 		notAfter: first.ConnectionState().PeerCertificates[0].NotAfter,
 		dialer:   d,
@@ -154,4 +154,15 @@ func statusMessage(body []byte) string {
 		return bounded(status.Message)
 	}
 	return quote(string(bytes.TrimSpace(body)))
+}
+
+// Handshake asks nothing of a converter but its certificate, and returns when that
+// expires. The error is as that of Pod.
+func Handshake(ctx context.Context, target OwnTarget) (notAfter time.Time, err error) {
+	connection, err := dial(ctx, &Target{Address: target.Address, CABundle: target.CABundle, ServerName: target.ServerName})
+	if err != nil {
+		return time.Time{}, err
+	}
+	defer connection.close()
+	return connection.notAfter, nil
 }

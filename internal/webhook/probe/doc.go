@@ -9,7 +9,7 @@
 //
 //	connect  TCP to the pod
 //	verify   TLS, with the name that API servers ask for
-//	plan     the pod serves the rules that it should
+//	ruleset     the pod serves the rules that it should
 //	canaries ConversionReviews come back as an API server demands, and with
 //	         the objects that were expected
 //

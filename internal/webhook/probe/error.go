@@ -37,7 +37,7 @@ const (
 	// or that the converter refused the request.
 	ReasonUnexpectedAnswer Reason = "UnexpectedAnswer"
 	// ReasonWrongPlan means that the pod serves other rules than it should.
-	ReasonWrongPlan Reason = "WrongPlan"
+	ReasonWrongRuleset Reason = "WrongPlan"
 	// ReasonCanaryFailed means that a canary could not be converted, or not as expected.
 	ReasonCanaryFailed Reason = "CanaryFailed"
 )

@@ -20,7 +20,7 @@ import (
 func failing(t *testing.T) *pod {
 	t.Helper()
 	return newPod(t, func(_ *testca.Authority, p *pod) {
-		handler := webhook.NewHandler([]webhook.Plan{{Hash: "abc", Converter: toVersion{}}}, webhook.HandlerOptions{Group: "example.com", Log: logr.Discard()})
+		handler := webhook.NewHandler([]webhook.Ruleset{{Hash: "abc", Converter: toVersion{}}}, webhook.HandlerOptions{Group: "example.com", Log: logr.Discard()})
 		served := p.leaf.TLS(t)
 		handler.ServeFailures(func() (*tls.Certificate, error) { return &served, nil })
 		body := encodeReview("1", "v1", "example.com/v2", [][]byte{[]byte(original)})

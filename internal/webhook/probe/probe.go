@@ -26,8 +26,8 @@ type Target struct {
 	// ServerName is the name that the certificate must be valid for,
 	// <service>.<namespace>.svc.
 	ServerName string
-	// PlanHash is the plan that the pod must serve, and convert the canaries by.
-	PlanHash string
+	// PlanHash is the ruleset that the pod must serve, and convert the canaries by.
+	RulesetHash string
 	// APIVersion is any group and version of the kind. A review without objects
 	// asks for it if there are no canaries.
 	APIVersion string
@@ -54,8 +54,8 @@ type Canary struct {
 type Result struct {
 	// NotAfter is when the certificate that the pod serves expires.
 	NotAfter time.Time
-	// PlanHashes are the plans that the pod serves.
-	PlanHashes []string
+	// PlanHashes are the rulesets that the pod serves.
+	RulesetHashes []string
 	// Failures are the conversions that have failed in the pod; nil where it did not tell.
 	Failures *webhook.Failures
 }
@@ -71,11 +71,11 @@ func Pod(ctx context.Context, target Target) (Result, error) {
 	defer connection.close()
 	result.NotAfter = connection.notAfter
 
-	if result.PlanHashes, err = connection.plans(ctx); err != nil {
+	if result.RulesetHashes, err = connection.rulesets(ctx); err != nil {
 		return result, err
 	}
-	if !slices.Contains(result.PlanHashes, target.PlanHash) {
-		return result, failf(ReasonWrongPlan, "the pod serves plan %s, not %s", quote(strings.Join(result.PlanHashes, ", ")), quote(target.PlanHash))
+	if !slices.Contains(result.RulesetHashes, target.RulesetHash) {
+		return result, failf(ReasonWrongRuleset, "the pod serves ruleset %s, not %s", quote(strings.Join(result.RulesetHashes, ", ")), quote(target.RulesetHash))
 	}
 	if err := connection.convertAll(ctx, &target); err != nil {
 		return result, err
@@ -84,16 +84,16 @@ func Pod(ctx context.Context, target Target) (Result, error) {
 	return result, ctx.Err()
 }
 
-func (c *connection) plans(ctx context.Context) ([]string, error) {
-	body, err := c.call(ctx, http.MethodGet, webhook.PlanPath, nil)
+func (c *connection) rulesets(ctx context.Context) ([]string, error) {
+	body, err := c.call(ctx, http.MethodGet, webhook.RulesetsPath, nil)
 	if err != nil {
 		return nil, err
 	}
-	var plans webhook.Plans
-	if err := json.Unmarshal(body, &plans); err != nil || len(plans.Hashes) == 0 {
-		return nil, failf(ReasonUnexpectedAnswer, "GET %s answered %s, not the plans that the pod serves", webhook.PlanPath, quote(string(body)))
+	var rulesets webhook.Rulesets
+	if err := json.Unmarshal(body, &rulesets); err != nil || len(rulesets.Hashes) == 0 {
+		return nil, failf(ReasonUnexpectedAnswer, "GET %s answered %s, not the rulesets that the pod serves", webhook.RulesetsPath, quote(string(body)))
 	}
-	return plans.Hashes, nil
+	return rulesets.Hashes, nil
 }
 
 func (c *connection) convertAll(ctx context.Context, target *Target) error {

@@ -53,7 +53,7 @@ func newPod(t *testing.T, options ...func(*testca.Authority, *pod)) *pod {
 	authority := testca.New(t)
 	p := &pod{leaf: authority.Issue(t, serverName, time.Now().Add(time.Hour))}
 	p.target = Target{
-		CABundle: authority.Bundle, ServerName: serverName, PlanHash: "abc", APIVersion: "example.com/v1",
+		CABundle: authority.Bundle, ServerName: serverName, RulesetHash: "abc", APIVersion: "example.com/v1",
 		Canaries: []Canary{{DesiredAPIVersion: "example.com/v1", Object: []byte(original), Expected: []byte(converted)}},
 	}
 	for _, option := range options {
@@ -78,7 +78,7 @@ func (p *pod) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case p.other != nil:
 		p.other(w, r)
-	case r.URL.Path == webhook.PlanPath:
+	case r.URL.Path == webhook.RulesetsPath:
 		_, _ = io.WriteString(w, `{"hashes":["abc"]}`)
 	default:
 		body, _ := io.ReadAll(r.Body)
@@ -107,7 +107,7 @@ func (toVersion) Answer(dst, text []byte, version string, _ func() bool) ([]byte
 
 // converter answers as a real pod does.
 func converter(_ *testca.Authority, p *pod) {
-	p.other = webhook.NewHandler([]webhook.Plan{{Hash: "abc", Converter: toVersion{}}}, webhook.HandlerOptions{Group: "example.com", Log: logr.Discard()}).ServeHTTP
+	p.other = webhook.NewHandler([]webhook.Ruleset{{Hash: "abc", Converter: toVersion{}}}, webhook.HandlerOptions{Group: "example.com", Log: logr.Discard()}).ServeHTTP
 }
 
 func TestPod(t *testing.T) {
@@ -130,7 +130,7 @@ func TestPod(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(Result{NotAfter: pod.leaf.NotAfter, PlanHashes: []string{"abc"}}, got); diff != "" {
+			if diff := cmp.Diff(Result{NotAfter: pod.leaf.NotAfter, RulesetHashes: []string{"abc"}}, got); diff != "" {
 				t.Errorf("result (-want +got):\n%s", diff)
 			}
 			if diff := cmp.Diff(tc.requests, pod.requests); diff != "" {
@@ -164,7 +164,7 @@ func TestRequestIsThatOfAnAPIServer(t *testing.T) {
 	var host, name, protocol string
 	var body []byte
 	pod.other = func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == webhook.PlanPath {
+		if r.URL.Path == webhook.RulesetsPath {
 			_, _ = io.WriteString(w, `{"hashes":["abc"]}`)
 			return
 		}
@@ -217,22 +217,22 @@ func TestPodFails(t *testing.T) {
 		want    *Error
 		known   Result
 	}{
-		"no CA bundle":        {options: []func(*testca.Authority, *pod){target(func(t *Target) { t.CABundle = nil })}, want: &Error{ReasonInvalidCABundle, "the CA bundle holds no certificate in PEM"}},
-		"whitespace bundle":   {options: []func(*testca.Authority, *pod){target(func(t *Target) { t.CABundle = []byte("\n") })}, want: &Error{ReasonInvalidCABundle, "the CA bundle holds no certificate in PEM"}},
-		"another CA":          {options: []func(*testca.Authority, *pod){target(func(t *Target) { t.CABundle = foreign.Bundle })}, want: &Error{ReasonTLSVerificationFailed, `TLS handshake with ADDRESS as crontabs.conversion-system.svc: x509: certificate signed by unknown authority (possibly because of "x509: ECDSA verification failure" while trying to verify candidate authority certificate "authority")`}},
-		"another name":        {options: []func(*testca.Authority, *pod){leaf("other.conversion-system.svc", -time.Hour)}, want: &Error{ReasonTLSVerificationFailed, "TLS handshake with ADDRESS as crontabs.conversion-system.svc: x509: certificate is valid for other.conversion-system.svc, not crontabs.conversion-system.svc"}},
-		"expired":             {options: []func(*testca.Authority, *pod){leaf(serverName, time.Hour)}, want: &Error{ReasonTLSVerificationFailed, `TLS handshake with ADDRESS as crontabs.conversion-system.svc: the certificate "CN=crontabs.conversion-system.svc" is not valid now: it is valid from NOTBEFORE to NOTAFTER`}},
-		"not valid yet":       {options: []func(*testca.Authority, *pod){leaf(serverName, -48*time.Hour)}, want: &Error{ReasonTLSVerificationFailed, `TLS handshake with ADDRESS as crontabs.conversion-system.svc: the certificate "CN=crontabs.conversion-system.svc" is not valid now: it is valid from NOTBEFORE to NOTAFTER`}},
-		"no plan":             {options: []func(*testca.Authority, *pod){answers(404, "404 page not found\n")}, want: &Error{ReasonUnexpectedAnswer, `GET /plan answered HTTP status 404: "404 page not found"`}},
-		"a redirect":          {options: []func(*testca.Authority, *pod){answers(302, "")}, want: &Error{ReasonUnexpectedAnswer, `GET /plan answered HTTP status 302: ""`}},
-		"a Status":            {options: []func(*testca.Authority, *pod){answers(500, `{"kind":"Status","message":"out of order"}`)}, want: &Error{ReasonUnexpectedAnswer, `GET /plan answered HTTP status 500: out of order`}},
-		"a long text":         {options: []func(*testca.Authority, *pod){answers(500, strings.Repeat("ä", 400))}, want: &Error{ReasonUnexpectedAnswer, `GET /plan answered HTTP status 500: "` + strings.Repeat("ä", 250) + `…"`}},
-		"no plan in JSON":     {options: []func(*testca.Authority, *pod){answers(200, `{}`)}, want: &Error{ReasonUnexpectedAnswer, `GET /plan answered "{}", not the plans that the pod serves`}},
-		"garbage for a plan":  {options: []func(*testca.Authority, *pod){answers(200, `<html>`)}, want: &Error{ReasonUnexpectedAnswer, `GET /plan answered "<html>", not the plans that the pod serves`}},
-		"an endless plan":     {options: []func(*testca.Authority, *pod){answers(200, strings.Repeat(" ", maxAnswerBytes+1))}, want: &Error{ReasonUnexpectedAnswer, `GET /plan answered more than 16777216 bytes`}},
-		"another plan":        {options: []func(*testca.Authority, *pod){converter, target(func(t *Target) { t.PlanHash = "def" })}, want: &Error{ReasonWrongPlan, `the pod serves plan "abc", not "def"`}, known: Result{PlanHashes: []string{"abc"}}},
-		"a canary that fails": {options: []func(*testca.Authority, *pod){converter, target(func(t *Target) { t.Canaries[0].DesiredAPIVersion = "example.com/v2" })}, want: &Error{ReasonCanaryFailed, "converting to example.com/v2: default/one cannot be converted from v1beta1 to v2: there is no version v2"}, known: Result{PlanHashes: []string{"abc"}}},
-		"another group":       {options: []func(*testca.Authority, *pod){converter, target(func(t *Target) { t.Canaries = nil; t.APIVersion = "example.org/v1" })}, want: &Error{ReasonCanaryFailed, "converting to example.org/v1: this converter serves example.com, but the request is for example.org/v1: the CustomResourceDefinition refers to the wrong webhook"}, known: Result{PlanHashes: []string{"abc"}}},
+		"no CA bundle":          {options: []func(*testca.Authority, *pod){target(func(t *Target) { t.CABundle = nil })}, want: &Error{ReasonInvalidCABundle, "the CA bundle holds no certificate in PEM"}},
+		"whitespace bundle":     {options: []func(*testca.Authority, *pod){target(func(t *Target) { t.CABundle = []byte("\n") })}, want: &Error{ReasonInvalidCABundle, "the CA bundle holds no certificate in PEM"}},
+		"another CA":            {options: []func(*testca.Authority, *pod){target(func(t *Target) { t.CABundle = foreign.Bundle })}, want: &Error{ReasonTLSVerificationFailed, `TLS handshake with ADDRESS as crontabs.conversion-system.svc: x509: certificate signed by unknown authority (possibly because of "x509: ECDSA verification failure" while trying to verify candidate authority certificate "authority")`}},
+		"another name":          {options: []func(*testca.Authority, *pod){leaf("other.conversion-system.svc", -time.Hour)}, want: &Error{ReasonTLSVerificationFailed, "TLS handshake with ADDRESS as crontabs.conversion-system.svc: x509: certificate is valid for other.conversion-system.svc, not crontabs.conversion-system.svc"}},
+		"expired":               {options: []func(*testca.Authority, *pod){leaf(serverName, time.Hour)}, want: &Error{ReasonTLSVerificationFailed, `TLS handshake with ADDRESS as crontabs.conversion-system.svc: the certificate "CN=crontabs.conversion-system.svc" is not valid now: it is valid from NOTBEFORE to NOTAFTER`}},
+		"not valid yet":         {options: []func(*testca.Authority, *pod){leaf(serverName, -48*time.Hour)}, want: &Error{ReasonTLSVerificationFailed, `TLS handshake with ADDRESS as crontabs.conversion-system.svc: the certificate "CN=crontabs.conversion-system.svc" is not valid now: it is valid from NOTBEFORE to NOTAFTER`}},
+		"no ruleset":            {options: []func(*testca.Authority, *pod){answers(404, "404 page not found\n")}, want: &Error{ReasonUnexpectedAnswer, `GET /plan answered HTTP status 404: "404 page not found"`}},
+		"a redirect":            {options: []func(*testca.Authority, *pod){answers(302, "")}, want: &Error{ReasonUnexpectedAnswer, `GET /plan answered HTTP status 302: ""`}},
+		"a Status":              {options: []func(*testca.Authority, *pod){answers(500, `{"kind":"Status","message":"out of order"}`)}, want: &Error{ReasonUnexpectedAnswer, `GET /plan answered HTTP status 500: out of order`}},
+		"a long text":           {options: []func(*testca.Authority, *pod){answers(500, strings.Repeat("ä", 400))}, want: &Error{ReasonUnexpectedAnswer, `GET /plan answered HTTP status 500: "` + strings.Repeat("ä", 250) + `…"`}},
+		"no ruleset in JSON":    {options: []func(*testca.Authority, *pod){answers(200, `{}`)}, want: &Error{ReasonUnexpectedAnswer, `GET /plan answered "{}", not the rulesets that the pod serves`}},
+		"garbage for a ruleset": {options: []func(*testca.Authority, *pod){answers(200, `<html>`)}, want: &Error{ReasonUnexpectedAnswer, `GET /plan answered "<html>", not the rulesets that the pod serves`}},
+		"an endless ruleset":    {options: []func(*testca.Authority, *pod){answers(200, strings.Repeat(" ", maxAnswerBytes+1))}, want: &Error{ReasonUnexpectedAnswer, `GET /plan answered more than 16777216 bytes`}},
+		"another ruleset":       {options: []func(*testca.Authority, *pod){converter, target(func(t *Target) { t.RulesetHash = "def" })}, want: &Error{ReasonWrongRuleset, `the pod serves ruleset "abc", not "def"`}, known: Result{RulesetHashes: []string{"abc"}}},
+		"a canary that fails":   {options: []func(*testca.Authority, *pod){converter, target(func(t *Target) { t.Canaries[0].DesiredAPIVersion = "example.com/v2" })}, want: &Error{ReasonCanaryFailed, "converting to example.com/v2: default/one cannot be converted from v1beta1 to v2: there is no version v2"}, known: Result{RulesetHashes: []string{"abc"}}},
+		"another group":         {options: []func(*testca.Authority, *pod){converter, target(func(t *Target) { t.Canaries = nil; t.APIVersion = "example.org/v1" })}, want: &Error{ReasonCanaryFailed, "converting to example.org/v1: this converter serves example.com, but the request is for example.org/v1: the CustomResourceDefinition refers to the wrong webhook"}, known: Result{RulesetHashes: []string{"abc"}}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -244,8 +244,8 @@ func TestPodFails(t *testing.T) {
 				"NOTAFTER", pod.leaf.NotAfter.Format(time.RFC3339),
 			).Replace(tc.want.Message)
 			expectError(t, tc.want, err)
-			if diff := cmp.Diff(tc.known.PlanHashes, got.PlanHashes); diff != "" {
-				t.Errorf("plan (-want +got):\n%s", diff)
+			if diff := cmp.Diff(tc.known.RulesetHashes, got.RulesetHashes); diff != "" {
+				t.Errorf("ruleset (-want +got):\n%s", diff)
 			}
 		})
 	}

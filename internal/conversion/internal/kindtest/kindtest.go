@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package kindtest has what tests of the compiler and of the engine begin with: the kind
-// Widget, written as YAML, and the converter of a plan.
+// Widget, written as YAML, and the converter of a ruleset.
 package kindtest
 
 import (
@@ -45,18 +45,18 @@ func Widgets(t testing.TB, versions map[string]string) *apiextensionsv1.CustomRe
 	return crd
 }
 
-// Converter converts by a plan that went through its file form, as it does on its way to
+// Converter converts by a ruleset that went through its file form, as it does on its way to
 // a converter pod.
-func Converter(t testing.TB, plan *conversion.Plan) *conversion.Converter {
+func Converter(t testing.TB, ruleset *conversion.Ruleset) *conversion.Converter {
 	t.Helper()
-	text, err := plan.Marshal()
+	text, err := ruleset.Marshal()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if plan, err = conversion.Load(text); err != nil {
+	if ruleset, err = conversion.Load(text); err != nil {
 		t.Fatal(err)
 	}
-	converter, err := conversion.NewConverter(plan)
+	converter, err := conversion.NewConverter(ruleset)
 	if err != nil {
 		t.Fatal(err)
 	}

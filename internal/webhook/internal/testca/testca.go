@@ -66,7 +66,7 @@ func (a *Authority) Issue(t testing.TB, name string, notAfter time.Time) Leaf {
 	}
 }
 
-// TLS returns the leaf as a server presents it.
+// TLS returns the leaf field as a server presents it.
 func (l Leaf) TLS(t testing.TB) tls.Certificate {
 	t.Helper()
 	certificate, err := tls.X509KeyPair(l.Certificate, l.Key)

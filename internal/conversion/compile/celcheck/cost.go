@@ -1,0 +1,132 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package celcheck
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/ast"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiserver/pkg/cel/library"
+
+	"github.com/conversion-operator/conversion-operator/internal/conversion/expression"
+)
+
+const (
+	// Estimates are for values that are at most so large, a text in characters, a
+	// list or map in elements, or less where the schema says so. The API server
+	// estimates for values as large as a request, and so refuses most expressions
+	// over what has no bounds. Here a value that is too large for its expression
+	// does no harm: the evaluation ends at its limit, and the value is preserved.
+	assumedLength = 128
+	assumedItems  = 128
+)
+
+// checkCost estimates the cost, which is to be well below the limit of an evaluation.
+func (s scope) checkCost(compiled *cel.Ast, from []Field, elements uint64) error {
+	estimate, err := s.Env.EstimateCost(compiled, &library.CostEstimator{SizeEstimator: newSizes(s.Self, compiled.NativeRep())})
+	if err != nil {
+		return &expression.CompileError{Messages: []string{"its cost cannot be estimated: " + err.Error()}}
+	}
+	failed := &CostError{Estimate: estimate.Max, Limit: min(expression.EvaluationLimit, expression.ObjectLimit/max(elements, 1)), Elements: elements}
+	if estimate.Max <= failed.Limit {
+		return nil
+	}
+	names := reads(compiled)
+	for _, field := range from {
+		if names[field.Name] {
+			failed.Unbounded = append(failed.Unbounded, unbounded(field.Schema, field.Name, names)...)
+		}
+	}
+	return failed
+}
+
+// reads are the fields of self that an expression names.
+func reads(compiled *cel.Ast) map[string]bool {
+	names := map[string]bool{}
+	ast.PreOrderVisit(compiled.NativeRep().Expr(), ast.NewExprVisitor(func(e ast.Expr) {
+		switch e.Kind() {
+		case ast.SelectKind:
+			names[e.AsSelect().FieldName()] = true
+		case ast.LiteralKind:
+			// self.?name is a call with the name as its argument.
+			if name, isText := e.AsLiteral().Value().(string); isText {
+				names[name] = true
+			}
+		}
+	}))
+	return names
+}
+
+// Elements is how many elements a list or map has, for the estimates of costs.
+func Elements(s *schema.Structural) uint64 {
+	bounds := bounded(s).ValueValidation
+	if s.Items != nil {
+		return uint64(max(*bounds.MaxItems, 0))
+	}
+	return uint64(max(*bounds.MaxProperties, 0))
+}
+
+// bounded gives a schema the bounds that the estimates assume.
+func bounded(s *schema.Structural) *schema.Structural {
+	s = s.DeepCopy()
+	if s.ValueValidation == nil {
+		s.ValueValidation = &schema.ValueValidation{}
+	}
+	bounds := s.ValueValidation
+	if len(bounds.Enum) == 0 {
+		bounds.MaxLength = atMost(bounds.MaxLength, assumedLength)
+	}
+	bounds.MaxItems, bounds.MaxProperties = atMost(bounds.MaxItems, assumedItems), atMost(bounds.MaxProperties, assumedItems)
+	if s.Items != nil {
+		s.Items = bounded(s.Items)
+	}
+	if s.AdditionalProperties != nil && s.AdditionalProperties.Structural != nil {
+		s.AdditionalProperties.Structural = bounded(s.AdditionalProperties.Structural)
+	}
+	for name, field := range s.Properties {
+		s.Properties[name] = *bounded(&field)
+	}
+	return s
+}
+
+func atMost(bound *int64, assumed int64) *int64 {
+	if bound != nil {
+		assumed = min(*bound, assumed)
+	}
+	return &assumed
+}
+
+// unbounded are the bounds that a schema lacks, for the members that an expression names.
+func unbounded(s *schema.Structural, path string, names map[string]bool) []string {
+	bounds := s.ValueValidation
+	if bounds == nil {
+		bounds = &schema.ValueValidation{}
+	}
+	var lacks []string
+	switch {
+	case s.Items != nil:
+		if bounds.MaxItems == nil {
+			lacks = append(lacks, "maxItems of "+path)
+		}
+		return append(lacks, unbounded(s.Items, path+"[*]", names)...)
+	case s.AdditionalProperties != nil && s.AdditionalProperties.Structural != nil:
+		if bounds.MaxProperties == nil {
+			lacks = append(lacks, "maxProperties of "+path)
+		}
+		return append(lacks, unbounded(s.AdditionalProperties.Structural, path+"[*]", names)...)
+	case s.Type == "string" || s.XIntOrString:
+		if bounds.MaxLength == nil && len(bounds.Enum) == 0 && (s.Type != "string" || bounds.Format == "") {
+			lacks = append(lacks, "maxLength of "+path)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
+		if field := s.Properties[name]; names[name] {
+			lacks = append(lacks, unbounded(&field, path+"."+name, names)...)
+		}
+	}
+	return lacks
+}

@@ -1,0 +1,33 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package celcheck
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// What a ruleset has of a schema is what values are made of.
+func TestShape(t *testing.T) {
+	for text, want := range map[string]string{
+		`{type: string, maxLength: 5, description: d, pattern: a, default: x}`: `{"type":"string"}`,
+		`{type: string, format: date-time, nullable: true}`:                    `{"type":"string","format":"date-time","nullable":true}`,
+		open:   `{"x-kubernetes-preserve-unknown-fields":true}`,
+		either: `{"x-kubernetes-int-or-string":true}`,
+		texts:  `{"type":"array","items":{"type":"string"}}`,
+		`{type: object, additionalProperties: true}`: `{"type":"object","additionalProperties":true}`,
+		textMap: `{"type":"object","additionalProperties":{"type":"string"}}`,
+		`{type: object, x-kubernetes-embedded-resource: true, x-kubernetes-preserve-unknown-fields: true}`:                                                                                             `{"type":"object","x-kubernetes-preserve-unknown-fields":true,"x-kubernetes-embedded-resource":true}`,
+		`{type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [name], items: {type: object, x-kubernetes-map-type: granular, required: [name], properties: {name: {type: string}}}}`: `{"type":"array","items":{"type":"object","properties":{"name":{"type":"string"}},"x-kubernetes-map-type":"granular"},"x-kubernetes-list-map-keys":["name"],"x-kubernetes-list-type":"map"}`,
+	} {
+		got, err := Shape(structural(t, text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, string(got)); diff != "" {
+			t.Errorf("shape of %s (-want +got):\n%s", text, diff)
+		}
+	}
+}

@@ -1,0 +1,142 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package compile
+
+import (
+	"slices"
+
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/conversion"
+)
+
+// isOdd reports whether a rule has values of a side that it cannot express on
+// the other side: it keeps those aside, and the others not.
+func (c *compiler) notRoundTrippable(rule *ruleAt, ofHub bool) bool {
+	switch {
+	case rule.Drop != nil, rule.Default != nil:
+		return false
+	case rule.Move != nil:
+		return c.moveNotRoundTrippable(rule, ofHub)
+	case rule.Values != nil:
+		return c.tableNotRoundTrippable(rule.Values, ofHub)
+	case rule.Wrap != nil:
+		list := c.schemaAt(rule.Wrap.From, rule.Wrap.To, ofHub)
+		return list != nil && list.Items != nil && !isOneItem(list)
+	case rule.Cast != nil:
+		return c.castNotRoundTrippable(rule.Cast, ofHub)
+	case rule.Index != nil:
+		return c.indexNotRoundTrippable(rule.Index, ofHub)
+	}
+	return true
+}
+
+// indexIsOdd: a list is odd that is not sorted by its keys. A map is odd that has
+// a name which is no integer where the key is one, or a null, or something that
+// its schema does not name: it may be the key.
+func (c *compiler) indexNotRoundTrippable(rule *v1alpha1.IndexRule, ofHub bool) bool {
+	values := valuesOf(c.schemaAt(rule.From, rule.To, ofHub))
+	list := c.schemaAt(rule.From, rule.To, !ofHub)
+	if values == nil || list.Items == nil {
+		return true
+	}
+	return list.Items.Properties[rule.Key].Type != "string" || values.Nullable || holdsAnything(values)
+}
+
+// mayLeaveOut reports whether a rule has values of the hub, or of the spoke, that
+// have no image at all.
+func (c *compiler) mayLeaveOut(rule *ruleAt, ofHub bool) bool {
+	switch {
+	case rule.Values != nil:
+		return false
+	case rule.Format != nil:
+		return !ofHub
+	case rule.Index != nil:
+		s := c.schemaAt(rule.Index.From, rule.Index.To, ofHub)
+		if s.Items != nil {
+			return !isListMap(s) || !slices.Equal(s.XListMapKeys, []string{rule.Index.Key}) || s.Items.Nullable
+		}
+	}
+	return c.notRoundTrippable(rule, ofHub)
+}
+
+// schemaAt is the schema of a rule's field on one side.
+func (c *compiler) schemaAt(from, to v1alpha1.Path, ofHub bool) *schema.Structural {
+	own, text := c.spoke, from
+	if ofHub {
+		own, text = c.hub, to
+	}
+	path, err := conversion.ParsePath(string(text))
+	if err != nil {
+		return nil
+	}
+	found, err := resolve(own, path)
+	if err != nil {
+		return nil
+	}
+	return found
+}
+
+// tableIsOdd: a value is odd that does not come back through the table. Without
+// an enum every string is possible.
+func (c *compiler) tableNotRoundTrippable(rule *v1alpha1.ValuesRule, ofHub bool) bool {
+	values := enumOf(c.schemaAt(rule.From, rule.To, ofHub))
+	if values == nil {
+		return true
+	}
+	for _, value := range values {
+		if translated(rule.Table, translated(rule.Table, value, ofHub), !ofHub) != value {
+			return true
+		}
+	}
+	return false
+}
+
+// translated is what a table makes of a string of the hub, or of the spoke.
+func translated(table []v1alpha1.ValuePair, value string, ofHub bool) string {
+	for _, pair := range table {
+		if ofHub && pair.To == value {
+			return pair.From
+		}
+		if !ofHub && pair.From == value {
+			return pair.To
+		}
+	}
+	return value
+}
+
+// enumOf are the strings that a schema allows, nil where it allows any.
+func enumOf(s *schema.Structural) []string {
+	if s == nil || s.ValueValidation == nil {
+		return nil
+	}
+	var values []string
+	for _, allowed := range s.ValueValidation.Enum {
+		if text, ok := allowed.Object.(string); ok {
+			values = append(values, text)
+		}
+	}
+	return values
+}
+
+// isOneItem reports whether a list has one element, and that is not null.
+func isOneItem(list *schema.Structural) bool {
+	v := list.ValueValidation
+	return v != nil && v.MinItems != nil && *v.MinItems == 1 && v.MaxItems != nil && *v.MaxItems == 1 && !list.Items.Nullable
+}
+
+// castIsOdd: a text is odd that is not written as an integer would be, and an
+// integer that is out of range: in JSON it may have any size.
+func (c *compiler) castNotRoundTrippable(rule *v1alpha1.CastRule, ofHub bool) bool {
+	s := c.schemaAt(rule.From, rule.To, ofHub)
+	if s == nil || s.Type != "integer" || s.ValueValidation == nil {
+		return true
+	}
+	v, limit := s.ValueValidation, float64(1<<53)
+	if rule.As == v1alpha1.CastSeconds {
+		limit = float64(conversion.MaxCastSeconds)
+	}
+	return v.Minimum == nil || *v.Minimum < -limit || v.Maximum == nil || *v.Maximum > limit
+}

@@ -1,0 +1,32 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package webhook
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// TestLinksNoSchemaLibraries holds what a converter pod is made of to what it needs:
+// it follows a ruleset, and neither reads definitions nor validates schemas. The
+// linter sees direct imports alone.
+func TestLinksNoSchemaLibraries(t *testing.T) {
+	linked, err := exec.CommandContext(t.Context(), "go", "list", "-deps", ".").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	packages := strings.Fields(string(linked))
+	if len(packages) < 200 {
+		t.Fatalf("go list names %d packages only", len(packages))
+	}
+	for _, name := range packages {
+		for _, denied := range []string{"k8s.io/apiextensions-apiserver", "github.com/conversion-operator/conversion-operator/api",
+			"github.com/conversion-operator/conversion-operator/internal/conversion/compile", "github.com/conversion-operator/conversion-operator/internal/conversion/shape/strip"} {
+			if name == denied || strings.HasPrefix(name, denied+"/") {
+				t.Errorf("a converter pod links %s", name)
+			}
+		}
+	}
+}
