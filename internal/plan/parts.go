@@ -16,7 +16,8 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan/step"
 )
 
-type (
+// What plans are made of, for those who observe and carry out.
+type ( //nolint:revive // each is described where it is declared
 	AdmissionClient     = activation.AdmissionClient
 	Apply               = step.Apply
 	ProbeAPIServer      = step.ProbeAPIServer
@@ -69,6 +70,7 @@ type (
 	WriteCertificate    = step.WriteCertificate
 )
 
+// Values that those share who observe and carry out.
 const (
 	AdmitPath               = activation.AdmitPath
 	CAKey                   = observed.CAKey
@@ -104,7 +106,8 @@ const (
 	VerificationComponent   = names.VerificationComponent
 )
 
-var (
+// Functions that answer by a policy, a Secret or a Job alone.
+var ( //nolint:revive // each is described where it is declared
 	AdmissionApply          = activation.AdmissionApply
 	AdmissionConfiguration  = activation.AdmissionConfiguration
 	AdmissionName           = names.Admission
