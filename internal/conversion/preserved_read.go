@@ -13,7 +13,7 @@ import (
 	"slices"
 )
 
-// KeptPrefix begins the annotations in which a version's values are preserved
+// PreservedPrefix begins the annotations in which a version's values are preserved
 // while the object is in another version.
 const PreservedPrefix = "conversion-operator.io/"
 

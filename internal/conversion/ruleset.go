@@ -72,7 +72,7 @@ type Scope struct {
 	Collections []Collection `json:"collections,omitempty"`
 }
 
-// Leaf is a field, with all below it, that one side lacks.
+// LeafField is a field, with all below it, that one side lacks.
 type LeafField struct {
 	Path Path `json:"path"`
 	// Anchor is the number of segments of the object above it that both sides

@@ -16,8 +16,9 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan/step"
 )
 
-// What plans are made of, for those who observe and carry out.
-type ( //nolint:revive // each is described where it is declared
+// AdmissionClient and the types below it are what plans are made of, for those who
+// observe and carry out.
+type (
 	AdmissionClient     = activation.AdmissionClient
 	Apply               = step.Apply
 	ProbeAPIServer      = step.ProbeAPIServer
@@ -107,7 +108,7 @@ const (
 )
 
 // Functions that answer by a policy, a Secret or a Job alone.
-var ( //nolint:revive // each is described where it is declared
+var (
 	AdmissionApply          = activation.AdmissionApply
 	AdmissionConfiguration  = activation.AdmissionConfiguration
 	AdmissionName           = names.Admission

@@ -33,7 +33,7 @@ var Resource = schema.GroupVersionResource{Group: webhook.ProbeGroup, Version: a
 // ReasonNoEndpoints means that nothing stands behind the Service.
 const ReasonNoEndpoints Reason = "NoEndpoints"
 
-// Question is the object to create in a dry run.
+// ProbeRequest is the object to create in a dry run.
 func ProbeRequest() *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": webhook.ProbeGroup + "/" + asked,

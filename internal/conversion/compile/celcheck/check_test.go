@@ -59,13 +59,13 @@ const (
 )
 
 // problems of one expression over the fields a, b, c, for a field x.
-func problems(t *testing.T, expression, to string, elements uint64, from ...string) string {
+func problems(t *testing.T, source, to string, elements uint64, from ...string) string {
 	t.Helper()
 	var fields []Field
 	for i, text := range from {
 		fields = append(fields, Field{Name: string(rune('a' + i)), Schema: structural(t, text)})
 	}
-	for _, problem := range checkSide(fields, []Field{{Name: "x", Schema: structural(t, to), Expression: expression}}, elements, false) {
+	for _, problem := range checkSide(fields, []Field{{Name: "x", Schema: structural(t, to), Expression: source}}, elements, false) {
 		return problem.Err.Error()
 	}
 	return ""
