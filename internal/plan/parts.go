@@ -16,59 +16,110 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan/step"
 )
 
-// AdmissionClient and the types below it are what plans are made of, for those who
-// observe and carry out.
+// What plans are made of, for those who observe and carry out: each type is that of the
+// package that it is in.
+
 type (
-	AdmissionClient     = activation.AdmissionClient
-	Apply               = step.Apply
-	ProbeAPIServer      = step.ProbeAPIServer
-	ClearManagedFields  = step.ClearManagedFields
-	CountWrites         = step.CountWrites
-	Create              = step.Create
-	DeleteAdmission     = step.DeleteAdmission
-	DeleteChildren      = step.DeleteChildren
-	DeleteDeployment    = step.DeleteDeployment
-	DeleteJob           = step.DeleteJob
-	DeletePlan          = step.DeletePlan
-	DeleteRights        = step.DeleteRights
-	DeleteRun           = step.DeleteRun
-	DeleteSecret        = step.DeleteSecret
-	DeleteService       = step.DeleteService
-	EditVersions        = step.EditVersions
-	EndingPod           = observed.EndingPod
-	Event               = gate.Event
-	EvictPod            = step.EvictPod
-	External            = observed.External
-	Grant               = rights.Grant
-	Granted             = observed.Granted
-	Held                = observed.Held
-	AddFinalizer        = step.AddFinalizer
-	ImageEndpoint       = observed.ImageEndpoint
-	BackgroundCheck     = observed.BackgroundCheck
-	IssueAuthority      = step.IssueAuthority
-	RefreshPod          = step.RefreshPod
-	Observed            = observed.Cluster
-	Pin                 = step.Pin
-	Pod                 = observed.Pod
-	PromoteAuthority    = step.PromoteAuthority
-	Proof               = observed.Proof
+	// AddFinalizer is in package step.
+	AddFinalizer = step.AddFinalizer
+	// AdmissionClient is in package activation.
+	AdmissionClient = activation.AdmissionClient
+	// Apply is in package step.
+	Apply = step.Apply
+	// BackgroundCheck is in package observed.
+	BackgroundCheck = observed.BackgroundCheck
+	// ClearManagedFields is in package step.
+	ClearManagedFields = step.ClearManagedFields
+	// CountWrites is in package step.
+	CountWrites = step.CountWrites
+	// Create is in package step.
+	Create = step.Create
+	// DeleteAdmission is in package step.
+	DeleteAdmission = step.DeleteAdmission
+	// DeleteChildren is in package step.
+	DeleteChildren = step.DeleteChildren
+	// DeleteDeployment is in package step.
+	DeleteDeployment = step.DeleteDeployment
+	// DeleteJob is in package step.
+	DeleteJob = step.DeleteJob
+	// DeletePlan is in package step.
+	DeletePlan = step.DeletePlan
+	// DeleteRights is in package step.
+	DeleteRights = step.DeleteRights
+	// DeleteRun is in package step.
+	DeleteRun = step.DeleteRun
+	// DeleteSecret is in package step.
+	DeleteSecret = step.DeleteSecret
+	// DeleteService is in package step.
+	DeleteService = step.DeleteService
+	// EditVersions is in package step.
+	EditVersions = step.EditVersions
+	// EndingPod is in package observed.
+	EndingPod = observed.EndingPod
+	// Event is in package gate.
+	Event = gate.Event
+	// EvictPod is in package step.
+	EvictPod = step.EvictPod
+	// External is in package observed.
+	External = observed.External
+	// Grant is in package rights.
+	Grant = rights.Grant
+	// Granted is in package observed.
+	Granted = observed.Granted
+	// Held is in package observed.
+	Held = observed.Held
+	// ImageEndpoint is in package observed.
+	ImageEndpoint = observed.ImageEndpoint
+	// IssueAuthority is in package step.
+	IssueAuthority = step.IssueAuthority
+	// Observed is in package observed.
+	Observed = observed.Cluster
+	// Pin is in package step.
+	Pin = step.Pin
+	// Pod is in package observed.
+	Pod = observed.Pod
+	// ProbeAPIServer is in package step.
+	ProbeAPIServer = step.ProbeAPIServer
+	// PromoteAuthority is in package step.
+	PromoteAuthority = step.PromoteAuthority
+	// Proof is in package observed.
+	Proof = observed.Proof
+	// PruneStoredVersions is in package step.
 	PruneStoredVersions = step.PruneStoredVersions
-	ReadRequests        = step.ReadRequests
-	RecordDrift         = step.RecordDrift
-	RemoveFinalizer     = step.RemoveFinalizer
-	Request             = observed.Request
-	Requests            = observed.Requests
-	RestoreCRD          = step.RestoreCRD
-	Run                 = observed.Run
-	Settings            = observed.Settings
-	Step                = step.Step
-	StoredPlan          = observed.StoredPlan
-	SuspendRun          = step.SuspendRun
-	SwitchCRD           = step.SwitchCRD
-	TakeSamples         = step.TakeSamples
-	VersionChange       = step.VersionChange
-	Warn                = step.Warn
-	WriteCertificate    = step.WriteCertificate
+	// ReadRequests is in package step.
+	ReadRequests = step.ReadRequests
+	// RecordDrift is in package step.
+	RecordDrift = step.RecordDrift
+	// RefreshPod is in package step.
+	RefreshPod = step.RefreshPod
+	// RemoveFinalizer is in package step.
+	RemoveFinalizer = step.RemoveFinalizer
+	// Request is in package observed.
+	Request = observed.Request
+	// Requests is in package observed.
+	Requests = observed.Requests
+	// RestoreCRD is in package step.
+	RestoreCRD = step.RestoreCRD
+	// Run is in package observed.
+	Run = observed.Run
+	// Settings is in package observed.
+	Settings = observed.Settings
+	// Step is in package step.
+	Step = step.Step
+	// StoredPlan is in package observed.
+	StoredPlan = observed.StoredPlan
+	// SuspendRun is in package step.
+	SuspendRun = step.SuspendRun
+	// SwitchCRD is in package step.
+	SwitchCRD = step.SwitchCRD
+	// TakeSamples is in package step.
+	TakeSamples = step.TakeSamples
+	// VersionChange is in package step.
+	VersionChange = step.VersionChange
+	// Warn is in package step.
+	Warn = step.Warn
+	// WriteCertificate is in package step.
+	WriteCertificate = step.WriteCertificate
 )
 
 // Values that those share who observe and carry out.
