@@ -227,7 +227,7 @@ func (h *step) legacyOrder(value []byte) []byte {
 	return nil
 }
 
-// leaveAlone notes where there will be values that have no image on the other side now.
+// preserveAlone notes where there will be values that have no image on the other side now.
 func (h *step) preserveAlone(fields []slot, values []*node) {
 	for i, value := range values {
 		if value != nil {

@@ -55,7 +55,7 @@ func markOf(quoted []byte) mark {
 // before reports whether a name begins with less than another.
 func (m mark) before(other mark) bool { return m>>32 < other>>32 }
 
-// steps is a Path, prepared for being followed.
+// segments is a Path, prepared for being followed.
 type segments []name
 
 func (p Path) segments() segments {

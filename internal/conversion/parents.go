@@ -112,7 +112,7 @@ func (s *shared) tidy(h *step, n *node, at *pathContext, since int) {
 	}
 }
 
-// holdsAlone reports whether a value in an object came back without an image.
+// isOnlyHolder reports whether a value in an object came back without an image.
 func (h *step) isOnlyHolder(path segments) bool {
 	for _, alone := range h.alone {
 		if alone.has(path) {

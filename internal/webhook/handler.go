@@ -24,7 +24,7 @@ const (
 	// by the ruleset whose hash the segment is. With another ruleset an API server asks
 	// at another path, and forgets what it has cached of conversions by the former.
 	ConvertPath = "/convert"
-	// PlanPath answers a GET with the Rulesets that the pod serves.
+	// RulesetsPath answers a GET with the Rulesets that the pod serves.
 	RulesetsPath = "/plan"
 	// HealthPath answers a GET as long as the process serves at all.
 	HealthPath = "/healthz"
@@ -73,7 +73,7 @@ type Ruleset struct {
 	Converter Converter
 }
 
-// Rulesets is the answer at PlanPath.
+// Rulesets is the answer at RulesetsPath.
 type Rulesets struct {
 	// Hashes identify the rulesets that the pod serves, sorted.
 	Hashes []string `json:"hashes"`

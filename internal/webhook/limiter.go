@@ -56,7 +56,7 @@ func (g *limiter) leave(held int64) {
 // large bodies only.
 type limiters struct{ first, second *limiter }
 
-// newGates shares a limit between the two.
+// newLimiters shares a limit between the two.
 func newLimiters(limit int64) *limiters {
 	return &limiters{first: newLimiter(limit - limit/2), second: newLimiter(limit / 2)}
 }

@@ -123,7 +123,7 @@ func (s *scanner) text() []byte {
 	return s.escapedText()
 }
 
-// oddText is a string that is not plain.
+// escapedText is a string that is not plain.
 func (s *scanner) escapedText() []byte {
 	span := s.value()
 	if s.err != nil {

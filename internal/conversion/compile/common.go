@@ -149,7 +149,7 @@ func (c *compiler) pairShape(at spot, spoke, hub *schema.Structural, shape *conv
 	}
 }
 
-// noteOdd writes down for the verdict which side has values that the other cannot
+// noteNotRoundTrippable writes down for the verdict which side has values that the other cannot
 // have. If one side does not name a field, no user expects that it is pruned, so it
 // counts as preserved.
 func (c *compiler) noteNotRoundTrippable(at spot, spoke, hub *schema.Structural) {
@@ -168,7 +168,7 @@ func (c *compiler) noteNotRoundTrippable(at spot, spoke, hub *schema.Structural)
 	}
 }
 
-// keptWithin reports whether a path is in a field that one side says nothing of: the
+// preservedWithin reports whether a path is in a field that one side says nothing of: the
 // verdict has that as a whole.
 func (c *compiler) preservedWithin(path conversion.Path, ofSpoke bool) bool {
 	return slices.ContainsFunc(c.preserved(!ofSpoke), func(kept conversion.Path) bool { return path.HasPrefix(kept) && c.isPartlyPreserved(kept, !ofSpoke) })
@@ -189,7 +189,7 @@ func saysNothing(s *schema.Structural) bool {
 	return isAnything(s) || elements != nil && saysNothing(elements)
 }
 
-// odd are the fields of a side that have values which are preserved, without a rule.
+// partlyPreserved are the fields of a side that have values which are preserved, without a rule.
 func (c *compiler) partlyPreserved(ofHub bool) []conversion.Path {
 	if ofHub {
 		return c.partlyPreservedHub
@@ -197,7 +197,7 @@ func (c *compiler) partlyPreserved(ofHub bool) []conversion.Path {
 	return c.partlyPreservedSpoke
 }
 
-// hasOdd reports whether such a field is the one at a path.
+// isPartlyPreserved reports whether such a field is the one at a path.
 func (c *compiler) isPartlyPreserved(path conversion.Path, ofHub bool) bool {
 	return slices.ContainsFunc(c.partlyPreserved(ofHub), func(odd conversion.Path) bool { return slices.Equal(path, odd) })
 }

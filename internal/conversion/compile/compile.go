@@ -189,9 +189,9 @@ type compiler struct {
 	root conversion.Scope
 	// claims are the fields that rules read and write, on either side.
 	spokeClaims, hubClaims []claim
-	// keptSpoke and keptHub are the fields that are preserved without a rule.
+	// preservedSpoke and preservedHub are the fields that are preserved without a rule.
 	preservedSpoke, preservedHub []conversion.Path
-	// oddSpoke and oddHub are the fields of which some values are preserved without a
+	// partlyPreservedSpoke and partlyPreservedHub are the fields of which some values are preserved without a
 	// rule, and all others copied.
 	partlyPreservedSpoke, partlyPreservedHub []conversion.Path
 	// strangers are fields that have one name on both sides and are not the same.

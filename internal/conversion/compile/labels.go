@@ -33,7 +33,7 @@ func (c *compiler) warnLabels() {
 	}
 }
 
-// moveIsOdd: not every value can be a label or an annotation, or is of the type that
+// moveNotRoundTrippable: not every value can be a label or an annotation, or is of the type that
 // the other side has.
 func (c *compiler) moveNotRoundTrippable(rule *ruleAt, ofHub bool) bool {
 	has, gets := c.schemaAt(rule.Move.From, rule.Move.To, ofHub), c.schemaAt(rule.Move.From, rule.Move.To, !ofHub)

@@ -128,7 +128,7 @@ func (c *compiler) walk(at spot, spoke, hub *schema.Structural) {
 	c.share(at)
 }
 
-// namesAlone reports whether a side names a field that the other side may hold
+// onlyOneNames reports whether a side names a field that the other side may hold
 // without naming it.
 func onlyOneNames(own, other *schema.Structural, name string) bool {
 	_, named := own.Properties[name]

@@ -26,7 +26,7 @@ const (
 // unbounded is the size of what a schema does not bound.
 const unbounded = math.MaxInt64
 
-// warnKeptSize names the fields that are preserved and may be too large for an
+// warnPreservedSize names the fields that are preserved and may be too large for an
 // object's annotations.
 func (c *compiler) warnPreservedSize(overflow v1alpha1.OverflowAction) {
 	for _, ofHub := range []bool{false, true} {
@@ -54,7 +54,7 @@ func (c *compiler) warnPreservedSize(overflow v1alpha1.OverflowAction) {
 	}
 }
 
-// keptSize is how large a field may be, in bytes, and what makes it so large.
+// preservedSize is how large a field may be, in bytes, and what makes it so large.
 // Elements of lists and maps count as often as there can be elements.
 func preservedSize(root *schema.Structural, path conversion.Path) (size int64, cause string) {
 	at, count := root, int64(1)

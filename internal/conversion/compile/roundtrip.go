@@ -12,7 +12,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 )
 
-// isOdd reports whether a rule has values of a side that it cannot express on
+// notRoundTrippable reports whether a rule has values of a side that it cannot express on
 // the other side: it keeps those aside, and the others not.
 func (c *compiler) notRoundTrippable(rule *ruleAt, ofHub bool) bool {
 	switch {
@@ -33,7 +33,7 @@ func (c *compiler) notRoundTrippable(rule *ruleAt, ofHub bool) bool {
 	return true
 }
 
-// indexIsOdd: a list is odd that is not sorted by its keys. A map is odd that has
+// indexNotRoundTrippable: a list is odd that is not sorted by its keys. A map is odd that has
 // a name which is no integer where the key is one, or a null, or something that
 // its schema does not name: it may be the key.
 func (c *compiler) indexNotRoundTrippable(rule *v1alpha1.IndexRule, ofHub bool) bool {
@@ -79,7 +79,7 @@ func (c *compiler) schemaAt(from, to v1alpha1.Path, ofHub bool) *schema.Structur
 	return found
 }
 
-// tableIsOdd: a value is odd that does not come back through the table. Without
+// tableNotRoundTrippable: a value is odd that does not come back through the table. Without
 // an enum every string is possible.
 func (c *compiler) tableNotRoundTrippable(rule *v1alpha1.ValuesRule, ofHub bool) bool {
 	values := enumOf(c.schemaAt(rule.From, rule.To, ofHub))
@@ -127,7 +127,7 @@ func isOneItem(list *schema.Structural) bool {
 	return v != nil && v.MinItems != nil && *v.MinItems == 1 && v.MaxItems != nil && *v.MaxItems == 1 && !list.Items.Nullable
 }
 
-// castIsOdd: a text is odd that is not written as an integer would be, and an
+// castNotRoundTrippable: a text is odd that is not written as an integer would be, and an
 // integer that is out of range: in JSON it may have any size.
 func (c *compiler) castNotRoundTrippable(rule *v1alpha1.CastRule, ofHub bool) bool {
 	s := c.schemaAt(rule.From, rule.To, ofHub)

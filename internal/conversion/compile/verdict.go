@@ -94,7 +94,7 @@ func (c *compiler) leavesOf(ofHub bool) []FieldVerdict {
 	return slices.Compact(leaves)
 }
 
-// kept are the fields of a side that are preserved without a rule.
+// preserved are the fields of a side that are preserved without a rule.
 func (c *compiler) preserved(ofHub bool) []conversion.Path {
 	if ofHub {
 		return c.preservedHub

@@ -36,7 +36,7 @@ func annotationName(resource, version string) string {
 	return keptPrefix + name
 }
 
-// readKept returns what is preserved of a version, and the annotations that tell
+// readPreserved returns what is preserved of a version, and the annotations that tell
 // so. Of both formats, that of now counts more.
 func readPreserved(object any, resource, version string) (k *preserved, names []string) {
 	k = newPreserved()
@@ -51,7 +51,7 @@ func readPreserved(object any, resource, version string) (k *preserved, names []
 	return k, names
 }
 
-// takeKept takes away what readKept reads. What is not readable stays.
+// takePreserved takes away what readPreserved reads. What is not readable stays.
 func takePreserved(object any, resource, version string) *preserved {
 	k, names := readPreserved(object, resource, version)
 	for _, name := range names {
@@ -158,7 +158,7 @@ func inflate(packed string) string {
 	return string(text)
 }
 
-// putKept writes the annotation of a version, if there is anything to preserve.
+// putPreserved writes the annotation of a version, if there is anything to preserve.
 // Text that is there could not be read.
 func putPreserved(object map[string]any, resource, version string, k *preserved) error {
 	if len(k.entries) == 0 && k.unreadable == none {

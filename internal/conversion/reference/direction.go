@@ -43,7 +43,7 @@ type fill struct {
 	schema     *shape.Schema
 }
 
-// lender is an object that both sides have. The values at out have their place
+// sharedObject is an object that both sides have. The values at out have their place
 // elsewhere in y: an object that has nothing else is not there in y.
 type sharedObject struct {
 	path path
@@ -59,7 +59,7 @@ type elements struct {
 	common *common
 }
 
-// ways reads a scope in both directions.
+// directions reads a scope in both directions.
 func directions(s *scope, whole bool) (toHub, toSpoke *direction) {
 	toHub, toSpoke = &direction{whole: whole, schema: s.hub}, &direction{whole: whole, schema: s.spoke}
 	toHub.back, toSpoke.back = toSpoke, toHub

@@ -259,7 +259,7 @@ func (o *sharedObject) tidy(x any, y map[string]any, s, keep *preserved, at stri
 	}
 }
 
-// lends reports whether an object has something, and only what has its place
+// holdsOnlyShared reports whether an object has something, and only what has its place
 // elsewhere in y.
 func (o *sharedObject) holdsOnlyShared(value any, at path) bool {
 	object, _ := value.(map[string]any)

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// kept is what is preserved of one version.
+// preserved is what is preserved of one version.
 type preserved struct {
 	entries map[pathContext]*entry
 	// unreadable is text that was found in the place of the annotation, or none.

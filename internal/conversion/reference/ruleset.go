@@ -145,7 +145,7 @@ type collection struct {
 	Scope scope    `json:"scope"`
 }
 
-// readPlan reads what Ruleset.Marshal wrote. Whatever it does not know is an error:
+// readRuleset reads what Ruleset.Marshal wrote. Whatever it does not know is an error:
 // the reference would be wrong without it.
 func readRuleset(text []byte) (*ruleset, error) {
 	decoder := json.NewDecoder(bytes.NewReader(text))

@@ -70,7 +70,7 @@ func shortened(text string) string {
 	return text + "…"
 }
 
-// odd characters need quotes in a path.
+// needsEscape characters need quotes in a path.
 func needsEscape(c rune) bool {
 	return ('a' > c || c > 'z') && ('A' > c || c > 'Z') && ('0' > c || c > '9') && c != '_' && c != '-' && c != '…'
 }

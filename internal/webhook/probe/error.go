@@ -36,7 +36,7 @@ const (
 	// ReasonUnexpectedAnswer means that something else than a converter answered,
 	// or that the converter refused the request.
 	ReasonUnexpectedAnswer Reason = "UnexpectedAnswer"
-	// ReasonWrongPlan means that the pod serves other rules than it should.
+	// ReasonWrongRuleset means that the pod serves other rules than it should.
 	ReasonWrongRuleset Reason = "WrongPlan"
 	// ReasonCanaryFailed means that a canary could not be converted, or not as expected.
 	ReasonCanaryFailed Reason = "CanaryFailed"

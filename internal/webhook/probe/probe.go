@@ -26,7 +26,7 @@ type Target struct {
 	// ServerName is the name that the certificate must be valid for,
 	// <service>.<namespace>.svc.
 	ServerName string
-	// PlanHash is the ruleset that the pod must serve, and convert the canaries by.
+	// RulesetHash is the ruleset that the pod must serve, and convert the canaries by.
 	RulesetHash string
 	// APIVersion is any group and version of the kind. A review without objects
 	// asks for it if there are no canaries.
@@ -54,7 +54,7 @@ type Canary struct {
 type Result struct {
 	// NotAfter is when the certificate that the pod serves expires.
 	NotAfter time.Time
-	// PlanHashes are the rulesets that the pod serves.
+	// RulesetHashes are the rulesets that the pod serves.
 	RulesetHashes []string
 	// Failures are the conversions that have failed in the pod; nil where it did not tell.
 	Failures *webhook.Failures
