@@ -43,9 +43,10 @@ func (p *planner) reportHealth() {
 	p.health.Resample(proven && !p.writesCRD() && p.migration.UnderWay() == nil)
 	p.take()
 	for _, condition := range []string{v1alpha1.ConversionsFailingCondition, v1alpha1.OversizedObjectsCondition, v1alpha1.SamplesFailingCondition} {
-		if outcome, exists := p.health.Status.Conditions[condition]; exists {
+		switch outcome, decided := p.health.Status.Conditions[condition]; {
+		case decided && outcome.Reason != "":
 			p.report(condition, outcome)
-		} else {
+		case decided:
 			p.forget(condition)
 		}
 	}

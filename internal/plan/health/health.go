@@ -9,8 +9,6 @@
 package health
 
 import (
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
-
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/plan/activation"
 	"github.com/conversion-operator/conversion-operator/internal/plan/converter"
@@ -34,18 +32,15 @@ type Status struct {
 	ConversionFailures []v1alpha1.ConversionFailure
 	OversizedObjects   *v1alpha1.OversizedStatus
 	Verification       *v1alpha1.VerificationStatus
-	// Conditions that exist now, by their types.
+	// Conditions that were decided, by their types: without a reason one is over. Others
+	// stay as they are.
 	Conditions map[string]gate.Outcome
 }
 
 // Look begins with what the status remembers.
 func Look(converts *converter.Converter, activates *activation.Activation) *Health {
-	h := &Health{Cluster: converts.Cluster, converter: converts, activation: activates,
+	return &Health{Cluster: converts.Cluster, converter: converts, activation: activates,
 		Status: Status{OversizedObjects: converts.Policy.Status.OversizedObjects.DeepCopy(), Conditions: map[string]gate.Outcome{}}}
-	if before := apimeta.FindStatusCondition(h.Policy.Status.Conditions, v1alpha1.SamplesFailingCondition); before != nil {
-		h.Status.Conditions[before.Type] = gate.Outcome{Status: before.Status, Reason: before.Reason, Message: before.Message}
-	}
-	return h
 }
 
 // report sets a condition.
@@ -54,4 +49,4 @@ func (h *Health) report(condition string, outcome gate.Outcome) {
 }
 
 // forget removes a condition.
-func (h *Health) forget(condition string) { delete(h.Status.Conditions, condition) }
+func (h *Health) forget(condition string) { h.Status.Conditions[condition] = gate.Outcome{} }

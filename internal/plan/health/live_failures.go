@@ -38,6 +38,7 @@ func (h *Health) Failures() {
 	status := &h.Status
 	if status.ConversionFailures = h.failures(); len(status.ConversionFailures) == 0 {
 		status.ConversionFailures = nil
+		h.forget(v1alpha1.ConversionsFailingCondition)
 		return
 	}
 	h.report(v1alpha1.ConversionsFailingCondition, gate.Abnormal(v1alpha1.ReasonConversionFailed, describeFailures(status.ConversionFailures)))

@@ -40,6 +40,7 @@ func (h *Health) Oversized() {
 		status.OversizedObjects = h.oversizedStatus()
 	}
 	if status.OversizedObjects == nil {
+		h.forget(v1alpha1.OversizedObjectsCondition)
 		return
 	}
 	h.report(v1alpha1.OversizedObjectsCondition, gate.Abnormal(v1alpha1.ReasonReadShortened, describeOversized(status.OversizedObjects)))

@@ -56,15 +56,15 @@ type Status struct {
 func Look(in Input) *Migration {
 	status := in.Policy.Status.DeepCopy()
 	m := &Migration{Input: in, Status: Status{Migration: status.Migration, Evidence: status.Evidence, PreservedData: status.PreservedData}}
-	if in.Rules.Ruleset != nil && in.CRD != nil {
-		if places, err := conversion.NewPlaces(in.Rules.Ruleset, crds.StorageVersion(in.CRD)); err == nil {
-			m.places = places
-		}
-	}
 	m.judgeEvidence()
 	m.notePreserved()
 	return m
 }
 
 // Places tells what has a place in the storage version, nil where that is not known.
-func (m *Migration) Places() *conversion.Places { return m.places }
+func (m *Migration) Places() *conversion.Places {
+	if m.places == nil && m.Rules.Ruleset != nil && m.CRD != nil {
+		m.places, _ = conversion.NewPlaces(m.Rules.Ruleset, crds.StorageVersion(m.CRD)) // nil with an error
+	}
+	return m.places
+}

@@ -146,7 +146,7 @@ func (m *Migration) judgePreserved() {
 	if len(known.Versions) == 0 {
 		return
 	}
-	places := m.places
+	places := m.Places()
 	for i := range known.Versions {
 		of := &known.Versions[i]
 		of.WithPlace = 0
@@ -168,7 +168,7 @@ func (m *Migration) ToPlace() bool {
 	if known == nil || len(known.Versions) == 0 || tried || !m.InCharge || m.Wanted == "" {
 		return false
 	}
-	places, storage := m.places, crds.StorageVersion(m.CRD)
+	places, storage := m.Places(), crds.StorageVersion(m.CRD)
 	return places != nil && len(crds.ServedVersions(m.CRD)) > 1 && slices.ContainsFunc(known.Versions, func(of v1alpha1.PreservedVersion) bool {
 		return (of.Version == storage || crds.Serves(m.CRD, of.Version)) && (of.MoreFields || slices.ContainsFunc(of.Fields, func(field v1alpha1.PreservedField) bool {
 			return places.Of(of.Version, field.Path) != conversion.NoPlace
