@@ -151,8 +151,7 @@ const (
 )
 
 // Reasons of ConversionVerified. Others name the cause of a failed probe:
-// InvalidCABundle, ConnectionRefused, NoEndpoints, Unreachable, Timeout,
-// TLSVerificationFailed, WrongPlan, CanaryFailed, UnexpectedAnswer.
+// InvalidCABundle, ConnectionRefused, NoEndpoints, Unreachable, Timeout.
 const (
 	// ReasonProven: every converter pod answered for every version pair.
 	ReasonProven = "Proven"
@@ -164,6 +163,14 @@ const (
 	ReasonSampleLost = "SampleLost"
 	// ReasonSamplesUnreadable: live objects cannot be read.
 	ReasonSamplesUnreadable = "SamplesUnreadable"
+	// ReasonTLSVerificationFailed: the certificate of a converter pod is not valid by caBundle, for the server name, or at this time.
+	ReasonTLSVerificationFailed = "TLSVerificationFailed"
+	// ReasonUnexpectedAnswer: what answers is no converter, or refuses the probe.
+	ReasonUnexpectedAnswer = "UnexpectedAnswer"
+	// ReasonWrongPlan: a converter pod serves other rules than it must.
+	ReasonWrongPlan = "WrongPlan"
+	// ReasonCanaryFailed: a canary object cannot be converted, or not as expected.
+	ReasonCanaryFailed = "CanaryFailed"
 )
 
 // Reasons of ConversionConfigured.

@@ -8,6 +8,7 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/pki"
 	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 	"github.com/conversion-operator/conversion-operator/internal/plan/step"
@@ -77,14 +78,11 @@ func (c *Certificates) refreshPods() {
 	late := c.Successor() != nil
 	for _, pod := range c.Pods {
 		if pod.Ready && pod.Certificate != wanted && pod.Proof != nil &&
-			(late && !pod.Proof.Successor || pod.Proof.Reason == untrusted) {
+			(late && !pod.Proof.Successor || pod.Proof.Reason == v1alpha1.ReasonTLSVerificationFailed) {
 			c.Do(step.RefreshPod{Name: pod.Name, Certificate: wanted})
 		}
 	}
 }
-
-// untrusted is the reason of a probe that refused the pod's certificate.
-const untrusted = "TLSVerificationFailed"
 
 // Trust is spec.conversion where all that is to change is what it trusts; nil where
 // nothing is. It comes after the gates: what they write has that in it.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/plan/gate"
 	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
@@ -30,7 +31,7 @@ const lives = 2
 // that does not answer fails what is asked of it, which does no harm to objects.
 func (c *Converter) AnswersWrongly() bool {
 	return c.InCharge() && slices.ContainsFunc(c.Answering(), func(pod observed.Pod) bool {
-		return pod.Proof != nil && slices.Contains([]string{"CanaryFailed", "UnexpectedAnswer", "WrongPlan"}, pod.Proof.Reason)
+		return pod.Proof != nil && slices.Contains([]string{v1alpha1.ReasonCanaryFailed, v1alpha1.ReasonUnexpectedAnswer, v1alpha1.ReasonWrongPlan}, pod.Proof.Reason)
 	})
 }
 

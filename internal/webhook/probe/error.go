@@ -14,6 +14,8 @@ import (
 	"net/url"
 	"syscall"
 	"time"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 )
 
 // Reason says why a pod did not pass. It fits a condition's reason.
@@ -32,14 +34,14 @@ const (
 	ReasonTimeout Reason = "Timeout"
 	// ReasonTLSVerificationFailed means that the pod's certificate is not valid
 	// by the CA bundle, for the server name, or at this time.
-	ReasonTLSVerificationFailed Reason = "TLSVerificationFailed"
+	ReasonTLSVerificationFailed Reason = v1alpha1.ReasonTLSVerificationFailed
 	// ReasonUnexpectedAnswer means that something else than a converter answered,
 	// or that the converter refused the request.
-	ReasonUnexpectedAnswer Reason = "UnexpectedAnswer"
+	ReasonUnexpectedAnswer Reason = v1alpha1.ReasonUnexpectedAnswer
 	// ReasonWrongRuleset means that the pod serves other rules than it should.
-	ReasonWrongRuleset Reason = "WrongPlan"
+	ReasonWrongRuleset Reason = v1alpha1.ReasonWrongPlan
 	// ReasonCanaryFailed means that a canary could not be converted, or not as expected.
-	ReasonCanaryFailed Reason = "CanaryFailed"
+	ReasonCanaryFailed Reason = v1alpha1.ReasonCanaryFailed
 )
 
 // Error is why a pod did not pass.
