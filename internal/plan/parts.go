@@ -137,7 +137,6 @@ const (
 	DefaultFailureWindow    = health.DefaultFailureWindow
 	DefaultPriorityLevel    = migration.DefaultPriorityLevel
 	DefaultProofLifetime    = observed.DefaultProofLifetime
-	DefaultResampleInterval = health.DefaultResampleInterval
 	DefaultSettle           = observed.DefaultSettle
 	EndpointAnnotation      = names.EndpointAnnotation
 	Finalizer               = names.Finalizer
@@ -164,19 +163,16 @@ var (
 	AdmissionConfiguration  = activation.AdmissionConfiguration
 	AdmissionName           = names.Admission
 	AuthorityName           = names.AuthoritySecret
-	CertificateHash         = certificates.CertificateHash
 	CertificateName         = names.CertificateSecret
 	CertificateSecret       = observed.CertificateSecret
 	ChildName               = names.Child
 	ClearRightsName         = names.ClearRights
-	ClearerName             = names.Clearer
 	ExternalCertificateName = names.ExternalCertificateSecret
 	ExternalServerName      = observed.ExternalServerName
 	Grants                  = rights.Of
 	ImageName               = names.Image
 	IssuedName              = names.IssuedSecret
 	JobEnded                = observed.JobEnded
-	JoinPlans               = names.JoinPlans
 	KeyPair                 = observed.KeyPair
 	Labels                  = names.Labels
 	MayMigrate              = migration.MayMigrate
@@ -184,7 +180,6 @@ var (
 	PlanName                = names.Ruleset
 	PortOf                  = converter.PortOf
 	ReadRightsName          = names.ReadRights
-	ReaderName              = names.Reader
 	RequestOf               = certificates.RequestOf
 	RunID                   = names.RunID
 	RunName                 = names.Run

@@ -102,8 +102,7 @@ func look(cluster observed.Cluster) *planner {
 	converts := converter.Look(cluster)
 	p := &planner{Cluster: converts.Cluster, converter: converts, status: *cluster.Policy.Status.DeepCopy()}
 	p.status.ObservedGeneration = p.Policy.Generation
-	p.certificates = certificates.Look(certificates.Input{
-		Cluster: p.Cluster, Active: converts.Active, EverActive: converts.EverActive, Answerers: converts.Answerers()})
+	p.certificates = certificatesOf(converts)
 	p.activation = activation.Look(converts, p.certificates)
 	p.health = health.Look(converts, p.activation)
 	p.migration = migration.Look(migration.Input{
@@ -114,6 +113,12 @@ func look(cluster observed.Cluster) *planner {
 	p.deletion = deletion.Look(converts, p.migration.Status.Evidence)
 	p.keepsCertificates = (converts.EverActive || p.Certificate != nil && !p.None()) && !p.deletion.LetsGo()
 	return p
+}
+
+// certificatesOf are those that a converter serves, or is to serve.
+func certificatesOf(converts *converter.Converter) *certificates.Certificates {
+	return certificates.Look(certificates.Input{
+		Cluster: converts.Cluster, Active: converts.Active, EverActive: converts.EverActive, Answerers: converts.Answerers()})
 }
 
 // take appends the work that rooms have added since the last time, in this order.

@@ -6,7 +6,6 @@ package plan
 import (
 	"time"
 
-	"github.com/conversion-operator/conversion-operator/internal/plan/certificates"
 	"github.com/conversion-operator/conversion-operator/internal/plan/converter"
 	"github.com/conversion-operator/conversion-operator/internal/plan/deletion"
 	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
@@ -28,7 +27,7 @@ type Trust struct {
 // TrustOf returns what converter pods must be verified by.
 func TrustOf(cluster observed.Cluster) Trust {
 	converts := converter.Look(observed.InOrder(cluster))
-	keeps := certificates.Look(certificates.Input{Cluster: converts.Cluster, Active: converts.Active, EverActive: converts.EverActive, Answerers: converts.Answerers()})
+	keeps := certificatesOf(converts)
 	trust := Trust{Drifted: converts.Drifted, CABundle: converts.CABundle(), Successor: keeps.Successor(), PlanHash: converts.Wanted}
 	if trust.PlanHash == "" && converts.Active {
 		trust.PlanHash = converts.Named()

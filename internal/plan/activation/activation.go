@@ -44,9 +44,9 @@ type Status struct {
 
 // Look begins with what the status remembers.
 func Look(by *converter.Converter, with *certificates.Certificates) *Activation {
-	status := by.Policy.Status.DeepCopy()
+	status := &by.Policy.Status
 	a := &Activation{Cluster: by.Cluster, converter: by, certificates: with,
-		Status: Status{Drift: status.Drift, Gap: status.Gap, Verification: status.Verification}}
+		Status: Status{Drift: status.Drift.DeepCopy(), Gap: status.Gap.DeepCopy(), Verification: status.Verification.DeepCopy()}}
 	if !by.EverActive {
 		a.Status.Drift = nil
 	}

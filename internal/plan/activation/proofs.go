@@ -117,7 +117,7 @@ func (a *Activation) sample(known *v1alpha1.VerificationStatus, wanted *apiexten
 	case rights.MissingToRead(a.Cluster) != "":
 		a.Recheck(rights.Pause)
 		return gate.Waiting(v1alpha1.ReasonRightsNotGranted, rights.MissingToRead(a.Cluster)+a.converter.Meanwhile())
-	case asked == nil || asked.Subject != known.Subject || !asked.Running && asked.Reason != "" && a.due(asked):
+	case asked == nil || asked.Subject != known.Subject || !asked.Running && asked.Reason != "" && a.Due(asked.Due(a.Now)):
 		a.Add(TakeSamples(a.Cluster, a.SamplesStep(most, known.Subject, wanted)))
 	case asked.Running:
 	case asked.Lost:
@@ -151,7 +151,7 @@ func (a *Activation) SamplesStep(most int, subject string, wanted *apiextensions
 func (a *Activation) probeAPIServer(known *v1alpha1.VerificationStatus, wanted *apiextensionsv1.CustomResourceConversion) gate.Outcome {
 	asked := a.APIServer
 	switch {
-	case asked == nil || asked.Subject != known.Subject || !asked.Running && asked.Reason != "" && a.due(asked):
+	case asked == nil || asked.Subject != known.Subject || !asked.Running && asked.Reason != "" && a.Due(asked.Due(a.Now)):
 		ask := step.ProbeAPIServer{Subject: known.Subject, Conversion: wanted, Timeout: timeoutOf(a.Policy)}
 		if a.Policy.Spec.Converter.Declarative != nil {
 			ask.PlanHash = a.converter.Wanted
@@ -162,15 +162,6 @@ func (a *Activation) probeAPIServer(known *v1alpha1.VerificationStatus, wanted *
 		return gate.Waiting(asked.Reason, "the API server does not reach the converter: "+asked.Message+a.converter.Meanwhile())
 	}
 	return gate.Waiting(v1alpha1.ReasonProbing, "the API server is asked to call the converter"+a.converter.Meanwhile())
-}
-
-// due reports whether it is time to ask once more, and else when to look again.
-func (a *Activation) due(asked *observed.BackgroundCheck) bool {
-	left := asked.Due(a.Now)
-	if left > 0 {
-		a.Recheck(left)
-	}
-	return left <= 0
 }
 
 // proofs says what was proven before the switch, in words.

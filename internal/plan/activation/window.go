@@ -82,7 +82,7 @@ func (a *Activation) countWrites(gap *v1alpha1.GapStatus) {
 	switch {
 	case rights.MissingToRead(a.Cluster) != "": // it is counted once that is granted
 		a.Recheck(rights.Pause)
-	case asked == nil || asked.Subject != subject || !asked.Running && asked.Reason != "" && a.due(asked):
+	case asked == nil || asked.Subject != subject || !asked.Running && asked.Reason != "" && a.Due(asked.Due(a.Now)):
 		a.Do(rights.ToRead(a.Cluster)...)
 		a.Do(step.CountWrites{Subject: subject, CRD: a.CRD, Reader: names.Reader(a.Policy.Name, a.Settings.Namespace),
 			Since: gap.Since.Time, Until: gap.Until.Time, Storage: a.storedThroughout()})

@@ -104,7 +104,6 @@ func Look(cluster observed.Cluster) *Converter {
 	}
 	c.rememberActive()
 	c.serve()
-	c.kind.prepare()
 	return c
 }
 
@@ -124,6 +123,7 @@ func (c *Converter) replacing() bool { return c.Active && c.Named() != c.Wanted 
 // broken by an edit.
 func (c *Converter) KeepUp() {
 	if c.Rulesets() && c.Rules.Ruleset == nil && len(c.Served) > 0 && c.Certificate != nil {
+		c.kind.prepare()
 		c.applyWorkload()
 	}
 }

@@ -44,13 +44,9 @@ const (
 
 // image is a converter of the user's, in pods that the operator runs.
 type image struct {
-	*Converter
+	pods
 	spec *v1alpha1.ImageConverter
 }
-
-func (i image) answerers() []observed.Pod    { return pods{i.Converter}.answerers() }
-func (i image) answers() bool                { return pods{i.Converter}.answers() }
-func (i image) name(pod observed.Pod) string { return pods{i.Converter}.name(pod) }
 
 func (i image) client() (*apiextensionsv1.WebhookClientConfig, []string) {
 	return i.ownClient(i.endpoint.Path, i.endpoint.Port), i.endpoint.ConversionReviewVersions

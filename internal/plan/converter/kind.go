@@ -42,15 +42,15 @@ type kind interface {
 func (c *Converter) newKind() kind {
 	switch converter := c.Policy.Spec.Converter; {
 	case converter.Image != nil:
-		return image{c, converter.Image}
+		return image{pods{c}, converter.Image}
 	case converter.Service != nil:
 		return external{c, service{converter.Service}}
 	case converter.URL != nil:
 		return external{c, url{converter.URL}}
 	case converter.None != nil:
-		return none{c}
+		return none{pods{c}}
 	}
-	return rules{c}
+	return rules{pods{c}}
 }
 
 // Valid decides whether the policy can be followed. The versions are those that a
@@ -64,6 +64,7 @@ func (c *Converter) Valid(removed []string) gate.Outcome {
 		return gate.Unknown(v1alpha1.ReasonCRDTerminating,
 			"the CustomResourceDefinition is being deleted: nothing is changed")
 	}
+	c.kind.prepare()
 	return c.kind.valid(removed)
 }
 
@@ -82,7 +83,7 @@ func (c *Converter) withoutRules(name string, status *v1alpha1.PlanStatus) gate.
 	return gate.Passed(v1alpha1.ReasonOwnConverter, "the converter is "+name)
 }
 
-// pods is part of the kinds whose pods the operator runs.
+// pods are what the operator runs, for a kind of converter that has them, or had.
 type pods struct{ *Converter }
 
 func (p pods) answerers() []observed.Pod { return p.Pods }

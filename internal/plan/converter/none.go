@@ -16,11 +16,10 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
 	"github.com/conversion-operator/conversion-operator/internal/crds"
 	"github.com/conversion-operator/conversion-operator/internal/plan/gate"
-	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 )
 
 // none converts nothing.
-type none struct{ *Converter }
+type none struct{ pods }
 
 func (none) choose()  {}
 func (none) prepare() {}
@@ -28,12 +27,6 @@ func (none) prepare() {}
 func (none) client() (*apiextensionsv1.WebhookClientConfig, []string) {
 	return &apiextensionsv1.WebhookClientConfig{}, nil
 }
-
-func (n none) answerers() []observed.Pod { return n.Pods }
-
-func (none) answers() bool { return false }
-
-func (none) name(pod observed.Pod) string { return "converter pod " + pod.Name }
 
 func (none) deployment() *appsv1apply.DeploymentApplyConfiguration { return nil }
 

@@ -15,18 +15,13 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/plan/gate"
 	"github.com/conversion-operator/conversion-operator/internal/plan/names"
-	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 )
 
 // endpointLag is when to look again for endpoints of pods that are ready.
 const endpointLag = 2 * time.Second
 
 // rules are those of the policy, compiled, in pods of the operator's own image.
-type rules struct{ *Converter }
-
-func (r rules) answerers() []observed.Pod    { return pods(r).answerers() }
-func (r rules) answers() bool                { return pods(r).answers() }
-func (r rules) name(pod observed.Pod) string { return pods(r).name(pod) }
+type rules struct{ pods }
 
 func (r rules) client() (*apiextensionsv1.WebhookClientConfig, []string) {
 	return r.OwnClient(ConvertPath + "/" + r.Wanted), []string{"v1"}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/conversion-operator/conversion-operator/internal/plan/step"
 )
@@ -77,6 +78,14 @@ func (w *Work) Recheck(after time.Duration) {
 	}
 }
 
+// Due reports whether nothing is left of a wait, and asks for another look when it ends.
+func (w *Work) Due(left time.Duration) bool {
+	if left > 0 {
+		w.Recheck(left)
+	}
+	return left <= 0
+}
+
 // Take returns what has been added since the last time, and begins again.
 func (w *Work) Take() Work {
 	taken := *w
@@ -90,4 +99,16 @@ func (w *Work) Add(other Work) {
 	if other.RecheckAfter > 0 {
 		w.Recheck(other.RecheckAfter)
 	}
+}
+
+// Event tells of one thing that happened.
+type Event struct {
+	// Reason of the condition that changed, or of what happened to a migration.
+	Reason string
+	// Action is the type of the condition, or "Migrate".
+	Action  string
+	Note    string
+	Warning bool
+	// CRD is the CustomResourceDefinition whose author is to see it too; empty for none.
+	CRD types.UID
 }

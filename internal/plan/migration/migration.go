@@ -54,8 +54,9 @@ type Status struct {
 // Look takes over what the status remembers, as far as it still holds, and what was
 // counted since.
 func Look(in Input) *Migration {
-	status := in.Policy.Status.DeepCopy()
-	m := &Migration{Input: in, Status: Status{Migration: status.Migration, Evidence: status.Evidence, PreservedData: status.PreservedData}}
+	status := &in.Policy.Status
+	m := &Migration{Input: in, Status: Status{
+		Migration: status.Migration.DeepCopy(), Evidence: status.Evidence.DeepCopy(), PreservedData: status.PreservedData.DeepCopy()}}
 	m.judgeEvidence()
 	m.notePreserved()
 	return m

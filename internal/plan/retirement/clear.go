@@ -11,7 +11,6 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/plan/gate"
 	"github.com/conversion-operator/conversion-operator/internal/plan/names"
-	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 	"github.com/conversion-operator/conversion-operator/internal/plan/rights"
 	"github.com/conversion-operator/conversion-operator/internal/plan/step"
 )
@@ -36,7 +35,7 @@ func (r *Retirement) clear(record *v1alpha1.RetirementStatus) gate.Outcome {
 	case rights.MissingToClear(r.Cluster) != "":
 		r.Recheck(rights.Pause)
 		return gate.Pending(v1alpha1.ReasonRightsNotGranted, rights.MissingToClear(r.Cluster))
-	case asked == nil || asked.Subject != subject || !asked.Running && r.due(asked):
+	case asked == nil || asked.Subject != subject || !asked.Running && r.Due(asked.Due(r.Now)):
 		r.Do(rights.ToClear(r.Cluster)...)
 		r.Do(step.ClearManagedFields{Subject: subject, CRD: r.CRD, Version: record.Version, Rules: r.Rules.Ruleset, Discard: discard,
 			User: names.Clearer(r.Policy.Name, r.Settings.Namespace)})
@@ -63,13 +62,4 @@ func (r *Retirement) toDiscard(record *v1alpha1.RetirementStatus) []string {
 		return nil
 	}
 	return entry.AcceptedLosses
-}
-
-// due reports whether it is time to try once more, and else when to look again.
-func (r *Retirement) due(asked *observed.BackgroundCheck) bool {
-	left := asked.Due(r.Now)
-	if left > 0 {
-		r.Recheck(left)
-	}
-	return left <= 0
 }
