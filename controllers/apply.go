@@ -93,7 +93,7 @@ func (r *ConversionPolicyReconciler) do(ctx context.Context, policy *v1alpha1.Co
 		return nil
 	case plan.Warn:
 		return nil // an event, once the status remembers it (report.go)
-	case plan.DeleteRun, plan.DeleteJob, plan.DeleteRights, plan.DeletePlan, plan.DeleteDeployment, plan.DeleteService, plan.DeleteSecret, plan.DeleteAdmission, plan.DeleteChildren:
+	case plan.DeleteRun, plan.DeleteJob, plan.DeleteRights, plan.DeleteRuleset, plan.DeleteDeployment, plan.DeleteService, plan.DeleteSecret, plan.DeleteAdmission, plan.DeleteChildren:
 		return r.delete(ctx, step)
 	}
 	return fmt.Errorf("unknown step %T", step)
@@ -101,7 +101,7 @@ func (r *ConversionPolicyReconciler) do(ctx context.Context, policy *v1alpha1.Co
 
 // unchanged looks live whether the policy is as was decided by, its status included.
 // The cache may lag behind what this manager has written: a policy that is not known to
-// be armed would have a foreign write undone as if it were armed for the first time, and
+// be active would have a foreign write undone as if it were active for the first time, and
 // nobody would be told. A manager that lost its lease while it paused lags behind its
 // successor.
 func (r *ConversionPolicyReconciler) unchanged(ctx context.Context, policy *v1alpha1.ConversionPolicy) error {

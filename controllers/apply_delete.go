@@ -26,7 +26,7 @@ import (
 // delete removes what a step names. What is already gone is fine.
 func (r *ConversionPolicyReconciler) delete(ctx context.Context, step plan.Step) error {
 	switch step := step.(type) {
-	case plan.DeletePlan:
+	case plan.DeleteRuleset:
 		return r.deleteAll(ctx, &corev1.ConfigMap{ObjectMeta: r.named(step.Name)})
 	case plan.DeleteDeployment:
 		return r.deleteAll(ctx, &appsv1.Deployment{ObjectMeta: r.named(step.Name)})

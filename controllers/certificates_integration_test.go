@@ -29,7 +29,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
-// armWith arms a policy whose certificates come from a source, with pods that
+// armWith activates a policy whose certificates come from a source, with pods that
 // serve what they are given.
 func armWith(t *testing.T, group, certificates string) string {
 	t.Helper()
@@ -54,7 +54,7 @@ func atRest(t *testing.T, name string) {
 	expect.Eventually(t, "the rotation is over", func() (bool, string) {
 		secret := getSecret(t, plan.CertificateName(name))
 		rotation := getPolicy(t, name).Status.Rotation
-		return rotation != nil && rotation.State == v1alpha1.RotationServing && secret.Annotations[plan.TrustedAnnotation] != "",
+		return rotation != nil && rotation.State == v1alpha1.RotationIdle && secret.Annotations[plan.TrustedAnnotation] != "",
 			fmt.Sprintf("%v, annotations %v", rotation, secret.Annotations)
 	})
 }
@@ -84,11 +84,11 @@ func follow(t *testing.T, name string, authority []byte) []v1alpha1.RotationStat
 		if len(states) == 0 || states[len(states)-1] != state {
 			states = append(states, state)
 		}
-		if state == v1alpha1.RotationProving {
+		if state == v1alpha1.RotationVerifying {
 			pods.mount(t, name)
 		}
 		current := getSecret(t, plan.AuthorityName(name)).Data[corev1.TLSCertKey]
-		return state == v1alpha1.RotationServing && string(current) != string(authority) && string(bundle) == string(current), fmt.Sprint(states)
+		return state == v1alpha1.RotationIdle && string(current) != string(authority) && string(bundle) == string(current), fmt.Sprint(states)
 	})
 	return states
 }
@@ -112,7 +112,7 @@ func TestLostAuthority(t *testing.T) {
 	if got := getCRD(t, name).Generation - before.Generation; got != 2 {
 		t.Errorf("the CustomResourceDefinition was written %d times, want 2", got)
 	}
-	for _, state := range []v1alpha1.RotationState{v1alpha1.RotationSettling, v1alpha1.RotationProving} {
+	for _, state := range []v1alpha1.RotationState{v1alpha1.RotationPropagating, v1alpha1.RotationVerifying} {
 		if !slices.Contains(states, state) {
 			t.Errorf("the status went through %v, without %s", states, state)
 		}
@@ -149,7 +149,7 @@ func TestSecretOfOthers(t *testing.T) {
 	ready(t, name)
 
 	changePolicy(t, name, func(spec *v1alpha1.ConversionPolicySpec) { spec.Certificates = v1alpha1.Certificates{} })
-	waitFor(t, name, v1alpha1.CertificatesReadyCondition, metav1.ConditionTrue, string(v1alpha1.RotationProving))
+	waitFor(t, name, v1alpha1.CertificatesReadyCondition, metav1.ConditionTrue, string(v1alpha1.RotationVerifying))
 	pods.mount(t, name)
 	waitFor(t, name, v1alpha1.CertificatesReadyCondition, metav1.ConditionTrue, v1alpha1.ReasonIssued)
 	if _, err := pki.ParseCertificate(getSecret(t, "theirs").Data[corev1.TLSCertKey]); err != nil {
@@ -158,7 +158,7 @@ func TestSecretOfOthers(t *testing.T) {
 	changePolicy(t, name, func(spec *v1alpha1.ConversionPolicySpec) {
 		spec.Certificates = v1alpha1.Certificates{Secret: &v1alpha1.SecretCertificates{Name: "theirs"}}
 	})
-	waitFor(t, name, v1alpha1.CertificatesReadyCondition, metav1.ConditionTrue, string(v1alpha1.RotationProving))
+	waitFor(t, name, v1alpha1.CertificatesReadyCondition, metav1.ConditionTrue, string(v1alpha1.RotationVerifying))
 	pods.mount(t, name)
 	expect.Eventually(t, "the key of the authority of before is deleted", func() (bool, string) {
 		err := cluster.Get(t.Context(), client.ObjectKey{Namespace: system, Name: plan.AuthorityName(name)}, &corev1.Secret{})
@@ -200,7 +200,7 @@ func TestCertManager(t *testing.T) {
 	changePolicy(t, name, func(spec *v1alpha1.ConversionPolicySpec) {
 		spec.Certificates = v1alpha1.Certificates{SelfManaged: &v1alpha1.SelfManagedCertificates{}}
 	})
-	waitFor(t, name, v1alpha1.CertificatesReadyCondition, metav1.ConditionTrue, string(v1alpha1.RotationProving))
+	waitFor(t, name, v1alpha1.CertificatesReadyCondition, metav1.ConditionTrue, string(v1alpha1.RotationVerifying))
 	pods.mount(t, name)
 	for _, left := range []client.Object{&cmv1.Certificate{}, &corev1.Secret{}} {
 		expect.Eventually(t, fmt.Sprintf("the %T of the source of before is deleted", left), func() (bool, string) {

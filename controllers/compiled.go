@@ -105,8 +105,8 @@ func (s *storedRulesets) readable(policy string, configMaps []corev1.ConfigMap) 
 
 // isReadable reports that a ConfigMap stays, is what its name says, and can be loaded.
 func isReadable(configMap *corev1.ConfigMap) bool {
-	text := []byte(configMap.Data[plan.PlanKey])
-	if !configMap.DeletionTimestamp.IsZero() || conversion.HashOf(text) != configMap.Labels[plan.PlanLabel] {
+	text := []byte(configMap.Data[plan.RulesetKey])
+	if !configMap.DeletionTimestamp.IsZero() || conversion.HashOf(text) != configMap.Labels[plan.RevisionLabel] {
 		return false
 	}
 	_, err := conversion.Load(text)

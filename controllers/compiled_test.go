@@ -63,13 +63,13 @@ func TestRulesetsAreLoadedOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	configMap := corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "widgets", UID: "c", ResourceVersion: "1",
-		Labels: map[string]string{plan.PlanLabel: conversion.HashOf(text)}}, Data: map[string]string{plan.PlanKey: string(text)}}
+		Labels: map[string]string{plan.RevisionLabel: conversion.HashOf(text)}}, Data: map[string]string{plan.RulesetKey: string(text)}}
 	var rulesets storedRulesets
 	is := func() bool { return rulesets.readable("policy", []corev1.ConfigMap{configMap})[0] }
 	if !is() {
 		t.Fatal("it cannot be read")
 	}
-	configMap.Data = map[string]string{plan.PlanKey: "damaged"}
+	configMap.Data = map[string]string{plan.RulesetKey: "damaged"}
 	if !is() {
 		t.Error("it was loaded again")
 	}
@@ -77,7 +77,7 @@ func TestRulesetsAreLoadedOnce(t *testing.T) {
 	if is() {
 		t.Error("what was changed was not loaded again")
 	}
-	configMap.Data, configMap.UID = map[string]string{plan.PlanKey: string(text)}, "d"
+	configMap.Data, configMap.UID = map[string]string{plan.RulesetKey: string(text)}, "d"
 	if !is() {
 		t.Error("another ConfigMap of the name was not loaded")
 	}

@@ -31,8 +31,8 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/webhook/probe"
 )
 
-// arm brings a CustomResourceDefinition of two versions to where it converts.
-func arm(t *testing.T, group string, change func(*v1alpha1.ConversionPolicy)) *apiextensionsv1.CustomResourceDefinition {
+// activate brings a CustomResourceDefinition of two versions to where it converts.
+func activate(t *testing.T, group string, change func(*v1alpha1.ConversionPolicy)) *apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
 	name := "crontabs." + group
 	create(t, manifest(group, "v1beta1", "v1"), &apiextensionsv1.CustomResourceDefinition{})
@@ -52,88 +52,88 @@ func unchanged(*v1alpha1.ConversionPolicy) {}
 func TestDrift(t *testing.T) {
 	for name, c := range foreign {
 		t.Run(name, func(t *testing.T) {
-			armed := arm(t, strings.NewReplacer(" ", "-", "'", "").Replace(strings.ToLower(name))+".drift.example.com", unchanged)
-			expect.NoError(t, c.write(t, armed.DeepCopy()))
+			active := activate(t, strings.NewReplacer(" ", "-", "'", "").Replace(strings.ToLower(name))+".drift.example.com", unchanged)
+			expect.NoError(t, c.write(t, active.DeepCopy()))
 			written := time.Now()
-			waitForConversion(t, armed)
+			waitForConversion(t, active)
 			t.Logf("undone within %s", time.Since(written).Round(time.Millisecond))
-			checkDriftEvents(t, armed.Name, v1alpha1.ReasonConversionDrifted, c.message)
-			waitFor(t, armed.Name, v1alpha1.ConversionConfiguredCondition, metav1.ConditionTrue, v1alpha1.ReasonConfigured)
-			if got, want := getCRD(t, armed.Name).Generation, armed.Generation+2; got != want {
+			checkDriftEvents(t, active.Name, v1alpha1.ReasonConversionDrifted, c.message)
+			waitFor(t, active.Name, v1alpha1.ConversionConfiguredCondition, metav1.ConditionTrue, v1alpha1.ReasonConfigured)
+			if got, want := getCRD(t, active.Name).Generation, active.Generation+2; got != want {
 				t.Errorf("generation %d, want %d: their write and ours", got, want)
 			}
-			drift := getPolicy(t, armed.Name).Status.Drift
+			drift := getPolicy(t, active.Name).Status.Drift
 			if drift.LastManager != c.manager || drift.Answer != v1alpha1.DriftRepaired || len(drift.Repairs) != 1 {
 				t.Errorf("status.drift is %+v, want one repair after %q", drift, c.manager)
 			}
-			checkRest(t, armed.Name)
+			checkRest(t, active.Name)
 		})
 	}
 }
 
 // TestNoDrift: what leaves spec.conversion alone is no drift, and causes no write.
 func TestNoDrift(t *testing.T) {
-	armed := arm(t, "none.drift.example.com", unchanged)
+	active := activate(t, "none.drift.example.com", unchanged)
 	for _, write := range harmless {
-		expect.NoError(t, write(t, getCRD(t, armed.Name)))
+		expect.NoError(t, write(t, getCRD(t, active.Name)))
 	}
 	for name, write := range impossible {
-		if err := write(t, getCRD(t, armed.Name)); !apierrors.IsInvalid(err) {
+		if err := write(t, getCRD(t, active.Name)); !apierrors.IsInvalid(err) {
 			t.Errorf("%s of strategy None: %v, want a refusal", name, err)
 		}
 	}
-	err := cluster.Apply(t.Context(), strategyNone(armed.Name), client.FieldOwner("helm"))
+	err := cluster.Apply(t.Context(), strategyNone(active.Name), client.FieldOwner("helm"))
 	if !apierrors.IsConflict(err) || !strings.Contains(err.Error(), strconv.Quote(plan.ManagedBy)) {
 		t.Errorf("server-side apply without force: %v, want a conflict that names the operator", err)
 	}
-	checkRest(t, armed.Name)
-	if got := getCRD(t, armed.Name).Generation; got != armed.Generation {
-		t.Errorf("generation %d, want %d", got, armed.Generation)
+	checkRest(t, active.Name)
+	if got := getCRD(t, active.Name).Generation; got != active.Generation {
+		t.Errorf("generation %d, want %d", got, active.Generation)
 	}
-	if drift := getPolicy(t, armed.Name).Status.Drift; drift != nil {
+	if drift := getPolicy(t, active.Name).Status.Drift; drift != nil {
 		t.Errorf("status.drift is %+v", drift)
 	}
 }
 
 // TestDriftWhileAPodHangs: a probe that takes its time keeps nobody from undoing what is written meanwhile.
 func TestDriftWhileAPodHangs(t *testing.T) {
-	armed := arm(t, "hangs.drift.example.com", unchanged)
-	pods.hang.Store(new(plan.ServerName(armed.Name, system)))
+	active := activate(t, "hangs.drift.example.com", unchanged)
+	pods.hang.Store(new(plan.ServerName(active.Name, system)))
 	defer pods.hang.Store(nil)
-	pods.run(t, armed.Name) // others, that have proven nothing
-	waitFor(t, armed.Name, v1alpha1.ConversionVerifiedCondition, metav1.ConditionFalse, v1alpha1.ReasonProbing)
-	drop(t, armed.Name)
+	pods.run(t, active.Name) // others, that have proven nothing
+	waitFor(t, active.Name, v1alpha1.ConversionVerifiedCondition, metav1.ConditionFalse, v1alpha1.ReasonProbing)
+	drop(t, active.Name)
 	written := time.Now()
-	waitForConversion(t, armed)
+	waitForConversion(t, active)
 	t.Logf("undone within %s", time.Since(written).Round(time.Millisecond))
-	waitFor(t, armed.Name, v1alpha1.ConversionVerifiedCondition, metav1.ConditionFalse, string(probe.ReasonTimeout))
+	waitFor(t, active.Name, v1alpha1.ConversionVerifiedCondition, metav1.ConditionFalse, string(probe.ReasonTimeout))
 }
 
 // TestDriftReport: nothing is written, until that is asked for.
 func TestDriftReport(t *testing.T) {
-	armed := arm(t, "report.drift.example.com", func(policy *v1alpha1.ConversionPolicy) { policy.Spec.Drift = v1alpha1.DriftReport })
-	drop(t, armed.Name)
-	condition := waitFor(t, armed.Name, v1alpha1.ConversionConfiguredCondition, metav1.ConditionFalse, v1alpha1.ReasonConversionDrifted)
+	active := activate(t, "report.drift.example.com", func(policy *v1alpha1.ConversionPolicy) { policy.Spec.Drift = v1alpha1.DriftReport })
+	drop(t, active.Name)
+	condition := waitFor(t, active.Name, v1alpha1.ConversionConfiguredCondition, metav1.ConditionFalse, v1alpha1.ReasonConversionDrifted)
 	if !strings.Contains(condition.Message, "helm") {
 		t.Errorf("the message does not name the field manager: %s", condition.Message)
 	}
-	waitFor(t, armed.Name, v1alpha1.StalledCondition, metav1.ConditionTrue, v1alpha1.ReasonConversionDrifted)
-	checkDriftEvents(t, armed.Name, v1alpha1.ReasonConversionDrifted, "spec.drift is Report")
-	checkRest(t, armed.Name)
-	if got := getCRD(t, armed.Name); got.Generation != armed.Generation+1 || got.Spec.Conversion.Strategy != apiextensionsv1.NoneConverter {
+	waitFor(t, active.Name, v1alpha1.StalledCondition, metav1.ConditionTrue, v1alpha1.ReasonConversionDrifted)
+	checkDriftEvents(t, active.Name, v1alpha1.ReasonConversionDrifted, "spec.drift is Report")
+	checkRest(t, active.Name)
+	if got := getCRD(t, active.Name); got.Generation != active.Generation+1 || got.Spec.Conversion.Strategy != apiextensionsv1.NoneConverter {
 		t.Errorf("generation %d, strategy %s: something was written", got.Generation, got.Spec.Conversion.Strategy)
 	}
-	patchPolicy(t, armed.Name, `{"spec":{"drift":"Repair"}}`)
-	waitForConversion(t, armed)
+	patchPolicy(t, active.Name, `{"spec":{"drift":"Repair"}}`)
+	waitForConversion(t, active)
 }
 
 // TestDriftStopsMigration: what runs is ended, and nothing runs until the conversion is back.
 func TestDriftStopsMigration(t *testing.T) {
-	armed := arm(t, "migration.drift.example.com", func(policy *v1alpha1.ConversionPolicy) {
+	active := activate(t, "migration.drift.example.com", func(policy *v1alpha1.ConversionPolicy) {
 		policy.Spec.Drift, policy.Spec.Migration.Mode = v1alpha1.DriftReport, v1alpha1.MigrationAutomatic
 	})
-	before := waitForRun(t, armed.Name)
-	drop(t, armed.Name)
+	before := waitForRun(t, active.Name)
+	drop(t, active.Name)
 	expect.Eventually(t, "the migration is ended", func() (bool, string) {
 		run := &batchv1.Job{}
 		err := cluster.Get(t.Context(), client.ObjectKeyFromObject(&before), run)
@@ -142,13 +142,13 @@ func TestDriftStopsMigration(t *testing.T) {
 		}
 		return apierrors.IsNotFound(err), "it runs"
 	})
-	checkRest(t, armed.Name)
-	if runs := runsOf(t, armed.Name); len(runs) != 0 {
+	checkRest(t, active.Name)
+	if runs := runsOf(t, active.Name); len(runs) != 0 {
 		t.Errorf("while nobody converts, %s runs", runs[0].Name)
 	}
-	patchPolicy(t, armed.Name, `{"spec":{"drift":"Repair"}}`)
-	waitForConversion(t, armed)
-	if after := waitForRun(t, armed.Name); after.Name == before.Name {
+	patchPolicy(t, active.Name, `{"spec":{"drift":"Repair"}}`)
+	waitForConversion(t, active)
+	if after := waitForRun(t, active.Name); after.Name == before.Name {
 		t.Errorf("%s goes on, which was pinned to another generation", after.Name)
 	}
 }
@@ -179,34 +179,34 @@ func runsOf(t *testing.T, policy string) []batchv1.Job {
 // TestContested: after five repairs nothing is written any more, whoever looks,
 // until somebody changes the policy's spec.
 func TestContested(t *testing.T) {
-	armed := arm(t, "contested.drift.example.com", unchanged)
+	active := activate(t, "contested.drift.example.com", unchanged)
 	for range 5 {
-		drop(t, armed.Name)
-		waitForConversion(t, armed)
+		drop(t, active.Name)
+		waitForConversion(t, active)
 	}
-	drop(t, armed.Name)
-	condition := waitFor(t, armed.Name, v1alpha1.StalledCondition, metav1.ConditionTrue, v1alpha1.ReasonConversionContested)
+	drop(t, active.Name)
+	condition := waitFor(t, active.Name, v1alpha1.StalledCondition, metav1.ConditionTrue, v1alpha1.ReasonConversionContested)
 	if !strings.Contains(condition.Message, `"helm"`) || !strings.Contains(condition.Message, "leave spec.conversion out") {
 		t.Errorf("the message does not name who and what to do: %s", condition.Message)
 	}
-	checkDriftEvents(t, armed.Name, v1alpha1.ReasonConversionContested, "helm")
-	checkRest(t, armed.Name)
-	reconcileAnew(t, armed.Name)
-	if got, want := getCRD(t, armed.Name).Generation, armed.Generation+5*2+1; got != want {
+	checkDriftEvents(t, active.Name, v1alpha1.ReasonConversionContested, "helm")
+	checkRest(t, active.Name)
+	reconcileAnew(t, active.Name)
+	if got, want := getCRD(t, active.Name).Generation, active.Generation+5*2+1; got != want {
 		t.Errorf("generation %d, want %d: five repairs of six foreign writes", got, want)
 	}
-	patchPolicy(t, armed.Name, `{"spec":{"migration":{"trigger":"again"}}}`)
-	waitForConversion(t, armed)
+	patchPolicy(t, active.Name, `{"spec":{"migration":{"trigger":"again"}}}`)
+	waitForConversion(t, active)
 }
 
-// TestDriftBehindAStaleCache: a manager whose cache does not show yet that it has armed
+// TestDriftBehindAStaleCache: a manager whose cache does not show yet that it has active
 // writes nothing. It would take what somebody else wrote for what was there before.
 func TestDriftBehindAStaleCache(t *testing.T) {
-	armed := arm(t, "stale.drift.example.com", func(policy *v1alpha1.ConversionPolicy) { policy.Spec.Drift = v1alpha1.DriftReport })
-	drop(t, armed.Name)
-	waitFor(t, armed.Name, v1alpha1.StalledCondition, metav1.ConditionTrue, v1alpha1.ReasonConversionDrifted)
-	checkRest(t, armed.Name)
-	dropped := getCRD(t, armed.Name)
+	active := activate(t, "stale.drift.example.com", func(policy *v1alpha1.ConversionPolicy) { policy.Spec.Drift = v1alpha1.DriftReport })
+	drop(t, active.Name)
+	waitFor(t, active.Name, v1alpha1.StalledCondition, metav1.ConditionTrue, v1alpha1.ReasonConversionDrifted)
+	checkRest(t, active.Name)
+	dropped := getCRD(t, active.Name)
 	lagging, err := client.NewWithWatch(direct, client.Options{Scheme: cluster.Scheme()})
 	expect.NoError(t, err)
 	stale := newReconciler(t)
@@ -228,11 +228,11 @@ func TestDriftBehindAStaleCache(t *testing.T) {
 		},
 	})
 	expect.Eventually(t, "it goes to write, and loses", func() (bool, string) {
-		result, err := stale.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: armed.Name}})
+		result, err := stale.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: active.Name}})
 		expect.NoError(t, err)
 		return tries && result.RequeueAfter == conflictPause, fmt.Sprintf("tries to write: %t, %v", tries, result)
 	})
-	if got := getCRD(t, armed.Name); got.Generation != dropped.Generation {
+	if got := getCRD(t, active.Name); got.Generation != dropped.Generation {
 		t.Errorf("it wrote spec.conversion: strategy %s", got.Spec.Conversion.Strategy)
 	}
 }
@@ -254,7 +254,7 @@ func newReconciler(t *testing.T) *ConversionPolicyReconciler {
 	fresh := &ConversionPolicyReconciler{
 		Client: cluster, Live: cluster, Recorder: events.NewFakeRecorder(100), Prober: prober, Now: time.Now,
 		Checks:   trusting(),
-		Settings: plan.Settings{Namespace: system, Image: "conversion-operator:test", Settle: time.Minute},
+		Settings: plan.Settings{Namespace: system, Image: "conversion-operator:test", PropagationDelay: time.Minute},
 	}
 	fresh.start(t.Context())
 	return fresh
@@ -270,10 +270,10 @@ func patchPolicy(t *testing.T, name, patch string) {
 	expect.NoError(t, cluster.Patch(t.Context(), getPolicy(t, name), client.RawPatch(mergePatch, []byte(patch))))
 }
 
-func waitForConversion(t *testing.T, armed *apiextensionsv1.CustomResourceDefinition) {
+func waitForConversion(t *testing.T, active *apiextensionsv1.CustomResourceDefinition) {
 	t.Helper()
 	expect.Eventually(t, "spec.conversion is what it was", func() (bool, string) {
-		diff := cmp.Diff(armed.Spec.Conversion, getCRD(t, armed.Name).Spec.Conversion)
+		diff := cmp.Diff(active.Spec.Conversion, getCRD(t, active.Name).Spec.Conversion)
 		return diff == "", diff
 	})
 }

@@ -27,8 +27,8 @@ import (
 func TestForeignMigration(t *testing.T) {
 	const group = "foreign.runs.example.com"
 	name := "crontabs." + group
-	armed := arm(t, group, unchanged)
-	waitUntilUnread(t, armed.Name)
+	active := activate(t, group, unchanged)
+	waitUntilUnread(t, active.Name)
 	createMigration(t, "other-foreign-runs", "widgets."+group)
 	theirs := createMigration(t, "foreign-runs", name)
 	patchPolicy(t, name, `{"spec":{"migration":{"trigger":"first"}}}`)
@@ -51,24 +51,24 @@ func TestForeignMigration(t *testing.T) {
 // TestPrunedByOthers: what somebody else removes from storedVersions is told of,
 // and not believed.
 func TestPrunedByOthers(t *testing.T) {
-	armed := arm(t, "pruned.runs.example.com", unchanged)
-	waitUntilUnread(t, armed.Name)
+	active := activate(t, "pruned.runs.example.com", unchanged)
+	waitUntilUnread(t, active.Name)
 	for i, stored := range []string{`["v1beta1","v1"]`, `["v1"]`} {
 		patch := client.RawPatch(mergePatch, fmt.Appendf(nil, `{"status":{"storedVersions":%s}}`, stored))
-		expect.NoError(t, cluster.Status().Patch(t.Context(), armed.DeepCopy(), patch, client.FieldOwner("somebody")))
-		touch(t, armed.Name, i)
+		expect.NoError(t, cluster.Status().Patch(t.Context(), active.DeepCopy(), patch, client.FieldOwner("somebody")))
+		touch(t, active.Name, i)
 		expect.Eventually(t, "it is seen", func() (bool, string) {
-			seen, err := json.Marshal(getPolicy(t, armed.Name).Status.CRD.StoredVersions)
+			seen, err := json.Marshal(getPolicy(t, active.Name).Status.CRD.StoredVersions)
 			return string(seen) == stored, fmt.Sprint(string(seen), err)
 		})
 	}
-	condition := waitFor(t, armed.Name, v1alpha1.StorageMigratedCondition, metav1.ConditionUnknown, v1alpha1.ReasonStoredVersionsUntrusted)
+	condition := waitFor(t, active.Name, v1alpha1.StorageMigratedCondition, metav1.ConditionUnknown, v1alpha1.ReasonStoredVersionsUntrusted)
 	if !strings.Contains(condition.Message, "spec.migration.trigger") {
 		t.Errorf("the message does not say what to do: %s", condition.Message)
 	}
-	checkEvents(t, armed.Name, v1alpha1.ReasonPrunedByOthers)
-	patchPolicy(t, armed.Name, `{"spec":{"migration":{"mode":"Automatic"}}}`)
-	waitForJob(t, armed.Name, "at work", goesOn)
+	checkEvents(t, active.Name, v1alpha1.ReasonPrunedByOthers)
+	patchPolicy(t, active.Name, `{"spec":{"migration":{"mode":"Automatic"}}}`)
+	waitForJob(t, active.Name, "at work", goesOn)
 }
 
 // createMigration starts a migration as kube-controller-manager would, which is

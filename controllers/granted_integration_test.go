@@ -169,7 +169,7 @@ func TestPeople(t *testing.T) {
 			look := them.List(t.Context(), &v1alpha1.ConversionPolicyList{})
 			write := them.Patch(t.Context(), policy.DeepCopy(), client.RawPatch(mergePatch, []byte(`{"metadata":{"labels":{"a":"b"}}}`)), client.DryRunAll)
 			end := them.Delete(t.Context(), policy.DeepCopy(), client.DryRunAll)
-			status := them.Status().Patch(t.Context(), policy.DeepCopy(), client.RawPatch(mergePatch, []byte(`{"status":{"armedCRD":"b"}}`)), client.DryRunAll)
+			status := them.Status().Patch(t.Context(), policy.DeepCopy(), client.RawPatch(mergePatch, []byte(`{"status":{"activatedCRD":"b"}}`)), client.DryRunAll)
 			got := []bool{look == nil, write == nil, end == nil, status == nil}
 			if diff := cmp.Diff([]bool{may.look, may.write, may.end, false}, got); diff != "" {
 				t.Errorf("may look, write, end it, write its status (-want +got):\n%s", diff)

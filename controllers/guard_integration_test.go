@@ -30,81 +30,81 @@ import (
 // TestGuard: the ValidatingAdmissionPolicy that comes with the operator refuses
 // what would be drift, and nothing else, and not from the operator.
 func TestGuard(t *testing.T) {
-	armed := arm(t, "guard.drift.example.com", unchanged)
+	active := activate(t, "guard.drift.example.com", unchanged)
 	unguarded := create(t, manifest("unguarded.drift.example.com", "v1beta1", "v1"), &apiextensionsv1.CustomResourceDefinition{})
 	remove := installGuard(t, "guard.yaml")
 	defer func() {
 		remove()
-		waitForDryRun(t, armed.Name, true)
+		waitForDryRun(t, active.Name, true)
 	}()
-	waitForDryRun(t, armed.Name, false)
+	waitForDryRun(t, active.Name, false)
 
 	for name, c := range foreign {
 		t.Run("refused: "+name, func(t *testing.T) {
-			err := c.write(t, getCRD(t, armed.Name))
+			err := c.write(t, getCRD(t, active.Name))
 			if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "delete the ConversionPolicy first") {
 				t.Errorf("the write is not refused with what to do: %v", err)
 			}
 		})
 	}
 	for name, write := range harmless {
-		t.Run("accepted: "+name, func(t *testing.T) { expect.NoError(t, write(t, getCRD(t, armed.Name))) })
+		t.Run("accepted: "+name, func(t *testing.T) { expect.NoError(t, write(t, getCRD(t, active.Name))) })
 	}
-	checkConversionMayChange(t, unguarded.Name, armed.Spec.Conversion)
-	checkGuardKnowsNoNames(t, armed)
-	checkGuardEndsWithReport(t, armed)
-	checkGuardLetsOperator(t, armed)
+	checkConversionMayChange(t, unguarded.Name, active.Spec.Conversion)
+	checkGuardKnowsNoNames(t, active)
+	checkGuardEndsWithReport(t, active)
+	checkGuardLetsOperator(t, active)
 }
 
 // checkGuardKnowsNoNames: who goes by the operator's field manager is refused as
 // well, and who strips the account of field managers opens nothing.
-func checkGuardKnowsNoNames(t *testing.T, armed *apiextensionsv1.CustomResourceDefinition) {
+func checkGuardKnowsNoNames(t *testing.T, active *apiextensionsv1.CustomResourceDefinition) {
 	t.Helper()
 	patch := []byte(`[{"op":"replace","path":"/spec/conversion","value":{"strategy":"None"}}]`)
-	err := cluster.Patch(t.Context(), armed.DeepCopy(), client.RawPatch(types.JSONPatchType, patch), fieldOwner)
+	err := cluster.Patch(t.Context(), active.DeepCopy(), client.RawPatch(types.JSONPatchType, patch), fieldOwner)
 	if !apierrors.IsForbidden(err) {
 		t.Errorf("by the operator's field manager the write is not refused: %v", err)
 	}
 	strip := []byte(`[{"op":"replace","path":"/metadata/managedFields","value":[{}]}]`)
-	expect.NoError(t, cluster.Patch(t.Context(), armed.DeepCopy(), client.RawPatch(types.JSONPatchType, strip)))
-	waitForDryRun(t, armed.Name, false)
+	expect.NoError(t, cluster.Patch(t.Context(), active.DeepCopy(), client.RawPatch(types.JSONPatchType, strip)))
+	waitForDryRun(t, active.Name, false)
 	expect.Eventually(t, "the operator owns spec.conversion again", func() (bool, string) {
-		crd := getCRD(t, armed.Name)
+		crd := getCRD(t, active.Name)
 		return crds.ConversionIsBy(crd, plan.ManagedBy), fmt.Sprint(crd.ManagedFields)
 	})
 }
 
 // checkGuardEndsWithReport: a policy that only reports is not guarded.
-func checkGuardEndsWithReport(t *testing.T, armed *apiextensionsv1.CustomResourceDefinition) {
+func checkGuardEndsWithReport(t *testing.T, active *apiextensionsv1.CustomResourceDefinition) {
 	t.Helper()
-	patchPolicy(t, armed.Name, `{"spec":{"drift":"Report"}}`)
-	waitForDryRun(t, armed.Name, true)
-	patchPolicy(t, armed.Name, `{"spec":{"drift":"Repair"}}`)
-	waitForDryRun(t, armed.Name, false)
+	patchPolicy(t, active.Name, `{"spec":{"drift":"Report"}}`)
+	waitForDryRun(t, active.Name, true)
+	patchPolicy(t, active.Name, `{"spec":{"drift":"Repair"}}`)
+	waitForDryRun(t, active.Name, false)
 }
 
 // checkGuardLetsOperator: the operator changes its mind, and lets go.
-func checkGuardLetsOperator(t *testing.T, armed *apiextensionsv1.CustomResourceDefinition) {
+func checkGuardLetsOperator(t *testing.T, active *apiextensionsv1.CustomResourceDefinition) {
 	t.Helper()
-	before := getCRD(t, armed.Name)
+	before := getCRD(t, active.Name)
 	before.Spec.Versions = before.Spec.Versions[1:]
 	expect.NoError(t, cluster.Update(t.Context(), before))
-	waitFor(t, armed.Name, v1alpha1.WebhookAvailableCondition, metav1.ConditionFalse, v1alpha1.ReasonRollingOut)
-	pods.run(t, armed.Name)
+	waitFor(t, active.Name, v1alpha1.WebhookAvailableCondition, metav1.ConditionFalse, v1alpha1.ReasonRollingOut)
+	pods.run(t, active.Name)
 	expect.Eventually(t, "the new plan is in the path", func() (bool, string) {
-		path := *getCRD(t, armed.Name).Spec.Conversion.Webhook.ClientConfig.Service.Path
-		return path != *armed.Spec.Conversion.Webhook.ClientConfig.Service.Path, path
+		path := *getCRD(t, active.Name).Spec.Conversion.Webhook.ClientConfig.Service.Path
+		return path != *active.Spec.Conversion.Webhook.ClientConfig.Service.Path, path
 	})
-	expect.NoError(t, cluster.Delete(t.Context(), getPolicy(t, armed.Name)))
+	expect.NoError(t, cluster.Delete(t.Context(), getPolicy(t, active.Name)))
 	expect.Eventually(t, "the policy is gone", func() (bool, string) {
-		err := cluster.Get(t.Context(), client.ObjectKey{Name: armed.Name}, &v1alpha1.ConversionPolicy{})
+		err := cluster.Get(t.Context(), client.ObjectKey{Name: active.Name}, &v1alpha1.ConversionPolicy{})
 		return apierrors.IsNotFound(err), "still there"
 	})
-	left := getCRD(t, armed.Name)
+	left := getCRD(t, active.Name)
 	if left.Spec.Conversion.Strategy != apiextensionsv1.NoneConverter {
 		t.Fatalf("the operator has not let go: %+v", left.Spec.Conversion)
 	}
-	checkConversionMayChange(t, armed.Name, armed.Spec.Conversion)
+	checkConversionMayChange(t, active.Name, active.Spec.Conversion)
 }
 
 func checkConversionMayChange(t *testing.T, name string, conversion *apiextensionsv1.CustomResourceConversion) {
@@ -135,7 +135,7 @@ func installGuard(t *testing.T, file string) func() {
 
 // TestUninstallGuard: what converters need cannot be deleted while one is needed.
 func TestUninstallGuard(t *testing.T) {
-	armed := arm(t, "uninstall.drift.example.com", unchanged)
+	active := activate(t, "uninstall.drift.example.com", unchanged)
 	remove := installGuard(t, "uninstall.yaml")
 	needed := []client.Object{
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: system}},
@@ -147,7 +147,7 @@ func TestUninstallGuard(t *testing.T) {
 			return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "Delete the ConversionPolicies first"), fmt.Sprint(err)
 		})
 	}
-	expect.NoError(t, cluster.Delete(t.Context(), armed, client.DryRunAll))
+	expect.NoError(t, cluster.Delete(t.Context(), active, client.DryRunAll))
 	another := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "not-" + system}}
 	expect.NoError(t, cluster.Create(t.Context(), another))
 	expect.NoError(t, cluster.Delete(t.Context(), another, client.DryRunAll))

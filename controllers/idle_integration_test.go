@@ -114,7 +114,7 @@ func settled(t *testing.T) []string {
 		}
 		create(t, text, &v1alpha1.ConversionPolicy{})
 		name := "crontabs." + group
-		if reason == v1alpha1.ReasonArmedAhead {
+		if reason == v1alpha1.ReasonWaitingForVersion {
 			pods.run(t, name)
 		}
 		names = append(names, name)
@@ -124,7 +124,7 @@ func settled(t *testing.T) []string {
 		})
 	}
 	one, both := []string{"v1beta1"}, []string{"v1beta1", "v1"}
-	add("ready.idle.example.com", one, policy("ready.idle.example.com"), v1alpha1.ReasonArmedAhead)
+	add("ready.idle.example.com", one, policy("ready.idle.example.com"), v1alpha1.ReasonWaitingForVersion)
 	add("broken.idle.example.com", both,
 		policyWith("broken.idle.example.com", fmt.Sprintf(rules, `{move: {from: .hostPort, to: .replicas}}`)), v1alpha1.ReasonInvalidRules)
 	add("absent.idle.example.com", nil, policy("absent.idle.example.com"), v1alpha1.ReasonCRDNotFound)
@@ -196,7 +196,7 @@ func idleHour(t *testing.T, policies []string) {
 	events := &recorder{}
 	starts := &ConversionPolicyReconciler{
 		Client: writer, Live: writer, Recorder: events, Now: clock, Prober: prober, Checks: trusting(),
-		Settings: plan.Settings{Namespace: system, Image: "conversion-operator:test", Settle: 2 * time.Second},
+		Settings: plan.Settings{Namespace: system, Image: "conversion-operator:test", PropagationDelay: 2 * time.Second},
 	}
 	starts.start(ctx)
 	seen := sent.count()

@@ -117,7 +117,7 @@ func TestBadInput(t *testing.T) {
 				create(t, manifest(group, c.versions...), &apiextensionsv1.CustomResourceDefinition{})
 			}
 			create(t, policyWith(group, c.declarative), &v1alpha1.ConversionPolicy{})
-			condition := waitFor(t, crd, v1alpha1.PlanValidCondition, c.status, c.reason)
+			condition := waitFor(t, crd, v1alpha1.RulesValidCondition, c.status, c.reason)
 			for _, want := range c.want {
 				if !strings.Contains(condition.Message, want) {
 					t.Errorf("the message lacks %q: %s", want, condition.Message)
@@ -144,9 +144,9 @@ func TestPreserveUnknownFields(t *testing.T) {
 	}
 }
 
-// TestArming brings a policy through all gates, with what may go wrong on the way.
-func TestArming(t *testing.T) {
-	const group, crd = "arming.example.com", "crontabs.arming.example.com"
+// TestActivation brings a policy through all gates, with what may go wrong on the way.
+func TestActivation(t *testing.T) {
+	const group, crd = "activation.example.com", "crontabs.activation.example.com"
 	create(t, manifest(group, "v1beta1"), &apiextensionsv1.CustomResourceDefinition{})
 	pods.refuse.Store(&probe.Error{Reason: probe.ReasonTLSVerificationFailed, Message: "x509: certificate signed by unknown authority"})
 	create(t, policy(group), &v1alpha1.ConversionPolicy{})
@@ -162,18 +162,18 @@ func TestArming(t *testing.T) {
 	}
 
 	pods.refuse.Store(nil)
-	waitFor(t, crd, v1alpha1.ReadyCondition, metav1.ConditionTrue, v1alpha1.ReasonArmedAhead)
-	armed := getCRD(t, crd)
-	if armed.Generation != 2 {
-		t.Errorf("the CustomResourceDefinition has generation %d, want 2: one write", armed.Generation)
+	waitFor(t, crd, v1alpha1.ReadyCondition, metav1.ConditionTrue, v1alpha1.ReasonWaitingForVersion)
+	active := getCRD(t, crd)
+	if active.Generation != 2 {
+		t.Errorf("the CustomResourceDefinition has generation %d, want 2: one write", active.Generation)
 	}
-	checkConversion(t, armed)
-	if evidence := getPolicy(t, crd).Status.Evidence; evidence == nil || evidence.Source != v1alpha1.EvidenceSingleVersion {
+	checkConversion(t, active)
+	if evidence := getPolicy(t, crd).Status.MigrationEvidence; evidence == nil || evidence.Source != v1alpha1.EvidenceSingleVersion {
 		t.Errorf("evidence is %v, want SingleVersion", evidence)
 	}
 	checkEvents(t, crd, v1alpha1.ReasonConfigured)
 	checkRest(t, crd)
-	checkRepair(t, armed)
+	checkRepair(t, active)
 	checkNewVersion(t, group)
 }
 
@@ -248,22 +248,22 @@ func checkRepair(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition) {
 func checkNewVersion(t *testing.T, group string) {
 	t.Helper()
 	name := "crontabs." + group
-	before := getPolicy(t, name).Status.Plan.Hash
+	before := getPolicy(t, name).Status.Converter.Revision
 	crd := getCRD(t, name)
 	next := &apiextensionsv1.CustomResourceDefinition{}
 	unmarshal(t, manifest(group, "v1", "v1beta1"), next)
 	crd.Spec.Versions = next.Spec.Versions
 	expect.NoError(t, cluster.Update(t.Context(), crd))
 
-	waitFor(t, name, v1alpha1.PlanValidCondition, metav1.ConditionTrue, v1alpha1.ReasonCompiled)
+	waitFor(t, name, v1alpha1.RulesValidCondition, metav1.ConditionTrue, v1alpha1.ReasonCompiled)
 	waitFor(t, name, v1alpha1.WebhookAvailableCondition, metav1.ConditionFalse, v1alpha1.ReasonRollingOut)
-	after := getPolicy(t, name).Status.Plan.Hash
+	after := getPolicy(t, name).Status.Converter.Revision
 	if after == before {
 		t.Fatal("the plan did not change with the version")
 	}
 	expect.Eventually(t, "the Deployment has the new plan", func() (bool, string) {
 		plans := &corev1.ConfigMapList{}
-		expect.NoError(t, cluster.List(t.Context(), plans, client.MatchingLabels{plan.PlanLabel: after}))
+		expect.NoError(t, cluster.List(t.Context(), plans, client.MatchingLabels{plan.RevisionLabel: after}))
 		return len(plans.Items) == 1, "no ConfigMap"
 	})
 	expect.Eventually(t, "the policy is ready again", func() (bool, string) {
@@ -274,7 +274,7 @@ func checkNewVersion(t *testing.T, group string) {
 	expect.Eventually(t, "the plan of before is deleted", func() (bool, string) {
 		pods.run(t, name)
 		plans := &corev1.ConfigMapList{}
-		expect.NoError(t, cluster.List(t.Context(), plans, client.MatchingLabels{plan.PlanLabel: before}))
+		expect.NoError(t, cluster.List(t.Context(), plans, client.MatchingLabels{plan.RevisionLabel: before}))
 		return len(plans.Items) == 0, "still there"
 	})
 }

@@ -36,19 +36,19 @@ import (
 // TestRetain: blocked while two versions are served; then the CustomResourceDefinition
 // lets go first, the pods stay for a while, and nothing is left.
 func TestRetain(t *testing.T) {
-	armed := arm(t, "retain.leaving.example.com", unchanged)
-	expect.NoError(t, cluster.Delete(t.Context(), getPolicy(t, armed.Name)))
-	condition := waitFor(t, armed.Name, v1alpha1.DeletionBlockedCondition, metav1.ConditionTrue, v1alpha1.ReasonVersionsInUse)
+	active := activate(t, "retain.leaving.example.com", unchanged)
+	expect.NoError(t, cluster.Delete(t.Context(), getPolicy(t, active.Name)))
+	condition := waitFor(t, active.Name, v1alpha1.DeletionBlockedCondition, metav1.ConditionTrue, v1alpha1.ReasonVersionsInUse)
 	if !strings.Contains(condition.Message, "v1beta1 is served") {
 		t.Errorf("the message does not name the version: %s", condition.Message)
 	}
-	checkDescription(t, "blocked-deletion", armed.Name)
-	checkRest(t, armed.Name)
-	crd := getCRD(t, armed.Name)
+	checkDescription(t, "blocked-deletion", active.Name)
+	checkRest(t, active.Name)
+	crd := getCRD(t, active.Name)
 	crd.Spec.Versions = crd.Spec.Versions[1:]
 	expect.NoError(t, cluster.Update(t.Context(), crd))
-	waitForRelease(t, armed.Name)
-	waitUntilNothingIsLeft(t, armed.Name)
+	waitForRelease(t, active.Name)
+	waitUntilNothingIsLeft(t, active.Name)
 }
 
 // TestRestoreNone: two served versions that differ in nothing need no converter.
@@ -122,8 +122,8 @@ func abandon(t *testing.T, policy string) {
 func waitUntilUnread(t *testing.T, policy string) {
 	t.Helper()
 	expect.Eventually(t, "the right to read objects is taken back", func() (bool, string) {
-		if gap := getPolicy(t, policy).Status.Gap; gap == nil || gap.Written == nil {
-			return false, "what was written in the gap is not counted yet"
+		if window := getPolicy(t, policy).Status.UnconvertedWindow; window == nil || window.Written == nil {
+			return false, "what was written in the window is not counted yet"
 		}
 		err := cluster.Get(t.Context(), client.ObjectKey{Name: plan.ReadRightsName(policy)}, &rbacv1.ClusterRole{})
 		return apierrors.IsNotFound(err), fmt.Sprint(err)
@@ -144,21 +144,21 @@ func TestAPolicyIsGone(t *testing.T) {
 	for name, remove := range map[string]func(*testing.T, string){"abandoned": abandon, "forced": force} {
 		t.Run(name, func(t *testing.T) {
 			group := name + ".leaving.example.com"
-			armed := arm(t, group, unchanged)
-			waitUntilUnread(t, armed.Name)
-			before, deployment := leftOf(t, armed.Name), getDeployment(t, armed.Name)
-			remove(t, armed.Name)
-			waitForOrphanEvent(t, armed.Name)
-			checkRestOfOrphan(t, armed.Name)
-			if diff := cmp.Diff(before, leftOf(t, armed.Name)); diff != "" {
+			active := activate(t, group, unchanged)
+			waitUntilUnread(t, active.Name)
+			before, deployment := leftOf(t, active.Name), getDeployment(t, active.Name)
+			remove(t, active.Name)
+			waitForOrphanEvent(t, active.Name)
+			checkRestOfOrphan(t, active.Name)
+			if diff := cmp.Diff(before, leftOf(t, active.Name)); diff != "" {
 				t.Errorf("what is left (-before +after):\n%s", diff)
 			}
 			create(t, policy(group), &v1alpha1.ConversionPolicy{})
-			waitFor(t, armed.Name, v1alpha1.ConversionConfiguredCondition, metav1.ConditionTrue, v1alpha1.ReasonConfigured)
-			if got := getCRD(t, armed.Name).Generation; got != armed.Generation {
-				t.Errorf("the CustomResourceDefinition has generation %d, want %d: no write", got, armed.Generation)
+			waitFor(t, active.Name, v1alpha1.ConversionConfiguredCondition, metav1.ConditionTrue, v1alpha1.ReasonConfigured)
+			if got := getCRD(t, active.Name).Generation; got != active.Generation {
+				t.Errorf("the CustomResourceDefinition has generation %d, want %d: no write", got, active.Generation)
 			}
-			if got := getDeployment(t, armed.Name); got.UID != deployment.UID || got.Generation != deployment.Generation {
+			if got := getDeployment(t, active.Name); got.UID != deployment.UID || got.Generation != deployment.Generation {
 				t.Errorf("the Deployment is another, or has generation %d instead of %d", got.Generation, deployment.Generation)
 			}
 		})
@@ -208,16 +208,16 @@ func TestOrphansEnd(t *testing.T) {
 	}
 	for name, end := range cases {
 		t.Run(name, func(t *testing.T) {
-			armed := arm(t, name+".orphans.example.com", unchanged)
-			force(t, armed.Name)
-			waitForOrphanEvent(t, armed.Name)
-			certificate := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: plan.CertificateName(armed.Name)}}
+			active := activate(t, name+".orphans.example.com", unchanged)
+			force(t, active.Name)
+			waitForOrphanEvent(t, active.Name)
+			certificate := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: plan.CertificateName(active.Name)}}
 			expect.NoError(t, cluster.Delete(t.Context(), certificate))
 			expect.Eventually(t, "the certificate is issued again", func() (bool, string) {
-				return leftOf(t, armed.Name)["Secret"] == 2, "one Secret"
+				return leftOf(t, active.Name)["Secret"] == 2, "one Secret"
 			})
-			end(t, armed)
-			waitUntilNothingIsLeft(t, armed.Name)
+			end(t, active)
+			waitUntilNothingIsLeft(t, active.Name)
 		})
 	}
 }
@@ -235,19 +235,19 @@ func (b blind) Get(ctx context.Context, key client.ObjectKey, object client.Obje
 // TestAStaleCacheMakesNoOrphan: what belongs to a policy that the cache does not
 // know yet is left alone, also where the CustomResourceDefinition does without.
 func TestAStaleCacheMakesNoOrphan(t *testing.T) {
-	armed := arm(t, "stale.leaving.example.com", func(policy *v1alpha1.ConversionPolicy) { policy.Spec.Drift = v1alpha1.DriftReport })
-	drop(t, armed.Name)
-	waitFor(t, armed.Name, v1alpha1.ConversionConfiguredCondition, metav1.ConditionFalse, v1alpha1.ReasonConversionDrifted)
-	before := getDeployment(t, armed.Name)
+	active := activate(t, "stale.leaving.example.com", func(policy *v1alpha1.ConversionPolicy) { policy.Spec.Drift = v1alpha1.DriftReport })
+	drop(t, active.Name)
+	waitFor(t, active.Name, v1alpha1.ConversionConfiguredCondition, metav1.ConditionFalse, v1alpha1.ReasonConversionDrifted)
+	before := getDeployment(t, active.Name)
 	stale := &ConversionPolicyReconciler{
 		Client: blind{cluster}, Live: cluster, Recorder: events.NewFakeRecorder(1), Now: time.Now,
-		Settings: plan.Settings{Namespace: system, Settle: time.Minute}, Prober: NewProber(time.Hour), Checks: trusting(),
+		Settings: plan.Settings{Namespace: system, PropagationDelay: time.Minute}, Prober: NewProber(time.Hour), Checks: trusting(),
 	}
 	stale.start(t.Context())
-	stale.orphans.put(armed.Name, orphan{released: time.Unix(0, 0)})
-	_, err := stale.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: armed.Name}})
+	stale.orphans.put(active.Name, orphan{released: time.Unix(0, 0)})
+	_, err := stale.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: active.Name}})
 	expect.NoError(t, err)
-	if after := getDeployment(t, armed.Name); after.UID != before.UID {
+	if after := getDeployment(t, active.Name); after.UID != before.UID {
 		t.Error("the Deployment was deleted, and made again")
 	}
 }
@@ -255,38 +255,38 @@ func TestAStaleCacheMakesNoOrphan(t *testing.T) {
 // TestCRDIsRecreated under its policy: it is another one, and starts anew.
 func TestCRDIsRecreated(t *testing.T) {
 	const group = "recreated.leaving.example.com"
-	armed := arm(t, group, unchanged)
-	expect.NoError(t, cluster.Delete(t.Context(), armed.DeepCopy()))
-	waitFor(t, armed.Name, v1alpha1.PlanValidCondition, metav1.ConditionUnknown, v1alpha1.ReasonCRDNotFound)
-	if status := getPolicy(t, armed.Name).Status; status.ArmedCRD != "" || status.Evidence != nil {
-		t.Errorf("of the one that is gone it is still said: armed %q, evidence %v", status.ArmedCRD, status.Evidence)
+	active := activate(t, group, unchanged)
+	expect.NoError(t, cluster.Delete(t.Context(), active.DeepCopy()))
+	waitFor(t, active.Name, v1alpha1.RulesValidCondition, metav1.ConditionUnknown, v1alpha1.ReasonCRDNotFound)
+	if status := getPolicy(t, active.Name).Status; status.ActivatedCRD != "" || status.MigrationEvidence != nil {
+		t.Errorf("of the one that is gone it is still said: active %q, evidence %v", status.ActivatedCRD, status.MigrationEvidence)
 	}
-	before := getDeployment(t, armed.Name).Generation
+	before := getDeployment(t, active.Name).Generation
 	create(t, manifest(group, "v1beta1", "v1"), &apiextensionsv1.CustomResourceDefinition{})
 	expect.Eventually(t, "pods are asked for with a ruleset of its own", func() (bool, string) {
-		return getDeployment(t, armed.Name).Generation > before, "generation as before"
+		return getDeployment(t, active.Name).Generation > before, "generation as before"
 	})
-	pods.run(t, armed.Name)
-	waitFor(t, armed.Name, v1alpha1.ConversionConfiguredCondition, metav1.ConditionTrue, v1alpha1.ReasonConfigured)
-	again := getCRD(t, armed.Name)
-	if status := getPolicy(t, armed.Name).Status; again.UID == armed.UID || status.ArmedCRD != again.UID || again.Generation != 2 {
-		t.Errorf("armed is %q, want %q with generation 2, and it has %d", status.ArmedCRD, again.UID, again.Generation)
+	pods.run(t, active.Name)
+	waitFor(t, active.Name, v1alpha1.ConversionConfiguredCondition, metav1.ConditionTrue, v1alpha1.ReasonConfigured)
+	again := getCRD(t, active.Name)
+	if status := getPolicy(t, active.Name).Status; again.UID == active.UID || status.ActivatedCRD != again.UID || again.Generation != 2 {
+		t.Errorf("active is %q, want %q with generation 2, and it has %d", status.ActivatedCRD, again.UID, again.Generation)
 	}
 }
 
 // TestNamespaceIsLost: everything that the operator made is gone, and the operator
 // is installed again. One write of the CustomResourceDefinition, with a new authority.
 func TestNamespaceIsLost(t *testing.T) {
-	armed := arm(t, "namespace.leaving.example.com", unchanged)
-	loseChildren(t, armed.Name)
-	waitFor(t, armed.Name, v1alpha1.WebhookAvailableCondition, metav1.ConditionFalse, v1alpha1.ReasonNoReadyPods)
-	pods.run(t, armed.Name)
+	active := activate(t, "namespace.leaving.example.com", unchanged)
+	loseChildren(t, active.Name)
+	waitFor(t, active.Name, v1alpha1.WebhookAvailableCondition, metav1.ConditionFalse, v1alpha1.ReasonNoPodsReady)
+	pods.run(t, active.Name)
 	expect.Eventually(t, "caBundle is another", func() (bool, string) {
-		before, after := armed.Spec.Conversion.Webhook.ClientConfig.CABundle, getCRD(t, armed.Name).Spec.Conversion.Webhook.ClientConfig.CABundle
+		before, after := active.Spec.Conversion.Webhook.ClientConfig.CABundle, getCRD(t, active.Name).Spec.Conversion.Webhook.ClientConfig.CABundle
 		return string(before) != string(after), "the same"
 	})
-	waitFor(t, armed.Name, v1alpha1.ConversionConfiguredCondition, metav1.ConditionTrue, v1alpha1.ReasonConfigured)
-	if got, want := getCRD(t, armed.Name).Generation, armed.Generation+1; got != want {
+	waitFor(t, active.Name, v1alpha1.ConversionConfiguredCondition, metav1.ConditionTrue, v1alpha1.ReasonConfigured)
+	if got, want := getCRD(t, active.Name).Generation, active.Generation+1; got != want {
 		t.Errorf("the CustomResourceDefinition has generation %d, want %d", got, want)
 	}
 }

@@ -93,7 +93,7 @@ func failuresTold(told *webhook.Failures, now time.Time) []v1alpha1.ConversionFa
 			row.Object = ""
 		}
 		if len(row.Message) > maxMessage {
-			row.Message = shorten(row.Message[:maxMessage])
+			row.Message = truncate(row.Message[:maxMessage])
 		}
 		sum = addFailure(sum, row)
 	}

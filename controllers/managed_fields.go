@@ -69,7 +69,7 @@ type managedFieldsCleaner struct {
 // acts as a user that may do this and nothing else.
 func (r *reader) cleanManagedFields(ctx context.Context, step plan.ClearManagedFields) plan.BackgroundCheck {
 	if !r.cleanings.enter(ctx) {
-		return plan.BackgroundCheck{Reason: v1alpha1.ReasonClearingFailed, Message: "the manager is shutting down"}
+		return plan.BackgroundCheck{Reason: v1alpha1.ReasonCleaningFailed, Message: "the manager is shutting down"}
 	}
 	defer r.cleanings.leave()
 	config := rest.CopyConfig(r.config)
@@ -77,7 +77,7 @@ func (r *reader) cleanManagedFields(ctx context.Context, step plan.ClearManagedF
 	config.QPS = -1
 	client, err := metadata.NewForConfig(config)
 	if err != nil {
-		return plan.BackgroundCheck{Reason: v1alpha1.ReasonClearingFailed, Message: err.Error()}
+		return plan.BackgroundCheck{Reason: v1alpha1.ReasonCleaningFailed, Message: err.Error()}
 	}
 	storage := crds.StorageVersion(step.CRD)
 	all := client.Resource(crds.Resource(step.CRD, storage))
@@ -92,7 +92,7 @@ func (r *reader) cleanManagedFields(ctx context.Context, step plan.ClearManagedF
 		},
 	}
 	if err := c.run(ctx); err != nil {
-		return plan.BackgroundCheck{Reason: v1alpha1.ReasonClearingFailed, Message: err.Error()}
+		return plan.BackgroundCheck{Reason: v1alpha1.ReasonCleaningFailed, Message: err.Error()}
 	}
 	return plan.BackgroundCheck{Held: c.count.counted(), Discarded: c.discarded}
 }
@@ -158,8 +158,8 @@ func (c *managedFieldsCleaner) pass(ctx context.Context) error {
 		workers.SetLimit(patchesAtOnce)
 		for i := range page.Items {
 			c.count.seen(&page.Items[i])
-			if c.count.isShortened(&page.Items[i], storage) {
-				if err := c.noted(ctx, &page.Items[i], errShortened); err != nil {
+			if c.count.isTruncated(&page.Items[i], storage) {
+				if err := c.noted(ctx, &page.Items[i], errTruncated); err != nil {
 					return err
 				}
 				continue
@@ -216,8 +216,8 @@ func (c *managedFieldsCleaner) noted(ctx context.Context, object *metav1.Partial
 	return nil
 }
 
-// errShortened is an object of which all that is read must not be written.
-var errShortened = errors.New("it was read in a shortened form, as its annotations have no room for what they are to preserve: see status.oversizedObjects of the policy")
+// errTruncated is an object of which all that is read must not be written.
+var errTruncated = errors.New("it was read in a truncated form, as its annotations have no room for what they are to preserve: see status.oversizedObjects of the policy")
 
 // errKept is an API server that answers a patch, and changes nothing.
 var errKept = errors.New("the API server keeps metadata.managedFields as they are, as long as no converter converts the object to each version that they name")

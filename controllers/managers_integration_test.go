@@ -29,7 +29,7 @@ func TestAManagerOfBefore(t *testing.T) {
 	create(t, manifest(group, "v1beta1"), &apiextensionsv1.CustomResourceDefinition{})
 	create(t, policy(group), &v1alpha1.ConversionPolicy{})
 	pods.run(t, name)
-	waitFor(t, name, v1alpha1.ReadyCondition, "True", v1alpha1.ReasonArmedAhead)
+	waitFor(t, name, v1alpha1.ReadyCondition, "True", v1alpha1.ReasonWaitingForVersion)
 	deployment, crd := deploymentOf(t, name), getCRD(t, name)
 
 	before := anotherManager(t, "conversion-operator:before")
@@ -40,7 +40,7 @@ func TestAManagerOfBefore(t *testing.T) {
 		return now.Generation > deployment.Generation && imageOf(now) == imageOf(deployment), imageOf(now)
 	})
 	pods.run(t, name)
-	waitFor(t, name, v1alpha1.ReadyCondition, "True", v1alpha1.ReasonArmedAhead)
+	waitFor(t, name, v1alpha1.ReadyCondition, "True", v1alpha1.ReasonWaitingForVersion)
 
 	expect.Eventually(t, name+" is at rest", func() (bool, string) {
 		since := sent.count()
@@ -65,7 +65,7 @@ func anotherManager(t *testing.T, image string) *ConversionPolicyReconciler {
 	prober.Probe, prober.Own = pods.probe, pods.own
 	another := &ConversionPolicyReconciler{
 		Client: writer, Live: writer, Recorder: &recorder{}, Now: time.Now, Prober: prober, Checks: trusting(),
-		Settings: plan.Settings{Namespace: system, Image: image, Settle: 2 * time.Second},
+		Settings: plan.Settings{Namespace: system, Image: image, PropagationDelay: 2 * time.Second},
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(cancel)

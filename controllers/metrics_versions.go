@@ -30,7 +30,7 @@ var (
 	heldLargestMetric = policyMetric("preserved_largest_bytes",
 		"Bytes that the object with the most preserved data holds in annotations; the API server takes 262144 of all its annotations.")
 	oversizedMetric = policyMetric("oversized_objects",
-		"Objects that are known to hold more for one version than their annotations have room for at another, where they are read in a shortened form.")
+		"Objects that are known to hold more for one version than their annotations have room for at another, where they are read in a truncated form.")
 	countedMetric = policyMetric("preserved_counted_timestamp_seconds",
 		"When preserved data was counted last, in seconds of Unix time.")
 	countedAllMetric = policyMetric("preserved_count_complete",

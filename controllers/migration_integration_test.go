@@ -27,17 +27,17 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
-// migrating arms a CustomResourceDefinition whose objects may be stored at its old
+// migrating activates a CustomResourceDefinition whose objects may be stored at its old
 // version, and asks for a migration.
 func migrating(t *testing.T, group string) string {
 	t.Helper()
-	armed := arm(t, group, unchanged)
-	waitUntilUnread(t, armed.Name)
+	active := activate(t, group, unchanged)
+	waitUntilUnread(t, active.Name)
 	status := client.RawPatch(mergePatch, []byte(`{"status":{"storedVersions":["v1beta1","v1"]}}`))
-	expect.NoError(t, cluster.Status().Patch(t.Context(), armed, status))
-	patchPolicy(t, armed.Name, `{"spec":{"migration":{"trigger":"first"}}}`)
-	waitFor(t, armed.Name, v1alpha1.StorageMigratedCondition, metav1.ConditionFalse, v1alpha1.ReasonMigrating)
-	return armed.Name
+	expect.NoError(t, cluster.Status().Patch(t.Context(), active, status))
+	patchPolicy(t, active.Name, `{"spec":{"migration":{"trigger":"first"}}}`)
+	waitFor(t, active.Name, v1alpha1.StorageMigratedCondition, metav1.ConditionFalse, v1alpha1.ReasonMigrating)
+	return active.Name
 }
 
 // waitForJob waits until the latest run of a policy has a Job as it is to be.
@@ -172,7 +172,7 @@ func TestAMigrationIsPaused(t *testing.T) {
 	expect.NoError(t, cluster.Delete(t.Context(), slower))
 	collect(t, slower)
 	checkRest(t, name)
-	if evidence := getPolicy(t, name).Status.Evidence; evidence == nil || evidence.Objects != 1000 {
+	if evidence := getPolicy(t, name).Status.MigrationEvidence; evidence == nil || evidence.Objects != 1000 {
 		t.Errorf("without its Job, the evidence is %+v", evidence)
 	}
 }
@@ -237,8 +237,8 @@ func TestAMigrationIsGivenUp(t *testing.T) {
 		left := leftOf(t, name)
 		return left["ClusterRole"]+left["FlowSchema"]+left["ServiceAccount"] == 0, fmt.Sprint(left)
 	})
-	if status := getPolicy(t, name).Status; status.Migration.State != v1alpha1.MigrationCancelled || status.Evidence != nil {
-		t.Errorf("the run is %s, the evidence %v", status.Migration.State, status.Evidence)
+	if status := getPolicy(t, name).Status; status.Migration.State != v1alpha1.MigrationCancelled || status.MigrationEvidence != nil {
+		t.Errorf("the run is %s, the evidence %v", status.Migration.State, status.MigrationEvidence)
 	}
 	if stored := getCRD(t, name).Status.StoredVersions; len(stored) != 2 {
 		t.Errorf("storedVersions is %v", stored)

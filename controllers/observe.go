@@ -88,12 +88,12 @@ func (r *ConversionPolicyReconciler) observeCRD(ctx context.Context, observed *p
 // may be large, so that it is read where it is in the cache, and not copied.
 func (r *ConversionPolicyReconciler) observePlans(ctx context.Context, observed *plan.Observed) error {
 	plans := &corev1.ConfigMapList{}
-	err := r.Client.List(ctx, plans, r.childrenOf(observed.Policy), client.HasLabels{plan.PlanLabel}, client.UnsafeDisableDeepCopy)
+	err := r.Client.List(ctx, plans, r.childrenOf(observed.Policy), client.HasLabels{plan.RevisionLabel}, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return err
 	}
 	for i, readable := range r.rulesets.readable(observed.Policy.Name, plans.Items) {
-		observed.Plans = append(observed.Plans, plan.StoredPlan{Hash: plans.Items[i].Labels[plan.PlanLabel], Readable: readable})
+		observed.Revisions = append(observed.Revisions, plan.StoredRevision{Hash: plans.Items[i].Labels[plan.RevisionLabel], Readable: readable})
 	}
 	return nil
 }
@@ -152,7 +152,7 @@ func (r *ConversionPolicyReconciler) observeEndpoints(ctx context.Context, obser
 func (r *ConversionPolicyReconciler) observeObjectRights(ctx context.Context, observed *plan.Observed) error {
 	for name, there := range map[string]*bool{
 		plan.ReadRightsName(observed.Policy.Name):  &observed.ReadRights,
-		plan.ClearRightsName(observed.Policy.Name): &observed.ClearRights,
+		plan.ClearRightsName(observed.Policy.Name): &observed.CleanRights,
 	} {
 		err := r.Client.Get(ctx, client.ObjectKey{Name: name}, &rbacv1.ClusterRole{})
 		if client.IgnoreNotFound(err) != nil {

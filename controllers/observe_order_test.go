@@ -46,7 +46,7 @@ func (l lists) List(_ context.Context, list client.ObjectList, _ ...client.ListO
 // planner sorts lists; here it is about the one thing that is told of several objects.
 func TestObservedInAnyOrder(t *testing.T) {
 	failing := func(name, port, says string) *appsv1.Deployment {
-		deployment := from[appsv1.Deployment](t, `{metadata: {name: `+name+`, labels: {`+plan.PlanLabel+`: `+name+`}, annotations: {`+plan.EndpointAnnotation+`: '{"port": `+port+`}'}},
+		deployment := from[appsv1.Deployment](t, `{metadata: {name: `+name+`, labels: {`+plan.RevisionLabel+`: `+name+`}, annotations: {`+plan.EndpointAnnotation+`: '{"port": `+port+`}'}},
   status: {conditions: [{type: ReplicaFailure, status: "True", message: `+says+`}]}}`)
 		return &deployment
 	}
@@ -69,12 +69,12 @@ func TestObservedInAnyOrder(t *testing.T) {
 		return observed
 	}
 	want := look()
-	if want.PodFailure != "quota" || want.Runs[0].Trouble != "the image one cannot be pulled" || len(want.Pods) != 3 || len(want.Plans) != 3 {
+	if want.PodFailure != "quota" || want.Runs[0].Trouble != "the image one cannot be pulled" || len(want.Pods) != 3 || len(want.Revisions) != 3 {
 		t.Errorf("observed %+v", want)
 	}
 	inOrder := cmp.Options{
 		cmpopts.SortSlices(func(a, b plan.Pod) bool { return a.Name < b.Name }),
-		cmpopts.SortSlices(func(a, b plan.StoredPlan) bool { return a.Hash < b.Hash }),
+		cmpopts.SortSlices(func(a, b plan.StoredRevision) bool { return a.Hash < b.Hash }),
 	}
 	for range 20 {
 		if diff := cmp.Diff(want, look(), inOrder); diff != "" {

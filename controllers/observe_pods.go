@@ -20,7 +20,7 @@ import (
 // that does not say so was not made by the operator, or tampered with: it is of no use.
 func (r *ConversionPolicyReconciler) observeImages(ctx context.Context, observed *plan.Observed) error {
 	deployments := &appsv1.DeploymentList{}
-	if err := r.Client.List(ctx, deployments, r.childrenOf(observed.Policy), client.HasLabels{plan.PlanLabel}); err != nil {
+	if err := r.Client.List(ctx, deployments, r.childrenOf(observed.Policy), client.HasLabels{plan.RevisionLabel}); err != nil {
 		return err
 	}
 	slices.SortFunc(deployments.Items, func(a, b appsv1.Deployment) int { return cmp.Compare(a.Name, b.Name) })
@@ -30,7 +30,7 @@ func (r *ConversionPolicyReconciler) observeImages(ctx context.Context, observed
 		if json.Unmarshal([]byte(deployment.Annotations[plan.EndpointAnnotation]), endpoint) != nil {
 			continue
 		}
-		observed.Plans = append(observed.Plans, plan.StoredPlan{Hash: deployment.Labels[plan.PlanLabel],
+		observed.Revisions = append(observed.Revisions, plan.StoredRevision{Hash: deployment.Labels[plan.RevisionLabel],
 			Readable: deployment.DeletionTimestamp.IsZero(), Image: endpoint})
 		observed.PodFailure = cmp.Or(observed.PodFailure, replicaFailure(deployment))
 	}
@@ -46,15 +46,15 @@ func (r *ConversionPolicyReconciler) observePods(ctx context.Context, observed *
 	}
 	for i := range list.Items {
 		pod := &list.Items[i]
-		plans, image := plan.SplitPlans(pod.Annotations[plan.PlansAnnotation]), pod.Labels[plan.PlanLabel] != ""
+		plans, image := plan.SplitRevisions(pod.Annotations[plan.RevisionsAnnotation]), pod.Labels[plan.RevisionLabel] != ""
 		switch {
 		case pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded:
 		case !pod.DeletionTimestamp.IsZero():
-			observed.Ending = append(observed.Ending, plan.EndingPod{Plans: plans, Image: image, Until: pod.DeletionTimestamp.Time})
+			observed.Ending = append(observed.Ending, plan.EndingPod{Revisions: plans, Image: image, Until: pod.DeletionTimestamp.Time})
 		default:
 			observed.Pods = append(observed.Pods, plan.Pod{
 				Name: pod.Name, UID: pod.UID, Created: pod.CreationTimestamp.Time, IP: pod.Status.PodIP, Port: plan.PortOf(&pod.Spec),
-				Plans: plans, Image: image, Ready: podReady(pod), Trouble: trouble(pod),
+				Revisions: plans, Image: image, Ready: podReady(pod), Trouble: trouble(pod),
 				Scheduled: pod.Spec.NodeName != "", Certificate: pod.Annotations[plan.CertificateAnnotation]})
 		}
 	}

@@ -31,7 +31,7 @@ const (
 	oversizedPrecision = time.Minute
 )
 
-// oversizedTold is what a pod tells of objects that it answered in a shortened form.
+// oversizedTold is what a pod tells of objects that it answered in a truncated form.
 // Its clock may be another, and what it tells may have been made up.
 func oversizedTold(told *webhook.Failures, now time.Time) []v1alpha1.OversizedObject {
 	var all []v1alpha1.OversizedObject
@@ -71,10 +71,10 @@ type oversizedCount struct {
 	whole     []v1alpha1.OversizedObject
 }
 
-// newOversizedCount is nil where nothing is shortened.
+// newOversizedCount is nil where nothing is truncated.
 func newOversizedCount(step plan.TakeSamples) *oversizedCount {
 	rules := step.Rules.Ruleset
-	if rules == nil || rules.Shortening == nil || rules.Shortening.RefuseOnly {
+	if rules == nil || rules.Truncating == nil || rules.Truncating.RefuseOnly {
 		return nil
 	}
 	converter, err := conversion.NewConverter(rules)
@@ -98,7 +98,7 @@ func (c *oversizedCount) add(object string, omitted *conversion.Omitted) bool {
 	return true
 }
 
-// gatherOversized reads the metadata of objects at the versions at which they may be shortened, and
+// gatherOversized reads the metadata of objects at the versions at which they may be truncated, and
 // those again that are known and were not among them. What cannot be read stays known.
 func (r *reader) gatherOversized(ctx context.Context, step plan.TakeSamples, c *oversizedCount) {
 	ctx, cancel := context.WithTimeout(ctx, step.Timeout)

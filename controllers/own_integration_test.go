@@ -37,7 +37,7 @@ func ownPolicy(group, converter string) string {
 func deploymentsOf(t *testing.T, policy string) map[string]appsv1.Deployment {
 	t.Helper()
 	list := &appsv1.DeploymentList{}
-	expect.NoError(t, cluster.List(t.Context(), list, client.InNamespace(system), client.MatchingLabels{plan.InstanceLabel: plan.ChildName(policy)}, client.HasLabels{plan.PlanLabel}))
+	expect.NoError(t, cluster.List(t.Context(), list, client.InNamespace(system), client.MatchingLabels{plan.InstanceLabel: plan.ChildName(policy)}, client.HasLabels{plan.RevisionLabel}))
 	found := map[string]appsv1.Deployment{}
 	for _, deployment := range list.Items {
 		found[deployment.Spec.Template.Spec.Containers[0].Image] = deployment
@@ -62,7 +62,7 @@ func (k *kubelet) runImage(t *testing.T, policy, image string) {
 		"10.1.2.1", map[string]int32{port.Name: port.ContainerPort})
 }
 
-// TestImage arms a CustomResourceDefinition with an image, and changes it: a bad one
+// TestImage activates a CustomResourceDefinition with an image, and changes it: a bad one
 // first, which changes nothing that serves.
 func TestImage(t *testing.T) {
 	const group, name = "image.example.com", "crontabs.image.example.com"
@@ -70,7 +70,7 @@ func TestImage(t *testing.T) {
 	create(t, ownPolicy(group, "image: {image: 'example.com/crontab:1', env: [{name: A, value: b}], path: /their/convert}"), &v1alpha1.ConversionPolicy{})
 	pods.runImage(t, name, "example.com/crontab:1")
 	waitFor(t, name, v1alpha1.ReadyCondition, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
-	if verified := waitFor(t, name, v1alpha1.ConversionVerifiedCondition, metav1.ConditionTrue, v1alpha1.ReasonProven); !strings.Contains(verified.Message, "warning: it is a fake") {
+	if verified := waitFor(t, name, v1alpha1.ConversionVerifiedCondition, metav1.ConditionTrue, v1alpha1.ReasonVerified); !strings.Contains(verified.Message, "warning: it is a fake") {
 		t.Errorf("the probe's warning is not told: %s", verified.Message)
 	}
 	first := getCRD(t, name).Spec.Conversion.Webhook.ClientConfig.Service
@@ -104,7 +104,7 @@ func TestImage(t *testing.T) {
 	expect.Eventually(t, "the PodDisruptionBudget is of the new pods", func() (bool, string) {
 		expect.NoError(t, cluster.Get(t.Context(), client.ObjectKey{Namespace: system, Name: plan.ChildName(name)}, budget))
 		deployment := deploymentsOf(t, name)["example.com/crontab:2"]
-		return budget.Spec.Selector.MatchLabels[plan.PlanLabel] == deployment.Labels[plan.PlanLabel], budget.Spec.Selector.String()
+		return budget.Spec.Selector.MatchLabels[plan.RevisionLabel] == deployment.Labels[plan.RevisionLabel], budget.Spec.Selector.String()
 	})
 }
 
@@ -183,14 +183,14 @@ func TestNone(t *testing.T) {
 	const group, name = "none.example.com", "crontabs.none.example.com"
 	create(t, manifest(group, "v1beta1", "v1"), &apiextensionsv1.CustomResourceDefinition{})
 	create(t, ownPolicy(group, "none: {acceptedLosses: [.hostPort]}"), &v1alpha1.ConversionPolicy{})
-	differ := waitFor(t, name, v1alpha1.PlanValidCondition, metav1.ConditionFalse, v1alpha1.ReasonSchemasDiffer)
+	differ := waitFor(t, name, v1alpha1.RulesValidCondition, metav1.ConditionFalse, v1alpha1.ReasonSchemasDiffer)
 	if !strings.Contains(differ.Message, "v1:.host, v1:.port") || strings.Contains(differ.Message, ".hostPort") {
 		t.Errorf("the message does not name what would be lost: %s", differ.Message)
 	}
 	changePolicy(t, name, func(spec *v1alpha1.ConversionPolicySpec) {
 		spec.Converter.None.AcceptedLosses = []string{".hostPort", ".host", ".port"}
 	})
-	waitFor(t, name, v1alpha1.PlanValidCondition, metav1.ConditionTrue, v1alpha1.ReasonLossAccepted)
+	waitFor(t, name, v1alpha1.RulesValidCondition, metav1.ConditionTrue, v1alpha1.ReasonLossAccepted)
 	waitFor(t, name, v1alpha1.ReadyCondition, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
 	if crd := getCRD(t, name); crd.Generation != 1 || crd.Spec.Conversion.Strategy != apiextensionsv1.NoneConverter {
 		t.Errorf("the conversion is %+v", crd.Spec.Conversion)
@@ -227,7 +227,7 @@ patches:
 `, &patched.Spec.Workload)
 	expect.NoError(t, cluster.Create(t.Context(), patched))
 	pods.run(t, name)
-	waitFor(t, name, v1alpha1.ReadyCondition, metav1.ConditionTrue, v1alpha1.ReasonArmedAhead)
+	waitFor(t, name, v1alpha1.ReadyCondition, metav1.ConditionTrue, v1alpha1.ReasonWaitingForVersion)
 	deployment := &appsv1.Deployment{}
 	key := client.ObjectKey{Namespace: system, Name: plan.ChildName(name)}
 	expect.NoError(t, cluster.Get(t.Context(), key, deployment))
@@ -245,7 +245,7 @@ patches:
 	changePolicy(t, name, func(spec *v1alpha1.ConversionPolicySpec) {
 		spec.Workload.Patches[1].Patch = "[{op: remove, path: /spec/nothing}]"
 	})
-	told := waitFor(t, name, v1alpha1.PlanValidCondition, metav1.ConditionFalse, v1alpha1.ReasonInvalidPatch)
+	told := waitFor(t, name, v1alpha1.RulesValidCondition, metav1.ConditionFalse, v1alpha1.ReasonInvalidPatch)
 	if !strings.HasPrefix(told.Message, "spec.workload.patches[1]: ") {
 		t.Errorf("the message is %s", told.Message)
 	}

@@ -80,8 +80,8 @@ func (c *headCount) seen(object *metav1.PartialObjectMetadata) {
 	c.add(live.Head{Namespace: object.Namespace, Name: object.Name, Annotations: object.Annotations})
 }
 
-// isShortened reports that an object lacks something at the version at which it was read.
-func (c *headCount) isShortened(object *metav1.PartialObjectMetadata, version string) bool {
+// isTruncated reports that an object lacks something at the version at which it was read.
+func (c *headCount) isTruncated(object *metav1.PartialObjectMetadata, version string) bool {
 	return c != nil && len(object.Annotations) > 0 && c.converter.OmittedBy(version, object.Annotations) != nil
 }
 

@@ -79,7 +79,7 @@ func (p *Prober) observe(observed *plan.Observed, trust plan.Trust) (pending tim
 	if observed.Policy.Spec.Converter.Declarative == nil {
 		return p.observeOwn(observed, trust)
 	}
-	if trust.PlanHash == "" || observed.Certificate == nil {
+	if trust.RulesetHash == "" || observed.Certificate == nil {
 		return 0
 	}
 	target, err := p.target(observed, trust)
@@ -87,7 +87,7 @@ func (p *Prober) observe(observed *plan.Observed, trust plan.Trust) (pending tim
 	for i := range observed.Pods {
 		pod := &observed.Pods[i]
 		switch {
-		case !pod.Ready || !slices.Contains(pod.Plans, trust.PlanHash):
+		case !pod.Ready || !slices.Contains(pod.Revisions, trust.RulesetHash):
 		case err != nil:
 			pod.Proof = &plan.Proof{Reason: string(probe.ReasonCanaryFailed), Message: err.Error()}
 		default:
@@ -104,7 +104,7 @@ func (p *Prober) target(observed *plan.Observed, trust plan.Trust) (probe.Target
 	target := probe.Target{
 		CABundle:    trust.CABundle,
 		ServerName:  plan.ServerName(observed.Policy.Name, observed.Settings.Namespace),
-		RulesetHash: trust.PlanHash,
+		RulesetHash: trust.RulesetHash,
 
 		FailuresToken: failuresToken(observed.Certificate),
 		APIVersion:    observed.CRD.Spec.Group + "/" + observed.CRD.Spec.Versions[0].Name,

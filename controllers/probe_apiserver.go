@@ -58,7 +58,7 @@ func (a *apiServerProber) probe(ctx context.Context, step plan.ProbeAPIServer) p
 		return plan.BackgroundCheck{Reason: string(failure.Reason), Message: failure.Message}
 	}
 	if err != nil {
-		return plan.BackgroundCheck{Reason: string(probe.ReasonUnexpectedAnswer), Message: shorten(err.Error())}
+		return plan.BackgroundCheck{Reason: string(probe.ReasonUnexpectedAnswer), Message: truncate(err.Error())}
 	}
 	return plan.BackgroundCheck{}
 }
@@ -127,10 +127,10 @@ func (a *apiServerProber) untilAnswered(ctx context.Context, step plan.ProbeAPIS
 		last = a.client.Create(ctx, answer, client.DryRunAll)
 		switch {
 		case last == nil && probe.Answered(answer):
-			verdict = probe.CheckAnswer(answer, step.PlanHash)
+			verdict = probe.CheckAnswer(answer, step.RulesetHash)
 			return true, nil
 		case last == nil:
-			return step.PlanHash == "" && time.Since(began) > unmarked, nil
+			return step.RulesetHash == "" && time.Since(began) > unmarked, nil
 		case probe.CalledWebhook(last):
 			verdict = probe.CallFailed(last)
 			return true, nil
@@ -138,7 +138,7 @@ func (a *apiServerProber) untilAnswered(ctx context.Context, step plan.ProbeAPIS
 		return false, nil // the API server is about to follow
 	})
 	switch {
-	case err == nil && step.PlanHash == "" && probe.Refused(verdict):
+	case err == nil && step.RulesetHash == "" && probe.Refused(verdict):
 		return nil // it was reached, and knows no such kind
 	case err == nil:
 		return verdict

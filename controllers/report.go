@@ -74,9 +74,9 @@ func (r *ConversionPolicyReconciler) announce(policy *v1alpha1.ConversionPolicy,
 		if event.Warning {
 			kind = corev1.EventTypeWarning
 		}
-		r.Recorder.Eventf(policy, nil, kind, event.Reason, event.Action, "%s", shorten(event.Note))
+		r.Recorder.Eventf(policy, nil, kind, event.Reason, event.Action, "%s", truncate(event.Note))
 		if event.CRD != "" {
-			r.Recorder.Eventf(definition(policy.Name, event.CRD), policy, kind, event.Reason, event.Action, "%s", shorten(event.Note))
+			r.Recorder.Eventf(definition(policy.Name, event.CRD), policy, kind, event.Reason, event.Action, "%s", truncate(event.Note))
 		}
 	}
 }
@@ -127,7 +127,7 @@ func explain(status *v1alpha1.ConversionPolicyStatus, policy *v1alpha1.Conversio
 		v1alpha1.StalledCondition:     metav1.ConditionFalse,
 	} {
 		apimeta.SetStatusCondition(&status.Conditions, metav1.Condition{
-			Type: kind, Status: value, Reason: v1alpha1.ReasonApplyFailed, Message: shorten(err.Error()),
+			Type: kind, Status: value, Reason: v1alpha1.ReasonApplyFailed, Message: truncate(err.Error()),
 			ObservedGeneration: policy.Generation, LastTransitionTime: now,
 		})
 	}
@@ -136,15 +136,15 @@ func explain(status *v1alpha1.ConversionPolicyStatus, policy *v1alpha1.Conversio
 // warn says something where the authors of both look. The status has it by then:
 // who decided by a stale one has lost against that write, and says nothing.
 func (r *ConversionPolicyReconciler) warn(policy *v1alpha1.ConversionPolicy, step plan.Warn) {
-	r.Recorder.Eventf(policy, step.CRD, corev1.EventTypeWarning, step.Reason, "Warn", "%s", shorten(step.Note))
-	r.Recorder.Eventf(step.CRD, policy, corev1.EventTypeWarning, step.Reason, "Warn", "%s", shorten(step.Note))
+	r.Recorder.Eventf(policy, step.CRD, corev1.EventTypeWarning, step.Reason, "Warn", "%s", truncate(step.Note))
+	r.Recorder.Eventf(step.CRD, policy, corev1.EventTypeWarning, step.Reason, "Warn", "%s", truncate(step.Note))
 }
 
 // maxNote is the API server's limit on an event's note, in bytes.
 const maxNote = 1024
 
-// shorten cuts a text to what an event can hold.
-func shorten(text string) string {
+// truncate cuts a text to what an event can hold.
+func truncate(text string) string {
 	if len(text) <= maxNote {
 		return text
 	}

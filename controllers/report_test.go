@@ -75,7 +75,7 @@ func TestOneStatusWrite(t *testing.T) {
 	decided := plan.Plan{
 		Status: v1alpha1.ConversionPolicyStatus{
 			Drift:      &v1alpha1.DriftStatus{Answer: v1alpha1.DriftRepaired},
-			Conditions: []metav1.Condition{{Type: v1alpha1.ConversionVerifiedCondition, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonProven}},
+			Conditions: []metav1.Condition{{Type: v1alpha1.ConversionVerifiedCondition, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonVerified}},
 		},
 		Steps: []plan.Step{
 			plan.RecordDrift{CRD: "uid", Drift: v1alpha1.DriftStatus{Answer: v1alpha1.DriftRepaired}, Note: "somebody wrote"},
@@ -84,7 +84,7 @@ func TestOneStatusWrite(t *testing.T) {
 		},
 	}
 	drift := []string{"Warning ConversionDrifted somebody wrote", "Warning ConversionDrifted somebody wrote"}
-	told := []string{"Normal Proven ConversionVerified is True", "Warning Beware of this", "Warning Beware of this"}
+	told := []string{"Normal Verified ConversionVerified is True", "Warning Beware of this", "Warning Beware of this"}
 	cases := map[string]struct {
 		decided plan.Plan
 		failed  bool
@@ -129,7 +129,7 @@ func TestShorten(t *testing.T) {
 		strings.Repeat("n", maxNote+1):   strings.Repeat("n", maxNote-3) + "...",
 		strings.Repeat("é", maxNote/2+1): strings.Repeat("é", (maxNote-3)/2) + "...",
 	} {
-		if got := shorten(text); got != want {
+		if got := truncate(text); got != want {
 			t.Errorf("%d bytes became %d, want %d", len(text), len(got), len(want))
 		}
 	}

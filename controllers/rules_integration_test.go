@@ -36,17 +36,17 @@ func TestChangingRules(t *testing.T) {
 		}
 		return apimeta.IsStatusConditionTrue(getPolicy(t, name).Status.Conditions, v1alpha1.ReadyCondition), "not ready"
 	})
-	before, path := getPolicy(t, name).Status.Plan.Hash, namedPath(t, name)
+	before, path := getPolicy(t, name).Status.Converter.Revision, namedPath(t, name)
 
 	changePolicy(t, name, func(spec *v1alpha1.ConversionPolicySpec) {
 		spec.Converter.Declarative.Spokes[0].Rules[0].Format.Template = "{host}/{port}"
 	})
 	carries(t, name, func(hashes []string) bool { return len(hashes) == 2 && slices.Contains(hashes, before) })
 	expect.Eventually(t, "the status names the new plan", func() (bool, string) {
-		hash := getPolicy(t, name).Status.Plan.Hash
+		hash := getPolicy(t, name).Status.Converter.Revision
 		return hash != before, hash
 	})
-	after := getPolicy(t, name).Status.Plan.Hash
+	after := getPolicy(t, name).Status.Converter.Revision
 	condition := waitFor(t, name, v1alpha1.WebhookAvailableCondition, metav1.ConditionFalse, v1alpha1.ReasonRollingOut)
 	if want := "converts by the rules of before, plan " + before; !strings.Contains(condition.Message, want) {
 		t.Errorf("the message lacks %q: %s", want, condition.Message)
@@ -68,7 +68,7 @@ func TestChangingRules(t *testing.T) {
 	expect.Eventually(t, "the plan of before is deleted", func() (bool, string) {
 		pods.run(t, name)
 		left := &corev1.ConfigMapList{}
-		expect.NoError(t, cluster.List(t.Context(), left, client.MatchingLabels{plan.PlanLabel: before}))
+		expect.NoError(t, cluster.List(t.Context(), left, client.MatchingLabels{plan.RevisionLabel: before}))
 		return len(left.Items) == 0, "still there"
 	})
 }
@@ -84,7 +84,7 @@ func carries(t *testing.T, policy string, right func([]string) bool) {
 	expect.Eventually(t, "pods carry the right plans", func() (bool, string) {
 		deployment := &appsv1.Deployment{}
 		expect.NoError(t, cluster.Get(t.Context(), client.ObjectKey{Namespace: system, Name: plan.ChildName(policy)}, deployment))
-		carried := deployment.Spec.Template.Annotations[plan.PlansAnnotation]
-		return right(plan.SplitPlans(carried)), carried
+		carried := deployment.Spec.Template.Annotations[plan.RevisionsAnnotation]
+		return right(plan.SplitRevisions(carried)), carried
 	})
 }

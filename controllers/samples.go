@@ -78,7 +78,7 @@ func (r *reader) takeSamples(ctx context.Context, step plan.TakeSamples) plan.Ba
 func (r *reader) outcomeOf(ctx context.Context, step plan.TakeSamples, taken int, err error) plan.BackgroundCheck {
 	var failed *readError
 	var unread *unreadError
-	lost := v1alpha1.ReasonSampleLost
+	lost := v1alpha1.ReasonRoundTripFailed
 	if step.Again {
 		lost = v1alpha1.ReasonRoundTripFailed
 	}
@@ -182,7 +182,7 @@ func describeLoss(loss *verify.Finding) string {
 		return fmt.Sprintf("object %s: the schema of %s does not know %s, which its conversion from %s makes, so that the API server takes it away",
 			object, loss.To, loss.Example.Path, loss.From) + cure
 	default:
-		return fmt.Sprintf("object %s cannot be converted from %s to %s: %s", object, loss.From, loss.To, shorten(loss.Example.Message)) + cure
+		return fmt.Sprintf("object %s cannot be converted from %s to %s: %s", object, loss.From, loss.To, truncate(loss.Example.Message)) + cure
 	}
 }
 
@@ -224,7 +224,7 @@ func unread(what, version string, err error) error {
 		hint = ": " + hint
 	}
 	return &unreadError{fmt.Sprintf("%s cannot be read at %s: %s%s: correct the object or the rules, or what keeps API servers from the converter; it is looked at again after some minutes",
-		what, version, shorten(text), hint)}
+		what, version, truncate(text), hint)}
 }
 
 // onceAllowed reads again while the API server does not know yet of the right to.

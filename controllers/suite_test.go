@@ -107,7 +107,7 @@ func startManager(ctx context.Context) (<-chan error, error) {
 	prober.Probe, prober.Own = pods.probe, pods.own
 	reconciler := &ConversionPolicyReconciler{
 		Client: manager.GetClient(), Live: manager.GetAPIReader(), Recorder: manager.GetEventRecorder(plan.ManagedBy),
-		Settings: plan.Settings{Namespace: system, Image: "conversion-operator:test", Settle: 2 * time.Second},
+		Settings: plan.Settings{Namespace: system, Image: "conversion-operator:test", PropagationDelay: 2 * time.Second},
 		Prober:   prober, Now: time.Now, Checks: trusting(),
 	}
 	if err := reconciler.SetupWithManager(ctx, manager); err != nil {

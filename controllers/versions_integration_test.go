@@ -204,10 +204,10 @@ func TestDowngrade(t *testing.T) {
 	waitFor(t, k.name, v1alpha1.ReadyCondition, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
 }
 
-// TestPromotion: the storage version moves once conversion is armed, and what the
+// TestPromotion: the storage version moves once conversion is active, and what the
 // policy says is refused where nobody could convert.
 func TestPromotion(t *testing.T) {
-	const group, name = "armed.promoted.example.com", "crontabs.armed.promoted.example.com"
+	const group, name = "active.promoted.example.com", "crontabs.active.promoted.example.com"
 	create(t, manifest(group, "v1", "v1beta1"), &apiextensionsv1.CustomResourceDefinition{})
 	wanted := &v1alpha1.ConversionPolicy{}
 	unmarshal(t, policy(group), wanted)

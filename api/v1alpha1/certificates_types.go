@@ -146,24 +146,24 @@ type CertificateStatus struct {
 
 // RotationState is a state on the way from one certificate authority to another.
 //
-// +kubebuilder:validation:Enum=Serving;Trusting;Settling;Proving;Releasing
+// +kubebuilder:validation:Enum=Idle;AddingCA;Propagating;Verifying;RemovingCA
 type RotationState string
 
 const (
-	// RotationServing means that nothing changes: what converter pods serve is what
+	// RotationIdle means that nothing changes: what converter pods serve is what
 	// the CustomResourceDefinition trusts, and nothing else.
-	RotationServing RotationState = "Serving"
-	// RotationTrusting means that the CustomResourceDefinition is being made to
+	RotationIdle RotationState = "Idle"
+	// RotationAddingCA means that the CustomResourceDefinition is being made to
 	// trust the new authority besides the old one.
-	RotationTrusting RotationState = "Trusting"
-	// RotationSettling means that all API servers are given the time to see that.
-	RotationSettling RotationState = "Settling"
-	// RotationProving means that converter pods are given the new certificate, and
+	RotationAddingCA RotationState = "AddingCA"
+	// RotationPropagating means that all API servers are given the time to see that.
+	RotationPropagating RotationState = "Propagating"
+	// RotationVerifying means that converter pods are given the new certificate, and
 	// each is asked whether it serves it.
-	RotationProving RotationState = "Proving"
-	// RotationReleasing means that all of them do, and the
+	RotationVerifying RotationState = "Verifying"
+	// RotationRemovingCA means that all of them do, and the
 	// CustomResourceDefinition is being made to trust the new authority only.
-	RotationReleasing RotationState = "Releasing"
+	RotationRemovingCA RotationState = "RemovingCA"
 )
 
 // RotationStatus is how far the change from one certificate authority to another is.
@@ -174,7 +174,7 @@ type RotationStatus struct {
 	// since when it is in this state.
 	// +required
 	Since metav1.Time `json:"since"`
-	// next is when time alone brings the next step: the end of Settling; and in
+	// next is when time alone brings the next step: the end of Propagating; and in
 	// Serving when the authority is replaced, where that is known.
 	// +optional
 	Next *metav1.Time `json:"next,omitempty"`

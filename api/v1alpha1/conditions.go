@@ -13,8 +13,8 @@ const (
 	// StalledCondition is True when the operator needs a change by a user to continue.
 	StalledCondition = "Stalled"
 
-	// PlanValidCondition: the rules compile against the schemas of the CustomResourceDefinition.
-	PlanValidCondition = "PlanValid"
+	// RulesValidCondition: the rules compile against the schemas of the CustomResourceDefinition.
+	RulesValidCondition = "RulesValid"
 	// CertificatesReadyCondition: the converter pods have a valid serving certificate.
 	CertificatesReadyCondition = "CertificatesReady"
 	// WebhookAvailableCondition: the converter pods are ready with the current plan.
@@ -44,7 +44,7 @@ var Abnormal = []string{DeletionBlockedCondition, ConversionsFailingCondition, S
 
 // Gates are the condition types of the gates, in order.
 var Gates = []string{
-	PlanValidCondition,
+	RulesValidCondition,
 	CertificatesReadyCondition,
 	WebhookAvailableCondition,
 	ConversionVerifiedCondition,
@@ -73,8 +73,8 @@ const (
 const (
 	// ReasonSucceeded: every requested step is done and proven.
 	ReasonSucceeded = "Succeeded"
-	// ReasonArmedAhead: the webhook waits for a version that the CustomResourceDefinition does not have yet.
-	ReasonArmedAhead = "ArmedAhead"
+	// ReasonWaitingForVersion: the webhook waits for a version that the CustomResourceDefinition does not have yet.
+	ReasonWaitingForVersion = "WaitingForVersion"
 )
 
 // Reasons of several conditions.
@@ -83,7 +83,7 @@ const (
 	ReasonRightsNotGranted = "RightsNotGranted"
 )
 
-// Reasons of PlanValid.
+// Reasons of RulesValid.
 const (
 	// ReasonCompiled: the rules compile against the schemas.
 	ReasonCompiled = "Compiled"
@@ -97,8 +97,8 @@ const (
 	ReasonInvalidRules = "InvalidRules"
 	// ReasonInvalidPatch: a patch of spec.workload.patches cannot be applied.
 	ReasonInvalidPatch = "InvalidPatch"
-	// ReasonOwnConverter: the converter is the user's; there is nothing to compile.
-	ReasonOwnConverter = "OwnConverter"
+	// ReasonCustomConverter: the converter is the user's; there is nothing to compile.
+	ReasonCustomConverter = "CustomConverter"
 	// ReasonPreserveUnknownFields: the CustomResourceDefinition has objects of unknown structure, which the API server does not convert.
 	ReasonPreserveUnknownFields = "PreserveUnknownFields"
 	// ReasonSchemasEqual: all versions have the same fields, and nothing needs to convert.
@@ -110,7 +110,7 @@ const (
 )
 
 // Reasons of CertificatesReady. While the authority is being replaced, the state
-// of the rotation is the reason: Trusting, Settling, Proving, Releasing. Where
+// of the rotation is the reason: AddingCA, Propagating, Verifying, RemovingCA. Where
 // a certificate of another issuer cannot be used, it is the problem: KeyMismatch,
 // NotYetValid, Expired, WrongName, CAMismatch, InvalidCertificate.
 const (
@@ -132,18 +132,18 @@ const (
 
 // Reasons of WebhookAvailable.
 const (
-	// ReasonPodsReady: all converter pods are ready with the current plan.
-	ReasonPodsReady = "PodsReady"
+	// ReasonAllPodsReady: all converter pods are ready with the current plan.
+	ReasonAllPodsReady = "AllPodsReady"
 	// ReasonSomePodsReady: fewer converter pods than wanted are ready; conversions work.
 	ReasonSomePodsReady = "SomePodsReady"
 	// ReasonRollingOut: converter pods with the current plan are being started.
 	ReasonRollingOut = "RollingOut"
-	// ReasonPlanLost: the rules by which the CustomResourceDefinition converts are gone, except from the memory of running pods.
-	ReasonPlanLost = "PlanLost"
+	// ReasonRulesetLost: the rules by which the CustomResourceDefinition converts are gone, except from the memory of running pods.
+	ReasonRulesetLost = "RulesetLost"
 	// ReasonWaitingForEndpoints: the Service has no ready endpoint yet.
 	ReasonWaitingForEndpoints = "WaitingForEndpoints"
-	// ReasonNoReadyPods: no converter pod is ready, conversions fail.
-	ReasonNoReadyPods = "NoReadyPods"
+	// ReasonNoPodsReady: no converter pod is ready, conversions fail.
+	ReasonNoPodsReady = "NoPodsReady"
 	// ReasonExternal: the operator does not run the converter, and its Service or URL exists.
 	ReasonExternal = "External"
 	// ReasonServiceNotFound: the Service of converter.service does not exist, or lacks the port.
@@ -153,22 +153,22 @@ const (
 // Reasons of ConversionVerified. Others name the cause of a failed probe:
 // InvalidCABundle, ConnectionRefused, NoEndpoints, Unreachable, Timeout.
 const (
-	// ReasonProven: every converter pod answered for every version pair.
-	ReasonProven = "Proven"
+	// ReasonVerified: every converter pod answered for every version pair.
+	ReasonVerified = "Verified"
 	// ReasonProbing: the probe of a converter pod, or of the path from the API server, is pending.
 	ReasonProbing = "Probing"
 	// ReasonSampling: live objects are being converted there and back.
 	ReasonSampling = "Sampling"
-	// ReasonSampleLost: a live object does not come back as it was.
-	ReasonSampleLost = "SampleLost"
+	// ReasonRoundTripFailed: a live object changes in a round trip. SamplesFailing has it too.
+	ReasonRoundTripFailed = "RoundTripFailed"
 	// ReasonSamplesUnreadable: live objects cannot be read.
 	ReasonSamplesUnreadable = "SamplesUnreadable"
 	// ReasonTLSVerificationFailed: the certificate of a converter pod is not valid by caBundle, for the server name, or at this time.
 	ReasonTLSVerificationFailed = "TLSVerificationFailed"
 	// ReasonUnexpectedAnswer: what answers is no converter, or refuses the probe.
 	ReasonUnexpectedAnswer = "UnexpectedAnswer"
-	// ReasonWrongPlan: a converter pod serves other rules than it must.
-	ReasonWrongPlan = "WrongPlan"
+	// ReasonWrongRuleset: a converter pod serves other rules than it must.
+	ReasonWrongRuleset = "WrongRuleset"
 	// ReasonCanaryFailed: a canary object cannot be converted, or not as expected.
 	ReasonCanaryFailed = "CanaryFailed"
 )
@@ -259,10 +259,10 @@ const (
 	ReasonNothingToRetire = "NothingToRetire"
 	// ReasonRetiring: a version is being changed in the CustomResourceDefinition.
 	ReasonRetiring = "Retiring"
-	// ReasonClearing: the version's name is being removed from the managedFields of objects.
-	ReasonClearing = "ClearingManagedFields"
-	// ReasonClearingFailed: it could not be removed from all of them; it is tried again.
-	ReasonClearingFailed = "ClearingFailed"
+	// ReasonCleaningManagedFields: the version's name is being removed from the managedFields of objects.
+	ReasonCleaningManagedFields = "CleaningManagedFields"
+	// ReasonCleaningFailed: it could not be removed from all of them; it is tried again.
+	ReasonCleaningFailed = "CleaningFailed"
 	// ReasonSoaking: the next step waits until its time has come.
 	ReasonSoaking = "Soaking"
 	// ReasonRequested: the next step waits until clients stop requesting the version.
@@ -283,18 +283,16 @@ const (
 	ReasonConversionFailed = "ConversionFailed"
 )
 
-// Reasons of SamplesFailing.
+// Reasons of SamplesFailing, besides RoundTripFailed.
 const (
-	// ReasonRoundTripFailed: a live object does not come back as it was.
-	ReasonRoundTripFailed = "RoundTripFailed"
 	// ReasonObjectUnreadable: a live object cannot be read, because its conversion fails.
 	ReasonObjectUnreadable = "ObjectUnreadable"
 )
 
 // Reasons of OversizedObjects.
 const (
-	// ReasonReadShortened: reads of an object at a version leave out what has no room in its annotations, and writes of it at that version are refused.
-	ReasonReadShortened = "ReadShortened"
+	// ReasonReadTruncated: reads of an object at a version leave out what has no room in its annotations, and writes of it at that version are refused.
+	ReasonReadTruncated = "ReadTruncated"
 )
 
 // Reasons of events that tell of the end of a condition.

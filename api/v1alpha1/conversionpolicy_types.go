@@ -26,7 +26,7 @@ import (
 // +kubebuilder:printcolumn:name="CertExpiry",type=string,JSONPath=`.status.certificate.notAfter`,priority=1,description="When the serving certificate expires"
 // +kubebuilder:printcolumn:name="Rate",type=integer,JSONPath=`.status.migration.ratePerSecond`,priority=1,description="Objects that the migration does in a second"
 // +kubebuilder:printcolumn:name="ETA",type=string,JSONPath=`.status.migration.estimatedCompletion`,priority=1,description="When the migration ends if it goes on like this"
-// +kubebuilder:printcolumn:name="PlanHash",type=string,JSONPath=`.status.plan.hash`,priority=1,description="The compiled rules that the converter pods must serve"
+// +kubebuilder:printcolumn:name="Revision",type=string,JSONPath=`.status.converter.revision`,priority=1,description="The revision that the converter pods must serve"
 // +kubebuilder:printcolumn:name="Failing",type=string,JSONPath=`.status.conversionFailures[*].cause`,priority=1,description="Why conversions fail in production, by the converter pods"
 // +kubebuilder:printcolumn:name="DeletionBlocked",type=string,JSONPath=`.status.conditions[?(@.type=="DeletionBlocked")].reason`,priority=1,description="Why the policy stays although it was deleted"
 // +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`,priority=1,description="What is done or missing, and what to do"
@@ -164,17 +164,17 @@ type ConversionPolicyStatus struct {
 	// +optional
 	CRD *CRDStatus `json:"crd,omitempty"`
 
-	// plan is the compiled form of the rules.
+	// converter is the revision that converts: a ruleset compiled from the rules, or an image.
 	// +optional
-	Plan *PlanStatus `json:"plan,omitempty"`
+	Converter *ConverterStatus `json:"converter,omitempty"`
 
-	// armedPlans are the compiled rules by which the CustomResourceDefinition
-	// converts, and the previous ones that API servers may still request. Converter
-	// pods serve all of them, and the one of plan.
+	// activeRevisions are the revision by which the CustomResourceDefinition
+	// converts, and previous ones that API servers may still request. Converter
+	// pods serve all of them, besides converter.revision.
 	// +optional
 	// +listType=map
-	// +listMapKey=hash
-	ArmedPlans []ArmedPlan `json:"armedPlans,omitempty"`
+	// +listMapKey=revision
+	ActiveRevisions []ActiveRevision `json:"activeRevisions,omitempty"`
 
 	// verification is what was proven before the CustomResourceDefinition was
 	// pointed at the converter, and what was found out since.
@@ -196,10 +196,10 @@ type ConversionPolicyStatus struct {
 	// +optional
 	OversizedObjects *OversizedStatus `json:"oversizedObjects,omitempty"`
 
-	// gap is the unconverted window: the time in which the CustomResourceDefinition served several versions
-	// and converted nothing, before it was pointed at the converter.
+	// unconvertedWindow is the time in which the CustomResourceDefinition served
+	// several versions with strategy None, before it converted through the converter.
 	// +optional
-	Gap *GapStatus `json:"gap,omitempty"`
+	UnconvertedWindow *UnconvertedWindow `json:"unconvertedWindow,omitempty"`
 
 	// webhook is the state of the converter pods.
 	// +optional
@@ -217,27 +217,27 @@ type ConversionPolicyStatus struct {
 	// +optional
 	Migration *MigrationStatus `json:"migration,omitempty"`
 
-	// evidence is the proof that every stored object is in one version.
+	// migrationEvidence is the proof that every stored object is in one version.
 	// +optional
-	Evidence *StorageEvidence `json:"evidence,omitempty"`
+	MigrationEvidence *MigrationEvidence `json:"migrationEvidence,omitempty"`
 
 	// preservedData counts the objects that hold, in annotations, values of versions
 	// that can express more than the version in which they are stored.
 	// +optional
 	PreservedData *PreservedDataStatus `json:"preservedData,omitempty"`
 
-	// armedCRD is the uid of the CustomResourceDefinition that this policy has
+	// activatedCRD is the uid of the CustomResourceDefinition that this policy has
 	// pointed at its converter, and not yet released: it may hold objects that
 	// cannot be read without.
 	// +optional
-	ArmedCRD types.UID `json:"armedCRD,omitempty"`
+	ActivatedCRD types.UID `json:"activatedCRD,omitempty"`
 
-	// releasedTime is when the CustomResourceDefinition was seen to convert through
+	// conversionRemovedTime is when the CustomResourceDefinition was seen to convert through
 	// this policy's converter no more, while the policy is being deleted. API
 	// servers may go on by what was before for some time: the converter stays until
 	// that is past.
 	// +optional
-	ReleasedTime *metav1.Time `json:"releasedTime,omitempty"`
+	ConversionRemovedTime *metav1.Time `json:"conversionRemovedTime,omitempty"`
 
 	// drift is the latest foreign write to spec.conversion of the
 	// CustomResourceDefinition, since it converts by this policy.
@@ -301,27 +301,29 @@ type CRDStatus struct {
 	StoredVersions []string `json:"storedVersions,omitempty"`
 }
 
-// PlanStatus is what converts: the compiled form of the rules, or an image.
-type PlanStatus struct {
-	// hash identifies the compiled rules, which converter pods report, or what shapes
-	// the pods of an image.
+// ConverterStatus is the revision of the converter that the policy wants now.
+type ConverterStatus struct {
+	// revision identifies it: the hash of the compiled ruleset, which converter pods
+	// report, or of what shapes the pods of an image.
 	// +required
-	Hash string `json:"hash"`
-	// verdicts say, for each spoke, what a conversion to and from the hub keeps.
+	Revision string `json:"revision"`
+	// verdicts say, for each spoke, what a conversion to and from the hub preserves.
 	// +optional
 	// +listType=map
 	// +listMapKey=version
 	Verdicts []Verdict `json:"verdicts,omitempty"`
 }
 
-// ArmedPlan is a converter that the CustomResourceDefinition names, or named.
-type ArmedPlan struct {
-	// hash identifies it: the compiled rules, where it is the last segment of the
-	// webhook's path; the pods of an image; or where an external converter is.
+// ActiveRevision is a revision of the converter that spec.conversion of the
+// CustomResourceDefinition names, or named.
+type ActiveRevision struct {
+	// revision identifies it: the hash of a ruleset, which is the last segment of the
+	// webhook's path; of the pods of an image; or of the endpoint of an external
+	// converter.
 	// +required
-	Hash string `json:"hash"`
-	// replacedTime is when the CustomResourceDefinition was seen to name others;
-	// absent while it names these.
+	Revision string `json:"revision"`
+	// replacedTime is when the CustomResourceDefinition was seen to name another
+	// revision; absent while it names this one.
 	// +optional
 	ReplacedTime *metav1.Time `json:"replacedTime,omitempty"`
 }
@@ -332,7 +334,7 @@ type WebhookStatus struct {
 	// desired is the number of converter pods wanted.
 	// +required
 	Desired int32 `json:"desired"`
-	// ready is the number of converter pods that are ready with the current plan.
+	// ready is the number of converter pods that are ready with the current revision.
 	// +required
 	Ready int32 `json:"ready"`
 	// available is ready and desired as text: "2/2".

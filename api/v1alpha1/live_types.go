@@ -25,13 +25,13 @@ type OversizedStatus struct {
 	Examples []OversizedObject `json:"examples,omitempty"`
 }
 
-// OversizedObject is an object that is read in a shortened form at a version.
+// OversizedObject is an object that is read in a truncated form at a version.
 type OversizedObject struct {
 	// object is its name, or namespace/name.
 	// +required
 	// +kubebuilder:validation:MaxLength=512
 	Object string `json:"object"`
-	// version is the one at which it is shortened, and at which writes of it are refused.
+	// version is the one at which it is truncated, and at which writes of it are refused.
 	// +required
 	// +kubebuilder:validation:MaxLength=63
 	Version string `json:"version"`
@@ -68,7 +68,7 @@ type ConversionFailure struct {
 	To string `json:"to"`
 	// cause is why, in one word: AnnotationsTooLarge, InvalidJSON, Panic, TooSlow,
 	// UnknownVersion, WrongKind, OverBudget,
-	// Shortened, or Other. There may be more in later versions.
+	// Truncated, or Other. There may be more in later versions.
 	// +required
 	// +kubebuilder:validation:MaxLength=63
 	Cause string `json:"cause"`

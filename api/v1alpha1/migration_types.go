@@ -147,7 +147,7 @@ const (
 
 // MigrationStep is what a run is at, in the order of a run; Paused is beside it.
 //
-// +kubebuilder:validation:Enum=Starting;Trying;Settling;Rewriting;Auditing;Verifying;Pruning;Paused
+// +kubebuilder:validation:Enum=Starting;Trying;Propagating;Rewriting;Auditing;Verifying;Pruning;Paused
 type MigrationStep string
 
 const (
@@ -155,8 +155,8 @@ const (
 	MigrationStarting MigrationStep = "Starting"
 	// MigrationTrying writes a few objects in dry runs, to tell early what will be refused.
 	MigrationTrying MigrationStep = "Trying"
-	// MigrationSettling waits until every API server writes at the storage version, and no write at another is in flight.
-	MigrationSettling MigrationStep = "Settling"
+	// MigrationPropagating waits until every API server writes at the storage version, and no write at another is in flight.
+	MigrationPropagating MigrationStep = "Propagating"
 	// MigrationRewriting goes through all objects.
 	MigrationRewriting MigrationStep = "Rewriting"
 	// MigrationAuditing checks objects again that the API server reported as current.
@@ -348,10 +348,10 @@ const (
 	EvidenceSingleVersion EvidenceSource = "SingleVersion"
 )
 
-// StorageEvidence is the proof that every stored object is in one version. It
+// MigrationEvidence is the proof that every stored object is in one version. It
 // holds as long as the CustomResourceDefinition keeps that storage version and
 // lists no other stored version, and the operator has seen each of its changes.
-type StorageEvidence struct {
+type MigrationEvidence struct {
 	// crdUID is the CustomResourceDefinition that it speaks of.
 	// +required
 	CRDUID types.UID `json:"crdUID"`

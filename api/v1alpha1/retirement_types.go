@@ -183,9 +183,9 @@ type RetirementStatus struct {
 	// unservedHere tells that this policy did that, and would take it back.
 	// +optional
 	UnservedHere bool `json:"unservedHere,omitempty"`
-	// clearedTime is when every object was seen not to name it in managedFields.
+	// cleanedTime is when every object was seen not to name it in managedFields.
 	// +optional
-	ClearedTime *metav1.Time `json:"clearedTime,omitempty"`
+	CleanedTime *metav1.Time `json:"cleanedTime,omitempty"`
 	// discarded is the number of objects from whose annotations accepted losses were
 	// removed, without those that a manager changed which ended before it was done.
 	// +optional
@@ -230,9 +230,9 @@ type PromotionStatus struct {
 
 // VersionsEdit is a change of spec.versions that is about to be made.
 type VersionsEdit struct {
-	// note says what it is.
+	// hash identifies the fields that it changes, and their values.
 	// +required
-	Note string `json:"note"`
+	Hash string `json:"hash"`
 	// crdGeneration is the generation of the CustomResourceDefinition that it is to
 	// change.
 	// +required

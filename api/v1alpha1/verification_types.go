@@ -71,10 +71,10 @@ type VerificationStatus struct {
 	NextSampleTime *metav1.Time `json:"nextSampleTime,omitempty"`
 }
 
-// GapStatus is the time in which a CustomResourceDefinition served several
+// UnconvertedWindow is the time in which a CustomResourceDefinition served several
 // versions with the strategy None: what was written at one of them was stored, and
 // was read at another one, without a conversion.
-type GapStatus struct {
+type UnconvertedWindow struct {
 	// since is when it began at the latest: when the second version was served, or
 	// if that is unknown, when the CustomResourceDefinition was created.
 	// +required

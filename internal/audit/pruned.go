@@ -44,10 +44,10 @@ func pruned(o *Observed) []Finding {
 // evident reports whether the operator has evidence that all objects are in the
 // storage version.
 func (o *Observed) evident(storage string) bool {
-	if o.Policy == nil || o.Policy.Status.Evidence == nil {
+	if o.Policy == nil || o.Policy.Status.MigrationEvidence == nil {
 		return false
 	}
-	evidence := o.Policy.Status.Evidence
+	evidence := o.Policy.Status.MigrationEvidence
 	return evidence.CRDUID == o.CRD.UID && evidence.StorageVersion == storage
 }
 

@@ -31,19 +31,19 @@ import (
 
 // managerOptions are the flags of the manager subcommand.
 type managerOptions struct {
-	namespace     string
-	image         string
-	account       string
-	level         string
-	leaderElect   bool
-	probeAddress  string
-	metrics       string
-	metricsCerts  string
-	priority      string
-	settle        time.Duration
-	proofLasts    time.Duration
-	tracing       string
-	sizeAdmission bool
+	namespace        string
+	image            string
+	account          string
+	level            string
+	leaderElect      bool
+	probeAddress     string
+	metrics          string
+	metricsCerts     string
+	priority         string
+	propagationDelay time.Duration
+	proofLasts       time.Duration
+	tracing          string
+	sizeAdmission    bool
 }
 
 func newManagerCommand() *cobra.Command {
@@ -74,9 +74,9 @@ func newManagerCommand() *cobra.Command {
 		"address of /metrics, with TLS, for clients with a token that may read it; 0 for none")
 	flags.StringVar(&options.metricsCerts, "metrics-cert-path", "",
 		"directory of tls.crt and tls.key for /metrics, which the manager reloads when they change; default a certificate that the manager creates at each start")
-	flags.DurationVar(&options.settle, "settle", plan.DefaultSettle,
+	flags.DurationVar(&options.propagationDelay, "propagation-delay", plan.DefaultPropagationDelay,
 		"propagation delay: how long API servers may still use a CustomResourceDefinition as it was before a change. A migration waits for writes in the old storage version, "+
-			"converter pods keep the previous rules, and the next certificate authority is trusted before it is used; shorten it only if no other client writes")
+			"converter pods keep the previous rules, and the next certificate authority is trusted before it is used; truncate it only if no other client writes")
 	flags.DurationVar(&options.proofLasts, "proof-lifetime", plan.DefaultProofLifetime,
 		"how long the result of a converter pod's last probe is valid: the manager probes the pod again after that time, ten times as often during a migration")
 	flags.BoolVar(&options.sizeAdmission, "size-admission", true,
@@ -133,7 +133,7 @@ func (o managerOptions) run(ctx context.Context) error {
 
 func (o managerOptions) settings() plan.Settings {
 	return plan.Settings{Namespace: o.namespace, Image: o.image, PriorityClass: o.priority, ConverterAccount: o.account, PriorityLevel: o.level,
-		Settle: o.settle, ProofLifetime: o.proofLasts, TracingEndpoint: o.tracing, SizeAdmission: o.sizeAdmission}
+		PropagationDelay: o.propagationDelay, ProofLifetime: o.proofLasts, TracingEndpoint: o.tracing, SizeAdmission: o.sizeAdmission}
 }
 
 // If a leader disappears without releasing its lease, another one leads within 20

@@ -88,7 +88,7 @@ func TestWrongFlags(t *testing.T) {
 		"drain":              {[]string{"serve", "--drain=-1s"}, `--drain must not be negative, is -1s`},
 		"body":               {[]string{"serve", "--max-body-bytes=0"}, `--max-body-bytes must be at least 1, is 0`},
 		"in flight":          {[]string{"serve", "--max-bytes-in-flight=0"}, `--max-bytes-in-flight must be at least 1, is 0`},
-		"arguments":          {[]string{"serve", "plan.json"}, `unknown command "plan.json" for "conversion-operator serve"`},
+		"arguments":          {[]string{"serve", "ruleset.json"}, `unknown command "ruleset.json" for "conversion-operator serve"`},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -145,7 +145,7 @@ func mountSample(t *testing.T) (directory, hash string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return mountPlans(t, map[string][]byte{"plan.json": text}), conversion.HashOf(text)
+	return mountPlans(t, map[string][]byte{"ruleset.json": text}), conversion.HashOf(text)
 }
 
 func issued(t *testing.T) pki.KeyPair {

@@ -16,7 +16,7 @@ var (
 	nameFinalizers = newName("finalizers")
 )
 
-// Admit says why an object must not be stored, and nil if it may: it is a shortened
+// Admit says why an object must not be stored, and nil if it may: it is a truncated
 // form, or it could not be converted as a whole to another version. One of a version
 // that the ruleset does not know is no matter of the ruleset: no form of it comes from here.
 func (c *Converter) Admit(text []byte, stop func() bool) error {
@@ -39,7 +39,7 @@ func (c *Converter) Admit(text []byte, stop func() bool) error {
 	return c.convertible(text, from, stop)
 }
 
-// AdmitDeletion says why an object must not be deleted at a version: it is a shortened
+// AdmitDeletion says why an object must not be deleted at a version: it is a truncated
 // form there, and it would be stored, with a deletion timestamp, until finalizers are
 // gone. Waits tells that the deletion itself adds one.
 func (c *Converter) AdmitDeletion(text []byte, waits bool) error {
@@ -53,11 +53,11 @@ func (c *Converter) AdmitDeletion(text []byte, waits bool) error {
 	if metadata := root.get(&nameMetadata); !waits && !isHeld(metadata) {
 		return nil
 	}
-	return c.refuseShortened(h, root, from)
+	return c.refuseTruncated(h, root, from)
 }
 
 // OmittedIn says what an object lacks that this or another converter with the same key
-// has shortened, nil where that is nothing, or where it cannot be told.
+// has truncated, nil where that is nothing, or where it cannot be told.
 func (c *Converter) OmittedIn(text []byte) *Omitted {
 	h := stepPool.Get().(*step)
 	defer h.release()
@@ -66,8 +66,8 @@ func (c *Converter) OmittedIn(text []byte) *Omitted {
 	if err != nil {
 		return nil
 	}
-	if shortened, is := errors.AsType[*ShortenedError](c.refuseShortened(h, root, from)); is {
-		return shortened.Omitted
+	if truncated, is := errors.AsType[*TruncatedError](c.refuseTruncated(h, root, from)); is {
+		return truncated.Omitted
 	}
 	return nil
 }
@@ -125,7 +125,7 @@ func (c *Converter) convertible(text []byte, from *version, stop func() bool) er
 }
 
 // refuseMarked refuses an object in which an annotation of the resource says that it
-// is a shortened form, whoever has written that.
+// is a truncated form, whoever has written that.
 func (c *Converter) refuseMarked(h *step, root *node, from *version) error {
 	annotations := root.find(annotationsPath)
 	if annotations == nil {
@@ -157,9 +157,9 @@ func (c *Converter) isOurs(annotation string) bool {
 	return strings.HasSuffix(annotation, "."+c.ruleset.CRD)
 }
 
-// shortenedError reads the marker of a shortened form.
+// shortenedError reads the marker of a truncated form.
 func (c *Converter) shortenedError(h *step, annotation *node, at *version) error {
-	refused := &ShortenedError{Annotation: annotation.label()}
+	refused := &TruncatedError{Annotation: annotation.label()}
 	var owner *version
 	for _, v := range c.versions {
 		if v.annotation.text == refused.Annotation {

@@ -59,7 +59,7 @@ func TestAdmit(t *testing.T) {
 	}
 }
 
-// TestAdmitDeletion refuses what would be stored in a shortened form, until finalizers
+// TestAdmitDeletion refuses what would be stored in a truncated form, until finalizers
 // are gone.
 func TestAdmitDeletion(t *testing.T) {
 	c := shorteningOf(t, between(t, "b: {type: string}", "a: {type: string}", ""), secret)
@@ -69,9 +69,9 @@ func TestAdmitDeletion(t *testing.T) {
 		object          string
 		waits, admitted bool
 	}{
-		"shortened":                {there, false, true},
-		"shortened, and held":      {held, false, false},
-		"shortened, and waits":     {there, true, false},
+		"truncated":                {there, false, true},
+		"truncated, and held":      {held, false, false},
+		"truncated, and waits":     {there, true, false},
 		"whole":                    {named("v1", "", `"b":"1"`), true, true},
 		"a forged marker":          {under(ofV1, "v2", `{"format":2,"omitted":{}}`, ``), true, true},
 		"what nobody can read":     {`{`, true, true},

@@ -32,7 +32,7 @@ type version struct {
 	// annotation has what is preserved while the object is in another version;
 	// legacy had it in format 1.
 	annotation, legacy name
-	// token signs shortened forms at this version, empty where there are none.
+	// token signs truncated forms at this version, empty where there are none.
 	token []byte
 	// shape is what the schema of the version says, nil where that is not known.
 	shape *shape.Schema
@@ -72,7 +72,7 @@ func newVersion(ruleset *Ruleset, name string) (*version, error) {
 	v := &version{
 		name: name, apiVersion: appendQuoted(nil, ruleset.Group+"/"+name),
 		annotation: newName(AnnotationName(ruleset.CRD, name)), legacy: newName(legacyName(name)),
-		token: ruleset.Shortening.token(ruleset.CRD, name),
+		token: ruleset.Truncating.token(ruleset.CRD, name),
 	}
 	text, known := ruleset.Schemas[name]
 	if !known {
@@ -114,7 +114,7 @@ func (c *Converter) convert(dst, text []byte, toVersion string, stop func() bool
 	defer h.release()
 	h.start(stop)
 	h.refusesStatus = c.ruleset.RefusesStatus
-	h.dropsOverflow, h.shortens, h.outcome = c.ruleset.DropOverflow, c.ruleset.shortens(toVersion), Outcome{}
+	h.dropsOverflow, h.truncates, h.outcome = c.ruleset.DropOverflow, c.ruleset.truncates(toVersion), Outcome{}
 	root, end, err := h.parseFirst(text, c.look)
 	if err != nil {
 		return dst, Outcome{}, err
@@ -132,13 +132,13 @@ func (c *Converter) convert(dst, text []byte, toVersion string, stop func() bool
 	case from == to:
 		return append(dst, root.text...), h.outcome, nil
 	}
-	if err := c.refuseShortened(h, root, from); err != nil {
+	if err := c.refuseTruncated(h, root, from); err != nil {
 		return dst, h.outcome, err
 	}
 	if root, err = c.path(h, root, from, to); err != nil {
 		return dst, h.outcome, err
 	}
-	c.shorten(h, root, from, to)
+	c.truncate(h, root, from, to)
 	if lean {
 		root.get(&nameMetadata).keepOnly(answered.of)
 	}

@@ -124,7 +124,7 @@ func TestConvertRefuses(t *testing.T) {
 		"another group":    {`{"apiVersion":"other.com/v1","kind":"Widget"}`, "v2", "is for Widget of example.com"},
 		"from a version":   {widget("v7", ""), "v2", `version "v7" is not in the ruleset of widgets.example.com`},
 		"to a version":     {widget("v1", ""), "v8", `version "v8" is not in the ruleset of widgets.example.com`},
-		"annotations full": {annotated("v1", "v9 "+strings.Repeat("x", 262000), `"own":"`+strings.Repeat("x", 1000)+`"`), "v2", "shorten the object's annotations"},
+		"annotations full": {annotated("v1", "v9 "+strings.Repeat("x", 262000), `"own":"`+strings.Repeat("x", 1000)+`"`), "v2", "truncate the object's annotations"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := c.Convert([]byte("before"), []byte(test.object), test.to)

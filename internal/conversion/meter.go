@@ -46,9 +46,9 @@ type BudgetError struct {
 
 func (e *BudgetError) Error() string {
 	if e.Field == "" {
-		return fmt.Sprintf("its conversion takes more than the %d units of work that an object may: shorten its lists and maps, and the names in them", e.Limit)
+		return fmt.Sprintf("its conversion takes more than the %d units of work that an object may: truncate its lists and maps, and the names in them", e.Limit)
 	}
-	return fmt.Sprintf("its cel rules cost %d with that of %s, and all for one object may cost %d: shorten the lists, maps and texts that they read, or write shorter expressions",
+	return fmt.Sprintf("its cel rules cost %d with that of %s, and all for one object may cost %d: truncate the lists, maps and texts that they read, or write shorter expressions",
 		e.Cost, e.Field, e.Limit)
 }
 

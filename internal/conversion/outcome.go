@@ -19,7 +19,7 @@ type Outcome struct {
 	KeptBytes int
 	// DroppedValues counts the values for which the annotation had no room.
 	DroppedValues int
-	// Omitted is what a shortened form lacks, nil where the object is whole.
+	// Omitted is what a truncated form lacks, nil where the object is whole.
 	Omitted *Omitted
 }
 
@@ -58,25 +58,25 @@ func kibibytes(bytes int) string {
 	return fmt.Sprintf("%d KiB", (bytes+kibi-1)/kibi)
 }
 
-// ShortenedError refuses a shortened form: it must not be stored in place of the
+// TruncatedError refuses a truncated form: it must not be stored in place of the
 // object. Its text is for the person who wrote it.
-type ShortenedError struct {
+type TruncatedError struct {
 	// Annotation is the one that says so.
 	Annotation string
 	// Omitted is what it says, nil where that cannot be read.
 	*Omitted
 }
 
-func (e *ShortenedError) Error() string {
+func (e *TruncatedError) Error() string {
 	if e.Omitted == nil {
-		return fmt.Sprintf("the annotation %s says that the object was shortened when it was read, and nothing else that is readable: remove it, if you have written it, or read the object again", e.Annotation)
+		return fmt.Sprintf("the annotation %s says that the object was truncated when it was read, and nothing else that is readable: remove it, if you have written it, or read the object again", e.Annotation)
 	}
-	return fmt.Sprintf("the object was shortened when it was read at %s, because %s: write it at %s, without the annotation %s, or make %s smaller there",
+	return fmt.Sprintf("the object was truncated when it was read at %s, because %s: write it at %s, without the annotation %s, or make %s smaller there",
 		e.At, e.excess(), e.Version, e.Annotation, e.smaller())
 }
 
 // TooLargeError refuses an object that could be read at another version in a
-// shortened form only. Its text is for the person who wrote it.
+// truncated form only. Its text is for the person who wrote it.
 type TooLargeError struct {
 	*Omitted
 }
@@ -96,7 +96,7 @@ type OverflowError struct {
 }
 
 func (e *OverflowError) Error() string {
-	return fmt.Sprintf("the fields that only version %s has take %d bytes, and all annotations together may take %d: shorten the object's annotations, of which the others take %d, or those fields, or set overflow to Drop in the ConversionPolicy",
+	return fmt.Sprintf("the fields that only version %s has take %d bytes, and all annotations together may take %d: truncate the object's annotations, of which the others take %d, or those fields, or set overflow to Drop in the ConversionPolicy",
 		e.Version, e.Kept, MaxAnnotations, e.Others)
 }
 
@@ -113,8 +113,8 @@ const (
 	CauseUnknownVersion Cause = "UnknownVersion"
 	// CauseAnnotationsTooLarge means: the object's annotations have no room for what is to be preserved.
 	CauseAnnotationsTooLarge Cause = "AnnotationsTooLarge"
-	// CauseShortened means: the object was shortened when it was read, so that writing it would lose data.
-	CauseShortened Cause = "Shortened"
+	// CauseTruncated means: the object was truncated when it was read, so that writing it would lose data.
+	CauseTruncated Cause = "Truncated"
 	// CauseOverBudget means: the conversion takes more work than one object may.
 	CauseOverBudget Cause = "OverBudget"
 	// CauseOther means: none of the above.
@@ -130,8 +130,8 @@ func CauseOf(err error) Cause {
 	if _, ok := errors.AsType[*OverflowError](err); ok {
 		return CauseAnnotationsTooLarge
 	}
-	if _, ok := errors.AsType[*ShortenedError](err); ok {
-		return CauseShortened
+	if _, ok := errors.AsType[*TruncatedError](err); ok {
+		return CauseTruncated
 	}
 	if _, ok := errors.AsType[*BudgetError](err); ok {
 		return CauseOverBudget

@@ -207,7 +207,7 @@ func TestOverflow(t *testing.T) {
 	if !errors.As(err, &overflow) || overflow.Version != "v1" || overflow.Kept <= conversion.MaxAnnotations || overflow.Kept >= len(object) || overflow.Others != 0 {
 		t.Fatalf("got %v, want that v1 has more than fits, compressed", err)
 	}
-	want := fmt.Sprintf("the fields that only version v1 has take %d bytes, and all annotations together may take 262144: shorten the object's annotations, of which the others take 0, or those fields, or set overflow to Drop in the ConversionPolicy", overflow.Kept)
+	want := fmt.Sprintf("the fields that only version v1 has take %d bytes, and all annotations together may take 262144: truncate the object's annotations, of which the others take 0, or those fields, or set overflow to Drop in the ConversionPolicy", overflow.Kept)
 	if diff := cmp.Diff(want, err.Error()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

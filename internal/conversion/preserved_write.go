@@ -41,7 +41,7 @@ func (h *step) write(metadata *node, v *version, p preserved) error {
 	if len(p.entries) > 0 {
 		text = h.pack(h.appendPreserved(p, nil))
 	}
-	if !h.shortens && !h.hasRoom(annotations, v, text) {
+	if !h.truncates && !h.hasRoom(annotations, v, text) {
 		if h.dropsOverflow {
 			text = h.dropLargest(annotations, v, p)
 		}

@@ -34,9 +34,9 @@ type Ruleset struct {
 	Versions []string `json:"versions"`
 	// DropOverflow gives kept values up that have no room, instead of failing.
 	DropOverflow bool `json:"dropOverflow,omitempty"`
-	// Shortening allows conversions to leave out what annotations have no room for.
+	// Truncating allows conversions to leave out what annotations have no room for.
 	// Nil fails them instead.
-	Shortening *Shortening `json:"shortening,omitempty"`
+	Truncating *Truncating `json:"truncating,omitempty"`
 	// RefusesStatus keeps what is preserved below .status out of objects: whoever may
 	// write an object may write that, and not its status.
 	RefusesStatus bool `json:"refusesStatus,omitempty"`

@@ -15,13 +15,13 @@ import (
 
 // An object can have more to preserve than its annotations have room for. If its
 // conversion failed, lists and watches of the whole kind would fail with it. So a
-// reader gets a shortened form, which says that it is one. It must never be stored,
+// reader gets a truncated form, which says that it is one. It must never be stored,
 // and a converter does not know whether it converts for a reader or for etcd: it
-// refuses to convert a shortened form, and where nothing is converted, admission
+// refuses to convert a truncated form, and where nothing is converted, admission
 // refuses the write (admit.go).
 
 const (
-	// keptOfLarge bounds what a shortened form preserves, in bytes: small values are
+	// keptOfLarge bounds what a truncated form preserves, in bytes: small values are
 	// of use to a reader, and all of them are not needed.
 	preservedOfLarge = 64 << 10
 	// markerSize bounds a marker, and markedFields what the fields take that it names.
@@ -29,34 +29,34 @@ const (
 	markedFields = 1024
 )
 
-// Shortening allows conversions to answer with shortened forms. It belongs into a
+// Truncating allows conversions to answer with truncated forms. It belongs into a
 // ruleset only while admission refuses to store them.
-type Shortening struct {
-	// Key signs shortened forms. Who does not know it cannot write an object that
+type Truncating struct {
+	// Key signs truncated forms. Who does not know it cannot write an object that
 	// looks like one, and that could not be converted.
 	Key string `json:"key"`
-	// RefuseOnly refuses shortened forms and makes none: other converters may still
+	// RefuseOnly refuses truncated forms and makes none: other converters may still
 	// make them, or have made them.
 	RefuseOnly bool `json:"refuseOnly,omitempty"`
-	// Except are versions to which nothing is shortened: such as the storage version,
+	// Except are versions to which nothing is truncated: such as the storage version,
 	// if it has a scale. Who scales writes an object that admission does not see.
 	Except []string `json:"except,omitempty"`
 }
 
-// token signs the shortened forms at a version of a resource.
-func (s *Shortening) token(resource, version string) []byte {
+// token signs the truncated forms at a version of a resource.
+func (s *Truncating) token(resource, version string) []byte {
 	if s == nil || s.Key == "" {
 		return nil
 	}
 	const digits = 32
 	sum := hmac.New(sha256.New, []byte(s.Key))
-	sum.Write([]byte("shortened\n" + resource + "\n" + version))
+	sum.Write([]byte("truncated\n" + resource + "\n" + version))
 	return []byte(hex.EncodeToString(sum.Sum(nil))[:digits])
 }
 
-// shortens reports whether conversions to a version may answer with shortened forms.
-func (p *Ruleset) shortens(version string) bool {
-	s := p.Shortening
+// truncates reports whether conversions to a version may answer with truncated forms.
+func (p *Ruleset) truncates(version string) bool {
+	s := p.Truncating
 	return s != nil && s.Key != "" && !s.RefuseOnly && !p.DropOverflow && !slices.Contains(s.Except, version)
 }
 
@@ -68,17 +68,17 @@ var (
 	annotationsPath = Path{"metadata", "annotations"}.segments()
 )
 
-// shortening is what is left out of one object.
-type shortening struct {
+// truncating is what is left out of one object.
+type truncating struct {
 	*step
 	annotations *node
-	parts       []shortened
+	parts       []truncated
 	// room is what is left for the values of all parts.
 	room int
 }
 
-// shortened is what is preserved of one version, and what is left out of that.
-type shortened struct {
+// truncated is what is preserved of one version, and what is left out of that.
+type truncated struct {
 	*version
 	preserved
 	// size is what the annotation takes with everything in it, in bytes.
@@ -91,14 +91,14 @@ type shortened struct {
 	omitsText bool
 }
 
-// shorten leaves out what the annotations of a converted object have no room for,
+// truncate leaves out what the annotations of a converted object have no room for,
 // where that is allowed. From is the version that the object was at.
-func (c *Converter) shorten(h *step, root *node, from, to *version) {
+func (c *Converter) truncate(h *step, root *node, from, to *version) {
 	annotations := root.find(annotationsPath)
-	if !h.shortens || annotations == nil || withinLimit(annotations) {
+	if !h.truncates || annotations == nil || withinLimit(annotations) {
 		return
 	}
-	s := &shortening{step: h, annotations: annotations}
+	s := &truncating{step: h, annotations: annotations}
 	s.takeParts(c.versions, from)
 	s.makeRoom()
 	s.choose()
@@ -115,13 +115,13 @@ func withinLimit(annotations *node) bool {
 
 // takeParts takes the annotations away in which something is preserved. The first
 // part is that of the version with the most.
-func (s *shortening) takeParts(versions []*version, from *version) {
+func (s *truncating) takeParts(versions []*version, from *version) {
 	for _, v := range versions {
 		text := s.annotation(s.annotations, &v.annotation)
 		if text == nil {
 			continue
 		}
-		part := shortened{version: v, size: len(text)}
+		part := truncated{version: v, size: len(text)}
 		if s.read(text, &part.preserved) {
 			part.omits = make([]bool, len(part.entries))
 			s.parts = append(s.parts, part)
@@ -130,14 +130,14 @@ func (s *shortening) takeParts(versions []*version, from *version) {
 	}
 	if len(s.parts) == 0 {
 		// Rules have made annotations that are too large.
-		s.parts = append(s.parts, shortened{version: from})
+		s.parts = append(s.parts, truncated{version: from})
 	}
-	slices.SortStableFunc(s.parts, func(a, b shortened) int { return cmp.Compare(b.size, a.size) })
+	slices.SortStableFunc(s.parts, func(a, b truncated) int { return cmp.Compare(b.size, a.size) })
 }
 
 // makeRoom leaves other annotations out, the largest first, as long as there is no
 // room for markers.
-func (s *shortening) makeRoom() {
+func (s *truncating) makeRoom() {
 	s.room = MaxAnnotations - sizeOf(s.annotations)
 	for i := range s.parts {
 		s.room -= len(s.parts[i].annotation.text) + markerSize
@@ -163,7 +163,7 @@ func (s *shortening) makeRoom() {
 type item struct{ part, entry, size int }
 
 // choose keeps the smallest entries, as far as there is room, and leaves the others out.
-func (s *shortening) choose() {
+func (s *truncating) choose() {
 	var items []item
 	for i := range s.parts {
 		part := &s.parts[i]
@@ -197,7 +197,7 @@ func (e *entry) size() int {
 }
 
 // put writes the annotation of a part, with a marker if it is not whole.
-func (s *shortening) put(part *shortened, to *version) {
+func (s *truncating) put(part *truncated, to *version) {
 	var rest preserved
 	var omitted entries
 	for i, e := range part.entries {
@@ -220,7 +220,7 @@ func (s *shortening) put(part *shortened, to *version) {
 
 // mark adds the marker to an annotation. It is outside of what is compressed, so that
 // everybody sees it.
-func (s *shortening) mark(text []byte, part *shortened, omitted entries, to *version) []byte {
+func (s *truncating) mark(text []byte, part *truncated, omitted entries, to *version) []byte {
 	head := []byte(`{"format":` + preservedFormat)
 	sum := sha256.New()
 	var places [][]byte
@@ -262,9 +262,9 @@ func (s *shortening) mark(text []byte, part *shortened, omitted entries, to *ver
 	return append(marked, bytes.TrimPrefix(text, head)...)
 }
 
-// refuseShortened refuses to convert a shortened form. One without a valid
+// refuseTruncated refuses to convert a truncated form. One without a valid
 // token is text that cannot be read, and stays in its annotation.
-func (c *Converter) refuseShortened(h *step, root *node, from *version) error {
+func (c *Converter) refuseTruncated(h *step, root *node, from *version) error {
 	if len(from.token) == 0 {
 		return nil
 	}

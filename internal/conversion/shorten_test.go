@@ -17,10 +17,10 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
 )
 
-// shorteningOf is converterOf, of rules that may shorten what is read.
-func shorteningOf(t testing.TB, result compile.Result, with conversion.Shortening) *conversion.Converter {
+// shorteningOf is converterOf, of rules that may truncate what is read.
+func shorteningOf(t testing.TB, result compile.Result, with conversion.Truncating) *conversion.Converter {
 	t.Helper()
-	result.Ruleset.Shortening = &with
+	result.Ruleset.Truncating = &with
 	return converterOf(t, result)
 }
 
@@ -51,7 +51,7 @@ func annotationBytes(t testing.TB, object string) (total int) {
 	return total
 }
 
-// shortenedTo converts to a shortened form that the API server accepts.
+// shortenedTo converts to a truncated form that the API server accepts.
 func shortenedTo(t testing.TB, c *conversion.Converter, object, to string) (string, conversion.Outcome) {
 	t.Helper()
 	there, outcome, err := c.Answer(nil, []byte(object), to, nil)
@@ -67,11 +67,11 @@ func shortenedTo(t testing.TB, c *conversion.Converter, object, to string) (stri
 	return string(there), outcome
 }
 
-var secret = conversion.Shortening{Key: "a secret"}
+var secret = conversion.Truncating{Key: "a secret"}
 
-// TestShortened reads an object with more to preserve than fits, at either side, and
+// TestTruncated reads an object with more to preserve than fits, at either side, and
 // writes back what was read.
-func TestShortened(t *testing.T) {
+func TestTruncated(t *testing.T) {
 	const hubs, spokes = "a: {type: string}, big: {type: string}, list: {type: array, items: {type: object, properties: {x: {type: string}}}}, both: {type: string}",
 		"c: {type: string}, huge: {type: string}, both: {type: string}"
 	c := shorteningOf(t, between(t, spokes, hubs, ""), secret)
@@ -107,10 +107,10 @@ func TestShortened(t *testing.T) {
 			}
 
 			_, err := c.Convert(nil, []byte(there), test.from)
-			if _, ok := errors.AsType[*conversion.ShortenedError](err); !ok {
-				t.Fatalf("back: got %v, want that a shortened form is refused", err)
+			if _, ok := errors.AsType[*conversion.TruncatedError](err); !ok {
+				t.Fatalf("back: got %v, want that a truncated form is refused", err)
 			}
-			want := fmt.Sprintf("the object was shortened when it was read at %s, because the fields that only version %s has take %s, and all annotations together may take 256 KiB: write it at %s, without the annotation %s, or make %s smaller there",
+			want := fmt.Sprintf("the object was truncated when it was read at %s, because the fields that only version %s has take %s, and all annotations together may take 256 KiB: write it at %s, without the annotation %s, or make %s smaller there",
 				test.to, test.from, conversion.Kibibytes(outcome.Omitted.Bytes), test.from, annotation, test.back)
 			if diff := cmp.Diff(want, err.Error()); diff != "" {
 				t.Errorf("back (-want +got):\n%s", diff)
@@ -122,9 +122,9 @@ func TestShortened(t *testing.T) {
 	}
 }
 
-// TestShortenedThreeVersions shortens on the way through the hub: what fits of either
+// TestTruncatedThreeVersions truncates on the way through the hub: what fits of either
 // version is one budget, and the way back is refused from the end only.
-func TestShortenedThreeVersions(t *testing.T) {
+func TestTruncatedThreeVersions(t *testing.T) {
 	crd := widgets(t, map[string]string{"v1": "a: {type: string}, one: {type: string}", "v2": "b: {type: string}", "v3": "c: {type: string}"})
 	c := shorteningOf(t, compile.Compile(crd, from[v1alpha1.DeclarativeConverter](t, "{hub: v2, spokes: [{version: v1}, {version: v3}]}")), secret)
 	large := noise(300 << 10)
@@ -141,7 +141,7 @@ func TestShortenedThreeVersions(t *testing.T) {
 	direct, _ := shortenedTo(t, c, named("v1", "", `"a":"`+noise(600<<10)+`","one":"1"`), "v3")
 	for _, to := range []string{"v1", "v2"} {
 		for _, read := range []string{there, direct} {
-			var refused *conversion.ShortenedError
+			var refused *conversion.TruncatedError
 			if _, err := c.Convert(nil, []byte(read), to); !errors.As(err, &refused) {
 				t.Errorf("from v3 to %s: got %v", to, err)
 			}
@@ -149,8 +149,8 @@ func TestShortenedThreeVersions(t *testing.T) {
 	}
 }
 
-// TestShortenedMany has many values, with long names, and next to no room.
-func TestShortenedMany(t *testing.T) {
+// TestTruncatedMany has many values, with long names, and next to no room.
+func TestTruncatedMany(t *testing.T) {
 	c := shorteningOf(t, between(t, "m: {type: object, additionalProperties: {type: object, properties: {x: {type: string}}}}",
 		"m: {type: object, additionalProperties: {type: object, properties: {x: {type: string}, z: {type: string}}}}", ""), secret)
 	for length, count := range map[int]int{8: 6000, 3000: 200} {
@@ -178,9 +178,9 @@ func noiseOf(seed, length int) string {
 	return string(text)
 }
 
-// TestShortenedCrowded has no room for anything beside the annotations of others: one
+// TestTruncatedCrowded has no room for anything beside the annotations of others: one
 // of them is left out of what is read.
-func TestShortenedCrowded(t *testing.T) {
+func TestTruncatedCrowded(t *testing.T) {
 	c := shorteningOf(t, between(t, "b: {type: string}", "a: {type: string}", ""), secret)
 	object := strings.Replace(named("v2", "", `"a":"1"`), `"metadata":{`,
 		`"metadata":{"annotations":{"small":"1","example.com/other":"`+strings.Repeat("x", conversion.MaxAnnotations-30)+`"},`, 1)
@@ -197,17 +197,17 @@ func TestShortenedCrowded(t *testing.T) {
 	}
 }
 
-// TestShortenedAnnotation has a rule that makes an annotation.
-func TestShortenedAnnotation(t *testing.T) {
+// TestTruncatedAnnotation has a rule that makes an annotation.
+func TestTruncatedAnnotation(t *testing.T) {
 	c := shorteningOf(t, between(t, "b: {type: string}", "", `{move: {from: .b, to: '.metadata.annotations["b"]'}}`), secret)
 	there, _ := shortenedTo(t, c, named("v1", "", `"b":"`+noise(300<<10)+`"`), "v2")
-	if _, err := c.Convert(nil, []byte(there), "v1"); !errors.As(err, new(*conversion.ShortenedError)) {
+	if _, err := c.Convert(nil, []byte(there), "v1"); !errors.As(err, new(*conversion.TruncatedError)) {
 		t.Errorf("back: got %v", err)
 	}
 }
 
-// TestNotShortened converts what has room: to the byte as without shortening.
-func TestNotShortened(t *testing.T) {
+// TestNotTruncated converts what has room: to the byte as without truncating.
+func TestNotTruncated(t *testing.T) {
 	with := shorteningOf(t, between(t, "b: {type: string}", "a: {type: string}", ""), secret)
 	without := converterOf(t, between(t, "b: {type: string}", "a: {type: string}", ""))
 	for name, text := range map[string]string{"small": "1", "nearly full": noise(350 << 10), "compressible": strings.Repeat("text ", 400<<10)} {
@@ -225,31 +225,31 @@ func TestNotShortened(t *testing.T) {
 	}
 }
 
-// TestShorteningIsAllowed by rules that say so, and by no others.
-func TestShorteningIsAllowed(t *testing.T) {
+// TestTruncatingIsAllowed by rules that say so, and by no others.
+func TestTruncatingIsAllowed(t *testing.T) {
 	result := between(t, "b: {type: string}", "a: {type: string}", "")
 	object := named("v2", "", `"a":"`+noise(500<<10)+`"`)
 	there, _ := shortenedTo(t, shorteningOf(t, result, secret), object, "v1")
 
-	result.Ruleset.Shortening = nil
+	result.Ruleset.Truncating = nil
 	for name, c := range map[string]*conversion.Converter{
-		"refuses only": shorteningOf(t, result, conversion.Shortening{Key: secret.Key, RefuseOnly: true}),
-		"no key":       shorteningOf(t, result, conversion.Shortening{}),
-		"another key":  shorteningOf(t, result, conversion.Shortening{Key: "another"}),
+		"refuses only": shorteningOf(t, result, conversion.Truncating{Key: secret.Key, RefuseOnly: true}),
+		"no key":       shorteningOf(t, result, conversion.Truncating{}),
+		"another key":  shorteningOf(t, result, conversion.Truncating{Key: "another"}),
 	} {
 		var overflow *conversion.OverflowError
 		if _, err := c.Convert(nil, []byte(object), "v1"); name != "another key" && !errors.As(err, &overflow) {
 			t.Errorf("%s: there: got %v", name, err)
 		}
 		back, err := c.Convert(nil, []byte(there), "v2")
-		if refused := errors.As(err, new(*conversion.ShortenedError)); refused != (name == "refuses only") {
+		if refused := errors.As(err, new(*conversion.TruncatedError)); refused != (name == "refuses only") {
 			t.Errorf("%s: back: got %v", name, err)
 		}
 		// What nobody has signed is text that is not readable, and is not destroyed.
 		if err == nil && !strings.Contains(string(back), "omitted") {
 			t.Errorf("%s: back: the marker is gone: %.300s", name, back)
 		}
-		if err := c.Admit([]byte(there), nil); !errors.As(err, new(*conversion.ShortenedError)) {
+		if err := c.Admit([]byte(there), nil); !errors.As(err, new(*conversion.TruncatedError)) {
 			t.Errorf("%s: admission: got %v", name, err)
 		}
 	}
@@ -282,7 +282,7 @@ func TestForgedMarker(t *testing.T) {
 				if i < 4 {
 					convert(t, c, there, from)
 				} // but who copies a marker cannot write that object at v1
-				if err := c.Admit([]byte(object), nil); !errors.As(err, new(*conversion.ShortenedError)) {
+				if err := c.Admit([]byte(object), nil); !errors.As(err, new(*conversion.TruncatedError)) {
 					t.Errorf("%s of %s at %s: admission: got %v", marker, owner, from, err)
 				}
 			}
@@ -294,9 +294,9 @@ func TestForgedMarker(t *testing.T) {
 	}
 }
 
-// TestShorteningExcept shortens nothing at a version to which it must not.
-func TestShorteningExcept(t *testing.T) {
-	c := shorteningOf(t, between(t, "b: {type: string}", "a: {type: string}", ""), conversion.Shortening{Key: secret.Key, Except: []string{"v2"}})
+// TestTruncatingExcept truncates nothing at a version to which it must not.
+func TestTruncatingExcept(t *testing.T) {
+	c := shorteningOf(t, between(t, "b: {type: string}", "a: {type: string}", ""), conversion.Truncating{Key: secret.Key, Except: []string{"v2"}})
 	shortenedTo(t, c, named("v2", "", `"a":"`+noise(500<<10)+`"`), "v1")
 	var overflow *conversion.OverflowError
 	if _, err := c.Convert(nil, []byte(named("v1", "", `"b":"`+noise(500<<10)+`"`)), "v2"); !errors.As(err, &overflow) {
@@ -304,9 +304,9 @@ func TestShorteningExcept(t *testing.T) {
 	}
 }
 
-// FuzzShortened: whatever there is to preserve, an object is read at the other
+// FuzzTruncated: whatever there is to preserve, an object is read at the other
 // version, within the API server's limit, and either whole or refused on the way back.
-func FuzzShortened(f *testing.F) {
+func FuzzTruncated(f *testing.F) {
 	c := shorteningOf(f, between(f, "b: {type: string}", "a: {type: string}, m: {type: object, additionalProperties: {type: string}}", ""), secret)
 	f.Add(uint64(1), 10, 40000, 3000)
 	f.Add(uint64(2), 3000, 120, 0)
@@ -327,7 +327,7 @@ func FuzzShortened(f *testing.F) {
 			t.Fatalf("there: %v, %d bytes", err, annotationBytes(t, string(there)))
 		}
 		back, err := c.Convert(nil, there, "v2")
-		switch refused := errors.As(err, new(*conversion.ShortenedError)); {
+		switch refused := errors.As(err, new(*conversion.TruncatedError)); {
 		case refused != (outcome.Omitted != nil):
 			t.Fatalf("back: %v, left out: %+v", err, outcome.Omitted)
 		case !refused && !cmp.Equal(decode(t, object), decode(t, string(back))):

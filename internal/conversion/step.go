@@ -16,8 +16,8 @@ type step struct {
 	whole bool
 	// dropsOverflow is what to do with more than an annotation can hold.
 	dropsOverflow bool
-	// shortens tells that what annotations have no room for is left out in the end.
-	shortens bool
+	// truncates tells that what annotations have no room for is left out in the end.
+	truncates bool
 	// restore is what was preserved when the object left the version that it now
 	// comes back to, sorted; keep is what the other side cannot express this time.
 	restore, keep entries

@@ -49,10 +49,10 @@ type Policy struct {
 	// Worse tells that something is lost that was not, or that the rules do not fit
 	// any more.
 	Worse bool `json:"worse"`
-	// PlanBefore and PlanAfter identify the compiled rules, where there are any.
+	// RulesetBefore and RulesetAfter identify the compiled rules, where there are any.
 	// If they are equal, converter pods do not change.
-	PlanBefore string `json:"planBefore,omitempty"`
-	PlanAfter  string `json:"planAfter,omitempty"`
+	RulesetBefore string `json:"rulesetBefore,omitempty"`
+	RulesetAfter  string `json:"rulesetAfter,omitempty"`
 	// Errors are why the rules do not fit after the change.
 	Errors []string `json:"errors,omitempty"`
 	// HubBefore and HubAfter are there where the hub is another one.
@@ -137,7 +137,7 @@ func (c compiled) versions() []string {
 func Compare(before, after Side) (Policy, error) {
 	old, next := compileSide(before), compileSide(after)
 	policy := Policy{
-		Name: after.Policy.Name, New: before.Policy == nil, PlanBefore: old.hash(), PlanAfter: next.hash(),
+		Name: after.Policy.Name, New: before.Policy == nil, RulesetBefore: old.hash(), RulesetAfter: next.hash(),
 		VersionsAdded: missing(next.versions(), old.versions()), VersionsRemoved: missing(old.versions(), next.versions()),
 		Errors: next.errors, Worse: len(next.errors) > 0,
 	}

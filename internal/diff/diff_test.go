@@ -109,7 +109,7 @@ func TestJSON(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		text = regexp.MustCompile(`"plan(Before|After)": "[0-9a-f]{16}"`).ReplaceAll(text, []byte(`"plan$1": "HASH"`))
+		text = regexp.MustCompile(`"ruleset(Before|After)": "[0-9a-f]{16}"`).ReplaceAll(text, []byte(`"ruleset$1": "HASH"`))
 		golden.Check(t, string(text)+"\n", folder, "report.json")
 	}
 }

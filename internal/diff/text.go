@@ -99,7 +99,7 @@ func (t Table) title(p Policy) string {
 		return "a new policy"
 	case p.Worse:
 		return t.bad(true, "something gets worse")
-	case p.PlanBefore == p.PlanAfter:
+	case p.RulesetBefore == p.RulesetAfter:
 		return "conversions do not change"
 	}
 	return "nothing gets worse"

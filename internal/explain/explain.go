@@ -23,11 +23,11 @@ const Format = 1
 type Report struct {
 	// Format is the constant of that name.
 	Format int `json:"format"`
-	// Policy is the name of the policy, and PlanHash identifies its compiled rules.
-	Policy   string   `json:"policy"`
-	Hub      string   `json:"hub"`
-	PlanHash string   `json:"planHash"`
-	Objects  []Object `json:"objects"`
+	// Policy is the name of the policy, and RulesetHash identifies its compiled rules.
+	Policy      string   `json:"policy"`
+	Hub         string   `json:"hub"`
+	RulesetHash string   `json:"rulesetHash"`
+	Objects     []Object `json:"objects"`
 }
 
 // Object is one that was converted.
@@ -128,7 +128,7 @@ func (e *Explainer) Versions() []string { return e.result.Ruleset.Versions }
 // Report begins a report about objects of the policy.
 func (e *Explainer) Report() *Report {
 	plan := e.result.Ruleset
-	return &Report{Format: Format, Policy: plan.CRD, Hub: plan.Hub, PlanHash: plan.Hash(), Objects: []Object{}}
+	return &Report{Format: Format, Policy: plan.CRD, Hub: plan.Hub, RulesetHash: plan.Hash(), Objects: []Object{}}
 }
 
 // Object converts an object to a version, and says of all of its fields, and with

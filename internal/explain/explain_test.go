@@ -67,7 +67,7 @@ func explain(t *testing.T, name, to string, all bool) *Report {
 	t.Helper()
 	e := explainer(t, "rules")
 	report := e.Report()
-	report.PlanHash = "HASH"
+	report.RulesetHash = "HASH"
 	object, err := e.Object(name, objects(t, "rules")[name], to, all)
 	if err != nil {
 		t.Fatal(err)

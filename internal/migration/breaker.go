@@ -111,7 +111,7 @@ func (e *Engine) awaitBreaker(ctx context.Context) error {
 func (e *Engine) probeUntilAnswered(ctx context.Context, cause error) error {
 	log, away := logr.FromContextOrDiscard(ctx), 0
 	log.Info("Waiting: patches fail because of infrastructure errors", "cause", cause.Error())
-	e.waitReason.set("patches wait: " + shorten(cause.Error(), maxMessage))
+	e.waitReason.set("patches wait: " + truncate(cause.Error(), maxMessage))
 	for n := 1; ; n++ {
 		if err := e.Clock.Sleep(ctx, delay(min(n, patience), cause)); err != nil {
 			return err

@@ -214,7 +214,7 @@ func (j *journal) abort(ctx context.Context, reason string) error {
 		return err
 	}
 	j.record.State = contract.StateAborted
-	j.record.Message = shorten(reason, maxMessage)
+	j.record.Message = truncate(reason, maxMessage)
 	j.record.CompletionTime = j.now()
 	return j.saveWith(ctx, data)
 }

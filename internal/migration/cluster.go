@@ -180,7 +180,7 @@ func (c *Cluster) PreviousRun(name string) Checkpoints {
 }
 
 // rulesetKey is the key of compiled rules in their ConfigMap.
-const rulesetKey = "plan.json"
+const rulesetKey = "ruleset.json"
 
 // Ruleset implements Rulesets.
 func (c *Cluster) Ruleset(ctx context.Context, name string) ([]byte, error) {

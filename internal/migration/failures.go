@@ -73,7 +73,7 @@ func openFailures(data map[string]string) (failureList, error) {
 func (l *failureList) add(failures []v1alpha1.MigrationFailure, data map[string]string) error {
 	written := true
 	for _, f := range failures {
-		f.Message = shorten(f.Message, maxListedMessage)
+		f.Message = truncate(f.Message, maxListedMessage)
 		text, err := json.Marshal(f)
 		if err != nil {
 			return fmt.Errorf("cannot encode the failure of %s: %w", f.Object, err)
@@ -116,8 +116,8 @@ func (l *failureList) clear(data map[string]string) {
 	*l = failureList{}
 }
 
-// shorten cuts a message to at most that many bytes.
-func shorten(message string, most int) string {
+// truncate cuts a message to at most that many bytes.
+func truncate(message string, most int) string {
 	if len(message) <= most {
 		return message
 	}

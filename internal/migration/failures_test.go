@@ -87,9 +87,9 @@ func TestListThatIsNotReadable(t *testing.T) {
 
 func TestShortenKeepsWholeCharacters(t *testing.T) {
 	for _, text := range []string{"short", strings.Repeat("x", maxMessage), strings.Repeat("ä", maxMessage), "x" + strings.Repeat("ä", maxMessage)} {
-		got := shorten(text, maxMessage)
+		got := truncate(text, maxMessage)
 		if len(got) > maxMessage || !utf8.ValidString(got) || (len(text) <= maxMessage && got != text) {
-			t.Errorf("shorten made %d bytes of %d: %q", len(got), len(text), got)
+			t.Errorf("truncate made %d bytes of %d: %q", len(got), len(text), got)
 		}
 	}
 }

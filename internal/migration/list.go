@@ -165,7 +165,7 @@ func (e *Engine) awaitListable(ctx context.Context, j *journal, cause error) err
 	if j.record.Waiting == "" {
 		logr.FromContextOrDiscard(ctx).Info("Waiting: objects cannot be listed because of infrastructure errors", "cause", cause.Error())
 	}
-	if err := j.setWaiting(ctx, "objects cannot be listed: "+shorten(cause.Error(), maxMessage)); err != nil {
+	if err := j.setWaiting(ctx, "objects cannot be listed: "+truncate(cause.Error(), maxMessage)); err != nil {
 		return err
 	}
 	if err := e.Clock.Sleep(ctx, maxDelay); err != nil {

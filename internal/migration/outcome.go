@@ -74,7 +74,7 @@ func (e *Engine) tooLarge(object *metav1.PartialObjectMetadata, cause error) res
 }
 
 func (r result) failure() v1alpha1.MigrationFailure {
-	return v1alpha1.MigrationFailure{Object: r.object, Reason: r.reason, Message: shorten(r.message, maxMessage), Command: r.command}
+	return v1alpha1.MigrationFailure{Object: r.object, Reason: r.reason, Message: truncate(r.message, maxMessage), Command: r.command}
 }
 
 func keyOf(object *metav1.PartialObjectMetadata) string {

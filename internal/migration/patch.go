@@ -32,7 +32,7 @@ func (e *Engine) migrateObject(ctx context.Context, object *metav1.PartialObject
 	if known == nil || err != nil {
 		return resultOf(object, gone), err
 	}
-	if cause := e.Inventory.shortened(known, e.Resource.Version); cause != nil {
+	if cause := e.Inventory.truncated(known, e.Resource.Version); cause != nil {
 		return e.tooLarge(known, cause), nil
 	}
 	p, err := e.place(ctx, known, barrier)

@@ -79,10 +79,10 @@ func (i *Inventory) preservedIn(object *metav1.PartialObjectMetadata) []conversi
 	return i.converter.PreservedIn(object.Annotations)
 }
 
-// shortened says why an object must not be written at the version at which it was
+// truncated says why an object must not be written at the version at which it was
 // read: it lacks values that had no room in its annotations and are still in etcd. API
 // servers also refuse such a write, unless the check was removed.
-func (i *Inventory) shortened(object *metav1.PartialObjectMetadata, version string) error {
+func (i *Inventory) truncated(object *metav1.PartialObjectMetadata, version string) error {
 	if i == nil || len(object.Annotations) == 0 {
 		return nil
 	}
@@ -176,7 +176,7 @@ func (e *Engine) noteUnplaced(p *placing, object *metav1.PartialObjectMetadata) 
 	for _, version := range p.written {
 		if why := e.Inventory.unplaced(object, version); why != "" {
 			p.refused = append(p.refused, v1alpha1.MigrationFailure{Object: keyOf(object), Reason: ReasonDoesNotFit,
-				Message: shorten(why, maxMessage), Command: e.suggest(ReasonDoesNotFit, object)})
+				Message: truncate(why, maxMessage), Command: e.suggest(ReasonDoesNotFit, object)})
 		}
 	}
 }

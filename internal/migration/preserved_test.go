@@ -281,10 +281,10 @@ func TestReadInventory(t *testing.T) {
 	}
 }
 
-// TestShortenedIsNotWritten: an object that was read in a shortened form fails without
+// TestTruncatedIsNotWritten: an object that was read in a truncated form fails without
 // being written, in the second look too, and the others are migrated.
-func TestShortenedIsNotWritten(t *testing.T) {
-	ruleset := strings.Replace(placing1, `"hub"`, `"shortening":{"key":"of the test"},"hub"`, 1)
+func TestTruncatedIsNotWritten(t *testing.T) {
+	ruleset := strings.Replace(placing1, `"hub"`, `"truncating":{"key":"of the test"},"hub"`, 1)
 	rules, err := conversion.Load([]byte(ruleset))
 	expect.NoError(t, err)
 	converter, err := conversion.NewConverter(rules)
@@ -292,14 +292,14 @@ func TestShortenedIsNotWritten(t *testing.T) {
 	object := `{"apiVersion":"example.com/v1beta1","kind":"CronTab","metadata":{"name":"a"},"spec":{"own":"` + incompressible.Text(400<<10) + `"}}`
 	converted, err := converter.Convert(nil, []byte(object), "v1")
 	expect.NoError(t, err)
-	var shortened metav1.PartialObjectMetadata
-	expect.NoError(t, json.Unmarshal(converted, &shortened))
+	var truncated metav1.PartialObjectMetadata
+	expect.NoError(t, json.Unmarshal(converted, &truncated))
 	if omitted := converter.OmittedIn(converted); omitted == nil || omitted.Bytes < 400<<10 {
 		t.Fatalf("it is whole: %+v", omitted)
 	}
 
 	api, _, engine := holders(t)
-	api.hold(objectKey(2), annotation, shortened.Annotations[annotation])
+	api.hold(objectKey(2), annotation, truncated.Annotations[annotation])
 	engine.Inventory, engine.Verify = inventoryOf(t, ruleset), v1alpha1.MigrationVerifyFull
 	written := map[string]int{}
 	api.onPatch = func(key string) error {

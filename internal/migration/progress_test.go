@@ -33,7 +33,7 @@ func TestLogTellsTheStory(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{
-		`"level"=0 "msg"="Migrating stored objects" "policy"="crontabs.example.com" "run"="run-1" "resource"="crontabs.example.com" "version"="v1" "state"="Settling"`,
+		`"level"=0 "msg"="Migrating stored objects" "policy"="crontabs.example.com" "run"="run-1" "resource"="crontabs.example.com" "version"="v1" "state"="Propagating"`,
 		`"level"=0 "msg"="Every API server shows the storage version" "policy"="crontabs.example.com" "run"="run-1" "apiServers"=1`,
 		`"level"=0 "msg"="Waiting for writes at the old version to drain" "policy"="crontabs.example.com" "run"="run-1" "propagationDelay"="1m0s"`,
 		`"level"=0 "msg"="Barrier passed: writes at the old version have drained" "policy"="crontabs.example.com" "run"="run-1" "barrier"="108" "kind"="AllServers"`,

@@ -86,7 +86,7 @@ func (e *Engine) reverifyObject(ctx context.Context, object *metav1.PartialObjec
 	if known == nil || err != nil {
 		return resultOf(object, gone), err
 	}
-	if cause := e.Inventory.shortened(known, e.Resource.Version); cause != nil {
+	if cause := e.Inventory.truncated(known, e.Resource.Version); cause != nil {
 		return e.tooLarge(known, cause), nil
 	}
 	r, err := e.persist(ctx, known, Patch{}, barrier)

@@ -40,11 +40,10 @@ var advices = map[string][]Advice{
 	v1alpha1.ReasonVersionNotInCRD:         {{"add the version to the CustomResourceDefinition, served and not stored: the converter waits for it", readVersions}},
 	v1alpha1.ReasonInvalidRules:            {{"fix the rules, and test them before you apply them", "PROGRAM verify NAME --live --policy FILE"}},
 	v1alpha1.ReasonInvalidPatch:            {{"fix spec.workload.patches", editPolicy}},
-	v1alpha1.ReasonNoReadyPods:             {{"find out why no converter pod is ready: until then, objects cannot be read at other versions", seePods}},
+	v1alpha1.ReasonNoPodsReady:             {{"find out why no converter pod is ready: until then, objects cannot be read at other versions", seePods}},
 	v1alpha1.ReasonSomePodsReady:           {{"find out why some converter pods are not ready", seePods}},
 	v1alpha1.ReasonRollingOut:              {{"converter pods are starting; if that takes long, find out why", seePods}},
 	v1alpha1.ReasonWaitingForEndpoints:     {{"converter pods are starting; if that takes long, find out why", seePods}},
-	v1alpha1.ReasonSampleLost:              {{"find the objects that change in a round trip, and fix the rules", tryRules}},
 	"CanaryFailed":                         {{"find out what the rules cannot convert, and fix them", tryRules}},
 	v1alpha1.ReasonForeignWebhook:          {{"find the current converter, and remove it first", seeConversion}},
 	v1alpha1.ReasonConversionDrifted:       {{"check what was written", seeConversion}},
@@ -59,7 +58,7 @@ var advices = map[string][]Advice{
 	v1alpha1.ReasonConversionFailed:        {{"fix the objects that cannot be converted, or the rules; find the failing objects", tryRules}},
 	v1alpha1.ReasonRoundTripFailed:         {{"find the objects that change in a round trip, and fix the rules or the objects", tryRules}},
 	v1alpha1.ReasonObjectUnreadable:        {{"find out why objects cannot be read: their conversion fails", seePods}},
-	v1alpha1.ReasonReadShortened:           {{"shorten the fields that the message names, at the version that has them, or store their content elsewhere", ""}},
+	v1alpha1.ReasonReadTruncated:           {{"truncate the fields that the message names, at the version that has them, or store their content elsewhere", ""}},
 	v1alpha1.ReasonVersionsInUse:           {{"a version other than the storage version is in use: check what keeps each version, or set spec.deletionPolicy", editPolicy}},
 }
 

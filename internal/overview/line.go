@@ -13,7 +13,7 @@ import (
 // which have a line for each thing that happened.
 func (o *Overview) Line() string {
 	line := fmt.Sprintf("%s: Ready=%s %s", o.Name, o.Ready, o.Reason)
-	if run := o.Migration; run != nil && o.Evidence == nil && o.Reason != notSeen {
+	if run := o.Migration; run != nil && o.MigrationEvidence == nil && o.Reason != notSeen {
 		state := string(run.State)
 		if run.Step != "" {
 			state = string(run.Step)

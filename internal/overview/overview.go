@@ -58,13 +58,13 @@ type Overview struct {
 	Deleting  bool `json:"deleting,omitempty"`
 	// Gates in order, and behind them other conditions that want to be seen.
 	Gates []Gate `json:"gates"`
-	// Converter names the kind: declarative, image, service, url or none.
-	Converter string `json:"converter"`
+	// ConverterKind names the kind: declarative, image, service, url or none.
+	ConverterKind string `json:"converterKind"`
 	// Next is what to do, the first thing first.
 	Next []Advice `json:"next"`
 
 	CRD         *v1alpha1.CRDStatus         `json:"crd,omitempty"`
-	Plan        *v1alpha1.PlanStatus        `json:"plan,omitempty"`
+	Converter   *v1alpha1.ConverterStatus   `json:"converter,omitempty"`
 	Versions    []v1alpha1.VersionStatus    `json:"versions,omitempty"`
 	Removable   string                      `json:"removable,omitempty"`
 	Webhook     *v1alpha1.WebhookStatus     `json:"webhook,omitempty"`
@@ -78,8 +78,8 @@ type Overview struct {
 	// OversizedObjects are those that have no whole form at a version.
 	OversizedObjects *v1alpha1.OversizedStatus `json:"oversizedObjects,omitempty"`
 	// Paused tells that no migration goes on, or begins.
-	Paused   bool                      `json:"paused,omitempty"`
-	Evidence *v1alpha1.StorageEvidence `json:"evidence,omitempty"`
+	Paused            bool                        `json:"paused,omitempty"`
+	MigrationEvidence *v1alpha1.MigrationEvidence `json:"migrationEvidence,omitempty"`
 	// PreservedData counts the objects that hold values in annotations.
 	PreservedData *v1alpha1.PreservedDataStatus `json:"preservedData,omitempty"`
 
@@ -116,11 +116,11 @@ func Of(observed Observed) *Overview {
 	status := &policy.Status
 	o := &Overview{
 		Name: policy.Name, Ready: metav1.ConditionUnknown, Reason: notSeen,
-		Message: "the operator has not processed this policy yet", Converter: policy.Spec.Converter.Kind(),
+		Message: "the operator has not processed this policy yet", ConverterKind: policy.Spec.Converter.Kind(),
 		Suspended: policy.Spec.Suspend, Deleting: !policy.DeletionTimestamp.IsZero(), Paused: policy.Spec.Migration.Paused,
-		CRD: status.CRD, Plan: status.Plan, Versions: status.Versions, Removable: status.Removable,
+		CRD: status.CRD, Converter: status.Converter, Versions: status.Versions, Removable: status.Removable,
 		Webhook: status.Webhook, PodsUnknown: observed.PodsUnknown, Certificate: status.Certificate, Rotation: status.Rotation,
-		Migration: status.Migration, ConversionFailures: status.ConversionFailures, OversizedObjects: status.OversizedObjects, Evidence: status.Evidence, PreservedData: status.PreservedData, now: observed.Now,
+		Migration: status.Migration, ConversionFailures: status.ConversionFailures, OversizedObjects: status.OversizedObjects, MigrationEvidence: status.MigrationEvidence, PreservedData: status.PreservedData, now: observed.Now,
 	}
 	o.readReady(policy)
 	for _, gate := range slices.Concat(v1alpha1.Gates, v1alpha1.Abnormal) {

@@ -83,10 +83,10 @@ func (w *writer) head(o *Overview) {
 		w.line("Storage:    objects are written at %s%s; conversion strategy %s", crd.StorageVersion, others, crd.Strategy)
 	}
 	switch {
-	case o.Plan != nil:
-		w.line("Converter:  %s, ruleset %s", o.Converter, o.Plan.Hash)
+	case o.Converter != nil:
+		w.line("Converter:  %s, ruleset %s", o.ConverterKind, o.Converter.Revision)
 	default:
-		w.line("Converter:  %s", o.Converter)
+		w.line("Converter:  %s", o.ConverterKind)
 	}
 	if o.Suspended {
 		w.line("Suspended:  the operator changes nothing (spec.suspend)")
@@ -199,7 +199,7 @@ func (w *writer) converter(o *Overview) {
 		w.line("  certificate until %s (%s), its authority until %s (%s)",
 			c.NotAfter.UTC().Format(time.DateOnly), left(c.NotAfter, o.now), c.CANotAfter.UTC().Format(time.DateOnly), left(c.CANotAfter, o.now))
 	}
-	if r := o.Rotation; r != nil && r.State != v1alpha1.RotationServing {
+	if r := o.Rotation; r != nil && r.State != v1alpha1.RotationIdle {
 		w.line("  the authority is being replaced: %s for %s", r.State, ago(o.now.Sub(r.Since.Time)))
 	}
 }

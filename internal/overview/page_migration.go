@@ -14,7 +14,7 @@ import (
 // migration writes how far the latest run is, and what failed in it.
 func (w *writer) migration(o *Overview) {
 	run := o.Migration
-	if run == nil && o.Evidence == nil && !o.Paused {
+	if run == nil && o.MigrationEvidence == nil && !o.Paused {
 		return
 	}
 	w.title("Migration")
@@ -24,7 +24,7 @@ func (w *writer) migration(o *Overview) {
 	if run != nil {
 		w.run(o, run)
 	}
-	if e := o.Evidence; e != nil {
+	if e := o.MigrationEvidence; e != nil {
 		proof := "there is no other version"
 		if e.Source == v1alpha1.EvidenceMigration {
 			proof = fmt.Sprintf("run %s saw %d objects", e.Run, e.Objects)

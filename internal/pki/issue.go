@@ -80,15 +80,15 @@ func newTemplate(commonName string, now time.Time, lifetime time.Duration) (*x50
 	}
 	return &x509.Certificate{
 		SerialNumber: serial,
-		Subject:      pkix.Name{CommonName: shorten(commonName), Organization: []string{"conversion-operator"}},
+		Subject:      pkix.Name{CommonName: truncate(commonName), Organization: []string{"conversion-operator"}},
 		NotBefore:    now.Add(-backdate),
 		NotAfter:     now.Add(lifetime),
 	}, nil
 }
 
-// shorten keeps a common name within the 64 characters of RFC 5280, ub-common-name.
+// truncate keeps a common name within the 64 characters of RFC 5280, ub-common-name.
 // Nothing verifies it: names are verified by the subject alternative name.
-func shorten(name string) string {
+func truncate(name string) string {
 	if len(name) > 64 {
 		return name[:64]
 	}

@@ -45,46 +45,46 @@ func (w *world) admit(object *admissionregistrationv1apply.ValidatingWebhookConf
 }
 
 // sizeAdmission makes API servers refuse what is too large before anything may be
-// shortened, for as long as anything may.
+// truncated, for as long as anything may.
 func sizeAdmission(w *world) {
 	w.observed.Policy.Spec.Migration.Mode = v1alpha1.MigrationOnTrigger
 	w.say("API servers are to refuse what is too large, before the CustomResourceDefinition is written.")
 	w.applyCRD(bothStoredOld)
-	w.settle()
+	w.converge()
 	w.say("Somebody deletes the webhook configuration.")
 	w.observed.Admission = nil
-	w.settle()
+	w.converge()
 	w.say("Somebody lets API servers ignore it, again and again.")
 	for range 3 {
 		w.wait(5 * time.Second)
 		w.ignoreAdmission()
-		w.settle()
+		w.converge()
 	}
 	w.say("The rules change: API servers ask by both.")
 	w.changeRules("/")
-	w.settle()
+	w.converge()
 	w.say("API servers have had their time.")
-	w.wait(w.observed.Settings.Settle)
+	w.wait(w.observed.Settings.PropagationDelay)
 	w.say("Another authority is asked for: it is trusted here and there.")
 	w.observed.Policy.Spec.Certificates.SelfManaged = &v1alpha1.SelfManagedCertificates{RotationTrigger: "the key was seen"}
-	w.settle()
-	w.wait(w.observed.Settings.Settle)
-	w.wait(w.observed.Settings.Settle)
+	w.converge()
+	w.wait(w.observed.Settings.PropagationDelay)
+	w.wait(w.observed.Settings.PropagationDelay)
 	w.say("Somebody drops the conversion.")
 	w.drop("kubectl-replace")
-	w.settle()
+	w.converge()
 	w.say("The storage version is to change: from now on writes at both versions may be converted.")
 	w.observed.Policy.Spec.StorageVersion = "v1"
-	w.settle()
-	w.say("The policy prefers to lose what has no room: readers may have shortened forms, which are refused.")
+	w.converge()
+	w.say("The policy prefers to lose what has no room: readers may have truncated forms, which are refused.")
 	w.observed.Policy.Spec.Converter.Declarative.Overflow = v1alpha1.OverflowDrop
-	w.settle()
-	w.wait(w.observed.Settings.Settle)
-	w.say("The operator may not write webhook configurations any more: nothing is shortened.")
+	w.converge()
+	w.wait(w.observed.Settings.PropagationDelay)
+	w.say("The operator may not write webhook configurations any more: nothing is truncated.")
 	w.observed.Settings.SizeAdmission = false
 	w.observed.Policy.Spec.Converter.Declarative.Overflow = ""
-	w.settle()
-	w.wait(w.observed.Settings.Settle)
+	w.converge()
+	w.wait(w.observed.Settings.PropagationDelay)
 }
 
 // ignoreAdmission is what somebody writes who wants to be rid of it.
@@ -96,7 +96,7 @@ func (w *world) ignoreAdmission() {
 }
 
 // TestSizeAdmissionComesFirst plays that story: whenever the CustomResourceDefinition
-// names rules that shorten, API servers were told before to ask by them, and trust
+// names rules that truncate, API servers were told before to ask by them, and trust
 // what the CustomResourceDefinition trusts.
 func TestSizeAdmissionComesFirst(t *testing.T) {
 	w := newWorld(t, policyYAML)
@@ -152,17 +152,17 @@ func (w *world) expectAdmission(to *apiextensionsv1.CustomResourceConversion) {
 	}
 }
 
-// shorteningOf is what the wanted ruleset may shorten.
-func shorteningOf(t *testing.T, decided plan.Plan) *conversion.Shortening {
+// shorteningOf is what the wanted ruleset may truncate.
+func shorteningOf(t *testing.T, decided plan.Plan) *conversion.Truncating {
 	t.Helper()
 	for _, step := range decided.Steps {
 		if apply, is := step.(plan.Apply); is {
-			if stored, is := apply.Object.(*corev1apply.ConfigMapApplyConfiguration); is && stored.Data[plan.PlanKey] != "" {
-				rules, err := conversion.Load([]byte(stored.Data[plan.PlanKey]))
+			if stored, is := apply.Object.(*corev1apply.ConfigMapApplyConfiguration); is && stored.Data[plan.RulesetKey] != "" {
+				rules, err := conversion.Load([]byte(stored.Data[plan.RulesetKey]))
 				if err != nil {
 					t.Fatal(err)
 				}
-				return rules.Shortening
+				return rules.Truncating
 			}
 		}
 	}
@@ -170,23 +170,23 @@ func shorteningOf(t *testing.T, decided plan.Plan) *conversion.Shortening {
 	return nil
 }
 
-// TestNoSizeAdmission: without the setting nothing is asked, and nothing is shortened.
-// What was shortened before is refused by converters.
+// TestNoSizeAdmission: without the setting nothing is asked, and nothing is truncated.
+// What was truncated before is refused by converters.
 func TestNoSizeAdmission(t *testing.T) {
-	w := armed(t)
+	w := active(t)
 	before := shorteningOf(t, w.plan())
 	if before.RefuseOnly || w.observed.Admission == nil {
 		t.Fatalf("by default: %+v", before)
 	}
 	w.observed.Settings.SizeAdmission = false
-	w.settle()
+	w.converge()
 	if w.observed.Admission == nil {
-		t.Error("API servers ask no more while they may still shorten")
+		t.Error("API servers ask no more while they may still truncate")
 	}
 	if after := shorteningOf(t, w.plan()); !after.RefuseOnly || after.Key != before.Key {
-		t.Errorf("it may shorten, or does not know what was shortened: %+v, before %+v", after, before)
+		t.Errorf("it may truncate, or does not know what was truncated: %+v, before %+v", after, before)
 	}
-	w.wait(w.observed.Settings.Settle)
+	w.wait(w.observed.Settings.PropagationDelay)
 	if w.observed.Admission != nil {
 		t.Error("API servers are told to ask")
 	}
@@ -194,7 +194,7 @@ func TestNoSizeAdmission(t *testing.T) {
 	w = newWorld(t, policyYAML)
 	w.observed.Settings.SizeAdmission = false
 	w.applyCRD(bothStoredOld)
-	w.settle()
+	w.converge()
 	if w.observed.Admission != nil || strings.Contains(w.log.String(), "about sizes") {
 		t.Error("API servers are told to ask from the beginning")
 	}
@@ -206,9 +206,9 @@ func TestNothingToRefuse(t *testing.T) {
 	w := newWorld(t, policyYAML)
 	w.observed.Policy.Spec.Converter.Declarative.Spokes[0].Rules = nil
 	w.applyCRD(strings.ReplaceAll(bothStoredOld, "hostPort: {type: string}", "host: {type: string}, port: {type: string}"))
-	w.settle()
+	w.converge()
 	if !apimeta.IsStatusConditionTrue(w.observed.Policy.Status.Conditions, v1alpha1.ConversionConfiguredCondition) {
-		t.Fatalf("it is not armed:\n%s", w.story())
+		t.Fatalf("it is not active:\n%s", w.story())
 	}
 	if w.observed.Admission != nil {
 		t.Error("API servers are told to ask")
@@ -216,11 +216,11 @@ func TestNothingToRefuse(t *testing.T) {
 }
 
 // TestWritesNeedNoConverter: no write at the storage version waits for a converter,
-// unless the object says that it was shortened. A write that is converted may store a
-// shortened form, and so is refused where nobody could be asked; before the storage
+// unless the object says that it was truncated. A write that is converted may store a
+// truncated form, and so is refused where nobody could be asked; before the storage
 // version changes, that is any.
 func TestWritesNeedNoConverter(t *testing.T) {
-	w := armed(t)
+	w := active(t)
 	expect := func(fails ...string) {
 		t.Helper()
 		var got []string
@@ -234,21 +234,21 @@ func TestWritesNeedNoConverter(t *testing.T) {
 			t.Errorf("writes that fail without a converter (-want +got):\n%s", diff)
 		}
 	}
-	expect("shortened.conversion-operator.io v1beta1,v1", "size.conversion-operator.io v1beta1")
+	expect("truncated.conversion-operator.io v1beta1,v1", "size.conversion-operator.io v1beta1")
 	w.observed.Policy.Spec.StorageVersion = "v1beta1"
 	for stored := ""; stored != "v1beta1"; stored = crds.StorageVersion(w.observed.CRD) {
 		w.observed.Now = w.observed.Now.Add(time.Second)
 		decided := w.plan()
 		if slices.ContainsFunc(decided.Steps, func(step plan.Step) bool { _, edits := step.(plan.EditVersions); return edits }) {
-			expect("shortened.conversion-operator.io v1beta1,v1", "size.conversion-operator.io v1beta1,v1")
+			expect("truncated.conversion-operator.io v1beta1,v1", "size.conversion-operator.io v1beta1,v1")
 			if since, err := time.Parse(time.RFC3339, w.admittedSince()); err != nil || w.observed.Now.Sub(since) < 10*time.Second {
 				t.Errorf("the storage version changes at %s, and API servers were told %s", w.observed.Now, since)
 			}
 		}
 		w.carryOut(decided)
 	}
-	w.settle()
-	expect("shortened.conversion-operator.io v1beta1,v1", "size.conversion-operator.io v1")
+	w.converge()
+	expect("truncated.conversion-operator.io v1beta1,v1", "size.conversion-operator.io v1")
 }
 
 func (w *world) admittedSince() string {
@@ -265,7 +265,7 @@ func TestAdmissionTrustsWhatPodsServe(t *testing.T) {
 		"pods not ready": func(w *world) { w.observed.RolledOut = false },
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := armed(t)
+			w := active(t)
 			trusted := func() []byte { return w.observed.CRD.Spec.Conversion.Webhook.ClientConfig.CABundle }
 			before := trusted()
 			shut(w)
@@ -287,11 +287,11 @@ func TestAdmissionTrustsWhatPodsServe(t *testing.T) {
 }
 
 // TestMigrationWaitsForAdmission: a run reads objects at the version that it writes, and
-// must not store what it read in a shortened form.
+// must not store what it read in a truncated form.
 func TestMigrationWaitsForAdmission(t *testing.T) {
 	w := newWorld(t, policyYAML)
 	w.applyCRD(bothStoredNew)
-	w.settle()
+	w.converge()
 	suspended := func() *bool { return w.observed.Runs[0].Job.Spec.Suspend }
 	if len(w.observed.Runs) != 1 || ptr.Deref(suspended(), false) {
 		t.Fatalf("no run: %+v", w.observed.Runs)
@@ -303,7 +303,7 @@ func TestMigrationWaitsForAdmission(t *testing.T) {
 		t.Error("it goes on while API servers refuse nothing")
 	}
 	expectCondition(t, decided.Status, v1alpha1.ConversionConfiguredCondition, "False", v1alpha1.ReasonAdmissionDrifted, "somebody deleted")
-	w.settle()
+	w.converge()
 	if ptr.Deref(suspended(), false) {
 		t.Error("it does not go on")
 	}

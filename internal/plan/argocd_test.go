@@ -71,7 +71,7 @@ func TestArgoCDHealthOfNew(t *testing.T) {
 	for title, text := range map[string]string{
 		"no status":     "metadata: {generation: 1}",
 		"no conditions": "{metadata: {generation: 1}, status: {}}",
-		"no Ready":      "{metadata: {generation: 1}, status: {conditions: [{type: PlanValid, status: 'True', observedGeneration: 1}]}}",
+		"no Ready":      "{metadata: {generation: 1}, status: {conditions: [{type: RulesValid, status: 'True', observedGeneration: 1}]}}",
 		"changed since": "{metadata: {generation: 2}, status: {conditions: [{type: Ready, status: 'True', message: well, observedGeneration: 1}]}}",
 	} {
 		object := map[string]any{}

@@ -20,7 +20,7 @@ import (
 )
 
 // TestWrongCertificates: whatever is wrong with a Secret of somebody else is said
-// with its cure, and nothing is armed by it.
+// with its cure, and nothing is active by it.
 func TestWrongCertificates(t *testing.T) {
 	cases := map[string]struct {
 		damage func(*world, map[string][]byte)
@@ -49,17 +49,17 @@ func TestWrongCertificates(t *testing.T) {
 			w := newWorld(t, policyYAML)
 			w.observed.Source = w.theirs("theirs")
 			c.damage(w, w.observed.Source.Data)
-			w.armedBy(v1alpha1.Certificates{Secret: &v1alpha1.SecretCertificates{Name: "theirs"}})
+			w.activeBy(v1alpha1.Certificates{Secret: &v1alpha1.SecretCertificates{Name: "theirs"}})
 			ready := apimeta.FindStatusCondition(w.observed.Policy.Status.Conditions, v1alpha1.CertificatesReadyCondition)
-			armed := w.observed.CRD.Spec.Conversion != nil
+			active := w.observed.CRD.Spec.Conversion != nil
 			if c.reason == "" {
-				if !armed {
-					t.Errorf("nothing is wrong, and it is not armed: %s", ready.Message)
+				if !active {
+					t.Errorf("nothing is wrong, and it is not active: %s", ready.Message)
 				}
 				return
 			}
-			if armed || ready.Reason != c.reason || !strings.Contains(ready.Message, c.cure) || !strings.Contains(ready.Message, "conversion-system/theirs") {
-				t.Errorf("armed: %t; %s: %s; want %s with %q", armed, ready.Reason, ready.Message, c.reason, c.cure)
+			if active || ready.Reason != c.reason || !strings.Contains(ready.Message, c.cure) || !strings.Contains(ready.Message, "conversion-system/theirs") {
+				t.Errorf("active: %t; %s: %s; want %s with %q", active, ready.Reason, ready.Message, c.reason, c.cure)
 			}
 		})
 	}
@@ -101,10 +101,10 @@ func TestInjected(t *testing.T) {
 			if c.source != nil {
 				c.source(w, w.observed.Source.Data)
 			}
-			w.armedBy(injected)
+			w.activeBy(injected)
 			conversion := w.observed.CRD.Spec.Conversion
 			if conversion == nil || len(conversion.Webhook.ClientConfig.CABundle) == 0 {
-				t.Fatal("it is armed without anything to trust, or not at all")
+				t.Fatal("it is active without anything to trust, or not at all")
 			}
 			if c.inject != nil {
 				conversion.Webhook.ClientConfig.CABundle = c.inject(w)

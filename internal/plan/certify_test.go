@@ -159,5 +159,5 @@ func (w *world) theirs(name string) *corev1.Secret {
 // wait lets time pass.
 func (w *world) wait(passes time.Duration) {
 	w.observed.Now = w.observed.Now.Add(passes)
-	w.settle()
+	w.converge()
 }

@@ -68,5 +68,5 @@ func printed(t *testing.T, policies []v1alpha1.ConversionPolicy, options printer
 	if err := printers.NewTablePrinter(options).PrintObj(table, &out); err != nil {
 		t.Fatal(err)
 	}
-	return planHash.ReplaceAllString(out.String(), "0123456789abcdef")
+	return rulesetHash.ReplaceAllString(out.String(), "0123456789abcdef")
 }

@@ -22,7 +22,7 @@
 //
 // Make composes them (plan.go). It passes a policy through its gates in order:
 //
-//	PlanValid             converter/kind.go             the policy can be followed
+//	RulesValid             converter/kind.go             the policy can be followed
 //	(ownership)           activation/ownership.go       nobody else converts for this CustomResourceDefinition
 //	CertificatesReady     certificates/certificates.go  a serving certificate that the API server will accept
 //	WebhookAvailable      converter/kind.go             what converts is there

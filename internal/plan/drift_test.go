@@ -57,7 +57,7 @@ func TestDriftIsRepaired(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			w := armed(t)
+			w := active(t)
 			before := w.observed.CRD.DeepCopy()
 			c.foreign(w)
 			decided := w.plan()
@@ -68,14 +68,14 @@ func TestDriftIsRepaired(t *testing.T) {
 			if condition.Reason != v1alpha1.ReasonConversionDrifted || !strings.HasPrefix(condition.Message, c.message) {
 				t.Errorf("the condition is %s %s: %s; want %q", condition.Status, condition.Reason, condition.Message, c.message)
 			}
-			w.settle()
+			w.converge()
 			if diff := cmp.Diff(before.Spec.Conversion, w.observed.CRD.Spec.Conversion); diff != "" {
 				t.Errorf("after the repair (-want +got):\n%s", diff)
 			}
 			if got, want := w.observed.CRD.Generation, before.Generation+2; got != want {
 				t.Errorf("generation %d, want %d: one foreign write and one of ours", got, want)
 			}
-			if evidence := w.observed.Policy.Status.Evidence; evidence == nil {
+			if evidence := w.observed.Policy.Status.MigrationEvidence; evidence == nil {
 				t.Error("the evidence is lost: objects would be migrated once more")
 			}
 		})
@@ -91,7 +91,7 @@ func TestDriftIsUndoneByOnePod(t *testing.T) {
 	}{
 		"all is well":            {func(*world) {}, true},
 		"one pod, not probed":    {func(w *world) { w.observed.Pods = w.observed.Pods[:1]; w.observed.Pods[0].Proof = nil }, true},
-		"a pod with an old plan": {func(w *world) { w.observed.Pods[0].Plans = []string{"old"} }, true},
+		"a pod with an old plan": {func(w *world) { w.observed.Pods[0].Revisions = []string{"old"} }, true},
 		"broken rules":           {func(w *world) { w.observed.Policy.Spec.Converter.Declarative.Spokes[0].Rules[0].Format.From = ".x" }, true},
 		"being deleted, and in use": {func(w *world) {
 			w.observed.Policy.DeletionTimestamp = &metav1.Time{Time: w.observed.Now}
@@ -109,7 +109,7 @@ func TestDriftIsUndoneByOnePod(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			w := armed(t)
+			w := active(t)
 			w.drop("kubectl-replace")
 			c.change(w)
 			if got := slices.Contains(kinds(w.plan().Steps), "SwitchCRD"); got != c.want {
@@ -122,7 +122,7 @@ func TestDriftIsUndoneByOnePod(t *testing.T) {
 // TestTwoWriters fights for two hours with a writer that answers each repair at
 // once, and counts: never more than five repairs within any ten minutes.
 func TestTwoWriters(t *testing.T) {
-	w := armed(t)
+	w := active(t)
 	var repairs []time.Time
 	for end := w.observed.Now.Add(2 * time.Hour); w.observed.Now.Before(end); {
 		w.drop("helm")
@@ -148,10 +148,10 @@ func TestTwoWriters(t *testing.T) {
 // contested is a world in which a writer has used up the budget.
 func contested(t *testing.T) *world {
 	t.Helper()
-	w := armed(t)
+	w := active(t)
 	for range 6 {
 		w.drop("helm")
-		w.settle()
+		w.converge()
 	}
 	return w
 }
@@ -200,7 +200,7 @@ func TestContestedNamesTheCure(t *testing.T) {
 
 // TestARepairIsCountedOnce, however often the write is refused.
 func TestARepairIsCountedOnce(t *testing.T) {
-	w := armed(t)
+	w := active(t)
 	w.drop("helm")
 	for range 10 {
 		decided := w.plan()
@@ -216,11 +216,11 @@ func TestARepairIsCountedOnce(t *testing.T) {
 
 // TestTakenOver: what somebody else wrote, but rightly, is ours again with one write.
 func TestTakenOver(t *testing.T) {
-	w := armed(t)
+	w := active(t)
 	right := w.observed.CRD.Spec.Conversion.DeepCopy()
 	w.drop("helm")
 	w.write("kubectl-edit", right)
-	w.settle()
+	w.converge()
 	if got := w.owners["strategy"]; got != plan.ManagedBy {
 		t.Errorf("spec.conversion belongs to %q", got)
 	}
@@ -230,42 +230,42 @@ func TestTakenOver(t *testing.T) {
 }
 
 func driftRepaired(w *world) {
-	w.say("Everything is armed, and a migration runs.")
+	w.say("Everything is active, and a migration runs.")
 	w.applyCRD(bothStoredNew)
-	w.settle()
+	w.converge()
 	w.record(contract.Record{State: contract.StateRunning, Counters: contract.Counters{Total: 1000, Rewritten: 490, Current: 10}})
-	w.settle()
+	w.converge()
 	w.say("Somebody replaces the CustomResourceDefinition with a manifest that has no spec.conversion.")
 	w.drop("kubectl-replace")
-	w.settle()
+	w.converge()
 	w.say("The migration of the new generation is done.")
 	w.record(contract.Record{State: contract.StateCompleted, Counters: contract.Counters{Total: 1000, Current: 1000}})
-	w.settle()
+	w.converge()
 	w.say("An installer points it at its own webhook.")
 	w.change("olm", func(client *apiextensionsv1.WebhookClientConfig) { client.Service.Name = "theirs" })
-	w.settle()
+	w.converge()
 }
 
 func driftContested(w *world) {
-	w.say("Everything is armed.")
+	w.say("Everything is active.")
 	w.observed.Policy.Spec.Migration.Mode = v1alpha1.MigrationOnTrigger
 	w.applyCRD(bothStoredNew)
-	w.settle()
+	w.converge()
 	w.say("An injector of caBundle is told to inject, and does not give in.")
 	w.observed.CRD.Annotations = map[string]string{injector: "theirs/certificate"}
 	for range 6 {
 		w.change("cainjector", inject)
-		w.settle()
+		w.converge()
 	}
 	w.say("Ten minutes later.")
 	w.observed.Now = w.observed.Now.Add(10 * time.Minute)
-	w.settle()
+	w.converge()
 	w.say("It injects again. Then somebody removes the annotation, and touches the policy.")
 	w.change("cainjector", inject)
-	w.settle()
+	w.converge()
 	w.observed.CRD.Annotations = nil
 	w.observed.Policy.Generation++
-	w.settle()
+	w.converge()
 }
 
 func driftReported(w *world) {
@@ -273,14 +273,14 @@ func driftReported(w *world) {
 	w.observed.Policy.Spec.Drift = v1alpha1.DriftReport
 	w.observed.Policy.Spec.Migration.Mode = v1alpha1.MigrationOnTrigger
 	w.applyCRD(bothStoredNew)
-	w.settle()
+	w.converge()
 	w.say("Somebody drops spec.conversion.")
 	w.drop("kubectl-replace")
-	w.settle()
+	w.converge()
 	w.say("It is to be repaired.")
 	w.observed.Policy.Spec.Drift = v1alpha1.DriftRepair
 	w.observed.Policy.Generation++
-	w.settle()
+	w.converge()
 }
 
 // TestAnOldPlanIsDriftToo: somebody writes spec.conversion as it was before the
@@ -292,17 +292,17 @@ func TestAnOldPlanIsDriftToo(t *testing.T) {
 			w.observed.Policy.Spec.Drift = action
 			before := w.observed.CRD.Spec.Conversion.DeepCopy()
 			w.holdBack = false
-			w.settle()
+			w.converge()
 			plans := map[string]string{old: "old", w.wanted: "new"}
 			w.write("argocd-controller", before)
-			w.settle()
-			w.observed.Now = w.observed.Now.Add(w.observed.Settings.Settle)
-			w.settle()
+			w.converge()
+			w.observed.Now = w.observed.Now.Add(w.observed.Settings.PropagationDelay)
+			w.converge()
 			named := path.Base(*w.observed.CRD.Spec.Conversion.Webhook.ClientConfig.Service.Path)
 			if plans[named] != want {
 				t.Errorf("the CustomResourceDefinition names the %s plan, want the %s one", plans[named], want)
 			}
-			if carried := w.observed.Pods[0].Plans; !slices.Contains(carried, named) {
+			if carried := w.observed.Pods[0].Revisions; !slices.Contains(carried, named) {
 				t.Errorf("pods carry %v, and the CustomResourceDefinition names %s", carried, named)
 			}
 		})
@@ -311,7 +311,7 @@ func TestAnOldPlanIsDriftToo(t *testing.T) {
 
 // TestSuspendedDriftIsReported, and not undone.
 func TestSuspendedDriftIsReported(t *testing.T) {
-	w := armed(t)
+	w := active(t)
 	w.observed.Policy.Spec.Suspend = true
 	w.drop("helm")
 	condition := apimeta.FindStatusCondition(w.plan().Status.Conditions, v1alpha1.ConversionConfiguredCondition)

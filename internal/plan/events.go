@@ -100,7 +100,7 @@ var underWay = []string{
 	v1alpha1.ReasonIssuing, v1alpha1.ReasonRollingOut, v1alpha1.ReasonWaitingForEndpoints,
 	v1alpha1.ReasonProbing, v1alpha1.ReasonSampling, v1alpha1.ReasonConfiguring,
 	v1alpha1.ReasonPromoting, v1alpha1.ReasonForeignStorageMigration,
-	v1alpha1.ReasonRetiring, v1alpha1.ReasonClearing, v1alpha1.ReasonSoaking, v1alpha1.ReasonRequested, v1alpha1.ReasonBlocked,
+	v1alpha1.ReasonRetiring, v1alpha1.ReasonCleaningManagedFields, v1alpha1.ReasonSoaking, v1alpha1.ReasonRequested, v1alpha1.ReasonBlocked,
 	v1alpha1.ReasonSuspended, v1alpha1.ReasonDeleting,
 }
 

@@ -28,7 +28,7 @@ func TestEvents(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, policyYAML)
 			story(w)
-			golden.Check(t, planHash.ReplaceAllString(w.events.String(), "#"), "events", name+".txt")
+			golden.Check(t, rulesetHash.ReplaceAllString(w.events.String(), "#"), "events", name+".txt")
 		})
 	}
 }
@@ -42,12 +42,12 @@ func TestARestartIsNoNews(t *testing.T) {
 		"broken rules": func(w *world) {
 			w.applyCRD(bothStoredNew)
 			w.changeRules("")
-			w.settle()
+			w.converge()
 		},
 		"suspended": func(w *world) {
 			w.applyCRD(bothStoredNew)
 			w.observed.Policy.Spec.Suspend = true
-			w.settle()
+			w.converge()
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -56,7 +56,7 @@ func TestARestartIsNoNews(t *testing.T) {
 			w.observed.Samples, w.observed.APIServer, w.observed.Written = nil, nil, nil
 			w.observed.Requested, w.observed.Cleared, w.observed.Resampled = nil, nil, nil
 			w.events.Reset()
-			w.settle()
+			w.converge()
 			if told := w.events.String(); told != "" {
 				t.Errorf("it says again:\n%s", told)
 			}

@@ -22,14 +22,14 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan"
 )
 
-// armed is a world in which everything is done: two versions, migrated.
-func armed(t *testing.T) *world {
+// active is a world in which everything is done: two versions, migrated.
+func active(t *testing.T) *world {
 	t.Helper()
 	w := newWorld(t, policyYAML)
 	w.applyCRD(bothStoredNew)
-	w.settle()
+	w.converge()
 	w.record(contract.Record{State: contract.StateCompleted, Counters: contract.Counters{Total: 3, Rewritten: 3}})
-	w.settle()
+	w.converge()
 	return w
 }
 
@@ -52,7 +52,7 @@ func TestGates(t *testing.T) {
 			func(w *world) {
 				w.observed.Policy.Spec.Converter.Declarative.Spokes[0].Rules[0].Format.From = ".hostAndPort"
 			},
-			v1alpha1.PlanValidCondition, metav1.ConditionFalse, v1alpha1.ReasonInvalidRules, "spokes[0].rules[0].format.from", nil,
+			v1alpha1.RulesValidCondition, metav1.ConditionFalse, v1alpha1.ReasonInvalidRules, "spokes[0].rules[0].format.from", nil,
 		},
 		"the CRD is going": {
 			func(w *world) { w.observed.CRD.DeletionTimestamp = &metav1.Time{Time: w.observed.Now} },
@@ -60,7 +60,7 @@ func TestGates(t *testing.T) {
 		},
 		"another webhook, from the beginning": {
 			func(w *world) {
-				w.observed.Policy.Status.ArmedCRD = ""
+				w.observed.Policy.Status.ActivatedCRD = ""
 				w.observed.CRD.Spec.Conversion.Webhook.ClientConfig.Service.Name = "theirs"
 			},
 			v1alpha1.ConversionConfiguredCondition, metav1.ConditionFalse, v1alpha1.ReasonForeignWebhook, "conversion-system/theirs", nil,
@@ -97,7 +97,7 @@ func TestGates(t *testing.T) {
 		},
 		"no pod left": {
 			func(w *world) { w.observed.Pods, w.observed.PodFailure = nil, "exceeded quota" },
-			v1alpha1.WebhookAvailableCondition, metav1.ConditionFalse, v1alpha1.ReasonNoReadyPods, "exceeded quota", nil,
+			v1alpha1.WebhookAvailableCondition, metav1.ConditionFalse, v1alpha1.ReasonNoPodsReady, "exceeded quota", nil,
 		},
 		"no endpoint": {
 			func(w *world) { w.observed.Endpoints = 0 },
@@ -172,7 +172,7 @@ func TestGates(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			w := armed(t)
+			w := active(t)
 			c.change(w)
 			decided := w.plan()
 			condition := apimeta.FindStatusCondition(decided.Status.Conditions, c.condition)
@@ -206,7 +206,7 @@ func kinds(steps []plan.Step) []string {
 
 // TestNothingElseIsSaidOfGatesBehind: a gate that stops keeps those behind it closed.
 func TestNothingElseIsSaidOfGatesBehind(t *testing.T) {
-	w := armed(t)
+	w := active(t)
 	w.observed.Authority, w.observed.Certificate = nil, nil
 	conditions := w.plan().Status.Conditions
 	stopped := slices.Index(v1alpha1.Gates, v1alpha1.CertificatesReadyCondition)
@@ -220,7 +220,7 @@ func TestNothingElseIsSaidOfGatesBehind(t *testing.T) {
 // TestRenewalIsRemembered: without an event, the manager looks again when a
 // certificate is due.
 func TestRenewalIsRemembered(t *testing.T) {
-	w := armed(t)
+	w := active(t)
 	leaf, err := pki.ParseCertificate(w.observed.Certificate.Data[corev1.TLSCertKey])
 	if err != nil {
 		t.Fatal(err)
@@ -233,7 +233,7 @@ func TestRenewalIsRemembered(t *testing.T) {
 // TestAFixedPoint: where everything is done, nothing but applying is left, and
 // the status stays as it is.
 func TestAFixedPoint(t *testing.T) {
-	w := armed(t)
+	w := active(t)
 	before := w.observed.Policy.Status
 	decided := w.plan()
 	if diff := cmp.Diff(before, decided.Status); diff != "" {
@@ -256,7 +256,7 @@ func TestUpkeep(t *testing.T) {
 	}
 	for name, shut := range closed {
 		t.Run(name, func(t *testing.T) {
-			w := armed(t)
+			w := active(t)
 			shut(w)
 			w.observed.Now = w.observed.Now.Add(plan.DefaultDuration * 3 / 4)
 			if got := kinds(w.plan().Steps); !slices.Contains(got, "WriteCertificate") {
@@ -269,12 +269,12 @@ func TestUpkeep(t *testing.T) {
 // TestBrokenRulesKeepTheConverter: an edit that breaks the rules leaves the
 // converter with the plan of before, and keeps it there.
 func TestBrokenRulesKeepTheConverter(t *testing.T) {
-	w := armed(t)
+	w := active(t)
 	hash := w.wanted
 	w.observed.Policy.Spec.Converter.Declarative.Spokes[0].Rules[0].Format.From = ".x"
 	w.observed.Pods = nil
-	w.settle()
-	if len(w.observed.Pods) != 2 || !slices.Equal(w.observed.Pods[0].Plans, []string{hash}) {
+	w.converge()
+	if len(w.observed.Pods) != 2 || !slices.Equal(w.observed.Pods[0].Revisions, []string{hash}) {
 		t.Errorf("pods are %v, want two with plan %s", w.observed.Pods, hash)
 	}
 }
@@ -317,9 +317,9 @@ func TestRunsAreGuarded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, policyYAML)
 			w.applyCRD(bothStoredNew)
-			w.settle()
+			w.converge()
 			w.record(contract.Record{State: contract.StateRunning, Counters: contract.Counters{Total: 3, Rewritten: 1}})
-			w.settle()
+			w.converge()
 			c.change(w)
 			steps := w.plan().Steps
 			if len(steps) == 0 || reflect.TypeOf(steps[0]) != reflect.TypeOf(c.first) {

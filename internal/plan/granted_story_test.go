@@ -20,22 +20,22 @@ func rightsGranted(w *world) {
 	w.observed.Granted = &plan.Granted{}
 	w.observed.Policy.Spec.Migration.Mode = v1alpha1.MigrationOnTrigger
 	w.applyCRD(bothStoredOld)
-	w.settle()
+	w.converge()
 	w.say("The administrator runs the commands.")
 	w.observed.Granted.Read = true
-	w.settle()
+	w.converge()
 	w.say("The trigger of a migration is pulled, for which nothing is granted.")
 	w.applyCRD(bothStoredNew)
 	w.observed.Policy.Spec.Migration.Trigger = "first"
-	w.settle()
+	w.converge()
 	w.say("The administrator runs these commands too.")
 	w.observed.Granted.Migrate = true
-	w.settle()
+	w.converge()
 	w.say("What was granted is taken back while it runs: it is for the run to say so.")
 	w.observed.Granted.Migrate = false
-	w.settle()
+	w.converge()
 	w.record(whole())
-	w.settle()
+	w.converge()
 }
 
 func TestGrantsHaveCommands(t *testing.T) {

@@ -76,7 +76,7 @@ func TestDeletion(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			w := armed(t)
+			w := active(t)
 			w.delete()
 			c.change(w)
 			decided := w.plan()
@@ -89,7 +89,7 @@ func TestDeletion(t *testing.T) {
 					t.Errorf("readiness (-of a policy that stays +of one that may not go):\n%s", diff)
 				}
 			}
-			leaves := decided.Status.ReleasedTime != nil ||
+			leaves := decided.Status.ConversionRemovedTime != nil ||
 				slices.ContainsFunc(kinds(decided.Steps), func(kind string) bool { return kind == "RestoreCRD" || kind == "RemoveFinalizer" })
 			if leaves == c.blocked {
 				t.Errorf("leaves: %t, want %t: %v", leaves, !c.blocked, kinds(decided.Steps))
@@ -110,7 +110,7 @@ func readiness(decided plan.Plan) (said []string) {
 // TestAbandonedIsLeftAsItIs: nothing of the converter, and nothing of the
 // CustomResourceDefinition, also where somebody has changed that.
 func TestAbandonedIsLeftAsItIs(t *testing.T) {
-	w := armed(t)
+	w := active(t)
 	w.observed.Runs = nil
 	w.drop("kubectl-replace")
 	w.observed.Policy.Spec.DeletionPolicy = v1alpha1.DeletionAbandon
@@ -123,55 +123,55 @@ func TestAbandonedIsLeftAsItIs(t *testing.T) {
 // TestPodsOutliveTheConversion: from the moment that the CustomResourceDefinition
 // is seen to do without them, for as long as API servers may not have seen it.
 func TestPodsOutliveTheConversion(t *testing.T) {
-	w := armed(t)
+	w := active(t)
 	w.applyCRD(onlyNew)
 	w.delete()
-	w.settle()
+	w.converge()
 	if w.observed.Pods == nil || w.observed.CRD.Spec.Conversion.Strategy != apiextensionsv1.NoneConverter {
 		t.Fatalf("after the restoration there are %d pods, and the strategy is %s", len(w.observed.Pods), w.observed.CRD.Spec.Conversion.Strategy)
 	}
-	if after := w.plan().RecheckAfter; after <= 0 || after > w.observed.Settings.Settle {
-		t.Errorf("looks again after %s, want within %s", after, w.observed.Settings.Settle)
+	if after := w.plan().RecheckAfter; after <= 0 || after > w.observed.Settings.PropagationDelay {
+		t.Errorf("looks again after %s, want within %s", after, w.observed.Settings.PropagationDelay)
 	}
 	w.applyCRD(bothStoredNew)
-	w.settle()
-	if released := w.observed.Policy.Status.ReleasedTime; released != nil || !armedHere(w) {
-		t.Fatalf("a version came back; released %v, armed %t", released, armedHere(w))
+	w.converge()
+	if released := w.observed.Policy.Status.ConversionRemovedTime; released != nil || !activeHere(w) {
+		t.Fatalf("a version came back; released %v, active %t", released, activeHere(w))
 	}
 	w.applyCRD(onlyNew)
-	w.settle()
-	w.pass(w.observed.Settings.Settle)
-	w.settle()
+	w.converge()
+	w.pass(w.observed.Settings.PropagationDelay)
+	w.converge()
 	if w.observed.Pods != nil || w.observed.Policy.Finalizers != nil {
 		t.Errorf("%d pods and the finalizers %v are left", len(w.observed.Pods), w.observed.Policy.Finalizers)
 	}
 }
 
-func armedHere(w *world) bool {
+func activeHere(w *world) bool {
 	return w.observed.CRD.Spec.Conversion.Strategy == apiextensionsv1.WebhookConverter
 }
 
 func deletionBlocked(w *world) {
-	w.say("Everything is armed; the old version is still stored.")
+	w.say("Everything is active; the old version is still stored.")
 	w.observed.Policy.Spec.Migration.Mode = v1alpha1.MigrationOnTrigger
 	w.applyCRD(bothStoredNew)
-	w.settle()
+	w.converge()
 	w.say("The policy is deleted.")
 	w.observed.Policy.DeletionTimestamp = &metav1.Time{Time: w.observed.Now}
-	w.settle()
+	w.converge()
 	w.say("The old version is no longer served.")
 	w.observed.CRD.Spec.Versions[0].Served = false
 	w.observed.CRD.Generation++
-	w.settle()
+	w.converge()
 	w.say("Somebody prunes storedVersions by hand, which proves nothing.")
 	w.observed.CRD.Status.StoredVersions = []string{"v1"}
-	w.settle()
+	w.converge()
 	w.say("The old version is removed.")
 	w.applyCRD(onlyNew)
-	w.settle()
+	w.converge()
 	w.say("API servers have had their time.")
-	w.pass(w.observed.Settings.Settle)
-	w.settle()
+	w.pass(w.observed.Settings.PropagationDelay)
+	w.converge()
 }
 
 func restored(w *world) {
@@ -179,74 +179,74 @@ func restored(w *world) {
 	withoutRules(w)
 	w.observed.Policy.Spec.Migration.Mode = v1alpha1.MigrationOnTrigger
 	w.applyCRD(twins)
-	w.settle()
+	w.converge()
 	w.say("The policy is deleted.")
 	w.delete()
-	w.settle()
+	w.converge()
 	w.say("Strategy None would give the same, and is to be restored.")
 	w.observed.Policy.Spec.DeletionPolicy = v1alpha1.DeletionRestoreNone
-	w.settle()
+	w.converge()
 	w.say("API servers have had their time.")
-	w.pass(w.observed.Settings.Settle)
-	w.settle()
+	w.pass(w.observed.Settings.PropagationDelay)
+	w.converge()
 }
 
 func abandoned(w *world) {
-	w.say("Everything is armed, and a migration runs.")
+	w.say("Everything is active, and a migration runs.")
 	w.applyCRD(bothStoredNew)
-	w.settle()
+	w.converge()
 	w.say("The policy is deleted, which is blocked.")
 	w.delete()
-	w.settle()
+	w.converge()
 	w.say("It is to be abandoned.")
 	w.observed.Policy.Spec.DeletionPolicy = v1alpha1.DeletionAbandon
-	w.settle()
+	w.converge()
 	w.say("The policy is created again, and takes over what is there: no write of the CustomResourceDefinition, no new pods.")
 	w.observed.Policy = newWorld(w.t, policyYAML).observed.Policy
-	w.settle()
+	w.converge()
 }
 
 func recreatedCRD(w *world) {
-	w.say("Everything is armed, and a migration has proven that all is stored at v1.")
+	w.say("Everything is active, and a migration has proven that all is stored at v1.")
 	w.applyCRD(bothStoredNew)
-	w.settle()
+	w.converge()
 	w.record(contract.Record{State: contract.StateCompleted, Counters: contract.Counters{Total: 3, Rewritten: 3}})
-	w.settle()
+	w.converge()
 	w.say("The CustomResourceDefinition is being deleted: to list its objects takes the converter.")
 	w.observed.CRD.DeletionTimestamp = &metav1.Time{Time: w.observed.Now}
-	w.settle()
+	w.converge()
 	w.say("It is gone.")
 	w.observed.CRD = nil
-	w.settle()
+	w.converge()
 	w.say("It is created again. It is another one: nothing is known of its objects.")
 	w.applyCRD(bothStoredNew)
 	w.observed.CRD.UID, w.owners = "another", nil
-	w.settle()
+	w.converge()
 }
 
 // loseNamespace takes everything that is in the operator's namespace.
 func (w *world) loseNamespace() {
 	lost := &w.observed
-	lost.Authority, lost.Certificate, lost.Pods, lost.Plans, lost.Runs, lost.Endpoints, lost.RolledOut = nil, nil, nil, nil, nil, 0, false
+	lost.Authority, lost.Certificate, lost.Pods, lost.Revisions, lost.Runs, lost.Endpoints, lost.RolledOut = nil, nil, nil, nil, nil, 0, false
 }
 
 func namespaceDeleted(w *world) {
-	w.say("Everything is armed.")
+	w.say("Everything is active.")
 	w.observed.Policy.Spec.Migration.Mode = v1alpha1.MigrationOnTrigger
 	w.applyCRD(bothStoredNew)
-	w.settle()
+	w.converge()
 	w.say("The operator's namespace is deleted, and with it operator and converter. Both are installed again.")
 	w.loseNamespace()
-	w.settle()
+	w.converge()
 }
 
 func moved(w *world) {
-	w.say("Everything is armed.")
+	w.say("Everything is active.")
 	w.observed.Policy.Spec.Migration.Mode = v1alpha1.MigrationOnTrigger
 	w.applyCRD(bothStoredNew)
-	w.settle()
+	w.converge()
 	w.say("The operator is installed in another namespace, and no more in the first.")
 	w.loseNamespace()
 	w.observed.Settings.Namespace = "elsewhere"
-	w.settle()
+	w.converge()
 }

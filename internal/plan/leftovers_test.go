@@ -100,11 +100,11 @@ func TestLeftovers(t *testing.T) {
 			w := newWorld(t, c.policy)
 			w.observed.Policy.Spec.Migration.Mode = v1alpha1.MigrationOnTrigger
 			w.applyCRD(bothStoredNew)
-			w.settle()
+			w.converge()
 			w.wait(time.Hour)
 			w.left = []string{plan.IssuedName(crontabs)}
 			c.change(w)
-			w.settle()
+			w.converge()
 			if w.observed.Authority == nil {
 				t.Error("the authority went before API servers could have followed")
 			}

@@ -20,7 +20,7 @@ import (
 // TestFailuresAreWrittenSeldom: with something that fails all the time, the status
 // changes at most once in half a window, and the condition's message never.
 func TestFailuresAreWrittenSeldom(t *testing.T) {
-	w := armed(t)
+	w := active(t)
 	changes, said := 0, ""
 	for minute := range int64(60) {
 		w.fail("Panic", "default/a", 100*minute)
@@ -44,13 +44,13 @@ func TestFailuresAreWrittenSeldom(t *testing.T) {
 
 // TestFailuresAreFew: a status has room for ten, and those stay that are known.
 func TestFailuresAreFew(t *testing.T) {
-	w := armed(t)
+	w := active(t)
 	w.fail("Zebra", "default/first", 1)
-	w.settle()
+	w.converge()
 	for i := range 30 {
 		w.fail("Cause"+string(rune('A'+i)), "default/a", 1)
 	}
-	w.settle()
+	w.converge()
 	rows := w.observed.Policy.Status.ConversionFailures
 	if len(rows) != 10 || rows[9].Cause != "Zebra" {
 		t.Errorf("%d rows: %+v", len(rows), rows)
@@ -59,13 +59,13 @@ func TestFailuresAreFew(t *testing.T) {
 
 // TestTheExampleStays while any pod names it.
 func TestTheExampleStays(t *testing.T) {
-	w := armed(t)
+	w := active(t)
 	w.fail("Panic", "default/b", 1)
-	w.settle()
+	w.converge()
 	w.pass(plan.DefaultFailureWindow * 3 / 4)
 	w.fail("Panic", "default/b", 1)
 	w.observed.Pods[0].Failures[0].Object = "default/a"
-	w.settle()
+	w.converge()
 	if got := w.observed.Policy.Status.ConversionFailures[0]; got.Object != "default/b" || got.Count != 2 {
 		t.Errorf("the example is %s, of %d", got.Object, got.Count)
 	}
@@ -74,10 +74,10 @@ func TestTheExampleStays(t *testing.T) {
 // TestFailuresOfNobody: what fails before the activation, or in pods of a converter
 // that nobody calls, is no failure in production.
 func TestFailuresOfNobody(t *testing.T) {
-	w := armed(t)
+	w := active(t)
 	w.fail("Panic", "default/a", 1)
 	w.observed.CRD.Spec.Conversion = nil
-	w.observed.Policy.Status.ArmedCRD = ""
+	w.observed.Policy.Status.ActivatedCRD = ""
 	if is := w.plan().Status; is.ConversionFailures != nil || apimeta.FindStatusCondition(is.Conditions, v1alpha1.ConversionsFailingCondition) != nil {
 		t.Errorf("failures of nobody: %+v", is.ConversionFailures)
 	}
@@ -85,10 +85,10 @@ func TestFailuresOfNobody(t *testing.T) {
 
 // TestEveryCauseHasACure, and none that is not known is without words.
 func TestEveryCauseHasACure(t *testing.T) {
-	for _, cause := range []string{"AnnotationsTooLarge", "OverBudget", "Shortened", "InvalidJSON", "Panic", "TooSlow", "UnknownVersion", "WrongKind", "Other", "Unheard"} {
-		w := armed(t)
+	for _, cause := range []string{"AnnotationsTooLarge", "OverBudget", "Truncated", "InvalidJSON", "Panic", "TooSlow", "UnknownVersion", "WrongKind", "Other", "Unheard"} {
+		w := active(t)
 		w.fail(cause, "", 1)
-		w.settle()
+		w.converge()
 		failing := apimeta.FindStatusCondition(w.observed.Policy.Status.Conditions, v1alpha1.ConversionsFailingCondition)
 		if failing == nil || !strings.Contains(failing.Message, "fail: "+cause+": there is no room for it; lists of the kind fail with it: ") {
 			t.Errorf("of %s it says %v", cause, failing)
@@ -106,7 +106,7 @@ func TestSamplesAreSpread(t *testing.T) {
 		w.observed.Policy.UID = types.UID(fmt.Sprint("uid-", i))
 		w.observed.Policy.Spec.Migration.Mode = v1alpha1.MigrationOnTrigger
 		w.applyCRD(bothStoredNew)
-		w.settle()
+		w.converge()
 		w.observed.Policy.Spec.Verification.ResampleInterval = &metav1.Duration{Duration: 6 * time.Hour}
 		next := w.plan().Status.Verification.NextSampleTime
 		if next == nil || next.Before(&metav1.Time{Time: w.observed.Now.Add(-time.Second)}) || next.After(w.observed.Now.Add(6*time.Hour)) {
@@ -117,7 +117,7 @@ func TestSamplesAreSpread(t *testing.T) {
 	if len(seen) < 10 {
 		t.Errorf("20 policies take samples at %d times", len(seen))
 	}
-	w.settle()
+	w.converge()
 	w.observed.Policy.Status.Verification.NextSampleTime = &metav1.Time{Time: w.observed.Now.Add(6 * time.Hour)}
 	w.observed.Policy.Spec.Verification.ResampleInterval.Duration = 10 * time.Minute
 	if next := w.plan().Status.Verification.NextSampleTime; next.After(w.observed.Now.Add(11 * time.Minute)) {

@@ -43,80 +43,80 @@ func (w *world) tellFailures() {
 }
 
 func conversionsFail(w *world) {
-	w.say("Everything is armed.")
+	w.say("Everything is active.")
 	w.observed.Policy.Spec.Migration.Mode = v1alpha1.MigrationOnTrigger
 	w.applyCRD(bothStoredOld)
-	w.settle()
+	w.converge()
 	w.say("Somebody writes an object that cannot be converted.")
 	w.fail("AnnotationsTooLarge", "default/big", 3)
-	w.settle()
+	w.converge()
 	w.tellFailures()
 	w.say("It fails again and again, which is written seldom.")
 	for range 4 {
 		w.pass(2 * time.Minute)
 		w.fail("AnnotationsTooLarge", "default/big", 1000)
-		w.settle()
+		w.converge()
 		w.tellFailures()
 	}
 	w.say("Something else goes wrong besides: that is written at once.")
 	w.fail("Panic", "default/odd", 1)
-	w.settle()
+	w.converge()
 	w.tellFailures()
 	w.say("The policy is suspended, and nobody would otherwise know that it goes on.")
 	w.observed.Policy.Spec.Suspend = true
-	w.settle()
+	w.converge()
 	w.observed.Policy.Spec.Suspend = false
-	w.settle()
+	w.converge()
 	w.say("The objects are corrected. Some time later.")
 	w.pass(plan.DefaultFailureWindow)
-	w.settle()
+	w.converge()
 	w.tellFailures()
 }
 
 func sampledAgain(w *world) {
-	w.say("Everything is armed, and an hour passes.")
+	w.say("Everything is active, and an hour passes.")
 	w.observed.Policy.Spec.Migration.Mode = v1alpha1.MigrationOnTrigger
 	w.observed.Policy.Spec.Verification.ResampleInterval = &metav1.Duration{Duration: time.Hour}
 	w.resampled = plan.BackgroundCheck{Objects: 3}
 	w.applyCRD(bothStoredOld)
-	w.settle()
+	w.converge()
 	w.pass(66 * time.Minute)
-	w.settle()
+	w.converge()
 	w.tellSampled()
 	w.say("Another hour later, an object does not come back as it was. Nothing is undone.")
 	w.resampled = plan.BackgroundCheck{Objects: 1, Lost: true, Reason: v1alpha1.ReasonRoundTripFailed,
 		Message: "object default/odd: .hostPort does not come back as it was from v1beta1 to v1 and back"}
 	w.pass(66 * time.Minute)
-	w.settle()
+	w.converge()
 	w.say("Then it cannot be read at all, because its conversion fails.")
 	w.resampled = plan.BackgroundCheck{Lost: true, Reason: v1alpha1.ReasonObjectUnreadable, Message: "object default/odd cannot be read at v1: conversion webhook failed"}
 	w.pass(20 * time.Minute)
-	w.settle()
+	w.converge()
 	w.say("Objects cannot be read for a reason that is not theirs: what was found stays.")
 	w.resampled = plan.BackgroundCheck{Reason: v1alpha1.ReasonSamplesUnreadable, Message: "a timeout"}
 	w.pass(20 * time.Minute)
-	w.settle()
+	w.converge()
 	w.say("Nothing is sampled during a migration, nor while the policy is suspended.")
 	w.observed.Policy.Spec.Migration.Trigger = "now"
 	w.applyCRD(bothStoredNew)
-	w.settle()
+	w.converge()
 	w.pass(2 * time.Hour)
-	w.settle()
+	w.converge()
 	w.observed.Policy.Spec.Suspend = true
 	w.record(contract.Record{State: contract.StateCompleted, Counters: contract.Counters{Total: 3, Rewritten: 3}})
-	w.settle()
+	w.converge()
 	w.say("It goes on, while other policies take samples.")
 	w.observed.Policy.Spec.Suspend = false
 	w.observed.ResamplersBusy = true
-	w.settle()
+	w.converge()
 	w.say("They have ended. The object is corrected.")
 	w.observed.ResamplersBusy = false
 	w.resampled = plan.BackgroundCheck{Objects: 3}
-	w.settle()
+	w.converge()
 	w.tellSampled()
 	w.say("Samples are given up.")
 	w.observed.Policy.Spec.Verification.Samples = new(int32)
-	w.settle()
+	w.converge()
 	w.tellSampled()
 }
 

@@ -52,13 +52,13 @@ func (w *world) asText(decided plan.Plan) string {
 // find their lists as they wrote them.
 func shuffled(observed plan.Observed, random *rand.Rand) plan.Observed {
 	observed.Leftovers = reordered(observed.Leftovers, random)
-	observed.Plans = reordered(observed.Plans, random)
+	observed.Revisions = reordered(observed.Revisions, random)
 	observed.Pods = reordered(observed.Pods, random)
 	observed.Ending = reordered(observed.Ending, random)
 	observed.External.Endpoints = reordered(observed.External.Endpoints, random)
 	observed.Runs = reordered(observed.Runs, random)
 	for i := range observed.Pods {
-		observed.Pods[i].Plans = reordered(observed.Pods[i].Plans, random)
+		observed.Pods[i].Revisions = reordered(observed.Pods[i].Revisions, random)
 	}
 	if observed.CRD != nil {
 		observed.CRD = observed.CRD.DeepCopy()

@@ -30,12 +30,12 @@ func TestOrphans(t *testing.T) {
 		needed bool
 		want   []string
 	}{
-		"armed":                          {func(*world) {}, time.Hour, true, nil},
-		"armed, the CRD is going":        {func(w *world) { w.observed.CRD.DeletionTimestamp = &metav1.Time{Time: w.observed.Now} }, time.Hour, true, nil},
-		"armed, a certificate is due":    {func(w *world) { w.pass(plan.DefaultDuration * 3 / 4) }, 0, true, []string{"WriteCertificate"}},
-		"armed, the certificate is gone": {func(w *world) { w.observed.Certificate = nil }, 0, true, []string{"WriteCertificate"}},
-		"armed, the authority is gone":   {func(w *world) { w.observed.Authority = nil }, 0, true, nil},
-		"armed, a migration runs": {func(w *world) {
+		"active":                          {func(*world) {}, time.Hour, true, nil},
+		"active, the CRD is going":        {func(w *world) { w.observed.CRD.DeletionTimestamp = &metav1.Time{Time: w.observed.Now} }, time.Hour, true, nil},
+		"active, a certificate is due":    {func(w *world) { w.pass(plan.DefaultDuration * 3 / 4) }, 0, true, []string{"WriteCertificate"}},
+		"active, the certificate is gone": {func(w *world) { w.observed.Certificate = nil }, 0, true, []string{"WriteCertificate"}},
+		"active, the authority is gone":   {func(w *world) { w.observed.Authority = nil }, 0, true, nil},
+		"active, a migration runs": {func(w *world) {
 			w.observed.Rights = true
 			w.observed.Runs = []plan.Run{{ID: "a", Job: &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "a"}}}}
 		}, 0, true, []string{"DeleteRun", "DeleteRights"}},
@@ -48,7 +48,7 @@ func TestOrphans(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			w := armed(t)
+			w := active(t)
 			w.observed.Runs, w.observed.Rights = nil, false
 			c.change(w)
 			decided, needed := w.orphan(w.observed.Now.Add(-c.age))
@@ -63,9 +63,9 @@ func TestOrphans(t *testing.T) {
 }
 
 func orphaned(w *world) {
-	w.say("Everything is armed, and a migration runs.")
+	w.say("Everything is active, and a migration runs.")
 	w.applyCRD(bothStoredNew)
-	w.settle()
+	w.converge()
 	w.say("The policy's finalizer is removed by force, and the policy is gone.")
 	w.tend(w.observed.Now)
 	w.say("Two months later the certificate is due.")
@@ -76,7 +76,7 @@ func orphaned(w *world) {
 	released := w.observed.Now
 	w.tend(released)
 	w.say("API servers have had their time.")
-	w.pass(w.observed.Settings.Settle)
+	w.pass(w.observed.Settings.PropagationDelay)
 	w.tend(released)
 }
 

@@ -51,11 +51,11 @@ func TestOversizedObjects(t *testing.T) {
 	w.observed.Policy.Spec.Migration.Mode = v1alpha1.MigrationOnTrigger
 	w.samples.Oversized = []v1alpha1.OversizedObject{w.huge("sampled")}
 	w.applyCRD(bothStoredNew)
-	w.settle()
+	w.converge()
 	w.expectOversized("sampled")
 	w.observed.Pods[0].Oversized = []v1alpha1.OversizedObject{w.huge("told")}
 	w.observed.Pods[1].Oversized = []v1alpha1.OversizedObject{w.huge("told")}
-	w.settle()
+	w.converge()
 	w.expectOversized("sampled", "told")
 	rest := w.snapshot()
 	w.observed.Pods[0].Oversized = []v1alpha1.OversizedObject{w.huge("told")}
@@ -67,7 +67,7 @@ func TestOversizedObjects(t *testing.T) {
 
 	// Another manager, and pods that were started since, know what the status has.
 	w.observed.Samples, w.observed.Pods[0].Oversized, w.observed.Pods[1].Oversized = nil, nil, nil
-	w.settle()
+	w.converge()
 	w.expectOversized("sampled", "told")
 
 	w.observed.Policy.Spec.Verification.ResampleInterval = &metav1.Duration{Duration: 6 * time.Hour}
@@ -103,14 +103,14 @@ func TestOversizedObjects(t *testing.T) {
 	w.expectOversized()
 }
 
-// TestOversizedObjectsOfNobody: where nothing is shortened, nothing is too large.
+// TestOversizedObjectsOfNobody: where nothing is truncated, nothing is too large.
 func TestOversizedObjectsOfNobody(t *testing.T) {
 	for name, change := range map[string]func(*world){
 		"dropped":  func(w *world) { w.observed.Policy.Spec.Converter.Declarative.Overflow = v1alpha1.OverflowDrop },
 		"disabled": func(w *world) { w.observed.Settings.SizeAdmission = false },
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := armed(t)
+			w := active(t)
 			w.observed.Pods[0].Oversized = []v1alpha1.OversizedObject{w.huge("told")}
 			w.carryOut(w.plan())
 			w.expectOversized("told")
@@ -121,13 +121,13 @@ func TestOversizedObjectsOfNobody(t *testing.T) {
 	}
 }
 
-// TestPromotionOfWhatHasNoRoom: nothing is shortened to a storage version with a scale,
+// TestPromotionOfWhatHasNoRoom: nothing is truncated to a storage version with a scale,
 // so that objects that have no room there could not be read.
 func TestPromotionOfWhatHasNoRoom(t *testing.T) {
-	w := armed(t)
+	w := active(t)
 	w.observed.CRD.Spec.Versions[0].Subresources = &apiextensionsv1.CustomResourceSubresources{Scale: &apiextensionsv1.CustomResourceSubresourceScale{}}
 	w.observed.Pods[0].Oversized = []v1alpha1.OversizedObject{w.huge("told")}
 	w.observed.Policy.Spec.StorageVersion = "v1beta1"
-	w.settle()
+	w.converge()
 	expectCondition(t, w.observed.Policy.Status, v1alpha1.StorageMigratedCondition, "False", v1alpha1.ReasonPromotionRefused, "object default/told has no room at v1beta1 for .spec.blob of v1")
 }

@@ -19,13 +19,13 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan"
 )
 
-// armedBy is a world in which a converter that a user brings is armed.
-func armedBy(t *testing.T, policy string) *world {
+// activeBy is a world in which a converter that a user brings is active.
+func activeBy(t *testing.T, policy string) *world {
 	t.Helper()
 	w := newWorld(t, policy)
 	w.answerAt("10.0.0.1:9443", "")
 	w.applyCRD(bothStoredNew)
-	w.settle()
+	w.converge()
 	return w
 }
 
@@ -37,7 +37,7 @@ func theirs(t *testing.T) *apiextensionsv1.CustomResourceConversion {
 	return conversion
 }
 
-// TestOwnGates changes one thing where a converter of a user's is armed.
+// TestOwnGates changes one thing where a converter of a user's is active.
 func TestOwnGates(t *testing.T) {
 	cases := map[string]struct {
 		policy                             string
@@ -47,13 +47,13 @@ func TestOwnGates(t *testing.T) {
 	}{
 		"image: all is well": {imageYAML, func(*world) {}, "Ready", "True", "Succeeded", "", nil},
 		"image: no structure": {imageYAML, func(w *world) { w.observed.CRD.Spec.PreserveUnknownFields = true },
-			"PlanValid", "False", "PreserveUnknownFields", "set it to false", nil},
+			"RulesValid", "False", "PreserveUnknownFields", "set it to false", nil},
 		"image: one pod left": {imageYAML, func(w *world) { w.observed.Pods = w.observed.Pods[:1] },
 			"WebhookAvailable", "True", "SomePodsReady", "1 of 2", nil},
 		"image: no endpoint": {imageYAML, func(w *world) { w.observed.PortEndpoints = nil },
 			"WebhookAvailable", "False", "WaitingForEndpoints", "for port 444", nil},
 		"image: a warning": {imageYAML, func(w *world) { w.observed.Pods[1].Proof = &plan.Proof{Warning: ".spec.note is gone"} },
-			"ConversionVerified", "True", "Proven", "warning: .spec.note is gone", nil},
+			"ConversionVerified", "True", "Verified", "warning: .spec.note is gone", nil},
 		"image: the conversion was dropped": {imageYAML, func(w *world) { w.drop("kubectl-replace") },
 			"ConversionConfigured", "False", "ConversionDrifted", "to strategy None", []string{"RecordDrift", "SwitchCRD"}},
 		"image: somebody else converts": {imageYAML, func(w *world) { w.write("helm", theirs(w.t)) },
@@ -86,11 +86,11 @@ func TestOwnGates(t *testing.T) {
 		"none: a version that is not in use differs": {noneYAML, func(w *world) {
 			w.observed.CRD.Spec.Versions[0].Served = false
 			w.observed.CRD.Status.StoredVersions = []string{"v1"}
-		}, "PlanValid", "True", "SchemasEqual", "", []string{"Create"}},
+		}, "RulesValid", "True", "SchemasEqual", "", []string{"Create"}},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			w := armedBy(t, c.policy)
+			w := activeBy(t, c.policy)
 			c.change(w)
 			decided := w.plan()
 			expectCondition(t, decided.Status, c.condition, c.status, c.reason, c.message)
@@ -106,7 +106,7 @@ func TestOwnGates(t *testing.T) {
 func TestOwnConverterStays(t *testing.T) {
 	for name, policy := range map[string]string{"service": serviceYAML, "url": urlYAML} {
 		t.Run(name, func(t *testing.T) {
-			if again := armedBy(t, policy).plan().RecheckAfter; again == 0 || again.Seconds() > 30 {
+			if again := activeBy(t, policy).plan().RecheckAfter; again == 0 || again.Seconds() > 30 {
 				t.Errorf("looks again after %s", again)
 			}
 		})
@@ -119,8 +119,8 @@ func TestImageIdentity(t *testing.T) {
 		w := newWorld(t, imageYAML)
 		change(&w.observed.Policy.Spec)
 		w.applyCRD(bothStoredNew)
-		w.settle()
-		return w.observed.Policy.Status.Plan.Hash
+		w.converge()
+		return w.observed.Policy.Status.Converter.Revision
 	}
 	plain := identity(func(*v1alpha1.ConversionPolicySpec) {})
 	others := map[string]func(*v1alpha1.ConversionPolicySpec){
@@ -172,7 +172,7 @@ func TestImagePods(t *testing.T) {
     spec: {template: {spec: {securityContext: {runAsUser: 1234}, containers: [{name: converter, image: another, imagePullPolicy: Always}]}}}
 `, &w.observed.Policy.Spec.Workload.Patches)
 	w.applyCRD(bothStoredNew)
-	w.settle()
+	w.converge()
 	d := applied[appsv1apply.DeploymentApplyConfiguration](t, w.plan().Steps)
 	pod := d.Spec.Template.Spec
 	container := pod.Containers[0]
@@ -182,11 +182,11 @@ func TestImagePods(t *testing.T) {
 	if *container.Image != "example.com/crontab:1" || *container.ImagePullPolicy != "Always" || *container.VolumeMounts[0].MountPath != "/certs" {
 		t.Errorf("the container is %+v", container)
 	}
-	identity := w.observed.Policy.Status.Plan.Hash
+	identity := w.observed.Policy.Status.Converter.Revision
 	for what, labels := range map[string]map[string]string{
 		"Deployment": d.Labels, "pods": d.Spec.Template.Labels, "selector": d.Spec.Selector.MatchLabels, "PodDisruptionBudget": budgetOf(t, w).Spec.Selector.MatchLabels,
 	} {
-		if labels[plan.PlanLabel] != identity {
+		if labels[plan.RevisionLabel] != identity {
 			t.Errorf("%s has the labels %v, want the identity %s", what, labels, identity)
 		}
 	}
@@ -198,12 +198,12 @@ func TestImagePods(t *testing.T) {
 
 // TestEvictionsOfABadImage: pods that never become ready do not count for those that serve.
 func TestEvictionsOfABadImage(t *testing.T) {
-	w := armedBy(t, imageYAML)
-	serving := w.observed.Policy.Status.Plan.Hash
+	w := activeBy(t, imageYAML)
+	serving := w.observed.Policy.Status.Converter.Revision
 	w.misbehave = "it is bad"
 	w.useImage("example.com/crontab:2")
-	w.settle()
-	if got := budgetOf(t, w).Spec.Selector.MatchLabels[plan.PlanLabel]; got != serving {
+	w.converge()
+	if got := budgetOf(t, w).Spec.Selector.MatchLabels[plan.RevisionLabel]; got != serving {
 		t.Errorf("evictions are counted among pods of %s, want %s", got, serving)
 	}
 }
@@ -213,9 +213,9 @@ func TestEvictionsOfABadImage(t *testing.T) {
 func TestMigrationWithoutConversion(t *testing.T) {
 	w := newWorld(t, noneYAML)
 	w.applyCRD(equalVersions)
-	w.settle()
+	w.converge()
 	w.record(contract.Record{State: contract.StateRunning, Counters: contract.Counters{Total: 3, Rewritten: 1}})
-	w.settle()
+	w.converge()
 	if steps := kinds(w.plan().Steps); slices.Contains(steps, "SuspendRun") || slices.Contains(steps, "DeleteRun") {
 		t.Errorf("the run is stopped: %v", steps)
 	}
@@ -238,7 +238,7 @@ func TestLeavingOwnConverters(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			w := armedBy(t, c.policy)
+			w := activeBy(t, c.policy)
 			w.observed.Policy.DeletionTimestamp = &metav1.Time{Time: w.observed.Now}
 			decided := w.plan()
 			if c.want == "" {
@@ -261,7 +261,7 @@ func TestAdoptionIsNoDrift(t *testing.T) {
 	read(t, adopted, conversion)
 	w.write("helm", conversion)
 	w.answerAt("10.0.0.1:9443", "x509: certificate signed by unknown authority")
-	w.settle()
+	w.converge()
 	expectCondition(t, w.observed.Policy.Status, "ConversionVerified", "False", "TLSVerificationFailed", "unknown authority")
 	if diff := cmp.Diff(conversion, w.observed.CRD.Spec.Conversion); diff != "" {
 		t.Errorf("the conversion was changed (-want +got):\n%s", diff)

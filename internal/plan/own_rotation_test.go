@@ -72,7 +72,7 @@ func TestRotationOfOwnConverters(t *testing.T) {
 				if plan.SourceSecret(r.observed.Policy) != "" {
 					r.observed.Source = r.theirs("theirs")
 				}
-				r.arm()
+				r.activate()
 				r.lag = 8
 				c.change(r)
 				r.run(1)
@@ -94,12 +94,12 @@ func TestAConverterThatKeepsItsCertificate(t *testing.T) {
 			if kind != "image" {
 				r.answerAt("10.0.0.1:9443", "")
 			}
-			r.arm()
+			r.activate()
 			r.lag = 1000
 			r.observed.Policy.Spec.Certificates.SelfManaged.RotationTrigger = "now"
 			r.run(100)
-			if got := r.states[len(r.states)-1]; got != v1alpha1.RotationProving || r.writes != 1 {
-				t.Errorf("the rotation is %s after %d writes, want Proving after 1", got, r.writes)
+			if got := r.states[len(r.states)-1]; got != v1alpha1.RotationVerifying || r.writes != 1 {
+				t.Errorf("the rotation is %s after %d writes, want Verifying after 1", got, r.writes)
 			}
 			r.lag = 0
 			r.observed.Now = r.observed.Now.Add(time.Minute)

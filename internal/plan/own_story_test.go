@@ -98,87 +98,87 @@ func (w *world) useImage(image string) {
 // settleAPIServers lets API servers follow the last change.
 func (w *world) settleAPIServers() {
 	w.t.Helper()
-	w.observed.Now = w.observed.Now.Add(w.observed.Settings.Settle)
-	w.settle()
+	w.observed.Now = w.observed.Now.Add(w.observed.Settings.PropagationDelay)
+	w.converge()
 }
 
 func imageStory(w *world) {
-	w.say("A converter image is deployed, proven and armed.")
+	w.say("A converter image is deployed, proven and active.")
 	w.applyCRD(bothStoredNew)
-	w.settle()
+	w.converge()
 	w.say("Another version of the image: its pods start beside those that serve.")
 	w.useImage("example.com/crontab:2")
-	w.settle()
+	w.converge()
 	w.say("API servers have had their time.")
 	w.settleAPIServers()
 	w.say("There and back: the pods of before are still there.")
 	w.useImage("example.com/crontab:3")
-	w.settle()
+	w.converge()
 	w.useImage("example.com/crontab:2")
-	w.settle()
+	w.converge()
 	w.say("Another path needs no other pods.")
 	w.observed.Policy.Spec.Converter.Image.Path = "/v2/convert"
 	w.settleAPIServers()
 	w.say("More images than there are ports for, in a short time.")
 	for _, image := range []string{"4", "5", "6", "7"} {
 		w.useImage("example.com/crontab:" + image)
-		w.settle()
+		w.converge()
 	}
 	w.settleAPIServers()
 	w.say("Another number of pods is no other converter.")
 	w.observed.Policy.Spec.Workload.Replicas = new(int32(3))
-	w.settle()
+	w.converge()
 }
 
 func badImages(w *world) {
 	w.say("The first image cannot be pulled.")
 	w.holdBack = true
 	w.applyCRD(bothStoredNew)
-	w.settle()
-	identity := w.observed.Plans[0].Hash
-	w.observed.Pods = []plan.Pod{{Name: "crontab-1", Plans: []string{identity}, Image: true, Trouble: "the image example.com/crontab:1 cannot be pulled"}}
-	w.settle()
+	w.converge()
+	identity := w.observed.Revisions[0].Hash
+	w.observed.Pods = []plan.Pod{{Name: "crontab-1", Revisions: []string{identity}, Image: true, Trouble: "the image example.com/crontab:1 cannot be pulled"}}
+	w.converge()
 	w.say("It is corrected.")
 	w.holdBack = false
 	w.useImage("example.com/crontab:2")
-	w.settle()
+	w.converge()
 	w.say("Another version answers wrongly: nothing that serves is touched.")
 	w.misbehave = "the answer has another metadata.name"
 	w.useImage("example.com/crontab:3")
-	w.settle()
+	w.converge()
 	w.say("A patch cannot be applied.")
 	w.observed.Policy.Spec.Workload.Patches = []v1alpha1.Patch{{Patch: "what?"}}
-	w.settle()
+	w.converge()
 	w.say("The image of before comes back.")
 	w.observed.Policy.Spec.Workload.Patches = nil
 	w.misbehave = ""
 	w.useImage("example.com/crontab:2")
-	w.settle()
+	w.converge()
 	w.settleAPIServers()
 	w.say("All its pods are lost.")
 	w.observed.Pods = nil
 	w.holdBack = true
-	w.settle()
+	w.converge()
 }
 
 func imageAndRules(w *world) {
-	w.say("Rules are armed.")
+	w.say("Rules are active.")
 	w.observed.Policy.Spec.Migration.Mode = v1alpha1.MigrationOnTrigger
 	w.applyCRD(bothStoredNew)
-	w.settle()
+	w.converge()
 	w.say("An image takes over.")
 	w.convertBy(imageYAML)
-	w.settle()
+	w.converge()
 	w.say("API servers have had their time: the pods with the rules go.")
 	w.settleAPIServers()
 	w.say("Rules take over again.")
 	w.convertBy(policyYAML)
-	w.settle()
+	w.converge()
 	w.settleAPIServers()
 	w.say("A Service takes over: nothing is deployed in the end.")
 	w.convertBy(serviceYAML)
 	w.answerAt("10.0.0.1:9443", "")
-	w.settle()
+	w.converge()
 	w.settleAPIServers()
 }
 
@@ -195,23 +195,23 @@ func serviceStory(w *world) {
 	w.say("There is no Service.")
 	w.observed.External = plan.External{Reason: v1alpha1.ReasonServiceNotFound, Message: "Service crontab-system/webhook does not exist"}
 	w.applyCRD(bothStoredNew)
-	w.settle()
+	w.converge()
 	w.say("It has no endpoints.")
 	w.observed.External = plan.External{}
-	w.settle()
+	w.converge()
 	w.say("It has one, with another certificate.")
 	w.answerAt("10.0.0.1:9443", "x509: certificate signed by unknown authority")
-	w.settle()
+	w.converge()
 	w.say("It serves the certificate that the operator issued for it.")
 	w.answerAt("10.0.0.1:9443", "")
-	w.settle()
+	w.converge()
 	w.say("The policy names another Service.")
 	w.observed.Policy.Spec.Converter.Service.Name = "webhook-2"
-	w.settle()
+	w.converge()
 	w.settleAPIServers()
 	w.say("Its endpoints are lost.")
 	w.observed.External = plan.External{}
-	w.settle()
+	w.converge()
 }
 
 func adoptedService(w *world) {
@@ -221,51 +221,51 @@ func adoptedService(w *world) {
 	read(w.t, adopted, conversion)
 	w.write("helm", conversion)
 	w.answerAt("10.0.0.1:9443", "x509: certificate signed by unknown authority")
-	w.settle()
+	w.converge()
 	w.say("It serves the certificate that the operator issued for it.")
 	w.answerAt("10.0.0.1:9443", "")
-	w.settle()
+	w.converge()
 }
 
 func urlStory(w *world) {
 	w.say("A converter outside the cluster.")
 	w.answerAt("converter.example.org:443", "")
 	w.applyCRD(bothStoredNew)
-	w.settle()
+	w.converge()
 	w.say("It moves.")
 	w.observed.Policy.Spec.Converter.URL.URL = "https://converter.example.org/v2/crontabs"
-	w.settle()
+	w.converge()
 }
 
 func noneStory(w *world) {
 	w.say("Versions have different fields.")
 	w.applyCRD(bothStoredNew)
-	w.settle()
+	w.converge()
 	w.say("Some of them may be lost.")
 	w.observed.Policy.Spec.Converter.None.AcceptedLosses = []string{".hostPort", ".port"}
-	w.settle()
+	w.converge()
 	w.say("All of them may be lost.")
 	w.observed.Policy.Spec.Converter.None.AcceptedLosses = []string{".hostPort", ".host", ".port"}
-	w.settle()
+	w.converge()
 	w.record(contract.Record{State: contract.StateCompleted, Counters: contract.Counters{Total: 2, Rewritten: 2}})
-	w.settle()
+	w.converge()
 	w.say("The CustomResourceDefinition gets other fields.")
 	w.applyCRD(bothStoredOld)
-	w.settle()
+	w.converge()
 	w.applyCRD(equalVersions)
-	w.settle()
+	w.converge()
 }
 
 func noneAfterImage(w *world) {
 	w.say("An image converts.")
 	w.applyCRD(equalVersions)
-	w.settle()
+	w.converge()
 	w.say("It is not needed: the schemas are equal.")
 	w.convertBy(noneYAML)
-	w.settle()
+	w.converge()
 	w.say("API servers have had their time.")
 	w.settleAPIServers()
 	w.say("The image comes back.")
 	w.convertBy(imageYAML)
-	w.settle()
+	w.converge()
 }

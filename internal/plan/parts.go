@@ -42,8 +42,8 @@ type (
 	DeleteDeployment = step.DeleteDeployment
 	// DeleteJob is in package step.
 	DeleteJob = step.DeleteJob
-	// DeletePlan is in package step.
-	DeletePlan = step.DeletePlan
+	// DeleteRuleset is in package step.
+	DeleteRuleset = step.DeleteRuleset
 	// DeleteRights is in package step.
 	DeleteRights = step.DeleteRights
 	// DeleteRun is in package step.
@@ -106,8 +106,8 @@ type (
 	Settings = observed.Settings
 	// Step is in package step.
 	Step = step.Step
-	// StoredPlan is in package observed.
-	StoredPlan = observed.StoredPlan
+	// StoredRevision is in package observed.
+	StoredRevision = observed.StoredRevision
 	// SuspendRun is in package step.
 	SuspendRun = step.SuspendRun
 	// SwitchCRD is in package step.
@@ -137,7 +137,7 @@ const (
 	DefaultFailureWindow    = health.DefaultFailureWindow
 	DefaultPriorityLevel    = migration.DefaultPriorityLevel
 	DefaultProofLifetime    = observed.DefaultProofLifetime
-	DefaultSettle           = observed.DefaultSettle
+	DefaultPropagationDelay = observed.DefaultPropagationDelay
 	EndpointAnnotation      = names.EndpointAnnotation
 	Finalizer               = names.Finalizer
 	InstanceLabel           = names.InstanceLabel
@@ -147,9 +147,9 @@ const (
 	NextCertificateKey      = certificates.NextCertificateKey
 	NextKeyKey              = certificates.NextKeyKey
 	OversizedLag            = health.OversizedLag
-	PlanKey                 = converter.PlanKey
-	PlanLabel               = names.PlanLabel
-	PlansAnnotation         = names.PlansAnnotation
+	RulesetKey              = converter.RulesetKey
+	RevisionLabel           = names.RevisionLabel
+	RevisionsAnnotation     = names.RevisionsAnnotation
 	PolicyAnnotation        = names.PolicyAnnotation
 	RunLabel                = names.RunLabel
 	TriggerAnnotation       = certificates.TriggerAnnotation
@@ -166,7 +166,7 @@ var (
 	CertificateName         = names.CertificateSecret
 	CertificateSecret       = observed.CertificateSecret
 	ChildName               = names.Child
-	ClearRightsName         = names.ClearRights
+	ClearRightsName         = names.CleanRights
 	ExternalCertificateName = names.ExternalCertificateSecret
 	ExternalServerName      = observed.ExternalServerName
 	Grants                  = rights.Of
@@ -185,6 +185,6 @@ var (
 	RunName                 = names.Run
 	ServerName              = names.ServerName
 	SourceSecret            = certificates.SourceSecret
-	SplitPlans              = names.SplitPlans
+	SplitRevisions          = names.SplitRevisions
 	UnusedSecrets           = certificates.UnusedSecrets
 )

@@ -37,7 +37,7 @@ var gates = []struct {
 	condition string
 	pass      func(*planner) gate.Outcome
 }{
-	{v1alpha1.PlanValidCondition, func(p *planner) gate.Outcome { return p.converter.Valid(p.retirement.Removed()) }},
+	{v1alpha1.RulesValidCondition, func(p *planner) gate.Outcome { return p.converter.Valid(p.retirement.Removed()) }},
 	{v1alpha1.ConversionConfiguredCondition, func(p *planner) gate.Outcome { return p.activation.NotOwnedByAnother() }},
 	{v1alpha1.CertificatesReadyCondition, certificatesReady},
 	{v1alpha1.WebhookAvailableCondition, func(p *planner) gate.Outcome { return p.converter.Available() }},
@@ -107,10 +107,10 @@ func look(cluster observed.Cluster) *planner {
 	p.health = health.Look(converts, p.activation)
 	p.migration = migration.Look(migration.Input{
 		Cluster: p.Cluster, InForce: converts.InForce(), Drifted: converts.Drifted, InCharge: converts.InCharge(),
-		AnswersWrongly: converts.AnswersWrongly(), RefusesShortened: p.activation.RefusesShortened(),
+		AnswersWrongly: converts.AnswersWrongly(), RefusesTruncated: p.activation.RefusesTruncated(),
 		Wanted: converts.Wanted, Ruleset: converts.Ruleset()})
 	p.retirement = retirement.Look(converts, p.migration, p.health.Rows())
-	p.deletion = deletion.Look(converts, p.migration.Status.Evidence)
+	p.deletion = deletion.Look(converts, p.migration.Status.MigrationEvidence)
 	p.keepsCertificates = (converts.EverActive || p.Certificate != nil && !p.None()) && !p.deletion.LetsGo()
 	return p
 }
@@ -148,7 +148,7 @@ func (p *planner) keepUp() {
 		p.take()
 		if !p.deletion.LetsGo() {
 			p.activation.TrustInAdmission()
-			p.activation.Repair(p.migration.Status.Evidence)
+			p.activation.Repair(p.migration.Status.MigrationEvidence)
 		}
 	}
 	p.activation.MeasureWindow()

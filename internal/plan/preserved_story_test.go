@@ -44,7 +44,7 @@ func (w *world) clear(step plan.ClearManagedFields) plan.BackgroundCheck {
 		return answer
 	}
 	if w.denied && len(step.Discard) > 0 {
-		return plan.BackgroundCheck{Reason: v1alpha1.ReasonClearingFailed, Message: "1 objects could not be changed, for example default/a: denied the request: no"}
+		return plan.BackgroundCheck{Reason: v1alpha1.ReasonCleaningFailed, Message: "1 objects could not be changed, for example default/a: denied the request: no"}
 	}
 	if slices.Contains(step.Discard, ".note") {
 		answer.Discarded, w.held = w.held.Objects, holding(0)
@@ -76,11 +76,11 @@ func (w *world) holdingNotes() {
 	w.held = holding(40)
 	w.applyCRD(bothStoredOld)
 	w.applyCRD(noted)
-	w.settle()
+	w.converge()
 	w.log.Reset()
 	w.say("The migration to v1 is done. 40 objects hold notes, for which v1 has no place.")
 	w.record(whole())
-	w.settle()
+	w.converge()
 	w.tellPreserved()
 }
 
@@ -88,29 +88,29 @@ func preservedData(w *world) {
 	w.holdingNotes()
 	w.say("v1 gets the field: when objects convert by the new rules, a run makes data of the notes. One does not fit.")
 	w.applyCRD(placed)
-	w.settle()
+	w.converge()
 	w.tellPreserved()
 	w.record(half())
-	w.settle()
+	w.converge()
 	w.held = holding(1)
 	refused := []v1alpha1.MigrationFailure{{Object: "default/odd", Reason: "DoesNotFit", Message: "at v1beta1: the value of .note stays in the annotation conversion-operator.io/v1beta1.crontabs.example.com: the schema does not allow it: the value is too long"}}
 	w.record(contract.Record{State: contract.StateCompleted, Counters: contract.Counters{Total: 1000, Rewritten: 39, Current: 961}, Placed: 39, Unplaced: 1, Refused: refused})
-	w.settle()
+	w.converge()
 	w.tellPreserved()
 	w.tellBlocks("v1beta1")
 	w.say("The manager starts again: nothing is done a second time.")
 	w.observed.Samples = nil
-	w.settle()
+	w.converge()
 	w.say("Rules change again while a run gives the note its place: another run begins with them.")
 	w.held = holding(7)
 	w.changeRules(";")
-	w.settle()
+	w.converge()
 	w.record(half())
-	w.settle()
+	w.converge()
 	w.changeRules("/")
-	w.settle()
+	w.converge()
 	w.record(whole())
-	w.settle()
+	w.converge()
 	w.tellPreserved()
 }
 
@@ -120,14 +120,14 @@ func preservedDataByTrigger(w *world) {
 	w.holdingNotes()
 	w.say("v1 gets the field. Migrations are started by hand: the condition says that one is worth it.")
 	w.applyCRD(placed)
-	w.settle()
+	w.converge()
 	w.tellCondition(v1alpha1.StorageMigratedCondition)
 	w.say("It is asked for.")
 	w.observed.Policy.Spec.Migration.Trigger = "second"
-	w.settle()
+	w.converge()
 	w.held = holding(0)
 	w.record(whole())
-	w.settle()
+	w.converge()
 	w.tellCondition(v1alpha1.StorageMigratedCondition)
 	w.tellPreserved()
 }
@@ -137,23 +137,23 @@ func preservedDataStranded(w *world) {
 	w.tellVersions()
 	w.say("v1beta1 is to go: it is deprecated, and stays while objects hold notes.")
 	w.retire("v1beta1", v1alpha1.RetirementRemove)
-	w.settle()
+	w.converge()
 	w.later(week)
 	w.tellVersions()
 	w.tellCondition(v1alpha1.VersionsRetiredCondition)
 	w.say("The rules change, and nothing is counted meanwhile: what is not known keeps it, too.")
 	w.counts = false
 	w.changeRules(";")
-	w.settle()
+	w.converge()
 	w.observed.Policy.Spec.Retirement[0].AcceptedLosses = []string{".note"}
-	w.settle()
+	w.converge()
 	w.tellVersions()
 	w.tellCondition(v1alpha1.VersionsRetiredCondition)
 	w.say("A migration counts. The loss of notes is accepted: it is not served any more.")
 	w.observed.Policy.Spec.Migration.Trigger = "count"
-	w.settle()
+	w.converge()
 	w.record(whole())
-	w.settle()
+	w.converge()
 	w.tellPreserved()
 	w.say("A week later objects are counted again, then what is accepted is taken from them, and v1beta1 goes.")
 	w.later(week)
@@ -168,7 +168,7 @@ func preservedDataLate(w *world) {
 	w.holdingNotes()
 	w.retire("v1beta1", v1alpha1.RetirementRemove)
 	w.observed.Policy.Spec.Retirement[0].AcceptedLosses = []string{".note"}
-	w.settle()
+	w.converge()
 	w.later(week)
 	w.say("A week later objects are cleaned in less than a second. Meanwhile a client writes one with a mode.")
 	w.tick, w.late = time.Millisecond, true
@@ -198,14 +198,14 @@ func acceptedLosses(w *world) {
 	w.accept(v1alpha1.RetirementRemove, ".note", ".hostPort")
 	w.say("The version is written wrong.")
 	w.observed.Policy.Spec.Retirement = []v1alpha1.Retirement{{Version: "v1bta1", Action: v1alpha1.RetirementRemove, AcceptedLosses: []string{".note"}}}
-	w.settle()
+	w.converge()
 	w.tellCondition(v1alpha1.VersionsRetiredCondition)
 }
 
 func (w *world) accept(action v1alpha1.RetirementAction, fields ...string) {
 	w.retire("v1beta1", action)
 	w.observed.Policy.Spec.Retirement[0].AcceptedLosses = fields
-	w.settle()
+	w.converge()
 	w.tellCondition(v1alpha1.VersionsRetiredCondition)
 }
 
@@ -226,12 +226,12 @@ func TestCountIsAsOldAsItsBeginning(t *testing.T) {
 	w := newWorld(t, policyYAML)
 	w.holdingNotes()
 	w.observed.Policy.Spec.Migration.Trigger = "count"
-	w.settle()
+	w.converge()
 	began := w.observed.Policy.Status.Migration.StartTime
 	w.counts = false
 	w.later(time.Hour)
 	w.record(whole())
-	w.settle()
+	w.converge()
 	counted := w.observed.Policy.Status.PreservedData
 	if counted.Source != v1alpha1.PreservedDataByMigration || !counted.Time.Equal(began) {
 		t.Errorf("a run that began at %v counted %+v", began, counted)

@@ -20,17 +20,17 @@ type Trust struct {
 	CABundle []byte
 	// Successor is what it is going to be next; empty where that is the same.
 	Successor []byte
-	// PlanHash is the ruleset that API servers ask for, or will; empty where there is none.
-	PlanHash string
+	// RulesetHash is the ruleset that API servers ask for, or will; empty where there is none.
+	RulesetHash string
 }
 
 // TrustOf returns what converter pods must be verified by.
 func TrustOf(cluster observed.Cluster) Trust {
 	converts := converter.Look(observed.InOrder(cluster))
 	keeps := certificatesOf(converts)
-	trust := Trust{Drifted: converts.Drifted, CABundle: converts.CABundle(), Successor: keeps.Successor(), PlanHash: converts.Wanted}
-	if trust.PlanHash == "" && converts.Active {
-		trust.PlanHash = converts.Named()
+	trust := Trust{Drifted: converts.Drifted, CABundle: converts.CABundle(), Successor: keeps.Successor(), RulesetHash: converts.Wanted}
+	if trust.RulesetHash == "" && converts.Active {
+		trust.RulesetHash = converts.Named()
 	}
 	return trust
 }

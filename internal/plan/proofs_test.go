@@ -17,10 +17,10 @@ import (
 
 // TestProofsAreRecalled: a status that was not written is made up for.
 func TestProofsAreRecalled(t *testing.T) {
-	w := armed(t)
+	w := active(t)
 	want := w.observed.Policy.Status.Verification.DeepCopy()
 	if want == nil || want.Samples == nil || !want.APIServerProbe {
-		t.Fatalf("status.verification is %+v once it is armed", want)
+		t.Fatalf("status.verification is %+v once it is active", want)
 	}
 	w.observed.Policy.Status.Verification = nil
 	if diff := cmp.Diff(want, w.plan().Status.Verification); diff != "" {
@@ -34,7 +34,7 @@ func TestProofsAreRecalled(t *testing.T) {
 
 // TestRightsToRead are for one resource, and go whatever the gates say.
 func TestRightsToRead(t *testing.T) {
-	w := armed(t)
+	w := active(t)
 	w.changeRules("/")
 	var granted []*rbacv1apply.ClusterRoleApplyConfiguration
 	for range 20 {
@@ -99,7 +99,7 @@ func taken(steps []plan.Step) bool {
 
 // TestSeveralAPIServers: what a message promises is what was proven.
 func TestSeveralAPIServers(t *testing.T) {
-	w := armed(t)
+	w := active(t)
 	condition := conditionOf(w.plan(), v1alpha1.ConversionVerifiedCondition)
 	const want = "2 converter pods answered over TLS for 2 version pairs; no objects yet to convert there and back; an API server reached them: one of them, where there are several"
 	if condition.Message != want {

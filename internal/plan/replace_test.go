@@ -52,24 +52,24 @@ func TestReplacing(t *testing.T) {
 		"all pods, of rules": {policyYAML, func(w *world) { w.lie(0); w.lie(1) },
 			"see the log of the pods, and restart them with kubectl -n conversion-system rollout restart deployment crontabs-example-com-", nil},
 		"all pods, of an image": {imageYAML, func(w *world) { w.lie(0); w.lie(1) },
-			"correct spec.converter.image; or restart them with kubectl -n conversion-system delete pods -l conversion-operator.io/plan=", nil},
+			"correct spec.converter.image; or restart them with kubectl -n conversion-system delete pods -l conversion-operator.io/revision=", nil},
 		"the last that is ready": {policyYAML, func(w *world) { w.lie(0); w.observed.Pods[1].Ready = false },
 			"no other pod answers rightly", nil},
 		"one of two others is not ready": {policyYAML, func(w *world) {
 			w.observed.Policy.Spec.Workload.Replicas = new(int32(3))
-			w.settle()
+			w.converge()
 			w.lie(0)
 			w.observed.Pods[2].Ready = false
 		}, "once all others are ready", nil},
 		"one of two others is not asked yet": {policyYAML, func(w *world) {
 			w.observed.Policy.Spec.Workload.Replicas = new(int32(3))
-			w.settle()
+			w.converge()
 			w.lie(0)
 			w.observed.Pods[2].Proof = nil
 		}, "once all others are ready", nil},
 		"another one ends": {policyYAML, func(w *world) {
 			w.lie(0)
-			w.observed.Ending = []plan.EndingPod{{Plans: w.observed.Pods[0].Plans, Until: w.observed.Now.Add(time.Minute)}}
+			w.observed.Ending = []plan.EndingPod{{Revisions: w.observed.Pods[0].Revisions, Until: w.observed.Now.Add(time.Minute)}}
 		}, "once all others are ready", nil},
 		"a young one": {policyYAML, func(w *world) { w.lie(0); w.observed.Pods[0].Created = w.observed.Now.Add(-9 * time.Minute) },
 			"it is evicted once it is 10m0s old", nil},
@@ -80,10 +80,10 @@ func TestReplacing(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			w := armedBy(t, c.policy)
+			w := activeBy(t, c.policy)
 			if c.policy == policyYAML {
 				w.record(contract.Record{State: contract.StateCompleted, Counters: contract.Counters{Total: 3, Rewritten: 3}})
-				w.settle()
+				w.converge()
 			}
 			c.change(w)
 			decided := w.plan()
@@ -102,14 +102,14 @@ func TestReplacing(t *testing.T) {
 // TestANewConverterIsNotReplaced: API servers do not call it yet, and to start its
 // pods again is of no use.
 func TestANewConverterIsNotReplaced(t *testing.T) {
-	w := armedBy(t, imageYAML)
+	w := activeBy(t, imageYAML)
 	w.useImage("example.com/crontab:2")
-	w.settle()
+	w.converge()
 	w.useImage("example.com/crontab:3")
 	w.observed.Policy.Spec.Verification.Samples = new(int32)
 	w.plan()
 	w.misbehave = "no"
-	w.settle()
+	w.converge()
 	last := len(w.observed.Pods) - 1
 	w.observed.Pods[last].Proof = &plan.Proof{}
 	if got := kinds(w.plan().Steps); slices.Contains(got, "EvictPod") {
@@ -121,13 +121,13 @@ func TestANewConverterIsNotReplaced(t *testing.T) {
 // Where there is none, nothing is stored, and the migration tries again.
 func TestWhatStopsAMigration(t *testing.T) {
 	for reason, stops := range map[string]bool{
-		"CanaryFailed": true, "UnexpectedAnswer": true, "WrongPlan": true,
+		"CanaryFailed": true, "UnexpectedAnswer": true, "WrongRuleset": true,
 		"Timeout": false, "ConnectionRefused": false, "TLSVerificationFailed": false,
 	} {
 		t.Run(reason, func(t *testing.T) {
 			w := newWorld(t, policyYAML)
 			w.applyCRD(bothStoredNew)
-			w.settle()
+			w.converge()
 			w.observed.Pods[1].Proof = &plan.Proof{Reason: reason, Message: "no"}
 			if got := slices.Contains(kinds(w.plan().Steps), "SuspendRun"); got != stops {
 				t.Errorf("the migration is suspended: %t, want %t", got, stops)
@@ -138,24 +138,24 @@ func TestWhatStopsAMigration(t *testing.T) {
 
 // aPodGoesWrong, in the midst of a migration.
 func aPodGoesWrong(w *world) {
-	w.say("Rules are armed, and a migration runs.")
+	w.say("Rules are active, and a migration runs.")
 	w.applyCRD(bothStoredNew)
-	w.settle()
+	w.converge()
 	w.say("A pod answers wrongly.")
 	w.lie(0)
-	w.settle()
+	w.converge()
 	w.say("The pod in its place goes wrong at once.")
 	w.lie(0)
-	w.settle()
+	w.converge()
 	w.say("Time passes.")
 	w.observed.Now = w.observed.Now.Add(10 * time.Minute)
-	w.settle()
+	w.converge()
 	w.say("All of them answer wrongly.")
 	w.lie(0)
 	w.lie(1)
-	w.settle()
+	w.converge()
 	w.say("One of them was restarted by somebody.")
 	w.observed.Pods[1].Proof = &plan.Proof{}
 	w.observed.Pods[0].Proof = &plan.Proof{}
-	w.settle()
+	w.converge()
 }

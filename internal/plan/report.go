@@ -19,17 +19,17 @@ func (p *planner) plan() Plan {
 		p.forget(v1alpha1.DeletionBlockedCondition)
 	}
 	status.CRD = p.CRDStatus()
-	status.ArmedCRD, status.ArmedPlans = p.converter.Status.ActiveCRD, p.converter.Status.Active
-	status.Plan, status.Webhook = p.converter.Status.Rules, p.converter.Status.Webhook
+	status.ActivatedCRD, status.ActiveRevisions = p.converter.Status.ActiveCRD, p.converter.Status.Active
+	status.Converter, status.Webhook = p.converter.Status.Rules, p.converter.Status.Webhook
 	status.Certificate, status.Rotation = p.certificates.Status()
-	status.Drift, status.Gap = p.activation.Status.Drift, p.activation.Status.Gap
+	status.Drift, status.UnconvertedWindow = p.activation.Status.Drift, p.activation.Status.UnconvertedWindow
 	status.Verification = p.health.Status.Verification
 	status.ConversionFailures, status.OversizedObjects = p.health.Status.ConversionFailures, p.health.Status.OversizedObjects
-	status.Migration, status.Evidence, status.PreservedData = p.migration.Status.Migration, p.migration.Status.Evidence, p.migration.Status.PreservedData
+	status.Migration, status.MigrationEvidence, status.PreservedData = p.migration.Status.Migration, p.migration.Status.MigrationEvidence, p.migration.Status.PreservedData
 	status.Retirement, status.Promotion = p.retirement.Status.Retirement, p.retirement.Status.Promotion
 	status.VersionsDrift, status.VersionsEdit = p.retirement.Status.VersionsDrift, p.retirement.Status.VersionsEdit
 	status.Versions, status.Removable = p.retirement.Versions()
-	status.ReleasedTime = p.deletion.Released
+	status.ConversionRemovedTime = p.deletion.Released
 	p.take()
 	return Plan{Steps: p.Steps, Status: *status, RecheckAfter: p.RecheckAfter}
 }
@@ -78,9 +78,9 @@ func (p *planner) reportRest(reported map[string]bool, stopped string) {
 // one of the last two is True, and both are False once Ready is True.
 func (p *planner) summarize(last gate.Outcome) {
 	ready := gate.Passed(v1alpha1.ReasonSucceeded, p.success())
-	if valid := apimeta.FindStatusCondition(p.status.Conditions, v1alpha1.PlanValidCondition); valid != nil &&
+	if valid := apimeta.FindStatusCondition(p.status.Conditions, v1alpha1.RulesValidCondition); valid != nil &&
 		valid.Reason == v1alpha1.ReasonVersionNotInCRD {
-		ready.Reason, ready.Message = v1alpha1.ReasonArmedAhead, valid.Message
+		ready.Reason, ready.Message = v1alpha1.ReasonWaitingForVersion, valid.Message
 	}
 	if last.Status == metav1.ConditionFalse && !last.Stop {
 		ready.Message += "; " + last.Message
@@ -112,5 +112,5 @@ func (p *planner) success() string {
 	if p.None() {
 		return "nothing needs to be converted; objects are written at " + crd.StorageVersion
 	}
-	return "conversion is armed and proven; objects are written at " + crd.StorageVersion
+	return "conversion is active and verified; objects are written at " + crd.StorageVersion
 }

@@ -65,10 +65,10 @@ func podTemplates(t *testing.T) map[string]corev1.PodTemplateSpec {
 	migrating, image := newWorld(t, policyYAML), newWorld(t, imageYAML)
 	migrating.migrating()
 	image.applyCRD(bothStoredNew)
-	image.settle()
+	image.converge()
 	all := map[string]corev1.PodTemplateSpec{
 		"manager":   manager.Spec.Template,
-		"converter": podsOf(t, armed(t)),
+		"converter": podsOf(t, active(t)),
 		"image":     podsOf(t, image),
 		"migration": migrating.observed.Runs[0].Job.Spec.Template,
 	}

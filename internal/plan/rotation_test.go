@@ -43,7 +43,7 @@ type known struct {
 	until  time.Time
 }
 
-// startRollout arms a policy, and lets some time pass.
+// startRollout activates a policy, and lets some time pass.
 func startRollout(t *testing.T, policy string, certificates v1alpha1.Certificates) *rollout {
 	t.Helper()
 	w := newWorld(t, strings.Replace(policy, "mode: Automatic", "mode: OnTrigger", 1))
@@ -51,14 +51,14 @@ func startRollout(t *testing.T, policy string, certificates v1alpha1.Certificate
 	return &rollout{world: w, name: w.serverName(), leaves: map[string]pki.KeyPair{}}
 }
 
-func (r *rollout) arm() {
+func (r *rollout) activate() {
 	r.t.Helper()
 	r.applyCRD(bothStoredNew)
-	r.settle()
+	r.converge()
 	r.observed.Now = r.observed.Now.Add(time.Hour)
-	r.settle()
+	r.converge()
 	if r.observed.CRD.Spec.Conversion == nil {
-		r.t.Fatalf("the policy was not armed:\n%s", r.log.String())
+		r.t.Fatalf("the policy was not active:\n%s", r.log.String())
 	}
 	r.bundles = []known{{bundle: r.written()}}
 	r.load()
@@ -120,7 +120,7 @@ func (r *rollout) carryOut(step plan.Step) {
 
 // know lets API servers take up another caBundle, each in its own time.
 func (r *rollout) know(bundle []byte) {
-	r.bundles[len(r.bundles)-1].until = r.observed.Now.Add(r.observed.Settings.Settle)
+	r.bundles[len(r.bundles)-1].until = r.observed.Now.Add(r.observed.Settings.PropagationDelay)
 	r.bundles = append(r.bundles, known{bundle: bundle})
 }
 
@@ -207,7 +207,7 @@ func TestRotation(t *testing.T) {
 			t.Run(name+"/"+manners, func(t *testing.T) {
 				t.Parallel()
 				r := startRollout(t, policyYAML, *selfManagedCertificates.DeepCopy())
-				r.arm()
+				r.activate()
 				r.lag, r.broken = how.lag, c.broken
 				c.change(r)
 				r.run(how.steps)
@@ -257,7 +257,7 @@ func (r *rollout) rest() {
 			r.t.Errorf("%s is refused at the end: %v", pod, err)
 		}
 	}
-	if rotation := r.observed.Policy.Status.Rotation; rotation.State != v1alpha1.RotationServing {
+	if rotation := r.observed.Policy.Status.Rotation; rotation.State != v1alpha1.RotationIdle {
 		r.t.Errorf("the rotation ends as %s, want Serving", rotation.State)
 	}
 	r.probe()

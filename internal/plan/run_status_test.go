@@ -25,7 +25,7 @@ func running(t *testing.T) *world {
 	w := newWorld(t, policyYAML)
 	w.migrating()
 	w.record(half())
-	w.settle()
+	w.converge()
 	return w
 }
 
@@ -127,7 +127,7 @@ func TestWhatEndsIsNotGoingOn(t *testing.T) {
 	done.RatePerSecond, done.Waiting, done.ByFallback = 100, "the API server asks to wait", 3
 	done.BarrierKind, done.APIServers = v1alpha1.BarrierAllServers, 3
 	w.record(done)
-	w.settle()
+	w.converge()
 	got := w.observed.Policy.Status.Migration
 	if got.State != v1alpha1.MigrationSucceeded || got.Step != "" || got.RatePerSecond != 0 || got.Waiting != "" || got.EstimatedCompletion != nil {
 		t.Errorf("the run has ended, and its status says %+v", got)
@@ -179,7 +179,7 @@ func TestSuspendedRunsHaveNoRate(t *testing.T) {
 			if got.RatePerSecond != 0 || !strings.Contains(got.Waiting, c.want) {
 				t.Errorf("it goes on with %d per second, and waits for %q", got.RatePerSecond, got.Waiting)
 			}
-			w.settle()
+			w.converge()
 		})
 	}
 }
@@ -206,8 +206,8 @@ func TestSettingsOfRuns(t *testing.T) {
 			want.FormatVersion, want.Run, want.Pin = contract.SpecFormat, run.ID, contract.Pin{Name: crd.Name, UID: crd.UID, Generation: crd.Generation}
 			want.Resource = metav1.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "crontabs"}
 			want.Namespace, want.RecordConfigMap = w.observed.Settings.Namespace, plan.RunName(crontabs, run.ID)
-			want.RulesetConfigMap = plan.PlanName(crontabs, w.observed.Policy.Status.Plan.Hash)
-			want.PropagationDelay.Duration, want.Preflight, want.PageSize, want.OldVersions = w.observed.Settings.Settle, 20, 500, []string{"v1beta1"}
+			want.RulesetConfigMap = plan.PlanName(crontabs, w.observed.Policy.Status.Converter.Revision)
+			want.PropagationDelay.Duration, want.Preflight, want.PageSize, want.OldVersions = w.observed.Settings.PropagationDelay, 20, 500, []string{"v1beta1"}
 			if diff := cmp.Diff(want, specOf(t, run)); diff != "" {
 				t.Errorf("specification (-want +got):\n%s", diff)
 			}
@@ -237,15 +237,15 @@ func TestJobOfAnOlderManager(t *testing.T) {
 	if want := plan.Step(plan.DeleteJob{Name: old.Name, UID: old.UID}); !slices.Contains(decided.Steps, want) {
 		t.Errorf("the steps are %v; expected %v", decided.Steps, want)
 	}
-	w.settle()
+	w.converge()
 	run = &w.observed.Runs[0]
 	if len(w.observed.Runs) != 1 || run.Job == nil || run.Record != record || specOf(t, *run).Run != run.ID {
 		t.Fatalf("the run is %+v", run)
 	}
 	w.record(whole())
-	w.settle()
-	if is := w.observed.Policy.Status; is.Evidence == nil || is.Evidence.Run != run.ID {
-		t.Errorf("the evidence is %+v", is.Evidence)
+	w.converge()
+	if is := w.observed.Policy.Status; is.MigrationEvidence == nil || is.MigrationEvidence.Run != run.ID {
+		t.Errorf("the evidence is %+v", is.MigrationEvidence)
 	}
 }
 
@@ -254,10 +254,10 @@ func TestJobOfAnOlderManager(t *testing.T) {
 func TestRunThatNobodyAskedFor(t *testing.T) {
 	w := running(t)
 	w.record(whole())
-	w.settle()
+	w.converge()
 	w.observed.CRD.Generation++
 	w.observed.Policy.Status.CRD.Generation++
-	w.observed.Policy.Status.Evidence.CRDGeneration++
+	w.observed.Policy.Status.MigrationEvidence.CRDGeneration++
 	last, storage := w.observed.Runs[0], crds.StorageVersion(w.observed.CRD)
 	stray := plan.Run{ID: plan.RunID(w.observed.CRD, storage, w.observed.Policy.Spec.Migration.Trigger), Job: &batchv1.Job{}}
 	stray.Job.Name = plan.RunName(crontabs, stray.ID)
@@ -291,11 +291,11 @@ func TestRetries(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := running(t)
 			w.record(c.end)
-			w.settle()
+			w.converge()
 			first := plan.RunName(crontabs, w.observed.Runs[0].ID)
 			w.observed.Policy.Spec.Migration.Trigger = "second"
 			c.then(w)
-			w.settle()
+			w.converge()
 			second := w.observed.Runs[len(w.observed.Runs)-1]
 			if told := specOf(t, second).RetryConfigMap == first; told != c.want {
 				t.Errorf("it is told to retry: %t, want %t", told, c.want)
@@ -305,7 +305,7 @@ func TestRetries(t *testing.T) {
 			}
 			second.Record = &contract.Record{State: contract.StateCompleted, Counters: contract.Counters{Total: 3, Rewritten: 3}}
 			w.observed.Runs[len(w.observed.Runs)-1] = second
-			w.settle()
+			w.converge()
 			if len(w.observed.Runs) != 1 || w.observed.Policy.Status.Migration.State != v1alpha1.MigrationSucceeded {
 				t.Errorf("in the end %d runs are left, and the latest is %s", len(w.observed.Runs), w.observed.Policy.Status.Migration.State)
 			}
@@ -322,7 +322,7 @@ func TestRightsOfRuns(t *testing.T) {
 		t.Errorf("resources (-want +got):\n%s", diff)
 	}
 	w.observed.Policy.Spec.Migration.Fallback = []v1alpha1.MigrationFallback{v1alpha1.MigrationFallbackStatus}
-	w.settle()
+	w.converge()
 	if diff := cmp.Diff([]string{"crontabs", "crontabs/status"}, w.mayPatch()); diff != "" {
 		t.Errorf("resources (-want +got):\n%s", diff)
 	}

@@ -12,17 +12,17 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 )
 
-// migrating arms everything in silence, and starts a migration.
+// migrating activates everything in silence, and starts a migration.
 func (w *world) migrating() {
 	w.observed.Policy.Spec.Migration.Mode = v1alpha1.MigrationOnTrigger
 	w.applyCRD(bothStoredOld)
 	w.applyCRD(bothStoredNew)
-	w.settle()
+	w.converge()
 	w.log.Reset()
 	w.tellsRuns = true
-	w.say("Everything is armed, objects may be stored at v1beta1, and the trigger is pulled.")
+	w.say("Everything is active, objects may be stored at v1beta1, and the trigger is pulled.")
 	w.observed.Policy.Spec.Migration.Trigger = "first"
-	w.settle()
+	w.converge()
 }
 
 // half is a run that is half done.
@@ -37,81 +37,81 @@ func whole() contract.Record {
 func migrationPaused(w *world) {
 	w.migrating()
 	w.record(half())
-	w.settle()
+	w.converge()
 	w.say("It is paused: the Job's pods end, and its record stays.")
 	w.observed.Policy.Spec.Migration.Paused = true
-	w.settle()
+	w.converge()
 	w.say("The gates close meanwhile, and it stays paused.")
 	w.changeRules("")
-	w.settle()
+	w.converge()
 	w.changeRules(":")
-	w.settle()
+	w.converge()
 	w.say("It goes on where it was.")
 	w.observed.Policy.Spec.Migration.Paused = false
-	w.settle()
+	w.converge()
 	w.record(whole())
-	w.settle()
+	w.converge()
 	w.say("Another one is asked for while migrations are paused: it does not begin.")
 	w.observed.Policy.Spec.Migration.Paused = true
 	w.observed.Policy.Spec.Migration.Trigger = "second"
-	w.settle()
+	w.converge()
 	w.say("They are not paused any more.")
 	w.observed.Policy.Spec.Migration.Paused = false
-	w.settle()
+	w.converge()
 }
 
 func migrationCancelled(w *world) {
 	w.migrating()
 	w.record(half())
-	w.settle()
+	w.converge()
 	w.say("It is given up.")
 	w.observed.Policy.Spec.Migration.Mode = v1alpha1.MigrationNever
-	w.settle()
+	w.converge()
 	w.say("Migrations are allowed again: the trigger that was given up does not start one.")
 	w.observed.Policy.Spec.Migration.Mode = v1alpha1.MigrationOnTrigger
-	w.settle()
+	w.converge()
 	w.say("Another one does.")
 	w.observed.Policy.Spec.Migration.Trigger = "second"
-	w.settle()
+	w.converge()
 	w.record(whole())
-	w.settle()
+	w.converge()
 	w.say("Its Job is deleted, as a cleaner of finished Jobs would: the evidence stays.")
 	w.observed.Runs = nil
-	w.settle()
+	w.converge()
 }
 
 func migrationTriggeredAgain(w *world) {
 	w.migrating()
 	w.record(half())
-	w.settle()
+	w.converge()
 	w.say("The trigger is pulled again: the run goes on.")
 	w.observed.Policy.Spec.Migration.Trigger = "second"
-	w.settle()
+	w.converge()
 	bad := []v1alpha1.MigrationFailure{{Object: "default/bad", Reason: "Refused", Message: "denied the request: no", Command: "kubectl get crontabs.v1.example.com -n default bad -o yaml"}}
 	w.say("It expects an object to fail.")
 	w.record(contract.Record{State: contract.StateSettling, Counters: contract.Counters{Total: 1000, Rewritten: 490, Current: 10}, Predicted: bad})
-	w.settle()
+	w.converge()
 	w.say("It ends, with that object, and the other run begins.")
 	w.record(contract.Record{State: contract.StateCompleted, Counters: contract.Counters{Total: 1000, Rewritten: 989, Current: 10, Failed: 1}, Predicted: bad, Failures: bad})
-	w.settle()
+	w.converge()
 	w.record(whole())
-	w.settle()
+	w.converge()
 }
 
 func migrationWithNewSettings(w *world) {
 	w.migrating()
 	w.record(half())
-	w.settle()
+	w.converge()
 	w.say("It is to go slower: another Job goes on from the same record.")
 	w.observed.Policy.Spec.Migration.MaxWritesPerSecond = new(int32(50))
-	w.settle()
+	w.converge()
 	w.say("It is to go slower still, while it is paused: that waits.")
 	w.observed.Policy.Spec.Migration.Paused = true
-	w.settle()
+	w.converge()
 	w.observed.Policy.Spec.Migration.MaxWritesPerSecond = new(int32(5))
-	w.settle()
+	w.converge()
 	w.observed.Policy.Spec.Migration.Paused = false
-	w.settle()
+	w.converge()
 }
 
 func migrationBesideAnother(w *world) {
@@ -119,36 +119,36 @@ func migrationBesideAnother(w *world) {
 	w.migrating()
 	w.say("That of somebody else ends.")
 	w.observed.ForeignMigration = ""
-	w.settle()
+	w.converge()
 	w.record(half())
-	w.settle()
+	w.converge()
 	w.say("Somebody starts another one: ours stops meanwhile.")
 	w.observed.ForeignMigration = "storageversionmigrations.storagemigration.k8s.io/again"
-	w.settle()
+	w.converge()
 	w.say("It ends, and has pruned. Ours goes on, and proves it.")
 	w.observed.ForeignMigration = ""
 	w.pruneAs("kube-controller-manager")
-	w.settle()
+	w.converge()
 	w.record(whole())
-	w.settle()
+	w.converge()
 }
 
 func migrationOfPruned(w *world) {
 	w.observed.Policy.Spec.Migration.Mode = v1alpha1.MigrationOnTrigger
 	w.applyCRD(bothStoredOld)
 	w.applyCRD(bothStoredNew)
-	w.settle()
+	w.converge()
 	w.log.Reset()
 	w.tellsRuns = true
 	w.say("Objects may be stored at v1beta1, and somebody prunes status.storedVersions by hand.")
 	w.pruneAs("kubectl-edit")
-	w.settle()
+	w.converge()
 	w.tellCondition(v1alpha1.StorageMigratedCondition)
 	w.say("Migrations are automatic: what nobody has proven is proven now.")
 	w.observed.Policy.Spec.Migration.Mode = v1alpha1.MigrationAutomatic
-	w.settle()
+	w.converge()
 	w.record(whole())
-	w.settle()
+	w.converge()
 	w.tellCondition(v1alpha1.StorageMigratedCondition)
 }
 

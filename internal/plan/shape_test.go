@@ -51,7 +51,7 @@ func budgetOf(t *testing.T, w *world) *policyv1apply.PodDisruptionBudgetApplyCon
 // TestShape: what spec.workload says of the pods is in the Deployment.
 // TestPriorityClass: the policy's own, or else that of the installation.
 func TestPriorityClass(t *testing.T) {
-	w := armed(t)
+	w := active(t)
 	for _, test := range []struct{ installed, policy, want string }{
 		{"", "", ""}, {"", "mine", "mine"}, {"system-cluster-critical", "", "system-cluster-critical"}, {"system-cluster-critical", "mine", "mine"},
 	} {
@@ -74,7 +74,7 @@ topologySpreadConstraints: [{maxSkew: 2, topologyKey: rack, whenUnsatisfiable: D
 hostNetwork: true
 port: 10250
 `
-	w := armed(t)
+	w := active(t)
 	read(t, everything, &w.observed.Policy.Spec.Workload)
 	d := deploymentOf(t, w)
 	var want corev1apply.PodSpecApplyConfiguration
@@ -157,7 +157,7 @@ const hostile = `
 
 // TestReassert: patches cannot take from the operator what it needs, and can do all else.
 func TestReassert(t *testing.T) {
-	plain, patched := armed(t), armed(t)
+	plain, patched := active(t), active(t)
 	for _, w := range []*world{plain, patched} {
 		read(t, "{requests: {cpu: 50m}, limits: {memory: 256Mi}}", &w.observed.Policy.Spec.Workload.Resources)
 	}
@@ -205,10 +205,10 @@ func TestBadPatches(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			w := armed(t)
+			w := active(t)
 			read(t, "["+good+", "+c.patch+"]", &w.observed.Policy.Spec.Workload.Patches)
 			decided := w.plan()
-			expectCondition(t, decided.Status, "PlanValid", "False", "InvalidPatch", c.want)
+			expectCondition(t, decided.Status, "RulesValid", "False", "InvalidPatch", c.want)
 			expectCondition(t, decided.Status, "Stalled", "True", "InvalidPatch", "")
 			if deployment := applied[appsv1apply.DeploymentApplyConfiguration](t, decided.Steps); deployment != nil {
 				t.Error("the Deployment is changed")

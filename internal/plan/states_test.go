@@ -116,13 +116,13 @@ func TestWhatIsFoundOut(t *testing.T) {
 	// The reasons of internal/webhook/probe, which a plan does not know.
 	for _, reason := range []string{
 		"InvalidCABundle", "ConnectionRefused", "NoEndpoints", "Unreachable", "Timeout",
-		"TLSVerificationFailed", "UnexpectedAnswer", "WrongPlan", "CanaryFailed",
+		"TLSVerificationFailed", "UnexpectedAnswer", "WrongRuleset", "CanaryFailed",
 	} {
 		t.Run(reason, func(t *testing.T) {
 			w := newWorld(t, policyYAML)
 			w.apiServer = plan.BackgroundCheck{Reason: reason, Message: "it said so"}
 			w.applyCRD(bothStoredNew)
-			w.settle()
+			w.converge()
 			expectCondition(t, w.observed.Policy.Status, v1alpha1.ConversionVerifiedCondition, "False", reason, "it said so")
 		})
 	}
@@ -130,25 +130,25 @@ func TestWhatIsFoundOut(t *testing.T) {
 		w := newWorld(t, policyYAML)
 		w.samples = plan.BackgroundCheck{Reason: v1alpha1.ReasonSamplesUnreadable, Message: "the server is overloaded"}
 		w.applyCRD(bothStoredNew)
-		w.settle()
+		w.converge()
 		expectCondition(t, w.observed.Policy.Status, v1alpha1.ConversionVerifiedCondition, "False", v1alpha1.ReasonSamplesUnreadable, "overloaded")
 	})
 }
 
 // TestOthersMigrateMeanwhile: the CustomResourceDefinition is left alone.
 func TestOthersMigrateMeanwhile(t *testing.T) {
-	t.Run("before it is armed", func(t *testing.T) {
+	t.Run("before it is active", func(t *testing.T) {
 		w := newWorld(t, policyYAML)
 		w.applyCRD(bothStoredNew)
 		w.observed.CRD.Status.Conditions = storageMigrating()
-		w.settle()
+		w.converge()
 		expectCondition(t, w.observed.Policy.Status, v1alpha1.ConversionConfiguredCondition, "False", v1alpha1.ReasonForeignStorageMigration, "waits for its end")
 	})
 	t.Run("before a version is retired", func(t *testing.T) {
-		w := armed(t)
+		w := active(t)
 		w.observed.CRD.Status.Conditions = storageMigrating()
 		w.observed.Policy.Spec.Retirement = []v1alpha1.Retirement{{Version: "v1beta1", Action: v1alpha1.RetirementDeprecate}}
-		w.settle()
+		w.converge()
 		expectCondition(t, w.observed.Policy.Status, v1alpha1.VersionsRetiredCondition, "False", v1alpha1.ReasonForeignStorageMigration, "")
 	})
 }
@@ -163,7 +163,7 @@ func TestARetirementIsTakenBack(t *testing.T) {
 	delete(versions[0], "deprecated")
 	delete(versions[0], "deprecationWarning")
 	w.writeVersions("argocd-controller", versions)
-	w.settle()
+	w.converge()
 	expectCondition(t, w.observed.Policy.Status, v1alpha1.VersionsRetiredCondition, "False", v1alpha1.ReasonVersionsDrifted, "argocd-controller")
 }
 

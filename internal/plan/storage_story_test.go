@@ -13,12 +13,12 @@ func storageRolledBack(w *world) {
 	w.say("The policy makes v1 the storage version, and all is migrated.")
 	promoted(w)
 	w.retire("v1beta1", v1alpha1.RetirementUnserve)
-	w.settle()
+	w.converge()
 	w.later(week)
 	w.say("It is rolled back: what was proven holds no more, v1beta1 is served again, and objects are migrated back.")
 	w.observed.Policy.Spec.StorageVersion = "v1beta1"
 	w.retire("v1beta1", v1alpha1.RetirementReport)
-	w.settle()
+	w.converge()
 	w.tellVersions()
 	w.migrated()
 	w.tellVersions()
@@ -28,25 +28,25 @@ func storageRefused(w *world) {
 	w.say("The policy wants a storage version that nobody knows.")
 	w.observed.Policy.Spec.StorageVersion = "v2"
 	w.applyCRD(bothStoredOld)
-	w.settle()
+	w.converge()
 	w.say("It wants one that is not served.")
 	w.observed.Policy.Spec.StorageVersion = "v1"
 	versions := w.versions()
 	versions[1]["served"] = false
 	w.writeVersions("kubectl", versions)
-	w.settle()
+	w.converge()
 	w.say("It wants one without rules.")
 	versions[1]["served"] = true
 	versions = append(versions, map[string]any{"name": "v1alpha1", "served": true, "storage": false, "schema": versions[0]["schema"]})
 	w.writeVersions("kubectl", versions)
 	w.observed.Policy.Spec.StorageVersion = "v1alpha1"
-	w.settle()
+	w.converge()
 	w.say("Another migration is in flight, which would be disturbed.")
 	w.observed.Policy.Spec.StorageVersion = "v1"
 	w.observed.CRD.Status.Conditions = storageMigrating()
-	w.settle()
+	w.converge()
 	w.observed.CRD.Status.Conditions = nil
-	w.settle()
+	w.converge()
 }
 
 // flipBack lets a manifest say what it said before.
@@ -55,7 +55,7 @@ func (w *world) flipBack() {
 	versions := w.versions()
 	versions[0]["storage"], versions[1]["storage"] = true, false
 	w.writeVersions("argocd-controller", versions)
-	w.settle()
+	w.converge()
 }
 
 func storageContested(w *world) {
@@ -82,13 +82,13 @@ func storageReported(w *world) {
 	versions := w.versions()
 	versions[0]["storage"], versions[1]["storage"] = false, true
 	w.writeVersions("argocd-controller", versions)
-	w.settle()
+	w.converge()
 	w.migrated()
 	w.observed.Policy.Spec.Retirement = []v1alpha1.Retirement{{Version: "v1beta1", Action: v1alpha1.RetirementDeprecate}}
-	w.settle()
+	w.converge()
 	w.say("It is taken back once more, and is to be repaired after all.")
 	w.flipBack()
 	w.observed.Policy.Spec.Drift = v1alpha1.DriftRepair
 	w.observed.Policy.Generation++
-	w.settle()
+	w.converge()
 }

@@ -134,145 +134,145 @@ func checkStory(t *testing.T, name string, w *world) {
 
 func policyFirst(w *world) {
 	w.say("The policy comes first: there is no CustomResourceDefinition.")
-	w.settle()
+	w.converge()
 	w.say("The CustomResourceDefinition is created with its old version only.")
 	w.applyCRD(onlyOld)
-	w.settle()
+	w.converge()
 	w.say("The new version is added: served, not stored.")
 	w.applyCRD(bothStoredOld)
-	w.settle()
+	w.converge()
 	w.say("The new version becomes the storage version.")
 	w.applyCRD(bothStoredNew)
-	w.settle()
+	w.converge()
 	w.say("The migration is half done.")
 	w.record(contract.Record{State: contract.StateRunning, Counters: contract.Counters{Total: 1000, Rewritten: 490, Current: 10}})
-	w.settle()
+	w.converge()
 	w.say("The migration is done.")
 	w.record(contract.Record{State: contract.StateCompleted, Counters: contract.Counters{Total: 1000, Rewritten: 990, Current: 10}})
-	w.settle()
+	w.converge()
 	w.say("The old version is removed.")
 	w.applyCRD(onlyNew)
-	w.settle()
+	w.converge()
 }
 
 func existingCRD(w *world) {
 	w.say("A CustomResourceDefinition has two versions already, and nobody knows what is stored.")
 	w.applyCRD(bothStoredNew)
-	w.settle()
+	w.converge()
 	w.say("The migration finds everything in place.")
 	w.record(contract.Record{State: contract.StateCompleted, Counters: contract.Counters{Total: 3, Current: 3}})
-	w.settle()
+	w.converge()
 }
 
 func failedObjects(w *world) {
 	w.say("A migration cannot rewrite one object.")
 	w.applyCRD(bothStoredNew)
-	w.settle()
+	w.converge()
 	w.record(contract.Record{State: contract.StateCompleted, Counters: contract.Counters{Total: 3, Rewritten: 2, Failed: 1},
 		Failures: []v1alpha1.MigrationFailure{{Object: "default/bad", Message: "denied the request: no"}}})
-	w.settle()
+	w.converge()
 	w.say("Nothing happens by itself. The object is mended, and the trigger changed.")
 	w.observed.Policy.Spec.Migration.Trigger = "again"
-	w.settle()
+	w.converge()
 	w.record(contract.Record{State: contract.StateCompleted, Counters: contract.Counters{Total: 3, Rewritten: 1, Current: 2}})
-	w.settle()
+	w.converge()
 }
 
 func supersededMigration(w *world) {
 	w.say("A migration runs.")
 	w.applyCRD(bothStoredOld)
-	w.settle()
+	w.converge()
 	w.record(contract.Record{State: contract.StateRunning, Counters: contract.Counters{Total: 1000, Rewritten: 0, Current: 1}})
-	w.settle()
+	w.converge()
 	w.say("The storage version changes under it: what it proved is void.")
 	w.applyCRD(bothStoredNew)
-	w.settle()
+	w.converge()
 	w.say("The storage version changes there and back: the generation tells.")
 	w.applyCRD(bothStoredOld)
 	w.applyCRD(bothStoredNew)
-	w.settle()
+	w.converge()
 	w.record(contract.Record{State: contract.StateCompleted, Counters: contract.Counters{Total: 1000, Rewritten: 1000}})
-	w.settle()
+	w.converge()
 }
 
 func onTrigger(w *world) {
 	w.say("Migration waits for a trigger.")
 	w.observed.Policy.Spec.Migration.Mode = v1alpha1.MigrationOnTrigger
 	w.applyCRD(bothStoredNew)
-	w.settle()
+	w.converge()
 	w.say("The trigger is pulled.")
 	w.observed.Policy.Spec.Migration.Trigger = "now"
-	w.settle()
+	w.converge()
 	w.record(contract.Record{State: contract.StateCompleted, Counters: contract.Counters{Total: 5, Rewritten: 5}})
-	w.settle()
+	w.converge()
 	w.say("It is pulled once.")
-	w.settle()
+	w.converge()
 }
 
 func suspended(w *world) {
 	w.say("A migration runs, and the policy is suspended.")
 	w.applyCRD(bothStoredNew)
-	w.settle()
+	w.converge()
 	w.observed.Policy.Spec.Suspend = true
-	w.settle()
+	w.converge()
 	w.say("It is resumed.")
 	w.observed.Policy.Spec.Suspend = false
-	w.settle()
+	w.converge()
 }
 
 func changingRules(w *world) {
-	w.say("Everything is armed.")
+	w.say("Everything is active.")
 	w.observed.Policy.Spec.Migration.Mode = v1alpha1.MigrationOnTrigger
 	w.applyCRD(bothStoredNew)
-	w.settle()
+	w.converge()
 	w.say("The rules change: pods carry both, and then the CustomResourceDefinition is written.")
 	w.changeRules("/")
-	w.settle()
+	w.converge()
 	w.say("API servers have had their time: pods carry the new rules only.")
-	w.observed.Now = w.observed.Now.Add(w.observed.Settings.Settle)
-	w.settle()
+	w.observed.Now = w.observed.Now.Add(w.observed.Settings.PropagationDelay)
+	w.converge()
 	w.say("The rules change there and back: no pod is replaced for the way back.")
 	w.changeRules("@")
-	w.settle()
+	w.converge()
 	w.changeRules("/")
-	w.settle()
+	w.converge()
 	w.say("They change again and again, and pods keep what API servers may still ask for, up to a limit.")
 	for _, separator := range []string{"#", "%", "!"} {
 		w.changeRules(separator)
-		w.settle()
+		w.converge()
 	}
 	w.say("Some time later.")
-	w.observed.Now = w.observed.Now.Add(w.observed.Settings.Settle)
-	w.settle()
+	w.observed.Now = w.observed.Now.Add(w.observed.Settings.PropagationDelay)
+	w.converge()
 	w.say("A migration runs, and the rules change: what it proved was by other rules.")
 	w.observed.Policy.Spec.Migration.Trigger = "now"
-	w.settle()
+	w.converge()
 	w.changeRules(":")
-	w.settle()
+	w.converge()
 }
 
 func badRules(w *world) {
-	w.say("Everything is armed.")
+	w.say("Everything is active.")
 	w.observed.Policy.Spec.Migration.Mode = v1alpha1.MigrationOnTrigger
 	w.applyCRD(bothStoredNew)
-	w.settle()
+	w.converge()
 	w.say("The rules are broken by an edit.")
 	w.changeRules("")
-	w.settle()
+	w.converge()
 	w.say("They are mended, but pods with them do not become ready.")
 	w.holdBack = true
 	w.changeRules("/")
-	w.settle()
+	w.converge()
 	w.say("The rules of before come back.")
 	w.changeRules(":")
-	w.settle()
+	w.converge()
 	w.say("Others come, whose pods are ready but answer wrongly.")
 	w.holdBack = false
 	w.misbehave = "a canary came back wrong"
 	w.changeRules("@")
-	w.settle()
+	w.converge()
 	w.say("The rules of before come back.")
 	w.misbehave = ""
 	w.changeRules(":")
-	w.settle()
+	w.converge()
 }

@@ -20,8 +20,8 @@ func (p *planner) tidy() {
 		if p.ReadRights && !asking && !wants[step.TakeSamples](p) && !wants[step.CountWrites](p) {
 			p.Do(rights.Withdraw(p.Cluster, names.ReadRights(p.Policy.Name)))
 		}
-		if p.ClearRights && !p.retirement.Clears {
-			p.Do(rights.Withdraw(p.Cluster, names.ClearRights(p.Policy.Name))) // which also stops what goes on
+		if p.CleanRights && !p.retirement.Clears {
+			p.Do(rights.Withdraw(p.Cluster, names.CleanRights(p.Policy.Name))) // which also stops what goes on
 		}
 	}
 	if !p.changedOver() {
@@ -41,7 +41,7 @@ func (p *planner) changedOver() bool {
 	switch {
 	case p.CRD == nil || p.Policy.Spec.Suspend || p.converter.Drifted || p.writesCRD() || p.IsDeleted():
 		return false
-	case slices.ContainsFunc(p.converter.Status.Active, func(active v1alpha1.ArmedPlan) bool { return active.ReplacedTime != nil }):
+	case slices.ContainsFunc(p.converter.Status.Active, func(active v1alpha1.ActiveRevision) bool { return active.ReplacedTime != nil }):
 		return false
 	case !p.Deploys() && len(p.Pods)+len(p.Ending) > 0:
 		return false

@@ -45,16 +45,16 @@ func TestReportLeavesUnservedWhatItsAuthorDid(t *testing.T) {
 	versions := w.versions()
 	versions[0]["served"] = false
 	w.writeVersions("kubectl", versions)
-	w.settle()
+	w.converge()
 	promoted := w.observed.CRD.Generation
 	w.observed.Policy.Spec.StorageVersion = "v1"
-	w.settle()
+	w.converge()
 	w.migrated()
 	if w.observed.CRD.Generation == promoted {
 		t.Fatal("the policy did not promote v1")
 	}
 	w.retire("v1beta1", v1alpha1.RetirementReport)
-	w.settle()
+	w.converge()
 	if old := w.observed.CRD.Spec.Versions[0]; old.Served {
 		t.Errorf("%s is served again, which its author had ended", old.Name)
 	}

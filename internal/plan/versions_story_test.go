@@ -52,7 +52,7 @@ func promoted(w *world) {
 	w.t.Helper()
 	w.observed.Policy.Spec.StorageVersion = "v1"
 	w.applyCRD(bothStoredOld)
-	w.settle()
+	w.converge()
 	w.migrated()
 }
 
@@ -62,11 +62,11 @@ func versionRetired(w *world) {
 	w.observed.Policy.Spec.StorageVersion = "v1"
 	w.retire("v1beta1", v1alpha1.RetirementRemove)
 	w.applyCRD(onlyOld)
-	w.settle()
+	w.converge()
 	w.tellVersions()
 	w.say("The new version is added: served, not stored. Conversion is proven, and then it becomes the storage version.")
 	w.applyCRD(bothStoredOld)
-	w.settle()
+	w.converge()
 	w.tellVersions()
 	w.say("The migration is done: v1beta1 is deprecated, and clients are warned.")
 	w.migrated()
@@ -80,8 +80,8 @@ func versionRetired(w *world) {
 	w.tellVersions()
 	w.say("The policy has done its work, and is deleted: nothing needs a conversion.")
 	w.observed.Policy.DeletionTimestamp = &metav1.Time{Time: w.observed.Now}
-	w.settle()
-	w.later(w.observed.Settings.Settle)
+	w.converge()
+	w.later(w.observed.Settings.PropagationDelay)
 }
 
 func versionStillAsked(w *world) {
@@ -99,7 +99,7 @@ func versionStillAsked(w *world) {
 	w.later(26 * time.Hour)
 	w.say("Another API server answers, which was started a day ago, and has been asked: by whom and when is not known.")
 	w.retire("v1beta1", v1alpha1.RetirementDeprecate)
-	w.settle()
+	w.converge()
 	w.requested.Requests = &plan.Requests{Server: "1768000000", Counts: map[string]int64{"v1beta1": 1}}
 	w.retire("v1beta1", v1alpha1.RetirementUnserve)
 	w.later(2 * time.Hour)
@@ -120,7 +120,7 @@ func versionByManifest(w *world) {
 	w.say("The CustomResourceDefinition belongs to a manifest. The policy only says what may be done to it.")
 	w.retire("v1beta1", v1alpha1.RetirementReport)
 	w.applyCRD(bothStoredNew)
-	w.settle()
+	w.converge()
 	w.migrated()
 	w.tellVersions()
 	w.say("The manifest stops serving v1beta1. The objects are to forget it.")
@@ -128,12 +128,12 @@ func versionByManifest(w *world) {
 	versions := w.versions()
 	versions[0]["served"], versions[0]["deprecated"] = false, true
 	w.writeVersions("kubectl", versions)
-	w.settle()
+	w.converge()
 	w.later(week)
 	w.tellVersions()
 	w.say("The manifest removes it.")
 	w.writeVersions("kubectl", versions[1:])
-	w.settle()
+	w.converge()
 	w.tellVersions()
 }
 
@@ -143,17 +143,17 @@ func versionTakenBack(w *world) {
 	promoted(w)
 	w.later(week)
 	w.retire("v1beta1", v1alpha1.RetirementReport)
-	w.settle()
+	w.converge()
 	w.tellVersions()
 	w.say("What the manifest has unserved is left alone.")
 	versions := w.versions()
 	versions[0]["served"] = false
 	w.writeVersions("kubectl", versions)
-	w.settle()
+	w.converge()
 	w.retire("v1beta1", v1alpha1.RetirementUnserve)
-	w.settle()
+	w.converge()
 	w.retire("v1beta1", v1alpha1.RetirementReport)
-	w.settle()
+	w.converge()
 	w.tellVersions()
 }
 
@@ -162,7 +162,7 @@ func versionWithoutRules(w *world) {
 	w.observed.Policy.Spec.StorageVersion = "v1beta1"
 	w.retire("v1", v1alpha1.RetirementRemove)
 	w.applyCRD(equalVersions)
-	w.settle()
+	w.converge()
 	w.migrated()
 	w.later(week)
 	w.later(week)
@@ -175,33 +175,33 @@ func versionKept(w *world) {
 	w.retire("v1beta1", v1alpha1.RetirementRemove)
 	w.applyCRD(bothStoredNew)
 	w.observed.CRD.Status.StoredVersions = []string{"v1beta1", "v1"}
-	w.settle()
+	w.converge()
 	w.tellVersions()
 	w.say("Somebody prunes storedVersions by hand, which proves nothing.")
 	w.observed.CRD.Status.StoredVersions = []string{"v1"}
-	w.settle()
+	w.converge()
 	w.tellVersions()
 	w.say("It is migrated. The policy is suspended before anything else is done.")
 	w.observed.Policy.Spec.Migration.Mode = v1alpha1.MigrationAutomatic
-	w.settle()
+	w.converge()
 	w.observed.Policy.Spec.Suspend = true
 	w.record(contract.Record{State: contract.StateCompleted, Counters: contract.Counters{Total: 1000, Rewritten: 1000}})
-	w.settle()
+	w.converge()
 	w.observed.Policy.Spec.Suspend = false
-	w.settle()
+	w.converge()
 	w.say("No other version is served.")
 	versions := w.versions()
 	versions[1]["served"] = false
 	w.writeVersions("kubectl", versions)
-	w.settle()
+	w.converge()
 	w.later(week)
 	w.tellVersions()
 	w.say("Objects cannot be changed, for a while.")
 	versions[1]["served"] = true
 	w.writeVersions("kubectl", versions)
-	w.settle()
+	w.converge()
 	w.later(time.Hour)
-	w.cleared = plan.BackgroundCheck{Reason: v1alpha1.ReasonClearingFailed, Message: "1 objects could not be changed, for example default/bad: denied"}
+	w.cleared = plan.BackgroundCheck{Reason: v1alpha1.ReasonCleaningFailed, Message: "1 objects could not be changed, for example default/bad: denied"}
 	w.later(week)
 	w.tellVersions()
 	w.cleared = plan.BackgroundCheck{}
@@ -214,9 +214,9 @@ func versionAndDeletion(w *world) {
 	w.retire("v1beta1", v1alpha1.RetirementRemove)
 	promoted(w)
 	w.observed.Policy.DeletionTimestamp = &metav1.Time{Time: w.observed.Now}
-	w.settle()
+	w.converge()
 	w.later(week)
-	w.later(w.observed.Settings.Settle)
+	w.later(w.observed.Settings.PropagationDelay)
 	w.tellVersions()
 }
 
@@ -224,12 +224,12 @@ func versionAndDeletion(w *world) {
 func undone(w *world, action v1alpha1.RetirementAction) {
 	w.t.Helper()
 	w.applyCRD(bothStoredNew)
-	w.settle()
+	w.converge()
 	w.migrated()
 	w.observed.Policy.Spec.StorageVersion = "v1beta1"
 	w.retire("v1", action)
 	w.observed.Policy.Spec.Retirement[0].After = &metav1.Duration{}
-	w.settle()
+	w.converge()
 }
 
 func downgrade(w *world) {
@@ -237,11 +237,11 @@ func downgrade(w *world) {
 	undone(w, v1alpha1.RetirementRemove)
 	w.say("Everything is stored at v1beta1 again: v1 goes at once, as nobody is waited for.")
 	w.migrated()
-	w.later(w.observed.Settings.Settle)
+	w.later(w.observed.Settings.PropagationDelay)
 	w.tellVersions()
 	w.say("The manifest of the old release can be applied.")
 	w.applyCRD(onlyOld)
-	w.settle()
+	w.converge()
 }
 
 func downgradeUnserved(w *world) {
@@ -252,7 +252,7 @@ func downgradeUnserved(w *world) {
 	w.say("The second attempt.")
 	w.observed.Policy.Spec.StorageVersion = "v1"
 	w.retire("v1", v1alpha1.RetirementReport)
-	w.settle()
+	w.converge()
 	w.migrated()
 	w.tellVersions()
 }
@@ -262,12 +262,12 @@ func retirementContested(w *world) {
 	w.retire("v1beta1", v1alpha1.RetirementRemove)
 	w.observed.Policy.Spec.Retirement[0].After = &metav1.Duration{}
 	promoted(w)
-	w.later(w.observed.Settings.Settle)
+	w.later(w.observed.Settings.PropagationDelay)
 	for _, again := range []string{"A manifest of before adds it again.", "And again.", "And again: it is left there."} {
 		w.say(again)
 		w.applyCRD(bothStoredNew)
-		w.settle()
-		w.later(w.observed.Settings.Settle)
+		w.converge()
+		w.later(w.observed.Settings.PropagationDelay)
 	}
 	w.tellVersions()
 }

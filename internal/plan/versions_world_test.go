@@ -77,7 +77,7 @@ func (w *world) writeVersions(manager string, versions []map[string]any) {
 // later lets time pass.
 func (w *world) later(by time.Duration) {
 	w.observed.Now = w.observed.Now.Add(by)
-	w.settle()
+	w.converge()
 }
 
 // retire sets what is to become of a version.
@@ -95,7 +95,7 @@ func (w *world) ask(version string, requests int64) {
 func (w *world) migrated() {
 	w.t.Helper()
 	w.record(contract.Record{State: contract.StateCompleted, Counters: contract.Counters{Total: 1000, Rewritten: 1000}})
-	w.settle()
+	w.converge()
 }
 
 // tellVersions tells what the status says of each version.
@@ -120,7 +120,7 @@ func (w *world) tellVersions() {
 	w.tell("  | removable: %s", w.observed.Policy.Status.Removable)
 	for _, record := range w.observed.Policy.Status.Retirement {
 		w.tell("  | of %s is remembered: deprecated %t, unserved %t, cleared %t, removed %t", record.Version,
-			record.DeprecatedTime != nil, record.UnservedTime != nil, record.ClearedTime != nil, record.RemovedTime != nil)
+			record.DeprecatedTime != nil, record.UnservedTime != nil, record.CleanedTime != nil, record.RemovedTime != nil)
 	}
 }
 
@@ -133,7 +133,7 @@ func (w *world) rights(name string) *bool {
 	case "read":
 		return &w.observed.ReadRights
 	case "clear":
-		return &w.observed.ClearRights
+		return &w.observed.CleanRights
 	}
 	return &w.observed.Rights
 }

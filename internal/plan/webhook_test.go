@@ -29,14 +29,14 @@ func TestTroublesOfPods(t *testing.T) {
 		"another cause": {func(o *plan.Observed) { o.PodFailure = "exceeded quota" }, "with less to spare; the Deployment cannot create pods: exceeded quota"},
 	}
 	t.Run("pods of another shape are not admitted", func(t *testing.T) {
-		w := armed(t)
+		w := active(t)
 		w.observed.PodFailure = "exceeded quota"
-		expectCondition(t, w.plan().Status, v1alpha1.WebhookAvailableCondition, "True", v1alpha1.ReasonPodsReady,
+		expectCondition(t, w.plan().Status, v1alpha1.WebhookAvailableCondition, "True", v1alpha1.ReasonAllPodsReady,
 			"2 of 2 converter pods are ready; the Deployment cannot create pods: exceeded quota")
 	})
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			w := armed(t)
+			w := active(t)
 			w.lies = true
 			w.observed.Policy.Spec.Workload.HostNetwork = true
 			w.observed.Pods[1].Ready = false

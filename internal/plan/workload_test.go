@@ -20,7 +20,7 @@ func TestConverterPod(t *testing.T) {
 		Name   string
 		Number int32
 	}
-	for _, step := range armed(t).plan().Steps {
+	for _, step := range active(t).plan().Steps {
 		apply, ok := step.(plan.Apply)
 		if !ok {
 			continue

@@ -42,10 +42,10 @@ func (w *world) startImage(identity string, deployment *appsv1apply.DeploymentAp
 	if err := json.Unmarshal([]byte(deployment.Annotations[plan.EndpointAnnotation]), &endpoint); err != nil {
 		w.t.Fatal(err)
 	}
-	stored := plan.StoredPlan{Hash: identity, Readable: true, Image: &endpoint}
-	w.observed.Plans = slices.DeleteFunc(w.observed.Plans, func(there plan.StoredPlan) bool { return there.Hash == identity })
-	w.observed.Plans = append(w.observed.Plans, stored)
-	isOfImage := func(pod plan.Pod) bool { return slices.Contains(pod.Plans, identity) }
+	stored := plan.StoredRevision{Hash: identity, Readable: true, Image: &endpoint}
+	w.observed.Revisions = slices.DeleteFunc(w.observed.Revisions, func(there plan.StoredRevision) bool { return there.Hash == identity })
+	w.observed.Revisions = append(w.observed.Revisions, stored)
+	isOfImage := func(pod plan.Pod) bool { return slices.Contains(pod.Revisions, identity) }
 	if w.holdBack || slices.ContainsFunc(w.observed.Pods, isOfImage) {
 		return
 	}
@@ -57,7 +57,7 @@ func (w *world) startImage(identity string, deployment *appsv1apply.DeploymentAp
 	}
 	for i := range *deployment.Spec.Replicas {
 		w.observed.Pods = append(w.observed.Pods, plan.Pod{Name: fmt.Sprintf("%s-%d", *deployment.Name, i),
-			Plans: []string{identity}, Image: true, Ready: true, Scheduled: true, Proof: &proof})
+			Revisions: []string{identity}, Image: true, Ready: true, Scheduled: true, Proof: &proof})
 	}
 	if w.observed.PortEndpoints == nil {
 		w.observed.PortEndpoints = map[string]int{}
@@ -72,15 +72,15 @@ func (w *world) deleteDeployment(name string) {
 		return
 	}
 	ofDeployment := func(identity string) bool { return plan.ImageName(crontabs, identity) == name }
-	w.observed.Pods = slices.DeleteFunc(w.observed.Pods, func(pod plan.Pod) bool { return pod.Image && ofDeployment(pod.Plans[0]) })
-	w.observed.Plans = slices.DeleteFunc(w.observed.Plans, func(stored plan.StoredPlan) bool { return ofDeployment(stored.Hash) })
+	w.observed.Pods = slices.DeleteFunc(w.observed.Pods, func(pod plan.Pod) bool { return pod.Image && ofDeployment(pod.Revisions[0]) })
+	w.observed.Revisions = slices.DeleteFunc(w.observed.Revisions, func(stored plan.StoredRevision) bool { return ofDeployment(stored.Hash) })
 }
 
 // applied lets a Deployment's pods start with the plans that its template names.
 func (w *world) applied(object runtime.ApplyConfiguration) {
 	switch object := object.(type) {
 	case *appsv1apply.DeploymentApplyConfiguration:
-		if identity := object.Labels[plan.PlanLabel]; identity != "" {
+		if identity := object.Labels[plan.RevisionLabel]; identity != "" {
 			w.startImage(identity, object)
 			return
 		}
@@ -88,9 +88,9 @@ func (w *world) applied(object runtime.ApplyConfiguration) {
 		if w.holdBack {
 			return
 		}
-		plans := plan.SplitPlans(object.Spec.Template.Annotations[plan.PlansAnnotation])
+		plans := plan.SplitRevisions(object.Spec.Template.Annotations[plan.RevisionsAnnotation])
 		before := slices.IndexFunc(w.observed.Pods, func(pod plan.Pod) bool { return !pod.Image })
-		if before >= 0 && !slices.Equal(plans, w.observed.Pods[before].Plans) {
+		if before >= 0 && !slices.Equal(plans, w.observed.Pods[before].Revisions) {
 			w.tell("  pods are replaced: %s", w.inOrder(plans))
 		}
 		if w.lies && before >= 0 {
@@ -104,14 +104,14 @@ func (w *world) applied(object runtime.ApplyConfiguration) {
 		w.observed.Endpoints, w.observed.RolledOut = int(*object.Spec.Replicas), true
 		for i := range *object.Spec.Replicas {
 			w.observed.Pods = append(w.observed.Pods, plan.Pod{
-				Name: fmt.Sprintf("converter-%d", i), Plans: plans, Ready: true, Scheduled: true, Proof: &proof})
+				Name: fmt.Sprintf("converter-%d", i), Revisions: plans, Ready: true, Scheduled: true, Proof: &proof})
 		}
 	case *admissionregistrationv1apply.ValidatingWebhookConfigurationApplyConfiguration:
 		w.admit(object)
 	case *corev1apply.ServiceApplyConfiguration:
 		w.observed.Exposed = true
 	case *corev1apply.ConfigMapApplyConfiguration:
-		w.wanted = object.Labels[plan.PlanLabel]
+		w.wanted = object.Labels[plan.RevisionLabel]
 		w.store(w.wanted)
 	case *corev1apply.ServiceAccountApplyConfiguration:
 		w.observed.Rights = true
@@ -126,7 +126,7 @@ func (w *world) applied(object runtime.ApplyConfiguration) {
 // inOrder lists plans as they came.
 func (w *world) inOrder(hashes []string) string {
 	var ordered []string
-	for _, stored := range w.observed.Plans {
+	for _, stored := range w.observed.Revisions {
 		if slices.Contains(hashes, stored.Hash) {
 			ordered = append(ordered, stored.Hash)
 		}
@@ -140,8 +140,8 @@ func (w *world) inOrder(hashes []string) string {
 }
 
 func (w *world) store(hash string) {
-	stored := plan.StoredPlan{Hash: hash, Readable: true}
-	if hash != "" && !slices.ContainsFunc(w.observed.Plans, func(there plan.StoredPlan) bool { return there.Hash == hash }) {
-		w.observed.Plans = append(w.observed.Plans, stored)
+	stored := plan.StoredRevision{Hash: hash, Readable: true}
+	if hash != "" && !slices.ContainsFunc(w.observed.Revisions, func(there plan.StoredRevision) bool { return there.Hash == hash }) {
+		w.observed.Revisions = append(w.observed.Revisions, stored)
 	}
 }

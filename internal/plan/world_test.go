@@ -86,7 +86,7 @@ func newWorld(t *testing.T, policy string) *world {
 	t.Helper()
 	w := &world{t: t}
 	w.observed.Settings = plan.Settings{Namespace: "conversion-system", Image: "conversion-operator:test",
-		Settle: time.Minute, ProofLifetime: plan.DefaultProofLifetime, SizeAdmission: true}
+		PropagationDelay: time.Minute, ProofLifetime: plan.DefaultProofLifetime, SizeAdmission: true}
 	w.observed.Evictable = 1
 	w.observed.Now = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	w.observed.Policy = &v1alpha1.ConversionPolicy{}
@@ -106,13 +106,13 @@ func read(t *testing.T, text string, into any) {
 
 func (w *world) tell(format string, args ...any) { fmt.Fprintf(&w.log, format+"\n", args...) }
 
-var planHash = regexp.MustCompile(`\b[0-9a-f]{16}\b`)
+var rulesetHash = regexp.MustCompile(`\b[0-9a-f]{16}\b`)
 
 // story is what was told, with the plans numbered as they came: their hashes
 // change with the engine.
 func (w *world) story() string {
 	var seen []string
-	return planHash.ReplaceAllStringFunc(w.log.String(), func(hash string) string {
+	return rulesetHash.ReplaceAllStringFunc(w.log.String(), func(hash string) string {
 		if !slices.Contains(seen, hash) {
 			seen = append(seen, hash)
 		}
@@ -158,8 +158,8 @@ func (w *world) changeRules(separator string) {
 	w.observed.Policy.Generation++
 }
 
-// settle plans and carries out until nothing changes any more.
-func (w *world) settle() {
+// converge plans and carries out until nothing changes any more.
+func (w *world) converge() {
 	w.t.Helper()
 	for range 50 {
 		w.observed.Now = w.observed.Now.Add(cmp.Or(w.tick, time.Second))
@@ -285,7 +285,7 @@ func (w *world) name(step plan.Step) string {
 		return kind + " to " + called(step.Conversion.Webhook.ClientConfig)
 	case plan.DeleteDeployment:
 		return kind + " " + step.Name
-	case plan.DeletePlan:
+	case plan.DeleteRuleset:
 		return kind + " " + step.Name[strings.LastIndex(step.Name, "-")+1:]
 	case plan.DeleteRights:
 		if which := rightsOf[step.Name]; which != "" {
@@ -387,8 +387,8 @@ func (w *world) do(step plan.Step) {
 	case plan.Warn:
 	case plan.DeleteAdmission:
 		observed.Admission = nil
-	case plan.DeletePlan:
-		observed.Plans = slices.DeleteFunc(observed.Plans, func(stored plan.StoredPlan) bool {
+	case plan.DeleteRuleset:
+		observed.Revisions = slices.DeleteFunc(observed.Revisions, func(stored plan.StoredRevision) bool {
 			return plan.PlanName(crontabs, stored.Hash) == step.Name
 		})
 	case plan.DeleteChildren:

@@ -26,7 +26,7 @@ func historyOf(of *v1alpha1.ConversionPolicyStatus) []event {
 	for _, version := range of.Retirement {
 		h.add(version.DeprecatedTime, "Version `%s` was deprecated", version.Version)
 		h.add(version.UnservedTime, "Version `%s` was no longer served", version.Version)
-		h.add(version.ClearedTime, "No object named version `%s` in its managed fields", version.Version)
+		h.add(version.CleanedTime, "No object named version `%s` in its managed fields", version.Version)
 		h.add(version.RemovedTime, "Version `%s` was removed from the CustomResourceDefinition", version.Version)
 	}
 	slices.SortStableFunc(h, func(a, b event) int { return a.At.Compare(b.At.Time) })
@@ -43,16 +43,16 @@ func (h *history) add(at *metav1.Time, format string, args ...any) {
 }
 
 func (h *history) conversion(of *v1alpha1.ConversionPolicyStatus) {
-	if gap := of.Gap; gap != nil {
-		h.add(&gap.Since, "Several versions were served without a conversion")
-		h.add(gap.Until, "The CustomResourceDefinition converted objects")
+	if window := of.UnconvertedWindow; window != nil {
+		h.add(&window.Since, "Several versions were served without a conversion")
+		h.add(window.Until, "The CustomResourceDefinition converted objects")
 	}
-	for _, armed := range of.ArmedPlans {
-		h.add(armed.ReplacedTime, "The CustomResourceDefinition stopped using ruleset `%s`", armed.Hash)
+	for _, active := range of.ActiveRevisions {
+		h.add(active.ReplacedTime, "The CustomResourceDefinition stopped using ruleset `%s`", active.Revision)
 	}
 	h.drift("spec.conversion", of.Drift)
 	h.drift("spec.versions", of.VersionsDrift)
-	h.add(of.ReleasedTime, "The CustomResourceDefinition stopped converting through this policy")
+	h.add(of.ConversionRemovedTime, "The CustomResourceDefinition stopped converting through this policy")
 }
 
 func (h *history) drift(field string, drift *v1alpha1.DriftStatus) {
@@ -74,7 +74,7 @@ func (h *history) migration(of *v1alpha1.ConversionPolicyStatus) {
 		h.add(run.StartTime, "Migration `%s` to `%s` started", run.Run, run.StorageVersion)
 		h.add(run.CompletionTime, "Migration `%s` ended: %s, %s", run.Run, run.State, run.Progress)
 	}
-	if proof := of.Evidence; proof != nil {
+	if proof := of.MigrationEvidence; proof != nil {
 		h.add(&proof.Time, "Every stored object was proven to be in version `%s`", proof.StorageVersion)
 	}
 }

@@ -49,7 +49,7 @@ while read -r package fuzzer; do
   fi
   if [[ $1 == short ]]; then
     case $fuzzer in
-    FuzzEvaluate | FuzzFits | FuzzReadReview | FuzzShortened) time=200x ;;
+    FuzzEvaluate | FuzzFits | FuzzReadReview | FuzzTruncated) time=200x ;;
     *) time=2000x ;;
     esac
   fi

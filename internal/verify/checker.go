@@ -77,7 +77,7 @@ func New(policy *v1alpha1.ConversionPolicy, crd *apiextensionsv1.CustomResourceD
 	for _, missing := range result.Missing {
 		c.report.Warnings = append(c.report.Warnings, missing.Error())
 	}
-	c.plan, c.report.Versions, c.report.PlanHash, c.report.Leaves = result.Ruleset, result.Ruleset.Versions, result.Ruleset.Hash(), leavesOf(result)
+	c.plan, c.report.Versions, c.report.RulesetHash, c.report.Leaves = result.Ruleset, result.Ruleset.Versions, result.Ruleset.Hash(), leavesOf(result)
 	for _, pair := range c.plan.Pairs() {
 		c.directions[pair] = &Direction{From: pair[0], To: pair[1], Rules: fidelity(result, pair)}
 	}

@@ -37,8 +37,8 @@ type Report struct {
 	Hub string `json:"hub"`
 	// Versions are those that can be converted, sorted.
 	Versions []string `json:"versions"`
-	// PlanHash is the ruleset hash that converter pods report for these rules.
-	PlanHash string `json:"planHash,omitempty"`
+	// RulesetHash is the ruleset hash that converter pods report for these rules.
+	RulesetHash string `json:"rulesetHash,omitempty"`
 
 	// Errors are the reasons why the rules are not valid.
 	Errors []RuleError `json:"errors,omitempty"`

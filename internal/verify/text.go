@@ -57,7 +57,7 @@ func (r *Report) writeErrors(out *strings.Builder) {
 }
 
 func (r *Report) writeSummary(out *strings.Builder) {
-	fmt.Fprintf(out, "Hub %s, versions %s, ruleset `%s`.\n", r.Hub, strings.Join(r.Versions, ", "), r.PlanHash)
+	fmt.Fprintf(out, "Hub %s, versions %s, ruleset `%s`.\n", r.Hub, strings.Join(r.Versions, ", "), r.RulesetHash)
 	switch {
 	case r.ObjectsFrom == "":
 		out.WriteString("No objects were given: only the rules and their canary objects were checked.\n")

@@ -70,13 +70,13 @@ type admission string
 
 const (
 	admitted         admission = "admitted"
-	refusedShortened admission = "refused_shortened"
+	refusedTruncated admission = "refused_shortened"
 	refusedTooLarge  admission = "refused_too_large"
 	refusedOther     admission = "refused_other"
 	admissionFailed  admission = "failed"
 )
 
-var admissions = []admission{admitted, refusedShortened, refusedTooLarge, refusedOther, admissionFailed}
+var admissions = []admission{admitted, refusedTruncated, refusedTooLarge, refusedOther, admissionFailed}
 
 // admit answers an AdmissionReview.
 func (h *Handler) admit(w http.ResponseWriter, r *http.Request, hash string) {
@@ -147,8 +147,8 @@ func (x *exchange) decide(ctx context.Context, request *admissionRequest) (came 
 		return admissionFailed, errGone
 	}
 	x.handler.options.Log.V(1).Info("Write refused", "error", err.Error())
-	if _, shortened := errors.AsType[*conversion.ShortenedError](err); shortened {
-		return refusedShortened, err
+	if _, truncated := errors.AsType[*conversion.TruncatedError](err); truncated {
+		return refusedTruncated, err
 	}
 	if _, large := errors.AsType[*conversion.TooLargeError](err); large {
 		return refusedTooLarge, err

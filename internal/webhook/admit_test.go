@@ -39,8 +39,8 @@ func admitting() *Handler {
 	omitted := &conversion.Omitted{Version: "v1", At: "v1beta1", Count: 1, Bytes: 300 << 10, Fields: []string{".spec.blob"}}
 	return NewHandler(only(admitFunc(func(object string) error {
 		switch {
-		case strings.Contains(object, "shortened"):
-			return &conversion.ShortenedError{Annotation: "example", Omitted: omitted}
+		case strings.Contains(object, "truncated"):
+			return &conversion.TruncatedError{Annotation: "example", Omitted: omitted}
 		case strings.Contains(object, "large"):
 			return &conversion.TooLargeError{Omitted: omitted}
 		case strings.Contains(object, "bad"):
@@ -74,7 +74,7 @@ func TestAdmit(t *testing.T) {
 	}{
 		"fits":                {`{"name":"a"}`, "", admitted},
 		"deleted":             {`null`, "", admitted},
-		"a shortened form":    {`{"name":"shortened"}`, "the object was shortened when it was read at v1beta1, because the fields that only version v1 has take 300 KiB, and all annotations together may take 256 KiB: write it at v1, without the annotation example, or make .spec.blob smaller there", refusedShortened},
+		"a truncated form":    {`{"name":"truncated"}`, "the object was truncated when it was read at v1beta1, because the fields that only version v1 has take 300 KiB, and all annotations together may take 256 KiB: write it at v1, without the annotation example, or make .spec.blob smaller there", refusedTruncated},
 		"too large":           {`{"name":"large"}`, "the object cannot be converted to v1beta1 as a whole: the fields that only version v1 has take 300 KiB, and all annotations together may take 256 KiB: make .spec.blob smaller, or the object's other annotations", refusedTooLarge},
 		"cannot be converted": {`{"name":"bad"}`, "the object could not be read at another version: .spec.hostPort: it is bad", refusedOther},
 	} {
@@ -107,7 +107,7 @@ func TestAdmitDeletion(t *testing.T) {
 		`null`: true, `{}`: true, `{"kind":"DeleteOptions","propagationPolicy":"Background"}`: true,
 		`{"propagationPolicy":"Foreground"}`: false, `{"propagationPolicy":"Orphan"}`: false, `{"orphanDependents":true}`: false,
 	} {
-		body := `{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request":{"uid":"u","operation":"DELETE","object":null,"oldObject":{"name":"shortened"},"options":` + options + `}}`
+		body := `{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request":{"uid":"u","operation":"DELETE","object":null,"oldObject":{"name":"truncated"},"options":` + options + `}}`
 		recorder := postTo(admitting(), AdmitPath+"/abc", body)
 		if got := strings.Contains(recorder.Body.String(), `"allowed":true`); got != admits {
 			t.Errorf("%s: got %s", options, recorder.Body)

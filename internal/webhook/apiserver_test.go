@@ -147,7 +147,7 @@ func TestAPIServerShowsFailures(t *testing.T) {
 		"preserved data without room": {
 			object:  cronTab("v1beta1", "overflow"),
 			options: HandlerOptions{Group: "example.com"},
-			want:    `conversion webhook for example.com/v1beta1, Kind=CronTab failed: default/overflow cannot be converted from v1beta1 to v1: the fields that only version v1beta1 has take 300000 bytes, and all annotations together may take 262144: shorten the object's annotations, of which the others take 100, or those fields, or set overflow to Drop in the ConversionPolicy`,
+			want:    `conversion webhook for example.com/v1beta1, Kind=CronTab failed: default/overflow cannot be converted from v1beta1 to v1: the fields that only version v1beta1 has take 300000 bytes, and all annotations together may take 262144: truncate the object's annotations, of which the others take 100, or those fields, or set overflow to Drop in the ConversionPolicy`,
 		},
 		"a version that the rules do not have": {
 			object:  cronTab("v3", "one"),

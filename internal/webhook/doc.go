@@ -10,7 +10,7 @@
 // The story of a call, and the files that tell it:
 //
 //	server.go   accepts a TLS connection with the certificate that is on disk now
-//	handler.go  routes: /convert, /plan, /healthz, /readyz and nothing else
+//	handler.go  routes: /convert, /ruleset, /healthz, /readyz and nothing else
 //	limiter.go   lets it wait until there is memory for it
 //	body.go     takes the body, within its limits
 //	convert.go  makes an exchange of it: body in, answer out

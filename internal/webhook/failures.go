@@ -47,7 +47,7 @@ type Failures struct {
 	Since time.Time `json:"since"`
 	// Failures are sorted by their rulesets, versions and causes.
 	Failures []Failure `json:"failures"`
-	// Oversized are objects that were answered in a shortened form, sorted.
+	// Oversized are objects that were answered in a truncated form, sorted.
 	Oversized []Oversized `json:"oversized,omitempty"`
 }
 
@@ -89,7 +89,7 @@ type failureLog struct {
 
 	mu    sync.Mutex
 	known map[failureKey]*remembered
-	// oversized are objects that were answered in a shortened form (oversized.go).
+	// oversized are objects that were answered in a truncated form (oversized.go).
 	oversized map[oversizedKey]Oversized
 }
 
@@ -157,7 +157,7 @@ func (x *exchange) remember(pair *pair, failure failure, object string, cause er
 	if pair == x.target.unknown {
 		key.to = otherVersion
 	}
-	x.handler.failures.add(key, nameOrNothing(object), shorten(cause.Error()))
+	x.handler.failures.add(key, nameOrNothing(object), truncate(cause.Error()))
 }
 
 // nameOrNothing returns a name that an object can have: the request may hold anything.
@@ -170,8 +170,8 @@ func nameOrNothing(name string) string {
 	return name
 }
 
-// shorten bounds a message, and leaves out what a terminal would obey.
-func shorten(message string) string {
+// truncate bounds a message, and leaves out what a terminal would obey.
+func truncate(message string) string {
 	message = strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {
 			return ' '

@@ -102,7 +102,7 @@ func TestFailuresAreBounded(t *testing.T) {
 	if last := got.Failures[len(got.Failures)-1]; last.From != "again" || last.Count != 3*maxFailures {
 		t.Errorf("what goes on was forgotten: %+v", last)
 	}
-	if text := shorten(strings.Repeat("ä\n", maxFailureMessage)); len(text) > maxFailureMessage+len("…") || strings.Contains(text, "\n") {
+	if text := truncate(strings.Repeat("ä\n", maxFailureMessage)); len(text) > maxFailureMessage+len("…") || strings.Contains(text, "\n") {
 		t.Errorf("a message of %d bytes: %q", len(text), text)
 	}
 }

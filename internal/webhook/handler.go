@@ -25,7 +25,7 @@ const (
 	// at another path, and forgets what it has cached of conversions by the former.
 	ConvertPath = "/convert"
 	// RulesetsPath answers a GET with the Rulesets that the pod serves.
-	RulesetsPath = "/plan"
+	RulesetsPath = "/ruleset"
 	// HealthPath answers a GET as long as the process serves at all.
 	HealthPath = "/healthz"
 	// ReadyPath answers a GET with 200 while the pod wants calls, and with 503

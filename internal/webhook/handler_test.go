@@ -22,23 +22,23 @@ func TestRoutes(t *testing.T) {
 		drain        bool
 		want         answer
 	}{
-		"ruleset":                  {method: "GET", path: "/plan", want: answer{Code: 200, Body: `{"hashes":["abc"]}`}},
+		"ruleset":                  {method: "GET", path: "/ruleset", want: answer{Code: 200, Body: `{"hashes":["abc"]}`}},
 		"health":                   {method: "GET", path: "/healthz", want: answer{Code: 200, Body: "ok\n"}},
 		"readiness":                {method: "GET", path: "/readyz", want: answer{Code: 200, Body: "ok\n"}},
 		"health while draining":    {method: "GET", path: "/healthz", drain: true, want: answer{Code: 200, Body: "ok\n", Connection: "close"}},
 		"readiness when draining":  {method: "GET", path: "/readyz", drain: true, want: answer{Code: 503, Body: "stopping\n", Connection: "close"}},
 		"reading convert":          {method: "GET", path: "/convert", want: answer{Code: 404, Body: "404 page not found\n"}},
-		"writing the ruleset":      {method: "POST", path: "/plan", want: answer{Code: 405, Body: "Method Not Allowed\n", Allow: "GET, HEAD"}},
+		"writing the ruleset":      {method: "POST", path: "/ruleset", want: answer{Code: 405, Body: "Method Not Allowed\n", Allow: "GET, HEAD"}},
 		"root":                     {method: "POST", path: "/", want: answer{Code: 404, Body: "404 page not found\n"}},
 		"metrics":                  {method: "GET", path: "/metrics", want: answer{Code: 404, Body: "404 page not found\n"}},
 		"profiles":                 {method: "GET", path: "/debug/pprof/", want: answer{Code: 404, Body: "404 page not found\n"}},
 		"reading a ruleset's path": {method: "GET", path: "/convert/abc", want: answer{Code: 405, Body: "Method Not Allowed\n", Allow: "POST"}},
 		"no ruleset at all":        {method: "POST", path: "/convert", want: answer{Code: 404, Body: "404 page not found\n"}},
 		"no ruleset in the path":   {method: "POST", path: "/convert/", want: answer{Code: 404, Body: "404 page not found\n"}},
-		"replacing the ruleset":    {method: "PUT", path: "/plan", want: answer{Code: 405, Body: "Method Not Allowed\n", Allow: "GET, HEAD"}},
-		"deleting the ruleset":     {method: "DELETE", path: "/plan", want: answer{Code: 405, Body: "Method Not Allowed\n", Allow: "GET, HEAD"}},
+		"replacing the ruleset":    {method: "PUT", path: "/ruleset", want: answer{Code: 405, Body: "Method Not Allowed\n", Allow: "GET, HEAD"}},
+		"deleting the ruleset":     {method: "DELETE", path: "/ruleset", want: answer{Code: 405, Body: "Method Not Allowed\n", Allow: "GET, HEAD"}},
 		"variables":                {method: "GET", path: "/debug/vars", want: answer{Code: 404, Body: "404 page not found\n"}},
-		"below the ruleset":        {method: "GET", path: "/plan/rules", want: answer{Code: 404, Body: "404 page not found\n"}},
+		"below the ruleset":        {method: "GET", path: "/ruleset/rules", want: answer{Code: 404, Body: "404 page not found\n"}},
 		"below a ruleset's path":   {method: "POST", path: "/convert/abc/x", want: answer{Code: 404, Body: "404 page not found\n"}},
 	}
 	for name, tc := range cases {

@@ -32,7 +32,7 @@ const (
 	failureWrongKind
 	failureUnknownVersion
 	failureOverflow
-	failureShortened
+	failureTruncated
 	failureOverBudget
 	failureInvalidReview
 	failureBodyTooLarge
@@ -50,7 +50,7 @@ var failureTypes = [failures]string{
 	failureWrongKind:      "wrong_kind",
 	failureUnknownVersion: "unknown_version",
 	failureOverflow:       "overflow",
-	failureShortened:      "shortened",
+	failureTruncated:      "truncated",
 	failureOverBudget:     "over_budget",
 	failureInvalidReview:  "invalid_review",
 	failureBodyTooLarge:   "body_too_large",
@@ -67,7 +67,7 @@ var causes = [failures]conversion.Cause{
 	failureWrongKind:      conversion.CauseWrongKind,
 	failureUnknownVersion: conversion.CauseUnknownVersion,
 	failureOverflow:       conversion.CauseAnnotationsTooLarge,
-	failureShortened:      conversion.CauseShortened,
+	failureTruncated:      conversion.CauseTruncated,
 	failureOverBudget:     conversion.CauseOverBudget,
 	failureCanceled:       CauseTooSlow,
 	failurePanic:          CausePanic,
@@ -75,7 +75,7 @@ var causes = [failures]conversion.Cause{
 
 // ofObjects are the failures that an object can have; the others are of reviews only.
 var ofObjects = []failure{
-	failureConvert, failureInvalidJSON, failureWrongKind, failureUnknownVersion, failureOverflow, failureShortened, failureOverBudget, failureCanceled, failurePanic}
+	failureConvert, failureInvalidJSON, failureWrongKind, failureUnknownVersion, failureOverflow, failureTruncated, failureOverBudget, failureCanceled, failurePanic}
 
 // results are the values of the label result, by whether there was a failure.
 var results = map[bool]string{false: "success", true: "failure"}
@@ -117,8 +117,8 @@ type pair struct {
 	failures [failures]prometheus.Counter
 	size     prometheus.Observer
 	dropped  prometheus.Counter
-	// shortened counts answers that are shortened forms.
-	shortened prometheus.Counter
+	// truncated counts answers that are truncated forms.
+	truncated prometheus.Counter
 }
 
 func (t *target) pair(from string) *pair {
@@ -139,7 +139,7 @@ func (p *pair) kept(outcome *conversion.Outcome) {
 		p.dropped.Add(float64(outcome.DroppedValues))
 	}
 	if outcome.Omitted != nil {
-		p.shortened.Inc()
+		p.truncated.Inc()
 	}
 }
 
@@ -181,7 +181,7 @@ func newMetrics(options *HandlerOptions, bytes *limiters, hashes []string) *metr
 	m.gauge("bytes_in_flight", "Memory that is taken for the bodies and answers of ConversionReviews.", crd, func() float64 { return float64(bytes.used()) })
 	m.gauge("bytes_in_flight_limit", "Memory that may be taken for the bodies and answers of ConversionReviews.", crd, func() float64 { return float64(bytes.limit()) })
 	for _, hash := range hashes {
-		m.gauge("plan_info", "The compiled rules that are served: one series each. Always 1.", prometheus.Labels{"crd": options.CRD, "hash": hash}, one)
+		m.gauge("ruleset_info", "The compiled rules that are served: one series each. Always 1.", prometheus.Labels{"crd": options.CRD, "hash": hash}, one)
 	}
 	m.gauge("certificate_expiry_timestamp_seconds", "When the serving certificate expires, in seconds of Unix time.", crd, func() float64 { return m.certificateExpiry() })
 	m.gauge("build_info", "What is running. Always 1.", prometheus.Labels{"version": options.BuildVersion, "goversion": runtime.Version()}, one)
@@ -196,11 +196,11 @@ func (m *metrics) newTargets(options *HandlerOptions, rulesets []Ruleset) map[st
 	failed := m.counter("conversion_failures_total", "Objects that could not be converted. Each fails its whole ConversionReview.", crd, "from", "to", "failure_type")
 	size := m.histogram("kept_bytes", "Size of what was preserved in an annotation, of objects that had something to preserve.", sizeBuckets, crd, "from", "to")
 	dropped := m.counter("kept_values_dropped_total", "Values that were given up because an object's annotations had no room for them.", crd, "from", "to")
-	shortened := m.counter("shortened_objects_total", "Answers in which values are left out because an object's annotations had no room for them. Such objects cannot be written at this version.", crd, "from", "to")
+	truncated := m.counter("shortened_objects_total", "Answers in which values are left out because an object's annotations had no room for them. Such objects cannot be written at this version.", crd, "from", "to")
 	newPair := func(from, to string) pair {
 		p := pair{
 			from: from, duration: duration.WithLabelValues(from, to), size: size.WithLabelValues(from, to),
-			dropped: dropped.WithLabelValues(from, to), shortened: shortened.WithLabelValues(from, to),
+			dropped: dropped.WithLabelValues(from, to), truncated: truncated.WithLabelValues(from, to),
 		}
 		for _, reason := range ofObjects {
 			p.failures[reason] = failed.WithLabelValues(from, to, failureTypes[reason])

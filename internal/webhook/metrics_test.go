@@ -49,8 +49,8 @@ func newMeasured() *Handler {
 			return outcome, fmt.Errorf("too much: %w", &conversion.OverflowError{Version: "v1beta1"})
 		case strings.Contains(object, "large"):
 			outcome.Omitted = &conversion.Omitted{}
-		case strings.Contains(object, "shortened"):
-			return outcome, &conversion.ShortenedError{}
+		case strings.Contains(object, "truncated"):
+			return outcome, &conversion.TruncatedError{}
 		case strings.Contains(object, "costly"):
 			return outcome, &conversion.BudgetError{Cost: 2, Limit: 1}
 		case strings.Contains(object, "bad"):
@@ -127,12 +127,12 @@ func TestMetricsCount(t *testing.T) {
 				`shortened_objects_total` + fromTo + `} 1`,
 			},
 		},
-		"shortened": {
-			body: review("v1", object("shortened")),
+		"truncated": {
+			body: review("v1", object("truncated")),
 			want: []string{
-				`conversion_failures_total` + crd + `,failure_type="shortened",from="v1beta1",to="v1"} 1`,
+				`conversion_failures_total` + crd + `,failure_type="truncated",from="v1beta1",to="v1"} 1`,
 				`request_duration_seconds_count` + crd + `,result="failure"} 1`,
-				`requests_total` + crd + `,failure_type="shortened",result="failure"} 1`,
+				`requests_total` + crd + `,failure_type="truncated",result="failure"} 1`,
 			},
 		},
 		"over budget": {
@@ -243,7 +243,7 @@ func TestMetricsAreThereFromTheStart(t *testing.T) {
 	}
 	after := ours.FindAllString(scrape(t, handler), -1)
 	wantEqual(t, "number of series", len(before), len(after))
-	for _, want := range []string{`plan_info{crd="crontabs.example.com",hash="abc"} 1`, `bytes_in_flight_limit{crd="crontabs.example.com"} 10000`} {
+	for _, want := range []string{`ruleset_info{crd="crontabs.example.com",hash="abc"} 1`, `bytes_in_flight_limit{crd="crontabs.example.com"} 10000`} {
 		if !slices.Contains(before, namespace+"_"+want) {
 			t.Errorf("there is no %s", want)
 		}
@@ -254,7 +254,7 @@ func TestMetricsAreThereFromTheStart(t *testing.T) {
 }
 
 func TestMetricsHandlerAnswersNothingElse(t *testing.T) {
-	for path, want := range map[string]int{"/metrics": 200, "/": 404, "/debug/pprof/": 404, "/plan": 404, "/convert": 404} {
+	for path, want := range map[string]int{"/metrics": 200, "/": 404, "/debug/pprof/": 404, "/ruleset": 404, "/convert": 404} {
 		recorder := httptest.NewRecorder()
 		newMeasured().metrics.handler().ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, path, nil))
 		wantEqual(t, path, want, recorder.Code)

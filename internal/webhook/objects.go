@@ -80,7 +80,7 @@ var ofCauses = map[conversion.Cause]failure{
 	conversion.CauseWrongKind:           failureWrongKind,
 	conversion.CauseUnknownVersion:      failureUnknownVersion,
 	conversion.CauseAnnotationsTooLarge: failureOverflow,
-	conversion.CauseShortened:           failureShortened,
+	conversion.CauseTruncated:           failureTruncated,
 	conversion.CauseOverBudget:          failureOverBudget,
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 )
 
-// A converter pod remembers which objects it has answered in a shortened form, so that
+// A converter pod remembers which objects it has answered in a truncated form, so that
 // users hear of them before they write one. API servers have every object converted to
 // each served version when they fill their caches: whether anybody reads it or not.
 
@@ -27,7 +27,7 @@ const (
 	oversizedLife = 24 * time.Hour
 )
 
-// Oversized is an object that was answered in a shortened form.
+// Oversized is an object that was answered in a truncated form.
 type Oversized struct {
 	// Object is its name, or namespace/name.
 	Object string `json:"object"`
@@ -45,13 +45,13 @@ type Oversized struct {
 // oversizedKey tells them apart.
 type oversizedKey struct{ object, version string }
 
-// addOversized remembers an object that was answered in a shortened form.
+// addOversized remembers an object that was answered in a truncated form.
 func (l *failureLog) addOversized(object string, omitted *conversion.Omitted) {
 	now := l.now()
 	seen := Oversized{Object: object, Version: omitted.At, FieldsOf: omitted.Version, Bytes: int64(omitted.Bytes), Last: now}
 	for _, field := range omitted.Fields[:min(len(omitted.Fields), maxOversizedFields)] {
 		if len(field) <= maxOversizedField {
-			seen.Fields = append(seen.Fields, shorten(field))
+			seen.Fields = append(seen.Fields, truncate(field))
 		}
 	}
 	l.mu.Lock()
@@ -83,7 +83,7 @@ func (l *failureLog) tellOversized() []Oversized {
 	return all
 }
 
-// rememberOversized notes an object that was answered in a shortened form in
+// rememberOversized notes an object that was answered in a truncated form in
 // production. What server-side apply sends may have no name.
 func (x *exchange) rememberOversized(omitted *conversion.Omitted) {
 	if x.review.isProbe() || strings.HasPrefix(x.agent, ProbeAgent) {

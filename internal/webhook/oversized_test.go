@@ -13,7 +13,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 )
 
-// TestOversized: a pod remembers the latest objects that it answered in a shortened
+// TestOversized: a pod remembers the latest objects that it answered in a truncated
 // form, within bounds, and forgets those that it has not seen for long.
 func TestOversized(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)

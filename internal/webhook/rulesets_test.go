@@ -64,8 +64,8 @@ func TestCallsAreAnsweredByTheRulesetThatTheyAskFor(t *testing.T) {
 
 	metrics := scrape(t, handler)
 	for _, want := range []string{
-		`conversion_operator_webhook_plan_info{crd="crontabs.example.com",hash="before"} 1`,
-		`conversion_operator_webhook_plan_info{crd="crontabs.example.com",hash="new"} 1`,
+		`conversion_operator_webhook_ruleset_info{crd="crontabs.example.com",hash="before"} 1`,
+		`conversion_operator_webhook_ruleset_info{crd="crontabs.example.com",hash="new"} 1`,
 		`conversion_operator_webhook_requests_total{crd="crontabs.example.com",failure_type="",result="success"} 2`,
 		`conversion_operator_webhook_requests_total{crd="crontabs.example.com",failure_type="unknown_plan",result="failure"} 1`,
 	} {

@@ -45,7 +45,7 @@ func subjects() ([]subject, error) {
 		return nil, fmt.Errorf("making the handler of controller-runtime: %w", err)
 	}
 	all := []subject{
-		{ours, webhook.NewHandler([]webhook.Ruleset{{Hash: planHash, Pairs: plan.Pairs(), Converter: converter}}, webhook.HandlerOptions{CRD: plan.CRD, Group: plan.Group}), true},
+		{ours, webhook.NewHandler([]webhook.Ruleset{{Hash: rulesetHash, Pairs: plan.Pairs(), Converter: converter}}, webhook.HandlerOptions{CRD: plan.CRD, Group: plan.Group}), true},
 		{typed, typedHandler, true},
 		{"unstructured, edits of maps", http.HandlerFunc(unstructuredHandler), true},
 	}
@@ -55,8 +55,8 @@ func subjects() ([]subject, error) {
 	return all, nil
 }
 
-// planHash is what our handler is asked for; to the others, all paths are one.
-const planHash = "bench"
+// rulesetHash is what our handler is asked for; to the others, all paths are one.
+const rulesetHash = "bench"
 
 // client calls a handler with one body, over and over, and allocates nothing for
 // that.
@@ -73,7 +73,7 @@ func newClient(handler http.Handler, text []byte) *client {
 	c := &client{handler: handler, text: text, reader: bytes.NewReader(text), answer: answer{header: http.Header{}}}
 	c.body = io.NopCloser(c.reader)
 	// The URL is one that parses.
-	c.request, _ = http.NewRequestWithContext(context.Background(), http.MethodPost, webhook.ConvertPath+"/"+planHash, c.reader)
+	c.request, _ = http.NewRequestWithContext(context.Background(), http.MethodPost, webhook.ConvertPath+"/"+rulesetHash, c.reader)
 	c.request.Header.Set("Content-Type", "application/json")
 	return c
 }

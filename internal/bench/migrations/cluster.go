@@ -68,7 +68,7 @@ func (s setup) at(version string) schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: s.group, Version: version, Resource: plural}
 }
 
-// prepare defines a kind, arms its policy, and creates its objects.
+// prepare defines a kind, activates its policy, and creates its objects.
 func (c *cluster) prepare(ctx context.Context, s setup, count int) error {
 	if err := c.client.Create(ctx, s.definition()); err != nil {
 		return err

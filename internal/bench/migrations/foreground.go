@@ -80,7 +80,7 @@ func (c *cluster) byPolicy(ctx context.Context, s setup, pace v1alpha1.Migration
 	for {
 		err := c.await(ctx, s, func(_ *apiextensionsv1.CustomResourceDefinition, now *v1alpha1.ConversionPolicy) bool {
 			last := now.Status.Migration
-			return last != nil && last.Trigger == policy.Spec.Migration.Trigger && last.State != v1alpha1.MigrationRunning && now.Status.Evidence != nil
+			return last != nil && last.Trigger == policy.Spec.Migration.Trigger && last.State != v1alpha1.MigrationRunning && now.Status.MigrationEvidence != nil
 		})
 		switch {
 		case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil && time.Since(began) < 10*patience:

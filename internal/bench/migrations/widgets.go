@@ -64,7 +64,7 @@ func schemaOf(fields ...string) *apiextensionsv1.CustomResourceValidation {
 	}}
 }
 
-// policy arms the converter and leaves objects alone until it is told otherwise.
+// policy activates the converter and leaves objects alone until it is told otherwise.
 func (s setup) policy() *v1alpha1.ConversionPolicy {
 	converter := v1alpha1.Converter{None: &v1alpha1.NoneConverter{}}
 	if s.declarative {

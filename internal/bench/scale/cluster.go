@@ -97,8 +97,8 @@ func (c *cluster) define(ctx context.Context, definitions []*apiextensionsv1.Cus
 	})
 }
 
-// arm creates a policy for each of the definitions, and waits until all are armed.
-func (c *cluster) arm(ctx context.Context, definitions []*apiextensionsv1.CustomResourceDefinition) error {
+// activate creates a policy for each of the definitions, and waits until all are active.
+func (c *cluster) activate(ctx context.Context, definitions []*apiextensionsv1.CustomResourceDefinition) error {
 	err := each(ctx, definitions, func(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition) error {
 		return c.client.Create(ctx, policy(crd.Name))
 	})
@@ -120,7 +120,7 @@ func (c *cluster) arm(ctx context.Context, definitions []*apiextensionsv1.Custom
 		return true, nil
 	})
 	if err != nil {
-		return fmt.Errorf("not all policies are armed: %w; %s", err, last)
+		return fmt.Errorf("not all policies are active: %w; %s", err, last)
 	}
 	return nil
 }

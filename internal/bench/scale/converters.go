@@ -88,11 +88,11 @@ func (c *converters) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (c *converters) handler(ctx context.Context, name string) (http.Handler, error) {
 	list := &corev1.ConfigMapList{}
 	if err := c.client.List(ctx, list, client.InNamespace(system),
-		client.MatchingLabels{plan.InstanceLabel: name}, client.HasLabels{plan.PlanLabel}); err != nil {
+		client.MatchingLabels{plan.InstanceLabel: name}, client.HasLabels{plan.RevisionLabel}); err != nil {
 		return nil, err
 	}
 	for i := range list.Items {
-		name += " " + list.Items[i].Labels[plan.PlanLabel]
+		name += " " + list.Items[i].Labels[plan.RevisionLabel]
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -102,7 +102,7 @@ func (c *converters) handler(ctx context.Context, name string) (http.Handler, er
 	var plans []webhook.Ruleset
 	options := webhook.HandlerOptions{}
 	for i := range list.Items {
-		text := []byte(list.Items[i].Data[plan.PlanKey])
+		text := []byte(list.Items[i].Data[plan.RulesetKey])
 		rules, err := conversion.Load(text)
 		if err != nil {
 			return nil, err

@@ -3,7 +3,7 @@
 
 // Package scale measures one manager beside many CustomResourceDefinitions and
 // ConversionPolicies: its memory, its CPU time at rest, what it writes when
-// nothing changes, and how long a policy takes until it is armed.
+// nothing changes, and how long a policy takes until it is active.
 //
 //	definitions.go  the CustomResourceDefinitions, of the schemas of public projects
 //	cluster.go      a kube-apiserver and an etcd, and all that is made there

@@ -100,18 +100,18 @@ func (s *suite) manager(ctx context.Context, converting []*apiextensionsv1.Custo
 	defer cancel()
 	const subject = "conversion-operator manager"
 	p, err := startProcess(ctx, s.cluster.kubeconfig, s.Binary, "manager", "--namespace="+system, "--image=bench",
-		"--health-probe-bind-address=0", "--settle=2s")
+		"--health-probe-bind-address=0", "--propagation-delay=2s")
 	if err != nil {
 		return err
 	}
-	s.tell("arming %d policies, all but one at once", len(converting))
+	s.tell("activation %d policies, all but one at once", len(converting))
 	last := len(converting) - 1
 	for _, step := range []struct {
 		definitions []*apiextensionsv1.CustomResourceDefinition
 		unit        string
-	}{{converting[:last], "s until all are armed"}, {converting[last:], "s for one more"}} {
+	}{{converting[:last], "s until all are active"}, {converting[last:], "s for one more"}} {
 		began := time.Now()
-		if err := s.cluster.arm(ctx, step.definitions); err != nil {
+		if err := s.cluster.activate(ctx, step.definitions); err != nil {
 			return fmt.Errorf("%w; the manager says: %s", err, lastOf(p.log.Bytes()))
 		}
 		s.add(subject, time.Since(began).Seconds(), step.unit)

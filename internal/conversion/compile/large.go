@@ -35,10 +35,10 @@ const (
 )
 
 // MarkedCondition is a CEL expression that is true for each object that says that it
-// was shortened, and for none that people write.
+// was truncated, and for none that people write.
 var MarkedCondition = "request.operation == 'DELETE' ? " + isMarked("oldObject") + " : (" + isMarked("object") + ")"
 
-// isMarked is true for an object with an annotation that says that it was shortened,
+// isMarked is true for an object with an annotation that says that it was truncated,
 // and for one with more annotations than it is worth to look at.
 func isMarked(object string) string {
 	const template = `has(OBJECT.metadata.annotations) && (size(OBJECT.metadata.annotations) > COUNT || ` +

@@ -76,7 +76,7 @@ func objectMeta(value any) string {
 	}
 	problems := metavalidation.ValidateObjectMetaDeclaratively(context.Background(), operation.Create, meta, nil, meta.Namespace != "", segment, field.NewPath("metadata"), true)
 	if len(problems) > 0 {
-		return "does not validate as metadata: " + shortened(problems[0].Field)
+		return "does not validate as metadata: " + truncated(problems[0].Field)
 	}
 	return ""
 }

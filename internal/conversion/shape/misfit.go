@@ -51,15 +51,15 @@ func first(all ...*MisfitError) *MisfitError {
 func (m *MisfitError) inElement(i int) *MisfitError { return m.in("[" + strconv.Itoa(i) + "]") }
 
 func (m *MisfitError) inMember(name []byte) *MisfitError {
-	text := shortened(string(name))
+	text := truncated(string(name))
 	if text == "" || strings.ContainsFunc(text, needsEscape) {
 		return m.in("[" + strconv.Quote(text) + "]")
 	}
 	return m.in("." + text)
 }
 
-// shortened is a text of the value that is short enough for an error.
-func shortened(text string) string {
+// truncated is a text of the value that is short enough for an error.
+func truncated(text string) string {
 	if len(text) <= maxName {
 		return text
 	}

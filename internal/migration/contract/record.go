@@ -40,7 +40,7 @@ const (
 	// StatePreflight tries the patch on a few objects without writing.
 	StatePreflight State = "Preflight"
 	// StateSettling waits for writes at the old version to drain.
-	StateSettling State = "Settling"
+	StateSettling State = "Propagating"
 	// StateRunning rewrites objects.
 	StateRunning State = "Running"
 	// StateAuditing patches again the objects that were found current first.

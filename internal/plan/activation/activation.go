@@ -37,16 +37,16 @@ type Activation struct {
 
 // Status is the activation's part of a policy's status.
 type Status struct {
-	Drift        *v1alpha1.DriftStatus
-	Gap          *v1alpha1.GapStatus
-	Verification *v1alpha1.VerificationStatus
+	Drift             *v1alpha1.DriftStatus
+	UnconvertedWindow *v1alpha1.UnconvertedWindow
+	Verification      *v1alpha1.VerificationStatus
 }
 
 // Look begins with what the status remembers.
 func Look(by *converter.Converter, with *certificates.Certificates) *Activation {
 	status := &by.Policy.Status
 	a := &Activation{Cluster: by.Cluster, converter: by, certificates: with,
-		Status: Status{Drift: status.Drift.DeepCopy(), Gap: status.Gap.DeepCopy(), Verification: status.Verification.DeepCopy()}}
+		Status: Status{Drift: status.Drift.DeepCopy(), UnconvertedWindow: status.UnconvertedWindow.DeepCopy(), Verification: status.Verification.DeepCopy()}}
 	if !by.EverActive {
 		a.Status.Drift = nil
 	}
@@ -56,7 +56,7 @@ func Look(by *converter.Converter, with *certificates.Certificates) *Activation 
 // Repair points spec.conversion at a converter that answers, where it names none, or
 // where somebody else wrote it. Evidence of a migration is recorded with that, as the
 // repair changes the CustomResourceDefinition once more.
-func (a *Activation) Repair(evidence *v1alpha1.StorageEvidence) {
+func (a *Activation) Repair(evidence *v1alpha1.MigrationEvidence) {
 	if a.Drifted() {
 		a.answerDrift(evidence)
 	} else {

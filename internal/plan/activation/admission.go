@@ -45,8 +45,8 @@ const (
 const (
 	// admissionSuffix ends all of them.
 	admissionSuffix = ".conversion-operator.io"
-	// shortenedSuffix is of the webhook that is asked about shortened forms.
-	shortenedSuffix = ".shortened" + admissionSuffix
+	// shortenedSuffix is of the webhook that is asked about truncated forms.
+	shortenedSuffix = ".truncated" + admissionSuffix
 	// sizeSuffix is of the one that is asked about sizes, where the object is converted
 	// on its way to etcd, and storedSizeSuffix where it is not.
 	sizeSuffix       = ".size" + admissionSuffix
@@ -67,10 +67,10 @@ type AdmissionClient struct {
 // convert by is asked. Storage is the version that objects are stored at, empty while
 // that changes.
 //
-// A write that cannot be decided is refused where the API server may store a shortened
+// A write that cannot be decided is refused where the API server may store a truncated
 // form of it: if it is one, and if it is converted on its way to etcd, which fails
 // without a converter anyway. At the storage version it is stored as it was sent, and
-// readers at other versions get a shortened form: no write of it waits for a converter.
+// readers at other versions get a truncated form: no write of it waits for a converter.
 func AdmissionConfiguration(policy string, crd *apiextensionsv1.CustomResourceDefinition, storage string, clients []AdmissionClient) *admissionregistrationv1.ValidatingWebhookConfiguration {
 	configuration := &admissionregistrationv1.ValidatingWebhookConfiguration{
 		TypeMeta: metav1.TypeMeta{APIVersion: admissionregistrationv1.SchemeGroupVersion.String(), Kind: "ValidatingWebhookConfiguration"},
@@ -141,7 +141,7 @@ func admissionRule(crd *apiextensionsv1.CustomResourceDefinition, versions []str
 }
 
 // asksAboutSize tells that API servers are to ask. With overflow: Drop they go on to,
-// where they did before: readers may still have shortened forms.
+// where they did before: readers may still have truncated forms.
 func (a *Activation) asksAboutSize() bool {
 	return a.converter.LimitsSize() || a.converter.MayLimitSize() && a.Admission != nil
 }
@@ -183,7 +183,7 @@ func (a *Activation) refuseTooLarge() gate.Outcome {
 // convert by.
 func (a *Activation) askedAboutSize() []string {
 	return slices.DeleteFunc(a.converter.ServedRules(), func(hash string) bool {
-		return hash != a.converter.Named() && slices.ContainsFunc(a.Pods, func(pod observed.Pod) bool { return pod.Ready && !pod.Image && !slices.Contains(pod.Plans, hash) })
+		return hash != a.converter.Named() && slices.ContainsFunc(a.Pods, func(pod observed.Pod) bool { return pod.Ready && !pod.Image && !slices.Contains(pod.Revisions, hash) })
 	})
 }
 
@@ -297,9 +297,9 @@ func covers(there, wanted admissionregistrationv1.ValidatingWebhook) bool {
 	return equality.Semantic.DeepEqual(there, wanted)
 }
 
-// RefusesShortened reports that API servers ask the ruleset that they convert by about
-// shortened forms: a migration reads objects at the version that it writes.
-func (a *Activation) RefusesShortened() bool {
+// RefusesTruncated reports that API servers ask the ruleset that they convert by about
+// truncated forms: a migration reads objects at the version that it writes.
+func (a *Activation) RefusesTruncated() bool {
 	if !a.asksAboutSize() || !a.converter.Active || a.converter.StoredImage(a.converter.Named()) != nil {
 		return true
 	}
@@ -358,5 +358,5 @@ func AdmissionApply(wanted *admissionregistrationv1.ValidatingWebhookConfigurati
 }
 
 // AdmissionLeft tells that API servers are asked about sizes, and need not be once no
-// API server converts by a ruleset that shortens.
+// API server converts by a ruleset that truncates.
 func (a *Activation) AdmissionLeft() bool { return a.Admission != nil && !a.asksAboutSize() }

@@ -29,7 +29,7 @@ const (
 // answerDrift writes spec.conversion back, or says why not. To write it back
 // takes one ready pod and no more: a conversion that fails is noticed, while
 // strategy None serves and stores wrong data and says nothing.
-func (a *Activation) answerDrift(evidence *v1alpha1.StorageEvidence) {
+func (a *Activation) answerDrift(evidence *v1alpha1.MigrationEvidence) {
 	identity := a.converter.Answerable()
 	switch {
 	case a.Policy.Spec.Drift == v1alpha1.DriftReport:
@@ -55,7 +55,7 @@ func (a *Activation) contested() bool {
 }
 
 // recordDrift counts each foreign write once, however often it takes to answer it.
-func (a *Activation) recordDrift(answer v1alpha1.DriftAnswer, evidence *v1alpha1.StorageEvidence) {
+func (a *Activation) recordDrift(answer v1alpha1.DriftAnswer, evidence *v1alpha1.MigrationEvidence) {
 	a.drift = a.driftOutcome(answer)
 	before := a.Status.Drift
 	if before != nil && before.CRDGeneration == a.CRD.Generation && before.Answer == answer &&
@@ -75,7 +75,7 @@ func (a *Activation) recordDrift(answer v1alpha1.DriftAnswer, evidence *v1alpha1
 		drift.Repairs = drift.Repairs[max(0, len(drift.Repairs)-repairsAtMost):]
 	}
 	a.Status.Drift = &drift
-	a.Do(step.RecordDrift{CRD: a.CRD.UID, Drift: drift, Evidence: evidence, Note: a.drift.Message})
+	a.Do(step.RecordDrift{CRD: a.CRD.UID, Drift: drift, MigrationEvidence: evidence, Note: a.drift.Message})
 }
 
 // NotDrifted decides whether nobody else changed spec.conversion since it was activated.

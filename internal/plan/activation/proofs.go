@@ -154,7 +154,7 @@ func (a *Activation) probeAPIServer(known *v1alpha1.VerificationStatus, wanted *
 	case asked == nil || asked.Subject != known.Subject || !asked.Running && asked.Reason != "" && a.Due(asked.Due(a.Now)):
 		ask := step.ProbeAPIServer{Subject: known.Subject, Conversion: wanted, Timeout: timeoutOf(a.Policy)}
 		if a.Policy.Spec.Converter.Declarative != nil {
-			ask.PlanHash = a.converter.Wanted
+			ask.RulesetHash = a.converter.Wanted
 		}
 		a.Do(ask)
 	case asked.Running:

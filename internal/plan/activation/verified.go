@@ -45,5 +45,5 @@ func (a *Activation) Verified() gate.Outcome {
 	if warning != "" {
 		warning = "; warning: " + gate.Cut(warning)
 	}
-	return gate.Passed(v1alpha1.ReasonProven, a.converter.Answered(proven)+a.proofs(wanted)+warning)
+	return gate.Passed(v1alpha1.ReasonVerified, a.converter.Answered(proven)+a.proofs(wanted)+warning)
 }

@@ -18,51 +18,51 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan/step"
 )
 
-// A gap is the time in which a CustomResourceDefinition serves several versions
+// A window is the time in which a CustomResourceDefinition serves several versions
 // with the strategy None. A policy that comes first leaves none. Where there was
-// one, status.gap says when, and which objects were written in it: their data may
+// one, status.unconvertedWindow says when, and which objects were written in it: their data may
 // be what nobody has converted.
 //
 // What can be known is limited. An API server does not tell in which version an
 // object is stored; managedFields tell at which version somebody wrote, and when,
 // to the second, unless somebody removed them.
 
-// MeasureWindow opens a gap, closes it, and has the writes in it counted.
+// MeasureWindow opens a window, closes it, and has the writes in it counted.
 func (a *Activation) MeasureWindow() {
 	if a.CRD == nil || a.Recreated() {
-		a.Status.Gap = nil
+		a.Status.UnconvertedWindow = nil
 	}
 	if a.CRD == nil {
 		return
 	}
-	gap, served := a.Status.Gap, crds.ServedVersions(a.CRD)
+	window, served := a.Status.UnconvertedWindow, crds.ServedVersions(a.CRD)
 	switch open := a.Unconverted() && !a.None() && len(served) > 1; {
-	case open && (gap == nil || gap.Until != nil):
+	case open && (window == nil || window.Until != nil):
 		a.openGap(served)
 	case open:
-		gap.ServedVersions = served
-	case gap != nil && gap.Until == nil && a.converter.Active:
-		gap.Until = a.Second()
-	case gap != nil && gap.Until == nil:
-		a.Status.Gap = nil // another converter, or one version again
-	case gap != nil && gap.Written == nil && a.converter.Active && !a.Policy.Spec.Suspend && a.Policy.DeletionTimestamp.IsZero():
-		a.countWrites(gap)
+		window.ServedVersions = served
+	case window != nil && window.Until == nil && a.converter.Active:
+		window.Until = a.Second()
+	case window != nil && window.Until == nil:
+		a.Status.UnconvertedWindow = nil // another converter, or one version again
+	case window != nil && window.Written == nil && a.converter.Active && !a.Policy.Spec.Suspend && a.Policy.DeletionTimestamp.IsZero():
+		a.countWrites(window)
 	}
 }
 
 func (a *Activation) openGap(served []string) {
-	a.Status.Gap = &v1alpha1.GapStatus{Since: a.gapSince(), ServedVersions: served}
+	a.Status.UnconvertedWindow = &v1alpha1.UnconvertedWindow{Since: a.windowSince(), ServedVersions: served}
 	if a.Drifted() {
 		return // of which it is told elsewhere
 	}
 	a.Do(step.Warn{CRD: a.CRD, Reason: v1alpha1.ReasonServedUnconverted, Note: fmt.Sprintf(
-		"the CustomResourceDefinition serves %s with conversion strategy None: until the converter of policy %s is armed, "+
+		"the CustomResourceDefinition serves %s with conversion strategy None: until the converter of policy %s is active, "+
 			"what is written at one of them is read at another without a conversion", strings.Join(served, ", "), a.Policy.Name)})
 }
 
-// gapSince is when the gap began: where the change was seen, the latest write of
+// windowSince is when the window began: where the change was seen, the latest write of
 // the CustomResourceDefinition; and else its creation, as nobody knows.
-func (a *Activation) gapSince() metav1.Time {
+func (a *Activation) windowSince() metav1.Time {
 	before := a.Policy.Status.CRD
 	if before == nil || before.UID != a.CRD.UID || len(before.ServedVersions) > 1 && before.Strategy == string(apiextensionsv1.NoneConverter) {
 		return a.CRD.CreationTimestamp
@@ -76,8 +76,8 @@ func (a *Activation) gapSince() metav1.Time {
 	return since
 }
 
-func (a *Activation) countWrites(gap *v1alpha1.GapStatus) {
-	subject := gap.Since.UTC().Format(time.RFC3339) + " " + gap.Until.UTC().Format(time.RFC3339)
+func (a *Activation) countWrites(window *v1alpha1.UnconvertedWindow) {
+	subject := window.Since.UTC().Format(time.RFC3339) + " " + window.Until.UTC().Format(time.RFC3339)
 	asked := a.Written
 	switch {
 	case rights.MissingToRead(a.Cluster) != "": // it is counted once that is granted
@@ -85,18 +85,18 @@ func (a *Activation) countWrites(gap *v1alpha1.GapStatus) {
 	case asked == nil || asked.Subject != subject || !asked.Running && asked.Reason != "" && a.Due(asked.Due(a.Now)):
 		a.Do(rights.ToRead(a.Cluster)...)
 		a.Do(step.CountWrites{Subject: subject, CRD: a.CRD, Reader: names.Reader(a.Policy.Name, a.Settings.Namespace),
-			Since: gap.Since.Time, Until: gap.Until.Time, Storage: a.storedThroughout()})
+			Since: window.Since.Time, Until: window.Until.Time, Storage: a.storedThroughout()})
 	case asked.Running:
 	case asked.Reason == "":
-		gap.Written, gap.Objects = new(int64(asked.Objects)), asked.Names
+		window.Written, window.Objects = new(int64(asked.Objects)), asked.Names
 		if asked.Objects > 0 {
-			a.Do(step.Warn{CRD: a.CRD, Reason: v1alpha1.ReasonWrittenUnconverted, Note: gapNote(gap)})
+			a.Do(step.Warn{CRD: a.CRD, Reason: v1alpha1.ReasonWrittenUnconverted, Note: windowNote(window)})
 		}
 	}
 }
 
 // storedThroughout is the version in which every object was stored during the
-// gap, or empty.
+// window, or empty.
 func (a *Activation) storedThroughout() string {
 	if storage := crds.StorageVersion(a.CRD); crds.StoredOnlyIn(a.CRD, storage) {
 		return storage
@@ -104,11 +104,11 @@ func (a *Activation) storedThroughout() string {
 	return ""
 }
 
-func gapNote(gap *v1alpha1.GapStatus) string {
-	objects := strings.Join(gap.Objects, ", ")
-	if *gap.Written > int64(len(gap.Objects)) {
+func windowNote(window *v1alpha1.UnconvertedWindow) string {
+	objects := strings.Join(window.Objects, ", ")
+	if *window.Written > int64(len(window.Objects)) {
 		objects += " and more"
 	}
 	return fmt.Sprintf("%d objects were written between %s and %s, while %s were served without a conversion: %s: look whether their data is complete",
-		*gap.Written, gap.Since.UTC().Format(time.RFC3339), gap.Until.UTC().Format(time.RFC3339), strings.Join(gap.ServedVersions, " and "), objects)
+		*window.Written, window.Since.UTC().Format(time.RFC3339), window.Until.UTC().Format(time.RFC3339), strings.Join(window.ServedVersions, " and "), objects)
 }

@@ -98,13 +98,13 @@ func (c *Certificates) rotationReason() (reason, message string) {
 		return v1alpha1.ReasonAwaitingMigration, serves + "; its authority is replaced once the migration has ended"
 	}
 	switch state := c.rotationState(); state {
-	case v1alpha1.RotationTrusting:
+	case v1alpha1.RotationAddingCA:
 		return string(state), serves + "; the CustomResourceDefinition is to trust the next authority besides"
-	case v1alpha1.RotationSettling:
-		return string(state), fmt.Sprintf("%s; API servers have %s to trust the next authority before it is used", serves, c.Settings.Settle)
-	case v1alpha1.RotationProving:
+	case v1alpha1.RotationPropagating:
+		return string(state), fmt.Sprintf("%s; API servers have %s to trust the next authority before it is used", serves, c.Settings.PropagationDelay)
+	case v1alpha1.RotationVerifying:
 		return string(state), serves + "; waits until every converter pod serves it, and then stops trusting the authority of before"
-	case v1alpha1.RotationReleasing:
+	case v1alpha1.RotationRemovingCA:
 		return string(state), serves + "; the CustomResourceDefinition is to stop trusting the authority of before"
 	}
 	return v1alpha1.ReasonIssued, serves
@@ -114,17 +114,17 @@ func (c *Certificates) rotationReason() (reason, message string) {
 func (c *Certificates) rotationState() v1alpha1.RotationState {
 	switch {
 	case !c.Active || c.Injected() || c.offered.wrong != nil:
-		return v1alpha1.RotationServing
+		return v1alpha1.RotationIdle
 	case c.servesOffered() && !c.serving.bundle.Same(c.offered.roots):
-		return v1alpha1.RotationProving
+		return v1alpha1.RotationVerifying
 	case c.servesOffered() && c.TrustsOther():
-		return v1alpha1.RotationReleasing
+		return v1alpha1.RotationRemovingCA
 	case c.servesOffered() || c.offered.signer != nil && c.valid(c.serving.pair, c.offered.roots):
-		return v1alpha1.RotationServing
+		return v1alpha1.RotationIdle
 	case !c.offeredTrusted(c.trusted):
-		return v1alpha1.RotationTrusting
+		return v1alpha1.RotationAddingCA
 	}
-	return v1alpha1.RotationSettling
+	return v1alpha1.RotationPropagating
 }
 
 // Status is what is served, and how far a rotation is.
@@ -148,11 +148,11 @@ func (c *Certificates) Status() (*v1alpha1.CertificateStatus, *v1alpha1.Rotation
 // nextRotation is when time brings the next step; nil where something else does.
 func (c *Certificates) nextRotation() *metav1.Time {
 	switch c.rotationState() {
-	case v1alpha1.RotationSettling:
+	case v1alpha1.RotationPropagating:
 		if since, known := c.seenSince(); known {
-			return &metav1.Time{Time: since.Add(c.Settings.Settle)}
+			return &metav1.Time{Time: since.Add(c.Settings.PropagationDelay)}
 		}
-	case v1alpha1.RotationServing:
+	case v1alpha1.RotationIdle:
 		if self, ok := c.source.(selfManaged); ok && self.current() != nil {
 			return &metav1.Time{Time: self.replaceAt(self.current())}
 		}

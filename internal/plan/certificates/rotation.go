@@ -19,12 +19,12 @@ import (
 // other, so that every API server can verify every pod at any time:
 //
 //	Serving    pods serve what is by A, the CustomResourceDefinition trusts A
-//	Trusting   there is something by B to serve: the Secret says that A and B are
+//	AddingCA   there is something by B to serve: the Secret says that A and B are
 //	           to be trusted, and the CustomResourceDefinition is written
-//	Settling   API servers have the settle time to take that up
-//	Proving    the Secret has the certificate by B; pods take it up, and prove it
+//	Propagating   API servers have the settle time to take that up
+//	Verifying    the Secret has the certificate by B; pods take it up, and prove it
 //	           against B alone, each of them
-//	Releasing  the Secret says that B alone is to be trusted, and the
+//	RemovingCA  the Secret says that B alone is to be trusted, and the
 //	           CustomResourceDefinition is written a second time
 //
 // All of it is in the Secret that pods mount: the certificate; ca.crt, which is
@@ -124,7 +124,7 @@ func (c *Certificates) mayServe() bool {
 	case !c.EverActive || c.refused() || c.nothingServes():
 		return true
 	case !c.Active:
-		trusted = c.serving.bundle // what it will be armed with
+		trusted = c.serving.bundle // what it will be active with
 	}
 	if c.offered.signer != nil {
 		renewal := c.valid(c.serving.pair, c.offered.roots)
@@ -152,7 +152,7 @@ func (c *Certificates) settled() bool {
 		return true // nobody knows, and pods that start wait for it
 	}
 	since, known := c.seenSince()
-	left := since.Add(c.Settings.Settle).Sub(c.Now)
+	left := since.Add(c.Settings.PropagationDelay).Sub(c.Now)
 	if known && left > 0 {
 		c.Recheck(left)
 	}
@@ -182,7 +182,7 @@ func (c *Certificates) nextSeen() string {
 func (c *Certificates) bundleHash() string { return names.Hash(string(c.Bundle()))[:16] }
 
 // Bundle is caBundle of the CustomResourceDefinition; where somebody has
-// dropped its conversion, what it is armed with again.
+// dropped its conversion, what it is active with again.
 func (c *Certificates) Bundle() []byte {
 	if !c.Active {
 		return c.serving.bundle.Encode()

@@ -42,7 +42,7 @@ const ConvertPath = "/convert"
 // (external.go). The webhook that the CustomResourceDefinition names tells which one it
 // is: rules by their path, images by their port, and others by all of it.
 type Converter struct {
-	// Cluster as it was observed. Its rules may shorten what the policy lets them (size.go).
+	// Cluster as it was observed. Its rules may truncate what the policy lets them (size.go).
 	observed.Cluster
 	gate.Work
 
@@ -77,8 +77,8 @@ type Status struct {
 	// ActiveCRD is the uid of the CustomResourceDefinition that converts through it.
 	ActiveCRD types.UID
 	// Active are the converters that API servers call, or may still call.
-	Active  []v1alpha1.ArmedPlan
-	Rules   *v1alpha1.PlanStatus
+	Active  []v1alpha1.ActiveRevision
+	Rules   *v1alpha1.ConverterStatus
 	Webhook *v1alpha1.WebhookStatus
 	// Released is when the CustomResourceDefinition was first seen not to need it any more.
 	Released *metav1.Time
@@ -88,7 +88,7 @@ type Status struct {
 func Look(cluster observed.Cluster) *Converter {
 	status := cluster.Policy.Status.DeepCopy()
 	c := &Converter{Cluster: cluster, Status: Status{
-		ActiveCRD: status.ArmedCRD, Active: status.ArmedPlans, Rules: status.Plan, Webhook: status.Webhook, Released: status.ReleasedTime}}
+		ActiveCRD: status.ActivatedCRD, Active: status.ActiveRevisions, Rules: status.Converter, Webhook: status.Webhook, Released: status.ConversionRemovedTime}}
 	c.kind = c.newKind()
 	if c.CRD != nil {
 		c.kind.choose()
@@ -147,14 +147,14 @@ func (c *Converter) ours() bool {
 	}
 	named := c.Named()
 	return c.IsExternal() && named == c.Wanted ||
-		slices.ContainsFunc(c.Policy.Status.ArmedPlans, func(armed v1alpha1.ArmedPlan) bool { return armed.Hash == named })
+		slices.ContainsFunc(c.Policy.Status.ActiveRevisions, func(active v1alpha1.ActiveRevision) bool { return active.Revision == named })
 }
 
 // adopts tells that the CustomResourceDefinition names the converter that the policy
 // names, and somebody else wrote that, with another caBundle perhaps: it is taken
 // over when it is proven, and not before.
 func (c *Converter) adopts() bool {
-	return c.Policy.Status.ArmedCRD != c.CRD.UID && !c.PointsHere() && !crds.ConversionIsBy(c.CRD, names.ManagedBy) && !c.ConvertsAsWanted()
+	return c.Policy.Status.ActivatedCRD != c.CRD.UID && !c.PointsHere() && !crds.ConversionIsBy(c.CRD, names.ManagedBy) && !c.ConvertsAsWanted()
 }
 
 // Adopts tells that it takes over a converter which somebody else has activated.
@@ -170,7 +170,7 @@ func (c *Converter) Named() string {
 		return identityOf(c.CRD.Spec.Conversion.Webhook.ClientConfig)
 	}
 	port := ptr.Deref(observed.WebhookService(c.CRD).Port, servicePort)
-	for _, stored := range c.Plans {
+	for _, stored := range c.Revisions {
 		if stored.Image != nil && stored.Image.Port == port {
 			return stored.Hash
 		}
@@ -204,9 +204,9 @@ func (c *Converter) ConvertsAsWanted() bool {
 	if c.Wanted != "" {
 		right = append(right, c.Wanted)
 	}
-	for _, armed := range c.Policy.Status.ArmedPlans {
-		if armed.ReplacedTime == nil {
-			right = append(right, armed.Hash)
+	for _, active := range c.Policy.Status.ActiveRevisions {
+		if active.ReplacedTime == nil {
+			right = append(right, active.Revision)
 		}
 	}
 	return slices.ContainsFunc(right, func(hash string) bool {
@@ -247,7 +247,7 @@ func (c *Converter) Answerers() []observed.Pod { return c.kind.answerers() }
 // converter that somebody else runs.
 func (c *Converter) Answering() []observed.Pod {
 	return slices.DeleteFunc(slices.Clone(c.Answerers()), func(pod observed.Pod) bool {
-		return !pod.Ready || !c.IsExternal() && !slices.Contains(pod.Plans, c.Wanted)
+		return !pod.Ready || !c.IsExternal() && !slices.Contains(pod.Revisions, c.Wanted)
 	})
 }
 
@@ -271,21 +271,21 @@ func NotNeeded() gate.Outcome {
 func (c *Converter) DropUnused() gate.Work {
 	var work gate.Work
 	rules := c.Rulesets()
-	for _, stored := range c.Plans {
+	for _, stored := range c.Revisions {
 		carried := slices.Contains(c.Served, stored.Hash)
-		used := slices.ContainsFunc(c.Pods, func(pod observed.Pod) bool { return slices.Contains(pod.Plans, stored.Hash) })
+		used := slices.ContainsFunc(c.Pods, func(pod observed.Pod) bool { return slices.Contains(pod.Revisions, stored.Hash) })
 		switch {
 		case stored.Image != nil && !carried:
 			work.Do(step.DeleteDeployment{Name: names.Image(c.Policy.Name, stored.Hash)})
 		case stored.Image == nil && !carried && !used:
-			work.Do(step.DeletePlan{Name: names.Ruleset(c.Policy.Name, stored.Hash)})
+			work.Do(step.DeleteRuleset{Name: names.Ruleset(c.Policy.Name, stored.Hash)})
 		}
 		rules = rules || stored.Image == nil && carried
 	}
 	if c.Deployed && !rules {
 		work.Do(step.DeleteDeployment{Name: names.Child(c.Policy.Name)})
 	}
-	if c.Exposed && !c.Deploys() && !slices.ContainsFunc(c.Plans, func(stored observed.StoredPlan) bool { return slices.Contains(c.Served, stored.Hash) }) {
+	if c.Exposed && !c.Deploys() && !slices.ContainsFunc(c.Revisions, func(stored observed.StoredRevision) bool { return slices.Contains(c.Served, stored.Hash) }) {
 		work.Do(step.DeleteService{Name: names.Child(c.Policy.Name)})
 	}
 	return work

@@ -36,7 +36,7 @@ import (
 // A bad image ends in the first or second of these, and changes nothing else.
 
 const (
-	// firstImagePort is the first of maxPlans ports of the Service.
+	// firstImagePort is the first of maxRevisions ports of the Service.
 	firstImagePort = 444
 	// identityLength is that of a hash of rules too.
 	identityLength = 16
@@ -64,7 +64,7 @@ func (i image) valid([]string) gate.Outcome {
 	if i.renderErr != nil {
 		return i.invalidPatch()
 	}
-	return i.withoutRules("image "+i.spec.Image, &v1alpha1.PlanStatus{Hash: i.Wanted})
+	return i.withoutRules("image "+i.spec.Image, &v1alpha1.ConverterStatus{Revision: i.Wanted})
 }
 
 // choose makes the pods of the policy's image the wanted converter.
@@ -80,11 +80,11 @@ func (i image) identify(deployment *appsv1apply.DeploymentApplyConfiguration) st
 	identity := names.Hash(shapeOf(deployment.Spec.Template))[:identityLength]
 	i.endpoint = i.endpointOf(identity)
 	endpoint, _ := json.Marshal(i.endpoint) // cannot fail, of strings and a number
-	mark := map[string]string{names.PlanLabel: identity}
+	mark := map[string]string{names.RevisionLabel: identity}
 	deployment.WithName(names.Image(i.Policy.Name, identity)).WithLabels(mark).
 		WithAnnotations(map[string]string{names.EndpointAnnotation: string(endpoint)})
 	deployment.Spec.Selector = metav1apply.LabelSelector().WithMatchLabels(i.selector()).WithMatchLabels(mark)
-	deployment.Spec.Template.WithLabels(mark).WithAnnotations(map[string]string{names.PlansAnnotation: identity})
+	deployment.Spec.Template.WithLabels(mark).WithAnnotations(map[string]string{names.RevisionsAnnotation: identity})
 	containerOf(deployment).Ports[0].WithName(imagePortName(identity))
 	return identity
 }
@@ -133,8 +133,8 @@ func (i image) endpointOf(identity string) observed.ImageEndpoint {
 		endpoint.Port = stored.Port
 		return endpoint
 	}
-	for port := int32(firstImagePort); port < firstImagePort+maxPlans; port++ {
-		taken := slices.ContainsFunc(i.Plans, func(stored observed.StoredPlan) bool { return stored.Image != nil && stored.Image.Port == port })
+	for port := int32(firstImagePort); port < firstImagePort+maxRevisions; port++ {
+		taken := slices.ContainsFunc(i.Revisions, func(stored observed.StoredRevision) bool { return stored.Image != nil && stored.Image.Port == port })
 		if !taken {
 			endpoint.Port = port
 			return endpoint
@@ -145,7 +145,7 @@ func (i image) endpointOf(identity string) observed.ImageEndpoint {
 
 // StoredImage is where an image with a Deployment is to be found, or nil.
 func (c *Converter) StoredImage(identity string) *observed.ImageEndpoint {
-	for _, stored := range c.Plans {
+	for _, stored := range c.Revisions {
 		if stored.Hash == identity {
 			return stored.Image
 		}
@@ -171,7 +171,7 @@ func (i image) available() gate.Outcome {
 	i.Add(i.DropUnused())
 	if i.endpoint.Port == 0 {
 		return gate.Waiting(v1alpha1.ReasonRollingOut, fmt.Sprintf(
-			"what shapes the converter pods was changed %d times within %s: waits until no API server asks for the oldest", maxPlans, i.Settings.Settle)+i.Meanwhile())
+			"what shapes the converter pods was changed %d times within %s: waits until no API server asks for the oldest", maxRevisions, i.Settings.PropagationDelay)+i.Meanwhile())
 	}
 	i.applyWorkload()
 	desired, ready := replicas(i.Policy), i.readyWith(i.Wanted)
@@ -182,7 +182,7 @@ func (i image) available() gate.Outcome {
 		return gate.Waiting(v1alpha1.ReasonRollingOut, fmt.Sprintf(
 			"%d of %d converter pods of image %s are ready", ready, desired, i.spec.Image)+i.troubles()+i.Meanwhile())
 	case ready == 0:
-		return gate.Waiting(v1alpha1.ReasonNoReadyPods, fmt.Sprintf(
+		return gate.Waiting(v1alpha1.ReasonNoPodsReady, fmt.Sprintf(
 			"no converter pod is ready: objects that need a conversion cannot be read; see the pods of Deployment %s/%s",
 			i.Settings.Namespace, names.Image(i.Policy.Name, i.Wanted))+i.troubles())
 	case i.PortEndpoints[imagePortName(i.Wanted)] == 0:
@@ -194,13 +194,13 @@ func (i image) available() gate.Outcome {
 		return gate.Passed(v1alpha1.ReasonSomePodsReady, fmt.Sprintf(
 			"%d of %d converter pods are ready: conversions work, with less to spare", ready, desired)+i.troubles())
 	}
-	return gate.Passed(v1alpha1.ReasonPodsReady, fmt.Sprintf("%d of %d converter pods are ready", ready, desired)+i.troubles())
+	return gate.Passed(v1alpha1.ReasonAllPodsReady, fmt.Sprintf("%d of %d converter pods are ready", ready, desired)+i.troubles())
 }
 
 func (c *Converter) readyWith(identity string) int32 {
 	var ready int32
 	for _, pod := range c.Pods {
-		if pod.Ready && slices.Contains(pod.Plans, identity) {
+		if pod.Ready && slices.Contains(pod.Revisions, identity) {
 			ready++
 		}
 	}
@@ -211,7 +211,7 @@ func (c *Converter) readyWith(identity string) int32 {
 func (c *Converter) troubles() string {
 	// One pod is enough: the others have the same, more often than not.
 	i := slices.IndexFunc(c.Pods, func(pod observed.Pod) bool {
-		return pod.Trouble != "" && !pod.Ready && slices.Contains(pod.Plans, c.Wanted)
+		return pod.Trouble != "" && !pod.Ready && slices.Contains(pod.Revisions, c.Wanted)
 	})
 	if i < 0 {
 		return c.podFailure()

@@ -73,14 +73,14 @@ func (c *Converter) Available() gate.Outcome { return c.kind.available() }
 
 // withoutRules: there is nothing to compile; what the converter does with fields is its
 // author's business, and what it answers is proven.
-func (c *Converter) withoutRules(name string, status *v1alpha1.PlanStatus) gate.Outcome {
+func (c *Converter) withoutRules(name string, status *v1alpha1.ConverterStatus) gate.Outcome {
 	if c.CRD.Spec.PreserveUnknownFields {
 		return gate.Stalled(v1alpha1.ReasonPreserveUnknownFields,
 			"the CustomResourceDefinition has spec.preserveUnknownFields: true, and the API server converts no objects of unknown structure: "+
 				"set it to false, and give each version a structural schema")
 	}
 	c.Status.Rules = status
-	return gate.Passed(v1alpha1.ReasonOwnConverter, "the converter is "+name)
+	return gate.Passed(v1alpha1.ReasonCustomConverter, "the converter is "+name)
 }
 
 // pods are what the operator runs, for a kind of converter that has them, or had.

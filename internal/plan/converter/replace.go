@@ -31,7 +31,7 @@ const lives = 2
 // that does not answer fails what is asked of it, which does no harm to objects.
 func (c *Converter) AnswersWrongly() bool {
 	return c.InCharge() && slices.ContainsFunc(c.Answering(), func(pod observed.Pod) bool {
-		return pod.Proof != nil && slices.Contains([]string{v1alpha1.ReasonCanaryFailed, v1alpha1.ReasonUnexpectedAnswer, v1alpha1.ReasonWrongPlan}, pod.Proof.Reason)
+		return pod.Proof != nil && slices.Contains([]string{v1alpha1.ReasonCanaryFailed, v1alpha1.ReasonUnexpectedAnswer, v1alpha1.ReasonWrongRuleset}, pod.Proof.Reason)
 	})
 }
 
@@ -75,7 +75,7 @@ func (c *Converter) othersProven(than observed.Pod) int {
 func (c *Converter) howToReplace() string {
 	if c.Policy.Spec.Converter.Image != nil {
 		return fmt.Sprintf("see the log of the pods, and correct spec.converter.image; or restart them with kubectl -n %s delete pods -l %s=%s",
-			c.Settings.Namespace, names.PlanLabel, c.Wanted)
+			c.Settings.Namespace, names.RevisionLabel, c.Wanted)
 	}
 	return fmt.Sprintf("see the log of the pods, and restart them with kubectl -n %s rollout restart deployment %s",
 		c.Settings.Namespace, names.Child(c.Policy.Name))

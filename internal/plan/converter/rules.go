@@ -34,9 +34,9 @@ func (r rules) choose() {
 	if r.Rules.Ruleset == nil {
 		return
 	}
-	if shortening := r.shortening(); shortening != nil {
+	if truncating := r.truncating(); truncating != nil {
 		allowed := *r.Rules.Ruleset
-		allowed.Shortening = shortening
+		allowed.Truncating = truncating
 		r.Rules.Ruleset = &allowed
 	}
 	text, err := r.Rules.Ruleset.Marshal()
@@ -56,11 +56,11 @@ func (r rules) valid(removed []string) gate.Outcome {
 	case r.Rules.Ruleset == nil:
 		return gate.Unknown(v1alpha1.ReasonVersionNotInCRD, gate.Errors(r.Rules.Missing)+"; nothing is changed until then")
 	}
-	plan := v1alpha1.PlanStatus{Hash: r.Wanted, Verdicts: r.Rules.Verdicts}
+	plan := v1alpha1.ConverterStatus{Revision: r.Wanted, Verdicts: r.Rules.Verdicts}
 	r.Status.Rules = plan.DeepCopy() // what rules compile to is not the status's to change
 	missing, retired := r.missingVersions(removed)
 	if len(missing) > 0 {
-		says := gate.Errors(missing) + "; the webhook is armed ahead of it"
+		says := gate.Errors(missing) + "; the webhook is active ahead of it"
 		if len(r.Rules.Verdicts) > 0 {
 			says += "; " + summary(r.Rules.Verdicts, r.Rules.Warnings)
 		}
@@ -141,7 +141,7 @@ func (r rules) available() gate.Outcome {
 		return gate.Waiting(v1alpha1.ReasonRollingOut, fmt.Sprintf(
 			"%d of %d converter pods are ready with the current plan", count.current, count.desired)+count.waits()+r.troubles()+r.Meanwhile())
 	case count.current == 0:
-		return gate.Waiting(v1alpha1.ReasonNoReadyPods, fmt.Sprintf(
+		return gate.Waiting(v1alpha1.ReasonNoPodsReady, fmt.Sprintf(
 			"no converter pod is ready: objects that need a conversion cannot be read; see the pods of Deployment %s/%s",
 			r.Settings.Namespace, names.Child(r.Policy.Name))+r.troubles())
 	case r.Endpoints == 0:
@@ -154,7 +154,7 @@ func (r rules) available() gate.Outcome {
 		return gate.Passed(v1alpha1.ReasonSomePodsReady, fmt.Sprintf(
 			"%d of %d converter pods are ready: conversions work, with less to spare", count.current, count.desired)+r.troubles())
 	}
-	return gate.Passed(v1alpha1.ReasonPodsReady, fmt.Sprintf("%d of %d converter pods are ready", count.current, count.desired)+r.troubles())
+	return gate.Passed(v1alpha1.ReasonAllPodsReady, fmt.Sprintf("%d of %d converter pods are ready", count.current, count.desired)+r.troubles())
 }
 
 // fromElsewhere tells that nobody depends on the pods with rules yet: nobody
@@ -207,14 +207,14 @@ func (c *Converter) countPods() podCount {
 	for _, pod := range c.Pods {
 		switch {
 		case pod.Image: // called at a port of its own
-		case !slices.Contains(pod.Plans, c.Wanted):
+		case !slices.Contains(pod.Revisions, c.Wanted):
 			count.old++
 		case pod.Ready:
 			count.current++
 		}
 	}
 	for _, pod := range c.Ending {
-		if left := pod.Until.Sub(c.Now); left > 0 && !pod.Image && !slices.Contains(pod.Plans, c.Wanted) {
+		if left := pod.Until.Sub(c.Now); left > 0 && !pod.Image && !slices.Contains(pod.Revisions, c.Wanted) {
 			count.old++
 			c.Recheck(left)
 		}

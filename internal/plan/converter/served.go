@@ -30,14 +30,14 @@ import (
 //  5. when API servers have had the time to follow, pods are replaced by pods
 //     that carry the new plan only
 //
-// Each of these is decided from what is observed and from status.armedPlans. So
+// Each of these is decided from what is observed and from status.activeRevisions. So
 // it does not matter where a manager ended, and going back is a change like any.
 
-// maxPlans bounds the plans of a pod, where rules change again and again before
+// maxRevisions bounds the plans of a pod, where rules change again and again before
 // API servers can have followed. The next change waits.
-const maxPlans = 4
+const maxRevisions = 4
 
-// rememberActive keeps status.armedPlans: the plan that the CustomResourceDefinition
+// rememberActive keeps status.activeRevisions: the plan that the CustomResourceDefinition
 // names, and those that it named, for as long as API servers may ask for them.
 func (c *Converter) rememberActive() {
 	if !c.EverActive {
@@ -47,11 +47,11 @@ func (c *Converter) rememberActive() {
 	if c.InForce() && !c.Drifted {
 		c.recordActive(c.Named())
 	}
-	c.Status.Active = slices.DeleteFunc(c.Status.Active, func(armed v1alpha1.ArmedPlan) bool {
-		if armed.ReplacedTime == nil {
+	c.Status.Active = slices.DeleteFunc(c.Status.Active, func(active v1alpha1.ActiveRevision) bool {
+		if active.ReplacedTime == nil {
 			return false
 		}
-		left := armed.ReplacedTime.Add(c.Settings.Settle).Sub(c.Now)
+		left := active.ReplacedTime.Add(c.Settings.PropagationDelay).Sub(c.Now)
 		if left > 0 {
 			c.Recheck(left)
 		}
@@ -67,18 +67,18 @@ func (c *Converter) rememberActive() {
 // recordActive records that the CustomResourceDefinition names a plan, and so no
 // other. What nobody has is not one.
 func (c *Converter) recordActive(hash string) {
-	recorded := hash == "" || hash != c.Wanted && !c.exists(hash) && !slices.ContainsFunc(c.Pods, func(pod observed.Pod) bool { return slices.Contains(pod.Plans, hash) })
+	recorded := hash == "" || hash != c.Wanted && !c.exists(hash) && !slices.ContainsFunc(c.Pods, func(pod observed.Pod) bool { return slices.Contains(pod.Revisions, hash) })
 	plans := c.Status.Active
 	for i := range plans {
 		switch {
-		case plans[i].Hash == hash:
+		case plans[i].Revision == hash:
 			plans[i].ReplacedTime, recorded = nil, true
 		case plans[i].ReplacedTime == nil:
 			plans[i].ReplacedTime = &metav1.Time{Time: c.Now}
 		}
 	}
 	if !recorded {
-		c.Status.Active = append(c.Status.Active, v1alpha1.ArmedPlan{Hash: hash})
+		c.Status.Active = append(c.Status.Active, v1alpha1.ActiveRevision{Revision: hash})
 	}
 }
 
@@ -88,8 +88,8 @@ func (c *Converter) serve() {
 		c.Served = append(c.Served, c.Wanted)
 	}
 	var asked []string
-	for _, armed := range c.Status.Active {
-		asked = append(asked, armed.Hash)
+	for _, active := range c.Status.Active {
+		asked = append(asked, active.Revision)
 	}
 	if c.Active {
 		asked = append(asked, c.Named())
@@ -110,23 +110,23 @@ func (c *Converter) missing() *gate.Outcome {
 	if !c.Rulesets() {
 		return nil // pods of before are left as they are
 	}
-	for _, armed := range c.Status.Active {
-		if armed.Hash == c.Wanted || !slices.Contains(c.Served, armed.Hash) || c.exists(armed.Hash) {
+	for _, active := range c.Status.Active {
+		if active.Revision == c.Wanted || !slices.Contains(c.Served, active.Revision) || c.exists(active.Revision) {
 			continue
 		}
-		configMap := c.Settings.Namespace + "/" + names.Ruleset(c.Policy.Name, armed.Hash)
-		if armed.ReplacedTime != nil {
+		configMap := c.Settings.Namespace + "/" + names.Ruleset(c.Policy.Name, active.Revision)
+		if active.ReplacedTime != nil {
 			return new(gate.Waiting(v1alpha1.ReasonRollingOut, fmt.Sprintf(
 				"ConfigMap %s with the rules of before is gone: waits until no API server asks for them", configMap)))
 		}
-		return new(gate.Stalled(v1alpha1.ReasonPlanLost, fmt.Sprintf(
+		return new(gate.Stalled(v1alpha1.ReasonRulesetLost, fmt.Sprintf(
 			"ConfigMap %s with the rules by which the CustomResourceDefinition converts is gone or unreadable. Running pods still have them, and convert. "+
 				"To change rules without a failed conversion, put the rules of before back into the policy until it is Ready, and then change them; "+
 				"or delete the converter pods, and conversions fail until others run", configMap)))
 	}
-	if len(c.Served) > maxPlans {
+	if len(c.Served) > maxRevisions {
 		return new(gate.Waiting(v1alpha1.ReasonRollingOut, fmt.Sprintf(
-			"rules were changed %d times within %s: waits until no API server asks for the oldest", len(c.Served)-1, c.Settings.Settle)))
+			"rules were changed %d times within %s: waits until no API server asks for the oldest", len(c.Served)-1, c.Settings.PropagationDelay)))
 	}
 	return nil
 }
@@ -147,11 +147,11 @@ func (c *Converter) Meanwhile() string {
 // before. Empty where no pod is ready.
 func (c *Converter) Answerable() string {
 	candidates := []string{c.Wanted}
-	for _, armed := range c.Status.Active {
-		if armed.ReplacedTime == nil {
-			candidates = slices.Insert(candidates, 0, armed.Hash)
+	for _, active := range c.Status.Active {
+		if active.ReplacedTime == nil {
+			candidates = slices.Insert(candidates, 0, active.Revision)
 		} else {
-			candidates = append(candidates, armed.Hash)
+			candidates = append(candidates, active.Revision)
 		}
 	}
 	for _, hash := range candidates {
@@ -170,12 +170,12 @@ func (c *Converter) Answers(identity string) bool {
 
 // podHas reports whether a ready pod of ours is the converter of that identity.
 func (c *Converter) podHas(identity string) bool {
-	return slices.ContainsFunc(c.Pods, func(pod observed.Pod) bool { return pod.Ready && slices.Contains(pod.Plans, identity) })
+	return slices.ContainsFunc(c.Pods, func(pod observed.Pod) bool { return pod.Ready && slices.Contains(pod.Revisions, identity) })
 }
 
 // exists reports whether pods can be started with the plan, or have a Deployment.
 func (c *Converter) exists(hash string) bool {
-	return slices.ContainsFunc(c.Plans, func(stored observed.StoredPlan) bool { return stored.Hash == hash && stored.Readable })
+	return slices.ContainsFunc(c.Revisions, func(stored observed.StoredRevision) bool { return stored.Hash == hash && stored.Readable })
 }
 
 // ServedRules are the hashes of the carried plans that are compiled rules.

@@ -10,8 +10,8 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 )
 
-// LimitsSize tells that API servers are to refuse what could be read in a shortened
-// form only, and that conversions may therefore shorten.
+// LimitsSize tells that API servers are to refuse what could be read in a truncated
+// form only, and that conversions may therefore truncate.
 func (c *Converter) LimitsSize() bool {
 	return c.MayLimitSize() && c.Policy.Spec.Converter.Declarative.Overflow != v1alpha1.OverflowDrop
 }
@@ -21,15 +21,15 @@ func (c *Converter) MayLimitSize() bool {
 	return c.Settings.SizeAdmission && c.CRD != nil && c.Policy.Spec.Converter.Declarative != nil && c.Rules.AdmissionCondition != ""
 }
 
-// shortening is what the wanted ruleset may shorten. Where nothing is refused that is
-// nothing, and shortened forms that readers got before are refused all the same: by
+// truncating is what the wanted ruleset may truncate. Where nothing is refused that is
+// nothing, and truncated forms that readers got before are refused all the same: by
 // those of a policy that takes the place of another one, too, so that the key is that
 // of the CustomResourceDefinition.
-func (c *Converter) shortening() *conversion.Shortening {
+func (c *Converter) truncating() *conversion.Truncating {
 	if c.CRD == nil || c.Policy.Spec.Converter.Declarative == nil {
 		return nil
 	}
-	allowed := &conversion.Shortening{Key: names.Hash("shortening", string(c.CRD.UID))}
+	allowed := &conversion.Truncating{Key: names.Hash("truncating", string(c.CRD.UID))}
 	if !c.LimitsSize() {
 		allowed.RefuseOnly = true
 		return allowed

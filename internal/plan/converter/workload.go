@@ -32,10 +32,10 @@ const (
 	portName = "https"
 	// ContainerPort is where converter pods listen, unless spec.workload.port says otherwise.
 	ContainerPort = 9443
-	// PlanKey is the key of a plan in its ConfigMap.
-	PlanKey = "plan.json"
+	// RulesetKey is the key of a plan in its ConfigMap.
+	RulesetKey = "ruleset.json"
 
-	plansMount       = "/etc/conversion-operator/rulesets"
+	rulesetsMount    = "/etc/conversion-operator/rulesets"
 	certificateMount = "/etc/conversion-operator/tls"
 	// DefaultConverterAccount is the ServiceAccount of converter pods, which may nothing.
 	DefaultConverterAccount = "conversion-operator-converter"
@@ -65,10 +65,10 @@ func (c *Converter) applyWorkload() {
 
 func (c *Converter) rulesetConfigMap() *corev1apply.ConfigMapApplyConfiguration {
 	labels := c.Labels(names.ConverterComponent)
-	labels[names.PlanLabel] = c.Wanted
+	labels[names.RevisionLabel] = c.Wanted
 	return corev1apply.ConfigMap(names.Ruleset(c.Policy.Name, c.Wanted), c.Settings.Namespace).
 		WithLabels(labels).WithAnnotations(c.Annotations()).
-		WithData(map[string]string{PlanKey: c.ruleset}).
+		WithData(map[string]string{RulesetKey: c.ruleset}).
 		WithImmutable(true)
 }
 
@@ -113,9 +113,9 @@ func (c *Converter) guarded() map[string]string {
 	if _, is := c.kind.(image); !is || c.CRD == nil {
 		return selector
 	}
-	selector[names.PlanLabel] = c.Wanted
+	selector[names.RevisionLabel] = c.Wanted
 	if serving := c.Named(); c.Active && c.StoredImage(serving) != nil {
-		selector[names.PlanLabel] = serving
+		selector[names.RevisionLabel] = serving
 	}
 	return selector
 }
@@ -133,7 +133,7 @@ func (r rules) deployment() *appsv1apply.DeploymentApplyConfiguration {
 
 func (c *Converter) converterPod() *corev1apply.PodTemplateSpecApplyConfiguration {
 	annotations := c.Annotations()
-	annotations[names.PlansAnnotation] = names.JoinPlans(c.ServedRules())
+	annotations[names.RevisionsAnnotation] = names.JoinRevisions(c.ServedRules())
 	return corev1apply.PodTemplateSpec().
 		WithLabels(c.Labels(names.ConverterComponent)).WithAnnotations(annotations).
 		WithSpec(c.shape(corev1apply.PodSpec()).
@@ -144,18 +144,18 @@ func (c *Converter) converterPod() *corev1apply.PodTemplateSpecApplyConfiguratio
 			WithSecurityContext(podspec.Restricted()).
 			WithContainers(c.container()).
 			WithVolumes(
-				corev1apply.Volume().WithName("plans").WithProjected(c.plansVolume()),
+				corev1apply.Volume().WithName("rulesets").WithProjected(c.rulesetsVolume()),
 				corev1apply.Volume().WithName("tls").WithSecret(corev1apply.SecretVolumeSource().
 					WithSecretName(names.CertificateSecret(c.Policy.Name)))))
 }
 
-// plansVolume has each plan in a file of its own, whose name is the hash.
-func (c *Converter) plansVolume() *corev1apply.ProjectedVolumeSourceApplyConfiguration {
+// rulesetsVolume has each plan in a file of its own, whose name is the hash.
+func (c *Converter) rulesetsVolume() *corev1apply.ProjectedVolumeSourceApplyConfiguration {
 	volume := corev1apply.ProjectedVolumeSource()
 	for _, hash := range c.ServedRules() {
 		volume.WithSources(corev1apply.VolumeProjection().WithConfigMap(corev1apply.ConfigMapProjection().
 			WithName(names.Ruleset(c.Policy.Name, hash)).
-			WithItems(corev1apply.KeyToPath().WithKey(PlanKey).WithPath(hash + ".json"))))
+			WithItems(corev1apply.KeyToPath().WithKey(RulesetKey).WithPath(hash + ".json"))))
 	}
 	return volume
 }
@@ -167,7 +167,7 @@ func (c *Converter) container() *corev1apply.ContainerApplyConfiguration {
 		WithImage(c.Settings.Image).
 		WithImagePullPolicy(corev1.PullIfNotPresent).
 		WithArgs("serve",
-			"--rulesets="+plansMount,
+			"--rulesets="+rulesetsMount,
 			"--certificates="+certificateMount,
 			"--port="+strconv.Itoa(int(port)),
 			"--metrics-bind-address="+c.metricsAddress(),
@@ -178,7 +178,7 @@ func (c *Converter) container() *corev1apply.ContainerApplyConfiguration {
 		WithReadinessProbe(httpsProbe("/readyz", port).WithPeriodSeconds(2).WithFailureThreshold(2)).
 		WithLivenessProbe(httpsProbe("/healthz", port).WithPeriodSeconds(10).WithFailureThreshold(3)).
 		WithVolumeMounts(
-			corev1apply.VolumeMount().WithName("plans").WithMountPath(plansMount).WithReadOnly(true),
+			corev1apply.VolumeMount().WithName("rulesets").WithMountPath(rulesetsMount).WithReadOnly(true),
 			corev1apply.VolumeMount().WithName("tls").WithMountPath(certificateMount).WithReadOnly(true))
 	if !c.Policy.Spec.Workload.HostNetwork {
 		container.WithPorts(corev1apply.ContainerPort().WithName("metrics").WithContainerPort(podspec.MetricsPort).WithProtocol(corev1.ProtocolTCP))

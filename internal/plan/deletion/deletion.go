@@ -41,12 +41,12 @@ type Deletion struct {
 	// active tells that it converts through the converter, and everActive that it does, or
 	// did until somebody else changed it.
 	active, everActive bool
-	evidence           *v1alpha1.StorageEvidence
+	evidence           *v1alpha1.MigrationEvidence
 }
 
 // Look begins with what the converter is to the CustomResourceDefinition, and with
 // evidence of a migration.
-func Look(converts *converter.Converter, evidence *v1alpha1.StorageEvidence) *Deletion {
+func Look(converts *converter.Converter, evidence *v1alpha1.MigrationEvidence) *Deletion {
 	return &Deletion{Cluster: converts.Cluster, Released: converts.Status.Released, evidence: evidence,
 		active: converts.Active, everActive: converts.EverActive}
 }
@@ -97,8 +97,8 @@ func (d *Deletion) endRuns() {
 	if d.ReadRights {
 		d.Do(rights.Withdraw(d.Cluster, names.ReadRights(d.Policy.Name)))
 	}
-	if d.ClearRights {
-		d.Do(rights.Withdraw(d.Cluster, names.ClearRights(d.Policy.Name)))
+	if d.CleanRights {
+		d.Do(rights.Withdraw(d.Cluster, names.CleanRights(d.Policy.Name)))
 	}
 }
 
@@ -111,7 +111,7 @@ func (d *Deletion) draining() bool {
 	if d.Released == nil {
 		d.Released = &metav1.Time{Time: d.Now}
 	}
-	left := d.Released.Add(d.Settings.Settle).Sub(d.Now)
+	left := d.Released.Add(d.Settings.PropagationDelay).Sub(d.Now)
 	if left > 0 {
 		d.Recheck(left)
 	}

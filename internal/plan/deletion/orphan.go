@@ -36,8 +36,8 @@ func Orphan(cluster observed.Cluster, released time.Time) (work gate.Work, neede
 		keeps.Keep()
 		d.Add(keeps.Work)
 	case d.active: // somebody else issues its certificates
-	case d.CRD != nil && d.Now.Before(released.Add(d.Settings.Settle)):
-		d.Recheck(released.Add(d.Settings.Settle).Sub(d.Now))
+	case d.CRD != nil && d.Now.Before(released.Add(d.Settings.PropagationDelay)):
+		d.Recheck(released.Add(d.Settings.PropagationDelay).Sub(d.Now))
 	default:
 		d.Do(step.DeleteChildren{Policy: d.Policy.Name})
 	}

@@ -153,9 +153,9 @@ func describeFailures(rows []v1alpha1.ConversionFailure) string {
 
 // cures say what to do, by causes.
 var cures = map[string]string{
-	"Shortened":           "write the object at the version that has the large fields, or make them smaller",
+	"Truncated":           "write the object at the version that has the large fields, or make them smaller",
 	"OverBudget":          "make the object's lists, maps and texts smaller, or the expressions cheaper",
-	"AnnotationsTooLarge": "shorten the object's annotations, or the fields that the other version lacks",
+	"AnnotationsTooLarge": "truncate the object's annotations, or the fields that the other version lacks",
 	"InvalidJSON":         "check what stands between API servers and the converter, and the log of the converter pods",
 	"Panic":               "see the log of the converter pods, and report the bug",
 	"TooSlow":             "check the CPU limit of the converter pods, spec.workload.resources, and how large the object is",

@@ -43,7 +43,7 @@ func (h *Health) Oversized() {
 		h.forget(v1alpha1.OversizedObjectsCondition)
 		return
 	}
-	h.report(v1alpha1.OversizedObjectsCondition, gate.Abnormal(v1alpha1.ReasonReadShortened, describeOversized(status.OversizedObjects)))
+	h.report(v1alpha1.OversizedObjectsCondition, gate.Abnormal(v1alpha1.ReasonReadTruncated, describeOversized(status.OversizedObjects)))
 }
 
 func (h *Health) oversizedStatus() *v1alpha1.OversizedStatus {

@@ -15,19 +15,19 @@ import (
 // and keeps its storage version: to move it there and back takes two.
 func (m *Migration) judgeEvidence() {
 	if m.CRD == nil {
-		m.Status.Evidence = nil
+		m.Status.MigrationEvidence = nil
 		return
 	}
 	storage := crds.StorageVersion(m.CRD)
-	if evidence := m.Status.Evidence; evidence != nil {
+	if evidence := m.Status.MigrationEvidence; evidence != nil {
 		step := m.CRD.Generation - evidence.CRDGeneration
 		if evidence.CRDUID != m.CRD.UID || evidence.StorageVersion != storage || step < 0 || step > 1 || !crds.StoredOnlyIn(m.CRD, storage) {
-			m.Status.Evidence = nil
+			m.Status.MigrationEvidence = nil
 		} else {
 			evidence.CRDGeneration = m.CRD.Generation
 		}
 	}
-	if m.Status.Evidence == nil && m.neverChanged() {
+	if m.Status.MigrationEvidence == nil && m.neverChanged() {
 		m.establish(v1alpha1.EvidenceSingleVersion, storage)
 	}
 }
@@ -39,10 +39,10 @@ func (m *Migration) neverChanged() bool {
 }
 
 // establish records evidence for the CustomResourceDefinition as it is now.
-func (m *Migration) establish(source v1alpha1.EvidenceSource, storage string) *v1alpha1.StorageEvidence {
-	m.Status.Evidence = &v1alpha1.StorageEvidence{
+func (m *Migration) establish(source v1alpha1.EvidenceSource, storage string) *v1alpha1.MigrationEvidence {
+	m.Status.MigrationEvidence = &v1alpha1.MigrationEvidence{
 		CRDUID: m.CRD.UID, CRDGeneration: m.CRD.Generation, StorageVersion: storage,
 		Source: source, Time: metav1.NewTime(m.Now),
 	}
-	return m.Status.Evidence
+	return m.Status.MigrationEvidence
 }

@@ -28,7 +28,7 @@ func MayMigrate(policy *v1alpha1.ConversionPolicy) bool {
 	migration, last := policy.Spec.Migration, policy.Status.Migration
 	running := last != nil && last.State == v1alpha1.MigrationRunning
 	answered := migration.Trigger == "" || last != nil && last.Trigger == migration.Trigger
-	return migration.Mode != v1alpha1.MigrationNever && (running || !answered || policy.Status.Evidence == nil)
+	return migration.Mode != v1alpha1.MigrationNever && (running || !answered || policy.Status.MigrationEvidence == nil)
 }
 
 // foreignMigration names the migration of somebody else that goes on; empty where none does.

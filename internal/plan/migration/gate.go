@@ -36,7 +36,7 @@ func (m *Migration) decideMigration(id, storage string) gate.Outcome {
 			return gate.Waiting(v1alpha1.ReasonMigrating, "waits for the end of the pods of a migration that was given up")
 		}
 		return m.migrate(id, storage)
-	case m.Status.Evidence != nil:
+	case m.Status.MigrationEvidence != nil:
 		return m.proven(storage)
 	case m.failed(id):
 		return m.explainFailure()
@@ -94,7 +94,7 @@ func (m *Migration) wantsRun(id string) bool {
 	case v1alpha1.MigrationOnTrigger:
 		return m.triggered()
 	default:
-		return m.triggered() || m.Status.Evidence == nil && len(m.CRD.Spec.Versions) > 1 && !m.failed(id) || m.ToPlace()
+		return m.triggered() || m.Status.MigrationEvidence == nil && len(m.CRD.Spec.Versions) > 1 && !m.failed(id) || m.ToPlace()
 	}
 }
 
@@ -108,7 +108,7 @@ func (m *Migration) triggered() bool {
 
 // proven says what the evidence says.
 func (m *Migration) proven(storage string) gate.Outcome {
-	evidence := m.Status.Evidence
+	evidence := m.Status.MigrationEvidence
 	if evidence.Source == v1alpha1.EvidenceSingleVersion {
 		return gate.Passed(v1alpha1.ReasonNothingToMigrate, "objects were never stored in another version than "+storage+m.notYetPlaced())
 	}

@@ -15,7 +15,7 @@ import (
 // whatever the gates say: a run that is pinned to another state of the
 // CustomResourceDefinition is ended, and one whose conversion was dropped or
 // changed is suspended, since it would store what nobody has converted. (The
-// Job looks at its pin by itself too; this is for the gap in between.) So is one
+// Job looks at its pin by itself too; this is for the time in between.) So is one
 // that the policy pauses, whose converter answers wrongly, or that somebody else's
 // migration has come beside. A run that nobody asks for was begun by a manager that
 // had not read the evidence yet: it goes.
@@ -52,7 +52,7 @@ func (m *Migration) whyNot() string {
 		return isPaused
 	case foreign != "":
 		return "it waits for the end of " + foreign
-	case !m.RefusesShortened:
+	case !m.RefusesTruncated:
 		return "API servers do not refuse objects that are too large to be converted"
 	}
 	return ""

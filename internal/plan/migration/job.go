@@ -182,7 +182,7 @@ func (m *Migration) runSpec(id, storage string) *contract.Spec {
 		Resource:           metav1.GroupVersionResource(crds.Resource(m.CRD, storage)),
 		Namespace:          m.Settings.Namespace,
 		RecordConfigMap:    names.Run(m.Policy.Name, id),
-		PropagationDelay:   metav1.Duration{Duration: m.Settings.Settle},
+		PropagationDelay:   metav1.Duration{Duration: m.Settings.PropagationDelay},
 		Preflight:          contract.DefaultPreflight,
 		PageSize:           contract.DefaultPageSize,
 		Concurrency:        int(ptr.Deref(asked.Concurrency, contract.DefaultConcurrency)),

@@ -27,8 +27,8 @@ type Input struct {
 	InCharge bool
 	// AnswersWrongly tells that a converter that API servers call answers, and wrongly.
 	AnswersWrongly bool
-	// RefusesShortened tells that API servers refuse shortened forms, which a migration reads.
-	RefusesShortened bool
+	// RefusesTruncated tells that API servers refuse truncated forms, which a migration reads.
+	RefusesTruncated bool
 	// Wanted is the identity of the wanted converter, and Ruleset the same where that is
 	// compiled rules.
 	Wanted, Ruleset string
@@ -46,9 +46,9 @@ type Migration struct {
 
 // Status is the migration's part of a policy's status.
 type Status struct {
-	Migration     *v1alpha1.MigrationStatus
-	Evidence      *v1alpha1.StorageEvidence
-	PreservedData *v1alpha1.PreservedDataStatus
+	Migration         *v1alpha1.MigrationStatus
+	MigrationEvidence *v1alpha1.MigrationEvidence
+	PreservedData     *v1alpha1.PreservedDataStatus
 }
 
 // Look takes over what the status remembers, as far as it still holds, and what was
@@ -56,7 +56,7 @@ type Status struct {
 func Look(in Input) *Migration {
 	status := &in.Policy.Status
 	m := &Migration{Input: in, Status: Status{
-		Migration: status.Migration.DeepCopy(), Evidence: status.Evidence.DeepCopy(), PreservedData: status.PreservedData.DeepCopy()}}
+		Migration: status.Migration.DeepCopy(), MigrationEvidence: status.MigrationEvidence.DeepCopy(), PreservedData: status.PreservedData.DeepCopy()}}
 	m.judgeEvidence()
 	m.notePreserved()
 	return m

@@ -63,7 +63,7 @@ func (m *Migration) causeOf() v1alpha1.MigrationCause {
 	switch {
 	case m.triggered():
 		return v1alpha1.MigrationByTrigger
-	case m.Status.Evidence != nil && m.ToPlace():
+	case m.Status.MigrationEvidence != nil && m.ToPlace():
 		return v1alpha1.MigrationForPreservedData
 	}
 	return v1alpha1.MigrationForStoredVersions
@@ -106,7 +106,7 @@ func (m *Migration) stepOf(run observed.Run) v1alpha1.MigrationStep {
 // none.
 var steps = map[contract.State]v1alpha1.MigrationStep{
 	contract.StatePreflight: v1alpha1.MigrationTrying,
-	contract.StateSettling:  v1alpha1.MigrationSettling,
+	contract.StateSettling:  v1alpha1.MigrationPropagating,
 	contract.StateRunning:   v1alpha1.MigrationRewriting,
 	contract.StateAuditing:  v1alpha1.MigrationAuditing,
 	contract.StateVerifying: v1alpha1.MigrationVerifying,

@@ -24,10 +24,10 @@ const (
 	InstanceLabel = "app.kubernetes.io/instance"
 	// ComponentLabel tells converter, migration and plan apart.
 	ComponentLabel = "app.kubernetes.io/component"
-	// PlanLabel is the hash of a ruleset, on its ConfigMap.
-	PlanLabel = "conversion-operator.io/plan"
-	// PlansAnnotation has the hashes of the plans that a converter pod serves, on the pod.
-	PlansAnnotation = "conversion-operator.io/plans"
+	// RevisionLabel is the hash of a ruleset, on its ConfigMap.
+	RevisionLabel = "conversion-operator.io/revision"
+	// RevisionsAnnotation has the hashes of the plans that a converter pod serves, on the pod.
+	RevisionsAnnotation = "conversion-operator.io/revisions"
 	// EndpointAnnotation is where the converter of an image is to be found, on its Deployment.
 	EndpointAnnotation = "conversion-operator.io/endpoint"
 	// CertificateAnnotation has the CertificateHash for which a converter pod was
@@ -75,7 +75,7 @@ func CertificateSecret(policy string) string { return Child(policy) + "-tls" }
 func IssuedSecret(policy string) string { return Child(policy) + "-issued" }
 
 // Ruleset names the ConfigMap of one plan of a policy.
-func Ruleset(policy, planHash string) string { return Child(policy) + "-plan-" + planHash }
+func Ruleset(policy, rulesetHash string) string { return Child(policy) + "-ruleset-" + rulesetHash }
 
 // Image names the Deployment of the pods of one image.
 func Image(policy, identity string) string { return Child(policy) + "-image-" + identity }
@@ -85,11 +85,11 @@ func Image(policy, identity string) string { return Child(policy) + "-image-" + 
 // which need theirs for a while after the policy has changed from them.
 func ExternalCertificateSecret(policy string) string { return Child(policy) + "-external-tls" }
 
-// JoinPlans writes hashes of plans for PlansAnnotation.
-func JoinPlans(hashes []string) string { return strings.Join(hashes, ",") }
+// JoinRevisions writes hashes of plans for RevisionsAnnotation.
+func JoinRevisions(hashes []string) string { return strings.Join(hashes, ",") }
 
-// SplitPlans reads what JoinPlans wrote.
-func SplitPlans(text string) []string {
+// SplitRevisions reads what JoinRevisions wrote.
+func SplitRevisions(text string) []string {
 	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' })
 }
 
@@ -141,13 +141,13 @@ func ReadRights(policy string) string { return Child(policy) + "-read" }
 // Reader is the user that may read the objects of a policy's kind.
 func Reader(policy, namespace string) string { return serviceAccount(namespace, ReadRights(policy)) }
 
-// ClearRights names the ClusterRole and its binding by which the objects of a policy's
+// CleanRights names the ClusterRole and its binding by which the objects of a policy's
 // kind may be patched, and the ServiceAccount that has them. As with ReadRights, there
 // is no such ServiceAccount.
-func ClearRights(policy string) string { return Child(policy) + "-clear" }
+func CleanRights(policy string) string { return Child(policy) + "-clear" }
 
-// Clearer is the user that may patch the objects of a policy's kind.
-func Clearer(policy, namespace string) string { return serviceAccount(namespace, ClearRights(policy)) }
+// Cleaner is the user that may patch the objects of a policy's kind.
+func Cleaner(policy, namespace string) string { return serviceAccount(namespace, CleanRights(policy)) }
 
 func serviceAccount(namespace, name string) string {
 	return "system:serviceaccount:" + namespace + ":" + name

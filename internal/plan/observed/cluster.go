@@ -19,13 +19,13 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 )
 
-// DefaultSettle is how long API servers may go on by a CustomResourceDefinition
+// DefaultPropagationDelay is how long API servers may go on by a CustomResourceDefinition
 // as it was before a change: a migration lets writes in the old storage version
 // drain, converter pods keep the plan of before, and the next certificate authority
 // is trusted before it is used. An API server keeps the old storage for requests in
 // flight up to twice its request timeout of one minute:
 // k8s.io/apiextensions-apiserver, pkg/apiserver/customresource_handler.go, tearDown.
-const DefaultSettle = 2 * time.Minute
+const DefaultPropagationDelay = 2 * time.Minute
 
 // DefaultProofLifetime is how long a converter pod is taken to answer as it did when
 // it was asked. To ask costs the pod a handshake and a few small objects.
@@ -48,9 +48,9 @@ type Settings struct {
 	PriorityLevel string
 	// PriorityClass of converter pods whose policy names none; empty for the cluster's default.
 	PriorityClass string
-	// Settle is how long API servers may go on by a CustomResourceDefinition as it
+	// PropagationDelay is how long API servers may go on by a CustomResourceDefinition as it
 	// was before a change.
-	Settle time.Duration
+	PropagationDelay time.Duration
 	// ProofLifetime is how long a converter pod is taken to answer as it did when it
 	// was asked.
 	ProofLifetime time.Duration
@@ -58,7 +58,7 @@ type Settings struct {
 	// DefaultFailureWindow where it is zero, and twice ProofLifetime at least.
 	FailureWindow time.Duration
 	// SizeAdmission makes API servers refuse objects that could not be converted as a
-	// whole. Then those that exist are read in a shortened form; otherwise reads of
+	// whole. Then those that exist are read in a truncated form; otherwise reads of
 	// them fail.
 	SizeAdmission bool
 	// TracingEndpoint is where migration pods send traces to; empty for none.
@@ -116,9 +116,9 @@ type Cluster struct {
 	// ForeignMigration names, as kubectl does, a migration of the same objects that
 	// somebody else runs; empty where there is none, or where it does not matter (MayMigrate).
 	ForeignMigration string
-	// Plans are the plans for which there is a ConfigMap, and the images for which
+	// Revisions are the rulesets for which there is a ConfigMap, and the images for which
 	// there is a Deployment.
-	Plans []StoredPlan
+	Revisions []StoredRevision
 	// Rights tells whether migration rights for this policy exist.
 	Rights bool
 	// Granted is what somebody else has granted, where the operator may not; nil where
@@ -139,8 +139,8 @@ type Cluster struct {
 	// ResamplersBusy tells that as many policies take samples again as may at once.
 	ResamplersBusy bool
 	// ReadRights tells whether rights to read the objects of this policy's kind exist,
-	// and ClearRights those to clear their managedFields.
-	ReadRights, ClearRights bool
+	// and CleanRights those to clear their managedFields.
+	ReadRights, CleanRights bool
 }
 
 // Pod is one converter pod.
@@ -153,9 +153,9 @@ type Pod struct {
 	IP      string
 	// Port is where its converter listens.
 	Port int32
-	// Plans are the hashes of the plans that the pod was started with.
-	Plans []string
-	Ready bool
+	// Revisions are those that the pod was started with.
+	Revisions []string
+	Ready     bool
 	// Image tells that the pod runs an image of the user's, and so is called at a
 	// port of the Service that leads to such pods only.
 	Image bool
@@ -169,7 +169,7 @@ type Pod struct {
 	Proof *Proof
 	// Failures are the conversions that failed in it, when it was last asked.
 	Failures []v1alpha1.ConversionFailure
-	// Oversized are the objects that it answered in a shortened form.
+	// Oversized are the objects that it answered in a truncated form.
 	Oversized []v1alpha1.OversizedObject
 }
 
@@ -183,18 +183,18 @@ type Request struct {
 
 // EndingPod is a converter pod that was told to end.
 type EndingPod struct {
-	Plans []string
-	Image bool
+	Revisions []string
+	Image     bool
 	// Until is when it is killed, if it has not ended before.
 	Until time.Time
 }
 
-// StoredPlan is a plan in a ConfigMap, or an image in a Deployment.
-type StoredPlan struct {
+// StoredRevision is a ruleset in a ConfigMap, or an image in a Deployment.
+type StoredRevision struct {
 	Hash string
 	// Readable tells that pods can be started with it.
 	Readable bool
-	// Image is where an image is to be found; nil for a plan.
+	// Image is where an image is to be found; nil for a ruleset.
 	Image *ImageEndpoint
 }
 

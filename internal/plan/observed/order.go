@@ -13,7 +13,7 @@ import (
 // change with that.
 func InOrder(observed Cluster) Cluster {
 	observed.Leftovers = slices.Sorted(slices.Values(observed.Leftovers))
-	observed.Plans = sorted(observed.Plans, func(a, b StoredPlan) int { return cmp.Compare(a.Hash, b.Hash) })
+	observed.Revisions = sorted(observed.Revisions, func(a, b StoredRevision) int { return cmp.Compare(a.Hash, b.Hash) })
 	observed.Pods = sorted(observed.Pods, byName)
 	observed.Ending = sorted(observed.Ending, func(a, b EndingPod) int { return a.Until.Compare(b.Until) })
 	observed.External.Endpoints = sorted(observed.External.Endpoints, byName)

@@ -27,8 +27,8 @@ func (r *Retirement) clear(record *v1alpha1.RetirementStatus) gate.Outcome {
 	asked := r.Cleared
 	switch {
 	case asked.ProvenOf(subject):
-		if record.ClearedTime == nil {
-			record.ClearedTime = r.Second()
+		if record.CleanedTime == nil {
+			record.CleanedTime = r.Second()
 		}
 		record.Discarded = max(record.Discarded, asked.Discarded)
 		return gate.Outcome{}
@@ -38,20 +38,20 @@ func (r *Retirement) clear(record *v1alpha1.RetirementStatus) gate.Outcome {
 	case asked == nil || asked.Subject != subject || !asked.Running && r.Due(asked.Due(r.Now)):
 		r.Do(rights.ToClear(r.Cluster)...)
 		r.Do(step.ClearManagedFields{Subject: subject, CRD: r.CRD, Version: record.Version, Rules: r.Rules.Ruleset, Discard: discard,
-			User: names.Clearer(r.Policy.Name, r.Settings.Namespace)})
+			User: names.Cleaner(r.Policy.Name, r.Settings.Namespace)})
 	case !asked.Running:
 		what := ""
 		if len(discard) > 0 {
 			what = ", or hold what spec.retirement accepts to lose of it"
 		}
-		return gate.Pending(v1alpha1.ReasonClearingFailed, fmt.Sprintf("objects still name %s in metadata.managedFields%s: %s", record.Version, what, gate.Cut(asked.Message)))
+		return gate.Pending(v1alpha1.ReasonCleaningFailed, fmt.Sprintf("objects still name %s in metadata.managedFields%s: %s", record.Version, what, gate.Cut(asked.Message)))
 	}
 	r.Clears = true
 	what := ""
 	if len(discard) > 0 {
 		what = ", and what spec.retirement accepts to lose of it from their annotations"
 	}
-	return gate.Pending(v1alpha1.ReasonClearing, fmt.Sprintf("removing %s from metadata.managedFields of the objects%s", record.Version, what))
+	return gate.Pending(v1alpha1.ReasonCleaningManagedFields, fmt.Sprintf("removing %s from metadata.managedFields of the objects%s", record.Version, what))
 }
 
 // toDiscard are the fields that may be lost with a version, once it is certain that

@@ -54,7 +54,7 @@ func (r *Retirement) refusal(wanted string) string {
 }
 
 // noRoomAt says which object could not be read any more, if objects were stored at a
-// version with a scale: nothing is shortened to that, as who scales writes an object
+// version with a scale: nothing is truncated to that, as who scales writes an object
 // that admission does not see.
 func (r *Retirement) noRoomAt(version string) string {
 	for _, row := range r.oversized {

@@ -61,7 +61,7 @@ func afterOf(entry *v1alpha1.Retirement) time.Duration {
 // soak is how long a version is unserved before anything else: an API server that
 // has not followed may serve it meanwhile.
 func (r *Retirement) soak(version string) time.Duration {
-	return max(afterOf(r.retirement(version)), r.Settings.Settle)
+	return max(afterOf(r.retirement(version)), r.Settings.PropagationDelay)
 }
 
 // noteRetirement brings what is remembered up to date.
@@ -122,7 +122,7 @@ func (r *Retirement) note(entry *v1alpha1.Retirement, record *v1alpha1.Retiremen
 		r.gaveIn()
 		record.UnservedTime, record.UnservedHere = r.Second(), crds.VersionsAreBy(r.CRD, names.ManagedBy)
 	case version.Served && record.UnservedTime != nil:
-		record.UnservedTime, record.UnservedHere, record.ClearedTime = nil, false, nil
+		record.UnservedTime, record.UnservedHere, record.CleanedTime = nil, false, nil
 		if version.Deprecated {
 			record.DeprecatedTime = r.Second() // it may be asked for once more, and is waited for
 		}

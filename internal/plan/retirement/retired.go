@@ -82,7 +82,7 @@ func (r *Retirement) retire(entry *v1alpha1.Retirement) gate.Outcome {
 		return gate.Pending(v1alpha1.ReasonBlocked, name+" stays: "+r.strands(name)[0].Message)
 	case record.UnservedTime == nil:
 		return r.unserve(entry, record)
-	case record.ClearedTime == nil || reaches(entry.Action, v1alpha1.RetirementRemove):
+	case record.CleanedTime == nil || reaches(entry.Action, v1alpha1.RetirementRemove):
 		return r.remove(entry, record)
 	}
 	return gate.Passed(v1alpha1.ReasonRetired, name+" is not served; "+r.answer(name))
@@ -101,8 +101,8 @@ func (r *Retirement) notThere(name string) string {
 // CustomResourceDefinition as it is. Evidence follows one change at a time: who
 // makes the next one before the last is written down loses it, and migrates again.
 func (r *Retirement) edit(note string, changes ...step.VersionChange) gate.Outcome {
-	kept := r.Policy.Status.Evidence
-	if r.migration.Status.Evidence != nil && (kept == nil || kept.CRDGeneration != r.CRD.Generation) {
+	kept := r.Policy.Status.MigrationEvidence
+	if r.migration.Status.MigrationEvidence != nil && (kept == nil || kept.CRDGeneration != r.CRD.Generation) {
 		return gate.Waiting(v1alpha1.ReasonRetiring, note)
 	}
 	return r.editVersions(v1alpha1.ReasonRetiring, note, changes...)

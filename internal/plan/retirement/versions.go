@@ -31,30 +31,40 @@ func (r *Retirement) change(version, name string, value any) step.VersionChange 
 }
 
 // editVersions writes spec.versions, or says what it waits for. One write at a
-// time: the next is decided by what comes of this one. Somebody who takes a write
-// back before it is seen has changed the CustomResourceDefinition once more: what
-// was to be written to one generation is still to be written two later.
+// time: the next is decided by what comes of this one. A client that reverts a
+// write before the operator sees it changes the CustomResourceDefinition once more:
+// then the same changes are due two generations later.
 func (r *Retirement) editVersions(reason, note string, changes ...step.VersionChange) gate.Outcome {
 	if held := r.heldBack(); held.Reason != "" {
 		return held
 	}
 	if crds.Condition(r.CRD, observed.StorageMigrating) {
 		return gate.Waiting(v1alpha1.ReasonForeignStorageMigration,
-			"a StorageVersionMigration of the CustomResourceDefinition is in flight: waits for its end before changing spec.versions")
+			"a StorageVersionMigration of the CustomResourceDefinition is in flight: waiting for it to finish before changing spec.versions")
 	}
 	announced, generation := r.Policy.Status.VersionsEdit, r.CRD.Generation
-	r.Status.VersionsEdit = &v1alpha1.VersionsEdit{Note: note, CRDGeneration: generation}
+	next := v1alpha1.VersionsEdit{Hash: hashOf(changes), CRDGeneration: generation}
+	r.Status.VersionsEdit = &next
 	switch {
-	case announced == nil || announced.Note != note || announced.CRDGeneration == generation-1:
+	case announced == nil || announced.Hash != next.Hash || announced.CRDGeneration == generation-1:
 		// It is written down first.
 	case announced.CRDGeneration != generation && !crds.VersionsAreBy(r.CRD, names.ManagedBy):
-		r.takenBack = append(r.takenBack, "took back at once: "+note)
+		r.takenBack = append(r.takenBack, "reverted immediately: "+note)
 		r.recordVersionsDrift()
 		return r.heldBack()
 	default:
 		r.Do(step.EditVersions{Pin: step.PinOf(r.CRD), Changes: changes, Note: note})
 	}
 	return gate.Waiting(reason, note)
+}
+
+// hashOf identifies changes, wherever the versions are in spec.versions.
+func hashOf(changes []step.VersionChange) string {
+	parts := make([]string, 0, 3*len(changes))
+	for _, change := range changes {
+		parts = append(parts, change.Name, change.Field, fmt.Sprint(change.Value))
+	}
+	return names.Hash(parts...)[:16]
 }
 
 // Versions says of each version whether it may go, and which may, in one line.
@@ -127,7 +137,7 @@ func (r *Retirement) keeps(name string) []v1alpha1.VersionBlock {
 	case record != nil && record.UnservedTime != nil && r.Left(record.UnservedTime, r.soak(name)) > 0:
 		add(v1alpha1.BlockedSoaking, fmt.Sprintf("it is to be unserved for %s before it goes", humanize.HumanDuration(r.soak(name))))
 	}
-	if record == nil || record.ClearedTime == nil {
+	if record == nil || record.CleanedTime == nil {
 		add(v1alpha1.BlockedManagedFields, "objects may name it in metadata.managedFields, and could not be applied server-side without it: "+
 			"set its action in spec.retirement to Unserve or Remove, and the operator clears that")
 	}
@@ -143,7 +153,7 @@ func (r *Retirement) holdsObjects(name string) []v1alpha1.VersionBlock {
 	case slices.Contains(r.CRD.Status.StoredVersions, name):
 		return []v1alpha1.VersionBlock{{Reason: v1alpha1.BlockedStored,
 			Message: "objects may be stored in it until a migration has rewritten all of them: " + r.howMigrated()}}
-	case r.migration.Status.Evidence == nil:
+	case r.migration.Status.MigrationEvidence == nil:
 		return []v1alpha1.VersionBlock{{Reason: v1alpha1.BlockedNotProven,
 			Message: fmt.Sprintf("no migration of this policy has proven that every object is stored in %s: %s", storage, r.howMigrated())}}
 	}

@@ -49,7 +49,7 @@ func Of(cluster observed.Cluster) (migrate, read, clearing Grant) {
 	if slices.Contains(cluster.Policy.Spec.Migration.Fallback, v1alpha1.MigrationFallbackStatus) {
 		migrate.Resources = append(migrate.Resources, plural+"/status")
 	}
-	return migrate, to(names.ReadRights(name), "get", "list"), to(names.ClearRights(name), "list", "patch")
+	return migrate, to(names.ReadRights(name), "get", "list"), to(names.CleanRights(name), "list", "patch")
 }
 
 // Commands grant it.

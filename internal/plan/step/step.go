@@ -98,7 +98,7 @@ type RecordDrift struct {
 	Drift v1alpha1.DriftStatus
 	// Evidence as it was judged when the foreign write was seen: the repair
 	// changes the CustomResourceDefinition once more.
-	Evidence *v1alpha1.StorageEvidence
+	MigrationEvidence *v1alpha1.MigrationEvidence
 	// Note says it in words.
 	Note string
 }
@@ -149,8 +149,8 @@ type DeleteRights struct {
 	Kept bool
 }
 
-// DeletePlan deletes the ConfigMap of a plan that no pod serves any more.
-type DeletePlan struct{ Name string }
+// DeleteRuleset deletes the ConfigMap of a plan that no pod serves any more.
+type DeleteRuleset struct{ Name string }
 
 // DeleteDeployment deletes converter pods that nobody asks any more.
 type DeleteDeployment struct{ Name string }
@@ -175,7 +175,7 @@ type AddFinalizer struct{}
 type RemoveFinalizer struct{}
 
 // CountWrites lists the metadata of all objects and counts those that were
-// written in a gap.
+// written in a window.
 type CountWrites struct {
 	Subject string
 	CRD     *apiextensionsv1.CustomResourceDefinition
@@ -210,18 +210,18 @@ type TakeSamples struct {
 	// Again tells that the CustomResourceDefinition has that conversion: an object
 	// that cannot be read because of it is lost, too.
 	Again bool
-	// Oversized are objects that were read in a shortened form, and are to be read again.
+	// Oversized are objects that were read in a truncated form, and are to be read again.
 	Oversized []v1alpha1.OversizedObject
 }
 
 // ProbeAPIServer lets an API server call the converter.
 type ProbeAPIServer struct {
 	Subject string
-	// PlanHash is the plan that the converter is to mark its answer with; empty for
+	// RulesetHash is the plan that the converter is to mark its answer with; empty for
 	// a converter that knows of no such mark.
-	PlanHash   string
-	Conversion *apiextensionsv1.CustomResourceConversion
-	Timeout    time.Duration
+	RulesetHash string
+	Conversion  *apiextensionsv1.CustomResourceConversion
+	Timeout     time.Duration
 }
 
 // ClearManagedFields removes a version's name from the managedFields of all
@@ -281,7 +281,7 @@ func (SuspendRun) step()          {}
 func (DeleteRun) step()           {}
 func (DeleteJob) step()           {}
 func (DeleteRights) step()        {}
-func (DeletePlan) step()          {}
+func (DeleteRuleset) step()       {}
 func (DeleteDeployment) step()    {}
 func (DeleteSecret) step()        {}
 func (DeleteService) step()       {}

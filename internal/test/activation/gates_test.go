@@ -54,19 +54,19 @@ var gates = map[string]failing{
 	"a live object does not come back": {
 		toManager: behaviour{answer: replacing(`"host":"odd`, `"host":"even`)},
 		objects:   map[string]string{"good": "a.example.com:1", "odd": "odd.example.com:2"}, mend: mendRules,
-		condition: v1alpha1.ConversionVerifiedCondition, reason: v1alpha1.ReasonSampleLost,
+		condition: v1alpha1.ConversionVerifiedCondition, reason: v1alpha1.ReasonRoundTripFailed,
 		message: []string{"object default/odd: .hostPort does not come back as it was from v1beta1 to v1 and back"},
 	},
 	"a live object is not converted": {
 		toManager: behaviour{answer: refusing("odd.example.com")},
 		objects:   map[string]string{"good": "a.example.com:1", "odd": "odd.example.com:2"}, mend: mendRules,
-		condition: v1alpha1.ConversionVerifiedCondition, reason: v1alpha1.ReasonSampleLost,
+		condition: v1alpha1.ConversionVerifiedCondition, reason: v1alpha1.ReasonRoundTripFailed,
 		message: []string{"object default/odd cannot be converted from v1beta1 to v1: conversion webhook for ", "I will not"},
 	},
 	"a live object comes back without its labels": {
 		toManager: behaviour{answer: replacing(`"labels":{"odd"`, `"label":{"odd"`)},
 		objects:   map[string]string{"odd": "odd.example.com:2"}, mend: mendRules,
-		condition: v1alpha1.ConversionVerifiedCondition, reason: v1alpha1.ReasonSampleLost,
+		condition: v1alpha1.ConversionVerifiedCondition, reason: v1alpha1.ReasonRoundTripFailed,
 		message: []string{"object default/odd: .metadata.labels does not come back"},
 	},
 	"the API server is refused": {
@@ -156,7 +156,7 @@ func TestNoObjectsYet(t *testing.T) {
 	createPolicy(t, group, nil)
 	startConverter(t, "crontabs."+group, behaviour{}, behaviour{})
 	waitReady(t, "crontabs."+group, v1alpha1.ReasonSucceeded)
-	waitFor(t, "crontabs."+group, v1alpha1.ConversionVerifiedCondition, metav1.ConditionTrue, v1alpha1.ReasonProven,
+	waitFor(t, "crontabs."+group, v1alpha1.ConversionVerifiedCondition, metav1.ConditionTrue, v1alpha1.ReasonVerified,
 		[]string{"no objects yet", "an API server reached them: one of them"})
 	checkAtRest(t, "crontabs."+group)
 }
@@ -173,7 +173,7 @@ func TestEveryVersionPair(t *testing.T) {
 	createPolicy(t, group, func(policy *v1alpha1.ConversionPolicy) { policy.Spec.Verification.Samples = new(int32(5)) })
 	startConverter(t, policy, behaviour{}, behaviour{})
 	waitReady(t, policy, v1alpha1.ReasonSucceeded)
-	waitFor(t, policy, v1alpha1.ConversionVerifiedCondition, metav1.ConditionTrue, v1alpha1.ReasonProven,
+	waitFor(t, policy, v1alpha1.ConversionVerifiedCondition, metav1.ConditionTrue, v1alpha1.ReasonVerified,
 		[]string{"6 version pairs; 5 live objects came back as they were"})
 	checkAtRest(t, policy)
 }

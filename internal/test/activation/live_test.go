@@ -24,7 +24,7 @@ import (
 )
 
 // TestAnObjectThatFailsInProduction cannot be converted to the version that is stored,
-// to which nothing is shortened, as it has a scale. The policy says so, with the object
+// to which nothing is truncated, as it has a scale. The policy says so, with the object
 // and the cause, and says it no more once the object is corrected.
 func TestAnObjectThatFailsInProduction(t *testing.T) {
 	t.Parallel()
@@ -49,7 +49,7 @@ func TestAnObjectThatFailsInProduction(t *testing.T) {
 		t.Fatalf("the object is converted: %v", err)
 	}
 	waitFor(t, policy, v1alpha1.ConversionsFailingCondition, metav1.ConditionTrue, v1alpha1.ReasonConversionFailed,
-		[]string{"from v1beta1 to v1 fail: AnnotationsTooLarge", "default/big", "shorten the object's annotations"})
+		[]string{"from v1beta1 to v1 fail: AnnotationsTooLarge", "default/big", "truncate the object's annotations"})
 	is := getPolicy(t, policy)
 	if rows := is.Status.ConversionFailures; len(rows) != 1 || rows[0].Count < 1 || rows[0].Object != "default/big" || rows[0].LastTime.IsZero() {
 		t.Errorf("status.conversionFailures is %+v", rows)
@@ -107,7 +107,7 @@ func TestLiveObjectsAreSampledAgain(t *testing.T) {
 		is := getPolicy(t, policy).Status.Verification
 		return is != nil && is.NextSampleTime != nil, fmt.Sprintf("%+v", is)
 	})
-	armed := getCRD(t, policy)
+	active := getCRD(t, policy)
 
 	minutes := 0
 	sampled := func(what string, samples func(*v1alpha1.VerificationStatus, *metav1.Condition) bool) {
@@ -143,8 +143,8 @@ func TestLiveObjectsAreSampledAgain(t *testing.T) {
 		return *is.Resampled == 2 && failing == nil
 	})
 	waitEvent(t, policy, v1alpha1.ReasonSamplesRecovered)
-	if after := getCRD(t, policy); after.Generation != armed.Generation || !slices.Equal(after.Status.StoredVersions, armed.Status.StoredVersions) {
-		t.Errorf("the CustomResourceDefinition was written: generation %d, was %d", after.Generation, armed.Generation)
+	if after := getCRD(t, policy); after.Generation != active.Generation || !slices.Equal(after.Status.StoredVersions, active.Status.StoredVersions) {
+		t.Errorf("the CustomResourceDefinition was written: generation %d, was %d", after.Generation, active.Generation)
 	}
 }
 

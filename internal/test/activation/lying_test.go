@@ -31,7 +31,7 @@ import (
 // lying is the group of a converter that lies.
 const lying = "lying.example.com"
 
-// TestAPodThatLies answers as it should until it is armed, and wrongly later. It is
+// TestAPodThatLies answers as it should until it is active, and wrongly later. It is
 // found out, nothing is written to the CustomResourceDefinition, the migration that
 // runs is paused, and the pod is evicted: within its PodDisruptionBudget, and not if
 // it is the last. While all is well, nothing is written at all.
@@ -46,7 +46,7 @@ func TestAPodThatLies(t *testing.T) {
 	first := startConverter(t, policy, behaviour{}, behaviour{})
 	second := first.another(t, "second")
 	waitFor(t, policy, v1alpha1.StorageMigratedCondition, metav1.ConditionFalse, v1alpha1.ReasonMigrating, nil)
-	armed := getCRD(t, policy)
+	active := getCRD(t, policy)
 	waitRests(t, policy, second)
 
 	second.lie()
@@ -61,7 +61,7 @@ func TestAPodThatLies(t *testing.T) {
 		err := second.get(t.Context())
 		return err != nil && client.IgnoreNotFound(err) == nil, fmt.Sprint(err)
 	})
-	waitFor(t, policy, v1alpha1.ConversionVerifiedCondition, metav1.ConditionTrue, v1alpha1.ReasonProven, []string{"1 converter pods"})
+	waitFor(t, policy, v1alpha1.ConversionVerifiedCondition, metav1.ConditionTrue, v1alpha1.ReasonVerified, []string{"1 converter pods"})
 	waitEvent(t, policy, v1alpha1.ReasonPodEvicted)
 	waitSuspended(t, false)
 
@@ -71,8 +71,8 @@ func TestAPodThatLies(t *testing.T) {
 	waitSuspended(t, true)
 	first.toManager.Store(&behaviour{})
 	waitSuspended(t, false)
-	if after := getCRD(t, policy); after.ResourceVersion != armed.ResourceVersion {
-		t.Errorf("the CustomResourceDefinition was written: generation %d, was %d", after.Generation, armed.Generation)
+	if after := getCRD(t, policy); after.ResourceVersion != active.ResourceVersion {
+		t.Errorf("the CustomResourceDefinition was written: generation %d, was %d", after.Generation, active.Generation)
 	}
 }
 

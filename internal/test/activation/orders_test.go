@@ -22,11 +22,11 @@ import (
 
 // TestOrders applies a policy and the versions of its CustomResourceDefinition in
 // each order that there is. What is read at the end is right where there was no
-// gap, and where there was one, it is told what was written in it.
+// window, and where there was one, it is told what was written in it.
 func TestOrders(t *testing.T) {
 	orders := map[string]struct {
 		play func(t *testing.T, group string)
-		// written are the objects that were written in the gap, nil for no gap.
+		// written are the objects that were written in the window, nil for no window.
 		written []string
 	}{
 		"policy first":                   {policyFirst, nil},
@@ -57,7 +57,7 @@ func policyFirst(t *testing.T, group string) {
 	define(t, group, "v1beta1")
 	createCronTab(t, group, "v1beta1", "before", "a.example.com:1")
 	pod := startConverter(t, "crontabs."+group, behaviour{}, behaviour{})
-	waitReady(t, "crontabs."+group, v1alpha1.ReasonArmedAhead)
+	waitReady(t, "crontabs."+group, v1alpha1.ReasonWaitingForVersion)
 	serve(t, group, "v1beta1", "v1")
 	checkNeverWrong(t, pod, group)
 	waitReadyThrough(t, pod)
@@ -69,7 +69,7 @@ func rulesAhead(t *testing.T, group string) {
 	define(t, group, "v1beta1")
 	createPolicy(t, group, nil)
 	pod := startConverter(t, "crontabs."+group, behaviour{}, behaviour{})
-	waitReady(t, "crontabs."+group, v1alpha1.ReasonArmedAhead)
+	waitReady(t, "crontabs."+group, v1alpha1.ReasonWaitingForVersion)
 	createCronTab(t, group, "v1beta1", "before", "a.example.com:1")
 	serve(t, group, "v1", "v1beta1")
 	waitReadyThrough(t, pod)
@@ -118,7 +118,7 @@ func nothingWritten(t *testing.T, group string) {
 	waitReadyThrough(t, startConverter(t, "crontabs."+group, behaviour{}, behaviour{}))
 }
 
-// replaced: what drops spec.conversion opens a gap, however short.
+// replaced: what drops spec.conversion opens a window, however short.
 func replaced(t *testing.T, group string) {
 	policyFirst(t, group)
 	name := "crontabs." + group
@@ -211,8 +211,8 @@ func checkReads(t *testing.T, group, name, host, port string) {
 
 func checkNoGap(t *testing.T, group string) {
 	t.Helper()
-	if gap := getPolicy(t, "crontabs."+group).Status.Gap; gap != nil {
-		t.Errorf("status.gap is %+v, want none", gap)
+	if window := getPolicy(t, "crontabs."+group).Status.UnconvertedWindow; window != nil {
+		t.Errorf("status.unconvertedWindow is %+v, want none", window)
 	}
 }
 
@@ -221,16 +221,16 @@ func checkNoGap(t *testing.T, group string) {
 func checkGap(t *testing.T, group string, written []string) {
 	t.Helper()
 	name := "crontabs." + group
-	var gap *v1alpha1.GapStatus
-	expect.Eventually(t, "the writes in the gap are counted", func() (bool, string) {
-		gap = getPolicy(t, name).Status.Gap
-		return gap != nil && gap.Written != nil, fmt.Sprintf("%+v", gap)
+	var window *v1alpha1.UnconvertedWindow
+	expect.Eventually(t, "the writes in the window are counted", func() (bool, string) {
+		window = getPolicy(t, name).Status.UnconvertedWindow
+		return window != nil && window.Written != nil, fmt.Sprintf("%+v", window)
 	})
-	if diff := cmp.Diff(written, append([]string{}, gap.Objects...)); diff != "" || *gap.Written != int64(len(written)) {
-		t.Errorf("%d objects in the gap (-want +got):\n%s", *gap.Written, diff)
+	if diff := cmp.Diff(written, append([]string{}, window.Objects...)); diff != "" || *window.Written != int64(len(written)) {
+		t.Errorf("%d objects in the window (-want +got):\n%s", *window.Written, diff)
 	}
-	if gap.Until.Before(&gap.Since) {
-		t.Errorf("the gap ends at %s, before it began at %s", gap.Until, gap.Since)
+	if window.Until.Before(&window.Since) {
+		t.Errorf("the window ends at %s, before it began at %s", window.Until, window.Since)
 	}
 	if getPolicy(t, name).Status.Drift == nil {
 		checkWarned(t, name, v1alpha1.ReasonServedUnconverted)

@@ -71,7 +71,7 @@ func imageDeployment(t *testing.T, policy string) *appsv1.Deployment {
 	list := &appsv1.DeploymentList{}
 	expect.Eventually(t, "there is a Deployment of the image", func() (bool, string) {
 		expect.NoError(t, cluster.List(t.Context(), list, client.InNamespace(system),
-			client.MatchingLabels{plan.InstanceLabel: plan.ChildName(policy)}, client.HasLabels{plan.PlanLabel}))
+			client.MatchingLabels{plan.InstanceLabel: plan.ChildName(policy)}, client.HasLabels{plan.RevisionLabel}))
 		return len(list.Items) == 1, fmt.Sprintf("%d Deployments", len(list.Items))
 	})
 	return &list.Items[0]

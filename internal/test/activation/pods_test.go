@@ -92,10 +92,10 @@ func (c *converter) load(t *testing.T, deployment *appsv1.Deployment) {
 	t.Helper()
 	var plans []webhook.Ruleset
 	group := ""
-	for _, hash := range plan.SplitPlans(deployment.Spec.Template.Annotations[plan.PlansAnnotation]) {
+	for _, hash := range plan.SplitRevisions(deployment.Spec.Template.Annotations[plan.RevisionsAnnotation]) {
 		configMap := &corev1.ConfigMap{}
 		expect.NoError(t, cluster.Get(t.Context(), client.ObjectKey{Namespace: system, Name: plan.PlanName(c.policy, hash)}, configMap))
-		loaded, err := conversion.Load([]byte(configMap.Data[plan.PlanKey]))
+		loaded, err := conversion.Load([]byte(configMap.Data[plan.RulesetKey]))
 		expect.NoError(t, err)
 		converts, err := conversion.NewConverter(loaded)
 		expect.NoError(t, err)

@@ -75,8 +75,8 @@ func (k *noted) checkPlaced(t *testing.T) {
 	if refused := run.Refused[0]; refused.Object != "default/long" || !strings.Contains(refused.Message, ".note") || !strings.Contains(refused.Message, "too long") {
 		t.Errorf("refused is %+v", refused)
 	}
-	if is.Evidence == nil || is.Evidence.Run != run.Run || is.Evidence.Objects != held+1 {
-		t.Errorf("status.evidence is %+v, run %s", is.Evidence, run.Run)
+	if is.MigrationEvidence == nil || is.MigrationEvidence.Run != run.Run || is.MigrationEvidence.Objects != held+1 {
+		t.Errorf("status.migrationEvidence is %+v, run %s", is.MigrationEvidence, run.Run)
 	}
 	if counted := is.PreservedData; counted.Run != run.Run || counted.Source != v1alpha1.PreservedDataByMigration || !counted.Complete || counted.Outdated || counted.LargestObject != "default/long" {
 		t.Errorf("status.preservedData is %+v", counted)

@@ -110,7 +110,7 @@ func waitRotated(t *testing.T, policy string, before []byte) {
 		bundle := getCRD(t, policy).Spec.Conversion.Webhook.ClientConfig.CABundle
 		secret := &corev1.Secret{}
 		expect.NoError(t, cluster.Get(t.Context(), client.ObjectKey{Namespace: system, Name: plan.CertificateSecret(is)}, secret))
-		rests := is.Status.Rotation != nil && is.Status.Rotation.State == v1alpha1.RotationServing && secret.Annotations[plan.TrustedAnnotation] != ""
+		rests := is.Status.Rotation != nil && is.Status.Rotation.State == v1alpha1.RotationIdle && secret.Annotations[plan.TrustedAnnotation] != ""
 		return rests && strings.Count(string(bundle), "BEGIN") == 1 && !bytes.Equal(bundle, before) && bytes.Equal(bundle, secret.Data[plan.CAKey]),
 			fmt.Sprintf("%+v", is.Status.Rotation)
 	})

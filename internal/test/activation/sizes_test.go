@@ -110,7 +110,7 @@ func (k *sized) wantReads(t *testing.T, version, name string) {
 	}
 }
 
-// stored are the raw bytes in etcd, by the names of objects. None is a shortened form.
+// stored are the raw bytes in etcd, by the names of objects. None is a truncated form.
 func (k *sized) stored(t *testing.T) map[string]string {
 	t.Helper()
 	answer, err := etcd.Get(t.Context(), "/registry/"+k.group+"/", clientv3.WithPrefix())
@@ -148,14 +148,14 @@ func TestObjectsTooLarge(t *testing.T) {
 		policy.Spec.Migration.Mode = v1alpha1.MigrationNever
 	})
 	pod := startConverter(t, k.policy, behaviour{}, behaviour{})
-	waitFor(t, k.policy, v1alpha1.OversizedObjectsCondition, metav1.ConditionTrue, v1alpha1.ReasonReadShortened,
+	waitFor(t, k.policy, v1alpha1.OversizedObjectsCondition, metav1.ConditionTrue, v1alpha1.ReasonReadTruncated,
 		[]string{"object default/before cannot be read as a whole at v1beta1: .spec.blob, which only v1 has", "make these fields smaller at v1"})
 	waitFor(t, k.policy, v1alpha1.ConversionConfiguredCondition, metav1.ConditionTrue, v1alpha1.ReasonConfigured, nil)
 	known, _ := k.oversized(t)
 	if known == nil || known.Objects != 1 || len(known.Examples) != 1 || known.Examples[0].Bytes < 400<<10 {
 		t.Errorf("status.oversizedObjects is %+v", known)
 	}
-	waitEvent(t, k.policy, v1alpha1.ReasonReadShortened)
+	waitEvent(t, k.policy, v1alpha1.ReasonReadTruncated)
 
 	check := func() {
 		t.Helper()

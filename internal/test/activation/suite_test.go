@@ -169,7 +169,7 @@ func startManager(kubeconfig *rest.Config) (*process, error) {
 	}
 	reconciler := &controllers.ConversionPolicyReconciler{
 		Client: started.GetClient(), Live: started.GetAPIReader(), Recorder: started.GetEventRecorder(plan.ManagedBy),
-		Settings: plan.Settings{Namespace: system, Image: "conversion-operator:test", Settle: 2 * time.Second, ProofLifetime: proofLifetime, FailureWindow: failureWindow, SizeAdmission: true},
+		Settings: plan.Settings{Namespace: system, Image: "conversion-operator:test", PropagationDelay: 2 * time.Second, ProofLifetime: proofLifetime, FailureWindow: failureWindow, SizeAdmission: true},
 		Prober:   controllers.NewProber(proofLifetime),
 		Checks:   controllers.NewBackgroundChecks(config, started.GetClient(), started.GetAPIReader(), time.Now),
 		Now:      time.Now,

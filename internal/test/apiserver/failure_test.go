@@ -99,7 +99,7 @@ func testOverflow(t *testing.T, s *apiServer) {
 	_, err := k.at("v1").Create(t.Context(), large, metav1.CreateOptions{})
 	words := []string{
 		"conversion webhook for overflow.example.com/v1, Kind=Gadget failed: default/large cannot be converted ", "to v1beta1: ",
-		"the fields that only version v1 has take ", "all annotations together may take 262144: shorten the object's annotations",
+		"the fields that only version v1 has take ", "all annotations together may take 262144: truncate the object's annotations",
 	}
 	wantErrors(t, map[string]error{"create": err}, words...)
 	k.create(t, "v1", "small", spec("v1", "a"))

@@ -145,10 +145,10 @@ func testReviews(t *testing.T, s *apiServer) {
 		{"apply at v1 over managers at v1beta1", apply("v1"), cached + 1, cached + 12},
 		{"delete at v1beta1", func() error { return k.at("v1beta1").Delete(t.Context(), "one", metav1.DeleteOptions{}) }, cached + 1, cached + 12},
 	} {
-		k.settle(t)
+		k.converge(t)
 		counted.taken()
 		expect.NoError(t, e.do())
-		k.settle(t)
+		k.converge(t)
 		taken := counted.taken()
 		t.Logf("%s: %d reviews", e.what, taken)
 		if taken < e.least || taken > e.most {
@@ -162,9 +162,9 @@ func testReviews(t *testing.T, s *apiServer) {
 
 func ignore[T any](_ T, err error) error { return err }
 
-// settle waits until the watch caches have seen all that was written: a list is
+// converge waits until the watch caches have seen all that was written: a list is
 // answered when they have.
-func (k *kind) settle(t *testing.T) {
+func (k *kind) converge(t *testing.T) {
 	t.Helper()
 	if !k.cached {
 		return

@@ -58,11 +58,11 @@ func large(field string) string {
 	return "spec: {team: a, " + field + ": " + incompressible.Text(600<<10) + "}"
 }
 
-// shortens makes the converter one whose conversions may shorten what is read.
-func (k *kind) shortens(t *testing.T) {
+// truncates makes the converter one whose conversions may truncate what is read.
+func (k *kind) truncates(t *testing.T) {
 	t.Helper()
 	changed := *k.plan
-	changed.Shortening = &conversion.Shortening{Key: "of the test"}
+	changed.Truncating = &conversion.Truncating{Key: "of the test"}
 	k.converter = newConverter(t, &changed)
 	k.change(t, func(crd *apiextensionsv1.CustomResourceDefinition) { crd.Spec.Conversion = k.conversion() })
 	expect.Success(t, "the API server asks the new converter", func(ctx context.Context) error {
@@ -144,7 +144,7 @@ func (k *kind) revision(t *testing.T, name string) int64 {
 	return answer.Kvs[0].ModRevision
 }
 
-// wantReads gets, lists and watches at a version at which the object is shortened.
+// wantReads gets, lists and watches at a version at which the object is truncated.
 func (k *kind) wantReads(t *testing.T, version, other, name string, names ...string) {
 	t.Helper()
 	read := k.get(t, version, name)
@@ -165,17 +165,17 @@ func (k *kind) wantReads(t *testing.T, version, other, name string, names ...str
 	}
 }
 
-// testShortened has an object at the hub, which is stored, from before anybody
-// refused it: all versions can be read, and what was shortened is never stored.
-func testShortened(t *testing.T, s *apiServer) {
-	k := s.install(t, "shortened", blobVersions, blobRules)
+// testTruncated has an object at the hub, which is stored, from before anybody
+// refused it: all versions can be read, and what was truncated is never stored.
+func testTruncated(t *testing.T, s *apiServer) {
+	k := s.install(t, "truncated", blobVersions, blobRules)
 	k.create(t, "v2", "large", large("blob"))
 	k.create(t, "v2", "small", "spec: {team: a, blob: small}")
-	k.shortens(t)
+	k.truncates(t)
 	before := k.revision(t, "large")
 	k.wantReads(t, "v1", "v2", "large", "large", "small")
-	const shortened = "the object was shortened when it was read at v1, because the fields that only version v2 has take "
-	wantErrors(t, k.writes(t, "v1", "large"), shortened, "write it at v2", "make .spec.blob smaller")
+	const truncated = "the object was truncated when it was read at v1, because the fields that only version v2 has take "
+	wantErrors(t, k.writes(t, "v1", "large"), truncated, "write it at v2", "make .spec.blob smaller")
 	k.wantUntouched(t, "large", before)
 	k.mergePatch(t, "v1", "small", "spec: {team: b}")
 	wantFields(t, "small", k.get(t, "v2", "small"), "spec: {team: b, blob: small}")
@@ -185,11 +185,11 @@ func testShortened(t *testing.T, s *apiServer) {
 	errs := k.writes(t, "v2", "large")
 	_, errs["create"] = k.at("v2").Create(t.Context(), k.gadget(t, "v2", "new", large("blob")), metav1.CreateOptions{})
 	wantErrors(t, errs, tooLarge, "denied the request", "make .spec.blob smaller")
-	wantErrors(t, k.writes(t, "v1", "large"), shortened)
+	wantErrors(t, k.writes(t, "v1", "large"), truncated)
 	k.wantUntouched(t, "large", before)
 
 	// A write does not need a converter, where none converts it: not even of an object
-	// that may be too large. One that was shortened is refused.
+	// that may be too large. One that was truncated is refused.
 	k.stop()
 	k.mergePatch(t, "v2", "small", "spec: {team: c}")
 	k.create(t, "v2", "unasked", large("blob"))
@@ -201,7 +201,7 @@ func testShortened(t *testing.T, s *apiServer) {
 	expect.NoError(t, k.at("v2").Delete(t.Context(), "unasked", metav1.DeleteOptions{}))
 
 	k.mergePatch(t, "v2", "large", "spec: {blob: short}")
-	// A watch cache may have the shortened form for a moment longer.
+	// A watch cache may have the truncated form for a moment longer.
 	expect.Success(t, "it can be written at v1", func(ctx context.Context) error {
 		_, err := k.at("v1").Patch(ctx, "large", types.MergePatchType, []byte(`{"spec": {"team": "z"}}`), metav1.PatchOptions{})
 		return err
@@ -209,12 +209,12 @@ func testShortened(t *testing.T, s *apiServer) {
 	wantFields(t, "large no more", k.get(t, "v2", "large"), "spec: {team: z, blob: short}")
 }
 
-// testShortenedFlip moves the storage version there and back, with an object that has
+// testTruncatedFlip moves the storage version there and back, with an object that has
 // no whole form at one of them.
-func testShortenedFlip(t *testing.T, s *apiServer) {
+func testTruncatedFlip(t *testing.T, s *apiServer) {
 	k := s.install(t, "flipped", blobVersions, blobRules)
 	k.create(t, "v2", "large", large("blob"))
-	k.shortens(t)
+	k.truncates(t)
 	k.admits(t)
 	before := k.revision(t, "large")
 	k.store(t, "v1")
@@ -225,7 +225,7 @@ func testShortenedFlip(t *testing.T, s *apiServer) {
 		wantErrors(t, errs, "the fields that only version v2 has take ")
 	}
 	foreground := k.at("v1").Delete(t.Context(), "large", metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationForeground)})
-	wantErrors(t, map[string]error{"foreground deletion": foreground}, "denied the request", "the object was shortened when it was read at v1")
+	wantErrors(t, map[string]error{"foreground deletion": foreground}, "denied the request", "the object was truncated when it was read at v1")
 	k.wantUntouched(t, "large", before)
 	_, err := k.at("v2").Create(t.Context(), k.gadget(t, "v2", "new", large("blob")), metav1.CreateOptions{})
 	wantErrors(t, map[string]error{"create at v2": err}, "denied the request", "the object cannot be converted to v1 as a whole")
@@ -234,23 +234,23 @@ func testShortenedFlip(t *testing.T, s *apiServer) {
 
 	k.store(t, "v2")
 	k.wantReads(t, "v1", "v2", "large", "large")
-	wantErrors(t, k.writes(t, "v1", "large"), "the object was shortened when it was read at v1")
+	wantErrors(t, k.writes(t, "v1", "large"), "the object was truncated when it was read at v1")
 	k.wantUntouched(t, "large", before)
 	expect.NoError(t, k.at("v2").Delete(t.Context(), "large", metav1.DeleteOptions{}))
 }
 
-// testShortenedSpoke stores at the spoke, whose own text is as large.
-func testShortenedSpoke(t *testing.T, s *apiServer) {
+// testTruncatedSpoke stores at the spoke, whose own text is as large.
+func testTruncatedSpoke(t *testing.T, s *apiServer) {
 	k := s.install(t, "spokes", blobVersions, blobRules)
 	k.store(t, "v1")
 	k.create(t, "v1", "large", large("old"))
-	k.shortens(t)
+	k.truncates(t)
 	before := k.revision(t, "large")
 	k.wantReads(t, "v2", "v1", "large", "large")
-	wantErrors(t, k.writes(t, "v2", "large"), "the object was shortened when it was read at v2", "make .spec.old smaller")
+	wantErrors(t, k.writes(t, "v2", "large"), "the object was truncated when it was read at v2", "make .spec.old smaller")
 	k.wantUntouched(t, "large", before)
 	k.admits(t)
-	wantErrors(t, k.writes(t, "v2", "large"), "the object was shortened when it was read at v2")
+	wantErrors(t, k.writes(t, "v2", "large"), "the object was truncated when it was read at v2")
 	_, err := k.at("v2").Create(t.Context(), k.gadget(t, "v2", "new", large("blob")), metav1.CreateOptions{})
 	wantErrors(t, map[string]error{"create": err}, "denied the request", "the object cannot be converted to v1 as a whole", "make .spec.blob smaller")
 	k.wantUntouched(t, "large", before)

@@ -62,7 +62,7 @@ func start(t *testing.T) *cluster {
 	}
 	reconciler := &controllers.ConversionPolicyReconciler{
 		Client: manager.GetClient(), Live: manager.GetAPIReader(), Recorder: manager.GetEventRecorder(plan.ManagedBy),
-		Settings: plan.Settings{Namespace: system, Image: "conversion-operator:test", Settle: 2 * time.Second},
+		Settings: plan.Settings{Namespace: system, Image: "conversion-operator:test", PropagationDelay: 2 * time.Second},
 		Prober:   prober, Now: time.Now,
 		Checks: controllers.NewBackgroundChecks(server.Kubeconfig, manager.GetClient(), manager.GetAPIReader(), time.Now),
 	}

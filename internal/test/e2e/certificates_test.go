@@ -46,7 +46,7 @@ func TestCertificatesAreReplaced(t *testing.T) {
 		readers = append(readers, fleet.Read(ctx, crontab.At(crontab.Old), crontab.Object(i).GetName(), func(*unstructured.Unstructured) error { return nil }))
 	}
 
-	for i, state := range []v1alpha1.RotationState{v1alpha1.RotationSettling, v1alpha1.RotationReleasing} {
+	for i, state := range []v1alpha1.RotationState{v1alpha1.RotationPropagating, v1alpha1.RotationRemovingCA} {
 		replaceAuthority(ctx, t, crontab, strconv.Itoa(i), state)
 	}
 	replaceCertificate(ctx, t, crontab)
@@ -90,7 +90,7 @@ func replaceAuthority(ctx context.Context, t *testing.T, crontab scenarios.CronT
 	killManagers(ctx, t, crontab)
 	expect.Eventually(t, "another authority is the only one in use", func() (bool, string) {
 		rotation, now := getPolicy(ctx, t, crontab.CRD()).Status.Rotation, caBundle(ctx, t, crontab)
-		return rotation.State == v1alpha1.RotationServing && !bytes.Equal(now, authority) && bytes.Count(now, []byte("BEGIN")) == 1, string(rotation.State)
+		return rotation.State == v1alpha1.RotationIdle && !bytes.Equal(now, authority) && bytes.Count(now, []byte("BEGIN")) == 1, string(rotation.State)
 	})
 	if got := getCRD(ctx, t, crontab.CRD()).Generation - generation; got != 2 {
 		t.Errorf("the CustomResourceDefinition was written %d times for one authority, want 2; killed in %q", got, killIn)

@@ -25,7 +25,7 @@ func TestConverterPodsHaveNoRights(t *testing.T) {
 	crontab := inGroup(t, "rights.example.com")
 	applySample(ctx, t, crontab, crontab.CRDBefore)
 	applySample(ctx, t, crontab, crontab.Policy)
-	waitReady(ctx, t, crontab.CRD(), v1alpha1.ReasonArmedAhead)
+	waitReady(ctx, t, crontab.CRD(), v1alpha1.ReasonWaitingForVersion)
 
 	found := pods(ctx, t, client.MatchingLabels{
 		plan.ComponentLabel: plan.ConverterComponent, plan.InstanceLabel: plan.ChildName(crontab.CRD())})

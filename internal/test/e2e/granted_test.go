@@ -31,7 +31,7 @@ func TestGrantedRights(t *testing.T) {
 	grantNothing(ctx, t, granted)
 	applySample(ctx, t, crontab, crontab.Policy)
 	applySample(ctx, t, crontab, crontab.CRDBefore)
-	waitReady(ctx, t, crontab.CRD(), v1alpha1.ReasonArmedAhead)
+	waitReady(ctx, t, crontab.CRD(), v1alpha1.ReasonWaitingForVersion)
 	expect.NoError(t, fleet.Create(ctx, crontab.At(crontab.Old), 10, crontab.Object))
 	applySample(ctx, t, crontab, crontab.CRDBoth)
 	grantAsAsked(ctx, t, crontab, v1alpha1.ConversionVerifiedCondition)
@@ -41,7 +41,7 @@ func TestGrantedRights(t *testing.T) {
 	grantAsAsked(ctx, t, crontab, v1alpha1.StorageMigratedCondition)
 	expect.Eventually(t, "all objects are migrated", func() (bool, string) {
 		status := getPolicy(ctx, t, crontab.CRD()).Status
-		return status.Migration != nil && status.Migration.State == v1alpha1.MigrationSucceeded && status.Evidence != nil, fmt.Sprint(status.Conditions)
+		return status.Migration != nil && status.Migration.State == v1alpha1.MigrationSucceeded && status.MigrationEvidence != nil, fmt.Sprint(status.Conditions)
 	})
 	waitReady(ctx, t, crontab.CRD(), v1alpha1.ReasonSucceeded)
 	if last := getPolicy(ctx, t, crontab.CRD()).Status.Migration; last.Rewritten+last.Current != 10 || last.Failed != 0 {

@@ -82,7 +82,7 @@ func checkMigrationTold(ctx context.Context, t *testing.T, crontab scenarios.Cro
 	label := `="` + crontab.CRD() + `"`
 	tells(t, manager,
 		`conversion_operator_policy_migration_state{policy`+label+`,state="Running"} 1`,
-		`conversion_operator_policy_migration_step_info{policy`+label+`,step="Settling"} 1`,
+		`conversion_operator_policy_migration_step_info{policy`+label+`,step="Propagating"} 1`,
 		`conversion_operator_policy_migration_start_timestamp_seconds{policy`+label+`} `)
 	tells(t, func() string {
 		running := pods(ctx, t, client.MatchingLabels{plan.ComponentLabel: plan.MigrationComponent, plan.InstanceLabel: plan.ChildName(crontab.CRD())})
@@ -91,7 +91,7 @@ func checkMigrationTold(ctx context.Context, t *testing.T, crontab scenarios.Cro
 		}
 		return fetch(ctx, t, "http://"+net.JoinHostPort(running[0].Status.PodIP, "8080")+"/metrics")
 	},
-		`conversion_operator_migration_state{crd`+label+`,state="Settling"} 1`,
+		`conversion_operator_migration_state{crd`+label+`,state="Propagating"} 1`,
 		`conversion_operator_migration_start_timestamp_seconds{crd`+label+`} `)
 }
 

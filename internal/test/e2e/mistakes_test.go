@@ -65,7 +65,7 @@ func breakRules(ctx context.Context, t *testing.T, crontab scenarios.CronTab) {
 	}
 	setFrom(".hostAndPort")
 	expect.Eventually(t, "the mistake is reported", func() (bool, string) {
-		valid := apimeta.FindStatusCondition(getPolicy(ctx, t, crontab.CRD()).Status.Conditions, v1alpha1.PlanValidCondition)
+		valid := apimeta.FindStatusCondition(getPolicy(ctx, t, crontab.CRD()).Status.Conditions, v1alpha1.RulesValidCondition)
 		return valid.Reason == v1alpha1.ReasonInvalidRules, valid.Message
 	})
 	checkBothVersions(ctx, t, crontab)

@@ -33,7 +33,7 @@ func TestTheOperatorIsRemoved(t *testing.T) {
 	expect.NoError(t, cluster.Create(ctx, newer.DeepCopy()))
 	expect.Eventually(t, "it is proven that all objects are stored at "+crontab.New, func() (bool, string) {
 		policy := getPolicy(ctx, t, crontab.CRD())
-		return policy.Status.Evidence != nil && policy.Status.CRD.StorageVersion == crontab.New, fmt.Sprint(policy.Status.Conditions)
+		return policy.Status.MigrationEvidence != nil && policy.Status.CRD.StorageVersion == crontab.New, fmt.Sprint(policy.Status.Conditions)
 	})
 	serveNewOnly(ctx, t, crontab)
 	reader := fleet.Read(ctx, crontab.At(crontab.New), crontab.Object(3).GetName(), func(object *unstructuredObject) error {

@@ -52,7 +52,7 @@ func armFleet(ctx context.Context, t *testing.T, crontab scenarios.CronTab) {
 	t.Helper()
 	applySample(ctx, t, crontab, crontab.Policy)
 	applySample(ctx, t, crontab, crontab.CRDBefore)
-	waitReady(ctx, t, crontab.CRD(), v1alpha1.ReasonArmedAhead)
+	waitReady(ctx, t, crontab.CRD(), v1alpha1.ReasonWaitingForVersion)
 	expect.NoError(t, fleet.Create(ctx, crontab.At(crontab.Old), fleetSize, crontab.Object))
 	applySample(ctx, t, crontab, crontab.CRDBoth)
 	waitReady(ctx, t, crontab.CRD(), v1alpha1.ReasonSucceeded)

@@ -46,7 +46,7 @@ func TestChangingRules(t *testing.T) {
 		}
 		return nil
 	})
-	first := getPolicy(ctx, t, crontab.CRD()).Status.Plan.Hash
+	first := getPolicy(ctx, t, crontab.CRD()).Status.Converter.Revision
 	splitAt(ctx, t, crontab, "|")
 	waitCached(ctx, t, crontab, objects, "|")
 	splitAt(ctx, t, crontab, ":")
@@ -77,7 +77,7 @@ func splitAt(ctx context.Context, t *testing.T, crontab scenarios.CronTab, separ
 	expect.Eventually(t, "the CustomResourceDefinition converts by the changed rules", func() (bool, string) {
 		now := getPolicy(ctx, t, crontab.CRD())
 		path := *getCRD(ctx, t, crontab.CRD()).Spec.Conversion.Webhook.ClientConfig.Service.Path
-		return now.Status.ObservedGeneration == policy.Generation && path == plan.ConvertPath+"/"+now.Status.Plan.Hash, path
+		return now.Status.ObservedGeneration == policy.Generation && path == plan.ConvertPath+"/"+now.Status.Converter.Revision, path
 	})
 }
 
@@ -106,7 +106,7 @@ func waitCached(ctx context.Context, t *testing.T, crontab scenarios.CronTab, co
 // carryOnly reports whether all pods carry one plan, and are not ending.
 func carryOnly(found []corev1.Pod, hash string) (bool, string) {
 	for _, pod := range found {
-		if carried := pod.Annotations[plan.PlansAnnotation]; carried != hash || !pod.DeletionTimestamp.IsZero() {
+		if carried := pod.Annotations[plan.RevisionsAnnotation]; carried != hash || !pod.DeletionTimestamp.IsZero() {
 			return false, pod.Name + " carries " + carried
 		}
 	}

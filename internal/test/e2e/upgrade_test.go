@@ -62,7 +62,7 @@ func TestUpgrade(t *testing.T) {
 // failures that it counts, and that no client sees.
 func waitForgotten(ctx context.Context, t *testing.T, crontab scenarios.CronTab) {
 	t.Helper()
-	hash := getPolicy(ctx, t, crontab.CRD()).Status.Plan.Hash
+	hash := getPolicy(ctx, t, crontab.CRD()).Status.Converter.Revision
 	expect.Eventually(t, "converters have the rules for both versions, and no others", func() (bool, string) {
 		return carryOnly(converters(ctx, t, crontab), hash)
 	})
@@ -100,7 +100,7 @@ components: [%s]
 images: [{name: localhost/conversion-operator, newName: %s, newTag: %q}]
 patches:
 - target: {kind: Deployment, name: conversion-operator}
-  patch: '[{"op": "add", "path": "/spec/template/spec/containers/0/args/-", "value": "--settle=5s"}]'
+  patch: '[{"op": "add", "path": "/spec/template/spec/containers/0/args/-", "value": "--propagation-delay=5s"}]'
 `, to(config), strings.Join(components, ", "), image[:at], image[at+1:])
 	expect.NoError(t, os.MkdirAll(folder, 0o700))
 	expect.NoError(t, os.WriteFile(filepath.Join(folder, "kustomization.yaml"), []byte(text), 0o600))
@@ -119,7 +119,7 @@ type versionChange struct {
 func install(ctx context.Context, t *testing.T, player *docs.Player, crontab scenarios.CronTab, scene, image string) versionChange {
 	t.Helper()
 	change := versionChange{
-		image: image, plan: getPolicy(ctx, t, crontab.CRD()).Status.Plan.Hash,
+		image: image, plan: getPolicy(ctx, t, crontab.CRD()).Status.Converter.Revision,
 		deployment: converterDeployment(ctx, t, crontab).Generation, crd: getCRD(ctx, t, crontab.CRD()).Generation,
 	}
 	play(t, player, scene)
@@ -140,7 +140,7 @@ func install(ctx context.Context, t *testing.T, player *docs.Player, crontab sce
 func (c versionChange) check(ctx context.Context, t *testing.T, crontab scenarios.CronTab) {
 	t.Helper()
 	most := int64(1)
-	if hash := getPolicy(ctx, t, crontab.CRD()).Status.Plan.Hash; hash != c.plan {
+	if hash := getPolicy(ctx, t, crontab.CRD()).Status.Converter.Revision; hash != c.plan {
 		t.Logf("rules are compiled differently: plan %s, before %s", hash, c.plan)
 		most = 2 // and once more, without the plan of before
 	}
@@ -201,7 +201,7 @@ func finishMigration(ctx context.Context, t *testing.T, crontab scenarios.CronTa
 	change(ctx, t, crontab, `{"spec":{"migration":{"maxWritesPerSecond":null}}}`)
 	waitReady(ctx, t, crontab.CRD(), v1alpha1.ReasonSucceeded)
 	last := getPolicy(ctx, t, crontab.CRD())
-	if last.Status.Plan.Hash != installed.plan {
+	if last.Status.Converter.Revision != installed.plan {
 		return // the CustomResourceDefinition names another plan now, and so the run is another
 	}
 	ended := last.Status.Migration

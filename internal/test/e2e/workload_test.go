@@ -86,7 +86,7 @@ func TestHostNetwork(t *testing.T) {
 	waitMessage(ctx, t, crontab.CRD(), v1alpha1.WebhookAvailableCondition, v1alpha1.ReasonSomePodsReady, "add nodes, lower spec.workload.replicas")
 	readsUntilRight(ctx, t, crontab, 20)
 	changeReplicas(ctx, t, crontab, 1)
-	waitMessage(ctx, t, crontab.CRD(), v1alpha1.WebhookAvailableCondition, v1alpha1.ReasonPodsReady, "1 of 1")
+	waitMessage(ctx, t, crontab.CRD(), v1alpha1.WebhookAvailableCondition, v1alpha1.ReasonAllPodsReady, "1 of 1")
 
 	taken := inGroup(t, "taken.example.com")
 	applySample(ctx, t, taken, taken.Policy)

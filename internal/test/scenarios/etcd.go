@@ -77,7 +77,7 @@ func (s *Stored) Only(apiVersion string) bool {
 	return len(s.Versions) == 1 && s.Versions[apiVersion] > 0
 }
 
-// WithoutManagedFields shortens an object's bytes for people.
+// WithoutManagedFields truncates an object's bytes for people.
 func WithoutManagedFields(text string) string {
 	object := map[string]any{}
 	if err := json.Unmarshal([]byte(text), &object); err != nil {

@@ -43,7 +43,7 @@ func Install(ctx context.Context, t *Teller) error {
 	t.Say("A migration first lets writes in the old storage version drain: for two minutes, unless the manager is told")
 	t.Say("otherwise. Nobody else writes to this cluster, so that five seconds do.")
 	if _, err := t.Show(ctx, "kubectl", "-n", "conversion-system", "patch", deployment, "--type=json",
-		"-p", `[{"op":"add","path":"/spec/template/spec/containers/0/args/-","value":"--settle=5s"}]`); err != nil {
+		"-p", `[{"op":"add","path":"/spec/template/spec/containers/0/args/-","value":"--propagation-delay=5s"}]`); err != nil {
 		return err
 	}
 	if _, err := t.Show(ctx, "kubectl", "-n", "conversion-system", "rollout", "status", deployment, patience); err != nil {

@@ -97,7 +97,7 @@ func (p *Play) newVersion(ctx context.Context) error {
 	if _, err := p.Show(ctx, "kubectl", "apply", "-f", p.file(p.CRDBoth)); err != nil {
 		return err
 	}
-	for _, condition := range []string{"PlanValid", "Ready"} {
+	for _, condition := range []string{"RulesValid", "Ready"} {
 		if _, err := p.Show(ctx, "kubectl", "wait", "--for=condition="+condition, p.policy(), patience); err != nil {
 			return err
 		}

@@ -66,7 +66,7 @@ func (p *player) deleteChild(ctx context.Context, s step) error {
 	if s.Detail == "compiled rules" {
 		return p.eventually(ctx, "compiled rules are deleted", func(ctx context.Context) error {
 			return p.cluster.DeleteAllOf(ctx, &corev1.ConfigMap{}, client.InNamespace(system),
-				client.MatchingLabels{plan.InstanceLabel: plan.ChildName(name)}, client.HasLabels{plan.PlanLabel})
+				client.MatchingLabels{plan.InstanceLabel: plan.ChildName(name)}, client.HasLabels{plan.RevisionLabel})
 		})
 	}
 	victim := map[string]client.Object{

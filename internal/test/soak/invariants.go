@@ -122,7 +122,7 @@ func prunedWithoutEvidence(now, before seen) []string {
 	if len(gone) == 0 {
 		return nil
 	}
-	evidence := now.Policy.Status.Evidence
+	evidence := now.Policy.Status.MigrationEvidence
 	if evidence != nil && evidence.CRDUID == now.UID && evidence.StorageVersion == now.Storage {
 		return nil
 	}
@@ -147,7 +147,7 @@ func claimsFalse(now, _ seen) []string {
 	all := current && migrated != nil && migrated.Status == metav1.ConditionTrue && migrated.ObservedGeneration == now.Policy.Generation
 	for _, name := range sortedKeys(now.Stored) {
 		version := now.Stored[name]
-		if evidence := status.Evidence; evidence != nil && evidence.CRDUID == now.UID && evidence.CRDGeneration == now.Generation && evidence.StorageVersion != version {
+		if evidence := status.MigrationEvidence; evidence != nil && evidence.CRDUID == now.UID && evidence.CRDGeneration == now.Generation && evidence.StorageVersion != version {
 			wrong = append(wrong, fmt.Sprintf("%s is stored at %s; the evidence says that all are at %s", name, version, evidence.StorageVersion))
 		}
 		if all && version != now.Storage {
@@ -170,7 +170,7 @@ func certificatesRefused(now, _ seen) []string {
 		case !pod.Ready || pod.Err != "":
 		case now.Time.After(pod.NotAfter):
 			wrong = append(wrong, fmt.Sprintf("pod %s serves a certificate that ended at %s", pod.Name, pod.NotAfter))
-		case now.Armed && !pod.Trusted:
+		case now.Active && !pod.Trusted:
 			wrong = append(wrong, fmt.Sprintf("pod %s serves a certificate that caBundle of the definition does not verify", pod.Name))
 		}
 	}

@@ -91,7 +91,7 @@ func TestWhatMayBePreserved(t *testing.T) {
 			now.Stored["job"], now.Listed = joined, []string{hub, joined}
 			now.Preserved["job"] = nil
 			now.Storage, now.Subject.Storage = joined, joined
-			now.Policy.Status.Evidence = nil
+			now.Policy.Status.MigrationEvidence = nil
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -30,8 +30,8 @@ func healthy() seen {
 			{Type: v1alpha1.ReadyCondition, Status: metav1.ConditionTrue},
 			{Type: v1alpha1.StorageMigratedCondition, Status: metav1.ConditionTrue, ObservedGeneration: 2},
 		},
-		Migration: &v1alpha1.MigrationStatus{Run: "run", State: v1alpha1.MigrationSucceeded},
-		Evidence:  &v1alpha1.StorageEvidence{CRDUID: "uid", CRDGeneration: 5, StorageVersion: hub},
+		Migration:         &v1alpha1.MigrationStatus{Run: "run", State: v1alpha1.MigrationSucceeded},
+		MigrationEvidence: &v1alpha1.MigrationEvidence{CRDUID: "uid", CRDGeneration: 5, StorageVersion: hub},
 		Versions: []v1alpha1.VersionStatus{{Name: hub}, {Name: joined, BlockedBy: []v1alpha1.VersionBlock{
 			{Reason: v1alpha1.BlockedPreservedData}, {Reason: v1alpha1.BlockedServed}}}},
 	}
@@ -40,7 +40,7 @@ func healthy() seen {
 		Subject: subject{Name: "a", Exists: true, Policy: true, Versions: []string{hub, joined}, Served: []string{hub, joined}, Storage: hub,
 			Records: map[string]record{"job": object}},
 		Objects: map[string]entry{"job": {Record: object, Labels: map[string]string{"client": "in-v1"}, WrittenAt: joined}},
-		Defined: true, Armed: true, UID: "uid", Generation: 5, Storage: hub,
+		Defined: true, Active: true, UID: "uid", Generation: 5, Storage: hub,
 		Has: []string{hub, joined}, Serves: []string{hub, joined},
 		Conversion: &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.WebhookConverter},
 		Listed:     []string{hub}, ListedAfter: []string{hub},
@@ -100,21 +100,21 @@ var violations = []violation{
 	}},
 	{"storedVersions is pruned with evidence", "[v1] went from", func(now, before *seen) {
 		before.Listed = []string{hub, joined}
-		now.Policy.Status.Evidence, now.Records = nil, nil
+		now.Policy.Status.MigrationEvidence, now.Records = nil, nil
 	}},
 	{"storedVersions is pruned with evidence", "[v1] went from", func(now, before *seen) {
 		before.Listed = []string{hub, joined}
-		now.Policy.Status.Evidence, now.Records[0].Failed = nil, 1
+		now.Policy.Status.MigrationEvidence, now.Records[0].Failed = nil, 1
 	}},
 	{"storedVersions is pruned with evidence", "[v1] went from", func(now, before *seen) {
 		before.Listed = []string{hub, joined}
-		now.Policy.Status.Evidence, now.Records[0].State = nil, contract.StateRunning
+		now.Policy.Status.MigrationEvidence, now.Records[0].State = nil, contract.StateRunning
 	}},
 	{"what the status says of stored bytes is true", "the evidence says that all are at v1beta1", func(now, _ *seen) {
-		evidence := now.Policy.Status.Evidence
+		evidence := now.Policy.Status.MigrationEvidence
 		now.Stored["job"], now.Listed = joined, []string{hub, joined}
 		stopMigrations(now)
-		now.Policy.Status.Evidence = evidence
+		now.Policy.Status.MigrationEvidence = evidence
 	}},
 	{"what the status says of stored bytes is true", "calls safe to remove", func(now, _ *seen) {
 		said := now.Policy.Status.Versions
@@ -204,7 +204,7 @@ func TestWhatMayBe(t *testing.T) {
 	cases := map[string]func(now, before *seen){
 		"a read fails while things are killed": func(now, _ *seen) { now.Reads[joined]["job"] = read{Err: "refused"} },
 		"a version is pruned, and the status does not say so yet": func(now, before *seen) {
-			before.Listed, now.Policy.Status.Evidence = []string{hub, joined}, nil
+			before.Listed, now.Policy.Status.MigrationEvidence = []string{hub, joined}, nil
 		},
 		"a version is pruned and added again while etcd is read": func(now, _ *seen) {
 			now.Stored["job"], now.ListedAfter = joined, []string{hub, joined}
@@ -236,7 +236,7 @@ func TestWhatMayBe(t *testing.T) {
 		"StorageMigrated was said before the policy was suspended": func(now, _ *seen) {
 			suspend(now)
 			now.Stored["job"], now.Listed, now.Storage = joined, []string{hub, joined}, joined
-			now.Policy.Status.Evidence, now.Policy.Status.Versions = nil, nil
+			now.Policy.Status.MigrationEvidence, now.Policy.Status.Versions = nil, nil
 		},
 		"a version that is to go is stored while it is served": func(now, _ *seen) {
 			now.Subject.Retires = map[string]v1alpha1.RetirementAction{joined: v1alpha1.RetirementUnserve}

@@ -17,7 +17,7 @@ import (
 // something to migrate.
 func stopMigrations(now *seen) {
 	now.Subject.Paused = true
-	now.Policy.Status.Evidence, now.Policy.Status.Versions = nil, nil
+	now.Policy.Status.MigrationEvidence, now.Policy.Status.Versions = nil, nil
 	now.Policy.Status.Conditions = []metav1.Condition{
 		{Type: v1alpha1.ReadyCondition, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonMigrationPaused},
 		{Type: v1alpha1.StorageMigratedCondition, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonMigrationPaused},
@@ -53,7 +53,7 @@ var versionViolations = []violation{
 	}},
 	{"storedVersions is pruned with evidence", "[v1] went from", func(now, before *seen) {
 		before.Listed = []string{hub, joined}
-		now.Policy.Status.Evidence, now.Records = nil, nil
+		now.Policy.Status.MigrationEvidence, now.Records = nil, nil
 		now.Pruned = pruning{Revision: 101, Versions: []string{joined}}
 		before.Pruned = now.Pruned
 	}},
@@ -98,7 +98,7 @@ var versionViolations = []violation{
 	}},
 	{"every object is stored at the storage version", "job is stored at v1; objects are written at v1beta1", func(now, _ *seen) {
 		now.Stored["job"], now.Pruned = joined, pruning{Revision: 101, Versions: []string{joined}}
-		now.Policy.Status.Evidence, now.Policy.Status.Versions = nil, nil
+		now.Policy.Status.MigrationEvidence, now.Policy.Status.Versions = nil, nil
 		now.Policy.Status.Conditions = now.Policy.Status.Conditions[:1]
 	}},
 	{"versions are as their authors want them", "there is a definition: false", func(now, _ *seen) {

@@ -41,7 +41,7 @@ type kind struct {
 var kinds = []kind{
 	{name: "write", weight: 6, cluster: true, details: anywhere, do: (*player).nothing},
 	{name: "begin", weight: 60, details: whereNothing, then: begun, do: (*player).begin, toRest: true, alone: true},
-	// A version that is added before the converter is armed is served unconverted: api/docs/lifecycle.md.
+	// A version that is added before the converter is active is served unconverted: api/docs/lifecycle.md.
 	{name: "add version", weight: 12, details: absentVersions, then: added, do: (*player).editDefinition, fromRest: true},
 	{name: "store at", weight: 10, details: storable, then: stored, do: (*player).editDefinition},
 	{name: "serve", weight: 6, details: unserved, then: served, do: (*player).editDefinition},

@@ -32,12 +32,12 @@ type seen struct {
 	// Objects are what clients have written.
 	Objects map[string]entry
 
-	// Defined tells that there is a CustomResourceDefinition, and Armed that it
+	// Defined tells that there is a CustomResourceDefinition, and Active that it
 	// converts through the operator's converter.
-	Defined, Armed bool
-	UID            types.UID
-	Generation     int64
-	Storage        string
+	Defined, Active bool
+	UID             types.UID
+	Generation      int64
+	Storage         string
 	// Has are the versions of the definition; among them those that it serves, and
 	// those that API servers warn of.
 	Has, Serves, Deprecates []string
@@ -84,7 +84,7 @@ func (p *player) observe(ctx context.Context) (map[string]seen, error) {
 		}
 		if now.Defined = defined; defined {
 			now.UID, now.Generation, now.Listed = before.UID, before.Generation, before.Status.StoredVersions
-			now.Storage, now.Armed = crds.StorageVersion(before), converts(before)
+			now.Storage, now.Active = crds.StorageVersion(before), converts(before)
 			now.observeVersions(before)
 		}
 		// The policy before the bytes that it speaks of.

@@ -63,7 +63,7 @@ func TestPodHangs(t *testing.T) {
 			},
 			want: "TLS handshake with ADDRESS as crontabs.conversion-system.svc timed out: " + hintPod,
 		},
-		"in the ruleset": {start: hangAt(webhook.RulesetsPath), want: "GET /plan timed out: " + hintPod},
+		"in the ruleset": {start: hangAt(webhook.RulesetsPath), want: "GET /ruleset timed out: " + hintPod},
 		"in the convert": {start: hangAt(webhook.ConvertPath + "/abc"), want: "POST /convert/abc timed out: " + hintPod},
 	}
 	for name, tc := range cases {

@@ -39,7 +39,7 @@ const (
 	// or that the converter refused the request.
 	ReasonUnexpectedAnswer Reason = v1alpha1.ReasonUnexpectedAnswer
 	// ReasonWrongRuleset means that the pod serves other rules than it should.
-	ReasonWrongRuleset Reason = v1alpha1.ReasonWrongPlan
+	ReasonWrongRuleset Reason = v1alpha1.ReasonWrongRuleset
 	// ReasonCanaryFailed means that a canary could not be converted, or not as expected.
 	ReasonCanaryFailed Reason = v1alpha1.ReasonCanaryFailed
 )

@@ -140,7 +140,7 @@ func quote(text string) string {
 	return fmt.Sprintf("%q", bounded(text))
 }
 
-// bounded shortens what a pod says to what fits into a condition.
+// bounded truncates what a pod says to what fits into a condition.
 func bounded(text string) string {
 	const limit = 500
 	if len(text) <= limit {

@@ -118,9 +118,9 @@ func TestPod(t *testing.T) {
 	}{
 		"a canary there and back": {
 			canaries: []Canary{{DesiredAPIVersion: "example.com/v1", Object: []byte(original), Expected: []byte(converted)}, back},
-			requests: []string{"GET /plan", "POST /convert/abc", "POST /convert/abc"},
+			requests: []string{"GET /ruleset", "POST /convert/abc", "POST /convert/abc"},
 		},
-		"no canaries": {requests: []string{"GET /plan", "POST /convert/abc"}},
+		"no canaries": {requests: []string{"GET /ruleset", "POST /convert/abc"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -223,13 +223,13 @@ func TestPodFails(t *testing.T) {
 		"another name":          {options: []func(*testca.Authority, *pod){leaf("other.conversion-system.svc", -time.Hour)}, want: &Error{ReasonTLSVerificationFailed, "TLS handshake with ADDRESS as crontabs.conversion-system.svc: x509: certificate is valid for other.conversion-system.svc, not crontabs.conversion-system.svc"}},
 		"expired":               {options: []func(*testca.Authority, *pod){leaf(serverName, time.Hour)}, want: &Error{ReasonTLSVerificationFailed, `TLS handshake with ADDRESS as crontabs.conversion-system.svc: the certificate "CN=crontabs.conversion-system.svc" is not valid now: it is valid from NOTBEFORE to NOTAFTER`}},
 		"not valid yet":         {options: []func(*testca.Authority, *pod){leaf(serverName, -48*time.Hour)}, want: &Error{ReasonTLSVerificationFailed, `TLS handshake with ADDRESS as crontabs.conversion-system.svc: the certificate "CN=crontabs.conversion-system.svc" is not valid now: it is valid from NOTBEFORE to NOTAFTER`}},
-		"no ruleset":            {options: []func(*testca.Authority, *pod){answers(404, "404 page not found\n")}, want: &Error{ReasonUnexpectedAnswer, `GET /plan answered HTTP status 404: "404 page not found"`}},
-		"a redirect":            {options: []func(*testca.Authority, *pod){answers(302, "")}, want: &Error{ReasonUnexpectedAnswer, `GET /plan answered HTTP status 302: ""`}},
-		"a Status":              {options: []func(*testca.Authority, *pod){answers(500, `{"kind":"Status","message":"out of order"}`)}, want: &Error{ReasonUnexpectedAnswer, `GET /plan answered HTTP status 500: out of order`}},
-		"a long text":           {options: []func(*testca.Authority, *pod){answers(500, strings.Repeat("ä", 400))}, want: &Error{ReasonUnexpectedAnswer, `GET /plan answered HTTP status 500: "` + strings.Repeat("ä", 250) + `…"`}},
-		"no ruleset in JSON":    {options: []func(*testca.Authority, *pod){answers(200, `{}`)}, want: &Error{ReasonUnexpectedAnswer, `GET /plan answered "{}", not the rulesets that the pod serves`}},
-		"garbage for a ruleset": {options: []func(*testca.Authority, *pod){answers(200, `<html>`)}, want: &Error{ReasonUnexpectedAnswer, `GET /plan answered "<html>", not the rulesets that the pod serves`}},
-		"an endless ruleset":    {options: []func(*testca.Authority, *pod){answers(200, strings.Repeat(" ", maxAnswerBytes+1))}, want: &Error{ReasonUnexpectedAnswer, `GET /plan answered more than 16777216 bytes`}},
+		"no ruleset":            {options: []func(*testca.Authority, *pod){answers(404, "404 page not found\n")}, want: &Error{ReasonUnexpectedAnswer, `GET /ruleset answered HTTP status 404: "404 page not found"`}},
+		"a redirect":            {options: []func(*testca.Authority, *pod){answers(302, "")}, want: &Error{ReasonUnexpectedAnswer, `GET /ruleset answered HTTP status 302: ""`}},
+		"a Status":              {options: []func(*testca.Authority, *pod){answers(500, `{"kind":"Status","message":"out of order"}`)}, want: &Error{ReasonUnexpectedAnswer, `GET /ruleset answered HTTP status 500: out of order`}},
+		"a long text":           {options: []func(*testca.Authority, *pod){answers(500, strings.Repeat("ä", 400))}, want: &Error{ReasonUnexpectedAnswer, `GET /ruleset answered HTTP status 500: "` + strings.Repeat("ä", 250) + `…"`}},
+		"no ruleset in JSON":    {options: []func(*testca.Authority, *pod){answers(200, `{}`)}, want: &Error{ReasonUnexpectedAnswer, `GET /ruleset answered "{}", not the rulesets that the pod serves`}},
+		"garbage for a ruleset": {options: []func(*testca.Authority, *pod){answers(200, `<html>`)}, want: &Error{ReasonUnexpectedAnswer, `GET /ruleset answered "<html>", not the rulesets that the pod serves`}},
+		"an endless ruleset":    {options: []func(*testca.Authority, *pod){answers(200, strings.Repeat(" ", maxAnswerBytes+1))}, want: &Error{ReasonUnexpectedAnswer, `GET /ruleset answered more than 16777216 bytes`}},
 		"another ruleset":       {options: []func(*testca.Authority, *pod){converter, target(func(t *Target) { t.RulesetHash = "def" })}, want: &Error{ReasonWrongRuleset, `the pod serves ruleset "abc", not "def"`}, known: Result{RulesetHashes: []string{"abc"}}},
 		"a canary that fails":   {options: []func(*testca.Authority, *pod){converter, target(func(t *Target) { t.Canaries[0].DesiredAPIVersion = "example.com/v2" })}, want: &Error{ReasonCanaryFailed, "converting to example.com/v2: default/one cannot be converted from v1beta1 to v2: there is no version v2"}, known: Result{RulesetHashes: []string{"abc"}}},
 		"another group":         {options: []func(*testca.Authority, *pod){converter, target(func(t *Target) { t.Canaries = nil; t.APIVersion = "example.org/v1" })}, want: &Error{ReasonCanaryFailed, "converting to example.org/v1: this converter serves example.com, but the request is for example.org/v1: the CustomResourceDefinition refers to the wrong webhook"}, known: Result{RulesetHashes: []string{"abc"}}},

@@ -13,22 +13,22 @@ import (
 func lostSample(w *world) {
 	w.say("A live object does not come back as it was.")
 	w.observed.Policy.Spec.Migration.Mode = v1alpha1.MigrationOnTrigger
-	w.samples = plan.BackgroundCheck{Lost: true, Reason: v1alpha1.ReasonSampleLost,
+	w.samples = plan.BackgroundCheck{Lost: true, Reason: v1alpha1.ReasonRoundTripFailed,
 		Message: "default/odd: .hostPort does not come back from v1beta1 to v1 and back"}
 	w.applyCRD(bothStoredOld)
-	w.settle()
+	w.converge()
 	w.say("Nobody looks again at once, but after a while, in case that the object was mended.")
-	w.settle()
+	w.converge()
 	w.observed.Now = w.observed.Now.Add(5 * time.Minute)
-	w.settle()
+	w.converge()
 	w.say("The rules are mended: that is another matter, and it is tried at once.")
 	w.samples = plan.BackgroundCheck{Objects: 3}
 	w.changeRules("/")
-	w.settle()
+	w.converge()
 	w.say("Pods are replaced, the same is written, and nothing is tried again.")
 	w.observed.CRD.Spec.Conversion.Webhook.ClientConfig.CABundle = []byte("of somebody else")
 	w.observed.CRD.Generation++
-	w.settle()
+	w.converge()
 }
 
 func unreachable(w *world) {
@@ -36,23 +36,23 @@ func unreachable(w *world) {
 	w.observed.Policy.Spec.Migration.Mode = v1alpha1.MigrationOnTrigger
 	w.apiServer = plan.BackgroundCheck{Reason: "Timeout", Message: "context deadline exceeded: a firewall?"}
 	w.applyCRD(bothStoredOld)
-	w.settle()
+	w.converge()
 	w.say("It is asked again, after longer and longer times.")
 	for _, wait := range []time.Duration{3 * time.Second, 8 * time.Second, 18 * time.Second} {
 		w.observed.Now = w.observed.Now.Add(wait)
-		w.settle()
+		w.converge()
 		w.observed.Now = w.observed.Now.Add(time.Second)
-		w.settle()
+		w.converge()
 	}
 	w.say("The firewall is opened.")
 	w.apiServer = plan.BackgroundCheck{}
 	w.observed.Now = w.observed.Now.Add(time.Minute)
-	w.settle()
+	w.converge()
 	w.say("Somebody else asks for no such proof, and has none.")
 	w.observed.Policy.Spec.Verification = v1alpha1.Verification{Samples: new(int32), APIServerProbe: new(bool)}
 	w.apiServer = plan.BackgroundCheck{Reason: "Timeout", Message: "a firewall"}
 	w.changeRules("/")
-	w.settle()
+	w.converge()
 }
 
 func versionFirst(w *world) {
@@ -60,14 +60,14 @@ func versionFirst(w *world) {
 	w.observed.Policy.Spec.Migration.Mode = v1alpha1.MigrationOnTrigger
 	w.holdBack = true
 	w.applyCRD(onlyOld)
-	w.settle()
+	w.converge()
 	w.say("Its author does not wait: the new version is served now.")
 	w.applyCRD(bothStoredOld)
-	w.settle()
+	w.converge()
 	w.say("The pods are there. Two objects were written at the new version meanwhile.")
 	w.holdBack = false
 	w.written = plan.BackgroundCheck{Objects: 2, Names: []string{"default/a", "default/b"}}
-	w.settle()
+	w.converge()
 }
 
 func storageAtOnce(w *world) {
@@ -75,14 +75,14 @@ func storageAtOnce(w *world) {
 	w.observed.Policy.Spec.Migration.Mode = v1alpha1.MigrationOnTrigger
 	w.holdBack = true
 	w.applyCRD(onlyOld)
-	w.settle()
+	w.converge()
 	w.say("The new version is added and stored at once: any write may be wrong now.")
 	w.applyCRD(bothStoredNew)
-	w.settle()
+	w.converge()
 	w.say("The pods are there.")
 	w.holdBack = false
 	w.written = plan.BackgroundCheck{Objects: 12, Names: []string{"default/a", "default/b"}}
-	w.settle()
+	w.converge()
 }
 
 func policyAfter(w *world) {
@@ -90,10 +90,10 @@ func policyAfter(w *world) {
 	w.observed.Policy.Spec.Migration.Mode = v1alpha1.MigrationOnTrigger
 	w.applyCRD(bothStoredOld)
 	w.say("A policy comes. When the second version came nobody knows, so all that was written counts.")
-	w.settle()
+	w.converge()
 	w.say("It is suspended, and goes on: nothing is counted twice.")
 	w.observed.Policy.Spec.Suspend = true
-	w.settle()
+	w.converge()
 	w.observed.Policy.Spec.Suspend = false
-	w.settle()
+	w.converge()
 }

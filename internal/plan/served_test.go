@@ -16,15 +16,15 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan"
 )
 
-// changing is an armed world in which rules were changed, and pods are still as
-// they were. It returns the hash of the plan that is armed.
+// changing is an active world in which rules were changed, and pods are still as
+// they were. It returns the hash of the plan that is active.
 func changing(t *testing.T) (*world, string) {
 	t.Helper()
-	w := armed(t)
+	w := active(t)
 	before := w.wanted
 	w.holdBack = true
 	w.changeRules("/")
-	w.settle()
+	w.converge()
 	return w, before
 }
 
@@ -46,18 +46,18 @@ func TestTheSwitchWaitsForEveryPod(t *testing.T) {
 		want   bool
 	}{
 		"all pods have it": {func(*world, []string, []string) {}, true},
-		"one pod has not":  {func(w *world, before, _ []string) { w.observed.Pods[0].Plans = before }, false},
+		"one pod has not":  {func(w *world, before, _ []string) { w.observed.Pods[0].Revisions = before }, false},
 		"one that is not ready has not": {func(w *world, before, _ []string) {
-			w.observed.Pods[0].Plans, w.observed.Pods[0].Ready = before, false
+			w.observed.Pods[0].Revisions, w.observed.Pods[0].Ready = before, false
 		}, false},
 		"one that is ending has not": {func(w *world, before, _ []string) {
-			w.observed.Ending = []plan.EndingPod{{Plans: before, Until: w.observed.Now.Add(time.Second)}}
+			w.observed.Ending = []plan.EndingPod{{Revisions: before, Until: w.observed.Now.Add(time.Second)}}
 		}, false},
 		"one that is ending has it": {func(w *world, _, both []string) {
-			w.observed.Ending = []plan.EndingPod{{Plans: both, Until: w.observed.Now.Add(time.Second)}}
+			w.observed.Ending = []plan.EndingPod{{Revisions: both, Until: w.observed.Now.Add(time.Second)}}
 		}, true},
 		"one that was killed has not": {func(w *world, before, _ []string) {
-			w.observed.Ending = []plan.EndingPod{{Plans: before, Until: w.observed.Now}}
+			w.observed.Ending = []plan.EndingPod{{Revisions: before, Until: w.observed.Now}}
 		}, true},
 		"the Deployment may make others": {func(w *world, _, _ []string) { w.observed.RolledOut = false }, false},
 		"one has not proven it":          {func(w *world, _, _ []string) { w.observed.Pods[0].Proof = nil }, false},
@@ -67,7 +67,7 @@ func TestTheSwitchWaitsForEveryPod(t *testing.T) {
 			w, before := changing(t)
 			both := []string{before, w.wanted}
 			for i := range w.observed.Pods {
-				w.observed.Pods[i].Plans = both
+				w.observed.Pods[i].Revisions = both
 			}
 			w.observed.Policy.Spec.Verification = v1alpha1.Verification{Samples: new(int32), APIServerProbe: new(bool)}
 			w.carryOut(w.plan()) // API servers are to ask by both
@@ -84,31 +84,31 @@ func TestTheSwitchWaitsForEveryPod(t *testing.T) {
 // that have not, until none of them is ready.
 func TestALostPlanStaysInMemory(t *testing.T) {
 	w, before := changing(t)
-	w.observed.Plans = slices.DeleteFunc(w.observed.Plans, func(stored plan.StoredPlan) bool { return stored.Hash == before })
+	w.observed.Revisions = slices.DeleteFunc(w.observed.Revisions, func(stored plan.StoredRevision) bool { return stored.Hash == before })
 	w.holdBack = false
-	w.settle()
+	w.converge()
 	condition := apimeta.FindStatusCondition(w.observed.Policy.Status.Conditions, v1alpha1.WebhookAvailableCondition)
-	if condition.Reason != v1alpha1.ReasonPlanLost || !strings.Contains(condition.Message, plan.PlanName(crontabs, before)) {
-		t.Errorf("WebhookAvailable is %s: %s; want PlanLost and the name of the ConfigMap", condition.Reason, condition.Message)
+	if condition.Reason != v1alpha1.ReasonRulesetLost || !strings.Contains(condition.Message, plan.PlanName(crontabs, before)) {
+		t.Errorf("WebhookAvailable is %s: %s; want RulesetLost and the name of the ConfigMap", condition.Reason, condition.Message)
 	}
-	if !slices.Equal(w.observed.Pods[0].Plans, []string{before}) {
-		t.Errorf("pods carry %v, want what is lost otherwise", w.observed.Pods[0].Plans)
+	if !slices.Equal(w.observed.Pods[0].Revisions, []string{before}) {
+		t.Errorf("pods carry %v, want what is lost otherwise", w.observed.Pods[0].Revisions)
 	}
 
 	for i := range w.observed.Pods {
 		w.observed.Pods[i].Ready = false
 	}
-	w.settle()
-	if want := []string{w.wanted}; !slices.Equal(w.observed.Pods[0].Plans, want) {
-		t.Errorf("pods carry %v once nobody has the lost plan, want the wanted one", w.observed.Pods[0].Plans)
+	w.converge()
+	if want := []string{w.wanted}; !slices.Equal(w.observed.Pods[0].Revisions, want) {
+		t.Errorf("pods carry %v once nobody has the lost plan, want the wanted one", w.observed.Pods[0].Revisions)
 	}
 	if !apimeta.IsStatusConditionTrue(w.observed.Policy.Status.Conditions, v1alpha1.ReadyCondition) {
 		t.Errorf("it never becomes ready:\n%s", w.story())
 	}
 }
 
-// TestRearmingInTheMiddle of a change names what pods have, and at first what was named.
-func TestRearmingInTheMiddle(t *testing.T) {
+// TestReactivationInTheMiddle of a change names what pods have, and at first what was named.
+func TestReactivationInTheMiddle(t *testing.T) {
 	none := func(w *world) { w.drop("kubectl-replace") }
 	cases := map[string]func(*world){
 		"dropped": none,

@@ -17,9 +17,9 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan"
 )
 
-// TestPlanValidSays is what the condition says of the rules: the first of
+// TestRulesValidSays is what the condition says of the rules: the first of
 // everything, and how many more there are.
-func TestPlanValidSays(t *testing.T) {
+func TestRulesValidSays(t *testing.T) {
 	verdict := v1alpha1.Verdict{Version: "v1beta1", ToHub: v1alpha1.FidelityLossy, FromHub: v1alpha1.FidelityPreserved}
 	dropped := verdict
 	dropped.Dropped, dropped.Preserved = []string{"v1beta1:.a"}, []string{"v1beta1:.b", "v1:.c", "v1:.d", "v1:.e"}
@@ -67,13 +67,13 @@ func TestPlanValidSays(t *testing.T) {
 			func(r *compile.Result) {
 				r.Verdicts, r.Warnings, r.Missing = []v1alpha1.Verdict{verdict}, []string{"beware"}, invalid(1, "no")
 			},
-			`spec[0]: Invalid value: "x": no; the webhook is armed ahead of it; v1beta1: Lossy to the hub, Preserved back; warning 1 of 1: beware`,
+			`spec[0]: Invalid value: "x": no; the webhook is active ahead of it; v1beta1: Lossy to the hub, Preserved back; warning 1 of 1: beware`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := armed(t)
+			w := active(t)
 			test.change(&w.observed.Rules)
-			condition := apimeta.FindStatusCondition(plan.Make(w.observed).Status.Conditions, v1alpha1.PlanValidCondition)
+			condition := apimeta.FindStatusCondition(plan.Make(w.observed).Status.Conditions, v1alpha1.RulesValidCondition)
 			if diff := cmp.Diff(test.want, condition.Message); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
