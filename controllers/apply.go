@@ -22,11 +22,13 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/names"
+	"github.com/conversion-operator/conversion-operator/internal/plan/step"
 	"github.com/conversion-operator/conversion-operator/internal/tracing"
 )
 
 // fieldOwner of every server-side apply.
-const fieldOwner = client.FieldOwner(plan.ManagedBy)
+const fieldOwner = client.FieldOwner(names.ManagedBy)
 
 // errNotNow is returned by a step that is left to a later reconciliation.
 var errNotNow = errors.New("not now")
@@ -34,69 +36,69 @@ var errNotNow = errors.New("not now")
 // apply does the steps of a plan in order and stops at the first error. It returns those
 // that are done. Every step can be done twice: a manager that dies between two of them
 // starts again from what it observes.
-func (r *ConversionPolicyReconciler) apply(ctx context.Context, policy *v1alpha1.ConversionPolicy, decided plan.Plan) (done []plan.Step, err error) {
-	for _, step := range decided.Steps {
-		err := tracing.Span(ctx, spanOf(step), func(ctx context.Context) error {
-			if drift, isDrift := step.(plan.RecordDrift); isDrift {
+func (r *ConversionPolicyReconciler) apply(ctx context.Context, policy *v1alpha1.ConversionPolicy, decided plan.Plan) (done []step.Step, err error) {
+	for _, s := range decided.Steps {
+		err := tracing.Span(ctx, spanOf(s), func(ctx context.Context) error {
+			if drift, isDrift := s.(step.RecordDrift); isDrift {
 				return r.recordDrift(ctx, policy, drift, decided.Status)
 			}
-			return r.do(ctx, policy, step)
+			return r.do(ctx, policy, s)
 		})
 		switch {
 		case err == nil:
-			done = append(done, step)
+			done = append(done, s)
 		case !errors.Is(err, errNotNow):
-			return done, fmt.Errorf("%s: %w", describe(step), err)
+			return done, fmt.Errorf("%s: %w", describe(s), err)
 		}
 	}
 	return done, nil
 }
 
-func (r *ConversionPolicyReconciler) do(ctx context.Context, policy *v1alpha1.ConversionPolicy, step plan.Step) error {
-	switch step.(type) {
-	case plan.Create, plan.SwitchCRD, plan.RestoreCRD, plan.PruneStoredVersions, plan.EditVersions:
+func (r *ConversionPolicyReconciler) do(ctx context.Context, policy *v1alpha1.ConversionPolicy, s step.Step) error {
+	switch s.(type) {
+	case step.Create, step.SwitchCRD, step.RestoreCRD, step.PruneStoredVersions, step.EditVersions:
 		if err := r.unchanged(ctx, policy); err != nil {
 			return err
 		}
 	}
-	switch step := step.(type) {
-	case plan.AddFinalizer:
+	switch s := s.(type) {
+	case step.AddFinalizer:
 		return r.setFinalizer(ctx, policy, controllerutil.AddFinalizer)
-	case plan.RemoveFinalizer:
+	case step.RemoveFinalizer:
 		return r.setFinalizer(ctx, policy, controllerutil.RemoveFinalizer)
-	case plan.Apply:
-		return r.applyObject(ctx, step.Object)
-	case plan.Create:
-		return r.createObject(ctx, step.Object)
-	case plan.IssueAuthority:
-		return r.issueAuthority(ctx, policy, step)
-	case plan.PromoteAuthority:
-		return r.promoteAuthority(ctx, policy, step)
-	case plan.WriteCertificate:
-		return r.writeCertificate(ctx, policy, step)
-	case plan.RefreshPod:
-		return r.refreshPod(ctx, step)
-	case plan.EvictPod:
-		return r.evict(ctx, step)
-	case plan.SwitchCRD:
-		return r.switchCRD(ctx, step)
-	case plan.RestoreCRD:
-		return r.restoreCRD(ctx, step)
-	case plan.PruneStoredVersions:
-		return r.pruneStoredVersions(ctx, step)
-	case plan.EditVersions:
-		return r.editVersions(ctx, step)
-	case plan.SuspendRun:
-		return r.suspendRun(ctx, step)
-	case plan.TakeSamples, plan.ProbeAPIServer, plan.CountWrites, plan.ReadRequests, plan.ClearManagedFields:
-		r.Checks.do(policy.Name, step)
+	case step.Apply:
+		return r.applyObject(ctx, s.Object)
+	case step.Create:
+		return r.createObject(ctx, s.Object)
+	case step.IssueAuthority:
+		return r.issueAuthority(ctx, policy, s)
+	case step.PromoteAuthority:
+		return r.promoteAuthority(ctx, policy, s)
+	case step.WriteCertificate:
+		return r.writeCertificate(ctx, policy, s)
+	case step.RefreshPod:
+		return r.refreshPod(ctx, s)
+	case step.EvictPod:
+		return r.evict(ctx, s)
+	case step.SwitchCRD:
+		return r.switchCRD(ctx, s)
+	case step.RestoreCRD:
+		return r.restoreCRD(ctx, s)
+	case step.PruneStoredVersions:
+		return r.pruneStoredVersions(ctx, s)
+	case step.EditVersions:
+		return r.editVersions(ctx, s)
+	case step.SuspendRun:
+		return r.suspendRun(ctx, s)
+	case step.TakeSamples, step.ProbeAPIServer, step.CountWrites, step.ReadRequests, step.ClearManagedFields:
+		r.Checks.do(policy.Name, s)
 		return nil
-	case plan.Warn:
+	case step.Warn:
 		return nil // an event, once the status remembers it (report.go)
-	case plan.DeleteRun, plan.DeleteJob, plan.DeleteRights, plan.DeleteRuleset, plan.DeleteDeployment, plan.DeleteService, plan.DeleteSecret, plan.DeleteAdmission, plan.DeleteChildren:
-		return r.delete(ctx, step)
+	case step.DeleteRun, step.DeleteJob, step.DeleteRights, step.DeleteRuleset, step.DeleteDeployment, step.DeleteService, step.DeleteSecret, step.DeleteAdmission, step.DeleteChildren:
+		return r.delete(ctx, s)
 	}
-	return fmt.Errorf("unknown step %T", step)
+	return fmt.Errorf("unknown step %T", s)
 }
 
 // unchanged looks live whether the policy is as was decided by, its status included.
@@ -115,22 +117,22 @@ func (r *ConversionPolicyReconciler) unchanged(ctx context.Context, policy *v1al
 }
 
 // describe names a step in an error.
-func describe(step plan.Step) string {
-	switch step := step.(type) {
-	case plan.Apply:
-		return "apply " + describeObject(step.Object)
-	case plan.Create:
-		return "create " + describeObject(step.Object)
-	case plan.SwitchCRD:
-		return "switch CustomResourceDefinition " + step.Pin.Name + " to the webhook"
-	case plan.RestoreCRD:
-		return "restore the conversion of CustomResourceDefinition " + step.Pin.Name
-	case plan.EditVersions:
-		return "change spec.versions of CustomResourceDefinition " + step.Pin.Name
-	case plan.PruneStoredVersions:
-		return "prune status.storedVersions of CustomResourceDefinition " + step.Pin.Name
+func describe(s step.Step) string {
+	switch s := s.(type) {
+	case step.Apply:
+		return "apply " + describeObject(s.Object)
+	case step.Create:
+		return "create " + describeObject(s.Object)
+	case step.SwitchCRD:
+		return "switch CustomResourceDefinition " + s.Pin.Name + " to the webhook"
+	case step.RestoreCRD:
+		return "restore the conversion of CustomResourceDefinition " + s.Pin.Name
+	case step.EditVersions:
+		return "change spec.versions of CustomResourceDefinition " + s.Pin.Name
+	case step.PruneStoredVersions:
+		return "prune status.storedVersions of CustomResourceDefinition " + s.Pin.Name
 	}
-	return fmt.Sprintf("%T", step)
+	return fmt.Sprintf("%T", s)
 }
 
 func describeObject(object runtime.ApplyConfiguration) string {
@@ -145,7 +147,7 @@ func (r *ConversionPolicyReconciler) setFinalizer(
 	ctx context.Context, policy *v1alpha1.ConversionPolicy, change func(client.Object, string) bool,
 ) error {
 	base := policy.DeepCopy()
-	if !change(policy, plan.Finalizer) {
+	if !change(policy, names.Finalizer) {
 		return nil
 	}
 	patch := client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})
@@ -216,7 +218,7 @@ func (r *ConversionPolicyReconciler) createObject(ctx context.Context, object ru
 // it would be taken for absent for ever.
 func (r *ConversionPolicyReconciler) createOnce(ctx context.Context, object client.Object) error {
 	key, kind := client.ObjectKeyFromObject(object), fmt.Sprintf("%T", object)
-	wanted := object.GetLabels()[plan.InstanceLabel]
+	wanted := object.GetLabels()[names.InstanceLabel]
 	err := r.Client.Create(ctx, object, fieldOwner)
 	if !apierrors.IsAlreadyExists(err) {
 		return err
@@ -226,16 +228,16 @@ func (r *ConversionPolicyReconciler) createOnce(ctx context.Context, object clie
 		return client.IgnoreNotFound(err)
 	}
 	labels := there.GetLabels()
-	if labels[plan.ManagedByLabel] != plan.ManagedBy || labels[plan.InstanceLabel] != wanted {
+	if labels[names.ManagedByLabel] != names.ManagedBy || labels[names.InstanceLabel] != wanted {
 		return fmt.Errorf("%s %s exists without the labels %s=%s and %s=%s: delete it, or give it the labels",
-			kind, key, plan.ManagedByLabel, plan.ManagedBy, plan.InstanceLabel, wanted)
+			kind, key, names.ManagedByLabel, names.ManagedBy, names.InstanceLabel, wanted)
 	}
 	return nil
 }
 
-func (r *ConversionPolicyReconciler) suspendRun(ctx context.Context, step plan.SuspendRun) error {
-	patch := fmt.Appendf(nil, `{"spec":{"suspend":%t}}`, step.Suspend)
-	return client.IgnoreNotFound(r.Client.Patch(ctx, r.job(step.Name), client.RawPatch(mergePatch, patch), fieldOwner))
+func (r *ConversionPolicyReconciler) suspendRun(ctx context.Context, s step.SuspendRun) error {
+	patch := fmt.Appendf(nil, `{"spec":{"suspend":%t}}`, s.Suspend)
+	return client.IgnoreNotFound(r.Client.Patch(ctx, r.job(s.Name), client.RawPatch(mergePatch, patch), fieldOwner))
 }
 
 // contentAnnotation holds a hash of what was applied, so that a field which is

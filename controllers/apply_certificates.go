@@ -15,7 +15,10 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/pki"
-	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/certificates"
+	"github.com/conversion-operator/conversion-operator/internal/plan/names"
+	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
+	"github.com/conversion-operator/conversion-operator/internal/plan/step"
 )
 
 // secretContent is what a step writes into a Secret of type kubernetes.io/tls.
@@ -31,47 +34,47 @@ type secretContent struct {
 // issueAuthority makes a certificate authority: of two managers that do so at the
 // same time, one finds that the other was faster.
 func (r *ConversionPolicyReconciler) issueAuthority(
-	ctx context.Context, policy *v1alpha1.ConversionPolicy, step plan.IssueAuthority,
+	ctx context.Context, policy *v1alpha1.ConversionPolicy, s step.IssueAuthority,
 ) error {
-	authority, err := pki.NewAuthority("conversion-operator "+policy.Name, r.Now(), step.Lifetime)
+	authority, err := pki.NewAuthority("conversion-operator "+policy.Name, r.Now(), s.Lifetime)
 	if err != nil {
 		return err
 	}
-	ctrl.LoggerFrom(ctx).Info("Issuing a certificate authority", "secret", step.SecretName, "next", step.Next)
+	ctrl.LoggerFrom(ctx).Info("Issuing a certificate authority", "secret", s.SecretName, "next", s.Next)
 	data := map[string][]byte{corev1.TLSCertKey: authority.Certificate, corev1.TLSPrivateKeyKey: authority.Key}
-	if step.Next {
-		data = map[string][]byte{plan.NextCertificateKey: authority.Certificate, plan.NextKeyKey: authority.Key}
+	if s.Next {
+		data = map[string][]byte{certificates.NextCertificateKey: authority.Certificate, certificates.NextKeyKey: authority.Key}
 	}
-	return r.writeSecret(ctx, policy, secretContent{step.SecretName, step.ResourceVersion, data,
-		map[string]string{plan.TriggerAnnotation: step.Trigger}})
+	return r.writeSecret(ctx, policy, secretContent{s.SecretName, s.ResourceVersion, data,
+		map[string]string{certificates.TriggerAnnotation: s.Trigger}})
 }
 
 func (r *ConversionPolicyReconciler) promoteAuthority(
-	ctx context.Context, policy *v1alpha1.ConversionPolicy, step plan.PromoteAuthority,
+	ctx context.Context, policy *v1alpha1.ConversionPolicy, s step.PromoteAuthority,
 ) error {
-	ctrl.LoggerFrom(ctx).Info("The next certificate authority has taken over", "secret", step.SecretName)
-	return r.writeSecret(ctx, policy, secretContent{name: step.SecretName, resourceVersion: step.ResourceVersion, data: map[string][]byte{
-		corev1.TLSCertKey: step.Authority.Certificate, corev1.TLSPrivateKeyKey: step.Authority.Key,
-		plan.NextCertificateKey: nil, plan.NextKeyKey: nil,
+	ctrl.LoggerFrom(ctx).Info("The next certificate authority has taken over", "secret", s.SecretName)
+	return r.writeSecret(ctx, policy, secretContent{name: s.SecretName, resourceVersion: s.ResourceVersion, data: map[string][]byte{
+		corev1.TLSCertKey: s.Authority.Certificate, corev1.TLSPrivateKeyKey: s.Authority.Key,
+		certificates.NextCertificateKey: nil, certificates.NextKeyKey: nil,
 	}})
 }
 
 // writeCertificate writes what converter pods serve, which they load without a
 // restart, and what is to be trusted meanwhile.
 func (r *ConversionPolicyReconciler) writeCertificate(
-	ctx context.Context, policy *v1alpha1.ConversionPolicy, step plan.WriteCertificate,
+	ctx context.Context, policy *v1alpha1.ConversionPolicy, s step.WriteCertificate,
 ) error {
-	pair := step.Pair
-	if step.Signer != nil {
+	pair := s.Pair
+	if s.Signer != nil {
 		var err error
-		if pair, err = pki.IssueLeaf(*step.Signer, step.DNSName, r.Now(), step.Lifetime); err != nil {
+		if pair, err = pki.IssueLeaf(*s.Signer, s.DNSName, r.Now(), s.Lifetime); err != nil {
 			return err
 		}
-		ctrl.LoggerFrom(ctx).Info("Issuing a serving certificate", "secret", step.SecretName)
+		ctrl.LoggerFrom(ctx).Info("Issuing a serving certificate", "secret", s.SecretName)
 	}
-	return r.writeSecret(ctx, policy, secretContent{step.SecretName, step.ResourceVersion, map[string][]byte{
-		corev1.TLSCertKey: filled(pair.Certificate), corev1.TLSPrivateKeyKey: filled(pair.Key), plan.CAKey: filled(step.CABundle),
-	}, map[string]string{plan.TrustedAnnotation: step.Trusted}})
+	return r.writeSecret(ctx, policy, secretContent{s.SecretName, s.ResourceVersion, map[string][]byte{
+		corev1.TLSCertKey: filled(pair.Certificate), corev1.TLSPrivateKeyKey: filled(pair.Key), observed.CAKey: filled(s.CABundle),
+	}, map[string]string{certificates.TrustedAnnotation: s.Trusted}})
 }
 
 // filled keeps what is empty from being taken for what is to be removed.
@@ -83,8 +86,8 @@ func (r *ConversionPolicyReconciler) writeSecret(ctx context.Context, policy *v1
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: r.Settings.Namespace, Name: content.name,
-			Labels:      plan.Labels(policy.Name, plan.ConverterComponent),
-			Annotations: map[string]string{plan.PolicyAnnotation: policy.Name},
+			Labels:      names.Labels(policy.Name, names.ConverterComponent),
+			Annotations: map[string]string{names.PolicyAnnotation: policy.Name},
 		},
 		Type: corev1.SecretTypeTLS, Data: content.data,
 	}

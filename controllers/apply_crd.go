@@ -15,7 +15,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/step"
 )
 
 const mergePatch = types.MergePatchType
@@ -24,8 +24,8 @@ const mergePatch = types.MergePatchType
 // list, which belongs to the author of the CustomResourceDefinition. The uid
 // and the resourceVersion make the API server refuse it when anything changed
 // since the decision.
-func (r *ConversionPolicyReconciler) switchCRD(ctx context.Context, step plan.SwitchCRD) error {
-	conversion, err := runtime.DefaultUnstructuredConverter.ToUnstructured(step.Conversion)
+func (r *ConversionPolicyReconciler) switchCRD(ctx context.Context, s step.SwitchCRD) error {
+	conversion, err := runtime.DefaultUnstructuredConverter.ToUnstructured(s.Conversion)
 	if err != nil {
 		return err
 	}
@@ -33,38 +33,38 @@ func (r *ConversionPolicyReconciler) switchCRD(ctx context.Context, step plan.Sw
 		"spec": map[string]any{"conversion": conversion},
 	}}
 	crd.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
-	crd.SetName(step.Pin.Name)
-	crd.SetUID(step.Pin.UID)
-	crd.SetResourceVersion(step.Pin.ResourceVersion)
+	crd.SetName(s.Pin.Name)
+	crd.SetUID(s.Pin.UID)
+	crd.SetResourceVersion(s.Pin.ResourceVersion)
 	ctrl.LoggerFrom(ctx).Info("Switching the CustomResourceDefinition to the webhook")
 	return r.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(crd), fieldOwner, client.ForceOwnership)
 }
 
 // restoreCRD replaces the whole block: to give up our fields by server-side
 // apply would leave an empty block, which the API server refuses.
-func (r *ConversionPolicyReconciler) restoreCRD(ctx context.Context, step plan.RestoreCRD) error {
-	patch, err := json.Marshal(pinnedPatch(step.Pin.UID, step.Pin.ResourceVersion,
+func (r *ConversionPolicyReconciler) restoreCRD(ctx context.Context, s step.RestoreCRD) error {
+	patch, err := json.Marshal(pinnedPatch(s.Pin.UID, s.Pin.ResourceVersion,
 		map[string]any{"op": "replace", "path": "/spec/conversion", "value": map[string]any{"strategy": apiextensionsv1.NoneConverter}}))
 	if err != nil {
 		return err
 	}
 	ctrl.LoggerFrom(ctx).Info("Restoring the CustomResourceDefinition's conversion strategy to None")
-	return r.Client.Patch(ctx, pinned(step.Pin), client.RawPatch(types.JSONPatchType, patch), fieldOwner)
+	return r.Client.Patch(ctx, pinned(s.Pin), client.RawPatch(types.JSONPatchType, patch), fieldOwner)
 }
 
 // pruneStoredVersions says that objects are stored in one version only. A
 // change of the storage version appends to storedVersions in the same write, so
 // that the resourceVersion covers the race.
-func (r *ConversionPolicyReconciler) pruneStoredVersions(ctx context.Context, step plan.PruneStoredVersions) error {
+func (r *ConversionPolicyReconciler) pruneStoredVersions(ctx context.Context, s step.PruneStoredVersions) error {
 	patch, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"uid": step.Pin.UID, "resourceVersion": step.Pin.ResourceVersion},
-		"status":   map[string]any{"storedVersions": []string{step.StorageVersion}},
+		"metadata": map[string]any{"uid": s.Pin.UID, "resourceVersion": s.Pin.ResourceVersion},
+		"status":   map[string]any{"storedVersions": []string{s.StorageVersion}},
 	})
 	if err != nil {
 		return err
 	}
-	ctrl.LoggerFrom(ctx).Info("Pruning status.storedVersions", "storageVersion", step.StorageVersion)
-	return r.Client.Status().Patch(ctx, pinned(step.Pin), client.RawPatch(mergePatch, patch), fieldOwner)
+	ctrl.LoggerFrom(ctx).Info("Pruning status.storedVersions", "storageVersion", s.StorageVersion)
+	return r.Client.Status().Patch(ctx, pinned(s.Pin), client.RawPatch(mergePatch, patch), fieldOwner)
 }
 
 // pinnedPatch is a JSON patch that is refused of any object but this one as it was.
@@ -75,6 +75,6 @@ func pinnedPatch(uid types.UID, resourceVersion string, operations ...map[string
 	}, operations...)
 }
 
-func pinned(pin plan.Pin) *apiextensionsv1.CustomResourceDefinition {
+func pinned(pin step.Pin) *apiextensionsv1.CustomResourceDefinition {
 	return &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: pin.Name}}
 }

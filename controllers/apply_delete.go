@@ -20,51 +20,52 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/names"
+	"github.com/conversion-operator/conversion-operator/internal/plan/step"
 )
 
 // delete removes what a step names. What is already gone is fine.
-func (r *ConversionPolicyReconciler) delete(ctx context.Context, step plan.Step) error {
-	switch step := step.(type) {
-	case plan.DeleteRuleset:
-		return r.deleteAll(ctx, &corev1.ConfigMap{ObjectMeta: r.named(step.Name)})
-	case plan.DeleteDeployment:
-		return r.deleteAll(ctx, &appsv1.Deployment{ObjectMeta: r.named(step.Name)})
-	case plan.DeleteService:
-		return r.deleteAll(ctx, &corev1.Service{ObjectMeta: r.named(step.Name)}, &policyv1.PodDisruptionBudget{ObjectMeta: r.named(step.Name)})
-	case plan.DeleteSecret:
-		err := r.deleteAll(ctx, &cmv1.Certificate{ObjectMeta: r.named(step.Name)})
+func (r *ConversionPolicyReconciler) delete(ctx context.Context, s step.Step) error {
+	switch s := s.(type) {
+	case step.DeleteRuleset:
+		return r.deleteAll(ctx, &corev1.ConfigMap{ObjectMeta: r.named(s.Name)})
+	case step.DeleteDeployment:
+		return r.deleteAll(ctx, &appsv1.Deployment{ObjectMeta: r.named(s.Name)})
+	case step.DeleteService:
+		return r.deleteAll(ctx, &corev1.Service{ObjectMeta: r.named(s.Name)}, &policyv1.PodDisruptionBudget{ObjectMeta: r.named(s.Name)})
+	case step.DeleteSecret:
+		err := r.deleteAll(ctx, &cmv1.Certificate{ObjectMeta: r.named(s.Name)})
 		if err != nil && !meta.IsNoMatchError(err) {
 			return err // without cert-manager there is none
 		}
-		return r.deleteAll(ctx, &corev1.Secret{ObjectMeta: r.named(step.Name)})
-	case plan.DeleteRun:
-		return r.deleteAll(ctx, r.job(step.Name), &corev1.ConfigMap{ObjectMeta: r.named(step.Name)})
-	case plan.DeleteJob:
-		job := r.job(step.Name)
-		job.UID = step.UID
+		return r.deleteAll(ctx, &corev1.Secret{ObjectMeta: r.named(s.Name)})
+	case step.DeleteRun:
+		return r.deleteAll(ctx, r.job(s.Name), &corev1.ConfigMap{ObjectMeta: r.named(s.Name)})
+	case step.DeleteJob:
+		job := r.job(s.Name)
+		job.UID = s.UID
 		return r.deleteAll(ctx, job)
-	case plan.DeleteRights:
-		return r.deleteRights(ctx, step)
-	case plan.DeleteAdmission:
-		return r.deleteAll(ctx, &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: step.Name}})
-	case plan.DeleteChildren:
-		return r.deleteChildren(ctx, step.Policy)
+	case step.DeleteRights:
+		return r.deleteRights(ctx, s)
+	case step.DeleteAdmission:
+		return r.deleteAll(ctx, &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: s.Name}})
+	case step.DeleteChildren:
+		return r.deleteChildren(ctx, s.Policy)
 	}
 	return nil
 }
 
-func (r *ConversionPolicyReconciler) deleteRights(ctx context.Context, step plan.DeleteRights) error {
-	objects := []client.Object{&flowcontrolv1.FlowSchema{ObjectMeta: metav1.ObjectMeta{Name: step.Name}}}
-	if !step.Kept {
+func (r *ConversionPolicyReconciler) deleteRights(ctx context.Context, s step.DeleteRights) error {
+	objects := []client.Object{&flowcontrolv1.FlowSchema{ObjectMeta: metav1.ObjectMeta{Name: s.Name}}}
+	if !s.Kept {
 		objects = append(objects,
-			&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: step.Name}},
-			&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: step.Name}})
+			&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: s.Name}},
+			&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: s.Name}})
 	}
 	return r.deleteAll(ctx, append(objects,
-		&rbacv1.RoleBinding{ObjectMeta: r.named(step.Name)},
-		&rbacv1.Role{ObjectMeta: r.named(step.Name)},
-		&corev1.ServiceAccount{ObjectMeta: r.named(step.Name)})...)
+		&rbacv1.RoleBinding{ObjectMeta: r.named(s.Name)},
+		&rbacv1.Role{ObjectMeta: r.named(s.Name)},
+		&corev1.ServiceAccount{ObjectMeta: r.named(s.Name)})...)
 }
 
 // deleteAll deletes Jobs in foreground, so that one is gone only when its pods are.
@@ -127,7 +128,7 @@ func (r *ConversionPolicyReconciler) childKinds() []childKind {
 
 // childrenNamed selects what was made for the policy of a name.
 func childrenNamed(policy string) client.MatchingLabels {
-	return client.MatchingLabels{plan.InstanceLabel: plan.ChildName(policy), plan.ManagedByLabel: plan.ManagedBy}
+	return client.MatchingLabels{names.InstanceLabel: names.Child(policy), names.ManagedByLabel: names.ManagedBy}
 }
 
 func (r *ConversionPolicyReconciler) named(name string) metav1.ObjectMeta {

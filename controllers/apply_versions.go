@@ -12,24 +12,24 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/step"
 )
 
 // editVersions changes single fields of the one list that spec.versions is. Each
 // place in it is tested for the name that is expected there, and all of it for
 // the resourceVersion.
-func (r *ConversionPolicyReconciler) editVersions(ctx context.Context, step plan.EditVersions) error {
-	patch, err := json.Marshal(versionsPatch(step))
+func (r *ConversionPolicyReconciler) editVersions(ctx context.Context, s step.EditVersions) error {
+	patch, err := json.Marshal(versionsPatch(s))
 	if err != nil {
 		return err
 	}
-	ctrl.LoggerFrom(ctx).Info("Changing spec.versions of the CustomResourceDefinition", "change", step.Note)
-	return r.Client.Patch(ctx, pinned(step.Pin), client.RawPatch(types.JSONPatchType, patch), fieldOwner)
+	ctrl.LoggerFrom(ctx).Info("Changing spec.versions of the CustomResourceDefinition", "change", s.Note)
+	return r.Client.Patch(ctx, pinned(s.Pin), client.RawPatch(types.JSONPatchType, patch), fieldOwner)
 }
 
-func versionsPatch(step plan.EditVersions) []map[string]any {
-	patch := pinnedPatch(step.Pin.UID, step.Pin.ResourceVersion)
-	for _, change := range step.Changes {
+func versionsPatch(s step.EditVersions) []map[string]any {
+	patch := pinnedPatch(s.Pin.UID, s.Pin.ResourceVersion)
+	for _, change := range s.Changes {
 		at := fmt.Sprintf("/spec/versions/%d", change.Index)
 		patch = append(patch, map[string]any{"op": "test", "path": at + "/name", "value": change.Name})
 		switch {

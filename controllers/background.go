@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
-	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 )
 
 // background runs work beside the reconciliations. The work of a policy has a context of
@@ -112,15 +112,15 @@ type checks struct {
 	now        func() time.Time
 
 	mu    sync.Mutex
-	known map[string]*plan.BackgroundCheck
+	known map[string]*observed.BackgroundCheck
 }
 
 func newChecks(b *background, now func() time.Time) *checks {
-	return &checks{background: b, now: now, known: map[string]*plan.BackgroundCheck{}}
+	return &checks{background: b, now: now, known: map[string]*observed.BackgroundCheck{}}
 }
 
 // of returns the latest check of a policy; nil where there was none.
-func (c *checks) of(policy string) *plan.BackgroundCheck {
+func (c *checks) of(policy string) *observed.BackgroundCheck {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	check, found := c.known[policy]
@@ -145,7 +145,7 @@ func (c *checks) running() int {
 }
 
 // start begins a check, unless one of the policy is under way.
-func (c *checks) start(policy, subject string, run func(context.Context) plan.BackgroundCheck) {
+func (c *checks) start(policy, subject string, run func(context.Context) observed.BackgroundCheck) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	attempts := 1
@@ -157,7 +157,7 @@ func (c *checks) start(policy, subject string, run func(context.Context) plan.Ba
 			attempts += last.Attempts
 		}
 	}
-	started := &plan.BackgroundCheck{Subject: subject, Running: true, Attempts: attempts}
+	started := &observed.BackgroundCheck{Subject: subject, Running: true, Attempts: attempts}
 	c.known[policy] = started
 	c.background.run(policy, func(life lifetime) {
 		result := run(life)
@@ -169,7 +169,7 @@ func (c *checks) start(policy, subject string, run func(context.Context) plan.Ba
 }
 
 // finish records a result, unless the policy was gone meanwhile.
-func (c *checks) finish(policy string, started *plan.BackgroundCheck, result plan.BackgroundCheck) bool {
+func (c *checks) finish(policy string, started *observed.BackgroundCheck, result observed.BackgroundCheck) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.known[policy] != started {

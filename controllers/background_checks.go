@@ -10,7 +10,8 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
+	"github.com/conversion-operator/conversion-operator/internal/plan/step"
 	"github.com/conversion-operator/conversion-operator/internal/verify/live"
 )
 
@@ -21,12 +22,12 @@ import (
 // a version from managedFields of objects (managed_fields.go).
 type BackgroundChecks struct {
 	// TakeSamples, ProbeAPIServer, CountWrites, ReadRequests and ClearManagedFields do the work.
-	TakeSamples    func(context.Context, plan.TakeSamples) plan.BackgroundCheck
-	ProbeAPIServer func(context.Context, plan.ProbeAPIServer) plan.BackgroundCheck
-	CountWrites    func(context.Context, plan.CountWrites) plan.BackgroundCheck
-	ReadRequests   func(context.Context, plan.ReadRequests) plan.BackgroundCheck
+	TakeSamples    func(context.Context, step.TakeSamples) observed.BackgroundCheck
+	ProbeAPIServer func(context.Context, step.ProbeAPIServer) observed.BackgroundCheck
+	CountWrites    func(context.Context, step.CountWrites) observed.BackgroundCheck
+	ReadRequests   func(context.Context, step.ReadRequests) observed.BackgroundCheck
 	// ClearManagedFields changes objects, as the user that may.
-	ClearManagedFields func(context.Context, plan.ClearManagedFields) plan.BackgroundCheck
+	ClearManagedFields func(context.Context, step.ClearManagedFields) observed.BackgroundCheck
 	// Tidy restores what a manager left behind that died during an API server probe; may be nil.
 	Tidy func(context.Context) error
 	// Now is the clock.
@@ -57,30 +58,30 @@ func (c *BackgroundChecks) start(b *background) {
 }
 
 // observe fills in what is known about a policy.
-func (c *BackgroundChecks) observe(observed *plan.Observed) {
-	policy := observed.Policy.Name
-	observed.Samples, observed.APIServer, observed.Written = c.samples.of(policy), c.apiServer.of(policy), c.writes.of(policy)
-	observed.Requested, observed.Cleared = c.requests.of(policy), c.cleanings.of(policy)
-	observed.Resampled, observed.ResamplersBusy = c.resamples.of(policy), c.resamples.running() >= resamplesAtOnce
+func (c *BackgroundChecks) observe(state *observed.Cluster) {
+	policy := state.Policy.Name
+	state.Samples, state.APIServer, state.Written = c.samples.of(policy), c.apiServer.of(policy), c.writes.of(policy)
+	state.Requested, state.Cleared = c.requests.of(policy), c.cleanings.of(policy)
+	state.Resampled, state.ResamplersBusy = c.resamples.of(policy), c.resamples.running() >= resamplesAtOnce
 }
 
 // do starts a check, and does not wait for it.
-func (c *BackgroundChecks) do(policy string, step plan.Step) {
-	switch step := step.(type) {
-	case plan.TakeSamples:
+func (c *BackgroundChecks) do(policy string, s step.Step) {
+	switch s := s.(type) {
+	case step.TakeSamples:
 		samples := c.samples
-		if step.Again {
+		if s.Again {
 			samples = c.resamples
 		}
-		samples.start(policy, step.Subject, func(ctx context.Context) plan.BackgroundCheck { return c.TakeSamples(ctx, step) })
-	case plan.ProbeAPIServer:
-		c.apiServer.start(policy, step.Subject, func(ctx context.Context) plan.BackgroundCheck { return c.ProbeAPIServer(ctx, step) })
-	case plan.CountWrites:
-		c.writes.start(policy, step.Subject, func(ctx context.Context) plan.BackgroundCheck { return c.CountWrites(ctx, step) })
-	case plan.ReadRequests:
-		c.requests.start(policy, step.Subject, func(ctx context.Context) plan.BackgroundCheck { return c.ReadRequests(ctx, step) })
-	case plan.ClearManagedFields:
-		c.cleanings.start(policy, step.Subject, func(ctx context.Context) plan.BackgroundCheck { return c.ClearManagedFields(ctx, step) })
+		samples.start(policy, s.Subject, func(ctx context.Context) observed.BackgroundCheck { return c.TakeSamples(ctx, s) })
+	case step.ProbeAPIServer:
+		c.apiServer.start(policy, s.Subject, func(ctx context.Context) observed.BackgroundCheck { return c.ProbeAPIServer(ctx, s) })
+	case step.CountWrites:
+		c.writes.start(policy, s.Subject, func(ctx context.Context) observed.BackgroundCheck { return c.CountWrites(ctx, s) })
+	case step.ReadRequests:
+		c.requests.start(policy, s.Subject, func(ctx context.Context) observed.BackgroundCheck { return c.ReadRequests(ctx, s) })
+	case step.ClearManagedFields:
+		c.cleanings.start(policy, s.Subject, func(ctx context.Context) observed.BackgroundCheck { return c.ClearManagedFields(ctx, s) })
 	}
 }
 

@@ -17,7 +17,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
-	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
+	"github.com/conversion-operator/conversion-operator/internal/plan/step"
 )
 
 // TestChecks: one check at a time for each policy, whose result wakes the policy.
@@ -28,17 +29,17 @@ func TestChecks(t *testing.T) {
 	if got := samples.of("a"); got != nil {
 		t.Fatalf("known before anything was started: %+v", got)
 	}
-	results := make(chan plan.BackgroundCheck)
-	find := func(context.Context) plan.BackgroundCheck { return <-results }
+	results := make(chan observed.BackgroundCheck)
+	find := func(context.Context) observed.BackgroundCheck { return <-results }
 	samples.start("a", "one", find)
 	samples.start("a", "two", find) // not while the first goes on
-	check(t, samples, plan.BackgroundCheck{Subject: "one", Running: true, Attempts: 1})
+	check(t, samples, observed.BackgroundCheck{Subject: "one", Running: true, Attempts: 1})
 
-	for _, next := range []plan.BackgroundCheck{
+	for _, next := range []observed.BackgroundCheck{
 		{Subject: "one", Running: true, Attempts: 2},
 		{Subject: "another", Running: true, Attempts: 1},
 	} {
-		results <- plan.BackgroundCheck{Objects: 3}
+		results <- observed.BackgroundCheck{Objects: 3}
 		if woken := <-b.woken; woken.Object.GetName() != "a" {
 			t.Errorf("wakes %s, want a", woken.Object.GetName())
 		}
@@ -48,7 +49,7 @@ func TestChecks(t *testing.T) {
 		samples.start("a", next.Subject, find)
 		check(t, samples, next)
 	}
-	results <- plan.BackgroundCheck{}
+	results <- observed.BackgroundCheck{}
 	<-b.woken
 	samples.forget("a")
 	if got := samples.of("a"); got != nil {
@@ -56,7 +57,7 @@ func TestChecks(t *testing.T) {
 	}
 }
 
-func check(t *testing.T, samples *checks, want plan.BackgroundCheck) {
+func check(t *testing.T, samples *checks, want observed.BackgroundCheck) {
 	t.Helper()
 	if diff := cmp.Diff(&want, samples.of("a")); diff != "" {
 		t.Errorf("check (-want +got):\n%s", diff)
@@ -69,15 +70,15 @@ func TestCheckOfAPolicyThatGoes(t *testing.T) {
 	b := newBackground(t.Context())
 	samples := newChecks(b, time.Now)
 	cancelled := make(chan struct{})
-	samples.start("a", "one", func(ctx context.Context) plan.BackgroundCheck {
+	samples.start("a", "one", func(ctx context.Context) observed.BackgroundCheck {
 		<-ctx.Done()
 		close(cancelled)
-		return plan.BackgroundCheck{Reason: "Cancelled"}
+		return observed.BackgroundCheck{Reason: "Cancelled"}
 	})
 	samples.forget("a")
 	b.end("a")
 	<-cancelled
-	samples.start("a", "two", func(context.Context) plan.BackgroundCheck { return plan.BackgroundCheck{Objects: 1} })
+	samples.start("a", "two", func(context.Context) observed.BackgroundCheck { return observed.BackgroundCheck{Objects: 1} })
 	<-b.woken
 	if got := samples.of("a"); got.Subject != "two" || got.Objects != 1 || got.Reason != "" {
 		t.Errorf("the check of the new policy is %+v", got)
@@ -121,13 +122,13 @@ func TestCleaningStarvesNobody(t *testing.T) {
 	t.Cleanup(stop)
 	b := newBackground(ctx)
 	c := NewBackgroundChecks(&rest.Config{Host: server.URL}, nil, nil, time.Now)
-	c.ProbeAPIServer = func(context.Context, plan.ProbeAPIServer) plan.BackgroundCheck {
-		return plan.BackgroundCheck{Message: "answered"}
+	c.ProbeAPIServer = func(context.Context, step.ProbeAPIServer) observed.BackgroundCheck {
+		return observed.BackgroundCheck{Message: "answered"}
 	}
 	c.start(b)
 
 	for policy := range strings.SplitSeq("abcdefghijklmnopqrst", "") {
-		c.do(policy, plan.ClearManagedFields{Subject: "s", CRD: definitionOf("cleaned"), Version: "v0"})
+		c.do(policy, step.ClearManagedFields{Subject: "s", CRD: definitionOf("cleaned"), Version: "v0"})
 	}
 	for range cleaningsAtOnce {
 		<-cleaning
@@ -135,10 +136,10 @@ func TestCleaningStarvesNobody(t *testing.T) {
 	fresh, policy := definitionOf("fresh"), "a new policy"
 	conversion := &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.WebhookConverter, Webhook: &apiextensionsv1.WebhookConversion{
 		ClientConfig: &apiextensionsv1.WebhookClientConfig{}, ConversionReviewVersions: []string{"v1"}}}
-	c.do(policy, plan.TakeSamples{Subject: "s", CRD: fresh, Conversion: conversion, Timeout: time.Minute})
-	c.do(policy, plan.TakeSamples{Subject: "s", CRD: fresh, Conversion: conversion, Timeout: time.Minute, Again: true})
-	c.do(policy, plan.CountWrites{Subject: "s", CRD: fresh})
-	c.do(policy, plan.ProbeAPIServer{Subject: "s"})
+	c.do(policy, step.TakeSamples{Subject: "s", CRD: fresh, Conversion: conversion, Timeout: time.Minute})
+	c.do(policy, step.TakeSamples{Subject: "s", CRD: fresh, Conversion: conversion, Timeout: time.Minute, Again: true})
+	c.do(policy, step.CountWrites{Subject: "s", CRD: fresh})
+	c.do(policy, step.ProbeAPIServer{Subject: "s"})
 	deadline := time.After(time.Minute)
 	for range 4 {
 		select {

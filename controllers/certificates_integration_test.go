@@ -25,17 +25,19 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/pki"
-	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/certificates"
+	"github.com/conversion-operator/conversion-operator/internal/plan/names"
+	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // armWith activates a policy whose certificates come from a source, with pods that
 // serve what they are given.
-func armWith(t *testing.T, group, certificates string) string {
+func armWith(t *testing.T, group, certs string) string {
 	t.Helper()
 	name := "crontabs." + group
 	create(t, manifest(group, "v1beta1", "v1"), &apiextensionsv1.CustomResourceDefinition{})
-	create(t, strings.Replace(policy(group), "migration:", "certificates: "+certificates+", migration:", 1), &v1alpha1.ConversionPolicy{})
+	create(t, strings.Replace(policy(group), "migration:", "certificates: "+certs+", migration:", 1), &v1alpha1.ConversionPolicy{})
 	return name
 }
 
@@ -52,9 +54,9 @@ func ready(t *testing.T, name string) {
 func atRest(t *testing.T, name string) {
 	t.Helper()
 	expect.Eventually(t, "the rotation is over", func() (bool, string) {
-		secret := getSecret(t, plan.CertificateName(name))
+		secret := getSecret(t, names.CertificateSecret(name))
 		rotation := getPolicy(t, name).Status.Rotation
-		return rotation != nil && rotation.State == v1alpha1.RotationIdle && secret.Annotations[plan.TrustedAnnotation] != "",
+		return rotation != nil && rotation.State == v1alpha1.RotationIdle && secret.Annotations[certificates.TrustedAnnotation] != "",
 			fmt.Sprintf("%v, annotations %v", rotation, secret.Annotations)
 	})
 }
@@ -71,7 +73,7 @@ func getSecret(t *testing.T, name string) *corev1.Secret {
 func follow(t *testing.T, name string, authority []byte) []v1alpha1.RotationState {
 	t.Helper()
 	var states []v1alpha1.RotationState
-	serverName := plan.ServerName(name, system)
+	serverName := names.ServerName(name, system)
 	expect.Eventually(t, "the authority is replaced", func() (bool, string) {
 		leaf, _ := pods.serves.Load(serverName)
 		bundle := getCRD(t, name).Spec.Conversion.Webhook.ClientConfig.CABundle
@@ -87,7 +89,7 @@ func follow(t *testing.T, name string, authority []byte) []v1alpha1.RotationStat
 		if state == v1alpha1.RotationVerifying {
 			pods.mount(t, name)
 		}
-		current := getSecret(t, plan.AuthorityName(name)).Data[corev1.TLSCertKey]
+		current := getSecret(t, names.AuthoritySecret(name)).Data[corev1.TLSCertKey]
 		return state == v1alpha1.RotationIdle && string(current) != string(authority) && string(bundle) == string(current), fmt.Sprint(states)
 	})
 	return states
@@ -98,7 +100,7 @@ func follow(t *testing.T, name string, authority []byte) []v1alpha1.RotationStat
 func TestLostAuthority(t *testing.T) {
 	name := armWith(t, "lost.example.com", "{selfManaged: {}}")
 	ready(t, name)
-	before, authority := getCRD(t, name), getSecret(t, plan.AuthorityName(name))
+	before, authority := getCRD(t, name), getSecret(t, names.AuthoritySecret(name))
 	killed.Store(true)
 	defer killed.Store(false)
 	expect.NoError(t, cluster.Delete(t.Context(), authority))
@@ -131,7 +133,7 @@ func theirs(t *testing.T, name, serverName string, labels map[string]string) *co
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: name, Labels: labels},
 		Data: map[string][]byte{
-			corev1.TLSCertKey: leaf.Certificate, corev1.TLSPrivateKeyKey: leaf.Key, plan.CAKey: authority.Certificate},
+			corev1.TLSCertKey: leaf.Certificate, corev1.TLSPrivateKeyKey: leaf.Key, observed.CAKey: authority.Certificate},
 	}
 }
 
@@ -142,10 +144,10 @@ func TestSecretOfOthers(t *testing.T) {
 	waitFor(t, name, v1alpha1.CertificatesReadyCondition, metav1.ConditionFalse, v1alpha1.ReasonSecretNotFound)
 	expect.NoError(t, cluster.Create(t.Context(), theirs(t, "theirs", "elsewhere.svc", nil)))
 	condition := waitFor(t, name, v1alpha1.CertificatesReadyCondition, metav1.ConditionFalse, string(pki.WrongName))
-	if want := plan.ServerName(name, system); !strings.Contains(condition.Message, want) {
+	if want := names.ServerName(name, system); !strings.Contains(condition.Message, want) {
 		t.Errorf("the message lacks %q: %s", want, condition.Message)
 	}
-	replace(t, theirs(t, "theirs", plan.ServerName(name, system), nil))
+	replace(t, theirs(t, "theirs", names.ServerName(name, system), nil))
 	ready(t, name)
 
 	changePolicy(t, name, func(spec *v1alpha1.ConversionPolicySpec) { spec.Certificates = v1alpha1.Certificates{} })
@@ -161,7 +163,7 @@ func TestSecretOfOthers(t *testing.T) {
 	waitFor(t, name, v1alpha1.CertificatesReadyCondition, metav1.ConditionTrue, string(v1alpha1.RotationVerifying))
 	pods.mount(t, name)
 	expect.Eventually(t, "the key of the authority of before is deleted", func() (bool, string) {
-		err := cluster.Get(t.Context(), client.ObjectKey{Namespace: system, Name: plan.AuthorityName(name)}, &corev1.Secret{})
+		err := cluster.Get(t.Context(), client.ObjectKey{Namespace: system, Name: names.AuthoritySecret(name)}, &corev1.Secret{})
 		return apierrors.IsNotFound(err), fmt.Sprint(err)
 	})
 }
@@ -181,7 +183,7 @@ func TestCertManager(t *testing.T) {
 	installCertManager(t)
 	request := &cmv1.Certificate{}
 	expect.Eventually(t, "a Certificate is asked for", func() (bool, string) {
-		err := cluster.Get(t.Context(), client.ObjectKey{Namespace: system, Name: plan.IssuedName(name)}, request)
+		err := cluster.Get(t.Context(), client.ObjectKey{Namespace: system, Name: names.IssuedSecret(name)}, request)
 		return err == nil, fmt.Sprint(err)
 	})
 	request.Status.Conditions = []cmv1.CertificateCondition{{Type: cmv1.CertificateConditionReady, Status: "False", Message: "no such issuer"}}
@@ -192,7 +194,7 @@ func TestCertManager(t *testing.T) {
 	})
 	expect.NoError(t, cluster.Create(t.Context(), theirs(t, request.Spec.SecretName, request.Spec.DNSNames[0], request.Spec.SecretTemplate.Labels)))
 	ready(t, name)
-	if got := getCRD(t, name).Spec.Conversion.Webhook.ClientConfig.CABundle; string(got) != string(getSecret(t, request.Spec.SecretName).Data[plan.CAKey]) {
+	if got := getCRD(t, name).Spec.Conversion.Webhook.ClientConfig.CABundle; string(got) != string(getSecret(t, request.Spec.SecretName).Data[observed.CAKey]) {
 		t.Error("caBundle is not what cert-manager issued by")
 	}
 	checkRest(t, name)
@@ -204,7 +206,7 @@ func TestCertManager(t *testing.T) {
 	pods.mount(t, name)
 	for _, left := range []client.Object{&cmv1.Certificate{}, &corev1.Secret{}} {
 		expect.Eventually(t, fmt.Sprintf("the %T of the source of before is deleted", left), func() (bool, string) {
-			err := cluster.Get(t.Context(), client.ObjectKey{Namespace: system, Name: plan.IssuedName(name)}, left)
+			err := cluster.Get(t.Context(), client.ObjectKey{Namespace: system, Name: names.IssuedSecret(name)}, left)
 			return apierrors.IsNotFound(err), fmt.Sprint(err)
 		})
 	}
@@ -229,10 +231,10 @@ func installCertManager(t *testing.T) {
 // TestInjected: what somebody else injects is never overwritten.
 func TestInjected(t *testing.T) {
 	const name = "crontabs.injected.example.com"
-	expect.NoError(t, cluster.Create(t.Context(), theirs(t, "injected", plan.ServerName(name, system), nil)))
+	expect.NoError(t, cluster.Create(t.Context(), theirs(t, "injected", names.ServerName(name, system), nil)))
 	armWith(t, "injected.example.com", "{injected: {secretName: injected}}")
 	ready(t, name)
-	other := theirs(t, "other", plan.ServerName(name, system), nil)
+	other := theirs(t, "other", names.ServerName(name, system), nil)
 	inject := func(bundle []byte) int64 {
 		crd := getCRD(t, name)
 		crd.Annotations = map[string]string{"cert-manager.io/inject-ca-from": system + "/injected"}
@@ -240,11 +242,11 @@ func TestInjected(t *testing.T) {
 		expect.NoError(t, cluster.Update(t.Context(), crd))
 		return crd.Generation
 	}
-	generation := inject(other.Data[plan.CAKey])
+	generation := inject(other.Data[observed.CAKey])
 	waitFor(t, name, v1alpha1.CertificatesReadyCondition, metav1.ConditionFalse, string(pki.CAMismatch))
 	if got := getCRD(t, name); got.Generation != generation {
 		t.Errorf("what was injected is overwritten: %d writes", got.Generation-generation)
 	}
-	inject(append(other.Data[plan.CAKey], getSecret(t, "injected").Data[plan.CAKey]...))
+	inject(append(other.Data[observed.CAKey], getSecret(t, "injected").Data[observed.CAKey]...))
 	waitFor(t, name, v1alpha1.ReadyCondition, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
 }

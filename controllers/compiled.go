@@ -13,7 +13,8 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
-	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/converter"
+	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 )
 
 // compiledRules remembers what the rules of policies compile to: they are compiled once
@@ -105,8 +106,8 @@ func (s *storedRulesets) readable(policy string, configMaps []corev1.ConfigMap) 
 
 // isReadable reports that a ConfigMap stays, is what its name says, and can be loaded.
 func isReadable(configMap *corev1.ConfigMap) bool {
-	text := []byte(configMap.Data[plan.RulesetKey])
-	if !configMap.DeletionTimestamp.IsZero() || conversion.HashOf(text) != configMap.Labels[plan.RevisionLabel] {
+	text := []byte(configMap.Data[converter.RulesetKey])
+	if !configMap.DeletionTimestamp.IsZero() || conversion.HashOf(text) != configMap.Labels[names.RevisionLabel] {
 		return false
 	}
 	_, err := conversion.Load(text)

@@ -12,7 +12,8 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
-	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/converter"
+	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 )
 
 // TestRulesAreCompiledOnce for each generation of a policy and of its
@@ -63,13 +64,13 @@ func TestRulesetsAreLoadedOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	configMap := corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "widgets", UID: "c", ResourceVersion: "1",
-		Labels: map[string]string{plan.RevisionLabel: conversion.HashOf(text)}}, Data: map[string]string{plan.RulesetKey: string(text)}}
+		Labels: map[string]string{names.RevisionLabel: conversion.HashOf(text)}}, Data: map[string]string{converter.RulesetKey: string(text)}}
 	var rulesets storedRulesets
 	is := func() bool { return rulesets.readable("policy", []corev1.ConfigMap{configMap})[0] }
 	if !is() {
 		t.Fatal("it cannot be read")
 	}
-	configMap.Data = map[string]string{plan.RulesetKey: "damaged"}
+	configMap.Data = map[string]string{converter.RulesetKey: "damaged"}
 	if !is() {
 		t.Error("it was loaded again")
 	}
@@ -77,7 +78,7 @@ func TestRulesetsAreLoadedOnce(t *testing.T) {
 	if is() {
 		t.Error("what was changed was not loaded again")
 	}
-	configMap.Data, configMap.UID = map[string]string{plan.RulesetKey: string(text)}, "d"
+	configMap.Data, configMap.UID = map[string]string{converter.RulesetKey: string(text)}, "d"
 	if !is() {
 		t.Error("another ConfigMap of the name was not loaded")
 	}

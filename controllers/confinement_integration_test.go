@@ -29,7 +29,11 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/pki"
-	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/activation"
+	"github.com/conversion-operator/conversion-operator/internal/plan/migration"
+	"github.com/conversion-operator/conversion-operator/internal/plan/names"
+	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
+	"github.com/conversion-operator/conversion-operator/internal/plan/step"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
@@ -66,10 +70,10 @@ const confinedPolicy = "crontabs.confined.example.com"
 
 // granted is what the manager may grant; each test changes one thing of it.
 func granted() *rbacv1.ClusterRole {
-	name := plan.MigrationRightsName(confinedPolicy)
+	name := names.MigrationRights(confinedPolicy)
 	return &rbacv1.ClusterRole{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{plan.ManagedByLabel: plan.ManagedBy},
-			Annotations: map[string]string{plan.PolicyAnnotation: confinedPolicy}},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{names.ManagedByLabel: names.ManagedBy},
+			Annotations: map[string]string{names.PolicyAnnotation: confinedPolicy}},
 		Rules: []rbacv1.PolicyRule{
 			{APIGroups: []string{"confined.example.com"}, Resources: []string{"crontabs", "crontabs/status"}, Verbs: []string{"list", "patch"}},
 			{APIGroups: []string{"apiextensions.k8s.io"}, Resources: []string{"customresourcedefinitions"},
@@ -104,7 +108,7 @@ func setBack() *flowcontrolv1.FlowSchema {
 	return &flowcontrolv1.FlowSchema{
 		ObjectMeta: role.ObjectMeta,
 		Spec: flowcontrolv1.FlowSchemaSpec{
-			PriorityLevelConfiguration: flowcontrolv1.PriorityLevelConfigurationReference{Name: plan.DefaultPriorityLevel},
+			PriorityLevelConfiguration: flowcontrolv1.PriorityLevelConfigurationReference{Name: migration.DefaultPriorityLevel},
 			MatchingPrecedence:         8500,
 			Rules: []flowcontrolv1.PolicyRulesWithSubjects{{
 				Subjects: []flowcontrolv1.Subject{{Kind: flowcontrolv1.SubjectKindServiceAccount,
@@ -120,10 +124,10 @@ func sized() *admissionregistrationv1.ValidatingWebhookConfiguration {
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	crd.Spec.Group, crd.Spec.Names.Plural, crd.Spec.Scope = "confined.example.com", "crontabs", apiextensionsv1.NamespaceScoped
 	crd.Spec.Versions = []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v1"}, {Name: "v1beta1"}}
-	return plan.AdmissionConfiguration(confinedPolicy, crd, "v1", []plan.AdmissionClient{{
+	return activation.AdmissionConfiguration(confinedPolicy, crd, "v1", []activation.AdmissionClient{{
 		Hash: "0123456789abcdef", Condition: "has(object.spec)",
 		Client: admissionregistrationv1.WebhookClientConfig{Service: &admissionregistrationv1.ServiceReference{
-			Namespace: system, Name: plan.ChildName(confinedPolicy), Path: new(plan.AdmitPath + "/0123456789abcdef"), Port: new(int32(443)),
+			Namespace: system, Name: names.Child(confinedPolicy), Path: new(activation.AdmitPath + "/0123456789abcdef"), Port: new(int32(443)),
 		}},
 	}})
 }
@@ -136,30 +140,30 @@ func webhookOf(change func(*admissionregistrationv1.ValidatingWebhook)) client.O
 // API server has of it is what was wanted: otherwise it would be written for ever.
 func TestSizeAdmission(t *testing.T) {
 	manager := asManager(t)
-	r := &ConversionPolicyReconciler{Client: manager, Live: manager, Settings: plan.Settings{Namespace: system}}
+	r := &ConversionPolicyReconciler{Client: manager, Live: manager, Settings: observed.Settings{Namespace: system}}
 	policy := &v1alpha1.ConversionPolicy{ObjectMeta: metav1.ObjectMeta{Name: confinedPolicy}}
 	for _, certificates := range []string{"", testAuthority(t)} {
 		wanted := sized()
 		for i := range wanted.Webhooks {
 			wanted.Webhooks[i].ClientConfig.CABundle = []byte(certificates)
 		}
-		observed := plan.Observed{Policy: policy}
+		state := observed.Cluster{Policy: policy}
 		// The manager of other tests may take it for what is left of a policy, and delete it.
-		for tries := 0; observed.Admission == nil && tries < 100; tries++ {
-			expect.NoError(t, r.do(t.Context(), policy, plan.Apply{Object: plan.AdmissionApply(wanted)}))
-			expect.NoError(t, r.observeAdmission(t.Context(), &observed))
+		for tries := 0; state.Admission == nil && tries < 100; tries++ {
+			expect.NoError(t, r.do(t.Context(), policy, step.Apply{Object: activation.AdmissionApply(wanted)}))
+			expect.NoError(t, r.observeAdmission(t.Context(), &state))
 		}
-		if observed.Admission == nil {
+		if state.Admission == nil {
 			t.Fatal("it is gone whenever it was applied")
 		}
-		if diff := cmp.Diff(wanted.Webhooks, observed.Admission.Webhooks, cmpopts.EquateEmpty()); diff != "" {
+		if diff := cmp.Diff(wanted.Webhooks, state.Admission.Webhooks, cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("(-wanted +got):\n%s", diff)
 		}
 	}
-	expect.NoError(t, r.do(t.Context(), policy, plan.DeleteAdmission{Name: plan.AdmissionName(confinedPolicy)}))
-	observed := plan.Observed{Policy: policy}
-	expect.NoError(t, r.observeAdmission(t.Context(), &observed))
-	if observed.Admission != nil {
+	expect.NoError(t, r.do(t.Context(), policy, step.DeleteAdmission{Name: names.Admission(confinedPolicy)}))
+	state := observed.Cluster{Policy: policy}
+	expect.NoError(t, r.observeAdmission(t.Context(), &state))
+	if state.Admission != nil {
 		t.Error("it is still there")
 	}
 }
@@ -254,7 +258,7 @@ func refusedGrants() map[string]client.Object {
 func kubernetesOwn(name string) *rbacv1.ClusterRole {
 	return changed(granted(), func(r *rbacv1.ClusterRole) {
 		plural, group, _ := strings.Cut(name, ".")
-		r.Annotations[plan.PolicyAnnotation] = name
+		r.Annotations[names.PolicyAnnotation] = name
 		r.Rules = r.Rules[:1]
 		r.Rules[0].APIGroups, r.Rules[0].Resources = []string{group}, []string{plural}
 	})

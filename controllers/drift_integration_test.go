@@ -26,7 +26,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
-	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/names"
+	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/webhook/probe"
 )
@@ -83,7 +84,7 @@ func TestNoDrift(t *testing.T) {
 		}
 	}
 	err := cluster.Apply(t.Context(), strategyNone(active.Name), client.FieldOwner("helm"))
-	if !apierrors.IsConflict(err) || !strings.Contains(err.Error(), strconv.Quote(plan.ManagedBy)) {
+	if !apierrors.IsConflict(err) || !strings.Contains(err.Error(), strconv.Quote(names.ManagedBy)) {
 		t.Errorf("server-side apply without force: %v, want a conflict that names the operator", err)
 	}
 	checkRest(t, active.Name)
@@ -98,7 +99,7 @@ func TestNoDrift(t *testing.T) {
 // TestDriftWhileAPodHangs: a probe that takes its time keeps nobody from undoing what is written meanwhile.
 func TestDriftWhileAPodHangs(t *testing.T) {
 	active := activate(t, "hangs.drift.example.com", unchanged)
-	pods.hang.Store(new(plan.ServerName(active.Name, system)))
+	pods.hang.Store(new(names.ServerName(active.Name, system)))
 	defer pods.hang.Store(nil)
 	pods.run(t, active.Name) // others, that have proven nothing
 	waitFor(t, active.Name, v1alpha1.ConversionVerifiedCondition, metav1.ConditionFalse, v1alpha1.ReasonProbing)
@@ -172,7 +173,7 @@ func waitForRun(t *testing.T, policy string) batchv1.Job {
 func runsOf(t *testing.T, policy string) []batchv1.Job {
 	t.Helper()
 	jobs := &batchv1.JobList{}
-	expect.NoError(t, cluster.List(t.Context(), jobs, client.InNamespace(system), client.MatchingLabels{plan.InstanceLabel: plan.ChildName(policy)}))
+	expect.NoError(t, cluster.List(t.Context(), jobs, client.InNamespace(system), client.MatchingLabels{names.InstanceLabel: names.Child(policy)}))
 	return jobs.Items
 }
 
@@ -254,7 +255,7 @@ func newReconciler(t *testing.T) *ConversionPolicyReconciler {
 	fresh := &ConversionPolicyReconciler{
 		Client: cluster, Live: cluster, Recorder: events.NewFakeRecorder(100), Prober: prober, Now: time.Now,
 		Checks:   trusting(),
-		Settings: plan.Settings{Namespace: system, Image: "conversion-operator:test", PropagationDelay: time.Minute},
+		Settings: observed.Settings{Namespace: system, Image: "conversion-operator:test", PropagationDelay: time.Minute},
 	}
 	fresh.start(t.Context())
 	return fresh

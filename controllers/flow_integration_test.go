@@ -20,7 +20,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
@@ -31,8 +31,8 @@ func TestFlow(t *testing.T) {
 	name := migrating(t, "flow.runs.example.com")
 	waitForJob(t, name, "at work", goesOn)
 	schema := &flowcontrolv1.FlowSchema{}
-	expect.NoError(t, cluster.Get(t.Context(), client.ObjectKey{Name: plan.MigrationRightsName(name)}, schema))
-	run, other := tokenOf(t, plan.MigrationRightsName(name)), tokenOf(t, "default")
+	expect.NoError(t, cluster.Get(t.Context(), client.ObjectKey{Name: names.MigrationRights(name)}, schema))
+	run, other := tokenOf(t, names.MigrationRights(name)), tokenOf(t, "default")
 	list := fmt.Sprintf("/apis/flow.runs.example.com/v1/namespaces/%s/crontabs?limit=1", system)
 	if got := flowOf(t, run, list); got.schema == string(schema.UID) || got.schema == "" || got.code != http.StatusOK {
 		t.Errorf("without the level, a request goes to %+v", got)

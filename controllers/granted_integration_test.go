@@ -30,7 +30,9 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
-	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/names"
+	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
+	"github.com/conversion-operator/conversion-operator/internal/plan/rights"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
@@ -73,7 +75,7 @@ func TestGrants(t *testing.T) {
 	asItself := as(t, "system:serviceaccount:"+system+":conversion-operator", "system:serviceaccounts", "system:serviceaccounts:"+system)
 	crd := create(t, manifest("manual.grants.example.com", "v1beta1", "v1"), &apiextensionsv1.CustomResourceDefinition{})
 	policy := &v1alpha1.ConversionPolicy{ObjectMeta: metav1.ObjectMeta{Name: crd.Name}}
-	migrate, read, clearing := plan.Grants(plan.Observed{CRD: crd, Policy: policy})
+	migrate, read, clearing := rights.Of(observed.Cluster{CRD: crd, Policy: policy})
 
 	now := time.Now()
 	authorizer := NewAuthorizer(asItself, func() time.Time { return now })
@@ -86,7 +88,7 @@ func TestGrants(t *testing.T) {
 		})
 	}
 	mayGrant(false)
-	for _, grant := range []plan.Grant{migrate, read, clearing} {
+	for _, grant := range []rights.Grant{migrate, read, clearing} {
 		if may, err := authorizer.May(t.Context(), system, grant); may || err != nil {
 			t.Errorf("%s has it before anybody granted it: %t, %v", grant.Account, may, err)
 		}
@@ -120,7 +122,7 @@ func TestTwoManagers(t *testing.T) {
 		job.Spec.Template.Spec = corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "a", Image: "a"}}}
 		return []client.Object{job, &corev1.Secret{ObjectMeta: meta}}
 	}
-	ours := map[string]string{plan.ManagedByLabel: plan.ManagedBy, plan.InstanceLabel: "two"}
+	ours := map[string]string{names.ManagedByLabel: names.ManagedBy, names.InstanceLabel: "two"}
 	for range 2 {
 		for _, object := range made(ours, "two-managers") {
 			expect.Eventually(t, fmt.Sprintf("%T is there", object), func() (bool, string) {

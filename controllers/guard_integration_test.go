@@ -23,7 +23,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/crds"
-	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
@@ -70,7 +70,7 @@ func checkGuardKnowsNoNames(t *testing.T, active *apiextensionsv1.CustomResource
 	waitForDryRun(t, active.Name, false)
 	expect.Eventually(t, "the operator owns spec.conversion again", func() (bool, string) {
 		crd := getCRD(t, active.Name)
-		return crds.ConversionIsBy(crd, plan.ManagedBy), fmt.Sprint(crd.ManagedFields)
+		return crds.ConversionIsBy(crd, names.ManagedBy), fmt.Sprint(crd.ManagedFields)
 	})
 }
 

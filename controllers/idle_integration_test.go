@@ -27,7 +27,8 @@ import (
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
-	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/names"
+	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/tracing"
 )
@@ -64,7 +65,7 @@ func (r *requests) about(policies []string, since int) []string {
 	defer r.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(r.sent[since:]), func(path string) bool {
 		return !slices.ContainsFunc(policies, func(policy string) bool {
-			return strings.Contains(path, policy) || strings.Contains(path, plan.ChildName(policy))
+			return strings.Contains(path, policy) || strings.Contains(path, names.Child(policy))
 		})
 	})
 }
@@ -106,7 +107,7 @@ func TestIdle(t *testing.T) {
 func settled(t *testing.T) []string {
 	t.Helper()
 	const rules = `{hub: v1, spokes: [{version: v1beta1, rules: [%s]}]}`
-	var names []string
+	var list []string
 	add := func(group string, versions []string, text, reason string) {
 		t.Helper()
 		if versions != nil {
@@ -117,7 +118,7 @@ func settled(t *testing.T) []string {
 		if reason == v1alpha1.ReasonWaitingForVersion {
 			pods.run(t, name)
 		}
-		names = append(names, name)
+		list = append(list, name)
 		expect.Eventually(t, name+" is "+reason, func() (bool, string) {
 			ready := apimeta.FindStatusCondition(getPolicy(t, name).Status.Conditions, v1alpha1.ReadyCondition)
 			return ready != nil && ready.Reason == reason, ready.String()
@@ -138,7 +139,7 @@ func settled(t *testing.T) []string {
 	add("elsewhere.idle.example.com", both,
 		"metadata: {name: crontabs.elsewhere.idle.example.com}\nspec: {converter: {service: {namespace: nowhere, name: converter}}, certificates: {secret: {name: nothing}}}",
 		v1alpha1.ReasonSecretNotFound)
-	return names
+	return list
 }
 
 // look makes the manager look at policies, by a change that means nothing, and
@@ -196,7 +197,7 @@ func idleHour(t *testing.T, policies []string) {
 	events := &recorder{}
 	starts := &ConversionPolicyReconciler{
 		Client: writer, Live: writer, Recorder: events, Now: clock, Prober: prober, Checks: trusting(),
-		Settings: plan.Settings{Namespace: system, Image: "conversion-operator:test", PropagationDelay: 2 * time.Second},
+		Settings: observed.Settings{Namespace: system, Image: "conversion-operator:test", PropagationDelay: 2 * time.Second},
 	}
 	starts.start(ctx)
 	seen := sent.count()

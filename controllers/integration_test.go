@@ -21,7 +21,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
-	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/names"
+	"github.com/conversion-operator/conversion-operator/internal/plan/step"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/webhook/probe"
 )
@@ -180,15 +181,15 @@ func TestActivation(t *testing.T) {
 func checkConversion(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition) {
 	t.Helper()
 	conversion := crd.Spec.Conversion
-	if conversion.Strategy != apiextensionsv1.WebhookConverter || conversion.Webhook.ClientConfig.Service.Name != plan.ChildName(crd.Name) {
+	if conversion.Strategy != apiextensionsv1.WebhookConverter || conversion.Webhook.ClientConfig.Service.Name != names.Child(crd.Name) {
 		t.Fatalf("the conversion is %+v", conversion)
 	}
 	authority := &corev1.Secret{}
-	expect.NoError(t, cluster.Get(t.Context(), client.ObjectKey{Namespace: system, Name: plan.AuthorityName(crd.Name)}, authority))
+	expect.NoError(t, cluster.Get(t.Context(), client.ObjectKey{Namespace: system, Name: names.AuthoritySecret(crd.Name)}, authority))
 	if string(conversion.Webhook.ClientConfig.CABundle) != string(authority.Data[corev1.TLSCertKey]) {
 		t.Error("caBundle is not the authority that was proven")
 	}
-	owners := slices.DeleteFunc(crd.ManagedFields, func(entry metav1.ManagedFieldsEntry) bool { return entry.Manager != plan.ManagedBy })
+	owners := slices.DeleteFunc(crd.ManagedFields, func(entry metav1.ManagedFieldsEntry) bool { return entry.Manager != names.ManagedBy })
 	if len(owners) != 1 || strings.Contains(owners[0].FieldsV1.GetRawString(), "f:versions") {
 		t.Errorf("the operator owns more than spec.conversion: %v", owners)
 	}
@@ -225,7 +226,7 @@ func checkRest(t *testing.T, policy string) {
 func touch(t *testing.T, policy string, i int) {
 	t.Helper()
 	service := &corev1.Service{}
-	key := client.ObjectKey{Namespace: system, Name: plan.ChildName(policy)}
+	key := client.ObjectKey{Namespace: system, Name: names.Child(policy)}
 	expect.NoError(t, cluster.Get(t.Context(), key, service))
 	patch := fmt.Sprintf(`{"metadata":{"annotations":{"touched":"%d-%s"}}}`, i, service.ResourceVersion)
 	expect.NoError(t, cluster.Patch(t.Context(), service, client.RawPatch(mergePatch, []byte(patch))))
@@ -263,7 +264,7 @@ func checkNewVersion(t *testing.T, group string) {
 	}
 	expect.Eventually(t, "the Deployment has the new plan", func() (bool, string) {
 		plans := &corev1.ConfigMapList{}
-		expect.NoError(t, cluster.List(t.Context(), plans, client.MatchingLabels{plan.RevisionLabel: after}))
+		expect.NoError(t, cluster.List(t.Context(), plans, client.MatchingLabels{names.RevisionLabel: after}))
 		return len(plans.Items) == 1, "no ConfigMap"
 	})
 	expect.Eventually(t, "the policy is ready again", func() (bool, string) {
@@ -274,7 +275,7 @@ func checkNewVersion(t *testing.T, group string) {
 	expect.Eventually(t, "the plan of before is deleted", func() (bool, string) {
 		pods.run(t, name)
 		plans := &corev1.ConfigMapList{}
-		expect.NoError(t, cluster.List(t.Context(), plans, client.MatchingLabels{plan.RevisionLabel: before}))
+		expect.NoError(t, cluster.List(t.Context(), plans, client.MatchingLabels{names.RevisionLabel: before}))
 		return len(plans.Items) == 0, "still there"
 	})
 }
@@ -308,42 +309,42 @@ func TestForeignWebhook(t *testing.T) {
 func TestPinnedWrites(t *testing.T) {
 	const group, name = "pinned.example.com", "crontabs.pinned.example.com"
 	crd := create(t, manifest(group, "v1beta1", "v1"), &apiextensionsv1.CustomResourceDefinition{})
-	stale := plan.Pin{Name: name, UID: crd.UID, ResourceVersion: crd.ResourceVersion}
+	stale := step.Pin{Name: name, UID: crd.UID, ResourceVersion: crd.ResourceVersion}
 	expect.Eventually(t, "the API server has written the status", func() (bool, string) {
 		return getCRD(t, name).ResourceVersion != stale.ResourceVersion, "unchanged"
 	})
-	other := plan.Pin{Name: name, UID: "another", ResourceVersion: getCRD(t, name).ResourceVersion}
+	other := step.Pin{Name: name, UID: "another", ResourceVersion: getCRD(t, name).ResourceVersion}
 	suspended := &v1alpha1.ConversionPolicy{}
 	unmarshal(t, policy(group), suspended)
 	suspended.Spec.Suspend = true
 	expect.NoError(t, cluster.Create(t.Context(), suspended))
 	waitFor(t, name, v1alpha1.ReadyCondition, metav1.ConditionUnknown, v1alpha1.ReasonSuspended)
-	fresh := plan.Pin{Name: name, UID: crd.UID, ResourceVersion: getCRD(t, name).ResourceVersion}
+	fresh := step.Pin{Name: name, UID: crd.UID, ResourceVersion: getCRD(t, name).ResourceVersion}
 	known := getPolicy(t, name)
 	recreated := known.DeepCopy()
 	recreated.UID = "another"
 	reconciler := &ConversionPolicyReconciler{Client: cluster, Live: cluster}
 	for what, c := range map[string]struct {
 		policy *v1alpha1.ConversionPolicy
-		pin    plan.Pin
+		pin    step.Pin
 	}{
 		"a CustomResourceDefinition that was changed since":   {known, stale},
 		"a CustomResourceDefinition that was recreated since": {known, other},
 		"behalf of a policy that was changed since":           {suspended, fresh},
 		"behalf of a policy that was recreated since":         {recreated, fresh},
 	} {
-		steps := []plan.Step{
-			plan.SwitchCRD{Pin: c.pin, Conversion: &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter}},
-			plan.RestoreCRD{Pin: c.pin},
-			plan.PruneStoredVersions{Pin: c.pin, StorageVersion: "v1"},
-			plan.EditVersions{Pin: c.pin, Changes: []plan.VersionChange{{Name: "v1beta1", Field: "deprecated", Value: true}}},
+		steps := []step.Step{
+			step.SwitchCRD{Pin: c.pin, Conversion: &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter}},
+			step.RestoreCRD{Pin: c.pin},
+			step.PruneStoredVersions{Pin: c.pin, StorageVersion: "v1"},
+			step.EditVersions{Pin: c.pin, Changes: []step.VersionChange{{Name: "v1beta1", Field: "deprecated", Value: true}}},
 		}
 		if c.pin == fresh {
-			steps = append(steps, plan.Create{Object: corev1apply.ConfigMap("nobodys", system)})
+			steps = append(steps, step.Create{Object: corev1apply.ConfigMap("nobodys", system)})
 		}
-		for _, step := range steps {
-			if err := reconciler.do(t.Context(), c.policy, step); !apierrors.IsConflict(err) && !apierrors.IsInvalid(err) {
-				t.Errorf("%T on %s: %v, want a refusal", step, what, err)
+		for _, s := range steps {
+			if err := reconciler.do(t.Context(), c.policy, s); !apierrors.IsConflict(err) && !apierrors.IsInvalid(err) {
+				t.Errorf("%T on %s: %v, want a refusal", s, what, err)
 			}
 		}
 	}

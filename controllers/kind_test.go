@@ -27,7 +27,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/crds"
 	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
-	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
@@ -90,7 +90,7 @@ func (k *kind) migrate(t *testing.T, version string) {
 		jobs := k.collect(t)
 		run := getPolicy(t, k.name).Status.Migration
 		at := slices.IndexFunc(jobs.Items, func(job batchv1.Job) bool {
-			return run != nil && run.State == v1alpha1.MigrationRunning && job.Labels[plan.RunLabel] == run.Run
+			return run != nil && run.State == v1alpha1.MigrationRunning && job.Labels[names.RunLabel] == run.Run
 		})
 		if at >= 0 {
 			job = jobs.Items[at]
@@ -124,7 +124,7 @@ func (k *kind) record(t *testing.T, job *batchv1.Job, objects int64) {
 	t.Helper()
 	crd, now := getCRD(t, k.name), metav1.Now()
 	text, err := json.Marshal(contract.Record{
-		Format: 1, Run: job.Labels[plan.RunLabel], CRDUID: crd.UID, CRDGeneration: crd.Generation, State: contract.StateCompleted,
+		Format: 1, Run: job.Labels[names.RunLabel], CRDUID: crd.UID, CRDGeneration: crd.Generation, State: contract.StateCompleted,
 		Barrier: "1", StartTime: &now, CompletionTime: &now, Counters: contract.Counters{Total: objects, Rewritten: objects},
 	})
 	expect.NoError(t, err)
@@ -195,13 +195,13 @@ func (k *kind) namedBy(t *testing.T, version string) []string {
 	t.Helper()
 	list, err := k.at("v1").List(t.Context(), metav1.ListOptions{})
 	expect.NoError(t, err)
-	var names []string
+	var all []string
 	for _, object := range list.Items {
 		for _, entry := range object.GetManagedFields() {
 			if entry.APIVersion == k.group+"/"+version {
-				names = append(names, object.GetName())
+				all = append(all, object.GetName())
 			}
 		}
 	}
-	return names
+	return all
 }

@@ -29,7 +29,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
-	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/names"
+	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
@@ -96,7 +97,7 @@ func waitUntilNothingIsLeft(t *testing.T, policy string) {
 func leftOf(t *testing.T, policy string) map[string]int {
 	t.Helper()
 	left := map[string]int{}
-	for _, kind := range (&ConversionPolicyReconciler{Settings: plan.Settings{Namespace: system}}).childKinds() {
+	for _, kind := range (&ConversionPolicyReconciler{Settings: observed.Settings{Namespace: system}}).childKinds() {
 		err := cluster.List(t.Context(), kind.list, childrenNamed(policy), kind.from)
 		if meta.IsNoMatchError(err) {
 			continue // cert-manager is not installed
@@ -125,7 +126,7 @@ func waitUntilUnread(t *testing.T, policy string) {
 		if window := getPolicy(t, policy).Status.UnconvertedWindow; window == nil || window.Written == nil {
 			return false, "what was written in the window is not counted yet"
 		}
-		err := cluster.Get(t.Context(), client.ObjectKey{Name: plan.ReadRightsName(policy)}, &rbacv1.ClusterRole{})
+		err := cluster.Get(t.Context(), client.ObjectKey{Name: names.ReadRights(policy)}, &rbacv1.ClusterRole{})
 		return apierrors.IsNotFound(err), fmt.Sprint(err)
 	})
 }
@@ -168,7 +169,7 @@ func TestAPolicyIsGone(t *testing.T) {
 func getDeployment(t *testing.T, policy string) *appsv1.Deployment {
 	t.Helper()
 	deployment := &appsv1.Deployment{}
-	expect.NoError(t, cluster.Get(t.Context(), client.ObjectKey{Namespace: system, Name: plan.ChildName(policy)}, deployment))
+	expect.NoError(t, cluster.Get(t.Context(), client.ObjectKey{Namespace: system, Name: names.Child(policy)}, deployment))
 	return deployment
 }
 
@@ -211,7 +212,7 @@ func TestOrphansEnd(t *testing.T) {
 			active := activate(t, name+".orphans.example.com", unchanged)
 			force(t, active.Name)
 			waitForOrphanEvent(t, active.Name)
-			certificate := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: plan.CertificateName(active.Name)}}
+			certificate := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: names.CertificateSecret(active.Name)}}
 			expect.NoError(t, cluster.Delete(t.Context(), certificate))
 			expect.Eventually(t, "the certificate is issued again", func() (bool, string) {
 				return leftOf(t, active.Name)["Secret"] == 2, "one Secret"
@@ -241,7 +242,7 @@ func TestAStaleCacheMakesNoOrphan(t *testing.T) {
 	before := getDeployment(t, active.Name)
 	stale := &ConversionPolicyReconciler{
 		Client: blind{cluster}, Live: cluster, Recorder: events.NewFakeRecorder(1), Now: time.Now,
-		Settings: plan.Settings{Namespace: system, PropagationDelay: time.Minute}, Prober: NewProber(time.Hour), Checks: trusting(),
+		Settings: observed.Settings{Namespace: system, PropagationDelay: time.Minute}, Prober: NewProber(time.Hour), Checks: trusting(),
 	}
 	stale.start(t.Context())
 	stale.orphans.put(active.Name, orphan{released: time.Unix(0, 0)})
@@ -297,6 +298,6 @@ func loseChildren(t *testing.T, policy string) {
 	for _, kind := range []client.Object{&appsv1.Deployment{}, &corev1.Pod{}, &corev1.ConfigMap{}, &corev1.Secret{}} {
 		expect.NoError(t, cluster.DeleteAllOf(t.Context(), kind, here...))
 	}
-	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: plan.ChildName(policy)}}
+	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: names.Child(policy)}}
 	expect.NoError(t, cluster.Delete(t.Context(), service))
 }

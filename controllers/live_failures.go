@@ -15,7 +15,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
-	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 	"github.com/conversion-operator/conversion-operator/internal/webhook"
 )
 
@@ -62,10 +62,10 @@ func (p *Prober) heardOf(pod types.UID) heard {
 }
 
 // tell fills in what pods have told.
-func (p *Prober) tell(observed *plan.Observed) {
-	for i := range observed.Pods {
-		told := p.heardOf(observed.Pods[i].UID)
-		observed.Pods[i].Failures, observed.Pods[i].Oversized = told.failures, told.oversized
+func (p *Prober) tell(state *observed.Cluster) {
+	for i := range state.Pods {
+		told := p.heardOf(state.Pods[i].UID)
+		state.Pods[i].Failures, state.Pods[i].Oversized = told.failures, told.oversized
 	}
 }
 

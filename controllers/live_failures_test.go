@@ -18,7 +18,8 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/pki"
-	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
+	"github.com/conversion-operator/conversion-operator/internal/plan/step"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/webhook"
 	"github.com/conversion-operator/conversion-operator/internal/webhook/probe"
@@ -72,7 +73,7 @@ func TestReprobeHears(t *testing.T) {
 			}
 			return probe.Result{Failures: told}, nil
 		}
-		p.take(t.Context(), p.ofRules(plan.Pod{UID: "1"}, probe.Target{}, probeScope{policy: "one", lasts: p.lifetime})(nil))
+		p.take(t.Context(), p.ofRules(observed.Pod{UID: "1"}, probe.Target{}, probeScope{policy: "one", lasts: p.lifetime})(nil))
 		go func() { _ = p.reprobe(t.Context()) }()
 		quiet := func() {
 			t.Helper()
@@ -87,14 +88,14 @@ func TestReprobeHears(t *testing.T) {
 		if about := <-p.background.woken; about.Object.GetName() != "one" {
 			t.Errorf("policy %s is woken", about.Object.GetName())
 		}
-		observed := &plan.Observed{Pods: []plan.Pod{{UID: "1"}, {UID: "2"}}}
-		p.tell(observed)
-		if len(observed.Pods[0].Failures) != 1 || len(observed.Pods[1].Failures) != 0 {
-			t.Errorf("pods are said to have failed in %+v", observed.Pods)
+		state := &observed.Cluster{Pods: []observed.Pod{{UID: "1"}, {UID: "2"}}}
+		p.tell(state)
+		if len(state.Pods[0].Failures) != 1 || len(state.Pods[1].Failures) != 0 {
+			t.Errorf("pods are said to have failed in %+v", state.Pods)
 		}
 		quiet()
 		p.keep("one", nil)
-		if p.tell(observed); len(observed.Pods[0].Failures) != 0 {
+		if p.tell(state); len(state.Pods[0].Failures) != 0 {
 			t.Error("what a pod told that is gone is remembered")
 		}
 	})
@@ -119,24 +120,24 @@ func TestFailuresToken(t *testing.T) {
 // TestResamplersAreFew: all that are under way count, whatever they find.
 func TestResamplersAreFew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		i := &BackgroundChecks{Now: time.Now, TakeSamples: func(ctx context.Context, _ plan.TakeSamples) plan.BackgroundCheck {
+		i := &BackgroundChecks{Now: time.Now, TakeSamples: func(ctx context.Context, _ step.TakeSamples) observed.BackgroundCheck {
 			<-ctx.Done()
-			return plan.BackgroundCheck{}
+			return observed.BackgroundCheck{}
 		}}
 		ctx, cancel := context.WithCancel(t.Context())
 		i.start(newBackground(ctx))
 		for _, policy := range []string{"a", "b"} {
-			observed := plan.Observed{Policy: &v1alpha1.ConversionPolicy{ObjectMeta: metav1.ObjectMeta{Name: policy}}}
-			if i.observe(&observed); observed.ResamplersBusy {
+			state := observed.Cluster{Policy: &v1alpha1.ConversionPolicy{ObjectMeta: metav1.ObjectMeta{Name: policy}}}
+			if i.observe(&state); state.ResamplersBusy {
 				t.Errorf("busy before %s", policy)
 			}
-			i.do(policy, plan.TakeSamples{Subject: "x", Again: true})
-			if i.observe(&observed); observed.Resampled == nil || !observed.Resampled.Running || observed.Samples != nil {
-				t.Errorf("of %s is known: %+v, and before the activation %+v", policy, observed.Resampled, observed.Samples)
+			i.do(policy, step.TakeSamples{Subject: "x", Again: true})
+			if i.observe(&state); state.Resampled == nil || !state.Resampled.Running || state.Samples != nil {
+				t.Errorf("of %s is known: %+v, and before the activation %+v", policy, state.Resampled, state.Samples)
 			}
 		}
-		observed := plan.Observed{Policy: &v1alpha1.ConversionPolicy{}}
-		if i.observe(&observed); !observed.ResamplersBusy {
+		state := observed.Cluster{Policy: &v1alpha1.ConversionPolicy{}}
+		if i.observe(&state); !state.ResamplersBusy {
 			t.Error("it is not busy with two")
 		}
 		cancel()

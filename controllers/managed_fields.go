@@ -23,7 +23,9 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/crds"
-	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/names"
+	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
+	"github.com/conversion-operator/conversion-operator/internal/plan/step"
 )
 
 const (
@@ -67,23 +69,23 @@ type managedFieldsCleaner struct {
 
 // cleanManagedFields goes through all objects until no object names the version. It
 // acts as a user that may do this and nothing else.
-func (r *reader) cleanManagedFields(ctx context.Context, step plan.ClearManagedFields) plan.BackgroundCheck {
+func (r *reader) cleanManagedFields(ctx context.Context, s step.ClearManagedFields) observed.BackgroundCheck {
 	if !r.cleanings.enter(ctx) {
-		return plan.BackgroundCheck{Reason: v1alpha1.ReasonCleaningFailed, Message: "the manager is shutting down"}
+		return observed.BackgroundCheck{Reason: v1alpha1.ReasonCleaningFailed, Message: "the manager is shutting down"}
 	}
 	defer r.cleanings.leave()
 	config := rest.CopyConfig(r.config)
-	config.Impersonate = rest.ImpersonationConfig{UserName: step.User}
+	config.Impersonate = rest.ImpersonationConfig{UserName: s.User}
 	config.QPS = -1
 	client, err := metadata.NewForConfig(config)
 	if err != nil {
-		return plan.BackgroundCheck{Reason: v1alpha1.ReasonCleaningFailed, Message: err.Error()}
+		return observed.BackgroundCheck{Reason: v1alpha1.ReasonCleaningFailed, Message: err.Error()}
 	}
-	storage := crds.StorageVersion(step.CRD)
-	all := client.Resource(crds.Resource(step.CRD, storage))
+	storage := crds.StorageVersion(s.CRD)
+	all := client.Resource(crds.Resource(s.CRD, storage))
 	c := &managedFieldsCleaner{
-		objects: all, storage: step.CRD.Spec.Group + "/" + storage, others: without(step),
-		version: step.Version, discard: step.Discard, count: newHeadCount(step.CRD, step.Rules),
+		objects: all, storage: s.CRD.Spec.Group + "/" + storage, others: without(s),
+		version: s.Version, discard: s.Discard, count: newHeadCount(s.CRD, s.Rules),
 		at: func(namespace string) metadata.ResourceInterface {
 			if namespace == "" {
 				return all
@@ -92,17 +94,17 @@ func (r *reader) cleanManagedFields(ctx context.Context, step plan.ClearManagedF
 		},
 	}
 	if err := c.run(ctx); err != nil {
-		return plan.BackgroundCheck{Reason: v1alpha1.ReasonCleaningFailed, Message: err.Error()}
+		return observed.BackgroundCheck{Reason: v1alpha1.ReasonCleaningFailed, Message: err.Error()}
 	}
-	return plan.BackgroundCheck{Held: c.count.counted(), Discarded: c.discarded}
+	return observed.BackgroundCheck{Held: c.count.counted(), Discarded: c.discarded}
 }
 
 // without are the group and versions of a definition but the one that goes.
-func without(step plan.ClearManagedFields) []string {
+func without(s step.ClearManagedFields) []string {
 	var others []string
-	for _, version := range step.CRD.Spec.Versions {
-		if version.Name != step.Version {
-			others = append(others, step.CRD.Spec.Group+"/"+version.Name)
+	for _, version := range s.CRD.Spec.Versions {
+		if version.Name != s.Version {
+			others = append(others, s.CRD.Spec.Group+"/"+version.Name)
 		}
 	}
 	return others
@@ -237,7 +239,7 @@ func (c *managedFieldsCleaner) keep(ctx context.Context, object *metav1.PartialO
 		if err != nil {
 			return true, err
 		}
-		answer, err := c.at(object.Namespace).Patch(ctx, object.Name, types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: plan.ManagedBy})
+		answer, err := c.at(object.Namespace).Patch(ctx, object.Name, types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: names.ManagedBy})
 		if err != nil {
 			return true, err
 		}
@@ -261,7 +263,7 @@ func (c *managedFieldsCleaner) left(entries []metav1.ManagedFieldsEntry) []metav
 		return left
 	}
 	return []metav1.ManagedFieldsEntry{{
-		Manager: plan.ManagedBy, Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: c.storage, FieldsType: "FieldsV1",
+		Manager: names.ManagedBy, Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: c.storage, FieldsType: "FieldsV1",
 		FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{}}`),
 	}}
 }

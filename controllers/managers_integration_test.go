@@ -16,7 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
-	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/names"
+	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
@@ -65,7 +66,7 @@ func anotherManager(t *testing.T, image string) *ConversionPolicyReconciler {
 	prober.Probe, prober.Own = pods.probe, pods.own
 	another := &ConversionPolicyReconciler{
 		Client: writer, Live: writer, Recorder: &recorder{}, Now: time.Now, Prober: prober, Checks: trusting(),
-		Settings: plan.Settings{Namespace: system, Image: image, PropagationDelay: 2 * time.Second},
+		Settings: observed.Settings{Namespace: system, Image: image, PropagationDelay: 2 * time.Second},
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(cancel)
@@ -76,7 +77,7 @@ func anotherManager(t *testing.T, image string) *ConversionPolicyReconciler {
 func deploymentOf(t *testing.T, policy string) *appsv1.Deployment {
 	t.Helper()
 	deployment := &appsv1.Deployment{}
-	expect.NoError(t, cluster.Get(t.Context(), client.ObjectKey{Namespace: system, Name: plan.ChildName(policy)}, deployment))
+	expect.NoError(t, cluster.Get(t.Context(), client.ObjectKey{Namespace: system, Name: names.Child(policy)}, deployment))
 	return deployment
 }
 

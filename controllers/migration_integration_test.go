@@ -23,7 +23,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
-	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
@@ -50,7 +50,7 @@ func waitForJob(t *testing.T, policy, what string, so func(*batchv1.Job) bool) *
 			return false, "no run"
 		}
 		*job = batchv1.Job{}
-		err := cluster.Get(t.Context(), client.ObjectKey{Namespace: system, Name: plan.RunName(policy, run.Run)}, job)
+		err := cluster.Get(t.Context(), client.ObjectKey{Namespace: system, Name: names.Run(policy, run.Run)}, job)
 		return err == nil && so(job), fmt.Sprint(err, " ", job.Spec.Suspend, " ", job.DeletionTimestamp)
 	})
 	return job
@@ -268,7 +268,7 @@ func TestAMigrationIsTriggeredAgain(t *testing.T) {
 	record(t, name, complete)
 	waitFor(t, name, v1alpha1.StorageMigratedCondition, metav1.ConditionTrue, v1alpha1.ReasonMigrated)
 	collect(t, first)
-	if run := getPolicy(t, name).Status.Migration; run.Trigger != "second" || second.Labels[plan.RunLabel] != run.Run {
+	if run := getPolicy(t, name).Status.Migration; run.Trigger != "second" || second.Labels[names.RunLabel] != run.Run {
 		t.Errorf("the latest run is %+v", run)
 	}
 }

@@ -21,6 +21,8 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/names"
+	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 	"github.com/conversion-operator/conversion-operator/internal/tracing"
 )
 
@@ -28,112 +30,112 @@ import (
 // for the first time, pending is for how long it is worth to wait for its answer.
 func (r *ConversionPolicyReconciler) observe(
 	ctx context.Context, policy *v1alpha1.ConversionPolicy,
-) (observed plan.Observed, pending time.Duration, err error) {
+) (state observed.Cluster, pending time.Duration, err error) {
 	err = tracing.Span(ctx, "observe", func(ctx context.Context) error {
-		if observed, err = r.gather(ctx, policy); err == nil {
-			pending = r.observeProofs(&observed)
+		if state, err = r.gather(ctx, policy); err == nil {
+			pending = r.observeProofs(&state)
 		}
 		return err
 	})
-	noteObserved(ctx, observed)
-	return observed, pending, err
+	noteObserved(ctx, state)
+	return state, pending, err
 }
 
 // gather reads.
-func (r *ConversionPolicyReconciler) gather(ctx context.Context, policy *v1alpha1.ConversionPolicy) (plan.Observed, error) {
-	observed := plan.Observed{Settings: r.Settings, Now: r.Now(), Policy: policy}
-	for _, read := range []func(context.Context, *plan.Observed) error{
+func (r *ConversionPolicyReconciler) gather(ctx context.Context, policy *v1alpha1.ConversionPolicy) (observed.Cluster, error) {
+	state := observed.Cluster{Settings: r.Settings, Now: r.Now(), Policy: policy}
+	for _, read := range []func(context.Context, *observed.Cluster) error{
 		r.observeCRD, r.observeCertificates, r.observePlans, r.observeDeployment, r.observeImages,
 		r.observePods, r.observeBudget, r.observeService, r.observeEndpoints, r.observeExternal,
 		r.observeRuns, r.observeForeignMigration, r.observeObjectRights, r.observeGranted, r.observeAdmission,
 	} {
-		if err := read(ctx, &observed); err != nil {
-			return observed, fmt.Errorf("observe policy %s: %w", policy.Name, err)
+		if err := read(ctx, &state); err != nil {
+			return state, fmt.Errorf("observe policy %s: %w", policy.Name, err)
 		}
 	}
-	return observed, nil
+	return state, nil
 }
 
 // observeProofs fills in what was found out in the background.
-func (r *ConversionPolicyReconciler) observeProofs(observed *plan.Observed) (pending time.Duration) {
-	r.Checks.observe(observed)
+func (r *ConversionPolicyReconciler) observeProofs(state *observed.Cluster) (pending time.Duration) {
+	r.Checks.observe(state)
 	// To undo a foreign write takes no proof, and waits for none.
-	if !observed.Policy.Spec.Suspend {
-		if trust := plan.TrustOf(*observed); !trust.Drifted {
-			pending = r.Prober.observe(observed, trust)
+	if !state.Policy.Spec.Suspend {
+		if trust := plan.TrustOf(*state); !trust.Drifted {
+			pending = r.Prober.observe(state, trust)
 		}
 	}
-	r.Prober.tell(observed)
+	r.Prober.tell(state)
 	return pending
 }
 
 // observeCRD reads the CustomResourceDefinition live: every write to it is
 // pinned to what is read here, and caching all of them in full costs memory.
-func (r *ConversionPolicyReconciler) observeCRD(ctx context.Context, observed *plan.Observed) error {
+func (r *ConversionPolicyReconciler) observeCRD(ctx context.Context, state *observed.Cluster) error {
 	crd := &apiextensionsv1.CustomResourceDefinition{}
-	err := r.Live.Get(ctx, client.ObjectKey{Name: observed.Policy.Name}, crd)
+	err := r.Live.Get(ctx, client.ObjectKey{Name: state.Policy.Name}, crd)
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	observed.CRD = crd
-	observed.Rules = r.rules.result(observed.Policy, crd)
+	state.CRD = crd
+	state.Rules = r.rules.result(state.Policy, crd)
 	return nil
 }
 
 // observePlans reads which rulesets there are. One that this version of the operator
 // cannot read, or that is not what its name says, is of no use to pods either. A ruleset
 // may be large, so that it is read where it is in the cache, and not copied.
-func (r *ConversionPolicyReconciler) observePlans(ctx context.Context, observed *plan.Observed) error {
+func (r *ConversionPolicyReconciler) observePlans(ctx context.Context, state *observed.Cluster) error {
 	plans := &corev1.ConfigMapList{}
-	err := r.Client.List(ctx, plans, r.childrenOf(observed.Policy), client.HasLabels{plan.RevisionLabel}, client.UnsafeDisableDeepCopy)
+	err := r.Client.List(ctx, plans, r.childrenOf(state.Policy), client.HasLabels{names.RevisionLabel}, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return err
 	}
-	for i, readable := range r.rulesets.readable(observed.Policy.Name, plans.Items) {
-		observed.Revisions = append(observed.Revisions, plan.StoredRevision{Hash: plans.Items[i].Labels[plan.RevisionLabel], Readable: readable})
+	for i, readable := range r.rulesets.readable(state.Policy.Name, plans.Items) {
+		state.Revisions = append(state.Revisions, observed.StoredRevision{Hash: plans.Items[i].Labels[names.RevisionLabel], Readable: readable})
 	}
 	return nil
 }
 
 // observeDeployment reads why there are no pods, and whether all are of one template.
-func (r *ConversionPolicyReconciler) observeDeployment(ctx context.Context, observed *plan.Observed) error {
+func (r *ConversionPolicyReconciler) observeDeployment(ctx context.Context, state *observed.Cluster) error {
 	deployment := &appsv1.Deployment{}
-	key := client.ObjectKey{Namespace: r.Settings.Namespace, Name: plan.ChildName(observed.Policy.Name)}
+	key := client.ObjectKey{Namespace: r.Settings.Namespace, Name: names.Child(state.Policy.Name)}
 	if err := r.Client.Get(ctx, key, deployment); err != nil {
 		return client.IgnoreNotFound(err)
 	}
 	status := deployment.Status
-	observed.Deployed, observed.PodFailure = true, replicaFailure(deployment)
-	observed.RolledOut = status.ObservedGeneration >= deployment.Generation && status.UpdatedReplicas == status.Replicas
+	state.Deployed, state.PodFailure = true, replicaFailure(deployment)
+	state.RolledOut = status.ObservedGeneration >= deployment.Generation && status.UpdatedReplicas == status.Replicas
 	return nil
 }
 
-func (r *ConversionPolicyReconciler) observeService(ctx context.Context, observed *plan.Observed) error {
-	err := r.Client.Get(ctx, client.ObjectKey{Namespace: r.Settings.Namespace, Name: plan.ChildName(observed.Policy.Name)}, &corev1.Service{})
-	observed.Exposed = err == nil
+func (r *ConversionPolicyReconciler) observeService(ctx context.Context, state *observed.Cluster) error {
+	err := r.Client.Get(ctx, client.ObjectKey{Namespace: r.Settings.Namespace, Name: names.Child(state.Policy.Name)}, &corev1.Service{})
+	state.Exposed = err == nil
 	return client.IgnoreNotFound(err)
 }
 
-func (r *ConversionPolicyReconciler) observeBudget(ctx context.Context, observed *plan.Observed) error {
+func (r *ConversionPolicyReconciler) observeBudget(ctx context.Context, state *observed.Cluster) error {
 	budget := &policyv1.PodDisruptionBudget{}
-	err := r.Client.Get(ctx, client.ObjectKey{Namespace: r.Settings.Namespace, Name: plan.ChildName(observed.Policy.Name)}, budget)
+	err := r.Client.Get(ctx, client.ObjectKey{Namespace: r.Settings.Namespace, Name: names.Child(state.Policy.Name)}, budget)
 	if budget.Status.ObservedGeneration == budget.Generation {
-		observed.Evictable = int(budget.Status.DisruptionsAllowed)
+		state.Evictable = int(budget.Status.DisruptionsAllowed)
 	}
 	return client.IgnoreNotFound(err)
 }
 
-func (r *ConversionPolicyReconciler) observeEndpoints(ctx context.Context, observed *plan.Observed) error {
+func (r *ConversionPolicyReconciler) observeEndpoints(ctx context.Context, state *observed.Cluster) error {
 	list := &discoveryv1.EndpointSliceList{}
 	err := r.Client.List(ctx, list, client.InNamespace(r.Settings.Namespace),
-		client.MatchingLabels{discoveryv1.LabelServiceName: plan.ChildName(observed.Policy.Name)})
+		client.MatchingLabels{discoveryv1.LabelServiceName: names.Child(state.Policy.Name)})
 	if err != nil {
 		return err
 	}
-	observed.PortEndpoints = map[string]int{}
+	state.PortEndpoints = map[string]int{}
 	for _, slice := range list.Items {
 		ready := 0
 		for _, endpoint := range slice.Endpoints {
@@ -141,18 +143,18 @@ func (r *ConversionPolicyReconciler) observeEndpoints(ctx context.Context, obser
 				ready += len(endpoint.Addresses)
 			}
 		}
-		observed.Endpoints += ready
+		state.Endpoints += ready
 		for _, port := range slice.Ports {
-			observed.PortEndpoints[ptr.Deref(port.Name, "")] += ready
+			state.PortEndpoints[ptr.Deref(port.Name, "")] += ready
 		}
 	}
 	return nil
 }
 
-func (r *ConversionPolicyReconciler) observeObjectRights(ctx context.Context, observed *plan.Observed) error {
+func (r *ConversionPolicyReconciler) observeObjectRights(ctx context.Context, state *observed.Cluster) error {
 	for name, there := range map[string]*bool{
-		plan.ReadRightsName(observed.Policy.Name):  &observed.ReadRights,
-		plan.ClearRightsName(observed.Policy.Name): &observed.CleanRights,
+		names.ReadRights(state.Policy.Name):  &state.ReadRights,
+		names.CleanRights(state.Policy.Name): &state.CleanRights,
 	} {
 		err := r.Client.Get(ctx, client.ObjectKey{Name: name}, &rbacv1.ClusterRole{})
 		if client.IgnoreNotFound(err) != nil {
@@ -163,11 +165,11 @@ func (r *ConversionPolicyReconciler) observeObjectRights(ctx context.Context, ob
 	return nil
 }
 
-func (r *ConversionPolicyReconciler) observeAdmission(ctx context.Context, observed *plan.Observed) error {
+func (r *ConversionPolicyReconciler) observeAdmission(ctx context.Context, state *observed.Cluster) error {
 	admission := &admissionregistrationv1.ValidatingWebhookConfiguration{}
-	err := r.Client.Get(ctx, client.ObjectKey{Name: plan.AdmissionName(observed.Policy.Name)}, admission)
+	err := r.Client.Get(ctx, client.ObjectKey{Name: names.Admission(state.Policy.Name)}, admission)
 	if err == nil {
-		observed.Admission = admission
+		state.Admission = admission
 	}
 	return client.IgnoreNotFound(err)
 }

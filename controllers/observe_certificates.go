@@ -12,42 +12,44 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/certificates"
+	"github.com/conversion-operator/conversion-operator/internal/plan/names"
+	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 )
 
 // observeCertificates reads what converter pods mount, and where it comes from.
-func (r *ConversionPolicyReconciler) observeCertificates(ctx context.Context, observed *plan.Observed) error {
+func (r *ConversionPolicyReconciler) observeCertificates(ctx context.Context, state *observed.Cluster) error {
 	var err error
-	if observed.Authority, err = r.secret(ctx, r.Client, plan.AuthorityName(observed.Policy.Name)); err != nil {
+	if state.Authority, err = r.secret(ctx, r.Client, names.AuthoritySecret(state.Policy.Name)); err != nil {
 		return err
 	}
-	if observed.Certificate, err = r.secret(ctx, r.Client, plan.CertificateSecret(observed.Policy)); err != nil {
+	if state.Certificate, err = r.secret(ctx, r.Client, observed.CertificateSecret(state.Policy)); err != nil {
 		return err
 	}
-	if name := plan.SourceSecret(observed.Policy); name != "" {
+	if name := certificates.SourceSecret(state.Policy); name != "" {
 		// Live: the cache has nothing but what the operator made.
-		if observed.Source, err = r.secret(ctx, r.Live, name); err != nil {
+		if state.Source, err = r.secret(ctx, r.Live, name); err != nil {
 			return err
 		}
 	}
-	if err := r.observeLeftovers(ctx, observed); err != nil {
+	if err := r.observeLeftovers(ctx, state); err != nil {
 		return err
 	}
-	if observed.Policy.Spec.Certificates.CertManager != nil {
-		return r.observeRequest(ctx, observed)
+	if state.Policy.Spec.Certificates.CertManager != nil {
+		return r.observeRequest(ctx, state)
 	}
 	return nil
 }
 
 // observeLeftovers reads which Secrets sources and converters of before have left.
-func (r *ConversionPolicyReconciler) observeLeftovers(ctx context.Context, observed *plan.Observed) error {
-	for _, name := range plan.UnusedSecrets(observed.Policy) {
+func (r *ConversionPolicyReconciler) observeLeftovers(ctx context.Context, state *observed.Cluster) error {
+	for _, name := range certificates.UnusedSecrets(state.Policy) {
 		secret, err := r.secret(ctx, r.Client, name)
 		if err != nil {
 			return err
 		}
 		if secret != nil && secret.DeletionTimestamp.IsZero() {
-			observed.Leftovers = append(observed.Leftovers, name)
+			state.Leftovers = append(state.Leftovers, name)
 		}
 	}
 	return nil
@@ -55,20 +57,20 @@ func (r *ConversionPolicyReconciler) observeLeftovers(ctx context.Context, obser
 
 // observeRequest reads what cert-manager says of the Certificate. It is no failure
 // where cert-manager is not installed.
-func (r *ConversionPolicyReconciler) observeRequest(ctx context.Context, observed *plan.Observed) error {
+func (r *ConversionPolicyReconciler) observeRequest(ctx context.Context, state *observed.Cluster) error {
 	certificate := &cmv1.Certificate{}
-	key := client.ObjectKey{Namespace: r.Settings.Namespace, Name: plan.IssuedName(observed.Policy.Name)}
+	key := client.ObjectKey{Namespace: r.Settings.Namespace, Name: names.IssuedSecret(state.Policy.Name)}
 	err := r.Live.Get(ctx, key, certificate)
 	switch {
 	case apimeta.IsNoMatchError(err):
-		observed.Request.NotInstalled = true
+		state.Request.NotInstalled = true
 		return nil
 	case apierrors.IsNotFound(err):
 		return nil
 	case err != nil:
 		return err
 	}
-	observed.Request = plan.RequestOf(certificate)
+	state.Request = certificates.RequestOf(certificate)
 	return nil
 }
 

@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
-	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 )
 
 // Converters that somebody else runs are in any namespace. To watch Services and
@@ -29,52 +29,52 @@ import (
 // +kubebuilder:rbac:groups=discovery.k8s.io,resources=endpointslices,verbs=list
 
 // observeExternal reads what answers for a converter that somebody else runs.
-func (r *ConversionPolicyReconciler) observeExternal(ctx context.Context, observed *plan.Observed) error {
-	converter := observed.Policy.Spec.Converter
+func (r *ConversionPolicyReconciler) observeExternal(ctx context.Context, state *observed.Cluster) error {
+	converter := state.Policy.Spec.Converter
 	if converter.URL != nil {
-		observed.External = externalURL(converter.URL.URL)
+		state.External = externalURL(converter.URL.URL)
 		return nil
 	}
 	if converter.Service == nil {
 		return nil
 	}
 	var err error
-	observed.External, err = r.externalService(ctx, converter.Service)
+	state.External, err = r.externalService(ctx, converter.Service)
 	return err
 }
 
 // externalURL is the host of a URL, which the API server's schema has checked.
-func externalURL(text string) plan.External {
+func externalURL(text string) observed.External {
 	parsed, err := url.Parse(text)
 	if err != nil {
-		return plan.External{Reason: v1alpha1.ReasonServiceNotFound, Message: "spec.converter.url.url: " + err.Error()}
+		return observed.External{Reason: v1alpha1.ReasonServiceNotFound, Message: "spec.converter.url.url: " + err.Error()}
 	}
 	port := cmp.Or(parsed.Port(), "443")
 	number, _ := strconv.ParseInt(port, 10, 32) // url.Parse has checked it
-	return plan.External{Endpoints: []plan.Pod{{
+	return observed.External{Endpoints: []observed.Pod{{
 		Name: net.JoinHostPort(parsed.Hostname(), port), IP: parsed.Hostname(), Port: int32(number), Scheduled: true, Ready: true}}}
 }
 
-func (r *ConversionPolicyReconciler) externalService(ctx context.Context, wanted *v1alpha1.ServiceConverter) (plan.External, error) {
+func (r *ConversionPolicyReconciler) externalService(ctx context.Context, wanted *v1alpha1.ServiceConverter) (observed.External, error) {
 	service := &corev1.Service{}
 	err := r.Live.Get(ctx, client.ObjectKey{Namespace: wanted.Namespace, Name: wanted.Name}, service)
 	if apierrors.IsNotFound(err) {
-		return plan.External{Reason: v1alpha1.ReasonServiceNotFound, Message: fmt.Sprintf(
+		return observed.External{Reason: v1alpha1.ReasonServiceNotFound, Message: fmt.Sprintf(
 			"Service %s/%s does not exist: create it, or correct spec.converter.service", wanted.Namespace, wanted.Name)}, nil
 	}
 	if err != nil {
-		return plan.External{}, err
+		return observed.External{}, err
 	}
 	i := slices.IndexFunc(service.Spec.Ports, func(port corev1.ServicePort) bool { return port.Port == wanted.Port })
 	if i < 0 {
-		return plan.External{Reason: v1alpha1.ReasonServiceNotFound, Message: fmt.Sprintf(
+		return observed.External{Reason: v1alpha1.ReasonServiceNotFound, Message: fmt.Sprintf(
 			"Service %s/%s has no port %d: it has %s; correct spec.converter.service.port", wanted.Namespace, wanted.Name, wanted.Port, portsOf(service))}, nil
 	}
 	list := &discoveryv1.EndpointSliceList{}
 	if err := r.Live.List(ctx, list, client.InNamespace(wanted.Namespace), client.MatchingLabels{discoveryv1.LabelServiceName: wanted.Name}); err != nil {
-		return plan.External{}, err
+		return observed.External{}, err
 	}
-	return plan.External{Endpoints: endpointsOf(list.Items, service.Spec.Ports[i].Name)}, nil
+	return observed.External{Endpoints: endpointsOf(list.Items, service.Spec.Ports[i].Name)}, nil
 }
 
 func portsOf(service *corev1.Service) string {
@@ -87,8 +87,8 @@ func portsOf(service *corev1.Service) string {
 
 // endpointsOf are the addresses behind one port of a Service. One that several slices
 // have, as while they are rearranged, is ready where one of them says so.
-func endpointsOf(list []discoveryv1.EndpointSlice, portName string) []plan.Pod {
-	var endpoints []plan.Pod
+func endpointsOf(list []discoveryv1.EndpointSlice, portName string) []observed.Pod {
+	var endpoints []observed.Pod
 	for _, slice := range list {
 		for _, port := range slice.Ports {
 			if ptr.Deref(port.Name, "") != portName || port.Port == nil {
@@ -96,14 +96,14 @@ func endpointsOf(list []discoveryv1.EndpointSlice, portName string) []plan.Pod {
 			}
 			for _, endpoint := range slice.Endpoints {
 				for _, address := range endpoint.Addresses {
-					endpoints = append(endpoints, plan.Pod{
+					endpoints = append(endpoints, observed.Pod{
 						Name: net.JoinHostPort(address, strconv.Itoa(int(*port.Port))),
 						IP:   address, Port: *port.Port, Scheduled: true, Ready: ptr.Deref(endpoint.Conditions.Ready, true)})
 				}
 			}
 		}
 	}
-	slices.SortFunc(endpoints, func(a, b plan.Pod) int {
+	slices.SortFunc(endpoints, func(a, b observed.Pod) int {
 		switch byName := cmp.Compare(a.Name, b.Name); {
 		case byName != 0 || a.Ready == b.Ready:
 			return byName
@@ -112,5 +112,5 @@ func endpointsOf(list []discoveryv1.EndpointSlice, portName string) []plan.Pod {
 		}
 		return 1
 	})
-	return slices.CompactFunc(endpoints, func(a, b plan.Pod) bool { return a.Name == b.Name })
+	return slices.CompactFunc(endpoints, func(a, b observed.Pod) bool { return a.Name == b.Name })
 }

@@ -14,7 +14,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
+	"github.com/conversion-operator/conversion-operator/internal/plan/rights"
 )
 
 // Authorizer tells what may be done.
@@ -23,23 +24,23 @@ type Authorizer interface {
 	// does not have.
 	MayGrant(ctx context.Context) (bool, error)
 	// May reports whether a ServiceAccount has what a grant gives.
-	May(ctx context.Context, namespace string, grant plan.Grant) (bool, error)
+	May(ctx context.Context, namespace string, grant rights.Grant) (bool, error)
 }
 
 // observeGranted asks what somebody else has granted, where the manager may not.
-func (r *ConversionPolicyReconciler) observeGranted(ctx context.Context, observed *plan.Observed) error {
-	if r.Authorizer == nil || observed.CRD == nil {
+func (r *ConversionPolicyReconciler) observeGranted(ctx context.Context, state *observed.Cluster) error {
+	if r.Authorizer == nil || state.CRD == nil {
 		return nil
 	}
 	if may, err := r.Authorizer.MayGrant(ctx); may || err != nil {
 		return err
 	}
-	observed.Granted = &plan.Granted{}
-	migrate, read, clearing := plan.Grants(*observed)
+	state.Granted = &observed.Granted{}
+	migrate, read, clearing := rights.Of(*state)
 	for _, ask := range []struct {
-		grant plan.Grant
+		grant rights.Grant
 		is    *bool
-	}{{migrate, &observed.Granted.Migrate}, {read, &observed.Granted.Read}, {clearing, &observed.Granted.Clear}} {
+	}{{migrate, &state.Granted.Migrate}, {read, &state.Granted.Read}, {clearing, &state.Granted.Clear}} {
 		may, err := r.Authorizer.May(ctx, r.Settings.Namespace, ask.grant)
 		if err != nil {
 			return err
@@ -87,7 +88,7 @@ func (r *reviewer) MayGrant(ctx context.Context) (bool, error) {
 	return r.may, nil
 }
 
-func (r *reviewer) May(ctx context.Context, namespace string, grant plan.Grant) (bool, error) {
+func (r *reviewer) May(ctx context.Context, namespace string, grant rights.Grant) (bool, error) {
 	account := "system:serviceaccount:" + namespace + ":" + grant.Account
 	for _, resource := range grant.Resources {
 		plural, subresource, _ := strings.Cut(resource, "/")

@@ -18,7 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
-	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/names"
+	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
@@ -46,12 +47,12 @@ func (l lists) List(_ context.Context, list client.ObjectList, _ ...client.ListO
 // planner sorts lists; here it is about the one thing that is told of several objects.
 func TestObservedInAnyOrder(t *testing.T) {
 	failing := func(name, port, says string) *appsv1.Deployment {
-		deployment := from[appsv1.Deployment](t, `{metadata: {name: `+name+`, labels: {`+plan.RevisionLabel+`: `+name+`}, annotations: {`+plan.EndpointAnnotation+`: '{"port": `+port+`}'}},
+		deployment := from[appsv1.Deployment](t, `{metadata: {name: `+name+`, labels: {`+names.RevisionLabel+`: `+name+`}, annotations: {`+names.EndpointAnnotation+`: '{"port": `+port+`}'}},
   status: {conditions: [{type: ReplicaFailure, status: "True", message: `+says+`}]}}`)
 		return &deployment
 	}
 	pending := func(name, run, image string) *corev1.Pod {
-		pod := from[corev1.Pod](t, `{metadata: {name: `+name+`, labels: {`+plan.RunLabel+`: `+run+`}},
+		pod := from[corev1.Pod](t, `{metadata: {name: `+name+`, labels: {`+names.RunLabel+`: `+run+`}},
   status: {phase: Pending, containerStatuses: [{name: main, image: `+image+`, state: {waiting: {reason: ErrImagePull}}}]}}`)
 		return &pod
 	}
@@ -61,20 +62,20 @@ func TestObservedInAnyOrder(t *testing.T) {
 		pods:        []runtime.Object{pending("a", "run", "one"), pending("b", "run", "two"), pending("c", "run", "three")},
 	}
 	r := &ConversionPolicyReconciler{Client: l, Live: l}
-	look := func() plan.Observed {
-		observed := plan.Observed{Policy: &v1alpha1.ConversionPolicy{}}
-		runs := map[string]*plan.Run{"run": {ID: "run"}}
-		expect.NoError(t, errors.Join(r.observeImages(t.Context(), &observed), r.observePods(t.Context(), &observed), r.addTrouble(t.Context(), runs)))
-		observed.Runs = []plan.Run{*runs["run"]}
-		return observed
+	look := func() observed.Cluster {
+		state := observed.Cluster{Policy: &v1alpha1.ConversionPolicy{}}
+		runs := map[string]*observed.Run{"run": {ID: "run"}}
+		expect.NoError(t, errors.Join(r.observeImages(t.Context(), &state), r.observePods(t.Context(), &state), r.addTrouble(t.Context(), runs)))
+		state.Runs = []observed.Run{*runs["run"]}
+		return state
 	}
 	want := look()
 	if want.PodFailure != "quota" || want.Runs[0].Trouble != "the image one cannot be pulled" || len(want.Pods) != 3 || len(want.Revisions) != 3 {
 		t.Errorf("observed %+v", want)
 	}
 	inOrder := cmp.Options{
-		cmpopts.SortSlices(func(a, b plan.Pod) bool { return a.Name < b.Name }),
-		cmpopts.SortSlices(func(a, b plan.StoredRevision) bool { return a.Hash < b.Hash }),
+		cmpopts.SortSlices(func(a, b observed.Pod) bool { return a.Name < b.Name }),
+		cmpopts.SortSlices(func(a, b observed.StoredRevision) bool { return a.Hash < b.Hash }),
 	}
 	for range 20 {
 		if diff := cmp.Diff(want, look(), inOrder); diff != "" {

@@ -13,49 +13,51 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/converter"
+	"github.com/conversion-operator/conversion-operator/internal/plan/names"
+	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 )
 
 // observeImages reads which images have a Deployment, and where they are found. One
 // that does not say so was not made by the operator, or tampered with: it is of no use.
-func (r *ConversionPolicyReconciler) observeImages(ctx context.Context, observed *plan.Observed) error {
+func (r *ConversionPolicyReconciler) observeImages(ctx context.Context, state *observed.Cluster) error {
 	deployments := &appsv1.DeploymentList{}
-	if err := r.Client.List(ctx, deployments, r.childrenOf(observed.Policy), client.HasLabels{plan.RevisionLabel}); err != nil {
+	if err := r.Client.List(ctx, deployments, r.childrenOf(state.Policy), client.HasLabels{names.RevisionLabel}); err != nil {
 		return err
 	}
 	slices.SortFunc(deployments.Items, func(a, b appsv1.Deployment) int { return cmp.Compare(a.Name, b.Name) })
 	for i := range deployments.Items {
 		deployment := &deployments.Items[i]
-		endpoint := &plan.ImageEndpoint{}
-		if json.Unmarshal([]byte(deployment.Annotations[plan.EndpointAnnotation]), endpoint) != nil {
+		endpoint := &observed.ImageEndpoint{}
+		if json.Unmarshal([]byte(deployment.Annotations[names.EndpointAnnotation]), endpoint) != nil {
 			continue
 		}
-		observed.Revisions = append(observed.Revisions, plan.StoredRevision{Hash: deployment.Labels[plan.RevisionLabel],
+		state.Revisions = append(state.Revisions, observed.StoredRevision{Hash: deployment.Labels[names.RevisionLabel],
 			Readable: deployment.DeletionTimestamp.IsZero(), Image: endpoint})
-		observed.PodFailure = cmp.Or(observed.PodFailure, replicaFailure(deployment))
+		state.PodFailure = cmp.Or(state.PodFailure, replicaFailure(deployment))
 	}
 	return nil
 }
 
 // observePods reads the converter pods that answer, or will, or did.
-func (r *ConversionPolicyReconciler) observePods(ctx context.Context, observed *plan.Observed) error {
+func (r *ConversionPolicyReconciler) observePods(ctx context.Context, state *observed.Cluster) error {
 	list := &corev1.PodList{}
-	err := r.Client.List(ctx, list, r.childrenOf(observed.Policy), client.MatchingLabels{plan.ComponentLabel: plan.ConverterComponent})
+	err := r.Client.List(ctx, list, r.childrenOf(state.Policy), client.MatchingLabels{names.ComponentLabel: names.ConverterComponent})
 	if err != nil {
 		return err
 	}
 	for i := range list.Items {
 		pod := &list.Items[i]
-		plans, image := plan.SplitRevisions(pod.Annotations[plan.RevisionsAnnotation]), pod.Labels[plan.RevisionLabel] != ""
+		plans, image := names.SplitRevisions(pod.Annotations[names.RevisionsAnnotation]), pod.Labels[names.RevisionLabel] != ""
 		switch {
 		case pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded:
 		case !pod.DeletionTimestamp.IsZero():
-			observed.Ending = append(observed.Ending, plan.EndingPod{Revisions: plans, Image: image, Until: pod.DeletionTimestamp.Time})
+			state.Ending = append(state.Ending, observed.EndingPod{Revisions: plans, Image: image, Until: pod.DeletionTimestamp.Time})
 		default:
-			observed.Pods = append(observed.Pods, plan.Pod{
-				Name: pod.Name, UID: pod.UID, Created: pod.CreationTimestamp.Time, IP: pod.Status.PodIP, Port: plan.PortOf(&pod.Spec),
+			state.Pods = append(state.Pods, observed.Pod{
+				Name: pod.Name, UID: pod.UID, Created: pod.CreationTimestamp.Time, IP: pod.Status.PodIP, Port: converter.PortOf(&pod.Spec),
 				Revisions: plans, Image: image, Ready: podReady(pod), Trouble: trouble(pod),
-				Scheduled: pod.Spec.NodeName != "", Certificate: pod.Annotations[plan.CertificateAnnotation]})
+				Scheduled: pod.Spec.NodeName != "", Certificate: pod.Annotations[names.CertificateAnnotation]})
 		}
 	}
 	return nil

@@ -17,13 +17,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
-	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/migration"
+	"github.com/conversion-operator/conversion-operator/internal/plan/names"
+	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 )
 
 // observeRuns reads the migration Jobs and what they recorded. Of some there is
 // only the record: the Job is not made yet, or is being made anew.
-func (r *ConversionPolicyReconciler) observeRuns(ctx context.Context, observed *plan.Observed) error {
-	ofRuns := []client.ListOption{r.childrenOf(observed.Policy), client.HasLabels{plan.RunLabel}}
+func (r *ConversionPolicyReconciler) observeRuns(ctx context.Context, state *observed.Cluster) error {
+	ofRuns := []client.ListOption{r.childrenOf(state.Policy), client.HasLabels{names.RunLabel}}
 	jobs, records := &batchv1.JobList{}, &corev1.ConfigMapList{}
 	if err := r.Client.List(ctx, jobs, ofRuns...); err != nil {
 		return err
@@ -31,10 +33,10 @@ func (r *ConversionPolicyReconciler) observeRuns(ctx context.Context, observed *
 	if err := r.Client.List(ctx, records, ofRuns...); err != nil {
 		return err
 	}
-	runs := map[string]*plan.Run{}
+	runs := map[string]*observed.Run{}
 	for i := range records.Items {
-		id := records.Items[i].Labels[plan.RunLabel]
-		runs[id] = &plan.Run{ID: id, Record: recordIn(&records.Items[i])}
+		id := records.Items[i].Labels[names.RunLabel]
+		runs[id] = &observed.Run{ID: id, Record: recordIn(&records.Items[i])}
 	}
 	for i := range jobs.Items {
 		if err := r.addJob(ctx, runs, &jobs.Items[i]); err != nil {
@@ -45,22 +47,22 @@ func (r *ConversionPolicyReconciler) observeRuns(ctx context.Context, observed *
 		return err
 	}
 	for _, run := range runs {
-		observed.Runs = append(observed.Runs, *run)
+		state.Runs = append(state.Runs, *run)
 	}
-	return r.observeRights(ctx, observed)
+	return r.observeRights(ctx, state)
 }
 
 // addJob joins a Job and its record, which come from two caches: of a Job that
 // has ended, the last word is read live.
-func (r *ConversionPolicyReconciler) addJob(ctx context.Context, runs map[string]*plan.Run, job *batchv1.Job) error {
-	id := job.Labels[plan.RunLabel]
+func (r *ConversionPolicyReconciler) addJob(ctx context.Context, runs map[string]*observed.Run, job *batchv1.Job) error {
+	id := job.Labels[names.RunLabel]
 	run := runs[id]
 	if run == nil {
-		run = &plan.Run{ID: id}
+		run = &observed.Run{ID: id}
 		runs[id] = run
 	}
 	run.Job = job
-	if !plan.JobEnded(job) || run.Record != nil && run.Record.Finished() {
+	if !observed.JobEnded(job) || run.Record != nil && run.Record.Finished() {
 		return nil
 	}
 	record := &corev1.ConfigMap{}
@@ -72,7 +74,7 @@ func (r *ConversionPolicyReconciler) addJob(ctx context.Context, runs map[string
 }
 
 // addTrouble says what keeps the pods of runs from starting.
-func (r *ConversionPolicyReconciler) addTrouble(ctx context.Context, runs map[string]*plan.Run, ofRuns ...client.ListOption) error {
+func (r *ConversionPolicyReconciler) addTrouble(ctx context.Context, runs map[string]*observed.Run, ofRuns ...client.ListOption) error {
 	list := &corev1.PodList{}
 	if err := r.Client.List(ctx, list, ofRuns...); err != nil {
 		return err
@@ -80,7 +82,7 @@ func (r *ConversionPolicyReconciler) addTrouble(ctx context.Context, runs map[st
 	slices.SortFunc(list.Items, func(a, b corev1.Pod) int { return cmp.Compare(a.Name, b.Name) })
 	for i := range list.Items {
 		pod := &list.Items[i]
-		run := runs[pod.Labels[plan.RunLabel]]
+		run := runs[pod.Labels[names.RunLabel]]
 		if run != nil && pod.Status.Phase == corev1.PodPending && pod.DeletionTimestamp.IsZero() {
 			run.Trouble = cmp.Or(run.Trouble, trouble(pod))
 		}
@@ -94,14 +96,14 @@ func recordIn(configMap *corev1.ConfigMap) *contract.Record {
 	if !recorded {
 		return nil
 	}
-	return contract.ReadRecord(configMap.Labels[plan.RunLabel], text)
+	return contract.ReadRecord(configMap.Labels[names.RunLabel], text)
 }
 
-func (r *ConversionPolicyReconciler) observeRights(ctx context.Context, observed *plan.Observed) error {
+func (r *ConversionPolicyReconciler) observeRights(ctx context.Context, state *observed.Cluster) error {
 	// Deleted last, and made first, whoever grants the rest.
-	key := client.ObjectKey{Namespace: r.Settings.Namespace, Name: plan.MigrationRightsName(observed.Policy.Name)}
+	key := client.ObjectKey{Namespace: r.Settings.Namespace, Name: names.MigrationRights(state.Policy.Name)}
 	err := r.Client.Get(ctx, key, &corev1.ServiceAccount{})
-	observed.Rights = err == nil
+	state.Rights = err == nil
 	return client.IgnoreNotFound(err)
 }
 
@@ -114,18 +116,18 @@ var migrators = []schema.GroupKind{
 
 // observeForeignMigration looks live whether somebody else migrates the same
 // objects. Neither kind is served everywhere, so that neither is watched.
-func (r *ConversionPolicyReconciler) observeForeignMigration(ctx context.Context, observed *plan.Observed) error {
-	if observed.CRD == nil || !plan.MayMigrate(observed.Policy) {
+func (r *ConversionPolicyReconciler) observeForeignMigration(ctx context.Context, state *observed.Cluster) error {
+	if state.CRD == nil || !migration.MayMigrate(state.Policy) {
 		return nil
 	}
-	resource := schema.GroupResource{Group: observed.CRD.Spec.Group, Resource: observed.CRD.Spec.Names.Plural}
+	resource := schema.GroupResource{Group: state.CRD.Spec.Group, Resource: state.CRD.Spec.Names.Plural}
 	for _, kind := range migrators {
 		running, err := r.runningMigration(ctx, kind, resource)
 		if err != nil {
 			return err
 		}
 		if running != "" {
-			observed.ForeignMigration = "storageversionmigrations." + kind.Group + "/" + running
+			state.ForeignMigration = "storageversionmigrations." + kind.Group + "/" + running
 			return nil
 		}
 	}

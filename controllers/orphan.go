@@ -18,6 +18,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 )
 
 // orphans are the policies that may be gone and have left something behind: those
@@ -85,29 +86,29 @@ func (r *ConversionPolicyReconciler) tendOrphan(ctx context.Context, name string
 	if err := r.Live.Get(ctx, client.ObjectKey{Name: name}, policy); !apierrors.IsNotFound(err) {
 		return ctrl.Result{}, err
 	}
-	observed := plan.Observed{Settings: r.Settings, Now: r.Now(),
+	state := observed.Cluster{Settings: r.Settings, Now: r.Now(),
 		Policy: &v1alpha1.ConversionPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}}}
-	for _, read := range []func(context.Context, *plan.Observed) error{r.observeCRD, r.observeCertificates, r.observePods, r.observeRuns, r.observeObjectRights} {
-		if err := read(ctx, &observed); err != nil {
+	for _, read := range []func(context.Context, *observed.Cluster) error{r.observeCRD, r.observeCertificates, r.observePods, r.observeRuns, r.observeObjectRights} {
+		if err := read(ctx, &state); err != nil {
 			return ctrl.Result{}, fmt.Errorf("observe what is left of policy %s: %w", name, err)
 		}
 	}
-	decided := r.decideOrphan(ctx, observed)
-	_, err = r.apply(ctx, observed.Policy, decided)
+	decided := r.decideOrphan(ctx, state)
+	_, err = r.apply(ctx, state.Policy, decided)
 	return afterWrites(decided, err)
 }
 
-func (r *ConversionPolicyReconciler) decideOrphan(ctx context.Context, observed plan.Observed) plan.Plan {
-	name := observed.Policy.Name
+func (r *ConversionPolicyReconciler) decideOrphan(ctx context.Context, state observed.Cluster) plan.Plan {
+	name := state.Policy.Name
 	known, _ := r.orphans.get(name)
 	if known.released.IsZero() {
-		known.released = observed.Now
+		known.released = state.Now
 	}
-	decided, needed := plan.MakeOrphan(observed, known.released)
+	decided, needed := plan.MakeOrphan(state, known.released)
 	if needed {
 		if !known.announced {
 			ctrl.LoggerFrom(ctx).Info("The CustomResourceDefinition converts through a converter whose policy is gone")
-			r.announceOrphan(observed.CRD)
+			r.announceOrphan(state.CRD)
 		}
 		known = orphan{announced: true}
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/crds"
 	objects "github.com/conversion-operator/conversion-operator/internal/manifest"
-	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/step"
 	"github.com/conversion-operator/conversion-operator/internal/verify/live"
 	"github.com/conversion-operator/conversion-operator/internal/webhook"
 )
@@ -72,8 +72,8 @@ type oversizedCount struct {
 }
 
 // newOversizedCount is nil where nothing is truncated.
-func newOversizedCount(step plan.TakeSamples) *oversizedCount {
-	rules := step.Rules.Ruleset
+func newOversizedCount(s step.TakeSamples) *oversizedCount {
+	rules := s.Rules.Ruleset
 	if rules == nil || rules.Truncating == nil || rules.Truncating.RefuseOnly {
 		return nil
 	}
@@ -100,35 +100,35 @@ func (c *oversizedCount) add(object string, omitted *conversion.Omitted) bool {
 
 // gatherOversized reads the metadata of objects at the versions at which they may be truncated, and
 // those again that are known and were not among them. What cannot be read stays known.
-func (r *reader) gatherOversized(ctx context.Context, step plan.TakeSamples, c *oversizedCount) {
-	ctx, cancel := context.WithTimeout(ctx, step.Timeout)
+func (r *reader) gatherOversized(ctx context.Context, s step.TakeSamples, c *oversizedCount) {
+	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
 	defer cancel()
-	cluster, err := r.connect(step.Reader)
+	cluster, err := r.connect(s.Reader)
 	if err != nil {
 		return // as samples, of which it is told
 	}
-	for _, version := range crds.ServedVersions(step.CRD) {
+	for _, version := range crds.ServedVersions(s.CRD) {
 		count := 0
 		// That it fails says nothing of the objects.
-		_ = cluster.Heads(ctx, crds.Resource(step.CRD, version), func(head live.Head) bool {
+		_ = cluster.Heads(ctx, crds.Resource(s.CRD, version), func(head live.Head) bool {
 			c.add(head.String(), c.converter.OmittedBy(version, head.Annotations))
 			count++
 			return count < maxHeads && len(c.found) < maxHeard
 		})
 	}
-	for _, row := range step.Oversized {
+	for _, row := range s.Oversized {
 		if !hasOversized(c.found, row.Object, row.Version) {
-			c.readAgain(ctx, cluster, step, row)
+			c.readAgain(ctx, cluster, s, row)
 		}
 	}
 }
 
-func (c *oversizedCount) readAgain(ctx context.Context, cluster *live.Cluster, step plan.TakeSamples, row v1alpha1.OversizedObject) {
+func (c *oversizedCount) readAgain(ctx context.Context, cluster *live.Cluster, s step.TakeSamples, row v1alpha1.OversizedObject) {
 	namespace, name, namespaced := strings.Cut(row.Object, "/")
 	if !namespaced {
 		namespace, name = "", row.Object
 	}
-	object, found, err := cluster.Object(ctx, crds.Resource(step.CRD, row.Version), namespace, name)
+	object, found, err := cluster.Object(ctx, crds.Resource(s.CRD, row.Version), namespace, name)
 	switch {
 	case err != nil:
 		row.LastTime = metav1.Now()
@@ -140,13 +140,13 @@ func (c *oversizedCount) readAgain(ctx context.Context, cluster *live.Cluster, s
 
 // isOversized reports whether an object has no whole form at another version, by what
 // the converter pods make of it. It is no loss: readers are told, and nobody stores it.
-func (s *sampler) isOversized(object objects.Object, step plan.TakeSamples, count *oversizedCount) bool {
+func (s *sampler) isOversized(object objects.Object, next step.TakeSamples, count *oversizedCount) bool {
 	if count == nil || len(object.JSON) < smallObject {
 		return false
 	}
 	oversized := false
-	for i := range step.CRD.Spec.Versions {
-		converted, err := s.library.Convert(nil, object.JSON, step.CRD.Spec.Versions[i].Name)
+	for i := range next.CRD.Spec.Versions {
+		converted, err := s.library.Convert(nil, object.JSON, next.CRD.Spec.Versions[i].Name)
 		if err == nil {
 			oversized = count.add(object.String(), count.converter.OmittedIn(converted)) || oversized
 		}

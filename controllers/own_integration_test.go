@@ -22,7 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
-	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/testenv"
 	"github.com/conversion-operator/conversion-operator/internal/webhook/probe"
@@ -37,7 +37,7 @@ func ownPolicy(group, converter string) string {
 func deploymentsOf(t *testing.T, policy string) map[string]appsv1.Deployment {
 	t.Helper()
 	list := &appsv1.DeploymentList{}
-	expect.NoError(t, cluster.List(t.Context(), list, client.InNamespace(system), client.MatchingLabels{plan.InstanceLabel: plan.ChildName(policy)}, client.HasLabels{plan.RevisionLabel}))
+	expect.NoError(t, cluster.List(t.Context(), list, client.InNamespace(system), client.MatchingLabels{names.InstanceLabel: names.Child(policy)}, client.HasLabels{names.RevisionLabel}))
 	found := map[string]appsv1.Deployment{}
 	for _, deployment := range list.Items {
 		found[deployment.Spec.Template.Spec.Containers[0].Image] = deployment
@@ -58,7 +58,7 @@ func (k *kubelet) runImage(t *testing.T, policy, image string) {
 		testenv.RunPod(t, cluster, &deployment, testenv.Pod{Name: fmt.Sprintf("%s-%d", deployment.Name, i), IP: fmt.Sprintf("10.1.2.%d", i+1), Node: "node"})
 	}
 	port := deployment.Spec.Template.Spec.Containers[0].Ports[0]
-	testenv.Expose(t, cluster, client.ObjectKey{Namespace: system, Name: plan.ChildName(policy)}, map[string]string{plan.InstanceLabel: plan.ChildName(policy)},
+	testenv.Expose(t, cluster, client.ObjectKey{Namespace: system, Name: names.Child(policy)}, map[string]string{names.InstanceLabel: names.Child(policy)},
 		"10.1.2.1", map[string]int32{port.Name: port.ContainerPort})
 }
 
@@ -79,7 +79,7 @@ func TestImage(t *testing.T) {
 	}
 	checkRest(t, name)
 
-	serverName := plan.ServerName(name, system)
+	serverName := names.ServerName(name, system)
 	pods.refuseOwn.Store(serverName, &probe.Error{Reason: probe.ReasonCanaryFailed, Message: "metadata.name is another"})
 	setImage(t, name, "example.com/crontab:2")
 	pods.runImage(t, name, "example.com/crontab:2")
@@ -102,9 +102,9 @@ func TestImage(t *testing.T) {
 	})
 	budget := &policyv1.PodDisruptionBudget{}
 	expect.Eventually(t, "the PodDisruptionBudget is of the new pods", func() (bool, string) {
-		expect.NoError(t, cluster.Get(t.Context(), client.ObjectKey{Namespace: system, Name: plan.ChildName(name)}, budget))
+		expect.NoError(t, cluster.Get(t.Context(), client.ObjectKey{Namespace: system, Name: names.Child(name)}, budget))
 		deployment := deploymentsOf(t, name)["example.com/crontab:2"]
-		return budget.Spec.Selector.MatchLabels[plan.RevisionLabel] == deployment.Labels[plan.RevisionLabel], budget.Spec.Selector.String()
+		return budget.Spec.Selector.MatchLabels[names.RevisionLabel] == deployment.Labels[names.RevisionLabel], budget.Spec.Selector.String()
 	})
 }
 
@@ -195,7 +195,7 @@ func TestNone(t *testing.T) {
 	if crd := getCRD(t, name); crd.Generation != 1 || crd.Spec.Conversion.Strategy != apiextensionsv1.NoneConverter {
 		t.Errorf("the conversion is %+v", crd.Spec.Conversion)
 	}
-	err := cluster.Get(t.Context(), client.ObjectKey{Namespace: system, Name: plan.ChildName(name)}, &corev1.Service{})
+	err := cluster.Get(t.Context(), client.ObjectKey{Namespace: system, Name: names.Child(name)}, &corev1.Service{})
 	if !apierrors.IsNotFound(err) {
 		t.Errorf("a Service was made: %v", err)
 	}
@@ -229,7 +229,7 @@ patches:
 	pods.run(t, name)
 	waitFor(t, name, v1alpha1.ReadyCondition, metav1.ConditionTrue, v1alpha1.ReasonWaitingForVersion)
 	deployment := &appsv1.Deployment{}
-	key := client.ObjectKey{Namespace: system, Name: plan.ChildName(name)}
+	key := client.ObjectKey{Namespace: system, Name: names.Child(name)}
 	expect.NoError(t, cluster.Get(t.Context(), key, deployment))
 	spec := deployment.Spec.Template.Spec
 	if len(spec.Containers) != 2 || spec.Containers[0].Image != "conversion-operator:test" || len(spec.Containers[0].Env) != 1 || spec.PriorityClassName != "system-cluster-critical" {

@@ -17,7 +17,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/crds"
-	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/webhook/probe"
 )
@@ -61,7 +61,7 @@ func TestEndpointsOf(t *testing.T) {
 - ports: [{name: https, port: 9443}]
   endpoints: [{addresses: [10.0.0.2]}]
 `)
-	want := []plan.Pod{
+	want := []observed.Pod{
 		{Name: "10.0.0.1:9443", IP: "10.0.0.1", Port: 9443, Scheduled: true},
 		{Name: "10.0.0.2:9443", IP: "10.0.0.2", Port: 9443, Scheduled: true, Ready: true},
 		{Name: "[2001:db8::1]:8443", IP: "2001:db8::1", Port: 8443, Scheduled: true, Ready: true},
@@ -90,8 +90,8 @@ func TestOwnTarget(t *testing.T) {
 			policy := &v1alpha1.ConversionPolicy{}
 			policy.Name = "crontabs.example.com"
 			policy.Spec.Converter = from[v1alpha1.Converter](t, c.converter)
-			got := ownTarget(&plan.Observed{Policy: policy, CRD: &apiextensionsv1.CustomResourceDefinition{},
-				Settings: plan.Settings{Namespace: "conversion-system"}})
+			got := ownTarget(&observed.Cluster{Policy: policy, CRD: &apiextensionsv1.CustomResourceDefinition{},
+				Settings: observed.Settings{Namespace: "conversion-system"}})
 			if diff := cmp.Diff(c.want, target{got.ServerName, got.Path, got.ReviewVersion}); diff != "" {
 				t.Errorf("target (-want +got):\n%s", diff)
 			}
@@ -133,21 +133,21 @@ func TestAskOwn(t *testing.T) {
 		}
 		return []string{"one", "two"}, nil
 	}
-	pod := plan.Pod{UID: "1", IP: "10.0.0.1", Port: 9443}
+	pod := observed.Pod{UID: "1", IP: "10.0.0.1", Port: 9443}
 	target := probe.OwnTarget{Path: "/convert"}
 	steps := []struct {
 		leaf  string
 		path  string
 		lasts time.Duration
-		want  plan.Proof
+		want  observed.Proof
 		asked int
 	}{
-		{"leaf", "/convert", time.Hour, plan.Proof{Reason: "UnexpectedAnswer", Message: "no"}, 1},
-		{"leaf", "/convert", time.Hour, plan.Proof{Warning: "one; two"}, 2},
-		{"leaf", "/convert", time.Hour, plan.Proof{Warning: "one; two"}, 2},
-		{"other leaf", "/convert", time.Hour, plan.Proof{Warning: "one; two"}, 3},
-		{"other leaf", "/v2", time.Hour, plan.Proof{Warning: "one; two"}, 4},
-		{"other leaf", "/v2", 0, plan.Proof{Warning: "one; two"}, 5},
+		{"leaf", "/convert", time.Hour, observed.Proof{Reason: "UnexpectedAnswer", Message: "no"}, 1},
+		{"leaf", "/convert", time.Hour, observed.Proof{Warning: "one; two"}, 2},
+		{"leaf", "/convert", time.Hour, observed.Proof{Warning: "one; two"}, 2},
+		{"other leaf", "/convert", time.Hour, observed.Proof{Warning: "one; two"}, 3},
+		{"other leaf", "/v2", time.Hour, observed.Proof{Warning: "one; two"}, 4},
+		{"other leaf", "/v2", 0, observed.Proof{Warning: "one; two"}, 5},
 	}
 	for i, step := range steps {
 		target.Path = step.path

@@ -17,7 +17,8 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/crds"
-	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/names"
+	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 	"github.com/conversion-operator/conversion-operator/internal/verify/live"
 )
 
@@ -26,7 +27,7 @@ import (
 type headCount struct {
 	converter *conversion.Converter
 	crd       *apiextensionsv1.CustomResourceDefinition
-	held      plan.Held
+	held      observed.Held
 	// ruleset is the hash of the rules, and usable tells that the objects are listed as
 	// they are stored: at another version, converters have restored some already.
 	ruleset string
@@ -47,7 +48,7 @@ func newHeadCount(crd *apiextensionsv1.CustomResourceDefinition, rules *conversi
 // begin counts from nothing, in a list at a version.
 func (c *headCount) begin(version string) {
 	if c != nil {
-		c.held, c.usable = plan.Held{CRD: c.crd.UID, Ruleset: c.ruleset, Since: time.Now()}, version == crds.StorageVersion(c.crd)
+		c.held, c.usable = observed.Held{CRD: c.crd.UID, Ruleset: c.ruleset, Since: time.Now()}, version == crds.StorageVersion(c.crd)
 	}
 }
 
@@ -68,7 +69,7 @@ func (c *headCount) end(all bool) {
 }
 
 // counted is nil where nothing was, or to no use.
-func (c *headCount) counted() *plan.Held {
+func (c *headCount) counted() *observed.Held {
 	if c == nil || !c.usable {
 		return nil
 	}
@@ -112,7 +113,7 @@ func (c *managedFieldsCleaner) discardFrom(ctx context.Context, object *metav1.P
 	if err != nil {
 		return err
 	}
-	_, err = c.at(object.Namespace).Patch(ctx, object.Name, types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: plan.ManagedBy})
+	_, err = c.at(object.Namespace).Patch(ctx, object.Name, types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: names.ManagedBy})
 	if err == nil {
 		c.mu.Lock()
 		c.discarded++

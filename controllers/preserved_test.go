@@ -18,7 +18,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
-	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/verify/live"
 )
@@ -49,7 +49,7 @@ func TestHeadsAreCounted(t *testing.T) {
 		t.Errorf("in memory stays %+v", kept)
 	}
 	size := int64(len(`{"format":2,"fields":{"/note":1}}`))
-	want := &plan.Held{CRD: "crd-1", Ruleset: rules.Hash(), All: true, Holdings: conversion.Holdings{
+	want := &observed.Held{CRD: "crd-1", Ruleset: rules.Hash(), All: true, Holdings: conversion.Holdings{
 		Seen: 2, Objects: 1, Bytes: size, Largest: "ns/a", LargestBytes: size, Versions: []conversion.VersionHoldings{
 			{Version: "v1beta1", Objects: 1, Bytes: size, Fields: []conversion.FieldHoldings{{Path: ".note", Objects: 1}}},
 		},
@@ -57,7 +57,7 @@ func TestHeadsAreCounted(t *testing.T) {
 	if since := time.Since(c.counted().Since); since < 0 || since > time.Hour {
 		t.Errorf("the count began %v ago", since)
 	}
-	if diff := cmp.Diff(want, c.counted(), cmpopts.IgnoreFields(plan.Held{}, "Since")); diff != "" {
+	if diff := cmp.Diff(want, c.counted(), cmpopts.IgnoreFields(observed.Held{}, "Since")); diff != "" {
 		t.Errorf("counted (-want +got):\n%s", diff)
 	}
 	if c.begin("v1beta1"); c.counted() != nil {

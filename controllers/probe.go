@@ -20,6 +20,8 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/names"
+	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 	"github.com/conversion-operator/conversion-operator/internal/webhook/probe"
 )
 
@@ -74,22 +76,22 @@ func NewProber(lifetime time.Duration) *Prober {
 // observe fills in the proofs of the ready pods that have the current ruleset, as far
 // as they are known, and has the others probed in the background. It returns for how
 // long it is worth to wait for a pod that is probed for the first time.
-func (p *Prober) observe(observed *plan.Observed, trust plan.Trust) (pending time.Duration) {
-	p.keep(observed.Policy.Name, observed.Pods)
-	if observed.Policy.Spec.Converter.Declarative == nil {
-		return p.observeOwn(observed, trust)
+func (p *Prober) observe(state *observed.Cluster, trust plan.Trust) (pending time.Duration) {
+	p.keep(state.Policy.Name, state.Pods)
+	if state.Policy.Spec.Converter.Declarative == nil {
+		return p.observeOwn(state, trust)
 	}
-	if trust.RulesetHash == "" || observed.Certificate == nil {
+	if trust.RulesetHash == "" || state.Certificate == nil {
 		return 0
 	}
-	target, err := p.target(observed, trust)
-	about := p.about(observed)
-	for i := range observed.Pods {
-		pod := &observed.Pods[i]
+	target, err := p.target(state, trust)
+	about := p.about(state)
+	for i := range state.Pods {
+		pod := &state.Pods[i]
 		switch {
 		case !pod.Ready || !slices.Contains(pod.Revisions, trust.RulesetHash):
 		case err != nil:
-			pod.Proof = &plan.Proof{Reason: string(probe.ReasonCanaryFailed), Message: err.Error()}
+			pod.Proof = &observed.Proof{Reason: string(probe.ReasonCanaryFailed), Message: err.Error()}
 		default:
 			pending = max(pending, p.proofOf(pod, trust, p.ofRules(*pod, target, about)))
 		}
@@ -100,20 +102,20 @@ func (p *Prober) observe(observed *plan.Observed, trust plan.Trust) (pending tim
 // target is what every converter pod of a policy must answer: the bytes that are,
 // or will be, in caBundle, and the canaries of its ruleset. While the rules are broken
 // there are none, and pods show that they answer by the previous ruleset.
-func (p *Prober) target(observed *plan.Observed, trust plan.Trust) (probe.Target, error) {
+func (p *Prober) target(state *observed.Cluster, trust plan.Trust) (probe.Target, error) {
 	target := probe.Target{
 		CABundle:    trust.CABundle,
-		ServerName:  plan.ServerName(observed.Policy.Name, observed.Settings.Namespace),
+		ServerName:  names.ServerName(state.Policy.Name, state.Settings.Namespace),
 		RulesetHash: trust.RulesetHash,
 
-		FailuresToken: failuresToken(observed.Certificate),
-		APIVersion:    observed.CRD.Spec.Group + "/" + observed.CRD.Spec.Versions[0].Name,
+		FailuresToken: failuresToken(state.Certificate),
+		APIVersion:    state.CRD.Spec.Group + "/" + state.CRD.Spec.Versions[0].Name,
 	}
-	if observed.Rules.Ruleset == nil {
+	if state.Rules.Ruleset == nil {
 		return target, nil
 	}
 	var err error
-	target.Canaries, err = p.canariesOf(observed.Rules.Ruleset)
+	target.Canaries, err = p.canariesOf(state.Rules.Ruleset)
 	return target, err
 }
 
@@ -139,19 +141,19 @@ type probeScope struct {
 
 // about makes proofs last, and less so during a migration: what is converted
 // wrongly then is stored.
-func (p *Prober) about(observed *plan.Observed) probeScope {
+func (p *Prober) about(state *observed.Cluster) probeScope {
 	lasts := p.lifetime
-	if slices.ContainsFunc(observed.Runs, func(run plan.Run) bool { return !plan.JobEnded(run.Job) }) {
+	if slices.ContainsFunc(state.Runs, func(run observed.Run) bool { return !observed.JobEnded(run.Job) }) {
 		lasts /= migrationFactor
 	}
-	return probeScope{policy: observed.Policy.Name, leaf: observed.Certificate.Data[corev1.TLSCertKey], lasts: lasts}
+	return probeScope{policy: state.Policy.Name, leaf: state.Certificate.Data[corev1.TLSCertKey], lasts: lasts}
 }
 
 // probeRequests are those to one pod, by caBundle.
 type probeRequests func(caBundle []byte) probeRequest
 
 // ofRules are those to a converter pod with rules, which passes without a warning.
-func (p *Prober) ofRules(pod plan.Pod, target probe.Target, about probeScope) probeRequests {
+func (p *Prober) ofRules(pod observed.Pod, target probe.Target, about probeScope) probeRequests {
 	target.Address = net.JoinHostPort(pod.IP, strconv.Itoa(int(pod.Port)))
 	return func(caBundle []byte) probeRequest {
 		to := target
@@ -167,19 +169,19 @@ func (p *Prober) ofRules(pod plan.Pod, target probe.Target, about probeScope) pr
 }
 
 // proofOf fills in what is known of a pod, and has the rest found out in the background.
-func (p *Prober) proofOf(pod *plan.Pod, trust plan.Trust, by probeRequests) (pending time.Duration) {
+func (p *Prober) proofOf(pod *observed.Pod, trust plan.Trust, by probeRequests) (pending time.Duration) {
 	current, next := by(trust.CABundle), by(trust.Successor)
 	wanted := current
 	if len(trust.Successor) > 0 {
 		wanted = next
 	}
 	if warning, known := p.recall(wanted); known {
-		pod.Proof = &plan.Proof{Warning: warning, Successor: len(trust.Successor) > 0}
+		pod.Proof = &observed.Proof{Warning: warning, Successor: len(trust.Successor) > 0}
 		return 0
 	}
 	key := probeKey{current.pod, sha256.Sum256(slices.Concat(current.proof[:], next.proof[:]))}
 	name := pod.Name
-	pod.Proof, pending = p.ask(current.policy, key, func(life lifetime) *plan.Proof {
+	pod.Proof, pending = p.ask(current.policy, key, func(life lifetime) *observed.Proof {
 		if !life.probes.enter(life) {
 			return nil
 		}
@@ -191,7 +193,7 @@ func (p *Prober) proofOf(pod *plan.Pod, trust plan.Trust, by probeRequests) (pen
 
 // verify asks by what caBundle is going to be next, where that is something else,
 // and by what it is now where the pod is not that far.
-func (p *Prober) verify(ctx context.Context, name string, trust plan.Trust, by probeRequests) *plan.Proof {
+func (p *Prober) verify(ctx context.Context, name string, trust plan.Trust, by probeRequests) *observed.Proof {
 	if len(trust.Successor) > 0 {
 		proof := p.take(ctx, by(trust.Successor))
 		if proof == nil || proof.Reason != string(probe.ReasonTLSVerificationFailed) {
@@ -210,9 +212,9 @@ func (p *Prober) verify(ctx context.Context, name string, trust plan.Trust, by p
 
 // take sends a request, unless the same was proven before and lasts. A probe that was
 // cancelled says nothing.
-func (p *Prober) take(ctx context.Context, request probeRequest) *plan.Proof {
+func (p *Prober) take(ctx context.Context, request probeRequest) *observed.Proof {
 	if warning, known := p.recall(request); known {
-		return &plan.Proof{Warning: warning}
+		return &observed.Proof{Warning: warning}
 	}
 	bounded, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
@@ -221,10 +223,10 @@ func (p *Prober) take(ctx context.Context, request probeRequest) *plan.Proof {
 		if ctx.Err() != nil {
 			return nil
 		}
-		return &plan.Proof{Reason: reasonOf(err), Message: err.Error()}
+		return &observed.Proof{Reason: reasonOf(err), Message: err.Error()}
 	}
 	p.remember(request, warning)
-	return &plan.Proof{Warning: warning}
+	return &observed.Proof{Warning: warning}
 }
 
 // canariesOf remembers what newCanaries made: to compile a ruleset's expressions

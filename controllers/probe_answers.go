@@ -8,7 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 )
 
 const (
@@ -35,7 +35,7 @@ type podProbe struct {
 	// began is when the latest began, and ended when the latest answer came.
 	began, ended time.Time
 	// answer is the latest; nil while there is none.
-	answer *plan.Proof
+	answer *observed.Proof
 	// told tells that a reconciliation has had the answer.
 	told bool
 }
@@ -43,7 +43,7 @@ type podProbe struct {
 // ask returns the latest answer to a probe. It starts a probe where nothing is under way
 // and the answer was told before; a new answer wakes the policy. Where there is no
 // answer, pending is for how long it is worth to wait for it.
-func (p *Prober) ask(policy string, key probeKey, probe func(lifetime) *plan.Proof) (answer *plan.Proof, pending time.Duration) {
+func (p *Prober) ask(policy string, key probeKey, probe func(lifetime) *observed.Proof) (answer *observed.Proof, pending time.Duration) {
 	const most = 10_000
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -70,7 +70,7 @@ func (p *Prober) ask(policy string, key probeKey, probe func(lifetime) *plan.Pro
 }
 
 // finish records an answer, and wakes the policy where it was told something else.
-func (p *Prober) finish(life lifetime, key probeKey, latest *podProbe, answer *plan.Proof) {
+func (p *Prober) finish(life lifetime, key probeKey, latest *podProbe, answer *observed.Proof) {
 	p.mu.Lock()
 	same := answer != nil && latest.answer != nil && *answer == *latest.answer
 	latest.answer, latest.ended, latest.running, latest.told = answer, time.Now(), false, same || answer == nil

@@ -12,20 +12,21 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 	"github.com/conversion-operator/conversion-operator/internal/webhook/probe"
 )
 
 // asking lets one pod be probed, which answers with what pod returns.
-func asking(t *testing.T, lasts time.Duration, answer func(context.Context) (probe.Result, error), test func(p *Prober, ask func() (*plan.Proof, time.Duration))) {
+func asking(t *testing.T, lasts time.Duration, answer func(context.Context) (probe.Result, error), test func(p *Prober, ask func() (*observed.Proof, time.Duration))) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		p := NewProber(time.Hour)
 		p.background = newBackground(ctx)
 		p.Probe = func(ctx context.Context, _ probe.Target) (probe.Result, error) { return answer(ctx) }
-		test(p, func() (*plan.Proof, time.Duration) {
+		test(p, func() (*observed.Proof, time.Duration) {
 			began := time.Now()
-			pod := plan.Pod{Name: "pod", UID: "pod"}
+			pod := observed.Pod{Name: "pod", UID: "pod"}
 			pending := p.proofOf(&pod, plan.Trust{CABundle: []byte("A")},
 				p.ofRules(pod, probe.Target{}, probeScope{policy: "one", leaf: []byte("leaf"), lasts: lasts}))
 			if waited := time.Since(began); waited > 0 {
@@ -60,8 +61,8 @@ func TestProbeWaitsForNobody(t *testing.T) {
 		<-time.After(4500 * time.Millisecond)
 		return fails(reason)
 	}
-	timeout := &plan.Proof{Reason: "Timeout", Message: "no"}
-	asking(t, time.Hour, slowly, func(p *Prober, ask func() (*plan.Proof, time.Duration)) {
+	timeout := &observed.Proof{Reason: "Timeout", Message: "no"}
+	asking(t, time.Hour, slowly, func(p *Prober, ask func() (*observed.Proof, time.Duration)) {
 		for _, left := range []time.Duration{probePatience, 400 * time.Millisecond, 0} {
 			if proof, pending := ask(); proof != nil || pending != left {
 				t.Errorf("proof %v, pending for %s, want %s", proof, pending, left)
@@ -97,7 +98,7 @@ func TestProbeWaitsForNobody(t *testing.T) {
 func TestProvenIsNotProbed(t *testing.T) {
 	probes := 0
 	well := func(context.Context) (probe.Result, error) { probes++; return probe.Result{}, nil }
-	asking(t, time.Hour, well, func(p *Prober, ask func() (*plan.Proof, time.Duration)) {
+	asking(t, time.Hour, well, func(p *Prober, ask func() (*observed.Proof, time.Duration)) {
 		ask()
 		for woken(p, time.Second) {
 			if proof, pending := ask(); proof == nil || proof.Reason != "" || pending != 0 {
@@ -118,7 +119,7 @@ func TestProvenIsNotProbed(t *testing.T) {
 // TestOldAnswers: who was not asked for long is not taken for what it was.
 func TestOldAnswers(t *testing.T) {
 	well := func(context.Context) (probe.Result, error) { return probe.Result{}, nil }
-	asking(t, 0, well, func(p *Prober, ask func() (*plan.Proof, time.Duration)) {
+	asking(t, 0, well, func(p *Prober, ask func() (*observed.Proof, time.Duration)) {
 		ask()
 		woken(p, time.Second)
 		ask()
@@ -138,7 +139,7 @@ func TestProbeOfAPolicyThatGoes(t *testing.T) {
 		<-ctx.Done()
 		return fails(probe.ReasonTimeout)
 	}
-	asking(t, time.Hour, hangs, func(p *Prober, ask func() (*plan.Proof, time.Duration)) {
+	asking(t, time.Hour, hangs, func(p *Prober, ask func() (*observed.Proof, time.Duration)) {
 		ask()
 		p.forget("one")
 		p.background.end("one")

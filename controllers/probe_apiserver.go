@@ -17,7 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
+	"github.com/conversion-operator/conversion-operator/internal/plan/step"
 	"github.com/conversion-operator/conversion-operator/internal/webhook/probe"
 )
 
@@ -46,21 +47,21 @@ type apiServerProber struct {
 }
 
 // probe points the operator's own kind at a converter, asks, and points it back.
-func (a *apiServerProber) probe(ctx context.Context, step plan.ProbeAPIServer) plan.BackgroundCheck {
+func (a *apiServerProber) probe(ctx context.Context, s step.ProbeAPIServer) observed.BackgroundCheck {
 	if !a.turn.enter(ctx) {
-		return plan.BackgroundCheck{Reason: string(probe.ReasonTimeout), Message: "the manager is shutting down"}
+		return observed.BackgroundCheck{Reason: string(probe.ReasonTimeout), Message: "the manager is shutting down"}
 	}
 	defer a.turn.leave()
-	bounded, cancel := context.WithTimeout(ctx, step.Timeout)
+	bounded, cancel := context.WithTimeout(ctx, s.Timeout)
 	defer cancel()
-	err := a.probePointed(bounded, step)
+	err := a.probePointed(bounded, s)
 	if failure, ok := errors.AsType[*probe.Error](err); ok {
-		return plan.BackgroundCheck{Reason: string(failure.Reason), Message: failure.Message}
+		return observed.BackgroundCheck{Reason: string(failure.Reason), Message: failure.Message}
 	}
 	if err != nil {
-		return plan.BackgroundCheck{Reason: string(probe.ReasonUnexpectedAnswer), Message: truncate(err.Error())}
+		return observed.BackgroundCheck{Reason: string(probe.ReasonUnexpectedAnswer), Message: truncate(err.Error())}
 	}
-	return plan.BackgroundCheck{}
+	return observed.BackgroundCheck{}
 }
 
 // tidy points the operator's own kind back, if a manager died during a probe.
@@ -74,7 +75,7 @@ func (a *apiServerProber) tidy(ctx context.Context) error {
 	return a.pointBack(bounded)
 }
 
-func (a *apiServerProber) probePointed(ctx context.Context, step plan.ProbeAPIServer) error {
+func (a *apiServerProber) probePointed(ctx context.Context, s step.ProbeAPIServer) error {
 	if err := a.pointBack(ctx); err != nil {
 		return err
 	}
@@ -83,10 +84,10 @@ func (a *apiServerProber) probePointed(ctx context.Context, step plan.ProbeAPISe
 		defer cancel()
 		_ = a.point(lasting, none) // who asks next, or starts, does it again
 	}()
-	if err := a.point(ctx, step.Conversion); err != nil {
+	if err := a.point(ctx, s.Conversion); err != nil {
 		return err
 	}
-	return a.untilAnswered(ctx, step)
+	return a.untilAnswered(ctx, s)
 }
 
 // pointBack makes sure that no converter of before is called.
@@ -119,7 +120,7 @@ func (a *apiServerProber) point(ctx context.Context, conversion *apiextensionsv1
 }
 
 // untilAnswered asks until the API server has called the converter, or has tried to.
-func (a *apiServerProber) untilAnswered(ctx context.Context, step plan.ProbeAPIServer) error {
+func (a *apiServerProber) untilAnswered(ctx context.Context, s step.ProbeAPIServer) error {
 	var last, verdict error
 	began := time.Now()
 	err := wait.PollUntilContextCancel(ctx, probePause, true, func(ctx context.Context) (bool, error) {
@@ -127,10 +128,10 @@ func (a *apiServerProber) untilAnswered(ctx context.Context, step plan.ProbeAPIS
 		last = a.client.Create(ctx, answer, client.DryRunAll)
 		switch {
 		case last == nil && probe.Answered(answer):
-			verdict = probe.CheckAnswer(answer, step.RulesetHash)
+			verdict = probe.CheckAnswer(answer, s.RulesetHash)
 			return true, nil
 		case last == nil:
-			return step.RulesetHash == "" && time.Since(began) > unmarked, nil
+			return s.RulesetHash == "" && time.Since(began) > unmarked, nil
 		case probe.CalledWebhook(last):
 			verdict = probe.CallFailed(last)
 			return true, nil
@@ -138,14 +139,14 @@ func (a *apiServerProber) untilAnswered(ctx context.Context, step plan.ProbeAPIS
 		return false, nil // the API server is about to follow
 	})
 	switch {
-	case err == nil && step.RulesetHash == "" && probe.Refused(verdict):
+	case err == nil && s.RulesetHash == "" && probe.Refused(verdict):
 		return nil // it was reached, and knows no such kind
 	case err == nil:
 		return verdict
 	case last != nil && !errors.Is(last, context.DeadlineExceeded):
 		return fmt.Errorf("the API server rejected the probe: %w", last)
 	case last != nil:
-		return probe.NoAnswer(step.Timeout)
+		return probe.NoAnswer(s.Timeout)
 	}
 	return probe.DidNotFollow(probe.Definition)
 }

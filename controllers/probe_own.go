@@ -18,22 +18,24 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/crds"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/names"
+	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 	"github.com/conversion-operator/conversion-operator/internal/webhook/probe"
 )
 
 // observeOwn fills in the proofs of converters that users bring. Pods of an image
 // are remembered, as they do not change; whoever runs another converter may change
 // it at any time, so every reconciliation has it probed.
-func (p *Prober) observeOwn(observed *plan.Observed, trust plan.Trust) (pending time.Duration) {
-	if observed.CRD == nil || observed.Certificate == nil {
+func (p *Prober) observeOwn(state *observed.Cluster, trust plan.Trust) (pending time.Duration) {
+	if state.CRD == nil || state.Certificate == nil {
 		return 0
 	}
-	target, pods := ownTarget(observed), observed.Pods
-	image := observed.Policy.Spec.Converter.Image != nil
+	target, pods := ownTarget(state), state.Pods
+	image := state.Policy.Spec.Converter.Image != nil
 	if !image {
-		pods = observed.External.Endpoints
+		pods = state.External.Endpoints
 	}
-	about := p.about(observed)
+	about := p.about(state)
 	if !image {
 		about.lasts = 0
 	}
@@ -47,16 +49,16 @@ func (p *Prober) observeOwn(observed *plan.Observed, trust plan.Trust) (pending 
 }
 
 // ownTarget is what a converter that a user brings must answer.
-func ownTarget(observed *plan.Observed) probe.OwnTarget {
-	converter := observed.Policy.Spec.Converter
+func ownTarget(state *observed.Cluster) probe.OwnTarget {
+	converter := state.Policy.Spec.Converter
 	target := probe.OwnTarget{
-		ServerName: plan.ExternalServerName(converter),
-		Canaries:   ownCanaries(observed.CRD),
+		ServerName: observed.ExternalServerName(converter),
+		Canaries:   ownCanaries(state.CRD),
 	}
 	var versions []v1alpha1.ReviewVersion
 	switch {
 	case converter.Image != nil:
-		target.ServerName = plan.ServerName(observed.Policy.Name, observed.Settings.Namespace)
+		target.ServerName = names.ServerName(state.Policy.Name, state.Settings.Namespace)
 		target.Path, versions = string(converter.Image.Path), converter.Image.ConversionReviewVersions
 	case converter.Service != nil:
 		target.Path, versions = string(converter.Service.Path), converter.Service.ConversionReviewVersions
@@ -89,7 +91,7 @@ func ownCanaries(crd *apiextensionsv1.CustomResourceDefinition) []probe.OwnCanar
 }
 
 // ofOwn are the probe requests to a converter that a user brings.
-func (p *Prober) ofOwn(pod plan.Pod, target probe.OwnTarget, about probeScope) probeRequests {
+func (p *Prober) ofOwn(pod observed.Pod, target probe.OwnTarget, about probeScope) probeRequests {
 	target.Address = net.JoinHostPort(pod.IP, strconv.Itoa(int(pod.Port)))
 	return func(caBundle []byte) probeRequest {
 		to := target

@@ -12,6 +12,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 	"github.com/conversion-operator/conversion-operator/internal/webhook/probe"
 )
 
@@ -56,19 +57,19 @@ func TestVerify(t *testing.T) {
 	cases := map[string]struct {
 		successor string
 		accepts   map[string]probe.Reason
-		want      *plan.Proof
+		want      *observed.Proof
 		asked     []string
 	}{
-		"no rotation": {"", map[string]probe.Reason{"A": ""}, &plan.Proof{}, []string{"A"}},
+		"no rotation": {"", map[string]probe.Reason{"A": ""}, &observed.Proof{}, []string{"A"}},
 		"not that far": {"B", map[string]probe.Reason{"B": probe.ReasonTLSVerificationFailed, "A": ""},
-			&plan.Proof{}, []string{"B", "A"}},
-		"that far": {"B", map[string]probe.Reason{"B": ""}, &plan.Proof{Successor: true}, []string{"B"}},
+			&observed.Proof{}, []string{"B", "A"}},
+		"that far": {"B", map[string]probe.Reason{"B": ""}, &observed.Proof{Successor: true}, []string{"B"}},
 		"that far, and converts wrongly": {"B", map[string]probe.Reason{"B": probe.ReasonCanaryFailed},
-			&plan.Proof{Reason: "CanaryFailed", Message: "by B", Successor: true}, []string{"B"}},
+			&observed.Proof{Reason: "CanaryFailed", Message: "by B", Successor: true}, []string{"B"}},
 		"out of reach": {"B", map[string]probe.Reason{"B": probe.ReasonConnectionRefused},
-			&plan.Proof{Reason: "ConnectionRefused", Message: "by B"}, []string{"B"}},
+			&observed.Proof{Reason: "ConnectionRefused", Message: "by B"}, []string{"B"}},
 		"served by neither": {"B", map[string]probe.Reason{"B": probe.ReasonTLSVerificationFailed, "A": probe.ReasonTLSVerificationFailed},
-			&plan.Proof{Reason: "TLSVerificationFailed", Message: "by A"}, []string{"B", "A"}},
+			&observed.Proof{Reason: "TLSVerificationFailed", Message: "by A"}, []string{"B", "A"}},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -81,7 +82,7 @@ func TestVerify(t *testing.T) {
 				}
 				return probe.Result{}, nil
 			}
-			by := p.ofRules(plan.Pod{UID: "pod"}, probe.Target{}, probeScope{leaf: []byte("leaf"), lasts: time.Hour})
+			by := p.ofRules(observed.Pod{UID: "pod"}, probe.Target{}, probeScope{leaf: []byte("leaf"), lasts: time.Hour})
 			got := p.verify(t.Context(), "pod", plan.Trust{CABundle: []byte("A"), Successor: []byte(c.successor)}, by)
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("proof (-want +got):\n%s", diff)

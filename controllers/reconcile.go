@@ -19,6 +19,8 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
+	"github.com/conversion-operator/conversion-operator/internal/plan/step"
 	"github.com/conversion-operator/conversion-operator/internal/tracing"
 )
 
@@ -31,7 +33,7 @@ type ConversionPolicyReconciler struct {
 	// Recorder of events.
 	Recorder events.EventRecorder
 	// Settings that are the same for every policy.
-	Settings plan.Settings
+	Settings observed.Settings
 	// Prober probes converter pods.
 	Prober *Prober
 	// Checks do in the background what takes too long for a reconciliation.
@@ -79,12 +81,12 @@ func (r *ConversionPolicyReconciler) reconcile(ctx context.Context, request ctrl
 		return ctrl.Result{}, err
 	}
 	r.orphans.put(policy.Name, orphan{})
-	observed, pending, err := r.observe(ctx, policy)
+	state, pending, err := r.observe(ctx, policy)
 	if err != nil || pending > 0 {
 		return ctrl.Result{RequeueAfter: pending}, err
 	}
 	before := policy.Status.DeepCopy()
-	decided := decide(ctx, observed)
+	decided := decide(ctx, state)
 	done, applyErr := r.apply(ctx, policy, decided)
 	reportErr := r.report(ctx, policy, *before, decided, done, applyErr)
 	return afterWrites(decided, applyErr, reportErr)
@@ -115,9 +117,9 @@ func afterWrites(decided plan.Plan, errs ...error) (ctrl.Result, error) {
 const conflictPause = 200 * time.Millisecond
 
 // decide makes the plan.
-func decide(ctx context.Context, observed plan.Observed) (decided plan.Plan) {
+func decide(ctx context.Context, state observed.Cluster) (decided plan.Plan) {
 	_ = tracing.Span(ctx, "plan", func(ctx context.Context) error { // to decide never fails
-		decided = plan.Make(observed)
+		decided = plan.Make(state)
 		if ready := apimeta.FindStatusCondition(decided.Status.Conditions, v1alpha1.ReadyCondition); ready != nil {
 			tracing.Note(ctx, tracing.Ready.String(ready.Reason), tracing.Steps.Int(len(decided.Steps)))
 		}
@@ -127,12 +129,12 @@ func decide(ctx context.Context, observed plan.Observed) (decided plan.Plan) {
 }
 
 // noteObserved lets a trace tell which state of the world it is about.
-func noteObserved(ctx context.Context, observed plan.Observed) {
-	tracing.Note(ctx, tracing.PolicyGeneration.Int64(observed.Policy.Generation))
-	if crd := observed.CRD; crd != nil {
+func noteObserved(ctx context.Context, state observed.Cluster) {
+	tracing.Note(ctx, tracing.PolicyGeneration.Int64(state.Policy.Generation))
+	if crd := state.CRD; crd != nil {
 		tracing.Note(ctx, tracing.CRD.String(crd.Name), tracing.CRDGeneration.Int64(crd.Generation))
 	}
 }
 
 // spanOf names a step in a trace: by its kind, of which there are few.
-func spanOf(step plan.Step) string { return "apply " + reflect.TypeOf(step).Name() }
+func spanOf(s step.Step) string { return "apply " + reflect.TypeOf(s).Name() }

@@ -20,6 +20,9 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/gate"
+	"github.com/conversion-operator/conversion-operator/internal/plan/names"
+	"github.com/conversion-operator/conversion-operator/internal/plan/step"
 	"github.com/conversion-operator/conversion-operator/internal/tracing"
 )
 
@@ -27,14 +30,14 @@ import (
 // condition that did. A conflict is no news for users: the next reconciliation decides
 // anew. All events are written here.
 func (r *ConversionPolicyReconciler) report(
-	ctx context.Context, policy *v1alpha1.ConversionPolicy, before v1alpha1.ConversionPolicyStatus, decided plan.Plan, done []plan.Step, applyErr error,
+	ctx context.Context, policy *v1alpha1.ConversionPolicy, before v1alpha1.ConversionPolicyStatus, decided plan.Plan, done []step.Step, applyErr error,
 ) error {
 	status := decided.Status
 	return tracing.Span(ctx, "report", func(ctx context.Context) error {
-		for _, step := range done {
-			r.announceStep(policy, step)
+		for _, s := range done {
+			r.announceStep(policy, s)
 		}
-		recorded := slices.ContainsFunc(done, func(step plan.Step) bool { _, drift := step.(plan.RecordDrift); return drift })
+		recorded := slices.ContainsFunc(done, func(s step.Step) bool { _, drift := s.(step.RecordDrift); return drift })
 		if !recorded {
 			if applyErr != nil && !apierrors.IsConflict(applyErr) {
 				explain(&status, policy, applyErr, metav1.NewTime(r.Now()))
@@ -47,8 +50,8 @@ func (r *ConversionPolicyReconciler) report(
 			return nil
 		}
 		r.announce(policy, plan.Events(before, status))
-		for _, step := range decided.Steps {
-			if warning, found := step.(plan.Warn); found {
+		for _, s := range decided.Steps {
+			if warning, found := s.(step.Warn); found {
 				r.warn(policy, warning)
 			}
 		}
@@ -68,7 +71,7 @@ func (r *ConversionPolicyReconciler) writeStatus(ctx context.Context, policy *v1
 
 // announce tells what happened, on the policy and, where it concerns the author of
 // the CustomResourceDefinition, there.
-func (r *ConversionPolicyReconciler) announce(policy *v1alpha1.ConversionPolicy, happened []plan.Event) {
+func (r *ConversionPolicyReconciler) announce(policy *v1alpha1.ConversionPolicy, happened []gate.Event) {
 	for _, event := range happened {
 		kind := corev1.EventTypeNormal
 		if event.Warning {
@@ -93,16 +96,16 @@ var driftAction = map[v1alpha1.DriftAnswer]struct{ reason, action string }{
 const reasonVersionsChanged = "VersionsChanged"
 
 // announceStep tells what was done, where no condition does.
-func (r *ConversionPolicyReconciler) announceStep(policy *v1alpha1.ConversionPolicy, step plan.Step) {
-	switch step := step.(type) {
-	case plan.EvictPod:
-		r.announce(policy, []plan.Event{{Reason: v1alpha1.ReasonPodEvicted, Action: "Evict", Note: step.Note, Warning: true}})
-	case plan.RecordDrift:
-		does := driftAction[step.Drift.Answer]
-		r.announce(policy, []plan.Event{{Reason: does.reason, Action: does.action, Note: step.Note, Warning: true, CRD: step.CRD}})
-	case plan.EditVersions:
-		r.Recorder.Eventf(definition(step.Pin.Name, step.Pin.UID), policy, corev1.EventTypeNormal, reasonVersionsChanged, "EditVersions",
-			"ConversionPolicy %s: %s", policy.Name, step.Note)
+func (r *ConversionPolicyReconciler) announceStep(policy *v1alpha1.ConversionPolicy, s step.Step) {
+	switch s := s.(type) {
+	case step.EvictPod:
+		r.announce(policy, []gate.Event{{Reason: v1alpha1.ReasonPodEvicted, Action: "Evict", Note: s.Note, Warning: true}})
+	case step.RecordDrift:
+		does := driftAction[s.Drift.Answer]
+		r.announce(policy, []gate.Event{{Reason: does.reason, Action: does.action, Note: s.Note, Warning: true, CRD: s.CRD}})
+	case step.EditVersions:
+		r.Recorder.Eventf(definition(s.Pin.Name, s.Pin.UID), policy, corev1.EventTypeNormal, reasonVersionsChanged, "EditVersions",
+			"ConversionPolicy %s: %s", policy.Name, s.Note)
 	}
 }
 
@@ -111,7 +114,7 @@ func (r *ConversionPolicyReconciler) announceOrphan(crd *apiextensionsv1.CustomR
 	r.Recorder.Eventf(crd, nil, corev1.EventTypeWarning, v1alpha1.ReasonOrphaned, "Keep",
 		"converts through the Service %s/%s, whose ConversionPolicy is gone: it is kept, with its certificate, and does not change any more. "+
 			"Create a ConversionPolicy %s, which takes it over; or point spec.conversion elsewhere, and it is deleted",
-		r.Settings.Namespace, plan.ChildName(crd.Name), crd.Name)
+		r.Settings.Namespace, names.Child(crd.Name), crd.Name)
 }
 
 // definition names a CustomResourceDefinition for events.
@@ -135,9 +138,9 @@ func explain(status *v1alpha1.ConversionPolicyStatus, policy *v1alpha1.Conversio
 
 // warn says something where the authors of both look. The status has it by then:
 // who decided by a stale one has lost against that write, and says nothing.
-func (r *ConversionPolicyReconciler) warn(policy *v1alpha1.ConversionPolicy, step plan.Warn) {
-	r.Recorder.Eventf(policy, step.CRD, corev1.EventTypeWarning, step.Reason, "Warn", "%s", truncate(step.Note))
-	r.Recorder.Eventf(step.CRD, policy, corev1.EventTypeWarning, step.Reason, "Warn", "%s", truncate(step.Note))
+func (r *ConversionPolicyReconciler) warn(policy *v1alpha1.ConversionPolicy, s step.Warn) {
+	r.Recorder.Eventf(policy, s.CRD, corev1.EventTypeWarning, s.Reason, "Warn", "%s", truncate(s.Note))
+	r.Recorder.Eventf(s.CRD, policy, corev1.EventTypeWarning, s.Reason, "Warn", "%s", truncate(s.Note))
 }
 
 // maxNote is the API server's limit on an event's note, in bytes.
@@ -156,11 +159,11 @@ func truncate(text string) string {
 // when it decided by a status that was stale. It is the status write of this
 // reconciliation: what a later step fails of is reported by the next.
 func (r *ConversionPolicyReconciler) recordDrift(
-	ctx context.Context, policy *v1alpha1.ConversionPolicy, step plan.RecordDrift, status v1alpha1.ConversionPolicyStatus,
+	ctx context.Context, policy *v1alpha1.ConversionPolicy, s step.RecordDrift, status v1alpha1.ConversionPolicyStatus,
 ) error {
 	if err := r.writeStatus(ctx, policy, status); err != nil {
 		return err
 	}
-	ctrl.LoggerFrom(ctx).Info("Somebody else wrote spec.conversion", "manager", step.Drift.LastManager, "answer", step.Drift.Answer)
+	ctrl.LoggerFrom(ctx).Info("Somebody else wrote spec.conversion", "manager", s.Drift.LastManager, "answer", s.Drift.Answer)
 	return nil
 }

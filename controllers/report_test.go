@@ -23,6 +23,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/step"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
@@ -77,10 +78,10 @@ func TestOneStatusWrite(t *testing.T) {
 			Drift:      &v1alpha1.DriftStatus{Answer: v1alpha1.DriftRepaired},
 			Conditions: []metav1.Condition{{Type: v1alpha1.ConversionVerifiedCondition, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonVerified}},
 		},
-		Steps: []plan.Step{
-			plan.RecordDrift{CRD: "uid", Drift: v1alpha1.DriftStatus{Answer: v1alpha1.DriftRepaired}, Note: "somebody wrote"},
-			plan.SwitchCRD{},
-			plan.Warn{CRD: &apiextensionsv1.CustomResourceDefinition{}, Reason: "Beware", Note: "of this"},
+		Steps: []step.Step{
+			step.RecordDrift{CRD: "uid", Drift: v1alpha1.DriftStatus{Answer: v1alpha1.DriftRepaired}, Note: "somebody wrote"},
+			step.SwitchCRD{},
+			step.Warn{CRD: &apiextensionsv1.CustomResourceDefinition{}, Reason: "Beware", Note: "of this"},
 		},
 	}
 	drift := []string{"Warning ConversionDrifted somebody wrote", "Warning ConversionDrifted somebody wrote"}

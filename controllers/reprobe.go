@@ -13,7 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/health"
+	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 )
 
 // A pod that has proven itself may answer wrongly later, and no event would tell.
@@ -79,7 +80,7 @@ func (p *Prober) renew(ctx context.Context, old proven) {
 	default:
 		p.remember(old.probeRequest, warning)
 		told := p.heardOf(old.pod)
-		if warning == old.warning && sameFailures(before.failures, told.failures) && sameOversized(before.oversized, told.oversized, plan.OversizedLag) {
+		if warning == old.warning && sameFailures(before.failures, told.failures) && sameOversized(before.oversized, told.oversized, health.OversizedLag) {
 			return
 		}
 	}
@@ -116,9 +117,9 @@ func (p *Prober) remember(request probeRequest, warning string) {
 
 // keep forgets the pods of a policy but those that there are. Endpoints of converters
 // that somebody else runs have no uid, and are forgotten with their policy.
-func (p *Prober) keep(policy string, pods []plan.Pod) {
+func (p *Prober) keep(policy string, pods []observed.Pod) {
 	p.drop(policy, func(uid types.UID) bool {
-		return uid != "" && !slices.ContainsFunc(pods, func(pod plan.Pod) bool { return pod.UID == uid })
+		return uid != "" && !slices.ContainsFunc(pods, func(pod observed.Pod) bool { return pod.UID == uid })
 	})
 }
 

@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
-	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 	"github.com/conversion-operator/conversion-operator/internal/webhook/probe"
 )
 
@@ -40,14 +40,14 @@ func (f *fickle) own(context.Context, probe.OwnTarget) ([]string, error) {
 }
 
 // reprobed lets three pods of two policies be proven, and probed again.
-func reprobed(t *testing.T, test func(p *Prober, f *fickle, prove func(about probeScope, pod types.UID) *plan.Proof)) {
+func reprobed(t *testing.T, test func(p *Prober, f *fickle, prove func(about probeScope, pod types.UID) *observed.Proof)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		f, p := &fickle{}, NewProber(5*time.Minute)
 		p.background = newBackground(t.Context())
 		p.Own = f.own
-		prove := func(about probeScope, pod types.UID) *plan.Proof {
-			return p.take(t.Context(), p.ofOwn(plan.Pod{UID: pod}, probe.OwnTarget{}, about)(nil))
+		prove := func(about probeScope, pod types.UID) *observed.Proof {
+			return p.take(t.Context(), p.ofOwn(observed.Pod{UID: pod}, probe.OwnTarget{}, about)(nil))
 		}
 		about := probeScope{policy: "one", lasts: p.lifetime}
 		prove(about, "1")
@@ -61,7 +61,7 @@ func reprobed(t *testing.T, test func(p *Prober, f *fickle, prove func(about pro
 // TestReprobe: a pod is probed again at the end of a proof's lifetime, and no policy is
 // woken while nothing changes.
 func TestReprobe(t *testing.T) {
-	reprobed(t, func(_ *Prober, f *fickle, _ func(probeScope, types.UID) *plan.Proof) {
+	reprobed(t, func(_ *Prober, f *fickle, _ func(probeScope, types.UID) *observed.Proof) {
 		for _, want := range []int32{3, 6, 9} {
 			if got := f.asked.Load(); got != want {
 				t.Errorf("asked %d times, want %d", got, want)
@@ -75,7 +75,7 @@ func TestReprobe(t *testing.T) {
 // TestReprobeFails: a pod that fails makes all pods of its policy be probed again, and
 // wakes the policy. Those of others are taken for proven as before.
 func TestReprobeFails(t *testing.T) {
-	reprobed(t, func(p *Prober, f *fickle, _ func(probeScope, types.UID) *plan.Proof) {
+	reprobed(t, func(p *Prober, f *fickle, _ func(probeScope, types.UID) *observed.Proof) {
 		p.keep("two", nil)
 		f.fails.Store(true)
 		if woken := (<-p.background.woken).Object.GetName(); woken != "one" {
@@ -91,7 +91,7 @@ func TestReprobeFails(t *testing.T) {
 
 // TestReprobeWarns: the warning about a pod may change.
 func TestReprobeWarns(t *testing.T) {
-	reprobed(t, func(p *Prober, f *fickle, prove func(probeScope, types.UID) *plan.Proof) {
+	reprobed(t, func(p *Prober, f *fickle, prove func(probeScope, types.UID) *observed.Proof) {
 		p.keep("one", nil)
 		f.warning.Store(new(".spec.note is gone"))
 		if woken := (<-p.background.woken).Object.GetName(); woken != "two" {
@@ -106,10 +106,10 @@ func TestReprobeWarns(t *testing.T) {
 // TestReprobeDuringAMigration: pods are probed ten times as often from the next
 // reconciliation of their policy on.
 func TestReprobeDuringAMigration(t *testing.T) {
-	reprobed(t, func(p *Prober, f *fickle, prove func(probeScope, types.UID) *plan.Proof) {
+	reprobed(t, func(p *Prober, f *fickle, prove func(probeScope, types.UID) *observed.Proof) {
 		p.keep("two", nil)
-		about := p.about(&plan.Observed{Policy: &v1alpha1.ConversionPolicy{ObjectMeta: metav1.ObjectMeta{Name: "one"}},
-			Certificate: &corev1.Secret{}, Runs: []plan.Run{{Job: &batchv1.Job{}}}})
+		about := p.about(&observed.Cluster{Policy: &v1alpha1.ConversionPolicy{ObjectMeta: metav1.ObjectMeta{Name: "one"}},
+			Certificate: &corev1.Secret{}, Runs: []observed.Run{{Job: &batchv1.Job{}}}})
 		prove(about, "1")
 		if got := f.asked.Load(); got != 3 {
 			t.Errorf("asked %d times although it is proven, want 3", got)
@@ -124,8 +124,8 @@ func TestReprobeDuringAMigration(t *testing.T) {
 
 // TestForgetting: pods that are gone are not probed again.
 func TestForgetting(t *testing.T) {
-	reprobed(t, func(p *Prober, f *fickle, _ func(probeScope, types.UID) *plan.Proof) {
-		p.keep("one", []plan.Pod{{UID: "2"}})
+	reprobed(t, func(p *Prober, f *fickle, _ func(probeScope, types.UID) *observed.Proof) {
+		p.keep("one", []observed.Pod{{UID: "2"}})
 		<-time.After(5*time.Minute + time.Second)
 		synctest.Wait()
 		if got := f.asked.Load(); got != 5 {

@@ -20,7 +20,8 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 
-	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
+	"github.com/conversion-operator/conversion-operator/internal/plan/step"
 )
 
 // +kubebuilder:rbac:urls=/metrics,verbs=get
@@ -56,21 +57,21 @@ type requestMetricsReader struct {
 }
 
 // requests says what was asked for of one resource, by its versions.
-func (m *requestMetricsReader) requests(ctx context.Context, step plan.ReadRequests) plan.BackgroundCheck {
+func (m *requestMetricsReader) requests(ctx context.Context, s step.ReadRequests) observed.BackgroundCheck {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.counts == nil || m.read.Before(step.Since) || m.now().Sub(m.read) > metricsAge {
+	if m.counts == nil || m.read.Before(s.Since) || m.now().Sub(m.read) > metricsAge {
 		if err := m.gather(ctx); err != nil {
-			return plan.BackgroundCheck{Reason: "MetricsUnreadable", Message: err.Error()}
+			return observed.BackgroundCheck{Reason: "MetricsUnreadable", Message: err.Error()}
 		}
 	}
-	found := &plan.Requests{Server: m.server, Counts: map[string]int64{}}
+	found := &observed.Requests{Server: m.server, Counts: map[string]int64{}}
 	for resource, count := range m.counts {
-		if resource.Group == step.Group && resource.Resource == step.Resource {
+		if resource.Group == s.Group && resource.Resource == s.Resource {
 			found.Counts[resource.Version] = count
 		}
 	}
-	return plan.BackgroundCheck{Requests: found}
+	return observed.BackgroundCheck{Requests: found}
 }
 
 func (m *requestMetricsReader) gather(ctx context.Context) error {

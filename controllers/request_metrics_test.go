@@ -14,7 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/client-go/rest"
 
-	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
+	"github.com/conversion-operator/conversion-operator/internal/plan/step"
 )
 
 const someMetrics = `# HELP apiserver_request_total [STABLE] Counter of apiserver requests
@@ -41,10 +42,10 @@ func TestMeter(t *testing.T) {
 	defer server.Close()
 	now := time.Unix(0, 0)
 	metrics := &requestMetricsReader{config: &rest.Config{Host: server.URL}, now: func() time.Time { return now }}
-	ask := func() plan.BackgroundCheck {
-		return metrics.requests(t.Context(), plan.ReadRequests{Group: "example.com", Resource: "crontabs"})
+	ask := func() observed.BackgroundCheck {
+		return metrics.requests(t.Context(), step.ReadRequests{Group: "example.com", Resource: "crontabs"})
 	}
-	want := plan.BackgroundCheck{Requests: &plan.Requests{Server: "1795123456", Counts: map[string]int64{"v1": 40, "v1beta1": 3, "v1alpha1": 1}}}
+	want := observed.BackgroundCheck{Requests: &observed.Requests{Server: "1795123456", Counts: map[string]int64{"v1": 40, "v1beta1": 3, "v1alpha1": 1}}}
 	for range 2 {
 		if diff := cmp.Diff(want, ask()); diff != "" {
 			t.Errorf("requests (-want +got):\n%s", diff)
@@ -54,7 +55,7 @@ func TestMeter(t *testing.T) {
 		t.Errorf("%d looks, want one for all policies", looks.Load())
 	}
 	now = now.Add(metricsAge / 2)
-	if got := metrics.requests(t.Context(), plan.ReadRequests{Since: now}); got.Requests == nil || looks.Load() != 2 {
+	if got := metrics.requests(t.Context(), step.ReadRequests{Since: now}); got.Requests == nil || looks.Load() != 2 {
 		t.Errorf("%d looks, want another where later counts are asked for: %+v", looks.Load(), got)
 	}
 	now = now.Add(2 * metricsAge)

@@ -18,7 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
-	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/converter"
+	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/webhook/probe"
 )
@@ -61,14 +62,14 @@ func TestChangingRules(t *testing.T) {
 
 	pods.refuse.Store(nil)
 	waitFor(t, name, v1alpha1.ReadyCondition, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
-	if got, want := namedPath(t, name), plan.ConvertPath+"/"+after; got != want {
+	if got, want := namedPath(t, name), converter.ConvertPath+"/"+after; got != want {
 		t.Errorf("the CustomResourceDefinition names %s, want %s", got, want)
 	}
 	carries(t, name, func(hashes []string) bool { return slices.Equal(hashes, []string{after}) })
 	expect.Eventually(t, "the plan of before is deleted", func() (bool, string) {
 		pods.run(t, name)
 		left := &corev1.ConfigMapList{}
-		expect.NoError(t, cluster.List(t.Context(), left, client.MatchingLabels{plan.RevisionLabel: before}))
+		expect.NoError(t, cluster.List(t.Context(), left, client.MatchingLabels{names.RevisionLabel: before}))
 		return len(left.Items) == 0, "still there"
 	})
 }
@@ -83,8 +84,8 @@ func carries(t *testing.T, policy string, right func([]string) bool) {
 	t.Helper()
 	expect.Eventually(t, "pods carry the right plans", func() (bool, string) {
 		deployment := &appsv1.Deployment{}
-		expect.NoError(t, cluster.Get(t.Context(), client.ObjectKey{Namespace: system, Name: plan.ChildName(policy)}, deployment))
-		carried := deployment.Spec.Template.Annotations[plan.RevisionsAnnotation]
-		return right(plan.SplitRevisions(carried)), carried
+		expect.NoError(t, cluster.Get(t.Context(), client.ObjectKey{Namespace: system, Name: names.Child(policy)}, deployment))
+		carried := deployment.Spec.Template.Annotations[names.RevisionsAnnotation]
+		return right(names.SplitRevisions(carried)), carried
 	})
 }

@@ -17,7 +17,8 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/crds"
 	objects "github.com/conversion-operator/conversion-operator/internal/manifest"
-	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
+	"github.com/conversion-operator/conversion-operator/internal/plan/step"
 	"github.com/conversion-operator/conversion-operator/internal/verify"
 	"github.com/conversion-operator/conversion-operator/internal/verify/live"
 	"github.com/conversion-operator/conversion-operator/internal/webhook/probe"
@@ -47,24 +48,24 @@ type unreadError struct{ what string }
 func (e *unreadError) Error() string { return e.what }
 
 // takeSamples converts live objects there and back until one does not come back.
-func (r *reader) takeSamples(ctx context.Context, step plan.TakeSamples) plan.BackgroundCheck {
+func (r *reader) takeSamples(ctx context.Context, s step.TakeSamples) observed.BackgroundCheck {
 	free := r.samples
-	if step.Again {
+	if s.Again {
 		free = r.resamples
 	}
 	if !free.enter(ctx) {
-		return plan.BackgroundCheck{Reason: v1alpha1.ReasonSamplesUnreadable, Message: "the manager is shutting down"}
+		return observed.BackgroundCheck{Reason: v1alpha1.ReasonSamplesUnreadable, Message: "the manager is shutting down"}
 	}
 	defer free.leave()
-	bounded, cancel := context.WithTimeout(ctx, step.Timeout)
+	bounded, cancel := context.WithTimeout(ctx, s.Timeout)
 	defer cancel()
-	held := newHeadCount(step.CRD, step.Rules.Ruleset)
-	oversized := newOversizedCount(step)
-	taken, err := r.sample(bounded, step, held, oversized)
-	inquiry := r.outcomeOf(ctx, step, taken, err)
+	held := newHeadCount(s.CRD, s.Rules.Ruleset)
+	oversized := newOversizedCount(s)
+	taken, err := r.sample(bounded, s, held, oversized)
+	inquiry := r.outcomeOf(ctx, s, taken, err)
 	if oversized != nil {
-		if step.Again {
-			r.gatherOversized(ctx, step, oversized)
+		if s.Again {
+			r.gatherOversized(ctx, s, oversized)
 		}
 		inquiry.Oversized, inquiry.Whole = oversized.found, oversized.whole
 	}
@@ -75,52 +76,52 @@ func (r *reader) takeSamples(ctx context.Context, step plan.TakeSamples) plan.Ba
 }
 
 // outcomeOf says what became of samples.
-func (r *reader) outcomeOf(ctx context.Context, step plan.TakeSamples, taken int, err error) plan.BackgroundCheck {
+func (r *reader) outcomeOf(ctx context.Context, s step.TakeSamples, taken int, err error) observed.BackgroundCheck {
 	var failed *readError
 	var unread *unreadError
 	lost := v1alpha1.ReasonRoundTripFailed
-	if step.Again {
+	if s.Again {
 		lost = v1alpha1.ReasonRoundTripFailed
 	}
 	switch {
 	case errors.As(err, &unread):
-		return plan.BackgroundCheck{Reason: v1alpha1.ReasonObjectUnreadable, Message: unread.Error(), Lost: true, Objects: taken}
+		return observed.BackgroundCheck{Reason: v1alpha1.ReasonObjectUnreadable, Message: unread.Error(), Lost: true, Objects: taken}
 	case errors.As(err, &failed):
-		ctrl.LoggerFrom(ctx).Info("Live objects could not be read, or converted", "again", step.Again, "reason", failed.Error())
-		return plan.BackgroundCheck{Reason: failed.reason, Message: failed.Error()}
+		ctrl.LoggerFrom(ctx).Info("Live objects could not be read, or converted", "again", s.Again, "reason", failed.Error())
+		return observed.BackgroundCheck{Reason: failed.reason, Message: failed.Error()}
 	case err != nil:
-		return plan.BackgroundCheck{Reason: lost, Message: err.Error(), Lost: true, Objects: taken}
+		return observed.BackgroundCheck{Reason: lost, Message: err.Error(), Lost: true, Objects: taken}
 	}
 	ctrl.LoggerFrom(ctx).Info("Converted live objects there and back", "objects", taken)
-	return plan.BackgroundCheck{Objects: taken}
+	return observed.BackgroundCheck{Objects: taken}
 }
 
-func (r *reader) sample(ctx context.Context, step plan.TakeSamples, held *headCount, oversized *oversizedCount) (int, error) {
-	cluster, err := r.connect(step.Reader)
+func (r *reader) sample(ctx context.Context, s step.TakeSamples, held *headCount, oversized *oversizedCount) (int, error) {
+	cluster, err := r.connect(s.Reader)
 	if err != nil {
 		return 0, unreadable(err)
 	}
-	pods, err := newSampler(step)
+	pods, err := newSampler(s)
 	if err != nil {
 		return 0, unreadable(err)
 	}
-	chosen, err := choose(ctx, cluster, step, held)
+	chosen, err := choose(ctx, cluster, s, held)
 	if err != nil {
 		return 0, err
 	}
 	taken, bytes := 0, 0
 	for _, choice := range chosen {
-		object, found, err := cluster.Object(ctx, crds.Resource(step.CRD, choice.Version), choice.Head.Namespace, choice.Head.Name)
+		object, found, err := cluster.Object(ctx, crds.Resource(s.CRD, choice.Version), choice.Head.Namespace, choice.Head.Name)
 		switch {
 		case ctx.Err() != nil && taken > 0:
 			return taken, nil
-		case err != nil && probe.CalledWebhook(err) && step.Again:
+		case err != nil && probe.CalledWebhook(err) && s.Again:
 			return taken, unread("object "+choice.Head.String(), choice.Version, err)
 		case err != nil && probe.CalledWebhook(err):
 			continue // the conversion that is in force does not let it be read, and is about to be replaced
 		case err != nil:
 			return taken, unreadable(err)
-		case !found || pods.isOversized(object, step, oversized):
+		case !found || pods.isOversized(object, s, oversized):
 			continue
 		}
 		if err := pods.try(ctx, object); err != nil {
@@ -142,13 +143,13 @@ type sampler struct {
 	broken *probe.Error
 }
 
-func newSampler(step plan.TakeSamples) (*sampler, error) {
-	library, err := probe.NewLibrary(step.CRD, step.Conversion, step.Addresses)
+func newSampler(next step.TakeSamples) (*sampler, error) {
+	library, err := probe.NewLibrary(next.CRD, next.Conversion, next.Addresses)
 	if err != nil {
 		return nil, err
 	}
 	s := &sampler{library: library}
-	s.checker, err = verify.NewThrough(step.CRD, step.Rules, func(dst, object []byte, to string) ([]byte, error) {
+	s.checker, err = verify.NewThrough(next.CRD, next.Rules, func(dst, object []byte, to string) ([]byte, error) {
 		out, err := library.Convert(dst, object, to)
 		if failed, ok := errors.AsType[*probe.Error](err); ok && failed.Reason != probe.ReasonUnexpectedAnswer {
 			s.broken = failed
@@ -188,8 +189,8 @@ func describeLoss(loss *verify.Finding) string {
 
 // choose reads the metadata of objects and takes a sample of them. What they hold in
 // annotations is counted meanwhile.
-func choose(ctx context.Context, cluster *live.Cluster, step plan.TakeSamples, held *headCount) ([]live.Choice, error) {
-	crd := step.CRD
+func choose(ctx context.Context, cluster *live.Cluster, s step.TakeSamples, held *headCount) ([]live.Choice, error) {
+	crd := s.CRD
 	version, _, err := live.VersionToRead(crd)
 	if err != nil {
 		return nil, unreadable(err)
@@ -206,7 +207,7 @@ func choose(ctx context.Context, cluster *live.Cluster, step plan.TakeSamples, h
 		return err
 	})
 	switch {
-	case err != nil && probe.CalledWebhook(err) && step.Again:
+	case err != nil && probe.CalledWebhook(err) && s.Again:
 		return nil, unread("a list of the objects", version, err)
 	case err != nil && probe.CalledWebhook(err):
 		return nil, nil // the conversion that is in force lets nothing be read, and is about to be replaced
@@ -214,7 +215,7 @@ func choose(ctx context.Context, cluster *live.Cluster, step plan.TakeSamples, h
 		return nil, unreadable(err)
 	}
 	stored := slices.DeleteFunc(slices.Clone(crd.Status.StoredVersions), func(version string) bool { return !crds.Serves(crd, version) })
-	return live.Choose(heads, crd.Spec.Group, stored, version, step.Most), nil
+	return live.Choose(heads, crd.Spec.Group, stored, version, s.Most), nil
 }
 
 // unread says what cannot be read, and why, in words that stay the same.

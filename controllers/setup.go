@@ -33,7 +33,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
-	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/certificates"
+	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 )
 
 // The rights of the manager; api/docs/rights.md says what each is for. Converted
@@ -75,7 +76,7 @@ const byChild = "childName"
 
 // CacheOptions keep in memory what the operator made, and of everything else nothing.
 func CacheOptions(namespace string) cache.Options {
-	mine := labels.SelectorFromSet(labels.Set{plan.ManagedByLabel: plan.ManagedBy})
+	mine := labels.SelectorFromSet(labels.Set{names.ManagedByLabel: names.ManagedBy})
 	here := map[string]cache.Config{namespace: {}}
 	inNamespace := cache.ByObject{Namespaces: here, Label: mine}
 	anywhere := cache.ByObject{Label: mine}
@@ -129,7 +130,7 @@ func ClientOptions() client.Options {
 // SetupWithManager registers the controller and the events that it answers.
 func (r *ConversionPolicyReconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
 	err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.ConversionPolicy{}, byChild, func(policy client.Object) []string {
-		return []string{plan.ChildName(policy.GetName())}
+		return []string{names.Child(policy.GetName())}
 	})
 	if err != nil {
 		return err
@@ -195,7 +196,7 @@ func (r *ConversionPolicyReconciler) tidy(ctx context.Context) error {
 
 // policyOf maps a child to its policy, or else to the one that is gone.
 func (r *ConversionPolicyReconciler) policyOf(ctx context.Context, child client.Object) []reconcile.Request {
-	name := child.GetLabels()[plan.InstanceLabel]
+	name := child.GetLabels()[names.InstanceLabel]
 	if name == "" {
 		return nil
 	}
@@ -208,7 +209,7 @@ func (r *ConversionPolicyReconciler) policyOf(ctx context.Context, child client.
 	for _, policy := range policies.Items {
 		requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Name: policy.Name}})
 	}
-	if gone := child.GetAnnotations()[plan.PolicyAnnotation]; len(requests) == 0 && plan.ChildName(gone) == name {
+	if gone := child.GetAnnotations()[names.PolicyAnnotation]; len(requests) == 0 && names.Child(gone) == name {
 		r.orphans.see(gone)
 		requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Name: gone}})
 	}
@@ -224,12 +225,12 @@ const bySource = "sourceSecret"
 func (r *ConversionPolicyReconciler) watchSources(ctx context.Context, mgr ctrl.Manager) (source.Source, error) {
 	err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.ConversionPolicy{}, bySource, func(object client.Object) []string {
 		policy, _ := object.(*v1alpha1.ConversionPolicy)
-		return []string{plan.SourceSecret(policy)}
+		return []string{certificates.SourceSecret(policy)}
 	})
 	if err != nil {
 		return nil, err
 	}
-	others, err := labels.NewRequirement(plan.ManagedByLabel, selection.NotEquals, []string{plan.ManagedBy})
+	others, err := labels.NewRequirement(names.ManagedByLabel, selection.NotEquals, []string{names.ManagedBy})
 	if err != nil {
 		return nil, err
 	}

@@ -32,7 +32,9 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/conversion-operator/conversion-operator/internal/pki"
-	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/names"
+	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
+	"github.com/conversion-operator/conversion-operator/internal/plan/step"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/testenv"
 	"github.com/conversion-operator/conversion-operator/internal/webhook/probe"
@@ -106,8 +108,8 @@ func startManager(ctx context.Context) (<-chan error, error) {
 	prober := NewProber(time.Hour)
 	prober.Probe, prober.Own = pods.probe, pods.own
 	reconciler := &ConversionPolicyReconciler{
-		Client: manager.GetClient(), Live: manager.GetAPIReader(), Recorder: manager.GetEventRecorder(plan.ManagedBy),
-		Settings: plan.Settings{Namespace: system, Image: "conversion-operator:test", PropagationDelay: 2 * time.Second},
+		Client: manager.GetClient(), Live: manager.GetAPIReader(), Recorder: manager.GetEventRecorder(names.ManagedBy),
+		Settings: observed.Settings{Namespace: system, Image: "conversion-operator:test", PropagationDelay: 2 * time.Second},
 		Prober:   prober, Now: time.Now, Checks: trusting(),
 	}
 	if err := reconciler.SetupWithManager(ctx, manager); err != nil {
@@ -132,9 +134,9 @@ func managerConfig(kubeconfig *rest.Config) *rest.Config {
 func trusting() *BackgroundChecks {
 	does := NewBackgroundChecks(direct, cluster, cluster, time.Now)
 	return &BackgroundChecks{
-		TakeSamples:    func(context.Context, plan.TakeSamples) plan.BackgroundCheck { return plan.BackgroundCheck{} },
-		ProbeAPIServer: func(context.Context, plan.ProbeAPIServer) plan.BackgroundCheck { return plan.BackgroundCheck{} },
-		CountWrites:    func(context.Context, plan.CountWrites) plan.BackgroundCheck { return plan.BackgroundCheck{} },
+		TakeSamples:    func(context.Context, step.TakeSamples) observed.BackgroundCheck { return observed.BackgroundCheck{} },
+		ProbeAPIServer: func(context.Context, step.ProbeAPIServer) observed.BackgroundCheck { return observed.BackgroundCheck{} },
+		CountWrites:    func(context.Context, step.CountWrites) observed.BackgroundCheck { return observed.BackgroundCheck{} },
 		ReadRequests:   does.ReadRequests, ClearManagedFields: does.ClearManagedFields,
 		Now: time.Now,
 	}
@@ -215,8 +217,8 @@ func (k *kubelet) probe(ctx context.Context, target probe.Target) (probe.Result,
 func (k *kubelet) mount(t *testing.T, policy string) {
 	t.Helper()
 	secret := &corev1.Secret{}
-	expect.NoError(t, k.client.Get(t.Context(), client.ObjectKey{Namespace: system, Name: plan.CertificateName(policy)}, secret))
-	k.serves.Store(plan.ServerName(policy, system), plan.KeyPair(secret))
+	expect.NoError(t, k.client.Get(t.Context(), client.ObjectKey{Namespace: system, Name: names.CertificateSecret(policy)}, secret))
+	k.serves.Store(names.ServerName(policy, system), observed.KeyPair(secret))
 }
 
 // run starts the pods that a policy's Deployment asks for, once it is there.
@@ -224,11 +226,11 @@ func (k *kubelet) run(t *testing.T, policy string) {
 	t.Helper()
 	deployment := &appsv1.Deployment{}
 	expect.Eventually(t, "the Deployment is there", func() (bool, string) {
-		err := k.client.Get(t.Context(), client.ObjectKey{Namespace: system, Name: plan.ChildName(policy)}, deployment)
+		err := k.client.Get(t.Context(), client.ObjectKey{Namespace: system, Name: names.Child(policy)}, deployment)
 		return err == nil, fmt.Sprint(err)
 	})
 	old := &corev1.PodList{}
-	expect.NoError(t, k.client.List(t.Context(), old, client.InNamespace(system), client.MatchingLabels{plan.InstanceLabel: plan.ChildName(policy)}))
+	expect.NoError(t, k.client.List(t.Context(), old, client.InNamespace(system), client.MatchingLabels{names.InstanceLabel: names.Child(policy)}))
 	for i := range old.Items {
 		expect.NoError(t, k.client.Delete(t.Context(), &old.Items[i], client.GracePeriodSeconds(0)))
 	}
@@ -236,7 +238,7 @@ func (k *kubelet) run(t *testing.T, policy string) {
 		testenv.RunPod(t, k.client, deployment, testenv.Pod{Name: fmt.Sprintf("%s-%d-%d", deployment.Name, deployment.Generation, i),
 			IP: fmt.Sprintf("10.1.2.%d", i+1), Node: "node"})
 	}
-	testenv.Expose(t, k.client, client.ObjectKeyFromObject(deployment), map[string]string{plan.InstanceLabel: deployment.Name}, "10.1.2.1", nil)
+	testenv.Expose(t, k.client, client.ObjectKeyFromObject(deployment), map[string]string{names.InstanceLabel: deployment.Name}, "10.1.2.1", nil)
 	testenv.RolledOut(t, k.client, deployment, *deployment.Spec.Replicas)
 }
 

@@ -25,7 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
-	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
@@ -60,7 +60,7 @@ func TestSecretsAreNotTold(t *testing.T) {
 	const theirs = "what-nobody-else-is-to-know"
 	name := armWith(t, "told.example.com", "{selfManaged: {}}")
 	ready(t, name)
-	before := getSecret(t, plan.AuthorityName(name))
+	before := getSecret(t, names.AuthoritySecret(name))
 	patchPolicy(t, name, `{"spec":{"certificates":{"selfManaged":{"rotationTrigger":"told"}}}}`)
 	follow(t, name, before.Data[corev1.TLSCertKey])
 

@@ -23,7 +23,9 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/crds"
-	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/names"
+	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
+	"github.com/conversion-operator/conversion-operator/internal/plan/step"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
@@ -151,7 +153,7 @@ func (k *kind) checkRemoved(t *testing.T) {
 		t.Errorf("etcd has %v in the end", got)
 	}
 	expect.Eventually(t, "the right to patch objects is gone", func() (bool, string) {
-		err := cluster.Get(t.Context(), client.ObjectKey{Name: plan.ClearRightsName(k.name)}, &rbacv1.ClusterRole{})
+		err := cluster.Get(t.Context(), client.ObjectKey{Name: names.CleanRights(k.name)}, &rbacv1.ClusterRole{})
 		return apierrors.IsNotFound(err), fmt.Sprint(err)
 	})
 }
@@ -270,9 +272,9 @@ func (k *kind) flipBack(t *testing.T) {
 // TestRequestsAreCounted on a real API server, of a version that is deprecated.
 func TestRequestsAreCounted(t *testing.T) {
 	k := newKind(t, "counted.retired.example.com")
-	look := func() plan.BackgroundCheck {
+	look := func() observed.BackgroundCheck {
 		metrics := &requestMetricsReader{config: direct, now: time.Now}
-		return metrics.requests(t.Context(), plan.ReadRequests{Group: k.group, Resource: "crontabs"})
+		return metrics.requests(t.Context(), step.ReadRequests{Group: k.group, Resource: "crontabs"})
 	}
 	before := look()
 	if before.Requests == nil || before.Requests.Server == "" || before.Requests.Counts["v1beta1"] != 0 {

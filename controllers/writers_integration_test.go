@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/conversion-operator/conversion-operator/internal/pki"
-	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
@@ -51,12 +51,12 @@ var foreign = map[string]struct {
 	"server-side apply by force": {"argocd-controller", func(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition) error {
 		theirs := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"conversion": map[string]any{
 			"strategy": "Webhook", "webhook": map[string]any{"clientConfig": map[string]any{
-				"service": map[string]any{"namespace": system, "name": plan.ChildName(crd.Name), "path": "/theirs"}}}}}}}
+				"service": map[string]any{"namespace": system, "name": names.Child(crd.Name), "path": "/theirs"}}}}}}}
 		theirs.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
 		theirs.SetName(crd.Name)
 		return cluster.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(theirs), client.FieldOwner("argocd-controller"), client.ForceOwnership)
 	}, "changed spec.conversion"},
-	"an update under the operator's name": {plan.ManagedBy, func(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition) error {
+	"an update under the operator's name": {names.ManagedBy, func(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition) error {
 		crd.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter}
 		return cluster.Update(t.Context(), crd, fieldOwner)
 	}, "to strategy None"},

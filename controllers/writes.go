@@ -9,7 +9,8 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/crds"
-	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
+	"github.com/conversion-operator/conversion-operator/internal/plan/step"
 	"github.com/conversion-operator/conversion-operator/internal/verify/live"
 )
 
@@ -24,39 +25,39 @@ const (
 )
 
 // countWrites reads the metadata of all objects of a kind.
-func (r *reader) countWrites(ctx context.Context, step plan.CountWrites) plan.BackgroundCheck {
+func (r *reader) countWrites(ctx context.Context, s step.CountWrites) observed.BackgroundCheck {
 	if !r.counts.enter(ctx) {
-		return plan.BackgroundCheck{Reason: v1alpha1.ReasonSamplesUnreadable, Message: "the manager is shutting down"}
+		return observed.BackgroundCheck{Reason: v1alpha1.ReasonSamplesUnreadable, Message: "the manager is shutting down"}
 	}
 	defer r.counts.leave()
 	ctx, cancel := context.WithTimeout(ctx, countTimeout)
 	defer cancel()
-	found, err := r.writesIn(ctx, step)
+	found, err := r.writesIn(ctx, s)
 	if err != nil {
-		return plan.BackgroundCheck{Reason: v1alpha1.ReasonSamplesUnreadable, Message: err.Error()}
+		return observed.BackgroundCheck{Reason: v1alpha1.ReasonSamplesUnreadable, Message: err.Error()}
 	}
 	return found
 }
 
-func (r *reader) writesIn(ctx context.Context, step plan.CountWrites) (plan.BackgroundCheck, error) {
-	cluster, err := r.connect(step.Reader)
+func (r *reader) writesIn(ctx context.Context, s step.CountWrites) (observed.BackgroundCheck, error) {
+	cluster, err := r.connect(s.Reader)
 	if err != nil {
-		return plan.BackgroundCheck{}, err
+		return observed.BackgroundCheck{}, err
 	}
-	version, _, err := live.VersionToRead(step.CRD)
+	version, _, err := live.VersionToRead(s.CRD)
 	if err != nil {
-		return plan.BackgroundCheck{}, err
+		return observed.BackgroundCheck{}, err
 	}
 	// Writes at the version in which all is stored are right.
-	right := step.CRD.Spec.Group + "/" + step.Storage
+	right := s.CRD.Spec.Group + "/" + s.Storage
 	doubtful := func(write live.Write) bool {
-		return step.Storage == "" || write.APIVersion != right && write.APIVersion != ""
+		return s.Storage == "" || write.APIVersion != right && write.APIVersion != ""
 	}
-	var found plan.BackgroundCheck
+	var found observed.BackgroundCheck
 	err = onceAllowed(ctx, func() error {
-		found = plan.BackgroundCheck{}
-		return cluster.Heads(ctx, crds.Resource(step.CRD, version), func(head live.Head) bool {
-			if head.Between(step.Since, step.Until.Add(followTime), doubtful) {
+		found = observed.BackgroundCheck{}
+		return cluster.Heads(ctx, crds.Resource(s.CRD, version), func(head live.Head) bool {
+			if head.Between(s.Since, s.Until.Add(followTime), doubtful) {
 				found.Objects++
 				if len(found.Names) < maxNames {
 					found.Names = append(found.Names, head.String())

@@ -24,7 +24,10 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/controllers"
 	"github.com/conversion-operator/conversion-operator/internal/pki"
-	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/converter"
+	"github.com/conversion-operator/conversion-operator/internal/plan/migration"
+	"github.com/conversion-operator/conversion-operator/internal/plan/names"
+	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 	"github.com/conversion-operator/conversion-operator/internal/scheme"
 	"github.com/conversion-operator/conversion-operator/internal/tracing"
 )
@@ -61,9 +64,9 @@ func newManagerCommand() *cobra.Command {
 		"namespace of the operator, where converter and migration pods run; default $POD_NAMESPACE")
 	flags.StringVar(&options.image, "image", os.Getenv("CONVERSION_OPERATOR_IMAGE"),
 		"image of converter and migration pods, the operator's own; default $CONVERSION_OPERATOR_IMAGE")
-	flags.StringVar(&options.account, "converter-service-account", cmp.Or(os.Getenv("CONVERTER_SERVICE_ACCOUNT"), plan.DefaultConverterAccount),
+	flags.StringVar(&options.account, "converter-service-account", cmp.Or(os.Getenv("CONVERTER_SERVICE_ACCOUNT"), converter.DefaultConverterAccount),
 		"ServiceAccount of converter pods, which has no rights; default $CONVERTER_SERVICE_ACCOUNT")
-	flags.StringVar(&options.level, "migration-priority-level", cmp.Or(os.Getenv("MIGRATION_PRIORITY_LEVEL"), plan.DefaultPriorityLevel),
+	flags.StringVar(&options.level, "migration-priority-level", cmp.Or(os.Getenv("MIGRATION_PRIORITY_LEVEL"), migration.DefaultPriorityLevel),
 		"PriorityLevelConfiguration in which requests of migrations queue; default $MIGRATION_PRIORITY_LEVEL")
 	flags.StringVar(&options.priority, "converter-priority-class", "",
 		"PriorityClass of converter pods whose policy names none in spec.workload.priorityClassName; default that of the cluster")
@@ -74,10 +77,10 @@ func newManagerCommand() *cobra.Command {
 		"address of /metrics, with TLS, for clients with a token that may read it; 0 for none")
 	flags.StringVar(&options.metricsCerts, "metrics-cert-path", "",
 		"directory of tls.crt and tls.key for /metrics, which the manager reloads when they change; default a certificate that the manager creates at each start")
-	flags.DurationVar(&options.propagationDelay, "propagation-delay", plan.DefaultPropagationDelay,
+	flags.DurationVar(&options.propagationDelay, "propagation-delay", observed.DefaultPropagationDelay,
 		"propagation delay: how long API servers may still use a CustomResourceDefinition as it was before a change. A migration waits for writes in the old storage version, "+
 			"converter pods keep the previous rules, and the next certificate authority is trusted before it is used; truncate it only if no other client writes")
-	flags.DurationVar(&options.proofLasts, "proof-lifetime", plan.DefaultProofLifetime,
+	flags.DurationVar(&options.proofLasts, "proof-lifetime", observed.DefaultProofLifetime,
 		"how long the result of a converter pod's last probe is valid: the manager probes the pod again after that time, ten times as often during a migration")
 	flags.BoolVar(&options.sizeAdmission, "size-admission", true,
 		"make API servers refuse objects whose preserved data does not fit into the annotations of another version, with a ValidatingWebhookConfiguration for each policy; "+
@@ -113,7 +116,7 @@ func (o managerOptions) run(ctx context.Context) error {
 	reconciler := &controllers.ConversionPolicyReconciler{
 		Client:   manager.GetClient(),
 		Live:     manager.GetAPIReader(),
-		Recorder: manager.GetEventRecorder(plan.ManagedBy),
+		Recorder: manager.GetEventRecorder(names.ManagedBy),
 		Settings: o.settings(),
 		Prober:   controllers.NewProber(o.proofLasts),
 		Checks: controllers.NewBackgroundChecks(
@@ -131,8 +134,8 @@ func (o managerOptions) run(ctx context.Context) error {
 	return manager.Start(ctx)
 }
 
-func (o managerOptions) settings() plan.Settings {
-	return plan.Settings{Namespace: o.namespace, Image: o.image, PriorityClass: o.priority, ConverterAccount: o.account, PriorityLevel: o.level,
+func (o managerOptions) settings() observed.Settings {
+	return observed.Settings{Namespace: o.namespace, Image: o.image, PriorityClass: o.priority, ConverterAccount: o.account, PriorityLevel: o.level,
 		PropagationDelay: o.propagationDelay, ProofLifetime: o.proofLasts, TracingEndpoint: o.tracing, SizeAdmission: o.sizeAdmission}
 }
 

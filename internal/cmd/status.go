@@ -19,7 +19,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/overview"
-	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 )
 
 // statusOptions are the flags of the status command.
@@ -62,12 +62,12 @@ Exit codes:
   conversion-operator status crontabs.example.com --until-ready --timeout=30m`,
 	}
 	options.addFlags(command)
-	return forPeople(command, cobra.ArbitraryArgs, func(command *cobra.Command, names []string) error {
+	return forPeople(command, cobra.ArbitraryArgs, func(command *cobra.Command, list []string) error {
 		if err := options.validate(); err != nil {
 			return err
 		}
 		options.program = calledAs(command)
-		return options.run(command, names)
+		return options.run(command, list)
 	})
 }
 
@@ -99,13 +99,13 @@ func (o *statusOptions) validate() error {
 	return nil
 }
 
-func (o *statusOptions) run(command *cobra.Command, names []string) error {
-	names = slices.Compact(slices.Sorted(slices.Values(names)))
+func (o *statusOptions) run(command *cobra.Command, list []string) error {
+	list = slices.Compact(slices.Sorted(slices.Values(list)))
 	api, err := connect(o.config)
 	if err != nil {
 		return err
 	}
-	policies, err := findPolicies(command.Context(), api, names)
+	policies, err := findPolicies(command.Context(), api, list)
 	if err != nil {
 		return err
 	}
@@ -114,9 +114,9 @@ func (o *statusOptions) run(command *cobra.Command, names []string) error {
 		return nil
 	}
 	if o.watch || o.untilReady {
-		return o.follow(command, api, names, policies)
+		return o.follow(command, api, list, policies)
 	}
-	return o.write(command.OutOrStdout(), o.overviews(command.Context(), api, policies), len(names) == 1)
+	return o.write(command.OutOrStdout(), o.overviews(command.Context(), api, policies), len(list) == 1)
 }
 
 // overviews returns the overview of each policy. It reads pods only if the output
@@ -125,7 +125,7 @@ func (o *statusOptions) overviews(ctx context.Context, api client.Client, polici
 	all := make([]*overview.Overview, 0, len(policies))
 	for _, policy := range policies {
 		observed := overview.Observed{
-			Policy: policy, Namespace: o.namespace, Instance: plan.ChildName(policy.Name), Now: o.now(), Program: o.program,
+			Policy: policy, Namespace: o.namespace, Instance: names.Child(policy.Name), Now: o.now(), Program: o.program,
 		}
 		if len(policies) == 1 || o.output.forPrograms() {
 			observed.Pods, observed.PodsUnknown = o.pods(ctx, api, policy)
@@ -138,7 +138,7 @@ func (o *statusOptions) overviews(ctx context.Context, api client.Client, polici
 // pods returns the pods of a policy's converter, or why they cannot be read.
 func (o *statusOptions) pods(ctx context.Context, api client.Client, policy *v1alpha1.ConversionPolicy) ([]corev1.Pod, string) {
 	pods := &corev1.PodList{}
-	labels := client.MatchingLabels(plan.Labels(policy.Name, plan.ConverterComponent))
+	labels := client.MatchingLabels(names.Labels(policy.Name, names.ConverterComponent))
 	if err := api.List(ctx, pods, client.InNamespace(o.namespace), labels); err != nil {
 		return nil, err.Error()
 	}

@@ -7,13 +7,13 @@ import (
 	"time"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
-	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 )
 
 func lostSample(w *world) {
 	w.say("A live object does not come back as it was.")
 	w.observed.Policy.Spec.Migration.Mode = v1alpha1.MigrationOnTrigger
-	w.samples = plan.BackgroundCheck{Lost: true, Reason: v1alpha1.ReasonRoundTripFailed,
+	w.samples = observed.BackgroundCheck{Lost: true, Reason: v1alpha1.ReasonRoundTripFailed,
 		Message: "default/odd: .hostPort does not come back from v1beta1 to v1 and back"}
 	w.applyCRD(bothStoredOld)
 	w.converge()
@@ -22,7 +22,7 @@ func lostSample(w *world) {
 	w.observed.Now = w.observed.Now.Add(5 * time.Minute)
 	w.converge()
 	w.say("The rules are mended: that is another matter, and it is tried at once.")
-	w.samples = plan.BackgroundCheck{Objects: 3}
+	w.samples = observed.BackgroundCheck{Objects: 3}
 	w.changeRules("/")
 	w.converge()
 	w.say("Pods are replaced, the same is written, and nothing is tried again.")
@@ -34,7 +34,7 @@ func lostSample(w *world) {
 func unreachable(w *world) {
 	w.say("The converter's pods are fine, but the API server does not reach them.")
 	w.observed.Policy.Spec.Migration.Mode = v1alpha1.MigrationOnTrigger
-	w.apiServer = plan.BackgroundCheck{Reason: "Timeout", Message: "context deadline exceeded: a firewall?"}
+	w.apiServer = observed.BackgroundCheck{Reason: "Timeout", Message: "context deadline exceeded: a firewall?"}
 	w.applyCRD(bothStoredOld)
 	w.converge()
 	w.say("It is asked again, after longer and longer times.")
@@ -45,12 +45,12 @@ func unreachable(w *world) {
 		w.converge()
 	}
 	w.say("The firewall is opened.")
-	w.apiServer = plan.BackgroundCheck{}
+	w.apiServer = observed.BackgroundCheck{}
 	w.observed.Now = w.observed.Now.Add(time.Minute)
 	w.converge()
 	w.say("Somebody else asks for no such proof, and has none.")
 	w.observed.Policy.Spec.Verification = v1alpha1.Verification{Samples: new(int32), APIServerProbe: new(bool)}
-	w.apiServer = plan.BackgroundCheck{Reason: "Timeout", Message: "a firewall"}
+	w.apiServer = observed.BackgroundCheck{Reason: "Timeout", Message: "a firewall"}
 	w.changeRules("/")
 	w.converge()
 }
@@ -66,7 +66,7 @@ func versionFirst(w *world) {
 	w.converge()
 	w.say("The pods are there. Two objects were written at the new version meanwhile.")
 	w.holdBack = false
-	w.written = plan.BackgroundCheck{Objects: 2, Names: []string{"default/a", "default/b"}}
+	w.written = observed.BackgroundCheck{Objects: 2, Names: []string{"default/a", "default/b"}}
 	w.converge()
 }
 
@@ -81,7 +81,7 @@ func storageAtOnce(w *world) {
 	w.converge()
 	w.say("The pods are there.")
 	w.holdBack = false
-	w.written = plan.BackgroundCheck{Objects: 12, Names: []string{"default/a", "default/b"}}
+	w.written = observed.BackgroundCheck{Objects: 12, Names: []string{"default/a", "default/b"}}
 	w.converge()
 }
 

@@ -23,6 +23,9 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/crds"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/activation"
+	"github.com/conversion-operator/conversion-operator/internal/plan/converter"
+	"github.com/conversion-operator/conversion-operator/internal/plan/step"
 )
 
 // admit stores a webhook configuration as the API server would, and tells of it.
@@ -107,12 +110,12 @@ func TestSizeAdmissionComesFirst(t *testing.T) {
 		for range 30 {
 			w.observed.Now = w.observed.Now.Add(5 * time.Second)
 			decided := w.plan()
-			for _, step := range decided.Steps {
-				if to, is := step.(plan.SwitchCRD); is {
+			for _, s := range decided.Steps {
+				if to, is := s.(step.SwitchCRD); is {
 					switched++
 					w.expectAdmission(to.Conversion)
 				}
-				w.do(step)
+				w.do(s)
 			}
 			w.observed.Policy.Status = decided.Status
 		}
@@ -137,12 +140,12 @@ func TestSizeAdmissionComesFirst(t *testing.T) {
 func (w *world) expectAdmission(to *apiextensionsv1.CustomResourceConversion) {
 	w.t.Helper()
 	client := to.Webhook.ClientConfig
-	hash := (*client.Service.Path)[len(plan.ConvertPath)+1:]
+	hash := (*client.Service.Path)[len(converter.ConvertPath)+1:]
 	if w.observed.Admission == nil {
 		w.t.Fatal("the CustomResourceDefinition is written, and API servers refuse nothing")
 	}
 	i := slices.IndexFunc(w.observed.Admission.Webhooks, func(webhook admissionregistrationv1.ValidatingWebhook) bool {
-		return *webhook.ClientConfig.Service.Path == plan.AdmitPath+"/"+hash
+		return *webhook.ClientConfig.Service.Path == activation.AdmitPath+"/"+hash
 	})
 	if i < 0 {
 		w.t.Fatalf("API servers do not ask about sizes by the rules %s", hash)
@@ -155,10 +158,10 @@ func (w *world) expectAdmission(to *apiextensionsv1.CustomResourceConversion) {
 // shorteningOf is what the wanted ruleset may truncate.
 func shorteningOf(t *testing.T, decided plan.Plan) *conversion.Truncating {
 	t.Helper()
-	for _, step := range decided.Steps {
-		if apply, is := step.(plan.Apply); is {
-			if stored, is := apply.Object.(*corev1apply.ConfigMapApplyConfiguration); is && stored.Data[plan.RulesetKey] != "" {
-				rules, err := conversion.Load([]byte(stored.Data[plan.RulesetKey]))
+	for _, s := range decided.Steps {
+		if apply, is := s.(step.Apply); is {
+			if stored, is := apply.Object.(*corev1apply.ConfigMapApplyConfiguration); is && stored.Data[converter.RulesetKey] != "" {
+				rules, err := conversion.Load([]byte(stored.Data[converter.RulesetKey]))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -239,7 +242,7 @@ func TestWritesNeedNoConverter(t *testing.T) {
 	for stored := ""; stored != "v1beta1"; stored = crds.StorageVersion(w.observed.CRD) {
 		w.observed.Now = w.observed.Now.Add(time.Second)
 		decided := w.plan()
-		if slices.ContainsFunc(decided.Steps, func(step plan.Step) bool { _, edits := step.(plan.EditVersions); return edits }) {
+		if slices.ContainsFunc(decided.Steps, func(s step.Step) bool { _, edits := s.(step.EditVersions); return edits }) {
 			expect("truncated.conversion-operator.io v1beta1,v1", "size.conversion-operator.io v1beta1,v1")
 			if since, err := time.Parse(time.RFC3339, w.admittedSince()); err != nil || w.observed.Now.Sub(since) < 10*time.Second {
 				t.Errorf("the storage version changes at %s, and API servers were told %s", w.observed.Now, since)

@@ -11,12 +11,13 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
-	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/certificates"
+	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 )
 
 // activeBy activates a policy whose certificates come from a source.
-func (w *world) activeBy(certificates v1alpha1.Certificates) {
-	w.observed.Policy.Spec.Certificates = certificates
+func (w *world) activeBy(certs v1alpha1.Certificates) {
+	w.observed.Policy.Spec.Certificates = certs
 	w.observed.Policy.Spec.Migration.Mode = v1alpha1.MigrationOnTrigger
 	w.applyCRD(bothStoredNew)
 	w.converge()
@@ -27,7 +28,7 @@ func rotation(w *world) {
 	w.activeBy(v1alpha1.Certificates{SelfManaged: &v1alpha1.SelfManagedCertificates{}})
 	w.wait(time.Hour)
 	w.say("The serving certificate is due: nobody notices.")
-	w.wait(plan.DefaultDuration * 3 / 4)
+	w.wait(certificates.DefaultDuration * 3 / 4)
 	w.say("Another authority is asked for: it is trusted, and not used yet.")
 	w.observed.Policy.Spec.Certificates.SelfManaged.RotationTrigger = "the key was seen"
 	w.converge()
@@ -65,7 +66,7 @@ func rotationDuringMigration(w *world) {
 	w.observed.Policy.Spec.Migration.Trigger = "again"
 	w.converge()
 	w.record(contract.Record{State: contract.StateRunning, Counters: contract.Counters{Total: 1000, Rewritten: 10}})
-	w.wait(plan.DefaultCADuration * 9 / 10)
+	w.wait(certificates.DefaultCADuration * 9 / 10)
 	w.wait(w.observed.Settings.PropagationDelay)
 	w.say("It is done, and the authority of before can go.")
 	w.record(contract.Record{State: contract.StateCompleted, Counters: contract.Counters{Total: 1000, Rewritten: 1000}})
@@ -81,7 +82,7 @@ func authorityLost(w *world) {
 	w.converge()
 	w.wait(w.observed.Settings.PropagationDelay)
 	w.say("Nobody looks for years, and everything has expired: nothing can get worse.")
-	w.wait(2 * plan.DefaultCADuration)
+	w.wait(2 * certificates.DefaultCADuration)
 }
 
 func certificatesOfOthers(w *world) {
@@ -89,7 +90,7 @@ func certificatesOfOthers(w *world) {
 	w.activeBy(v1alpha1.Certificates{Secret: &v1alpha1.SecretCertificates{Name: "theirs"}})
 	w.say("It lacks the certificate of its authority.")
 	w.observed.Source = w.theirs("theirs")
-	delete(w.observed.Source.Data, plan.CAKey)
+	delete(w.observed.Source.Data, observed.CAKey)
 	w.converge()
 	w.say("It is complete.")
 	w.observed.Source = w.theirs("theirs")
@@ -115,7 +116,7 @@ func certificatesByCertManager(w *world) {
 	w.activeBy(v1alpha1.Certificates{CertManager: &v1alpha1.CertManagerCertificates{
 		IssuerRef: v1alpha1.IssuerReference{Name: "company", Kind: "ClusterIssuer", Group: "cert-manager.io"}}})
 	w.say("It is installed, and asked.")
-	w.observed.Request = plan.Request{Message: "Referenced \"ClusterIssuer\" not found"}
+	w.observed.Request = observed.Request{Message: "Referenced \"ClusterIssuer\" not found"}
 	w.converge()
 	w.say("It issues.")
 	w.observed.Request.Message = ""
@@ -136,16 +137,16 @@ func certificatesInjected(w *world) {
 	w.observed.CRD.Annotations = map[string]string{"cert-manager.io/inject-ca-from": "conversion-system/theirs"}
 	w.wait(time.Hour)
 	w.say("The certificate is renewed by another authority: pods keep theirs until it is injected.")
-	before := w.observed.Source.Data[plan.CAKey]
+	before := w.observed.Source.Data[observed.CAKey]
 	w.observed.Source = w.theirs("theirs")
 	w.converge()
 	w.say("The injector adds it.")
-	w.observed.CRD.Spec.Conversion.Webhook.ClientConfig.CABundle = slices.Concat(before, w.observed.Source.Data[plan.CAKey])
+	w.observed.CRD.Spec.Conversion.Webhook.ClientConfig.CABundle = slices.Concat(before, w.observed.Source.Data[observed.CAKey])
 	w.observed.CRD.Generation++
 	w.converge()
 	w.wait(w.observed.Settings.PropagationDelay)
 	w.say("The injector writes something else.")
-	w.observed.CRD.Spec.Conversion.Webhook.ClientConfig.CABundle = w.theirs("other").Data[plan.CAKey]
+	w.observed.CRD.Spec.Conversion.Webhook.ClientConfig.CABundle = w.theirs("other").Data[observed.CAKey]
 	w.observed.CRD.Generation++
 	w.converge()
 }

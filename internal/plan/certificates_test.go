@@ -16,7 +16,9 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/pki"
-	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/names"
+	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
+	"github.com/conversion-operator/conversion-operator/internal/plan/step"
 )
 
 // TestWrongCertificates: whatever is wrong with a Secret of somebody else is said
@@ -29,14 +31,14 @@ func TestWrongCertificates(t *testing.T) {
 	}{
 		"no certificate": {func(_ *world, data map[string][]byte) { delete(data, corev1.TLSCertKey) }, "InvalidCertificate", "into tls.crt"},
 		"no key":         {func(_ *world, data map[string][]byte) { delete(data, corev1.TLSPrivateKeyKey) }, "InvalidCertificate", "into tls.key"},
-		"no authority":   {func(_ *world, data map[string][]byte) { delete(data, plan.CAKey) }, v1alpha1.ReasonMissingCA, "ca.crt must be"},
+		"no authority":   {func(_ *world, data map[string][]byte) { delete(data, observed.CAKey) }, v1alpha1.ReasonMissingCA, "ca.crt must be"},
 		"an authority that is none": {
-			func(_ *world, data map[string][]byte) { data[plan.CAKey] = []byte("x") }, "InvalidCertificate", "ca.crt: no PEM block",
+			func(_ *world, data map[string][]byte) { data[observed.CAKey] = []byte("x") }, "InvalidCertificate", "ca.crt: no PEM block",
 		},
 		"another key": {func(w *world, data map[string][]byte) {
 			data[corev1.TLSPrivateKeyKey] = w.theirs("other").Data[corev1.TLSPrivateKeyKey]
 		}, "KeyMismatch", "put the key into tls.key that tls.crt was issued for"},
-		"another authority": {func(w *world, data map[string][]byte) { data[plan.CAKey] = w.theirs("other").Data[plan.CAKey] },
+		"another authority": {func(w *world, data map[string][]byte) { data[observed.CAKey] = w.theirs("other").Data[observed.CAKey] },
 			"CAMismatch", "into ca.crt"},
 		"another name":     {func(w *world, data map[string][]byte) { w.issue(data, "elsewhere.svc", w.observed.Now) }, "WrongName", "have it issued for the DNS name crontabs-"},
 		"expired":          {func(w *world, data map[string][]byte) { w.issue(data, "", w.observed.Now.Add(-400*time.Hour)) }, "Expired", "have it renewed"},
@@ -68,11 +70,11 @@ func TestWrongCertificates(t *testing.T) {
 // issue puts a certificate for a name, by default the right one, into a Secret.
 func (w *world) issue(data map[string][]byte, name string, at time.Time) {
 	if name == "" {
-		name = plan.ServerName(crontabs, "conversion-system")
+		name = names.ServerName(crontabs, "conversion-system")
 	}
 	authority := w.pair(pki.NewAuthority("theirs", at, 1000*time.Hour))
 	leaf := w.pair(pki.IssueLeaf(authority, name, at, 300*time.Hour))
-	data[corev1.TLSCertKey], data[corev1.TLSPrivateKeyKey], data[plan.CAKey] = leaf.Certificate, leaf.Key, authority.Certificate
+	data[corev1.TLSCertKey], data[corev1.TLSPrivateKeyKey], data[observed.CAKey] = leaf.Certificate, leaf.Key, authority.Certificate
 }
 
 // TestInjected: caBundle is somebody else's. It is never overwritten, and what
@@ -84,14 +86,14 @@ func TestInjected(t *testing.T) {
 		inject func(*world) []byte
 		reason string
 	}{
-		"the same": {nil, func(w *world) []byte { return w.observed.Source.Data[plan.CAKey] }, v1alpha1.ReasonIssued},
+		"the same": {nil, func(w *world) []byte { return w.observed.Source.Data[observed.CAKey] }, v1alpha1.ReasonIssued},
 		"more than that": {nil, func(w *world) []byte {
-			return append(w.theirs("other").Data[plan.CAKey], w.observed.Source.Data[plan.CAKey]...)
+			return append(w.theirs("other").Data[observed.CAKey], w.observed.Source.Data[observed.CAKey]...)
 		}, v1alpha1.ReasonIssued},
-		"something else": {nil, func(w *world) []byte { return w.theirs("other").Data[plan.CAKey] }, "CAMismatch"},
+		"something else": {nil, func(w *world) []byte { return w.theirs("other").Data[observed.CAKey] }, "CAMismatch"},
 		"nothing":        {nil, func(*world) []byte { return nil }, v1alpha1.ReasonNotInjected},
 		"nothing, and nobody knows the authority": {
-			func(_ *world, data map[string][]byte) { delete(data, plan.CAKey) }, nil, v1alpha1.ReasonNotInjected,
+			func(_ *world, data map[string][]byte) { delete(data, observed.CAKey) }, nil, v1alpha1.ReasonNotInjected,
 		},
 	}
 	for name, c := range cases {
@@ -139,8 +141,8 @@ func TestRequest(t *testing.T) {
 			w.observed.Policy.Spec.Certificates = v1alpha1.Certificates{CertManager: &v1alpha1.CertManagerCertificates{
 				IssuerRef: v1alpha1.IssuerReference{Name: "company"}}}
 			w.applyCRD(bothStoredNew)
-			for _, step := range w.plan().Steps {
-				apply, _ := step.(plan.Apply)
+			for _, s := range w.plan().Steps {
+				apply, _ := s.(step.Apply)
 				request, found := apply.Object.(*cmv1apply.CertificateApplyConfiguration)
 				if !found {
 					continue

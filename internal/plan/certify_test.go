@@ -17,36 +17,40 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/pki"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/certificates"
+	"github.com/conversion-operator/conversion-operator/internal/plan/names"
+	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
+	"github.com/conversion-operator/conversion-operator/internal/plan/step"
 )
 
 // certify carries out a step on certificates as the controller does.
-func (w *world) certify(step plan.Step) {
+func (w *world) certify(s step.Step) {
 	w.t.Helper()
-	switch step := step.(type) {
-	case plan.IssueAuthority:
-		pair := w.pair(pki.NewAuthority(crontabs, w.observed.Now, step.Lifetime))
+	switch s := s.(type) {
+	case step.IssueAuthority:
+		pair := w.pair(pki.NewAuthority(crontabs, w.observed.Now, s.Lifetime))
 		data := map[string][]byte{corev1.TLSCertKey: pair.Certificate, corev1.TLSPrivateKeyKey: pair.Key}
-		if step.Next {
-			data = map[string][]byte{plan.NextCertificateKey: pair.Certificate, plan.NextKeyKey: pair.Key}
+		if s.Next {
+			data = map[string][]byte{certificates.NextCertificateKey: pair.Certificate, certificates.NextKeyKey: pair.Key}
 		}
-		w.observed.Authority = w.patched(w.observed.Authority, step.SecretName, step.ResourceVersion, data,
-			map[string]string{plan.TriggerAnnotation: step.Trigger})
-	case plan.PromoteAuthority:
-		w.observed.Authority = w.patched(w.observed.Authority, step.SecretName, step.ResourceVersion, map[string][]byte{
-			corev1.TLSCertKey: step.Authority.Certificate, corev1.TLSPrivateKeyKey: step.Authority.Key,
-			plan.NextCertificateKey: nil, plan.NextKeyKey: nil}, nil)
-	case plan.WriteCertificate:
-		pair := step.Pair
-		if step.Signer != nil {
-			pair = w.pair(pki.IssueLeaf(*step.Signer, step.DNSName, w.observed.Now, step.Lifetime))
+		w.observed.Authority = w.patched(w.observed.Authority, s.SecretName, s.ResourceVersion, data,
+			map[string]string{certificates.TriggerAnnotation: s.Trigger})
+	case step.PromoteAuthority:
+		w.observed.Authority = w.patched(w.observed.Authority, s.SecretName, s.ResourceVersion, map[string][]byte{
+			corev1.TLSCertKey: s.Authority.Certificate, corev1.TLSPrivateKeyKey: s.Authority.Key,
+			certificates.NextCertificateKey: nil, certificates.NextKeyKey: nil}, nil)
+	case step.WriteCertificate:
+		pair := s.Pair
+		if s.Signer != nil {
+			pair = w.pair(pki.IssueLeaf(*s.Signer, s.DNSName, w.observed.Now, s.Lifetime))
 		}
-		w.observed.Certificate = w.patched(w.observed.Certificate, step.SecretName, step.ResourceVersion, map[string][]byte{
-			corev1.TLSCertKey: pair.Certificate, corev1.TLSPrivateKeyKey: pair.Key, plan.CAKey: step.CABundle,
-		}, map[string]string{plan.TrustedAnnotation: step.Trusted})
-	case plan.RefreshPod:
+		w.observed.Certificate = w.patched(w.observed.Certificate, s.SecretName, s.ResourceVersion, map[string][]byte{
+			corev1.TLSCertKey: pair.Certificate, corev1.TLSPrivateKeyKey: pair.Key, observed.CAKey: s.CABundle,
+		}, map[string]string{certificates.TrustedAnnotation: s.Trusted})
+	case step.RefreshPod:
 		for i := range w.observed.Pods {
-			if pod := &w.observed.Pods[i]; pod.Name == step.Name {
-				pod.Certificate = step.Certificate
+			if pod := &w.observed.Pods[i]; pod.Name == s.Name {
+				pod.Certificate = s.Certificate
 			}
 		}
 	}
@@ -86,24 +90,24 @@ func (w *world) patched(secret *corev1.Secret, name, version string, data map[st
 }
 
 // describeWrite tells what changes in the Secret that pods mount.
-func (w *world) describeWrite(step plan.WriteCertificate) string {
+func (w *world) describeWrite(s step.WriteCertificate) string {
 	var changes []string
 	before := w.observed.Certificate
 	if before == nil {
 		before = &corev1.Secret{}
 	}
 	switch {
-	case step.Signer != nil:
+	case s.Signer != nil:
 		changes = append(changes, "a new certificate")
-	case !bytes.Equal(step.Pair.Certificate, before.Data[corev1.TLSCertKey]):
+	case !bytes.Equal(s.Pair.Certificate, before.Data[corev1.TLSCertKey]):
 		changes = append(changes, "the certificate that is offered")
 	}
-	if !bytes.Equal(step.CABundle, before.Data[plan.CAKey]) {
-		number := map[int]string{1: "one authority is", 2: "two authorities are"}[strings.Count(string(step.CABundle), "BEGIN")]
+	if !bytes.Equal(s.CABundle, before.Data[observed.CAKey]) {
+		number := map[int]string{1: "one authority is", 2: "two authorities are"}[strings.Count(string(s.CABundle), "BEGIN")]
 		changes = append(changes, number+" to be trusted")
 	}
-	if step.Trusted != before.Annotations[plan.TrustedAnnotation] {
-		_, since, _ := strings.Cut(step.Trusted, " ")
+	if s.Trusted != before.Annotations[certificates.TrustedAnnotation] {
+		_, since, _ := strings.Cut(s.Trusted, " ")
 		changes = append(changes, "API servers have been told by "+since)
 	}
 	return strings.Join(changes, "; ")
@@ -124,14 +128,14 @@ func (w *world) tellRotation(is *v1alpha1.RotationStatus) {
 func (w *world) verifyPods() {
 	for _, pod := range w.answerers() {
 		if proof := pod.Proof; proof != nil && proof.Reason == "" {
-			pod.Proof = &plan.Proof{Warning: proof.Warning, Successor: len(plan.TrustOf(w.observed).Successor) > 0}
+			pod.Proof = &observed.Proof{Warning: proof.Warning, Successor: len(plan.TrustOf(w.observed).Successor) > 0}
 		}
 	}
 }
 
 // answerers are the pods, and the endpoints of a converter that somebody else runs.
-func (w *world) answerers() []*plan.Pod {
-	var all []*plan.Pod
+func (w *world) answerers() []*observed.Pod {
+	var all []*observed.Pod
 	for i := range w.observed.Pods {
 		all = append(all, &w.observed.Pods[i])
 	}
@@ -143,7 +147,7 @@ func (w *world) answerers() []*plan.Pod {
 
 // serverName is the name that API servers verify.
 func (w *world) serverName() string {
-	return cmp.Or(plan.ExternalServerName(w.observed.Policy.Spec.Converter), plan.ServerName(crontabs, "conversion-system"))
+	return cmp.Or(observed.ExternalServerName(w.observed.Policy.Spec.Converter), names.ServerName(crontabs, "conversion-system"))
 }
 
 // theirs is a Secret of somebody else: a certificate for the converter by an
@@ -153,7 +157,7 @@ func (w *world) theirs(name string) *corev1.Secret {
 	authority := w.pair(pki.NewAuthority("theirs", w.observed.Now, 1000*time.Hour))
 	leaf := w.pair(pki.IssueLeaf(authority, w.serverName(), w.observed.Now, 300*time.Hour))
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: map[string][]byte{
-		corev1.TLSCertKey: leaf.Certificate, corev1.TLSPrivateKeyKey: leaf.Key, plan.CAKey: authority.Certificate}}
+		corev1.TLSCertKey: leaf.Certificate, corev1.TLSPrivateKeyKey: leaf.Key, observed.CAKey: authority.Certificate}}
 }
 
 // wait lets time pass.

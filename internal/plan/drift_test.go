@@ -17,7 +17,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
-	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 )
 
 const injector = "cert-manager.io/inject-ca-from"
@@ -221,7 +221,7 @@ func TestTakenOver(t *testing.T) {
 	w.drop("helm")
 	w.write("kubectl-edit", right)
 	w.converge()
-	if got := w.owners["strategy"]; got != plan.ManagedBy {
+	if got := w.owners["strategy"]; got != names.ManagedBy {
 		t.Errorf("spec.conversion belongs to %q", got)
 	}
 	if left := kinds(w.plan().Steps); left != nil {

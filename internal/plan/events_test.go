@@ -8,6 +8,8 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/gate"
+	"github.com/conversion-operator/conversion-operator/internal/plan/step"
 	"github.com/conversion-operator/conversion-operator/internal/test/golden"
 )
 
@@ -65,20 +67,20 @@ func TestARestartIsNoNews(t *testing.T) {
 }
 
 // eventsOf are all events that come of a plan.
-func (w *world) eventsOf(decided plan.Plan) []plan.Event {
-	var events []plan.Event
-	for _, step := range decided.Steps {
-		switch step := step.(type) {
-		case plan.Warn:
-			events = append(events, plan.Event{Reason: step.Reason, Note: step.Note, Warning: true, CRD: step.CRD.UID})
-		case plan.RecordDrift:
-			events = append(events, plan.Event{Reason: v1alpha1.ReasonConversionDrifted, Note: step.Note, Warning: true, CRD: step.CRD})
+func (w *world) eventsOf(decided plan.Plan) []gate.Event {
+	var events []gate.Event
+	for _, s := range decided.Steps {
+		switch s := s.(type) {
+		case step.Warn:
+			events = append(events, gate.Event{Reason: s.Reason, Note: s.Note, Warning: true, CRD: s.CRD.UID})
+		case step.RecordDrift:
+			events = append(events, gate.Event{Reason: v1alpha1.ReasonConversionDrifted, Note: s.Note, Warning: true, CRD: s.CRD})
 		}
 	}
 	return append(events, plan.Events(w.observed.Policy.Status, decided.Status)...)
 }
 
-func toldEvent(event plan.Event) string {
+func toldEvent(event gate.Event) string {
 	text := "Normal  "
 	if event.Warning {
 		text = "Warning "
@@ -91,7 +93,7 @@ func toldEvent(event plan.Event) string {
 }
 
 // expectNothingNew holds the plan of a world at rest to saying nothing.
-func (w *world) expectNothingNew(events []plan.Event) {
+func (w *world) expectNothingNew(events []gate.Event) {
 	w.t.Helper()
 	for _, event := range events {
 		w.t.Errorf("nothing has changed, and there is an event: %s", toldEvent(event))

@@ -19,7 +19,10 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 	"github.com/conversion-operator/conversion-operator/internal/pki"
-	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/certificates"
+	"github.com/conversion-operator/conversion-operator/internal/plan/names"
+	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
+	"github.com/conversion-operator/conversion-operator/internal/plan/step"
 )
 
 // active is a world in which everything is done: two versions, migrated.
@@ -84,11 +87,11 @@ func TestGates(t *testing.T) {
 			v1alpha1.CertificatesReadyCondition, metav1.ConditionFalse, v1alpha1.ReasonIssuing, "", []string{"IssueAuthority"},
 		},
 		"an expired certificate": {
-			func(w *world) { w.observed.Now = w.observed.Now.Add(plan.DefaultDuration + time.Hour) },
+			func(w *world) { w.observed.Now = w.observed.Now.Add(certificates.DefaultDuration + time.Hour) },
 			v1alpha1.CertificatesReadyCondition, metav1.ConditionFalse, v1alpha1.ReasonIssuing, "", []string{"WriteCertificate"},
 		},
 		"a certificate that is due": {
-			func(w *world) { w.observed.Now = w.observed.Now.Add(plan.DefaultDuration * 3 / 4) },
+			func(w *world) { w.observed.Now = w.observed.Now.Add(certificates.DefaultDuration * 3 / 4) },
 			v1alpha1.ReadyCondition, metav1.ConditionTrue, v1alpha1.ReasonSucceeded, "", []string{"WriteCertificate"},
 		},
 		"one pod left": {
@@ -109,7 +112,7 @@ func TestGates(t *testing.T) {
 		},
 		"a pod that failed its probe": {
 			func(w *world) {
-				w.observed.Pods[1].Proof = &plan.Proof{Reason: "CanaryFailed", Message: "it differs at .host"}
+				w.observed.Pods[1].Proof = &observed.Proof{Reason: "CanaryFailed", Message: "it differs at .host"}
 			},
 			v1alpha1.ConversionVerifiedCondition, metav1.ConditionFalse, "CanaryFailed", "converter-1: it differs at .host; API servers call it", []string{"EvictPod"},
 		},
@@ -126,7 +129,7 @@ func TestGates(t *testing.T) {
 		},
 		"another authority": {
 			func(w *world) {
-				w.change(plan.ManagedBy, func(client *apiextensionsv1.WebhookClientConfig) { client.CABundle = []byte("x") })
+				w.change(names.ManagedBy, func(client *apiextensionsv1.WebhookClientConfig) { client.CABundle = []byte("x") })
 			},
 			v1alpha1.ConversionConfiguredCondition, metav1.ConditionFalse, v1alpha1.ReasonConfiguring, "", []string{"SwitchCRD"},
 		},
@@ -192,13 +195,13 @@ func storageMigrating() []apiextensionsv1.CustomResourceDefinitionCondition {
 
 // kinds are the kinds of the steps, without those that apply what may be there,
 // and those that only say something.
-func kinds(steps []plan.Step) []string {
+func kinds(steps []step.Step) []string {
 	var kinds []string
-	for _, step := range steps {
-		switch step.(type) {
-		case plan.Apply, plan.Warn:
+	for _, s := range steps {
+		switch s.(type) {
+		case step.Apply, step.Warn:
 		default:
-			kinds = append(kinds, reflect.TypeOf(step).Name())
+			kinds = append(kinds, reflect.TypeOf(s).Name())
 		}
 	}
 	return kinds
@@ -225,7 +228,7 @@ func TestRenewalIsRemembered(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := w.plan().RecheckAfter, min(time.Hour, pki.RenewalTime(leaf, plan.DefaultDuration, 0).Sub(w.observed.Now)); got != want {
+	if got, want := w.plan().RecheckAfter, min(time.Hour, pki.RenewalTime(leaf, certificates.DefaultDuration, 0).Sub(w.observed.Now)); got != want {
 		t.Errorf("looks again after %s, want %s", got, want)
 	}
 }
@@ -258,7 +261,7 @@ func TestUpkeep(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := active(t)
 			shut(w)
-			w.observed.Now = w.observed.Now.Add(plan.DefaultDuration * 3 / 4)
+			w.observed.Now = w.observed.Now.Add(certificates.DefaultDuration * 3 / 4)
 			if got := kinds(w.plan().Steps); !slices.Contains(got, "WriteCertificate") {
 				t.Errorf("the certificate is due and not renewed: %v", got)
 			}
@@ -283,35 +286,35 @@ func TestBrokenRulesKeepTheConverter(t *testing.T) {
 func TestRunsAreGuarded(t *testing.T) {
 	cases := map[string]struct {
 		change func(*world)
-		first  plan.Step
+		first  step.Step
 	}{
 		"conversion dropped, the generation not seen yet": {
-			func(w *world) { w.drop("kubectl-replace"); w.observed.CRD.Generation-- }, plan.SuspendRun{Suspend: true}},
+			func(w *world) { w.drop("kubectl-replace"); w.observed.CRD.Generation-- }, step.SuspendRun{Suspend: true}},
 		"caBundle changed, the generation not seen yet": {
 			func(w *world) {
 				w.change("cainjector", func(client *apiextensionsv1.WebhookClientConfig) { client.CABundle = []byte("x") })
 				w.observed.CRD.Generation--
-			}, plan.SuspendRun{Suspend: true}},
+			}, step.SuspendRun{Suspend: true}},
 		"a pod answers wrongly": {
 			func(w *world) {
-				w.observed.Pods[0].Proof = &plan.Proof{Reason: "CanaryFailed", Message: "it differs"}
-			}, plan.SuspendRun{Suspend: true}},
+				w.observed.Pods[0].Proof = &observed.Proof{Reason: "CanaryFailed", Message: "it differs"}
+			}, step.SuspendRun{Suspend: true}},
 		"another webhook, no pod": {
 			func(w *world) {
 				w.change("helm", func(client *apiextensionsv1.WebhookClientConfig) { client.Service.Name = "theirs" })
 				w.observed.Pods = nil
-			}, plan.DeleteRun{}},
+			}, step.DeleteRun{}},
 		"broken rules and a change": {
 			func(w *world) {
 				w.observed.Policy.Spec.Converter.Declarative.Spokes[0].Rules[0].Format.From = ".x"
 				w.observed.CRD.Generation++
-			}, plan.DeleteRun{}},
+			}, step.DeleteRun{}},
 		"recreated": {
-			func(w *world) { w.observed.CRD.UID = "another" }, plan.DeleteRun{}},
+			func(w *world) { w.observed.CRD.UID = "another" }, step.DeleteRun{}},
 		"gone": {
-			func(w *world) { w.observed.CRD = nil }, plan.DeleteRun{}},
+			func(w *world) { w.observed.CRD = nil }, step.DeleteRun{}},
 		"never": {
-			func(w *world) { w.observed.Policy.Spec.Migration.Mode = v1alpha1.MigrationNever }, plan.DeleteRun{}},
+			func(w *world) { w.observed.Policy.Spec.Migration.Mode = v1alpha1.MigrationNever }, step.DeleteRun{}},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -11,13 +11,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
-	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/names"
+	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
+	"github.com/conversion-operator/conversion-operator/internal/plan/rights"
 )
 
 // rightsGranted: an administrator grants each right when a condition asks for it.
 func rightsGranted(w *world) {
 	w.tellsRuns = true
-	w.observed.Granted = &plan.Granted{}
+	w.observed.Granted = &observed.Granted{}
 	w.observed.Policy.Spec.Migration.Mode = v1alpha1.MigrationOnTrigger
 	w.applyCRD(bothStoredOld)
 	w.converge()
@@ -39,12 +41,12 @@ func rightsGranted(w *world) {
 }
 
 func TestGrantsHaveCommands(t *testing.T) {
-	observed := plan.Observed{Policy: &v1alpha1.ConversionPolicy{ObjectMeta: metav1.ObjectMeta{Name: crontabs}},
+	state := observed.Cluster{Policy: &v1alpha1.ConversionPolicy{ObjectMeta: metav1.ObjectMeta{Name: crontabs}},
 		CRD: &apiextensionsv1.CustomResourceDefinition{Spec: apiextensionsv1.CustomResourceDefinitionSpec{
 			Group: "example.com", Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: "crontabs"}}}}
-	observed.Policy.Spec.Migration.Fallback = []v1alpha1.MigrationFallback{v1alpha1.MigrationFallbackStatus}
-	migrate, read, clearing := plan.Grants(observed)
-	name := plan.ChildName(crontabs)
+	state.Policy.Spec.Migration.Fallback = []v1alpha1.MigrationFallback{v1alpha1.MigrationFallbackStatus}
+	migrate, read, clearing := rights.Of(state)
+	name := names.Child(crontabs)
 	bind := func(as string) string {
 		return "; kubectl create clusterrolebinding " + name + as + " --clusterrole=" + name + as + " --serviceaccount=system:" + name + as
 	}

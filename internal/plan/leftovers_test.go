@@ -11,21 +11,22 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
-	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/certificates"
+	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 )
 
 // findLeftovers observes what is there and not used any more.
 func (w *world) findLeftovers() {
 	w.observed.Leftovers = nil
-	for _, name := range plan.UnusedSecrets(w.observed.Policy) {
-		if name == plan.AuthorityName(crontabs) && w.observed.Authority != nil || slices.Contains(w.left, name) {
+	for _, name := range certificates.UnusedSecrets(w.observed.Policy) {
+		if name == names.AuthoritySecret(crontabs) && w.observed.Authority != nil || slices.Contains(w.left, name) {
 			w.observed.Leftovers = append(w.observed.Leftovers, name)
 		}
 	}
 }
 
 func (w *world) deleteSecret(name string) {
-	if name == plan.AuthorityName(crontabs) {
+	if name == names.AuthoritySecret(crontabs) {
 		w.observed.Authority = nil
 	}
 	w.left = slices.DeleteFunc(w.left, func(left string) bool { return left == name })
@@ -47,8 +48,8 @@ func TestUnusedSecrets(t *testing.T) {
 		"a URL":                          {urlYAML, certManager, []string{authority, mounted}},
 		"cert-manager":                   {policyYAML, certManager, []string{authority, external}},
 		"a Secret":                       {policyYAML, v1alpha1.Certificates{Secret: &v1alpha1.SecretCertificates{Name: "theirs"}}, []string{authority, external, issued}},
-		"what cert-manager issued":       {policyYAML, v1alpha1.Certificates{Secret: &v1alpha1.SecretCertificates{Name: plan.IssuedName(crontabs)}}, []string{authority, external}},
-		"an injector and cert-manager's": {imageYAML, v1alpha1.Certificates{Injected: &v1alpha1.InjectedCertificates{SecretName: plan.IssuedName(crontabs)}}, []string{authority, external}},
+		"what cert-manager issued":       {policyYAML, v1alpha1.Certificates{Secret: &v1alpha1.SecretCertificates{Name: names.IssuedSecret(crontabs)}}, []string{authority, external}},
+		"an injector and cert-manager's": {imageYAML, v1alpha1.Certificates{Injected: &v1alpha1.InjectedCertificates{SecretName: names.IssuedSecret(crontabs)}}, []string{authority, external}},
 		"nothing is converted":           {noneYAML, v1alpha1.Certificates{}, []string{authority, external, issued, mounted}},
 	}
 	for name, c := range cases {
@@ -57,9 +58,9 @@ func TestUnusedSecrets(t *testing.T) {
 			w.observed.Policy.Spec.Certificates = c.certificates
 			want := []string{}
 			for _, suffix := range c.want {
-				want = append(want, plan.ChildName(crontabs)+suffix)
+				want = append(want, names.Child(crontabs)+suffix)
 			}
-			if diff := cmp.Diff(want, plan.UnusedSecrets(w.observed.Policy)); diff != "" {
+			if diff := cmp.Diff(want, certificates.UnusedSecrets(w.observed.Policy)); diff != "" {
 				t.Errorf("unused (-want +got):\n%s", diff)
 			}
 		})
@@ -86,12 +87,12 @@ func TestLeftovers(t *testing.T) {
 		}, []string{"-ca", "-issued"}},
 		"another converter": {policyYAML, func(w *world) {
 			w.convertBy(serviceYAML)
-			w.left = append(w.left, plan.CertificateName(crontabs))
+			w.left = append(w.left, names.CertificateSecret(crontabs))
 			w.answerAt("10.0.0.1:9443", "")
 		}, []string{"-ca"}},
 		"another converter that does not answer": {policyYAML, func(w *world) {
 			w.convertBy(serviceYAML)
-			w.left = append(w.left, plan.CertificateName(crontabs))
+			w.left = append(w.left, names.CertificateSecret(crontabs))
 			w.answerAt("10.0.0.1:9443", "x509")
 		}, []string{"-ca", "-issued", "-tls"}},
 	}
@@ -102,7 +103,7 @@ func TestLeftovers(t *testing.T) {
 			w.applyCRD(bothStoredNew)
 			w.converge()
 			w.wait(time.Hour)
-			w.left = []string{plan.IssuedName(crontabs)}
+			w.left = []string{names.IssuedSecret(crontabs)}
 			c.change(w)
 			w.converge()
 			if w.observed.Authority == nil {
@@ -112,11 +113,11 @@ func TestLeftovers(t *testing.T) {
 			w.settleAPIServers()
 			var left []string
 			if w.observed.Authority != nil {
-				left = append(left, plan.AuthorityName(crontabs))
+				left = append(left, names.AuthoritySecret(crontabs))
 			}
 			var want []string
 			for _, suffix := range c.left {
-				want = append(want, plan.ChildName(crontabs)+suffix)
+				want = append(want, names.Child(crontabs)+suffix)
 			}
 			if diff := cmp.Diff(want, append(left, w.left...)); diff != "" {
 				t.Errorf("left (-want +got):\n%s", diff)

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
-	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/health"
 )
 
 // TestFailuresAreWrittenSeldom: with something that fails all the time, the status
@@ -37,7 +37,7 @@ func TestFailuresAreWrittenSeldom(t *testing.T) {
 		said = failing.Message
 		w.carryOut(decided)
 	}
-	if most := int(time.Hour/(plan.DefaultFailureWindow/2)) + 1; changes > most || changes < most/2 {
+	if most := int(time.Hour/(health.DefaultFailureWindow/2)) + 1; changes > most || changes < most/2 {
 		t.Errorf("the status changed %d times in an hour, want %d at most", changes, most)
 	}
 }
@@ -62,7 +62,7 @@ func TestTheExampleStays(t *testing.T) {
 	w := active(t)
 	w.fail("Panic", "default/b", 1)
 	w.converge()
-	w.pass(plan.DefaultFailureWindow * 3 / 4)
+	w.pass(health.DefaultFailureWindow * 3 / 4)
 	w.fail("Panic", "default/b", 1)
 	w.observed.Pods[0].Failures[0].Object = "default/a"
 	w.converge()

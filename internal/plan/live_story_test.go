@@ -12,7 +12,8 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
-	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/health"
+	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 )
 
 // fail lets each pod tell that conversions from v1beta1 to v1 have failed, and now.
@@ -68,7 +69,7 @@ func conversionsFail(w *world) {
 	w.observed.Policy.Spec.Suspend = false
 	w.converge()
 	w.say("The objects are corrected. Some time later.")
-	w.pass(plan.DefaultFailureWindow)
+	w.pass(health.DefaultFailureWindow)
 	w.converge()
 	w.tellFailures()
 }
@@ -77,23 +78,23 @@ func sampledAgain(w *world) {
 	w.say("Everything is active, and an hour passes.")
 	w.observed.Policy.Spec.Migration.Mode = v1alpha1.MigrationOnTrigger
 	w.observed.Policy.Spec.Verification.ResampleInterval = &metav1.Duration{Duration: time.Hour}
-	w.resampled = plan.BackgroundCheck{Objects: 3}
+	w.resampled = observed.BackgroundCheck{Objects: 3}
 	w.applyCRD(bothStoredOld)
 	w.converge()
 	w.pass(66 * time.Minute)
 	w.converge()
 	w.tellSampled()
 	w.say("Another hour later, an object does not come back as it was. Nothing is undone.")
-	w.resampled = plan.BackgroundCheck{Objects: 1, Lost: true, Reason: v1alpha1.ReasonRoundTripFailed,
+	w.resampled = observed.BackgroundCheck{Objects: 1, Lost: true, Reason: v1alpha1.ReasonRoundTripFailed,
 		Message: "object default/odd: .hostPort does not come back as it was from v1beta1 to v1 and back"}
 	w.pass(66 * time.Minute)
 	w.converge()
 	w.say("Then it cannot be read at all, because its conversion fails.")
-	w.resampled = plan.BackgroundCheck{Lost: true, Reason: v1alpha1.ReasonObjectUnreadable, Message: "object default/odd cannot be read at v1: conversion webhook failed"}
+	w.resampled = observed.BackgroundCheck{Lost: true, Reason: v1alpha1.ReasonObjectUnreadable, Message: "object default/odd cannot be read at v1: conversion webhook failed"}
 	w.pass(20 * time.Minute)
 	w.converge()
 	w.say("Objects cannot be read for a reason that is not theirs: what was found stays.")
-	w.resampled = plan.BackgroundCheck{Reason: v1alpha1.ReasonSamplesUnreadable, Message: "a timeout"}
+	w.resampled = observed.BackgroundCheck{Reason: v1alpha1.ReasonSamplesUnreadable, Message: "a timeout"}
 	w.pass(20 * time.Minute)
 	w.converge()
 	w.say("Nothing is sampled during a migration, nor while the policy is suspended.")
@@ -111,7 +112,7 @@ func sampledAgain(w *world) {
 	w.converge()
 	w.say("They have ended. The object is corrected.")
 	w.observed.ResamplersBusy = false
-	w.resampled = plan.BackgroundCheck{Objects: 3}
+	w.resampled = observed.BackgroundCheck{Objects: 3}
 	w.converge()
 	w.tellSampled()
 	w.say("Samples are given up.")

@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 )
 
 func TestNames(t *testing.T) {
@@ -23,7 +23,7 @@ func TestNames(t *testing.T) {
 	}
 	seen := map[string]string{}
 	for _, policy := range policies {
-		child := plan.ChildName(policy)
+		child := names.Child(policy)
 		if other, twice := seen[child]; twice {
 			t.Errorf("%s and %s have the same name %s", policy, other, child)
 		}
@@ -31,12 +31,12 @@ func TestNames(t *testing.T) {
 		if errs := validation.IsDNS1035Label(child); errs != nil {
 			t.Errorf("%s cannot name a Service: %v", child, errs)
 		}
-		for _, name := range []string{plan.RunName(policy, "0a1b2c3d"), plan.PlanName(policy, "0123456789abcdef")} {
+		for _, name := range []string{names.Run(policy, "0a1b2c3d"), names.Ruleset(policy, "0123456789abcdef")} {
 			if errs := validation.IsDNS1123Subdomain(name); errs != nil {
 				t.Errorf("%s: %v", name, errs)
 			}
 		}
-		if errs := validation.IsValidLabelValue(plan.RunName(policy, "0a1b2c3d")); errs != nil {
+		if errs := validation.IsValidLabelValue(names.Run(policy, "0a1b2c3d")); errs != nil {
 			t.Errorf("a Job's name becomes a label of its pods: %v", errs)
 		}
 	}
@@ -50,12 +50,12 @@ func TestRunID(t *testing.T) {
 	changed.Generation = 2
 	ids := map[string]string{}
 	for name, id := range map[string]string{
-		"base":            plan.RunID(&base, "v1", ""),
-		"recreated":       plan.RunID(&recreated, "v1", ""),
-		"changed":         plan.RunID(&changed, "v1", ""),
-		"storage version": plan.RunID(&base, "v2", ""),
-		"trigger":         plan.RunID(&base, "v1", "again"),
-		"shifted":         plan.RunID(&base, "v", "1"),
+		"base":            names.RunID(&base, "v1", ""),
+		"recreated":       names.RunID(&recreated, "v1", ""),
+		"changed":         names.RunID(&changed, "v1", ""),
+		"storage version": names.RunID(&base, "v2", ""),
+		"trigger":         names.RunID(&base, "v1", "again"),
+		"shifted":         names.RunID(&base, "v", "1"),
 	} {
 		if other, twice := ids[id]; twice {
 			t.Errorf("%s and %s are the same run", name, other)
@@ -63,7 +63,7 @@ func TestRunID(t *testing.T) {
 		ids[id] = name
 	}
 	again := base
-	if plan.RunID(&again, "v1", "") != plan.RunID(&base, "v1", "") {
+	if names.RunID(&again, "v1", "") != names.RunID(&base, "v1", "") {
 		t.Error("the same pins make another run")
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 )
 
 // expectSameInAnyOrder decides once more about the same, listed in another order:
@@ -50,22 +51,22 @@ func (w *world) asText(decided plan.Plan) string {
 
 // shuffled is the same in another order. What clients wrote keeps its order: users
 // find their lists as they wrote them.
-func shuffled(observed plan.Observed, random *rand.Rand) plan.Observed {
-	observed.Leftovers = reordered(observed.Leftovers, random)
-	observed.Revisions = reordered(observed.Revisions, random)
-	observed.Pods = reordered(observed.Pods, random)
-	observed.Ending = reordered(observed.Ending, random)
-	observed.External.Endpoints = reordered(observed.External.Endpoints, random)
-	observed.Runs = reordered(observed.Runs, random)
-	for i := range observed.Pods {
-		observed.Pods[i].Revisions = reordered(observed.Pods[i].Revisions, random)
+func shuffled(state observed.Cluster, random *rand.Rand) observed.Cluster {
+	state.Leftovers = reordered(state.Leftovers, random)
+	state.Revisions = reordered(state.Revisions, random)
+	state.Pods = reordered(state.Pods, random)
+	state.Ending = reordered(state.Ending, random)
+	state.External.Endpoints = reordered(state.External.Endpoints, random)
+	state.Runs = reordered(state.Runs, random)
+	for i := range state.Pods {
+		state.Pods[i].Revisions = reordered(state.Pods[i].Revisions, random)
 	}
-	if observed.CRD != nil {
-		observed.CRD = observed.CRD.DeepCopy()
-		observed.CRD.ManagedFields = reordered(observed.CRD.ManagedFields, random)
-		observed.CRD.Status.Conditions = reordered(observed.CRD.Status.Conditions, random)
+	if state.CRD != nil {
+		state.CRD = state.CRD.DeepCopy()
+		state.CRD.ManagedFields = reordered(state.CRD.ManagedFields, random)
+		state.CRD.Status.Conditions = reordered(state.CRD.Status.Conditions, random)
 	}
-	return observed
+	return state
 }
 
 func reordered[T any](list []T, random *rand.Rand) []T {

@@ -14,13 +14,15 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/certificates"
+	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 )
 
 // orphan is what a manager does about what is left of the policy.
 func (w *world) orphan(released time.Time) (plan.Plan, bool) {
-	observed := w.observed
-	observed.Policy = &v1alpha1.ConversionPolicy{ObjectMeta: metav1.ObjectMeta{Name: crontabs}}
-	return plan.MakeOrphan(observed, released)
+	state := w.observed
+	state.Policy = &v1alpha1.ConversionPolicy{ObjectMeta: metav1.ObjectMeta{Name: crontabs}}
+	return plan.MakeOrphan(state, released)
 }
 
 func TestOrphans(t *testing.T) {
@@ -32,12 +34,12 @@ func TestOrphans(t *testing.T) {
 	}{
 		"active":                          {func(*world) {}, time.Hour, true, nil},
 		"active, the CRD is going":        {func(w *world) { w.observed.CRD.DeletionTimestamp = &metav1.Time{Time: w.observed.Now} }, time.Hour, true, nil},
-		"active, a certificate is due":    {func(w *world) { w.pass(plan.DefaultDuration * 3 / 4) }, 0, true, []string{"WriteCertificate"}},
+		"active, a certificate is due":    {func(w *world) { w.pass(certificates.DefaultDuration * 3 / 4) }, 0, true, []string{"WriteCertificate"}},
 		"active, the certificate is gone": {func(w *world) { w.observed.Certificate = nil }, 0, true, []string{"WriteCertificate"}},
 		"active, the authority is gone":   {func(w *world) { w.observed.Authority = nil }, 0, true, nil},
 		"active, a migration runs": {func(w *world) {
 			w.observed.Rights = true
-			w.observed.Runs = []plan.Run{{ID: "a", Job: &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "a"}}}}
+			w.observed.Runs = []observed.Run{{ID: "a", Job: &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "a"}}}}
 		}, 0, true, []string{"DeleteRun", "DeleteRights"}},
 		"released just now":      {func(w *world) { w.drop("kubectl-replace") }, time.Second, false, nil},
 		"released some time ago": {func(w *world) { w.drop("kubectl-replace") }, time.Hour, false, []string{"DeleteChildren"}},
@@ -69,7 +71,7 @@ func orphaned(w *world) {
 	w.say("The policy's finalizer is removed by force, and the policy is gone.")
 	w.tend(w.observed.Now)
 	w.say("Two months later the certificate is due.")
-	w.pass(plan.DefaultDuration * 3 / 4)
+	w.pass(certificates.DefaultDuration * 3 / 4)
 	w.tend(w.observed.Now)
 	w.say("Somebody else takes over the conversion.")
 	w.change("helm", func(client *apiextensionsv1.WebhookClientConfig) { client.Service.Name = "theirs" })

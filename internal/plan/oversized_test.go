@@ -13,7 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
-	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
+	"github.com/conversion-operator/conversion-operator/internal/plan/step"
 )
 
 // huge is an object that has no room at v1beta1, as it was seen now.
@@ -72,18 +73,18 @@ func TestOversizedObjects(t *testing.T) {
 
 	w.observed.Policy.Spec.Verification.ResampleInterval = &metav1.Duration{Duration: 6 * time.Hour}
 	asked := 0
-	w.resampled = plan.BackgroundCheck{Objects: 3}
+	w.resampled = observed.BackgroundCheck{Objects: 3}
 	for range 200 {
 		w.observed.Now = w.observed.Now.Add(10 * time.Second)
 		decided := w.plan()
-		for _, step := range decided.Steps {
-			if again, is := step.(plan.TakeSamples); is && again.Again {
+		for _, s := range decided.Steps {
+			if again, is := s.(step.TakeSamples); is && again.Again {
 				asked++
 				if len(again.Oversized) != 2 {
 					t.Fatalf("to be read again are %+v", again.Oversized)
 				}
 				told := w.huge("told")
-				w.resampled = plan.BackgroundCheck{Objects: 3, Whole: again.Oversized[:1], Oversized: []v1alpha1.OversizedObject{told}}
+				w.resampled = observed.BackgroundCheck{Objects: 3, Whole: again.Oversized[:1], Oversized: []v1alpha1.OversizedObject{told}}
 			}
 		}
 		w.carryOut(decided)

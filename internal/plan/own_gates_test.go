@@ -16,7 +16,8 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
-	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/names"
+	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 )
 
 // activeBy is a world in which a converter that a user brings is active.
@@ -52,7 +53,7 @@ func TestOwnGates(t *testing.T) {
 			"WebhookAvailable", "True", "SomePodsReady", "1 of 2", nil},
 		"image: no endpoint": {imageYAML, func(w *world) { w.observed.PortEndpoints = nil },
 			"WebhookAvailable", "False", "WaitingForEndpoints", "for port 444", nil},
-		"image: a warning": {imageYAML, func(w *world) { w.observed.Pods[1].Proof = &plan.Proof{Warning: ".spec.note is gone"} },
+		"image: a warning": {imageYAML, func(w *world) { w.observed.Pods[1].Proof = &observed.Proof{Warning: ".spec.note is gone"} },
 			"ConversionVerified", "True", "Verified", "warning: .spec.note is gone", nil},
 		"image: the conversion was dropped": {imageYAML, func(w *world) { w.drop("kubectl-replace") },
 			"ConversionConfigured", "False", "ConversionDrifted", "to strategy None", []string{"RecordDrift", "SwitchCRD"}},
@@ -74,7 +75,7 @@ func TestOwnGates(t *testing.T) {
 			"ConversionConfigured", "False", "ConversionDrifted", "to strategy None", []string{"RecordDrift", "SwitchCRD"}},
 		"service: the conversion was dropped, and nobody answers": {serviceYAML, func(w *world) {
 			w.drop("kubectl-replace")
-			w.observed.External = plan.External{}
+			w.observed.External = observed.External{}
 		}, "WebhookAvailable", "False", "WaitingForEndpoints", "no ready endpoint", nil},
 		"service: somebody else converts": {serviceYAML, func(w *world) { w.write("helm", theirs(w.t)) },
 			"ConversionConfigured", "False", "ConversionDrifted", "at https://theirs.example.com", []string{"RecordDrift", "SwitchCRD"}},
@@ -186,7 +187,7 @@ func TestImagePods(t *testing.T) {
 	for what, labels := range map[string]map[string]string{
 		"Deployment": d.Labels, "pods": d.Spec.Template.Labels, "selector": d.Spec.Selector.MatchLabels, "PodDisruptionBudget": budgetOf(t, w).Spec.Selector.MatchLabels,
 	} {
-		if labels[plan.RevisionLabel] != identity {
+		if labels[names.RevisionLabel] != identity {
 			t.Errorf("%s has the labels %v, want the identity %s", what, labels, identity)
 		}
 	}
@@ -203,7 +204,7 @@ func TestEvictionsOfABadImage(t *testing.T) {
 	w.misbehave = "it is bad"
 	w.useImage("example.com/crontab:2")
 	w.converge()
-	if got := budgetOf(t, w).Spec.Selector.MatchLabels[plan.RevisionLabel]; got != serving {
+	if got := budgetOf(t, w).Spec.Selector.MatchLabels[names.RevisionLabel]; got != serving {
 		t.Errorf("evictions are counted among pods of %s, want %s", got, serving)
 	}
 }

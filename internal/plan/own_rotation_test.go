@@ -9,7 +9,8 @@ import (
 	"time"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
-	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/certificates"
+	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 )
 
 // another is how a source comes to something by another authority, and how often the
@@ -40,10 +41,10 @@ func sourcesOfOthers() map[string]another {
 // injectAnother is what an injector does that adds an authority before it takes the
 // one of before away.
 func injectAnother(r *rollout) {
-	before := r.observed.Source.Data[plan.CAKey]
+	before := r.observed.Source.Data[observed.CAKey]
 	r.observed.Source = r.theirs("theirs")
 	r.run(100)
-	after := r.observed.Source.Data[plan.CAKey]
+	after := r.observed.Source.Data[observed.CAKey]
 	r.inject(slices.Concat(before, after))
 	r.run(100)
 	r.inject(after)
@@ -69,7 +70,7 @@ func TestRotationOfOwnConverters(t *testing.T) {
 				if kind == "service" || kind == "url" {
 					r.answerAt("10.0.0.1:9443", "")
 				}
-				if plan.SourceSecret(r.observed.Policy) != "" {
+				if certificates.SourceSecret(r.observed.Policy) != "" {
 					r.observed.Source = r.theirs("theirs")
 				}
 				r.activate()

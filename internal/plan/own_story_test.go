@@ -10,7 +10,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
-	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 )
 
 const (
@@ -136,7 +136,7 @@ func badImages(w *world) {
 	w.applyCRD(bothStoredNew)
 	w.converge()
 	identity := w.observed.Revisions[0].Hash
-	w.observed.Pods = []plan.Pod{{Name: "crontab-1", Revisions: []string{identity}, Image: true, Trouble: "the image example.com/crontab:1 cannot be pulled"}}
+	w.observed.Pods = []observed.Pod{{Name: "crontab-1", Revisions: []string{identity}, Image: true, Trouble: "the image example.com/crontab:1 cannot be pulled"}}
 	w.converge()
 	w.say("It is corrected.")
 	w.holdBack = false
@@ -184,20 +184,20 @@ func imageAndRules(w *world) {
 
 // answerAt lets a converter that somebody else runs answer at one endpoint.
 func (w *world) answerAt(endpoint, failure string) {
-	proof := plan.Proof{}
+	proof := observed.Proof{}
 	if failure != "" {
-		proof = plan.Proof{Reason: "TLSVerificationFailed", Message: failure}
+		proof = observed.Proof{Reason: "TLSVerificationFailed", Message: failure}
 	}
-	w.observed.External = plan.External{Endpoints: []plan.Pod{{Name: endpoint, Ready: true, Scheduled: true, Proof: &proof}}}
+	w.observed.External = observed.External{Endpoints: []observed.Pod{{Name: endpoint, Ready: true, Scheduled: true, Proof: &proof}}}
 }
 
 func serviceStory(w *world) {
 	w.say("There is no Service.")
-	w.observed.External = plan.External{Reason: v1alpha1.ReasonServiceNotFound, Message: "Service crontab-system/webhook does not exist"}
+	w.observed.External = observed.External{Reason: v1alpha1.ReasonServiceNotFound, Message: "Service crontab-system/webhook does not exist"}
 	w.applyCRD(bothStoredNew)
 	w.converge()
 	w.say("It has no endpoints.")
-	w.observed.External = plan.External{}
+	w.observed.External = observed.External{}
 	w.converge()
 	w.say("It has one, with another certificate.")
 	w.answerAt("10.0.0.1:9443", "x509: certificate signed by unknown authority")
@@ -210,7 +210,7 @@ func serviceStory(w *world) {
 	w.converge()
 	w.settleAPIServers()
 	w.say("Its endpoints are lost.")
-	w.observed.External = plan.External{}
+	w.observed.External = observed.External{}
 	w.converge()
 }
 

@@ -12,7 +12,8 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
-	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
+	"github.com/conversion-operator/conversion-operator/internal/plan/step"
 )
 
 // noted has a field in v1beta1 that v1 lacks, and placed has it in both.
@@ -33,26 +34,26 @@ func holdingOf(path string, objects int64) conversion.Holdings {
 }
 
 // count is what a look at all objects finds.
-func (w *world) count(rules *conversion.Ruleset) *plan.Held {
-	return &plan.Held{Holdings: *w.held.Clone(), CRD: w.observed.CRD.UID, Ruleset: rules.Hash(), Since: w.observed.Now, All: true}
+func (w *world) count(rules *conversion.Ruleset) *observed.Held {
+	return &observed.Held{Holdings: *w.held.Clone(), CRD: w.observed.CRD.UID, Ruleset: rules.Hash(), Since: w.observed.Now, All: true}
 }
 
 // clear counts what objects hold, and lets them forget what may be lost.
-func (w *world) clear(step plan.ClearManagedFields) plan.BackgroundCheck {
+func (w *world) clear(s step.ClearManagedFields) observed.BackgroundCheck {
 	answer := w.cleared
-	if step.Rules == nil {
+	if s.Rules == nil {
 		return answer
 	}
-	if w.denied && len(step.Discard) > 0 {
-		return plan.BackgroundCheck{Reason: v1alpha1.ReasonCleaningFailed, Message: "1 objects could not be changed, for example default/a: denied the request: no"}
+	if w.denied && len(s.Discard) > 0 {
+		return observed.BackgroundCheck{Reason: v1alpha1.ReasonCleaningFailed, Message: "1 objects could not be changed, for example default/a: denied the request: no"}
 	}
-	if slices.Contains(step.Discard, ".note") {
+	if slices.Contains(s.Discard, ".note") {
 		answer.Discarded, w.held = w.held.Objects, holding(0)
 		if w.late {
 			w.held, w.late = holdingOf(".mode", 1), false
 		}
 	}
-	answer.Held = w.count(step.Rules)
+	answer.Held = w.count(s.Rules)
 	return answer
 }
 

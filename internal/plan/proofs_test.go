@@ -13,6 +13,9 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/names"
+	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
+	"github.com/conversion-operator/conversion-operator/internal/plan/step"
 )
 
 // TestProofsAreRecalled: a status that was not written is made up for.
@@ -39,12 +42,12 @@ func TestRightsToRead(t *testing.T) {
 	var granted []*rbacv1apply.ClusterRoleApplyConfiguration
 	for range 20 {
 		decided := w.plan()
-		for _, step := range decided.Steps {
-			apply, ok := step.(plan.Apply)
+		for _, s := range decided.Steps {
+			apply, ok := s.(step.Apply)
 			if role, isRole := apply.Object.(*rbacv1apply.ClusterRoleApplyConfiguration); ok && isRole {
 				granted = append(granted, role)
 			}
-			if _, asked := step.(plan.TakeSamples); asked {
+			if _, asked := s.(step.TakeSamples); asked {
 				checkRoles(t, granted)
 				checkTakenAway(t, w)
 				return
@@ -82,15 +85,15 @@ func checkTakenAway(t *testing.T, w *world) {
 		}
 	}
 	w.observed.Policy.Spec.Suspend = false
-	w.observed.Samples = &plan.BackgroundCheck{Subject: "x", Running: true}
+	w.observed.Samples = &observed.BackgroundCheck{Subject: "x", Running: true}
 	if taken(w.plan().Steps) {
 		t.Error("the rights go while objects are read")
 	}
 }
 
-func taken(steps []plan.Step) bool {
-	for _, step := range steps {
-		if deleted, ok := step.(plan.DeleteRights); ok && deleted.Name == plan.ReadRightsName(crontabs) {
+func taken(steps []step.Step) bool {
+	for _, s := range steps {
+		if deleted, ok := s.(step.DeleteRights); ok && deleted.Name == names.ReadRights(crontabs) {
 			return true
 		}
 	}

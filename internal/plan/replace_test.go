@@ -13,26 +13,26 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
-	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 )
 
 // evict ends a pod, and starts another that answers as it should.
 func (w *world) evict(name string) {
 	w.t.Helper()
-	i := slices.IndexFunc(w.observed.Pods, func(pod plan.Pod) bool { return pod.Name == name })
+	i := slices.IndexFunc(w.observed.Pods, func(pod observed.Pod) bool { return pod.Name == name })
 	if i < 0 {
 		w.t.Fatalf("there is no pod %s to evict", name)
 	}
 	w.tell("  another pod starts in its place")
 	another := w.observed.Pods[i]
-	another.Name, another.Created, another.Proof = another.Name+"-again", w.observed.Now, &plan.Proof{}
+	another.Name, another.Created, another.Proof = another.Name+"-again", w.observed.Now, &observed.Proof{}
 	w.observed.Pods[i] = another
 }
 
 // lie lets a pod that was proven answer wrongly.
 func (w *world) lie(i int) {
 	w.lies = true
-	w.observed.Pods[i].Proof = &plan.Proof{Reason: "CanaryFailed", Message: "from v1beta1 to v1: .host has another value"}
+	w.observed.Pods[i].Proof = &observed.Proof{Reason: "CanaryFailed", Message: "from v1beta1 to v1: .host has another value"}
 }
 
 // TestReplacing: a pod is evicted only where that is safe, and the condition says
@@ -47,7 +47,7 @@ func TestReplacing(t *testing.T) {
 	}{
 		"rules": {policyYAML, func(w *world) { w.lie(0) }, "and its Deployment starts another", evicted},
 		"image": {imageYAML, func(w *world) { w.lie(1) }, "and its Deployment starts another", evicted},
-		"a pod that hangs": {imageYAML, func(w *world) { w.observed.Pods[0].Proof = &plan.Proof{Reason: "Timeout", Message: "no answer"} },
+		"a pod that hangs": {imageYAML, func(w *world) { w.observed.Pods[0].Proof = &observed.Proof{Reason: "Timeout", Message: "no answer"} },
 			"no answer; API servers call it", evicted},
 		"all pods, of rules": {policyYAML, func(w *world) { w.lie(0); w.lie(1) },
 			"see the log of the pods, and restart them with kubectl -n conversion-system rollout restart deployment crontabs-example-com-", nil},
@@ -69,7 +69,7 @@ func TestReplacing(t *testing.T) {
 		}, "once all others are ready", nil},
 		"another one ends": {policyYAML, func(w *world) {
 			w.lie(0)
-			w.observed.Ending = []plan.EndingPod{{Revisions: w.observed.Pods[0].Revisions, Until: w.observed.Now.Add(time.Minute)}}
+			w.observed.Ending = []observed.EndingPod{{Revisions: w.observed.Pods[0].Revisions, Until: w.observed.Now.Add(time.Minute)}}
 		}, "once all others are ready", nil},
 		"a young one": {policyYAML, func(w *world) { w.lie(0); w.observed.Pods[0].Created = w.observed.Now.Add(-9 * time.Minute) },
 			"it is evicted once it is 10m0s old", nil},
@@ -111,7 +111,7 @@ func TestANewConverterIsNotReplaced(t *testing.T) {
 	w.misbehave = "no"
 	w.converge()
 	last := len(w.observed.Pods) - 1
-	w.observed.Pods[last].Proof = &plan.Proof{}
+	w.observed.Pods[last].Proof = &observed.Proof{}
 	if got := kinds(w.plan().Steps); slices.Contains(got, "EvictPod") {
 		t.Errorf("steps are %v", got)
 	}
@@ -128,7 +128,7 @@ func TestWhatStopsAMigration(t *testing.T) {
 			w := newWorld(t, policyYAML)
 			w.applyCRD(bothStoredNew)
 			w.converge()
-			w.observed.Pods[1].Proof = &plan.Proof{Reason: reason, Message: "no"}
+			w.observed.Pods[1].Proof = &observed.Proof{Reason: reason, Message: "no"}
 			if got := slices.Contains(kinds(w.plan().Steps), "SuspendRun"); got != stops {
 				t.Errorf("the migration is suspended: %t, want %t", got, stops)
 			}
@@ -155,7 +155,7 @@ func aPodGoesWrong(w *world) {
 	w.lie(1)
 	w.converge()
 	w.say("One of them was restarted by somebody.")
-	w.observed.Pods[1].Proof = &plan.Proof{}
-	w.observed.Pods[0].Proof = &plan.Proof{}
+	w.observed.Pods[1].Proof = &observed.Proof{}
+	w.observed.Pods[0].Proof = &observed.Proof{}
 	w.converge()
 }

@@ -14,7 +14,7 @@ import (
 	"k8s.io/pod-security-admission/policy"
 	"sigs.k8s.io/yaml"
 
-	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/step"
 )
 
 // TestPodsAreRestricted: every pod satisfies the restricted Pod Security Standard,
@@ -77,8 +77,8 @@ func podTemplates(t *testing.T) map[string]corev1.PodTemplateSpec {
 
 func podsOf(t *testing.T, w *world) corev1.PodTemplateSpec {
 	t.Helper()
-	for _, step := range w.plan().Steps {
-		applied, ok := step.(plan.Apply)
+	for _, s := range w.plan().Steps {
+		applied, ok := s.(step.Apply)
 		if !ok {
 			continue
 		}

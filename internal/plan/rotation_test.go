@@ -15,6 +15,9 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/pki"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/certificates"
+	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
+	"github.com/conversion-operator/conversion-operator/internal/plan/step"
 )
 
 // rollout is a world in which nothing is seen at once: an API server goes by any
@@ -44,10 +47,10 @@ type known struct {
 }
 
 // startRollout activates a policy, and lets some time pass.
-func startRollout(t *testing.T, policy string, certificates v1alpha1.Certificates) *rollout {
+func startRollout(t *testing.T, policy string, certs v1alpha1.Certificates) *rollout {
 	t.Helper()
 	w := newWorld(t, strings.Replace(policy, "mode: Automatic", "mode: OnTrigger", 1))
-	w.observed.Policy.Spec.Certificates = certificates
+	w.observed.Policy.Spec.Certificates = certs
 	return &rollout{world: w, name: w.serverName(), leaves: map[string]pki.KeyPair{}}
 }
 
@@ -70,11 +73,11 @@ func (r *rollout) written() []byte {
 
 // load lets pods take up what they mount. What is no key pair they leave alone.
 func (r *rollout) load() {
-	if r.observed.Certificate == nil || pki.CheckPair(plan.KeyPair(r.observed.Certificate)) != nil {
+	if r.observed.Certificate == nil || pki.CheckPair(observed.KeyPair(r.observed.Certificate)) != nil {
 		return
 	}
 	for _, pod := range r.answerers() {
-		r.leaves[pod.Name] = plan.KeyPair(r.observed.Certificate)
+		r.leaves[pod.Name] = observed.KeyPair(r.observed.Certificate)
 	}
 }
 
@@ -91,13 +94,13 @@ func (r *rollout) run(stepsAtOnce int) {
 		decided := plan.Make(r.observed)
 		checkStatus(r.t, r.observed.Policy, decided.Status)
 		done := 0
-		for _, step := range decided.Steps {
-			if _, apply := step.(plan.Apply); apply || done == stepsAtOnce {
+		for _, s := range decided.Steps {
+			if _, apply := s.(step.Apply); apply || done == stepsAtOnce {
 				continue // pods stay as they are
 			}
 			done, quiet = done+1, 0
-			r.carryOut(step)
-			r.meet(step)
+			r.carryOut(s)
+			r.meet(s)
 		}
 		r.observed.Policy.Status = decided.Status
 		if rotation := decided.Status.Rotation; rotation != nil && (len(r.states) == 0 || r.states[len(r.states)-1] != rotation.State) {
@@ -106,12 +109,12 @@ func (r *rollout) run(stepsAtOnce int) {
 	}
 }
 
-func (r *rollout) carryOut(step plan.Step) {
+func (r *rollout) carryOut(s step.Step) {
 	before := r.written()
-	if _, write := step.(plan.WriteCertificate); write {
+	if _, write := s.(step.WriteCertificate); write {
 		r.behind = 0
 	}
-	r.do(step)
+	r.do(s)
 	if after := r.written(); !bytes.Equal(before, after) {
 		r.writes++
 		r.know(after)
@@ -125,7 +128,7 @@ func (r *rollout) know(bundle []byte) {
 }
 
 // meet lets every API server verify every pod.
-func (r *rollout) meet(after plan.Step) {
+func (r *rollout) meet(after step.Step) {
 	r.t.Helper()
 	for i, known := range r.bundles {
 		trusted, err := pki.ParseBundle(known.bundle)
@@ -146,9 +149,9 @@ func (r *rollout) probe() {
 	r.t.Helper()
 	trust := plan.TrustOf(r.observed)
 	for _, pod := range r.answerers() {
-		pod.Proof = &plan.Proof{Successor: r.accepts(trust.Successor, pod.Name)}
+		pod.Proof = &observed.Proof{Successor: r.accepts(trust.Successor, pod.Name)}
 		if !pod.Proof.Successor && !r.accepts(trust.CABundle, pod.Name) {
-			pod.Proof = &plan.Proof{Reason: "TLSVerificationFailed", Message: "x509"}
+			pod.Proof = &observed.Proof{Reason: "TLSVerificationFailed", Message: "x509"}
 		}
 	}
 }
@@ -195,7 +198,7 @@ func TestRotation(t *testing.T) {
 		"the certificate's key is another": {func(r *rollout) {
 			r.observed.Certificate.Data[corev1.TLSPrivateKeyKey] = r.pair(pki.NewAuthority("x", r.observed.Now, time.Hour)).Key
 		}, 0, false},
-		"ca.crt is gone":                           {func(r *rollout) { delete(r.observed.Certificate.Data, plan.CAKey) }, 0, false},
+		"ca.crt is gone":                           {func(r *rollout) { delete(r.observed.Certificate.Data, observed.CAKey) }, 0, false},
 		"certificate and authority are gone":       {func(r *rollout) { r.observed.Authority, r.observed.Certificate = nil, nil }, 2, false},
 		"all had expired before anybody looked":    {func(r *rollout) { r.observed.Now = r.observed.Now.Add(1000 * time.Hour) }, 1, true},
 		"the certificate expired, nobody looked":   {func(r *rollout) { r.observed.Now = r.observed.Now.Add(101 * time.Hour) }, 0, true},
@@ -215,7 +218,7 @@ func TestRotation(t *testing.T) {
 					t.Errorf("caBundle was written %d times, want %d; states %v", r.writes, c.writes, r.states)
 				}
 				r.broken = false
-				r.meet(plan.AddFinalizer{})
+				r.meet(step.AddFinalizer{})
 				r.rest()
 			})
 		}
@@ -228,13 +231,13 @@ func damageNext(r *rollout) {
 	for range 5 {
 		r.observed.Now = r.observed.Now.Add(time.Second)
 		r.probe()
-		for _, step := range plan.Make(r.observed).Steps {
-			if _, apply := step.(plan.Apply); !apply {
-				r.carryOut(step)
+		for _, s := range plan.Make(r.observed).Steps {
+			if _, apply := s.(step.Apply); !apply {
+				r.carryOut(s)
 			}
 		}
 	}
-	r.observed.Authority.Data[plan.NextKeyKey] = []byte("x")
+	r.observed.Authority.Data[certificates.NextKeyKey] = []byte("x")
 	r.observed.Policy.Spec.Certificates.SelfManaged.RotationTrigger = ""
 }
 

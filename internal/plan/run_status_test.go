@@ -18,6 +18,9 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/crds"
 	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/names"
+	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
+	"github.com/conversion-operator/conversion-operator/internal/plan/step"
 )
 
 func running(t *testing.T) *world {
@@ -114,8 +117,8 @@ func TestStatesHaveSteps(t *testing.T) {
 		w := running(t)
 		record := contract.Record{State: state}
 		w.record(record)
-		if step := w.look(time.Minute).Status.Migration.Step; (step == "") != (state == contract.StateAborted) {
-			t.Errorf("a run in state %s is at step %q", state, step)
+		if s := w.look(time.Minute).Status.Migration.Step; (s == "") != (state == contract.StateAborted) {
+			t.Errorf("a run in state %s is at step %q", state, s)
 		}
 	}
 }
@@ -205,8 +208,8 @@ func TestSettingsOfRuns(t *testing.T) {
 			run, crd, want := w.observed.Runs[0], w.observed.CRD, c.want
 			want.FormatVersion, want.Run, want.Pin = contract.SpecFormat, run.ID, contract.Pin{Name: crd.Name, UID: crd.UID, Generation: crd.Generation}
 			want.Resource = metav1.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "crontabs"}
-			want.Namespace, want.RecordConfigMap = w.observed.Settings.Namespace, plan.RunName(crontabs, run.ID)
-			want.RulesetConfigMap = plan.PlanName(crontabs, w.observed.Policy.Status.Converter.Revision)
+			want.Namespace, want.RecordConfigMap = w.observed.Settings.Namespace, names.Run(crontabs, run.ID)
+			want.RulesetConfigMap = names.Ruleset(crontabs, w.observed.Policy.Status.Converter.Revision)
 			want.PropagationDelay.Duration, want.Preflight, want.PageSize, want.OldVersions = w.observed.Settings.PropagationDelay, 20, 500, []string{"v1beta1"}
 			if diff := cmp.Diff(want, specOf(t, run)); diff != "" {
 				t.Errorf("specification (-want +got):\n%s", diff)
@@ -216,7 +219,7 @@ func TestSettingsOfRuns(t *testing.T) {
 }
 
 // specOf is what the pods of a run are told.
-func specOf(t *testing.T, run plan.Run) contract.Spec {
+func specOf(t *testing.T, run observed.Run) contract.Spec {
 	t.Helper()
 	args := run.Job.Spec.Template.Spec.Containers[0].Args
 	spec, err := contract.ParseSpec(strings.TrimPrefix(args[len(args)-1], "--spec="))
@@ -234,7 +237,7 @@ func TestJobOfAnOlderManager(t *testing.T) {
 	old, record := run.Job, run.Record
 	old.Spec.Template.Spec.Containers[0].Args = []string{"migrate", "--run=" + run.ID, "--concurrency=32"}
 	decided := w.look(time.Second)
-	if want := plan.Step(plan.DeleteJob{Name: old.Name, UID: old.UID}); !slices.Contains(decided.Steps, want) {
+	if want := step.Step(step.DeleteJob{Name: old.Name, UID: old.UID}); !slices.Contains(decided.Steps, want) {
 		t.Errorf("the steps are %v; expected %v", decided.Steps, want)
 	}
 	w.converge()
@@ -259,14 +262,14 @@ func TestRunThatNobodyAskedFor(t *testing.T) {
 	w.observed.Policy.Status.CRD.Generation++
 	w.observed.Policy.Status.MigrationEvidence.CRDGeneration++
 	last, storage := w.observed.Runs[0], crds.StorageVersion(w.observed.CRD)
-	stray := plan.Run{ID: plan.RunID(w.observed.CRD, storage, w.observed.Policy.Spec.Migration.Trigger), Job: &batchv1.Job{}}
-	stray.Job.Name = plan.RunName(crontabs, stray.ID)
+	stray := observed.Run{ID: names.RunID(w.observed.CRD, storage, w.observed.Policy.Spec.Migration.Trigger), Job: &batchv1.Job{}}
+	stray.Job.Name = names.Run(crontabs, stray.ID)
 	w.observed.Runs = append(w.observed.Runs, stray)
 	decided := w.plan()
-	if want := (plan.DeleteRun{Name: stray.Job.Name}); !slices.Contains(decided.Steps, plan.Step(want)) || last.ID == stray.ID {
+	if want := (step.DeleteRun{Name: stray.Job.Name}); !slices.Contains(decided.Steps, step.Step(want)) || last.ID == stray.ID {
 		t.Errorf("the steps are %v; expected %v", decided.Steps, want)
 	}
-	if slices.Contains(decided.Steps, plan.Step(plan.DeleteRun{Name: plan.RunName(crontabs, last.ID)})) {
+	if slices.Contains(decided.Steps, step.Step(step.DeleteRun{Name: names.Run(crontabs, last.ID)})) {
 		t.Error("the last run is deleted")
 	}
 	if is := decided.Status.Migration; is.Run != last.ID || is.State != v1alpha1.MigrationSucceeded {
@@ -292,7 +295,7 @@ func TestRetries(t *testing.T) {
 			w := running(t)
 			w.record(c.end)
 			w.converge()
-			first := plan.RunName(crontabs, w.observed.Runs[0].ID)
+			first := names.Run(crontabs, w.observed.Runs[0].ID)
 			w.observed.Policy.Spec.Migration.Trigger = "second"
 			c.then(w)
 			w.converge()
@@ -331,12 +334,12 @@ func TestRightsOfRuns(t *testing.T) {
 // mayPatch are the resources of the kind's group that a run may write.
 func (w *world) mayPatch() []string {
 	w.t.Helper()
-	for _, step := range w.plan().Steps {
-		applied, ok := step.(plan.Apply)
+	for _, s := range w.plan().Steps {
+		applied, ok := s.(step.Apply)
 		if !ok {
 			continue
 		}
-		if role, ok := applied.Object.(*rbacv1.ClusterRoleApplyConfiguration); ok && *role.Name == plan.MigrationRightsName(crontabs) {
+		if role, ok := applied.Object.(*rbacv1.ClusterRoleApplyConfiguration); ok && *role.Name == names.MigrationRights(crontabs) {
 			return role.Rules[0].Resources
 		}
 	}

@@ -14,6 +14,10 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/converter"
+	"github.com/conversion-operator/conversion-operator/internal/plan/names"
+	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
+	"github.com/conversion-operator/conversion-operator/internal/plan/step"
 )
 
 // changing is an active world in which rules were changed, and pods are still as
@@ -31,9 +35,9 @@ func changing(t *testing.T) (*world, string) {
 // switched are the plans that a decision points the CustomResourceDefinition at.
 func switched(decided plan.Plan) []string {
 	var hashes []string
-	for _, step := range decided.Steps {
-		if step, ok := step.(plan.SwitchCRD); ok {
-			hashes = append(hashes, path.Base(*step.Conversion.Webhook.ClientConfig.Service.Path))
+	for _, s := range decided.Steps {
+		if s, ok := s.(step.SwitchCRD); ok {
+			hashes = append(hashes, path.Base(*s.Conversion.Webhook.ClientConfig.Service.Path))
 		}
 	}
 	return hashes
@@ -51,13 +55,13 @@ func TestTheSwitchWaitsForEveryPod(t *testing.T) {
 			w.observed.Pods[0].Revisions, w.observed.Pods[0].Ready = before, false
 		}, false},
 		"one that is ending has not": {func(w *world, before, _ []string) {
-			w.observed.Ending = []plan.EndingPod{{Revisions: before, Until: w.observed.Now.Add(time.Second)}}
+			w.observed.Ending = []observed.EndingPod{{Revisions: before, Until: w.observed.Now.Add(time.Second)}}
 		}, false},
 		"one that is ending has it": {func(w *world, _, both []string) {
-			w.observed.Ending = []plan.EndingPod{{Revisions: both, Until: w.observed.Now.Add(time.Second)}}
+			w.observed.Ending = []observed.EndingPod{{Revisions: both, Until: w.observed.Now.Add(time.Second)}}
 		}, true},
 		"one that was killed has not": {func(w *world, before, _ []string) {
-			w.observed.Ending = []plan.EndingPod{{Revisions: before, Until: w.observed.Now}}
+			w.observed.Ending = []observed.EndingPod{{Revisions: before, Until: w.observed.Now}}
 		}, true},
 		"the Deployment may make others": {func(w *world, _, _ []string) { w.observed.RolledOut = false }, false},
 		"one has not proven it":          {func(w *world, _, _ []string) { w.observed.Pods[0].Proof = nil }, false},
@@ -84,11 +88,11 @@ func TestTheSwitchWaitsForEveryPod(t *testing.T) {
 // that have not, until none of them is ready.
 func TestALostPlanStaysInMemory(t *testing.T) {
 	w, before := changing(t)
-	w.observed.Revisions = slices.DeleteFunc(w.observed.Revisions, func(stored plan.StoredRevision) bool { return stored.Hash == before })
+	w.observed.Revisions = slices.DeleteFunc(w.observed.Revisions, func(stored observed.StoredRevision) bool { return stored.Hash == before })
 	w.holdBack = false
 	w.converge()
 	condition := apimeta.FindStatusCondition(w.observed.Policy.Status.Conditions, v1alpha1.WebhookAvailableCondition)
-	if condition.Reason != v1alpha1.ReasonRulesetLost || !strings.Contains(condition.Message, plan.PlanName(crontabs, before)) {
+	if condition.Reason != v1alpha1.ReasonRulesetLost || !strings.Contains(condition.Message, names.Ruleset(crontabs, before)) {
 		t.Errorf("WebhookAvailable is %s: %s; want RulesetLost and the name of the ConfigMap", condition.Reason, condition.Message)
 	}
 	if !slices.Equal(w.observed.Pods[0].Revisions, []string{before}) {
@@ -117,7 +121,7 @@ func TestReactivationInTheMiddle(t *testing.T) {
 			w.changeRules("")
 		},
 		"a plan that nobody has": func(w *world) {
-			w.observed.CRD.Spec.Conversion.Webhook.ClientConfig.Service.Path = new(plan.ConvertPath + "/0123456789abcdef")
+			w.observed.CRD.Spec.Conversion.Webhook.ClientConfig.Service.Path = new(converter.ConvertPath + "/0123456789abcdef")
 		},
 		"no plan at all": func(w *world) {
 			w.observed.CRD.Spec.Conversion.Webhook.ClientConfig.Service.Path = nil

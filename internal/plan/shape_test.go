@@ -11,15 +11,16 @@ import (
 	corev1apply "k8s.io/client-go/applyconfigurations/core/v1"
 	policyv1apply "k8s.io/client-go/applyconfigurations/policy/v1"
 
-	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/names"
+	"github.com/conversion-operator/conversion-operator/internal/plan/step"
 )
 
 // applied is the one object of a type that is to be applied, nil where there is none.
-func applied[T any](t *testing.T, steps []plan.Step) *T {
+func applied[T any](t *testing.T, steps []step.Step) *T {
 	t.Helper()
 	var found *T
-	for _, step := range steps {
-		apply, ok := step.(plan.Apply)
+	for _, s := range steps {
+		apply, ok := s.(step.Apply)
 		if !ok {
 			continue
 		}
@@ -181,7 +182,7 @@ func TestReassert(t *testing.T) {
 		t.Errorf("Service (-want +got):\n%s", diff)
 	}
 	budget := budgetOf(t, patched)
-	if budget.Spec.MaxUnavailable != nil || budget.Spec.MinAvailable.IntVal != 1 || *budget.Name != plan.ChildName(crontabs) ||
+	if budget.Spec.MaxUnavailable != nil || budget.Spec.MinAvailable.IntVal != 1 || *budget.Name != names.Child(crontabs) ||
 		cmp.Diff(budgetOf(t, plain).Spec.Selector, budget.Spec.Selector) != "" {
 		t.Errorf("the PodDisruptionBudget is %v", budget.Spec)
 	}

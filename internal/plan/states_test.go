@@ -17,7 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
-	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 )
 
 // produced are the states that the tests of this package have seen, each as the
@@ -120,7 +120,7 @@ func TestWhatIsFoundOut(t *testing.T) {
 	} {
 		t.Run(reason, func(t *testing.T) {
 			w := newWorld(t, policyYAML)
-			w.apiServer = plan.BackgroundCheck{Reason: reason, Message: "it said so"}
+			w.apiServer = observed.BackgroundCheck{Reason: reason, Message: "it said so"}
 			w.applyCRD(bothStoredNew)
 			w.converge()
 			expectCondition(t, w.observed.Policy.Status, v1alpha1.ConversionVerifiedCondition, "False", reason, "it said so")
@@ -128,7 +128,7 @@ func TestWhatIsFoundOut(t *testing.T) {
 	}
 	t.Run("objects that cannot be read", func(t *testing.T) {
 		w := newWorld(t, policyYAML)
-		w.samples = plan.BackgroundCheck{Reason: v1alpha1.ReasonSamplesUnreadable, Message: "the server is overloaded"}
+		w.samples = observed.BackgroundCheck{Reason: v1alpha1.ReasonSamplesUnreadable, Message: "the server is overloaded"}
 		w.applyCRD(bothStoredNew)
 		w.converge()
 		expectCondition(t, w.observed.Policy.Status, v1alpha1.ConversionVerifiedCondition, "False", v1alpha1.ReasonSamplesUnreadable, "overloaded")
@@ -171,7 +171,7 @@ func TestARetirementIsTakenBack(t *testing.T) {
 // for the one that is missing are told.
 func TestClearingNeedsAGrant(t *testing.T) {
 	w := newWorld(t, policyYAML)
-	w.observed.Granted = &plan.Granted{Read: true, Migrate: true}
+	w.observed.Granted = &observed.Granted{Read: true, Migrate: true}
 	w.retire("v1beta1", v1alpha1.RetirementUnserve)
 	promoted(w)
 	w.later(week)

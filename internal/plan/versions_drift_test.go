@@ -9,6 +9,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/step"
 )
 
 // TestTakenBackAtOnce: who takes each write back before it is seen ends the writes.
@@ -22,8 +23,8 @@ func TestTakenBackAtOnce(t *testing.T) {
 		w.observed.Now = w.observed.Now.Add(time.Second)
 		last = w.plan()
 		w.carryOut(last)
-		for _, step := range last.Steps {
-			if _, edits := step.(plan.EditVersions); edits {
+		for _, s := range last.Steps {
+			if _, edits := s.(step.EditVersions); edits {
 				written++
 				versions := w.versions()
 				versions[0]["storage"], versions[1]["storage"] = true, false

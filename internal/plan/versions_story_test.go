@@ -11,7 +11,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
-	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 )
 
 const week = 168 * time.Hour
@@ -100,7 +100,7 @@ func versionStillAsked(w *world) {
 	w.say("Another API server answers, which was started a day ago, and has been asked: by whom and when is not known.")
 	w.retire("v1beta1", v1alpha1.RetirementDeprecate)
 	w.converge()
-	w.requested.Requests = &plan.Requests{Server: "1768000000", Counts: map[string]int64{"v1beta1": 1}}
+	w.requested.Requests = &observed.Requests{Server: "1768000000", Counts: map[string]int64{"v1beta1": 1}}
 	w.retire("v1beta1", v1alpha1.RetirementUnserve)
 	w.later(2 * time.Hour)
 	w.tellVersions()
@@ -108,7 +108,7 @@ func versionStillAsked(w *world) {
 
 func versionByTimeAlone(w *world) {
 	w.say("Metrics cannot be read: time is all there is to go by.")
-	w.requested = plan.BackgroundCheck{Reason: "MetricsUnreadable", Message: "the operator may not get /metrics of the API server"}
+	w.requested = observed.BackgroundCheck{Reason: "MetricsUnreadable", Message: "the operator may not get /metrics of the API server"}
 	w.retire("v1beta1", v1alpha1.RetirementUnserve)
 	promoted(w)
 	w.tellVersions()
@@ -201,10 +201,10 @@ func versionKept(w *world) {
 	w.writeVersions("kubectl", versions)
 	w.converge()
 	w.later(time.Hour)
-	w.cleared = plan.BackgroundCheck{Reason: v1alpha1.ReasonCleaningFailed, Message: "1 objects could not be changed, for example default/bad: denied"}
+	w.cleared = observed.BackgroundCheck{Reason: v1alpha1.ReasonCleaningFailed, Message: "1 objects could not be changed, for example default/bad: denied"}
 	w.later(week)
 	w.tellVersions()
-	w.cleared = plan.BackgroundCheck{}
+	w.cleared = observed.BackgroundCheck{}
 	w.later(time.Hour)
 	w.tellVersions()
 }

@@ -12,14 +12,16 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/crds"
 	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
-	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/names"
+	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
+	"github.com/conversion-operator/conversion-operator/internal/plan/step"
 )
 
 // editVersions changes spec.versions as the API server would.
-func (w *world) editVersions(step plan.EditVersions) {
+func (w *world) editVersions(s step.EditVersions) {
 	w.t.Helper()
 	versions := w.versions()
-	for _, change := range step.Changes {
+	for _, change := range s.Changes {
 		if versions[change.Index]["name"] != change.Name {
 			w.t.Fatalf("version %d is not %s", change.Index, change.Name)
 		}
@@ -32,7 +34,7 @@ func (w *world) editVersions(step plan.EditVersions) {
 			versions[change.Index][change.Field] = change.Value
 		}
 	}
-	w.writeVersions(plan.ManagedBy, versions)
+	w.writeVersions(names.ManagedBy, versions)
 }
 
 func (w *world) versions() []map[string]any {
@@ -88,7 +90,7 @@ func (w *world) retire(version string, action v1alpha1.RetirementAction) {
 
 // ask lets an API server have counted requests for a version.
 func (w *world) ask(version string, requests int64) {
-	w.requested.Requests = &plan.Requests{Server: "1767225600", Counts: map[string]int64{version: requests}}
+	w.requested.Requests = &observed.Requests{Server: "1767225600", Counts: map[string]int64{version: requests}}
 }
 
 // migrated lets the migration that runs end well.
@@ -125,7 +127,7 @@ func (w *world) tellVersions() {
 }
 
 // rightsOf names what the manager's own rights on objects are for.
-var rightsOf = map[string]string{plan.ReadRightsName(crontabs): "read", plan.ClearRightsName(crontabs): "clear"}
+var rightsOf = map[string]string{names.ReadRights(crontabs): "read", names.CleanRights(crontabs): "clear"}
 
 // rights tells whether rights of a name exist.
 func (w *world) rights(name string) *bool {

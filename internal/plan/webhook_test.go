@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
-	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 )
 
 // TestTroublesOfPods: what keeps pods away is told with what to do about it, also
@@ -15,18 +15,18 @@ import (
 func TestTroublesOfPods(t *testing.T) {
 	const noPorts = "it cannot be scheduled: 0/1 nodes are available: 1 node(s) didn't have free ports for the requested pod ports"
 	cases := map[string]struct {
-		change  func(*plan.Observed)
+		change  func(*observed.Cluster)
 		message string
 	}{
-		"no free ports": {func(o *plan.Observed) { o.Pods[1].Trouble = noPorts },
+		"no free ports": {func(o *observed.Cluster) { o.Pods[1].Trouble = noPorts },
 			"1 of 2 converter pods are ready: conversions work, with less to spare; pod converter-1: " + noPorts + ": with spec.workload.hostNetwork each pod takes its port on a node for itself"},
-		"the port is in use": {func(o *plan.Observed) {
+		"the port is in use": {func(o *observed.Cluster) {
 			o.Pods[1].Trouble = "container converter ends as soon as it starts, see its log"
 		},
 			"see its log: with spec.workload.hostNetwork, something else may listen at its port"},
-		"not admitted": {func(o *plan.Observed) { o.PodFailure = `violates PodSecurity "restricted:latest": host namespaces` },
+		"not admitted": {func(o *observed.Cluster) { o.PodFailure = `violates PodSecurity "restricted:latest": host namespaces` },
 			"kubectl label namespace conversion-system --overwrite pod-security.kubernetes.io/enforce=privileged"},
-		"another cause": {func(o *plan.Observed) { o.PodFailure = "exceeded quota" }, "with less to spare; the Deployment cannot create pods: exceeded quota"},
+		"another cause": {func(o *observed.Cluster) { o.PodFailure = "exceeded quota" }, "with less to spare; the Deployment cannot create pods: exceeded quota"},
 	}
 	t.Run("pods of another shape are not admitted", func(t *testing.T) {
 		w := active(t)

@@ -10,7 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	appsv1apply "k8s.io/client-go/applyconfigurations/apps/v1"
 
-	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/names"
+	"github.com/conversion-operator/conversion-operator/internal/plan/step"
 )
 
 // TestConverterPod is what others find a converter by: the API server by the
@@ -20,8 +21,8 @@ func TestConverterPod(t *testing.T) {
 		Name   string
 		Number int32
 	}
-	for _, step := range active(t).plan().Steps {
-		apply, ok := step.(plan.Apply)
+	for _, s := range active(t).plan().Steps {
+		apply, ok := s.(step.Apply)
 		if !ok {
 			continue
 		}
@@ -42,7 +43,7 @@ func TestConverterPod(t *testing.T) {
 				t.Errorf("%s is not in %q", want, container.Args)
 			}
 		}
-		if got := deployment.Spec.Template.Labels[plan.ComponentLabel]; got != "converter" {
+		if got := deployment.Spec.Template.Labels[names.ComponentLabel]; got != "converter" {
 			t.Errorf("component is %q", got)
 		}
 		return

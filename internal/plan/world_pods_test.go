@@ -18,7 +18,8 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/names"
+	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 )
 
 // called says where API servers call a converter: by its plan, where it is one of ours.
@@ -38,25 +39,25 @@ func called(client *apiextensionsv1.WebhookClientConfig) string {
 // startImage lets the pods of an image start, beside all others.
 func (w *world) startImage(identity string, deployment *appsv1apply.DeploymentApplyConfiguration) {
 	w.t.Helper()
-	var endpoint plan.ImageEndpoint
-	if err := json.Unmarshal([]byte(deployment.Annotations[plan.EndpointAnnotation]), &endpoint); err != nil {
+	var endpoint observed.ImageEndpoint
+	if err := json.Unmarshal([]byte(deployment.Annotations[names.EndpointAnnotation]), &endpoint); err != nil {
 		w.t.Fatal(err)
 	}
-	stored := plan.StoredRevision{Hash: identity, Readable: true, Image: &endpoint}
-	w.observed.Revisions = slices.DeleteFunc(w.observed.Revisions, func(there plan.StoredRevision) bool { return there.Hash == identity })
+	stored := observed.StoredRevision{Hash: identity, Readable: true, Image: &endpoint}
+	w.observed.Revisions = slices.DeleteFunc(w.observed.Revisions, func(there observed.StoredRevision) bool { return there.Hash == identity })
 	w.observed.Revisions = append(w.observed.Revisions, stored)
-	isOfImage := func(pod plan.Pod) bool { return slices.Contains(pod.Revisions, identity) }
+	isOfImage := func(pod observed.Pod) bool { return slices.Contains(pod.Revisions, identity) }
 	if w.holdBack || slices.ContainsFunc(w.observed.Pods, isOfImage) {
 		return
 	}
 	container := deployment.Spec.Template.Spec.Containers[0]
 	w.tell("  pods of %s start beside others", *container.Image)
-	proof := plan.Proof{}
+	proof := observed.Proof{}
 	if w.misbehave != "" {
-		proof = plan.Proof{Reason: "CanaryFailed", Message: w.misbehave}
+		proof = observed.Proof{Reason: "CanaryFailed", Message: w.misbehave}
 	}
 	for i := range *deployment.Spec.Replicas {
-		w.observed.Pods = append(w.observed.Pods, plan.Pod{Name: fmt.Sprintf("%s-%d", *deployment.Name, i),
+		w.observed.Pods = append(w.observed.Pods, observed.Pod{Name: fmt.Sprintf("%s-%d", *deployment.Name, i),
 			Revisions: []string{identity}, Image: true, Ready: true, Scheduled: true, Proof: &proof})
 	}
 	if w.observed.PortEndpoints == nil {
@@ -66,21 +67,21 @@ func (w *world) startImage(identity string, deployment *appsv1apply.DeploymentAp
 }
 
 func (w *world) deleteDeployment(name string) {
-	if name == plan.ChildName(crontabs) {
+	if name == names.Child(crontabs) {
 		w.observed.Deployed, w.observed.Endpoints = false, 0
-		w.observed.Pods = slices.DeleteFunc(w.observed.Pods, func(pod plan.Pod) bool { return !pod.Image })
+		w.observed.Pods = slices.DeleteFunc(w.observed.Pods, func(pod observed.Pod) bool { return !pod.Image })
 		return
 	}
-	ofDeployment := func(identity string) bool { return plan.ImageName(crontabs, identity) == name }
-	w.observed.Pods = slices.DeleteFunc(w.observed.Pods, func(pod plan.Pod) bool { return pod.Image && ofDeployment(pod.Revisions[0]) })
-	w.observed.Revisions = slices.DeleteFunc(w.observed.Revisions, func(stored plan.StoredRevision) bool { return ofDeployment(stored.Hash) })
+	ofDeployment := func(identity string) bool { return names.Image(crontabs, identity) == name }
+	w.observed.Pods = slices.DeleteFunc(w.observed.Pods, func(pod observed.Pod) bool { return pod.Image && ofDeployment(pod.Revisions[0]) })
+	w.observed.Revisions = slices.DeleteFunc(w.observed.Revisions, func(stored observed.StoredRevision) bool { return ofDeployment(stored.Hash) })
 }
 
 // applied lets a Deployment's pods start with the plans that its template names.
 func (w *world) applied(object runtime.ApplyConfiguration) {
 	switch object := object.(type) {
 	case *appsv1apply.DeploymentApplyConfiguration:
-		if identity := object.Labels[plan.RevisionLabel]; identity != "" {
+		if identity := object.Labels[names.RevisionLabel]; identity != "" {
 			w.startImage(identity, object)
 			return
 		}
@@ -88,22 +89,22 @@ func (w *world) applied(object runtime.ApplyConfiguration) {
 		if w.holdBack {
 			return
 		}
-		plans := plan.SplitRevisions(object.Spec.Template.Annotations[plan.RevisionsAnnotation])
-		before := slices.IndexFunc(w.observed.Pods, func(pod plan.Pod) bool { return !pod.Image })
+		plans := names.SplitRevisions(object.Spec.Template.Annotations[names.RevisionsAnnotation])
+		before := slices.IndexFunc(w.observed.Pods, func(pod observed.Pod) bool { return !pod.Image })
 		if before >= 0 && !slices.Equal(plans, w.observed.Pods[before].Revisions) {
 			w.tell("  pods are replaced: %s", w.inOrder(plans))
 		}
 		if w.lies && before >= 0 {
 			return // pods stay as they are
 		}
-		proof := plan.Proof{}
+		proof := observed.Proof{}
 		if w.misbehave != "" {
-			proof = plan.Proof{Reason: "CanaryFailed", Message: w.misbehave}
+			proof = observed.Proof{Reason: "CanaryFailed", Message: w.misbehave}
 		}
-		w.observed.Pods = slices.DeleteFunc(w.observed.Pods, func(pod plan.Pod) bool { return !pod.Image })
+		w.observed.Pods = slices.DeleteFunc(w.observed.Pods, func(pod observed.Pod) bool { return !pod.Image })
 		w.observed.Endpoints, w.observed.RolledOut = int(*object.Spec.Replicas), true
 		for i := range *object.Spec.Replicas {
-			w.observed.Pods = append(w.observed.Pods, plan.Pod{
+			w.observed.Pods = append(w.observed.Pods, observed.Pod{
 				Name: fmt.Sprintf("converter-%d", i), Revisions: plans, Ready: true, Scheduled: true, Proof: &proof})
 		}
 	case *admissionregistrationv1apply.ValidatingWebhookConfigurationApplyConfiguration:
@@ -111,7 +112,7 @@ func (w *world) applied(object runtime.ApplyConfiguration) {
 	case *corev1apply.ServiceApplyConfiguration:
 		w.observed.Exposed = true
 	case *corev1apply.ConfigMapApplyConfiguration:
-		w.wanted = object.Labels[plan.RevisionLabel]
+		w.wanted = object.Labels[names.RevisionLabel]
 		w.store(w.wanted)
 	case *corev1apply.ServiceAccountApplyConfiguration:
 		w.observed.Rights = true
@@ -140,8 +141,8 @@ func (w *world) inOrder(hashes []string) string {
 }
 
 func (w *world) store(hash string) {
-	stored := plan.StoredRevision{Hash: hash, Readable: true}
-	if hash != "" && !slices.ContainsFunc(w.observed.Revisions, func(there plan.StoredRevision) bool { return there.Hash == hash }) {
+	stored := observed.StoredRevision{Hash: hash, Readable: true}
+	if hash != "" && !slices.ContainsFunc(w.observed.Revisions, func(there observed.StoredRevision) bool { return there.Hash == hash }) {
 		w.observed.Revisions = append(w.observed.Revisions, stored)
 	}
 }

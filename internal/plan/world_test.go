@@ -28,6 +28,9 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
 	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/names"
+	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
+	"github.com/conversion-operator/conversion-operator/internal/plan/step"
 )
 
 const crontabs = "crontabs.example.com"
@@ -36,7 +39,7 @@ const crontabs = "crontabs.example.com"
 // observed, carries out what is planned, and tells the story.
 type world struct {
 	t        *testing.T
-	observed plan.Observed
+	observed observed.Cluster
 	// holdBack keeps pods as they are while the Deployment changes.
 	holdBack bool
 	// misbehave is why new pods fail their probe; empty when they do not.
@@ -44,9 +47,9 @@ type world struct {
 	// lies keeps pods as they are where their Deployment does not change.
 	lies bool
 	// samples, apiServer, written, requested and cleared are what is found out in the background.
-	samples, apiServer, written, requested, cleared plan.BackgroundCheck
+	samples, apiServer, written, requested, cleared observed.BackgroundCheck
 	// resampled is what is found when samples are taken again.
-	resampled plan.BackgroundCheck
+	resampled observed.BackgroundCheck
 	// held is what objects hold in annotations.
 	held conversion.Holdings
 	// counts has samples tell of it, too.
@@ -85,8 +88,8 @@ type world struct {
 func newWorld(t *testing.T, policy string) *world {
 	t.Helper()
 	w := &world{t: t}
-	w.observed.Settings = plan.Settings{Namespace: "conversion-system", Image: "conversion-operator:test",
-		PropagationDelay: time.Minute, ProofLifetime: plan.DefaultProofLifetime, SizeAdmission: true}
+	w.observed.Settings = observed.Settings{Namespace: "conversion-system", Image: "conversion-operator:test",
+		PropagationDelay: time.Minute, ProofLifetime: observed.DefaultProofLifetime, SizeAdmission: true}
 	w.observed.Evictable = 1
 	w.observed.Now = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	w.observed.Policy = &v1alpha1.ConversionPolicy{}
@@ -184,8 +187,8 @@ func (w *world) converge() {
 // carryOut does what was decided, without a word.
 func (w *world) carryOut(decided plan.Plan) {
 	w.t.Helper()
-	for _, step := range decided.Steps {
-		w.do(step)
+	for _, s := range decided.Steps {
+		w.do(s)
 	}
 	for _, event := range w.eventsOf(decided) {
 		fmt.Fprintln(&w.events, toldEvent(event))
@@ -215,9 +218,9 @@ func (w *world) plan() plan.Plan {
 // snapshot is everything that a decision depends on, but the time.
 func (w *world) snapshot() string {
 	w.verifyPods()
-	observed := w.observed
-	observed.Now = time.Time{}
-	text, err := yaml.Marshal(observed)
+	state := w.observed
+	state.Now = time.Time{}
+	text, err := yaml.Marshal(state)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -250,63 +253,63 @@ func (w *world) tellCondition(name string) {
 	w.tell("%s=%s %s: %s", is.Type, is.Status, is.Reason, is.Message)
 }
 
-func (w *world) tellSteps(steps []plan.Step) {
-	for _, step := range steps {
-		if _, quiet := step.(plan.Apply); !quiet {
-			w.tell("  %s", w.name(step))
+func (w *world) tellSteps(steps []step.Step) {
+	for _, s := range steps {
+		if _, quiet := s.(step.Apply); !quiet {
+			w.tell("  %s", w.name(s))
 		}
 	}
 }
 
-func (w *world) name(step plan.Step) string {
-	kind := reflect.TypeOf(step).Name()
-	switch step := step.(type) {
-	case plan.Create:
-		return kind + " " + nameOf(step.Object)
-	case plan.PruneStoredVersions:
-		return kind + " to " + step.StorageVersion
-	case plan.RecordDrift:
-		return fmt.Sprintf("%s %s: %s", kind, step.Drift.Answer, step.Note)
-	case plan.SuspendRun:
-		return fmt.Sprintf("%s %t", kind, step.Suspend)
-	case plan.WriteCertificate:
-		return kind + ": " + w.describeWrite(step)
-	case plan.IssueAuthority:
-		if step.Next {
+func (w *world) name(s step.Step) string {
+	kind := reflect.TypeOf(s).Name()
+	switch s := s.(type) {
+	case step.Create:
+		return kind + " " + nameOf(s.Object)
+	case step.PruneStoredVersions:
+		return kind + " to " + s.StorageVersion
+	case step.RecordDrift:
+		return fmt.Sprintf("%s %s: %s", kind, s.Drift.Answer, s.Note)
+	case step.SuspendRun:
+		return fmt.Sprintf("%s %t", kind, s.Suspend)
+	case step.WriteCertificate:
+		return kind + ": " + w.describeWrite(s)
+	case step.IssueAuthority:
+		if s.Next {
 			return kind + ", the next"
 		}
-	case plan.RefreshPod:
-		return kind + " " + step.Name
-	case plan.EvictPod:
-		return kind + " " + step.Note
-	case plan.DeleteSecret:
-		return kind + " " + step.Name
-	case plan.SwitchCRD:
-		return kind + " to " + called(step.Conversion.Webhook.ClientConfig)
-	case plan.DeleteDeployment:
-		return kind + " " + step.Name
-	case plan.DeleteRuleset:
-		return kind + " " + step.Name[strings.LastIndex(step.Name, "-")+1:]
-	case plan.DeleteRights:
-		if which := rightsOf[step.Name]; which != "" {
+	case step.RefreshPod:
+		return kind + " " + s.Name
+	case step.EvictPod:
+		return kind + " " + s.Note
+	case step.DeleteSecret:
+		return kind + " " + s.Name
+	case step.SwitchCRD:
+		return kind + " to " + called(s.Conversion.Webhook.ClientConfig)
+	case step.DeleteDeployment:
+		return kind + " " + s.Name
+	case step.DeleteRuleset:
+		return kind + " " + s.Name[strings.LastIndex(s.Name, "-")+1:]
+	case step.DeleteRights:
+		if which := rightsOf[s.Name]; which != "" {
 			return kind + " to " + which
 		}
-	case plan.TakeSamples:
-		if step.Again {
-			return fmt.Sprintf("%s %d, again", kind, step.Most)
+	case step.TakeSamples:
+		if s.Again {
+			return fmt.Sprintf("%s %d, again", kind, s.Most)
 		}
-		return fmt.Sprintf("%s %d", kind, step.Most)
-	case plan.CountWrites:
+		return fmt.Sprintf("%s %d", kind, s.Most)
+	case step.CountWrites:
 		return fmt.Sprintf("%s from %s to %s, stored at %q throughout", kind,
-			step.Since.Format(time.TimeOnly), step.Until.Format(time.TimeOnly), step.Storage)
-	case plan.EditVersions:
-		return kind + ": " + step.Note
-	case plan.ClearManagedFields:
-		if len(step.Discard) > 0 {
-			return fmt.Sprintf("%s, and discard %s", kind, strings.Join(step.Discard, ", "))
+			s.Since.Format(time.TimeOnly), s.Until.Format(time.TimeOnly), s.Storage)
+	case step.EditVersions:
+		return kind + ": " + s.Note
+	case step.ClearManagedFields:
+		if len(s.Discard) > 0 {
+			return fmt.Sprintf("%s, and discard %s", kind, strings.Join(s.Discard, ", "))
 		}
-	case plan.Warn:
-		return kind + " " + step.Reason + ": " + step.Note
+	case step.Warn:
+		return kind + " " + s.Reason + ": " + s.Note
 	}
 	return kind
 }
@@ -321,89 +324,89 @@ func nameOf(object runtime.ApplyConfiguration) string {
 }
 
 // do carries out one step.
-func (w *world) do(step plan.Step) {
+func (w *world) do(s step.Step) {
 	w.t.Helper()
-	observed := &w.observed
-	switch step := step.(type) {
-	case plan.AddFinalizer:
-		observed.Policy.Finalizers = append(observed.Policy.Finalizers, plan.Finalizer)
-	case plan.RemoveFinalizer:
-		observed.Policy.Finalizers = nil
-	case plan.IssueAuthority, plan.PromoteAuthority, plan.WriteCertificate, plan.RefreshPod:
-		w.certify(step)
-	case plan.Apply:
-		w.applied(step.Object)
-	case plan.Create:
-		w.created(step.Object)
-	case plan.SwitchCRD:
-		w.write(plan.ManagedBy, step.Conversion)
-	case plan.EvictPod:
-		w.evict(step.Name)
-	case plan.RecordDrift:
-		observed.Policy.Status.Drift = &step.Drift
-	case plan.RestoreCRD:
-		w.drop(plan.ManagedBy)
-	case plan.PruneStoredVersions:
-		observed.CRD.Status.StoredVersions = []string{step.StorageVersion}
-	case plan.DeleteRun:
-		observed.Runs = slices.DeleteFunc(observed.Runs, func(run plan.Run) bool { return plan.RunName(crontabs, run.ID) == step.Name })
-	case plan.DeleteJob:
-		for i, run := range observed.Runs {
-			if run.Job != nil && run.Job.Name == step.Name {
-				observed.Runs[i].Job = nil
+	state := &w.observed
+	switch s := s.(type) {
+	case step.AddFinalizer:
+		state.Policy.Finalizers = append(state.Policy.Finalizers, names.Finalizer)
+	case step.RemoveFinalizer:
+		state.Policy.Finalizers = nil
+	case step.IssueAuthority, step.PromoteAuthority, step.WriteCertificate, step.RefreshPod:
+		w.certify(s)
+	case step.Apply:
+		w.applied(s.Object)
+	case step.Create:
+		w.created(s.Object)
+	case step.SwitchCRD:
+		w.write(names.ManagedBy, s.Conversion)
+	case step.EvictPod:
+		w.evict(s.Name)
+	case step.RecordDrift:
+		state.Policy.Status.Drift = &s.Drift
+	case step.RestoreCRD:
+		w.drop(names.ManagedBy)
+	case step.PruneStoredVersions:
+		state.CRD.Status.StoredVersions = []string{s.StorageVersion}
+	case step.DeleteRun:
+		state.Runs = slices.DeleteFunc(state.Runs, func(run observed.Run) bool { return names.Run(crontabs, run.ID) == s.Name })
+	case step.DeleteJob:
+		for i, run := range state.Runs {
+			if run.Job != nil && run.Job.Name == s.Name {
+				state.Runs[i].Job = nil
 			}
 		}
-	case plan.DeleteRights:
-		if step.Kept != (w.observed.Granted != nil) {
-			w.t.Fatalf("it does not keep to what is its own: %+v", step)
+	case step.DeleteRights:
+		if s.Kept != (w.observed.Granted != nil) {
+			w.t.Fatalf("it does not keep to what is its own: %+v", s)
 		}
-		*w.rights(step.Name) = false
-	case plan.DeleteDeployment:
-		w.deleteDeployment(step.Name)
-	case plan.DeleteSecret:
-		w.deleteSecret(step.Name)
-	case plan.DeleteService:
-		observed.Exposed, observed.Endpoints, observed.PortEndpoints = false, 0, nil
-	case plan.TakeSamples:
-		if step.Again {
-			observed.Resampled = w.inquire(observed.Resampled, step.Subject, w.resampled)
+		*w.rights(s.Name) = false
+	case step.DeleteDeployment:
+		w.deleteDeployment(s.Name)
+	case step.DeleteSecret:
+		w.deleteSecret(s.Name)
+	case step.DeleteService:
+		state.Exposed, state.Endpoints, state.PortEndpoints = false, 0, nil
+	case step.TakeSamples:
+		if s.Again {
+			state.Resampled = w.inquire(state.Resampled, s.Subject, w.resampled)
 			return
 		}
 		answer := w.samples
-		if step.Rules.Ruleset != nil && w.counts {
-			answer.Held = w.count(step.Rules.Ruleset)
+		if s.Rules.Ruleset != nil && w.counts {
+			answer.Held = w.count(s.Rules.Ruleset)
 		}
-		observed.Samples = w.inquire(observed.Samples, step.Subject, answer)
-	case plan.ProbeAPIServer:
-		observed.APIServer = w.inquire(observed.APIServer, step.Subject, w.apiServer)
-	case plan.CountWrites:
-		observed.Written = w.inquire(observed.Written, step.Subject, w.written)
-	case plan.EditVersions:
-		w.editVersions(step)
-	case plan.ReadRequests:
-		observed.Requested, w.countsSince = w.inquire(observed.Requested, step.Subject, w.requested), step.Since
-	case plan.ClearManagedFields:
-		observed.Cleared = w.inquire(observed.Cleared, step.Subject, w.clear(step))
-	case plan.Warn:
-	case plan.DeleteAdmission:
-		observed.Admission = nil
-	case plan.DeleteRuleset:
-		observed.Revisions = slices.DeleteFunc(observed.Revisions, func(stored plan.StoredRevision) bool {
-			return plan.PlanName(crontabs, stored.Hash) == step.Name
+		state.Samples = w.inquire(state.Samples, s.Subject, answer)
+	case step.ProbeAPIServer:
+		state.APIServer = w.inquire(state.APIServer, s.Subject, w.apiServer)
+	case step.CountWrites:
+		state.Written = w.inquire(state.Written, s.Subject, w.written)
+	case step.EditVersions:
+		w.editVersions(s)
+	case step.ReadRequests:
+		state.Requested, w.countsSince = w.inquire(state.Requested, s.Subject, w.requested), s.Since
+	case step.ClearManagedFields:
+		state.Cleared = w.inquire(state.Cleared, s.Subject, w.clear(s))
+	case step.Warn:
+	case step.DeleteAdmission:
+		state.Admission = nil
+	case step.DeleteRuleset:
+		state.Revisions = slices.DeleteFunc(state.Revisions, func(stored observed.StoredRevision) bool {
+			return names.Ruleset(crontabs, stored.Hash) == s.Name
 		})
-	case plan.DeleteChildren:
-		*observed = plan.Observed{Settings: observed.Settings, Now: observed.Now, Policy: observed.Policy, CRD: observed.CRD, External: observed.External}
-	case plan.SuspendRun:
-		for _, run := range observed.Runs {
-			run.Job.Spec.Suspend = &step.Suspend
+	case step.DeleteChildren:
+		*state = observed.Cluster{Settings: state.Settings, Now: state.Now, Policy: state.Policy, CRD: state.CRD, External: state.External}
+	case step.SuspendRun:
+		for _, run := range state.Runs {
+			run.Job.Spec.Suspend = &s.Suspend
 		}
 	default:
-		w.t.Fatalf("the world cannot %T", step)
+		w.t.Fatalf("the world cannot %T", s)
 	}
 }
 
 // inquire answers at once what takes its time elsewhere.
-func (w *world) inquire(last *plan.BackgroundCheck, subject string, answer plan.BackgroundCheck) *plan.BackgroundCheck {
+func (w *world) inquire(last *observed.BackgroundCheck, subject string, answer observed.BackgroundCheck) *observed.BackgroundCheck {
 	answer.Subject, answer.Ended, answer.Attempts = subject, w.observed.Now, 1
 	if last != nil && last.Subject == subject {
 		answer.Attempts = last.Attempts + 1
@@ -421,14 +424,14 @@ func (w *world) created(object runtime.ApplyConfiguration) {
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, job); err != nil {
 		w.t.Fatal(err)
 	}
-	id := job.Labels[plan.RunLabel]
+	id := job.Labels[names.RunLabel]
 	for i := range w.observed.Runs {
 		if w.observed.Runs[i].ID == id {
 			w.observed.Runs[i].Job = job
 			return
 		}
 	}
-	w.observed.Runs = append(w.observed.Runs, plan.Run{ID: id, Job: job})
+	w.observed.Runs = append(w.observed.Runs, observed.Run{ID: id, Job: job})
 }
 
 // record lets the latest migration Job write its record.

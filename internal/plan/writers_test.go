@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 )
 
 // write lets a field manager write spec.conversion, and keeps the account that
@@ -27,7 +27,7 @@ func (w *world) write(manager string, conversion *apiextensionsv1.CustomResource
 	owners := map[string]string{}
 	for path, value := range after {
 		owners[path] = w.owners[path]
-		if before[path] != value || manager == plan.ManagedBy {
+		if before[path] != value || manager == names.ManagedBy {
 			owners[path] = manager
 		}
 	}
@@ -76,7 +76,7 @@ func (w *world) account(latest string) {
 			w.t.Fatal(err)
 		}
 		operation := metav1.ManagedFieldsOperationUpdate
-		if owner == plan.ManagedBy {
+		if owner == names.ManagedBy {
 			operation = metav1.ManagedFieldsOperationApply
 		}
 		entry := metav1.ManagedFieldsEntry{Manager: owner, Operation: operation, FieldsV1: metav1.NewFieldsV1(string(text)), Time: &metav1.Time{}}

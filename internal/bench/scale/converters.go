@@ -21,7 +21,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
-	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/converter"
+	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/webhook"
 )
 
@@ -40,9 +41,9 @@ func newConverters(c client.Client) *converters {
 
 // run ends with ctx.
 func (c *converters) run(ctx context.Context) error {
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort("", strconv.Itoa(plan.ContainerPort)))
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort("", strconv.Itoa(converter.ContainerPort)))
 	if err != nil {
-		return fmt.Errorf("converter pods listen at port %d: %w", plan.ContainerPort, err)
+		return fmt.Errorf("converter pods listen at port %d: %w", converter.ContainerPort, err)
 	}
 	server := &http.Server{
 		Handler: c, ReadHeaderTimeout: 10 * time.Second, ErrorLog: log.New(os.Stderr, "", 0),
@@ -88,11 +89,11 @@ func (c *converters) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (c *converters) handler(ctx context.Context, name string) (http.Handler, error) {
 	list := &corev1.ConfigMapList{}
 	if err := c.client.List(ctx, list, client.InNamespace(system),
-		client.MatchingLabels{plan.InstanceLabel: name}, client.HasLabels{plan.RevisionLabel}); err != nil {
+		client.MatchingLabels{names.InstanceLabel: name}, client.HasLabels{names.RevisionLabel}); err != nil {
 		return nil, err
 	}
 	for i := range list.Items {
-		name += " " + list.Items[i].Labels[plan.RevisionLabel]
+		name += " " + list.Items[i].Labels[names.RevisionLabel]
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -102,17 +103,17 @@ func (c *converters) handler(ctx context.Context, name string) (http.Handler, er
 	var plans []webhook.Ruleset
 	options := webhook.HandlerOptions{}
 	for i := range list.Items {
-		text := []byte(list.Items[i].Data[plan.RulesetKey])
+		text := []byte(list.Items[i].Data[converter.RulesetKey])
 		rules, err := conversion.Load(text)
 		if err != nil {
 			return nil, err
 		}
-		converter, err := conversion.NewConverter(rules)
+		conv, err := conversion.NewConverter(rules)
 		if err != nil {
 			return nil, err
 		}
 		options.CRD, options.Group = rules.CRD, rules.Group
-		plans = append(plans, webhook.Ruleset{Hash: conversion.HashOf(text), Pairs: rules.Pairs(), Converter: converter})
+		plans = append(plans, webhook.Ruleset{Hash: conversion.HashOf(text), Pairs: rules.Pairs(), Converter: conv})
 	}
 	c.handlers[name] = webhook.NewHandler(plans, options)
 	return c.handlers[name], nil

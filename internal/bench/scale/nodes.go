@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 )
 
 // nodes does for Deployments what the controllers and kubelets of a cluster would:
@@ -96,7 +96,7 @@ func (n *nodes) startPod(ctx context.Context, deployment *appsv1.Deployment) err
 func (n *nodes) expose(ctx context.Context, service string) error {
 	err := n.client.Create(ctx, &discoveryv1.EndpointSlice{
 		ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: service, Labels: map[string]string{
-			discoveryv1.LabelServiceName: service, plan.InstanceLabel: service}},
+			discoveryv1.LabelServiceName: service, names.InstanceLabel: service}},
 		AddressType: discoveryv1.AddressTypeIPv4,
 		Endpoints:   []discoveryv1.Endpoint{{Addresses: []string{"10.0.0.1"}, Conditions: discoveryv1.EndpointConditions{Ready: new(true)}}},
 	})

@@ -25,17 +25,17 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/crds"
-	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/webhook"
 )
 
 // versionsOf is a list of versions, the first of them stored. v1 has host and port
 // where others have hostPort.
-func versionsOf(t *testing.T, names ...string) []apiextensionsv1.CustomResourceDefinitionVersion {
+func versionsOf(t *testing.T, all ...string) []apiextensionsv1.CustomResourceDefinitionVersion {
 	t.Helper()
 	var list strings.Builder
-	for i, name := range names {
+	for i, name := range all {
 		fields := "hostPort: {type: string}"
 		if name == "v1" {
 			fields = "host: {type: string}, port: {type: string}"
@@ -142,7 +142,7 @@ func waitReady(t *testing.T, policy, reason string) {
 func checkAtRest(t *testing.T, policy string) {
 	t.Helper()
 	expect.Eventually(t, "nobody may read objects any more", func() (bool, string) {
-		err := cluster.Get(t.Context(), client.ObjectKey{Name: plan.ReadRightsName(policy)}, &rbacv1.ClusterRole{})
+		err := cluster.Get(t.Context(), client.ObjectKey{Name: names.ReadRights(policy)}, &rbacv1.ClusterRole{})
 		return client.IgnoreNotFound(err) == nil && err != nil, fmt.Sprint(err)
 	})
 	list := &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": webhook.ProbeGroup + "/v2", "kind": webhook.ProbeKind + "List"}}
@@ -210,7 +210,7 @@ func patch(t *testing.T, object client.Object, text string) {
 }
 
 // waitReadyThrough follows the Deployment until the policy is ready.
-func waitReadyThrough(t *testing.T, pod *converter) {
+func waitReadyThrough(t *testing.T, pod *testConverter) {
 	t.Helper()
 	expect.Eventually(t, pod.policy+" is ready", func() (bool, string) {
 		pod.roll(t)

@@ -23,7 +23,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
-	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/converter"
+	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/testenv"
 )
@@ -84,16 +85,16 @@ type companion struct {
 }
 
 // another starts a pod beside that of the policy.
-func (c *converter) another(t *testing.T, name string) companion {
+func (c *testConverter) another(t *testing.T, name string) companion {
 	t.Helper()
 	deployment := &appsv1.Deployment{}
-	expect.NoError(t, cluster.Get(t.Context(), client.ObjectKey{Namespace: system, Name: plan.ChildName(c.policy)}, deployment))
+	expect.NoError(t, cluster.Get(t.Context(), client.ObjectKey{Namespace: system, Name: names.Child(c.policy)}, deployment))
 	n, answered := pods.Add(1), &atomic.Int32{}
-	second := &converter{policy: c.policy, ip: fmt.Sprintf("127.0.%d.%d", 1+n/200, 1+n%200)}
+	second := &testConverter{policy: c.policy, ip: fmt.Sprintf("127.0.%d.%d", 1+n/200, 1+n%200)}
 	second.load(t, deployment)
 	behaves := &atomic.Pointer[behaviour]{}
 	behaves.Store(&behaviour{answer: counting(answered)})
-	second.listen(t, net.JoinHostPort(second.ip, fmt.Sprint(plan.ContainerPort)), behaves)
+	second.listen(t, net.JoinHostPort(second.ip, fmt.Sprint(converter.ContainerPort)), behaves)
 	testenv.RunPod(t, cluster, deployment, testenv.Pod{Name: name, IP: second.ip})
 	return companion{name, behaves, answered}
 }
@@ -131,7 +132,7 @@ func waitSuspended(t *testing.T, want bool) {
 	t.Helper()
 	expect.Eventually(t, fmt.Sprintf("the migration is paused: %t", want), func() (bool, string) {
 		jobs := &batchv1.JobList{}
-		expect.NoError(t, cluster.List(t.Context(), jobs, client.InNamespace(system), client.MatchingLabels{plan.InstanceLabel: plan.ChildName("crontabs." + lying)}))
+		expect.NoError(t, cluster.List(t.Context(), jobs, client.InNamespace(system), client.MatchingLabels{names.InstanceLabel: names.Child("crontabs." + lying)}))
 		return len(jobs.Items) == 1 && ptr.Deref(jobs.Items[0].Spec.Suspend, false) == want, fmt.Sprintf("%d Jobs", len(jobs.Items))
 	})
 }
@@ -140,7 +141,7 @@ func waitSuspended(t *testing.T, want bool) {
 func allowEvictions(t *testing.T, policy string) {
 	t.Helper()
 	budget := &policyv1.PodDisruptionBudget{}
-	expect.NoError(t, cluster.Get(t.Context(), client.ObjectKey{Namespace: system, Name: plan.ChildName(policy)}, budget))
+	expect.NoError(t, cluster.Get(t.Context(), client.ObjectKey{Namespace: system, Name: names.Child(policy)}, budget))
 	budget.Status = policyv1.PodDisruptionBudgetStatus{
 		ObservedGeneration: budget.Generation, DisruptionsAllowed: 2, CurrentHealthy: 2, DesiredHealthy: 1, ExpectedPods: 2}
 	expect.NoError(t, cluster.Status().Update(t.Context(), budget))

@@ -32,7 +32,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/cmd"
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
-	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
@@ -41,7 +41,7 @@ import (
 // annotations.
 type noted struct {
 	group, policy string
-	pod           *converter
+	pod           *testConverter
 }
 
 // ownFields are those that v1 lacks.
@@ -113,7 +113,7 @@ func (k *noted) migrate(t *testing.T) {
 	})
 	k.rollUntil(t, "the run's end is seen", func(policy *v1alpha1.ConversionPolicy) bool {
 		run := policy.Status.Migration
-		return run.Run == job.Labels[plan.RunLabel] && run.State == v1alpha1.MigrationSucceeded
+		return run.Run == job.Labels[names.RunLabel] && run.State == v1alpha1.MigrationSucceeded
 	})
 }
 
@@ -121,7 +121,7 @@ func (k *noted) jobOf(t *testing.T, run *v1alpha1.MigrationStatus) *batchv1.Job 
 	t.Helper()
 	jobs := k.collect(t)
 	at := slices.IndexFunc(jobs.Items, func(job batchv1.Job) bool {
-		return run != nil && run.State == v1alpha1.MigrationRunning && job.Labels[plan.RunLabel] == run.Run && job.DeletionTimestamp.IsZero()
+		return run != nil && run.State == v1alpha1.MigrationRunning && job.Labels[names.RunLabel] == run.Run && job.DeletionTimestamp.IsZero()
 	})
 	if at < 0 {
 		return nil
@@ -133,7 +133,7 @@ func (k *noted) jobOf(t *testing.T, run *v1alpha1.MigrationStatus) *batchv1.Job 
 func (k *noted) collect(t *testing.T) *batchv1.JobList {
 	t.Helper()
 	jobs := &batchv1.JobList{}
-	expect.NoError(t, cluster.List(t.Context(), jobs, client.InNamespace(system), client.MatchingLabels{plan.InstanceLabel: plan.ChildName(k.policy)}))
+	expect.NoError(t, cluster.List(t.Context(), jobs, client.InNamespace(system), client.MatchingLabels{names.InstanceLabel: names.Child(k.policy)}))
 	for i := range jobs.Items {
 		if !jobs.Items[i].DeletionTimestamp.IsZero() {
 			err := cluster.Patch(t.Context(), &jobs.Items[i], client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`)))
@@ -246,14 +246,14 @@ func (k *noted) revision(t *testing.T) int64 {
 
 func (k *noted) writtenSince(t *testing.T, revision int64) []string {
 	t.Helper()
-	var names []string
+	var list []string
 	for name, one := range k.stored(t) {
 		if one.revision > revision {
-			names = append(names, name)
+			list = append(list, name)
 		}
 	}
-	slices.Sort(names)
-	return names
+	slices.Sort(list)
+	return list
 }
 
 // waitCounted waits until status.preservedData has a complete count of these fields.

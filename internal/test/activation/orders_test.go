@@ -177,7 +177,7 @@ func nextSecond(t *testing.T, group string) {
 
 // checkNeverWrong: at a version that the rules are not in force for yet, a read
 // fails, or is right.
-func checkNeverWrong(t *testing.T, pod *converter, group string) {
+func checkNeverWrong(t *testing.T, pod *testConverter, group string) {
 	t.Helper()
 	expect.Eventually(t, "the new version is read", func() (bool, string) {
 		pod.roll(t)

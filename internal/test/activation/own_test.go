@@ -26,7 +26,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/testenv"
 )
@@ -49,9 +49,9 @@ type ownConverter struct {
 func startImage(t *testing.T, group string) (made *ownConverter, spec string) {
 	t.Helper()
 	policy := "crontabs." + group
-	c := &ownConverter{policy: policy, serverName: plan.ServerName(policy, system), secret: plan.CertificateName(policy)}
+	c := &ownConverter{policy: policy, serverName: names.ServerName(policy, system), secret: names.CertificateSecret(policy)}
 	n := pods.Add(1)
-	pod := &converter{policy: policy, ip: fmt.Sprintf("127.0.%d.%d", 1+n/200, 1+n%200)}
+	pod := &testConverter{policy: policy, ip: fmt.Sprintf("127.0.%d.%d", 1+n/200, 1+n%200)}
 	c.run = func(t *testing.T) {
 		t.Helper()
 		deployment := imageDeployment(t, policy)
@@ -60,7 +60,7 @@ func startImage(t *testing.T, group string) (made *ownConverter, spec string) {
 		port := c.listen(t, net.JoinHostPort(outside, "0"))
 		testenv.RunPod(t, cluster, deployment, testenv.Pod{Name: deployment.Name + "-0", IP: pod.ip,
 			Node: "node"}) // who is nowhere has mounted nothing
-		testenv.Expose(t, cluster, client.ObjectKey{Namespace: system, Name: plan.ChildName(policy)}, nil, outside,
+		testenv.Expose(t, cluster, client.ObjectKey{Namespace: system, Name: names.Child(policy)}, nil, outside,
 			map[string]int32{deployment.Spec.Template.Spec.Containers[0].Ports[0].Name: port})
 	}
 	return c, fmt.Sprintf("image: {image: 'example.com/crontab:1', port: %d}", imagePort)
@@ -71,7 +71,7 @@ func imageDeployment(t *testing.T, policy string) *appsv1.Deployment {
 	list := &appsv1.DeploymentList{}
 	expect.Eventually(t, "there is a Deployment of the image", func() (bool, string) {
 		expect.NoError(t, cluster.List(t.Context(), list, client.InNamespace(system),
-			client.MatchingLabels{plan.InstanceLabel: plan.ChildName(policy)}, client.HasLabels{plan.RevisionLabel}))
+			client.MatchingLabels{names.InstanceLabel: names.Child(policy)}, client.HasLabels{names.RevisionLabel}))
 		return len(list.Items) == 1, fmt.Sprintf("%d Deployments", len(list.Items))
 	})
 	return &list.Items[0]
@@ -81,7 +81,7 @@ func imageDeployment(t *testing.T, policy string) *appsv1.Deployment {
 func startService(t *testing.T, group string) (made *ownConverter, spec string) {
 	t.Helper()
 	policy, name := "crontabs."+group, strings.ReplaceAll(group, ".", "-")
-	c := &ownConverter{policy: policy, serverName: name + ".default.svc", secret: plan.ExternalCertificateName(policy)}
+	c := &ownConverter{policy: policy, serverName: name + ".default.svc", secret: names.ExternalCertificateSecret(policy)}
 	expect.NoError(t, cluster.Create(t.Context(), &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name},
 		Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: "https", Port: 443}}}}))
 	c.run = func(t *testing.T) {
@@ -97,7 +97,7 @@ func startService(t *testing.T, group string) (made *ownConverter, spec string) 
 func startURL(t *testing.T, group string) (made *ownConverter, spec string) {
 	t.Helper()
 	policy := "crontabs." + group
-	c := &ownConverter{policy: policy, serverName: outside, secret: plan.ExternalCertificateName(policy)}
+	c := &ownConverter{policy: policy, serverName: outside, secret: names.ExternalCertificateSecret(policy)}
 	port := c.listen(t, net.JoinHostPort(outside, "0"))
 	c.run = c.mount
 	return c, fmt.Sprintf("url: {url: 'https://%s/crontabs'}", net.JoinHostPort(outside, fmt.Sprint(port)))

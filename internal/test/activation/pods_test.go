@@ -24,7 +24,8 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/pki"
-	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/converter"
+	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/testenv"
 	"github.com/conversion-operator/conversion-operator/internal/webhook"
@@ -40,8 +41,8 @@ type behaviour struct {
 	refuses bool
 }
 
-// converter is the one converter pod of a policy.
-type converter struct {
+// testConverter is the one converter pod of a policy.
+type testConverter struct {
 	policy string
 	// ip is where the manager reaches it.
 	ip string
@@ -56,10 +57,10 @@ type converter struct {
 var pods atomic.Int32
 
 // startConverter plays the policy's Deployment, with one pod.
-func startConverter(t *testing.T, policy string, toManager, toAPIServer behaviour) *converter {
+func startConverter(t *testing.T, policy string, toManager, toAPIServer behaviour) *testConverter {
 	t.Helper()
 	n := pods.Add(1)
-	c := &converter{policy: policy, ip: fmt.Sprintf("127.0.%d.%d", 1+n/200, 1+n%200)}
+	c := &testConverter{policy: policy, ip: fmt.Sprintf("127.0.%d.%d", 1+n/200, 1+n%200)}
 	c.toManager.Store(&toManager)
 	c.toAPIServer.Store(&toAPIServer)
 	c.roll(t)
@@ -67,10 +68,10 @@ func startConverter(t *testing.T, policy string, toManager, toAPIServer behaviou
 }
 
 // roll brings the pod to what the Deployment asks for.
-func (c *converter) roll(t *testing.T) {
+func (c *testConverter) roll(t *testing.T) {
 	t.Helper()
 	deployment := &appsv1.Deployment{}
-	key := client.ObjectKey{Namespace: system, Name: plan.ChildName(c.policy)}
+	key := client.ObjectKey{Namespace: system, Name: names.Child(c.policy)}
 	expect.Eventually(t, "the Deployment of "+c.policy+" is there", func() (bool, string) {
 		err := cluster.Get(t.Context(), key, deployment)
 		return err == nil, fmt.Sprint(err)
@@ -78,7 +79,7 @@ func (c *converter) roll(t *testing.T) {
 	c.load(t, deployment)
 	c.started.Do(func() {
 		if !c.toManager.Load().refuses {
-			c.listen(t, net.JoinHostPort(c.ip, fmt.Sprint(plan.ContainerPort)), &c.toManager)
+			c.listen(t, net.JoinHostPort(c.ip, fmt.Sprint(converter.ContainerPort)), &c.toManager)
 		}
 		c.port = c.listen(t, net.JoinHostPort(outside, "0"), &c.toAPIServer)
 	})
@@ -88,14 +89,14 @@ func (c *converter) roll(t *testing.T) {
 }
 
 // load mounts plans and certificate.
-func (c *converter) load(t *testing.T, deployment *appsv1.Deployment) {
+func (c *testConverter) load(t *testing.T, deployment *appsv1.Deployment) {
 	t.Helper()
 	var plans []webhook.Ruleset
 	group := ""
-	for _, hash := range plan.SplitRevisions(deployment.Spec.Template.Annotations[plan.RevisionsAnnotation]) {
+	for _, hash := range names.SplitRevisions(deployment.Spec.Template.Annotations[names.RevisionsAnnotation]) {
 		configMap := &corev1.ConfigMap{}
-		expect.NoError(t, cluster.Get(t.Context(), client.ObjectKey{Namespace: system, Name: plan.PlanName(c.policy, hash)}, configMap))
-		loaded, err := conversion.Load([]byte(configMap.Data[plan.RulesetKey]))
+		expect.NoError(t, cluster.Get(t.Context(), client.ObjectKey{Namespace: system, Name: names.Ruleset(c.policy, hash)}, configMap))
+		loaded, err := conversion.Load([]byte(configMap.Data[converter.RulesetKey]))
 		expect.NoError(t, err)
 		converts, err := conversion.NewConverter(loaded)
 		expect.NoError(t, err)
@@ -106,14 +107,14 @@ func (c *converter) load(t *testing.T, deployment *appsv1.Deployment) {
 	handler.ServeFailures(func() (*tls.Certificate, error) { return c.certificate.Load(), nil })
 	c.handler.Store(handler)
 	secret := &corev1.Secret{}
-	expect.NoError(t, cluster.Get(t.Context(), client.ObjectKey{Namespace: system, Name: plan.CertificateName(c.policy)}, secret))
+	expect.NoError(t, cluster.Get(t.Context(), client.ObjectKey{Namespace: system, Name: names.CertificateSecret(c.policy)}, secret))
 	pair, err := tls.X509KeyPair(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey])
 	expect.NoError(t, err)
 	c.certificate.Store(&pair)
 }
 
 // listen serves as one of the two sides sees it, and returns the port.
-func (c *converter) listen(t *testing.T, address string, behaves *atomic.Pointer[behaviour]) int32 {
+func (c *testConverter) listen(t *testing.T, address string, behaves *atomic.Pointer[behaviour]) int32 {
 	t.Helper()
 	var listener net.Listener
 	expect.Eventually(t, "nobody else listens at "+address, func() (bool, string) {
@@ -132,7 +133,7 @@ func (c *converter) listen(t *testing.T, address string, behaves *atomic.Pointer
 		}),
 		TLSConfig: &tls.Config{GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 			if behaves.Load().untrusted {
-				return untrusted(plan.ServerName(c.policy, system))
+				return untrusted(names.ServerName(c.policy, system))
 			}
 			return c.certificate.Load(), nil
 		}},
@@ -142,11 +143,11 @@ func (c *converter) listen(t *testing.T, address string, behaves *atomic.Pointer
 	return int32(listener.Addr().(*net.TCPAddr).Port)
 }
 
-func (c *converter) startPod(t *testing.T, deployment *appsv1.Deployment) {
+func (c *testConverter) startPod(t *testing.T, deployment *appsv1.Deployment) {
 	t.Helper()
 	name := fmt.Sprintf("%s-%d", deployment.Name, deployment.Generation)
 	old := &corev1.PodList{}
-	expect.NoError(t, cluster.List(t.Context(), old, client.InNamespace(system), client.MatchingLabels{plan.InstanceLabel: deployment.Name}))
+	expect.NoError(t, cluster.List(t.Context(), old, client.InNamespace(system), client.MatchingLabels{names.InstanceLabel: deployment.Name}))
 	for i := range old.Items {
 		if old.Items[i].Name != name {
 			expect.NoError(t, cluster.Delete(t.Context(), &old.Items[i], client.GracePeriodSeconds(0)))
@@ -156,24 +157,24 @@ func (c *converter) startPod(t *testing.T, deployment *appsv1.Deployment) {
 }
 
 // expose puts the pod behind its Service, where the API server calls it.
-func (c *converter) expose(t *testing.T, deployment *appsv1.Deployment) {
+func (c *testConverter) expose(t *testing.T, deployment *appsv1.Deployment) {
 	t.Helper()
 	port := c.port
 	if c.toAPIServer.Load().refuses {
 		port = 1 // nothing listens there
 	}
-	testenv.Expose(t, cluster, client.ObjectKeyFromObject(deployment), map[string]string{plan.InstanceLabel: deployment.Name},
+	testenv.Expose(t, cluster, client.ObjectKeyFromObject(deployment), map[string]string{names.InstanceLabel: deployment.Name},
 		outside, map[string]int32{"https": port})
 }
 
 // behave changes what is in front of the converter.
-func (c *converter) behave(t *testing.T, toManager, toAPIServer behaviour) {
+func (c *testConverter) behave(t *testing.T, toManager, toAPIServer behaviour) {
 	t.Helper()
 	refused := c.toManager.Load().refuses
 	c.toManager.Store(&toManager)
 	c.toAPIServer.Store(&toAPIServer)
 	if refused && !toManager.refuses {
-		c.listen(t, net.JoinHostPort(c.ip, fmt.Sprint(plan.ContainerPort)), &c.toManager)
+		c.listen(t, net.JoinHostPort(c.ip, fmt.Sprint(converter.ContainerPort)), &c.toManager)
 	}
 	c.roll(t)
 }

@@ -22,7 +22,8 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/pki"
-	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/certificates"
+	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
@@ -47,12 +48,12 @@ func TestRotationOfOwnConverters(t *testing.T) {
 			define(t, group, "v1beta1", "v1")
 			createCronTab(t, group, "v1beta1", "cron", "a.example.com:1")
 			made, spec := c.start(t, group)
-			certificates := c.certificates
-			if certificates == secret {
-				certificates = fmt.Sprintf(secret, dns(name))
+			certs := c.certificates
+			if certs == secret {
+				certs = fmt.Sprintf(secret, dns(name))
 				expect.NoError(t, cluster.Create(t.Context(), theirs(t, dns(name), made.serverName)))
 			}
-			createOwn(t, policy, spec, certificates)
+			createOwn(t, policy, spec, certs)
 			made.run(t)
 			waitReady(t, policy, v1alpha1.ReasonSucceeded)
 			waitRotated(t, policy, nil)
@@ -73,11 +74,11 @@ func TestRotationOfOwnConverters(t *testing.T) {
 	}
 }
 
-func createOwn(t *testing.T, name, converter, certificates string) {
+func createOwn(t *testing.T, name, converter, certs string) {
 	t.Helper()
 	policy := &v1alpha1.ConversionPolicy{}
 	expect.NoError(t, yaml.UnmarshalStrict(fmt.Appendf(nil,
-		"metadata: {name: %s}\nspec: {converter: {%s}, certificates: %s, workload: {replicas: 1}, migration: {mode: OnTrigger}}", name, converter, certificates), policy))
+		"metadata: {name: %s}\nspec: {converter: {%s}, certificates: %s, workload: {replicas: 1}, migration: {mode: OnTrigger}}", name, converter, certs), policy))
 	expect.NoError(t, cluster.Create(t.Context(), policy))
 }
 
@@ -89,7 +90,7 @@ func theirs(t *testing.T, name, serverName string) *corev1.Secret {
 	leaf, err := pki.IssueLeaf(authority, serverName, time.Now(), time.Hour)
 	expect.NoError(t, err)
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: name}, Data: map[string][]byte{
-		corev1.TLSCertKey: leaf.Certificate, corev1.TLSPrivateKeyKey: leaf.Key, plan.CAKey: authority.Certificate}}
+		corev1.TLSCertKey: leaf.Certificate, corev1.TLSPrivateKeyKey: leaf.Key, observed.CAKey: authority.Certificate}}
 }
 
 // exchange renews that Secret by another authority.
@@ -109,9 +110,9 @@ func waitRotated(t *testing.T, policy string, before []byte) {
 		is := getPolicy(t, policy)
 		bundle := getCRD(t, policy).Spec.Conversion.Webhook.ClientConfig.CABundle
 		secret := &corev1.Secret{}
-		expect.NoError(t, cluster.Get(t.Context(), client.ObjectKey{Namespace: system, Name: plan.CertificateSecret(is)}, secret))
-		rests := is.Status.Rotation != nil && is.Status.Rotation.State == v1alpha1.RotationIdle && secret.Annotations[plan.TrustedAnnotation] != ""
-		return rests && strings.Count(string(bundle), "BEGIN") == 1 && !bytes.Equal(bundle, before) && bytes.Equal(bundle, secret.Data[plan.CAKey]),
+		expect.NoError(t, cluster.Get(t.Context(), client.ObjectKey{Namespace: system, Name: observed.CertificateSecret(is)}, secret))
+		rests := is.Status.Rotation != nil && is.Status.Rotation.State == v1alpha1.RotationIdle && secret.Annotations[certificates.TrustedAnnotation] != ""
+		return rests && strings.Count(string(bundle), "BEGIN") == 1 && !bytes.Equal(bundle, before) && bytes.Equal(bundle, secret.Data[observed.CAKey]),
 			fmt.Sprintf("%+v", is.Status.Rotation)
 	})
 }

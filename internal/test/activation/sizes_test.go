@@ -24,7 +24,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/crds"
-	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/incompressible"
 )
@@ -89,12 +89,12 @@ func (k *sized) wantReads(t *testing.T, version, name string) {
 	}
 	list := &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": k.group + "/" + version, "kind": "CronTabList"}}
 	expect.NoError(t, cluster.List(t.Context(), list))
-	names := []string{}
+	all := []string{}
 	for i := range list.Items {
-		names = append(names, list.Items[i].GetName())
+		all = append(all, list.Items[i].GetName())
 	}
-	if !slices.Contains(names, name) || !slices.Contains(names, "small") {
-		t.Errorf("a list at %s has %v", version, names)
+	if !slices.Contains(all, name) || !slices.Contains(all, "small") {
+		t.Errorf("a list at %s has %v", version, all)
 	}
 	list = &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": k.group + "/" + version, "kind": "CronTabList"}}
 	watch, err := cluster.Watch(t.Context(), list, &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: "0", FieldSelector: "metadata.name=" + name}})
@@ -187,7 +187,7 @@ func TestObjectsTooLarge(t *testing.T) {
 	check()
 
 	// The webhook configuration is the operator's, as is spec.conversion.
-	configuration := &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: plan.AdmissionName(k.policy)}}
+	configuration := &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: names.Admission(k.policy)}}
 	expect.NoError(t, cluster.Delete(t.Context(), configuration))
 	waitFor(t, k.policy, v1alpha1.ConversionConfiguredCondition, metav1.ConditionFalse, v1alpha1.ReasonAdmissionDrifted, []string{"somebody deleted"})
 	waitFor(t, k.policy, v1alpha1.ConversionConfiguredCondition, metav1.ConditionTrue, v1alpha1.ReasonConfigured, nil)

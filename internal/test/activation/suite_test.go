@@ -35,7 +35,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/conversion-operator/conversion-operator/controllers"
-	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/names"
+	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 	"github.com/conversion-operator/conversion-operator/internal/scheme"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/testenv"
@@ -168,8 +169,8 @@ func startManager(kubeconfig *rest.Config) (*process, error) {
 		return nil, err
 	}
 	reconciler := &controllers.ConversionPolicyReconciler{
-		Client: started.GetClient(), Live: started.GetAPIReader(), Recorder: started.GetEventRecorder(plan.ManagedBy),
-		Settings: plan.Settings{Namespace: system, Image: "conversion-operator:test", PropagationDelay: 2 * time.Second, ProofLifetime: proofLifetime, FailureWindow: failureWindow, SizeAdmission: true},
+		Client: started.GetClient(), Live: started.GetAPIReader(), Recorder: started.GetEventRecorder(names.ManagedBy),
+		Settings: observed.Settings{Namespace: system, Image: "conversion-operator:test", PropagationDelay: 2 * time.Second, ProofLifetime: proofLifetime, FailureWindow: failureWindow, SizeAdmission: true},
 		Prober:   controllers.NewProber(proofLifetime),
 		Checks:   controllers.NewBackgroundChecks(config, started.GetClient(), started.GetAPIReader(), time.Now),
 		Now:      time.Now,

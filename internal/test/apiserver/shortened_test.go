@@ -23,7 +23,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
 	"github.com/conversion-operator/conversion-operator/internal/crds"
-	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/activation"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/incompressible"
 )
@@ -78,10 +78,10 @@ func (k *kind) admits(t *testing.T) {
 	expect.NoError(t, err)
 	rules := &v1alpha1.DeclarativeConverter{}
 	expect.NoError(t, yaml.UnmarshalStrict([]byte(blobRules), rules))
-	configuration := plan.AdmissionConfiguration(k.crd, crd, crds.StorageVersion(crd), []plan.AdmissionClient{{
+	configuration := activation.AdmissionConfiguration(k.crd, crd, crds.StorageVersion(crd), []activation.AdmissionClient{{
 		Hash: k.plan.Hash(), Condition: compile.Compile(crd, rules).AdmissionCondition,
 		Client: admissionregistrationv1.WebhookClientConfig{
-			URL: new("https://" + k.address() + plan.AdmitPath + "/" + k.plan.Hash()), CABundle: k.bundle,
+			URL: new("https://" + k.address() + activation.AdmitPath + "/" + k.plan.Hash()), CABundle: k.bundle,
 		},
 	}})
 	clients, err := kubernetes.NewForConfig(k.config)

@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 	"sigs.k8s.io/yaml"
 
-	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
@@ -162,7 +162,7 @@ func TestManagerIsFound(t *testing.T) {
 	if !labels.SelectorFromSet(service.Spec.Selector).Matches(labels.Set(template.Labels)) {
 		t.Error("the Service does not select managers")
 	}
-	if labels.SelectorFromSet(service.Spec.Selector).Matches(labels.Set(plan.Labels("crontabs.example.com", plan.ConverterComponent))) {
+	if labels.SelectorFromSet(service.Spec.Selector).Matches(labels.Set(names.Labels("crontabs.example.com", names.ConverterComponent))) {
 		t.Error("the Service selects converters, too")
 	}
 	var want endpoint
@@ -184,11 +184,11 @@ func TestManagerIsFound(t *testing.T) {
 // kind, whatever the policy, and no others.
 func TestPodsAreFound(t *testing.T) {
 	objects := build(t, "prometheus")
-	for name, component := range map[string]string{"converters": plan.ConverterComponent, "migrations": plan.MigrationComponent} {
+	for name, component := range map[string]string{"converters": names.ConverterComponent, "migrations": names.MigrationComponent} {
 		var found monitor
 		objects.read(t, "PodMonitor conversion-operator-"+name, &found)
-		for _, of := range []string{plan.ConverterComponent, plan.MigrationComponent, plan.VerificationComponent, "manager"} {
-			if got, want := found.selects(t, plan.Labels("crontabs.example.com", of)), of == component; got != want {
+		for _, of := range []string{names.ConverterComponent, names.MigrationComponent, names.VerificationComponent, "manager"} {
+			if got, want := found.selects(t, names.Labels("crontabs.example.com", of)), of == component; got != want {
 				t.Errorf("%s selects the pods of %s: %t, want %t", name, of, got, want)
 			}
 		}

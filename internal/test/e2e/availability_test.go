@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
-	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/scenarios"
 )
@@ -76,7 +76,7 @@ func readRight(object, want *unstructured.Unstructured) error {
 func converters(ctx context.Context, t *testing.T, crontab scenarios.CronTab) []corev1.Pod {
 	t.Helper()
 	return pods(ctx, t, client.MatchingLabels{
-		plan.ComponentLabel: plan.ConverterComponent, plan.InstanceLabel: plan.ChildName(crontab.CRD())})
+		names.ComponentLabel: names.ConverterComponent, names.InstanceLabel: names.Child(crontab.CRD())})
 }
 
 // waitConverters waits until two pods are ready, and none is ending.
@@ -123,7 +123,7 @@ func replacePods(ctx context.Context, t *testing.T, crontab scenarios.CronTab) {
 	for _, pod := range converters(ctx, t, crontab) {
 		before[pod.UID] = true
 	}
-	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: plan.ChildName(crontab.CRD())}}
+	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: names.Child(crontab.CRD())}}
 	patch := []byte(`{"spec":{"template":{"metadata":{"annotations":{"kubectl.kubernetes.io/restartedAt":"now"}}}}}`)
 	expect.NoError(t, cluster.Patch(ctx, deployment, client.RawPatch(types.MergePatchType, patch)))
 	expect.Eventually(t, "no pod of before is left", func() (bool, string) {

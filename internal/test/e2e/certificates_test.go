@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
-	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/scenarios"
 )
@@ -118,7 +118,7 @@ func caBundle(ctx context.Context, t *testing.T, crontab scenarios.CronTab) []by
 func replaceCertificate(ctx context.Context, t *testing.T, crontab scenarios.CronTab) {
 	t.Helper()
 	generation := getCRD(ctx, t, crontab.CRD()).Generation
-	secret, key := &corev1.Secret{}, client.ObjectKey{Namespace: system, Name: plan.CertificateName(crontab.CRD())}
+	secret, key := &corev1.Secret{}, client.ObjectKey{Namespace: system, Name: names.CertificateSecret(crontab.CRD())}
 	expect.NoError(t, cluster.Get(ctx, key, secret))
 	gone := secret.UID
 	expect.NoError(t, cluster.Delete(ctx, secret))

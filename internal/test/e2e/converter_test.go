@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
-	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
@@ -28,7 +28,7 @@ func TestConverterPodsHaveNoRights(t *testing.T) {
 	waitReady(ctx, t, crontab.CRD(), v1alpha1.ReasonWaitingForVersion)
 
 	found := pods(ctx, t, client.MatchingLabels{
-		plan.ComponentLabel: plan.ConverterComponent, plan.InstanceLabel: plan.ChildName(crontab.CRD())})
+		names.ComponentLabel: names.ConverterComponent, names.InstanceLabel: names.Child(crontab.CRD())})
 	if len(found) != 2 {
 		t.Fatalf("%d converter pods, want 2", len(found))
 	}
@@ -90,7 +90,7 @@ func TestDeletionIsBlockedWhileItWouldStrandObjects(t *testing.T) {
 		t.Errorf("%d objects are readable, want 10: %v", len(items), err)
 	}
 	expect.Eventually(t, "nothing of the converter is left", func() (bool, string) {
-		left := pods(ctx, t, client.MatchingLabels{plan.InstanceLabel: plan.ChildName(crontab.CRD())})
+		left := pods(ctx, t, client.MatchingLabels{names.InstanceLabel: names.Child(crontab.CRD())})
 		return len(left) == 0, "pods"
 	})
 }

@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
-	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/scenarios"
 )
@@ -47,7 +47,7 @@ func TestConverterOfOthers(t *testing.T) {
 			waitReady(ctx, t, crontab.CRD(), v1alpha1.ReasonSucceeded)
 			expect.NoError(t, fleet.Create(ctx, crontab.At(crontab.Old), 5, crontab.Object))
 			checkConverted(ctx, t, crontab, 5)
-			if ours := pods(ctx, t, client.MatchingLabels{plan.InstanceLabel: plan.ChildName(crontab.CRD()), plan.ComponentLabel: plan.ConverterComponent}); len(ours) > 0 {
+			if ours := pods(ctx, t, client.MatchingLabels{names.InstanceLabel: names.Child(crontab.CRD()), names.ComponentLabel: names.ConverterComponent}); len(ours) > 0 {
 				t.Errorf("the operator runs %d converter pods", len(ours))
 			}
 		})
@@ -92,7 +92,7 @@ func runTheirs(ctx context.Context, t *testing.T, crontab scenarios.CronTab, nam
 	t.Helper()
 	issued := &corev1.Secret{}
 	expect.Eventually(t, "the certificate is issued", func() (bool, string) {
-		err := cluster.Get(ctx, client.ObjectKey{Namespace: system, Name: plan.ExternalCertificateName(crontab.CRD())}, issued)
+		err := cluster.Get(ctx, client.ObjectKey{Namespace: system, Name: names.ExternalCertificateSecret(crontab.CRD())}, issued)
 		return err == nil, fmt.Sprint(err)
 	})
 	for _, object := range []client.Object{

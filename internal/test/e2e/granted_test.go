@@ -16,7 +16,7 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
-	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/scenarios"
 )
@@ -27,7 +27,7 @@ import (
 func TestGrantedRights(t *testing.T) {
 	ctx := t.Context()
 	crontab := inGroup(t, "granted.example.com")
-	granted := []string{plan.ReadRightsName(crontab.CRD()), plan.MigrationRightsName(crontab.CRD())}
+	granted := []string{names.ReadRights(crontab.CRD()), names.MigrationRights(crontab.CRD())}
 	grantNothing(ctx, t, granted)
 	applySample(ctx, t, crontab, crontab.Policy)
 	applySample(ctx, t, crontab, crontab.CRDBefore)
@@ -54,7 +54,7 @@ func TestGrantedRights(t *testing.T) {
 	for _, name := range granted {
 		run(ctx, t, "kubectl", "get", "clusterrole/"+name, "clusterrolebinding/"+name)
 	}
-	made, err := teller.Run(ctx, "kubectl", "get", "clusterroles,clusterrolebindings", "-o", "name", "-l", plan.ManagedByLabel+"="+plan.ManagedBy)
+	made, err := teller.Run(ctx, "kubectl", "get", "clusterroles,clusterrolebindings", "-o", "name", "-l", names.ManagedByLabel+"="+names.ManagedBy)
 	if err != nil || made != "" {
 		t.Errorf("the manager has made roles: %v\n%s", err, made)
 	}

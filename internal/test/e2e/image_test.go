@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
-	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/scenarios"
 )
@@ -68,7 +68,7 @@ func TestConverterImage(t *testing.T) {
 		t.Errorf("after %d reads: %v", reads, err)
 	}
 	expect.Eventually(t, "only the pods of the last image are left", func() (bool, string) {
-		left := pods(ctx, t, client.MatchingLabels{plan.ComponentLabel: plan.ConverterComponent, plan.InstanceLabel: plan.ChildName(crontab.CRD())})
+		left := pods(ctx, t, client.MatchingLabels{names.ComponentLabel: names.ConverterComponent, names.InstanceLabel: names.Child(crontab.CRD())})
 		return len(left) == 2, fmt.Sprintf("%d pods", len(left))
 	})
 

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
-	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/scenarios"
 )
@@ -78,7 +78,7 @@ func TestOrphansAreFoundAtTheStart(t *testing.T) {
 	run(ctx, t, "kubectl", "-n", system, "scale", "deployment", "conversion-operator", "--replicas=2")
 	expect.Eventually(t, "nothing of the converter is left", func() (bool, string) {
 		out, err := teller.Run(ctx, "kubectl", "-n", system, "get", "deployments,services,secrets,configmaps,pods", "-o", "name",
-			"-l", plan.InstanceLabel+"="+plan.ChildName(crontab.CRD()))
+			"-l", names.InstanceLabel+"="+names.Child(crontab.CRD()))
 		return err == nil && out == "", out
 	})
 }
@@ -86,7 +86,7 @@ func TestOrphansAreFoundAtTheStart(t *testing.T) {
 func waitUntilNoManager(ctx context.Context, t *testing.T) {
 	t.Helper()
 	expect.Eventually(t, "the manager is gone", func() (bool, string) {
-		left := pods(ctx, t, client.MatchingLabels{plan.ComponentLabel: "manager"})
+		left := pods(ctx, t, client.MatchingLabels{names.ComponentLabel: "manager"})
 		return len(left) == 0, fmt.Sprintf("%d pods", len(left))
 	})
 }
@@ -128,7 +128,7 @@ func restartManagers(ctx context.Context, t *testing.T) {
 func waitTwoManagers(ctx context.Context, t *testing.T) {
 	t.Helper()
 	expect.Eventually(t, "two managers are left", func() (bool, string) {
-		left := pods(ctx, t, client.MatchingLabels{plan.ComponentLabel: "manager"})
+		left := pods(ctx, t, client.MatchingLabels{names.ComponentLabel: "manager"})
 		return len(left) == 2, fmt.Sprintf("%d pods", len(left))
 	})
 }

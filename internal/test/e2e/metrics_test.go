@@ -16,7 +16,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/metricstable"
 	"github.com/conversion-operator/conversion-operator/internal/test/scenarios"
@@ -32,7 +32,7 @@ func TestManagerMetrics(t *testing.T) {
 	run(ctx, t, "kubectl", "-n", scenarios.Namespace, "create", "serviceaccount", account)
 	token, err := teller.Run(ctx, "kubectl", "-n", scenarios.Namespace, "create", "token", account)
 	expect.NoError(t, err)
-	manager := pods(ctx, t, client.MatchingLabels{plan.ComponentLabel: "manager"})[0]
+	manager := pods(ctx, t, client.MatchingLabels{names.ComponentLabel: "manager"})[0]
 	address := net.JoinHostPort(manager.Status.PodIP, "8443")
 
 	if status, _ := scrape(ctx, t, address, ""); status != http.StatusUnauthorized {
@@ -65,7 +65,7 @@ func scrapeLeader(ctx context.Context, t *testing.T, token string) string {
 	t.Helper()
 	var leader string
 	expect.Eventually(t, "a manager tells that it leads", func() (bool, string) {
-		for _, manager := range pods(ctx, t, client.MatchingLabels{plan.ComponentLabel: "manager"}) {
+		for _, manager := range pods(ctx, t, client.MatchingLabels{names.ComponentLabel: "manager"}) {
 			_, body := scrape(ctx, t, net.JoinHostPort(manager.Status.PodIP, "8443"), token)
 			if strings.Contains(body, "\nleader_election_master_status{name=\"conversion-operator\"} 1\n") {
 				leader = body
@@ -85,7 +85,7 @@ func checkMigrationTold(ctx context.Context, t *testing.T, crontab scenarios.Cro
 		`conversion_operator_policy_migration_step_info{policy`+label+`,step="Propagating"} 1`,
 		`conversion_operator_policy_migration_start_timestamp_seconds{policy`+label+`} `)
 	tells(t, func() string {
-		running := pods(ctx, t, client.MatchingLabels{plan.ComponentLabel: plan.MigrationComponent, plan.InstanceLabel: plan.ChildName(crontab.CRD())})
+		running := pods(ctx, t, client.MatchingLabels{names.ComponentLabel: names.MigrationComponent, names.InstanceLabel: names.Child(crontab.CRD())})
 		if len(running) == 0 || running[0].Status.PodIP == "" {
 			return ""
 		}

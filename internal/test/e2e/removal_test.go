@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
-	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/scenarios"
 )
@@ -41,7 +41,7 @@ func TestTheOperatorIsRemoved(t *testing.T) {
 	})
 
 	t.Cleanup(func() { reinstall(context.WithoutCancel(ctx), t) })
-	for _, manager := range pods(ctx, t, client.MatchingLabels{plan.ComponentLabel: "manager"}) {
+	for _, manager := range pods(ctx, t, client.MatchingLabels{names.ComponentLabel: "manager"}) {
 		leftOut.add(manager.Name)
 	}
 	uninstall(ctx, t, crontab)
@@ -100,7 +100,7 @@ func hasNoAnswer(_, answer string) error {
 // has made, and for what it was installed with.
 func checkNothingIsLeft(ctx context.Context, t *testing.T, crontab scenarios.CronTab) {
 	t.Helper()
-	for _, which := range []string{"-l " + plan.ManagedByLabel + "=" + plan.ManagedBy, "| grep conversion || true"} {
+	for _, which := range []string{"-l " + names.ManagedByLabel + "=" + names.ManagedBy, "| grep conversion || true"} {
 		left, err := teller.Run(ctx, "bash", "-euo", "pipefail", "-c", `kinds=$(kubectl api-resources --verbs=list,delete -o name | grep -v ^events | paste -sd,)
 kubectl get --all-namespaces --ignore-not-found -o name "$kinds" `+which)
 		if err != nil || left != "" {

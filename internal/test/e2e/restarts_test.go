@@ -15,7 +15,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
-	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/scenarios"
 )
@@ -122,8 +122,8 @@ func checkMigrated(ctx context.Context, t *testing.T, crontab scenarios.CronTab)
 func findRecord(ctx context.Context, t *testing.T, crontab scenarios.CronTab) *contract.Record {
 	t.Helper()
 	list := &corev1.ConfigMapList{}
-	err := cluster.List(ctx, list, client.InNamespace(system), client.HasLabels{plan.RunLabel},
-		client.MatchingLabels{plan.InstanceLabel: plan.ChildName(crontab.CRD())})
+	err := cluster.List(ctx, list, client.InNamespace(system), client.HasLabels{names.RunLabel},
+		client.MatchingLabels{names.InstanceLabel: names.Child(crontab.CRD())})
 	expect.NoError(t, err)
 	for i := range list.Items {
 		if record := recordIn(t, &list.Items[i]); record != nil {
@@ -148,18 +148,18 @@ func recordIn(t *testing.T, configMap *corev1.ConfigMap) *contract.Record {
 }
 
 func killManagers(ctx context.Context, t *testing.T, _ scenarios.CronTab) {
-	kill(ctx, t, pods(ctx, t, client.MatchingLabels{plan.ComponentLabel: "manager"}))
+	kill(ctx, t, pods(ctx, t, client.MatchingLabels{names.ComponentLabel: "manager"}))
 }
 
 func killConverter(ctx context.Context, t *testing.T, crontab scenarios.CronTab) {
 	all := pods(ctx, t, client.MatchingLabels{
-		plan.ComponentLabel: plan.ConverterComponent, plan.InstanceLabel: plan.ChildName(crontab.CRD())})
+		names.ComponentLabel: names.ConverterComponent, names.InstanceLabel: names.Child(crontab.CRD())})
 	kill(ctx, t, all[:1])
 }
 
 func killMigration(ctx context.Context, t *testing.T, crontab scenarios.CronTab) {
 	kill(ctx, t, pods(ctx, t, client.MatchingLabels{
-		plan.ComponentLabel: plan.MigrationComponent, plan.InstanceLabel: plan.ChildName(crontab.CRD())}))
+		names.ComponentLabel: names.MigrationComponent, names.InstanceLabel: names.Child(crontab.CRD())}))
 }
 
 // kill deletes pods without any grace, as a lost node would.

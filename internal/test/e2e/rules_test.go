@@ -17,7 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
-	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/converter"
+	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/scenarios"
 )
@@ -53,7 +54,7 @@ func TestChangingRules(t *testing.T) {
 	waitCached(ctx, t, crontab, objects, ":")
 	expect.Eventually(t, "pods carry the rules that are left, and no others", func() (bool, string) {
 		return carryOnly(pods(ctx, t, client.MatchingLabels{
-			plan.ComponentLabel: plan.ConverterComponent, plan.InstanceLabel: plan.ChildName(crontab.CRD())}), first)
+			names.ComponentLabel: names.ConverterComponent, names.InstanceLabel: names.Child(crontab.CRD())}), first)
 	})
 	all()
 	reads, err := reader.Stop()
@@ -77,7 +78,7 @@ func splitAt(ctx context.Context, t *testing.T, crontab scenarios.CronTab, separ
 	expect.Eventually(t, "the CustomResourceDefinition converts by the changed rules", func() (bool, string) {
 		now := getPolicy(ctx, t, crontab.CRD())
 		path := *getCRD(ctx, t, crontab.CRD()).Spec.Conversion.Webhook.ClientConfig.Service.Path
-		return now.Status.ObservedGeneration == policy.Generation && path == plan.ConvertPath+"/"+now.Status.Converter.Revision, path
+		return now.Status.ObservedGeneration == policy.Generation && path == converter.ConvertPath+"/"+now.Status.Converter.Revision, path
 	})
 }
 
@@ -106,7 +107,7 @@ func waitCached(ctx context.Context, t *testing.T, crontab scenarios.CronTab, co
 // carryOnly reports whether all pods carry one plan, and are not ending.
 func carryOnly(found []corev1.Pod, hash string) (bool, string) {
 	for _, pod := range found {
-		if carried := pod.Annotations[plan.RevisionsAnnotation]; carried != hash || !pod.DeletionTimestamp.IsZero() {
+		if carried := pod.Annotations[names.RevisionsAnnotation]; carried != hash || !pod.DeletionTimestamp.IsZero() {
 			return false, pod.Name + " carries " + carried
 		}
 	}

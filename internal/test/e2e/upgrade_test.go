@@ -20,7 +20,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
-	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/test/docs"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/scenarios"
@@ -155,7 +155,7 @@ func (c versionChange) check(ctx context.Context, t *testing.T, crontab scenario
 func converterDeployment(ctx context.Context, t *testing.T, crontab scenarios.CronTab) *appsv1.Deployment {
 	t.Helper()
 	deployment := &appsv1.Deployment{}
-	expect.NoError(t, cluster.Get(ctx, client.ObjectKey{Namespace: system, Name: plan.ChildName(crontab.CRD())}, deployment))
+	expect.NoError(t, cluster.Get(ctx, client.ObjectKey{Namespace: system, Name: names.Child(crontab.CRD())}, deployment))
 	return deployment
 }
 
@@ -181,7 +181,7 @@ func startSlowMigration(ctx context.Context, t *testing.T, crontab scenarios.Cro
 func getRecord(ctx context.Context, t *testing.T, crontab scenarios.CronTab, run string) contract.Record {
 	t.Helper()
 	configMap := &corev1.ConfigMap{}
-	err := cluster.Get(ctx, client.ObjectKey{Namespace: system, Name: plan.RunName(crontab.CRD(), run)}, configMap)
+	err := cluster.Get(ctx, client.ObjectKey{Namespace: system, Name: names.Run(crontab.CRD(), run)}, configMap)
 	if client.IgnoreNotFound(err) != nil {
 		t.Fatal(err)
 	}
@@ -234,7 +234,7 @@ func leaderPod(ctx context.Context, t *testing.T, lease *coordinationv1.Lease) *
 		return nil
 	}
 	name, _, _ := strings.Cut(*lease.Spec.HolderIdentity, "_")
-	for _, pod := range pods(ctx, t, client.MatchingLabels{plan.ComponentLabel: "manager"}) {
+	for _, pod := range pods(ctx, t, client.MatchingLabels{names.ComponentLabel: "manager"}) {
 		if pod.Name == name {
 			return &pod
 		}

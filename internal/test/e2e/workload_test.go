@@ -15,7 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
-	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/converter"
+	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/scenarios"
 )
@@ -39,9 +40,9 @@ func TestWorkload(t *testing.T) {
 	change(ctx, t, crontab, `{"spec":{"workload":{"port":10260,"priorityClassName":"system-cluster-critical","patches":[
 		{"target":{"kind":"Deployment"},"patch":"[{\"op\": \"add\", \"path\": \"/spec/template/metadata/labels/team\", \"value\": \"data\"}]"}]}}}`)
 	expect.Eventually(t, "all pods are of the new shape, and ready", func() (bool, string) {
-		found := pods(ctx, t, client.MatchingLabels{plan.ComponentLabel: plan.ConverterComponent, plan.InstanceLabel: plan.ChildName(crontab.CRD())})
+		found := pods(ctx, t, client.MatchingLabels{names.ComponentLabel: names.ConverterComponent, names.InstanceLabel: names.Child(crontab.CRD())})
 		for _, pod := range found {
-			if pod.Labels["team"] != "data" || plan.PortOf(&pod.Spec) != 10260 || pod.Spec.PriorityClassName != "system-cluster-critical" {
+			if pod.Labels["team"] != "data" || converter.PortOf(&pod.Spec) != 10260 || pod.Spec.PriorityClassName != "system-cluster-critical" {
 				return false, pod.Name + " is of the old shape"
 			}
 		}

@@ -20,7 +20,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/conversion-operator/conversion-operator/internal/pki"
-	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/names"
+	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 	"github.com/conversion-operator/conversion-operator/internal/test/scenarios"
 )
 
@@ -49,10 +50,10 @@ const (
 // deletePods deletes pods without grace, as happens to those of a node that is lost.
 func (p *player) deletePods(ctx context.Context, s step) error {
 	component := map[string]string{
-		managerPods: "manager", converterPods: plan.ConverterComponent, migrationPods: plan.MigrationComponent}[s.Detail]
+		managerPods: "manager", converterPods: names.ConverterComponent, migrationPods: names.MigrationComponent}[s.Detail]
 	return p.eventually(ctx, "pods are deleted", func(ctx context.Context) error {
 		return p.cluster.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(system),
-			client.MatchingLabels{plan.ComponentLabel: component}, client.GracePeriodSeconds(0))
+			client.MatchingLabels{names.ComponentLabel: component}, client.GracePeriodSeconds(0))
 	})
 }
 
@@ -66,14 +67,14 @@ func (p *player) deleteChild(ctx context.Context, s step) error {
 	if s.Detail == "compiled rules" {
 		return p.eventually(ctx, "compiled rules are deleted", func(ctx context.Context) error {
 			return p.cluster.DeleteAllOf(ctx, &corev1.ConfigMap{}, client.InNamespace(system),
-				client.MatchingLabels{plan.InstanceLabel: plan.ChildName(name)}, client.HasLabels{plan.RevisionLabel})
+				client.MatchingLabels{names.InstanceLabel: names.Child(name)}, client.HasLabels{names.RevisionLabel})
 		})
 	}
 	victim := map[string]client.Object{
-		"Deployment":          &appsv1.Deployment{ObjectMeta: named(plan.ChildName(name))},
-		"Service":             &corev1.Service{ObjectMeta: named(plan.ChildName(name))},
-		"serving certificate": &corev1.Secret{ObjectMeta: named(plan.CertificateName(name))},
-		"authority":           &corev1.Secret{ObjectMeta: named(plan.AuthorityName(name))},
+		"Deployment":          &appsv1.Deployment{ObjectMeta: named(names.Child(name))},
+		"Service":             &corev1.Service{ObjectMeta: named(names.Child(name))},
+		"serving certificate": &corev1.Secret{ObjectMeta: named(names.CertificateSecret(name))},
+		"authority":           &corev1.Secret{ObjectMeta: named(names.AuthoritySecret(name))},
 	}[s.Detail]
 	return p.eventually(ctx, "the "+s.Detail+" is deleted", func(ctx context.Context) error {
 		return client.IgnoreNotFound(p.cluster.Delete(ctx, victim))
@@ -117,12 +118,12 @@ func (p *player) ageCertificate(ctx context.Context, s step) error {
 	name := crdOf(s.Subject)
 	return p.eventually(ctx, "the certificate is replaced", func(ctx context.Context) error {
 		authority, serving := &corev1.Secret{}, &corev1.Secret{}
-		for secret, key := range map[*corev1.Secret]string{authority: plan.AuthorityName(name), serving: plan.CertificateName(name)} {
+		for secret, key := range map[*corev1.Secret]string{authority: names.AuthoritySecret(name), serving: names.CertificateSecret(name)} {
 			if found, err := p.find(ctx, client.ObjectKey{Namespace: system, Name: key}, secret); !found {
 				return errors.Join(fmt.Errorf("there is no Secret %s", key), err)
 			}
 		}
-		aged, err := pki.IssueLeaf(plan.KeyPair(authority), plan.ServerName(name, system), time.Now(), left)
+		aged, err := pki.IssueLeaf(observed.KeyPair(authority), names.ServerName(name, system), time.Now(), left)
 		if err != nil {
 			return err
 		}

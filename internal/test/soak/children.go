@@ -21,7 +21,8 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 	"github.com/conversion-operator/conversion-operator/internal/pki"
-	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/converter"
+	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 )
 
 // system is the operator's namespace.
@@ -64,13 +65,13 @@ func (p *player) observeChildren(ctx context.Context, now *seen) error {
 	for _, kind := range childKinds {
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(kind)
-		err := p.cluster.List(ctx, list, client.MatchingLabels{plan.InstanceLabel: plan.ChildName(crdOf(now.Subject.Name))})
+		err := p.cluster.List(ctx, list, client.MatchingLabels{names.InstanceLabel: names.Child(crdOf(now.Subject.Name))})
 		if err != nil {
 			return err
 		}
 		for _, item := range list.Items {
 			pods, _, _ := unstructured.NestedInt64(item.Object, "status", "active")
-			now.Children = append(now.Children, child{kind.Kind, item.GetName(), item.GetLabels()[plan.RunLabel], kind.Kind == "Job" && pods > 0})
+			now.Children = append(now.Children, child{kind.Kind, item.GetName(), item.GetLabels()[names.RunLabel], kind.Kind == "Job" && pods > 0})
 			record, found, _ := unstructured.NestedString(item.Object, "data", contract.RecordKey)
 			if found && kind.Kind == "ConfigMap" {
 				records = append(records, record)
@@ -85,7 +86,7 @@ func (p *player) observeChildren(ctx context.Context, now *seen) error {
 // observeMounted reads the certificate in the Secret that converter pods mount.
 func (p *player) observeMounted(ctx context.Context, now *seen) error {
 	secret := &corev1.Secret{}
-	found, err := p.find(ctx, client.ObjectKey{Namespace: system, Name: plan.CertificateName(crdOf(now.Subject.Name))}, secret)
+	found, err := p.find(ctx, client.ObjectKey{Namespace: system, Name: names.CertificateSecret(crdOf(now.Subject.Name))}, secret)
 	if err != nil || !found || len(secret.Data[corev1.TLSCertKey]) == 0 {
 		return err
 	}
@@ -113,7 +114,7 @@ type podSeen struct {
 func (p *player) observePods(ctx context.Context, now *seen, before *apiextensionsv1.CustomResourceDefinition) error {
 	pods := &corev1.PodList{}
 	err := p.cluster.List(ctx, pods, client.InNamespace(system), client.MatchingLabels{
-		plan.ComponentLabel: plan.ConverterComponent, plan.InstanceLabel: plan.ChildName(crdOf(now.Subject.Name))})
+		names.ComponentLabel: names.ConverterComponent, names.InstanceLabel: names.Child(crdOf(now.Subject.Name))})
 	if err != nil || !now.Defined {
 		return err
 	}
@@ -121,7 +122,7 @@ func (p *player) observePods(ctx context.Context, now *seen, before *apiextensio
 	for _, pod := range pods.Items {
 		asked := podSeen{Name: pod.Name, Ready: isReady(pod)}
 		if asked.Ready {
-			certificate, err := askPod(ctx, pod.Status.PodIP, plan.ServerName(crdOf(now.Subject.Name), system))
+			certificate, err := askPod(ctx, pod.Status.PodIP, names.ServerName(crdOf(now.Subject.Name), system))
 			if err != nil {
 				asked.Err = err.Error()
 			} else {
@@ -152,7 +153,7 @@ func askPod(ctx context.Context, address, serverName string) (*x509.Certificate,
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	dialer := tls.Dialer{Config: &tls.Config{ServerName: serverName, InsecureSkipVerify: true}} //nolint:gosec // it is verified afterwards, against two bundles
-	connection, err := dialer.DialContext(ctx, "tcp", net.JoinHostPort(address, strconv.Itoa(plan.ContainerPort)))
+	connection, err := dialer.DialContext(ctx, "tcp", net.JoinHostPort(address, strconv.Itoa(converter.ContainerPort)))
 	if err != nil {
 		return nil, err
 	}
@@ -172,6 +173,6 @@ func verifies(crd *apiextensionsv1.CustomResourceDefinition, certificate *x509.C
 	}
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(webhook.CABundle)
-	_, err := certificate.Verify(x509.VerifyOptions{Roots: roots, DNSName: plan.ServerName(crd.Name, system)})
+	_, err := certificate.Verify(x509.VerifyOptions{Roots: roots, DNSName: names.ServerName(crd.Name, system)})
 	return err == nil
 }

@@ -16,7 +16,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
-	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 )
 
 // invariant is one promise.
@@ -249,8 +249,8 @@ func leaked(now, _ seen) []string {
 	var wrong []string
 	for _, child := range now.Children {
 		isRun := child.Run != ""
-		isRight := strings.HasPrefix(child.Name, plan.MigrationRightsName(crdOf(now.Subject.Name))) && !isRun
-		clears := strings.HasPrefix(child.Name, plan.ClearRightsName(crdOf(now.Subject.Name)))
+		isRight := strings.HasPrefix(child.Name, names.MigrationRights(crdOf(now.Subject.Name))) && !isRun
+		clears := strings.HasPrefix(child.Name, names.CleanRights(crdOf(now.Subject.Name)))
 		switch {
 		case !now.Subject.Exists:
 			wrong = append(wrong, child.String()+": its policy and its definition are gone")

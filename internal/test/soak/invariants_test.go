@@ -14,7 +14,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
-	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 )
 
 // healthy is an observation in which nothing is wrong: one object, written at v1,
@@ -158,7 +158,7 @@ var violations = []violation{
 		now.Pods[0].NotAfter = now.Time.Add(time.Minute)
 	}},
 	{"nothing is left of what is over", "Role a: no migration goes on", func(now, _ *seen) {
-		now.Children = []child{{Kind: "Role", Name: plan.MigrationRightsName(crdOf("a"))}}
+		now.Children = []child{{Kind: "Role", Name: names.MigrationRights(crdOf("a"))}}
 	}},
 	{"nothing is left of what is over", "Job old: that migration is over", func(now, _ *seen) {
 		now.Children = append(now.Children, child{Kind: "Job", Name: "old", Run: "old"})
@@ -184,7 +184,7 @@ func TestInvariantsFail(t *testing.T) {
 					}
 					continue
 				}
-				says := strings.ReplaceAll(strings.Join(wrong, "\n"), plan.MigrationRightsName(crdOf("a")), "a")
+				says := strings.ReplaceAll(strings.Join(wrong, "\n"), names.MigrationRights(crdOf("a")), "a")
 				if len(wrong) != 1 || !strings.Contains(says, test.says) {
 					t.Errorf("%s says %q, want something with %q", each.name, wrong, test.says)
 				}

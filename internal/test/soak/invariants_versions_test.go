@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
-	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 )
 
 // stopMigrations makes it what the status says when migrations are paused, and there is
@@ -125,7 +125,7 @@ var versionViolations = []violation{
 		now.Policy.Status.Conditions[2].Status, now.Policy.Status.Conditions[2].Reason = metav1.ConditionFalse, v1alpha1.ReasonBlocked
 	}},
 	{"nothing is left of what is over", ": no version is on its way out", func(now, _ *seen) {
-		now.Children = []child{{Kind: "ClusterRole", Name: plan.ClearRightsName(crdOf("a"))}}
+		now.Children = []child{{Kind: "ClusterRole", Name: names.CleanRights(crdOf("a"))}}
 	}},
 }
 

@@ -21,7 +21,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/crds"
 	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
-	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/test/scenarios"
 )
 
@@ -122,7 +122,7 @@ func (p *player) find(ctx context.Context, key client.ObjectKey, object client.O
 // converts reports whether a definition converts through the operator's converter.
 func converts(crd *apiextensionsv1.CustomResourceDefinition) bool {
 	webhook := webhookOf(crd)
-	return webhook != nil && webhook.Service != nil && webhook.Service.Name == plan.ChildName(crd.Name)
+	return webhook != nil && webhook.Service != nil && webhook.Service.Name == names.Child(crd.Name)
 }
 
 // webhookOf is where a definition sends conversions, or nil.
@@ -205,8 +205,8 @@ const readers = 8
 func (p *player) observeReads(ctx context.Context, now *seen) error {
 	now.Reads = map[string]map[string]read{}
 	for _, version := range now.Subject.Served {
-		names := sortedKeys(now.Objects)
-		reads := make([]read, len(names))
+		all := sortedKeys(now.Objects)
+		reads := make([]read, len(all))
 		objects := p.objects(now.Subject.Name, version)
 		list, err := objects.List(ctx, metav1.ListOptions{})
 		switch {
@@ -214,12 +214,12 @@ func (p *player) observeReads(ctx context.Context, now *seen) error {
 			for i := range reads {
 				reads[i].Err = err.Error()
 			}
-		case len(list.Items) != len(names):
-			return fmt.Errorf("a list at %s has %d objects, want %d", version, len(list.Items), len(names))
+		case len(list.Items) != len(all):
+			return fmt.Errorf("a list at %s has %d objects, want %d", version, len(list.Items), len(all))
 		default:
 			parallel := errgroup.Group{}
 			parallel.SetLimit(readers)
-			for i, name := range names {
+			for i, name := range all {
 				parallel.Go(func() error {
 					object, err := objects.Get(ctx, name, metav1.GetOptions{})
 					reads[i] = asRead(object, err)
@@ -229,7 +229,7 @@ func (p *player) observeReads(ctx context.Context, now *seen) error {
 			_ = parallel.Wait()
 		}
 		now.Reads[version] = map[string]read{}
-		for i, name := range names {
+		for i, name := range all {
 			now.Reads[version][name] = reads[i]
 		}
 	}
