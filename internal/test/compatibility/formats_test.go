@@ -24,26 +24,26 @@ func find(t *testing.T, pattern string) []string {
 	return files
 }
 
-// TestPlans: a converter of now serves plans of before, under the hash that a
+// TestRulesets: the converter serves earlier rulesets, under the hash that a
 // CustomResourceDefinition names.
-func TestPlans(t *testing.T) {
-	for _, file := range find(t, "*/plans/*.json") {
+func TestRulesets(t *testing.T) {
+	for _, file := range find(t, "*/rulesets/*.json") {
 		t.Run(file, func(t *testing.T) {
 			text, err := os.ReadFile(file)
 			expect.NoError(t, err)
-			plan, err := conversion.Load(text)
+			ruleset, err := conversion.Load(text)
 			expect.NoError(t, err)
-			if want := strings.TrimSuffix(filepath.Base(file), ".json"); plan.Hash() != want {
-				t.Errorf("the hash is %s, and was %s", plan.Hash(), want)
+			if want := strings.TrimSuffix(filepath.Base(file), ".json"); ruleset.Hash() != want {
+				t.Errorf("the hash is %s, and was %s", ruleset.Hash(), want)
 			}
-			if _, err := conversion.NewConverter(plan); err != nil {
+			if _, err := conversion.NewConverter(ruleset); err != nil {
 				t.Error(err)
 			}
 		})
 	}
 }
 
-// TestRecords: a migration of now goes on from records of before.
+// TestRecords: a migration resumes from earlier records.
 func TestRecords(t *testing.T) {
 	for _, file := range find(t, "*/records/*.json") {
 		t.Run(file, func(t *testing.T) {
