@@ -87,7 +87,7 @@ func trouble(pod *corev1.Pod) string {
 		case waiting.Reason == "ErrImagePull" || waiting.Reason == "ImagePullBackOff" || waiting.Reason == "InvalidImageName" || waiting.Reason == "ErrImageNeverPull":
 			return "the image " + container.Image + " cannot be pulled"
 		case waiting.Reason == "CrashLoopBackOff":
-			return "container " + container.Name + " ends as soon as it starts, see its log"
+			return "container " + container.Name + " exits on start, see its log"
 		case waiting.Reason == "CreateContainerConfigError" || waiting.Reason == "CreateContainerError" || waiting.Reason == "RunContainerError":
 			return "container " + container.Name + " cannot be started: " + waiting.Message
 		}

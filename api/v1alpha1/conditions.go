@@ -17,7 +17,7 @@ const (
 	RulesValidCondition = "RulesValid"
 	// CertificatesReadyCondition: the converter pods have a valid serving certificate.
 	CertificatesReadyCondition = "CertificatesReady"
-	// WebhookAvailableCondition: the converter pods are ready with the current plan.
+	// WebhookAvailableCondition: the converter pods are ready with the current ruleset.
 	WebhookAvailableCondition = "WebhookAvailable"
 	// ConversionVerifiedCondition: every converter pod answered a TLS handshake and a conversion of each version pair.
 	ConversionVerifiedCondition = "ConversionVerified"
@@ -132,7 +132,7 @@ const (
 
 // Reasons of WebhookAvailable.
 const (
-	// ReasonAllPodsReady: all converter pods are ready with the current plan.
+	// ReasonAllPodsReady: all converter pods are ready with the current ruleset.
 	ReasonAllPodsReady = "AllPodsReady"
 	// ReasonSomePodsReady: fewer converter pods than wanted are ready; conversions work.
 	ReasonSomePodsReady = "SomePodsReady"
@@ -211,9 +211,9 @@ const (
 	ReasonMigrationPaused = "MigrationPaused"
 	// ReasonPruning: every object is rewritten; status.storedVersions is being pruned.
 	ReasonPruning = "Pruning"
-	// ReasonObjectsFailed: some objects could not be rewritten; nothing was pruned.
+	// ReasonObjectsFailed: some objects could not be rewritten; status.storedVersions was not pruned.
 	ReasonObjectsFailed = "ObjectsFailed"
-	// ReasonMigrationFailed: the migration could not go on; nothing was pruned.
+	// ReasonMigrationFailed: the migration could not go on; status.storedVersions was not pruned.
 	ReasonMigrationFailed = "MigrationFailed"
 	// ReasonStorageVersionNotServed: the storage version is not served, so that objects cannot be rewritten.
 	ReasonStorageVersionNotServed = "StorageVersionNotServed"

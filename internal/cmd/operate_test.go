@@ -52,7 +52,7 @@ func TestDecide(t *testing.T) {
 			"p: spec.migration.trigger is now\n  run r1 is running: the next one starts after it\n  follow it: kubectl conversion status p --watch\n"},
 		"trigger after failures": {trigger, func(policy *v1alpha1.ConversionPolicy) {
 			policy.Status.Migration = &v1alpha1.MigrationStatus{Run: "r1", State: v1alpha1.MigrationFailed, Failed: 3}
-		}, "p: spec.migration.trigger is now\n  a migration starts\n  it writes only what failed in run r1 (3 objects), unless the CustomResourceDefinition has changed since\n  follow it: kubectl conversion status p --watch\n"},
+		}, "p: spec.migration.trigger is now\n  a migration starts\n  it writes only the failed objects of run r1 (3 objects), unless the CustomResourceDefinition has changed since\n  follow it: kubectl conversion status p --watch\n"},
 		"trigger before the conversion": {trigger, func(policy *v1alpha1.ConversionPolicy) {
 			policy.Status.Conditions = []metav1.Condition{{Type: "RulesValid", Status: "Unknown"}, {Type: "WebhookAvailable", Status: "False"}, {Type: "StorageMigrated", Status: "False"}}
 		}, "p: spec.migration.trigger is now\n  it starts when WebhookAvailable is True\n  follow it: kubectl conversion status p --watch\n"},

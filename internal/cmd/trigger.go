@@ -91,7 +91,7 @@ func whenTriggered(policy *v1alpha1.ConversionPolicy, program string) []string {
 		says = append(says, "a migration starts")
 	}
 	if last != nil && last.State == v1alpha1.MigrationFailed && last.Failed > 0 {
-		says = append(says, fmt.Sprintf("it writes only what failed in run %s (%s), unless the CustomResourceDefinition has changed since",
+		says = append(says, fmt.Sprintf("it writes only the failed objects of run %s (%s), unless the CustomResourceDefinition has changed since",
 			last.Run, terminal.Count(int(last.Failed), "object")))
 	}
 	return says

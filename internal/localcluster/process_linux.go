@@ -85,7 +85,7 @@ func (p process) end(ctx context.Context, signal unix.Signal) error {
 	return waitReadable(ctx, fd)
 }
 
-// waitReadable waits for the end of the process behind the descriptor.
+// waitReadable waiting for the end of the process behind the descriptor.
 func waitReadable(ctx context.Context, fd int) error {
 	const slice = 100 * time.Millisecond
 	for {

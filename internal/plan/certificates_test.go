@@ -31,17 +31,17 @@ func TestWrongCertificates(t *testing.T) {
 	}{
 		"no certificate": {func(_ *world, data map[string][]byte) { delete(data, corev1.TLSCertKey) }, "InvalidCertificate", "into tls.crt"},
 		"no key":         {func(_ *world, data map[string][]byte) { delete(data, corev1.TLSPrivateKeyKey) }, "InvalidCertificate", "into tls.key"},
-		"no authority":   {func(_ *world, data map[string][]byte) { delete(data, observed.CAKey) }, v1alpha1.ReasonMissingCA, "ca.crt must be"},
+		"no authority":   {func(_ *world, data map[string][]byte) { delete(data, observed.CAKey) }, v1alpha1.ReasonMissingCA, "put the CA certificate"},
 		"an authority that is none": {
 			func(_ *world, data map[string][]byte) { data[observed.CAKey] = []byte("x") }, "InvalidCertificate", "ca.crt: no PEM block",
 		},
 		"another key": {func(w *world, data map[string][]byte) {
 			data[corev1.TLSPrivateKeyKey] = w.theirs("other").Data[corev1.TLSPrivateKeyKey]
-		}, "KeyMismatch", "put the key into tls.key that tls.crt was issued for"},
+		}, "KeyMismatch", "put the private key of tls.crt into tls.key"},
 		"another authority": {func(w *world, data map[string][]byte) { data[observed.CAKey] = w.theirs("other").Data[observed.CAKey] },
 			"CAMismatch", "into ca.crt"},
-		"another name":     {func(w *world, data map[string][]byte) { w.issue(data, "elsewhere.svc", w.observed.Now) }, "WrongName", "have it issued for the DNS name crontabs-"},
-		"expired":          {func(w *world, data map[string][]byte) { w.issue(data, "", w.observed.Now.Add(-400*time.Hour)) }, "Expired", "have it renewed"},
+		"another name":     {func(w *world, data map[string][]byte) { w.issue(data, "elsewhere.svc", w.observed.Now) }, "WrongName", "issue it for the DNS name crontabs-"},
+		"expired":          {func(w *world, data map[string][]byte) { w.issue(data, "", w.observed.Now.Add(-400*time.Hour)) }, "Expired", "renew it"},
 		"not valid yet":    {func(w *world, data map[string][]byte) { w.issue(data, "", w.observed.Now.Add(time.Hour)) }, "NotYetValid", "correct the clock"},
 		"a clock behind":   {func(w *world, data map[string][]byte) { w.issue(data, "", w.observed.Now.Add(5*time.Minute)) }, "", ""},
 		"nothing is wrong": {func(*world, map[string][]byte) {}, "", ""},

@@ -39,10 +39,10 @@ func TestDriftIsRepaired(t *testing.T) {
 			`field manager "cainjector" changed caBundle in spec.conversion`},
 		"caBundle removed": {func(w *world) {
 			w.change("kubectl-patch", func(client *apiextensionsv1.WebhookClientConfig) { client.CABundle = nil })
-		}, "a field manager that left no trace in metadata.managedFields changed caBundle"},
+		}, "an unknown field manager changed caBundle"},
 		"path removed": {func(w *world) {
 			w.change("kubectl-patch", func(client *apiextensionsv1.WebhookClientConfig) { client.Service.Path = nil })
-		}, "a field manager that left no trace in metadata.managedFields changed spec.conversion"},
+		}, "an unknown field manager changed spec.conversion"},
 		"another port": {func(w *world) {
 			w.change("kubectl-edit", func(client *apiextensionsv1.WebhookClientConfig) { client.Service.Port = new(int32(8443)) })
 		}, `field manager "kubectl-edit" changed spec.conversion`},
@@ -53,7 +53,7 @@ func TestDriftIsRepaired(t *testing.T) {
 		"managedFields stripped, and dropped": {func(w *world) {
 			w.drop("kubectl-replace")
 			w.observed.CRD.ManagedFields = nil
-		}, "a field manager that left no trace in metadata.managedFields set spec.conversion"},
+		}, "an unknown field manager set spec.conversion"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -186,7 +186,7 @@ func TestContested(t *testing.T) {
 // TestContestedNamesTheCure: an injector is stopped by its annotation.
 func TestContestedNamesTheCure(t *testing.T) {
 	for cure, annotations := range map[string]map[string]string{
-		"let that writer leave spec.conversion out": nil,
+		"make that writer omit spec.conversion": nil,
 		"remove the annotation " + injector:         {injector: "a/b"},
 	} {
 		w := contested(t)

@@ -24,9 +24,9 @@ func Events(before, after v1alpha1.ConversionPolicyStatus) []gate.Event {
 // recoveries are the reasons of events that tell of the end of a condition, which
 // exists only while something is wrong.
 var recoveries = []struct{ condition, reason, note string }{
-	{v1alpha1.ConversionsFailingCondition, v1alpha1.ReasonConversionsRecovered, "ConversionsFailing is over: no failed conversion was seen for a while"},
-	{v1alpha1.SamplesFailingCondition, v1alpha1.ReasonSamplesRecovered, "SamplesFailing is over: live objects come back as they were, or are not sampled any more"},
-	{v1alpha1.OversizedObjectsCondition, v1alpha1.ReasonOversizedResolved, "OversizedObjects is over: no object is known that cannot be read as a whole at every version"},
+	{v1alpha1.ConversionsFailingCondition, v1alpha1.ReasonConversionsRecovered, "conversions recovered: no conversion failed recently"},
+	{v1alpha1.SamplesFailingCondition, v1alpha1.ReasonSamplesRecovered, "samples recovered: live objects come back unchanged, or sampling ended"},
+	{v1alpha1.OversizedObjectsCondition, v1alpha1.ReasonOversizedResolved, "oversized objects resolved: every known object fits at every version"},
 }
 
 func endings(before, after []metav1.Condition) []gate.Event {

@@ -114,7 +114,7 @@ func TestGates(t *testing.T) {
 			func(w *world) {
 				w.observed.Pods[1].Proof = &observed.Proof{Reason: "CanaryFailed", Message: "it differs at .host"}
 			},
-			v1alpha1.ConversionVerifiedCondition, metav1.ConditionFalse, "CanaryFailed", "converter-1: it differs at .host; API servers call it", []string{"EvictPod"},
+			v1alpha1.ConversionVerifiedCondition, metav1.ConditionFalse, "CanaryFailed", "converter-1: it differs at .host; it serves traffic", []string{"EvictPod"},
 		},
 		"the conversion was dropped": {
 			func(w *world) { w.drop("kubectl-replace") },

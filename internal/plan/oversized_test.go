@@ -17,7 +17,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan/step"
 )
 
-// huge is an object that has no room at v1beta1, as it was seen now.
+// huge is an object that does not fit at v1beta1, as it was seen now.
 func (w *world) huge(name string) v1alpha1.OversizedObject {
 	return v1alpha1.OversizedObject{Object: "default/" + name, Version: "v1beta1", FieldsOf: "v1", Fields: []string{".spec.blob"}, Bytes: 400_000, LastTime: metav1.NewTime(w.observed.Now)}
 }
@@ -40,7 +40,7 @@ func (w *world) expectOversized(names ...string) {
 	if (condition != nil) != (len(names) > 0) {
 		w.t.Errorf("the condition is %v", condition)
 	}
-	if condition != nil && !strings.Contains(condition.Message, "object default/"+names[0]+" cannot be read as a whole at v1beta1: .spec.blob, which only v1 has, would take 400000 bytes") {
+	if condition != nil && !strings.Contains(condition.Message, "object default/"+names[0]+" does not fit at v1beta1: .spec.blob, which only v1 has, needs 400000 of the") {
 		w.t.Errorf("it says %s", condition.Message)
 	}
 }
@@ -130,5 +130,5 @@ func TestPromotionOfWhatHasNoRoom(t *testing.T) {
 	w.observed.Pods[0].Oversized = []v1alpha1.OversizedObject{w.huge("told")}
 	w.observed.Policy.Spec.StorageVersion = "v1beta1"
 	w.converge()
-	expectCondition(t, w.observed.Policy.Status, v1alpha1.StorageMigratedCondition, "False", v1alpha1.ReasonPromotionRefused, "object default/told has no room at v1beta1 for .spec.blob of v1")
+	expectCondition(t, w.observed.Policy.Status, v1alpha1.StorageMigratedCondition, "False", v1alpha1.ReasonPromotionRefused, "object default/told does not fit at v1beta1 with .spec.blob of v1")
 }

@@ -161,10 +161,10 @@ func (p *planner) pause() {
 	p.take()
 	if p.converter.Drifted {
 		p.report(v1alpha1.ConversionConfiguredCondition, gate.Stalled(v1alpha1.ReasonConversionDrifted,
-			p.activation.WhatDrifted()+"; spec.suspend is true, so nothing is written: set it to false, and it is written back"))
+			p.activation.WhatDrifted()+"; spec.suspend is true: set it to false to restore spec.conversion"))
 	}
 	p.summarize(gate.Outcome{Reason: v1alpha1.ReasonSuspended, Stop: true,
-		Message: "spec.suspend is true: nothing is changed; converter pods keep answering"})
+		Message: "spec.suspend is true: the operator changes nothing; converter pods keep serving"})
 }
 
 // leave does what is left to do for a policy that is being deleted. Its conditions go on

@@ -45,38 +45,38 @@ func TestReplacing(t *testing.T) {
 		message string
 		steps   []string
 	}{
-		"rules": {policyYAML, func(w *world) { w.lie(0) }, "and its Deployment starts another", evicted},
-		"image": {imageYAML, func(w *world) { w.lie(1) }, "and its Deployment starts another", evicted},
+		"rules": {policyYAML, func(w *world) { w.lie(0) }, "and its Deployment replaces it", evicted},
+		"image": {imageYAML, func(w *world) { w.lie(1) }, "and its Deployment replaces it", evicted},
 		"a pod that hangs": {imageYAML, func(w *world) { w.observed.Pods[0].Proof = &observed.Proof{Reason: "Timeout", Message: "no answer"} },
-			"no answer; API servers call it", evicted},
+			"no answer; it serves traffic", evicted},
 		"all pods, of rules": {policyYAML, func(w *world) { w.lie(0); w.lie(1) },
 			"see the log of the pods, and restart them with kubectl -n conversion-system rollout restart deployment crontabs-example-com-", nil},
 		"all pods, of an image": {imageYAML, func(w *world) { w.lie(0); w.lie(1) },
 			"correct spec.converter.image; or restart them with kubectl -n conversion-system delete pods -l conversion-operator.io/revision=", nil},
 		"the last that is ready": {policyYAML, func(w *world) { w.lie(0); w.observed.Pods[1].Ready = false },
-			"no other pod answers rightly", nil},
+			"no other pod answers correctly", nil},
 		"one of two others is not ready": {policyYAML, func(w *world) {
 			w.observed.Policy.Spec.Workload.Replicas = new(int32(3))
 			w.converge()
 			w.lie(0)
 			w.observed.Pods[2].Ready = false
-		}, "once all others are ready", nil},
+		}, "once all other pods are ready", nil},
 		"one of two others is not asked yet": {policyYAML, func(w *world) {
 			w.observed.Policy.Spec.Workload.Replicas = new(int32(3))
 			w.converge()
 			w.lie(0)
 			w.observed.Pods[2].Proof = nil
-		}, "once all others are ready", nil},
+		}, "once all other pods are ready", nil},
 		"another one ends": {policyYAML, func(w *world) {
 			w.lie(0)
 			w.observed.Ending = []observed.EndingPod{{Revisions: w.observed.Pods[0].Revisions, Until: w.observed.Now.Add(time.Minute)}}
-		}, "once all others are ready", nil},
+		}, "once all other pods are ready", nil},
 		"a young one": {policyYAML, func(w *world) { w.lie(0); w.observed.Pods[0].Created = w.observed.Now.Add(-9 * time.Minute) },
-			"it is evicted once it is 10m0s old", nil},
+			"the operator evicts it once it is 10m0s old", nil},
 		"the budget allows none": {policyYAML, func(w *world) { w.lie(0); w.observed.Evictable = 0 },
-			"it is evicted once the PodDisruptionBudget conversion-system/crontabs-example-com-d884ab8c allows it", nil},
+			"the operator evicts it once PodDisruptionBudget conversion-system/crontabs-example-com-d884ab8c allows that", nil},
 		"a Service": {serviceYAML, func(w *world) { w.answerAt("10.0.0.1:9443", "x509: unknown authority") },
-			"whoever runs it has to mend or remove it", nil},
+			"its owner must fix or remove it", nil},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -41,11 +41,11 @@ func TestRulesValidSays(t *testing.T) {
 	}{
 		"verdicts": {
 			func(r *compile.Result) { r.Verdicts = []v1alpha1.Verdict{verdict, dropped} },
-			"v1beta1: Lossy to the hub, Preserved back; v1beta1: Lossy to the hub, Preserved back, drops v1beta1:.a, keeps aside v1beta1:.b, v1:.c, v1:.d and more",
+			"v1beta1: Lossy to the hub, Preserved from it; v1beta1: Lossy to the hub, Preserved from it, drops v1beta1:.a, preserves v1beta1:.b, v1:.c, v1:.d and more",
 		},
 		"a warning": {
 			func(r *compile.Result) { r.Verdicts, r.Warnings = []v1alpha1.Verdict{verdict}, []string{"beware"} },
-			"v1beta1: Lossy to the hub, Preserved back; warning 1 of 1: beware",
+			"v1beta1: Lossy to the hub, Preserved from it; warning 1 of 1: beware",
 		},
 		"many warnings": {
 			func(r *compile.Result) { r.Verdicts, r.Warnings = nil, numbered("w%d", 1, 7) },
@@ -67,7 +67,7 @@ func TestRulesValidSays(t *testing.T) {
 			func(r *compile.Result) {
 				r.Verdicts, r.Warnings, r.Missing = []v1alpha1.Verdict{verdict}, []string{"beware"}, invalid(1, "no")
 			},
-			`spec[0]: Invalid value: "x": no; the webhook is active ahead of it; v1beta1: Lossy to the hub, Preserved back; warning 1 of 1: beware`,
+			`spec[0]: Invalid value: "x": no; the converter is ready for it; v1beta1: Lossy to the hub, Preserved from it; warning 1 of 1: beware`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

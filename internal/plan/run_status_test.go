@@ -147,7 +147,7 @@ func TestStandingStill(t *testing.T) {
 	stuck.Waiting = "the converter does not answer"
 	w.record(stuck)
 	status := w.look(time.Minute).Status
-	expectCondition(t, status, v1alpha1.StorageMigratedCondition, "False", v1alpha1.ReasonMigrating, "it stands still: the converter does not answer")
+	expectCondition(t, status, v1alpha1.StorageMigratedCondition, "False", v1alpha1.ReasonMigrating, "stalled: the converter does not answer")
 }
 
 // TestAPodThatDoesNotStart: a run of which there is no record yet tells why.
@@ -169,10 +169,10 @@ func TestSuspendedRunsHaveNoRate(t *testing.T) {
 		stop func(*world)
 		want string
 	}{
-		"the conversion was dropped": {func(w *world) { w.drop("kubectl-replace"); w.observed.CRD.Generation-- }, "does not convert as this policy wants"},
+		"the conversion was dropped": {func(w *world) { w.drop("kubectl-replace"); w.observed.CRD.Generation-- }, "does not convert as this policy requires"},
 		"the policy is suspended":    {func(w *world) { w.observed.Policy.Spec.Suspend = true }, "spec.suspend is true"},
 		"it is paused":               {func(w *world) { w.observed.Policy.Spec.Migration.Paused = true }, "spec.migration.paused is true"},
-		"somebody else migrates":     {func(w *world) { w.observed.ForeignMigration = "theirs" }, "waits for the end of somebody else's migration theirs"},
+		"somebody else migrates":     {func(w *world) { w.observed.ForeignMigration = "theirs" }, "waiting for the end of another migration, theirs"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

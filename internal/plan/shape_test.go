@@ -200,7 +200,7 @@ func TestBadPatches(t *testing.T) {
 		"no pods":          {"{target: {kind: Deployment}, patch: '[{op: remove, path: /spec/template}]'}", "spec.workload.patches[1]: it removes spec.template.spec of the Deployment"},
 		"no converter":     {"{target: {kind: Deployment}, patch: '[{op: replace, path: /spec/template/spec/containers/0/name, value: x}]'}", "spec.workload.patches[1]: it removes the container converter"},
 		"no Service":       {"{target: {kind: Service}, patch: '[{op: remove, path: /spec}]'}", "spec.workload.patches[1]: it removes spec of the Service"},
-		"an ExternalName":  {"{target: {kind: Service}, patch: '[{op: add, path: /spec/type, value: ExternalName}]'}", "spec.workload.patches[1]: it makes the Service one of type ExternalName"},
+		"an ExternalName":  {"{target: {kind: Service}, patch: '[{op: add, path: /spec/type, value: ExternalName}]'}", "spec.workload.patches[1]: it changes the type of the Service to ExternalName"},
 		"no budget":        {"{target: {kind: PodDisruptionBudget}, patch: '[{op: remove, path: /spec}]'}", "spec.workload.patches[1]: it removes spec of the PodDisruptionBudget"},
 		"deleted":          {"{target: {kind: Service}, patch: '{apiVersion: v1, kind: Service, metadata: {name: x}, $patch: delete}'}", "spec.workload.patches[1]: it deletes an object"},
 	}

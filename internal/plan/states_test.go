@@ -142,7 +142,7 @@ func TestOthersMigrateMeanwhile(t *testing.T) {
 		w.applyCRD(bothStoredNew)
 		w.observed.CRD.Status.Conditions = storageMigrating()
 		w.converge()
-		expectCondition(t, w.observed.Policy.Status, v1alpha1.ConversionConfiguredCondition, "False", v1alpha1.ReasonForeignStorageMigration, "waits for its end")
+		expectCondition(t, w.observed.Policy.Status, v1alpha1.ConversionConfiguredCondition, "False", v1alpha1.ReasonForeignStorageMigration, "waiting for it to finish")
 	})
 	t.Run("before a version is retired", func(t *testing.T) {
 		w := active(t)

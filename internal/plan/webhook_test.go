@@ -19,14 +19,14 @@ func TestTroublesOfPods(t *testing.T) {
 		message string
 	}{
 		"no free ports": {func(o *observed.Cluster) { o.Pods[1].Trouble = noPorts },
-			"1 of 2 converter pods are ready: conversions work, with less to spare; pod converter-1: " + noPorts + ": with spec.workload.hostNetwork each pod takes its port on a node for itself"},
+			"1 of 2 converter pods are ready: conversions work with reduced redundancy; pod converter-1: " + noPorts + ": with spec.workload.hostNetwork, each pod needs its port on a node of its own"},
 		"the port is in use": {func(o *observed.Cluster) {
-			o.Pods[1].Trouble = "container converter ends as soon as it starts, see its log"
+			o.Pods[1].Trouble = "container converter exits on start, see its log"
 		},
-			"see its log: with spec.workload.hostNetwork, something else may listen at its port"},
+			"see its log: with spec.workload.hostNetwork, another process may listen at its port"},
 		"not admitted": {func(o *observed.Cluster) { o.PodFailure = `violates PodSecurity "restricted:latest": host namespaces` },
 			"kubectl label namespace conversion-system --overwrite pod-security.kubernetes.io/enforce=privileged"},
-		"another cause": {func(o *observed.Cluster) { o.PodFailure = "exceeded quota" }, "with less to spare; the Deployment cannot create pods: exceeded quota"},
+		"another cause": {func(o *observed.Cluster) { o.PodFailure = "exceeded quota" }, "conversions work with reduced redundancy; the Deployment cannot create pods: exceeded quota"},
 	}
 	t.Run("pods of another shape are not admitted", func(t *testing.T) {
 		w := active(t)

@@ -165,14 +165,14 @@ func (a *Activation) refuseTooLarge() gate.Outcome {
 			return gate.Outcome{}
 		}
 		a.Recheck(left)
-		return gate.Waiting(v1alpha1.ReasonConfiguring, "waiting until all API servers refuse objects that are too large to be converted")
+		return gate.Waiting(v1alpha1.ReasonConfiguring, "waiting until all API servers refuse objects that are too large to convert")
 	case before == sum && left > 0: // somebody else writes it again and again
 		a.Recheck(left)
-		return gate.Waiting(v1alpha1.ReasonAdmissionDrifted, a.whatAdmissionDrifted()+" again: it is written back in some seconds; let that writer leave it alone")
+		return gate.Waiting(v1alpha1.ReasonAdmissionDrifted, a.whatAdmissionDrifted()+" again: restoring it in a few seconds; stop that writer from changing it")
 	}
-	says := gate.Waiting(v1alpha1.ReasonConfiguring, "making API servers refuse objects that are too large to be converted")
+	says := gate.Waiting(v1alpha1.ReasonConfiguring, "making API servers refuse objects that are too large to convert")
 	if before == sum || a.Admission == nil && a.converter.InCharge() && a.repair == "" {
-		says = gate.Waiting(v1alpha1.ReasonAdmissionDrifted, a.whatAdmissionDrifted()+": writing it back")
+		says = gate.Waiting(v1alpha1.ReasonAdmissionDrifted, a.whatAdmissionDrifted()+": restoring it")
 	}
 	a.applyAdmission(wanted, sum, a.Now)
 	a.Recheck(admissionDelay)
@@ -204,7 +204,7 @@ func (a *Activation) whatAdmissionDrifted() string {
 		did = "deleted"
 	}
 	return "somebody " + did + " ValidatingWebhookConfiguration " + names.Admission(a.Policy.Name) +
-		", by which API servers refuse objects that are too large to be converted"
+		", which makes API servers refuse objects that are too large to convert"
 }
 
 // applyAdmission writes the webhook configuration, and since when it is as it is.

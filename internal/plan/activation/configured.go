@@ -20,7 +20,7 @@ import (
 func (a *Activation) Configured() gate.Outcome {
 	if !a.CRD.DeletionTimestamp.IsZero() {
 		return gate.Unknown(v1alpha1.ReasonCRDTerminating,
-			"the CustomResourceDefinition is being deleted, which needs its webhook: the converter stays until it is gone")
+			"the CustomResourceDefinition is being deleted and needs its webhook: keeping the converter until it is gone")
 	}
 	if a.None() {
 		return a.strategyNone()
@@ -34,7 +34,7 @@ func (a *Activation) Configured() gate.Outcome {
 	}
 	if a.repair == "" && crds.Condition(a.CRD, observed.StorageMigrating) {
 		return gate.Waiting(v1alpha1.ReasonForeignStorageMigration,
-			"a StorageVersionMigration of the CustomResourceDefinition is in flight: waits for its end before changing spec.conversion")
+			"a StorageVersionMigration of the CustomResourceDefinition is in progress: waiting for it to finish before changing spec.conversion")
 	}
 	if a.repair == "" {
 		a.point(a.converter.Wanted)
@@ -61,7 +61,7 @@ func (a *Activation) strategyNone() gate.Outcome {
 	}
 	if crds.Condition(a.CRD, observed.StorageMigrating) {
 		return gate.Waiting(v1alpha1.ReasonForeignStorageMigration,
-			"a StorageVersionMigration of the CustomResourceDefinition is in flight: waits for its end before changing spec.conversion")
+			"a StorageVersionMigration of the CustomResourceDefinition is in progress: waiting for it to finish before changing spec.conversion")
 	}
 	a.Do(step.RestoreCRD{Pin: step.PinOf(a.CRD)})
 	return gate.Waiting(v1alpha1.ReasonConfiguring, "setting the CustomResourceDefinition's conversion strategy to None")

@@ -81,7 +81,7 @@ func (a *Activation) recordDrift(answer v1alpha1.DriftAnswer, evidence *v1alpha1
 // NotDrifted decides whether nobody else changed spec.conversion since it was activated.
 func (a *Activation) NotDrifted() gate.Outcome {
 	if a.Drifted() && a.drift.Reason == "" {
-		return gate.Waiting(v1alpha1.ReasonConversionDrifted, a.WhatDrifted()+": it is written back once the converter is ready")
+		return gate.Waiting(v1alpha1.ReasonConversionDrifted, a.WhatDrifted()+": restoring it once the converter is ready")
 	}
 	return a.drift
 }
@@ -91,13 +91,13 @@ func (a *Activation) driftOutcome(answer v1alpha1.DriftAnswer) gate.Outcome {
 	switch answer {
 	case v1alpha1.DriftReported:
 		return gate.Stalled(v1alpha1.ReasonConversionDrifted, a.WhatDrifted()+
-			"; spec.drift is Report, so nothing is written: set it to Repair, or delete this policy if another converter takes over")
+			"; spec.drift is Report, so the operator does not restore it: set spec.drift to Repair, or delete this policy if another converter takes over")
 	case v1alpha1.DriftContested:
 		return gate.Stalled(v1alpha1.ReasonConversionContested, fmt.Sprintf(
-			"%s, and was undone %d times within %d minutes: %s; it is undone again when those are past, or when the spec of this policy changes",
+			"%s, and the operator restored it %d times within %d minutes: %s; the operator restores it again after that time, or when the spec of this policy changes",
 			a.WhatDrifted(), repairsAtMost, int(repairWindow.Minutes()), a.howToEndIt()))
 	default:
-		return gate.Waiting(v1alpha1.ReasonConversionDrifted, a.WhatDrifted()+": writing it back")
+		return gate.Waiting(v1alpha1.ReasonConversionDrifted, a.WhatDrifted()+": restoring it")
 	}
 }
 
@@ -122,5 +122,5 @@ func (a *Activation) howToEndIt() string {
 	if annotation := crds.Injector(a.CRD); annotation != "" {
 		return "remove the annotation " + annotation + " from the CustomResourceDefinition"
 	}
-	return "let that writer leave spec.conversion out, or set spec.drift to Report"
+	return "make that writer omit spec.conversion, or set spec.drift to Report"
 }

@@ -21,7 +21,7 @@ import (
 func (a *Activation) NotOwnedByAnother() gate.Outcome {
 	if annotation := crds.Injector(a.CRD); annotation != "" && !a.Drifted() && !a.Injected() {
 		return gate.Stalled(v1alpha1.ReasonForeignInjector, fmt.Sprintf(
-			"the annotation %s on the CustomResourceDefinition makes somebody else write caBundle: remove the annotation, or set spec.certificates.injected in the policy", annotation))
+			"the annotation %s on the CustomResourceDefinition makes another client write caBundle: remove the annotation, or set spec.certificates.injected in the policy", annotation))
 	}
 	adopted := a.converter.Adopts()
 	if crds.Strategy(a.CRD) == apiextensionsv1.WebhookConverter && !a.converter.Active && !a.Drifted() && !adopted {

@@ -125,7 +125,7 @@ func (a *Activation) sample(known *v1alpha1.VerificationStatus, wanted *apiexten
 	default:
 		return gate.Waiting(asked.Reason, asked.Message+a.converter.Meanwhile())
 	}
-	return gate.Waiting(v1alpha1.ReasonSampling, fmt.Sprintf("converting up to %d live objects there and back through the converter pods", most)+a.converter.Meanwhile())
+	return gate.Waiting(v1alpha1.ReasonSampling, fmt.Sprintf("converting up to %d live objects through the converter pods and back", most)+a.converter.Meanwhile())
 }
 
 // TakeSamples lets objects be read, and reads them.
@@ -161,7 +161,7 @@ func (a *Activation) probeAPIServer(known *v1alpha1.VerificationStatus, wanted *
 	default:
 		return gate.Waiting(asked.Reason, "the API server does not reach the converter: "+asked.Message+a.converter.Meanwhile())
 	}
-	return gate.Waiting(v1alpha1.ReasonProbing, "the API server is asked to call the converter"+a.converter.Meanwhile())
+	return gate.Waiting(v1alpha1.ReasonProbing, "waiting for the API server to call the converter"+a.converter.Meanwhile())
 }
 
 // proofs says what was proven before the switch, in words.
@@ -174,12 +174,12 @@ func (a *Activation) proofs(wanted *apiextensionsv1.CustomResourceConversion) st
 	switch {
 	case SamplesOf(a.Policy) == 0 || !a.converter.Convertible():
 	case *known.Samples == 0:
-		says = "; no objects yet to convert there and back"
+		says = "; there are no objects yet for a round trip"
 	default:
-		says = fmt.Sprintf("; %d live objects came back as they were", *known.Samples)
+		says = fmt.Sprintf("; %d live objects came back unchanged", *known.Samples)
 	}
 	if known.APIServerProbe {
-		says += "; an API server reached them: one of them, where there are several"
+		says += "; verified from one of the API servers"
 	}
 	return says
 }

@@ -24,7 +24,7 @@ func (a *Activation) Verified() gate.Outcome {
 	for _, pod := range a.converter.Answering() {
 		if pod.Proof == nil {
 			a.Recheck(observed.ProbeAgain)
-			return gate.Waiting(v1alpha1.ReasonProbing, fmt.Sprintf("%s is still to be probed", a.converter.Name(pod)))
+			return gate.Waiting(v1alpha1.ReasonProbing, fmt.Sprintf("%s: probe pending", a.converter.Name(pod)))
 		}
 		if pod.Proof.Reason != "" {
 			a.Recheck(observed.ProbeAgain)

@@ -57,7 +57,7 @@ func (a *Activation) openGap(served []string) {
 	}
 	a.Do(step.Warn{CRD: a.CRD, Reason: v1alpha1.ReasonServedUnconverted, Note: fmt.Sprintf(
 		"the CustomResourceDefinition serves %s with conversion strategy None: until the converter of policy %s is active, "+
-			"what is written at one of them is read at another without a conversion", strings.Join(served, ", "), a.Policy.Name)})
+			"clients read what others wrote at another version without a conversion", strings.Join(served, ", "), a.Policy.Name)})
 }
 
 // windowSince is when the window began: where the change was seen, the latest write of
@@ -109,6 +109,6 @@ func windowNote(window *v1alpha1.UnconvertedWindow) string {
 	if *window.Written > int64(len(window.Objects)) {
 		objects += " and more"
 	}
-	return fmt.Sprintf("%d objects were written between %s and %s, while %s were served without a conversion: %s: look whether their data is complete",
+	return fmt.Sprintf("%d objects were written between %s and %s, while %s were served without a conversion: %s: verify these objects",
 		*window.Written, window.Since.UTC().Format(time.RFC3339), window.Until.UTC().Format(time.RFC3339), strings.Join(window.ServedVersions, " and "), objects)
 }

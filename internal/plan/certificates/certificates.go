@@ -68,7 +68,7 @@ func Look(in Input) *Certificates {
 func (c *Certificates) Ready() gate.Outcome {
 	if wrong := c.offered.wrong; wrong != nil {
 		if c.Usable() {
-			wrong.Message += "; meanwhile converter pods serve the certificate of before, until it expires"
+			wrong.Message += "; converter pods serve the previous certificate until it expires"
 		}
 		return *wrong
 	}
@@ -80,7 +80,7 @@ func (c *Certificates) Ready() gate.Outcome {
 		return gate.Waiting(v1alpha1.ReasonIssuing, "issuing a serving certificate for "+c.ServerName())
 	}
 	if c.Certificate == nil {
-		return gate.Waiting(v1alpha1.ReasonIssuing, "taking over the serving certificate for "+c.ServerName())
+		return gate.Waiting(v1alpha1.ReasonIssuing, "copying the serving certificate for "+c.ServerName())
 	}
 	return gate.Passed(c.rotationReason())
 }
@@ -95,17 +95,17 @@ func (c *Certificates) Usable() bool {
 func (c *Certificates) rotationReason() (reason, message string) {
 	serves := "the serving certificate is valid for " + c.ServerName()
 	if self, ok := c.source.(selfManaged); ok && self.awaitsMigration() {
-		return v1alpha1.ReasonAwaitingMigration, serves + "; its authority is replaced once the migration has ended"
+		return v1alpha1.ReasonAwaitingMigration, serves + "; the operator replaces its authority after the migration"
 	}
 	switch state := c.rotationState(); state {
 	case v1alpha1.RotationAddingCA:
-		return string(state), serves + "; the CustomResourceDefinition is to trust the next authority besides"
+		return string(state), serves + "; adding the next authority to the CustomResourceDefinition"
 	case v1alpha1.RotationPropagating:
-		return string(state), fmt.Sprintf("%s; API servers have %s to trust the next authority before it is used", serves, c.Settings.PropagationDelay)
+		return string(state), fmt.Sprintf("%s; waiting %s for API servers to trust the next authority", serves, c.Settings.PropagationDelay)
 	case v1alpha1.RotationVerifying:
-		return string(state), serves + "; waits until every converter pod serves it, and then stops trusting the authority of before"
+		return string(state), serves + "; waiting until every converter pod serves it, to remove the previous authority"
 	case v1alpha1.RotationRemovingCA:
-		return string(state), serves + "; the CustomResourceDefinition is to stop trusting the authority of before"
+		return string(state), serves + "; removing the previous authority from the CustomResourceDefinition"
 	}
 	return v1alpha1.ReasonIssued, serves
 }

@@ -40,7 +40,7 @@ func (c certManager) offer() offer {
 			"the API server does not know Certificates of cert-manager.io/v1: install cert-manager, or choose another source in spec.certificates"))}
 	}
 	if c.Source == nil || len(c.Source.Data) == 0 {
-		message := fmt.Sprintf("waits for cert-manager to issue Certificate %s/%s by %s %s",
+		message := fmt.Sprintf("waiting for cert-manager to issue Certificate %s/%s from %s %s",
 			c.Settings.Namespace, names.IssuedSecret(c.Policy.Name), cmp.Or(c.spec.IssuerRef.Kind, cmv1.IssuerKind), c.spec.IssuerRef.Name)
 		if c.Request.Message != "" {
 			message += ": " + c.Request.Message
@@ -48,7 +48,7 @@ func (c certManager) offer() offer {
 		return offer{wrong: new(gate.Waiting(v1alpha1.ReasonIssuing, message))}
 	}
 	return c.inspect(c.Source, fmt.Sprintf(
-		"the issuer %s hands out no certificate of its authority: choose one that does, such as a CA or Vault issuer", c.spec.IssuerRef.Name))
+		"the issuer %s does not provide its CA certificate: choose one that does, such as a CA or Vault issuer", c.spec.IssuerRef.Name))
 }
 
 // request is what cert-manager is asked for.

@@ -38,7 +38,7 @@ func (f foreignSecret) offer() offer {
 			"Secret %s/%s does not exist: create it with tls.crt and tls.key, valid for %s, and ca.crt; or correct spec.certificates.secret.name",
 			f.Settings.Namespace, f.name, f.ServerName())))}
 	}
-	return f.inspect(f.Source, "ca.crt must be the certificate of the authority that issued tls.crt")
+	return f.inspect(f.Source, "put the CA certificate that issued tls.crt into ca.crt")
 }
 
 // inspect checks a Secret of somebody else. An authority that is not in it is to
@@ -65,18 +65,18 @@ func (c *Certificates) inspect(secret *corev1.Secret, hint string) offer {
 func (c *Certificates) cure(problem pki.Problem) string {
 	switch problem {
 	case pki.KeyMismatch:
-		return "put the key into tls.key that tls.crt was issued for"
+		return "put the private key of tls.crt into tls.key"
 	case pki.NotYetValid:
-		return "wait, or correct the clock of whoever issued it"
+		return "wait, or correct the clock of the issuer"
 	case pki.Expired:
-		return "have it renewed"
+		return "renew it"
 	case pki.WrongName:
 		if net.ParseIP(c.ServerName()) != nil {
-			return "have it issued for the IP address " + c.ServerName()
+			return "issue it for the IP address " + c.ServerName()
 		}
-		return "have it issued for the DNS name " + c.ServerName()
+		return "issue it for the DNS name " + c.ServerName()
 	case pki.CAMismatch:
-		return "put the certificate of the authority that issued tls.crt into ca.crt, and those in between behind the first in tls.crt"
+		return "put the CA certificate that issued tls.crt into ca.crt, and intermediate certificates after the first one in tls.crt"
 	}
 	return "put a certificate for " + c.ServerName() + " into tls.crt and its key into tls.key, both in PEM"
 }
@@ -101,7 +101,7 @@ func (i injection) keep() { i.lookAgain() }
 func (i injection) offer() offer {
 	if i.Source == nil {
 		return offer{wrong: new(gate.Stalled(v1alpha1.ReasonSecretNotFound, fmt.Sprintf(
-			"Secret %s/%s does not exist: have it issued, with tls.crt and tls.key valid for %s; or correct spec.certificates.injected.secretName",
+			"Secret %s/%s does not exist: create it, with tls.crt and tls.key valid for %s; or correct spec.certificates.injected.secretName",
 			i.Settings.Namespace, i.name, i.ServerName())))}
 	}
 	// OpenShift's service-ca hands out no authority: until it has injected one, the
@@ -134,12 +134,12 @@ func (c *Certificates) injectedWrong() *gate.Outcome {
 		return nil
 	}
 	if len(c.trusted) == 0 || c.onlyItself() {
-		return new(gate.Waiting(v1alpha1.ReasonNotInjected, "nobody has injected an authority into the CustomResourceDefinition: annotate it for whoever is to write it, "+
-			"with cert-manager.io/inject-ca-from: <namespace>/<Certificate> or service.beta.openshift.io/inject-cabundle: \"true\"; where it is annotated, see the injector's log"))
+		return new(gate.Waiting(v1alpha1.ReasonNotInjected, "caBundle of the CustomResourceDefinition is not injected: annotate the CustomResourceDefinition for the injector, "+
+			"with cert-manager.io/inject-ca-from: <namespace>/<Certificate> or service.beta.openshift.io/inject-cabundle: \"true\"; if it is annotated, see the injector's log"))
 	}
 	if err := pki.CheckLeaf(c.serving.pair, c.trusted, c.ServerName(), c.Now); err != nil {
 		return new(gate.Waiting(string(pki.ProblemOf(err)), fmt.Sprintf(
-			"what was injected into caBundle does not verify what converter pods serve: %s: let the injector take it from the authority that issued %s/%s",
+			"the injected caBundle does not verify the serving certificate: %s: make the injector use the authority that issued %s/%s",
 			err, c.Settings.Namespace, c.Policy.Spec.Certificates.Injected.SecretName)))
 	}
 	return nil

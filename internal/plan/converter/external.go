@@ -68,7 +68,7 @@ func (u url) reviewVersions() []v1alpha1.ReviewVersion { return u.ConversionRevi
 func (u url) name() string { return u.URL }
 
 func (u url) available(int32) gate.Outcome {
-	return gate.Passed(v1alpha1.ReasonExternal, u.name()+" is outside the cluster: whether it answers is what the next gate asks")
+	return gate.Passed(v1alpha1.ReasonExternal, u.name()+" is outside the cluster: the next gate verifies it")
 }
 
 func (e external) choose()  { e.Wanted = identityOf(e.at.client()) }
@@ -107,7 +107,7 @@ func (e external) available() gate.Outcome {
 		return gate.Waiting(e.External.Reason, e.External.Message+e.Meanwhile())
 	case ready == 0:
 		e.Recheck(observed.ProbeAgain)
-		return gate.Waiting(v1alpha1.ReasonWaitingForEndpoints, e.at.name()+" has no ready endpoint: see the pods that it selects"+e.Meanwhile())
+		return gate.Waiting(v1alpha1.ReasonWaitingForEndpoints, e.at.name()+" has no ready endpoint: check the pods that it selects"+e.Meanwhile())
 	}
 	return e.at.available(ready)
 }

@@ -171,7 +171,7 @@ func (i image) available() gate.Outcome {
 	i.Add(i.DropUnused())
 	if i.endpoint.Port == 0 {
 		return gate.Waiting(v1alpha1.ReasonRollingOut, fmt.Sprintf(
-			"what shapes the converter pods was changed %d times within %s: waits until no API server asks for the oldest", maxRevisions, i.Settings.PropagationDelay)+i.Meanwhile())
+			"the converter pods changed %d times within %s: waiting until API servers stop requesting the oldest revision", maxRevisions, i.Settings.PropagationDelay)+i.Meanwhile())
 	}
 	i.applyWorkload()
 	desired, ready := replicas(i.Policy), i.readyWith(i.Wanted)
@@ -192,7 +192,7 @@ func (i image) available() gate.Outcome {
 	}
 	if ready < desired {
 		return gate.Passed(v1alpha1.ReasonSomePodsReady, fmt.Sprintf(
-			"%d of %d converter pods are ready: conversions work, with less to spare", ready, desired)+i.troubles())
+			"%d of %d converter pods are ready: conversions work with reduced redundancy", ready, desired)+i.troubles())
 	}
 	return gate.Passed(v1alpha1.ReasonAllPodsReady, fmt.Sprintf("%d of %d converter pods are ready", ready, desired)+i.troubles())
 }

@@ -62,7 +62,7 @@ func (c *Converter) Valid(removed []string) gate.Outcome {
 			"CustomResourceDefinition %q does not exist: create it, or give the policy the name <plural>.<group> of one that exists", c.Policy.Name))
 	case !c.CRD.DeletionTimestamp.IsZero() && !c.EverActive:
 		return gate.Unknown(v1alpha1.ReasonCRDTerminating,
-			"the CustomResourceDefinition is being deleted: nothing is changed")
+			"the CustomResourceDefinition is being deleted: the operator changes nothing")
 	}
 	c.kind.prepare()
 	return c.kind.valid(removed)
@@ -76,7 +76,7 @@ func (c *Converter) Available() gate.Outcome { return c.kind.available() }
 func (c *Converter) withoutRules(name string, status *v1alpha1.ConverterStatus) gate.Outcome {
 	if c.CRD.Spec.PreserveUnknownFields {
 		return gate.Stalled(v1alpha1.ReasonPreserveUnknownFields,
-			"the CustomResourceDefinition has spec.preserveUnknownFields: true, and the API server converts no objects of unknown structure: "+
+			"the CustomResourceDefinition has spec.preserveUnknownFields: true, and API servers do not convert objects without a structural schema: "+
 				"set it to false, and give each version a structural schema")
 	}
 	c.Status.Rules = status

@@ -44,13 +44,13 @@ func (n none) valid([]string) gate.Outcome {
 	}
 	if len(lost) > 0 {
 		return gate.Stalled(v1alpha1.ReasonSchemasDiffer, fmt.Sprintf(
-			"%d fields are not the same in the other versions and in the storage version %s, and would be lost without a word: %s. "+
+			"%d fields differ between the storage version %s and the other versions, and API servers would drop them silently: %s. "+
 				"Choose another converter, make the schemas equal, or list what may be lost in spec.converter.none.acceptedLosses",
 			len(lost), storage, gate.FirstOf(lost, gate.MaxErrors)))
 	}
 	if len(accepted) > 0 {
 		return gate.Passed(v1alpha1.ReasonLossAccepted, fmt.Sprintf(
-			"nothing converts; %d fields are lost where a version lacks them, as the policy accepts: %s", len(accepted), gate.FirstOf(accepted, gate.MaxErrors)))
+			"no converter: the policy accepts the loss of %d fields that some versions lack: %s", len(accepted), gate.FirstOf(accepted, gate.MaxErrors)))
 	}
 	return gate.Passed(v1alpha1.ReasonSchemasEqual, "all versions have the same fields")
 }
@@ -63,7 +63,7 @@ func (c *Converter) LossAt(storage string) string {
 		return gate.Errors(errors)
 	}
 	if len(lost) > 0 {
-		return "without a converter fields would be lost: " + gate.FirstOf(lost, gate.MaxErrors)
+		return "API servers would drop fields without a converter: " + gate.FirstOf(lost, gate.MaxErrors)
 	}
 	return ""
 }

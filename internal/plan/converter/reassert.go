@@ -41,7 +41,7 @@ func (w workload) usable() error {
 	case w.service.Spec == nil:
 		return errors.New("it removes spec of the Service")
 	case w.service.Spec.Type != nil && *w.service.Spec.Type == corev1.ServiceTypeExternalName:
-		return errors.New("it makes the Service one of type ExternalName, which leads to no pods")
+		return errors.New("it changes the type of the Service to ExternalName, which selects no pods")
 	case w.budget.Spec == nil:
 		return errors.New("it removes spec of the PodDisruptionBudget")
 	}

@@ -16,7 +16,7 @@ import (
 
 // A converter pod that is called by API servers, and answers wrongly, is worse than
 // one that is gone: what it converts is wrong, or fails, while a good pod stands
-// beside it. So it is evicted, and its Deployment starts another. That is done to one
+// beside it. So the operator evicts it, and its Deployment replaces it. That is done to one
 // pod at a time, only where all others are there and have just proven themselves,
 // and within the PodDisruptionBudget, which counts what else goes on in the cluster.
 // A pod that has not lived for long is left alone: whatever makes pods go wrong so
@@ -41,23 +41,23 @@ func (c *Converter) Replace(pod observed.Pod) (says string, work gate.Work) {
 	if !c.InCharge() {
 		return "", work
 	}
-	const harm = "; API servers call it, so that some conversions fail or are wrong: "
+	const harm = "; it serves traffic: conversions may fail or be incorrect: "
 	if c.IsExternal() {
-		return harm + "whoever runs it has to mend or remove it", work
+		return harm + "its owner must fix or remove it", work
 	}
 	switch others := c.othersProven(pod); {
 	case others == 0:
-		return "; no other pod answers rightly, so that none is evicted, and conversions fail or are wrong: " + c.howToReplace(), work
+		return "; no other pod answers correctly, so the operator evicts none, and conversions fail or are incorrect: " + c.howToReplace(), work
 	case others < int(replicas(c.Policy))-1 || len(c.Ending) > 0:
-		return harm + "it is evicted once all others are ready and have proven themselves", work
+		return harm + "the operator evicts it once all other pods are ready and verified", work
 	case c.Now.Sub(pod.Created) < lives*c.Settings.ProofLifetime:
 		work.Recheck(pod.Created.Add(lives * c.Settings.ProofLifetime).Sub(c.Now))
-		return harm + fmt.Sprintf("it is evicted once it is %s old, as what went wrong so soon may do so again: see its log", lives*c.Settings.ProofLifetime), work
+		return harm + fmt.Sprintf("the operator evicts it once it is %s old, because a replacement may fail as soon: see its log", lives*c.Settings.ProofLifetime), work
 	case c.Evictable == 0:
-		return harm + fmt.Sprintf("it is evicted once the PodDisruptionBudget %s/%s allows it", c.Settings.Namespace, names.Child(c.Policy.Name)), work
+		return harm + fmt.Sprintf("the operator evicts it once PodDisruptionBudget %s/%s allows that", c.Settings.Namespace, names.Child(c.Policy.Name)), work
 	}
 	work.Do(step.EvictPod{Name: pod.Name, UID: pod.UID, Note: c.Name(pod) + ": " + pod.Proof.Message})
-	return harm + "it is evicted, and its Deployment starts another", work
+	return harm + "the operator evicts it, and its Deployment replaces it", work
 }
 
 // othersProven counts the ready pods beside one that answer as they must.

@@ -54,13 +54,13 @@ func (r rules) valid(removed []string) gate.Outcome {
 	case r.renderErr != nil:
 		return r.invalidPatch()
 	case r.Rules.Ruleset == nil:
-		return gate.Unknown(v1alpha1.ReasonVersionNotInCRD, gate.Errors(r.Rules.Missing)+"; nothing is changed until then")
+		return gate.Unknown(v1alpha1.ReasonVersionNotInCRD, gate.Errors(r.Rules.Missing)+"; the operator changes nothing until then")
 	}
 	plan := v1alpha1.ConverterStatus{Revision: r.Wanted, Verdicts: r.Rules.Verdicts}
 	r.Status.Rules = plan.DeepCopy() // what rules compile to is not the status's to change
 	missing, retired := r.missingVersions(removed)
 	if len(missing) > 0 {
-		says := gate.Errors(missing) + "; the webhook is active ahead of it"
+		says := gate.Errors(missing) + "; the converter is ready for it"
 		if len(r.Rules.Verdicts) > 0 {
 			says += "; " + summary(r.Rules.Verdicts, r.Rules.Warnings)
 		}
@@ -93,12 +93,12 @@ const maxWarnings = 5
 func summary(verdicts []v1alpha1.Verdict, warnings []string) string {
 	var lines []string
 	for _, verdict := range verdicts {
-		line := fmt.Sprintf("%s: %s to the hub, %s back", verdict.Version, verdict.ToHub, verdict.FromHub)
+		line := fmt.Sprintf("%s: %s to the hub, %s from it", verdict.Version, verdict.ToHub, verdict.FromHub)
 		if len(verdict.Dropped) > 0 {
 			line += ", drops " + first(verdict.Dropped)
 		}
 		if len(verdict.Preserved) > 0 {
-			line += ", keeps aside " + first(verdict.Preserved)
+			line += ", preserves " + first(verdict.Preserved)
 		}
 		lines = append(lines, line)
 	}
@@ -117,7 +117,7 @@ func first(fields []string) string {
 
 // invalidPatch says why what is deployed cannot be made.
 func (c *Converter) invalidPatch() gate.Outcome {
-	return gate.Stalled(v1alpha1.ReasonInvalidPatch, gate.Cut(c.renderErr.Error())+"; nothing that runs is changed")
+	return gate.Stalled(v1alpha1.ReasonInvalidPatch, gate.Cut(c.renderErr.Error())+"; the running converter does not change")
 }
 
 // podCount counts the converter pods by the rulesets that they serve.
@@ -139,7 +139,7 @@ func (r rules) available() gate.Outcome {
 	switch {
 	case count.old > 0 || r.fromElsewhere() && count.current < count.desired || r.replacing() && !r.RolledOut:
 		return gate.Waiting(v1alpha1.ReasonRollingOut, fmt.Sprintf(
-			"%d of %d converter pods are ready with the current plan", count.current, count.desired)+count.waits()+r.troubles()+r.Meanwhile())
+			"%d of %d converter pods are ready with the current ruleset", count.current, count.desired)+count.waits()+r.troubles()+r.Meanwhile())
 	case count.current == 0:
 		return gate.Waiting(v1alpha1.ReasonNoPodsReady, fmt.Sprintf(
 			"no converter pod is ready: objects that need a conversion cannot be read; see the pods of Deployment %s/%s",
@@ -152,7 +152,7 @@ func (r rules) available() gate.Outcome {
 	r.Add(r.DropUnused())
 	if count.current < count.desired {
 		return gate.Passed(v1alpha1.ReasonSomePodsReady, fmt.Sprintf(
-			"%d of %d converter pods are ready: conversions work, with less to spare", count.current, count.desired)+r.troubles())
+			"%d of %d converter pods are ready: conversions work with reduced redundancy", count.current, count.desired)+r.troubles())
 	}
 	return gate.Passed(v1alpha1.ReasonAllPodsReady, fmt.Sprintf("%d of %d converter pods are ready", count.current, count.desired)+r.troubles())
 }
@@ -169,7 +169,7 @@ func (p podCount) waits() string {
 	if p.old == 0 || p.current < p.desired {
 		return ""
 	}
-	return fmt.Sprintf("; waits for the end of %d without it", p.old)
+	return fmt.Sprintf("; waiting for %d pods without it to terminate", p.old)
 }
 
 // podFailure says what keeps pods from being created, such as a quota.
@@ -183,9 +183,9 @@ func (c *Converter) podFailure() string {
 // hostNetworkHints say what to do about what keeps pods from the network of their
 // nodes, by what the scheduler, the kubelet and observed.Pod Security admission say of it.
 var hostNetworkHints = []struct{ says, hint string }{
-	{"PodSecurity", ": spec.workload.hostNetwork takes a namespace that admits it: kubectl label namespace %s --overwrite pod-security.kubernetes.io/enforce=privileged"},
-	{"free ports", ": with spec.workload.hostNetwork each pod takes its port on a node for itself: add nodes, lower spec.workload.replicas, or choose a port that no other policy has"},
-	{"ends as soon as it starts", ": with spec.workload.hostNetwork, something else may listen at its port on that node: choose another port"},
+	{"PodSecurity", ": spec.workload.hostNetwork needs a namespace that admits it: kubectl label namespace %s --overwrite pod-security.kubernetes.io/enforce=privileged"},
+	{"free ports", ": with spec.workload.hostNetwork, each pod needs its port on a node of its own: add nodes, lower spec.workload.replicas, or choose a port that no other policy uses"},
+	{"exits on start", ": with spec.workload.hostNetwork, another process may listen at its port on that node: choose another port"},
 }
 
 func (c *Converter) hostNetworkHint(trouble string) string {

@@ -117,16 +117,16 @@ func (c *Converter) missing() *gate.Outcome {
 		configMap := c.Settings.Namespace + "/" + names.Ruleset(c.Policy.Name, active.Revision)
 		if active.ReplacedTime != nil {
 			return new(gate.Waiting(v1alpha1.ReasonRollingOut, fmt.Sprintf(
-				"ConfigMap %s with the rules of before is gone: waits until no API server asks for them", configMap)))
+				"ConfigMap %s with the previous ruleset is gone: waiting until API servers stop requesting it", configMap)))
 		}
 		return new(gate.Stalled(v1alpha1.ReasonRulesetLost, fmt.Sprintf(
-			"ConfigMap %s with the rules by which the CustomResourceDefinition converts is gone or unreadable. Running pods still have them, and convert. "+
-				"To change rules without a failed conversion, put the rules of before back into the policy until it is Ready, and then change them; "+
-				"or delete the converter pods, and conversions fail until others run", configMap)))
+			"ConfigMap %s with the active ruleset is missing or unreadable. Running pods still have it and convert. "+
+				"To change rules without a failed conversion, put the previous rules back into the policy until it is Ready, and then change them; "+
+				"or delete the converter pods: conversions fail until new pods run", configMap)))
 	}
 	if len(c.Served) > maxRevisions {
 		return new(gate.Waiting(v1alpha1.ReasonRollingOut, fmt.Sprintf(
-			"rules were changed %d times within %s: waits until no API server asks for the oldest", len(c.Served)-1, c.Settings.PropagationDelay)))
+			"rules changed %d times within %s: waiting until API servers stop requesting the oldest ruleset", len(c.Served)-1, c.Settings.PropagationDelay)))
 	}
 	return nil
 }
@@ -137,9 +137,9 @@ func (c *Converter) Meanwhile() string {
 		return ""
 	}
 	if c.StoredImage(c.Named()) != nil {
-		return fmt.Sprintf("; meanwhile the CustomResourceDefinition converts through the image of before, Deployment %s", names.Image(c.Policy.Name, c.Named()))
+		return fmt.Sprintf("; still uses the previous image, Deployment %s", names.Image(c.Policy.Name, c.Named()))
 	}
-	return fmt.Sprintf("; meanwhile the CustomResourceDefinition converts by the rules of before, plan %s", c.Named())
+	return fmt.Sprintf("; still uses the previous ruleset %s", c.Named())
 }
 
 // Answerable is the plan to name where the CustomResourceDefinition names none

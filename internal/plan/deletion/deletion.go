@@ -63,13 +63,13 @@ func (d *Deletion) Leave() gate.Outcome {
 	case d.Abandoned():
 		d.endRuns()
 		d.Do(step.RemoveFinalizer{})
-		return gate.Unknown(v1alpha1.ReasonDeleting, "leaving the CustomResourceDefinition and its converter as they are")
+		return gate.Unknown(v1alpha1.ReasonDeleting, "leaving the CustomResourceDefinition and its converter in place")
 	case d.CRD != nil && d.active:
 		d.Do(step.RestoreCRD{Pin: step.PinOf(d.CRD)})
 		return gate.Unknown(v1alpha1.ReasonDeleting, "setting the CustomResourceDefinition's conversion strategy to None")
 	case d.draining():
 		return gate.Unknown(v1alpha1.ReasonDeleting,
-			"the CustomResourceDefinition does not need the converter any more: converter pods answer until no API server asks them")
+			"conversion removed from the CustomResourceDefinition: converter pods serve until API servers stop calling them")
 	}
 	d.Do(step.DeleteChildren{Policy: d.Policy.Name}, step.RemoveFinalizer{})
 	return gate.Unknown(v1alpha1.ReasonDeleting, "removing the converter")
@@ -126,7 +126,7 @@ func (d *Deletion) InUse() gate.Outcome {
 		return gate.Outcome{}
 	}
 	if !d.CRD.DeletionTimestamp.IsZero() {
-		return gate.Abnormal(v1alpha1.ReasonCRDTerminating, "the CustomResourceDefinition is being deleted, which needs its webhook: waits until it is gone")
+		return gate.Abnormal(v1alpha1.ReasonCRDTerminating, "the CustomResourceDefinition is being deleted and needs its webhook: waiting until it is gone")
 	}
 	inUse := d.versionsInUse()
 	if inUse == "" {
@@ -139,10 +139,10 @@ func (d *Deletion) InUse() gate.Outcome {
 	case identity && restorable:
 		return gate.Outcome{}
 	case identity:
-		inUse += "; the versions differ in nothing, so that strategy None would give the same: set spec.deletionPolicy to RestoreNone"
+		inUse += "; the versions are identical, so strategy None converts correctly: set spec.deletionPolicy to RestoreNone"
 	default:
-		inUse += "; without the converter objects would be unreadable or wrong: serve and store one version only, " +
-			"delete the CustomResourceDefinition, or set spec.deletionPolicy to Abandon, which leaves the converter at work"
+		inUse += "; without the converter, objects would be unreadable or incorrect: serve and store only one version, " +
+			"delete the CustomResourceDefinition, or set spec.deletionPolicy to Abandon, which leaves the converter running"
 	}
 	return gate.Abnormal(v1alpha1.ReasonVersionsInUse, inUse)
 }

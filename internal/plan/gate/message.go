@@ -51,7 +51,7 @@ func Cut(line string) string {
 // FieldManager names who wrote something; empty is who left no trace.
 func FieldManager(name string) string {
 	if name == "" {
-		return "a field manager that left no trace in metadata.managedFields"
+		return "an unknown field manager"
 	}
 	return fmt.Sprintf("field manager %q", name)
 }

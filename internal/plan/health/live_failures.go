@@ -146,19 +146,19 @@ func describeFailures(rows []v1alpha1.ConversionFailure) string {
 	}
 	says += ": " + gate.Cut(row.Message) + "; lists of the kind fail with it: " + cureOf(row.Cause)
 	if len(rows) > 1 {
-		says += "; status.conversionFailures has the others"
+		says += "; see status.conversionFailures for others"
 	}
 	return says
 }
 
 // cures say what to do, by causes.
 var cures = map[string]string{
-	"Truncated":           "write the object at the version that has the large fields, or make them smaller",
-	"OverBudget":          "make the object's lists, maps and texts smaller, or the expressions cheaper",
-	"AnnotationsTooLarge": "truncate the object's annotations, or the fields that the other version lacks",
-	"InvalidJSON":         "check what stands between API servers and the converter, and the log of the converter pods",
+	"Truncated":           "write the object at the version that has the large fields, or reduce them",
+	"OverBudget":          "reduce the object's lists, maps and strings, or the cost of the expressions",
+	"AnnotationsTooLarge": "reduce the object's annotations, or the fields that the other version lacks",
+	"InvalidJSON":         "check proxies between API servers and the converter, and the log of the converter pods",
 	"Panic":               "see the log of the converter pods, and report the bug",
-	"TooSlow":             "check the CPU limit of the converter pods, spec.workload.resources, and how large the object is",
+	"TooSlow":             "check the CPU limit of the converter pods, spec.workload.resources, and the size of the object",
 	"UnknownVersion":      "add the version to the policy's spokes, or remove it from the CustomResourceDefinition",
 	"WrongKind":           "check that only this CustomResourceDefinition names the converter",
 }

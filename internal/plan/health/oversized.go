@@ -132,11 +132,11 @@ func describeOversized(known *v1alpha1.OversizedStatus) string {
 	if len(row.Fields) > 0 {
 		fields = strings.Join(row.Fields, ", ")
 	}
-	says := fmt.Sprintf("object %s cannot be read as a whole at %s: %s, which only %s has, would take %d bytes of the %d that annotations have room for; "+
-		"reads at %s leave out what has no room, and writes at %s are refused: make these fields smaller at %s",
+	says := fmt.Sprintf("object %s does not fit at %s: %s, which only %s has, needs %d of the %d bytes for annotations; "+
+		"reads at %s omit what does not fit, and API servers refuse writes at %s: reduce these fields at %s",
 		row.Object, row.Version, gate.Cut(fields), row.FieldsOf, row.Bytes, maxAnnotationBytes, row.Version, row.Version, row.FieldsOf)
 	if len(known.Examples) > 1 {
-		says += "; status.oversizedObjects has others"
+		says += "; see status.oversizedObjects for others"
 	}
 	return says
 }

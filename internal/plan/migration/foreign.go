@@ -35,9 +35,9 @@ func MayMigrate(policy *v1alpha1.ConversionPolicy) bool {
 func (m *Migration) foreignMigration() string {
 	switch {
 	case m.ForeignMigration != "":
-		return "somebody else's migration " + m.ForeignMigration
+		return "another migration, " + m.ForeignMigration
 	case m.CRD != nil && crds.Condition(m.CRD, observed.StorageMigrating):
-		return "somebody else's migration, which the condition StorageMigrating of the CustomResourceDefinition tells of"
+		return "another migration, reported in the condition StorageMigrating of the CustomResourceDefinition"
 	}
 	return ""
 }
@@ -71,5 +71,5 @@ func (m *Migration) whoPruned() string {
 	if writer := crds.StoredVersionsWriter(m.CRD); writer != "" {
 		return gate.FieldManager(writer)
 	}
-	return "somebody who left no trace in metadata.managedFields"
+	return "an unknown field manager"
 }

@@ -33,7 +33,7 @@ func (m *Migration) decideMigration(id, storage string) gate.Outcome {
 	switch {
 	case m.runs(id) || m.wantsRun(id):
 		if m.ending() {
-			return gate.Waiting(v1alpha1.ReasonMigrating, "waits for the end of the pods of a migration that was given up")
+			return gate.Waiting(v1alpha1.ReasonMigrating, "waiting for the pods of a cancelled migration to terminate")
 		}
 		return m.migrate(id, storage)
 	case m.Status.MigrationEvidence != nil:
@@ -44,7 +44,7 @@ func (m *Migration) decideMigration(id, storage string) gate.Outcome {
 		return gate.Passed(v1alpha1.ReasonNothingToMigrate, "the CustomResourceDefinition has one version: "+storage)
 	case crds.StoredOnlyIn(m.CRD, storage):
 		return gate.Undecided(v1alpha1.ReasonStoredVersionsUntrusted, fmt.Sprintf(
-			"status.storedVersions names %s alone, but no migration of this policy has proven it, and others prune it without a proof: %s",
+			"status.storedVersions names %s alone, but no migration of this policy has verified it, and other tools prune it unverified: %s",
 			storage, HowToMigrate(m.Policy)))
 	}
 	return gate.Undecided(v1alpha1.ReasonNotRequested, fmt.Sprintf(
@@ -134,7 +134,7 @@ func (m *Migration) migrate(id, storage string) gate.Outcome {
 		return m.paused()
 	case m.otherSettings(run, storage):
 		m.Do(step.DeleteJob{Name: run.Job.Name, UID: run.Job.UID})
-		return gate.Waiting(v1alpha1.ReasonMigrating, "run "+id+" goes on with other settings, once its pod has ended")
+		return gate.Waiting(v1alpha1.ReasonMigrating, "run "+id+" continues with new settings once its pod has terminated")
 	}
 	m.Do(m.startRun(run, storage)...)
 	return gate.Waiting(v1alpha1.ReasonMigrating, m.explainProgress())
@@ -146,10 +146,10 @@ func (m *Migration) beforeRun(run observed.Run, storage string) gate.Outcome {
 	switch {
 	case !crds.Serves(m.CRD, storage):
 		return gate.Stalled(v1alpha1.ReasonStorageVersionNotServed, fmt.Sprintf(
-			"the storage version %s is not served, so that objects cannot be rewritten: set served: true for it", storage))
+			"the storage version %s is not served, so objects cannot be rewritten: set served: true for it", storage))
 	case foreign != "":
 		m.Recheck(foreignPause)
-		return gate.Waiting(v1alpha1.ReasonForeignStorageMigration, "waits for the end of "+foreign+"; if it does not end, delete it")
+		return gate.Waiting(v1alpha1.ReasonForeignStorageMigration, "waiting for the end of "+foreign+"; delete it if it does not finish")
 	case m.runs(run.ID):
 		return gate.Outcome{}
 	case rights.MissingToMigrate(m.Cluster) != "":
@@ -158,10 +158,10 @@ func (m *Migration) beforeRun(run observed.Run, storage string) gate.Outcome {
 	case run.Over() || run.Job != nil && !run.Job.DeletionTimestamp.IsZero():
 		// It was run before, for the same pins: what it proved then is not what is asked now.
 		m.Do(step.DeleteRun{Name: names.Run(m.Policy.Name, run.ID)})
-		return gate.Waiting(v1alpha1.ReasonMigrating, "waits for the end of the migration of before")
+		return gate.Waiting(v1alpha1.ReasonMigrating, "waiting for the previous migration to finish")
 	case m.Policy.Spec.Migration.Paused:
 		return gate.Waiting(v1alpha1.ReasonMigrationPaused, fmt.Sprintf(
-			"objects are to be migrated to %s: set spec.migration.paused to false, and it begins", storage))
+			"the migration to %s is paused: set spec.migration.paused to false to start it", storage))
 	}
 	return gate.Outcome{}
 }
@@ -196,7 +196,7 @@ func (m *Migration) paused() gate.Outcome {
 		how = fmt.Sprintf("at %d of %d objects", done(last), max(done(last), last.Total))
 	}
 	return gate.Waiting(v1alpha1.ReasonMigrationPaused, fmt.Sprintf(
-		"run %s is paused %s: set spec.migration.paused to false, and it goes on from there", last.Run, how))
+		"run %s is paused %s: set spec.migration.paused to false to resume it", last.Run, how))
 }
 
 // explainProgress says what a run does, without what changes while it does it.
@@ -204,14 +204,14 @@ func (m *Migration) explainProgress() string {
 	last := m.Status.Migration
 	says := what(last)
 	if last.Waiting != "" {
-		says += "; it stands still: " + last.Waiting
+		says += "; stalled: " + last.Waiting
 	}
 	if n := len(last.Predicted); n > 0 {
-		says += fmt.Sprintf("; the API server would refuse %d of the objects that were tried first, for example %s: %s",
+		says += fmt.Sprintf("; the API server would refuse %d of the objects tried first, for example %s: %s",
 			n, last.Predicted[0].Object, last.Predicted[0].Message)
 	}
 	if trigger := m.Policy.Spec.Migration.Trigger; trigger != last.Trigger && trigger != "" {
-		says += fmt.Sprintf("; spec.migration.trigger %q is answered by another run after it", trigger)
+		says += fmt.Sprintf("; another run for spec.migration.trigger %q follows", trigger)
 	}
 	return says
 }
@@ -220,10 +220,10 @@ func (m *Migration) explainProgress() string {
 func what(run *v1alpha1.MigrationStatus) string {
 	objects := "objects"
 	if run.RetryOf != "" {
-		objects = "what failed in run " + run.RetryOf
+		objects = "the failed objects of run " + run.RetryOf
 	}
 	if run.Cause == v1alpha1.MigrationForPreservedData {
-		return fmt.Sprintf("run %s gives values that objects hold in annotations the place that they have now at %s", run.Run, run.StorageVersion)
+		return fmt.Sprintf("run %s moves preserved values to their fields at %s", run.Run, run.StorageVersion)
 	}
 	return fmt.Sprintf("run %s rewrites %s at %s", run.Run, objects, run.StorageVersion)
 }
@@ -233,13 +233,13 @@ func (m *Migration) notYetPlaced() string {
 	if m.Policy.Spec.Migration.Mode == v1alpha1.MigrationAutomatic || !m.ToPlace() {
 		return ""
 	}
-	return fmt.Sprintf("; %d objects hold values in annotations, of which some have a place now: %s", m.Status.PreservedData.Objects, HowToMigrate(m.Policy))
+	return fmt.Sprintf("; %d objects have preserved values, some of which have a field now: %s", m.Status.PreservedData.Objects, HowToMigrate(m.Policy))
 }
 
-// explainFailure says what failed and what to do; nothing was pruned.
+// explainFailure says what failed and what to do; status.storedVersions was not pruned.
 func (m *Migration) explainFailure() gate.Outcome {
 	last := m.Status.Migration
-	const cure = "; nothing was pruned; change spec.migration.trigger to try again"
+	const cure = "; status.storedVersions was not pruned; change spec.migration.trigger to retry"
 	if last.Failed == 0 {
 		return gate.Stalled(v1alpha1.ReasonMigrationFailed, "run "+last.Run+": "+last.Message+cure)
 	}
@@ -247,6 +247,6 @@ func (m *Migration) explainFailure() gate.Outcome {
 	if len(last.Failures) > 0 {
 		example = ", for example " + last.Failures[0].Object + ": " + last.Failures[0].Message
 	}
-	return gate.Stalled(v1alpha1.ReasonObjectsFailed, fmt.Sprintf("%d of %d objects could not be rewritten%s; ConfigMap %s has all of them%s",
+	return gate.Stalled(v1alpha1.ReasonObjectsFailed, fmt.Sprintf("%d of %d objects could not be rewritten%s; ConfigMap %s lists them%s",
 		last.Failed, last.Total, example, last.Record, cure))
 }

@@ -45,15 +45,15 @@ const isPaused = "spec.migration.paused is true"
 func (m *Migration) whyNot() string {
 	switch foreign := m.foreignMigration(); {
 	case !m.InForce || m.Drifted:
-		return "the CustomResourceDefinition does not convert as this policy wants it"
+		return "the CustomResourceDefinition does not convert as this policy requires"
 	case m.AnswersWrongly:
-		return "the converter answers wrongly"
+		return "the converter answers incorrectly"
 	case m.Policy.Spec.Migration.Paused:
 		return isPaused
 	case foreign != "":
-		return "it waits for the end of " + foreign
+		return "waiting for the end of " + foreign
 	case !m.RefusesTruncated:
-		return "API servers do not refuse objects that are too large to be converted"
+		return "API servers do not yet refuse objects that are too large to convert"
 	}
 	return ""
 }

@@ -46,13 +46,13 @@ func whileRunning(last, next *v1alpha1.MigrationStatus) []gate.Event {
 	}
 	switch next.State {
 	case v1alpha1.MigrationSucceeded:
-		return one(v1alpha1.ReasonMigrationCompleted, counts+": all are stored at "+next.StorageVersion, false)
+		return one(v1alpha1.ReasonMigrationCompleted, counts+": all objects are stored at "+next.StorageVersion, false)
 	case v1alpha1.MigrationSuperseded:
-		return one(v1alpha1.ReasonMigrationSuperseded, counts+"; the CustomResourceDefinition changed, which voids what the run proved", true)
+		return one(v1alpha1.ReasonMigrationSuperseded, counts+"; the CustomResourceDefinition changed, which invalidates the run", true)
 	case v1alpha1.MigrationCancelled:
-		return one(v1alpha1.ReasonMigrationCancelled, counts+"; it was given up, nothing was pruned", false)
+		return one(v1alpha1.ReasonMigrationCancelled, counts+"; cancelled without pruning", false)
 	case v1alpha1.MigrationFailed:
-		return one(failureReason(next), counts+explainMessage(next)+"; nothing was pruned", true)
+		return one(failureReason(next), counts+explainMessage(next)+"; status.storedVersions was not pruned", true)
 	}
 	switch was, is := last.Step == v1alpha1.MigrationPaused, next.Step == v1alpha1.MigrationPaused; {
 	case is && !was:

@@ -42,14 +42,14 @@ func (r *Retirement) clear(record *v1alpha1.RetirementStatus) gate.Outcome {
 	case !asked.Running:
 		what := ""
 		if len(discard) > 0 {
-			what = ", or hold what spec.retirement accepts to lose of it"
+			what = ", or have preserved values of it whose loss spec.retirement accepts"
 		}
 		return gate.Pending(v1alpha1.ReasonCleaningFailed, fmt.Sprintf("objects still name %s in metadata.managedFields%s: %s", record.Version, what, gate.Cut(asked.Message)))
 	}
 	r.Clears = true
 	what := ""
 	if len(discard) > 0 {
-		what = ", and what spec.retirement accepts to lose of it from their annotations"
+		what = ", and preserved values whose loss spec.retirement accepts from their annotations"
 	}
 	return gate.Pending(v1alpha1.ReasonCleaningManagedFields, fmt.Sprintf("removing %s from metadata.managedFields of the objects%s", record.Version, what))
 }

@@ -97,17 +97,17 @@ func (r *Retirement) heldBack() gate.Outcome {
 	if drift == nil || drift.PolicyGeneration != r.Policy.Generation {
 		return gate.Outcome{}
 	}
-	const cure = "let its manifest say what this policy says of spec.versions, or change spec.storageVersion and spec.retirement here"
+	const cure = "align its manifest with this policy, or change spec.storageVersion and spec.retirement here"
 	switch {
 	case len(r.takenBack) > 0 && drift.Answer == v1alpha1.DriftRepaired:
-		return gate.Waiting(v1alpha1.ReasonVersionsDrifted, r.whoTookBack()+" took back what this policy had changed in spec.versions: writing it again")
+		return gate.Waiting(v1alpha1.ReasonVersionsDrifted, r.whoTookBack()+" reverted this policy's changes of spec.versions: restoring them")
 	case drift.Answer == v1alpha1.DriftReported:
 		return gate.Stalled(v1alpha1.ReasonVersionsDrifted,
-			r.whoTookBack()+" took back what this policy had changed in spec.versions; spec.drift is Report, so nothing is written: "+cure)
+			r.whoTookBack()+" reverted this policy's changes of spec.versions; spec.drift is Report, so the operator does not restore them: "+cure)
 	case drift.Answer == v1alpha1.DriftContested && len(drift.Repairs) > 0 && r.Left(&drift.Repairs[0], versionRepairWindow) > 0:
 		r.Recheck(r.Left(&drift.Repairs[0], versionRepairWindow))
 		return gate.Stalled(v1alpha1.ReasonVersionsContested, fmt.Sprintf(
-			"%s takes back what this policy changes in spec.versions, and it was written again %d times within a day: %s; it is written again when the day is past, or when the spec of this policy changes",
+			"%s keeps reverting this policy's changes of spec.versions, and the operator restored them %d times within a day: %s; the operator restores them again after that day, or when the spec of this policy changes",
 			r.whoTookBack(), versionRepairsAtMost, cure))
 	}
 	return gate.Outcome{}

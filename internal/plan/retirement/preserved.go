@@ -27,7 +27,7 @@ func (r *Retirement) strands(name string) []v1alpha1.VersionBlock {
 	}
 	if why := r.notCounted(known, name); why != "" {
 		return []v1alpha1.VersionBlock{{Reason: v1alpha1.BlockedPreservedDataUnknown, Message: fmt.Sprintf(
-			"whether objects hold values of %s in annotations is not known: %s: %s", name, why, r.howToCount(name))}}
+			"it is unknown whether objects have preserved values of %s: %s: %s", name, why, r.howToCount(name))}}
 	}
 	return nil
 }
@@ -42,13 +42,13 @@ func (r *Retirement) unaccepted(of *v1alpha1.PreservedVersion) string {
 	}
 	switch {
 	case len(fields) > 0:
-		return fmt.Sprintf("%d objects hold values of it in annotations, which cannot be read without it: %s: %s, or accept their loss in spec.retirement[].acceptedLosses",
+		return fmt.Sprintf("%d objects have preserved values that only this version can express: %s: %s, or accept their loss in spec.retirement[].acceptedLosses",
 			of.Objects, someOf(fields, of.MoreFields), r.howToPlace(of.Version, fields))
 	case of.MoreFields:
-		return fmt.Sprintf("%d objects hold values of it in annotations, of more fields than status.preservedData lists: "+
-			"accept the loss of the objects above those fields in spec.retirement[].acceptedLosses", of.Objects)
+		return fmt.Sprintf("%d objects have preserved values of more fields than status.preservedData lists: "+
+			"accept the loss of parents of those fields in spec.retirement[].acceptedLosses", of.Objects)
 	case of.Unreadable > 0:
-		return fmt.Sprintf("%d objects have text in the annotation %s that cannot be read: look at it, and remove the annotation where nothing is lost by that",
+		return fmt.Sprintf("%d objects have an annotation %s that cannot be parsed: inspect it, and remove it if nothing is lost by that",
 			of.Unreadable, conversion.AnnotationName(r.CRD.Name, of.Version))
 	}
 	return ""
@@ -84,14 +84,14 @@ func (r *Retirement) howToPlace(version string, fields []v1alpha1.PreservedField
 	placeless := func(field v1alpha1.PreservedField) bool { return !field.HasPlace }
 	switch refused := r.refusedOf(version); {
 	case slices.ContainsFunc(fields, placeless):
-		return fmt.Sprintf("%sgive the fields a place in %s", served, storage)
+		return fmt.Sprintf("%sadd the fields to %s", served, storage)
 	case r.migration.ToPlace():
-		return fmt.Sprintf("the fields have a place in %s now, and a migration puts the values there: %s", storage, r.howMigrated())
+		return fmt.Sprintf("%s has these fields now, and a migration moves the values there: %s", storage, r.howMigrated())
 	case refused != nil:
-		return fmt.Sprintf("the fields have a place in %s, and run %s could not put all values there, for example of %s (%s; status.migration.refused has more): "+
+		return fmt.Sprintf("%s has these fields, and run %s could not move all values there, for example of %s (%s; see status.migration.refused for more): "+
 			"%scorrect the objects or change the schema, and then spec.migration.trigger", storage, r.migration.Status.Migration.Run, refused.Object, refused.Message, served)
 	}
-	return fmt.Sprintf("the fields have a place in %s: %schange spec.migration.trigger, and a migration puts the values there", storage, served)
+	return fmt.Sprintf("%s has these fields: %schange spec.migration.trigger to move the values there", storage, served)
 }
 
 // refusedOf is an object that kept values of a version in the last run, nil where there
@@ -114,13 +114,13 @@ func (r *Retirement) notCounted(known *v1alpha1.PreservedDataStatus, name string
 	record := r.record(name)
 	switch {
 	case known == nil:
-		return "they were never counted"
+		return "no migration has counted them"
 	case known.Outdated:
-		return "rules or schemas have changed since they were counted"
+		return "rules or schemas changed since the last count"
 	case !known.Complete:
-		return fmt.Sprintf("only %d objects were looked at", known.Seen)
+		return fmt.Sprintf("the last count covers only %d objects", known.Seen)
 	case record != nil && record.UnservedTime != nil && known.Time.Before(record.UnservedTime):
-		return "clients could write it after they were counted"
+		return "clients could write this version after the last count"
 	}
 	return ""
 }
@@ -131,11 +131,11 @@ func (r *Retirement) howToCount(name string) string {
 	entry, record := r.retirement(name), r.record(name)
 	switch {
 	case record != nil && record.UnservedTime != nil && reaches(entry.Action, v1alpha1.RetirementUnserve):
-		return "they are counted again when it has been unserved for long enough"
+		return "the operator counts them again once the version was unserved for long enough"
 	case r.Policy.Spec.Migration.Mode == v1alpha1.MigrationNever:
-		return "set spec.migration.mode to OnTrigger, and change spec.migration.trigger: a migration counts them"
+		return "set spec.migration.mode to OnTrigger and change spec.migration.trigger to count them"
 	}
-	return "change spec.migration.trigger: a migration counts them"
+	return "change spec.migration.trigger to count them"
 }
 
 // doubts says what is wrong with the accepted losses of a version, to go on where
@@ -148,15 +148,15 @@ func (r *Retirement) doubts(entry *v1alpha1.Retirement) string {
 	const field = "; its acceptedLosses in spec.retirement "
 	for _, path := range entry.AcceptedLosses {
 		if _, err := conversion.ParsePath(path); err != nil {
-			return fmt.Sprintf("%shave %q, which is no path, and so nothing is accepted: %v", field, path, err)
+			return fmt.Sprintf("%shave %q, which is not a path and is ignored: %v", field, path, err)
 		}
 	}
 	var says string
 	if unknown := r.unknownLosses(name, entry.AcceptedLosses); len(unknown) > 0 {
-		says += fmt.Sprintf("%shave %s, but %s has no such field, and no object holds a value of it: correct the path", field, strings.Join(unknown, ", "), name)
+		says += fmt.Sprintf("%shave %s, but %s has no such field, and no object has a preserved value of it: correct the path", field, strings.Join(unknown, ", "), name)
 	}
 	if !reaches(entry.Action, v1alpha1.RetirementRemove) {
-		says += field + "take effect with the action Remove only"
+		says += field + "take effect only with the action Remove"
 	}
 	return says
 }

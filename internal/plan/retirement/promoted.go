@@ -42,7 +42,7 @@ func (r *Retirement) refusal(wanted string) string {
 	case version == nil:
 		return fmt.Sprintf("the CustomResourceDefinition has %s: add the version there, or correct the name", strings.Join(r.versionNames(), ", "))
 	case !version.Served:
-		return fmt.Sprintf("%s is not served, so that objects could not be rewritten in it: set served: true for it", wanted)
+		return fmt.Sprintf("%s is not served, so objects cannot be rewritten in it: set served: true for it", wanted)
 	case r.Rulesets() && !slices.Contains(r.ruled(), wanted):
 		return fmt.Sprintf("%s is neither hub nor spoke in spec.converter.declarative: write rules for it, if only an empty list", wanted)
 	case r.None():
@@ -59,7 +59,7 @@ func (r *Retirement) refusal(wanted string) string {
 func (r *Retirement) noRoomAt(version string) string {
 	for _, row := range r.oversized {
 		if row.Version == version && r.converter.LimitsSize() {
-			return fmt.Sprintf("object %s has no room at %s for %s of %s, and could not be read at either version: make these fields smaller",
+			return fmt.Sprintf("object %s does not fit at %s with %s of %s, and would be unreadable at both versions: reduce these fields",
 				row.Object, version, gate.Cut(strings.Join(row.Fields, ", ")), row.FieldsOf)
 		}
 	}

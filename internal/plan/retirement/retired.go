@@ -27,7 +27,7 @@ func (r *Retirement) TakenBack() gate.Outcome {
 		case !version.Served && record.UnservedHere && !reaches(entry.Action, v1alpha1.RetirementUnserve):
 			return r.edit("serving "+name+" again", r.change(name, "served", true))
 		case version.Deprecated && r.warnsInOurWords(version.DeprecationWarning) && !reaches(entry.Action, v1alpha1.RetirementDeprecate):
-			return r.edit("taking the deprecation of "+name+" back",
+			return r.edit("undoing the deprecation of "+name+" back",
 				r.change(name, "deprecated", false), r.change(name, "deprecationWarning", nil))
 		}
 	}
@@ -38,7 +38,7 @@ func (r *Retirement) TakenBack() gate.Outcome {
 // Each step is one write, and is taken when the one before it has lasted.
 func (r *Retirement) Retired() gate.Outcome {
 	if len(r.Policy.Spec.Retirement) == 0 {
-		return gate.Passed(v1alpha1.ReasonNothingToRetire, "spec.retirement is empty; status.versions says what may go")
+		return gate.Passed(v1alpha1.ReasonNothingToRetire, "spec.retirement is empty; see status.versions for removable versions")
 	}
 	r.askForRequests()
 	var last gate.Outcome
@@ -121,11 +121,11 @@ func (r *Retirement) answer(name string) string {
 func (r *Retirement) unserve(entry *v1alpha1.Retirement, record *v1alpha1.RetirementStatus) gate.Outcome {
 	name, after := record.Version, afterOf(entry)
 	if r.onlyServed(name) {
-		return gate.Pending(v1alpha1.ReasonBlocked, fmt.Sprintf("%s stays: clients could use no other version: serve %s", name, crds.StorageVersion(r.CRD)))
+		return gate.Pending(v1alpha1.ReasonBlocked, fmt.Sprintf("%s cannot be unserved, because it is the only served version: serve %s", name, crds.StorageVersion(r.CRD)))
 	}
 	if r.lately(name) {
 		r.Recheck(r.Left(record.LastRequested, after+lookAtRequests))
-		return gate.Pending(v1alpha1.ReasonRequested, fmt.Sprintf("%s is served until nobody has asked for it for %s", name, humanize.HumanDuration(after)))
+		return gate.Pending(v1alpha1.ReasonRequested, fmt.Sprintf("the operator stops serving %s after %s without requests", name, humanize.HumanDuration(after)))
 	}
 	left := r.Left(record.DeprecatedTime, after)
 	switch {
@@ -136,13 +136,13 @@ func (r *Retirement) unserve(entry *v1alpha1.Retirement, record *v1alpha1.Retire
 	default:
 		return r.edit("setting served: false for "+name, r.change(name, "served", false))
 	}
-	return gate.Pending(v1alpha1.ReasonSoaking, fmt.Sprintf("%s is deprecated, and served until nobody has asked for it for %s%s", name, humanize.HumanDuration(after), r.blindness()))
+	return gate.Pending(v1alpha1.ReasonSoaking, fmt.Sprintf("%s is deprecated; the operator stops serving it after %s without requests%s", name, humanize.HumanDuration(after), r.blindness()))
 }
 
 // blindness says that the time is all there is to go by.
 func (r *Retirement) blindness() string {
 	if why := r.unreadable(); why != "" {
-		return "; whether anybody asks is not known: " + gate.Cut(why)
+		return "; requests are unknown: " + gate.Cut(why)
 	}
 	return ""
 }
@@ -153,10 +153,10 @@ func (r *Retirement) remove(entry *v1alpha1.Retirement, record *v1alpha1.Retirem
 	name, soak := record.Version, r.soak(record.Version)
 	if left := r.Left(record.UnservedTime, soak); left > 0 {
 		r.Recheck(left)
-		return gate.Pending(v1alpha1.ReasonSoaking, fmt.Sprintf("%s is not served, and stays so for %s before anything else is done", name, humanize.HumanDuration(soak)))
+		return gate.Pending(v1alpha1.ReasonSoaking, fmt.Sprintf("%s is unserved; the next step follows after %s", name, humanize.HumanDuration(soak)))
 	}
 	if reaches(entry.Action, v1alpha1.RetirementRemove) && r.isHub(name) {
-		return gate.Pending(v1alpha1.ReasonBlocked, name+" stays: it is the hub of spec.converter.declarative, by way of which the other versions convert: write the rules with another hub")
+		return gate.Pending(v1alpha1.ReasonBlocked, name+" cannot be removed, because it is the hub of spec.converter.declarative: write the rules with another hub")
 	}
 	if cleared := r.clear(record); cleared.Reason != "" {
 		return cleared

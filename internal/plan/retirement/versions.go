@@ -40,7 +40,7 @@ func (r *Retirement) editVersions(reason, note string, changes ...step.VersionCh
 	}
 	if crds.Condition(r.CRD, observed.StorageMigrating) {
 		return gate.Waiting(v1alpha1.ReasonForeignStorageMigration,
-			"a StorageVersionMigration of the CustomResourceDefinition is in flight: waiting for it to finish before changing spec.versions")
+			"a StorageVersionMigration of the CustomResourceDefinition is in progress: waiting for it to finish before changing spec.versions")
 	}
 	announced, generation := r.Policy.Status.VersionsEdit, r.CRD.Generation
 	next := v1alpha1.VersionsEdit{Hash: hashOf(changes), CRDGeneration: generation}
@@ -105,11 +105,11 @@ func (r *Retirement) keepsServed(name string) []v1alpha1.VersionBlock {
 	blocks := r.holdsObjects(name)
 	if r.onlyServed(name) {
 		blocks = append(blocks, v1alpha1.VersionBlock{Reason: v1alpha1.BlockedOnlyServed,
-			Message: "clients could use no other version: serve " + crds.StorageVersion(r.CRD)})
+			Message: "it is the only served version: serve " + crds.StorageVersion(r.CRD)})
 	}
 	if r.lately(name) {
 		blocks = append(blocks, v1alpha1.VersionBlock{Reason: v1alpha1.BlockedRequested,
-			Message: "somebody asked for it a short time ago: let clients use " + crds.StorageVersion(r.CRD)})
+			Message: "a client requested it recently: move clients to " + crds.StorageVersion(r.CRD)})
 	}
 	return blocks
 }
@@ -128,18 +128,18 @@ func (r *Retirement) keeps(name string) []v1alpha1.VersionBlock {
 		blocks = append(blocks, v1alpha1.VersionBlock{Reason: reason, Message: message})
 	}
 	if r.isHub(name) {
-		add(v1alpha1.BlockedHub, "the other versions convert by way of it: write the rules with another hub in spec.converter.declarative")
+		add(v1alpha1.BlockedHub, "it is the hub: write the rules with another hub in spec.converter.declarative")
 	}
 	record := r.record(name)
 	switch {
 	case crds.Serves(r.CRD, name):
-		add(v1alpha1.BlockedServed, "clients may use it: set served: false, or its action in spec.retirement to Unserve or Remove")
+		add(v1alpha1.BlockedServed, "it is served: set served: false, or its action in spec.retirement to Unserve or Remove")
 	case record != nil && record.UnservedTime != nil && r.Left(record.UnservedTime, r.soak(name)) > 0:
-		add(v1alpha1.BlockedSoaking, fmt.Sprintf("it is to be unserved for %s before it goes", humanize.HumanDuration(r.soak(name))))
+		add(v1alpha1.BlockedSoaking, fmt.Sprintf("it must be unserved for %s before its removal", humanize.HumanDuration(r.soak(name))))
 	}
 	if record == nil || record.CleanedTime == nil {
-		add(v1alpha1.BlockedManagedFields, "objects may name it in metadata.managedFields, and could not be applied server-side without it: "+
-			"set its action in spec.retirement to Unserve or Remove, and the operator clears that")
+		add(v1alpha1.BlockedManagedFields, "objects may have it in metadata.managedFields, and server-side apply would fail without it: "+
+			"set its action in spec.retirement to Unserve or Remove, and the operator cleans managedFields")
 	}
 	return blocks
 }

@@ -70,7 +70,7 @@ func (g Grant) Commands(namespace string) string {
 
 // notGranted says what to grant, and what it is for.
 func notGranted(cluster observed.Cluster, what string, grant Grant) string {
-	return fmt.Sprintf("the operator may not %s, and is installed without the right to let itself: grant it with: %s", what, grant.Commands(cluster.Settings.Namespace))
+	return fmt.Sprintf("the operator lacks permission to %s, and its installation does not let it grant that itself: run: %s", what, grant.Commands(cluster.Settings.Namespace))
 }
 
 // MissingToMigrate says what to grant before objects can be migrated; empty where
@@ -89,7 +89,7 @@ func MissingToRead(cluster observed.Cluster) string {
 		return ""
 	}
 	_, read, _ := Of(cluster)
-	return notGranted(cluster, "read "+cluster.CRD.Name+" to convert a sample of them, which spec.verification.samples: 0 does without", read)
+	return notGranted(cluster, "read "+cluster.CRD.Name+" to convert a sample of them, unless spec.verification.samples is 0", read)
 }
 
 // MissingToClear is MissingToMigrate for changes of managedFields.

@@ -68,7 +68,7 @@ func TestAPodThatLies(t *testing.T) {
 
 	first.toManager.Store(&behaviour{answer: garbage})
 	waitFor(t, policy, v1alpha1.ConversionVerifiedCondition, metav1.ConditionFalse, "UnexpectedAnswer",
-		[]string{"no other pod answers rightly", "kubectl -n conversion-system rollout restart deployment"})
+		[]string{"no other pod answers correctly", "kubectl -n conversion-system rollout restart deployment"})
 	waitSuspended(t, true)
 	first.toManager.Store(&behaviour{})
 	waitSuspended(t, false)

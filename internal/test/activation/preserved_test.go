@@ -154,7 +154,7 @@ func TestALossThatWasNotAccepted(t *testing.T) {
 	}
 	conflicts := k.writeLate(t, "noted-3", `{"format":2,"fields":{"/mode":"late","/note":"late"}}`)
 	k.changePolicy(t, `{"spec":{"retirement":[{"version":"v1beta1","action":"Remove","after":"0s","acceptedLosses":[".note"]}]}}`)
-	k.waitBlocked(t, v1alpha1.BlockedPreservedDataUnknown, "clients could write it after they were counted", "unserved for long enough")
+	k.waitBlocked(t, v1alpha1.BlockedPreservedDataUnknown, "clients could write this version after the last count", "unserved for long enough")
 	k.waitBlocked(t, v1alpha1.BlockedPreservedData, "1 object", ".mode", "serve v1beta1 again", "acceptedLosses")
 	k.waitCounted(t, ".mode: 1, has a place false")
 	if conflicts.Load() != 1 {

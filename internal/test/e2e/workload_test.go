@@ -93,7 +93,7 @@ func TestHostNetwork(t *testing.T) {
 	applySample(ctx, t, taken, taken.Policy)
 	change(ctx, t, taken, `{"spec":{"workload":{"hostNetwork":true,"port":10250,"replicas":1}}}`) // the kubelet's
 	applySample(ctx, t, taken, taken.CRDBoth)
-	waitMessage(ctx, t, taken.CRD(), v1alpha1.WebhookAvailableCondition, v1alpha1.ReasonRollingOut, "something else may listen at its port on that node")
+	waitMessage(ctx, t, taken.CRD(), v1alpha1.WebhookAvailableCondition, v1alpha1.ReasonRollingOut, "another process may listen at its port on that node")
 }
 
 // admit says which pods the operator's namespace admits.

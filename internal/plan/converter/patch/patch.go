@@ -103,7 +103,7 @@ func applyJSON(selected []*resource.Resource, operations string) error {
 func applyStrategic(factory *resource.Factory, objects resmap.ResMap, selected []*resource.Resource, text string) error {
 	patches, err := factory.SliceFromBytes([]byte(text))
 	if err != nil || len(patches) == 0 {
-		return errors.New("it is neither a JSON patch nor a strategic merge patch, which has apiVersion, kind and metadata.name even where it has a target")
+		return errors.New("it is neither a JSON patch nor a strategic merge patch; the latter has apiVersion, kind and metadata.name even if it has a target")
 	}
 	if len(patches) > 1 {
 		return errors.New("it has several documents: write a patch for each of them")
@@ -111,7 +111,7 @@ func applyStrategic(factory *resource.Factory, objects resmap.ResMap, selected [
 	if selected == nil {
 		named, err := objects.GetById(patches[0].OrgId())
 		if err != nil {
-			return fmt.Errorf("it is for an object that there is not: give it a target that selects one of %s", names(objects))
+			return fmt.Errorf("its object does not exist: give it a target that selects one of %s", names(objects))
 		}
 		selected = []*resource.Resource{named}
 	}

@@ -111,8 +111,8 @@ func normalized(t *testing.T, objects []map[string]any) []map[string]any {
 // TestRefused: each mistake is told in one line.
 func TestRefused(t *testing.T) {
 	cases := map[string]struct{ patch, want string }{
-		"no YAML":                  {"{target: {kind: Deployment}, patch: 'a: [b'}", "it is neither a JSON patch nor a strategic merge patch, which has apiVersion, kind and metadata.name even where it has a target"},
-		"no patch":                 {"{target: {kind: Deployment}, patch: '{spec: {replicas: 3}}'}", "it is neither a JSON patch nor a strategic merge patch, which has apiVersion, kind and metadata.name even where it has a target"},
+		"no YAML":                  {"{target: {kind: Deployment}, patch: 'a: [b'}", "it is neither a JSON patch nor a strategic merge patch; the latter has apiVersion, kind and metadata.name even if it has a target"},
+		"no patch":                 {"{target: {kind: Deployment}, patch: '{spec: {replicas: 3}}'}", "it is neither a JSON patch nor a strategic merge patch; the latter has apiVersion, kind and metadata.name even if it has a target"},
 		"an unknown operation":     {"{target: {kind: Deployment}, patch: '[{op: shake, path: /spec}]'}", "Unexpected kind: shake"},
 		"a path that is not there": {"{target: {kind: Deployment}, patch: '[{op: remove, path: /spec/paused}]'}", "error in remove for path: '/spec/paused': Unable to remove nonexistent key: paused: missing value"},
 		"two patches":              {"{target: {kind: Deployment}, patch: \"{apiVersion: v1, kind: A, metadata: {name: a}}\\n---\\n{apiVersion: v1, kind: B, metadata: {name: b}}\"}", "it has several documents: write a patch for each of them"},
