@@ -187,7 +187,7 @@ func TestContested(t *testing.T) {
 	}
 	drop(t, active.Name)
 	condition := waitFor(t, active.Name, v1alpha1.StalledCondition, metav1.ConditionTrue, v1alpha1.ReasonConversionContested)
-	if !strings.Contains(condition.Message, `"helm"`) || !strings.Contains(condition.Message, "leave spec.conversion out") {
+	if !strings.Contains(condition.Message, `"helm"`) || !strings.Contains(condition.Message, "omit spec.conversion") {
 		t.Errorf("the message does not name who and what to do: %s", condition.Message)
 	}
 	checkDriftEvents(t, active.Name, v1alpha1.ReasonConversionContested, "helm")

@@ -254,7 +254,7 @@ func TestAMigrationIsTriggeredAgain(t *testing.T) {
 	patchPolicy(t, name, `{"spec":{"migration":{"trigger":"second"}}}`)
 	expect.Eventually(t, "it is said that the other one waits", func() (bool, string) {
 		condition := waitFor(t, name, v1alpha1.StorageMigratedCondition, metav1.ConditionFalse, v1alpha1.ReasonMigrating)
-		return strings.Contains(condition.Message, `"second" is answered by another run`), condition.Message
+		return strings.Contains(condition.Message, `another run for spec.migration.trigger "second"`), condition.Message
 	})
 	if job := waitForJob(t, name, "the same", goesOn); job.UID != first.UID {
 		t.Error("the first run was given up")

@@ -84,7 +84,7 @@ func TestImage(t *testing.T) {
 	setImage(t, name, "example.com/crontab:2")
 	pods.runImage(t, name, "example.com/crontab:2")
 	refused := waitFor(t, name, v1alpha1.ConversionVerifiedCondition, metav1.ConditionFalse, string(probe.ReasonCanaryFailed))
-	if !strings.Contains(refused.Message, "metadata.name is another; meanwhile the CustomResourceDefinition converts through the image of before") {
+	if !strings.Contains(refused.Message, "metadata.name is another; still uses the previous image") {
 		t.Errorf("the message is %s", refused.Message)
 	}
 	if port := *getCRD(t, name).Spec.Conversion.Webhook.ClientConfig.Service.Port; port != 444 || len(deploymentsOf(t, name)) != 2 {

@@ -49,7 +49,7 @@ func TestChangingRules(t *testing.T) {
 	})
 	after := getPolicy(t, name).Status.Converter.Revision
 	condition := waitFor(t, name, v1alpha1.WebhookAvailableCondition, metav1.ConditionFalse, v1alpha1.ReasonRollingOut)
-	if want := "converts by the rules of before, plan " + before; !strings.Contains(condition.Message, want) {
+	if want := "still uses the previous ruleset " + before; !strings.Contains(condition.Message, want) {
 		t.Errorf("the message lacks %q: %s", want, condition.Message)
 	}
 

@@ -52,7 +52,7 @@ func TestAPodThatLies(t *testing.T) {
 
 	second.lie()
 	waitFor(t, policy, v1alpha1.ConversionVerifiedCondition, metav1.ConditionFalse, "CanaryFailed",
-		[]string{"converter pod second: ", ".host", "it is evicted once the PodDisruptionBudget"})
+		[]string{"converter pod second: ", ".host", "the operator evicts it once PodDisruptionBudget"})
 	waitSuspended(t, true)
 	if err := second.get(t.Context()); err != nil {
 		t.Errorf("the pod was evicted although its PodDisruptionBudget allows none: %v", err)

@@ -149,7 +149,7 @@ func TestObjectsTooLarge(t *testing.T) {
 	})
 	pod := startConverter(t, k.policy, behaviour{}, behaviour{})
 	waitFor(t, k.policy, v1alpha1.OversizedObjectsCondition, metav1.ConditionTrue, v1alpha1.ReasonReadTruncated,
-		[]string{"object default/before does not fit at v1beta1: .spec.blob, which only v1 has", "make these fields smaller at v1"})
+		[]string{"object default/before does not fit at v1beta1: .spec.blob, which only v1 has", "reduce these fields at v1"})
 	waitFor(t, k.policy, v1alpha1.ConversionConfiguredCondition, metav1.ConditionTrue, v1alpha1.ReasonConfigured, nil)
 	known, _ := k.oversized(t)
 	if known == nil || known.Objects != 1 || len(known.Examples) != 1 || known.Examples[0].Bytes < 400<<10 {

@@ -89,7 +89,7 @@ func changeImages(ctx context.Context, t *testing.T, crontab scenarios.CronTab) 
 
 	setImage(ctx, t, crontab, os.Getenv("E2E_CONVERTER_IMAGE"))
 	change(ctx, t, crontab, `{"spec":{"converter":{"image":{"args":["--group=another.example.com"]}}}}`)
-	waitMessage(ctx, t, crontab.CRD(), v1alpha1.ConversionVerifiedCondition, "CanaryFailed", "meanwhile the CustomResourceDefinition converts through the image of before")
+	waitMessage(ctx, t, crontab.CRD(), v1alpha1.ConversionVerifiedCondition, "CanaryFailed", "still uses the previous image")
 
 	change(ctx, t, crontab, `{"spec":{"converter":{"image":{"args":["--group=`+crontab.Group+`"],"env":[{"name":"GOGC","value":"50"}]}}}}`)
 	waitReady(ctx, t, crontab.CRD(), v1alpha1.ReasonSucceeded)

@@ -19,7 +19,7 @@ func keep(now *seen) {
 	conditions := now.Policy.Status.Conditions
 	retired := &conditions[len(conditions)-1]
 	retired.Status, retired.Reason = metav1.ConditionFalse, v1alpha1.ReasonBlocked
-	retired.Message = "v1 stays: 1 objects hold values of it in annotations: .spec.note"
+	retired.Message = "v1 stays: 1 objects have preserved values that only this version can express: .spec.note"
 }
 
 var preservedViolations = []violation{
