@@ -63,7 +63,7 @@ var foreign = map[string]struct {
 	"caBundle removed": {"", func(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition) error {
 		patch := []byte(`[{"op":"remove","path":"/spec/conversion/webhook/clientConfig/caBundle"}]`)
 		return cluster.Patch(t.Context(), crd, client.RawPatch(types.JSONPatchType, patch), client.FieldOwner("kubectl-patch"))
-	}, "left no trace"},
+	}, "unknown field manager"},
 }
 
 // harmless writes are made by others too, and leave spec.conversion alone.

@@ -48,7 +48,7 @@ func Cut(line string) string {
 	return strings.ToValidUTF8(line[:maxLine-len("...")], "") + "..."
 }
 
-// FieldManager names who wrote something; empty is who left no trace.
+// FieldManager names the field manager that wrote something; empty if it is unknown.
 func FieldManager(name string) string {
 	if name == "" {
 		return "an unknown field manager"
