@@ -187,7 +187,7 @@ func TestContested(t *testing.T) {
 func TestContestedNamesTheCure(t *testing.T) {
 	for cure, annotations := range map[string]map[string]string{
 		"make that writer omit spec.conversion": nil,
-		"remove the annotation " + injector:         {injector: "a/b"},
+		"remove the annotation " + injector:     {injector: "a/b"},
 	} {
 		w := contested(t)
 		w.observed.CRD.Annotations = annotations
