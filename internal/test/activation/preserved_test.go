@@ -39,7 +39,7 @@ func TestPreservedDataGetsItsPlace(t *testing.T) {
 	k.changePolicy(t, `{"spec":{"migration":{"trigger":"count"}}}`)
 	k.migrate(t)
 	k.waitCounted(t, ".note: 13, has a place false")
-	k.waitBlocked(t, v1alpha1.BlockedPreservedData, "13 objects", ".note", "give", "v1", "acceptedLosses")
+	k.waitBlocked(t, v1alpha1.BlockedPreservedData, "13 objects", ".note", "add the fields to v1", "acceptedLosses")
 
 	k.allowNotes(t)
 	k.migrate(t)

@@ -18,7 +18,8 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/pki"
-	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/names"
+	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
@@ -48,7 +49,7 @@ func TestCertManagerIssues(t *testing.T) {
 	company.Data = keyPair(second)
 	expect.NoError(c.T, c.Update(c.ctx, company))
 	// cert-manager does not issue anew because its authority did.
-	expect.NoError(c.T, c.Delete(c.ctx, c.secret(plan.IssuedName(name))))
+	expect.NoError(c.T, c.Delete(c.ctx, c.secret(names.IssuedSecret(name))))
 	expect.Eventually(c.T, "API servers trust the other authority alone", func() (bool, string) {
 		return bytes.Equal(c.crd().Spec.Conversion.Webhook.ClientConfig.CABundle, second.Certificate), c.condition(v1alpha1.CertificatesReadyCondition).Message
 	})
@@ -77,11 +78,11 @@ func (c *cluster) checkServed(authority pki.KeyPair) {
 	c.Helper()
 	trusted, err := pki.ParseBundle(authority.Certificate)
 	expect.NoError(c.T, err)
-	served := c.secret(plan.CertificateName(name))
-	if err := pki.CheckLeaf(plan.KeyPair(served), trusted, plan.ServerName(name, system), time.Now()); err != nil {
+	served := c.secret(names.CertificateSecret(name))
+	if err := pki.CheckLeaf(observed.KeyPair(served), trusted, names.ServerName(name, system), time.Now()); err != nil {
 		c.Errorf("what pods serve: %v", err)
 	}
-	if !bytes.Equal(served.Data[plan.CAKey], authority.Certificate) {
+	if !bytes.Equal(served.Data[observed.CAKey], authority.Certificate) {
 		c.Error("what is to be trusted is not the authority")
 	}
 }

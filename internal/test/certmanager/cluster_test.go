@@ -25,7 +25,8 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/controllers"
-	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/names"
+	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 	"github.com/conversion-operator/conversion-operator/internal/scheme"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/testenv"
@@ -61,8 +62,8 @@ func start(t *testing.T) *cluster {
 		return probe.Result{RulesetHashes: []string{target.RulesetHash}}, nil
 	}
 	reconciler := &controllers.ConversionPolicyReconciler{
-		Client: manager.GetClient(), Live: manager.GetAPIReader(), Recorder: manager.GetEventRecorder(plan.ManagedBy),
-		Settings: plan.Settings{Namespace: system, Image: "conversion-operator:test", PropagationDelay: 2 * time.Second},
+		Client: manager.GetClient(), Live: manager.GetAPIReader(), Recorder: manager.GetEventRecorder(names.ManagedBy),
+		Settings: observed.Settings{Namespace: system, Image: "conversion-operator:test", PropagationDelay: 2 * time.Second},
 		Prober:   prober, Now: time.Now,
 		Checks: controllers.NewBackgroundChecks(server.Kubeconfig, manager.GetClient(), manager.GetAPIReader(), time.Now),
 	}
@@ -90,14 +91,14 @@ func (c *cluster) runPods() {
 	c.Helper()
 	deployment := &appsv1.Deployment{}
 	expect.Eventually(c.T, "the Deployment is there", func() (bool, string) {
-		err := c.Get(c.ctx, client.ObjectKey{Namespace: system, Name: plan.ChildName(name)}, deployment)
+		err := c.Get(c.ctx, client.ObjectKey{Namespace: system, Name: names.Child(name)}, deployment)
 		return err == nil, c.condition(v1alpha1.CertificatesReadyCondition).Message
 	})
 	replicas := *deployment.Spec.Replicas
 	for i := range replicas {
 		testenv.RunPod(c.T, c.Client, deployment, testenv.Pod{Name: deployment.Name + "-" + string('a'+i), IP: "10.1.2.3", Node: "node"})
 	}
-	testenv.Expose(c.T, c.Client, client.ObjectKeyFromObject(deployment), map[string]string{plan.InstanceLabel: deployment.Name}, "10.1.2.3", nil)
+	testenv.Expose(c.T, c.Client, client.ObjectKeyFromObject(deployment), map[string]string{names.InstanceLabel: deployment.Name}, "10.1.2.3", nil)
 	testenv.RolledOut(c.T, c.Client, deployment, replicas)
 }
 
