@@ -285,8 +285,13 @@ bench-growth: deps build image bin/localcluster ## Measure a migration of 200,00
 
 ##@ Local cluster
 
+# Where CLUSTER has only the default of this file, the demo takes kind if it is there.
 .PHONY: demo
-demo: deps image bin/localcluster ## Watch two CustomResourceDefinitions convert, migrate and be pruned; KEEP=1 leaves the cluster up
+demo: ## Watch two CustomResourceDefinitions convert, migrate and be pruned, on kind where that is installed; KEEP=1 leaves the cluster up
+	@$(MAKE) demo-on-cluster CLUSTER="$$($(if $(filter file,$(origin CLUSTER)),internal/tools/choose-cluster.sh,echo '$(CLUSTER)'))"
+
+.PHONY: demo-on-cluster
+demo-on-cluster: deps image $(if $(filter local,$(CLUSTER)),bin/localcluster)
 	@go build -o bin/demo ./internal/demo
 	@export E2E_IMAGE='$(IMG)'; internal/tools/with-cluster.sh demo bash -c '$$INSIDE bin/demo'
 
