@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -22,11 +23,16 @@ func fakeBuilder(dir string, progress *bytes.Buffer, compile func(target) error)
 		dir:      dir,
 		sets:     map[string]moduleSet{"one": {key: "1"}, "two": {key: "2"}},
 		progress: progress,
-		compile: func(_ context.Context, t target, out string) error {
-			if err := compile(t); err != nil {
-				return err
+		compile: func(_ context.Context, together []target, out string) error {
+			for _, t := range together {
+				if err := compile(t); err != nil {
+					return err
+				}
+				if err := os.WriteFile(filepath.Join(out, t.name), []byte(t.name), 0o755); err != nil {
+					return err
+				}
 			}
-			return os.WriteFile(out, []byte(t.name), 0o755)
+			return nil
 		},
 	}
 }
@@ -59,6 +65,31 @@ func TestBuildCompilesOnlyWhatChanged(t *testing.T) {
 		if diff := cmp.Diff(step.want, compiled); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", step.name, diff)
 		}
+	}
+}
+
+// TestSetsAreBuiltTogether: the targets of a module set are one build, which names each
+// binary by its package, unless it is alone.
+func TestSetsAreBuiltTogether(t *testing.T) {
+	var groups [][]string
+	for _, group := range bySet(targets) {
+		var names []string
+		for _, target := range group {
+			names = append(names, target.name)
+			if len(group) > 1 && path.Base(target.pkg) != target.name {
+				t.Errorf("go names the binary of %s %s, and it is to be %s", target.pkg, path.Base(target.pkg), target.name)
+			}
+		}
+		groups = append(groups, names)
+	}
+	want := [][]string{
+		{"etcd"},
+		{"kube-apiserver", "kube-controller-manager", "kubectl", "kube-scheduler", "kubelet"},
+		{"containerd", "containerd-shim-runc-v2", "ctr", "bridge", "loopback", "host-local"},
+		{"pause.tar"},
+	}
+	if diff := cmp.Diff(want, groups); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
