@@ -193,7 +193,7 @@ fuzz-seeds: ## Try the laws of conversion named by FUZZ='Forged$$' in SEEDS=1000
 	GOGC=400 go test ./internal/conversion -run '^Fuzz.*($(FUZZ))' -timeout 0 -v -seeds '$(SEEDS)' -first '$(FIRST)' -objects '$(OBJECTS)' -for '$(FUZZTIME)' | grep -v -e '^=== ' -e '--- PASS: .*/'
 
 .PHONY: fuzz-short
-fuzz-short: ## Run each fuzzer with a number of inputs, all of them in some three minutes
+fuzz-short: ## Run each fuzzer with a number of inputs, all of them in some two minutes
 	@internal/tools/fuzz.sh short
 
 .PHONY: browser

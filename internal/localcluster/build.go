@@ -157,7 +157,7 @@ func (o Options) compile(ctx context.Context, sets map[string]moduleSet, togethe
 	if len(together) == 1 {
 		out += first.name
 	}
-	// Nobody debugs these binaries, and to compile without what debuggers need takes a
+	// These binaries are not for debuggers, and to compile without what those need takes a
 	// tenth less.
 	arguments := []string{"build", "-trimpath", "-buildvcs=false", "-gcflags=all=-dwarf=false",
 		"-ldflags", strings.TrimSpace(first.linkerFlags(o.KubernetesVersion)), "-o", out}

@@ -8,7 +8,7 @@ import (
 	"context"
 	"errors"
 	"os"
-	"path"
+	slashpath "path"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -76,8 +76,8 @@ func TestSetsAreBuiltTogether(t *testing.T) {
 		var names []string
 		for _, target := range group {
 			names = append(names, target.name)
-			if len(group) > 1 && path.Base(target.pkg) != target.name {
-				t.Errorf("go names the binary of %s %s, and it is to be %s", target.pkg, path.Base(target.pkg), target.name)
+			if len(group) > 1 && slashpath.Base(target.pkg) != target.name {
+				t.Errorf("go names the binary of %s %s, and it is to be %s", target.pkg, slashpath.Base(target.pkg), target.name)
 			}
 		}
 		groups = append(groups, names)
