@@ -26,36 +26,22 @@ import (
 func TestIntegration(t *testing.T) {
 	c := startCluster(t)
 	t.Run("an API server that lags behind", func(t *testing.T) { testLag(t, c) })
+	t.Run("objects that cannot be converted or stored are named", func(t *testing.T) { testFaulty(t, c.newResource(t, "faulties", 60)) })
+	t.Run("a converter that is away is waited for", func(t *testing.T) { testAway(t, c.newResource(t, "aways", 60)) })
+	t.Run("a refused object is accepted through its status", func(t *testing.T) { testStatus(t, c.newResource(t, "statuses", 30)) })
+	t.Run("a refused object is accepted at its old version", func(t *testing.T) { testOldVersion(t, c.newResource(t, "oldies", 30)) })
 	t.Run("others write, delete and create meanwhile", func(t *testing.T) { testWriters(t, c.newResource(t, "busies", 400)) })
 	t.Run("a pod killed in every page, and etcd compacted", func(t *testing.T) { testChaos(t, c.newResource(t, "chaoses", 600)) })
+	t.Run("preserved data gets its place", func(t *testing.T) { testPlacing(t, c.newResource(t, "holders", 20)) })
 	t.Run("every object is rewritten once", func(t *testing.T) { testRewritten(t, c.newResource(t, "plains", 1200)) })
+	t.Run("a refused object is listed", func(t *testing.T) { testRefused(t, c.newResource(t, "guardeds", 60)) })
 	t.Run("an interrupted run is resumed", func(t *testing.T) { testResumed(t, c.newResource(t, "resumeds", 600)) })
-	t.Run("side by side", func(t *testing.T) {
-		// These wait more than they work, and none of them makes etcd forget anything.
-		for name, each := range map[string]struct {
-			test    func(*testing.T, *resource)
-			plural  string
-			objects int
-		}{
-			"objects that cannot be converted or stored are named": {testFaulty, "faulties", 60},
-			"a converter that is away is waited for":               {testAway, "aways", 60},
-			"a refused object is accepted through its status":      {testStatus, "statuses", 30},
-			"a refused object is accepted at its old version":      {testOldVersion, "oldies", 30},
-			"preserved data gets its place":                        {testPlacing, "holders", 20},
-			"a refused object is listed":                           {testRefused, "guardeds", 60},
-			"a conversion that is dropped aborts the run":          {testConversionDropped, "droppeds", 600},
-			"a storage version that moves aborts the run":          {testStorageMoved, "moveds", 600},
-			"a definition that is created anew aborts the run":     {testRecreated, "recreateds", 60},
-			"a storage version that is another aborts the run":     {testOtherStorage, "others", 10},
-			"lost rights end the pod and not the run":              {testRightsLost, "revokeds", 60},
-			"a version that goes away aborts the run":              {testRemoved, "removeds", 60},
-		} {
-			t.Run(name, func(t *testing.T) {
-				t.Parallel()
-				each.test(t, c.newResource(t, each.plural, each.objects))
-			})
-		}
-	})
+	t.Run("a conversion that is dropped aborts the run", func(t *testing.T) { testConversionDropped(t, c.newResource(t, "droppeds", 600)) })
+	t.Run("a storage version that moves aborts the run", func(t *testing.T) { testStorageMoved(t, c.newResource(t, "moveds", 600)) })
+	t.Run("a definition that is created anew aborts the run", func(t *testing.T) { testRecreated(t, c.newResource(t, "recreateds", 60)) })
+	t.Run("a storage version that is another aborts the run", func(t *testing.T) { testOtherStorage(t, c.newResource(t, "others", 10)) })
+	t.Run("lost rights end the pod and not the run", func(t *testing.T) { testRightsLost(t, c.newResource(t, "revokeds", 60)) })
+	t.Run("a version that goes away aborts the run", func(t *testing.T) { testRemoved(t, c.newResource(t, "removeds", 60)) })
 	t.Run("nothing of objects was told", func(t *testing.T) { testNothingLeaks(t, c) })
 }
 
