@@ -158,8 +158,12 @@ vulncheck: bin/tools/govulncheck ## Check the binary's code for known vulnerabil
 ##@ Test
 
 .PHONY: test
-test: ## Run all of these: lint, verify, compatibility, unit, promtool, sbom, reproducible, fuzz-short, browser, realworld, integration, e2e, soak-short
-	@internal/tools/test.sh
+test: ## Run all of these: lint, verify, compatibility, unit, fuzz-short, browser, integration, e2e
+	@internal/tools/test.sh test
+
+.PHONY: test-release
+test-release: ## Run what a release needs besides test: promtool, sbom, reproducible, realworld, certmanager, e2e-release, soak-short, fuzz
+	@internal/tools/test.sh release
 
 .PHONY: unit
 unit: ## Test the packages alone, alerts and dashboard with the engine of Prometheus, and licences
@@ -189,7 +193,7 @@ fuzz-seeds: ## Try the laws of conversion named by FUZZ='Forged$$' in SEEDS=1000
 	GOGC=400 go test ./internal/conversion -run '^Fuzz.*($(FUZZ))' -timeout 0 -v -seeds '$(SEEDS)' -first '$(FIRST)' -objects '$(OBJECTS)' -for '$(FUZZTIME)' | grep -v -e '^=== ' -e '--- PASS: .*/'
 
 .PHONY: fuzz-short
-fuzz-short: ## Run each fuzzer with a number of inputs, all of them in some three minutes
+fuzz-short: ## Run each fuzzer with a number of inputs, all of them in some two minutes
 	@internal/tools/fuzz.sh short
 
 .PHONY: browser
@@ -207,16 +211,27 @@ integration: bin/localcluster ## Test on a real kube-apiserver and etcd
 	@assets=$$(bin/localcluster assets); \
 	packages=$$(grep -rl --include='*_test.go' '^//go:build integration' . | xargs -r -n1 dirname | sort -u); \
 	export KUBEBUILDER_ASSETS=$$assets KUBEBUILDER_CONTROLPLANE_START_TIMEOUT=2m; \
-	go test -p=2 -count=1 -timeout=20m -tags=integration $(TESTFLAGS) $$packages; \
-	go test -C internal/test/certmanager -count=1 -timeout=10m $(TESTFLAGS) ./...
+	go test -p=2 -count=1 -timeout=20m -tags=integration $(TESTFLAGS) $$packages
+
+.PHONY: certmanager
+certmanager: bin/localcluster ## Test certificates with cert-manager's own controllers, on a real kube-apiserver; downloads cert-manager
+	@KUBEBUILDER_ASSETS=$$(bin/localcluster assets) KUBEBUILDER_CONTROLPLANE_START_TIMEOUT=2m \
+		go test -C internal/test/certmanager -count=1 -timeout=10m $(TESTFLAGS) ./...
+
+# Plays the end-to-end stories, which may take the time $(1).
+play = internal/tools/deps.sh jq && E2E_IMAGE='$(IMG)' AUDIT_POLICY=internal/test/e2e/testdata/audit-policy.yaml internal/tools/with-cluster.sh e2e bash -c \
+	'go test -count=1 -timeout=$(1) -parallel=4 -tags=e2e -exec="$$INSIDE" $(TESTFLAGS) ./internal/test/e2e/...'
 
 .PHONY: e2e
-e2e: deps image sample-image previous-image bin/localcluster ## Test in real pods; CLUSTER=local (default, needs root), kind or current
-	@internal/tools/deps.sh jq
+e2e: deps image bin/localcluster ## Test in real pods; CLUSTER=local (default, needs root), kind or current
+	@$(call play,20m)
+
+.PHONY: e2e-release
+e2e-release: export E2E_RELEASE = 1
+e2e-release: deps image sample-image previous-image bin/localcluster ## Test in real pods, with the stories that take long, and the local cluster itself
 	@[[ $(CLUSTER) != local ]] || go test -count=1 -timeout=10m -tags=e2e $(TESTFLAGS) ./internal/localcluster/...
-	@export E2E_IMAGE='$(IMG)' E2E_CONVERTER_IMAGE='$(SAMPLE_IMG)' E2E_PREVIOUS_IMAGE='$(PREVIOUS_IMG)'; \
-	export ARCHIVES='bin/crontab-converter.tar bin/previous.tar' AUDIT_POLICY=internal/test/e2e/testdata/audit-policy.yaml; internal/tools/with-cluster.sh e2e bash -c \
-		'go test -count=1 -timeout=40m -parallel=4 -tags=e2e -exec="$$INSIDE" $(TESTFLAGS) ./internal/test/e2e/...'
+	@export E2E_CONVERTER_IMAGE='$(SAMPLE_IMG)' E2E_PREVIOUS_IMAGE='$(PREVIOUS_IMG)' ARCHIVES='bin/crontab-converter.tar bin/previous.tar'; \
+	$(call play,40m)
 
 # Only a cluster of this machine has processes to kill.
 .PHONY: soak
@@ -237,7 +252,7 @@ soak-short: ## Two minutes of it, always the same steps
 .PHONY: test-oldest
 test-oldest: export KUBERNETES_VERSION = oldest
 test-oldest: ## Run integration and e2e on the oldest Kubernetes that is supported
-	@internal/tools/test.sh integration e2e
+	@internal/tools/test.sh integration certmanager e2e-release
 
 ##@ Benchmarks
 
@@ -270,8 +285,13 @@ bench-growth: deps build image bin/localcluster ## Measure a migration of 200,00
 
 ##@ Local cluster
 
+# Where CLUSTER has only the default of this file, the demo takes kind if it is there.
 .PHONY: demo
-demo: deps image bin/localcluster ## Watch two CustomResourceDefinitions convert, migrate and be pruned; KEEP=1 leaves the cluster up
+demo: ## Watch two CustomResourceDefinitions convert, migrate and be pruned, on kind where that is installed; KEEP=1 leaves the cluster up
+	@$(MAKE) demo-on-cluster CLUSTER="$$($(if $(filter file,$(origin CLUSTER)),internal/tools/choose-cluster.sh,echo '$(CLUSTER)'))"
+
+.PHONY: demo-on-cluster
+demo-on-cluster: deps image $(if $(filter local,$(CLUSTER)),bin/localcluster)
 	@go build -o bin/demo ./internal/demo
 	@export E2E_IMAGE='$(IMG)'; internal/tools/with-cluster.sh demo bash -c '$$INSIDE bin/demo'
 

@@ -43,8 +43,6 @@ const (
 	// propagationDelay covers the moment in which an API server encodes at the old
 	// version although it shows the new one.
 	propagationDelay = 2 * time.Second
-	// patienceOfTests is for the API server to follow a change.
-	patienceOfTests = 30 * time.Second
 )
 
 // cluster is a real API server and the etcd behind it.
@@ -317,5 +315,5 @@ func waitFor(t *testing.T, what string, condition wait.ConditionWithContextFunc)
 }
 
 func poll(ctx context.Context, condition wait.ConditionWithContextFunc) error {
-	return wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, patienceOfTests, true, condition)
+	return wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, expect.Patience, true, condition)
 }

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# test.sh [STAGE...] runs everything that `make test` promises, or these stages of
-# it, one after the other, all of them even when one fails, and at the end what
-# each took, and what failed once more. What a stage printed is in
-# bin/test/STAGE.log.
+# test.sh test runs everything that `make test` promises, test.sh release what
+# `make test-release` does, and test.sh STAGE... these stages: one after the other,
+# all of them even when one fails, and at the end what each took, and what failed
+# once more. What a stage printed is in bin/test/STAGE.log.
 #
 # End-to-end tests run pods. Where that is not possible they are left out, which
 # is said loudly and written to bin/left-out; with CI=true it is a failure.
@@ -17,12 +17,12 @@ stage() {
   local name=$1 start=$SECONDS result=ok
   printf '\n=== %s\n' "$name"
   "${MAKE:-make}" --no-print-directory "$name" 2>&1 | tee "bin/test/$name.log" || { result=FAILED failed+=("$name"); }
-  summary+=("$(printf '%-12s %-8s %5d s' "$name" "$result" $((SECONDS - start)))")
+  summary+=("$(printf '%-13s %-8s %5d s' "$name" "$result" $((SECONDS - start)))")
 }
 
 leave_out() {
   echo "$1: $2" >>bin/left-out
-  summary+=("$(printf '%-12s %-8s' "$1" 'LEFT OUT')")
+  summary+=("$(printf '%-13s %-8s' "$1" 'LEFT OUT')")
 }
 
 # Why the local cluster's pods cannot run here, or nothing.
@@ -34,13 +34,20 @@ no_node() {
   fi
 }
 
-stages=("$@")
-[[ $# -gt 0 ]] || stages=(lint verify compatibility unit promtool sbom reproducible fuzz-short browser realworld integration e2e soak-short)
+# What every change has to pass, and what a release has to pass besides.
+test=(lint verify compatibility unit fuzz-short browser integration e2e)
+release=(promtool sbom reproducible realworld certmanager e2e-release soak-short fuzz)
+case $* in
+test) stages=("${test[@]}") ;;
+release) stages=("${release[@]}") ;;
+*) stages=("$@") ;;
+esac
+
 why=$(no_node)
 for name in "${stages[@]}"; do
   case $name in
   # A cluster that is not ours has pods wherever it is, but its processes are not ours to kill.
-  e2e) if [[ -z $why || ${CLUSTER:-local} != local ]]; then stage e2e; else leave_out e2e "$why"; fi ;;
+  e2e | e2e-release) if [[ -z $why || ${CLUSTER:-local} != local ]]; then stage "$name"; else leave_out "$name" "$why"; fi ;;
   soak-short) if [[ -z $why ]]; then stage soak-short; else leave_out soak-short "$why"; fi ;;
   *) stage "$name" ;;
   esac
@@ -48,6 +55,14 @@ done
 
 printf '\n=== summary%s\n' "${KUBERNETES_VERSION:+, on Kubernetes $KUBERNETES_VERSION}"
 printf '%s\n' "${summary[@]}"
+if [[ $* == test ]]; then
+  # The line above releaseOnly is the name of the test.
+  stories=$(grep -h -B 1 'releaseOnly(t, ' internal/test/e2e/*_test.go | sed -n 's/^func \(Test[A-Za-z0-9]*\)(.*/\1/p')
+  printf '\nBefore a release, make test-release runs:\n'
+  fmt -w 78 <<<"${release[*]}" | sed 's/^/  /'
+  printf 'Of these, e2e-release plays the stories of e2e, and\n'
+  tr '\n' ' ' <<<"$stories" | fmt -w 78 | sed 's/^/  /'
+fi
 if [[ -s bin/left-out ]]; then
   cat <<BLOCK
 
@@ -55,7 +70,7 @@ if [[ -s bin/left-out ]]; then
   ##  LEFT OUT: this was not the whole test.
 $(sed 's/^/  ##  /' bin/left-out)
   ##  Run it as root on Linux, or on a cluster of yours:
-  ##  make test CLUSTER=kind, or make test CLUSTER=current
+  ##  add CLUSTER=kind, or CLUSTER=current
   ####################################################################
 BLOCK
   [[ ${CI:-} != true ]] || failed+=(left-out)

@@ -56,8 +56,8 @@ func TestSlowClients(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			// The handshake must be done by then, too.
-			server := startDefault(t, func(s *Server) { s.http.ReadHeaderTimeout, s.http.ReadTimeout = time.Second, time.Second })
+			// The handshake must be done by then, too, also on a busy machine.
+			server := startDefault(t, func(s *Server) { s.http.ReadHeaderTimeout, s.http.ReadTimeout = 3*time.Second, 3*time.Second })
 			connection := server.connect(t, &tls.Config{})
 			if _, err := io.WriteString(connection, tc.sent); err != nil {
 				t.Fatal(err)

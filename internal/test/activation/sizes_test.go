@@ -105,7 +105,7 @@ func (k *sized) wantReads(t *testing.T, version, name string) {
 		if event.Type != "ADDED" {
 			t.Errorf("a watch at %s: %v", version, event)
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(expect.Patience):
 		t.Errorf("a watch at %s says nothing", version)
 	}
 }

@@ -143,20 +143,54 @@ func TestContributorsTests(t *testing.T) {
 	}
 }
 
-var (
-	stagesTold = regexp.MustCompile(`(?m)^test: ## Run all of these: (.*)$`)
-	stagesRun  = regexp.MustCompile(`stages=\((lint [a-z0-9 -]+)\)`)
-)
-
-// TestStages: make tells the stages of make test that there are, in their order.
+// TestStages: make tells the stages of make test and make test-release that there are, in
+// their order.
 func TestStages(t *testing.T) {
-	told := stagesTold.FindStringSubmatch(read(t, filepath.Join(root, "Makefile")))
-	run := stagesRun.FindStringSubmatch(read(t, filepath.Join(root, "internal/tools/test.sh")))
-	if told == nil || run == nil {
-		t.Fatal("they are not found")
+	makefile, script := read(t, filepath.Join(root, "Makefile")), read(t, filepath.Join(root, "internal/tools/test.sh"))
+	for target, list := range map[string]string{"test": "test", "test-release": "release"} {
+		told := regexp.MustCompile(`(?m)^` + target + `: ## Run [^:]*: (.*)$`).FindStringSubmatch(makefile)
+		run := regexp.MustCompile(`(?m)^` + list + `=\(([a-z0-9 -]+)\)$`).FindStringSubmatch(script)
+		if told == nil || run == nil {
+			t.Fatalf("the stages of make %s are not found", target)
+		}
+		if diff := cmp.Diff(strings.Fields(run[1]), strings.Split(told[1], ", ")); diff != "" {
+			t.Errorf("stages of make %s (-run +told):\n%s", target, diff)
+		}
 	}
-	if diff := cmp.Diff(strings.Fields(run[1]), strings.Split(told[1], ", ")); diff != "" {
-		t.Errorf("stages (-run +told):\n%s", diff)
+}
+
+// releaseOnly is the line that keeps a story out of make test, with the tests that show
+// its behaviour there.
+var releaseOnly = regexp.MustCompile(`\treleaseOnly\(t, (.*)\)\n`)
+
+// TestReleaseOnly: the tests exist that end-to-end stories name as their proof in make
+// test, and make test runs them.
+func TestReleaseOnly(t *testing.T) {
+	var stories []string
+	run := map[string]bool{}
+	expect.NoError(t, filepath.WalkDir(root, func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		text := read(t, path)
+		if strings.HasPrefix(text, "//go:build e2e\n") {
+			stories = append(stories, releaseOnly.FindAllString(text, -1)...)
+			return nil
+		}
+		for _, found := range tests.FindAllStringSubmatch(text, -1) {
+			run[found[1]] = true
+		}
+		return nil
+	}))
+	if len(stories) < 10 {
+		t.Errorf("found %d stories only", len(stories))
+	}
+	for _, story := range stories {
+		for _, name := range regexp.MustCompile(`Test\w+`).FindAllString(story, -1) {
+			if !run[name] {
+				t.Errorf("%s: make test runs no %s", strings.TrimSpace(story), name)
+			}
+		}
 	}
 }
 

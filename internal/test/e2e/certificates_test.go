@@ -33,6 +33,7 @@ import (
 // the CustomResourceDefinition is written twice for an authority and never for a
 // certificate.
 func TestCertificatesAreReplaced(t *testing.T) {
+	releaseOnly(t, "TestLostAuthority", "TestRotationOfOwnConverters")
 	ctx := t.Context()
 	crontab := inGroup(t, "certificates.example.com")
 	applySample(ctx, t, crontab, crontab.CRDStorage)

@@ -25,6 +25,7 @@ import (
 // says which right is missing, and goes on by the commands that it names: to read a
 // sample, and to migrate. The manager makes no role itself, and takes none away.
 func TestGrantedRights(t *testing.T) {
+	releaseOnly(t, "TestGrants")
 	ctx := t.Context()
 	crontab := inGroup(t, "granted.example.com")
 	granted := []string{names.ReadRights(crontab.CRD()), names.MigrationRights(crontab.CRD())}

@@ -47,6 +47,7 @@ func imagePolicy(t *testing.T, crontab scenarios.CronTab) *v1alpha1.ConversionPo
 // of it, one that cannot be pulled and one that knows another group only, do not
 // replace it; and its pods may be shaped anew while objects are read all the time.
 func TestConverterImage(t *testing.T) {
+	releaseOnly(t, "TestImage")
 	t.Parallel()
 	ctx := t.Context()
 	crontab := inGroup(t, "image.example.com")

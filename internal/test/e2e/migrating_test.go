@@ -31,6 +31,7 @@ import (
 // and resumed, an object fails and is mended, and the storage version moves back.
 // While it has failed, runbooks have something to look at.
 func TestMigrating(t *testing.T) {
+	releaseOnly(t, "TestAMigrationIsPaused", "TestAMigrationIsTriggeredAgain", "TestAFailedMigrationSaysWhatToDo")
 	t.Parallel()
 	ctx := t.Context()
 	crontab := inGroup(t, "example.com")

@@ -26,6 +26,7 @@ import (
 // objects at two versions all are stored in one, which alone is served. Not one read
 // of them fails, they are what they were, and nothing of the operator is left.
 func TestTheOperatorIsRemoved(t *testing.T) {
+	releaseOnly(t, "TestRetain", "TestRestoreNone")
 	ctx := t.Context()
 	crontab := convertedInGroup(ctx, t, "removed.example.com")
 	applySample(ctx, t, crontab, crontab.CRDStorage)

@@ -28,6 +28,7 @@ import (
 // proven. It is ready all the same, as its port takes connections. It is found out
 // when it is asked again, evicted, and another one starts in its place.
 func TestAPodThatGoesWrong(t *testing.T) {
+	releaseOnly(t, "TestAPodThatLies")
 	ctx := t.Context()
 	askAgainAfter(ctx, t, "3s")
 	crontab := inGroup(t, "replaced.example.com")

@@ -28,6 +28,7 @@ const fleetSize = 2000
 // middle of a migration of 2,000 objects, one by one in a run of its own each,
 // and all at once. Nothing is lost and the end is the same.
 func TestRestarts(t *testing.T) {
+	releaseOnly(t, "TestIntegration", "TestDowngrade")
 	cases := map[string]func(context.Context, *testing.T, scenarios.CronTab){
 		"manager":   killManagers,
 		"converter": killConverter,

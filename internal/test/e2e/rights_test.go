@@ -64,8 +64,8 @@ func checkRights() error {
 	for _, request := range log.Forbidden {
 		wrong = append(wrong, fmt.Errorf("a right is missing: %s", request))
 	}
-	if flag.Lookup("test.run").Value.String() != "" {
-		return errors.Join(wrong...) // not all stories were told
+	if flag.Lookup("test.run").Value.String() != "" || os.Getenv(releaseVariable) == "" {
+		return errors.Join(wrong...) // not every story was played: make test-release plays all
 	}
 	roles, err := rbac.Reasons()
 	if err != nil {

@@ -24,6 +24,7 @@ import (
 // TestWorkload shapes converter pods anew while an object is read all the time: they
 // listen at another port, with a priority, and with what a patch adds to them.
 func TestWorkload(t *testing.T) {
+	releaseOnly(t, "TestShape", "TestPatches")
 	t.Parallel()
 	ctx := t.Context()
 	crontab := inGroup(t, "workload.example.com")
@@ -61,6 +62,7 @@ func TestWorkload(t *testing.T) {
 // keeps them from it is said with what to do about it: a namespace that does not
 // admit them, a second pod on the only node, a port that something else has taken.
 func TestHostNetwork(t *testing.T) {
+	releaseOnly(t, "TestTroublesOfPods", "TestShape")
 	ctx := t.Context()
 	nodes := &corev1.NodeList{}
 	expect.NoError(t, cluster.List(ctx, nodes))
